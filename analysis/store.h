@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * store.h - one SQLite database for both worlds: a recorder that writes, one transaction per round.
+ *
+ * A run that dies leaves a readable database with all finished rounds: the run's row is written at the start with status
+ * 'running', every closed round is committed, and skep_store_end() fills in the result.
+ */
+#ifndef SKEP_ANALYSIS_STORE_H
+#define SKEP_ANALYSIS_STORE_H
+
+#include "analysis/summary.h"
+#include "core/record.h"
+#include "scenarios/scenario.h"
+
+struct skep_store;
+
+/* Opens or creates the database at `path` and checks that it is ours and writable; errors name the file and what to do (read-only, locked,
+ * not a database, newer schema, disk full). Creates nothing on error. */
+struct skep_store *skep_store_open(const char *path, bool create, char *reterr, size_t size);
+void skep_store_close(struct skep_store *store); /* NULL is fine */
+
+/* Begins a run; *ret_run is its id. world: "sim" or "real". */
+bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
+	const char *device, bool pace, bool shape, int64_t *ret_run, char *reterr, size_t size);
+
+/* What the run reports to; errors are kept and returned by skep_store_end (the run itself goes on). */
+struct skep_recorder skep_store_recorder(struct skep_store *store);
+
+bool skep_store_end(struct skep_store *store, const struct skep_summary *summary, char *reterr, size_t size);
+
+#endif

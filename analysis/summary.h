@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * summary.h - the result of a run, computed in one place for both worlds from what a recorder hears.
+ */
+#ifndef SKEP_ANALYSIS_SUMMARY_H
+#define SKEP_ANALYSIS_SUMMARY_H
+
+#include <stdio.h>
+
+#include "core/record.h"
+#include "scenarios/scenario.h"
+
+struct skep_summary { /* the keys of --json, in this order */
+	int64_t run_id;
+	char scenario[64];
+	const char *world; /* "sim" or "real" */
+	uint64_t seed, digest;
+	uint64_t steps, samples, tokens; /* rounds closed; samples counted in the last stage */
+	double time_s, throughput_samples_per_s, utilisation;
+	uint64_t bytes_pipeline, bytes_sync, issued, counted, lost, preemptions, joins, migrations;
+	double final_loss;       /* NAN: none (null in JSON) */
+	double time_to_target_s; /* NAN: no target, or not reached */
+	double cost_usd;         /* NAN: prices unknown */
+	uint64_t events;
+	double wall_s;
+	bool ok;
+};
+
+struct skep_tally; /* a recorder that adds up */
+struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const char *world);
+void skep_tally_destroy(struct skep_tally *tally);
+struct skep_recorder skep_tally_recorder(struct skep_tally *tally);
+void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t events, double wall_s,
+	enum skep_outcome outcome, struct skep_summary *ret);
+
+/* Both get every call, in this order. `pair` holds the two and must outlive the recorder. */
+struct skep_recorder_pair {
+	struct skep_recorder first, second;
+};
+struct skep_recorder skep_recorder_both(struct skep_recorder_pair *pair);
+
+void skep_summary_print_json(const struct skep_summary *summary, FILE *out); /* one object, one line */
+void skep_summary_print_text(const struct skep_summary *summary, FILE *out); /* for a person, with units */
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * record.h - what both worlds report while they run. A world calls the recorder it was given and never knows who
+ * listens (database, summary, test). Calls come from one thread of one process, times are ns since the run began.
+ */
+#ifndef SKEP_CORE_RECORD_H
+#define SKEP_CORE_RECORD_H
+
+#include "core/skep.h"
+
+enum skep_traffic { SKEP_TRAFFIC_PIPELINE, SKEP_TRAFFIC_SYNC, SKEP_TRAFFIC_STATE, SKEP_TRAFFIC_CONTROL, SKEP_TRAFFICS };
+
+/* Which class a message belongs to: FORWARD and BACKWARD are pipeline, CHUNK is sync, STATE is state, others control. */
+enum skep_traffic skep_message_traffic(const struct skep_message *message);
+
+/* Bytes that a message occupies on a link in both worlds: payload plus SKEP_HEADER_BYTES. */
+#define SKEP_HEADER_BYTES 96u
+uint64_t skep_message_bytes(const struct skep_message *message);
+
+struct skep_op_span { /* one operation on one worker's device */
+	uint32_t worker, epoch, round, microbatch;
+	uint16_t stage;
+	uint8_t kind, lane;
+	skep_time begin_ns, end_ns;
+	skep_time busy_ns; /* real arithmetic inside it; equals end - begin in the simulator */
+};
+
+struct skep_link_use {                /* at the end of a run, one per ordered pair and class that was used */
+	uint32_t source, destination; /* machine indices */
+	uint8_t traffic;              /* enum skep_traffic */
+	uint64_t messages, bytes;
+};
+
+struct skep_worker_use { /* at the end of a run, one per machine, the directory included */
+	uint32_t index, epoch, stage;
+	skep_time alive_ns, compute_ns; /* compute lane busy, as spans say */
+	skep_time arithmetic_ns;        /* real arithmetic in the compute lane; 0 when no maths is done */
+	uint64_t events, digest;
+};
+
+struct skep_recorder {
+	void *context;
+	void (*note)(void *context, skep_time now, struct skep_peer who, const struct skep_note *note);
+	void (*op)(void *context, const struct skep_op_span *span);
+	void (*link)(void *context, const struct skep_link_use *use);
+	void (*worker)(void *context, const struct skep_worker_use *use);
+	void (*progress)(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total); /* may be NULL */
+};
+
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * skep.h - the whole public face of core/: pure state machines, events in, actions out.
+ *
+ * One machine per worker and one for the directory. A machine does no I/O, reads no clock, allocates nothing after
+ * skep_node_init and cannot tell whether time is virtual or real. Everything that crosses this border is a flat value;
+ * tensors are handles that the world owns.
+ *
+ * Who decides what
+ *   directory  who is alive and serves which stage (epochs), how many microbatches each first-stage worker may issue
+ *              (grants), who takes part in the reduction that ends a round, and when that reduction is final (commit).
+ *   worker     which worker of the next stage gets a microbatch (wiring), which operation runs next (schedule), which
+ *              chunk goes where in a reduction (collective).
+ *   world      nothing. It moves messages, runs operations, keeps time.
+ *
+ * What is kept true (the ledger in tests/ checks it from outside)
+ *   Per round, stage and microbatch the gradient is counted by exactly one worker that takes part in the committed
+ *   reduction, or a LOST note names it; never both, neither or twice. Three rules make it so:
+ *     1. A microbatch visits one worker per stage. It is sent once; if the worker that has it is fenced, it is given up
+ *        (ABANDON travels back to its owner) and a fresh one is granted in its place. Nothing is ever retried blindly.
+ *     2. Every machine remembers which microbatches of the round it has seen and ignores duplicates.
+ *     3. A worker's gradient enters the round only if the directory commits a reduction that it took part in. A fenced
+ *        worker is struck from the round, and what only it had counted is reported lost.
+ *
+ * A world's duties, in order
+ *   1. Deliver START once to each machine.
+ *   2. Deliver one event at a time to a machine, with `now` that never goes backwards for that machine.
+ *   3. Perform all actions of a step, in array order, before the next step of that machine.
+ *   4. After each step ask skep_node_deadline() and deliver TIMER no earlier than that (late is allowed).
+ *   5. Answer every RUN with exactly one OP_DONE unless the process dies. Each lane of a worker is a FIFO: one operation
+ *      at a time, in the order of the RUN actions; the lanes run side by side.
+ *   6. Deliver every message at least once, or return it to its sender as SEND_FAILED with the payload, or lose it
+ *      because the receiver's process is dead. Order is not promised, duplicates are allowed (the payload of each
+ *      delivered copy is its own buffer).
+ *   7. A SEND hands the payload over to the world. Free any other buffer only on RELEASE or when the process dies.
+ */
+#ifndef SKEP_CORE_SKEP_H
+#define SKEP_CORE_SKEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- small values ------------------------------------------------------------------------------------------- */
+
+typedef uint64_t skep_time; /* ns since the run began */
+#define SKEP_TIME_NEVER UINT64_MAX
+#define SKEP_NO_STAGE UINT32_MAX
+#define SKEP_NO_INDEX UINT32_MAX
+
+struct skep_peer {
+	uint32_t index; /* worker 0 .. plan->workers-1; the directory is plan->workers */
+	uint32_t epoch; /* grows each time the directory fences the worker or lets it join; a worker of the first
+	                   allocation starts at 1, a spare at 0; the directory's is always 1 */
+};
+
+struct skep_buf { /* a tensor, owned by the world; {0, 0} is none */
+	uint32_t slot, generation;
+};
+
+/* ---- the plan: constant, shared by all machines, made from a scenario ----------------------------------------- */
+
+enum skep_wiring { SKEP_WIRING_UNIFORM };
+enum skep_pipeline { SKEP_PIPELINE_SWARM };
+enum skep_collective { SKEP_COLLECTIVE_RING };
+
+struct skep_stage_plan {
+	uint64_t parameters;       /* elements; what a reduction moves is 4 bytes each */
+	uint64_t activation_bytes; /* of one microbatch that leaves this stage forwards, and of the gradient that comes
+	                              back; 0 for the last stage */
+	uint64_t state_bytes;      /* parameters and optimizer state: what a newcomer downloads */
+};
+
+struct skep_plan {
+	uint32_t workers;      /* N >= stages */
+	uint32_t stages;       /* T >= 1 */
+	uint32_t microbatches; /* per round: the directory closes a round when so many have finished */
+	uint32_t in_flight;    /* microbatches that one first-stage worker keeps in the pipeline at once, >= 1 */
+	uint32_t rounds;       /* stop after so many */
+	uint64_t seed;
+	enum skep_wiring wiring;
+	enum skep_pipeline pipeline;
+	enum skep_collective collective;
+	skep_time heartbeat_ns;   /* a worker that has sent the directory nothing for so long sends a heartbeat */
+	skep_time fence_after_ns; /* a worker not heard of for so long is fenced; at least 2 heartbeats */
+	int64_t target_loss_nano; /* stop when the mean loss of a round is at most this (1e-9 units); INT64_MIN: never */
+	const struct skep_stage_plan *stage; /* [stages] */
+	const uint32_t *first_stage_of;      /* [workers] stage at the start, SKEP_NO_STAGE for a spare */
+};
+
+/* ---- messages: one flat record each --------------------------------------------------------------------------- */
+
+enum skep_message_kind {
+	/* worker to worker */
+	SKEP_MESSAGE_FORWARD = 1, /* round, microbatch, payload: activations for the receiver's stage */
+	SKEP_MESSAGE_BACKWARD,    /* round, microbatch, payload: gradient with respect to what the receiver sent */
+	SKEP_MESSAGE_ABANDON,     /* round, microbatch: the gradient will not come back */
+	SKEP_MESSAGE_CHUNK,       /* round, attempt, u.chunk, payload: one hop of a ring all-reduce */
+	SKEP_MESSAGE_FETCH,       /* round: a newcomer asks for the stage's state as of the start of that round */
+	SKEP_MESSAGE_STATE,       /* round, payload: that state */
+	/* directory to worker */
+	SKEP_MESSAGE_GRANT,  /* round, microbatch .. microbatch + u.grant.count - 1 may be issued */
+	SKEP_MESSAGE_REDUCE, /* round, attempt, u.reduce: seal your accumulator and start the reduction */
+	SKEP_MESSAGE_COMMIT, /* round, attempt, u.commit: the reduction is final, step */
+	SKEP_MESSAGE_PEER,   /* u.peer: a worker (perhaps the receiver) now has this epoch, stage and standing */
+	SKEP_MESSAGE_ASSIGN, /* round, stage, u.assign: you may join; fetch the state from there */
+	SKEP_MESSAGE_STOP,   /* u.stop: the run is over */
+	/* worker to directory */
+	SKEP_MESSAGE_FINISHED,  /* round, microbatch, u.finished: it came back to its owner, or was abandoned */
+	SKEP_MESSAGE_TALLY,     /* round, attempt, u.tally: reduction done; which microbatches the sender counted */
+	SKEP_MESSAGE_JOIN,      /* I hold nothing and want a stage */
+	SKEP_MESSAGE_READY,     /* round: I hold my stage's state as of the start of that round */
+	SKEP_MESSAGE_SUSPECT,   /* u.peer.who seems dead */
+	SKEP_MESSAGE_HEARTBEAT, /* I am alive */
+	SKEP_MESSAGE_KINDS
+};
+
+#define SKEP_TALLY_WORDS 3
+
+struct skep_message {
+	uint8_t kind; /* enum skep_message_kind */
+	uint16_t stage;
+	uint32_t round;
+	struct skep_peer from, to;
+	uint32_t microbatch; /* its number within the round; (round, microbatch) names the samples */
+	uint32_t attempt;    /* of the round's reduction, from 1 */
+	union {
+		struct {
+			uint32_t count;
+		} grant;
+		struct {
+			bool ok;
+		} finished;
+		struct {
+			uint32_t rank, size;
+			struct skep_peer next;
+		} reduce;
+		struct {
+			uint32_t chunk, hop;
+		} chunk; /* hop h of 2(n-1), from 1 */
+		struct {
+			uint32_t microbatches;
+		} commit; /* counted by all members together: the divisor of the sum */
+		struct {
+			struct skep_peer who;
+			bool alive;
+		} peer;
+		struct {
+			struct skep_peer source;
+		} assign;
+		struct {
+			bool ok;
+		} stop;
+		struct { /* part `first_word / SKEP_TALLY_WORDS` of the bitmap of counted microbatches */
+			int64_t loss_nano; /* sum over the microbatches counted, 0 unless last stage */
+			uint32_t count;    /* of all parts together */
+			uint32_t first_word;
+			uint64_t word[SKEP_TALLY_WORDS];
+		} tally;
+	} u;
+	struct skep_buf payload; /* none: the message is all there is */
+	uint64_t payload_bytes;
+};
+
+/* ---- operations: what a worker's device does ------------------------------------------------------------------ */
+
+enum skep_op_kind {
+	SKEP_OP_FORWARD = 1, /* in: activations (none in the first stage: the samples of (round, microbatch)).
+	                        out: activations for the next stage (none in the last), stash: what BACKWARD needs,
+	                        loss_nano in the last stage */
+	SKEP_OP_BACKWARD,    /* in, stash, gradient (none in the last stage). Adds to the round's accumulator.
+	                        out: gradient with respect to `in` (none in the first stage) */
+	SKEP_OP_STEP, /* gradient = reduced sum / microbatches (nothing is changed if microbatches == 0); optimizer
+	                        step; clears the round's accumulator. size == 1: the sum is the accumulator itself */
+	SKEP_OP_SAVE, /* out: the stage's state */
+	SKEP_OP_LOAD, /* in: the stage's state. Clears every accumulator */
+	/* the reduction of the round's accumulator, cut into `size` chunks; they never change the accumulator */
+	SKEP_OP_TAKE,      /* out: copy of chunk `chunk` */
+	SKEP_OP_ADD,       /* out = in + own chunk. `in` is consumed */
+	SKEP_OP_ADD_STORE, /* the same, and the result holds this sum in its place. `in` is consumed */
+	SKEP_OP_STORE,     /* out = in, and the result holds it. `in` is consumed */
+	SKEP_OP_KINDS
+};
+
+enum skep_lane { SKEP_LANE_COMPUTE, SKEP_LANE_REDUCE, SKEP_LANES };
+
+struct skep_op {
+	uint64_t id; /* counts up per machine */
+	uint8_t kind, lane;
+	uint16_t stage;
+	uint32_t round, microbatch;
+	struct skep_buf in, stash, gradient;
+	uint32_t chunk, size;  /* reduction: chunk `chunk` of `size`; STEP: size = members */
+	uint32_t microbatches; /* STEP: the divisor */
+};
+
+/* ---- events: everything a machine may learn ------------------------------------------------------------------- */
+
+enum skep_event_kind {
+	SKEP_EVENT_START = 1,
+	SKEP_EVENT_TIMER,
+	SKEP_EVENT_MESSAGE,
+	SKEP_EVENT_OP_DONE,
+	SKEP_EVENT_SEND_FAILED,   /* message: as it was sent; its payload belongs to the machine again */
+	SKEP_EVENT_SUSPECT,       /* peer: the world believes that this process is dead; it may be wrong */
+	SKEP_EVENT_PREEMPT_NOTICE /* leave_at: the machine will be taken away then */
+};
+
+struct skep_event {
+	skep_time now;
+	uint8_t kind;
+	union {
+		struct skep_message message;
+		struct {
+			struct skep_op op; /* as it was asked for */
+			struct skep_buf out, stash;
+			int64_t loss_nano; /* mean over the microbatch's samples, 1e-9 units */
+			skep_time elapsed_ns;
+		} done;
+		struct skep_peer peer;
+		skep_time leave_at;
+	} u;
+};
+
+/* ---- actions: everything a machine may ask for ---------------------------------------------------------------- */
+
+enum skep_note_kind {
+	/* by the directory */
+	SKEP_NOTE_ROUND_OPENED = 1, /* round */
+	SKEP_NOTE_ISSUED,           /* round, microbatch .. microbatch + value - 1, peer: granted to that owner */
+	SKEP_NOTE_MEMBER,          /* round, stage, peer, value = microbatches it counted: in the committed reduction */
+	SKEP_NOTE_LOST,            /* round, stage, bits: microbatch + i is lost for each bit i set in value */
+	SKEP_NOTE_STAGE_COMMITTED, /* round, stage, microbatch = counted, value = lost */
+	SKEP_NOTE_LOSS, /* round, value = mean loss in 1e-9 units, of the microbatches counted in the last stage */
+	SKEP_NOTE_ROUND_CLOSED, /* round, microbatch = issued */
+	SKEP_NOTE_FENCED,       /* peer (the epoch that is no more), stage */
+	SKEP_NOTE_JOINED,       /* peer, stage, round: takes part from this round on */
+	SKEP_NOTE_STAGE_EMPTY,  /* stage: its last worker is gone */
+	SKEP_NOTE_STOPPED,      /* round = rounds closed, value = 1 ok, 0 failed */
+	/* by a worker */
+	SKEP_NOTE_COUNTED,  /* round, stage, microbatch: added to the sender's accumulator */
+	SKEP_NOTE_OVERFLOW, /* round, microbatch: no room, abandoned */
+	SKEP_NOTE_KINDS
+};
+
+struct skep_note {
+	uint8_t kind;
+	uint16_t stage;
+	uint32_t round, microbatch;
+	struct skep_peer peer;
+	int64_t value;
+};
+
+enum skep_action_kind { SKEP_ACTION_SEND = 1, SKEP_ACTION_RUN, SKEP_ACTION_RELEASE, SKEP_ACTION_NOTE };
+
+struct skep_action {
+	uint8_t kind;
+	union {
+		struct skep_message send;
+		struct skep_op run;
+		struct skep_buf release;
+		struct skep_note note;
+	} u;
+};
+
+struct skep_actions { /* the caller's; capacity from skep_actions_limit() */
+	struct skep_action *item;
+	uint32_t count, capacity;
+};
+
+/* ---- a machine ------------------------------------------------------------------------------------------------ */
+
+struct skep_node;
+
+/* Bytes that machine `index` needs, and the most actions that one step of any machine may return. */
+size_t skep_node_size(const struct skep_plan *plan, uint32_t index);
+uint32_t skep_actions_limit(const struct skep_plan *plan);
+
+/* `mem`: skep_node_size() bytes, aligned to 16; stays the caller's. No inner pointers: a byte copy is a snapshot.
+ * index == plan->workers makes the directory. `epoch`: 1 for a process of the first allocation; for a spare, or a process
+ * that replaces a dead one, 0: it holds nothing and will ask to join. */
+struct skep_node *skep_node_init(void *mem, const struct skep_plan *plan, uint32_t index, uint32_t epoch);
+
+/* One event in; `actions` is emptied and filled. */
+void skep_node_step(struct skep_node *node, const struct skep_plan *plan, const struct skep_event *event,
+	struct skep_actions *actions);
+
+skep_time skep_node_deadline(const struct skep_node *node); /* SKEP_TIME_NEVER: no TIMER wanted */
+uint32_t skep_node_epoch(const struct skep_node *node);
+uint32_t skep_node_stage(const struct skep_node *node); /* SKEP_NO_STAGE while it serves none */
+
+/* Over every decision since init; equal for equal event sequences on every compiler. Losses do not enter. */
+uint64_t skep_node_digest(const struct skep_node *node);
+
+enum skep_outcome { SKEP_RUNNING, SKEP_DONE, SKEP_FAILED };
+enum skep_outcome skep_node_outcome(const struct skep_node *node);
+
+/* First chunk element and length of chunk `chunk` of `size` over `parameters` elements; worlds and core must agree. */
+void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64_t *ret_first, uint64_t *ret_count);
+
+/* Most microbatch numbers that one round may use, refills included. Sample j of (round, microbatch) is sample number
+ * ((round * skep_round_capacity) + microbatch) * samples_per_microbatch + j of the stream: disjoint by construction. */
+uint32_t skep_round_capacity(const struct skep_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exec.h - the real world: processes over MPI, a device per worker, the real clock.
+ */
+#ifndef SKEP_EXEC_EXEC_H
+#define SKEP_EXEC_EXEC_H
+
+#include "core/record.h"
+#include "scenarios/scenario.h"
+
+struct skep_exec_options {
+	bool pace;  /* an operation takes at least the time that the profile gives for the worker's GPU */
+	bool shape; /* a message is handed over no earlier than the topology's network model says; one host only */
+	enum skep_device_kind device;
+};
+
+struct skep_exec_result {
+	enum skep_outcome outcome;
+	skep_time end_ns;
+	uint64_t events; /* machine steps, all ranks */
+};
+
+/* Is this build able to run for real; if not, `reterr` says what is missing. */
+bool skep_exec_built(char *reterr, size_t size);
+
+/* Was this process started by mpirun or srun? */
+bool skep_exec_launched(void);
+
+/* Replaces this process by `mpirun -n ranks program args...` with the options that a run needs; returns only on failure,
+ * with the reason in reterr (mpirun missing: what to install). */
+void skep_exec_launch(uint32_t ranks, char *const argv[], char *reterr, size_t size);
+
+/* MPI up and down. *ret_rank 0 is the directory, *ret_ranks all processes. */
+bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size);
+void skep_exec_finish(void);
+
+/* Runs this rank's machine to its end: rank 0 the directory, rank r worker r-1; needs workers + 1 ranks. Rank 0's `recorder` hears
+ * of all ranks; others pass NULL. Returns false with the reason when the run could not go on (device, memory, peer lost). */
+bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_options *options,
+	const struct skep_recorder *recorder, struct skep_exec_result *ret, char *reterr, size_t size);
+
+#endif

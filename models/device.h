@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device.h - the arithmetic of one worker: the operations of core/skep.h on real tensors.
+ *
+ * A device holds one stage's parameters, optimizer state, accumulators (one per round parity), the result of a reduction,
+ * and a pool of buffers named by handles with a generation. Both worlds use it: the executor on its device thread, the simulator
+ * at once in virtual time. What a build lacks (CUDA) says so when asked for. One thread at a time, except that
+ * buffer_* and run may be called from different threads if the caller hands handles over with a lock.
+ */
+#ifndef SKEP_MODELS_DEVICE_H
+#define SKEP_MODELS_DEVICE_H
+
+#include "core/skep.h"
+#include "models/model.h"
+
+enum skep_corpus { SKEP_CORPUS_QUADRATIC }; /* y = x^2, x uniform on [-5, 5], per component */
+enum skep_optimizer_kind { SKEP_OPTIMIZER_SGD, SKEP_OPTIMIZER_ADAMW };
+
+struct skep_optimizer {
+	enum skep_optimizer_kind kind;
+	float learning_rate, momentum, beta1, beta2, epsilon, weight_decay;
+};
+
+struct skep_training { /* constant, shared */
+	const struct skep_model *model;
+	const struct skep_plan *plan;
+	enum skep_corpus corpus;
+	struct skep_optimizer optimizer;
+	uint32_t samples; /* per microbatch */
+};
+
+struct skep_device;
+
+enum skep_device_kind { SKEP_DEVICE_CPU, SKEP_DEVICE_CUDA };
+
+/* Parameters of `stage` are initialised from the plan's seed: equal on every worker of the stage. SKEP_NO_STAGE: no stage yet, LOAD
+ * brings one. Returns NULL and fills error (what is missing, what to do) when the kind is not built or has no hardware. */
+struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
+	char *error, size_t error_size);
+void skep_device_destroy(struct skep_device *device); /* NULL is fine */
+
+struct skep_device_result {
+	struct skep_buf out, stash;
+	int64_t loss_nano; /* FORWARD in the last stage: mean over the samples; INT64_MAX if it is not finite or too large */
+};
+/* Runs the operation to its end. A LOAD for another stage (op->stage) changes the device's stage. */
+void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+
+/* A new buffer of `bytes` with its host memory for filling; release is idempotent on stale handles (they are ignored). */
+struct skep_buf skep_device_buffer_create(struct skep_device *device, uint64_t bytes, void **ret_memory);
+const void *skep_device_buffer_read(
+	struct skep_device *device, struct skep_buf buf, uint64_t *ret_bytes); /* NULL if stale */
+void skep_device_buffer_release(struct skep_device *device, struct skep_buf buf);
+uint32_t skep_device_buffers_live(const struct skep_device *device); /* for leak checks */
+
+/* Hash of the stage's parameters: equal among the members of a stage after a reduction. */
+uint64_t skep_device_digest(const struct skep_device *device);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * model.h - what is trained: a description file, how it is cut into stages, and what each stage costs.
+ */
+#ifndef SKEP_MODELS_MODEL_H
+#define SKEP_MODELS_MODEL_H
+
+#include "scenarios/reader/reader.h"
+
+enum skep_model_kind { SKEP_MODEL_MLP };
+enum skep_activation { SKEP_ACTIVATION_TANH, SKEP_ACTIVATION_RELU, SKEP_ACTIVATION_GELU };
+
+/* A multi-layer perceptron: layer i maps width[i] -> width[i+1], activation after every layer but the last. */
+struct skep_model {
+	char name[64];
+	enum skep_model_kind kind;
+	enum skep_activation activation;
+	uint32_t layers; /* dense layers; the unit at which the model is cut */
+	uint32_t *width; /* [layers + 1]; width[0] inputs, width[layers] outputs */
+};
+
+bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr);
+void skep_model_finish(struct skep_model *model);
+
+/* Stage `stage` of `stages` serves layers [first, first + count): cut so that the largest number of FLOPs of a stage is
+ * least, ties to the earlier cut; needs stages <= layers. */
+void skep_model_cut(
+	const struct skep_model *model, uint32_t stages, uint32_t stage, uint32_t *ret_first, uint32_t *ret_count);
+
+/* What one stage costs, per sample where it says so. fp32. Dense layer: 2*in*out FLOPs forward; backward: 2*in*out for the
+ * weights and, unless it is the model's first layer, 2*in*out for the input. */
+struct skep_cost {
+	uint64_t parameters;                  /* elements */
+	double forward_flop, backward_flop;   /* per sample */
+	double forward_bytes, backward_bytes; /* memory traffic: parameters once per operation ... */
+	double sample_bytes; /* ... and activations read and written, per sample and forward; twice that backward */
+	uint64_t activation_bytes; /* leaving the stage, per sample; 0 for the last */
+	uint64_t stash_bytes;      /* kept from forward to backward, per sample */
+};
+void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t stage, struct skep_cost *ret);
+
+#endif

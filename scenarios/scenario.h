@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scenario.h - one experiment: reads the scenario file and the files it names, checks them against each other, and makes
+ * the constant plan that the core runs on. After skep_scenario_read() nothing about the input can fail.
+ */
+#ifndef SKEP_SCENARIOS_SCENARIO_H
+#define SKEP_SCENARIOS_SCENARIO_H
+
+#include "core/skep.h"
+#include "models/device.h"
+#include "models/model.h"
+#include "topologies/topology.h"
+
+enum skep_maths { SKEP_MATHS_NONE, SKEP_MATHS_REAL };
+enum skep_allocation {
+	SKEP_ALLOCATION_CONTIGUOUS,
+	SKEP_ALLOCATION_STRIDED,
+	SKEP_ALLOCATION_RANDOM,
+	SKEP_ALLOCATION_EXPLICIT
+};
+
+struct skep_op_time { /* ns on one GPU type for one stage and one microbatch */
+	uint64_t forward_ns, backward_ns, step_ns, state_ns;
+};
+
+struct skep_scenario {
+	char name[64];
+	char path[512];
+	char *text; /* as read, with overrides; goes into the database */
+	uint64_t seed;
+
+	struct skep_model model;
+	struct skep_topology topology;
+	enum skep_allocation allocation;
+
+	uint32_t samples; /* per microbatch */
+	uint32_t batch;   /* samples per round: microbatches * samples */
+	enum skep_maths maths;
+	enum skep_corpus corpus;
+	struct skep_optimizer optimizer;
+	double target_loss; /* NAN: none */
+
+	struct skep_plan plan;         /* points into stage[] and first_stage_of[] */
+	struct skep_stage_plan *stage; /* [stages] */
+	uint32_t *first_stage_of;      /* [workers] */
+	struct skep_cost *cost;        /* [stages], per sample */
+	struct skep_op_time *op_time;  /* [gpus * stages] */
+	double *memory_bytes;          /* [stages]: weights, optimizer, accumulator, reduction, activations in flight */
+	struct skep_training training; /* points to model and plan */
+};
+
+struct skep_scenario_options {
+	const char *const *set; /* "key.path=value" */
+	uint32_t sets;
+	bool has_seed;
+	uint64_t seed; /* replaces the file's */
+};
+
+bool skep_scenario_read(const char *path, const struct skep_scenario_options *options, struct skep_scenario *ret,
+	struct skep_diag *reterr);
+void skep_scenario_finish(struct skep_scenario *scenario);
+
+/* Time that an operation takes on a worker's GPU, for the simulator's clock and the executor's pace. */
+uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op);
+
+#endif

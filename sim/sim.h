@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sim.h - the simulated world: virtual time, flows on the topology's network, operation times from GPU profiles.
+ */
+#ifndef SKEP_SIM_SIM_H
+#define SKEP_SIM_SIM_H
+
+#include "core/record.h"
+#include "scenarios/scenario.h"
+
+struct skep_sim_result {
+	enum skep_outcome outcome;
+	skep_time end_ns;
+	uint64_t events; /* machine steps */
+};
+
+/* Runs the scenario to its end. Reports to `recorder` (a NULL function is skipped). Returns false only when the machine lacks memory;
+ * a run that fails (a stage lost its last worker) is an outcome. */
+bool skep_sim_run(
+	const struct skep_scenario *scenario, const struct skep_recorder *recorder, struct skep_sim_result *ret);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gpu.h - GPU speed profiles (topologies/gpus/NAME.yaml) and the time that an operation takes on one.
+ */
+#ifndef SKEP_TOPOLOGIES_GPU_H
+#define SKEP_TOPOLOGIES_GPU_H
+
+#include "scenarios/reader/reader.h"
+
+struct skep_gpu {
+	char name[32];
+	char source[256];  /* measured, published or assumed; of what; by whom */
+	double flops;      /* dense fp32 peak, FLOP/s */
+	double efficiency; /* fraction of the peak that a large product reaches, (0, 1] */
+	double memory_Bps; /* device memory */
+	double memory_bytes;
+	double overhead_s; /* fixed time per operation: launches, framework */
+};
+
+/* `name` is a file name without .yaml in the folder gpus/ beside the topology file `from`, or in topologies/gpus. */
+bool skep_gpu_read(const char *from, const char *name, struct skep_gpu *ret, struct skep_diag *reterr);
+
+/* Roofline: overhead + max(flop / (flops * efficiency), bytes / memory_Bps), in ns, at least 1. */
+uint64_t skep_gpu_time_ns(const struct skep_gpu *gpu, double flop, double bytes);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * network.h - what each transfer gets when several share the network: flows with max-min fair rates.
+ *
+ * Deviation from the design page, with its reason: this lives in topologies/, not in sim/, because the executor's
+ * `shape` switch hands messages over at the times that the very same model gives.
+ *
+ * A flow first waits the latency of its ordered pair, using no bandwidth, then moves its bytes at its max-min fair share of:
+ * the sender's up capacity, the receiver's down capacity, the pair's capacity, the shared capacity of the ordered pair of
+ * places. Time is integer ns; rates are doubles; a finish time is rounded up once to ns.
+ *
+ * Use: ask skep_network_next(); when that time has come (never later) call skep_network_advance(), which moves the model's
+ * clock and yields the flows that have arrived; start new flows at the model's clock or later.
+ */
+#ifndef SKEP_TOPOLOGIES_NETWORK_H
+#define SKEP_TOPOLOGIES_NETWORK_H
+
+#include "core/skep.h"
+#include "topologies/topology.h"
+
+struct skep_network;
+
+struct skep_network *skep_network_create(const struct skep_topology *topology); /* keeps the pointer */
+void skep_network_destroy(struct skep_network *network);
+
+/* `tag` comes back on arrival. now >= every earlier time. source != destination. bytes may be 0. */
+void skep_network_start(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
+	uint64_t bytes, uint64_t tag);
+
+/* Earliest time at which a flow arrives if nothing else starts; SKEP_TIME_NEVER when there is none. */
+skep_time skep_network_next(struct skep_network *network);
+
+/* Moves the clock to `now` <= skep_network_next(); writes up to `capacity` tags of flows that have arrived, in order of
+ * (arrival, start order); returns how many. Call again with the same `now` while it returns `capacity`. */
+uint32_t skep_network_advance(struct skep_network *network, skep_time now, uint64_t *ret_tag, uint32_t capacity);
+
+uint32_t skep_network_flows(const struct skep_network *network); /* under way */
+
+#endif
