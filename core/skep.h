@@ -29,8 +29,8 @@
  *   4. After each step ask skep_node_deadline() and deliver TIMER no earlier than that (late is allowed).
  *   5. Answer every RUN with exactly one OP_DONE unless the process dies. Each lane of a worker is a FIFO: one operation
  *      at a time, in the order of the RUN actions; the lanes run side by side.
- *   6. Deliver every message at least once, or return it to its sender as SEND_FAILED with the payload, or lose it
- *      because the receiver's process is dead. Order is not promised, duplicates are allowed (the payload of each
+ *   6. Deliver every message at least once, or return it to its sender as SEND_FAILED with the payload (no sooner
+ *      than it may be tried again), or lose it because the receiver's process is dead. Order is not promised, duplicates are allowed (the payload of each
  *      delivered copy is its own buffer).
  *   7. A SEND hands the payload over to the world. Free any other buffer only on RELEASE or when the process dies.
  */
@@ -112,9 +112,9 @@ enum skep_message_kind {
 	/* worker to directory */
 	SKEP_MESSAGE_FINISHED,  /* round, microbatch, u.finished: it came back to its owner, or was abandoned */
 	SKEP_MESSAGE_TALLY,     /* round, attempt, u.tally: reduction done; which microbatches the sender counted */
-	SKEP_MESSAGE_JOIN,      /* I hold nothing and want a stage */
+	SKEP_MESSAGE_JOIN,      /* u.join: I hold nothing and want a stage */
 	SKEP_MESSAGE_READY,     /* round: I hold my stage's state as of the start of that round */
-	SKEP_MESSAGE_SUSPECT,   /* u.peer.who seems dead */
+	SKEP_MESSAGE_SUSPECT,   /* u.peer: who seems dead; with alive set: is it? (it has been silent to me for long) */
 	SKEP_MESSAGE_HEARTBEAT, /* I am alive */
 	SKEP_MESSAGE_KINDS
 };
@@ -152,6 +152,9 @@ struct skep_message {
 		struct {
 			struct skep_peer source;
 		} assign;
+		struct {
+			skep_time born_ns; /* START of the process: tells a restarted one from a late duplicate */
+		} join;
 		struct {
 			bool ok;
 		} stop;
@@ -195,6 +198,7 @@ struct skep_op {
 	uint32_t round, microbatch;
 	struct skep_buf in, stash, gradient;
 	uint32_t chunk, size;  /* reduction: chunk `chunk` of `size`; STEP: size = members */
+	uint32_t attempt, hop; /* reduction: which one, and the hop that brought `in` */
 	uint32_t microbatches; /* STEP: the divisor */
 };
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bits.h - sets of small numbers as words of 64 bits.
+ */
+#ifndef SKEP_CORE_BITS_H
+#define SKEP_CORE_BITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t skep_bits_words(uint32_t bits)
+{
+	return (bits + 63) / 64;
+}
+
+static inline bool skep_bits_has(const uint64_t *set, uint32_t bit)
+{
+	return set[bit / 64] >> bit % 64 & 1;
+}
+
+static inline void skep_bits_add(uint64_t *set, uint32_t bit)
+{
+	set[bit / 64] |= (uint64_t)1 << bit % 64;
+}
+
+static inline void skep_bits_clear(uint64_t *set, uint32_t words)
+{
+	memset(set, 0, words * sizeof *set);
+}
+
+static inline uint32_t skep_bits_count(uint64_t word)
+{
+	word -= word >> 1 & 0x5555555555555555u;
+	word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+	return (uint32_t)(word * 0x0101010101010101u >> 56);
+}
+
+#endif

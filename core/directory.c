@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * directory.c - the directory's machine: set-up, dispatch, and the roster.
+ *
+ * Every life of a worker has its own epoch. To fence a worker is to end its epoch for good: it is struck from the round, its
+ * neighbours give up what it had, and should it still live it hears that it is out and joins again as a newcomer.
+ * Only the workers of the stage before choose among a stage's workers, and only they and those of the stage after hold
+ * work with it, so only they are told of changes.
+ */
+#include "core/directory.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/bits.h"
+#include "core/random.h"
+
+#define FENCES_PER_STEP 4u /* bounds the actions of a step; the rest follows at once */
+#define ANNOUNCEMENTS_PER_STEP 16u
+
+/* ---- set-up --------------------------------------------------------------------------------------------------- */
+
+static size_t align16(size_t size)
+{
+	return (size + 15) & ~(size_t)15;
+}
+
+static size_t lay_out(struct directory *d, const struct skep_plan *plan)
+{
+	d->words = skep_bits_words(skep_round_capacity(plan));
+	size_t at = align16(sizeof *d);
+	d->row_at = at;
+	at += align16(plan->workers * sizeof(struct row));
+	d->stage_at = at;
+	at += align16(plan->stages * sizeof(struct stage_state));
+	d->owner_at = at;
+	at += align16(skep_round_capacity(plan) * sizeof(uint32_t));
+	d->tally_at = at;
+	at += align16((size_t)plan->workers * d->words * sizeof(uint64_t));
+	d->union_at = at;
+	at += align16(d->words * sizeof(uint64_t));
+	d->order_at = at;
+	at += align16(plan->workers * sizeof(uint32_t));
+	return at;
+}
+
+size_t skep_directory_size(const struct skep_plan *plan)
+{
+	struct directory d;
+	return lay_out(&d, plan);
+}
+
+uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
+{
+	/* Announcements and fences reach two neighbour stages each; a commit names every member and opens a round. */
+	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 8;
+	return 256 + per_worker * plan->workers + FENCES_PER_STEP * 2 * rounds_credit(plan) +
+	       skep_bits_words(skep_round_capacity(plan));
+}
+
+void skep_directory_init(void *mem, const struct skep_plan *plan)
+{
+	struct directory *d = mem;
+	lay_out(d, plan);
+	d->loss_nano = INT64_MAX;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		struct row *row = directory_row(d, i);
+		row->stage = plan->first_stage_of[i];
+		if (row->stage == SKEP_NO_STAGE)
+			continue;
+		row->epoch = 1;
+		row->standing = STANDING_SERVING;
+		row->announced = true;
+		directory_stage(d, row->stage)->serving++;
+	}
+}
+
+/* ---- telling -------------------------------------------------------------------------------------------------- */
+
+static void tell(struct directory *d, struct step *step, uint32_t to, struct skep_peer who, uint32_t stage, bool alive)
+{
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_PEER, directory_worker(d, to));
+	message.stage = (uint16_t)stage;
+	message.u.peer.who = who;
+	message.u.peer.alive = alive;
+	skep_emit_send(step, &d->node, &message);
+}
+
+static bool has_stage(const struct row *row)
+{
+	return row->standing >= STANDING_JOINING;
+}
+
+static void announce(struct directory *d, struct step *step)
+{
+	uint32_t left = ANNOUNCEMENTS_PER_STEP;
+	for (uint32_t i = 0; i < step->plan->workers && d->unannounced > 0 && left > 0; i++) {
+		struct row *row = directory_row(d, i);
+		if (row->standing != STANDING_SERVING || row->announced)
+			continue;
+		for (uint32_t to = 0; to < step->plan->workers && row->stage > 0; to++) {
+			const struct row *other = directory_row(d, to);
+			if (has_stage(other) && other->stage + 1 == row->stage)
+				tell(d, step, to, directory_worker(d, i), row->stage, true);
+		}
+		row->announced = true;
+		d->unannounced--;
+		left--;
+	}
+}
+
+static void tell_gone(struct directory *d, struct step *step, struct skep_peer gone, uint32_t stage)
+{
+	for (uint32_t to = 0; to < step->plan->workers; to++) {
+		const struct row *other = directory_row(d, to);
+		if (has_stage(other) && (other->stage + 1 == stage || other->stage == stage + 1))
+			tell(d, step, to, gone, stage, false);
+	}
+}
+
+/* A worker that serves is to make the last step first, so that all leave with the same parameters. */
+static void send_stop(struct directory *d, struct step *step, uint32_t to)
+{
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_STOP, directory_worker(d, to));
+	message.round = directory_row(d, to)->standing == STANDING_SERVING ? d->round : 0;
+	message.u.stop.ok = d->node.outcome == SKEP_DONE;
+	skep_emit_send(step, &d->node, &message);
+}
+
+void directory_stop(struct directory *d, struct step *step, bool ok)
+{
+	d->phase = PHASE_STOPPED;
+	d->node.outcome = ok ? SKEP_DONE : SKEP_FAILED;
+	for (uint32_t i = 0; i < step->plan->workers; i++)
+		send_stop(d, step, i);
+	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_STOPPED, .round = d->round, .value = ok});
+}
+
+/* ---- joining -------------------------------------------------------------------------------------------------- */
+
+void directory_serve(struct directory *d, struct step *step, uint32_t worker, uint32_t round)
+{
+	struct row *row = directory_row(d, worker);
+	row->standing = STANDING_SERVING;
+	row->announced = false;
+	d->unannounced++;
+	directory_stage(d, row->stage)->serving++;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_JOINED,
+			.stage = (uint16_t)row->stage,
+			.round = round,
+			.peer = directory_worker(d, worker)});
+}
+
+/* The stage with the fewest workers, newcomers included; every stage has one that serves. */
+static uint32_t needy_stage(struct directory *d, const struct skep_plan *plan)
+{
+	uint32_t best = 0, fewest = UINT32_MAX;
+	for (uint32_t stage = 0; stage < plan->stages; stage++) {
+		uint32_t count = 0;
+		for (uint32_t i = 0; i < plan->workers; i++) {
+			const struct row *row = directory_row(d, i);
+			count += has_stage(row) && row->stage == stage;
+		}
+		if (count < fewest) {
+			fewest = count;
+			best = stage;
+		}
+	}
+	return best;
+}
+
+static struct skep_peer pick_source(struct directory *d, const struct skep_plan *plan, uint32_t stage)
+{
+	uint32_t nth = skep_random_below(&d->node.random, directory_stage(d, stage)->serving);
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->standing == STANDING_SERVING && row->stage == stage && nth-- == 0)
+			return directory_worker(d, i);
+	}
+	assert(false);
+	return (struct skep_peer){SKEP_NO_INDEX, 0};
+}
+
+static void assign(struct directory *d, struct step *step, uint32_t worker)
+{
+	struct row *row = directory_row(d, worker);
+	if (row->standing == STANDING_WAITING)
+		row->stage = needy_stage(d, step->plan);
+	row->standing = STANDING_JOINING;
+	row->source = pick_source(d, step->plan, row->stage);
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_ASSIGN, directory_worker(d, worker));
+	message.stage = (uint16_t)row->stage;
+	message.round = d->round;
+	message.attempt = ++row->assigned;
+	message.u.assign.source = row->source;
+	skep_emit_send(step, &d->node, &message);
+}
+
+void directory_assign_all(struct directory *d, struct step *step)
+{
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		uint8_t standing = directory_row(d, i)->standing;
+		if (standing == STANDING_WAITING || standing == STANDING_JOINING)
+			assign(d, step, i);
+	}
+}
+
+/* ---- fencing -------------------------------------------------------------------------------------------------- */
+
+/* The stage's last serving worker is gone: newcomers that hold its state carry on, else the run has failed. */
+static void refound_stage(struct directory *d, struct step *step, uint32_t stage)
+{
+	bool alive = false;
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->standing != STANDING_READY || row->stage != stage)
+			continue;
+		alive = true;
+		if (d->phase == PHASE_OPEN) /* else it is a member of the reduction and serves when that is committed */
+			directory_serve(d, step, i, d->round);
+	}
+	if (alive)
+		return;
+	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_STAGE_EMPTY, .stage = (uint16_t)stage});
+	directory_stop(d, step, false);
+}
+
+static void reassign_orphans(struct directory *d, struct step *step, struct skep_peer source)
+{
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->standing == STANDING_JOINING && skep_peer_same(row->source, source))
+			assign(d, step, i);
+	}
+}
+
+static void fence(struct directory *d, struct step *step, uint32_t worker)
+{
+	struct row *row = directory_row(d, worker);
+	struct skep_peer gone = directory_worker(d, worker);
+	uint8_t was = row->standing;
+	if (was == STANDING_ABSENT || d->phase == PHASE_STOPPED)
+		return;
+	row->standing = STANDING_ABSENT;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_FENCED, .stage = (uint16_t)row->stage, .peer = gone});
+	tell(d, step, worker, gone, row->stage, false);
+	if (was == STANDING_SERVING) {
+		struct stage_state *stage = directory_stage(d, row->stage);
+		stage->serving--;
+		d->unannounced -= !row->announced;
+		tell_gone(d, step, gone, row->stage);
+		if (stage->serving == 0)
+			refound_stage(d, step, row->stage);
+	} else if (was == STANDING_READY && directory_stage(d, row->stage)->serving == 0) {
+		refound_stage(d, step, row->stage);
+	}
+	if (d->phase == PHASE_STOPPED)
+		return;
+	rounds_worker_gone(d, step, worker);
+	if (d->phase == PHASE_OPEN) /* in a reduction they wait: the next round assigns them anyway */
+		reassign_orphans(d, step, gone);
+}
+
+static void fence_silent(struct directory *d, struct step *step)
+{
+	uint32_t left = FENCES_PER_STEP;
+	skep_time limit = step->plan->fence_after_ns;
+	for (uint32_t i = 0; i < step->plan->workers && d->phase != PHASE_STOPPED; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->standing == STANDING_ABSENT || row->heard_ns + limit > d->node.now)
+			continue;
+		if (left-- == 0)
+			return; /* scan_ns stays in the past: the next step goes on */
+		fence(d, step, i);
+	}
+	d->scan_ns = d->node.now + step->plan->heartbeat_ns;
+}
+
+/* A directory that was itself held up must not take the messages that it has not read yet for silence. */
+static void forgive_lateness(struct directory *d, const struct skep_plan *plan)
+{
+	if (d->node.now < d->scan_ns + plan->heartbeat_ns)
+		return;
+	for (uint32_t i = 0; i < plan->workers; i++)
+		directory_row(d, i)->heard_ns = d->node.now;
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------------- */
+
+static void on_join(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	uint32_t worker = message->from.index;
+	struct row *row = directory_row(d, worker);
+	skep_time born = message->u.join.born_ns;
+	if (row->has_joined &&
+		(born < row->born_ns || (born == row->born_ns && message->from.epoch <= row->join_epoch)))
+		return;         /* a duplicate */
+	fence(d, step, worker); /* the process that we knew is gone: this one holds nothing */
+	if (d->phase == PHASE_STOPPED)
+		return;
+	row->has_joined = true;
+	row->born_ns = born;
+	row->join_epoch = message->from.epoch;
+	row->epoch = (row->epoch > message->from.epoch ? row->epoch : message->from.epoch) + 1;
+	row->assigned = 0;
+	row->heard_ns = d->node.now;
+	row->outstanding = 0;
+	row->member = false;
+	row->standing = STANDING_WAITING;
+	if (d->phase == PHASE_OPEN)
+		assign(d, step, worker);
+}
+
+static void on_ready(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	struct row *row = directory_row(d, message->from.index);
+	if (row->standing != STANDING_JOINING || message->attempt != row->assigned || message->round != d->round ||
+		d->phase != PHASE_OPEN)
+		return; /* too late for this round; the next one assigns it anew */
+	row->standing = STANDING_READY;
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		const struct row *other = directory_row(d, i);
+		if (other->standing == STANDING_SERVING && other->stage == row->stage + 1)
+			tell(d, step, message->from.index, directory_worker(d, i), other->stage, true);
+	}
+}
+
+static void on_suspect(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	struct skep_peer who = message->u.peer.who;
+	if (who.index >= step->plan->workers)
+		return;
+	const struct row *row = directory_row(d, who.index);
+	bool gone = row->epoch > who.epoch || row->standing == STANDING_ABSENT;
+	if (gone)
+		tell(d, step, message->from.index, who, row->stage, false);
+	else if (!message->u.peer.alive && row->epoch == who.epoch)
+		fence(d, step, who.index);
+}
+
+static void on_message(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	skep_emit_release(step, message->payload); /* nothing for the directory has one */
+	if (message->from.index >= step->plan->workers)
+		return;
+	if (d->phase == PHASE_STOPPED) { /* it has not heard yet, or came too late */
+		if (message->kind == SKEP_MESSAGE_JOIN || message->kind == SKEP_MESSAGE_HEARTBEAT)
+			send_stop(d, step, message->from.index);
+		return;
+	}
+	if (message->kind == SKEP_MESSAGE_JOIN) {
+		on_join(d, step, message);
+		return;
+	}
+	struct row *row = directory_row(d, message->from.index);
+	if (row->standing == STANDING_ABSENT || row->epoch != message->from.epoch)
+		return;
+	row->heard_ns = d->node.now;
+	switch (message->kind) {
+	case SKEP_MESSAGE_FINISHED:
+		rounds_on_finished(d, step, message);
+		break;
+	case SKEP_MESSAGE_TALLY:
+		rounds_on_tally(d, step, message);
+		break;
+	case SKEP_MESSAGE_READY:
+		on_ready(d, step, message);
+		break;
+	case SKEP_MESSAGE_SUSPECT:
+		on_suspect(d, step, message);
+		break;
+	default:
+		break; /* a heartbeat, or meant for a worker */
+	}
+}
+
+static void on_send_failed(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	bool current = message->to.epoch == directory_row(d, message->to.index)->epoch;
+	if (current || message->kind == SKEP_MESSAGE_STOP || message->kind == SKEP_MESSAGE_PEER)
+		skep_emit_send(step, &d->node, message);
+}
+
+static void on_start(struct directory *d, struct step *step)
+{
+	for (uint32_t i = 0; i < step->plan->workers; i++)
+		directory_row(d, i)->heard_ns = d->node.now;
+	d->scan_ns = d->node.now + step->plan->heartbeat_ns;
+	rounds_open(d, step);
+}
+
+void skep_directory_step(struct skep_node *node, struct step *step, const struct skep_event *event)
+{
+	struct directory *d = (struct directory *)node;
+	switch ((enum skep_event_kind)event->kind) {
+	case SKEP_EVENT_START:
+		on_start(d, step);
+		break;
+	case SKEP_EVENT_TIMER:
+		if (d->phase != PHASE_STOPPED && d->node.now >= d->scan_ns) {
+			forgive_lateness(d, step->plan);
+			fence_silent(d, step);
+		}
+		break;
+	case SKEP_EVENT_MESSAGE:
+		on_message(d, step, &event->u.message);
+		break;
+	case SKEP_EVENT_SEND_FAILED:
+		on_send_failed(d, step, &event->u.message);
+		break;
+	case SKEP_EVENT_SUSPECT:
+		if (event->u.peer.index < step->plan->workers &&
+			directory_row(d, event->u.peer.index)->epoch == event->u.peer.epoch)
+			fence(d, step, event->u.peer.index);
+		break;
+	case SKEP_EVENT_OP_DONE:
+	case SKEP_EVENT_PREEMPT_NOTICE:
+		break;
+	}
+	if (d->phase == PHASE_STOPPED) {
+		d->node.deadline = SKEP_TIME_NEVER;
+		return;
+	}
+	announce(d, step);
+	d->node.deadline = d->unannounced > 0 ? d->node.now : d->scan_ns;
+}

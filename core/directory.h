@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * directory.h - the state of the directory's machine, shared by the files that make it up:
+ *
+ *   directory.c  dispatch, the roster: who joins, is ready, is fenced, who is told
+ *   rounds.c     grants, the reductions that end a round, commit, what was lost
+ *
+ * A round is OPEN (microbatches are granted and finish) or REDUCING (every stage sums its gradients). It opens when every stage
+ * has committed the one before.
+ */
+#ifndef SKEP_CORE_DIRECTORY_H
+#define SKEP_CORE_DIRECTORY_H
+
+#include "core/machine.h"
+
+enum standing {
+	STANDING_ABSENT,  /* this epoch is fenced, or there never was one */
+	STANDING_WAITING, /* has joined, is given a stage when the next round opens */
+	STANDING_JOINING, /* downloads its stage's state */
+	STANDING_READY,   /* has it; takes part in this round's reduction, without work */
+	STANDING_SERVING,
+};
+
+struct row { /* one worker */
+	uint32_t epoch, stage;
+	uint8_t standing;
+	bool announced;  /* SERVING: the stage before has been told */
+	bool has_joined; /* born_ns and join_epoch are of its newest JOIN */
+	uint32_t join_epoch, assigned;
+	struct skep_peer source;
+	skep_time born_ns, heard_ns;
+	uint32_t outstanding; /* granted microbatches that have not come back */
+	bool member, tallied; /* of its stage's current attempt */
+	uint32_t tally_count, tally_heard;
+	int64_t loss_nano_sum;
+};
+
+struct stage_state {
+	uint32_t serving; /* workers */
+	uint32_t attempt, pending;
+	bool committed;
+};
+
+enum phase { PHASE_OPEN, PHASE_REDUCING, PHASE_STOPPED };
+
+struct directory {
+	struct skep_node node;
+	uint8_t phase;
+	uint32_t round, issued, finished, outstanding;
+	int64_t loss_nano; /* of the newest round that has one, else INT64_MAX */
+	uint32_t words, unannounced;
+	skep_time scan_ns; /* when to look for silent workers */
+	size_t row_at, stage_at, owner_at, tally_at, union_at, order_at;
+};
+
+static inline struct row *directory_row(struct directory *d, uint32_t worker)
+{
+	return (struct row *)skep_at(d, d->row_at) + worker;
+}
+
+static inline struct stage_state *directory_stage(struct directory *d, uint32_t stage)
+{
+	return (struct stage_state *)skep_at(d, d->stage_at) + stage;
+}
+
+static inline struct skep_peer directory_worker(struct directory *d, uint32_t worker)
+{
+	return (struct skep_peer){worker, directory_row(d, worker)->epoch};
+}
+
+/* directory.c */
+void directory_assign_all(struct directory *d, struct step *step);
+void directory_serve(struct directory *d, struct step *step, uint32_t worker, uint32_t round);
+void directory_stop(struct directory *d, struct step *step, bool ok);
+
+/* rounds.c */
+void rounds_open(struct directory *d, struct step *step);
+void rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
+void rounds_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
+void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker);
+uint32_t rounds_credit(const struct skep_plan *plan);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * inflight.h - the microbatches that a worker holds: a table of fixed size, found by (round, microbatch), with the queues of
+ * those that are ready for the device.
+ *
+ * Room is bounded so that a swarm's memory is linear in its workers. When the table is full the caller gives the
+ * microbatch up, which is always safe (skep.h, rule 1).
+ */
+#ifndef SKEP_CORE_INFLIGHT_H
+#define SKEP_CORE_INFLIGHT_H
+
+#include "core/skep.h"
+
+#define SKEP_NO_WORK UINT16_MAX
+
+enum skep_work_state {
+	SKEP_WORK_FREE,
+	SKEP_WORK_READY_FORWARD, /* queued */
+	SKEP_WORK_RUNNING_FORWARD,
+	SKEP_WORK_WAIT_PEER,      /* forward done, nobody serves the next stage */
+	SKEP_WORK_WAIT_GRADIENT,  /* sent on to `down` */
+	SKEP_WORK_READY_BACKWARD, /* queued */
+	SKEP_WORK_RUNNING_BACKWARD,
+};
+
+struct skep_work {
+	uint8_t state;
+	bool doomed; /* given up while it was running: goes when the operation ends */
+	uint16_t next, hash_next;
+	uint32_t round, microbatch;
+	struct skep_peer up;   /* who sent it; index SKEP_NO_INDEX: this worker owns it, or the sender is gone */
+	struct skep_peer down; /* who has it next */
+	bool owned;
+	skep_time sent_ns;
+	int64_t loss_nano;
+	struct skep_buf in, stash, gradient; /* WAIT_PEER: gradient holds the activations that wait to be sent */
+};
+
+struct skep_queue {
+	uint16_t head, tail;
+};
+
+struct skep_inflight {
+	uint32_t capacity, used, buckets; /* buckets: a power of two */
+	uint16_t free;
+	struct skep_queue forward[2]; /* by round parity */
+	struct skep_queue backward;
+	/* struct skep_work [capacity], then uint16_t bucket[buckets] */
+};
+
+uint32_t skep_inflight_capacity(const struct skep_plan *plan);
+size_t skep_inflight_size(uint32_t capacity);
+void skep_inflight_init(struct skep_inflight *table, uint32_t capacity);
+
+struct skep_work *skep_inflight_at(struct skep_inflight *table, uint32_t slot);
+struct skep_work *skep_inflight_find(struct skep_inflight *table, uint32_t round, uint32_t microbatch); /* or NULL */
+/* NULL when full. The rest of the entry is zero, `up` and `down` are nobody. */
+struct skep_work *skep_inflight_add(struct skep_inflight *table, uint32_t round, uint32_t microbatch);
+/* Takes it out of the queue it is in, if any. */
+void skep_inflight_remove(struct skep_inflight *table, struct skep_work *work);
+
+/* Oldest first. */
+void skep_queue_push(struct skep_inflight *table, struct skep_queue *queue, struct skep_work *work);
+struct skep_work *skep_queue_pop(struct skep_inflight *table, struct skep_queue *queue); /* or NULL */
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * machine.h - what the worker and the directory have in common: the head of a machine, and how a step emits its actions.
+ *
+ * Every emitted action is folded into the machine's digest (buffer handles and losses are left out: they belong to the
+ * world, and decisions do not depend on them).
+ */
+#ifndef SKEP_CORE_MACHINE_H
+#define SKEP_CORE_MACHINE_H
+
+#include "core/skep.h"
+
+struct skep_node { /* head of struct worker and struct directory */
+	bool is_directory;
+	uint8_t outcome; /* enum skep_outcome */
+	uint32_t stage;
+	struct skep_peer self;
+	skep_time now, deadline;
+	uint64_t digest, random, next_op;
+};
+
+struct step { /* one call of skep_node_step */
+	const struct skep_plan *plan;
+	struct skep_actions *actions;
+};
+
+/* An array behind the machine's struct, named by its offset: a machine has no pointers. */
+static inline void *skep_at(void *machine, size_t offset)
+{
+	return (char *)machine + offset;
+}
+
+static inline bool skep_peer_same(struct skep_peer a, struct skep_peer b)
+{
+	return a.index == b.index && a.epoch == b.epoch;
+}
+
+/* `peer` is the process that `fenced` names, or an earlier life of it. */
+static inline bool skep_peer_covers(struct skep_peer fenced, struct skep_peer peer)
+{
+	return fenced.index == peer.index && fenced.epoch >= peer.epoch;
+}
+
+static inline struct skep_peer skep_directory_peer(const struct skep_plan *plan)
+{
+	return (struct skep_peer){plan->workers, 1};
+}
+
+static inline bool skep_buf_none(struct skep_buf buf)
+{
+	return buf.slot == 0 && buf.generation == 0;
+}
+
+/* A message from this machine, empty but for its addresses. */
+struct skep_message skep_message_to(const struct skep_node *node, enum skep_message_kind kind, struct skep_peer to);
+
+void skep_emit_send(struct step *step, struct skep_node *node, const struct skep_message *message);
+/* Fills id and lane; returns the id. */
+uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op *op);
+void skep_emit_release(struct step *step, struct skep_buf buf); /* none is fine */
+void skep_emit_note(struct step *step, struct skep_node *node, struct skep_note note);
+
+size_t skep_worker_size(const struct skep_plan *plan);
+void skep_worker_init(void *mem, const struct skep_plan *plan);
+void skep_worker_step(struct skep_node *node, struct step *step, const struct skep_event *event);
+uint32_t skep_worker_actions_limit(const struct skep_plan *plan);
+
+size_t skep_directory_size(const struct skep_plan *plan);
+void skep_directory_init(void *mem, const struct skep_plan *plan);
+void skep_directory_step(struct skep_node *node, struct step *step, const struct skep_event *event);
+uint32_t skep_directory_actions_limit(const struct skep_plan *plan);
+
+#endif

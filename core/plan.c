@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.c - numbers that core and worlds derive from the plan and must agree on, and what a message weighs.
+ */
+#include "core/record.h"
+#include "core/skep.h"
+
+void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64_t *ret_first, uint64_t *ret_count)
+{
+	uint64_t base = parameters / size, rest = parameters % size; /* the first `rest` chunks hold one element more */
+	*ret_first = base * chunk + (chunk < rest ? chunk : rest);
+	*ret_count = base + (chunk < rest);
+}
+
+uint32_t skep_round_capacity(const struct skep_plan *plan)
+{
+	/* Room to refill every microbatch once; a round that loses more closes with what it has. */
+	return 2 * plan->microbatches + 64;
+}
+
+enum skep_traffic skep_message_traffic(const struct skep_message *message)
+{
+	switch (message->kind) {
+	case SKEP_MESSAGE_FORWARD:
+	case SKEP_MESSAGE_BACKWARD:
+		return SKEP_TRAFFIC_PIPELINE;
+	case SKEP_MESSAGE_CHUNK:
+		return SKEP_TRAFFIC_SYNC;
+	case SKEP_MESSAGE_STATE:
+		return SKEP_TRAFFIC_STATE;
+	default:
+		return SKEP_TRAFFIC_CONTROL;
+	}
+}
+
+uint64_t skep_message_bytes(const struct skep_message *message)
+{
+	return message->payload_bytes + SKEP_HEADER_BYTES;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * random.h - seeded streams of integers. Splitmix64 (Steele, Lea, Flood 2014): one word of state, equal on every compiler.
+ */
+#ifndef SKEP_CORE_RANDOM_H
+#define SKEP_CORE_RANDOM_H
+
+#include <stdint.h>
+
+static inline uint64_t skep_mix(uint64_t z)
+{
+	z += 0x9e3779b97f4a7c15u;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+static inline uint64_t skep_random_next(uint64_t *state)
+{
+	uint64_t value = skep_mix(*state);
+	*state += 0x9e3779b97f4a7c15u;
+	return value;
+}
+
+/* Uniform in [0, n), n >= 1. The bias of the multiplication is below n / 2^32. */
+static inline uint32_t skep_random_below(uint64_t *state, uint32_t n)
+{
+	return (uint32_t)((skep_random_next(state) >> 32) * n >> 32);
+}
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * reduce.c - a worker's part in the end of a round.
+ *
+ * REDUCE seals the accumulator: what is not counted by now is not in the round. Then the members of the stage sum their
+ * accumulators (ring.h), each tells the directory which microbatches its share holds (TALLY), and when all have done so
+ * COMMIT makes the sum final and the worker steps. If a member is fenced meanwhile, a REDUCE with a higher attempt starts
+ * the sum anew among the rest: accumulators stay untouched until the step.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "core/bits.h"
+#include "core/ring.h"
+#include "core/worker.h"
+
+static struct skep_op chunk_op(const struct worker *w, enum skep_op_kind kind, uint32_t chunk, uint32_t hop)
+{
+	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)w->node.stage, .round = w->version};
+	op.chunk = chunk;
+	op.size = w->reduction.size;
+	op.attempt = w->reduction.attempt;
+	op.hop = hop;
+	return op;
+}
+
+static void send_tally(struct worker *w, struct step *step)
+{
+	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_TALLY, skep_directory_peer(step->plan));
+	message.round = w->version;
+	message.attempt = w->reduction.attempt;
+	message.u.tally.count = w->counted;
+	message.u.tally.loss_nano = w->loss_nano_sum;
+	for (uint32_t first = 0; first < w->words; first += SKEP_TALLY_WORDS) {
+		uint64_t any = 0;
+		for (uint32_t i = 0; i < SKEP_TALLY_WORDS; i++) {
+			uint64_t word = first + i < w->words ? worker_tally(w)[first + i] : 0;
+			message.u.tally.word[i] = word;
+			any |= word;
+		}
+		message.u.tally.first_word = first;
+		if (any || (first == 0 && w->counted == 0)) /* an empty tally is one empty part */
+			worker_send(w, step, &message);
+	}
+}
+
+static void complete(struct worker *w, struct step *step)
+{
+	w->reduction.complete = true;
+	send_tally(w, step);
+}
+
+/* One hop of the current attempt has arrived. */
+static void hop(struct worker *w, struct step *step, uint32_t chunk, uint32_t number, struct skep_buf payload)
+{
+	const struct reduction *r = &w->reduction;
+	bool valid = number >= 1 && number <= skep_ring_hops(r->size) &&
+	             chunk == skep_ring_chunk(r->rank, r->size, number) && !skep_bits_has(worker_hops(w), number);
+	if (!valid) {
+		skep_emit_release(step, payload);
+		return;
+	}
+	skep_bits_add(worker_hops(w), number);
+	enum skep_op_kind kind = !skep_ring_adds(r->size, number)    ? SKEP_OP_STORE
+	                         : skep_ring_stores(r->size, number) ? SKEP_OP_ADD_STORE
+	                                                             : SKEP_OP_ADD;
+	struct skep_op op = chunk_op(w, kind, chunk, number);
+	op.in = payload;
+	skep_emit_run(step, &w->node, &op);
+}
+
+/* Takes up the hops that came early; those of older attempts are of no use any more. */
+static void take_early(struct worker *w, struct step *step)
+{
+	struct early_chunk *early = worker_early(w);
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < w->early; i++) {
+		struct early_chunk e = early[i];
+		if (e.round == w->version && e.attempt == w->reduction.attempt)
+			hop(w, step, e.chunk, e.hop, e.payload);
+		else if (e.round < w->version || (e.round == w->version && e.attempt < w->reduction.attempt))
+			skep_emit_release(step, e.payload);
+		else
+			early[kept++] = e;
+	}
+	w->early = kept;
+}
+
+static void begin(struct worker *w, struct step *step)
+{
+	struct reduction *r = &w->reduction;
+	take_early(w, step);
+	if (r->size == 1) {
+		complete(w, step);
+		return;
+	}
+	struct skep_op op = chunk_op(w, SKEP_OP_TAKE, r->rank, 0);
+	skep_emit_run(step, &w->node, &op);
+}
+
+static bool backward_running(struct worker *w)
+{
+	const struct skep_work *work = skep_inflight_at(worker_inflight(w), w->compute_slot);
+	return w->compute_op >= w->op_floor && w->compute_op != 0 && work->state == SKEP_WORK_RUNNING_BACKWARD;
+}
+
+void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_message *message)
+{
+	struct reduction *r = &w->reduction;
+	if (w->state != WORKER_SERVING)
+		return;
+	if (message->round == w->version + 1) { /* it overtook the COMMIT of this round, or our step is still running */
+		bool newer = w->pending_reduce.kind == 0 || w->pending_reduce.attempt < message->attempt;
+		if (newer)
+			w->pending_reduce = *message;
+		return;
+	}
+	if (message->round != w->version || message->attempt <= r->attempt || r->committed)
+		return;
+	assert(message->u.reduce.size <= w->early_capacity);
+	if (!worker_sealed(w))
+		pipeline_seal(w, step);
+	*r = (struct reduction){.attempt = message->attempt,
+		.rank = message->u.reduce.rank,
+		.size = message->u.reduce.size,
+		.next = message->u.reduce.next};
+	skep_bits_clear(worker_hops(w), skep_bits_words(skep_ring_hops(r->size) + 1));
+	r->waiting = backward_running(w);
+	if (!r->waiting)
+		begin(w, step);
+}
+
+void reduce_backward_ended(struct worker *w, struct step *step)
+{
+	assert(w->reduction.waiting);
+	w->reduction.waiting = false;
+	begin(w, step);
+}
+
+bool reduce_wants(const struct worker *w, const struct skep_message *chunk)
+{
+	return chunk->round == w->version && chunk->attempt == w->reduction.attempt && !w->reduction.committed;
+}
+
+/* Fewer hops than members can come before this rank takes part; those of an older attempt make room. */
+static void keep_early(struct worker *w, struct step *step, const struct skep_message *message)
+{
+	struct early_chunk *early = worker_early(w);
+	bool wanted = true;
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < w->early; i++) {
+		struct early_chunk e = early[i];
+		bool same = e.round == message->round && e.attempt == message->attempt;
+		bool newer = e.round > message->round || (e.round == message->round && e.attempt > message->attempt);
+		if (newer || (same && e.hop == message->u.chunk.hop))
+			wanted = false; /* a void attempt, or a duplicate */
+		if (same || newer)
+			early[kept++] = e;
+		else
+			skep_emit_release(step, e.payload);
+	}
+	w->early = kept;
+	if (!wanted || w->early == w->early_capacity) {
+		skep_emit_release(step, message->payload);
+		return;
+	}
+	early[w->early++] = (struct early_chunk){
+		message->round, message->attempt, message->u.chunk.chunk, message->u.chunk.hop, message->payload};
+}
+
+void reduce_on_chunk(struct worker *w, struct step *step, const struct skep_message *message)
+{
+	struct reduction *r = &w->reduction;
+	bool serving = w->state == WORKER_SERVING;
+	if (serving && message->round == w->version && message->attempt == r->attempt && !r->waiting) {
+		hop(w, step, message->u.chunk.chunk, message->u.chunk.hop, message->payload);
+		return;
+	}
+	bool later =
+		message->round == w->version + 1 || (message->round == w->version && message->attempt >= r->attempt);
+	if (serving && later)
+		keep_early(w, step, message);
+	else
+		skep_emit_release(step, message->payload);
+}
+
+static void pass_on(struct worker *w, struct step *step, const struct skep_op *op, struct skep_buf out)
+{
+	uint64_t first, count;
+	skep_chunk_range(step->plan->stage[w->node.stage].parameters, op->chunk, op->size, &first, &count);
+	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_CHUNK, w->reduction.next);
+	message.round = op->round;
+	message.attempt = op->attempt;
+	message.u.chunk.chunk = op->chunk;
+	message.u.chunk.hop = op->hop + 1;
+	message.payload = out;
+	message.payload_bytes = 4 * count;
+	worker_send(w, step, &message);
+}
+
+void reduce_on_op_done(struct worker *w, struct step *step, const struct skep_op *op, struct skep_buf out)
+{
+	struct reduction *r = &w->reduction;
+	if (op->round != w->version || op->attempt != r->attempt) { /* an attempt that is void */
+		skep_emit_release(step, out);
+		return;
+	}
+	if (op->hop < skep_ring_hops(r->size))
+		pass_on(w, step, op, out);
+	else
+		skep_emit_release(step, out);
+	if (op->kind == SKEP_OP_ADD_STORE || op->kind == SKEP_OP_STORE) {
+		if (++r->stored == r->size)
+			complete(w, step);
+	}
+}
+
+void reduce_on_commit(struct worker *w, const struct skep_message *message)
+{
+	struct reduction *r = &w->reduction;
+	if (w->state != WORKER_SERVING || message->round != w->version || message->attempt != r->attempt ||
+		!r->complete)
+		return;
+	r->committed = true;
+	r->microbatches = message->u.commit.microbatches;
+}
+
+void reduce_stepped(struct worker *w, struct step *step)
+{
+	skep_bits_clear(worker_seen(w, w->version), w->words);
+	skep_bits_clear(worker_tally(w), w->words);
+	w->counted = 0;
+	w->loss_nano_sum = 0;
+	w->issued_in_flight = 0;
+	w->reduction = (struct reduction){0};
+	w->version++;
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < w->fetchers; i++) { /* whoever wanted the old state is assigned anew */
+		if (w->fetch_round[i] < w->version)
+			continue;
+		w->fetcher[kept] = w->fetcher[i];
+		w->fetch_round[kept++] = w->fetch_round[i];
+	}
+	w->fetchers = kept;
+	if (w->stop_when_stepped) {
+		member_stop(w, step, true);
+		return;
+	}
+	if (w->pending_reduce.kind != 0) {
+		struct skep_message reduce = w->pending_reduce;
+		w->pending_reduce.kind = 0;
+		reduce_on_reduce(w, step, &reduce);
+	}
+}
+
+void reduce_forget(struct worker *w, struct step *step)
+{
+	for (uint32_t i = 0; i < w->early; i++)
+		skep_emit_release(step, worker_early(w)[i].payload);
+	w->early = 0;
+	w->pending_reduce.kind = 0;
+	w->reduction = (struct reduction){0};
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * schedule.c - which operation an idle device runs next. One operation at a time is on the compute lane, so that every
+ * choice is made as late as possible.
+ *
+ * First what others wait for: the step that ends a round, the state for a newcomer. Then the pipeline; `swarm` takes gradients
+ * before activations (they free memory and end microbatches), the oldest first, and issues a new one when nothing
+ * else is ready. Other schedules (GPipe, 1F1B) are other orders of these three, and belong into pick_work().
+ */
+#include "core/worker.h"
+
+static bool start_step(struct worker *w, struct step *step)
+{
+	struct reduction *r = &w->reduction;
+	if (!r->committed || r->stepping)
+		return false;
+	struct skep_op op = {.kind = SKEP_OP_STEP, .stage = (uint16_t)w->node.stage, .round = w->version};
+	op.size = r->size;
+	op.attempt = r->attempt;
+	op.microbatches = r->microbatches;
+	r->stepping = true;
+	w->compute_op = skep_emit_run(step, &w->node, &op);
+	return true;
+}
+
+static bool start_load(struct worker *w, struct step *step)
+{
+	if (skep_buf_none(w->load))
+		return false;
+	struct skep_op op = {.kind = SKEP_OP_LOAD, .stage = (uint16_t)w->node.stage, .round = w->join_round};
+	op.in = w->load;
+	w->load = (struct skep_buf){0, 0};
+	w->compute_op = skep_emit_run(step, &w->node, &op);
+	return true;
+}
+
+static bool start_save(struct worker *w, struct step *step)
+{
+	for (uint32_t i = 0; i < w->fetchers; i++) {
+		if (w->fetch_round[i] != w->version)
+			continue;
+		struct skep_op op = {.kind = SKEP_OP_SAVE, .stage = (uint16_t)w->node.stage, .round = w->version};
+		op.microbatch = w->fetcher[i].index; /* comes back with the result: whom it is for */
+		op.attempt = w->fetcher[i].epoch;
+		w->fetchers--;
+		for (; i < w->fetchers; i++) {
+			w->fetcher[i] = w->fetcher[i + 1];
+			w->fetch_round[i] = w->fetch_round[i + 1];
+		}
+		w->compute_op = skep_emit_run(step, &w->node, &op);
+		return true;
+	}
+	return false;
+}
+
+static void pick_work(struct worker *w, struct step *step)
+{
+	struct skep_inflight *table = worker_inflight(w);
+	struct skep_work *work = skep_queue_pop(table, &table->backward);
+	if (work) {
+		pipeline_run(w, step, work, SKEP_OP_BACKWARD);
+		return;
+	}
+	work = skep_queue_pop(table, &table->forward[w->version & 1]);
+	if (work)
+		pipeline_run(w, step, work, SKEP_OP_FORWARD);
+	else if (w->grants > 0 && worker_grants(w)->round == w->version && w->issued_in_flight < step->plan->in_flight)
+		pipeline_issue(w, step);
+}
+
+void schedule_next(struct worker *w, struct step *step)
+{
+	if (w->compute_op != 0)
+		return;
+	if (w->state == WORKER_JOINING) {
+		start_load(w, step);
+		return;
+	}
+	if (w->state != WORKER_SERVING || start_step(w, step) || start_save(w, step))
+		return;
+	if (!worker_sealed(w))
+		pick_work(w, step);
+}
