@@ -34,14 +34,9 @@ size_t skep_inflight_size(uint32_t capacity)
 	       bucket_count(capacity) * sizeof(uint16_t);
 }
 
-static struct skep_work *works(struct skep_inflight *table)
-{
-	return (struct skep_work *)(table + 1);
-}
-
 static uint16_t *bucket(struct skep_inflight *table, uint32_t round, uint32_t microbatch)
 {
-	uint16_t *buckets = (uint16_t *)(works(table) + table->capacity);
+	uint16_t *buckets = (uint16_t *)(table->work + table->capacity);
 	return &buckets[(microbatch * 2 + (round & 1)) & (table->buckets - 1)];
 }
 
@@ -51,22 +46,17 @@ void skep_inflight_init(struct skep_inflight *table, uint32_t capacity)
 	table->capacity = capacity;
 	table->buckets = bucket_count(capacity);
 	for (uint32_t i = 0; i < capacity; i++)
-		works(table)[i].next = (uint16_t)(i + 1 < capacity ? i + 1 : SKEP_NO_WORK);
-	memset(works(table) + capacity, 0xff, table->buckets * sizeof(uint16_t)); /* SKEP_NO_WORK */
+		table->work[i].next = (uint16_t)(i + 1 < capacity ? i + 1 : SKEP_NO_WORK);
+	memset(table->work + capacity, 0xff, table->buckets * sizeof(uint16_t)); /* SKEP_NO_WORK */
 	struct skep_queue empty = {SKEP_NO_WORK, SKEP_NO_WORK};
 	table->forward[0] = table->forward[1] = table->backward = empty;
-}
-
-struct skep_work *skep_inflight_at(struct skep_inflight *table, uint32_t slot)
-{
-	return &works(table)[slot];
 }
 
 struct skep_work *skep_inflight_find(struct skep_inflight *table, uint32_t round, uint32_t microbatch)
 {
 	for (uint16_t slot = *bucket(table, round, microbatch); slot != SKEP_NO_WORK;
-		slot = works(table)[slot].hash_next) {
-		struct skep_work *work = &works(table)[slot];
+		slot = table->work[slot].hash_next) {
+		struct skep_work *work = &table->work[slot];
 		if (work->round == round && work->microbatch == microbatch)
 			return work;
 	}
@@ -78,7 +68,7 @@ struct skep_work *skep_inflight_add(struct skep_inflight *table, uint32_t round,
 	if (table->used == table->capacity)
 		return NULL;
 	uint16_t slot = table->free, *head = bucket(table, round, microbatch);
-	struct skep_work *work = &works(table)[slot];
+	struct skep_work *work = &table->work[slot];
 	table->free = work->next;
 	table->used++;
 	memset(work, 0, sizeof *work);
@@ -94,26 +84,26 @@ struct skep_work *skep_inflight_add(struct skep_inflight *table, uint32_t round,
 static void unqueue(struct skep_inflight *table, struct skep_queue *queue, uint16_t slot)
 {
 	uint16_t before = SKEP_NO_WORK;
-	for (uint16_t i = queue->head; i != slot; i = works(table)[i].next)
+	for (uint16_t i = queue->head; i != slot; i = table->work[i].next)
 		before = i;
-	uint16_t after = works(table)[slot].next;
+	uint16_t after = table->work[slot].next;
 	if (before == SKEP_NO_WORK)
 		queue->head = after;
 	else
-		works(table)[before].next = after;
+		table->work[before].next = after;
 	if (after == SKEP_NO_WORK)
 		queue->tail = before;
 }
 
 void skep_inflight_remove(struct skep_inflight *table, struct skep_work *work)
 {
-	uint16_t slot = (uint16_t)(work - works(table)), *link = bucket(table, work->round, work->microbatch);
+	uint16_t slot = (uint16_t)(work - table->work), *link = bucket(table, work->round, work->microbatch);
 	if (work->state == SKEP_WORK_READY_FORWARD)
 		unqueue(table, &table->forward[work->round & 1], slot);
 	else if (work->state == SKEP_WORK_READY_BACKWARD)
 		unqueue(table, &table->backward, slot);
 	while (*link != slot)
-		link = &works(table)[*link].hash_next;
+		link = &table->work[*link].hash_next;
 	*link = work->hash_next;
 	work->state = SKEP_WORK_FREE;
 	work->next = table->free;
@@ -123,12 +113,12 @@ void skep_inflight_remove(struct skep_inflight *table, struct skep_work *work)
 
 void skep_queue_push(struct skep_inflight *table, struct skep_queue *queue, struct skep_work *work)
 {
-	uint16_t slot = (uint16_t)(work - works(table));
+	uint16_t slot = (uint16_t)(work - table->work);
 	work->next = SKEP_NO_WORK;
 	if (queue->head == SKEP_NO_WORK)
 		queue->head = slot;
 	else
-		works(table)[queue->tail].next = slot;
+		table->work[queue->tail].next = slot;
 	queue->tail = slot;
 }
 
@@ -136,7 +126,7 @@ struct skep_work *skep_queue_pop(struct skep_inflight *table, struct skep_queue 
 {
 	if (queue->head == SKEP_NO_WORK)
 		return NULL;
-	struct skep_work *work = &works(table)[queue->head];
+	struct skep_work *work = &table->work[queue->head];
 	queue->head = work->next;
 	if (queue->head == SKEP_NO_WORK)
 		queue->tail = SKEP_NO_WORK;

@@ -45,14 +45,13 @@ struct skep_inflight {
 	uint16_t free;
 	struct skep_queue forward[2]; /* by round parity */
 	struct skep_queue backward;
-	/* struct skep_work [capacity], then uint16_t bucket[buckets] */
+	struct skep_work work[]; /* [capacity], then uint16_t bucket[buckets] */
 };
 
 uint32_t skep_inflight_capacity(const struct skep_plan *plan);
 size_t skep_inflight_size(uint32_t capacity);
 void skep_inflight_init(struct skep_inflight *table, uint32_t capacity);
 
-struct skep_work *skep_inflight_at(struct skep_inflight *table, uint32_t slot);
 struct skep_work *skep_inflight_find(struct skep_inflight *table, uint32_t round, uint32_t microbatch); /* or NULL */
 /* NULL when full. The rest of the entry is zero, `up` and `down` are nobody. */
 struct skep_work *skep_inflight_add(struct skep_inflight *table, uint32_t round, uint32_t microbatch);

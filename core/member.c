@@ -42,7 +42,7 @@ static void ask_about_silent(struct worker *w, struct step *step)
 	struct skep_inflight *table = worker_inflight(w);
 	struct skep_peer asked = {SKEP_NO_INDEX, 0};
 	for (uint32_t i = 0; i < table->capacity; i++) {
-		const struct skep_work *work = skep_inflight_at(table, i);
+		const struct skep_work *work = &table->work[i];
 		if (work->state != SKEP_WORK_WAIT_GRADIENT ||
 			w->node.now - work->sent_ns < step->plan->fence_after_ns || skep_peer_same(work->down, asked))
 			continue;

@@ -100,7 +100,7 @@ static void begin(struct worker *w, struct step *step)
 
 static bool backward_running(struct worker *w)
 {
-	const struct skep_work *work = skep_inflight_at(worker_inflight(w), w->compute_slot);
+	const struct skep_work *work = &worker_inflight(w)->work[w->compute_slot];
 	return w->compute_op >= w->op_floor && w->compute_op != 0 && work->state == SKEP_WORK_RUNNING_BACKWARD;
 }
 

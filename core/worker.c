@@ -114,7 +114,7 @@ void worker_forget(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
 	for (uint32_t i = 0; i < table->capacity; i++) {
-		struct skep_work *work = skep_inflight_at(table, i);
+		struct skep_work *work = &table->work[i];
 		if (work->state != SKEP_WORK_FREE && !running(work)) /* what runs is released when its operation ends */
 			release_work(step, work);
 	}
@@ -197,7 +197,7 @@ void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, e
 	op.stash = work->stash;
 	op.gradient = work->gradient;
 	work->state = kind == SKEP_OP_FORWARD ? SKEP_WORK_RUNNING_FORWARD : SKEP_WORK_RUNNING_BACKWARD;
-	w->compute_slot = (uint32_t)(work - skep_inflight_at(worker_inflight(w), 0));
+	w->compute_slot = (uint32_t)(work - worker_inflight(w)->work);
 	w->compute_op = skep_emit_run(step, &w->node, &op);
 }
 
@@ -268,7 +268,7 @@ void pipeline_seal(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
 	for (uint32_t i = 0; i < table->capacity; i++) {
-		struct skep_work *work = skep_inflight_at(table, i);
+		struct skep_work *work = &table->work[i];
 		if (work->state == SKEP_WORK_FREE || work->round != w->version ||
 			work->state == SKEP_WORK_RUNNING_BACKWARD)
 			continue;
@@ -292,7 +292,7 @@ void pipeline_peer_gone(struct worker *w, struct step *step, struct skep_peer go
 {
 	struct skep_inflight *table = worker_inflight(w);
 	for (uint32_t i = 0; i < table->capacity; i++) {
-		struct skep_work *work = skep_inflight_at(table, i);
+		struct skep_work *work = &table->work[i];
 		if (work->state == SKEP_WORK_FREE)
 			continue;
 		if (skep_peer_covers(gone, work->up)) {
@@ -312,7 +312,7 @@ void pipeline_peer_new(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
 	for (uint32_t i = 0; i < table->capacity; i++) {
-		struct skep_work *work = skep_inflight_at(table, i);
+		struct skep_work *work = &table->work[i];
 		if (work->state == SKEP_WORK_WAIT_PEER)
 			send_on(w, step, work);
 	}
@@ -474,7 +474,7 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		discard_result(step, event);
 		return;
 	}
-	struct skep_work *work = skep_inflight_at(worker_inflight(w), w->compute_slot);
+	struct skep_work *work = &worker_inflight(w)->work[w->compute_slot];
 	switch (op->kind) {
 	case SKEP_OP_FORWARD:
 		forward_done(w, step, work, event);
