@@ -138,18 +138,13 @@ void directory_stop(struct directory *d, struct step *step, bool ok)
 
 /* ---- joining -------------------------------------------------------------------------------------------------- */
 
-void directory_serve(struct directory *d, struct step *step, uint32_t worker, uint32_t round)
+void directory_serve(struct directory *d, uint32_t worker)
 {
 	struct row *row = directory_row(d, worker);
 	row->standing = STANDING_SERVING;
 	row->announced = false;
 	d->unannounced++;
 	directory_stage(d, row->stage)->serving++;
-	skep_emit_note(step, &d->node,
-		(struct skep_note){.kind = SKEP_NOTE_JOINED,
-			.stage = (uint16_t)row->stage,
-			.round = round,
-			.peer = directory_worker(d, worker)});
 }
 
 /* The stage with the fewest workers, newcomers included; every stage has one that serves. */
@@ -218,7 +213,7 @@ static void refound_stage(struct directory *d, struct step *step, uint32_t stage
 			continue;
 		alive = true;
 		if (d->phase == PHASE_OPEN) /* else it is a member of the reduction and serves when that is committed */
-			directory_serve(d, step, i, d->round);
+			directory_serve(d, i);
 	}
 	if (alive)
 		return;
@@ -320,6 +315,11 @@ static void on_ready(struct directory *d, struct step *step, const struct skep_m
 		d->phase != PHASE_OPEN)
 		return; /* too late for this round; the next one assigns it anew */
 	row->standing = STANDING_READY;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_JOINED,
+			.stage = (uint16_t)row->stage,
+			.round = d->round,
+			.peer = directory_worker(d, message->from.index)});
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *other = directory_row(d, i);
 		if (other->standing == STANDING_SERVING && other->stage == row->stage + 1)

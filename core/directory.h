@@ -70,7 +70,7 @@ static inline struct skep_peer directory_worker(struct directory *d, uint32_t wo
 
 /* directory.c */
 void directory_assign_all(struct directory *d, struct step *step);
-void directory_serve(struct directory *d, struct step *step, uint32_t worker, uint32_t round);
+void directory_serve(struct directory *d, uint32_t worker); /* a READY worker serves from now on */
 void directory_stop(struct directory *d, struct step *step, bool ok);
 
 /* rounds.c */

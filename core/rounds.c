@@ -291,7 +291,7 @@ static void commit(struct directory *d, struct step *step, uint32_t stage)
 		row->member = false;
 		send_commit(d, step, stage, i, total);
 		if (row->standing == STANDING_READY)
-			directory_serve(d, step, i, d->round + 1);
+			directory_serve(d, i);
 	}
 	directory_stage(d, stage)->committed = true;
 	for (uint32_t other = 0; other < step->plan->stages; other++) {

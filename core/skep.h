@@ -242,7 +242,7 @@ enum skep_note_kind {
 	SKEP_NOTE_LOSS, /* round, value = mean loss in 1e-9 units, of the microbatches counted in the last stage */
 	SKEP_NOTE_ROUND_CLOSED, /* round, microbatch = issued */
 	SKEP_NOTE_FENCED,       /* peer (the epoch that is no more), stage */
-	SKEP_NOTE_JOINED,       /* peer, stage, round: takes part from this round on */
+	SKEP_NOTE_JOINED,       /* peer, stage, round: takes part from this round's reduction on */
 	SKEP_NOTE_STAGE_EMPTY,  /* stage: its last worker is gone */
 	SKEP_NOTE_STOPPED,      /* round = rounds closed, value = 1 ok, 0 failed */
 	/* by a worker */
