@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_directory.c - the directory's machine: directory.c and rounds.c, event by event. Four workers in two stages (0 and 2
+ * own, 1 and 3 finish), four microbatches a round, two rounds.
+ */
+#include "machine_fixture.h"
+
+#define DIRECTORY 4
+
+static void begin(struct fixture *f)
+{
+	fixture_init(f, 4, 2, DIRECTORY);
+	fixture_start(f);
+}
+
+static uint32_t count_sent(const struct fixture *f, enum skep_message_kind kind)
+{
+	uint32_t n = 0;
+	while (fixture_find(f, SKEP_ACTION_SEND, kind, n))
+		n++;
+	return n;
+}
+
+static struct skep_message from_worker(enum skep_message_kind kind, uint32_t worker, uint32_t round)
+{
+	return fixture_message(kind, worker, DIRECTORY, round);
+}
+
+static void finish(struct fixture *f, uint32_t owner, uint32_t microbatch, bool ok)
+{
+	struct skep_message message = from_worker(SKEP_MESSAGE_FINISHED, owner, 0);
+	message.microbatch = microbatch;
+	message.u.finished.ok = ok;
+	fixture_deliver(f, message);
+}
+
+static void tally(struct fixture *f, uint32_t worker, uint32_t attempt, uint64_t bits)
+{
+	struct skep_message message = from_worker(SKEP_MESSAGE_TALLY, worker, 0);
+	message.attempt = attempt;
+	message.u.tally.word[0] = bits;
+	for (uint64_t rest = bits; rest; rest &= rest - 1)
+		message.u.tally.count++;
+	message.u.tally.loss_nano = 100 * message.u.tally.count;
+	fixture_deliver(f, message);
+}
+
+/* Grants at the start: microbatches 0, 1 to worker 0 and 2, 3 to worker 2. */
+static void finish_all(struct fixture *f)
+{
+	finish(f, 0, 0, true);
+	finish(f, 0, 1, true);
+	finish(f, 2, 2, true);
+	assert_null(fixture_sent(f, SKEP_MESSAGE_REDUCE));
+	finish(f, 2, 3, true);
+	assert_int_equal(count_sent(f, SKEP_MESSAGE_REDUCE), 4);
+}
+
+static void test_grants_are_shared_out(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_GRANT), 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct skep_message *grant = &fixture_find(&f, SKEP_ACTION_SEND, SKEP_MESSAGE_GRANT, i)->u.send;
+		assert_int_equal(grant->to.index, 2 * i);
+		assert_int_equal(grant->microbatch, 2 * i);
+		assert_int_equal(grant->u.grant.count, 2);
+	}
+	fixture_finish(&f);
+}
+
+static void test_round_reduces_commits_and_the_next_opens(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	finish_all(&f);
+	tally(&f, 0, 1, 3);
+	tally(&f, 2, 1, 12);
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_COMMIT), 2);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_COMMIT)->u.commit.microbatches, 4);
+	assert_null(fixture_noted(&f, SKEP_NOTE_LOST));
+	assert_null(fixture_noted(&f, SKEP_NOTE_ROUND_CLOSED)); /* the other stage is still at it */
+	tally(&f, 1, 1, 5);
+	tally(&f, 3, 1, 10);
+	assert_non_null(fixture_noted(&f, SKEP_NOTE_ROUND_CLOSED));
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_LOSS)->value, 100);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->round, 1);
+	fixture_finish(&f);
+}
+
+static void test_abandoned_is_replaced_by_a_fresh_one(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	finish(&f, 0, 1, false);
+	const struct skep_message *grant = fixture_sent(&f, SKEP_MESSAGE_GRANT);
+	assert_int_equal(grant->to.index, 0);
+	assert_int_equal(grant->microbatch, 4); /* a number that was not used yet */
+	finish(&f, 0, 1, false);                /* a duplicate */
+	assert_int_equal(f.out.count, 0);
+	fixture_finish(&f);
+}
+
+static void test_what_no_member_counted_is_lost(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	finish_all(&f);
+	tally(&f, 1, 1, 1);
+	tally(&f, 3, 1, 4);
+	const struct skep_note *lost = fixture_noted(&f, SKEP_NOTE_LOST);
+	assert_int_equal(lost->value, 10);
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_STAGE_COMMITTED)->value, 2);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_COMMIT)->u.commit.microbatches, 2);
+	fixture_finish(&f);
+}
+
+static void suspect(struct fixture *f, uint32_t worker)
+{
+	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT};
+	event.u.peer = (struct skep_peer){worker, 1};
+	fixture_event(f, event);
+}
+
+static void test_death_in_a_reduction_starts_it_anew(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	finish_all(&f);
+	tally(&f, 0, 1, 3);
+	suspect(&f, 2);
+	assert_non_null(fixture_noted(&f, SKEP_NOTE_FENCED));
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 1);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_REDUCE)->attempt, 2);
+	tally(&f, 0, 1, 3); /* of the attempt that is void */
+	assert_null(fixture_sent(&f, SKEP_MESSAGE_COMMIT));
+	tally(&f, 0, 2, 3);
+	assert_non_null(fixture_sent(&f, SKEP_MESSAGE_COMMIT));
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_LOST)->value, 12); /* what only the dead one had counted */
+	fixture_finish(&f);
+}
+
+static void test_fenced_owner_is_replaced_by_another(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	suspect(&f, 2);
+	const struct skep_message *grant = fixture_sent(&f, SKEP_MESSAGE_GRANT);
+	assert_int_equal(grant->to.index, 0);
+	assert_int_equal(grant->microbatch, 4);
+	uint32_t told = 0;
+	for (uint32_t i = 0; fixture_find(&f, SKEP_ACTION_SEND, SKEP_MESSAGE_PEER, i); i++) {
+		const struct skep_message *news = &fixture_find(&f, SKEP_ACTION_SEND, SKEP_MESSAGE_PEER, i)->u.send;
+		assert_false(news->u.peer.alive);
+		told |= 1u << news->to.index;
+	}
+	assert_int_equal(told, 1u << 1 | 1u << 2 | 1u << 3); /* the next stage, and itself */
+	fixture_finish(&f);
+}
+
+static void test_silence_is_fenced_but_not_after_our_own_sleep(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	fixture_timer(&f, 3 * SECOND_NS);
+	for (uint32_t i = 0; i < 3; i++)
+		fixture_deliver(&f, from_worker(SKEP_MESSAGE_HEARTBEAT, i, 0));
+	fixture_timer(&f, 4 * SECOND_NS); /* the directory itself was late once: everyone starts afresh then */
+	for (uint64_t now = 5; now < 8; now++) {
+		for (uint32_t i = 0; i < 3; i++)
+			fixture_deliver(&f, from_worker(SKEP_MESSAGE_HEARTBEAT, i, 0));
+		fixture_timer(&f, now * SECOND_NS);
+		assert_null(fixture_noted(&f, SKEP_NOTE_FENCED));
+	}
+	fixture_timer(&f, 8 * SECOND_NS);
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_FENCED)->peer.index, 3);
+	fixture_timer(&f, 60 * SECOND_NS);
+	assert_null(fixture_noted(&f, SKEP_NOTE_FENCED));
+	fixture_finish(&f);
+}
+
+static void join(struct fixture *f, uint32_t worker, uint32_t epoch, skep_time born_ns)
+{
+	struct skep_message message = from_worker(SKEP_MESSAGE_JOIN, worker, 0);
+	message.from.epoch = epoch;
+	message.u.join.born_ns = born_ns;
+	fixture_deliver(f, message);
+}
+
+static void test_join_ready_member(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	suspect(&f, 3);
+	join(&f, 3, 1, 0);
+	struct skep_message assign = *fixture_sent(&f, SKEP_MESSAGE_ASSIGN);
+	assert_int_equal(assign.to.epoch, 2);
+	assert_int_equal(assign.stage, 1);
+	assert_int_equal(assign.u.assign.source.index, 1);
+	join(&f, 3, 1, 0); /* a duplicate */
+	assert_int_equal(f.out.count, 0);
+	struct skep_message ready = from_worker(SKEP_MESSAGE_READY, 3, 0);
+	ready.from.epoch = 2;
+	ready.attempt = assign.attempt;
+	fixture_deliver(&f, ready);
+	assert_non_null(fixture_noted(&f, SKEP_NOTE_JOINED));
+	finish_all(&f); /* four members: the newcomer is one of them */
+	tally(&f, 1, 1, 15);
+	struct skep_message empty = from_worker(SKEP_MESSAGE_TALLY, 3, 0);
+	empty.from.epoch = 2;
+	empty.attempt = 1;
+	fixture_deliver(&f, empty);
+	uint32_t told = 0;
+	for (uint32_t i = 0; fixture_find(&f, SKEP_ACTION_SEND, SKEP_MESSAGE_PEER, i); i++)
+		told |= 1u << fixture_find(&f, SKEP_ACTION_SEND, SKEP_MESSAGE_PEER, i)->u.send.to.index;
+	assert_int_equal(told, 1u << 0 | 1u << 2); /* the stage before may choose it from now on */
+	fixture_finish(&f);
+}
+
+static void test_a_restarted_process_replaces_the_one_we_knew(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	join(&f, 3, 0, SECOND_NS);
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_FENCED)->peer.epoch, 1);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->to.epoch, 2);
+	fixture_finish(&f);
+}
+
+static void test_a_late_ready_is_assigned_anew_next_round(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	suspect(&f, 3);
+	join(&f, 3, 1, 0);
+	finish(&f, 0, 0, true);
+	finish(&f, 0, 1, true);
+	finish(&f, 2, 2, true);
+	finish(&f, 2, 3, true);
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 3);
+	struct skep_message ready = from_worker(SKEP_MESSAGE_READY, 3, 0);
+	ready.from.epoch = 2;
+	ready.attempt = 1;
+	fixture_deliver(&f, ready);
+	assert_null(fixture_noted(&f, SKEP_NOTE_JOINED));
+	tally(&f, 0, 1, 3);
+	tally(&f, 2, 1, 12);
+	tally(&f, 1, 1, 15);
+	const struct skep_message *assign = fixture_sent(&f, SKEP_MESSAGE_ASSIGN);
+	assert_int_equal(assign->round, 1);
+	assert_int_equal(assign->attempt, 2);
+	fixture_finish(&f);
+}
+
+static void test_an_empty_stage_ends_the_run(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	suspect(&f, 1);
+	suspect(&f, 3);
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_STAGE_EMPTY)->stage, 1);
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_STOPPED)->value, 0);
+	assert_int_equal(skep_node_outcome(f.node), SKEP_FAILED);
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_STOP), 4);
+	fixture_deliver(&f, from_worker(SKEP_MESSAGE_HEARTBEAT, 0, 0)); /* someone has not heard */
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_STOP), 1);
+	fixture_finish(&f);
+}
+
+static void test_target_loss_stops(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f, 4, 2, DIRECTORY);
+	f.plan.target_loss_nano = 100;
+	fixture_start(&f);
+	finish_all(&f);
+	tally(&f, 0, 1, 3);
+	tally(&f, 2, 1, 12);
+	tally(&f, 1, 1, 5);
+	tally(&f, 3, 1, 10);
+	assert_int_equal(skep_node_outcome(f.node), SKEP_DONE);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_STOP)->round, 1);
+	fixture_finish(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_grants_are_shared_out),
+		cmocka_unit_test(test_round_reduces_commits_and_the_next_opens),
+		cmocka_unit_test(test_abandoned_is_replaced_by_a_fresh_one),
+		cmocka_unit_test(test_what_no_member_counted_is_lost),
+		cmocka_unit_test(test_death_in_a_reduction_starts_it_anew),
+		cmocka_unit_test(test_fenced_owner_is_replaced_by_another),
+		cmocka_unit_test(test_silence_is_fenced_but_not_after_our_own_sleep),
+		cmocka_unit_test(test_join_ready_member),
+		cmocka_unit_test(test_a_restarted_process_replaces_the_one_we_knew),
+		cmocka_unit_test(test_a_late_ready_is_assigned_anew_next_round),
+		cmocka_unit_test(test_an_empty_stage_ends_the_run),
+		cmocka_unit_test(test_target_loss_stops),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

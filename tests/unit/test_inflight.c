@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_inflight.c - the table of held microbatches against a plain array, over random adds, removes and queue moves.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/inflight.h"
+#include "core/random.h"
+
+#define CAPACITY 37
+#define NUMBERS 200
+
+static struct skep_inflight *table_of(uint32_t capacity)
+{
+	struct skep_inflight *table = malloc(skep_inflight_size(capacity));
+	assert_non_null(table);
+	skep_inflight_init(table, capacity);
+	return table;
+}
+
+static void test_random_use(void **state)
+{
+	(void)state;
+	struct skep_inflight *table = table_of(CAPACITY);
+	bool held[2][NUMBERS] = {{false}};
+	uint32_t count = 0;
+	uint64_t random = 5;
+	for (uint32_t i = 0; i < 200000; i++) {
+		uint32_t round = skep_random_below(&random, 2), number = skep_random_below(&random, NUMBERS);
+		struct skep_work *work = skep_inflight_find(table, round, number);
+		assert_int_equal(work != NULL, held[round][number]);
+		if (work) {
+			skep_inflight_remove(table, work);
+			held[round][number] = false;
+			count--;
+			continue;
+		}
+		work = skep_inflight_add(table, round, number);
+		assert_int_equal(work != NULL, count < CAPACITY);
+		if (!work)
+			continue;
+		held[round][number] = true;
+		count++;
+		if (skep_random_below(&random, 2)) { /* queued, so that removal takes it from the middle of a queue */
+			work->state = SKEP_WORK_READY_FORWARD;
+			skep_queue_push(table, &table->forward[round], work);
+		}
+	}
+	free(table);
+}
+
+static void test_queue_is_fifo_and_survives_removal(void **state)
+{
+	(void)state;
+	struct skep_inflight *table = table_of(8);
+	struct skep_work *work[5];
+	for (uint32_t i = 0; i < 5; i++) {
+		work[i] = skep_inflight_add(table, 0, i);
+		work[i]->state = SKEP_WORK_READY_FORWARD;
+		skep_queue_push(table, &table->forward[0], work[i]);
+	}
+	skep_inflight_remove(table, work[2]);
+	skep_inflight_remove(table, work[4]); /* the tail */
+	skep_inflight_remove(table, work[0]); /* the head */
+	struct skep_work *late = skep_inflight_add(table, 0, 9);
+	late->state = SKEP_WORK_READY_FORWARD;
+	skep_queue_push(table, &table->forward[0], late);
+	assert_ptr_equal(skep_queue_pop(table, &table->forward[0]), work[1]);
+	assert_ptr_equal(skep_queue_pop(table, &table->forward[0]), work[3]);
+	assert_ptr_equal(skep_queue_pop(table, &table->forward[0]), late);
+	assert_null(skep_queue_pop(table, &table->forward[0]));
+	free(table);
+}
+
+static void test_same_number_in_two_rounds(void **state)
+{
+	(void)state;
+	struct skep_inflight *table = table_of(8);
+	struct skep_work *now = skep_inflight_add(table, 4, 7), *next = skep_inflight_add(table, 5, 7);
+	assert_ptr_equal(skep_inflight_find(table, 4, 7), now);
+	assert_ptr_equal(skep_inflight_find(table, 5, 7), next);
+	assert_null(skep_inflight_find(table, 6, 7));
+	free(table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random_use),
+		cmocka_unit_test(test_queue_is_fifo_and_survives_removal),
+		cmocka_unit_test(test_same_number_in_two_rounds),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
