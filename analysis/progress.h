@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * progress.h - a recorder that draws a progress bar with the time left on stderr.
+ */
+#ifndef SKEP_ANALYSIS_PROGRESS_H
+#define SKEP_ANALYSIS_PROGRESS_H
+
+#include "core/record.h"
+
+struct skep_progress {
+	const char *label;
+	bool visible, drawn;
+	double begin_s, drawn_s;
+};
+
+struct skep_progress skep_progress_begin(const char *label, bool visible);
+/* `progress` must outlive the recorder and stay where it is. */
+struct skep_recorder skep_progress_recorder(struct skep_progress *progress);
+void skep_progress_end(struct skep_progress *progress); /* wipes the bar */
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * describe.c - see describe.h.
+ */
+#include "scenarios/describe.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "core/record.h"
+
+struct stage_view { /* one row of the table */
+	uint32_t first_layer, layers, workers;
+	uint64_t parameters, pipeline_bytes, sync_bytes; /* bytes per round, headers included */
+	uint64_t forward_ns_least, forward_ns_most, backward_ns_least, backward_ns_most;
+	double memory_bytes, memory_least_bytes; /* needed, and what the smallest GPU of the stage has */
+};
+
+static void time_range(uint64_t value, uint64_t *least, uint64_t *most)
+{
+	*least = value < *least ? value : *least;
+	*most = value > *most ? value : *most;
+}
+
+static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stage)
+{
+	struct stage_view v = {
+		.forward_ns_least = UINT64_MAX, .backward_ns_least = UINT64_MAX, .memory_least_bytes = 1e300};
+	skep_model_cut(&s->model, s->plan.stages, stage, &v.first_layer, &v.layers);
+	v.parameters = s->stage[stage].parameters;
+	v.memory_bytes = s->memory_bytes[stage];
+	for (uint32_t i = 0; i < s->plan.workers; i++) {
+		if (s->first_stage_of[i] != stage)
+			continue;
+		uint32_t gpu = s->topology.machine[i].gpu;
+		const struct skep_op_time *time = &s->op_time[gpu * s->plan.stages + stage];
+		time_range(time->forward_ns, &v.forward_ns_least, &v.forward_ns_most);
+		time_range(time->backward_ns, &v.backward_ns_least, &v.backward_ns_most);
+		if (s->topology.gpu[gpu].memory_bytes < v.memory_least_bytes)
+			v.memory_least_bytes = s->topology.gpu[gpu].memory_bytes;
+		v.workers++;
+	}
+	uint64_t n = v.workers, hops = n > 1 ? 2 * (n - 1) * n : 0;
+	v.sync_bytes = (n > 1 ? 2 * (n - 1) * 4 * v.parameters : 0) + hops * SKEP_HEADER_BYTES;
+	if (stage + 1 < s->plan.stages)
+		v.pipeline_bytes = 2ull * s->plan.microbatches * (s->stage[stage].activation_bytes + SKEP_HEADER_BYTES);
+	return v;
+}
+
+static const char *scaled(double value, const char *const units[], double step, char *ret, size_t size)
+{
+	size_t i = 0;
+	while (units[i + 1] && value >= step) {
+		value /= step;
+		i++;
+	}
+	snprintf(ret, size, "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value, units[i]);
+	return ret;
+}
+
+static const char *bytes_text(double bytes, char *ret, size_t size)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
+	return scaled(bytes, units, 1024, ret, size);
+}
+
+static const char *time_text(uint64_t least, uint64_t most, char *ret, size_t size)
+{
+	static const char *const units[] = {"us", "ms", "s", NULL};
+	char low[24], high[24];
+	if (least == most)
+		return scaled((double)least * 1e-3, units, 1000, ret, size);
+	snprintf(ret, size, "%s - %s", scaled((double)least * 1e-3, units, 1000, low, sizeof low),
+		scaled((double)most * 1e-3, units, 1000, high, sizeof high));
+	return ret;
+}
+
+static void print_text(const struct skep_scenario *s, FILE *out)
+{
+	char a[32], b[32], c[64], d[64], e[32], f[32];
+	const struct skep_plan *plan = &s->plan;
+	uint64_t pipeline = 0, sync = 0;
+	fprintf(out, "%s\n", s->name);
+	fprintf(out, "  model     %s, %" PRIu32 " layers in %" PRIu32 " stages\n", s->model.name, s->model.layers,
+		plan->stages);
+	fprintf(out, "  cluster   %s, %" PRIu32 " workers and the directory\n", s->topology.name, plan->workers);
+	fprintf(out, "            source: %s\n", s->topology.source);
+	fprintf(out,
+		"  schedule  %" PRIu32 " samples a round in %" PRIu32 " microbatches of %" PRIu32 ", %" PRIu32
+		" in flight per first-stage worker, %" PRIu32 " rounds\n\n",
+		s->batch, plan->microbatches, s->samples, plan->in_flight, plan->rounds);
+	fprintf(out, "%5s %-8s %7s %11s %11s %-19s %-19s %12s %12s\n", "stage", "layers", "workers", "parameters",
+		"memory", "forward", "backward", "to next", "reduction");
+	for (uint32_t stage = 0; stage < plan->stages; stage++) {
+		struct stage_view v = view_stage(s, stage);
+		char layers[32];
+		snprintf(layers, sizeof layers, "%" PRIu32 "-%" PRIu32, v.first_layer, v.first_layer + v.layers - 1);
+		fprintf(out, "%5" PRIu32 " %-8s %7" PRIu32 " %11" PRIu64 " %11s %-19s %-19s %12s %12s\n", stage, layers,
+			v.workers, v.parameters, bytes_text(v.memory_bytes, b, sizeof b),
+			time_text(v.forward_ns_least, v.forward_ns_most, c, sizeof c),
+			time_text(v.backward_ns_least, v.backward_ns_most, d, sizeof d),
+			bytes_text((double)v.pipeline_bytes, e, sizeof e),
+			bytes_text((double)v.sync_bytes, f, sizeof f));
+		pipeline += v.pipeline_bytes;
+		sync += v.sync_bytes;
+	}
+	fprintf(out, "\nper round: %s between stages (activations and gradients), %s in reductions\n",
+		bytes_text((double)pipeline, a, sizeof a), bytes_text((double)sync, b, sizeof b));
+}
+
+static void print_json(const struct skep_scenario *s, FILE *out)
+{
+	cJSON *root = cJSON_CreateObject(), *stages = cJSON_AddArrayToObject(root, "stages");
+	uint64_t pipeline = 0, sync = 0;
+	cJSON_AddStringToObject(root, "scenario", s->name);
+	cJSON_AddNumberToObject(root, "seed", (double)s->seed);
+	cJSON_AddNumberToObject(root, "workers", s->plan.workers);
+	cJSON_AddNumberToObject(root, "rounds", s->plan.rounds);
+	cJSON_AddNumberToObject(root, "microbatches", s->plan.microbatches);
+	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
+	for (uint32_t i = 0; i < s->plan.stages; i++) {
+		struct stage_view v = view_stage(s, i);
+		cJSON *stage = cJSON_CreateObject();
+		cJSON_AddNumberToObject(stage, "stage", i);
+		cJSON_AddNumberToObject(stage, "first_layer", v.first_layer);
+		cJSON_AddNumberToObject(stage, "layers", v.layers);
+		cJSON_AddNumberToObject(stage, "workers", v.workers);
+		cJSON_AddNumberToObject(stage, "parameters", (double)v.parameters);
+		cJSON_AddNumberToObject(stage, "memory_bytes", v.memory_bytes);
+		cJSON_AddNumberToObject(stage, "gpu_memory_bytes", v.memory_least_bytes);
+		cJSON_AddNumberToObject(stage, "forward_s", (double)v.forward_ns_most * 1e-9);
+		cJSON_AddNumberToObject(stage, "backward_s", (double)v.backward_ns_most * 1e-9);
+		cJSON_AddNumberToObject(stage, "pipeline_bytes", (double)v.pipeline_bytes);
+		cJSON_AddNumberToObject(stage, "sync_bytes", (double)v.sync_bytes);
+		cJSON_AddItemToArray(stages, stage);
+		pipeline += v.pipeline_bytes;
+		sync += v.sync_bytes;
+	}
+	cJSON_AddNumberToObject(root, "bytes_pipeline_per_round", (double)pipeline);
+	cJSON_AddNumberToObject(root, "bytes_sync_per_round", (double)sync);
+	char *text = cJSON_PrintUnformatted(root);
+	if (text)
+		fprintf(out, "%s\n", text);
+	cJSON_free(text);
+	cJSON_Delete(root);
+}
+
+void skep_scenario_describe(const struct skep_scenario *scenario, bool json, FILE *out)
+{
+	if (json)
+		print_json(scenario, out);
+	else
+		print_text(scenario, out);
+}
