@@ -48,7 +48,7 @@ void skep_inflight_init(struct skep_inflight *table, uint32_t capacity)
 	for (uint32_t i = 0; i < capacity; i++)
 		table->work[i].next = (uint16_t)(i + 1 < capacity ? i + 1 : SKEP_NO_WORK);
 	memset(table->work + capacity, 0xff, table->buckets * sizeof(uint16_t)); /* SKEP_NO_WORK */
-	struct skep_queue empty = {SKEP_NO_WORK, SKEP_NO_WORK};
+	struct skep_work_queue empty = {SKEP_NO_WORK, SKEP_NO_WORK};
 	table->forward[0] = table->forward[1] = table->backward = empty;
 }
 
@@ -81,7 +81,7 @@ struct skep_work *skep_inflight_add(struct skep_inflight *table, uint32_t round,
 	return work;
 }
 
-static void unqueue(struct skep_inflight *table, struct skep_queue *queue, uint16_t slot)
+static void unqueue(struct skep_inflight *table, struct skep_work_queue *queue, uint16_t slot)
 {
 	uint16_t before = SKEP_NO_WORK;
 	for (uint16_t i = queue->head; i != slot; i = table->work[i].next)
@@ -111,7 +111,7 @@ void skep_inflight_remove(struct skep_inflight *table, struct skep_work *work)
 	table->used--;
 }
 
-void skep_queue_push(struct skep_inflight *table, struct skep_queue *queue, struct skep_work *work)
+void skep_work_push(struct skep_inflight *table, struct skep_work_queue *queue, struct skep_work *work)
 {
 	uint16_t slot = (uint16_t)(work - table->work);
 	work->next = SKEP_NO_WORK;
@@ -122,7 +122,7 @@ void skep_queue_push(struct skep_inflight *table, struct skep_queue *queue, stru
 	queue->tail = slot;
 }
 
-struct skep_work *skep_queue_pop(struct skep_inflight *table, struct skep_queue *queue)
+struct skep_work *skep_work_pop(struct skep_inflight *table, struct skep_work_queue *queue)
 {
 	if (queue->head == SKEP_NO_WORK)
 		return NULL;

@@ -36,15 +36,15 @@ struct skep_work {
 	struct skep_buf in, stash, gradient; /* WAIT_PEER: gradient holds the activations that wait to be sent */
 };
 
-struct skep_queue {
+struct skep_work_queue {
 	uint16_t head, tail;
 };
 
 struct skep_inflight {
 	uint32_t capacity, used, buckets; /* buckets: a power of two */
 	uint16_t free;
-	struct skep_queue forward[2]; /* by round parity */
-	struct skep_queue backward;
+	struct skep_work_queue forward[2]; /* by round parity */
+	struct skep_work_queue backward;
 	struct skep_work work[]; /* [capacity], then uint16_t bucket[buckets] */
 };
 
@@ -59,7 +59,7 @@ struct skep_work *skep_inflight_add(struct skep_inflight *table, uint32_t round,
 void skep_inflight_remove(struct skep_inflight *table, struct skep_work *work);
 
 /* Oldest first. */
-void skep_queue_push(struct skep_inflight *table, struct skep_queue *queue, struct skep_work *work);
-struct skep_work *skep_queue_pop(struct skep_inflight *table, struct skep_queue *queue); /* or NULL */
+void skep_work_push(struct skep_inflight *table, struct skep_work_queue *queue, struct skep_work *work);
+struct skep_work *skep_work_pop(struct skep_inflight *table, struct skep_work_queue *queue); /* or NULL */
 
 #endif

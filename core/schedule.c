@@ -56,12 +56,12 @@ static bool start_save(struct worker *w, struct step *step)
 static void pick_work(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
-	struct skep_work *work = skep_queue_pop(table, &table->backward);
+	struct skep_work *work = skep_work_pop(table, &table->backward);
 	if (work) {
 		pipeline_run(w, step, work, SKEP_OP_BACKWARD);
 		return;
 	}
-	work = skep_queue_pop(table, &table->forward[w->version & 1]);
+	work = skep_work_pop(table, &table->forward[w->version & 1]);
 	if (work)
 		pipeline_run(w, step, work, SKEP_OP_FORWARD);
 	else if (w->grants > 0 && worker_grants(w)->round == w->version && w->issued_in_flight < step->plan->in_flight)

@@ -228,7 +228,7 @@ static void forward_done(struct worker *w, struct step *step, struct skep_work *
 		assert(skep_buf_none(work->gradient));
 		work->loss_nano = event->u.done.loss_nano;
 		work->state = SKEP_WORK_READY_BACKWARD;
-		skep_queue_push(worker_inflight(w), &worker_inflight(w)->backward, work);
+		skep_work_push(worker_inflight(w), &worker_inflight(w)->backward, work);
 	}
 }
 
@@ -350,7 +350,7 @@ static void on_forward(struct worker *w, struct step *step, const struct skep_me
 	work->up = message->from;
 	work->in = message->payload;
 	work->state = SKEP_WORK_READY_FORWARD;
-	skep_queue_push(table, &table->forward[message->round & 1], work);
+	skep_work_push(table, &table->forward[message->round & 1], work);
 }
 
 /* The microbatch that waits for word from this very sender, or NULL. */
@@ -370,7 +370,7 @@ static void on_backward(struct worker *w, struct step *step, const struct skep_m
 	}
 	work->gradient = message->payload;
 	work->state = SKEP_WORK_READY_BACKWARD;
-	skep_queue_push(worker_inflight(w), &worker_inflight(w)->backward, work);
+	skep_work_push(worker_inflight(w), &worker_inflight(w)->backward, work);
 }
 
 static void on_abandon(struct worker *w, struct step *step, const struct skep_message *message)

@@ -49,7 +49,7 @@ static void test_random_use(void **state)
 		count++;
 		if (skep_random_below(&random, 2)) { /* queued, so that removal takes it from the middle of a queue */
 			work->state = SKEP_WORK_READY_FORWARD;
-			skep_queue_push(table, &table->forward[round], work);
+			skep_work_push(table, &table->forward[round], work);
 		}
 	}
 	free(table);
@@ -63,18 +63,18 @@ static void test_queue_is_fifo_and_survives_removal(void **state)
 	for (uint32_t i = 0; i < 5; i++) {
 		work[i] = skep_inflight_add(table, 0, i);
 		work[i]->state = SKEP_WORK_READY_FORWARD;
-		skep_queue_push(table, &table->forward[0], work[i]);
+		skep_work_push(table, &table->forward[0], work[i]);
 	}
 	skep_inflight_remove(table, work[2]);
 	skep_inflight_remove(table, work[4]); /* the tail */
 	skep_inflight_remove(table, work[0]); /* the head */
 	struct skep_work *late = skep_inflight_add(table, 0, 9);
 	late->state = SKEP_WORK_READY_FORWARD;
-	skep_queue_push(table, &table->forward[0], late);
-	assert_ptr_equal(skep_queue_pop(table, &table->forward[0]), work[1]);
-	assert_ptr_equal(skep_queue_pop(table, &table->forward[0]), work[3]);
-	assert_ptr_equal(skep_queue_pop(table, &table->forward[0]), late);
-	assert_null(skep_queue_pop(table, &table->forward[0]));
+	skep_work_push(table, &table->forward[0], late);
+	assert_ptr_equal(skep_work_pop(table, &table->forward[0]), work[1]);
+	assert_ptr_equal(skep_work_pop(table, &table->forward[0]), work[3]);
+	assert_ptr_equal(skep_work_pop(table, &table->forward[0]), late);
+	assert_null(skep_work_pop(table, &table->forward[0]));
 	free(table);
 }
 
