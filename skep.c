@@ -482,7 +482,7 @@ int main(int argc, char **argv)
 			return complain(STATUS_FAILED, "out of memory");
 		memcpy(whole, argv, (size_t)(argc + 1) * sizeof *whole);
 		enum status status = parse_arguments(&commands[i], argc - 1, argv + 1, &arguments, &help);
-		arguments.argv = whole + 1;
+		arguments.argv = whole;
 		if (help)
 			print_command_help(&commands[i], stdout);
 		else if (status == STATUS_DONE)

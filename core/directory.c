@@ -86,6 +86,14 @@ static void tell(struct directory *d, struct step *step, uint32_t to, struct ske
 	skep_emit_send(step, &d->node, &message);
 }
 
+/* A life that has ended still speaks: the news of its end may have overtaken its assignment. */
+static void tell_fenced(struct directory *d, struct step *step, struct skep_peer fenced)
+{
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_PEER, fenced);
+	message.u.peer.who = fenced;
+	skep_emit_send(step, &d->node, &message);
+}
+
 static bool has_stage(const struct row *row)
 {
 	return row->standing >= STANDING_JOINING;
@@ -240,7 +248,7 @@ static void fence(struct directory *d, struct step *step, uint32_t worker)
 	row->standing = STANDING_ABSENT;
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_FENCED, .stage = (uint16_t)row->stage, .peer = gone});
-	tell(d, step, worker, gone, row->stage, false);
+	tell_fenced(d, step, gone);
 	if (was == STANDING_SERVING) {
 		struct stage_state *stage = directory_stage(d, row->stage);
 		stage->serving--;
@@ -284,21 +292,30 @@ static void forgive_lateness(struct directory *d, const struct skep_plan *plan)
 
 /* ---- messages ------------------------------------------------------------------------------------------------- */
 
+/* Is this JOIN news? A process that starts has epoch 0 and a birth later than any we knew in its place. One that we fenced
+ * joins with the epoch that it lost, once; if that place is taken already, its assignment is on the way. */
+static bool join_is_news(const struct row *row, const struct skep_message *message)
+{
+	skep_time born_ns = message->u.join.born_ns;
+	if (message->from.epoch == 0)
+		return !row->has_joined || born_ns > row->born_ns;
+	return row->standing == STANDING_ABSENT &&
+	       (!row->has_joined || (born_ns == row->born_ns && message->from.epoch > row->join_epoch));
+}
+
 static void on_join(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	uint32_t worker = message->from.index;
 	struct row *row = directory_row(d, worker);
-	skep_time born = message->u.join.born_ns;
-	if (row->has_joined &&
-		(born < row->born_ns || (born == row->born_ns && message->from.epoch <= row->join_epoch)))
-		return;         /* a duplicate */
+	if (!join_is_news(row, message))
+		return;
 	fence(d, step, worker); /* the process that we knew is gone: this one holds nothing */
 	if (d->phase == PHASE_STOPPED)
 		return;
 	row->has_joined = true;
-	row->born_ns = born;
+	row->born_ns = message->u.join.born_ns;
 	row->join_epoch = message->from.epoch;
-	row->epoch = (row->epoch > message->from.epoch ? row->epoch : message->from.epoch) + 1;
+	row->epoch++;
 	row->assigned = 0;
 	row->heard_ns = d->node.now;
 	row->outstanding = 0;
@@ -355,8 +372,10 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		return;
 	}
 	struct row *row = directory_row(d, message->from.index);
-	if (row->standing == STANDING_ABSENT || row->epoch != message->from.epoch)
+	if (row->standing == STANDING_ABSENT || row->epoch != message->from.epoch) {
+		tell_fenced(d, step, message->from);
 		return;
+	}
 	row->heard_ns = d->node.now;
 	switch (message->kind) {
 	case SKEP_MESSAGE_FINISHED:

@@ -24,6 +24,12 @@ static struct skep_op chunk_op(const struct worker *w, enum skep_op_kind kind, u
 	return op;
 }
 
+static void run(struct worker *w, struct step *step, struct skep_op *op)
+{
+	w->reduce_ops++;
+	skep_emit_run(step, &w->node, op);
+}
+
 static void send_tally(struct worker *w, struct step *step)
 {
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_TALLY, skep_directory_peer(step->plan));
@@ -66,7 +72,7 @@ static void hop(struct worker *w, struct step *step, uint32_t chunk, uint32_t nu
 	                                                             : SKEP_OP_ADD;
 	struct skep_op op = chunk_op(w, kind, chunk, number);
 	op.in = payload;
-	skep_emit_run(step, &w->node, &op);
+	run(w, step, &op);
 }
 
 /* Takes up the hops that came early; those of older attempts are of no use any more. */
@@ -95,7 +101,7 @@ static void begin(struct worker *w, struct step *step)
 		return;
 	}
 	struct skep_op op = chunk_op(w, SKEP_OP_TAKE, r->rank, 0);
-	skep_emit_run(step, &w->node, &op);
+	run(w, step, &op);
 }
 
 static bool backward_running(struct worker *w)

@@ -3,7 +3,8 @@
  * schedule.c - which operation an idle device runs next. One operation at a time is on the compute lane, so that every
  * choice is made as late as possible.
  *
- * First what others wait for: the step that ends a round, the state for a newcomer. Then the pipeline; `swarm` takes gradients
+ * First what others wait for: the step that ends a round, the state for a newcomer. A step and a load wait for the reduce lane
+ * to be empty: an attempt that is void may still be running there, on the tensors that they change. Then the pipeline; `swarm` takes gradients
  * before activations (they free memory and end microbatches), the oldest first, and issues a new one when nothing
  * else is ready. Other schedules (GPipe, 1F1B) are other orders of these three, and belong into pick_work().
  */
@@ -12,7 +13,7 @@
 static bool start_step(struct worker *w, struct step *step)
 {
 	struct reduction *r = &w->reduction;
-	if (!r->committed || r->stepping)
+	if (!r->committed || r->stepping || w->reduce_ops > 0)
 		return false;
 	struct skep_op op = {.kind = SKEP_OP_STEP, .stage = (uint16_t)w->node.stage, .round = w->version};
 	op.size = r->size;
@@ -25,7 +26,7 @@ static bool start_step(struct worker *w, struct step *step)
 
 static bool start_load(struct worker *w, struct step *step)
 {
-	if (skep_buf_none(w->load))
+	if (skep_buf_none(w->load) || w->reduce_ops > 0)
 		return false;
 	struct skep_op op = {.kind = SKEP_OP_LOAD, .stage = (uint16_t)w->node.stage, .round = w->join_round};
 	op.in = w->load;

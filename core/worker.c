@@ -470,6 +470,8 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 	const struct skep_op *op = &event->u.done.op;
 	if (op->id == w->compute_op)
 		w->compute_op = 0;
+	if (op->lane == SKEP_LANE_REDUCE)
+		w->reduce_ops--;
 	if (op->id < w->op_floor) {
 		discard_result(step, event);
 		return;

@@ -54,6 +54,7 @@ struct worker {
 
 	uint64_t op_floor;                      /* operations below were asked for in an earlier life */
 	uint64_t compute_op;                    /* id of the one on the compute lane, 0: idle */
+	uint32_t reduce_ops;                    /* on the reduce lane */
 	uint32_t compute_slot;                  /* its microbatch */
 	struct skep_buf load;                   /* STATE that waits for the device */
 	struct skep_peer fetcher[FETCHERS_MAX]; /* who waits for our state ... */
