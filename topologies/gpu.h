@@ -17,7 +17,13 @@ struct skep_gpu {
 	double overhead_s; /* fixed time per operation: launches, framework */
 };
 
-/* `name` is a file name without .yaml in the folder gpus/ beside the topology file `from`, or in topologies/gpus. */
+/* The keys `name` and `source` of a description file. Too long a text is refused, and so is a source that does not say
+ * whether its numbers are measured, published or assumed. */
+void skep_label_read(struct skep_reader *r, const struct skep_yaml_node *map, char *ret_name, size_t name_size,
+	char *ret_source, size_t source_size);
+
+/* `name` is a file name without .yaml in the folder gpus/ beside the topology file `from`, or in topologies/gpus. An
+ * unknown name gives a diagnosis about `from` without a line; a fault in the profile gives one about the profile. */
 bool skep_gpu_read(const char *from, const char *name, struct skep_gpu *ret, struct skep_diag *reterr);
 
 /* Roofline: overhead + max(flop / (flops * efficiency), bytes / memory_Bps), in ns, at least 1. */

@@ -28,7 +28,7 @@ struct skep_topology {
 	char name[64];
 	char source[256]; /* measured, published or assumed, and by whom */
 	uint32_t machines, places, gpus;
-	struct skep_machine *machine; /* [machines + 1], the last is the directory's */
+	struct skep_machine *machine; /* [machines + 1]; the last is the directory's: no limits, gpu UINT32_MAX */
 	struct skep_pair *pair;       /* [places * places], row = source */
 	char (*place_name)[32];       /* [places] */
 	struct skep_gpu *gpu;         /* [gpus] */

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sharing.c - decides the rate of every flow.
+ *
+ * Max-min fairness by progressive filling: all rates grow together; the link that is full first holds its flows at that
+ * level; the others grow on. In the end each flow has one link that holds it, and none is faster on that link.
+ * Only what a change can reach is filled again: below the lowest change all levels are as before, and a link whose flows
+ * keep their rates is not looked at. Solving walks up through the levels of the links in doubt, lowest first:
+ *   - a link that is full later than before lets its flows go at its old level: their other links are now in doubt;
+ *   - a link that is full sooner, or has flows that nobody holds, holds them at its new level: where they were faster
+ *     before, their other links are now in doubt;
+ *   - a link that is full at the same level as before puts nothing in doubt.
+ * Whatever falls in doubt does so at the level reached or above it, so that the levels passed are final.
+ *
+ * What is kept true
+ *   - Between solutions: a flow's rate is the level of the link that holds it; the flows of a link sum up to no more
+ *     than its capacity, and to all of it if it holds any; a link that holds none has level INFINITY; all within TOLERANCE.
+ *   - Each link that flows use has a list of them; one that comes and goes and has none is in the free list.
+ */
+#include "topologies/sharing.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE SKEP_NO_LINK
+#define LIMITS SKEP_LIMITS
+
+/* Levels that differ by less, relatively, are one: rounding must not look like news that has to be passed on. */
+#define TOLERANCE 1e-12
+
+/* ---- the hash of links that come and go ----------------------------------------------------------------------- */
+
+static uint32_t home_of(const struct skep_sharing *sharing, uint64_t key)
+{
+	return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (sharing->table_size - 1);
+}
+
+static uint32_t table_find(const struct skep_sharing *sharing, uint64_t key)
+{
+	uint32_t slot = home_of(sharing, key);
+	while (sharing->table[slot] != NONE && sharing->link[sharing->table[slot]].key != key)
+		slot = (slot + 1) & (sharing->table_size - 1);
+	return slot;
+}
+
+/* Linear probing without tombstones: entries behind the hole move up unless that puts them before their home. */
+static void table_remove(struct skep_sharing *sharing, uint64_t key)
+{
+	uint32_t mask = sharing->table_size - 1;
+	uint32_t hole = table_find(sharing, key);
+	for (uint32_t slot = (hole + 1) & mask; sharing->table[slot] != NONE; slot = (slot + 1) & mask) {
+		uint32_t home = home_of(sharing, sharing->link[sharing->table[slot]].key);
+		if (((slot - home) & mask) >= ((slot - hole) & mask)) {
+			sharing->table[hole] = sharing->table[slot];
+			hole = slot;
+		}
+	}
+	sharing->table[hole] = NONE;
+}
+
+static bool table_grow(struct skep_sharing *sharing, uint32_t size)
+{
+	uint32_t *old = sharing->table, old_size = sharing->table_size;
+	uint32_t *table = malloc(size * sizeof *table);
+	if (!table)
+		return false;
+	memset(table, 0xff, size * sizeof *table); /* NONE */
+	sharing->table = table;
+	sharing->table_size = size;
+	for (uint32_t i = 0; i < old_size; i++)
+		if (old[i] != NONE)
+			table[table_find(sharing, sharing->link[old[i]].key)] = old[i];
+	free(old);
+	return true;
+}
+
+/* ---- room ----------------------------------------------------------------------------------------------------- */
+
+static bool resize(void *pointer, uint32_t count, size_t size)
+{
+	void *old, *grown;
+	memcpy(&old, pointer, sizeof old);
+	grown = realloc(old, count * size);
+	if (grown)
+		memcpy(pointer, &grown, sizeof grown);
+	return grown;
+}
+
+static bool grow_links(struct skep_sharing *sharing, uint32_t capacity)
+{
+	if (!resize(&sharing->link, capacity, sizeof *sharing->link) ||
+		!resize(&sharing->doubt, capacity, sizeof *sharing->doubt) ||
+		!resize(&sharing->touched, capacity, sizeof *sharing->touched))
+		return false;
+	for (uint32_t l = capacity; l-- > sharing->link_capacity;) {
+		sharing->link[l] = (struct skep_link){.level = INFINITY, .head = sharing->free_link, .position = NONE};
+		sharing->free_link = l;
+	}
+	sharing->link_capacity = capacity;
+	return true;
+}
+
+bool skep_sharing_init(struct skep_sharing *sharing, uint32_t fixed)
+{
+	*sharing = (struct skep_sharing){.fixed = fixed, .free_link = NONE};
+	if (!grow_links(sharing, fixed))
+		return false;
+	for (uint32_t l = 0; l < fixed; l++)
+		sharing->link[l].head = NONE;
+	sharing->free_link = NONE;
+	return true;
+}
+
+void skep_sharing_finish(struct skep_sharing *sharing)
+{
+	free(sharing->share);
+	free(sharing->changed);
+	free(sharing->link);
+	free(sharing->doubt);
+	free(sharing->touched);
+	free(sharing->table);
+}
+
+bool skep_sharing_reserve(struct skep_sharing *sharing, uint32_t flows)
+{
+	uint32_t size = 16;
+	while (size < 4 * flows)
+		size *= 2;
+	if (flows <= sharing->flow_capacity)
+		return true;
+	if (!resize(&sharing->share, flows, sizeof *sharing->share) ||
+		!resize(&sharing->changed, flows, sizeof *sharing->changed) || !table_grow(sharing, size) ||
+		!grow_links(sharing, sharing->fixed + 2 * flows))
+		return false;
+	sharing->flow_capacity = flows;
+	return true;
+}
+
+/* ---- who crosses what ----------------------------------------------------------------------------------------- */
+
+uint32_t skep_sharing_link(struct skep_sharing *sharing, uint64_t key, double capacity)
+{
+	uint32_t slot = table_find(sharing, key);
+	if (sharing->table[slot] != NONE)
+		return sharing->table[slot];
+	uint32_t l = sharing->free_link;
+	assert(l != NONE);
+	struct skep_link *link = &sharing->link[l];
+	sharing->free_link = link->head;
+	link->capacity = capacity; /* `touched` stays: under its former key it may still be in the list */
+	link->key = key;
+	link->head = NONE;
+	sharing->table[slot] = l;
+	return l;
+}
+
+static void touch(struct skep_sharing *sharing, uint32_t l)
+{
+	if (!sharing->link[l].touched)
+		sharing->touched[sharing->touches++] = l;
+	sharing->link[l].touched = true;
+}
+
+void skep_sharing_begin(struct skep_sharing *sharing, uint32_t flow)
+{
+	sharing->share[flow] = (struct skep_share){.link = {NONE, NONE, NONE, NONE}, .holder = LIMITS};
+}
+
+void skep_sharing_join(struct skep_sharing *sharing, uint32_t flow, enum skep_limit limit, uint32_t l)
+{
+	struct skep_link *link = &sharing->link[l];
+	struct skep_share *share = &sharing->share[flow];
+	uint32_t at = flow * LIMITS + limit;
+	share->link[limit] = l;
+	share->prev[limit] = NONE;
+	share->next[limit] = link->head;
+	if (link->head != NONE)
+		sharing->share[link->head / LIMITS].prev[limit] = at;
+	link->head = at;
+	link->flows++;
+	touch(sharing, l);
+}
+
+static void leave_link(struct skep_sharing *sharing, struct skep_share *share, uint32_t limit)
+{
+	uint32_t l = share->link[limit], next = share->next[limit], prev = share->prev[limit];
+	struct skep_link *link = &sharing->link[l];
+	if (next != NONE)
+		sharing->share[next / LIMITS].prev[limit] = prev;
+	if (prev != NONE)
+		sharing->share[prev / LIMITS].next[limit] = next;
+	else
+		link->head = next;
+	if (--link->flows > 0) {
+		if (link->level < INFINITY) /* else it had room for all, and has more now */
+			touch(sharing, l);
+		return;
+	}
+	link->level = INFINITY;
+	if (l >= sharing->fixed) {
+		table_remove(sharing, link->key);
+		link->head = sharing->free_link;
+		sharing->free_link = l;
+	}
+}
+
+void skep_sharing_leave(struct skep_sharing *sharing, uint32_t flow)
+{
+	struct skep_share *share = &sharing->share[flow];
+	for (uint32_t limit = 0; limit < LIMITS; limit++)
+		if (share->link[limit] != NONE)
+			leave_link(sharing, share, limit);
+}
+
+/* ---- the heap of links in doubt ------------------------------------------------------------------------------- */
+
+static void doubt_put(struct skep_sharing *sharing, uint32_t at, struct skep_doubt entry)
+{
+	sharing->doubt[at] = entry;
+	sharing->link[entry.link].position = at;
+}
+
+static void doubt_up(struct skep_sharing *sharing, uint32_t at, struct skep_doubt entry)
+{
+	while (at > 0 && entry.level < sharing->doubt[(at - 1) / 2].level) {
+		doubt_put(sharing, at, sharing->doubt[(at - 1) / 2]);
+		at = (at - 1) / 2;
+	}
+	doubt_put(sharing, at, entry);
+}
+
+static void doubt_down(struct skep_sharing *sharing, uint32_t at, struct skep_doubt entry)
+{
+	for (;;) {
+		uint32_t child = 2 * at + 1;
+		if (child >= sharing->doubts)
+			break;
+		if (child + 1 < sharing->doubts && sharing->doubt[child + 1].level < sharing->doubt[child].level)
+			child++;
+		if (sharing->doubt[child].level >= entry.level)
+			break;
+		doubt_put(sharing, at, sharing->doubt[child]);
+		at = child;
+	}
+	doubt_put(sharing, at, entry);
+}
+
+/* Link `l` has to be looked at, no later than at `level`. */
+static void doubt_add(struct skep_sharing *sharing, uint32_t l, double level)
+{
+	struct skep_link *link = &sharing->link[l];
+	link->stale = true;
+	if (link->position == NONE)
+		doubt_up(sharing, sharing->doubts++, (struct skep_doubt){level, l});
+	else if (level < sharing->doubt[link->position].level)
+		doubt_up(sharing, link->position, (struct skep_doubt){level, l});
+}
+
+static void doubt_pop(struct skep_sharing *sharing)
+{
+	sharing->link[sharing->doubt[0].link].position = NONE;
+	struct skep_doubt last = sharing->doubt[--sharing->doubts];
+	if (sharing->doubts > 0)
+		doubt_down(sharing, 0, last);
+}
+
+/* ---- solving -------------------------------------------------------------------------------------------------- */
+
+static void change(struct skep_sharing *sharing, uint32_t flow, double rate, uint32_t holder)
+{
+	struct skep_share *share = &sharing->share[flow];
+	if (!share->changed)
+		sharing->changed[sharing->changes++] = flow;
+	share->changed = true;
+	share->rate = rate;
+	share->holder = (uint8_t)holder;
+}
+
+/* The only flow on each of its links gets the least capacity. */
+static bool solve_alone(struct skep_sharing *sharing, uint32_t flow)
+{
+	const struct skep_share *share = &sharing->share[flow];
+	struct skep_link *least = NULL;
+	uint32_t holder = LIMITS;
+	for (uint32_t limit = 0; limit < LIMITS; limit++) {
+		if (share->link[limit] == NONE)
+			continue;
+		struct skep_link *link = &sharing->link[share->link[limit]];
+		if (link->flows > 1)
+			return false;
+		if (!least || link->capacity < least->capacity) {
+			least = link;
+			holder = limit;
+		}
+	}
+	for (uint32_t limit = 0; limit < LIMITS; limit++)
+		if (share->link[limit] != NONE)
+			sharing->link[share->link[limit]].level = INFINITY;
+	least->level = least->capacity;
+	change(sharing, flow, least->capacity, holder);
+	return true;
+}
+
+/* What a flow without limit on this link would get at most, as things stand. */
+static double rate_elsewhere(const struct skep_share *share, uint32_t limit)
+{
+	return share->holder == limit || share->holder == LIMITS ? INFINITY : share->rate;
+}
+
+/* The level at which the link is full, as things stand; INFINITY: it has room for all. Each pass takes the flows that
+ * are held elsewhere at the level found so far out of the division; more of them can only raise it. */
+static double level_of(const struct skep_sharing *sharing, const struct skep_link *link)
+{
+	uint32_t open = link->flows, before;
+	double level = link->capacity / open;
+	do {
+		double rest = link->capacity, bound = level * (1 + TOLERANCE);
+		before = open;
+		open = 0;
+		for (uint32_t at = link->head; at != NONE;) {
+			const struct skep_share *share = &sharing->share[at / LIMITS];
+			double rate = rate_elsewhere(share, at % LIMITS);
+			if (rate <= bound)
+				rest -= rate;
+			else
+				open++;
+			at = share->next[at % LIMITS];
+		}
+		if (open == 0)
+			return INFINITY;
+		level = rest / open;
+	} while (open < before);
+	return level;
+}
+
+/* From its old level on the link's flows may grow, so that their other links may be full sooner. */
+static void let_go(struct skep_sharing *sharing, struct skep_link *link)
+{
+	for (uint32_t at = link->head; at != NONE;) {
+		const struct skep_share *share = &sharing->share[at / LIMITS];
+		uint32_t limit = at % LIMITS;
+		at = share->next[limit];
+		if (share->holder != limit)
+			continue;
+		change(sharing, (uint32_t)(share - sharing->share), share->rate, LIMITS);
+		for (uint32_t other = 0; other < LIMITS; other++)
+			if (other != limit && share->link[other] != NONE)
+				doubt_add(sharing, share->link[other], link->level);
+	}
+	link->level = INFINITY;
+}
+
+/* A flow gets less than before, or is held again: its other links may be full later. */
+static void hold_flow(struct skep_sharing *sharing, uint32_t flow, uint32_t limit, double level)
+{
+	const struct skep_share *share = &sharing->share[flow];
+	change(sharing, flow, level, limit);
+	for (uint32_t other = 0; other < LIMITS; other++) {
+		if (other == limit || share->link[other] == NONE)
+			continue;
+		struct skep_link *link = &sharing->link[share->link[other]];
+		if (link->position != NONE)
+			link->stale = true;
+		else if (link->level < INFINITY)
+			doubt_add(sharing, share->link[other], link->level);
+	}
+}
+
+/* The link is full at `level`: it holds all flows that would be faster. */
+static void hold(struct skep_sharing *sharing, struct skep_link *link, double level)
+{
+	bool moved = level != link->level;
+	link->level = level;
+	for (uint32_t at = link->head; at != NONE;) {
+		const struct skep_share *share = &sharing->share[at / LIMITS];
+		uint32_t limit = at % LIMITS;
+		if (share->holder == limit ? moved : rate_elsewhere(share, limit) > level * (1 + TOLERANCE))
+			hold_flow(sharing, at / LIMITS, limit, level);
+		at = share->next[limit];
+	}
+}
+
+/* Looks at the link whose doubt is lowest. */
+static void settle_next(struct skep_sharing *sharing)
+{
+	uint32_t l = sharing->doubt[0].link;
+	struct skep_link *link = &sharing->link[l];
+	if (link->stale)
+		link->next_level = level_of(sharing, link);
+	link->stale = false;
+	double level = fmin(link->level, link->next_level);
+	if (level > sharing->doubt[0].level && level < INFINITY) { /* nothing happens to it before that */
+		doubt_down(sharing, 0, (struct skep_doubt){level, l});
+	} else if (link->level < INFINITY && link->next_level > link->level * (1 + TOLERANCE)) {
+		let_go(sharing, link);
+		doubt_down(sharing, link->position, (struct skep_doubt){link->next_level, l});
+	} else {
+		doubt_pop(sharing);
+		if (link->next_level >= link->level * (1 - TOLERANCE))
+			level = link->level;
+		if (level < INFINITY)
+			hold(sharing, link, level);
+	}
+}
+
+void skep_sharing_solve(struct skep_sharing *sharing)
+{
+	while (sharing->changes > 0)
+		sharing->share[sharing->changed[--sharing->changes]].changed = false;
+	for (uint32_t i = 0; i < sharing->touches; i++) {
+		struct skep_link *link = &sharing->link[sharing->touched[i]];
+		link->touched = false;
+		if (link->flows > 1 || (link->flows == 1 && !solve_alone(sharing, link->head / LIMITS)))
+			doubt_add(sharing, sharing->touched[i], 0);
+	}
+	sharing->touches = 0;
+	while (sharing->doubts > 0)
+		settle_next(sharing);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sharing.h - max-min fair rates of flows that cross links; knows no time. Used by network.c alone.
+ *
+ * A flow is a number below the reserved count and crosses at most one link per limit. Joining and leaving only mark what
+ * they touch; skep_sharing_solve() brings the rates up to date and lists the flows whose rate may have changed.
+ */
+#ifndef SKEP_TOPOLOGIES_SHARING_H
+#define SKEP_TOPOLOGIES_SHARING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SKEP_NO_LINK UINT32_MAX
+
+enum skep_limit { SKEP_LIMIT_UP, SKEP_LIMIT_DOWN, SKEP_LIMIT_PAIR, SKEP_LIMIT_SHARED, SKEP_LIMITS };
+
+struct skep_share {                                    /* one flow */
+	double rate;                                   /* bytes per ns */
+	uint32_t link[SKEP_LIMITS];                    /* SKEP_NO_LINK: not limited there */
+	uint32_t next[SKEP_LIMITS], prev[SKEP_LIMITS]; /* in the link's list: flow * SKEP_LIMITS + limit */
+	uint8_t holder;                                /* the limit whose link holds it; SKEP_LIMITS: none yet */
+	bool changed;                                  /* it is in the list of changed flows */
+};
+
+struct skep_link {
+	double capacity;   /* bytes per ns */
+	double level;      /* rate of the flows that it holds; INFINITY: holds none */
+	double next_level; /* solving: where it will be full as things stand; wrong if stale */
+	uint64_t key;      /* of a link that comes and goes */
+	uint32_t flows;
+	uint32_t head;     /* of the list of its flows; in the free list: the next free link */
+	uint32_t position; /* solving: in the heap of doubts; SKEP_NO_LINK: not there */
+	bool touched, stale;
+};
+
+struct skep_doubt { /* solving: a link that may differ from before, but not below this level */
+	double level;
+	uint32_t link;
+};
+
+struct skep_sharing {
+	struct skep_share *share; /* [flow_capacity] */
+	uint32_t *changed;        /* [flow_capacity] */
+	uint32_t flow_capacity, changes;
+
+	struct skep_link *link;   /* [link_capacity]: the fixed ones, then those that come and go */
+	struct skep_doubt *doubt; /* [link_capacity] heap by level */
+	uint32_t *touched;        /* [link_capacity] */
+	uint32_t fixed, link_capacity, free_link, doubts, touches;
+
+	uint32_t *table; /* hash of the links that come and go: open addressing, power of two, at most half full */
+	uint32_t table_size;
+};
+
+/* `fixed` links that are always there; the caller sets their capacity before use. False: no memory; finish all the same. */
+bool skep_sharing_init(struct skep_sharing *sharing, uint32_t fixed);
+void skep_sharing_finish(struct skep_sharing *sharing);
+
+/* Room for so many flows and two links that come and go for each; nothing else can lack memory. */
+bool skep_sharing_reserve(struct skep_sharing *sharing, uint32_t flows);
+
+/* The link of `key` (not 0); made if no flow uses it. It goes when its last flow leaves. */
+uint32_t skep_sharing_link(struct skep_sharing *sharing, uint64_t key, double capacity);
+
+void skep_sharing_begin(struct skep_sharing *sharing, uint32_t flow); /* crosses nothing yet, rate 0 */
+void skep_sharing_join(struct skep_sharing *sharing, uint32_t flow, enum skep_limit limit, uint32_t link);
+void skep_sharing_leave(struct skep_sharing *sharing, uint32_t flow); /* all its links */
+
+/* Afterwards changed[0 .. changes - 1] holds, each once, all flows whose rate may have changed. */
+void skep_sharing_solve(struct skep_sharing *sharing);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * topology.c - reads topology files: what both forms have in common, and the machines.
+ *
+ * What is kept true of a topology that was read: it has at least one machine, every ordered pair of endpoints that
+ * traffic can use has a capacity above 0 and a latency, every machine has a GPU profile, and the directory stands at a
+ * place.
+ */
+#include "topologies/draft.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what sites.c and matrix.c use ------------------------------------------------------------------------------- */
+
+static void fail_memory(struct skep_draft *d)
+{
+	skep_diag_set(d->r.diag, d->path, 0, 0, NULL, "not enough memory for this topology");
+}
+
+static bool reserve(struct skep_draft *d, uint32_t more)
+{
+	struct skep_topology *t = d->topology;
+	uint32_t need = t->machines + more;
+	if (need <= d->capacity)
+		return true;
+	uint32_t capacity = need > 2 * d->capacity ? need : 2 * d->capacity;
+	struct skep_machine *grown = realloc(t->machine, ((size_t)capacity + 1) * sizeof *grown);
+	if (!grown) {
+		fail_memory(d);
+		return false;
+	}
+	t->machine = grown;
+	d->capacity = capacity;
+	return true;
+}
+
+/* An unknown name is a fault of the topology file, shown where the name stands; a fault of the profile is shown there. */
+static void read_gpu(struct skep_draft *d, const struct skep_yaml_node *group, const char *name)
+{
+	struct skep_topology *t = d->topology;
+	if (t->gpus == SKEP_GPU_TYPES_MAX) {
+		skep_reader_fail(&d->r, group, "gpu", "more than %u GPU types", SKEP_GPU_TYPES_MAX);
+		return;
+	}
+	struct skep_diag diag = {0};
+	if (skep_gpu_read(d->path, name, &t->gpu[t->gpus], &diag))
+		d->profile[t->gpus++] = name;
+	else if (strcmp(diag.file, d->path) == 0)
+		skep_reader_fail(&d->r, group, "gpu", "%s", diag.message);
+	else
+		*d->r.diag = diag;
+}
+
+/* The index of the profile that the group names; reads each profile once. */
+static uint32_t gpu_index(struct skep_draft *d, const struct skep_yaml_node *group)
+{
+	const char *name = skep_read_string(&d->r, group, "gpu", NULL);
+	if (d->r.diag->set)
+		return 0;
+	for (uint32_t i = 0; i < d->topology->gpus; i++)
+		if (strcmp(d->profile[i], name) == 0)
+			return i;
+	read_gpu(d, group, name);
+	return d->topology->gpus - 1;
+}
+
+static double access_Bps(struct skep_draft *d, const struct skep_yaml_node *group, const char *key)
+{
+	return skep_read_quantity(&d->r, group, key, SKEP_BANDWIDTH, SKEP_LINK_BPS_MIN, SKEP_LINK_BPS_MAX, INFINITY);
+}
+
+static void add_group(struct skep_draft *d, const struct skep_yaml_node *group, uint32_t place)
+{
+	struct skep_reader *r = &d->r;
+	struct skep_topology *t = d->topology;
+	int64_t count = skep_read_integer(r, group, "count", 1, SKEP_MACHINES_MAX, 1);
+	struct skep_machine machine = {.gpu = gpu_index(d, group),
+		.up_Bps = access_Bps(d, group, "up"),
+		.down_Bps = access_Bps(d, group, "down"),
+		.price_usd_per_h = skep_read_quantity(r, group, "price", SKEP_PRICE, 0, 1e6, 0)};
+	skep_reader_close_map(r, group);
+	if (!r->diag->set && count > SKEP_MACHINES_MAX - t->machines)
+		skep_reader_fail(r, group, "count", "more than %u machines", SKEP_MACHINES_MAX);
+	if (r->diag->set || !reserve(d, (uint32_t)count))
+		return;
+	for (int64_t i = 0; i < count; i++) {
+		machine.place = place == SKEP_OWN_PLACE ? t->machines : place;
+		t->machine[t->machines++] = machine;
+	}
+}
+
+void skep_draft_add_machines(struct skep_draft *d, const struct skep_yaml_node *map, bool required, uint32_t place)
+{
+	const struct skep_yaml_node *list = skep_read_list(&d->r, map, "machines", required);
+	for (uint32_t i = 0; !d->r.diag->set && list && i < skep_yaml_length(list); i++) {
+		const struct skep_yaml_node *group = skep_yaml_item(list, i);
+		if (skep_yaml_kind(group) == SKEP_YAML_MAP)
+			add_group(d, group, place);
+		else
+			skep_reader_fail(&d->r, group, NULL, "expected machines as {count, gpu, up, down, price}");
+	}
+}
+
+void skep_draft_add_places(struct skep_draft *d, uint32_t places)
+{
+	struct skep_topology *t = d->topology;
+	size_t pairs = (size_t)places * places;
+	t->places = places;
+	t->pair = calloc(pairs, sizeof *t->pair);
+	t->place_name = calloc(places, sizeof *t->place_name);
+	if (!t->pair || !t->place_name) {
+		fail_memory(d);
+		return;
+	}
+	for (size_t i = 0; i < pairs; i++)
+		t->pair[i] = (struct skep_pair){.capacity_Bps = NAN, .latency_s = NAN, .shared_Bps = INFINITY};
+}
+
+void skep_draft_name_place(
+	struct skep_draft *d, const struct skep_yaml_node *at, const char *key, uint32_t place, const char *name)
+{
+	size_t length = strlen(name), size = sizeof d->topology->place_name[place];
+	if (length == 0 || length >= size)
+		skep_reader_fail(
+			&d->r, at, key, "expected a name of 1 to %zu bytes, this one has %zu", size - 1, length);
+	else
+		memcpy(d->topology->place_name[place], name, length + 1);
+}
+
+struct skep_pair skep_draft_read_link(struct skep_draft *d, const struct skep_yaml_node *map)
+{
+	struct skep_pair pair;
+	pair.capacity_Bps =
+		skep_read_quantity(&d->r, map, "bandwidth", SKEP_BANDWIDTH, SKEP_LINK_BPS_MIN, SKEP_LINK_BPS_MAX, NAN);
+	pair.latency_s = skep_read_quantity(&d->r, map, "latency", SKEP_TIME, 0, SKEP_LATENCY_S_MAX, NAN);
+	pair.shared_Bps = skep_read_bool(&d->r, map, "shared", false) ? pair.capacity_Bps : INFINITY;
+	return pair;
+}
+
+struct skep_pair skep_pair_unlimited(void)
+{
+	return (struct skep_pair){.capacity_Bps = INFINITY, .latency_s = 0, .shared_Bps = INFINITY};
+}
+
+/* ---- a topology file --------------------------------------------------------------------------------------------- */
+
+static void read_fallback(struct skep_draft *d, const struct skep_yaml_node *root)
+{
+	const struct skep_yaml_node *map = skep_read_map(&d->r, root, "fallback", false);
+	if (d->r.diag->set || !map)
+		return;
+	d->has_fallback = true;
+	d->fallback = skep_draft_read_link(d, map);
+	skep_reader_close_map(&d->r, map);
+}
+
+static void add_directory(struct skep_draft *d)
+{
+	struct skep_topology *t = d->topology;
+	if (!reserve(d, 0))
+		return;
+	t->machine[t->machines] = (struct skep_machine){
+		.place = d->directory_place, .gpu = UINT32_MAX, .up_Bps = INFINITY, .down_Bps = INFINITY};
+}
+
+static void read_file(struct skep_draft *d)
+{
+	struct skep_reader *r = &d->r;
+	struct skep_topology *t = d->topology;
+	const struct skep_yaml_node *root = skep_yaml_root(r->yaml);
+	skep_label_read(r, root, t->name, sizeof t->name, t->source, sizeof t->source);
+	read_fallback(d, root);
+	bool sites = skep_read_has(r, root, "sites"), matrix = skep_read_has(r, root, "matrix");
+	if (r->diag->set)
+		return;
+	if (sites && matrix)
+		skep_reader_fail(r, root, "matrix", "expected either 'sites' or 'matrix', not both");
+	else if (sites)
+		skep_draft_read_sites(d, root);
+	else if (matrix)
+		skep_draft_read_matrix(d, root);
+	else
+		skep_reader_fail(r, root, NULL, "expected 'sites' (with 'links') or 'matrix' (with 'machines')");
+	skep_reader_close_map(r, root);
+	if (!r->diag->set)
+		add_directory(d);
+}
+
+bool skep_topology_read(const char *path, struct skep_topology *ret, struct skep_diag *reterr)
+{
+	char *text;
+	size_t size;
+	*ret = (struct skep_topology){0};
+	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
+		return false;
+	struct skep_draft draft = {
+		.r = {skep_yaml_parse(path, text, size, reterr), reterr}, .path = path, .topology = ret};
+	ret->gpu = calloc(SKEP_GPU_TYPES_MAX, sizeof *ret->gpu);
+	if (!ret->gpu)
+		fail_memory(&draft);
+	if (draft.r.yaml && ret->gpu)
+		read_file(&draft);
+	skep_yaml_destroy(draft.r.yaml);
+	free(text);
+	if (reterr->set)
+		skep_topology_finish(ret);
+	return !reterr->set;
+}
+
+void skep_topology_finish(struct skep_topology *t)
+{
+	free(t->machine);
+	free(t->pair);
+	free(t->place_name);
+	free(t->gpu);
+	*t = (struct skep_topology){0};
+}
+
+struct skep_pair skep_topology_pair(const struct skep_topology *t, uint32_t source, uint32_t destination)
+{
+	assert(source <= t->machines && destination <= t->machines);
+	if (source == destination)
+		return skep_pair_unlimited();
+	return t->pair[(size_t)t->machine[source].place * t->places + t->machine[destination].place];
+}
