@@ -29,6 +29,11 @@ struct skep_training { /* constant, shared */
 	uint32_t samples; /* per microbatch */
 };
 
+/* Bytes of the state that SAVE writes and LOAD takes for a stage of so many parameters: parameters, optimizer moments (2 per
+ * parameter for AdamW, 1 for SGD) and a header. */
+#define SKEP_STATE_HEADER_BYTES 32u
+uint64_t skep_device_state_bytes(const struct skep_optimizer *optimizer, uint64_t parameters);
+
 struct skep_device;
 
 enum skep_device_kind { SKEP_DEVICE_CPU, SKEP_DEVICE_CUDA };
@@ -43,10 +48,13 @@ struct skep_device_result {
 	struct skep_buf out, stash;
 	int64_t loss_nano; /* FORWARD in the last stage: mean over the samples; INT64_MAX if it is not finite or too large */
 };
-/* Runs the operation to its end. A LOAD for another stage (op->stage) changes the device's stage. */
+/* Runs the operation to its end. A LOAD for another stage (op->stage) changes the device's stage. An operation that cannot
+ * be done (an operand stale or of the wrong size, a state of another stage, memory lacking) changes nothing and yields no
+ * buffer and loss_nano INT64_MAX. */
 void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
 
-/* A new buffer of `bytes` with its host memory for filling; release is idempotent on stale handles (they are ignored). */
+/* A new buffer of `bytes` with its host memory for filling; {0, 0} and NULL when memory lacks. Release is idempotent: stale
+ * handles are ignored. */
 struct skep_buf skep_device_buffer_create(struct skep_device *device, uint64_t bytes, void **ret_memory);
 const void *skep_device_buffer_read(
 	struct skep_device *device, struct skep_buf buf, uint64_t *ret_bytes); /* NULL if stale */

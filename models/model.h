@@ -32,7 +32,8 @@ void skep_model_cut(
 struct skep_cost {
 	uint64_t parameters;                  /* elements */
 	double forward_flop, backward_flop;   /* per sample */
-	double forward_bytes, backward_bytes; /* memory traffic: parameters once per operation ... */
+	double forward_bytes, backward_bytes; /* memory traffic: parameters read once per operation, and backwards
+	                                         the accumulator read and written ... */
 	double sample_bytes; /* ... and activations read and written, per sample and forward; twice that backward */
 	uint64_t activation_bytes; /* leaving the stage, per sample; 0 for the last */
 	uint64_t stash_bytes;      /* kept from forward to backward, per sample */

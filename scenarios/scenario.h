@@ -33,8 +33,9 @@ struct skep_scenario {
 	struct skep_topology topology;
 	enum skep_allocation allocation;
 
-	uint32_t samples; /* per microbatch */
-	uint32_t batch;   /* samples per round: microbatches * samples */
+	double compute_scale; /* every operation takes so many times what the GPU's profile says */
+	uint32_t samples;     /* per microbatch */
+	uint32_t batch;       /* samples per round: microbatches * samples */
 	enum skep_maths maths;
 	enum skep_corpus corpus;
 	struct skep_optimizer optimizer;
@@ -45,8 +46,8 @@ struct skep_scenario {
 	uint32_t *first_stage_of;      /* [workers] */
 	struct skep_cost *cost;        /* [stages], per sample */
 	struct skep_op_time *op_time;  /* [gpus * stages] */
-	double *memory_bytes;          /* [stages]: weights, optimizer, accumulator, reduction, activations in flight */
-	struct skep_training training; /* points to model and plan */
+	double *memory_bytes;          /* [stages] on one worker, by the estimate in scenarios/README.md */
+	struct skep_training training; /* points to model and plan, so the struct must stay where it was read */
 };
 
 struct skep_scenario_options {
@@ -56,6 +57,7 @@ struct skep_scenario_options {
 	uint64_t seed; /* replaces the file's */
 };
 
+/* On failure *ret is empty, and finishing it does nothing. */
 bool skep_scenario_read(const char *path, const struct skep_scenario_options *options, struct skep_scenario *ret,
 	struct skep_diag *reterr);
 void skep_scenario_finish(struct skep_scenario *scenario);

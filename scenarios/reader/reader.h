@@ -24,11 +24,13 @@ struct skep_diag {
 	char message[512];     /* what was expected, and what to do */
 };
 
-/* Only the first call on a clear diagnosis has an effect. */
+/* Only the first call on a clear diagnosis has an effect. `text` is the line that is shown: NULL, or up to its first
+ * line break or 0. The diagnosis holds no control characters, whatever the file holds. */
 void skep_diag_set(struct skep_diag *diag, const char *file, uint32_t line, uint32_t column, const char *text,
 	const char *format, ...) __attribute__((format(printf, 6, 7)));
 
-/* "file:line:column: error: message", the line, the caret. Writes at most size bytes with the final 0. */
+/* "file:line:column: error: message", the line, the caret, each ended by a newline. Writes at most size bytes with the
+ * final 0. */
 void skep_diag_print(const struct skep_diag *diag, char *ret, size_t size);
 
 /* ---- whole files ------------------------------------------------------------------------------------------------ */
@@ -68,6 +70,9 @@ const struct skep_yaml_node *skep_yaml_item(const struct skep_yaml_node *list, u
 
 /* ---- typed access ----------------------------------------------------------------------------------------------- */
 
+/* In every function below: a `map` of NULL stands for a map that is not there, so each of its keys is absent; a `key` of
+ * NULL means that `map` is itself the value (an item of a list). `key` must outlive the reader (a literal). After an error
+ * a required value comes back as its lowest one ("" for text, NULL for maps and lists). */
 struct skep_reader {
 	struct skep_yaml *yaml;
 	struct skep_diag *diag;

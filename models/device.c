@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device.c - turns operations into arithmetic on the stage and buffers of the pool. Every buffer that an operation names is checked
+ * for its generation and exact size before anything is touched; an operation that cannot be done makes no buffer, changes
+ * nothing, and says so with loss_nano = INT64_MAX.
+ */
+#include "models/device.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/data.h"
+#include "models/device_cpu.h"
+#include "models/pool.h"
+#include "models/stage.h"
+
+struct skep_device {
+	const struct skep_training *training;
+	struct skep_stage stage;
+	struct skep_pool *pool;
+};
+
+/* ---- life --------------------------------------------------------------------------------------------------- */
+
+static struct skep_device *create_cpu(const struct skep_training *training)
+{
+	struct skep_device *device = calloc(1, sizeof *device);
+	struct skep_pool *pool = calloc(1, sizeof *pool);
+	if (!device || !pool) {
+		free(device);
+		free(pool);
+		return NULL;
+	}
+	skep_cpu_init();
+	skep_pool_init(pool);
+	*device = (struct skep_device){.training = training, .stage.index = SKEP_NO_STAGE, .pool = pool};
+	return device;
+}
+
+struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
+	char *error, size_t error_size)
+{
+	const char *expected;
+	assert(stage == SKEP_NO_STAGE || stage < training->plan->stages);
+	assert(training->samples > 0);
+	if (kind != SKEP_DEVICE_CPU) {
+		snprintf(error, error_size, "this build has no CUDA device; use the CPU device");
+		return NULL;
+	}
+	if (!skep_corpus_fits(training->corpus, training->model, &expected)) {
+		snprintf(error, error_size, "model %s does not fit the corpus, which needs %s", training->model->name,
+			expected);
+		return NULL;
+	}
+	struct skep_device *device = create_cpu(training);
+	if (device && (stage == SKEP_NO_STAGE || skep_stage_init(training, stage, &device->stage)))
+		return device;
+	skep_device_destroy(device);
+	snprintf(error, error_size, "not enough memory for stage %u of model %s", stage, training->model->name);
+	return NULL;
+}
+
+void skep_device_destroy(struct skep_device *device)
+{
+	if (!device)
+		return;
+	skep_stage_finish(&device->stage);
+	skep_pool_finish(device->pool);
+	free(device->pool);
+	free(device);
+}
+
+/* ---- buffers ------------------------------------------------------------------------------------------------ */
+
+struct skep_buf skep_device_buffer_create(struct skep_device *device, uint64_t bytes, void **ret_memory)
+{
+	return skep_pool_take(device->pool, bytes, ret_memory);
+}
+
+const void *skep_device_buffer_read(struct skep_device *device, struct skep_buf buf, uint64_t *ret_bytes)
+{
+	return skep_pool_find(device->pool, buf, ret_bytes);
+}
+
+void skep_device_buffer_release(struct skep_device *device, struct skep_buf buf)
+{
+	skep_pool_release(device->pool, buf);
+}
+
+uint32_t skep_device_buffers_live(const struct skep_device *device)
+{
+	return skep_pool_live(device->pool);
+}
+
+static bool is_none(struct skep_buf buf)
+{
+	return !buf.slot && !buf.generation;
+}
+
+/* The memory of a live buffer of exactly so many bytes, else NULL. */
+static void *find(struct skep_device *device, struct skep_buf buf, uint64_t bytes)
+{
+	uint64_t has;
+	void *memory = skep_pool_find(device->pool, buf, &has);
+	return has == bytes ? memory : NULL;
+}
+
+/* For an operand that only some stages have: NULL in *ret where it must be none. */
+static bool find_if(struct skep_device *device, bool wanted, struct skep_buf buf, uint64_t bytes, const float **ret)
+{
+	*ret = wanted ? find(device, buf, bytes) : NULL;
+	return wanted ? *ret != NULL : is_none(buf);
+}
+
+/* ---- passes ------------------------------------------------------------------------------------------------- */
+
+static uint64_t in_bytes(const struct skep_device *device)
+{
+	return sizeof(float) * device->training->samples * device->stage.layer[0].in;
+}
+
+static uint64_t out_bytes(const struct skep_device *device)
+{
+	return sizeof(float) * device->training->samples * device->stage.layer[device->stage.layers - 1].out;
+}
+
+static bool is_last(const struct skep_device *device)
+{
+	return device->stage.index + 1 == device->training->plan->stages;
+}
+
+static bool run_forward(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const float *in;
+	void *out = NULL, *stash;
+	if (!find_if(device, device->stage.index > 0, op->in, in_bytes(device), &in))
+		return false;
+	ret->stash = skep_pool_take(device->pool, device->stage.stash_bytes, &stash);
+	if (!stash)
+		return false;
+	if (!is_last(device)) {
+		ret->out = skep_pool_take(device->pool, out_bytes(device), &out);
+		if (!out)
+			return false;
+	}
+	ret->loss_nano = skep_cpu_forward(&device->stage, device->training, op, in, out, stash);
+	return true;
+}
+
+static bool run_backward(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	bool first = device->stage.index == 0;
+	const float *in, *gradient;
+	const float *stash = find(device, op->stash, device->stage.stash_bytes);
+	void *out = NULL;
+	if (!stash || !find_if(device, !first, op->in, in_bytes(device), &in) ||
+		!find_if(device, !is_last(device), op->gradient, out_bytes(device), &gradient))
+		return false;
+	if (!first) {
+		ret->out = skep_pool_take(device->pool, in_bytes(device), &out);
+		if (!out)
+			return false;
+	}
+	skep_cpu_backward(&device->stage, device->training, op, in, stash, gradient, out);
+	return true;
+}
+
+/* ---- reduction and step ------------------------------------------------------------------------------------- */
+
+struct chunk {
+	const float *own; /* in the round's accumulator */
+	float *result;
+	size_t count;
+	uint64_t bytes;
+};
+
+static bool find_chunk(struct skep_device *device, const struct skep_op *op, struct chunk *ret)
+{
+	uint64_t first, count;
+	if (op->chunk >= op->size)
+		return false;
+	skep_chunk_range(device->stage.parameters, op->chunk, op->size, &first, &count);
+	ret->own = device->stage.accumulator[op->round & 1] + first;
+	ret->result = device->stage.result + first;
+	ret->count = count;
+	ret->bytes = count * sizeof(float);
+	return true;
+}
+
+static bool run_take(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	struct chunk chunk;
+	void *out;
+	if (!find_chunk(device, op, &chunk))
+		return false;
+	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
+	if (!out)
+		return false;
+	memcpy(out, chunk.own, chunk.bytes);
+	return true;
+}
+
+/* ADD, ADD_STORE and STORE consume `in` by handing it back as `out`. */
+static bool run_receive(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	struct chunk chunk;
+	float *in = find_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
+	if (!in) {
+		skep_pool_release(device->pool, op->in);
+		return false;
+	}
+	if (op->kind != SKEP_OP_STORE)
+		for (size_t i = 0; i < chunk.count; i++)
+			in[i] += chunk.own[i];
+	if (op->kind != SKEP_OP_ADD)
+		memcpy(chunk.result, in, chunk.bytes);
+	ret->out = op->in;
+	return true;
+}
+
+static bool run_step(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	struct skep_stage *stage = &device->stage;
+	(void)ret;
+	skep_stage_step(stage, &device->training->optimizer, op->round,
+		op->size == 1 ? stage->accumulator[op->round & 1] : stage->result, op->microbatches);
+	return true;
+}
+
+/* ---- state -------------------------------------------------------------------------------------------------- */
+
+static bool run_save(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	void *out;
+	(void)op;
+	ret->out = skep_pool_take(
+		device->pool, skep_device_state_bytes(&device->training->optimizer, device->stage.parameters), &out);
+	if (!out)
+		return false;
+	skep_stage_save(&device->stage, out);
+	return true;
+}
+
+static bool run_load(struct skep_device *device, const struct skep_op *op)
+{
+	uint64_t bytes;
+	const void *state = skep_pool_find(device->pool, op->in, &bytes);
+	struct skep_stage stage;
+	if (!state || op->stage >= device->training->plan->stages)
+		return false;
+	if (op->stage == device->stage.index)
+		return skep_stage_load(&device->stage, state, bytes);
+	if (!skep_stage_init(device->training, op->stage, &stage))
+		return false;
+	if (!skep_stage_load(&stage, state, bytes)) {
+		skep_stage_finish(&stage);
+		return false;
+	}
+	skep_stage_finish(&device->stage);
+	device->stage = stage;
+	return true;
+}
+
+uint64_t skep_device_digest(const struct skep_device *device)
+{
+	return skep_stage_digest(&device->stage);
+}
+
+/* ---- one operation ------------------------------------------------------------------------------------------ */
+
+static bool run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	static bool (*const runs[SKEP_OP_KINDS])(
+		struct skep_device *, const struct skep_op *, struct skep_device_result *) = {
+		[SKEP_OP_FORWARD] = run_forward,
+		[SKEP_OP_BACKWARD] = run_backward,
+		[SKEP_OP_STEP] = run_step,
+		[SKEP_OP_SAVE] = run_save,
+		[SKEP_OP_TAKE] = run_take,
+		[SKEP_OP_ADD] = run_receive,
+		[SKEP_OP_ADD_STORE] = run_receive,
+		[SKEP_OP_STORE] = run_receive,
+	};
+	if (op->kind == SKEP_OP_LOAD)
+		return run_load(device, op);
+	assert(op->kind < SKEP_OP_KINDS && runs[op->kind]);
+	return device->stage.index == op->stage && runs[op->kind](device, op, ret);
+}
+
+void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	*ret = (struct skep_device_result){0};
+	if (run(device, op, ret))
+		return;
+	skep_pool_release(device->pool, ret->out);
+	skep_pool_release(device->pool, ret->stash);
+	*ret = (struct skep_device_result){.loss_nano = INT64_MAX};
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device_cpu.h - forward and backward pass of a stage on host memory. The CPU is the only back end so far; one for CUDA would
+ * stand beside this file and keep the same signatures.
+ */
+#ifndef SKEP_MODELS_DEVICE_CPU_H
+#define SKEP_MODELS_DEVICE_CPU_H
+
+#include "models/stage.h"
+
+/* One product at a time and one thread: a machine has as many workers as it has cores. */
+void skep_cpu_init(void);
+
+/* in[samples][first width], NULL in the first stage, which draws its samples. out[samples][last width], NULL in the last stage,
+ * which returns its loss (as skep_device_result says). stash: stage->stash_bytes. */
+int64_t skep_cpu_forward(const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op,
+	const float *in, float *ret_out, float *ret_stash);
+
+/* `in` and `stash` as forward had and left them; gradient[samples][last width], NULL in the last stage; ret_out[samples][first width],
+ * NULL in the first stage. Adds to the round's accumulator. */
+void skep_cpu_backward(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op,
+	const float *in, const float *stash, const float *gradient, float *ret_out);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * model.c - reads a model file, cuts a model into stages and says what a stage costs. All of it is integer arithmetic
+ * on the widths of the layers, so that every worker and both worlds come to the same cut.
+ */
+#include "models/model.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH_MAX = 65536, HIDDEN_LAYERS_MAX = 4095 };
+
+static const char *const kinds[] = {"mlp", NULL};
+static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
+
+/* ---- the file ----------------------------------------------------------------------------------------------- */
+
+static void read_name(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_model *ret)
+{
+	const char *name = skep_read_string(r, root, "name", NULL);
+	if (r->diag->set)
+		return;
+	if (!name[0] || strlen(name) >= sizeof ret->name)
+		skep_reader_fail(r, root, "name", "expected a name of 1 to %zu characters", sizeof ret->name - 1);
+	else
+		snprintf(ret->name, sizeof ret->name, "%s", name);
+}
+
+static void read_layers(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_model *ret)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, root, "layers", true);
+	int64_t inputs = skep_read_integer(r, map, "inputs", 1, WIDTH_MAX, INT64_MIN);
+	int64_t hidden = skep_read_integer(r, map, "hidden", 1, WIDTH_MAX, INT64_MIN);
+	int64_t depth = skep_read_integer(r, map, "hidden_layers", 1, HIDDEN_LAYERS_MAX, INT64_MIN);
+	int64_t outputs = skep_read_integer(r, map, "outputs", 1, WIDTH_MAX, INT64_MIN);
+	skep_reader_close_map(r, map);
+	if (r->diag->set)
+		return;
+	ret->layers = (uint32_t)depth + 1;
+	ret->width = malloc((ret->layers + 1) * sizeof *ret->width);
+	if (!ret->width) {
+		skep_reader_fail(r, map, "hidden_layers", "not enough memory for %lld layers", (long long)depth);
+		return;
+	}
+	ret->width[0] = (uint32_t)inputs;
+	for (uint32_t l = 1; l < ret->layers; l++)
+		ret->width[l] = (uint32_t)hidden;
+	ret->width[ret->layers] = (uint32_t)outputs;
+}
+
+bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr)
+{
+	*ret = (struct skep_model){0};
+	char *text = NULL;
+	size_t size = 0;
+	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
+		return false;
+	struct skep_yaml *yaml = skep_yaml_parse(path, text, size, reterr);
+	free(text);
+	if (!yaml)
+		return false;
+	struct skep_reader r = {yaml, reterr};
+	const struct skep_yaml_node *root = skep_yaml_root(yaml);
+	read_name(&r, root, ret);
+	int kind = skep_read_choice(&r, root, "kind", kinds, -1);
+	int activation = skep_read_choice(&r, root, "activation", activations, -1);
+	read_layers(&r, root, ret);
+	skep_reader_close_map(&r, root);
+	skep_yaml_destroy(yaml);
+	if (reterr->set) {
+		skep_model_finish(ret);
+		return false;
+	}
+	ret->kind = (enum skep_model_kind)kind;
+	ret->activation = (enum skep_activation)activation;
+	return true;
+}
+
+void skep_model_finish(struct skep_model *model)
+{
+	free(model->width);
+	*model = (struct skep_model){0};
+}
+
+/* ---- the cut ------------------------------------------------------------------------------------------------ */
+
+static uint64_t forward_flop(const struct skep_model *model, uint32_t layer)
+{
+	return 2 * (uint64_t)model->width[layer] * model->width[layer + 1];
+}
+
+static uint64_t backward_flop(const struct skep_model *model, uint32_t layer)
+{
+	return forward_flop(model, layer) * (layer ? 2 : 1);
+}
+
+static uint64_t layer_flop(const struct skep_model *model, uint32_t layer)
+{
+	return forward_flop(model, layer) + backward_flop(model, layer);
+}
+
+/* First layer of the longest stage that ends before layer `end`, costs at most `limit` and leaves `before` layers. The
+ * layer end - 1 alone must fit. */
+static uint32_t stage_begin(const struct skep_model *model, uint32_t before, uint32_t end, uint64_t limit)
+{
+	uint32_t begin = end - 1;
+	uint64_t flop = layer_flop(model, begin);
+	while (begin > before && flop + layer_flop(model, begin - 1) <= limit)
+		flop += layer_flop(model, --begin);
+	return begin;
+}
+
+static bool limit_suffices(const struct skep_model *model, uint32_t stages, uint64_t limit)
+{
+	uint32_t end = model->layers;
+	for (uint32_t s = stages; s && end; s--)
+		end = stage_begin(model, 0, end, limit);
+	return end == 0;
+}
+
+/* The least FLOPs per sample that the most loaded of `stages` stages can have. */
+static uint64_t least_limit(const struct skep_model *model, uint32_t stages)
+{
+	uint64_t low = 0, high = 0;
+	for (uint32_t l = 0; l < model->layers; l++) {
+		uint64_t flop = layer_flop(model, l);
+		low = flop > low ? flop : low;
+		high += flop;
+	}
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		if (limit_suffices(model, stages, middle))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* Filling the stages from the back as far as the limit allows puts every cut as early as it can be at once, which is what
+ * settles ties. */
+void skep_model_cut(
+	const struct skep_model *model, uint32_t stages, uint32_t stage, uint32_t *ret_first, uint32_t *ret_count)
+{
+	assert(stage < stages && stages <= model->layers);
+	uint64_t limit = least_limit(model, stages);
+	uint32_t end = model->layers;
+	for (uint32_t s = stages - 1; s > stage; s--)
+		end = stage_begin(model, s, end, limit);
+	*ret_first = stage ? stage_begin(model, stage, end, limit) : 0;
+	*ret_count = end - *ret_first;
+}
+
+/* ---- the cost ----------------------------------------------------------------------------------------------- */
+
+/* The stash is what models/stage.c lays out: the inputs in the first stage, value and slope of each layer within the stage, and
+ * for the layer that leaves it the slope alone (in the last stage: the gradient of the loss). */
+void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t stage, struct skep_cost *ret)
+{
+	uint32_t first, count;
+	skep_model_cut(model, stages, stage, &first, &count);
+	*ret = (struct skep_cost){.stash_bytes = stage ? 0 : sizeof(float) * model->width[0]};
+	for (uint32_t l = first; l < first + count; l++) {
+		uint64_t in = model->width[l], out = model->width[l + 1];
+		ret->parameters += in * out + out;
+		ret->forward_flop += (double)forward_flop(model, l);
+		ret->backward_flop += (double)backward_flop(model, l);
+		ret->sample_bytes += (double)(sizeof(float) * (in + out));
+		ret->stash_bytes += sizeof(float) * out * (l + 1 < first + count ? 2 : 1);
+	}
+	ret->forward_bytes = (double)(sizeof(float) * ret->parameters);
+	ret->backward_bytes = 3 * ret->forward_bytes;
+	if (stage + 1 < stages)
+		ret->activation_bytes = sizeof(float) * (uint64_t)model->width[first + count];
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stage.c - lays a stage out in memory, draws its first parameters, and turns its state into bytes and back. The order of the
+ * parameters in memory is the order in which reductions cut them into chunks, so it is the same on every worker.
+ */
+#include "models/stage.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/random.h"
+
+enum { ALIGN_FLOATS = 16 }; /* 64 bytes, a cache line */
+
+struct state_header {
+	char magic[8];
+	uint32_t stage, moments;
+	uint64_t parameters, steps;
+};
+static_assert(sizeof(struct state_header) == SKEP_STATE_HEADER_BYTES, "the header has no holes");
+
+static const char state_magic[8] = "skepst1";
+
+static uint32_t moments_of(const struct skep_optimizer *optimizer)
+{
+	return optimizer->kind == SKEP_OPTIMIZER_ADAMW ? 2 : 1;
+}
+
+uint64_t skep_device_state_bytes(const struct skep_optimizer *optimizer, uint64_t parameters)
+{
+	return SKEP_STATE_HEADER_BYTES + sizeof(float) * parameters * (1 + moments_of(optimizer));
+}
+
+/* ---- layout ------------------------------------------------------------------------------------------------- */
+
+static size_t aligned(size_t floats)
+{
+	return (floats + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+}
+
+/* Places layers first .. first + stage->layers - 1; returns the width of the widest. */
+static uint32_t place_layers(const struct skep_training *training, uint32_t first, struct skep_stage *stage)
+{
+	const uint32_t *width = training->model->width + first;
+	size_t stash = first ? 0 : aligned((size_t)training->samples * width[0]);
+	uint32_t widest = width[0];
+	for (uint32_t l = 0; l < stage->layers; l++) {
+		struct skep_layer *layer = &stage->layer[l];
+		size_t each = aligned((size_t)training->samples * width[l + 1]);
+		*layer = (struct skep_layer){.in = width[l], .out = width[l + 1], .value = stash};
+		layer->weight = stage->parameters;
+		layer->bias = layer->weight + (size_t)layer->in * layer->out;
+		layer->slope = l + 1 < stage->layers ? stash + each : stash;
+		stage->parameters = layer->bias + layer->out;
+		stash = layer->slope + each;
+		widest = layer->out > widest ? layer->out : widest;
+	}
+	stage->stash_bytes = stash * sizeof(float);
+	return widest;
+}
+
+static float *carve(float **rest, size_t floats)
+{
+	float *piece = *rest;
+	*rest += aligned(floats);
+	return piece;
+}
+
+static bool allocate(struct skep_stage *stage, size_t scratch)
+{
+	size_t arrays = 1 + stage->moments + 2 + 1;
+	size_t floats = arrays * aligned(stage->parameters) + 2 * aligned(scratch);
+	float *rest = stage->memory = aligned_alloc(ALIGN_FLOATS * sizeof(float), floats * sizeof(float));
+	if (!rest)
+		return false;
+	memset(rest, 0, floats * sizeof(float));
+	stage->parameter = carve(&rest, stage->parameters);
+	for (uint32_t m = 0; m < stage->moments; m++)
+		stage->moment[m] = carve(&rest, stage->parameters);
+	stage->accumulator[0] = carve(&rest, stage->parameters);
+	stage->accumulator[1] = carve(&rest, stage->parameters);
+	stage->result = carve(&rest, stage->parameters);
+	stage->scratch[0] = carve(&rest, scratch);
+	stage->scratch[1] = carve(&rest, scratch);
+	return true;
+}
+
+/* ---- first parameters --------------------------------------------------------------------------------------- */
+
+/* What an activation takes away from the size of a signal, to be made up for by the weights before it: He et al., arXiv 1502.01852,
+ * for relu and its like; 5/3 is the usual figure for tanh. The last layer has no activation. */
+static float gain(const struct skep_model *model, uint32_t number)
+{
+	if (number + 1 == model->layers)
+		return 1.0f;
+	return model->activation == SKEP_ACTIVATION_TANH ? 5.0f / 3.0f : 1.41421356f;
+}
+
+/* Weights and biases uniform on [-limit, limit): weights of variance gain^2 / in. Biases as large as the weights spread the bends
+ * of a layer over the range of its inputs, which is what a model of one input learns from first. */
+static void draw_layer(const struct skep_training *training, uint32_t number, const struct skep_layer *layer, float *p)
+{
+	uint64_t key = skep_random_key(training->plan->seed, SKEP_STREAM_LAYER + number);
+	float limit = gain(training->model, number) * sqrtf(3.0f / (float)layer->in);
+	for (size_t i = layer->weight; i < layer->bias + layer->out; i++)
+		p[i] = limit * skep_random_signed(key, i - layer->weight);
+}
+
+bool skep_stage_init(const struct skep_training *training, uint32_t index, struct skep_stage *ret)
+{
+	*ret = (struct skep_stage){.index = index, .moments = moments_of(&training->optimizer)};
+	uint32_t first;
+	skep_model_cut(training->model, training->plan->stages, index, &first, &ret->layers);
+	ret->layer = calloc(ret->layers, sizeof *ret->layer);
+	uint32_t widest = ret->layer ? place_layers(training, first, ret) : 0;
+	if (!widest || !allocate(ret, (size_t)training->samples * widest)) {
+		skep_stage_finish(ret);
+		return false;
+	}
+	for (uint32_t l = 0; l < ret->layers; l++)
+		draw_layer(training, first + l, &ret->layer[l], ret->parameter);
+	return true;
+}
+
+void skep_stage_finish(struct skep_stage *stage)
+{
+	free(stage->layer);
+	free(stage->memory);
+	*stage = (struct skep_stage){.index = SKEP_NO_STAGE};
+}
+
+/* ---- state -------------------------------------------------------------------------------------------------- */
+
+void skep_stage_save(const struct skep_stage *stage, void *ret_state)
+{
+	struct state_header header = {
+		.stage = stage->index,
+		.moments = stage->moments,
+		.parameters = stage->parameters,
+		.steps = stage->steps,
+	};
+	memcpy(header.magic, state_magic, sizeof header.magic);
+	size_t each = stage->parameters * sizeof(float);
+	char *to = (char *)ret_state + sizeof header;
+	memcpy(ret_state, &header, sizeof header);
+	memcpy(to, stage->parameter, each);
+	for (uint32_t m = 0; m < stage->moments; m++)
+		memcpy(to + (m + 1) * each, stage->moment[m], each);
+}
+
+bool skep_stage_load(struct skep_stage *stage, const void *state, uint64_t bytes)
+{
+	struct state_header header;
+	size_t each = stage->parameters * sizeof(float);
+	if (bytes != sizeof header + (1 + stage->moments) * each)
+		return false;
+	memcpy(&header, state, sizeof header);
+	if (memcmp(header.magic, state_magic, sizeof header.magic) != 0 || header.stage != stage->index ||
+		header.moments != stage->moments || header.parameters != stage->parameters)
+		return false;
+	const char *from = (const char *)state + sizeof header;
+	memcpy(stage->parameter, from, each);
+	for (uint32_t m = 0; m < stage->moments; m++)
+		memcpy(stage->moment[m], from + (m + 1) * each, each);
+	memset(stage->accumulator[0], 0, each);
+	memset(stage->accumulator[1], 0, each);
+	stage->steps = header.steps;
+	return true;
+}
+
+uint64_t skep_stage_digest(const struct skep_stage *stage)
+{
+	uint64_t hash = stage->index;
+	for (size_t i = 0; i < stage->parameters; i++) {
+		uint32_t bits;
+		memcpy(&bits, &stage->parameter[i], sizeof bits);
+		hash = skep_mix(hash ^ bits);
+	}
+	return hash;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stage.h - what a device keeps of one stage of the model: where each layer lies, the parameters, the optimizer's moments,
+ * the two accumulators and the result of a reduction, all carved from one allocation.
+ */
+#ifndef SKEP_MODELS_STAGE_H
+#define SKEP_MODELS_STAGE_H
+
+#include "models/device.h"
+
+struct skep_layer {
+	uint32_t in, out;
+	size_t weight, bias; /* offsets in the parameters: weight[in][out], then bias[out] */
+	size_t value, slope; /* offsets in a stash: [samples][out] each; the layer that leaves the stage has no value */
+};
+
+enum { SKEP_MOMENTS_MAX = 2 };
+
+struct skep_stage {
+	uint32_t index;                  /* SKEP_NO_STAGE: everything else is 0 */
+	uint32_t layers, moments;        /* moments per parameter: AdamW 2, SGD 1 */
+	size_t parameters;               /* elements of each array below but scratch */
+	uint64_t steps;                  /* optimizer steps taken */
+	uint64_t stash_bytes;            /* of one microbatch; the first stage's begins with the inputs */
+	struct skep_layer *layer;        /* [layers] */
+	void *memory;                    /* of all that follows */
+	float *parameter;                /* layer by layer */
+	float *moment[SKEP_MOMENTS_MAX]; /* AdamW: mean of g and of g^2; SGD: velocity */
+	float *accumulator[2];           /* by round & 1: sum of the microbatches' gradients */
+	float *result;                   /* of the reduction under way */
+	float *scratch[2];               /* [samples][widest layer of the stage] */
+};
+
+/* The stage's parameters at the start: a layer's are drawn from (seed, layer), whatever the cut. Returns false when memory
+ * lacks; *ret is then empty. */
+bool skep_stage_init(const struct skep_training *training, uint32_t index, struct skep_stage *ret);
+void skep_stage_finish(struct skep_stage *stage);
+
+/* skep_device_state_bytes() bytes. Load refuses, and changes nothing, unless the state is of this very stage; it clears the
+ * accumulators. */
+void skep_stage_save(const struct skep_stage *stage, void *ret_state);
+bool skep_stage_load(struct skep_stage *stage, const void *state, uint64_t bytes);
+
+uint64_t skep_stage_digest(const struct skep_stage *stage);
+
+/* gradient = sum / microbatches, then one step of the optimizer. Clears the round's accumulator. microbatches == 0: only
+ * that. */
+void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t round, const float *sum,
+	uint32_t microbatches);
+
+#endif

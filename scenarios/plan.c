@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.c - who serves which stage, what a stage costs on each GPU in time and memory, and what the core needs to know of it.
+ *
+ * Keeps true: equal scenarios give equal plans on every machine; the time of an operation is a table look-up.
+ */
+#include "scenarios/plan.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/random.h"
+
+#define FLOAT_BYTES sizeof(float)
+#define TIME_NS_MAX 1000000000000000000u /* 1e18, as in topologies/gpu.c */
+
+/* ---- allocation ----------------------------------------------------------------------------------------------- */
+
+static void shuffle(uint32_t *item, uint32_t count, uint64_t seed)
+{
+	uint64_t state = skep_mix(seed ^ 0x616c6c6f63617465u); /* a stream of its own */
+	for (uint32_t i = count; i > 1; i--) {
+		uint32_t j = skep_random_below(&state, i), swap = item[i - 1];
+		item[i - 1] = item[j];
+		item[j] = swap;
+	}
+}
+
+void skep_plan_allocate(struct skep_scenario *s)
+{
+	uint32_t workers = s->plan.workers, stages = s->plan.stages;
+	if (s->allocation == SKEP_ALLOCATION_EXPLICIT)
+		return;
+	for (uint32_t i = 0; i < workers; i++)
+		s->first_stage_of[i] = s->allocation == SKEP_ALLOCATION_CONTIGUOUS
+		                               ? (uint32_t)((uint64_t)i * stages / workers)
+		                               : i % stages;
+	if (s->allocation == SKEP_ALLOCATION_RANDOM)
+		shuffle(s->first_stage_of, workers, s->seed);
+}
+
+static uint32_t serving(const struct skep_scenario *s, uint32_t stage)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		count += s->first_stage_of[i] == stage;
+	return count;
+}
+
+uint32_t skep_plan_empty_stage(const struct skep_scenario *s)
+{
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		if (serving(s, stage) == 0)
+			return stage;
+	return SKEP_NO_STAGE;
+}
+
+uint32_t skep_plan_in_flight(const struct skep_scenario *s)
+{
+	uint32_t active = s->plan.workers - serving(s, SKEP_NO_STAGE), first = serving(s, 0);
+	uint32_t each = (2 * active + first - 1) / first;
+	return each < 2 ? 2 : each;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------------- */
+
+/* Microbatches that a worker of the stage holds. The first stage holds what it issued; behind it wiring is a draw, and
+ * twice the mean is seldom exceeded. */
+static uint32_t held(const struct skep_scenario *s, uint32_t stage)
+{
+	uint64_t all = (uint64_t)serving(s, 0) * s->plan.in_flight, workers = serving(s, stage);
+	uint64_t twice_mean = 2 * ((all + workers - 1) / workers);
+	if (stage == 0)
+		return s->plan.in_flight;
+	return (uint32_t)(twice_mean < all ? twice_mean : all);
+}
+
+struct skep_plan_memory skep_plan_memory(const struct skep_scenario *s, uint32_t stage)
+{
+	const struct skep_cost *cost = &s->cost[stage];
+	uint64_t in_bytes = stage > 0 ? s->cost[stage - 1].activation_bytes : 0;
+	uint64_t sample_bytes = in_bytes + cost->stash_bytes + cost->activation_bytes;
+	struct skep_plan_memory m = {.microbatches = held(s, stage)};
+	m.state_bytes = (double)s->stage[stage].state_bytes;
+	m.gradient_bytes = (double)(3 * FLOAT_BYTES * cost->parameters);
+	m.activation_bytes = (double)m.microbatches * s->samples * (double)sample_bytes;
+	return m;
+}
+
+uint32_t skep_plan_overfull(const struct skep_scenario *s, uint32_t *ret_stage)
+{
+	uint32_t largest = 0;
+	for (uint32_t stage = 1; stage < s->plan.stages; stage++)
+		if (s->memory_bytes[stage] > s->memory_bytes[largest])
+			largest = stage;
+	for (uint32_t i = 0; i < s->plan.workers; i++) {
+		uint32_t stage = s->first_stage_of[i] == SKEP_NO_STAGE ? largest : s->first_stage_of[i];
+		*ret_stage = stage;
+		if (s->memory_bytes[stage] > s->topology.gpu[s->topology.machine[i].gpu].memory_bytes)
+			return i;
+	}
+	return SKEP_NO_INDEX;
+}
+
+/* ---- time ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t op_ns(const struct skep_scenario *s, const struct skep_gpu *gpu, double flop, double bytes)
+{
+	double ns = (double)skep_gpu_time_ns(gpu, flop, bytes) * s->compute_scale;
+	return ns < 1 ? 1 : ns < (double)TIME_NS_MAX ? (uint64_t)(ns + 0.5) : TIME_NS_MAX;
+}
+
+/* STEP reads the sum, reads and writes parameters and moments, and clears the accumulator. SAVE and LOAD copy. */
+static struct skep_op_time time_stage(const struct skep_scenario *s, const struct skep_gpu *gpu, uint32_t stage)
+{
+	const struct skep_cost *c = &s->cost[stage];
+	double n = s->samples, state = (double)s->stage[stage].state_bytes;
+	double parameters = (double)(FLOAT_BYTES * c->parameters);
+	return (struct skep_op_time){
+		.forward_ns = op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes),
+		.backward_ns = op_ns(s, gpu, n * c->backward_flop, c->backward_bytes + 2 * n * c->sample_bytes),
+		.step_ns = op_ns(s, gpu, 0, 2 * parameters + 2 * state),
+		.state_ns = op_ns(s, gpu, 0, 2 * state),
+	};
+}
+
+/* How often a reduction operation moves its chunk through memory: TAKE copies; ADD reads both and writes the sum; ADD_STORE
+ * writes it twice; STORE reads and writes. */
+static double chunk_passes(uint8_t kind)
+{
+	return kind == SKEP_OP_ADD ? 3 : kind == SKEP_OP_ADD_STORE ? 4 : 2;
+}
+
+uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, const struct skep_op *op)
+{
+	assert(worker < s->plan.workers && op->stage < s->plan.stages);
+	uint32_t gpu = s->topology.machine[worker].gpu;
+	const struct skep_op_time *time = &s->op_time[(size_t)gpu * s->plan.stages + op->stage];
+	uint64_t first, count;
+	switch (op->kind) {
+	case SKEP_OP_FORWARD:
+		return time->forward_ns;
+	case SKEP_OP_BACKWARD:
+		return time->backward_ns;
+	case SKEP_OP_STEP:
+		return time->step_ns;
+	case SKEP_OP_SAVE:
+	case SKEP_OP_LOAD:
+		return time->state_ns;
+	default:
+		skep_chunk_range(s->stage[op->stage].parameters, op->chunk, op->size, &first, &count);
+		return op_ns(s, &s->topology.gpu[gpu], 0, chunk_passes(op->kind) * (double)(FLOAT_BYTES * count));
+	}
+}
+
+double skep_plan_least_seconds(const struct skep_scenario *s)
+{
+	double round_ns = 0;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
+		double best = INFINITY;
+		for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
+			const struct skep_op_time *time = &s->op_time[(size_t)gpu * s->plan.stages + stage];
+			double ns = (double)time->forward_ns + (double)time->backward_ns;
+			best = ns < best ? ns : best;
+		}
+		round_ns += best * s->plan.microbatches;
+	}
+	return 1e-9 * s->plan.rounds * round_ns / s->plan.workers;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------ */
+
+static void make_stage(struct skep_scenario *s, uint32_t stage)
+{
+	struct skep_cost *cost = &s->cost[stage];
+	skep_model_cost(&s->model, s->plan.stages, stage, cost);
+	s->stage[stage] = (struct skep_stage_plan){
+		.parameters = cost->parameters,
+		.activation_bytes = cost->activation_bytes * s->samples,
+		.state_bytes = skep_device_state_bytes(&s->optimizer, cost->parameters),
+	};
+	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)
+		s->op_time[(size_t)gpu * s->plan.stages + stage] = time_stage(s, &s->topology.gpu[gpu], stage);
+}
+
+bool skep_plan_make(struct skep_scenario *s)
+{
+	uint32_t stages = s->plan.stages;
+	s->stage = calloc(stages, sizeof *s->stage);
+	s->cost = calloc(stages, sizeof *s->cost);
+	s->op_time = calloc((size_t)stages * s->topology.gpus, sizeof *s->op_time);
+	s->memory_bytes = calloc(stages, sizeof *s->memory_bytes);
+	if (!s->stage || !s->cost || !s->op_time || !s->memory_bytes)
+		return false;
+	s->plan.stage = s->stage;
+	s->plan.first_stage_of = s->first_stage_of;
+	for (uint32_t stage = 0; stage < stages; stage++)
+		make_stage(s, stage);
+	for (uint32_t stage = 0; stage < stages; stage++) {
+		struct skep_plan_memory m = skep_plan_memory(s, stage);
+		s->memory_bytes[stage] = m.state_bytes + m.gradient_bytes + m.activation_bytes;
+	}
+	s->training = (struct skep_training){
+		.model = &s->model,
+		.plan = &s->plan,
+		.corpus = s->corpus,
+		.optimizer = s->optimizer,
+		.samples = s->samples,
+	};
+	return true;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * read.c - typed access to a parsed file: a value with its type and range at a key, or an error that says what was expected.
+ *
+ * Keeps true: after the first error nothing is read any more; a map remembers every key it was asked for, so that what is
+ * left over is unknown and has a list of accepted keys to be compared with.
+ */
+#include "scenarios/reader/quantity.h"
+#include "scenarios/reader/text.h"
+#include "scenarios/reader/tree.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_MAX_BYTES 200
+
+/* ---- errors --------------------------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 4, 0))) static void fail_at(
+	struct skep_reader *r, const struct skep_yaml_node *node, struct skep_mark at, const char *format, va_list args)
+{
+	char message[sizeof r->diag->message];
+	vsnprintf(message, sizeof message, format, args);
+	if (!node)
+		skep_diag_set(r->diag, r->yaml->path, 0, 0, NULL, "%s", message);
+	else if (node->option)
+		skep_diag_set(r->diag, node->option, 0, 0, NULL, "%s", message);
+	else
+		skep_diag_set(r->diag, r->yaml->path, at.line, at.column, skep_text_line(r->yaml->text, at.line), "%s",
+			message);
+}
+
+void skep_reader_fail(
+	struct skep_reader *r, const struct skep_yaml_node *node, const char *key, const char *format, ...)
+{
+	const struct skep_yaml_node *value =
+		node && key && node->kind == SKEP_YAML_MAP ? skep_tree_find(node, key) : NULL;
+	if (value)
+		node = value;
+	va_list args;
+	va_start(args, format);
+	fail_at(r, node, node ? node->at : (struct skep_mark){0}, format, args);
+	va_end(args);
+}
+
+__attribute__((format(printf, 3, 4))) static void fail_key(
+	struct skep_reader *r, const struct skep_yaml_node *node, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fail_at(r, node, node->key_at, format, args);
+	va_end(args);
+}
+
+/* "path: expected X, not `text`" */
+static void fail_expected(struct skep_reader *r, const struct skep_yaml_node *node, const char *expected)
+{
+	char path[PATH_MAX_BYTES];
+	skep_tree_path(node, path, sizeof path);
+	if (node->kind != SKEP_YAML_SCALAR)
+		skep_reader_fail(r, node, NULL, "%s: expected %s, not a %s", path, expected,
+			node->kind == SKEP_YAML_MAP ? "group of keys" : "list");
+	else if (node->text[0] == 0)
+		skep_reader_fail(r, node, NULL, "%s: expected %s, but there is nothing", path, expected);
+	else
+		skep_reader_fail(r, node, NULL, "%s: expected %s, not `%.60s`", path, expected, node->text);
+}
+
+/* A child whose key is near the one that is missing, or NULL. */
+static const struct skep_yaml_node *misspelt(const struct skep_yaml_node *map, const char *key)
+{
+	for (uint32_t i = 0; map && i < map->children; i++)
+		if (skep_text_nearest(map->child[i]->key, &key, 1))
+			return map->child[i];
+	return NULL;
+}
+
+static void fail_missing(struct skep_reader *r, const struct skep_yaml_node *map, const char *key)
+{
+	char path[PATH_MAX_BYTES] = "";
+	if (map && map->parent)
+		skep_tree_path(map, path, sizeof path);
+	const char *dot = path[0] ? "." : "";
+	const struct skep_yaml_node *near = misspelt(map, key);
+	if (near)
+		fail_key(r, near, "key `%s%s%s` is missing; is `%.60s` misspelt?", path, dot, key, near->key);
+	else
+		skep_reader_fail(r, map, NULL, "key `%s%s%s` is missing", path, dot, key);
+}
+
+/* ---- keys ----------------------------------------------------------------------------------------------------- */
+
+/* The tree belongs to r->yaml, which may change; callers see it as constant so that only the reader marks its keys. */
+static struct skep_yaml_node *own(const struct skep_yaml_node *node)
+{
+	return (struct skep_yaml_node *)node;
+}
+
+static void remember(struct skep_reader *r, struct skep_yaml_node *map, const char *key)
+{
+	for (uint32_t i = 0; i < map->asks; i++)
+		if (strcmp(map->asked[i], key) == 0)
+			return;
+	if (map->asks == map->ask_room) {
+		uint32_t room = map->ask_room ? 2 * map->ask_room : 8;
+		const char **more = realloc(map->asked, room * sizeof *more);
+		if (!more) {
+			skep_reader_fail(r, map, NULL, "not enough memory to read this");
+			return;
+		}
+		map->asked = more;
+		map->ask_room = room;
+	}
+	map->asked[map->asks++] = key;
+}
+
+/* The value at `key`, known from now on; NULL when it is not there or after an error. */
+static const struct skep_yaml_node *find(
+	struct skep_reader *r, const struct skep_yaml_node *map, const char *key, bool required)
+{
+	if (r->diag->set)
+		return NULL;
+	if (map && !key)
+		return map;
+	if (map && map->kind != SKEP_YAML_MAP) {
+		fail_expected(r, map, "keys with values (name: value)");
+		return NULL;
+	}
+	struct skep_yaml_node *node = NULL;
+	if (map) {
+		remember(r, own(map), key);
+		node = skep_tree_find(map, key);
+	}
+	if (node)
+		node->known = true;
+	else if (required)
+		fail_missing(r, map, key ? key : "?");
+	return node;
+}
+
+bool skep_read_has(struct skep_reader *r, const struct skep_yaml_node *map, const char *key)
+{
+	return find(r, map, key, false) != NULL;
+}
+
+static const struct skep_yaml_node *find_kind(struct skep_reader *r, const struct skep_yaml_node *map, const char *key,
+	bool required, enum skep_yaml_kind kind, const char *expected)
+{
+	const struct skep_yaml_node *node = find(r, map, key, required);
+	if (!node || node->kind == kind)
+		return node;
+	fail_expected(r, node, expected);
+	return NULL;
+}
+
+const struct skep_yaml_node *skep_read_map(
+	struct skep_reader *r, const struct skep_yaml_node *map, const char *key, bool required)
+{
+	return find_kind(r, map, key, required, SKEP_YAML_MAP, "keys with values (name: value)");
+}
+
+const struct skep_yaml_node *skep_read_list(
+	struct skep_reader *r, const struct skep_yaml_node *map, const char *key, bool required)
+{
+	return find_kind(r, map, key, required, SKEP_YAML_LIST, "a list such as [a, b]");
+}
+
+const struct skep_yaml_node *skep_read_entry(
+	struct skep_reader *r, const struct skep_yaml_node *map, uint32_t i, const char **ret_key)
+{
+	if (r->diag->set || !map || map->kind != SKEP_YAML_MAP || i >= map->children)
+		return NULL;
+	map->child[i]->known = true;
+	*ret_key = map->child[i]->key;
+	return map->child[i];
+}
+
+/* "a, b, c" of the words, in their order. */
+static void join(const char *const words[], uint32_t count, char *ret, size_t size)
+{
+	size_t used = 0;
+	ret[0] = 0;
+	for (uint32_t i = 0; i < count && used < size; i++)
+		used += (size_t)snprintf(ret + used, size - used, "%s%s", i > 0 ? ", " : "", words[i]);
+}
+
+void skep_reader_close_map(struct skep_reader *r, const struct skep_yaml_node *map)
+{
+	for (uint32_t i = 0; map && !r->diag->set && i < map->children; i++) {
+		const struct skep_yaml_node *child = map->child[i];
+		if (child->known)
+			continue;
+		char path[PATH_MAX_BYTES], accepted[200];
+		skep_tree_path(child, path, sizeof path);
+		join(map->asked, map->asks, accepted, sizeof accepted);
+		const char *near = skep_text_nearest(child->key, map->asked, map->asks);
+		fail_key(r, child, "unknown key `%s`%s%s%s; accepted here: %s", path, near ? ", did you mean `" : "",
+			near ? near : "", near ? "`?" : "", accepted);
+	}
+}
+
+/* ---- values --------------------------------------------------------------------------------------------------- */
+
+/* The text at the key; NULL when it is not there or after an error. */
+static const char *find_text(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, bool required,
+	const char *expected, const struct skep_yaml_node **ret)
+{
+	*ret = find_kind(r, map, key, required, SKEP_YAML_SCALAR, expected);
+	if (*ret && (*ret)->text[0] == 0) {
+		fail_expected(r, *ret, expected);
+		return NULL;
+	}
+	return *ret ? (*ret)->text : NULL;
+}
+
+const char *skep_read_string(
+	struct skep_reader *r, const struct skep_yaml_node *map, const char *key, const char *fallback)
+{
+	const struct skep_yaml_node *node;
+	const char *text = find_text(r, map, key, !fallback, "a text", &node);
+	return text ? text : fallback ? fallback : "";
+}
+
+int skep_read_choice(struct skep_reader *r, const struct skep_yaml_node *map, const char *key,
+	const char *const words[], int fallback)
+{
+	uint32_t count = 0;
+	while (words[count])
+		count++;
+	char list[200], expected[240];
+	join(words, count, list, sizeof list);
+	snprintf(expected, sizeof expected, count > 1 ? "one of: %s" : "`%s`, the only one in this version", list);
+	const struct skep_yaml_node *node;
+	const char *text = find_text(r, map, key, fallback < 0, expected, &node);
+	for (uint32_t i = 0; text && i < count; i++)
+		if (strcmp(text, words[i]) == 0)
+			return (int)i;
+	if (text)
+		fail_expected(r, node, expected);
+	return fallback < 0 ? 0 : fallback;
+}
+
+bool skep_read_bool(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, bool fallback)
+{
+	static const char *const words[] = {"false", "true", NULL};
+	return skep_read_choice(r, map, key, words, fallback) == 1;
+}
+
+int64_t skep_read_integer(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, int64_t low,
+	int64_t high, int64_t fallback)
+{
+	char expected[120];
+	snprintf(expected, sizeof expected, "a whole decimal number from %" PRId64 " to %" PRId64, low, high);
+	const struct skep_yaml_node *node;
+	const char *text = find_text(r, map, key, fallback == INT64_MIN, expected, &node);
+	if (!text)
+		return fallback == INT64_MIN ? low : fallback;
+	const char *digits = text + (*text == '-' || *text == '+');
+	size_t length = strspn(digits, "0123456789");
+	errno = 0;
+	int64_t value = strtoll(text, NULL, 10);
+	bool whole = length > 0 && digits[length] == 0 && !(length > 1 && digits[0] == '0');
+	if (whole && errno == 0 && value >= low && value <= high)
+		return value;
+	fail_expected(r, node, expected);
+	return fallback == INT64_MIN ? low : fallback;
+}
+
+/* "a number from 0 to 1 s"; a bound that is infinite is none. */
+static void print_range(const char *what, double low, double high, const char *unit, char *ret, size_t size)
+{
+	const char *blank = unit[0] ? " " : "";
+	if (isinf(low) && isinf(high))
+		snprintf(ret, size, "%s", what);
+	else if (isinf(high))
+		snprintf(ret, size, "%s of at least %.9g%s%s", what, low, blank, unit);
+	else if (isinf(low))
+		snprintf(ret, size, "%s of at most %.9g%s%s", what, high, blank, unit);
+	else
+		snprintf(ret, size, "%s from %.9g%s%s to %.9g%s%s", what, low, blank, unit, high, blank, unit);
+}
+
+double skep_read_number(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, double low,
+	double high, double fallback)
+{
+	char expected[120];
+	print_range("a decimal number", low, high, "", expected, sizeof expected);
+	const struct skep_yaml_node *node;
+	const char *end, *text = find_text(r, map, key, isnan(fallback), expected, &node);
+	double value;
+	if (text && skep_number_parse(text, &end, &value) && *end == 0 && isfinite(value) && value >= low &&
+		value <= high)
+		return value;
+	if (text)
+		fail_expected(r, node, expected);
+	return isnan(fallback) ? low : fallback;
+}
+
+double skep_read_quantity(struct skep_reader *r, const struct skep_yaml_node *map, const char *key,
+	enum skep_dimension dimension, double low, double high, double fallback)
+{
+	double value = 0;
+	const char *expected;
+	char range[200];
+	skep_quantity_parse("", dimension, &value, &expected);
+	const struct skep_yaml_node *node;
+	const char *text = find_text(r, map, key, isnan(fallback), expected, &node);
+	if (text && !skep_quantity_parse(text, dimension, &value, &expected)) {
+		fail_expected(r, node, expected);
+	} else if (text && (value < low || value > high)) {
+		print_range("a value", low, high, skep_quantity_base(dimension), range, sizeof range);
+		fail_expected(r, node, range);
+	} else if (text) {
+		return value;
+	}
+	return isnan(fallback) ? low : fallback;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scenario.c - reads a scenario file, key by key, and the model and topology that it names; checks what only holds for all
+ * of them together. scenarios/README.md lists the keys.
+ *
+ * Keeps true: every error stands at the key that has to be changed; what is returned needs no further check.
+ */
+#include "scenarios/scenario.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/data.h"
+#include "scenarios/plan.h"
+
+enum {
+	MICROBATCH_MAX = 1 << 20,   /* samples */
+	MICROBATCHES_MAX = 1 << 20, /* per round */
+	IN_FLIGHT_MAX = 4096,
+	ROUNDS_MAX = 1000000000,
+};
+#define DAY_S 86400.0
+#define RUN_S_MAX (100 * 365.25 * DAY_S)
+
+struct draft { /* a scenario while it is read */
+	struct skep_reader r;
+	const struct skep_yaml_node *root;
+	struct skep_scenario *s;
+};
+
+static const struct skep_yaml_node *group(struct draft *d, const char *key)
+{
+	return skep_read_map(&d->r, d->root, key, true);
+}
+
+/* ---- files ---------------------------------------------------------------------------------------------------- */
+
+/* The file that `group.key` names. */
+static void find_file(struct draft *d, const char *in, const char *key, char *ret, size_t size)
+{
+	const struct skep_yaml_node *map = group(d, in);
+	const char *name = skep_read_string(&d->r, map, key, NULL);
+	if (!d->r.diag->set && !skep_file_find(d->s->path, name, ret, size))
+		skep_reader_fail(&d->r, map, key,
+			"%s.%s: no file `%.200s` (looked in the working directory, beside %.100s and in the folders "
+			"above it)",
+			in, key, name, d->s->path);
+}
+
+static void read_model(struct draft *d)
+{
+	char path[512];
+	const struct skep_yaml_node *map = group(d, "model");
+	find_file(d, "model", "file", path, sizeof path);
+	d->s->plan.stages = (uint32_t)skep_read_integer(&d->r, map, "stages", 1, UINT16_MAX - 1, INT64_MIN);
+	skep_reader_close_map(&d->r, map);
+	if (d->r.diag->set || !skep_model_read(path, &d->s->model, d->r.diag))
+		return;
+	if (d->s->plan.stages > d->s->model.layers)
+		skep_reader_fail(&d->r, map, "stages",
+			"model.stages: %u stages cannot be cut from the %u layers of %.200s", d->s->plan.stages,
+			d->s->model.layers, path);
+}
+
+/* ---- cluster -------------------------------------------------------------------------------------------------- */
+
+static void read_stage_of(struct draft *d, const struct skep_yaml_node *map)
+{
+	struct skep_scenario *s = d->s;
+	const struct skep_yaml_node *list = skep_read_list(&d->r, map, "stage_of", true);
+	if (d->r.diag->set)
+		return;
+	if (skep_yaml_length(list) != s->plan.workers) {
+		skep_reader_fail(&d->r, list, NULL,
+			"cluster.allocation.stage_of: %u entries, the topology has %u machines (-1 leaves one as a "
+			"spare)",
+			skep_yaml_length(list), s->plan.workers);
+		return;
+	}
+	for (uint32_t i = 0; i < s->plan.workers; i++) {
+		int64_t stage = skep_read_integer(
+			&d->r, skep_yaml_item(list, i), NULL, -1, (int64_t)s->plan.stages - 1, INT64_MIN);
+		s->first_stage_of[i] = stage < 0 ? SKEP_NO_STAGE : (uint32_t)stage;
+	}
+	uint32_t empty = skep_plan_empty_stage(s);
+	if (empty != SKEP_NO_STAGE)
+		skep_reader_fail(&d->r, list, NULL, "cluster.allocation.stage_of: no worker serves stage %u", empty);
+}
+
+static void read_allocation(struct draft *d, const struct skep_yaml_node *cluster)
+{
+	static const char *const methods[] = {"contiguous", "strided", "random", "explicit", NULL};
+	const struct skep_yaml_node *map = skep_read_map(&d->r, cluster, "allocation", false);
+	d->s->allocation =
+		(enum skep_allocation)skep_read_choice(&d->r, map, "method", methods, SKEP_ALLOCATION_CONTIGUOUS);
+	if (d->s->allocation == SKEP_ALLOCATION_EXPLICIT)
+		read_stage_of(d, map);
+	skep_reader_close_map(&d->r, map);
+}
+
+static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
+{
+	char path[512];
+	struct skep_scenario *s = d->s;
+	find_file(d, "cluster", "topology", path, sizeof path);
+	if (d->r.diag->set || !skep_topology_read(path, &s->topology, d->r.diag))
+		return;
+	s->plan.workers = s->topology.machines;
+	s->first_stage_of = calloc(s->plan.workers, sizeof *s->first_stage_of);
+	if (!s->first_stage_of)
+		skep_reader_fail(&d->r, cluster, "topology", "not enough memory for %u workers", s->plan.workers);
+	else if (s->plan.workers < s->plan.stages)
+		skep_reader_fail(&d->r, group(d, "model"), "stages",
+			"model.stages: %u stages need at least as many workers, %.200s has %u", s->plan.stages, path,
+			s->plan.workers);
+}
+
+static void read_cluster(struct draft *d)
+{
+	const struct skep_yaml_node *map = group(d, "cluster");
+	read_topology(d, map);
+	read_allocation(d, map);
+	d->s->compute_scale = skep_read_number(&d->r, map, "compute_scale", 1e-6, 1e9, 1);
+	skep_reader_close_map(&d->r, map);
+	if (!d->r.diag->set)
+		skep_plan_allocate(d->s);
+}
+
+/* ---- schedule, sync, directory -------------------------------------------------------------------------------- */
+
+static void read_batch(struct draft *d, const struct skep_yaml_node *map)
+{
+	int64_t micro = skep_read_integer(&d->r, map, "microbatch", 1, MICROBATCH_MAX, INT64_MIN);
+	int64_t batch = skep_read_integer(&d->r, map, "global_batch", 1, UINT32_MAX, INT64_MIN);
+	int64_t below = batch / micro * micro;
+	if (!d->r.diag->set && below == 0)
+		skep_reader_fail(&d->r, map, "global_batch",
+			"schedule.global_batch: %lld is not a multiple of the microbatch, %lld; the nearest is %lld",
+			(long long)batch, (long long)micro, (long long)micro);
+	else if (!d->r.diag->set && below != batch)
+		skep_reader_fail(&d->r, map, "global_batch",
+			"schedule.global_batch: %lld is not a multiple of the microbatch, %lld; the nearest are %lld "
+			"and %lld",
+			(long long)batch, (long long)micro, (long long)below, (long long)(below + micro));
+	else if (!d->r.diag->set && batch / micro > MICROBATCHES_MAX)
+		skep_reader_fail(&d->r, map, "global_batch",
+			"schedule.global_batch: %lld microbatches in a round, at most %d", (long long)(batch / micro),
+			MICROBATCHES_MAX);
+	d->s->samples = (uint32_t)micro;
+	d->s->batch = (uint32_t)batch;
+	d->s->plan.microbatches = (uint32_t)(batch / micro);
+}
+
+static void read_schedule(struct draft *d)
+{
+	static const char *const pipelines[] = {"swarm", NULL}, *const wirings[] = {"uniform", NULL};
+	struct skep_plan *plan = &d->s->plan;
+	const struct skep_yaml_node *map = group(d, "schedule");
+	plan->pipeline = (enum skep_pipeline)skep_read_choice(&d->r, map, "pipeline", pipelines, SKEP_PIPELINE_SWARM);
+	plan->wiring = (enum skep_wiring)skep_read_choice(&d->r, map, "wiring", wirings, SKEP_WIRING_UNIFORM);
+	read_batch(d, map);
+	uint32_t usual = d->r.diag->set ? 1 : skep_plan_in_flight(d->s);
+	usual = usual < IN_FLIGHT_MAX ? usual : IN_FLIGHT_MAX;
+	plan->in_flight = (uint32_t)skep_read_integer(&d->r, map, "in_flight", 1, IN_FLIGHT_MAX, usual);
+	skep_reader_close_map(&d->r, map);
+}
+
+static void read_sync(struct draft *d)
+{
+	static const char *const methods[] = {"step", NULL}, *const collectives[] = {"ring", NULL};
+	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "sync", false);
+	skep_read_choice(&d->r, map, "method", methods, 0);
+	d->s->plan.collective =
+		(enum skep_collective)skep_read_choice(&d->r, map, "collective", collectives, SKEP_COLLECTIVE_RING);
+	skep_reader_close_map(&d->r, map);
+}
+
+static skep_time to_ns(double seconds)
+{
+	return (skep_time)(seconds * 1e9 + 0.5);
+}
+
+static void read_directory(struct draft *d)
+{
+	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "directory", false);
+	double heartbeat_s = skep_read_quantity(&d->r, map, "heartbeat", SKEP_TIME, 1e-3, 3600, 1);
+	double timeout_s = skep_read_quantity(&d->r, map, "timeout", SKEP_TIME, 2e-3, DAY_S, fmax(10, 2 * heartbeat_s));
+	skep_reader_close_map(&d->r, map);
+	if (timeout_s < 2 * heartbeat_s)
+		skep_reader_fail(&d->r, map, "timeout",
+			"directory.timeout: %g s is less than two heartbeats of %g s, so that workers that live would "
+			"be fenced",
+			timeout_s, heartbeat_s);
+	d->s->plan.heartbeat_ns = to_ns(heartbeat_s);
+	d->s->plan.fence_after_ns = to_ns(timeout_s);
+}
+
+/* ---- train ---------------------------------------------------------------------------------------------------- */
+
+static float read_float(
+	struct draft *d, const struct skep_yaml_node *map, const char *key, double low, double high, double fallback)
+{
+	return (float)skep_read_number(&d->r, map, key, low, high, fallback);
+}
+
+static void read_optimizer(struct draft *d, const struct skep_yaml_node *train)
+{
+	static const char *const names[] = {"sgd", "adamw", NULL};
+	const double below_1 = 0.999999;
+	const struct skep_yaml_node *map = skep_read_map(&d->r, train, "optimizer", false);
+	struct skep_optimizer o = {0};
+	o.kind = (enum skep_optimizer_kind)skep_read_choice(&d->r, map, "name", names, SKEP_OPTIMIZER_ADAMW);
+	bool adamw = o.kind == SKEP_OPTIMIZER_ADAMW;
+	o.learning_rate = read_float(d, map, "lr", 1e-12, 1e3, adamw ? 1e-3 : 1e-2);
+	if (adamw) {
+		o.beta1 = read_float(d, map, "beta1", 0, below_1, 0.9);
+		o.beta2 = read_float(d, map, "beta2", 0, below_1, 0.999);
+		o.epsilon = read_float(d, map, "eps", 1e-12, 1, 1e-8);
+	} else {
+		o.momentum = read_float(d, map, "momentum", 0, below_1, 0);
+	}
+	o.weight_decay = read_float(d, map, "weight_decay", 0, 1, adamw ? 0.01 : 0);
+	skep_reader_close_map(&d->r, map);
+	d->s->optimizer = o;
+}
+
+static void read_data(struct draft *d, const struct skep_yaml_node *train)
+{
+	static const char *const corpora[] = {"quadratic", NULL};
+	const struct skep_yaml_node *map = skep_read_map(&d->r, train, "data", false);
+	d->s->corpus = (enum skep_corpus)skep_read_choice(&d->r, map, "corpus", corpora, SKEP_CORPUS_QUADRATIC);
+	skep_reader_close_map(&d->r, map);
+	const char *expected;
+	if (!d->r.diag->set && d->s->maths == SKEP_MATHS_REAL &&
+		!skep_corpus_fits(d->s->corpus, &d->s->model, &expected))
+		skep_reader_fail(&d->r, map ? map : train, map ? "corpus" : NULL,
+			"train.data.corpus: `%s` needs %s, %.60s has %u inputs and %u outputs", corpora[d->s->corpus],
+			expected, d->s->model.name, d->s->model.width[0], d->s->model.width[d->s->model.layers]);
+}
+
+static void read_until(struct draft *d, const struct skep_yaml_node *train)
+{
+	const struct skep_yaml_node *map = skep_read_map(&d->r, train, "until", true);
+	d->s->plan.rounds = (uint32_t)skep_read_integer(&d->r, map, "steps", 1, ROUNDS_MAX, INT64_MIN);
+	bool has_loss = skep_read_has(&d->r, map, "loss");
+	double loss = skep_read_number(&d->r, map, "loss", 0, 1e9, 0);
+	skep_reader_close_map(&d->r, map);
+	if (has_loss && d->s->maths == SKEP_MATHS_NONE)
+		skep_reader_fail(
+			&d->r, map, "loss", "train.until.loss: there is no loss to reach without `maths: real`");
+	d->s->target_loss = has_loss ? loss : NAN;
+	d->s->plan.target_loss_nano = has_loss ? (int64_t)(loss * 1e9 + 0.5) : INT64_MIN;
+}
+
+static void read_train(struct draft *d)
+{
+	static const char *const maths[] = {"none", "real", NULL};
+	const struct skep_yaml_node *map = group(d, "train");
+	d->s->maths = (enum skep_maths)skep_read_choice(&d->r, map, "maths", maths, SKEP_MATHS_REAL);
+	read_data(d, map);
+	read_optimizer(d, map);
+	read_until(d, map);
+	skep_reader_close_map(&d->r, map);
+}
+
+/* ---- all together --------------------------------------------------------------------------------------------- */
+
+static void read_head(struct draft *d)
+{
+	struct skep_scenario *s = d->s;
+	const char *name = skep_read_string(&d->r, d->root, "name", NULL);
+	if (snprintf(s->name, sizeof s->name, "%s", name) >= (int)sizeof s->name)
+		skep_reader_fail(&d->r, d->root, "name", "name: expected at most %zu bytes", sizeof s->name - 1);
+	s->seed = (uint64_t)skep_read_integer(&d->r, d->root, "seed", 0, INT64_MAX, 1);
+	s->plan.seed = s->seed;
+}
+
+/* Samples are numbered through the whole run (core/skep.h); the numbers times the inputs must not wrap. */
+static void check_stream(struct draft *d)
+{
+	const struct skep_scenario *s = d->s;
+	double numbers = (double)s->plan.rounds * skep_round_capacity(&s->plan) * s->samples * s->model.width[0];
+	if (numbers >= 0x1p63)
+		skep_reader_fail(&d->r, group(d, "train"), "until",
+			"train.until.steps: the run would draw more samples than there are");
+}
+
+static void check_time(struct draft *d)
+{
+	double least_s = skep_plan_least_seconds(d->s);
+	if (least_s > RUN_S_MAX)
+		skep_reader_fail(&d->r, group(d, "train"), "until",
+			"train.until.steps: the GPUs of this cluster would compute for at least %.3g years",
+			least_s / (365.25 * DAY_S));
+}
+
+static void check_memory(struct draft *d)
+{
+	const struct skep_scenario *s = d->s;
+	uint32_t stage, worker = skep_plan_overfull(s, &stage);
+	if (worker == SKEP_NO_INDEX)
+		return;
+	const struct skep_gpu *gpu = &s->topology.gpu[s->topology.machine[worker].gpu];
+	struct skep_plan_memory m = skep_plan_memory(s, stage);
+	skep_reader_fail(&d->r, group(d, "model"), "stages",
+		"stage %u needs %.4g GB on worker %u, a %s with %.4g GB: parameters and optimizer %.4g GB, gradients "
+		"%.4g GB, "
+		"%u microbatches in flight %.4g GB; take more stages, a smaller microbatch or fewer in flight",
+		stage, s->memory_bytes[stage] / 1e9, worker, gpu->name, gpu->memory_bytes / 1e9, m.state_bytes / 1e9,
+		m.gradient_bytes / 1e9, m.microbatches, m.activation_bytes / 1e9);
+}
+
+static void read_root(struct draft *d)
+{
+	read_head(d);
+	read_model(d);
+	read_cluster(d);
+	read_schedule(d);
+	read_sync(d);
+	read_directory(d);
+	read_train(d);
+	skep_reader_close_map(&d->r, d->root);
+	if (d->r.diag->set)
+		return;
+	if (!skep_plan_make(d->s)) {
+		skep_reader_fail(&d->r, NULL, NULL, "not enough memory for this scenario");
+		return;
+	}
+	check_stream(d);
+	check_time(d);
+	check_memory(d);
+}
+
+static void apply_options(struct skep_yaml *yaml, const struct skep_scenario_options *options, struct skep_diag *reterr)
+{
+	for (uint32_t i = 0; options && i < options->sets; i++)
+		skep_yaml_override(yaml, options->set[i], reterr);
+	if (options && options->has_seed) {
+		char seed[32];
+		snprintf(seed, sizeof seed, "seed=%llu", (unsigned long long)options->seed);
+		skep_yaml_override(yaml, seed, reterr);
+	}
+}
+
+bool skep_scenario_read(const char *path, const struct skep_scenario_options *options, struct skep_scenario *ret,
+	struct skep_diag *reterr)
+{
+	*ret = (struct skep_scenario){.target_loss = NAN};
+	char *text;
+	size_t size;
+	if (snprintf(ret->path, sizeof ret->path, "%s", path) >= (int)sizeof ret->path) {
+		skep_diag_set(reterr, path, 0, 0, NULL, "the path is too long: expected at most %zu bytes",
+			sizeof ret->path - 1);
+		return false;
+	}
+	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
+		return false;
+	struct draft d = {.r = {skep_yaml_parse(path, text, size, reterr), reterr}, .s = ret};
+	free(text);
+	if (!d.r.yaml)
+		return false;
+	apply_options(d.r.yaml, options, reterr);
+	d.root = skep_yaml_root(d.r.yaml);
+	read_root(&d);
+	if (!reterr->set)
+		ret->text = skep_yaml_print(d.r.yaml);
+	if (!reterr->set && !ret->text)
+		skep_reader_fail(&d.r, NULL, NULL, "not enough memory for this scenario");
+	skep_yaml_destroy(d.r.yaml);
+	if (reterr->set)
+		skep_scenario_finish(ret);
+	return !reterr->set;
+}
+
+void skep_scenario_finish(struct skep_scenario *scenario)
+{
+	skep_model_finish(&scenario->model);
+	skep_topology_finish(&scenario->topology);
+	free(scenario->text);
+	free(scenario->stage);
+	free(scenario->first_stage_of);
+	free(scenario->cost);
+	free(scenario->op_time);
+	free(scenario->memory_bytes);
+	*scenario = (struct skep_scenario){.target_loss = NAN};
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job.c - drives the devices of job.h as the core would, one operation after the other.
+ */
+#include "tests/unit/job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+void job_init(struct job *job, uint32_t stages, enum skep_activation activation, uint32_t layers, uint32_t hidden)
+{
+	*job = (struct job){
+		.model = {.name = "test", .activation = activation, .layers = layers, .width = job->width},
+		.plan = {.workers = stages, .stages = stages, .microbatches = 8, .seed = 3},
+		.training = {.samples = SAMPLES,
+			.optimizer = {.kind = SKEP_OPTIMIZER_ADAMW,
+				.learning_rate = 2e-3f,
+				.momentum = 0.9f,
+				.beta1 = 0.9f,
+				.beta2 = 0.999f,
+				.epsilon = 1e-8f,
+				.weight_decay = 0.01f}},
+	};
+	job->training.model = &job->model;
+	job->training.plan = &job->plan;
+	for (uint32_t i = 1; i < layers; i++)
+		job->width[i] = hidden;
+	job->width[0] = job->width[layers] = 1;
+	job_restart(job);
+}
+
+void job_restart(struct job *job)
+{
+	char error[256];
+	for (uint32_t s = 0; s < job->plan.stages; s++) {
+		skep_device_destroy(job->device[s]);
+		job->device[s] = skep_device_create(SKEP_DEVICE_CPU, &job->training, s, error, sizeof error);
+		assert_non_null(job->device[s]);
+	}
+}
+
+void job_finish(struct job *job)
+{
+	for (uint32_t s = 0; s < job->plan.stages; s++) {
+		assert_int_equal(skep_device_buffers_live(job->device[s]), 0);
+		skep_device_destroy(job->device[s]);
+	}
+}
+
+struct skep_device_result job_run(struct skep_device *device, struct skep_op op)
+{
+	struct skep_device_result result;
+	skep_device_run(device, &op, &result);
+	return result;
+}
+
+/* The buffer of one device as a buffer of another; the first is released. */
+struct skep_buf job_carry(struct skep_device *from, struct skep_buf buf, struct skep_device *to)
+{
+	uint64_t bytes;
+	void *memory;
+	const void *data = skep_device_buffer_read(from, buf, &bytes);
+	assert_non_null(data);
+	struct skep_buf copy = skep_device_buffer_create(to, bytes, &memory);
+	memcpy(memory, data, bytes);
+	skep_device_buffer_release(from, buf);
+	return copy;
+}
+
+/* Forward and backward of one microbatch through all stages; returns its loss in 1e-9 units. */
+int64_t job_microbatch(struct job *job, uint32_t round, uint32_t microbatch)
+{
+	struct skep_buf in[STAGES_MAX] = {0}, stash[STAGES_MAX], gradient = {0};
+	struct skep_op op = {.round = round, .microbatch = microbatch};
+	int64_t loss = INT64_MIN;
+	uint32_t last = job->plan.stages - 1;
+	for (uint32_t s = 0; s <= last; s++) {
+		op.kind = SKEP_OP_FORWARD, op.stage = (uint16_t)s, op.in = in[s];
+		struct skep_device_result result = job_run(job->device[s], op);
+		stash[s] = result.stash;
+		loss = result.loss_nano;
+		if (s < last)
+			in[s + 1] = job_carry(job->device[s], result.out, job->device[s + 1]);
+	}
+	for (uint32_t s = last + 1; s--;) {
+		op.kind = SKEP_OP_BACKWARD, op.stage = (uint16_t)s, op.in = in[s], op.stash = stash[s];
+		op.gradient = gradient;
+		struct skep_device_result result = job_run(job->device[s], op);
+		assert_int_equal(result.loss_nano, 0);
+		skep_device_buffer_release(job->device[s], in[s]);
+		skep_device_buffer_release(job->device[s], stash[s]);
+		skep_device_buffer_release(job->device[s], gradient);
+		gradient = s ? job_carry(job->device[s], result.out, job->device[s - 1]) : (struct skep_buf){0};
+	}
+	return loss;
+}
+
+void job_step(struct job *job, uint32_t round, uint32_t microbatches)
+{
+	for (uint32_t s = 0; s < job->plan.stages; s++)
+		job_run(job->device[s], (struct skep_op){.kind = SKEP_OP_STEP,
+						.stage = (uint16_t)s,
+						.round = round,
+						.size = 1,
+						.microbatches = microbatches});
+}
+
+/* A device's state or, with TAKE, the accumulator of the round, as floats in memory of the caller's to free. */
+float *job_dump(struct skep_device *device, struct skep_op op, uint64_t *ret_bytes)
+{
+	struct skep_device_result result = job_run(device, op);
+	const void *data = skep_device_buffer_read(device, result.out, ret_bytes);
+	assert_non_null(data);
+	float *copy = malloc(*ret_bytes + 1);
+	assert_non_null(copy);
+	memcpy(copy, data, *ret_bytes);
+	skep_device_buffer_release(device, result.out);
+	return copy;
+}
+
+static float *append(float *all, size_t *n, const float *more, size_t count)
+{
+	all = realloc(all, (*n + count) * sizeof *all);
+	assert_non_null(all);
+	memcpy(all + *n, more, count * sizeof *all);
+	*n += count;
+	return all;
+}
+
+float *job_parameters(struct job *job, size_t *ret_n)
+{
+	float *all = NULL;
+	uint64_t bytes;
+	*ret_n = 0;
+	for (uint32_t s = 0; s < job->plan.stages; s++) {
+		struct skep_cost cost;
+		skep_model_cost(&job->model, job->plan.stages, s, &cost);
+		float *one =
+			job_dump(job->device[s], (struct skep_op){.kind = SKEP_OP_SAVE, .stage = (uint16_t)s}, &bytes);
+		assert_int_equal(bytes, skep_device_state_bytes(&job->training.optimizer, cost.parameters));
+		all = append(all, ret_n, one + SKEP_STATE_HEADER_BYTES / sizeof(float), cost.parameters);
+		free(one);
+	}
+	return all;
+}
+
+float *job_gradients(struct job *job, uint32_t round, size_t *ret_n)
+{
+	float *all = NULL;
+	uint64_t bytes;
+	*ret_n = 0;
+	for (uint32_t s = 0; s < job->plan.stages; s++) {
+		struct skep_op take = {.kind = SKEP_OP_TAKE, .stage = (uint16_t)s, .round = round, .size = 1};
+		float *one = job_dump(job->device[s], take, &bytes);
+		all = append(all, ret_n, one, bytes / sizeof(float));
+		free(one);
+	}
+	return all;
+}

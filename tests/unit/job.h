@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job.h - a small model cut into stages, with one device per stage in this process, for the tests of the arithmetic.
+ * Functions assert what must not fail.
+ */
+#ifndef SKEP_TESTS_JOB_H
+#define SKEP_TESTS_JOB_H
+
+#include "models/device.h"
+
+enum { STAGES_MAX = 5, SAMPLES = 16 };
+
+struct job { /* not to be moved: the devices keep pointers into it */
+	uint32_t width[12];
+	struct skep_model model;
+	struct skep_plan plan;
+	struct skep_training training;
+	struct skep_device *device[STAGES_MAX]; /* one per stage */
+};
+
+/* AdamW; 1 -> hidden ... hidden -> 1. */
+void job_init(struct job *job, uint32_t stages, enum skep_activation activation, uint32_t layers, uint32_t hidden);
+void job_finish(struct job *job); /* no buffer may be left */
+
+/* The devices again, with other settings in job->training. */
+void job_restart(struct job *job);
+
+/* Forward and backward of one microbatch through all stages; returns its loss in 1e-9 units. */
+int64_t job_microbatch(struct job *job, uint32_t round, uint32_t microbatch);
+void job_step(struct job *job, uint32_t round, uint32_t microbatches); /* as the only member */
+
+struct skep_device_result job_run(struct skep_device *device, struct skep_op op);
+
+/* The buffer of one device as a buffer of another; the first is released. */
+struct skep_buf job_carry(struct skep_device *from, struct skep_buf buf, struct skep_device *to);
+
+/* What the operation puts out, as a copy that the caller frees. */
+float *job_dump(struct skep_device *device, struct skep_op op, uint64_t *ret_bytes);
+
+/* Of all stages one after the other: parameters, and the accumulators of a round. The caller frees them. */
+float *job_parameters(struct job *job, size_t *ret_n);
+float *job_gradients(struct job *job, uint32_t round, size_t *ret_n);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_data.c - the quadratic corpus: pure in (seed, sample number), spread as it says, disjoint among microbatches.
+ */
+#include "models/data.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_a_sample_depends_on_its_number_alone(void **state)
+{
+	(void)state;
+	float x[3], y[3], again[3], one;
+	skep_corpus_sample(SKEP_CORPUS_QUADRATIC, 1, 1u << 20, 3, x, 3, y);
+	skep_corpus_sample(SKEP_CORPUS_QUADRATIC, 1, 5, 3, again, 3, NULL);
+	assert_true(memcmp(x, again, sizeof x) != 0);
+	skep_corpus_sample(SKEP_CORPUS_QUADRATIC, 2, 1u << 20, 3, again, 3, NULL);
+	assert_true(memcmp(x, again, sizeof x) != 0);
+	skep_corpus_sample(SKEP_CORPUS_QUADRATIC, 1, 1u << 20, 3, again, 3, NULL);
+	assert_memory_equal(x, again, sizeof x);
+	skep_corpus_sample(SKEP_CORPUS_QUADRATIC, 1, (1u << 20) + 1, 3, again, 3, NULL);
+	for (int c = 0; c < 9; c++)
+		assert_true(x[c / 3] != again[c % 3]);
+	skep_corpus_sample(SKEP_CORPUS_QUADRATIC, 1, 1u << 20, 3, NULL, 1, &one);
+	assert_true(one == y[0]);
+	for (int c = 0; c < 3; c++)
+		assert_true(y[c] == x[c] * x[c] && x[c] >= -5.0f && x[c] < 5.0f);
+}
+
+/* Moments of x and y = x^2 for x uniform on [-5, 5]: 25/3 and 25/3, 625/5 - 625/9. */
+static void test_the_spread(void **state)
+{
+	(void)state;
+	enum { N = 200000 };
+	double x1 = 0, x2 = 0, y1 = 0, y2 = 0, lag = 0;
+	float before = 0, x, y;
+	for (uint64_t i = 0; i < N; i++) {
+		skep_corpus_sample(SKEP_CORPUS_QUADRATIC, 42, i, 1, &x, 1, &y);
+		x1 += x, x2 += (double)x * x, y1 += y, y2 += (double)y * y;
+		lag += (double)x * before;
+		before = x;
+	}
+	assert_true(fabs(x1 / N) < 0.03);
+	assert_true(fabs(lag / N) < 0.1);
+	assert_true(fabs(x2 / N - 25.0 / 3) < 0.08);
+	assert_true(fabs(y2 / N - y1 / N * (y1 / N) - 55.56) < 0.5);
+}
+
+static int compare(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+	return (x > y) - (x < y);
+}
+
+static void test_microbatches_are_disjoint_and_numbered(void **state)
+{
+	(void)state;
+	enum { SAMPLES = 8, ROUNDS = 4 };
+	uint32_t width[] = {1, 1};
+	struct skep_model model = {.layers = 1, .width = width};
+	struct skep_plan plan = {.workers = 1, .stages = 1, .microbatches = 3, .seed = 9};
+	struct skep_training training = {.model = &model, .plan = &plan, .samples = SAMPLES};
+	uint32_t capacity = skep_round_capacity(&plan);
+	size_t n = (size_t)ROUNDS * capacity * SAMPLES;
+	float *all = malloc(n * sizeof *all), x[SAMPLES], y[SAMPLES];
+	assert_non_null(all);
+	for (uint32_t b = 0; b < ROUNDS * capacity; b++) {
+		skep_corpus_microbatch(&training, b / capacity, b % capacity, all + (size_t)b * SAMPLES, y);
+		for (uint32_t j = 0; j < SAMPLES; j++) {
+			skep_corpus_sample(SKEP_CORPUS_QUADRATIC, 9, (uint64_t)b * SAMPLES + j, 1, x, 1, NULL);
+			assert_true(all[b * SAMPLES + j] == x[0] && y[j] == x[0] * x[0]);
+		}
+	}
+	qsort(all, n, sizeof *all,
+		compare); /* 24 random bits each: a few chance twins are expected, shared runs are not */
+	uint32_t twins = 0;
+	for (size_t i = 1; i < n; i++)
+		twins += all[i] == all[i - 1];
+	assert_true(twins < 8);
+	free(all);
+}
+
+static void test_which_models_fit(void **state)
+{
+	(void)state;
+	static const struct {
+		uint32_t inputs, outputs;
+		bool fits;
+	} cases[] = {{1, 1, true}, {4, 4, true}, {4, 1, true}, {1, 4, false}, {4, 3, false}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint32_t width[] = {cases[i].inputs, 8, cases[i].outputs};
+		struct skep_model model = {.layers = 2, .width = width};
+		const char *expected = NULL;
+		assert_true(skep_corpus_fits(SKEP_CORPUS_QUADRATIC, &model, &expected) == cases[i].fits);
+		assert_true(cases[i].fits || expected);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_sample_depends_on_its_number_alone),
+		cmocka_unit_test(test_the_spread),
+		cmocka_unit_test(test_microbatches_are_disjoint_and_numbered),
+		cmocka_unit_test(test_which_models_fit),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_device.c - the operations of a device as the core asks for them: steps and accumulators, reductions by hand, state from
+ * device to device, and every operand that must be refused.
+ */
+#include "tests/unit/job.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/random.h"
+
+/* ---- steps -------------------------------------------------------------------------------------------------- */
+
+static void test_a_step_of_nothing_changes_nothing(void **state)
+{
+	(void)state;
+	struct job job;
+	uint64_t bytes, bytes_after;
+	job_init(&job, 1, SKEP_ACTIVATION_TANH, 3, 8);
+	job_microbatch(&job, 0, 0);
+	float *before = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
+	job_step(&job, 0, 0);
+	float *after = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes_after);
+	assert_int_equal(bytes, bytes_after);
+	assert_memory_equal(before, after, bytes);
+	free(before), free(after);
+	job_finish(&job);
+}
+
+static void test_microbatches_add_up(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	job_init(&job, 2, SKEP_ACTIVATION_TANH, 4, 8);
+	job_microbatch(&job, 0, 0);
+	float *a = job_gradients(&job, 0, &n);
+	job_microbatch(&job, 0, 1);
+	float *both = job_gradients(&job, 0, &n);
+	job_step(&job, 0, 0); /* clears */
+	job_microbatch(&job, 0, 1);
+	float *b = job_gradients(&job, 0, &n);
+	for (size_t i = 0; i < n; i++)
+		assert_true(fabsf(both[i] - (a[i] + b[i])) <= 1e-6f * (1 + fabsf(a[i]) + fabsf(b[i])));
+	free(a), free(b), free(both);
+	job_finish(&job);
+}
+
+static void test_rounds_have_two_accumulators(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	job_init(&job, 1, SKEP_ACTIVATION_TANH, 3, 8);
+	job_microbatch(&job, 4, 0);
+	float *alone = job_gradients(&job, 4, &n);
+	job_microbatch(&job, 5, 0);
+	float *even = job_gradients(&job, 4, &n), *odd = job_gradients(&job, 5, &n);
+	assert_memory_equal(alone, even, n * sizeof(float));
+	assert_true(memcmp(even, odd, n * sizeof(float)) != 0);
+	job_step(&job, 4, 1);
+	float *kept = job_gradients(&job, 5, &n), *cleared = job_gradients(&job, 4, &n);
+	assert_memory_equal(odd, kept, n * sizeof(float));
+	for (size_t i = 0; i < n; i++)
+		assert_true(cleared[i] == 0.0f);
+	free(alone), free(even), free(odd), free(kept), free(cleared);
+	job_finish(&job);
+}
+
+/* ---- reduction ---------------------------------------------------------------------------------------------- */
+
+/* Each chunk once around the ring: the first member takes, the others add, the last stores, then the rest store. */
+static void reduce(struct job *job, uint32_t members, uint32_t round)
+{
+	for (uint32_t c = 0; c < members; c++) {
+		struct skep_op op = {.kind = SKEP_OP_TAKE, .round = round, .chunk = c, .size = members};
+		struct skep_device *at = job[c].device[0];
+		struct skep_buf buf = job_run(at, op).out;
+		for (uint32_t hop = 1; hop < 2 * members - 1; hop++) {
+			struct skep_device *next = job[(c + hop) % members].device[0];
+			op.in = job_carry(at, buf, next);
+			op.kind = hop + 1 < members    ? SKEP_OP_ADD
+			          : hop + 1 == members ? SKEP_OP_ADD_STORE
+			                               : SKEP_OP_STORE;
+			buf = job_run(next, op).out;
+			assert_true(buf.slot != 0);
+			at = next;
+		}
+		skep_device_buffer_release(at, buf);
+	}
+}
+
+static void check_ring(uint32_t members)
+{
+	struct job job[5] = {0};
+	float *before, *after, *sum[5];
+	size_t n;
+	for (uint32_t m = 0; m < members; m++) {
+		job_init(&job[m], 1, SKEP_ACTIVATION_TANH, 3, 8);
+		job[m].training.optimizer =
+			(struct skep_optimizer){.kind = SKEP_OPTIMIZER_SGD, .learning_rate = 0.125f};
+		job_restart(&job[m]);
+		job_microbatch(&job[m], 7, 2 * m);
+		job_microbatch(&job[m], 7, 2 * m + 1);
+		sum[m] = job_gradients(&job[m], 7, &n);
+	}
+	uint64_t bytes;
+	before = job_dump(job[0].device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
+	if (members > 1)
+		reduce(job, members, 7);
+	for (uint32_t m = 0; m < members; m++) {
+		job_run(job[m].device[0],
+			(struct skep_op){
+				.kind = SKEP_OP_STEP, .round = 7, .size = members, .microbatches = 2 * members});
+		assert_true(skep_device_digest(job[m].device[0]) == skep_device_digest(job[0].device[0]));
+	}
+	after = job_dump(job[0].device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
+	const size_t skip = SKEP_STATE_HEADER_BYTES / sizeof(float);
+	for (size_t i = 0; i < n; i++) {
+		double mean = 0, size = 0;
+		for (uint32_t m = 0; m < members; m++) {
+			mean += (double)sum[m][i] / (2 * members);
+			size = fmax(size, fabs((double)sum[m][i]));
+		}
+		double step = 8 * ((double)before[skip + i] - (double)after[skip + i]);
+		assert_true(fabs(step - mean) < 1e-5 + 2e-6 * size);
+	}
+	for (uint32_t m = 0; m < members; m++) {
+		free(sum[m]);
+		job_finish(&job[m]);
+	}
+	free(before), free(after);
+}
+
+static void test_a_ring_yields_the_mean(void **state)
+{
+	(void)state;
+	for (uint32_t members = 1; members <= 5; members++)
+		check_ring(members);
+}
+
+static void test_more_chunks_than_parameters(void **state)
+{
+	(void)state;
+	struct job job;
+	job_init(&job, 1, SKEP_ACTIVATION_TANH, 1, 0); /* one weight, one bias */
+	struct skep_op op = {.kind = SKEP_OP_TAKE, .chunk = 4, .size = 5};
+	uint64_t bytes;
+	op.in = job_run(job.device[0], op).out;
+	assert_non_null(skep_device_buffer_read(job.device[0], op.in, &bytes));
+	assert_int_equal(bytes, 0);
+	op.kind = SKEP_OP_ADD_STORE;
+	struct skep_buf out = job_run(job.device[0], op).out;
+	assert_true(out.slot != 0);
+	skep_device_buffer_release(job.device[0], out);
+	job_finish(&job);
+}
+
+/* ---- state -------------------------------------------------------------------------------------------------- */
+
+static struct skep_device_result load(struct skep_device *device, uint32_t stage, const void *state, uint64_t bytes)
+{
+	void *memory;
+	struct skep_buf in = skep_device_buffer_create(device, bytes, &memory);
+	memcpy(memory, state, bytes);
+	struct skep_device_result result =
+		job_run(device, (struct skep_op){.kind = SKEP_OP_LOAD, .stage = (uint16_t)stage, .in = in});
+	skep_device_buffer_release(device, in);
+	return result;
+}
+
+static void test_state_moves_between_devices(void **state)
+{
+	(void)state;
+	struct job job;
+	char error[64];
+	uint64_t bytes;
+	job_init(&job, 2, SKEP_ACTIVATION_TANH, 4, 8);
+	for (uint32_t round = 0; round < 3; round++) {
+		job_microbatch(&job, round, 0);
+		job_step(&job, round, 1);
+	}
+	struct skep_device *newcomer =
+		skep_device_create(SKEP_DEVICE_CPU, &job.training, SKEP_NO_STAGE, error, sizeof error);
+	assert_non_null(newcomer);
+	for (uint32_t stage = 2; stage--;) { /* no stage to stage 1, then stage 1 to stage 0 */
+		struct skep_op save = {.kind = SKEP_OP_SAVE, .stage = (uint16_t)stage};
+		float *blob = job_dump(job.device[stage], save, &bytes);
+		assert_int_equal(load(newcomer, stage, blob, bytes).loss_nano, 0);
+		assert_true(skep_device_digest(newcomer) == skep_device_digest(job.device[stage]));
+		free(blob);
+	}
+	/* The moments and the count of steps came along: the next steps are the same. */
+	struct job twin = job;
+	twin.device[0] = newcomer;
+	for (uint32_t round = 3; round < 6; round++) {
+		float *blob = job_dump(job.device[1], (struct skep_op){.kind = SKEP_OP_SAVE, .stage = 1}, &bytes);
+		int64_t loss = job_microbatch(&job, round, 0);
+		assert_int_equal(load(job.device[1], 1, blob, bytes).loss_nano, 0); /* clears its accumulator */
+		assert_true(loss == job_microbatch(&twin, round, 0));
+		job_run(newcomer, (struct skep_op){.kind = SKEP_OP_STEP, .round = round, .size = 1, .microbatches = 1});
+		job_step(&job, round, 1);
+		assert_true(skep_device_digest(newcomer) == skep_device_digest(job.device[0]));
+		free(blob);
+	}
+	skep_device_destroy(newcomer);
+	job_finish(&job);
+}
+
+static bool has_gradient(struct skep_device *device, uint16_t stage)
+{
+	uint64_t bytes;
+	float *sum = job_dump(device, (struct skep_op){.kind = SKEP_OP_TAKE, .stage = stage, .size = 1}, &bytes);
+	bool any = false;
+	for (size_t i = 0; i < bytes / sizeof *sum; i++)
+		any = any || sum[i] != 0.0f;
+	free(sum);
+	return any;
+}
+
+static void test_wrong_states_are_refused(void **state)
+{
+	(void)state;
+	struct job job;
+	uint64_t bytes, other_bytes;
+	job_init(&job, 3, SKEP_ACTIVATION_TANH, 5, 8);
+	struct skep_device *device = job.device[1];
+	float *blob = job_dump(device, (struct skep_op){.kind = SKEP_OP_SAVE, .stage = 1}, &bytes);
+	float *other = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &other_bytes);
+	uint64_t digest = skep_device_digest(device);
+	job_microbatch(&job, 0, 0);
+	assert_true(load(device, 1, blob, bytes - 1).loss_nano == INT64_MAX);
+	assert_true(load(device, 1, blob, 0).loss_nano == INT64_MAX);
+	assert_true(load(device, 1, other, other_bytes).loss_nano == INT64_MAX);
+	assert_true(load(device, 0, blob, bytes).loss_nano == INT64_MAX);
+	assert_true(load(device, 3, blob, bytes).loss_nano == INT64_MAX);
+	struct skep_op stale = {.kind = SKEP_OP_LOAD, .stage = 1, .in = {1, 77}};
+	assert_true(job_run(device, stale).loss_nano == INT64_MAX);
+	for (uint32_t byte = 0; byte < 24; byte++) { /* magic, stage, moments, parameters */
+		((char *)blob)[byte] ^= 1;
+		assert_true(load(device, 1, blob, bytes).loss_nano == INT64_MAX);
+		((char *)blob)[byte] ^= 1;
+	}
+	assert_true(skep_device_digest(device) == digest);
+	assert_true(has_gradient(device, 1));
+	assert_int_equal(load(device, 1, blob, bytes).loss_nano, 0);
+	assert_false(has_gradient(device, 1));
+	free(blob), free(other);
+	job_finish(&job);
+}
+
+/* ---- what is refused ---------------------------------------------------------------------------------------- */
+
+static bool consumes(const struct skep_op *op)
+{
+	return op->kind == SKEP_OP_ADD || op->kind == SKEP_OP_ADD_STORE || op->kind == SKEP_OP_STORE;
+}
+
+static void expect_refused(struct skep_device *device, struct skep_op op)
+{
+	uint64_t bytes;
+	uint32_t live = skep_device_buffers_live(device);
+	bool gone = consumes(&op) && skep_device_buffer_read(device, op.in, &bytes);
+	struct skep_device_result result = job_run(device, op);
+	assert_true(result.loss_nano == INT64_MAX);
+	assert_true(!result.out.slot && !result.stash.slot);
+	assert_int_equal(skep_device_buffers_live(device), live - gone);
+}
+
+static struct skep_buf zeros(struct skep_device *device, uint64_t bytes)
+{
+	void *memory;
+	struct skep_buf buf = skep_device_buffer_create(device, bytes, &memory);
+	memset(memory, 0, bytes);
+	return buf;
+}
+
+static void test_wrong_operands_are_refused(void **state)
+{
+	(void)state;
+	struct job job;
+	job_init(&job, 3, SKEP_ACTIVATION_TANH, 6, 8);
+	struct skep_device *middle = job.device[1], *last = job.device[2];
+	struct skep_buf fits = zeros(middle, sizeof(float) * SAMPLES * 8);
+	struct skep_buf small = zeros(middle, sizeof(float) * SAMPLES * 8 - 4);
+	struct skep_op forward = {.kind = SKEP_OP_FORWARD, .stage = 1, .in = fits};
+	struct skep_device_result passed = job_run(middle, forward);
+	const struct skep_buf bad[] = {{0, 0}, small, {fits.slot, fits.generation + 1}, {99, 1}};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct skep_op backward = {
+			.kind = SKEP_OP_BACKWARD, .stage = 1, .in = fits, .stash = passed.stash, .gradient = fits};
+		struct skep_op op = forward;
+		op.in = bad[i], expect_refused(middle, op);
+		op = backward, op.in = bad[i], expect_refused(middle, op);
+		op = backward, op.stash = bad[i], expect_refused(middle, op);
+		op = backward, op.gradient = bad[i], expect_refused(middle, op);
+		for (int kind = SKEP_OP_ADD; kind <= SKEP_OP_STORE; kind++) {
+			op = (struct skep_op){.kind = (uint8_t)kind, .stage = 1, .size = 2, .in = bad[i]};
+			expect_refused(middle, op);
+		}
+	}
+	/* Operands that a stage does not have, and operations for a stage that the device does not serve. */
+	struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = 0, .in = zeros(job.device[0], SAMPLES * sizeof(float))};
+	expect_refused(job.device[0], op);
+	skep_device_buffer_release(job.device[0], op.in);
+	forward.stage = 2;
+	expect_refused(middle, forward);
+	expect_refused(last, (struct skep_op){.kind = SKEP_OP_TAKE, .stage = 2, .chunk = 2, .size = 2});
+	expect_refused(last, (struct skep_op){.kind = SKEP_OP_TAKE, .stage = 2});
+	const struct skep_buf held[] = {fits, passed.out, passed.stash};
+	for (size_t i = 0; i < 3; i++)
+		skep_device_buffer_release(middle, held[i]);
+	job_finish(&job);
+}
+
+static void test_a_device_without_a_stage_refuses(void **state)
+{
+	(void)state;
+	struct job job;
+	char error[256];
+	job_init(&job, 1, SKEP_ACTIVATION_TANH, 2, 4);
+	struct skep_device *idle =
+		skep_device_create(SKEP_DEVICE_CPU, &job.training, SKEP_NO_STAGE, error, sizeof error);
+	for (uint8_t kind = SKEP_OP_FORWARD; kind < SKEP_OP_KINDS; kind++)
+		expect_refused(idle, (struct skep_op){.kind = kind, .stage = 0, .size = 1, .microbatches = 1});
+	skep_device_destroy(idle);
+	job_finish(&job);
+}
+
+static void test_a_loss_that_is_no_number(void **state)
+{
+	(void)state;
+	struct job job;
+	uint64_t bytes;
+	job_init(&job, 1, SKEP_ACTIVATION_GELU, 3, 8);
+	float *blob = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
+	blob[SKEP_STATE_HEADER_BYTES / sizeof(float) + 20] = NAN;
+	assert_int_equal(load(job.device[0], 0, blob, bytes).loss_nano, 0);
+	assert_true(job_microbatch(&job, 0, 0) == INT64_MAX);
+	blob[SKEP_STATE_HEADER_BYTES / sizeof(float) + 20] = 1e20f; /* finite, but its square is beyond 1e-9 units */
+	assert_int_equal(load(job.device[0], 0, blob, bytes).loss_nano, 0);
+	assert_true(job_microbatch(&job, 0, 0) == INT64_MAX);
+	free(blob);
+	job_finish(&job);
+}
+
+static void test_what_cannot_be_created(void **state)
+{
+	(void)state;
+	struct job job;
+	char error[256] = "";
+	job_init(&job, 1, SKEP_ACTIVATION_TANH, 2, 4);
+	assert_null(skep_device_create(SKEP_DEVICE_CUDA, &job.training, 0, error, sizeof error));
+	assert_non_null(strstr(error, "CUDA"));
+	job.width[2] = 3;
+	assert_null(skep_device_create(SKEP_DEVICE_CPU, &job.training, 0, error, sizeof error));
+	assert_non_null(strstr(error, "one output"));
+	job.width[2] = 1;
+	skep_device_destroy(NULL);
+	job_finish(&job);
+}
+
+/* After the first microbatch every buffer comes from a free list: the handles are those of the microbatch before, a
+ * generation later. */
+static void test_a_warm_device_makes_no_new_buffers(void **state)
+{
+	(void)state;
+	struct job job;
+	job_init(&job, 3, SKEP_ACTIVATION_TANH, 6, 8);
+	void *memory;
+	uint32_t next[3];
+	for (uint32_t round = 0; round < 20; round++) {
+		job_microbatch(&job, round, 0);
+		job_step(&job, round, 1);
+		for (uint32_t s = 0; s < 3; s++) { /* a size that nothing else uses shows the next new slot */
+			struct skep_buf probe =
+				skep_device_buffer_create(job.device[s], 1000000u << round % 8, &memory);
+			assert_true(round < 1 || round >= 8 || probe.slot == next[s] + 1);
+			next[s] = probe.slot;
+			skep_device_buffer_release(job.device[s], probe);
+		}
+	}
+	job_finish(&job);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_step_of_nothing_changes_nothing),
+		cmocka_unit_test(test_microbatches_add_up),
+		cmocka_unit_test(test_rounds_have_two_accumulators),
+		cmocka_unit_test(test_a_ring_yields_the_mean),
+		cmocka_unit_test(test_more_chunks_than_parameters),
+		cmocka_unit_test(test_state_moves_between_devices),
+		cmocka_unit_test(test_wrong_states_are_refused),
+		cmocka_unit_test(test_wrong_operands_are_refused),
+		cmocka_unit_test(test_a_device_without_a_stage_refuses),
+		cmocka_unit_test(test_a_loss_that_is_no_number),
+		cmocka_unit_test(test_what_cannot_be_created),
+		cmocka_unit_test(test_a_warm_device_makes_no_new_buffers),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

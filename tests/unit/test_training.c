@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_training.c - the arithmetic against an independent model in double precision, written out here, with finite differences
+ * for its gradients; optimizers against their formulas; cuts against the uncut model; and the shipped job, which must
+ * learn y = x^2.
+ */
+#include "tests/unit/job.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "models/data.h"
+
+/* ---- an independent model ----------------------------------------------------------------------------------- */
+
+static double activate(enum skep_activation activation, double x)
+{
+	if (activation == SKEP_ACTIVATION_TANH)
+		return tanh(x);
+	if (activation == SKEP_ACTIVATION_RELU)
+		return x > 0 ? x : 0;
+	return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+
+/* Mean squared error over the samples of round 0, microbatch 0. */
+static double loss_of(const struct job *job, const double *parameter)
+{
+	float x[SAMPLES], y[SAMPLES];
+	double sum = 0, value[2][64];
+	skep_corpus_microbatch(&job->training, 0, 0, x, y);
+	for (uint32_t b = 0; b < SAMPLES; b++) {
+		const double *p = parameter;
+		value[0][0] = (double)x[b];
+		for (uint32_t l = 0; l < job->model.layers; l++) {
+			uint32_t in = job->width[l], out = job->width[l + 1];
+			for (uint32_t j = 0; j < out; j++) {
+				double z = p[in * out + j];
+				for (uint32_t i = 0; i < in; i++)
+					z += value[l & 1][i] * p[i * out + j];
+				value[~l & 1][j] = l + 1 < job->model.layers ? activate(job->model.activation, z) : z;
+			}
+			p += in * out + out;
+		}
+		double error = value[job->model.layers & 1][0] - (double)y[b];
+		sum += error * error;
+	}
+	return sum / SAMPLES;
+}
+
+static void check_gradients(enum skep_activation activation, uint32_t stages)
+{
+	struct job job;
+	size_t n, gradients;
+	job_init(&job, stages, activation, 5, 9);
+	float *parameter = job_parameters(&job, &n);
+	double loss = (double)job_microbatch(&job, 0, 0) * 1e-9, scale = 0;
+	float *gradient = job_gradients(&job, 0, &gradients);
+	assert_int_equal(n, gradients);
+	double *p = malloc(n * sizeof *p), *expected = malloc(n * sizeof *expected);
+	assert_true(p && expected);
+	for (size_t i = 0; i < n; i++)
+		p[i] = (double)parameter[i];
+	assert_true(fabs(loss_of(&job, p) / loss - 1) < 1e-5);
+	for (size_t i = 0; i < n; i++) {
+		double was = p[i], h = 1e-6;
+		p[i] = was + h;
+		expected[i] = loss_of(&job, p);
+		p[i] = was - h;
+		expected[i] = (expected[i] - loss_of(&job, p)) / (2 * h);
+		p[i] = was;
+		scale = fmax(scale, fabs(expected[i]));
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!(fabs((double)gradient[i] - expected[i]) < 2e-6 * scale))
+			fail_msg("activation %d, %u stages, parameter %zu: %g, not %g", activation, stages, i,
+				(double)gradient[i], expected[i]);
+	free(p), free(expected), free(parameter), free(gradient);
+	job_finish(&job);
+}
+
+static void test_gradients_against_finite_differences(void **state)
+{
+	(void)state;
+	for (int a = SKEP_ACTIVATION_TANH; a <= SKEP_ACTIVATION_GELU; a++)
+		for (uint32_t stages = 1; stages <= 5; stages += 2)
+			check_gradients((enum skep_activation)a, stages);
+}
+
+/* ---- cuts --------------------------------------------------------------------------------------------------- */
+
+static void test_a_cut_changes_no_bit(void **state)
+{
+	(void)state;
+	struct job job[3];
+	float *parameter[3];
+	size_t n[3];
+	for (uint32_t j = 0; j < 3; j++)
+		job_init(&job[j], 1u << j, SKEP_ACTIVATION_GELU, 6, 32);
+	for (uint32_t round = 0; round < 50; round++) {
+		for (uint32_t b = 0; b < 2; b++) {
+			int64_t loss = job_microbatch(&job[0], round, b);
+			assert_true(loss == job_microbatch(&job[1], round, b));
+			assert_true(loss == job_microbatch(&job[2], round, b));
+		}
+		for (uint32_t j = 0; j < 3; j++)
+			job_step(&job[j], round, 2);
+	}
+	for (uint32_t j = 0; j < 3; j++)
+		parameter[j] = job_parameters(&job[j], &n[j]);
+	for (uint32_t j = 1; j < 3; j++) {
+		assert_int_equal(n[j], n[0]);
+		assert_memory_equal(parameter[j], parameter[0], n[0] * sizeof(float));
+	}
+	for (uint32_t j = 0; j < 3; j++) {
+		free(parameter[j]);
+		job_finish(&job[j]);
+	}
+}
+
+/* Equal from equal seeds, and no two layers or seeds share their numbers; all within sqrt(6 / in) of 0. */
+static void test_first_parameters(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	job_init(&job, 2, SKEP_ACTIVATION_GELU, 4, 8);
+	float *first = job_parameters(&job, &n);
+	job_restart(&job);
+	float *again = job_parameters(&job, &n);
+	assert_memory_equal(first, again, n * sizeof(float));
+	assert_true(memcmp(first + 16, first + 16 + 72, 72 * sizeof(float)) != 0); /* layers 1 and 2, 8 x 8 + 8 */
+	job.plan.seed++;
+	job_restart(&job);
+	float *other = job_parameters(&job, &n);
+	for (size_t i = 0; i < n; i++) {
+		assert_true(first[i] != other[i]);
+		assert_true(fabsf(first[i]) <= (i < 16 ? 2.45f : 0.867f));
+	}
+	free(first), free(again), free(other);
+	job_finish(&job);
+}
+
+/* ---- optimizers --------------------------------------------------------------------------------------------- */
+
+struct reference {
+	double w, m, v;
+};
+
+static void reference_step(const struct skep_optimizer *o, struct reference *r, double g, int t)
+{
+	double update;
+	if (o->kind == SKEP_OPTIMIZER_SGD) {
+		update = r->m = (double)o->momentum * r->m + g;
+	} else {
+		double b1 = (double)o->beta1, b2 = (double)o->beta2;
+		r->m = b1 * r->m + (1 - b1) * g;
+		r->v = b2 * r->v + (1 - b2) * g * g;
+		update = r->m / (1 - pow(b1, t)) / (sqrt(r->v / (1 - pow(b2, t))) + (double)o->epsilon);
+	}
+	r->w -= (double)o->learning_rate * (update + (double)o->weight_decay * r->w);
+}
+
+static void check_optimizer(enum skep_optimizer_kind kind)
+{
+	struct job job;
+	size_t n;
+	job_init(&job, 1, SKEP_ACTIVATION_TANH, 2, 6);
+	job.training.optimizer.kind = kind;
+	job_restart(&job);
+	struct reference reference[19] = {0};
+	for (int t = 1; t <= 20; t++) {
+		float *before = job_parameters(&job, &n);
+		for (int i = 0; t == 1 && i < 19; i++)
+			reference[i].w = (double)before[i];
+		job_microbatch(&job, (uint32_t)t, 0);
+		job_microbatch(&job, (uint32_t)t, 1);
+		float *sum = job_gradients(&job, (uint32_t)t, &n);
+		assert_int_equal(n, 19);
+		job_step(&job, (uint32_t)t, 2);
+		float *after = job_parameters(&job, &n);
+		for (size_t i = 0; i < n; i++) {
+			reference_step(&job.training.optimizer, &reference[i], (double)sum[i] / 2, t);
+			double off = fabs((double)after[i] - reference[i].w);
+			assert_true(off < 1e-5 * fmax(1.0, fabs(reference[i].w)));
+			assert_true(after[i] != before[i]);
+		}
+		free(before), free(sum), free(after);
+	}
+	job_finish(&job);
+}
+
+static void test_optimizers_against_their_formulas(void **state)
+{
+	(void)state;
+	check_optimizer(SKEP_OPTIMIZER_SGD);
+	check_optimizer(SKEP_OPTIMIZER_ADAMW);
+}
+
+/* ---- the job ------------------------------------------------------------------------------------------------ */
+
+/* The settings that models/square-mlp.yaml recommends: 100 steps of 2048 fresh samples. */
+static void test_the_shipped_model_learns_the_square(void **state)
+{
+	(void)state;
+	enum { STEPS = 100, MICROBATCHES = 8 };
+	char path[512];
+	struct skep_diag diag = {0};
+	struct job job;
+	job_init(&job, 1, SKEP_ACTIVATION_GELU, 1, 0);
+	if (!skep_file_find(__FILE__, "models/square-mlp.yaml", path, sizeof path))
+		fail_msg("run in the source tree: no models/square-mlp.yaml from %s", __FILE__);
+	assert_true(skep_model_read(path, &job.model, &diag));
+	job.training.samples = 256;
+	job.training.optimizer.learning_rate = 1e-3f;
+	job_restart(&job);
+	double first = 0, last = 0;
+	for (uint32_t round = 0; round < STEPS; round++) {
+		int64_t sum = 0;
+		for (uint32_t b = 0; b < MICROBATCHES; b++)
+			sum += job_microbatch(&job, round, b);
+		last = (double)sum * 1e-9 / MICROBATCHES;
+		first = round ? first : last;
+		job_step(&job, round, MICROBATCHES);
+	}
+	if (first < 50 || first > 500 || !(last < 0.1))
+		fail_msg("mean squared error from %g to %g", first, last);
+	job_finish(&job);
+	skep_model_finish(&job.model);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gradients_against_finite_differences),
+		cmocka_unit_test(test_a_cut_changes_no_bit),
+		cmocka_unit_test(test_first_parameters),
+		cmocka_unit_test(test_optimizers_against_their_formulas),
+		cmocka_unit_test(test_the_shipped_model_learns_the_square),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
