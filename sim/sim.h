@@ -14,8 +14,8 @@ struct skep_sim_result {
 	uint64_t events; /* machine steps */
 };
 
-/* Runs the scenario to its end. Reports to `recorder` (a NULL function is skipped). Returns false only when the machine lacks memory;
- * a run that fails (a stage lost its last worker) is an outcome. */
+/* Runs the scenario to its end. Reports to `recorder` (a NULL function is skipped). Returns false only when the machine
+ * lacks memory; a run that fails (a stage lost its last worker, nothing is left to happen) is an outcome. */
 bool skep_sim_run(
 	const struct skep_scenario *scenario, const struct skep_recorder *recorder, struct skep_sim_result *ret);
 

@@ -5,12 +5,13 @@
  * Deviation from the design page, with its reason: this lives in topologies/, not in sim/, because the executor's
  * `shape` switch hands messages over at the times that the very same model gives.
  *
- * A flow first waits the latency of its ordered pair, using no bandwidth, then moves its bytes at its max-min fair share of:
- * the sender's up capacity, the receiver's down capacity, the pair's capacity, the shared capacity of the ordered pair of
- * places. Time is integer ns; rates are doubles; a finish time is rounded up once to ns.
+ * A flow first waits the latency of its ordered pair, using no bandwidth, then moves its bytes at its max-min fair
+ * share of: the sender's up capacity, the receiver's down capacity, the pair's capacity, the shared capacity of the ordered
+ * pair of places. Time is integer ns; rates are doubles; a finish time is rounded up once to ns.
  *
- * Use: ask skep_network_next(); when that time has come (never later) call skep_network_advance(), which moves the model's
- * clock and yields the flows that have arrived; start new flows at the model's clock or later.
+ * Use: ask skep_network_next(); when that time has come (never later) call skep_network_advance(), which moves the
+ * model's clock and yields the flows that have arrived, often none; start new flows at the model's clock or later, no
+ * later than skep_network_next().
  */
 #ifndef SKEP_TOPOLOGIES_NETWORK_H
 #define SKEP_TOPOLOGIES_NETWORK_H
@@ -18,16 +19,23 @@
 #include "core/skep.h"
 #include "topologies/topology.h"
 
+/* A transfer of at most so many bytes (grants, tallies, heartbeats) neither shares nor takes bandwidth: it arrives
+ * after the latency and its bytes at the least capacity on its way. It would change the rates of the large flows beside
+ * it by next to nothing, and the directory's links would join all of them into one problem. */
+#define SKEP_NETWORK_SMALL_BYTES 2048u
+
 struct skep_network;
 
-struct skep_network *skep_network_create(const struct skep_topology *topology); /* keeps the pointer */
+struct skep_network *skep_network_create(const struct skep_topology *topology); /* keeps the pointer; NULL: no memory */
 void skep_network_destroy(struct skep_network *network);
 
-/* `tag` comes back on arrival. now >= every earlier time. source != destination. bytes may be 0. */
-void skep_network_start(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
+/* `tag` comes back on arrival. now >= every earlier time. source != destination. bytes may be 0. False: no memory,
+ * nothing was started. */
+bool skep_network_start(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
 	uint64_t bytes, uint64_t tag);
 
-/* Earliest time at which a flow arrives if nothing else starts; SKEP_TIME_NEVER when there is none. */
+/* Earliest time at which something changes in the network (a flow arrives, or its latency is over and it begins to
+ * share) if nothing else starts; SKEP_TIME_NEVER when there is no flow. */
 skep_time skep_network_next(struct skep_network *network);
 
 /* Moves the clock to `now` <= skep_network_next(); writes up to `capacity` tags of flows that have arrived, in order of

@@ -4,8 +4,8 @@
  *
  * Max-min fairness by progressive filling: all rates grow together; the link that is full first holds its flows at that
  * level; the others grow on. In the end each flow has one link that holds it, and none is faster on that link.
- * Only what a change can reach is filled again: below the lowest change all levels are as before, and a link whose flows
- * keep their rates is not looked at. Solving walks up through the levels of the links in doubt, lowest first:
+ * Only what a change can reach is filled again: below the lowest change all levels are as before, and a link whose
+ * flows keep their rates is not looked at. Solving walks up through the levels of the links in doubt, lowest first:
  *   - a link that is full later than before lets its flows go at its old level: their other links are now in doubt;
  *   - a link that is full sooner, or has flows that nobody holds, holds them at its new level: where they were faster
  *     before, their other links are now in doubt;
@@ -14,7 +14,8 @@
  *
  * What is kept true
  *   - Between solutions: a flow's rate is the level of the link that holds it; the flows of a link sum up to no more
- *     than its capacity, and to all of it if it holds any; a link that holds none has level INFINITY; all within TOLERANCE.
+ *     than its capacity, and to all of it if it holds any; a link that holds none has level INFINITY; all within
+ *     TOLERANCE.
  *   - Each link that flows use has a list of them; one that comes and goes and has none is in the free list.
  */
 #include "topologies/sharing.h"

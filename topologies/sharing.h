@@ -2,8 +2,8 @@
  *
  * sharing.h - max-min fair rates of flows that cross links; knows no time. Used by network.c alone.
  *
- * A flow is a number below the reserved count and crosses at most one link per limit. Joining and leaving only mark what
- * they touch; skep_sharing_solve() brings the rates up to date and lists the flows whose rate may have changed.
+ * A flow is a number below the reserved count and crosses at most one link per limit. Joining and leaving only mark
+ * what they touch; skep_sharing_solve() brings the rates up to date and lists the flows whose rate may have changed.
  */
 #ifndef SKEP_TOPOLOGIES_SHARING_H
 #define SKEP_TOPOLOGIES_SHARING_H
@@ -53,7 +53,8 @@ struct skep_sharing {
 	uint32_t table_size;
 };
 
-/* `fixed` links that are always there; the caller sets their capacity before use. False: no memory; finish all the same. */
+/* `fixed` links that are always there; the caller sets their capacity before use. False: no memory; finish it all the
+ * same. */
 bool skep_sharing_init(struct skep_sharing *sharing, uint32_t fixed);
 void skep_sharing_finish(struct skep_sharing *sharing);
 

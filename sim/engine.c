@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * engine.c - virtual time: which event is next, and when the run is over.
+ *
+ * Order at one instant: first what the queue holds for it, by sequence; when nothing is left, the network is asked (so
+ * that all flows that begin or end at one instant are solved together), and messages that arrive at the same instant
+ * join the queue with the sequence that they drew when they were sent.
+ */
+#include "sim/world.h"
+
+#define ARRIVALS 64u
+
+/* Messages that arrive now, in sending order. With `more` in the queue for this instant they have to take their places
+ * among it; else they are next, and what they cause comes after them. */
+static void take_arrivals(struct skep_world *world, bool more)
+{
+	uint64_t flight[ARRIVALS];
+	uint32_t got;
+	do {
+		got = skep_network_advance(world->network, world->now, flight, ARRIVALS);
+		for (uint32_t i = 0; i < got; i++) {
+			if (more)
+				skep_world_arrive(world, (uint32_t)flight[i]);
+			else
+				skep_world_deliver(world, (uint32_t)flight[i]);
+		}
+	} while (got == ARRIVALS);
+}
+
+/* Returns false when nothing is left to happen. */
+static bool advance(struct skep_world *world)
+{
+	skep_time queued = skep_queue_next(&world->queue);
+	if (queued > world->now) {
+		skep_time network = skep_network_next(world->network);
+		if (network == SKEP_TIME_NEVER && queued == SKEP_TIME_NEVER)
+			return false;
+		if (network <= queued) {
+			world->now = network;
+			take_arrivals(world, network == queued);
+			return true;
+		}
+	}
+	struct skep_queue_entry entry = skep_queue_pop(&world->queue);
+	world->now = entry.time;
+	skep_world_handle(world, &entry);
+	return true;
+}
+
+static void result(const struct skep_world *world, struct skep_sim_result *ret)
+{
+	ret->outcome = skep_node_outcome(world->actor[world->plan->workers].node);
+	if (ret->outcome == SKEP_RUNNING) /* everybody waits for something that will not come */
+		ret->outcome = SKEP_FAILED;
+	ret->end_ns = world->now;
+	ret->events = 0;
+	for (uint32_t i = 0; i <= world->plan->workers; i++)
+		ret->events += world->actor[i].events;
+}
+
+bool skep_sim_run(
+	const struct skep_scenario *scenario, const struct skep_recorder *recorder, struct skep_sim_result *ret)
+{
+	struct skep_world world;
+	bool good = skep_world_init(&world, scenario, recorder);
+	if (good) {
+		while (world.running > 0 && !world.no_memory && advance(&world))
+			;
+		good = !world.no_memory;
+	}
+	if (good) {
+		skep_world_report(&world);
+		result(&world, ret);
+	}
+	skep_world_finish(&world);
+	return good;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * traffic.c - a hash from (source, destination, class) to what was sent. Kept true: at most half full, no deletion.
+ */
+#include "sim/traffic.h"
+
+#include <stdlib.h>
+
+void skep_traffic_finish(struct skep_traffic_table *table)
+{
+	free(table->use);
+	*table = (struct skep_traffic_table){0};
+}
+
+static struct skep_link_use *find(
+	const struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic)
+{
+	uint64_t key = ((uint64_t)source << 32 | destination) * SKEP_TRAFFICS + traffic;
+	size_t slot = (key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (table->size - 1);
+	for (;; slot = (slot + 1) & (table->size - 1)) {
+		struct skep_link_use *use = &table->use[slot];
+		if (use->messages == 0 ||
+			(use->source == source && use->destination == destination && use->traffic == traffic))
+			return use;
+	}
+}
+
+static bool grow(struct skep_traffic_table *table)
+{
+	struct skep_traffic_table grown = {.count = table->count, .size = table->size ? table->size * 2 : 256};
+	grown.use = calloc(grown.size, sizeof *grown.use);
+	if (!grown.use)
+		return false;
+	for (size_t i = 0; i < table->size; i++) {
+		const struct skep_link_use *use = &table->use[i];
+		if (use->messages > 0)
+			*find(&grown, use->source, use->destination, use->traffic) = *use;
+	}
+	free(table->use);
+	*table = grown;
+	return true;
+}
+
+bool skep_traffic_add(
+	struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic, uint64_t bytes)
+{
+	if (table->count * 2 >= table->size && !grow(table))
+		return false;
+	struct skep_link_use *use = find(table, source, destination, traffic);
+	if (use->messages == 0) {
+		*use = (struct skep_link_use){.source = source, .destination = destination, .traffic = traffic};
+		table->count++;
+	}
+	use->messages++;
+	use->bytes += bytes;
+	return true;
+}
+
+static int by_link(const void *a, const void *b)
+{
+	const struct skep_link_use *x = a, *y = b;
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	if (x->destination != y->destination)
+		return x->destination < y->destination ? -1 : 1;
+	return (int)x->traffic - (int)y->traffic;
+}
+
+void skep_traffic_report(struct skep_traffic_table *table, const struct skep_recorder *recorder)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < table->size; i++)
+		if (table->use[i].messages > 0)
+			table->use[count++] = table->use[i];
+	if (count > 0)
+		qsort(table->use, count, sizeof *table->use, by_link);
+	for (size_t i = 0; recorder->link && i < count; i++)
+		recorder->link(recorder->context, &table->use[i]);
+	skep_traffic_finish(table);
+}

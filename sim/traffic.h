@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * traffic.h - messages and bytes per ordered pair of machines and class; only pairs that were used take memory.
+ */
+#ifndef SKEP_SIM_TRAFFIC_H
+#define SKEP_SIM_TRAFFIC_H
+
+#include "core/record.h"
+
+struct skep_traffic_table {        /* all zero: empty */
+	struct skep_link_use *use; /* hash, open addressing; messages == 0: free */
+	size_t count, size;        /* size is a power of two, at least twice count */
+};
+
+void skep_traffic_finish(struct skep_traffic_table *table);
+
+/* One message more. False: no memory, it is not counted. */
+bool skep_traffic_add(
+	struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic, uint64_t bytes);
+
+/* Reports all uses by rising (source, destination, class). Empties the table. */
+void skep_traffic_report(struct skep_traffic_table *table, const struct skep_recorder *recorder);
+
+#endif

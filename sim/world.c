@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * world.c - performs what the machines ask for: moves messages through the network, runs operations on lanes, keeps
+ * timers, does the arithmetic when there is any. It decides nothing.
+ *
+ * What is kept true
+ *   - All actions of a step are performed in order before anything else happens.
+ *   - Arithmetic is done when its operation ends, so that nobody sees a result, a changed parameter or a used-up input
+ *     earlier than the clock allows; operations that overlap on two lanes take effect in the order in which they end.
+ *   - A payload stays in its sender's device until the message is delivered; then it is copied to the receiver's.
+ *   - Without maths a handle is a number that is never used twice.
+ *   - A machine has at most one TIMER entry that counts (`armed`). When a deadline moves back, the entry stays, and is
+ *     put off when its time has come; when a deadline moves forward, a new entry is made and the old one is ignored.
+ */
+#include "sim/world.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+/* ---- pools ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t flight_take(struct skep_world *world)
+{
+	if (world->free_flight == NONE) {
+		uint32_t capacity = world->flight_capacity ? world->flight_capacity * 2 : 256;
+		struct skep_flight *grown = realloc(world->flight, capacity * sizeof *grown);
+		if (!grown)
+			return NONE;
+		for (uint32_t i = capacity; i-- > world->flight_capacity;) {
+			grown[i].next = world->free_flight;
+			world->free_flight = i;
+		}
+		world->flight = grown;
+		world->flight_capacity = capacity;
+	}
+	uint32_t flight = world->free_flight;
+	world->free_flight = world->flight[flight].next;
+	return flight;
+}
+
+static uint32_t job_take(struct skep_world *world)
+{
+	if (world->free_job == NONE) {
+		uint32_t capacity = world->job_capacity ? world->job_capacity * 2 : 256;
+		struct skep_job *grown = realloc(world->job, capacity * sizeof *grown);
+		if (!grown)
+			return NONE;
+		for (uint32_t i = capacity; i-- > world->job_capacity;) {
+			grown[i].next = world->free_job;
+			world->free_job = i;
+		}
+		world->job = grown;
+		world->job_capacity = capacity;
+	}
+	uint32_t job = world->free_job;
+	world->free_job = world->job[job].next;
+	return job;
+}
+
+static void happen(
+	struct skep_world *world, skep_time time, uint64_t sequence, enum skep_happening kind, uint32_t index)
+{
+	struct skep_queue_entry entry = {time, sequence, kind, index};
+	if (!skep_queue_push(&world->queue, entry))
+		world->no_memory = true;
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------------- */
+
+/* Worker i is machine i of the topology; the directory is the topology's last. */
+static uint32_t machine_of(const struct skep_world *world, uint32_t index)
+{
+	return index == world->plan->workers ? world->scenario->topology.machines : index;
+}
+
+static void send(struct skep_world *world, const struct skep_message *message)
+{
+	uint32_t f = flight_take(world);
+	if (f == NONE) {
+		world->no_memory = true;
+		return;
+	}
+	world->flight[f].message = *message;
+	world->flight[f].sequence = world->sequence++;
+	if (message->from.index == message->to.index) {
+		skep_world_arrive(world, f);
+		return;
+	}
+	uint64_t bytes = skep_message_bytes(message);
+	uint8_t traffic = (uint8_t)skep_message_traffic(message);
+	if (!skep_network_start(world->network, world->now, machine_of(world, message->from.index),
+		    machine_of(world, message->to.index), bytes, f) ||
+		!skep_traffic_add(&world->traffic, message->from.index, message->to.index, traffic, bytes))
+		world->no_memory = true;
+}
+
+void skep_world_arrive(struct skep_world *world, uint32_t flight)
+{
+	happen(world, world->now, world->flight[flight].sequence, SKEP_HAPPENING_MESSAGE, flight);
+}
+
+/* Copies the payload from the sender's device to the receiver's. */
+static void move_payload(struct skep_world *world, struct skep_message *message)
+{
+	struct skep_device *source = world->actor[message->from.index].device;
+	struct skep_device *destination = world->actor[message->to.index].device;
+	uint64_t bytes;
+	const void *from = skep_device_buffer_read(source, message->payload, &bytes);
+	assert(from && destination);
+	void *to;
+	struct skep_buf copy = skep_device_buffer_create(destination, bytes, &to);
+	if (to)
+		memcpy(to, from, bytes);
+	else
+		world->no_memory = true;
+	skep_device_buffer_release(source, message->payload);
+	message->payload = copy;
+}
+
+/* ---- operations ----------------------------------------------------------------------------------------------- */
+
+static struct skep_buf handle_make(struct skep_world *world)
+{
+	uint64_t number = world->handles++;
+	return (struct skep_buf){(uint32_t)number, 1 + (uint32_t)(number >> 32)};
+}
+
+/* The handles that a device would have returned. */
+static void imagine(struct skep_world *world, const struct skep_op *op, struct skep_device_result *ret)
+{
+	*ret = (struct skep_device_result){0};
+	switch ((enum skep_op_kind)op->kind) {
+	case SKEP_OP_FORWARD:
+		ret->stash = handle_make(world);
+		if (op->stage + 1u < world->plan->stages)
+			ret->out = handle_make(world);
+		break;
+	case SKEP_OP_BACKWARD:
+		if (op->stage > 0)
+			ret->out = handle_make(world);
+		break;
+	case SKEP_OP_SAVE:
+	case SKEP_OP_TAKE:
+	case SKEP_OP_ADD:
+	case SKEP_OP_ADD_STORE:
+		ret->out = handle_make(world);
+		break;
+	case SKEP_OP_STORE:
+		ret->out = op->in;
+		break;
+	case SKEP_OP_STEP:
+	case SKEP_OP_LOAD:
+	case SKEP_OP_KINDS:
+		break;
+	}
+}
+
+static void job_begin(struct skep_world *world, uint32_t worker, uint32_t lane)
+{
+	struct skep_job *job = &world->job[world->actor[worker].lane[lane].first];
+	job->begin_ns = world->now;
+	skep_time end_ns = world->now + skep_scenario_op_ns(world->scenario, worker, &job->op);
+	happen(world, end_ns, world->sequence++, SKEP_HAPPENING_OP_END, worker * SKEP_LANES + lane);
+}
+
+static void run(struct skep_world *world, uint32_t worker, const struct skep_op *op)
+{
+	assert(op->lane < SKEP_LANES && worker < world->plan->workers);
+	struct skep_lane_queue *lane = &world->actor[worker].lane[op->lane];
+	uint32_t j = job_take(world);
+	if (j == NONE) {
+		world->no_memory = true;
+		return;
+	}
+	world->job[j] = (struct skep_job){.op = *op, .next = NONE};
+	if (lane->first != NONE) {
+		world->job[lane->last].next = j;
+		lane->last = j;
+		return;
+	}
+	lane->first = lane->last = j;
+	job_begin(world, worker, op->lane);
+}
+
+static void report_span(struct skep_world *world, uint32_t worker, const struct skep_op *op, skep_time begin_ns)
+{
+	if (!world->recorder->op)
+		return;
+	struct skep_op_span span = {.worker = worker,
+		.epoch = skep_node_epoch(world->actor[worker].node),
+		.round = op->round,
+		.microbatch = op->microbatch,
+		.stage = op->stage,
+		.kind = op->kind,
+		.lane = op->lane,
+		.begin_ns = begin_ns,
+		.end_ns = world->now,
+		.busy_ns = world->now - begin_ns};
+	world->recorder->op(world->recorder->context, &span);
+}
+
+/* The first job of a lane is done: the arithmetic, the report, the next job. Fills the machine's event. */
+static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struct skep_event *ret)
+{
+	struct skep_actor *actor = &world->actor[worker];
+	struct skep_lane_queue *lane = &actor->lane[l];
+	uint32_t j = lane->first;
+	struct skep_job *job = &world->job[j];
+	struct skep_device_result result;
+	if (actor->device)
+		skep_device_run(actor->device, &job->op, &result);
+	else
+		imagine(world, &job->op, &result);
+	report_span(world, worker, &job->op, job->begin_ns);
+	ret->kind = SKEP_EVENT_OP_DONE;
+	ret->u.done.op = job->op;
+	ret->u.done.out = result.out;
+	ret->u.done.stash = result.stash;
+	ret->u.done.loss_nano = result.loss_nano;
+	ret->u.done.elapsed_ns = world->now - job->begin_ns;
+	lane->busy_ns += world->now - job->begin_ns;
+	lane->first = job->next;
+	job->next = world->free_job;
+	world->free_job = j;
+	if (lane->first != NONE)
+		job_begin(world, worker, l);
+}
+
+/* ---- steps ---------------------------------------------------------------------------------------------------- */
+
+static void note(struct skep_world *world, uint32_t index, const struct skep_note *note)
+{
+	const struct skep_recorder *recorder = world->recorder;
+	struct skep_peer who = {index, skep_node_epoch(world->actor[index].node)};
+	if (recorder->note)
+		recorder->note(recorder->context, world->now, who, note);
+	if (note->kind == SKEP_NOTE_ROUND_CLOSED) {
+		world->rounds_closed++;
+		if (recorder->progress)
+			recorder->progress(recorder->context, world->now, world->rounds_closed, world->plan->rounds);
+	}
+}
+
+static void perform(struct skep_world *world, uint32_t index)
+{
+	for (uint32_t i = 0; i < world->actions.count; i++) {
+		const struct skep_action *action = &world->actions.item[i];
+		switch ((enum skep_action_kind)action->kind) {
+		case SKEP_ACTION_SEND:
+			send(world, &action->u.send);
+			break;
+		case SKEP_ACTION_RUN:
+			run(world, index, &action->u.run);
+			break;
+		case SKEP_ACTION_RELEASE:
+			if (world->actor[index].device)
+				skep_device_buffer_release(world->actor[index].device, action->u.release);
+			break;
+		case SKEP_ACTION_NOTE:
+			note(world, index, &action->u.note);
+			break;
+		}
+	}
+}
+
+static void arm(struct skep_world *world, uint32_t index)
+{
+	struct skep_actor *actor = &world->actor[index];
+	skep_time deadline = skep_node_deadline(actor->node);
+	if (deadline >= actor->armed)
+		return;
+	actor->armed = deadline > world->now ? deadline : world->now;
+	happen(world, actor->armed, world->sequence++, SKEP_HAPPENING_TIMER, index);
+}
+
+static void step(struct skep_world *world, uint32_t index, struct skep_event *event)
+{
+	struct skep_actor *actor = &world->actor[index];
+	event->now = world->now;
+	actor->events++;
+	skep_node_step(actor->node, world->plan, event, &world->actions);
+	perform(world, index);
+	arm(world, index);
+	if (actor->stopped_ns == SKEP_TIME_NEVER && skep_node_outcome(actor->node) != SKEP_RUNNING) {
+		actor->stopped_ns = world->now;
+		world->running--;
+	}
+}
+
+static void handle_timer(struct skep_world *world, uint32_t index)
+{
+	struct skep_actor *actor = &world->actor[index];
+	if (actor->armed != world->now)
+		return;
+	actor->armed = SKEP_TIME_NEVER;
+	if (skep_node_deadline(actor->node) > world->now)
+		arm(world, index);
+	else
+		step(world, index, &(struct skep_event){.kind = SKEP_EVENT_TIMER});
+}
+
+void skep_world_deliver(struct skep_world *world, uint32_t f)
+{
+	struct skep_event event = {.kind = SKEP_EVENT_MESSAGE, .u.message = world->flight[f].message};
+	struct skep_message *message = &event.u.message;
+	world->flight[f].next = world->free_flight;
+	world->free_flight = f;
+	if (message->payload.generation != 0 && message->from.index != message->to.index &&
+		world->actor[message->from.index].device)
+		move_payload(world, message);
+	step(world, message->to.index, &event);
+}
+
+void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *entry)
+{
+	struct skep_event event;
+	switch ((enum skep_happening)entry->kind) {
+	case SKEP_HAPPENING_START:
+		event.kind = SKEP_EVENT_START;
+		step(world, entry->index, &event);
+		break;
+	case SKEP_HAPPENING_TIMER:
+		handle_timer(world, entry->index);
+		break;
+	case SKEP_HAPPENING_OP_END:
+		job_end(world, entry->index / SKEP_LANES, entry->index % SKEP_LANES, &event);
+		step(world, entry->index / SKEP_LANES, &event);
+		break;
+	case SKEP_HAPPENING_MESSAGE:
+		skep_world_deliver(world, entry->index);
+		break;
+	}
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------- */
+
+static size_t aligned(size_t size)
+{
+	return (size + 63) & ~(size_t)63;
+}
+
+static bool init_nodes(struct skep_world *world)
+{
+	const struct skep_plan *plan = world->plan;
+	size_t total = 0;
+	for (uint32_t i = 0; i <= plan->workers; i++)
+		total += aligned(skep_node_size(plan, i));
+	world->node_memory = aligned_alloc(64, total);
+	if (!world->node_memory)
+		return false;
+	unsigned char *at = world->node_memory;
+	for (uint32_t i = 0; i <= plan->workers; i++) {
+		bool spare = i < plan->workers && plan->first_stage_of[i] == SKEP_NO_STAGE;
+		world->actor[i].node = skep_node_init(at, plan, i, spare ? 0 : 1);
+		at += aligned(skep_node_size(plan, i));
+	}
+	return true;
+}
+
+static bool init_devices(struct skep_world *world)
+{
+	char error[256];
+	if (world->scenario->maths != SKEP_MATHS_REAL)
+		return true;
+	for (uint32_t i = 0; i < world->plan->workers; i++) {
+		world->actor[i].device = skep_device_create(SKEP_DEVICE_CPU, &world->scenario->training,
+			world->plan->first_stage_of[i], error, sizeof error);
+		if (!world->actor[i].device)
+			return false;
+	}
+	return true;
+}
+
+bool skep_world_init(
+	struct skep_world *world, const struct skep_scenario *scenario, const struct skep_recorder *recorder)
+{
+	const struct skep_plan *plan = &scenario->plan;
+	*world = (struct skep_world){.scenario = scenario,
+		.plan = plan,
+		.recorder = recorder,
+		.free_flight = NONE,
+		.free_job = NONE,
+		.running = plan->workers + 1};
+	assert(plan->workers <= scenario->topology.machines);
+	world->actions.capacity = skep_actions_limit(plan);
+	world->actions.item = calloc(world->actions.capacity, sizeof *world->actions.item);
+	world->actor = calloc(plan->workers + 1u, sizeof *world->actor);
+	world->network = skep_network_create(&scenario->topology);
+	if (!world->actions.item || !world->actor || !world->network)
+		return false;
+	for (uint32_t i = 0; i <= plan->workers; i++) {
+		world->actor[i].armed = world->actor[i].stopped_ns = SKEP_TIME_NEVER;
+		for (uint32_t l = 0; l < SKEP_LANES; l++)
+			world->actor[i].lane[l] = (struct skep_lane_queue){NONE, NONE, 0};
+		happen(world, 0, world->sequence++, SKEP_HAPPENING_START, i);
+	}
+	return init_nodes(world) && init_devices(world) && !world->no_memory;
+}
+
+void skep_world_finish(struct skep_world *world)
+{
+	for (uint32_t i = 0; world->actor && i <= world->plan->workers; i++)
+		skep_device_destroy(world->actor[i].device);
+	skep_network_destroy(world->network);
+	skep_queue_finish(&world->queue);
+	skep_traffic_finish(&world->traffic);
+	free(world->node_memory);
+	free(world->actions.item);
+	free(world->actor);
+	free(world->flight);
+	free(world->job);
+}
+
+static void report_worker(const struct skep_world *world, uint32_t index)
+{
+	const struct skep_actor *actor = &world->actor[index];
+	struct skep_worker_use use = {.index = index,
+		.epoch = skep_node_epoch(actor->node),
+		.stage = skep_node_stage(actor->node),
+		.events = actor->events,
+		.digest = skep_node_digest(actor->node)};
+	use.alive_ns = actor->stopped_ns < world->now ? actor->stopped_ns : world->now;
+	use.compute_ns = actor->lane[SKEP_LANE_COMPUTE].busy_ns;
+	use.arithmetic_ns = actor->device ? use.compute_ns : 0;
+	world->recorder->worker(world->recorder->context, &use);
+}
+
+void skep_world_report(struct skep_world *world)
+{
+	for (uint32_t i = 0; world->recorder->worker && i <= world->plan->workers; i++)
+		report_worker(world, i);
+	skep_traffic_report(&world->traffic, world->recorder);
+}

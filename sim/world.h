@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * world.h - the state of a simulated run, shared by engine.c (time) and world.c (what actions mean).
+ */
+#ifndef SKEP_SIM_WORLD_H
+#define SKEP_SIM_WORLD_H
+
+#include "sim/queue.h"
+#include "sim/sim.h"
+#include "sim/traffic.h"
+#include "topologies/network.h"
+
+enum skep_happening {           /* kinds of queue entries, and what their index means */
+	SKEP_HAPPENING_START,   /* an actor */
+	SKEP_HAPPENING_TIMER,   /* an actor */
+	SKEP_HAPPENING_OP_END,  /* actor * SKEP_LANES + lane */
+	SKEP_HAPPENING_MESSAGE, /* a message in the pool */
+};
+
+struct skep_flight { /* a message under way; free: next is the next free one */
+	struct skep_message message;
+	uint64_t sequence;
+	uint32_t next;
+};
+
+struct skep_job { /* an operation that waits or runs; free: next is the next free one */
+	struct skep_op op;
+	skep_time begin_ns;
+	uint32_t next;
+};
+
+struct skep_lane_queue { /* FIFO of jobs, the first one runs */
+	uint32_t first, last;
+	skep_time busy_ns;
+};
+
+struct skep_actor { /* a machine and its process: a worker or, last, the directory */
+	struct skep_node *node;
+	struct skep_device *device; /* NULL: no maths */
+	skep_time armed;            /* the earliest TIMER entry in the queue that still counts */
+	skep_time stopped_ns;       /* SKEP_TIME_NEVER while it runs */
+	uint64_t events;
+	struct skep_lane_queue lane[SKEP_LANES];
+};
+
+struct skep_world {
+	const struct skep_scenario *scenario;
+	const struct skep_plan *plan;
+	const struct skep_recorder *recorder;
+	struct skep_network *network;
+	struct skep_queue queue;
+	struct skep_traffic_table traffic;
+	skep_time now;
+	uint64_t sequence; /* the next cause's */
+	uint64_t handles;  /* made so far, when no maths is done */
+	uint32_t running;  /* actors that have not stopped */
+	uint32_t rounds_closed;
+	bool no_memory; /* ends the run */
+
+	struct skep_actor *actor; /* [workers + 1] */
+	void *node_memory;
+	struct skep_actions actions;
+	struct skep_flight *flight;
+	struct skep_job *job;
+	uint32_t flight_capacity, free_flight, job_capacity, free_job;
+};
+
+/* False: no memory (or, with real maths, no device). Either way skep_world_finish() frees what there is. */
+bool skep_world_init(
+	struct skep_world *world, const struct skep_scenario *scenario, const struct skep_recorder *recorder);
+void skep_world_finish(struct skep_world *world);
+
+/* Handles one entry of the queue at its time, which is now: steps a machine and performs its actions. */
+void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *entry);
+
+/* A message has crossed the network: it joins the queue, now; or its receiver takes it at once. */
+void skep_world_arrive(struct skep_world *world, uint32_t flight);
+void skep_world_deliver(struct skep_world *world, uint32_t flight);
+
+/* Uses of machines and links, at the end. */
+void skep_world_report(struct skep_world *world);
+
+#endif

@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_network.c - closed forms, the workloads F and X with their published exact makespans, and random small networks
+ * against an oracle that solves everything again at every event.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "topologies/network.h"
+
+#define MANY 4096u
+
+/* ---- topologies made by hand -------------------------------------------------------------------------------- */
+
+static void topology_init(struct skep_topology *topology, uint32_t machines, uint32_t places)
+{
+	memset(topology, 0, sizeof *topology);
+	topology->machines = machines;
+	topology->places = places;
+	topology->machine = calloc(machines + 1, sizeof *topology->machine);
+	topology->pair = calloc((size_t)places * places, sizeof *topology->pair);
+	assert_true(topology->machine && topology->pair);
+	for (uint32_t i = 0; i <= machines; i++)
+		topology->machine[i].up_Bps = topology->machine[i].down_Bps = INFINITY;
+	for (uint32_t i = 0; i < places * places; i++)
+		topology->pair[i] = (struct skep_pair){INFINITY, 0, INFINITY};
+}
+
+static void topology_free(struct skep_topology *topology)
+{
+	free(topology->machine);
+	free(topology->pair);
+}
+
+/* ---- a driver: transfers with start times in, arrival times out ------------------------------------------------ */
+
+struct transfer {
+	skep_time start;
+	uint32_t source, destination;
+	uint64_t bytes;
+	skep_time arrival;
+	uint32_t rank; /* how many arrived before it */
+};
+
+static uint32_t take_arrivals(struct skep_network *network, skep_time now, struct transfer *transfer, uint32_t rank)
+{
+	uint64_t tag[3];
+	uint32_t got;
+	do {
+		got = skep_network_advance(network, now, tag, 3);
+		for (uint32_t i = 0; i < got; i++) {
+			transfer[tag[i]].arrival = now;
+			transfer[tag[i]].rank = rank++;
+		}
+	} while (got == 3);
+	return rank;
+}
+
+/* `transfer` is sorted by start. */
+static void drive(const struct skep_topology *topology, struct transfer *transfer, uint32_t count)
+{
+	struct skep_network *network = skep_network_create(topology);
+	assert_non_null(network);
+	uint32_t started = 0, rank = 0;
+	while (started < count || skep_network_flows(network) > 0) {
+		skep_time next = skep_network_next(network);
+		if (started < count && transfer[started].start <= next) {
+			const struct transfer *t = &transfer[started];
+			assert_true(
+				skep_network_start(network, t->start, t->source, t->destination, t->bytes, started));
+			started++;
+		} else {
+			rank = take_arrivals(network, next, transfer, rank);
+		}
+	}
+	assert_int_equal(rank, count);
+	assert_true(skep_network_next(network) == SKEP_TIME_NEVER);
+	skep_network_destroy(network);
+}
+
+static void assert_seconds(skep_time got, double want_s)
+{
+	double error_ns = (double)got - want_s * 1e9;
+	if (fabs(error_ns) > 2 + 1e-9 * want_s * 1e9)
+		fail_msg("arrival at %.9f s, expected %.9f s", (double)got * 1e-9, want_s);
+}
+
+/* ---- closed forms ------------------------------------------------------------------------------------------- */
+
+static void one_flow_takes_latency_and_bytes_over_the_least_capacity(void **state)
+{
+	(void)state;
+	struct skep_topology topology;
+	topology_init(&topology, 2, 1);
+	topology.pair[0].latency_s = 0.25;
+	topology.machine[0].up_Bps = 4e6;
+	topology.machine[1].down_Bps = 1e6;
+	struct transfer t = {.start = 1000000000, .destination = 1, .bytes = 3000000};
+	drive(&topology, &t, 1);
+	assert_seconds(t.arrival, 4.25);
+	topology.pair[0].capacity_Bps = 5e5;
+	drive(&topology, &t, 1);
+	assert_seconds(t.arrival, 7.25);
+	topology.pair[0].shared_Bps = 2.5e5;
+	drive(&topology, &t, 1);
+	assert_seconds(t.arrival, 13.25);
+	topology_free(&topology);
+}
+
+static void a_finish_time_is_rounded_up(void **state)
+{
+	(void)state;
+	struct skep_topology topology;
+	topology_init(&topology, 2, 1);
+	topology.machine[0].up_Bps = 3e6;
+	struct transfer t = {.destination = 1, .bytes = 10000};
+	drive(&topology, &t, 1);
+	assert_int_equal(t.arrival, 3333334);
+	topology_free(&topology);
+}
+
+static void nothing_limits_means_latency_alone(void **state)
+{
+	(void)state;
+	struct skep_topology topology;
+	topology_init(&topology, 2, 1);
+	topology.pair[0].latency_s = 0.125;
+	struct transfer t[2] = {{.destination = 1, .bytes = 1u << 30}, {.source = 1, .destination = 2, .bytes = 0}};
+	drive(&topology, t, 2);
+	assert_true(t[0].arrival == 125000000 && t[1].arrival == 125000000);
+	topology.machine[0].up_Bps = 1; /* no bytes: no transfer time, at any speed */
+	t[0].bytes = 0;
+	drive(&topology, t, 2);
+	assert_true(t[0].arrival == 125000000);
+	topology_free(&topology);
+}
+
+static void flows_on_one_uplink_share_it_equally(void **state)
+{
+	(void)state;
+	struct skep_topology topology;
+	struct transfer t[7];
+	topology_init(&topology, 8, 1);
+	topology.machine[0].up_Bps = 1e7;
+	for (uint32_t i = 0; i < 7; i++)
+		t[i] = (struct transfer){.destination = i + 1, .bytes = 1000000};
+	drive(&topology, t, 7);
+	for (uint32_t i = 0; i < 7; i++) {
+		assert_seconds(t[i].arrival, 0.7);
+		assert_int_equal(t[i].rank, i); /* equal finish: in start order */
+	}
+	topology_free(&topology);
+}
+
+static void flows_of_rising_size_on_one_downlink(void **state)
+{
+	(void)state;
+	struct skep_topology topology;
+	struct transfer t[6];
+	topology_init(&topology, 7, 1);
+	topology.machine[0].down_Bps = 1e6;
+	for (uint32_t i = 0; i < 6; i++)
+		t[i] = (struct transfer){.source = i + 1, .bytes = 1000000 * (6 - i)};
+	drive(&topology, t, 6);
+	double at = 0;
+	for (uint32_t i = 6; i-- > 0;) { /* i + 1 flows are left while the next million bytes each go */
+		at += i + 1;
+		assert_seconds(t[i].arrival, at);
+		assert_int_equal(t[i].rank, 5 - i);
+	}
+	topology_free(&topology);
+}
+
+/* Three links in a row of capacities 1, 2, 1 MB/s; a long flow over the first two, one short flow on each. */
+static void classic_example(void **state)
+{
+	(void)state;
+	struct skep_topology topology;
+	topology_init(&topology, 4, 1);
+	topology.machine[0].up_Bps = 1e6;
+	topology.machine[1].down_Bps = 2e6;
+	struct transfer t[3] = {
+		{.source = 0, .destination = 1, .bytes = 1000000}, /* 0.5 beside t[1], then alone */
+		{.source = 0, .destination = 2, .bytes = 500000},  /* 0.5 */
+		{.source = 3, .destination = 1, .bytes = 2500000}, /* 1.5, then 1 when t[0] has all of the uplink */
+	};
+	drive(&topology, t, 3);
+	assert_seconds(t[1].arrival, 1);
+	assert_seconds(t[0].arrival, 1.5);
+	assert_seconds(t[2].arrival, 1.5 + 0.5 / 2); /* 1.5 s and 2.0 MB in, the rest at 2 MB/s */
+	topology_free(&topology);
+}
+
+static void pair_capacity_holds_one_pair_only(void **state)
+{
+	(void)state;
+	struct skep_topology topology;
+	topology_init(&topology, 4, 2);
+	topology.machine[1].place = topology.machine[2].place = 1;
+	topology.pair[1].capacity_Bps = 1e6;
+	topology.machine[0].up_Bps = 4e6;
+	struct transfer t[4] = {
+		{.destination = 1, .bytes = 1000000},
+		{.destination = 1, .bytes = 1000000}, /* both on 0 -> 1: 0.5 each */
+		{.destination = 2, .bytes = 1000000}, /* 0 -> 2: 1 */
+		{.destination = 3, .bytes = 4000000}, /* inside the place: what is left of the uplink, 2 */
+	};
+	drive(&topology, t, 4);
+	assert_seconds(t[0].arrival, 2);
+	assert_seconds(t[1].arrival, 2);
+	assert_seconds(t[2].arrival, 1);
+	assert_seconds(t[3].arrival, 1 + 2.0 / 3);
+	topology_free(&topology);
+}
+
+static void shared_capacity_holds_all_pairs_of_two_places_one_way(void **state)
+{
+	(void)state;
+	struct skep_topology topology;
+	topology_init(&topology, 4, 2);
+	topology.machine[2].place = topology.machine[3].place = 1;
+	topology.pair[1].shared_Bps = 1e6;
+	topology.pair[2].shared_Bps = 5e5;
+	struct transfer t[4] = {
+		{.source = 0, .destination = 2, .bytes = 1000000}, {.source = 1, .destination = 3, .bytes = 1000000},
+		{.source = 2, .destination = 0, .bytes = 1000000},
+		{.source = 0, .destination = 1, .bytes = 1000000}, /* inside: not limited */
+	};
+	drive(&topology, t, 4);
+	assert_seconds(t[0].arrival, 2);
+	assert_seconds(t[1].arrival, 2);
+	assert_seconds(t[2].arrival, 2);
+	assert_seconds(t[3].arrival, 0);
+	topology_free(&topology);
+}
+
+static void small_transfers_take_no_bandwidth(void **state)
+{
+	(void)state;
+	struct skep_topology topology;
+	topology_init(&topology, 3, 1);
+	topology.machine[0].up_Bps = 1e6;
+	struct transfer t[3] = {
+		{.destination = 1, .bytes = 1000000},
+		{.destination = 2, .bytes = SKEP_NETWORK_SMALL_BYTES},
+		{.destination = 2, .bytes = SKEP_NETWORK_SMALL_BYTES + 1},
+	};
+	drive(&topology, t, 3);
+	assert_seconds(t[1].arrival, SKEP_NETWORK_SMALL_BYTES * 1e-6);
+	assert_seconds(t[2].arrival, 2 * (SKEP_NETWORK_SMALL_BYTES + 1) * 1e-6);
+	assert_seconds(t[0].arrival, 1 + (SKEP_NETWORK_SMALL_BYTES + 1) * 1e-6);
+	topology_free(&topology);
+}
+
+static void latency_is_waited_without_bandwidth(void **state)
+{
+	(void)state;
+	struct skep_topology topology;
+	topology_init(&topology, 2, 2);
+	topology.machine[1].place = topology.machine[2].place = 1;
+	topology.pair[1].latency_s = 1;
+	topology.machine[2].up_Bps = topology.machine[0].up_Bps = 1e6;
+	topology.machine[1].down_Bps = 1e6;
+	struct transfer t[2] = {
+		{.source = 0, .destination = 1, .bytes = 1000000}, /* begins to share at 1 s */
+		{.source = 2, .destination = 1, .bytes = 2000000}, /* alone for 1 s, then half each */
+	};
+	drive(&topology, t, 2);
+	assert_seconds(t[0].arrival, 3);
+	assert_seconds(t[1].arrival, 3);
+	assert_int_equal(t[0].rank, 0);
+	topology_free(&topology);
+}
+
+/* ---- the workloads F and X: slots that send one flow after another ---------------------------------------------- */
+
+static uint64_t mix(uint64_t z)
+{
+	z += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+static uint64_t rnd(uint64_t stream, uint64_t i)
+{
+	return mix(mix(mix(1) ^ stream) ^ i);
+}
+
+static double u01(uint64_t stream, uint64_t i)
+{
+	return (double)(rnd(stream, i) >> 11) * 0x1p-53;
+}
+
+static void start_slot(struct skep_network *network, skep_time now, uint32_t hosts, uint32_t flow)
+{
+	uint32_t source = (uint32_t)(rnd(11, flow) % hosts);
+	uint32_t destination = (uint32_t)((source + 1 + rnd(12, flow) % (hosts - 1)) % hosts);
+	uint64_t bytes = (uint64_t)(1e6 * (1 + 99 * u01(13, flow)));
+	assert_true(skep_network_start(network, now, source, destination, bytes, flow));
+}
+
+static double slots_makespan(const struct skep_topology *topology, uint32_t slots, uint32_t each)
+{
+	struct skep_network *network = skep_network_create(topology);
+	assert_non_null(network);
+	for (uint32_t j = 0; j < slots; j++)
+		start_slot(network, 0, topology->machines, j * each);
+	skep_time now = 0;
+	while (skep_network_flows(network) > 0) {
+		uint64_t tag[64];
+		now = skep_network_next(network);
+		uint32_t got = skep_network_advance(network, now, tag, 64);
+		for (uint32_t i = 0; i < got; i++)
+			if ((tag[i] + 1) % each != 0)
+				start_slot(network, now, topology->machines, (uint32_t)tag[i] + 1);
+	}
+	skep_network_destroy(network);
+	return (double)now * 1e-9;
+}
+
+static void check_star(uint32_t hosts, uint32_t slots, double want)
+{
+	struct skep_topology topology;
+	topology_init(&topology, hosts, 1);
+	topology.pair[0].latency_s = 0.002;
+	for (uint32_t i = 0; i < hosts; i++) {
+		topology.machine[i].up_Bps = 1.25e8 * (0.5 + u01(2, i));
+		topology.machine[i].down_Bps = 1.25e8 * (0.5 + u01(3, i));
+	}
+	double got = slots_makespan(&topology, slots, 10);
+	if (fabs(got - want) > 1e-6 * want)
+		fail_msg("F %u %u: %.9f s, expected %.9f s", hosts, slots, got, want);
+	topology_free(&topology);
+}
+
+static void workload_f(void **state)
+{
+	(void)state;
+	check_star(16, 16, 17.262426316);
+	check_star(16, 64, 40.199893617);
+	check_star(128, 128, 17.978721704);
+	check_star(128, 512, 39.201652554);
+}
+
+static void check_matrix(uint32_t hosts, double want)
+{
+	struct skep_topology topology;
+	topology_init(&topology, hosts, hosts + 1);
+	for (uint32_t i = 0; i <= hosts; i++)
+		topology.machine[i].place = i;
+	for (uint32_t i = 0; i < hosts; i++)
+		for (uint32_t j = 0; j < hosts; j++)
+			topology.pair[i * (hosts + 1) + j] =
+				(struct skep_pair){1.25e8 * (0.1 + 1.8 * u01(31, i * hosts + j)),
+					0.001 + 0.099 * u01(32, i * hosts + j), INFINITY};
+	double got = slots_makespan(&topology, hosts, 10);
+	if (fabs(got - want) > 1e-6 * want)
+		fail_msg("X %u: %.9f s, expected %.9f s", hosts, got, want);
+	topology_free(&topology);
+}
+
+static void workload_x(void **state)
+{
+	(void)state;
+	check_matrix(64, 14.262981491);
+	check_matrix(128, 13.031767802);
+}
+
+/* ---- random small networks against solving everything again -------------------------------------------------- */
+
+struct oracle_flow {
+	const struct transfer *transfer;
+	double enter, left, rate, arrival; /* s, bytes, bytes/s, s; arrival < 0: under way */
+};
+
+/* The limits of a flow. Equal keys are one limit. */
+struct limit {
+	uint64_t key;
+	double capacity;
+};
+
+static void limits_of(const struct skep_topology *topology, const struct transfer *t, struct limit ret[4])
+{
+	uint64_t row = topology->machine[t->source].place, column = topology->machine[t->destination].place;
+	const struct skep_pair *pair = &topology->pair[row * topology->places + column];
+	uint64_t machines = (uint64_t)t->source << 20 | t->destination, places = row << 20 | column;
+	ret[0] = (struct limit){UINT64_C(1) << 60 | t->source, topology->machine[t->source].up_Bps};
+	ret[1] = (struct limit){UINT64_C(2) << 60 | t->destination, topology->machine[t->destination].down_Bps};
+	ret[2] = (struct limit){UINT64_C(3) << 60 | machines, pair->capacity_Bps};
+	ret[3] = (struct limit){UINT64_C(4) << 60 | places, pair->shared_Bps};
+}
+
+static bool active(const struct oracle_flow *flow, double now)
+{
+	return flow->arrival < 0 && flow->enter <= now;
+}
+
+/* What each flow without a rate would get of limit `key`. */
+static double oracle_share(const struct skep_topology *topology, const struct oracle_flow *flow, uint32_t count,
+	double now, uint64_t key, double capacity)
+{
+	uint32_t open = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		struct limit limit[4];
+		limits_of(topology, flow[i].transfer, limit);
+		for (uint32_t k = 0; k < 4; k++) {
+			if (!active(&flow[i], now) || limit[k].key != key)
+				continue;
+			open += flow[i].rate < 0;
+			capacity -= flow[i].rate < 0 ? 0 : flow[i].rate;
+		}
+	}
+	return capacity / open;
+}
+
+/* Of all limits of flows without a rate, the one that gives them least; INFINITY: none. False: every flow has one. */
+static bool oracle_lowest(const struct skep_topology *topology, const struct oracle_flow *flow, uint32_t count,
+	double now, uint64_t *ret_key, double *ret_share)
+{
+	bool open = false;
+	*ret_share = INFINITY;
+	for (uint32_t i = 0; i < count; i++) {
+		struct limit limit[4];
+		if (!active(&flow[i], now) || flow[i].rate >= 0)
+			continue;
+		open = true;
+		limits_of(topology, flow[i].transfer, limit);
+		for (uint32_t k = 0; k < 4; k++) {
+			double share = oracle_share(topology, flow, count, now, limit[k].key, limit[k].capacity);
+			if (share < *ret_share) {
+				*ret_share = share;
+				*ret_key = limit[k].key;
+			}
+		}
+	}
+	return open;
+}
+
+static void oracle_rates(const struct skep_topology *topology, struct oracle_flow *flow, uint32_t count, double now)
+{
+	double share;
+	uint64_t full = 0;
+	struct limit limit[4];
+	for (uint32_t i = 0; i < count; i++)
+		flow[i].rate = -1;
+	while (oracle_lowest(topology, flow, count, now, &full, &share)) {
+		for (uint32_t i = 0; i < count; i++) {
+			limits_of(topology, flow[i].transfer, limit);
+			bool hit = isinf(share);
+			for (uint32_t k = 0; k < 4; k++)
+				hit |= limit[k].key == full;
+			if (active(&flow[i], now) && flow[i].rate < 0 && hit)
+				flow[i].rate = share;
+		}
+	}
+}
+
+static void oracle_enter(
+	const struct skep_topology *topology, struct oracle_flow *flow, const struct transfer *transfer)
+{
+	struct limit limit[4];
+	double least = INFINITY;
+	limits_of(topology, transfer, limit);
+	for (uint32_t k = 0; k < 4; k++)
+		least = fmin(least, limit[k].capacity);
+	size_t row = topology->machine[transfer->source].place;
+	double latency =
+		topology->pair[row * topology->places + topology->machine[transfer->destination].place].latency_s;
+	*flow = (struct oracle_flow){.transfer = transfer, .left = (double)transfer->bytes, .arrival = -1};
+	flow->enter = (double)transfer->start * 1e-9 + latency;
+	if (transfer->bytes <= SKEP_NETWORK_SMALL_BYTES)
+		flow->arrival = flow->enter + flow->left / least;
+}
+
+static void oracle(
+	const struct skep_topology *topology, const struct transfer *transfer, struct oracle_flow *flow, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		oracle_enter(topology, &flow[i], &transfer[i]);
+	for (double now = 0;;) {
+		oracle_rates(topology, flow, count, now);
+		double next = INFINITY;
+		for (uint32_t i = 0; i < count; i++) {
+			if (active(&flow[i], now))
+				next = fmin(next, isinf(flow[i].rate) ? now : now + flow[i].left / flow[i].rate);
+			else if (flow[i].arrival < 0)
+				next = fmin(next, flow[i].enter);
+		}
+		if (isinf(next))
+			return;
+		for (uint32_t i = 0; i < count; i++) {
+			if (!active(&flow[i], now))
+				continue;
+			double end = isinf(flow[i].rate) ? now : now + flow[i].left / flow[i].rate;
+			if (end <= next)
+				flow[i].arrival = next;
+			else
+				flow[i].left -= flow[i].rate * (next - now);
+		}
+		now = next;
+	}
+}
+
+static uint64_t draw(uint64_t *seed, uint64_t below)
+{
+	*seed = mix(*seed);
+	return *seed % below;
+}
+
+/* Few distinct values, so that ties are common; every third capacity is unlimited. */
+static double draw_capacity(uint64_t *seed)
+{
+	static const double common[] = {INFINITY, INFINITY, 1e6, 2e6};
+	uint64_t kind = draw(seed, 6);
+	return kind < 4 ? common[kind] : 1e5 + 1e-3 * (double)draw(seed, UINT64_C(5000000000));
+}
+
+static void draw_topology(uint64_t *seed, struct skep_topology *topology)
+{
+	uint32_t machines = 2 + (uint32_t)draw(seed, 6), places = 1 + (uint32_t)draw(seed, 4);
+	topology_init(topology, machines, places);
+	for (uint32_t i = 0; i <= machines; i++)
+		topology->machine[i] = (struct skep_machine){.place = (uint32_t)draw(seed, places),
+			.up_Bps = draw_capacity(seed),
+			.down_Bps = draw_capacity(seed)};
+	for (uint32_t i = 0; i < places * places; i++) {
+		topology->pair[i].capacity_Bps = draw_capacity(seed);
+		topology->pair[i].shared_Bps = draw_capacity(seed);
+		topology->pair[i].latency_s = draw(seed, 2) ? 0 : 1e-3 * (double)draw(seed, 500);
+	}
+}
+
+static int by_start(const void *a, const void *b)
+{
+	skep_time x = ((const struct transfer *)a)->start, y = ((const struct transfer *)b)->start;
+	return (x > y) - (x < y);
+}
+
+static uint32_t draw_transfers(uint64_t *seed, const struct skep_topology *topology, struct transfer *transfer)
+{
+	uint32_t count = 1 + (uint32_t)draw(seed, 24), ends = topology->machines + 1;
+	for (uint32_t i = 0; i < count; i++) {
+		struct transfer t = {.start = draw(seed, 4) * 250000000, .source = (uint32_t)draw(seed, ends)};
+		t.destination = (uint32_t)((t.source + 1 + draw(seed, ends - 1)) % ends);
+		t.bytes = draw(seed, 5) ? 100000 * (1 + draw(seed, 20)) + draw(seed, 2) * draw(seed, 1000)
+		                        : draw(seed, 2 * SKEP_NETWORK_SMALL_BYTES);
+		transfer[i] = t;
+	}
+	qsort(transfer, count, sizeof *transfer, by_start);
+	return count;
+}
+
+static void random_networks_equal_the_oracle(void **state)
+{
+	(void)state;
+	for (uint64_t s = 0; s < MANY; s++) {
+		uint64_t seed = s;
+		struct skep_topology topology;
+		struct transfer transfer[24];
+		struct oracle_flow flow[24];
+		draw_topology(&seed, &topology);
+		uint32_t count = draw_transfers(&seed, &topology, transfer);
+		drive(&topology, transfer, count);
+		oracle(&topology, transfer, flow, count);
+		for (uint32_t i = 0; i < count; i++)
+			if (fabs((double)transfer[i].arrival * 1e-9 - flow[i].arrival) > 1e-6 + 1e-7 * flow[i].arrival)
+				fail_msg("seed %lu transfer %u: %.9f s, expected %.9f s", (unsigned long)s, i,
+					(double)transfer[i].arrival * 1e-9, flow[i].arrival);
+		topology_free(&topology);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_flow_takes_latency_and_bytes_over_the_least_capacity),
+		cmocka_unit_test(a_finish_time_is_rounded_up),
+		cmocka_unit_test(nothing_limits_means_latency_alone),
+		cmocka_unit_test(flows_on_one_uplink_share_it_equally),
+		cmocka_unit_test(flows_of_rising_size_on_one_downlink),
+		cmocka_unit_test(classic_example),
+		cmocka_unit_test(pair_capacity_holds_one_pair_only),
+		cmocka_unit_test(shared_capacity_holds_all_pairs_of_two_places_one_way),
+		cmocka_unit_test(small_transfers_take_no_bandwidth),
+		cmocka_unit_test(latency_is_waited_without_bandwidth),
+		cmocka_unit_test(workload_f),
+		cmocka_unit_test(workload_x),
+		cmocka_unit_test(random_networks_equal_the_oracle),
+	};
+	return cmocka_run_group_tests_name("network", tests, NULL, NULL);
+}

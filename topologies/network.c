@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * network.c - decides when every flow arrives.
+ *
+ * What is kept true
+ *   - The limits of a flow that can bind are links of `sharing`: up and down of each machine are always there, a pair's
+ *     and a pair of places' while a flow needs them. Left out is what cannot bind: an unlimited one, and a pair's that
+ *     is no less than up or down. A flow that waits for its latency crosses no link.
+ *   - A small transfer is not a flow, only an entry of the heap.
+ *   - Starts and ends only mark links as touched; rates are solved when the clock is about to move on, so that all that
+ *     happens at one instant is solved together.
+ *   - The heap holds every transfer whose next change is known, by (time, start order). A flow that has begun to share
+ *     since rates were solved is not in it.
+ *   - `left` is what remained at `since`; both are brought up to date only when the rate changes, so a flow whose rate
+ *     stays is not touched and its finish time is rounded once.
+ */
+#include "topologies/network.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "topologies/sharing.h"
+
+#define NONE UINT32_MAX
+#define SHARED_KEY (UINT64_C(1) << 63)
+
+struct flow { /* a small transfer has none */
+	uint64_t tag, sequence;
+	skep_time since;
+	double left, rate; /* bytes at `since`, bytes per ns from then on */
+	uint32_t source, destination;
+	uint32_t position; /* in the heap; in the free list: the next free flow */
+	bool sharing;      /* the latency is over */
+};
+
+struct due { /* an entry of the heap */
+	skep_time time;
+	uint64_t sequence, tag;
+	uint32_t flow; /* NONE: a small transfer, this is all of it */
+};
+
+struct skep_network {
+	const struct skep_topology *topology;
+	skep_time clock;
+	uint64_t sequence;
+	struct flow *flow;
+	struct due *due;
+	uint32_t transfers; /* under way, small ones and flows */
+	uint32_t flow_capacity, free_flow;
+	uint32_t dues, due_capacity; /* room for all transfers */
+	struct skep_sharing sharing;
+};
+
+/* ---- the heap of flows ---------------------------------------------------------------------------------------- */
+
+static bool sooner(const struct due *a, const struct due *b)
+{
+	return a->time < b->time || (a->time == b->time && a->sequence < b->sequence);
+}
+
+static void due_put(struct skep_network *network, uint32_t at, struct due entry)
+{
+	network->due[at] = entry;
+	if (entry.flow != NONE)
+		network->flow[entry.flow].position = at;
+}
+
+static void due_up(struct skep_network *network, uint32_t at, struct due entry)
+{
+	while (at > 0 && sooner(&entry, &network->due[(at - 1) / 4])) {
+		due_put(network, at, network->due[(at - 1) / 4]);
+		at = (at - 1) / 4;
+	}
+	due_put(network, at, entry);
+}
+
+static void due_down(struct skep_network *network, uint32_t at, struct due entry)
+{
+	for (;;) {
+		uint32_t child = 4 * at + 1, end = child + 4 < network->dues ? child + 4 : network->dues;
+		if (child >= end)
+			break;
+		for (uint32_t other = child + 1; other < end; other++)
+			if (sooner(&network->due[other], &network->due[child]))
+				child = other;
+		if (!sooner(&network->due[child], &entry))
+			break;
+		due_put(network, at, network->due[child]);
+		at = child;
+	}
+	due_put(network, at, entry);
+}
+
+static void due_set(struct skep_network *network, uint32_t f, skep_time time)
+{
+	struct flow *flow = &network->flow[f];
+	struct due entry = {time, flow->sequence, flow->tag, f};
+	if (flow->position == NONE)
+		due_up(network, network->dues++, entry);
+	else if (sooner(&entry, &network->due[flow->position]))
+		due_up(network, flow->position, entry);
+	else
+		due_down(network, flow->position, entry);
+}
+
+static void due_pop(struct skep_network *network)
+{
+	if (network->due[0].flow != NONE)
+		network->flow[network->due[0].flow].position = NONE;
+	struct due last = network->due[--network->dues];
+	if (network->dues > 0)
+		due_down(network, 0, last);
+}
+
+/* ---- the topology --------------------------------------------------------------------------------------------- */
+
+static const struct skep_pair *pair_of(const struct skep_topology *topology, uint32_t source, uint32_t destination)
+{
+	size_t row = topology->machine[source].place;
+	return &topology->pair[row * topology->places + topology->machine[destination].place];
+}
+
+/* The least capacity between two machines, bytes per ns. */
+static double least_capacity(const struct skep_topology *topology, uint32_t source, uint32_t destination)
+{
+	const struct skep_pair *pair = pair_of(topology, source, destination);
+	double access = fmin(topology->machine[source].up_Bps, topology->machine[destination].down_Bps);
+	return 1e-9 * fmin(access, fmin(pair->capacity_Bps, pair->shared_Bps));
+}
+
+/* ---- flows ---------------------------------------------------------------------------------------------------- */
+
+static skep_time finish_time(skep_time now, double bytes, double rate)
+{
+	double ns = ceil(bytes / rate);
+	return ns < 1e18 ? now + (skep_time)ns : now + (skep_time)1e18;
+}
+
+/* Takes over the rate that was solved. */
+static void set_rate(struct skep_network *network, uint32_t f)
+{
+	struct flow *flow = &network->flow[f];
+	double rate = network->sharing.share[f].rate;
+	if (flow->rate == rate)
+		return;
+	if (flow->position != NONE && network->due[flow->position].time <= network->clock)
+		return; /* it arrives at this very instant */
+	flow->left = fmax(flow->left - flow->rate * (double)(network->clock - flow->since), 0);
+	flow->since = network->clock;
+	flow->rate = rate;
+	due_set(network, f, finish_time(network->clock, flow->left, rate));
+}
+
+static void solve(struct skep_network *network)
+{
+	if (network->sharing.touches == 0)
+		return;
+	skep_sharing_solve(&network->sharing);
+	for (uint32_t i = 0; i < network->sharing.changes; i++)
+		set_rate(network, network->sharing.changed[i]);
+}
+
+/* The latency is over: the flow joins its links. False if nothing holds it up and it has arrived. */
+static bool flow_share(struct skep_network *network, uint32_t f)
+{
+	const struct skep_topology *topology = network->topology;
+	struct skep_sharing *sharing = &network->sharing;
+	struct flow *flow = &network->flow[f];
+	const struct skep_pair *pair = pair_of(topology, flow->source, flow->destination);
+	double up = topology->machine[flow->source].up_Bps, down = topology->machine[flow->destination].down_Bps;
+	if (isinf(least_capacity(topology, flow->source, flow->destination)))
+		return false;
+	flow->sharing = true;
+	flow->since = network->clock;
+	skep_sharing_begin(sharing, f);
+	if (!isinf(up))
+		skep_sharing_join(sharing, f, SKEP_LIMIT_UP, 2 * flow->source);
+	if (!isinf(down))
+		skep_sharing_join(sharing, f, SKEP_LIMIT_DOWN, 2 * flow->destination + 1);
+	if (pair->capacity_Bps < fmin(up, down)) {
+		uint64_t key = (uint64_t)flow->source << 32 | flow->destination;
+		uint32_t link = skep_sharing_link(sharing, key, 1e-9 * pair->capacity_Bps);
+		skep_sharing_join(sharing, f, SKEP_LIMIT_PAIR, link);
+	}
+	if (!isinf(pair->shared_Bps)) {
+		uint64_t key = (uint64_t)topology->machine[flow->source].place << 32 |
+		               topology->machine[flow->destination].place;
+		uint32_t link = skep_sharing_link(sharing, SHARED_KEY | key, 1e-9 * pair->shared_Bps);
+		skep_sharing_join(sharing, f, SKEP_LIMIT_SHARED, link);
+	}
+	return true;
+}
+
+static void flow_end(struct skep_network *network, uint32_t f)
+{
+	struct flow *flow = &network->flow[f];
+	if (flow->sharing)
+		skep_sharing_leave(&network->sharing, f);
+	flow->position = network->free_flow;
+	network->free_flow = f;
+}
+
+static bool grow_dues(struct skep_network *network)
+{
+	uint32_t capacity = network->due_capacity ? network->due_capacity * 2 : 64;
+	struct due *due = realloc(network->due, capacity * sizeof *due);
+	if (!due)
+		return false;
+	network->due = due;
+	network->due_capacity = capacity;
+	return true;
+}
+
+static bool grow_flows(struct skep_network *network)
+{
+	uint32_t capacity = network->flow_capacity ? network->flow_capacity * 2 : 64;
+	struct flow *flow = realloc(network->flow, capacity * sizeof *flow);
+	if (!flow)
+		return false;
+	network->flow = flow;
+	if (!skep_sharing_reserve(&network->sharing, capacity))
+		return false;
+	for (uint32_t f = capacity; f-- > network->flow_capacity;) {
+		flow[f].position = network->free_flow;
+		network->free_flow = f;
+	}
+	network->flow_capacity = capacity;
+	return true;
+}
+
+static uint32_t flow_take(struct skep_network *network)
+{
+	if (network->free_flow == NONE && !grow_flows(network))
+		return NONE;
+	uint32_t f = network->free_flow;
+	network->free_flow = network->flow[f].position;
+	return f;
+}
+
+/* ---- the public face ------------------------------------------------------------------------------------------ */
+
+static bool set_up(struct skep_network *network, const struct skep_topology *topology)
+{
+	network->topology = topology;
+	network->free_flow = NONE;
+	uint32_t ends = topology->machines + 1;
+	if (!skep_sharing_init(&network->sharing, 2 * ends))
+		return false;
+	for (uint32_t i = 0; i < ends; i++) {
+		assert(topology->machine[i].up_Bps > 0 && topology->machine[i].down_Bps > 0);
+		network->sharing.link[2 * i].capacity = 1e-9 * topology->machine[i].up_Bps;
+		network->sharing.link[2 * i + 1].capacity = 1e-9 * topology->machine[i].down_Bps;
+	}
+	return grow_flows(network) && grow_dues(network);
+}
+
+struct skep_network *skep_network_create(const struct skep_topology *topology)
+{
+	struct skep_network *network = calloc(1, sizeof *network);
+	if (network && !set_up(network, topology)) {
+		skep_network_destroy(network);
+		return NULL;
+	}
+	return network;
+}
+
+void skep_network_destroy(struct skep_network *network)
+{
+	if (!network)
+		return;
+	free(network->flow);
+	free(network->due);
+	skep_sharing_finish(&network->sharing);
+	free(network);
+}
+
+static void set_clock(struct skep_network *network, skep_time now)
+{
+	assert(now >= network->clock);
+	if (now == network->clock)
+		return;
+	solve(network);
+	assert(network->dues == 0 || now <= network->due[0].time);
+	network->clock = now;
+}
+
+bool skep_network_start(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
+	uint64_t bytes, uint64_t tag)
+{
+	assert(source != destination && source <= network->topology->machines &&
+		destination <= network->topology->machines);
+	set_clock(network, now);
+	if (network->transfers == network->due_capacity && !grow_dues(network))
+		return false;
+	const struct skep_pair *pair = pair_of(network->topology, source, destination);
+	assert(pair->capacity_Bps > 0 && pair->shared_Bps > 0 && pair->latency_s >= 0);
+	skep_time due = now + (skep_time)llrint(pair->latency_s * 1e9);
+	if (bytes <= SKEP_NETWORK_SMALL_BYTES) {
+		due = finish_time(due, (double)bytes, least_capacity(network->topology, source, destination));
+		due_up(network, network->dues++, (struct due){due, network->sequence++, tag, NONE});
+	} else {
+		uint32_t f = flow_take(network);
+		if (f == NONE)
+			return false;
+		network->flow[f] = (struct flow){.tag = tag,
+			.sequence = network->sequence++,
+			.left = (double)bytes,
+			.position = NONE,
+			.source = source,
+			.destination = destination};
+		due_set(network, f, due);
+	}
+	network->transfers++;
+	return true;
+}
+
+skep_time skep_network_next(struct skep_network *network)
+{
+	solve(network);
+	return network->dues > 0 ? network->due[0].time : SKEP_TIME_NEVER;
+}
+
+uint32_t skep_network_advance(struct skep_network *network, skep_time now, uint64_t *ret_tag, uint32_t capacity)
+{
+	set_clock(network, now);
+	uint32_t count = 0;
+	while (count < capacity && network->dues > 0 && network->due[0].time <= now) {
+		struct due first = network->due[0];
+		due_pop(network);
+		if (first.flow != NONE && !network->flow[first.flow].sharing && flow_share(network, first.flow))
+			continue;
+		if (first.flow != NONE)
+			flow_end(network, first.flow);
+		ret_tag[count++] = first.tag;
+	}
+	network->transfers -= count;
+	return count;
+}
+
+uint32_t skep_network_flows(const struct skep_network *network)
+{
+	return network->transfers;
+}
