@@ -14,8 +14,9 @@
 
 struct skep_store;
 
-/* Opens or creates the database at `path` and checks that it is ours and writable; errors name the file and what to do (read-only, locked,
- * not a database, newer schema, disk full). Creates nothing on error. */
+/* create: opens the database at `path` for writing and makes it if it is not there; otherwise it must be there and is only
+ * read. Errors name the file and what to do (read-only, locked, not a database, not ours, newer schema, disk full).
+ * Creates nothing on error. */
 struct skep_store *skep_store_open(const char *path, bool create, char *reterr, size_t size);
 void skep_store_close(struct skep_store *store); /* NULL is fine */
 

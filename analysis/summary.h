@@ -17,7 +17,9 @@ struct skep_summary { /* the keys of --json, in this order */
 	uint64_t seed, digest;
 	uint64_t steps, samples, tokens; /* rounds closed; samples counted in the last stage */
 	double time_s, throughput_samples_per_s, utilisation;
-	uint64_t bytes_pipeline, bytes_sync, issued, counted, lost, preemptions, joins, migrations;
+	uint64_t bytes_pipeline, bytes_sync;
+	uint64_t issued, counted, lost; /* gradients, one per microbatch and stage, of the rounds closed */
+	uint64_t preemptions, joins, migrations;
 	double final_loss;       /* NAN: none (null in JSON) */
 	double time_to_target_s; /* NAN: no target, or not reached */
 	double cost_usd;         /* NAN: prices unknown */

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * compare.c - reads the metrics of two runs from the database and prints them side by side.
+ *
+ * The difference is second against first, in percent of the first. A metric that one of the runs lacks has none.
+ */
+#include "analysis/compare.h"
+
+#include <cjson/cJSON.h>
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/database.h"
+
+enum unit { UNIT_RATE, UNIT_SHARE, UNIT_TIME, UNIT_BYTES, UNIT_COUNT, UNIT_NUMBER };
+
+static const char *const UNIT_NAME[] = {"samples/s", "%", "s", "B", "", ""};
+
+struct metric {
+	const char *name;
+	enum unit unit;
+	const char *sql; /* one row, one number, of run ?1; NULL: a quantile of the time per round */
+	double quantile;
+};
+
+#define RUN_COLUMN(column) "SELECT " column " FROM runs WHERE id = ?1"
+#define TRAFFIC(what, traffic) "SELECT sum(" what ") FROM links WHERE run = ?1 AND traffic = '" traffic "'"
+#define CLASS(what, class) "SELECT sum(" what ") FROM links WHERE run = ?1 AND class = '" class "'"
+
+static const struct metric METRIC[] = {
+	{"throughput", UNIT_RATE, RUN_COLUMN("throughput_samples_per_s"), 0},
+	{"utilisation", UNIT_SHARE, RUN_COLUMN("100 * utilisation"), 0},
+	{"time", UNIT_TIME, RUN_COLUMN("time_s"), 0},
+	{"time per round, median", UNIT_TIME, NULL, 0.5},
+	{"time per round, p90", UNIT_TIME, NULL, 0.9},
+	{"rounds", UNIT_COUNT, "SELECT count(*) FROM rounds WHERE run = ?1", 0},
+	{"pipeline bytes", UNIT_BYTES, TRAFFIC("bytes", "pipeline"), 0},
+	{"sync bytes", UNIT_BYTES, TRAFFIC("bytes", "sync"), 0},
+	{"state bytes", UNIT_BYTES, TRAFFIC("bytes", "state"), 0},
+	{"control bytes", UNIT_BYTES, TRAFFIC("bytes", "control"), 0},
+	{"bytes inside places", UNIT_BYTES, CLASS("bytes", "inside"), 0},
+	{"bytes between places", UNIT_BYTES, CLASS("bytes", "between"), 0},
+	{"pipeline messages", UNIT_COUNT, TRAFFIC("messages", "pipeline"), 0},
+	{"sync messages", UNIT_COUNT, TRAFFIC("messages", "sync"), 0},
+	{"state messages", UNIT_COUNT, TRAFFIC("messages", "state"), 0},
+	{"control messages", UNIT_COUNT, TRAFFIC("messages", "control"), 0},
+	{"messages inside places", UNIT_COUNT, CLASS("messages", "inside"), 0},
+	{"messages between places", UNIT_COUNT, CLASS("messages", "between"), 0},
+	{"gradients issued", UNIT_COUNT, RUN_COLUMN("issued"), 0},
+	{"gradients counted", UNIT_COUNT, RUN_COLUMN("counted"), 0},
+	{"gradients lost", UNIT_COUNT, RUN_COLUMN("lost"), 0},
+	{"final loss", UNIT_NUMBER, RUN_COLUMN("final_loss"), 0},
+};
+
+#define METRICS (sizeof METRIC / sizeof METRIC[0])
+
+struct side {
+	int64_t id;
+	char scenario[64], world[8], device[32], version[64], started[32], status[16], seed[24];
+	bool pace, shape, has_links;
+	double value[METRICS];
+};
+
+struct comparison {
+	struct side side[2];
+	bool same_text;
+};
+
+/* ---- which runs ------------------------------------------------------------------------------------------------- */
+
+static bool choose(struct skep_store *store, int64_t *first, int64_t *second, char *reterr, size_t size)
+{
+	static const char newest[] =
+		"SELECT max(sim.id), max(real.id) FROM runs AS sim JOIN runs AS real USING (scenario)"
+		" WHERE sim.world = 'sim' AND real.world = 'real' AND sim.status = 'done' AND real.status = 'done'"
+		" GROUP BY scenario ORDER BY max(sim.id, real.id) DESC LIMIT 1";
+	if (*first != 0 && *second != 0)
+		return true;
+	if (*first != 0 || *second != 0) {
+		snprintf(reterr, size, "compare takes two runs, or none for the newest pair");
+		return false;
+	}
+	sqlite3_stmt *row = skep_store_query(store, newest, 0, 0, reterr, size);
+	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	if (found) {
+		*first = sqlite3_column_int64(row, 0);
+		*second = sqlite3_column_int64(row, 1);
+	} else if (row != NULL) {
+		snprintf(reterr, size,
+			"no scenario has both a finished simulated and a finished real run: "
+			"`skep sim` and `skep run` the same scenario, or name two runs");
+	}
+	sqlite3_finalize(row);
+	return found;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+static bool read_side(struct skep_store *store, int64_t id, struct side *ret, char *reterr, size_t size)
+{
+	static const char sql[] = "SELECT scenario, world, device, version, started, status, pace, shape,"
+				  " printf('%llu', seed), EXISTS (SELECT 1 FROM links WHERE run = ?1)"
+				  " FROM runs WHERE id = ?1";
+	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr, size);
+	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	if (found) {
+		ret->id = id;
+		snprintf(ret->scenario, sizeof ret->scenario, "%s", skep_column_text(row, 0));
+		snprintf(ret->world, sizeof ret->world, "%s", skep_column_text(row, 1));
+		snprintf(ret->device, sizeof ret->device, "%s", skep_column_text(row, 2));
+		snprintf(ret->version, sizeof ret->version, "%s", skep_column_text(row, 3));
+		snprintf(ret->started, sizeof ret->started, "%s", skep_column_text(row, 4));
+		snprintf(ret->status, sizeof ret->status, "%s", skep_column_text(row, 5));
+		ret->pace = sqlite3_column_int(row, 6);
+		ret->shape = sqlite3_column_int(row, 7);
+		snprintf(ret->seed, sizeof ret->seed, "%s", skep_column_text(row, 8));
+		ret->has_links = sqlite3_column_int(row, 9);
+	} else if (row != NULL) {
+		snprintf(reterr, size, "there is no run %lld in the database", (long long)id);
+	}
+	sqlite3_finalize(row);
+	return found;
+}
+
+static bool read_quantile(
+	struct skep_store *store, int64_t run, double quantile, double *ret, char *reterr, size_t size)
+{
+	static const char sql[] = "SELECT closed_s - opened_s, count(*) OVER () FROM rounds WHERE run = ?1 ORDER BY 1";
+	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, reterr, size);
+	double *duration_s = NULL;
+	size_t count = 0, rounds = 0;
+	*ret = NAN;
+	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+		if (duration_s == NULL) {
+			rounds = (size_t)sqlite3_column_int64(row, 1);
+			duration_s = malloc(rounds * sizeof *duration_s);
+		}
+		if (duration_s == NULL)
+			break;
+		duration_s[count++] = sqlite3_column_double(row, 0);
+	}
+	bool ok = row != NULL && count == rounds;
+	if (ok && count > 0)
+		*ret = gsl_stats_quantile_from_sorted_data(duration_s, 1, count, quantile);
+	else if (row != NULL && !ok)
+		snprintf(reterr, size, "no memory for %zu rounds", rounds);
+	free(duration_s);
+	sqlite3_finalize(row);
+	return ok;
+}
+
+static bool read_metric(struct skep_store *store, struct side *side, const struct metric *metric, double *ret,
+	char *reterr, size_t size)
+{
+	if (metric->sql == NULL)
+		return read_quantile(store, side->id, metric->quantile, ret, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, metric->sql, side->id, 0, reterr, size);
+	bool ok = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	if (ok)
+		*ret = skep_column_real(row, 0);
+	else if (row != NULL)
+		snprintf(reterr, size, "%s", sqlite3_errmsg(skep_store_database(store)));
+	sqlite3_finalize(row);
+	return ok;
+}
+
+/* A finished run that used no link of a class has sent nothing there: 0, not unknown. */
+static void fill_unused_links(struct side *side)
+{
+	for (size_t i = 0; i < METRICS; i++)
+		if (side->has_links && METRIC[i].sql != NULL && strstr(METRIC[i].sql, "links") && isnan(side->value[i]))
+			side->value[i] = 0;
+}
+
+static bool read_comparison(
+	struct skep_store *store, int64_t first, int64_t second, struct comparison *ret, char *reterr, size_t size)
+{
+	int64_t id[2] = {first, second};
+	for (int k = 0; k < 2; k++) {
+		struct side *side = &ret->side[k];
+		if (!read_side(store, id[k], side, reterr, size))
+			return false;
+		for (size_t i = 0; i < METRICS; i++)
+			if (!read_metric(store, side, &METRIC[i], &side->value[i], reterr, size))
+				return false;
+		fill_unused_links(side);
+	}
+	static const char same[] = "SELECT a.text = b.text FROM runs AS a JOIN runs AS b WHERE a.id = ?1 AND b.id = ?2";
+	sqlite3_stmt *row = skep_store_query(store, same, first, second, reterr, size);
+	ret->same_text = row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
+	sqlite3_finalize(row);
+	return row != NULL;
+}
+
+static double difference(const struct comparison *c, size_t i)
+{
+	double first = c->side[0].value[i], second = c->side[1].value[i];
+	if (first == second)
+		return 0;
+	return first != 0 ? 100 * (second - first) / fabs(first) : NAN;
+}
+
+/* ---- printing --------------------------------------------------------------------------------------------------- */
+
+static cJSON *json_number(double value)
+{
+	return isfinite(value) ? cJSON_CreateNumber(value) : cJSON_CreateNull();
+}
+
+static cJSON *json_side(const struct side *side)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddNumberToObject(object, "run_id", (double)side->id);
+	cJSON_AddStringToObject(object, "scenario", side->scenario);
+	cJSON_AddStringToObject(object, "world", side->world);
+	cJSON_AddStringToObject(object, "device", side->device);
+	cJSON_AddBoolToObject(object, "pace", side->pace);
+	cJSON_AddBoolToObject(object, "shape", side->shape);
+	cJSON_AddRawToObject(object, "seed", side->seed);
+	cJSON_AddStringToObject(object, "version", side->version);
+	cJSON_AddStringToObject(object, "started", side->started);
+	cJSON_AddStringToObject(object, "status", side->status);
+	return object;
+}
+
+static void print_json(const struct comparison *c, FILE *out)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddItemToObject(object, "first", json_side(&c->side[0]));
+	cJSON_AddItemToObject(object, "second", json_side(&c->side[1]));
+	cJSON_AddBoolToObject(object, "same_scenario_text", c->same_text);
+	cJSON *metrics = cJSON_AddArrayToObject(object, "metrics");
+	for (size_t i = 0; i < METRICS; i++) {
+		cJSON *metric = cJSON_CreateObject();
+		cJSON_AddStringToObject(metric, "metric", METRIC[i].name);
+		cJSON_AddStringToObject(metric, "unit", UNIT_NAME[METRIC[i].unit]);
+		cJSON_AddItemToObject(metric, "first", json_number(c->side[0].value[i]));
+		cJSON_AddItemToObject(metric, "second", json_number(c->side[1].value[i]));
+		cJSON_AddItemToObject(metric, "difference_percent", json_number(difference(c, i)));
+		cJSON_AddItemToArray(metrics, metric);
+	}
+	char *text = cJSON_PrintUnformatted(object);
+	fprintf(out, "%s\n", text ? text : "{}");
+	cJSON_free(text);
+	cJSON_Delete(object);
+}
+
+/* One scale for both values of a row, so that they can be compared by eye. */
+static const char *scale(enum unit unit, double largest, double *ret_factor)
+{
+	static const char *const bytes[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+	*ret_factor = 1;
+	if (unit == UNIT_TIME && largest < 1) {
+		*ret_factor = 1e3;
+		return "ms";
+	}
+	if (unit != UNIT_BYTES)
+		return UNIT_NAME[unit];
+	size_t i = 0;
+	for (; largest >= 1000 && i + 1 < sizeof bytes / sizeof bytes[0]; i++) {
+		largest /= 1000;
+		*ret_factor /= 1000;
+	}
+	return bytes[i];
+}
+
+static void format_value(char *ret, size_t size, enum unit unit, const char *shown, double value)
+{
+	if (isnan(value))
+		snprintf(ret, size, "-");
+	else if (isinf(value))
+		snprintf(ret, size, "diverged");
+	else if (unit == UNIT_COUNT || strcmp(shown, "B") == 0)
+		snprintf(ret, size, "%.0f", value);
+	else if (unit == UNIT_NUMBER)
+		snprintf(ret, size, "%.6g", value);
+	else
+		snprintf(ret, size, fabs(value) < 10 ? "%.4f" : fabs(value) < 1000 ? "%.2f" : "%.1f", value);
+}
+
+static void print_metric(const struct comparison *c, size_t i, FILE *out)
+{
+	double value[2] = {c->side[0].value[i], c->side[1].value[i]}, factor;
+	const char *unit = scale(METRIC[i].unit, fmax(value[0], value[1]), &factor);
+	char text[2][32], percent[32] = "-";
+	for (int k = 0; k < 2; k++)
+		format_value(text[k], sizeof text[k], METRIC[i].unit, unit, value[k] * factor);
+	if (isfinite(difference(c, i)))
+		snprintf(percent, sizeof percent, "%+.1f %%", difference(c, i));
+	fprintf(out, "%-24s %-9s %15s %15s %11s\n", METRIC[i].name, unit, text[0], text[1], percent);
+}
+
+static void print_side(const struct side *side, const char *which, FILE *out)
+{
+	fprintf(out, "%-7s run %lld, %s world, %s, seed %s, %s, %s%s%s%s\n", which, (long long)side->id, side->world,
+		side->scenario, side->seed, side->device, side->pace ? "paced, " : "", side->shape ? "shaped, " : "",
+		side->started, strcmp(side->status, "done") ? ", NOT FINISHED" : "");
+}
+
+static void print_text(const struct comparison *c, FILE *out)
+{
+	char head[2][32];
+	for (int k = 0; k < 2; k++)
+		snprintf(head[k], sizeof head[k], "run %lld %s", (long long)c->side[k].id, c->side[k].world);
+	print_side(&c->side[0], "first", out);
+	print_side(&c->side[1], "second", out);
+	if (!c->same_text)
+		fprintf(out, "warning: the scenario texts of the two runs differ\n");
+	fprintf(out, "\n%-24s %-9s %15s %15s %11s\n", "metric", "unit", head[0], head[1], "difference");
+	for (size_t i = 0; i < METRICS; i++)
+		if (!isnan(c->side[0].value[i]) || !isnan(c->side[1].value[i]))
+			print_metric(c, i, out);
+}
+
+bool skep_compare(
+	struct skep_store *store, int64_t first, int64_t second, bool json, FILE *out, char *reterr, size_t size)
+{
+	struct comparison comparison;
+	if (!choose(store, &first, &second, reterr, size) ||
+		!read_comparison(store, first, second, &comparison, reterr, size))
+		return false;
+	if (json)
+		print_json(&comparison, out);
+	else
+		print_text(&comparison, out);
+	return true;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot.c - turns a script into a picture file, or says why not.
+ *
+ * Everything that can be refused is refused before gnuplot starts. The script reaches gnuplot on its standard input and
+ * the picture leaves on its standard output, into a file beside the target that is renamed at the end: no name is ever
+ * quoted for gnuplot, and a target holds a whole picture or what it held before.
+ */
+#include "analysis/plot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analysis/database.h"
+#include "analysis/plot_script.h"
+
+extern char **environ;
+
+static const struct kind {
+	const char *name;
+	bool (*write)(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+		char *reterr, size_t size);
+} KIND[] = {
+	{"accuracy", skep_plot_accuracy},
+	{"matrix", skep_plot_matrix},
+	{"timeline", skep_plot_timeline},
+};
+
+enum format { FORMAT_PNG, FORMAT_SVG, FORMAT_PDF, FORMATS };
+
+static const char *const ENDING[FORMATS] = {".png", ".svg", ".pdf"};
+
+/* ---- shared by the kinds ---------------------------------------------------------------------------------------- */
+
+/* Nothing can be escaped in a single-quoted string of gnuplot but the quote itself, and not everywhere: it becomes the
+ * typographic one. */
+void skep_script_string(FILE *script, const char *text)
+{
+	fputc('\'', script);
+	for (const char *c = text; *c; c++) {
+		if (*c == '\'')
+			fputs("\xe2\x80\x99", script);
+		else
+			fputc((unsigned char)*c < ' ' ? ' ' : *c, script);
+	}
+	fputc('\'', script);
+}
+
+void skep_script_lines(FILE *script, const char *const *line, size_t lines)
+{
+	for (size_t i = 0; i < lines; i++)
+		fputs(line[i], script);
+}
+
+const char *skep_plot_colour(uint32_t i)
+{
+	static const char *const colour[] = {
+		"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442"};
+	return colour[i % (sizeof colour / sizeof colour[0])];
+}
+
+bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_run *ret, char *reterr, size_t size)
+{
+	static const char sql[] =
+		"SELECT scenario, world, device, printf('%llu', seed), workers, stages, pace, shape,"
+		" target_loss, maths, (SELECT count(*) FROM rounds WHERE run = ?1) FROM runs WHERE id = ?1";
+	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr, size);
+	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	if (found) {
+		*ret = (struct skep_plot_run){.id = id};
+		snprintf(ret->scenario, sizeof ret->scenario, "%s", skep_column_text(row, 0));
+		snprintf(ret->world, sizeof ret->world, "%s", skep_column_text(row, 1));
+		snprintf(ret->device, sizeof ret->device, "%s", skep_column_text(row, 2));
+		snprintf(ret->seed, sizeof ret->seed, "%s", skep_column_text(row, 3));
+		ret->workers = (uint32_t)sqlite3_column_int64(row, 4);
+		ret->stages = (uint32_t)sqlite3_column_int64(row, 5);
+		ret->pace = sqlite3_column_int(row, 6);
+		ret->shape = sqlite3_column_int(row, 7);
+		ret->target_loss = skep_column_real(row, 8);
+		snprintf(ret->maths, sizeof ret->maths, "%s", skep_column_text(row, 9));
+		ret->rounds = (uint32_t)sqlite3_column_int64(row, 10);
+	} else if (row != NULL) {
+		snprintf(reterr, size, "there is no run %lld in the database", (long long)id);
+	}
+	sqlite3_finalize(row);
+	return found;
+}
+
+static bool newest_run(struct skep_store *store, int64_t *ret, char *reterr, size_t size)
+{
+	sqlite3_stmt *row = skep_store_query(store, "SELECT max(id) FROM runs WHERE ?1 = 0", 0, 0, reterr, size);
+	*ret = row != NULL && sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
+	if (row != NULL && *ret == 0)
+		snprintf(reterr, size, "the database holds no run: `skep sim` and `skep run` make one");
+	sqlite3_finalize(row);
+	return *ret != 0;
+}
+
+bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_plot_run *ret,
+	char *reterr, size_t size)
+{
+	int64_t id = runs > 0 ? run[0] : 0;
+	if (runs > 1) {
+		snprintf(reterr, size, "this picture shows one run, not %u", runs);
+		return false;
+	}
+	if (runs == 0 && !newest_run(store, &id, reterr, size))
+		return false;
+	return skep_plot_read_run(store, id, ret, reterr, size);
+}
+
+/* ---- the target ------------------------------------------------------------------------------------------------- */
+
+static const struct kind *find_kind(const char *name, char *reterr, size_t size)
+{
+	for (size_t i = 0; i < sizeof KIND / sizeof KIND[0]; i++)
+		if (strcmp(KIND[i].name, name) == 0)
+			return &KIND[i];
+	snprintf(reterr, size, "%s: not a kind of plot: take accuracy, matrix or timeline", name);
+	return NULL;
+}
+
+static bool find_format(const char *target, enum format *ret, char *reterr, size_t size)
+{
+	size_t length = strlen(target);
+	for (int i = 0; i < FORMATS; i++) {
+		size_t ending = strlen(ENDING[i]);
+		if (length > ending && strcmp(target + length - ending, ENDING[i]) == 0) {
+			*ret = (enum format)i;
+			return true;
+		}
+	}
+	snprintf(reterr, size, "%s: the ending of the file says which format: .png, .svg or .pdf", target);
+	return false;
+}
+
+static void folder_of(const char *target, char *ret, size_t size)
+{
+	const char *slash = strrchr(target, '/');
+	if (slash == NULL)
+		snprintf(ret, size, ".");
+	else
+		snprintf(ret, size, "%.*s", slash == target ? 1 : (int)(slash - target), target);
+}
+
+static bool check_target(const char *target, char *reterr, size_t size)
+{
+	char folder[PATH_MAX];
+	struct stat st;
+	if (strlen(target) >= PATH_MAX - 8) {
+		snprintf(reterr, size, "the name of the picture is too long");
+		return false;
+	}
+	folder_of(target, folder, sizeof folder);
+	if (stat(target, &st) == 0 && !S_ISREG(st.st_mode))
+		snprintf(reterr, size, "%s: %s: name a file", target,
+			S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
+	else if (stat(target, &st) == 0 && euidaccess(target, W_OK) != 0)
+		snprintf(reterr, size, "%s: cannot be written: %s", target, strerror(errno));
+	else if (stat(folder, &st) != 0)
+		snprintf(reterr, size, "%s: the folder %s is not there: make it first", target, folder);
+	else if (!S_ISDIR(st.st_mode))
+		snprintf(reterr, size, "%s: %s is not a folder", target, folder);
+	else if (euidaccess(folder, W_OK | X_OK) != 0)
+		snprintf(reterr, size, "%s: the folder %s is not writable: %s", target, folder, strerror(errno));
+	else
+		return true;
+	return false;
+}
+
+/* ---- gnuplot ---------------------------------------------------------------------------------------------------- */
+
+static bool find_gnuplot(char *reterr, size_t size)
+{
+	const char *path = getenv("PATH");
+	for (const char *at = path; at != NULL && *at; at += strcspn(at, ":"), at += *at == ':') {
+		char name[PATH_MAX];
+		snprintf(name, sizeof name, "%.*s/gnuplot", (int)strcspn(at, ":"), at);
+		if (euidaccess(name, X_OK) == 0)
+			return true;
+	}
+	snprintf(reterr, size, "gnuplot is not installed: apt-get install gnuplot-nox");
+	return false;
+}
+
+static void write_terminal(FILE *script, enum format format, const struct skep_picture *picture)
+{
+	unsigned width = picture->width, height = picture->height;
+	fprintf(script, "set encoding utf8\n");
+	if (format == FORMAT_PNG)
+		fprintf(script, "set terminal pngcairo noenhanced size %u,%u font 'DejaVu Sans,13'\n", width, height);
+	else if (format == FORMAT_SVG)
+		fprintf(script, "set terminal svg noenhanced size %u,%u font 'DejaVu Sans,16' background 'white'\n",
+			width, height);
+	else
+		fprintf(script,
+			"set terminal pdfcairo noenhanced size %.2fin,%.2fin font 'DejaVu Sans,12' fontscale 1\n",
+			width / 100.0, height / 100.0);
+}
+
+static bool write_script(struct skep_store *store, const struct kind *kind, enum format format, const int64_t *run,
+	uint32_t runs, FILE *script, char *reterr, size_t size)
+{
+	char *body = NULL;
+	size_t length = 0;
+	struct skep_picture picture = {.script = open_memstream(&body, &length), .width = 1200, .height = 800};
+	if (picture.script == NULL) {
+		snprintf(reterr, size, "no memory for the plot");
+		return false;
+	}
+	bool ok = kind->write(store, run, runs, &picture, reterr, size);
+	bool whole = fclose(picture.script) == 0;
+	if (ok && whole) {
+		write_terminal(script, format, &picture);
+		whole = fwrite(body, 1, length, script) == length && fflush(script) == 0;
+	}
+	if (ok && !whole)
+		snprintf(reterr, size, "no memory for the plot");
+	free(body);
+	return ok && whole;
+}
+
+/* Returns 0 and how gnuplot ended, or why it could not be started. */
+static int run_gnuplot(int script, int picture, int messages, int *ret_status)
+{
+	char *argv[] = {"gnuplot", NULL};
+	posix_spawn_file_actions_t files;
+	pid_t pid;
+	lseek(script, 0, SEEK_SET);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, script, STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&files, picture, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&files, messages, STDERR_FILENO);
+	int rc = posix_spawnp(&pid, "gnuplot", &files, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	while (rc == 0 && waitpid(pid, ret_status, 0) < 0)
+		rc = errno == EINTR ? 0 : errno;
+	return rc;
+}
+
+/* What gnuplot complained of: the line "line N: ...", else the first one; without its indent. */
+static void read_message(int messages, char *ret, size_t size)
+{
+	char text[2048];
+	ssize_t length = pread(messages, text, sizeof text - 1, 0);
+	text[length > 0 ? length : 0] = '\0';
+	const char *complaint = strstr(text, "line ");
+	if (complaint == NULL)
+		complaint = text + strspn(text, " \t\n^");
+	snprintf(ret, size, "%.*s", (int)strcspn(complaint, "\n"), complaint);
+}
+
+static bool draw(int script, int picture, char *reterr, size_t size)
+{
+	char message[512];
+	int status = 0, messages = memfd_create("gnuplot-messages", MFD_CLOEXEC);
+	int rc = messages < 0 ? errno : run_gnuplot(script, picture, messages, &status);
+	struct stat st = {0};
+	bool drawn =
+		rc == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 && fstat(picture, &st) == 0 && st.st_size > 0;
+	if (rc != 0) {
+		snprintf(reterr, size, "gnuplot cannot be started: %s", strerror(rc));
+	} else if (!drawn) {
+		read_message(messages, message, sizeof message);
+		snprintf(reterr, size, "gnuplot failed: %s",
+			message[0] ? message : "it wrote no picture and said nothing");
+	}
+	if (messages >= 0)
+		close(messages);
+	return drawn;
+}
+
+/* The picture grows in a file beside the target and takes its place when it is whole. */
+static bool replace_target(int script, const char *target, char *reterr, size_t size)
+{
+	char name[PATH_MAX];
+	snprintf(name, sizeof name, "%s.XXXXXX", target);
+	int picture = mkostemp(name, O_CLOEXEC);
+	if (picture < 0) {
+		snprintf(reterr, size, "%s: cannot be written: %s", target, strerror(errno));
+		return false;
+	}
+	mode_t mask = umask(0);
+	umask(mask);
+	bool drawn = draw(script, picture, reterr, size);
+	bool renamed = drawn && fchmod(picture, 0666 & ~mask) == 0 && rename(name, target) == 0;
+	if (drawn && !renamed)
+		snprintf(reterr, size, "%s: cannot be written: %s", target, strerror(errno));
+	if (!renamed)
+		unlink(name);
+	close(picture);
+	return renamed;
+}
+
+bool skep_plot(struct skep_store *store, const char *kind_name, const int64_t *run, uint32_t runs, const char *target,
+	char *reterr, size_t size)
+{
+	enum format format;
+	const struct kind *kind = find_kind(kind_name, reterr, size);
+	if (kind == NULL || !find_format(target, &format, reterr, size) || !check_target(target, reterr, size))
+		return false;
+	int fd = memfd_create("gnuplot-script", MFD_CLOEXEC);
+	FILE *script = fd >= 0 ? fdopen(fd, "w") : NULL;
+	if (script == NULL) {
+		snprintf(reterr, size, "no memory for the plot: %s", strerror(errno));
+		return false;
+	}
+	bool ok = write_script(store, kind, format, run, runs, script, reterr, size) && find_gnuplot(reterr, size) &&
+	          replace_target(fd, target, reterr, size);
+	fclose(script);
+	return ok;
+}

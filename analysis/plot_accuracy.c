@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_accuracy.c - loss against wall-clock time: simulated runs as lines, real ones as points on a thin line.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/database.h"
+#include "analysis/plot_script.h"
+
+#define RUNS_MAX 16u
+#define POINTS_MAX 3000u /* of one run: more cannot be told apart */
+#define SYMBOLS 80u      /* of one real run */
+
+static const char *const TEMPLATE[] = {
+#include "accuracy.gp.inc"
+};
+
+struct range {
+	double time_s, low, high; /* largest time, least and largest loss */
+};
+
+/* ---- which runs ------------------------------------------------------------------------------------------------- */
+
+static bool newest_runs(struct skep_store *store, int64_t *ret_run, uint32_t *ret_runs, char *reterr, size_t size)
+{
+	static const char sql[] = "WITH shown AS (SELECT id, scenario, world FROM runs"
+				  "   WHERE EXISTS (SELECT 1 FROM losses WHERE run = id)),"
+				  " newest AS (SELECT scenario FROM shown ORDER BY id DESC LIMIT 1)"
+				  " SELECT max(id) FROM shown JOIN newest USING (scenario) WHERE ?1 = 0"
+				  " GROUP BY world ORDER BY world DESC";
+	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
+	*ret_runs = 0;
+	while (row != NULL && *ret_runs < RUNS_MAX && sqlite3_step(row) == SQLITE_ROW)
+		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
+	if (row != NULL && *ret_runs == 0)
+		snprintf(reterr, size, "no run in the database has a loss: run a scenario with `maths: real`");
+	sqlite3_finalize(row);
+	return *ret_runs > 0;
+}
+
+static bool read_range(
+	struct skep_store *store, const struct skep_plot_run *run, struct range *range, char *reterr, size_t size)
+{
+	static const char sql[] = "SELECT count(*), max(time_s), min(loss), max(loss) FROM losses"
+				  " WHERE run = ?1 AND loss < 9e300";
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) > 0;
+	if (found) {
+		range->time_s = fmax(range->time_s, sqlite3_column_double(row, 1));
+		range->low = fmin(range->low, sqlite3_column_double(row, 2));
+		if (run->target_loss > 0)
+			range->low = fmin(range->low, run->target_loss);
+		range->high = fmax(range->high, sqlite3_column_double(row, 3));
+	} else if (row != NULL) {
+		const char *why = strcmp(run->maths, "none") == 0
+		                          ? "its scenario says `maths: none`; take `maths: real`"
+		                          : "it closed no round, or diverged at once";
+		snprintf(reterr, size, "run %lld has no loss to show: %s", (long long)run->id, why);
+	}
+	sqlite3_finalize(row);
+	return found;
+}
+
+/* ---- the script ------------------------------------------------------------------------------------------------- */
+
+/* One block of the data, closed by two blank lines. */
+static bool write_losses(struct skep_store *store, const struct skep_plot_run *run, double second, FILE *script,
+	char *reterr, size_t size)
+{
+	static const char sql[] =
+		"SELECT time_s, loss FROM losses WHERE run = ?1 AND loss < 9e300"
+		" AND (round % ?2 = 0 OR round = (SELECT max(round) FROM losses WHERE run = ?1)) ORDER BY round";
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, run->rounds / POINTS_MAX + 1, reterr, size);
+	while (row != NULL && sqlite3_step(row) == SQLITE_ROW)
+		fprintf(script, "%.9g %.9g\n", sqlite3_column_double(row, 0) * second, sqlite3_column_double(row, 1));
+	fprintf(script, "\n\n");
+	sqlite3_finalize(row);
+	return row != NULL;
+}
+
+static void write_style(FILE *script, const struct skep_plot_run *run, uint32_t i)
+{
+	char title[256];
+	uint32_t points = run->rounds / (run->rounds / POINTS_MAX + 1);
+	bool real = strcmp(run->world, "real") == 0;
+	snprintf(title, sizeof title, "run %lld: %s, %s, seed %s%s%s%s%s%s", (long long)run->id,
+		real ? "real" : "simulated", run->scenario, run->seed, real ? " (" : "", real ? run->device : "",
+		real && run->pace ? ", paced" : "", real && run->shape ? ", shaped" : "", real ? ")" : "");
+	fprintf(script, "Title[%u] = ", i + 1);
+	skep_script_string(script, title);
+	if (real)
+		fprintf(script, "\nset style line %u lc rgb '%s' lw 1 pt 6 ps 1.1 pi %u\n", i + 1, skep_plot_colour(i),
+			points / SYMBOLS + 1);
+	else
+		fprintf(script, "\nset style line %u lc rgb '%s' lw 2.5 pt -1\n", i + 1, skep_plot_colour(i));
+}
+
+static void write_heading(FILE *script, const struct skep_plot_run *run, uint32_t runs)
+{
+	char title[128];
+	bool same = true;
+	for (uint32_t i = 1; i < runs; i++)
+		same = same && strcmp(run[i].scenario, run[0].scenario) == 0;
+	snprintf(title, sizeof title, "%s%s against wall-clock time", same ? run[0].scenario : "",
+		same ? ": loss" : "Loss");
+	fprintf(script, "set title ");
+	skep_script_string(script, title);
+	fprintf(script, "\nruns = %u\narray Title[%u]\n", runs, runs);
+	for (uint32_t i = 0; i < runs; i++)
+		write_style(script, &run[i], i);
+}
+
+static double write_axes(FILE *script, const struct skep_plot_run *run, const struct range *range)
+{
+	double second = range->time_s >= 7200  ? 1 / 3600.0
+	                : range->time_s >= 300 ? 1 / 60.0
+	                : range->time_s < 1    ? 1e3
+	                                       : 1;
+	const char *unit = range->time_s >= 7200 ? "h" : range->time_s >= 300 ? "min" : range->time_s < 1 ? "ms" : "s";
+	fprintf(script, "set xlabel 'time since the start of the run (%s)'\n", unit);
+	fprintf(script, "set xrange [0:%.9g]\n", 1.02 * second * range->time_s);
+	if (range->low > 0 && range->high / range->low >= 5)
+		fprintf(script, "set logscale y\nset yrange [%.9g:%.9g]\n", range->low / 1.3, range->high * 1.5);
+	if (isfinite(run->target_loss))
+		fprintf(script,
+			"set arrow from graph 0, first %.9g to graph 1, first %.9g nohead dt 2 lc rgb 'gray40'\n"
+			"set label 'target' at graph 0.01, first %.9g offset 0, 0.6 textcolor rgb 'gray40'\n",
+			run->target_loss, run->target_loss, run->target_loss);
+	return second;
+}
+
+bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size)
+{
+	int64_t newest[RUNS_MAX];
+	struct skep_plot_run shown[RUNS_MAX];
+	struct range range = {.low = INFINITY, .high = -INFINITY};
+	if (runs > RUNS_MAX) {
+		snprintf(reterr, size, "at most %u runs fit into one picture, not %u", RUNS_MAX, runs);
+		return false;
+	}
+	if (runs == 0) {
+		run = newest;
+		if (!newest_runs(store, newest, &runs, reterr, size))
+			return false;
+	}
+	for (uint32_t i = 0; i < runs; i++)
+		if (!skep_plot_read_run(store, run[i], &shown[i], reterr, size) ||
+			!read_range(store, &shown[i], &range, reterr, size))
+			return false;
+	write_heading(picture->script, shown, runs);
+	double second = write_axes(picture->script, &shown[0], &range);
+	fprintf(picture->script, "$loss << END\n");
+	for (uint32_t i = 0; i < runs; i++)
+		if (!write_losses(store, &shown[i], second, picture->script, reterr, size))
+			return false;
+	fprintf(picture->script, "END\n");
+	skep_script_lines(picture->script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
+	return true;
+}

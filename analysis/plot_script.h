@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_script.h - what each kind of picture gives to plot.c: a gnuplot script with its data inside. Private to analysis/.
+ */
+#ifndef SKEP_ANALYSIS_PLOT_SCRIPT_H
+#define SKEP_ANALYSIS_PLOT_SCRIPT_H
+
+#include <stdio.h>
+
+#include "analysis/store.h"
+
+struct skep_picture {
+	FILE *script;           /* everything but the terminal and the output */
+	uint32_t width, height; /* pixels; 100 of them are one inch on paper */
+};
+
+/* Each writes its script, or returns false with the reason (no such run, nothing to show). No runs: the newest. */
+bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_timeline(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+
+/* What titles and legends say about a run. */
+struct skep_plot_run {
+	int64_t id;
+	char scenario[64], world[8], device[32], maths[8], seed[24];
+	uint32_t workers, stages, rounds; /* rounds closed */
+	bool pace, shape;
+	double target_loss; /* NAN: none */
+};
+bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_run *ret, char *reterr, size_t size);
+
+/* The run to show: the one that was given, or the newest; two or more are refused. */
+bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_plot_run *ret,
+	char *reterr, size_t size);
+
+/* A gnuplot string with its quotes: what people named cannot break out of it. */
+void skep_script_string(FILE *script, const char *text);
+void skep_script_lines(FILE *script, const char *const *line, size_t lines);
+
+/* Colours that differ for every kind of colour vision (Okabe and Ito): "#rrggbb", counted round. */
+const char *skep_plot_colour(uint32_t i);
+
+#endif

@@ -1,0 +1,276 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- The database of both worlds. README.md explains it table by table. Times are seconds since the run began, sizes are
+-- bytes, rates are bytes per second; NULL means "not known", "not limited" or "none", as the comment says.
+-- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
+
+PRAGMA application_id = 1936418160; -- the letters "skep"
+PRAGMA user_version = 1;
+
+CREATE TABLE runs (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	scenario TEXT NOT NULL, -- its name
+	path TEXT NOT NULL,
+	text TEXT NOT NULL, -- as read, with overrides
+	world TEXT NOT NULL CHECK (world IN ('sim', 'real')),
+	device TEXT NOT NULL,
+	pace INTEGER NOT NULL,
+	shape INTEGER NOT NULL,
+	seed INTEGER NOT NULL, -- the 64 bits of an unsigned number
+	version TEXT NOT NULL, -- of the code
+	host TEXT NOT NULL,
+	pid INTEGER NOT NULL, -- of the process that writes this run
+	started TEXT NOT NULL, -- UTC
+	status TEXT NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'done', 'failed', 'dead')),
+	model TEXT NOT NULL,
+	topology TEXT NOT NULL,
+	maths TEXT NOT NULL CHECK (maths IN ('none', 'real')),
+	workers INTEGER NOT NULL, -- the directory is worker number `workers`
+	stages INTEGER NOT NULL,
+	rounds_planned INTEGER NOT NULL,
+	microbatches INTEGER NOT NULL, -- per round
+	samples_per_microbatch INTEGER NOT NULL,
+	target_loss REAL, -- NULL: none
+	-- The result: NULL until the run has ended.
+	digest TEXT, -- 16 hexadecimal digits
+	steps INTEGER,
+	samples INTEGER, -- counted in the last stage
+	tokens INTEGER,
+	time_s REAL,
+	throughput_samples_per_s REAL,
+	utilisation REAL,
+	bytes_pipeline INTEGER,
+	bytes_sync INTEGER,
+	issued INTEGER, -- gradients: one per microbatch and stage
+	counted INTEGER,
+	lost INTEGER,
+	preemptions INTEGER,
+	joins INTEGER,
+	migrations INTEGER,
+	final_loss REAL, -- NULL: no maths; Inf: diverged
+	time_to_target_s REAL, -- NULL: no target, or not reached
+	cost_usd REAL, -- NULL: prices not known
+	events INTEGER,
+	wall_s REAL, -- of the host, not of the world's clock
+	ops_dropped INTEGER, -- operations beyond the cap, not in `ops`
+	notes_dropped INTEGER -- notes beyond the cap, not in `notes`
+) STRICT;
+
+CREATE TABLE places (
+	run INTEGER NOT NULL REFERENCES runs,
+	place INTEGER NOT NULL,
+	name TEXT NOT NULL,
+	PRIMARY KEY (run, place)
+) STRICT, WITHOUT ROWID;
+
+-- The network between two places; empty for a topology of more than 1,024 places.
+CREATE TABLE pairs (
+	run INTEGER NOT NULL REFERENCES runs,
+	source INTEGER NOT NULL, -- place
+	destination INTEGER NOT NULL, -- place
+	capacity_bytes_per_s REAL, -- of one ordered pair of machines; NULL: not limited
+	latency_s REAL NOT NULL, -- one way
+	shared_bytes_per_s REAL, -- of all traffic together; NULL: not limited
+	PRIMARY KEY (run, source, destination)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE workers (
+	run INTEGER NOT NULL REFERENCES runs,
+	worker INTEGER NOT NULL,
+	role TEXT NOT NULL CHECK (role IN ('worker', 'directory')),
+	gpu TEXT, -- NULL: the directory
+	place INTEGER NOT NULL,
+	up_bytes_per_s REAL, -- NULL: not limited
+	down_bytes_per_s REAL, -- NULL: not limited
+	price_usd_per_h REAL, -- NULL: not known
+	first_stage INTEGER, -- NULL: a spare, or the directory
+	-- NULL until the run has ended.
+	final_stage INTEGER,
+	final_epoch INTEGER,
+	alive_s REAL,
+	compute_s REAL, -- compute lane busy
+	arithmetic_s REAL, -- real arithmetic in the compute lane
+	events INTEGER,
+	digest TEXT,
+	PRIMARY KEY (run, worker)
+) STRICT, WITHOUT ROWID;
+
+-- Closed rounds only: each is one transaction.
+CREATE TABLE rounds (
+	run INTEGER NOT NULL REFERENCES runs,
+	round INTEGER NOT NULL,
+	opened_s REAL NOT NULL,
+	closed_s REAL NOT NULL,
+	issued INTEGER NOT NULL, -- microbatches
+	loss REAL, -- mean over the microbatches counted in the last stage
+	PRIMARY KEY (run, round)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE stage_rounds (
+	run INTEGER NOT NULL REFERENCES runs,
+	round INTEGER NOT NULL,
+	stage INTEGER NOT NULL,
+	counted INTEGER NOT NULL, -- microbatches
+	lost INTEGER NOT NULL,
+	members INTEGER NOT NULL, -- workers that took part in the reduction
+	PRIMARY KEY (run, round, stage)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE links (
+	run INTEGER NOT NULL REFERENCES runs,
+	source INTEGER NOT NULL, -- worker
+	destination INTEGER NOT NULL, -- worker
+	traffic TEXT NOT NULL CHECK (traffic IN ('pipeline', 'sync', 'state', 'control')),
+	class TEXT NOT NULL CHECK (class IN ('inside', 'between')), -- one place, or two
+	messages INTEGER NOT NULL,
+	bytes INTEGER NOT NULL,
+	PRIMARY KEY (run, source, destination, traffic)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE ops (
+	run INTEGER NOT NULL REFERENCES runs,
+	worker INTEGER NOT NULL,
+	epoch INTEGER NOT NULL,
+	round INTEGER NOT NULL,
+	stage INTEGER NOT NULL,
+	microbatch INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	lane TEXT NOT NULL,
+	begin_s REAL NOT NULL,
+	end_s REAL NOT NULL,
+	busy_s REAL NOT NULL -- real arithmetic inside it
+) STRICT;
+CREATE INDEX ops_by_run ON ops (run);
+
+CREATE TABLE notes (
+	run INTEGER NOT NULL REFERENCES runs,
+	time_s REAL NOT NULL,
+	worker INTEGER NOT NULL, -- who says it
+	epoch INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	round INTEGER NOT NULL,
+	stage INTEGER,
+	microbatch INTEGER,
+	peer INTEGER, -- of whom it is said
+	peer_epoch INTEGER,
+	value INTEGER NOT NULL
+) STRICT;
+CREATE INDEX notes_by_run ON notes (run);
+
+-- What the accuracy plot shows.
+CREATE VIEW losses AS
+	SELECT run, round, closed_s AS time_s, loss FROM rounds WHERE loss IS NOT NULL;
+
+CREATE VIEW v_throughput AS
+	SELECT run, round, closed_s AS time_s, samples,
+		samples / nullif(closed_s - coalesce(lag(closed_s) OVER (PARTITION BY run ORDER BY round), opened_s), 0.0)
+			AS samples_per_s
+	FROM (
+		SELECT rounds.run, rounds.round, opened_s, closed_s,
+			stage_rounds.counted * samples_per_microbatch AS samples
+		FROM rounds
+		JOIN runs ON runs.id = rounds.run
+		JOIN stage_rounds USING (run, round)
+		WHERE stage = stages - 1
+	);
+
+-- What one ordered pair of workers can get when nothing else moves.
+CREATE VIEW v_pairs AS
+	SELECT a.run, a.worker AS source, b.worker AS destination,
+		nullif(min(coalesce(a.up_bytes_per_s, 9e999), coalesce(b.down_bytes_per_s, 9e999),
+			coalesce(capacity_bytes_per_s, 9e999), coalesce(shared_bytes_per_s, 9e999)), 9e999)
+			AS capacity_bytes_per_s,
+		latency_s,
+		CASE WHEN a.place = b.place THEN 'inside' ELSE 'between' END AS class
+	FROM workers AS a
+	JOIN workers AS b ON b.run = a.run AND b.worker <> a.worker AND b.role = 'worker'
+	JOIN pairs ON pairs.run = a.run AND pairs.source = a.place AND pairs.destination = b.place
+	WHERE a.role = 'worker';
+
+-- The promise, from the totals: in each closed round, every stage has counted or lost what was issued.
+CREATE VIEW v_ledger AS
+	WITH RECURSIVE every(run, stage, stages) AS (
+		SELECT id, 0, stages FROM runs
+		UNION ALL
+		SELECT run, stage + 1, stages FROM every WHERE stage + 1 < stages
+	)
+	SELECT run, round, stage, issued, counted, lost,
+		CASE WHEN issued = counted + lost THEN 'kept' ELSE 'broken' END AS verdict
+	FROM rounds
+	JOIN every USING (run)
+	LEFT JOIN stage_rounds USING (run, round, stage);
+
+-- The promise, gradient by gradient: 'kept', or what is wrong with it. A round and stage whose notes are not all there
+-- (the cap, or a process that died with notes unsent) is one row without a microbatch that says 'not seen'.
+CREATE VIEW v_counted_once AS
+	WITH RECURSIVE every(run, stage, stages) AS (
+		SELECT id, 0, stages FROM runs
+		UNION ALL
+		SELECT run, stage + 1, stages FROM every WHERE stage + 1 < stages
+	),
+	bit(i) AS (
+		SELECT 0
+		UNION ALL
+		SELECT i + 1 FROM bit WHERE i < 63
+	),
+	grants(run, round, microbatch, more) AS (
+		SELECT run, round, microbatch, value - 1 FROM notes WHERE kind = 'issued' AND value > 0
+		UNION ALL
+		SELECT run, round, microbatch + 1, more - 1 FROM grants WHERE more > 0
+	),
+	granted AS (
+		SELECT run, round, count(*) AS issued FROM grants GROUP BY run, round
+	),
+	member AS (
+		SELECT run, round, stage, peer AS worker, peer_epoch AS epoch, value AS claimed
+		FROM notes WHERE kind = 'member'
+	),
+	count_notes AS (
+		SELECT run, round, stage, worker, epoch, microbatch FROM notes WHERE kind = 'counted'
+	),
+	told AS (
+		SELECT run, round, stage, worker, epoch, count(*) AS told FROM count_notes
+		GROUP BY run, round, stage, worker, epoch
+	),
+	short AS (
+		SELECT run, round, stage, sum(claimed) AS claimed, max(claimed > coalesce(told, 0)) AS untold
+		FROM member
+		LEFT JOIN told USING (run, round, stage, worker, epoch)
+		GROUP BY run, round, stage
+	),
+	seen AS (
+		SELECT rounds.run, rounds.round, every.stage,
+			coalesce(granted.issued, 0) >= rounds.issued
+			AND coalesce(short.claimed, 0) >= coalesce(stage_rounds.counted, 0)
+			AND coalesce(short.untold, 0) = 0 AS complete
+		FROM rounds
+		JOIN every USING (run)
+		LEFT JOIN granted USING (run, round)
+		LEFT JOIN stage_rounds USING (run, round, stage)
+		LEFT JOIN short USING (run, round, stage)
+	),
+	claim(run, round, stage, microbatch, issued, counted, lost) AS (
+		SELECT run, round, stage, microbatch, 1, 0, 0 FROM grants JOIN every USING (run)
+		UNION ALL
+		SELECT run, round, stage, microbatch, 0, 1, 0
+		FROM count_notes JOIN member USING (run, round, stage, worker, epoch)
+		UNION ALL
+		SELECT run, round, stage, microbatch + i, 0, 0, 1
+		FROM notes JOIN bit ON (value >> i) & 1 WHERE kind = 'lost'
+	)
+	SELECT run, round, stage, microbatch, sum(counted) AS counted, sum(lost) AS lost,
+		CASE
+			WHEN sum(issued) = 0 THEN 'never issued'
+			WHEN sum(issued) > 1 THEN 'issued twice'
+			WHEN sum(counted) + sum(lost) = 1 THEN 'kept'
+			WHEN sum(counted) > 1 THEN 'counted twice'
+			WHEN sum(counted) = 1 THEN 'counted and lost'
+			WHEN sum(lost) > 1 THEN 'lost twice'
+			ELSE 'neither'
+		END AS verdict
+	FROM claim
+	JOIN seen USING (run, round, stage)
+	WHERE complete
+	GROUP BY run, round, stage, microbatch
+	UNION ALL
+	SELECT run, round, stage, NULL, NULL, NULL, 'not seen' FROM seen WHERE NOT complete;

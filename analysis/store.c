@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * store.c - a recorder that writes a run into the database.
+ *
+ * What is heard waits in memory until a round closes and is then written in one short transaction, so that several runs
+ * can write to one database at the same time, and a locked file delays none of them. Keeps true: rounds and stage_rounds
+ * hold closed rounds only; memory and rows are bounded by the caps below; after the first error nothing more is
+ * written, the run goes on, and skep_store_end() says what happened.
+ */
+#include "analysis/store.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/database.h"
+#include "analysis/store_rows.h"
+
+/* Rows of one run, shared evenly among its workers; the directory's notes have as many again. */
+#define OPS_CAP 200000u
+#define NOTES_CAP 200000u
+
+#define ROUND_TIMEOUT_MS 200 /* a run is not held up for longer by a locked database */
+#define END_TIMEOUT_MS 10000
+
+/* ---- transactions ----------------------------------------------------------------------------------------------- */
+
+static int run_sql(struct skep_store *store, const char *sql)
+{
+	return sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+}
+
+static bool begin(struct skep_store *store, int timeout_ms)
+{
+	sqlite3_busy_timeout(store->db, timeout_ms);
+	int rc = run_sql(store, "BEGIN IMMEDIATE");
+	if (rc != SQLITE_OK)
+		skep_store_fail_sql(store, rc);
+	return rc == SQLITE_OK;
+}
+
+static bool commit(struct skep_store *store, bool ok)
+{
+	int rc = ok ? run_sql(store, "COMMIT") : SQLITE_OK;
+	if (rc != SQLITE_OK)
+		skep_store_fail_sql(store, rc);
+	if (!sqlite3_get_autocommit(store->db))
+		run_sql(store, "ROLLBACK");
+	return ok && rc == SQLITE_OK;
+}
+
+/* A locked database loses nothing: the rows wait for the end of the next round. */
+static void flush(struct skep_store *store)
+{
+	sqlite3_busy_timeout(store->db, store->behind ? 0 : ROUND_TIMEOUT_MS);
+	int rc = run_sql(store, "BEGIN IMMEDIATE");
+	store->behind = (rc & 0xff) == SQLITE_BUSY;
+	if (store->behind)
+		return;
+	if (rc != SQLITE_OK)
+		skep_store_fail_sql(store, rc);
+	else
+		commit(store, skep_store_put_waiting(store));
+}
+
+/* ---- the recorder ----------------------------------------------------------------------------------------------- */
+
+static bool spend(uint32_t *left, uint64_t *dropped)
+{
+	if (*left == 0) {
+		++*dropped;
+		return false;
+	}
+	--*left;
+	return true;
+}
+
+static struct skep_stage_row *open_stages(struct skep_store *store, uint32_t round)
+{
+	return store->open_stage + (size_t)(round & 1) * store->stages;
+}
+
+static void hear_open(struct skep_store *store, skep_time now, uint32_t round)
+{
+	struct skep_stage_row *stage = open_stages(store, round);
+	store->open[round & 1] = (struct skep_round_row){.round = round, .opened_ns = now, .loss = NAN};
+	for (uint32_t i = 0; i < store->stages; i++)
+		stage[i] = (struct skep_stage_row){.round = round, .stage = i};
+}
+
+static void hear_loss(struct skep_store *store, const struct skep_note *note)
+{
+	struct skep_round_row *open = &store->open[note->round & 1];
+	if (!store->has_loss)
+		return;
+	open->loss = note->value == INT64_MAX ? INFINITY : (double)note->value / 1e9;
+	if (open->closed) /* its row was written without */
+		skep_rows_push(store, &store->rounds, open);
+}
+
+static void hear_close(struct skep_store *store, skep_time now, const struct skep_note *note)
+{
+	struct skep_round_row *open = &store->open[note->round & 1];
+	struct skep_stage_row *stage = open_stages(store, note->round);
+	open->closed = true;
+	open->closed_ns = now;
+	open->issued = note->microbatch;
+	skep_rows_push(store, &store->rounds, open);
+	for (uint32_t i = 0; i < store->stages; i++)
+		if (stage[i].committed)
+			skep_rows_push(store, &store->stage_rounds, &stage[i]);
+	flush(store);
+}
+
+static void hear_stage(struct skep_store *store, const struct skep_note *note)
+{
+	struct skep_stage_row *stage = open_stages(store, note->round) + note->stage;
+	if (note->kind == SKEP_NOTE_MEMBER) {
+		stage->members++;
+		return;
+	}
+	stage->committed = true;
+	stage->counted = note->microbatch;
+	stage->lost = (uint32_t)note->value;
+}
+
+static void keep_note(struct skep_store *store, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	if (!skep_note_kept(note->kind))
+		return;
+	if (!skep_note_capped(note->kind) || spend(&store->notes_left[who.index], &store->notes_dropped))
+		skep_rows_push(store, &store->notes, &(struct skep_note_row){now, who, *note});
+}
+
+static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	struct skep_store *store = context;
+	if (store->run == 0 || store->error[0] != '\0' || note->kind >= SKEP_NOTE_KINDS || who.index > store->workers)
+		return;
+	keep_note(store, now, who, note);
+	if (note->kind == SKEP_NOTE_ROUND_OPENED)
+		hear_open(store, now, note->round);
+	if (store->open[note->round & 1].round != note->round || note->stage >= store->stages)
+		return;
+	if (note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_STAGE_COMMITTED)
+		hear_stage(store, note);
+	else if (note->kind == SKEP_NOTE_LOSS)
+		hear_loss(store, note);
+	else if (note->kind == SKEP_NOTE_ROUND_CLOSED)
+		hear_close(store, now, note);
+}
+
+static void hear_op(void *context, const struct skep_op_span *span)
+{
+	struct skep_store *store = context;
+	if (store->run == 0 || span->worker >= store->workers || span->kind >= SKEP_OP_KINDS ||
+		span->lane >= SKEP_LANES)
+		return;
+	if (spend(&store->ops_left[span->worker], &store->ops_dropped))
+		skep_rows_push(store, &store->ops, span);
+}
+
+static void hear_link(void *context, const struct skep_link_use *use)
+{
+	struct skep_store *store = context;
+	bool known = use->source <= store->workers && use->destination <= store->workers;
+	if (store->run != 0 && known && use->traffic < SKEP_TRAFFICS)
+		skep_rows_push(store, &store->links, use);
+}
+
+static void hear_worker(void *context, const struct skep_worker_use *use)
+{
+	struct skep_store *store = context;
+	if (store->run != 0 && use->index <= store->workers)
+		skep_rows_push(store, &store->uses, use);
+}
+
+struct skep_recorder skep_store_recorder(struct skep_store *store)
+{
+	return (struct skep_recorder){
+		.context = store, .note = hear_note, .op = hear_op, .link = hear_link, .worker = hear_worker};
+}
+
+/* ---- a run ------------------------------------------------------------------------------------------------------ */
+
+static bool allocate(struct skep_store *store, const struct skep_scenario *scenario)
+{
+	uint32_t workers = scenario->plan.workers, stages = scenario->plan.stages;
+	store->place = malloc((workers + 1) * sizeof *store->place);
+	store->ops_left = malloc((workers + 1) * sizeof *store->ops_left);
+	store->notes_left = malloc((workers + 1) * sizeof *store->notes_left);
+	store->open_stage = calloc((size_t)2 * stages, sizeof *store->open_stage);
+	if (store->place == NULL || store->ops_left == NULL || store->notes_left == NULL || store->open_stage == NULL) {
+		skep_store_fail(store, "no memory to record the run");
+		return false;
+	}
+	store->workers = workers;
+	store->stages = stages;
+	for (uint32_t i = 0; i <= workers; i++) {
+		store->place[i] = scenario->topology.machine[i].place;
+		store->ops_left[i] = OPS_CAP / workers;
+		store->notes_left[i] = i < workers ? NOTES_CAP / workers : NOTES_CAP;
+	}
+	return true;
+}
+
+/* Forgets the run, keeps the connection and the memory of the waiting rows. */
+static void forget(struct skep_store *store)
+{
+	struct skep_rows *const rows[] = {
+		&store->rounds, &store->stage_rounds, &store->notes, &store->ops, &store->links, &store->uses};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		rows[i]->count = 0;
+	free(store->place);
+	free(store->ops_left);
+	free(store->notes_left);
+	free(store->open_stage);
+	store->place = store->ops_left = store->notes_left = NULL;
+	store->open_stage = NULL;
+	store->run = 0;
+	store->ops_dropped = store->notes_dropped = 0;
+	store->error[0] = '\0';
+	store->behind = false;
+}
+
+bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
+	const char *device, bool pace, bool shape, int64_t *ret_run, char *reterr, size_t size)
+{
+	forget(store);
+	bool ok = allocate(store, scenario) && skep_store_prepare(store) && begin(store, END_TIMEOUT_MS);
+	if (ok)
+		ok = commit(store, skep_store_put_start(store, scenario, world, device, pace, shape));
+	if (!ok) {
+		snprintf(reterr, size, "%s", store->error);
+		forget(store);
+		return false;
+	}
+	store->has_loss = scenario->maths == SKEP_MATHS_REAL;
+	hear_open(store, 0, 0);
+	hear_open(store, 0, 1);
+	*ret_run = store->run;
+	return true;
+}
+
+bool skep_store_end(struct skep_store *store, const struct skep_summary *summary, char *reterr, size_t size)
+{
+	bool ok = store->run != 0 && store->error[0] == '\0' && begin(store, END_TIMEOUT_MS);
+	if (ok)
+		ok = commit(store, skep_store_put_waiting(store) && skep_store_put_result(store, summary));
+	if (!ok)
+		snprintf(reterr, size, "%s", store->error[0] ? store->error : "no run has begun");
+	forget(store);
+	return ok;
+}
+
+/* ---- the file --------------------------------------------------------------------------------------------------- */
+
+struct skep_store *skep_store_open(const char *path, bool create, char *reterr, size_t size)
+{
+	struct skep_store *store = calloc(1, sizeof *store);
+	if (store == NULL) {
+		snprintf(reterr, size, "no memory for the database");
+		return NULL;
+	}
+	store->rounds.item_size = sizeof(struct skep_round_row);
+	store->stage_rounds.item_size = sizeof(struct skep_stage_row);
+	store->notes.item_size = sizeof(struct skep_note_row);
+	store->ops.item_size = sizeof(struct skep_op_span);
+	store->links.item_size = sizeof(struct skep_link_use);
+	store->uses.item_size = sizeof(struct skep_worker_use);
+	snprintf(store->path, sizeof store->path, "%s", path);
+	store->db = skep_database_open(path, create, reterr, size);
+	if (store->db != NULL)
+		return store;
+	free(store);
+	return NULL;
+}
+
+void skep_store_close(struct skep_store *store)
+{
+	if (store == NULL)
+		return;
+	forget(store);
+	for (int i = 0; i < SKEP_STATEMENTS; i++)
+		sqlite3_finalize(store->statement[i]);
+	sqlite3_close(store->db);
+	free(store->rounds.item);
+	free(store->stage_rounds.item);
+	free(store->notes.item);
+	free(store->ops.item);
+	free(store->links.item);
+	free(store->uses.item);
+	free(store);
+}
+
+sqlite3 *skep_store_database(struct skep_store *store)
+{
+	return store->db;
+}
+
+sqlite3_stmt *skep_store_query(
+	struct skep_store *store, const char *sql, int64_t first, int64_t second, char *reterr, size_t size)
+{
+	sqlite3_stmt *statement = NULL;
+	int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+	if (rc != SQLITE_OK) {
+		skep_database_explain(store->db, store->path, rc, reterr, size);
+		return NULL;
+	}
+	sqlite3_bind_int64(statement, 1, first);
+	if (sqlite3_bind_parameter_count(statement) > 1)
+		sqlite3_bind_int64(statement, 2, second);
+	return statement;
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * store_rows.c - one function per table: binds the columns of a row in the order of schema.sql.
+ */
+#include "analysis/store_rows.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analysis/database.h"
+#include "version.h"
+
+#define PLACES_CAP 1024u
+
+static const char *const SQL[SKEP_STATEMENTS] = {
+	[SKEP_INSERT_RUN] =
+		"INSERT INTO runs (scenario, path, text, world, device, pace, shape, seed, version, host, pid, started,"
+		" model, topology, maths, workers, stages, rounds_planned, microbatches, samples_per_microbatch,"
+		" target_loss) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_PLACE] = "INSERT INTO places VALUES (?, ?, ?)",
+	[SKEP_INSERT_PAIR] = "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_WORKER] = "INSERT INTO workers (run, worker, role, gpu, place, up_bytes_per_s, down_bytes_per_s,"
+			       " price_usd_per_h, first_stage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_ROUND] = "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?)"
+			      " ON CONFLICT (run, round) DO UPDATE SET loss = excluded.loss",
+	[SKEP_INSERT_STAGE_ROUND] = "INSERT INTO stage_rounds VALUES (?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_OP] = "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_NOTE] = "INSERT INTO notes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_LINK] =
+		"INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, source, destination, traffic)"
+		" DO UPDATE SET messages = messages + excluded.messages, bytes = bytes + excluded.bytes",
+	[SKEP_UPDATE_WORKER] =
+		"UPDATE workers SET final_stage = ?, final_epoch = ?, alive_s = ?, compute_s = ?, arithmetic_s = ?,"
+		" events = ?, digest = ? WHERE run = ? AND worker = ?",
+	[SKEP_UPDATE_RUN] =
+		"UPDATE runs SET status = ?, digest = ?, steps = ?, samples = ?, tokens = ?, time_s = ?,"
+		" throughput_samples_per_s = ?, utilisation = ?, bytes_pipeline = ?, bytes_sync = ?, issued = ?,"
+		" counted = ?, lost = ?, preemptions = ?, joins = ?, migrations = ?, final_loss = ?,"
+		" time_to_target_s = ?, cost_usd = ?, events = ?, wall_s = ?, ops_dropped = ?, notes_dropped = ?"
+		" WHERE id = ?",
+};
+
+static const char *const OP_NAME[SKEP_OP_KINDS] = {
+	[SKEP_OP_FORWARD] = "forward",
+	[SKEP_OP_BACKWARD] = "backward",
+	[SKEP_OP_STEP] = "step",
+	[SKEP_OP_SAVE] = "save",
+	[SKEP_OP_LOAD] = "load",
+	[SKEP_OP_TAKE] = "take",
+	[SKEP_OP_ADD] = "add",
+	[SKEP_OP_ADD_STORE] = "add_store",
+	[SKEP_OP_STORE] = "store",
+};
+
+static const char *const LANE_NAME[SKEP_LANES] = {[SKEP_LANE_COMPUTE] = "compute", [SKEP_LANE_REDUCE] = "reduce"};
+
+static const char *const TRAFFIC_NAME[SKEP_TRAFFICS] = {
+	[SKEP_TRAFFIC_PIPELINE] = "pipeline",
+	[SKEP_TRAFFIC_SYNC] = "sync",
+	[SKEP_TRAFFIC_STATE] = "state",
+	[SKEP_TRAFFIC_CONTROL] = "control",
+};
+
+/* A kind without a name is not a row of `notes`: it is in rounds and stage_rounds. */
+static const struct note_form {
+	const char *name;
+	bool stage, microbatch, peer; /* which fields mean something */
+	bool capped;
+} NOTE_FORM[SKEP_NOTE_KINDS] = {
+	[SKEP_NOTE_ISSUED] = {"issued", false, true, true, true},
+	[SKEP_NOTE_MEMBER] = {"member", true, false, true, true},
+	[SKEP_NOTE_LOST] = {"lost", true, true, false, false},
+	[SKEP_NOTE_FENCED] = {"fenced", true, false, true, false},
+	[SKEP_NOTE_JOINED] = {"joined", true, false, true, false},
+	[SKEP_NOTE_STAGE_EMPTY] = {"stage_empty", true, false, false, false},
+	[SKEP_NOTE_STOPPED] = {"stopped", false, false, false, false},
+	[SKEP_NOTE_COUNTED] = {"counted", true, true, false, true},
+	[SKEP_NOTE_OVERFLOW] = {"overflow", false, true, false, true},
+};
+
+bool skep_note_kept(uint8_t kind)
+{
+	return NOTE_FORM[kind].name != NULL;
+}
+
+bool skep_note_capped(uint8_t kind)
+{
+	return NOTE_FORM[kind].capped;
+}
+
+/* ---- what waits for the next transaction ----------------------------------------------------------------------- */
+
+void skep_store_fail(struct skep_store *store, const char *reason)
+{
+	if (store->error[0] == '\0')
+		snprintf(store->error, sizeof store->error, "%s", reason);
+}
+
+void skep_store_fail_sql(struct skep_store *store, int code)
+{
+	char reason[768];
+	skep_database_explain(store->db, store->path, code, reason, sizeof reason);
+	skep_store_fail(store, reason);
+}
+
+void skep_rows_push(struct skep_store *store, struct skep_rows *rows, const void *item)
+{
+	if (store->error[0] != '\0')
+		return;
+	if (rows->count == rows->capacity) {
+		size_t capacity = rows->capacity ? 2 * rows->capacity : 64;
+		void *grown = realloc(rows->item, capacity * rows->item_size);
+		if (grown == NULL) {
+			skep_store_fail(store, "no memory to record the run");
+			return;
+		}
+		rows->item = grown;
+		rows->capacity = capacity;
+	}
+	memcpy((char *)rows->item + rows->count++ * rows->item_size, item, rows->item_size);
+}
+
+/* ---- one row ---------------------------------------------------------------------------------------------------- */
+
+struct cursor { /* binds one column after the other */
+	sqlite3_stmt *statement;
+	int column;
+};
+
+static struct cursor fill(struct skep_store *store, enum skep_statement statement)
+{
+	return (struct cursor){store->statement[statement], 0};
+}
+
+static void integer(struct cursor *c, int64_t value)
+{
+	sqlite3_bind_int64(c->statement, ++c->column, value);
+}
+
+static void integer_or_null(struct cursor *c, bool known, int64_t value)
+{
+	if (known)
+		integer(c, value);
+	else
+		sqlite3_bind_null(c->statement, ++c->column);
+}
+
+static void real(struct cursor *c, double value) /* NAN becomes NULL */
+{
+	sqlite3_bind_double(c->statement, ++c->column, value);
+}
+
+static void seconds(struct cursor *c, skep_time ns)
+{
+	real(c, (double)ns / 1e9);
+}
+
+static void rate(struct cursor *c, double bytes_per_s) /* not limited becomes NULL */
+{
+	real(c, isfinite(bytes_per_s) ? bytes_per_s : NAN);
+}
+
+static void text(struct cursor *c, const char *value)
+{
+	sqlite3_bind_text(c->statement, ++c->column, value, -1, SQLITE_TRANSIENT);
+}
+
+static void label(struct cursor *c, const char *value) /* static storage */
+{
+	sqlite3_bind_text(c->statement, ++c->column, value, -1, SQLITE_STATIC);
+}
+
+static void digest(struct cursor *c, uint64_t value)
+{
+	char digits[17];
+	snprintf(digits, sizeof digits, "%016llx", (unsigned long long)value);
+	text(c, digits);
+}
+
+static bool put(struct skep_store *store, struct cursor *c)
+{
+	assert(c->column == sqlite3_bind_parameter_count(c->statement));
+	int rc = sqlite3_step(c->statement);
+	if (rc != SQLITE_DONE)
+		skep_store_fail_sql(store, rc);
+	sqlite3_reset(c->statement);
+	return rc == SQLITE_DONE;
+}
+
+/* ---- the rows of a round ---------------------------------------------------------------------------------------- */
+
+static bool put_note(struct skep_store *store, const void *item)
+{
+	const struct skep_note_row *row = item;
+	const struct note_form *form = &NOTE_FORM[row->note.kind];
+	struct cursor c = fill(store, SKEP_INSERT_NOTE);
+	integer(&c, store->run);
+	seconds(&c, row->now);
+	integer(&c, row->who.index);
+	integer(&c, row->who.epoch);
+	label(&c, form->name);
+	integer(&c, row->note.round);
+	integer_or_null(&c, form->stage, row->note.stage);
+	integer_or_null(&c, form->microbatch, row->note.microbatch);
+	integer_or_null(&c, form->peer, row->note.peer.index);
+	integer_or_null(&c, form->peer, row->note.peer.epoch);
+	integer(&c, row->note.value);
+	return put(store, &c);
+}
+
+static bool put_op(struct skep_store *store, const void *item)
+{
+	const struct skep_op_span *span = item;
+	struct cursor c = fill(store, SKEP_INSERT_OP);
+	integer(&c, store->run);
+	integer(&c, span->worker);
+	integer(&c, span->epoch);
+	integer(&c, span->round);
+	integer(&c, span->stage);
+	integer(&c, span->microbatch);
+	label(&c, OP_NAME[span->kind]);
+	label(&c, LANE_NAME[span->lane]);
+	seconds(&c, span->begin_ns);
+	seconds(&c, span->end_ns);
+	seconds(&c, span->busy_ns);
+	return put(store, &c);
+}
+
+static bool put_round(struct skep_store *store, const void *item)
+{
+	const struct skep_round_row *row = item;
+	struct cursor c = fill(store, SKEP_INSERT_ROUND);
+	integer(&c, store->run);
+	integer(&c, row->round);
+	seconds(&c, row->opened_ns);
+	seconds(&c, row->closed_ns);
+	integer(&c, row->issued);
+	real(&c, row->loss);
+	return put(store, &c);
+}
+
+static bool put_stage(struct skep_store *store, const void *item)
+{
+	const struct skep_stage_row *row = item;
+	struct cursor c = fill(store, SKEP_INSERT_STAGE_ROUND);
+	integer(&c, store->run);
+	integer(&c, row->round);
+	integer(&c, row->stage);
+	integer(&c, row->counted);
+	integer(&c, row->lost);
+	integer(&c, row->members);
+	return put(store, &c);
+}
+
+static bool put_link(struct skep_store *store, const void *item)
+{
+	const struct skep_link_use *use = item;
+	bool inside = store->place[use->source] == store->place[use->destination];
+	struct cursor c = fill(store, SKEP_INSERT_LINK);
+	integer(&c, store->run);
+	integer(&c, use->source);
+	integer(&c, use->destination);
+	label(&c, TRAFFIC_NAME[use->traffic]);
+	label(&c, inside ? "inside" : "between");
+	integer(&c, (int64_t)use->messages);
+	integer(&c, (int64_t)use->bytes);
+	return put(store, &c);
+}
+
+static bool put_use(struct skep_store *store, const void *item)
+{
+	const struct skep_worker_use *use = item;
+	struct cursor c = fill(store, SKEP_UPDATE_WORKER);
+	integer_or_null(&c, use->stage < store->stages, use->stage);
+	integer(&c, use->epoch);
+	seconds(&c, use->alive_ns);
+	seconds(&c, use->compute_ns);
+	seconds(&c, use->arithmetic_ns);
+	integer(&c, (int64_t)use->events);
+	digest(&c, use->digest);
+	integer(&c, store->run);
+	integer(&c, use->index);
+	return put(store, &c);
+}
+
+static bool put_rows(
+	struct skep_store *store, struct skep_rows *rows, bool (*put_item)(struct skep_store *, const void *))
+{
+	bool ok = true;
+	for (size_t i = 0; ok && i < rows->count; i++)
+		ok = put_item(store, (const char *)rows->item + i * rows->item_size);
+	rows->count = 0;
+	return ok;
+}
+
+bool skep_store_put_waiting(struct skep_store *store)
+{
+	return put_rows(store, &store->rounds, put_round) && put_rows(store, &store->stage_rounds, put_stage) &&
+	       put_rows(store, &store->notes, put_note) && put_rows(store, &store->ops, put_op) &&
+	       put_rows(store, &store->links, put_link) && put_rows(store, &store->uses, put_use);
+}
+
+/* ---- the start and the end of a run ----------------------------------------------------------------------------- */
+
+bool skep_store_prepare(struct skep_store *store)
+{
+	for (int i = 0; i < SKEP_STATEMENTS; i++) {
+		if (store->statement[i] != NULL)
+			continue;
+		int rc = sqlite3_prepare_v3(
+			store->db, SQL[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statement[i], NULL);
+		if (rc != SQLITE_OK) {
+			skep_store_fail_sql(store, rc);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void bind_origin(struct cursor *c)
+{
+	char host[256] = "", started[32] = "";
+	time_t now = time(NULL);
+	struct tm utc;
+	gethostname(host, sizeof host - 1);
+	strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+	label(c, SKEP_VERSION);
+	text(c, host);
+	integer(c, getpid());
+	text(c, started);
+}
+
+static bool put_run(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
+	const char *device, bool pace, bool shape)
+{
+	const struct skep_plan *plan = &scenario->plan;
+	struct cursor c = fill(store, SKEP_INSERT_RUN);
+	text(&c, scenario->name);
+	text(&c, scenario->path);
+	text(&c, scenario->text ? scenario->text : "");
+	text(&c, world);
+	text(&c, device);
+	integer(&c, pace);
+	integer(&c, shape);
+	integer(&c, (int64_t)scenario->seed);
+	bind_origin(&c);
+	text(&c, scenario->model.name);
+	text(&c, scenario->topology.name);
+	label(&c, scenario->maths == SKEP_MATHS_NONE ? "none" : "real");
+	integer(&c, plan->workers);
+	integer(&c, plan->stages);
+	integer(&c, plan->rounds);
+	integer(&c, plan->microbatches);
+	integer(&c, scenario->samples);
+	real(&c, scenario->target_loss);
+	bool ok = put(store, &c);
+	store->run = ok ? sqlite3_last_insert_rowid(store->db) : 0;
+	return ok;
+}
+
+static bool put_pair(struct skep_store *store, const struct skep_topology *topology, uint32_t from, uint32_t to)
+{
+	const struct skep_pair *pair = &topology->pair[(size_t)from * topology->places + to];
+	struct cursor c = fill(store, SKEP_INSERT_PAIR);
+	integer(&c, store->run);
+	integer(&c, from);
+	integer(&c, to);
+	rate(&c, pair->capacity_Bps);
+	real(&c, pair->latency_s);
+	rate(&c, pair->shared_Bps);
+	return put(store, &c);
+}
+
+static bool put_places(struct skep_store *store, const struct skep_topology *topology)
+{
+	bool ok = true, paired = topology->places <= PLACES_CAP;
+	for (uint32_t i = 0; ok && i < topology->places; i++) {
+		struct cursor c = fill(store, SKEP_INSERT_PLACE);
+		integer(&c, store->run);
+		integer(&c, i);
+		text(&c, topology->place_name[i]);
+		ok = put(store, &c);
+		for (uint32_t j = 0; ok && paired && j < topology->places; j++)
+			ok = put_pair(store, topology, i, j);
+	}
+	return ok;
+}
+
+static bool put_worker(struct skep_store *store, const struct skep_scenario *scenario, uint32_t worker)
+{
+	const struct skep_machine *machine = &scenario->topology.machine[worker];
+	bool directory = worker == store->workers;
+	uint32_t stage = directory ? SKEP_NO_STAGE : scenario->plan.first_stage_of[worker];
+	struct cursor c = fill(store, SKEP_INSERT_WORKER);
+	integer(&c, store->run);
+	integer(&c, worker);
+	label(&c, directory ? "directory" : "worker");
+	text(&c, directory ? NULL : scenario->topology.gpu[machine->gpu].name);
+	integer(&c, machine->place);
+	rate(&c, machine->up_Bps);
+	rate(&c, machine->down_Bps);
+	real(&c, machine->price_usd_per_h > 0 ? machine->price_usd_per_h : NAN);
+	integer_or_null(&c, stage != SKEP_NO_STAGE, stage);
+	return put(store, &c);
+}
+
+bool skep_store_put_start(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
+	const char *device, bool pace, bool shape)
+{
+	bool ok = put_run(store, scenario, world, device, pace, shape) && put_places(store, &scenario->topology);
+	for (uint32_t i = 0; ok && i <= store->workers; i++)
+		ok = put_worker(store, scenario, i);
+	return ok;
+}
+
+bool skep_store_put_result(struct skep_store *store, const struct skep_summary *summary)
+{
+	struct cursor c = fill(store, SKEP_UPDATE_RUN);
+	label(&c, summary->ok ? "done" : "failed");
+	digest(&c, summary->digest);
+	integer(&c, (int64_t)summary->steps);
+	integer(&c, (int64_t)summary->samples);
+	integer(&c, (int64_t)summary->tokens);
+	real(&c, summary->time_s);
+	real(&c, summary->throughput_samples_per_s);
+	real(&c, summary->utilisation);
+	integer(&c, (int64_t)summary->bytes_pipeline);
+	integer(&c, (int64_t)summary->bytes_sync);
+	integer(&c, (int64_t)summary->issued);
+	integer(&c, (int64_t)summary->counted);
+	integer(&c, (int64_t)summary->lost);
+	integer(&c, (int64_t)summary->preemptions);
+	integer(&c, (int64_t)summary->joins);
+	integer(&c, (int64_t)summary->migrations);
+	real(&c, summary->final_loss);
+	real(&c, summary->time_to_target_s);
+	real(&c, summary->cost_usd);
+	integer(&c, (int64_t)summary->events);
+	real(&c, summary->wall_s);
+	integer(&c, (int64_t)store->ops_dropped);
+	integer(&c, (int64_t)store->notes_dropped);
+	integer(&c, store->run);
+	return put(store, &c);
+}

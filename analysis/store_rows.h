@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * store_rows.h - what a store holds while a run is recorded, and how it becomes rows. Private to analysis/.
+ */
+#ifndef SKEP_ANALYSIS_STORE_ROWS_H
+#define SKEP_ANALYSIS_STORE_ROWS_H
+
+#include <sqlite3.h>
+
+#include "analysis/store.h"
+
+enum skep_statement {
+	SKEP_INSERT_RUN,
+	SKEP_INSERT_PLACE,
+	SKEP_INSERT_PAIR,
+	SKEP_INSERT_WORKER,
+	SKEP_INSERT_ROUND,
+	SKEP_INSERT_STAGE_ROUND,
+	SKEP_INSERT_OP,
+	SKEP_INSERT_NOTE,
+	SKEP_INSERT_LINK,
+	SKEP_UPDATE_WORKER,
+	SKEP_UPDATE_RUN,
+	SKEP_STATEMENTS
+};
+
+struct skep_note_row {
+	skep_time now;
+	struct skep_peer who;
+	struct skep_note note;
+};
+
+struct skep_round_row {
+	uint32_t round, issued;
+	bool closed;
+	skep_time opened_ns, closed_ns;
+	double loss; /* NAN: none */
+};
+
+struct skep_stage_row {
+	uint32_t round, stage, counted, lost, members;
+	bool committed;
+};
+
+struct skep_rows { /* what waits for the next transaction */
+	void *item;
+	size_t count, capacity, item_size;
+};
+
+struct skep_store {
+	sqlite3 *db;
+	sqlite3_stmt *statement[SKEP_STATEMENTS];
+	char path[512];
+	char error[768]; /* the first one; "" while all is well */
+	bool behind;     /* the database was locked when the last round closed */
+
+	int64_t run; /* 0: none has begun */
+	uint32_t workers, stages;
+	bool has_loss;
+	uint32_t *place;                 /* [workers + 1] */
+	uint32_t *ops_left, *notes_left; /* [workers + 1] */
+	uint64_t ops_dropped, notes_dropped;
+	struct skep_round_row open[2];     /* by parity: rounds overlap by at most one */
+	struct skep_stage_row *open_stage; /* [2 * stages] */
+	struct skep_rows rounds, stage_rounds, notes, ops, links, uses;
+};
+
+void skep_store_fail(struct skep_store *store, const char *reason);
+void skep_store_fail_sql(struct skep_store *store, int code);
+
+void skep_rows_push(struct skep_store *store, struct skep_rows *rows, const void *item);
+
+/* Kinds that are rows of `notes`, and those of them that a cap bounds. */
+bool skep_note_kept(uint8_t kind);
+bool skep_note_capped(uint8_t kind);
+
+/* All of these return false after an error, which is then in store->error. The caller holds the transaction. */
+bool skep_store_prepare(struct skep_store *store);
+bool skep_store_put_start(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
+	const char *device, bool pace, bool shape);
+bool skep_store_put_waiting(struct skep_store *store);
+bool skep_store_put_result(struct skep_store *store, const struct skep_summary *summary);
+
+#endif

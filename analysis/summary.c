@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * summary.c - adds up what a recorder hears into the result of a run.
+ *
+ * Decides what each figure means. Keeps true: only closed rounds count, so issued = counted + lost whenever the core
+ * kept its promise; figures that are not known are NAN, never 0.
+ */
+#include "analysis/summary.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct open_round { /* what becomes part of the sums when the round closes */
+	uint32_t round;
+	uint64_t counted, lost, last_stage;
+};
+
+struct skep_tally {
+	const struct skep_scenario *scenario;
+	struct skep_summary sum;     /* the counters, while they grow */
+	struct open_round open[2];   /* by parity: rounds overlap by at most one */
+	struct skep_worker_use *use; /* [workers + 1], the directory last */
+};
+
+struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const char *world)
+{
+	struct skep_tally *tally = calloc(1, sizeof *tally);
+	if (tally == NULL)
+		return NULL;
+	tally->scenario = scenario;
+	tally->use = calloc((size_t)scenario->plan.workers + 1, sizeof *tally->use);
+	if (tally->use == NULL) {
+		free(tally);
+		return NULL;
+	}
+	struct skep_summary *sum = &tally->sum;
+	snprintf(sum->scenario, sizeof sum->scenario, "%s", scenario->name);
+	sum->world = world;
+	sum->seed = scenario->seed;
+	sum->final_loss = sum->time_to_target_s = sum->cost_usd = NAN;
+	tally->open[1].round = 1;
+	return tally;
+}
+
+void skep_tally_destroy(struct skep_tally *tally)
+{
+	if (tally == NULL)
+		return;
+	free(tally->use);
+	free(tally);
+}
+
+/* ---- what is heard ---------------------------------------------------------------------------------------------- */
+
+static void hear_stage(struct skep_tally *tally, const struct skep_note *note)
+{
+	struct open_round *open = &tally->open[note->round & 1];
+	if (open->round != note->round)
+		*open = (struct open_round){.round = note->round};
+	open->counted += note->microbatch;
+	open->lost += (uint64_t)note->value;
+	if (note->stage + 1u == tally->scenario->plan.stages)
+		open->last_stage = note->microbatch;
+}
+
+static void hear_close(struct skep_tally *tally, const struct skep_note *note)
+{
+	struct open_round *open = &tally->open[note->round & 1];
+	tally->sum.steps++;
+	tally->sum.issued += (uint64_t)note->microbatch * tally->scenario->plan.stages;
+	if (open->round != note->round)
+		return;
+	tally->sum.counted += open->counted;
+	tally->sum.lost += open->lost;
+	tally->sum.samples += open->last_stage * tally->scenario->samples;
+	*open = (struct open_round){.round = note->round};
+}
+
+static void hear_loss(struct skep_tally *tally, skep_time now, const struct skep_note *note)
+{
+	struct skep_summary *sum = &tally->sum;
+	if (tally->scenario->maths == SKEP_MATHS_NONE)
+		return;
+	sum->final_loss = note->value == INT64_MAX ? INFINITY : (double)note->value / 1e9;
+	if (isnan(sum->time_to_target_s) && sum->final_loss <= tally->scenario->target_loss)
+		sum->time_to_target_s = (double)now / 1e9;
+}
+
+static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	struct skep_tally *tally = context;
+	(void)who;
+	switch (note->kind) {
+	case SKEP_NOTE_STAGE_COMMITTED:
+		hear_stage(tally, note);
+		break;
+	case SKEP_NOTE_ROUND_CLOSED:
+		hear_close(tally, note);
+		break;
+	case SKEP_NOTE_LOSS:
+		hear_loss(tally, now, note);
+		break;
+	case SKEP_NOTE_FENCED:
+		tally->sum.preemptions++;
+		break;
+	case SKEP_NOTE_JOINED:
+		tally->sum.joins++;
+		break;
+	default:
+		break;
+	}
+}
+
+static void hear_link(void *context, const struct skep_link_use *use)
+{
+	struct skep_tally *tally = context;
+	if (use->traffic == SKEP_TRAFFIC_PIPELINE)
+		tally->sum.bytes_pipeline += use->bytes;
+	else if (use->traffic == SKEP_TRAFFIC_SYNC)
+		tally->sum.bytes_sync += use->bytes;
+}
+
+static void hear_worker(void *context, const struct skep_worker_use *use)
+{
+	struct skep_tally *tally = context;
+	assert(use->index <= tally->scenario->plan.workers);
+	tally->use[use->index] = *use;
+}
+
+struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
+{
+	return (struct skep_recorder){.context = tally, .note = hear_note, .link = hear_link, .worker = hear_worker};
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------------------- */
+
+/* Folds the digests in the order of the machine index, whatever the order in which they were heard (FNV-1a by words,
+ * with a final mix so that the high bits of a word reach the low ones). */
+static uint64_t fold_digests(const struct skep_tally *tally)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+	for (uint32_t i = 0; i <= tally->scenario->plan.workers; i++) {
+		hash = (hash ^ tally->use[i].digest) * 0x100000001b3u;
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+static double utilisation(const struct skep_tally *tally)
+{
+	double compute = 0, alive = 0;
+	for (uint32_t i = 0; i < tally->scenario->plan.workers; i++) {
+		compute += (double)tally->use[i].compute_ns;
+		alive += (double)tally->use[i].alive_ns;
+	}
+	return alive > 0 ? compute / alive : NAN;
+}
+
+static double cost_usd(const struct skep_tally *tally)
+{
+	double cost = 0;
+	for (uint32_t i = 0; i < tally->scenario->plan.workers; i++) {
+		double price = tally->scenario->topology.machine[i].price_usd_per_h;
+		if (!(price > 0))
+			return NAN;
+		cost += price * (double)tally->use[i].alive_ns / 3600e9;
+	}
+	return cost;
+}
+
+void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t events, double wall_s,
+	enum skep_outcome outcome, struct skep_summary *ret)
+{
+	*ret = tally->sum;
+	ret->digest = fold_digests(tally);
+	ret->time_s = (double)end_ns / 1e9;
+	ret->throughput_samples_per_s = end_ns > 0 ? (double)ret->samples / ret->time_s : NAN;
+	ret->utilisation = utilisation(tally);
+	ret->cost_usd = cost_usd(tally);
+	ret->events = events;
+	ret->wall_s = wall_s;
+	ret->ok = outcome == SKEP_DONE;
+}
+
+/* ---- two recorders at once -------------------------------------------------------------------------------------- */
+
+static void both_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.note)
+		pair->first.note(pair->first.context, now, who, note);
+	if (pair->second.note)
+		pair->second.note(pair->second.context, now, who, note);
+}
+
+static void both_op(void *context, const struct skep_op_span *span)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.op)
+		pair->first.op(pair->first.context, span);
+	if (pair->second.op)
+		pair->second.op(pair->second.context, span);
+}
+
+static void both_link(void *context, const struct skep_link_use *use)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.link)
+		pair->first.link(pair->first.context, use);
+	if (pair->second.link)
+		pair->second.link(pair->second.context, use);
+}
+
+static void both_worker(void *context, const struct skep_worker_use *use)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.worker)
+		pair->first.worker(pair->first.context, use);
+	if (pair->second.worker)
+		pair->second.worker(pair->second.context, use);
+}
+
+static void both_progress(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.progress)
+		pair->first.progress(pair->first.context, now, rounds_done, rounds_total);
+	if (pair->second.progress)
+		pair->second.progress(pair->second.context, now, rounds_done, rounds_total);
+}
+
+struct skep_recorder skep_recorder_both(struct skep_recorder_pair *pair)
+{
+	return (struct skep_recorder){.context = pair,
+		.note = both_note,
+		.op = both_op,
+		.link = both_link,
+		.worker = both_worker,
+		.progress = both_progress};
+}

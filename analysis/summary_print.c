@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * summary_print.c - a result as one line of JSON, or as a short table with units.
+ */
+#include "analysis/summary.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
+
+/* cJSON numbers are doubles: whole numbers go in as text so that all 64 bits survive. */
+static void add_count(cJSON *object, const char *key, uint64_t value)
+{
+	char digits[24];
+	snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
+	cJSON_AddRawToObject(object, key, digits);
+}
+
+static void add_real(cJSON *object, const char *key, double value)
+{
+	if (isfinite(value))
+		cJSON_AddNumberToObject(object, key, value);
+	else
+		cJSON_AddNullToObject(object, key);
+}
+
+static void add_digest(cJSON *object, uint64_t digest)
+{
+	char digits[17];
+	snprintf(digits, sizeof digits, "%016llx", (unsigned long long)digest);
+	cJSON_AddStringToObject(object, "digest", digits);
+}
+
+void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
+{
+	cJSON *object = cJSON_CreateObject();
+	add_count(object, "run_id", (uint64_t)summary->run_id);
+	cJSON_AddStringToObject(object, "scenario", summary->scenario);
+	cJSON_AddStringToObject(object, "world", summary->world);
+	add_count(object, "seed", summary->seed);
+	add_digest(object, summary->digest);
+	add_count(object, "steps", summary->steps);
+	add_count(object, "samples", summary->samples);
+	add_count(object, "tokens", summary->tokens);
+	add_real(object, "time_s", summary->time_s);
+	add_real(object, "throughput_samples_per_s", summary->throughput_samples_per_s);
+	add_real(object, "utilisation", summary->utilisation);
+	add_count(object, "bytes_pipeline", summary->bytes_pipeline);
+	add_count(object, "bytes_sync", summary->bytes_sync);
+	add_count(object, "issued", summary->issued);
+	add_count(object, "counted", summary->counted);
+	add_count(object, "lost", summary->lost);
+	add_count(object, "preemptions", summary->preemptions);
+	add_count(object, "joins", summary->joins);
+	add_count(object, "migrations", summary->migrations);
+	add_real(object, "final_loss", summary->final_loss);
+	add_real(object, "time_to_target_s", summary->time_to_target_s);
+	add_real(object, "cost_usd", summary->cost_usd);
+	add_count(object, "events", summary->events);
+	add_real(object, "wall_s", summary->wall_s);
+	char *text = cJSON_PrintUnformatted(object);
+	fprintf(out, "%s\n", text ? text : "{}");
+	cJSON_free(text);
+	cJSON_Delete(object);
+}
+
+/* ---- for a person ----------------------------------------------------------------------------------------------- */
+
+static void print_key(FILE *out, const char *key)
+{
+	fprintf(out, "  %-14s", key);
+}
+
+static void print_time(FILE *out, const char *key, double value_s)
+{
+	print_key(out, key);
+	if (value_s >= 7200)
+		fprintf(out, "%.2f h\n", value_s / 3600);
+	else if (value_s >= 120)
+		fprintf(out, "%.2f min\n", value_s / 60);
+	else if (value_s >= 1)
+		fprintf(out, "%.3f s\n", value_s);
+	else
+		fprintf(out, "%.3f ms\n", value_s * 1e3);
+}
+
+static void print_bytes(FILE *out, const char *key, uint64_t bytes)
+{
+	static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+	double value = (double)bytes;
+	size_t i = 0;
+	for (; value >= 1000 && i + 1 < sizeof unit / sizeof unit[0]; i++)
+		value /= 1000;
+	print_key(out, key);
+	fprintf(out, i ? "%.2f %s\n" : "%.0f %s\n", value, unit[i]);
+}
+
+static void print_loss(FILE *out, const struct skep_summary *summary)
+{
+	if (!isnan(summary->final_loss)) {
+		print_key(out, "final loss");
+		fprintf(out, isfinite(summary->final_loss) ? "%.6g\n" : "diverged\n", summary->final_loss);
+	}
+	if (!isnan(summary->time_to_target_s))
+		print_time(out, "target after", summary->time_to_target_s);
+}
+
+void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
+{
+	fprintf(out, "run %lld: %s, %s world, seed %llu: %s\n", (long long)summary->run_id, summary->scenario,
+		summary->world, (unsigned long long)summary->seed, summary->ok ? "done" : "FAILED");
+	print_key(out, "steps");
+	fprintf(out, "%llu (%llu samples)\n", (unsigned long long)summary->steps, (unsigned long long)summary->samples);
+	print_time(out, "time", summary->time_s);
+	if (isfinite(summary->throughput_samples_per_s)) {
+		print_key(out, "throughput");
+		fprintf(out, "%.6g samples/s\n", summary->throughput_samples_per_s);
+	}
+	if (isfinite(summary->utilisation)) {
+		print_key(out, "utilisation");
+		fprintf(out, "%.1f %%\n", 100 * summary->utilisation);
+	}
+	print_bytes(out, "pipeline", summary->bytes_pipeline);
+	print_bytes(out, "sync", summary->bytes_sync);
+	print_key(out, "gradients");
+	fprintf(out, "%llu issued, %llu counted, %llu lost\n", (unsigned long long)summary->issued,
+		(unsigned long long)summary->counted, (unsigned long long)summary->lost);
+	print_key(out, "workers");
+	fprintf(out, "%llu preempted, %llu joined, %llu migrated\n", (unsigned long long)summary->preemptions,
+		(unsigned long long)summary->joins, (unsigned long long)summary->migrations);
+	print_loss(out, summary);
+	if (!isnan(summary->cost_usd)) {
+		print_key(out, "cost");
+		fprintf(out, "%.4f USD\n", summary->cost_usd);
+	}
+	print_key(out, "digest");
+	fprintf(out, "%016llx\n", (unsigned long long)summary->digest);
+	print_key(out, "events");
+	fprintf(out, "%llu in %.3f s of this machine's time\n", (unsigned long long)summary->events, summary->wall_s);
+}

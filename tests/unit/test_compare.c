@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_compare.c - two runs side by side: which ones, the figures, the two forms of output.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cjson/cJSON.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "analysis/compare.h"
+#include "tests/unit/synthetic.h"
+
+#define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
+
+#define DATABASE "compare.db"
+
+static char error[1024];
+
+static int enter(void **state)
+{
+	static char folder[64];
+	snprintf(folder, sizeof folder, "/tmp/skep-compare-XXXXXX");
+	*state = folder;
+	return mkdtemp(folder) == NULL || chdir(folder) != 0;
+}
+
+static int leave(void **state)
+{
+	return unlink(DATABASE) || chdir("/") || rmdir(*state);
+}
+
+static struct skep_store *open_store(void)
+{
+	struct skep_store *store = skep_store_open(DATABASE, true, error, sizeof error);
+	if (store == NULL)
+		fail_msg("%s", error);
+	return store;
+}
+
+static int64_t record(struct skep_store *store, const struct synthetic *s, const char *world, bool ok)
+{
+	int64_t run;
+	struct skep_summary summary;
+	if (!skep_store_begin(store, &s->scenario, world, "cpu", false, false, &run, error, sizeof error))
+		fail_msg("%s", error);
+	struct skep_tally *tally = skep_tally_create(&s->scenario, world);
+	struct skep_recorder_pair pair = {skep_tally_recorder(tally), skep_store_recorder(store)};
+	struct skep_recorder recorder = skep_recorder_both(&pair);
+	synthetic_feed(s, &recorder);
+	skep_tally_finish(tally, s->rounds * s->period_ns, 1, 1, ok ? SKEP_DONE : SKEP_FAILED, &summary);
+	skep_tally_destroy(tally);
+	if (!skep_store_end(store, &summary, error, sizeof error))
+		fail_msg("%s", error);
+	return run;
+}
+
+static char *compare(struct skep_store *store, int64_t first, int64_t second, bool json)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	if (!skep_compare(store, first, second, json, out, error, sizeof error))
+		fail_msg("%s", error);
+	fclose(out);
+	return text;
+}
+
+static void refuse(struct skep_store *store, int64_t first, int64_t second, const char *phrase)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	assert_false(skep_compare(store, first, second, false, out, error, sizeof error));
+	fclose(out);
+	assert_int_equal(size, 0); /* nothing half-printed */
+	free(text);
+	if (strstr(error, phrase) == NULL)
+		fail_msg("expected '%s' in: %s", phrase, error);
+}
+
+static const cJSON *metric(const cJSON *object, const char *name)
+{
+	const cJSON *item;
+	cJSON_ArrayForEach(item,
+		cJSON_GetObjectItem(object, "metrics")) if (strcmp(cJSON_GetObjectItem(item, "metric")->valuestring,
+								    name) == 0) return item;
+	fail_msg("no metric %s", name);
+	return NULL;
+}
+
+static void expect(const cJSON *object, const char *name, double first, double second, double percent)
+{
+	const cJSON *item = metric(object, name);
+	assert_near(cJSON_GetObjectItem(item, "first")->valuedouble, first, 1e-6);
+	assert_near(cJSON_GetObjectItem(item, "second")->valuedouble, second, 1e-6);
+	assert_near(cJSON_GetObjectItem(item, "difference_percent")->valuedouble, percent, 1e-6);
+}
+
+static void test_figures(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "two", 8, 2);
+	record(store, &s, "sim", true);
+	s.period_ns = 110000000;
+	record(store, &s, "real", true);
+	char *text = compare(store, 0, 0, true);
+	cJSON *object = cJSON_Parse(text);
+	assert_non_null(object);
+	assert_int_equal(cJSON_GetObjectItem(cJSON_GetObjectItem(object, "first"), "run_id")->valueint, 1);
+	assert_string_equal(cJSON_GetObjectItem(cJSON_GetObjectItem(object, "second"), "world")->valuestring, "real");
+	assert_true(cJSON_IsTrue(cJSON_GetObjectItem(object, "same_scenario_text")));
+	expect(object, "throughput", 640, 640 / 1.1, -100 / 11.0);
+	expect(object, "utilisation", 50, 50, 0);
+	expect(object, "time per round, median", 0.1, 0.11, 10);
+	expect(object, "time per round, p90", 0.1, 0.11, 10);
+	expect(object, "pipeline bytes", 8000, 8000, 0);
+	expect(object, "control bytes", 32000, 32000, 0);
+	expect(object, "sync messages", 80, 80, 0);
+	expect(object, "bytes inside places", 40000, 40000, 0);
+	expect(object, "bytes between places", 40000, 40000, 0);
+	expect(object, "gradients issued", 640, 640, 0);
+	cJSON_Delete(object);
+	free(text);
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* Rounds of 1, 2, .. 10 s: the median lies at 5.5 s, nine tenths of the way from 1 to 10 at 9.1 s. */
+static void test_quantiles(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	int64_t run;
+	synthetic_init(&s, "uneven", 2, 1);
+	struct skep_store *store = open_store();
+	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+	struct skep_recorder r = skep_store_recorder(store);
+	for (uint32_t i = 0; i < 10; i++) {
+		skep_time opened = 100000000000u * i;
+		synthetic_note(&r, opened, 2, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = i});
+		synthetic_note(&r, opened + (10 - i) * UINT64_C(1000000000), 2,
+			(struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED, .round = i});
+	}
+	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true};
+	assert_true(skep_store_end(store, &summary, error, sizeof error));
+	char *text = compare(store, 1, 1, true);
+	cJSON *object = cJSON_Parse(text);
+	expect(object, "time per round, median", 5.5, 5.5, 0);
+	expect(object, "time per round, p90", 9.1, 9.1, 0);
+	assert_true(cJSON_IsNull(cJSON_GetObjectItem(metric(object, "final loss"), "first")));
+	assert_true(cJSON_IsNull(cJSON_GetObjectItem(metric(object, "final loss"), "difference_percent")));
+	cJSON_Delete(object);
+	free(text);
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+static void test_which_runs(void **state)
+{
+	(void)state;
+	struct synthetic a, b;
+	struct skep_store *store = open_store();
+	synthetic_init(&a, "first", 4, 2);
+	synthetic_init(&b, "second", 4, 2);
+	refuse(store, 0, 0, "both a finished simulated and a finished real run");
+	record(store, &a, "sim", true);  /* 1 */
+	record(store, &b, "real", true); /* 2 */
+	refuse(store, 0, 0, "both a finished simulated and a finished real run");
+	record(store, &a, "real", false); /* 3 failed */
+	refuse(store, 0, 0, "both a finished simulated and a finished real run");
+	record(store, &a, "real", true); /* 4 */
+	record(store, &a, "sim", true);  /* 5 */
+	record(store, &b, "real", true); /* 6, still without a simulated one */
+	char *text = compare(store, 0, 0, false);
+	assert_non_null(strstr(text, "run 5 sim"));
+	assert_non_null(strstr(text, "run 4 real"));
+	free(text);
+	record(store, &b, "sim", true); /* 7 */
+	text = compare(store, 0, 0, false);
+	assert_non_null(strstr(text, "run 7 sim"));
+	assert_non_null(strstr(text, "run 6 real"));
+	free(text);
+	text = compare(store, 3, 2, false); /* any two */
+	assert_non_null(strstr(text, "run 3 real"));
+	assert_non_null(strstr(text, "NOT FINISHED"));
+	free(text);
+	refuse(store, 1, 99, "no run 99");
+	refuse(store, 99, 1, "no run 99");
+	refuse(store, -1, 1, "no run -1");
+	refuse(store, 1, 0, "two runs");
+	skep_store_close(store);
+	synthetic_finish(&a);
+	synthetic_finish(&b);
+}
+
+static void test_table(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "table", 8, 2);
+	record(store, &s, "sim", true);
+	char *same = compare(store, 1, 1, false);
+	assert_null(strstr(same, "warning"));
+	free(same);
+	s.scenario.text[0] = 'N';
+	s.lost_round = 3;
+	record(store, &s, "real", true);
+	char *text = compare(store, 1, 2, false);
+	assert_non_null(strstr(text, "warning: the scenario texts of the two runs differ"));
+	for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+		if (strcspn(line, "\n") > 100)
+			fail_msg("wider than 100: %s", line);
+	assert_null(strstr(text, "nan"));
+	assert_null(strstr(text, "inf"));
+	assert_non_null(strstr(text, "-0.6 %")); /* 4 of 640 gradients lost */
+	free(text);
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* A run that has not ended has rounds, but no totals. */
+static void test_running(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	int64_t run;
+	struct skep_store *store = open_store(), *reader;
+	synthetic_init(&s, "running", 4, 2);
+	record(store, &s, "sim", true);
+	assert_true(skep_store_begin(store, &s.scenario, "real", "cpu", 0, 0, &run, error, sizeof error));
+	struct skep_recorder recorder = skep_store_recorder(store);
+	synthetic_round(&s, &recorder, 0, true);
+	reader = skep_store_open(DATABASE, false, error, sizeof error);
+	assert_non_null(reader);
+	char *text = compare(reader, 1, run, false);
+	assert_non_null(strstr(text, "time per round"));
+	assert_null(strstr(text, "nan"));
+	free(text);
+	skep_store_close(reader);
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_figures), TEST(test_quantiles), TEST(test_which_runs), TEST(test_table), TEST(test_running)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

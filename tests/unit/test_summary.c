@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_summary.c - every figure of a result, and how it is printed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cjson/cJSON.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "analysis/summary.h"
+#include "tests/unit/synthetic.h"
+
+#define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
+
+static struct skep_summary run(const struct synthetic *s, skep_time end_ns, enum skep_outcome outcome)
+{
+	struct skep_summary summary;
+	struct skep_tally *tally = skep_tally_create(&s->scenario, "sim");
+	struct skep_recorder recorder = skep_tally_recorder(tally);
+	synthetic_feed(s, &recorder);
+	skep_tally_finish(tally, end_ns, 4242, 0.5, outcome, &summary);
+	skep_tally_destroy(tally);
+	return summary;
+}
+
+static char *json_of(const struct skep_summary *summary)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	skep_summary_print_json(summary, out);
+	fclose(out);
+	return text;
+}
+
+static void test_figures(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	synthetic_init(&s, "figures", 8, 2);
+	struct skep_summary r = run(&s, 2000000000, SKEP_DONE);
+	assert_string_equal(r.scenario, "figures");
+	assert_string_equal(r.world, "sim");
+	assert_int_equal(r.seed, 7);
+	assert_int_equal(r.steps, 20);
+	assert_int_equal(r.samples, 20 * 16 * 4);
+	assert_int_equal(r.issued, 20 * 16 * 2);
+	assert_int_equal(r.counted, r.issued);
+	assert_int_equal(r.lost, 0);
+	assert_near(r.time_s, 2.0, 1e-12);
+	assert_near(r.throughput_samples_per_s, 640.0, 1e-9);
+	assert_near(r.utilisation, 0.5, 1e-12);
+	assert_near(r.cost_usd, 8 * 0.36 * 2 / 3600, 1e-12); /* the directory is not paid for */
+	assert_int_equal(r.bytes_pipeline, 8 * 1000);
+	assert_int_equal(r.bytes_sync, 8 * 2000);
+	assert_int_equal(r.preemptions + r.joins + r.migrations, 0);
+	assert_int_equal(r.events, 4242);
+	assert_true(r.ok);
+	assert_near(r.final_loss, 40 * pow(0.9, 19) + 0.05, 1e-6);
+	assert_true(isnan(r.time_to_target_s)); /* 1.0 is not reached in 20 rounds */
+	synthetic_finish(&s);
+}
+
+static void test_target(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	synthetic_init(&s, "target", 4, 2);
+	s.scenario.target_loss = 20.3; /* 40 * 0.9^7 = 19.1, closed after 8 periods */
+	struct skep_summary r = run(&s, 2000000000, SKEP_DONE);
+	assert_near(r.time_to_target_s, 0.8, 1e-9);
+	s.scenario.target_loss = NAN;
+	r = run(&s, 2000000000, SKEP_DONE);
+	assert_true(isnan(r.time_to_target_s));
+	synthetic_finish(&s);
+}
+
+static void test_losses(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	synthetic_init(&s, "lossy", 6, 3);
+	s.lost_round = 4;
+	struct skep_summary r = run(&s, 2000000000, SKEP_FAILED);
+	assert_int_equal(r.issued, 20 * 12 * 3);
+	assert_int_equal(r.lost, 6);
+	assert_int_equal(r.counted + r.lost, r.issued);
+	assert_int_equal(r.samples, (20 * 12 - 6) * 4);
+	assert_int_equal(r.preemptions, 1);
+	assert_false(r.ok);
+	synthetic_finish(&s);
+}
+
+static void test_unfinished_round_does_not_count(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_summary r;
+	synthetic_init(&s, "unfinished", 4, 2);
+	struct skep_tally *tally = skep_tally_create(&s.scenario, "real");
+	struct skep_recorder recorder = skep_tally_recorder(tally);
+	synthetic_round(&s, &recorder, 0, true);
+	synthetic_round(&s, &recorder, 1, false);
+	synthetic_reduce(&s, &recorder, 1, 0); /* one stage of two is done */
+	skep_tally_finish(tally, 1, 0, 0, SKEP_FAILED, &r);
+	assert_int_equal(r.steps, 1);
+	assert_int_equal(r.issued, 8 * 2);
+	assert_int_equal(r.counted, 8 * 2);
+	skep_tally_destroy(tally);
+	synthetic_finish(&s);
+}
+
+static void test_unknown_stays_unknown(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_summary r;
+	synthetic_init(&s, "nothing", 4, 2);
+	struct skep_tally *tally = skep_tally_create(&s.scenario, "sim");
+	skep_tally_finish(tally, 0, 0, 0, SKEP_DONE, &r); /* nothing was heard, no time has passed */
+	assert_true(isnan(r.throughput_samples_per_s));
+	assert_true(isnan(r.utilisation));
+	assert_true(isnan(r.final_loss));
+	skep_tally_destroy(tally);
+	s.scenario.maths = SKEP_MATHS_NONE;
+	s.scenario.topology.machine[2].price_usd_per_h = 0;
+	r = run(&s, 1000, SKEP_DONE);
+	assert_true(isnan(r.final_loss));
+	assert_true(isnan(r.time_to_target_s));
+	assert_true(isnan(r.cost_usd));
+	char *json = json_of(&r);
+	assert_non_null(strstr(json, "\"final_loss\":null,\"time_to_target_s\":null,\"cost_usd\":null"));
+	free(json);
+	skep_tally_destroy(NULL);
+	synthetic_finish(&s);
+}
+
+static void test_diverged(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_summary r;
+	synthetic_init(&s, "diverged", 4, 2);
+	struct skep_tally *tally = skep_tally_create(&s.scenario, "sim");
+	struct skep_recorder recorder = skep_tally_recorder(tally);
+	synthetic_note(&recorder, 1, 4, (struct skep_note){.kind = SKEP_NOTE_LOSS, .value = INT64_MAX});
+	skep_tally_finish(tally, 1, 0, 0, SKEP_DONE, &r);
+	assert_true(isinf(r.final_loss));
+	char *json = json_of(&r);
+	assert_non_null(strstr(json, "\"final_loss\":null"));
+	free(json);
+	skep_tally_destroy(tally);
+	synthetic_finish(&s);
+}
+
+static uint64_t digest_of(const struct synthetic *s, const uint32_t *order, uint64_t change)
+{
+	struct skep_summary r;
+	struct skep_tally *tally = skep_tally_create(&s->scenario, "sim");
+	struct skep_recorder recorder = skep_tally_recorder(tally);
+	for (uint32_t i = 0; i < 5; i++)
+		recorder.worker(recorder.context, &(struct skep_worker_use){.index = order[i],
+							  .digest = 1000 + order[i] + (order[i] == 3 ? change : 0)});
+	skep_tally_finish(tally, 1, 0, 0, SKEP_DONE, &r);
+	skep_tally_destroy(tally);
+	return r.digest;
+}
+
+static void test_digest(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	synthetic_init(&s, "digest", 4, 2);
+	const uint32_t up[] = {0, 1, 2, 3, 4}, mixed[] = {4, 2, 0, 3, 1};
+	assert_int_equal(digest_of(&s, up, 0), digest_of(&s, mixed, 0));
+	uint64_t base = digest_of(&s, up, 0);
+	for (int bit = 0; bit < 64; bit++) {
+		uint64_t other = digest_of(&s, up, UINT64_C(1) << bit);
+		assert_true(other != base);
+	}
+	synthetic_finish(&s);
+}
+
+static void test_json_keys(void **state)
+{
+	(void)state;
+	static const char *const key[] = {"run_id", "scenario", "world", "seed", "digest", "steps", "samples", "tokens",
+		"time_s", "throughput_samples_per_s", "utilisation", "bytes_pipeline", "bytes_sync", "issued",
+		"counted", "lost", "preemptions", "joins", "migrations", "final_loss", "time_to_target_s", "cost_usd",
+		"events", "wall_s"};
+	struct skep_summary r = {.run_id = 3,
+		.scenario = "say \"hi\"\n",
+		.world = "real",
+		.seed = UINT64_MAX,
+		.digest = 0x0123456789abcdefu,
+		.bytes_sync = 9007199254740993u,
+		.time_s = 0.1,
+		.cost_usd = NAN};
+	char *json = json_of(&r);
+	assert_int_equal(strcspn(json, "\n"), strlen(json) - 1); /* one line */
+	assert_non_null(strstr(json, "\"seed\":18446744073709551615,"));
+	assert_non_null(strstr(json, "\"bytes_sync\":9007199254740993,"));
+	assert_non_null(strstr(json, "\"digest\":\"0123456789abcdef\""));
+	cJSON *object = cJSON_Parse(json);
+	assert_non_null(object);
+	assert_int_equal(cJSON_GetArraySize(object), sizeof key / sizeof key[0]);
+	for (size_t i = 0; i < sizeof key / sizeof key[0]; i++)
+		assert_string_equal(cJSON_GetArrayItem(object, (int)i)->string, key[i]);
+	assert_string_equal(cJSON_GetObjectItem(object, "scenario")->valuestring, r.scenario);
+	cJSON_Delete(object);
+	free(json);
+}
+
+static void test_text(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	char *text = NULL;
+	size_t size = 0;
+	synthetic_init(&s, "readable", 8, 2);
+	struct skep_summary r = run(&s, 2000000000, SKEP_FAILED);
+	FILE *out = open_memstream(&text, &size);
+	skep_summary_print_text(&r, out);
+	fclose(out);
+	assert_non_null(strstr(text, "FAILED"));
+	assert_non_null(strstr(text, "640 samples/s"));
+	assert_non_null(strstr(text, "50.0 %"));
+	assert_non_null(strstr(text, "16.00 kB"));
+	assert_null(strstr(text, "nan"));
+	free(text);
+	synthetic_finish(&s);
+}
+
+/* ---- two recorders at once -------------------------------------------------------------------------------------- */
+
+struct trace {
+	char calls[64];
+};
+
+static void add_call(struct trace *trace, char call)
+{
+	trace->calls[strlen(trace->calls)] = call;
+}
+
+static void trace_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	(void)now, (void)who, (void)note;
+	add_call(context, 'n');
+}
+
+static void trace_op(void *context, const struct skep_op_span *span)
+{
+	(void)span;
+	add_call(context, 'o');
+}
+
+static void trace_link(void *context, const struct skep_link_use *use)
+{
+	(void)use;
+	add_call(context, 'l');
+}
+
+static void trace_worker(void *context, const struct skep_worker_use *use)
+{
+	(void)use;
+	add_call(context, 'w');
+}
+
+static void trace_progress(void *context, skep_time now, uint32_t done, uint32_t total)
+{
+	(void)now, (void)done, (void)total;
+	add_call(context, 'p');
+}
+
+static void call_all(const struct skep_recorder *r)
+{
+	r->note(r->context, 1, (struct skep_peer){0, 1}, &(struct skep_note){.kind = SKEP_NOTE_LOSS});
+	r->op(r->context, &(struct skep_op_span){0});
+	r->link(r->context, &(struct skep_link_use){0});
+	r->worker(r->context, &(struct skep_worker_use){0});
+	r->progress(r->context, 1, 1, 2);
+}
+
+static void test_both(void **state)
+{
+	(void)state;
+	struct trace trace[2] = {0};
+	struct skep_recorder_pair pair = {
+		.first = {&trace[0], trace_note, trace_op, trace_link, trace_worker, trace_progress},
+		.second = {&trace[1], trace_note, NULL, trace_link, NULL, NULL},
+	};
+	struct skep_recorder both = skep_recorder_both(&pair);
+	call_all(&both);
+	assert_string_equal(trace[0].calls, "nolwp");
+	assert_string_equal(trace[1].calls, "nl");
+	pair = (struct skep_recorder_pair){0}; /* nobody listens */
+	both = skep_recorder_both(&pair);
+	call_all(&both);
+	assert_string_equal(trace[0].calls, "nolwp");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_target),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_unfinished_round_does_not_count),
+		cmocka_unit_test(test_unknown_stays_unknown),
+		cmocka_unit_test(test_diverged),
+		cmocka_unit_test(test_digest),
+		cmocka_unit_test(test_json_keys),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_both),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
