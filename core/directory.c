@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/bits.h"
+#include "core/inflight.h"
 #include "core/random.h"
 
 #define FENCES_PER_STEP 4u /* bounds the actions of a step; the rest follows at once */
@@ -27,18 +28,16 @@ static size_t align16(size_t size)
 
 static size_t lay_out(struct directory *d, const struct skep_plan *plan)
 {
-	d->words = skep_bits_words(skep_round_capacity(plan));
+	d->capacity = skep_round_capacity(plan);
 	size_t at = align16(sizeof *d);
 	d->row_at = at;
 	at += align16(plan->workers * sizeof(struct row));
 	d->stage_at = at;
 	at += align16(plan->stages * sizeof(struct stage_state));
 	d->owner_at = at;
-	at += align16(skep_round_capacity(plan) * sizeof(uint32_t));
-	d->tally_at = at;
-	at += align16((size_t)plan->workers * d->words * sizeof(uint64_t));
-	d->union_at = at;
-	at += align16(d->words * sizeof(uint64_t));
+	at += align16(d->capacity * sizeof(uint32_t));
+	d->counter_at = at;
+	at += align16((size_t)plan->stages * d->capacity * sizeof(uint32_t));
 	d->order_at = at;
 	at += align16(plan->workers * sizeof(uint32_t));
 	return at;
@@ -62,6 +61,7 @@ void skep_directory_init(void *mem, const struct skep_plan *plan)
 {
 	struct directory *d = mem;
 	lay_out(d, plan);
+	d->inflight_capacity = skep_inflight_capacity(plan);
 	d->loss_nano = INT64_MAX;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);

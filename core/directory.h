@@ -47,10 +47,12 @@ struct directory {
 	struct skep_node node;
 	uint8_t phase;
 	uint32_t round, issued, finished, outstanding;
-	int64_t loss_nano; /* of the newest round that has one, else INT64_MAX */
-	uint32_t words, unannounced;
+	int64_t loss_nano;          /* of the newest round that has one, else INT64_MAX */
+	uint32_t capacity;          /* skep_round_capacity() */
+	uint32_t inflight_capacity; /* of a worker */
+	uint32_t unannounced;
 	skep_time scan_ns; /* when to look for silent workers */
-	size_t row_at, stage_at, owner_at, tally_at, union_at, order_at;
+	size_t row_at, stage_at, owner_at, counter_at, order_at;
 };
 
 static inline struct row *directory_row(struct directory *d, uint32_t worker)

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* All that the first stage may have in flight at once, if it were to meet on one worker; else eight times the fair
+/* All that the first stage may have in flight at once, if it were to meet on one worker; else four times the fair
  * share. The directory keeps the swarm below half of what a stage can hold (rounds.c), so that overflow is rare. */
 uint32_t skep_inflight_capacity(const struct skep_plan *plan)
 {
@@ -15,7 +15,7 @@ uint32_t skep_inflight_capacity(const struct skep_plan *plan)
 	for (uint32_t i = 0; i < plan->workers; i++)
 		owners += plan->first_stage_of[i] == 0;
 	uint64_t all = (uint64_t)plan->in_flight * (owners > balanced ? owners : balanced);
-	uint64_t room = 32 + 8 * (all * plan->stages / plan->workers + 1);
+	uint64_t room = 32 + 4 * (all * plan->stages / plan->workers + 1);
 	uint64_t capacity = all < room ? all : room;
 	return capacity < SKEP_NO_WORK / 2 ? (uint32_t)capacity : SKEP_NO_WORK / 2;
 }

@@ -14,8 +14,8 @@ void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64
 
 uint32_t skep_round_capacity(const struct skep_plan *plan)
 {
-	/* Room to refill every microbatch once; a round that loses more closes with what it has. */
-	return 2 * plan->microbatches + 64;
+	/* Room to refill every second microbatch; a round that loses more closes with what it has. */
+	return plan->microbatches + plan->microbatches / 2 + 64;
 }
 
 enum skep_traffic skep_message_traffic(const struct skep_message *message)

@@ -30,6 +30,7 @@ static void run(struct worker *w, struct step *step, struct skep_op *op)
 	skep_emit_run(step, &w->node, op);
 }
 
+/* In parts of a few numbers each; an empty tally is one empty part. */
 static void send_tally(struct worker *w, struct step *step)
 {
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_TALLY, skep_directory_peer(step->plan));
@@ -37,17 +38,23 @@ static void send_tally(struct worker *w, struct step *step)
 	message.attempt = w->reduction.attempt;
 	message.u.tally.count = w->counted;
 	message.u.tally.loss_nano = w->loss_nano_sum;
-	for (uint32_t first = 0; first < w->words; first += SKEP_TALLY_WORDS) {
-		uint64_t any = 0;
-		for (uint32_t i = 0; i < SKEP_TALLY_WORDS; i++) {
-			uint64_t word = first + i < w->words ? worker_tally(w)[first + i] : 0;
-			message.u.tally.word[i] = word;
-			any |= word;
-		}
-		message.u.tally.first_word = first;
-		if (any || (first == 0 && w->counted == 0)) /* an empty tally is one empty part */
+	uint32_t sent = 0, used = 0;
+	for (uint32_t i = 0; i < w->words * 64; i++) {
+		if (!skep_bits_has(worker_tally(w), i))
+			continue;
+		if (used == SKEP_TALLY_PART || (used > 0 && i - message.u.tally.base > UINT16_MAX)) {
+			message.u.tally.used = (uint16_t)used;
 			worker_send(w, step, &message);
+			used = 0;
+		}
+		if (used == 0)
+			message.u.tally.base = i;
+		message.u.tally.offset[used++] = (uint16_t)(i - message.u.tally.base);
+		sent++;
 	}
+	assert(sent == w->counted);
+	message.u.tally.used = (uint16_t)used;
+	worker_send(w, step, &message);
 }
 
 static void complete(struct worker *w, struct step *step)

@@ -11,16 +11,16 @@
 
 #include "core/bits.h"
 #include "core/directory.h"
-#include "core/inflight.h"
 
 static uint32_t *owners(struct directory *d)
 {
 	return skep_at(d, d->owner_at);
 }
 
-static uint64_t *tally_of(struct directory *d, uint32_t worker)
+/* Who counted each microbatch of the round at this stage, by the tallies of the current attempt; SKEP_NO_INDEX: nobody. */
+static uint32_t *counters(struct directory *d, uint32_t stage)
 {
-	return (uint64_t *)skep_at(d, d->tally_at) + (size_t)worker * d->words;
+	return (uint32_t *)skep_at(d, d->counter_at) + (size_t)stage * d->capacity;
 }
 
 /* ---- grants --------------------------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static uint64_t outstanding_limit(struct directory *d, const struct skep_plan *p
 		uint32_t serving = directory_stage(d, stage)->serving;
 		fewest = serving < fewest ? serving : fewest;
 	}
-	uint64_t limit = (uint64_t)fewest * ((skep_inflight_capacity(plan) + 1) / 2);
+	uint64_t limit = (uint64_t)fewest * ((d->inflight_capacity + 1) / 2);
 	return limit > 0 ? limit : 1;
 }
 
@@ -171,10 +171,8 @@ static uint32_t choose_members(struct directory *d, const struct skep_plan *plan
 		row->tallied = false;
 		row->tally_count = row->tally_heard = 0;
 		row->loss_nano_sum = 0;
-		if (!row->member)
-			continue;
-		skep_bits_clear(tally_of(d, i), d->words);
-		ret_order[size++] = i;
+		if (row->member)
+			ret_order[size++] = i;
 	}
 	return size;
 }
@@ -185,6 +183,8 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 	uint32_t *order = skep_at(d, d->order_at);
 	uint32_t size = choose_members(d, step->plan, stage, order);
 	assert(size > 0);
+	for (uint32_t i = 0; i < d->issued; i++)
+		counters(d, stage)[i] = SKEP_NO_INDEX;
 	state->attempt++;
 	state->pending = size;
 	for (uint32_t rank = 0; rank < size; rank++) {
@@ -201,13 +201,15 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 }
 
 /* Notes for what was issued and is in no member's sum; returns how many. */
-static uint32_t report_lost(struct directory *d, struct step *step, uint32_t stage, const uint64_t *counted)
+static uint32_t report_lost(struct directory *d, struct step *step, uint32_t stage)
 {
 	uint32_t lost = 0;
-	for (uint32_t word = 0; word * 64 < d->issued; word++) {
-		uint32_t bits = d->issued - word * 64;
-		uint64_t issued = bits < 64 ? ((uint64_t)1 << bits) - 1 : UINT64_MAX;
-		uint64_t missing = issued & ~counted[word];
+	for (uint32_t first = 0; first < d->issued; first += 64) {
+		uint64_t missing = 0;
+		for (uint32_t i = first; i < first + 64 && i < d->issued; i++) {
+			if (counters(d, stage)[i] == SKEP_NO_INDEX)
+				missing |= (uint64_t)1 << (i - first);
+		}
 		if (missing == 0)
 			continue;
 		lost += skep_bits_count(missing);
@@ -215,7 +217,7 @@ static uint32_t report_lost(struct directory *d, struct step *step, uint32_t sta
 			(struct skep_note){.kind = SKEP_NOTE_LOST,
 				.stage = (uint16_t)stage,
 				.round = d->round,
-				.microbatch = word * 64,
+				.microbatch = first,
 				.value = (int64_t)missing});
 	}
 	return lost;
@@ -253,18 +255,12 @@ static void send_commit(struct directory *d, struct step *step, uint32_t stage, 
 
 static void commit(struct directory *d, struct step *step, uint32_t stage)
 {
-	uint64_t *counted = skep_at(d, d->union_at);
 	uint32_t total = 0;
 	int64_t loss_sum = 0;
-	skep_bits_clear(counted, d->words);
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		if (!row->member || row->stage != stage)
 			continue;
-		for (uint32_t word = 0; word < d->words; word++) {
-			assert((counted[word] & tally_of(d, i)[word]) == 0); /* counted twice */
-			counted[word] |= tally_of(d, i)[word];
-		}
 		total += row->tally_count;
 		bool overflow = row->loss_nano_sum > 0 && loss_sum > INT64_MAX - row->loss_nano_sum;
 		loss_sum = overflow ? INT64_MAX : loss_sum + row->loss_nano_sum;
@@ -275,7 +271,7 @@ static void commit(struct directory *d, struct step *step, uint32_t stage)
 				.peer = directory_worker(d, i),
 				.value = row->tally_count});
 	}
-	uint32_t lost = report_lost(d, step, stage, counted);
+	uint32_t lost = report_lost(d, step, stage);
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_STAGE_COMMITTED,
 			.stage = (uint16_t)stage,
@@ -305,15 +301,16 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 {
 	struct row *row = directory_row(d, message->from.index);
 	struct stage_state *stage = directory_stage(d, row->stage);
-	uint32_t first = message->u.tally.first_word;
 	if (d->phase != PHASE_REDUCING || message->round != d->round || stage->committed || !row->member ||
-		row->tallied || message->attempt != stage->attempt || first >= d->words)
+		row->tallied || message->attempt != stage->attempt || message->u.tally.used > SKEP_TALLY_PART)
 		return;
-	uint64_t *tally = tally_of(d, message->from.index);
-	for (uint32_t i = 0; i < SKEP_TALLY_WORDS && first + i < d->words; i++) {
-		uint64_t fresh = message->u.tally.word[i] & ~tally[first + i];
-		tally[first + i] |= fresh;
-		row->tally_heard += skep_bits_count(fresh);
+	for (uint32_t i = 0; i < message->u.tally.used; i++) {
+		uint32_t microbatch = message->u.tally.base + message->u.tally.offset[i];
+		if (microbatch >= d->issued || counters(d, row->stage)[microbatch] == message->from.index)
+			continue;                                             /* a duplicate */
+		assert(counters(d, row->stage)[microbatch] == SKEP_NO_INDEX); /* else it is in the sum twice */
+		counters(d, row->stage)[microbatch] = message->from.index;
+		row->tally_heard++;
 	}
 	row->tally_count = message->u.tally.count;
 	row->loss_nano_sum = message->u.tally.loss_nano;

@@ -119,7 +119,7 @@ enum skep_message_kind {
 	SKEP_MESSAGE_KINDS
 };
 
-#define SKEP_TALLY_WORDS 3
+#define SKEP_TALLY_PART 11
 
 struct skep_message {
 	uint8_t kind; /* enum skep_message_kind */
@@ -158,11 +158,11 @@ struct skep_message {
 		struct {
 			bool ok;
 		} stop;
-		struct { /* part `first_word / SKEP_TALLY_WORDS` of the bitmap of counted microbatches */
-			int64_t loss_nano; /* sum over the microbatches counted, 0 unless last stage */
-			uint32_t count;    /* of all parts together */
-			uint32_t first_word;
-			uint64_t word[SKEP_TALLY_WORDS];
+		struct {                   /* some of the microbatches counted: base + offset[0 .. used - 1] */
+			int64_t loss_nano; /* sum over all that were counted, 0 unless last stage */
+			uint32_t count;    /* in all parts together */
+			uint32_t base;
+			uint16_t used, offset[SKEP_TALLY_PART];
 		} tally;
 	} u;
 	struct skep_buf payload; /* none: the message is all there is */

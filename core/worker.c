@@ -68,7 +68,7 @@ size_t skep_worker_size(const struct skep_plan *plan)
 uint32_t skep_worker_actions_limit(const struct skep_plan *plan)
 {
 	/* The worst step gives up all that is held: per microbatch two messages and three releases. */
-	return 64 + 5 * skep_inflight_capacity(plan) + ring_max(plan) + skep_round_capacity(plan) / 64;
+	return 64 + 5 * skep_inflight_capacity(plan) + ring_max(plan) + skep_round_capacity(plan) / SKEP_TALLY_PART;
 }
 
 void skep_worker_init(void *mem, const struct skep_plan *plan)

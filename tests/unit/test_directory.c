@@ -38,9 +38,11 @@ static void tally(struct fixture *f, uint32_t worker, uint32_t attempt, uint64_t
 {
 	struct skep_message message = from_worker(SKEP_MESSAGE_TALLY, worker, 0);
 	message.attempt = attempt;
-	message.u.tally.word[0] = bits;
-	for (uint64_t rest = bits; rest; rest &= rest - 1)
-		message.u.tally.count++;
+	for (uint16_t i = 0; i < 64; i++) {
+		if (bits >> i & 1)
+			message.u.tally.offset[message.u.tally.used++] = i;
+	}
+	message.u.tally.count = message.u.tally.used;
 	message.u.tally.loss_nano = 100 * message.u.tally.count;
 	fixture_deliver(f, message);
 }
