@@ -158,10 +158,10 @@ static enum status end_recording(struct recording *r, const struct arguments *ar
 		skep_summary_print_text(&summary, stdout);
 	if (!stored)
 		return complain(STATUS_FAILED, error);
-	if (outcome != SKEP_DONE)
-		return complain(STATUS_FAILED, "the run failed: a stage lost its last worker, or nothing could go on");
-	return STATUS_DONE;
+	return outcome == SKEP_DONE ? STATUS_DONE : STATUS_FAILED;
 }
+
+static const char failed_run[] = "the run failed: a stage lost its last worker";
 
 /* ---- commands --------------------------------------------------------------------------------------------------- */
 
@@ -188,11 +188,13 @@ static enum status sim(const struct arguments *arguments)
 		return complain(STATUS_BAD_INPUT, error);
 	}
 	bool ran = skep_sim_run(&scenario, &recording.recorder, &result);
-	enum status status = STATUS_FAILED;
-	if (ran)
-		status = end_recording(&recording, arguments, result.end_ns, result.events, result.outcome);
-	else
+	if (!ran)
+		result = (struct skep_sim_result){.outcome = SKEP_FAILED};
+	enum status status = end_recording(&recording, arguments, result.end_ns, result.events, result.outcome);
+	if (!ran)
 		complain(STATUS_FAILED, "not enough memory to simulate this scenario");
+	else if (status == STATUS_FAILED)
+		complain(STATUS_FAILED, failed_run);
 	skep_scenario_finish(&scenario);
 	return status;
 }
@@ -229,10 +231,9 @@ static enum status run_directory(const struct arguments *arguments, const struct
 		return complain(STATUS_BAD_INPUT, error);
 	}
 	bool ran = skep_exec_run(scenario, &arguments->exec, &recording.recorder, &result, error, sizeof error);
-	if (!ran)
-		complain(STATUS_FAILED, error);
 	enum skep_outcome outcome = ran ? result.outcome : SKEP_FAILED;
-	return end_recording(&recording, arguments, result.end_ns, result.events, outcome);
+	enum status status = end_recording(&recording, arguments, result.end_ns, result.events, outcome);
+	return status == STATUS_DONE ? status : complain(status, ran ? failed_run : error);
 }
 
 static enum status run_rank(const struct arguments *arguments, const struct skep_scenario *scenario)
@@ -252,7 +253,7 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 	} else if (rank == 0) {
 		status = run_directory(arguments, scenario);
 	} else if (!skep_exec_run(scenario, &arguments->exec, NULL, &result, error, sizeof error)) {
-		status = complain(STATUS_FAILED, error);
+		status = STATUS_FAILED; /* rank 0 says why */
 	}
 	skep_exec_finish();
 	return status;
@@ -335,15 +336,15 @@ static enum status plot(const struct arguments *arguments)
 static const struct command commands[] = {
 	{"check", "SCENARIO", "validate; print stages, workers, memory, bytes per step", "sSj", 1, 1, check,
 		"Reads the scenario and all files it names. Prints what would run, or the first error with its "
-                "line.\n"},
+		"line.\n"},
 	{"sim", "SCENARIO", "simulate", "sSdjq", 1, 1, sim,
 		"Runs the scenario in virtual time over the topology's network and GPU profiles, and stores the "
-                "run.\n"},
+		"run.\n"},
 	{"run", "SCENARIO", "run for real over MPI", "sSdjqnphD", 1, 1, run,
 		"Starts mpirun itself with one process per worker and one for the directory; started by mpirun or srun "
-                "it joins.\n"
+		"it joins.\n"
 		"With --pace and --shape one machine stands in for the cluster of the topology; with neither it goes "
-                "as fast as\n"
+		"as fast as\n"
 		"this machine can.\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "dj", 0, 2, compare,
 		"Without runs: the newest simulated and the newest real run of the same scenario.\n"},

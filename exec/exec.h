@@ -33,6 +33,8 @@ void skep_exec_launch(uint32_t ranks, char *const argv[], char *reterr, size_t s
 /* MPI up and down. *ret_rank 0 is the directory, *ret_ranks all processes. */
 bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size);
 void skep_exec_finish(void);
+/* Ends every rank at once, after an error on this one that the others cannot hear of (MPI_Abort). */
+void skep_exec_abort(void);
 
 /* Runs this rank's machine to its end: rank 0 the directory, rank r worker r-1; needs workers + 1 ranks. Rank 0's `recorder` hears
  * of all ranks; others pass NULL. Returns false with the reason when the run could not go on (device, memory, peer lost). */

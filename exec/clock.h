@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * clock.h - ns since the run began. On one host every process counts from the same instant of the monotonic clock; over
+ * several hosts each counts from its own, taken after a barrier, so stamps of two hosts differ by about a network delay.
+ */
+#ifndef SKEP_EXEC_CLOCK_H
+#define SKEP_EXEC_CLOCK_H
+
+#include <time.h>
+
+#include "core/skep.h"
+
+struct skep_clock {
+	uint64_t start_ns; /* CLOCK_MONOTONIC when the run began */
+};
+
+static inline uint64_t skep_clock_raw_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline skep_time skep_clock_now(const struct skep_clock *clock)
+{
+	uint64_t raw = skep_clock_raw_ns();
+	return raw > clock->start_ns ? raw - clock->start_ns : 0;
+}
+
+/* The same instant as CLOCK_MONOTONIC knows it, for absolute waits. */
+static inline struct timespec skep_clock_timespec(const struct skep_clock *clock, skep_time at)
+{
+	uint64_t raw = clock->start_ns + at;
+	return (struct timespec){.tv_sec = (time_t)(raw / 1000000000u), .tv_nsec = (long)(raw % 1000000000u)};
+}
+
+#endif

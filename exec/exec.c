@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exec.c - a run on real processes from its start to its end: what all ranks must agree on before the loop begins.
+ *
+ * Every check is made together: each rank says what it found, the first one that cannot go on names its reason, and all of
+ * them give up with it. So no rank is left waiting for another that has gone.
+ */
+#include "exec/exec.h"
+
+#include <inttypes.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "exec/loop.h"
+#include "exec/transport_mpi.h"
+
+#define REASON_SIZE 256
+#define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
+
+bool skep_exec_built(char *reterr, size_t size)
+{
+	(void)reterr;
+	(void)size;
+	return true;
+}
+
+/* Blocked in every thread, those of MPI included; rank 0 reads them from a descriptor, the others wait for its HALT. They
+ * stay blocked to the end of the process: one that comes late must not cut off what rank 0 still writes. */
+static void quit_signals(sigset_t *ret)
+{
+	sigemptyset(ret);
+	sigaddset(ret, SIGINT);
+	sigaddset(ret, SIGTERM);
+}
+
+/* Runs on a thread that was there before the signals were blocked (OpenBLAS starts its own when it is loaded): blocks the
+ * signal there too and sends it again, until it has found no thread and waits for the descriptor. */
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+	ucontext_t *interrupted = context;
+	(void)info;
+	sigaddset(&interrupted->uc_sigmask, number);
+	kill(getpid(), number);
+}
+
+bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)
+{
+	sigset_t quit;
+	int provided, rank, ranks;
+	quit_signals(&quit);
+	pthread_sigmask(SIG_BLOCK, &quit, NULL);
+	const struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
+		snprintf(reterr, size, "MPI does not start");
+		return false;
+	}
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	*ret_rank = (uint32_t)rank;
+	*ret_ranks = (uint32_t)ranks;
+	if (provided >= MPI_THREAD_FUNNELED)
+		return true;
+	snprintf(reterr, size, "this MPI was built without threads");
+	return false;
+}
+
+void skep_exec_finish(void)
+{
+	if (!skep_mpi_meet(MPI_COMM_WORLD, MEET_S))
+		skep_exec_abort(); /* somebody has died or hangs, and MPI_Finalize would wait for them */
+	MPI_Finalize();
+}
+
+void skep_exec_abort(void)
+{
+	MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+/* ---- agreeing ---------------------------------------------------------------------------------------------------- */
+
+/* `reason` is empty where nothing is wrong. Afterwards every rank has that of the lowest one that found something; true:
+ * none did. */
+static bool agree(char reason[REASON_SIZE])
+{
+	int rank, ranks, first;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	int mine = reason[0] == '\0' ? ranks : rank;
+	MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	if (first == ranks)
+		return true;
+	MPI_Bcast(reason, REASON_SIZE, MPI_CHAR, first, MPI_COMM_WORLD);
+	return false;
+}
+
+static bool one_host(void)
+{
+	MPI_Comm host;
+	int here = 0, all = 0;
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+	MPI_Comm_size(host, &here);
+	MPI_Comm_size(MPI_COMM_WORLD, &all);
+	MPI_Comm_free(&host);
+	return here == all;
+}
+
+/* FNV-1a over what makes two processes run the same thing. */
+static uint64_t fingerprint(const struct skep_scenario *scenario, const struct skep_exec_options *options)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+	for (const char *c = scenario->text; *c != '\0'; c++)
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+	uint64_t more[] = {
+		scenario->seed, scenario->plan.workers, scenario->plan.stages, options->pace, options->shape};
+	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
+		hash = (hash ^ more[i]) * 0x100000001b3u;
+	return hash;
+}
+
+static bool agree_on_scenario(
+	const struct skep_scenario *scenario, const struct skep_exec_options *options, char reason[REASON_SIZE])
+{
+	int rank;
+	char name[MPI_MAX_PROCESSOR_NAME] = "";
+	uint64_t mine = fingerprint(scenario, options), first = mine;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	int length = 0;
+	MPI_Get_processor_name(name, &length);
+	MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+	if (mine != first)
+		snprintf(reason, REASON_SIZE, "rank %d on %.64s has read another scenario than rank 0", rank, name);
+	return agree(reason);
+}
+
+/* The worker's device; the directory has none. */
+static bool agree_on_device(const struct skep_scenario *scenario, const struct skep_exec_options *options,
+	uint32_t rank, struct skep_device **ret, char reason[REASON_SIZE])
+{
+	char error[REASON_SIZE - 32] = "";
+	*ret = NULL;
+	if (rank > 0) {
+		uint32_t stage = scenario->first_stage_of[rank - 1];
+		*ret = skep_device_create(options->device, &scenario->training, stage, error, sizeof error);
+		if (*ret == NULL)
+			snprintf(reason, REASON_SIZE, "worker %" PRIu32 ": %s", rank - 1, error);
+	}
+	if (agree(reason))
+		return true;
+	skep_device_destroy(*ret);
+	*ret = NULL;
+	return false;
+}
+
+/* One instant for all processes of a host; over several hosts each takes its own after the barrier. */
+static struct skep_clock common_clock(bool one)
+{
+	struct skep_clock clock;
+	MPI_Barrier(MPI_COMM_WORLD);
+	clock.start_ns = skep_clock_raw_ns();
+	if (one)
+		MPI_Bcast(&clock.start_ns, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+	return clock;
+}
+
+/* Names the run, so that a frame of another one is known as such. */
+static uint64_t common_name(void)
+{
+	uint64_t name = skep_clock_raw_ns() ^ (uint64_t)getpid() << 40;
+	MPI_Bcast(&name, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+	return name;
+}
+
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
+
+/* Device and transport are kept when the loop did not end cleanly: a transfer may still touch their memory, and the process
+ * is about to end. */
+static bool run_loop(struct skep_loop_setup *setup, struct skep_exec_result *ret, char reason[REASON_SIZE])
+{
+	struct skep_complaints complaints = {.rank = setup->transport->rank};
+	bool clean = false;
+	setup->complaints = &complaints;
+	if (!skep_transport_mpi_create(setup->transport, common_name(), &complaints))
+		snprintf(reason, REASON_SIZE, "no memory for the transport");
+	if (!agree(reason))
+		return false;
+	bool fine = skep_loop_run(setup, ret, &clean, reason, REASON_SIZE);
+	skep_complaints_close(&complaints);
+	skep_transport_mpi_destroy(setup->transport, clean);
+	if (clean)
+		skep_device_destroy(setup->device);
+	return fine;
+}
+
+static bool run_checked(const struct skep_scenario *scenario, const struct skep_exec_options *options,
+	const struct skep_recorder *recorder, struct skep_exec_result *ret, char reason[REASON_SIZE])
+{
+	int rank;
+	struct skep_transport transport = {0};
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	bool one = one_host();
+	if (options->shape && !one)
+		snprintf(reason, REASON_SIZE,
+			"--shape plays the network on one host, and these processes are on several");
+	struct skep_loop_setup setup = {.scenario = scenario,
+		.pace = options->pace,
+		.shape = options->shape,
+		.transport = &transport,
+		.recorder = recorder,
+		.signal_fd = -1};
+	if (!agree(reason) || !agree_on_scenario(scenario, options, reason) ||
+		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device, reason))
+		return false;
+	sigset_t quit;
+	quit_signals(&quit);
+	if (rank == 0)
+		setup.signal_fd = signalfd(-1, &quit, SFD_NONBLOCK | SFD_CLOEXEC);
+	struct skep_clock clock = common_clock(one);
+	transport.rank = (uint32_t)rank;
+	setup.clock = &clock;
+	bool fine = run_loop(&setup, ret, reason);
+	if (setup.signal_fd >= 0)
+		close(setup.signal_fd);
+	return fine;
+}
+
+bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_options *options,
+	const struct skep_recorder *recorder, struct skep_exec_result *ret, char *reterr, size_t size)
+{
+	const struct skep_recorder nobody = {0};
+	char reason[REASON_SIZE] = "";
+	uint32_t workers = scenario->plan.workers;
+	int ranks;
+	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if ((uint32_t)ranks != workers + 1) {
+		snprintf(reterr, size,
+			"the scenario needs %" PRIu32 " processes (%" PRIu32
+			" workers and the directory), this run has %d",
+			workers + 1, workers, ranks);
+		return false;
+	}
+	bool fine = run_checked(scenario, options, recorder != NULL ? recorder : &nobody, ret, reason);
+	snprintf(reterr, size, "%s", reason);
+	return fine;
+}

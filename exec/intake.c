@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * intake.c - what comes in. A frame reaches the machine only if it is for it, by the rank that it names, and carries the
+ * payload that the plan has for such a message; anything else is counted and dropped. Epochs and rounds are not looked
+ * at: what is too old is for the machine to know.
+ */
+#include <stdio.h>
+
+#include "exec/rank.h"
+
+/* Most payload bytes that a message may carry: exact where the plan is, an upper bound for a chunk. 0: none belongs. */
+static uint64_t payload_limit(const struct skep_plan *plan, const struct skep_message *message)
+{
+	uint32_t stage = message->stage; /* of the sender */
+	if (stage >= plan->stages)
+		return 0;
+	switch (message->kind) {
+	case SKEP_MESSAGE_FORWARD:
+		return plan->stage[stage].activation_bytes;
+	case SKEP_MESSAGE_BACKWARD:
+		return stage > 0 ? plan->stage[stage - 1].activation_bytes : 0;
+	case SKEP_MESSAGE_CHUNK:
+		return 4 * plan->stage[stage].parameters;
+	case SKEP_MESSAGE_STATE:
+		return plan->stage[stage].state_bytes;
+	default:
+		return 0;
+	}
+}
+
+/* May this message be given to the machine? A wrong one is counted. */
+static bool acceptable(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
+{
+	const struct skep_message *message = &frame->u.message;
+	if (message->to.index != rank->self || message->from.index != rank_to_machine(rank, peer)) {
+		skep_complain(rank->setup->complaints, SKEP_COMPLAINT_MISDIRECTED, peer);
+		return false;
+	}
+	uint64_t limit = payload_limit(rank->plan, message);
+	bool exact = message->kind != SKEP_MESSAGE_CHUNK;
+	if (frame->body != message->payload_bytes || frame->body > limit || (exact && frame->body != limit) ||
+		(limit > 0 && rank->setup->device == NULL)) {
+		skep_complain(rank->setup->complaints, SKEP_COMPLAINT_PAYLOAD, peer);
+		return false;
+	}
+	return true;
+}
+
+static void *landing(void *context, uint32_t peer, const struct skep_frame *frame, struct skep_buf *ret)
+{
+	struct rank *rank = context;
+	void *memory = NULL;
+	if (!acceptable(rank, peer, frame))
+		return NULL;
+	*ret = skep_device_buffer_create(rank->setup->device, frame->body, &memory);
+	if (memory == NULL)
+		rank_fail(rank, "no memory for a message's payload");
+	return memory;
+}
+
+static void on_message(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
+{
+	struct skep_message message = frame->u.message;
+	void *nothing;
+	if (frame->body == 0 && !acceptable(rank, peer, frame))
+		return;
+	if (rank->phase == PHASE_LEAVING) {
+		if (frame->body > 0)
+			skep_device_buffer_release(rank->setup->device, message.payload);
+		return;
+	}
+	if (message.kind == SKEP_MESSAGE_CHUNK && frame->body == 0) /* more members than parameters: still a handle */
+		message.payload = skep_device_buffer_create(rank->setup->device, 0, &nothing);
+	if (!rank->setup->shape || skep_held_arrive(&rank->held, frame->number, &message))
+		perform_delivery(rank, &message);
+}
+
+void intake_release(struct rank *rank, uint32_t source, uint64_t number)
+{
+	struct skep_message message;
+	if (skep_held_release(&rank->held, source, number, &message))
+		perform_delivery(rank, &message);
+}
+
+static bool flow_sensible(const struct rank *rank, uint32_t peer, const struct skep_frame *frame)
+{
+	uint32_t source = frame->u.flow.source, destination = frame->u.flow.destination;
+	return rank->shaper != NULL && source == rank_to_machine(rank, peer) && destination <= rank->plan->workers &&
+	       destination != source;
+}
+
+static void on_fault(struct rank *rank, const struct skep_frame *frame)
+{
+	char text[sizeof rank->reason];
+	snprintf(text, sizeof text, "%.*s", (int)frame->u.text.count, (const char *)frame->u.text.bytes);
+	rank_halt(rank, text);
+}
+
+/* Frames that only rank 0 takes; false: this one is none of them, or not as it has to be. */
+static bool on_report(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
+{
+	struct skep_shaper_flow flow;
+	if (!rank_is_chief(rank))
+		return false;
+	switch (frame->type) {
+	case SKEP_FRAME_FLOW:
+		if (!flow_sensible(rank, peer, frame))
+			return false;
+		flow.source = frame->u.flow.source;
+		flow.destination = frame->u.flow.destination;
+		flow.number = frame->number;
+		perform_shape(rank, &flow, frame->u.flow.bytes, frame->u.flow.sent);
+		return true;
+	case SKEP_FRAME_ROWS:
+		return skep_rows_replay(frame->u.text.bytes, frame->u.text.count, rank->setup->recorder, &rank->events);
+	case SKEP_FRAME_FAULT:
+		on_fault(rank, frame);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void on_frame(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
+{
+	bool fine = true;
+	switch (frame->type) {
+	case SKEP_FRAME_MESSAGE:
+		on_message(rank, peer, frame);
+		break;
+	case SKEP_FRAME_LAST:
+		rank->lasts++;
+		break;
+	case SKEP_FRAME_RELEASE:
+		fine = peer == 0 && rank->setup->shape;
+		if (fine)
+			intake_release(rank, frame->u.release.source, frame->number);
+		break;
+	case SKEP_FRAME_HALT:
+		fine = peer == 0;
+		if (fine)
+			rank_halt(rank, "rank 0 has ended the run");
+		break;
+	default:
+		fine = on_report(rank, peer, frame);
+	}
+	if (!fine)
+		skep_complain(rank->setup->complaints, SKEP_COMPLAINT_OUT_OF_PLACE, peer);
+}
+
+static void on_transport(struct rank *rank, const struct skep_transport_event *event)
+{
+	switch (event->kind) {
+	case SKEP_TRANSPORT_ARRIVED:
+		on_frame(rank, event->peer, &event->frame);
+		break;
+	case SKEP_TRANSPORT_SENT:
+		skep_device_buffer_release(rank->setup->device, event->frame.u.message.payload);
+		break;
+	case SKEP_TRANSPORT_SPOILT:
+		skep_device_buffer_release(rank->setup->device, event->frame.u.message.payload);
+		skep_held_forget(&rank->held, event->frame.u.message.from.index, event->frame.number);
+		break;
+	case SKEP_TRANSPORT_BROKEN:
+		rank->broken = true;
+		rank_halt(rank, event->reason);
+		break;
+	}
+}
+
+bool intake_frames(struct rank *rank)
+{
+	struct skep_landing place = {.context = rank, .memory = landing};
+	struct skep_transport_event event;
+	bool any = false;
+	while (!rank->broken && rank->transport->poll(rank->transport->self, &place, &event)) {
+		on_transport(rank, &event);
+		any = true;
+	}
+	return any;
+}

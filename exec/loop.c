@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * loop.c - the real-time loop around one machine of the core. It decides nothing about the training.
+ *
+ * Rank 0 runs the directory (machine `workers`), rank r worker r - 1. Each turn of the loop takes in whatever has come:
+ * frames, ended operations, messages to oneself, a deadline, arrivals of the shaped network; performs what the machine
+ * asks for; and rests when there was nothing. A rest ends early when an operation ends or a frame comes, so an idle
+ * process leaves the machine to those that compute and still answers at once.
+ *
+ * The end, in order: the directory's outcome is final and it has told the workers, who finish, send rank 0 their last
+ * rows and all others LAST. When rank 0 has every LAST it sends its own. A rank that has every LAST and nothing under way
+ * is done: frames keep their order, so nothing can follow. When the run has to end early (a signal, a rank that cannot go
+ * on) rank 0 sends HALT and the same follows; ranks that do not answer within GRACE are given up.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "exec/rank.h"
+
+#define YIELDS 4u                /* turns with nothing to do before the first rest */
+#define REST_NS 10000000u        /* longest rest: what a signal or a batch of rows waits at most */
+#define ROWS_AGE_NS 200000000u   /* rows wait no longer than this */
+#define GRACE_NS 1500000000u     /* from HALT to giving up; mpirun lets rank 0 live for 3 s after SIGTERM */
+#define PATIENCE_NS 60000000000u /* from the directory's end to HALT: a worker may be in a long operation */
+
+/* ---- ending early ------------------------------------------------------------------------------------------------ */
+
+void rank_send(struct rank *rank, uint32_t to, const struct skep_frame *frame, const void *body)
+{
+	rank->transport->send(rank->transport->self, to, frame, body);
+}
+
+static void send_all(struct rank *rank, enum skep_frame_type type)
+{
+	struct skep_frame frame = {.type = (uint8_t)type};
+	for (uint32_t to = 0; to < rank->transport->ranks; to++) {
+		if (to != rank->transport->rank)
+			rank_send(rank, to, &frame, NULL);
+	}
+}
+
+void rank_halt(struct rank *rank, const char *reason)
+{
+	if (rank->halted)
+		return;
+	rank->halted = true;
+	rank->give_up_ns = rank_now(rank) + GRACE_NS;
+	if (rank->phase == PHASE_LEAVING)
+		return; /* the run is over already; only the waiting has an end now */
+	rank->failed = true;
+	snprintf(rank->reason, sizeof rank->reason, "%s", reason);
+	if (rank_is_chief(rank) && !rank->broken)
+		send_all(rank, SKEP_FRAME_HALT);
+}
+
+void rank_fail(struct rank *rank, const char *reason)
+{
+	char text[sizeof rank->reason];
+	snprintf(text, sizeof text, "worker %" PRIu32 ": %s", rank->self, reason);
+	struct skep_frame frame = {.type = SKEP_FRAME_FAULT};
+	frame.u.text.bytes = (const uint8_t *)text;
+	frame.u.text.count = (uint32_t)strlen(text);
+	if (!rank_is_chief(rank) && !rank->halted)
+		rank_send(rank, 0, &frame, NULL);
+	rank_halt(rank, reason);
+}
+
+/* ---- one turn ---------------------------------------------------------------------------------------------------- */
+
+static bool take_ended(struct rank *rank)
+{
+	struct skep_lanes_done done;
+	bool any = false;
+	while (rank->lanes != NULL && skep_lanes_pop(rank->lanes, &done)) {
+		struct skep_event event = {.kind = SKEP_EVENT_OP_DONE};
+		event.u.done.op = done.op;
+		event.u.done.out = done.result.out;
+		event.u.done.stash = done.result.stash;
+		event.u.done.loss_nano = done.result.loss_nano;
+		event.u.done.elapsed_ns = done.end_ns - done.begin_ns;
+		report_op(rank, &done);
+		perform_step(rank, &event);
+		any = true;
+	}
+	return any;
+}
+
+static bool take_own(struct rank *rank)
+{
+	bool any = false;
+	while (rank->inbox.head < rank->inbox.count) {
+		struct skep_message message = rank->inbox.message[rank->inbox.head++];
+		perform_delivery(rank, &message);
+		any = true;
+	}
+	return any;
+}
+
+static bool take_deadline(struct rank *rank)
+{
+	if (rank->phase == PHASE_LEAVING || skep_node_deadline(rank->node) > rank_now(rank))
+		return false;
+	struct skep_event event = {.kind = SKEP_EVENT_TIMER};
+	perform_step(rank, &event);
+	return true;
+}
+
+static bool take_arrivals(struct rank *rank)
+{
+	struct skep_shaper_flow flow;
+	bool any = false;
+	while (rank->shaper != NULL && skep_shaper_arrived(rank->shaper, rank_now(rank), &flow)) {
+		any = true;
+		if (flow.destination == rank->self) {
+			intake_release(rank, flow.source, flow.number);
+			continue;
+		}
+		struct skep_frame frame = {.type = SKEP_FRAME_RELEASE, .number = flow.number};
+		frame.u.release.source = flow.source;
+		rank_send(rank, rank_of_machine(rank, flow.destination), &frame, NULL);
+	}
+	return any;
+}
+
+static void take_signal(struct rank *rank)
+{
+	struct signalfd_siginfo info;
+	char text[128];
+	if (read(rank->setup->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
+		return;
+	const char *why = info.ssi_signo == SIGTERM ? " (from outside, or because a process of the run died)" : "";
+	snprintf(text, sizeof text, "ended by SIG%s%s after %" PRIu32 " rounds", sigabbrev_np((int)info.ssi_signo), why,
+		rank->rounds_done);
+	rank_halt(rank, text);
+}
+
+static skep_time earliest(skep_time a, skep_time b)
+{
+	return a < b ? a : b;
+}
+
+/* How long nothing will happen here by itself. */
+static uint64_t quiet_ns(const struct rank *rank)
+{
+	skep_time next = rank->phase == PHASE_LEAVING ? SKEP_TIME_NEVER : skep_node_deadline(rank->node);
+	if (rank->shaper != NULL)
+		next = earliest(next, skep_shaper_next(rank->shaper));
+	skep_time at = rank_now(rank);
+	return next <= at ? 0 : earliest(REST_NS, next - at);
+}
+
+static void rest(struct rank *rank)
+{
+	if (rank->idle++ < YIELDS) {
+		sched_yield();
+		return;
+	}
+	uint64_t most_ns = quiet_ns(rank);
+	if (most_ns > 0)
+		rank->transport->wait(rank->transport->self, most_ns);
+	if (rank->setup->signal_fd >= 0)
+		take_signal(rank);
+}
+
+/* ---- phases ------------------------------------------------------------------------------------------------------ */
+
+/* Says good-bye: nothing is sent after this. */
+static void leave(struct rank *rank)
+{
+	skep_lanes_destroy(rank->lanes);
+	rank->lanes = NULL;
+	report_use(rank);
+	report_flush(rank);
+	send_all(rank, SKEP_FRAME_LAST);
+	rank->phase = PHASE_LEAVING;
+}
+
+static void advance_phase(struct rank *rank)
+{
+	uint32_t others = rank->transport->ranks - 1;
+	if (rank->phase == PHASE_RUNNING && (rank->halted || skep_node_outcome(rank->node) != SKEP_RUNNING)) {
+		rank->ended_ns = rank_now(rank);
+		rank->phase = PHASE_COLLECTING;
+		if (!rank_is_chief(rank))
+			leave(rank);
+	}
+	if (rank->phase == PHASE_COLLECTING && rank->lasts == others)
+		leave(rank);
+	if (rank->phase == PHASE_COLLECTING && !rank->halted && rank_now(rank) > rank->ended_ns + PATIENCE_NS) {
+		rank_halt(rank, "a worker did not end with the run");
+	}
+}
+
+/* Waited long enough for ranks that do not answer. */
+static bool given_up(const struct rank *rank)
+{
+	return rank->halted && rank_now(rank) > rank->give_up_ns;
+}
+
+static bool finished(const struct rank *rank)
+{
+	return rank->phase == PHASE_LEAVING && rank->lasts == rank->transport->ranks - 1 &&
+	       rank->transport->pending(rank->transport->self) == 0;
+}
+
+static void turn(struct rank *rank)
+{
+	bool any = intake_frames(rank);
+	any = take_ended(rank) || any;
+	any = take_own(rank) || any;
+	any = take_deadline(rank) || any;
+	any = take_arrivals(rank) || any;
+	if (!rank_is_chief(rank) && rank->rows.count > 0 && rank_now(rank) > rank->rows.oldest + ROWS_AGE_NS)
+		report_flush(rank);
+	advance_phase(rank);
+	if (any)
+		rank->idle = 0;
+	else
+		rest(rank);
+}
+
+/* ---- up and down ------------------------------------------------------------------------------------------------- */
+
+static bool node_init(struct rank *rank)
+{
+	const struct skep_plan *plan = rank->plan;
+	size_t size = (skep_node_size(plan, rank->self) + 15) / 16 * 16;
+	uint32_t capacity = skep_actions_limit(plan);
+	bool spare = !rank_is_chief(rank) && plan->first_stage_of[rank->self] == SKEP_NO_STAGE;
+	rank->memory = aligned_alloc(16, size);
+	rank->actions.item = calloc(capacity, sizeof *rank->actions.item);
+	rank->actions.capacity = capacity;
+	rank->use = calloc((size_t)(plan->workers + 1) * SKEP_TRAFFICS, sizeof *rank->use);
+	if (rank->memory == NULL || rank->actions.item == NULL || rank->use == NULL)
+		return false;
+	rank->node = skep_node_init(rank->memory, plan, rank->self, spare ? 0 : 1);
+	return true;
+}
+
+static bool rank_init(struct rank *rank, const struct skep_loop_setup *setup)
+{
+	const struct skep_scenario *scenario = setup->scenario;
+	*rank = (struct rank){.setup = setup, .plan = &scenario->plan, .transport = setup->transport};
+	rank->self = rank_to_machine(rank, setup->transport->rank);
+	if (!node_init(rank))
+		return false;
+	if (rank_is_chief(rank)) {
+		if (setup->shape)
+			rank->shaper = skep_shaper_create(&scenario->topology);
+		return !setup->shape || rank->shaper != NULL;
+	}
+	struct skep_lanes_setup lanes = {.device = setup->device,
+		.clock = setup->clock,
+		.wake = setup->transport->wake,
+		.wake_context = setup->transport->self,
+		.pace_from = setup->pace ? scenario : NULL,
+		.worker = rank->self};
+	rank->lanes = skep_lanes_create(&lanes);
+	return rank->lanes != NULL;
+}
+
+static void rank_finish(struct rank *rank)
+{
+	skep_lanes_destroy(rank->lanes);
+	skep_shaper_destroy(rank->shaper);
+	skep_held_finish(&rank->held);
+	free(rank->inbox.message);
+	free(rank->use);
+	free(rank->actions.item);
+	free(rank->memory);
+}
+
+bool skep_loop_run(
+	const struct skep_loop_setup *setup, struct skep_exec_result *ret, bool *ret_clean, char *reterr, size_t size)
+{
+	struct rank rank;
+	assert(setup->transport->ranks == setup->scenario->plan.workers + 1);
+	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
+	*ret_clean = false;
+	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* a nap of 20 us must not become one of 70 */
+	if (!rank_init(&rank, setup)) {
+		snprintf(reterr, size, "no memory or no thread for machine %" PRIu32, rank.self);
+		rank_finish(&rank);
+		return false;
+	}
+	struct skep_event start = {.kind = SKEP_EVENT_START};
+	perform_step(&rank, &start);
+	while (!finished(&rank) && !rank.broken && !given_up(&rank))
+		turn(&rank);
+	if (rank_is_chief(&rank) && rank.phase != PHASE_LEAVING) {
+		rank.ended_ns = rank_now(&rank);
+		report_use(&rank); /* what is known, without those who did not answer */
+	}
+	*ret_clean = finished(&rank);
+	ret->outcome = skep_node_outcome(rank.node);
+	ret->end_ns = rank.ended_ns;
+	ret->events = rank_is_chief(&rank) ? rank.events : rank.total.events;
+	snprintf(reterr, size, "%s", rank.reason);
+	bool fine = !rank.failed;
+	rank_finish(&rank);
+	return fine;
+}

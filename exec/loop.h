@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * loop.h - one machine of the core in real time: what skep_node_step() asks for is done, and what happens is told to it.
+ */
+#ifndef SKEP_EXEC_LOOP_H
+#define SKEP_EXEC_LOOP_H
+
+#include "exec/clock.h"
+#include "exec/complaints.h"
+#include "exec/exec.h"
+#include "exec/transport.h"
+
+struct skep_loop_setup {
+	const struct skep_scenario *scenario;
+	bool pace, shape;
+	struct skep_device *device; /* NULL on rank 0 */
+	struct skep_transport *transport;
+	const struct skep_clock *clock;
+	const struct skep_recorder *recorder; /* rank 0; else NULL */
+	struct skep_complaints *complaints;
+	int signal_fd; /* readable when the run shall end early; -1: none */
+};
+
+/* Runs the machine of transport->rank to its end. *ret_clean: all ranks have said good-bye and nothing is under way. */
+bool skep_loop_run(
+	const struct skep_loop_setup *setup, struct skep_exec_result *ret, bool *ret_clean, char *reterr, size_t size);
+
+#endif

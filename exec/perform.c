@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * perform.c - what the machine asks for is done, in the order in which it asks.
+ *
+ * A message to oneself skips the transport and the shaper. Any other keeps its payload's buffer until the transport has
+ * done with it. With shape, rank 0's network model hears of the message before the message itself goes out.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "exec/rank.h"
+
+static void inbox_push(struct inbox *inbox, const struct skep_message *message)
+{
+	if (inbox->head == inbox->count)
+		inbox->head = inbox->count = 0;
+	if (inbox->count == inbox->room) {
+		inbox->room = 2 * inbox->room + 16;
+		inbox->message = realloc(inbox->message, inbox->room * sizeof *inbox->message);
+		assert(inbox->message != NULL);
+	}
+	inbox->message[inbox->count++] = *message;
+}
+
+/* Rank 0's shaper hears of a message that has been sent. */
+void perform_shape(struct rank *rank, const struct skep_shaper_flow *flow, uint64_t bytes, skep_time sent)
+{
+	if (!skep_shaper_start(rank->shaper, flow, bytes, sent))
+		rank_fail(rank, "no memory for the network model");
+}
+
+static void announce(struct rank *rank, const struct skep_message *message, uint64_t number)
+{
+	uint64_t bytes = skep_message_bytes(message);
+	if (rank_is_chief(rank)) {
+		struct skep_shaper_flow flow = {
+			.source = rank->self, .destination = message->to.index, .number = number};
+		perform_shape(rank, &flow, bytes, rank_now(rank));
+		return;
+	}
+	struct skep_frame frame = {.type = SKEP_FRAME_FLOW, .number = number};
+	frame.u.flow.source = rank->self;
+	frame.u.flow.destination = message->to.index;
+	frame.u.flow.bytes = bytes;
+	frame.u.flow.sent = rank_now(rank);
+	rank_send(rank, 0, &frame, NULL);
+}
+
+static void count_use(struct rank *rank, const struct skep_message *message)
+{
+	enum skep_traffic traffic = skep_message_traffic(message);
+	struct skep_link_use *use = &rank->use[message->to.index * SKEP_TRAFFICS + traffic];
+	use->source = rank->self;
+	use->destination = message->to.index;
+	use->traffic = (uint8_t)traffic;
+	use->messages++;
+	use->bytes += skep_message_bytes(message);
+}
+
+static bool has_payload(const struct skep_message *message)
+{
+	return message->payload.slot != 0 || message->payload.generation != 0;
+}
+
+static void perform_send(struct rank *rank, const struct skep_message *message)
+{
+	if (message->to.index == rank->self) {
+		inbox_push(&rank->inbox, message);
+		return;
+	}
+	if (message->kind == SKEP_MESSAGE_TALLY)
+		report_flush(rank);
+	struct skep_frame frame = {.type = SKEP_FRAME_MESSAGE, .number = ++rank->sent};
+	const void *body = NULL;
+	frame.u.message = *message;
+	if (has_payload(message)) {
+		body = skep_device_buffer_read(rank->setup->device, message->payload, &frame.body);
+		assert(body != NULL && frame.body == message->payload_bytes);
+	}
+	if (rank->setup->shape)
+		announce(rank, message, frame.number);
+	count_use(rank, message);
+	rank_send(rank, rank_of_machine(rank, message->to.index), &frame, body);
+	if (body != NULL && frame.body == 0)
+		skep_device_buffer_release(rank->setup->device, message->payload);
+}
+
+static void perform(struct rank *rank, const struct skep_action *action)
+{
+	switch (action->kind) {
+	case SKEP_ACTION_SEND:
+		perform_send(rank, &action->u.send);
+		break;
+	case SKEP_ACTION_RUN:
+		assert(rank->lanes != NULL); /* the directory has no device */
+		skep_lanes_push(rank->lanes, &action->u.run);
+		break;
+	case SKEP_ACTION_RELEASE:
+		skep_device_buffer_release(rank->setup->device, action->u.release);
+		break;
+	case SKEP_ACTION_NOTE:
+		report_note(rank, &action->u.note);
+		break;
+	default:
+		assert(false); /* no machine asks for anything else */
+	}
+}
+
+void perform_step(struct rank *rank, struct skep_event *event)
+{
+	if (rank->phase == PHASE_LEAVING)
+		return;
+	event->now = rank_now(rank);
+	skep_node_step(rank->node, rank->plan, event, &rank->actions);
+	rank->total.events++;
+	for (uint32_t i = 0; i < rank->actions.count; i++)
+		perform(rank, &rank->actions.item[i]);
+}
+
+void perform_delivery(struct rank *rank, const struct skep_message *message)
+{
+	struct skep_event event = {.kind = SKEP_EVENT_MESSAGE};
+	event.u.message = *message;
+	perform_step(rank, &event);
+}

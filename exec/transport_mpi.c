@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * transport_mpi.c - frames and tensors as MPI messages.
+ *
+ * Two communicators. Frames are small, carry one tag and are found by a matched probe, so nothing that arrives can
+ * surprise a posted receive. A tensor goes straight from the sender's buffer to the receiver's as a contiguous message
+ * of its own (the only kind that Open MPI moves with a single copy between processes of a host), under a tag that its
+ * frame's number gives: of one sender, no two tensors under way share a tag, so they cannot be mistaken for each other.
+ * It is probed for too, and received only if it is as long as its frame says. Sends are owned until MPI_Test has seen their end; no request is ever freed or cancelled.
+ *
+ * MPI can only be polled. So that an idle process need not, every process has a bell in memory that the host's
+ * processes share, and a sender rings the receiver's. For peers on other hosts, and for transfers that take several
+ * steps, a wait is a nap.
+ */
+#include "exec/transport_mpi.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/bell.h"
+#include "exec/clock.h"
+
+#define FRAME_TAG 0
+#define NAP_PENDING_NS 50000u /* a transfer in several steps waits for both sides */
+#define NAP_FIRST_NS 20000u   /* no bell: about twice the cost of waking up ... */
+#define NAP_LAST_NS 300000u   /* ... growing to what a message may wait for an idle process */
+
+struct parcel { /* a send under way */
+	uint8_t bytes[SKEP_FRAME_MAX];
+	struct skep_frame frame;
+	uint32_t peer;
+	struct parcel *next; /* spare ones */
+};
+
+struct intake { /* a tensor that is to come, or is being received */
+	struct skep_frame frame;
+	uint32_t peer;
+	void *memory;  /* of the landing; NULL: refused */
+	void *scratch; /* of a tensor that nobody wants, of the size that it has */
+	bool matched;  /* its receive has begun */
+};
+
+struct mpi {
+	MPI_Comm frames, bodies;
+	uint64_t run;
+	int tag_limit;
+	struct skep_complaints *complaints;
+
+	MPI_Request *send; /* [2 * sends]: frame and body of parcel[i] */
+	struct parcel **parcel;
+	size_t sends, send_room;
+	struct parcel *spare;
+
+	MPI_Request *receive; /* [intakes] */
+	struct intake *intake;
+	size_t intakes, intake_room;
+
+	MPI_Win window;             /* the bells of this host */
+	struct skep_bell **bell;    /* [ranks]; NULL: on another host */
+	struct skep_bell *own_bell; /* bell[rank] */
+	uint32_t heard;             /* its count before the last look */
+	bool alone;                 /* no peer on another host */
+	uint64_t nap_ns;            /* the last one, while nothing comes */
+
+	uint8_t bytes[SKEP_FRAME_MAX]; /* the frame handed out last */
+	char reason[MPI_MAX_ERROR_STRING];
+};
+
+static void *grown(void *memory, size_t size)
+{
+	void *bigger = realloc(memory, size);
+	assert(bigger != NULL); /* a few hundred bytes: nothing sensible would be left to do */
+	return bigger;
+}
+
+/* MPI counts in int: a tensor of 1 GiB or more is one element of a type made for it. */
+static MPI_Datatype body_type(uint64_t bytes)
+{
+	const uint64_t unit = 1u << 30;
+	int lengths[2] = {(int)(bytes / unit), (int)(bytes % unit)};
+	MPI_Aint places[2] = {0, (MPI_Aint)(bytes / unit * unit)};
+	MPI_Datatype big, both;
+	MPI_Type_contiguous((int)unit, MPI_BYTE, &big);
+	MPI_Type_create_struct(2, lengths, places, (MPI_Datatype[2]){big, MPI_BYTE}, &both);
+	MPI_Type_commit(&both);
+	MPI_Type_free(&big);
+	return both;
+}
+
+static int send_body(struct mpi *mpi, const void *body, uint64_t bytes, int peer, int tag, MPI_Request *ret)
+{
+	if (bytes < 1u << 30)
+		return MPI_Isend(body, (int)bytes, MPI_BYTE, peer, tag, mpi->bodies, ret);
+	MPI_Datatype type = body_type(bytes);
+	int rc = MPI_Isend(body, 1, type, peer, tag, mpi->bodies, ret);
+	MPI_Type_free(&type);
+	return rc;
+}
+
+static int receive_body(void *body, uint64_t bytes, MPI_Message *matched, MPI_Request *ret)
+{
+	if (bytes < 1u << 30)
+		return MPI_Imrecv(body, (int)bytes, MPI_BYTE, matched, ret);
+	MPI_Datatype type = body_type(bytes);
+	int rc = MPI_Imrecv(body, 1, type, matched, ret);
+	MPI_Type_free(&type);
+	return rc;
+}
+
+static int body_tag(const struct mpi *mpi, const struct skep_frame *frame)
+{
+	return (int)(frame->number % (uint64_t)mpi->tag_limit);
+}
+
+static bool broken(struct mpi *mpi, int rc, struct skep_transport_event *ret)
+{
+	int length;
+	if (MPI_Error_string(rc, mpi->reason, &length) != MPI_SUCCESS)
+		strcpy(mpi->reason, "unknown MPI error");
+	*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_BROKEN, .reason = mpi->reason};
+	return true;
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
+
+static struct parcel *parcel_take(struct mpi *mpi)
+{
+	struct parcel *parcel = mpi->spare;
+	if (parcel == NULL)
+		return grown(NULL, sizeof *parcel);
+	mpi->spare = parcel->next;
+	return parcel;
+}
+
+static void parcel_put(struct mpi *mpi, struct parcel *parcel)
+{
+	parcel->next = mpi->spare;
+	mpi->spare = parcel;
+}
+
+static void ring(struct mpi *mpi, uint32_t peer)
+{
+	if (mpi->bell[peer] != NULL)
+		skep_bell_ring(mpi->bell[peer]);
+}
+
+static void mpi_send(void *self, uint32_t peer, const struct skep_frame *frame, const void *body)
+{
+	struct mpi *mpi = self;
+	if (mpi->sends == mpi->send_room) {
+		mpi->send_room = 2 * mpi->send_room + 16;
+		mpi->send = grown(mpi->send, 2 * mpi->send_room * sizeof *mpi->send);
+		mpi->parcel = grown(mpi->parcel, mpi->send_room * sizeof *mpi->parcel);
+	}
+	struct parcel *parcel = parcel_take(mpi);
+	parcel->frame = *frame;
+	parcel->peer = peer;
+	int size = (int)skep_frame_encode(frame, mpi->run, parcel->bytes);
+	MPI_Request *request = &mpi->send[2 * mpi->sends];
+	request[0] = request[1] = MPI_REQUEST_NULL;
+	/* An error here shows again in the poll, as one of the communicator. */
+	MPI_Isend(parcel->bytes, size, MPI_BYTE, (int)peer, FRAME_TAG, mpi->frames, &request[0]);
+	if (frame->body > 0)
+		send_body(mpi, body, frame->body, (int)peer, body_tag(mpi, frame), &request[1]);
+	ring(mpi, peer);
+	int done = 0; /* a small one usually is: then there is nothing to keep */
+	if (frame->body == 0 && MPI_Test(&request[0], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) {
+		parcel_put(mpi, parcel);
+		return;
+	}
+	mpi->parcel[mpi->sends++] = parcel;
+}
+
+/* A send has ended; true if that is news for the caller. */
+static bool sent(struct mpi *mpi, size_t at, struct skep_transport_event *ret)
+{
+	MPI_Request *request = &mpi->send[2 * at];
+	if (request[0] != MPI_REQUEST_NULL || request[1] != MPI_REQUEST_NULL)
+		return false;
+	struct parcel *parcel = mpi->parcel[at];
+	ring(mpi, parcel->peer); /* it may have left only now */
+	*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_SENT, .peer = parcel->peer, .frame = parcel->frame};
+	size_t last = --mpi->sends;
+	mpi->parcel[at] = mpi->parcel[last];
+	memmove(request, &mpi->send[2 * last], 2 * sizeof *request);
+	parcel_put(mpi, parcel);
+	return ret->frame.body > 0;
+}
+
+static bool poll_sends(struct mpi *mpi, struct skep_transport_event *ret)
+{
+	while (mpi->sends > 0) {
+		int at, done;
+		int rc = MPI_Testany((int)(2 * mpi->sends), mpi->send, &at, &done, MPI_STATUS_IGNORE);
+		if (rc != MPI_SUCCESS)
+			return broken(mpi, rc, ret);
+		if (!done || at == MPI_UNDEFINED)
+			return false;
+		if (sent(mpi, (size_t)at / 2, ret))
+			return true;
+	}
+	return false;
+}
+
+/* ---- receiving --------------------------------------------------------------------------------------------------- */
+
+/* Open MPI looks first and takes in what has come afterwards: the second look finds what the first has taken in. Without
+ * it a process would go to sleep over a message. */
+static int probe(MPI_Comm comm, int peer, int tag, int *ret_there, MPI_Message *ret, MPI_Status *ret_status)
+{
+	int rc = MPI_Improbe(peer, tag, comm, ret_there, ret, ret_status);
+	if (rc == MPI_SUCCESS && !*ret_there)
+		rc = MPI_Improbe(peer, tag, comm, ret_there, ret, ret_status);
+	return rc;
+}
+
+static struct intake *intake_add(struct mpi *mpi, uint32_t peer, const struct skep_frame *frame)
+{
+	if (mpi->intakes == mpi->intake_room) {
+		mpi->intake_room = 2 * mpi->intake_room + 16;
+		mpi->receive = grown(mpi->receive, mpi->intake_room * sizeof *mpi->receive);
+		mpi->intake = grown(mpi->intake, mpi->intake_room * sizeof *mpi->intake);
+	}
+	struct intake *intake = &mpi->intake[mpi->intakes];
+	memset(intake, 0, sizeof *intake);
+	intake->peer = peer;
+	if (frame != NULL)
+		intake->frame = *frame;
+	mpi->receive[mpi->intakes++] = MPI_REQUEST_NULL;
+	return intake;
+}
+
+/* Bytes of a message that a probe has found. */
+static uint64_t size_found(const MPI_Status *status)
+{
+	MPI_Count bytes = 0;
+	MPI_Get_elements_x(status, MPI_BYTE, &bytes);
+	return (uint64_t)bytes;
+}
+
+/* Begins the receive of a message into memory of exactly its size: a shorter buffer is not safe, Open MPI 4.1 writes past
+ * it when it copies from the sender's memory. */
+static int draw_off(struct mpi *mpi, struct intake *intake, uint64_t bytes, MPI_Message *matched)
+{
+	intake->scratch = malloc(bytes + 1);
+	if (intake->scratch == NULL)
+		return MPI_ERR_NO_MEM;
+	return receive_body(intake->scratch, bytes, matched, &mpi->receive[intake - mpi->intake]);
+}
+
+/* Looks for the tensor of a frame, and takes it to where it belongs if it is as long as announced. */
+static int match_body(struct mpi *mpi, struct intake *intake)
+{
+	MPI_Message matched;
+	MPI_Status status;
+	int there = 0;
+	int rc = probe(mpi->bodies, (int)intake->peer, body_tag(mpi, &intake->frame), &there, &matched, &status);
+	if (rc != MPI_SUCCESS || !there)
+		return rc;
+	uint64_t bytes = size_found(&status);
+	intake->matched = true;
+	if (intake->memory != NULL && bytes == intake->frame.body)
+		return receive_body(intake->memory, bytes, &matched, &mpi->receive[intake - mpi->intake]);
+	return draw_off(mpi, intake, bytes, &matched);
+}
+
+static void expect_body(
+	struct mpi *mpi, const struct skep_landing *landing, uint32_t peer, const struct skep_frame *frame)
+{
+	struct skep_buf buf = {0, 0};
+	void *memory = landing->memory(landing->context, peer, frame, &buf);
+	struct intake *intake = intake_add(mpi, peer, frame);
+	intake->frame.u.message.payload = buf;
+	intake->memory = memory;
+}
+
+/* One frame, if there is any. *ret_found; true: `ret` is filled. */
+static bool poll_frame(
+	struct mpi *mpi, const struct skep_landing *landing, struct skep_transport_event *ret, bool *ret_found)
+{
+	MPI_Message matched;
+	MPI_Status status;
+	int there = 0;
+	*ret_found = false;
+	int rc = probe(mpi->frames, MPI_ANY_SOURCE, MPI_ANY_TAG, &there, &matched, &status);
+	if (rc != MPI_SUCCESS)
+		return broken(mpi, rc, ret);
+	if (!there)
+		return false;
+	*ret_found = true;
+	uint32_t peer = (uint32_t)status.MPI_SOURCE;
+	uint64_t size = size_found(&status);
+	if (size > SKEP_FRAME_MAX) {
+		struct intake *intake = intake_add(mpi, peer, NULL);
+		skep_complain(mpi->complaints, (enum skep_complaint)SKEP_FRAME_BAD_SIZE, peer);
+		intake->matched = true;
+		rc = draw_off(mpi, intake, size, &matched);
+		return rc != MPI_SUCCESS && broken(mpi, rc, ret);
+	}
+	rc = MPI_Mrecv(mpi->bytes, (int)size, MPI_BYTE, &matched, &status);
+	if (rc != MPI_SUCCESS)
+		return broken(mpi, rc, ret);
+	*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_ARRIVED, .peer = peer};
+	enum skep_frame_fault fault = skep_frame_decode(mpi->bytes, size, mpi->run, &ret->frame);
+	if (fault != SKEP_FRAME_GOOD) {
+		skep_complain(mpi->complaints, (enum skep_complaint)fault, peer);
+		return false;
+	}
+	if (ret->frame.body == 0)
+		return true;
+	expect_body(mpi, landing, peer, &ret->frame);
+	return false;
+}
+
+/* A receive has ended; true if that is news for the caller. */
+static bool received(struct mpi *mpi, size_t at, struct skep_transport_event *ret)
+{
+	struct intake intake = mpi->intake[at];
+	size_t last = --mpi->intakes;
+	mpi->intake[at] = mpi->intake[last];
+	mpi->receive[at] = mpi->receive[last];
+	free(intake.scratch);
+	if (intake.memory == NULL)
+		return false;
+	bool whole = intake.scratch == NULL;
+	if (!whole)
+		skep_complain(mpi->complaints, SKEP_COMPLAINT_BODY_SIZE, intake.peer);
+	ret->kind = whole ? SKEP_TRANSPORT_ARRIVED : SKEP_TRANSPORT_SPOILT;
+	ret->peer = intake.peer;
+	ret->frame = intake.frame;
+	return true;
+}
+
+static bool poll_bodies(struct mpi *mpi, struct skep_transport_event *ret)
+{
+	for (size_t i = 0; i < mpi->intakes; i++) {
+		int rc = mpi->intake[i].matched ? MPI_SUCCESS : match_body(mpi, &mpi->intake[i]);
+		if (rc != MPI_SUCCESS)
+			return broken(mpi, rc, ret);
+	}
+	while (mpi->intakes > 0) {
+		int at, done;
+		int rc = MPI_Testany((int)mpi->intakes, mpi->receive, &at, &done, MPI_STATUS_IGNORE);
+		if (rc != MPI_SUCCESS)
+			return broken(mpi, rc, ret);
+		if (!done || at == MPI_UNDEFINED)
+			return false;
+		if (received(mpi, (size_t)at, ret))
+			return true;
+	}
+	return false;
+}
+
+static bool mpi_poll(void *self, const struct skep_landing *landing, struct skep_transport_event *ret)
+{
+	struct mpi *mpi = self;
+	bool found = true;
+	mpi->heard = skep_bell_count(mpi->own_bell);
+	while (found) {
+		if (poll_frame(mpi, landing, ret, &found)) {
+			mpi->nap_ns = NAP_FIRST_NS;
+			return true;
+		}
+	}
+	return poll_bodies(mpi, ret) || poll_sends(mpi, ret);
+}
+
+static uint32_t mpi_pending(const void *self)
+{
+	const struct mpi *mpi = self;
+	return (uint32_t)(mpi->sends + mpi->intakes);
+}
+
+static void mpi_wait(void *self, uint64_t most_ns)
+{
+	struct mpi *mpi = self;
+	uint64_t nap_ns = most_ns;
+	if (!mpi->alone) {
+		mpi->nap_ns = mpi->nap_ns < NAP_LAST_NS ? mpi->nap_ns + mpi->nap_ns / 4 : NAP_LAST_NS;
+		nap_ns = mpi->nap_ns;
+	}
+	if (mpi_pending(self) > 0 && nap_ns > NAP_PENDING_NS)
+		nap_ns = NAP_PENDING_NS;
+	skep_bell_wait(mpi->own_bell, mpi->heard, nap_ns < most_ns ? nap_ns : most_ns);
+}
+
+static void mpi_wake(void *self)
+{
+	struct mpi *mpi = self;
+	skep_bell_ring(mpi->own_bell);
+}
+
+/* ---- up and down ------------------------------------------------------------------------------------------------- */
+
+/* The bells of the processes of this host, in a window of the host's communicator. */
+static bool bells_create(struct mpi *mpi, int rank, int ranks)
+{
+	MPI_Comm host;
+	MPI_Group world_group, host_group;
+	int *number = calloc((size_t)ranks, 2 * sizeof *number), *of_host = number + ranks, here = 0;
+	mpi->bell = calloc((size_t)ranks, sizeof(struct skep_bell *));
+	if (number == NULL || mpi->bell == NULL) {
+		free(number);
+		return false;
+	}
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
+	MPI_Win_allocate_shared(64, 1, MPI_INFO_NULL, host, &mpi->own_bell, &mpi->window); /* a cache line each */
+	memset(mpi->own_bell, 0, sizeof *mpi->own_bell);
+	MPI_Comm_size(host, &here);
+	mpi->alone = here == ranks;
+	for (int i = 0; i < ranks; i++)
+		number[i] = i;
+	MPI_Comm_group(MPI_COMM_WORLD, &world_group);
+	MPI_Comm_group(host, &host_group);
+	MPI_Group_translate_ranks(world_group, ranks, number, host_group, of_host);
+	for (int i = 0; i < ranks; i++) {
+		MPI_Aint size;
+		int unit;
+		if (of_host[i] != MPI_UNDEFINED)
+			MPI_Win_shared_query(mpi->window, of_host[i], &size, &unit, &mpi->bell[i]);
+	}
+	MPI_Group_free(&world_group);
+	MPI_Group_free(&host_group);
+	MPI_Barrier(host); /* nobody rings a bell that is still being cleared */
+	MPI_Comm_free(&host);
+	free(number);
+	return true;
+}
+
+bool skep_mpi_meet(MPI_Comm comm, uint32_t seconds)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	uint64_t deadline_ns = skep_clock_raw_ns() + (uint64_t)seconds * 1000000000u;
+	MPI_Request met;
+	int done = 0;
+	MPI_Ibarrier(comm, &met);
+	while (MPI_Test(&met, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && skep_clock_raw_ns() < deadline_ns)
+		nanosleep(&nap, NULL);
+	return done != 0;
+}
+
+bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct skep_complaints *complaints)
+{
+	struct mpi *mpi = calloc(1, sizeof *mpi);
+	int rank = 0, ranks = 0, found = 0, *limit = NULL;
+	if (mpi == NULL)
+		return false;
+	mpi->run = run;
+	mpi->nap_ns = NAP_FIRST_NS;
+	mpi->complaints = complaints;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
+	mpi->tag_limit = found ? *limit : 32767; /* the least that the standard allows */
+	if (!bells_create(mpi, rank, ranks) || MPI_Comm_dup(MPI_COMM_WORLD, &mpi->frames) != MPI_SUCCESS ||
+		MPI_Comm_dup(MPI_COMM_WORLD, &mpi->bodies) != MPI_SUCCESS) {
+		free(mpi->bell);
+		free(mpi);
+		return false;
+	}
+	MPI_Comm_set_errhandler(mpi->frames, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(mpi->bodies, MPI_ERRORS_RETURN);
+	*ret = (struct skep_transport){.self = mpi,
+		.rank = (uint32_t)rank,
+		.ranks = (uint32_t)ranks,
+		.send = mpi_send,
+		.poll = mpi_poll,
+		.pending = mpi_pending,
+		.wait = mpi_wait,
+		.wake = mpi_wake};
+	return true;
+}
+
+void skep_transport_mpi_destroy(struct skep_transport *transport, bool clean)
+{
+	struct mpi *mpi = transport->self;
+	if (!clean || !skep_mpi_meet(mpi->frames, 10))
+		return; /* requests may still write into what would be freed, or others ring its bells */
+	assert(mpi->sends == 0 && mpi->intakes == 0);
+	MPI_Win_free(&mpi->window);
+	MPI_Comm_free(&mpi->frames);
+	MPI_Comm_free(&mpi->bodies);
+	free(mpi->bell);
+	while (mpi->spare != NULL) {
+		struct parcel *parcel = mpi->spare;
+		mpi->spare = parcel->next;
+		free(parcel);
+	}
+	free(mpi->send);
+	free(mpi->parcel);
+	free(mpi->receive);
+	free(mpi->intake);
+	free(mpi);
+}

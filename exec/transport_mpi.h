@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * transport_mpi.h - the transport over MPI_COMM_WORLD, between MPI_Init and MPI_Finalize.
+ */
+#ifndef SKEP_EXEC_TRANSPORT_MPI_H
+#define SKEP_EXEC_TRANSPORT_MPI_H
+
+#include <mpi.h>
+
+#include "exec/complaints.h"
+#include "exec/transport.h"
+
+/* All ranks together. `run` must be the same on all. False: MPI refused or no memory. */
+bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct skep_complaints *complaints);
+
+/* All ranks together if `clean`, and nothing may be pending; else everything is left to the end of the process. */
+void skep_transport_mpi_destroy(struct skep_transport *transport, bool clean);
+
+/* A barrier that does not wait for ever, and sleeps: false if not all came within so many seconds. */
+bool skep_mpi_meet(MPI_Comm comm, uint32_t seconds);
+
+#endif

@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# smoke.sh - real runs with 2, 4 and 9 processes, as fast as this machine goes: they end in order, count each gradient
+# once, learn, and leave what they did in the database. Started by skep and by mpirun.
+set -u
+. tests/cli/lib.sh
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export ASAN_OPTIONS=detect_leaks=0 # MPI keeps memory to its end; the rest of the sanitizer watches
+ln -s "$root/topologies/gpus" gpus # where the topologies below look for their GPU
+
+scenario() { # scenario WORKERS STAGES: a file for so many machines in one place
+	cat >"place-$1.yaml" <<-END
+	name: $1 in one place
+	source: assumed for this test
+	directory: here
+	sites:
+	  here:
+	    machines: [{count: $1, gpu: v100}]
+	    inside: {bandwidth: 10 Gbit/s, latency: 0.01 ms}
+	END
+	cat >"smoke-$1.yaml" <<-END
+	name: smoke of $1
+	seed: 3
+	model: {file: $root/models/square-mlp.yaml, stages: $2}
+	cluster: {topology: place-$1.yaml, allocation: {method: strided}}
+	schedule: {global_batch: 512, microbatch: 32}
+	train:
+	  maths: real
+	  optimizer: {name: adamw, lr: 3.0e-3}
+	  until: {steps: 40}
+	END
+}
+
+kept() { # kept: every gradient is counted once or lost, and the loss has fallen
+	python3 - "$out" <<-'END'
+	import json, sqlite3, sys
+	run = json.load(open(sys.argv[1]))
+	db = sqlite3.connect("skep.db")
+	one = lambda sql: db.execute(sql, (run["run_id"],)).fetchone()[0]
+	assert run["world"] == "real" and run["steps"] == 40, run
+	assert run["lost"] == 0 and run["issued"] == run["counted"] > 0, run
+	assert one("SELECT count(*) FROM rounds WHERE run = ?") == 40
+	assert one("SELECT count(*) FROM v_counted_once WHERE run = ? AND verdict = 'kept'") == run["issued"]
+	assert one("SELECT count(*) FROM v_counted_once WHERE run = ? AND verdict <> 'kept'") == 0
+	first = one("SELECT loss FROM rounds WHERE run = ? AND round = 0")
+	assert run["final_loss"] < first / 2, (first, run["final_loss"])
+	END
+}
+
+for workers in 1 3 8; do
+	ranks=$((workers + 1))
+	scenario "$workers" $((workers < 4 ? workers : 4))
+	accepts "$ranks processes" run "smoke-$workers.yaml" --json -q
+	check "$ranks processes: counted once, learnt" kept
+done
+
+accepts '4 processes, said so' run smoke-3.yaml -n 4 --json -q
+check '4 processes, said so: counted once, learnt' kept
+accepts '4 processes, paced and shaped' run smoke-3.yaml --pace --shape --json -q
+check '4 processes, paced and shaped: counted once, learnt' kept
+
+under_mpirun() { # under_mpirun RANKS ARGUMENT...
+	status=0
+	timeout -k 5 120 mpirun --oversubscribe --mca mpi_yield_when_idle 1 -n "$1" "$skep" "${@:2}" \
+		>"$out" 2>"$err" </dev/null || status=$?
+}
+under_mpirun 4 run smoke-3.yaml --json -q
+if [ "$status" = 0 ]; then pass 'joins under mpirun'; else fail 'joins under mpirun' "$(seen)"; fi
+check 'joins under mpirun: counted once, learnt' kept
+under_mpirun 3 run smoke-3.yaml --json -q
+if [ "$status" = 2 ] && [ "$(grep -c 'started with 3' "$err")" = 1 ]; then
+	pass 'too few processes under mpirun: said once'
+else
+	fail 'too few processes under mpirun: said once' "$(seen)"
+fi
+plan

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_transport_lanes.c - the lanes around a stand-in device: order, one piece of arithmetic at a time, pace, and the end.
+ * Times are checked only from below, and by what overlaps what, so a busy machine cannot fail them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "exec/bell.h"
+#include "exec/lanes.h"
+
+#define MS UINT64_C(1000000)
+
+struct skep_device { /* the stand-in */
+	_Atomic int inside;
+	_Atomic int most_inside;
+	_Atomic uint32_t runs;
+	useconds_t sleep_us;
+};
+
+void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	int inside = atomic_fetch_add(&device->inside, 1) + 1;
+	if (inside > atomic_load(&device->most_inside))
+		atomic_store(&device->most_inside, inside);
+	usleep(device->sleep_us);
+	*ret = (struct skep_device_result){.loss_nano = (int64_t)op->id};
+	atomic_fetch_add(&device->runs, 1);
+	atomic_fetch_sub(&device->inside, 1);
+}
+
+uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op)
+{
+	assert_true(scenario->seed == 77 && worker == 3);
+	return op->microbatches * MS; /* each operation says for itself */
+}
+
+static const struct skep_scenario paced = {.seed = 77};
+static struct skep_clock start;
+
+static void ring(void *context)
+{
+	skep_bell_ring(context);
+}
+
+static struct skep_lanes *lanes_with(struct skep_device *device, struct skep_bell *bell, bool pace)
+{
+	start.start_ns = skep_clock_raw_ns();
+	struct skep_lanes_setup setup = {.device = device,
+		.clock = &start,
+		.wake = ring,
+		.wake_context = bell,
+		.pace_from = pace ? &paced : NULL,
+		.worker = 3};
+	struct skep_lanes *lanes = skep_lanes_create(&setup);
+	assert_non_null(lanes);
+	return lanes;
+}
+
+static void push(struct skep_lanes *lanes, enum skep_lane lane, uint64_t id, uint32_t ms)
+{
+	struct skep_op op = {.id = id, .kind = SKEP_OP_FORWARD, .lane = (uint8_t)lane, .microbatches = ms};
+	skep_lanes_push(lanes, &op);
+}
+
+static struct skep_lanes_done next(struct skep_lanes *lanes, struct skep_bell *bell)
+{
+	struct skep_lanes_done done;
+	while (true) {
+		uint32_t seen = skep_bell_count(bell);
+		if (skep_lanes_pop(lanes, &done))
+			return done;
+		skep_bell_wait(bell, seen, 10000 * MS);
+		assert_true(skep_bell_count(bell) != seen); /* an ended operation rings */
+	}
+}
+
+static void a_lane_keeps_its_order(void **state)
+{
+	(void)state;
+	struct skep_device device = {.sleep_us = 10};
+	struct skep_bell bell = {0};
+	struct skep_lanes *lanes = lanes_with(&device, &bell, false);
+	uint64_t expected[SKEP_LANES] = {0, 1000};
+	for (uint64_t i = 0; i < 100; i++) {
+		push(lanes, SKEP_LANE_COMPUTE, i, 0);
+		push(lanes, SKEP_LANE_REDUCE, 1000 + i, 0);
+	}
+	skep_time ended[SKEP_LANES] = {0};
+	for (int i = 0; i < 200; i++) {
+		struct skep_lanes_done done = next(lanes, &bell);
+		assert_int_equal(done.op.id, expected[done.op.lane]++);
+		assert_int_equal(done.result.loss_nano, done.op.id);
+		assert_true(done.begin_ns >= ended[done.op.lane]);
+		assert_true(done.end_ns - done.begin_ns >= done.busy_ns && done.busy_ns >= 10000);
+		ended[done.op.lane] = done.end_ns;
+	}
+	assert_int_equal(device.most_inside, 1);
+	skep_lanes_destroy(lanes);
+}
+
+static void pace_is_the_least_time(void **state)
+{
+	(void)state;
+	struct skep_device device = {.sleep_us = 1000};
+	struct skep_bell bell = {0};
+	struct skep_lanes *lanes = lanes_with(&device, &bell, true);
+	push(lanes, SKEP_LANE_COMPUTE, 1, 20);
+	push(lanes, SKEP_LANE_COMPUTE, 2, 0);
+	struct skep_lanes_done slow = next(lanes, &bell), fast = next(lanes, &bell);
+	assert_true(slow.end_ns - slow.begin_ns >= 20 * MS);
+	assert_true(slow.busy_ns >= 1 * MS && slow.busy_ns < slow.end_ns - slow.begin_ns);
+	assert_true(fast.begin_ns >= slow.end_ns && fast.end_ns - fast.begin_ns >= 1 * MS);
+	skep_lanes_destroy(lanes);
+}
+
+/* One lane sleeps out its time while the other computes. */
+static void paced_lanes_run_side_by_side(void **state)
+{
+	(void)state;
+	struct skep_device device = {.sleep_us = 100};
+	struct skep_bell bell = {0};
+	struct skep_lanes *lanes = lanes_with(&device, &bell, true);
+	push(lanes, SKEP_LANE_COMPUTE, 1, 300);
+	push(lanes, SKEP_LANE_REDUCE, 2, 1);
+	struct skep_lanes_done short_one = next(lanes, &bell), long_one = next(lanes, &bell);
+	assert_int_equal(short_one.op.id, 2);
+	assert_true(short_one.begin_ns < long_one.end_ns && short_one.end_ns < long_one.end_ns);
+	assert_int_equal(device.most_inside, 1);
+	skep_lanes_destroy(lanes);
+}
+
+/* An hour of pace and a full queue do not hold up the end. */
+static void the_end_does_not_wait_for_pace(void **state)
+{
+	(void)state;
+	struct skep_device device = {0};
+	struct skep_bell bell = {0};
+	struct skep_lanes *lanes = lanes_with(&device, &bell, true);
+	for (uint64_t i = 0; i < 50; i++)
+		push(lanes, SKEP_LANE_COMPUTE, i, 3600000);
+	while (atomic_load(&device.runs) == 0)
+		usleep(1000);
+	skep_lanes_destroy(lanes);
+	assert_int_equal(device.runs, 1);
+	skep_lanes_destroy(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_lane_keeps_its_order),
+		cmocka_unit_test(pace_is_the_least_time),
+		cmocka_unit_test(paced_lanes_run_side_by_side),
+		cmocka_unit_test(the_end_does_not_wait_for_pace),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
