@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * books.h - the ledger's books, shared by ledger.c, which writes them, and audit.c, which balances them.
+ *
+ * A *holder* is one worker under one epoch in one round and stage: it has an accumulator, so it has a bitmap of the
+ * microbatches added there. I1 is then a sum over the bitmaps of the holders that the directory called members.
+ */
+#ifndef SKEP_TESTS_CLUSTER_BOOKS_H
+#define SKEP_TESTS_CLUSTER_BOOKS_H
+
+#include "tests/cluster/ledger.h"
+
+#define ANY SKEP_NO_INDEX
+#define ARENA_WORDS (1u << 18)
+#define HOLDERS 4096u
+
+struct holder {
+	struct skep_peer peer;
+	uint64_t *added, *noted; /* by BACKWARD; by COUNTED notes */
+	uint32_t next;           /* in its cell, 0: none */
+	bool member, stepped;
+};
+
+struct cell { /* one stage in one round */
+	uint64_t *forwarded, *backwarded, *lost;
+	uint32_t first_holder, members;
+	uint32_t counted, lost_count; /* as STAGE_COMMITTED says */
+	bool committed, stepped;
+	uint64_t parameter[CLUSTER_ELEMENTS]; /* after the step */
+};
+
+struct round {
+	uint64_t *issued, *finished; /* finished: as their owners told the directory */
+	struct skep_peer *owner;     /* [capacity] */
+	int64_t *loss;               /* [capacity], as the devices of the last stage said */
+	uint32_t issued_count;
+	bool open, closed, has_loss;
+	int64_t loss_nano;
+	struct cell cell[CLUSTER_STAGES];
+};
+
+struct seat { /* what the directory's notes say about one worker */
+	struct skep_peer peer;
+	uint32_t stage, since_round;
+	bool in;
+};
+
+struct ledger {
+	const struct skep_plan *plan;
+	struct verdict *verdict;
+	uint32_t capacity, words, rounds_closed;
+	bool stage_empty, stopped;
+	struct seat seat[CLUSTER_WORKERS];
+	struct round round[CLUSTER_ROUNDS];
+	struct holder holder[HOLDERS];
+	uint32_t holders;
+	uint64_t arena[ARENA_WORDS];
+	size_t arena_used;
+};
+
+static inline bool bit(const uint64_t *map, uint32_t at)
+{
+	return map[at / 64] >> at % 64 & 1;
+}
+
+uint32_t books_bits(const struct ledger *ledger, const uint64_t *map); /* how many are set */
+struct holder *books_holder(struct ledger *ledger, struct cell *cell, struct skep_peer peer);
+uint32_t books_counted(const struct ledger *ledger, const struct cell *cell); /* by all members together */
+/* Does the peer serve the stage, and take part in the round, as far as the directory has said? */
+bool books_seated(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round);
+bool books_stage_has_worker(const struct ledger *ledger, uint32_t stage);
+
+/* audit.c */
+void audit_round(struct ledger *ledger, uint32_t round);
+
+#endif

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * chaos.c - runs swarms under drawn faults and asks the ledger about each.
+ *
+ *     chaos --seeds 1..100000 --jobs 2      exit status 0 if no promise was broken
+ *     chaos --seed 4711 -v                  one seed, with its transcript
+ *     chaos --pinned FILE                   the seeds listed in a file
+ *     chaos --machine naive --reject 60     the canary: 0 if at least 60 of 100 seeds were rejected
+ *     chaos --sabotage KIND                 break a duty: 0 if the ledger named the right invariant at least once
+ *     --calm: no faults    --again N: repeat every Nth seed and compare digests (default 8, 0: never)
+ *
+ * Seeds are independent; --jobs shares them out among processes. Every seed that fails is run once more with a
+ * transcript, so that nothing is recorded in runs that pass.
+ */
+#include "tests/cluster/transcript.h"
+#include "tests/cluster/weather.h"
+
+#include <assert.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define JOBS 64u
+#define HISTORY 40u
+#define REPORTS 5u /* failures that one job prints in full */
+
+struct sabotage_kind {
+	const char *name, *invariant;
+};
+
+static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIPPED] = {"add-flipped", "I1b"},
+	[SABOTAGE_ADD_TWICE] = {"add-twice", "I1"},
+	[SABOTAGE_STEP_TWICE] = {"step-twice", "I3"},
+	[SABOTAGE_STATE_CORRUPT] = {"state-corrupt", "I3"},
+	[SABOTAGE_LOST_HIDDEN] = {"lost-hidden", "I1"},
+	[SABOTAGE_MEMBER_HIDDEN] = {"member-hidden", "I1"},
+	[SABOTAGE_COUNTED_HIDDEN] = {"counted-hidden", "I1"},
+	[SABOTAGE_TENSOR_SWAPPED] = {"tensor-swapped", "I4"},
+	[SABOTAGE_STAGE_WRONG] = {"stage-wrong", "I4"},
+	[SABOTAGE_RELEASE_EATEN] = {"release-eaten", "I5"},
+	[SABOTAGE_RELEASE_TWICE] = {"release-twice", "I5"},
+	[SABOTAGE_STRAY_SEND] = {"stray-send", "I6"},
+	[SABOTAGE_MEMORY_OVERRUN] = {"memory-overrun", "I6"},
+	[SABOTAGE_MESSAGE_EATEN] = {"message-eaten", "I7"},
+	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
+
+struct options {
+	uint64_t first, last, again;
+	uint32_t jobs, reject;
+	bool calm, verbose;
+	const struct machine *machine;
+	enum sabotage sabotage;
+	const char *pinned;
+};
+
+struct totals {
+	uint64_t seeds, done, failed, broken, named, quiet, events, digest;
+	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, copies, returns;
+	uint64_t hits[WEATHER_FAULTS];
+};
+
+struct job {
+	const struct options *options;
+	struct cluster *cluster;
+	struct weather weather;
+	struct verdict verdict;
+	struct totals *totals;
+	/* the second look at a failure: the last lines that concern it */
+	bool all_lines;
+	struct verdict wanted;
+	char line[HISTORY][TRANSCRIPT_LINE];
+	uint32_t lines;
+};
+
+/* ---- one run ------------------------------------------------------------------------------------------------------- */
+
+static sigjmp_buf escape;
+
+/* An assert inside a machine ends that seed, not the whole test. */
+static void aborted(int signal)
+{
+	siglongjmp(escape, signal);
+}
+
+static bool concerns(const struct job *job, const struct trace *trace)
+{
+	uint32_t round = SKEP_NO_INDEX, microbatch = SKEP_NO_INDEX;
+	bool numbered = true;
+	if (trace->message) {
+		uint8_t kind = trace->message->kind;
+		round = trace->message->round;
+		microbatch = trace->message->microbatch;
+		numbered = kind <= SKEP_MESSAGE_ABANDON || kind == SKEP_MESSAGE_FINISHED;
+		if (kind == SKEP_MESSAGE_HEARTBEAT)
+			return false;
+	} else if (trace->op) {
+		round = trace->op->round;
+		microbatch = trace->op->microbatch;
+		numbered = trace->op->kind <= SKEP_OP_BACKWARD;
+	} else if (trace->note) {
+		round = trace->note->round;
+		microbatch = trace->note->microbatch;
+		numbered = trace->note->kind == SKEP_NOTE_COUNTED;
+	}
+	bool round_fits = job->wanted.round == SKEP_NO_INDEX || round == SKEP_NO_INDEX || round == job->wanted.round;
+	return round_fits &&
+	       (!numbered || job->wanted.microbatch == SKEP_NO_INDEX || microbatch == job->wanted.microbatch);
+}
+
+static void remember(void *context, const struct trace *trace)
+{
+	struct job *job = context;
+	if (job->all_lines) {
+		char line[TRANSCRIPT_LINE];
+		transcript_line(&job->weather.plan, trace, line);
+		puts(line);
+	} else if (concerns(job, trace)) {
+		transcript_line(&job->weather.plan, trace, job->line[job->lines++ % HISTORY]);
+	}
+}
+
+struct variant { /* what may differ between two runs of a seed without changing its digest */
+	uint8_t padding;
+	bool move_nodes, traced;
+	int64_t loss_bias_nano;
+};
+
+static struct result run_once(struct job *job, struct variant variant)
+{
+	struct setup setup = weather_setup(&job->weather);
+	struct result result = {0};
+	setup.machine = job->options->machine;
+	if (setup.machine == &machine_naive)
+		setup.calm_ns = SKEP_TIME_NEVER; /* it cannot join at all, and has enough other faults */
+	setup.padding = variant.padding;
+	setup.move_nodes = variant.move_nodes;
+	setup.loss_bias_nano = variant.loss_bias_nano;
+	setup.trace = variant.traced ? remember : NULL;
+	setup.trace_context = job;
+	setup.sabotage = job->options->sabotage;
+	setup.sabotage_at = (uint32_t)(mix64(job->weather.seed) % 40 + 1);
+	int signal = sigsetjmp(escape, 1);
+	if (signal != 0) {
+		verdict_break(&job->verdict, "assert", SKEP_NO_INDEX, SKEP_NO_INDEX, SKEP_NO_INDEX,
+			"a machine was stopped by signal %d", signal);
+		return result;
+	}
+	cluster_begin(job->cluster, &setup, &job->verdict);
+	weather_schedule(&job->weather, job->cluster);
+	if (setup.sabotage == SABOTAGE_RERUN_DIFFERS && !variant.move_nodes)
+		cluster_start_at(job->cluster, 0, 1);
+	return cluster_run(job->cluster);
+}
+
+static bool faultless(const struct weather *weather)
+{
+	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
+		if (weather->rate[f] > 0)
+			return false;
+	return true;
+}
+
+/* Without faults there is no excuse: all is counted, nobody is fenced, what is granted is what was asked for. */
+static void check_quiet(struct job *job, const struct result *result)
+{
+	const struct skep_plan *plan = &job->weather.plan;
+	const struct ledger_totals *t = &result->totals;
+	job->totals->quiet++;
+	if (result->outcome != SKEP_DONE || t->lost > 0 || result->fences > 0 ||
+		t->issued != t->rounds * plan->microbatches || t->counted != t->issued * plan->stages)
+		verdict_break(&job->verdict, "I7", SKEP_NO_INDEX, SKEP_NO_INDEX, SKEP_NO_INDEX,
+			"without any fault: outcome %d, %llu issued, %llu counted, %llu lost, %llu fenced",
+			(int)result->outcome, (unsigned long long)t->issued, (unsigned long long)t->counted,
+			(unsigned long long)t->lost, (unsigned long long)result->fences);
+}
+
+static void add_up(struct job *job, const struct result *result)
+{
+	struct totals *t = job->totals;
+	t->done += result->outcome == SKEP_DONE;
+	t->failed += result->outcome == SKEP_FAILED;
+	t->events += result->events;
+	t->digest += mix64(job->weather.seed ^ result->digest); /* a sum: the order of the jobs does not matter */
+	t->issued += result->totals.issued;
+	t->counted += result->totals.counted;
+	t->lost += result->totals.lost;
+	t->rounds += result->totals.rounds;
+	t->kills += result->kills;
+	t->restarts += result->restarts;
+	t->fences += result->fences;
+	t->joins += result->joins;
+	t->copies += result->copies;
+	t->returns += result->failed;
+	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
+		t->hits[f] += job->weather.hits[f];
+}
+
+static void report(struct job *job)
+{
+	struct verdict verdict = job->verdict;
+	uint64_t seed = job->weather.seed;
+	const char *sabotage = sabotage_kind[job->options->sabotage].name;
+	job->lines = 0;
+	if (strcmp(verdict.invariant, "I8") != 0) {
+		job->wanted = verdict;
+		weather_draw(&job->weather, seed, job->options->calm);
+		run_once(job, (struct variant){0xa5, true, true, 0});
+	}
+	flockfile(stdout);
+	printf("seed %llu breaks %s: %s\n", (unsigned long long)seed, verdict.invariant, verdict.text);
+	weather_print(&job->weather, stdout);
+	for (uint32_t i = job->lines > HISTORY ? job->lines - HISTORY : 0; i < job->lines; i++)
+		printf("  | %s\n", job->line[i % HISTORY]);
+	printf("  again: chaos --seed %llu -v%s%s%s%s\n\n", (unsigned long long)seed,
+		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
+		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+	fflush(stdout);
+	funlockfile(stdout);
+}
+
+static bool failures_expected(const struct options *options)
+{
+	return options->sabotage != SABOTAGE_NONE || options->reject > 0;
+}
+
+static void run_seed(struct job *job, uint64_t seed)
+{
+	const struct options *options = job->options;
+	weather_draw(&job->weather, seed, options->calm);
+	struct result result = run_once(job, (struct variant){0xa5, true, false, 0});
+	if (!job->verdict.broken && faultless(&job->weather))
+		check_quiet(job, &result);
+	if (!job->verdict.broken)
+		add_up(job, &result);
+	if (!job->verdict.broken && options->again > 0 && seed % options->again == 0) {
+		/* losses decide nothing, unless there is a target */
+		int64_t bias = job->weather.plan.target_loss_nano == INT64_MIN ? 1000000007 : 0;
+		struct result second = run_once(job, (struct variant){0x5a, false, false, bias});
+		if (second.digest != result.digest)
+			verdict_break(&job->verdict, "I8", SKEP_NO_INDEX, SKEP_NO_INDEX, SKEP_NO_INDEX,
+				"a second run of the seed has digest %016llx, not %016llx",
+				(unsigned long long)second.digest, (unsigned long long)result.digest);
+	}
+	job->totals->seeds++;
+	if (!job->verdict.broken)
+		return;
+	const char *named = sabotage_kind[options->sabotage].invariant;
+	job->totals->broken++;
+	job->totals->named += named && strcmp(named, job->verdict.invariant) == 0;
+	if (options->verbose || (!failures_expected(options) && job->totals->broken <= REPORTS))
+		report(job);
+}
+
+/* ---- many runs ------------------------------------------------------------------------------------------------------ */
+
+static void run_pinned(struct job *job, const char *path)
+{
+	char line[256];
+	FILE *file = fopen(path, "r");
+	if (!file) {
+		perror(path);
+		job->totals->broken++;
+		return;
+	}
+	while (fgets(line, sizeof(line), file)) {
+		unsigned long long seed;
+		if (line[0] != '#' && sscanf(line, "%llu", &seed) == 1)
+			run_seed(job, seed);
+	}
+	fclose(file);
+}
+
+static void run_job(const struct options *options, uint32_t number, struct totals *totals)
+{
+	struct job *job = calloc(1, sizeof(*job));
+	assert(job);
+	job->options = options;
+	job->totals = totals;
+	job->cluster = cluster_create();
+	job->all_lines = options->verbose;
+	signal(SIGABRT, aborted);
+	signal(SIGSEGV, aborted);
+	if (options->pinned)
+		run_pinned(job, options->pinned);
+	else
+		for (uint64_t seed = options->first + number; seed <= options->last; seed += options->jobs)
+			run_seed(job, seed);
+	cluster_destroy(job->cluster);
+	free(job);
+}
+
+static bool run_jobs(const struct options *options, struct totals *totals)
+{
+	pid_t child[JOBS];
+	bool good = true;
+	if (options->jobs == 1) {
+		run_job(options, 0, &totals[0]);
+		return true;
+	}
+	for (uint32_t j = 0; j < options->jobs; j++) {
+		child[j] = fork();
+		if (child[j] == 0) {
+			run_job(options, j, &totals[j]);
+			_exit(0);
+		}
+	}
+	for (uint32_t j = 0; j < options->jobs; j++) {
+		int status = 1;
+		good = child[j] > 0 && waitpid(child[j], &status, 0) == child[j] && status == 0 && good;
+	}
+	return good;
+}
+
+static struct totals sum_up(const struct totals *totals, uint32_t jobs)
+{
+	struct totals sum = {0};
+	uint64_t *to = (uint64_t *)(void *)&sum;
+	for (uint32_t j = 0; j < jobs; j++)
+		for (size_t i = 0; i < sizeof(sum) / sizeof(*to); i++)
+			to[i] += ((const uint64_t *)(const void *)&totals[j])[i];
+	return sum;
+}
+
+static void print_totals(const struct totals *t)
+{
+	printf("faults:");
+	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
+		if (f != WEATHER_KILL && f != WEATHER_RESTART && f != WEATHER_NOTICE)
+			printf(" %s %llu,", weather_fault_name(f), (unsigned long long)t->hits[f]);
+	printf(" copies %llu, deaths %llu, restarts %llu; fenced %llu, joined %llu\n", (unsigned long long)t->copies,
+		(unsigned long long)t->kills, (unsigned long long)t->restarts, (unsigned long long)t->fences,
+		(unsigned long long)t->joins);
+	printf("%llu seeds: %llu done, %llu failed for an empty stage, %llu broken; %llu without faults; %llu rounds, "
+	       "%llu microbatches issued, %llu counted and %llu lost in stages; %llu events; digest %016llx\n",
+		(unsigned long long)t->seeds, (unsigned long long)t->done, (unsigned long long)t->failed,
+		(unsigned long long)t->broken, (unsigned long long)t->quiet, (unsigned long long)t->rounds,
+		(unsigned long long)t->issued, (unsigned long long)t->counted, (unsigned long long)t->lost,
+		(unsigned long long)t->events, (unsigned long long)t->digest);
+}
+
+/* ---- the command line ----------------------------------------------------------------------------------------------- */
+
+static bool parse_sabotage(struct options *options, const char *name)
+{
+	for (uint32_t k = 1; k < SABOTAGES; k++) {
+		if (strcmp(name, "list") == 0)
+			printf("%-16s %s\n", sabotage_kind[k].name, sabotage_kind[k].invariant);
+		if (strcmp(name, sabotage_kind[k].name) == 0)
+			options->sabotage = k;
+	}
+	if (strcmp(name, "list") == 0)
+		exit(0);
+	return options->sabotage != SABOTAGE_NONE;
+}
+
+static bool parse_value(struct options *o, const char *key, const char *value)
+{
+	unsigned long long first, last;
+	char end;
+	if (strcmp(key, "--seeds") == 0 && sscanf(value, "%llu..%llu%c", &first, &last, &end) == 2 && first <= last)
+		return o->first = first, o->last = last, true;
+	if (strcmp(key, "--sabotage") == 0)
+		return parse_sabotage(o, value);
+	if (strcmp(key, "--pinned") == 0)
+		return o->pinned = value, o->jobs = 1, true;
+	if (strcmp(key, "--machine") == 0) {
+		o->machine = strcmp(value, "naive") == 0 ? &machine_naive : &machine_skep;
+		return strcmp(value, o->machine->name) == 0;
+	}
+	if (sscanf(value, "%llu%c", &first, &end) != 1)
+		return false;
+	if (strcmp(key, "--seed") == 0)
+		return o->first = o->last = first, true;
+	if (strcmp(key, "--jobs") == 0 && first >= 1 && first <= JOBS)
+		return o->jobs = (uint32_t)first, true;
+	if (strcmp(key, "--reject") == 0 && first <= 100)
+		return o->reject = (uint32_t)first, true;
+	if (strcmp(key, "--again") == 0)
+		return o->again = first, true;
+	return false;
+}
+
+static bool parse(struct options *o, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "-v") == 0)
+			o->verbose = true;
+		else if (strcmp(argv[i], "--calm") == 0)
+			o->calm = true;
+		else if (i + 1 < argc && parse_value(o, argv[i], argv[i + 1]))
+			i++;
+		else
+			return fprintf(stderr,
+				       "chaos: cannot use '%s'; the head of tests/cluster/chaos.c lists the options\n",
+				       argv[i]),
+			       false;
+	}
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {.first = 1, .last = 1000, .again = 8, .jobs = 1, .machine = &machine_skep};
+	if (!parse(&options, argc, argv))
+		return 2;
+	struct totals *totals =
+		mmap(NULL, JOBS * sizeof(*totals), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (totals == MAP_FAILED)
+		return perror("chaos"), 1;
+	bool good = run_jobs(&options, totals);
+	struct totals sum = sum_up(totals, options.jobs);
+	print_totals(&sum);
+	if (options.sabotage != SABOTAGE_NONE)
+		return good && sum.named > 0 ? 0 : 1;
+	if (options.reject > 0)
+		return good && sum.broken * 100 >= sum.seeds * options.reject ? 0 : 1;
+	return good && sum.seeds > 0 && sum.broken == 0 ? 0 : 1;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cluster.c - the test world: event heap, processes, the life of messages and operations.
+ *
+ * Decides nothing about when and what fails; keeps the duties of a world as core/skep.h lists them, and checks at the
+ * border what a machine may ask for: handles, sizes, memory, epochs, deadlines.
+ */
+#include "tests/cluster/internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPINS_LIMIT 1000u /* TIMER events without actions and without time passing */
+
+void *grown(void *block, uint32_t *capacity, uint32_t needed, size_t item)
+{
+	if (needed <= *capacity)
+		return block;
+	*capacity = needed * 2;
+	block = realloc(block, *capacity * item);
+	assert(block);
+	return block;
+}
+
+struct cluster *cluster_create(void)
+{
+	struct cluster *c = calloc(1, sizeof(*c));
+	assert(c);
+	c->ledger = ledger_create();
+	assert(c->ledger);
+	return c;
+}
+
+void cluster_destroy(struct cluster *c)
+{
+	for (uint32_t m = 0; m < MACHINES; m++) {
+		free(c->process[m].block[0]);
+		free(c->process[m].block[1]);
+		for (uint32_t l = 0; l < SKEP_LANES; l++)
+			free(c->process[m].lane[l].item);
+	}
+	ledger_destroy(c->ledger);
+	free(c->tensors.slot);
+	free(c->event);
+	free(c->heap);
+	free(c->action);
+	free(c);
+}
+
+uint64_t draw(uint64_t *state)
+{
+	return mix64(*state += 0x9e3779b97f4a7c15u);
+}
+
+bool sabotaged(struct cluster *c, enum sabotage kind)
+{
+	return c->setup.sabotage == kind && ++c->opportunities == c->setup.sabotage_at;
+}
+
+void trace(struct cluster *c, struct trace trace)
+{
+	trace.now = c->now;
+	if (c->setup.trace)
+		c->setup.trace(c->setup.trace_context, &trace);
+}
+
+static void fault(struct cluster *c, uint32_t machine, const char *what)
+{
+	trace(c, (struct trace){.what = TRACE_FAULT, .who = {machine, c->process[machine].epoch}, .fault = what});
+}
+
+/* ---- a step ------------------------------------------------------------------------------------------------------ */
+
+static void perform_release(struct cluster *c, uint32_t index, struct skep_buf buf)
+{
+	if (sabotaged(c, SABOTAGE_RELEASE_EATEN))
+		return;
+	struct slot *slot = tensors_use(&c->tensors, buf, index, c->verdict);
+	if (!slot)
+		return;
+	if (slot->pins > 0)
+		verdict_break(c->verdict, "I5", slot->tensor.round, slot->tensor.stage, slot->tensor.microbatch,
+			"machine %u releases a tensor that a queued operation needs", index);
+	else
+		tensors_free(&c->tensors, buf);
+	if (sabotaged(c, SABOTAGE_RELEASE_TWICE))
+		perform_release(c, index, buf);
+}
+
+static bool hidden(struct cluster *c, const struct skep_note *note)
+{
+	return (note->kind == SKEP_NOTE_LOST && sabotaged(c, SABOTAGE_LOST_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_MEMBER && sabotaged(c, SABOTAGE_MEMBER_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_COUNTED_HIDDEN));
+}
+
+/* In calm weather whoever lives comes (back) in: not at once, but three rounds and a long time are enough. */
+static void check_left_out(struct cluster *c)
+{
+	for (uint32_t w = 0; w < c->setup.plan->workers; w++) {
+		struct process *p = &c->process[w];
+		if (!p->alive || p->seated || c->now < c->setup.calm_ns)
+			continue;
+		skep_time since = p->out_since > c->setup.calm_ns ? p->out_since : c->setup.calm_ns;
+		if (++p->out_rounds > 3 && c->now - since > 30 * c->setup.plan->fence_after_ns)
+			verdict_break(c->verdict, "I7", ANY, ANY, ANY,
+				"worker %u lives, but has been out for %llu ms and %u rounds", w,
+				(unsigned long long)(c->now - since) / 1000000, p->out_rounds);
+	}
+}
+
+static void follow_seats(struct cluster *c, const struct skep_note *note)
+{
+	struct process *p = &c->process[note->peer.index];
+	if (note->kind == SKEP_NOTE_ROUND_OPENED)
+		check_left_out(c);
+	if (note->kind != SKEP_NOTE_FENCED && note->kind != SKEP_NOTE_JOINED)
+		return;
+	p->seated = note->kind == SKEP_NOTE_JOINED;
+	p->out_since = c->now;
+	p->out_rounds = 0;
+	c->result.fences += !p->seated;
+	c->result.joins += p->seated;
+}
+
+static void perform(struct cluster *c, uint32_t index, struct skep_action *action)
+{
+	struct skep_peer who = {index, c->process[index].epoch};
+	if (action->kind == SKEP_ACTION_NOTE && hidden(c, &action->u.note))
+		return;
+	if (action->kind == SKEP_ACTION_SEND && sabotaged(c, SABOTAGE_STRAY_SEND))
+		action->u.send.to.index = c->setup.plan->workers + 1;
+	ledger_action(c->ledger, who, action);
+	if (c->verdict->broken)
+		return;
+	if (action->kind == SKEP_ACTION_SEND)
+		post_send(c, index, &action->u.send);
+	else if (action->kind == SKEP_ACTION_RUN)
+		process_run(c, index, &action->u.run);
+	else if (action->kind == SKEP_ACTION_RELEASE)
+		perform_release(c, index, action->u.release);
+	else if (action->kind == SKEP_ACTION_NOTE) {
+		follow_seats(c, &action->u.note);
+		trace(c, (struct trace){.what = TRACE_NOTE, .who = who, .note = &action->u.note});
+	}
+}
+
+static void arm(struct cluster *c, uint32_t index)
+{
+	struct process *p = &c->process[index];
+	skep_time at = c->setup.machine->deadline(p->node);
+	if (at == SKEP_TIME_NEVER)
+		return;
+	if (at < c->now)
+		at = c->now;
+	if (c->setup.lateness)
+		at += c->setup.lateness(c->setup.context, c->now, index);
+	if (at >= p->timer_at)
+		return;
+	p->timer_at = at;
+	agenda_add(c, at, EVENT_TIMER, index)->until = at;
+}
+
+static void check_after_step(struct cluster *c, uint32_t index, const struct skep_event *event, uint32_t count)
+{
+	struct process *p = &c->process[index];
+	uint32_t epoch = c->setup.machine->epoch(p->node);
+	if (count > c->action_limit)
+		verdict_break(c->verdict, "I6", ANY, ANY, ANY, "machine %u returns %u actions, %u are the limit", index,
+			count, c->action_limit);
+	if (sabotaged(c, SABOTAGE_MEMORY_OVERRUN))
+		p->block[p->half][GUARD + p->size] = 0;
+	if (!process_guards_whole(p))
+		verdict_break(c->verdict, "I6", ANY, ANY, ANY, "machine %u writes beyond its memory", index);
+	if (epoch < p->epoch)
+		verdict_break(c->verdict, "I6", ANY, ANY, ANY, "the epoch of machine %u goes from %u back to %u", index,
+			p->epoch, epoch);
+	p->epoch = epoch;
+	if (event->kind != SKEP_EVENT_TIMER || count > 0 || p->spin_at != c->now)
+		p->spins = 0;
+	p->spin_at = c->now;
+	if (++p->spins > SPINS_LIMIT)
+		verdict_break(c->verdict, "I6", ANY, ANY, ANY, "machine %u asks for a timer in a tight loop", index);
+}
+
+void deliver(struct cluster *c, uint32_t index, struct skep_event *event)
+{
+	struct process *p = &c->process[index];
+	struct skep_actions actions = {c->action, 0, c->action_limit};
+	event->now = c->now;
+	if (c->setup.move_nodes && draw(&c->move_random) % 64 == 0)
+		process_move(p);
+	c->setup.machine->step(p->node, c->setup.plan, event, &actions);
+	check_after_step(c, index, event, actions.count);
+	for (uint32_t a = 0; a < actions.count && !c->verdict->broken; a++)
+		perform(c, index, &c->action[a]);
+	c->digest =
+		mix64(c->digest ^ c->now) + mix64((uint64_t)index << 32 | (uint64_t)event->kind << 16 | actions.count);
+	arm(c, index);
+}
+
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
+
+static bool holds_last(const struct cluster *c, uint32_t worker)
+{
+	uint32_t stage = c->process[worker].device.stage, others = 0;
+	for (uint32_t w = 0; w < c->setup.plan->workers; w++)
+		others += w != worker && c->process[w].alive && c->process[w].device.stage == stage;
+	return stage != SKEP_NO_STAGE && others == 0;
+}
+
+static void die(struct cluster *c, const struct event *event)
+{
+	struct process *p = &c->process[event->machine];
+	if (!p->alive || (event->gentle && holds_last(c, event->machine)))
+		return;
+	fault(c, event->machine, "dies");
+	p->alive = false;
+	p->epoch_at_death = p->epoch;
+	c->digest += c->setup.machine->digest(p->node);
+	tensors_free_owned(&c->tensors, event->machine);
+	c->result.kills++;
+}
+
+static void restart(struct cluster *c, const struct event *event)
+{
+	struct process *p = &c->process[event->machine];
+	const struct process *directory = &c->process[c->setup.plan->workers];
+	if (p->alive || c->setup.machine->outcome(directory->node) != SKEP_RUNNING)
+		return;
+	fault(c, event->machine, "is started anew");
+	process_init(c, event->machine, 0);
+	c->result.restarts++;
+	agenda_add(c, c->now, EVENT_START, event->machine);
+}
+
+static void start(struct cluster *c, const struct event *event)
+{
+	struct skep_event out = {.kind = SKEP_EVENT_START};
+	c->process[event->machine].started = true;
+	deliver(c, event->machine, &out);
+}
+
+static void suspect(struct cluster *c, const struct event *event)
+{
+	const struct process *about = &c->process[event->about];
+	if (event->gentle && about->alive && holds_last(c, event->about))
+		return;
+	uint32_t epoch = about->alive && about->epoch > 0 ? about->epoch : about->epoch_at_death;
+	fault(c, event->about, "is suspected");
+	struct skep_event out = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {event->about, epoch}};
+	deliver(c, event->machine, &out);
+}
+
+static void notice(struct cluster *c, const struct event *event)
+{
+	if (event->gentle && holds_last(c, event->machine))
+		return;
+	fault(c, event->machine, "gets a preemption notice");
+	struct event *kill = agenda_add(c, event->until, EVENT_KILL, event->machine);
+	kill->gentle = event->gentle;
+	struct skep_event out = {.kind = SKEP_EVENT_PREEMPT_NOTICE, .u.leave_at = event->until};
+	deliver(c, event->machine, &out);
+}
+
+static void timer(struct cluster *c, const struct event *event)
+{
+	struct process *p = &c->process[event->machine];
+	skep_time deadline = c->setup.machine->deadline(p->node);
+	if (event->until != p->timer_at)
+		return; /* an earlier one was armed since */
+	p->timer_at = SKEP_TIME_NEVER;
+	if (deadline <= c->now) {
+		struct skep_event out = {.kind = SKEP_EVENT_TIMER};
+		deliver(c, event->machine, &out);
+	} else {
+		arm(c, event->machine);
+	}
+}
+
+static void pause(struct cluster *c, const struct event *event)
+{
+	fault(c, event->machine, "pauses");
+	struct process *p = &c->process[event->machine];
+	if (event->until > p->paused_until)
+		p->paused_until = event->until;
+}
+
+/* ---- a run ------------------------------------------------------------------------------------------------------- */
+
+void cluster_begin(struct cluster *c, const struct setup *setup, struct verdict *verdict)
+{
+	const struct skep_plan *plan = setup->plan;
+	c->setup = *setup;
+	c->verdict = verdict;
+	*verdict = (struct verdict){.round = ANY, .stage = ANY, .microbatch = ANY};
+	c->result = (struct result){.capacity = setup->machine->round_capacity(plan)};
+	c->events = c->heap_count = c->work = c->opportunities = 0;
+	c->event_free = ANY;
+	c->number = c->digest = c->now = 0;
+	c->random = mix64(setup->seed);
+	c->move_random = mix64(~setup->seed);
+	c->action_limit = setup->machine->actions_limit(plan);
+	c->action = grown(c->action, &c->action_capacity, c->action_limit, sizeof(*c->action));
+	tensors_clear(&c->tensors);
+	ledger_begin(c->ledger, plan, c->result.capacity, verdict);
+	for (uint32_t m = 0; m <= plan->workers; m++) {
+		bool spare = m < plan->workers && plan->first_stage_of[m] == SKEP_NO_STAGE;
+		c->process[m].life = c->process[m].epoch_at_death = 0;
+		process_init(c, m, spare ? 0 : 1);
+	}
+}
+
+void cluster_start_at(struct cluster *c, uint32_t machine, skep_time at)
+{
+	c->process[machine].paused_until = at;
+}
+
+void cluster_kill(struct cluster *c, uint32_t worker, skep_time at, bool gentle)
+{
+	agenda_add(c, at, EVENT_KILL, worker)->gentle = gentle;
+}
+
+void cluster_restart(struct cluster *c, uint32_t worker, skep_time at)
+{
+	agenda_add(c, at, EVENT_RESTART, worker);
+}
+
+void cluster_suspect(struct cluster *c, uint32_t to, uint32_t about, skep_time at, bool gentle)
+{
+	struct event *event = agenda_add(c, at, EVENT_SUSPECT, to);
+	event->about = about;
+	event->gentle = gentle;
+}
+
+void cluster_pause(struct cluster *c, uint32_t machine, skep_time at, skep_time until)
+{
+	agenda_add(c, at, EVENT_PAUSE, machine)->until = until;
+}
+
+void cluster_notice(struct cluster *c, uint32_t worker, skep_time at, skep_time leave_at, bool gentle)
+{
+	struct event *event = agenda_add(c, at, EVENT_NOTICE, worker);
+	event->until = leave_at;
+	event->gentle = gentle;
+}
+
+/* Faults other than a message's own reach whatever lives at that index; the rest is for one life only. */
+static bool for_the_dead(const struct cluster *c, const struct event *event)
+{
+	const struct process *p = &c->process[event->machine];
+	bool one_life = event->kind == EVENT_START || event->kind == EVENT_TIMER || event->kind == EVENT_OP;
+	bool needs_life = one_life || event->kind == EVENT_SUSPECT || event->kind == EVENT_NOTICE;
+	return (needs_life && !p->alive) || (one_life && p->life != event->life);
+}
+
+static bool must_wait(const struct cluster *c, const struct event *event, skep_time *ret_until)
+{
+	const struct process *p = &c->process[event->machine];
+	if (event->kind == EVENT_KILL || event->kind == EVENT_RESTART || event->kind == EVENT_PAUSE || !p->alive)
+		return false;
+	*ret_until = p->paused_until;
+	if (!p->started && event->kind != EVENT_START && *ret_until <= c->now)
+		*ret_until = c->now + 1;
+	return *ret_until > c->now;
+}
+
+static void happen(struct cluster *c, const struct event *event)
+{
+	static void (*const act[])(struct cluster *, const struct event *) = {[EVENT_START] = start,
+		[EVENT_TIMER] = timer,
+		[EVENT_MESSAGE] = post_arrives,
+		[EVENT_FAILED] = post_returns,
+		[EVENT_OP] = process_op_ends,
+		[EVENT_SUSPECT] = suspect,
+		[EVENT_NOTICE] = notice,
+		[EVENT_PAUSE] = pause,
+		[EVENT_KILL] = die,
+		[EVENT_RESTART] = restart};
+	skep_time until;
+	if (for_the_dead(c, event))
+		return;
+	if (must_wait(c, event, &until))
+		agenda_postpone(c, event, until);
+	else
+		act[event->kind](c, event);
+}
+
+static bool all_over(const struct cluster *c)
+{
+	if (c->work > 0)
+		return false;
+	for (uint32_t m = 0; m <= c->setup.plan->workers; m++)
+		if (c->process[m].alive && c->setup.machine->outcome(c->process[m].node) == SKEP_RUNNING)
+			return false;
+	return true;
+}
+
+static void check_end(struct cluster *c)
+{
+	const struct skep_plan *plan = c->setup.plan;
+	uint32_t epoch[MACHINES] = {0};
+	enum skep_outcome outcome = c->setup.machine->outcome(c->process[plan->workers].node);
+	for (uint32_t m = 0; m <= plan->workers; m++) {
+		if (!c->process[m].alive)
+			continue;
+		epoch[m] = c->process[m].epoch;
+		c->digest = mix64(c->digest ^ c->setup.machine->digest(c->process[m].node));
+		if (c->setup.machine->outcome(c->process[m].node) != outcome)
+			verdict_break(
+				c->verdict, "I7", ANY, ANY, ANY, "machine %u ends otherwise than the directory", m);
+		if (tensors_owned(&c->tensors, m) > 0)
+			verdict_break(c->verdict, "I5", ANY, ANY, ANY, "machine %u still holds %u tensors at the end",
+				m, tensors_owned(&c->tensors, m));
+	}
+	ledger_end(c->ledger, outcome, epoch);
+	c->result.outcome = outcome;
+}
+
+struct result cluster_run(struct cluster *c)
+{
+	for (uint32_t m = 0; m <= c->setup.plan->workers; m++)
+		agenda_add(c, c->process[m].paused_until, EVENT_START, m);
+	while (!c->verdict->broken && !all_over(c)) {
+		if (c->heap_count == 0 || c->heap[0].at > c->setup.end_ns ||
+			c->result.events >= c->setup.events_limit) {
+			verdict_break(c->verdict, "I7", ANY, ANY, ANY,
+				"no progress: after %llu ms and %llu events the run is not over",
+				(unsigned long long)c->now / 1000000, (unsigned long long)c->result.events);
+			break;
+		}
+		struct event event = agenda_take(c);
+		c->result.events++;
+		happen(c, &event);
+	}
+	if (!c->verdict->broken)
+		check_end(c);
+	c->result.digest = c->digest;
+	c->result.ended_ns = c->now;
+	c->result.totals = ledger_totals(c->ledger);
+	c->result.tensors = c->tensors.count;
+	return c->result;
+}
+
+const struct machine machine_skep = {.name = "skep",
+	.size = skep_node_size,
+	.actions_limit = skep_actions_limit,
+	.round_capacity = skep_round_capacity,
+	.init = skep_node_init,
+	.step = skep_node_step,
+	.deadline = skep_node_deadline,
+	.epoch = skep_node_epoch,
+	.digest = skep_node_digest,
+	.outcome = skep_node_outcome};

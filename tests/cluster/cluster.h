@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cluster.h - a world for tests: machines, messages, operations and faults in integer virtual time.
+ *
+ * The cluster performs what machines ask for and keeps the duties listed in core/skep.h; how long things take and which
+ * faults happen is decided by its user (chaos.c draws them from a seed, story.c reads them from a text). The ledger
+ * watches. Machines are reached through a table of functions, so that a deliberately wrong one can stand in.
+ *
+ * Kept true: the same setup and the same answers of the user give the same run, event for event. Simultaneous events are
+ * ordered by (time, tie, number), where `tie` is 0 unless the user asks for shuffled ties.
+ */
+#ifndef SKEP_TESTS_CLUSTER_CLUSTER_H
+#define SKEP_TESTS_CLUSTER_CLUSTER_H
+
+#include "tests/cluster/ledger.h"
+
+struct machine { /* the functions of core/skep.h */
+	const char *name;
+	size_t (*size)(const struct skep_plan *plan, uint32_t index);
+	uint32_t (*actions_limit)(const struct skep_plan *plan);
+	uint32_t (*round_capacity)(const struct skep_plan *plan);
+	struct skep_node *(*init)(void *mem, const struct skep_plan *plan, uint32_t index, uint32_t epoch);
+	void (*step)(struct skep_node *node, const struct skep_plan *plan, const struct skep_event *event,
+		struct skep_actions *actions);
+	skep_time (*deadline)(const struct skep_node *node);
+	uint32_t (*epoch)(const struct skep_node *node);
+	uint64_t (*digest)(const struct skep_node *node);
+	enum skep_outcome (*outcome)(const struct skep_node *node);
+};
+extern const struct machine machine_skep, machine_naive;
+
+struct fate { /* of one message */
+	skep_time delay_ns;
+	bool failed;                                           /* comes back to its sender after delay_ns */
+	bool dies_with_sender;                                 /* not delivered if the sender is dead by then */
+	enum { DEAD_LOSES, DEAD_RETURNS, DEAD_HANDS_ON } dead; /* receiver dead, or replaced by a new process */
+	uint32_t copies;                                       /* duplicates, at most 2 */
+	skep_time copy_delay_ns[2];
+};
+
+/* Duties that a saboteur can break, to show that the ledger notices. */
+enum sabotage {
+	SABOTAGE_NONE,
+	SABOTAGE_ADD_FLIPPED,    /* one element of an accumulator changes by one bit */
+	SABOTAGE_ADD_TWICE,      /* one BACKWARD is reported twice */
+	SABOTAGE_STEP_TWICE,     /* one STEP is done twice */
+	SABOTAGE_STATE_CORRUPT,  /* one LOAD brings wrong parameters */
+	SABOTAGE_LOST_HIDDEN,    /* one LOST note is hidden */
+	SABOTAGE_MEMBER_HIDDEN,  /* one MEMBER note is hidden */
+	SABOTAGE_COUNTED_HIDDEN, /* one COUNTED note is hidden */
+	SABOTAGE_TENSOR_SWAPPED, /* one FORWARD carries the tensor of another microbatch */
+	SABOTAGE_STAGE_WRONG,    /* one device holds another stage than its machine believes */
+	SABOTAGE_RELEASE_EATEN,  /* one RELEASE is not performed */
+	SABOTAGE_RELEASE_TWICE,  /* one RELEASE is performed twice */
+	SABOTAGE_STRAY_SEND,     /* one message goes to a machine that does not exist */
+	SABOTAGE_MEMORY_OVERRUN, /* one byte behind a machine's memory changes */
+	SABOTAGE_MESSAGE_EATEN,  /* one message is neither delivered nor returned */
+	SABOTAGE_RERUN_DIFFERS,  /* the second run of the seed is not quite the first */
+	SABOTAGES
+};
+
+struct trace { /* one thing that happened */
+	skep_time now;
+	enum { TRACE_SEND, TRACE_ARRIVE, TRACE_FAIL, TRACE_LOST, TRACE_RUN, TRACE_DONE, TRACE_NOTE, TRACE_FAULT } what;
+	struct skep_peer who;
+	const struct skep_message *message; /* SEND, ARRIVE, FAIL, LOST */
+	const struct skep_op *op;           /* RUN, DONE */
+	const struct skep_note *note;       /* NOTE */
+	const char *fault;                  /* FAULT */
+};
+
+struct setup {
+	const struct machine *machine;
+	const struct skep_plan *plan;
+	void *context; /* of the functions below */
+	struct fate (*fate)(void *context, skep_time now, const struct skep_message *message);
+	skep_time (*op_time)(void *context, skep_time now, uint32_t worker, const struct skep_op *op);
+	skep_time (*lateness)(void *context, skep_time now, uint32_t machine); /* of a timer; NULL: never late */
+	void (*trace)(void *trace_context, const struct trace *trace);         /* NULL: silent */
+	void *trace_context;
+	uint64_t seed;          /* of the cluster's own draws: ties, moves, padding */
+	bool shuffle_ties;      /* simultaneous events in random order */
+	bool move_nodes;        /* copy machines to other addresses at random */
+	uint8_t padding;        /* what memory holds before a machine is made: must not matter */
+	int64_t loss_bias_nano; /* added to every loss: must not matter to the digest */
+	skep_time calm_ns;      /* from here on whoever is out has to get in again */
+	skep_time end_ns;       /* progress is demanded: the run must be over by then */
+	uint64_t events_limit;  /* and within so many events */
+	enum sabotage sabotage; /* and after how many opportunities, from 1 */
+	uint32_t sabotage_at;
+};
+
+struct result {
+	enum skep_outcome outcome;
+	uint64_t digest, events;
+	struct ledger_totals totals;
+	uint32_t capacity;
+	skep_time ended_ns;
+	uint64_t kills, restarts, fences, joins, failed, copies, tensors;
+};
+
+struct cluster;
+struct cluster *cluster_create(void);
+void cluster_destroy(struct cluster *cluster);
+
+/* A run: begin, schedule faults, run. `setup` and its plan stay the caller's and must outlive the run. */
+void cluster_begin(struct cluster *cluster, const struct setup *setup, struct verdict *verdict);
+void cluster_start_at(struct cluster *cluster, uint32_t machine, skep_time at); /* default 0 */
+/* `gentle`: not if no other process holds the worker's stage at that moment */
+void cluster_kill(struct cluster *cluster, uint32_t worker, skep_time at, bool gentle);
+void cluster_restart(struct cluster *cluster, uint32_t worker, skep_time at); /* nothing if it is alive then */
+void cluster_suspect(struct cluster *cluster, uint32_t to, uint32_t about, skep_time at, bool gentle);
+void cluster_pause(struct cluster *cluster, uint32_t machine, skep_time at, skep_time until);
+void cluster_notice(struct cluster *cluster, uint32_t worker, skep_time at, skep_time leave_at, bool gentle);
+struct result cluster_run(struct cluster *cluster);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device.c - symbolic tensors and devices: decides what an operation would have computed, and refuses wrong inputs.
+ */
+#include "tests/cluster/device.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void verdict_break(struct verdict *verdict, const char *invariant, uint32_t round, uint32_t stage, uint32_t microbatch,
+	const char *format, ...)
+{
+	if (verdict->broken)
+		return;
+	verdict->broken = true;
+	snprintf(verdict->invariant, sizeof(verdict->invariant), "%s", invariant);
+	verdict->round = round;
+	verdict->stage = stage;
+	verdict->microbatch = microbatch;
+	va_list list;
+	va_start(list, format);
+	vsnprintf(verdict->text, sizeof(verdict->text), format, list);
+	va_end(list);
+}
+
+/* ---- symbols -------------------------------------------------------------------------------------------------- */
+
+uint64_t mix64(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+uint64_t symbol_gradient(uint32_t round, uint32_t stage, uint32_t microbatch, uint32_t element)
+{
+	return mix64(mix64(((uint64_t)round << 32 | microbatch) + 1) ^ ((uint64_t)stage << 32 | element));
+}
+
+uint64_t symbol_parameter(uint32_t stage, uint32_t element)
+{
+	return mix64(0x5eed000000000000u + ((uint64_t)stage << 16) + element);
+}
+
+int64_t symbol_loss(uint32_t round, uint32_t microbatch)
+{
+	return (int64_t)(mix64(((uint64_t)round << 32 | microbatch) ^ 0x10550000000u) % 2000000000u);
+}
+
+/* ---- tensors -------------------------------------------------------------------------------------------------- */
+
+void tensors_clear(struct tensors *tensors)
+{
+	tensors->count = 1;
+	tensors->first_free = 0;
+	tensors->live = 0;
+}
+
+struct tensor *tensors_add(struct tensors *tensors, uint32_t owner, struct skep_buf *ret)
+{
+	uint32_t at = tensors->first_free;
+	if (at != 0) {
+		tensors->first_free = tensors->slot[at].next_free;
+	} else {
+		if (tensors->count >= tensors->capacity) {
+			tensors->capacity = tensors->capacity ? 2 * tensors->capacity : 256;
+			tensors->slot = realloc(tensors->slot, tensors->capacity * sizeof(*tensors->slot));
+			assert(tensors->slot);
+		}
+		at = tensors->count++;
+		tensors->slot[at].generation = 0;
+	}
+	struct slot *slot = &tensors->slot[at];
+	slot->generation++;
+	slot->owner = owner;
+	slot->pins = 0;
+	slot->live = true;
+	tensors->live++;
+	memset(&slot->tensor, 0, sizeof(slot->tensor));
+	*ret = (struct skep_buf){at, slot->generation};
+	return &slot->tensor;
+}
+
+struct slot *tensors_use(struct tensors *tensors, struct skep_buf buf, uint32_t who, struct verdict *verdict)
+{
+	const char *wrong = NULL;
+	if (buf.slot == 0 || buf.slot >= tensors->count)
+		wrong = "names no tensor";
+	else if (tensors->slot[buf.slot].generation != buf.generation)
+		wrong = "is of an older generation";
+	else if (!tensors->slot[buf.slot].live)
+		wrong = "was released before";
+	else if (tensors->slot[buf.slot].owner != who)
+		wrong = "belongs to someone else";
+	if (!wrong)
+		return &tensors->slot[buf.slot];
+	verdict_break(verdict, "I5", SKEP_NO_INDEX, SKEP_NO_INDEX, SKEP_NO_INDEX, "machine %u: handle {%u, %u} %s", who,
+		buf.slot, buf.generation, wrong);
+	return NULL;
+}
+
+void tensors_free(struct tensors *tensors, struct skep_buf buf)
+{
+	struct slot *slot = &tensors->slot[buf.slot];
+	assert(slot->live && slot->generation == buf.generation);
+	slot->live = false;
+	slot->next_free = tensors->first_free;
+	tensors->first_free = buf.slot;
+	tensors->live--;
+}
+
+uint32_t tensors_owned(const struct tensors *tensors, uint32_t owner)
+{
+	uint32_t owned = 0;
+	for (uint32_t at = 1; at < tensors->count; at++)
+		owned += tensors->slot[at].live && tensors->slot[at].owner == owner;
+	return owned;
+}
+
+void tensors_free_owned(struct tensors *tensors, uint32_t owner)
+{
+	for (uint32_t at = 1; at < tensors->count; at++)
+		if (tensors->slot[at].live && tensors->slot[at].owner == owner)
+			tensors_free(tensors, (struct skep_buf){at, tensors->slot[at].generation});
+}
+
+/* ---- operations ----------------------------------------------------------------------------------------------- */
+
+struct job { /* one operation on its way */
+	struct device *device;
+	struct tensors *tensors;
+	const struct skep_plan *plan;
+	const struct skep_op *op;
+	uint32_t who;
+	struct effect *effect;
+	struct verdict *verdict;
+};
+
+void device_reset(struct device *device, uint32_t stage)
+{
+	memset(device, 0, sizeof(*device));
+	device->stage = stage;
+	for (uint32_t e = 0; stage != SKEP_NO_STAGE && e < CLUSTER_ELEMENTS; e++)
+		device->parameter[e] = symbol_parameter(stage, e);
+}
+
+const char *op_name(uint8_t kind)
+{
+	static const char *const name[SKEP_OP_KINDS] = {[SKEP_OP_FORWARD] = "forward",
+		[SKEP_OP_BACKWARD] = "backward",
+		[SKEP_OP_STEP] = "step",
+		[SKEP_OP_SAVE] = "save",
+		[SKEP_OP_LOAD] = "load",
+		[SKEP_OP_TAKE] = "take",
+		[SKEP_OP_ADD] = "add",
+		[SKEP_OP_ADD_STORE] = "add and store",
+		[SKEP_OP_STORE] = "store"};
+	return kind < SKEP_OP_KINDS && name[kind] ? name[kind] : "?";
+}
+
+static void wrong(const struct job *job, const char *invariant, const char *what)
+{
+	verdict_break(job->verdict, invariant, job->op->round, job->op->stage, job->op->microbatch,
+		"worker %u, %s of round %u, stage %u, microbatch %u: %s", job->who, op_name(job->op->kind),
+		job->op->round, job->op->stage, job->op->microbatch, what);
+}
+
+/* A copy, because adding a tensor may move the table. */
+static struct tensor input(const struct job *job, struct skep_buf buf, uint8_t kind, const char *what)
+{
+	const struct slot *slot = tensors_use(job->tensors, buf, job->who, job->verdict);
+	struct tensor none = {0};
+	if (!slot)
+		return none;
+	if (slot->tensor.kind != kind)
+		wrong(job, "I4", what);
+	return slot->tensor;
+}
+
+static void check_place(const struct job *job)
+{
+	if (job->device->stage != job->op->stage)
+		wrong(job, "I4", "its device holds another stage");
+	else if (job->device->version != job->op->round)
+		wrong(job, "I3", "its parameters are not those of the round");
+}
+
+static struct tensor activation(const struct job *job)
+{
+	const struct skep_op *op = job->op;
+	struct tensor in = {0};
+	if (op->stage == 0) {
+		if (!buf_none(op->in))
+			wrong(job, "I4", "the first stage has no input tensor");
+		return in;
+	}
+	in = input(job, op->in, TENSOR_ACTIVATION, "the input is no activation");
+	if (in.stage + 1u != op->stage || in.round != op->round || in.microbatch != op->microbatch)
+		wrong(job, "I4", "the activation is of another stage, round or microbatch");
+	return in;
+}
+
+static struct tensor *output(const struct job *job, uint8_t kind, uint32_t stage, struct skep_buf *ret)
+{
+	struct tensor *out = tensors_add(job->tensors, job->who, ret);
+	out->kind = kind;
+	out->stage = (uint16_t)stage;
+	out->round = job->op->round;
+	out->microbatch = job->op->microbatch;
+	return out;
+}
+
+static void forward(const struct job *job)
+{
+	const struct skep_op *op = job->op;
+	check_place(job);
+	struct tensor in = activation(job);
+	bool last = op->stage + 1u == job->plan->stages;
+	uint64_t name = mix64(in.name + mix64((uint64_t)job->who << 32 | op->stage) + op->id);
+	if (!last)
+		output(job, TENSOR_ACTIVATION, op->stage, &job->effect->out)->name = name;
+	else
+		job->effect->loss_nano = symbol_loss(op->round, op->microbatch);
+	struct tensor *stash = output(job, TENSOR_STASH, op->stage, &job->effect->stash);
+	stash->answer = last ? 0 : name;
+	stash->input = in.name;
+}
+
+static void backward(const struct job *job)
+{
+	const struct skep_op *op = job->op;
+	check_place(job);
+	struct tensor in = activation(job);
+	struct tensor stash = input(job, op->stash, TENSOR_STASH, "the stash is none");
+	if (stash.stage != op->stage || stash.round != op->round || stash.microbatch != op->microbatch ||
+		stash.input != in.name)
+		wrong(job, "I4", "the stash is of another forward");
+	if (op->stage + 1u < job->plan->stages) {
+		struct tensor gradient = input(job, op->gradient, TENSOR_GRADIENT, "the gradient is none");
+		if (gradient.answer != stash.answer)
+			wrong(job, "I4", "the gradient is for another activation");
+	} else if (!buf_none(op->gradient)) {
+		wrong(job, "I4", "the last stage has no gradient from outside");
+	}
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
+		job->device->accumulator[op->round][e] += symbol_gradient(op->round, op->stage, op->microbatch, e);
+	if (op->stage > 0)
+		output(job, TENSOR_GRADIENT, op->stage - 1u, &job->effect->out)->answer = in.name;
+}
+
+static void step(const struct job *job)
+{
+	const struct skep_op *op = job->op;
+	struct device *device = job->device;
+	check_place(job);
+	const uint64_t *sum = op->size > 1 ? device->result[op->round] : device->accumulator[op->round];
+	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS && op->microbatches > 0; e++)
+		device->parameter[e] = mix64(device->parameter[e] + mix64(sum[e]) + op->microbatches);
+	memset(device->accumulator[op->round], 0, sizeof(device->accumulator[op->round]));
+	device->version = op->round + 1;
+	memcpy(job->effect->parameter, device->parameter, sizeof(device->parameter));
+}
+
+static void save(const struct job *job)
+{
+	if (job->device->stage != job->op->stage)
+		wrong(job, "I4", "its device holds another stage");
+	struct tensor *out = output(job, TENSOR_STATE, job->device->stage, &job->effect->out);
+	out->round = job->device->version;
+	memcpy(out->value, job->device->parameter, sizeof(out->value));
+}
+
+static void load(const struct job *job)
+{
+	struct tensor in = input(job, job->op->in, TENSOR_STATE, "the input is no state");
+	if (in.stage != job->op->stage)
+		wrong(job, "I4", "the state is of another stage");
+	else if (in.round != job->op->round)
+		wrong(job, "I3", "the state is not that of the start of the round");
+	device_reset(job->device, in.stage);
+	job->device->version = in.round;
+	memcpy(job->device->parameter, in.value, sizeof(in.value));
+	memcpy(job->effect->parameter, in.value, sizeof(in.value));
+	job->effect->version = in.round;
+}
+
+/* TAKE, ADD, ADD_STORE, STORE: one chunk. Elements outside the chunk stay zero in a chunk tensor. */
+static void reduce(const struct job *job)
+{
+	const struct skep_op *op = job->op;
+	struct tensor sum = {0};
+	if (job->device->stage != op->stage)
+		wrong(job, "I4", "its device holds another stage");
+	if (op->kind != SKEP_OP_TAKE) {
+		sum = input(job, op->in, TENSOR_CHUNK, "the input is no chunk");
+		if (sum.stage != op->stage || sum.round != op->round || sum.chunk != op->chunk || sum.size != op->size)
+			wrong(job, "I1b", "the chunk is of another reduction");
+	}
+	uint64_t first, count;
+	skep_chunk_range(job->plan->stage[op->stage].parameters, op->chunk, op->size, &first, &count);
+	if (first + count > job->plan->stage[op->stage].parameters) {
+		wrong(job, "I1b", "the chunk ends beyond the parameters");
+		return;
+	}
+	for (uint64_t e = first; e < first + count; e++) {
+		if (op->kind != SKEP_OP_STORE)
+			sum.value[e] += job->device->accumulator[op->round][e];
+		if (op->kind == SKEP_OP_STORE || op->kind == SKEP_OP_ADD_STORE)
+			job->device->result[op->round][e] = sum.value[e];
+	}
+	if (op->kind != SKEP_OP_TAKE && !job->verdict->broken)
+		tensors_free(job->tensors, op->in);
+	struct tensor *out = output(job, TENSOR_CHUNK, op->stage, &job->effect->out);
+	out->chunk = op->chunk;
+	out->size = op->size;
+	memcpy(out->value, sum.value, sizeof(out->value));
+}
+
+void device_run(struct device *device, struct tensors *tensors, const struct skep_plan *plan, uint32_t who,
+	const struct skep_op *op, struct effect *ret, struct verdict *verdict)
+{
+	static void (*const run[SKEP_OP_KINDS])(const struct job *) = {[SKEP_OP_FORWARD] = forward,
+		[SKEP_OP_BACKWARD] = backward,
+		[SKEP_OP_STEP] = step,
+		[SKEP_OP_SAVE] = save,
+		[SKEP_OP_LOAD] = load,
+		[SKEP_OP_TAKE] = reduce,
+		[SKEP_OP_ADD] = reduce,
+		[SKEP_OP_ADD_STORE] = reduce,
+		[SKEP_OP_STORE] = reduce};
+	struct job job = {device, tensors, plan, op, who, ret, verdict};
+	memset(ret, 0, sizeof(*ret));
+	ret->version = device->version;
+	assert(op->kind > 0 && op->kind < SKEP_OP_KINDS && run[op->kind]);
+	run[op->kind](&job);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device.h - symbolic tensors and devices for the cluster tests.
+ *
+ * Nothing is trained here. A gradient is a hash of (round, stage, microbatch, element) and sums wrap in uint64, so a sum
+ * is right exactly when the set of microbatches in it is right, in whatever order they were added. Every tensor also says
+ * what it is, and each operation refuses an input that is not what the operation needs.
+ *
+ * Kept true: a handle is used only while it is live, by the machine that owns it, in its generation; a tensor that a
+ * queued operation needs is neither sent nor released. Whoever breaks that gets a verdict, never undefined behaviour.
+ */
+#ifndef SKEP_TESTS_CLUSTER_DEVICE_H
+#define SKEP_TESTS_CLUSTER_DEVICE_H
+
+#include "core/skep.h"
+
+#define CLUSTER_ELEMENTS 8u /* most parameters of a stage */
+#define CLUSTER_ROUNDS 8u
+#define CLUSTER_STAGES 8u
+#define CLUSTER_WORKERS 32u
+#define IN_FLIGHT UINT32_MAX /* owner of a tensor that travels */
+
+/* The first thing found wrong in a run; later ones are consequences. */
+struct verdict {
+	bool broken;
+	char invariant[8];                 /* as in README.md: I1, I1b, ... */
+	uint32_t round, stage, microbatch; /* SKEP_NO_INDEX: no particular one */
+	char text[240];
+};
+void verdict_break(struct verdict *verdict, const char *invariant, uint32_t round, uint32_t stage, uint32_t microbatch,
+	const char *format, ...) __attribute__((format(printf, 6, 7)));
+
+uint64_t mix64(uint64_t x); /* a bijection that scatters */
+uint64_t symbol_gradient(uint32_t round, uint32_t stage, uint32_t microbatch, uint32_t element);
+uint64_t symbol_parameter(uint32_t stage, uint32_t element); /* before any step */
+int64_t symbol_loss(uint32_t round, uint32_t microbatch);    /* 1e-9 units, in [0, 2) */
+
+enum tensor_kind { TENSOR_ACTIVATION = 1, TENSOR_STASH, TENSOR_GRADIENT, TENSOR_CHUNK, TENSOR_STATE };
+
+struct tensor {
+	uint8_t kind;
+	uint16_t
+		stage; /* activation, gradient: the stage that made the activation; otherwise the stage it belongs to */
+	uint32_t round, microbatch; /* state: round = the version of the parameters */
+	uint32_t chunk, size;
+	uint64_t name;   /* activation: unique */
+	uint64_t answer; /* gradient: name of the activation it is for; stash: name of the activation that left */
+	uint64_t input;  /* stash: name of the activation that came in */
+	uint64_t value[CLUSTER_ELEMENTS];
+};
+
+struct slot {
+	uint32_t generation, owner, pins, next_free;
+	bool live;
+	struct tensor tensor;
+};
+
+struct tensors { /* of the whole cluster; slot 0 stays unused, so that {0, 0} is no handle */
+	struct slot *slot;
+	uint32_t count, capacity, first_free;
+	uint32_t live;
+};
+
+void tensors_clear(struct tensors *tensors);
+struct tensor *tensors_add(struct tensors *tensors, uint32_t owner, struct skep_buf *ret);
+/* NULL, and a verdict, if `who` may not use the handle. */
+struct slot *tensors_use(struct tensors *tensors, struct skep_buf buf, uint32_t who, struct verdict *verdict);
+void tensors_free(struct tensors *tensors, struct skep_buf buf);
+uint32_t tensors_owned(const struct tensors *tensors, uint32_t owner);
+void tensors_free_owned(struct tensors *tensors, uint32_t owner);
+static inline bool buf_none(struct skep_buf buf)
+{
+	return buf.slot == 0 && buf.generation == 0;
+}
+
+struct device {                  /* what one process holds */
+	uint32_t stage, version; /* SKEP_NO_STAGE before the first LOAD of a newcomer */
+	uint64_t parameter[CLUSTER_ELEMENTS];
+	uint64_t accumulator[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
+	uint64_t result[CLUSTER_ROUNDS][CLUSTER_ELEMENTS]; /* of a reduction of several members */
+};
+
+struct effect { /* what an operation did, for the ledger */
+	struct skep_buf out, stash;
+	int64_t loss_nano;
+	uint32_t version;                     /* of the parameters it ran on; LOAD: that it brought */
+	uint64_t applied[CLUSTER_ELEMENTS];   /* STEP: the sum */
+	uint64_t parameter[CLUSTER_ELEMENTS]; /* STEP and LOAD: afterwards */
+};
+
+const char *op_name(uint8_t kind); /* "forward" */
+
+void device_reset(struct device *device, uint32_t stage);
+/* Inputs must be live and owned by `who`. Frees what the operation consumes. */
+void device_run(struct device *device, struct tensors *tensors, const struct skep_plan *plan, uint32_t who,
+	const struct skep_op *op, struct effect *ret, struct verdict *verdict);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * internal.h - what the files of the test world share: its state, and who does what.
+ *
+ *     agenda.c   which event is next             post.c    messages on their way
+ *     process.c  memory of machines, devices     cluster.c steps, faults, the run
+ *
+ * The public face is cluster.h.
+ */
+#ifndef SKEP_TESTS_CLUSTER_INTERNAL_H
+#define SKEP_TESTS_CLUSTER_INTERNAL_H
+
+#include "tests/cluster/cluster.h"
+
+#define ANY SKEP_NO_INDEX
+#define GUARD 64u /* bytes before and behind a machine's memory */
+#define MACHINES (CLUSTER_WORKERS + 1u)
+
+enum event_kind {
+	EVENT_START,
+	EVENT_TIMER,
+	EVENT_MESSAGE,
+	EVENT_FAILED,
+	EVENT_OP,
+	EVENT_SUSPECT,
+	EVENT_NOTICE,
+	EVENT_PAUSE,
+	EVENT_KILL,
+	EVENT_RESTART
+};
+
+struct event {
+	uint8_t kind, lane;
+	bool gentle, dies_with_sender;
+	uint8_t dead;
+	uint32_t machine, life; /* whom it is for, and in which life */
+	uint32_t about, sender_life;
+	skep_time until;
+	struct skep_message message;
+	uint32_t next_free;
+};
+
+struct entry { /* of the heap */
+	skep_time at;
+	uint64_t number;
+	uint32_t tie, event;
+};
+
+struct queued {
+	struct skep_op op;
+	struct skep_peer who;
+	skep_time elapsed;
+};
+
+struct lane {
+	struct queued *item; /* ring */
+	uint32_t head, count, capacity;
+};
+
+struct process {
+	unsigned char *block[2]; /* guard, memory, guard; the machine lives in block[half] */
+	size_t size, block_size;
+	unsigned half;
+	struct skep_node *node;
+	bool alive, started;
+	uint32_t life, epoch, epoch_at_death;
+	uint64_t op_id;
+	skep_time paused_until, timer_at, spin_at;
+	uint32_t spins;
+	bool seated;         /* as JOINED and FENCED say */
+	skep_time out_since; /* not seated since then */
+	uint32_t out_rounds; /* that opened meanwhile */
+	struct lane lane[SKEP_LANES];
+	struct device device;
+};
+
+struct cluster {
+	struct setup setup;
+	struct verdict *verdict;
+	struct ledger *ledger;
+	struct tensors tensors;
+	struct process process[MACHINES];
+	struct event *event;
+	uint32_t events, event_capacity, event_free;
+	struct entry *heap;
+	uint32_t heap_count, heap_capacity;
+	uint64_t number, random, move_random, digest;
+	uint32_t work; /* messages, returns and operations on their way */
+	uint32_t opportunities;
+	skep_time now;
+	struct skep_action *action;
+	uint32_t action_limit, action_capacity;
+	struct result result;
+};
+
+/* Room for at least `needed` items; never shrinks. */
+void *grown(void *block, uint32_t *capacity, uint32_t needed, size_t item);
+uint64_t draw(uint64_t *state);
+/* Is this the opportunity that the saboteur waits for? */
+bool sabotaged(struct cluster *c, enum sabotage kind);
+void trace(struct cluster *c, struct trace trace);
+
+/* agenda.c: events in the order (time, tie, number) */
+struct event *agenda_add(
+	struct cluster *c, skep_time at, uint8_t kind, uint32_t machine); /* valid until the next add */
+void agenda_postpone(struct cluster *c, const struct event *event, skep_time at);
+skep_time agenda_next(const struct cluster *c); /* SKEP_TIME_NEVER: nothing is left */
+struct event agenda_take(struct cluster *c);    /* and moves `now` */
+
+/* process.c */
+void process_init(struct cluster *c, uint32_t index, uint32_t epoch);
+void process_move(struct process *p);
+bool process_guards_whole(const struct process *p);
+void process_run(struct cluster *c, uint32_t index, const struct skep_op *op); /* RUN */
+void process_op_ends(struct cluster *c, const struct event *event);
+
+/* post.c */
+void post_send(struct cluster *c, uint32_t index, const struct skep_message *m); /* SEND */
+void post_arrives(struct cluster *c, const struct event *event);
+void post_returns(struct cluster *c, const struct event *event);
+
+/* cluster.c: one step of one machine, with all that it asks for */
+void deliver(struct cluster *c, uint32_t index, struct skep_event *event);
+
+#endif

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ledger.c - writes the books: who added what, who was a member, what was lost, who serves which stage.
+ */
+#include "tests/cluster/books.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ledger *ledger_create(void)
+{
+	return calloc(1, sizeof(struct ledger));
+}
+
+void ledger_destroy(struct ledger *ledger)
+{
+	free(ledger);
+}
+
+static uint64_t *take(struct ledger *ledger, size_t words)
+{
+	assert(ledger->arena_used + words <= ARENA_WORDS);
+	uint64_t *block = &ledger->arena[ledger->arena_used];
+	ledger->arena_used += words;
+	memset(block, 0, words * sizeof(*block));
+	return block;
+}
+
+static void set_bit(uint64_t *map, uint32_t at)
+{
+	map[at / 64] |= UINT64_C(1) << at % 64;
+}
+
+uint32_t books_bits(const struct ledger *ledger, const uint64_t *map)
+{
+	uint32_t sum = 0;
+	for (uint32_t w = 0; w < ledger->words; w++)
+		sum += (uint32_t)__builtin_popcountll(map[w]);
+	return sum;
+}
+
+void ledger_begin(struct ledger *ledger, const struct skep_plan *plan, uint32_t capacity, struct verdict *verdict)
+{
+	assert(plan->workers <= CLUSTER_WORKERS && plan->stages <= CLUSTER_STAGES && plan->rounds < CLUSTER_ROUNDS);
+	memset(ledger, 0, offsetof(struct ledger, holder));
+	ledger->plan = plan;
+	ledger->verdict = verdict;
+	ledger->capacity = capacity;
+	ledger->words = (capacity + 63) / 64;
+	ledger->holders = 1;
+	ledger->arena_used = 0;
+	for (uint32_t w = 0; w < plan->workers; w++) {
+		struct seat *seat = &ledger->seat[w];
+		seat->stage = plan->first_stage_of[w];
+		seat->in = seat->stage != SKEP_NO_STAGE;
+		seat->peer = (struct skep_peer){w, seat->in};
+	}
+}
+
+/* Bitmaps of a round are made when it opens: a run rarely uses all the rounds it may. */
+static void prepare(struct ledger *ledger, struct round *round)
+{
+	if (round->issued)
+		return;
+	round->issued = take(ledger, ledger->words);
+	round->finished = take(ledger, ledger->words);
+	round->owner = (struct skep_peer *)take(ledger, ledger->capacity);
+	round->loss = (int64_t *)take(ledger, ledger->capacity);
+	for (uint32_t s = 0; s < ledger->plan->stages; s++) {
+		round->cell[s].forwarded = take(ledger, ledger->words);
+		round->cell[s].backwarded = take(ledger, ledger->words);
+		round->cell[s].lost = take(ledger, ledger->words);
+	}
+}
+
+static bool valid(struct ledger *ledger, const char *what, uint32_t round, uint32_t stage, uint32_t microbatch)
+{
+	bool good = round < ledger->plan->rounds && stage < ledger->plan->stages && microbatch < ledger->capacity;
+	if (!good)
+		verdict_break(ledger->verdict, "I5", round, stage, microbatch,
+			"%s names round %u, stage %u, microbatch %u: outside of the plan (capacity %u)", what, round,
+			stage, microbatch, ledger->capacity);
+	else
+		prepare(ledger, &ledger->round[round]);
+	return good;
+}
+
+struct holder *books_holder(struct ledger *ledger, struct cell *cell, struct skep_peer peer)
+{
+	for (uint32_t h = cell->first_holder; h != 0; h = ledger->holder[h].next)
+		if (ledger->holder[h].peer.index == peer.index && ledger->holder[h].peer.epoch == peer.epoch)
+			return &ledger->holder[h];
+	assert(ledger->holders < HOLDERS);
+	struct holder *holder = &ledger->holder[ledger->holders];
+	*holder = (struct holder){.peer = peer, .next = cell->first_holder};
+	holder->added = take(ledger, ledger->words);
+	holder->noted = take(ledger, ledger->words);
+	cell->first_holder = ledger->holders++;
+	return holder;
+}
+
+/* ---- what devices did ------------------------------------------------------------------------------------------ */
+
+static void did_forward(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, int64_t loss_nano)
+{
+	struct round *round = &ledger->round[op->round];
+	struct cell *cell = &round->cell[op->stage];
+	if (!bit(round->issued, op->microbatch))
+		verdict_break(ledger->verdict, "I5", op->round, op->stage, op->microbatch,
+			"worker %u ran microbatch %u, which the directory never granted", who.index, op->microbatch);
+	else if (op->stage == 0 &&
+		 (round->owner[op->microbatch].index != who.index || round->owner[op->microbatch].epoch != who.epoch))
+		verdict_break(ledger->verdict, "I4", op->round, 0, op->microbatch,
+			"worker %u (epoch %u) issued microbatch %u, granted to worker %u (epoch %u)", who.index,
+			who.epoch, op->microbatch, round->owner[op->microbatch].index,
+			round->owner[op->microbatch].epoch);
+	if (bit(cell->forwarded, op->microbatch))
+		verdict_break(ledger->verdict, "I1", op->round, op->stage, op->microbatch,
+			"microbatch %u went forward through stage %u a second time, at worker %u", op->microbatch,
+			op->stage, who.index);
+	set_bit(cell->forwarded, op->microbatch);
+	if (op->stage + 1u == ledger->plan->stages)
+		round->loss[op->microbatch] = loss_nano;
+}
+
+static void did_backward(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
+{
+	struct cell *cell = &ledger->round[op->round].cell[op->stage];
+	struct holder *holder = books_holder(ledger, cell, who);
+	if (bit(cell->backwarded, op->microbatch))
+		verdict_break(ledger->verdict, "I1", op->round, op->stage, op->microbatch,
+			"microbatch %u went backward through stage %u a second time, at worker %u", op->microbatch,
+			op->stage, who.index);
+	if (holder->member)
+		verdict_break(ledger->verdict, "I1", op->round, op->stage, op->microbatch,
+			"worker %u added microbatch %u after the reduction it belongs to was committed", who.index,
+			op->microbatch);
+	set_bit(cell->backwarded, op->microbatch);
+	set_bit(holder->added, op->microbatch);
+}
+
+/* The sum over the bitmaps of all members, worked out anew from hashes. */
+static void expected_sum(struct ledger *ledger, uint32_t round, uint32_t stage, uint64_t *ret)
+{
+	struct cell *cell = &ledger->round[round].cell[stage];
+	memset(ret, 0, CLUSTER_ELEMENTS * sizeof(*ret));
+	for (uint32_t h = cell->first_holder; h != 0; h = ledger->holder[h].next)
+		for (uint32_t m = 0; ledger->holder[h].member && m < ledger->capacity; m++)
+			for (uint32_t e = 0; bit(ledger->holder[h].added, m) && e < CLUSTER_ELEMENTS; e++)
+				ret[e] += symbol_gradient(round, stage, m, e);
+}
+
+uint32_t books_counted(const struct ledger *ledger, const struct cell *cell)
+{
+	uint32_t counted = 0;
+	for (uint32_t h = cell->first_holder; h != 0; h = ledger->holder[h].next)
+		if (ledger->holder[h].member)
+			counted += books_bits(ledger, ledger->holder[h].added);
+	return counted;
+}
+
+static size_t parameter_bytes(const struct ledger *ledger, uint32_t stage)
+{
+	return ledger->plan->stage[stage].parameters * sizeof(uint64_t);
+}
+
+static void check_parameters(
+	struct ledger *ledger, struct skep_peer who, uint32_t version, uint32_t stage, const uint64_t *parameter)
+{
+	uint64_t expected[CLUSTER_ELEMENTS];
+	bool known = version == 0;
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
+		expected[e] = symbol_parameter(stage, e);
+	if (version > 0) {
+		struct cell *cell = &ledger->round[version - 1].cell[stage];
+		known = cell->stepped;
+		if (!known)
+			memcpy(cell->parameter, parameter, sizeof(expected));
+		cell->stepped = true;
+		memcpy(expected, cell->parameter, sizeof(expected));
+	}
+	if (known && memcmp(expected, parameter, parameter_bytes(ledger, stage)) != 0)
+		verdict_break(ledger->verdict, "I3", version, stage, ANY,
+			"worker %u holds other parameters of stage %u, version %u, than its peers", who.index, stage,
+			version);
+}
+
+static void did_step(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	struct cell *cell = &ledger->round[op->round].cell[op->stage];
+	struct holder *holder = books_holder(ledger, cell, who);
+	uint64_t expected[CLUSTER_ELEMENTS];
+	if (!holder->member) {
+		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
+			"worker %u (epoch %u) steps, but is no member of a committed reduction", who.index, who.epoch);
+		return;
+	}
+	if (holder->stepped)
+		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY, "worker %u steps twice", who.index);
+	holder->stepped = true;
+	if (op->size != cell->members || op->microbatches != books_counted(ledger, cell))
+		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
+			"worker %u steps with %u members and divisor %u; %u members counted %u", who.index, op->size,
+			op->microbatches, cell->members, books_counted(ledger, cell));
+	expected_sum(ledger, op->round, op->stage, expected);
+	/* with no microbatch counted nothing is applied, so the sum does not matter */
+	if (op->microbatches > 0 && memcmp(expected, effect->applied, parameter_bytes(ledger, op->stage)) != 0)
+		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
+			"worker %u applies another sum than that of the microbatches counted", who.index);
+	check_parameters(ledger, who, op->round + 1, op->stage, effect->parameter);
+}
+
+void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	bool pipeline = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
+	if (op->kind == SKEP_OP_LOAD) {
+		check_parameters(ledger, who, effect->version, op->stage, effect->parameter);
+		return;
+	}
+	if (!valid(ledger, "an operation", op->round, op->stage, pipeline ? op->microbatch : 0))
+		return;
+	if (op->kind == SKEP_OP_FORWARD)
+		did_forward(ledger, who, op, effect->loss_nano);
+	else if (op->kind == SKEP_OP_BACKWARD)
+		did_backward(ledger, who, op);
+	else if (op->kind == SKEP_OP_STEP)
+		did_step(ledger, who, op, effect);
+}
+
+/* ---- what machines said ---------------------------------------------------------------------------------------- */
+
+bool books_seated(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round)
+{
+	const struct seat *seat = &ledger->seat[peer.index];
+	return seat->in && seat->peer.epoch == peer.epoch && seat->stage == stage && seat->since_round <= round;
+}
+
+bool books_stage_has_worker(const struct ledger *ledger, uint32_t stage)
+{
+	for (uint32_t w = 0; w < ledger->plan->workers; w++)
+		if (ledger->seat[w].in && ledger->seat[w].stage == stage)
+			return true;
+	return false;
+}
+
+static bool target_reached(const struct ledger *ledger)
+{
+	if (ledger->rounds_closed == 0)
+		return false;
+	const struct round *last = &ledger->round[ledger->rounds_closed - 1];
+	return last->has_loss && last->loss_nano <= ledger->plan->target_loss_nano;
+}
+
+static void noted_opened(struct ledger *ledger, const struct skep_note *note)
+{
+	struct round *round = &ledger->round[note->round];
+	if (round->open || round->closed || note->round != ledger->rounds_closed)
+		verdict_break(ledger->verdict, "I1", note->round, ANY, ANY, "round %u opens after %u closed rounds",
+			note->round, ledger->rounds_closed);
+	if (target_reached(ledger))
+		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY,
+			"round %u opens though the target loss is reached", note->round);
+	round->open = true;
+}
+
+static void noted_issued(struct ledger *ledger, const struct skep_note *note)
+{
+	struct round *round = &ledger->round[note->round];
+	if (!round->open || !books_seated(ledger, note->peer, 0, note->round))
+		verdict_break(ledger->verdict, "I4", note->round, 0, note->microbatch,
+			"granted to worker %u (epoch %u), which does not serve the first stage in round %u",
+			note->peer.index, note->peer.epoch, note->round);
+	if (note->value <= 0 || note->microbatch + (uint64_t)note->value > ledger->capacity) {
+		verdict_break(ledger->verdict, "I5", note->round, 0, note->microbatch,
+			"a grant of %lld from microbatch %u on passes the capacity %u", (long long)note->value,
+			note->microbatch, ledger->capacity);
+		return;
+	}
+	for (uint32_t m = note->microbatch; m < note->microbatch + (uint32_t)note->value; m++) {
+		if (bit(round->issued, m))
+			verdict_break(ledger->verdict, "I1", note->round, 0, m, "microbatch %u is granted twice", m);
+		set_bit(round->issued, m);
+		round->owner[m] = note->peer;
+		round->issued_count++;
+	}
+}
+
+static void noted_member(struct ledger *ledger, const struct skep_note *note)
+{
+	struct cell *cell = &ledger->round[note->round].cell[note->stage];
+	struct holder *holder = books_holder(ledger, cell, note->peer);
+	if (!books_seated(ledger, note->peer, note->stage, note->round))
+		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
+			"member %u (epoch %u) is fenced, or not of this stage, or joined later", note->peer.index,
+			note->peer.epoch);
+	if (holder->member)
+		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY, "worker %u is named member twice",
+			note->peer.index);
+	if (note->value != (int64_t)books_bits(ledger, holder->added))
+		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
+			"member %u is said to have counted %lld, but added %u", note->peer.index,
+			(long long)note->value, books_bits(ledger, holder->added));
+	holder->member = true;
+	cell->members++;
+}
+
+static void noted_lost(struct ledger *ledger, const struct skep_note *note)
+{
+	struct round *round = &ledger->round[note->round];
+	for (uint32_t i = 0; i < 64; i++) {
+		uint32_t m = note->microbatch + i;
+		if (!((uint64_t)note->value >> i & 1))
+			continue;
+		if (m >= ledger->capacity || !bit(round->issued, m) || bit(round->cell[note->stage].lost, m)) {
+			verdict_break(ledger->verdict, "I1", note->round, note->stage, m,
+				"microbatch %u is reported lost, but was never granted or is lost already", m);
+			return;
+		}
+		set_bit(round->cell[note->stage].lost, m);
+	}
+}
+
+static void noted_committed(struct ledger *ledger, const struct skep_note *note)
+{
+	struct cell *cell = &ledger->round[note->round].cell[note->stage];
+	if (cell->committed || cell->members == 0)
+		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
+			"stage %u is committed twice or without a member", note->stage);
+	cell->committed = true;
+	cell->counted = note->microbatch;
+	cell->lost_count = (uint32_t)note->value;
+}
+
+static void noted_counted(struct ledger *ledger, struct skep_peer who, const struct skep_note *note)
+{
+	struct holder *holder = books_holder(ledger, &ledger->round[note->round].cell[note->stage], who);
+	if (!bit(holder->added, note->microbatch) || bit(holder->noted, note->microbatch))
+		verdict_break(ledger->verdict, "I1", note->round, note->stage, note->microbatch,
+			"worker %u (epoch %u) says it counted microbatch %u: twice, or it did not", who.index,
+			who.epoch, note->microbatch);
+	set_bit(holder->noted, note->microbatch);
+}
+
+static void noted_loss(struct ledger *ledger, const struct skep_note *note)
+{
+	struct round *round = &ledger->round[note->round];
+	round->has_loss = true;
+	round->loss_nano = note->value;
+}
+
+static void noted_closed(struct ledger *ledger, const struct skep_note *note)
+{
+	struct round *round = &ledger->round[note->round];
+	if (!round->open || round->closed || note->microbatch != round->issued_count)
+		verdict_break(ledger->verdict, "I1", note->round, ANY, ANY,
+			"round %u closes, but it is not open, or not %u were issued but %u", note->round,
+			note->microbatch, round->issued_count);
+	audit_round(ledger, note->round);
+	round->open = false;
+	round->closed = true;
+	ledger->rounds_closed++;
+}
+
+/* ---- who serves what ------------------------------------------------------------------------------------------- */
+
+static void noted_fenced(struct ledger *ledger, const struct skep_note *note)
+{
+	struct seat *seat = &ledger->seat[note->peer.index];
+	if (ledger->stopped)
+		return;
+	/* one that is still joining may be fenced under the epoch that it would have had */
+	if (note->peer.epoch < seat->peer.epoch || (seat->in && note->peer.epoch != seat->peer.epoch))
+		verdict_break(ledger->verdict, "I6", ANY, note->stage, ANY,
+			"worker %u is fenced under epoch %u, but has %u", note->peer.index, note->peer.epoch,
+			seat->peer.epoch);
+	seat->peer = note->peer;
+	seat->in = false;
+}
+
+static void noted_joined(struct ledger *ledger, const struct skep_note *note)
+{
+	struct seat *seat = &ledger->seat[note->peer.index];
+	if (seat->in || note->peer.epoch <= seat->peer.epoch)
+		verdict_break(ledger->verdict, "I6", note->round, note->stage, ANY,
+			"worker %u joins with epoch %u, but is in, or had %u before", note->peer.index,
+			note->peer.epoch, seat->peer.epoch);
+	*seat = (struct seat){note->peer, note->stage, note->round, true};
+}
+
+static void noted_empty(struct ledger *ledger, const struct skep_note *note)
+{
+	ledger->stage_empty = true;
+	if (books_stage_has_worker(ledger, note->stage))
+		verdict_break(ledger->verdict, "I7", ANY, note->stage, ANY, "stage %u is called empty, but is not",
+			note->stage);
+}
+
+static void noted_stopped(struct ledger *ledger, const struct skep_note *note)
+{
+	bool target = target_reached(ledger);
+	bool good = note->value == 0 ? ledger->stage_empty : target || ledger->rounds_closed == ledger->plan->rounds;
+	if (ledger->stopped || !good || note->round != ledger->rounds_closed)
+		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY,
+			"the run stops (ok = %lld, %u rounds) after %u of %u rounds, target %sreached, stage %sempty",
+			(long long)note->value, note->round, ledger->rounds_closed, ledger->plan->rounds,
+			target ? "" : "not ", ledger->stage_empty ? "" : "not ");
+	ledger->stopped = true;
+}
+
+static void directory_said(struct ledger *ledger, const struct skep_note *note)
+{
+	bool about_round = (note->kind <= SKEP_NOTE_ROUND_CLOSED);
+	if (about_round && !valid(ledger, "a note", note->round, note->stage, 0))
+		return;
+	bool about_peer = note->kind == SKEP_NOTE_ISSUED || note->kind == SKEP_NOTE_MEMBER ||
+	                  note->kind == SKEP_NOTE_FENCED || note->kind == SKEP_NOTE_JOINED;
+	bool homeless = note->kind == SKEP_NOTE_FENCED && note->stage == (uint16_t)SKEP_NO_STAGE; /* had none yet */
+	if ((about_peer && note->peer.index >= ledger->plan->workers) ||
+		(note->stage >= ledger->plan->stages && !homeless)) {
+		verdict_break(ledger->verdict, "I6", note->round, note->stage, ANY, "a note names worker %u, stage %u",
+			note->peer.index, note->stage);
+		return;
+	}
+	if (about_round && ledger->round[note->round].closed)
+		verdict_break(ledger->verdict, "I1", note->round, note->stage, note->microbatch,
+			"a note of kind %u speaks of round %u, which is closed", note->kind, note->round);
+	static void (*const act[SKEP_NOTE_KINDS])(struct ledger *, const struct skep_note *) = {
+		[SKEP_NOTE_ROUND_OPENED] = noted_opened,
+		[SKEP_NOTE_ISSUED] = noted_issued,
+		[SKEP_NOTE_MEMBER] = noted_member,
+		[SKEP_NOTE_LOST] = noted_lost,
+		[SKEP_NOTE_STAGE_COMMITTED] = noted_committed,
+		[SKEP_NOTE_LOSS] = noted_loss,
+		[SKEP_NOTE_ROUND_CLOSED] = noted_closed,
+		[SKEP_NOTE_FENCED] = noted_fenced,
+		[SKEP_NOTE_JOINED] = noted_joined,
+		[SKEP_NOTE_STAGE_EMPTY] = noted_empty,
+		[SKEP_NOTE_STOPPED] = noted_stopped};
+	act[note->kind](ledger, note);
+}
+
+static void said(struct ledger *ledger, struct skep_peer who, const struct skep_note *note)
+{
+	bool worker_kind = note->kind == SKEP_NOTE_COUNTED || note->kind == SKEP_NOTE_OVERFLOW;
+	if (note->kind == 0 || note->kind >= SKEP_NOTE_KINDS || worker_kind != (who.index < ledger->plan->workers))
+		verdict_break(ledger->verdict, "I6", note->round, note->stage, note->microbatch,
+			"machine %u may not write a note of kind %u", who.index, note->kind);
+	else if (!worker_kind)
+		directory_said(ledger, note);
+	else if (note->kind == SKEP_NOTE_COUNTED && valid(ledger, "a note", note->round, note->stage, note->microbatch))
+		noted_counted(ledger, who, note);
+}
+
+static void sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
+{
+	if (m->to.index > ledger->plan->workers) {
+		verdict_break(ledger->verdict, "I6", m->round, m->stage, m->microbatch,
+			"machine %u sends to machine %u, which does not exist", who.index, m->to.index);
+		return;
+	}
+	bool finished = m->kind == SKEP_MESSAGE_FINISHED && m->u.finished.ok;
+	if (!finished && m->kind != SKEP_MESSAGE_REDUCE)
+		return;
+	if (!valid(ledger, "a message", m->round, m->stage, finished ? m->microbatch : 0))
+		return;
+	struct round *round = &ledger->round[m->round];
+	if (finished)
+		set_bit(round->finished, m->microbatch);
+	else if (books_bits(ledger, round->finished) < ledger->plan->microbatches &&
+		 round->issued_count < ledger->capacity)
+		verdict_break(ledger->verdict, "I9", m->round, m->stage, ANY,
+			"the reduction starts after %u of %u microbatches, though more could be granted",
+			books_bits(ledger, round->finished), ledger->plan->microbatches);
+}
+
+void ledger_action(struct ledger *ledger, struct skep_peer who, const struct skep_action *action)
+{
+	if (action->kind == SKEP_ACTION_NOTE)
+		said(ledger, who, &action->u.note);
+	else if (action->kind == SKEP_ACTION_SEND)
+		sent(ledger, who, &action->u.send);
+	else if (action->kind == 0 || action->kind > SKEP_ACTION_NOTE)
+		verdict_break(ledger->verdict, "I6", ANY, ANY, ANY, "machine %u returns an action of kind %u",
+			who.index, action->kind);
+}

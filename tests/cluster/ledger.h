@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ledger.h - the referee. It watches a cluster from outside and decides whether the promises of core/skep.h were kept.
+ *
+ * It sees what anybody could see: the actions that machines return, the operations that devices finish, and who is left
+ * at the end. It shares no code with the machines. What it demands is listed, with the names I1 to I8, in README.md.
+ *
+ * Kept true: the ledger never asks a machine anything, and the first broken promise stays in the verdict.
+ */
+#ifndef SKEP_TESTS_CLUSTER_LEDGER_H
+#define SKEP_TESTS_CLUSTER_LEDGER_H
+
+#include "tests/cluster/device.h"
+
+struct ledger;
+
+struct ledger_totals { /* of the rounds that closed */
+	uint64_t rounds, issued, counted, lost;
+};
+
+struct ledger *ledger_create(void); /* NULL: no memory */
+void ledger_destroy(struct ledger *ledger);
+
+/* A new run; `capacity` is what skep_round_capacity said, `verdict` belongs to the caller and outlives the run. */
+void ledger_begin(struct ledger *ledger, const struct skep_plan *plan, uint32_t capacity, struct verdict *verdict);
+
+/* `who`: index and epoch of the machine whose step returned the action. */
+void ledger_action(struct ledger *ledger, struct skep_peer who, const struct skep_action *action);
+/* `who`: index and epoch at the time of the RUN. */
+void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+
+/* The run is over; `epoch[worker]` is the epoch that the process living there believes in, 0 if none lives. */
+void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t *epoch);
+struct ledger_totals ledger_totals(const struct ledger *ledger);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * post.c - the life of a message: sent with a fate, then delivered, duplicated, returned or lost with the dead.
+ *
+ * Kept true: the payload of each delivered copy is its own tensor; what comes back belongs to its sender again.
+ */
+#include "tests/cluster/internal.h"
+
+static uint64_t expected_bytes(const struct skep_plan *plan, const struct skep_message *m, const struct tensor *t)
+{
+	uint64_t first, count = 0;
+	switch (m->kind) {
+	case SKEP_MESSAGE_FORWARD:
+	case SKEP_MESSAGE_BACKWARD:
+		return plan->stage[t->stage].activation_bytes;
+	case SKEP_MESSAGE_CHUNK:
+		skep_chunk_range(plan->stage[t->stage].parameters, t->chunk, t->size, &first, &count);
+		return 4 * count;
+	case SKEP_MESSAGE_STATE:
+		return plan->stage[t->stage].state_bytes;
+	default:
+		return 0;
+	}
+}
+
+static void check_payload(struct cluster *c, const struct skep_message *m, const struct slot *slot)
+{
+	static const uint8_t kind[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWARD] = TENSOR_ACTIVATION,
+		[SKEP_MESSAGE_BACKWARD] = TENSOR_GRADIENT,
+		[SKEP_MESSAGE_CHUNK] = TENSOR_CHUNK,
+		[SKEP_MESSAGE_STATE] = TENSOR_STATE};
+	if (slot->pins > 0)
+		verdict_break(c->verdict, "I5", m->round, m->stage, m->microbatch,
+			"machine %u sends a tensor that a queued operation needs", m->from.index);
+	if (slot->tensor.kind != kind[m->kind])
+		verdict_break(c->verdict, "I4", m->round, m->stage, m->microbatch,
+			"machine %u sends a message of kind %u with a tensor of kind %u", m->from.index, m->kind,
+			slot->tensor.kind);
+	else if (m->payload_bytes != expected_bytes(c->setup.plan, m, &slot->tensor))
+		verdict_break(c->verdict, "I6", m->round, m->stage, m->microbatch,
+			"machine %u says that a payload of kind %u has %llu bytes, not %llu", m->from.index, m->kind,
+			(unsigned long long)m->payload_bytes,
+			(unsigned long long)expected_bytes(c->setup.plan, m, &slot->tensor));
+}
+
+static struct event *schedule_message(
+	struct cluster *c, skep_time delay, const struct skep_message *m, struct fate fate)
+{
+	struct event *event = agenda_add(c, c->now + delay, fate.failed ? EVENT_FAILED : EVENT_MESSAGE,
+		fate.failed ? m->from.index : m->to.index);
+	event->message = *m;
+	event->dies_with_sender = fate.dies_with_sender;
+	event->dead = (uint8_t)fate.dead;
+	event->sender_life = c->process[m->from.index].life;
+	return event;
+}
+
+static void schedule_copy(struct cluster *c, skep_time delay, const struct skep_message *m, struct fate fate)
+{
+	struct skep_message copy = *m;
+	if (!buf_none(m->payload)) {
+		struct tensor tensor = c->tensors.slot[m->payload.slot].tensor;
+		*tensors_add(&c->tensors, IN_FLIGHT, &copy.payload) = tensor;
+	}
+	schedule_message(c, delay, &copy, fate);
+	c->result.copies++;
+}
+
+static bool worth_eating(uint8_t kind)
+{
+	return kind == SKEP_MESSAGE_FORWARD || kind == SKEP_MESSAGE_BACKWARD || kind == SKEP_MESSAGE_CHUNK ||
+	       kind == SKEP_MESSAGE_COMMIT;
+}
+
+void post_send(struct cluster *c, uint32_t index, const struct skep_message *m)
+{
+	struct process *p = &c->process[index];
+	if (m->kind == 0 || m->kind >= SKEP_MESSAGE_KINDS || m->from.index != index)
+		verdict_break(c->verdict, "I6", m->round, m->stage, m->microbatch,
+			"machine %u sends a message of kind %u as if from %u", index, m->kind, m->from.index);
+	struct slot *slot = NULL;
+	if (!c->verdict->broken && !buf_none(m->payload)) {
+		slot = tensors_use(&c->tensors, m->payload, index, c->verdict);
+		if (slot)
+			check_payload(c, m, slot);
+	}
+	if (c->verdict->broken)
+		return;
+	if (slot)
+		slot->owner = IN_FLIGHT;
+	if (slot && m->kind == SKEP_MESSAGE_FORWARD && sabotaged(c, SABOTAGE_TENSOR_SWAPPED))
+		slot->tensor.microbatch ^= 1;
+	trace(c, (struct trace){.what = TRACE_SEND, .who = {index, p->epoch}, .message = m});
+	if (worth_eating(m->kind) && sabotaged(c, SABOTAGE_MESSAGE_EATEN))
+		return;
+	struct fate fate = c->setup.fate(c->setup.context, c->now, m);
+	schedule_message(c, fate.delay_ns, m, fate);
+	c->result.failed += fate.failed;
+	for (uint32_t i = 0; i < fate.copies && !fate.failed; i++)
+		schedule_copy(c, fate.copy_delay_ns[i], m, fate);
+}
+
+static void message_lost(struct cluster *c, const struct skep_message *m)
+{
+	trace(c, (struct trace){.what = TRACE_LOST, .who = m->to, .message = m});
+	if (!buf_none(m->payload))
+		tensors_free(&c->tensors, m->payload);
+}
+
+void post_returns(struct cluster *c, const struct event *event)
+{
+	const struct skep_message *m = &event->message;
+	struct process *p = &c->process[m->from.index];
+	if (!p->alive || p->life != event->sender_life) {
+		message_lost(c, m);
+		return;
+	}
+	trace(c, (struct trace){.what = TRACE_FAIL, .who = {m->from.index, p->epoch}, .message = m});
+	if (!buf_none(m->payload))
+		c->tensors.slot[m->payload.slot].owner = m->from.index;
+	struct skep_event out = {.kind = SKEP_EVENT_SEND_FAILED, .u.message = *m};
+	deliver(c, m->from.index, &out);
+}
+
+void post_arrives(struct cluster *c, const struct event *event)
+{
+	const struct skep_message *m = &event->message;
+	const struct process *sender = &c->process[m->from.index], *p = &c->process[m->to.index];
+	bool sender_dead = !sender->alive || sender->life != event->sender_life;
+	bool replaced = p->life != event->life;
+	if (sender_dead && event->dies_with_sender) {
+		message_lost(c, m);
+		return;
+	}
+	if (!p->alive || (replaced && event->dead != DEAD_HANDS_ON)) {
+		if (event->dead == DEAD_LOSES || sender_dead)
+			message_lost(c, m);
+		else
+			schedule_message(c, 0, m, (struct fate){.failed = true});
+		return;
+	}
+	struct skep_event out = {.kind = SKEP_EVENT_MESSAGE, .u.message = *m};
+	if (!buf_none(m->payload)) {
+		struct tensor tensor = c->tensors.slot[m->payload.slot].tensor;
+		tensors_free(&c->tensors, m->payload);
+		*tensors_add(&c->tensors, m->to.index, &out.u.message.payload) = tensor;
+	}
+	trace(c, (struct trace){.what = TRACE_ARRIVE, .who = {m->to.index, p->epoch}, .message = m});
+	deliver(c, m->to.index, &out);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * process.c - processes: the memory that a machine lives in, the device behind it, the operations in its two lanes.
+ *
+ * Kept true: a machine's memory has guards on both sides and may change its address between two steps; each lane is a
+ * FIFO with one operation at a time; a tensor that a queued operation needs is pinned.
+ */
+#include "tests/cluster/internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GUARD_BYTE 0xc3
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static void make_blocks(struct process *p, size_t size)
+{
+	size_t needed = (GUARD + size + GUARD + 63) / 64 * 64;
+	for (unsigned half = 0; half < 2 && needed > p->block_size; half++) {
+		free(p->block[half]);
+		p->block[half] = aligned_alloc(64, needed);
+		assert(p->block[half]);
+	}
+	if (needed > p->block_size)
+		p->block_size = needed;
+	p->size = size;
+}
+
+static void lay_guards(struct process *p, unsigned half)
+{
+	memset(p->block[half], GUARD_BYTE, GUARD);
+	memset(p->block[half] + GUARD + p->size, GUARD_BYTE, GUARD);
+}
+
+static bool all_guard(const unsigned char *byte)
+{
+	return byte[0] == GUARD_BYTE && memcmp(byte, byte + 1, GUARD - 1) == 0;
+}
+
+bool process_guards_whole(const struct process *p)
+{
+	const unsigned char *block = p->block[p->half];
+	return all_guard(block) && all_guard(block + GUARD + p->size);
+}
+
+void process_init(struct cluster *c, uint32_t index, uint32_t epoch)
+{
+	struct process *p = &c->process[index];
+	const struct skep_plan *plan = c->setup.plan;
+	make_blocks(p, c->setup.machine->size(plan, index));
+	p->half = 0;
+	memset(p->block[0] + GUARD, c->setup.padding, p->size);
+	lay_guards(p, 0);
+	p->node = c->setup.machine->init(p->block[0] + GUARD, plan, index, epoch);
+	p->alive = true;
+	p->started = false;
+	p->life++;
+	p->epoch = epoch;
+	p->op_id = 0;
+	p->paused_until = 0;
+	p->timer_at = SKEP_TIME_NEVER;
+	p->spins = 0;
+	p->seated = epoch > 0;
+	p->out_since = c->now;
+	p->out_rounds = 0;
+	for (uint32_t l = 0; l < SKEP_LANES; l++)
+		p->lane[l].head = p->lane[l].count = 0;
+	bool holds = index < plan->workers && epoch > 0;
+	device_reset(&p->device, holds ? plan->first_stage_of[index] : SKEP_NO_STAGE);
+}
+
+/* No pointer into itself: a machine may wake up at another address. */
+void process_move(struct process *p)
+{
+	unsigned other = p->half ^ 1;
+	ptrdiff_t offset = (unsigned char *)p->node - p->block[p->half];
+	memcpy(p->block[other] + GUARD, p->block[p->half] + GUARD, p->size);
+	memset(p->block[p->half], 0xdd, p->block_size);
+	p->half = other;
+	lay_guards(p, other);
+	p->node = (struct skep_node *)(void *)(p->block[other] + offset);
+}
+
+/* ---- operations -------------------------------------------------------------------------------------------------- */
+
+static void lane_start(struct cluster *c, uint32_t index, uint8_t lane_index)
+{
+	struct lane *lane = &c->process[index].lane[lane_index];
+	struct queued *head = &lane->item[lane->head];
+	head->elapsed = c->setup.op_time(c->setup.context, c->now, index, &head->op);
+	agenda_add(c, c->now + head->elapsed, EVENT_OP, index)->lane = lane_index;
+}
+
+static void lane_push(struct lane *lane, const struct queued *queued)
+{
+	if (lane->count == lane->capacity) {
+		uint32_t old = lane->capacity;
+		lane->item = grown(lane->item, &lane->capacity, old + 8, sizeof(*lane->item));
+		/* unroll the ring: what lies before the head goes behind the old end */
+		assert(lane->capacity >= 2 * old);
+		memcpy(&lane->item[old], lane->item, lane->head * sizeof(*lane->item));
+	}
+	lane->item[(lane->head + lane->count++) % lane->capacity] = *queued;
+}
+
+static void pin(struct cluster *c, uint32_t index, struct skep_buf buf)
+{
+	if (buf_none(buf))
+		return;
+	struct slot *slot = tensors_use(&c->tensors, buf, index, c->verdict);
+	if (slot)
+		slot->pins++;
+}
+
+static void unpin(struct cluster *c, struct skep_buf buf)
+{
+	if (!buf_none(buf))
+		c->tensors.slot[buf.slot].pins--;
+}
+
+void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
+{
+	struct process *p = &c->process[index];
+	if (op->kind == 0 || op->kind >= SKEP_OP_KINDS || op->lane >= SKEP_LANES || op->id <= p->op_id ||
+		op->round > c->setup.plan->rounds || op->stage >= c->setup.plan->stages ||
+		index == c->setup.plan->workers) {
+		verdict_break(c->verdict, "I6", op->round, op->stage, op->microbatch,
+			"machine %u asks for a bad operation: kind %u, lane %u, number %llu after %llu, round %u, "
+			"stage %u",
+			index, op->kind, op->lane, (unsigned long long)op->id, (unsigned long long)p->op_id, op->round,
+			op->stage);
+		return;
+	}
+	p->op_id = op->id;
+	pin(c, index, op->in);
+	pin(c, index, op->stash);
+	pin(c, index, op->gradient);
+	if (op->kind == SKEP_OP_FORWARD && c->setup.plan->stages > 1 && sabotaged(c, SABOTAGE_STAGE_WRONG))
+		p->device.stage = (p->device.stage + 1) % c->setup.plan->stages;
+	trace(c, (struct trace){.what = TRACE_RUN, .who = {index, p->epoch}, .op = op});
+	struct lane *lane = &p->lane[op->lane];
+	lane_push(lane, &(struct queued){*op, {index, p->epoch}, 0});
+	if (lane->count == 1)
+		lane_start(c, index, op->lane);
+}
+
+/* Would these two, running side by side in the two lanes, touch the same numbers? */
+static bool clash(const struct skep_op *a, const struct skep_op *b)
+{
+	bool same_round = a->round == b->round;
+	bool reduces = b->kind >= SKEP_OP_TAKE;
+	if (a->kind == SKEP_OP_LOAD)
+		return true;
+	if (a->kind == SKEP_OP_BACKWARD) /* STORE leaves the accumulator alone */
+		return same_round && reduces && b->kind != SKEP_OP_STORE;
+	return a->kind == SKEP_OP_STEP && (!reduces || same_round);
+}
+
+static void check_lanes(struct cluster *c, const struct process *p, const struct queued *job)
+{
+	const struct lane *other = &p->lane[job->op.lane == SKEP_LANE_COMPUTE ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE];
+	const struct skep_op *op = &job->op, *beside = other->count > 0 ? &other->item[other->head].op : NULL;
+	if (beside && (clash(op, beside) || clash(beside, op)))
+		verdict_break(c->verdict, "I4", op->round, op->stage, ANY,
+			"worker %u runs %s and %s side by side, on the same numbers", job->who.index, op_name(op->kind),
+			op_name(beside->kind));
+}
+
+static void run_on_device(struct cluster *c, const struct queued *job, struct effect *effect)
+{
+	struct process *p = &c->process[job->who.index];
+	const struct skep_op *op = &job->op;
+	device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, op, effect, c->verdict);
+	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_FLIPPED))
+		p->device.accumulator[op->round][0] ^= 1;
+	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_TWICE))
+		ledger_op_done(c->ledger, job->who, op, effect);
+	if (op->kind == SKEP_OP_STEP && sabotaged(c, SABOTAGE_STEP_TWICE))
+		device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, op, effect, c->verdict);
+	if (op->kind == SKEP_OP_LOAD && sabotaged(c, SABOTAGE_STATE_CORRUPT))
+		effect->parameter[0] ^= p->device.parameter[0] ^= 1;
+}
+
+void process_op_ends(struct cluster *c, const struct event *event)
+{
+	struct process *p = &c->process[event->machine];
+	struct lane *lane = &p->lane[event->lane];
+	struct queued job = lane->item[lane->head];
+	struct effect effect;
+	lane->head = (lane->head + 1) % lane->capacity;
+	lane->count--;
+	unpin(c, job.op.in);
+	unpin(c, job.op.stash);
+	unpin(c, job.op.gradient);
+	check_lanes(c, p, &job);
+	run_on_device(c, &job, &effect);
+	if (job.op.kind == SKEP_OP_FORWARD && job.op.stage + 1u == c->setup.plan->stages)
+		effect.loss_nano += c->setup.loss_bias_nano;
+	ledger_op_done(c->ledger, job.who, &job.op, &effect);
+	trace(c, (struct trace){.what = TRACE_DONE, .who = job.who, .op = &job.op});
+	if (lane->count > 0)
+		lane_start(c, event->machine, event->lane);
+	struct skep_event out = {.kind = SKEP_EVENT_OP_DONE,
+		.u.done = {job.op, effect.out, effect.stash, effect.loss_nano, job.elapsed}};
+	deliver(c, event->machine, &out);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * transcript.c - decides how a message, a note, an operation or a fault reads.
+ */
+#include "tests/cluster/transcript.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const message_name[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWARD] = "FORWARD",
+	[SKEP_MESSAGE_BACKWARD] = "BACKWARD",
+	[SKEP_MESSAGE_ABANDON] = "ABANDON",
+	[SKEP_MESSAGE_CHUNK] = "CHUNK",
+	[SKEP_MESSAGE_FETCH] = "FETCH",
+	[SKEP_MESSAGE_STATE] = "STATE",
+	[SKEP_MESSAGE_GRANT] = "GRANT",
+	[SKEP_MESSAGE_REDUCE] = "REDUCE",
+	[SKEP_MESSAGE_COMMIT] = "COMMIT",
+	[SKEP_MESSAGE_PEER] = "PEER",
+	[SKEP_MESSAGE_ASSIGN] = "ASSIGN",
+	[SKEP_MESSAGE_STOP] = "STOP",
+	[SKEP_MESSAGE_FINISHED] = "FINISHED",
+	[SKEP_MESSAGE_TALLY] = "TALLY",
+	[SKEP_MESSAGE_JOIN] = "JOIN",
+	[SKEP_MESSAGE_READY] = "READY",
+	[SKEP_MESSAGE_SUSPECT] = "SUSPECT",
+	[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT"};
+
+const char *transcript_message_name(uint8_t kind)
+{
+	return kind < SKEP_MESSAGE_KINDS && message_name[kind] ? message_name[kind] : "?";
+}
+
+uint8_t transcript_message_kind(const char *name)
+{
+	for (uint8_t kind = 1; kind < SKEP_MESSAGE_KINDS; kind++)
+		if (strcmp(message_name[kind], name) == 0)
+			return kind;
+	return 0;
+}
+
+struct text {
+	char *to;
+	size_t room;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct text *text, const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	int length = vsnprintf(text->to, text->room, format, list);
+	va_end(list);
+	size_t used = length < 0 ? 0 : (size_t)length >= text->room ? text->room - 1 : (size_t)length;
+	text->to += used;
+	text->room -= used;
+}
+
+struct name {
+	char text[24];
+};
+
+static struct name peer_name(const struct skep_plan *plan, struct skep_peer peer)
+{
+	struct name name;
+	if (peer.index == plan->workers)
+		snprintf(name.text, sizeof(name.text), "dir");
+	else if (peer.epoch == 1)
+		snprintf(name.text, sizeof(name.text), "w%u", peer.index);
+	else
+		snprintf(name.text, sizeof(name.text), "w%u#%u", peer.index, peer.epoch);
+	return name;
+}
+
+#define NAME(peer) peer_name(plan, peer).text
+
+static void put_message(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
+{
+	put(text, "%-9s", transcript_message_name(m->kind));
+	switch (m->kind) {
+	case SKEP_MESSAGE_FORWARD:
+	case SKEP_MESSAGE_BACKWARD:
+	case SKEP_MESSAGE_ABANDON:
+		put(text, " round %u, microbatch %u", m->round, m->microbatch);
+		return;
+	case SKEP_MESSAGE_CHUNK:
+		put(text, " round %u.%u, chunk %u, hop %u", m->round, m->attempt, m->u.chunk.chunk, m->u.chunk.hop);
+		return;
+	case SKEP_MESSAGE_GRANT:
+		put(text, " round %u, microbatches %u..%u", m->round, m->microbatch,
+			m->microbatch + m->u.grant.count - 1);
+		return;
+	case SKEP_MESSAGE_REDUCE:
+		put(text, " round %u.%u, member %u of %u, next is %s", m->round, m->attempt, m->u.reduce.rank + 1,
+			m->u.reduce.size, NAME(m->u.reduce.next));
+		return;
+	case SKEP_MESSAGE_COMMIT:
+		put(text, " round %u.%u, %u microbatches", m->round, m->attempt, m->u.commit.microbatches);
+		return;
+	case SKEP_MESSAGE_PEER:
+		if (m->u.peer.alive)
+			put(text, " %s serves stage %u", NAME(m->u.peer.who), m->stage);
+		else
+			put(text, " %s is out", NAME(m->u.peer.who));
+		return;
+	case SKEP_MESSAGE_ASSIGN:
+		put(text, " stage %u from round %u on, state from %s", m->stage, m->round, NAME(m->u.assign.source));
+		return;
+	case SKEP_MESSAGE_STOP:
+		put(text, " %s", m->u.stop.ok ? "done" : "failed");
+		return;
+	case SKEP_MESSAGE_FINISHED:
+		put(text, " round %u, microbatch %u %s", m->round, m->microbatch,
+			m->u.finished.ok ? "came back" : "was abandoned");
+		return;
+	case SKEP_MESSAGE_TALLY:
+		put(text, " round %u.%u, counted %u", m->round, m->attempt, m->u.tally.count);
+		return;
+	case SKEP_MESSAGE_SUSPECT:
+		put(text, " %s", NAME(m->u.peer.who));
+		return;
+	case SKEP_MESSAGE_FETCH:
+	case SKEP_MESSAGE_STATE:
+	case SKEP_MESSAGE_READY:
+		put(text, " round %u", m->round);
+		return;
+	default:
+		return;
+	}
+}
+
+static void put_lost(struct text *text, const struct skep_note *note)
+{
+	put(text, "lost in stage %u of round %u:", note->stage, note->round);
+	for (uint32_t i = 0; i < 64; i++)
+		if ((uint64_t)note->value >> i & 1)
+			put(text, " %u", note->microbatch + i);
+}
+
+static void put_note(struct text *text, const struct skep_plan *plan, const struct skep_note *note)
+{
+	long long value = note->value;
+	switch (note->kind) {
+	case SKEP_NOTE_ROUND_OPENED:
+		put(text, "round %u opens", note->round);
+		return;
+	case SKEP_NOTE_ISSUED:
+		put(text, "%s may issue microbatches %u..%lld of round %u", NAME(note->peer), note->microbatch,
+			note->microbatch + value - 1, note->round);
+		return;
+	case SKEP_NOTE_MEMBER:
+		put(text, "%s counted %lld in stage %u of round %u", NAME(note->peer), value, note->stage, note->round);
+		return;
+	case SKEP_NOTE_LOST:
+		put_lost(text, note);
+		return;
+	case SKEP_NOTE_STAGE_COMMITTED:
+		put(text, "stage %u of round %u is committed: %u counted, %lld lost", note->stage, note->round,
+			note->microbatch, value);
+		return;
+	case SKEP_NOTE_LOSS:
+		put(text, "mean loss of round %u: %lld.%09lld", note->round, value / 1000000000, value % 1000000000);
+		return;
+	case SKEP_NOTE_ROUND_CLOSED:
+		put(text, "round %u closes: %u issued", note->round, note->microbatch);
+		return;
+	case SKEP_NOTE_FENCED:
+		put(text, "%s is fenced", NAME(note->peer));
+		return;
+	case SKEP_NOTE_JOINED:
+		put(text, "%s joins stage %u from round %u on", NAME(note->peer), note->stage, note->round);
+		return;
+	case SKEP_NOTE_STAGE_EMPTY:
+		put(text, "stage %u has no worker left", note->stage);
+		return;
+	case SKEP_NOTE_STOPPED:
+		put(text, "the run stops after %u rounds: %s", note->round, value ? "done" : "failed");
+		return;
+	case SKEP_NOTE_COUNTED:
+		put(text, "counts microbatch %u of round %u", note->microbatch, note->round);
+		return;
+	case SKEP_NOTE_OVERFLOW:
+		put(text, "has no room for microbatch %u of round %u", note->microbatch, note->round);
+		return;
+	default:
+		put(text, "note of kind %u", note->kind);
+	}
+}
+
+static void put_op(struct text *text, const struct skep_op *op)
+{
+	put(text, "%s, stage %u, round %u", op_name(op->kind), op->stage, op->round);
+	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD)
+		put(text, ", microbatch %u", op->microbatch);
+	else if (op->kind >= SKEP_OP_TAKE)
+		put(text, ", chunk %u of %u", op->chunk, op->size);
+	else if (op->kind == SKEP_OP_STEP)
+		put(text, ": %u members, %u microbatches", op->size, op->microbatches);
+}
+
+void transcript_line(const struct skep_plan *plan, const struct trace *trace, char ret[TRANSCRIPT_LINE])
+{
+	struct text text = {ret, TRANSCRIPT_LINE};
+	const struct skep_message *m = trace->message;
+	unsigned long long us = trace->now / 1000;
+	put(&text, "%6llu.%03llu ms  ", us / 1000, us % 1000);
+	switch (trace->what) {
+	case TRACE_SEND:
+	case TRACE_ARRIVE:
+	case TRACE_FAIL:
+	case TRACE_LOST:
+		put(&text, "%-5s %s ", NAME(m->from), trace->what == TRACE_SEND ? ".." : "->");
+		put(&text, "%-5s ", NAME(m->to));
+		put_message(&text, plan, m);
+		if (trace->what == TRACE_FAIL || trace->what == TRACE_LOST)
+			put(&text, trace->what == TRACE_FAIL ? " (comes back)" : " (lost)");
+		return;
+	case TRACE_RUN:
+	case TRACE_DONE:
+		put(&text, "%-5s %s ", NAME(trace->who), trace->what == TRACE_RUN ? "asks for" : "has done");
+		put_op(&text, trace->op);
+		return;
+	case TRACE_NOTE:
+		put(&text, "%-5s : ", NAME(trace->who));
+		put_note(&text, plan, trace->note);
+		return;
+	case TRACE_FAULT:
+		put(&text, "      * %s %s", NAME(trace->who), trace->fault);
+		return;
+	}
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * weather.c - decides from one seed what a chaos run looks like.
+ *
+ * Each fault kind is off in half the seeds (so that the kinds are also met alone), otherwise it has a rate. All faults
+ * stop at abuse_ns; from then on the world is calm and the run has to come to its end. One seed in sixteen has no
+ * faults at all: there nothing may be fenced or lost.
+ */
+#include "tests/cluster/weather.h"
+
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+
+const char *weather_fault_name(enum weather_fault fault)
+{
+	static const char *const name[WEATHER_FAULTS] = {[WEATHER_DELAY] = "delay",
+		[WEATHER_REORDER] = "reorder",
+		[WEATHER_DUPLICATE] = "duplicate",
+		[WEATHER_RETURN] = "return",
+		[WEATHER_SLOW] = "slow",
+		[WEATHER_LATE] = "late",
+		[WEATHER_STAGGER] = "stagger",
+		[WEATHER_KILL] = "kill",
+		[WEATHER_RESTART] = "restart",
+		[WEATHER_NOTICE] = "notice",
+		[WEATHER_SUSPECT] = "suspect",
+		[WEATHER_PAUSE] = "pause"};
+	return name[fault];
+}
+
+static uint64_t draw(struct weather *w)
+{
+	return mix64(w->random += 0x9e3779b97f4a7c15u);
+}
+
+static uint64_t below(struct weather *w, uint64_t limit)
+{
+	return draw(w) % limit;
+}
+
+static uint64_t between(struct weather *w, uint64_t low, uint64_t high)
+{
+	return low + below(w, high - low + 1);
+}
+
+static bool chance(struct weather *w, uint32_t permille)
+{
+	return permille > 0 && below(w, 1000) < permille;
+}
+
+/* As often small as large: 1..high, even in the logarithm. */
+static uint64_t any_size(struct weather *w, uint64_t high)
+{
+	unsigned bits = 1;
+	while (high >> bits)
+		bits++;
+	uint64_t size = below(w, UINT64_C(1) << between(w, 1, bits)) + 1;
+	return size < high ? size : high;
+}
+
+static void draw_shape(struct weather *w)
+{
+	struct skep_plan *plan = &w->plan;
+	bool large = below(w, 32) == 0; /* more stages, and more microbatches than fit into one TALLY */
+	plan->stages = (uint32_t)between(w, 1, large ? 7 : 4);
+	uint32_t most = (uint32_t)between(w, 1, 4), spares = below(w, 2) ? (uint32_t)below(w, 4) : 0;
+	for (uint32_t s = 0; s < plan->stages; s++) {
+		uint32_t workers = (uint32_t)between(w, 1, most);
+		bool last = s + 1 == plan->stages;
+		for (uint32_t i = 0; i < workers; i++)
+			w->first_stage_of[plan->workers++] = s;
+		w->stage[s] =
+			(struct skep_stage_plan){between(w, 1, 7), last ? 0 : between(w, 1, 1000), between(w, 1, 1000)};
+	}
+	while (spares-- > 0)
+		w->first_stage_of[plan->workers++] = SKEP_NO_STAGE;
+	/* so that a worker's number says nothing about its stage */
+	for (uint32_t i = plan->workers; below(w, 2) == 0 && i > 1; i--) {
+		uint32_t j = (uint32_t)below(w, i), stage = w->first_stage_of[j];
+		w->first_stage_of[j] = w->first_stage_of[i - 1];
+		w->first_stage_of[i - 1] = stage;
+	}
+	plan->stage = w->stage;
+	plan->first_stage_of = w->first_stage_of;
+	uint32_t many = large ? 300 : 40;
+	plan->microbatches = (uint32_t)(below(w, 2) ? any_size(w, many) : between(w, 1, many));
+	plan->in_flight = (uint32_t)between(w, 1, 4);
+	plan->rounds = (uint32_t)between(w, 1, 5);
+	plan->seed = draw(w);
+	plan->target_loss_nano = below(w, 8) ? INT64_MIN : (int64_t)between(w, 800 * MS, 1200 * MS);
+}
+
+static void draw_times(struct weather *w)
+{
+	static const skep_time quantum[] = {1, 100000, 1000000};
+	struct skep_plan *plan = &w->plan;
+	w->quantum_ns = quantum[below(w, 3)];
+	plan->heartbeat_ns = below(w, 8) ? between(w, 20, 100) * MS : between(w, 500, 5000) * MS / 1000;
+	plan->fence_after_ns = plan->heartbeat_ns * between(w, 4, 10) / 2;
+	if (w->quantum_ns > plan->heartbeat_ns / 16)
+		w->quantum_ns = 1;
+	w->latency_ns = any_size(w, below(w, 8) ? plan->heartbeat_ns / 8 : plan->heartbeat_ns / 2);
+	w->op_ns = any_size(w, below(w, 16) ? 4 * MS : 2 * plan->heartbeat_ns);
+	for (uint32_t i = 0; i < plan->workers; i++)
+		w->slowness[i] = (uint32_t)between(w, 1, 4);
+	uint64_t round_ns = plan->microbatches * w->op_ns * 2 + 20 * w->latency_ns + plan->heartbeat_ns;
+	w->abuse_ns = 10 * MS + below(w, 2 * plan->rounds * round_ns);
+	/* one microbatch after the other, each stage slow, refills included, and time to notice deaths */
+	skep_time hop_ns = w->latency_ns + 8 * w->op_ns + 2 * w->quantum_ns;
+	w->bound_ns = w->abuse_ns +
+	              plan->rounds * (plan->microbatches * plan->stages * 4 * hop_ns + 100 * plan->fence_after_ns);
+}
+
+static void draw_rates(struct weather *w)
+{
+	static const uint32_t most[WEATHER_FAULTS] = {[WEATHER_DELAY] = 200,
+		[WEATHER_REORDER] = 1,
+		[WEATHER_DUPLICATE] = 300,
+		[WEATHER_RETURN] = 200,
+		[WEATHER_SLOW] = 150,
+		[WEATHER_LATE] = 500,
+		[WEATHER_STAGGER] = 1,
+		[WEATHER_KILL] = 8,
+		[WEATHER_RESTART] = 1000,
+		[WEATHER_NOTICE] = 4,
+		[WEATHER_SUSPECT] = 12,
+		[WEATHER_PAUSE] = 10};
+	for (uint32_t f = 0; f < WEATHER_FAULTS; f++) {
+		uint32_t rate = f == WEATHER_RESTART ? (uint32_t)between(w, 200, 1000) : (uint32_t)any_size(w, most[f]);
+		w->rate[f] = below(w, 2) ? rate : 0;
+	}
+}
+
+void weather_draw(struct weather *w, uint64_t seed, bool calm)
+{
+	memset(w, 0, sizeof(*w));
+	w->seed = seed;
+	w->random = mix64(seed + 1);
+	draw_shape(w);
+	draw_times(w);
+	draw_rates(w);
+	if (calm || below(w, 16) == 0)
+		memset(w->rate, 0, sizeof(w->rate));
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
+
+static bool hit(struct weather *w, skep_time now, enum weather_fault fault)
+{
+	bool yes = now < w->abuse_ns && chance(w, w->rate[fault]);
+	w->hits[fault] += yes;
+	return yes;
+}
+
+static skep_time whole(const struct weather *w, skep_time time)
+{
+	return (time + w->quantum_ns - 1) / w->quantum_ns * w->quantum_ns;
+}
+
+static struct fate fate_of(void *context, skep_time now, const struct skep_message *m)
+{
+	struct weather *w = context;
+	struct fate fate = {.delay_ns = between(w, w->latency_ns / 2, w->latency_ns)};
+	skep_time long_ns = 5 * w->plan.fence_after_ns;
+	fate.dies_with_sender = below(w, 2);
+	fate.dead = (uint32_t)below(w, 3);
+	if (w->rate[WEATHER_REORDER] && now < w->abuse_ns) {
+		fate.delay_ns += any_size(w, 16 * w->latency_ns);
+		w->hits[WEATHER_REORDER]++;
+	}
+	if (hit(w, now, WEATHER_DELAY))
+		fate.delay_ns += any_size(w, long_ns);
+	if (hit(w, now, WEATHER_RETURN)) {
+		fate.failed = true;
+		fate.delay_ns += any_size(w, w->plan.fence_after_ns);
+	} else if (hit(w, now, WEATHER_DUPLICATE)) {
+		fate.copies = (uint32_t)between(w, 1, 2);
+		for (uint32_t i = 0; i < fate.copies; i++)
+			fate.copy_delay_ns[i] = whole(w, any_size(w, below(w, 8) ? w->latency_ns * 4 : 4 * long_ns));
+	}
+	fate.delay_ns = whole(w, fate.delay_ns);
+	skep_time *last = &w->link_last[m->from.index][m->to.index];
+	if (!w->rate[WEATHER_REORDER] && !fate.failed && now + fate.delay_ns <= *last)
+		fate.delay_ns = *last + 1 - now;
+	if (!fate.failed)
+		*last = now + fate.delay_ns;
+	return fate;
+}
+
+static skep_time op_time(void *context, skep_time now, uint32_t worker, const struct skep_op *op)
+{
+	struct weather *w = context;
+	skep_time base = w->op_ns * w->slowness[worker];
+	if (op->kind == SKEP_OP_FORWARD)
+		base /= 2;
+	else if (op->kind != SKEP_OP_BACKWARD)
+		base /= 8;
+	skep_time time = between(w, base / 2, base);
+	if (hit(w, now, WEATHER_SLOW))
+		time += any_size(w, 2 * w->plan.fence_after_ns);
+	return whole(w, time);
+}
+
+static skep_time lateness(void *context, skep_time now, uint32_t machine)
+{
+	struct weather *w = context;
+	(void)machine;
+	return hit(w, now, WEATHER_LATE) ? any_size(w, w->plan.heartbeat_ns) : 0;
+}
+
+struct setup weather_setup(struct weather *w)
+{
+	w->random = mix64(w->seed + 2);
+	memset(w->hits, 0, sizeof(w->hits));
+	memset(w->link_last, 0, sizeof(w->link_last));
+	return (struct setup){.plan = &w->plan,
+		.context = w,
+		.fate = fate_of,
+		.op_time = op_time,
+		.lateness = lateness,
+		.seed = mix64(w->seed + 3),
+		.shuffle_ties = w->rate[WEATHER_REORDER] > 0,
+		.calm_ns = w->abuse_ns,
+		.end_ns = w->bound_ns,
+		.events_limit = 5000000};
+}
+
+/* ---- faults that happen by themselves ------------------------------------------------------------------------------ */
+
+static void schedule_news(struct weather *w, struct cluster *cluster, uint32_t about, skep_time died)
+{
+	for (uint32_t m = 0; m <= w->plan.workers; m++) {
+		bool told = m == w->plan.workers ? below(w, 2) : below(w, 4) == 0;
+		if (told && m != about)
+			cluster_suspect(cluster, m, about, died + any_size(w, w->plan.fence_after_ns), false);
+	}
+}
+
+static void schedule_deaths(struct weather *w, struct cluster *cluster)
+{
+	for (uint32_t i = 0; i < w->rate[WEATHER_KILL]; i++) {
+		uint32_t victim = (uint32_t)below(w, w->plan.workers);
+		skep_time at = whole(w, below(w, w->abuse_ns));
+		bool gentle = below(w, 32) > 0;
+		cluster_kill(cluster, victim, at, gentle);
+		schedule_news(w, cluster, victim, at);
+		if (chance(w, w->rate[WEATHER_RESTART]))
+			cluster_restart(cluster, victim, at + any_size(w, 4 * w->plan.fence_after_ns));
+	}
+	for (uint32_t i = 0; i < w->rate[WEATHER_NOTICE]; i++) {
+		uint32_t victim = (uint32_t)below(w, w->plan.workers);
+		skep_time at = whole(w, below(w, w->abuse_ns)), leave_at = at + any_size(w, 2 * w->plan.fence_after_ns);
+		cluster_notice(cluster, victim, at, leave_at, true);
+		if (chance(w, w->rate[WEATHER_RESTART]))
+			cluster_restart(cluster, victim, leave_at + any_size(w, 4 * w->plan.fence_after_ns));
+	}
+}
+
+static void schedule_rumours(struct weather *w, struct cluster *cluster)
+{
+	for (uint32_t i = 0; i < w->rate[WEATHER_SUSPECT]; i++) {
+		uint32_t about = (uint32_t)below(w, w->plan.workers);
+		uint32_t to = below(w, 2) ? w->plan.workers : (uint32_t)below(w, w->plan.workers);
+		skep_time at = whole(w, below(w, w->abuse_ns));
+		bool gentle = below(w, 32) > 0;
+		if (to != about)
+			cluster_suspect(cluster, to, about, at, gentle);
+		w->hits[WEATHER_SUSPECT]++;
+	}
+}
+
+void weather_schedule(struct weather *w, struct cluster *cluster)
+{
+	for (uint32_t m = 0; w->rate[WEATHER_STAGGER] && m <= w->plan.workers; m++) {
+		cluster_start_at(cluster, m, whole(w, below(w, w->plan.heartbeat_ns)));
+		w->hits[WEATHER_STAGGER]++;
+	}
+	schedule_deaths(w, cluster);
+	schedule_rumours(w, cluster);
+	for (uint32_t i = 0; i < w->rate[WEATHER_PAUSE]; i++) {
+		skep_time at = whole(w, below(w, w->abuse_ns));
+		skep_time until = at + any_size(w, 2 * w->plan.fence_after_ns);
+		cluster_pause(cluster, (uint32_t)below(w, w->plan.workers + 1), at, until);
+		w->hits[WEATHER_PAUSE]++;
+	}
+}
+
+void weather_print(const struct weather *w, FILE *to)
+{
+	const struct skep_plan *plan = &w->plan;
+	fprintf(to, "  swarm: %u stages, workers serve", plan->stages);
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		if (plan->first_stage_of[i] == SKEP_NO_STAGE)
+			fprintf(to, " -");
+		else
+			fprintf(to, " %u", plan->first_stage_of[i]);
+	}
+	fprintf(to, "; parameters");
+	for (uint32_t s = 0; s < plan->stages; s++)
+		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
+	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
+		plan->in_flight);
+	fprintf(to,
+		"  times in us: latency %u, operation %u, heartbeat %u, fence after %u, abuse until %u, ticks of %u "
+		"ns\n",
+		(unsigned)(w->latency_ns / 1000), (unsigned)(w->op_ns / 1000), (unsigned)(plan->heartbeat_ns / 1000),
+		(unsigned)(plan->fence_after_ns / 1000), (unsigned)(w->abuse_ns / 1000), (unsigned)w->quantum_ns);
+	fprintf(to, "  faults:");
+	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
+		if (w->rate[f])
+			fprintf(to, " %s %u", weather_fault_name(f), w->rate[f]);
+	fprintf(to, "\n");
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * weather.h - everything that one seed decides: the shape of the swarm, how long things take, and which faults happen.
+ */
+#ifndef SKEP_TESTS_CLUSTER_WEATHER_H
+#define SKEP_TESTS_CLUSTER_WEATHER_H
+
+#include "tests/cluster/cluster.h"
+
+#include <stdio.h>
+
+enum weather_fault {
+	WEATHER_DELAY,     /* a message takes much longer */
+	WEATHER_REORDER,   /* messages of a link overtake each other */
+	WEATHER_DUPLICATE, /* a message arrives two or three times */
+	WEATHER_RETURN,    /* a message comes back to its sender */
+	WEATHER_SLOW,      /* an operation takes much longer */
+	WEATHER_LATE,      /* a timer fires late */
+	WEATHER_STAGGER,   /* machines start at different times */
+	WEATHER_KILL,      /* a process dies */
+	WEATHER_RESTART,   /* a dead process is replaced by a newcomer */
+	WEATHER_NOTICE,    /* a process is told that it will die, and dies */
+	WEATHER_SUSPECT,   /* a live worker is suspected */
+	WEATHER_PAUSE,     /* a machine gets no events for a while, then all of them */
+	WEATHER_FAULTS
+};
+
+struct weather {
+	uint64_t seed, random;
+	struct skep_stage_plan stage[CLUSTER_STAGES];
+	uint32_t first_stage_of[CLUSTER_WORKERS];
+	struct skep_plan plan;
+	skep_time latency_ns, op_ns, quantum_ns;
+	uint32_t slowness[CLUSTER_WORKERS]; /* times op_ns */
+	skep_time abuse_ns, bound_ns;       /* faults stop then; the run must be over then */
+	uint32_t rate[WEATHER_FAULTS];      /* 0: off; per 1000 messages, operations or timers; or how often in all */
+	uint64_t hits[WEATHER_FAULTS];
+	skep_time link_last[CLUSTER_WORKERS + 1][CLUSTER_WORKERS + 1]; /* without reorder: the last arrival */
+};
+
+const char *weather_fault_name(enum weather_fault fault);
+void weather_draw(struct weather *weather, uint64_t seed, bool calm);
+/* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */
+struct setup weather_setup(struct weather *weather);
+void weather_schedule(struct weather *weather, struct cluster *cluster); /* after cluster_begin */
+void weather_print(const struct weather *weather, FILE *to);
+
+#endif
