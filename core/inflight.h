@@ -32,6 +32,7 @@ struct skep_work {
 	struct skep_peer down; /* who has it next */
 	bool owned;
 	skep_time sent_ns;
+	skep_time needed_ns; /* by this worker's device, forward and backward */
 	int64_t loss_nano;
 	struct skep_buf in, stash, gradient; /* WAIT_PEER: gradient holds the activations that wait to be sent */
 };

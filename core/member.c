@@ -47,6 +47,7 @@ static void ask_about_silent(struct worker *w, struct step *step)
 			w->node.now - work->sent_ns < step->plan->fence_after_ns || skep_peer_same(work->down, asked))
 			continue;
 		asked = work->down;
+		skep_view_silent(worker_view(w), asked, w->node.now - work->sent_ns);
 		member_suspect(w, step, asked, true);
 	}
 }

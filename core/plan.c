@@ -12,6 +12,13 @@ void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64
 	*ret_count = base + (chunk < rest);
 }
 
+skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uint32_t to)
+{
+	if (plan->places == 0)
+		return 0;
+	return plan->transfer_ns[(size_t)plan->place_of[from] * plan->places + plan->place_of[to]];
+}
+
 uint32_t skep_round_capacity(const struct skep_plan *plan)
 {
 	/* Room to refill every second microbatch; a round that loses more closes with what it has. */

@@ -64,7 +64,7 @@ struct skep_buf { /* a tensor, owned by the world; {0, 0} is none */
 
 /* ---- the plan: constant, shared by all machines, made from a scenario ----------------------------------------- */
 
-enum skep_wiring { SKEP_WIRING_UNIFORM };
+enum skep_wiring { SKEP_WIRING_UNIFORM, SKEP_WIRING_THROUGHPUT, SKEP_WIRING_LATENCY };
 enum skep_pipeline { SKEP_PIPELINE_SWARM };
 enum skep_collective { SKEP_COLLECTIVE_RING };
 
@@ -78,6 +78,7 @@ struct skep_stage_plan {
 struct skep_plan {
 	uint32_t workers;      /* N >= stages */
 	uint32_t stages;       /* T >= 1 */
+	uint32_t samples;      /* per microbatch, >= 1 */
 	uint32_t microbatches; /* per round: the directory closes a round when so many have finished */
 	uint32_t in_flight;    /* microbatches that one first-stage worker keeps in the pipeline at once, >= 1 */
 	uint32_t rounds;       /* stop after so many */
@@ -90,6 +91,9 @@ struct skep_plan {
 	int64_t target_loss_nano; /* stop when the mean loss of a round is at most this (1e-9 units); INT64_MIN: never */
 	const struct skep_stage_plan *stage; /* [stages] */
 	const uint32_t *first_stage_of;      /* [workers] stage at the start, SKEP_NO_STAGE for a spare */
+	uint32_t places;                     /* for wiring by latency, else 0 */
+	const uint32_t *place_of;            /* [workers] */
+	const skep_time *transfer_ns;        /* [places * places] a microbatch's activations one way, row = source */
 };
 
 /* ---- messages: one flat record each --------------------------------------------------------------------------- */
@@ -97,11 +101,11 @@ struct skep_plan {
 enum skep_message_kind {
 	/* worker to worker */
 	SKEP_MESSAGE_FORWARD = 1, /* round, microbatch, payload: activations for the receiver's stage */
-	SKEP_MESSAGE_BACKWARD,    /* round, microbatch, payload: gradient with respect to what the receiver sent */
-	SKEP_MESSAGE_ABANDON,     /* round, microbatch: the gradient will not come back */
-	SKEP_MESSAGE_CHUNK,       /* round, attempt, u.chunk, payload: one hop of a ring all-reduce */
-	SKEP_MESSAGE_FETCH,       /* round: a newcomer asks for the stage's state as of the start of that round */
-	SKEP_MESSAGE_STATE,       /* round, payload: that state */
+	SKEP_MESSAGE_BACKWARD, /* round, microbatch, u.backward, payload: gradient with respect to what the receiver sent */
+	SKEP_MESSAGE_ABANDON, /* round, microbatch: the gradient will not come back */
+	SKEP_MESSAGE_CHUNK,   /* round, attempt, u.chunk, payload: one hop of a ring all-reduce */
+	SKEP_MESSAGE_FETCH,   /* round: a newcomer asks for the stage's state as of the start of that round */
+	SKEP_MESSAGE_STATE,   /* round, payload: that state */
 	/* directory to worker */
 	SKEP_MESSAGE_GRANT,  /* round, microbatch .. microbatch + u.grant.count - 1 may be issued */
 	SKEP_MESSAGE_REDUCE, /* round, attempt, u.reduce: seal your accumulator and start the reduction */
@@ -132,6 +136,9 @@ struct skep_message {
 		struct {
 			uint32_t count;
 		} grant;
+		struct {
+			skep_time needed_ns; /* what forward and backward took the sender's device */
+		} backward;
 		struct {
 			bool ok;
 		} finished;
@@ -305,6 +312,9 @@ enum skep_outcome skep_node_outcome(const struct skep_node *node);
 
 /* First chunk element and length of chunk `chunk` of `size` over `parameters` elements; worlds and core must agree. */
 void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64_t *ret_first, uint64_t *ret_count);
+
+/* How long the activations of a microbatch are expected to take from one worker to another; 0 where the plan does not say. */
+skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uint32_t to);
 
 /* Most microbatch numbers that one round may use, refills included. Sample j of (round, microbatch) is sample number
  * ((round * skep_round_capacity) + microbatch) * samples_per_microbatch + j of the stream: disjoint by construction. */

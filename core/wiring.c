@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wiring.c - the policies of wiring.h. A new policy is one more case in skep_view_choose() and its state in the view.
+ * wiring.c - see wiring.h. The view is searched from end to end: it is small, and a sorted one would have to be kept sorted at
+ * each charge.
  */
 #include "core/wiring.h"
 
 #include <assert.h>
 
 #include "core/random.h"
+
+#define ONE (1u << 20)                    /* 1 in the fixed point of the weight */
+#define UNKNOWN_NS_PER_SAMPLE 1000000000u /* what one that has never answered is charged */
+#define SMOOTHING_DIVISOR 10              /* smoothing 0.1 */
+#define SAMPLE_NS_MAX (1ull << 43)        /* 2.4 h per sample: keeps the fixed point within 64 bits */
+#define FRACTION_BITS 10                  /* of the average */
 
 uint32_t skep_view_capacity(const struct skep_plan *plan)
 {
@@ -22,44 +29,117 @@ void skep_view_clear(struct skep_view *view)
 static uint32_t find(const struct skep_view *view, uint32_t index)
 {
 	uint32_t i = 0;
-	while (i < view->count && view->peer[i].index != index)
+	while (i < view->count && view->choice[i].peer.index != index)
 		i++;
 	return i;
+}
+
+static bool before(const struct skep_choice *a, const struct skep_choice *b)
+{
+	return a->key_ns < b->key_ns || (a->key_ns == b->key_ns && a->tie < b->tie);
+}
+
+static uint32_t smallest(const struct skep_view *view)
+{
+	uint32_t best = 0;
+	for (uint32_t i = 1; i < view->count; i++) {
+		if (before(&view->choice[i], &view->choice[best]))
+			best = i;
+	}
+	return best;
+}
+
+static struct skep_choice newcomer(const struct skep_view *view, struct skep_peer peer, uint64_t *random)
+{
+	struct skep_choice choice = {.peer = peer, .tie = skep_random_next(random)};
+	if (view->count > 0)
+		choice.key_ns = view->choice[smallest(view)].key_ns;
+	return choice;
 }
 
 void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random)
 {
 	uint32_t i = find(view, peer.index);
 	if (i < view->count) {
-		if (view->peer[i].epoch < peer.epoch)
-			view->peer[i].epoch = peer.epoch;
+		if (view->choice[i].peer.epoch < peer.epoch)
+			view->choice[i] = newcomer(view, peer, random);
 		return;
 	}
 	view->heard++;
+	struct skep_choice choice = newcomer(view, peer, random);
 	if (view->count < capacity) {
-		view->peer[view->count++] = peer;
+		view->choice[view->count++] = choice;
 		return;
 	}
 	uint32_t place = skep_random_below(random, view->heard); /* reservoir sampling */
 	if (place < capacity)
-		view->peer[place] = peer;
+		view->choice[place] = choice;
 }
 
 void skep_view_remove(struct skep_view *view, struct skep_peer peer)
 {
 	uint32_t i = find(view, peer.index);
-	if (i == view->count || view->peer[i].epoch > peer.epoch)
+	if (i == view->count || view->choice[i].peer.epoch > peer.epoch)
 		return;
 	view->count--;
 	view->heard--;
 	for (; i < view->count; i++) /* keeps the order, so that the choice depends on nothing but what was heard */
-		view->peer[i] = view->peer[i + 1];
+		view->choice[i] = view->choice[i + 1];
 }
 
-struct skep_peer skep_view_choose(const struct skep_view *view, enum skep_wiring wiring, uint64_t *random)
+static uint64_t expected_ns(const struct skep_choice *choice)
 {
-	assert(wiring == SKEP_WIRING_UNIFORM);
+	return choice->weight == 0 ? UNKNOWN_NS_PER_SAMPLE : (choice->average << FRACTION_BITS) / choice->weight;
+}
+
+/* Moves all keys down by the smallest: only differences count, and the sum of charges must not overflow. */
+static void settle(struct skep_view *view, uint64_t least_ns)
+{
+	for (uint32_t i = 0; i < view->count && least_ns >> 62; i++)
+		view->choice[i].key_ns -= least_ns;
+}
+
+struct skep_peer skep_view_choose(
+	struct skep_view *view, const struct skep_plan *plan, struct skep_peer self, uint64_t *random)
+{
 	if (view->count == 0)
 		return (struct skep_peer){SKEP_NO_INDEX, 0};
-	return view->peer[skep_random_below(random, view->count)];
+	if (plan->wiring == SKEP_WIRING_UNIFORM)
+		return view->choice[skep_random_below(random, view->count)].peer;
+	struct skep_choice *choice = &view->choice[smallest(view)];
+	struct skep_peer peer = choice->peer;
+	uint64_t charge_ns = expected_ns(choice) * plan->samples;
+	if (plan->wiring == SKEP_WIRING_LATENCY)
+		charge_ns += skep_plan_transfer_ns(plan, self.index, peer.index) +
+		             skep_plan_transfer_ns(plan, peer.index, self.index);
+	choice->guessed_ns += choice->weight == 0 ? charge_ns : 0;
+	settle(view, choice->key_ns);
+	choice->key_ns += charge_ns;
+	choice->tie = skep_random_next(random);
+	return peer;
+}
+
+void skep_view_update(struct skep_view *view, struct skep_peer peer, skep_time needed_ns, uint32_t samples)
+{
+	uint32_t i = find(view, peer.index);
+	if (i == view->count || view->choice[i].peer.epoch != peer.epoch)
+		return;
+	struct skep_choice *choice = &view->choice[i];
+	uint64_t sample_ns = needed_ns / samples < SAMPLE_NS_MAX ? needed_ns / samples : SAMPLE_NS_MAX;
+	choice->key_ns -= choice->guessed_ns < choice->key_ns ? choice->guessed_ns : choice->key_ns;
+	choice->key_ns += choice->guessed_ns > 0 ? needed_ns : 0;
+	choice->guessed_ns = 0;
+	int64_t distance = (int64_t)((sample_ns > 0 ? sample_ns : 1) << FRACTION_BITS) - (int64_t)choice->average;
+	choice->average = (uint64_t)((int64_t)choice->average + distance / SMOOTHING_DIVISOR);
+	choice->weight += (ONE - choice->weight) / SMOOTHING_DIVISOR;
+}
+
+void skep_view_silent(struct skep_view *view, struct skep_peer peer, skep_time waited_ns)
+{
+	uint32_t i = find(view, peer.index);
+	if (i == view->count || view->choice[i].peer.epoch != peer.epoch)
+		return;
+	uint64_t until_ns = view->choice[smallest(view)].key_ns + waited_ns;
+	if (view->choice[i].key_ns < until_ns)
+		view->choice[i].key_ns = until_ns;
 }

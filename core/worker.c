@@ -43,7 +43,7 @@ static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 	w->early_capacity = ring_max(plan);
 	size_t at = align16(sizeof *w);
 	w->view_at = at;
-	at += align16(sizeof(struct skep_view) + skep_view_capacity(plan) * sizeof(struct skep_peer));
+	at += align16(sizeof(struct skep_view) + skep_view_capacity(plan) * sizeof(struct skep_choice));
 	w->inflight_at = at;
 	at += align16(skep_inflight_size(skep_inflight_capacity(plan)));
 	w->grant_at = at;
@@ -169,6 +169,7 @@ static void send_tensor(struct worker *w, struct step *step, const struct skep_w
 	struct skep_message message = skep_message_to(&w->node, kind, to);
 	message.round = work->round;
 	message.microbatch = work->microbatch;
+	message.u.backward.needed_ns = kind == SKEP_MESSAGE_BACKWARD ? work->needed_ns : 0;
 	message.payload = payload;
 	message.payload_bytes = step->plan->stage[boundary].activation_bytes;
 	worker_send(w, step, &message);
@@ -177,7 +178,7 @@ static void send_tensor(struct worker *w, struct step *step, const struct skep_w
 /* Activations wait in work->gradient: choose who gets them. */
 static void send_on(struct worker *w, struct step *step, struct skep_work *work)
 {
-	work->down = skep_view_choose(worker_view(w), step->plan->wiring, &w->node.random);
+	work->down = skep_view_choose(worker_view(w), step->plan, w->node.self, &w->node.random);
 	if (work->down.index == SKEP_NO_INDEX) {
 		work->state = SKEP_WORK_WAIT_PEER;
 		return;
@@ -218,6 +219,7 @@ void pipeline_issue(struct worker *w, struct step *step)
 static void forward_done(struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event)
 {
 	work->stash = event->u.done.stash;
+	work->needed_ns = event->u.done.elapsed_ns;
 	work->gradient = event->u.done.out;
 	if (work->doomed) {
 		release_work(step, work);
@@ -239,8 +241,10 @@ static int64_t add_saturating(int64_t a, int64_t b)
 	return b < 0 && a < INT64_MIN - b ? INT64_MIN : a + b;
 }
 
-static void backward_done(struct worker *w, struct step *step, struct skep_work *work, struct skep_buf out)
+static void backward_done(struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event)
 {
+	struct skep_buf out = event->u.done.out;
+	work->needed_ns += event->u.done.elapsed_ns;
 	assert(work->round == w->version);
 	skep_bits_add(worker_tally(w), work->microbatch);
 	w->counted++;
@@ -368,6 +372,7 @@ static void on_backward(struct worker *w, struct step *step, const struct skep_m
 		skep_emit_release(step, message->payload);
 		return;
 	}
+	skep_view_update(worker_view(w), message->from, message->u.backward.needed_ns, step->plan->samples);
 	work->gradient = message->payload;
 	work->state = SKEP_WORK_READY_BACKWARD;
 	skep_work_push(worker_inflight(w), &worker_inflight(w)->backward, work);
@@ -482,7 +487,7 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		forward_done(w, step, work, event);
 		break;
 	case SKEP_OP_BACKWARD:
-		backward_done(w, step, work, event->u.done.out);
+		backward_done(w, step, work, event);
 		break;
 	case SKEP_OP_STEP:
 		reduce_stepped(w, step);

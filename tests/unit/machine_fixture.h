@@ -35,6 +35,7 @@ static inline void fixture_init(struct fixture *f, uint32_t workers, uint32_t st
 	memset(f, 0, sizeof *f);
 	f->plan = (struct skep_plan){.workers = workers,
 		.stages = stages,
+		.samples = 4,
 		.microbatches = 4,
 		.in_flight = 2,
 		.rounds = 2,

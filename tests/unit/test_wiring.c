@@ -14,10 +14,14 @@
 
 static struct skep_view *view_of(uint32_t capacity)
 {
-	struct skep_view *view = calloc(1, sizeof *view + capacity * sizeof view->peer[0]);
+	struct skep_view *view = calloc(1, sizeof *view + capacity * sizeof view->choice[0]);
 	assert_non_null(view);
 	return view;
 }
+
+static const struct skep_peer me = {0, 1};
+static const struct skep_plan plan = {.wiring = SKEP_WIRING_UNIFORM, .samples = 4};
+static const struct skep_plan by_rate = {.wiring = SKEP_WIRING_THROUGHPUT, .samples = 4};
 
 static void test_uniform(void **state)
 {
@@ -28,7 +32,7 @@ static void test_uniform(void **state)
 	for (uint32_t i = 0; i < 8; i++)
 		skep_view_add(view, 8, (struct skep_peer){i, 1}, &random);
 	for (uint32_t i = 0; i < 80000; i++)
-		hits[skep_view_choose(view, SKEP_WIRING_UNIFORM, &random).index]++;
+		hits[skep_view_choose(view, &plan, me, &random).index]++;
 	for (uint32_t i = 0; i < 8; i++) /* 10000 expected, standard deviation 94 */
 		assert_in_range(hits[i], 10000 - 5 * 94, 10000 + 5 * 94);
 	free(view);
@@ -46,7 +50,7 @@ static void test_sampled_views_are_uniform_together(void **state)
 		for (uint32_t i = 0; i < 16; i++)
 			skep_view_add(view, 4, (struct skep_peer){i, 1}, &random);
 		assert_int_equal(view->count, 4);
-		hits[skep_view_choose(view, SKEP_WIRING_UNIFORM, &random).index]++;
+		hits[skep_view_choose(view, &plan, me, &random).index]++;
 	}
 	for (uint32_t i = 0; i < 16; i++) /* 2000 expected, standard deviation 43 */
 		assert_in_range(hits[i], 2000 - 5 * 43, 2000 + 5 * 43);
@@ -61,14 +65,138 @@ static void test_epochs_only_go_up(void **state)
 	skep_view_add(view, 4, (struct skep_peer){3, 2}, &random);
 	skep_view_add(view, 4, (struct skep_peer){3, 1}, &random);
 	assert_int_equal(view->count, 1);
-	assert_int_equal(view->peer[0].epoch, 2);
+	assert_int_equal(view->choice[0].peer.epoch, 2);
 	skep_view_remove(view, (struct skep_peer){3, 1}); /* news of an earlier life */
 	assert_int_equal(view->count, 1);
 	skep_view_add(view, 4, (struct skep_peer){3, 5}, &random);
-	assert_int_equal(view->peer[0].epoch, 5);
+	assert_int_equal(view->choice[0].peer.epoch, 5);
 	skep_view_remove(view, (struct skep_peer){3, 5});
 	assert_int_equal(view->count, 0);
-	assert_int_equal(skep_view_choose(view, SKEP_WIRING_UNIFORM, &random).index, SKEP_NO_INDEX);
+	assert_int_equal(skep_view_choose(view, &plan, me, &random).index, SKEP_NO_INDEX);
+	free(view);
+}
+
+/* `count` workers that need `sample_ns[i]` per sample and say so at each choice; how often each was chosen. */
+static void choose_many(
+	const struct skep_plan *by, const uint64_t *sample_ns, uint32_t count, uint32_t times, uint32_t *ret_hits)
+{
+	struct skep_view *view = view_of(count);
+	uint64_t random = 3;
+	for (uint32_t i = 0; i < count; i++) {
+		skep_view_add(view, count, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, (struct skep_peer){i, 1}, sample_ns[i] * by->samples, by->samples);
+		ret_hits[i] = 0;
+	}
+	for (uint32_t n = 0; n < times; n++) {
+		struct skep_peer peer = skep_view_choose(view, by, me, &random);
+		ret_hits[peer.index]++;
+		skep_view_update(view, peer, sample_ns[peer.index] * by->samples, by->samples);
+	}
+	free(view);
+}
+
+static void test_shares_are_the_rates(void **state)
+{
+	(void)state;
+	for (uint32_t ratio = 1; ratio <= 100; ratio += ratio < 10 ? 1 : 15) {
+		uint64_t sample_ns[4] = {1000 * ratio, 1000, 700, 100000};
+		uint32_t hits[4];
+		double rates = 0;
+		choose_many(&by_rate, sample_ns, 4, 1000000, hits);
+		for (uint32_t i = 0; i < 4; i++)
+			rates += 1.0 / (double)sample_ns[i];
+		for (uint32_t i = 0; i < 4; i++) {
+			double share = 1.0 / (double)sample_ns[i] / rates, got = hits[i] * 1e-6;
+			assert_true(got > 0.99 * share && got < 1.01 * share);
+		}
+	}
+}
+
+static void test_choices_are_interleaved(void **state)
+{
+	(void)state;
+	struct skep_view *view = view_of(2);
+	uint64_t random = 3;
+	uint32_t run = 0, longest = 0;
+	for (uint32_t i = 0; i < 2; i++) {
+		skep_view_add(view, 2, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, (struct skep_peer){i, 1}, (i == 0 ? 1000 : 3000) * 4, 4);
+	}
+	for (uint32_t n = 0; n < 400; n++) { /* three for the fast one, then one for the slow one */
+		run = skep_view_choose(view, &by_rate, me, &random).index == 0 ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	assert_in_range(longest, 3, 4);
+	free(view);
+}
+
+/* The average is right from the first update on: 1 - 0.9^n cancels the start from zero. */
+static void test_average_is_corrected_for_its_start(void **state)
+{
+	(void)state;
+	uint64_t sample_ns[2] = {500000, 1000000};
+	uint32_t hits[2];
+	choose_many(&by_rate, sample_ns, 2, 30, hits);
+	assert_in_range(hits[0], 19, 21);
+}
+
+static void test_a_newcomer_is_tried_soon(void **state)
+{
+	(void)state;
+	struct skep_view *view = view_of(3);
+	uint64_t random = 9;
+	for (uint32_t i = 0; i < 2; i++) {
+		skep_view_add(view, 3, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, (struct skep_peer){i, 1}, 4000, 4);
+	}
+	for (uint32_t n = 0; n < 1000; n++)
+		skep_view_choose(view, &by_rate, me, &random);
+	skep_view_add(view, 3, (struct skep_peer){2, 1}, &random);
+	uint32_t hits = 0;
+	for (uint32_t n = 0; n < 1000; n++) {
+		bool hit = skep_view_choose(view, &by_rate, me, &random).index == 2;
+		assert_true(n > 2 || !hit || hits == 0);
+		hits += hit;
+		assert_true(n < 2 || hits == 1); /* once within three, then 1 s per sample is charged */
+	}
+	free(view);
+}
+
+static void test_the_silent_lose_their_share(void **state)
+{
+	(void)state;
+	struct skep_view *view = view_of(3);
+	uint64_t random = 9;
+	for (uint32_t i = 0; i < 3; i++) {
+		skep_view_add(view, 3, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, (struct skep_peer){i, 1}, 4000, 4);
+	}
+	skep_view_silent(view, (struct skep_peer){1, 1}, 10000000);
+	for (uint32_t n = 0; n < 4000; n++) /* 10 ms of work for the other two at 4 us each */
+		assert_int_not_equal(skep_view_choose(view, &by_rate, me, &random).index, 1);
+	free(view);
+}
+
+static void test_latency_counts_the_link(void **state)
+{
+	(void)state;
+	const uint32_t place_of[3] = {0, 0, 1};
+	const skep_time transfer_ns[4] = {0, 3000, 9000, 0}; /* to worker 2 and back: 12 us, beside 4 us of work */
+	struct skep_plan by_link = {.wiring = SKEP_WIRING_LATENCY,
+		.samples = 4,
+		.places = 2,
+		.place_of = place_of,
+		.transfer_ns = transfer_ns};
+	struct skep_view *view = view_of(2);
+	uint64_t random = 2;
+	uint32_t hits[3] = {0};
+	for (uint32_t i = 1; i < 3; i++) {
+		skep_view_add(view, 2, (struct skep_peer){i, 1}, &random);
+		skep_view_update(view, (struct skep_peer){i, 1}, 4000, 4);
+	}
+	for (uint32_t n = 0; n < 10000; n++)
+		hits[skep_view_choose(view, &by_link, me, &random).index]++;
+	assert_in_range(hits[1], 7990, 8010);
 	free(view);
 }
 
@@ -78,6 +206,12 @@ int main(void)
 		cmocka_unit_test(test_uniform),
 		cmocka_unit_test(test_sampled_views_are_uniform_together),
 		cmocka_unit_test(test_epochs_only_go_up),
+		cmocka_unit_test(test_shares_are_the_rates),
+		cmocka_unit_test(test_choices_are_interleaved),
+		cmocka_unit_test(test_average_is_corrected_for_its_start),
+		cmocka_unit_test(test_a_newcomer_is_tried_soon),
+		cmocka_unit_test(test_the_silent_lose_their_share),
+		cmocka_unit_test(test_latency_counts_the_link),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
