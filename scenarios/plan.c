@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "core/random.h"
+#include "core/record.h"
 
 #define FLOAT_BYTES sizeof(float)
 #define TIME_NS_MAX 1000000000000000000u /* 1e18, as in topologies/gpu.c */
@@ -105,10 +106,14 @@ uint32_t skep_plan_overfull(const struct skep_scenario *s, uint32_t *ret_stage)
 
 /* ---- time ----------------------------------------------------------------------------------------------------- */
 
+static uint64_t clamp_ns(double ns)
+{
+	return ns < 1 ? 1 : ns < (double)TIME_NS_MAX ? (uint64_t)(ns + 0.5) : TIME_NS_MAX;
+}
+
 static uint64_t op_ns(const struct skep_scenario *s, const struct skep_gpu *gpu, double flop, double bytes)
 {
-	double ns = (double)skep_gpu_time_ns(gpu, flop, bytes) * s->compute_scale;
-	return ns < 1 ? 1 : ns < (double)TIME_NS_MAX ? (uint64_t)(ns + 0.5) : TIME_NS_MAX;
+	return clamp_ns((double)skep_gpu_time_ns(gpu, flop, bytes) * s->compute_scale);
 }
 
 /* STEP reads the sum, reads and writes parameters and moments, and clears the accumulator. SAVE and LOAD copy. */
@@ -184,6 +189,31 @@ static void make_stage(struct skep_scenario *s, uint32_t stage)
 		s->op_time[(size_t)gpu * s->plan.stages + stage] = time_stage(s, &s->topology.gpu[gpu], stage);
 }
 
+/* How long the activations of a microbatch take over an idle link, for every ordered pair of places. The largest boundary
+ * stands for all: what counts is the difference between links. */
+static bool make_transfers(struct skep_scenario *s)
+{
+	const struct skep_topology *t = &s->topology;
+	double bytes = SKEP_HEADER_BYTES;
+	s->place_of = calloc(s->plan.workers, sizeof *s->place_of);
+	s->transfer_ns = calloc((size_t)t->places * t->places, sizeof *s->transfer_ns);
+	if (!s->place_of || !s->transfer_ns)
+		return false;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		bytes = fmax(bytes, (double)s->stage[stage].activation_bytes);
+	for (uint32_t i = 0; i < t->places * t->places; i++) {
+		const struct skep_pair *pair = &t->pair[i];
+		s->transfer_ns[i] =
+			clamp_ns(1e9 * (pair->latency_s + bytes / fmin(pair->capacity_Bps, pair->shared_Bps)));
+	}
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		s->place_of[i] = t->machine[i].place;
+	s->plan.places = t->places;
+	s->plan.place_of = s->place_of;
+	s->plan.transfer_ns = s->transfer_ns;
+	return true;
+}
+
 bool skep_plan_make(struct skep_scenario *s)
 {
 	uint32_t stages = s->plan.stages;
@@ -208,5 +238,6 @@ bool skep_plan_make(struct skep_scenario *s)
 		.optimizer = s->optimizer,
 		.samples = s->samples,
 	};
-	return true;
+	s->plan.samples = s->samples;
+	return s->plan.wiring != SKEP_WIRING_LATENCY || make_transfers(s);
 }

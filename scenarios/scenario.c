@@ -156,7 +156,8 @@ static void read_batch(struct draft *d, const struct skep_yaml_node *map)
 
 static void read_schedule(struct draft *d)
 {
-	static const char *const pipelines[] = {"swarm", NULL}, *const wirings[] = {"uniform", NULL};
+	static const char *const pipelines[] = {"swarm", NULL}, *const wirings[] = {
+									"uniform", "throughput", "latency", NULL};
 	struct skep_plan *plan = &d->s->plan;
 	const struct skep_yaml_node *map = group(d, "schedule");
 	plan->pipeline = (enum skep_pipeline)skep_read_choice(&d->r, map, "pipeline", pipelines, SKEP_PIPELINE_SWARM);
@@ -385,5 +386,7 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->cost);
 	free(scenario->op_time);
 	free(scenario->memory_bytes);
+	free(scenario->place_of);
+	free(scenario->transfer_ns);
 	*scenario = (struct skep_scenario){.target_loss = NAN};
 }

@@ -46,6 +46,8 @@ struct skep_scenario {
 	uint32_t *first_stage_of;      /* [workers] */
 	struct skep_cost *cost;        /* [stages], per sample */
 	struct skep_op_time *op_time;  /* [gpus * stages] */
+	uint32_t *place_of;            /* [workers] and ... */
+	skep_time *transfer_ns;        /* ... [places * places], for wiring by latency alone */
 	double *memory_bytes;          /* [stages] on one worker, by the estimate in scenarios/README.md */
 	struct skep_training training; /* points to model and plan, so the struct must stay where it was read */
 };
