@@ -372,7 +372,8 @@ static void on_backward(struct worker *w, struct step *step, const struct skep_m
 		skep_emit_release(step, message->payload);
 		return;
 	}
-	skep_view_update(worker_view(w), message->from, message->u.backward.needed_ns, step->plan->samples);
+	if (step->plan->wiring != SKEP_WIRING_UNIFORM)
+		skep_view_update(worker_view(w), message->from, message->u.backward.needed_ns, step->plan->samples);
 	work->gradient = message->payload;
 	work->state = SKEP_WORK_READY_BACKWARD;
 	skep_work_push(worker_inflight(w), &worker_inflight(w)->backward, work);
