@@ -94,6 +94,9 @@ static void tally(struct skep_wire *wire, struct skep_message *message)
 static void particulars(struct skep_wire *wire, struct skep_message *message)
 {
 	switch (message->kind) {
+	case SKEP_MESSAGE_BACKWARD:
+		skep_wire_u64(wire, &message->u.backward.needed_ns);
+		break;
 	case SKEP_MESSAGE_GRANT:
 		skep_wire_u32(wire, &message->u.grant.count);
 		break;

@@ -49,6 +49,9 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 		m.u.reduce.size = (uint32_t)draw(&s);
 		m.u.reduce.next = (struct skep_peer){(uint32_t)draw(&s), (uint32_t)draw(&s)};
 		break;
+	case SKEP_MESSAGE_BACKWARD:
+		m.u.backward.needed_ns = draw(&s);
+		break;
 	case SKEP_MESSAGE_CHUNK:
 		m.u.chunk.chunk = (uint32_t)draw(&s);
 		m.u.chunk.hop = (uint32_t)draw(&s);
