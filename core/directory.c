@@ -15,6 +15,7 @@
 #include "core/bits.h"
 #include "core/inflight.h"
 #include "core/random.h"
+#include "core/rebalance.h"
 
 #define FENCES_PER_STEP 4u /* bounds the actions of a step; the rest follows at once */
 #define ANNOUNCEMENTS_PER_STEP 16u
@@ -40,6 +41,10 @@ static size_t lay_out(struct directory *d, const struct skep_plan *plan)
 	at += align16((size_t)plan->stages * d->capacity * sizeof(uint32_t));
 	d->order_at = at;
 	at += align16(plan->workers * sizeof(uint32_t));
+	d->load_at = at;
+	at += align16(plan->workers * sizeof(struct skep_load));
+	d->stage_load_at = at;
+	at += align16(plan->stages * sizeof(struct skep_stage_load));
 	return at;
 }
 
@@ -77,7 +82,8 @@ void skep_directory_init(void *mem, const struct skep_plan *plan)
 
 /* ---- telling -------------------------------------------------------------------------------------------------- */
 
-static void tell(struct directory *d, struct step *step, uint32_t to, struct skep_peer who, uint32_t stage, bool alive)
+void directory_tell(
+	struct directory *d, struct step *step, uint32_t to, struct skep_peer who, uint32_t stage, bool alive)
 {
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_PEER, directory_worker(d, to));
 	message.stage = (uint16_t)stage;
@@ -87,16 +93,11 @@ static void tell(struct directory *d, struct step *step, uint32_t to, struct ske
 }
 
 /* A life that has ended still speaks: the news of its end may have overtaken its assignment. */
-static void tell_fenced(struct directory *d, struct step *step, struct skep_peer fenced)
+void directory_tell_fenced(struct directory *d, struct step *step, struct skep_peer fenced)
 {
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_PEER, fenced);
 	message.u.peer.who = fenced;
 	skep_emit_send(step, &d->node, &message);
-}
-
-static bool has_stage(const struct row *row)
-{
-	return row->standing >= STANDING_JOINING;
 }
 
 static void announce(struct directory *d, struct step *step)
@@ -108,8 +109,8 @@ static void announce(struct directory *d, struct step *step)
 			continue;
 		for (uint32_t to = 0; to < step->plan->workers && row->stage > 0; to++) {
 			const struct row *other = directory_row(d, to);
-			if (has_stage(other) && other->stage + 1 == row->stage)
-				tell(d, step, to, directory_worker(d, i), row->stage, true);
+			if (directory_has_stage(other) && other->stage + 1 == row->stage)
+				directory_tell(d, step, to, directory_worker(d, i), row->stage, true);
 		}
 		row->announced = true;
 		d->unannounced--;
@@ -121,8 +122,8 @@ static void tell_gone(struct directory *d, struct step *step, struct skep_peer g
 {
 	for (uint32_t to = 0; to < step->plan->workers; to++) {
 		const struct row *other = directory_row(d, to);
-		if (has_stage(other) && (other->stage + 1 == stage || other->stage == stage + 1))
-			tell(d, step, to, gone, stage, false);
+		if (directory_has_stage(other) && (other->stage + 1 == stage || other->stage == stage + 1))
+			directory_tell(d, step, to, gone, stage, false);
 	}
 }
 
@@ -155,24 +156,6 @@ void directory_serve(struct directory *d, uint32_t worker)
 	directory_stage(d, row->stage)->serving++;
 }
 
-/* The stage with the fewest workers, newcomers included; every stage has one that serves. */
-static uint32_t needy_stage(struct directory *d, const struct skep_plan *plan)
-{
-	uint32_t best = 0, fewest = UINT32_MAX;
-	for (uint32_t stage = 0; stage < plan->stages; stage++) {
-		uint32_t count = 0;
-		for (uint32_t i = 0; i < plan->workers; i++) {
-			const struct row *row = directory_row(d, i);
-			count += has_stage(row) && row->stage == stage;
-		}
-		if (count < fewest) {
-			fewest = count;
-			best = stage;
-		}
-	}
-	return best;
-}
-
 static struct skep_peer pick_source(struct directory *d, const struct skep_plan *plan, uint32_t stage)
 {
 	uint32_t nth = skep_random_below(&d->node.random, directory_stage(d, stage)->serving);
@@ -185,11 +168,12 @@ static struct skep_peer pick_source(struct directory *d, const struct skep_plan 
 	return (struct skep_peer){SKEP_NO_INDEX, 0};
 }
 
-static void assign(struct directory *d, struct step *step, uint32_t worker)
+void directory_assign(struct directory *d, struct step *step, uint32_t worker)
 {
 	struct row *row = directory_row(d, worker);
-	if (row->standing == STANDING_WAITING)
-		row->stage = needy_stage(d, step->plan);
+	if (row->standing == STANDING_WAITING && !row->moving)
+		row->stage = edge_needy_stage(d, step->plan);
+	row->moving = false;
 	row->standing = STANDING_JOINING;
 	row->source = pick_source(d, step->plan, row->stage);
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_ASSIGN, directory_worker(d, worker));
@@ -205,7 +189,7 @@ void directory_assign_all(struct directory *d, struct step *step)
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		uint8_t standing = directory_row(d, i)->standing;
 		if (standing == STANDING_WAITING || standing == STANDING_JOINING)
-			assign(d, step, i);
+			directory_assign(d, step, i);
 	}
 }
 
@@ -234,11 +218,11 @@ static void reassign_orphans(struct directory *d, struct step *step, struct skep
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
 		if (row->standing == STANDING_JOINING && skep_peer_same(row->source, source))
-			assign(d, step, i);
+			directory_assign(d, step, i);
 	}
 }
 
-static void fence(struct directory *d, struct step *step, uint32_t worker)
+void directory_fence(struct directory *d, struct step *step, uint32_t worker)
 {
 	struct row *row = directory_row(d, worker);
 	struct skep_peer gone = directory_worker(d, worker);
@@ -248,7 +232,7 @@ static void fence(struct directory *d, struct step *step, uint32_t worker)
 	row->standing = STANDING_ABSENT;
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_FENCED, .stage = (uint16_t)row->stage, .peer = gone});
-	tell_fenced(d, step, gone);
+	directory_tell_fenced(d, step, gone);
 	if (was == STANDING_SERVING) {
 		struct stage_state *stage = directory_stage(d, row->stage);
 		stage->serving--;
@@ -266,6 +250,17 @@ static void fence(struct directory *d, struct step *step, uint32_t worker)
 		reassign_orphans(d, step, gone);
 }
 
+void directory_retire(struct directory *d, struct step *step, uint32_t worker)
+{
+	struct row *row = directory_row(d, worker);
+	assert(row->standing == STANDING_SERVING);
+	row->standing = STANDING_ABSENT;
+	row->leaving = false;
+	directory_stage(d, row->stage)->serving--;
+	d->unannounced -= !row->announced;
+	tell_gone(d, step, directory_worker(d, worker), row->stage);
+}
+
 static void fence_silent(struct directory *d, struct step *step)
 {
 	uint32_t left = FENCES_PER_STEP;
@@ -276,7 +271,7 @@ static void fence_silent(struct directory *d, struct step *step)
 			continue;
 		if (left-- == 0)
 			return; /* scan_ns stays in the past: the next step goes on */
-		fence(d, step, i);
+		directory_fence(d, step, i);
 	}
 	d->scan_ns = d->node.now + step->plan->heartbeat_ns;
 }
@@ -309,7 +304,7 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	struct row *row = directory_row(d, worker);
 	if (!join_is_news(row, message))
 		return;
-	fence(d, step, worker); /* the process that we knew is gone: this one holds nothing */
+	directory_fence(d, step, worker); /* the process that we knew is gone: this one holds nothing */
 	if (d->phase == PHASE_STOPPED)
 		return;
 	row->has_joined = true;
@@ -319,10 +314,11 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	row->assigned = 0;
 	row->heard_ns = d->node.now;
 	row->outstanding = 0;
-	row->member = false;
+	row->member = row->leaving = row->moving = false;
+	row->queue_milli = 0;
 	row->standing = STANDING_WAITING;
 	if (d->phase == PHASE_OPEN)
-		assign(d, step, worker);
+		directory_assign(d, step, worker);
 }
 
 static void on_ready(struct directory *d, struct step *step, const struct skep_message *message)
@@ -340,7 +336,7 @@ static void on_ready(struct directory *d, struct step *step, const struct skep_m
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *other = directory_row(d, i);
 		if (other->standing == STANDING_SERVING && other->stage == row->stage + 1)
-			tell(d, step, message->from.index, directory_worker(d, i), other->stage, true);
+			directory_tell(d, step, message->from.index, directory_worker(d, i), other->stage, true);
 	}
 }
 
@@ -352,9 +348,9 @@ static void on_suspect(struct directory *d, struct step *step, const struct skep
 	const struct row *row = directory_row(d, who.index);
 	bool gone = row->epoch > who.epoch || row->standing == STANDING_ABSENT;
 	if (gone)
-		tell(d, step, message->from.index, who, row->stage, false);
+		directory_tell(d, step, message->from.index, who, row->stage, false);
 	else if (!message->u.peer.alive && row->epoch == who.epoch)
-		fence(d, step, who.index);
+		directory_fence(d, step, who.index);
 }
 
 static void on_message(struct directory *d, struct step *step, const struct skep_message *message)
@@ -373,7 +369,7 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 	}
 	struct row *row = directory_row(d, message->from.index);
 	if (row->standing == STANDING_ABSENT || row->epoch != message->from.epoch) {
-		tell_fenced(d, step, message->from);
+		directory_tell_fenced(d, step, message->from);
 		return;
 	}
 	row->heard_ns = d->node.now;
@@ -389,6 +385,12 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		break;
 	case SKEP_MESSAGE_SUSPECT:
 		on_suspect(d, step, message);
+		break;
+	case SKEP_MESSAGE_LOAD:
+		row->queue_milli = message->u.load.queue_milli;
+		break;
+	case SKEP_MESSAGE_LEAVE:
+		edge_on_leave(d, step, message->from.index);
 		break;
 	default:
 		break; /* a heartbeat, or meant for a worker */
@@ -407,6 +409,7 @@ static void on_start(struct directory *d, struct step *step)
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		directory_row(d, i)->heard_ns = d->node.now;
 	d->scan_ns = d->node.now + step->plan->heartbeat_ns;
+	d->rebalance_due_ns = d->node.now + step->plan->rebalance_ns;
 	rounds_open(d, step);
 }
 
@@ -432,7 +435,7 @@ void skep_directory_step(struct skep_node *node, struct step *step, const struct
 	case SKEP_EVENT_SUSPECT:
 		if (event->u.peer.index < step->plan->workers &&
 			directory_row(d, event->u.peer.index)->epoch == event->u.peer.epoch)
-			fence(d, step, event->u.peer.index);
+			directory_fence(d, step, event->u.peer.index);
 		break;
 	case SKEP_EVENT_OP_DONE:
 	case SKEP_EVENT_PREEMPT_NOTICE:

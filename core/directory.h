@@ -4,6 +4,7 @@
  *
  *   directory.c  dispatch, the roster: who joins, is ready, is fenced, who is told
  *   rounds.c     grants, the reductions that end a round, commit, what was lost
+ *   edge.c       what changes between two rounds: who gave notice goes, one worker may move to another stage
  *
  * A round is OPEN (microbatches are granted and finish) or REDUCING (every stage sums its gradients). It opens when every stage
  * has committed the one before.
@@ -26,7 +27,10 @@ struct row { /* one worker */
 	uint8_t standing;
 	bool announced;  /* SERVING: the stage before has been told */
 	bool has_joined; /* born_ns and join_epoch are of its newest JOIN */
+	bool leaving;    /* it gave notice: no new work, and it goes at the round's edge */
+	bool moving;     /* WAITING: its stage is chosen already */
 	uint32_t join_epoch, assigned;
+	uint64_t queue_milli; /* newest report */
 	struct skep_peer source;
 	skep_time born_ns, heard_ns;
 	uint32_t outstanding; /* granted microbatches that have not come back */
@@ -51,8 +55,9 @@ struct directory {
 	uint32_t capacity;          /* skep_round_capacity() */
 	uint32_t inflight_capacity; /* of a worker */
 	uint32_t unannounced;
+	skep_time rebalance_due_ns;
 	skep_time scan_ns; /* when to look for silent workers */
-	size_t row_at, stage_at, owner_at, counter_at, order_at;
+	size_t row_at, stage_at, owner_at, counter_at, order_at, load_at, stage_load_at;
 };
 
 static inline struct row *directory_row(struct directory *d, uint32_t worker)
@@ -70,10 +75,28 @@ static inline struct skep_peer directory_worker(struct directory *d, uint32_t wo
 	return (struct skep_peer){worker, directory_row(d, worker)->epoch};
 }
 
+static inline bool directory_has_stage(const struct row *row)
+{
+	return row->standing >= STANDING_JOINING;
+}
+
 /* directory.c */
+void directory_tell(
+	struct directory *d, struct step *step, uint32_t to, struct skep_peer who, uint32_t stage, bool alive);
+void directory_tell_fenced(struct directory *d, struct step *step, struct skep_peer fenced);
+void directory_fence(struct directory *d, struct step *step, uint32_t worker);
+void directory_assign(struct directory *d, struct step *step, uint32_t worker);
 void directory_assign_all(struct directory *d, struct step *step);
 void directory_serve(struct directory *d, uint32_t worker); /* a READY worker serves from now on */
 void directory_stop(struct directory *d, struct step *step, bool ok);
+
+/* Ends the epoch of a worker that holds nothing, and tells its neighbours. */
+void directory_retire(struct directory *d, struct step *step, uint32_t worker);
+
+/* edge.c */
+void edge_pass(struct directory *d, struct step *step); /* after a round has closed, before the next opens */
+void edge_on_leave(struct directory *d, struct step *step, uint32_t worker);
+uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan);
 
 /* rounds.c */
 void rounds_open(struct directory *d, struct step *step);

@@ -14,6 +14,8 @@ uint32_t skep_inflight_capacity(const struct skep_plan *plan)
 	uint32_t owners = 0, balanced = plan->workers / plan->stages + 1; /* joins may bring the first stage there */
 	for (uint32_t i = 0; i < plan->workers; i++)
 		owners += plan->first_stage_of[i] == 0;
+	if (plan->rebalance_ns > 0)
+		balanced = plan->workers; /* ... or moves */
 	uint64_t all = (uint64_t)plan->in_flight * (owners > balanced ? owners : balanced);
 	uint64_t room = 32 + 4 * (all * plan->stages / plan->workers + 1);
 	uint64_t capacity = all < room ? all : room;
@@ -87,6 +89,7 @@ static void unqueue(struct skep_inflight *table, struct skep_work_queue *queue, 
 	for (uint16_t i = queue->head; i != slot; i = table->work[i].next)
 		before = i;
 	uint16_t after = table->work[slot].next;
+	table->ready--;
 	if (before == SKEP_NO_WORK)
 		queue->head = after;
 	else
@@ -115,6 +118,7 @@ void skep_work_push(struct skep_inflight *table, struct skep_work_queue *queue, 
 {
 	uint16_t slot = (uint16_t)(work - table->work);
 	work->next = SKEP_NO_WORK;
+	table->ready++;
 	if (queue->head == SKEP_NO_WORK)
 		queue->head = slot;
 	else
@@ -128,6 +132,7 @@ struct skep_work *skep_work_pop(struct skep_inflight *table, struct skep_work_qu
 		return NULL;
 	struct skep_work *work = &table->work[queue->head];
 	queue->head = work->next;
+	table->ready--;
 	if (queue->head == SKEP_NO_WORK)
 		queue->tail = SKEP_NO_WORK;
 	work->next = SKEP_NO_WORK;

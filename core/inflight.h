@@ -43,6 +43,7 @@ struct skep_work_queue {
 
 struct skep_inflight {
 	uint32_t capacity, used, buckets; /* buckets: a power of two */
+	uint32_t ready;                   /* in the queues */
 	uint16_t free;
 	struct skep_work_queue forward[2]; /* by round parity */
 	struct skep_work_queue backward;

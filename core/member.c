@@ -12,15 +12,26 @@ static void join(struct worker *w, struct step *step)
 {
 	w->state = WORKER_OUT;
 	w->node.stage = SKEP_NO_STAGE;
+	if (w->leaving) {
+		member_stop(w, step, true);
+		return;
+	}
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_JOIN, skep_directory_peer(step->plan));
 	message.u.join.born_ns = w->born_ns;
 	worker_send(w, step, &message);
 }
 
+static void set_deadline(struct worker *w)
+{
+	w->node.deadline = w->heartbeat_due_ns < w->load_due_ns ? w->heartbeat_due_ns : w->load_due_ns;
+}
+
 void member_start(struct worker *w, struct step *step)
 {
-	w->born_ns = w->sent_to_directory_ns = w->node.now;
-	w->node.deadline = w->node.now + step->plan->heartbeat_ns;
+	w->born_ns = w->sent_to_directory_ns = w->load_since_ns = w->node.now;
+	w->heartbeat_due_ns = w->node.now + step->plan->heartbeat_ns;
+	w->load_due_ns = step->plan->rebalance_ns > 0 ? w->node.now + step->plan->rebalance_ns : SKEP_TIME_NEVER;
+	set_deadline(w);
 	if (w->state == WORKER_OUT)
 		join(w, step);
 }
@@ -52,17 +63,52 @@ static void ask_about_silent(struct worker *w, struct step *step)
 	}
 }
 
-void member_timer(struct worker *w, struct step *step)
+static void heartbeat(struct worker *w, struct step *step)
 {
-	if (w->state == WORKER_STOPPED || w->node.now < w->node.deadline)
-		return;
 	ask_about_silent(w, step);
 	if (w->node.now - w->sent_to_directory_ns >= step->plan->heartbeat_ns / 2) {
 		struct skep_message message =
 			skep_message_to(&w->node, SKEP_MESSAGE_HEARTBEAT, skep_directory_peer(step->plan));
 		worker_send(w, step, &message);
 	}
-	w->node.deadline = w->node.now + step->plan->heartbeat_ns;
+	w->heartbeat_due_ns = w->node.now + step->plan->heartbeat_ns;
+}
+
+static void report_load(struct worker *w, struct step *step)
+{
+	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_LOAD, skep_directory_peer(step->plan));
+	skep_time span_ns = w->node.now - w->load_since_ns;
+	message.u.load.queue_milli = span_ns > 0 ? w->queue_area / (span_ns / 1000 + 1) : 0;
+	if (w->state == WORKER_SERVING)
+		worker_send(w, step, &message);
+	w->queue_area = 0;
+	w->load_since_ns = w->node.now;
+	w->load_due_ns = w->node.now + step->plan->rebalance_ns;
+}
+
+void member_timer(struct worker *w, struct step *step)
+{
+	if (w->state == WORKER_STOPPED)
+		return;
+	if (w->node.now >= w->heartbeat_due_ns)
+		heartbeat(w, step);
+	if (w->node.now >= w->load_due_ns)
+		report_load(w, step);
+	set_deadline(w);
+}
+
+/* ---- leaving -------------------------------------------------------------------------------------------------- */
+
+void member_notice(struct worker *w, struct step *step)
+{
+	if (w->leaving || w->state == WORKER_STOPPED)
+		return;
+	w->leaving = true;
+	pipeline_hand_back(w, step);
+	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_LEAVE, skep_directory_peer(step->plan));
+	worker_send(w, step, &message);
+	if (w->state == WORKER_OUT)
+		member_stop(w, step, true);
 }
 
 /* ---- joining -------------------------------------------------------------------------------------------------- */
@@ -155,6 +201,9 @@ void member_on_peer(struct worker *w, struct step *step, const struct skep_messa
 	} else if (message->stage == w->node.stage + 1) {
 		skep_view_add(view, skep_view_capacity(step->plan), who, &w->node.random);
 		pipeline_peer_new(w, step);
+	} else {
+		skep_view_remove(
+			view, who); /* it leaves, or serves another stage: no new work, but what it has may come back */
 	}
 }
 

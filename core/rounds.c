@@ -45,7 +45,7 @@ static uint64_t outstanding_limit(struct directory *d, const struct skep_plan *p
 
 static bool is_owner(const struct row *row)
 {
-	return row->standing == STANDING_SERVING && row->stage == 0;
+	return row->standing == STANDING_SERVING && row->stage == 0 && !row->leaving;
 }
 
 static void grant(struct directory *d, struct step *step, uint32_t worker, uint32_t count)
@@ -237,10 +237,12 @@ static void close_round(struct directory *d, struct step *step)
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED, .round = d->round, .microbatch = d->issued});
 	d->round++;
-	if (d->round == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano)
+	if (d->round == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano) {
 		directory_stop(d, step, true);
-	else
-		rounds_open(d, step);
+		return;
+	}
+	edge_pass(d, step);
+	rounds_open(d, step);
 }
 
 static void send_commit(struct directory *d, struct step *step, uint32_t stage, uint32_t worker, uint32_t counted)

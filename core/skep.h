@@ -73,6 +73,7 @@ struct skep_stage_plan {
 	uint64_t activation_bytes; /* of one microbatch that leaves this stage forwards, and of the gradient that comes
 	                              back; 0 for the last stage */
 	uint64_t state_bytes;      /* parameters and optimizer state: what a newcomer downloads */
+	skep_time move_ns;         /* how long that is expected to take */
 };
 
 struct skep_plan {
@@ -86,8 +87,10 @@ struct skep_plan {
 	enum skep_wiring wiring;
 	enum skep_pipeline pipeline;
 	enum skep_collective collective;
-	skep_time heartbeat_ns;   /* a worker that has sent the directory nothing for so long sends a heartbeat */
-	skep_time fence_after_ns; /* a worker not heard of for so long is fenced; at least 2 heartbeats */
+	skep_time rebalance_ns;         /* how often a worker may change its stage; 0: never */
+	skep_time rebalance_horizon_ns; /* a move must pay for itself within this time; 0: no such condition */
+	skep_time heartbeat_ns;         /* a worker that has sent the directory nothing for so long sends a heartbeat */
+	skep_time fence_after_ns;       /* a worker not heard of for so long is fenced; at least 2 heartbeats */
 	int64_t target_loss_nano; /* stop when the mean loss of a round is at most this (1e-9 units); INT64_MIN: never */
 	const struct skep_stage_plan *stage; /* [stages] */
 	const uint32_t *first_stage_of;      /* [workers] stage at the start, SKEP_NO_STAGE for a spare */
@@ -120,6 +123,8 @@ enum skep_message_kind {
 	SKEP_MESSAGE_READY,     /* round: I hold my stage's state as of the start of that round */
 	SKEP_MESSAGE_SUSPECT,   /* u.peer: who seems dead; with alive set: is it? (it has been silent to me for long) */
 	SKEP_MESSAGE_HEARTBEAT, /* I am alive */
+	SKEP_MESSAGE_LOAD,      /* u.load: how long my queue was, for rebalancing */
+	SKEP_MESSAGE_LEAVE,     /* I shall be taken away: give me no more work, let me go at the round's edge */
 	SKEP_MESSAGE_KINDS
 };
 
@@ -136,6 +141,9 @@ struct skep_message {
 		struct {
 			uint32_t count;
 		} grant;
+		struct {
+			uint64_t queue_milli; /* mean since the last report, in thousandths of a microbatch */
+		} load;
 		struct {
 			skep_time needed_ns; /* what forward and backward took the sender's device */
 		} backward;
@@ -250,6 +258,8 @@ enum skep_note_kind {
 	SKEP_NOTE_ROUND_CLOSED, /* round, microbatch = issued */
 	SKEP_NOTE_FENCED,       /* peer (the epoch that is no more), stage */
 	SKEP_NOTE_JOINED,       /* peer, stage, round: takes part from this round's reduction on */
+	SKEP_NOTE_LEFT,         /* peer (the epoch that is no more), stage: it had given notice and holds nothing */
+	SKEP_NOTE_MOVED,        /* peer (the epoch that is no more), stage: the new one; it joins there as a newcomer */
 	SKEP_NOTE_STAGE_EMPTY,  /* stage: its last worker is gone */
 	SKEP_NOTE_STOPPED,      /* round = rounds closed, value = 1 ok, 0 failed */
 	/* by a worker */

@@ -21,12 +21,12 @@ static size_t align16(size_t size)
 	return (size + 15) & ~(size_t)15;
 }
 
-/* Most members that a reduction may have. Joins go to the smallest stage, so only the first allocation can make a stage
- * larger than the average. */
+/* Most members that a reduction may have. Without rebalancing, joins go to the smallest stage, so only the first allocation
+ * can make a stage larger than the average. */
 static uint32_t ring_max(const struct skep_plan *plan)
 {
 	uint32_t size[256] = {0}, most = plan->workers / plan->stages + 1;
-	if (plan->stages > 256)
+	if (plan->stages > 256 || plan->rebalance_ns > 0)
 		return plan->workers;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		uint32_t stage = plan->first_stage_of[i];
@@ -312,6 +312,21 @@ void pipeline_peer_gone(struct worker *w, struct step *step, struct skep_peer go
 	}
 }
 
+void pipeline_hand_back(struct worker *w, struct step *step)
+{
+	for (uint32_t i = 0; i < w->grants; i++) {
+		struct grant *grant = &worker_grants(w)[i];
+		for (; grant->first < grant->end; grant->first++) {
+			struct skep_message message =
+				skep_message_to(&w->node, SKEP_MESSAGE_FINISHED, skep_directory_peer(step->plan));
+			message.round = grant->round;
+			message.microbatch = grant->first;
+			worker_send(w, step, &message);
+		}
+	}
+	w->grants = 0;
+}
+
 void pipeline_peer_new(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
@@ -386,7 +401,7 @@ static void on_abandon(struct worker *w, struct step *step, const struct skep_me
 		give_up(w, step, work);
 }
 
-static void on_grant(struct worker *w, const struct skep_message *message)
+static void on_grant(struct worker *w, struct step *step, const struct skep_message *message)
 {
 	uint32_t first = message->microbatch, end = first + message->u.grant.count;
 	if (w->node.stage != 0 || !round_open(w, message) || first >= end || end > w->words * 64)
@@ -397,6 +412,8 @@ static void on_grant(struct worker *w, const struct skep_message *message)
 		skep_bits_add(worker_seen(w, message->round), i);
 	assert(w->grants < w->grant_capacity); /* the directory never has more outstanding */
 	worker_grants(w)[w->grants++] = (struct grant){message->round, first, end};
+	if (w->leaving)
+		pipeline_hand_back(w, step);
 }
 
 /* ---- dispatch ------------------------------------------------------------------------------------------------- */
@@ -427,7 +444,7 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 		on_abandon(w, step, message);
 		break;
 	case SKEP_MESSAGE_GRANT:
-		on_grant(w, message);
+		on_grant(w, step, message);
 		break;
 	case SKEP_MESSAGE_CHUNK:
 		reduce_on_chunk(w, step, message);
@@ -529,6 +546,8 @@ static void on_send_failed(struct worker *w, struct step *step, const struct ske
 void skep_worker_step(struct skep_node *node, struct step *step, const struct skep_event *event)
 {
 	struct worker *w = (struct worker *)node;
+	w->queue_area += worker_inflight(w)->ready * (node->now - w->queue_since_ns);
+	w->queue_since_ns = node->now;
 	switch ((enum skep_event_kind)event->kind) {
 	case SKEP_EVENT_START:
 		member_start(w, step);
@@ -549,7 +568,8 @@ void skep_worker_step(struct skep_node *node, struct step *step, const struct sk
 		member_suspect(w, step, event->u.peer, false);
 		break;
 	case SKEP_EVENT_PREEMPT_NOTICE:
-		break; /* a worker that leaves early is the business of churn (README.md) */
+		member_notice(w, step);
+		break;
 	}
 	if (w->state != WORKER_STOPPED)
 		schedule_next(w, step);

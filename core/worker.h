@@ -45,12 +45,15 @@ struct worker {
 	struct skep_node node;
 	uint8_t state; /* enum worker_state */
 	bool stop_when_stepped;
+	bool leaving; /* notice was given: it does not join again */
 	bool fetched; /* JOINING: the state has come */
 	uint32_t version;
 	uint32_t assigned;   /* number of the newest ASSIGN in this epoch */
 	uint32_t join_round; /* JOINING: state of the start of that round is wanted */
 	struct skep_peer source;
-	skep_time born_ns, sent_to_directory_ns;
+	skep_time born_ns, sent_to_directory_ns, heartbeat_due_ns, load_due_ns;
+	skep_time queue_since_ns, load_since_ns;
+	uint64_t queue_area; /* microbatches that were ready, times ns */
 
 	uint64_t op_floor;                      /* operations below were asked for in an earlier life */
 	uint64_t compute_op;                    /* id of the one on the compute lane, 0: idle */
@@ -124,6 +127,7 @@ void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, e
 void pipeline_issue(struct worker *w, struct step *step); /* start one of the granted microbatches */
 void pipeline_seal(struct worker *w, struct step *step);  /* the round takes no more work */
 void pipeline_peer_gone(struct worker *w, struct step *step, struct skep_peer gone);
+void pipeline_hand_back(struct worker *w, struct step *step); /* what was granted and not begun */
 void pipeline_peer_new(struct worker *w, struct step *step);
 
 /* schedule.c */
@@ -147,6 +151,7 @@ void member_on_fetch(struct worker *w, const struct skep_message *message);
 void member_on_state(struct worker *w, struct step *step, const struct skep_message *message);
 void member_on_peer(struct worker *w, struct step *step, const struct skep_message *message);
 void member_on_stop(struct worker *w, struct step *step, const struct skep_message *message);
+void member_notice(struct worker *w, struct step *step);
 void member_suspect(struct worker *w, struct step *step, struct skep_peer who, bool asking);
 void member_loaded(struct worker *w, struct step *step, const struct skep_op *op);
 void member_saved(struct worker *w, struct step *step, const struct skep_op *op, struct skep_buf state);
