@@ -123,6 +123,9 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 	case SKEP_MESSAGE_ASSIGN:
 		skep_wire_peer(wire, &message->u.assign.source);
 		break;
+	case SKEP_MESSAGE_LOAD:
+		skep_wire_u64(wire, &message->u.load.queue_milli);
+		break;
 	case SKEP_MESSAGE_JOIN:
 		skep_wire_u64(wire, &message->u.join.born_ns);
 		break;

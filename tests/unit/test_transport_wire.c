@@ -67,6 +67,9 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 	case SKEP_MESSAGE_ASSIGN:
 		m.u.assign.source = (struct skep_peer){(uint32_t)draw(&s), (uint32_t)draw(&s)};
 		break;
+	case SKEP_MESSAGE_LOAD:
+		m.u.load.queue_milli = draw(&s);
+		break;
 	case SKEP_MESSAGE_JOIN:
 		m.u.join.born_ns = draw(&s);
 		break;
