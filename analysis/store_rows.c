@@ -76,6 +76,8 @@ static const struct note_form {
 	[SKEP_NOTE_LOST] = {"lost", true, true, false, false},
 	[SKEP_NOTE_FENCED] = {"fenced", true, false, true, false},
 	[SKEP_NOTE_JOINED] = {"joined", true, false, true, false},
+	[SKEP_NOTE_LEFT] = {"left", true, false, true, false},
+	[SKEP_NOTE_MOVED] = {"moved", true, false, true, false},
 	[SKEP_NOTE_STAGE_EMPTY] = {"stage_empty", true, false, false, false},
 	[SKEP_NOTE_STOPPED] = {"stopped", false, false, false, false},
 	[SKEP_NOTE_COUNTED] = {"counted", true, true, false, true},

@@ -103,7 +103,11 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		hear_loss(tally, now, note);
 		break;
 	case SKEP_NOTE_FENCED:
+	case SKEP_NOTE_LEFT:
 		tally->sum.preemptions++;
+		break;
+	case SKEP_NOTE_MOVED:
+		tally->sum.migrations++;
 		break;
 	case SKEP_NOTE_JOINED:
 		tally->sum.joins++;
