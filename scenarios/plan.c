@@ -28,17 +28,26 @@ static void shuffle(uint32_t *item, uint32_t count, uint64_t seed)
 	}
 }
 
+/* Workers that a trace lets come later are spares. */
 void skep_plan_allocate(struct skep_scenario *s)
 {
-	uint32_t workers = s->plan.workers, stages = s->plan.stages;
+	uint32_t stages = s->plan.stages, count = s->has_trace ? s->churn.presents : s->plan.workers;
 	if (s->allocation == SKEP_ALLOCATION_EXPLICIT)
 		return;
-	for (uint32_t i = 0; i < workers; i++)
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		s->first_stage_of[i] = SKEP_NO_STAGE;
+	for (uint32_t i = 0; i < count; i++) /* the stages of those who are there, packed to the front */
 		s->first_stage_of[i] = s->allocation == SKEP_ALLOCATION_CONTIGUOUS
-		                               ? (uint32_t)((uint64_t)i * stages / workers)
+		                               ? (uint32_t)((uint64_t)i * stages / count)
 		                               : i % stages;
 	if (s->allocation == SKEP_ALLOCATION_RANDOM)
-		shuffle(s->first_stage_of, workers, s->seed);
+		shuffle(s->first_stage_of, count, s->seed);
+	for (uint32_t i = count;
+		s->has_trace && i-- > 0;) { /* present[] rises, so nothing is overwritten that is needed */
+		uint32_t worker = s->churn.present[i], stage = s->first_stage_of[i];
+		s->first_stage_of[i] = SKEP_NO_STAGE;
+		s->first_stage_of[worker] = stage;
+	}
 }
 
 static uint32_t serving(const struct skep_scenario *s, uint32_t stage)
@@ -176,6 +185,18 @@ double skep_plan_least_seconds(const struct skep_scenario *s)
 
 /* ---- all of it ------------------------------------------------------------------------------------------------ */
 
+/* What a newcomer can count on for its download. */
+static double thinnest_Bps(const struct skep_scenario *s)
+{
+	const struct skep_topology *t = &s->topology;
+	double least = INFINITY;
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		least = fmin(least, fmin(t->machine[i].up_Bps, t->machine[i].down_Bps));
+	for (uint32_t i = 0; i < t->places * t->places; i++)
+		least = fmin(least, fmin(t->pair[i].capacity_Bps, t->pair[i].shared_Bps));
+	return least;
+}
+
 static void make_stage(struct skep_scenario *s, uint32_t stage)
 {
 	struct skep_cost *cost = &s->cost[stage];
@@ -184,6 +205,8 @@ static void make_stage(struct skep_scenario *s, uint32_t stage)
 		.parameters = cost->parameters,
 		.activation_bytes = cost->activation_bytes * s->samples,
 		.state_bytes = skep_device_state_bytes(&s->optimizer, cost->parameters),
+		.move_ns = clamp_ns(
+			1e9 * (double)skep_device_state_bytes(&s->optimizer, cost->parameters) / thinnest_Bps(s)),
 	};
 	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)
 		s->op_time[(size_t)gpu * s->plan.stages + stage] = time_stage(s, &s->topology.gpu[gpu], stage);

@@ -23,6 +23,7 @@ enum {
 	ROUNDS_MAX = 1000000000,
 };
 #define DAY_S 86400.0
+#define TRACE_S_MAX (10 * 365.25 * DAY_S)
 #define RUN_S_MAX (100 * 365.25 * DAY_S)
 
 struct draft { /* a scenario while it is read */
@@ -38,10 +39,10 @@ static const struct skep_yaml_node *group(struct draft *d, const char *key)
 
 /* ---- files ---------------------------------------------------------------------------------------------------- */
 
-/* The file that `group.key` names. */
-static void find_file(struct draft *d, const char *in, const char *key, char *ret, size_t size)
+/* The file that `key` of `map` names; `in` is what the map is called in errors. */
+static void find_file(
+	struct draft *d, const struct skep_yaml_node *map, const char *in, const char *key, char *ret, size_t size)
 {
-	const struct skep_yaml_node *map = group(d, in);
 	const char *name = skep_read_string(&d->r, map, key, NULL);
 	if (!d->r.diag->set && !skep_file_find(d->s->path, name, ret, size))
 		skep_reader_fail(&d->r, map, key,
@@ -54,7 +55,7 @@ static void read_model(struct draft *d)
 {
 	char path[512];
 	const struct skep_yaml_node *map = group(d, "model");
-	find_file(d, "model", "file", path, sizeof path);
+	find_file(d, map, "model", "file", path, sizeof path);
 	d->s->plan.stages = (uint32_t)skep_read_integer(&d->r, map, "stages", 1, UINT16_MAX - 1, INT64_MIN);
 	skep_reader_close_map(&d->r, map);
 	if (d->r.diag->set || !skep_model_read(path, &d->s->model, d->r.diag))
@@ -105,7 +106,7 @@ static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
 {
 	char path[512];
 	struct skep_scenario *s = d->s;
-	find_file(d, "cluster", "topology", path, sizeof path);
+	find_file(d, cluster, "cluster", "topology", path, sizeof path);
 	if (d->r.diag->set || !skep_topology_read(path, &s->topology, d->r.diag))
 		return;
 	s->plan.workers = s->topology.machines;
@@ -118,10 +119,42 @@ static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
 			s->plan.workers);
 }
 
+/* Which workers are there, and from when to when. */
+static void read_trace(struct draft *d, const struct skep_yaml_node *cluster)
+{
+	static const char *const machines[] = {"lowest", "random", NULL};
+	struct skep_churn_options o = SKEP_CHURN_DEFAULTS;
+	char path[512];
+	const struct skep_yaml_node *map = skep_read_map(&d->r, cluster, "trace", false);
+	if (!map)
+		return;
+	find_file(d, map, "cluster.trace", "file", path, sizeof path);
+	o.scale = skep_read_number(&d->r, map, "scale", 1e-6, 1e6, 1);
+	o.start_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "start", SKEP_TIME, 0, TRACE_S_MAX, 0));
+	if (skep_read_has(&d->r, map, "end"))
+		o.end_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "end", SKEP_TIME, 0, TRACE_S_MAX, NAN));
+	o.copies = skep_read_number(&d->r, map, "copies", 0, 1e6, 1);
+	o.jitter_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "jitter", SKEP_TIME, 0, DAY_S, 0));
+	o.any_gpu = skep_read_bool(&d->r, map, "any_gpu", false);
+	o.random_machine = skep_read_choice(&d->r, map, "machine", machines, 0) == 1;
+	o.seed = o.trace.seed = d->s->seed;
+	skep_reader_close_map(&d->r, map);
+	if (d->r.diag->set || !skep_churn_read(path, &d->s->topology, &o, &d->s->churn, d->r.diag))
+		return;
+	d->s->has_trace = true;
+	if (d->s->churn.presents < d->s->plan.stages)
+		skep_reader_fail(&d->r, map, "file",
+			"cluster.trace: %u workers are there at the start, %u stages need one each; start later in the "
+			"trace (start: ...) or take more copies",
+			d->s->churn.presents, d->s->plan.stages);
+}
+
 static void read_cluster(struct draft *d)
 {
 	const struct skep_yaml_node *map = group(d, "cluster");
 	read_topology(d, map);
+	if (!d->r.diag->set)
+		read_trace(d, map);
 	read_allocation(d, map);
 	d->s->compute_scale = skep_read_number(&d->r, map, "compute_scale", 1e-6, 1e9, 1);
 	skep_reader_close_map(&d->r, map);
@@ -163,6 +196,14 @@ static void read_schedule(struct draft *d)
 	plan->pipeline = (enum skep_pipeline)skep_read_choice(&d->r, map, "pipeline", pipelines, SKEP_PIPELINE_SWARM);
 	plan->wiring = (enum skep_wiring)skep_read_choice(&d->r, map, "wiring", wirings, SKEP_WIRING_UNIFORM);
 	read_batch(d, map);
+	const struct skep_yaml_node *rebalance = skep_read_map(&d->r, map, "rebalance", false);
+	if (rebalance) {
+		plan->rebalance_ns =
+			(skep_time)(1e9 * skep_read_quantity(&d->r, rebalance, "period", SKEP_TIME, 1e-3, DAY_S, NAN));
+		plan->rebalance_horizon_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, rebalance, "horizon",
+								       SKEP_TIME, 0, 365 * DAY_S, 0));
+		skep_reader_close_map(&d->r, rebalance);
+	}
 	uint32_t usual = d->r.diag->set ? 1 : skep_plan_in_flight(d->s);
 	usual = usual < IN_FLIGHT_MAX ? usual : IN_FLIGHT_MAX;
 	plan->in_flight = (uint32_t)skep_read_integer(&d->r, map, "in_flight", 1, IN_FLIGHT_MAX, usual);
@@ -346,21 +387,16 @@ static void apply_options(struct skep_yaml *yaml, const struct skep_scenario_opt
 	}
 }
 
-bool skep_scenario_read(const char *path, const struct skep_scenario_options *options, struct skep_scenario *ret,
-	struct skep_diag *reterr)
+bool skep_scenario_read_text(const char *path, const char *text, size_t size,
+	const struct skep_scenario_options *options, struct skep_scenario *ret, struct skep_diag *reterr)
 {
 	*ret = (struct skep_scenario){.target_loss = NAN};
-	char *text;
-	size_t size;
 	if (snprintf(ret->path, sizeof ret->path, "%s", path) >= (int)sizeof ret->path) {
 		skep_diag_set(reterr, path, 0, 0, NULL, "the path is too long: expected at most %zu bytes",
 			sizeof ret->path - 1);
 		return false;
 	}
-	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
-		return false;
 	struct draft d = {.r = {skep_yaml_parse(path, text, size, reterr), reterr}, .s = ret};
-	free(text);
 	if (!d.r.yaml)
 		return false;
 	apply_options(d.r.yaml, options, reterr);
@@ -376,10 +412,24 @@ bool skep_scenario_read(const char *path, const struct skep_scenario_options *op
 	return !reterr->set;
 }
 
+bool skep_scenario_read(const char *path, const struct skep_scenario_options *options, struct skep_scenario *ret,
+	struct skep_diag *reterr)
+{
+	char *text;
+	size_t size;
+	*ret = (struct skep_scenario){.target_loss = NAN};
+	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
+		return false;
+	bool ok = skep_scenario_read_text(path, text, size, options, ret, reterr);
+	free(text);
+	return ok;
+}
+
 void skep_scenario_finish(struct skep_scenario *scenario)
 {
 	skep_model_finish(&scenario->model);
 	skep_topology_finish(&scenario->topology);
+	skep_churn_finish(&scenario->churn);
 	free(scenario->text);
 	free(scenario->stage);
 	free(scenario->first_stage_of);

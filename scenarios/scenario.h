@@ -9,6 +9,7 @@
 #include "core/skep.h"
 #include "models/device.h"
 #include "models/model.h"
+#include "topologies/churn.h"
 #include "topologies/topology.h"
 
 enum skep_maths { SKEP_MATHS_NONE, SKEP_MATHS_REAL };
@@ -31,6 +32,8 @@ struct skep_scenario {
 
 	struct skep_model model;
 	struct skep_topology topology;
+	bool has_trace;
+	struct skep_churn churn; /* has_trace: who is there when; else empty, all are there */
 	enum skep_allocation allocation;
 
 	double compute_scale; /* every operation takes so many times what the GPU's profile says */
@@ -62,6 +65,9 @@ struct skep_scenario_options {
 /* On failure *ret is empty, and finishing it does nothing. */
 bool skep_scenario_read(const char *path, const struct skep_scenario_options *options, struct skep_scenario *ret,
 	struct skep_diag *reterr);
+/* The same from the text of a file, such as the database keeps; `path` says where the files it names are looked for. */
+bool skep_scenario_read_text(const char *path, const char *text, size_t size,
+	const struct skep_scenario_options *options, struct skep_scenario *ret, struct skep_diag *reterr);
 void skep_scenario_finish(struct skep_scenario *scenario);
 
 /* Time that an operation takes on a worker's GPU, for the simulator's clock and the executor's pace. */

@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/random.h"
+
 #define NONE UINT32_MAX
 
 /* ---- pools ---------------------------------------------------------------------------------------------------- */
@@ -85,6 +87,7 @@ static void send(struct skep_world *world, const struct skep_message *message)
 	}
 	world->flight[f].message = *message;
 	world->flight[f].sequence = world->sequence++;
+	world->flight[f].life = world->actor[message->from.index].life;
 	if (message->from.index == message->to.index) {
 		skep_world_arrive(world, f);
 		return;
@@ -163,6 +166,7 @@ static void job_begin(struct skep_world *world, uint32_t worker, uint32_t lane)
 	struct skep_job *job = &world->job[world->actor[worker].lane[lane].first];
 	job->begin_ns = world->now;
 	skep_time end_ns = world->now + skep_scenario_op_ns(world->scenario, worker, &job->op);
+	world->actor[worker].lane[lane].end_sequence = world->sequence;
 	happen(world, end_ns, world->sequence++, SKEP_HAPPENING_OP_END, worker * SKEP_LANES + lane);
 }
 
@@ -290,6 +294,72 @@ static void step(struct skep_world *world, uint32_t index, struct skep_event *ev
 	}
 }
 
+static struct skep_lane_queue *lane_of(struct skep_world *world, uint32_t index)
+{
+	return &world->actor[index / SKEP_LANES].lane[index % SKEP_LANES];
+}
+
+static bool init_device(struct skep_world *world, uint32_t worker, uint32_t stage)
+{
+	char error[256];
+	struct skep_actor *actor = &world->actor[worker];
+	if (world->scenario->maths != SKEP_MATHS_REAL)
+		return true;
+	actor->device = skep_device_create(SKEP_DEVICE_CPU, &world->scenario->training, stage, error, sizeof error);
+	return actor->device != NULL;
+}
+
+/* The process ends at this instant: what it held, ran and had under way is gone. */
+static void die(struct skep_world *world, uint32_t index)
+{
+	struct skep_actor *actor = &world->actor[index];
+	for (uint32_t l = 0; l < SKEP_LANES; l++) {
+		struct skep_lane_queue *lane = &actor->lane[l];
+		for (uint32_t j = lane->first; j != NONE;) {
+			uint32_t next = world->job[j].next;
+			world->job[j].next = world->free_job;
+			world->free_job = j;
+			j = next;
+		}
+		lane->first = lane->last = NONE;
+		lane->end_sequence = UINT64_MAX;
+	}
+	skep_device_destroy(actor->device);
+	actor->device = NULL;
+	actor->armed = SKEP_TIME_NEVER;
+	actor->dead = true;
+	actor->alive_ns += (actor->stopped_ns < world->now ? actor->stopped_ns : world->now) - actor->born_ns;
+	actor->digest = skep_mix(actor->digest ^ skep_node_digest(actor->node));
+	world->running -= actor->stopped_ns == SKEP_TIME_NEVER;
+}
+
+/* A fresh process on the same machine, which holds nothing. */
+static void be_born(struct skep_world *world, uint32_t index)
+{
+	struct skep_actor *actor = &world->actor[index];
+	skep_node_init(actor->node, world->plan, index, 0);
+	actor->dead = false;
+	actor->life++;
+	actor->born_ns = world->now;
+	actor->stopped_ns = SKEP_TIME_NEVER;
+	world->running++;
+	if (!init_device(world, index, SKEP_NO_STAGE))
+		world->no_memory = true;
+	step(world, index, &(struct skep_event){.kind = SKEP_EVENT_START});
+}
+
+static void churn(struct skep_world *world, uint32_t number)
+{
+	const struct skep_churn_event *event = &world->scenario->churn.event[number];
+	struct skep_actor *actor = &world->actor[event->worker];
+	if (event->join && actor->dead)
+		be_born(world, event->worker);
+	else if (!event->join && !actor->dead)
+		die(world, event->worker);
+	if (number + 1 < world->scenario->churn.events)
+		happen(world, event[1].at_ns, world->sequence++, SKEP_HAPPENING_CHURN, number + 1);
+}
+
 static void handle_timer(struct skep_world *world, uint32_t index)
 {
 	struct skep_actor *actor = &world->actor[index];
@@ -306,8 +376,17 @@ void skep_world_deliver(struct skep_world *world, uint32_t f)
 {
 	struct skep_event event = {.kind = SKEP_EVENT_MESSAGE, .u.message = world->flight[f].message};
 	struct skep_message *message = &event.u.message;
+	uint32_t life = world->flight[f].life;
 	world->flight[f].next = world->free_flight;
 	world->free_flight = f;
+	const struct skep_actor *sender = &world->actor[message->from.index];
+	if (message->payload.generation != 0 && (sender->life != life || sender->dead))
+		return; /* the payload went with its process */
+	if (world->actor[message->to.index].dead) {
+		if (sender->device)
+			skep_device_buffer_release(sender->device, message->payload);
+		return;
+	}
 	if (message->payload.generation != 0 && message->from.index != message->to.index &&
 		world->actor[message->from.index].device)
 		move_payload(world, message);
@@ -325,7 +404,12 @@ void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *
 	case SKEP_HAPPENING_TIMER:
 		handle_timer(world, entry->index);
 		break;
+	case SKEP_HAPPENING_CHURN:
+		churn(world, entry->index);
+		break;
 	case SKEP_HAPPENING_OP_END:
+		if (entry->sequence != lane_of(world, entry->index)->end_sequence)
+			break;
 		job_end(world, entry->index / SKEP_LANES, entry->index % SKEP_LANES, &event);
 		step(world, entry->index / SKEP_LANES, &event);
 		break;
@@ -360,20 +444,6 @@ static bool init_nodes(struct skep_world *world)
 	return true;
 }
 
-static bool init_devices(struct skep_world *world)
-{
-	char error[256];
-	if (world->scenario->maths != SKEP_MATHS_REAL)
-		return true;
-	for (uint32_t i = 0; i < world->plan->workers; i++) {
-		world->actor[i].device = skep_device_create(SKEP_DEVICE_CPU, &world->scenario->training,
-			world->plan->first_stage_of[i], error, sizeof error);
-		if (!world->actor[i].device)
-			return false;
-	}
-	return true;
-}
-
 bool skep_world_init(
 	struct skep_world *world, const struct skep_scenario *scenario, const struct skep_recorder *recorder)
 {
@@ -394,10 +464,22 @@ bool skep_world_init(
 	for (uint32_t i = 0; i <= plan->workers; i++) {
 		world->actor[i].armed = world->actor[i].stopped_ns = SKEP_TIME_NEVER;
 		for (uint32_t l = 0; l < SKEP_LANES; l++)
-			world->actor[i].lane[l] = (struct skep_lane_queue){NONE, NONE, 0};
-		happen(world, 0, world->sequence++, SKEP_HAPPENING_START, i);
+			world->actor[i].lane[l] = (struct skep_lane_queue){.first = NONE, .last = NONE};
+		world->actor[i].dead = scenario->has_trace && i < plan->workers;
 	}
-	return init_nodes(world) && init_devices(world) && !world->no_memory;
+	for (uint32_t i = 0; i < scenario->churn.presents; i++)
+		world->actor[scenario->churn.present[i]].dead = false;
+	for (uint32_t i = 0; i <= plan->workers; i++) {
+		if (world->actor[i].dead)
+			world->running--;
+		else
+			happen(world, 0, world->sequence++, SKEP_HAPPENING_START, i);
+		if (i < plan->workers && !world->actor[i].dead && !init_device(world, i, plan->first_stage_of[i]))
+			return false;
+	}
+	if (scenario->churn.events > 0)
+		happen(world, scenario->churn.event[0].at_ns, world->sequence++, SKEP_HAPPENING_CHURN, 0);
+	return init_nodes(world) && !world->no_memory;
 }
 
 void skep_world_finish(struct skep_world *world)
@@ -422,9 +504,12 @@ static void report_worker(const struct skep_world *world, uint32_t index)
 		.stage = skep_node_stage(actor->node),
 		.events = actor->events,
 		.digest = skep_node_digest(actor->node)};
-	use.alive_ns = actor->stopped_ns < world->now ? actor->stopped_ns : world->now;
+	skep_time end_ns = actor->stopped_ns < world->now ? actor->stopped_ns : world->now;
+	use.alive_ns = actor->alive_ns + (actor->dead ? 0 : end_ns - actor->born_ns);
+	if (actor->life > 0)
+		use.digest = skep_mix(actor->digest ^ use.digest);
 	use.compute_ns = actor->lane[SKEP_LANE_COMPUTE].busy_ns;
-	use.arithmetic_ns = actor->device ? use.compute_ns : 0;
+	use.arithmetic_ns = world->scenario->maths == SKEP_MATHS_REAL ? use.compute_ns : 0;
 	world->recorder->worker(world->recorder->context, &use);
 }
 

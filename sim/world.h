@@ -15,11 +15,13 @@ enum skep_happening {           /* kinds of queue entries, and what their index 
 	SKEP_HAPPENING_TIMER,   /* an actor */
 	SKEP_HAPPENING_OP_END,  /* actor * SKEP_LANES + lane */
 	SKEP_HAPPENING_MESSAGE, /* a message in the pool */
+	SKEP_HAPPENING_CHURN,   /* an event of the scenario's trace */
 };
 
 struct skep_flight { /* a message under way; free: next is the next free one */
 	struct skep_message message;
 	uint64_t sequence;
+	uint32_t life; /* of its sender */
 	uint32_t next;
 };
 
@@ -31,6 +33,7 @@ struct skep_job { /* an operation that waits or runs; free: next is the next fre
 
 struct skep_lane_queue { /* FIFO of jobs, the first one runs */
 	uint32_t first, last;
+	uint64_t end_sequence; /* of the entry that ends the first one; others are of an earlier life */
 	skep_time busy_ns;
 };
 
@@ -38,7 +41,12 @@ struct skep_actor { /* a machine and its process: a worker or, last, the directo
 	struct skep_node *node;
 	struct skep_device *device; /* NULL: no maths */
 	skep_time armed;            /* the earliest TIMER entry in the queue that still counts */
+	skep_time born_ns;          /* of this life */
 	skep_time stopped_ns;       /* SKEP_TIME_NEVER while it runs */
+	skep_time alive_ns;         /* in earlier lives */
+	uint32_t life;              /* processes that were here before */
+	bool dead;
+	uint64_t digest; /* of earlier lives */
 	uint64_t events;
 	struct skep_lane_queue lane[SKEP_LANES];
 };
