@@ -107,8 +107,8 @@ static void *find(struct skep_device *device, struct skep_buf buf, uint64_t byte
 	return has == bytes ? memory : NULL;
 }
 
-/* For an operand that only some stages have: NULL in *ret where it must be none. */
-static bool find_if(struct skep_device *device, bool wanted, struct skep_buf buf, uint64_t bytes, const float **ret)
+/* For an operand that only some have: NULL in *ret where it must be none. */
+static bool find_if(struct skep_device *device, bool wanted, struct skep_buf buf, uint64_t bytes, const void **ret)
 {
 	*ret = wanted ? find(device, buf, bytes) : NULL;
 	return wanted ? *ret != NULL : is_none(buf);
@@ -118,12 +118,12 @@ static bool find_if(struct skep_device *device, bool wanted, struct skep_buf buf
 
 static uint64_t in_bytes(const struct skep_device *device)
 {
-	return sizeof(float) * device->training->samples * device->stage.layer[0].in;
+	return skep_codec_bytes(device->training->activation_codec, device->stage.entering);
 }
 
 static uint64_t out_bytes(const struct skep_device *device)
 {
-	return sizeof(float) * device->training->samples * device->stage.layer[device->stage.layers - 1].out;
+	return skep_codec_bytes(device->training->activation_codec, device->stage.leaving);
 }
 
 static bool is_last(const struct skep_device *device)
@@ -131,13 +131,37 @@ static bool is_last(const struct skep_device *device)
 	return device->stage.index + 1 == device->training->plan->stages;
 }
 
+/* A payload as n floats: itself if it is not encoded, else decoded in `edge`. */
+static const float *decoded(const struct skep_device *device, size_t n, const void *payload, float *edge)
+{
+	enum skep_codec codec = device->training->activation_codec;
+	if (!payload || codec == SKEP_CODEC_NONE)
+		return payload;
+	skep_codec_decode(codec, n, payload, edge);
+	return edge;
+}
+
+/* Where to put the floats that encode() then turns into a payload. */
+static float *to_encode(const struct skep_device *device, void *payload, float *edge)
+{
+	return !payload || device->training->activation_codec == SKEP_CODEC_NONE ? payload : edge;
+}
+
+static void encode(const struct skep_device *device, size_t n, const float *value, void *payload)
+{
+	if (value != payload)
+		skep_codec_encode(device->training->activation_codec, n, value, payload);
+}
+
 static bool run_forward(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	const float *in;
-	void *out = NULL, *stash;
-	if (!find_if(device, device->stage.index > 0, op->in, in_bytes(device), &in))
+	struct skep_stage *stage = &device->stage;
+	const void *in;
+	void *out = NULL, *stash = stage->workspace;
+	if (!find_if(device, stage->index > 0, op->in, in_bytes(device), &in))
 		return false;
-	ret->stash = skep_pool_take(device->pool, device->stage.stash_bytes, &stash);
+	if (!stash)
+		ret->stash = skep_pool_take(device->pool, stage->stash_bytes, &stash);
 	if (!stash)
 		return false;
 	if (!is_last(device)) {
@@ -145,17 +169,21 @@ static bool run_forward(struct skep_device *device, const struct skep_op *op, st
 		if (!out)
 			return false;
 	}
-	ret->loss_nano = skep_cpu_forward(&device->stage, device->training, op, in, out, stash);
+	const float *x = decoded(device, stage->entering, in, stage->entry);
+	float *y = to_encode(device, out, stage->exit);
+	ret->loss_nano = skep_cpu_forward(stage, device->training, op, x, y, stash);
+	encode(device, stage->leaving, y, out);
 	return true;
 }
 
 static bool run_backward(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	bool first = device->stage.index == 0;
-	const float *in, *gradient;
-	const float *stash = find(device, op->stash, device->stage.stash_bytes);
+	struct skep_stage *stage = &device->stage;
+	bool first = stage->index == 0;
+	const void *in, *gradient, *stash;
 	void *out = NULL;
-	if (!stash || !find_if(device, !first, op->in, in_bytes(device), &in) ||
+	if (!find_if(device, !stage->workspace, op->stash, stage->stash_bytes, &stash) ||
+		!find_if(device, !first, op->in, in_bytes(device), &in) ||
 		!find_if(device, !is_last(device), op->gradient, out_bytes(device), &gradient))
 		return false;
 	if (!first) {
@@ -163,7 +191,15 @@ static bool run_backward(struct skep_device *device, const struct skep_op *op, s
 		if (!out)
 			return false;
 	}
-	skep_cpu_backward(&device->stage, device->training, op, in, stash, gradient, out);
+	const float *x = decoded(device, stage->entering, in, stage->entry);
+	const float *y_gradient = decoded(device, stage->leaving, gradient, stage->exit);
+	float *x_gradient = to_encode(device, out, stage->entry);
+	if (!stash) {
+		skep_cpu_recompute(stage, device->training, op, x, stage->workspace);
+		stash = stage->workspace;
+	}
+	skep_cpu_backward(stage, device->training, op, x, stash, y_gradient, x_gradient);
+	encode(device, stage->entering, x_gradient, out);
 	return true;
 }
 
@@ -173,7 +209,7 @@ struct chunk {
 	const float *own; /* in the round's accumulator */
 	float *result;
 	size_t count;
-	uint64_t bytes;
+	uint64_t bytes; /* encoded */
 };
 
 static bool find_chunk(struct skep_device *device, const struct skep_op *op, struct chunk *ret)
@@ -185,7 +221,7 @@ static bool find_chunk(struct skep_device *device, const struct skep_op *op, str
 	ret->own = device->stage.accumulator[op->round & 1] + first;
 	ret->result = device->stage.result + first;
 	ret->count = count;
-	ret->bytes = count * sizeof(float);
+	ret->bytes = skep_codec_bytes(device->training->reduction_codec, count);
 	return true;
 }
 
@@ -198,24 +234,25 @@ static bool run_take(struct skep_device *device, const struct skep_op *op, struc
 	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
 	if (!out)
 		return false;
-	memcpy(out, chunk.own, chunk.bytes);
+	skep_codec_encode(device->training->reduction_codec, chunk.count, chunk.own, out);
 	return true;
 }
 
-/* ADD, ADD_STORE and STORE consume `in` by handing it back as `out`. */
+/* ADD, ADD_STORE and STORE consume `in` by handing it back as `out`. What is stored is decoded from `out` in any case: whoever
+ * made the sum has the bits of those who receive it. */
 static bool run_receive(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
+	const enum skep_codec codec = device->training->reduction_codec;
 	struct chunk chunk;
-	float *in = find_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
+	void *in = find_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
 	if (!in) {
 		skep_pool_release(device->pool, op->in);
 		return false;
 	}
-	if (op->kind != SKEP_OP_STORE)
-		for (size_t i = 0; i < chunk.count; i++)
-			in[i] += chunk.own[i];
-	if (op->kind != SKEP_OP_ADD)
-		memcpy(chunk.result, in, chunk.bytes);
+	if (op->kind == SKEP_OP_STORE)
+		skep_codec_decode(codec, chunk.count, in, chunk.result);
+	else
+		skep_codec_add(codec, chunk.count, chunk.own, in, op->kind == SKEP_OP_ADD_STORE ? chunk.result : NULL);
 	ret->out = op->in;
 	return true;
 }

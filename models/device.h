@@ -26,8 +26,15 @@ struct skep_training { /* constant, shared */
 	const struct skep_plan *plan;
 	enum skep_corpus corpus;
 	struct skep_optimizer optimizer;
-	uint32_t samples; /* per microbatch */
+	uint32_t samples;                 /* per microbatch */
+	enum skep_codec activation_codec; /* of the payloads of FORWARD and BACKWARD: activations and their gradients */
+	enum skep_codec reduction_codec;  /* of the payloads of TAKE, ADD, ADD_STORE and STORE */
+	bool checkpoint_activations; /* FORWARD keeps no stash; BACKWARD, given none, does the forward pass again */
 };
+
+/* A payload is a buffer that is encoded as a whole: samples * width elements, or a chunk. The first stage's samples, states and
+ * stashes are no payloads. ADD decodes, sums in fp32 and encodes again; what ADD_STORE stores is what it puts out, decoded: the
+ * same bits as in those who STORE it. A STEP with size 1 takes the accumulator as it is. */
 
 /* Bytes of the state that SAVE writes and LOAD takes for a stage of so many parameters: parameters, optimizer moments (2 per
  * parameter for AdamW, 1 for SGD) and a header. */

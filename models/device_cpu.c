@@ -81,6 +81,13 @@ int64_t skep_cpu_forward(const struct skep_stage *stage, const struct skep_train
 	return 0;
 }
 
+void skep_cpu_recompute(const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op,
+	const float *in, float *ret_stash)
+{
+	bool last = stage->index + 1 == training->plan->stages;
+	skep_cpu_forward(stage, training, op, in, last ? NULL : stage->scratch[0], ret_stash);
+}
+
 /* to[i] = a[i] * b[i]; `to` may be `a`. */
 static void multiply(size_t n, const float *a, const float *b, float *to)
 {

@@ -16,8 +16,12 @@ void skep_cpu_init(void);
 int64_t skep_cpu_forward(const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op,
 	const float *in, float *ret_out, float *ret_stash);
 
+/* Makes ret_stash as forward did, from the same `in` and parameters. */
+void skep_cpu_recompute(const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op,
+	const float *in, float *ret_stash);
+
 /* `in` and `stash` as forward had and left them; gradient[samples][last width], NULL in the last stage; ret_out[samples][first width],
- * NULL in the first stage. Adds to the round's accumulator. */
+ * NULL in the first stage; it may be `in`. Adds to the round's accumulator. */
 void skep_cpu_backward(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op,
 	const float *in, const float *stash, const float *gradient, float *ret_out);
 

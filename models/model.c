@@ -172,6 +172,21 @@ void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t s
 	}
 	ret->forward_bytes = (double)(sizeof(float) * ret->parameters);
 	ret->backward_bytes = 3 * ret->forward_bytes;
+	ret->backward_sample_bytes = 2 * ret->sample_bytes;
 	if (stage + 1 < stages)
 		ret->activation_bytes = sizeof(float) * (uint64_t)model->width[first + count];
+}
+
+void skep_cost_checkpoint(struct skep_cost *cost)
+{
+	cost->backward_flop += cost->forward_flop;
+	cost->backward_bytes += cost->forward_bytes;
+	cost->backward_sample_bytes += cost->sample_bytes;
+	cost->workspace_bytes += cost->stash_bytes;
+	cost->stash_bytes = 0;
+}
+
+uint64_t skep_cost_payload_bytes(const struct skep_cost *cost, enum skep_codec codec, uint32_t samples)
+{
+	return skep_codec_bytes(codec, cost->activation_bytes / sizeof(float) * samples);
 }

@@ -5,6 +5,7 @@
 #ifndef SKEP_MODELS_MODEL_H
 #define SKEP_MODELS_MODEL_H
 
+#include "models/codec.h"
 #include "scenarios/reader/reader.h"
 
 enum skep_model_kind { SKEP_MODEL_MLP };
@@ -35,9 +36,18 @@ struct skep_cost {
 	double forward_bytes, backward_bytes; /* memory traffic: parameters read once per operation, and backwards
 	                                         the accumulator read and written ... */
 	double sample_bytes; /* ... and activations read and written, per sample and forward; twice that backward */
-	uint64_t activation_bytes; /* leaving the stage, per sample; 0 for the last */
-	uint64_t stash_bytes;      /* kept from forward to backward, per sample */
+	double backward_sample_bytes; /* that is, so much */
+	uint64_t activation_bytes;    /* leaving the stage, per sample; 0 for the last */
+	uint64_t stash_bytes;         /* kept from forward to backward, per sample */
+	uint64_t workspace_bytes;     /* used during a pass, per sample of the one microbatch */
 };
 void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t stage, struct skep_cost *ret);
+
+/* Turns the cost of a stage into that with checkpoint_activations: backward does the forward pass again, and the stash is
+ * that of the one microbatch in work. */
+void skep_cost_checkpoint(struct skep_cost *cost);
+
+/* What leaves the stage for one microbatch, encoded; the gradient that comes back is of the same size. */
+uint64_t skep_cost_payload_bytes(const struct skep_cost *cost, enum skep_codec codec, uint32_t samples);
 
 #endif

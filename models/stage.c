@@ -58,6 +58,8 @@ static uint32_t place_layers(const struct skep_training *training, uint32_t firs
 		widest = layer->out > widest ? layer->out : widest;
 	}
 	stage->stash_bytes = stash * sizeof(float);
+	stage->entering = (size_t)training->samples * width[0];
+	stage->leaving = (size_t)training->samples * width[stage->layers];
 	return widest;
 }
 
@@ -68,10 +70,14 @@ static float *carve(float **rest, size_t floats)
 	return piece;
 }
 
-static bool allocate(struct skep_stage *stage, size_t scratch)
+static bool allocate(const struct skep_training *training, struct skep_stage *stage, size_t scratch)
 {
+	const bool encodes = training->activation_codec != SKEP_CODEC_NONE,
+		   checkpoints = training->checkpoint_activations;
 	size_t arrays = 1 + stage->moments + 2 + 1;
 	size_t floats = arrays * aligned(stage->parameters) + 2 * aligned(scratch);
+	floats += encodes ? aligned(stage->entering) + aligned(stage->leaving) : 0;
+	floats += checkpoints ? stage->stash_bytes / sizeof(float) : 0;
 	float *rest = stage->memory = aligned_alloc(ALIGN_FLOATS * sizeof(float), floats * sizeof(float));
 	if (!rest)
 		return false;
@@ -84,6 +90,12 @@ static bool allocate(struct skep_stage *stage, size_t scratch)
 	stage->result = carve(&rest, stage->parameters);
 	stage->scratch[0] = carve(&rest, scratch);
 	stage->scratch[1] = carve(&rest, scratch);
+	if (encodes) {
+		stage->entry = carve(&rest, stage->entering);
+		stage->exit = carve(&rest, stage->leaving);
+	}
+	if (checkpoints)
+		stage->workspace = carve(&rest, stage->stash_bytes / sizeof(float));
 	return true;
 }
 
@@ -115,7 +127,7 @@ bool skep_stage_init(const struct skep_training *training, uint32_t index, struc
 	skep_model_cut(training->model, training->plan->stages, index, &first, &ret->layers);
 	ret->layer = calloc(ret->layers, sizeof *ret->layer);
 	uint32_t widest = ret->layer ? place_layers(training, first, ret) : 0;
-	if (!widest || !allocate(ret, (size_t)training->samples * widest)) {
+	if (!widest || !allocate(training, ret, (size_t)training->samples * widest)) {
 		skep_stage_finish(ret);
 		return false;
 	}

@@ -22,6 +22,7 @@ struct skep_stage {
 	size_t parameters;               /* elements of each array below but scratch */
 	uint64_t steps;                  /* optimizer steps taken */
 	uint64_t stash_bytes;            /* of one microbatch; the first stage's begins with the inputs */
+	size_t entering, leaving;        /* elements of a microbatch at the stage's edges */
 	struct skep_layer *layer;        /* [layers] */
 	void *memory;                    /* of all that follows */
 	float *parameter;                /* layer by layer */
@@ -29,6 +30,8 @@ struct skep_stage {
 	float *accumulator[2];           /* by round & 1: sum of the microbatches' gradients */
 	float *result;                   /* of the reduction under way */
 	float *scratch[2];               /* [samples][widest layer of the stage] */
+	float *entry, *exit;             /* [entering] and [leaving], decoded; NULL without an activation codec */
+	float *workspace;                /* a stash, with checkpoint_activations; else NULL */
 };
 
 /* The stage's parameters at the start: a layer's are drawn from (seed, layer), whatever the cut. Returns false when memory

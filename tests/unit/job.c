@@ -72,32 +72,41 @@ struct skep_buf job_carry(struct skep_device *from, struct skep_buf buf, struct 
 	return copy;
 }
 
-/* Forward and backward of one microbatch through all stages; returns its loss in 1e-9 units. */
-int64_t job_microbatch(struct job *job, uint32_t round, uint32_t microbatch)
+void job_forward(struct job *job, uint32_t round, uint32_t microbatch, struct job_passage *ret)
 {
-	struct skep_buf in[STAGES_MAX] = {0}, stash[STAGES_MAX], gradient = {0};
-	struct skep_op op = {.round = round, .microbatch = microbatch};
-	int64_t loss = INT64_MIN;
-	uint32_t last = job->plan.stages - 1;
-	for (uint32_t s = 0; s <= last; s++) {
-		op.kind = SKEP_OP_FORWARD, op.stage = (uint16_t)s, op.in = in[s];
+	struct skep_op op = {.kind = SKEP_OP_FORWARD, .round = round, .microbatch = microbatch};
+	*ret = (struct job_passage){.round = round, .microbatch = microbatch};
+	for (uint32_t s = 0; s < job->plan.stages; s++) {
+		op.stage = (uint16_t)s, op.in = ret->in[s];
 		struct skep_device_result result = job_run(job->device[s], op);
-		stash[s] = result.stash;
-		loss = result.loss_nano;
-		if (s < last)
-			in[s + 1] = job_carry(job->device[s], result.out, job->device[s + 1]);
+		ret->stash[s] = result.stash;
+		ret->loss_nano = result.loss_nano;
+		if (s + 1 < job->plan.stages)
+			ret->in[s + 1] = job_carry(job->device[s], result.out, job->device[s + 1]);
 	}
-	for (uint32_t s = last + 1; s--;) {
-		op.kind = SKEP_OP_BACKWARD, op.stage = (uint16_t)s, op.in = in[s], op.stash = stash[s];
-		op.gradient = gradient;
+}
+
+void job_backward(struct job *job, const struct job_passage *passage)
+{
+	struct skep_op op = {.kind = SKEP_OP_BACKWARD, .round = passage->round, .microbatch = passage->microbatch};
+	struct skep_buf gradient = {0};
+	for (uint32_t s = job->plan.stages; s--;) {
+		op.stage = (uint16_t)s, op.in = passage->in[s], op.stash = passage->stash[s], op.gradient = gradient;
 		struct skep_device_result result = job_run(job->device[s], op);
 		assert_int_equal(result.loss_nano, 0);
-		skep_device_buffer_release(job->device[s], in[s]);
-		skep_device_buffer_release(job->device[s], stash[s]);
+		skep_device_buffer_release(job->device[s], op.in);
+		skep_device_buffer_release(job->device[s], op.stash);
 		skep_device_buffer_release(job->device[s], gradient);
 		gradient = s ? job_carry(job->device[s], result.out, job->device[s - 1]) : (struct skep_buf){0};
 	}
-	return loss;
+}
+
+int64_t job_microbatch(struct job *job, uint32_t round, uint32_t microbatch)
+{
+	struct job_passage passage;
+	job_forward(job, round, microbatch, &passage);
+	job_backward(job, &passage);
+	return passage.loss_nano;
 }
 
 void job_step(struct job *job, uint32_t round, uint32_t microbatches)
@@ -108,6 +117,28 @@ void job_step(struct job *job, uint32_t round, uint32_t microbatches)
 						.round = round,
 						.size = 1,
 						.microbatches = microbatches});
+}
+
+/* Each chunk once around the ring: the first member takes, the others add, the last stores, then the rest store. */
+void job_reduce(struct job *job, uint32_t members, uint32_t stage, uint32_t round)
+{
+	for (uint32_t c = 0; c < members; c++) {
+		struct skep_op op = {.kind = SKEP_OP_TAKE, .stage = (uint16_t)stage, .round = round, .chunk = c};
+		op.size = members;
+		struct skep_device *at = job[c].device[stage];
+		struct skep_buf buf = job_run(at, op).out;
+		for (uint32_t hop = 1; hop < 2 * members - 1; hop++) {
+			struct skep_device *next = job[(c + hop) % members].device[stage];
+			op.in = job_carry(at, buf, next);
+			op.kind = hop + 1 < members    ? SKEP_OP_ADD
+			          : hop + 1 == members ? SKEP_OP_ADD_STORE
+			                               : SKEP_OP_STORE;
+			buf = job_run(next, op).out;
+			assert_true(buf.slot != 0);
+			at = next;
+		}
+		skep_device_buffer_release(at, buf);
+	}
 }
 
 /* A device's state or, with TAKE, the accumulator of the round, as floats in memory of the caller's to free. */

@@ -25,9 +25,20 @@ void job_finish(struct job *job); /* no buffer may be left */
 /* The devices again, with other settings in job->training. */
 void job_restart(struct job *job);
 
+struct job_passage { /* a microbatch between its forward and its backward pass */
+	uint32_t round, microbatch;
+	struct skep_buf in[STAGES_MAX], stash[STAGES_MAX]; /* per stage */
+	int64_t loss_nano;
+};
+void job_forward(struct job *job, uint32_t round, uint32_t microbatch, struct job_passage *ret);
+void job_backward(struct job *job, const struct job_passage *passage); /* releases the buffers */
+
 /* Forward and backward of one microbatch through all stages; returns its loss in 1e-9 units. */
 int64_t job_microbatch(struct job *job, uint32_t round, uint32_t microbatch);
 void job_step(struct job *job, uint32_t round, uint32_t microbatches); /* as the only member */
+
+/* The reduction of a round among the devices of a stage, one in each of job[0 .. members - 1]. */
+void job_reduce(struct job *job, uint32_t members, uint32_t stage, uint32_t round);
 
 struct skep_device_result job_run(struct skep_device *device, struct skep_op op);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_device.c - the operations of a device as the core asks for them: steps and accumulators, reductions by hand, state from
- * device to device, and every operand that must be refused.
+ * test_device.c - the operations of a device as the core asks for them: steps and accumulators, state from device to device, and
+ * every operand that must be refused.
  */
 #include "tests/unit/job.h"
 
@@ -15,6 +15,8 @@
 #include <cmocka.h>
 
 #include "core/random.h"
+
+static const enum skep_codec codecs[] = {SKEP_CODEC_NONE, SKEP_CODEC_FP16, SKEP_CODEC_INT8};
 
 /* ---- steps -------------------------------------------------------------------------------------------------- */
 
@@ -74,93 +76,24 @@ static void test_rounds_have_two_accumulators(void **state)
 	job_finish(&job);
 }
 
-/* ---- reduction ---------------------------------------------------------------------------------------------- */
-
-/* Each chunk once around the ring: the first member takes, the others add, the last stores, then the rest store. */
-static void reduce(struct job *job, uint32_t members, uint32_t round)
-{
-	for (uint32_t c = 0; c < members; c++) {
-		struct skep_op op = {.kind = SKEP_OP_TAKE, .round = round, .chunk = c, .size = members};
-		struct skep_device *at = job[c].device[0];
-		struct skep_buf buf = job_run(at, op).out;
-		for (uint32_t hop = 1; hop < 2 * members - 1; hop++) {
-			struct skep_device *next = job[(c + hop) % members].device[0];
-			op.in = job_carry(at, buf, next);
-			op.kind = hop + 1 < members    ? SKEP_OP_ADD
-			          : hop + 1 == members ? SKEP_OP_ADD_STORE
-			                               : SKEP_OP_STORE;
-			buf = job_run(next, op).out;
-			assert_true(buf.slot != 0);
-			at = next;
-		}
-		skep_device_buffer_release(at, buf);
-	}
-}
-
-static void check_ring(uint32_t members)
-{
-	struct job job[5] = {0};
-	float *before, *after, *sum[5];
-	size_t n;
-	for (uint32_t m = 0; m < members; m++) {
-		job_init(&job[m], 1, SKEP_ACTIVATION_TANH, 3, 8);
-		job[m].training.optimizer =
-			(struct skep_optimizer){.kind = SKEP_OPTIMIZER_SGD, .learning_rate = 0.125f};
-		job_restart(&job[m]);
-		job_microbatch(&job[m], 7, 2 * m);
-		job_microbatch(&job[m], 7, 2 * m + 1);
-		sum[m] = job_gradients(&job[m], 7, &n);
-	}
-	uint64_t bytes;
-	before = job_dump(job[0].device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
-	if (members > 1)
-		reduce(job, members, 7);
-	for (uint32_t m = 0; m < members; m++) {
-		job_run(job[m].device[0],
-			(struct skep_op){
-				.kind = SKEP_OP_STEP, .round = 7, .size = members, .microbatches = 2 * members});
-		assert_true(skep_device_digest(job[m].device[0]) == skep_device_digest(job[0].device[0]));
-	}
-	after = job_dump(job[0].device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
-	const size_t skip = SKEP_STATE_HEADER_BYTES / sizeof(float);
-	for (size_t i = 0; i < n; i++) {
-		double mean = 0, size = 0;
-		for (uint32_t m = 0; m < members; m++) {
-			mean += (double)sum[m][i] / (2 * members);
-			size = fmax(size, fabs((double)sum[m][i]));
-		}
-		double step = 8 * ((double)before[skip + i] - (double)after[skip + i]);
-		assert_true(fabs(step - mean) < 1e-5 + 2e-6 * size);
-	}
-	for (uint32_t m = 0; m < members; m++) {
-		free(sum[m]);
-		job_finish(&job[m]);
-	}
-	free(before), free(after);
-}
-
-static void test_a_ring_yields_the_mean(void **state)
-{
-	(void)state;
-	for (uint32_t members = 1; members <= 5; members++)
-		check_ring(members);
-}
-
 static void test_more_chunks_than_parameters(void **state)
 {
 	(void)state;
-	struct job job;
-	job_init(&job, 1, SKEP_ACTIVATION_TANH, 1, 0); /* one weight, one bias */
-	struct skep_op op = {.kind = SKEP_OP_TAKE, .chunk = 4, .size = 5};
-	uint64_t bytes;
-	op.in = job_run(job.device[0], op).out;
-	assert_non_null(skep_device_buffer_read(job.device[0], op.in, &bytes));
-	assert_int_equal(bytes, 0);
-	op.kind = SKEP_OP_ADD_STORE;
-	struct skep_buf out = job_run(job.device[0], op).out;
-	assert_true(out.slot != 0);
-	skep_device_buffer_release(job.device[0], out);
-	job_finish(&job);
+	for (size_t c = 0; c < sizeof codecs / sizeof *codecs; c++) {
+		struct job job;
+		job_init(&job, 1, SKEP_ACTIVATION_TANH, 1, 0); /* one weight, one bias */
+		job.training.reduction_codec = codecs[c];
+		struct skep_op op = {.kind = SKEP_OP_TAKE, .chunk = 4, .size = 5};
+		uint64_t bytes;
+		op.in = job_run(job.device[0], op).out;
+		assert_non_null(skep_device_buffer_read(job.device[0], op.in, &bytes));
+		assert_int_equal(bytes, 0);
+		op.kind = SKEP_OP_ADD_STORE;
+		struct skep_buf out = job_run(job.device[0], op).out;
+		assert_true(out.slot != 0);
+		skep_device_buffer_release(job.device[0], out);
+		job_finish(&job);
+	}
 }
 
 /* ---- state -------------------------------------------------------------------------------------------------- */
@@ -320,6 +253,52 @@ static void test_wrong_operands_are_refused(void **state)
 	job_finish(&job);
 }
 
+/* A payload of another codec's size is of the wrong size, and a stash is wrong where none is kept. */
+static void test_operands_of_another_codec_are_refused(void **state)
+{
+	(void)state;
+	struct job job;
+	job_init(&job, 3, SKEP_ACTIVATION_TANH, 6, 8);
+	job.training.activation_codec = SKEP_CODEC_INT8;
+	job.training.reduction_codec = SKEP_CODEC_FP16;
+	job.training.checkpoint_activations = true;
+	job_restart(&job);
+	struct skep_device *middle = job.device[1];
+	const struct skep_op take = {.kind = SKEP_OP_TAKE, .stage = 1, .size = 2};
+	uint64_t chunk_bytes, bytes[3];
+	struct skep_buf chunk = job_run(middle, take).out, fits[3];
+	skep_device_buffer_read(middle, chunk, &chunk_bytes);
+	skep_device_buffer_release(middle, chunk);
+	for (size_t c = 0; c < 3; c++)
+		fits[c] = zeros(middle, bytes[c] = skep_codec_bytes(codecs[c], SAMPLES * 8));
+	assert_int_equal(bytes[SKEP_CODEC_INT8], SAMPLES * 8 + 4 * 2);
+	for (size_t c = 0; c < 3; c++) {
+		struct skep_op forward = {.kind = SKEP_OP_FORWARD, .stage = 1, .in = fits[c]}, backward = forward;
+		backward.kind = SKEP_OP_BACKWARD, backward.gradient = fits[SKEP_CODEC_INT8];
+		if (c != SKEP_CODEC_INT8) {
+			expect_refused(middle, forward);
+			expect_refused(middle, backward);
+			backward.in = fits[SKEP_CODEC_INT8], backward.gradient = fits[c];
+			expect_refused(middle, backward);
+		}
+	}
+	struct skep_op op = {.kind = SKEP_OP_BACKWARD, .stage = 1, .in = fits[SKEP_CODEC_INT8]};
+	op.gradient = op.in, op.stash = zeros(middle, 64);
+	expect_refused(middle, op);
+	skep_device_buffer_release(middle, op.stash);
+	for (uint8_t kind = SKEP_OP_ADD; kind <= SKEP_OP_STORE; kind++) {
+		op = (struct skep_op){.kind = kind, .stage = 1, .size = 2, .in = zeros(middle, 2 * chunk_bytes)};
+		expect_refused(middle, op);
+		op.in = zeros(middle, chunk_bytes);
+		struct skep_buf out = job_run(middle, op).out;
+		assert_true(out.slot != 0);
+		skep_device_buffer_release(middle, out);
+	}
+	for (size_t c = 0; c < 3; c++)
+		skep_device_buffer_release(middle, fits[c]);
+	job_finish(&job);
+}
+
 static void test_a_device_without_a_stage_refuses(void **state)
 {
 	(void)state;
@@ -349,6 +328,39 @@ static void test_a_loss_that_is_no_number(void **state)
 	assert_true(job_microbatch(&job, 0, 0) == INT64_MAX);
 	free(blob);
 	job_finish(&job);
+}
+
+/* A parameter that is no number makes all gradients such. */
+static void spoil(struct skep_device *device)
+{
+	uint64_t bytes;
+	float *blob = job_dump(device, (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
+	blob[SKEP_STATE_HEADER_BYTES / sizeof(float)] = NAN;
+	assert_int_equal(load(device, 0, blob, bytes).loss_nano, 0);
+	free(blob);
+}
+
+/* What a member cannot count in reaches all of them. */
+static void test_a_gradient_that_is_no_number_reaches_all(void **state)
+{
+	(void)state;
+	for (size_t c = 0; c < sizeof codecs / sizeof *codecs; c++) {
+		struct job job[3];
+		for (uint32_t m = 0; m < 3; m++) {
+			job_init(&job[m], 1, SKEP_ACTIVATION_TANH, 3, 8);
+			job[m].training.reduction_codec = codecs[c];
+			if (m == 1)
+				spoil(job[m].device[0]);
+			job_microbatch(&job[m], 0, m);
+		}
+		job_reduce(job, 3, 0, 0);
+		struct skep_op step = {.kind = SKEP_OP_STEP, .size = 3, .microbatches = 3};
+		job_run(job[0].device[0], step), job_run(job[2].device[0], step);
+		assert_true(skep_device_digest(job[0].device[0]) == skep_device_digest(job[2].device[0]));
+		assert_true(job_microbatch(&job[0], 1, 0) == INT64_MAX);
+		for (uint32_t m = 0; m < 3; m++)
+			job_finish(&job[m]);
+	}
 }
 
 static void test_what_cannot_be_created(void **state)
@@ -396,13 +408,14 @@ int main(void)
 		cmocka_unit_test(test_a_step_of_nothing_changes_nothing),
 		cmocka_unit_test(test_microbatches_add_up),
 		cmocka_unit_test(test_rounds_have_two_accumulators),
-		cmocka_unit_test(test_a_ring_yields_the_mean),
 		cmocka_unit_test(test_more_chunks_than_parameters),
 		cmocka_unit_test(test_state_moves_between_devices),
 		cmocka_unit_test(test_wrong_states_are_refused),
 		cmocka_unit_test(test_wrong_operands_are_refused),
+		cmocka_unit_test(test_operands_of_another_codec_are_refused),
 		cmocka_unit_test(test_a_device_without_a_stage_refuses),
 		cmocka_unit_test(test_a_loss_that_is_no_number),
+		cmocka_unit_test(test_a_gradient_that_is_no_number_reaches_all),
 		cmocka_unit_test(test_what_cannot_be_created),
 		cmocka_unit_test(test_a_warm_device_makes_no_new_buffers),
 	};

@@ -267,6 +267,43 @@ static void test_costs_of_two_stages(void **state)
 	assert_int_equal(cost[1].stash_bytes, 4 * 4);
 }
 
+static void test_costs_with_checkpoints(void **state)
+{
+	(void)state;
+	uint32_t width[] = {2, 3, 5, 4};
+	struct skep_model model = {.layers = 3, .width = width};
+	for (uint32_t s = 0; s < 2; s++) {
+		struct skep_cost plain, cost;
+		skep_model_cost(&model, 2, s, &plain);
+		assert_true(plain.backward_sample_bytes == 2 * plain.sample_bytes && plain.workspace_bytes == 0);
+		cost = plain;
+		skep_cost_checkpoint(&cost);
+		assert_true(cost.backward_flop == plain.backward_flop + plain.forward_flop);
+		assert_true(cost.backward_bytes == 4 * plain.forward_bytes);
+		assert_true(cost.backward_sample_bytes == 3 * plain.sample_bytes);
+		assert_int_equal(cost.stash_bytes, 0);
+		assert_int_equal(cost.workspace_bytes, plain.stash_bytes);
+		assert_true(cost.forward_flop == plain.forward_flop && cost.sample_bytes == plain.sample_bytes);
+		assert_int_equal(cost.activation_bytes, plain.activation_bytes);
+	}
+}
+
+static void test_payloads_of_a_boundary(void **state)
+{
+	(void)state;
+	uint32_t width[] = {2, 3, 5, 4};
+	struct skep_model model = {.layers = 3, .width = width};
+	struct skep_cost cost[2];
+	for (uint32_t s = 0; s < 2; s++)
+		skep_model_cost(&model, 2, s, &cost[s]);
+	/* 5 numbers per sample, 13 samples: 65 numbers, one more than a block. */
+	assert_int_equal(skep_cost_payload_bytes(&cost[0], SKEP_CODEC_NONE, 13), 4 * 65);
+	assert_int_equal(skep_cost_payload_bytes(&cost[0], SKEP_CODEC_FP16, 13), 2 * 65);
+	assert_int_equal(skep_cost_payload_bytes(&cost[0], SKEP_CODEC_INT8, 13), 65 + 2 * 4);
+	for (int c = SKEP_CODEC_NONE; c <= SKEP_CODEC_INT8; c++)
+		assert_int_equal(skep_cost_payload_bytes(&cost[1], (enum skep_codec)c, 13), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +315,8 @@ int main(void)
 		cmocka_unit_test(test_the_cut_is_the_first_of_the_best),
 		cmocka_unit_test(test_the_bench_model_halves),
 		cmocka_unit_test(test_costs_of_two_stages),
+		cmocka_unit_test(test_costs_with_checkpoints),
+		cmocka_unit_test(test_payloads_of_a_boundary),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,19 +205,26 @@ static void test_optimizers_against_their_formulas(void **state)
 /* ---- the job ------------------------------------------------------------------------------------------------ */
 
 /* The settings that models/square-mlp.yaml recommends: 100 steps of 2048 fresh samples. */
+enum { STEPS = 100, MICROBATCHES = 8 };
+
+/* Wants a restart. */
+static void job_init_square(struct job *job)
+{
+	char path[512];
+	struct skep_diag diag = {0};
+	job_init(job, 1, SKEP_ACTIVATION_GELU, 1, 0);
+	if (!skep_file_find(__FILE__, "models/square-mlp.yaml", path, sizeof path))
+		fail_msg("run in the source tree: no models/square-mlp.yaml from %s", __FILE__);
+	assert_true(skep_model_read(path, &job->model, &diag));
+	job->training.samples = 256;
+	job->training.optimizer.learning_rate = 1e-3f;
+}
+
 static void test_the_shipped_model_learns_the_square(void **state)
 {
 	(void)state;
-	enum { STEPS = 100, MICROBATCHES = 8 };
-	char path[512];
-	struct skep_diag diag = {0};
 	struct job job;
-	job_init(&job, 1, SKEP_ACTIVATION_GELU, 1, 0);
-	if (!skep_file_find(__FILE__, "models/square-mlp.yaml", path, sizeof path))
-		fail_msg("run in the source tree: no models/square-mlp.yaml from %s", __FILE__);
-	assert_true(skep_model_read(path, &job.model, &diag));
-	job.training.samples = 256;
-	job.training.optimizer.learning_rate = 1e-3f;
+	job_init_square(&job);
 	job_restart(&job);
 	double first = 0, last = 0;
 	for (uint32_t round = 0; round < STEPS; round++) {
@@ -234,6 +241,46 @@ static void test_the_shipped_model_learns_the_square(void **state)
 	skep_model_finish(&job.model);
 }
 
+/* The same job in two pipelines of three stages, all that travels between them encoded, and no stash kept. */
+static void check_square_with(enum skep_codec codec)
+{
+	static struct job job[2];
+	int64_t sum = 0;
+	for (uint32_t m = 0; m < 2; m++) {
+		job_init_square(&job[m]);
+		job[m].plan.workers = job[m].plan.stages = 3;
+		job[m].training.activation_codec = job[m].training.reduction_codec = codec;
+		job[m].training.checkpoint_activations = true;
+		job_restart(&job[m]);
+	}
+	for (uint32_t round = 0; round < STEPS; round++) {
+		sum = 0;
+		for (uint32_t b = 0; b < MICROBATCHES; b++)
+			sum += job_microbatch(&job[b % 2], round, b);
+		for (uint32_t s = 0; s < 3; s++) {
+			struct skep_op step = {.kind = SKEP_OP_STEP, .stage = (uint16_t)s, .round = round, .size = 2};
+			step.microbatches = MICROBATCHES;
+			job_reduce(job, 2, s, round);
+			job_run(job[0].device[s], step), job_run(job[1].device[s], step);
+			assert_true(skep_device_digest(job[0].device[s]) == skep_device_digest(job[1].device[s]));
+		}
+	}
+	double last = (double)sum * 1e-9 / (int)MICROBATCHES;
+	if (!(last < 0.1))
+		fail_msg("codec %d: mean squared error %g", (int)codec, last);
+	for (uint32_t m = 0; m < 2; m++) {
+		job_finish(&job[m]);
+		skep_model_finish(&job[m].model);
+	}
+}
+
+static void test_the_square_is_learned_through_codecs(void **state)
+{
+	(void)state;
+	check_square_with(SKEP_CODEC_FP16);
+	check_square_with(SKEP_CODEC_INT8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +289,7 @@ int main(void)
 		cmocka_unit_test(test_first_parameters),
 		cmocka_unit_test(test_optimizers_against_their_formulas),
 		cmocka_unit_test(test_the_shipped_model_learns_the_square),
+		cmocka_unit_test(test_the_square_is_learned_through_codecs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * codec.h - how float arrays travel: as they are, as binary16, or as blocks of 8-bit integers with a scale each. What is
+ * encoded is in the byte order of the machine and wants an alignment of 4.
+ *
+ * Encoding is blockwise: with `first` a multiple of SKEP_CODEC_BLOCK, elements from `first` on begin at byte
+ * skep_codec_bytes(codec, first) and can be encoded or decoded on their own. The bits are the same on every machine and
+ * compiler, as long as the processor rounds to nearest even. Any bytes of the right size can be decoded.
+ *
+ *   fp16  IEEE 754 binary16, rounded to nearest, ties to even. Error at most max(|x| 2^-11, 2^-25) up to 65504, the largest
+ *         finite value; finite values beyond become that. Infinity stays infinity. A NaN stays a NaN with its sign and as
+ *         much of its payload as there is room for.
+ *   int8  per block an fp32 scale s and x / s rounded to nearest, ties to even, within -127 .. 127, so that the largest |x| of
+ *         the block, m, is close to 127 s. Error at most max(1.0001 m / 254, 2^-127). Zero is exact; -0 becomes 0. A block with
+ *         a NaN or an infinity is all NaN when decoded.
+ *
+ * A ring of n members encodes a sum n times on its way, each time a partial sum of 1 .. n members: the error of the result
+ * is at most the sum of the above for these n, and of n - 1 roundings of fp32.
+ */
+#ifndef SKEP_MODELS_CODEC_H
+#define SKEP_MODELS_CODEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum skep_codec { SKEP_CODEC_NONE, SKEP_CODEC_FP16, SKEP_CODEC_INT8 };
+
+#define SKEP_CODEC_BLOCK 64u      /* elements; the last block may have fewer */
+#define SKEP_CODEC_SCALE_BYTES 4u /* before the integers of each block */
+
+static inline uint64_t skep_codec_bytes(enum skep_codec codec, uint64_t elements)
+{
+	uint64_t blocks = elements / SKEP_CODEC_BLOCK + (elements % SKEP_CODEC_BLOCK != 0);
+	switch (codec) {
+	case SKEP_CODEC_FP16:
+		return 2 * elements;
+	case SKEP_CODEC_INT8:
+		return elements + SKEP_CODEC_SCALE_BYTES * blocks;
+	case SKEP_CODEC_NONE:
+		break;
+	}
+	return 4 * elements;
+}
+
+void skep_codec_encode(enum skep_codec codec, size_t n, const float *value, void *ret_encoded);
+void skep_codec_decode(enum skep_codec codec, size_t n, const void *encoded, float *ret_value);
+
+/* encoded = encode(decode(encoded) + value), summed in fp32; ret_sum: what the new `encoded` decodes to, NULL if not wanted. */
+void skep_codec_add(enum skep_codec codec, size_t n, const float *value, void *encoded, float *ret_sum);
+
+#endif
