@@ -207,7 +207,7 @@ static void pass_on(struct worker *w, struct step *step, const struct skep_op *o
 	message.u.chunk.chunk = op->chunk;
 	message.u.chunk.hop = op->hop + 1;
 	message.payload = out;
-	message.payload_bytes = 4 * count;
+	message.payload_bytes = skep_codec_bytes(step->plan->reduction_codec, count);
 	worker_send(w, step, &message);
 }
 

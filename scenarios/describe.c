@@ -42,7 +42,12 @@ static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stag
 		v.workers++;
 	}
 	uint64_t n = v.workers, hops = n > 1 ? 2 * (n - 1) * n : 0;
-	v.sync_bytes = (n > 1 ? 2 * (n - 1) * 4 * v.parameters : 0) + hops * SKEP_HEADER_BYTES;
+	v.sync_bytes = hops * SKEP_HEADER_BYTES;
+	for (uint32_t chunk = 0; n > 1 && chunk < n; chunk++) { /* each chunk makes 2(n-1) hops */
+		uint64_t first, count;
+		skep_chunk_range(v.parameters, chunk, (uint32_t)n, &first, &count);
+		v.sync_bytes += 2 * (n - 1) * skep_codec_bytes(s->plan.reduction_codec, count);
+	}
 	if (stage + 1 < s->plan.stages)
 		v.pipeline_bytes = 2ull * s->plan.microbatches * (s->stage[stage].activation_bytes + SKEP_HEADER_BYTES);
 	return v;

@@ -89,12 +89,13 @@ static uint32_t held(const struct skep_scenario *s, uint32_t stage)
 struct skep_plan_memory skep_plan_memory(const struct skep_scenario *s, uint32_t stage)
 {
 	const struct skep_cost *cost = &s->cost[stage];
-	uint64_t in_bytes = stage > 0 ? s->cost[stage - 1].activation_bytes : 0;
-	uint64_t sample_bytes = in_bytes + cost->stash_bytes + cost->activation_bytes;
+	uint64_t in_bytes = stage > 0 ? s->stage[stage - 1].activation_bytes : 0;
+	uint64_t microbatch_bytes = in_bytes + s->samples * cost->stash_bytes + s->stage[stage].activation_bytes;
 	struct skep_plan_memory m = {.microbatches = held(s, stage)};
 	m.state_bytes = (double)s->stage[stage].state_bytes;
 	m.gradient_bytes = (double)(3 * FLOAT_BYTES * cost->parameters);
-	m.activation_bytes = (double)m.microbatches * s->samples * (double)sample_bytes;
+	m.activation_bytes =
+		(double)m.microbatches * (double)microbatch_bytes + (double)(s->samples * cost->workspace_bytes);
 	return m;
 }
 
@@ -131,19 +132,30 @@ static struct skep_op_time time_stage(const struct skep_scenario *s, const struc
 	const struct skep_cost *c = &s->cost[stage];
 	double n = s->samples, state = (double)s->stage[stage].state_bytes;
 	double parameters = (double)(FLOAT_BYTES * c->parameters);
+	bool encoded = s->activation_codec != SKEP_CODEC_NONE; /* encoding and decoding, beside the passes themselves */
+	double in = encoded && stage > 0 ? (double)s->stage[stage - 1].activation_bytes : 0;
+	double out = encoded ? (double)s->stage[stage].activation_bytes : 0;
 	return (struct skep_op_time){
-		.forward_ns = op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes),
-		.backward_ns = op_ns(s, gpu, n * c->backward_flop, c->backward_bytes + 2 * n * c->sample_bytes),
+		.forward_ns = op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in + out),
+		.backward_ns = op_ns(
+			s, gpu, n * c->backward_flop, c->backward_bytes + n * c->backward_sample_bytes + 2 * in + out),
 		.step_ns = op_ns(s, gpu, 0, 2 * parameters + 2 * state),
 		.state_ns = op_ns(s, gpu, 0, 2 * state),
 	};
 }
 
-/* How often a reduction operation moves its chunk through memory: TAKE copies; ADD reads both and writes the sum; ADD_STORE
- * writes it twice; STORE reads and writes. */
-static double chunk_passes(uint8_t kind)
+/* What a reduction operation moves through memory, for `count` elements: TAKE encodes a copy; ADD decodes, adds its own and
+ * encodes; ADD_STORE writes the sum as well; STORE decodes. */
+static double chunk_traffic(uint8_t kind, double plain_bytes, double encoded_bytes)
 {
-	return kind == SKEP_OP_ADD ? 3 : kind == SKEP_OP_ADD_STORE ? 4 : 2;
+	switch (kind) {
+	case SKEP_OP_ADD:
+		return plain_bytes + 2 * encoded_bytes;
+	case SKEP_OP_ADD_STORE:
+		return 2 * plain_bytes + 2 * encoded_bytes;
+	default:
+		return plain_bytes + encoded_bytes;
+	}
 }
 
 uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, const struct skep_op *op)
@@ -164,7 +176,9 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 		return time->state_ns;
 	default:
 		skep_chunk_range(s->stage[op->stage].parameters, op->chunk, op->size, &first, &count);
-		return op_ns(s, &s->topology.gpu[gpu], 0, chunk_passes(op->kind) * (double)(FLOAT_BYTES * count));
+		return op_ns(s, &s->topology.gpu[gpu], 0,
+			chunk_traffic(op->kind, (double)(FLOAT_BYTES * count),
+				(double)skep_codec_bytes(s->plan.reduction_codec, count)));
 	}
 }
 
@@ -201,9 +215,11 @@ static void make_stage(struct skep_scenario *s, uint32_t stage)
 {
 	struct skep_cost *cost = &s->cost[stage];
 	skep_model_cost(&s->model, s->plan.stages, stage, cost);
+	if (s->checkpoint_activations)
+		skep_cost_checkpoint(cost);
 	s->stage[stage] = (struct skep_stage_plan){
 		.parameters = cost->parameters,
-		.activation_bytes = cost->activation_bytes * s->samples,
+		.activation_bytes = skep_cost_payload_bytes(cost, s->activation_codec, s->samples),
 		.state_bytes = skep_device_state_bytes(&s->optimizer, cost->parameters),
 		.move_ns = clamp_ns(
 			1e9 * (double)skep_device_state_bytes(&s->optimizer, cost->parameters) / thinnest_Bps(s)),
@@ -260,6 +276,9 @@ bool skep_plan_make(struct skep_scenario *s)
 		.corpus = s->corpus,
 		.optimizer = s->optimizer,
 		.samples = s->samples,
+		.activation_codec = s->activation_codec,
+		.reduction_codec = s->plan.reduction_codec,
+		.checkpoint_activations = s->checkpoint_activations,
 	};
 	s->plan.samples = s->samples;
 	return s->plan.wiring != SKEP_WIRING_LATENCY || make_transfers(s);

@@ -39,6 +39,8 @@ struct skep_scenario {
 	double compute_scale; /* every operation takes so many times what the GPU's profile says */
 	uint32_t samples;     /* per microbatch */
 	uint32_t batch;       /* samples per round: microbatches * samples */
+	enum skep_codec activation_codec;
+	bool checkpoint_activations;
 	enum skep_maths maths;
 	enum skep_corpus corpus;
 	struct skep_optimizer optimizer;

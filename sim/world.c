@@ -137,7 +137,8 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	*ret = (struct skep_device_result){0};
 	switch ((enum skep_op_kind)op->kind) {
 	case SKEP_OP_FORWARD:
-		ret->stash = handle_make(world);
+		if (!world->scenario->checkpoint_activations)
+			ret->stash = handle_make(world);
 		if (op->stage + 1u < world->plan->stages)
 			ret->out = handle_make(world);
 		break;
