@@ -20,8 +20,10 @@
 #include "analysis/plot.h"
 #include "analysis/progress.h"
 #include "analysis/store.h"
+#include "analysis/store_log.h"
 #include "analysis/summary.h"
 #include "exec/exec.h"
+#include "exec/replay.h"
 #include "scenarios/describe.h"
 #include "scenarios/scenario.h"
 #include "sim/sim.h"
@@ -331,6 +333,63 @@ static enum status plot(const struct arguments *arguments)
 	return STATUS_DONE;
 }
 
+/* The scenario as the run had it; the files that it names are those of today. Says what is wrong. */
+static bool read_logged_scenario(const struct skep_run_log *log, struct skep_scenario *ret)
+{
+	struct skep_diag diag = {0};
+	char text[2048];
+	if (!skep_scenario_read_text(log->path, log->text, strlen(log->text), NULL, ret, &diag)) {
+		skep_diag_print(&diag, text, sizeof text);
+		fputs(text, stderr);
+		return false;
+	}
+	if (ret->plan.workers + 1 == log->machines)
+		return true;
+	fprintf(stderr,
+		"skep: a file that the scenario names has changed: the run had %" PRIu32
+		" workers, now there are %" PRIu32 "\n",
+		log->machines - 1, ret->plan.workers);
+	skep_scenario_finish(ret);
+	return false;
+}
+
+static enum status replay_log(const struct arguments *arguments, int64_t run, const struct skep_run_log *log)
+{
+	static const enum status status[] = {[SKEP_REPLAY_AGREES] = STATUS_DONE,
+		[SKEP_REPLAY_DIFFERS] = STATUS_FAILED,
+		[SKEP_REPLAY_DAMAGED] = STATUS_BAD_INPUT};
+	struct skep_scenario scenario;
+	struct skep_replay_result result;
+	if (!read_logged_scenario(log, &scenario))
+		return STATUS_BAD_INPUT;
+	bool ran = skep_replay_run(&scenario.plan, log->machine, &result);
+	skep_scenario_finish(&scenario);
+	if (!ran)
+		return complain(STATUS_FAILED, "not enough memory to replay this run");
+	skep_replay_print(&result, run, arguments->json, stdout);
+	return status[result.verdict];
+}
+
+static enum status replay(const struct arguments *arguments)
+{
+	int64_t run;
+	uint32_t count;
+	char error[ERROR_BYTES];
+	struct skep_run_log log;
+	if (!parse_runs(arguments, 0, &run, &count))
+		return STATUS_BAD_INPUT;
+	struct skep_store *store = skep_store_open(arguments->db, false, error, sizeof error);
+	if (!store)
+		return complain(STATUS_BAD_INPUT, error);
+	bool found = skep_run_log_read(store, run, &log, error, sizeof error);
+	skep_store_close(store);
+	if (!found)
+		return complain(STATUS_BAD_INPUT, error);
+	enum status status = replay_log(arguments, run, &log);
+	skep_run_log_finish(&log);
+	return status;
+}
+
 /* ---- the command line ------------------------------------------------------------------------------------------- */
 
 static const struct command commands[] = {
@@ -352,6 +411,9 @@ static const struct command commands[] = {
 		"  accuracy  loss against wall-clock time; without runs the newest of each world\n"
 		"  matrix    bandwidth between workers, grouped by stage; without a run the newest\n"
 		"  timeline  what each worker did when; without a run the newest\n"},
+	{"replay", "RUN", "feed a real run's log to fresh machines", "dj", 1, 1, replay,
+		"Every real run logs what its machines were told. Told the same again they must decide the same;\n"
+		"if not, the first event that goes another way is shown and the exit status is 1.\n"},
 };
 
 static void print_usage(FILE *out)

@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -156,6 +156,17 @@ CREATE TABLE notes (
 	value INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX notes_by_run ON notes (run);
+
+-- Of real runs: every event that each machine was told, for `skep replay`. The bytes of a machine's parts in their order
+-- are its log (exec/log.h); none is written once a run has 64 MiB.
+CREATE TABLE event_log (
+	run INTEGER NOT NULL REFERENCES runs,
+	worker INTEGER NOT NULL,
+	part INTEGER NOT NULL, -- from 0
+	checksum INTEGER NOT NULL, -- of the bytes: FNV-1a, the 64 bits of an unsigned number
+	bytes BLOB NOT NULL,
+	PRIMARY KEY (run, worker, part)
+) STRICT;
 
 -- What the accuracy plot shows.
 CREATE VIEW losses AS

@@ -175,10 +175,25 @@ static void hear_worker(void *context, const struct skep_worker_use *use)
 		skep_rows_push(store, &store->uses, use);
 }
 
+static void hear_log(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count)
+{
+	struct skep_store *store = context;
+	if (store->run == 0 || machine > store->workers || count == 0)
+		return;
+	struct skep_log_row row = {.worker = machine, .first = store->log_bytes.count, .count = count};
+	row.part = store->log_parts[machine]++;
+	skep_rows_append(store, &store->log_bytes, bytes, count);
+	skep_rows_push(store, &store->logs, &row);
+}
+
 struct skep_recorder skep_store_recorder(struct skep_store *store)
 {
-	return (struct skep_recorder){
-		.context = store, .note = hear_note, .op = hear_op, .link = hear_link, .worker = hear_worker};
+	return (struct skep_recorder){.context = store,
+		.note = hear_note,
+		.op = hear_op,
+		.link = hear_link,
+		.worker = hear_worker,
+		.log = hear_log};
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------------------ */
@@ -190,7 +205,9 @@ static bool allocate(struct skep_store *store, const struct skep_scenario *scena
 	store->ops_left = malloc((workers + 1) * sizeof *store->ops_left);
 	store->notes_left = malloc((workers + 1) * sizeof *store->notes_left);
 	store->open_stage = calloc((size_t)2 * stages, sizeof *store->open_stage);
-	if (store->place == NULL || store->ops_left == NULL || store->notes_left == NULL || store->open_stage == NULL) {
+	store->log_parts = calloc(workers + 1, sizeof *store->log_parts);
+	if (store->place == NULL || store->ops_left == NULL || store->notes_left == NULL || store->open_stage == NULL ||
+		store->log_parts == NULL) {
 		skep_store_fail(store, "no memory to record the run");
 		return false;
 	}
@@ -207,15 +224,16 @@ static bool allocate(struct skep_store *store, const struct skep_scenario *scena
 /* Forgets the run, keeps the connection and the memory of the waiting rows. */
 static void forget(struct skep_store *store)
 {
-	struct skep_rows *const rows[] = {
-		&store->rounds, &store->stage_rounds, &store->notes, &store->ops, &store->links, &store->uses};
+	struct skep_rows *const rows[] = {&store->rounds, &store->stage_rounds, &store->notes, &store->ops,
+		&store->links, &store->uses, &store->logs, &store->log_bytes};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		rows[i]->count = 0;
 	free(store->place);
 	free(store->ops_left);
 	free(store->notes_left);
 	free(store->open_stage);
-	store->place = store->ops_left = store->notes_left = NULL;
+	free(store->log_parts);
+	store->place = store->ops_left = store->notes_left = store->log_parts = NULL;
 	store->open_stage = NULL;
 	store->run = 0;
 	store->ops_dropped = store->notes_dropped = 0;
@@ -268,6 +286,8 @@ struct skep_store *skep_store_open(const char *path, bool create, char *reterr, 
 	store->ops.item_size = sizeof(struct skep_op_span);
 	store->links.item_size = sizeof(struct skep_link_use);
 	store->uses.item_size = sizeof(struct skep_worker_use);
+	store->logs.item_size = sizeof(struct skep_log_row);
+	store->log_bytes.item_size = 1;
 	snprintf(store->path, sizeof store->path, "%s", path);
 	store->db = skep_database_open(path, create, reterr, size);
 	if (store->db != NULL)
@@ -290,6 +310,8 @@ void skep_store_close(struct skep_store *store)
 	free(store->ops.item);
 	free(store->links.item);
 	free(store->uses.item);
+	free(store->logs.item);
+	free(store->log_bytes.item);
 	free(store);
 }
 

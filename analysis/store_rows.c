@@ -33,6 +33,7 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 	[SKEP_INSERT_LINK] =
 		"INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, source, destination, traffic)"
 		" DO UPDATE SET messages = messages + excluded.messages, bytes = bytes + excluded.bytes",
+	[SKEP_INSERT_LOG] = "INSERT INTO event_log VALUES (?, ?, ?, ?, ?)",
 	[SKEP_UPDATE_WORKER] =
 		"UPDATE workers SET final_stage = ?, final_epoch = ?, alive_s = ?, compute_s = ?, arithmetic_s = ?,"
 		" events = ?, digest = ? WHERE run = ? AND worker = ?",
@@ -109,12 +110,12 @@ void skep_store_fail_sql(struct skep_store *store, int code)
 	skep_store_fail(store, reason);
 }
 
-void skep_rows_push(struct skep_store *store, struct skep_rows *rows, const void *item)
+void skep_rows_append(struct skep_store *store, struct skep_rows *rows, const void *items, size_t count)
 {
-	if (store->error[0] != '\0')
+	if (store->error[0] != '\0' || count == 0)
 		return;
-	if (rows->count == rows->capacity) {
-		size_t capacity = rows->capacity ? 2 * rows->capacity : 64;
+	if (rows->count + count > rows->capacity) {
+		size_t capacity = 2 * rows->capacity + count + 63;
 		void *grown = realloc(rows->item, capacity * rows->item_size);
 		if (grown == NULL) {
 			skep_store_fail(store, "no memory to record the run");
@@ -123,7 +124,13 @@ void skep_rows_push(struct skep_store *store, struct skep_rows *rows, const void
 		rows->item = grown;
 		rows->capacity = capacity;
 	}
-	memcpy((char *)rows->item + rows->count++ * rows->item_size, item, rows->item_size);
+	memcpy((char *)rows->item + rows->count * rows->item_size, items, count * rows->item_size);
+	rows->count += count;
+}
+
+void skep_rows_push(struct skep_store *store, struct skep_rows *rows, const void *item)
+{
+	skep_rows_append(store, rows, item, 1);
 }
 
 /* ---- one row ---------------------------------------------------------------------------------------------------- */
@@ -303,7 +310,8 @@ bool skep_store_put_waiting(struct skep_store *store)
 {
 	return put_rows(store, &store->rounds, put_round) && put_rows(store, &store->stage_rounds, put_stage) &&
 	       put_rows(store, &store->notes, put_note) && put_rows(store, &store->ops, put_op) &&
-	       put_rows(store, &store->links, put_link) && put_rows(store, &store->uses, put_use);
+	       put_rows(store, &store->links, put_link) && put_rows(store, &store->uses, put_use) &&
+	       skep_store_put_logs(store);
 }
 
 /* ---- the start and the end of a run ----------------------------------------------------------------------------- */

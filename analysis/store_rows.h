@@ -19,6 +19,7 @@ enum skep_statement {
 	SKEP_INSERT_OP,
 	SKEP_INSERT_NOTE,
 	SKEP_INSERT_LINK,
+	SKEP_INSERT_LOG,
 	SKEP_UPDATE_WORKER,
 	SKEP_UPDATE_RUN,
 	SKEP_STATEMENTS
@@ -42,6 +43,11 @@ struct skep_stage_row {
 	bool committed;
 };
 
+struct skep_log_row { /* a part of a machine's log */
+	uint32_t worker, part;
+	size_t first, count; /* in log_bytes */
+};
+
 struct skep_rows { /* what waits for the next transaction */
 	void *item;
 	size_t count, capacity, item_size;
@@ -62,13 +68,15 @@ struct skep_store {
 	uint64_t ops_dropped, notes_dropped;
 	struct skep_round_row open[2];     /* by parity: rounds overlap by at most one */
 	struct skep_stage_row *open_stage; /* [2 * stages] */
-	struct skep_rows rounds, stage_rounds, notes, ops, links, uses;
+	struct skep_rows rounds, stage_rounds, notes, ops, links, uses, logs, log_bytes;
+	uint32_t *log_parts; /* [workers + 1] */
 };
 
 void skep_store_fail(struct skep_store *store, const char *reason);
 void skep_store_fail_sql(struct skep_store *store, int code);
 
 void skep_rows_push(struct skep_store *store, struct skep_rows *rows, const void *item);
+void skep_rows_append(struct skep_store *store, struct skep_rows *rows, const void *items, size_t count);
 
 /* Kinds that are rows of `notes`, and those of them that a cap bounds. */
 bool skep_note_kept(uint8_t kind);
@@ -79,6 +87,7 @@ bool skep_store_prepare(struct skep_store *store);
 bool skep_store_put_start(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
 	const char *device, bool pace, bool shape);
 bool skep_store_put_waiting(struct skep_store *store);
+bool skep_store_put_logs(struct skep_store *store); /* store_log.c */
 bool skep_store_put_result(struct skep_store *store, const struct skep_summary *summary);
 
 #endif

@@ -235,6 +235,15 @@ static void both_progress(void *context, skep_time now, uint32_t rounds_done, ui
 		pair->second.progress(pair->second.context, now, rounds_done, rounds_total);
 }
 
+static void both_log(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.log)
+		pair->first.log(pair->first.context, machine, bytes, count);
+	if (pair->second.log)
+		pair->second.log(pair->second.context, machine, bytes, count);
+}
+
 struct skep_recorder skep_recorder_both(struct skep_recorder_pair *pair)
 {
 	return (struct skep_recorder){.context = pair,
@@ -242,5 +251,6 @@ struct skep_recorder skep_recorder_both(struct skep_recorder_pair *pair)
 		.op = both_op,
 		.link = both_link,
 		.worker = both_worker,
-		.progress = both_progress};
+		.progress = both_progress,
+		.log = both_log};
 }

@@ -38,6 +38,14 @@ struct skep_worker_use { /* at the end of a run, one per machine, the directory 
 	uint64_t events, digest;
 };
 
+/* What a real run keeps of each machine: every event that it was told, in order (exec/log.h). */
+struct skep_machine_log {
+	const uint8_t *bytes;
+	size_t count;
+	bool ended; /* the machine came to its end, after so many events and with this digest: */
+	uint64_t events, digest;
+};
+
 struct skep_recorder {
 	void *context;
 	void (*note)(void *context, skep_time now, struct skep_peer who, const struct skep_note *note);
@@ -45,6 +53,8 @@ struct skep_recorder {
 	void (*link)(void *context, const struct skep_link_use *use);
 	void (*worker)(void *context, const struct skep_worker_use *use);
 	void (*progress)(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total); /* may be NULL */
+	/* The next bytes of a machine's log, whole entries; may be NULL, and the simulator has none. */
+	void (*log)(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count);
 };
 
 #endif

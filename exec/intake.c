@@ -20,7 +20,7 @@ static uint64_t payload_limit(const struct skep_plan *plan, const struct skep_me
 	case SKEP_MESSAGE_BACKWARD:
 		return stage > 0 ? plan->stage[stage - 1].activation_bytes : 0;
 	case SKEP_MESSAGE_CHUNK:
-		return 4 * plan->stage[stage].parameters;
+		return skep_codec_bytes(plan->reduction_codec, plan->stage[stage].parameters);
 	case SKEP_MESSAGE_STATE:
 		return plan->stage[stage].state_bytes;
 	default:
@@ -113,6 +113,9 @@ static bool on_report(struct rank *rank, uint32_t peer, const struct skep_frame 
 		return true;
 	case SKEP_FRAME_ROWS:
 		return skep_rows_replay(frame->u.text.bytes, frame->u.text.count, rank->setup->recorder, &rank->events);
+	case SKEP_FRAME_LOG:
+		report_log(rank, rank_to_machine(rank, peer), frame->u.text.bytes, frame->u.text.count);
+		return true;
 	case SKEP_FRAME_FAULT:
 		on_fault(rank, frame);
 		return true;

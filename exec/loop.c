@@ -211,6 +211,14 @@ static bool finished(const struct rank *rank)
 	       rank->transport->pending(rank->transport->self) == 0;
 }
 
+/* Does a worker's batch of rows or log entries wait for too long? */
+static bool old_rows(const struct rank *rank)
+{
+	bool rows = rank->rows.count > 0 && rank_now(rank) > rank->rows.oldest + ROWS_AGE_NS;
+	bool log = rank->log.count > 0 && rank_now(rank) > rank->log.oldest + ROWS_AGE_NS;
+	return !rank_is_chief(rank) && (rows || log);
+}
+
 static void turn(struct rank *rank)
 {
 	bool any = intake_frames(rank);
@@ -218,7 +226,7 @@ static void turn(struct rank *rank)
 	any = take_own(rank) || any;
 	any = take_deadline(rank) || any;
 	any = take_arrivals(rank) || any;
-	if (!rank_is_chief(rank) && rank->rows.count > 0 && rank_now(rank) > rank->rows.oldest + ROWS_AGE_NS)
+	if (old_rows(rank))
 		report_flush(rank);
 	advance_phase(rank);
 	if (any)
@@ -242,6 +250,7 @@ static bool node_init(struct rank *rank)
 	if (rank->memory == NULL || rank->actions.item == NULL || rank->use == NULL)
 		return false;
 	rank->node = skep_node_init(rank->memory, plan, rank->self, spare ? 0 : 1);
+	rank->log.left = skep_log_share(plan, rank->self);
 	return true;
 }
 

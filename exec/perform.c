@@ -113,6 +113,7 @@ void perform_step(struct rank *rank, struct skep_event *event)
 	event->now = rank_now(rank);
 	skep_node_step(rank->node, rank->plan, event, &rank->actions);
 	rank->total.events++;
+	report_event(rank, event);
 	for (uint32_t i = 0; i < rank->actions.count; i++)
 		perform(rank, &rank->actions.item[i]);
 }

@@ -15,6 +15,7 @@
 
 #include "exec/held.h"
 #include "exec/lanes.h"
+#include "exec/log.h"
 #include "exec/loop.h"
 #include "exec/rows.h"
 #include "exec/shaper.h"
@@ -43,6 +44,7 @@ struct rank {
 	struct skep_held held;
 	struct inbox inbox;
 	struct skep_rows rows;
+	struct skep_log log;
 	uint64_t sent;             /* messages; the last one's number */
 	struct skep_link_use *use; /* [machines * SKEP_TRAFFICS], by destination and class */
 	struct skep_worker_use total;
@@ -96,8 +98,10 @@ void perform_delivery(struct rank *rank, const struct skep_message *message);
 void perform_shape(struct rank *rank, const struct skep_shaper_flow *flow, uint64_t bytes, skep_time sent);
 
 /* report.c */
+void report_event(struct rank *rank, const struct skep_event *event); /* after its step, before its actions */
 void report_note(struct rank *rank, const struct skep_note *note);
 void report_op(struct rank *rank, const struct skep_lanes_done *done);
+void report_log(struct rank *rank, uint32_t machine, const uint8_t *bytes, uint32_t count); /* rank 0 */
 void report_use(struct rank *rank); /* at the end: links and totals */
 void report_flush(struct rank *rank);
 

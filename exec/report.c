@@ -1,21 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report.c - what a process reports: rank 0 calls the recorder, a worker fills a batch of rows and sends it when full.
+ * report.c - what a process reports: rank 0 calls the recorder, a worker fills batches of rows and of
+ * its log, and sends each when it is full.
  */
 #include <assert.h>
 
 #include "exec/rank.h"
 
+static void send_batch(struct rank *rank, enum skep_frame_type type, const uint8_t *bytes, uint32_t count)
+{
+	struct skep_frame frame = {.type = (uint8_t)type};
+	frame.u.text.bytes = bytes;
+	frame.u.text.count = count;
+	rank_send(rank, 0, &frame, NULL);
+}
+
+void report_log(struct rank *rank, uint32_t machine, const uint8_t *bytes, uint32_t count)
+{
+	const struct skep_recorder *recorder = rank->setup->recorder;
+	if (recorder->log != NULL)
+		recorder->log(recorder->context, machine, bytes, count);
+}
+
+static void flush_log(struct rank *rank)
+{
+	struct skep_log *log = &rank->log;
+	if (log->count > 0 && rank_is_chief(rank))
+		report_log(rank, rank->self, log->bytes, log->count);
+	else if (log->count > 0)
+		send_batch(rank, SKEP_FRAME_LOG, log->bytes, log->count);
+	log->count = 0;
+}
+
 void report_flush(struct rank *rank)
 {
-	struct skep_rows *rows = &rank->rows;
-	if (rows->count == 0)
-		return;
-	struct skep_frame frame = {.type = SKEP_FRAME_ROWS};
-	frame.u.text.bytes = rows->bytes;
-	frame.u.text.count = rows->count;
-	rank_send(rank, 0, &frame, NULL);
-	rows->count = 0;
+	flush_log(rank);
+	if (rank->rows.count > 0)
+		send_batch(rank, SKEP_FRAME_ROWS, rank->rows.bytes, rank->rows.count);
+	rank->rows.count = 0;
+}
+
+void report_event(struct rank *rank, const struct skep_event *event)
+{
+	uint64_t digest = skep_node_digest(rank->node);
+	if (!skep_log_add(&rank->log, event, digest)) {
+		flush_log(rank);
+		bool added = skep_log_add(&rank->log, event, digest);
+		assert(added);
+	}
 }
 
 void report_note(struct rank *rank, const struct skep_note *note)
@@ -31,6 +63,8 @@ void report_note(struct rank *rank, const struct skep_note *note)
 		}
 		return;
 	}
+	if (note->kind == SKEP_NOTE_ROUND_CLOSED)
+		flush_log(rank); /* the log of a round is there before the round is closed */
 	if (recorder->note != NULL)
 		recorder->note(recorder->context, at, who, note);
 	if (note->kind != SKEP_NOTE_ROUND_CLOSED)
@@ -97,6 +131,7 @@ static void worker_use(struct rank *rank, const struct skep_worker_use *use)
 
 void report_use(struct rank *rank)
 {
+	flush_log(rank);
 	for (uint32_t i = 0; i < (rank->plan->workers + 1) * SKEP_TRAFFICS; i++) {
 		if (rank->use[i].messages > 0)
 			link_use(rank, &rank->use[i]);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAGIC 0x50454b53u /* "SKEP" */
-#define VERSION 1u
+#define VERSION 2u
 
 struct skep_wire skep_wire_writer(void *bytes, size_t size)
 {
@@ -159,6 +159,56 @@ void skep_wire_message(struct skep_wire *wire, struct skep_message *message)
 	particulars(wire, message);
 }
 
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+static void whether(struct skep_wire *wire, struct skep_buf *buf)
+{
+	bool some = buf->slot != 0 || buf->generation != 0;
+	skep_wire_bool(wire, &some);
+	if (wire->reading)
+		*buf = some ? (struct skep_buf){1, 1} : (struct skep_buf){0, 0};
+}
+
+static void done(struct skep_wire *wire, struct skep_event *event)
+{
+	skep_wire_u64(wire, &event->u.done.op.id);
+	whether(wire, &event->u.done.out);
+	whether(wire, &event->u.done.stash);
+	skep_wire_i64(wire, &event->u.done.loss_nano);
+	skep_wire_u64(wire, &event->u.done.elapsed_ns);
+}
+
+static_assert(sizeof(struct skep_event) == 112, "a field that came or went must come or go here too");
+
+void skep_wire_event(struct skep_wire *wire, struct skep_event *event)
+{
+	if (wire->reading)
+		memset(event, 0, sizeof *event);
+	skep_wire_u8(wire, &event->kind);
+	skep_wire_u64(wire, &event->now);
+	switch (event->kind) {
+	case SKEP_EVENT_START:
+	case SKEP_EVENT_TIMER:
+		break;
+	case SKEP_EVENT_MESSAGE:
+	case SKEP_EVENT_SEND_FAILED:
+		skep_wire_message(wire, &event->u.message);
+		whether(wire, &event->u.message.payload);
+		break;
+	case SKEP_EVENT_OP_DONE:
+		done(wire, event);
+		break;
+	case SKEP_EVENT_SUSPECT:
+		skep_wire_peer(wire, &event->u.peer);
+		break;
+	case SKEP_EVENT_PREEMPT_NOTICE:
+		skep_wire_u64(wire, &event->u.leave_at);
+		break;
+	default:
+		wire->ok = false;
+	}
+}
+
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
 
 static void text(struct skep_wire *wire, struct skep_frame *frame)
@@ -197,6 +247,7 @@ static void content(struct skep_wire *wire, struct skep_frame *frame)
 		skep_wire_u32(wire, &frame->u.release.source);
 		break;
 	case SKEP_FRAME_ROWS:
+	case SKEP_FRAME_LOG:
 	case SKEP_FRAME_FAULT:
 		text(wire, frame);
 		break;

@@ -30,12 +30,15 @@ void skep_wire_i64(struct skep_wire *wire, int64_t *value);
 void skep_wire_bool(struct skep_wire *wire, bool *value);
 void skep_wire_peer(struct skep_wire *wire, struct skep_peer *value);
 void skep_wire_message(struct skep_wire *wire, struct skep_message *message); /* the payload's handle stays at home */
+/* For a log: of buffers only whether there is one, {1, 1} when read; of an ended operation only its id. */
+void skep_wire_event(struct skep_wire *wire, struct skep_event *event);
 
 enum skep_frame_type {
 	SKEP_FRAME_MESSAGE = 1, /* a message of the core; `body` bytes of payload travel beside it */
 	SKEP_FRAME_FLOW,        /* to rank 0: I have sent message `number`, shape it */
 	SKEP_FRAME_RELEASE,     /* by rank 0: message `number` of u.release.source has arrived */
 	SKEP_FRAME_ROWS,        /* to rank 0: a batch of rows (rows.h) */
+	SKEP_FRAME_LOG,         /* to rank 0: a batch of log entries (log.h) */
 	SKEP_FRAME_FAULT,       /* to rank 0: I cannot go on, the text says why */
 	SKEP_FRAME_HALT,        /* by rank 0: end now */
 	SKEP_FRAME_LAST,        /* nothing follows from this rank */
@@ -61,7 +64,8 @@ struct skep_frame {
 		struct {
 			uint32_t source; /* machine index */
 		} release;
-		struct { /* ROWS and FAULT: not copied; the caller's when encoding, inside the bytes when decoded */
+		struct
+		{ /* ROWS, LOG and FAULT: not copied; the caller's when encoding, inside the bytes when decoded */
 			const uint8_t *bytes;
 			uint32_t count;
 		} text;

@@ -187,6 +187,12 @@ static void read_batch(struct draft *d, const struct skep_yaml_node *map)
 	d->s->plan.microbatches = (uint32_t)(batch / micro);
 }
 
+static enum skep_codec read_codec(struct draft *d, const struct skep_yaml_node *map)
+{
+	static const char *const codecs[] = {"none", "fp16", "int8", NULL};
+	return (enum skep_codec)skep_read_choice(&d->r, map, "compression", codecs, SKEP_CODEC_NONE);
+}
+
 static void read_schedule(struct draft *d)
 {
 	static const char *const pipelines[] = {"swarm", NULL}, *const wirings[] = {
@@ -196,6 +202,8 @@ static void read_schedule(struct draft *d)
 	plan->pipeline = (enum skep_pipeline)skep_read_choice(&d->r, map, "pipeline", pipelines, SKEP_PIPELINE_SWARM);
 	plan->wiring = (enum skep_wiring)skep_read_choice(&d->r, map, "wiring", wirings, SKEP_WIRING_UNIFORM);
 	read_batch(d, map);
+	d->s->activation_codec = read_codec(d, map);
+	d->s->checkpoint_activations = skep_read_bool(&d->r, map, "checkpoint_activations", false);
 	const struct skep_yaml_node *rebalance = skep_read_map(&d->r, map, "rebalance", false);
 	if (rebalance) {
 		plan->rebalance_ns =
@@ -217,6 +225,7 @@ static void read_sync(struct draft *d)
 	skep_read_choice(&d->r, map, "method", methods, 0);
 	d->s->plan.collective =
 		(enum skep_collective)skep_read_choice(&d->r, map, "collective", collectives, SKEP_COLLECTIVE_RING);
+	d->s->plan.reduction_codec = read_codec(d, map);
 	skep_reader_close_map(&d->r, map);
 }
 
@@ -387,15 +396,21 @@ static void apply_options(struct skep_yaml *yaml, const struct skep_scenario_opt
 	}
 }
 
+static bool path_fits(const struct skep_scenario *scenario, const char *path, struct skep_diag *reterr)
+{
+	if (strlen(path) >= sizeof scenario->path)
+		skep_diag_set(reterr, path, 0, 0, NULL, "the path is too long: expected at most %zu bytes",
+			sizeof scenario->path - 1);
+	return !reterr->set;
+}
+
 bool skep_scenario_read_text(const char *path, const char *text, size_t size,
 	const struct skep_scenario_options *options, struct skep_scenario *ret, struct skep_diag *reterr)
 {
 	*ret = (struct skep_scenario){.target_loss = NAN};
-	if (snprintf(ret->path, sizeof ret->path, "%s", path) >= (int)sizeof ret->path) {
-		skep_diag_set(reterr, path, 0, 0, NULL, "the path is too long: expected at most %zu bytes",
-			sizeof ret->path - 1);
+	if (!path_fits(ret, path, reterr))
 		return false;
-	}
+	snprintf(ret->path, sizeof ret->path, "%s", path);
 	struct draft d = {.r = {skep_yaml_parse(path, text, size, reterr), reterr}, .s = ret};
 	if (!d.r.yaml)
 		return false;
@@ -418,7 +433,7 @@ bool skep_scenario_read(const char *path, const struct skep_scenario_options *op
 	char *text;
 	size_t size;
 	*ret = (struct skep_scenario){.target_loss = NAN};
-	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
+	if (!path_fits(ret, path, reterr) || !skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
 		return false;
 	bool ok = skep_scenario_read_text(path, text, size, options, ret, reterr);
 	free(text);

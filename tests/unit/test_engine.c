@@ -220,7 +220,7 @@ static struct skep_sim_result simulate(script_function *function, enum skep_math
 	struct skep_scenario scenario = {.maths = maths,
 		.plan = {.workers = 3, .stages = 2, .rounds = 5, .first_stage_of = first_stage},
 		.topology = {.machines = 4, .places = 1, .machine = machine, .pair = &pair}};
-	struct skep_recorder recorder = {heard, hear_note, hear_span, hear_link, hear_worker, hear_progress};
+	struct skep_recorder recorder = {heard, hear_note, hear_span, hear_link, hear_worker, hear_progress, NULL};
 	struct skep_sim_result result;
 	for (uint32_t i = 0; i <= 4; i++)
 		machine[i] = (struct skep_machine){.up_Bps = i == 3 ? 1 : 1e6, .down_Bps = INFINITY};

@@ -18,6 +18,7 @@
 
 #include "exec/bell.h"
 #include "exec/loop.h"
+#include "exec/replay.h"
 #include "exec/rows.h"
 
 #define RUN 77u
@@ -185,6 +186,7 @@ struct tally { /* what rank 0's recorder has heard */
 	uint32_t notes[SKEP_NOTE_KINDS], ops, links, workers, progress;
 	uint64_t members, events, messages;
 	int64_t first_loss, last_loss;
+	struct skep_machine_log log[RANKS_MAX]; /* by machine */
 };
 
 static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
@@ -220,6 +222,9 @@ static void hear_worker(void *context, const struct skep_worker_use *use)
 	struct tally *tally = context;
 	tally->workers++;
 	tally->events += use->events;
+	tally->log[use->index].ended = true;
+	tally->log[use->index].events = use->events;
+	tally->log[use->index].digest = use->digest;
 	assert(use->compute_ns >= use->arithmetic_ns && use->alive_ns >= use->compute_ns);
 }
 
@@ -228,6 +233,17 @@ static void hear_progress(void *context, skep_time now, uint32_t done, uint32_t 
 	struct tally *tally = context;
 	(void)now;
 	assert(done == ++tally->progress && done <= total);
+}
+
+static void hear_log(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count)
+{
+	struct tally *tally = context;
+	struct skep_machine_log *log = &tally->log[machine];
+	uint8_t *all = realloc((uint8_t *)(uintptr_t)log->bytes, log->count + count);
+	assert(all != NULL);
+	memcpy(all + log->count, bytes, count);
+	log->bytes = all;
+	log->count += count;
 }
 
 struct member { /* one rank */
@@ -274,8 +290,13 @@ static struct swarm *swarm_new(const char *steps, bool shape)
 	assert_true(skep_scenario_read("scenarios/two-datacentres.yaml", &options, &swarm->scenario, &diag));
 	swarm->ranks = swarm->scenario.plan.workers + 1;
 	swarm->post = post_new(swarm->ranks);
-	swarm->recorder =
-		(struct skep_recorder){&swarm->tally, hear_note, hear_op, hear_link, hear_worker, hear_progress};
+	swarm->recorder = (struct skep_recorder){.context = &swarm->tally,
+		.note = hear_note,
+		.op = hear_op,
+		.link = hear_link,
+		.worker = hear_worker,
+		.progress = hear_progress,
+		.log = hear_log};
 	for (uint32_t i = 0; i < swarm->ranks; i++) {
 		struct member *m = &swarm->member[i];
 		m->swarm = swarm;
@@ -327,6 +348,8 @@ static void swarm_free(struct swarm *swarm)
 {
 	post_free(swarm->post);
 	skep_scenario_finish(&swarm->scenario);
+	for (uint32_t i = 0; i < swarm->ranks; i++)
+		free((uint8_t *)(uintptr_t)swarm->tally.log[i].bytes);
 	free(swarm);
 }
 
@@ -354,6 +377,11 @@ static void check_finished(const struct swarm *swarm, uint32_t rounds)
 	assert_int_equal(tally->notes[SKEP_NOTE_COUNTED], tally->members);
 	assert_true(tally->ops >= 2 * tally->members + rounds * plan->workers);
 	assert_true(tally->messages > 0 && tally->links > 0);
+	struct skep_replay_result replay;
+	assert_true(skep_replay_run(plan, tally->log, &replay));
+	assert_int_equal(replay.verdict, SKEP_REPLAY_AGREES);
+	assert_true(replay.whole);
+	assert_int_equal(replay.events, tally->events);
 }
 
 static void a_swarm_learns_over_threads(void **state)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * codec.h - how many bytes a tensor takes when it travels. models/codec.h says what the encodings are.
+ */
+#ifndef SKEP_CORE_CODEC_H
+#define SKEP_CORE_CODEC_H
+
+#include <stdint.h>
+
+enum skep_codec { SKEP_CODEC_NONE, SKEP_CODEC_FP16, SKEP_CODEC_INT8 };
+
+#define SKEP_CODEC_BLOCK 64u      /* elements; the last block may have fewer */
+#define SKEP_CODEC_SCALE_BYTES 4u /* before the integers of each block */
+
+static inline uint64_t skep_codec_bytes(enum skep_codec codec, uint64_t elements)
+{
+	uint64_t blocks = elements / SKEP_CODEC_BLOCK + (elements % SKEP_CODEC_BLOCK != 0);
+	switch (codec) {
+	case SKEP_CODEC_FP16:
+		return 2 * elements;
+	case SKEP_CODEC_INT8:
+		return elements + SKEP_CODEC_SCALE_BYTES * blocks;
+	case SKEP_CODEC_NONE:
+		break;
+	}
+	return 4 * elements;
+}
+
+#endif
