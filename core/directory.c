@@ -89,6 +89,7 @@ void directory_tell(
 	message.stage = (uint16_t)stage;
 	message.u.peer.who = who;
 	message.u.peer.alive = alive;
+	message.u.peer.leaving = alive && directory_row(d, who.index)->leaving;
 	skep_emit_send(step, &d->node, &message);
 }
 
@@ -154,6 +155,7 @@ void directory_serve(struct directory *d, uint32_t worker)
 	row->announced = false;
 	d->unannounced++;
 	directory_stage(d, row->stage)->serving++;
+	directory_stage(d, row->stage)->leaving += row->leaving;
 }
 
 static struct skep_peer pick_source(struct directory *d, const struct skep_plan *plan, uint32_t stage)
@@ -236,6 +238,7 @@ void directory_fence(struct directory *d, struct step *step, uint32_t worker)
 	if (was == STANDING_SERVING) {
 		struct stage_state *stage = directory_stage(d, row->stage);
 		stage->serving--;
+		stage->leaving -= row->leaving;
 		d->unannounced -= !row->announced;
 		tell_gone(d, step, gone, row->stage);
 		if (stage->serving == 0)
@@ -255,8 +258,9 @@ void directory_retire(struct directory *d, struct step *step, uint32_t worker)
 	struct row *row = directory_row(d, worker);
 	assert(row->standing == STANDING_SERVING);
 	row->standing = STANDING_ABSENT;
-	row->leaving = false;
 	directory_stage(d, row->stage)->serving--;
+	directory_stage(d, row->stage)->leaving -= row->leaving;
+	row->leaving = false;
 	d->unannounced -= !row->announced;
 	tell_gone(d, step, directory_worker(d, worker), row->stage);
 }
@@ -287,23 +291,30 @@ static void forgive_lateness(struct directory *d, const struct skep_plan *plan)
 
 /* ---- messages ------------------------------------------------------------------------------------------------- */
 
+/* From the process that joined last, not older than that JOIN: it waits for its assignment and asks again. */
+static bool asks_again(const struct row *row, const struct skep_message *message)
+{
+	return row->has_joined && message->u.join.born_ns == row->born_ns && message->from.epoch >= row->join_epoch;
+}
+
 /* Is this JOIN news? A process that starts has epoch 0 and a birth later than any we knew in its place. One that we fenced
- * joins with the epoch that it lost, once; if that place is taken already, its assignment is on the way. */
+ * joins with the epoch that it lost; if that place is taken already, its assignment is on the way. */
 static bool join_is_news(const struct row *row, const struct skep_message *message)
 {
-	skep_time born_ns = message->u.join.born_ns;
-	if (message->from.epoch == 0)
-		return !row->has_joined || born_ns > row->born_ns;
-	return row->standing == STANDING_ABSENT &&
-	       (!row->has_joined || (born_ns == row->born_ns && message->from.epoch > row->join_epoch));
+	if (message->from.epoch == 0 && (!row->has_joined || message->u.join.born_ns > row->born_ns))
+		return true;
+	return row->standing == STANDING_ABSENT && (!row->has_joined || asks_again(row, message));
 }
 
 static void on_join(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	uint32_t worker = message->from.index;
 	struct row *row = directory_row(d, worker);
-	if (!join_is_news(row, message))
+	if (!join_is_news(row, message)) {
+		if (asks_again(row, message))
+			row->heard_ns = d->node.now;
 		return;
+	}
 	directory_fence(d, step, worker); /* the process that we knew is gone: this one holds nothing */
 	if (d->phase == PHASE_STOPPED)
 		return;
@@ -315,7 +326,7 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	row->heard_ns = d->node.now;
 	row->outstanding = 0;
 	row->member = row->leaving = row->moving = false;
-	row->queue_milli = 0;
+	row->queue_milli = row->reports = 0;
 	row->standing = STANDING_WAITING;
 	if (d->phase == PHASE_OPEN)
 		directory_assign(d, step, worker);
@@ -387,7 +398,7 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		on_suspect(d, step, message);
 		break;
 	case SKEP_MESSAGE_LOAD:
-		row->queue_milli = message->u.load.queue_milli;
+		edge_on_load(d, message->from.index, message->u.load.queue_milli);
 		break;
 	case SKEP_MESSAGE_LEAVE:
 		edge_on_leave(d, step, message->from.index);

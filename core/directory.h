@@ -30,7 +30,9 @@ struct row { /* one worker */
 	bool leaving;    /* it gave notice: no new work, and it goes at the round's edge */
 	bool moving;     /* WAITING: its stage is chosen already */
 	uint32_t join_epoch, assigned;
-	uint64_t queue_milli; /* newest report */
+	uint64_t queue_milli; /* mean of the reports since the last decision that had any */
+	uint64_t queue_sum;
+	uint32_t reports; /* since the last decision */
 	struct skep_peer source;
 	skep_time born_ns, heard_ns;
 	uint32_t outstanding; /* granted microbatches that have not come back */
@@ -41,6 +43,7 @@ struct row { /* one worker */
 
 struct stage_state {
 	uint32_t serving; /* workers */
+	uint32_t leaving; /* of these, those that gave notice: they work on only if nobody else does */
 	uint32_t attempt, pending;
 	bool committed;
 };
@@ -95,6 +98,7 @@ void directory_retire(struct directory *d, struct step *step, uint32_t worker);
 
 /* edge.c */
 void edge_pass(struct directory *d, struct step *step); /* after a round has closed, before the next opens */
+void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli);
 void edge_on_leave(struct directory *d, struct step *step, uint32_t worker);
 uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan);
 

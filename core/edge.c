@@ -7,6 +7,8 @@
 #include "core/directory.h"
 #include "core/rebalance.h"
 
+#define LEAVERS_PER_EDGE 16u /* bounds the actions of a step, each has many neighbours; the rest go one round later */
+
 static struct skep_load *loads(struct directory *d)
 {
 	return skep_at(d, d->load_at);
@@ -26,6 +28,14 @@ static uint32_t collect(struct directory *d, const struct skep_plan *plan)
 			loads(d)[count++] = (struct skep_load){i, row->stage, row->queue_milli};
 	}
 	return count;
+}
+
+/* A round may be longer than a period, and its last report is of its end, when the queues have run dry: so all count. */
+void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli)
+{
+	struct row *row = directory_row(d, worker);
+	row->queue_sum = row->reports++ == 0 ? queue_milli : row->queue_sum + queue_milli;
+	row->queue_milli = row->queue_sum / row->reports;
 }
 
 /* Where a newcomer goes: with rebalancing the most loaded stage, if the loads tell; else the one with the fewest workers,
@@ -56,25 +66,32 @@ uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan)
 	return best;
 }
 
-/* No more work for it: the stage before must not choose it, and it is granted nothing. What it has may still come back. */
+/* No more work for it, if others can do it: it is granted nothing, and the stage before chooses it last. What it has may
+ * still come back. */
 void edge_on_leave(struct directory *d, struct step *step, uint32_t worker)
 {
 	struct row *row = directory_row(d, worker);
+	if (row->leaving)
+		return;
 	if (row->standing != STANDING_SERVING && row->standing != STANDING_READY) {
 		directory_fence(d, step, worker); /* it holds nothing */
 		return;
 	}
 	row->leaving = true;
-	for (uint32_t to = 0; to < step->plan->workers; to++) {
+	if (row->standing == STANDING_READY) /* announced when it serves */
+		return;
+	directory_stage(d, row->stage)->leaving++;
+	for (uint32_t to = 0; row->announced && to < step->plan->workers; to++) {
 		const struct row *other = directory_row(d, to);
 		if (directory_has_stage(other) && other->stage + 1 == row->stage)
-			directory_tell(d, step, to, directory_worker(d, worker), SKEP_NO_STAGE, true);
+			directory_tell(d, step, to, directory_worker(d, worker), row->stage, true);
 	}
 }
 
 static void release_leavers(struct directory *d, struct step *step)
 {
-	for (uint32_t i = 0; i < step->plan->workers; i++) {
+	uint32_t left = LEAVERS_PER_EDGE;
+	for (uint32_t i = 0; i < step->plan->workers && left > 0; i++) {
 		const struct row *row = directory_row(d, i);
 		struct skep_peer peer = directory_worker(d, i);
 		if (row->standing != STANDING_SERVING || !row->leaving || directory_stage(d, row->stage)->serving < 2)
@@ -83,6 +100,7 @@ static void release_leavers(struct directory *d, struct step *step)
 			(struct skep_note){.kind = SKEP_NOTE_LEFT, .stage = (uint16_t)row->stage, .peer = peer});
 		directory_retire(d, step, i);
 		directory_tell_fenced(d, step, peer);
+		left--;
 	}
 }
 
@@ -101,7 +119,7 @@ static void move(struct directory *d, struct step *step, struct skep_move chosen
 	row->standing = STANDING_WAITING; /* assigned when the round opens */
 	row->moving = true;
 	row->member = false;
-	row->queue_milli = 0;
+	row->queue_milli = row->reports = 0;
 }
 
 void edge_pass(struct directory *d, struct step *step)
@@ -111,6 +129,8 @@ void edge_pass(struct directory *d, struct step *step)
 		return;
 	d->rebalance_due_ns = d->node.now + step->plan->rebalance_ns;
 	struct skep_move chosen = skep_rebalance(step->plan, loads(d), collect(d, step->plan), stage_loads(d));
+	for (uint32_t i = 0; i < step->plan->workers; i++)
+		directory_row(d, i)->reports = 0;
 	if (chosen.worker != SKEP_NO_INDEX && !directory_row(d, chosen.worker)->leaving)
 		move(d, step, chosen);
 }

@@ -8,17 +8,21 @@
  */
 #include "core/worker.h"
 
+static void ask_to_join(struct worker *w, struct step *step)
+{
+	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_JOIN, skep_directory_peer(step->plan));
+	message.u.join.born_ns = w->born_ns;
+	worker_send(w, step, &message);
+}
+
 static void join(struct worker *w, struct step *step)
 {
 	w->state = WORKER_OUT;
 	w->node.stage = SKEP_NO_STAGE;
-	if (w->leaving) {
+	if (w->leaving)
 		member_stop(w, step, true);
-		return;
-	}
-	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_JOIN, skep_directory_peer(step->plan));
-	message.u.join.born_ns = w->born_ns;
-	worker_send(w, step, &message);
+	else
+		ask_to_join(w, step);
 }
 
 static void set_deadline(struct worker *w)
@@ -28,7 +32,8 @@ static void set_deadline(struct worker *w)
 
 void member_start(struct worker *w, struct step *step)
 {
-	w->born_ns = w->sent_to_directory_ns = w->load_since_ns = w->node.now;
+	w->born_ns = w->sent_to_directory_ns = w->node.now;
+	w->open_ns = 0;
 	w->heartbeat_due_ns = w->node.now + step->plan->heartbeat_ns;
 	w->load_due_ns = step->plan->rebalance_ns > 0 ? w->node.now + step->plan->rebalance_ns : SKEP_TIME_NEVER;
 	set_deadline(w);
@@ -66,7 +71,9 @@ static void ask_about_silent(struct worker *w, struct step *step)
 static void heartbeat(struct worker *w, struct step *step)
 {
 	ask_about_silent(w, step);
-	if (w->node.now - w->sent_to_directory_ns >= step->plan->heartbeat_ns / 2) {
+	if (w->state == WORKER_OUT) { /* it has no epoch that the directory would listen to */
+		ask_to_join(w, step);
+	} else if (w->node.now - w->sent_to_directory_ns >= step->plan->heartbeat_ns / 2) {
 		struct skep_message message =
 			skep_message_to(&w->node, SKEP_MESSAGE_HEARTBEAT, skep_directory_peer(step->plan));
 		worker_send(w, step, &message);
@@ -77,12 +84,10 @@ static void heartbeat(struct worker *w, struct step *step)
 static void report_load(struct worker *w, struct step *step)
 {
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_LOAD, skep_directory_peer(step->plan));
-	skep_time span_ns = w->node.now - w->load_since_ns;
-	message.u.load.queue_milli = span_ns > 0 ? w->queue_area / (span_ns / 1000 + 1) : 0;
-	if (w->state == WORKER_SERVING)
+	message.u.load.queue_milli = w->queue_area / (w->open_ns / 1000 + 1);
+	if (w->open_ns > 0)
 		worker_send(w, step, &message);
-	w->queue_area = 0;
-	w->load_since_ns = w->node.now;
+	w->queue_area = w->open_ns = 0;
 	w->load_due_ns = w->node.now + step->plan->rebalance_ns;
 }
 
@@ -99,14 +104,20 @@ void member_timer(struct worker *w, struct step *step)
 
 /* ---- leaving -------------------------------------------------------------------------------------------------- */
 
+static void ask_to_leave(struct worker *w, struct step *step)
+{
+	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_LEAVE, skep_directory_peer(step->plan));
+	worker_send(w, step, &message);
+}
+
+/* What is granted from now on was under way, or there is nobody else to do it: so it is done. */
 void member_notice(struct worker *w, struct step *step)
 {
 	if (w->leaving || w->state == WORKER_STOPPED)
 		return;
 	w->leaving = true;
+	ask_to_leave(w, step); /* first, lest what is handed back be granted to this worker again */
 	pipeline_hand_back(w, step);
-	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_LEAVE, skep_directory_peer(step->plan));
-	worker_send(w, step, &message);
 	if (w->state == WORKER_OUT)
 		member_stop(w, step, true);
 }
@@ -128,6 +139,10 @@ void member_on_assign(struct worker *w, struct step *step, const struct skep_mes
 	w->source = message->u.assign.source;
 	if (new_epoch)
 		skep_view_clear(worker_view(w));
+	if (w->leaving) { /* it was moved before its notice was heard */
+		ask_to_leave(w, step);
+		return;
+	}
 	struct skep_message fetch = skep_message_to(&w->node, SKEP_MESSAGE_FETCH, w->source);
 	fetch.round = w->join_round;
 	worker_send(w, step, &fetch);
@@ -200,10 +215,9 @@ void member_on_peer(struct worker *w, struct step *step, const struct skep_messa
 		pipeline_peer_gone(w, step, who);
 	} else if (message->stage == w->node.stage + 1) {
 		skep_view_add(view, skep_view_capacity(step->plan), who, &w->node.random);
+		if (message->u.peer.leaving) /* no new work, but what it has may come back */
+			skep_view_leaving(view, who);
 		pipeline_peer_new(w, step);
-	} else {
-		skep_view_remove(
-			view, who); /* it leaves, or serves another stage: no new work, but what it has may come back */
 	}
 }
 

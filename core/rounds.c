@@ -43,9 +43,18 @@ static uint64_t outstanding_limit(struct directory *d, const struct skep_plan *p
 	return limit > 0 ? limit : 1;
 }
 
-static bool is_owner(const struct row *row)
+/* Who issues microbatches: those of the first stage that stay, or all if nobody does. */
+static uint32_t owner_count(struct directory *d)
 {
-	return row->standing == STANDING_SERVING && row->stage == 0 && !row->leaving;
+	const struct stage_state *first = directory_stage(d, 0);
+	return first->leaving < first->serving ? first->serving - first->leaving : first->serving;
+}
+
+static bool is_owner(struct directory *d, const struct row *row)
+{
+	const struct stage_state *first = directory_stage(d, 0);
+	return row->standing == STANDING_SERVING && row->stage == 0 &&
+	       (!row->leaving || first->leaving == first->serving);
 }
 
 static void grant(struct directory *d, struct step *step, uint32_t worker, uint32_t count)
@@ -85,7 +94,7 @@ static uint32_t least_loaded_owner(struct directory *d, const struct skep_plan *
 	uint32_t best = SKEP_NO_INDEX;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		if (is_owner(row) && row->outstanding < rounds_credit(plan) &&
+		if (is_owner(d, row) && row->outstanding < rounds_credit(plan) &&
 			(best == SKEP_NO_INDEX || row->outstanding < directory_row(d, best)->outstanding))
 			best = i;
 	}
@@ -110,7 +119,7 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 	uint64_t limit = outstanding_limit(d, step->plan);
 	while (wanted(d, step->plan) > 0 && d->outstanding < limit) {
 		const struct row *row = preferred == SKEP_NO_INDEX ? NULL : directory_row(d, preferred);
-		bool fits = row && is_owner(row) && row->outstanding < rounds_credit(step->plan);
+		bool fits = row && is_owner(d, row) && row->outstanding < rounds_credit(step->plan);
 		uint32_t worker = fits ? preferred : least_loaded_owner(d, step->plan);
 		if (worker == SKEP_NO_INDEX)
 			break;
@@ -126,14 +135,14 @@ void rounds_open(struct directory *d, struct step *step)
 	d->phase = PHASE_OPEN;
 	d->issued = d->finished = d->outstanding = 0;
 	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = d->round});
-	uint32_t owner_count = directory_stage(d, 0)->serving, nth = 0;
+	uint32_t owners_now = owner_count(d), nth = 0;
 	uint64_t limit = outstanding_limit(d, plan);
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		row->outstanding = 0;
-		if (!is_owner(row))
+		if (!is_owner(d, row))
 			continue;
-		uint64_t share = plan->microbatches / owner_count + (nth++ < plan->microbatches % owner_count);
+		uint64_t share = plan->microbatches / owners_now + (nth++ < plan->microbatches % owners_now);
 		uint32_t credit = rounds_credit(plan);
 		share = share < credit ? share : credit;
 		uint64_t room = limit - d->outstanding;

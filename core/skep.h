@@ -41,6 +41,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/codec.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -69,8 +71,8 @@ enum skep_pipeline { SKEP_PIPELINE_SWARM };
 enum skep_collective { SKEP_COLLECTIVE_RING };
 
 struct skep_stage_plan {
-	uint64_t parameters;       /* elements; what a reduction moves is 4 bytes each */
-	uint64_t activation_bytes; /* of one microbatch that leaves this stage forwards, and of the gradient that comes
+	uint64_t parameters;       /* elements */
+	uint64_t activation_bytes; /* as encoded, of one microbatch that leaves this stage forwards, and of the gradient that comes
 	                              back; 0 for the last stage */
 	uint64_t state_bytes;      /* parameters and optimizer state: what a newcomer downloads */
 	skep_time move_ns;         /* how long that is expected to take */
@@ -87,6 +89,7 @@ struct skep_plan {
 	enum skep_wiring wiring;
 	enum skep_pipeline pipeline;
 	enum skep_collective collective;
+	enum skep_codec reduction_codec; /* of the chunks of a reduction */
 	skep_time rebalance_ns;         /* how often a worker may change its stage; 0: never */
 	skep_time rebalance_horizon_ns; /* a move must pay for itself within this time; 0: no such condition */
 	skep_time heartbeat_ns;         /* a worker that has sent the directory nothing for so long sends a heartbeat */
@@ -163,6 +166,7 @@ struct skep_message {
 		struct {
 			struct skep_peer who;
 			bool alive;
+			bool leaving; /* it serves, but wants to go: new work for others, if there are any */
 		} peer;
 		struct {
 			struct skep_peer source;

@@ -39,14 +39,35 @@ static bool before(const struct skep_choice *a, const struct skep_choice *b)
 	return a->key_ns < b->key_ns || (a->key_ns == b->key_ns && a->tie < b->tie);
 }
 
+static uint32_t staying(const struct skep_view *view)
+{
+	uint32_t stay = 0;
+	for (uint32_t i = 0; i < view->count; i++)
+		stay += !view->choice[i].leaving;
+	return stay;
+}
+
+/* Of those that stay, or of all if nobody does. */
 static uint32_t smallest(const struct skep_view *view)
 {
-	uint32_t best = 0;
-	for (uint32_t i = 1; i < view->count; i++) {
-		if (before(&view->choice[i], &view->choice[best]))
+	uint32_t best = view->count;
+	bool any = staying(view) == 0;
+	for (uint32_t i = 0; i < view->count; i++) {
+		if ((any || !view->choice[i].leaving) &&
+			(best == view->count || before(&view->choice[i], &view->choice[best])))
 			best = i;
 	}
 	return best;
+}
+
+static uint32_t random_one(const struct skep_view *view, uint64_t *random)
+{
+	uint32_t stay = staying(view), nth = skep_random_below(random, stay > 0 ? stay : view->count), i = 0;
+	if (stay == 0)
+		return nth;
+	while (view->choice[i].leaving || nth-- > 0)
+		i++;
+	return i;
 }
 
 static struct skep_choice newcomer(const struct skep_view *view, struct skep_peer peer, uint64_t *random)
@@ -87,16 +108,24 @@ void skep_view_remove(struct skep_view *view, struct skep_peer peer)
 		view->choice[i] = view->choice[i + 1];
 }
 
+void skep_view_leaving(struct skep_view *view, struct skep_peer peer)
+{
+	uint32_t i = find(view, peer.index);
+	if (i < view->count && view->choice[i].peer.epoch == peer.epoch)
+		view->choice[i].leaving = true;
+}
+
 static uint64_t expected_ns(const struct skep_choice *choice)
 {
 	return choice->weight == 0 ? UNKNOWN_NS_PER_SAMPLE : (choice->average << FRACTION_BITS) / choice->weight;
 }
 
-/* Moves all keys down by the smallest: only differences count, and the sum of charges must not overflow. */
+/* Moves all keys down by the smallest: only differences count, and the sum of charges must not overflow. Those that are
+ * leaving may lie below. */
 static void settle(struct skep_view *view, uint64_t least_ns)
 {
 	for (uint32_t i = 0; i < view->count && least_ns >> 62; i++)
-		view->choice[i].key_ns -= least_ns;
+		view->choice[i].key_ns -= least_ns < view->choice[i].key_ns ? least_ns : view->choice[i].key_ns;
 }
 
 struct skep_peer skep_view_choose(
@@ -105,7 +134,7 @@ struct skep_peer skep_view_choose(
 	if (view->count == 0)
 		return (struct skep_peer){SKEP_NO_INDEX, 0};
 	if (plan->wiring == SKEP_WIRING_UNIFORM)
-		return view->choice[skep_random_below(random, view->count)].peer;
+		return view->choice[random_one(view, random)].peer;
 	struct skep_choice *choice = &view->choice[smallest(view)];
 	struct skep_peer peer = choice->peer;
 	uint64_t charge_ns = expected_ns(choice) * plan->samples;

@@ -32,6 +32,7 @@ struct skep_choice { /* one worker of the next stage, as its sender sees it */
 	uint64_t key_ns;     /* virtual time until which it is charged */
 	uint64_t guessed_ns; /* of these, for microbatches whose time was not known: given back at the first answer */
 	uint64_t tie;
+	bool leaving; /* it serves, but wants to go: chosen only while nobody stays */
 };
 
 struct skep_view {
@@ -46,6 +47,8 @@ void skep_view_clear(struct skep_view *view);
 void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random);
 /* Removes the worker if it is there with this or an older epoch: it is banned until it announces itself anew. */
 void skep_view_remove(struct skep_view *view, struct skep_peer peer);
+/* The worker, if it is there with this epoch, wants to go: others are chosen as long as there are any. */
+void skep_view_leaving(struct skep_view *view, struct skep_peer peer);
 /* Who gets the next microbatch of stage `stage`, from worker `self`; charges it. index SKEP_NO_INDEX when the view is empty. */
 struct skep_peer skep_view_choose(
 	struct skep_view *view, const struct skep_plan *plan, struct skep_peer self, uint64_t *random);

@@ -123,6 +123,7 @@ void worker_forget(struct worker *w, struct step *step)
 	w->load = (struct skep_buf){0, 0};
 	w->fetchers = 0;
 	w->issued_in_flight = w->grants = 0;
+	w->queue_area = w->open_ns = 0;
 	w->op_floor = w->node.next_op;
 	w->counted = 0;
 	w->loss_nano_sum = 0;
@@ -401,7 +402,7 @@ static void on_abandon(struct worker *w, struct step *step, const struct skep_me
 		give_up(w, step, work);
 }
 
-static void on_grant(struct worker *w, struct step *step, const struct skep_message *message)
+static void on_grant(struct worker *w, const struct skep_message *message)
 {
 	uint32_t first = message->microbatch, end = first + message->u.grant.count;
 	if (w->node.stage != 0 || !round_open(w, message) || first >= end || end > w->words * 64)
@@ -412,8 +413,6 @@ static void on_grant(struct worker *w, struct step *step, const struct skep_mess
 		skep_bits_add(worker_seen(w, message->round), i);
 	assert(w->grants < w->grant_capacity); /* the directory never has more outstanding */
 	worker_grants(w)[w->grants++] = (struct grant){message->round, first, end};
-	if (w->leaving)
-		pipeline_hand_back(w, step);
 }
 
 /* ---- dispatch ------------------------------------------------------------------------------------------------- */
@@ -444,7 +443,7 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 		on_abandon(w, step, message);
 		break;
 	case SKEP_MESSAGE_GRANT:
-		on_grant(w, step, message);
+		on_grant(w, message);
 		break;
 	case SKEP_MESSAGE_CHUNK:
 		reduce_on_chunk(w, step, message);
@@ -543,11 +542,20 @@ static void on_send_failed(struct worker *w, struct step *step, const struct ske
 		skep_emit_release(step, message->payload);
 }
 
+static void measure_load(struct worker *w)
+{
+	skep_time passed_ns = w->node.now - w->queue_since_ns;
+	w->queue_since_ns = w->node.now;
+	if (w->state != WORKER_SERVING || worker_sealed(w))
+		return;
+	w->open_ns += passed_ns;
+	w->queue_area += worker_inflight(w)->ready * passed_ns;
+}
+
 void skep_worker_step(struct skep_node *node, struct step *step, const struct skep_event *event)
 {
 	struct worker *w = (struct worker *)node;
-	w->queue_area += worker_inflight(w)->ready * (node->now - w->queue_since_ns);
-	w->queue_since_ns = node->now;
+	measure_load(w);
 	switch ((enum skep_event_kind)event->kind) {
 	case SKEP_EVENT_START:
 		member_start(w, step);

@@ -52,7 +52,8 @@ struct worker {
 	uint32_t join_round; /* JOINING: state of the start of that round is wanted */
 	struct skep_peer source;
 	skep_time born_ns, sent_to_directory_ns, heartbeat_due_ns, load_due_ns;
-	skep_time queue_since_ns, load_since_ns;
+	/* Load since the last report, while the round was open: nothing queues in a reduction, and that says nothing. */
+	skep_time queue_since_ns, open_ns;
 	uint64_t queue_area; /* microbatches that were ready, times ns */
 
 	uint64_t op_floor;                      /* operations below were asked for in an earlier life */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * books.h - the ledger's books, shared by ledger.c, which writes them, and audit.c, which balances them.
+ * books.h - the ledger's books, shared by ledger.c and seats.c, which write them, and audit.c, which balances them.
  *
  * A *holder* is one worker under one epoch in one round and stage: it has an accumulator, so it has a bitmap of the
  * microbatches added there. I1 is then a sum over the bitmaps of the holders that the directory called members.
@@ -22,7 +22,7 @@ struct holder {
 };
 
 struct cell { /* one stage in one round */
-	uint64_t *forwarded, *backwarded, *lost;
+	uint64_t *forwarded, *backwarded, *lost, *sent_on;
 	uint32_t first_holder, members;
 	uint32_t counted, lost_count; /* as STAGE_COMMITTED says */
 	bool committed, stepped;
@@ -43,6 +43,12 @@ struct seat { /* what the directory's notes say about one worker */
 	struct skep_peer peer;
 	uint32_t stage, since_round;
 	bool in;
+	uint32_t leaving_epoch;         /* the directory has heard its LEAVE of this epoch */
+	uint32_t moved_epoch, moved_to; /* of the last move: the new life, and where it is to go */
+};
+
+struct news { /* what one worker has heard about another: the newest epoch */
+	uint32_t serves, leaves;
 };
 
 struct ledger {
@@ -50,7 +56,12 @@ struct ledger {
 	struct verdict *verdict;
 	uint32_t capacity, words, rounds_closed;
 	bool stage_empty, stopped;
+	skep_time now;
+	bool moved; /* somebody did, last at moved_ns */
+	skep_time moved_ns;
 	struct seat seat[CLUSTER_WORKERS];
+	uint32_t news_epoch[CLUSTER_WORKERS]; /* in which life the worker has heard its news */
+	struct news news[CLUSTER_WORKERS][CLUSTER_WORKERS];
 	struct round round[CLUSTER_ROUNDS];
 	struct holder holder[HOLDERS];
 	uint32_t holders;
@@ -66,6 +77,16 @@ static inline bool bit(const uint64_t *map, uint32_t at)
 uint32_t books_bits(const struct ledger *ledger, const uint64_t *map); /* how many are set */
 struct holder *books_holder(struct ledger *ledger, struct cell *cell, struct skep_peer peer);
 uint32_t books_counted(const struct ledger *ledger, const struct cell *cell); /* by all members together */
+
+/* seats.c */
+void seats_begin(struct ledger *ledger);
+void seats_fenced(struct ledger *ledger, const struct skep_note *note);
+void seats_joined(struct ledger *ledger, const struct skep_note *note);
+void seats_left(struct ledger *ledger, const struct skep_note *note);
+void seats_moved(struct ledger *ledger, const struct skep_note *note);
+void seats_granted(struct ledger *ledger, const struct skep_note *note);
+void seats_round_opens(struct ledger *ledger, uint32_t round);
+void seats_forward(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
 /* Does the peer serve the stage, and take part in the round, as far as the directory has said? */
 bool books_seated(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round);
 bool books_stage_has_worker(const struct ledger *ledger, uint32_t stage);

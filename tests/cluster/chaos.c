@@ -46,6 +46,13 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_STRAY_SEND] = {"stray-send", "I6"},
 	[SABOTAGE_MEMORY_OVERRUN] = {"memory-overrun", "I6"},
 	[SABOTAGE_MESSAGE_EATEN] = {"message-eaten", "I7"},
+	[SABOTAGE_MOVED_HIDDEN] = {"moved-hidden", "I6"},
+	[SABOTAGE_MOVED_ELSEWHERE] = {"moved-elsewhere", "I10"},
+	[SABOTAGE_MOVED_OFTEN] = {"moved-often", "I10"},
+	[SABOTAGE_LEFT_HIDDEN] = {"left-hidden", "I10"},
+	[SABOTAGE_LEFT_UNASKED] = {"left-unasked", "I10"},
+	[SABOTAGE_LEAVE_DEAF] = {"leave-deaf", "I10"},
+	[SABOTAGE_LEAVER_PRAISED] = {"leaver-praised", "I10"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {
@@ -59,7 +66,7 @@ struct options {
 
 struct totals {
 	uint64_t seeds, done, failed, broken, named, quiet, events, digest;
-	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, copies, returns;
+	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, copies, returns;
 	uint64_t hits[WEATHER_FAULTS];
 };
 
@@ -142,7 +149,8 @@ static struct result run_once(struct job *job, struct variant variant)
 	setup.trace = variant.traced ? remember : NULL;
 	setup.trace_context = job;
 	setup.sabotage = job->options->sabotage;
-	setup.sabotage_at = (uint32_t)(mix64(job->weather.seed) % 40 + 1);
+	bool rare = setup.sabotage >= SABOTAGE_MOVED_HIDDEN;
+	setup.sabotage_at = (uint32_t)(mix64(job->weather.seed) % (rare ? 2 : 40) + 1);
 	int signal = sigsetjmp(escape, 1);
 	if (signal != 0) {
 		verdict_break(&job->verdict, "assert", SKEP_NO_INDEX, SKEP_NO_INDEX, SKEP_NO_INDEX,
@@ -193,6 +201,8 @@ static void add_up(struct job *job, const struct result *result)
 	t->restarts += result->restarts;
 	t->fences += result->fences;
 	t->joins += result->joins;
+	t->moves += result->moves;
+	t->leaves += result->leaves;
 	t->copies += result->copies;
 	t->returns += result->failed;
 	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
@@ -331,9 +341,11 @@ static void print_totals(const struct totals *t)
 	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
 		if (f != WEATHER_KILL && f != WEATHER_RESTART && f != WEATHER_NOTICE)
 			printf(" %s %llu,", weather_fault_name(f), (unsigned long long)t->hits[f]);
-	printf(" copies %llu, deaths %llu, restarts %llu; fenced %llu, joined %llu\n", (unsigned long long)t->copies,
-		(unsigned long long)t->kills, (unsigned long long)t->restarts, (unsigned long long)t->fences,
-		(unsigned long long)t->joins);
+	printf(" copies %llu, deaths %llu, restarts %llu; fenced %llu, joined %llu, moved %llu, "
+	       "left %llu\n",
+		(unsigned long long)t->copies, (unsigned long long)t->kills, (unsigned long long)t->restarts,
+		(unsigned long long)t->fences, (unsigned long long)t->joins, (unsigned long long)t->moves,
+		(unsigned long long)t->leaves);
 	printf("%llu seeds: %llu done, %llu failed for an empty stage, %llu broken; %llu without faults; %llu rounds, "
 	       "%llu microbatches issued, %llu counted and %llu lost in stages; %llu events; digest %016llx\n",
 		(unsigned long long)t->seeds, (unsigned long long)t->done, (unsigned long long)t->failed,

@@ -92,7 +92,19 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 {
 	return (note->kind == SKEP_NOTE_LOST && sabotaged(c, SABOTAGE_LOST_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_MEMBER && sabotaged(c, SABOTAGE_MEMBER_HIDDEN)) ||
-	       (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_COUNTED_HIDDEN));
+	       (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_COUNTED_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_MOVED && sabotaged(c, SABOTAGE_MOVED_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_LEFT && sabotaged(c, SABOTAGE_LEFT_HIDDEN));
+}
+
+static void falsify(struct cluster *c, struct skep_note *note)
+{
+	if (note->kind != SKEP_NOTE_MOVED)
+		return;
+	if (sabotaged(c, SABOTAGE_MOVED_ELSEWHERE))
+		note->stage = (uint16_t)((note->stage + 1u) % c->setup.plan->stages);
+	if (sabotaged(c, SABOTAGE_LEFT_UNASKED))
+		note->kind = SKEP_NOTE_LEFT;
 }
 
 /* In calm weather whoever lives comes (back) in: not at once, but three rounds and a long time are enough. */
@@ -100,7 +112,7 @@ static void check_left_out(struct cluster *c)
 {
 	for (uint32_t w = 0; w < c->setup.plan->workers; w++) {
 		struct process *p = &c->process[w];
-		if (!p->alive || p->seated || c->now < c->setup.calm_ns)
+		if (!p->alive || p->left || p->seated || c->now < c->setup.calm_ns)
 			continue;
 		skep_time since = p->out_since > c->setup.calm_ns ? p->out_since : c->setup.calm_ns;
 		if (++p->out_rounds > 3 && c->now - since > 30 * c->setup.plan->fence_after_ns)
@@ -115,23 +127,29 @@ static void follow_seats(struct cluster *c, const struct skep_note *note)
 	struct process *p = &c->process[note->peer.index];
 	if (note->kind == SKEP_NOTE_ROUND_OPENED)
 		check_left_out(c);
-	if (note->kind != SKEP_NOTE_FENCED && note->kind != SKEP_NOTE_JOINED)
+	bool ends = note->kind == SKEP_NOTE_FENCED || note->kind == SKEP_NOTE_LEFT || note->kind == SKEP_NOTE_MOVED;
+	if (!ends && note->kind != SKEP_NOTE_JOINED)
 		return;
 	p->seated = note->kind == SKEP_NOTE_JOINED;
 	p->out_since = c->now;
 	p->out_rounds = 0;
-	c->result.fences += !p->seated;
+	c->result.fences += note->kind == SKEP_NOTE_FENCED;
+	c->result.leaves += note->kind == SKEP_NOTE_LEFT;
+	c->result.moves += note->kind == SKEP_NOTE_MOVED;
 	c->result.joins += p->seated;
 }
 
 static void perform(struct cluster *c, uint32_t index, struct skep_action *action)
 {
 	struct skep_peer who = {index, c->process[index].epoch};
-	if (action->kind == SKEP_ACTION_NOTE && hidden(c, &action->u.note))
-		return;
+	if (action->kind == SKEP_ACTION_NOTE) {
+		if (hidden(c, &action->u.note))
+			return;
+		falsify(c, &action->u.note);
+	}
 	if (action->kind == SKEP_ACTION_SEND && sabotaged(c, SABOTAGE_STRAY_SEND))
 		action->u.send.to.index = c->setup.plan->workers + 1;
-	ledger_action(c->ledger, who, action);
+	ledger_action(c->ledger, c->now, who, action);
 	if (c->verdict->broken)
 		return;
 	if (action->kind == SKEP_ACTION_SEND)
@@ -184,17 +202,41 @@ static void check_after_step(struct cluster *c, uint32_t index, const struct ske
 		verdict_break(c->verdict, "I6", ANY, ANY, ANY, "machine %u asks for a timer in a tight loop", index);
 }
 
+/* A life that ends, and a machine that stops, leave nothing behind but what their devices are using. */
+static void check_empty_hands(struct cluster *c, uint32_t index)
+{
+	uint32_t idle = tensors_idle(&c->tensors, index);
+	if (idle > 0)
+		verdict_break(c->verdict, "I5", ANY, ANY, ANY,
+			"machine %u begins a new life, or stops, with %u tensors of the old one", index, idle);
+}
+
+static void step(struct cluster *c, struct process *p, const struct skep_event *event, struct skep_actions *actions)
+{
+	struct skep_plan plan = *c->setup.plan;
+	if (c->setup.sabotage == SABOTAGE_MOVED_OFTEN && p == &c->process[plan.workers])
+		plan.rebalance_ns = (plan.rebalance_ns + 1) / 2;
+	c->setup.machine->step(p->node, &plan, event, actions);
+}
+
 void deliver(struct cluster *c, uint32_t index, struct skep_event *event)
 {
 	struct process *p = &c->process[index];
 	struct skep_actions actions = {c->action, 0, c->action_limit};
+	uint32_t epoch = p->epoch;
+	enum skep_outcome outcome = c->setup.machine->outcome(p->node);
 	event->now = c->now;
 	if (c->setup.move_nodes && draw(&c->move_random) % 64 == 0)
 		process_move(p);
-	c->setup.machine->step(p->node, c->setup.plan, event, &actions);
+	step(c, p, event, &actions);
 	check_after_step(c, index, event, actions.count);
 	for (uint32_t a = 0; a < actions.count && !c->verdict->broken; a++)
 		perform(c, index, &c->action[a]);
+	bool stopped = c->setup.machine->outcome(p->node) != outcome;
+	if (stopped || (p->epoch != epoch && epoch > 0))
+		check_empty_hands(c, index);
+	if (stopped && p->noticed)
+		p->left = c->setup.machine->outcome(p->node) == SKEP_DONE;
 	c->digest =
 		mix64(c->digest ^ c->now) + mix64((uint64_t)index << 32 | (uint64_t)event->kind << 16 | actions.count);
 	arm(c, index);
@@ -206,14 +248,15 @@ static bool holds_last(const struct cluster *c, uint32_t worker)
 {
 	uint32_t stage = c->process[worker].device.stage, others = 0;
 	for (uint32_t w = 0; w < c->setup.plan->workers; w++)
-		others += w != worker && c->process[w].alive && c->process[w].device.stage == stage;
+		others += w != worker && c->process[w].alive && !c->process[w].left &&
+		          c->process[w].device.stage == stage;
 	return stage != SKEP_NO_STAGE && others == 0;
 }
 
 static void die(struct cluster *c, const struct event *event)
 {
 	struct process *p = &c->process[event->machine];
-	if (!p->alive || (event->gentle && holds_last(c, event->machine)))
+	if (!p->alive || (event->gentle && !p->left && holds_last(c, event->machine)))
 		return;
 	fault(c, event->machine, "dies");
 	p->alive = false;
@@ -255,9 +298,8 @@ static void suspect(struct cluster *c, const struct event *event)
 
 static void notice(struct cluster *c, const struct event *event)
 {
-	if (event->gentle && holds_last(c, event->machine))
-		return;
 	fault(c, event->machine, "gets a preemption notice");
+	c->process[event->machine].noticed = true;
 	struct event *kill = agenda_add(c, event->until, EVENT_KILL, event->machine);
 	kill->gentle = event->gentle;
 	struct skep_event out = {.kind = SKEP_EVENT_PREEMPT_NOTICE, .u.leave_at = event->until};
@@ -407,7 +449,7 @@ static void check_end(struct cluster *c)
 			continue;
 		epoch[m] = c->process[m].epoch;
 		c->digest = mix64(c->digest ^ c->setup.machine->digest(c->process[m].node));
-		if (c->setup.machine->outcome(c->process[m].node) != outcome)
+		if (c->setup.machine->outcome(c->process[m].node) != outcome && !c->process[m].left)
 			verdict_break(
 				c->verdict, "I7", ANY, ANY, ANY, "machine %u ends otherwise than the directory", m);
 		if (tensors_owned(&c->tensors, m) > 0)

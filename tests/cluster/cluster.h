@@ -41,21 +41,28 @@ struct fate { /* of one message */
 /* Duties that a saboteur can break, to show that the ledger notices. */
 enum sabotage {
 	SABOTAGE_NONE,
-	SABOTAGE_ADD_FLIPPED,    /* one element of an accumulator changes by one bit */
-	SABOTAGE_ADD_TWICE,      /* one BACKWARD is reported twice */
-	SABOTAGE_STEP_TWICE,     /* one STEP is done twice */
-	SABOTAGE_STATE_CORRUPT,  /* one LOAD brings wrong parameters */
-	SABOTAGE_LOST_HIDDEN,    /* one LOST note is hidden */
-	SABOTAGE_MEMBER_HIDDEN,  /* one MEMBER note is hidden */
-	SABOTAGE_COUNTED_HIDDEN, /* one COUNTED note is hidden */
-	SABOTAGE_TENSOR_SWAPPED, /* one FORWARD carries the tensor of another microbatch */
-	SABOTAGE_STAGE_WRONG,    /* one device holds another stage than its machine believes */
-	SABOTAGE_RELEASE_EATEN,  /* one RELEASE is not performed */
-	SABOTAGE_RELEASE_TWICE,  /* one RELEASE is performed twice */
-	SABOTAGE_STRAY_SEND,     /* one message goes to a machine that does not exist */
-	SABOTAGE_MEMORY_OVERRUN, /* one byte behind a machine's memory changes */
-	SABOTAGE_MESSAGE_EATEN,  /* one message is neither delivered nor returned */
-	SABOTAGE_RERUN_DIFFERS,  /* the second run of the seed is not quite the first */
+	SABOTAGE_ADD_FLIPPED,     /* one element of an accumulator changes by one bit */
+	SABOTAGE_ADD_TWICE,       /* one BACKWARD is reported twice */
+	SABOTAGE_STEP_TWICE,      /* one STEP is done twice */
+	SABOTAGE_STATE_CORRUPT,   /* one LOAD brings wrong parameters */
+	SABOTAGE_LOST_HIDDEN,     /* one LOST note is hidden */
+	SABOTAGE_MEMBER_HIDDEN,   /* one MEMBER note is hidden */
+	SABOTAGE_COUNTED_HIDDEN,  /* one COUNTED note is hidden */
+	SABOTAGE_TENSOR_SWAPPED,  /* one FORWARD carries the tensor of another microbatch */
+	SABOTAGE_STAGE_WRONG,     /* one device holds another stage than its machine believes */
+	SABOTAGE_RELEASE_EATEN,   /* one RELEASE is not performed */
+	SABOTAGE_RELEASE_TWICE,   /* one RELEASE is performed twice */
+	SABOTAGE_STRAY_SEND,      /* one message goes to a machine that does not exist */
+	SABOTAGE_MEMORY_OVERRUN,  /* one byte behind a machine's memory changes */
+	SABOTAGE_MESSAGE_EATEN,   /* one message is neither delivered nor returned */
+	SABOTAGE_MOVED_HIDDEN,    /* one MOVED note is hidden */
+	SABOTAGE_MOVED_ELSEWHERE, /* one MOVED note names another stage */
+	SABOTAGE_MOVED_OFTEN,     /* the directory believes in a shorter period */
+	SABOTAGE_LEFT_HIDDEN,     /* one LEFT note is hidden */
+	SABOTAGE_LEFT_UNASKED,    /* one MOVED note becomes a LEFT note */
+	SABOTAGE_LEAVE_DEAF,      /* one LEAVE reaches the directory as a heartbeat */
+	SABOTAGE_LEAVER_PRAISED,  /* one worker is told that a leaver stays */
+	SABOTAGE_RERUN_DIFFERS,   /* the second run of the seed is not quite the first */
 	SABOTAGES
 };
 
@@ -96,7 +103,7 @@ struct result {
 	struct ledger_totals totals;
 	uint32_t capacity;
 	skep_time ended_ns;
-	uint64_t kills, restarts, fences, joins, failed, copies, tensors;
+	uint64_t kills, restarts, fences, joins, moves, leaves, failed, copies, tensors;
 };
 
 struct cluster;
@@ -111,6 +118,7 @@ void cluster_kill(struct cluster *cluster, uint32_t worker, skep_time at, bool g
 void cluster_restart(struct cluster *cluster, uint32_t worker, skep_time at); /* nothing if it is alive then */
 void cluster_suspect(struct cluster *cluster, uint32_t to, uint32_t about, skep_time at, bool gentle);
 void cluster_pause(struct cluster *cluster, uint32_t machine, skep_time at, skep_time until);
+/* Told at `at`, killed at `leave_at`; `gentle` is about the end. */
 void cluster_notice(struct cluster *cluster, uint32_t worker, skep_time at, skep_time leave_at, bool gentle);
 struct result cluster_run(struct cluster *cluster);
 

@@ -120,6 +120,14 @@ uint32_t tensors_owned(const struct tensors *tensors, uint32_t owner)
 	return owned;
 }
 
+uint32_t tensors_idle(const struct tensors *tensors, uint32_t owner)
+{
+	uint32_t idle = 0;
+	for (uint32_t at = 1; at < tensors->count; at++)
+		idle += tensors->slot[at].live && tensors->slot[at].owner == owner && tensors->slot[at].pins == 0;
+	return idle;
+}
+
 void tensors_free_owned(struct tensors *tensors, uint32_t owner)
 {
 	for (uint32_t at = 1; at < tensors->count; at++)

@@ -15,9 +15,9 @@
 #include "core/skep.h"
 
 #define CLUSTER_ELEMENTS 8u /* most parameters of a stage */
-#define CLUSTER_ROUNDS 8u
+#define CLUSTER_ROUNDS 13u
 #define CLUSTER_STAGES 8u
-#define CLUSTER_WORKERS 32u
+#define CLUSTER_WORKERS 48u
 #define IN_FLIGHT UINT32_MAX /* owner of a tensor that travels */
 
 /* The first thing found wrong in a run; later ones are consequences. */
@@ -67,6 +67,7 @@ struct tensor *tensors_add(struct tensors *tensors, uint32_t owner, struct skep_
 struct slot *tensors_use(struct tensors *tensors, struct skep_buf buf, uint32_t who, struct verdict *verdict);
 void tensors_free(struct tensors *tensors, struct skep_buf buf);
 uint32_t tensors_owned(const struct tensors *tensors, uint32_t owner);
+uint32_t tensors_idle(const struct tensors *tensors, uint32_t owner); /* of these, needed by no queued operation */
 void tensors_free_owned(struct tensors *tensors, uint32_t owner);
 static inline bool buf_none(struct skep_buf buf)
 {

@@ -67,7 +67,8 @@ struct process {
 	uint64_t op_id;
 	skep_time paused_until, timer_at, spin_at;
 	uint32_t spins;
-	bool seated;         /* as JOINED and FENCED say */
+	bool noticed, left;  /* was told that it will be taken away; has stopped for that */
+	bool seated;         /* as JOINED, FENCED, LEFT and MOVED say */
 	skep_time out_since; /* not seated since then */
 	uint32_t out_rounds; /* that opened meanwhile */
 	struct lane lane[SKEP_LANES];

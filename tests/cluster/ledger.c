@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ledger.c - writes the books: who added what, who was a member, what was lost, who serves which stage.
+ * ledger.c - writes the books: who added what, who was a member, what was lost.
  */
 #include "tests/cluster/books.h"
 
@@ -50,12 +50,7 @@ void ledger_begin(struct ledger *ledger, const struct skep_plan *plan, uint32_t 
 	ledger->words = (capacity + 63) / 64;
 	ledger->holders = 1;
 	ledger->arena_used = 0;
-	for (uint32_t w = 0; w < plan->workers; w++) {
-		struct seat *seat = &ledger->seat[w];
-		seat->stage = plan->first_stage_of[w];
-		seat->in = seat->stage != SKEP_NO_STAGE;
-		seat->peer = (struct skep_peer){w, seat->in};
-	}
+	seats_begin(ledger);
 }
 
 /* Bitmaps of a round are made when it opens: a run rarely uses all the rounds it may. */
@@ -71,6 +66,7 @@ static void prepare(struct ledger *ledger, struct round *round)
 		round->cell[s].forwarded = take(ledger, ledger->words);
 		round->cell[s].backwarded = take(ledger, ledger->words);
 		round->cell[s].lost = take(ledger, ledger->words);
+		round->cell[s].sent_on = take(ledger, ledger->words);
 	}
 }
 
@@ -230,20 +226,6 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 
 /* ---- what machines said ---------------------------------------------------------------------------------------- */
 
-bool books_seated(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round)
-{
-	const struct seat *seat = &ledger->seat[peer.index];
-	return seat->in && seat->peer.epoch == peer.epoch && seat->stage == stage && seat->since_round <= round;
-}
-
-bool books_stage_has_worker(const struct ledger *ledger, uint32_t stage)
-{
-	for (uint32_t w = 0; w < ledger->plan->workers; w++)
-		if (ledger->seat[w].in && ledger->seat[w].stage == stage)
-			return true;
-	return false;
-}
-
 static bool target_reached(const struct ledger *ledger)
 {
 	if (ledger->rounds_closed == 0)
@@ -261,6 +243,7 @@ static void noted_opened(struct ledger *ledger, const struct skep_note *note)
 	if (target_reached(ledger))
 		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY,
 			"round %u opens though the target loss is reached", note->round);
+	seats_round_opens(ledger, note->round);
 	round->open = true;
 }
 
@@ -271,6 +254,7 @@ static void noted_issued(struct ledger *ledger, const struct skep_note *note)
 		verdict_break(ledger->verdict, "I4", note->round, 0, note->microbatch,
 			"granted to worker %u (epoch %u), which does not serve the first stage in round %u",
 			note->peer.index, note->peer.epoch, note->round);
+	seats_granted(ledger, note);
 	if (note->value <= 0 || note->microbatch + (uint64_t)note->value > ledger->capacity) {
 		verdict_break(ledger->verdict, "I5", note->round, 0, note->microbatch,
 			"a grant of %lld from microbatch %u on passes the capacity %u", (long long)note->value,
@@ -362,32 +346,6 @@ static void noted_closed(struct ledger *ledger, const struct skep_note *note)
 	ledger->rounds_closed++;
 }
 
-/* ---- who serves what ------------------------------------------------------------------------------------------- */
-
-static void noted_fenced(struct ledger *ledger, const struct skep_note *note)
-{
-	struct seat *seat = &ledger->seat[note->peer.index];
-	if (ledger->stopped)
-		return;
-	/* one that is still joining may be fenced under the epoch that it would have had */
-	if (note->peer.epoch < seat->peer.epoch || (seat->in && note->peer.epoch != seat->peer.epoch))
-		verdict_break(ledger->verdict, "I6", ANY, note->stage, ANY,
-			"worker %u is fenced under epoch %u, but has %u", note->peer.index, note->peer.epoch,
-			seat->peer.epoch);
-	seat->peer = note->peer;
-	seat->in = false;
-}
-
-static void noted_joined(struct ledger *ledger, const struct skep_note *note)
-{
-	struct seat *seat = &ledger->seat[note->peer.index];
-	if (seat->in || note->peer.epoch <= seat->peer.epoch)
-		verdict_break(ledger->verdict, "I6", note->round, note->stage, ANY,
-			"worker %u joins with epoch %u, but is in, or had %u before", note->peer.index,
-			note->peer.epoch, seat->peer.epoch);
-	*seat = (struct seat){note->peer, note->stage, note->round, true};
-}
-
 static void noted_empty(struct ledger *ledger, const struct skep_note *note)
 {
 	ledger->stage_empty = true;
@@ -414,7 +372,7 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 	if (about_round && !valid(ledger, "a note", note->round, note->stage, 0))
 		return;
 	bool about_peer = note->kind == SKEP_NOTE_ISSUED || note->kind == SKEP_NOTE_MEMBER ||
-	                  note->kind == SKEP_NOTE_FENCED || note->kind == SKEP_NOTE_JOINED;
+	                  (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED);
 	bool homeless = note->kind == SKEP_NOTE_FENCED && note->stage == (uint16_t)SKEP_NO_STAGE; /* had none yet */
 	if ((about_peer && note->peer.index >= ledger->plan->workers) ||
 		(note->stage >= ledger->plan->stages && !homeless)) {
@@ -433,8 +391,10 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		[SKEP_NOTE_STAGE_COMMITTED] = noted_committed,
 		[SKEP_NOTE_LOSS] = noted_loss,
 		[SKEP_NOTE_ROUND_CLOSED] = noted_closed,
-		[SKEP_NOTE_FENCED] = noted_fenced,
-		[SKEP_NOTE_JOINED] = noted_joined,
+		[SKEP_NOTE_FENCED] = seats_fenced,
+		[SKEP_NOTE_JOINED] = seats_joined,
+		[SKEP_NOTE_LEFT] = seats_left,
+		[SKEP_NOTE_MOVED] = seats_moved,
 		[SKEP_NOTE_STAGE_EMPTY] = noted_empty,
 		[SKEP_NOTE_STOPPED] = noted_stopped};
 	act[note->kind](ledger, note);
@@ -459,6 +419,13 @@ static void sent(struct ledger *ledger, struct skep_peer who, const struct skep_
 			"machine %u sends to machine %u, which does not exist", who.index, m->to.index);
 		return;
 	}
+	if (m->kind == SKEP_MESSAGE_FORWARD && m->to.index < ledger->plan->workers &&
+		valid(ledger, "a message", m->round, m->stage, m->microbatch)) {
+		uint64_t *sent_on = ledger->round[m->round].cell[m->stage].sent_on;
+		if (!bit(sent_on, m->microbatch)) /* what came back to its sender is no new work */
+			seats_forward(ledger, who, m);
+		set_bit(sent_on, m->microbatch);
+	}
 	bool finished = m->kind == SKEP_MESSAGE_FINISHED && m->u.finished.ok;
 	if (!finished && m->kind != SKEP_MESSAGE_REDUCE)
 		return;
@@ -474,8 +441,9 @@ static void sent(struct ledger *ledger, struct skep_peer who, const struct skep_
 			books_bits(ledger, round->finished), ledger->plan->microbatches);
 }
 
-void ledger_action(struct ledger *ledger, struct skep_peer who, const struct skep_action *action)
+void ledger_action(struct ledger *ledger, skep_time now, struct skep_peer who, const struct skep_action *action)
 {
+	ledger->now = now;
 	if (action->kind == SKEP_ACTION_NOTE)
 		said(ledger, who, &action->u.note);
 	else if (action->kind == SKEP_ACTION_SEND)

@@ -2,8 +2,8 @@
  *
  * ledger.h - the referee. It watches a cluster from outside and decides whether the promises of core/skep.h were kept.
  *
- * It sees what anybody could see: the actions that machines return, the operations that devices finish, and who is left
- * at the end. It shares no code with the machines. What it demands is listed, with the names I1 to I8, in README.md.
+ * It sees what anybody could see: what machines ask for, which news reach them, what devices finish, and who is left
+ * at the end. It shares no code with the machines. What it demands is listed, with the names I1 to I10, in README.md.
  *
  * Kept true: the ledger never asks a machine anything, and the first broken promise stays in the verdict.
  */
@@ -25,7 +25,9 @@ void ledger_destroy(struct ledger *ledger);
 void ledger_begin(struct ledger *ledger, const struct skep_plan *plan, uint32_t capacity, struct verdict *verdict);
 
 /* `who`: index and epoch of the machine whose step returned the action. */
-void ledger_action(struct ledger *ledger, struct skep_peer who, const struct skep_action *action);
+void ledger_action(struct ledger *ledger, skep_time now, struct skep_peer who, const struct skep_action *action);
+/* `who`: index and epoch of the machine that is about to learn of the message. */
+void ledger_arrived(struct ledger *ledger, struct skep_peer who, const struct skep_message *message);
 /* `who`: index and epoch at the time of the RUN. */
 void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 

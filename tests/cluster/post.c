@@ -122,6 +122,14 @@ void post_returns(struct cluster *c, const struct event *event)
 	deliver(c, m->from.index, &out);
 }
 
+static void falsify(struct cluster *c, struct skep_message *m)
+{
+	if (m->kind == SKEP_MESSAGE_LEAVE && sabotaged(c, SABOTAGE_LEAVE_DEAF))
+		m->kind = SKEP_MESSAGE_HEARTBEAT;
+	if (m->kind == SKEP_MESSAGE_PEER && m->u.peer.leaving && sabotaged(c, SABOTAGE_LEAVER_PRAISED))
+		m->u.peer.leaving = false;
+}
+
 void post_arrives(struct cluster *c, const struct event *event)
 {
 	const struct skep_message *m = &event->message;
@@ -146,5 +154,7 @@ void post_arrives(struct cluster *c, const struct event *event)
 		*tensors_add(&c->tensors, m->to.index, &out.u.message.payload) = tensor;
 	}
 	trace(c, (struct trace){.what = TRACE_ARRIVE, .who = {m->to.index, p->epoch}, .message = m});
+	ledger_arrived(c->ledger, (struct skep_peer){m->to.index, p->epoch}, m);
+	falsify(c, &out.u.message);
 	deliver(c, m->to.index, &out);
 }

@@ -62,6 +62,7 @@ void process_init(struct cluster *c, uint32_t index, uint32_t epoch)
 	p->paused_until = 0;
 	p->timer_at = SKEP_TIME_NEVER;
 	p->spins = 0;
+	p->noticed = p->left = false;
 	p->seated = epoch > 0;
 	p->out_since = c->now;
 	p->out_rounds = 0;

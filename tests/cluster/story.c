@@ -41,6 +41,7 @@ struct story {
 	struct skep_stage_plan stage[CLUSTER_STAGES];
 	uint32_t first_stage_of[CLUSTER_WORKERS];
 	skep_time latency_ns, forward_ns, backward_ns, operation_ns, until_ns;
+	uint32_t slowness[CLUSTER_WORKERS];
 	struct rule rule[RULES];
 	struct blow blow[FAULTS];
 	uint32_t rules, blows;
@@ -111,7 +112,8 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		uint32_t *number;
 		skep_time *time;
 	} setting[] = {{"microbatches", &plan->microbatches, NULL}, {"in-flight", &plan->in_flight, NULL},
-		{"rounds", &plan->rounds, NULL}, {"heartbeat", NULL, &plan->heartbeat_ns},
+		{"rounds", &plan->rounds, NULL}, {"samples", &plan->samples, NULL},
+		{"rebalance", NULL, &plan->rebalance_ns}, {"heartbeat", NULL, &plan->heartbeat_ns},
 		{"fence-after", NULL, &plan->fence_after_ns}, {"latency", NULL, &story->latency_ns},
 		{"forward", NULL, &story->forward_ns}, {"backward", NULL, &story->backward_ns},
 		{"operation", NULL, &story->operation_ns}, {"until", NULL, &story->until_ns}};
@@ -123,6 +125,23 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		                         : read_time(value, setting[i].time);
 	}
 	return true;
+}
+
+static bool read_wiring(struct story *story, const struct words *words)
+{
+	static const char *const name[] = {"uniform", "throughput", "latency"};
+	for (uint32_t i = 0; i < 3 && words->count == 2; i++)
+		if (strcmp(words->word[1], name[i]) == 0)
+			return story->plan.wiring = (enum skep_wiring)i, true;
+	return false;
+}
+
+/* slow X by N */
+static bool read_slowness(struct story *story, const struct words *words)
+{
+	uint32_t who;
+	return words->count == 4 && strcmp(words->word[2], "by") == 0 && read_machine(story, words->word[1], &who) &&
+	       who < story->plan.workers && read_number(words->word[3], 1000, &story->slowness[who]);
 }
 
 /* WHAT KIND from X to Y WORD TIME */
@@ -181,6 +200,10 @@ static bool read_line(struct story *story, const struct words *words)
 		known = true, good = read_workers(story, words);
 	else if (strcmp(key, "hide") == 0 || strcmp(key, "show") == 0)
 		known = true, good = read_visibility(story, words);
+	else if (strcmp(key, "wiring") == 0)
+		known = true, good = read_wiring(story, words);
+	else if (strcmp(key, "slow") == 0)
+		known = true, good = read_slowness(story, words);
 	for (uint32_t i = 0; i < 3; i++)
 		if (strcmp(key, rule[i]) == 0)
 			known = true, good = read_rule(story, words, i);
@@ -222,7 +245,7 @@ static bool read_story(struct story *story, char *text)
 			served |= 1u << story->first_stage_of[w];
 	if (plan->stages == 0 || served != (1u << plan->stages) - 1 || plan->rounds == 0 ||
 		plan->rounds >= CLUSTER_ROUNDS || plan->microbatches == 0 || plan->in_flight == 0 ||
-		plan->fence_after_ns < 2 * plan->heartbeat_ns)
+		plan->samples == 0 || plan->fence_after_ns < 2 * plan->heartbeat_ns)
 		return complain(
 			story, "the story lacks a usable plan", "a worker for each stage, rounds, microbatches");
 	return true;
@@ -233,9 +256,12 @@ static void set_defaults(struct story *story, const char *path)
 	memset(story, 0, sizeof(*story));
 	story->path = path;
 	for (uint32_t s = 0; s < CLUSTER_STAGES; s++)
-		story->stage[s] = (struct skep_stage_plan){4, 400, 1000};
+		story->stage[s] = (struct skep_stage_plan){4, 400, 1000, 0};
+	for (uint32_t w = 0; w < CLUSTER_WORKERS; w++)
+		story->slowness[w] = 1;
 	story->plan = (struct skep_plan){.microbatches = 2,
 		.in_flight = 1,
+		.samples = 1,
 		.rounds = 1,
 		.seed = 1,
 		.heartbeat_ns = 100000000,
@@ -248,7 +274,7 @@ static void set_defaults(struct story *story, const char *path)
 	story->backward_ns = 4000000;
 	story->operation_ns = 500000;
 	story->until_ns = UINT64_C(60000000000);
-	story->hidden[SKEP_MESSAGE_HEARTBEAT] = true;
+	story->hidden[SKEP_MESSAGE_HEARTBEAT] = story->hidden[SKEP_MESSAGE_LOAD] = true;
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
@@ -282,10 +308,11 @@ static struct fate fate_of(void *context, skep_time now, const struct skep_messa
 static skep_time op_time(void *context, skep_time now, uint32_t worker, const struct skep_op *op)
 {
 	const struct story *story = context;
-	(void)now, (void)worker;
-	return op->kind == SKEP_OP_FORWARD    ? story->forward_ns
-	       : op->kind == SKEP_OP_BACKWARD ? story->backward_ns
-	                                      : story->operation_ns;
+	(void)now;
+	skep_time time_ns = op->kind == SKEP_OP_FORWARD    ? story->forward_ns
+	                    : op->kind == SKEP_OP_BACKWARD ? story->backward_ns
+	                                                   : story->operation_ns;
+	return time_ns * story->slowness[worker];
 }
 
 static void tell(void *context, const struct trace *trace)

@@ -25,7 +25,9 @@ static const char *const message_name[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWA
 	[SKEP_MESSAGE_JOIN] = "JOIN",
 	[SKEP_MESSAGE_READY] = "READY",
 	[SKEP_MESSAGE_SUSPECT] = "SUSPECT",
-	[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT"};
+	[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT",
+	[SKEP_MESSAGE_LOAD] = "LOAD",
+	[SKEP_MESSAGE_LEAVE] = "LEAVE"};
 
 const char *transcript_message_name(uint8_t kind)
 {
@@ -99,7 +101,8 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 		return;
 	case SKEP_MESSAGE_PEER:
 		if (m->u.peer.alive)
-			put(text, " %s serves stage %u", NAME(m->u.peer.who), m->stage);
+			put(text, " %s serves stage %u%s", NAME(m->u.peer.who), m->stage,
+				m->u.peer.leaving ? ", but will leave" : "");
 		else
 			put(text, " %s is out", NAME(m->u.peer.who));
 		return;
@@ -115,6 +118,10 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 		return;
 	case SKEP_MESSAGE_TALLY:
 		put(text, " round %u.%u, counted %u", m->round, m->attempt, m->u.tally.count);
+		return;
+	case SKEP_MESSAGE_LOAD:
+		put(text, " %llu.%03llu ready on the mean", (unsigned long long)m->u.load.queue_milli / 1000,
+			(unsigned long long)m->u.load.queue_milli % 1000);
 		return;
 	case SKEP_MESSAGE_SUSPECT:
 		put(text, " %s", NAME(m->u.peer.who));
@@ -169,6 +176,12 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 		return;
 	case SKEP_NOTE_JOINED:
 		put(text, "%s joins stage %u from round %u on", NAME(note->peer), note->stage, note->round);
+		return;
+	case SKEP_NOTE_LEFT:
+		put(text, "%s has left stage %u", NAME(note->peer), note->stage);
+		return;
+	case SKEP_NOTE_MOVED:
+		put(text, "%s moves to stage %u", NAME(note->peer), note->stage);
 		return;
 	case SKEP_NOTE_STAGE_EMPTY:
 		put(text, "stage %u has no worker left", note->stage);

@@ -63,15 +63,17 @@ static void draw_shape(struct weather *w)
 {
 	struct skep_plan *plan = &w->plan;
 	bool large = below(w, 32) == 0; /* more stages, and more microbatches than fit into one TALLY */
-	plan->stages = (uint32_t)between(w, 1, large ? 7 : 4);
-	uint32_t most = (uint32_t)between(w, 1, 4), spares = below(w, 2) ? (uint32_t)below(w, 4) : 0;
+	bool wide = below(w, 8) == 0;   /* more workers, so that stages can give some away */
+	plan->stages = (uint32_t)between(w, 1, large || wide ? 7 : 4);
+	uint32_t most = (uint32_t)between(w, 1, wide ? 6 : 4), spares = below(w, 2) ? (uint32_t)below(w, 4) : 0;
 	for (uint32_t s = 0; s < plan->stages; s++) {
 		uint32_t workers = (uint32_t)between(w, 1, most);
 		bool last = s + 1 == plan->stages;
 		for (uint32_t i = 0; i < workers; i++)
 			w->first_stage_of[plan->workers++] = s;
-		w->stage[s] =
-			(struct skep_stage_plan){between(w, 1, 7), last ? 0 : between(w, 1, 1000), between(w, 1, 1000)};
+		w->stage[s] = (struct skep_stage_plan){.parameters = between(w, 1, 7),
+			.activation_bytes = last ? 0 : between(w, 1, 1000),
+			.state_bytes = between(w, 1, 1000)};
 	}
 	while (spares-- > 0)
 		w->first_stage_of[plan->workers++] = SKEP_NO_STAGE;
@@ -86,12 +88,13 @@ static void draw_shape(struct weather *w)
 	uint32_t many = large ? 300 : 40;
 	plan->microbatches = (uint32_t)(below(w, 2) ? any_size(w, many) : between(w, 1, many));
 	plan->in_flight = (uint32_t)between(w, 1, 4);
-	plan->rounds = (uint32_t)between(w, 1, 5);
+	plan->rounds = (uint32_t)between(w, 1, below(w, 8) ? 5 : 12);
+	plan->samples = (uint32_t)any_size(w, 8);
 	plan->seed = draw(w);
 	plan->target_loss_nano = below(w, 8) ? INT64_MIN : (int64_t)between(w, 800 * MS, 1200 * MS);
 }
 
-static void draw_times(struct weather *w)
+static void draw_times(struct weather *w, bool moving)
 {
 	static const skep_time quantum[] = {1, 100000, 1000000};
 	struct skep_plan *plan = &w->plan;
@@ -102,14 +105,43 @@ static void draw_times(struct weather *w)
 		w->quantum_ns = 1;
 	w->latency_ns = any_size(w, below(w, 8) ? plan->heartbeat_ns / 8 : plan->heartbeat_ns / 2);
 	w->op_ns = any_size(w, below(w, 16) ? 4 * MS : 2 * plan->heartbeat_ns);
+	if (moving && below(w, 4)) /* so that there is something to wait for, and time to report it */
+		w->op_ns = plan->heartbeat_ns / between(w, 8, 256);
 	for (uint32_t i = 0; i < plan->workers; i++)
 		w->slowness[i] = (uint32_t)between(w, 1, 4);
-	uint64_t round_ns = plan->microbatches * w->op_ns * 2 + 20 * w->latency_ns + plan->heartbeat_ns;
-	w->abuse_ns = 10 * MS + below(w, 2 * plan->rounds * round_ns);
+	w->round_ns = plan->microbatches * w->op_ns * 2 + 20 * w->latency_ns + plan->heartbeat_ns;
+	w->abuse_ns = 10 * MS + below(w, 2 * plan->rounds * w->round_ns);
 	/* one microbatch after the other, each stage slow, refills included, and time to notice deaths */
 	skep_time hop_ns = w->latency_ns + 8 * w->op_ns + 2 * w->quantum_ns;
 	w->bound_ns = w->abuse_ns +
 	              plan->rounds * (plan->microbatches * plan->stages * 4 * hop_ns + 100 * plan->fence_after_ns);
+}
+
+static void draw_wiring(struct weather *w)
+{
+	struct skep_plan *plan = &w->plan;
+	plan->wiring = (enum skep_wiring)below(w, 3);
+	if (plan->wiring != SKEP_WIRING_LATENCY)
+		return;
+	plan->places = (uint32_t)between(w, 1, WEATHER_PLACES);
+	plan->place_of = w->place_of;
+	plan->transfer_ns = w->transfer_ns;
+	for (uint32_t i = 0; i < plan->workers; i++)
+		w->place_of[i] = (uint32_t)below(w, plan->places);
+	for (uint32_t i = 0; i < plan->places * plan->places; i++)
+		w->transfer_ns[i] = below(w, 2) ? any_size(w, 4 * w->latency_ns) : 0;
+}
+
+/* Periods from a fraction of a round to all of the run; so long that reports do not make most of the events. */
+static void draw_rebalancing(struct weather *w)
+{
+	struct skep_plan *plan = &w->plan;
+	skep_time work_ns = plan->microbatches * w->op_ns * 2 + 20 * w->latency_ns;
+	skep_time most_ns = below(w, 4) ? work_ns / 4 + 1 : plan->rounds * w->round_ns;
+	plan->rebalance_ns = plan->heartbeat_ns / 64 + w->op_ns / 2 + any_size(w, most_ns);
+	plan->rebalance_horizon_ns = below(w, 4) ? 0 : any_size(w, 16 * w->round_ns);
+	for (uint32_t s = 0; s < plan->stages; s++)
+		w->stage[s].move_ns = any_size(w, 4 * w->round_ns);
 }
 
 static void draw_rates(struct weather *w)
@@ -123,7 +155,7 @@ static void draw_rates(struct weather *w)
 		[WEATHER_STAGGER] = 1,
 		[WEATHER_KILL] = 8,
 		[WEATHER_RESTART] = 1000,
-		[WEATHER_NOTICE] = 4,
+		[WEATHER_NOTICE] = 8,
 		[WEATHER_SUSPECT] = 12,
 		[WEATHER_PAUSE] = 10};
 	for (uint32_t f = 0; f < WEATHER_FAULTS; f++) {
@@ -138,7 +170,11 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm)
 	w->seed = seed;
 	w->random = mix64(seed + 1);
 	draw_shape(w);
-	draw_times(w);
+	bool moving = below(w, 3) > 0;
+	draw_times(w, moving);
+	draw_wiring(w);
+	if (moving)
+		draw_rebalancing(w);
 	draw_rates(w);
 	if (calm || below(w, 16) == 0)
 		memset(w->rate, 0, sizeof(w->rate));
@@ -250,7 +286,8 @@ static void schedule_deaths(struct weather *w, struct cluster *cluster)
 	}
 	for (uint32_t i = 0; i < w->rate[WEATHER_NOTICE]; i++) {
 		uint32_t victim = (uint32_t)below(w, w->plan.workers);
-		skep_time at = whole(w, below(w, w->abuse_ns)), leave_at = at + any_size(w, 2 * w->plan.fence_after_ns);
+		skep_time at = whole(w, below(w, w->abuse_ns));
+		skep_time leave_at = at + any_size(w, below(w, 2) ? 2 * w->plan.fence_after_ns : 16 * w->round_ns);
 		cluster_notice(cluster, victim, at, leave_at, true);
 		if (chance(w, w->rate[WEATHER_RESTART]))
 			cluster_restart(cluster, victim, leave_at + any_size(w, 4 * w->plan.fence_after_ns));
@@ -288,6 +325,7 @@ void weather_schedule(struct weather *w, struct cluster *cluster)
 
 void weather_print(const struct weather *w, FILE *to)
 {
+	static const char *const wiring[] = {"uniform", "throughput", "latency"};
 	const struct skep_plan *plan = &w->plan;
 	fprintf(to, "  swarm: %u stages, workers serve", plan->stages);
 	for (uint32_t i = 0; i < plan->workers; i++) {
@@ -301,8 +339,12 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
 	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
 		plan->in_flight);
+	fprintf(to, "  wiring: %s, %u samples, %u places", wiring[plan->wiring], plan->samples, plan->places);
+	if (plan->rebalance_ns > 0)
+		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
+			(unsigned)(plan->rebalance_horizon_ns / 1000));
 	fprintf(to,
-		"  times in us: latency %u, operation %u, heartbeat %u, fence after %u, abuse until %u, ticks of %u "
+		"\n  times in us: latency %u, operation %u, heartbeat %u, fence after %u, abuse until %u, ticks of %u "
 		"ns\n",
 		(unsigned)(w->latency_ns / 1000), (unsigned)(w->op_ns / 1000), (unsigned)(plan->heartbeat_ns / 1000),
 		(unsigned)(plan->fence_after_ns / 1000), (unsigned)(w->abuse_ns / 1000), (unsigned)w->quantum_ns);

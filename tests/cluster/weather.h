@@ -25,15 +25,19 @@ enum weather_fault {
 	WEATHER_FAULTS
 };
 
+#define WEATHER_PLACES 3u
+
 struct weather {
 	uint64_t seed, random;
 	struct skep_stage_plan stage[CLUSTER_STAGES];
 	uint32_t first_stage_of[CLUSTER_WORKERS];
+	uint32_t place_of[CLUSTER_WORKERS];
+	skep_time transfer_ns[WEATHER_PLACES * WEATHER_PLACES];
 	struct skep_plan plan;
-	skep_time latency_ns, op_ns, quantum_ns;
-	uint32_t slowness[CLUSTER_WORKERS]; /* times op_ns */
-	skep_time abuse_ns, bound_ns;       /* faults stop then; the run must be over then */
-	uint32_t rate[WEATHER_FAULTS];      /* 0: off; per 1000 messages, operations or timers; or how often in all */
+	skep_time latency_ns, op_ns, quantum_ns, round_ns; /* round_ns: about what a quiet round takes */
+	uint32_t slowness[CLUSTER_WORKERS];                /* times op_ns */
+	skep_time abuse_ns, bound_ns;                      /* faults stop then; the run must be over then */
+	uint32_t rate[WEATHER_FAULTS]; /* 0: off; per 1000 messages, operations or timers; or how often in all */
 	uint64_t hits[WEATHER_FAULTS];
 	skep_time link_last[CLUSTER_WORKERS + 1][CLUSTER_WORKERS + 1]; /* without reorder: the last arrival */
 };

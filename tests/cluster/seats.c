@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * seats.c - the part of the books about people: who serves which stage, who wants to leave and who has been told so, who
+ * goes to another stage. A seat is in from the start or from JOINED until FENCED, LEFT or MOVED.
+ */
+#include "tests/cluster/books.h"
+
+#include <string.h>
+
+static bool is_leaving(const struct seat *seat)
+{
+	return seat->in && seat->leaving_epoch == seat->peer.epoch;
+}
+
+/* Does anybody but `except` serve the stage? With `stays`: and has not said that it will leave. */
+static bool another(const struct ledger *ledger, uint32_t stage, uint32_t except, uint32_t round, bool stays)
+{
+	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
+		const struct seat *seat = &ledger->seat[w];
+		if (w != except && seat->in && seat->stage == stage && seat->since_round < round &&
+			!(stays && is_leaving(seat)))
+			return true;
+	}
+	return false;
+}
+
+void seats_begin(struct ledger *ledger)
+{
+	const struct skep_plan *plan = ledger->plan;
+	for (uint32_t w = 0; w < plan->workers; w++) {
+		struct seat *seat = &ledger->seat[w];
+		seat->stage = plan->first_stage_of[w];
+		seat->in = seat->stage != SKEP_NO_STAGE;
+		seat->peer = (struct skep_peer){w, seat->in};
+		ledger->news_epoch[w] = 1;
+		for (uint32_t other = 0; seat->in && other < plan->workers; other++)
+			ledger->news[w][other].serves = plan->first_stage_of[other] == seat->stage + 1;
+	}
+}
+
+bool books_seated(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round)
+{
+	const struct seat *seat = &ledger->seat[peer.index];
+	return seat->in && seat->peer.epoch == peer.epoch && seat->stage == stage && seat->since_round <= round;
+}
+
+bool books_stage_has_worker(const struct ledger *ledger, uint32_t stage)
+{
+	for (uint32_t w = 0; w < ledger->plan->workers; w++)
+		if (ledger->seat[w].in && ledger->seat[w].stage == stage)
+			return true;
+	return false;
+}
+
+/* ---- what the directory said ------------------------------------------------------------------------------------- */
+
+/* A mover is next seen in the stage that was named, unless its new life was fenced on the way. */
+static void check_destination(struct ledger *ledger, const struct seat *seat, const struct skep_note *note)
+{
+	if (seat->moved_epoch == 0 || seat->peer.epoch >= seat->moved_epoch)
+		return;
+	if (note->peer.epoch != seat->moved_epoch || note->stage != seat->moved_to)
+		verdict_break(ledger->verdict, "I10", note->round, note->stage, ANY,
+			"worker %u joins stage %u with epoch %u, but was to move to stage %u with epoch %u",
+			note->peer.index, note->stage, note->peer.epoch, seat->moved_to, seat->moved_epoch);
+}
+
+void seats_fenced(struct ledger *ledger, const struct skep_note *note)
+{
+	struct seat *seat = &ledger->seat[note->peer.index];
+	if (ledger->stopped)
+		return;
+	/* one that is still joining may be fenced under the epoch that it would have had */
+	if (note->peer.epoch < seat->peer.epoch || (seat->in && note->peer.epoch != seat->peer.epoch))
+		verdict_break(ledger->verdict, "I6", ANY, note->stage, ANY,
+			"worker %u is fenced under epoch %u, but has %u", note->peer.index, note->peer.epoch,
+			seat->peer.epoch);
+	seat->peer = note->peer;
+	seat->in = false;
+}
+
+void seats_joined(struct ledger *ledger, const struct skep_note *note)
+{
+	struct seat *seat = &ledger->seat[note->peer.index];
+	if (seat->in || note->peer.epoch <= seat->peer.epoch)
+		verdict_break(ledger->verdict, "I6", note->round, note->stage, ANY,
+			"worker %u joins with epoch %u, but is in, or had %u before", note->peer.index,
+			note->peer.epoch, seat->peer.epoch);
+	check_destination(ledger, seat, note);
+	*seat = (struct seat){.peer = note->peer, .stage = note->stage, .since_round = note->round, .in = true};
+}
+
+/* An epoch ends without harm only between two rounds, and not the last one of its stage. */
+static void retire(struct ledger *ledger, const struct skep_note *note, const char *how)
+{
+	struct seat *seat = &ledger->seat[note->peer.index];
+	uint32_t round = ledger->rounds_closed;
+	if (!seat->in || note->peer.epoch != seat->peer.epoch)
+		verdict_break(ledger->verdict, "I10", round, seat->stage, ANY,
+			"worker %u %s under epoch %u, but has %u%s", note->peer.index, how, note->peer.epoch,
+			seat->peer.epoch, seat->in ? "" : " and is out");
+	if (round == 0 || ledger->round[round - 1].open || ledger->round[round].open)
+		verdict_break(ledger->verdict, "I10", round, seat->stage, ANY,
+			"worker %u %s, but not between two rounds", note->peer.index, how);
+	if (!another(ledger, seat->stage, note->peer.index, round, false))
+		verdict_break(ledger->verdict, "I10", round, seat->stage, ANY,
+			"worker %u %s, but is the last one of stage %u", note->peer.index, how, seat->stage);
+	seat->in = false;
+}
+
+void seats_left(struct ledger *ledger, const struct skep_note *note)
+{
+	const struct seat *seat = &ledger->seat[note->peer.index];
+	if (!is_leaving(seat) || note->stage != seat->stage)
+		verdict_break(ledger->verdict, "I10", ANY, note->stage, ANY,
+			"worker %u leaves stage %u, but did not ask, or serves stage %u", note->peer.index, note->stage,
+			seat->stage);
+	retire(ledger, note, "leaves");
+}
+
+void seats_moved(struct ledger *ledger, const struct skep_note *note)
+{
+	struct seat *seat = &ledger->seat[note->peer.index];
+	skep_time period = ledger->plan->rebalance_ns;
+	if (period == 0 || (ledger->moved && ledger->now - ledger->moved_ns < period))
+		verdict_break(ledger->verdict, "I10", note->round, note->stage, ANY,
+			"worker %u moves %llu us after another did, the period is %llu us", note->peer.index,
+			(unsigned long long)(ledger->now - ledger->moved_ns) / 1000, (unsigned long long)period / 1000);
+	if (is_leaving(seat) || note->stage == seat->stage)
+		verdict_break(ledger->verdict, "I10", note->round, note->stage, ANY,
+			"worker %u moves to stage %u, but is there, or wants to leave", note->peer.index, note->stage);
+	retire(ledger, note, "moves");
+	seat->moved_epoch = note->peer.epoch + 1;
+	seat->moved_to = note->stage;
+	ledger->moved = true;
+	ledger->moved_ns = ledger->now;
+}
+
+/* Those who want to leave are let go as soon as a round has ended, if others stay. */
+void seats_round_opens(struct ledger *ledger, uint32_t round)
+{
+	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
+		const struct seat *seat = &ledger->seat[w];
+		if (is_leaving(seat) && round > 0 && seat->since_round < round &&
+			another(ledger, seat->stage, w, round, false))
+			verdict_break(ledger->verdict, "I10", round, seat->stage, ANY,
+				"round %u opens, and worker %u of stage %u, which wants to leave, is kept", round, w,
+				seat->stage);
+	}
+}
+
+void seats_granted(struct ledger *ledger, const struct skep_note *note)
+{
+	if (is_leaving(&ledger->seat[note->peer.index]) && another(ledger, 0, note->peer.index, note->round, true))
+		verdict_break(ledger->verdict, "I10", note->round, 0, note->microbatch,
+			"granted to worker %u, which wants to leave, though others stay", note->peer.index);
+}
+
+/* ---- what was heard ---------------------------------------------------------------------------------------------- */
+
+static void heard_of_peer(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
+{
+	struct skep_peer about = m->u.peer.who;
+	struct news *news = &ledger->news[who.index][about.index];
+	if (ledger->news_epoch[who.index] != who.epoch) /* a new life knows nobody */
+		memset(ledger->news[who.index], 0, sizeof(ledger->news[who.index]));
+	ledger->news_epoch[who.index] = who.epoch;
+	if (!m->u.peer.alive &&
+		about.epoch >= news->leaves) /* old news may make it known once more, as one that stays */
+		news->leaves = 0;
+	else if (m->u.peer.alive && m->u.peer.leaving)
+		news->leaves = about.epoch > news->leaves ? about.epoch : news->leaves;
+	else if (m->u.peer.alive)
+		news->serves = about.epoch > news->serves ? about.epoch : news->serves;
+}
+
+void ledger_arrived(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
+{
+	if (m->kind == SKEP_MESSAGE_LEAVE && who.index == ledger->plan->workers) {
+		struct seat *seat = &ledger->seat[m->from.index];
+		if (m->from.epoch == seat->peer.epoch)
+			seat->leaving_epoch = m->from.epoch;
+	} else if (m->kind == SKEP_MESSAGE_PEER && who.index < ledger->plan->workers && m->to.epoch == who.epoch &&
+		   m->u.peer.who.index < ledger->plan->workers) {
+		heard_of_peer(ledger, who, m);
+	}
+}
+
+/* New work for one who will leave, though the sender has heard so and knows of another that stays. */
+void seats_forward(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
+{
+	const struct news *news = ledger->news[who.index];
+	if (ledger->news_epoch[who.index] != who.epoch || news[m->to.index].leaves != m->to.epoch)
+		return;
+	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
+		const struct seat *seat = &ledger->seat[w];
+		if (w != m->to.index && seat->in && !is_leaving(seat) && seat->stage == m->stage + 1u &&
+			news[w].serves == seat->peer.epoch)
+			verdict_break(ledger->verdict, "I10", m->round, m->stage, m->microbatch,
+				"worker %u sends new work to worker %u, which will leave, and not to worker %u",
+				who.index, m->to.index, w);
+	}
+}
