@@ -37,17 +37,23 @@ void member_suspect(struct worker *w, struct step *step, struct skep_peer who, b
 
 /* News of a fenced worker may overtake the news that it joined; then work goes to it and nobody tells. So ask about those
  * that have been silent for long. */
+static bool silent(const struct worker *w, const struct step *step, const struct skep_work *work)
+{
+	return work->state == SKEP_WORK_WAIT_GRADIENT && w->node.now - work->sent_ns >= step->plan->fence_after_ns;
+}
+
 static void ask_about_silent(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
-	struct skep_peer asked = {SKEP_NO_INDEX, 0};
 	for (uint32_t i = 0; i < table->capacity; i++) {
-		const struct skep_work *work = &table->work[i];
-		if (work->state != SKEP_WORK_WAIT_GRADIENT ||
-			w->node.now - work->sent_ns < step->plan->fence_after_ns || skep_peer_same(work->down, asked))
+		if (!silent(w, step, &table->work[i]))
 			continue;
-		asked = work->down;
-		member_suspect(w, step, asked, true);
+		uint32_t first = 0; /* ask once for each of them */
+		while (!silent(w, step, &table->work[first]) ||
+			!skep_peer_same(table->work[first].down, table->work[i].down))
+			first++;
+		if (first == i)
+			member_suspect(w, step, table->work[i].down, true);
 	}
 }
 
@@ -148,11 +154,16 @@ void member_on_peer(struct worker *w, struct step *step, const struct skep_messa
 		return;
 	}
 	struct skep_view *view = worker_view(w);
+	uint32_t capacity = skep_view_capacity(step->plan);
 	if (!message->u.peer.alive) {
-		skep_view_remove(view, who);
+		if (skep_view_remove(view, capacity, who)) {
+			struct skep_message ask =
+				skep_message_to(&w->node, SKEP_MESSAGE_WHO, skep_directory_peer(step->plan));
+			worker_send(w, step, &ask);
+		}
 		pipeline_peer_gone(w, step, who);
 	} else if (message->stage == w->node.stage + 1) {
-		skep_view_add(view, skep_view_capacity(step->plan), who, &w->node.random);
+		skep_view_add(view, capacity, who, &w->node.random);
 		pipeline_peer_new(w, step);
 	}
 }

@@ -85,7 +85,8 @@ struct skep_plan {
 	enum skep_wiring wiring;
 	enum skep_pipeline pipeline;
 	enum skep_collective collective;
-	skep_time heartbeat_ns;   /* a worker that has sent the directory nothing for so long sends a heartbeat */
+	skep_time
+		heartbeat_ns; /* a worker looks so often whether it has sent the directory anything in the last half of it */
 	skep_time fence_after_ns; /* a worker not heard of for so long is fenced; at least 2 heartbeats */
 	int64_t target_loss_nano; /* stop when the mean loss of a round is at most this (1e-9 units); INT64_MIN: never */
 	const struct skep_stage_plan *stage; /* [stages] */
@@ -116,6 +117,7 @@ enum skep_message_kind {
 	SKEP_MESSAGE_READY,     /* round: I hold my stage's state as of the start of that round */
 	SKEP_MESSAGE_SUSPECT,   /* u.peer: who seems dead; with alive set: is it? (it has been silent to me for long) */
 	SKEP_MESSAGE_HEARTBEAT, /* I am alive */
+	SKEP_MESSAGE_WHO,       /* tell me anew who serves the stage after mine (answered by PEER messages) */
 	SKEP_MESSAGE_KINDS
 };
 
@@ -211,7 +213,7 @@ enum skep_event_kind {
 	SKEP_EVENT_OP_DONE,
 	SKEP_EVENT_SEND_FAILED,   /* message: as it was sent; its payload belongs to the machine again */
 	SKEP_EVENT_SUSPECT,       /* peer: the world believes that this process is dead; it may be wrong */
-	SKEP_EVENT_PREEMPT_NOTICE /* leave_at: the machine will be taken away then */
+	SKEP_EVENT_PREEMPT_NOTICE /* leave_at: the machine will be taken away then. Not acted on yet */
 };
 
 struct skep_event {

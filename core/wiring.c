@@ -17,6 +17,7 @@ void skep_view_clear(struct skep_view *view)
 {
 	view->count = 0;
 	view->heard = 0;
+	view->sample = false;
 }
 
 static uint32_t find(const struct skep_view *view, uint32_t index)
@@ -40,20 +41,30 @@ void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer p
 		view->peer[view->count++] = peer;
 		return;
 	}
+	view->sample = true;
 	uint32_t place = skep_random_below(random, view->heard); /* reservoir sampling */
 	if (place < capacity)
 		view->peer[place] = peer;
 }
 
-void skep_view_remove(struct skep_view *view, struct skep_peer peer)
+bool skep_view_remove(struct skep_view *view, uint32_t capacity, struct skep_peer peer)
 {
 	uint32_t i = find(view, peer.index);
-	if (i == view->count || view->peer[i].epoch > peer.epoch)
-		return;
-	view->count--;
-	view->heard--;
-	for (; i < view->count; i++) /* keeps the order, so that the choice depends on nothing but what was heard */
-		view->peer[i] = view->peer[i + 1];
+	if (i < view->count && view->peer[i].epoch > peer.epoch)
+		return false;
+	if (view->heard > view->count || i < view->count)
+		view->heard--;
+	if (i < view->count) {
+		view->count--;
+		for (; i < view->count;
+			i++) /* keeps the order, so that the choice depends on nothing but what was heard */
+			view->peer[i] = view->peer[i + 1];
+	}
+	if (!view->sample || view->count > capacity / 2)
+		return false;
+	view->heard = view->count;
+	view->sample = false;
+	return true;
 }
 
 struct skep_peer skep_view_choose(const struct skep_view *view, enum skep_wiring wiring, uint64_t *random)

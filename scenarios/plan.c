@@ -13,7 +13,6 @@
 #include "core/random.h"
 
 #define FLOAT_BYTES sizeof(float)
-#define TIME_NS_MAX 1000000000000000000u /* 1e18, as in topologies/gpu.c */
 
 /* ---- allocation ----------------------------------------------------------------------------------------------- */
 
@@ -107,8 +106,7 @@ uint32_t skep_plan_overfull(const struct skep_scenario *s, uint32_t *ret_stage)
 
 static uint64_t op_ns(const struct skep_scenario *s, const struct skep_gpu *gpu, double flop, double bytes)
 {
-	double ns = (double)skep_gpu_time_ns(gpu, flop, bytes) * s->compute_scale;
-	return ns < 1 ? 1 : ns < (double)TIME_NS_MAX ? (uint64_t)(ns + 0.5) : TIME_NS_MAX;
+	return skep_gpu_time_ns(gpu, flop * s->compute_scale, bytes * s->compute_scale);
 }
 
 /* STEP reads the sum, reads and writes parameters and moments, and clears the accumulator. SAVE and LOAD copy. */

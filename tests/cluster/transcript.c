@@ -25,7 +25,8 @@ static const char *const message_name[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWA
 	[SKEP_MESSAGE_JOIN] = "JOIN",
 	[SKEP_MESSAGE_READY] = "READY",
 	[SKEP_MESSAGE_SUSPECT] = "SUSPECT",
-	[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT"};
+	[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT",
+	[SKEP_MESSAGE_WHO] = "WHO"};
 
 const char *transcript_message_name(uint8_t kind)
 {

@@ -62,13 +62,47 @@ static void test_epochs_only_go_up(void **state)
 	skep_view_add(view, 4, (struct skep_peer){3, 1}, &random);
 	assert_int_equal(view->count, 1);
 	assert_int_equal(view->peer[0].epoch, 2);
-	skep_view_remove(view, (struct skep_peer){3, 1}); /* news of an earlier life */
+	skep_view_remove(view, 4, (struct skep_peer){3, 1}); /* news of an earlier life */
 	assert_int_equal(view->count, 1);
 	skep_view_add(view, 4, (struct skep_peer){3, 5}, &random);
 	assert_int_equal(view->peer[0].epoch, 5);
-	skep_view_remove(view, (struct skep_peer){3, 5});
+	skep_view_remove(view, 4, (struct skep_peer){3, 5});
 	assert_int_equal(view->count, 0);
 	assert_int_equal(skep_view_choose(view, SKEP_WIRING_UNIFORM, &random).index, SKEP_NO_INDEX);
+	free(view);
+}
+
+/* Of 16 the view holds 4: when it is down to two it asks, and is told of those who are left. */
+static void test_a_thin_sample_asks_for_the_rest(void **state)
+{
+	(void)state;
+	struct skep_view *view = view_of(4);
+	uint64_t random = 3;
+	for (uint32_t i = 0; i < 16; i++)
+		skep_view_add(view, 4, (struct skep_peer){i, 1}, &random);
+	bool asked = false;
+	while (!asked) {
+		assert_in_range(view->count, 3, 4);
+		asked = skep_view_remove(view, 4, view->peer[0]);
+	}
+	assert_int_equal(view->count, 2);
+	for (uint32_t i = 0; i < 16; i++)
+		skep_view_add(view, 4, (struct skep_peer){i, 1}, &random);
+	assert_int_equal(view->count, 4);
+	assert_int_equal(view->heard, 16);
+	free(view);
+}
+
+static void test_a_whole_view_never_asks(void **state)
+{
+	(void)state;
+	struct skep_view *view = view_of(4);
+	uint64_t random = 3;
+	for (uint32_t i = 0; i < 4; i++)
+		skep_view_add(view, 4, (struct skep_peer){i, 1}, &random);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_false(skep_view_remove(view, 4, (struct skep_peer){i, 1}));
+	assert_int_equal(view->heard, 0);
 	free(view);
 }
 
@@ -78,6 +112,8 @@ int main(void)
 		cmocka_unit_test(test_uniform),
 		cmocka_unit_test(test_sampled_views_are_uniform_together),
 		cmocka_unit_test(test_epochs_only_go_up),
+		cmocka_unit_test(test_a_thin_sample_asks_for_the_rest),
+		cmocka_unit_test(test_a_whole_view_never_asks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
