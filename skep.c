@@ -206,8 +206,8 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 {
 	char error[ERROR_BYTES];
 	uint32_t ranks = scenario->plan.workers + 1;
-	if (!skep_exec_built(error, sizeof error))
-		return complain(STATUS_FAILED, error);
+	if (!skep_exec_ready(error, sizeof error))
+		return complain(STATUS_BAD_INPUT, error);
 	if (arguments->ranks != 0 && arguments->ranks != ranks) {
 		snprintf(error, sizeof error,
 			"-n %" PRIu32 ": this scenario has %" PRIu32 " workers and needs %" PRIu32
@@ -393,7 +393,7 @@ static enum status replay(const struct arguments *arguments)
 /* ---- the command line ------------------------------------------------------------------------------------------- */
 
 static const struct command commands[] = {
-	{"check", "SCENARIO", "validate; print stages, workers, memory, bytes per step", "sSj", 1, 1, check,
+	{"check", "SCENARIO", "validate; print stages, workers, memory, bytes per step", "sSdjq", 1, 1, check,
 		"Reads the scenario and all files it names. Prints what would run, or the first error with its "
 		"line.\n"},
 	{"sim", "SCENARIO", "simulate", "sSdjq", 1, 1, sim,
@@ -405,7 +405,7 @@ static const struct command commands[] = {
 		"With --pace and --shape one machine stands in for the cluster of the topology; with neither it goes "
 		"as fast as\n"
 		"this machine can.\n"},
-	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "dj", 0, 2, compare,
+	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,
 		"Without runs: the newest simulated and the newest real run of the same scenario.\n"},
 	{"plot", "accuracy|matrix|timeline [RUN ...]", "draw a picture with gnuplot", "djqo", 1, 1 + RUNS_MAX, plot,
 		"  accuracy  loss against wall-clock time; without runs the newest of each world\n"

@@ -22,29 +22,24 @@
 
 /* ---- set-up --------------------------------------------------------------------------------------------------- */
 
-static size_t align16(size_t size)
-{
-	return (size + 15) & ~(size_t)15;
-}
-
 static size_t lay_out(struct directory *d, const struct skep_plan *plan)
 {
 	d->capacity = skep_round_capacity(plan);
-	size_t at = align16(sizeof *d);
+	size_t at = skep_align(sizeof *d);
 	d->row_at = at;
-	at += align16(plan->workers * sizeof(struct row));
+	at += skep_align(plan->workers * sizeof(struct row));
 	d->stage_at = at;
-	at += align16(plan->stages * sizeof(struct stage_state));
+	at += skep_align(plan->stages * sizeof(struct stage_state));
 	d->owner_at = at;
-	at += align16(d->capacity * sizeof(uint32_t));
+	at += skep_align(d->capacity * sizeof(uint32_t));
 	d->counter_at = at;
-	at += align16((size_t)plan->stages * d->capacity * sizeof(uint32_t));
+	at += skep_align((size_t)plan->stages * d->capacity * sizeof(uint32_t));
 	d->order_at = at;
-	at += align16(plan->workers * sizeof(uint32_t));
+	at += skep_align(plan->workers * sizeof(uint32_t));
 	d->load_at = at;
-	at += align16(plan->workers * sizeof(struct skep_load));
+	at += skep_align(plan->workers * sizeof(struct skep_load));
 	d->stage_load_at = at;
-	at += align16(plan->stages * sizeof(struct skep_stage_load));
+	at += skep_align(plan->stages * sizeof(struct skep_stage_load));
 	return at;
 }
 
@@ -58,7 +53,7 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 {
 	/* Announcements and fences reach two neighbour stages each; a commit names every member and opens a round. */
 	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 8;
-	return 256 + per_worker * plan->workers + FENCES_PER_STEP * 2 * rounds_credit(plan) +
+	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * 2 * GRANTS_PER_REFILL +
 	       skep_bits_words(skep_round_capacity(plan));
 }
 
@@ -91,6 +86,16 @@ void directory_tell(
 	message.u.peer.alive = alive;
 	message.u.peer.leaving = alive && directory_row(d, who.index)->leaving;
 	skep_emit_send(step, &d->node, &message);
+}
+
+/* Who serves the stage after the receiver's. */
+static void tell_next_stage(struct directory *d, struct step *step, uint32_t to)
+{
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		const struct row *other = directory_row(d, i);
+		if (other->standing == STANDING_SERVING && other->stage == directory_row(d, to)->stage + 1)
+			directory_tell(d, step, to, directory_worker(d, i), other->stage, true);
+	}
 }
 
 /* A life that has ended still speaks: the news of its end may have overtaken its assignment. */
@@ -344,11 +349,7 @@ static void on_ready(struct directory *d, struct step *step, const struct skep_m
 			.stage = (uint16_t)row->stage,
 			.round = d->round,
 			.peer = directory_worker(d, message->from.index)});
-	for (uint32_t i = 0; i < step->plan->workers; i++) {
-		const struct row *other = directory_row(d, i);
-		if (other->standing == STANDING_SERVING && other->stage == row->stage + 1)
-			directory_tell(d, step, message->from.index, directory_worker(d, i), other->stage, true);
-	}
+	tell_next_stage(d, step, message->from.index);
 }
 
 static void on_suspect(struct directory *d, struct step *step, const struct skep_message *message)
@@ -402,6 +403,10 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		break;
 	case SKEP_MESSAGE_LEAVE:
 		edge_on_leave(d, step, message->from.index);
+		break;
+	case SKEP_MESSAGE_WHO:
+		if (directory_row(d, message->from.index)->standing >= STANDING_READY)
+			tell_next_stage(d, step, message->from.index);
 		break;
 	default:
 		break; /* a heartbeat, or meant for a worker */

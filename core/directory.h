@@ -107,6 +107,7 @@ void rounds_open(struct directory *d, struct step *step);
 void rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker);
-uint32_t rounds_credit(const struct skep_plan *plan);
+
+#define GRANTS_PER_REFILL 1024u /* at once; what is left is granted as microbatches come back */
 
 #endif

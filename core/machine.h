@@ -2,8 +2,8 @@
  *
  * machine.h - what the worker and the directory have in common: the head of a machine, and how a step emits its actions.
  *
- * Every emitted action is folded into the machine's digest (buffer handles and losses are left out: they belong to the
- * world, and decisions do not depend on them).
+ * Every emitted action is folded into the machine's digest. Buffer handles and losses are left out: they belong to the
+ * world. Only a target loss lets a decision depend on them, and then the digest shows it.
  */
 #ifndef SKEP_CORE_MACHINE_H
 #define SKEP_CORE_MACHINE_H
@@ -23,6 +23,11 @@ struct step { /* one call of skep_node_step */
 	const struct skep_plan *plan;
 	struct skep_actions *actions;
 };
+
+static inline size_t skep_align(size_t size)
+{
+	return (size + 15) & ~(size_t)15;
+}
 
 /* An array behind the machine's struct, named by its offset: a machine has no pointers. */
 static inline void *skep_at(void *machine, size_t offset)

@@ -53,23 +53,35 @@ void member_suspect(struct worker *w, struct step *step, struct skep_peer who, b
 
 /* News of a fenced worker may overtake the news that it joined; then work goes to it and nobody tells. So ask about those
  * that have been silent for long. */
+static bool silent(const struct worker *w, const struct step *step, const struct skep_work *work)
+{
+	return work->state == SKEP_WORK_WAIT_GRADIENT && w->node.now - work->sent_ns >= step->plan->fence_after_ns;
+}
+
 static void ask_about_silent(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
-	struct skep_peer asked = {SKEP_NO_INDEX, 0};
 	for (uint32_t i = 0; i < table->capacity; i++) {
-		const struct skep_work *work = &table->work[i];
-		if (work->state != SKEP_WORK_WAIT_GRADIENT ||
-			w->node.now - work->sent_ns < step->plan->fence_after_ns || skep_peer_same(work->down, asked))
+		if (!silent(w, step, &table->work[i]))
 			continue;
-		asked = work->down;
-		skep_view_silent(worker_view(w), asked, w->node.now - work->sent_ns);
-		member_suspect(w, step, asked, true);
+		uint32_t first = 0; /* ask once for each of them */
+		while (!silent(w, step, &table->work[first]) ||
+			!skep_peer_same(table->work[first].down, table->work[i].down))
+			first++;
+		if (first < i)
+			continue;
+		struct skep_peer who = table->work[i].down;
+		skep_view_silent(worker_view(w), who, w->node.now - table->work[i].sent_ns);
+		member_suspect(w, step, who, true);
 	}
 }
 
 static void heartbeat(struct worker *w, struct step *step)
 {
+	if (skep_view_thin(worker_view(w), skep_view_capacity(step->plan))) {
+		struct skep_message ask = skep_message_to(&w->node, SKEP_MESSAGE_WHO, skep_directory_peer(step->plan));
+		worker_send(w, step, &ask);
+	}
 	ask_about_silent(w, step);
 	if (w->state == WORKER_OUT) { /* it has no epoch that the directory would listen to */
 		ask_to_join(w, step);

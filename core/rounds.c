@@ -26,7 +26,7 @@ static uint32_t *counters(struct directory *d, uint32_t stage)
 /* ---- grants --------------------------------------------------------------------------------------------------- */
 
 /* Granted to one owner at once: what it keeps in flight, and some to start while word travels to us and back. */
-uint32_t rounds_credit(const struct skep_plan *plan)
+static uint32_t credit(const struct skep_plan *plan)
 {
 	return plan->in_flight + (plan->in_flight < 4 ? 2 : plan->in_flight / 2);
 }
@@ -94,7 +94,7 @@ static uint32_t least_loaded_owner(struct directory *d, const struct skep_plan *
 	uint32_t best = SKEP_NO_INDEX;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		if (is_owner(d, row) && row->outstanding < rounds_credit(plan) &&
+		if (is_owner(d, row) && row->outstanding < credit(plan) &&
 			(best == SKEP_NO_INDEX || row->outstanding < directory_row(d, best)->outstanding))
 			best = i;
 	}
@@ -117,9 +117,9 @@ static void start_reducing(struct directory *d, struct step *step)
 static void refill(struct directory *d, struct step *step, uint32_t preferred)
 {
 	uint64_t limit = outstanding_limit(d, step->plan);
-	while (wanted(d, step->plan) > 0 && d->outstanding < limit) {
+	for (uint32_t i = 0; i < GRANTS_PER_REFILL && wanted(d, step->plan) > 0 && d->outstanding < limit; i++) {
 		const struct row *row = preferred == SKEP_NO_INDEX ? NULL : directory_row(d, preferred);
-		bool fits = row && is_owner(d, row) && row->outstanding < rounds_credit(step->plan);
+		bool fits = row && is_owner(d, row) && row->outstanding < credit(step->plan);
 		uint32_t worker = fits ? preferred : least_loaded_owner(d, step->plan);
 		if (worker == SKEP_NO_INDEX)
 			break;
@@ -143,8 +143,7 @@ void rounds_open(struct directory *d, struct step *step)
 		if (!is_owner(d, row))
 			continue;
 		uint64_t share = plan->microbatches / owners_now + (nth++ < plan->microbatches % owners_now);
-		uint32_t credit = rounds_credit(plan);
-		share = share < credit ? share : credit;
+		share = share < credit(plan) ? share : credit(plan);
 		uint64_t room = limit - d->outstanding;
 		share = share < room ? share : room;
 		if (share > 0)

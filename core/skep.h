@@ -71,11 +71,12 @@ enum skep_pipeline { SKEP_PIPELINE_SWARM };
 enum skep_collective { SKEP_COLLECTIVE_RING };
 
 struct skep_stage_plan {
-	uint64_t parameters;       /* elements */
-	uint64_t activation_bytes; /* as encoded, of one microbatch that leaves this stage forwards, and of the gradient that comes
+	uint64_t parameters; /* elements */
+	uint64_t
+		activation_bytes; /* as encoded, of one microbatch that leaves this stage forwards, and of the gradient that comes
 	                              back; 0 for the last stage */
-	uint64_t state_bytes;      /* parameters and optimizer state: what a newcomer downloads */
-	skep_time move_ns;         /* how long that is expected to take */
+	uint64_t state_bytes; /* parameters and optimizer state: what a newcomer downloads */
+	skep_time move_ns;    /* how long that is expected to take */
 };
 
 struct skep_plan {
@@ -90,10 +91,11 @@ struct skep_plan {
 	enum skep_pipeline pipeline;
 	enum skep_collective collective;
 	enum skep_codec reduction_codec; /* of the chunks of a reduction */
-	skep_time rebalance_ns;         /* how often a worker may change its stage; 0: never */
-	skep_time rebalance_horizon_ns; /* a move must pay for itself within this time; 0: no such condition */
-	skep_time heartbeat_ns;         /* a worker that has sent the directory nothing for so long sends a heartbeat */
-	skep_time fence_after_ns;       /* a worker not heard of for so long is fenced; at least 2 heartbeats */
+	skep_time rebalance_ns;          /* how often a worker may change its stage; 0: never */
+	skep_time rebalance_horizon_ns;  /* a move must pay for itself within this time; 0: no such condition */
+	skep_time
+		heartbeat_ns; /* a worker looks so often whether it has sent the directory anything in the last half of it */
+	skep_time fence_after_ns; /* a worker not heard of for so long is fenced; at least 2 heartbeats */
 	int64_t target_loss_nano; /* stop when the mean loss of a round is at most this (1e-9 units); INT64_MIN: never */
 	const struct skep_stage_plan *stage; /* [stages] */
 	const uint32_t *first_stage_of;      /* [workers] stage at the start, SKEP_NO_STAGE for a spare */
@@ -128,6 +130,7 @@ enum skep_message_kind {
 	SKEP_MESSAGE_HEARTBEAT, /* I am alive */
 	SKEP_MESSAGE_LOAD,      /* u.load: how long my queue was, for rebalancing */
 	SKEP_MESSAGE_LEAVE,     /* I shall be taken away: give me no more work, let me go at the round's edge */
+	SKEP_MESSAGE_WHO,       /* tell me anew who serves the stage after mine (answered by PEER messages) */
 	SKEP_MESSAGE_KINDS
 };
 
@@ -230,7 +233,7 @@ enum skep_event_kind {
 	SKEP_EVENT_OP_DONE,
 	SKEP_EVENT_SEND_FAILED,   /* message: as it was sent; its payload belongs to the machine again */
 	SKEP_EVENT_SUSPECT,       /* peer: the world believes that this process is dead; it may be wrong */
-	SKEP_EVENT_PREEMPT_NOTICE /* leave_at: the machine will be taken away then */
+	SKEP_EVENT_PREEMPT_NOTICE /* leave_at: the machine will be taken away then. Not acted on yet */
 };
 
 struct skep_event {

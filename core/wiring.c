@@ -24,6 +24,7 @@ void skep_view_clear(struct skep_view *view)
 {
 	view->count = 0;
 	view->heard = 0;
+	view->sample = false;
 }
 
 static uint32_t find(const struct skep_view *view, uint32_t index)
@@ -78,6 +79,14 @@ static struct skep_choice newcomer(const struct skep_view *view, struct skep_pee
 	return choice;
 }
 
+static uint32_t first_leaving(const struct skep_view *view)
+{
+	uint32_t i = 0;
+	while (i < view->count && !view->choice[i].leaving)
+		i++;
+	return i;
+}
+
 void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random)
 {
 	uint32_t i = find(view, peer.index);
@@ -92,7 +101,10 @@ void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer p
 		view->choice[view->count++] = choice;
 		return;
 	}
-	uint32_t place = skep_random_below(random, view->heard); /* reservoir sampling */
+	view->sample = true;
+	uint32_t place = first_leaving(view);
+	if (place == view->count)
+		place = skep_random_below(random, view->heard); /* reservoir sampling */
 	if (place < capacity)
 		view->choice[place] = choice;
 }
@@ -100,12 +112,24 @@ void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer p
 void skep_view_remove(struct skep_view *view, struct skep_peer peer)
 {
 	uint32_t i = find(view, peer.index);
-	if (i == view->count || view->choice[i].peer.epoch > peer.epoch)
+	if (i < view->count && view->choice[i].peer.epoch > peer.epoch)
+		return;
+	if (view->heard > view->count || i < view->count)
+		view->heard--;
+	if (i == view->count)
 		return;
 	view->count--;
-	view->heard--;
 	for (; i < view->count; i++) /* keeps the order, so that the choice depends on nothing but what was heard */
 		view->choice[i] = view->choice[i + 1];
+}
+
+bool skep_view_thin(struct skep_view *view, uint32_t capacity)
+{
+	if (!view->sample || staying(view) > capacity / 2)
+		return false;
+	view->heard = view->count;
+	view->sample = false;
+	return true;
 }
 
 void skep_view_leaving(struct skep_view *view, struct skep_peer peer)

@@ -3,7 +3,8 @@
  * wiring.h - stochastic wiring: which worker of the next stage gets a microbatch.
  *
  * A view is what one worker has heard about its next stage. It keeps at most SKEP_VIEW_MAX of them, so that memory stays
- * linear in the number of workers; of a larger stage it keeps a random sample, which leaves the choice uniform overall.
+ * linear in the number of workers; of a larger stage it keeps a random sample, which leaves the choice uniform overall. When
+ * half of a sample is gone its owner asks the directory for the rest.
  *
  * Policies
  *   uniform     each worker is as likely as any other.
@@ -23,7 +24,9 @@
 
 #include "core/skep.h"
 
+#ifndef SKEP_VIEW_MAX /* a test makes it small */
 #define SKEP_VIEW_MAX 128u
+#endif
 
 struct skep_choice { /* one worker of the next stage, as its sender sees it */
 	struct skep_peer peer;
@@ -37,7 +40,8 @@ struct skep_choice { /* one worker of the next stage, as its sender sees it */
 
 struct skep_view {
 	uint32_t count;
-	uint32_t heard;              /* members heard of since the view was emptied, sampled or not */
+	uint32_t heard;              /* members heard of since the view was emptied, about: news may come twice */
+	bool sample;                 /* there was no room for some of them */
 	struct skep_choice choice[]; /* [count] */
 };
 
@@ -49,6 +53,8 @@ void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer p
 void skep_view_remove(struct skep_view *view, struct skep_peer peer);
 /* The worker, if it is there with this epoch, wants to go: others are chosen as long as there are any. */
 void skep_view_leaving(struct skep_view *view, struct skep_peer peer);
+/* Of a sample half is gone, or about to go: its owner should hear of all again. True once for each time that it was full. */
+bool skep_view_thin(struct skep_view *view, uint32_t capacity);
 /* Who gets the next microbatch of stage `stage`, from worker `self`; charges it. index SKEP_NO_INDEX when the view is empty. */
 struct skep_peer skep_view_choose(
 	struct skep_view *view, const struct skep_plan *plan, struct skep_peer self, uint64_t *random);

@@ -14,19 +14,16 @@
 #include "core/bits.h"
 #include "core/random.h"
 
-/* ---- set-up --------------------------------------------------------------------------------------------------- */
+#define STAGES_COUNTED 256 /* on the stack; with more stages the bound is a loose one */
 
-static size_t align16(size_t size)
-{
-	return (size + 15) & ~(size_t)15;
-}
+/* ---- set-up --------------------------------------------------------------------------------------------------- */
 
 /* Most members that a reduction may have. Without rebalancing, joins go to the smallest stage, so only the first allocation
  * can make a stage larger than the average. */
 static uint32_t ring_max(const struct skep_plan *plan)
 {
-	uint32_t size[256] = {0}, most = plan->workers / plan->stages + 1;
-	if (plan->stages > 256 || plan->rebalance_ns > 0)
+	uint32_t size[STAGES_COUNTED] = {0}, most = plan->workers / plan->stages + 1;
+	if (plan->stages > STAGES_COUNTED || plan->rebalance_ns > 0)
 		return plan->workers;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		uint32_t stage = plan->first_stage_of[i];
@@ -41,21 +38,21 @@ static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 	w->words = skep_bits_words(skep_round_capacity(plan));
 	w->grant_capacity = 2 * plan->in_flight + 8;
 	w->early_capacity = ring_max(plan);
-	size_t at = align16(sizeof *w);
+	size_t at = skep_align(sizeof *w);
 	w->view_at = at;
-	at += align16(sizeof(struct skep_view) + skep_view_capacity(plan) * sizeof(struct skep_choice));
+	at += skep_align(sizeof(struct skep_view) + skep_view_capacity(plan) * sizeof(struct skep_choice));
 	w->inflight_at = at;
-	at += align16(skep_inflight_size(skep_inflight_capacity(plan)));
+	at += skep_align(skep_inflight_size(skep_inflight_capacity(plan)));
 	w->grant_at = at;
-	at += align16(w->grant_capacity * sizeof(struct grant));
+	at += skep_align(w->grant_capacity * sizeof(struct grant));
 	w->early_at = at;
-	at += align16(w->early_capacity * sizeof(struct early_chunk));
+	at += skep_align(w->early_capacity * sizeof(struct early_chunk));
 	w->seen_at = at;
-	at += align16(2 * w->words * sizeof(uint64_t));
+	at += skep_align(2 * w->words * sizeof(uint64_t));
 	w->tally_at = at;
-	at += align16(w->words * sizeof(uint64_t));
+	at += skep_align(w->words * sizeof(uint64_t));
 	w->hops_at = at;
-	at += align16(skep_bits_words(2 * w->early_capacity) * sizeof(uint64_t));
+	at += skep_align(skep_bits_words(2 * w->early_capacity) * sizeof(uint64_t));
 	return at;
 }
 
@@ -524,7 +521,8 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 static void on_send_failed(struct worker *w, struct step *step, const struct skep_message *message)
 {
 	struct skep_message again = *message;
-	bool useful = w->state != WORKER_STOPPED && message->from.epoch == w->node.self.epoch;
+	bool useful = w->state != WORKER_STOPPED && message->from.epoch == w->node.self.epoch &&
+	              message->kind != SKEP_MESSAGE_HEARTBEAT; /* the timer makes new ones */
 	if (message->kind == SKEP_MESSAGE_FORWARD) {
 		struct skep_work *work = skep_inflight_find(worker_inflight(w), message->round, message->microbatch);
 		useful = useful && work && work->state == SKEP_WORK_WAIT_GRADIENT &&

@@ -23,13 +23,6 @@
 #define REASON_SIZE 256
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
 
-bool skep_exec_built(char *reterr, size_t size)
-{
-	(void)reterr;
-	(void)size;
-	return true;
-}
-
 /* Blocked in every thread, those of MPI included; rank 0 reads them from a descriptor, the others wait for its HALT. They
  * stay blocked to the end of the process: one that comes late must not cut off what rank 0 still writes. */
 static void quit_signals(sigset_t *ret)

@@ -20,8 +20,8 @@ struct skep_exec_result {
 	uint64_t events; /* machine steps, all ranks */
 };
 
-/* Is this build able to run for real; if not, `reterr` says what is missing. */
-bool skep_exec_built(char *reterr, size_t size);
+/* Can this build start a run on this machine; if not, `reterr` says what is missing and how to get it. */
+bool skep_exec_ready(char *reterr, size_t size);
 
 /* Was this process started by mpirun or srun? */
 bool skep_exec_launched(void);

@@ -9,7 +9,7 @@
 static const char missing[] =
 	"this program was built without MPI: apt-get install libopenmpi-dev openmpi-bin, and build again";
 
-bool skep_exec_built(char *reterr, size_t size)
+bool skep_exec_ready(char *reterr, size_t size)
 {
 	snprintf(reterr, size, "%s", missing);
 	return false;
@@ -31,7 +31,7 @@ bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_
 {
 	*ret_rank = 0;
 	*ret_ranks = 0;
-	return skep_exec_built(reterr, size);
+	return skep_exec_ready(reterr, size);
 }
 
 void skep_exec_finish(void)
@@ -49,5 +49,5 @@ bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_
 	(void)options;
 	(void)recorder;
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
-	return skep_exec_built(reterr, size);
+	return skep_exec_ready(reterr, size);
 }

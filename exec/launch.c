@@ -36,10 +36,29 @@ bool skep_exec_launched(void)
 	return set("OMPI_COMM_WORLD_SIZE") || set("PMIX_RANK") || set("PMI_SIZE") || set("PMI_RANK") || slurm_step();
 }
 
-/* What mpirun's children are to inherit. OpenBLAS: one thread a rank, before it starts its own. */
+bool skep_exec_ready(char *reterr, size_t size)
+{
+	const char *folder = getenv("PATH");
+	char file[4096];
+	while (folder != NULL && *folder != '\0') {
+		int length = (int)strcspn(folder, ":");
+		snprintf(file, sizeof file, "%.*s/mpirun", length, folder);
+		if (access(file, X_OK) == 0)
+			return true;
+		folder += length + (folder[length] == ':');
+	}
+	snprintf(reterr, size, "mpirun is not installed: apt-get install openmpi-bin");
+	return false;
+}
+
+/* What mpirun's children are to inherit. OpenBLAS: one thread a rank, before it starts its own. All ranks of a run that
+ * mpirun starts outside of a cluster's allocation are on this host, so shared memory will do: Open MPI 5 complains for
+ * each pair of ranks when no network interface suits it. */
 static void prepare_environment(void)
 {
 	setenv("OPENBLAS_NUM_THREADS", "1", 1);
+	if (!set("SLURM_JOB_ID") && !set("PBS_JOBID") && !set("LSB_JOBID"))
+		setenv("OMPI_MCA_btl", "^tcp", 0);
 	if (geteuid() != 0)
 		return;
 	static const char *const allow[] = {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", /* Open MPI 4 */
@@ -74,9 +93,6 @@ void skep_exec_launch(uint32_t ranks, char *const argv[], char *reterr, size_t s
 		all[options + i - 1] = argv[i];
 	prepare_environment();
 	execvp(all[0], all);
-	if (errno == ENOENT)
-		snprintf(reterr, size, "mpirun is not installed: apt-get install openmpi-bin");
-	else
-		snprintf(reterr, size, "mpirun does not start: %s", strerror(errno));
+	snprintf(reterr, size, "mpirun does not start: %s", strerror(errno));
 	free(all);
 }

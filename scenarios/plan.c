@@ -123,7 +123,7 @@ static uint64_t clamp_ns(double ns)
 
 static uint64_t op_ns(const struct skep_scenario *s, const struct skep_gpu *gpu, double flop, double bytes)
 {
-	return clamp_ns((double)skep_gpu_time_ns(gpu, flop, bytes) * s->compute_scale);
+	return skep_gpu_time_ns(gpu, flop * s->compute_scale, bytes * s->compute_scale);
 }
 
 /* STEP reads the sum, reads and writes parameters and moments, and clears the accumulator. SAVE and LOAD copy. */

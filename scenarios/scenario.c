@@ -234,17 +234,28 @@ static skep_time to_ns(double seconds)
 	return (skep_time)(seconds * 1e9 + 0.5);
 }
 
+/* Of the worker that is farthest from it. */
+static double latency_to_directory_s(const struct skep_scenario *s)
+{
+	double longest_s = 0;
+	for (uint32_t i = 0; i < s->topology.machines; i++)
+		longest_s = fmax(longest_s, skep_topology_pair(&s->topology, i, s->topology.machines).latency_s);
+	return longest_s;
+}
+
 static void read_directory(struct draft *d)
 {
 	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "directory", false);
 	double heartbeat_s = skep_read_quantity(&d->r, map, "heartbeat", SKEP_TIME, 1e-3, 3600, 1);
 	double timeout_s = skep_read_quantity(&d->r, map, "timeout", SKEP_TIME, 2e-3, DAY_S, fmax(10, 2 * heartbeat_s));
 	skep_reader_close_map(&d->r, map);
-	if (timeout_s < 2 * heartbeat_s)
+	double least_s = 2 * (heartbeat_s + latency_to_directory_s(d->s));
+	if (!d->r.diag->set && timeout_s < least_s)
 		skep_reader_fail(&d->r, map, "timeout",
-			"directory.timeout: %g s is less than two heartbeats of %g s, so that workers that live would "
-			"be fenced",
-			timeout_s, heartbeat_s);
+			"directory.timeout: %g s is less than two heartbeats and the way to the directory and back, %g "
+			"s: "
+			"workers that live would be fenced",
+			timeout_s, least_s);
 	d->s->plan.heartbeat_ns = to_ns(heartbeat_s);
 	d->s->plan.fence_after_ns = to_ns(timeout_s);
 }

@@ -36,7 +36,7 @@ struct skep_scenario {
 	struct skep_churn churn; /* has_trace: who is there when; else empty, all are there */
 	enum skep_allocation allocation;
 
-	double compute_scale; /* every operation takes so many times what the GPU's profile says */
+	double compute_scale; /* every operation computes, and moves through memory, so many times as much */
 	uint32_t samples;     /* per microbatch */
 	uint32_t batch;       /* samples per round: microbatches * samples */
 	enum skep_codec activation_codec;

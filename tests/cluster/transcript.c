@@ -27,7 +27,8 @@ static const char *const message_name[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWA
 	[SKEP_MESSAGE_SUSPECT] = "SUSPECT",
 	[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT",
 	[SKEP_MESSAGE_LOAD] = "LOAD",
-	[SKEP_MESSAGE_LEAVE] = "LEAVE"};
+	[SKEP_MESSAGE_LEAVE] = "LEAVE",
+	[SKEP_MESSAGE_WHO] = "WHO"};
 
 const char *transcript_message_name(uint8_t kind)
 {

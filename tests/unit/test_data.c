@@ -37,19 +37,20 @@ static void test_a_sample_depends_on_its_number_alone(void **state)
 static void test_the_spread(void **state)
 {
 	(void)state;
-	enum { N = 200000 };
+	const uint64_t count = 200000;
+	const double n = (double)count;
 	double x1 = 0, x2 = 0, y1 = 0, y2 = 0, lag = 0;
 	float before = 0, x, y;
-	for (uint64_t i = 0; i < N; i++) {
+	for (uint64_t i = 0; i < count; i++) {
 		skep_corpus_sample(SKEP_CORPUS_QUADRATIC, 42, i, 1, &x, 1, &y);
 		x1 += x, x2 += (double)x * x, y1 += y, y2 += (double)y * y;
 		lag += (double)x * before;
 		before = x;
 	}
-	assert_true(fabs(x1 / N) < 0.03);
-	assert_true(fabs(lag / N) < 0.1);
-	assert_true(fabs(x2 / N - 25.0 / 3) < 0.08);
-	assert_true(fabs(y2 / N - y1 / N * (y1 / N) - 55.56) < 0.5);
+	assert_true(fabs(x1 / n) < 0.03);
+	assert_true(fabs(lag / n) < 0.1);
+	assert_true(fabs(x2 / n - 25.0 / 3) < 0.08);
+	assert_true(fabs(y2 / n - y1 / n * (y1 / n) - 55.56) < 0.5);
 }
 
 static int compare(const void *a, const void *b)

@@ -50,7 +50,7 @@ static double loss_of(const struct job *job, const double *parameter)
 		double error = value[job->model.layers & 1][0] - (double)y[b];
 		sum += error * error;
 	}
-	return sum / SAMPLES;
+	return sum / (int)SAMPLES;
 }
 
 static void check_gradients(enum skep_activation activation, uint32_t stages)
@@ -231,7 +231,7 @@ static void test_the_shipped_model_learns_the_square(void **state)
 		int64_t sum = 0;
 		for (uint32_t b = 0; b < MICROBATCHES; b++)
 			sum += job_microbatch(&job, round, b);
-		last = (double)sum * 1e-9 / MICROBATCHES;
+		last = (double)sum * 1e-9 / (int)MICROBATCHES;
 		first = round ? first : last;
 		job_step(&job, round, MICROBATCHES);
 	}

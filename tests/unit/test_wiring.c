@@ -200,6 +200,41 @@ static void test_latency_counts_the_link(void **state)
 	free(view);
 }
 
+/* Of 16 the view holds 4: when it is down to two it asks, and is told of those who are left. */
+static void test_a_thin_sample_asks_for_the_rest(void **state)
+{
+	(void)state;
+	struct skep_view *view = view_of(4);
+	uint64_t random = 3;
+	for (uint32_t i = 0; i < 16; i++)
+		skep_view_add(view, 4, (struct skep_peer){i, 1}, &random);
+	while (!skep_view_thin(view, 4)) {
+		assert_in_range(view->count, 3, 4);
+		skep_view_remove(view, view->choice[0].peer);
+	}
+	assert_int_equal(view->count, 2);
+	for (uint32_t i = 0; i < 16; i++)
+		skep_view_add(view, 4, (struct skep_peer){i, 1}, &random);
+	assert_int_equal(view->count, 4);
+	assert_in_range(view->heard, 16, 18); /* about */
+	free(view);
+}
+
+static void test_a_whole_view_never_asks(void **state)
+{
+	(void)state;
+	struct skep_view *view = view_of(4);
+	uint64_t random = 3;
+	for (uint32_t i = 0; i < 4; i++)
+		skep_view_add(view, 4, (struct skep_peer){i, 1}, &random);
+	for (uint32_t i = 0; i < 4; i++) {
+		skep_view_remove(view, (struct skep_peer){i, 1});
+		assert_false(skep_view_thin(view, 4));
+	}
+	assert_int_equal(view->heard, 0);
+	free(view);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +247,8 @@ int main(void)
 		cmocka_unit_test(test_a_newcomer_is_tried_soon),
 		cmocka_unit_test(test_the_silent_lose_their_share),
 		cmocka_unit_test(test_latency_counts_the_link),
+		cmocka_unit_test(test_a_thin_sample_asks_for_the_rest),
+		cmocka_unit_test(test_a_whole_view_never_asks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# database.sh - databases that cannot be used, and what a run that is killed leaves behind.
+set -u
+. tests/cli/lib.sh
+
+accepts 'a good one to begin with' sim "${quick[@]}" --db good.db
+
+query() { # query FILE SQL: the first value
+	python3 -c 'import sqlite3, sys
+print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone()[0])' "$1" "$2"
+}
+
+equals() { # equals EXPECTED SEEN
+	[ "$1" = "$2" ] || { echo "expected $1, saw $2"; return 1; }
+}
+
+# ---- not a database, not ours ---------------------------------------------------------------------------------------
+
+printf 'a shopping list, long enough to be no header of anything: %s\n' {1..40} >list.db
+refuses 'a text file' 'list.db.*not a database' sim "${quick[@]}" --db list.db
+head -c 8192 /dev/urandom >noise.db
+refuses 'noise' 'noise.db.*not a database' sim "${quick[@]}" --db noise.db
+mkdir folder.db
+refuses 'a folder' 'folder.db' sim "${quick[@]}" --db folder.db
+refuses 'in a folder that is not there' 'none/a.db' sim "${quick[@]}" --db none/a.db
+refuses 'a device' '/dev/full' sim "${quick[@]}" --db /dev/full
+refuses 'no name' 'db' sim "${quick[@]}" --db ''
+python3 -c 'import sqlite3; d = sqlite3.connect("foreign.db"); d.execute("CREATE TABLE t (x)"); d.commit()'
+refuses 'a database of another program' 'foreign.db.*another program' sim "${quick[@]}" --db foreign.db
+cp good.db newer.db
+python3 -c 'import sqlite3; d = sqlite3.connect("newer.db"); d.execute("PRAGMA user_version = 999"); d.commit(); d.close()'
+refuses 'a database of a newer skep' 'newer.db.*newer' sim "${quick[@]}" --db newer.db
+head -c 5000 good.db >torn.db
+refuses 'a torn database' 'torn.db' sim "${quick[@]}" --db torn.db
+for command in compare 'plot accuracy -o a.png'; do
+	# shellcheck disable=SC2086
+	refuses "$command without a database" 'nothing.db' $command --db nothing.db
+	# shellcheck disable=SC2086
+	refuses "$command of a text file" 'list.db' $command --db list.db
+done
+
+# ---- read-only ------------------------------------------------------------------------------------------------------
+
+if bound_by_permissions sh -c ': >probe && chmod 444 probe && ! ( : >probe ) 2>/dev/null'; then
+	plain=$skep
+	wrapper=$scratch/as-user
+	declare -f bound_by_permissions >"$wrapper.sh"
+	printf '#!/bin/bash\n. "%s.sh"\nbound_by_permissions "%s" "$@"\n' "$wrapper" "$plain" >"$wrapper"
+	chmod +x "$wrapper"
+	skep=$wrapper
+	cp good.db frozen.db
+	chmod 444 frozen.db
+	refuses 'a read-only file' 'frozen.db.*(read-only|denied|writable)' sim "${quick[@]}" --db frozen.db
+	mkdir -p still
+	chmod 555 still
+	refuses 'a new file in a read-only folder' 'still/a.db' sim "${quick[@]}" --db still/a.db
+	chmod 755 still
+	cp good.db still/b.db
+	chmod 555 still
+	refuses 'a file in a read-only folder' 'still/b.db.*(read-only|denied|writable)' sim "${quick[@]}" --db still/b.db
+	chmod 755 still
+	skep=$plain
+else
+	skip 'read-only files and folders' 'this system does not let a test give up root'
+fi
+rm -f probe
+
+# ---- locked ---------------------------------------------------------------------------------------------------------
+
+cp good.db held.db
+exec 5< <(exec python3 -c 'import sqlite3, time
+d = sqlite3.connect("held.db", isolation_level=None); d.execute("BEGIN EXCLUSIVE"); print("held", flush=True); time.sleep(60)')
+holder=$!
+read -r _ <&5
+refuses 'a locked database' 'held.db.*locked' sim "${quick[@]}" --db held.db
+kill "$holder"
+exec 5<&-
+
+# ---- a full disk ----------------------------------------------------------------------------------------------------
+
+mkdir small
+if with_mounts sh -c 'mount -t tmpfs -o size=64k tmpfs small' 2>/dev/null; then
+	with_mounts bash -c '
+		mount -t tmpfs -o size=64k tmpfs small
+		"$@" --db small/a.db >"$0.out" 2>"$0.err" </dev/null
+		status=$?
+		ls -A small >"$0.left"
+		exit "$status"' "$scratch/full" timeout 60 "$skep" sim "${quick[@]}"
+	status=$?
+	out=$scratch/full.out err=$scratch/full.err
+	if [ "$status" = 2 ] && [ ! -s "$scratch/full.left" ] && grep -qE 'disk.* full' "$err"; then
+		pass 'no room for a database'
+	else
+		fail 'no room for a database' "$(seen; echo left: "$(cat "$scratch/full.left")")"
+	fi
+	# Room for the schema, not for the run: the run fails and says why; the database stays readable.
+	with_mounts bash -c '
+		mount -t tmpfs -o size=320k tmpfs small
+		"$@" --db small/a.db >"$0.out" 2>"$0.err" </dev/null
+		status=$?
+		python3 -c "import sqlite3
+d = sqlite3.connect(\"small/a.db\")
+print(d.execute(\"PRAGMA integrity_check\").fetchone()[0], d.execute(\"SELECT count(*) FROM runs\").fetchone()[0])" >"$0.sound" 2>&1
+		exit "$status"' "$scratch/full" timeout 60 "$skep" sim "$root/scenarios/two-datacentres.yaml" --set train.maths=none
+	status=$?
+	if [ "$status" = 1 ] && grep -qE 'disk.* full' "$err"; then
+		pass 'the disk fills up during the run'
+	else
+		fail 'the disk fills up during the run' "$(seen)"
+	fi
+	check 'it leaves a sound database' equals 'ok 1' "$(cat "$scratch/full.sound")"
+	out=$scratch/out err=$scratch/err
+else
+	skip 'a full disk' 'this system does not let a test mount a small file system'
+fi
+
+# ---- a run that dies ------------------------------------------------------------------------------------------------
+
+"$skep" sim "$root/scenarios/two-datacentres.yaml" --set train.until.steps=100000 --db dead.db -q >"$out" 2>"$err" &
+victim=$!
+for _ in {1..200}; do
+	sleep 0.1
+	rounds=$(query dead.db 'SELECT count(*) FROM rounds' 2>/dev/null || echo 0)
+	[ "$rounds" -lt 3 ] || break
+done
+kill -9 "$victim"
+wait "$victim" 2>/dev/null
+check 'a killed run leaves a sound database' equals ok "$(query dead.db 'PRAGMA integrity_check')"
+check 'with all the rounds it had finished' test "$(query dead.db 'SELECT count(*) FROM rounds')" -ge "$rounds" -a "$rounds" -ge 3
+check 'each of them whole' equals 0 "$(query dead.db "SELECT count(*) FROM v_ledger WHERE verdict <> 'kept'")"
+accepts 'the next run goes on with it' sim "${quick[@]}" --db dead.db
+check 'and finishes' equals 'done' "$(query dead.db 'SELECT status FROM runs ORDER BY id DESC LIMIT 1')"
+refuses 'a dead run is not compared' 'real|run' compare --db dead.db
+
+# ---- several at once ------------------------------------------------------------------------------------------------
+
+for i in 1 2 3 4; do
+	"$skep" sim "${quick[@]}" --db shared.db -q --seed $i >"$scratch/out.$i" 2>"$scratch/err.$i" </dev/null &
+	pids[i]=$!
+done
+for i in 1 2 3 4; do
+	wait "${pids[i]}"
+	check "writer $i of four at once" equals 0 $?
+done
+check 'four runs are there' equals 4 "$(query shared.db "SELECT count(*) FROM runs WHERE status = 'done'")"
+plan

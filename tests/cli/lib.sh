@@ -1,0 +1,85 @@
+# shellcheck shell=bash disable=SC2034
+# SPDX-License-Identifier: Apache-2.0
+#
+# lib.sh - sourced by the command-line tests. Each test works in an empty folder of its own; what the program prints is kept
+# outside of it, so that the folder shows what the program has made.
+
+. tests/tap.sh
+
+root=$PWD
+skep=$(readlink -f "${SKEP:-build/skep}")
+[ -x "$skep" ] || { echo "Bail out! there is no $skep"; exit 1; }
+scratch=$(mktemp -d)
+trap 'chmod -R u+rwx "$scratch"; rm -rf "$scratch"' EXIT
+mkdir "$scratch/here"
+cd "$scratch/here" || exit 1
+out=$scratch/out err=$scratch/err status=0
+
+# A run of a fraction of a second.
+quick=("$root/scenarios/one-worker.yaml" --set train.until.steps=3)
+
+# As skep at the user's prompt, but for the files that hold what it printed. Stops what does not come to an end.
+run_skep() {
+	status=0
+	timeout -k 5 120 "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
+}
+
+seen() {
+	printf 'exit status %d\nstdout: %s\nstderr: %s\n' "$status" "$(head -c 600 "$out")" "$(head -c 1500 "$err")"
+}
+
+# Bad input: exit status 2, nothing on stdout, a message, no trace in the folder, no crash of any kind.
+refuses() { # refuses NAME REGEX ARGUMENT...
+	local name=$1 regex=$2 before after
+	shift 2
+	before=$(ls -lA --time-style=full-iso)
+	run_skep "$@"
+	after=$(ls -lA --time-style=full-iso)
+	if [ "$status" = 2 ] && [ ! -s "$out" ] && grep -qE -- "$regex" "$err" && [ "$before" = "$after" ]; then
+		pass "$name"
+	else
+		fail "$name" "$(seen; diff <(echo "$before") <(echo "$after"))"
+	fi
+}
+
+# Bad input in a file: also the place, and under it the line with a caret.
+refuses_at() { # refuses_at NAME PLACE REGEX ARGUMENT...: PLACE is FILE:LINE:COLUMN
+	local name=$1 place=$2 regex=$3
+	shift 3
+	refuses "$name" "$regex" "$@"
+	if grep -qF -- "$place: error: " "$err" && grep -qE '^ *\^' "$err"; then
+		pass "$name: place and caret"
+	else
+		fail "$name: place and caret" "expected $place"$'\n'"$(seen)"
+	fi
+}
+
+# Exit status 0.
+accepts() { # accepts NAME ARGUMENT...
+	local name=$1
+	shift
+	run_skep "$@"
+	if [ "$status" = 0 ]; then
+		pass "$name"
+	else
+		fail "$name" "$(seen)"
+	fi
+}
+
+# Root is let through file permissions; without this capability it is not.
+bound_by_permissions() { # bound_by_permissions COMMAND...
+	if [ "$(id -u)" != 0 ]; then
+		"$@"
+	else
+		setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search "$@"
+	fi
+}
+
+# Namespaces of our own to mount something in, as root or not; fails where the system does not let us.
+with_mounts() { # with_mounts COMMAND...
+	if [ "$(id -u)" = 0 ]; then
+		unshare -m "$@"
+	else
+		unshare -rm "$@"
+	fi
+}

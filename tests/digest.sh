@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# digest.sh PROGRAM... - same seed, same run: every scenario has one digest, whatever compiler and optimisation built the
+# program, and twice in a row; and another seed has another digest.
+set -u
+. tests/tap.sh
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+digest() { # digest PROGRAM ARGUMENT...
+	"$1" sim "${@:2}" --json -q --db "$scratch/skep.db" </dev/null |
+		python3 -c 'import json, sys; r = json.load(sys.stdin); print(r["digest"], r["events"], r["time_s"])'
+}
+
+one_digest() { # one_digest NAME ARGUMENT...: with every program, twice
+	local name=$1 program first='' got
+	shift
+	for program in "${programs[@]}"; do
+		for turn in 1 2; do
+			if ! got=$(digest "$program" "$@" 2>&1); then
+				fail "$name: $program" "$got"
+				return
+			fi
+			: "${first:=$got}"
+			if [ "$got" != "$first" ]; then
+				fail "$name: $program, turn $turn" "$got, but $first with ${programs[0]}"
+				return
+			fi
+		done
+	done
+	pass "$name: ${first%% *}"
+	last=$first
+}
+
+programs=("$@")
+[ $# -gt 0 ] || { echo 'usage: digest.sh PROGRAM...' >&2; exit 2; }
+two=scenarios/two-datacentres.yaml
+last=
+one_digest 'two data centres, arithmetic' $two --set train.until.steps=20
+one=$last
+one_digest 'two data centres, no arithmetic' $two --set train.until.steps=50 --set train.maths=none
+one_digest 'two data centres, another seed' $two --set train.until.steps=20 --seed 2
+if [ "$one" = "$last" ]; then
+	fail 'another seed is another run' "$one"
+else
+	pass 'another seed is another run'
+fi
+one_digest 'one worker' scenarios/one-worker.yaml --set train.until.steps=20
+one_digest 'swarm of 256' scenarios/swarm-256.yaml --set train.until.steps=1
+plan

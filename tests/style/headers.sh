@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# headers.sh - every header compiles alone: as C17 with gcc and clang, and what other programs may include (core/ and
+# models/) also as C++17.
+set -u
+. tests/tap.sh
+
+warnings='-Wall -Wextra -Wpedantic -Werror -D_GNU_SOURCE -I.'
+mpi=$(pkg-config --cflags ompi-c 2>/dev/null | sed 's/-I/-isystem /g')
+cblas=$(pkg-config --cflags openblas 2>/dev/null)
+
+alone() { # alone COMPILER LANGUAGE STANDARD HEADER
+	# shellcheck disable=SC2086
+	printf '#include "%s"\n' "$4" | "$1" -x "$2" -std="$3" $warnings $mpi $cblas -fsyntax-only -
+}
+
+for compiler in gcc clang; do
+	if ! command -v "$compiler" >/dev/null; then
+		skip "C17 with $compiler" "$compiler is not installed"
+		continue
+	fi
+	for header in $(headers); do
+		if [[ $header == *mpi* ]] && [ -z "$mpi" ]; then
+			skip "$header as C17 with $compiler" 'the headers of Open MPI are not installed'
+			continue
+		fi
+		check "$header as C17 with $compiler" alone "$compiler" c c17 "$header"
+	done
+done
+for compiler in g++ clang++; do
+	if ! command -v "$compiler" >/dev/null; then
+		skip "C++17 with $compiler" "$compiler is not installed"
+		continue
+	fi
+	for header in core/skep.h core/record.h models/model.h models/device.h; do
+		check "$header as C++17 with $compiler" alone "$compiler" c++ c++17 "$header"
+	done
+done
+plan
