@@ -54,7 +54,7 @@ struct news { /* what one worker has heard about another: the newest epoch */
 struct ledger {
 	const struct skep_plan *plan;
 	struct verdict *verdict;
-	uint32_t capacity, words, rounds_closed;
+	uint32_t capacity, words, rounds_closed, view;
 	bool stage_empty, stopped;
 	skep_time now;
 	bool moved; /* somebody did, last at moved_ns */

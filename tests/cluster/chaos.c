@@ -148,6 +148,9 @@ static struct result run_once(struct job *job, struct variant variant)
 	setup.loss_bias_nano = variant.loss_bias_nano;
 	setup.trace = variant.traced ? remember : NULL;
 	setup.trace_context = job;
+#ifdef SKEP_VIEW_MAX /* this build tries small views */
+	setup.view = SKEP_VIEW_MAX;
+#endif
 	setup.sabotage = job->options->sabotage;
 	bool rare = setup.sabotage >= SABOTAGE_MOVED_HIDDEN;
 	setup.sabotage_at = (uint32_t)(mix64(job->weather.seed) % (rare ? 2 : 40) + 1);

@@ -40,13 +40,15 @@ uint32_t books_bits(const struct ledger *ledger, const uint64_t *map)
 	return sum;
 }
 
-void ledger_begin(struct ledger *ledger, const struct skep_plan *plan, uint32_t capacity, struct verdict *verdict)
+void ledger_begin(
+	struct ledger *ledger, const struct skep_plan *plan, uint32_t capacity, uint32_t view, struct verdict *verdict)
 {
 	assert(plan->workers <= CLUSTER_WORKERS && plan->stages <= CLUSTER_STAGES && plan->rounds < CLUSTER_ROUNDS);
 	memset(ledger, 0, offsetof(struct ledger, holder));
 	ledger->plan = plan;
 	ledger->verdict = verdict;
 	ledger->capacity = capacity;
+	ledger->view = view;
 	ledger->words = (capacity + 63) / 64;
 	ledger->holders = 1;
 	ledger->arena_used = 0;

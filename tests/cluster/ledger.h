@@ -21,8 +21,10 @@ struct ledger_totals { /* of the rounds that closed */
 struct ledger *ledger_create(void); /* NULL: no memory */
 void ledger_destroy(struct ledger *ledger);
 
-/* A new run; `capacity` is what skep_round_capacity said, `verdict` belongs to the caller and outlives the run. */
-void ledger_begin(struct ledger *ledger, const struct skep_plan *plan, uint32_t capacity, struct verdict *verdict);
+/* A new run; `capacity` is what skep_round_capacity said, `view` as in struct setup, `verdict` belongs to the caller and
+ * outlives the run. */
+void ledger_begin(
+	struct ledger *ledger, const struct skep_plan *plan, uint32_t capacity, uint32_t view, struct verdict *verdict);
 
 /* `who`: index and epoch of the machine whose step returned the action. */
 void ledger_action(struct ledger *ledger, skep_time now, struct skep_peer who, const struct skep_action *action);

@@ -186,11 +186,21 @@ void ledger_arrived(struct ledger *ledger, struct skep_peer who, const struct sk
 	}
 }
 
+/* May the worker have forgotten some of those it has heard of? */
+static bool knows_a_sample(const struct ledger *ledger, uint32_t worker)
+{
+	uint32_t known = 0;
+	for (uint32_t w = 0; w < ledger->plan->workers; w++)
+		known += ledger->news[worker][w].serves > 0;
+	return ledger->view > 0 && known > ledger->view;
+}
+
 /* New work for one who will leave, though the sender has heard so and knows of another that stays. */
 void seats_forward(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
 {
 	const struct news *news = ledger->news[who.index];
-	if (ledger->news_epoch[who.index] != who.epoch || news[m->to.index].leaves != m->to.epoch)
+	if (ledger->news_epoch[who.index] != who.epoch || news[m->to.index].leaves != m->to.epoch ||
+		knows_a_sample(ledger, who.index))
 		return;
 	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
 		const struct seat *seat = &ledger->seat[w];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_directory.c - the directory's machine: directory.c and rounds.c, event by event. Four workers in two stages (0 and 2
+ * test_directory.c - the directory's machine: directory.c, rounds.c and edge.c, event by event. Four workers in two stages (0 and 2
  * own, 1 and 3 finish), four microbatches a round, two rounds.
  */
 #include "machine_fixture.h"
@@ -298,6 +298,248 @@ static void test_target_loss_stops(void **state)
 	fixture_finish(&f);
 }
 
+/* ---- leaving and moving --------------------------------------------------------------------------------------- */
+
+static void commit_round(struct fixture *f)
+{
+	tally(f, 0, 1, 3);
+	tally(f, 2, 1, 12);
+	tally(f, 1, 1, 5);
+	tally(f, 3, 1, 10);
+	assert_non_null(fixture_noted(f, SKEP_NOTE_ROUND_CLOSED));
+}
+
+static void leave(struct fixture *f, uint32_t worker)
+{
+	fixture_deliver(f, from_worker(SKEP_MESSAGE_LEAVE, worker, 0));
+}
+
+/* What worker `to` is told about worker `who` in this step, or NULL. */
+static const struct skep_message *news_for(const struct fixture *f, uint32_t to, uint32_t who)
+{
+	for (uint32_t i = 0; fixture_find(f, SKEP_ACTION_SEND, SKEP_MESSAGE_PEER, i); i++) {
+		const struct skep_message *news = &fixture_find(f, SKEP_ACTION_SEND, SKEP_MESSAGE_PEER, i)->u.send;
+		if (news->to.index == to && news->u.peer.who.index == who)
+			return news;
+	}
+	return NULL;
+}
+
+static void test_who_leaves_is_told_of_and_granted_nothing(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	leave(&f, 3);
+	for (uint32_t owner = 0; owner < 4; owner += 2) {
+		const struct skep_message *news = news_for(&f, owner, 3);
+		assert_true(news && news->u.peer.alive && news->u.peer.leaving && news->stage == 1);
+	}
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_PEER), 2);
+	leave(&f, 3); /* a duplicate */
+	assert_int_equal(f.out.count, 0);
+	leave(&f, 0);
+	finish(&f, 0, 1, false); /* handed back */
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 2);
+	fixture_finish(&f);
+}
+
+static void test_who_leaves_goes_when_the_round_has_ended(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	leave(&f, 0);
+	leave(&f, 3);
+	finish_all(&f); /* they take part in the reduction */
+	commit_round(&f);
+	assert_null(fixture_noted(&f, SKEP_NOTE_FENCED));
+	const struct skep_action *left = fixture_find(&f, SKEP_ACTION_NOTE, SKEP_NOTE_LEFT, 0);
+	assert_true(left && left->u.note.peer.index == 0 && left->u.note.stage == 0);
+	left = fixture_find(&f, SKEP_ACTION_NOTE, SKEP_NOTE_LEFT, 1);
+	assert_true(left && left->u.note.peer.index == 3 && left->u.note.stage == 1);
+	assert_true(news_for(&f, 0, 0) && !news_for(&f, 0, 0)->u.peer.alive);
+	assert_true(news_for(&f, 2, 3) && !news_for(&f, 2, 3)->u.peer.alive);
+	assert_true(news_for(&f, 1, 0) && !news_for(&f, 1, 0)->u.peer.alive);
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_GRANT), 1);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 2);
+	fixture_deliver(&f, from_worker(SKEP_MESSAGE_HEARTBEAT, 3, 0)); /* it has not heard */
+	assert_true(news_for(&f, 3, 3) != NULL);
+	fixture_finish(&f);
+}
+
+static void test_the_last_of_a_stage_works_on(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	leave(&f, 0);
+	leave(&f, 2);
+	finish(&f, 0, 1, false);
+	assert_non_null(fixture_sent(&f, SKEP_MESSAGE_GRANT)); /* nobody stays: all are asked */
+	finish(&f, 0, 0, true);
+	finish(&f, 2, 2, true);
+	finish(&f, 2, 3, true);
+	finish(&f, 0, 4, true);
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
+	tally(&f, 0, 1, 17);
+	tally(&f, 2, 1, 12);
+	tally(&f, 1, 1, 5);
+	tally(&f, 3, 1, 24);
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_LEFT)->peer.index, 0);
+	assert_null(fixture_find(&f, SKEP_ACTION_NOTE, SKEP_NOTE_LEFT, 1));
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 2);
+	fixture_finish(&f);
+}
+
+static void test_leaver_works_on_when_the_one_that_stays_dies(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	leave(&f, 0);
+	suspect(&f, 2);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 0);
+	assert_int_equal(skep_node_outcome(f.node), SKEP_RUNNING);
+	fixture_finish(&f);
+}
+
+static void test_who_joins_and_leaves_is_fenced(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	suspect(&f, 3);
+	join(&f, 3, 1, 0);
+	struct skep_message message = from_worker(SKEP_MESSAGE_LEAVE, 3, 0);
+	message.from.epoch = 2;
+	fixture_deliver(&f, message);
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_FENCED)->peer.epoch, 2);
+	fixture_finish(&f);
+}
+
+static void test_newcomer_hears_who_leaves(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	leave(&f, 3);
+	suspect(&f, 2);
+	join(&f, 2, 1, 0);
+	struct skep_message ready = from_worker(SKEP_MESSAGE_READY, 2, 0);
+	ready.from.epoch = 2;
+	ready.attempt = 1;
+	fixture_deliver(&f, ready);
+	assert_false(news_for(&f, 2, 1)->u.peer.leaving);
+	assert_true(news_for(&f, 2, 3)->u.peer.leaving);
+	fixture_finish(&f);
+}
+
+static void report_load(struct fixture *f, uint32_t worker, uint64_t queue_milli)
+{
+	struct skep_message message = from_worker(SKEP_MESSAGE_LOAD, worker, 0);
+	message.u.load.queue_milli = queue_milli;
+	fixture_deliver(f, message);
+}
+
+static void begin_moving(struct fixture *f)
+{
+	fixture_init(f, 4, 2, DIRECTORY);
+	f->plan.rebalance_ns = 2 * SECOND_NS;
+	f->plan.rounds = 3;
+	fixture_start(f);
+}
+
+static void test_idle_worker_moves_to_the_loaded_stage(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin_moving(&f);
+	report_load(&f, 0, 300);
+	report_load(&f, 2, 200);
+	report_load(&f, 1, 4000);
+	report_load(&f, 1, 0); /* the end of the round: the mean counts */
+	finish_all(&f);
+	f.now = 2 * SECOND_NS;
+	commit_round(&f);
+	const struct skep_note *moved = fixture_noted(&f, SKEP_NOTE_MOVED);
+	assert_true(moved && moved->peer.index == 2 && moved->peer.epoch == 1 && moved->stage == 1);
+	assert_null(fixture_noted(&f, SKEP_NOTE_FENCED));
+	const struct skep_message *assign = fixture_sent(&f, SKEP_MESSAGE_ASSIGN);
+	assert_true(assign && assign->to.index == 2 && assign->to.epoch == 2 && assign->stage == 1);
+	assert_int_equal(assign->u.assign.source.index % 2, 1);
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_GRANT), 1);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 0);
+	for (uint32_t to = 1; to < 4; to += 2)
+		assert_true(news_for(&f, to, 2) && !news_for(&f, to, 2)->u.peer.alive);
+	fixture_deliver(&f, from_worker(SKEP_MESSAGE_HEARTBEAT, 2, 0)); /* its assignment is on the way */
+	join(&f, 2, 1, 0);
+	assert_null(fixture_noted(&f, SKEP_NOTE_FENCED));
+	assert_null(fixture_sent(&f, SKEP_MESSAGE_ASSIGN));
+	fixture_finish(&f);
+}
+
+static void test_nobody_moves_before_the_period_is_over(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin_moving(&f);
+	report_load(&f, 1, 4000);
+	finish_all(&f);
+	f.now = 2 * SECOND_NS - 1;
+	commit_round(&f);
+	assert_null(fixture_noted(&f, SKEP_NOTE_MOVED));
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_GRANT), 2);
+	fixture_finish(&f);
+}
+
+static void test_newcomer_goes_where_the_load_is(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin_moving(&f);
+	suspect(&f, 3); /* stage 1 has fewer workers, stage 0 more to do */
+	report_load(&f, 0, 1500);
+	report_load(&f, 1, 100);
+	join(&f, 3, 1, 0);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage, 0);
+	fixture_finish(&f);
+}
+
+static void test_who_waits_may_ask_again(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	suspect(&f, 3);
+	finish(&f, 0, 0, true);
+	finish(&f, 0, 1, true);
+	finish(&f, 2, 2, true);
+	finish(&f, 2, 3, true);
+	for (uint64_t now = 0; now < 12; now++) { /* a long reduction */
+		f.now = now * SECOND_NS;
+		join(&f, 3, 1, 0);
+		for (uint32_t i = 0; i < 3; i++)
+			fixture_deliver(&f, from_worker(SKEP_MESSAGE_HEARTBEAT, i, 0));
+		fixture_timer(&f, f.now);
+		assert_null(fixture_noted(&f, SKEP_NOTE_FENCED));
+	}
+	for (uint64_t now = 12; !fixture_noted(&f, SKEP_NOTE_FENCED); now++) { /* silent at last */
+		f.now = now * SECOND_NS;
+		for (uint32_t i = 0; i < 3; i++)
+			fixture_deliver(&f, from_worker(SKEP_MESSAGE_HEARTBEAT, i, 0));
+		fixture_timer(&f, f.now);
+		assert_true(now < 20);
+	}
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_FENCED)->peer.epoch, 2);
+	join(&f, 3, 1, 0);
+	tally(&f, 0, 1, 3);
+	tally(&f, 2, 1, 12);
+	tally(&f, 1, 1, 15);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->to.epoch, 3);
+	fixture_finish(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +555,16 @@ int main(void)
 		cmocka_unit_test(test_a_late_ready_is_assigned_anew_next_round),
 		cmocka_unit_test(test_an_empty_stage_ends_the_run),
 		cmocka_unit_test(test_target_loss_stops),
+		cmocka_unit_test(test_who_leaves_is_told_of_and_granted_nothing),
+		cmocka_unit_test(test_who_leaves_goes_when_the_round_has_ended),
+		cmocka_unit_test(test_the_last_of_a_stage_works_on),
+		cmocka_unit_test(test_leaver_works_on_when_the_one_that_stays_dies),
+		cmocka_unit_test(test_who_joins_and_leaves_is_fenced),
+		cmocka_unit_test(test_newcomer_hears_who_leaves),
+		cmocka_unit_test(test_idle_worker_moves_to_the_loaded_stage),
+		cmocka_unit_test(test_nobody_moves_before_the_period_is_over),
+		cmocka_unit_test(test_newcomer_goes_where_the_load_is),
+		cmocka_unit_test(test_who_waits_may_ask_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

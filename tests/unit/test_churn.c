@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_churn.c - traces played on machines: which machine a join takes, what the options do, and what holds for any
+ * trace. Moves are compared as text: "=0" present, "+1" joins, "-1" leaves, each move after its second.
+ */
+#include "topologies/churn.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/random.h"
+
+#define SECOND 1000000000u
+
+static char path[] = "/tmp/skep-churn-XXXXXX";
+
+/* ---- helpers ------------------------------------------------------------------------------------------------------ */
+
+static void put(const char *text)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Machine i has the GPU of letter i of `gpus`: t for T4, v for V100-SXM2-16, w for V100-SXM2-32. */
+static struct skep_topology topology_of(const char *gpus)
+{
+	static struct skep_gpu gpu[3] = {{.name = "T4"}, {.name = "V100-SXM2-16"}, {.name = "V100-SXM2-32"}};
+	struct skep_topology t = {.name = "by hand", .machines = (uint32_t)strlen(gpus), .gpus = 3, .gpu = gpu};
+	t.machine = calloc(t.machines + 1, sizeof *t.machine);
+	assert_non_null(t.machine);
+	for (uint32_t i = 0; i < t.machines; i++)
+		t.machine[i].gpu = gpus[i] == 't' ? 0 : gpus[i] == 'v' ? 1 : 2;
+	t.machine[t.machines].gpu = UINT32_MAX;
+	return t;
+}
+
+static struct skep_topology many(uint32_t machines)
+{
+	char *gpus = malloc(machines + 1);
+	assert_non_null(gpus);
+	memset(gpus, 't', machines);
+	gpus[machines] = 0;
+	struct skep_topology t = topology_of(gpus);
+	free(gpus);
+	return t;
+}
+
+/* What the header promises of any churn. */
+static void check(const struct skep_churn *c, const struct skep_topology *t)
+{
+	bool *there = calloc(t->machines, sizeof *there);
+	uint32_t alive = c->presents;
+	uint64_t joins = 0;
+	assert_non_null(there);
+	for (uint32_t i = 0; i < c->presents; i++) {
+		assert_true(c->present[i] < t->machines && (i == 0 || c->present[i - 1] < c->present[i]));
+		there[c->present[i]] = true;
+	}
+	for (size_t i = 0; i < c->events; i++) {
+		const struct skep_churn_event *e = &c->event[i];
+		assert_true(e->worker < t->machines && e->at_ns > 0 && e->at_ns <= c->end_ns);
+		assert_true(i == 0 || c->event[i - 1].at_ns <= e->at_ns);
+		assert_true(there[e->worker] != e->join);
+		there[e->worker] = e->join;
+		alive = e->join ? alive + 1 : alive - 1;
+		joins += e->join;
+		assert_true(alive <= c->most);
+	}
+	assert_true(c->joins == joins && c->leaves == c->events - joins && c->most <= t->machines);
+	free(there);
+}
+
+static struct skep_churn churn_of(const char *file, const struct skep_topology *t, const struct skep_churn_options *o)
+{
+	struct skep_churn churn;
+	struct skep_diag diag = {0};
+	if (!skep_churn_read(file, t, o, &churn, &diag))
+		fail_msg("%u: %s", diag.line, diag.message);
+	check(&churn, t);
+	return churn;
+}
+
+static void expect(
+	const char *text, const char *gpus, const struct skep_churn_options *o, const char *moves, uint64_t unplaced)
+{
+	char got[2048] = "";
+	struct skep_topology t = topology_of(gpus);
+	put(text);
+	struct skep_churn c = churn_of(path, &t, o);
+	for (uint32_t i = 0; i < c.presents; i++)
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s=%u", got[0] ? " " : "", c.present[i]);
+	for (size_t i = 0; i < c.events; i++)
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.10g%c%u", got[0] ? " " : "",
+			1e-9 * (double)c.event[i].at_ns, c.event[i].join ? '+' : '-', c.event[i].worker);
+	assert_string_equal(got, moves);
+	assert_int_equal(c.unplaced, unplaced);
+	skep_churn_finish(&c);
+	free(t.machine);
+}
+
+static void expect_error(const char *text, const char *gpus, const struct skep_churn_options *o, const char *message)
+{
+	struct skep_topology t = topology_of(gpus);
+	struct skep_churn c;
+	struct skep_diag diag = {0};
+	put(text);
+	assert_false(skep_churn_read(path, &t, o, &c, &diag));
+	if (!strstr(diag.message, message))
+		fail_msg("'%s' does not say '%s'", diag.message, message);
+	assert_null(c.event);
+	free(t.machine);
+}
+
+/* ---- machines ------------------------------------------------------------------------------------------------------- */
+
+static const struct skep_churn_options defaults = SKEP_CHURN_DEFAULTS;
+
+static void joins_take_the_lowest_free_machine(void **state)
+{
+	(void)state;
+	expect("0,join,a\n0,join,b\n5,join,c\n6,leave,a\n7,leave,b\n8,join,d\n9,join,e\n9,end\n", "tttt", &defaults,
+		"=0 =1 5+2 6-0 7-1 8+0", 0); /* e joins at the end: nothing is known behind it */
+	expect("600,join,a\n660,join,b\n720,leave,a\n", "tt", &defaults, "=0 60+1 120-0", 0); /* 0 is the first event */
+}
+
+static void a_machine_passes_on_within_an_instant(void **state)
+{
+	(void)state;
+	expect("0,join,a\n5,join,b\n5,leave,a\n9,leave,b\n", "t", &defaults, "=0 5-0 5+0 9-0", 0);
+}
+
+static void joins_without_a_machine_are_left_out(void **state)
+{
+	(void)state;
+	expect("0,join,a\n0,join,b\n0,join,c\n4,leave,c\n5,leave,a\n6,join,d\n7,join,e\n8,leave,e\n9,leave,b\n", "tt",
+		&defaults, "=0 =1 5-0 6+0 9-1", 2);
+}
+
+static void types_find_their_machines(void **state)
+{
+	(void)state;
+	expect("0,join,a,v100\n0,join,b,T4\n1,join,c,v100-32\n2,join,d,nvidia-tesla-v100\n3,join,e,V100M16\n"
+	       "4,join,f\n5,leave,c\n6,join,g,t4\n7,end\n",
+		"tvwvtw", &defaults, "=0 =1 1+2 2+3 4+4 5-2", 2);
+	struct skep_churn_options any = defaults;
+	any.any_gpu = true;
+	expect("0,join,a,h100\n1,join,b,v100\n2,end\n", "tt", &any, "=0 1+1", 0);
+	expect_error("0,join,a,h100\n", "tt", &defaults, "no machine of the topology 'by hand' suits");
+	expect("0,join,a,h100\n0,join,b,t4\n", "tt", &defaults, "=0", 1);
+}
+
+static void how_types_and_profiles_are_compared(void **state)
+{
+	(void)state;
+	assert_true(skep_churn_suits("v100", "V100-SXM2-16") && skep_churn_suits("t4", "T4"));
+	assert_true(skep_churn_suits("v100-32", "V100-SXM2-32") && skep_churn_suits("a100-sxm4", "A100-SXM4-80"));
+	assert_false(skep_churn_suits("v100-32", "V100-SXM2-16"));
+	assert_false(skep_churn_suits("v10", "V100-SXM2-16"));
+	assert_false(skep_churn_suits("sxm2", "V100-SXM2-16"));
+	assert_false(skep_churn_suits("v100-16-16", "V100-SXM2-16"));
+	assert_false(skep_churn_suits("t4-x", "T4"));
+	assert_false(skep_churn_suits("a40", "A100-SXM4-40"));
+}
+
+static void drawn_machines_follow_the_seed(void **state)
+{
+	(void)state;
+	struct skep_topology t = many(400);
+	struct skep_churn_options o = defaults;
+	o.random_machine = true;
+	struct skep_churn a = churn_of("topologies/traces/g4dn-like-day.csv", &t, &o);
+	struct skep_churn b = churn_of("topologies/traces/g4dn-like-day.csv", &t, &o);
+	o.seed = 1;
+	struct skep_churn c = churn_of("topologies/traces/g4dn-like-day.csv", &t, &o);
+	assert_true(a.presents == 32 && a.events == b.events);
+	for (size_t i = 0; i < a.events; i++)
+		assert_true(a.event[i].worker == b.event[i].worker && a.event[i].at_ns == b.event[i].at_ns);
+	assert_memory_equal(a.present, b.present, a.presents * sizeof *a.present);
+	assert_memory_not_equal(a.present, c.present, a.presents * sizeof *a.present);
+	assert_true(a.present[31] > 200); /* drawn from all 400 */
+	skep_churn_finish(&a);
+	skep_churn_finish(&b);
+	skep_churn_finish(&c);
+	free(t.machine);
+}
+
+/* ---- time -------------------------------------------------------------------------------------------------------------- */
+
+static const char hour[] = "100,join,a\n100,join,b\n1100,leave,a\n1200,refused\n2100,join,c\n3100,leave,b\n4100,end\n";
+
+static void time_is_scaled_and_cut(void **state)
+{
+	(void)state;
+	struct skep_churn_options o = defaults;
+	expect(hour, "ttt", &o, "=0 =1 1000-0 2000+0 3000-1", 0);
+	o.scale = 0.1;
+	expect(hour, "ttt", &o, "=0 =1 100-0 200+0 300-1", 0);
+	o.scale = 2;
+	o.start_ns = 500 * (skep_time)SECOND;
+	expect(hour, "ttt", &o, "=0 =1 1000-0 3000+0 5000-1", 0);
+	o.start_ns = 1000 * (skep_time)SECOND; /* a leaves just then: never there */
+	o.scale = 1;
+	expect(hour, "ttt", &o, "=0 1000+1 2000-0", 0);
+	o.end_ns = 2500 * (skep_time)SECOND;
+	expect(hour, "ttt", &o, "=0 1000+1", 0);
+	struct skep_topology t = many(3);
+	put(hour);
+	struct skep_churn c = churn_of(path, &t, &o);
+	assert_true(c.end_ns == 1500 * (skep_time)SECOND && c.refused == 1);
+	skep_churn_finish(&c);
+	free(t.machine);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+	(void)state;
+	struct skep_churn_options o = defaults;
+	o.scale = 0;
+	expect_error(hour, "t", &o, "time scale above 0");
+	o.scale = NAN;
+	expect_error(hour, "t", &o, "time scale above 0");
+	o = defaults;
+	o.start_ns = 5000 * (skep_time)SECOND;
+	expect_error(hour, "t", &o, "the start lies behind the end of the trace, 4000 s");
+	o.end_ns = 5;
+	expect_error(hour, "t", &o, "an end of the trace behind the start");
+	o = defaults;
+	o.copies = -1;
+	expect_error(hour, "t", &o, "machines for each name");
+	o = defaults;
+	o.jitter_ns = SKEP_TIME_NEVER;
+	expect_error(hour, "t", &o, "jitter of at most a day");
+	o = defaults;
+	o.scale = 1000;
+	expect_error("0,join,a\n9999999999,leave,a\n", "t", &o, "too long at this time scale");
+	expect_error("0,join,a\n0,leave,b\n", "t", &defaults, "'b' leaves, but is not alive");
+}
+
+/* ---- more machines than the trace ---------------------------------------------------------------------------------------- */
+
+static void thirty_two_machines_become_four_hundred(void **state)
+{
+	(void)state;
+	struct skep_topology t = many(400);
+	struct skep_churn_options o = defaults;
+	struct skep_churn one = churn_of("topologies/traces/g4dn-like-day.csv", &t, &o);
+	o.copies = 12.5;
+	struct skep_churn c = churn_of("topologies/traces/g4dn-like-day.csv", &t, &o);
+	assert_true(c.presents == 400 && c.most == 400 && c.unplaced == 0);
+	assert_true(fabs((double)c.leaves / (double)one.leaves - 12.5) < 0.5);
+	o.copies = 0;
+	struct skep_churn filled = churn_of("topologies/traces/g4dn-like-day.csv", &t, &o);
+	assert_true(filled.events == c.events && filled.presents == 400);
+	skep_churn_finish(&one);
+	skep_churn_finish(&c);
+	skep_churn_finish(&filled);
+	free(t.machine);
+}
+
+static void jitter_spreads_events_over_the_minute(void **state)
+{
+	(void)state;
+	struct skep_topology t = many(400);
+	struct skep_churn_options o = defaults;
+	o.any_gpu = true;
+	o.copies = 0;
+	struct skep_churn sharp = churn_of("topologies/traces/aws-p3.csv", &t, &o);
+	for (size_t i = 0; i < sharp.events; i++)
+		assert_true(sharp.event[i].at_ns % (60 * (skep_time)SECOND) == 0);
+	o.jitter_ns = 60 * (skep_time)SECOND;
+	struct skep_churn c = churn_of("topologies/traces/aws-p3.csv", &t, &o);
+	double sum = 0;
+	uint32_t quarter[4] = {0};
+	for (size_t i = 0; i < c.events; i++) {
+		double second = 1e-9 * (double)(c.event[i].at_ns % (60 * (skep_time)SECOND));
+		sum += second;
+		quarter[(int)(second / 15)]++;
+	}
+	double n = (double)c.events, mean = sum / n;
+	assert_true(n > 2000 && fabs(mean - 30) < 4 * 17.32 / sqrt(n));
+	for (int i = 0; i < 4; i++)
+		assert_true(fabs(quarter[i] / n - 0.25) < 4 * sqrt(0.1875 / n));
+	/* with everything late by another time, a few joins come before the leave that made room */
+	assert_true(c.joins + c.presents + c.unplaced == sharp.joins + sharp.presents + sharp.unplaced);
+	skep_churn_finish(&sharp);
+	skep_churn_finish(&c);
+	free(t.machine);
+}
+
+/* ---- any trace -------------------------------------------------------------------------------------------------------------- */
+
+static void promises_hold_for_random_traces_and_options(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 200; seed++) {
+		uint64_t random = skep_mix(seed);
+		bool alive[40] = {false};
+		FILE *file = fopen(path, "w");
+		assert_non_null(file);
+		for (uint32_t i = 0, at = 0; i < 500; i++) {
+			uint32_t name = skep_random_below(&random, 40);
+			at += skep_random_below(&random, 3) * 20;
+			alive[name] = !alive[name];
+			fprintf(file, "%u,%s,n%u%s\n", at, alive[name] ? "join" : "leave", name,
+				alive[name] && name % 3 == 0 ? ",t4" : "");
+		}
+		fclose(file);
+		struct skep_topology t = topology_of("tvtwttvvwwtttvvvttttttttwwwwwvvvvvvvttt");
+		struct skep_churn_options o = defaults;
+		o.scale = skep_random_below(&random, 2) ? 1e-9 : 0.3;
+		o.copies = skep_random_below(&random, 40) / 10.0;
+		o.jitter_ns = skep_random_below(&random, 2) * 60 * (skep_time)SECOND;
+		o.start_ns = skep_random_below(&random, 3000) * (skep_time)SECOND;
+		o.end_ns = skep_random_below(&random, 2) ? SKEP_TIME_NEVER : o.start_ns + 3000 * (skep_time)SECOND;
+		o.random_machine = skep_random_below(&random, 2);
+		o.seed = seed;
+		struct skep_churn c = churn_of(path, &t, &o);
+		skep_churn_finish(&c);
+		free(t.machine);
+	}
+}
+
+static int make_file(void **state)
+{
+	(void)state;
+	return mkstemp(path) >= 0 ? 0 : -1;
+}
+
+static int remove_file(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(joins_take_the_lowest_free_machine),
+		cmocka_unit_test(a_machine_passes_on_within_an_instant),
+		cmocka_unit_test(joins_without_a_machine_are_left_out),
+		cmocka_unit_test(types_find_their_machines),
+		cmocka_unit_test(how_types_and_profiles_are_compared),
+		cmocka_unit_test(drawn_machines_follow_the_seed),
+		cmocka_unit_test(time_is_scaled_and_cut),
+		cmocka_unit_test(wrong_options_are_refused),
+		cmocka_unit_test(thirty_two_machines_become_four_hundred),
+		cmocka_unit_test(jitter_spreads_events_over_the_minute),
+		cmocka_unit_test(promises_hold_for_random_traces_and_options),
+	};
+	return cmocka_run_group_tests(tests, make_file, remove_file);
+}

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * trace_tool.c - `skep trace import|stats|generate`: options, and what is printed.
+ */
+#include "topologies/trace_tool.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topologies/trace_generate.h"
+
+static const char *const help[] = {
+	"skep trace import FILE -o OUT [options]   any trace format to ours\n"
+	"skep trace stats FILE [options]           how long machines live, how they go, how many there are\n"
+	"skep trace generate -o OUT [options]      draw a trace from a law, or like another one\n",
+	"How a trace is read:\n"
+	"  --format NAME      own, named, counts, log, gaps, tasks or nodes (default: by its first line)\n"
+	"  --repair           put right, with a warning, what is an error otherwise: time that goes backwards, joins "
+	"of\n"
+	"                     the living, leaves of the unknown, unknown types\n"
+	"  --per-gpu          log, tasks, nodes: a machine with 8 GPUs is 8 workers\n"
+	"  --gpu TYPE         the GPU type where the trace names none\n"
+	"  --gap TIME         gaps: the length of one, with its unit\n"
+	"  --nodes FILE       tasks: table of nodes, to draw the type of a task that takes any\n"
+	"  --victims RULE     counts: who goes: random (default), newest, oldest, or zone\n"
+	"  --zones N          counts: zones that newcomers are spread over (default 1)\n"
+	"  --seed N           of everything that is drawn (default 0)\n"
+	"  --json             one JSON object\n",
+	"import:\n"
+	"  -o, --output FILE  the trace in our format\n"
+	"  --source TEXT      where it comes from, a comment in the file (default: the imported file's name)\n"
+	"  --licence TEXT     its licence, the same (default: not stated)\n",
+	"generate:\n"
+	"  --like FILE        fit to this trace; the options below replace single values\n"
+	"  --machines N       as many are wanted\n"
+	"  --duration TIME    with its unit, such as 24 h\n"
+	"  --life LAW         exponential or weibull (default with --like: what fits better)\n"
+	"  --scale TIME       of the lives: the mean of an exponential law\n"
+	"  --shape K          of Weibull lives: below 1 many die young\n"
+	"  --bulks LIST       how often how many go at once: 39x1,13x2,15x3\n"
+	"  --refusal P        a request is refused with this probability (default 0)\n"
+	"  --wait TIME        mean time until a request is answered (default 60 s)\n"
+	"  --diurnal A        so much fewer machines wanted after 12 h than at the start, 0 to 1 (default 0)\n"
+	"  --gpu LIST         types with their shares: t4=3,a100=1\n",
+};
+
+enum {
+	OPTION_FORMAT = 256,
+	OPTION_REPAIR,
+	OPTION_PER_GPU,
+	OPTION_GPU,
+	OPTION_GAP,
+	OPTION_NODES,
+	OPTION_VICTIMS,
+	OPTION_ZONES,
+	OPTION_SEED,
+	OPTION_JSON,
+	OPTION_SOURCE,
+	OPTION_LICENCE,
+	OPTION_LIKE,
+	OPTION_MACHINES,
+	OPTION_DURATION,
+	OPTION_LIFE,
+	OPTION_SCALE,
+	OPTION_SHAPE,
+	OPTION_BULKS,
+	OPTION_REFUSAL,
+	OPTION_WAIT,
+	OPTION_DIURNAL,
+	OPTION_HELP
+};
+
+enum { IMPORT = 1, STATS = 2, GENERATE = 4 };
+
+static const struct option long_options[] = {
+	{"format", required_argument, NULL, OPTION_FORMAT},
+	{"repair", no_argument, NULL, OPTION_REPAIR},
+	{"per-gpu", no_argument, NULL, OPTION_PER_GPU},
+	{"gpu", required_argument, NULL, OPTION_GPU},
+	{"gap", required_argument, NULL, OPTION_GAP},
+	{"nodes", required_argument, NULL, OPTION_NODES},
+	{"victims", required_argument, NULL, OPTION_VICTIMS},
+	{"zones", required_argument, NULL, OPTION_ZONES},
+	{"seed", required_argument, NULL, OPTION_SEED},
+	{"json", no_argument, NULL, OPTION_JSON},
+	{"output", required_argument, NULL, 'o'},
+	{"source", required_argument, NULL, OPTION_SOURCE},
+	{"licence", required_argument, NULL, OPTION_LICENCE},
+	{"like", required_argument, NULL, OPTION_LIKE},
+	{"machines", required_argument, NULL, OPTION_MACHINES},
+	{"duration", required_argument, NULL, OPTION_DURATION},
+	{"life", required_argument, NULL, OPTION_LIFE},
+	{"scale", required_argument, NULL, OPTION_SCALE},
+	{"shape", required_argument, NULL, OPTION_SHAPE},
+	{"bulks", required_argument, NULL, OPTION_BULKS},
+	{"refusal", required_argument, NULL, OPTION_REFUSAL},
+	{"wait", required_argument, NULL, OPTION_WAIT},
+	{"diurnal", required_argument, NULL, OPTION_DIURNAL},
+	{"help", no_argument, NULL, OPTION_HELP},
+	{NULL, 0, NULL, 0},
+};
+
+#define BULK_MAX 4096u
+
+struct arguments {
+	struct skep_trace_options trace;
+	bool json, help;
+	const char *file, *output, *source, *licence, *gpu;
+	/* generate; NAN, 0, -1, NULL: not given */
+	const char *bulks;
+	uint64_t machines;
+	double duration_s, scale_s, shape, refusal, wait_s, diurnal;
+	int life;
+	char *error;
+	size_t size;
+};
+
+static bool fail(struct arguments *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static bool fail(struct arguments *a, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(a->error, a->size, format, args);
+	va_end(args);
+	return false;
+}
+
+static bool fail_diag(struct arguments *a, const struct skep_diag *diag)
+{
+	skep_diag_print(diag, a->error, a->size);
+	size_t length = strlen(a->error);
+	if (length > 0 && a->error[length - 1] == '\n')
+		a->error[length - 1] = 0;
+	return false;
+}
+
+/* ---- values of options ------------------------------------------------------------------------------------------------- */
+
+static bool read_integer(struct arguments *a, const char *name, const char *text, uint64_t most, uint64_t *ret)
+{
+	char *end;
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	if (text[0] < '0' || text[0] > '9' || *end != 0 || errno != 0 || *ret > most)
+		return fail(a, "--%s %.40s: expected a whole number from 0 to %" PRIu64, name, text, most);
+	return true;
+}
+
+static bool read_number(struct arguments *a, const char *name, const char *text, double *ret)
+{
+	char *end;
+	*ret = strtod(text, &end);
+	if (end == text || *end != 0 || !isfinite(*ret))
+		return fail(a, "--%s %.40s: expected a number", name, text);
+	return true;
+}
+
+static bool read_time(struct arguments *a, const char *name, const char *text, double *ret)
+{
+	const char *expected;
+	if (skep_quantity_parse(text, SKEP_TIME, ret, &expected) && *ret > 0 && *ret <= 1e10)
+		return true;
+	return fail(a, "--%s %.40s: expected a time above 0 with its unit, such as 600 s or 24 h", name, text);
+}
+
+static bool read_word(struct arguments *a, const char *name, const char *text, const char *const *word, int *ret)
+{
+	for (*ret = 0; word[*ret]; (*ret)++)
+		if (strcmp(word[*ret], text) == 0)
+			return true;
+	char known[200] = "";
+	for (int i = 0; word[i]; i++)
+		snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", word[i]);
+	return fail(a, "--%s %.40s: expected one of %s", name, text, known);
+}
+
+/* Types go into a CSV cell. */
+static bool check_gpu(struct arguments *a, const char *text)
+{
+	for (const char *c = text; *c; c++)
+		if ((uint8_t)*c < 0x21 || *c == ',' || *c == 0x7f)
+			return fail(a, "--gpu: a type without blanks and commas is expected");
+	return (strlen(text) > 0 && strlen(text) < 64) || fail(a, "--gpu: expected a type of 1 to 63 bytes");
+}
+
+/* ---- the command line --------------------------------------------------------------------------------------------------- */
+
+static bool take_reading(struct arguments *a, int option, const char *name, const char *value)
+{
+	int word = 0;
+	double seconds = 0;
+	uint64_t number = 0;
+	bool ok = true;
+	switch (option) {
+	case OPTION_FORMAT:
+		ok = read_word(a, name, value, skep_trace_format_names, &word);
+		a->trace.format = (enum skep_trace_format)word;
+		return ok;
+	case OPTION_VICTIMS:
+		ok = read_word(a, name, value, skep_trace_victim_names, &word);
+		a->trace.victims = (enum skep_trace_victims)word;
+		return ok;
+	case OPTION_GAP:
+		ok = read_time(a, name, value, &seconds);
+		a->trace.gap_ns = ok ? (skep_time)(seconds * 1e9) : 0;
+		return ok && (a->trace.gap_ns > 0 || fail(a, "--gap %.40s: too short", value));
+	case OPTION_ZONES:
+		ok = read_integer(a, name, value, 1000, &number);
+		a->trace.zones = (uint32_t)number;
+		return ok;
+	case OPTION_SEED:
+		return read_integer(a, name, value, UINT64_MAX, &a->trace.seed);
+	case OPTION_REPAIR:
+		a->trace.repair = true;
+		return true;
+	case OPTION_PER_GPU:
+		a->trace.per_gpu = true;
+		return true;
+	case OPTION_NODES:
+		a->trace.nodes_path = value;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool take_generating(struct arguments *a, int option, const char *name, const char *value)
+{
+	switch (option) {
+	case OPTION_LIKE:
+		a->file = value;
+		return true;
+	case OPTION_MACHINES:
+		return read_integer(a, name, value, 1000000, &a->machines) &&
+		       (a->machines > 0 || fail(a, "--machines: expected at least one"));
+	case OPTION_DURATION:
+		return read_time(a, name, value, &a->duration_s);
+	case OPTION_LIFE:
+		return read_word(a, name, value, skep_life_law_names, &a->life);
+	case OPTION_SCALE:
+		return read_time(a, name, value, &a->scale_s);
+	case OPTION_SHAPE:
+		return read_number(a, name, value, &a->shape);
+	case OPTION_BULKS:
+		a->bulks = value;
+		return true;
+	case OPTION_REFUSAL:
+		return read_number(a, name, value, &a->refusal);
+	case OPTION_WAIT:
+		return read_time(a, name, value, &a->wait_s);
+	case OPTION_DIURNAL:
+		return read_number(a, name, value, &a->diurnal);
+	default:
+		return false;
+	}
+}
+
+static bool take(struct arguments *a, int command, int option, const char *name, const char *value)
+{
+	bool generating = option >= OPTION_LIKE && option <= OPTION_DIURNAL;
+	bool importing = option == OPTION_SOURCE || option == OPTION_LICENCE;
+	if ((generating && command != GENERATE) || (importing && command != IMPORT) ||
+		(option == 'o' && command == STATS))
+		return fail(a, "--%s is not an option of this command", name);
+	if (generating)
+		return take_generating(a, option, name, value);
+	switch (option) {
+	case OPTION_JSON:
+		a->json = true;
+		return true;
+	case OPTION_HELP:
+		a->help = true;
+		return true;
+	case OPTION_SOURCE:
+		a->source = value;
+		return true;
+	case OPTION_LICENCE:
+		a->licence = value;
+		return true;
+	case OPTION_GPU:
+		a->gpu = value;
+		return true;
+	case 'o':
+		a->output = value;
+		return true;
+	default:
+		return take_reading(a, option, name, value);
+	}
+}
+
+static bool parse(struct arguments *a, int command, int argc, char **argv, char *error, size_t size)
+{
+	*a = (struct arguments){.duration_s = NAN,
+		.scale_s = NAN,
+		.shape = NAN,
+		.refusal = NAN,
+		.wait_s = NAN,
+		.diurnal = NAN,
+		.life = -1,
+		.error = error,
+		.size = size};
+	int option, index = -1;
+	optind = 0;
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":o:", long_options, &index)) != -1) {
+		if (option == '?')
+			return fail(a, "unknown option '%.60s'", argv[optind - 1]);
+		if (option == ':')
+			return fail(a, "'%.60s' needs a value", argv[optind - 1]);
+		if (!take(a, command, option, index >= 0 ? long_options[index].name : "output", optarg))
+			return false;
+		index = -1;
+	}
+	if (a->help)
+		return true;
+	int files = argc - optind;
+	if (files != (command == GENERATE ? 0 : 1))
+		return fail(a, command == GENERATE ? "generate takes no file: --like FILE" : "expected one trace file");
+	if (files == 1)
+		a->file = argv[optind];
+	if (command != STATS && !a->output)
+		return fail(a, "expected -o FILE, the trace that is written");
+	if (command != GENERATE && a->gpu && !check_gpu(a, a->gpu))
+		return false;
+	a->trace.gpu = command == GENERATE ? NULL : a->gpu;
+	return true;
+}
+
+static bool print_help(FILE *out)
+{
+	for (size_t i = 0; i < sizeof help / sizeof *help; i++)
+		fprintf(out, "%s%s", i ? "\n" : "", help[i]);
+	return true;
+}
+
+/* ---- stats ---------------------------------------------------------------------------------------------------------------- */
+
+static void print_repairs(const struct skep_trace_report *report, const char *path, FILE *warn)
+{
+	char text[2048];
+	skep_trace_repairs_print(report, path, text, sizeof text);
+	fputs(text, warn);
+}
+
+static bool print_stats(
+	struct arguments *a, const char *path, const struct skep_trace_options *options, FILE *out, FILE *warn)
+{
+	struct skep_trace_stats stats;
+	struct skep_diag diag = {0};
+	if (!skep_trace_stats_read(path, options, &stats, &diag))
+		return fail_diag(a, &diag);
+	print_repairs(&stats.report, path, warn);
+	if (a->json)
+		skep_trace_stats_print_json(&stats, path, out);
+	else
+		skep_trace_stats_print(&stats, path, out);
+	skep_trace_stats_finish(&stats);
+	return true;
+}
+
+bool skep_trace_tool_stats(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
+{
+	struct arguments a;
+	if (!parse(&a, STATS, argc, argv, error, size))
+		return false;
+	return a.help ? print_help(out) : print_stats(&a, a.file, &a.trace, out, warn);
+}
+
+/* ---- import --------------------------------------------------------------------------------------------------------------- */
+
+static bool import_file(struct arguments *a, struct skep_trace_report *ret)
+{
+	struct skep_diag diag = {0};
+	char source[512];
+	const char *slash = strrchr(a->file, '/');
+	snprintf(source, sizeof source, "imported from %.400s", slash ? slash + 1 : a->file);
+	struct skep_trace_writer *writer = skep_trace_writer_create(
+		a->output, a->source ? a->source : source, a->licence ? a->licence : "not stated", &diag);
+	if (!writer)
+		return fail_diag(a, &diag);
+	if (!skep_trace_read(a->file, &a->trace, skep_trace_write, writer, ret, &diag)) {
+		skep_trace_writer_destroy(writer);
+		return fail_diag(a, &diag);
+	}
+	return skep_trace_writer_close(writer) || fail_diag(a, &diag);
+}
+
+bool skep_trace_tool_import(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
+{
+	struct arguments a;
+	struct skep_trace_report report;
+	if (!parse(&a, IMPORT, argc, argv, error, size))
+		return false;
+	if (a.help)
+		return print_help(out);
+	if (!import_file(&a, &report))
+		return false;
+	print_repairs(&report, a.file, warn);
+	struct skep_trace_options own = {.format = SKEP_TRACE_OWN};
+	return print_stats(&a, a.output, &own, out, warn);
+}
+
+/* ---- generate ------------------------------------------------------------------------------------------------------------- */
+
+/* "39x1,13x2": how often, how many. */
+static bool read_bulks(struct arguments *a, uint64_t count[BULK_MAX], struct skep_bulks *ret)
+{
+	const char *at = a->bulks;
+	*ret = (struct skep_bulks){.count = count, .room = BULK_MAX};
+	memset(count, 0, BULK_MAX * sizeof *count);
+	while (*at) {
+		char *end, *last;
+		uint64_t often = strtoull(at, &end, 10);
+		uint64_t many = *end == 'x' && end > at ? strtoull(end + 1, &last, 10) : 0;
+		if (*at < '0' || *at > '9' || many < 1 || many > BULK_MAX || often < 1 || often > 1000000000 ||
+			(*last != 0 && *last != ',') || end[1] < '0' || end[1] > '9')
+			return fail(a, "--bulks: expected how often how many go at once, such as 39x1,13x2");
+		count[many - 1] += often;
+		ret->bulks += often;
+		ret->losses += often * many;
+		ret->most = many > ret->most ? (uint32_t)many : ret->most;
+		at = *last == ',' ? last + 1 : last;
+	}
+	return ret->bulks > 0 || fail(a, "--bulks: expected at least one, such as 39x1,13x2");
+}
+
+/* "t4=3,a100=1" or "t4" */
+static bool read_gpus(struct arguments *a, struct skep_generate_options *o)
+{
+	for (const char *at = a->gpu; at && *at;) {
+		size_t length = strcspn(at, ","), name = strcspn(at, "=,");
+		if (o->gpus == SKEP_GENERATE_GPUS_MAX || name >= sizeof o->gpu->name || length - name > 30)
+			return fail(a, "--gpu: at most %u types of less than 64 bytes", SKEP_GENERATE_GPUS_MAX);
+		memcpy(o->gpu[o->gpus].name, at, name);
+		o->gpu[o->gpus].share = 1;
+		char share[32] = "1";
+		if (name < length)
+			snprintf(share, sizeof share, "%.*s", (int)(length - name - 1), at + name + 1);
+		if (!check_gpu(a, o->gpu[o->gpus].name) || !read_number(a, "gpu", share, &o->gpu[o->gpus].share))
+			return false;
+		o->gpus++;
+		at += length + (at[length] == ',');
+	}
+	return true;
+}
+
+static bool set_options(struct arguments *a, struct skep_generate_options *o, uint64_t bulk[BULK_MAX])
+{
+	o->seed = a->trace.seed;
+	o->machines = a->machines > 0 ? (uint32_t)a->machines : o->machines;
+	o->duration_s = isnan(a->duration_s) ? o->duration_s : a->duration_s;
+	o->life.scale_s = isnan(a->scale_s) ? o->life.scale_s : a->scale_s;
+	o->life.shape = isnan(a->shape) ? o->life.shape : a->shape;
+	o->refusal = isnan(a->refusal) ? o->refusal : a->refusal;
+	o->wait_s = isnan(a->wait_s) ? o->wait_s : a->wait_s;
+	o->diurnal = isnan(a->diurnal) ? o->diurnal : a->diurnal;
+	if (a->life == SKEP_LIFE_EXPONENTIAL && !isnan(a->shape) && a->shape != 1)
+		return fail(a, "--shape: an exponential life has no shape: --life weibull");
+	if (o->life.shape != 1)
+		o->life.law = SKEP_LIFE_WEIBULL;
+	if ((a->bulks && !read_bulks(a, bulk, &o->bulks)) || !read_gpus(a, o))
+		return false;
+	if (!a->file && (a->machines == 0 || isnan(a->duration_s) || isnan(a->scale_s)))
+		return fail(a, "expected --like FILE, or --machines, --duration and --scale");
+	const char *wrong = skep_generate_check(o);
+	return !wrong || fail(a, "%s", wrong);
+}
+
+/* From the trace to be like, or from nothing. *ret_stats owns what *ret borrows. */
+static bool begin_options(
+	struct arguments *a, struct skep_generate_options *ret, struct skep_trace_stats *ret_stats, FILE *warn)
+{
+	struct skep_diag diag = {0};
+	*ret_stats = (struct skep_trace_stats){0};
+	*ret = (struct skep_generate_options){.life = {.shape = 1}, .wait_s = 60};
+	if (!a->file)
+		return true;
+	if (!skep_trace_stats_read(a->file, &a->trace, ret_stats, &diag))
+		return fail_diag(a, &diag);
+	print_repairs(&ret_stats->report, a->file, warn);
+	if (!skep_generate_like(ret_stats, ret))
+		return fail(a, "%.200s: no life ends in it, so that none can be fitted", a->file);
+	if (a->life == SKEP_LIFE_EXPONENTIAL)
+		ret->life = ret_stats->exponential;
+	else if (a->life == SKEP_LIFE_WEIBULL)
+		ret->life = ret_stats->weibull;
+	return true;
+}
+
+static bool write_generated(struct arguments *a, const struct skep_generate_options *o)
+{
+	struct skep_diag diag = {0};
+	char source[1024];
+	snprintf(source, sizeof source,
+		"generated%s%.300s: %u machines, %.10g s, %s lives of shape %.10g and scale %.10g s,\n"
+		"bulks of %.4g on average, refusal %.10g, wait %.10g s, diurnal %.10g, seed %" PRIu64,
+		a->file ? " like " : "", a->file ? a->file : "", o->machines, o->duration_s,
+		skep_life_law_names[o->life.law], o->life.shape, o->life.scale_s,
+		o->bulks.bulks > 0 ? (double)o->bulks.losses / (double)o->bulks.bulks : 1.0, o->refusal, o->wait_s,
+		o->diurnal, o->seed);
+	struct skep_trace_writer *writer =
+		skep_trace_writer_create(a->output, source, "none needed, a product of the options above", &diag);
+	if (!writer)
+		return fail_diag(a, &diag);
+	if (!skep_trace_generate(o, skep_trace_write, writer)) {
+		skep_trace_writer_destroy(writer);
+		return fail(a, "not enough memory");
+	}
+	return skep_trace_writer_close(writer) || fail_diag(a, &diag);
+}
+
+bool skep_trace_tool_generate(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
+{
+	struct arguments a;
+	struct skep_generate_options o;
+	struct skep_trace_stats stats;
+	uint64_t bulk[BULK_MAX];
+	if (!parse(&a, GENERATE, argc, argv, error, size))
+		return false;
+	if (a.help)
+		return print_help(out);
+	bool ok = begin_options(&a, &o, &stats, warn) && set_options(&a, &o, bulk) && write_generated(&a, &o);
+	skep_trace_stats_finish(&stats);
+	struct skep_trace_options own = {.format = SKEP_TRACE_OWN};
+	return ok && print_stats(&a, a.output, &own, out, warn);
+}
+
+/* ---- all of them ---------------------------------------------------------------------------------------------------------- */
+
+bool skep_trace_tool(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
+{
+	if (argc > 0 && strcmp(argv[0], "import") == 0)
+		return skep_trace_tool_import(argc, argv, out, warn, error, size);
+	if (argc > 0 && strcmp(argv[0], "stats") == 0)
+		return skep_trace_tool_stats(argc, argv, out, warn, error, size);
+	if (argc > 0 && strcmp(argv[0], "generate") == 0)
+		return skep_trace_tool_generate(argc, argv, out, warn, error, size);
+	if (argc > 0 && strcmp(argv[0], "--help") == 0)
+		return print_help(out);
+	snprintf(error, size, "expected skep trace import, stats or generate%s%.40s", argc > 0 ? ", not " : "",
+		argc > 0 ? argv[0] : "");
+	return false;
+}
