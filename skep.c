@@ -204,7 +204,8 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 {
 	char error[ERROR_BYTES];
 	uint32_t ranks = scenario->plan.workers + 1;
-	if (!skep_exec_ready(error, sizeof error))
+	if (!skep_exec_ready(error, sizeof error) ||
+		!skep_device_available(arguments->exec.device, error, sizeof error))
 		return complain(STATUS_BAD_INPUT, error);
 	if (arguments->ranks != 0 && arguments->ranks != ranks) {
 		snprintf(error, sizeof error,

@@ -104,6 +104,7 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		break;
 	case SKEP_NOTE_FENCED:
 		tally->sum.preemptions++;
+		tally->sum.fenced++;
 		break;
 	case SKEP_NOTE_JOINED:
 		tally->sum.joins++;
@@ -182,6 +183,7 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->events = events;
 	ret->wall_s = wall_s;
 	ret->ok = outcome == SKEP_DONE;
+	ret->unprovoked = ret->fenced > 0; /* no scenario of this version takes a worker away */
 }
 
 /* ---- two recorders at once -------------------------------------------------------------------------------------- */
