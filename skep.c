@@ -27,6 +27,7 @@
 #include "scenarios/describe.h"
 #include "scenarios/scenario.h"
 #include "sim/sim.h"
+#include "topologies/trace_tool.h"
 #include "version.h"
 
 enum status { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_BAD_INPUT = 2 };
@@ -206,7 +207,8 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 {
 	char error[ERROR_BYTES];
 	uint32_t ranks = scenario->plan.workers + 1;
-	if (!skep_exec_ready(error, sizeof error))
+	if (!skep_exec_ready(error, sizeof error) ||
+		!skep_device_available(arguments->exec.device, error, sizeof error))
 		return complain(STATUS_BAD_INPUT, error);
 	if (arguments->ranks != 0 && arguments->ranks != ranks) {
 		snprintf(error, sizeof error,
@@ -266,6 +268,11 @@ static enum status run(const struct arguments *arguments)
 	struct skep_scenario scenario;
 	if (!read_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
+	if (scenario.has_trace) {
+		skep_scenario_finish(&scenario);
+		return complain(STATUS_BAD_INPUT,
+			"cluster.trace: processes do not come and go in a real run yet; `skep sim` plays the trace");
+	}
 	enum status status = skep_exec_launched() ? run_rank(arguments, &scenario) : launch(arguments, &scenario);
 	skep_scenario_finish(&scenario);
 	return status;
@@ -416,6 +423,18 @@ static const struct command commands[] = {
 		"if not, the first event that goes another way is shown and the exit status is 1.\n"},
 };
 
+/* Its sub-commands read their own options. */
+static enum status trace(int argc, char **argv)
+{
+	char error[ERROR_BYTES];
+	static char help[] = "--help", *const nothing[] = {help, NULL};
+	bool asked = argc > 0;
+	if (skep_trace_tool(asked ? argc : 1, asked ? argv : (char **)nothing, stdout, stderr, error, sizeof error))
+		return STATUS_DONE;
+	fprintf(stderr, "%s%s\n", strstr(error, "error:") ? "" : "skep: ", error);
+	return STATUS_BAD_INPUT;
+}
+
 static void print_usage(FILE *out)
 {
 	fputs("usage: skep COMMAND [OPTIONS]\n\n"
@@ -424,6 +443,7 @@ static void print_usage(FILE *out)
 		out);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		fprintf(out, "  skep %-8s %-36s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
+	fprintf(out, "  skep %-8s %-36s %s\n", "trace", "import|stats|generate ...", "churn traces");
 	fputs("\n`skep COMMAND --help` lists a command's options. First: skep sim scenarios/two-datacentres.yaml\n",
 		out);
 }
@@ -534,6 +554,8 @@ int main(int argc, char **argv)
 		puts("skep " SKEP_VERSION);
 		return STATUS_DONE;
 	}
+	if (strcmp(name, "trace") == 0)
+		return (int)trace(argc - 2, argv + 2);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
 		struct arguments arguments;
 		bool help = false;

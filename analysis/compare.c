@@ -14,12 +14,14 @@
 #include <string.h>
 
 #include "analysis/database.h"
+#include "analysis/settings.h"
 
 enum unit { UNIT_RATE, UNIT_SHARE, UNIT_TIME, UNIT_BYTES, UNIT_COUNT, UNIT_NUMBER };
 
 static const char *const UNIT_NAME[] = {"samples/s", "%", "s", "B", "", ""};
 
 struct metric {
+	const char *group; /* heading in the text, of this metric and those after it; NULL: none */
 	const char *name;
 	enum unit unit;
 	const char *sql; /* one row, one number, of run ?1; NULL: a quantile of the time per round */
@@ -31,28 +33,28 @@ struct metric {
 #define CLASS(what, class) "SELECT sum(" what ") FROM links WHERE run = ?1 AND class = '" class "'"
 
 static const struct metric METRIC[] = {
-	{"throughput", UNIT_RATE, RUN_COLUMN("throughput_samples_per_s"), 0},
-	{"utilisation", UNIT_SHARE, RUN_COLUMN("100 * utilisation"), 0},
-	{"time", UNIT_TIME, RUN_COLUMN("time_s"), 0},
-	{"time per round, median", UNIT_TIME, NULL, 0.5},
-	{"time per round, p90", UNIT_TIME, NULL, 0.9},
-	{"rounds", UNIT_COUNT, "SELECT count(*) FROM rounds WHERE run = ?1", 0},
-	{"pipeline bytes", UNIT_BYTES, TRAFFIC("bytes", "pipeline"), 0},
-	{"sync bytes", UNIT_BYTES, TRAFFIC("bytes", "sync"), 0},
-	{"state bytes", UNIT_BYTES, TRAFFIC("bytes", "state"), 0},
-	{"control bytes", UNIT_BYTES, TRAFFIC("bytes", "control"), 0},
-	{"bytes inside places", UNIT_BYTES, CLASS("bytes", "inside"), 0},
-	{"bytes between places", UNIT_BYTES, CLASS("bytes", "between"), 0},
-	{"pipeline messages", UNIT_COUNT, TRAFFIC("messages", "pipeline"), 0},
-	{"sync messages", UNIT_COUNT, TRAFFIC("messages", "sync"), 0},
-	{"state messages", UNIT_COUNT, TRAFFIC("messages", "state"), 0},
-	{"control messages", UNIT_COUNT, TRAFFIC("messages", "control"), 0},
-	{"messages inside places", UNIT_COUNT, CLASS("messages", "inside"), 0},
-	{"messages between places", UNIT_COUNT, CLASS("messages", "between"), 0},
-	{"gradients issued", UNIT_COUNT, RUN_COLUMN("issued"), 0},
-	{"gradients counted", UNIT_COUNT, RUN_COLUMN("counted"), 0},
-	{"gradients lost", UNIT_COUNT, RUN_COLUMN("lost"), 0},
-	{"final loss", UNIT_NUMBER, RUN_COLUMN("final_loss"), 0},
+	{"speed", "throughput", UNIT_RATE, RUN_COLUMN("throughput_samples_per_s"), 0},
+	{NULL, "utilisation", UNIT_SHARE, RUN_COLUMN("100 * utilisation"), 0},
+	{NULL, "time", UNIT_TIME, RUN_COLUMN("time_s"), 0},
+	{NULL, "time per round, median", UNIT_TIME, NULL, 0.5},
+	{NULL, "time per round, p90", UNIT_TIME, NULL, 0.9},
+	{NULL, "rounds", UNIT_COUNT, "SELECT count(*) FROM rounds WHERE run = ?1", 0},
+	{"traffic by class", "pipeline bytes", UNIT_BYTES, TRAFFIC("bytes", "pipeline"), 0},
+	{NULL, "pipeline messages", UNIT_COUNT, TRAFFIC("messages", "pipeline"), 0},
+	{NULL, "sync bytes", UNIT_BYTES, TRAFFIC("bytes", "sync"), 0},
+	{NULL, "sync messages", UNIT_COUNT, TRAFFIC("messages", "sync"), 0},
+	{NULL, "state bytes", UNIT_BYTES, TRAFFIC("bytes", "state"), 0},
+	{NULL, "state messages", UNIT_COUNT, TRAFFIC("messages", "state"), 0},
+	{NULL, "control bytes", UNIT_BYTES, TRAFFIC("bytes", "control"), 0},
+	{NULL, "control messages", UNIT_COUNT, TRAFFIC("messages", "control"), 0},
+	{"traffic by link", "bytes inside places", UNIT_BYTES, CLASS("bytes", "inside"), 0},
+	{NULL, "messages inside places", UNIT_COUNT, CLASS("messages", "inside"), 0},
+	{NULL, "bytes between places", UNIT_BYTES, CLASS("bytes", "between"), 0},
+	{NULL, "messages between places", UNIT_COUNT, CLASS("messages", "between"), 0},
+	{"gradients", "gradients issued", UNIT_COUNT, RUN_COLUMN("issued"), 0},
+	{NULL, "gradients counted", UNIT_COUNT, RUN_COLUMN("counted"), 0},
+	{NULL, "gradients lost", UNIT_COUNT, RUN_COLUMN("lost"), 0},
+	{"loss", "final loss", UNIT_NUMBER, RUN_COLUMN("final_loss"), 0},
 };
 
 #define METRICS (sizeof METRIC / sizeof METRIC[0])
@@ -66,7 +68,7 @@ struct side {
 
 struct comparison {
 	struct side side[2];
-	bool same_text;
+	struct skep_differences settings;
 };
 
 /* ---- which runs ------------------------------------------------------------------------------------------------- */
@@ -74,9 +76,9 @@ struct comparison {
 static bool choose(struct skep_store *store, int64_t *first, int64_t *second, char *reterr, size_t size)
 {
 	static const char newest[] =
-		"SELECT max(sim.id), max(real.id) FROM runs AS sim JOIN runs AS real USING (scenario)"
+		"SELECT sim.id, real.id FROM runs AS sim JOIN runs AS real USING (scenario)"
 		" WHERE sim.world = 'sim' AND real.world = 'real' AND sim.status = 'done' AND real.status = 'done'"
-		" GROUP BY scenario ORDER BY max(sim.id, real.id) DESC LIMIT 1";
+		" ORDER BY sim.text = real.text DESC, max(sim.id, real.id) DESC, min(sim.id, real.id) DESC LIMIT 1";
 	if (*first != 0 && *second != 0)
 		return true;
 	if (*first != 0 || *second != 0) {
@@ -188,11 +190,7 @@ static bool read_comparison(
 				return false;
 		fill_unused_links(side);
 	}
-	static const char same[] = "SELECT a.text = b.text FROM runs AS a JOIN runs AS b WHERE a.id = ?1 AND b.id = ?2";
-	sqlite3_stmt *row = skep_store_query(store, same, first, second, reterr, size);
-	ret->same_text = row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0);
-	sqlite3_finalize(row);
-	return row != NULL;
+	return skep_settings_compare_runs(store, first, second, &ret->settings, reterr, size);
 }
 
 static double difference(const struct comparison *c, size_t i)
@@ -226,12 +224,26 @@ static cJSON *json_side(const struct side *side)
 	return object;
 }
 
+static cJSON *json_differences(const struct skep_differences *settings)
+{
+	cJSON *array = cJSON_CreateArray();
+	for (size_t i = 0; i < settings->count && i < SKEP_DIFFERENCES_SHOWN; i++) {
+		cJSON *object = cJSON_CreateObject();
+		cJSON_AddStringToObject(object, "key", settings->item[i].key);
+		cJSON_AddStringToObject(object, "first", settings->item[i].first);
+		cJSON_AddStringToObject(object, "second", settings->item[i].second);
+		cJSON_AddItemToArray(array, object);
+	}
+	return array;
+}
+
 static void print_json(const struct comparison *c, FILE *out)
 {
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddItemToObject(object, "first", json_side(&c->side[0]));
 	cJSON_AddItemToObject(object, "second", json_side(&c->side[1]));
-	cJSON_AddBoolToObject(object, "same_scenario_text", c->same_text);
+	cJSON_AddBoolToObject(object, "same_scenario_text", c->settings.same);
+	cJSON_AddItemToObject(object, "scenario_differences", json_differences(&c->settings));
 	cJSON *metrics = cJSON_AddArrayToObject(object, "metrics");
 	for (size_t i = 0; i < METRICS; i++) {
 		cJSON *metric = cJSON_CreateObject();
@@ -288,9 +300,13 @@ static void print_metric(const struct comparison *c, size_t i, FILE *out)
 	char text[2][32], percent[32] = "-";
 	for (int k = 0; k < 2; k++)
 		format_value(text[k], sizeof text[k], METRIC[i].unit, unit, value[k] * factor);
-	if (isfinite(difference(c, i)))
+	if (value[0] == value[1])
+		snprintf(percent, sizeof percent, "=");
+	else if (fabs(difference(c, i)) < 0.05)
+		snprintf(percent, sizeof percent, "< 0.1 %%");
+	else if (isfinite(difference(c, i)))
 		snprintf(percent, sizeof percent, "%+.1f %%", difference(c, i));
-	fprintf(out, "%-24s %-9s %15s %15s %11s\n", METRIC[i].name, unit, text[0], text[1], percent);
+	fprintf(out, "  %-22s %-9s %15s %15s %11s\n", METRIC[i].name, unit, text[0], text[1], percent);
 }
 
 static void print_side(const struct side *side, const char *which, FILE *out)
@@ -300,6 +316,35 @@ static void print_side(const struct side *side, const char *which, FILE *out)
 		side->started, strcmp(side->status, "done") ? ", NOT FINISHED" : "");
 }
 
+static void print_differences(const struct skep_differences *settings, FILE *out)
+{
+	if (settings->same)
+		return;
+	fprintf(out, "warning: the scenario texts of the two runs differ%s\n", settings->count > 0 ? ":" : "");
+	for (size_t i = 0; i < settings->count && i < SKEP_DIFFERENCES_SHOWN; i++) {
+		const struct skep_difference *d = &settings->item[i];
+		fprintf(out, "  %-30s %.30s | %.30s\n", d->key, d->first[0] ? d->first : "(not set)",
+			d->second[0] ? d->second : "(not set)");
+	}
+	if (settings->count > SKEP_DIFFERENCES_SHOWN)
+		fprintf(out, "  and %zu more\n", settings->count - SKEP_DIFFERENCES_SHOWN);
+}
+
+static void print_metrics(const struct comparison *c, FILE *out)
+{
+	const char *heading = NULL;
+	for (size_t i = 0; i < METRICS; i++) {
+		if (METRIC[i].group != NULL)
+			heading = METRIC[i].group;
+		if (isnan(c->side[0].value[i]) && isnan(c->side[1].value[i]))
+			continue;
+		if (heading != NULL)
+			fprintf(out, "%s\n", heading);
+		heading = NULL;
+		print_metric(c, i, out);
+	}
+}
+
 static void print_text(const struct comparison *c, FILE *out)
 {
 	char head[2][32];
@@ -307,12 +352,11 @@ static void print_text(const struct comparison *c, FILE *out)
 		snprintf(head[k], sizeof head[k], "run %lld %s", (long long)c->side[k].id, c->side[k].world);
 	print_side(&c->side[0], "first", out);
 	print_side(&c->side[1], "second", out);
-	if (!c->same_text)
-		fprintf(out, "warning: the scenario texts of the two runs differ\n");
+	print_differences(&c->settings, out);
 	fprintf(out, "\n%-24s %-9s %15s %15s %11s\n", "metric", "unit", head[0], head[1], "difference");
-	for (size_t i = 0; i < METRICS; i++)
-		if (!isnan(c->side[0].value[i]) || !isnan(c->side[1].value[i]))
-			print_metric(c, i, out);
+	print_metrics(c, out);
+	fprintf(out,
+		"\nutilisation: compute time over time alive; of a simulated run, the rows of speed are predictions\n");
 }
 
 bool skep_compare(

@@ -9,7 +9,8 @@
 
 #include "analysis/store.h"
 
-/* Compares two runs; 0, 0 takes the newest finished simulated and the newest finished real run of the same scenario name.
+/* Compares two runs; 0, 0 takes a finished simulated and a finished real run of the same scenario name: the newest two with
+ * the same text, or the newest if there are none. A warning names the settings in which the two differ.
  * Prints a table (metric, unit, first, second, difference in percent): throughput, utilisation, time per round (median,
  * p90), bytes and messages per class and per link class (inside a place, between places), issued, counted, lost, final loss. */
 bool skep_compare(

@@ -67,7 +67,8 @@ void skep_database_explain(sqlite3 *db, const char *path, int code, char *reterr
 			os_error ? ": " : "", os_error ? strerror(os_error) : "", other);
 		return;
 	default:
-		snprintf(reterr, size, "%s: %s", path, sqlite3_errmsg(db));
+		snprintf(reterr, size, "%s: %s", path,
+			(sqlite3_errcode(db) & 0xff) == primary ? sqlite3_errmsg(db) : sqlite3_errstr(code));
 	}
 }
 

@@ -97,10 +97,16 @@ bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_r
 
 static bool newest_run(struct skep_store *store, int64_t *ret, char *reterr, size_t size)
 {
-	sqlite3_stmt *row = skep_store_query(store, "SELECT max(id) FROM runs WHERE ?1 = 0", 0, 0, reterr, size);
-	*ret = row != NULL && sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
-	if (row != NULL && *ret == 0)
-		snprintf(reterr, size, "the database holds no run: `skep sim` and `skep run` make one");
+	static const char sql[] = "SELECT max(CASE WHEN EXISTS (SELECT 1 FROM rounds WHERE run = id) THEN id END),"
+				  " count(*) FROM runs WHERE ?1 = 0";
+	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
+	bool read = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	*ret = read ? sqlite3_column_int64(row, 0) : 0;
+	if (read && *ret == 0)
+		snprintf(reterr, size, "the database holds no run%s: `skep sim` and `skep run` make one",
+			sqlite3_column_int64(row, 1) > 0 ? " that closed a round" : "");
+	else if (row != NULL && !read)
+		snprintf(reterr, size, "%s", sqlite3_errmsg(skep_store_database(store)));
 	sqlite3_finalize(row);
 	return *ret != 0;
 }

@@ -8,10 +8,13 @@
 
 #include "analysis/database.h"
 #include "analysis/plot_script.h"
+#include "analysis/settings.h"
 
 #define RUNS_MAX 16u
 #define POINTS_MAX 3000u /* of one run: more cannot be told apart */
 #define SYMBOLS 80u      /* of one real run */
+#define KEY_PIXELS 24u   /* of height, per run */
+#define SETTINGS_MAX 3u  /* that the legend names, per run */
 
 static const char *const TEMPLATE[] = {
 #include "accuracy.gp.inc"
@@ -80,14 +83,48 @@ static bool write_losses(struct skep_store *store, const struct skep_plot_run *r
 	return row != NULL;
 }
 
-static void write_style(FILE *script, const struct skep_plot_run *run, uint32_t i)
+/* Adds ", microbatch 32" unless it is there; false when there is no room for more. */
+static bool add_setting(char *settings, size_t size, uint32_t *count, const struct skep_difference *d)
 {
-	char title[256];
+	char setting[192];
+	const char *dot = strrchr(d->key, '.');
+	snprintf(setting, sizeof setting, ", %s %s", dot ? dot + 1 : d->key, d->second[0] ? d->second : "not set");
+	if (strstr(settings, setting) != NULL || strcmp(d->key, "seed") == 0) /* the legend has the seed anyway */
+		return true;
+	bool room = (*count)++ < SETTINGS_MAX;
+	size_t used = strlen(settings);
+	snprintf(settings + used, size - used, "%s", room ? setting : ", ...");
+	return room;
+}
+
+/* The settings that tell a run from the other runs of its scenario. */
+static bool list_settings(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which,
+	char *ret, size_t ret_size, char *reterr, size_t size)
+{
+	uint32_t count = 0;
+	ret[0] = '\0';
+	for (uint32_t i = 0; i < runs; i++) {
+		struct skep_differences d;
+		if (strcmp(run[i].scenario, run[which].scenario) != 0)
+			continue;
+		if (!skep_settings_compare_runs(store, run[i].id, run[which].id, &d, reterr, size))
+			return false;
+		for (size_t k = 0; k < d.count && k < SKEP_DIFFERENCES_SHOWN; k++)
+			if (!add_setting(ret, ret_size, &count, &d.item[k]))
+				return true;
+	}
+	return true;
+}
+
+static void write_style(FILE *script, const struct skep_plot_run *run, uint32_t i, const char *settings)
+{
+	char title[1024];
 	uint32_t points = run->rounds / (run->rounds / POINTS_MAX + 1);
 	bool real = strcmp(run->world, "real") == 0;
-	snprintf(title, sizeof title, "run %lld: %s, %s, seed %s%s%s%s%s%s", (long long)run->id,
-		real ? "real" : "simulated", run->scenario, run->seed, real ? " (" : "", real ? run->device : "",
-		real && run->pace ? ", paced" : "", real && run->shape ? ", shaped" : "", real ? ")" : "");
+	snprintf(title, sizeof title, "run %lld: %s, %s, seed %s%s%s%s%s%s%s", (long long)run->id,
+		real ? "real" : "simulated", run->scenario, run->seed, settings, real ? " (" : "",
+		real ? run->device : "", real && run->pace ? ", paced" : "", real && run->shape ? ", shaped" : "",
+		real ? ")" : "");
 	fprintf(script, "Title[%u] = ", i + 1);
 	skep_script_string(script, title);
 	if (real)
@@ -97,9 +134,10 @@ static void write_style(FILE *script, const struct skep_plot_run *run, uint32_t 
 		fprintf(script, "\nset style line %u lc rgb '%s' lw 2.5 pt -1\n", i + 1, skep_plot_colour(i));
 }
 
-static void write_heading(FILE *script, const struct skep_plot_run *run, uint32_t runs)
+static bool write_heading(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, FILE *script,
+	char *reterr, size_t size)
 {
-	char title[128];
+	char title[128], settings[640];
 	bool same = true;
 	for (uint32_t i = 1; i < runs; i++)
 		same = same && strcmp(run[i].scenario, run[0].scenario) == 0;
@@ -108,8 +146,12 @@ static void write_heading(FILE *script, const struct skep_plot_run *run, uint32_
 	fprintf(script, "set title ");
 	skep_script_string(script, title);
 	fprintf(script, "\nruns = %u\narray Title[%u]\n", runs, runs);
-	for (uint32_t i = 0; i < runs; i++)
-		write_style(script, &run[i], i);
+	for (uint32_t i = 0; i < runs; i++) {
+		if (!list_settings(store, run, runs, i, settings, sizeof settings, reterr, size))
+			return false;
+		write_style(script, &run[i], i, settings);
+	}
+	return true;
 }
 
 static double write_axes(FILE *script, const struct skep_plot_run *run, const struct range *range)
@@ -150,7 +192,9 @@ bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t r
 		if (!skep_plot_read_run(store, run[i], &shown[i], reterr, size) ||
 			!read_range(store, &shown[i], &range, reterr, size))
 			return false;
-	write_heading(picture->script, shown, runs);
+	picture->height += KEY_PIXELS * runs;
+	if (!write_heading(store, shown, runs, picture->script, reterr, size))
+		return false;
 	double second = write_axes(picture->script, &shown[0], &range);
 	fprintf(picture->script, "$loss << END\n");
 	for (uint32_t i = 0; i < runs; i++)

@@ -14,7 +14,8 @@ struct skep_picture {
 	uint32_t width, height; /* pixels; 100 of them are one inch on paper */
 };
 
-/* Each writes its script, or returns false with the reason (no such run, nothing to show). No runs: the newest. */
+/* Each writes its script, or returns false with the reason (no such run, nothing to show). No runs: the newest that
+ * closed a round. */
 bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
 bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
@@ -32,7 +33,7 @@ struct skep_plot_run {
 };
 bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_run *ret, char *reterr, size_t size);
 
-/* The run to show: the one that was given, or the newest; two or more are refused. */
+/* The run to show: the one that was given, or the newest that closed a round; two or more are refused. */
 bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_plot_run *ret,
 	char *reterr, size_t size);
 

@@ -2,7 +2,8 @@
  *
  * plot_timeline.c - what each worker's device did in the first rounds of a run: time to the right, workers downwards.
  *
- * Decides how many rounds: as many as stay readable, at most ROUNDS_MAX, at least one.
+ * Decides how many rounds: as many as stay readable, at most ROUNDS_MAX, at least one; the picture ends with their last
+ * operation, which is often a step after the round has closed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +16,9 @@
 #define OPS_PER_WORKER 120.0 /* in the compute lane, on average: more cannot be told apart */
 #define PIXEL 0.0008         /* of the width: the least length of a bar */
 #define NUMBERED_MAX 40u     /* workers with their number on the axis */
+#define ROW_PIXELS 34.0
+#define MARGIN_PIXELS 190.0
+#define LABEL_PIXELS 24.0 /* of height that the name of a stage needs */
 
 static const char *const TEMPLATE[] = {
 #include "timeline.gp.inc"
@@ -28,7 +32,7 @@ static const struct {
 	[GROUP_FORWARD] = {"forward", "#0072B2"},
 	[GROUP_BACKWARD] = {"backward", "#E69F00"},
 	[GROUP_STEP] = {"step", "#000000"},
-	[GROUP_REDUCE] = {"reduction", "#009E73"},
+	[GROUP_REDUCE] = {"reduction (narrow bars)", "#009E73"},
 	[GROUP_STATE] = {"state", "#CC79A7"},
 };
 
@@ -56,14 +60,16 @@ static bool read_window(
 {
 	static const char sql[] =
 		"SELECT round, closed_s, (SELECT count(*) FROM ops WHERE run = ?1 AND lane = 'compute'"
-		"   AND begin_s < closed_s) FROM rounds WHERE run = ?1 ORDER BY round LIMIT ?2";
+		"   AND begin_s < closed_s), (SELECT max(end_s) FROM ops WHERE run = ?1 AND ops.round <= rounds.round)"
+		" FROM rounds WHERE run = ?1 ORDER BY round LIMIT ?2";
 	*ret = (struct window){0};
 	sqlite3_stmt *row = skep_store_query(store, sql, run->id, ROUNDS_MAX, reterr, size);
 	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
 		uint64_t ops = (uint64_t)sqlite3_column_int64(row, 2);
 		if (ret->rounds > 0 && (double)ops > OPS_PER_WORKER * run->workers)
 			break;
-		*ret = (struct window){.rounds = ret->rounds + 1, .end_s = sqlite3_column_double(row, 1), .ops = ops};
+		double end_s = fmax(sqlite3_column_double(row, 1), sqlite3_column_double(row, 3));
+		*ret = (struct window){.rounds = ret->rounds + 1, .end_s = end_s, .ops = ops};
 	}
 	sqlite3_finalize(row);
 	if (row != NULL && ret->ops == 0)
@@ -73,6 +79,11 @@ static bool read_window(
 }
 
 /* ---- the script ------------------------------------------------------------------------------------------------- */
+
+static uint32_t height_of(uint32_t workers)
+{
+	return (uint32_t)fmin(fmax(MARGIN_PIXELS + ROW_PIXELS * workers, 500), 1600);
+}
 
 /* position[worker]: row of the picture, by stage and number; with the numbers and the stages on the axis. */
 static bool write_workers(struct skep_store *store, const struct skep_plot_run *run, FILE *script, uint32_t *position,
@@ -84,6 +95,7 @@ static bool write_workers(struct skep_store *store, const struct skep_plot_run *
 	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
 	int64_t last = INT64_MAX;
 	uint32_t first = 0, i = 0;
+	double row_pixels = (height_of(run->workers) - MARGIN_PIXELS) / run->workers, labelled = -INFINITY;
 	bool numbered = run->workers <= NUMBERED_MAX;
 	fprintf(script, numbered
 				? "set label 'worker' at graph -0.008, graph 1 offset 0, 0.7 right\nset ytics scale 0 ("
@@ -103,9 +115,11 @@ static bool write_workers(struct skep_store *store, const struct skep_plot_run *
 			i < run->workers && sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 1) : INT64_MIN;
 		if (stage == last)
 			continue;
-		if (i > 0) {
+		double middle = (first + i) / 2.0 - 0.5;
+		if (i > 0 && (middle - labelled) * row_pixels >= LABEL_PIXELS) {
+			labelled = middle;
 			fprintf(script, last < 0 ? "set label 'spare" : "set label 'stage %lld", (long long)last);
-			fprintf(script, "' at screen 0.012, first %.2f left\n", (first + i) / 2.0 - 0.5);
+			fprintf(script, "' at screen 0.012, first %.2f left\n", middle);
 		}
 		if (i > 0 && i < run->workers)
 			fprintf(script,
@@ -143,19 +157,18 @@ static bool write_rounds(struct skep_store *store, const struct skep_plot_run *r
 static bool write_ops(struct skep_store *store, const struct skep_plot_run *run, const struct window *window,
 	double unit, const uint32_t *position, bool present[GROUPS], FILE *script, char *reterr, size_t size)
 {
-	static const char sql[] = "SELECT worker, begin_s, end_s, kind, lane FROM ops WHERE run = ?1 AND begin_s <"
-				  " (SELECT max(closed_s) FROM rounds WHERE run = ?1 AND round < ?2)";
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, window->rounds, reterr, size);
+	static const char sql[] = "SELECT worker, begin_s, end_s, kind, lane FROM ops WHERE run = ?1";
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
 	fprintf(script, "$ops << END\n");
 	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
 		const char *lane = skep_column_text(row, 4);
 		enum group group = group_of(skep_column_text(row, 3), lane);
 		bool narrow = strcmp(lane, "reduce") == 0;
-		if (worker >= run->workers)
+		double begin_s = sqlite3_column_double(row, 1);
+		if (worker >= run->workers || begin_s >= window->end_s)
 			continue;
 		present[group] = true;
-		double begin_s = sqlite3_column_double(row, 1);
 		double end_s = fmax(sqlite3_column_double(row, 2), begin_s + PIXEL * window->end_s);
 		fprintf(script, "%.9g %.9g %.2f %.2f %d\n", begin_s * unit, fmin(end_s, window->end_s) * unit,
 			position[worker] + (narrow ? 0.20 : -0.42), position[worker] + (narrow ? 0.42 : 0.16), group);
@@ -223,9 +236,8 @@ bool skep_plot_timeline(struct skep_store *store, const int64_t *run, uint32_t r
 		snprintf(reterr, size, "no memory for %u workers", shown.workers);
 		return false;
 	}
-	double height = 190 + 34.0 * shown.workers;
 	picture->width = 1400;
-	picture->height = (uint32_t)fmin(fmax(height, 500), 1600);
+	picture->height = height_of(shown.workers);
 	bool ok = write_timeline(store, &shown, position, picture->script, reterr, size);
 	free(position);
 	return ok;

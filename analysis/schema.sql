@@ -89,7 +89,7 @@ CREATE TABLE workers (
 	final_epoch INTEGER,
 	alive_s REAL,
 	compute_s REAL, -- compute lane busy
-	arithmetic_s REAL, -- real arithmetic in the compute lane
+	arithmetic_s REAL, -- real arithmetic in the compute lane; equals compute_s in a simulated run
 	events INTEGER,
 	digest TEXT,
 	PRIMARY KEY (run, worker)
@@ -138,7 +138,7 @@ CREATE TABLE ops (
 	lane TEXT NOT NULL,
 	begin_s REAL NOT NULL,
 	end_s REAL NOT NULL,
-	busy_s REAL NOT NULL -- real arithmetic inside it
+	busy_s REAL NOT NULL -- real arithmetic inside it; equals end_s - begin_s in a simulated run
 ) STRICT;
 CREATE INDEX ops_by_run ON ops (run);
 

@@ -135,19 +135,26 @@ void skep_rows_push(struct skep_store *store, struct skep_rows *rows, const void
 
 /* ---- one row ---------------------------------------------------------------------------------------------------- */
 
-struct cursor { /* binds one column after the other */
+struct cursor { /* binds one column after the other; put() checks them all */
 	sqlite3_stmt *statement;
 	int column;
+	int rc; /* of the first that failed */
 };
 
 static struct cursor fill(struct skep_store *store, enum skep_statement statement)
 {
-	return (struct cursor){store->statement[statement], 0};
+	return (struct cursor){.statement = store->statement[statement]};
+}
+
+static void bound(struct cursor *c, int rc)
+{
+	if (c->rc == SQLITE_OK)
+		c->rc = rc;
 }
 
 static void integer(struct cursor *c, int64_t value)
 {
-	sqlite3_bind_int64(c->statement, ++c->column, value);
+	bound(c, sqlite3_bind_int64(c->statement, ++c->column, value));
 }
 
 static void integer_or_null(struct cursor *c, bool known, int64_t value)
@@ -155,12 +162,12 @@ static void integer_or_null(struct cursor *c, bool known, int64_t value)
 	if (known)
 		integer(c, value);
 	else
-		sqlite3_bind_null(c->statement, ++c->column);
+		bound(c, sqlite3_bind_null(c->statement, ++c->column));
 }
 
 static void real(struct cursor *c, double value) /* NAN becomes NULL */
 {
-	sqlite3_bind_double(c->statement, ++c->column, value);
+	bound(c, sqlite3_bind_double(c->statement, ++c->column, value));
 }
 
 static void seconds(struct cursor *c, skep_time ns)
@@ -175,12 +182,12 @@ static void rate(struct cursor *c, double bytes_per_s) /* not limited becomes NU
 
 static void text(struct cursor *c, const char *value)
 {
-	sqlite3_bind_text(c->statement, ++c->column, value, -1, SQLITE_TRANSIENT);
+	bound(c, sqlite3_bind_text(c->statement, ++c->column, value, -1, SQLITE_TRANSIENT));
 }
 
 static void label(struct cursor *c, const char *value) /* static storage */
 {
-	sqlite3_bind_text(c->statement, ++c->column, value, -1, SQLITE_STATIC);
+	bound(c, sqlite3_bind_text(c->statement, ++c->column, value, -1, SQLITE_STATIC));
 }
 
 static void digest(struct cursor *c, uint64_t value)
@@ -193,7 +200,7 @@ static void digest(struct cursor *c, uint64_t value)
 static bool put(struct skep_store *store, struct cursor *c)
 {
 	assert(c->column == sqlite3_bind_parameter_count(c->statement));
-	int rc = sqlite3_step(c->statement);
+	int rc = c->rc == SQLITE_OK ? sqlite3_step(c->statement) : c->rc;
 	if (rc != SQLITE_DONE)
 		skep_store_fail_sql(store, rc);
 	sqlite3_reset(c->statement);

@@ -103,6 +103,9 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		hear_loss(tally, now, note);
 		break;
 	case SKEP_NOTE_FENCED:
+		tally->sum.fenced++;
+		tally->sum.preemptions++;
+		break;
 	case SKEP_NOTE_LEFT:
 		tally->sum.preemptions++;
 		break;
@@ -186,6 +189,7 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->events = events;
 	ret->wall_s = wall_s;
 	ret->ok = outcome == SKEP_DONE;
+	ret->unprovoked = ret->fenced > 0 && !tally->scenario->has_trace;
 }
 
 /* ---- two recorders at once -------------------------------------------------------------------------------------- */

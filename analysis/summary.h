@@ -10,7 +10,7 @@
 #include "core/record.h"
 #include "scenarios/scenario.h"
 
-struct skep_summary { /* the keys of --json, in this order */
+struct skep_summary { /* the keys of --json in this order, then what only the text says */
 	int64_t run_id;
 	char scenario[64];
 	const char *world; /* "sim" or "real" */
@@ -26,6 +26,10 @@ struct skep_summary { /* the keys of --json, in this order */
 	uint64_t events;
 	double wall_s;
 	bool ok;
+
+	/* Not in --json. */
+	uint64_t fenced; /* of the preemptions: the directory declared them dead */
+	bool unprovoked; /* workers were fenced though the scenario takes none away */
 };
 
 struct skep_tally; /* a recorder that adds up */

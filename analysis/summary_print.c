@@ -108,6 +108,26 @@ static void print_loss(FILE *out, const struct skep_summary *summary)
 		print_time(out, "target after", summary->time_to_target_s);
 }
 
+static void print_workers(FILE *out, const struct skep_summary *summary)
+{
+	print_key(out, "workers");
+	fprintf(out, "%llu preempted", (unsigned long long)summary->preemptions);
+	if (summary->preemptions > 0)
+		fprintf(out, " (%llu fenced)", (unsigned long long)summary->fenced);
+	fprintf(out, ", %llu joined, %llu migrated\n", (unsigned long long)summary->joins,
+		(unsigned long long)summary->migrations);
+}
+
+/* A real run takes as long as its own clock says, which `time` has told. */
+static void print_events(FILE *out, const struct skep_summary *summary)
+{
+	bool sim = strcmp(summary->world, "sim") == 0;
+	print_key(out, sim ? "simulated" : "handled");
+	if (sim)
+		fprintf(out, summary->wall_s < 1 ? "in %.3f s: " : "in %.1f s: ", summary->wall_s);
+	fprintf(out, "%llu events\n", (unsigned long long)summary->events);
+}
+
 void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 {
 	fprintf(out, "run %lld: %s, %s world, seed %llu: %s\n", (long long)summary->run_id, summary->scenario,
@@ -128,9 +148,7 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 	print_key(out, "gradients");
 	fprintf(out, "%llu issued, %llu counted, %llu lost\n", (unsigned long long)summary->issued,
 		(unsigned long long)summary->counted, (unsigned long long)summary->lost);
-	print_key(out, "workers");
-	fprintf(out, "%llu preempted, %llu joined, %llu migrated\n", (unsigned long long)summary->preemptions,
-		(unsigned long long)summary->joins, (unsigned long long)summary->migrations);
+	print_workers(out, summary);
 	print_loss(out, summary);
 	if (!isnan(summary->cost_usd)) {
 		print_key(out, "cost");
@@ -138,6 +156,8 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 	}
 	print_key(out, "digest");
 	fprintf(out, "%016llx\n", (unsigned long long)summary->digest);
-	print_key(out, "events");
-	fprintf(out, "%llu in %.3f s of this machine's time\n", (unsigned long long)summary->events, summary->wall_s);
+	print_events(out, summary);
+	if (summary->unprovoked)
+		fprintf(out, "hint: workers were fenced though nothing in this scenario kills them: "
+			     "raise directory.timeout\n");
 }

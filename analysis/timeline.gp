@@ -8,7 +8,7 @@ set tmargin 5
 set title offset 0, 1.2
 set border 3 lw 1.2 lc rgb 'gray30'
 set xtics nomirror out
-set bmargin 6
+set bmargin 7
 set key bmargin center horizontal samplen 1.5
 do for [i = 0:workers - 1] {
     set object i + 1 rectangle from graph 0, first i - 0.42 to graph 1, first i + 0.42 behind fs solid noborder fc rgb '#eeeeee'

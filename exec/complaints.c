@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const char *what(enum skep_complaint kind)
+const char *skep_complaint_text(enum skep_complaint kind)
 {
 	static const char *const name[(int)SKEP_COMPLAINTS - (int)SKEP_FRAME_FAULTS] = {
 		"whose payload is not as long as announced", "with a payload that the plan does not know",
@@ -23,7 +23,7 @@ void skep_complain(struct skep_complaints *complaints, enum skep_complaint kind,
 	assert((int)kind > SKEP_FRAME_GOOD && kind < SKEP_COMPLAINTS);
 	if (complaints->count[kind]++ == 0)
 		fprintf(stderr, "skep: rank %" PRIu32 ": dropped a message %s, from rank %" PRIu32 "\n",
-			complaints->rank, what(kind), source_rank);
+			complaints->rank, skep_complaint_text(kind), source_rank);
 }
 
 uint64_t skep_complaints_close(const struct skep_complaints *complaints)
@@ -32,7 +32,7 @@ uint64_t skep_complaints_close(const struct skep_complaints *complaints)
 	for (int kind = 1; kind < SKEP_COMPLAINTS; kind++) {
 		if (complaints->count[kind] > 1)
 			fprintf(stderr, "skep: rank %" PRIu32 ": dropped %" PRIu64 " messages %s\n", complaints->rank,
-				complaints->count[kind], what((enum skep_complaint)kind));
+				complaints->count[kind], skep_complaint_text((enum skep_complaint)kind));
 		sum += complaints->count[kind];
 	}
 	return sum;

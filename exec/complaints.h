@@ -22,6 +22,9 @@ struct skep_complaints {
 
 void skep_complain(struct skep_complaints *complaints, enum skep_complaint kind, uint32_t source_rank);
 
+/* Completes "a message ...". */
+const char *skep_complaint_text(enum skep_complaint kind);
+
 /* Says how often each kind happened, if more than once. Returns how many there were in all. */
 uint64_t skep_complaints_close(const struct skep_complaints *complaints);
 

@@ -4,7 +4,6 @@
  */
 #include "exec/held.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +16,18 @@ static struct skep_held_item *find(struct skep_held *held, uint32_t source, uint
 	return NULL;
 }
 
+/* NULL: no memory. */
 static struct skep_held_item *add(struct skep_held *held, uint32_t source, uint64_t number)
 {
 	if (held->count == held->room) {
-		held->room = 2 * held->room + 16;
-		held->item = realloc(held->item, held->room * sizeof *held->item);
-		assert(held->item != NULL);
+		size_t room = 2 * held->room + 16;
+		struct skep_held_item *bigger = realloc(held->item, room * sizeof *bigger);
+		if (bigger == NULL) {
+			held->no_memory = true;
+			return NULL;
+		}
+		held->item = bigger;
+		held->room = room;
 	}
 	struct skep_held_item *item = &held->item[held->count++];
 	*item = (struct skep_held_item){.source = source, .number = number};
@@ -51,6 +56,8 @@ bool skep_held_arrive(struct skep_held *held, uint64_t number, const struct skep
 	}
 	if (item == NULL)
 		item = add(held, message->from.index, number);
+	if (item == NULL)
+		return false;
 	item->here = true;
 	item->message = *message;
 	return false;

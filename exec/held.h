@@ -18,6 +18,7 @@ struct skep_held_item {
 struct skep_held {
 	struct skep_held_item *item; /* [count], in order of coming */
 	size_t count, room;
+	bool no_memory; /* an entry was lost */
 };
 
 void skep_held_finish(struct skep_held *held);

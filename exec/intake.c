@@ -3,10 +3,15 @@
  * intake.c - what comes in. A frame reaches the machine only if it is for it, by the rank that it names, and carries the
  * payload that the plan has for such a message; anything else is counted and dropped. Epochs and rounds are not looked
  * at: what is too old is for the machine to know.
+ *
+ * The core counts on each message of its run (core/skep.h, duty 6), so a run that has lost one ends and says so.
  */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "exec/rank.h"
+
+#define FRAMES_A_TURN 64u /* timers, ended operations and signals have their turn too */
 
 /* Most payload bytes that a message may carry: exact where the plan is, an upper bound for a chunk. 0: none belongs. */
 static uint64_t payload_limit(const struct skep_plan *plan, const struct skep_message *message)
@@ -28,19 +33,35 @@ static uint64_t payload_limit(const struct skep_plan *plan, const struct skep_me
 	}
 }
 
+/* The machine will not hear of this message of its run. */
+static void lose(struct rank *rank, enum skep_complaint kind, uint32_t peer)
+{
+	char text[sizeof rank->reason];
+	if (rank->phase == PHASE_LEAVING) /* nor would it have listened */
+		return;
+	snprintf(text, sizeof text, "lost a message %s, from rank %" PRIu32, skep_complaint_text(kind), peer);
+	rank_fail(rank, text);
+}
+
+static void refuse(struct rank *rank, enum skep_complaint kind, uint32_t peer)
+{
+	skep_complain(rank->setup->complaints, kind, peer);
+	lose(rank, kind, peer);
+}
+
 /* May this message be given to the machine? A wrong one is counted. */
 static bool acceptable(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
 {
 	const struct skep_message *message = &frame->u.message;
 	if (message->to.index != rank->self || message->from.index != rank_to_machine(rank, peer)) {
-		skep_complain(rank->setup->complaints, SKEP_COMPLAINT_MISDIRECTED, peer);
+		refuse(rank, SKEP_COMPLAINT_MISDIRECTED, peer);
 		return false;
 	}
 	uint64_t limit = payload_limit(rank->plan, message);
 	bool exact = message->kind != SKEP_MESSAGE_CHUNK;
 	if (frame->body != message->payload_bytes || frame->body > limit || (exact && frame->body != limit) ||
 		(limit > 0 && rank->setup->device == NULL)) {
-		skep_complain(rank->setup->complaints, SKEP_COMPLAINT_PAYLOAD, peer);
+		refuse(rank, SKEP_COMPLAINT_PAYLOAD, peer);
 		return false;
 	}
 	return true;
@@ -58,6 +79,12 @@ static void *landing(void *context, uint32_t peer, const struct skep_frame *fram
 	return memory;
 }
 
+static void check_held(struct rank *rank)
+{
+	if (rank->held.no_memory)
+		rank_fail(rank, "no memory for a message that waits for its time");
+}
+
 static void on_message(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
 {
 	struct skep_message message = frame->u.message;
@@ -73,6 +100,7 @@ static void on_message(struct rank *rank, uint32_t peer, const struct skep_frame
 		message.payload = skep_device_buffer_create(rank->setup->device, 0, &nothing);
 	if (!rank->setup->shape || skep_held_arrive(&rank->held, frame->number, &message))
 		perform_delivery(rank, &message);
+	check_held(rank);
 }
 
 void intake_release(struct rank *rank, uint32_t source, uint64_t number)
@@ -80,6 +108,7 @@ void intake_release(struct rank *rank, uint32_t source, uint64_t number)
 	struct skep_message message;
 	if (skep_held_release(&rank->held, source, number, &message))
 		perform_delivery(rank, &message);
+	check_held(rank);
 }
 
 static bool flow_sensible(const struct rank *rank, uint32_t peer, const struct skep_frame *frame)
@@ -163,10 +192,11 @@ static void on_transport(struct rank *rank, const struct skep_transport_event *e
 	case SKEP_TRANSPORT_SPOILT:
 		skep_device_buffer_release(rank->setup->device, event->frame.u.message.payload);
 		skep_held_forget(&rank->held, event->frame.u.message.from.index, event->frame.number);
+		lose(rank, SKEP_COMPLAINT_BODY_SIZE, event->peer); /* the transport has counted it */
 		break;
 	case SKEP_TRANSPORT_BROKEN:
+		rank_fail(rank, event->reason); /* perhaps the word still gets through */
 		rank->broken = true;
-		rank_halt(rank, event->reason);
 		break;
 	}
 }
@@ -175,10 +205,10 @@ bool intake_frames(struct rank *rank)
 {
 	struct skep_landing place = {.context = rank, .memory = landing};
 	struct skep_transport_event event;
-	bool any = false;
-	while (!rank->broken && rank->transport->poll(rank->transport->self, &place, &event)) {
+	uint32_t taken = 0;
+	while (taken < FRAMES_A_TURN && !rank->broken && rank->transport->poll(rank->transport->self, &place, &event)) {
 		on_transport(rank, &event);
-		any = true;
+		taken++;
 	}
-	return any;
+	return taken > 0;
 }

@@ -34,20 +34,16 @@ struct skep_lanes {
 
 	struct skep_lanes_done *done; /* [done_count], oldest first from done_head */
 	size_t done_head, done_count, done_room;
+	size_t owed; /* operations that were pushed and not popped; at most done_room */
 };
 
-static void *grown(void *memory, size_t size)
-{
-	void *bigger = realloc(memory, size);
-	assert(bigger != NULL);
-	return bigger;
-}
-
-static void queue_push(struct lane *lane, const struct skep_op *op)
+static bool queue_push(struct lane *lane, const struct skep_op *op)
 {
 	if (lane->count == lane->room) {
 		size_t room = 2 * lane->room + 8;
-		struct skep_op *bigger = grown(NULL, room * sizeof *bigger);
+		struct skep_op *bigger = malloc(room * sizeof *bigger);
+		if (bigger == NULL)
+			return false;
 		for (size_t i = 0; i < lane->count; i++)
 			bigger[i] = lane->op[(lane->head + i) % lane->room];
 		free(lane->op);
@@ -56,6 +52,7 @@ static void queue_push(struct lane *lane, const struct skep_op *op)
 		lane->room = room;
 	}
 	lane->op[(lane->head + lane->count++) % lane->room] = *op;
+	return true;
 }
 
 static struct skep_op queue_pop(struct lane *lane)
@@ -66,14 +63,28 @@ static struct skep_op queue_pop(struct lane *lane)
 	return op;
 }
 
+/* Room for one more operation that will end: a lane's thread could tell nobody that memory lacks. */
+static bool done_reserve(struct skep_lanes *lanes)
+{
+	if (lanes->owed < lanes->done_room)
+		return true;
+	size_t room = 2 * lanes->done_room + 8;
+	struct skep_lanes_done *bigger = realloc(lanes->done, room * sizeof *bigger);
+	if (bigger == NULL)
+		return false;
+	lanes->done = bigger;
+	lanes->done_room = room;
+	return true;
+}
+
 static void done_push(struct skep_lanes *lanes, const struct skep_lanes_done *done)
 {
-	if (lanes->done_head == lanes->done_count)
-		lanes->done_head = lanes->done_count = 0;
-	if (lanes->done_count == lanes->done_room) {
-		lanes->done_room = 2 * lanes->done_room + 8;
-		lanes->done = grown(lanes->done, lanes->done_room * sizeof *lanes->done);
+	if (lanes->done_count == lanes->done_room) { /* those that were popped make room */
+		lanes->done_count -= lanes->done_head;
+		memmove(lanes->done, lanes->done + lanes->done_head, lanes->done_count * sizeof *lanes->done);
+		lanes->done_head = 0;
 	}
+	assert(lanes->done_count < lanes->done_room);
 	lanes->done[lanes->done_count++] = *done;
 }
 
@@ -179,21 +190,25 @@ void skep_lanes_destroy(struct skep_lanes *lanes)
 	free(lanes);
 }
 
-void skep_lanes_push(struct skep_lanes *lanes, const struct skep_op *op)
+bool skep_lanes_push(struct skep_lanes *lanes, const struct skep_op *op)
 {
 	assert(op->lane < SKEP_LANES);
 	pthread_mutex_lock(&lanes->lock);
-	queue_push(&lanes->lane[op->lane], op);
+	bool pushed = done_reserve(lanes) && queue_push(&lanes->lane[op->lane], op);
+	lanes->owed += pushed;
 	pthread_cond_signal(&lanes->lane[op->lane].news);
 	pthread_mutex_unlock(&lanes->lock);
+	return pushed;
 }
 
 bool skep_lanes_pop(struct skep_lanes *lanes, struct skep_lanes_done *ret)
 {
 	pthread_mutex_lock(&lanes->lock);
 	bool there = lanes->done_head < lanes->done_count;
-	if (there)
+	if (there) {
 		*ret = lanes->done[lanes->done_head++];
+		lanes->owed--;
+	}
 	pthread_mutex_unlock(&lanes->lock);
 	return there;
 }

@@ -36,7 +36,7 @@ struct skep_lanes *skep_lanes_create(const struct skep_lanes_setup *setup); /* N
 /* Ends what runs, drops what waits or sleeps. NULL is fine. */
 void skep_lanes_destroy(struct skep_lanes *lanes);
 
-void skep_lanes_push(struct skep_lanes *lanes, const struct skep_op *op);
+bool skep_lanes_push(struct skep_lanes *lanes, const struct skep_op *op);   /* false: no memory, it will not run */
 bool skep_lanes_pop(struct skep_lanes *lanes, struct skep_lanes_done *ret); /* false: none has ended */
 
 #endif

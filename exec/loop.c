@@ -29,7 +29,8 @@
 #define REST_NS 10000000u        /* longest rest: what a signal or a batch of rows waits at most */
 #define ROWS_AGE_NS 200000000u   /* rows wait no longer than this */
 #define GRACE_NS 1500000000u     /* from HALT to giving up; mpirun lets rank 0 live for 3 s after SIGTERM */
-#define PATIENCE_NS 60000000000u /* from the directory's end to HALT: a worker may be in a long operation */
+#define PATIENCE_NS 60000000000u /* from the directory's end to HALT, at least: workers have rows to send */
+#define SIGNAL_TURNS 64u         /* a busy loop reads signals once in so many turns */
 
 /* ---- ending early ------------------------------------------------------------------------------------------------ */
 
@@ -68,18 +69,42 @@ void rank_fail(struct rank *rank, const char *reason)
 	struct skep_frame frame = {.type = SKEP_FRAME_FAULT};
 	frame.u.text.bytes = (const uint8_t *)text;
 	frame.u.text.count = (uint32_t)strlen(text);
-	if (!rank_is_chief(rank) && !rank->halted)
+	if (!rank_is_chief(rank) && !rank->halted && rank->phase != PHASE_LEAVING) /* nothing follows LAST */
 		rank_send(rank, 0, &frame, NULL);
 	rank_halt(rank, reason);
 }
 
 /* ---- one turn ---------------------------------------------------------------------------------------------------- */
 
+static void fail_op(struct rank *rank, const struct skep_op *op)
+{
+	static const char *const name[SKEP_OP_KINDS] = {[SKEP_OP_FORWARD] = "forward",
+		[SKEP_OP_BACKWARD] = "backward",
+		[SKEP_OP_STEP] = "step",
+		[SKEP_OP_SAVE] = "save",
+		[SKEP_OP_LOAD] = "load",
+		[SKEP_OP_TAKE] = "take",
+		[SKEP_OP_ADD] = "add",
+		[SKEP_OP_ADD_STORE] = "add_store",
+		[SKEP_OP_STORE] = "store"};
+	char text[sizeof rank->reason];
+	snprintf(text, sizeof text,
+		"the device could not do %s of round %" PRIu32 ", microbatch %" PRIu32
+		" (no memory, or an operand that does not fit)",
+		name[op->kind], op->round, op->microbatch);
+	rank_fail(rank, text);
+}
+
 static bool take_ended(struct rank *rank)
 {
 	struct skep_lanes_done done;
 	bool any = false;
 	while (rank->lanes != NULL && skep_lanes_pop(rank->lanes, &done)) {
+		any = true;
+		if (done.result.failed) {
+			fail_op(rank, &done.op);
+			continue;
+		}
 		struct skep_event event = {.kind = SKEP_EVENT_OP_DONE};
 		event.u.done.op = done.op;
 		event.u.done.out = done.result.out;
@@ -88,7 +113,6 @@ static bool take_ended(struct rank *rank)
 		event.u.done.elapsed_ns = done.end_ns - done.begin_ns;
 		report_op(rank, &done);
 		perform_step(rank, &event);
-		any = true;
 	}
 	return any;
 }
@@ -134,7 +158,7 @@ static void take_signal(struct rank *rank)
 {
 	struct signalfd_siginfo info;
 	char text[128];
-	if (read(rank->setup->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
+	if (rank->setup->signal_fd < 0 || read(rank->setup->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
 		return;
 	const char *why = info.ssi_signo == SIGTERM ? " (from outside, or because a process of the run died)" : "";
 	snprintf(text, sizeof text, "ended by SIG%s%s after %" PRIu32 " rounds", sigabbrev_np((int)info.ssi_signo), why,
@@ -166,8 +190,7 @@ static void rest(struct rank *rank)
 	uint64_t most_ns = quiet_ns(rank);
 	if (most_ns > 0)
 		rank->transport->wait(rank->transport->self, most_ns);
-	if (rank->setup->signal_fd >= 0)
-		take_signal(rank);
+	take_signal(rank);
 }
 
 /* ---- phases ------------------------------------------------------------------------------------------------------ */
@@ -183,6 +206,21 @@ static void leave(struct rank *rank)
 	rank->phase = PHASE_LEAVING;
 }
 
+uint64_t skep_loop_patience_ns(const struct skep_scenario *scenario, bool pace)
+{
+	const struct skep_plan *plan = &scenario->plan;
+	uint64_t longest_ns = 0;
+	for (uint32_t worker = 0; pace && worker < plan->workers; worker++) {
+		for (uint32_t i = 0; i < plan->stages * (SKEP_OP_KINDS - 1); i++) {
+			struct skep_op op = {.stage = (uint16_t)(i % plan->stages), .size = 1};
+			op.kind = (uint8_t)(1 + i / plan->stages);
+			uint64_t ns = skep_scenario_op_ns(scenario, worker, &op);
+			longest_ns = ns > longest_ns ? ns : longest_ns;
+		}
+	}
+	return PATIENCE_NS + longest_ns;
+}
+
 static void advance_phase(struct rank *rank)
 {
 	uint32_t others = rank->transport->ranks - 1;
@@ -194,7 +232,7 @@ static void advance_phase(struct rank *rank)
 	}
 	if (rank->phase == PHASE_COLLECTING && rank->lasts == others)
 		leave(rank);
-	if (rank->phase == PHASE_COLLECTING && !rank->halted && rank_now(rank) > rank->ended_ns + PATIENCE_NS) {
+	if (rank->phase == PHASE_COLLECTING && !rank->halted && rank_now(rank) > rank->ended_ns + rank->patience_ns) {
 		rank_halt(rank, "a worker did not end with the run");
 	}
 }
@@ -229,6 +267,8 @@ static void turn(struct rank *rank)
 	if (old_rows(rank))
 		report_flush(rank);
 	advance_phase(rank);
+	if (++rank->turns % SIGNAL_TURNS == 0)
+		take_signal(rank);
 	if (any)
 		rank->idle = 0;
 	else
@@ -262,6 +302,7 @@ static bool rank_init(struct rank *rank, const struct skep_loop_setup *setup)
 	if (!node_init(rank))
 		return false;
 	if (rank_is_chief(rank)) {
+		rank->patience_ns = skep_loop_patience_ns(scenario, setup->pace);
 		if (setup->shape)
 			rank->shaper = skep_shaper_create(&scenario->topology);
 		return !setup->shape || rank->shaper != NULL;

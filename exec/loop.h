@@ -25,4 +25,8 @@ struct skep_loop_setup {
 bool skep_loop_run(
 	const struct skep_loop_setup *setup, struct skep_exec_result *ret, bool *ret_clean, char *reterr, size_t size);
 
+/* How long rank 0 waits for the workers once the directory has ended: with pace, a worker may have just begun the longest
+ * operation of the plan. */
+uint64_t skep_loop_patience_ns(const struct skep_scenario *scenario, bool pace);
+
 #endif

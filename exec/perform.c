@@ -10,16 +10,20 @@
 
 #include "exec/rank.h"
 
-static void inbox_push(struct inbox *inbox, const struct skep_message *message)
+static bool inbox_push(struct inbox *inbox, const struct skep_message *message)
 {
 	if (inbox->head == inbox->count)
 		inbox->head = inbox->count = 0;
 	if (inbox->count == inbox->room) {
-		inbox->room = 2 * inbox->room + 16;
-		inbox->message = realloc(inbox->message, inbox->room * sizeof *inbox->message);
-		assert(inbox->message != NULL);
+		size_t room = 2 * inbox->room + 16;
+		struct skep_message *bigger = realloc(inbox->message, room * sizeof *bigger);
+		if (bigger == NULL)
+			return false;
+		inbox->message = bigger;
+		inbox->room = room;
 	}
 	inbox->message[inbox->count++] = *message;
+	return true;
 }
 
 /* Rank 0's shaper hears of a message that has been sent. */
@@ -65,7 +69,8 @@ static bool has_payload(const struct skep_message *message)
 static void perform_send(struct rank *rank, const struct skep_message *message)
 {
 	if (message->to.index == rank->self) {
-		inbox_push(&rank->inbox, message);
+		if (!inbox_push(&rank->inbox, message))
+			rank_fail(rank, "no memory for a message to itself");
 		return;
 	}
 	if (message->kind == SKEP_MESSAGE_TALLY)
@@ -93,7 +98,8 @@ static void perform(struct rank *rank, const struct skep_action *action)
 		break;
 	case SKEP_ACTION_RUN:
 		assert(rank->lanes != NULL); /* the directory has no device */
-		skep_lanes_push(rank->lanes, &action->u.run);
+		if (!skep_lanes_push(rank->lanes, &action->u.run))
+			rank_fail(rank, "no memory for an operation");
 		break;
 	case SKEP_ACTION_RELEASE:
 		skep_device_buffer_release(rank->setup->device, action->u.release);

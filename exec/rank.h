@@ -54,12 +54,14 @@ struct rank {
 	enum phase phase;
 	uint32_t lasts;       /* ranks that have said LAST */
 	skep_time ended_ns;   /* when the machine's outcome was final, or the run was told to end */
+	uint64_t patience_ns; /* rank 0: from its end to HALT, if a worker does not end */
 	skep_time give_up_ns; /* halted: when to stop waiting for the others */
 	bool failed;          /* `reason` says why */
 	bool halted;          /* the run ends early */
 	bool broken;          /* the transport is of no more use */
 	char reason[256];
-	uint32_t idle; /* turns in a row with nothing to do */
+	uint32_t idle;  /* turns in a row with nothing to do */
+	uint32_t turns; /* of the loop, all of them */
 };
 
 static inline skep_time rank_now(const struct rank *rank)

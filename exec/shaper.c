@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BATCH 64u
 
@@ -20,9 +21,9 @@ struct skep_shaper {
 	struct skep_network *network;
 	skep_time clock; /* of the model: the latest start or arrival */
 	struct place *place;
-	uint32_t places, room, free; /* free: SKEP_NO_INDEX when every place is taken */
-	uint64_t *ready;             /* tags that have arrived and were not asked for, in order */
-	size_t ready_head, ready_count, ready_room;
+	uint32_t places, room, free;    /* free: SKEP_NO_INDEX when every place is taken */
+	uint64_t *ready;                /* tags that have arrived and were not asked for, in order */
+	size_t ready_head, ready_count; /* room for all places */
 };
 
 struct skep_shaper *skep_shaper_create(const struct skep_topology *topology)
@@ -48,13 +49,23 @@ void skep_shaper_destroy(struct skep_shaper *shaper)
 	free(shaper);
 }
 
-static void *grown(void *memory, size_t size)
+/* A place, and with it one among those that are ready: only a place can become ready, and only once. */
+static bool grow(struct skep_shaper *shaper)
 {
-	void *bigger = realloc(memory, size);
-	assert(bigger != NULL);
-	return bigger;
+	uint32_t room = 2 * shaper->room + 64;
+	struct place *place = realloc(shaper->place, room * sizeof *place);
+	if (place != NULL)
+		shaper->place = place;
+	uint64_t *ready = realloc(shaper->ready, room * sizeof *ready);
+	if (ready != NULL)
+		shaper->ready = ready;
+	if (place == NULL || ready == NULL)
+		return false;
+	shaper->room = room;
+	return true;
 }
 
+/* SKEP_NO_INDEX: no memory. */
 static uint32_t place_take(struct skep_shaper *shaper)
 {
 	if (shaper->free != SKEP_NO_INDEX) {
@@ -62,21 +73,19 @@ static uint32_t place_take(struct skep_shaper *shaper)
 		shaper->free = shaper->place[at].next_free;
 		return at;
 	}
-	if (shaper->places == shaper->room) {
-		shaper->room = 2 * shaper->room + 64;
-		shaper->place = grown(shaper->place, shaper->room * sizeof *shaper->place);
-	}
+	if (shaper->places == shaper->room && !grow(shaper))
+		return SKEP_NO_INDEX;
 	return shaper->places++;
 }
 
 static void ready_push(struct skep_shaper *shaper, uint64_t tag)
 {
-	if (shaper->ready_head == shaper->ready_count)
-		shaper->ready_head = shaper->ready_count = 0;
-	if (shaper->ready_count == shaper->ready_room) {
-		shaper->ready_room = 2 * shaper->ready_room + BATCH;
-		shaper->ready = grown(shaper->ready, shaper->ready_room * sizeof *shaper->ready);
+	if (shaper->ready_count == shaper->room) { /* those that were asked for make room */
+		shaper->ready_count -= shaper->ready_head;
+		memmove(shaper->ready, shaper->ready + shaper->ready_head, shaper->ready_count * sizeof *shaper->ready);
+		shaper->ready_head = 0;
 	}
+	assert(shaper->ready_count < shaper->room);
 	shaper->ready[shaper->ready_count++] = tag;
 }
 
@@ -102,6 +111,8 @@ bool skep_shaper_start(struct skep_shaper *shaper, const struct skep_shaper_flow
 	if (sent > shaper->clock)
 		shaper->clock = sent;
 	uint32_t at = place_take(shaper);
+	if (at == SKEP_NO_INDEX)
+		return false;
 	shaper->place[at].flow = *flow;
 	return skep_network_start(shaper->network, shaper->clock, flow->source, flow->destination, bytes, at);
 }

@@ -65,14 +65,25 @@ struct mpi {
 	uint64_t nap_ns;            /* the last one, while nothing comes */
 
 	uint8_t bytes[SKEP_FRAME_MAX]; /* the frame handed out last */
+	int fault;                     /* the first error, or MPI_SUCCESS: every poll from then on says BROKEN */
 	char reason[MPI_MAX_ERROR_STRING];
 };
 
-static void *grown(void *memory, size_t size)
+static void keep_fault(struct mpi *mpi, int rc)
 {
-	void *bigger = realloc(memory, size);
-	assert(bigger != NULL); /* a few hundred bytes: nothing sensible would be left to do */
-	return bigger;
+	if (mpi->fault == MPI_SUCCESS)
+		mpi->fault = rc;
+}
+
+/* *memory of so many bytes; false: no memory, and it stays as it was. `memory` points to a pointer. */
+static bool grow(void *memory, size_t size)
+{
+	void *bigger;
+	memcpy(&bigger, memory, sizeof bigger);
+	bigger = realloc(bigger, size);
+	if (bigger != NULL)
+		memcpy(memory, &bigger, sizeof bigger);
+	return bigger != NULL;
 }
 
 /* MPI counts in int: a tensor of 1 GiB or more is one element of a type made for it. */
@@ -117,7 +128,8 @@ static int body_tag(const struct mpi *mpi, const struct skep_frame *frame)
 static bool broken(struct mpi *mpi, int rc, struct skep_transport_event *ret)
 {
 	int length;
-	if (MPI_Error_string(rc, mpi->reason, &length) != MPI_SUCCESS)
+	keep_fault(mpi, rc);
+	if (MPI_Error_string(mpi->fault, mpi->reason, &length) != MPI_SUCCESS)
 		strcpy(mpi->reason, "unknown MPI error");
 	*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_BROKEN, .reason = mpi->reason};
 	return true;
@@ -125,11 +137,12 @@ static bool broken(struct mpi *mpi, int rc, struct skep_transport_event *ret)
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
+/* NULL: no memory. */
 static struct parcel *parcel_take(struct mpi *mpi)
 {
 	struct parcel *parcel = mpi->spare;
 	if (parcel == NULL)
-		return grown(NULL, sizeof *parcel);
+		return malloc(sizeof *parcel);
 	mpi->spare = parcel->next;
 	return parcel;
 }
@@ -146,27 +159,38 @@ static void ring(struct mpi *mpi, uint32_t peer)
 		skep_bell_ring(mpi->bell[peer]);
 }
 
+static bool sends_room(struct mpi *mpi)
+{
+	if (mpi->sends < mpi->send_room)
+		return true;
+	size_t room = 2 * mpi->send_room + 16;
+	if (!grow(&mpi->send, 2 * room * sizeof *mpi->send) || !grow(&mpi->parcel, room * sizeof(struct parcel *)))
+		return false;
+	mpi->send_room = room;
+	return true;
+}
+
 static void mpi_send(void *self, uint32_t peer, const struct skep_frame *frame, const void *body)
 {
 	struct mpi *mpi = self;
-	if (mpi->sends == mpi->send_room) {
-		mpi->send_room = 2 * mpi->send_room + 16;
-		mpi->send = grown(mpi->send, 2 * mpi->send_room * sizeof *mpi->send);
-		mpi->parcel = grown(mpi->parcel, mpi->send_room * sizeof *mpi->parcel);
+	struct parcel *parcel = sends_room(mpi) ? parcel_take(mpi) : NULL;
+	if (parcel == NULL) {
+		keep_fault(mpi, MPI_ERR_NO_MEM);
+		return;
 	}
-	struct parcel *parcel = parcel_take(mpi);
 	parcel->frame = *frame;
 	parcel->peer = peer;
 	int size = (int)skep_frame_encode(frame, mpi->run, parcel->bytes);
 	MPI_Request *request = &mpi->send[2 * mpi->sends];
 	request[0] = request[1] = MPI_REQUEST_NULL;
-	/* An error here shows again in the poll, as one of the communicator. */
-	MPI_Isend(parcel->bytes, size, MPI_BYTE, (int)peer, FRAME_TAG, mpi->frames, &request[0]);
+	keep_fault(mpi, MPI_Isend(parcel->bytes, size, MPI_BYTE, (int)peer, FRAME_TAG, mpi->frames, &request[0]));
 	if (frame->body > 0)
-		send_body(mpi, body, frame->body, (int)peer, body_tag(mpi, frame), &request[1]);
+		keep_fault(mpi, send_body(mpi, body, frame->body, (int)peer, body_tag(mpi, frame), &request[1]));
 	ring(mpi, peer);
 	int done = 0; /* a small one usually is: then there is nothing to keep */
-	if (frame->body == 0 && MPI_Test(&request[0], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) {
+	if (frame->body == 0)
+		keep_fault(mpi, MPI_Test(&request[0], &done, MPI_STATUS_IGNORE));
+	if (done || (request[0] == MPI_REQUEST_NULL && request[1] == MPI_REQUEST_NULL)) { /* or neither has begun */
 		parcel_put(mpi, parcel);
 		return;
 	}
@@ -216,12 +240,15 @@ static int probe(MPI_Comm comm, int peer, int tag, int *ret_there, MPI_Message *
 	return rc;
 }
 
+/* NULL: no memory. */
 static struct intake *intake_add(struct mpi *mpi, uint32_t peer, const struct skep_frame *frame)
 {
 	if (mpi->intakes == mpi->intake_room) {
-		mpi->intake_room = 2 * mpi->intake_room + 16;
-		mpi->receive = grown(mpi->receive, mpi->intake_room * sizeof *mpi->receive);
-		mpi->intake = grown(mpi->intake, mpi->intake_room * sizeof *mpi->intake);
+		size_t room = 2 * mpi->intake_room + 16;
+		if (!grow(&mpi->receive, room * sizeof *mpi->receive) ||
+			!grow(&mpi->intake, room * sizeof *mpi->intake))
+			return NULL;
+		mpi->intake_room = room;
 	}
 	struct intake *intake = &mpi->intake[mpi->intakes];
 	memset(intake, 0, sizeof *intake);
@@ -266,14 +293,18 @@ static int match_body(struct mpi *mpi, struct intake *intake)
 	return draw_off(mpi, intake, bytes, &matched);
 }
 
-static void expect_body(
+/* False: no memory. */
+static bool expect_body(
 	struct mpi *mpi, const struct skep_landing *landing, uint32_t peer, const struct skep_frame *frame)
 {
 	struct skep_buf buf = {0, 0};
 	void *memory = landing->memory(landing->context, peer, frame, &buf);
 	struct intake *intake = intake_add(mpi, peer, frame);
+	if (intake == NULL)
+		return false;
 	intake->frame.u.message.payload = buf;
 	intake->memory = memory;
+	return true;
 }
 
 /* One frame, if there is any. *ret_found; true: `ret` is filled. */
@@ -295,6 +326,8 @@ static bool poll_frame(
 	if (size > SKEP_FRAME_MAX) {
 		struct intake *intake = intake_add(mpi, peer, NULL);
 		skep_complain(mpi->complaints, (enum skep_complaint)SKEP_FRAME_BAD_SIZE, peer);
+		if (intake == NULL)
+			return broken(mpi, MPI_ERR_NO_MEM, ret);
 		intake->matched = true;
 		rc = draw_off(mpi, intake, size, &matched);
 		return rc != MPI_SUCCESS && broken(mpi, rc, ret);
@@ -310,8 +343,7 @@ static bool poll_frame(
 	}
 	if (ret->frame.body == 0)
 		return true;
-	expect_body(mpi, landing, peer, &ret->frame);
-	return false;
+	return !expect_body(mpi, landing, peer, &ret->frame) && broken(mpi, MPI_ERR_NO_MEM, ret);
 }
 
 /* A receive has ended; true if that is news for the caller. */
@@ -357,6 +389,8 @@ static bool mpi_poll(void *self, const struct skep_landing *landing, struct skep
 {
 	struct mpi *mpi = self;
 	bool found = true;
+	if (mpi->fault != MPI_SUCCESS)
+		return broken(mpi, mpi->fault, ret);
 	mpi->heard = skep_bell_count(mpi->own_bell);
 	while (found) {
 		if (poll_frame(mpi, landing, ret, &found)) {

@@ -2,7 +2,7 @@
  *
  * device.c - turns operations into arithmetic on the stage and buffers of the pool. Every buffer that an operation names is checked
  * for its generation and exact size before anything is touched; an operation that cannot be done makes no buffer, changes
- * nothing, and says so with loss_nano = INT64_MAX.
+ * nothing, and says so with `failed`.
  */
 #include "models/device.h"
 
@@ -39,16 +39,22 @@ static struct skep_device *create_cpu(const struct skep_training *training)
 	return device;
 }
 
+bool skep_device_available(enum skep_device_kind kind, char *error, size_t error_size)
+{
+	if (kind == SKEP_DEVICE_CPU)
+		return true;
+	snprintf(error, error_size, "this build has no CUDA device; use the CPU device");
+	return false;
+}
+
 struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
 	char *error, size_t error_size)
 {
 	const char *expected;
 	assert(stage == SKEP_NO_STAGE || stage < training->plan->stages);
 	assert(training->samples > 0);
-	if (kind != SKEP_DEVICE_CPU) {
-		snprintf(error, error_size, "this build has no CUDA device; use the CPU device");
+	if (!skep_device_available(kind, error, error_size))
 		return NULL;
-	}
 	if (!skep_corpus_fits(training->corpus, training->model, &expected)) {
 		snprintf(error, error_size, "model %s does not fit the corpus, which needs %s", training->model->name,
 			expected);
@@ -333,5 +339,5 @@ void skep_device_run(struct skep_device *device, const struct skep_op *op, struc
 		return;
 	skep_pool_release(device->pool, ret->out);
 	skep_pool_release(device->pool, ret->stash);
-	*ret = (struct skep_device_result){.loss_nano = INT64_MAX};
+	*ret = (struct skep_device_result){.failed = true, .loss_nano = INT64_MAX};
 }

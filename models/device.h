@@ -45,6 +45,9 @@ struct skep_device;
 
 enum skep_device_kind { SKEP_DEVICE_CPU, SKEP_DEVICE_CUDA };
 
+/* Can this build make such a device; if not, `error` says what is missing and what to do. */
+bool skep_device_available(enum skep_device_kind kind, char *error, size_t error_size);
+
 /* Parameters of `stage` are initialised from the plan's seed: equal on every worker of the stage. SKEP_NO_STAGE: no stage yet, LOAD
  * brings one. Returns NULL and fills error (what is missing, what to do) when the kind is not built or has no hardware. */
 struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
@@ -53,11 +56,12 @@ void skep_device_destroy(struct skep_device *device); /* NULL is fine */
 
 struct skep_device_result {
 	struct skep_buf out, stash;
+	bool failed;       /* it could not be done */
 	int64_t loss_nano; /* FORWARD in the last stage: mean over the samples; INT64_MAX if it is not finite or too large */
 };
 /* Runs the operation to its end. A LOAD for another stage (op->stage) changes the device's stage. An operation that cannot
- * be done (an operand stale or of the wrong size, a state of another stage, memory lacking) changes nothing and yields no
- * buffer and loss_nano INT64_MAX. */
+ * be done (an operand stale or of the wrong size, a state of another stage, memory lacking) changes nothing, yields no
+ * buffer and loss_nano INT64_MAX, and is marked as failed: the world must not go on as if it had been done. */
 void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
 
 /* A new buffer of `bytes` with its host memory for filling; {0, 0} and NULL when memory lacks. Release is idempotent: stale

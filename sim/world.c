@@ -219,6 +219,10 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 		skep_device_run(actor->device, &job->op, &result);
 	else
 		imagine(world, &job->op, &result);
+	if (result.failed) { /* operands come from the core and fit: it is memory that lacks */
+		world->no_memory = true;
+		return;
+	}
 	report_span(world, worker, &job->op, job->begin_ns);
 	ret->kind = SKEP_EVENT_OP_DONE;
 	ret->u.done.op = job->op;
@@ -284,6 +288,8 @@ static void arm(struct skep_world *world, uint32_t index)
 static void step(struct skep_world *world, uint32_t index, struct skep_event *event)
 {
 	struct skep_actor *actor = &world->actor[index];
+	if (world->no_memory) /* what has just happened is not whole, and the run ends */
+		return;
 	event->now = world->now;
 	actor->events++;
 	skep_node_step(actor->node, world->plan, event, &world->actions);

@@ -6,24 +6,25 @@ set -u
 . tests/cli/lib.sh
 
 if [ "${SKEP_HAS_MPI:-yes}" = no ]; then
-	refuses 'a build without MPI' 'MPI' run "${quick[@]}"
+	refuses 'a build without MPI' 'built without MPI: apt-get install' run "${quick[@]}"
 	accepts 'which still simulates' sim "${quick[@]}"
 	plan
 	exit
 fi
 
-refuses 'too few ranks' '[^0-9]2[^0-9]' run "${quick[@]}" -n 1
-refuses 'too many ranks' '[^0-9]2[^0-9]' run "${quick[@]}" -n 3
-refuses 'no ranks' 'n' run "${quick[@]}" -n 0
-refuses 'negative ranks' 'n' run "${quick[@]}" -n -2
-refuses 'an unknown device' 'cpu' run "${quick[@]}" --device tpu
+refuses 'too few ranks' '-n 1: this scenario has 1 workers and needs 2 processes' run "${quick[@]}" -n 1
+refuses 'too many ranks' '-n 3: this scenario has 1 workers and needs 2 processes' run "${quick[@]}" -n 3
+refuses 'no ranks' '-n 0: expected a number of processes' run "${quick[@]}" -n 0
+refuses 'negative ranks' '-n -2: expected a number of processes' run "${quick[@]}" -n -2
+refuses 'an unknown device' '--device tpu: expected cpu or cuda' run "${quick[@]}" --device tpu
+refuses 'a device that this build lacks' 'no CUDA device; use the CPU device' run "${quick[@]}" --device cuda
 refuses 'a missing scenario' 'none.yaml' run none.yaml
 mkdir bin
 plain=$skep
 printf '#!/bin/sh\nPATH=%s exec %s "$@"\n' "$PWD/bin" "$plain" >"$scratch/poor"
 chmod +x "$scratch/poor"
 skep=$scratch/poor
-refuses 'no mpirun' 'mpirun.*(install|openmpi)|openmpi-bin' run "${quick[@]}"
+refuses 'no mpirun' 'mpirun is not installed: apt-get install openmpi-bin' run "${quick[@]}"
 skep=$plain
 refuses 'a database in no folder' 'none/a.db' run "${quick[@]}" --db none/a.db
 printf 'no database at all\n%s' "$(seq 1 2000)" >list.db

@@ -211,6 +211,32 @@ static void storm(struct crew *crew)
 	expect(crew, skep_complaints_close(&crew->complaints), rank == 0 ? 6 : 0, "complaints");
 }
 
+/* A send that MPI refuses: the next poll says so, and every one after it; nothing stays pending that has not begun. */
+static void refuse_a_send(uint32_t rank, struct crew *crew)
+{
+	const struct skep_landing landing = {.context = crew, .memory = landing_memory};
+	struct skep_transport transport;
+	struct skep_transport_event event;
+	struct skep_frame frame = {.type = SKEP_FRAME_LAST};
+	if (!skep_transport_mpi_create(&transport, 4712, &crew->complaints)) {
+		fail(crew, "no second transport");
+		return;
+	}
+	struct mpi *mpi = transport.self;
+	MPI_Comm frames = mpi->frames;
+	mpi->frames = MPI_COMM_SELF; /* which has no second rank */
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	transport.send(transport.self, rank == 0 ? 1 : rank, &frame, NULL);
+	mpi->frames = frames;
+	expect(crew, transport.pending(transport.self), 0, "sends pending that MPI has refused");
+	for (int i = 0; i < 2; i++) {
+		bool told = transport.poll(transport.self, &landing, &event);
+		if (!told || event.kind != SKEP_TRANSPORT_BROKEN || event.reason[0] == '\0')
+			fail(crew, "a refused send is not told");
+	}
+	skep_transport_mpi_destroy(&transport, true);
+}
+
 /* ---- figures ----------------------------------------------------------------------------------------------------- */
 
 static uint32_t next_event(struct crew *crew)
@@ -289,6 +315,7 @@ int main(int argc, char **argv)
 		huge(&crew);
 	else
 		storm(&crew);
+	refuse_a_send((uint32_t)rank, &crew);
 	int mine = crew.wrong;
 	MPI_Allreduce(&mine, &wrong, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
 	skep_transport_mpi_destroy(&crew.transport, wrong == 0);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "analysis/compare.h"
+#include "analysis/settings.h"
 #include "tests/unit/synthetic.h"
 
 #define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
@@ -199,6 +200,80 @@ static void test_which_runs(void **state)
 	synthetic_finish(&b);
 }
 
+static void set_text(struct synthetic *s, const char *text)
+{
+	free(s->scenario.text);
+	s->scenario.text = strdup(text);
+}
+
+static void test_same_text_first(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "tuned", 4, 2);
+	set_text(&s, "schedule: {microbatch: 64}\n");
+	record(store, &s, "sim", true); /* 1 */
+	set_text(&s, "schedule: {microbatch: 32}\n");
+	record(store, &s, "real", true); /* 2 */
+	char *text = compare(store, 0, 0, false);
+	assert_non_null(strstr(text, "run 1 sim")); /* nothing better is there */
+	assert_non_null(strstr(text, "warning: the scenario texts of the two runs differ:\n  schedule.microbatch "));
+	assert_non_null(strstr(text, " 64 | 32\n"));
+	free(text);
+	set_text(&s, "schedule: {microbatch: 64}\n");
+	record(store, &s, "real", true); /* 3 */
+	set_text(&s, "schedule: {microbatch: 16}\n");
+	record(store, &s, "sim", true); /* 4: newer, but of another text than any real run */
+	text = compare(store, 0, 0, false);
+	assert_non_null(strstr(text, "run 1 sim"));
+	assert_non_null(strstr(text, "run 3 real"));
+	assert_null(strstr(text, "warning"));
+	free(text);
+	text = compare(store, 2, 4, true);
+	cJSON *object = cJSON_Parse(text);
+	assert_true(cJSON_IsFalse(cJSON_GetObjectItem(object, "same_scenario_text")));
+	const cJSON *item = cJSON_GetArrayItem(cJSON_GetObjectItem(object, "scenario_differences"), 0);
+	assert_string_equal(cJSON_GetObjectItem(item, "key")->valuestring, "schedule.microbatch");
+	assert_string_equal(cJSON_GetObjectItem(item, "first")->valuestring, "32");
+	assert_string_equal(cJSON_GetObjectItem(item, "second")->valuestring, "16");
+	cJSON_Delete(object);
+	free(text);
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+static void test_settings(void **state)
+{
+	(void)state;
+	struct skep_differences d;
+	skep_settings_compare("a: 1 # one\nb: {c: [2, 3]}\n", "a: 1\nb:\n  c:\n  - 2\n  - 3\n", &d);
+	assert_true(d.same);
+	skep_settings_compare("a: 1\nb: {c: [2, 3], d: x}\n", "e: new\nb: {c: [2, 4]}\na: 1\n", &d);
+	assert_false(d.same);
+	assert_int_equal(d.count, 3);
+	assert_string_equal(d.item[0].key, "b.c[1]");
+	assert_string_equal(d.item[0].first, "3");
+	assert_string_equal(d.item[0].second, "4");
+	assert_string_equal(d.item[1].key, "b.d");
+	assert_string_equal(d.item[1].second, "");
+	assert_string_equal(d.item[2].key, "e");
+	assert_string_equal(d.item[2].first, "");
+	assert_string_equal(d.item[2].second, "new");
+	skep_settings_compare("a: 1\nb: 1\nc: 1\nd: 1\ne: 1\nf: 1\ng: 1\n", "name: none\n", &d);
+	assert_int_equal(d.count, 8);
+	char large[400] = "a: ", broken[] = "a: [1\n";
+	memset(large + 3, 'x', sizeof large - 4);
+	skep_settings_compare(large, "a: 1\n", &d);
+	assert_int_equal(d.count, 1);
+	skep_settings_compare(broken, broken, &d);
+	assert_true(d.same);
+	skep_settings_compare(broken, "a: 1\n", &d);
+	assert_true(!d.same && d.count == 0);
+	skep_settings_compare("a: 1\n", "", &d);
+	assert_true(!d.same && d.count == 0);
+}
+
 static void test_table(void **state)
 {
 	(void)state;
@@ -208,6 +283,15 @@ static void test_table(void **state)
 	record(store, &s, "sim", true);
 	char *same = compare(store, 1, 1, false);
 	assert_null(strstr(same, "warning"));
+	assert_null(strstr(same, "0.0 %")); /* equal is said otherwise */
+	static const char *const group[] = {
+		"\nspeed\n", "\ntraffic by class\n", "\ntraffic by link\n", "\ngradients\n", "\nloss\n"};
+	const char *at = same;
+	for (size_t i = 0; i < sizeof group / sizeof group[0]; i++) {
+		at = strstr(at, group[i]);
+		assert_non_null(at);
+	}
+	assert_non_null(strstr(at, "\nutilisation: compute time over time alive"));
 	free(same);
 	s.scenario.text[0] = 'N';
 	s.lost_round = 3;
@@ -252,7 +336,7 @@ static void test_running(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_figures), TEST(test_quantiles), TEST(test_which_runs), TEST(test_table), TEST(test_running)};
+	const struct CMUnitTest tests[] = {TEST(test_figures), TEST(test_quantiles), TEST(test_which_runs),
+		TEST(test_same_text_first), cmocka_unit_test(test_settings), TEST(test_table), TEST(test_running)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

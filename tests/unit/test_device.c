@@ -126,7 +126,7 @@ static void test_state_moves_between_devices(void **state)
 	for (uint32_t stage = 2; stage--;) { /* no stage to stage 1, then stage 1 to stage 0 */
 		struct skep_op save = {.kind = SKEP_OP_SAVE, .stage = (uint16_t)stage};
 		float *blob = job_dump(job.device[stage], save, &bytes);
-		assert_int_equal(load(newcomer, stage, blob, bytes).loss_nano, 0);
+		assert_false(load(newcomer, stage, blob, bytes).failed);
 		assert_true(skep_device_digest(newcomer) == skep_device_digest(job.device[stage]));
 		free(blob);
 	}
@@ -136,7 +136,7 @@ static void test_state_moves_between_devices(void **state)
 	for (uint32_t round = 3; round < 6; round++) {
 		float *blob = job_dump(job.device[1], (struct skep_op){.kind = SKEP_OP_SAVE, .stage = 1}, &bytes);
 		int64_t loss = job_microbatch(&job, round, 0);
-		assert_int_equal(load(job.device[1], 1, blob, bytes).loss_nano, 0); /* clears its accumulator */
+		assert_false(load(job.device[1], 1, blob, bytes).failed); /* clears its accumulator */
 		assert_true(loss == job_microbatch(&twin, round, 0));
 		job_run(newcomer, (struct skep_op){.kind = SKEP_OP_STEP, .round = round, .size = 1, .microbatches = 1});
 		job_step(&job, round, 1);
@@ -169,21 +169,21 @@ static void test_wrong_states_are_refused(void **state)
 	float *other = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &other_bytes);
 	uint64_t digest = skep_device_digest(device);
 	job_microbatch(&job, 0, 0);
-	assert_true(load(device, 1, blob, bytes - 1).loss_nano == INT64_MAX);
-	assert_true(load(device, 1, blob, 0).loss_nano == INT64_MAX);
-	assert_true(load(device, 1, other, other_bytes).loss_nano == INT64_MAX);
-	assert_true(load(device, 0, blob, bytes).loss_nano == INT64_MAX);
-	assert_true(load(device, 3, blob, bytes).loss_nano == INT64_MAX);
+	assert_true(load(device, 1, blob, bytes - 1).failed);
+	assert_true(load(device, 1, blob, 0).failed);
+	assert_true(load(device, 1, other, other_bytes).failed);
+	assert_true(load(device, 0, blob, bytes).failed);
+	assert_true(load(device, 3, blob, bytes).failed);
 	struct skep_op stale = {.kind = SKEP_OP_LOAD, .stage = 1, .in = {1, 77}};
-	assert_true(job_run(device, stale).loss_nano == INT64_MAX);
+	assert_true(job_run(device, stale).failed);
 	for (uint32_t byte = 0; byte < 24; byte++) { /* magic, stage, moments, parameters */
 		((char *)blob)[byte] ^= 1;
-		assert_true(load(device, 1, blob, bytes).loss_nano == INT64_MAX);
+		assert_true(load(device, 1, blob, bytes).failed);
 		((char *)blob)[byte] ^= 1;
 	}
 	assert_true(skep_device_digest(device) == digest);
 	assert_true(has_gradient(device, 1));
-	assert_int_equal(load(device, 1, blob, bytes).loss_nano, 0);
+	assert_false(load(device, 1, blob, bytes).failed);
 	assert_false(has_gradient(device, 1));
 	free(blob), free(other);
 	job_finish(&job);
@@ -202,7 +202,7 @@ static void expect_refused(struct skep_device *device, struct skep_op op)
 	uint32_t live = skep_device_buffers_live(device);
 	bool gone = consumes(&op) && skep_device_buffer_read(device, op.in, &bytes);
 	struct skep_device_result result = job_run(device, op);
-	assert_true(result.loss_nano == INT64_MAX);
+	assert_true(result.failed && result.loss_nano == INT64_MAX);
 	assert_true(!result.out.slot && !result.stash.slot);
 	assert_int_equal(skep_device_buffers_live(device), live - gone);
 }
@@ -321,10 +321,10 @@ static void test_a_loss_that_is_no_number(void **state)
 	job_init(&job, 1, SKEP_ACTIVATION_GELU, 3, 8);
 	float *blob = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
 	blob[SKEP_STATE_HEADER_BYTES / sizeof(float) + 20] = NAN;
-	assert_int_equal(load(job.device[0], 0, blob, bytes).loss_nano, 0);
+	assert_false(load(job.device[0], 0, blob, bytes).failed);
 	assert_true(job_microbatch(&job, 0, 0) == INT64_MAX);
 	blob[SKEP_STATE_HEADER_BYTES / sizeof(float) + 20] = 1e20f; /* finite, but its square is beyond 1e-9 units */
-	assert_int_equal(load(job.device[0], 0, blob, bytes).loss_nano, 0);
+	assert_false(load(job.device[0], 0, blob, bytes).failed);
 	assert_true(job_microbatch(&job, 0, 0) == INT64_MAX);
 	free(blob);
 	job_finish(&job);
@@ -369,6 +369,10 @@ static void test_what_cannot_be_created(void **state)
 	struct job job;
 	char error[256] = "";
 	job_init(&job, 1, SKEP_ACTIVATION_TANH, 2, 4);
+	assert_true(skep_device_available(SKEP_DEVICE_CPU, error, sizeof error));
+	assert_false(skep_device_available(SKEP_DEVICE_CUDA, error, sizeof error));
+	assert_non_null(strstr(error, "CUDA"));
+	error[0] = '\0';
 	assert_null(skep_device_create(SKEP_DEVICE_CUDA, &job.training, 0, error, sizeof error));
 	assert_non_null(strstr(error, "CUDA"));
 	job.width[2] = 3;

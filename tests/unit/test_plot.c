@@ -142,25 +142,25 @@ static void test_many_shapes(void **state)
 	struct skep_store *store = open_store();
 	for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
 		struct synthetic s;
+		int64_t run;
 		synthetic_init(&s, "shape", shape[i][0], shape[i][1]);
 		s.rounds = i == 0 ? 1 : 6;
 		if (i == 2)
 			s.scenario.first_stage_of[2] = SKEP_NO_STAGE - 0u, s.scenario.plan.stages = 2;
 		if (i != 2) {
-			record(store, &s, "sim");
+			run = record(store, &s, "sim");
 			draw(store, "accuracy", NULL, 0, "a.png");
 			draw(store, "timeline", NULL, 0, "t.png");
 		} else { /* with a spare, which the made-up run has no work for */
-			int64_t run;
 			assert_true(
 				skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
 			struct skep_summary summary = {.world = "sim", .final_loss = NAN};
 			assert_true(skep_store_end(store, &summary, error, sizeof error));
 		}
 		if (shape[i][0] > 1)
-			draw(store, "matrix", NULL, 0, "m.png");
+			draw(store, "matrix", &run, 1, "m.png");
 		else
-			refuse(store, "matrix", NULL, 0, "m.png", "nothing to show");
+			refuse(store, "matrix", &run, 1, "m.png", "nothing to show");
 		synthetic_finish(&s);
 	}
 	skep_store_close(store);
@@ -218,6 +218,11 @@ static void test_which_runs(void **state)
 	s.rounds = 0;
 	int64_t empty = record(store, &s, "sim");
 	refuse(store, "timeline", &empty, 1, "a.png", "closed no round");
+	skep_store_close(store);
+	assert_int_equal(unlink("plot.db"), 0);
+	store = open_store();
+	record(store, &s, "sim");
+	refuse(store, "timeline", NULL, 0, "a.png", "no run that closed a round");
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
@@ -309,7 +314,103 @@ static void test_gnuplot_missing_or_failing(void **state)
 	synthetic_finish(&s);
 }
 
-/* The script as gnuplot gets it: `cat` plays gnuplot. */
+/* From now on pictures hold the script as gnuplot gets it: `cat` plays gnuplot. */
+static void play_gnuplot(void)
+{
+	char path[4200], here[4096];
+	mkdir("bin", 0777);
+	write_file("bin/gnuplot", "#!/bin/sh\nexec cat\n", 0755);
+	assert_non_null(getcwd(here, sizeof here));
+	snprintf(path, sizeof path, "%s/bin:/usr/bin:/bin", here);
+	setenv("PATH", path, 1);
+}
+
+static char *script_of(struct skep_store *store, const char *kind)
+{
+	static char text[100000];
+	draw(store, kind, NULL, 0, "script.png");
+	FILE *file = fopen("script.png", "r");
+	assert_non_null(file);
+	text[fread(text, 1, sizeof text - 1, file)] = '\0';
+	fclose(file);
+	return text;
+}
+
+/* A run that failed at once does not hide those before it. */
+static void test_newest(void **state)
+{
+	(void)state;
+	static const char *const kind[] = {"accuracy", "matrix", "timeline"};
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "good", 4, 2);
+	record(store, &s, "sim");
+	snprintf(s.scenario.name, sizeof s.scenario.name, "corpse");
+	s.rounds = 0;
+	record(store, &s, "sim");
+	play_gnuplot();
+	for (size_t i = 0; i < 3; i++) {
+		const char *text = script_of(store, kind[i]);
+		assert_non_null(strstr(text, "good"));
+		assert_null(strstr(text, "corpse"));
+	}
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* Runs of one scenario say in which settings they differ. */
+static void test_legend(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "tuned", 4, 2);
+	for (int i = 0; i < 2; i++) {
+		free(s.scenario.text);
+		s.scenario.text = strdup(i ? "seed: 9\nschedule: {microbatch: 32}\n"
+					   : "seed: 7\nschedule: {microbatch: 64}\ntrain: {clip: 1.5}\n");
+		record(store, &s, i ? "real" : "sim");
+	}
+	play_gnuplot();
+	const char *text = script_of(store, "accuracy");
+	assert_non_null(strstr(text, "'run 1: simulated, tuned, seed 7, microbatch 64, clip 1.5'"));
+	assert_non_null(strstr(text, "'run 2: real, tuned, seed 7, microbatch 32, clip not set (cpu, paced, shaped)'"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* The picture ends with the last step, which is after the end of its round; the names of 90 stages do not all fit. */
+static void test_timeline(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	int64_t run;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "late", 90, 90);
+	s.scenario.plan.microbatches = 2;
+	s.rounds = 1;
+	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+	struct skep_recorder recorder = skep_store_recorder(store);
+	synthetic_feed(&s, &recorder);
+	synthetic_op(&s, &recorder, SKEP_OP_STEP, SKEP_LANE_COMPUTE, 0, 0, 0, 1.1, 0.2);
+	synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 1, 0, 1, 0.25, 0.4);
+	synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 1, 0, 1, 0.7, 0.1);
+	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true};
+	assert_true(skep_store_end(store, &summary, error, sizeof error));
+	play_gnuplot();
+	const char *text = script_of(store, "timeline");
+	assert_non_null(strstr(text, "set xrange [0:130]"));
+	assert_non_null(strstr(text, "\n110 130 -0.42 0.16 2\n"));
+	assert_non_null(strstr(text, "\n125 130 0.58 1.16 0\n")); /* of the next round: cut */
+	assert_null(strstr(text, "\n170 "));
+	assert_non_null(strstr(text, "'stage 0'"));
+	assert_null(strstr(text, "'stage 1'"));
+	assert_non_null(strstr(text, "'stage 2'"));
+	assert_non_null(strstr(text, "'reduction (narrow bars)'"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
 static void test_script(void **state)
 {
 	(void)state;
@@ -320,17 +421,8 @@ static void test_script(void **state)
 	s.start_loss = 80;
 	record(store, &s, "real");
 	record(store, &s, "real");
-	mkdir("bin", 0777);
-	write_file("bin/gnuplot", "#!/bin/sh\nexec cat\n", 0755);
-	char path[4200], here[4096], text[8192] = "";
-	assert_non_null(getcwd(here, sizeof here));
-	snprintf(path, sizeof path, "%s/bin:/usr/bin:/bin", here);
-	setenv("PATH", path, 1);
-	draw(store, "accuracy", NULL, 0, "a.png");
-	FILE *file = fopen("a.png", "r");
-	assert_non_null(file);
-	assert_true(fread(text, 1, sizeof text - 1, file) > 0);
-	fclose(file);
+	play_gnuplot();
+	const char *text = script_of(store, "accuracy");
 	assert_non_null(strstr(text, "set terminal pngcairo"));
 	assert_non_null(strstr(text, "'run 1: simulated, scripted, seed 7'"));
 	assert_non_null(strstr(text, "'run 3: real, scripted, seed 7 (cpu, paced, shaped)'"));
@@ -341,7 +433,7 @@ static void test_script(void **state)
 	struct stat st;
 	mode_t mask = umask(0);
 	umask(mask);
-	assert_int_equal(stat("a.png", &st), 0);
+	assert_int_equal(stat("script.png", &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0666 & ~mask);
 	skep_store_close(store);
 	synthetic_finish(&s);
@@ -358,6 +450,9 @@ int main(void)
 		TEST(test_which_runs),
 		TEST(test_targets),
 		TEST(test_gnuplot_missing_or_failing),
+		TEST(test_newest),
+		TEST(test_legend),
+		TEST(test_timeline),
 		TEST(test_script),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
  */
 #include "tests/unit/store_fixture.h"
 
+#include "analysis/database.h"
+
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -52,6 +54,28 @@ static void test_whole_run(void **state)
 		32);
 	assert_int_equal(query("a.db", "SELECT count(*) FROM places WHERE name IN ('Frankfurt', 'Iowa')"), 2);
 	assert_int_equal(query("a.db", "SELECT count(*) FROM pairs WHERE capacity_bytes_per_s IS NULL"), 2);
+	synthetic_finish(&s);
+}
+
+/* SQLite refuses the value of one column: that is what is reported, and no row is written without it. */
+static void test_refused_value(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	int64_t run;
+	synthetic_init(&s, "small", 4, 2);
+	free(s.scenario.text);
+	s.scenario.text = calloc(1, 2001);
+	memset(s.scenario.text, '#', 2000);
+	struct skep_store *store = must_open("a.db", true);
+	sqlite3_limit(skep_store_database(store), SQLITE_LIMIT_LENGTH, 1000);
+	assert_false(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+	if (strstr(error, "too big") == NULL)
+		fail_msg("%s", error);
+	s.scenario.text[100] = '\0';
+	must_begin(store, &s);
+	skep_store_close(store);
+	assert_int_equal(query("a.db", "SELECT count(*) FROM runs"), 1);
 	synthetic_finish(&s);
 }
 
@@ -418,6 +442,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole_run),
+		TEST(test_refused_value),
 		TEST(test_lost_worker),
 		TEST(test_broken_promises),
 		TEST(test_counted_twice_by_two),

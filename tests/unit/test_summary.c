@@ -230,6 +230,31 @@ static void test_text(void **state)
 	assert_non_null(strstr(text, "50.0 %"));
 	assert_non_null(strstr(text, "16.00 kB"));
 	assert_null(strstr(text, "nan"));
+	assert_non_null(strstr(text, "simulated     in 0.500 s: 4242 events\n"));
+	assert_non_null(strstr(text, "0 preempted, 0 joined"));
+	assert_null(strstr(text, "hint"));
+	free(text);
+	synthetic_finish(&s);
+}
+
+static void test_text_of_fenced(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	char *text = NULL;
+	size_t size = 0;
+	synthetic_init(&s, "fenced", 6, 3);
+	s.lost_round = 4;
+	struct skep_summary r = run(&s, 2000000000, SKEP_DONE);
+	r.world = "real";
+	FILE *out = open_memstream(&text, &size);
+	skep_summary_print_text(&r, out);
+	fclose(out);
+	assert_non_null(strstr(text, "1 preempted (1 fenced), 0 joined"));
+	assert_non_null(strstr(text, "hint: workers were fenced though nothing in this scenario kills them: "
+				     "raise directory.timeout\n"));
+	assert_non_null(strstr(text, "handled       4242 events\n"));
+	assert_null(strstr(text, "simulated"));
 	free(text);
 	synthetic_finish(&s);
 }
@@ -314,6 +339,7 @@ int main(void)
 		cmocka_unit_test(test_digest),
 		cmocka_unit_test(test_json_keys),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_text_of_fenced),
 		cmocka_unit_test(test_both),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ void skep_device_run(struct skep_device *device, const struct skep_op *op, struc
 	if (inside > atomic_load(&device->most_inside))
 		atomic_store(&device->most_inside, inside);
 	usleep(device->sleep_us);
-	*ret = (struct skep_device_result){.loss_nano = (int64_t)op->id};
+	*ret = (struct skep_device_result){.failed = op->id % 7 == 3, .loss_nano = (int64_t)op->id};
 	atomic_fetch_add(&device->runs, 1);
 	atomic_fetch_sub(&device->inside, 1);
 }
@@ -65,7 +65,7 @@ static struct skep_lanes *lanes_with(struct skep_device *device, struct skep_bel
 static void push(struct skep_lanes *lanes, enum skep_lane lane, uint64_t id, uint32_t ms)
 {
 	struct skep_op op = {.id = id, .kind = SKEP_OP_FORWARD, .lane = (uint8_t)lane, .microbatches = ms};
-	skep_lanes_push(lanes, &op);
+	assert_true(skep_lanes_push(lanes, &op));
 }
 
 static struct skep_lanes_done next(struct skep_lanes *lanes, struct skep_bell *bell)
@@ -96,11 +96,29 @@ static void a_lane_keeps_its_order(void **state)
 		struct skep_lanes_done done = next(lanes, &bell);
 		assert_int_equal(done.op.id, expected[done.op.lane]++);
 		assert_int_equal(done.result.loss_nano, done.op.id);
+		assert_int_equal(done.result.failed, done.op.id % 7 == 3);
 		assert_true(done.begin_ns >= ended[done.op.lane]);
 		assert_true(done.end_ns - done.begin_ns >= done.busy_ns && done.busy_ns >= 10000);
 		ended[done.op.lane] = done.end_ns;
 	}
 	assert_int_equal(device.most_inside, 1);
+	skep_lanes_destroy(lanes);
+}
+
+/* What has ended is kept in order while there are always some that nobody has asked for. */
+static void a_lane_that_is_never_empty(void **state)
+{
+	(void)state;
+	struct skep_device device = {0};
+	struct skep_bell bell = {0};
+	struct skep_lanes *lanes = lanes_with(&device, &bell, false);
+	for (uint64_t i = 0; i < 500; i++) {
+		push(lanes, SKEP_LANE_COMPUTE, i, 0);
+		if (i >= 5)
+			assert_int_equal(next(lanes, &bell).op.id, i - 5);
+	}
+	for (uint64_t i = 495; i < 500; i++)
+		assert_int_equal(next(lanes, &bell).op.id, i);
 	skep_lanes_destroy(lanes);
 }
 
@@ -155,6 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lane_keeps_its_order),
+		cmocka_unit_test(a_lane_that_is_never_empty),
 		cmocka_unit_test(pace_is_the_least_time),
 		cmocka_unit_test(paced_lanes_run_side_by_side),
 		cmocka_unit_test(the_end_does_not_wait_for_pace),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_transport_loop.c - whole runs of the real loop, core and devices in one process: a thread per rank, and letter
- * boxes in place of MPI. Letters are frames as bytes, so a test can put in what a broken or hostile process would send.
+ * test_transport_loop.c - whole runs of the real loop, core and devices in one process: a thread per rank, and the
+ * letter boxes of post_fixture.h in place of MPI.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -16,169 +17,12 @@
 
 #include <cmocka.h>
 
-#include "exec/bell.h"
 #include "exec/loop.h"
 #include "exec/replay.h"
 #include "exec/rows.h"
+#include "tests/unit/post_fixture.h"
 
-#define RUN 77u
-#define RANKS_MAX 16u
 #define MS UINT64_C(1000000)
-
-/* ---- letter boxes ---------------------------------------------------------------------------------------------- */
-
-struct letter {
-	struct letter *next;
-	uint32_t peer;
-	bool sent; /* not mail: news that the body of an own letter has gone */
-	uint8_t bytes[SKEP_FRAME_MAX];
-	size_t size;
-	struct skep_frame frame; /* sent */
-	uint64_t body_bytes;
-	uint8_t body[];
-};
-
-struct post; /* the boxes of all ranks */
-
-struct box {
-	struct post *post;
-	uint32_t rank;
-	pthread_mutex_t lock;
-	struct letter *first, **last;
-	struct letter *open; /* its bytes are looked at */
-	struct skep_bell bell;
-	uint32_t heard;
-	struct skep_complaints complaints;
-};
-
-struct post {
-	struct box box[RANKS_MAX];
-	uint32_t ranks;
-};
-
-static struct letter *letter_new(uint32_t peer, uint64_t body_bytes)
-{
-	struct letter *letter = calloc(1, sizeof *letter + body_bytes);
-	assert_non_null(letter);
-	letter->peer = peer;
-	letter->body_bytes = body_bytes;
-	return letter;
-}
-
-static void drop_in(struct box *box, struct letter *letter)
-{
-	pthread_mutex_lock(&box->lock);
-	*box->last = letter;
-	box->last = &letter->next;
-	pthread_mutex_unlock(&box->lock);
-	skep_bell_ring(&box->bell);
-}
-
-static void post_frame(struct post *post, uint32_t from, uint32_t to, const struct skep_frame *frame, const void *body)
-{
-	struct letter *letter = letter_new(from, frame->body);
-	letter->size = skep_frame_encode(frame, RUN, letter->bytes);
-	if (frame->body > 0)
-		memcpy(letter->body, body, frame->body);
-	drop_in(&post->box[to], letter);
-}
-
-static void box_send(void *self, uint32_t peer, const struct skep_frame *frame, const void *body)
-{
-	struct box *box = self;
-	post_frame(box->post, box->rank, peer, frame, body);
-	if (frame->body == 0)
-		return;
-	struct letter *news = letter_new(peer, 0);
-	news->sent = true;
-	news->frame = *frame;
-	drop_in(box, news);
-}
-
-static struct letter *take_out(struct box *box)
-{
-	pthread_mutex_lock(&box->lock);
-	struct letter *letter = box->first;
-	if (letter != NULL && (box->first = letter->next) == NULL)
-		box->last = &box->first;
-	pthread_mutex_unlock(&box->lock);
-	free(box->open);
-	box->open = letter;
-	return letter;
-}
-
-static bool box_poll(void *self, const struct skep_landing *landing, struct skep_transport_event *ret)
-{
-	struct box *box = self;
-	struct letter *letter;
-	box->heard = skep_bell_count(&box->bell);
-	while ((letter = take_out(box)) != NULL) {
-		*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_ARRIVED, .peer = letter->peer};
-		if (letter->sent) {
-			ret->kind = SKEP_TRANSPORT_SENT;
-			ret->frame = letter->frame;
-			return true;
-		}
-		enum skep_frame_fault fault = skep_frame_decode(letter->bytes, letter->size, RUN, &ret->frame);
-		if (fault != SKEP_FRAME_GOOD) {
-			skep_complain(&box->complaints, (enum skep_complaint)fault, letter->peer);
-			continue;
-		}
-		if (ret->frame.body == 0)
-			return true;
-		struct skep_buf buf;
-		void *memory = landing->memory(landing->context, letter->peer, &ret->frame, &buf);
-		if (memory == NULL)
-			continue;
-		memcpy(memory, letter->body, letter->body_bytes);
-		ret->frame.u.message.payload = buf;
-		return true;
-	}
-	return false;
-}
-
-static uint32_t box_pending(const void *self)
-{
-	const struct box *box = self;
-	return box->first != NULL; /* own thread: nothing is taken out meanwhile */
-}
-
-static void box_wait(void *self, uint64_t most_ns)
-{
-	struct box *box = self;
-	skep_bell_wait(&box->bell, box->heard, most_ns);
-}
-
-static void box_wake(void *self)
-{
-	struct box *box = self;
-	skep_bell_ring(&box->bell);
-}
-
-static struct post *post_new(uint32_t ranks)
-{
-	struct post *post = calloc(1, sizeof *post);
-	assert_non_null(post);
-	assert_true(ranks <= RANKS_MAX);
-	post->ranks = ranks;
-	for (uint32_t i = 0; i < ranks; i++) {
-		struct box *box = &post->box[i];
-		*box = (struct box){.post = post, .rank = i, .last = &box->first, .complaints = {.rank = i}};
-		pthread_mutex_init(&box->lock, NULL);
-	}
-	return post;
-}
-
-static void post_free(struct post *post)
-{
-	for (uint32_t i = 0; i < post->ranks; i++) {
-		struct box *box = &post->box[i];
-		while (take_out(box) != NULL)
-			;
-		pthread_mutex_destroy(&box->lock);
-	}
-	free(post);
-}
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
 
@@ -278,16 +122,22 @@ static void *member_main(void *argument)
 	return NULL;
 }
 
-/* A swarm of 8 workers in 4 stages, ready to run; the scenario of the proof of concept with so many rounds. */
-static struct swarm *swarm_new(const char *steps, bool shape)
+/* The scenario of the proof of concept with so many rounds. */
+static void read_scenario(const char *steps, struct skep_scenario *ret)
 {
-	struct swarm *swarm = calloc(1, sizeof *swarm);
 	const char *const set[] = {steps, "schedule.global_batch=512", "schedule.microbatch=32"};
 	struct skep_scenario_options options = {.set = set, .sets = 3};
 	struct skep_diag diag = {0};
+	assert_true(skep_scenario_read("scenarios/two-datacentres.yaml", &options, ret, &diag));
+}
+
+/* A swarm of 8 workers in 4 stages, ready to run. */
+static struct swarm *swarm_new(const char *steps, bool shape)
+{
+	struct swarm *swarm = calloc(1, sizeof *swarm);
 	char error[256];
 	assert_non_null(swarm);
-	assert_true(skep_scenario_read("scenarios/two-datacentres.yaml", &options, &swarm->scenario, &diag));
+	read_scenario(steps, &swarm->scenario);
 	swarm->ranks = swarm->scenario.plan.workers + 1;
 	swarm->post = post_new(swarm->ranks);
 	swarm->recorder = (struct skep_recorder){.context = &swarm->tally,
@@ -434,7 +284,7 @@ static struct skep_frame message_frame(
 static void nonsense_is_dropped_and_counted(void **state)
 {
 	(void)state;
-	static const uint8_t zeros[100000];
+	static const uint8_t zeros[16];
 	struct swarm *swarm = swarm_new("train.until.steps=5", false);
 	struct post *post = swarm->post;
 	struct skep_frame f;
@@ -442,23 +292,14 @@ static void nonsense_is_dropped_and_counted(void **state)
 	struct letter *garbage = letter_new(4, 0);
 	memset(garbage->bytes, 0xa5, garbage->size = 200);
 	drop_in(&post->box[2], garbage);
-	f = message_frame(swarm, SKEP_MESSAGE_STOP, 4, 3, 0); /* for another machine */
-	post_frame(post, 4, 2, &f, NULL);
-	f = message_frame(swarm, SKEP_MESSAGE_STOP, 0, 2, 0); /* in another's name */
-	post_frame(post, 4, 2, &f, NULL);
-	f = message_frame(swarm, SKEP_MESSAGE_FORWARD, 4, 2, sizeof zeros); /* more than the plan has */
-	post_frame(post, 4, 2, &f, zeros);
-	f = message_frame(swarm, SKEP_MESSAGE_FORWARD, 4, 2, 4); /* less */
-	post_frame(post, 4, 2, &f, zeros);
-	f = message_frame(swarm, SKEP_MESSAGE_FORWARD, 4, 2, 0); /* none */
-	post_frame(post, 4, 2, &f, NULL);
-	f = message_frame(swarm, SKEP_MESSAGE_HEARTBEAT, 4, 2, 64); /* some where none belongs */
-	post_frame(post, 4, 2, &f, zeros);
-	f = message_frame(swarm, SKEP_MESSAGE_CHUNK, 4, 0, 64); /* the directory has no device */
-	post_frame(post, 4, 0, &f, zeros);
-	f = message_frame(swarm, SKEP_MESSAGE_FORWARD, 4, 2, 4);
-	f.u.message.stage = UINT16_MAX; /* of a stage that is not */
-	post_frame(post, 4, 2, &f, zeros);
+	struct letter *stranger = letter_new(4, 0);
+	f = message_frame(swarm, SKEP_MESSAGE_STOP, 4, 2, 0);
+	stranger->size = skep_frame_encode(&f, RUN + 1, stranger->bytes); /* of another run */
+	drop_in(&post->box[2], stranger);
+	f = message_frame(swarm, SKEP_MESSAGE_STOP, 0, 2, 0);
+	f.u.message.kind = SKEP_MESSAGE_GRANT;
+	f.u.message.to.epoch = 77; /* of an age that is not */
+	post_frame(post, 0, 2, &f, NULL);
 	f = (struct skep_frame){.type = SKEP_FRAME_HALT}; /* not by rank 0 */
 	post_frame(post, 4, 2, &f, NULL);
 	f = (struct skep_frame){.type = SKEP_FRAME_RELEASE};
@@ -475,12 +316,88 @@ static void nonsense_is_dropped_and_counted(void **state)
 	swarm_join(swarm);
 	check_finished(swarm, 5);
 	assert_int_equal(complaints(swarm, 2, SKEP_FRAME_BAD_MAGIC), 1);
-	assert_int_equal(complaints(swarm, 2, SKEP_COMPLAINT_MISDIRECTED), 2);
-	assert_int_equal(complaints(swarm, 2, SKEP_COMPLAINT_PAYLOAD), 5);
+	assert_int_equal(complaints(swarm, 2, SKEP_FRAME_BAD_RUN), 1);
 	assert_int_equal(complaints(swarm, 2, SKEP_COMPLAINT_OUT_OF_PLACE), 3);
-	assert_int_equal(complaints(swarm, 0, SKEP_COMPLAINT_PAYLOAD), 1);
 	assert_int_equal(complaints(swarm, 0, SKEP_COMPLAINT_OUT_OF_PLACE), 2);
 	swarm_free(swarm);
+}
+
+/* A message of the run that its machine cannot be given: the run ends, counts it, and says who has lost what. */
+static void check_lost(uint32_t kind, uint32_t from, uint32_t to, uint64_t body, uint64_t posted, uint32_t stage,
+	uint32_t receiver, int complaint)
+{
+	static const uint8_t zeros[100000];
+	char reason[128];
+	struct swarm *swarm = swarm_new("train.until.steps=100000", false);
+	struct skep_frame frame = message_frame(swarm, kind, from, to, body);
+	frame.u.message.stage = (uint16_t)stage;
+	struct letter *letter = letter_new(4, posted);
+	letter->size = skep_frame_encode(&frame, RUN, letter->bytes);
+	memcpy(letter->body, zeros, posted);
+	drop_in(&swarm->post->box[receiver], letter);
+	swarm_start(swarm);
+	swarm_join(swarm);
+	assert_false(swarm->member[0].fine);
+	assert_true(swarm->member[0].clean);
+	snprintf(reason, sizeof reason, "%slost a message %s, from rank 4",
+		receiver == 0 ? "" : "worker 1: ", skep_complaint_text((enum skep_complaint)complaint));
+	assert_string_equal(swarm->member[0].reason, reason);
+	assert_int_equal(complaints(swarm, receiver, complaint), complaint == SKEP_COMPLAINT_BODY_SIZE ? 0 : 1);
+	swarm_free(swarm);
+}
+
+static void a_lost_message_ends_the_run(void **state)
+{
+	(void)state;
+	struct skep_scenario scenario;
+	read_scenario("train.until.steps=1", &scenario);
+	uint64_t right = scenario.plan.stage[0].activation_bytes;
+	skep_scenario_finish(&scenario);
+	check_lost(SKEP_MESSAGE_STOP, 4, 3, 0, 0, 0, 2, SKEP_COMPLAINT_MISDIRECTED); /* for another machine */
+	check_lost(SKEP_MESSAGE_STOP, 0, 2, 0, 0, 0, 2, SKEP_COMPLAINT_MISDIRECTED); /* in another's name */
+	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, right + 1, right + 1, 0, 2, SKEP_COMPLAINT_PAYLOAD);
+	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, right - 1, right - 1, 0, 2, SKEP_COMPLAINT_PAYLOAD);
+	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, 0, 0, 0, 2, SKEP_COMPLAINT_PAYLOAD);
+	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, right, right, UINT16_MAX, 2, SKEP_COMPLAINT_PAYLOAD); /* no such stage */
+	check_lost(SKEP_MESSAGE_HEARTBEAT, 4, 2, 64, 64, 0, 2, SKEP_COMPLAINT_PAYLOAD); /* where none belongs */
+	check_lost(SKEP_MESSAGE_CHUNK, 4, 0, 64, 64, 0, 0, SKEP_COMPLAINT_PAYLOAD);     /* no device */
+	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, right, right - 1, 0, 2, SKEP_COMPLAINT_BODY_SIZE);
+}
+
+/* A device that holds another stage can do nothing that it is asked for. */
+static void a_failed_operation_ends_the_run(void **state)
+{
+	(void)state;
+	static const char text[] = "worker 2: the device could not do forward of round 0, microbatch ";
+	struct swarm *swarm = swarm_new("train.until.steps=100000", false);
+	struct member *m = &swarm->member[3];
+	char error[256];
+	uint32_t stage = (swarm->scenario.first_stage_of[2] + 1) % swarm->scenario.plan.stages;
+	skep_device_destroy(m->setup.device);
+	m->setup.device = skep_device_create(SKEP_DEVICE_CPU, &swarm->scenario.training, stage, error, sizeof error);
+	assert_non_null(m->setup.device);
+	swarm_start(swarm);
+	swarm_join(swarm);
+	assert_false(swarm->member[0].fine);
+	assert_true(swarm->member[0].clean);
+	assert_memory_equal(swarm->member[0].reason, text, sizeof text - 1);
+	swarm_free(swarm);
+}
+
+static void patience_grows_with_the_longest_operation(void **state)
+{
+	(void)state;
+	struct skep_scenario scenario;
+	struct skep_op op = {.kind = SKEP_OP_BACKWARD, .stage = 1};
+	read_scenario("train.until.steps=1", &scenario);
+	uint64_t least_ns = skep_loop_patience_ns(&scenario, false);
+	assert_true(least_ns >= 10000 * MS);
+	scenario.op_time[(size_t)scenario.topology.machine[7].gpu * scenario.plan.stages + 1].backward_ns =
+		3600000 * MS;
+	assert_int_equal(skep_scenario_op_ns(&scenario, 7, &op), 3600000 * MS);
+	assert_true(skep_loop_patience_ns(&scenario, true) >= least_ns + 3600000 * MS);
+	assert_int_equal(skep_loop_patience_ns(&scenario, false), least_ns);
+	skep_scenario_finish(&scenario);
 }
 
 /* ---- ends before the end ------------------------------------------------------------------------------------------ */
@@ -534,6 +451,36 @@ static void a_signal_ends_the_run_in_order(void **state)
 	swarm_free(swarm);
 }
 
+/* As box_poll, but there is always one more frame: rows with nothing in them. */
+static bool flood_poll(void *self, const struct skep_landing *landing, struct skep_transport_event *ret)
+{
+	static const uint8_t nothing[1];
+	if (box_poll(self, landing, ret))
+		return true;
+	*ret = (struct skep_transport_event){
+		.kind = SKEP_TRANSPORT_ARRIVED, .peer = 4, .frame = {.type = SKEP_FRAME_ROWS}};
+	ret->frame.u.text.bytes = nothing;
+	return true;
+}
+
+static void a_signal_gets_through_a_flood(void **state)
+{
+	(void)state;
+	struct swarm *swarm = swarm_new("train.until.steps=100000", true);
+	int fd = signal_source();
+	swarm->member[0].setup.signal_fd = fd;
+	swarm->member[0].transport.poll = flood_poll;
+	swarm_start(swarm);
+	usleep(200000);
+	pthread_kill(swarm->member[0].thread, SIGTERM); /* other threads of this program have not blocked it */
+	swarm_join(swarm);
+	assert_non_null(strstr(swarm->member[0].reason, "SIGTERM"));
+	assert_true(swarm->member[0].clean);
+	assert_true(swarm->tally.notes[SKEP_NOTE_ISSUED] > 0 && swarm->tally.ops > 0); /* shaped: it has kept time */
+	close(fd);
+	swarm_free(swarm);
+}
+
 /* A rank that never answers is given up; what the others have reported is kept. */
 static void a_silent_rank_does_not_hold_up_the_end(void **state)
 {
@@ -559,8 +506,12 @@ int main(void)
 		cmocka_unit_test(a_swarm_learns_over_threads),
 		cmocka_unit_test(a_shaped_swarm_keeps_to_the_network),
 		cmocka_unit_test(nonsense_is_dropped_and_counted),
+		cmocka_unit_test(a_lost_message_ends_the_run),
+		cmocka_unit_test(a_failed_operation_ends_the_run),
+		cmocka_unit_test(patience_grows_with_the_longest_operation),
 		cmocka_unit_test(a_worker_that_cannot_go_on_ends_the_run),
 		cmocka_unit_test(a_signal_ends_the_run_in_order),
+		cmocka_unit_test(a_signal_gets_through_a_flood),
 		cmocka_unit_test(a_silent_rank_does_not_hold_up_the_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
