@@ -46,7 +46,8 @@ static inline void fixture_init(struct fixture *f, uint32_t workers, uint32_t st
 		.stage = f->stage,
 		.first_stage_of = f->first_stage_of};
 	for (uint32_t i = 0; i < stages; i++)
-		f->stage[i] = (struct skep_stage_plan){.parameters = 100, .activation_bytes = i + 1 < stages ? 64 : 0, .state_bytes = 1200};
+		f->stage[i] = (struct skep_stage_plan){
+			.parameters = 100, .activation_bytes = i + 1 < stages ? 64 : 0, .state_bytes = 1200};
 	for (uint32_t i = 0; i < workers; i++)
 		f->first_stage_of[i] = i % stages;
 	f->node =
