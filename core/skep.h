@@ -233,7 +233,7 @@ enum skep_event_kind {
 	SKEP_EVENT_OP_DONE,
 	SKEP_EVENT_SEND_FAILED,   /* message: as it was sent; its payload belongs to the machine again */
 	SKEP_EVENT_SUSPECT,       /* peer: the world believes that this process is dead; it may be wrong */
-	SKEP_EVENT_PREEMPT_NOTICE /* leave_at: the machine will be taken away then. Not acted on yet */
+	SKEP_EVENT_PREEMPT_NOTICE /* leave_at: the machine will be taken away then */
 };
 
 struct skep_event {
