@@ -314,8 +314,13 @@ static void test_both(void **state)
 	(void)state;
 	struct trace trace[2] = {0};
 	struct skep_recorder_pair pair = {
-		.first = {&trace[0], trace_note, trace_op, trace_link, trace_worker, trace_progress},
-		.second = {&trace[1], trace_note, NULL, trace_link, NULL, NULL},
+		.first = {.context = &trace[0],
+			.note = trace_note,
+			.op = trace_op,
+			.link = trace_link,
+			.worker = trace_worker,
+			.progress = trace_progress},
+		.second = {.context = &trace[1], .note = trace_note, .link = trace_link},
 	};
 	struct skep_recorder both = skep_recorder_both(&pair);
 	call_all(&both);
