@@ -49,6 +49,7 @@ struct seat { /* what the directory's notes say about one worker */
 
 struct news { /* what one worker has heard about another: the newest epoch */
 	uint32_t serves, leaves;
+	bool heard;
 };
 
 struct ledger {

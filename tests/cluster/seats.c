@@ -34,7 +34,8 @@ void seats_begin(struct ledger *ledger)
 		seat->peer = (struct skep_peer){w, seat->in};
 		ledger->news_epoch[w] = 1;
 		for (uint32_t other = 0; seat->in && other < plan->workers; other++)
-			ledger->news[w][other].serves = plan->first_stage_of[other] == seat->stage + 1;
+			if (plan->first_stage_of[other] == seat->stage + 1)
+				ledger->news[w][other] = (struct news){.serves = 1, .heard = true};
 	}
 }
 
@@ -165,6 +166,7 @@ static void heard_of_peer(struct ledger *ledger, struct skep_peer who, const str
 	if (ledger->news_epoch[who.index] != who.epoch) /* a new life knows nobody */
 		memset(ledger->news[who.index], 0, sizeof(ledger->news[who.index]));
 	ledger->news_epoch[who.index] = who.epoch;
+	news->heard |= m->u.peer.alive;
 	if (!m->u.peer.alive &&
 		about.epoch >= news->leaves) /* old news may make it known once more, as one that stays */
 		news->leaves = 0;
@@ -191,7 +193,7 @@ static bool knows_a_sample(const struct ledger *ledger, uint32_t worker)
 {
 	uint32_t known = 0;
 	for (uint32_t w = 0; w < ledger->plan->workers; w++)
-		known += ledger->news[worker][w].serves > 0;
+		known += ledger->news[worker][w].heard;
 	return ledger->view > 0 && known > ledger->view;
 }
 
