@@ -5,7 +5,7 @@
  * The load of a stage is the sum of the queue lengths of its workers, as they report them every period. The worker with the
  * shortest queue of the least loaded stage moves to the most loaded one, if its own stage keeps another worker. At most one
  * move a period. With a horizon, a move must pay for itself: what the most loaded stage gains by one more worker over the
- * horizon, a share of 1 / its workers, must exceed the time that the mover needs to fetch its new stage's state.
+ * horizon, a share of 1 / (its workers + 1), must exceed the time that the mover needs to fetch its new stage's state.
  */
 #ifndef SKEP_CORE_REBALANCE_H
 #define SKEP_CORE_REBALANCE_H
