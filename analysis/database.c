@@ -3,8 +3,9 @@
  * database.c - opens the file that holds all runs.
  *
  * Decides whether a file is ours (application_id), readable by this program (user_version) and writable, and turns what
- * SQLite reports into a sentence that says what to do. Keeps true: a file that is not ours is never changed, and what
- * this call made is removed again when it fails.
+ * SQLite reports into a sentence that says what to do. Keeps true: a file that is not ours is never changed; a new
+ * file is made under another name and appears under its own when it is complete, so that it is whole or not there at all, and
+ * whoever comes second in a race uses what the first one made.
  */
 #include "analysis/database.h"
 
@@ -20,8 +21,8 @@
 
 #define SKEP_APPLICATION_ID 1936418160 /* "skep" */
 #define SKEP_SCHEMA_VERSION 2
-#define OPEN_TIMEOUT_MS 2000
-#define NAME_BYTES_MAX (PATH_MAX - 16) /* leaves room for "-journal" and "./" */
+#define OPEN_TIMEOUT_MS 5000
+#define NAME_BYTES_MAX (PATH_MAX - 48) /* leaves room for ".new-PID-journal" and "./" */
 #define HEADER_BYTES 100               /* of any SQLite file */
 
 static const char *const SCHEMA[] = {
@@ -83,20 +84,6 @@ static bool fail_owner(enum owner owner, const char *path, char *reterr, size_t 
 
 /* ---- the path ------------------------------------------------------------------------------------------------- */
 
-/* Makes an empty file if there is none, so that the reason for a refusal is the system's own. */
-static bool make_file(const char *path, bool *ret_made, char *reterr, size_t size)
-{
-	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd >= 0) {
-		*ret_made = true;
-		close(fd);
-		return true;
-	}
-	const char *hint = errno == ENOENT ? "make its folder first" : "name another file with --db";
-	snprintf(reterr, size, "%s: cannot be created: %s: %s", path, strerror(errno), hint);
-	return false;
-}
-
 /* Both the file and its folder, where the write-ahead log lives. */
 static bool writable(const char *path)
 {
@@ -122,9 +109,11 @@ static bool check_file(const char *path, const struct stat *st, bool write, char
 	return false;
 }
 
-static bool check_path(const char *path, bool create, bool *ret_made, char *reterr, size_t size)
+/* ret_absent: there is no such file, and it may be made. */
+static bool check_path(const char *path, bool create, bool *ret_absent, char *reterr, size_t size)
 {
 	struct stat st;
+	*ret_absent = false;
 	if (path[0] == '\0') {
 		snprintf(reterr, size, "the database needs a file name: --db FILE");
 		return false;
@@ -136,22 +125,12 @@ static bool check_path(const char *path, bool create, bool *ret_made, char *rete
 	if (stat(path, &st) == 0)
 		return check_file(path, &st, create, reterr, size);
 	if (errno == ENOENT && create)
-		return make_file(path, ret_made, reterr, size);
+		return *ret_absent = true;
 	if (errno == ENOENT)
 		snprintf(reterr, size, "%s: no such database: `skep sim` and `skep run` make one", path);
 	else
 		snprintf(reterr, size, "%s: cannot be opened: %s", path, strerror(errno));
 	return false;
-}
-
-static void remove_made(const char *path)
-{
-	static const char *const ending[] = {"", "-wal", "-shm", "-journal"};
-	for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++) {
-		char name[PATH_MAX + 16];
-		snprintf(name, sizeof name, "%s%s", path, ending[i]);
-		unlink(name);
-	}
 }
 
 /* ---- whose it is ---------------------------------------------------------------------------------------------- */
@@ -294,10 +273,10 @@ static sqlite3 *connect_name(const char *name, int flags, const char *path, char
 }
 
 /* The "./" keeps SQLite from seeing a name that means something else to it, such as ":memory:". */
-static sqlite3 *connect_plain(const char *path, char *reterr, size_t size)
+static sqlite3 *connect_plain(const char *file, const char *path, char *reterr, size_t size)
 {
 	char name[PATH_MAX + 4];
-	snprintf(name, sizeof name, "%s%s", path[0] == '/' ? "" : "./", path);
+	snprintf(name, sizeof name, "%s%s", file[0] == '/' ? "" : "./", file);
 	return connect_name(name, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, path, reterr, size);
 }
 
@@ -322,7 +301,7 @@ static sqlite3 *connect_frozen(const char *path, char *reterr, size_t size)
 
 static sqlite3 *open_reader(const char *path, char *reterr, size_t size)
 {
-	sqlite3 *db = frozen(path) ? connect_frozen(path, reterr, size) : connect_plain(path, reterr, size);
+	sqlite3 *db = frozen(path) ? connect_frozen(path, reterr, size) : connect_plain(path, path, reterr, size);
 	if (db != NULL && setup_reader(db, path, reterr, size))
 		return db;
 	sqlite3_close(db);
@@ -331,22 +310,71 @@ static sqlite3 *open_reader(const char *path, char *reterr, size_t size)
 
 static sqlite3 *open_writer(const char *path, char *reterr, size_t size)
 {
-	sqlite3 *db = connect_plain(path, reterr, size);
+	sqlite3 *db = connect_plain(path, path, reterr, size);
 	if (db != NULL && setup_writer(db, path, reterr, size))
 		return db;
 	sqlite3_close(db);
 	return NULL;
 }
 
+/* ---- a new one ------------------------------------------------------------------------------------------------ */
+
+static void remove_all(const char *path)
+{
+	static const char *const ending[] = {"", "-wal", "-shm", "-journal"};
+	for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++) {
+		char name[PATH_MAX + 16];
+		snprintf(name, sizeof name, "%s%s", path, ending[i]);
+		unlink(name);
+	}
+}
+
+/* Makes the file, empty, so that the reason for a refusal is the system's own. */
+static bool make_empty(const char *name, const char *path, char *reterr, size_t size)
+{
+	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd >= 0) {
+		close(fd);
+		return true;
+	}
+	const char *hint = errno == ENOENT ? "make its folder first" : "name another file with --db";
+	snprintf(reterr, size, "%s: cannot be created: %s: %s", path, strerror(errno), hint);
+	return false;
+}
+
+/* Somebody else may have made it meanwhile: then theirs stays. A file system without hard links leaves a small gap. */
+static bool publish(const char *name, const char *path, char *reterr, size_t size)
+{
+	if (link(name, path) == 0 || errno == EEXIST || access(path, F_OK) == 0 || rename(name, path) == 0)
+		return true;
+	snprintf(reterr, size, "%s: cannot be created: %s: name another file with --db", path, strerror(errno));
+	return false;
+}
+
+static bool make_database(const char *path, char *reterr, size_t size)
+{
+	char name[PATH_MAX];
+	snprintf(name, sizeof name, "%s.new-%ld", path, (long)getpid());
+	if (!make_empty(name, path, reterr, size))
+		return false;
+	enum owner owner = UNKNOWN;
+	sqlite3 *db = connect_plain(name, path, reterr, size);
+	int rc = db != NULL ? prepare_writer(db, &owner) : SQLITE_OK;
+	if (rc != SQLITE_OK)
+		skep_database_explain(db, path, rc, reterr, size);
+	bool made = db != NULL && rc == SQLITE_OK;
+	sqlite3_close(db);
+	made = made && publish(name, path, reterr, size);
+	remove_all(name);
+	return made;
+}
+
 sqlite3 *skep_database_open(const char *path, bool create, char *reterr, size_t size)
 {
-	bool made = false;
-	if (!check_path(path, create, &made, reterr, size))
+	bool absent;
+	if (!check_path(path, create, &absent, reterr, size) || (absent && !make_database(path, reterr, size)))
 		return NULL;
-	sqlite3 *db = create ? open_writer(path, reterr, size) : open_reader(path, reterr, size);
-	if (db == NULL && made)
-		remove_made(path);
-	return db;
+	return create ? open_writer(path, reterr, size) : open_reader(path, reterr, size);
 }
 
 double skep_column_real(sqlite3_stmt *row, int column)
