@@ -162,7 +162,7 @@ bool edge_due(struct directory *d, const struct skep_plan *plan)
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
 		bool comes = row->standing == STANDING_WAITING || row->standing == STANDING_JOINING;
-		if (comes || (row->standing == STANDING_SERVING && row->leaving && can_go(d, plan, i)))
+		if (comes || (row->standing >= STANDING_READY && row->leaving && can_go(d, plan, i)))
 			return true;
 	}
 	if (choose_move(d, plan).worker != SKEP_NO_INDEX)
