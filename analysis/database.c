@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define SKEP_APPLICATION_ID 1936418160 /* "skep" */
-#define SKEP_SCHEMA_VERSION 2
+#define SKEP_SCHEMA_VERSION 3
 #define OPEN_TIMEOUT_MS 2000
 #define NAME_BYTES_MAX (PATH_MAX - 16) /* leaves room for "-journal" and "./" */
 #define HEADER_BYTES 100               /* of any SQLite file */

@@ -180,10 +180,12 @@ void directory_assign(struct directory *d, struct step *step, uint32_t worker)
 	struct row *row = directory_row(d, worker);
 	if (row->standing == STANDING_WAITING && !row->moving)
 		row->stage = edge_needy_stage(d, step->plan);
-	row->moving = directory_stage(d, row->stage)->serving == 0; /* delayed: it has only newcomers, so far */
-	row->standing = STANDING_WAITING;
-	if (row->moving)
+	if (directory_stage(d, row->stage)->serving == 0) { /* delayed: it has nothing but newcomers so far */
+		row->moving |= row->standing == STANDING_JOINING && step->plan->rebalance_ns > 0;
+		row->standing = STANDING_WAITING;
 		return;
+	}
+	row->moving = false;
 	row->standing = STANDING_JOINING;
 	row->source = pick_source(d, step->plan, row->stage);
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_ASSIGN, directory_worker(d, worker));
