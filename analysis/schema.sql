@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -103,6 +103,7 @@ CREATE TABLE rounds (
 	closed_s REAL NOT NULL,
 	issued INTEGER NOT NULL, -- microbatches
 	loss REAL, -- mean over the microbatches counted in the last stage
+	staleness INTEGER, -- most steps that the parameters lacked on which a gradient was computed; NULL: none was
 	PRIMARY KEY (run, round)
 ) STRICT, WITHOUT ROWID;
 

@@ -98,6 +98,14 @@ static void hear_loss(struct skep_store *store, const struct skep_note *note)
 		skep_rows_push(store, &store->rounds, open);
 }
 
+static void hear_counted(struct skep_store *store, const struct skep_note *note)
+{
+	struct skep_round_row *open = &store->open[note->round & 1];
+	if (!open->has_staleness || note->value > open->staleness)
+		open->staleness = note->value;
+	open->has_staleness = true;
+}
+
 static void hear_close(struct skep_store *store, skep_time now, const struct skep_note *note)
 {
 	struct skep_round_row *open = &store->open[note->round & 1];
@@ -144,6 +152,8 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		return;
 	if (note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_STAGE_COMMITTED)
 		hear_stage(store, note);
+	else if (note->kind == SKEP_NOTE_COUNTED)
+		hear_counted(store, note);
 	else if (note->kind == SKEP_NOTE_LOSS)
 		hear_loss(store, note);
 	else if (note->kind == SKEP_NOTE_ROUND_CLOSED)

@@ -25,7 +25,7 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 	[SKEP_INSERT_PAIR] = "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_WORKER] = "INSERT INTO workers (run, worker, role, gpu, place, up_bytes_per_s, down_bytes_per_s,"
 			       " price_usd_per_h, first_stage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[SKEP_INSERT_ROUND] = "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?)"
+	[SKEP_INSERT_ROUND] = "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?)"
 			      " ON CONFLICT (run, round) DO UPDATE SET loss = excluded.loss",
 	[SKEP_INSERT_STAGE_ROUND] = "INSERT INTO stage_rounds VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_OP] = "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -256,6 +256,7 @@ static bool put_round(struct skep_store *store, const void *item)
 	seconds(&c, row->closed_ns);
 	integer(&c, row->issued);
 	real(&c, row->loss);
+	integer_or_null(&c, row->has_staleness, row->staleness);
 	return put(store, &c);
 }
 

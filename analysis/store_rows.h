@@ -36,6 +36,8 @@ struct skep_round_row {
 	bool closed;
 	skep_time opened_ns, closed_ns;
 	double loss; /* NAN: none */
+	bool has_staleness;
+	int64_t staleness; /* the largest that was heard of */
 };
 
 struct skep_stage_row {

@@ -52,7 +52,7 @@ size_t skep_directory_size(const struct skep_plan *plan)
 uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 {
 	/* Announcements and fences reach two neighbour stages each; a commit names every member and opens a round. */
-	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 8;
+	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 8 + (plan->delayed ? 4 : 0);
 	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * 2 * GRANTS_PER_REFILL +
 	       skep_bits_words(skep_round_capacity(plan));
 }
@@ -137,7 +137,7 @@ static void tell_gone(struct directory *d, struct step *step, struct skep_peer g
 static void send_stop(struct directory *d, struct step *step, uint32_t to)
 {
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_STOP, directory_worker(d, to));
-	message.round = directory_row(d, to)->standing == STANDING_SERVING ? d->round : 0;
+	message.round = directory_row(d, to)->standing == STANDING_SERVING ? d->closed : 0;
 	message.u.stop.ok = d->node.outcome == SKEP_DONE;
 	skep_emit_send(step, &d->node, &message);
 }
@@ -148,7 +148,7 @@ void directory_stop(struct directory *d, struct step *step, bool ok)
 	d->node.outcome = ok ? SKEP_DONE : SKEP_FAILED;
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		send_stop(d, step, i);
-	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_STOPPED, .round = d->round, .value = ok});
+	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_STOPPED, .round = d->closed, .value = ok});
 }
 
 /* ---- joining -------------------------------------------------------------------------------------------------- */
@@ -180,6 +180,11 @@ void directory_assign(struct directory *d, struct step *step, uint32_t worker)
 	struct row *row = directory_row(d, worker);
 	if (row->standing == STANDING_WAITING && !row->moving)
 		row->stage = edge_needy_stage(d, step->plan);
+	if (directory_stage(d, row->stage)->serving == 0) { /* delayed: it has nothing but newcomers so far */
+		row->moving |= row->standing == STANDING_JOINING && step->plan->rebalance_ns > 0;
+		row->standing = STANDING_WAITING;
+		return;
+	}
 	row->moving = false;
 	row->standing = STANDING_JOINING;
 	row->source = pick_source(d, step->plan, row->stage);
@@ -202,6 +207,16 @@ void directory_assign_all(struct directory *d, struct step *step)
 
 /* ---- fencing -------------------------------------------------------------------------------------------------- */
 
+/* Members of the reduction serve when that is committed. Any other newcomer can do so at once, unless updates are delayed. */
+static void found_anew(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t worker)
+{
+	bool member = d->reduced.on && !directory_stage(d, stage)->committed;
+	if (!member && plan->delayed)
+		rounds_cut(d, plan);
+	else if (!member)
+		directory_serve(d, worker);
+}
+
 /* The stage's last serving worker is gone: newcomers that hold its state carry on, else the run has failed. */
 static void refound_stage(struct directory *d, struct step *step, uint32_t stage)
 {
@@ -211,8 +226,7 @@ static void refound_stage(struct directory *d, struct step *step, uint32_t stage
 		if (row->standing != STANDING_READY || row->stage != stage)
 			continue;
 		alive = true;
-		if (d->phase == PHASE_OPEN) /* else it is a member of the reduction and serves when that is committed */
-			directory_serve(d, i);
+		found_anew(d, step->plan, stage, i);
 	}
 	if (alive)
 		return;

@@ -6,8 +6,15 @@
  *   rounds.c     grants, the reductions that end a round, commit, what was lost
  *   edge.c       what changes between two rounds: who gave notice goes, one worker may move to another stage
  *
- * A round is OPEN (microbatches are granted and finish) or REDUCING (every stage sums its gradients). It opens when every stage
- * has committed the one before.
+ * A round is open (microbatches are granted and finish) or is being reduced (every stage sums its gradients). It opens when
+ * every stage has committed the one before.
+ *
+ * With delayed updates it opens when the reduction of the one before begins, and works on the parameters that are there
+ * (skep_plan_version). One reduction at a time: an open round that is complete waits for the end of the one before. Two
+ * exceptions. Where somebody is to leave, move or join (edge.c) the next round opens only when this one is committed
+ * everywhere; its parameters are a step older all the same. And a newcomer holds the version of the step after it joined
+ * and no older one, so it cannot work on the round in which it is ready: if such newcomers are all that is left of a stage,
+ * the open round is cut short, and goes into the reduction as it is.
  */
 #ifndef SKEP_CORE_DIRECTORY_H
 #define SKEP_CORE_DIRECTORY_H
@@ -48,12 +55,24 @@ struct stage_state {
 	bool committed;
 };
 
-enum phase { PHASE_OPEN, PHASE_REDUCING, PHASE_STOPPED };
+enum phase {
+	PHASE_OPEN,     /* round `round` is open; the one before may still be reduced */
+	PHASE_REDUCING, /* round `round` is being reduced, none is open */
+	PHASE_STOPPED
+};
+
+struct reduced { /* the round whose gradients are summed */
+	bool on;
+	uint32_t round, issued;
+};
 
 struct directory {
 	struct skep_node node;
 	uint8_t phase;
+	bool cut; /* nobody can do the rest of the open round */
 	uint32_t round, issued, finished, outstanding;
+	uint32_t closed; /* rounds */
+	struct reduced reduced;
 	int64_t loss_nano;          /* of the newest round that has one, else INT64_MAX */
 	uint32_t capacity;          /* skep_round_capacity() */
 	uint32_t inflight_capacity; /* of a worker */
@@ -97,7 +116,8 @@ void directory_stop(struct directory *d, struct step *step, bool ok);
 void directory_retire(struct directory *d, struct step *step, uint32_t worker);
 
 /* edge.c */
-void edge_pass(struct directory *d, struct step *step); /* after a round has closed, before the next opens */
+bool edge_due(struct directory *d, const struct skep_plan *plan); /* is there something to change at the next one */
+void edge_pass(struct directory *d, struct step *step);           /* after a round has closed, before the next opens */
 void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli);
 void edge_on_leave(struct directory *d, struct step *step, uint32_t worker);
 uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan);
@@ -106,6 +126,7 @@ uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan);
 void rounds_open(struct directory *d, struct step *step);
 void rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
+void rounds_cut(struct directory *d, const struct skep_plan *plan); /* rounds_worker_gone() ends it */
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker);
 
 #define GRANTS_PER_REFILL 1024u /* at once; what is left is granted as microbatches come back */

@@ -3,6 +3,10 @@
  * edge.c - what the directory changes at a round's edge, when nobody holds work: workers that gave notice go, and every
  * rebalancing period one worker may move. To move is to end one epoch and to be assigned in the next one: the mover
  * fetches its new stage's state as any newcomer does. A stage never loses its last worker here.
+ *
+ * With delayed updates most rounds overlap and have no such edge. edge_due() says where one is needed: there the next round
+ * waits until this one is committed everywhere. Newcomers need one too: the state that they fetch is there from its
+ * beginning, while under an overlapped round it would come into being when that round may be over already.
  */
 #include "core/directory.h"
 #include "core/rebalance.h"
@@ -110,7 +114,7 @@ static void move(struct directory *d, struct step *step, struct skep_move chosen
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_MOVED,
 			.stage = (uint16_t)chosen.to,
-			.round = d->round,
+			.round = d->closed,
 			.peer = directory_worker(d, chosen.worker)});
 	directory_retire(d, step, chosen.worker);
 	row->epoch++;
@@ -122,15 +126,56 @@ static void move(struct directory *d, struct step *step, struct skep_move chosen
 	row->queue_milli = row->reports = 0;
 }
 
+/* Who is to move now, if anybody. */
+static struct skep_move choose_move(struct directory *d, const struct skep_plan *plan)
+{
+	struct skep_move chosen = {SKEP_NO_INDEX, 0};
+	if (plan->rebalance_ns > 0 && d->node.now >= d->rebalance_due_ns)
+		chosen = skep_rebalance(plan, loads(d), collect(d, plan), stage_loads(d));
+	if (chosen.worker != SKEP_NO_INDEX && directory_row(d, chosen.worker)->leaving)
+		chosen.worker = SKEP_NO_INDEX;
+	return chosen;
+}
+
+static void begin_period(struct directory *d, const struct skep_plan *plan)
+{
+	if (plan->rebalance_ns == 0 || d->node.now < d->rebalance_due_ns)
+		return;
+	d->rebalance_due_ns = d->node.now + plan->rebalance_ns;
+	for (uint32_t i = 0; i < plan->workers; i++)
+		directory_row(d, i)->reports = 0;
+}
+
+/* Does anybody else hold the parameters of its stage? */
+static bool can_go(struct directory *d, const struct skep_plan *plan, uint32_t worker)
+{
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (i != worker && row->standing >= STANDING_READY && row->stage == directory_row(d, worker)->stage)
+			return true;
+	}
+	return false;
+}
+
+bool edge_due(struct directory *d, const struct skep_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		bool comes = row->standing == STANDING_WAITING || row->standing == STANDING_JOINING;
+		if (comes || (row->standing >= STANDING_READY && row->leaving && can_go(d, plan, i)))
+			return true;
+	}
+	if (choose_move(d, plan).worker != SKEP_NO_INDEX)
+		return true;
+	begin_period(d, plan); /* nobody moves in this one */
+	return false;
+}
+
 void edge_pass(struct directory *d, struct step *step)
 {
 	release_leavers(d, step);
-	if (step->plan->rebalance_ns == 0 || d->node.now < d->rebalance_due_ns)
-		return;
-	d->rebalance_due_ns = d->node.now + step->plan->rebalance_ns;
-	struct skep_move chosen = skep_rebalance(step->plan, loads(d), collect(d, step->plan), stage_loads(d));
-	for (uint32_t i = 0; i < step->plan->workers; i++)
-		directory_row(d, i)->reports = 0;
-	if (chosen.worker != SKEP_NO_INDEX && !directory_row(d, chosen.worker)->leaving)
+	struct skep_move chosen = choose_move(d, step->plan);
+	begin_period(d, step->plan);
+	if (chosen.worker != SKEP_NO_INDEX)
 		move(d, step, chosen);
 }

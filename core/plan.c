@@ -19,6 +19,11 @@ skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uin
 	return plan->transfer_ns[(size_t)plan->place_of[from] * plan->places + plan->place_of[to]];
 }
 
+uint32_t skep_plan_version(const struct skep_plan *plan, uint32_t round)
+{
+	return plan->delayed && round > 0 ? round - 1 : round;
+}
+
 uint32_t skep_round_capacity(const struct skep_plan *plan)
 {
 	/* Room to refill every second microbatch; a round that loses more closes with what it has. */

@@ -6,6 +6,8 @@
  * accumulators (ring.h), each tells the directory which microbatches its share holds (TALLY), and when all have done so
  * COMMIT makes the sum final and the worker steps. If a member is fenced meanwhile, a REDUCE with a higher attempt starts
  * the sum anew among the rest: accumulators stay untouched until the step.
+ *
+ * With delayed updates all of this goes on beside the work of the next round, which has its own accumulator and tally.
  */
 #include <assert.h>
 #include <string.h>
@@ -36,11 +38,11 @@ static void send_tally(struct worker *w, struct step *step)
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_TALLY, skep_directory_peer(step->plan));
 	message.round = w->version;
 	message.attempt = w->reduction.attempt;
-	message.u.tally.count = w->counted;
-	message.u.tally.loss_nano = w->loss_nano_sum;
+	message.u.tally.count = w->counted[w->version & 1];
+	message.u.tally.loss_nano = w->loss_nano[w->version & 1];
 	uint32_t sent = 0, used = 0;
 	for (uint32_t i = 0; i < w->words * 64; i++) {
-		if (!skep_bits_has(worker_tally(w), i))
+		if (!skep_bits_has(worker_tally(w, w->version), i))
 			continue;
 		if (used == SKEP_TALLY_PART || (used > 0 && i - message.u.tally.base > UINT16_MAX)) {
 			message.u.tally.used = (uint16_t)used;
@@ -52,7 +54,7 @@ static void send_tally(struct worker *w, struct step *step)
 		message.u.tally.offset[used++] = (uint16_t)(i - message.u.tally.base);
 		sent++;
 	}
-	assert(sent == w->counted);
+	assert(sent == w->counted[w->version & 1]);
 	message.u.tally.used = (uint16_t)used;
 	worker_send(w, step, &message);
 }
@@ -114,7 +116,8 @@ static void begin(struct worker *w, struct step *step)
 static bool backward_running(struct worker *w)
 {
 	const struct skep_work *work = &worker_inflight(w)->work[w->compute_slot];
-	return w->compute_op >= w->op_floor && w->compute_op != 0 && work->state == SKEP_WORK_RUNNING_BACKWARD;
+	return w->compute_op >= w->op_floor && w->compute_op != 0 && work->state == SKEP_WORK_RUNNING_BACKWARD &&
+	       work->round == w->version;
 }
 
 void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_message *message)
@@ -240,11 +243,9 @@ void reduce_on_commit(struct worker *w, const struct skep_message *message)
 
 void reduce_stepped(struct worker *w, struct step *step)
 {
-	skep_bits_clear(worker_seen(w, w->version), w->words);
-	skep_bits_clear(worker_tally(w), w->words);
-	w->counted = 0;
-	w->loss_nano_sum = 0;
-	w->issued_in_flight = 0;
+	skep_bits_clear(worker_tally(w, w->version), w->words);
+	w->counted[w->version & 1] = 0;
+	w->loss_nano[w->version & 1] = 0;
 	w->reduction = (struct reduction){0};
 	w->version++;
 	uint32_t kept = 0;

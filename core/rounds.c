@@ -6,6 +6,9 @@
  * flight, one more for each that comes back: a faster worker issues more. One that was abandoned is replaced by a
  * fresh one. When enough have come back every stage reduces; a stage commits when all members of one attempt have told
  * which microbatches their sum holds. What was issued and is in no member's sum is lost, and a note says so.
+ *
+ * Grants, owners and what is outstanding are of the open round; attempts, members, tallies and counters of the round that is
+ * being reduced. With delayed updates these are two rounds most of the time; else they are the same.
  */
 #include <assert.h>
 
@@ -82,7 +85,7 @@ static void grant(struct directory *d, struct step *step, uint32_t worker, uint3
 /* How many more may be granted now. */
 static uint32_t wanted(struct directory *d, const struct skep_plan *plan)
 {
-	if (d->finished + d->outstanding >= plan->microbatches)
+	if (d->cut || d->finished + d->outstanding >= plan->microbatches)
 		return 0;
 	uint32_t want = plan->microbatches - d->finished - d->outstanding;
 	uint32_t numbers = skep_round_capacity(plan) - d->issued;
@@ -106,10 +109,15 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 static void start_reducing(struct directory *d, struct step *step)
 {
 	d->phase = PHASE_REDUCING;
+	d->reduced = (struct reduced){.on = true, .round = d->round, .issued = d->issued};
 	for (uint32_t stage = 0; stage < step->plan->stages; stage++) {
 		directory_stage(d, stage)->attempt = 0;
 		directory_stage(d, stage)->committed = false;
 		begin_attempt(d, step, stage);
+	}
+	if (step->plan->delayed && d->round + 1 < step->plan->rounds && !edge_due(d, step->plan)) {
+		d->round++;
+		rounds_open(d, step);
 	}
 }
 
@@ -125,7 +133,7 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 			break;
 		grant(d, step, worker, 1);
 	}
-	if (d->outstanding == 0 && wanted(d, step->plan) == 0)
+	if (d->outstanding == 0 && wanted(d, step->plan) == 0 && !d->reduced.on)
 		start_reducing(d, step);
 }
 
@@ -133,6 +141,7 @@ void rounds_open(struct directory *d, struct step *step)
 {
 	const struct skep_plan *plan = step->plan;
 	d->phase = PHASE_OPEN;
+	d->cut = false;
 	d->issued = d->finished = d->outstanding = 0;
 	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = d->round});
 	uint32_t owners_now = owner_count(d), nth = 0;
@@ -191,7 +200,7 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 	uint32_t *order = skep_at(d, d->order_at);
 	uint32_t size = choose_members(d, step->plan, stage, order);
 	assert(size > 0);
-	for (uint32_t i = 0; i < d->issued; i++)
+	for (uint32_t i = 0; i < d->reduced.issued; i++)
 		counters(d, stage)[i] = SKEP_NO_INDEX;
 	state->attempt++;
 	state->pending = size;
@@ -199,7 +208,7 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 		struct skep_message message =
 			skep_message_to(&d->node, SKEP_MESSAGE_REDUCE, directory_worker(d, order[rank]));
 		message.stage = (uint16_t)stage;
-		message.round = d->round;
+		message.round = d->reduced.round;
 		message.attempt = state->attempt;
 		message.u.reduce.rank = rank;
 		message.u.reduce.size = size;
@@ -212,9 +221,9 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 static uint32_t report_lost(struct directory *d, struct step *step, uint32_t stage)
 {
 	uint32_t lost = 0;
-	for (uint32_t first = 0; first < d->issued; first += 64) {
+	for (uint32_t first = 0; first < d->reduced.issued; first += 64) {
 		uint64_t missing = 0;
-		for (uint32_t i = first; i < first + 64 && i < d->issued; i++) {
+		for (uint32_t i = first; i < first + 64 && i < d->reduced.issued; i++) {
 			if (counters(d, stage)[i] == SKEP_NO_INDEX)
 				missing |= (uint64_t)1 << (i - first);
 		}
@@ -224,7 +233,7 @@ static uint32_t report_lost(struct directory *d, struct step *step, uint32_t sta
 		skep_emit_note(step, &d->node,
 			(struct skep_note){.kind = SKEP_NOTE_LOST,
 				.stage = (uint16_t)stage,
-				.round = d->round,
+				.round = d->reduced.round,
 				.microbatch = first,
 				.value = (int64_t)missing});
 	}
@@ -236,28 +245,33 @@ static void report_loss(struct directory *d, struct step *step, int64_t sum, uin
 	if (counted == 0)
 		return;
 	d->loss_nano = sum == INT64_MAX ? INT64_MAX : sum / counted;
-	skep_emit_note(
-		step, &d->node, (struct skep_note){.kind = SKEP_NOTE_LOSS, .round = d->round, .value = d->loss_nano});
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_LOSS, .round = d->reduced.round, .value = d->loss_nano});
 }
 
+/* Goes on with the round that is open already, or opens the next one. When the run ends here, an open round is dropped: it
+ * never closes, so nothing of it counts. */
 static void close_round(struct directory *d, struct step *step)
 {
 	skep_emit_note(step, &d->node,
-		(struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED, .round = d->round, .microbatch = d->issued});
-	d->round++;
-	if (d->round == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano) {
+		(struct skep_note){
+			.kind = SKEP_NOTE_ROUND_CLOSED, .round = d->reduced.round, .microbatch = d->reduced.issued});
+	d->reduced.on = false;
+	d->closed++;
+	if (d->closed == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano) {
 		directory_stop(d, step, true);
-		return;
+	} else if (d->phase == PHASE_REDUCING) {
+		edge_pass(d, step);
+		d->round++;
+		rounds_open(d, step);
 	}
-	edge_pass(d, step);
-	rounds_open(d, step);
 }
 
 static void send_commit(struct directory *d, struct step *step, uint32_t stage, uint32_t worker, uint32_t counted)
 {
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_COMMIT, directory_worker(d, worker));
 	message.stage = (uint16_t)stage;
-	message.round = d->round;
+	message.round = d->reduced.round;
 	message.attempt = directory_stage(d, stage)->attempt;
 	message.u.commit.microbatches = counted;
 	skep_emit_send(step, &d->node, &message);
@@ -277,7 +291,7 @@ static void commit(struct directory *d, struct step *step, uint32_t stage)
 		skep_emit_note(step, &d->node,
 			(struct skep_note){.kind = SKEP_NOTE_MEMBER,
 				.stage = (uint16_t)stage,
-				.round = d->round,
+				.round = d->reduced.round,
 				.peer = directory_worker(d, i),
 				.value = row->tally_count});
 	}
@@ -285,7 +299,7 @@ static void commit(struct directory *d, struct step *step, uint32_t stage)
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_STAGE_COMMITTED,
 			.stage = (uint16_t)stage,
-			.round = d->round,
+			.round = d->reduced.round,
 			.microbatch = total,
 			.value = lost});
 	if (stage + 1 == step->plan->stages)
@@ -300,23 +314,25 @@ static void commit(struct directory *d, struct step *step, uint32_t stage)
 			directory_serve(d, i);
 	}
 	directory_stage(d, stage)->committed = true;
-	for (uint32_t other = 0; other < step->plan->stages; other++) {
-		if (!directory_stage(d, other)->committed)
-			return;
-	}
-	close_round(d, step);
+	bool all = true;
+	for (uint32_t other = 0; other < step->plan->stages; other++)
+		all = all && directory_stage(d, other)->committed;
+	if (all)
+		close_round(d, step);
+	if (step->plan->delayed && d->phase == PHASE_OPEN) /* there may be new owners, and it may be complete */
+		refill(d, step, SKEP_NO_INDEX);
 }
 
 void rounds_on_tally(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	struct row *row = directory_row(d, message->from.index);
 	struct stage_state *stage = directory_stage(d, row->stage);
-	if (d->phase != PHASE_REDUCING || message->round != d->round || stage->committed || !row->member ||
-		row->tallied || message->attempt != stage->attempt || message->u.tally.used > SKEP_TALLY_PART)
+	if (!d->reduced.on || message->round != d->reduced.round || stage->committed || !row->member || row->tallied ||
+		message->attempt != stage->attempt || message->u.tally.used > SKEP_TALLY_PART)
 		return;
 	for (uint32_t i = 0; i < message->u.tally.used; i++) {
 		uint32_t microbatch = message->u.tally.base + message->u.tally.offset[i];
-		if (microbatch >= d->issued || counters(d, row->stage)[microbatch] == message->from.index)
+		if (microbatch >= d->reduced.issued || counters(d, row->stage)[microbatch] == message->from.index)
 			continue;                                             /* a duplicate */
 		assert(counters(d, row->stage)[microbatch] == SKEP_NO_INDEX); /* else it is in the sum twice */
 		counters(d, row->stage)[microbatch] = message->from.index;
@@ -331,14 +347,23 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 		commit(d, step, row->stage);
 }
 
+void rounds_cut(struct directory *d, const struct skep_plan *plan)
+{
+	d->cut = true;
+	d->outstanding = 0;
+	for (uint32_t i = 0; i < d->issued; i++)
+		owners(d)[i] = SKEP_NO_INDEX;
+	for (uint32_t i = 0; i < plan->workers; i++)
+		directory_row(d, i)->outstanding = 0;
+}
+
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)
 {
 	struct row *row = directory_row(d, worker);
-	if (d->phase == PHASE_REDUCING) {
-		if (row->member && !directory_stage(d, row->stage)->committed)
-			begin_attempt(d, step, row->stage);
+	if (d->reduced.on && row->member && !directory_stage(d, row->stage)->committed)
+		begin_attempt(d, step, row->stage);
+	if (d->phase != PHASE_OPEN)
 		return;
-	}
 	for (uint32_t i = 0; i < d->issued && row->outstanding > 0; i++) {
 		if (owners(d)[i] != worker)
 			continue;

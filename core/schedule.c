@@ -3,6 +3,10 @@
  * schedule.c - which operation an idle device runs next. One operation at a time is on the compute lane, so that every
  * choice is made as late as possible.
  *
+ * With delayed updates the step is the reduce lane's, beside the work of the next round. It replaces the parameters that the
+ * round before worked on and changes the optimizer's state, so it waits for a pass of the sealed round that nobody wants any
+ * more, and SAVE and STEP wait for each other.
+ *
  * First what others wait for: the step that ends a round, the state for a newcomer. A step and a load wait for the reduce lane
  * to be empty: an attempt that is void may still be running there, on the tensors that they change. Then the pipeline; `swarm` takes gradients
  * before activations (they free memory and end microbatches), the oldest first, and issues a new one when nothing
@@ -10,17 +14,30 @@
  */
 #include "core/worker.h"
 
+static bool compute_in_the_way(struct worker *w)
+{
+	if (w->compute_op == 0)
+		return false;
+	return w->compute_kind == SKEP_OP_SAVE || worker_inflight(w)->work[w->compute_slot].round == w->version;
+}
+
 static bool start_step(struct worker *w, struct step *step)
 {
 	struct reduction *r = &w->reduction;
-	if (!r->committed || r->stepping || w->reduce_ops > 0)
+	if (!r->committed || r->stepping || w->reduce_ops > 0 || compute_in_the_way(w))
 		return false;
 	struct skep_op op = {.kind = SKEP_OP_STEP, .stage = (uint16_t)w->node.stage, .round = w->version};
+	op.version = w->version;
 	op.size = r->size;
 	op.attempt = r->attempt;
 	op.microbatches = r->microbatches;
 	r->stepping = true;
-	w->compute_op = skep_emit_run(step, &w->node, &op);
+	if (w->delayed) {
+		w->reduce_ops++;
+		skep_emit_run(step, &w->node, &op);
+	} else {
+		worker_compute(w, step, &op);
+	}
 	return true;
 }
 
@@ -30,14 +47,15 @@ static bool start_load(struct worker *w, struct step *step)
 		return false;
 	struct skep_op op = {.kind = SKEP_OP_LOAD, .stage = (uint16_t)w->node.stage, .round = w->join_round};
 	op.in = w->load;
+	op.version = w->join_round;
 	w->load = (struct skep_buf){0, 0};
-	w->compute_op = skep_emit_run(step, &w->node, &op);
+	worker_compute(w, step, &op);
 	return true;
 }
 
 static bool start_save(struct worker *w, struct step *step)
 {
-	for (uint32_t i = 0; i < w->fetchers; i++) {
+	for (uint32_t i = 0; i < w->fetchers && !w->reduction.stepping; i++) {
 		if (w->fetch_round[i] != w->version)
 			continue;
 		struct skep_op op = {.kind = SKEP_OP_SAVE, .stage = (uint16_t)w->node.stage, .round = w->version};
@@ -48,7 +66,8 @@ static bool start_save(struct worker *w, struct step *step)
 			w->fetcher[i] = w->fetcher[i + 1];
 			w->fetch_round[i] = w->fetch_round[i + 1];
 		}
-		w->compute_op = skep_emit_run(step, &w->node, &op);
+		op.version = w->version;
+		worker_compute(w, step, &op);
 		return true;
 	}
 	return false;
@@ -62,23 +81,26 @@ static void pick_work(struct worker *w, struct step *step)
 		pipeline_run(w, step, work, SKEP_OP_BACKWARD);
 		return;
 	}
-	work = skep_work_pop(table, &table->forward[w->version & 1]);
+	uint32_t round = worker_round(w);
+	work = skep_work_pop(table, &table->forward[round & 1]);
 	if (work)
 		pipeline_run(w, step, work, SKEP_OP_FORWARD);
-	else if (w->grants > 0 && worker_grants(w)->round == w->version && w->issued_in_flight < step->plan->in_flight)
+	else if (w->grants > 0 && worker_grants(w)->round == round && w->issued_in_flight < step->plan->in_flight)
 		pipeline_issue(w, step);
 }
 
 void schedule_next(struct worker *w, struct step *step)
 {
+	if (w->delayed && w->state == WORKER_SERVING)
+		start_step(w, step);
 	if (w->compute_op != 0)
 		return;
 	if (w->state == WORKER_JOINING) {
 		start_load(w, step);
 		return;
 	}
-	if (w->state != WORKER_SERVING || start_step(w, step) || start_save(w, step))
+	if (w->state != WORKER_SERVING || (!w->delayed && start_step(w, step)) || start_save(w, step))
 		return;
-	if (!worker_sealed(w))
+	if (worker_works_on(w, worker_round(w)))
 		pick_work(w, step);
 }

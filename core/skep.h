@@ -91,8 +91,9 @@ struct skep_plan {
 	enum skep_pipeline pipeline;
 	enum skep_collective collective;
 	enum skep_codec reduction_codec; /* of the chunks of a reduction */
-	skep_time rebalance_ns;          /* how often a worker may change its stage; 0: never */
-	skep_time rebalance_horizon_ns;  /* a move must pay for itself within this time; 0: no such condition */
+	bool delayed; /* a round works on the parameters of one step earlier: it is open while the one before is summed */
+	skep_time rebalance_ns;         /* how often a worker may change its stage; 0: never */
+	skep_time rebalance_horizon_ns; /* a move must pay for itself within this time; 0: no such condition */
 	skep_time
 		heartbeat_ns; /* a worker looks so often whether it has sent the directory anything in the last half of it */
 	skep_time fence_after_ns; /* a worker not heard of for so long is fenced; at least 2 heartbeats */
@@ -194,15 +195,18 @@ struct skep_message {
 /* ---- operations: what a worker's device does ------------------------------------------------------------------ */
 
 enum skep_op_kind {
+	/* FORWARD and BACKWARD read the parameters of op.version, both of a microbatch the same. With delayed updates two
+	 * versions are at hand: v is kept where v - 2 was. */
 	SKEP_OP_FORWARD = 1, /* in: activations (none in the first stage: the samples of (round, microbatch)).
 	                        out: activations for the next stage (none in the last), stash: what BACKWARD needs,
 	                        loss_nano in the last stage */
 	SKEP_OP_BACKWARD,    /* in, stash, gradient (none in the last stage). Adds to the round's accumulator.
 	                        out: gradient with respect to `in` (none in the first stage) */
 	SKEP_OP_STEP, /* gradient = reduced sum / microbatches (nothing is changed if microbatches == 0); optimizer
-	                        step; clears the round's accumulator. size == 1: the sum is the accumulator itself */
+	                        step from version `round` to the next; clears the round's accumulator. size == 1: the
+	                        sum is the accumulator itself. Delayed: on the reduce lane, beside the next round's work */
 	SKEP_OP_SAVE, /* out: the stage's state */
-	SKEP_OP_LOAD, /* in: the stage's state. Clears every accumulator */
+	SKEP_OP_LOAD, /* in: the stage's state, whose parameters fill every place. Clears every accumulator */
 	/* the reduction of the round's accumulator, cut into `size` chunks; they never change the accumulator */
 	SKEP_OP_TAKE,      /* out: copy of chunk `chunk` */
 	SKEP_OP_ADD,       /* out = in + own chunk. `in` is consumed */
@@ -218,6 +222,7 @@ struct skep_op {
 	uint8_t kind, lane;
 	uint16_t stage;
 	uint32_t round, microbatch;
+	uint32_t version; /* of the parameters it reads: so many steps are behind them */
 	struct skep_buf in, stash, gradient;
 	uint32_t chunk, size;  /* reduction: chunk `chunk` of `size`; STEP: size = members */
 	uint32_t attempt, hop; /* reduction: which one, and the hop that brought `in` */
@@ -270,7 +275,8 @@ enum skep_note_kind {
 	SKEP_NOTE_STAGE_EMPTY,  /* stage: its last worker is gone */
 	SKEP_NOTE_STOPPED,      /* round = rounds closed, value = 1 ok, 0 failed */
 	/* by a worker */
-	SKEP_NOTE_COUNTED,  /* round, stage, microbatch: added to the sender's accumulator */
+	SKEP_NOTE_COUNTED,  /* round, stage, microbatch: added to the sender's accumulator; value = staleness, the steps
+	                       that the parameters it was computed on lacked */
 	SKEP_NOTE_OVERFLOW, /* round, microbatch: no room, abandoned */
 	SKEP_NOTE_KINDS
 };
@@ -332,6 +338,9 @@ void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64
 
 /* How long the activations of a microbatch are expected to take from one worker to another; 0 where the plan does not say. */
 skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uint32_t to);
+
+/* The version of the parameters that a round works on: its own, or with delayed updates that of one step earlier. */
+uint32_t skep_plan_version(const struct skep_plan *plan, uint32_t round);
 
 /* Most microbatch numbers that one round may use, refills included. Sample j of (round, microbatch) is sample number
  * ((round * skep_round_capacity) + microbatch) * samples_per_microbatch + j of the stream: disjoint by construction. */

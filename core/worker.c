@@ -50,7 +50,7 @@ static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 	w->seen_at = at;
 	at += skep_align(2 * w->words * sizeof(uint64_t));
 	w->tally_at = at;
-	at += skep_align(w->words * sizeof(uint64_t));
+	at += skep_align(2 * w->words * sizeof(uint64_t));
 	w->hops_at = at;
 	at += skep_align(skep_bits_words(2 * w->early_capacity) * sizeof(uint64_t));
 	return at;
@@ -72,6 +72,7 @@ void skep_worker_init(void *mem, const struct skep_plan *plan)
 {
 	struct worker *w = mem;
 	lay_out(w, plan);
+	w->delayed = plan->delayed;
 	skep_inflight_init(worker_inflight(w), skep_inflight_capacity(plan));
 	w->op_floor = 1;
 	uint32_t stage = plan->first_stage_of[w->node.self.index];
@@ -93,6 +94,12 @@ void worker_send(struct worker *w, struct step *step, struct skep_message *messa
 	if (message->to.index == step->plan->workers)
 		w->sent_to_directory_ns = w->node.now;
 	skep_emit_send(step, &w->node, message);
+}
+
+void worker_compute(struct worker *w, struct step *step, struct skep_op *op)
+{
+	w->compute_kind = op->kind;
+	w->compute_op = skep_emit_run(step, &w->node, op);
 }
 
 static void release_work(struct step *step, const struct skep_work *work)
@@ -122,9 +129,11 @@ void worker_forget(struct worker *w, struct step *step)
 	w->issued_in_flight = w->grants = 0;
 	w->queue_area = w->open_ns = 0;
 	w->op_floor = w->node.next_op;
-	w->counted = 0;
-	w->loss_nano_sum = 0;
-	skep_bits_clear(worker_tally(w), w->words);
+	for (uint32_t parity = 0; parity < 2; parity++) {
+		w->counted[parity] = 0;
+		w->loss_nano[parity] = 0;
+	}
+	skep_bits_clear(worker_tally(w, 0), 2 * w->words);
 	skep_bits_clear(worker_seen(w, 0), 2 * w->words);
 	reduce_forget(w, step);
 }
@@ -137,7 +146,7 @@ static void report_finished(struct worker *w, struct step *step, const struct sk
 	message.round = work->round;
 	message.microbatch = work->microbatch;
 	message.u.finished.ok = ok;
-	w->issued_in_flight--;
+	w->issued_in_flight -= worker_works_on(w, work->round); /* of a sealed round nothing is in flight */
 	worker_send(w, step, &message);
 }
 
@@ -192,12 +201,13 @@ void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, e
 	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)w->node.stage};
 	op.round = work->round;
 	op.microbatch = work->microbatch;
+	op.version = skep_plan_version(step->plan, work->round);
 	op.in = work->in;
 	op.stash = work->stash;
 	op.gradient = work->gradient;
 	work->state = kind == SKEP_OP_FORWARD ? SKEP_WORK_RUNNING_FORWARD : SKEP_WORK_RUNNING_BACKWARD;
 	w->compute_slot = (uint32_t)(work - worker_inflight(w)->work);
-	w->compute_op = skep_emit_run(step, &w->node, &op);
+	worker_compute(w, step, &op);
 }
 
 void pipeline_issue(struct worker *w, struct step *step)
@@ -243,25 +253,28 @@ static void backward_done(struct worker *w, struct step *step, struct skep_work 
 {
 	struct skep_buf out = event->u.done.out;
 	work->needed_ns += event->u.done.elapsed_ns;
-	assert(work->round == w->version);
-	skep_bits_add(worker_tally(w), work->microbatch);
-	w->counted++;
-	w->loss_nano_sum = add_saturating(w->loss_nano_sum, work->loss_nano);
+	bool open = worker_works_on(w, work->round); /* else it is the last one of a round that is sealed */
+	assert(open || work->round == w->version);
+	skep_bits_add(worker_tally(w, work->round), work->microbatch);
+	w->counted[work->round & 1]++;
+	int64_t *loss_nano = &w->loss_nano[work->round & 1];
+	*loss_nano = add_saturating(*loss_nano, work->loss_nano);
 	skep_emit_note(step, &w->node,
 		(struct skep_note){.kind = SKEP_NOTE_COUNTED,
 			.stage = (uint16_t)w->node.stage,
 			.round = work->round,
 			.microbatch = work->microbatch,
-			.peer = w->node.self});
+			.peer = w->node.self,
+			.value = work->round - skep_plan_version(step->plan, work->round)});
 	if (work->owned)
 		report_finished(w, step, work, true);
-	if (work->up.index != SKEP_NO_INDEX && !worker_sealed(w)) /* once sealed, so is the sender: spare the link */
+	if (work->up.index != SKEP_NO_INDEX && open) /* once sealed, so is the sender: spare the link */
 		send_tensor(w, step, work, SKEP_MESSAGE_BACKWARD, work->up, out);
 	else
 		skep_emit_release(step, out);
 	release_work(step, work);
 	skep_inflight_remove(worker_inflight(w), work);
-	if (worker_sealed(w))
+	if (!open)
 		reduce_backward_ended(w, step);
 }
 
@@ -281,6 +294,8 @@ void pipeline_seal(struct worker *w, struct step *step)
 		release_work(step, work);
 		skep_inflight_remove(table, work);
 	}
+	skep_bits_clear(worker_seen(w, w->version), w->words);
+	w->issued_in_flight = 0;
 	struct grant *grant = worker_grants(w);
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < w->grants; i++) {
@@ -342,7 +357,7 @@ static bool round_open(const struct worker *w, const struct skep_message *messag
 {
 	if (w->state != WORKER_SERVING || message->microbatch >= w->words * 64)
 		return false;
-	return message->round == w->version ? !worker_sealed(w) : message->round == w->version + 1;
+	return worker_works_on(w, message->round) || message->round == worker_round(w) + 1;
 }
 
 static void on_forward(struct worker *w, struct step *step, const struct skep_message *message)
@@ -528,7 +543,7 @@ static void on_send_failed(struct worker *w, struct step *step, const struct ske
 		useful = useful && work && work->state == SKEP_WORK_WAIT_GRADIENT &&
 		         skep_peer_same(work->down, message->to);
 	} else if (message->kind == SKEP_MESSAGE_BACKWARD) {
-		useful = useful && message->round == w->version && !worker_sealed(w);
+		useful = useful && worker_works_on(w, message->round);
 	} else if (message->kind == SKEP_MESSAGE_CHUNK) {
 		useful = useful && reduce_wants(w, message);
 	} else if (message->kind == SKEP_MESSAGE_STATE) {
@@ -544,7 +559,7 @@ static void measure_load(struct worker *w)
 {
 	skep_time passed_ns = w->node.now - w->queue_since_ns;
 	w->queue_since_ns = w->node.now;
-	if (w->state != WORKER_SERVING || worker_sealed(w))
+	if (w->state != WORKER_SERVING || !worker_works_on(w, worker_round(w)))
 		return;
 	w->open_ns += passed_ns;
 	w->queue_area += worker_inflight(w)->ready * passed_ns;

@@ -10,6 +10,9 @@
  * A worker is OUT (holds nothing, has asked to join), JOINING (has a stage, downloads its state), SERVING, or STOPPED.
  * While it serves, `version` counts the optimizer steps behind its parameters, and it works on round `version`. Work of the
  * next round may come early (its sender has stepped already) and waits; work of earlier rounds is too late and is ignored.
+ *
+ * With delayed updates it goes on at once in round `version` + 1 when round `version` is sealed, and the step is done beside
+ * that work. One reduction at a time: a REDUCE of the round it works on waits for the step, and the round stays open.
  */
 #ifndef SKEP_CORE_WORKER_H
 #define SKEP_CORE_WORKER_H
@@ -44,6 +47,7 @@ struct reduction { /* of round `version`; attempt 0: not begun, the round is ope
 struct worker {
 	struct skep_node node;
 	uint8_t state; /* enum worker_state */
+	bool delayed;  /* of the plan */
 	bool stop_when_stepped;
 	bool leaving; /* notice was given: it does not join again */
 	bool fetched; /* JOINING: the state has come */
@@ -58,6 +62,7 @@ struct worker {
 
 	uint64_t op_floor;                      /* operations below were asked for in an earlier life */
 	uint64_t compute_op;                    /* id of the one on the compute lane, 0: idle */
+	uint8_t compute_kind;                   /* what it is: enum skep_op_kind */
 	uint32_t reduce_ops;                    /* on the reduce lane */
 	uint32_t compute_slot;                  /* its microbatch */
 	struct skep_buf load;                   /* STATE that waits for the device */
@@ -71,9 +76,9 @@ struct worker {
 	struct skep_message pending_reduce; /* kind 0: none. Of the next round: it overtook this round's COMMIT */
 	uint32_t early, early_capacity;
 
-	uint32_t words;        /* of a round's bitmaps */
-	uint32_t counted;      /* microbatches in the accumulator of round `version` */
-	int64_t loss_nano_sum; /* over these */
+	uint32_t words;       /* of a round's bitmaps */
+	uint32_t counted[2];  /* microbatches in the accumulator, by round parity */
+	int64_t loss_nano[2]; /* sum over these */
 
 	size_t view_at, inflight_at, grant_at, early_at, seen_at, tally_at, hops_at;
 };
@@ -104,9 +109,10 @@ static inline uint64_t *worker_seen(struct worker *w, uint32_t round)
 	return (uint64_t *)skep_at(w, w->seen_at) + (size_t)(round & 1) * w->words;
 }
 
-static inline uint64_t *worker_tally(struct worker *w)
+/* Those in the round's accumulator. */
+static inline uint64_t *worker_tally(struct worker *w, uint32_t round)
 {
-	return skep_at(w, w->tally_at);
+	return (uint64_t *)skep_at(w, w->tally_at) + (size_t)(round & 1) * w->words;
 }
 
 /* Hops of the current attempt that have arrived. */
@@ -120,8 +126,21 @@ static inline bool worker_sealed(const struct worker *w)
 	return w->reduction.attempt > 0;
 }
 
+/* The round whose work it does, or did last. */
+static inline uint32_t worker_round(const struct worker *w)
+{
+	return w->version + (w->delayed && worker_sealed(w));
+}
+
+/* Does it do work of this round now? */
+static inline bool worker_works_on(const struct worker *w, uint32_t round)
+{
+	return round == worker_round(w) && (w->delayed || !worker_sealed(w));
+}
+
 /* worker.c */
 void worker_send(struct worker *w, struct step *step, struct skep_message *message);
+void worker_compute(struct worker *w, struct step *step, struct skep_op *op);
 void worker_forget(struct worker *w, struct step *step); /* releases all that the device is not using right now */
 
 void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, enum skep_op_kind kind);

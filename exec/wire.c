@@ -178,7 +178,7 @@ static void done(struct skep_wire *wire, struct skep_event *event)
 	skep_wire_u64(wire, &event->u.done.elapsed_ns);
 }
 
-static_assert(sizeof(struct skep_event) == 112, "a field that came or went must come or go here too");
+static_assert(sizeof(struct skep_event) == 120, "a field that came or went must come or go here too");
 
 void skep_wire_event(struct skep_wire *wire, struct skep_event *event)
 {

@@ -294,10 +294,10 @@ static bool run_load(struct skep_device *device, const struct skep_op *op)
 	if (!state || op->stage >= device->training->plan->stages)
 		return false;
 	if (op->stage == device->stage.index)
-		return skep_stage_load(&device->stage, state, bytes);
+		return skep_stage_load(&device->stage, op->version, state, bytes);
 	if (!skep_stage_init(device->training, op->stage, &stage))
 		return false;
-	if (!skep_stage_load(&stage, state, bytes)) {
+	if (!skep_stage_load(&stage, op->version, state, bytes)) {
 		skep_stage_finish(&stage);
 		return false;
 	}

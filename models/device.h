@@ -2,7 +2,7 @@
  *
  * device.h - the arithmetic of one worker: the operations of core/skep.h on real tensors.
  *
- * A device holds one stage's parameters, optimizer state, accumulators (one per round parity), the result of a reduction,
+ * A device holds one stage's parameters (two versions of them if updates are delayed), optimizer state, accumulators (one per round parity), the result of a reduction,
  * and a pool of buffers named by handles with a generation. Both worlds use it: the executor on its device thread, the simulator
  * at once in virtual time. What a build lacks (CUDA) says so when asked for. One thread at a time, except that
  * buffer_* and run may be called from different threads if the caller hands handles over with a lock.
@@ -72,7 +72,7 @@ const void *skep_device_buffer_read(
 void skep_device_buffer_release(struct skep_device *device, struct skep_buf buf);
 uint32_t skep_device_buffers_live(const struct skep_device *device); /* for leak checks */
 
-/* Hash of the stage's parameters: equal among the members of a stage after a reduction. */
+/* Hash of the stage's newest parameters: equal among the members of a stage after a reduction. */
 uint64_t skep_device_digest(const struct skep_device *device);
 
 #endif

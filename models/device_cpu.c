@@ -48,7 +48,7 @@ static int64_t finish_model(const struct skep_stage *stage, const struct skep_tr
 	const struct skep_op *op, float *prediction)
 {
 	const struct skep_layer *layer = &stage->layer[stage->layers - 1];
-	const float *bias = stage->parameter + layer->bias;
+	const float *bias = stage->parameter[op->version & 1] + layer->bias;
 	float *target = stage->scratch[0];
 	for (uint32_t i = 0; i < training->samples; i++)
 		for (uint32_t j = 0; j < layer->out; j++)
@@ -61,6 +61,7 @@ int64_t skep_cpu_forward(const struct skep_stage *stage, const struct skep_train
 	const float *in, float *ret_out, float *ret_stash)
 {
 	const uint32_t samples = training->samples;
+	const float *parameter = stage->parameter[op->version & 1];
 	if (!in) {
 		skep_corpus_microbatch(training, op->round, op->microbatch, ret_stash, NULL);
 		in = ret_stash;
@@ -70,12 +71,12 @@ int64_t skep_cpu_forward(const struct skep_stage *stage, const struct skep_train
 		bool leaves = l + 1 == stage->layers;
 		float *slope = ret_stash + layer->slope;
 		float *value = !leaves ? ret_stash + layer->value : ret_out ? ret_out : slope;
-		product(CblasNoTrans, CblasNoTrans, samples, layer->out, layer->in, in,
-			stage->parameter + layer->weight, 0.0f, value);
+		product(CblasNoTrans, CblasNoTrans, samples, layer->out, layer->in, in, parameter + layer->weight, 0.0f,
+			value);
 		if (value == slope)
 			return finish_model(stage, training, op, value);
 		skep_activation_apply(
-			training->model->activation, samples, layer->out, stage->parameter + layer->bias, value, slope);
+			training->model->activation, samples, layer->out, parameter + layer->bias, value, slope);
 		in = value;
 	}
 	return 0;
@@ -108,6 +109,7 @@ void skep_cpu_backward(struct skep_stage *stage, const struct skep_training *tra
 {
 	const uint32_t samples = training->samples;
 	const struct skep_layer *layer = &stage->layer[stage->layers - 1];
+	const float *parameter = stage->parameter[op->version & 1];
 	float *accumulator = stage->accumulator[op->round & 1];
 	float *delta = stage->scratch[0], *other = stage->scratch[1];
 	if (gradient)
@@ -122,14 +124,14 @@ void skep_cpu_backward(struct skep_stage *stage, const struct skep_training *tra
 			accumulator + layer->weight);
 		if (enters)
 			break;
-		product(CblasNoTrans, CblasTrans, samples, layer->in, layer->out, delta,
-			stage->parameter + layer->weight, 0.0f, other);
+		product(CblasNoTrans, CblasTrans, samples, layer->in, layer->out, delta, parameter + layer->weight,
+			0.0f, other);
 		multiply((size_t)samples * layer->in, other, stash + layer[-1].slope, other);
 		float *swap = delta;
 		delta = other;
 		other = swap;
 	}
 	if (ret_out)
-		product(CblasNoTrans, CblasTrans, samples, layer->in, layer->out, delta,
-			stage->parameter + layer->weight, 0.0f, ret_out);
+		product(CblasNoTrans, CblasTrans, samples, layer->in, layer->out, delta, parameter + layer->weight,
+			0.0f, ret_out);
 }

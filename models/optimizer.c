@@ -45,13 +45,17 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 	uint32_t microbatches)
 {
 	size_t n = stage->parameters;
+	float *w = stage->parameter[(round + 1) & 1];
+	if (w != stage->parameter[round & 1])
+		memcpy(w, stage->parameter[round & 1], n * sizeof(float));
 	if (microbatches) {
 		stage->steps++;
 		if (optimizer->kind == SKEP_OPTIMIZER_ADAMW)
-			step_adamw(optimizer, stage->steps, n, (float)microbatches, sum, stage->parameter,
-				stage->moment[0], stage->moment[1]);
+			step_adamw(optimizer, stage->steps, n, (float)microbatches, sum, w, stage->moment[0],
+				stage->moment[1]);
 		else
-			step_sgd(optimizer, n, (float)microbatches, sum, stage->parameter, stage->moment[0]);
+			step_sgd(optimizer, n, (float)microbatches, sum, w, stage->moment[0]);
 	}
+	stage->version = round + 1;
 	memset(stage->accumulator[round & 1], 0, n * sizeof(float));
 }

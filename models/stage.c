@@ -74,7 +74,8 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 {
 	const bool encodes = training->activation_codec != SKEP_CODEC_NONE,
 		   checkpoints = training->checkpoint_activations;
-	size_t arrays = 1 + stage->moments + 2 + 1;
+	const bool delayed = training->plan->delayed;
+	size_t arrays = (delayed ? 2 : 1) + stage->moments + 2 + 1;
 	size_t floats = arrays * aligned(stage->parameters) + 2 * aligned(scratch);
 	floats += encodes ? aligned(stage->entering) + aligned(stage->leaving) : 0;
 	floats += checkpoints ? stage->stash_bytes / sizeof(float) : 0;
@@ -82,7 +83,9 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	if (!rest)
 		return false;
 	memset(rest, 0, floats * sizeof(float));
-	stage->parameter = carve(&rest, stage->parameters);
+	stage->parameter[0] = stage->parameter[1] = carve(&rest, stage->parameters);
+	if (delayed)
+		stage->parameter[1] = carve(&rest, stage->parameters);
 	for (uint32_t m = 0; m < stage->moments; m++)
 		stage->moment[m] = carve(&rest, stage->parameters);
 	stage->accumulator[0] = carve(&rest, stage->parameters);
@@ -132,7 +135,7 @@ bool skep_stage_init(const struct skep_training *training, uint32_t index, struc
 		return false;
 	}
 	for (uint32_t l = 0; l < ret->layers; l++)
-		draw_layer(training, first + l, &ret->layer[l], ret->parameter);
+		draw_layer(training, first + l, &ret->layer[l], ret->parameter[0]);
 	return true;
 }
 
@@ -157,12 +160,12 @@ void skep_stage_save(const struct skep_stage *stage, void *ret_state)
 	size_t each = stage->parameters * sizeof(float);
 	char *to = (char *)ret_state + sizeof header;
 	memcpy(ret_state, &header, sizeof header);
-	memcpy(to, stage->parameter, each);
+	memcpy(to, stage->parameter[stage->version & 1], each);
 	for (uint32_t m = 0; m < stage->moments; m++)
 		memcpy(to + (m + 1) * each, stage->moment[m], each);
 }
 
-bool skep_stage_load(struct skep_stage *stage, const void *state, uint64_t bytes)
+bool skep_stage_load(struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes)
 {
 	struct state_header header;
 	size_t each = stage->parameters * sizeof(float);
@@ -173,12 +176,15 @@ bool skep_stage_load(struct skep_stage *stage, const void *state, uint64_t bytes
 		header.moments != stage->moments || header.parameters != stage->parameters)
 		return false;
 	const char *from = (const char *)state + sizeof header;
-	memcpy(stage->parameter, from, each);
+	memcpy(stage->parameter[0], from, each);
+	if (stage->parameter[1] != stage->parameter[0])
+		memcpy(stage->parameter[1], from, each);
 	for (uint32_t m = 0; m < stage->moments; m++)
 		memcpy(stage->moment[m], from + (m + 1) * each, each);
 	memset(stage->accumulator[0], 0, each);
 	memset(stage->accumulator[1], 0, each);
 	stage->steps = header.steps;
+	stage->version = version;
 	return true;
 }
 
@@ -187,7 +193,7 @@ uint64_t skep_stage_digest(const struct skep_stage *stage)
 	uint64_t hash = stage->index;
 	for (size_t i = 0; i < stage->parameters; i++) {
 		uint32_t bits;
-		memcpy(&bits, &stage->parameter[i], sizeof bits);
+		memcpy(&bits, &stage->parameter[stage->version & 1][i], sizeof bits);
 		hash = skep_mix(hash ^ bits);
 	}
 	return hash;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * stage.h - what a device keeps of one stage of the model: where each layer lies, the parameters, the optimizer's moments,
- * the two accumulators and the result of a reduction, all carved from one allocation.
+ * the two accumulators and the result of a reduction, all carved from one allocation. With delayed updates there are two sets
+ * of parameters, since a round reads one while the step of the round before makes the next.
  */
 #ifndef SKEP_MODELS_STAGE_H
 #define SKEP_MODELS_STAGE_H
@@ -17,15 +18,16 @@ struct skep_layer {
 enum { SKEP_MOMENTS_MAX = 2 };
 
 struct skep_stage {
-	uint32_t index;                  /* SKEP_NO_STAGE: everything else is 0 */
-	uint32_t layers, moments;        /* moments per parameter: AdamW 2, SGD 1 */
-	size_t parameters;               /* elements of each array below but scratch */
-	uint64_t steps;                  /* optimizer steps taken */
-	uint64_t stash_bytes;            /* of one microbatch; the first stage's begins with the inputs */
-	size_t entering, leaving;        /* elements of a microbatch at the stage's edges */
-	struct skep_layer *layer;        /* [layers] */
-	void *memory;                    /* of all that follows */
-	float *parameter;                /* layer by layer */
+	uint32_t index;           /* SKEP_NO_STAGE: everything else is 0 */
+	uint32_t layers, moments; /* moments per parameter: AdamW 2, SGD 1 */
+	size_t parameters;        /* elements of each array below but scratch */
+	uint64_t steps;           /* optimizer steps taken */
+	uint64_t stash_bytes;     /* of one microbatch; the first stage's begins with the inputs */
+	size_t entering, leaving; /* elements of a microbatch at the stage's edges */
+	struct skep_layer *layer; /* [layers] */
+	void *memory;             /* of all that follows */
+	float *parameter[2];      /* by version & 1, layer by layer; one and the same unless updates are delayed */
+	uint32_t version;         /* of the newest parameters */
 	float *moment[SKEP_MOMENTS_MAX]; /* AdamW: mean of g and of g^2; SGD: velocity */
 	float *accumulator[2];           /* by round & 1: sum of the microbatches' gradients */
 	float *result;                   /* of the reduction under way */
@@ -39,14 +41,14 @@ struct skep_stage {
 bool skep_stage_init(const struct skep_training *training, uint32_t index, struct skep_stage *ret);
 void skep_stage_finish(struct skep_stage *stage);
 
-/* skep_device_state_bytes() bytes. Load refuses, and changes nothing, unless the state is of this very stage; it clears the
+/* skep_device_state_bytes() bytes. Save writes the newest parameters, load puts them into both places. Load refuses, and changes nothing, unless the state is of this very stage; it clears the
  * accumulators. */
 void skep_stage_save(const struct skep_stage *stage, void *ret_state);
-bool skep_stage_load(struct skep_stage *stage, const void *state, uint64_t bytes);
+bool skep_stage_load(struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes);
 
 uint64_t skep_stage_digest(const struct skep_stage *stage);
 
-/* gradient = sum / microbatches, then one step of the optimizer. Clears the round's accumulator. microbatches == 0: only
+/* gradient = sum / microbatches, then one step of the optimizer: from version `round` to the next one. Clears the round's accumulator. microbatches == 0: only
  * that. */
 void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t round, const float *sum,
 	uint32_t microbatches);

@@ -93,8 +93,12 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	fprintf(out, "            source: %s\n", s->topology.source);
 	fprintf(out,
 		"  schedule  %" PRIu32 " samples a round in %" PRIu32 " microbatches of %" PRIu32 ", %" PRIu32
-		" in flight per first-stage worker, %" PRIu32 " rounds\n\n",
+		" in flight per first-stage worker, %" PRIu32 " rounds\n",
 		s->batch, plan->microbatches, s->samples, plan->in_flight, plan->rounds);
+	if (plan->delayed)
+		fprintf(out, "  updates   delayed: a round works on parameters one step old while the round before is "
+			     "reduced; they are held twice\n");
+	fprintf(out, "\n");
 	fprintf(out, "%5s %-8s %7s %11s %11s %-19s %-19s %12s %12s\n", "stage", "layers", "workers", "parameters",
 		"memory", "forward", "backward", "to next", "reduction");
 	for (uint32_t stage = 0; stage < plan->stages; stage++) {
@@ -124,6 +128,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 	cJSON_AddNumberToObject(root, "rounds", s->plan.rounds);
 	cJSON_AddNumberToObject(root, "microbatches", s->plan.microbatches);
 	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
+	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed);
 	for (uint32_t i = 0; i < s->plan.stages; i++) {
 		struct stage_view v = view_stage(s, i);
 		cJSON *stage = cJSON_CreateObject();

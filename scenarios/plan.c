@@ -93,6 +93,8 @@ struct skep_plan_memory skep_plan_memory(const struct skep_scenario *s, uint32_t
 	uint64_t microbatch_bytes = in_bytes + s->samples * cost->stash_bytes + s->stage[stage].activation_bytes;
 	struct skep_plan_memory m = {.microbatches = held(s, stage)};
 	m.state_bytes = (double)s->stage[stage].state_bytes;
+	if (s->plan.delayed)
+		m.state_bytes += (double)(FLOAT_BYTES * cost->parameters);
 	m.gradient_bytes = (double)(3 * FLOAT_BYTES * cost->parameters);
 	m.activation_bytes =
 		(double)m.microbatches * (double)microbatch_bytes + (double)(s->samples * cost->workspace_bytes);

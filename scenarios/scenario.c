@@ -226,6 +226,7 @@ static void read_sync(struct draft *d)
 	d->s->plan.collective =
 		(enum skep_collective)skep_read_choice(&d->r, map, "collective", collectives, SKEP_COLLECTIVE_RING);
 	d->s->plan.reduction_codec = read_codec(d, map);
+	d->s->plan.delayed = skep_read_bool(&d->r, map, "delayed", false);
 	skep_reader_close_map(&d->r, map);
 }
 

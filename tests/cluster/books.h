@@ -34,7 +34,7 @@ struct round {
 	struct skep_peer *owner;     /* [capacity] */
 	int64_t *loss;               /* [capacity], as the devices of the last stage said */
 	uint32_t issued_count;
-	bool open, closed, has_loss;
+	bool open, reducing, closed, has_loss;
 	int64_t loss_nano;
 	struct cell cell[CLUSTER_STAGES];
 };
@@ -42,7 +42,7 @@ struct round {
 struct seat { /* what the directory's notes say about one worker */
 	struct skep_peer peer;
 	uint32_t stage, since_round;
-	bool in;
+	bool in, founder;               /* founder: it held its stage from the start */
 	uint32_t leaving_epoch;         /* the directory has heard its LEAVE of this epoch */
 	uint32_t moved_epoch, moved_to; /* of the last move: the new life, and where it is to go */
 };
@@ -90,6 +90,10 @@ void seats_round_opens(struct ledger *ledger, uint32_t round);
 void seats_forward(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
 /* Does the peer serve the stage, and take part in the round, as far as the directory has said? */
 bool books_seated(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round);
+/* Can the seat's worker do the round's work? Not the round in which it joined, for which it came too late. */
+bool books_able(const struct ledger *ledger, const struct seat *seat, uint32_t round);
+/* Is there a stage of which nobody can do the round's work? */
+bool books_round_stuck(const struct ledger *ledger, uint32_t round);
 bool books_stage_has_worker(const struct ledger *ledger, uint32_t stage);
 
 /* audit.c */

@@ -83,7 +83,7 @@ static struct skep_op *run(struct naive_step s, uint8_t kind, uint32_t round, ui
 	op->kind = kind;
 	op->lane = kind >= SKEP_OP_TAKE ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE;
 	op->stage = (uint16_t)s.n->stage;
-	op->round = round;
+	op->round = op->version = round;
 	op->microbatch = microbatch;
 	return op;
 }

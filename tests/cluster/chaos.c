@@ -46,6 +46,8 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_STRAY_SEND] = {"stray-send", "I6"},
 	[SABOTAGE_MEMORY_OVERRUN] = {"memory-overrun", "I6"},
 	[SABOTAGE_MESSAGE_EATEN] = {"message-eaten", "I7"},
+	[SABOTAGE_NEWEST_READ] = {"newest-read", "I11"},
+	[SABOTAGE_STALENESS_WRONG] = {"staleness-wrong", "I11"},
 	[SABOTAGE_MOVED_HIDDEN] = {"moved-hidden", "I6"},
 	[SABOTAGE_MOVED_ELSEWHERE] = {"moved-elsewhere", "I10"},
 	[SABOTAGE_MOVED_OFTEN] = {"moved-often", "I10"},
@@ -138,6 +140,8 @@ struct variant { /* what may differ between two runs of a seed without changing 
 
 static struct result run_once(struct job *job, struct variant variant)
 {
+	if (job->options->machine == &machine_naive)
+		job->weather.plan.delayed = false; /* it knows nothing of that */
 	struct setup setup = weather_setup(&job->weather);
 	struct result result = {0};
 	setup.machine = job->options->machine;

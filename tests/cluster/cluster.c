@@ -99,6 +99,8 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 
 static void falsify(struct cluster *c, struct skep_note *note)
 {
+	if (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_STALENESS_WRONG))
+		note->value ^= 1;
 	if (note->kind != SKEP_NOTE_MOVED)
 		return;
 	if (sabotaged(c, SABOTAGE_MOVED_ELSEWHERE))

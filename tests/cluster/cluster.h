@@ -55,6 +55,8 @@ enum sabotage {
 	SABOTAGE_STRAY_SEND,      /* one message goes to a machine that does not exist */
 	SABOTAGE_MEMORY_OVERRUN,  /* one byte behind a machine's memory changes */
 	SABOTAGE_MESSAGE_EATEN,   /* one message is neither delivered nor returned */
+	SABOTAGE_NEWEST_READ,     /* one BACKWARD reads the newest parameters, not those of its round */
+	SABOTAGE_STALENESS_WRONG, /* one COUNTED note tells another staleness */
 	SABOTAGE_MOVED_HIDDEN,    /* one MOVED note is hidden */
 	SABOTAGE_MOVED_ELSEWHERE, /* one MOVED note names another stage */
 	SABOTAGE_MOVED_OFTEN,     /* the directory believes in a shorter period */

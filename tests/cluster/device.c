@@ -35,9 +35,10 @@ uint64_t mix64(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-uint64_t symbol_gradient(uint32_t round, uint32_t stage, uint32_t microbatch, uint32_t element)
+uint64_t symbol_gradient(uint32_t round, uint32_t version, uint32_t stage, uint32_t microbatch, uint32_t element)
 {
-	return mix64(mix64(((uint64_t)round << 32 | microbatch) + 1) ^ ((uint64_t)stage << 32 | element));
+	uint64_t work = mix64(((uint64_t)round << 32 | microbatch) + 1);
+	return mix64(work ^ ((uint64_t)version << 48 | (uint64_t)stage << 32 | element));
 }
 
 uint64_t symbol_parameter(uint32_t stage, uint32_t element)
@@ -152,7 +153,7 @@ void device_reset(struct device *device, uint32_t stage)
 	memset(device, 0, sizeof(*device));
 	device->stage = stage;
 	for (uint32_t e = 0; stage != SKEP_NO_STAGE && e < CLUSTER_ELEMENTS; e++)
-		device->parameter[e] = symbol_parameter(stage, e);
+		device->parameter[0][e] = device->parameter[1][e] = symbol_parameter(stage, e);
 }
 
 const char *op_name(uint8_t kind)
@@ -188,12 +189,18 @@ static struct tensor input(const struct job *job, struct skep_buf buf, uint8_t k
 	return slot->tensor;
 }
 
+/* Where a version is kept. */
+static uint32_t place(const struct job *job, uint32_t version)
+{
+	return job->plan->delayed ? version & 1 : 0;
+}
+
 static void check_place(const struct job *job)
 {
 	if (job->device->stage != job->op->stage)
 		wrong(job, "I4", "its device holds another stage");
-	else if (job->device->version != job->op->round)
-		wrong(job, "I3", "its parameters are not those of the round");
+	else if (job->device->version[place(job, job->op->version)] != job->op->version)
+		wrong(job, "I3", "its device does not hold the version of the parameters that it is to read");
 }
 
 static struct tensor activation(const struct job *job)
@@ -235,6 +242,8 @@ static void forward(const struct job *job)
 	struct tensor *stash = output(job, TENSOR_STASH, op->stage, &job->effect->stash);
 	stash->answer = last ? 0 : name;
 	stash->input = in.name;
+	stash->version = op->version;
+	job->effect->version = job->device->version[place(job, op->version)];
 }
 
 static void backward(const struct job *job)
@@ -246,6 +255,10 @@ static void backward(const struct job *job)
 	if (stash.stage != op->stage || stash.round != op->round || stash.microbatch != op->microbatch ||
 		stash.input != in.name)
 		wrong(job, "I4", "the stash is of another forward");
+	if (stash.version != op->version)
+		wrong(job, "I11", "forward read another version of the parameters");
+	uint32_t version = job->device->version[place(job, op->version)];
+	job->effect->version = version;
 	if (op->stage + 1u < job->plan->stages) {
 		struct tensor gradient = input(job, op->gradient, TENSOR_GRADIENT, "the gradient is none");
 		if (gradient.answer != stash.answer)
@@ -254,7 +267,8 @@ static void backward(const struct job *job)
 		wrong(job, "I4", "the last stage has no gradient from outside");
 	}
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
-		job->device->accumulator[op->round][e] += symbol_gradient(op->round, op->stage, op->microbatch, e);
+		job->device->accumulator[op->round][e] +=
+			symbol_gradient(op->round, version, op->stage, op->microbatch, e);
 	if (op->stage > 0)
 		output(job, TENSOR_GRADIENT, op->stage - 1u, &job->effect->out)->answer = in.name;
 }
@@ -266,11 +280,13 @@ static void step(const struct job *job)
 	check_place(job);
 	const uint64_t *sum = op->size > 1 ? device->result[op->round] : device->accumulator[op->round];
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
+	uint32_t to = place(job, op->round + 1);
+	memcpy(device->parameter[to], device->parameter[place(job, op->round)], sizeof(device->parameter[to]));
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS && op->microbatches > 0; e++)
-		device->parameter[e] = mix64(device->parameter[e] + mix64(sum[e]) + op->microbatches);
+		device->parameter[to][e] = mix64(device->parameter[to][e] + mix64(sum[e]) + op->microbatches);
 	memset(device->accumulator[op->round], 0, sizeof(device->accumulator[op->round]));
-	device->version = op->round + 1;
-	memcpy(job->effect->parameter, device->parameter, sizeof(device->parameter));
+	device->newest = device->version[to] = op->round + 1;
+	memcpy(job->effect->parameter, device->parameter[to], sizeof(device->parameter[to]));
 }
 
 static void save(const struct job *job)
@@ -278,8 +294,9 @@ static void save(const struct job *job)
 	if (job->device->stage != job->op->stage)
 		wrong(job, "I4", "its device holds another stage");
 	struct tensor *out = output(job, TENSOR_STATE, job->device->stage, &job->effect->out);
-	out->round = job->device->version;
-	memcpy(out->value, job->device->parameter, sizeof(out->value));
+	check_place(job);
+	out->round = job->device->newest;
+	memcpy(out->value, job->device->parameter[place(job, out->round)], sizeof(out->value));
 }
 
 static void load(const struct job *job)
@@ -290,8 +307,9 @@ static void load(const struct job *job)
 	else if (in.round != job->op->round)
 		wrong(job, "I3", "the state is not that of the start of the round");
 	device_reset(job->device, in.stage);
-	job->device->version = in.round;
-	memcpy(job->device->parameter, in.value, sizeof(in.value));
+	job->device->newest = job->device->version[0] = job->device->version[1] = in.round;
+	memcpy(job->device->parameter[0], in.value, sizeof(in.value));
+	memcpy(job->device->parameter[1], in.value, sizeof(in.value));
 	memcpy(job->effect->parameter, in.value, sizeof(in.value));
 	job->effect->version = in.round;
 }
@@ -342,7 +360,7 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 		[SKEP_OP_STORE] = reduce};
 	struct job job = {device, tensors, plan, op, who, ret, verdict};
 	memset(ret, 0, sizeof(*ret));
-	ret->version = device->version;
+	ret->version = device->newest;
 	assert(op->kind > 0 && op->kind < SKEP_OP_KINDS && run[op->kind]);
 	run[op->kind](&job);
 }

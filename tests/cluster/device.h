@@ -2,8 +2,9 @@
  *
  * device.h - symbolic tensors and devices for the cluster tests.
  *
- * Nothing is trained here. A gradient is a hash of (round, stage, microbatch, element) and sums wrap in uint64, so a sum
- * is right exactly when the set of microbatches in it is right, in whatever order they were added. Every tensor also says
+ * Nothing is trained here. A gradient is a hash of (round, version of the parameters, stage, microbatch, element) and sums
+ * wrap in uint64, so a sum is right exactly when the set of microbatches in it is right and each was computed on the right
+ * parameters, in whatever order they were added. With delayed updates a device keeps two versions, by parity. Every tensor also says
  * what it is, and each operation refuses an input that is not what the operation needs.
  *
  * Kept true: a handle is used only while it is live, by the machine that owns it, in its generation; a tensor that a
@@ -31,7 +32,7 @@ void verdict_break(struct verdict *verdict, const char *invariant, uint32_t roun
 	const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 uint64_t mix64(uint64_t x); /* a bijection that scatters */
-uint64_t symbol_gradient(uint32_t round, uint32_t stage, uint32_t microbatch, uint32_t element);
+uint64_t symbol_gradient(uint32_t round, uint32_t version, uint32_t stage, uint32_t microbatch, uint32_t element);
 uint64_t symbol_parameter(uint32_t stage, uint32_t element); /* before any step */
 int64_t symbol_loss(uint32_t round, uint32_t microbatch);    /* 1e-9 units, in [0, 2) */
 
@@ -43,9 +44,10 @@ struct tensor {
 		stage; /* activation, gradient: the stage that made the activation; otherwise the stage it belongs to */
 	uint32_t round, microbatch; /* state: round = the version of the parameters */
 	uint32_t chunk, size;
-	uint64_t name;   /* activation: unique */
-	uint64_t answer; /* gradient: name of the activation it is for; stash: name of the activation that left */
-	uint64_t input;  /* stash: name of the activation that came in */
+	uint64_t name;    /* activation: unique */
+	uint64_t answer;  /* gradient: name of the activation it is for; stash: name of the activation that left */
+	uint64_t input;   /* stash: name of the activation that came in */
+	uint32_t version; /* stash: of the parameters that FORWARD read */
 	uint64_t value[CLUSTER_ELEMENTS];
 };
 
@@ -74,9 +76,11 @@ static inline bool buf_none(struct skep_buf buf)
 	return buf.slot == 0 && buf.generation == 0;
 }
 
-struct device {                  /* what one process holds */
-	uint32_t stage, version; /* SKEP_NO_STAGE before the first LOAD of a newcomer */
-	uint64_t parameter[CLUSTER_ELEMENTS];
+struct device {              /* what one process holds */
+	uint32_t stage;      /* SKEP_NO_STAGE before the first LOAD of a newcomer */
+	uint32_t newest;     /* the version that the last STEP or LOAD made */
+	uint32_t version[2]; /* in each place; only the first is used unless updates are delayed */
+	uint64_t parameter[2][CLUSTER_ELEMENTS];
 	uint64_t accumulator[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
 	uint64_t result[CLUSTER_ROUNDS][CLUSTER_ELEMENTS]; /* of a reduction of several members */
 };

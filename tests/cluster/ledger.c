@@ -98,7 +98,24 @@ struct holder *books_holder(struct ledger *ledger, struct cell *cell, struct ske
 	return holder;
 }
 
+/* How many steps a round's parameters lack. */
+static uint32_t staleness(const struct ledger *ledger, uint32_t round)
+{
+	return ledger->plan->delayed && round > 0;
+}
+
 /* ---- what devices did ------------------------------------------------------------------------------------------ */
+
+/* Both passes of a microbatch read the parameters that the round is to work on. */
+static void check_version(
+	struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	uint32_t version = op->round - staleness(ledger, op->round);
+	if (effect->version != version)
+		verdict_break(ledger->verdict, "I11", op->round, op->stage, op->microbatch,
+			"worker %u, %s of round %u reads version %u of the parameters, not %u", who.index,
+			op_name(op->kind), op->round, effect->version, version);
+}
 
 static void did_forward(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, int64_t loss_nano)
 {
@@ -146,7 +163,7 @@ static void expected_sum(struct ledger *ledger, uint32_t round, uint32_t stage, 
 	for (uint32_t h = cell->first_holder; h != 0; h = ledger->holder[h].next)
 		for (uint32_t m = 0; ledger->holder[h].member && m < ledger->capacity; m++)
 			for (uint32_t e = 0; bit(ledger->holder[h].added, m) && e < CLUSTER_ELEMENTS; e++)
-				ret[e] += symbol_gradient(round, stage, m, e);
+				ret[e] += symbol_gradient(round, round - staleness(ledger, round), stage, m, e);
 }
 
 uint32_t books_counted(const struct ledger *ledger, const struct cell *cell)
@@ -218,6 +235,8 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 	}
 	if (!valid(ledger, "an operation", op->round, op->stage, pipeline ? op->microbatch : 0))
 		return;
+	if (pipeline)
+		check_version(ledger, who, op, effect);
 	if (op->kind == SKEP_OP_FORWARD)
 		did_forward(ledger, who, op, effect->loss_nano);
 	else if (op->kind == SKEP_OP_BACKWARD)
@@ -236,10 +255,18 @@ static bool target_reached(const struct ledger *ledger)
 	return last->has_loss && last->loss_nano <= ledger->plan->target_loss_nano;
 }
 
+/* May the round open although the one before is not closed? It is the only one, it is being reduced, and there is nobody for
+ * whom the edge between the two is needed. */
+static bool overlaps(const struct ledger *ledger, uint32_t round)
+{
+	return ledger->plan->delayed && round == ledger->rounds_closed + 1 && round < ledger->plan->rounds &&
+	       ledger->round[round - 1].reducing;
+}
+
 static void noted_opened(struct ledger *ledger, const struct skep_note *note)
 {
 	struct round *round = &ledger->round[note->round];
-	if (round->open || round->closed || note->round != ledger->rounds_closed)
+	if (round->open || round->closed || (note->round != ledger->rounds_closed && !overlaps(ledger, note->round)))
 		verdict_break(ledger->verdict, "I1", note->round, ANY, ANY, "round %u opens after %u closed rounds",
 			note->round, ledger->rounds_closed);
 	if (target_reached(ledger))
@@ -326,6 +353,10 @@ static void noted_counted(struct ledger *ledger, struct skep_peer who, const str
 			"worker %u (epoch %u) says it counted microbatch %u: twice, or it did not", who.index,
 			who.epoch, note->microbatch);
 	set_bit(holder->noted, note->microbatch);
+	if (note->value != staleness(ledger, note->round))
+		verdict_break(ledger->verdict, "I11", note->round, note->stage, note->microbatch,
+			"worker %u says that microbatch %u has staleness %lld, not %u", who.index, note->microbatch,
+			(long long)note->value, staleness(ledger, note->round));
 }
 
 static void noted_loss(struct ledger *ledger, const struct skep_note *note)
@@ -414,6 +445,14 @@ static void said(struct ledger *ledger, struct skep_peer who, const struct skep_
 		noted_counted(ledger, who, note);
 }
 
+/* One reduction at a time. */
+static void check_order(struct ledger *ledger, const struct skep_message *m)
+{
+	if (m->kind == SKEP_MESSAGE_REDUCE && m->round != ledger->rounds_closed && !ledger->round[m->round].reducing)
+		verdict_break(ledger->verdict, "I9", m->round, m->stage, ANY,
+			"the reduction of round %u starts after %u closed rounds", m->round, ledger->rounds_closed);
+}
+
 static void sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
 {
 	if (m->to.index > ledger->plan->workers) {
@@ -434,10 +473,13 @@ static void sent(struct ledger *ledger, struct skep_peer who, const struct skep_
 	if (!valid(ledger, "a message", m->round, m->stage, finished ? m->microbatch : 0))
 		return;
 	struct round *round = &ledger->round[m->round];
+	check_order(ledger, m);
+	round->reducing |= !finished;
 	if (finished)
 		set_bit(round->finished, m->microbatch);
 	else if (books_bits(ledger, round->finished) < ledger->plan->microbatches &&
-		 round->issued_count < ledger->capacity)
+		 round->issued_count < ledger->capacity &&
+		 !(ledger->plan->delayed && books_round_stuck(ledger, m->round)))
 		verdict_break(ledger->verdict, "I9", m->round, m->stage, ANY,
 			"the reduction starts after %u of %u microbatches, though more could be granted",
 			books_bits(ledger, round->finished), ledger->plan->microbatches);

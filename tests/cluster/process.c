@@ -152,11 +152,14 @@ static bool clash(const struct skep_op *a, const struct skep_op *b)
 {
 	bool same_round = a->round == b->round;
 	bool reduces = b->kind >= SKEP_OP_TAKE;
-	if (a->kind == SKEP_OP_LOAD)
+	if (a->kind == SKEP_OP_LOAD || (a->kind == SKEP_OP_SAVE && b->kind == SKEP_OP_STEP))
 		return true;
+	if (a->kind <= SKEP_OP_BACKWARD &&
+		b->kind == SKEP_OP_STEP) /* it reads its version, and replaces an older one */
+		return a->version != b->round || same_round;
 	if (a->kind == SKEP_OP_BACKWARD) /* STORE leaves the accumulator alone */
 		return same_round && reduces && b->kind != SKEP_OP_STORE;
-	return a->kind == SKEP_OP_STEP && (!reduces || same_round);
+	return a->kind == SKEP_OP_STEP && b->kind > SKEP_OP_BACKWARD && (!reduces || same_round);
 }
 
 static void check_lanes(struct cluster *c, const struct process *p, const struct queued *job)
@@ -173,7 +176,14 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 {
 	struct process *p = &c->process[job->who.index];
 	const struct skep_op *op = &job->op;
-	device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, op, effect, c->verdict);
+	struct skep_op astray = *op;
+	bool newer = op->kind == SKEP_OP_BACKWARD && op->version != p->device.newest;
+	if (newer && sabotaged(c, SABOTAGE_NEWEST_READ)) { /* and its memory knows nothing of FORWARD's version */
+		astray.version = p->device.newest;
+		if (!buf_none(op->stash))
+			c->tensors.slot[op->stash.slot].tensor.version = astray.version;
+	}
+	device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, &astray, effect, c->verdict);
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_FLIPPED))
 		p->device.accumulator[op->round][0] ^= 1;
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_TWICE))
@@ -181,7 +191,7 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	if (op->kind == SKEP_OP_STEP && sabotaged(c, SABOTAGE_STEP_TWICE))
 		device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, op, effect, c->verdict);
 	if (op->kind == SKEP_OP_LOAD && sabotaged(c, SABOTAGE_STATE_CORRUPT))
-		effect->parameter[0] ^= p->device.parameter[0] ^= 1;
+		effect->parameter[0] ^= p->device.parameter[0][0] ^= 1;
 }
 
 void process_op_ends(struct cluster *c, const struct event *event)

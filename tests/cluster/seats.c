@@ -18,9 +18,28 @@ static bool another(const struct ledger *ledger, uint32_t stage, uint32_t except
 	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
 		const struct seat *seat = &ledger->seat[w];
 		if (w != except && seat->in && seat->stage == stage && seat->since_round < round &&
-			!(stays && is_leaving(seat)))
+			books_able(ledger, seat, round) && !(stays && is_leaving(seat)))
 			return true;
 	}
+	return false;
+}
+
+/* Rounds may overlap: it serves when the first reduction that it was a member of is committed. */
+bool books_able(const struct ledger *ledger, const struct seat *seat, uint32_t round)
+{
+	const struct round *first = &ledger->round[seat->since_round];
+	return seat->in && (seat->founder || (seat->since_round < round && first->cell[seat->stage].committed));
+}
+
+bool books_round_stuck(const struct ledger *ledger, uint32_t round)
+{
+	bool able[CLUSTER_STAGES] = {false};
+	for (uint32_t w = 0; w < ledger->plan->workers; w++)
+		if (books_able(ledger, &ledger->seat[w], round))
+			able[ledger->seat[w].stage] = true;
+	for (uint32_t s = 0; s < ledger->plan->stages; s++)
+		if (!able[s])
+			return true;
 	return false;
 }
 
@@ -30,7 +49,7 @@ void seats_begin(struct ledger *ledger)
 	for (uint32_t w = 0; w < plan->workers; w++) {
 		struct seat *seat = &ledger->seat[w];
 		seat->stage = plan->first_stage_of[w];
-		seat->in = seat->stage != SKEP_NO_STAGE;
+		seat->in = seat->founder = seat->stage != SKEP_NO_STAGE;
 		seat->peer = (struct skep_peer){w, seat->in};
 		ledger->news_epoch[w] = 1;
 		for (uint32_t other = 0; seat->in && other < plan->workers; other++)

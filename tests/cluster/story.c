@@ -196,7 +196,9 @@ static bool read_line(struct story *story, const struct words *words)
 	static const char *const blow[] = {"kill", "restart", "suspect", "pause", "notice", "start"};
 	const char *key = words->word[0];
 	bool known = false, good = false;
-	if (strcmp(key, "workers") == 0)
+	if (strcmp(key, "delayed") == 0)
+		known = true, good = story->plan.delayed = words->count == 1;
+	else if (strcmp(key, "workers") == 0)
 		known = true, good = read_workers(story, words);
 	else if (strcmp(key, "hide") == 0 || strcmp(key, "show") == 0)
 		known = true, good = read_visibility(story, words);

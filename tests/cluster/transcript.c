@@ -192,6 +192,8 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 		return;
 	case SKEP_NOTE_COUNTED:
 		put(text, "counts microbatch %u of round %u", note->microbatch, note->round);
+		if (value != 0)
+			put(text, ", on parameters %lld step%s old", value, value == 1 ? "" : "s");
 		return;
 	case SKEP_NOTE_OVERFLOW:
 		put(text, "has no room for microbatch %u of round %u", note->microbatch, note->round);
@@ -205,7 +207,8 @@ static void put_op(struct text *text, const struct skep_op *op)
 {
 	put(text, "%s, stage %u, round %u", op_name(op->kind), op->stage, op->round);
 	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD)
-		put(text, ", microbatch %u", op->microbatch);
+		put(text, ", microbatch %u%s", op->microbatch,
+			op->version != op->round ? ", on the version before" : "");
 	else if (op->kind >= SKEP_OP_TAKE)
 		put(text, ", chunk %u of %u", op->chunk, op->size);
 	else if (op->kind == SKEP_OP_STEP)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define MS UINT64_C(1000000)
+#define DELAYED_SALT UINT64_C(0x64656c61796564)
 
 const char *weather_fault_name(enum weather_fault fault)
 {
@@ -176,6 +177,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm)
 	if (moving)
 		draw_rebalancing(w);
 	draw_rates(w);
+	w->plan.delayed = mix64(seed ^ DELAYED_SALT) % 3 == 0; /* a draw of its own leaves the others as they are */
 	if (calm || below(w, 16) == 0)
 		memset(w->rate, 0, sizeof(w->rate));
 }
@@ -339,7 +341,8 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
 	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
 		plan->in_flight);
-	fprintf(to, "  wiring: %s, %u samples, %u places", wiring[plan->wiring], plan->samples, plan->places);
+	fprintf(to, "  wiring: %s, %u samples, %u places%s", wiring[plan->wiring], plan->samples, plan->places,
+		plan->delayed ? "; delayed updates" : "");
 	if (plan->rebalance_ns > 0)
 		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
 			(unsigned)(plan->rebalance_horizon_ns / 1000));

@@ -130,8 +130,11 @@ static inline void synthetic_work(
 	synthetic_op(s, r, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, round, m, worker,
 		at + slot * (3 * plan->stages - 2 * stage), slot * 1.8);
 	synthetic_note(r, now, worker,
-		(struct skep_note){
-			.kind = SKEP_NOTE_COUNTED, .round = round, .stage = (uint16_t)stage, .microbatch = m});
+		(struct skep_note){.kind = SKEP_NOTE_COUNTED,
+			.round = round,
+			.stage = (uint16_t)stage,
+			.microbatch = m,
+			.value = plan->delayed && round > 0});
 }
 
 /* The reduction of one stage: the workers that took part, what was lost with the one that did not. */

@@ -57,6 +57,23 @@ static void test_whole_run(void **state)
 	synthetic_finish(&s);
 }
 
+/* As old as the oldest of the parameters that the round's gradients were computed on, as the workers told. */
+static void test_staleness(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	synthetic_init(&s, "prompt", 4, 2);
+	record("a.db", &s);
+	assert_int_equal(query("a.db", "SELECT count(*) FROM rounds WHERE staleness = 0"), 20);
+	synthetic_finish(&s);
+	synthetic_init(&s, "delayed", 4, 2);
+	s.scenario.plan.delayed = true;
+	record("b.db", &s);
+	assert_int_equal(query("b.db", "SELECT staleness FROM rounds WHERE round = 0"), 0);
+	assert_int_equal(query("b.db", "SELECT count(*) FROM rounds WHERE staleness = 1 AND round > 0"), 19);
+	synthetic_finish(&s);
+}
+
 /* SQLite refuses the value of one column: that is what is reported, and no row is written without it. */
 static void test_refused_value(void **state)
 {
@@ -442,6 +459,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole_run),
+		TEST(test_staleness),
 		TEST(test_refused_value),
 		TEST(test_lost_worker),
 		TEST(test_broken_promises),
