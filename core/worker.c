@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * worker.c - a worker's machine: set-up, dispatch of events, and the pipeline.
- *
- * The pipeline: a microbatch comes forwards from a worker of the stage before (or is issued here, in the first stage),
- * goes on to one worker of the next stage, and its gradient comes back the same way. It is counted here when BACKWARD has
- * added to the accumulator, before its gradient leaves; so a microbatch that came back to its owner was counted by all.
+ * worker.c - a worker's machine: set-up, and dispatch of events to those who know what they mean.
  */
 #include "core/worker.h"
 
@@ -102,13 +98,6 @@ void worker_compute(struct worker *w, struct step *step, struct skep_op *op)
 	w->compute_op = skep_emit_run(step, &w->node, op);
 }
 
-static void release_work(struct step *step, const struct skep_work *work)
-{
-	skep_emit_release(step, work->in);
-	skep_emit_release(step, work->stash);
-	skep_emit_release(step, work->gradient);
-}
-
 static bool running(const struct skep_work *work)
 {
 	return work->state == SKEP_WORK_RUNNING_FORWARD || work->state == SKEP_WORK_RUNNING_BACKWARD;
@@ -120,7 +109,7 @@ void worker_forget(struct worker *w, struct step *step)
 	for (uint32_t i = 0; i < table->capacity; i++) {
 		struct skep_work *work = &table->work[i];
 		if (work->state != SKEP_WORK_FREE && !running(work)) /* what runs is released when its operation ends */
-			release_work(step, work);
+			pipeline_release(step, work);
 	}
 	skep_inflight_init(table, table->capacity);
 	skep_emit_release(step, w->load);
@@ -137,296 +126,6 @@ void worker_forget(struct worker *w, struct step *step)
 	skep_bits_clear(worker_seen(w, 0), 2 * w->words);
 	reduce_forget(w, step);
 }
-
-/* ---- microbatches --------------------------------------------------------------------------------------------- */
-
-static void report_finished(struct worker *w, struct step *step, const struct skep_work *work, bool ok)
-{
-	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_FINISHED, skep_directory_peer(step->plan));
-	message.round = work->round;
-	message.microbatch = work->microbatch;
-	message.u.finished.ok = ok;
-	w->issued_in_flight -= worker_works_on(w, work->round); /* of a sealed round nothing is in flight */
-	worker_send(w, step, &message);
-}
-
-static void send_abandon(struct worker *w, struct step *step, uint32_t round, uint32_t microbatch, struct skep_peer up)
-{
-	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_ABANDON, up);
-	message.round = round;
-	message.microbatch = microbatch;
-	worker_send(w, step, &message);
-}
-
-/* The gradient will not come back: say so to where the microbatch came from, and forget it. */
-static void give_up(struct worker *w, struct step *step, struct skep_work *work)
-{
-	if (work->owned)
-		report_finished(w, step, work, false);
-	else if (work->up.index != SKEP_NO_INDEX)
-		send_abandon(w, step, work->round, work->microbatch, work->up);
-	release_work(step, work);
-	skep_inflight_remove(worker_inflight(w), work);
-}
-
-static void send_tensor(struct worker *w, struct step *step, const struct skep_work *work, enum skep_message_kind kind,
-	struct skep_peer to, struct skep_buf payload)
-{
-	uint32_t boundary = kind == SKEP_MESSAGE_FORWARD ? w->node.stage : w->node.stage - 1;
-	struct skep_message message = skep_message_to(&w->node, kind, to);
-	message.round = work->round;
-	message.microbatch = work->microbatch;
-	message.u.backward.needed_ns = kind == SKEP_MESSAGE_BACKWARD ? work->needed_ns : 0;
-	message.payload = payload;
-	message.payload_bytes = step->plan->stage[boundary].activation_bytes;
-	worker_send(w, step, &message);
-}
-
-/* Activations wait in work->gradient: choose who gets them. */
-static void send_on(struct worker *w, struct step *step, struct skep_work *work)
-{
-	work->down = skep_view_choose(worker_view(w), step->plan, w->node.self, &w->node.random);
-	if (work->down.index == SKEP_NO_INDEX) {
-		work->state = SKEP_WORK_WAIT_PEER;
-		return;
-	}
-	work->state = SKEP_WORK_WAIT_GRADIENT;
-	work->sent_ns = w->node.now;
-	send_tensor(w, step, work, SKEP_MESSAGE_FORWARD, work->down, work->gradient);
-	work->gradient = (struct skep_buf){0, 0};
-}
-
-void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, enum skep_op_kind kind)
-{
-	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)w->node.stage};
-	op.round = work->round;
-	op.microbatch = work->microbatch;
-	op.version = skep_plan_version(step->plan, work->round);
-	op.in = work->in;
-	op.stash = work->stash;
-	op.gradient = work->gradient;
-	work->state = kind == SKEP_OP_FORWARD ? SKEP_WORK_RUNNING_FORWARD : SKEP_WORK_RUNNING_BACKWARD;
-	w->compute_slot = (uint32_t)(work - worker_inflight(w)->work);
-	worker_compute(w, step, &op);
-}
-
-void pipeline_issue(struct worker *w, struct step *step)
-{
-	struct grant *grant = worker_grants(w);
-	struct skep_work *work = skep_inflight_add(worker_inflight(w), grant->round, grant->first);
-	assert(work); /* in_flight is at most the table's capacity, and an owner holds nothing but its own */
-	work->owned = true;
-	w->issued_in_flight++;
-	if (++grant->first == grant->end) {
-		w->grants--;
-		memmove(grant, grant + 1, w->grants * sizeof *grant);
-	}
-	pipeline_run(w, step, work, SKEP_OP_FORWARD);
-}
-
-static void forward_done(struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event)
-{
-	work->stash = event->u.done.stash;
-	work->needed_ns = event->u.done.elapsed_ns;
-	work->gradient = event->u.done.out;
-	if (work->doomed) {
-		release_work(step, work);
-		skep_inflight_remove(worker_inflight(w), work);
-	} else if (w->node.stage + 1 < step->plan->stages) {
-		send_on(w, step, work);
-	} else {
-		assert(skep_buf_none(work->gradient));
-		work->loss_nano = event->u.done.loss_nano;
-		work->state = SKEP_WORK_READY_BACKWARD;
-		skep_work_push(worker_inflight(w), &worker_inflight(w)->backward, work);
-	}
-}
-
-static int64_t add_saturating(int64_t a, int64_t b)
-{
-	if (b > 0 && a > INT64_MAX - b)
-		return INT64_MAX;
-	return b < 0 && a < INT64_MIN - b ? INT64_MIN : a + b;
-}
-
-static void backward_done(struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event)
-{
-	struct skep_buf out = event->u.done.out;
-	work->needed_ns += event->u.done.elapsed_ns;
-	bool open = worker_works_on(w, work->round); /* else it is the last one of a round that is sealed */
-	assert(open || work->round == w->version);
-	skep_bits_add(worker_tally(w, work->round), work->microbatch);
-	w->counted[work->round & 1]++;
-	int64_t *loss_nano = &w->loss_nano[work->round & 1];
-	*loss_nano = add_saturating(*loss_nano, work->loss_nano);
-	skep_emit_note(step, &w->node,
-		(struct skep_note){.kind = SKEP_NOTE_COUNTED,
-			.stage = (uint16_t)w->node.stage,
-			.round = work->round,
-			.microbatch = work->microbatch,
-			.peer = w->node.self,
-			.value = work->round - skep_plan_version(step->plan, work->round)});
-	if (work->owned)
-		report_finished(w, step, work, true);
-	if (work->up.index != SKEP_NO_INDEX && open) /* once sealed, so is the sender: spare the link */
-		send_tensor(w, step, work, SKEP_MESSAGE_BACKWARD, work->up, out);
-	else
-		skep_emit_release(step, out);
-	release_work(step, work);
-	skep_inflight_remove(worker_inflight(w), work);
-	if (!open)
-		reduce_backward_ended(w, step);
-}
-
-/* Drops what is left of the round. Only a BACKWARD that runs right now may still be counted. */
-void pipeline_seal(struct worker *w, struct step *step)
-{
-	struct skep_inflight *table = worker_inflight(w);
-	for (uint32_t i = 0; i < table->capacity; i++) {
-		struct skep_work *work = &table->work[i];
-		if (work->state == SKEP_WORK_FREE || work->round != w->version ||
-			work->state == SKEP_WORK_RUNNING_BACKWARD)
-			continue;
-		if (work->state == SKEP_WORK_RUNNING_FORWARD) {
-			work->doomed = true;
-			continue;
-		}
-		release_work(step, work);
-		skep_inflight_remove(table, work);
-	}
-	skep_bits_clear(worker_seen(w, w->version), w->words);
-	w->issued_in_flight = 0;
-	struct grant *grant = worker_grants(w);
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < w->grants; i++) {
-		if (grant[i].round > w->version)
-			grant[kept++] = grant[i];
-	}
-	w->grants = kept;
-}
-
-void pipeline_peer_gone(struct worker *w, struct step *step, struct skep_peer gone)
-{
-	struct skep_inflight *table = worker_inflight(w);
-	for (uint32_t i = 0; i < table->capacity; i++) {
-		struct skep_work *work = &table->work[i];
-		if (work->state == SKEP_WORK_FREE)
-			continue;
-		if (skep_peer_covers(gone, work->up)) {
-			work->up.index = SKEP_NO_INDEX;
-			if (work->state ==
-				SKEP_WORK_READY_FORWARD) { /* nothing was done for it yet: spare the device */
-				give_up(w, step, work);
-				continue;
-			}
-		}
-		if (work->state == SKEP_WORK_WAIT_GRADIENT && skep_peer_covers(gone, work->down))
-			give_up(w, step, work);
-	}
-}
-
-void pipeline_hand_back(struct worker *w, struct step *step)
-{
-	for (uint32_t i = 0; i < w->grants; i++) {
-		struct grant *grant = &worker_grants(w)[i];
-		for (; grant->first < grant->end; grant->first++) {
-			struct skep_message message =
-				skep_message_to(&w->node, SKEP_MESSAGE_FINISHED, skep_directory_peer(step->plan));
-			message.round = grant->round;
-			message.microbatch = grant->first;
-			worker_send(w, step, &message);
-		}
-	}
-	w->grants = 0;
-}
-
-void pipeline_peer_new(struct worker *w, struct step *step)
-{
-	struct skep_inflight *table = worker_inflight(w);
-	for (uint32_t i = 0; i < table->capacity; i++) {
-		struct skep_work *work = &table->work[i];
-		if (work->state == SKEP_WORK_WAIT_PEER)
-			send_on(w, step, work);
-	}
-}
-
-/* ---- messages of the pipeline --------------------------------------------------------------------------------- */
-
-/* Is work of this round still, or already, of use here? */
-static bool round_open(const struct worker *w, const struct skep_message *message)
-{
-	if (w->state != WORKER_SERVING || message->microbatch >= w->words * 64)
-		return false;
-	return worker_works_on(w, message->round) || message->round == worker_round(w) + 1;
-}
-
-static void on_forward(struct worker *w, struct step *step, const struct skep_message *message)
-{
-	if (!round_open(w, message) || skep_bits_has(worker_seen(w, message->round), message->microbatch)) {
-		skep_emit_release(step, message->payload);
-		return;
-	}
-	skep_bits_add(worker_seen(w, message->round), message->microbatch);
-	struct skep_inflight *table = worker_inflight(w);
-	struct skep_work *work = skep_inflight_add(table, message->round, message->microbatch);
-	if (!work) {
-		skep_emit_note(step, &w->node,
-			(struct skep_note){.kind = SKEP_NOTE_OVERFLOW,
-				.stage = (uint16_t)w->node.stage,
-				.round = message->round,
-				.microbatch = message->microbatch});
-		send_abandon(w, step, message->round, message->microbatch, message->from);
-		skep_emit_release(step, message->payload);
-		return;
-	}
-	work->up = message->from;
-	work->in = message->payload;
-	work->state = SKEP_WORK_READY_FORWARD;
-	skep_work_push(table, &table->forward[message->round & 1], work);
-}
-
-/* The microbatch that waits for word from this very sender, or NULL. */
-static struct skep_work *awaited(struct worker *w, const struct skep_message *message)
-{
-	struct skep_work *work = skep_inflight_find(worker_inflight(w), message->round, message->microbatch);
-	bool waits = work && work->state == SKEP_WORK_WAIT_GRADIENT && skep_peer_same(work->down, message->from);
-	return waits ? work : NULL;
-}
-
-static void on_backward(struct worker *w, struct step *step, const struct skep_message *message)
-{
-	struct skep_work *work = awaited(w, message);
-	if (!work) {
-		skep_emit_release(step, message->payload);
-		return;
-	}
-	if (step->plan->wiring != SKEP_WIRING_UNIFORM)
-		skep_view_update(worker_view(w), message->from, message->u.backward.needed_ns, step->plan->samples);
-	work->gradient = message->payload;
-	work->state = SKEP_WORK_READY_BACKWARD;
-	skep_work_push(worker_inflight(w), &worker_inflight(w)->backward, work);
-}
-
-static void on_abandon(struct worker *w, struct step *step, const struct skep_message *message)
-{
-	struct skep_work *work = awaited(w, message);
-	if (work)
-		give_up(w, step, work);
-}
-
-static void on_grant(struct worker *w, const struct skep_message *message)
-{
-	uint32_t first = message->microbatch, end = first + message->u.grant.count;
-	if (w->node.stage != 0 || !round_open(w, message) || first >= end || end > w->words * 64)
-		return;
-	if (skep_bits_has(worker_seen(w, message->round), first)) /* a duplicate */
-		return;
-	for (uint32_t i = first; i < end; i++)
-		skep_bits_add(worker_seen(w, message->round), i);
-	assert(w->grants < w->grant_capacity); /* the directory never has more outstanding */
-	worker_grants(w)[w->grants++] = (struct grant){message->round, first, end};
-}
-
 /* ---- dispatch ------------------------------------------------------------------------------------------------- */
 
 static bool for_me(const struct worker *w, const struct skep_message *message)
@@ -446,16 +145,16 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 	}
 	switch (message->kind) {
 	case SKEP_MESSAGE_FORWARD:
-		on_forward(w, step, message);
+		pipeline_on_forward(w, step, message);
 		break;
 	case SKEP_MESSAGE_BACKWARD:
-		on_backward(w, step, message);
+		pipeline_on_backward(w, step, message);
 		break;
 	case SKEP_MESSAGE_ABANDON:
-		on_abandon(w, step, message);
+		pipeline_on_abandon(w, step, message);
 		break;
 	case SKEP_MESSAGE_GRANT:
-		on_grant(w, message);
+		pipeline_on_grant(w, message);
 		break;
 	case SKEP_MESSAGE_CHUNK:
 		reduce_on_chunk(w, step, message);
@@ -513,10 +212,10 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 	struct skep_work *work = &worker_inflight(w)->work[w->compute_slot];
 	switch (op->kind) {
 	case SKEP_OP_FORWARD:
-		forward_done(w, step, work, event);
+		pipeline_forward_done(w, step, work, event);
 		break;
 	case SKEP_OP_BACKWARD:
-		backward_done(w, step, work, event);
+		pipeline_backward_done(w, step, work, event);
 		break;
 	case SKEP_OP_STEP:
 		reduce_stepped(w, step);

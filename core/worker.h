@@ -2,7 +2,8 @@
  *
  * worker.h - the state of a worker's machine, shared by the files that make it up:
  *
- *   worker.c    dispatch of events, the pipeline: microbatches in, out, back, given up
+ *   worker.c    set-up, dispatch of events
+ *   pipeline.c  what becomes of a microbatch: in, out, back, given up
  *   schedule.c  which operation the device runs next
  *   reduce.c    the end of a round: seal the accumulator, ring all-reduce, tally, step
  *   member.c    joining, being fenced, hearing of others, heartbeats, stopping
@@ -143,6 +144,15 @@ void worker_send(struct worker *w, struct step *step, struct skep_message *messa
 void worker_compute(struct worker *w, struct step *step, struct skep_op *op);
 void worker_forget(struct worker *w, struct step *step); /* releases all that the device is not using right now */
 
+/* pipeline.c */
+void pipeline_release(struct step *step, const struct skep_work *work); /* its tensors */
+void pipeline_on_forward(struct worker *w, struct step *step, const struct skep_message *message);
+void pipeline_on_backward(struct worker *w, struct step *step, const struct skep_message *message);
+void pipeline_on_abandon(struct worker *w, struct step *step, const struct skep_message *message);
+void pipeline_on_grant(struct worker *w, const struct skep_message *message);
+void pipeline_forward_done(struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event);
+void pipeline_backward_done(
+	struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event);
 void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, enum skep_op_kind kind);
 void pipeline_issue(struct worker *w, struct step *step); /* start one of the granted microbatches */
 void pipeline_seal(struct worker *w, struct step *step);  /* the round takes no more work */
