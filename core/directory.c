@@ -207,10 +207,10 @@ void directory_assign_all(struct directory *d, struct step *step)
 
 /* ---- fencing -------------------------------------------------------------------------------------------------- */
 
-/* Members of the reduction serve when that is committed. Any other newcomer can do so at once, unless updates are delayed. */
+/* Members of the reduction serve when that is committed, unless it is void now. Any other newcomer can do so at once, unless updates are delayed. */
 static void found_anew(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t worker)
 {
-	bool member = d->reduced.on && !directory_stage(d, stage)->committed;
+	bool member = d->reduced.on && !directory_stage(d, stage)->committed && plan->on_loss != SKEP_ON_LOSS_RERUN;
 	if (!member && plan->delayed)
 		rounds_cut(d, plan);
 	else if (!member)

@@ -4,6 +4,7 @@
  *
  *   directory.c  dispatch, the roster: who joins, is ready, is fenced, who is told
  *   rounds.c     grants, the reductions that end a round, commit, what was lost
+ *   rerun.c      which microbatches of a round have to be run again, and through which stages
  *   edge.c       what changes between two rounds: who gave notice goes, one worker may move to another stage
  *
  * A round is open (microbatches are granted and finish) or is being reduced (every stage sums its gradients). It opens when
@@ -15,6 +16,10 @@
  * everywhere; its parameters are a step older all the same. And a newcomer holds the version of the step after it joined
  * and no older one, so it cannot work on the round in which it is ready: if such newcomers are all that is left of a stage,
  * the open round is cut short, and goes into the reduction as it is.
+ *
+ * Where lost gradients are run again (SKEP_ON_LOSS_RERUN, rerun.c) the members are first asked what they have counted, and what
+ * is missing is granted again, until nothing is. Then no stage commits before all have their sums: should a member be fenced
+ * before that, the sums are void and the members are asked again. So what counts is every microbatch, in every stage.
  */
 #ifndef SKEP_CORE_DIRECTORY_H
 #define SKEP_CORE_DIRECTORY_H
@@ -57,6 +62,7 @@ struct stage_state {
 
 enum phase {
 	PHASE_OPEN,     /* round `round` is open; the one before may still be reduced */
+	PHASE_COUNTING, /* round `round` is complete, its members tell what they have counted (SKEP_ON_LOSS_RERUN) */
 	PHASE_REDUCING, /* round `round` is being reduced, none is open */
 	PHASE_STOPPED
 };
@@ -70,6 +76,8 @@ struct directory {
 	struct skep_node node;
 	uint8_t phase;
 	bool cut; /* nobody can do the rest of the open round */
+	uint32_t pass;             /* of the open round: 0, or the attempt that found something missing */
+	uint32_t rerun_microbatch; /* where to go on looking for what is missing */
 	uint32_t round, issued, finished, outstanding;
 	uint32_t closed; /* rounds */
 	struct reduced reduced;
@@ -128,6 +136,18 @@ void rounds_on_finished(struct directory *d, struct step *step, const struct ske
 void rounds_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_cut(struct directory *d, const struct skep_plan *plan); /* rounds_worker_gone() ends it */
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker);
+
+void rounds_begin_attempt(struct directory *d, struct step *step, uint32_t stage, bool sum);
+void rounds_reduce(struct directory *d, struct step *step); /* the open round is complete: sum its gradients */
+void rounds_resume(struct directory *d, struct step *step); /* grants what is missing */
+void rounds_all_told(struct directory *d, struct step *step); /* has everybody? then what follows */
+uint32_t *rounds_counters(struct directory *d, uint32_t stage);
+
+/* rerun.c */
+void rerun_count(struct directory *d, struct step *step);   /* asks every member what it has counted */
+void rerun_counted(struct directory *d, struct step *step); /* all have told */
+bool rerun_next(struct directory *d, const struct skep_plan *plan, uint32_t *ret_microbatch, struct skep_span *ret_span);
+void rerun_member_gone(struct directory *d, struct step *step, uint32_t worker); /* while its round is summed or counted */
 
 #define GRANTS_PER_REFILL 1024u /* at once; what is left is granted as microbatches come back */
 

@@ -59,7 +59,7 @@ struct skep_work *skep_inflight_find(struct skep_inflight *table, uint32_t round
 	for (uint16_t slot = *bucket(table, round, microbatch); slot != SKEP_NO_WORK;
 		slot = table->work[slot].hash_next) {
 		struct skep_work *work = &table->work[slot];
-		if (work->round == round && work->microbatch == microbatch)
+		if (work->round == round && work->microbatch == microbatch && !work->doomed)
 			return work;
 	}
 	return NULL;

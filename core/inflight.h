@@ -31,6 +31,8 @@ struct skep_work {
 	struct skep_peer up;   /* who sent it; index SKEP_NO_INDEX: this worker owns it, or the sender is gone */
 	struct skep_peer down; /* who has it next */
 	bool owned;
+	uint32_t attempt;      /* 0, or after which count it is run again */
+	struct skep_span span; /* the stages that are to count it */
 	skep_time sent_ns;
 	skep_time needed_ns; /* by this worker's device, forward and backward */
 	int64_t loss_nano;
@@ -54,7 +56,8 @@ uint32_t skep_inflight_capacity(const struct skep_plan *plan);
 size_t skep_inflight_size(uint32_t capacity);
 void skep_inflight_init(struct skep_inflight *table, uint32_t capacity);
 
-struct skep_work *skep_inflight_find(struct skep_inflight *table, uint32_t round, uint32_t microbatch); /* or NULL */
+/* NULL if there is none, or only a doomed one. */
+struct skep_work *skep_inflight_find(struct skep_inflight *table, uint32_t round, uint32_t microbatch);
 /* NULL when full. The rest of the entry is zero, `up` and `down` are nobody. */
 struct skep_work *skep_inflight_add(struct skep_inflight *table, uint32_t round, uint32_t microbatch);
 /* Takes it out of the queue it is in, if any. */

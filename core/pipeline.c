@@ -26,16 +26,19 @@ static void report_finished(struct worker *w, struct step *step, const struct sk
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_FINISHED, skep_directory_peer(step->plan));
 	message.round = work->round;
 	message.microbatch = work->microbatch;
+	message.attempt = work->attempt;
 	message.u.finished.ok = ok;
 	w->issued_in_flight -= worker_works_on(w, work->round); /* of a sealed round nothing is in flight */
 	worker_send(w, step, &message);
 }
 
-static void send_abandon(struct worker *w, struct step *step, uint32_t round, uint32_t microbatch, struct skep_peer up)
+static void send_abandon(struct worker *w, struct step *step, uint32_t round, uint32_t microbatch, uint32_t attempt,
+	struct skep_peer up)
 {
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_ABANDON, up);
 	message.round = round;
 	message.microbatch = microbatch;
+	message.attempt = attempt;
 	worker_send(w, step, &message);
 }
 
@@ -45,7 +48,7 @@ static void give_up(struct worker *w, struct step *step, struct skep_work *work)
 	if (work->owned)
 		report_finished(w, step, work, false);
 	else if (work->up.index != SKEP_NO_INDEX)
-		send_abandon(w, step, work->round, work->microbatch, work->up);
+		send_abandon(w, step, work->round, work->microbatch, work->attempt, work->up);
 	pipeline_release(step, work);
 	skep_inflight_remove(worker_inflight(w), work);
 }
@@ -57,6 +60,8 @@ static void send_tensor(struct worker *w, struct step *step, const struct skep_w
 	struct skep_message message = skep_message_to(&w->node, kind, to);
 	message.round = work->round;
 	message.microbatch = work->microbatch;
+	message.attempt = work->attempt;
+	message.span = work->span;
 	message.u.backward.needed_ns = kind == SKEP_MESSAGE_BACKWARD ? work->needed_ns : 0;
 	message.payload = payload;
 	message.payload_bytes = step->plan->stage[boundary].activation_bytes;
@@ -77,15 +82,23 @@ static void send_on(struct worker *w, struct step *step, struct skep_work *work)
 	work->gradient = (struct skep_buf){0, 0};
 }
 
+/* Is this stage among those that are to count it? */
+static bool counts(const struct worker *w, const struct skep_work *work)
+{
+	return w->node.stage >= work->span.first && w->node.stage <= work->span.last;
+}
+
 void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, enum skep_op_kind kind)
 {
 	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)w->node.stage};
 	op.round = work->round;
 	op.microbatch = work->microbatch;
+	op.attempt = work->attempt;
 	op.version = skep_plan_version(step->plan, work->round);
 	op.in = work->in;
 	op.stash = work->stash;
 	op.gradient = work->gradient;
+	op.uncounted = kind == SKEP_OP_BACKWARD && !counts(w, work);
 	work->state = kind == SKEP_OP_FORWARD ? SKEP_WORK_RUNNING_FORWARD : SKEP_WORK_RUNNING_BACKWARD;
 	w->compute_slot = (uint32_t)(work - worker_inflight(w)->work);
 	worker_compute(w, step, &op);
@@ -97,6 +110,8 @@ void pipeline_issue(struct worker *w, struct step *step)
 	struct skep_work *work = skep_inflight_add(worker_inflight(w), grant->round, grant->first);
 	assert(work); /* in_flight is at most the table's capacity, and an owner holds nothing but its own */
 	work->owned = true;
+	work->attempt = grant->attempt;
+	work->span = grant->span;
 	w->issued_in_flight++;
 	if (++grant->first == grant->end) {
 		w->grants--;
@@ -130,12 +145,8 @@ static int64_t add_saturating(int64_t a, int64_t b)
 	return b < 0 && a < INT64_MIN - b ? INT64_MIN : a + b;
 }
 
-void pipeline_backward_done(struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event)
+static void count(struct worker *w, struct step *step, const struct skep_work *work)
 {
-	struct skep_buf out = event->u.done.out;
-	work->needed_ns += event->u.done.elapsed_ns;
-	bool open = worker_works_on(w, work->round); /* else it is the last one of a round that is sealed */
-	assert(open || work->round == w->version);
 	skep_bits_add(worker_tally(w, work->round), work->microbatch);
 	w->counted[work->round & 1]++;
 	int64_t *loss_nano = &w->loss_nano[work->round & 1];
@@ -147,6 +158,16 @@ void pipeline_backward_done(struct worker *w, struct step *step, struct skep_wor
 			.microbatch = work->microbatch,
 			.peer = w->node.self,
 			.value = work->round - skep_plan_version(step->plan, work->round)});
+}
+
+void pipeline_backward_done(struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event)
+{
+	struct skep_buf out = event->u.done.out;
+	work->needed_ns += event->u.done.elapsed_ns;
+	bool open = worker_works_on(w, work->round); /* else it is the last one of a round that is sealed */
+	assert(open || work->round == w->version);
+	if (counts(w, work))
+		count(w, step, work);
 	if (work->owned)
 		report_finished(w, step, work, true);
 	if (work->up.index != SKEP_NO_INDEX && open) /* once sealed, so is the sender: spare the link */
@@ -215,6 +236,7 @@ void pipeline_hand_back(struct worker *w, struct step *step)
 				skep_message_to(&w->node, SKEP_MESSAGE_FINISHED, skep_directory_peer(step->plan));
 			message.round = grant->round;
 			message.microbatch = grant->first;
+			message.attempt = grant->attempt;
 			worker_send(w, step, &message);
 		}
 	}
@@ -234,11 +256,16 @@ void pipeline_peer_new(struct worker *w, struct step *step)
 /* ---- messages of the pipeline --------------------------------------------------------------------------------- */
 
 /* Is work of this round still, or already, of use here? */
-static bool round_open(const struct worker *w, const struct skep_message *message)
+static bool round_open(struct worker *w, const struct skep_message *message)
 {
 	if (w->state != WORKER_SERVING || message->microbatch >= w->words * 64)
 		return false;
-	return worker_works_on(w, message->round) || message->round == worker_round(w) + 1;
+	bool newcomer = message->round == w->version && !worker_sealed(w) && w->counted[w->version & 1] == 0 &&
+	                worker_inflight(w)->used == 0;
+	if (newcomer && message->attempt > 0)
+		reduce_catch_up(w, message->attempt);
+	bool now = worker_works_on(w, message->round), next = message->round == worker_round(w) + 1;
+	return (now || next) && message->attempt == worker_pass(w, message->round);
 }
 
 void pipeline_on_forward(struct worker *w, struct step *step, const struct skep_message *message)
@@ -256,11 +283,13 @@ void pipeline_on_forward(struct worker *w, struct step *step, const struct skep_
 				.stage = (uint16_t)w->node.stage,
 				.round = message->round,
 				.microbatch = message->microbatch});
-		send_abandon(w, step, message->round, message->microbatch, message->from);
+		send_abandon(w, step, message->round, message->microbatch, message->attempt, message->from);
 		skep_emit_release(step, message->payload);
 		return;
 	}
 	work->up = message->from;
+	work->attempt = message->attempt;
+	work->span = message->span;
 	work->in = message->payload;
 	work->state = SKEP_WORK_READY_FORWARD;
 	skep_work_push(table, &table->forward[message->round & 1], work);
@@ -270,7 +299,8 @@ void pipeline_on_forward(struct worker *w, struct step *step, const struct skep_
 static struct skep_work *awaited(struct worker *w, const struct skep_message *message)
 {
 	struct skep_work *work = skep_inflight_find(worker_inflight(w), message->round, message->microbatch);
-	bool waits = work && work->state == SKEP_WORK_WAIT_GRADIENT && skep_peer_same(work->down, message->from);
+	bool waits = work && work->state == SKEP_WORK_WAIT_GRADIENT && skep_peer_same(work->down, message->from) &&
+	             work->attempt == message->attempt;
 	return waits ? work : NULL;
 }
 
@@ -305,5 +335,5 @@ void pipeline_on_grant(struct worker *w, const struct skep_message *message)
 	for (uint32_t i = first; i < end; i++)
 		skep_bits_add(worker_seen(w, message->round), i);
 	assert(w->grants < w->grant_capacity); /* the directory never has more outstanding */
-	worker_grants(w)[w->grants++] = (struct grant){message->round, first, end};
+	worker_grants(w)[w->grants++] = (struct grant){message->round, first, end, message->attempt, message->span};
 }

@@ -7,6 +7,9 @@
  * COMMIT makes the sum final and the worker steps. If a member is fenced meanwhile, a REDUCE with a higher attempt starts
  * the sum anew among the rest: accumulators stay untouched until the step.
  *
+ * A REDUCE of size 0 has no sum: the worker drops what it holds, tells what it has counted, and is open again, for work that
+ * carries this attempt. So the directory learns what is lost while it can still be run again (SKEP_ON_LOSS_RERUN).
+ *
  * With delayed updates all of this goes on beside the work of the next round, which has its own accumulator and tally.
  */
 #include <assert.h>
@@ -105,7 +108,7 @@ static void begin(struct worker *w, struct step *step)
 {
 	struct reduction *r = &w->reduction;
 	take_early(w, step);
-	if (r->size == 1) {
+	if (r->size <= 1) {
 		complete(w, step);
 		return;
 	}
@@ -134,7 +137,7 @@ void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_mes
 	if (message->round != w->version || message->attempt <= r->attempt || r->committed)
 		return;
 	assert(message->u.reduce.size <= w->early_capacity);
-	if (!worker_sealed(w))
+	if (!worker_sealed(w) || worker_recounted(w))
 		pipeline_seal(w, step);
 	*r = (struct reduction){.attempt = message->attempt,
 		.rank = message->u.reduce.rank,
@@ -151,6 +154,11 @@ void reduce_backward_ended(struct worker *w, struct step *step)
 	assert(w->reduction.waiting);
 	w->reduction.waiting = false;
 	begin(w, step);
+}
+
+void reduce_catch_up(struct worker *w, uint32_t attempt)
+{
+	w->reduction = (struct reduction){.attempt = attempt, .complete = true};
 }
 
 bool reduce_wants(const struct worker *w, const struct skep_message *chunk)

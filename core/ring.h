@@ -15,7 +15,7 @@
 
 static inline uint32_t skep_ring_hops(uint32_t size)
 {
-	return 2 * (size - 1);
+	return size > 0 ? 2 * (size - 1) : 0;
 }
 
 static inline uint32_t skep_ring_chunk(uint32_t rank, uint32_t size, uint32_t hop)

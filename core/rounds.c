@@ -21,7 +21,7 @@ static uint32_t *owners(struct directory *d)
 }
 
 /* Who counted each microbatch of the round at this stage, by the tallies of the current attempt; SKEP_NO_INDEX: nobody. */
-static uint32_t *counters(struct directory *d, uint32_t stage)
+uint32_t *rounds_counters(struct directory *d, uint32_t stage)
 {
 	return (uint32_t *)skep_at(d, d->counter_at) + (size_t)stage * d->capacity;
 }
@@ -60,31 +60,51 @@ static bool is_owner(struct directory *d, const struct row *row)
 	       (!row->leaving || first->leaving == first->serving);
 }
 
+static void send_grant(struct directory *d, struct step *step, uint32_t worker, uint32_t first, uint32_t count,
+	struct skep_span span)
+{
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_GRANT, directory_worker(d, worker));
+	message.round = d->round;
+	message.microbatch = first;
+	message.attempt = d->pass;
+	message.span = span;
+	message.u.grant.count = count;
+	skep_emit_send(step, &d->node, &message);
+	d->outstanding += count;
+	directory_row(d, worker)->outstanding += count;
+}
+
 static void grant(struct directory *d, struct step *step, uint32_t worker, uint32_t count)
 {
-	struct row *row = directory_row(d, worker);
-	struct skep_peer peer = directory_worker(d, worker);
 	for (uint32_t i = 0; i < count; i++)
 		owners(d)[d->issued + i] = worker;
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_ISSUED,
 			.round = d->round,
 			.microbatch = d->issued,
-			.peer = peer,
+			.peer = directory_worker(d, worker),
 			.value = count});
-	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_GRANT, peer);
-	message.round = d->round;
-	message.microbatch = d->issued;
-	message.u.grant.count = count;
-	skep_emit_send(step, &d->node, &message);
+	send_grant(d, step, worker, d->issued, count, (struct skep_span){0, (uint16_t)(step->plan->stages - 1)});
 	d->issued += count;
-	d->outstanding += count;
-	row->outstanding += count;
 }
 
-/* How many more may be granted now. */
+static void grant_again(struct directory *d, struct step *step, uint32_t worker, uint32_t microbatch, struct skep_span span)
+{
+	owners(d)[microbatch] = worker;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_RERUN,
+			.round = d->round,
+			.microbatch = microbatch,
+			.peer = directory_worker(d, worker),
+			.value = (int64_t)d->pass << 32 | (int64_t)span.first << 16 | span.last});
+	send_grant(d, step, worker, microbatch, 1, span);
+}
+
+/* How many more may be granted now for the first time. */
 static uint32_t wanted(struct directory *d, const struct skep_plan *plan)
 {
+	if (plan->on_loss == SKEP_ON_LOSS_RERUN)
+		return plan->microbatches - d->issued;
 	if (d->cut || d->finished + d->outstanding >= plan->microbatches)
 		return 0;
 	uint32_t want = plan->microbatches - d->finished - d->outstanding;
@@ -104,16 +124,14 @@ static uint32_t least_loaded_owner(struct directory *d, const struct skep_plan *
 	return best;
 }
 
-static void begin_attempt(struct directory *d, struct step *step, uint32_t stage);
-
-static void start_reducing(struct directory *d, struct step *step)
+void rounds_reduce(struct directory *d, struct step *step)
 {
 	d->phase = PHASE_REDUCING;
 	d->reduced = (struct reduced){.on = true, .round = d->round, .issued = d->issued};
 	for (uint32_t stage = 0; stage < step->plan->stages; stage++) {
-		directory_stage(d, stage)->attempt = 0;
+		directory_stage(d, stage)->attempt = d->pass;
 		directory_stage(d, stage)->committed = false;
-		begin_attempt(d, step, stage);
+		rounds_begin_attempt(d, step, stage, true);
 	}
 	if (step->plan->delayed && d->round + 1 < step->plan->rounds && !edge_due(d, step->plan)) {
 		d->round++;
@@ -125,16 +143,35 @@ static void start_reducing(struct directory *d, struct step *step)
 static void refill(struct directory *d, struct step *step, uint32_t preferred)
 {
 	uint64_t limit = outstanding_limit(d, step->plan);
-	for (uint32_t i = 0; i < GRANTS_PER_REFILL && wanted(d, step->plan) > 0 && d->outstanding < limit; i++) {
+	struct skep_span span;
+	uint32_t again = 0;
+	bool rerun = d->pass > 0 && rerun_next(d, step->plan, &again, &span);
+	for (uint32_t i = 0; i < GRANTS_PER_REFILL && (rerun || wanted(d, step->plan) > 0) && d->outstanding < limit; i++) {
 		const struct row *row = preferred == SKEP_NO_INDEX ? NULL : directory_row(d, preferred);
 		bool fits = row && is_owner(d, row) && row->outstanding < credit(step->plan);
 		uint32_t worker = fits ? preferred : least_loaded_owner(d, step->plan);
 		if (worker == SKEP_NO_INDEX)
 			break;
-		grant(d, step, worker, 1);
+		if (rerun)
+			grant_again(d, step, worker, again, span);
+		else
+			grant(d, step, worker, 1);
+		if (rerun) {
+			d->rerun_microbatch = again + 1;
+			rerun = rerun_next(d, step->plan, &again, &span);
+		}
 	}
-	if (d->outstanding == 0 && wanted(d, step->plan) == 0 && !d->reduced.on)
-		start_reducing(d, step);
+	if (d->outstanding > 0 || wanted(d, step->plan) > 0 || rerun || d->reduced.on)
+		return;
+	if (step->plan->on_loss == SKEP_ON_LOSS_RERUN)
+		rerun_count(d, step);
+	else
+		rounds_reduce(d, step);
+}
+
+void rounds_resume(struct directory *d, struct step *step)
+{
+	refill(d, step, SKEP_NO_INDEX);
 }
 
 void rounds_open(struct directory *d, struct step *step)
@@ -142,7 +179,7 @@ void rounds_open(struct directory *d, struct step *step)
 	const struct skep_plan *plan = step->plan;
 	d->phase = PHASE_OPEN;
 	d->cut = false;
-	d->issued = d->finished = d->outstanding = 0;
+	d->issued = d->finished = d->outstanding = d->pass = 0;
 	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = d->round});
 	uint32_t owners_now = owner_count(d), nth = 0;
 	uint64_t limit = outstanding_limit(d, plan);
@@ -164,8 +201,8 @@ void rounds_open(struct directory *d, struct step *step)
 void rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	uint32_t worker = message->from.index, microbatch = message->microbatch;
-	if (d->phase != PHASE_OPEN || message->round != d->round || microbatch >= d->issued ||
-		owners(d)[microbatch] != worker)
+	if (d->phase != PHASE_OPEN || message->round != d->round || message->attempt != d->pass ||
+		microbatch >= d->issued || owners(d)[microbatch] != worker)
 		return; /* a duplicate, or too late */
 	owners(d)[microbatch] = SKEP_NO_INDEX;
 	d->outstanding--;
@@ -194,14 +231,14 @@ static uint32_t choose_members(struct directory *d, const struct skep_plan *plan
 	return size;
 }
 
-static void begin_attempt(struct directory *d, struct step *step, uint32_t stage)
+void rounds_begin_attempt(struct directory *d, struct step *step, uint32_t stage, bool sum)
 {
 	struct stage_state *state = directory_stage(d, stage);
 	uint32_t *order = skep_at(d, d->order_at);
 	uint32_t size = choose_members(d, step->plan, stage, order);
 	assert(size > 0);
 	for (uint32_t i = 0; i < d->reduced.issued; i++)
-		counters(d, stage)[i] = SKEP_NO_INDEX;
+		rounds_counters(d, stage)[i] = SKEP_NO_INDEX;
 	state->attempt++;
 	state->pending = size;
 	for (uint32_t rank = 0; rank < size; rank++) {
@@ -211,7 +248,7 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 		message.round = d->reduced.round;
 		message.attempt = state->attempt;
 		message.u.reduce.rank = rank;
-		message.u.reduce.size = size;
+		message.u.reduce.size = sum ? size : 0;
 		message.u.reduce.next = directory_worker(d, order[(rank + 1) % size]);
 		skep_emit_send(step, &d->node, &message);
 	}
@@ -224,7 +261,7 @@ static uint32_t report_lost(struct directory *d, struct step *step, uint32_t sta
 	for (uint32_t first = 0; first < d->reduced.issued; first += 64) {
 		uint64_t missing = 0;
 		for (uint32_t i = first; i < first + 64 && i < d->reduced.issued; i++) {
-			if (counters(d, stage)[i] == SKEP_NO_INDEX)
+			if (rounds_counters(d, stage)[i] == SKEP_NO_INDEX)
 				missing |= (uint64_t)1 << (i - first);
 		}
 		if (missing == 0)
@@ -323,6 +360,27 @@ static void commit(struct directory *d, struct step *step, uint32_t stage)
 		refill(d, step, SKEP_NO_INDEX);
 }
 
+static bool all_told(struct directory *d, const struct skep_plan *plan)
+{
+	for (uint32_t stage = 0; stage < plan->stages; stage++) {
+		if (directory_stage(d, stage)->pending > 0)
+			return false;
+	}
+	return true;
+}
+
+void rounds_all_told(struct directory *d, struct step *step)
+{
+	if (!all_told(d, step->plan))
+		return;
+	if (d->phase == PHASE_COUNTING) {
+		rerun_counted(d, step);
+		return;
+	}
+	for (uint32_t stage = 0; stage < step->plan->stages; stage++)
+		commit(d, step, stage);
+}
+
 void rounds_on_tally(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	struct row *row = directory_row(d, message->from.index);
@@ -332,10 +390,10 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 		return;
 	for (uint32_t i = 0; i < message->u.tally.used; i++) {
 		uint32_t microbatch = message->u.tally.base + message->u.tally.offset[i];
-		if (microbatch >= d->reduced.issued || counters(d, row->stage)[microbatch] == message->from.index)
+		if (microbatch >= d->reduced.issued || rounds_counters(d, row->stage)[microbatch] == message->from.index)
 			continue;                                             /* a duplicate */
-		assert(counters(d, row->stage)[microbatch] == SKEP_NO_INDEX); /* else it is in the sum twice */
-		counters(d, row->stage)[microbatch] = message->from.index;
+		assert(rounds_counters(d, row->stage)[microbatch] == SKEP_NO_INDEX); /* else it is in the sum twice */
+		rounds_counters(d, row->stage)[microbatch] = message->from.index;
 		row->tally_heard++;
 	}
 	row->tally_count = message->u.tally.count;
@@ -343,8 +401,12 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 	if (row->tally_heard != row->tally_count)
 		return; /* more parts to come */
 	row->tallied = true;
-	if (--stage->pending == 0)
+	if (--stage->pending > 0)
+		return;
+	if (step->plan->on_loss != SKEP_ON_LOSS_RERUN)
 		commit(d, step, row->stage);
+	else
+		rounds_all_told(d, step);
 }
 
 void rounds_cut(struct directory *d, const struct skep_plan *plan)
@@ -360,8 +422,11 @@ void rounds_cut(struct directory *d, const struct skep_plan *plan)
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)
 {
 	struct row *row = directory_row(d, worker);
-	if (d->reduced.on && row->member && !directory_stage(d, row->stage)->committed)
-		begin_attempt(d, step, row->stage);
+	bool summed = d->reduced.on && row->member && !directory_stage(d, row->stage)->committed;
+	if (summed && step->plan->on_loss == SKEP_ON_LOSS_RERUN)
+		rerun_member_gone(d, step, worker);
+	else if (summed)
+		rounds_begin_attempt(d, step, row->stage, true);
 	if (d->phase != PHASE_OPEN)
 		return;
 	for (uint32_t i = 0; i < d->issued && row->outstanding > 0; i++) {

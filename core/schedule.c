@@ -76,7 +76,9 @@ static bool start_save(struct worker *w, struct step *step)
 static void pick_work(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
-	struct skep_work *work = skep_work_pop(table, &table->backward);
+	/* Run again, after an attempt that may still be on the reduce lane and reads what BACKWARD adds to. */
+	bool adds = !worker_recounted(w) || w->reduce_ops == 0;
+	struct skep_work *work = adds ? skep_work_pop(table, &table->backward) : NULL;
 	if (work) {
 		pipeline_run(w, step, work, SKEP_OP_BACKWARD);
 		return;

@@ -69,6 +69,10 @@ struct skep_buf { /* a tensor, owned by the world; {0, 0} is none */
 enum skep_wiring { SKEP_WIRING_UNIFORM, SKEP_WIRING_THROUGHPUT, SKEP_WIRING_LATENCY };
 enum skep_pipeline { SKEP_PIPELINE_SWARM };
 enum skep_collective { SKEP_COLLECTIVE_RING };
+enum skep_on_loss {
+	SKEP_ON_LOSS_REPORT, /* a gradient that is lost is reported, a microbatch that did not come back is replaced by another */
+	SKEP_ON_LOSS_RERUN,  /* it is computed again, until every stage has counted every microbatch; not with `delayed` */
+};
 
 struct skep_stage_plan {
 	uint64_t parameters; /* elements */
@@ -91,6 +95,7 @@ struct skep_plan {
 	enum skep_pipeline pipeline;
 	enum skep_collective collective;
 	enum skep_codec reduction_codec; /* of the chunks of a reduction */
+	enum skep_on_loss on_loss;
 	bool delayed; /* a round works on the parameters of one step earlier: it is open while the one before is summed */
 	skep_time rebalance_ns;         /* how often a worker may change its stage; 0: never */
 	skep_time rebalance_horizon_ns; /* a move must pay for itself within this time; 0: no such condition */
@@ -117,7 +122,8 @@ enum skep_message_kind {
 	SKEP_MESSAGE_STATE,   /* round, payload: that state */
 	/* directory to worker */
 	SKEP_MESSAGE_GRANT,  /* round, microbatch .. microbatch + u.grant.count - 1 may be issued */
-	SKEP_MESSAGE_REDUCE, /* round, attempt, u.reduce: seal your accumulator and start the reduction */
+	SKEP_MESSAGE_REDUCE, /* round, attempt, u.reduce: seal your accumulator and start the reduction. size == 0: only tell
+	                        what you have counted; the round may go on after that */
 	SKEP_MESSAGE_COMMIT, /* round, attempt, u.commit: the reduction is final, step */
 	SKEP_MESSAGE_PEER,   /* u.peer: a worker (perhaps the receiver) now has this epoch, stage and standing */
 	SKEP_MESSAGE_ASSIGN, /* round, stage, u.assign: you may join; fetch the state from there */
@@ -137,13 +143,19 @@ enum skep_message_kind {
 
 #define SKEP_TALLY_PART 11
 
+struct skep_span { /* of stages, both inclusive */
+	uint16_t first, last;
+};
+
 struct skep_message {
 	uint8_t kind; /* enum skep_message_kind */
 	uint16_t stage;
 	uint32_t round;
 	struct skep_peer from, to;
 	uint32_t microbatch; /* its number within the round; (round, microbatch) names the samples */
-	uint32_t attempt;    /* of the round's reduction, from 1 */
+	uint32_t attempt;    /* of the round's reduction, from 1. What travels through the stages: that of the count after which
+	                        it is run again, 0 the first time */
+	struct skep_span span; /* GRANT, and what travels forwards: the stages that are to count the microbatch */
 	union {
 		struct {
 			uint32_t count;
@@ -225,8 +237,9 @@ struct skep_op {
 	uint32_t version; /* of the parameters it reads: so many steps are behind them */
 	struct skep_buf in, stash, gradient;
 	uint32_t chunk, size;  /* reduction: chunk `chunk` of `size`; STEP: size = members */
-	uint32_t attempt, hop; /* reduction: which one, and the hop that brought `in` */
+	uint32_t attempt, hop; /* as in messages; the hop that brought `in` */
 	uint32_t microbatches; /* STEP: the divisor */
+	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
 };
 
 /* ---- events: everything a machine may learn ------------------------------------------------------------------- */
@@ -263,6 +276,8 @@ enum skep_note_kind {
 	/* by the directory */
 	SKEP_NOTE_ROUND_OPENED = 1, /* round */
 	SKEP_NOTE_ISSUED,           /* round, microbatch .. microbatch + value - 1, peer: granted to that owner */
+	SKEP_NOTE_RERUN,           /* round, microbatch, peer: granted to that owner again; value = attempt << 32 |
+	                              first << 16 | last stage of those that are to count it */
 	SKEP_NOTE_MEMBER,          /* round, stage, peer, value = microbatches it counted: in the committed reduction */
 	SKEP_NOTE_LOST,            /* round, stage, bits: microbatch + i is lost for each bit i set in value */
 	SKEP_NOTE_STAGE_COMMITTED, /* round, stage, microbatch = counted, value = lost */

@@ -240,9 +240,10 @@ static void on_send_failed(struct worker *w, struct step *step, const struct ske
 	if (message->kind == SKEP_MESSAGE_FORWARD) {
 		struct skep_work *work = skep_inflight_find(worker_inflight(w), message->round, message->microbatch);
 		useful = useful && work && work->state == SKEP_WORK_WAIT_GRADIENT &&
-		         skep_peer_same(work->down, message->to);
+		         skep_peer_same(work->down, message->to) && work->attempt == message->attempt;
 	} else if (message->kind == SKEP_MESSAGE_BACKWARD) {
-		useful = useful && worker_works_on(w, message->round);
+		useful = useful && worker_works_on(w, message->round) &&
+		         message->attempt == worker_pass(w, message->round);
 	} else if (message->kind == SKEP_MESSAGE_CHUNK) {
 		useful = useful && reduce_wants(w, message);
 	} else if (message->kind == SKEP_MESSAGE_STATE) {

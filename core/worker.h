@@ -27,7 +27,8 @@ enum worker_state { WORKER_OUT, WORKER_JOINING, WORKER_SERVING, WORKER_STOPPED }
 #define FETCHERS_MAX 8u
 
 struct grant { /* microbatches this owner may still issue */
-	uint32_t round, first, end;
+	uint32_t round, first, end, attempt;
+	struct skep_span span;
 };
 
 struct early_chunk { /* a hop that came before this worker's REDUCE */
@@ -133,10 +134,22 @@ static inline uint32_t worker_round(const struct worker *w)
 	return w->version + (w->delayed && worker_sealed(w));
 }
 
+/* It has told what it counted, and no reduction followed: what is missing may be run again. */
+static inline bool worker_recounted(const struct worker *w)
+{
+	return worker_sealed(w) && w->reduction.size == 0 && w->reduction.complete;
+}
+
 /* Does it do work of this round now? */
 static inline bool worker_works_on(const struct worker *w, uint32_t round)
 {
-	return round == worker_round(w) && (w->delayed || !worker_sealed(w));
+	return round == worker_round(w) && (w->delayed || !worker_sealed(w) || worker_recounted(w));
+}
+
+/* The attempt that work of this round carries: 0 until its microbatches were counted for the first time. */
+static inline uint32_t worker_pass(const struct worker *w, uint32_t round)
+{
+	return round == w->version && !w->delayed ? w->reduction.attempt : 0;
 }
 
 /* worker.c */
@@ -171,6 +184,7 @@ void reduce_on_op_done(struct worker *w, struct step *step, const struct skep_op
 void reduce_backward_ended(struct worker *w, struct step *step);
 void reduce_stepped(struct worker *w, struct step *step);
 void reduce_forget(struct worker *w, struct step *step);
+void reduce_catch_up(struct worker *w, uint32_t attempt); /* a newcomer begins in a round that is being run again */
 bool reduce_wants(const struct worker *w, const struct skep_message *chunk); /* is this hop of use still */
 
 /* member.c */

@@ -38,6 +38,10 @@ static void close_stage(struct ledger *ledger, uint32_t r, uint32_t s)
 			"stage %u: %u counted + %u lost are noted, %u issued, %u counted, %u lost are seen", s,
 			cell->counted, cell->lost_count, round->issued_count, books_counted(ledger, cell),
 			books_bits(ledger, cell->lost));
+	if (ledger->plan->on_loss == SKEP_ON_LOSS_RERUN &&
+		(cell->lost_count > 0 || round->issued_count != ledger->plan->microbatches))
+		verdict_break(ledger->verdict, "I12", r, s, ANY, "%u of %u microbatches were lost, %u were asked for",
+			cell->lost_count, round->issued_count, ledger->plan->microbatches);
 	for (uint32_t h = cell->first_holder; h != 0; h = ledger->holder[h].next) {
 		const struct holder *holder = &ledger->holder[h];
 		if (holder->member && memcmp(holder->added, holder->noted, ledger->words * sizeof(uint64_t)) != 0)

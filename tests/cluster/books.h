@@ -32,6 +32,7 @@ struct cell { /* one stage in one round */
 struct round {
 	uint64_t *issued, *finished; /* finished: as their owners told the directory */
 	struct skep_peer *owner;     /* [capacity] */
+	uint64_t *rerun;             /* [capacity], the value of the newest RERUN note: attempt, first and last stage; 0: none */
 	int64_t *loss;               /* [capacity], as the devices of the last stage said */
 	uint32_t issued_count;
 	bool open, reducing, closed, has_loss;

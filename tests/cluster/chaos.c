@@ -140,8 +140,10 @@ struct variant { /* what may differ between two runs of a seed without changing 
 
 static struct result run_once(struct job *job, struct variant variant)
 {
-	if (job->options->machine == &machine_naive)
-		job->weather.plan.delayed = false; /* it knows nothing of that */
+	if (job->options->machine == &machine_naive) { /* it knows nothing of these */
+		job->weather.plan.delayed = false;
+		job->weather.plan.on_loss = SKEP_ON_LOSS_REPORT;
+	}
 	struct setup setup = weather_setup(&job->weather);
 	struct result result = {0};
 	setup.machine = job->options->machine;

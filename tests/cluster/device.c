@@ -266,7 +266,7 @@ static void backward(const struct job *job)
 	} else if (!buf_none(op->gradient)) {
 		wrong(job, "I4", "the last stage has no gradient from outside");
 	}
-	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS && !op->uncounted; e++)
 		job->device->accumulator[op->round][e] +=
 			symbol_gradient(op->round, version, op->stage, op->microbatch, e);
 	if (op->stage > 0)

@@ -64,6 +64,7 @@ static void prepare(struct ledger *ledger, struct round *round)
 	round->finished = take(ledger, ledger->words);
 	round->owner = (struct skep_peer *)take(ledger, ledger->capacity);
 	round->loss = (int64_t *)take(ledger, ledger->capacity);
+	round->rerun = take(ledger, ledger->capacity);
 	for (uint32_t s = 0; s < ledger->plan->stages; s++) {
 		round->cell[s].forwarded = take(ledger, ledger->words);
 		round->cell[s].backwarded = take(ledger, ledger->words);
@@ -117,10 +118,25 @@ static void check_version(
 			op_name(op->kind), op->round, effect->version, version);
 }
 
+/* Work of an earlier pass may end after the microbatch was granted again: nobody waits for it. */
+static bool of_earlier_pass(const struct ledger *ledger, const struct skep_op *op)
+{
+	return op->attempt < ledger->round[op->round].rerun[op->microbatch] >> 32;
+}
+
+/* Is the stage among those that are to count the microbatch in this pass? */
+static bool to_count(const struct ledger *ledger, const struct skep_op *op)
+{
+	uint64_t rerun = ledger->round[op->round].rerun[op->microbatch];
+	return rerun == 0 || (op->stage >= (rerun >> 16 & 0xffff) && op->stage <= (rerun & 0xffff));
+}
+
 static void did_forward(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, int64_t loss_nano)
 {
 	struct round *round = &ledger->round[op->round];
 	struct cell *cell = &round->cell[op->stage];
+	if (of_earlier_pass(ledger, op))
+		return;
 	if (!bit(round->issued, op->microbatch))
 		verdict_break(ledger->verdict, "I5", op->round, op->stage, op->microbatch,
 			"worker %u ran microbatch %u, which the directory never granted", who.index, op->microbatch);
@@ -143,6 +159,12 @@ static void did_backward(struct ledger *ledger, struct skep_peer who, const stru
 {
 	struct cell *cell = &ledger->round[op->round].cell[op->stage];
 	struct holder *holder = books_holder(ledger, cell, who);
+	if (of_earlier_pass(ledger, op) && !books_seated(ledger, who, op->stage, op->round))
+		return; /* it has been fenced meanwhile */
+	if (of_earlier_pass(ledger, op) || op->uncounted == to_count(ledger, op))
+		verdict_break(ledger->verdict, "I12", op->round, op->stage, op->microbatch,
+			"worker %u, pass %u: microbatch %u is %scounted in stage %u, but its last grant says otherwise",
+			who.index, op->attempt, op->microbatch, op->uncounted ? "not " : "", op->stage);
 	if (bit(cell->backwarded, op->microbatch))
 		verdict_break(ledger->verdict, "I1", op->round, op->stage, op->microbatch,
 			"microbatch %u went backward through stage %u a second time, at worker %u", op->microbatch,
@@ -152,6 +174,11 @@ static void did_backward(struct ledger *ledger, struct skep_peer who, const stru
 			"worker %u added microbatch %u after the reduction it belongs to was committed", who.index,
 			op->microbatch);
 	set_bit(cell->backwarded, op->microbatch);
+	if (op->uncounted)
+		return;
+	if (bit(holder->added, op->microbatch))
+		verdict_break(ledger->verdict, "I12", op->round, op->stage, op->microbatch,
+			"worker %u adds microbatch %u a second time", who.index, op->microbatch);
 	set_bit(holder->added, op->microbatch);
 }
 
@@ -299,6 +326,30 @@ static void noted_issued(struct ledger *ledger, const struct skep_note *note)
 	}
 }
 
+/* The microbatch starts over: it may go through every stage again. */
+static void noted_rerun(struct ledger *ledger, const struct skep_note *note)
+{
+	struct round *round = &ledger->round[note->round];
+	uint32_t m = note->microbatch;
+	uint64_t value = (uint64_t)note->value;
+	bool good = m < ledger->capacity && bit(round->issued, m) && value >> 32 > round->rerun[m] >> 32 &&
+	            (value >> 16 & 0xffff) <= (value & 0xffff) && (value & 0xffff) < ledger->plan->stages;
+	if (!good || ledger->plan->on_loss != SKEP_ON_LOSS_RERUN || !books_seated(ledger, note->peer, 0, note->round)) {
+		verdict_break(ledger->verdict, "I12", note->round, 0, m,
+			"microbatch %u is granted again to worker %u: never issued, no later attempt, no such stages, or "
+			"not its stage",
+			m, note->peer.index);
+		return;
+	}
+	seats_granted(ledger, note);
+	round->rerun[m] = value;
+	round->owner[m] = note->peer;
+	for (uint32_t s = 0; s < ledger->plan->stages; s++) {
+		round->cell[s].forwarded[m / 64] &= ~(UINT64_C(1) << m % 64);
+		round->cell[s].backwarded[m / 64] &= ~(UINT64_C(1) << m % 64);
+	}
+}
+
 static void noted_member(struct ledger *ledger, const struct skep_note *note)
 {
 	struct cell *cell = &ledger->round[note->round].cell[note->stage];
@@ -404,7 +455,7 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 	bool about_round = (note->kind <= SKEP_NOTE_ROUND_CLOSED);
 	if (about_round && !valid(ledger, "a note", note->round, note->stage, 0))
 		return;
-	bool about_peer = note->kind == SKEP_NOTE_ISSUED || note->kind == SKEP_NOTE_MEMBER ||
+	bool about_peer = note->kind == SKEP_NOTE_ISSUED || note->kind == SKEP_NOTE_RERUN || note->kind == SKEP_NOTE_MEMBER ||
 	                  (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED);
 	bool homeless = note->kind == SKEP_NOTE_FENCED && note->stage == (uint16_t)SKEP_NO_STAGE; /* had none yet */
 	if ((about_peer && note->peer.index >= ledger->plan->workers) ||
@@ -419,6 +470,7 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 	static void (*const act[SKEP_NOTE_KINDS])(struct ledger *, const struct skep_note *) = {
 		[SKEP_NOTE_ROUND_OPENED] = noted_opened,
 		[SKEP_NOTE_ISSUED] = noted_issued,
+		[SKEP_NOTE_RERUN] = noted_rerun,
 		[SKEP_NOTE_MEMBER] = noted_member,
 		[SKEP_NOTE_LOST] = noted_lost,
 		[SKEP_NOTE_STAGE_COMMITTED] = noted_committed,
@@ -477,7 +529,8 @@ static void sent(struct ledger *ledger, struct skep_peer who, const struct skep_
 	round->reducing |= !finished;
 	if (finished)
 		set_bit(round->finished, m->microbatch);
-	else if (books_bits(ledger, round->finished) < ledger->plan->microbatches &&
+	else if (ledger->plan->on_loss != SKEP_ON_LOSS_RERUN && /* there audit.c demands that nothing is lost */
+		 books_bits(ledger, round->finished) < ledger->plan->microbatches &&
 		 round->issued_count < ledger->capacity &&
 		 !(ledger->plan->delayed && books_round_stuck(ledger, m->round)))
 		verdict_break(ledger->verdict, "I9", m->round, m->stage, ANY,

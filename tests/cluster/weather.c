@@ -12,6 +12,7 @@
 
 #define MS UINT64_C(1000000)
 #define DELAYED_SALT UINT64_C(0x64656c61796564)
+#define RERUN_SALT UINT64_C(0x726572756e)
 
 const char *weather_fault_name(enum weather_fault fault)
 {
@@ -178,6 +179,8 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm)
 		draw_rebalancing(w);
 	draw_rates(w);
 	w->plan.delayed = mix64(seed ^ DELAYED_SALT) % 3 == 0; /* a draw of its own leaves the others as they are */
+	bool rerun = !w->plan.delayed && mix64(seed ^ RERUN_SALT) % 3 == 0;
+	w->plan.on_loss = rerun ? SKEP_ON_LOSS_RERUN : SKEP_ON_LOSS_REPORT;
 	if (calm || below(w, 16) == 0)
 		memset(w->rate, 0, sizeof(w->rate));
 }
@@ -342,7 +345,7 @@ void weather_print(const struct weather *w, FILE *to)
 	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
 		plan->in_flight);
 	fprintf(to, "  wiring: %s, %u samples, %u places%s", wiring[plan->wiring], plan->samples, plan->places,
-		plan->delayed ? "; delayed updates" : "");
+		plan->delayed ? "; delayed updates" : plan->on_loss == SKEP_ON_LOSS_RERUN ? "; lost work is run again" : "");
 	if (plan->rebalance_ns > 0)
 		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
 			(unsigned)(plan->rebalance_horizon_ns / 1000));
