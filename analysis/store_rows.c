@@ -73,6 +73,7 @@ static const struct note_form {
 	bool capped;
 } NOTE_FORM[SKEP_NOTE_KINDS] = {
 	[SKEP_NOTE_ISSUED] = {"issued", false, true, true, true},
+	[SKEP_NOTE_RERUN] = {"rerun", false, true, true, true},
 	[SKEP_NOTE_MEMBER] = {"member", true, false, true, true},
 	[SKEP_NOTE_LOST] = {"lost", true, true, false, false},
 	[SKEP_NOTE_FENCED] = {"fenced", true, false, true, false},

@@ -75,7 +75,7 @@ struct reduced { /* the round whose gradients are summed */
 struct directory {
 	struct skep_node node;
 	uint8_t phase;
-	bool cut; /* nobody can do the rest of the open round */
+	bool cut;                  /* nobody can do the rest of the open round */
 	uint32_t pass;             /* of the open round: 0, or the attempt that found something missing */
 	uint32_t rerun_microbatch; /* where to go on looking for what is missing */
 	uint32_t round, issued, finished, outstanding;
@@ -138,16 +138,18 @@ void rounds_cut(struct directory *d, const struct skep_plan *plan); /* rounds_wo
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker);
 
 void rounds_begin_attempt(struct directory *d, struct step *step, uint32_t stage, bool sum);
-void rounds_reduce(struct directory *d, struct step *step); /* the open round is complete: sum its gradients */
-void rounds_resume(struct directory *d, struct step *step); /* grants what is missing */
+void rounds_reduce(struct directory *d, struct step *step);   /* the open round is complete: sum its gradients */
+void rounds_resume(struct directory *d, struct step *step);   /* grants what is missing */
 void rounds_all_told(struct directory *d, struct step *step); /* has everybody? then what follows */
 uint32_t *rounds_counters(struct directory *d, uint32_t stage);
 
 /* rerun.c */
 void rerun_count(struct directory *d, struct step *step);   /* asks every member what it has counted */
 void rerun_counted(struct directory *d, struct step *step); /* all have told */
-bool rerun_next(struct directory *d, const struct skep_plan *plan, uint32_t *ret_microbatch, struct skep_span *ret_span);
-void rerun_member_gone(struct directory *d, struct step *step, uint32_t worker); /* while its round is summed or counted */
+bool rerun_next(
+	struct directory *d, const struct skep_plan *plan, uint32_t *ret_microbatch, struct skep_span *ret_span);
+void rerun_member_gone(
+	struct directory *d, struct step *step, uint32_t worker); /* while its round is summed or counted */
 
 #define GRANTS_PER_REFILL 1024u /* at once; what is left is granted as microbatches come back */
 

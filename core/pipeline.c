@@ -32,8 +32,8 @@ static void report_finished(struct worker *w, struct step *step, const struct sk
 	worker_send(w, step, &message);
 }
 
-static void send_abandon(struct worker *w, struct step *step, uint32_t round, uint32_t microbatch, uint32_t attempt,
-	struct skep_peer up)
+static void send_abandon(
+	struct worker *w, struct step *step, uint32_t round, uint32_t microbatch, uint32_t attempt, struct skep_peer up)
 {
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_ABANDON, up);
 	message.round = round;

@@ -60,8 +60,8 @@ static bool is_owner(struct directory *d, const struct row *row)
 	       (!row->leaving || first->leaving == first->serving);
 }
 
-static void send_grant(struct directory *d, struct step *step, uint32_t worker, uint32_t first, uint32_t count,
-	struct skep_span span)
+static void send_grant(
+	struct directory *d, struct step *step, uint32_t worker, uint32_t first, uint32_t count, struct skep_span span)
 {
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_GRANT, directory_worker(d, worker));
 	message.round = d->round;
@@ -88,7 +88,8 @@ static void grant(struct directory *d, struct step *step, uint32_t worker, uint3
 	d->issued += count;
 }
 
-static void grant_again(struct directory *d, struct step *step, uint32_t worker, uint32_t microbatch, struct skep_span span)
+static void grant_again(
+	struct directory *d, struct step *step, uint32_t worker, uint32_t microbatch, struct skep_span span)
 {
 	owners(d)[microbatch] = worker;
 	skep_emit_note(step, &d->node,
@@ -146,7 +147,8 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 	struct skep_span span;
 	uint32_t again = 0;
 	bool rerun = d->pass > 0 && rerun_next(d, step->plan, &again, &span);
-	for (uint32_t i = 0; i < GRANTS_PER_REFILL && (rerun || wanted(d, step->plan) > 0) && d->outstanding < limit; i++) {
+	for (uint32_t i = 0; i < GRANTS_PER_REFILL && (rerun || wanted(d, step->plan) > 0) && d->outstanding < limit;
+		i++) {
 		const struct row *row = preferred == SKEP_NO_INDEX ? NULL : directory_row(d, preferred);
 		bool fits = row && is_owner(d, row) && row->outstanding < credit(step->plan);
 		uint32_t worker = fits ? preferred : least_loaded_owner(d, step->plan);
@@ -390,8 +392,9 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 		return;
 	for (uint32_t i = 0; i < message->u.tally.used; i++) {
 		uint32_t microbatch = message->u.tally.base + message->u.tally.offset[i];
-		if (microbatch >= d->reduced.issued || rounds_counters(d, row->stage)[microbatch] == message->from.index)
-			continue;                                             /* a duplicate */
+		if (microbatch >= d->reduced.issued ||
+			rounds_counters(d, row->stage)[microbatch] == message->from.index)
+			continue;                                                    /* a duplicate */
 		assert(rounds_counters(d, row->stage)[microbatch] == SKEP_NO_INDEX); /* else it is in the sum twice */
 		rounds_counters(d, row->stage)[microbatch] = message->from.index;
 		row->tally_heard++;

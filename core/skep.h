@@ -71,7 +71,7 @@ enum skep_pipeline { SKEP_PIPELINE_SWARM };
 enum skep_collective { SKEP_COLLECTIVE_RING };
 enum skep_on_loss {
 	SKEP_ON_LOSS_REPORT, /* a gradient that is lost is reported, a microbatch that did not come back is replaced by another */
-	SKEP_ON_LOSS_RERUN,  /* it is computed again, until every stage has counted every microbatch; not with `delayed` */
+	SKEP_ON_LOSS_RERUN, /* it is computed again, until every stage has counted every microbatch; not with `delayed` */
 };
 
 struct skep_stage_plan {
@@ -121,7 +121,7 @@ enum skep_message_kind {
 	SKEP_MESSAGE_FETCH,   /* round: a newcomer asks for the stage's state as of the start of that round */
 	SKEP_MESSAGE_STATE,   /* round, payload: that state */
 	/* directory to worker */
-	SKEP_MESSAGE_GRANT,  /* round, microbatch .. microbatch + u.grant.count - 1 may be issued */
+	SKEP_MESSAGE_GRANT, /* round, microbatch .. microbatch + u.grant.count - 1 may be issued */
 	SKEP_MESSAGE_REDUCE, /* round, attempt, u.reduce: seal your accumulator and start the reduction. size == 0: only tell
 	                        what you have counted; the round may go on after that */
 	SKEP_MESSAGE_COMMIT, /* round, attempt, u.commit: the reduction is final, step */
@@ -153,7 +153,8 @@ struct skep_message {
 	uint32_t round;
 	struct skep_peer from, to;
 	uint32_t microbatch; /* its number within the round; (round, microbatch) names the samples */
-	uint32_t attempt;    /* of the round's reduction, from 1. What travels through the stages: that of the count after which
+	uint32_t
+		attempt; /* of the round's reduction, from 1. What travels through the stages: that of the count after which
 	                        it is run again, 0 the first time */
 	struct skep_span span; /* GRANT, and what travels forwards: the stages that are to count the microbatch */
 	union {
@@ -276,7 +277,7 @@ enum skep_note_kind {
 	/* by the directory */
 	SKEP_NOTE_ROUND_OPENED = 1, /* round */
 	SKEP_NOTE_ISSUED,           /* round, microbatch .. microbatch + value - 1, peer: granted to that owner */
-	SKEP_NOTE_RERUN,           /* round, microbatch, peer: granted to that owner again; value = attempt << 32 |
+	SKEP_NOTE_RERUN,            /* round, microbatch, peer: granted to that owner again; value = attempt << 32 |
 	                              first << 16 | last stage of those that are to count it */
 	SKEP_NOTE_MEMBER,          /* round, stage, peer, value = microbatches it counted: in the committed reduction */
 	SKEP_NOTE_LOST,            /* round, stage, bits: microbatch + i is lost for each bit i set in value */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAGIC 0x50454b53u /* "SKEP" */
-#define VERSION 2u
+#define VERSION 3u
 
 struct skep_wire skep_wire_writer(void *bytes, size_t size)
 {
@@ -91,14 +91,24 @@ static void tally(struct skep_wire *wire, struct skep_message *message)
 }
 
 /* What a kind carries beyond the common fields. */
+static void span(struct skep_wire *wire, struct skep_message *message)
+{
+	skep_wire_u16(wire, &message->span.first);
+	skep_wire_u16(wire, &message->span.last);
+}
+
 static void particulars(struct skep_wire *wire, struct skep_message *message)
 {
 	switch (message->kind) {
+	case SKEP_MESSAGE_FORWARD:
+		span(wire, message);
+		break;
 	case SKEP_MESSAGE_BACKWARD:
 		skep_wire_u64(wire, &message->u.backward.needed_ns);
 		break;
 	case SKEP_MESSAGE_GRANT:
 		skep_wire_u32(wire, &message->u.grant.count);
+		span(wire, message);
 		break;
 	case SKEP_MESSAGE_FINISHED:
 		skep_wire_bool(wire, &message->u.finished.ok);
@@ -119,6 +129,7 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 	case SKEP_MESSAGE_SUSPECT:
 		skep_wire_peer(wire, &message->u.peer.who);
 		skep_wire_bool(wire, &message->u.peer.alive);
+		skep_wire_bool(wire, &message->u.peer.leaving);
 		break;
 	case SKEP_MESSAGE_ASSIGN:
 		skep_wire_peer(wire, &message->u.assign.source);
@@ -140,7 +151,7 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 	}
 }
 
-static_assert(sizeof(struct skep_message) == 88, "a field that came or went must come or go here too");
+static_assert(sizeof(struct skep_message) == 96, "a field that came or went must come or go here too");
 
 void skep_wire_message(struct skep_wire *wire, struct skep_message *message)
 {

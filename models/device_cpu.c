@@ -119,9 +119,11 @@ void skep_cpu_backward(struct skep_stage *stage, const struct skep_training *tra
 	for (;; layer--) {
 		bool enters = layer == stage->layer;
 		const float *x = !enters ? stash + layer[-1].value : in ? in : stash;
-		add_rows(samples, layer->out, delta, accumulator + layer->bias);
-		product(CblasTrans, CblasNoTrans, layer->in, layer->out, samples, x, delta, 1.0f,
-			accumulator + layer->weight);
+		if (!op->uncounted) {
+			add_rows(samples, layer->out, delta, accumulator + layer->bias);
+			product(CblasTrans, CblasNoTrans, layer->in, layer->out, samples, x, delta, 1.0f,
+				accumulator + layer->weight);
+		}
 		if (enters)
 			break;
 		product(CblasNoTrans, CblasTrans, samples, layer->in, layer->out, delta, parameter + layer->weight,

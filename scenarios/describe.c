@@ -95,6 +95,9 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		"  schedule  %" PRIu32 " samples a round in %" PRIu32 " microbatches of %" PRIu32 ", %" PRIu32
 		" in flight per first-stage worker, %" PRIu32 " rounds\n",
 		s->batch, plan->microbatches, s->samples, plan->in_flight, plan->rounds);
+	if (plan->on_loss == SKEP_ON_LOSS_RERUN)
+		fprintf(out,
+			"  losses    what a lost worker had computed is computed again: every microbatch counts\n");
 	if (plan->delayed)
 		fprintf(out, "  updates   delayed: a round works on parameters one step old while the round before is "
 			     "reduced; they are held twice\n");
@@ -129,6 +132,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 	cJSON_AddNumberToObject(root, "microbatches", s->plan.microbatches);
 	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
 	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed);
+	cJSON_AddStringToObject(root, "on_loss", s->plan.on_loss == SKEP_ON_LOSS_RERUN ? "rerun" : "report");
 	for (uint32_t i = 0; i < s->plan.stages; i++) {
 		struct stage_view v = view_stage(s, i);
 		cJSON *stage = cJSON_CreateObject();

@@ -200,6 +200,8 @@ static void read_schedule(struct draft *d)
 	struct skep_plan *plan = &d->s->plan;
 	const struct skep_yaml_node *map = group(d, "schedule");
 	plan->pipeline = (enum skep_pipeline)skep_read_choice(&d->r, map, "pipeline", pipelines, SKEP_PIPELINE_SWARM);
+	static const char *const answers[] = {"report", "rerun", NULL};
+	plan->on_loss = (enum skep_on_loss)skep_read_choice(&d->r, map, "on_loss", answers, SKEP_ON_LOSS_REPORT);
 	plan->wiring = (enum skep_wiring)skep_read_choice(&d->r, map, "wiring", wirings, SKEP_WIRING_UNIFORM);
 	read_batch(d, map);
 	d->s->activation_codec = read_codec(d, map);
@@ -227,6 +229,11 @@ static void read_sync(struct draft *d)
 		(enum skep_collective)skep_read_choice(&d->r, map, "collective", collectives, SKEP_COLLECTIVE_RING);
 	d->s->plan.reduction_codec = read_codec(d, map);
 	d->s->plan.delayed = skep_read_bool(&d->r, map, "delayed", false);
+	if (d->s->plan.delayed && d->s->plan.on_loss == SKEP_ON_LOSS_RERUN)
+		skep_reader_fail(&d->r, map, "delayed",
+			"sync.delayed: a round that is reduced while the next one runs cannot be run again: leave out "
+		        "either "
+			"this or `on_loss: rerun`");
 	skep_reader_close_map(&d->r, map);
 }
 

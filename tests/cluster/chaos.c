@@ -55,6 +55,7 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_LEFT_UNASKED] = {"left-unasked", "I10"},
 	[SABOTAGE_LEAVE_DEAF] = {"leave-deaf", "I10"},
 	[SABOTAGE_LEAVER_PRAISED] = {"leaver-praised", "I10"},
+	[SABOTAGE_SPAN_WIDENED] = {"span-widened", "I12"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {

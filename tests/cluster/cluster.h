@@ -64,6 +64,7 @@ enum sabotage {
 	SABOTAGE_LEFT_UNASKED,    /* one MOVED note becomes a LEFT note */
 	SABOTAGE_LEAVE_DEAF,      /* one LEAVE reaches the directory as a heartbeat */
 	SABOTAGE_LEAVER_PRAISED,  /* one worker is told that a leaver stays */
+	SABOTAGE_SPAN_WIDENED,    /* one microbatch that is run again is to be counted by every stage */
 	SABOTAGE_RERUN_DIFFERS,   /* the second run of the seed is not quite the first */
 	SABOTAGES
 };

@@ -128,6 +128,10 @@ static void falsify(struct cluster *c, struct skep_message *m)
 		m->kind = SKEP_MESSAGE_HEARTBEAT;
 	if (m->kind == SKEP_MESSAGE_PEER && m->u.peer.leaving && sabotaged(c, SABOTAGE_LEAVER_PRAISED))
 		m->u.peer.leaving = false;
+	uint16_t last = (uint16_t)(c->setup.plan->stages - 1);
+	bool partial = m->kind == SKEP_MESSAGE_GRANT && m->attempt > 0 && (m->span.first > 0 || m->span.last < last);
+	if (partial && sabotaged(c, SABOTAGE_SPAN_WIDENED))
+		m->span = (struct skep_span){0, last};
 }
 
 void post_arrives(struct cluster *c, const struct event *event)

@@ -198,6 +198,8 @@ static bool read_line(struct story *story, const struct words *words)
 	bool known = false, good = false;
 	if (strcmp(key, "delayed") == 0)
 		known = true, good = story->plan.delayed = words->count == 1;
+	else if (strcmp(key, "rerun") == 0)
+		known = true, good = words->count == 1, story->plan.on_loss = SKEP_ON_LOSS_RERUN;
 	else if (strcmp(key, "workers") == 0)
 		known = true, good = read_workers(story, words);
 	else if (strcmp(key, "hide") == 0 || strcmp(key, "show") == 0)

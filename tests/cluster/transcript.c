@@ -94,6 +94,10 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 			m->microbatch + m->u.grant.count - 1);
 		return;
 	case SKEP_MESSAGE_REDUCE:
+		if (m->u.reduce.size == 0) {
+			put(text, " round %u.%u, no sum: what have you counted", m->round, m->attempt);
+			return;
+		}
 		put(text, " round %u.%u, member %u of %u, next is %s", m->round, m->attempt, m->u.reduce.rank + 1,
 			m->u.reduce.size, NAME(m->u.reduce.next));
 		return;
@@ -155,6 +159,10 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 	case SKEP_NOTE_ISSUED:
 		put(text, "%s may issue microbatches %u..%lld of round %u", NAME(note->peer), note->microbatch,
 			note->microbatch + value - 1, note->round);
+		return;
+	case SKEP_NOTE_RERUN:
+		put(text, "%s may issue microbatch %u of round %u again, for stages %lld..%lld", NAME(note->peer),
+			note->microbatch, note->round, value >> 16 & 0xffff, value & 0xffff);
 		return;
 	case SKEP_NOTE_MEMBER:
 		put(text, "%s counted %lld in stage %u of round %u", NAME(note->peer), value, note->stage, note->round);

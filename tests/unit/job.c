@@ -75,7 +75,7 @@ struct skep_buf job_carry(struct skep_device *from, struct skep_buf buf, struct 
 void job_forward(struct job *job, uint32_t round, uint32_t microbatch, struct job_passage *ret)
 {
 	struct skep_op op = {.kind = SKEP_OP_FORWARD, .round = round, .microbatch = microbatch};
-	*ret = (struct job_passage){.round = round, .microbatch = microbatch};
+	*ret = (struct job_passage){.round = round, .microbatch = microbatch, .last = job->plan.stages - 1};
 	for (uint32_t s = 0; s < job->plan.stages; s++) {
 		op.stage = (uint16_t)s, op.in = ret->in[s];
 		struct skep_device_result result = job_run(job->device[s], op);
@@ -92,6 +92,7 @@ void job_backward(struct job *job, const struct job_passage *passage)
 	struct skep_buf gradient = {0};
 	for (uint32_t s = job->plan.stages; s--;) {
 		op.stage = (uint16_t)s, op.in = passage->in[s], op.stash = passage->stash[s], op.gradient = gradient;
+		op.uncounted = s < passage->first || s > passage->last;
 		struct skep_device_result result = job_run(job->device[s], op);
 		assert_int_equal(result.loss_nano, 0);
 		skep_device_buffer_release(job->device[s], op.in);

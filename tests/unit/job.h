@@ -29,6 +29,7 @@ struct job_passage { /* a microbatch between its forward and its backward pass *
 	uint32_t round, microbatch;
 	struct skep_buf in[STAGES_MAX], stash[STAGES_MAX]; /* per stage */
 	int64_t loss_nano;
+	uint32_t first, last; /* stages that job_backward() lets count it; job_forward() says all */
 };
 void job_forward(struct job *job, uint32_t round, uint32_t microbatch, struct job_passage *ret);
 void job_backward(struct job *job, const struct job_passage *passage); /* releases the buffers */

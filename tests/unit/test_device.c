@@ -55,6 +55,36 @@ static void test_microbatches_add_up(void **state)
 	job_finish(&job);
 }
 
+/* Stage 1 of three is to count it: stage 2 hands its gradient on, stage 0 computes for nobody. */
+static void test_a_stage_that_does_not_count(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	job_init(&job, 3, SKEP_ACTIVATION_TANH, 6, 8);
+	job_microbatch(&job, 0, 0);
+	float *all = job_gradients(&job, 0, &n);
+	job_step(&job, 0, 0); /* clears */
+	struct job_passage passage;
+	job_forward(&job, 0, 0, &passage);
+	passage.first = passage.last = 1;
+	job_backward(&job, &passage);
+	float *some = job_gradients(&job, 0, &n);
+	size_t at = 0, counted = 0;
+	for (uint32_t stage = 0; stage < 3; stage++) {
+		struct skep_cost cost;
+		skep_model_cost(&job.model, 3, stage, &cost);
+		for (uint64_t i = 0; i < cost.parameters; i++, at++) {
+			assert_true(some[at] == (stage == 1 ? all[at] : 0.0f));
+			counted += some[at] != 0.0f;
+		}
+	}
+	assert_int_equal(at, n);
+	assert_true(counted > 0);
+	free(all), free(some);
+	job_finish(&job);
+}
+
 static void test_rounds_have_two_accumulators(void **state)
 {
 	(void)state;
@@ -411,6 +441,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_step_of_nothing_changes_nothing),
 		cmocka_unit_test(test_microbatches_add_up),
+		cmocka_unit_test(test_a_stage_that_does_not_count),
 		cmocka_unit_test(test_rounds_have_two_accumulators),
 		cmocka_unit_test(test_more_chunks_than_parameters),
 		cmocka_unit_test(test_state_moves_between_devices),

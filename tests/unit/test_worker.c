@@ -242,6 +242,49 @@ static void test_work_after_the_seal_is_too_late(void **state)
 	fixture_finish(&f);
 }
 
+/* REDUCE of size 0: the worker tells, drops what it holds, and is open for work that carries this attempt. */
+static void test_a_count_without_a_sum(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, 1);
+	struct skep_message counted = bring_through(&f, 0, 1), held = bring_through(&f, 0, 2);
+	fixture_deliver(&f, answer(&f, counted, SKEP_MESSAGE_BACKWARD));
+	fixture_done(&f, *fixture_ran(&f, SKEP_OP_BACKWARD), fixture_buf(&f), none);
+	fixture_deliver(&f, reduce(0, 1, 0, 0, 1));
+	const struct skep_message *tally = fixture_sent(&f, SKEP_MESSAGE_TALLY);
+	assert_non_null(tally);
+	assert_int_equal(tally->attempt, 1);
+	assert_int_equal(tally->u.tally.count, 1);
+	assert_null(fixture_ran(&f, SKEP_OP_TAKE));
+	fixture_deliver(&f, answer(&f, held, SKEP_MESSAGE_BACKWARD)); /* of the pass before: too late */
+	assert_null(fixture_ran(&f, SKEP_OP_BACKWARD));
+
+	struct skep_message again = fixture_message(SKEP_MESSAGE_FORWARD, 0, 1, 0);
+	again.microbatch = 2;
+	again.payload = fixture_buf(&f);
+	fixture_deliver(&f, again); /* without the attempt it is of the pass before */
+	assert_null(fixture_ran(&f, SKEP_OP_FORWARD));
+	again.attempt = 1;
+	again.span = (struct skep_span){2, 2};
+	again.payload = fixture_buf(&f);
+	fixture_deliver(&f, again);
+	fixture_done(&f, *fixture_ran(&f, SKEP_OP_FORWARD), fixture_buf(&f), fixture_buf(&f));
+	struct skep_message sent = *fixture_sent(&f, SKEP_MESSAGE_FORWARD);
+	assert_int_equal(sent.attempt, 1);
+	assert_int_equal(sent.span.first, 2);
+	struct skep_message back = answer(&f, sent, SKEP_MESSAGE_BACKWARD);
+	back.attempt = 1;
+	fixture_deliver(&f, back);
+	assert_true(fixture_ran(&f, SKEP_OP_BACKWARD)->uncounted);
+	fixture_done(&f, *fixture_ran(&f, SKEP_OP_BACKWARD), fixture_buf(&f), none);
+	assert_null(fixture_noted(&f, SKEP_NOTE_COUNTED));
+	assert_non_null(fixture_sent(&f, SKEP_MESSAGE_BACKWARD));
+	fixture_deliver(&f, reduce(0, 2, 0, 2, 4));
+	assert_non_null(fixture_ran(&f, SKEP_OP_TAKE));
+	fixture_finish(&f);
+}
+
 static void test_a_running_backward_is_still_counted(void **state)
 {
 	(void)state;
@@ -419,6 +462,7 @@ int main(void)
 		cmocka_unit_test(test_owner_keeps_to_in_flight),
 		cmocka_unit_test(test_round_ends_with_a_step),
 		cmocka_unit_test(test_work_after_the_seal_is_too_late),
+		cmocka_unit_test(test_a_count_without_a_sum),
 		cmocka_unit_test(test_a_running_backward_is_still_counted),
 		cmocka_unit_test(test_a_new_attempt_voids_the_old_one),
 		cmocka_unit_test(test_fenced_worker_forgets_and_joins_again),
