@@ -232,7 +232,7 @@ static void read_sync(struct draft *d)
 	if (d->s->plan.delayed && d->s->plan.on_loss == SKEP_ON_LOSS_RERUN)
 		skep_reader_fail(&d->r, map, "delayed",
 			"sync.delayed: a round that is reduced while the next one runs cannot be run again: leave out "
-		        "either "
+			"either "
 			"this or `on_loss: rerun`");
 	skep_reader_close_map(&d->r, map);
 }
