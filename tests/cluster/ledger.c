@@ -159,8 +159,10 @@ static void did_backward(struct ledger *ledger, struct skep_peer who, const stru
 {
 	struct cell *cell = &ledger->round[op->round].cell[op->stage];
 	struct holder *holder = books_holder(ledger, cell, who);
-	if (of_earlier_pass(ledger, op) && !books_seated(ledger, who, op->stage, op->round))
-		return; /* it has been fenced meanwhile */
+	if (of_earlier_pass(ledger, op) && !books_seated(ledger, who, op->stage, op->round)) {
+		set_bit(holder->added, op->microbatch); /* it is fenced and has not heard: a sum that nobody takes */
+		return;
+	}
 	if (of_earlier_pass(ledger, op) || op->uncounted == to_count(ledger, op))
 		verdict_break(ledger->verdict, "I12", op->round, op->stage, op->microbatch,
 			"worker %u, pass %u: microbatch %u is %scounted in stage %u, but its last grant says otherwise",
