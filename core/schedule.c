@@ -14,6 +14,7 @@
  */
 #include "core/worker.h"
 
+/* A late pass of the sealed round reads what the step writes, or adds to what it sums; SAVE reads the optimizer's state. */
 static bool compute_in_the_way(struct worker *w)
 {
 	if (w->compute_op == 0)

@@ -46,7 +46,7 @@ static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 	w->seen_at = at;
 	at += skep_align(2 * w->words * sizeof(uint64_t));
 	w->tally_at = at;
-	at += skep_align(2 * w->words * sizeof(uint64_t));
+	at += skep_align((plan->delayed ? 2 : 1) * w->words * sizeof(uint64_t));
 	w->hops_at = at;
 	at += skep_align(skep_bits_words(2 * w->early_capacity) * sizeof(uint64_t));
 	return at;
@@ -122,7 +122,7 @@ void worker_forget(struct worker *w, struct step *step)
 		w->counted[parity] = 0;
 		w->loss_nano[parity] = 0;
 	}
-	skep_bits_clear(worker_tally(w, 0), 2 * w->words);
+	skep_bits_clear(worker_tally(w, 0), (w->delayed ? 2 : 1) * w->words);
 	skep_bits_clear(worker_seen(w, 0), 2 * w->words);
 	reduce_forget(w, step);
 }

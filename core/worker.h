@@ -114,7 +114,7 @@ static inline uint64_t *worker_seen(struct worker *w, uint32_t round)
 /* Those in the round's accumulator. */
 static inline uint64_t *worker_tally(struct worker *w, uint32_t round)
 {
-	return (uint64_t *)skep_at(w, w->tally_at) + (size_t)(round & 1) * w->words;
+	return (uint64_t *)skep_at(w, w->tally_at) + (size_t)(w->delayed && round & 1) * w->words;
 }
 
 /* Hops of the current attempt that have arrived. */

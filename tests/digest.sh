@@ -47,6 +47,7 @@ if [ "$one" = "$last" ]; then
 else
 	pass 'another seed is another run'
 fi
+one_digest 'delayed updates' scenarios/delayed.yaml --set train.until.steps=20
 one_digest 'one worker' scenarios/one-worker.yaml --set train.until.steps=20
 one_digest 'swarm of 256' scenarios/swarm-256.yaml --set train.until.steps=1
 plan

@@ -60,6 +60,10 @@ refuses 'plot without a target' '-o' plot accuracy
 
 accepts 'skep check' check "${quick[@]}"
 check 'skep check makes no database' test -z "$(ls -A)"
+check 'skep check is silent on what is usual' sh -c '! grep -q delayed "$1"' - "$out"
+refuses 'delayed updates that are neither on nor off' 'sync.delayed: .*(true|false)' sim "${quick[@]}" --set sync.delayed=perhaps
+accepts 'skep check of delayed updates' check "${quick[@]}" --set sync.delayed=true
+check 'skep check tells of delayed updates' grep -q 'updates  *delayed' "$out"
 
 accepts 'skep sim --json' sim "${quick[@]}" --json --seed 7
 check '--json prints one object and nothing else' one_object

@@ -61,6 +61,32 @@ check '4 processes, said so: counted once, learnt' kept
 accepts '4 processes, paced and shaped' run smoke-3.yaml --pace --shape --json -q
 check '4 processes, paced and shaped: counted once, learnt' kept
 
+# With one worker in each stage and one microbatch under way the sums have one order, so both worlds have every bit of every
+# loss in common.
+one=(--set schedule.in_flight=1 --set train.optimizer.lr=2.0e-4)
+twins() { # twins STALENESS: the last two runs, one of each world
+	python3 - "$1" <<-'END'
+	import sqlite3, sys
+	db = sqlite3.connect("skep.db")
+	runs = db.execute("SELECT id, world FROM runs ORDER BY id DESC LIMIT 2").fetchall()
+	assert sorted(world for run, world in runs) == ["real", "sim"], runs
+	rows = [db.execute("SELECT round, loss, staleness FROM rounds WHERE run = ? ORDER BY round", (run,)).fetchall()
+		for run, world in runs]
+	assert len(rows[0]) == 40 and rows[0] == rows[1], rows
+	assert [row[2] for row in rows[0]] == [0] + 39 * [int(sys.argv[1])], rows[0]
+	kept = "SELECT count(*), sum(verdict = 'kept') FROM v_counted_once WHERE run = ?"
+	assert all(db.execute(kept, (run,)).fetchone() == (40 * 16 * 3,) * 2 for run, world in runs)
+	END
+}
+
+for delayed in false true; do
+	accepts "3 stages, delayed: $delayed, simulated" sim smoke-3.yaml "${one[@]}" --set sync.delayed=$delayed --json -q
+	accepts "3 stages, delayed: $delayed, for real" run smoke-3.yaml "${one[@]}" --set sync.delayed=$delayed --json -q
+	check "3 stages, delayed: $delayed: both worlds compute the same" twins "$([ $delayed = true ] && echo 1 || echo 0)"
+done
+accepts '8 workers, delayed' run smoke-8.yaml --set sync.delayed=true --json -q
+accepts '8 workers, delayed: replayed' replay "$(grep -o '"run_id":[0-9]*' "$out" | cut -d: -f2)"
+
 under_mpirun() { # under_mpirun RANKS ARGUMENT...
 	status=0
 	timeout -k 5 120 mpirun --oversubscribe --mca mpi_yield_when_idle 1 -n "$1" "$skep" "${@:2}" \

@@ -159,7 +159,10 @@ static const char *const small_text = "name: m\nkind: mlp\nactivation: tanh\n"
 static const char *const small_scenario = "name: d\nmodel: {file: m.yaml, stages: 2}\ncluster: {topology: t2.yaml}\n"
 					  "schedule: {global_batch: 24, microbatch: 8}\n"
 					  "train:\n  optimizer: {name: sgd, lr: 5.0e-3}\n  until: {steps: 24}\n";
-static const double learning_rate = 5e-3;
+static const char *const adamw_scenario = "name: d\nmodel: {file: m.yaml, stages: 2}\ncluster: {topology: t2.yaml}\n"
+					  "schedule: {global_batch: 24, microbatch: 8}\n"
+					  "train:\n  optimizer: {name: adamw, lr: 5.0e-2, beta2: 0.99}\n"
+					  "  until: {steps: 24}\n";
 
 /* u[HIDDEN], a[HIDDEN], v[HIDDEN], b: b + sum v tanh(u x + a). Mean squared error and its gradient over a round. */
 static double loss_and_gradient(const struct skep_scenario *s, uint32_t round, const double *w, double *ret_gradient)
@@ -201,15 +204,27 @@ static void first_parameters(const struct skep_scenario *s, double *ret)
 	}
 }
 
-/* The losses of plain gradient descent in which each gradient is taken where the parameters were `lag` steps before. */
+/* One step of the optimizer on one parameter, with its mean gradients and squares so far. */
+static double stepped(const struct skep_optimizer *o, uint32_t steps, double w, double g, double *mean, double *square)
+{
+	double rate = (double)o->learning_rate, beta1 = (double)o->beta1, beta2 = (double)o->beta2;
+	if (o->kind == SKEP_OPTIMIZER_SGD)
+		return w - rate * g;
+	*mean = beta1 * *mean + (1 - beta1) * g;
+	*square = beta2 * *square + (1 - beta2) * g * g;
+	double root = sqrt(*square / (1 - pow(beta2, steps))) + (double)o->epsilon;
+	return w - rate * (*mean / (1 - pow(beta1, steps)) / root + (double)o->weight_decay * w);
+}
+
+/* The losses of a descent in which each gradient is taken where the parameters were `lag` steps before. */
 static void descend(const struct skep_scenario *s, uint32_t lag, double *ret_loss)
 {
-	double w[ROUNDS + 1][PARAMETERS], gradient[PARAMETERS];
+	double w[ROUNDS + 1][PARAMETERS], gradient[PARAMETERS], mean[PARAMETERS] = {0}, square[PARAMETERS] = {0};
 	first_parameters(s, w[0]);
 	for (uint32_t t = 0; t < ROUNDS; t++) {
 		ret_loss[t] = loss_and_gradient(s, t, w[t < lag ? 0 : t - lag], gradient);
 		for (uint32_t i = 0; i < PARAMETERS; i++)
-			w[t + 1][i] = w[t][i] - learning_rate * gradient[i];
+			w[t + 1][i] = stepped(&s->optimizer, t + 1, w[t][i], gradient[i], &mean[i], &square[i]);
 	}
 }
 
@@ -221,23 +236,29 @@ static double worst(const double *a, const double *b)
 	return most;
 }
 
+static void check_arithmetic(const char *text, bool delayed)
+{
+	static struct run run;
+	double now[ROUNDS], before[ROUNDS];
+	struct skep_scenario s;
+	read_scenario(text, delayed, &s);
+	descend(&s, 0, now);
+	descend(&s, 1, before);
+	simulate(&s, &run);
+	assert_int_equal(run.losses, ROUNDS);
+	check_staleness(&run, delayed);
+	assert_true(worst(run.loss, delayed ? before : now) < 1e-5);
+	assert_true(worst(run.loss, delayed ? now : before) > 1e-2); /* and the two are not the same */
+	skep_scenario_finish(&s);
+}
+
 static void test_arithmetic(void **state)
 {
 	(void)state;
-	static struct run run;
-	double now[ROUNDS], before[ROUNDS];
-	for (uint32_t delayed = 0; delayed < 2; delayed++) {
-		struct skep_scenario s;
-		read_scenario(small_scenario, delayed, &s);
-		descend(&s, 0, now);
-		descend(&s, 1, before);
-		simulate(&s, &run);
-		assert_int_equal(run.losses, ROUNDS);
-		check_staleness(&run, delayed);
-		assert_true(worst(run.loss, delayed ? before : now) < 1e-5);
-		assert_true(worst(run.loss, delayed ? now : before) > 1e-2); /* and the two are not the same */
-		skep_scenario_finish(&s);
-	}
+	check_arithmetic(small_scenario, false);
+	check_arithmetic(small_scenario, true);
+	check_arithmetic(adamw_scenario, false);
+	check_arithmetic(adamw_scenario, true);
 }
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */

@@ -177,6 +177,50 @@ static void test_state_moves_between_devices(void **state)
 	job_finish(&job);
 }
 
+/* Loss of the first microbatch of round 9 on a version of the parameters. */
+static int64_t loss_on(struct skep_device *device, uint32_t version)
+{
+	struct skep_op op = {.kind = SKEP_OP_FORWARD, .round = 9, .version = version};
+	struct skep_device_result result = job_run(device, op);
+	skep_device_buffer_release(device, result.stash);
+	return result.loss_nano;
+}
+
+/* With delayed updates a step leaves the version that it begins from, and takes the place of the one before that. */
+static void test_two_versions(void **state)
+{
+	(void)state;
+	struct job job;
+	char error[64];
+	uint64_t bytes;
+	int64_t loss[4];
+	job_init(&job, 1, SKEP_ACTIVATION_TANH, 4, 8);
+	job.plan.delayed = true;
+	job_restart(&job);
+	loss[0] = loss_on(job.device[0], 0);
+	for (uint32_t round = 0; round < 3; round++) {
+		job_microbatch(&job, round, 0); /* whatever it reads */
+		job_step(&job, round, 1);
+		loss[round + 1] = loss_on(job.device[0], round + 1);
+		assert_true(loss[round + 1] != loss[round]);
+		assert_true(loss_on(job.device[0], round) == loss[round]);
+	}
+	job_step(&job, 3, 0); /* nothing was counted: version 4 is version 3 */
+	assert_true(loss_on(job.device[0], 4) == loss[3]);
+	assert_true(loss_on(job.device[0], 3) == loss[3]);
+	struct skep_device *newcomer =
+		skep_device_create(SKEP_DEVICE_CPU, &job.training, SKEP_NO_STAGE, error, sizeof error);
+	assert_non_null(newcomer);
+	float *blob = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE, .version = 4}, &bytes);
+	assert_false(load(newcomer, 0, blob, bytes).failed);
+	assert_true(loss_on(newcomer, 4) == loss[3]);
+	assert_true(loss_on(newcomer, 5) == loss[3]);
+	assert_true(skep_device_digest(newcomer) == skep_device_digest(job.device[0]));
+	free(blob);
+	skep_device_destroy(newcomer);
+	job_finish(&job);
+}
+
 static bool has_gradient(struct skep_device *device, uint16_t stage)
 {
 	uint64_t bytes;
@@ -445,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_rounds_have_two_accumulators),
 		cmocka_unit_test(test_more_chunks_than_parameters),
 		cmocka_unit_test(test_state_moves_between_devices),
+		cmocka_unit_test(test_two_versions),
 		cmocka_unit_test(test_wrong_states_are_refused),
 		cmocka_unit_test(test_wrong_operands_are_refused),
 		cmocka_unit_test(test_operands_of_another_codec_are_refused),

@@ -318,6 +318,24 @@ static void times_of_state_and_chunks_follow_memory(void **state)
 	skep_scenario_finish(&s);
 }
 
+/* The parameters are there twice, and nothing else changes. */
+static void delayed_updates_need_memory(void **state)
+{
+	(void)state;
+	struct skep_scenario s, t;
+	must_read(base_text, NULL, &s);
+	must_read(base_text, "sync={delayed: true}", &t);
+	assert_false(s.plan.delayed);
+	assert_true(t.plan.delayed);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_true(t.memory_bytes[i] - s.memory_bytes[i] == 4.0 * (double)s.stage[i].parameters);
+		assert_int_equal(t.stage[i].state_bytes, s.stage[i].state_bytes);
+		assert_int_equal(time_of(&t, 0, SKEP_OP_STEP, (uint16_t)i), time_of(&s, 0, SKEP_OP_STEP, (uint16_t)i));
+	}
+	skep_scenario_finish(&s);
+	skep_scenario_finish(&t);
+}
+
 /* But not the overhead of launching it. */
 static void compute_scale_stretches_the_work(void **state)
 {
@@ -545,6 +563,7 @@ int main(void)
 		cmocka_unit_test(in_flight_fills_the_swarm),
 		cmocka_unit_test(times_follow_the_roofline),
 		cmocka_unit_test(times_of_state_and_chunks_follow_memory),
+		cmocka_unit_test(delayed_updates_need_memory),
 		cmocka_unit_test(compute_scale_stretches_the_work),
 		cmocka_unit_test(memory_is_the_sum_of_its_parts),
 		cmocka_unit_test(scenario_that_does_not_fit_is_refused),
