@@ -57,7 +57,7 @@ static bool start_save(struct worker *w, struct step *step)
 static void pick_work(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
-	struct skep_work *work = skep_work_pop(table, &table->backward);
+	struct skep_work *work = skep_work_pop(table, &table->backward[w->version & 1]);
 	if (work) {
 		pipeline_run(w, step, work, SKEP_OP_BACKWARD);
 		return;

@@ -109,6 +109,11 @@ void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer p
 		view->choice[place] = choice;
 }
 
+bool skep_view_has(const struct skep_view *view, uint32_t index)
+{
+	return find(view, index) < view->count;
+}
+
 void skep_view_remove(struct skep_view *view, struct skep_peer peer)
 {
 	uint32_t i = find(view, peer.index);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAGIC 0x50454b53u /* "SKEP" */
-#define VERSION 2u
+#define VERSION 3u
 
 struct skep_wire skep_wire_writer(void *bytes, size_t size)
 {
@@ -96,6 +96,9 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 	switch (message->kind) {
 	case SKEP_MESSAGE_BACKWARD:
 		skep_wire_u64(wire, &message->u.backward.needed_ns);
+		break;
+	case SKEP_MESSAGE_OUTPUT:
+		skep_wire_u64(wire, &message->u.output.needed_ns);
 		break;
 	case SKEP_MESSAGE_GRANT:
 		skep_wire_u32(wire, &message->u.grant.count);

@@ -195,12 +195,14 @@ static enum skep_codec read_codec(struct draft *d, const struct skep_yaml_node *
 
 static void read_schedule(struct draft *d)
 {
-	static const char *const pipelines[] = {"swarm", NULL}, *const wirings[] = {
-									"uniform", "throughput", "latency", NULL};
+	static const char *const pipelines[] = {"swarm", NULL},
+				 *const wirings[] = {"uniform", "throughput", "latency", NULL},
+				 *const routings[] = {"peer", "trainer", NULL};
 	struct skep_plan *plan = &d->s->plan;
 	const struct skep_yaml_node *map = group(d, "schedule");
 	plan->pipeline = (enum skep_pipeline)skep_read_choice(&d->r, map, "pipeline", pipelines, SKEP_PIPELINE_SWARM);
 	plan->wiring = (enum skep_wiring)skep_read_choice(&d->r, map, "wiring", wirings, SKEP_WIRING_UNIFORM);
+	plan->routing = (enum skep_routing)skep_read_choice(&d->r, map, "routing", routings, SKEP_ROUTING_PEER);
 	read_batch(d, map);
 	d->s->activation_codec = read_codec(d, map);
 	d->s->checkpoint_activations = skep_read_bool(&d->r, map, "checkpoint_activations", false);

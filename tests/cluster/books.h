@@ -23,6 +23,7 @@ struct holder {
 
 struct cell { /* one stage in one round */
 	uint64_t *forwarded, *backwarded, *lost, *sent_on;
+	struct skep_peer *forwarder; /* [capacity]: who did the forward pass, the newest in office */
 	uint32_t first_holder, members;
 	uint32_t counted, lost_count; /* as STAGE_COMMITTED says */
 	bool committed, stepped;

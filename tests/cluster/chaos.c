@@ -53,6 +53,9 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_LEFT_UNASKED] = {"left-unasked", "I10"},
 	[SABOTAGE_LEAVE_DEAF] = {"leave-deaf", "I10"},
 	[SABOTAGE_LEAVER_PRAISED] = {"leaver-praised", "I10"},
+	[SABOTAGE_NEWS_FALSE] = {"news-false", "I1"},
+	[SABOTAGE_KEEP_FORGOTTEN] = {"keep-forgotten", "I5"},
+	[SABOTAGE_INPUT_SWAPPED] = {"input-swapped", "I4"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {
@@ -101,7 +104,8 @@ static bool concerns(const struct job *job, const struct trace *trace)
 		uint8_t kind = trace->message->kind;
 		round = trace->message->round;
 		microbatch = trace->message->microbatch;
-		numbered = kind <= SKEP_MESSAGE_ABANDON || kind == SKEP_MESSAGE_FINISHED;
+		numbered = kind <= SKEP_MESSAGE_ABANDON || kind == SKEP_MESSAGE_FINISHED ||
+		           kind == SKEP_MESSAGE_OUTPUT || kind == SKEP_MESSAGE_INPUT;
 		if (kind == SKEP_MESSAGE_HEARTBEAT)
 			return false;
 	} else if (trace->op) {
@@ -141,8 +145,10 @@ static struct result run_once(struct job *job, struct variant variant)
 	struct setup setup = weather_setup(&job->weather);
 	struct result result = {0};
 	setup.machine = job->options->machine;
-	if (setup.machine == &machine_naive)
-		setup.calm_ns = SKEP_TIME_NEVER; /* it cannot join at all, and has enough other faults */
+	if (setup.machine == &machine_naive) {
+		setup.calm_ns = SKEP_TIME_NEVER;               /* it cannot join at all, and has enough other faults */
+		job->weather.plan.routing = SKEP_ROUTING_PEER; /* nor does it know another one */
+	}
 	setup.padding = variant.padding;
 	setup.move_nodes = variant.move_nodes;
 	setup.loss_bias_nano = variant.loss_bias_nano;

@@ -62,6 +62,9 @@ enum sabotage {
 	SABOTAGE_LEFT_UNASKED,    /* one MOVED note becomes a LEFT note */
 	SABOTAGE_LEAVE_DEAF,      /* one LEAVE reaches the directory as a heartbeat */
 	SABOTAGE_LEAVER_PRAISED,  /* one worker is told that a leaver stays */
+	SABOTAGE_NEWS_FALSE,      /* one owner is told that a worker is gone which is not */
+	SABOTAGE_KEEP_FORGOTTEN,  /* one payload that its sender wants to keep is handed over all the same */
+	SABOTAGE_INPUT_SWAPPED,   /* one INPUT carries the tensor of another microbatch */
 	SABOTAGE_RERUN_DIFFERS,   /* the second run of the seed is not quite the first */
 	SABOTAGES
 };

@@ -221,20 +221,47 @@ static struct tensor *output(const struct job *job, uint8_t kind, uint32_t stage
 	return out;
 }
 
+/* With trainer routing a stage in the middle keeps no stash: whoever does the backward pass does the forward pass again,
+ * and gets the same from the same input. */
+static bool visited_twice(const struct job *job)
+{
+	return job->plan->routing == SKEP_ROUTING_TRAINER && job->op->stage > 0 &&
+	       job->op->stage + 1u < job->plan->stages;
+}
+
+static uint64_t recomputed(const struct job *job, const struct tensor *in)
+{
+	return mix64(in->name + mix64(job->op->stage + 1u));
+}
+
 static void forward(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	check_place(job);
 	struct tensor in = activation(job);
-	bool last = op->stage + 1u == job->plan->stages;
-	uint64_t name = mix64(in.name + mix64((uint64_t)job->who << 32 | op->stage) + op->id);
+	bool last = op->stage + 1u == job->plan->stages, again = visited_twice(job);
+	uint64_t name =
+		again ? recomputed(job, &in) : mix64(in.name + mix64((uint64_t)job->who << 32 | op->stage) + op->id);
 	if (!last)
 		output(job, TENSOR_ACTIVATION, op->stage, &job->effect->out)->name = name;
 	else
 		job->effect->loss_nano = symbol_loss(op->round, op->microbatch);
+	if (again)
+		return;
 	struct tensor *stash = output(job, TENSOR_STASH, op->stage, &job->effect->stash);
 	stash->answer = last ? 0 : name;
 	stash->input = in.name;
+}
+
+/* The name of the activation that the forward pass made. */
+static uint64_t stashed(const struct job *job, const struct tensor *in)
+{
+	const struct skep_op *op = job->op;
+	struct tensor stash = input(job, op->stash, TENSOR_STASH, "the stash is none");
+	if (stash.stage != op->stage || stash.round != op->round || stash.microbatch != op->microbatch ||
+		stash.input != in->name)
+		wrong(job, "I4", "the stash is of another forward");
+	return stash.answer;
 }
 
 static void backward(const struct job *job)
@@ -242,13 +269,12 @@ static void backward(const struct job *job)
 	const struct skep_op *op = job->op;
 	check_place(job);
 	struct tensor in = activation(job);
-	struct tensor stash = input(job, op->stash, TENSOR_STASH, "the stash is none");
-	if (stash.stage != op->stage || stash.round != op->round || stash.microbatch != op->microbatch ||
-		stash.input != in.name)
-		wrong(job, "I4", "the stash is of another forward");
+	uint64_t answer = visited_twice(job) ? recomputed(job, &in) : stashed(job, &in);
+	if (visited_twice(job) && !buf_none(op->stash))
+		wrong(job, "I4", "nothing is kept between two visits");
 	if (op->stage + 1u < job->plan->stages) {
 		struct tensor gradient = input(job, op->gradient, TENSOR_GRADIENT, "the gradient is none");
-		if (gradient.answer != stash.answer)
+		if (gradient.answer != answer)
 			wrong(job, "I4", "the gradient is for another activation");
 	} else if (!buf_none(op->gradient)) {
 		wrong(job, "I4", "the last stage has no gradient from outside");

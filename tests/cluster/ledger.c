@@ -69,6 +69,7 @@ static void prepare(struct ledger *ledger, struct round *round)
 		round->cell[s].backwarded = take(ledger, ledger->words);
 		round->cell[s].lost = take(ledger, ledger->words);
 		round->cell[s].sent_on = take(ledger, ledger->words);
+		round->cell[s].forwarder = (struct skep_peer *)take(ledger, ledger->capacity);
 	}
 }
 
@@ -100,6 +101,18 @@ struct holder *books_holder(struct ledger *ledger, struct cell *cell, struct ske
 
 /* ---- what devices did ------------------------------------------------------------------------------------------ */
 
+static bool visited_twice(const struct ledger *ledger, uint32_t stage)
+{
+	return ledger->plan->routing == SKEP_ROUTING_TRAINER && stage > 0 && stage + 1u < ledger->plan->stages;
+}
+
+/* A second forward pass: only where it counts nothing, and only if one of the two who did it is out of office. */
+static bool may_go_again(const struct ledger *ledger, const struct cell *cell, const struct skep_op *op, bool seated)
+{
+	return visited_twice(ledger, op->stage) &&
+	       (!seated || !books_seated(ledger, cell->forwarder[op->microbatch], op->stage, op->round));
+}
+
 static void did_forward(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, int64_t loss_nano)
 {
 	struct round *round = &ledger->round[op->round];
@@ -113,10 +126,13 @@ static void did_forward(struct ledger *ledger, struct skep_peer who, const struc
 			"worker %u (epoch %u) issued microbatch %u, granted to worker %u (epoch %u)", who.index,
 			who.epoch, op->microbatch, round->owner[op->microbatch].index,
 			round->owner[op->microbatch].epoch);
-	if (bit(cell->forwarded, op->microbatch))
+	bool seated = books_seated(ledger, who, op->stage, op->round);
+	if (bit(cell->forwarded, op->microbatch) && !may_go_again(ledger, cell, op, seated))
 		verdict_break(ledger->verdict, "I1", op->round, op->stage, op->microbatch,
 			"microbatch %u went forward through stage %u a second time, at worker %u", op->microbatch,
 			op->stage, who.index);
+	if (seated || !bit(cell->forwarded, op->microbatch))
+		cell->forwarder[op->microbatch] = who;
 	set_bit(cell->forwarded, op->microbatch);
 	if (op->stage + 1u == ledger->plan->stages)
 		round->loss[op->microbatch] = loss_nano;
@@ -414,6 +430,23 @@ static void said(struct ledger *ledger, struct skep_peer who, const struct skep_
 		noted_counted(ledger, who, note);
 }
 
+/* Tensors of a microbatch travel as the plan says: only to and from its owner, or only between neighbours, as far as the
+ * seats are known. */
+static void check_route(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
+{
+	bool relayed = m->kind == SKEP_MESSAGE_OUTPUT || m->kind == SKEP_MESSAGE_INPUT;
+	bool trainer = ledger->plan->routing == SKEP_ROUTING_TRAINER;
+	if (m->kind != SKEP_MESSAGE_FORWARD && m->kind != SKEP_MESSAGE_BACKWARD && !relayed)
+		return;
+	if (!valid(ledger, "a message", m->round, m->stage, m->microbatch))
+		return;
+	const struct skep_peer *owner = &ledger->round[m->round].owner[m->microbatch];
+	if (trainer ? owner->index != who.index && owner->index != m->to.index : relayed)
+		verdict_break(ledger->verdict, "I4", m->round, m->stage, m->microbatch,
+			"worker %u sends a tensor of microbatch %u to worker %u, which is not the way to go", who.index,
+			m->microbatch, m->to.index);
+}
+
 static void sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
 {
 	if (m->to.index > ledger->plan->workers) {
@@ -428,6 +461,7 @@ static void sent(struct ledger *ledger, struct skep_peer who, const struct skep_
 			seats_forward(ledger, who, m);
 		set_bit(sent_on, m->microbatch);
 	}
+	check_route(ledger, who, m);
 	bool finished = m->kind == SKEP_MESSAGE_FINISHED && m->u.finished.ok;
 	if (!finished && m->kind != SKEP_MESSAGE_REDUCE)
 		return;

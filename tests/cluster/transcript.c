@@ -28,7 +28,9 @@ static const char *const message_name[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWA
 	[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT",
 	[SKEP_MESSAGE_LOAD] = "LOAD",
 	[SKEP_MESSAGE_LEAVE] = "LEAVE",
-	[SKEP_MESSAGE_WHO] = "WHO"};
+	[SKEP_MESSAGE_WHO] = "WHO",
+	[SKEP_MESSAGE_OUTPUT] = "OUTPUT",
+	[SKEP_MESSAGE_INPUT] = "INPUT"};
 
 const char *transcript_message_name(uint8_t kind)
 {
@@ -84,6 +86,8 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_FORWARD:
 	case SKEP_MESSAGE_BACKWARD:
 	case SKEP_MESSAGE_ABANDON:
+	case SKEP_MESSAGE_OUTPUT:
+	case SKEP_MESSAGE_INPUT:
 		put(text, " round %u, microbatch %u", m->round, m->microbatch);
 		return;
 	case SKEP_MESSAGE_CHUNK:

@@ -178,6 +178,8 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm)
 	draw_rates(w);
 	if (calm || below(w, 16) == 0)
 		memset(w->rate, 0, sizeof(w->rate));
+	w->plan.routing =
+		below(w, 3) ? SKEP_ROUTING_PEER : SKEP_ROUTING_TRAINER; /* last: older seeds keep their draws */
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -339,7 +341,8 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
 	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
 		plan->in_flight);
-	fprintf(to, "  wiring: %s, %u samples, %u places", wiring[plan->wiring], plan->samples, plan->places);
+	fprintf(to, "  wiring: %s, routing: %s, %u samples, %u places", wiring[plan->wiring],
+		plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer", plan->samples, plan->places);
 	if (plan->rebalance_ns > 0)
 		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
 			(unsigned)(plan->rebalance_horizon_ns / 1000));
