@@ -76,7 +76,7 @@ struct skep_work *skep_inflight_add(struct skep_inflight *table, uint32_t round,
 	memset(work, 0, sizeof *work);
 	work->round = round;
 	work->microbatch = microbatch;
-	work->up.index = work->down.index = SKEP_NO_INDEX;
+	work->up.index = work->down.index = work->returned.index = SKEP_NO_INDEX;
 	work->next = SKEP_NO_WORK;
 	work->hash_next = *head;
 	*head = slot;

@@ -28,14 +28,16 @@ enum skep_work_state {
 struct skep_work {
 	uint8_t state;
 	bool doomed; /* given up while it was running: goes when the operation ends */
+	bool kept;   /* `down` has been asked to give it back, and does not */
 	uint16_t next, hash_next;
 	uint32_t round, microbatch;
-	struct skep_peer up;   /* who sent it; index SKEP_NO_INDEX: this worker owns it, or the sender is gone */
-	struct skep_peer down; /* who has it next ... */
-	uint16_t leg;          /* ... and the stage that it is in there */
+	struct skep_peer up;       /* who sent it; index SKEP_NO_INDEX: this worker owns it, or the sender is gone */
+	struct skep_peer down;     /* who has it next ... */
+	uint16_t leg;              /* ... and the stage that it is in there */
+	struct skep_peer returned; /* who gave it back in this stage, and may not have it again */
 	bool owned;
-	skep_time sent_ns;
-	skep_time needed_ns; /* by this worker's device, forward and backward */
+	skep_time sent_ns, due_ns; /* due_ns: when the patience with `down` ends */
+	skep_time needed_ns;       /* by this worker's device, forward and backward */
 	int64_t loss_nano;
 	struct skep_buf in, stash, gradient; /* WAIT_PEER: gradient holds the activations that wait to be sent */
 };

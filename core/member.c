@@ -28,6 +28,8 @@ static void join(struct worker *w, struct step *step)
 static void set_deadline(struct worker *w)
 {
 	w->node.deadline = w->heartbeat_due_ns < w->load_due_ns ? w->heartbeat_due_ns : w->load_due_ns;
+	if (w->patience_due_ns < w->node.deadline)
+		w->node.deadline = w->patience_due_ns;
 }
 
 void member_start(struct worker *w, struct step *step)
@@ -117,6 +119,8 @@ void member_timer(struct worker *w, struct step *step)
 		heartbeat(w, step);
 	if (w->node.now >= w->load_due_ns)
 		report_load(w, step);
+	if (w->node.now >= w->patience_due_ns)
+		patience_pass(w, step);
 	set_deadline(w);
 }
 

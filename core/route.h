@@ -25,6 +25,10 @@ struct route {
 	void (*on_backward)(struct worker *w, struct step *step, const struct skep_message *message);
 	/* A worker is gone, perhaps one that this work has to do with. May remove the work. */
 	void (*gone)(struct worker *w, struct step *step, struct skep_work *work, struct skep_peer gone);
+	/* The work waits: for somebody who has counted nothing yet, unless it has begun? */
+	bool (*outward)(const struct skep_plan *plan, const struct skep_work *work);
+	/* That one has dropped it: to another one. May remove the work. */
+	void (*take_back)(struct worker *w, struct step *step, struct skep_work *work);
 	/* A tensor of the pipeline could not be delivered: is it of use still? */
 	bool (*wants)(struct worker *w, const struct skep_message *message);
 };

@@ -11,13 +11,17 @@
 static void go_on(struct worker *w, struct step *step, struct skep_work *work)
 {
 	work->leg = (uint16_t)(w->node.stage + 1);
-	work->down = skep_view_choose(worker_view(w, step->plan, work->leg), step->plan, w->node.self, &w->node.random);
+	bool hopeless;
+	work->down = patience_choose(w, step, work, work->leg, &hopeless);
+	if (hopeless) {
+		pipeline_give_up(w, step, work);
+		return;
+	}
 	if (work->down.index == SKEP_NO_INDEX) {
 		work->state = SKEP_WORK_WAIT_PEER;
 		return;
 	}
-	work->state = SKEP_WORK_WAIT_GRADIENT;
-	work->sent_ns = w->node.now;
+	patience_begin(w, step, work, SKEP_WORK_WAIT_GRADIENT);
 	struct skep_message message =
 		pipeline_tensor(w, step, work, SKEP_MESSAGE_FORWARD, work->down, w->node.stage, work->gradient);
 	worker_send(w, step, &message);
@@ -56,6 +60,21 @@ static void gone(struct worker *w, struct step *step, struct skep_work *work, st
 		pipeline_give_up(w, step, work);
 }
 
+static bool outward(const struct skep_plan *plan, const struct skep_work *work)
+{
+	(void)plan;
+	return work->state == SKEP_WORK_WAIT_GRADIENT;
+}
+
+/* The activations went with the message: the forward pass makes them anew. */
+static void take_back(struct worker *w, struct step *step, struct skep_work *work)
+{
+	skep_emit_release(step, work->stash);
+	work->stash = (struct skep_buf){0, 0};
+	work->state = SKEP_WORK_READY_FORWARD;
+	skep_work_push(worker_inflight(w), &worker_inflight(w)->forward[work->round & 1], work);
+}
+
 static bool wants(struct worker *w, const struct skep_message *message)
 {
 	if (message->kind == SKEP_MESSAGE_BACKWARD)
@@ -71,5 +90,7 @@ const struct route skep_route_peer = {
 	.on_input = refuse,
 	.on_backward = on_backward,
 	.gone = gone,
+	.outward = outward,
+	.take_back = take_back,
 	.wants = wants,
 };

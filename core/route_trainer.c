@@ -22,17 +22,6 @@
 
 static const struct skep_buf none = {0, 0};
 
-static struct skep_peer choose(struct worker *w, const struct skep_plan *plan, uint32_t stage)
-{
-	return skep_view_choose(worker_view(w, plan, stage), plan, w->node.self, &w->node.random);
-}
-
-static void await(struct worker *w, struct skep_work *work, enum skep_work_state state)
-{
-	work->state = (uint8_t)state;
-	work->sent_ns = w->node.now;
-}
-
 /* ---- the owner ------------------------------------------------------------------------------------------------ */
 
 static void send_forwards(struct worker *w, struct step *step, struct skep_work *work)
@@ -40,14 +29,14 @@ static void send_forwards(struct worker *w, struct step *step, struct skep_work 
 	struct skep_leg *leg = worker_leg(w, step->plan, work, work->leg);
 	struct skep_message message =
 		pipeline_tensor(w, step, work, SKEP_MESSAGE_FORWARD, leg->peer, (uint32_t)work->leg - 1, leg->in);
-	if (route_visits_twice(step->plan, work->leg)) {
+	bool twice = route_visits_twice(step->plan, work->leg);
+	if (twice || step->plan->patience_ns > 0) { /* it will be wanted, or may be */
 		skep_emit_send_copy(step, &w->node, &message);
-		await(w, work, SKEP_WORK_WAIT_OUTPUT);
-		return;
+	} else {
+		worker_send(w, step, &message);
+		leg->in = none;
 	}
-	worker_send(w, step, &message);
-	leg->in = none;
-	await(w, work, SKEP_WORK_WAIT_GRADIENT);
+	patience_begin(w, step, work, twice ? SKEP_WORK_WAIT_OUTPUT : SKEP_WORK_WAIT_GRADIENT);
 }
 
 static void send_backwards(struct worker *w, struct step *step, struct skep_work *work)
@@ -60,19 +49,22 @@ static void send_backwards(struct worker *w, struct step *step, struct skep_work
 	worker_send(w, step, &input);
 	worker_send(w, step, &gradient);
 	leg->in = work->gradient = none;
-	await(w, work, SKEP_WORK_WAIT_GRADIENT);
+	patience_begin(w, step, work, SKEP_WORK_WAIT_GRADIENT);
 }
 
 /* The next visit, forwards if no gradient is in hand. Who did the forward pass does the backward pass, if it is still there. */
 static void go_on(struct worker *w, struct step *step, struct skep_work *work)
 {
 	struct skep_leg *leg = worker_leg(w, step->plan, work, work->leg);
+	bool hopeless = false;
 	if (leg->peer.index == SKEP_NO_INDEX) {
 		leg->needed_ns = 0;
-		leg->peer = choose(w, step->plan, work->leg);
+		leg->peer = patience_choose(w, step, work, work->leg, &hopeless);
 	}
 	work->down = leg->peer;
-	if (work->down.index == SKEP_NO_INDEX)
+	if (hopeless)
+		pipeline_give_up(w, step, work);
+	else if (work->down.index == SKEP_NO_INDEX)
 		work->state = SKEP_WORK_WAIT_PEER;
 	else if (skep_buf_none(work->gradient))
 		send_forwards(w, step, work);
@@ -83,6 +75,7 @@ static void go_on(struct worker *w, struct step *step, struct skep_work *work)
 static void begin_leg(struct worker *w, struct step *step, struct skep_work *work, uint32_t stage, struct skep_buf in)
 {
 	work->leg = (uint16_t)stage;
+	work->returned.index = SKEP_NO_INDEX;
 	*worker_leg(w, step->plan, work, stage) = (struct skep_leg){.in = in, .peer = {SKEP_NO_INDEX, 0}};
 	go_on(w, step, work);
 }
@@ -109,6 +102,9 @@ static void gradient_came_back(struct worker *w, struct step *step, const struct
 		skep_view_update(worker_view(w, step->plan, work->leg), message->from,
 			worker_leg(w, step->plan, work, work->leg)->needed_ns + message->u.backward.needed_ns,
 			step->plan->samples);
+	struct skep_leg *leg = worker_leg(w, step->plan, work, work->leg);
+	skep_emit_release(step, leg->in); /* of the last stage, kept in case that it was given back */
+	leg->in = none;
 	work->leg--;
 	if (work->leg == 0) {
 		pipeline_ready_backward(w, work, message->payload);
@@ -134,6 +130,18 @@ static void owner_loses(struct worker *w, struct step *step, struct skep_work *w
 		pipeline_give_up(w, step, work);
 		return;
 	}
+	worker_leg(w, step->plan, work, work->leg)->peer.index = SKEP_NO_INDEX;
+	go_on(w, step, work);
+}
+
+static bool outward(const struct skep_plan *plan, const struct skep_work *work)
+{
+	return work->state == SKEP_WORK_WAIT_OUTPUT ||
+	       (work->state == SKEP_WORK_WAIT_GRADIENT && !route_visits_twice(plan, work->leg));
+}
+
+static void take_back(struct worker *w, struct step *step, struct skep_work *work)
+{
 	worker_leg(w, step->plan, work, work->leg)->peer.index = SKEP_NO_INDEX;
 	go_on(w, step, work);
 }
@@ -244,5 +252,7 @@ const struct route skep_route_trainer = {
 	.on_input = on_input,
 	.on_backward = on_backward,
 	.gone = gone,
+	.outward = outward,
+	.take_back = take_back,
 	.wants = wants,
 };

@@ -19,7 +19,8 @@
  *     1. A microbatch visits one worker per stage. It is sent once; if the worker that has it is fenced, it is given up
  *        (ABANDON travels back to its owner) and a fresh one is granted in its place. Nothing is ever retried blindly.
  *        With trainer routing a worker that is fenced before the gradient reached it cannot have counted: the owner
- *        has the input, and may choose another one.
+ *        has the input, and may choose another one. Nor has one that has told its sender that it dropped the microbatch
+ *        before it began, and will ignore it from then on (patience.h).
  *     2. Every machine remembers which microbatches of the round it has seen and ignores duplicates.
  *     3. A worker's gradient enters the round only if the directory commits a reduction that it took part in. A fenced
  *        worker is struck from the round, and what only it had counted is reported lost.
@@ -104,6 +105,7 @@ struct skep_plan {
 	skep_time
 		heartbeat_ns; /* a worker looks so often whether it has sent the directory anything in the last half of it */
 	skep_time fence_after_ns; /* a worker not heard of for so long is fenced; at least 2 heartbeats */
+	skep_time patience_ns; /* a microbatch that has been with another worker for so long is asked back; 0: never */
 	int64_t target_loss_nano; /* stop when the mean loss of a round is at most this (1e-9 units); INT64_MIN: never */
 	const struct skep_stage_plan *stage; /* [stages] */
 	const uint32_t *first_stage_of;      /* [workers] stage at the start, SKEP_NO_STAGE for a spare */
@@ -142,6 +144,9 @@ enum skep_message_kind {
 	/* worker to worker, with trainer routing alone */
 	SKEP_MESSAGE_OUTPUT, /* round, microbatch, u.output, payload: what FORWARD made of the receiver's activations */
 	SKEP_MESSAGE_INPUT, /* round, microbatch, payload: the activations of the FORWARD once more; beside a BACKWARD */
+	/* worker to worker, if the plan has patience */
+	SKEP_MESSAGE_CANCEL,    /* round, microbatch: give it back, if you have not begun it */
+	SKEP_MESSAGE_CANCELLED, /* round, microbatch, u.cancelled: the answer */
 	SKEP_MESSAGE_KINDS
 };
 
@@ -168,6 +173,9 @@ struct skep_message {
 		struct {
 			skep_time needed_ns; /* what forward took the sender's device */
 		} output;
+		struct {
+			bool dropped; /* the sender will never work on it; else it has begun, and keeps it */
+		} cancelled;
 		struct {
 			bool ok;
 		} finished;

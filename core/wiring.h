@@ -60,6 +60,10 @@ bool skep_view_thin(struct skep_view *view, uint32_t capacity);
 /* Who gets the next microbatch of stage `stage`, from worker `self`; charges it. index SKEP_NO_INDEX when the view is empty. */
 struct skep_peer skep_view_choose(
 	struct skep_view *view, const struct skep_plan *plan, struct skep_peer self, uint64_t *random);
+/* The same, but not `avoid`. */
+struct skep_peer skep_view_choose_other(struct skep_view *view, const struct skep_plan *plan, struct skep_peer self,
+	struct skep_peer avoid, uint64_t *random);
+bool skep_view_has_other(const struct skep_view *view, struct skep_peer peer); /* than this one */
 /* The worker says that a microbatch took it so long, forward and backward together. */
 void skep_view_update(struct skep_view *view, struct skep_peer peer, skep_time needed_ns, uint32_t samples);
 

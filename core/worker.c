@@ -81,6 +81,7 @@ void skep_worker_init(void *mem, const struct skep_plan *plan)
 	lay_out(w, plan);
 	skep_inflight_init(worker_inflight(w), skep_inflight_capacity(plan));
 	w->op_floor = 1;
+	w->patience_due_ns = SKEP_TIME_NEVER;
 	uint32_t stage = plan->first_stage_of[w->node.self.index];
 	if (w->node.self.epoch == 0 || stage == SKEP_NO_STAGE)
 		return;
@@ -165,6 +166,12 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 		break;
 	case SKEP_MESSAGE_INPUT:
 		route_of(step->plan)->on_input(w, step, message);
+		break;
+	case SKEP_MESSAGE_CANCEL:
+		patience_on_cancel(w, step, message);
+		break;
+	case SKEP_MESSAGE_CANCELLED:
+		patience_on_cancelled(w, step, message);
 		break;
 	case SKEP_MESSAGE_ABANDON:
 		pipeline_on_abandon(w, step, message);
@@ -255,6 +262,8 @@ static void on_send_failed(struct worker *w, struct step *step, const struct ske
 	              message->kind != SKEP_MESSAGE_HEARTBEAT; /* the timer makes new ones */
 	if (skep_message_traffic(message) == SKEP_TRAFFIC_PIPELINE) {
 		useful = useful && route_of(step->plan)->wants(w, message);
+	} else if (message->kind == SKEP_MESSAGE_CANCEL) {
+		useful = useful && patience_wants(w, message);
 	} else if (message->kind == SKEP_MESSAGE_CHUNK) {
 		useful = useful && reduce_wants(w, message);
 	} else if (message->kind == SKEP_MESSAGE_STATE) {

@@ -4,6 +4,7 @@
  *
  *   worker.c    set-up, dispatch of events
  *   pipeline.c  what becomes of a microbatch: in, out, back, given up; route_peer.c, route_trainer.c: where it goes
+ *   patience.c  what becomes of a microbatch that has been with another worker for too long
  *   schedule.c  which operation the device runs next
  *   reduce.c    the end of a round: seal the accumulator, ring all-reduce, tally, step
  *   member.c    joining, being fenced, hearing of others, heartbeats, stopping
@@ -19,6 +20,7 @@
 
 #include "core/inflight.h"
 #include "core/machine.h"
+#include "core/patience.h"
 #include "core/route.h"
 #include "core/wiring.h"
 
@@ -55,7 +57,7 @@ struct worker {
 	uint32_t assigned;   /* number of the newest ASSIGN in this epoch */
 	uint32_t join_round; /* JOINING: state of the start of that round is wanted */
 	struct skep_peer source;
-	skep_time born_ns, sent_to_directory_ns, heartbeat_due_ns, load_due_ns;
+	skep_time born_ns, sent_to_directory_ns, heartbeat_due_ns, load_due_ns, patience_due_ns;
 	/* Load since the last report, while the round was open: nothing queues in a reduction, and that says nothing. */
 	skep_time queue_since_ns, open_ns;
 	uint64_t queue_area; /* microbatches that were ready, times ns */

@@ -122,10 +122,14 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	fprintf(out, "            source: %s\n", s->topology.source);
 	fprintf(out,
 		"  schedule  %" PRIu32 " samples a round in %" PRIu32 " microbatches of %" PRIu32 ", %" PRIu32
-		" in flight per first-stage worker, %" PRIu32 " rounds\n%s\n",
+		" in flight per first-stage worker, %" PRIu32 " rounds\n%s",
 		s->batch, plan->microbatches, s->samples, plan->in_flight, plan->rounds,
 		trainer ? "            all tensors of a microbatch pass through the first-stage worker that issued it\n"
 			: "");
+	if (plan->patience_ns > 0)
+		fprintf(out, "            asked back and sent to another worker if not begun after %s\n",
+			time_text(plan->patience_ns, plan->patience_ns, c, sizeof c));
+	fprintf(out, "\n");
 	fprintf(out, "%5s %-8s %7s %11s %11s %-19s %-19s %12s %12s\n", "stage", "layers", "workers", "parameters",
 		"memory", "forward", "backward", trainer ? "next, owners" : "to next", "reduction");
 	for (uint32_t stage = 0; stage < plan->stages; stage++) {

@@ -24,6 +24,9 @@ struct holder {
 struct cell { /* one stage in one round */
 	uint64_t *forwarded, *backwarded, *lost, *sent_on;
 	struct skep_peer *forwarder; /* [capacity]: who did the forward pass, the newest in office */
+	struct skep_peer *dropper;   /* [capacity]: who said that it dropped the microbatch, the same */
+	uint64_t *dropped,
+		*again; /* somebody has; the forward pass was done once more, because one in the next stage has */
 	uint32_t first_holder, members;
 	uint32_t counted, lost_count; /* as STAGE_COMMITTED says */
 	bool committed, stepped;
@@ -61,6 +64,7 @@ struct ledger {
 	skep_time now;
 	bool moved; /* somebody did, last at moved_ns */
 	skep_time moved_ns;
+	uint64_t given_back;
 	struct seat seat[CLUSTER_WORKERS];
 	uint32_t news_epoch[CLUSTER_WORKERS]; /* in which life the worker has heard its news */
 	struct news news[CLUSTER_WORKERS][CLUSTER_WORKERS];

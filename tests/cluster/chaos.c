@@ -56,6 +56,8 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_NEWS_FALSE] = {"news-false", "I1"},
 	[SABOTAGE_KEEP_FORGOTTEN] = {"keep-forgotten", "I5"},
 	[SABOTAGE_INPUT_SWAPPED] = {"input-swapped", "I4"},
+	[SABOTAGE_DROP_INVENTED] = {"drop-invented", "I1"},
+	[SABOTAGE_DROP_UNHEARD] = {"drop-unheard", "I7"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {
@@ -69,7 +71,8 @@ struct options {
 
 struct totals {
 	uint64_t seeds, done, failed, broken, named, quiet, events, digest;
-	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, copies, returns;
+	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, copies, returns,
+		given_back;
 	uint64_t hits[WEATHER_FAULTS];
 };
 
@@ -105,7 +108,8 @@ static bool concerns(const struct job *job, const struct trace *trace)
 		round = trace->message->round;
 		microbatch = trace->message->microbatch;
 		numbered = kind <= SKEP_MESSAGE_ABANDON || kind == SKEP_MESSAGE_FINISHED ||
-		           kind == SKEP_MESSAGE_OUTPUT || kind == SKEP_MESSAGE_INPUT;
+		           kind == SKEP_MESSAGE_OUTPUT || kind == SKEP_MESSAGE_INPUT || kind == SKEP_MESSAGE_CANCEL ||
+		           kind == SKEP_MESSAGE_CANCELLED;
 		if (kind == SKEP_MESSAGE_HEARTBEAT)
 			return false;
 	} else if (trace->op) {
@@ -205,6 +209,7 @@ static void add_up(struct job *job, const struct result *result)
 	t->issued += result->totals.issued;
 	t->counted += result->totals.counted;
 	t->lost += result->totals.lost;
+	t->given_back += result->totals.given_back;
 	t->rounds += result->totals.rounds;
 	t->kills += result->kills;
 	t->restarts += result->restarts;
@@ -351,10 +356,10 @@ static void print_totals(const struct totals *t)
 		if (f != WEATHER_KILL && f != WEATHER_RESTART && f != WEATHER_NOTICE)
 			printf(" %s %llu,", weather_fault_name(f), (unsigned long long)t->hits[f]);
 	printf(" copies %llu, deaths %llu, restarts %llu; fenced %llu, joined %llu, moved %llu, "
-	       "left %llu\n",
+	       "left %llu, given back %llu\n",
 		(unsigned long long)t->copies, (unsigned long long)t->kills, (unsigned long long)t->restarts,
 		(unsigned long long)t->fences, (unsigned long long)t->joins, (unsigned long long)t->moves,
-		(unsigned long long)t->leaves);
+		(unsigned long long)t->leaves, (unsigned long long)t->given_back);
 	printf("%llu seeds: %llu done, %llu failed for an empty stage, %llu broken; %llu without faults; %llu rounds, "
 	       "%llu microbatches issued, %llu counted and %llu lost in stages; %llu events; digest %016llx\n",
 		(unsigned long long)t->seeds, (unsigned long long)t->done, (unsigned long long)t->failed,

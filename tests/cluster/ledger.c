@@ -70,6 +70,9 @@ static void prepare(struct ledger *ledger, struct round *round)
 		round->cell[s].lost = take(ledger, ledger->words);
 		round->cell[s].sent_on = take(ledger, ledger->words);
 		round->cell[s].forwarder = (struct skep_peer *)take(ledger, ledger->capacity);
+		round->cell[s].dropper = (struct skep_peer *)take(ledger, ledger->capacity);
+		round->cell[s].dropped = take(ledger, ledger->words);
+		round->cell[s].again = take(ledger, ledger->words);
 	}
 }
 
@@ -106,6 +109,50 @@ static bool visited_twice(const struct ledger *ledger, uint32_t stage)
 	return ledger->plan->routing == SKEP_ROUTING_TRAINER && stage > 0 && stage + 1u < ledger->plan->stages;
 }
 
+/* With peer routing the sender of what was dropped makes it once more: the same worker, and once. */
+static bool repeats(const struct ledger *ledger, struct cell *cell, struct skep_peer who, const struct skep_op *op)
+{
+	const struct skep_peer *before = &cell->forwarder[op->microbatch];
+	bool given_back = op->stage + 1u < ledger->plan->stages &&
+	                  bit(ledger->round[op->round].cell[op->stage + 1].dropped, op->microbatch);
+	if (ledger->plan->routing == SKEP_ROUTING_TRAINER || !given_back || bit(cell->again, op->microbatch) ||
+		before->index != who.index || before->epoch != who.epoch)
+		return false;
+	set_bit(cell->again, op->microbatch);
+	return true;
+}
+
+static void check_kept_word(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
+{
+	const struct cell *cell = &ledger->round[op->round].cell[op->stage];
+	const struct skep_peer *dropper = &cell->dropper[op->microbatch];
+	if (bit(cell->dropped, op->microbatch) && dropper->index == who.index && dropper->epoch == who.epoch)
+		verdict_break(ledger->verdict, "I1", op->round, op->stage, op->microbatch,
+			"worker %u works on microbatch %u, which it said it had dropped", who.index, op->microbatch);
+}
+
+/* Who gives a microbatch back has not begun it, and is the only one in office of the stage to do so. The word may be sent
+ * again. */
+static void said_dropped(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
+{
+	struct cell *cell = &ledger->round[m->round].cell[m->stage];
+	const struct skep_peer *forwarder = &cell->forwarder[m->microbatch], *dropper = &cell->dropper[m->microbatch];
+	bool seated = books_seated(ledger, who, m->stage, m->round), known = bit(cell->dropped, m->microbatch);
+	if (known && dropper->index == who.index && dropper->epoch == who.epoch)
+		return;
+	if (bit(cell->forwarded, m->microbatch) && forwarder->index == who.index && forwarder->epoch == who.epoch)
+		verdict_break(ledger->verdict, "I1", m->round, m->stage, m->microbatch,
+			"worker %u gives back microbatch %u, which it has worked on", who.index, m->microbatch);
+	if (known && seated && books_seated(ledger, *dropper, m->stage, m->round))
+		verdict_break(ledger->verdict, "I1", m->round, m->stage, m->microbatch,
+			"microbatch %u was given back by worker %u, and now by worker %u", m->microbatch,
+			dropper->index, who.index);
+	if (seated || !known)
+		cell->dropper[m->microbatch] = who;
+	set_bit(cell->dropped, m->microbatch);
+	ledger->given_back++;
+}
+
 /* A second forward pass: only where it counts nothing, and only if one of the two who did it is out of office. */
 static bool may_go_again(const struct ledger *ledger, const struct cell *cell, const struct skep_op *op, bool seated)
 {
@@ -127,7 +174,9 @@ static void did_forward(struct ledger *ledger, struct skep_peer who, const struc
 			who.epoch, op->microbatch, round->owner[op->microbatch].index,
 			round->owner[op->microbatch].epoch);
 	bool seated = books_seated(ledger, who, op->stage, op->round);
-	if (bit(cell->forwarded, op->microbatch) && !may_go_again(ledger, cell, op, seated))
+	check_kept_word(ledger, who, op);
+	if (bit(cell->forwarded, op->microbatch) && !may_go_again(ledger, cell, op, seated) &&
+		!repeats(ledger, cell, who, op))
 		verdict_break(ledger->verdict, "I1", op->round, op->stage, op->microbatch,
 			"microbatch %u went forward through stage %u a second time, at worker %u", op->microbatch,
 			op->stage, who.index);
@@ -142,6 +191,8 @@ static void did_backward(struct ledger *ledger, struct skep_peer who, const stru
 {
 	struct cell *cell = &ledger->round[op->round].cell[op->stage];
 	struct holder *holder = books_holder(ledger, cell, who);
+	if (!visited_twice(ledger, op->stage)) /* else the gradient is another visit, to whoever is there */
+		check_kept_word(ledger, who, op);
 	if (bit(cell->backwarded, op->microbatch))
 		verdict_break(ledger->verdict, "I1", op->round, op->stage, op->microbatch,
 			"microbatch %u went backward through stage %u a second time, at worker %u", op->microbatch,
@@ -462,6 +513,9 @@ static void sent(struct ledger *ledger, struct skep_peer who, const struct skep_
 		set_bit(sent_on, m->microbatch);
 	}
 	check_route(ledger, who, m);
+	if (m->kind == SKEP_MESSAGE_CANCELLED && m->u.cancelled.dropped &&
+		valid(ledger, "a message", m->round, m->stage, m->microbatch))
+		said_dropped(ledger, who, m);
 	bool finished = m->kind == SKEP_MESSAGE_FINISHED && m->u.finished.ok;
 	if (!finished && m->kind != SKEP_MESSAGE_REDUCE)
 		return;

@@ -165,6 +165,10 @@ static void falsify(struct cluster *c, struct skep_message *m)
 		m->kind = SKEP_MESSAGE_HEARTBEAT;
 	if (m->kind == SKEP_MESSAGE_PEER && m->u.peer.leaving && sabotaged(c, SABOTAGE_LEAVER_PRAISED))
 		m->u.peer.leaving = false;
+	if (m->kind == SKEP_MESSAGE_CANCELLED && !m->u.cancelled.dropped && sabotaged(c, SABOTAGE_DROP_INVENTED))
+		m->u.cancelled.dropped = true;
+	if (m->kind == SKEP_MESSAGE_CANCELLED && m->u.cancelled.dropped && sabotaged(c, SABOTAGE_DROP_UNHEARD))
+		m->u.cancelled.dropped = false;
 	if (m->kind == SKEP_MESSAGE_PEER && worth_slandering(c, m->to.index, other) &&
 		sabotaged(c, SABOTAGE_NEWS_FALSE)) {
 		m->u.peer.who = (struct skep_peer){other, c->process[other].epoch};

@@ -116,7 +116,8 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		{"rebalance", NULL, &plan->rebalance_ns}, {"heartbeat", NULL, &plan->heartbeat_ns},
 		{"fence-after", NULL, &plan->fence_after_ns}, {"latency", NULL, &story->latency_ns},
 		{"forward", NULL, &story->forward_ns}, {"backward", NULL, &story->backward_ns},
-		{"operation", NULL, &story->operation_ns}, {"until", NULL, &story->until_ns}};
+		{"operation", NULL, &story->operation_ns}, {"patience", NULL, &plan->patience_ns},
+		{"until", NULL, &story->until_ns}};
 	for (size_t i = 0; i < sizeof(setting) / sizeof(*setting); i++) {
 		if (strcmp(key, setting[i].key) != 0)
 			continue;

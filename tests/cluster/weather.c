@@ -180,6 +180,8 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm)
 		memset(w->rate, 0, sizeof(w->rate));
 	w->plan.routing =
 		below(w, 3) ? SKEP_ROUTING_PEER : SKEP_ROUTING_TRAINER; /* last: older seeds keep their draws */
+	if (below(w, 2)) /* from about an operation to the time after which the silent are fenced */
+		w->plan.patience_ns = w->plan.heartbeat_ns / 64 + w->op_ns / 2 + any_size(w, w->plan.fence_after_ns);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -346,6 +348,8 @@ void weather_print(const struct weather *w, FILE *to)
 	if (plan->rebalance_ns > 0)
 		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
 			(unsigned)(plan->rebalance_horizon_ns / 1000));
+	if (plan->patience_ns > 0)
+		fprintf(to, "; patience of %u us", (unsigned)(plan->patience_ns / 1000));
 	fprintf(to,
 		"\n  times in us: latency %u, operation %u, heartbeat %u, fence after %u, abuse until %u, ticks of %u "
 		"ns\n",

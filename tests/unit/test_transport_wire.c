@@ -41,6 +41,9 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 	case SKEP_MESSAGE_GRANT:
 		m.u.grant.count = (uint32_t)draw(&s);
 		break;
+	case SKEP_MESSAGE_CANCELLED:
+		m.u.cancelled.dropped = true;
+		break;
 	case SKEP_MESSAGE_FINISHED:
 		m.u.finished.ok = true;
 		break;
