@@ -4,8 +4,8 @@
  *
  * Every life of a worker has its own epoch. To fence a worker is to end its epoch for good: it is struck from the round, its
  * neighbours give up what it had, and should it still live it hears that it is out and joins again as a newcomer.
- * Only the workers of the stage before choose among a stage's workers, and only they and those of the stage after hold
- * work with it, so only they are told of changes.
+ * Only those whose microbatches may go to a worker choose it, and only they and those whose microbatches come from it
+ * hold work with it (route.h), so only they are told of changes.
  */
 #include "core/directory.h"
 
@@ -16,6 +16,7 @@
 #include "core/inflight.h"
 #include "core/random.h"
 #include "core/rebalance.h"
+#include "core/route.h"
 
 #define FENCES_PER_STEP 4u /* bounds the actions of a step; the rest follows at once */
 #define ANNOUNCEMENTS_PER_STEP 16u
@@ -51,7 +52,7 @@ size_t skep_directory_size(const struct skep_plan *plan)
 
 uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 {
-	/* Announcements and fences reach two neighbour stages each; a commit names every member and opens a round. */
+	/* Announcements and fences reach two neighbour stages each, or all others; a commit names every member and opens a round. */
 	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 8 + (plan->delayed ? 4 : 0);
 	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * 2 * GRANTS_PER_REFILL +
 	       skep_bits_words(skep_round_capacity(plan));
@@ -88,12 +89,13 @@ void directory_tell(
 	skep_emit_send(step, &d->node, &message);
 }
 
-/* Who serves the stage after the receiver's. */
-static void tell_next_stage(struct directory *d, struct step *step, uint32_t to)
+/* Whom the receiver may send microbatches to. */
+static void tell_choices(struct directory *d, struct step *step, uint32_t to)
 {
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *other = directory_row(d, i);
-		if (other->standing == STANDING_SERVING && other->stage == directory_row(d, to)->stage + 1)
+		if (other->standing == STANDING_SERVING &&
+			route_leads(step->plan, directory_row(d, to)->stage, other->stage))
 			directory_tell(d, step, to, directory_worker(d, i), other->stage, true);
 	}
 }
@@ -115,7 +117,7 @@ static void announce(struct directory *d, struct step *step)
 			continue;
 		for (uint32_t to = 0; to < step->plan->workers && row->stage > 0; to++) {
 			const struct row *other = directory_row(d, to);
-			if (directory_has_stage(other) && other->stage + 1 == row->stage)
+			if (directory_has_stage(other) && route_leads(step->plan, other->stage, row->stage))
 				directory_tell(d, step, to, directory_worker(d, i), row->stage, true);
 		}
 		row->announced = true;
@@ -128,7 +130,8 @@ static void tell_gone(struct directory *d, struct step *step, struct skep_peer g
 {
 	for (uint32_t to = 0; to < step->plan->workers; to++) {
 		const struct row *other = directory_row(d, to);
-		if (directory_has_stage(other) && (other->stage + 1 == stage || other->stage == stage + 1))
+		if (directory_has_stage(other) &&
+			(route_leads(step->plan, other->stage, stage) || route_leads(step->plan, stage, other->stage)))
 			directory_tell(d, step, to, gone, stage, false);
 	}
 }
@@ -363,7 +366,7 @@ static void on_ready(struct directory *d, struct step *step, const struct skep_m
 			.stage = (uint16_t)row->stage,
 			.round = d->round,
 			.peer = directory_worker(d, message->from.index)});
-	tell_next_stage(d, step, message->from.index);
+	tell_choices(d, step, message->from.index);
 }
 
 static void on_suspect(struct directory *d, struct step *step, const struct skep_message *message)
@@ -420,7 +423,7 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		break;
 	case SKEP_MESSAGE_WHO:
 		if (directory_row(d, message->from.index)->standing >= STANDING_READY)
-			tell_next_stage(d, step, message->from.index);
+			tell_choices(d, step, message->from.index);
 		break;
 	default:
 		break; /* a heartbeat, or meant for a worker */

@@ -37,7 +37,7 @@ enum standing {
 struct row { /* one worker */
 	uint32_t epoch, stage;
 	uint8_t standing;
-	bool announced;  /* SERVING: the stage before has been told */
+	bool announced;  /* SERVING: those who may choose it have been told */
 	bool has_joined; /* born_ns and join_epoch are of its newest JOIN */
 	bool leaving;    /* it gave notice: no new work, and it goes at the round's edge */
 	bool moving;     /* WAITING: its stage is chosen already */

@@ -10,6 +10,7 @@
  */
 #include "core/directory.h"
 #include "core/rebalance.h"
+#include "core/route.h"
 
 #define LEAVERS_PER_EDGE 16u /* bounds the actions of a step, each has many neighbours; the rest go one round later */
 
@@ -87,7 +88,7 @@ void edge_on_leave(struct directory *d, struct step *step, uint32_t worker)
 	directory_stage(d, row->stage)->leaving++;
 	for (uint32_t to = 0; row->announced && to < step->plan->workers; to++) {
 		const struct row *other = directory_row(d, to);
-		if (directory_has_stage(other) && other->stage + 1 == row->stage)
+		if (directory_has_stage(other) && route_leads(step->plan, other->stage, row->stage))
 			directory_tell(d, step, to, directory_worker(d, worker), row->stage, true);
 	}
 }

@@ -51,7 +51,7 @@ void skep_inflight_init(struct skep_inflight *table, uint32_t capacity)
 		table->work[i].next = (uint16_t)(i + 1 < capacity ? i + 1 : SKEP_NO_WORK);
 	memset(table->work + capacity, 0xff, table->buckets * sizeof(uint16_t)); /* SKEP_NO_WORK */
 	struct skep_work_queue empty = {SKEP_NO_WORK, SKEP_NO_WORK};
-	table->forward[0] = table->forward[1] = table->backward = empty;
+	table->forward[0] = table->forward[1] = table->backward[0] = table->backward[1] = empty;
 }
 
 struct skep_work *skep_inflight_find(struct skep_inflight *table, uint32_t round, uint32_t microbatch)
@@ -76,7 +76,7 @@ struct skep_work *skep_inflight_add(struct skep_inflight *table, uint32_t round,
 	memset(work, 0, sizeof *work);
 	work->round = round;
 	work->microbatch = microbatch;
-	work->up.index = work->down.index = SKEP_NO_INDEX;
+	work->up.index = work->down.index = work->returned.index = SKEP_NO_INDEX;
 	work->next = SKEP_NO_WORK;
 	work->hash_next = *head;
 	*head = slot;
@@ -104,7 +104,7 @@ void skep_inflight_remove(struct skep_inflight *table, struct skep_work *work)
 	if (work->state == SKEP_WORK_READY_FORWARD)
 		unqueue(table, &table->forward[work->round & 1], slot);
 	else if (work->state == SKEP_WORK_READY_BACKWARD)
-		unqueue(table, &table->backward, slot);
+		unqueue(table, &table->backward[work->round & 1], slot);
 	while (*link != slot)
 		link = &table->work[*link].hash_next;
 	*link = work->hash_next;

@@ -17,8 +17,10 @@ enum skep_work_state {
 	SKEP_WORK_FREE,
 	SKEP_WORK_READY_FORWARD, /* queued */
 	SKEP_WORK_RUNNING_FORWARD,
-	SKEP_WORK_WAIT_PEER,      /* forward done, nobody serves the next stage */
-	SKEP_WORK_WAIT_GRADIENT,  /* sent on to `down` */
+	SKEP_WORK_WAIT_PEER,      /* nobody serves the stage that comes next */
+	SKEP_WORK_WAIT_OUTPUT,    /* trainer routing: `down` does its FORWARD, and sends back what it made */
+	SKEP_WORK_WAIT_GRADIENT,  /* `down` has it, and sends back the gradient */
+	SKEP_WORK_WAIT_PARTS,     /* trainer routing: of input and gradient one is here */
 	SKEP_WORK_READY_BACKWARD, /* queued */
 	SKEP_WORK_RUNNING_BACKWARD,
 };
@@ -26,17 +28,26 @@ enum skep_work_state {
 struct skep_work {
 	uint8_t state;
 	bool doomed; /* given up while it was running: goes when the operation ends */
+	bool kept;   /* `down` has been asked to give it back, and does not */
 	uint16_t next, hash_next;
 	uint32_t round, microbatch;
-	struct skep_peer up;   /* who sent it; index SKEP_NO_INDEX: this worker owns it, or the sender is gone */
-	struct skep_peer down; /* who has it next */
+	struct skep_peer up;       /* who sent it; index SKEP_NO_INDEX: this worker owns it, or the sender is gone */
+	struct skep_peer down;     /* who has it next ... */
+	uint16_t leg;              /* ... and the stage that it is in there */
+	struct skep_peer returned; /* who gave it back in this stage, and may not have it again */
 	bool owned;
-	uint32_t attempt;      /* 0, or after which count it is run again */
-	struct skep_span span; /* the stages that are to count it */
-	skep_time sent_ns;
-	skep_time needed_ns; /* by this worker's device, forward and backward */
+	uint32_t attempt;          /* 0, or after which count it is run again */
+	struct skep_span span;     /* the stages that are to count it */
+	skep_time sent_ns, due_ns; /* due_ns: when the patience with `down` ends */
+	skep_time needed_ns;       /* by this worker's device, forward and backward */
 	int64_t loss_nano;
 	struct skep_buf in, stash, gradient; /* WAIT_PEER: gradient holds the activations that wait to be sent */
+};
+
+struct skep_leg {              /* trainer routing: what an owner keeps of a later stage's visits */
+	struct skep_buf in;    /* what that stage gets; none: handed over for good */
+	struct skep_peer peer; /* who did its forward pass; index SKEP_NO_INDEX: nobody that is still there */
+	skep_time needed_ns;   /* by that one's device, forward */
 };
 
 struct skep_work_queue {
@@ -48,7 +59,7 @@ struct skep_inflight {
 	uint32_t ready;                   /* in the queues */
 	uint16_t free;
 	struct skep_work_queue forward[2]; /* by round parity */
-	struct skep_work_queue backward;
+	struct skep_work_queue backward[2];
 	struct skep_work work[]; /* [capacity], then uint16_t bucket[buckets] */
 };
 

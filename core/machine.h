@@ -60,6 +60,8 @@ static inline bool skep_buf_none(struct skep_buf buf)
 struct skep_message skep_message_to(const struct skep_node *node, enum skep_message_kind kind, struct skep_peer to);
 
 void skep_emit_send(struct step *step, struct skep_node *node, const struct skep_message *message);
+/* The payload's buffer stays this machine's. */
+void skep_emit_send_copy(struct step *step, struct skep_node *node, const struct skep_message *message);
 /* Fills id and lane; returns the id. */
 uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op *op);
 void skep_emit_release(struct step *step, struct skep_buf buf); /* none is fine */

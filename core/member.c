@@ -28,6 +28,8 @@ static void join(struct worker *w, struct step *step)
 static void set_deadline(struct worker *w)
 {
 	w->node.deadline = w->heartbeat_due_ns < w->load_due_ns ? w->heartbeat_due_ns : w->load_due_ns;
+	if (w->patience_due_ns < w->node.deadline)
+		w->node.deadline = w->patience_due_ns;
 }
 
 void member_start(struct worker *w, struct step *step)
@@ -55,7 +57,8 @@ void member_suspect(struct worker *w, struct step *step, struct skep_peer who, b
  * that have been silent for long. */
 static bool silent(const struct worker *w, const struct step *step, const struct skep_work *work)
 {
-	return work->state == SKEP_WORK_WAIT_GRADIENT && w->node.now - work->sent_ns >= step->plan->fence_after_ns;
+	bool waits = work->state == SKEP_WORK_WAIT_GRADIENT || work->state == SKEP_WORK_WAIT_OUTPUT;
+	return waits && w->node.now - work->sent_ns >= step->plan->fence_after_ns;
 }
 
 static void ask_about_silent(struct worker *w, struct step *step)
@@ -71,14 +74,19 @@ static void ask_about_silent(struct worker *w, struct step *step)
 		if (first < i)
 			continue;
 		struct skep_peer who = table->work[i].down;
-		skep_view_silent(worker_view(w), who, w->node.now - table->work[i].sent_ns);
+		skep_view_silent(
+			worker_view(w, step->plan, table->work[i].leg), who, w->node.now - table->work[i].sent_ns);
 		member_suspect(w, step, who, true);
 	}
 }
 
 static void heartbeat(struct worker *w, struct step *step)
 {
-	if (skep_view_thin(worker_view(w), skep_view_capacity(step->plan))) {
+	bool thin = false;
+	for (uint32_t stage = 1; stage < step->plan->stages; stage++)
+		thin |= route_leads(step->plan, w->node.stage, stage) &&
+		        skep_view_thin(worker_view(w, step->plan, stage), skep_view_capacity(step->plan));
+	if (thin) {
 		struct skep_message ask = skep_message_to(&w->node, SKEP_MESSAGE_WHO, skep_directory_peer(step->plan));
 		worker_send(w, step, &ask);
 	}
@@ -111,6 +119,8 @@ void member_timer(struct worker *w, struct step *step)
 		heartbeat(w, step);
 	if (w->node.now >= w->load_due_ns)
 		report_load(w, step);
+	if (w->node.now >= w->patience_due_ns)
+		patience_pass(w, step);
 	set_deadline(w);
 }
 
@@ -150,7 +160,7 @@ void member_on_assign(struct worker *w, struct step *step, const struct skep_mes
 	w->join_round = w->version = message->round;
 	w->source = message->u.assign.source;
 	if (new_epoch)
-		skep_view_clear(worker_view(w));
+		worker_clear_views(w, step->plan);
 	if (w->leaving) { /* it was moved before its notice was heard */
 		ask_to_leave(w, step);
 		return;
@@ -209,8 +219,22 @@ static void fenced(struct worker *w, struct step *step)
 {
 	worker_forget(w, step);
 	w->stop_when_stepped = false;
-	skep_view_clear(worker_view(w));
+	worker_clear_views(w, step->plan);
 	join(w, step);
+}
+
+/* From the view of the stage that it served, or from another one, if news of its move came in another order. */
+static void forget_peer(struct worker *w, struct step *step, struct skep_peer who, uint32_t stage)
+{
+	if (step->plan->routing == SKEP_ROUTING_PEER) {
+		skep_view_remove(worker_view(w, step->plan, stage), who);
+		return;
+	}
+	for (uint32_t s = 1; s < step->plan->stages; s++) {
+		struct skep_view *view = worker_view(w, step->plan, s);
+		if (s == stage || skep_view_has(view, who.index))
+			skep_view_remove(view, who);
+	}
 }
 
 void member_on_peer(struct worker *w, struct step *step, const struct skep_message *message)
@@ -221,11 +245,11 @@ void member_on_peer(struct worker *w, struct step *step, const struct skep_messa
 			fenced(w, step);
 		return;
 	}
-	struct skep_view *view = worker_view(w);
 	if (!message->u.peer.alive) {
-		skep_view_remove(view, who);
+		forget_peer(w, step, who, message->stage);
 		pipeline_peer_gone(w, step, who);
-	} else if (message->stage == w->node.stage + 1) {
+	} else if (route_leads(step->plan, w->node.stage, message->stage)) {
+		struct skep_view *view = worker_view(w, step->plan, message->stage);
 		skep_view_add(view, skep_view_capacity(step->plan), who, &w->node.random);
 		if (message->u.peer.leaving) /* no new work, but what it has may come back */
 			skep_view_leaving(view, who);

@@ -103,12 +103,24 @@ static struct skep_action *next(struct step *step, enum skep_action_kind kind)
 	return action;
 }
 
-void skep_emit_send(struct step *step, struct skep_node *node, const struct skep_message *message)
+static void emit_send(struct step *step, struct skep_node *node, const struct skep_message *message, bool keep)
 {
-	next(step, SKEP_ACTION_SEND)->u.send = *message;
+	struct skep_action *action = next(step, SKEP_ACTION_SEND);
+	action->keep = keep;
+	action->u.send = *message;
 	fold(&node->digest, (uint64_t)message->kind << 56 | (uint64_t)message->to.epoch << 32 | message->to.index);
 	fold(&node->digest, (uint64_t)message->round << 32 | message->microbatch);
 	fold(&node->digest, (uint64_t)message->attempt << 32 ^ message->payload_bytes);
+}
+
+void skep_emit_send(struct step *step, struct skep_node *node, const struct skep_message *message)
+{
+	emit_send(step, node, message, false);
+}
+
+void skep_emit_send_copy(struct step *step, struct skep_node *node, const struct skep_message *message)
+{
+	emit_send(step, node, message, true);
 }
 
 uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op *op)

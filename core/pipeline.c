@@ -2,9 +2,9 @@
  *
  * pipeline.c - what becomes of a microbatch on a worker.
  *
- * It comes forwards from a worker of the stage before (or is issued here, in the first stage), goes on to one worker of
- * the next stage, and its gradient comes back the same way. It is counted here when BACKWARD has added to the accumulator,
- * before its gradient leaves; so a microbatch that came back to its owner was counted by all.
+ * It comes forwards (or is issued here, in the first stage), goes on to one worker of the next stage, and its gradient
+ * comes back; whether from worker to worker or through its owner is for route.h. It is counted here when BACKWARD has added
+ * to the accumulator, before its gradient leaves; so a microbatch that came back to its owner was counted by all.
  */
 #include <assert.h>
 #include <string.h>
@@ -12,11 +12,28 @@
 #include "core/bits.h"
 #include "core/worker.h"
 
-void pipeline_release(struct step *step, const struct skep_work *work)
+static void release_legs(struct worker *w, struct step *step, const struct skep_work *work)
+{
+	for (uint32_t stage = 1; stage <= work->leg; stage++) {
+		struct skep_leg *leg = worker_leg(w, step->plan, work, stage);
+		skep_emit_release(step, leg->in);
+		leg->in = (struct skep_buf){0, 0};
+	}
+}
+
+void pipeline_release(struct worker *w, struct step *step, const struct skep_work *work)
 {
 	skep_emit_release(step, work->in);
 	skep_emit_release(step, work->stash);
 	skep_emit_release(step, work->gradient);
+	if (work->owned && step->plan->routing == SKEP_ROUTING_TRAINER)
+		release_legs(w, step, work);
+}
+
+void pipeline_drop(struct worker *w, struct step *step, struct skep_work *work)
+{
+	pipeline_release(w, step, work);
+	skep_inflight_remove(worker_inflight(w), work);
 }
 
 /* ---- microbatches --------------------------------------------------------------------------------------------- */
@@ -42,44 +59,28 @@ static void send_abandon(
 	worker_send(w, step, &message);
 }
 
-/* The gradient will not come back: say so to where the microbatch came from, and forget it. */
-static void give_up(struct worker *w, struct step *step, struct skep_work *work)
+void pipeline_give_up(struct worker *w, struct step *step, struct skep_work *work)
 {
 	if (work->owned)
 		report_finished(w, step, work, false);
 	else if (work->up.index != SKEP_NO_INDEX)
 		send_abandon(w, step, work->round, work->microbatch, work->attempt, work->up);
-	pipeline_release(step, work);
-	skep_inflight_remove(worker_inflight(w), work);
+	pipeline_drop(w, step, work);
 }
 
-static void send_tensor(struct worker *w, struct step *step, const struct skep_work *work, enum skep_message_kind kind,
-	struct skep_peer to, struct skep_buf payload)
+struct skep_message pipeline_tensor(struct worker *w, struct step *step, const struct skep_work *work,
+	enum skep_message_kind kind, struct skep_peer to, uint32_t stage, struct skep_buf payload)
 {
-	uint32_t boundary = kind == SKEP_MESSAGE_FORWARD ? w->node.stage : w->node.stage - 1;
+	uint32_t boundary = kind == SKEP_MESSAGE_BACKWARD ? stage - 1 : stage;
 	struct skep_message message = skep_message_to(&w->node, kind, to);
+	message.stage = (uint16_t)stage;
 	message.round = work->round;
 	message.microbatch = work->microbatch;
 	message.attempt = work->attempt;
 	message.span = work->span;
-	message.u.backward.needed_ns = kind == SKEP_MESSAGE_BACKWARD ? work->needed_ns : 0;
 	message.payload = payload;
 	message.payload_bytes = step->plan->stage[boundary].activation_bytes;
-	worker_send(w, step, &message);
-}
-
-/* Activations wait in work->gradient: choose who gets them. */
-static void send_on(struct worker *w, struct step *step, struct skep_work *work)
-{
-	work->down = skep_view_choose(worker_view(w), step->plan, w->node.self, &w->node.random);
-	if (work->down.index == SKEP_NO_INDEX) {
-		work->state = SKEP_WORK_WAIT_PEER;
-		return;
-	}
-	work->state = SKEP_WORK_WAIT_GRADIENT;
-	work->sent_ns = w->node.now;
-	send_tensor(w, step, work, SKEP_MESSAGE_FORWARD, work->down, work->gradient);
-	work->gradient = (struct skep_buf){0, 0};
+	return message;
 }
 
 /* Is this stage among those that are to count it? */
@@ -126,15 +127,14 @@ void pipeline_forward_done(struct worker *w, struct step *step, struct skep_work
 	work->needed_ns = event->u.done.elapsed_ns;
 	work->gradient = event->u.done.out;
 	if (work->doomed) {
-		pipeline_release(step, work);
-		skep_inflight_remove(worker_inflight(w), work);
+		pipeline_drop(w, step, work);
 	} else if (w->node.stage + 1 < step->plan->stages) {
-		send_on(w, step, work);
+		route_of(step->plan)->forwarded(w, step, work);
 	} else {
 		assert(skep_buf_none(work->gradient));
 		work->loss_nano = event->u.done.loss_nano;
 		work->state = SKEP_WORK_READY_BACKWARD;
-		skep_work_push(worker_inflight(w), &worker_inflight(w)->backward, work);
+		skep_work_push(worker_inflight(w), &worker_inflight(w)->backward[work->round & 1], work);
 	}
 }
 
@@ -168,14 +168,19 @@ void pipeline_backward_done(struct worker *w, struct step *step, struct skep_wor
 	assert(open || work->round == w->version);
 	if (counts(w, work))
 		count(w, step, work);
+	if (step->plan->routing == SKEP_ROUTING_TRAINER && open)
+		skep_bits_add(worker_done(w, work->round), work->microbatch);
 	if (work->owned)
 		report_finished(w, step, work, true);
-	if (work->up.index != SKEP_NO_INDEX && open) /* once sealed, so is the sender: spare the link */
-		send_tensor(w, step, work, SKEP_MESSAGE_BACKWARD, work->up, out);
-	else
+	if (work->up.index != SKEP_NO_INDEX && open) { /* once sealed, so is the sender: spare the link */
+		struct skep_message message =
+			pipeline_tensor(w, step, work, SKEP_MESSAGE_BACKWARD, work->up, w->node.stage, out);
+		message.u.backward.needed_ns = work->needed_ns;
+		worker_send(w, step, &message);
+	} else {
 		skep_emit_release(step, out);
-	pipeline_release(step, work);
-	skep_inflight_remove(worker_inflight(w), work);
+	}
+	pipeline_drop(w, step, work);
 	if (!open)
 		reduce_backward_ended(w, step);
 }
@@ -193,10 +198,11 @@ void pipeline_seal(struct worker *w, struct step *step)
 			work->doomed = true;
 			continue;
 		}
-		pipeline_release(step, work);
-		skep_inflight_remove(table, work);
+		pipeline_drop(w, step, work);
 	}
 	skep_bits_clear(worker_seen(w, w->version), w->words);
+	if (step->plan->routing == SKEP_ROUTING_TRAINER)
+		skep_bits_clear(worker_done(w, w->version), w->words);
 	w->issued_in_flight = 0;
 	struct grant *grant = worker_grants(w);
 	uint32_t kept = 0;
@@ -211,19 +217,8 @@ void pipeline_peer_gone(struct worker *w, struct step *step, struct skep_peer go
 {
 	struct skep_inflight *table = worker_inflight(w);
 	for (uint32_t i = 0; i < table->capacity; i++) {
-		struct skep_work *work = &table->work[i];
-		if (work->state == SKEP_WORK_FREE)
-			continue;
-		if (skep_peer_covers(gone, work->up)) {
-			work->up.index = SKEP_NO_INDEX;
-			if (work->state ==
-				SKEP_WORK_READY_FORWARD) { /* nothing was done for it yet: spare the device */
-				give_up(w, step, work);
-				continue;
-			}
-		}
-		if (work->state == SKEP_WORK_WAIT_GRADIENT && skep_peer_covers(gone, work->down))
-			give_up(w, step, work);
+		if (table->work[i].state != SKEP_WORK_FREE)
+			route_of(step->plan)->gone(w, step, &table->work[i], gone);
 	}
 }
 
@@ -249,14 +244,13 @@ void pipeline_peer_new(struct worker *w, struct step *step)
 	for (uint32_t i = 0; i < table->capacity; i++) {
 		struct skep_work *work = &table->work[i];
 		if (work->state == SKEP_WORK_WAIT_PEER)
-			send_on(w, step, work);
+			route_of(step->plan)->go_on(w, step, work);
 	}
 }
 
 /* ---- messages of the pipeline --------------------------------------------------------------------------------- */
 
-/* Is work of this round still, or already, of use here? */
-static bool round_open(struct worker *w, const struct skep_message *message)
+bool pipeline_round_open(struct worker *w, const struct skep_message *message)
 {
 	if (w->state != WORKER_SERVING || message->microbatch >= w->words * 64)
 		return false;
@@ -268,67 +262,67 @@ static bool round_open(struct worker *w, const struct skep_message *message)
 	return (now || next) && message->attempt == worker_pass(w, message->round);
 }
 
+struct skep_work *pipeline_take_in(struct worker *w, struct step *step, const struct skep_message *message)
+{
+	struct skep_work *work = skep_inflight_add(worker_inflight(w), message->round, message->microbatch);
+	if (work) {
+		work->up = message->from;
+		work->attempt = message->attempt;
+		work->span = message->span;
+		return work;
+	}
+	skep_emit_note(step, &w->node,
+		(struct skep_note){.kind = SKEP_NOTE_OVERFLOW,
+			.stage = (uint16_t)w->node.stage,
+			.round = message->round,
+			.microbatch = message->microbatch});
+	send_abandon(w, step, message->round, message->microbatch, message->attempt, message->from);
+	return NULL;
+}
+
 void pipeline_on_forward(struct worker *w, struct step *step, const struct skep_message *message)
 {
-	if (!round_open(w, message) || skep_bits_has(worker_seen(w, message->round), message->microbatch)) {
+	if (!pipeline_round_open(w, message) || skep_bits_has(worker_seen(w, message->round), message->microbatch)) {
 		skep_emit_release(step, message->payload);
 		return;
 	}
 	skep_bits_add(worker_seen(w, message->round), message->microbatch);
-	struct skep_inflight *table = worker_inflight(w);
-	struct skep_work *work = skep_inflight_add(table, message->round, message->microbatch);
+	struct skep_work *work = pipeline_take_in(w, step, message);
 	if (!work) {
-		skep_emit_note(step, &w->node,
-			(struct skep_note){.kind = SKEP_NOTE_OVERFLOW,
-				.stage = (uint16_t)w->node.stage,
-				.round = message->round,
-				.microbatch = message->microbatch});
-		send_abandon(w, step, message->round, message->microbatch, message->attempt, message->from);
 		skep_emit_release(step, message->payload);
 		return;
 	}
-	work->up = message->from;
-	work->attempt = message->attempt;
-	work->span = message->span;
 	work->in = message->payload;
 	work->state = SKEP_WORK_READY_FORWARD;
-	skep_work_push(table, &table->forward[message->round & 1], work);
+	skep_work_push(worker_inflight(w), &worker_inflight(w)->forward[message->round & 1], work);
 }
 
-/* The microbatch that waits for word from this very sender, or NULL. */
-static struct skep_work *awaited(struct worker *w, const struct skep_message *message)
+struct skep_work *pipeline_awaited(struct worker *w, const struct skep_message *message)
 {
 	struct skep_work *work = skep_inflight_find(worker_inflight(w), message->round, message->microbatch);
-	bool waits = work && work->state == SKEP_WORK_WAIT_GRADIENT && skep_peer_same(work->down, message->from) &&
-	             work->attempt == message->attempt;
+	bool waits = work && (work->state == SKEP_WORK_WAIT_GRADIENT || work->state == SKEP_WORK_WAIT_OUTPUT) &&
+	             skep_peer_same(work->down, message->from) && work->attempt == message->attempt;
 	return waits ? work : NULL;
 }
 
-void pipeline_on_backward(struct worker *w, struct step *step, const struct skep_message *message)
+void pipeline_ready_backward(struct worker *w, struct skep_work *work, struct skep_buf gradient)
 {
-	struct skep_work *work = awaited(w, message);
-	if (!work) {
-		skep_emit_release(step, message->payload);
-		return;
-	}
-	if (step->plan->wiring != SKEP_WIRING_UNIFORM)
-		skep_view_update(worker_view(w), message->from, message->u.backward.needed_ns, step->plan->samples);
-	work->gradient = message->payload;
+	work->gradient = gradient;
 	work->state = SKEP_WORK_READY_BACKWARD;
-	skep_work_push(worker_inflight(w), &worker_inflight(w)->backward, work);
+	skep_work_push(worker_inflight(w), &worker_inflight(w)->backward[work->round & 1], work);
 }
 
 void pipeline_on_abandon(struct worker *w, struct step *step, const struct skep_message *message)
 {
-	struct skep_work *work = awaited(w, message);
+	struct skep_work *work = pipeline_awaited(w, message);
 	if (work)
-		give_up(w, step, work);
+		pipeline_give_up(w, step, work);
 }
 
 void pipeline_on_grant(struct worker *w, const struct skep_message *message)
 {
 	uint32_t first = message->microbatch, end = first + message->u.grant.count;
-	if (w->node.stage != 0 || !round_open(w, message) || first >= end || end > w->words * 64)
+	if (w->node.stage != 0 || !pipeline_round_open(w, message) || first >= end || end > w->words * 64)
 		return;
 	if (skep_bits_has(worker_seen(w, message->round), first)) /* a duplicate */
 		return;

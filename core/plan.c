@@ -35,6 +35,8 @@ enum skep_traffic skep_message_traffic(const struct skep_message *message)
 	switch (message->kind) {
 	case SKEP_MESSAGE_FORWARD:
 	case SKEP_MESSAGE_BACKWARD:
+	case SKEP_MESSAGE_OUTPUT:
+	case SKEP_MESSAGE_INPUT:
 		return SKEP_TRAFFIC_PIPELINE;
 	case SKEP_MESSAGE_CHUNK:
 		return SKEP_TRAFFIC_SYNC;

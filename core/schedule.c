@@ -79,7 +79,7 @@ static void pick_work(struct worker *w, struct step *step)
 	struct skep_inflight *table = worker_inflight(w);
 	/* Run again, after an attempt that may still be on the reduce lane and reads what BACKWARD adds to. */
 	bool adds = !worker_recounted(w) || w->reduce_ops == 0;
-	struct skep_work *work = adds ? skep_work_pop(table, &table->backward) : NULL;
+	struct skep_work *work = adds ? skep_work_pop(table, &table->backward[worker_round(w) & 1]) : NULL;
 	if (work) {
 		pipeline_run(w, step, work, SKEP_OP_BACKWARD);
 		return;

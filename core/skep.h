@@ -18,6 +18,9 @@
  *   reduction, or a LOST note names it; never both, neither or twice. Three rules make it so:
  *     1. A microbatch visits one worker per stage. It is sent once; if the worker that has it is fenced, it is given up
  *        (ABANDON travels back to its owner) and a fresh one is granted in its place. Nothing is ever retried blindly.
+ *        With trainer routing a worker that is fenced before the gradient reached it cannot have counted: the owner
+ *        has the input, and may choose another one. Nor has one that has told its sender that it dropped the microbatch
+ *        before it began, and will ignore it from then on (patience.h).
  *     2. Every machine remembers which microbatches of the round it has seen and ignores duplicates.
  *     3. A worker's gradient enters the round only if the directory commits a reduction that it took part in. A fenced
  *        worker is struck from the round, and what only it had counted is reported lost.
@@ -32,7 +35,8 @@
  *   6. Deliver every message at least once, or return it to its sender as SEND_FAILED with the payload (no sooner
  *      than it may be tried again), or lose it because the receiver's process is dead. Order is not promised, duplicates are allowed (the payload of each
  *      delivered copy is its own buffer).
- *   7. A SEND hands the payload over to the world. Free any other buffer only on RELEASE or when the process dies.
+ *   7. A SEND hands the payload over to the world; with `keep` it hands over a copy, made before the next action. Free
+ *      any other buffer only on RELEASE or when the process dies.
  */
 #ifndef SKEP_CORE_SKEP_H
 #define SKEP_CORE_SKEP_H
@@ -67,6 +71,10 @@ struct skep_buf { /* a tensor, owned by the world; {0, 0} is none */
 /* ---- the plan: constant, shared by all machines, made from a scenario ----------------------------------------- */
 
 enum skep_wiring { SKEP_WIRING_UNIFORM, SKEP_WIRING_THROUGHPUT, SKEP_WIRING_LATENCY };
+/* How activations travel. peer: from worker to worker, gradients back along the forward path. trainer: through the
+ * first-stage owner of the microbatch, who keeps each stage's input and sends it once more with the gradient, so that
+ * the others keep nothing between the two visits (as in the code that SWARM was released with). */
+enum skep_routing { SKEP_ROUTING_PEER, SKEP_ROUTING_TRAINER };
 enum skep_pipeline { SKEP_PIPELINE_SWARM };
 enum skep_collective { SKEP_COLLECTIVE_RING };
 enum skep_on_loss {
@@ -92,6 +100,7 @@ struct skep_plan {
 	uint32_t rounds;       /* stop after so many */
 	uint64_t seed;
 	enum skep_wiring wiring;
+	enum skep_routing routing;
 	enum skep_pipeline pipeline;
 	enum skep_collective collective;
 	enum skep_codec reduction_codec; /* of the chunks of a reduction */
@@ -102,6 +111,7 @@ struct skep_plan {
 	skep_time
 		heartbeat_ns; /* a worker looks so often whether it has sent the directory anything in the last half of it */
 	skep_time fence_after_ns; /* a worker not heard of for so long is fenced; at least 2 heartbeats */
+	skep_time patience_ns; /* a microbatch that has been with another worker for so long is asked back; 0: never */
 	int64_t target_loss_nano; /* stop when the mean loss of a round is at most this (1e-9 units); INT64_MIN: never */
 	const struct skep_stage_plan *stage; /* [stages] */
 	const uint32_t *first_stage_of;      /* [workers] stage at the start, SKEP_NO_STAGE for a spare */
@@ -137,7 +147,13 @@ enum skep_message_kind {
 	SKEP_MESSAGE_HEARTBEAT, /* I am alive */
 	SKEP_MESSAGE_LOAD,      /* u.load: how long my queue was, for rebalancing */
 	SKEP_MESSAGE_LEAVE,     /* I shall be taken away: give me no more work, let me go at the round's edge */
-	SKEP_MESSAGE_WHO,       /* tell me anew who serves the stage after mine (answered by PEER messages) */
+	SKEP_MESSAGE_WHO,       /* tell me anew whom I may send microbatches to (answered by PEER messages) */
+	/* worker to worker, with trainer routing alone */
+	SKEP_MESSAGE_OUTPUT, /* round, microbatch, u.output, payload: what FORWARD made of the receiver's activations */
+	SKEP_MESSAGE_INPUT, /* round, microbatch, payload: the activations of the FORWARD once more; beside a BACKWARD */
+	/* worker to worker, if the plan has patience */
+	SKEP_MESSAGE_CANCEL,    /* round, microbatch: give it back, if you have not begun it */
+	SKEP_MESSAGE_CANCELLED, /* round, microbatch, u.cancelled: the answer */
 	SKEP_MESSAGE_KINDS
 };
 
@@ -148,8 +164,8 @@ struct skep_span { /* of stages, both inclusive */
 };
 
 struct skep_message {
-	uint8_t kind; /* enum skep_message_kind */
-	uint16_t stage;
+	uint8_t kind;   /* enum skep_message_kind */
+	uint16_t stage; /* of the sender; of a microbatch's tensor: that it comes from, whoever passes it on */
 	uint32_t round;
 	struct skep_peer from, to;
 	uint32_t microbatch; /* its number within the round; (round, microbatch) names the samples */
@@ -165,8 +181,15 @@ struct skep_message {
 			uint64_t queue_milli; /* mean since the last report, in thousandths of a microbatch */
 		} load;
 		struct {
-			skep_time needed_ns; /* what forward and backward took the sender's device */
+			skep_time
+				needed_ns; /* what forward and backward took the sender's device, as far as it knows */
 		} backward;
+		struct {
+			skep_time needed_ns; /* what forward took the sender's device */
+		} output;
+		struct {
+			bool dropped; /* the sender will never work on it; else it has begun, and keeps it */
+		} cancelled;
 		struct {
 			bool ok;
 		} finished;
@@ -211,7 +234,8 @@ enum skep_op_kind {
 	/* FORWARD and BACKWARD read the parameters of op.version, both of a microbatch the same. With delayed updates two
 	 * versions are at hand: v is kept where v - 2 was. */
 	SKEP_OP_FORWARD = 1, /* in: activations (none in the first stage: the samples of (round, microbatch)).
-	                        out: activations for the next stage (none in the last), stash: what BACKWARD needs,
+	                        out: activations for the next stage (none in the last), stash: what BACKWARD needs (none
+	                        where it does the forward pass again),
 	                        loss_nano in the last stage */
 	SKEP_OP_BACKWARD,    /* in, stash, gradient (none in the last stage). Adds to the round's accumulator.
 	                        out: gradient with respect to `in` (none in the first stage) */
@@ -309,6 +333,7 @@ enum skep_action_kind { SKEP_ACTION_SEND = 1, SKEP_ACTION_RUN, SKEP_ACTION_RELEA
 
 struct skep_action {
 	uint8_t kind;
+	bool keep; /* SEND: a copy of the payload goes, the buffer stays */
 	union {
 		struct skep_message send;
 		struct skep_op run;

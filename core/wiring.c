@@ -40,33 +40,41 @@ static bool before(const struct skep_choice *a, const struct skep_choice *b)
 	return a->key_ns < b->key_ns || (a->key_ns == b->key_ns && a->tie < b->tie);
 }
 
-static uint32_t staying(const struct skep_view *view)
+static const struct skep_peer nobody = {SKEP_NO_INDEX, 0};
+
+static bool is(const struct skep_choice *choice, struct skep_peer peer)
+{
+	return choice->peer.index == peer.index && choice->peer.epoch == peer.epoch;
+}
+
+static uint32_t staying(const struct skep_view *view, struct skep_peer avoid)
 {
 	uint32_t stay = 0;
 	for (uint32_t i = 0; i < view->count; i++)
-		stay += !view->choice[i].leaving;
+		stay += !view->choice[i].leaving && !is(&view->choice[i], avoid);
 	return stay;
 }
 
-/* Of those that stay, or of all if nobody does. */
-static uint32_t smallest(const struct skep_view *view)
+/* Of those that stay, or of all if nobody does; but not `avoid`. */
+static uint32_t smallest(const struct skep_view *view, struct skep_peer avoid)
 {
 	uint32_t best = view->count;
-	bool any = staying(view) == 0;
+	bool any = staying(view, avoid) == 0;
 	for (uint32_t i = 0; i < view->count; i++) {
-		if ((any || !view->choice[i].leaving) &&
+		if ((any || !view->choice[i].leaving) && !is(&view->choice[i], avoid) &&
 			(best == view->count || before(&view->choice[i], &view->choice[best])))
 			best = i;
 	}
 	return best;
 }
 
-static uint32_t random_one(const struct skep_view *view, uint64_t *random)
+static uint32_t random_one(const struct skep_view *view, struct skep_peer avoid, uint64_t *random)
 {
-	uint32_t stay = staying(view), nth = skep_random_below(random, stay > 0 ? stay : view->count), i = 0;
-	if (stay == 0)
-		return nth;
-	while (view->choice[i].leaving || nth-- > 0)
+	uint32_t stay = staying(view, avoid), open = 0, i = 0;
+	for (uint32_t j = 0; j < view->count; j++)
+		open += !is(&view->choice[j], avoid);
+	uint32_t nth = skep_random_below(random, stay > 0 ? stay : open);
+	while ((stay > 0 && view->choice[i].leaving) || is(&view->choice[i], avoid) || nth-- > 0)
 		i++;
 	return i;
 }
@@ -75,7 +83,7 @@ static struct skep_choice newcomer(const struct skep_view *view, struct skep_pee
 {
 	struct skep_choice choice = {.peer = peer, .tie = skep_random_next(random)};
 	if (view->count > 0)
-		choice.key_ns = view->choice[smallest(view)].key_ns;
+		choice.key_ns = view->choice[smallest(view, nobody)].key_ns;
 	return choice;
 }
 
@@ -109,6 +117,11 @@ void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer p
 		view->choice[place] = choice;
 }
 
+bool skep_view_has(const struct skep_view *view, uint32_t index)
+{
+	return find(view, index) < view->count;
+}
+
 void skep_view_remove(struct skep_view *view, struct skep_peer peer)
 {
 	uint32_t i = find(view, peer.index);
@@ -125,7 +138,7 @@ void skep_view_remove(struct skep_view *view, struct skep_peer peer)
 
 bool skep_view_thin(struct skep_view *view, uint32_t capacity)
 {
-	if (!view->sample || staying(view) > capacity / 2)
+	if (!view->sample || staying(view, nobody) > capacity / 2)
 		return false;
 	view->heard = view->count;
 	view->sample = false;
@@ -152,14 +165,25 @@ static void settle(struct skep_view *view, uint64_t least_ns)
 		view->choice[i].key_ns -= least_ns < view->choice[i].key_ns ? least_ns : view->choice[i].key_ns;
 }
 
+bool skep_view_has_other(const struct skep_view *view, struct skep_peer peer)
+{
+	return view->count > 1 || (view->count == 1 && !is(&view->choice[0], peer));
+}
+
 struct skep_peer skep_view_choose(
 	struct skep_view *view, const struct skep_plan *plan, struct skep_peer self, uint64_t *random)
 {
-	if (view->count == 0)
-		return (struct skep_peer){SKEP_NO_INDEX, 0};
+	return skep_view_choose_other(view, plan, self, nobody, random);
+}
+
+struct skep_peer skep_view_choose_other(struct skep_view *view, const struct skep_plan *plan, struct skep_peer self,
+	struct skep_peer avoid, uint64_t *random)
+{
+	if (!skep_view_has_other(view, avoid))
+		return nobody;
 	if (plan->wiring == SKEP_WIRING_UNIFORM)
-		return view->choice[random_one(view, random)].peer;
-	struct skep_choice *choice = &view->choice[smallest(view)];
+		return view->choice[random_one(view, avoid, random)].peer;
+	struct skep_choice *choice = &view->choice[smallest(view, avoid)];
 	struct skep_peer peer = choice->peer;
 	uint64_t charge_ns = expected_ns(choice) * plan->samples;
 	if (plan->wiring == SKEP_WIRING_LATENCY)
@@ -192,7 +216,7 @@ void skep_view_silent(struct skep_view *view, struct skep_peer peer, skep_time w
 	uint32_t i = find(view, peer.index);
 	if (i == view->count || view->choice[i].peer.epoch != peer.epoch)
 		return;
-	uint64_t until_ns = view->choice[smallest(view)].key_ns + waited_ns;
+	uint64_t until_ns = view->choice[smallest(view, nobody)].key_ns + waited_ns;
 	if (view->choice[i].key_ns < until_ns)
 		view->choice[i].key_ns = until_ns;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wiring.h - stochastic wiring: which worker of the next stage gets a microbatch.
+ * wiring.h - stochastic wiring: which worker of a stage gets a microbatch.
  *
- * A view is what one worker has heard about its next stage. It keeps at most SKEP_VIEW_MAX of them, so that memory stays
+ * A view is what one worker has heard about its next stage, or, if it is an owner with trainer routing, about one of the later
+ * stages. It keeps at most SKEP_VIEW_MAX of them, so that memory stays
  * linear in the number of workers; of a larger stage it keeps a random sample, which leaves the choice uniform overall. When
  * half of a sample is gone its owner asks the directory for the rest.
  *
@@ -51,6 +52,7 @@ void skep_view_clear(struct skep_view *view);
 void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random);
 /* Removes the worker if it is there with this or an older epoch: it is banned until it announces itself anew. */
 void skep_view_remove(struct skep_view *view, struct skep_peer peer);
+bool skep_view_has(const struct skep_view *view, uint32_t index);
 /* The worker, if it is there with this epoch, wants to go: others are chosen as long as there are any. */
 void skep_view_leaving(struct skep_view *view, struct skep_peer peer);
 /* Of a sample half is gone, or about to go: its owner should hear of all again. True once for each time that it was full. */
@@ -58,6 +60,10 @@ bool skep_view_thin(struct skep_view *view, uint32_t capacity);
 /* Who gets the next microbatch of stage `stage`, from worker `self`; charges it. index SKEP_NO_INDEX when the view is empty. */
 struct skep_peer skep_view_choose(
 	struct skep_view *view, const struct skep_plan *plan, struct skep_peer self, uint64_t *random);
+/* The same, but not `avoid`. */
+struct skep_peer skep_view_choose_other(struct skep_view *view, const struct skep_plan *plan, struct skep_peer self,
+	struct skep_peer avoid, uint64_t *random);
+bool skep_view_has_other(const struct skep_view *view, struct skep_peer peer); /* than this one */
 /* The worker says that a microbatch took it so long, forward and backward together. */
 void skep_view_update(struct skep_view *view, struct skep_peer peer, skep_time needed_ns, uint32_t samples);
 

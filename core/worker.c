@@ -9,6 +9,7 @@
 
 #include "core/bits.h"
 #include "core/random.h"
+#include "core/record.h"
 
 #define STAGES_COUNTED 256 /* on the stack; with more stages the bound is a loose one */
 
@@ -29,6 +30,18 @@ static uint32_t ring_max(const struct skep_plan *plan)
 	return most;
 }
 
+/* Any worker may come to the first stage. */
+static size_t legs(const struct skep_plan *plan)
+{
+	return plan->routing == SKEP_ROUTING_TRAINER ? (size_t)plan->in_flight * (plan->stages - 1) : 0;
+}
+
+/* Only stages in the middle of trainer routing need them, but any worker may come to one. */
+static uint32_t done_words(const struct worker *w, const struct skep_plan *plan)
+{
+	return plan->routing == SKEP_ROUTING_TRAINER ? 2 * w->words : 0;
+}
+
 static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 {
 	w->words = skep_bits_words(skep_round_capacity(plan));
@@ -36,7 +49,10 @@ static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 	w->early_capacity = ring_max(plan);
 	size_t at = skep_align(sizeof *w);
 	w->view_at = at;
-	at += skep_align(sizeof(struct skep_view) + skep_view_capacity(plan) * sizeof(struct skep_choice));
+	w->view_bytes = skep_align(sizeof(struct skep_view) + skep_view_capacity(plan) * sizeof(struct skep_choice));
+	at += route_views(plan) * w->view_bytes;
+	w->leg_at = at;
+	at += skep_align(legs(plan) * sizeof(struct skep_leg));
 	w->inflight_at = at;
 	at += skep_align(skep_inflight_size(skep_inflight_capacity(plan)));
 	w->grant_at = at;
@@ -47,6 +63,8 @@ static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 	at += skep_align(2 * w->words * sizeof(uint64_t));
 	w->tally_at = at;
 	at += skep_align((plan->delayed ? 2 : 1) * w->words * sizeof(uint64_t));
+	w->done_at = at;
+	at += skep_align(done_words(w, plan) * sizeof(uint64_t));
 	w->hops_at = at;
 	at += skep_align(skep_bits_words(2 * w->early_capacity) * sizeof(uint64_t));
 	return at;
@@ -60,8 +78,9 @@ size_t skep_worker_size(const struct skep_plan *plan)
 
 uint32_t skep_worker_actions_limit(const struct skep_plan *plan)
 {
-	/* The worst step gives up all that is held: per microbatch two messages and three releases. */
-	return 64 + 5 * skep_inflight_capacity(plan) + ring_max(plan) + skep_round_capacity(plan) / SKEP_TALLY_PART;
+	/* The worst step gives up all that is held: per microbatch two messages, three releases and its legs. */
+	return 64 + 5 * skep_inflight_capacity(plan) + (uint32_t)legs(plan) + ring_max(plan) +
+	       skep_round_capacity(plan) / SKEP_TALLY_PART;
 }
 
 void skep_worker_init(void *mem, const struct skep_plan *plan)
@@ -71,15 +90,17 @@ void skep_worker_init(void *mem, const struct skep_plan *plan)
 	w->delayed = plan->delayed;
 	skep_inflight_init(worker_inflight(w), skep_inflight_capacity(plan));
 	w->op_floor = 1;
+	w->patience_due_ns = SKEP_TIME_NEVER;
 	uint32_t stage = plan->first_stage_of[w->node.self.index];
 	if (w->node.self.epoch == 0 || stage == SKEP_NO_STAGE)
 		return;
 	w->state = WORKER_SERVING;
 	w->node.stage = stage;
 	for (uint32_t i = 0; i < plan->workers; i++) {
-		if (plan->first_stage_of[i] == stage + 1)
-			skep_view_add(
-				worker_view(w), skep_view_capacity(plan), (struct skep_peer){i, 1}, &w->node.random);
+		uint32_t other = plan->first_stage_of[i];
+		if (route_leads(plan, stage, other))
+			skep_view_add(worker_view(w, plan, other), skep_view_capacity(plan), (struct skep_peer){i, 1},
+				&w->node.random);
 	}
 }
 
@@ -98,6 +119,12 @@ void worker_compute(struct worker *w, struct step *step, struct skep_op *op)
 	w->compute_op = skep_emit_run(step, &w->node, op);
 }
 
+void worker_clear_views(struct worker *w, const struct skep_plan *plan)
+{
+	for (uint32_t nth = 0; nth < route_views(plan); nth++)
+		skep_view_clear(skep_at(w, w->view_at + nth * w->view_bytes));
+}
+
 static bool running(const struct skep_work *work)
 {
 	return work->state == SKEP_WORK_RUNNING_FORWARD || work->state == SKEP_WORK_RUNNING_BACKWARD;
@@ -109,7 +136,7 @@ void worker_forget(struct worker *w, struct step *step)
 	for (uint32_t i = 0; i < table->capacity; i++) {
 		struct skep_work *work = &table->work[i];
 		if (work->state != SKEP_WORK_FREE && !running(work)) /* what runs is released when its operation ends */
-			pipeline_release(step, work);
+			pipeline_release(w, step, work);
 	}
 	skep_inflight_init(table, table->capacity);
 	skep_emit_release(step, w->load);
@@ -124,8 +151,10 @@ void worker_forget(struct worker *w, struct step *step)
 	}
 	skep_bits_clear(worker_tally(w, 0), (w->delayed ? 2 : 1) * w->words);
 	skep_bits_clear(worker_seen(w, 0), 2 * w->words);
+	skep_bits_clear(worker_done(w, 0), done_words(w, step->plan));
 	reduce_forget(w, step);
 }
+
 /* ---- dispatch ------------------------------------------------------------------------------------------------- */
 
 static bool for_me(const struct worker *w, const struct skep_message *message)
@@ -148,7 +177,19 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 		pipeline_on_forward(w, step, message);
 		break;
 	case SKEP_MESSAGE_BACKWARD:
-		pipeline_on_backward(w, step, message);
+		route_of(step->plan)->on_backward(w, step, message);
+		break;
+	case SKEP_MESSAGE_OUTPUT:
+		route_of(step->plan)->on_output(w, step, message);
+		break;
+	case SKEP_MESSAGE_INPUT:
+		route_of(step->plan)->on_input(w, step, message);
+		break;
+	case SKEP_MESSAGE_CANCEL:
+		patience_on_cancel(w, step, message);
+		break;
+	case SKEP_MESSAGE_CANCELLED:
+		patience_on_cancelled(w, step, message);
 		break;
 	case SKEP_MESSAGE_ABANDON:
 		pipeline_on_abandon(w, step, message);
@@ -237,13 +278,10 @@ static void on_send_failed(struct worker *w, struct step *step, const struct ske
 	struct skep_message again = *message;
 	bool useful = w->state != WORKER_STOPPED && message->from.epoch == w->node.self.epoch &&
 	              message->kind != SKEP_MESSAGE_HEARTBEAT; /* the timer makes new ones */
-	if (message->kind == SKEP_MESSAGE_FORWARD) {
-		struct skep_work *work = skep_inflight_find(worker_inflight(w), message->round, message->microbatch);
-		useful = useful && work && work->state == SKEP_WORK_WAIT_GRADIENT &&
-		         skep_peer_same(work->down, message->to) && work->attempt == message->attempt;
-	} else if (message->kind == SKEP_MESSAGE_BACKWARD) {
-		useful = useful && worker_works_on(w, message->round) &&
-		         message->attempt == worker_pass(w, message->round);
+	if (skep_message_traffic(message) == SKEP_TRAFFIC_PIPELINE) {
+		useful = useful && route_of(step->plan)->wants(w, message);
+	} else if (message->kind == SKEP_MESSAGE_CANCEL) {
+		useful = useful && patience_wants(w, message);
 	} else if (message->kind == SKEP_MESSAGE_CHUNK) {
 		useful = useful && reduce_wants(w, message);
 	} else if (message->kind == SKEP_MESSAGE_STATE) {

@@ -3,7 +3,8 @@
  * worker.h - the state of a worker's machine, shared by the files that make it up:
  *
  *   worker.c    set-up, dispatch of events
- *   pipeline.c  what becomes of a microbatch: in, out, back, given up
+ *   pipeline.c  what becomes of a microbatch: in, out, back, given up; route_peer.c, route_trainer.c: where it goes
+ *   patience.c  what becomes of a microbatch that has been with another worker for too long
  *   schedule.c  which operation the device runs next
  *   reduce.c    the end of a round: seal the accumulator, ring all-reduce, tally, step
  *   member.c    joining, being fenced, hearing of others, heartbeats, stopping
@@ -18,8 +19,12 @@
 #ifndef SKEP_CORE_WORKER_H
 #define SKEP_CORE_WORKER_H
 
+#include <assert.h>
+
 #include "core/inflight.h"
 #include "core/machine.h"
+#include "core/patience.h"
+#include "core/route.h"
 #include "core/wiring.h"
 
 enum worker_state { WORKER_OUT, WORKER_JOINING, WORKER_SERVING, WORKER_STOPPED };
@@ -57,7 +62,7 @@ struct worker {
 	uint32_t assigned;   /* number of the newest ASSIGN in this epoch */
 	uint32_t join_round; /* JOINING: state of the start of that round is wanted */
 	struct skep_peer source;
-	skep_time born_ns, sent_to_directory_ns, heartbeat_due_ns, load_due_ns;
+	skep_time born_ns, sent_to_directory_ns, heartbeat_due_ns, load_due_ns, patience_due_ns;
 	/* Load since the last report, while the round was open: nothing queues in a reduction, and that says nothing. */
 	skep_time queue_since_ns, open_ns;
 	uint64_t queue_area; /* microbatches that were ready, times ns */
@@ -82,17 +87,30 @@ struct worker {
 	uint32_t counted[2];  /* microbatches in the accumulator, by round parity */
 	int64_t loss_nano[2]; /* sum over these */
 
-	size_t view_at, inflight_at, grant_at, early_at, seen_at, tally_at, hops_at;
+	size_t view_at, view_bytes, leg_at, inflight_at, grant_at, early_at, seen_at, tally_at, done_at, hops_at;
 };
 
-static inline struct skep_view *worker_view(struct worker *w)
+/* Of the workers of a stage that this one sends microbatches to. */
+static inline struct skep_view *worker_view(struct worker *w, const struct skep_plan *plan, uint32_t stage)
 {
-	return skep_at(w, w->view_at);
+	uint32_t nth = plan->routing == SKEP_ROUTING_TRAINER ? stage - 1 : 0;
+	assert(nth < route_views(plan));
+	return skep_at(w, w->view_at + nth * w->view_bytes);
 }
 
 static inline struct skep_inflight *worker_inflight(struct worker *w)
 {
 	return skep_at(w, w->inflight_at);
+}
+
+/* Trainer routing: what this owner keeps of a later stage. Its microbatches are in the first slots, no more than it may have
+ * in flight: an owner holds nothing but its own, and the slot that was freed last is taken first. */
+static inline struct skep_leg *worker_leg(
+	struct worker *w, const struct skep_plan *plan, const struct skep_work *work, uint32_t stage)
+{
+	size_t slot = (size_t)(work - worker_inflight(w)->work);
+	assert(slot < plan->in_flight && stage > 0 && stage < plan->stages);
+	return (struct skep_leg *)skep_at(w, w->leg_at) + slot * (plan->stages - 1) + stage - 1;
 }
 
 static inline struct grant *worker_grants(struct worker *w)
@@ -109,6 +127,12 @@ static inline struct early_chunk *worker_early(struct worker *w)
 static inline uint64_t *worker_seen(struct worker *w, uint32_t round)
 {
 	return (uint64_t *)skep_at(w, w->seen_at) + (size_t)(round & 1) * w->words;
+}
+
+/* Trainer routing: those whose BACKWARD was done here, counted or not. */
+static inline uint64_t *worker_done(struct worker *w, uint32_t round)
+{
+	return (uint64_t *)skep_at(w, w->done_at) + (size_t)(round & 1) * w->words;
 }
 
 /* Those in the round's accumulator. */
@@ -155,12 +179,25 @@ static inline uint32_t worker_pass(const struct worker *w, uint32_t round)
 /* worker.c */
 void worker_send(struct worker *w, struct step *step, struct skep_message *message);
 void worker_compute(struct worker *w, struct step *step, struct skep_op *op);
+void worker_clear_views(struct worker *w, const struct skep_plan *plan);
 void worker_forget(struct worker *w, struct step *step); /* releases all that the device is not using right now */
 
 /* pipeline.c */
-void pipeline_release(struct step *step, const struct skep_work *work); /* its tensors */
+void pipeline_release(struct worker *w, struct step *step, const struct skep_work *work); /* all its tensors */
+void pipeline_drop(struct worker *w, struct step *step, struct skep_work *work);          /* and forgets it */
+/* The gradient will not come back: says so to where the microbatch came from, and drops it. */
+void pipeline_give_up(struct worker *w, struct step *step, struct skep_work *work);
+/* Is work of this round still, or already, of use here? */
+bool pipeline_round_open(struct worker *w, const struct skep_message *message);
+/* A new entry for what has come; NULL: no room, and its sender has been told. */
+struct skep_work *pipeline_take_in(struct worker *w, struct step *step, const struct skep_message *message);
+/* The microbatch that waits for word from this very sender, or NULL. */
+struct skep_work *pipeline_awaited(struct worker *w, const struct skep_message *message);
+void pipeline_ready_backward(struct worker *w, struct skep_work *work, struct skep_buf gradient);
+/* A message with a tensor of the microbatch: activations of stage `stage`, or the gradient that it makes of its own. */
+struct skep_message pipeline_tensor(struct worker *w, struct step *step, const struct skep_work *work,
+	enum skep_message_kind kind, struct skep_peer to, uint32_t stage, struct skep_buf payload);
 void pipeline_on_forward(struct worker *w, struct step *step, const struct skep_message *message);
-void pipeline_on_backward(struct worker *w, struct step *step, const struct skep_message *message);
 void pipeline_on_abandon(struct worker *w, struct step *step, const struct skep_message *message);
 void pipeline_on_grant(struct worker *w, const struct skep_message *message);
 void pipeline_forward_done(struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event);

@@ -16,11 +16,13 @@
 /* Most payload bytes that a message may carry: exact where the plan is, an upper bound for a chunk. 0: none belongs. */
 static uint64_t payload_limit(const struct skep_plan *plan, const struct skep_message *message)
 {
-	uint32_t stage = message->stage; /* of the sender */
+	uint32_t stage = message->stage; /* that the tensor comes from */
 	if (stage >= plan->stages)
 		return 0;
 	switch (message->kind) {
 	case SKEP_MESSAGE_FORWARD:
+	case SKEP_MESSAGE_OUTPUT:
+	case SKEP_MESSAGE_INPUT:
 		return plan->stage[stage].activation_bytes;
 	case SKEP_MESSAGE_BACKWARD:
 		return stage > 0 ? plan->stage[stage - 1].activation_bytes : 0;

@@ -7,6 +7,7 @@
  */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exec/rank.h"
 
@@ -90,11 +91,37 @@ static void perform_send(struct rank *rank, const struct skep_message *message)
 		skep_device_buffer_release(rank->setup->device, message->payload);
 }
 
+/* A buffer of its own for a payload whose sender keeps the first one. */
+static struct skep_buf copy_of(struct rank *rank, struct skep_buf buf)
+{
+	uint64_t bytes;
+	void *to;
+	const void *from = skep_device_buffer_read(rank->setup->device, buf, &bytes);
+	assert(from != NULL);
+	struct skep_buf copy = skep_device_buffer_create(rank->setup->device, bytes, &to);
+	if (to != NULL)
+		memcpy(to, from, bytes);
+	return copy;
+}
+
+static void send_copy(struct rank *rank, const struct skep_message *message)
+{
+	struct skep_message other = *message;
+	other.payload = copy_of(rank, message->payload);
+	if (has_payload(&other))
+		perform_send(rank, &other);
+	else
+		rank_fail(rank, "no memory for a copy of a message's payload");
+}
+
 static void perform(struct rank *rank, const struct skep_action *action)
 {
 	switch (action->kind) {
 	case SKEP_ACTION_SEND:
-		perform_send(rank, &action->u.send);
+		if (action->keep)
+			send_copy(rank, &action->u.send);
+		else
+			perform_send(rank, &action->u.send);
 		break;
 	case SKEP_ACTION_RUN:
 		assert(rank->lanes != NULL); /* the directory has no device */

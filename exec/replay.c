@@ -172,7 +172,12 @@ static const char *message_name(uint8_t kind)
 		[SKEP_MESSAGE_SUSPECT] = "SUSPECT",
 		[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT",
 		[SKEP_MESSAGE_LOAD] = "LOAD",
-		[SKEP_MESSAGE_LEAVE] = "LEAVE"};
+		[SKEP_MESSAGE_LEAVE] = "LEAVE",
+		[SKEP_MESSAGE_WHO] = "WHO",
+		[SKEP_MESSAGE_OUTPUT] = "OUTPUT",
+		[SKEP_MESSAGE_INPUT] = "INPUT",
+		[SKEP_MESSAGE_CANCEL] = "CANCEL",
+		[SKEP_MESSAGE_CANCELLED] = "CANCELLED"};
 	return name[kind] != NULL ? name[kind] : "message";
 }
 

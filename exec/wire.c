@@ -101,10 +101,18 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 {
 	switch (message->kind) {
 	case SKEP_MESSAGE_FORWARD:
+	case SKEP_MESSAGE_INPUT:
 		span(wire, message);
 		break;
 	case SKEP_MESSAGE_BACKWARD:
+		span(wire, message);
 		skep_wire_u64(wire, &message->u.backward.needed_ns);
+		break;
+	case SKEP_MESSAGE_OUTPUT:
+		skep_wire_u64(wire, &message->u.output.needed_ns);
+		break;
+	case SKEP_MESSAGE_CANCELLED:
+		skep_wire_bool(wire, &message->u.cancelled.dropped);
 		break;
 	case SKEP_MESSAGE_GRANT:
 		skep_wire_u32(wire, &message->u.grant.count);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/route.h"
 #include "models/data.h"
 #include "models/device_cpu.h"
 #include "models/pool.h"
@@ -21,6 +22,11 @@ struct skep_device {
 	struct skep_stage stage;
 	struct skep_pool *pool;
 };
+
+bool skep_training_recomputes(const struct skep_training *training, uint32_t stage)
+{
+	return training->checkpoint_activations || route_visits_twice(training->plan, stage);
+}
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
 

@@ -32,6 +32,9 @@ struct skep_training { /* constant, shared */
 	bool checkpoint_activations; /* FORWARD keeps no stash; BACKWARD, given none, does the forward pass again */
 };
 
+/* Is it so in this stage? With trainer routing in any case where the two passes are two visits. */
+bool skep_training_recomputes(const struct skep_training *training, uint32_t stage);
+
 /* A payload is a buffer that is encoded as a whole: samples * width elements, or a chunk. The first stage's samples, states and
  * stashes are no payloads. ADD decodes, sums in fp32 and encodes again; what ADD_STORE stores is what it puts out, decoded: the
  * same bits as in those who STORE it. A STEP with size 1 takes the accumulator as it is. */

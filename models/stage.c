@@ -73,7 +73,7 @@ static float *carve(float **rest, size_t floats)
 static bool allocate(const struct skep_training *training, struct skep_stage *stage, size_t scratch)
 {
 	const bool encodes = training->activation_codec != SKEP_CODEC_NONE,
-		   checkpoints = training->checkpoint_activations;
+		   checkpoints = skep_training_recomputes(training, stage->index);
 	const bool delayed = training->plan->delayed;
 	size_t arrays = (delayed ? 2 : 1) + stage->moments + 2 + 1;
 	size_t floats = arrays * aligned(stage->parameters) + 2 * aligned(scratch);

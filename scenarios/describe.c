@@ -9,10 +9,12 @@
 #include <stdlib.h>
 
 #include "core/record.h"
+#include "core/route.h"
 
 struct stage_view { /* one row of the table */
 	uint32_t first_layer, layers, workers;
-	uint64_t parameters, pipeline_bytes, sync_bytes; /* bytes per round, headers included */
+	uint64_t parameters, pipeline_bytes, sync_bytes; /* bytes per round, headers included ... */
+	uint64_t in_bytes, out_bytes;                    /* ... that its workers receive and send in the pipeline */
 	uint64_t forward_ns_least, forward_ns_most, backward_ns_least, backward_ns_most;
 	double memory_bytes, memory_least_bytes; /* needed, and what the smallest GPU of the stage has */
 };
@@ -21,6 +23,21 @@ static void time_range(uint64_t value, uint64_t *least, uint64_t *most)
 {
 	*least = value < *least ? value : *least;
 	*most = value > *most ? value : *most;
+}
+
+struct visit { /* bytes that a stage behind the first is sent, and sends back, for all microbatches of a round */
+	uint64_t in_bytes, out_bytes;
+};
+
+/* Its input and the gradient of that. With trainer routing a stage in the middle also sends its output back, and is sent the
+ * gradient of it together with the input once more. */
+static struct visit visit_stage(const struct skep_scenario *s, uint32_t stage)
+{
+	uint64_t input = s->stage[stage - 1].activation_bytes + SKEP_HEADER_BYTES;
+	uint64_t output = s->stage[stage].activation_bytes + SKEP_HEADER_BYTES, round = s->plan.microbatches;
+	if (route_visits_twice(&s->plan, stage))
+		return (struct visit){round * (2 * input + output), round * (input + output)};
+	return (struct visit){round * input, round * input};
 }
 
 static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stage)
@@ -48,8 +65,19 @@ static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stag
 		skep_chunk_range(v.parameters, chunk, (uint32_t)n, &first, &count);
 		v.sync_bytes += 2 * (n - 1) * skep_codec_bytes(s->plan.reduction_codec, count);
 	}
-	if (stage + 1 < s->plan.stages)
-		v.pipeline_bytes = 2ull * s->plan.microbatches * (s->stage[stage].activation_bytes + SKEP_HEADER_BYTES);
+	for (uint32_t i = 1; i < s->plan.stages; i++) {
+		struct visit visit = visit_stage(s, i);
+		uint32_t sender = s->plan.routing == SKEP_ROUTING_TRAINER ? 0 : i - 1;
+		if (stage == i) {
+			v.in_bytes += visit.in_bytes;
+			v.out_bytes += visit.out_bytes;
+		} else if (stage == sender) {
+			v.in_bytes += visit.out_bytes;
+			v.out_bytes += visit.in_bytes;
+		}
+		if (stage + 1 == i)
+			v.pipeline_bytes = visit.in_bytes + visit.out_bytes;
+	}
 	return v;
 }
 
@@ -86,6 +114,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	char a[32], b[32], c[64], d[64], e[32], f[32];
 	const struct skep_plan *plan = &s->plan;
 	uint64_t pipeline = 0, sync = 0;
+	bool trainer = plan->routing == SKEP_ROUTING_TRAINER;
 	fprintf(out, "%s\n", s->name);
 	fprintf(out, "  model     %s, %" PRIu32 " layers in %" PRIu32 " stages\n", s->model.name, s->model.layers,
 		plan->stages);
@@ -93,8 +122,13 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	fprintf(out, "            source: %s\n", s->topology.source);
 	fprintf(out,
 		"  schedule  %" PRIu32 " samples a round in %" PRIu32 " microbatches of %" PRIu32 ", %" PRIu32
-		" in flight per first-stage worker, %" PRIu32 " rounds\n",
-		s->batch, plan->microbatches, s->samples, plan->in_flight, plan->rounds);
+		" in flight per first-stage worker, %" PRIu32 " rounds\n%s",
+		s->batch, plan->microbatches, s->samples, plan->in_flight, plan->rounds,
+		trainer ? "            all tensors of a microbatch pass through the first-stage worker that issued it\n"
+			: "");
+	if (plan->patience_ns > 0)
+		fprintf(out, "            asked back and sent to another worker if not begun after %s\n",
+			time_text(plan->patience_ns, plan->patience_ns, c, sizeof c));
 	if (plan->on_loss == SKEP_ON_LOSS_RERUN)
 		fprintf(out,
 			"  losses    what a lost worker had computed is computed again: every microbatch counts\n");
@@ -103,7 +137,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 			     "reduced; they are held twice\n");
 	fprintf(out, "\n");
 	fprintf(out, "%5s %-8s %7s %11s %11s %-19s %-19s %12s %12s\n", "stage", "layers", "workers", "parameters",
-		"memory", "forward", "backward", "to next", "reduction");
+		"memory", "forward", "backward", trainer ? "next, owners" : "to next", "reduction");
 	for (uint32_t stage = 0; stage < plan->stages; stage++) {
 		struct stage_view v = view_stage(s, stage);
 		char layers[32];
@@ -146,6 +180,8 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 		cJSON_AddNumberToObject(stage, "forward_s", (double)v.forward_ns_most * 1e-9);
 		cJSON_AddNumberToObject(stage, "backward_s", (double)v.backward_ns_most * 1e-9);
 		cJSON_AddNumberToObject(stage, "pipeline_bytes", (double)v.pipeline_bytes);
+		cJSON_AddNumberToObject(stage, "pipeline_in_bytes", (double)v.in_bytes);
+		cJSON_AddNumberToObject(stage, "pipeline_out_bytes", (double)v.out_bytes);
 		cJSON_AddNumberToObject(stage, "sync_bytes", (double)v.sync_bytes);
 		cJSON_AddItemToArray(stages, stage);
 		pipeline += v.pipeline_bytes;

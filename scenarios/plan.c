@@ -12,6 +12,7 @@
 
 #include "core/random.h"
 #include "core/record.h"
+#include "core/route.h"
 
 #define FLOAT_BYTES sizeof(float)
 #define TIME_NS_MAX 1000000000000000000u /* 1e18, as in topologies/gpu.c */
@@ -91,6 +92,9 @@ struct skep_plan_memory skep_plan_memory(const struct skep_scenario *s, uint32_t
 	const struct skep_cost *cost = &s->cost[stage];
 	uint64_t in_bytes = stage > 0 ? s->stage[stage - 1].activation_bytes : 0;
 	uint64_t microbatch_bytes = in_bytes + s->samples * cost->stash_bytes + s->stage[stage].activation_bytes;
+	if (stage == 0 && s->plan.routing == SKEP_ROUTING_TRAINER) /* an owner keeps what went into every later stage */
+		for (uint32_t later = 1; later + 1 < s->plan.stages; later++)
+			microbatch_bytes += s->stage[later].activation_bytes;
 	struct skep_plan_memory m = {.microbatches = held(s, stage)};
 	m.state_bytes = (double)s->stage[stage].state_bytes;
 	if (s->plan.delayed)
@@ -217,7 +221,7 @@ static void make_stage(struct skep_scenario *s, uint32_t stage)
 {
 	struct skep_cost *cost = &s->cost[stage];
 	skep_model_cost(&s->model, s->plan.stages, stage, cost);
-	if (s->checkpoint_activations)
+	if (s->checkpoint_activations || route_visits_twice(&s->plan, stage))
 		skep_cost_checkpoint(cost);
 	s->stage[stage] = (struct skep_stage_plan){
 		.parameters = cost->parameters,

@@ -195,17 +195,22 @@ static enum skep_codec read_codec(struct draft *d, const struct skep_yaml_node *
 
 static void read_schedule(struct draft *d)
 {
-	static const char *const pipelines[] = {"swarm", NULL}, *const wirings[] = {
-									"uniform", "throughput", "latency", NULL};
+	static const char *const pipelines[] = {"swarm", NULL},
+				 *const wirings[] = {"uniform", "throughput", "latency", NULL},
+				 *const routings[] = {"peer", "trainer", NULL};
 	struct skep_plan *plan = &d->s->plan;
 	const struct skep_yaml_node *map = group(d, "schedule");
 	plan->pipeline = (enum skep_pipeline)skep_read_choice(&d->r, map, "pipeline", pipelines, SKEP_PIPELINE_SWARM);
 	static const char *const answers[] = {"report", "rerun", NULL};
 	plan->on_loss = (enum skep_on_loss)skep_read_choice(&d->r, map, "on_loss", answers, SKEP_ON_LOSS_REPORT);
 	plan->wiring = (enum skep_wiring)skep_read_choice(&d->r, map, "wiring", wirings, SKEP_WIRING_UNIFORM);
+	plan->routing = (enum skep_routing)skep_read_choice(&d->r, map, "routing", routings, SKEP_ROUTING_PEER);
 	read_batch(d, map);
 	d->s->activation_codec = read_codec(d, map);
 	d->s->checkpoint_activations = skep_read_bool(&d->r, map, "checkpoint_activations", false);
+	if (skep_read_has(&d->r, map, "patience"))
+		plan->patience_ns =
+			(skep_time)(1e9 * skep_read_quantity(&d->r, map, "patience", SKEP_TIME, 1e-3, DAY_S, NAN));
 	const struct skep_yaml_node *rebalance = skep_read_map(&d->r, map, "rebalance", false);
 	if (rebalance) {
 		plan->rebalance_ns =
@@ -383,6 +388,18 @@ static void check_memory(struct draft *d)
 		m.gradient_bytes / 1e9, m.microbatches, m.activation_bytes / 1e9);
 }
 
+/* A silent worker does not answer, and fencing frees what it has. */
+static void check_patience(struct draft *d)
+{
+	const struct skep_plan *plan = &d->s->plan;
+	if (!d->r.diag->set && plan->patience_ns >= plan->fence_after_ns)
+		skep_reader_fail(&d->r, group(d, "schedule"), "patience",
+			"schedule.patience: %g s is not below directory.timeout, %g s: whoever is silent for so long "
+			"is "
+			"fenced anyway",
+			(double)plan->patience_ns / 1e9, (double)plan->fence_after_ns / 1e9);
+}
+
 static void read_root(struct draft *d)
 {
 	read_head(d);
@@ -391,6 +408,7 @@ static void read_root(struct draft *d)
 	read_schedule(d);
 	read_sync(d);
 	read_directory(d);
+	check_patience(d);
 	read_train(d);
 	skep_reader_close_map(&d->r, d->root);
 	if (d->r.diag->set)

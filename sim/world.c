@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "core/random.h"
+#include "core/route.h"
 
 #define NONE UINT32_MAX
 
@@ -78,7 +79,31 @@ static uint32_t machine_of(const struct skep_world *world, uint32_t index)
 	return index == world->plan->workers ? world->scenario->topology.machines : index;
 }
 
-static void send(struct skep_world *world, const struct skep_message *message)
+static struct skep_buf handle_make(struct skep_world *world)
+{
+	uint64_t number = world->handles++;
+	return (struct skep_buf){(uint32_t)number, 1 + (uint32_t)(number >> 32)};
+}
+
+/* A buffer of its own for a payload whose sender keeps the first one. */
+static struct skep_buf copy_of(struct skep_world *world, uint32_t index, struct skep_buf buf)
+{
+	struct skep_device *device = world->actor[index].device;
+	uint64_t bytes;
+	void *to;
+	if (!device)
+		return handle_make(world);
+	const void *from = skep_device_buffer_read(device, buf, &bytes);
+	assert(from);
+	struct skep_buf copy = skep_device_buffer_create(device, bytes, &to);
+	if (to)
+		memcpy(to, from, bytes);
+	else
+		world->no_memory = true;
+	return copy;
+}
+
+static void send(struct skep_world *world, const struct skep_message *message, bool keep)
 {
 	uint32_t f = flight_take(world);
 	if (f == NONE) {
@@ -86,6 +111,8 @@ static void send(struct skep_world *world, const struct skep_message *message)
 		return;
 	}
 	world->flight[f].message = *message;
+	if (keep)
+		world->flight[f].message.payload = copy_of(world, message->from.index, message->payload);
 	world->flight[f].sequence = world->sequence++;
 	world->flight[f].life = world->actor[message->from.index].life;
 	if (message->from.index == message->to.index) {
@@ -125,19 +152,13 @@ static void move_payload(struct skep_world *world, struct skep_message *message)
 
 /* ---- operations ----------------------------------------------------------------------------------------------- */
 
-static struct skep_buf handle_make(struct skep_world *world)
-{
-	uint64_t number = world->handles++;
-	return (struct skep_buf){(uint32_t)number, 1 + (uint32_t)(number >> 32)};
-}
-
 /* The handles that a device would have returned. */
 static void imagine(struct skep_world *world, const struct skep_op *op, struct skep_device_result *ret)
 {
 	*ret = (struct skep_device_result){0};
 	switch ((enum skep_op_kind)op->kind) {
 	case SKEP_OP_FORWARD:
-		if (!world->scenario->checkpoint_activations)
+		if (!world->scenario->checkpoint_activations && !route_visits_twice(world->plan, op->stage))
 			ret->stash = handle_make(world);
 		if (op->stage + 1u < world->plan->stages)
 			ret->out = handle_make(world);
@@ -259,7 +280,7 @@ static void perform(struct skep_world *world, uint32_t index)
 		const struct skep_action *action = &world->actions.item[i];
 		switch ((enum skep_action_kind)action->kind) {
 		case SKEP_ACTION_SEND:
-			send(world, &action->u.send);
+			send(world, &action->u.send, action->keep);
 			break;
 		case SKEP_ACTION_RUN:
 			run(world, index, &action->u.run);

@@ -23,6 +23,10 @@ struct holder {
 
 struct cell { /* one stage in one round */
 	uint64_t *forwarded, *backwarded, *lost, *sent_on;
+	struct skep_peer *forwarder; /* [capacity]: who did the forward pass, the newest in office */
+	struct skep_peer *dropper;   /* [capacity]: who said that it dropped the microbatch, the same */
+	uint64_t *dropped,
+		*again; /* somebody has; the forward pass was done once more, because one in the next stage has */
 	uint32_t first_holder, members;
 	uint32_t counted, lost_count; /* as STAGE_COMMITTED says */
 	bool committed, stepped;
@@ -32,8 +36,8 @@ struct cell { /* one stage in one round */
 struct round {
 	uint64_t *issued, *finished; /* finished: as their owners told the directory */
 	struct skep_peer *owner;     /* [capacity] */
-	uint64_t *rerun;             /* [capacity], the value of the newest RERUN note: attempt, first and last stage; 0: none */
-	int64_t *loss;               /* [capacity], as the devices of the last stage said */
+	uint64_t *rerun; /* [capacity], the value of the newest RERUN note: attempt, first and last stage; 0: none */
+	int64_t *loss;   /* [capacity], as the devices of the last stage said */
 	uint32_t issued_count;
 	bool open, reducing, closed, has_loss;
 	int64_t loss_nano;
@@ -61,6 +65,7 @@ struct ledger {
 	skep_time now;
 	bool moved; /* somebody did, last at moved_ns */
 	skep_time moved_ns;
+	uint64_t given_back;
 	struct seat seat[CLUSTER_WORKERS];
 	uint32_t news_epoch[CLUSTER_WORKERS]; /* in which life the worker has heard its news */
 	struct news news[CLUSTER_WORKERS][CLUSTER_WORKERS];
@@ -74,6 +79,11 @@ struct ledger {
 static inline bool bit(const uint64_t *map, uint32_t at)
 {
 	return map[at / 64] >> at % 64 & 1;
+}
+
+static inline void set_bit(uint64_t *map, uint32_t at)
+{
+	map[at / 64] |= UINT64_C(1) << at % 64;
 }
 
 uint32_t books_bits(const struct ledger *ledger, const uint64_t *map); /* how many are set */
@@ -96,6 +106,13 @@ bool books_able(const struct ledger *ledger, const struct seat *seat, uint32_t r
 /* Is there a stage of which nobody can do the round's work? */
 bool books_round_stuck(const struct ledger *ledger, uint32_t round);
 bool books_stage_has_worker(const struct ledger *ledger, uint32_t stage);
+
+/* travel.c */
+void travel_forward(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, int64_t loss_nano);
+void travel_backward(struct ledger *ledger, struct skep_peer who, const struct skep_op *op);
+void travel_dropped(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
+void travel_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
+void travel_rerun(struct ledger *ledger, const struct skep_note *note);
 
 /* audit.c */
 void audit_round(struct ledger *ledger, uint32_t round);

@@ -151,7 +151,6 @@ static void forward_done(struct naive_step s, const struct skep_event *event)
 		return;
 	}
 	struct skep_message *m = say(s, SKEP_MESSAGE_FORWARD, target, op->microbatch);
-	m->stage++;
 	m->round = op->round;
 	pay(m, event->u.done.out, s.plan->stage[s.n->stage].activation_bytes);
 	work->sent = true;
@@ -173,7 +172,6 @@ static void backward_done(struct naive_step s, const struct skep_event *event)
 	work->used = false;
 	if (s.n->stage > 0) {
 		struct skep_message *m = say(s, SKEP_MESSAGE_BACKWARD, work->origin.index, op->microbatch);
-		m->stage--;
 		m->round = op->round;
 		pay(m, event->u.done.out, s.plan->stage[s.n->stage - 1].activation_bytes);
 		return;

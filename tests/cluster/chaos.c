@@ -56,6 +56,11 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_LEAVE_DEAF] = {"leave-deaf", "I10"},
 	[SABOTAGE_LEAVER_PRAISED] = {"leaver-praised", "I10"},
 	[SABOTAGE_SPAN_WIDENED] = {"span-widened", "I12"},
+	[SABOTAGE_NEWS_FALSE] = {"news-false", "I1"},
+	[SABOTAGE_KEEP_FORGOTTEN] = {"keep-forgotten", "I5"},
+	[SABOTAGE_INPUT_SWAPPED] = {"input-swapped", "I4"},
+	[SABOTAGE_DROP_INVENTED] = {"drop-invented", "I1"},
+	[SABOTAGE_DROP_UNHEARD] = {"drop-unheard", "I7"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {
@@ -69,7 +74,8 @@ struct options {
 
 struct totals {
 	uint64_t seeds, done, failed, broken, named, quiet, events, digest;
-	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, copies, returns;
+	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, copies, returns,
+		given_back;
 	uint64_t hits[WEATHER_FAULTS];
 };
 
@@ -104,7 +110,9 @@ static bool concerns(const struct job *job, const struct trace *trace)
 		uint8_t kind = trace->message->kind;
 		round = trace->message->round;
 		microbatch = trace->message->microbatch;
-		numbered = kind <= SKEP_MESSAGE_ABANDON || kind == SKEP_MESSAGE_FINISHED;
+		numbered = kind <= SKEP_MESSAGE_ABANDON || kind == SKEP_MESSAGE_FINISHED ||
+		           kind == SKEP_MESSAGE_OUTPUT || kind == SKEP_MESSAGE_INPUT || kind == SKEP_MESSAGE_CANCEL ||
+		           kind == SKEP_MESSAGE_CANCELLED;
 		if (kind == SKEP_MESSAGE_HEARTBEAT)
 			return false;
 	} else if (trace->op) {
@@ -148,8 +156,10 @@ static struct result run_once(struct job *job, struct variant variant)
 	struct setup setup = weather_setup(&job->weather);
 	struct result result = {0};
 	setup.machine = job->options->machine;
-	if (setup.machine == &machine_naive)
-		setup.calm_ns = SKEP_TIME_NEVER; /* it cannot join at all, and has enough other faults */
+	if (setup.machine == &machine_naive) {
+		setup.calm_ns = SKEP_TIME_NEVER;               /* it cannot join at all, and has enough other faults */
+		job->weather.plan.routing = SKEP_ROUTING_PEER; /* nor does it know another one */
+	}
 	setup.padding = variant.padding;
 	setup.move_nodes = variant.move_nodes;
 	setup.loss_bias_nano = variant.loss_bias_nano;
@@ -206,6 +216,7 @@ static void add_up(struct job *job, const struct result *result)
 	t->issued += result->totals.issued;
 	t->counted += result->totals.counted;
 	t->lost += result->totals.lost;
+	t->given_back += result->totals.given_back;
 	t->rounds += result->totals.rounds;
 	t->kills += result->kills;
 	t->restarts += result->restarts;
@@ -352,10 +363,10 @@ static void print_totals(const struct totals *t)
 		if (f != WEATHER_KILL && f != WEATHER_RESTART && f != WEATHER_NOTICE)
 			printf(" %s %llu,", weather_fault_name(f), (unsigned long long)t->hits[f]);
 	printf(" copies %llu, deaths %llu, restarts %llu; fenced %llu, joined %llu, moved %llu, "
-	       "left %llu\n",
+	       "left %llu, given back %llu\n",
 		(unsigned long long)t->copies, (unsigned long long)t->kills, (unsigned long long)t->restarts,
 		(unsigned long long)t->fences, (unsigned long long)t->joins, (unsigned long long)t->moves,
-		(unsigned long long)t->leaves);
+		(unsigned long long)t->leaves, (unsigned long long)t->given_back);
 	printf("%llu seeds: %llu done, %llu failed for an empty stage, %llu broken; %llu without faults; %llu rounds, "
 	       "%llu microbatches issued, %llu counted and %llu lost in stages; %llu events; digest %016llx\n",
 		(unsigned long long)t->seeds, (unsigned long long)t->done, (unsigned long long)t->failed,

@@ -155,7 +155,7 @@ static void perform(struct cluster *c, uint32_t index, struct skep_action *actio
 	if (c->verdict->broken)
 		return;
 	if (action->kind == SKEP_ACTION_SEND)
-		post_send(c, index, &action->u.send);
+		(action->keep ? post_send_copy : post_send)(c, index, &action->u.send);
 	else if (action->kind == SKEP_ACTION_RUN)
 		process_run(c, index, &action->u.run);
 	else if (action->kind == SKEP_ACTION_RELEASE)

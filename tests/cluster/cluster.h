@@ -65,6 +65,11 @@ enum sabotage {
 	SABOTAGE_LEAVE_DEAF,      /* one LEAVE reaches the directory as a heartbeat */
 	SABOTAGE_LEAVER_PRAISED,  /* one worker is told that a leaver stays */
 	SABOTAGE_SPAN_WIDENED,    /* one microbatch that is run again is to be counted by every stage */
+	SABOTAGE_NEWS_FALSE,      /* one owner is told that a worker is gone which is not */
+	SABOTAGE_KEEP_FORGOTTEN,  /* one payload that its sender wants to keep is handed over all the same */
+	SABOTAGE_INPUT_SWAPPED,   /* one INPUT carries the tensor of another microbatch */
+	SABOTAGE_DROP_INVENTED,   /* one worker keeps a microbatch, and is heard to have dropped it */
+	SABOTAGE_DROP_UNHEARD,    /* the other way round */
 	SABOTAGE_RERUN_DIFFERS,   /* the second run of the seed is not quite the first */
 	SABOTAGES
 };

@@ -228,22 +228,52 @@ static struct tensor *output(const struct job *job, uint8_t kind, uint32_t stage
 	return out;
 }
 
+/* With trainer routing a stage in the middle keeps no stash: whoever does the backward pass does the forward pass again,
+ * and gets the same from the same input. */
+static bool visited_twice(const struct job *job)
+{
+	return job->plan->routing == SKEP_ROUTING_TRAINER && job->op->stage > 0 &&
+	       job->op->stage + 1u < job->plan->stages;
+}
+
+static uint64_t recomputed(const struct job *job, const struct tensor *in)
+{
+	uint64_t version = job->device->version[place(job, job->op->version)];
+	return mix64(in->name + mix64(version << 32 | (job->op->stage + 1u)));
+}
+
 static void forward(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	check_place(job);
+	job->effect->version = job->device->version[place(job, op->version)];
 	struct tensor in = activation(job);
-	bool last = op->stage + 1u == job->plan->stages;
-	uint64_t name = mix64(in.name + mix64((uint64_t)job->who << 32 | op->stage) + op->id);
+	bool last = op->stage + 1u == job->plan->stages, again = visited_twice(job);
+	uint64_t name =
+		again ? recomputed(job, &in) : mix64(in.name + mix64((uint64_t)job->who << 32 | op->stage) + op->id);
 	if (!last)
 		output(job, TENSOR_ACTIVATION, op->stage, &job->effect->out)->name = name;
 	else
 		job->effect->loss_nano = symbol_loss(op->round, op->microbatch);
+	if (again)
+		return;
 	struct tensor *stash = output(job, TENSOR_STASH, op->stage, &job->effect->stash);
 	stash->answer = last ? 0 : name;
 	stash->input = in.name;
 	stash->version = op->version;
-	job->effect->version = job->device->version[place(job, op->version)];
+}
+
+/* The name of the activation that the forward pass made. */
+static uint64_t stashed(const struct job *job, const struct tensor *in)
+{
+	const struct skep_op *op = job->op;
+	struct tensor stash = input(job, op->stash, TENSOR_STASH, "the stash is none");
+	if (stash.stage != op->stage || stash.round != op->round || stash.microbatch != op->microbatch ||
+		stash.input != in->name)
+		wrong(job, "I4", "the stash is of another forward");
+	if (stash.version != op->version)
+		wrong(job, "I11", "forward read another version of the parameters");
+	return stash.answer;
 }
 
 static void backward(const struct job *job)
@@ -251,17 +281,14 @@ static void backward(const struct job *job)
 	const struct skep_op *op = job->op;
 	check_place(job);
 	struct tensor in = activation(job);
-	struct tensor stash = input(job, op->stash, TENSOR_STASH, "the stash is none");
-	if (stash.stage != op->stage || stash.round != op->round || stash.microbatch != op->microbatch ||
-		stash.input != in.name)
-		wrong(job, "I4", "the stash is of another forward");
-	if (stash.version != op->version)
-		wrong(job, "I11", "forward read another version of the parameters");
 	uint32_t version = job->device->version[place(job, op->version)];
 	job->effect->version = version;
+	uint64_t answer = visited_twice(job) ? recomputed(job, &in) : stashed(job, &in);
+	if (visited_twice(job) && !buf_none(op->stash))
+		wrong(job, "I4", "nothing is kept between two visits");
 	if (op->stage + 1u < job->plan->stages) {
 		struct tensor gradient = input(job, op->gradient, TENSOR_GRADIENT, "the gradient is none");
-		if (gradient.answer != stash.answer)
+		if (gradient.answer != answer)
 			wrong(job, "I4", "the gradient is for another activation");
 	} else if (!buf_none(op->gradient)) {
 		wrong(job, "I4", "the last stage has no gradient from outside");

@@ -116,7 +116,8 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op); /
 void process_op_ends(struct cluster *c, const struct event *event);
 
 /* post.c */
-void post_send(struct cluster *c, uint32_t index, const struct skep_message *m); /* SEND */
+void post_send(struct cluster *c, uint32_t index, const struct skep_message *m);      /* SEND */
+void post_send_copy(struct cluster *c, uint32_t index, const struct skep_message *m); /* SEND with keep */
 void post_arrives(struct cluster *c, const struct event *event);
 void post_returns(struct cluster *c, const struct event *event);
 

@@ -27,11 +27,6 @@ static uint64_t *take(struct ledger *ledger, size_t words)
 	return block;
 }
 
-static void set_bit(uint64_t *map, uint32_t at)
-{
-	map[at / 64] |= UINT64_C(1) << at % 64;
-}
-
 uint32_t books_bits(const struct ledger *ledger, const uint64_t *map)
 {
 	uint32_t sum = 0;
@@ -70,6 +65,10 @@ static void prepare(struct ledger *ledger, struct round *round)
 		round->cell[s].backwarded = take(ledger, ledger->words);
 		round->cell[s].lost = take(ledger, ledger->words);
 		round->cell[s].sent_on = take(ledger, ledger->words);
+		round->cell[s].forwarder = (struct skep_peer *)take(ledger, ledger->capacity);
+		round->cell[s].dropper = (struct skep_peer *)take(ledger, ledger->capacity);
+		round->cell[s].dropped = take(ledger, ledger->words);
+		round->cell[s].again = take(ledger, ledger->words);
 	}
 }
 
@@ -116,72 +115,6 @@ static void check_version(
 		verdict_break(ledger->verdict, "I11", op->round, op->stage, op->microbatch,
 			"worker %u, %s of round %u reads version %u of the parameters, not %u", who.index,
 			op_name(op->kind), op->round, effect->version, version);
-}
-
-/* Work of an earlier pass may end after the microbatch was granted again: nobody waits for it. */
-static bool of_earlier_pass(const struct ledger *ledger, const struct skep_op *op)
-{
-	return op->attempt < ledger->round[op->round].rerun[op->microbatch] >> 32;
-}
-
-/* Is the stage among those that are to count the microbatch in this pass? */
-static bool to_count(const struct ledger *ledger, const struct skep_op *op)
-{
-	uint64_t rerun = ledger->round[op->round].rerun[op->microbatch];
-	return rerun == 0 || (op->stage >= (rerun >> 16 & 0xffff) && op->stage <= (rerun & 0xffff));
-}
-
-static void did_forward(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, int64_t loss_nano)
-{
-	struct round *round = &ledger->round[op->round];
-	struct cell *cell = &round->cell[op->stage];
-	if (of_earlier_pass(ledger, op))
-		return;
-	if (!bit(round->issued, op->microbatch))
-		verdict_break(ledger->verdict, "I5", op->round, op->stage, op->microbatch,
-			"worker %u ran microbatch %u, which the directory never granted", who.index, op->microbatch);
-	else if (op->stage == 0 &&
-		 (round->owner[op->microbatch].index != who.index || round->owner[op->microbatch].epoch != who.epoch))
-		verdict_break(ledger->verdict, "I4", op->round, 0, op->microbatch,
-			"worker %u (epoch %u) issued microbatch %u, granted to worker %u (epoch %u)", who.index,
-			who.epoch, op->microbatch, round->owner[op->microbatch].index,
-			round->owner[op->microbatch].epoch);
-	if (bit(cell->forwarded, op->microbatch))
-		verdict_break(ledger->verdict, "I1", op->round, op->stage, op->microbatch,
-			"microbatch %u went forward through stage %u a second time, at worker %u", op->microbatch,
-			op->stage, who.index);
-	set_bit(cell->forwarded, op->microbatch);
-	if (op->stage + 1u == ledger->plan->stages)
-		round->loss[op->microbatch] = loss_nano;
-}
-
-static void did_backward(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
-{
-	struct cell *cell = &ledger->round[op->round].cell[op->stage];
-	struct holder *holder = books_holder(ledger, cell, who);
-	if (of_earlier_pass(ledger, op) && !books_seated(ledger, who, op->stage, op->round)) {
-		set_bit(holder->added, op->microbatch); /* it is fenced and has not heard: a sum that nobody takes */
-		return;
-	}
-	if (of_earlier_pass(ledger, op) || op->uncounted == to_count(ledger, op))
-		verdict_break(ledger->verdict, "I12", op->round, op->stage, op->microbatch,
-			"worker %u, pass %u: microbatch %u is %scounted in stage %u, but its last grant says otherwise",
-			who.index, op->attempt, op->microbatch, op->uncounted ? "not " : "", op->stage);
-	if (bit(cell->backwarded, op->microbatch))
-		verdict_break(ledger->verdict, "I1", op->round, op->stage, op->microbatch,
-			"microbatch %u went backward through stage %u a second time, at worker %u", op->microbatch,
-			op->stage, who.index);
-	if (holder->member)
-		verdict_break(ledger->verdict, "I1", op->round, op->stage, op->microbatch,
-			"worker %u added microbatch %u after the reduction it belongs to was committed", who.index,
-			op->microbatch);
-	set_bit(cell->backwarded, op->microbatch);
-	if (op->uncounted)
-		return;
-	if (bit(holder->added, op->microbatch))
-		verdict_break(ledger->verdict, "I12", op->round, op->stage, op->microbatch,
-			"worker %u adds microbatch %u a second time", who.index, op->microbatch);
-	set_bit(holder->added, op->microbatch);
 }
 
 /* The sum over the bitmaps of all members, worked out anew from hashes. */
@@ -267,9 +200,9 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 	if (pipeline)
 		check_version(ledger, who, op, effect);
 	if (op->kind == SKEP_OP_FORWARD)
-		did_forward(ledger, who, op, effect->loss_nano);
+		travel_forward(ledger, who, op, effect->loss_nano);
 	else if (op->kind == SKEP_OP_BACKWARD)
-		did_backward(ledger, who, op);
+		travel_backward(ledger, who, op);
 	else if (op->kind == SKEP_OP_STEP)
 		did_step(ledger, who, op, effect);
 }
@@ -325,30 +258,6 @@ static void noted_issued(struct ledger *ledger, const struct skep_note *note)
 		set_bit(round->issued, m);
 		round->owner[m] = note->peer;
 		round->issued_count++;
-	}
-}
-
-/* The microbatch starts over: it may go through every stage again. */
-static void noted_rerun(struct ledger *ledger, const struct skep_note *note)
-{
-	struct round *round = &ledger->round[note->round];
-	uint32_t m = note->microbatch;
-	uint64_t value = (uint64_t)note->value;
-	bool good = m < ledger->capacity && bit(round->issued, m) && value >> 32 > round->rerun[m] >> 32 &&
-	            (value >> 16 & 0xffff) <= (value & 0xffff) && (value & 0xffff) < ledger->plan->stages;
-	if (!good || ledger->plan->on_loss != SKEP_ON_LOSS_RERUN || !books_seated(ledger, note->peer, 0, note->round)) {
-		verdict_break(ledger->verdict, "I12", note->round, 0, m,
-			"microbatch %u is granted again to worker %u: never issued, no later attempt, no such stages, or "
-			"not its stage",
-			m, note->peer.index);
-		return;
-	}
-	seats_granted(ledger, note);
-	round->rerun[m] = value;
-	round->owner[m] = note->peer;
-	for (uint32_t s = 0; s < ledger->plan->stages; s++) {
-		round->cell[s].forwarded[m / 64] &= ~(UINT64_C(1) << m % 64);
-		round->cell[s].backwarded[m / 64] &= ~(UINT64_C(1) << m % 64);
 	}
 }
 
@@ -457,7 +366,8 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 	bool about_round = (note->kind <= SKEP_NOTE_ROUND_CLOSED);
 	if (about_round && !valid(ledger, "a note", note->round, note->stage, 0))
 		return;
-	bool about_peer = note->kind == SKEP_NOTE_ISSUED || note->kind == SKEP_NOTE_RERUN || note->kind == SKEP_NOTE_MEMBER ||
+	bool about_peer = note->kind == SKEP_NOTE_ISSUED || note->kind == SKEP_NOTE_RERUN ||
+	                  note->kind == SKEP_NOTE_MEMBER ||
 	                  (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED);
 	bool homeless = note->kind == SKEP_NOTE_FENCED && note->stage == (uint16_t)SKEP_NO_STAGE; /* had none yet */
 	if ((about_peer && note->peer.index >= ledger->plan->workers) ||
@@ -472,7 +382,7 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 	static void (*const act[SKEP_NOTE_KINDS])(struct ledger *, const struct skep_note *) = {
 		[SKEP_NOTE_ROUND_OPENED] = noted_opened,
 		[SKEP_NOTE_ISSUED] = noted_issued,
-		[SKEP_NOTE_RERUN] = noted_rerun,
+		[SKEP_NOTE_RERUN] = travel_rerun,
 		[SKEP_NOTE_MEMBER] = noted_member,
 		[SKEP_NOTE_LOST] = noted_lost,
 		[SKEP_NOTE_STAGE_COMMITTED] = noted_committed,
@@ -521,6 +431,13 @@ static void sent(struct ledger *ledger, struct skep_peer who, const struct skep_
 			seats_forward(ledger, who, m);
 		set_bit(sent_on, m->microbatch);
 	}
+	bool tensor = m->kind == SKEP_MESSAGE_FORWARD || m->kind == SKEP_MESSAGE_BACKWARD ||
+	              m->kind == SKEP_MESSAGE_OUTPUT || m->kind == SKEP_MESSAGE_INPUT;
+	if (tensor && valid(ledger, "a message", m->round, m->stage, m->microbatch))
+		travel_sent(ledger, who, m);
+	if (m->kind == SKEP_MESSAGE_CANCELLED && m->u.cancelled.dropped &&
+		valid(ledger, "a message", m->round, m->stage, m->microbatch))
+		travel_dropped(ledger, who, m);
 	bool finished = m->kind == SKEP_MESSAGE_FINISHED && m->u.finished.ok;
 	if (!finished && m->kind != SKEP_MESSAGE_REDUCE)
 		return;

@@ -16,6 +16,7 @@ struct ledger;
 
 struct ledger_totals { /* of the rounds that closed */
 	uint64_t rounds, issued, counted, lost;
+	uint64_t given_back; /* microbatches by workers that had not begun them, in all rounds */
 };
 
 struct ledger *ledger_create(void); /* NULL: no memory */

@@ -12,6 +12,8 @@ static uint64_t expected_bytes(const struct skep_plan *plan, const struct skep_m
 	switch (m->kind) {
 	case SKEP_MESSAGE_FORWARD:
 	case SKEP_MESSAGE_BACKWARD:
+	case SKEP_MESSAGE_OUTPUT:
+	case SKEP_MESSAGE_INPUT:
 		return plan->stage[t->stage].activation_bytes;
 	case SKEP_MESSAGE_CHUNK:
 		skep_chunk_range(plan->stage[t->stage].parameters, t->chunk, t->size, &first, &count);
@@ -27,6 +29,8 @@ static void check_payload(struct cluster *c, const struct skep_message *m, const
 {
 	static const uint8_t kind[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWARD] = TENSOR_ACTIVATION,
 		[SKEP_MESSAGE_BACKWARD] = TENSOR_GRADIENT,
+		[SKEP_MESSAGE_OUTPUT] = TENSOR_ACTIVATION,
+		[SKEP_MESSAGE_INPUT] = TENSOR_ACTIVATION,
 		[SKEP_MESSAGE_CHUNK] = TENSOR_CHUNK,
 		[SKEP_MESSAGE_STATE] = TENSOR_STATE};
 	if (slot->pins > 0)
@@ -41,6 +45,11 @@ static void check_payload(struct cluster *c, const struct skep_message *m, const
 			"machine %u says that a payload of kind %u has %llu bytes, not %llu", m->from.index, m->kind,
 			(unsigned long long)m->payload_bytes,
 			(unsigned long long)expected_bytes(c->setup.plan, m, &slot->tensor));
+	else if (slot->tensor.kind <= TENSOR_GRADIENT &&
+		 m->stage != slot->tensor.stage + (slot->tensor.kind == TENSOR_GRADIENT))
+		verdict_break(c->verdict, "I6", m->round, m->stage, m->microbatch,
+			"machine %u says that a tensor comes from stage %u, but its activation is of stage %u",
+			m->from.index, m->stage, slot->tensor.stage);
 }
 
 static struct event *schedule_message(
@@ -55,13 +64,19 @@ static struct event *schedule_message(
 	return event;
 }
 
+static struct skep_buf duplicate(struct cluster *c, struct skep_buf buf, uint32_t owner)
+{
+	struct skep_buf copy;
+	struct tensor tensor = c->tensors.slot[buf.slot].tensor;
+	*tensors_add(&c->tensors, owner, &copy) = tensor;
+	return copy;
+}
+
 static void schedule_copy(struct cluster *c, skep_time delay, const struct skep_message *m, struct fate fate)
 {
 	struct skep_message copy = *m;
-	if (!buf_none(m->payload)) {
-		struct tensor tensor = c->tensors.slot[m->payload.slot].tensor;
-		*tensors_add(&c->tensors, IN_FLIGHT, &copy.payload) = tensor;
-	}
+	if (!buf_none(m->payload))
+		copy.payload = duplicate(c, m->payload, IN_FLIGHT);
 	schedule_message(c, delay, &copy, fate);
 	c->result.copies++;
 }
@@ -69,7 +84,16 @@ static void schedule_copy(struct cluster *c, skep_time delay, const struct skep_
 static bool worth_eating(uint8_t kind)
 {
 	return kind == SKEP_MESSAGE_FORWARD || kind == SKEP_MESSAGE_BACKWARD || kind == SKEP_MESSAGE_CHUNK ||
-	       kind == SKEP_MESSAGE_COMMIT;
+	       kind == SKEP_MESSAGE_COMMIT || kind == SKEP_MESSAGE_OUTPUT || kind == SKEP_MESSAGE_INPUT;
+}
+
+/* The buffer that was named stays, another one goes. */
+void post_send_copy(struct cluster *c, uint32_t index, const struct skep_message *m)
+{
+	struct skep_message copy = *m;
+	if (tensors_use(&c->tensors, m->payload, index, c->verdict) && !sabotaged(c, SABOTAGE_KEEP_FORGOTTEN))
+		copy.payload = duplicate(c, m->payload, index);
+	post_send(c, index, &copy);
 }
 
 void post_send(struct cluster *c, uint32_t index, const struct skep_message *m)
@@ -89,6 +113,8 @@ void post_send(struct cluster *c, uint32_t index, const struct skep_message *m)
 	if (slot)
 		slot->owner = IN_FLIGHT;
 	if (slot && m->kind == SKEP_MESSAGE_FORWARD && sabotaged(c, SABOTAGE_TENSOR_SWAPPED))
+		slot->tensor.microbatch ^= 1;
+	if (slot && m->kind == SKEP_MESSAGE_INPUT && sabotaged(c, SABOTAGE_INPUT_SWAPPED))
 		slot->tensor.microbatch ^= 1;
 	trace(c, (struct trace){.what = TRACE_SEND, .who = {index, p->epoch}, .message = m});
 	if (worth_eating(m->kind) && sabotaged(c, SABOTAGE_MESSAGE_EATEN))
@@ -122,8 +148,19 @@ void post_returns(struct cluster *c, const struct event *event)
 	deliver(c, m->from.index, &out);
 }
 
+/* An owner, and another one who does a forward pass of a stage in the middle, perhaps for it, and will count nothing. */
+static bool worth_slandering(const struct cluster *c, uint32_t owner, uint32_t other)
+{
+	const struct skep_plan *plan = c->setup.plan;
+	const struct lane *lane = &c->process[other].lane[SKEP_LANE_COMPUTE];
+	uint32_t stage = c->process[other].device.stage;
+	return plan->routing == SKEP_ROUTING_TRAINER && c->process[owner].device.stage == 0 && stage > 0 &&
+	       stage + 1 < plan->stages && lane->count > 0 && lane->item[lane->head].op.kind == SKEP_OP_FORWARD;
+}
+
 static void falsify(struct cluster *c, struct skep_message *m)
 {
+	uint32_t other = (m->u.peer.who.index + 1) % c->setup.plan->workers;
 	if (m->kind == SKEP_MESSAGE_LEAVE && sabotaged(c, SABOTAGE_LEAVE_DEAF))
 		m->kind = SKEP_MESSAGE_HEARTBEAT;
 	if (m->kind == SKEP_MESSAGE_PEER && m->u.peer.leaving && sabotaged(c, SABOTAGE_LEAVER_PRAISED))
@@ -132,6 +169,15 @@ static void falsify(struct cluster *c, struct skep_message *m)
 	bool partial = m->kind == SKEP_MESSAGE_GRANT && m->attempt > 0 && (m->span.first > 0 || m->span.last < last);
 	if (partial && sabotaged(c, SABOTAGE_SPAN_WIDENED))
 		m->span = (struct skep_span){0, last};
+	if (m->kind == SKEP_MESSAGE_CANCELLED && !m->u.cancelled.dropped && sabotaged(c, SABOTAGE_DROP_INVENTED))
+		m->u.cancelled.dropped = true;
+	if (m->kind == SKEP_MESSAGE_CANCELLED && m->u.cancelled.dropped && sabotaged(c, SABOTAGE_DROP_UNHEARD))
+		m->u.cancelled.dropped = false;
+	if (m->kind == SKEP_MESSAGE_PEER && worth_slandering(c, m->to.index, other) &&
+		sabotaged(c, SABOTAGE_NEWS_FALSE)) {
+		m->u.peer.who = (struct skep_peer){other, c->process[other].epoch};
+		m->u.peer.alive = false;
+	}
 }
 
 void post_arrives(struct cluster *c, const struct event *event)

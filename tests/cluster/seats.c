@@ -43,6 +43,12 @@ bool books_round_stuck(const struct ledger *ledger, uint32_t round)
 	return false;
 }
 
+/* Does a worker of the one stage send new work to those of the other? */
+static bool leads(const struct skep_plan *plan, uint32_t from, uint32_t to)
+{
+	return plan->routing == SKEP_ROUTING_TRAINER ? from == 0 && to != 0 && to != SKEP_NO_STAGE : to == from + 1;
+}
+
 void seats_begin(struct ledger *ledger)
 {
 	const struct skep_plan *plan = ledger->plan;
@@ -53,7 +59,7 @@ void seats_begin(struct ledger *ledger)
 		seat->peer = (struct skep_peer){w, seat->in};
 		ledger->news_epoch[w] = 1;
 		for (uint32_t other = 0; seat->in && other < plan->workers; other++)
-			if (plan->first_stage_of[other] == seat->stage + 1)
+			if (leads(plan, seat->stage, plan->first_stage_of[other]))
 				ledger->news[w][other] = (struct news){.serves = 1, .heard = true};
 	}
 }

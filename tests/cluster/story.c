@@ -116,7 +116,8 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		{"rebalance", NULL, &plan->rebalance_ns}, {"heartbeat", NULL, &plan->heartbeat_ns},
 		{"fence-after", NULL, &plan->fence_after_ns}, {"latency", NULL, &story->latency_ns},
 		{"forward", NULL, &story->forward_ns}, {"backward", NULL, &story->backward_ns},
-		{"operation", NULL, &story->operation_ns}, {"until", NULL, &story->until_ns}};
+		{"operation", NULL, &story->operation_ns}, {"patience", NULL, &plan->patience_ns},
+		{"until", NULL, &story->until_ns}};
 	for (size_t i = 0; i < sizeof(setting) / sizeof(*setting); i++) {
 		if (strcmp(key, setting[i].key) != 0)
 			continue;
@@ -134,6 +135,13 @@ static bool read_wiring(struct story *story, const struct words *words)
 		if (strcmp(words->word[1], name[i]) == 0)
 			return story->plan.wiring = (enum skep_wiring)i, true;
 	return false;
+}
+
+static bool read_routing(struct story *story, const struct words *words)
+{
+	bool trainer = words->count == 2 && strcmp(words->word[1], "trainer") == 0;
+	story->plan.routing = trainer ? SKEP_ROUTING_TRAINER : SKEP_ROUTING_PEER;
+	return trainer || (words->count == 2 && strcmp(words->word[1], "peer") == 0);
 }
 
 /* slow X by N */
@@ -206,6 +214,8 @@ static bool read_line(struct story *story, const struct words *words)
 		known = true, good = read_visibility(story, words);
 	else if (strcmp(key, "wiring") == 0)
 		known = true, good = read_wiring(story, words);
+	else if (strcmp(key, "routing") == 0)
+		known = true, good = read_routing(story, words);
 	else if (strcmp(key, "slow") == 0)
 		known = true, good = read_slowness(story, words);
 	for (uint32_t i = 0; i < 3; i++)

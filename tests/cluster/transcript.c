@@ -28,7 +28,11 @@ static const char *const message_name[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWA
 	[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT",
 	[SKEP_MESSAGE_LOAD] = "LOAD",
 	[SKEP_MESSAGE_LEAVE] = "LEAVE",
-	[SKEP_MESSAGE_WHO] = "WHO"};
+	[SKEP_MESSAGE_WHO] = "WHO",
+	[SKEP_MESSAGE_OUTPUT] = "OUTPUT",
+	[SKEP_MESSAGE_INPUT] = "INPUT",
+	[SKEP_MESSAGE_CANCEL] = "CANCEL",
+	[SKEP_MESSAGE_CANCELLED] = "CANCELLED"};
 
 const char *transcript_message_name(uint8_t kind)
 {
@@ -84,7 +88,14 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_FORWARD:
 	case SKEP_MESSAGE_BACKWARD:
 	case SKEP_MESSAGE_ABANDON:
+	case SKEP_MESSAGE_OUTPUT:
+	case SKEP_MESSAGE_INPUT:
+	case SKEP_MESSAGE_CANCEL:
 		put(text, " round %u, microbatch %u", m->round, m->microbatch);
+		return;
+	case SKEP_MESSAGE_CANCELLED:
+		put(text, " round %u, microbatch %u %s", m->round, m->microbatch,
+			m->u.cancelled.dropped ? "was dropped" : "is kept");
 		return;
 	case SKEP_MESSAGE_CHUNK:
 		put(text, " round %u.%u, chunk %u, hop %u", m->round, m->attempt, m->u.chunk.chunk, m->u.chunk.hop);

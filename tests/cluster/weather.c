@@ -183,6 +183,10 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm)
 	w->plan.on_loss = rerun ? SKEP_ON_LOSS_RERUN : SKEP_ON_LOSS_REPORT;
 	if (calm || below(w, 16) == 0)
 		memset(w->rate, 0, sizeof(w->rate));
+	w->plan.routing =
+		below(w, 3) ? SKEP_ROUTING_PEER : SKEP_ROUTING_TRAINER; /* last: older seeds keep their draws */
+	if (below(w, 2)) /* from about an operation to the time after which the silent are fenced */
+		w->plan.patience_ns = w->plan.heartbeat_ns / 64 + w->op_ns / 2 + any_size(w, w->plan.fence_after_ns);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -344,11 +348,16 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
 	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
 		plan->in_flight);
-	fprintf(to, "  wiring: %s, %u samples, %u places%s", wiring[plan->wiring], plan->samples, plan->places,
-		plan->delayed ? "; delayed updates" : plan->on_loss == SKEP_ON_LOSS_RERUN ? "; lost work is run again" : "");
+	fprintf(to, "  wiring: %s, routing: %s, %u samples, %u places%s", wiring[plan->wiring],
+		plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer", plan->samples, plan->places,
+		plan->delayed                         ? "; delayed updates"
+		: plan->on_loss == SKEP_ON_LOSS_RERUN ? "; lost work is run again"
+						      : "");
 	if (plan->rebalance_ns > 0)
 		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
 			(unsigned)(plan->rebalance_horizon_ns / 1000));
+	if (plan->patience_ns > 0)
+		fprintf(to, "; patience of %u us", (unsigned)(plan->patience_ns / 1000));
 	fprintf(to,
 		"\n  times in us: latency %u, operation %u, heartbeat %u, fence after %u, abuse until %u, ticks of %u "
 		"ns\n",

@@ -23,6 +23,16 @@ static uint64_t draw(uint64_t *state) /* splitmix64 */
 	return z ^ z >> 31;
 }
 
+static void fill_tally(struct skep_message *m, uint64_t *s)
+{
+	m->u.tally.loss_nano = -(int64_t)(draw(s) >> 1);
+	m->u.tally.count = (uint32_t)draw(s);
+	m->u.tally.base = (uint32_t)draw(s);
+	m->u.tally.used = (uint16_t)draw(s);
+	for (int i = 0; i < SKEP_TALLY_PART; i++)
+		m->u.tally.offset[i] = (uint16_t)draw(s);
+}
+
 /* A message with every field that its kind has set to something that no other has. */
 static struct skep_message message_of(uint8_t kind, uint64_t seed)
 {
@@ -43,7 +53,11 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 		m.span = (struct skep_span){(uint16_t)draw(&s), (uint16_t)draw(&s)};
 		break;
 	case SKEP_MESSAGE_FORWARD:
+	case SKEP_MESSAGE_INPUT:
 		m.span = (struct skep_span){(uint16_t)draw(&s), (uint16_t)draw(&s)};
+		break;
+	case SKEP_MESSAGE_CANCELLED:
+		m.u.cancelled.dropped = true;
 		break;
 	case SKEP_MESSAGE_FINISHED:
 		m.u.finished.ok = true;
@@ -55,6 +69,10 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 		break;
 	case SKEP_MESSAGE_BACKWARD:
 		m.u.backward.needed_ns = draw(&s);
+		m.span = (struct skep_span){(uint16_t)draw(&s), (uint16_t)draw(&s)};
+		break;
+	case SKEP_MESSAGE_OUTPUT:
+		m.u.output.needed_ns = draw(&s);
 		break;
 	case SKEP_MESSAGE_CHUNK:
 		m.u.chunk.chunk = (uint32_t)draw(&s);
@@ -82,12 +100,7 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 		m.u.stop.ok = true;
 		break;
 	case SKEP_MESSAGE_TALLY:
-		m.u.tally.loss_nano = -(int64_t)(draw(&s) >> 1);
-		m.u.tally.count = (uint32_t)draw(&s);
-		m.u.tally.base = (uint32_t)draw(&s);
-		m.u.tally.used = (uint16_t)draw(&s);
-		for (int i = 0; i < SKEP_TALLY_PART; i++)
-			m.u.tally.offset[i] = (uint16_t)draw(&s);
+		fill_tally(&m, &s);
 		break;
 	default:
 		break;

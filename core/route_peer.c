@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * route_peer.c - from worker to worker: each chooses who of the next stage gets what it put out, keeps input and stash, and
+ * waits for the gradient, which comes back the way that the activations went.
+ *
+ * When the next one is fenced the gradient will not come back, and this stage, and those before it, have not counted
+ * the microbatch: it is given up back to its owner.
+ */
+#include "core/worker.h"
+
+static void go_on(struct worker *w, struct step *step, struct skep_work *work)
+{
+	work->leg = (uint16_t)(w->node.stage + 1);
+	bool hopeless;
+	work->down = patience_choose(w, step, work, work->leg, &hopeless);
+	if (hopeless) {
+		pipeline_give_up(w, step, work);
+		return;
+	}
+	if (work->down.index == SKEP_NO_INDEX) {
+		work->state = SKEP_WORK_WAIT_PEER;
+		return;
+	}
+	patience_begin(w, step, work, SKEP_WORK_WAIT_GRADIENT);
+	struct skep_message message =
+		pipeline_tensor(w, step, work, SKEP_MESSAGE_FORWARD, work->down, w->node.stage, work->gradient);
+	worker_send(w, step, &message);
+	work->gradient = (struct skep_buf){0, 0};
+}
+
+static void refuse(struct worker *w, struct step *step, const struct skep_message *message)
+{
+	(void)w;
+	skep_emit_release(step, message->payload);
+}
+
+static void on_backward(struct worker *w, struct step *step, const struct skep_message *message)
+{
+	struct skep_work *work = pipeline_awaited(w, message);
+	if (!work) {
+		skep_emit_release(step, message->payload);
+		return;
+	}
+	if (step->plan->wiring != SKEP_WIRING_UNIFORM)
+		skep_view_update(worker_view(w, step->plan, work->leg), message->from, message->u.backward.needed_ns,
+			step->plan->samples);
+	pipeline_ready_backward(w, work, message->payload);
+}
+
+static void gone(struct worker *w, struct step *step, struct skep_work *work, struct skep_peer gone)
+{
+	if (skep_peer_covers(gone, work->up)) {
+		work->up.index = SKEP_NO_INDEX;
+		if (work->state == SKEP_WORK_READY_FORWARD) { /* nothing was done for it yet: spare the device */
+			pipeline_give_up(w, step, work);
+			return;
+		}
+	}
+	if (work->state == SKEP_WORK_WAIT_GRADIENT && skep_peer_covers(gone, work->down))
+		pipeline_give_up(w, step, work);
+}
+
+static bool outward(const struct skep_plan *plan, const struct skep_work *work)
+{
+	(void)plan;
+	return work->state == SKEP_WORK_WAIT_GRADIENT;
+}
+
+/* The activations went with the message: the forward pass makes them anew. */
+static void take_back(struct worker *w, struct step *step, struct skep_work *work)
+{
+	skep_emit_release(step, work->stash);
+	work->stash = (struct skep_buf){0, 0};
+	work->state = SKEP_WORK_READY_FORWARD;
+	skep_work_push(worker_inflight(w), &worker_inflight(w)->forward[work->round & 1], work);
+}
+
+static bool wants(struct worker *w, const struct skep_message *message)
+{
+	if (message->kind == SKEP_MESSAGE_BACKWARD)
+		return worker_works_on(w, message->round) && message->attempt == worker_pass(w, message->round);
+	struct skep_work *work = skep_inflight_find(worker_inflight(w), message->round, message->microbatch);
+	return work && work->state == SKEP_WORK_WAIT_GRADIENT && skep_peer_same(work->down, message->to) &&
+	       work->attempt == message->attempt;
+}
+
+const struct route skep_route_peer = {
+	.forwarded = go_on,
+	.go_on = go_on,
+	.on_output = refuse,
+	.on_input = refuse,
+	.on_backward = on_backward,
+	.gone = gone,
+	.outward = outward,
+	.take_back = take_back,
+	.wants = wants,
+};
