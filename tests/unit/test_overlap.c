@@ -12,7 +12,9 @@ static void begin(struct fixture *f, uint32_t workers, uint32_t stages, uint32_t
 	fixture_init(f, workers, stages, index);
 	f->plan.delayed = true;
 	f->plan.rounds = rounds;
-	skep_node_init(f->node, &f->plan, index, 1);
+	free(f->node); /* it was made for a plan that needs less memory */
+	f->node =
+		skep_node_init(aligned_alloc(16, (skep_node_size(&f->plan, index) + 15) / 16 * 16), &f->plan, index, 1);
 	f->out.capacity = skep_actions_limit(&f->plan);
 	f->out.item = realloc(f->out.item, f->out.capacity * sizeof *f->out.item);
 	fixture_start(f);
