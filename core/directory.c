@@ -52,7 +52,7 @@ size_t skep_directory_size(const struct skep_plan *plan)
 uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 {
 	/* Announcements and fences reach two neighbour stages each; a commit names every member and opens a round. */
-	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 8;
+	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 12;
 	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * 2 * GRANTS_PER_REFILL +
 	       skep_bits_words(skep_round_capacity(plan));
 }
@@ -63,6 +63,7 @@ void skep_directory_init(void *mem, const struct skep_plan *plan)
 	lay_out(d, plan);
 	d->inflight_capacity = skep_inflight_capacity(plan);
 	d->loss_nano = INT64_MAX;
+	d->mover.index = SKEP_NO_INDEX;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		row->stage = plan->first_stage_of[i];
@@ -163,40 +164,60 @@ void directory_serve(struct directory *d, uint32_t worker)
 	directory_stage(d, row->stage)->leaving += row->leaving;
 }
 
+static bool holds_state(const struct row *row, uint32_t stage)
+{
+	return row->standing >= STANDING_READY && row->stage == stage;
+}
+
+/* One of those that stay, or of all if nobody does. */
 static struct skep_peer pick_source(struct directory *d, const struct skep_plan *plan, uint32_t stage)
 {
-	uint32_t nth = skep_random_below(&d->node.random, directory_stage(d, stage)->serving);
+	uint32_t all = 0, stay = 0;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		all += holds_state(directory_row(d, i), stage);
+		stay += holds_state(directory_row(d, i), stage) && !directory_row(d, i)->leaving;
+	}
+	uint32_t nth = skep_random_below(&d->node.random, stay > 0 ? stay : all);
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		if (row->standing == STANDING_SERVING && row->stage == stage && nth-- == 0)
+		if (holds_state(row, stage) && !(stay > 0 && row->leaving) && nth-- == 0)
 			return directory_worker(d, i);
 	}
 	assert(false);
 	return (struct skep_peer){SKEP_NO_INDEX, 0};
 }
 
-void directory_assign(struct directory *d, struct step *step, uint32_t worker)
+void directory_assign(struct directory *d, struct step *step, uint32_t worker, uint32_t stage)
 {
 	struct row *row = directory_row(d, worker);
-	if (row->standing == STANDING_WAITING && !row->moving)
-		row->stage = edge_needy_stage(d, step->plan);
-	row->moving = false;
-	row->standing = STANDING_JOINING;
-	row->source = pick_source(d, step->plan, row->stage);
+	row->stage = stage;
+	row->standing = STANDING_ASSIGNED;
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_ASSIGN, directory_worker(d, worker));
-	message.stage = (uint16_t)row->stage;
-	message.round = d->round;
-	message.attempt = ++row->assigned;
-	message.u.assign.source = row->source;
+	message.stage = (uint16_t)stage;
 	skep_emit_send(step, &d->node, &message);
 }
 
-void directory_assign_all(struct directory *d, struct step *step)
+static void admit(struct directory *d, struct step *step, uint32_t worker)
+{
+	struct row *row = directory_row(d, worker);
+	row->source = pick_source(d, step->plan, row->stage);
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_ADMIT, directory_worker(d, worker));
+	message.stage = (uint16_t)row->stage;
+	message.round = row->since;
+	message.attempt = ++row->assigned;
+	message.u.admit.source = row->source;
+	skep_emit_send(step, &d->node, &message);
+}
+
+void directory_new_sources(struct directory *d, struct step *step)
 {
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
-		uint8_t standing = directory_row(d, i)->standing;
-		if (standing == STANDING_WAITING || standing == STANDING_JOINING)
-			directory_assign(d, step, i);
+		const struct row *row = directory_row(d, i);
+		if (row->standing != STANDING_JOINING)
+			continue;
+		const struct row *source = directory_row(d, row->source.index);
+		if (source->standing < STANDING_READY || source->epoch != row->source.epoch)
+			admit(d, step, i);
 	}
 }
 
@@ -220,14 +241,6 @@ static void refound_stage(struct directory *d, struct step *step, uint32_t stage
 	directory_stop(d, step, false);
 }
 
-static void reassign_orphans(struct directory *d, struct step *step, struct skep_peer source)
-{
-	for (uint32_t i = 0; i < step->plan->workers; i++) {
-		const struct row *row = directory_row(d, i);
-		if (row->standing == STANDING_JOINING && skep_peer_same(row->source, source))
-			directory_assign(d, step, i);
-	}
-}
 
 void directory_fence(struct directory *d, struct step *step, uint32_t worker)
 {
@@ -254,8 +267,8 @@ void directory_fence(struct directory *d, struct step *step, uint32_t worker)
 	if (d->phase == PHASE_STOPPED)
 		return;
 	rounds_worker_gone(d, step, worker);
-	if (d->phase == PHASE_OPEN) /* in a reduction they wait: the next round assigns them anyway */
-		reassign_orphans(d, step, gone);
+	if (was >= STANDING_READY && d->phase != PHASE_STOPPED)
+		directory_new_sources(d, step);
 }
 
 void directory_retire(struct directory *d, struct step *step, uint32_t worker)
@@ -330,24 +343,38 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	row->assigned = 0;
 	row->heard_ns = d->node.now;
 	row->outstanding = 0;
-	row->member = row->leaving = row->moving = false;
+	row->member = row->leaving = false;
 	row->queue_milli = row->reports = 0;
-	row->standing = STANDING_WAITING;
-	if (d->phase == PHASE_OPEN)
-		directory_assign(d, step, worker);
+	directory_assign(d, step, worker, edge_needy_stage(d, step->plan));
+}
+
+/* Its device has room for the stage: whatever comes, it can take part. It is a member of the open round's reduction, or if
+ * that has begun of the next one's. */
+static void on_entered(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	struct row *row = directory_row(d, message->from.index);
+	if (row->standing != STANDING_ASSIGNED)
+		return;
+	row->standing = STANDING_JOINING;
+	row->since = d->round + (d->phase == PHASE_REDUCING);
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_ADMITTED,
+			.stage = (uint16_t)row->stage,
+			.round = row->since,
+			.peer = message->from});
+	admit(d, step, message->from.index);
 }
 
 static void on_ready(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	struct row *row = directory_row(d, message->from.index);
-	if (row->standing != STANDING_JOINING || message->attempt != row->assigned || message->round != d->round ||
-		d->phase != PHASE_OPEN)
-		return; /* too late for this round; the next one assigns it anew */
+	if (row->standing != STANDING_JOINING)
+		return; /* a duplicate */
 	row->standing = STANDING_READY;
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_JOINED,
 			.stage = (uint16_t)row->stage,
-			.round = d->round,
+			.round = row->since > d->round ? row->since : d->round,
 			.peer = directory_worker(d, message->from.index)});
 	tell_next_stage(d, step, message->from.index);
 }
@@ -391,6 +418,9 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		break;
 	case SKEP_MESSAGE_TALLY:
 		rounds_on_tally(d, step, message);
+		break;
+	case SKEP_MESSAGE_ENTERED:
+		on_entered(d, step, message);
 		break;
 	case SKEP_MESSAGE_READY:
 		on_ready(d, step, message);

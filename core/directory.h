@@ -16,9 +16,9 @@
 
 enum standing {
 	STANDING_ABSENT,  /* this epoch is fenced, or there never was one */
-	STANDING_WAITING, /* has joined, is given a stage when the next round opens */
-	STANDING_JOINING, /* downloads its stage's state */
-	STANDING_READY,   /* has it; takes part in this round's reduction, without work */
+	STANDING_ASSIGNED, /* has a stage, and has not said yet that its device has made room for it */
+	STANDING_JOINING,  /* downloads its stage's state; takes part in reductions from round `since` on, without work */
+	STANDING_READY,    /* the same, and it has all of the state */
 	STANDING_SERVING,
 };
 
@@ -28,8 +28,8 @@ struct row { /* one worker */
 	bool announced;  /* SERVING: the stage before has been told */
 	bool has_joined; /* born_ns and join_epoch are of its newest JOIN */
 	bool leaving;    /* it gave notice: no new work, and it goes at the round's edge */
-	bool moving;     /* WAITING: its stage is chosen already */
 	uint32_t join_epoch, assigned;
+	uint32_t since; /* JOINING and more: member of the reductions from this round on */
 	uint64_t queue_milli; /* mean of the reports since the last decision that had any */
 	uint64_t queue_sum;
 	uint32_t reports; /* since the last decision */
@@ -59,6 +59,7 @@ struct directory {
 	uint32_t inflight_capacity; /* of a worker */
 	uint32_t unannounced;
 	skep_time rebalance_due_ns;
+	struct skep_peer mover; /* the last one, in its new life */
 	skep_time scan_ns; /* when to look for silent workers */
 	size_t row_at, stage_at, owner_at, counter_at, order_at, load_at, stage_load_at;
 };
@@ -80,7 +81,7 @@ static inline struct skep_peer directory_worker(struct directory *d, uint32_t wo
 
 static inline bool directory_has_stage(const struct row *row)
 {
-	return row->standing >= STANDING_JOINING;
+	return row->standing >= STANDING_ASSIGNED;
 }
 
 /* directory.c */
@@ -88,8 +89,8 @@ void directory_tell(
 	struct directory *d, struct step *step, uint32_t to, struct skep_peer who, uint32_t stage, bool alive);
 void directory_tell_fenced(struct directory *d, struct step *step, struct skep_peer fenced);
 void directory_fence(struct directory *d, struct step *step, uint32_t worker);
-void directory_assign(struct directory *d, struct step *step, uint32_t worker);
-void directory_assign_all(struct directory *d, struct step *step);
+void directory_assign(struct directory *d, struct step *step, uint32_t worker, uint32_t stage);
+void directory_new_sources(struct directory *d, struct step *step); /* for newcomers whose source is gone */
 void directory_serve(struct directory *d, uint32_t worker); /* a READY worker serves from now on */
 void directory_stop(struct directory *d, struct step *step, bool ok);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * edge.c - what the directory changes at a round's edge, when nobody holds work: workers that gave notice go, and every
- * rebalancing period one worker may move. To move is to end one epoch and to be assigned in the next one: the mover
+ * rebalancing period one worker may move, if the one before has arrived. To move is to end one epoch and to be assigned in the next one: the mover
  * fetches its new stage's state as any newcomer does. A stage never loses its last worker here.
  */
 #include "core/directory.h"
@@ -38,14 +38,28 @@ void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli)
 	row->queue_milli = row->queue_sum / row->reports;
 }
 
-/* Where a newcomer goes: with rebalancing the most loaded stage, if the loads tell; else the one with the fewest workers,
- * newcomers included. */
+/* Workers that hold or have been given this stage, and do not serve it yet. */
+static uint32_t on_their_way(struct directory *d, const struct skep_plan *plan, uint32_t stage)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		count += directory_has_stage(row) && row->stage == stage && row->standing != STANDING_SERVING;
+	}
+	return count;
+}
+
+/* Where a newcomer goes: with rebalancing the stage that will be most loaded once those have come that are on their way, if
+ * the loads tell; else the one with the fewest workers, newcomers included. */
 uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan)
 {
 	uint32_t best = 0, fewest = UINT32_MAX;
 	struct skep_stage_load *stage = stage_loads(d);
 	skep_rebalance(plan, loads(d), collect(d, plan), stage);
 	if (plan->rebalance_ns > 0) {
+		for (uint32_t i = 0; i < plan->stages; i++)
+			stage[i].queue_milli = stage[i].queue_milli * stage[i].workers /
+			                       (stage[i].workers + on_their_way(d, plan, i) + (stage[i].workers == 0));
 		for (uint32_t i = 1; i < plan->stages; i++)
 			best = stage[i].queue_milli > stage[best].queue_milli ? i : best;
 		if (stage[best].queue_milli > 0)
@@ -115,17 +129,24 @@ static void move(struct directory *d, struct step *step, struct skep_move chosen
 	directory_retire(d, step, chosen.worker);
 	row->epoch++;
 	row->assigned = 0;
-	row->stage = chosen.to;
-	row->standing = STANDING_WAITING; /* assigned when the round opens */
-	row->moving = true;
 	row->member = false;
 	row->queue_milli = row->reports = 0;
+	d->mover = directory_worker(d, chosen.worker);
+	directory_assign(d, step, chosen.worker, chosen.to);
 }
 
-void edge_pass(struct directory *d, struct step *step)
+/* Until the last mover serves, or is gone, the loads do not show what it will change. */
+static bool still_moving(struct directory *d)
 {
-	release_leavers(d, step);
-	if (step->plan->rebalance_ns == 0 || d->node.now < d->rebalance_due_ns)
+	if (d->mover.index == SKEP_NO_INDEX)
+		return false;
+	const struct row *row = directory_row(d, d->mover.index);
+	return row->epoch == d->mover.epoch && row->standing != STANDING_ABSENT && row->standing != STANDING_SERVING;
+}
+
+static void rebalance(struct directory *d, struct step *step)
+{
+	if (step->plan->rebalance_ns == 0 || d->node.now < d->rebalance_due_ns || still_moving(d))
 		return;
 	d->rebalance_due_ns = d->node.now + step->plan->rebalance_ns;
 	struct skep_move chosen = skep_rebalance(step->plan, loads(d), collect(d, step->plan), stage_loads(d));
@@ -133,4 +154,11 @@ void edge_pass(struct directory *d, struct step *step)
 		directory_row(d, i)->reports = 0;
 	if (chosen.worker != SKEP_NO_INDEX && !directory_row(d, chosen.worker)->leaving)
 		move(d, step, chosen);
+}
+
+void edge_pass(struct directory *d, struct step *step)
+{
+	release_leavers(d, step);
+	rebalance(d, step);
+	directory_new_sources(d, step);
 }

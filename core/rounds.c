@@ -149,7 +149,6 @@ void rounds_open(struct directory *d, struct step *step)
 		if (share > 0)
 			grant(d, step, i, (uint32_t)share);
 	}
-	directory_assign_all(d, step);
 }
 
 void rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message)
@@ -167,7 +166,7 @@ void rounds_on_finished(struct directory *d, struct step *step, const struct ske
 
 /* ---- reduction ------------------------------------------------------------------------------------------------ */
 
-/* Members are all that hold the parameters of this round, newcomers included, in the order of their indices. */
+/* Members are all that make the step of this round, newcomers included, in the order of their indices. */
 static uint32_t choose_members(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t *ret_order)
 {
 	uint32_t size = 0;
@@ -175,7 +174,7 @@ static uint32_t choose_members(struct directory *d, const struct skep_plan *plan
 		struct row *row = directory_row(d, i);
 		if (row->stage != stage)
 			continue;
-		row->member = row->standing >= STANDING_READY;
+		row->member = row->standing >= STANDING_JOINING && row->since <= d->round;
 		row->tallied = false;
 		row->tally_count = row->tally_heard = 0;
 		row->loss_nano_sum = 0;
@@ -248,6 +247,10 @@ static void close_round(struct directory *d, struct step *step)
 	if (d->round == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano) {
 		directory_stop(d, step, true);
 		return;
+	}
+	for (uint32_t i = 0; i < step->plan->workers; i++) { /* whoever was late for the commit */
+		if (directory_row(d, i)->standing == STANDING_READY)
+			directory_serve(d, i);
 	}
 	edge_pass(d, step);
 	rounds_open(d, step);

@@ -3,8 +3,8 @@
  * schedule.c - which operation an idle device runs next. One operation at a time is on the compute lane, so that every
  * choice is made as late as possible.
  *
- * First what others wait for: the step that ends a round, the state for a newcomer. A step and a load wait for the reduce lane
- * to be empty: an attempt that is void may still be running there, on the tensors that they change. Then the pipeline; `swarm` takes gradients
+ * First what others wait for: the step that ends a round, the state for a newcomer. A step, and what makes room for another
+ * stage, wait for the reduce lane to be empty: an attempt that is void may still be running there, on the tensors that they change. Then the pipeline; `swarm` takes gradients
  * before activations (they free memory and end microbatches), the oldest first, and issues a new one when nothing
  * else is ready. Other schedules (GPipe, 1F1B) are other orders of these three, and belong into pick_work().
  */
@@ -24,36 +24,6 @@ static bool start_step(struct worker *w, struct step *step)
 	return true;
 }
 
-static bool start_load(struct worker *w, struct step *step)
-{
-	if (skep_buf_none(w->load) || w->reduce_ops > 0)
-		return false;
-	struct skep_op op = {.kind = SKEP_OP_LOAD, .stage = (uint16_t)w->node.stage, .round = w->join_round};
-	op.in = w->load;
-	w->load = (struct skep_buf){0, 0};
-	w->compute_op = skep_emit_run(step, &w->node, &op);
-	return true;
-}
-
-static bool start_save(struct worker *w, struct step *step)
-{
-	for (uint32_t i = 0; i < w->fetchers; i++) {
-		if (w->fetch_round[i] != w->version)
-			continue;
-		struct skep_op op = {.kind = SKEP_OP_SAVE, .stage = (uint16_t)w->node.stage, .round = w->version};
-		op.microbatch = w->fetcher[i].index; /* comes back with the result: whom it is for */
-		op.attempt = w->fetcher[i].epoch;
-		w->fetchers--;
-		for (; i < w->fetchers; i++) {
-			w->fetcher[i] = w->fetcher[i + 1];
-			w->fetch_round[i] = w->fetch_round[i + 1];
-		}
-		w->compute_op = skep_emit_run(step, &w->node, &op);
-		return true;
-	}
-	return false;
-}
-
 static void pick_work(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
@@ -69,16 +39,27 @@ static void pick_work(struct worker *w, struct step *step)
 		pipeline_issue(w, step);
 }
 
+static bool start_save(struct worker *w, struct step *step)
+{
+	w->saved = download_save(w, step);
+	return w->saved;
+}
+
 void schedule_next(struct worker *w, struct step *step)
 {
 	if (w->compute_op != 0)
 		return;
-	if (w->state == WORKER_JOINING) {
-		start_load(w, step);
+	if (!worker_member(w)) {
+		member_enter(w, step);
 		return;
 	}
-	if (w->state != WORKER_SERVING || start_step(w, step) || start_save(w, step))
+	if (start_step(w, step) || (w->state == WORKER_JOINING && download_load(w, step)))
 		return;
+	if (w->state != WORKER_SERVING || (!w->saved && start_save(w, step)))
+		return;
+	w->saved = false;
 	if (!worker_sealed(w))
 		pick_work(w, step);
+	if (w->compute_op == 0)
+		start_save(w, step);
 }

@@ -45,10 +45,10 @@ static void close_stage(struct ledger *ledger, uint32_t r, uint32_t s)
 				"the COUNTED notes of member %u are not what it added", holder->peer.index);
 	}
 	for (uint32_t w = 0; w < ledger->plan->workers; w++)
-		if (books_seated(ledger, ledger->seat[w].peer, s, r) &&
+		if (books_member(ledger, ledger->seat[w].peer, s, r) &&
 			!books_holder(ledger, cell, ledger->seat[w].peer)->member)
 			verdict_break(ledger->verdict, "I3", r, s, ANY,
-				"worker %u serves stage %u but is left out of the committed reduction", w, s);
+				"worker %u serves or enters stage %u but is left out of the committed reduction", w, s);
 }
 
 /* The mean is rounded somehow, so one unit of difference is no lie. */

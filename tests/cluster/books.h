@@ -25,8 +25,9 @@ struct cell { /* one stage in one round */
 	uint64_t *forwarded, *backwarded, *lost, *sent_on;
 	uint32_t first_holder, members;
 	uint32_t counted, lost_count; /* as STAGE_COMMITTED says */
-	bool committed, stepped;
-	uint64_t parameter[CLUSTER_ELEMENTS]; /* after the step */
+	bool committed;
+	uint64_t parameter[CLUSTER_ELEMENTS]; /* after the step, as far as `known` says */
+	uint32_t known;
 };
 
 struct round {
@@ -43,6 +44,8 @@ struct seat { /* what the directory's notes say about one worker */
 	struct skep_peer peer;
 	uint32_t stage, since_round;
 	bool in;
+	bool admitted; /* not in yet, but a member from since_round on; what it holds of the state: */
+	uint32_t known;
 	uint32_t leaving_epoch;         /* the directory has heard its LEAVE of this epoch */
 	uint32_t moved_epoch, moved_to; /* of the last move: the new life, and where it is to go */
 };
@@ -82,6 +85,7 @@ uint32_t books_counted(const struct ledger *ledger, const struct cell *cell); /*
 /* seats.c */
 void seats_begin(struct ledger *ledger);
 void seats_fenced(struct ledger *ledger, const struct skep_note *note);
+void seats_admitted(struct ledger *ledger, const struct skep_note *note);
 void seats_joined(struct ledger *ledger, const struct skep_note *note);
 void seats_left(struct ledger *ledger, const struct skep_note *note);
 void seats_moved(struct ledger *ledger, const struct skep_note *note);
@@ -90,6 +94,8 @@ void seats_round_opens(struct ledger *ledger, uint32_t round);
 void seats_forward(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
 /* Does the peer serve the stage, and take part in the round, as far as the directory has said? */
 bool books_seated(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round);
+/* Is it a member of the round's reduction: seated, or a newcomer that was admitted? */
+bool books_member(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round);
 bool books_stage_has_worker(const struct ledger *ledger, uint32_t stage);
 
 /* audit.c */

@@ -151,6 +151,7 @@ void device_reset(struct device *device, uint32_t stage)
 {
 	memset(device, 0, sizeof(*device));
 	device->stage = stage;
+	device->known = stage == SKEP_NO_STAGE ? 0 : ALL_KNOWN;
 	for (uint32_t e = 0; stage != SKEP_NO_STAGE && e < CLUSTER_ELEMENTS; e++)
 		device->parameter[e] = symbol_parameter(stage, e);
 }
@@ -160,6 +161,7 @@ const char *op_name(uint8_t kind)
 	static const char *const name[SKEP_OP_KINDS] = {[SKEP_OP_FORWARD] = "forward",
 		[SKEP_OP_BACKWARD] = "backward",
 		[SKEP_OP_STEP] = "step",
+		[SKEP_OP_ENTER] = "enter",
 		[SKEP_OP_SAVE] = "save",
 		[SKEP_OP_LOAD] = "load",
 		[SKEP_OP_TAKE] = "take",
@@ -196,6 +198,14 @@ static void check_place(const struct job *job)
 		wrong(job, "I3", "its parameters are not those of the round");
 }
 
+static void check_whole(const struct job *job)
+{
+	uint32_t stage = job->op->stage;
+	uint32_t all = device_chunk_mask(job->plan, stage, 0, 1);
+	if ((job->device->known & all) != all)
+		wrong(job, "I3", "it has not got all of its parameters yet");
+}
+
 static struct tensor activation(const struct job *job)
 {
 	const struct skep_op *op = job->op;
@@ -226,6 +236,7 @@ static void forward(const struct job *job)
 	const struct skep_op *op = job->op;
 	check_place(job);
 	struct tensor in = activation(job);
+	check_whole(job);
 	bool last = op->stage + 1u == job->plan->stages;
 	uint64_t name = mix64(in.name + mix64((uint64_t)job->who << 32 | op->stage) + op->id);
 	if (!last)
@@ -263,6 +274,9 @@ static void step(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	struct device *device = job->device;
+	if (device->fresh)
+		device->version = op->round;
+	device->fresh = false;
 	check_place(job);
 	const uint64_t *sum = op->size > 1 ? device->result[op->round] : device->accumulator[op->round];
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
@@ -271,29 +285,62 @@ static void step(const struct job *job)
 	memset(device->accumulator[op->round], 0, sizeof(device->accumulator[op->round]));
 	device->version = op->round + 1;
 	memcpy(job->effect->parameter, device->parameter, sizeof(device->parameter));
+	job->effect->known = device->known;
+}
+
+/* Room for a stage, filled with numbers that no other worker has. */
+static void enter(const struct job *job)
+{
+	struct device *device = job->device;
+	device_reset(device, job->op->stage);
+	device->known = 0;
+	device->fresh = true;
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
+		device->parameter[e] = mix64(mix64(job->op->id << 32 | job->who) + e);
+}
+
+uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_t chunk, uint32_t size)
+{
+	uint64_t first, count;
+	skep_chunk_range(plan->stage[stage].parameters, chunk, size, &first, &count);
+	return ((1u << count) - 1) << first;
 }
 
 static void save(const struct job *job)
 {
-	if (job->device->stage != job->op->stage)
-		wrong(job, "I4", "its device holds another stage");
-	struct tensor *out = output(job, TENSOR_STATE, job->device->stage, &job->effect->out);
-	out->round = job->device->version;
-	memcpy(out->value, job->device->parameter, sizeof(out->value));
+	const struct skep_op *op = job->op;
+	check_place(job);
+	check_whole(job);
+	struct tensor *out = output(job, TENSOR_STATE, op->stage, &job->effect->out);
+	out->microbatch = 0;
+	out->chunk = op->chunk;
+	out->size = op->size;
+	uint32_t mask = device_chunk_mask(job->plan, op->stage, op->chunk, op->size);
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
+		out->value[e] = mask >> e & 1 ? job->device->parameter[e] : 0;
 }
 
 static void load(const struct job *job)
 {
-	struct tensor in = input(job, job->op->in, TENSOR_STATE, "the input is no state");
-	if (in.stage != job->op->stage)
-		wrong(job, "I4", "the state is of another stage");
-	else if (in.round != job->op->round)
-		wrong(job, "I3", "the state is not that of the start of the round");
-	device_reset(job->device, in.stage);
-	job->device->version = in.round;
-	memcpy(job->device->parameter, in.value, sizeof(in.value));
-	memcpy(job->effect->parameter, in.value, sizeof(in.value));
-	job->effect->version = in.round;
+	const struct skep_op *op = job->op;
+	struct device *device = job->device;
+	struct tensor in = input(job, op->in, TENSOR_STATE, "the input is no state");
+	if (device->fresh)
+		device->version = op->round;
+	device->fresh = false;
+	check_place(job);
+	if (in.stage != op->stage || in.chunk != op->chunk || in.size != op->size)
+		wrong(job, "I4", "the state is of another stage or chunk");
+	else if (in.round != op->round)
+		wrong(job, "I3", "the chunk of the state is of another version");
+	uint32_t mask = device_chunk_mask(job->plan, op->stage, op->chunk, op->size);
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
+		if (mask >> e & 1)
+			device->parameter[e] = in.value[e];
+	device->known |= mask;
+	memcpy(job->effect->parameter, device->parameter, sizeof(device->parameter));
+	job->effect->known = device->known;
+	job->effect->version = op->round;
 }
 
 /* TAKE, ADD, ADD_STORE, STORE: one chunk. Elements outside the chunk stay zero in a chunk tensor. */
@@ -334,6 +381,7 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 	static void (*const run[SKEP_OP_KINDS])(const struct job *) = {[SKEP_OP_FORWARD] = forward,
 		[SKEP_OP_BACKWARD] = backward,
 		[SKEP_OP_STEP] = step,
+		[SKEP_OP_ENTER] = enter,
 		[SKEP_OP_SAVE] = save,
 		[SKEP_OP_LOAD] = load,
 		[SKEP_OP_TAKE] = reduce,

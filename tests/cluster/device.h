@@ -75,8 +75,10 @@ static inline bool buf_none(struct skep_buf buf)
 }
 
 struct device {                  /* what one process holds */
-	uint32_t stage, version; /* SKEP_NO_STAGE before the first LOAD of a newcomer */
+	uint32_t stage, version; /* SKEP_NO_STAGE before the first ENTER of a newcomer, which does not know its version */
 	uint64_t parameter[CLUSTER_ELEMENTS];
+	uint32_t known; /* bit e: element e is the stage's; else it means nothing, until LOAD brings it */
+	bool fresh;     /* nothing was loaded and no step made since ENTER: its version is that of its next operation */
 	uint64_t accumulator[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
 	uint64_t result[CLUSTER_ROUNDS][CLUSTER_ELEMENTS]; /* of a reduction of several members */
 };
@@ -86,10 +88,15 @@ struct effect { /* what an operation did, for the ledger */
 	int64_t loss_nano;
 	uint32_t version;                     /* of the parameters it ran on; LOAD: that it brought */
 	uint64_t applied[CLUSTER_ELEMENTS];   /* STEP: the sum */
-	uint64_t parameter[CLUSTER_ELEMENTS]; /* STEP and LOAD: afterwards */
+	uint64_t parameter[CLUSTER_ELEMENTS]; /* STEP and LOAD: afterwards, */
+	uint32_t known;                       /* and which of them mean something */
 };
 
 const char *op_name(uint8_t kind); /* "forward" */
+
+#define ALL_KNOWN ((1u << CLUSTER_ELEMENTS) - 1)
+/* Bits of the elements that chunk `chunk` of `size` holds. */
+uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_t chunk, uint32_t size);
 
 void device_reset(struct device *device, uint32_t stage);
 /* Inputs must be live and owned by `who`. Frees what the operation consumes. */

@@ -164,24 +164,24 @@ static size_t parameter_bytes(const struct ledger *ledger, uint32_t stage)
 }
 
 static void check_parameters(
-	struct ledger *ledger, struct skep_peer who, uint32_t version, uint32_t stage, const uint64_t *parameter)
+	struct ledger *ledger, struct skep_peer who, uint32_t version, uint32_t stage, const struct effect *effect)
 {
-	uint64_t expected[CLUSTER_ELEMENTS];
-	bool known = version == 0;
-	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
-		expected[e] = symbol_parameter(stage, e);
-	if (version > 0) {
-		struct cell *cell = &ledger->round[version - 1].cell[stage];
-		known = cell->stepped;
-		if (!known)
-			memcpy(cell->parameter, parameter, sizeof(expected));
-		cell->stepped = true;
-		memcpy(expected, cell->parameter, sizeof(expected));
+	struct cell *cell = version > 0 ? &ledger->round[version - 1].cell[stage] : NULL;
+	for (uint32_t e = 0; e < ledger->plan->stage[stage].parameters; e++) {
+		if (!(effect->known >> e & 1))
+			continue;
+		if (cell && !(cell->known >> e & 1)) /* the first to step says what it is */
+			cell->parameter[e] = effect->parameter[e];
+		if (cell)
+			cell->known |= 1u << e;
+		if (effect->parameter[e] != (cell ? cell->parameter[e] : symbol_parameter(stage, e)))
+			verdict_break(ledger->verdict, "I3", version, stage, ANY,
+				"worker %u holds another element %u of stage %u, version %u, than its peers", who.index,
+				e, stage, version);
 	}
-	if (known && memcmp(expected, parameter, parameter_bytes(ledger, stage)) != 0)
-		verdict_break(ledger->verdict, "I3", version, stage, ANY,
-			"worker %u holds other parameters of stage %u, version %u, than its peers", who.index, stage,
-			version);
+	struct seat *seat = &ledger->seat[who.index];
+	if (seat->peer.epoch == who.epoch)
+		seat->known = effect->known;
 }
 
 static void did_step(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
@@ -206,16 +206,18 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 	if (op->microbatches > 0 && memcmp(expected, effect->applied, parameter_bytes(ledger, op->stage)) != 0)
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
 			"worker %u applies another sum than that of the microbatches counted", who.index);
-	check_parameters(ledger, who, op->round + 1, op->stage, effect->parameter);
+	check_parameters(ledger, who, op->round + 1, op->stage, effect);
 }
 
 void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	bool pipeline = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
 	if (op->kind == SKEP_OP_LOAD) {
-		check_parameters(ledger, who, effect->version, op->stage, effect->parameter);
+		check_parameters(ledger, who, effect->version, op->stage, effect);
 		return;
 	}
+	if (op->kind == SKEP_OP_ENTER || op->kind == SKEP_OP_SAVE) /* also as of the end of the last round */
+		return;
 	if (!valid(ledger, "an operation", op->round, op->stage, pipeline ? op->microbatch : 0))
 		return;
 	if (op->kind == SKEP_OP_FORWARD)
@@ -276,7 +278,7 @@ static void noted_member(struct ledger *ledger, const struct skep_note *note)
 {
 	struct cell *cell = &ledger->round[note->round].cell[note->stage];
 	struct holder *holder = books_holder(ledger, cell, note->peer);
-	if (!books_seated(ledger, note->peer, note->stage, note->round))
+	if (!books_member(ledger, note->peer, note->stage, note->round))
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
 			"member %u (epoch %u) is fenced, or not of this stage, or joined later", note->peer.index,
 			note->peer.epoch);
@@ -394,6 +396,7 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		[SKEP_NOTE_LOSS] = noted_loss,
 		[SKEP_NOTE_ROUND_CLOSED] = noted_closed,
 		[SKEP_NOTE_FENCED] = seats_fenced,
+		[SKEP_NOTE_ADMITTED] = seats_admitted,
 		[SKEP_NOTE_JOINED] = seats_joined,
 		[SKEP_NOTE_LEFT] = seats_left,
 		[SKEP_NOTE_MOVED] = seats_moved,

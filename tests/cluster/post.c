@@ -17,7 +17,7 @@ static uint64_t expected_bytes(const struct skep_plan *plan, const struct skep_m
 		skep_chunk_range(plan->stage[t->stage].parameters, t->chunk, t->size, &first, &count);
 		return 4 * count;
 	case SKEP_MESSAGE_STATE:
-		return plan->stage[t->stage].state_bytes;
+		return skep_state_chunk_bytes(plan, t->stage, t->chunk);
 	default:
 		return 0;
 	}

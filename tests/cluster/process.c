@@ -152,7 +152,7 @@ static bool clash(const struct skep_op *a, const struct skep_op *b)
 {
 	bool same_round = a->round == b->round;
 	bool reduces = b->kind >= SKEP_OP_TAKE;
-	if (a->kind == SKEP_OP_LOAD)
+	if (a->kind == SKEP_OP_ENTER)
 		return true;
 	if (a->kind == SKEP_OP_BACKWARD) /* STORE leaves the accumulator alone */
 		return same_round && reduces && b->kind != SKEP_OP_STORE;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * seats.c - the part of the books about people: who serves which stage, who wants to leave and who has been told so, who
- * goes to another stage. A seat is in from the start or from JOINED until FENCED, LEFT or MOVED.
+ * goes to another stage. A seat is in from the start or from JOINED until FENCED, LEFT or MOVED. From ADMITTED to JOINED a
+ * newcomer is a member of reductions, and works for nobody.
  */
 #include "tests/cluster/books.h"
 
@@ -32,6 +33,7 @@ void seats_begin(struct ledger *ledger)
 		seat->stage = plan->first_stage_of[w];
 		seat->in = seat->stage != SKEP_NO_STAGE;
 		seat->peer = (struct skep_peer){w, seat->in};
+		seat->known = ALL_KNOWN;
 		ledger->news_epoch[w] = 1;
 		for (uint32_t other = 0; seat->in && other < plan->workers; other++)
 			if (plan->first_stage_of[other] == seat->stage + 1)
@@ -43,6 +45,13 @@ bool books_seated(const struct ledger *ledger, struct skep_peer peer, uint32_t s
 {
 	const struct seat *seat = &ledger->seat[peer.index];
 	return seat->in && seat->peer.epoch == peer.epoch && seat->stage == stage && seat->since_round <= round;
+}
+
+bool books_member(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round)
+{
+	const struct seat *seat = &ledger->seat[peer.index];
+	return (seat->in || seat->admitted) && seat->peer.epoch == peer.epoch && seat->stage == stage &&
+	       seat->since_round <= round;
 }
 
 bool books_stage_has_worker(const struct ledger *ledger, uint32_t stage)
@@ -77,18 +86,37 @@ void seats_fenced(struct ledger *ledger, const struct skep_note *note)
 			"worker %u is fenced under epoch %u, but has %u", note->peer.index, note->peer.epoch,
 			seat->peer.epoch);
 	seat->peer = note->peer;
-	seat->in = false;
+	seat->in = seat->admitted = false;
 }
 
+void seats_admitted(struct ledger *ledger, const struct skep_note *note)
+{
+	struct seat *seat = &ledger->seat[note->peer.index];
+	if (seat->in || seat->admitted || note->peer.epoch <= seat->peer.epoch)
+		verdict_break(ledger->verdict, "I6", note->round, note->stage, ANY,
+			"worker %u is admitted with epoch %u, but is in, or had %u before", note->peer.index,
+			note->peer.epoch, seat->peer.epoch);
+	check_destination(ledger, seat, note);
+	*seat = (struct seat){.peer = note->peer, .stage = note->stage, .since_round = note->round, .admitted = true};
+}
+
+/* Whoever joins was admitted, is where it was, and holds all of the state. */
 void seats_joined(struct ledger *ledger, const struct skep_note *note)
 {
 	struct seat *seat = &ledger->seat[note->peer.index];
-	if (seat->in || note->peer.epoch <= seat->peer.epoch)
+	uint32_t all = device_chunk_mask(ledger->plan, note->stage, 0, 1);
+	if (seat->in || !seat->admitted || note->peer.epoch != seat->peer.epoch)
 		verdict_break(ledger->verdict, "I6", note->round, note->stage, ANY,
-			"worker %u joins with epoch %u, but is in, or had %u before", note->peer.index,
-			note->peer.epoch, seat->peer.epoch);
-	check_destination(ledger, seat, note);
-	*seat = (struct seat){.peer = note->peer, .stage = note->stage, .since_round = note->round, .in = true};
+			"worker %u joins with epoch %u, but was not admitted under it", note->peer.index,
+			note->peer.epoch);
+	if (note->stage != seat->stage || note->round < seat->since_round || (seat->known & all) != all)
+		verdict_break(ledger->verdict, "I3", note->round, note->stage, ANY,
+			"worker %u joins stage %u in round %u, but was admitted to stage %u from round %u on, or lacks "
+			"some of its state",
+			note->peer.index, note->stage, note->round, seat->stage, seat->since_round);
+	seat->in = true;
+	seat->admitted = false;
+	seat->since_round = note->round;
 }
 
 /* An epoch ends without harm only between two rounds, and not the last one of its stage. */
@@ -103,7 +131,7 @@ static void retire(struct ledger *ledger, const struct skep_note *note, const ch
 	if (round == 0 || ledger->round[round - 1].open || ledger->round[round].open)
 		verdict_break(ledger->verdict, "I10", round, seat->stage, ANY,
 			"worker %u %s, but not between two rounds", note->peer.index, how);
-	if (!another(ledger, seat->stage, note->peer.index, round, false))
+	if (!another(ledger, seat->stage, note->peer.index, round + 1, false)) /* who has joined by now serves */
 		verdict_break(ledger->verdict, "I10", round, seat->stage, ANY,
 			"worker %u %s, but is the last one of stage %u", note->peer.index, how, seat->stage);
 	seat->in = false;
@@ -143,7 +171,7 @@ void seats_round_opens(struct ledger *ledger, uint32_t round)
 	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
 		const struct seat *seat = &ledger->seat[w];
 		if (is_leaving(seat) && round > 0 && seat->since_round < round &&
-			another(ledger, seat->stage, w, round, false))
+			another(ledger, seat->stage, w, round + 1, false))
 			verdict_break(ledger->verdict, "I10", round, seat->stage, ANY,
 				"round %u opens, and worker %u of stage %u, which wants to leave, is kept", round, w,
 				seat->stage);

@@ -19,10 +19,12 @@ static const char *const message_name[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWA
 	[SKEP_MESSAGE_COMMIT] = "COMMIT",
 	[SKEP_MESSAGE_PEER] = "PEER",
 	[SKEP_MESSAGE_ASSIGN] = "ASSIGN",
+	[SKEP_MESSAGE_ADMIT] = "ADMIT",
 	[SKEP_MESSAGE_STOP] = "STOP",
 	[SKEP_MESSAGE_FINISHED] = "FINISHED",
 	[SKEP_MESSAGE_TALLY] = "TALLY",
 	[SKEP_MESSAGE_JOIN] = "JOIN",
+	[SKEP_MESSAGE_ENTERED] = "ENTERED",
 	[SKEP_MESSAGE_READY] = "READY",
 	[SKEP_MESSAGE_SUSPECT] = "SUSPECT",
 	[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT",
@@ -108,7 +110,10 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 			put(text, " %s is out", NAME(m->u.peer.who));
 		return;
 	case SKEP_MESSAGE_ASSIGN:
-		put(text, " stage %u from round %u on, state from %s", m->stage, m->round, NAME(m->u.assign.source));
+		put(text, " stage %u", m->stage);
+		return;
+	case SKEP_MESSAGE_ADMIT:
+		put(text, " from round %u on, state from %s", m->round, NAME(m->u.admit.source));
 		return;
 	case SKEP_MESSAGE_STOP:
 		put(text, " %s", m->u.stop.ok ? "done" : "failed");
@@ -129,6 +134,8 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 		return;
 	case SKEP_MESSAGE_FETCH:
 	case SKEP_MESSAGE_STATE:
+		put(text, " round %u, chunk %u", m->round, m->u.state.chunk);
+		return;
 	case SKEP_MESSAGE_READY:
 		put(text, " round %u", m->round);
 		return;
@@ -175,8 +182,11 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 	case SKEP_NOTE_FENCED:
 		put(text, "%s is fenced", NAME(note->peer));
 		return;
+	case SKEP_NOTE_ADMITTED:
+		put(text, "%s steps along in stage %u from round %u on", NAME(note->peer), note->stage, note->round);
+		return;
 	case SKEP_NOTE_JOINED:
-		put(text, "%s joins stage %u from round %u on", NAME(note->peer), note->stage, note->round);
+		put(text, "%s joins stage %u in round %u", NAME(note->peer), note->stage, note->round);
 		return;
 	case SKEP_NOTE_LEFT:
 		put(text, "%s has left stage %u", NAME(note->peer), note->stage);
@@ -206,7 +216,7 @@ static void put_op(struct text *text, const struct skep_op *op)
 	put(text, "%s, stage %u, round %u", op_name(op->kind), op->stage, op->round);
 	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD)
 		put(text, ", microbatch %u", op->microbatch);
-	else if (op->kind >= SKEP_OP_TAKE)
+	else if (op->kind >= SKEP_OP_TAKE || op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
 		put(text, ", chunk %u of %u", op->chunk, op->size);
 	else if (op->kind == SKEP_OP_STEP)
 		put(text, ": %u members, %u microbatches", op->size, op->microbatches);

@@ -72,8 +72,10 @@ static void draw_shape(struct weather *w)
 		for (uint32_t i = 0; i < workers; i++)
 			w->first_stage_of[plan->workers++] = s;
 		w->stage[s] = (struct skep_stage_plan){.parameters = between(w, 1, 7),
-			.activation_bytes = last ? 0 : between(w, 1, 1000),
-			.state_bytes = between(w, 1, 1000)};
+			.activation_bytes = last ? 0 : between(w, 1, 1000)};
+		struct skep_stage_plan *stage = &w->stage[s];
+		stage->state_chunks = below(w, 2) ? (uint32_t)between(w, 1, stage->parameters) : 0;
+		stage->state_bytes = stage->state_chunks * SKEP_STATE_HEADER_BYTES + 12 * stage->parameters;
 	}
 	while (spares-- > 0)
 		w->first_stage_of[plan->workers++] = SKEP_NO_STAGE;
@@ -109,6 +111,7 @@ static void draw_times(struct weather *w, bool moving)
 		w->op_ns = plan->heartbeat_ns / between(w, 8, 256);
 	for (uint32_t i = 0; i < plan->workers; i++)
 		w->slowness[i] = (uint32_t)between(w, 1, 4);
+	w->download_ns = below(w, 2) ? any_size(w, 4 * plan->fence_after_ns) : 1;
 	w->round_ns = plan->microbatches * w->op_ns * 2 + 20 * w->latency_ns + plan->heartbeat_ns;
 	w->abuse_ns = 10 * MS + below(w, 2 * plan->rounds * w->round_ns);
 	/* one microbatch after the other, each stage slow, refills included, and time to notice deaths */
@@ -205,6 +208,8 @@ static struct fate fate_of(void *context, skep_time now, const struct skep_messa
 		fate.delay_ns += any_size(w, 16 * w->latency_ns);
 		w->hits[WEATHER_REORDER]++;
 	}
+	if (m->kind == SKEP_MESSAGE_STATE && now < w->abuse_ns) /* of downloads that take longer than a round */
+		fate.delay_ns += any_size(w, w->download_ns);
 	if (hit(w, now, WEATHER_DELAY))
 		fate.delay_ns += any_size(w, long_ns);
 	if (hit(w, now, WEATHER_RETURN)) {
