@@ -241,7 +241,6 @@ static void refound_stage(struct directory *d, struct step *step, uint32_t stage
 	directory_stop(d, step, false);
 }
 
-
 void directory_fence(struct directory *d, struct step *step, uint32_t worker)
 {
 	struct row *row = directory_row(d, worker);

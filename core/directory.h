@@ -15,10 +15,10 @@
 #include "core/machine.h"
 
 enum standing {
-	STANDING_ABSENT,  /* this epoch is fenced, or there never was one */
+	STANDING_ABSENT,   /* this epoch is fenced, or there never was one */
 	STANDING_ASSIGNED, /* has a stage, and has not said yet that its device has made room for it */
-	STANDING_JOINING,  /* downloads its stage's state; takes part in reductions from round `since` on, without work */
-	STANDING_READY,    /* the same, and it has all of the state */
+	STANDING_JOINING, /* downloads its stage's state; takes part in reductions from round `since` on, without work */
+	STANDING_READY,   /* the same, and it has all of the state */
 	STANDING_SERVING,
 };
 
@@ -29,7 +29,7 @@ struct row { /* one worker */
 	bool has_joined; /* born_ns and join_epoch are of its newest JOIN */
 	bool leaving;    /* it gave notice: no new work, and it goes at the round's edge */
 	uint32_t join_epoch, assigned;
-	uint32_t since; /* JOINING and more: member of the reductions from this round on */
+	uint32_t since;       /* JOINING and more: member of the reductions from this round on */
 	uint64_t queue_milli; /* mean of the reports since the last decision that had any */
 	uint64_t queue_sum;
 	uint32_t reports; /* since the last decision */
@@ -60,7 +60,7 @@ struct directory {
 	uint32_t unannounced;
 	skep_time rebalance_due_ns;
 	struct skep_peer mover; /* the last one, in its new life */
-	skep_time scan_ns; /* when to look for silent workers */
+	skep_time scan_ns;      /* when to look for silent workers */
 	size_t row_at, stage_at, owner_at, counter_at, order_at, load_at, stage_load_at;
 };
 
@@ -91,7 +91,7 @@ void directory_tell_fenced(struct directory *d, struct step *step, struct skep_p
 void directory_fence(struct directory *d, struct step *step, uint32_t worker);
 void directory_assign(struct directory *d, struct step *step, uint32_t worker, uint32_t stage);
 void directory_new_sources(struct directory *d, struct step *step); /* for newcomers whose source is gone */
-void directory_serve(struct directory *d, uint32_t worker); /* a READY worker serves from now on */
+void directory_serve(struct directory *d, uint32_t worker);         /* a READY worker serves from now on */
 void directory_stop(struct directory *d, struct step *step, bool ok);
 
 /* Ends the epoch of a worker that holds nothing, and tells its neighbours. */

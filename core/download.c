@@ -6,7 +6,8 @@
  *   - A chunk is loaded only at the version that it is of. One that is ahead waits here, for the newcomer is about to step
  *     there; one that is behind is dropped and asked for again. What is loaded stays right, because the newcomer steps along.
  *   - Two chunks are under way at a time, so that the link is busy while one is saved or loaded. After one has come too late
- *     it is one at a time: then a join gets on as long as one chunk fits into a round.
+ *     it is one at a time, and one that would not come before the next step, by what the last chunk and the last round took, is
+ *     asked for after it: then a join gets on by one chunk in every round into which one fits.
  *   - A source that has not answered for `patience` is asked again, each time after twice as long: the chunk may be on a
  *     slow link, and a second copy would make it slower. Whose source is gone hears of another from the directory.
  *   - A source saves one chunk between two operations of the pipeline, so that it is not held up.
@@ -35,6 +36,13 @@ static void ask(struct worker *w, struct step *step, struct part *part)
 	message.round = w->version;
 	message.u.state.chunk = part->chunk;
 	worker_send(w, step, &message);
+}
+
+/* Would a chunk that is asked for now come before the next step? */
+static bool in_time(const struct worker *w)
+{
+	const struct download *d = &w->download;
+	return d->round_ns == 0 || w->node.now - d->stepped_ns + d->took_ns <= d->round_ns;
 }
 
 /* Fills the window with the first chunks that are missing. */
@@ -79,7 +87,8 @@ static void too_late(struct worker *w, struct step *step, struct part *part)
 {
 	w->download.window = 1;
 	part->state = PART_FREE;
-	ask_more(w, step);
+	if (in_time(w))
+		ask_more(w, step);
 }
 
 void download_on_state(struct worker *w, struct step *step, const struct skep_message *message)
@@ -91,6 +100,7 @@ void download_on_state(struct worker *w, struct step *step, const struct skep_me
 		              part->chunk == message->u.state.chunk && skep_peer_same(message->from, w->source);
 		if (!wanted)
 			continue;
+		d->took_ns = w->node.now - part->asked_ns;
 		if (message->round < w->version) {
 			skep_emit_release(step, message->payload);
 			too_late(w, step, part);
@@ -135,12 +145,15 @@ void download_loaded(struct worker *w, struct step *step, const struct skep_op *
 	skep_bits_add(worker_loaded(w), op->chunk);
 	if (++d->loaded == d->chunks)
 		member_ready(w, step);
-	else
+	else if (in_time(w))
 		ask_more(w, step);
 }
 
 void download_stepped(struct worker *w, struct step *step)
 {
+	struct download *d = &w->download;
+	d->round_ns = d->stepped_ns > 0 ? w->node.now - d->stepped_ns : 0;
+	d->stepped_ns = w->node.now;
 	for (uint32_t i = 0; i < DOWNLOADS; i++) {
 		struct part *part = &w->download.part[i];
 		if (part->state != PART_HERE || part->version >= w->version)
@@ -149,6 +162,8 @@ void download_stepped(struct worker *w, struct step *step)
 		part->payload = (struct skep_buf){0, 0};
 		too_late(w, step, part);
 	}
+	if (w->source.index != SKEP_NO_INDEX)
+		ask_more(w, step);
 }
 
 void download_heartbeat(struct worker *w, struct step *step)
@@ -161,6 +176,8 @@ void download_heartbeat(struct worker *w, struct step *step)
 		ask(w, step, &d->part[i]);
 		again = true;
 	}
+	if (w->node.now - d->stepped_ns > 2 * d->round_ns && w->source.index != SKEP_NO_INDEX)
+		ask_more(w, step); /* this round takes longer than the last one */
 	if (again && d->patience_ns < SKEP_TIME_NEVER / 4)
 		d->patience_ns *= 2;
 }
@@ -181,6 +198,7 @@ void download_forget(struct worker *w, struct step *step)
 	for (uint32_t i = 0; i < DOWNLOADS; i++)
 		skep_emit_release(step, w->download.part[i].payload);
 	w->download = (struct download){0};
+	w->source.index = SKEP_NO_INDEX;
 	w->fetchers = 0;
 }
 

@@ -233,8 +233,7 @@ void reduce_on_op_done(struct worker *w, struct step *step, const struct skep_op
 void reduce_on_commit(struct worker *w, const struct skep_message *message)
 {
 	struct reduction *r = &w->reduction;
-	if (!worker_member(w) || message->round != w->version || message->attempt != r->attempt ||
-		!r->complete)
+	if (!worker_member(w) || message->round != w->version || message->attempt != r->attempt || !r->complete)
 		return;
 	r->committed = true;
 	r->microbatches = message->u.commit.microbatches;

@@ -81,8 +81,8 @@ struct skep_stage_plan {
 	uint64_t
 		activation_bytes; /* as encoded, of one microbatch that leaves this stage forwards, and of the gradient that comes
 	                              back; 0 for the last stage */
-	uint64_t state_bytes; /* parameters and optimizer state, all chunks together: what a newcomer downloads */
-	skep_time move_ns;    /* how long that is expected to take */
+	uint64_t state_bytes;  /* parameters and optimizer state, all chunks together: what a newcomer downloads */
+	skep_time move_ns;     /* how long that is expected to take */
 	uint32_t state_chunks; /* that it is downloaded in, at most `parameters`; 0 is 1. Chunk c holds the elements of
 	                          skep_chunk_range(parameters, c, chunks) of the parameters and of every optimizer array */
 };
@@ -128,9 +128,9 @@ enum skep_message_kind {
 	SKEP_MESSAGE_COMMIT, /* round, attempt, u.commit: the reduction is final, step */
 	SKEP_MESSAGE_PEER,   /* u.peer: a worker (perhaps the receiver) now has this epoch, stage and standing */
 	SKEP_MESSAGE_ASSIGN, /* stage: you may join it */
-	SKEP_MESSAGE_ADMIT,  /* round, attempt, u.admit: you are a member of the stage's reductions from that round on; fetch
+	SKEP_MESSAGE_ADMIT, /* round, attempt, u.admit: you are a member of the stage's reductions from that round on; fetch
 	                        the state from there. Again, with a higher attempt, when the source changes */
-	SKEP_MESSAGE_STOP,   /* u.stop: the run is over */
+	SKEP_MESSAGE_STOP, /* u.stop: the run is over */
 	/* worker to directory */
 	SKEP_MESSAGE_FINISHED,  /* round, microbatch, u.finished: it came back to its owner, or was abandoned */
 	SKEP_MESSAGE_TALLY,     /* round, attempt, u.tally: reduction done; which microbatches the sender counted */
@@ -213,7 +213,7 @@ enum skep_op_kind {
 	                        loss_nano in the last stage */
 	SKEP_OP_BACKWARD,    /* in, stash, gradient (none in the last stage). Adds to the round's accumulator.
 	                        out: gradient with respect to `in` (none in the first stage) */
-	SKEP_OP_STEP, /* gradient = reduced sum / microbatches (nothing is changed if microbatches == 0); optimizer
+	SKEP_OP_STEP,  /* gradient = reduced sum / microbatches (nothing is changed if microbatches == 0); optimizer
 	                        step; clears the round's accumulator. size == 1: the sum is the accumulator itself */
 	SKEP_OP_ENTER, /* the device holds this stage from now on, as at the start of the run, and nothing of another
 	                  one; every accumulator is empty */
@@ -280,12 +280,12 @@ enum skep_note_kind {
 	SKEP_NOTE_LOSS, /* round, value = mean loss in 1e-9 units, of the microbatches counted in the last stage */
 	SKEP_NOTE_ROUND_CLOSED, /* round, microbatch = issued */
 	SKEP_NOTE_FENCED,       /* peer (the epoch that is no more), stage */
-	SKEP_NOTE_ADMITTED,     /* peer, stage, round: a newcomer takes part from this round's reduction on; it holds no state yet */
-	SKEP_NOTE_JOINED,       /* peer, stage, round: it holds the state, and works from the next round on at the latest */
-	SKEP_NOTE_LEFT,         /* peer (the epoch that is no more), stage: it had given notice and holds nothing */
-	SKEP_NOTE_MOVED,        /* peer (the epoch that is no more), stage: the new one; it joins there as a newcomer */
-	SKEP_NOTE_STAGE_EMPTY,  /* stage: its last worker is gone */
-	SKEP_NOTE_STOPPED,      /* round = rounds closed, value = 1 ok, 0 failed */
+	SKEP_NOTE_ADMITTED, /* peer, stage, round: a newcomer takes part from this round's reduction on; it holds no state yet */
+	SKEP_NOTE_JOINED, /* peer, stage, round: it holds the state, and works from the next round on at the latest */
+	SKEP_NOTE_LEFT,   /* peer (the epoch that is no more), stage: it had given notice and holds nothing */
+	SKEP_NOTE_MOVED,  /* peer (the epoch that is no more), stage: the new one; it joins there as a newcomer */
+	SKEP_NOTE_STAGE_EMPTY, /* stage: its last worker is gone */
+	SKEP_NOTE_STOPPED,     /* round = rounds closed, value = 1 ok, 0 failed */
 	/* by a worker */
 	SKEP_NOTE_COUNTED,  /* round, stage, microbatch: added to the sender's accumulator */
 	SKEP_NOTE_OVERFLOW, /* round, microbatch: no room, abandoned */

@@ -35,10 +35,12 @@ struct part { /* a chunk of the state that a newcomer waits for, or has got */
 	struct skep_buf payload;
 };
 
-struct download { /* of a newcomer */
+struct download {                      /* of a newcomer */
 	uint32_t chunks, loaded, next; /* all before `next` are loaded */
 	uint32_t window;               /* most that are under way */
 	skep_time patience_ns;
+	skep_time stepped_ns, round_ns,
+		took_ns; /* the last step, from one to the next, the last chunk from FETCH to STATE */
 	struct part part[DOWNLOADS];
 };
 
@@ -70,7 +72,7 @@ struct worker {
 	struct skep_node node;
 	uint8_t state; /* enum worker_state */
 	bool stop_when_stepped;
-	bool leaving; /* notice was given: it does not join again */
+	bool leaving;           /* notice was given: it does not join again */
 	bool entered, admitted; /* JOINING: see above */
 	uint32_t version;
 	uint32_t assigned; /* number of the newest ADMIT in this epoch */
@@ -80,10 +82,10 @@ struct worker {
 	skep_time queue_since_ns, open_ns;
 	uint64_t queue_area; /* microbatches that were ready, times ns */
 
-	uint64_t op_floor;                      /* operations below were asked for in an earlier life */
-	uint64_t compute_op;                    /* id of the one on the compute lane, 0: idle */
-	uint32_t reduce_ops;                    /* on the reduce lane */
-	uint32_t compute_slot;                  /* its microbatch */
+	uint64_t op_floor;     /* operations below were asked for in an earlier life */
+	uint64_t compute_op;   /* id of the one on the compute lane, 0: idle */
+	uint32_t reduce_ops;   /* on the reduce lane */
+	uint32_t compute_slot; /* its microbatch */
 	struct download download;
 	struct fetch fetch[FETCHERS_MAX]; /* oldest first */
 	uint32_t fetchers;

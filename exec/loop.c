@@ -81,6 +81,7 @@ static void fail_op(struct rank *rank, const struct skep_op *op)
 	static const char *const name[SKEP_OP_KINDS] = {[SKEP_OP_FORWARD] = "forward",
 		[SKEP_OP_BACKWARD] = "backward",
 		[SKEP_OP_STEP] = "step",
+		[SKEP_OP_ENTER] = "enter",
 		[SKEP_OP_SAVE] = "save",
 		[SKEP_OP_LOAD] = "load",
 		[SKEP_OP_TAKE] = "take",

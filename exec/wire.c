@@ -120,8 +120,12 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		skep_wire_peer(wire, &message->u.peer.who);
 		skep_wire_bool(wire, &message->u.peer.alive);
 		break;
-	case SKEP_MESSAGE_ASSIGN:
-		skep_wire_peer(wire, &message->u.assign.source);
+	case SKEP_MESSAGE_ADMIT:
+		skep_wire_peer(wire, &message->u.admit.source);
+		break;
+	case SKEP_MESSAGE_FETCH:
+	case SKEP_MESSAGE_STATE:
+		skep_wire_u32(wire, &message->u.state.chunk);
 		break;
 	case SKEP_MESSAGE_LOAD:
 		skep_wire_u64(wire, &message->u.load.queue_milli);

@@ -274,33 +274,37 @@ static bool run_step(struct skep_device *device, const struct skep_op *op, struc
 
 /* ---- state -------------------------------------------------------------------------------------------------- */
 
+static uint32_t chunks_of(const struct skep_op *op)
+{
+	return op->size > 0 ? op->size : 1;
+}
+
 static bool run_save(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	void *out;
-	(void)op;
-	ret->out = skep_pool_take(
-		device->pool, skep_device_state_bytes(&device->training->optimizer, device->stage.parameters), &out);
+	if (op->chunk >= chunks_of(op))
+		return false;
+	ret->out = skep_pool_take(device->pool, skep_stage_state_bytes(&device->stage, op->chunk, chunks_of(op)), &out);
 	if (!out)
 		return false;
-	skep_stage_save(&device->stage, out);
+	skep_stage_save(&device->stage, op->chunk, chunks_of(op), out);
 	return true;
 }
 
-static bool run_load(struct skep_device *device, const struct skep_op *op)
+static bool run_load(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	uint64_t bytes;
 	const void *state = skep_pool_find(device->pool, op->in, &bytes);
+	(void)ret;
+	return state && op->chunk < chunks_of(op) &&
+	       skep_stage_load(&device->stage, op->chunk, chunks_of(op), state, bytes);
+}
+
+static bool run_enter(struct skep_device *device, const struct skep_op *op)
+{
 	struct skep_stage stage;
-	if (!state || op->stage >= device->training->plan->stages)
+	if (op->stage >= device->training->plan->stages || !skep_stage_init(device->training, op->stage, &stage))
 		return false;
-	if (op->stage == device->stage.index)
-		return skep_stage_load(&device->stage, state, bytes);
-	if (!skep_stage_init(device->training, op->stage, &stage))
-		return false;
-	if (!skep_stage_load(&stage, state, bytes)) {
-		skep_stage_finish(&stage);
-		return false;
-	}
 	skep_stage_finish(&device->stage);
 	device->stage = stage;
 	return true;
@@ -321,13 +325,14 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_BACKWARD] = run_backward,
 		[SKEP_OP_STEP] = run_step,
 		[SKEP_OP_SAVE] = run_save,
+		[SKEP_OP_LOAD] = run_load,
 		[SKEP_OP_TAKE] = run_take,
 		[SKEP_OP_ADD] = run_receive,
 		[SKEP_OP_ADD_STORE] = run_receive,
 		[SKEP_OP_STORE] = run_receive,
 	};
-	if (op->kind == SKEP_OP_LOAD)
-		return run_load(device, op);
+	if (op->kind == SKEP_OP_ENTER)
+		return run_enter(device, op);
 	assert(op->kind < SKEP_OP_KINDS && runs[op->kind]);
 	return device->stage.index == op->stage && runs[op->kind](device, op, ret);
 }

@@ -226,6 +226,8 @@ static void read_sync(struct draft *d)
 	d->s->plan.collective =
 		(enum skep_collective)skep_read_choice(&d->r, map, "collective", collectives, SKEP_COLLECTIVE_RING);
 	d->s->plan.reduction_codec = read_codec(d, map);
+	d->s->state_chunk_bytes =
+		skep_read_quantity(&d->r, map, "state_chunk", SKEP_BYTES, 1024, 0x1p40, 16.0 * 0x1p20);
 	skep_reader_close_map(&d->r, map);
 }
 

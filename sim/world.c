@@ -156,6 +156,7 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 		ret->out = op->in;
 		break;
 	case SKEP_OP_STEP:
+	case SKEP_OP_ENTER:
 	case SKEP_OP_LOAD:
 	case SKEP_OP_KINDS:
 		break;

@@ -53,6 +53,9 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_LEFT_UNASKED] = {"left-unasked", "I10"},
 	[SABOTAGE_LEAVE_DEAF] = {"leave-deaf", "I10"},
 	[SABOTAGE_LEAVER_PRAISED] = {"leaver-praised", "I10"},
+	[SABOTAGE_ADMITTED_HIDDEN] = {"admitted-hidden", "I1"},
+	[SABOTAGE_STATE_OLD] = {"state-old", "I3"},
+	[SABOTAGE_STATE_EARLY] = {"state-early", "I3"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {

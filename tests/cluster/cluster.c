@@ -94,6 +94,7 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 	       (note->kind == SKEP_NOTE_MEMBER && sabotaged(c, SABOTAGE_MEMBER_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_COUNTED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_MOVED && sabotaged(c, SABOTAGE_MOVED_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_ADMITTED && sabotaged(c, SABOTAGE_ADMITTED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_LEFT && sabotaged(c, SABOTAGE_LEFT_HIDDEN));
 }
 

@@ -62,6 +62,9 @@ enum sabotage {
 	SABOTAGE_LEFT_UNASKED,    /* one MOVED note becomes a LEFT note */
 	SABOTAGE_LEAVE_DEAF,      /* one LEAVE reaches the directory as a heartbeat */
 	SABOTAGE_LEAVER_PRAISED,  /* one worker is told that a leaver stays */
+	SABOTAGE_ADMITTED_HIDDEN, /* one ADMITTED note is hidden */
+	SABOTAGE_STATE_OLD,       /* one chunk of a newcomer's state is of another version than its message says */
+	SABOTAGE_STATE_EARLY,     /* one newcomer is told that a chunk is of its next version */
 	SABOTAGE_RERUN_DIFFERS,   /* the second run of the seed is not quite the first */
 	SABOTAGES
 };

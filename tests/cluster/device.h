@@ -74,8 +74,9 @@ static inline bool buf_none(struct skep_buf buf)
 	return buf.slot == 0 && buf.generation == 0;
 }
 
-struct device {                  /* what one process holds */
-	uint32_t stage, version; /* SKEP_NO_STAGE before the first ENTER of a newcomer, which does not know its version */
+struct device { /* what one process holds */
+	uint32_t stage,
+		version; /* SKEP_NO_STAGE before the first ENTER of a newcomer, which does not know its version */
 	uint64_t parameter[CLUSTER_ELEMENTS];
 	uint32_t known; /* bit e: element e is the stage's; else it means nothing, until LOAD brings it */
 	bool fresh;     /* nothing was loaded and no step made since ENTER: its version is that of its next operation */

@@ -90,6 +90,8 @@ void post_send(struct cluster *c, uint32_t index, const struct skep_message *m)
 		slot->owner = IN_FLIGHT;
 	if (slot && m->kind == SKEP_MESSAGE_FORWARD && sabotaged(c, SABOTAGE_TENSOR_SWAPPED))
 		slot->tensor.microbatch ^= 1;
+	if (slot && m->kind == SKEP_MESSAGE_STATE && sabotaged(c, SABOTAGE_STATE_OLD))
+		slot->tensor.round++;
 	trace(c, (struct trace){.what = TRACE_SEND, .who = {index, p->epoch}, .message = m});
 	if (worth_eating(m->kind) && sabotaged(c, SABOTAGE_MESSAGE_EATEN))
 		return;
@@ -124,6 +126,8 @@ void post_returns(struct cluster *c, const struct event *event)
 
 static void falsify(struct cluster *c, struct skep_message *m)
 {
+	if (m->kind == SKEP_MESSAGE_STATE && sabotaged(c, SABOTAGE_STATE_EARLY))
+		m->round++;
 	if (m->kind == SKEP_MESSAGE_LEAVE && sabotaged(c, SABOTAGE_LEAVE_DEAF))
 		m->kind = SKEP_MESSAGE_HEARTBEAT;
 	if (m->kind == SKEP_MESSAGE_PEER && m->u.peer.leaving && sabotaged(c, SABOTAGE_LEAVER_PRAISED))

@@ -71,8 +71,8 @@ static void draw_shape(struct weather *w)
 		bool last = s + 1 == plan->stages;
 		for (uint32_t i = 0; i < workers; i++)
 			w->first_stage_of[plan->workers++] = s;
-		w->stage[s] = (struct skep_stage_plan){.parameters = between(w, 1, 7),
-			.activation_bytes = last ? 0 : between(w, 1, 1000)};
+		w->stage[s] = (struct skep_stage_plan){
+			.parameters = between(w, 1, 7), .activation_bytes = last ? 0 : between(w, 1, 1000)};
 		struct skep_stage_plan *stage = &w->stage[s];
 		stage->state_chunks = below(w, 2) ? (uint32_t)between(w, 1, stage->parameters) : 0;
 		stage->state_bytes = stage->state_chunks * SKEP_STATE_HEADER_BYTES + 12 * stage->parameters;

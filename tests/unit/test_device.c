@@ -109,6 +109,11 @@ static struct skep_device_result load(struct skep_device *device, uint32_t stage
 	return result;
 }
 
+static void enter(struct skep_device *device, uint32_t stage)
+{
+	assert_false(job_run(device, (struct skep_op){.kind = SKEP_OP_ENTER, .stage = (uint16_t)stage}).failed);
+}
+
 static void test_state_moves_between_devices(void **state)
 {
 	(void)state;
@@ -126,6 +131,8 @@ static void test_state_moves_between_devices(void **state)
 	for (uint32_t stage = 2; stage--;) { /* no stage to stage 1, then stage 1 to stage 0 */
 		struct skep_op save = {.kind = SKEP_OP_SAVE, .stage = (uint16_t)stage};
 		float *blob = job_dump(job.device[stage], save, &bytes);
+		assert_true(load(newcomer, stage, blob, bytes).failed); /* not without room for it */
+		enter(newcomer, stage);
 		assert_false(load(newcomer, stage, blob, bytes).failed);
 		assert_true(skep_device_digest(newcomer) == skep_device_digest(job.device[stage]));
 		free(blob);
@@ -136,13 +143,66 @@ static void test_state_moves_between_devices(void **state)
 	for (uint32_t round = 3; round < 6; round++) {
 		float *blob = job_dump(job.device[1], (struct skep_op){.kind = SKEP_OP_SAVE, .stage = 1}, &bytes);
 		int64_t loss = job_microbatch(&job, round, 0);
-		assert_false(load(job.device[1], 1, blob, bytes).failed); /* clears its accumulator */
+		enter(job.device[1], 1); /* clears its accumulator */
+		assert_false(load(job.device[1], 1, blob, bytes).failed);
 		assert_true(loss == job_microbatch(&twin, round, 0));
 		job_run(newcomer, (struct skep_op){.kind = SKEP_OP_STEP, .round = round, .size = 1, .microbatches = 1});
 		job_step(&job, round, 1);
 		assert_true(skep_device_digest(newcomer) == skep_device_digest(job.device[0]));
 		free(blob);
 	}
+	skep_device_destroy(newcomer);
+	job_finish(&job);
+}
+
+/* A newcomer that enters a stage and steps along holds, chunk by chunk, what the others hold: parameters, moments, and the count
+ * of steps, which a wrong one would show in the next step of Adam. */
+static void test_a_newcomer_steps_along(void **state)
+{
+	(void)state;
+	enum { CHUNKS = 5 };
+	struct job job;
+	char error[64];
+	uint64_t bytes;
+	job_init(&job, 1, SKEP_ACTIVATION_TANH, 4, 8);
+	struct skep_device *newcomer =
+		skep_device_create(SKEP_DEVICE_CPU, &job.training, SKEP_NO_STAGE, error, sizeof error);
+	for (uint32_t round = 0; round < 3; round++) {
+		job_microbatch(&job, round, 0);
+		job_step(&job, round, 1);
+	}
+	enter(newcomer, 0);
+	for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) { /* one in each round, the last one first */
+		uint32_t round = 3 + chunk, c = CHUNKS - 1 - chunk;
+		struct skep_op save = {.kind = SKEP_OP_SAVE, .chunk = c, .size = CHUNKS}, op = save;
+		void *blob = job_dump(job.device[0], save, &bytes), *memory;
+		op.kind = SKEP_OP_LOAD;
+		op.in = skep_device_buffer_create(newcomer, bytes, &memory);
+		memcpy(memory, blob, bytes);
+		op.chunk = (c + 1) % CHUNKS;
+		assert_true(job_run(newcomer, op).failed); /* it is another chunk */
+		op.chunk = c;
+		assert_false(job_run(newcomer, op).failed);
+		assert_true(skep_device_digest(newcomer) != skep_device_digest(job.device[0]) || chunk == CHUNKS - 1);
+		skep_device_buffer_release(newcomer, op.in);
+		free(blob);
+		job_microbatch(&job, round, 0);
+		struct skep_op take = {.kind = SKEP_OP_TAKE, .round = round, .size = 1}; /* the sum of the two */
+		blob = job_dump(job.device[0], take, &bytes);
+		take.kind = SKEP_OP_STORE;
+		take.in = skep_device_buffer_create(newcomer, bytes, &memory);
+		memcpy(memory, blob, bytes);
+		skep_device_buffer_release(newcomer, job_run(newcomer, take).out);
+		job_run(newcomer, (struct skep_op){.kind = SKEP_OP_STEP, .round = round, .size = 2, .microbatches = 1});
+		job_step(&job, round, 1);
+		free(blob);
+	}
+	assert_true(skep_device_digest(newcomer) == skep_device_digest(job.device[0]));
+	void *ours = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
+	void *theirs = job_dump(newcomer, (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
+	assert_memory_equal(ours, theirs, bytes);
+	free(ours);
+	free(theirs);
 	skep_device_destroy(newcomer);
 	job_finish(&job);
 }
@@ -184,6 +244,8 @@ static void test_wrong_states_are_refused(void **state)
 	assert_true(skep_device_digest(device) == digest);
 	assert_true(has_gradient(device, 1));
 	assert_false(load(device, 1, blob, bytes).failed);
+	assert_true(has_gradient(device, 1));
+	enter(device, 1);
 	assert_false(has_gradient(device, 1));
 	free(blob), free(other);
 	job_finish(&job);
@@ -308,7 +370,8 @@ static void test_a_device_without_a_stage_refuses(void **state)
 	struct skep_device *idle =
 		skep_device_create(SKEP_DEVICE_CPU, &job.training, SKEP_NO_STAGE, error, sizeof error);
 	for (uint8_t kind = SKEP_OP_FORWARD; kind < SKEP_OP_KINDS; kind++)
-		expect_refused(idle, (struct skep_op){.kind = kind, .stage = 0, .size = 1, .microbatches = 1});
+		if (kind != SKEP_OP_ENTER)
+			expect_refused(idle, (struct skep_op){.kind = kind, .stage = 0, .size = 1, .microbatches = 1});
 	skep_device_destroy(idle);
 	job_finish(&job);
 }
@@ -414,6 +477,7 @@ int main(void)
 		cmocka_unit_test(test_rounds_have_two_accumulators),
 		cmocka_unit_test(test_more_chunks_than_parameters),
 		cmocka_unit_test(test_state_moves_between_devices),
+		cmocka_unit_test(test_a_newcomer_steps_along),
 		cmocka_unit_test(test_wrong_states_are_refused),
 		cmocka_unit_test(test_wrong_operands_are_refused),
 		cmocka_unit_test(test_operands_of_another_codec_are_refused),

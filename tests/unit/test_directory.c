@@ -197,6 +197,14 @@ static void join(struct fixture *f, uint32_t worker, uint32_t epoch, skep_time b
 	fixture_deliver(f, message);
 }
 
+/* The worker's device has made room for its stage. */
+static void entered(struct fixture *f, uint32_t worker, uint32_t epoch)
+{
+	struct skep_message message = from_worker(SKEP_MESSAGE_ENTERED, worker, 0);
+	message.from.epoch = epoch;
+	fixture_deliver(f, message);
+}
+
 static void test_join_ready_member(void **state)
 {
 	(void)state;
@@ -207,12 +215,17 @@ static void test_join_ready_member(void **state)
 	struct skep_message assign = *fixture_sent(&f, SKEP_MESSAGE_ASSIGN);
 	assert_int_equal(assign.to.epoch, 2);
 	assert_int_equal(assign.stage, 1);
-	assert_int_equal(assign.u.assign.source.index, 1);
 	join(&f, 3, 1, 0); /* a duplicate */
+	assert_int_equal(f.out.count, 0);
+	entered(&f, 3, 2);
+	const struct skep_message *admit = fixture_sent(&f, SKEP_MESSAGE_ADMIT);
+	assert_int_equal(admit->u.admit.source.index, 1);
+	assert_int_equal(admit->round, 0);
+	assert_non_null(fixture_noted(&f, SKEP_NOTE_ADMITTED));
+	entered(&f, 3, 2); /* a duplicate */
 	assert_int_equal(f.out.count, 0);
 	struct skep_message ready = from_worker(SKEP_MESSAGE_READY, 3, 0);
 	ready.from.epoch = 2;
-	ready.attempt = assign.attempt;
 	fixture_deliver(&f, ready);
 	assert_non_null(fixture_noted(&f, SKEP_NOTE_JOINED));
 	finish_all(&f); /* four members: the newcomer is one of them */
@@ -239,7 +252,7 @@ static void test_a_restarted_process_replaces_the_one_we_knew(void **state)
 	fixture_finish(&f);
 }
 
-static void test_a_late_ready_is_assigned_anew_next_round(void **state)
+static void test_who_enters_in_a_reduction_is_a_member_of_the_next(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -251,17 +264,51 @@ static void test_a_late_ready_is_assigned_anew_next_round(void **state)
 	finish(&f, 2, 2, true);
 	finish(&f, 2, 3, true);
 	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 3);
-	struct skep_message ready = from_worker(SKEP_MESSAGE_READY, 3, 0);
-	ready.from.epoch = 2;
-	ready.attempt = 1;
-	fixture_deliver(&f, ready);
-	assert_null(fixture_noted(&f, SKEP_NOTE_JOINED));
-	tally(&f, 0, 1, 3);
-	tally(&f, 2, 1, 12);
+	entered(&f, 3, 2);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ADMIT)->round, 1);
+	suspect(&f, 2); /* the sum begins anew, without the newcomer */
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 1);
+	tally(&f, 0, 2, 3);
 	tally(&f, 1, 1, 15);
-	const struct skep_message *assign = fixture_sent(&f, SKEP_MESSAGE_ASSIGN);
-	assert_int_equal(assign->round, 1);
-	assert_int_equal(assign->attempt, 2);
+	assert_non_null(fixture_noted(&f, SKEP_NOTE_ROUND_CLOSED));
+	for (uint32_t i = 0; i < 2; i++) {
+		struct skep_message back = from_worker(SKEP_MESSAGE_FINISHED, 0, 1);
+		back.microbatch = i;
+		back.u.finished.ok = true;
+		fixture_deliver(&f, back);
+	}
+	for (uint32_t i = 2; i < 4; i++) {
+		struct skep_message back = from_worker(SKEP_MESSAGE_FINISHED, 0, 1);
+		back.microbatch = i;
+		back.u.finished.ok = true;
+		fixture_deliver(&f, back);
+	}
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 3); /* it still downloads */
+	fixture_finish(&f);
+}
+
+static void test_a_newcomer_hears_of_another_source(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f, 6, 2, 6);
+	fixture_start(&f);
+	struct skep_event dead = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {5, 1}};
+	fixture_event(&f, dead);
+	struct skep_message message = fixture_message(SKEP_MESSAGE_JOIN, 5, 6, 0);
+	fixture_deliver(&f, message);
+	message = fixture_message(SKEP_MESSAGE_ENTERED, 5, 6, 0);
+	message.from.epoch = 2;
+	fixture_deliver(&f, message);
+	struct skep_message admit = *fixture_sent(&f, SKEP_MESSAGE_ADMIT);
+	dead.u.peer = admit.u.admit.source;
+	fixture_event(&f, dead);
+	const struct skep_message *again = fixture_sent(&f, SKEP_MESSAGE_ADMIT);
+	assert_int_equal(again->attempt, admit.attempt + 1);
+	assert_int_equal(again->u.admit.source.index, 4 - admit.u.admit.source.index); /* 1 and 3 serve the stage */
+	dead.u.peer = (struct skep_peer){2, 1};                                        /* of another stage */
+	fixture_event(&f, dead);
+	assert_null(fixture_sent(&f, SKEP_MESSAGE_ADMIT));
 	fixture_finish(&f);
 }
 
@@ -426,9 +473,9 @@ static void test_newcomer_hears_who_leaves(void **state)
 	leave(&f, 3);
 	suspect(&f, 2);
 	join(&f, 2, 1, 0);
+	entered(&f, 2, 2);
 	struct skep_message ready = from_worker(SKEP_MESSAGE_READY, 2, 0);
 	ready.from.epoch = 2;
-	ready.attempt = 1;
 	fixture_deliver(&f, ready);
 	assert_false(news_for(&f, 2, 1)->u.peer.leaving);
 	assert_true(news_for(&f, 2, 3)->u.peer.leaving);
@@ -467,7 +514,6 @@ static void test_idle_worker_moves_to_the_loaded_stage(void **state)
 	assert_null(fixture_noted(&f, SKEP_NOTE_FENCED));
 	const struct skep_message *assign = fixture_sent(&f, SKEP_MESSAGE_ASSIGN);
 	assert_true(assign && assign->to.index == 2 && assign->to.epoch == 2 && assign->stage == 1);
-	assert_int_equal(assign->u.assign.source.index % 2, 1);
 	assert_int_equal(count_sent(&f, SKEP_MESSAGE_GRANT), 1);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 0);
 	for (uint32_t to = 1; to < 4; to += 2)
@@ -533,9 +579,6 @@ static void test_who_waits_may_ask_again(void **state)
 	}
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_FENCED)->peer.epoch, 2);
 	join(&f, 3, 1, 0);
-	tally(&f, 0, 1, 3);
-	tally(&f, 2, 1, 12);
-	tally(&f, 1, 1, 15);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->to.epoch, 3);
 	fixture_finish(&f);
 }
@@ -552,7 +595,8 @@ int main(void)
 		cmocka_unit_test(test_silence_is_fenced_but_not_after_our_own_sleep),
 		cmocka_unit_test(test_join_ready_member),
 		cmocka_unit_test(test_a_restarted_process_replaces_the_one_we_knew),
-		cmocka_unit_test(test_a_late_ready_is_assigned_anew_next_round),
+		cmocka_unit_test(test_who_enters_in_a_reduction_is_a_member_of_the_next),
+		cmocka_unit_test(test_a_newcomer_hears_of_another_source),
 		cmocka_unit_test(test_an_empty_stage_ends_the_run),
 		cmocka_unit_test(test_target_loss_stops),
 		cmocka_unit_test(test_who_leaves_is_told_of_and_granted_nothing),

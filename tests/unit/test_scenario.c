@@ -202,7 +202,7 @@ static void full_file_fills_the_plan(void **state)
 	assert_int_equal(parameters, 2 * 64 + 64 + 3 * (64 * 64 + 64) + 64 * 2 + 2);
 	assert_int_equal(s.stage[0].activation_bytes, 4 * 64 * 4);
 	assert_int_equal(s.stage[1].activation_bytes, 0);
-	assert_int_equal(s.stage[0].state_bytes, skep_device_state_bytes(&s.optimizer, s.stage[0].parameters));
+	assert_int_equal(s.stage[0].state_bytes, skep_device_state_bytes(&s.optimizer, s.stage[0].parameters, 1));
 	skep_scenario_finish(&s);
 }
 
@@ -306,6 +306,7 @@ static void times_of_state_and_chunks_follow_memory(void **state)
 		double bytes;
 	} cases[] = {
 		{SKEP_OP_STEP, 2 * parameters + 2 * all},
+		{SKEP_OP_ENTER, 2 * all},
 		{SKEP_OP_SAVE, 2 * all},
 		{SKEP_OP_LOAD, 2 * all},
 		{SKEP_OP_TAKE, 8.0 * (double)count},
@@ -315,6 +316,35 @@ static void times_of_state_and_chunks_follow_memory(void **state)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		assert_true(fabs((double)time_of(&s, 4, cases[i].kind, 1) - (10e3 + cases[i].bytes / 50)) <= 1);
+	skep_scenario_finish(&s);
+}
+
+/* A chunk has its share of the parameters and moments, a header, and at most as many bytes as the scenario allows. */
+static void state_is_cut_into_chunks(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	must_read(base_text, "sync.state_chunk=4 KiB", &s);
+	for (uint32_t stage = 0; stage < s.plan.stages; stage++) {
+		uint32_t chunks = skep_state_chunks(&s.plan, stage);
+		uint64_t all = 0;
+		for (uint32_t c = 0; c < chunks; c++) {
+			uint64_t first, count, bytes = skep_state_chunk_bytes(&s.plan, stage, c);
+			skep_chunk_range(s.stage[stage].parameters, c, chunks, &first, &count);
+			assert_int_equal(bytes, SKEP_STATE_HEADER_BYTES + 12 * count);
+			assert_true(bytes <= 4096);
+			struct skep_op op = {
+				.kind = SKEP_OP_LOAD, .stage = (uint16_t)stage, .chunk = c, .size = chunks};
+			assert_true(
+				fabs((double)skep_scenario_op_ns(&s, 4, &op) - (10e3 + 2.0 * (double)bytes / 50)) <= 1);
+			all += bytes;
+		}
+		assert_int_equal(all, s.stage[stage].state_bytes);
+		assert_int_equal(chunks, (s.stage[stage].parameters + 337) / 338); /* (4096 - 32) / 12 */
+	}
+	skep_scenario_finish(&s);
+	must_read(base_text, NULL, &s);
+	assert_int_equal(skep_state_chunks(&s.plan, 0), 1);
 	skep_scenario_finish(&s);
 }
 
@@ -545,6 +575,7 @@ int main(void)
 		cmocka_unit_test(in_flight_fills_the_swarm),
 		cmocka_unit_test(times_follow_the_roofline),
 		cmocka_unit_test(times_of_state_and_chunks_follow_memory),
+		cmocka_unit_test(state_is_cut_into_chunks),
 		cmocka_unit_test(compute_scale_stretches_the_work),
 		cmocka_unit_test(memory_is_the_sum_of_its_parts),
 		cmocka_unit_test(scenario_that_does_not_fit_is_refused),

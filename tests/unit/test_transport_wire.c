@@ -64,8 +64,12 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 		m.u.peer.who = (struct skep_peer){(uint32_t)draw(&s), (uint32_t)draw(&s)};
 		m.u.peer.alive = true;
 		break;
-	case SKEP_MESSAGE_ASSIGN:
-		m.u.assign.source = (struct skep_peer){(uint32_t)draw(&s), (uint32_t)draw(&s)};
+	case SKEP_MESSAGE_FETCH:
+	case SKEP_MESSAGE_STATE:
+		m.u.state.chunk = (uint32_t)draw(&s);
+		break;
+	case SKEP_MESSAGE_ADMIT:
+		m.u.admit.source = (struct skep_peer){(uint32_t)draw(&s), (uint32_t)draw(&s)};
 		break;
 	case SKEP_MESSAGE_LOAD:
 		m.u.load.queue_milli = draw(&s);
