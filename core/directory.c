@@ -149,7 +149,11 @@ void directory_stop(struct directory *d, struct step *step, bool ok)
 	d->node.outcome = ok ? SKEP_DONE : SKEP_FAILED;
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		send_stop(d, step, i);
-	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_STOPPED, .round = d->round, .value = ok});
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_STOPPED,
+			.stage = (uint16_t)(ok ? 0 : refound_waiting(d, step->plan)),
+			.round = d->round,
+			.value = ok});
 }
 
 /* ---- joining -------------------------------------------------------------------------------------------------- */
@@ -197,49 +201,46 @@ void directory_assign(struct directory *d, struct step *step, uint32_t worker, u
 	skep_emit_send(step, &d->node, &message);
 }
 
-static void admit(struct directory *d, struct step *step, uint32_t worker)
+static void admit(struct directory *d, struct step *step, uint32_t worker, struct skep_peer source)
 {
 	struct row *row = directory_row(d, worker);
-	row->source = pick_source(d, step->plan, row->stage);
+	row->source = source;
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_ADMIT, directory_worker(d, worker));
 	message.stage = (uint16_t)row->stage;
 	message.round = row->since;
 	message.attempt = ++row->assigned;
 	message.u.admit.source = row->source;
+	message.u.admit.checkpoint = directory_stage(d, row->stage)->checkpoint;
 	skep_emit_send(step, &d->node, &message);
+}
+
+/* A member of the open round's reduction, or if that has begun of the next one's. */
+void directory_let_in(struct directory *d, struct step *step, uint32_t worker, struct skep_peer source)
+{
+	struct row *row = directory_row(d, worker);
+	row->standing = STANDING_JOINING;
+	row->since = d->round + (d->phase == PHASE_REDUCING && !d->ending);
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_ADMITTED,
+			.stage = (uint16_t)row->stage,
+			.round = row->since,
+			.peer = directory_worker(d, worker)});
+	admit(d, step, worker, source);
 }
 
 void directory_new_sources(struct directory *d, struct step *step)
 {
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		if (row->standing != STANDING_JOINING)
+		if (row->standing != STANDING_JOINING || row->source.index == SKEP_NO_INDEX)
 			continue;
 		const struct row *source = directory_row(d, row->source.index);
 		if (source->standing < STANDING_READY || source->epoch != row->source.epoch)
-			admit(d, step, i);
+			admit(d, step, i, pick_source(d, step->plan, row->stage));
 	}
 }
 
 /* ---- fencing -------------------------------------------------------------------------------------------------- */
-
-/* The stage's last serving worker is gone: newcomers that hold its state carry on, else the run has failed. */
-static void refound_stage(struct directory *d, struct step *step, uint32_t stage)
-{
-	bool alive = false;
-	for (uint32_t i = 0; i < step->plan->workers; i++) {
-		const struct row *row = directory_row(d, i);
-		if (row->standing != STANDING_READY || row->stage != stage)
-			continue;
-		alive = true;
-		if (d->phase == PHASE_OPEN) /* else it is a member of the reduction and serves when that is committed */
-			directory_serve(d, i);
-	}
-	if (alive)
-		return;
-	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_STAGE_EMPTY, .stage = (uint16_t)stage});
-	directory_stop(d, step, false);
-}
 
 void directory_fence(struct directory *d, struct step *step, uint32_t worker)
 {
@@ -266,6 +267,8 @@ void directory_fence(struct directory *d, struct step *step, uint32_t worker)
 	if (d->phase == PHASE_STOPPED)
 		return;
 	rounds_worker_gone(d, step, worker);
+	if (was == STANDING_JOINING)
+		refound_gone(d, step, gone, row->stage);
 	if (was >= STANDING_READY && d->phase != PHASE_STOPPED)
 		directory_new_sources(d, step);
 }
@@ -347,21 +350,17 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	directory_assign(d, step, worker, edge_needy_stage(d, step->plan));
 }
 
-/* Its device has room for the stage: whatever comes, it can take part. It is a member of the open round's reduction, or if
- * that has begun of the next one's. */
+/* Its device has room for the stage: whatever comes, it can take part. */
 static void on_entered(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	struct row *row = directory_row(d, message->from.index);
 	if (row->standing != STANDING_ASSIGNED)
 		return;
-	row->standing = STANDING_JOINING;
-	row->since = d->round + (d->phase == PHASE_REDUCING);
-	skep_emit_note(step, &d->node,
-		(struct skep_note){.kind = SKEP_NOTE_ADMITTED,
-			.stage = (uint16_t)row->stage,
-			.round = row->since,
-			.peer = message->from});
-	admit(d, step, message->from.index);
+	row->standing = STANDING_ENTERED;
+	if (directory_stage(d, row->stage)->waiting)
+		refound_entered(d, step, row->stage);
+	else
+		directory_let_in(d, step, message->from.index, pick_source(d, step->plan, row->stage));
 }
 
 static void on_ready(struct directory *d, struct step *step, const struct skep_message *message)
@@ -376,6 +375,7 @@ static void on_ready(struct directory *d, struct step *step, const struct skep_m
 			.round = row->since > d->round ? row->since : d->round,
 			.peer = directory_worker(d, message->from.index)});
 	tell_next_stage(d, step, message->from.index);
+	refound_ready(d, step, message->from.index);
 }
 
 static void on_suspect(struct directory *d, struct step *step, const struct skep_message *message)
@@ -417,6 +417,9 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		break;
 	case SKEP_MESSAGE_TALLY:
 		rounds_on_tally(d, step, message);
+		break;
+	case SKEP_MESSAGE_CHECKPOINTED:
+		refound_checkpointed(d, step, message);
 		break;
 	case SKEP_MESSAGE_ENTERED:
 		on_entered(d, step, message);
@@ -467,6 +470,7 @@ void skep_directory_step(struct skep_node *node, struct step *step, const struct
 		break;
 	case SKEP_EVENT_TIMER:
 		if (d->phase != PHASE_STOPPED && d->node.now >= d->scan_ns) {
+			refound_timer(d, step);
 			forgive_lateness(d, step->plan);
 			fence_silent(d, step);
 		}

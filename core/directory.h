@@ -4,6 +4,7 @@
  *
  *   directory.c  dispatch, the roster: who joins, is ready, is fenced, who is told
  *   rounds.c     grants, the reductions that end a round, commit, what was lost
+ *   refound.c    a stage that has lost its last worker: waits, is founded anew, from a checkpoint if there is one
  *   edge.c       what changes between two rounds: who gave notice goes, one worker may move to another stage
  *
  * A round is OPEN (microbatches are granted and finish) or REDUCING (every stage sums its gradients). It opens when every stage
@@ -17,6 +18,7 @@
 enum standing {
 	STANDING_ABSENT,   /* this epoch is fenced, or there never was one */
 	STANDING_ASSIGNED, /* has a stage, and has not said yet that its device has made room for it */
+	STANDING_ENTERED,  /* it has; nobody holds the stage's state, and another one is to found it anew */
 	STANDING_JOINING, /* downloads its stage's state; takes part in reductions from round `since` on, without work */
 	STANDING_READY,   /* the same, and it has all of the state */
 	STANDING_SERVING,
@@ -46,6 +48,10 @@ struct stage_state {
 	uint32_t leaving; /* of these, those that gave notice: they work on only if nobody else does */
 	uint32_t attempt, pending;
 	bool committed;
+	bool waiting; /* for a worker that founds it anew: nobody holds its state */
+	skep_time waiting_since_ns;
+	struct skep_peer founder; /* waiting: who is at it; epoch 0: nobody */
+	uint32_t checkpoint;      /* newest version that is kept, 0: none */
 };
 
 enum phase { PHASE_OPEN, PHASE_REDUCING, PHASE_STOPPED };
@@ -53,6 +59,7 @@ enum phase { PHASE_OPEN, PHASE_REDUCING, PHASE_STOPPED };
 struct directory {
 	struct skep_node node;
 	uint8_t phase;
+	bool ending; /* all rounds are closed, and a stage waits: a run is not done while what it has learnt is lost */
 	uint32_t round, issued, finished, outstanding;
 	int64_t loss_nano;          /* of the newest round that has one, else INT64_MAX */
 	uint32_t capacity;          /* skep_round_capacity() */
@@ -90,12 +97,24 @@ void directory_tell(
 void directory_tell_fenced(struct directory *d, struct step *step, struct skep_peer fenced);
 void directory_fence(struct directory *d, struct step *step, uint32_t worker);
 void directory_assign(struct directory *d, struct step *step, uint32_t worker, uint32_t stage);
+/* It is a member from now on; source.index SKEP_NO_INDEX: the founder. */
+void directory_let_in(struct directory *d, struct step *step, uint32_t worker, struct skep_peer source);
 void directory_new_sources(struct directory *d, struct step *step); /* for newcomers whose source is gone */
 void directory_serve(struct directory *d, uint32_t worker);         /* a READY worker serves from now on */
 void directory_stop(struct directory *d, struct step *step, bool ok);
 
 /* Ends the epoch of a worker that holds nothing, and tells its neighbours. */
 void directory_retire(struct directory *d, struct step *step, uint32_t worker);
+
+/* refound.c: a stage that has lost its last worker */
+void refound_stage(struct directory *d, struct step *step, uint32_t stage);   /* its last serving worker is gone */
+void refound_entered(struct directory *d, struct step *step, uint32_t stage); /* chooses a founder, if one is wanted */
+void refound_ready(struct directory *d, struct step *step, uint32_t worker);  /* it holds all; is it the founder? */
+void refound_gone(struct directory *d, struct step *step, struct skep_peer gone, uint32_t stage);
+void refound_checkpointed(struct directory *d, struct step *step, const struct skep_message *message);
+void refound_timer(struct directory *d, struct step *step);
+/* The stage that has waited longest, SKEP_NO_STAGE: none waits. */
+uint32_t refound_waiting(struct directory *d, const struct skep_plan *plan);
 
 /* edge.c */
 void edge_pass(struct directory *d, struct step *step); /* after a round has closed, before the next opens */
@@ -107,6 +126,7 @@ uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan);
 void rounds_open(struct directory *d, struct step *step);
 void rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
+void rounds_refill(struct directory *d, struct step *step); /* somebody works who did not */
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker);
 
 #define GRANTS_PER_REFILL 1024u /* at once; what is left is granted as microbatches come back */

@@ -54,6 +54,10 @@ static uint32_t on_their_way(struct directory *d, const struct skep_plan *plan, 
 uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan)
 {
 	uint32_t best = 0, fewest = UINT32_MAX;
+	for (uint32_t i = 0; i < plan->stages; i++) { /* the run stands still until somebody founds it anew */
+		if (directory_stage(d, i)->waiting && on_their_way(d, plan, i) == 0)
+			return i;
+	}
 	struct skep_stage_load *stage = stage_loads(d);
 	skep_rebalance(plan, loads(d), collect(d, plan), stage);
 	if (plan->rebalance_ns > 0) {

@@ -5,7 +5,8 @@
  * A newcomer is given a stage (ASSIGN), makes room for it on its device (ENTER) and says so (ENTERED). From then on it is a
  * member of the stage's reductions: ADMIT names the first one, and whom to download the state from (download.c). It steps
  * like everyone, with an empty accumulator, for as long as the download takes. When it holds all chunks it says READY, and
- * gets work from the next round on.
+ * gets work from the next round on. If nobody is left to download from, ADMIT makes it the founder: it restores a
+ * checkpoint, or begins anew, and works as soon as it can.
  */
 #include "core/worker.h"
 
@@ -183,7 +184,39 @@ void member_on_admit(struct worker *w, struct step *step, const struct skep_mess
 	w->assigned = message->attempt;
 	if (!w->admitted)
 		member_admit(w, step->plan, message->round);
-	download_from(w, step, message->u.admit.source);
+	w->restore = message->u.admit.source.index == SKEP_NO_INDEX;
+	w->restore_version = message->u.admit.checkpoint;
+	if (!w->restore)
+		download_from(w, step, message->u.admit.source);
+}
+
+bool member_restore(struct worker *w, struct step *step)
+{
+	if (w->state != WORKER_JOINING || !w->restore)
+		return false;
+	struct skep_op op = {.kind = SKEP_OP_RESTORE, .stage = (uint16_t)w->node.stage, .round = w->version};
+	op.microbatch = w->restore_version;
+	w->restore = false;
+	w->compute_op = skep_emit_run(step, &w->node, &op);
+	return true;
+}
+
+bool member_checkpoint(struct worker *w, struct step *step)
+{
+	if (w->state != WORKER_SERVING || !w->checkpoint)
+		return false;
+	struct skep_op op = {.kind = SKEP_OP_CHECKPOINT, .stage = (uint16_t)w->node.stage, .round = w->version};
+	w->checkpoint = false;
+	w->compute_op = skep_emit_run(step, &w->node, &op);
+	return true;
+}
+
+void member_checkpointed(struct worker *w, struct step *step, const struct skep_op *op)
+{
+	struct skep_message message =
+		skep_message_to(&w->node, SKEP_MESSAGE_CHECKPOINTED, skep_directory_peer(step->plan));
+	message.round = op->round;
+	worker_send(w, step, &message);
 }
 
 void member_ready(struct worker *w, struct step *step)

@@ -237,6 +237,7 @@ void reduce_on_commit(struct worker *w, const struct skep_message *message)
 		return;
 	r->committed = true;
 	r->microbatches = message->u.commit.microbatches;
+	r->checkpoint = message->u.commit.checkpoint;
 }
 
 void reduce_stepped(struct worker *w, struct step *step)
@@ -246,6 +247,7 @@ void reduce_stepped(struct worker *w, struct step *step)
 	w->counted = 0;
 	w->loss_nano_sum = 0;
 	w->issued_in_flight = 0;
+	w->checkpoint = w->reduction.checkpoint;
 	w->reduction = (struct reduction){0};
 	w->version++;
 	if (w->state == WORKER_JOINING)

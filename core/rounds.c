@@ -102,6 +102,7 @@ static uint32_t least_loaded_owner(struct directory *d, const struct skep_plan *
 }
 
 static void begin_attempt(struct directory *d, struct step *step, uint32_t stage);
+static void commit(struct directory *d, struct step *step, uint32_t stage);
 
 static void start_reducing(struct directory *d, struct step *step)
 {
@@ -109,8 +110,9 @@ static void start_reducing(struct directory *d, struct step *step)
 	for (uint32_t stage = 0; stage < step->plan->stages; stage++) {
 		directory_stage(d, stage)->attempt = 0;
 		directory_stage(d, stage)->committed = false;
-		begin_attempt(d, step, stage);
 	}
+	for (uint32_t stage = 0; stage < step->plan->stages && d->phase == PHASE_REDUCING; stage++)
+		begin_attempt(d, step, stage);
 }
 
 /* Replaces what has come back or was lost, first by `preferred`; ends the round when nothing is left to wait for. */
@@ -189,11 +191,15 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 	struct stage_state *state = directory_stage(d, stage);
 	uint32_t *order = skep_at(d, d->order_at);
 	uint32_t size = choose_members(d, step->plan, stage, order);
-	assert(size > 0);
+	assert(size > 0 || state->waiting);
 	for (uint32_t i = 0; i < d->issued; i++)
 		counters(d, stage)[i] = SKEP_NO_INDEX;
 	state->attempt++;
 	state->pending = size;
+	if (size == 0) { /* all of the round is lost here, and the round goes on */
+		commit(d, step, stage);
+		return;
+	}
 	for (uint32_t rank = 0; rank < size; rank++) {
 		struct skep_message message =
 			skep_message_to(&d->node, SKEP_MESSAGE_REDUCE, directory_worker(d, order[rank]));
@@ -245,7 +251,9 @@ static void close_round(struct directory *d, struct step *step)
 		(struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED, .round = d->round, .microbatch = d->issued});
 	d->round++;
 	if (d->round == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano) {
-		directory_stop(d, step, true);
+		d->ending = refound_waiting(d, step->plan) != SKEP_NO_STAGE;
+		if (!d->ending)
+			directory_stop(d, step, true);
 		return;
 	}
 	for (uint32_t i = 0; i < step->plan->workers; i++) { /* whoever was late for the commit */
@@ -256,13 +264,28 @@ static void close_round(struct directory *d, struct step *step)
 	rounds_open(d, step);
 }
 
-static void send_commit(struct directory *d, struct step *step, uint32_t stage, uint32_t worker, uint32_t counted)
+/* The first of the members that hold all of the state keeps it, if it is time for that. */
+static uint32_t keeper(struct directory *d, const struct skep_plan *plan, uint32_t stage)
+{
+	if (plan->checkpoint_every == 0 || (d->round + 1) % plan->checkpoint_every != 0)
+		return SKEP_NO_INDEX;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->member && row->stage == stage && row->standing >= STANDING_READY)
+			return i;
+	}
+	return SKEP_NO_INDEX;
+}
+
+static void send_commit(
+	struct directory *d, struct step *step, uint32_t stage, uint32_t worker, uint32_t counted, bool checkpoint)
 {
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_COMMIT, directory_worker(d, worker));
 	message.stage = (uint16_t)stage;
 	message.round = d->round;
 	message.attempt = directory_stage(d, stage)->attempt;
 	message.u.commit.microbatches = counted;
+	message.u.commit.checkpoint = checkpoint;
 	skep_emit_send(step, &d->node, &message);
 }
 
@@ -293,12 +316,13 @@ static void commit(struct directory *d, struct step *step, uint32_t stage)
 			.value = lost});
 	if (stage + 1 == step->plan->stages)
 		report_loss(d, step, loss_sum, total);
+	uint32_t keeps = keeper(d, step->plan, stage);
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		if (!row->member || row->stage != stage)
 			continue;
 		row->member = false;
-		send_commit(d, step, stage, i, total);
+		send_commit(d, step, stage, i, total, i == keeps);
 		if (row->standing == STANDING_READY)
 			directory_serve(d, i);
 	}
@@ -332,6 +356,11 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 	row->tallied = true;
 	if (--stage->pending == 0)
 		commit(d, step, row->stage);
+}
+
+void rounds_refill(struct directory *d, struct step *step)
+{
+	refill(d, step, SKEP_NO_INDEX);
 }
 
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)

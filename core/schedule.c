@@ -53,7 +53,8 @@ void schedule_next(struct worker *w, struct step *step)
 		member_enter(w, step);
 		return;
 	}
-	if (start_step(w, step) || (w->state == WORKER_JOINING && download_load(w, step)))
+	if (member_restore(w, step) || member_checkpoint(w, step) || start_step(w, step) ||
+		(w->state == WORKER_JOINING && download_load(w, step)))
 		return;
 	if (w->state != WORKER_SERVING || (!w->saved && start_save(w, step)))
 		return;

@@ -104,6 +104,9 @@ struct skep_plan {
 	skep_time
 		heartbeat_ns; /* a worker looks so often whether it has sent the directory anything in the last half of it */
 	skep_time fence_after_ns; /* a worker not heard of for so long is fenced; at least 2 heartbeats */
+	skep_time
+		wait_for_join_ns; /* a stage that has lost its last worker waits so long for another; 0: the run fails */
+	uint32_t checkpoint_every; /* one worker of each stage keeps its state after so many rounds; 0: never */
 	int64_t target_loss_nano; /* stop when the mean loss of a round is at most this (1e-9 units); INT64_MIN: never */
 	const struct skep_stage_plan *stage; /* [stages] */
 	const uint32_t *first_stage_of;      /* [workers] stage at the start, SKEP_NO_STAGE for a spare */
@@ -132,11 +135,12 @@ enum skep_message_kind {
 	                        the state from there. Again, with a higher attempt, when the source changes */
 	SKEP_MESSAGE_STOP, /* u.stop: the run is over */
 	/* worker to directory */
-	SKEP_MESSAGE_FINISHED,  /* round, microbatch, u.finished: it came back to its owner, or was abandoned */
-	SKEP_MESSAGE_TALLY,     /* round, attempt, u.tally: reduction done; which microbatches the sender counted */
-	SKEP_MESSAGE_JOIN,      /* u.join: I hold nothing and want a stage */
-	SKEP_MESSAGE_ENTERED,   /* I have made room for my stage, and can take part in its reductions */
-	SKEP_MESSAGE_READY,     /* round: I hold my stage's state as of the start of that round */
+	SKEP_MESSAGE_CHECKPOINTED, /* round: the state of the sender's stage as of the start of that round is kept */
+	SKEP_MESSAGE_FINISHED,     /* round, microbatch, u.finished: it came back to its owner, or was abandoned */
+	SKEP_MESSAGE_TALLY,        /* round, attempt, u.tally: reduction done; which microbatches the sender counted */
+	SKEP_MESSAGE_JOIN,         /* u.join: I hold nothing and want a stage */
+	SKEP_MESSAGE_ENTERED,      /* I have made room for my stage, and can take part in its reductions */
+	SKEP_MESSAGE_READY,        /* round: I hold my stage's state as of the start of that round */
 	SKEP_MESSAGE_SUSPECT,   /* u.peer: who seems dead; with alive set: is it? (it has been silent to me for long) */
 	SKEP_MESSAGE_HEARTBEAT, /* I am alive */
 	SKEP_MESSAGE_LOAD,      /* u.load: how long my queue was, for rebalancing */
@@ -176,14 +180,17 @@ struct skep_message {
 		} chunk; /* hop h of 2(n-1), from 1 */
 		struct {
 			uint32_t microbatches;
-		} commit; /* counted by all members together: the divisor of the sum */
+			bool checkpoint; /* after this step, keep the state */
+		} commit;                /* counted by all members together: the divisor of the sum */
 		struct {
 			struct skep_peer who;
 			bool alive;
 			bool leaving; /* it serves, but wants to go: new work for others, if there are any */
 		} peer;
 		struct {
-			struct skep_peer source;
+			struct skep_peer
+				source; /* index SKEP_NO_INDEX: nobody holds the state any more, found the stage anew ... */
+			uint32_t checkpoint; /* ... from what was kept of this version, 0: as at the start of the run */
 		} admit;
 		struct {
 			uint32_t chunk;
@@ -219,6 +226,9 @@ enum skep_op_kind {
 	                  one; every accumulator is empty */
 	SKEP_OP_SAVE,  /* out: chunk `chunk` of `size` of the stage's state, as of now (size 0: all of it) */
 	SKEP_OP_LOAD,  /* in: such a chunk, which takes the place of what the device holds of it */
+	SKEP_OP_CHECKPOINT, /* the stage's state is kept for good as that of version `round` */
+	SKEP_OP_RESTORE, /* the device holds the state that was kept of version `microbatch`, 0: that of the start of the
+	                       run; it is called version `round` from now on. Accumulators are left alone */
 	/* the reduction of the round's accumulator, cut into `size` chunks; they never change the accumulator */
 	SKEP_OP_TAKE,      /* out: copy of chunk `chunk` */
 	SKEP_OP_ADD,       /* out = in + own chunk. `in` is consumed */
@@ -284,8 +294,10 @@ enum skep_note_kind {
 	SKEP_NOTE_JOINED, /* peer, stage, round: it holds the state, and works from the next round on at the latest */
 	SKEP_NOTE_LEFT,   /* peer (the epoch that is no more), stage: it had given notice and holds nothing */
 	SKEP_NOTE_MOVED,  /* peer (the epoch that is no more), stage: the new one; it joins there as a newcomer */
-	SKEP_NOTE_STAGE_EMPTY, /* stage: its last worker is gone */
-	SKEP_NOTE_STOPPED,     /* round = rounds closed, value = 1 ok, 0 failed */
+	SKEP_NOTE_STAGE_EMPTY, /* stage, round: its last worker is gone, and with it all that the stage had learnt */
+	SKEP_NOTE_STAGE_RESTARTED, /* stage, round, peer, value = version of the checkpoint, 0: as at the start of the run */
+	SKEP_NOTE_CHECKPOINTED, /* stage, peer, round: the state as of the start of this round is kept */
+	SKEP_NOTE_STOPPED,      /* round = rounds closed, value = 1 ok; 0 failed: stage has waited in vain */
 	/* by a worker */
 	SKEP_NOTE_COUNTED,  /* round, stage, microbatch: added to the sender's accumulator */
 	SKEP_NOTE_OVERFLOW, /* round, microbatch: no room, abandoned */

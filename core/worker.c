@@ -130,7 +130,7 @@ void worker_forget(struct worker *w, struct step *step)
 	}
 	skep_inflight_init(table, table->capacity);
 	download_forget(w, step);
-	w->entered = w->admitted = w->saved = false;
+	w->entered = w->admitted = w->saved = w->restore = w->checkpoint = false;
 	w->issued_in_flight = w->grants = 0;
 	w->queue_area = w->open_ns = 0;
 	w->op_floor = w->node.next_op;
@@ -523,6 +523,12 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		break;
 	case SKEP_OP_ENTER:
 		member_entered(w, step);
+		break;
+	case SKEP_OP_RESTORE:
+		member_ready(w, step);
+		break;
+	case SKEP_OP_CHECKPOINT:
+		member_checkpointed(w, step, op);
 		break;
 	case SKEP_OP_SAVE:
 		download_saved(w, step, op, event->u.done.out);

@@ -65,6 +65,7 @@ struct reduction { /* of round `version`; attempt 0: not begun, the round is ope
 	bool complete;  /* all chunks are stored, the tally is sent */
 	bool committed; /* `microbatches` is the divisor */
 	bool stepping;
+	bool checkpoint; /* after the step */
 	uint32_t microbatches;
 };
 
@@ -72,8 +73,11 @@ struct worker {
 	struct skep_node node;
 	uint8_t state; /* enum worker_state */
 	bool stop_when_stepped;
-	bool leaving;           /* notice was given: it does not join again */
-	bool entered, admitted; /* JOINING: see above */
+	bool checkpoint;          /* its state is to be kept, now */
+	bool restore;             /* JOINING: it founds its stage anew, from this version: */
+	uint32_t restore_version; /* 0: as at the start of the run */
+	bool leaving;             /* notice was given: it does not join again */
+	bool entered, admitted;   /* JOINING: see above */
 	uint32_t version;
 	uint32_t assigned; /* number of the newest ADMIT in this epoch */
 	struct skep_peer source;
@@ -199,6 +203,9 @@ void member_admit(struct worker *w, const struct skep_plan *plan, uint32_t round
 bool member_enter(struct worker *w, struct step *step);                            /* starts ENTER, if it can */
 void member_entered(struct worker *w, struct step *step);
 void member_ready(struct worker *w, struct step *step);
+bool member_restore(struct worker *w, struct step *step); /* starts RESTORE, for a founder */
+bool member_checkpoint(struct worker *w, struct step *step);
+void member_checkpointed(struct worker *w, struct step *step, const struct skep_op *op);
 void member_on_peer(struct worker *w, struct step *step, const struct skep_message *message);
 void member_on_stop(struct worker *w, struct step *step, const struct skep_message *message);
 void member_notice(struct worker *w, struct step *step);

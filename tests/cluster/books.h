@@ -59,7 +59,13 @@ struct ledger {
 	const struct skep_plan *plan;
 	struct verdict *verdict;
 	uint32_t capacity, words, rounds_closed, view;
-	bool stage_empty, stopped;
+	bool stopped;
+	bool empty[CLUSTER_STAGES]; /* has no worker, since empty_ns; its founder is at work from founded_version */
+	skep_time empty_ns[CLUSTER_STAGES];
+	bool restarted[CLUSTER_STAGES];    /* ever */
+	uint32_t restored[CLUSTER_STAGES]; /* version + 1 of the last RESTORE, 0: none since it was empty */
+	uint32_t kept[CLUSTER_STAGES];     /* newest version that the directory has called kept */
+	struct kept checkpoint[CLUSTER_STAGES][CLUSTER_ROUNDS + 1];
 	skep_time now;
 	bool moved; /* somebody did, last at moved_ns */
 	skep_time moved_ns;
@@ -96,6 +102,7 @@ void seats_forward(struct ledger *ledger, struct skep_peer who, const struct ske
 bool books_seated(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round);
 /* Is it a member of the round's reduction: seated, or a newcomer that was admitted? */
 bool books_member(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round);
+bool books_any_empty(const struct ledger *ledger);
 bool books_stage_has_worker(const struct ledger *ledger, uint32_t stage);
 
 /* audit.c */

@@ -65,6 +65,11 @@ enum sabotage {
 	SABOTAGE_ADMITTED_HIDDEN, /* one ADMITTED note is hidden */
 	SABOTAGE_STATE_OLD,       /* one chunk of a newcomer's state is of another version than its message says */
 	SABOTAGE_STATE_EARLY,     /* one newcomer is told that a chunk is of its next version */
+	SABOTAGE_RESTORE_CORRUPT,  /* one RESTORE brings other parameters than were kept */
+	SABOTAGE_RESTARTED_HIDDEN, /* one STAGE_RESTARTED note is hidden */
+	SABOTAGE_EMPTY_HIDDEN,     /* one STAGE_EMPTY note is hidden */
+	SABOTAGE_KEPT_HIDDEN,      /* one CHECKPOINTED note is hidden */
+	SABOTAGE_IMPATIENT,        /* the directory believes in a shorter wait for a join */
 	SABOTAGE_RERUN_DIFFERS,   /* the second run of the seed is not quite the first */
 	SABOTAGES
 };
@@ -107,7 +112,7 @@ struct result {
 	struct ledger_totals totals;
 	uint32_t capacity;
 	skep_time ended_ns;
-	uint64_t kills, restarts, fences, joins, moves, leaves, failed, copies, tensors;
+	uint64_t kills, restarts, fences, joins, moves, leaves, kept, founded, failed, copies, tensors;
 };
 
 struct cluster;

@@ -57,6 +57,7 @@ void tensors_clear(struct tensors *tensors)
 	tensors->count = 1;
 	tensors->first_free = 0;
 	tensors->live = 0;
+	memset(tensors->kept, 0, sizeof(tensors->kept));
 }
 
 struct tensor *tensors_add(struct tensors *tensors, uint32_t owner, struct skep_buf *ret)
@@ -162,6 +163,8 @@ const char *op_name(uint8_t kind)
 		[SKEP_OP_BACKWARD] = "backward",
 		[SKEP_OP_STEP] = "step",
 		[SKEP_OP_ENTER] = "enter",
+		[SKEP_OP_CHECKPOINT] = "checkpoint",
+		[SKEP_OP_RESTORE] = "restore",
 		[SKEP_OP_SAVE] = "save",
 		[SKEP_OP_LOAD] = "load",
 		[SKEP_OP_TAKE] = "take",
@@ -343,6 +346,35 @@ static void load(const struct job *job)
 	job->effect->version = op->round;
 }
 
+static void checkpoint(const struct job *job)
+{
+	struct kept *kept = &job->tensors->kept[job->op->stage][job->op->round];
+	check_place(job);
+	check_whole(job);
+	kept->is = true;
+	memcpy(kept->parameter, job->device->parameter, sizeof(kept->parameter));
+	memcpy(job->effect->parameter, kept->parameter, sizeof(kept->parameter));
+	job->effect->known = job->device->known;
+}
+
+static void restore(const struct job *job)
+{
+	const struct skep_op *op = job->op;
+	struct device *device = job->device;
+	const struct kept *kept = &job->tensors->kept[op->stage][op->microbatch];
+	if (device->fresh)
+		device->version = op->round;
+	device->fresh = false;
+	check_place(job);
+	if (op->microbatch > 0 && !kept->is)
+		wrong(job, "I11", "it restores what was never kept");
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
+		device->parameter[e] = op->microbatch > 0 ? kept->parameter[e] : symbol_parameter(op->stage, e);
+	device->known = ALL_KNOWN;
+	memcpy(job->effect->parameter, device->parameter, sizeof(device->parameter));
+	job->effect->known = device->known;
+}
+
 /* TAKE, ADD, ADD_STORE, STORE: one chunk. Elements outside the chunk stay zero in a chunk tensor. */
 static void reduce(const struct job *job)
 {
@@ -382,6 +414,8 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 		[SKEP_OP_BACKWARD] = backward,
 		[SKEP_OP_STEP] = step,
 		[SKEP_OP_ENTER] = enter,
+		[SKEP_OP_CHECKPOINT] = checkpoint,
+		[SKEP_OP_RESTORE] = restore,
 		[SKEP_OP_SAVE] = save,
 		[SKEP_OP_LOAD] = load,
 		[SKEP_OP_TAKE] = reduce,

@@ -55,10 +55,16 @@ struct slot {
 	struct tensor tensor;
 };
 
+struct kept { /* a checkpoint */
+	bool is;
+	uint64_t parameter[CLUSTER_ELEMENTS];
+};
+
 struct tensors { /* of the whole cluster; slot 0 stays unused, so that {0, 0} is no handle */
 	struct slot *slot;
 	uint32_t count, capacity, first_free;
 	uint32_t live;
+	struct kept kept[CLUSTER_STAGES][CLUSTER_ROUNDS + 1]; /* by version */
 };
 
 void tensors_clear(struct tensors *tensors);

@@ -180,6 +180,8 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		ledger_op_done(c->ledger, job->who, op, effect);
 	if (op->kind == SKEP_OP_STEP && sabotaged(c, SABOTAGE_STEP_TWICE))
 		device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, op, effect, c->verdict);
+	if (op->kind == SKEP_OP_RESTORE && sabotaged(c, SABOTAGE_RESTORE_CORRUPT))
+		effect->parameter[0] ^= p->device.parameter[0] ^= 1;
 	if (op->kind == SKEP_OP_LOAD && sabotaged(c, SABOTAGE_STATE_CORRUPT))
 		effect->parameter[0] ^= p->device.parameter[0] ^= 1;
 }

@@ -115,6 +115,7 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		skep_time *time;
 	} setting[] = {{"microbatches", &plan->microbatches, NULL}, {"in-flight", &plan->in_flight, NULL},
 		{"rounds", &plan->rounds, NULL}, {"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL},
+		{"wait-for-join", NULL, &plan->wait_for_join_ns}, {"checkpoint-every", &plan->checkpoint_every, NULL},
 		{"download", NULL, &story->download_ns}, {"rebalance", NULL, &plan->rebalance_ns},
 		{"heartbeat", NULL, &plan->heartbeat_ns}, {"fence-after", NULL, &plan->fence_after_ns},
 		{"latency", NULL, &story->latency_ns}, {"forward", NULL, &story->forward_ns},

@@ -24,6 +24,7 @@ static const char *const message_name[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWA
 	[SKEP_MESSAGE_FINISHED] = "FINISHED",
 	[SKEP_MESSAGE_TALLY] = "TALLY",
 	[SKEP_MESSAGE_JOIN] = "JOIN",
+	[SKEP_MESSAGE_CHECKPOINTED] = "KEPT",
 	[SKEP_MESSAGE_ENTERED] = "ENTERED",
 	[SKEP_MESSAGE_READY] = "READY",
 	[SKEP_MESSAGE_SUSPECT] = "SUSPECT",
@@ -100,7 +101,8 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 			m->u.reduce.size, NAME(m->u.reduce.next));
 		return;
 	case SKEP_MESSAGE_COMMIT:
-		put(text, " round %u.%u, %u microbatches", m->round, m->attempt, m->u.commit.microbatches);
+		put(text, " round %u.%u, %u microbatches%s", m->round, m->attempt, m->u.commit.microbatches,
+			m->u.commit.checkpoint ? ", then keep the state" : "");
 		return;
 	case SKEP_MESSAGE_PEER:
 		if (m->u.peer.alive)
@@ -113,7 +115,11 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 		put(text, " stage %u", m->stage);
 		return;
 	case SKEP_MESSAGE_ADMIT:
-		put(text, " from round %u on, state from %s", m->round, NAME(m->u.admit.source));
+		put(text, " from round %u on, ", m->round);
+		if (m->u.admit.source.index != SKEP_NO_INDEX)
+			put(text, "state from %s", NAME(m->u.admit.source));
+		else
+			put(text, "found the stage anew from version %u", m->u.admit.checkpoint);
 		return;
 	case SKEP_MESSAGE_STOP:
 		put(text, " %s", m->u.stop.ok ? "done" : "failed");
@@ -136,6 +142,7 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_STATE:
 		put(text, " round %u, chunk %u", m->round, m->u.state.chunk);
 		return;
+	case SKEP_MESSAGE_CHECKPOINTED:
 	case SKEP_MESSAGE_READY:
 		put(text, " round %u", m->round);
 		return;
@@ -196,6 +203,13 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 		return;
 	case SKEP_NOTE_STAGE_EMPTY:
 		put(text, "stage %u has no worker left", note->stage);
+		return;
+	case SKEP_NOTE_STAGE_RESTARTED:
+		put(text, "%s founds stage %u anew in round %u, from version %lld", NAME(note->peer), note->stage,
+			note->round, value);
+		return;
+	case SKEP_NOTE_CHECKPOINTED:
+		put(text, "version %u of stage %u is kept by %s", note->round, note->stage, NAME(note->peer));
 		return;
 	case SKEP_NOTE_STOPPED:
 		put(text, "the run stops after %u rounds: %s", note->round, value ? "done" : "failed");

@@ -93,6 +93,7 @@ static void draw_shape(struct weather *w)
 	plan->rounds = (uint32_t)between(w, 1, below(w, 8) ? 5 : 12);
 	plan->samples = (uint32_t)any_size(w, 8);
 	plan->seed = draw(w);
+	plan->checkpoint_every = below(w, 2) ? (uint32_t)between(w, 1, 4) : 0;
 	plan->target_loss_nano = below(w, 8) ? INT64_MIN : (int64_t)between(w, 800 * MS, 1200 * MS);
 }
 
@@ -114,9 +115,10 @@ static void draw_times(struct weather *w, bool moving)
 	w->download_ns = below(w, 2) ? any_size(w, 4 * plan->fence_after_ns) : 1;
 	w->round_ns = plan->microbatches * w->op_ns * 2 + 20 * w->latency_ns + plan->heartbeat_ns;
 	w->abuse_ns = 10 * MS + below(w, 2 * plan->rounds * w->round_ns);
+	plan->wait_for_join_ns = below(w, 2) ? any_size(w, 40 * plan->fence_after_ns) : 0;
 	/* one microbatch after the other, each stage slow, refills included, and time to notice deaths */
 	skep_time hop_ns = w->latency_ns + 8 * w->op_ns + 2 * w->quantum_ns;
-	w->bound_ns = w->abuse_ns +
+	w->bound_ns = w->abuse_ns + plan->wait_for_join_ns +
 	              plan->rounds * (plan->microbatches * plan->stages * 4 * hop_ns + 100 * plan->fence_after_ns);
 }
 
@@ -283,7 +285,7 @@ static void schedule_deaths(struct weather *w, struct cluster *cluster)
 	for (uint32_t i = 0; i < w->rate[WEATHER_KILL]; i++) {
 		uint32_t victim = (uint32_t)below(w, w->plan.workers);
 		skep_time at = whole(w, below(w, w->abuse_ns));
-		bool gentle = below(w, 32) > 0;
+		bool gentle = below(w, w->plan.wait_for_join_ns > 0 ? 4 : 32) > 0; /* a stage may wait for a restart */
 		cluster_kill(cluster, victim, at, gentle);
 		schedule_news(w, cluster, victim, at);
 		if (chance(w, w->rate[WEATHER_RESTART]))
