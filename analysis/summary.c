@@ -120,6 +120,12 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		tally->sum.fenced++;
 		tally->sum.preemptions++;
 		break;
+	case SKEP_NOTE_CHECKPOINTED:
+		tally->sum.checkpoints++;
+		break;
+	case SKEP_NOTE_STAGE_RESTARTED:
+		tally->sum.restarts++;
+		break;
 	case SKEP_NOTE_LEFT:
 		tally->sum.preemptions++;
 		break;

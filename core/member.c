@@ -97,6 +97,16 @@ static void heartbeat(struct worker *w, struct step *step)
 	w->heartbeat_due_ns = w->node.now + step->plan->heartbeat_ns;
 }
 
+void member_measure(struct worker *w)
+{
+	skep_time passed_ns = w->node.now - w->queue_since_ns;
+	w->queue_since_ns = w->node.now;
+	if (w->state != WORKER_SERVING || worker_sealed(w))
+		return;
+	w->open_ns += passed_ns;
+	w->queue_area += worker_inflight(w)->ready * passed_ns;
+}
+
 static void report_load(struct worker *w, struct step *step)
 {
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_LOAD, skep_directory_peer(step->plan));

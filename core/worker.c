@@ -566,20 +566,10 @@ static void on_send_failed(struct worker *w, struct step *step, const struct ske
 		skep_emit_release(step, message->payload);
 }
 
-static void measure_load(struct worker *w)
-{
-	skep_time passed_ns = w->node.now - w->queue_since_ns;
-	w->queue_since_ns = w->node.now;
-	if (w->state != WORKER_SERVING || worker_sealed(w))
-		return;
-	w->open_ns += passed_ns;
-	w->queue_area += worker_inflight(w)->ready * passed_ns;
-}
-
 void skep_worker_step(struct skep_node *node, struct step *step, const struct skep_event *event)
 {
 	struct worker *w = (struct worker *)node;
-	measure_load(w);
+	member_measure(w);
 	switch ((enum skep_event_kind)event->kind) {
 	case SKEP_EVENT_START:
 		member_start(w, step);

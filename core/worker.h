@@ -196,6 +196,7 @@ bool reduce_wants(const struct worker *w, const struct skep_message *chunk); /* 
 
 /* member.c */
 void member_start(struct worker *w, struct step *step);
+void member_measure(struct worker *w); /* of its load, since the last event */
 void member_timer(struct worker *w, struct step *step);
 void member_on_assign(struct worker *w, struct step *step, const struct skep_message *message);
 void member_on_admit(struct worker *w, struct step *step, const struct skep_message *message);

@@ -114,6 +114,7 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		break;
 	case SKEP_MESSAGE_COMMIT:
 		skep_wire_u32(wire, &message->u.commit.microbatches);
+		skep_wire_bool(wire, &message->u.commit.checkpoint);
 		break;
 	case SKEP_MESSAGE_PEER:
 	case SKEP_MESSAGE_SUSPECT:
@@ -122,6 +123,7 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		break;
 	case SKEP_MESSAGE_ADMIT:
 		skep_wire_peer(wire, &message->u.admit.source);
+		skep_wire_u32(wire, &message->u.admit.checkpoint);
 		break;
 	case SKEP_MESSAGE_FETCH:
 	case SKEP_MESSAGE_STATE:

@@ -20,6 +20,8 @@ struct skep_device {
 	const struct skep_training *training;
 	struct skep_stage stage;
 	struct skep_pool *pool;
+	struct skep_keeper keeper; /* write NULL: none */
+	char why[1024];
 };
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
@@ -310,6 +312,64 @@ static bool run_enter(struct skep_device *device, const struct skep_op *op)
 	return true;
 }
 
+void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper)
+{
+	device->keeper = *keeper;
+}
+
+/* Memory for the whole state; the caller gives it back. */
+static void *take_whole(struct skep_device *device, struct skep_buf *ret)
+{
+	void *state;
+	*ret = skep_pool_take(device->pool, skep_stage_state_bytes(&device->stage, 0, 1), &state);
+	return state;
+}
+
+static bool run_checkpoint(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_keeper *keeper = &device->keeper;
+	struct skep_buf buf;
+	void *state = take_whole(device, &buf);
+	(void)ret;
+	if (!state)
+		return false;
+	skep_stage_save(&device->stage, 0, 1, state);
+	bool good =
+		keeper->write && keeper->write(keeper->context, op->stage, op->round, state,
+					 skep_stage_state_bytes(&device->stage, 0, 1), device->why, sizeof device->why);
+	skep_pool_release(device->pool, buf);
+	return good;
+}
+
+/* As at the start of the run, but for the accumulators. */
+static bool begin_anew(struct skep_device *device, void *state)
+{
+	struct skep_stage first;
+	if (!skep_stage_init(device->training, device->stage.index, &first))
+		return false;
+	skep_stage_save(&first, 0, 1, state);
+	skep_stage_finish(&first);
+	return true;
+}
+
+static bool run_restore(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_keeper *keeper = &device->keeper;
+	uint64_t bytes = skep_stage_state_bytes(&device->stage, 0, 1);
+	struct skep_buf buf;
+	void *state = take_whole(device, &buf);
+	bool good = state != NULL;
+	(void)ret;
+	if (good && op->microbatch == 0)
+		good = begin_anew(device, state);
+	else if (good)
+		good = keeper->read && keeper->read(keeper->context, op->stage, op->microbatch, state, bytes,
+					       device->why, sizeof device->why);
+	good = good && skep_stage_load(&device->stage, 0, 1, state, bytes);
+	skep_pool_release(device->pool, buf);
+	return good;
+}
+
 uint64_t skep_device_digest(const struct skep_device *device)
 {
 	return skep_stage_digest(&device->stage);
@@ -326,6 +386,8 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_STEP] = run_step,
 		[SKEP_OP_SAVE] = run_save,
 		[SKEP_OP_LOAD] = run_load,
+		[SKEP_OP_CHECKPOINT] = run_checkpoint,
+		[SKEP_OP_RESTORE] = run_restore,
 		[SKEP_OP_TAKE] = run_take,
 		[SKEP_OP_ADD] = run_receive,
 		[SKEP_OP_ADD_STORE] = run_receive,
@@ -340,9 +402,11 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	*ret = (struct skep_device_result){0};
+	device->why[0] = '\0';
 	if (run(device, op, ret))
 		return;
 	skep_pool_release(device->pool, ret->out);
 	skep_pool_release(device->pool, ret->stash);
-	*ret = (struct skep_device_result){.failed = true, .loss_nano = INT64_MAX};
+	*ret = (struct skep_device_result){
+		.failed = true, .why = device->why[0] ? device->why : NULL, .loss_nano = INT64_MAX};
 }

@@ -11,6 +11,7 @@
 #define SKEP_MODELS_DEVICE_H
 
 #include "core/skep.h"
+#include "models/checkpoint.h"
 #include "models/model.h"
 
 enum skep_corpus { SKEP_CORPUS_QUADRATIC }; /* y = x^2, x uniform on [-5, 5], per component */
@@ -55,9 +56,13 @@ void skep_device_destroy(struct skep_device *device); /* NULL is fine */
 
 struct skep_device_result {
 	struct skep_buf out, stash;
-	bool failed;       /* it could not be done */
+	bool failed;     /* it could not be done, */
+	const char *why; /* and why, if there is more to say than that; the device's, until its next operation */
 	int64_t loss_nano; /* FORWARD in the last stage: mean over the samples; INT64_MAX if it is not finite or too large */
 };
+/* Where CHECKPOINT and RESTORE keep states; without a keeper they fail. */
+void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper);
+
 /* Runs the operation to its end. ENTER gives the device a stage (op->stage), or another one. An operation that cannot
  * be done (an operand stale or of the wrong size, a state of another stage, memory lacking) changes nothing, yields no
  * buffer and loss_nano INT64_MAX, and is marked as failed: the world must not go on as if it had been done. */

@@ -181,6 +181,12 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 		return time->step_ns;
 	case SKEP_OP_ENTER:
 		return time->state_ns;
+	case SKEP_OP_CHECKPOINT:
+		return clamp_ns(1e9 * (double)s->stage[op->stage].state_bytes / s->checkpoint_Bps);
+	case SKEP_OP_RESTORE:
+		if (op->microbatch == 0)
+			return time->state_ns;
+		return clamp_ns(1e9 * (double)s->stage[op->stage].state_bytes / s->checkpoint_Bps);
 	case SKEP_OP_SAVE:
 	case SKEP_OP_LOAD:
 		return op_ns(s, &s->topology.gpu[gpu], 0, 2 * (double)chunk_bytes(s, op));

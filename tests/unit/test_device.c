@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +158,29 @@ static void test_state_moves_between_devices(void **state)
 
 /* A newcomer that enters a stage and steps along holds, chunk by chunk, what the others hold: parameters, moments, and the count
  * of steps, which a wrong one would show in the next step of Adam. */
+static void expect_failure(struct skep_device *device, struct skep_op op, const char *why)
+{
+	struct skep_device_result result = job_run(device, op);
+	assert_true(result.failed);
+	if (why)
+		assert_string_equal(result.why, why);
+	else
+		assert_null(result.why);
+}
+
+/* Rounds first .. end - 1 once more: each ends where it ended before. The gradient in the accumulator of the first one was made
+ * with other parameters, and is cleared. */
+static void enter_round_again(struct job *job, uint32_t first, uint32_t end, const uint64_t *digest)
+{
+	struct skep_op clear = {.kind = SKEP_OP_STEP, .round = first, .size = 1};
+	assert_false(job_run(job->device[0], clear).failed);
+	for (uint32_t round = first; round < end; round++) {
+		job_microbatch(job, round, 0);
+		job_step(job, round, 1);
+		assert_true(skep_device_digest(job->device[0]) == digest[round]);
+	}
+}
+
 static void test_a_newcomer_steps_along(void **state)
 {
 	(void)state;
@@ -204,6 +228,66 @@ static void test_a_newcomer_steps_along(void **state)
 	free(ours);
 	free(theirs);
 	skep_device_destroy(newcomer);
+	job_finish(&job);
+}
+
+struct memory { /* a keeper of one state */
+	uint32_t stage, version;
+	void *state;
+	uint64_t bytes;
+};
+
+static bool keep(
+	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, char *reterr, size_t size)
+{
+	struct memory *m = context;
+	(void)reterr, (void)size;
+	*m = (struct memory){stage, version, realloc(m->state, bytes), bytes};
+	memcpy(m->state, state, bytes);
+	return true;
+}
+
+static bool find_kept(
+	void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, char *reterr, size_t size)
+{
+	const struct memory *m = context;
+	if (stage == m->stage && version == m->version && bytes == m->bytes)
+		return memcpy(ret_state, m->state, bytes), true;
+	snprintf(reterr, size, "no such state");
+	return false;
+}
+
+/* What is restored is the state of that version, and version 0 that of the start; the next steps are those of then. */
+static void test_a_state_is_kept_and_restored(void **state)
+{
+	(void)state;
+	struct job job;
+	struct memory m = {0};
+	job_init(&job, 1, SKEP_ACTIVATION_TANH, 4, 8);
+	struct skep_device *device = job.device[0];
+	uint64_t start = skep_device_digest(device), digest[6];
+	expect_failure(device, (struct skep_op){.kind = SKEP_OP_CHECKPOINT, .round = 1}, NULL); /* nobody keeps it */
+	skep_device_set_keeper(device, &(struct skep_keeper){&m, keep, find_kept});
+	for (uint32_t round = 0; round < 6; round++) {
+		if (round == 2)
+			assert_false(job_run(device, (struct skep_op){.kind = SKEP_OP_CHECKPOINT, .round = 2}).failed);
+		job_microbatch(&job, round, 0);
+		job_step(&job, round, 1);
+		digest[round] = skep_device_digest(device);
+	}
+	expect_failure(device, (struct skep_op){.kind = SKEP_OP_RESTORE, .round = 6, .microbatch = 3}, "no such state");
+	assert_true(skep_device_digest(device) == digest[5]);
+	job_microbatch(&job, 2, 0); /* what is in the accumulator stays there */
+	assert_false(job_run(device, (struct skep_op){.kind = SKEP_OP_RESTORE, .round = 2, .microbatch = 2}).failed);
+	assert_true(skep_device_digest(device) == digest[1]);
+	enter_round_again(&job, 2, 6, digest);
+	assert_false(job_run(device, (struct skep_op){.kind = SKEP_OP_RESTORE, .round = 0}).failed);
+	assert_true(skep_device_digest(device) == start);
+	job_microbatch(&job, 0, 0);
+	job_step(&job, 0, 1);
+	assert_true(skep_device_digest(device) == digest[0]);
+	assert_int_equal(skep_device_buffers_live(device), 0);
+	free(m.state);
 	job_finish(&job);
 }
 
@@ -370,7 +454,7 @@ static void test_a_device_without_a_stage_refuses(void **state)
 	struct skep_device *idle =
 		skep_device_create(SKEP_DEVICE_CPU, &job.training, SKEP_NO_STAGE, error, sizeof error);
 	for (uint8_t kind = SKEP_OP_FORWARD; kind < SKEP_OP_KINDS; kind++)
-		if (kind != SKEP_OP_ENTER)
+		if (kind != SKEP_OP_ENTER) /* which gives it one */
 			expect_refused(idle, (struct skep_op){.kind = kind, .stage = 0, .size = 1, .microbatches = 1});
 	skep_device_destroy(idle);
 	job_finish(&job);
@@ -478,6 +562,7 @@ int main(void)
 		cmocka_unit_test(test_more_chunks_than_parameters),
 		cmocka_unit_test(test_state_moves_between_devices),
 		cmocka_unit_test(test_a_newcomer_steps_along),
+		cmocka_unit_test(test_a_state_is_kept_and_restored),
 		cmocka_unit_test(test_wrong_states_are_refused),
 		cmocka_unit_test(test_wrong_operands_are_refused),
 		cmocka_unit_test(test_operands_of_another_codec_are_refused),

@@ -252,66 +252,6 @@ static void test_a_restarted_process_replaces_the_one_we_knew(void **state)
 	fixture_finish(&f);
 }
 
-static void test_who_enters_in_a_reduction_is_a_member_of_the_next(void **state)
-{
-	(void)state;
-	struct fixture f;
-	begin(&f);
-	suspect(&f, 3);
-	join(&f, 3, 1, 0);
-	finish(&f, 0, 0, true);
-	finish(&f, 0, 1, true);
-	finish(&f, 2, 2, true);
-	finish(&f, 2, 3, true);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 3);
-	entered(&f, 3, 2);
-	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ADMIT)->round, 1);
-	suspect(&f, 2); /* the sum begins anew, without the newcomer */
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 1);
-	tally(&f, 0, 2, 3);
-	tally(&f, 1, 1, 15);
-	assert_non_null(fixture_noted(&f, SKEP_NOTE_ROUND_CLOSED));
-	for (uint32_t i = 0; i < 2; i++) {
-		struct skep_message back = from_worker(SKEP_MESSAGE_FINISHED, 0, 1);
-		back.microbatch = i;
-		back.u.finished.ok = true;
-		fixture_deliver(&f, back);
-	}
-	for (uint32_t i = 2; i < 4; i++) {
-		struct skep_message back = from_worker(SKEP_MESSAGE_FINISHED, 0, 1);
-		back.microbatch = i;
-		back.u.finished.ok = true;
-		fixture_deliver(&f, back);
-	}
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 3); /* it still downloads */
-	fixture_finish(&f);
-}
-
-static void test_a_newcomer_hears_of_another_source(void **state)
-{
-	(void)state;
-	struct fixture f;
-	fixture_init(&f, 6, 2, 6);
-	fixture_start(&f);
-	struct skep_event dead = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {5, 1}};
-	fixture_event(&f, dead);
-	struct skep_message message = fixture_message(SKEP_MESSAGE_JOIN, 5, 6, 0);
-	fixture_deliver(&f, message);
-	message = fixture_message(SKEP_MESSAGE_ENTERED, 5, 6, 0);
-	message.from.epoch = 2;
-	fixture_deliver(&f, message);
-	struct skep_message admit = *fixture_sent(&f, SKEP_MESSAGE_ADMIT);
-	dead.u.peer = admit.u.admit.source;
-	fixture_event(&f, dead);
-	const struct skep_message *again = fixture_sent(&f, SKEP_MESSAGE_ADMIT);
-	assert_int_equal(again->attempt, admit.attempt + 1);
-	assert_int_equal(again->u.admit.source.index, 4 - admit.u.admit.source.index); /* 1 and 3 serve the stage */
-	dead.u.peer = (struct skep_peer){2, 1};                                        /* of another stage */
-	fixture_event(&f, dead);
-	assert_null(fixture_sent(&f, SKEP_MESSAGE_ADMIT));
-	fixture_finish(&f);
-}
-
 static void test_an_empty_stage_ends_the_run(void **state)
 {
 	(void)state;
@@ -595,8 +535,6 @@ int main(void)
 		cmocka_unit_test(test_silence_is_fenced_but_not_after_our_own_sleep),
 		cmocka_unit_test(test_join_ready_member),
 		cmocka_unit_test(test_a_restarted_process_replaces_the_one_we_knew),
-		cmocka_unit_test(test_who_enters_in_a_reduction_is_a_member_of_the_next),
-		cmocka_unit_test(test_a_newcomer_hears_of_another_source),
 		cmocka_unit_test(test_an_empty_stage_ends_the_run),
 		cmocka_unit_test(test_target_loss_stops),
 		cmocka_unit_test(test_who_leaves_is_told_of_and_granted_nothing),

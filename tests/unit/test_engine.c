@@ -124,8 +124,12 @@ struct skep_device *skep_device_create(enum skep_device_kind kind, const struct 
 	char *error, size_t error_size)
 {
 	(void)training, (void)stage, (void)error, (void)error_size;
-	assert_int_equal(kind, SKEP_DEVICE_CPU);
-	return calloc(1, sizeof(struct skep_device));
+	return kind == SKEP_DEVICE_CPU ? calloc(1, sizeof(struct skep_device)) : NULL;
+}
+
+void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper)
+{
+	assert_true(device != NULL && keeper->write != NULL);
 }
 
 void skep_device_destroy(struct skep_device *device)

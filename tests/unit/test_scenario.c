@@ -319,35 +319,6 @@ static void times_of_state_and_chunks_follow_memory(void **state)
 	skep_scenario_finish(&s);
 }
 
-/* A chunk has its share of the parameters and moments, a header, and at most as many bytes as the scenario allows. */
-static void state_is_cut_into_chunks(void **state)
-{
-	(void)state;
-	struct skep_scenario s;
-	must_read(base_text, "sync.state_chunk=4 KiB", &s);
-	for (uint32_t stage = 0; stage < s.plan.stages; stage++) {
-		uint32_t chunks = skep_state_chunks(&s.plan, stage);
-		uint64_t all = 0;
-		for (uint32_t c = 0; c < chunks; c++) {
-			uint64_t first, count, bytes = skep_state_chunk_bytes(&s.plan, stage, c);
-			skep_chunk_range(s.stage[stage].parameters, c, chunks, &first, &count);
-			assert_int_equal(bytes, SKEP_STATE_HEADER_BYTES + 12 * count);
-			assert_true(bytes <= 4096);
-			struct skep_op op = {
-				.kind = SKEP_OP_LOAD, .stage = (uint16_t)stage, .chunk = c, .size = chunks};
-			assert_true(
-				fabs((double)skep_scenario_op_ns(&s, 4, &op) - (10e3 + 2.0 * (double)bytes / 50)) <= 1);
-			all += bytes;
-		}
-		assert_int_equal(all, s.stage[stage].state_bytes);
-		assert_int_equal(chunks, (s.stage[stage].parameters + 337) / 338); /* (4096 - 32) / 12 */
-	}
-	skep_scenario_finish(&s);
-	must_read(base_text, NULL, &s);
-	assert_int_equal(skep_state_chunks(&s.plan, 0), 1);
-	skep_scenario_finish(&s);
-}
-
 /* But not the overhead of launching it. */
 static void compute_scale_stretches_the_work(void **state)
 {
@@ -356,6 +327,8 @@ static void compute_scale_stretches_the_work(void **state)
 	must_read(base_text, NULL, &s);
 	must_read(base_text, "cluster.compute_scale=3", &t);
 	for (int kind = 1; kind < SKEP_OP_KINDS; kind++) {
+		if (kind == SKEP_OP_CHECKPOINT) /* goes by the folder's bandwidth */
+			continue;
 		double overhead_ns = 1e9 * s.topology.gpu[s.topology.machine[5].gpu].overhead_s;
 		double a = (double)time_of(&s, 5, (enum skep_op_kind)kind, 2) - overhead_ns;
 		double b = (double)time_of(&t, 5, (enum skep_op_kind)kind, 2) - overhead_ns;
@@ -575,7 +548,6 @@ int main(void)
 		cmocka_unit_test(in_flight_fills_the_swarm),
 		cmocka_unit_test(times_follow_the_roofline),
 		cmocka_unit_test(times_of_state_and_chunks_follow_memory),
-		cmocka_unit_test(state_is_cut_into_chunks),
 		cmocka_unit_test(compute_scale_stretches_the_work),
 		cmocka_unit_test(memory_is_the_sum_of_its_parts),
 		cmocka_unit_test(scenario_that_does_not_fit_is_refused),

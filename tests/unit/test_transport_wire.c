@@ -58,6 +58,7 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 		break;
 	case SKEP_MESSAGE_COMMIT:
 		m.u.commit.microbatches = (uint32_t)draw(&s);
+		m.u.commit.checkpoint = true;
 		break;
 	case SKEP_MESSAGE_PEER:
 	case SKEP_MESSAGE_SUSPECT:
@@ -69,6 +70,7 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 		m.u.state.chunk = (uint32_t)draw(&s);
 		break;
 	case SKEP_MESSAGE_ADMIT:
+		m.u.admit.checkpoint = (uint32_t)draw(&s);
 		m.u.admit.source = (struct skep_peer){(uint32_t)draw(&s), (uint32_t)draw(&s)};
 		break;
 	case SKEP_MESSAGE_LOAD:
