@@ -221,7 +221,7 @@ static void step(struct cluster *c, struct process *p, const struct skep_event *
 {
 	struct skep_plan plan = *c->setup.plan;
 	if (c->setup.sabotage == SABOTAGE_MOVED_OFTEN && p == &c->process[plan.workers])
-		plan.rebalance_ns = (plan.rebalance_ns + 1) / 2;
+		plan.rebalance_ns = plan.rebalance_ns / 64 + 1; /* a second move also waits for the first one to end */
 	if (c->setup.sabotage == SABOTAGE_IMPATIENT && p == &c->process[plan.workers])
 		plan.wait_for_join_ns /= 4;
 	c->setup.machine->step(p->node, &plan, event, actions);
