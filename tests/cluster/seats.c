@@ -158,6 +158,14 @@ void seats_moved(struct ledger *ledger, const struct skep_note *note)
 	if (is_leaving(seat) || note->stage == seat->stage)
 		verdict_break(ledger->verdict, "I10", note->round, note->stage, ANY,
 			"worker %u moves to stage %u, but is there, or wants to leave", note->peer.index, note->stage);
+	const struct seat *last = &ledger->seat[ledger->mover];
+	bool arriving =
+		last->moved_epoch > last->peer.epoch || (last->moved_epoch == last->peer.epoch && last->admitted);
+	if (ledger->moved && arriving)
+		verdict_break(ledger->verdict, "I10", note->round, note->stage, ANY,
+			"worker %u moves though worker %u, which moved before, has not arrived", note->peer.index,
+			ledger->mover);
+	ledger->mover = note->peer.index;
 	retire(ledger, note, "moves");
 	seat->moved_epoch = note->peer.epoch + 1;
 	seat->moved_to = note->stage;
