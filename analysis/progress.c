@@ -60,17 +60,11 @@ static void say(void *context, skep_time now, struct skep_peer who, const struct
 		fprintf(stderr, "skep: at %.1f s, round %u: stage %u has lost its last worker, and waits for another\n",
 			at_s, note->round, note->stage);
 	else if (note->value > 0)
-		fprintf(stderr,
-			"skep: at %.1f s, round %u: stage %u goes on from its checkpoint of round %lld; what it had "
-		        "learnt "
-			"since is lost\n",
-			at_s, note->round, note->stage, (long long)note->value);
+		fprintf(stderr, "skep: at %.1f s, round %u: stage %u goes on from its checkpoint of round %lld; %s\n",
+			at_s, note->round, note->stage, (long long)note->value, "what it had learnt since is lost");
 	else
-		fprintf(stderr,
-			"skep: at %.1f s, round %u: stage %u begins anew, without a checkpoint: all that it had learnt "
-		        "is "
-			"lost\n",
-			at_s, note->round, note->stage);
+		fprintf(stderr, "skep: at %.1f s, round %u: stage %u begins anew, without a checkpoint: %s\n", at_s,
+			note->round, note->stage, "all that it had learnt is lost");
 }
 
 struct skep_recorder skep_progress_recorder(struct skep_progress *progress)

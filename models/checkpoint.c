@@ -153,8 +153,7 @@ static bool read_file(
 	FILE *file = fopen(path, "rb");
 	if (file == NULL)
 		return wrong(reterr, size, path,
-			"cannot be read; the folder checkpoint.to must be shared by all workers that may found a stage "
-		        "anew");
+			"cannot be read; checkpoint.to must be shared by all workers that may join");
 	const char *why = read_whole(file, stage, version, ret_state, bytes);
 	fclose(file);
 	return why == NULL || wrong(reterr, size, path, why);

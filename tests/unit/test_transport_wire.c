@@ -57,8 +57,7 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 		m.u.chunk.hop = (uint32_t)draw(&s);
 		break;
 	case SKEP_MESSAGE_COMMIT:
-		m.u.commit.microbatches = (uint32_t)draw(&s);
-		m.u.commit.checkpoint = true;
+		m.u.commit.microbatches = (uint32_t)draw(&s), m.u.commit.checkpoint = true;
 		break;
 	case SKEP_MESSAGE_PEER:
 	case SKEP_MESSAGE_SUSPECT:
