@@ -129,6 +129,33 @@ static void test_a_newcomer_hears_of_another_source(void **state)
 	fixture_finish(&f);
 }
 
+/* With the same load everywhere, those that are on their way decide. */
+static void test_those_that_join_at_once_are_spread(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_init(&f, 8, 2, 8);
+	f.plan.rebalance_ns = 2 * SECOND_NS;
+	fixture_start(&f);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct skep_message load = fixture_message(SKEP_MESSAGE_LOAD, i, 8, 0);
+		load.u.load.queue_milli = i % 2 == 0 ? 3000 : 2500;
+		fixture_deliver(&f, load);
+	}
+	uint32_t stage[2] = {0};
+	for (uint32_t i = 4; i < 8; i++) {
+		struct skep_event dead = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {i, 1}};
+		fixture_event(&f, dead);
+	}
+	for (uint32_t i = 4; i < 8; i++) {
+		fixture_deliver(&f, fixture_message(SKEP_MESSAGE_JOIN, i, 8, 0));
+		stage[fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage]++;
+	}
+	assert_int_equal(stage[0], 2);
+	assert_int_equal(stage[1], 2);
+	fixture_finish(&f);
+}
+
 static void heartbeat(struct fixture *f, uint32_t worker, uint32_t epoch)
 {
 	struct skep_message message = from_worker(SKEP_MESSAGE_HEARTBEAT, worker, 0);
@@ -277,6 +304,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_enters_in_a_reduction_is_a_member_of_the_next),
 		cmocka_unit_test(test_a_newcomer_hears_of_another_source),
+		cmocka_unit_test(test_those_that_join_at_once_are_spread),
 		cmocka_unit_test(test_the_first_founds_the_rest_downloads),
 		cmocka_unit_test(test_another_founds_if_the_first_dies),
 		cmocka_unit_test(test_a_reduction_closes_with_nobody),
