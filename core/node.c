@@ -114,7 +114,7 @@ void skep_emit_send(struct step *step, struct skep_node *node, const struct skep
 uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op *op)
 {
 	op->id = node->next_op++;
-	op->lane = op->kind >= SKEP_OP_TAKE ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE;
+	op->lane = skep_op_reduces(op->kind) ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE;
 	next(step, SKEP_ACTION_RUN)->u.run = *op;
 	fold(&node->digest, (uint64_t)op->kind << 56 | (uint64_t)op->chunk << 32 | op->size);
 	fold(&node->digest, (uint64_t)op->round << 32 | op->microbatch);

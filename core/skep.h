@@ -131,21 +131,23 @@ enum skep_message_kind {
 	SKEP_MESSAGE_COMMIT, /* round, attempt, u.commit: the reduction is final, step */
 	SKEP_MESSAGE_PEER,   /* u.peer: a worker (perhaps the receiver) now has this epoch, stage and standing */
 	SKEP_MESSAGE_ASSIGN, /* stage: you may join it */
-	SKEP_MESSAGE_ADMIT, /* round, attempt, u.admit: you are a member of the stage's reductions from that round on; fetch
-	                        the state from there. Again, with a higher attempt, when the source changes */
-	SKEP_MESSAGE_STOP, /* u.stop: the run is over */
+	SKEP_MESSAGE_STOP,   /* u.stop: the run is over */
 	/* worker to directory */
-	SKEP_MESSAGE_CHECKPOINTED, /* round: the state of the sender's stage as of the start of that round is kept */
-	SKEP_MESSAGE_FINISHED,     /* round, microbatch, u.finished: it came back to its owner, or was abandoned */
-	SKEP_MESSAGE_TALLY,        /* round, attempt, u.tally: reduction done; which microbatches the sender counted */
-	SKEP_MESSAGE_JOIN,         /* u.join: I hold nothing and want a stage */
-	SKEP_MESSAGE_ENTERED,      /* I have made room for my stage, and can take part in its reductions */
-	SKEP_MESSAGE_READY,        /* round: I hold my stage's state as of the start of that round */
+	SKEP_MESSAGE_FINISHED,  /* round, microbatch, u.finished: it came back to its owner, or was abandoned */
+	SKEP_MESSAGE_TALLY,     /* round, attempt, u.tally: reduction done; which microbatches the sender counted */
+	SKEP_MESSAGE_JOIN,      /* u.join: I hold nothing and want a stage */
+	SKEP_MESSAGE_READY,     /* round: I hold my stage's state as of the start of that round */
 	SKEP_MESSAGE_SUSPECT,   /* u.peer: who seems dead; with alive set: is it? (it has been silent to me for long) */
 	SKEP_MESSAGE_HEARTBEAT, /* I am alive */
 	SKEP_MESSAGE_LOAD,      /* u.load: how long my queue was, for rebalancing */
 	SKEP_MESSAGE_LEAVE,     /* I shall be taken away: give me no more work, let me go at the round's edge */
 	SKEP_MESSAGE_WHO,       /* tell me anew who serves the stage after mine (answered by PEER messages) */
+	/* directory to worker, when it joins; numbers are part of digests, so what is new stands at the end */
+	SKEP_MESSAGE_ADMIT, /* round, attempt, u.admit: you are a member of the stage's reductions from that round on; fetch
+	                        the state from there. Again, with a higher attempt, when the source changes */
+	/* worker to directory */
+	SKEP_MESSAGE_ENTERED,      /* I have made room for my stage, and can take part in its reductions */
+	SKEP_MESSAGE_CHECKPOINTED, /* round: the state of the sender's stage as of the start of that round is kept */
 	SKEP_MESSAGE_KINDS
 };
 
@@ -220,22 +222,29 @@ enum skep_op_kind {
 	                        loss_nano in the last stage */
 	SKEP_OP_BACKWARD,    /* in, stash, gradient (none in the last stage). Adds to the round's accumulator.
 	                        out: gradient with respect to `in` (none in the first stage) */
-	SKEP_OP_STEP,  /* gradient = reduced sum / microbatches (nothing is changed if microbatches == 0); optimizer
+	SKEP_OP_STEP, /* gradient = reduced sum / microbatches (nothing is changed if microbatches == 0); optimizer
 	                        step; clears the round's accumulator. size == 1: the sum is the accumulator itself */
-	SKEP_OP_ENTER, /* the device holds this stage from now on, as at the start of the run, and nothing of another
-	                  one; every accumulator is empty */
-	SKEP_OP_SAVE,  /* out: chunk `chunk` of `size` of the stage's state, as of now (size 0: all of it) */
-	SKEP_OP_LOAD,  /* in: such a chunk, which takes the place of what the device holds of it */
-	SKEP_OP_CHECKPOINT, /* the stage's state is kept for good as that of version `round` */
-	SKEP_OP_RESTORE, /* the device holds the state that was kept of version `microbatch`, 0: that of the start of the
-	                       run; it is called version `round` from now on. Accumulators are left alone */
+	SKEP_OP_SAVE, /* out: chunk `chunk` of `size` of the stage's state, as of now (size 0: all of it) */
+	SKEP_OP_LOAD, /* in: such a chunk, which takes the place of what the device holds of it */
 	/* the reduction of the round's accumulator, cut into `size` chunks; they never change the accumulator */
 	SKEP_OP_TAKE,      /* out: copy of chunk `chunk` */
 	SKEP_OP_ADD,       /* out = in + own chunk. `in` is consumed */
 	SKEP_OP_ADD_STORE, /* the same, and the result holds this sum in its place. `in` is consumed */
 	SKEP_OP_STORE,     /* out = in, and the result holds it. `in` is consumed */
+	/* on the compute lane again */
+	SKEP_OP_ENTER, /* the device holds this stage from now on, as at the start of the run, and nothing of another
+	                  one; every accumulator is empty */
+	SKEP_OP_CHECKPOINT, /* the stage's state is kept for good as that of version `round` */
+	SKEP_OP_RESTORE, /* the device holds the state that was kept of version `microbatch`, 0: that of the start of the
+	                       run; it is called version `round` from now on. Accumulators are left alone */
 	SKEP_OP_KINDS
 };
+
+/* It is a part of a reduction, and runs on that lane. */
+static inline bool skep_op_reduces(uint8_t kind)
+{
+	return kind >= SKEP_OP_TAKE && kind <= SKEP_OP_STORE;
+}
 
 enum skep_lane { SKEP_LANE_COMPUTE, SKEP_LANE_REDUCE, SKEP_LANES };
 
@@ -290,17 +299,18 @@ enum skep_note_kind {
 	SKEP_NOTE_LOSS, /* round, value = mean loss in 1e-9 units, of the microbatches counted in the last stage */
 	SKEP_NOTE_ROUND_CLOSED, /* round, microbatch = issued */
 	SKEP_NOTE_FENCED,       /* peer (the epoch that is no more), stage */
-	SKEP_NOTE_ADMITTED, /* peer, stage, round: a newcomer takes part from this round's reduction on; it holds no state yet */
 	SKEP_NOTE_JOINED, /* peer, stage, round: it holds the state, and works from the next round on at the latest */
 	SKEP_NOTE_LEFT,   /* peer (the epoch that is no more), stage: it had given notice and holds nothing */
 	SKEP_NOTE_MOVED,  /* peer (the epoch that is no more), stage: the new one; it joins there as a newcomer */
 	SKEP_NOTE_STAGE_EMPTY, /* stage, round: its last worker is gone, and with it all that the stage had learnt */
-	SKEP_NOTE_STAGE_RESTARTED, /* stage, round, peer, value = version of the checkpoint, 0: as at the start of the run */
-	SKEP_NOTE_CHECKPOINTED, /* stage, peer, round: the state as of the start of this round is kept */
-	SKEP_NOTE_STOPPED,      /* round = rounds closed, value = 1 ok; 0 failed: stage has waited in vain */
+	SKEP_NOTE_STOPPED,     /* round = rounds closed, value = 1 ok; 0 failed: stage has waited in vain */
 	/* by a worker */
 	SKEP_NOTE_COUNTED,  /* round, stage, microbatch: added to the sender's accumulator */
 	SKEP_NOTE_OVERFLOW, /* round, microbatch: no room, abandoned */
+	/* by the directory */
+	SKEP_NOTE_ADMITTED, /* peer, stage, round: a newcomer takes part from this round's reduction on; it holds no state yet */
+	SKEP_NOTE_STAGE_RESTARTED, /* stage, round, peer, value = version of the checkpoint, 0: as at the start of the run */
+	SKEP_NOTE_CHECKPOINTED, /* stage, peer, round: the state as of the start of this round is kept */
 	SKEP_NOTE_KINDS
 };
 

@@ -253,7 +253,7 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 		did_checkpoint(ledger, who, op, effect);
 	else if (op->kind == SKEP_OP_RESTORE)
 		did_restore(ledger, who, op, effect);
-	if (op->kind >= SKEP_OP_ENTER && op->kind < SKEP_OP_TAKE) /* also as of the end of the last round */
+	if (op->kind == SKEP_OP_SAVE || op->kind >= SKEP_OP_ENTER) /* also as of the end of the last round */
 		return;
 	if (!valid(ledger, "an operation", op->round, op->stage, pipeline ? op->microbatch : 0))
 		return;
@@ -458,6 +458,7 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 	if (about_round && !valid(ledger, "a note", note->round, note->stage, 0))
 		return;
 	bool about_peer = note->kind == SKEP_NOTE_ISSUED || note->kind == SKEP_NOTE_MEMBER ||
+	                  note->kind == SKEP_NOTE_ADMITTED ||
 	                  (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED);
 	bool homeless = note->kind == SKEP_NOTE_FENCED && note->stage == (uint16_t)SKEP_NO_STAGE; /* had none yet */
 	if ((about_peer && note->peer.index >= ledger->plan->workers) ||

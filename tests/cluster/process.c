@@ -151,7 +151,7 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 static bool clash(const struct skep_op *a, const struct skep_op *b)
 {
 	bool same_round = a->round == b->round;
-	bool reduces = b->kind >= SKEP_OP_TAKE;
+	bool reduces = skep_op_reduces(b->kind);
 	if (a->kind == SKEP_OP_ENTER)
 		return true;
 	if (a->kind == SKEP_OP_BACKWARD) /* STORE leaves the accumulator alone */

@@ -230,7 +230,7 @@ static void put_op(struct text *text, const struct skep_op *op)
 	put(text, "%s, stage %u, round %u", op_name(op->kind), op->stage, op->round);
 	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD)
 		put(text, ", microbatch %u", op->microbatch);
-	else if (op->kind >= SKEP_OP_TAKE || op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
+	else if (skep_op_reduces(op->kind) || op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
 		put(text, ", chunk %u of %u", op->chunk, op->size);
 	else if (op->kind == SKEP_OP_STEP)
 		put(text, ": %u members, %u microbatches", op->size, op->microbatches);
