@@ -164,7 +164,7 @@ static enum status end_recording(struct recording *r, const struct arguments *ar
 	return outcome == SKEP_DONE ? STATUS_DONE : STATUS_FAILED;
 }
 
-static const char failed_run[] = "the run failed: a stage lost its last worker";
+static const char failed_run[] = "the run failed: a stage lost its last worker, and no other came in time";
 
 /* ---- commands --------------------------------------------------------------------------------------------------- */
 

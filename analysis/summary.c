@@ -22,6 +22,7 @@ struct skep_tally {
 	struct skep_summary sum;     /* the counters, while they grow */
 	struct open_round open[2];   /* by parity: rounds overlap by at most one */
 	struct skep_worker_use *use; /* [workers + 1], the directory last */
+	bool *moving;                /* [workers]: when it joins, that is the end of a migration */
 };
 
 struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const char *world)
@@ -31,8 +32,9 @@ struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const
 		return NULL;
 	tally->scenario = scenario;
 	tally->use = calloc((size_t)scenario->plan.workers + 1, sizeof *tally->use);
-	if (tally->use == NULL) {
-		free(tally);
+	tally->moving = calloc((size_t)scenario->plan.workers + 1, sizeof *tally->moving);
+	if (tally->use == NULL || tally->moving == NULL) {
+		skep_tally_destroy(tally);
 		return NULL;
 	}
 	struct skep_summary *sum = &tally->sum;
@@ -49,6 +51,7 @@ void skep_tally_destroy(struct skep_tally *tally)
 	if (tally == NULL)
 		return;
 	free(tally->use);
+	free(tally->moving);
 	free(tally);
 }
 
@@ -88,6 +91,16 @@ static void hear_loss(struct skep_tally *tally, skep_time now, const struct skep
 		sum->time_to_target_s = (double)now / 1e9;
 }
 
+/* Movers join too, but that is told as a migration. */
+static void hear_join(struct skep_tally *tally, const struct skep_note *note)
+{
+	if (note->peer.index >= tally->scenario->plan.workers)
+		return;
+	bool *moving = &tally->moving[note->peer.index];
+	tally->sum.joins += note->kind == SKEP_NOTE_JOINED && !*moving;
+	*moving = note->kind == SKEP_NOTE_MOVED;
+}
+
 static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
 {
 	struct skep_tally *tally = context;
@@ -103,17 +116,25 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		hear_loss(tally, now, note);
 		break;
 	case SKEP_NOTE_FENCED:
+		hear_join(tally, note);
 		tally->sum.fenced++;
 		tally->sum.preemptions++;
+		break;
+	case SKEP_NOTE_CHECKPOINTED:
+		tally->sum.checkpoints++;
+		break;
+	case SKEP_NOTE_STAGE_RESTARTED:
+		tally->sum.restarts++;
 		break;
 	case SKEP_NOTE_LEFT:
 		tally->sum.preemptions++;
 		break;
 	case SKEP_NOTE_MOVED:
+		hear_join(tally, note);
 		tally->sum.migrations++;
 		break;
 	case SKEP_NOTE_JOINED:
-		tally->sum.joins++;
+		hear_join(tally, note);
 		break;
 	default:
 		break;

@@ -126,8 +126,10 @@ static bool backward_running(struct worker *w)
 void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_message *message)
 {
 	struct reduction *r = &w->reduction;
-	if (w->state != WORKER_SERVING)
+	if (!worker_member(w))
 		return;
+	if (w->state == WORKER_JOINING && !w->admitted) /* it overtook the ADMIT */
+		member_admit(w, step->plan, message->round);
 	if (message->round == w->version + 1) { /* it overtook the COMMIT of this round, or our step is still running */
 		bool newer = w->pending_reduce.kind == 0 || w->pending_reduce.attempt < message->attempt;
 		if (newer)
@@ -195,14 +197,14 @@ static void keep_early(struct worker *w, struct step *step, const struct skep_me
 void reduce_on_chunk(struct worker *w, struct step *step, const struct skep_message *message)
 {
 	struct reduction *r = &w->reduction;
-	bool serving = w->state == WORKER_SERVING;
-	if (serving && message->round == w->version && message->attempt == r->attempt && !r->waiting) {
+	bool member = worker_member(w), admitted = w->state == WORKER_SERVING || w->admitted;
+	if (member && admitted && message->round == w->version && message->attempt == r->attempt && !r->waiting) {
 		hop(w, step, message->u.chunk.chunk, message->u.chunk.hop, message->payload);
 		return;
 	}
-	bool later =
-		message->round == w->version + 1 || (message->round == w->version && message->attempt >= r->attempt);
-	if (serving && later)
+	bool later = !admitted || message->round == w->version + 1 ||
+	             (message->round == w->version && message->attempt >= r->attempt);
+	if (member && later)
 		keep_early(w, step, message);
 	else
 		skep_emit_release(step, message->payload);
@@ -242,11 +244,11 @@ void reduce_on_op_done(struct worker *w, struct step *step, const struct skep_op
 void reduce_on_commit(struct worker *w, const struct skep_message *message)
 {
 	struct reduction *r = &w->reduction;
-	if (w->state != WORKER_SERVING || message->round != w->version || message->attempt != r->attempt ||
-		!r->complete)
+	if (!worker_member(w) || message->round != w->version || message->attempt != r->attempt || !r->complete)
 		return;
 	r->committed = true;
 	r->microbatches = message->u.commit.microbatches;
+	r->checkpoint = message->u.commit.checkpoint;
 }
 
 void reduce_stepped(struct worker *w, struct step *step)
@@ -254,16 +256,11 @@ void reduce_stepped(struct worker *w, struct step *step)
 	skep_bits_clear(worker_tally(w, w->version), w->words);
 	w->counted[w->version & 1] = 0;
 	w->loss_nano[w->version & 1] = 0;
+	w->checkpoint = w->reduction.checkpoint;
 	w->reduction = (struct reduction){0};
 	w->version++;
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < w->fetchers; i++) { /* whoever wanted the old state is assigned anew */
-		if (w->fetch_round[i] < w->version)
-			continue;
-		w->fetcher[kept] = w->fetcher[i];
-		w->fetch_round[kept++] = w->fetch_round[i];
-	}
-	w->fetchers = kept;
+	if (w->state == WORKER_JOINING)
+		download_stepped(w, step);
 	if (w->stop_when_stepped) {
 		member_stop(w, step, true);
 		return;

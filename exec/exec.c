@@ -152,6 +152,18 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 	return false;
 }
 
+/* Where the device keeps its stage's state; every worker has to be able to write there. */
+static bool agree_on_checkpoints(
+	struct skep_checkpoint_folder *folder, struct skep_device *device, char reason[REASON_SIZE])
+{
+	if (device != NULL && folder->every > 0) {
+		struct skep_keeper keeper = skep_checkpoint_keeper(folder);
+		skep_device_set_keeper(device, &keeper);
+		skep_checkpoint_folder_usable(folder->path, reason, REASON_SIZE);
+	}
+	return agree(reason);
+}
+
 /* One instant for all processes of a host; over several hosts each takes its own after the barrier. */
 static struct skep_clock common_clock(bool one)
 {
@@ -208,8 +220,10 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 		.transport = &transport,
 		.recorder = recorder,
 		.signal_fd = -1};
+	struct skep_checkpoint_folder folder = {scenario->checkpoint_to, scenario->plan.checkpoint_every};
 	if (!agree(reason) || !agree_on_scenario(scenario, options, reason) ||
-		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device, reason))
+		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device, reason) ||
+		!agree_on_checkpoints(&folder, setup.device, reason))
 		return false;
 	sigset_t quit;
 	quit_signals(&quit);

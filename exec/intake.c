@@ -29,7 +29,9 @@ static uint64_t payload_limit(const struct skep_plan *plan, const struct skep_me
 	case SKEP_MESSAGE_CHUNK:
 		return skep_codec_bytes(plan->reduction_codec, plan->stage[stage].parameters);
 	case SKEP_MESSAGE_STATE:
-		return plan->stage[stage].state_bytes;
+		return message->u.state.chunk < skep_state_chunks(plan, stage)
+		               ? skep_state_chunk_bytes(plan, stage, message->u.state.chunk)
+		               : 0;
 	default:
 		return 0;
 	}

@@ -76,11 +76,14 @@ void rank_fail(struct rank *rank, const char *reason)
 
 /* ---- one turn ---------------------------------------------------------------------------------------------------- */
 
-static void fail_op(struct rank *rank, const struct skep_op *op)
+static void fail_op(struct rank *rank, const struct skep_op *op, const char *why)
 {
 	static const char *const name[SKEP_OP_KINDS] = {[SKEP_OP_FORWARD] = "forward",
 		[SKEP_OP_BACKWARD] = "backward",
 		[SKEP_OP_STEP] = "step",
+		[SKEP_OP_ENTER] = "enter",
+		[SKEP_OP_CHECKPOINT] = "checkpoint",
+		[SKEP_OP_RESTORE] = "restore",
 		[SKEP_OP_SAVE] = "save",
 		[SKEP_OP_LOAD] = "load",
 		[SKEP_OP_TAKE] = "take",
@@ -88,10 +91,8 @@ static void fail_op(struct rank *rank, const struct skep_op *op)
 		[SKEP_OP_ADD_STORE] = "add_store",
 		[SKEP_OP_STORE] = "store"};
 	char text[sizeof rank->reason];
-	snprintf(text, sizeof text,
-		"the device could not do %s of round %" PRIu32 ", microbatch %" PRIu32
-		" (no memory, or an operand that does not fit)",
-		name[op->kind], op->round, op->microbatch);
+	snprintf(text, sizeof text, "the device could not do %s of round %" PRIu32 ", microbatch %" PRIu32 " (%s)",
+		name[op->kind], op->round, op->microbatch, why ? why : "no memory, or an operand that does not fit");
 	rank_fail(rank, text);
 }
 
@@ -102,7 +103,7 @@ static bool take_ended(struct rank *rank)
 	while (rank->lanes != NULL && skep_lanes_pop(rank->lanes, &done)) {
 		any = true;
 		if (done.result.failed) {
-			fail_op(rank, &done.op);
+			fail_op(rank, &done.op, done.result.why);
 			continue;
 		}
 		struct skep_event event = {.kind = SKEP_EVENT_OP_DONE};

@@ -132,6 +132,7 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		break;
 	case SKEP_MESSAGE_COMMIT:
 		skep_wire_u32(wire, &message->u.commit.microbatches);
+		skep_wire_bool(wire, &message->u.commit.checkpoint);
 		break;
 	case SKEP_MESSAGE_PEER:
 	case SKEP_MESSAGE_SUSPECT:
@@ -139,8 +140,13 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		skep_wire_bool(wire, &message->u.peer.alive);
 		skep_wire_bool(wire, &message->u.peer.leaving);
 		break;
-	case SKEP_MESSAGE_ASSIGN:
-		skep_wire_peer(wire, &message->u.assign.source);
+	case SKEP_MESSAGE_ADMIT:
+		skep_wire_peer(wire, &message->u.admit.source);
+		skep_wire_u32(wire, &message->u.admit.checkpoint);
+		break;
+	case SKEP_MESSAGE_FETCH:
+	case SKEP_MESSAGE_STATE:
+		skep_wire_u32(wire, &message->u.state.chunk);
 		break;
 	case SKEP_MESSAGE_LOAD:
 		skep_wire_u64(wire, &message->u.load.queue_milli);

@@ -157,6 +157,8 @@ static void read_cluster(struct draft *d)
 		read_trace(d, map);
 	read_allocation(d, map);
 	d->s->compute_scale = skep_read_number(&d->r, map, "compute_scale", 1e-6, 1e9, 1);
+	d->s->plan.wait_for_join_ns =
+		(skep_time)(1e9 * skep_read_quantity(&d->r, map, "wait_for_join", SKEP_TIME, 0, 365 * DAY_S, 3600));
 	skep_reader_close_map(&d->r, map);
 	if (!d->r.diag->set)
 		skep_plan_allocate(d->s);
@@ -239,12 +241,30 @@ static void read_sync(struct draft *d)
 			"sync.delayed: a round that is reduced while the next one runs cannot be run again: leave out "
 			"either "
 			"this or `on_loss: rerun`");
+	d->s->state_chunk_bytes =
+		skep_read_quantity(&d->r, map, "state_chunk", SKEP_BYTES, 1024, 0x1p40, 16.0 * 0x1p20);
 	skep_reader_close_map(&d->r, map);
 }
 
 static skep_time to_ns(double seconds)
 {
 	return (skep_time)(seconds * 1e9 + 0.5);
+}
+
+static void read_checkpoint(struct draft *d)
+{
+	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "checkpoint", false);
+	struct skep_scenario *s = d->s;
+	if (!map)
+		return;
+	s->plan.checkpoint_every = (uint32_t)skep_read_integer(&d->r, map, "every", 1, ROUNDS_MAX, INT64_MIN);
+	const char *to = skep_read_string(&d->r, map, "to", NULL);
+	s->checkpoint_Bps = skep_read_quantity(&d->r, map, "bandwidth", SKEP_BANDWIDTH, 1, 1e15, 1e9);
+	skep_reader_close_map(&d->r, map);
+	if (!d->r.diag->set && (to[0] == '\0' || snprintf(s->checkpoint_to, sizeof s->checkpoint_to, "%s", to) >=
+							 (int)sizeof s->checkpoint_to))
+		skep_reader_fail(&d->r, map, "to", "checkpoint.to: expected the name of a folder, at most %zu bytes",
+			sizeof s->checkpoint_to - 1);
 }
 
 /* Of the worker that is farthest from it. */
@@ -409,6 +429,7 @@ static void read_root(struct draft *d)
 	read_sync(d);
 	read_directory(d);
 	check_patience(d);
+	read_checkpoint(d);
 	read_train(d);
 	skep_reader_close_map(&d->r, d->root);
 	if (d->r.diag->set)

@@ -36,9 +36,12 @@ struct skep_scenario {
 	struct skep_churn churn; /* has_trace: who is there when; else empty, all are there */
 	enum skep_allocation allocation;
 
-	double compute_scale; /* every operation computes, and moves through memory, so many times as much */
-	uint32_t samples;     /* per microbatch */
-	uint32_t batch;       /* samples per round: microbatches * samples */
+	char checkpoint_to[512];  /* a folder; "": no checkpoints */
+	double checkpoint_Bps;    /* how fast a state is kept and read again */
+	double state_chunk_bytes; /* most that a chunk of a newcomer's download has */
+	double compute_scale;     /* every operation computes, and moves through memory, so many times as much */
+	uint32_t samples;         /* per microbatch */
+	uint32_t batch;           /* samples per round: microbatches * samples */
 	enum skep_codec activation_codec;
 	bool checkpoint_activations;
 	enum skep_maths maths;

@@ -15,6 +15,7 @@
 #include "sim/world.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,7 +178,10 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 		ret->out = op->in;
 		break;
 	case SKEP_OP_STEP:
+	case SKEP_OP_ENTER:
 	case SKEP_OP_LOAD:
+	case SKEP_OP_CHECKPOINT:
+	case SKEP_OP_RESTORE:
 	case SKEP_OP_KINDS:
 		break;
 	}
@@ -327,6 +331,40 @@ static struct skep_lane_queue *lane_of(struct skep_world *world, uint32_t index)
 	return &world->actor[index / SKEP_LANES].lane[index % SKEP_LANES];
 }
 
+/* ---- checkpoints: the folder of a simulated cluster is memory ------------------------------------------------- */
+
+static bool keep(
+	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, char *reterr, size_t size)
+{
+	struct skep_world *world = context;
+	struct skep_kept *kept = &world->kept[stage * SKEP_WORLD_KEPT], *oldest = kept;
+	for (uint32_t i = 1; i < SKEP_WORLD_KEPT; i++)
+		oldest = kept[i].version < oldest->version ? &kept[i] : oldest;
+	void *memory = realloc(oldest->state, bytes);
+	if (!memory) {
+		snprintf(reterr, size, "not enough memory for a checkpoint");
+		return false;
+	}
+	memcpy(memory, state, bytes);
+	*oldest = (struct skep_kept){version, memory};
+	return true;
+}
+
+static bool find_kept(
+	void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, char *reterr, size_t size)
+{
+	struct skep_world *world = context;
+	const struct skep_kept *kept = &world->kept[stage * SKEP_WORLD_KEPT];
+	for (uint32_t i = 0; i < SKEP_WORLD_KEPT; i++) {
+		if (kept[i].version != version || !kept[i].state)
+			continue;
+		memcpy(ret_state, kept[i].state, bytes);
+		return true;
+	}
+	snprintf(reterr, size, "no checkpoint of stage %u, version %u", stage, version);
+	return false;
+}
+
 static bool init_device(struct skep_world *world, uint32_t worker, uint32_t stage)
 {
 	char error[256];
@@ -334,6 +372,8 @@ static bool init_device(struct skep_world *world, uint32_t worker, uint32_t stag
 	if (world->scenario->maths != SKEP_MATHS_REAL)
 		return true;
 	actor->device = skep_device_create(SKEP_DEVICE_CPU, &world->scenario->training, stage, error, sizeof error);
+	if (actor->device)
+		skep_device_set_keeper(actor->device, &(struct skep_keeper){world, keep, find_kept});
 	return actor->device != NULL;
 }
 
@@ -487,7 +527,8 @@ bool skep_world_init(
 	world->actions.item = calloc(world->actions.capacity, sizeof *world->actions.item);
 	world->actor = calloc(plan->workers + 1u, sizeof *world->actor);
 	world->network = skep_network_create(&scenario->topology);
-	if (!world->actions.item || !world->actor || !world->network)
+	world->kept = calloc((size_t)plan->stages * SKEP_WORLD_KEPT, sizeof *world->kept);
+	if (!world->kept || !world->actions.item || !world->actor || !world->network)
 		return false;
 	for (uint32_t i = 0; i <= plan->workers; i++) {
 		world->actor[i].armed = world->actor[i].stopped_ns = SKEP_TIME_NEVER;
@@ -514,6 +555,9 @@ void skep_world_finish(struct skep_world *world)
 {
 	for (uint32_t i = 0; world->actor && i <= world->plan->workers; i++)
 		skep_device_destroy(world->actor[i].device);
+	for (uint32_t i = 0; world->kept && i < world->plan->stages * SKEP_WORLD_KEPT; i++)
+		free(world->kept[i].state);
+	free(world->kept);
 	skep_network_destroy(world->network);
 	skep_queue_finish(&world->queue);
 	skep_traffic_finish(&world->traffic);

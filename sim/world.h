@@ -51,6 +51,13 @@ struct skep_actor { /* a machine and its process: a worker or, last, the directo
 	struct skep_lane_queue lane[SKEP_LANES];
 };
 
+#define SKEP_WORLD_KEPT 3u /* of each stage the newest checkpoints */
+
+struct skep_kept { /* with maths: a checkpoint, in memory */
+	uint32_t version;
+	void *state;
+};
+
 struct skep_world {
 	const struct skep_scenario *scenario;
 	const struct skep_plan *plan;
@@ -63,7 +70,8 @@ struct skep_world {
 	uint64_t handles;  /* made so far, when no maths is done */
 	uint32_t running;  /* actors that have not stopped */
 	uint32_t rounds_closed;
-	bool no_memory; /* ends the run */
+	bool no_memory;         /* ends the run */
+	struct skep_kept *kept; /* [stages][SKEP_WORLD_KEPT], the oldest is overwritten */
 
 	struct skep_actor *actor; /* [workers + 1] */
 	void *node_memory;

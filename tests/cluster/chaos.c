@@ -61,6 +61,14 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_INPUT_SWAPPED] = {"input-swapped", "I4"},
 	[SABOTAGE_DROP_INVENTED] = {"drop-invented", "I1"},
 	[SABOTAGE_DROP_UNHEARD] = {"drop-unheard", "I7"},
+	[SABOTAGE_ADMITTED_HIDDEN] = {"admitted-hidden", "I1"},
+	[SABOTAGE_STATE_OLD] = {"state-old", "I3"},
+	[SABOTAGE_STATE_EARLY] = {"state-early", "I3"},
+	[SABOTAGE_RESTORE_CORRUPT] = {"restore-corrupt", "I13"},
+	[SABOTAGE_RESTARTED_HIDDEN] = {"restarted-hidden", "I7"},
+	[SABOTAGE_EMPTY_HIDDEN] = {"empty-hidden", "I7"},
+	[SABOTAGE_KEPT_HIDDEN] = {"kept-hidden", "I13"},
+	[SABOTAGE_IMPATIENT] = {"impatient", "I7"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {
@@ -74,8 +82,8 @@ struct options {
 
 struct totals {
 	uint64_t seeds, done, failed, broken, named, quiet, events, digest;
-	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, copies, returns,
-		given_back;
+	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, kept, founded, copies,
+		returns, given_back;
 	uint64_t hits[WEATHER_FAULTS];
 };
 
@@ -224,6 +232,8 @@ static void add_up(struct job *job, const struct result *result)
 	t->joins += result->joins;
 	t->moves += result->moves;
 	t->leaves += result->leaves;
+	t->kept += result->kept;
+	t->founded += result->founded;
 	t->copies += result->copies;
 	t->returns += result->failed;
 	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
@@ -363,10 +373,11 @@ static void print_totals(const struct totals *t)
 		if (f != WEATHER_KILL && f != WEATHER_RESTART && f != WEATHER_NOTICE)
 			printf(" %s %llu,", weather_fault_name(f), (unsigned long long)t->hits[f]);
 	printf(" copies %llu, deaths %llu, restarts %llu; fenced %llu, joined %llu, moved %llu, "
-	       "left %llu, given back %llu\n",
+	       "left %llu, given back %llu; states kept %llu, stages founded anew %llu\n",
 		(unsigned long long)t->copies, (unsigned long long)t->kills, (unsigned long long)t->restarts,
 		(unsigned long long)t->fences, (unsigned long long)t->joins, (unsigned long long)t->moves,
-		(unsigned long long)t->leaves, (unsigned long long)t->given_back);
+		(unsigned long long)t->leaves, (unsigned long long)t->given_back, (unsigned long long)t->kept,
+		(unsigned long long)t->founded);
 	printf("%llu seeds: %llu done, %llu failed for an empty stage, %llu broken; %llu without faults; %llu rounds, "
 	       "%llu microbatches issued, %llu counted and %llu lost in stages; %llu events; digest %016llx\n",
 		(unsigned long long)t->seeds, (unsigned long long)t->done, (unsigned long long)t->failed,

@@ -151,8 +151,9 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 static bool clash(const struct skep_op *a, const struct skep_op *b)
 {
 	bool same_round = a->round == b->round;
-	bool reduces = b->kind >= SKEP_OP_TAKE;
-	if (a->kind == SKEP_OP_LOAD || (a->kind == SKEP_OP_SAVE && b->kind == SKEP_OP_STEP))
+	bool reduces = skep_op_reduces(b->kind), state = a->kind == SKEP_OP_SAVE || a->kind == SKEP_OP_LOAD ||
+	                                                 a->kind == SKEP_OP_CHECKPOINT || a->kind == SKEP_OP_RESTORE;
+	if (a->kind == SKEP_OP_ENTER || (state && b->kind == SKEP_OP_STEP))
 		return true;
 	if (a->kind <= SKEP_OP_BACKWARD &&
 		b->kind == SKEP_OP_STEP) /* it reads its version, and replaces an older one */
@@ -190,8 +191,11 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		ledger_op_done(c->ledger, job->who, op, effect);
 	if (op->kind == SKEP_OP_STEP && sabotaged(c, SABOTAGE_STEP_TWICE))
 		device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, op, effect, c->verdict);
+	uint32_t at = c->setup.plan->delayed ? op->version & 1 : 0;
+	if (op->kind == SKEP_OP_RESTORE && sabotaged(c, SABOTAGE_RESTORE_CORRUPT))
+		effect->parameter[0] ^= p->device.parameter[at][0] ^= 1;
 	if (op->kind == SKEP_OP_LOAD && sabotaged(c, SABOTAGE_STATE_CORRUPT))
-		effect->parameter[0] ^= p->device.parameter[0][0] ^= 1;
+		effect->parameter[0] ^= p->device.parameter[at][0] ^= 1;
 }
 
 void process_op_ends(struct cluster *c, const struct event *event)

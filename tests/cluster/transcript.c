@@ -19,10 +19,13 @@ static const char *const message_name[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWA
 	[SKEP_MESSAGE_COMMIT] = "COMMIT",
 	[SKEP_MESSAGE_PEER] = "PEER",
 	[SKEP_MESSAGE_ASSIGN] = "ASSIGN",
+	[SKEP_MESSAGE_ADMIT] = "ADMIT",
 	[SKEP_MESSAGE_STOP] = "STOP",
 	[SKEP_MESSAGE_FINISHED] = "FINISHED",
 	[SKEP_MESSAGE_TALLY] = "TALLY",
 	[SKEP_MESSAGE_JOIN] = "JOIN",
+	[SKEP_MESSAGE_CHECKPOINTED] = "KEPT",
+	[SKEP_MESSAGE_ENTERED] = "ENTERED",
 	[SKEP_MESSAGE_READY] = "READY",
 	[SKEP_MESSAGE_SUSPECT] = "SUSPECT",
 	[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT",
@@ -113,7 +116,8 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 			m->u.reduce.size, NAME(m->u.reduce.next));
 		return;
 	case SKEP_MESSAGE_COMMIT:
-		put(text, " round %u.%u, %u microbatches", m->round, m->attempt, m->u.commit.microbatches);
+		put(text, " round %u.%u, %u microbatches%s", m->round, m->attempt, m->u.commit.microbatches,
+			m->u.commit.checkpoint ? ", then keep the state" : "");
 		return;
 	case SKEP_MESSAGE_PEER:
 		if (m->u.peer.alive)
@@ -123,7 +127,14 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 			put(text, " %s is out", NAME(m->u.peer.who));
 		return;
 	case SKEP_MESSAGE_ASSIGN:
-		put(text, " stage %u from round %u on, state from %s", m->stage, m->round, NAME(m->u.assign.source));
+		put(text, " stage %u", m->stage);
+		return;
+	case SKEP_MESSAGE_ADMIT:
+		put(text, " from round %u on, ", m->round);
+		if (m->u.admit.source.index != SKEP_NO_INDEX)
+			put(text, "state from %s", NAME(m->u.admit.source));
+		else
+			put(text, "found the stage anew from version %u", m->u.admit.checkpoint);
 		return;
 	case SKEP_MESSAGE_STOP:
 		put(text, " %s", m->u.stop.ok ? "done" : "failed");
@@ -144,6 +155,9 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 		return;
 	case SKEP_MESSAGE_FETCH:
 	case SKEP_MESSAGE_STATE:
+		put(text, " round %u, chunk %u", m->round, m->u.state.chunk);
+		return;
+	case SKEP_MESSAGE_CHECKPOINTED:
 	case SKEP_MESSAGE_READY:
 		put(text, " round %u", m->round);
 		return;
@@ -194,8 +208,11 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 	case SKEP_NOTE_FENCED:
 		put(text, "%s is fenced", NAME(note->peer));
 		return;
+	case SKEP_NOTE_ADMITTED:
+		put(text, "%s steps along in stage %u from round %u on", NAME(note->peer), note->stage, note->round);
+		return;
 	case SKEP_NOTE_JOINED:
-		put(text, "%s joins stage %u from round %u on", NAME(note->peer), note->stage, note->round);
+		put(text, "%s joins stage %u in round %u", NAME(note->peer), note->stage, note->round);
 		return;
 	case SKEP_NOTE_LEFT:
 		put(text, "%s has left stage %u", NAME(note->peer), note->stage);
@@ -205,6 +222,13 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 		return;
 	case SKEP_NOTE_STAGE_EMPTY:
 		put(text, "stage %u has no worker left", note->stage);
+		return;
+	case SKEP_NOTE_STAGE_RESTARTED:
+		put(text, "%s founds stage %u anew in round %u, from version %lld", NAME(note->peer), note->stage,
+			note->round, value);
+		return;
+	case SKEP_NOTE_CHECKPOINTED:
+		put(text, "version %u of stage %u is kept by %s", note->round, note->stage, NAME(note->peer));
 		return;
 	case SKEP_NOTE_STOPPED:
 		put(text, "the run stops after %u rounds: %s", note->round, value ? "done" : "failed");
@@ -228,7 +252,7 @@ static void put_op(struct text *text, const struct skep_op *op)
 	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD)
 		put(text, ", microbatch %u%s", op->microbatch,
 			op->version != op->round ? ", on the version before" : "");
-	else if (op->kind >= SKEP_OP_TAKE)
+	else if (skep_op_reduces(op->kind) || op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
 		put(text, ", chunk %u of %u", op->chunk, op->size);
 	else if (op->kind == SKEP_OP_STEP)
 		put(text, ": %u members, %u microbatches", op->size, op->microbatches);

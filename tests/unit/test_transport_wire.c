@@ -79,7 +79,7 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 		m.u.chunk.hop = (uint32_t)draw(&s);
 		break;
 	case SKEP_MESSAGE_COMMIT:
-		m.u.commit.microbatches = (uint32_t)draw(&s);
+		m.u.commit.microbatches = (uint32_t)draw(&s), m.u.commit.checkpoint = true;
 		break;
 	case SKEP_MESSAGE_PEER:
 	case SKEP_MESSAGE_SUSPECT:
@@ -87,8 +87,13 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 		m.u.peer.alive = true;
 		m.u.peer.leaving = true;
 		break;
-	case SKEP_MESSAGE_ASSIGN:
-		m.u.assign.source = (struct skep_peer){(uint32_t)draw(&s), (uint32_t)draw(&s)};
+	case SKEP_MESSAGE_FETCH:
+	case SKEP_MESSAGE_STATE:
+		m.u.state.chunk = (uint32_t)draw(&s);
+		break;
+	case SKEP_MESSAGE_ADMIT:
+		m.u.admit.checkpoint = (uint32_t)draw(&s);
+		m.u.admit.source = (struct skep_peer){(uint32_t)draw(&s), (uint32_t)draw(&s)};
 		break;
 	case SKEP_MESSAGE_LOAD:
 		m.u.load.queue_milli = draw(&s);
