@@ -59,6 +59,8 @@ struct skep_store {
 	char path[512];
 	char error[768]; /* the first one; "" while all is well */
 	bool behind;     /* the database was locked when the last round closed */
+	int patience_ms; /* at the end, for a locked database */
+	FILE *say;       /* that it waits; NULL: nothing */
 
 	int64_t run; /* 0: none has begun */
 	uint32_t workers, stages;
