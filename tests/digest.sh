@@ -47,6 +47,16 @@ if [ "$one" = "$last" ]; then
 else
 	pass 'another seed is another run'
 fi
+for wiring in throughput latency; do
+	one_digest "wiring by $wiring" $two --set train.until.steps=20 --set schedule.wiring=$wiring
+done
+for codec in fp16 int8; do
+	one_digest "compressed to $codec" $two --set train.until.steps=20 --set schedule.compression=$codec \
+		--set sync.compression=$codec
+done
+one_digest 'recomputed activations' $two --set train.until.steps=20 --set schedule.checkpoint_activations=true
+one_digest 'random allocation' $two --set train.until.steps=20 --set cluster.allocation.method=random
+one_digest 'machines that come and go' scenarios/preempted.yaml
 one_digest 'one worker' scenarios/one-worker.yaml --set train.until.steps=20
 one_digest 'swarm of 256' scenarios/swarm-256.yaml --set train.until.steps=1
 plan

@@ -36,6 +36,21 @@ below() { # below BOUND: the run that was printed last has learnt, and counted e
 	END
 }
 
+kept_under_churn() { # of the run in preempted.db: workers went and came, and no gradient is unaccounted for
+	python3 - "$out" <<-'END'
+	import json, sqlite3, sys
+	run = json.load(open(sys.argv[1]))
+	db = sqlite3.connect("file:preempted.db?mode=ro", uri=True)
+	one = lambda sql: db.execute(sql).fetchone()[0]
+	assert run["preemptions"] > 0 and run["joins"] > 0, run
+	assert run["issued"] == run["counted"] + run["lost"] and run["counted"] > 0, run
+	seen = dict(db.execute("SELECT verdict, count(*) FROM v_counted_once GROUP BY verdict"))
+	assert set(seen) == {"kept"} and seen["kept"] == run["issued"], seen
+	seen = dict(db.execute("SELECT verdict, count(*) FROM v_ledger GROUP BY verdict"))
+	assert set(seen) == {"kept"} and seen["kept"] > 0, seen
+	END
+}
+
 for shape in '1 1' '2 1' '2 2' '3 2' '5 3' '7 7' '9 4'; do
 	job $shape
 	accepts "$shape: workers, stages" sim job.yaml --json -q
@@ -43,5 +58,7 @@ for shape in '1 1' '2 1' '2 2' '3 2' '5 3' '7 7' '9 4'; do
 done
 accepts 'two data centres' sim "$root/scenarios/two-datacentres.yaml" --json -q
 check 'two data centres: loss below 0.5' below 0.5
-accepts 'machines that come and go' sim "$root/scenarios/preempted.yaml" --json -q
+
+accepts 'machines that come and go' sim "$root/scenarios/preempted.yaml" --json -q --db preempted.db
+check 'machines that come and go: counted once or lost' kept_under_churn
 plan
