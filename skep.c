@@ -266,22 +266,27 @@ static enum status plot(const struct arguments *arguments)
 	return STATUS_DONE;
 }
 
-/* The scenario as the run had it; the files that it names are those of today. Says what is wrong. */
-static bool read_logged_scenario(const struct skep_run_log *log, struct skep_scenario *ret)
+/* The scenario as the run had it; the files that it names must be as they were. Says what is wrong. */
+static bool read_logged_scenario(const struct skep_run_log *log, int64_t run, struct skep_scenario *ret)
 {
 	struct skep_diag diag = {0};
 	char text[2048];
-	if (!skep_scenario_read_text(log->path, log->text, strlen(log->text), NULL, ret, &diag)) {
+	bool read = skep_scenario_read_text(log->path, log->text, strlen(log->text), NULL, ret, &diag);
+	const char *changed = skep_run_sources_changed(&log->sources, read ? ret : NULL);
+	if (read && !changed && ret->plan.workers + 1 == log->machines)
+		return true;
+	if (!read) {
 		skep_diag_print(&diag, text, sizeof text);
 		fputs(text, stderr);
-		return false;
 	}
-	if (ret->plan.workers + 1 == log->machines)
-		return true;
-	fprintf(stderr,
-		"skep: a file that the scenario names has changed: the run had %" PRIu32
-		" workers, now there are %" PRIu32 "\n",
-		log->machines - 1, ret->plan.workers);
+	if (changed)
+		fprintf(stderr,
+			"skep: %s is not as run %" PRId64 " read it: put it back; the column text of the table sources "
+			"has it up to 64 KiB\n",
+			changed, run);
+	else if (read)
+		fprintf(stderr, "skep: the run had %" PRIu32 " workers, now its scenario gives %" PRIu32 "\n",
+			log->machines - 1, ret->plan.workers);
 	skep_scenario_finish(ret);
 	return false;
 }
@@ -293,7 +298,7 @@ static enum status replay_log(const struct arguments *arguments, int64_t run, co
 		[SKEP_REPLAY_DAMAGED] = STATUS_BAD_INPUT};
 	struct skep_scenario scenario;
 	struct skep_replay_result result;
-	if (!read_logged_scenario(log, &scenario))
+	if (!read_logged_scenario(log, run, &scenario))
 		return STATUS_BAD_INPUT;
 	bool ran = skep_replay_run(&scenario.plan, log->machine, &result);
 	skep_scenario_finish(&scenario);

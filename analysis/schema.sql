@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -54,6 +54,16 @@ CREATE TABLE runs (
 	wall_s REAL, -- of the host, not of the world's clock
 	ops_dropped INTEGER, -- operations beyond the cap, not in `ops`
 	notes_dropped INTEGER -- notes beyond the cap, not in `notes`
+) STRICT;
+
+CREATE TABLE sources ( -- the files that the scenario named, as the run read them
+	run INTEGER NOT NULL REFERENCES runs,
+	number INTEGER NOT NULL,
+	path TEXT NOT NULL,
+	bytes INTEGER, -- NULL: could not be read once more; so the others
+	checksum INTEGER, -- FNV-1a of the bytes, the 64 bits of an unsigned number
+	text TEXT, -- NULL also: longer than 64 KiB
+	PRIMARY KEY (run, number)
 ) STRICT;
 
 CREATE TABLE places (

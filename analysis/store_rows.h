@@ -11,6 +11,7 @@
 
 enum skep_statement {
 	SKEP_INSERT_RUN,
+	SKEP_INSERT_SOURCE,
 	SKEP_INSERT_PLACE,
 	SKEP_INSERT_PAIR,
 	SKEP_INSERT_WORKER,
@@ -89,7 +90,8 @@ bool skep_store_prepare(struct skep_store *store);
 bool skep_store_put_start(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
 	const char *device, bool pace, bool shape);
 bool skep_store_put_waiting(struct skep_store *store);
-bool skep_store_put_logs(struct skep_store *store); /* store_log.c */
+bool skep_store_put_logs(struct skep_store *store);                                          /* store_log.c */
+bool skep_store_put_sources(struct skep_store *store, const struct skep_scenario *scenario); /* store_sources.c */
 bool skep_store_put_result(struct skep_store *store, const struct skep_summary *summary);
 
 #endif

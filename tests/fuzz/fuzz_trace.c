@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/hash.h"
 #include "topologies/churn.h"
 #include "topologies/living.h"
 #include "topologies/trace_stats.h"
@@ -60,7 +61,7 @@ struct witness {
 static void mix(struct witness *w, const char *text)
 {
 	for (; *text; text++)
-		w->digest = (w->digest ^ (uint8_t)*text) * 0x100000001b3u;
+		w->digest = skep_hash_word(w->digest, (uint8_t)*text);
 	w->digest = w->digest * 31 + 1;
 }
 
