@@ -145,7 +145,8 @@ struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
 
-/* Folds the digests in the order of the machine index, whatever the order in which they were heard (with a final mix so that the high bits of a word reach the low ones). */
+/* Folds the digests in the order of the machine index, whatever the order in which they were heard; with a final mix, so that
+ * the high bits of a word reach the low ones. */
 static uint64_t fold_digests(const struct skep_tally *tally)
 {
 	uint64_t hash = SKEP_HASH_EMPTY;
