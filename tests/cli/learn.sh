@@ -5,27 +5,6 @@
 # where the variance of y is 55.6; the proof of concept below 0.5. tests/exec/smoke.sh asks the same of real runs.
 set -u
 . tests/cli/lib.sh
-ln -s "$root/topologies/gpus" gpus # where the topologies below look for their GPU
-
-job() { # job WORKERS STAGES
-	cat >place.yaml <<-END
-	name: $1 in one place
-	source: assumed for this test
-	directory: here
-	sites:
-	  here:
-	    machines: [{count: $1, gpu: v100}]
-	    inside: {bandwidth: 10 Gbit/s, latency: 0.01 ms}
-	END
-	cat >job.yaml <<-END
-	name: $1 workers in $2 stages
-	seed: 5
-	model: {file: $root/models/square-mlp.yaml, stages: $2}
-	cluster: {topology: place.yaml, allocation: {method: strided}}
-	schedule: {global_batch: 512, microbatch: 32}
-	train: {maths: real, optimizer: {name: adamw, lr: 3.0e-3}, until: {steps: 60}}
-	END
-}
 
 below() { # below BOUND: the run that was printed last has learnt, and counted every gradient once
 	python3 - "$out" "$1" <<-'END'
@@ -52,7 +31,8 @@ kept_under_churn() { # of the run in preempted.db: workers went and came, and no
 }
 
 for shape in '1 1' '2 1' '2 2' '3 2' '5 3' '7 7' '9 4'; do
-	job $shape
+	# shellcheck disable=SC2086
+	job job.yaml 5 60 $shape
 	accepts "$shape: workers, stages" sim job.yaml --json -q
 	check "$shape: loss below 1" below 1
 done
