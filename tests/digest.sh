@@ -31,6 +31,7 @@ one_digest() { # one_digest NAME ARGUMENT...: with every program, twice
 		done
 	done
 	pass "$name: ${first%% *}"
+	all+=("$first")
 	last=$first
 }
 
@@ -38,6 +39,7 @@ programs=("$@")
 [ $# -gt 0 ] || { echo 'usage: digest.sh PROGRAM...' >&2; exit 2; }
 two=scenarios/two-datacentres.yaml
 last=
+all=()
 one_digest 'two data centres, arithmetic' $two --set train.until.steps=20
 one=$last
 one_digest 'two data centres, no arithmetic' $two --set train.until.steps=50 --set train.maths=none
@@ -59,4 +61,9 @@ one_digest 'random allocation' $two --set train.until.steps=20 --set cluster.all
 one_digest 'machines that come and go' scenarios/preempted.yaml
 one_digest 'one worker' scenarios/one-worker.yaml --set train.until.steps=20
 one_digest 'swarm of 256' scenarios/swarm-256.yaml --set train.until.steps=1
+if [ "$(printf '%s\n' "${all[@]}" | sort | uniq -d)" = '' ]; then
+	pass 'each of these is a run of its own'
+else
+	fail 'each of these is a run of its own' "$(printf '%s\n' "${all[@]}")"
+fi
 plan
