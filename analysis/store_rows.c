@@ -21,6 +21,7 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 		"INSERT INTO runs (scenario, path, text, world, device, pace, shape, seed, version, host, pid, started,"
 		" model, topology, maths, workers, stages, rounds_planned, microbatches, samples_per_microbatch,"
 		" target_loss) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_SOURCE] = "INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_PLACE] = "INSERT INTO places VALUES (?, ?, ?)",
 	[SKEP_INSERT_PAIR] = "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_WORKER] = "INSERT INTO workers (run, worker, role, gpu, place, up_bytes_per_s, down_bytes_per_s,"
@@ -436,7 +437,8 @@ static bool put_worker(struct skep_store *store, const struct skep_scenario *sce
 bool skep_store_put_start(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
 	const char *device, bool pace, bool shape)
 {
-	bool ok = put_run(store, scenario, world, device, pace, shape) && put_places(store, &scenario->topology);
+	bool ok = put_run(store, scenario, world, device, pace, shape) && skep_store_put_sources(store, scenario) &&
+	          put_places(store, &scenario->topology);
 	for (uint32_t i = 0; ok && i <= store->workers; i++)
 		ok = put_worker(store, scenario, i);
 	return ok;

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
+
 struct open_round { /* what becomes part of the sums when the round closes */
 	uint32_t round;
 	uint64_t counted, lost, last_stage;
@@ -164,13 +166,13 @@ struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
 
-/* Folds the digests in the order of the machine index, whatever the order in which they were heard (FNV-1a by words,
- * with a final mix so that the high bits of a word reach the low ones). */
+/* Folds the digests in the order of the machine index, whatever the order in which they were heard; with a final mix, so that
+ * the high bits of a word reach the low ones. */
 static uint64_t fold_digests(const struct skep_tally *tally)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
+	uint64_t hash = SKEP_HASH_EMPTY;
 	for (uint32_t i = 0; i <= tally->scenario->plan.workers; i++) {
-		hash = (hash ^ tally->use[i].digest) * 0x100000001b3u;
+		hash = skep_hash_word(hash, tally->use[i].digest);
 		hash ^= hash >> 29;
 	}
 	return hash;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * device.c - turns operations into arithmetic on the stage and buffers of the pool. Every buffer that an operation names is checked
- * for its generation and exact size before anything is touched; an operation that cannot be done makes no buffer, changes
- * nothing, and says so with `failed`.
+ * device.c - turns operations into arithmetic on the stage and buffers of the pool. Every buffer that an operation names is
+ * checked for its generation and exact size before anything is touched; an operation that cannot be done makes no buffer,
+ * changes nothing, and says so with `failed`.
  */
 #include "models/device.h"
 

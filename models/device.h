@@ -51,8 +51,9 @@ enum skep_device_kind { SKEP_DEVICE_CPU, SKEP_DEVICE_CUDA };
 /* Can this build make such a device; if not, `error` says what is missing and what to do. */
 bool skep_device_available(enum skep_device_kind kind, char *error, size_t error_size);
 
-/* Parameters of `stage` are initialised from the plan's seed: equal on every worker of the stage. SKEP_NO_STAGE: no stage yet, ENTER
- * brings one. Returns NULL and fills error (what is missing, what to do) when the kind is not built or has no hardware. */
+/* Parameters of `stage` are initialised from the plan's seed: equal on every worker of the stage. SKEP_NO_STAGE: no stage
+ * yet, ENTER brings one. Returns NULL and fills error (what is missing, what to do) when the kind is not built or has no
+ * hardware. */
 struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
 	char *error, size_t error_size);
 void skep_device_destroy(struct skep_device *device); /* NULL is fine */

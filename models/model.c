@@ -57,6 +57,7 @@ bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag 
 	size_t size = 0;
 	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
 		return false;
+	snprintf(ret->path, sizeof ret->path, "%s", path);
 	struct skep_yaml *yaml = skep_yaml_parse(path, text, size, reterr);
 	free(text);
 	if (!yaml)

@@ -14,6 +14,7 @@ enum skep_activation { SKEP_ACTIVATION_TANH, SKEP_ACTIVATION_RELU, SKEP_ACTIVATI
 /* A multi-layer perceptron: layer i maps width[i] -> width[i+1], activation after every layer but the last. */
 struct skep_model {
 	char name[64];
+	char path[512]; /* where it was read; "": nowhere */
 	enum skep_model_kind kind;
 	enum skep_activation activation;
 	uint32_t layers; /* dense layers; the unit at which the model is cut */

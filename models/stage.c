@@ -105,8 +105,8 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 
 /* ---- first parameters --------------------------------------------------------------------------------------- */
 
-/* What an activation takes away from the size of a signal, to be made up for by the weights before it: He et al., arXiv 1502.01852,
- * for relu and its like; 5/3 is the usual figure for tanh. The last layer has no activation. */
+/* What an activation takes away from the size of a signal, to be made up for by the weights before it: He et al., arXiv
+ * 1502.01852, for relu and its like; 5/3 is the usual figure for tanh. The last layer has no activation. */
 static float gain(const struct skep_model *model, uint32_t number)
 {
 	if (number + 1 == model->layers)

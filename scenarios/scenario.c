@@ -124,7 +124,7 @@ static void read_trace(struct draft *d, const struct skep_yaml_node *cluster)
 {
 	static const char *const machines[] = {"lowest", "random", NULL};
 	struct skep_churn_options o = SKEP_CHURN_DEFAULTS;
-	char path[512];
+	char path[sizeof d->s->trace_path] = "";
 	const struct skep_yaml_node *map = skep_read_map(&d->r, cluster, "trace", false);
 	if (!map)
 		return;
@@ -142,6 +142,7 @@ static void read_trace(struct draft *d, const struct skep_yaml_node *cluster)
 	if (d->r.diag->set || !skep_churn_read(path, &d->s->topology, &o, &d->s->churn, d->r.diag))
 		return;
 	d->s->has_trace = true;
+	memcpy(d->s->trace_path, path, sizeof path);
 	if (d->s->churn.presents < d->s->plan.stages)
 		skep_reader_fail(&d->r, map, "file",
 			"cluster.trace: %u workers are there at the start, %u stages need one each; start later in the "

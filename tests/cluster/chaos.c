@@ -6,7 +6,8 @@
  *     chaos --seed 4711 -v                  one seed, with its transcript
  *     chaos --pinned FILE                   the seeds listed in a file
  *     chaos --machine naive --reject 60     the canary: 0 if at least 60 of 100 seeds were rejected
- *     chaos --sabotage KIND                 break a duty: 0 if the ledger named the right invariant at least once
+ *     chaos --sabotage KIND --least 300     break a duty: 0 if the ledger named the right invariant for at least so many
+ *                                           seeds (default 1)
  *     --calm: no faults    --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
  * Seeds are independent; --jobs shares them out among processes. Every seed that fails is run once more with a
@@ -72,7 +73,7 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {
-	uint64_t first, last, again;
+	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
 	bool calm, verbose;
 	const struct machine *machine;
@@ -423,6 +424,8 @@ static bool parse_value(struct options *o, const char *key, const char *value)
 		return o->jobs = (uint32_t)first, true;
 	if (strcmp(key, "--reject") == 0 && first <= 100)
 		return o->reject = (uint32_t)first, true;
+	if (strcmp(key, "--least") == 0)
+		return o->least = first, true;
 	if (strcmp(key, "--again") == 0)
 		return o->again = first, true;
 	return false;
@@ -448,7 +451,8 @@ static bool parse(struct options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct options options = {.first = 1, .last = 1000, .again = 8, .jobs = 1, .machine = &machine_skep};
+	struct options options = {
+		.first = 1, .last = 1000, .again = 8, .least = 1, .jobs = 1, .machine = &machine_skep};
 	if (!parse(&options, argc, argv))
 		return 2;
 	struct totals *totals =
@@ -458,8 +462,12 @@ int main(int argc, char **argv)
 	bool good = run_jobs(&options, totals);
 	struct totals sum = sum_up(totals, options.jobs);
 	print_totals(&sum);
-	if (options.sabotage != SABOTAGE_NONE)
-		return good && sum.named > 0 ? 0 : 1;
+	if (options.sabotage != SABOTAGE_NONE) {
+		const struct sabotage_kind *kind = &sabotage_kind[options.sabotage];
+		printf("%s: %llu seeds break %s, at least %llu must\n", kind->name, (unsigned long long)sum.named,
+			kind->invariant, (unsigned long long)options.least);
+		return good && sum.named > 0 && sum.named >= options.least ? 0 : 1;
+	}
 	if (options.reject > 0)
 		return good && sum.broken * 100 >= sum.seeds * options.reject ? 0 : 1;
 	return good && sum.seeds > 0 && sum.broken == 0 ? 0 : 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_directory.c - the directory's machine: directory.c, rounds.c and edge.c, event by event. Four workers in two stages (0 and 2
- * own, 1 and 3 finish), four microbatches a round, two rounds.
+ * test_directory.c - the directory's machine: directory.c, rounds.c and edge.c, event by event. Four workers in two stages (0
+ * and 2 own, 1 and 3 finish), four microbatches a round, two rounds.
  */
 #include "machine_fixture.h"
 
