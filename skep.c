@@ -34,6 +34,7 @@ enum status { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_BAD_INPUT = 2 };
 
 #define SETS_MAX 64
 #define RUNS_MAX 32
+#define SPARES_MAX 4096u
 #define ERROR_BYTES 1024
 
 struct arguments {
@@ -41,6 +42,9 @@ struct arguments {
 	struct skep_scenario_options scenario;
 	const char *db, *output;
 	uint32_t ranks; /* 0: not given */
+	bool has_spares;
+	uint32_t spares;
+	char time_scale[64]; /* as --set has it */
 	bool json, quiet;
 	struct skep_exec_options exec;
 	char **positional;
@@ -67,6 +71,8 @@ static const struct option long_options[] = {
 	{"pace", no_argument, NULL, 'p'},
 	{"shape", no_argument, NULL, 'h'},
 	{"device", required_argument, NULL, 'D'},
+	{"spares", required_argument, NULL, 'P'},
+	{"time-scale", required_argument, NULL, 't'},
 	{"output", required_argument, NULL, 'o'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
@@ -83,6 +89,9 @@ static const char *const option_help[] = {
 	['p'] = "  --pace                an operation takes at least the time that the GPU profile gives\n",
 	['h'] = "  --shape               a message takes the time that the topology gives (one host only)\n",
 	['D'] = "  --device cpu|cuda     what does the arithmetic (default cpu)\n",
+	['P'] = "  --spares N            processes that stand by, each to take the place of a worker whose process dies; needs\n"
+		"                        Open MPI 5 (default: as many as the trace starts anew, none without a trace)\n",
+	['t'] = "  --time-scale X        short for --set cluster.trace.scale=X: 0.01 plays the trace 100 times as fast\n",
 	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf\n",
 };
 
@@ -202,6 +211,31 @@ static enum status sim(const struct arguments *arguments)
 	return status;
 }
 
+static uint64_t largest_message(const struct skep_plan *plan)
+{
+	uint64_t largest = 0;
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		const struct skep_stage_plan *stage = &plan->stage[i];
+		largest = stage->activation_bytes > largest ? stage->activation_bytes : largest;
+		largest = stage->state_bytes > largest ? stage->state_bytes : largest;
+	}
+	return largest;
+}
+
+static enum status launch_surviving(const struct arguments *arguments, const struct skep_scenario *scenario)
+{
+	char error[ERROR_BYTES];
+	uint64_t spares = arguments->has_spares ? arguments->spares : scenario->churn.joins;
+	if (!skep_exec_survives())
+		return complain(STATUS_BAD_INPUT,
+			"--spares: the MPI that this program was built with ends a run when one of its processes dies; it "
+			"takes Open MPI 5, as in Debian 13");
+	uint64_t ranks = scenario->plan.workers + 1 + (spares < SPARES_MAX ? spares : SPARES_MAX);
+	int status = skep_exec_launch_surviving(
+		(uint32_t)ranks, largest_message(&scenario->plan), arguments->argv, error, sizeof error);
+	return status < 0 ? complain(STATUS_FAILED, error) : (enum status)status;
+}
+
 /* The first process: everything a user can get wrong is said before any other process starts. */
 static enum status launch(const struct arguments *arguments, const struct skep_scenario *scenario)
 {
@@ -221,6 +255,8 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 	if (!store)
 		return complain(STATUS_BAD_INPUT, error);
 	skep_store_close(store);
+	if (arguments->has_spares || (scenario->has_trace && skep_exec_survives()))
+		return launch_surviving(arguments, scenario);
 	skep_exec_launch(ranks, arguments->argv, error, sizeof error);
 	return complain(STATUS_FAILED, error);
 }
@@ -240,6 +276,18 @@ static enum status run_directory(const struct arguments *arguments, const struct
 	return status == STATUS_DONE ? status : complain(status, ran ? failed_run : error);
 }
 
+static void announce_kills(bool survives, uint32_t spares)
+{
+	if (survives)
+		fprintf(stderr,
+			"skep: cluster.trace: kills are hard (SIGKILL); %" PRIu32 " spare processes stand by\n", spares);
+	else
+		fputs("skep: cluster.trace: this run's MPI does not survive the death of a process, so kills are soft: a "
+		      "worker drops\n"
+		      "skep: all it holds, falls silent for as long as the trace says, and comes back as a newcomer\n",
+			stderr);
+}
+
 static enum status run_rank(const struct arguments *arguments, const struct skep_scenario *scenario)
 {
 	uint32_t rank, ranks, needed = scenario->plan.workers + 1;
@@ -248,7 +296,10 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 	if (!skep_exec_init(&rank, &ranks, error, sizeof error))
 		return complain(STATUS_FAILED, error);
 	enum status status = STATUS_DONE;
-	if (ranks != needed) {
+	bool survives = skep_exec_survives();
+	if (rank == 0 && scenario->has_trace)
+		announce_kills(survives, ranks - needed);
+	if (ranks < needed || (ranks > needed && !survives)) {
 		snprintf(error, sizeof error,
 			"started with %" PRIu32 " processes, but this scenario has %" PRIu32
 			" workers and needs %" PRIu32 ", one of them the directory",
@@ -259,6 +310,8 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 	} else if (!skep_exec_run(scenario, &arguments->exec, NULL, &result, error, sizeof error)) {
 		status = STATUS_FAILED; /* rank 0 says why */
 	}
+	if (rank == 0)
+		skep_exec_leave_word((int)status);
 	skep_exec_finish();
 	return status;
 }
@@ -268,11 +321,6 @@ static enum status run(const struct arguments *arguments)
 	struct skep_scenario scenario;
 	if (!read_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
-	if (scenario.has_trace) {
-		skep_scenario_finish(&scenario);
-		return complain(STATUS_BAD_INPUT,
-			"cluster.trace: processes do not come and go in a real run yet; `skep sim` plays the trace");
-	}
 	enum status status = skep_exec_launched() ? run_rank(arguments, &scenario) : launch(arguments, &scenario);
 	skep_scenario_finish(&scenario);
 	return status;
@@ -400,15 +448,17 @@ static enum status replay(const struct arguments *arguments)
 /* ---- the command line ------------------------------------------------------------------------------------------- */
 
 static const struct command commands[] = {
-	{"check", "SCENARIO", "validate; print stages, workers, memory, bytes per step", "sSdjq", 1, 1, check,
+	{"check", "SCENARIO", "validate; print stages, workers, memory, bytes per step", "sStdjq", 1, 1, check,
 		"Reads the scenario and all files it names. Prints what would run, or the first error with its "
 		"line.\n"},
-	{"sim", "SCENARIO", "simulate", "sSdjq", 1, 1, sim,
+	{"sim", "SCENARIO", "simulate", "sStdjq", 1, 1, sim,
 		"Runs the scenario in virtual time over the topology's network and GPU profiles, and stores the "
 		"run.\n"},
-	{"run", "SCENARIO", "run for real over MPI", "sSdjqnphD", 1, 1, run,
+	{"run", "SCENARIO", "run for real over MPI", "sStdjqnphDP", 1, 1, run,
 		"Starts mpirun itself with one process per worker and one for the directory; started by mpirun or srun "
 		"it joins.\n"
+		"A trace in the scenario kills and starts its workers; how truly is up to the MPI, and is said at the "
+		"start.\n"
 		"With --pace and --shape one machine stands in for the cluster of the topology; with neither it goes "
 		"as fast as\n"
 		"this machine can.\n"},
@@ -498,6 +548,18 @@ static enum status take_option(struct arguments *a, int letter)
 		break;
 	case 'o':
 		a->output = optarg;
+		break;
+	case 'P':
+		if (!parse_number(optarg, SPARES_MAX, &number))
+			return bad_value("--spares", optarg, "a number of processes, from 0");
+		a->has_spares = true;
+		a->spares = (uint32_t)number;
+		break;
+	case 't':
+		if (a->scenario.sets == SETS_MAX || strlen(optarg) > 30)
+			return bad_value("--time-scale", optarg, "a number above 0");
+		snprintf(a->time_scale, sizeof a->time_scale, "cluster.trace.scale=%s", optarg);
+		a->set[a->scenario.sets++] = a->time_scale;
 		break;
 	case 'j':
 		a->json = true;

@@ -7,20 +7,25 @@
  */
 #include "exec/exec.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include "exec/loop.h"
+#include "exec/remains.h"
 #include "exec/transport_mpi.h"
+#include "exec/ulfm.h"
 
 #define REASON_SIZE 256
+#define FINISH_S 5u
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
 
 /* Blocked in every thread, those of MPI included; rank 0 reads them from a descriptor, the others wait for its HALT. They
@@ -51,9 +56,14 @@ bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_
 	const struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN); /* a message to a process that has just died */
 	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
 		snprintf(reterr, size, "MPI does not start");
 		return false;
+	}
+	if (skep_ulfm_active()) {
+		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+		MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 	}
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -65,8 +75,28 @@ bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_
 	return false;
 }
 
+bool skep_exec_survives(void)
+{
+	int up = 0;
+	MPI_Initialized(&up);
+	return up ? skep_ulfm_active() : skep_ulfm_built();
+}
+
+/* MPI_Finalize does not always return when processes have died, and then there is nothing left to do. */
+static void cut_short(int number)
+{
+	(void)number;
+	_exit(0);
+}
+
 void skep_exec_finish(void)
 {
+	if (skep_ulfm_active()) {
+		signal(SIGALRM, cut_short);
+		alarm(FINISH_S);
+		MPI_Finalize();
+		return;
+	}
 	if (!skep_mpi_meet(MPI_COMM_WORLD, MEET_S))
 		skep_exec_abort(); /* somebody has died or hangs, and MPI_Finalize would wait for them */
 	MPI_Finalize();
@@ -140,7 +170,8 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 	char error[REASON_SIZE - 32] = "";
 	*ret = NULL;
 	if (rank > 0) {
-		uint32_t stage = scenario->first_stage_of[rank - 1];
+		uint32_t stage =
+			rank > scenario->plan.workers ? SKEP_NO_STAGE : scenario->first_stage_of[rank - 1];
 		*ret = skep_device_create(options->device, &scenario->training, stage, error, sizeof error);
 		if (*ret == NULL)
 			snprintf(reason, REASON_SIZE, "worker %" PRIu32 ": %s", rank - 1, error);
@@ -169,6 +200,29 @@ static uint64_t common_name(void)
 	uint64_t name = skep_clock_raw_ns() ^ (uint64_t)getpid() << 40;
 	MPI_Bcast(&name, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
 	return name;
+}
+
+/* Memory for all ranks of a host, known by name only until all have it; NULL: there is none, and the run goes without. */
+static struct skep_remains *share_remains(int rank)
+{
+	char name[64];
+	int ranks, lacking = 0;
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	size_t bytes = (size_t)ranks * sizeof(struct skep_remains);
+	snprintf(name, sizeof name, "/skep-%016" PRIx64, common_name());
+	int file = rank == 0 ? shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600) : -1;
+	bool made = rank != 0 || (file >= 0 && ftruncate(file, (off_t)bytes) == 0);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank != 0)
+		file = shm_open(name, O_RDWR, 0);
+	void *memory = made && file >= 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+	int lacks = memory == MAP_FAILED;
+	MPI_Allreduce(&lacks, &lacking, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	if (rank == 0)
+		shm_unlink(name);
+	if (file >= 0)
+		close(file);
+	return lacking == 0 ? memory : NULL; /* to the end of the process: it is small, and others look into it */
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
@@ -207,6 +261,7 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 		.shape = options->shape,
 		.transport = &transport,
 		.recorder = recorder,
+		.device_kind = options->device,
 		.signal_fd = -1};
 	if (!agree(reason) || !agree_on_scenario(scenario, options, reason) ||
 		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device, reason))
@@ -218,6 +273,8 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 	struct skep_clock clock = common_clock(one);
 	transport.rank = (uint32_t)rank;
 	setup.clock = &clock;
+	if (one && skep_ulfm_active())
+		setup.remains = share_remains(rank);
 	bool fine = run_loop(&setup, ret, reason);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);
@@ -233,7 +290,7 @@ bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_
 	int ranks;
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	if ((uint32_t)ranks != workers + 1) {
+	if ((uint32_t)ranks < workers + 1 || ((uint32_t)ranks > workers + 1 && !skep_exec_survives())) {
 		snprintf(reterr, size,
 			"the scenario needs %" PRIu32 " processes (%" PRIu32
 			" workers and the directory), this run has %d",

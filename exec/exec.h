@@ -23,6 +23,10 @@ struct skep_exec_result {
 /* Can this build start a run on this machine; if not, `reterr` says what is missing and how to get it. */
 bool skep_exec_ready(char *reterr, size_t size);
 
+/* Does a run go on when one of its processes is killed? Before skep_exec_init: could it, with this build; afterwards: does this
+ * one (it does not if its launcher was not asked for it). */
+bool skep_exec_survives(void);
+
 /* Was this process started by mpirun or srun? */
 bool skep_exec_launched(void);
 
@@ -30,14 +34,22 @@ bool skep_exec_launched(void);
  * with the reason in reterr (mpirun missing: what to install). */
 void skep_exec_launch(uint32_t ranks, char *const argv[], char *reterr, size_t size);
 
+/* The same for a run that survives the death of its processes, but as a child: those that have died may keep mpirun from
+ * ending, so it is given some seconds after rank 0 has left word (skep_exec_leave_word). `largest`: bytes of the largest
+ * message. Returns the exit status of the run, or -1 with the reason. */
+int skep_exec_launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[], char *reterr, size_t size);
+
+/* Rank 0 tells whoever has launched the run how it ended; everything is written by then. */
+void skep_exec_leave_word(int status);
+
 /* MPI up and down. *ret_rank 0 is the directory, *ret_ranks all processes. */
 bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size);
-void skep_exec_finish(void);
+void skep_exec_finish(void); /* may end the process itself, with status 0, when others have died */
 /* Ends every rank at once, after an error on this one that the others cannot hear of (MPI_Abort). */
 void skep_exec_abort(void);
 
-/* Runs this rank's machine to its end: rank 0 the directory, rank r worker r-1; needs workers + 1 ranks. Rank 0's `recorder` hears
- * of all ranks; others pass NULL. Returns false with the reason when the run could not go on (device, memory, peer lost). */
+/* Runs this rank's machine to its end: rank 0 the directory, rank r worker r-1; needs workers + 1 ranks, and takes more as spares
+ * if it survives. Rank 0's `recorder` hears of all ranks; others pass NULL. Returns false with the reason when the run could not go on (device, memory, peer lost). */
 bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_options *options,
 	const struct skep_recorder *recorder, struct skep_exec_result *ret, char *reterr, size_t size);
 

@@ -15,6 +15,25 @@ bool skep_exec_ready(char *reterr, size_t size)
 	return false;
 }
 
+bool skep_exec_survives(void)
+{
+	return false;
+}
+
+int skep_exec_launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[], char *reterr, size_t size)
+{
+	(void)ranks;
+	(void)largest;
+	(void)argv;
+	snprintf(reterr, size, "%s", missing);
+	return -1;
+}
+
+void skep_exec_leave_word(int status)
+{
+	(void)status;
+}
+
 bool skep_exec_launched(void)
 {
 	return false;

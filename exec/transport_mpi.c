@@ -8,6 +8,11 @@
  * frame's number gives: of one sender, no two tensors under way share a tag, so they cannot be mistaken for each other.
  * It is probed for too, and received only if it is as long as its frame says. Sends are owned until MPI_Test has seen their end; no request is ever freed or cancelled.
  *
+ * Where MPI survives the death of a process (ulfm.h), a call that concerns a dead peer, or any peer while a death is news,
+ * returns an error: then the dead are looked up and said to be GONE, one by one. What was under way to one of them ends and
+ * counts as sent, what was to come from it counts as lost; requests are still completed by MPI_Test alone. Nobody is
+ * replaced here: spare ranks are there from the start.
+ *
  * MPI can only be polled. So that an idle process need not, every process has a bell in memory that the host's
  * processes share, and a sender rings the receiver's. For peers on other hosts, and for transfers that take several
  * steps, a wait is a nap.
@@ -21,6 +26,7 @@
 
 #include "exec/bell.h"
 #include "exec/clock.h"
+#include "exec/ulfm.h"
 
 #define FRAME_TAG 0
 #define NAP_PENDING_NS 50000u /* a transfer in several steps waits for both sides */
@@ -64,13 +70,31 @@ struct mpi {
 	bool alone;                 /* no peer on another host */
 	uint64_t nap_ns;            /* the last one, while nothing comes */
 
+	uint32_t ranks;
+	bool survives;
+	bool *gone, *told; /* [ranks]: dead; and the caller has heard of it */
+	bool news;         /* some are not told */
+	bool sweep;        /* sends have to be looked at one by one: some end because their peer is dead */
+
 	uint8_t bytes[SKEP_FRAME_MAX]; /* the frame handed out last */
 	int fault;                     /* the first error, or MPI_SUCCESS: every poll from then on says BROKEN */
 	char reason[MPI_MAX_ERROR_STRING];
 };
 
+/* Is this a death, and not the end of the run? */
+static bool death(struct mpi *mpi, int rc)
+{
+	if (!mpi->survives || !skep_ulfm_is_death(rc))
+		return false;
+	skep_ulfm_failed(mpi->frames, mpi->gone);
+	mpi->news = mpi->sweep = true;
+	return true;
+}
+
 static void keep_fault(struct mpi *mpi, int rc)
 {
+	if (rc != MPI_SUCCESS && death(mpi, rc))
+		return;
 	if (mpi->fault == MPI_SUCCESS)
 		mpi->fault = rc;
 }
@@ -183,14 +207,17 @@ static void mpi_send(void *self, uint32_t peer, const struct skep_frame *frame, 
 	int size = (int)skep_frame_encode(frame, mpi->run, parcel->bytes);
 	MPI_Request *request = &mpi->send[2 * mpi->sends];
 	request[0] = request[1] = MPI_REQUEST_NULL;
-	keep_fault(mpi, MPI_Isend(parcel->bytes, size, MPI_BYTE, (int)peer, FRAME_TAG, mpi->frames, &request[0]));
-	if (frame->body > 0)
+	if (!mpi->gone[peer])
+		keep_fault(
+			mpi, MPI_Isend(parcel->bytes, size, MPI_BYTE, (int)peer, FRAME_TAG, mpi->frames, &request[0]));
+	mpi->sweep = mpi->sweep || mpi->gone[peer];
+	if (frame->body > 0 && !mpi->gone[peer])
 		keep_fault(mpi, send_body(mpi, body, frame->body, (int)peer, body_tag(mpi, frame), &request[1]));
 	ring(mpi, peer);
 	int done = 0; /* a small one usually is: then there is nothing to keep */
 	if (frame->body == 0)
 		keep_fault(mpi, MPI_Test(&request[0], &done, MPI_STATUS_IGNORE));
-	if (done || (request[0] == MPI_REQUEST_NULL && request[1] == MPI_REQUEST_NULL)) { /* or neither has begun */
+	if (done || (frame->body == 0 && request[0] == MPI_REQUEST_NULL)) { /* or it has not begun */
 		parcel_put(mpi, parcel);
 		return;
 	}
@@ -213,13 +240,46 @@ static bool sent(struct mpi *mpi, size_t at, struct skep_transport_event *ret)
 	return ret->frame.body > 0;
 }
 
+/* One request by itself, so that an error is known to be its own. What went to the dead has ended. */
+static int test(struct mpi *mpi, MPI_Request *request)
+{
+	int done = 0;
+	if (*request == MPI_REQUEST_NULL)
+		return MPI_SUCCESS;
+	int rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+	if (rc == MPI_SUCCESS || !death(mpi, rc))
+		return rc;
+	*request = MPI_REQUEST_NULL;
+	return MPI_SUCCESS;
+}
+
+/* Each parcel by itself, after a death: some may have ended without ever having begun. */
+static bool poll_each_send(struct mpi *mpi, struct skep_transport_event *ret)
+{
+	for (size_t i = 0; i < mpi->sends; i++) {
+		int rc = test(mpi, &mpi->send[2 * i]);
+		if (rc == MPI_SUCCESS)
+			rc = test(mpi, &mpi->send[2 * i + 1]);
+		if (rc != MPI_SUCCESS)
+			return broken(mpi, rc, ret);
+		size_t before = mpi->sends;
+		if (sent(mpi, i, ret))
+			return true;
+		i -= mpi->sends < before; /* another one has taken its place */
+	}
+	mpi->sweep = false;
+	return false;
+}
+
 static bool poll_sends(struct mpi *mpi, struct skep_transport_event *ret)
 {
+	if (mpi->sweep)
+		return poll_each_send(mpi, ret);
 	while (mpi->sends > 0) {
 		int at, done;
 		int rc = MPI_Testany((int)(2 * mpi->sends), mpi->send, &at, &done, MPI_STATUS_IGNORE);
 		if (rc != MPI_SUCCESS)
-			return broken(mpi, rc, ret);
+			return death(mpi, rc) ? poll_each_send(mpi, ret) : broken(mpi, rc, ret);
 		if (!done || at == MPI_UNDEFINED)
 			return false;
 		if (sent(mpi, (size_t)at / 2, ret))
@@ -237,6 +297,7 @@ static int probe(MPI_Comm comm, int peer, int tag, int *ret_there, MPI_Message *
 	int rc = MPI_Improbe(peer, tag, comm, ret_there, ret, ret_status);
 	if (rc == MPI_SUCCESS && !*ret_there)
 		rc = MPI_Improbe(peer, tag, comm, ret_there, ret, ret_status);
+	*ret_there = rc == MPI_SUCCESS && *ret_there;
 	return rc;
 }
 
@@ -316,8 +377,8 @@ static bool poll_frame(
 	int there = 0;
 	*ret_found = false;
 	int rc = probe(mpi->frames, MPI_ANY_SOURCE, MPI_ANY_TAG, &there, &matched, &status);
-	if (rc != MPI_SUCCESS)
-		return broken(mpi, rc, ret);
+	if (rc != MPI_SUCCESS) /* what has come lies behind the news of a death */
+		return !death(mpi, rc) && broken(mpi, rc, ret);
 	if (!there)
 		return false;
 	*ret_found = true;
@@ -334,7 +395,7 @@ static bool poll_frame(
 	}
 	rc = MPI_Mrecv(mpi->bytes, (int)size, MPI_BYTE, &matched, &status);
 	if (rc != MPI_SUCCESS)
-		return broken(mpi, rc, ret);
+		return !death(mpi, rc) && broken(mpi, rc, ret);
 	*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_ARRIVED, .peer = peer};
 	enum skep_frame_fault fault = skep_frame_decode(mpi->bytes, size, mpi->run, &ret->frame);
 	if (fault != SKEP_FRAME_GOOD) {
@@ -365,13 +426,47 @@ static bool received(struct mpi *mpi, size_t at, struct skep_transport_event *re
 	return true;
 }
 
+/* The tensor's sender is dead; true if that is news for the caller. */
+static bool lost(struct mpi *mpi, size_t at, struct skep_transport_event *ret)
+{
+	struct intake intake = mpi->intake[at];
+	size_t last = --mpi->intakes;
+	mpi->intake[at] = mpi->intake[last];
+	mpi->receive[at] = mpi->receive[last];
+	free(intake.scratch);
+	*ret = (struct skep_transport_event){
+		.kind = SKEP_TRANSPORT_LOST, .peer = intake.peer, .frame = intake.frame};
+	return intake.memory != NULL;
+}
+
+/* Each by itself: of a tensor it has to be certain that it is whole. */
+static bool poll_each_body(struct mpi *mpi, struct skep_transport_event *ret)
+{
+	for (size_t i = 0; i < mpi->intakes; i++) {
+		struct intake *intake = &mpi->intake[i];
+		size_t before = mpi->intakes;
+		int done = 0, rc = MPI_SUCCESS;
+		if (intake->matched)
+			rc = MPI_Test(&mpi->receive[i], &done, MPI_STATUS_IGNORE);
+		bool dead = rc != MPI_SUCCESS ? death(mpi, rc) : !intake->matched && mpi->gone[intake->peer];
+		if (rc != MPI_SUCCESS && !dead)
+			return broken(mpi, rc, ret);
+		if ((dead && lost(mpi, i, ret)) || (!dead && done && received(mpi, i, ret)))
+			return true;
+		i -= mpi->intakes < before;
+	}
+	return false;
+}
+
 static bool poll_bodies(struct mpi *mpi, struct skep_transport_event *ret)
 {
 	for (size_t i = 0; i < mpi->intakes; i++) {
 		int rc = mpi->intake[i].matched ? MPI_SUCCESS : match_body(mpi, &mpi->intake[i]);
-		if (rc != MPI_SUCCESS)
+		if (rc != MPI_SUCCESS && !death(mpi, rc))
 			return broken(mpi, rc, ret);
 	}
+	if (mpi->survives)
+		return poll_each_body(mpi, ret);
 	while (mpi->intakes > 0) {
 		int at, done;
 		int rc = MPI_Testany((int)mpi->intakes, mpi->receive, &at, &done, MPI_STATUS_IGNORE);
@@ -385,6 +480,26 @@ static bool poll_bodies(struct mpi *mpi, struct skep_transport_event *ret)
 	return false;
 }
 
+/* True: somebody is dead of whom the caller has not heard. */
+static bool tell_death(struct mpi *mpi, struct skep_transport_event *ret)
+{
+	for (uint32_t peer = 0; peer < mpi->ranks; peer++) {
+		if (!mpi->gone[peer] || mpi->told[peer])
+			continue;
+		mpi->told[peer] = true;
+		*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_GONE, .peer = peer};
+		return true;
+	}
+	mpi->news = false;
+	return false;
+}
+
+static void mpi_bury(void *self, uint32_t peer)
+{
+	struct mpi *mpi = self;
+	mpi->gone[peer] = mpi->told[peer] = mpi->sweep = true;
+}
+
 static bool mpi_poll(void *self, const struct skep_landing *landing, struct skep_transport_event *ret)
 {
 	struct mpi *mpi = self;
@@ -392,6 +507,8 @@ static bool mpi_poll(void *self, const struct skep_landing *landing, struct skep
 	if (mpi->fault != MPI_SUCCESS)
 		return broken(mpi, mpi->fault, ret);
 	mpi->heard = skep_bell_count(mpi->own_bell);
+	if (mpi->news && tell_death(mpi, ret))
+		return true;
 	while (found) {
 		if (poll_frame(mpi, landing, ret, &found)) {
 			mpi->nap_ns = NAP_FIRST_NS;
@@ -488,8 +605,13 @@ bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct 
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
 	mpi->tag_limit = found ? *limit : 32767; /* the least that the standard allows */
-	if (!bells_create(mpi, rank, ranks) || MPI_Comm_dup(MPI_COMM_WORLD, &mpi->frames) != MPI_SUCCESS ||
+	mpi->ranks = (uint32_t)ranks;
+	mpi->survives = skep_ulfm_active();
+	mpi->gone = calloc((size_t)ranks, 2 * sizeof *mpi->gone);
+	mpi->told = mpi->gone + ranks;
+	if (mpi->gone == NULL || !bells_create(mpi, rank, ranks) || MPI_Comm_dup(MPI_COMM_WORLD, &mpi->frames) != MPI_SUCCESS ||
 		MPI_Comm_dup(MPI_COMM_WORLD, &mpi->bodies) != MPI_SUCCESS) {
+		free(mpi->gone);
 		free(mpi->bell);
 		free(mpi);
 		return false;
@@ -499,6 +621,8 @@ bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct 
 	*ret = (struct skep_transport){.self = mpi,
 		.rank = (uint32_t)rank,
 		.ranks = (uint32_t)ranks,
+		.survives = mpi->survives,
+		.bury = mpi_bury,
 		.send = mpi_send,
 		.poll = mpi_poll,
 		.pending = mpi_pending,
@@ -516,6 +640,7 @@ void skep_transport_mpi_destroy(struct skep_transport *transport, bool clean)
 	MPI_Win_free(&mpi->window);
 	MPI_Comm_free(&mpi->frames);
 	MPI_Comm_free(&mpi->bodies);
+	free(mpi->gone);
 	free(mpi->bell);
 	while (mpi->spare != NULL) {
 		struct parcel *parcel = mpi->spare;
