@@ -291,7 +291,7 @@ static void announce_kills(bool survives, uint32_t spares)
 static enum status run_rank(const struct arguments *arguments, const struct skep_scenario *scenario)
 {
 	uint32_t rank, ranks, needed = scenario->plan.workers + 1;
-	struct skep_exec_result result;
+	struct skep_exec_result result = {.outcome = SKEP_FAILED};
 	char error[ERROR_BYTES];
 	if (!skep_exec_init(&rank, &ranks, error, sizeof error))
 		return complain(STATUS_FAILED, error);
@@ -310,7 +310,7 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 	} else if (!skep_exec_run(scenario, &arguments->exec, NULL, &result, error, sizeof error)) {
 		status = STATUS_FAILED; /* rank 0 says why */
 	}
-	if (rank == 0)
+	if (rank == 0 || result.orphaned)
 		skep_exec_leave_word((int)status);
 	skep_exec_finish();
 	return status;

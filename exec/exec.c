@@ -7,20 +7,19 @@
  */
 #include "exec/exec.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include "exec/loop.h"
 #include "exec/remains.h"
+#include "exec/shared.h"
 #include "exec/transport_mpi.h"
 #include "exec/ulfm.h"
 
@@ -202,29 +201,6 @@ static uint64_t common_name(void)
 	return name;
 }
 
-/* Memory for all ranks of a host, known by name only until all have it; NULL: there is none, and the run goes without. */
-static struct skep_remains *share_remains(int rank)
-{
-	char name[64];
-	int ranks, lacking = 0;
-	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	size_t bytes = (size_t)ranks * sizeof(struct skep_remains);
-	snprintf(name, sizeof name, "/skep-%016" PRIx64, common_name());
-	int file = rank == 0 ? shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600) : -1;
-	bool made = rank != 0 || (file >= 0 && ftruncate(file, (off_t)bytes) == 0);
-	MPI_Barrier(MPI_COMM_WORLD);
-	if (rank != 0)
-		file = shm_open(name, O_RDWR, 0);
-	void *memory = made && file >= 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
-	int lacks = memory == MAP_FAILED;
-	MPI_Allreduce(&lacks, &lacking, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-	if (rank == 0)
-		shm_unlink(name);
-	if (file >= 0)
-		close(file);
-	return lacking == 0 ? memory : NULL; /* to the end of the process: it is small, and others look into it */
-}
-
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 /* Device and transport are kept when the loop did not end cleanly: a transfer may still touch their memory, and the process
@@ -249,9 +225,10 @@ static bool run_loop(struct skep_loop_setup *setup, struct skep_exec_result *ret
 static bool run_checked(const struct skep_scenario *scenario, const struct skep_exec_options *options,
 	const struct skep_recorder *recorder, struct skep_exec_result *ret, char reason[REASON_SIZE])
 {
-	int rank;
+	int rank, ranks;
 	struct skep_transport transport = {0};
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	bool one = one_host();
 	if (options->shape && !one)
 		snprintf(reason, REASON_SIZE,
@@ -274,7 +251,7 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 	transport.rank = (uint32_t)rank;
 	setup.clock = &clock;
 	if (one && skep_ulfm_active())
-		setup.remains = share_remains(rank);
+		setup.remains = skep_shared_create(MPI_COMM_WORLD, common_name(), (size_t)ranks * sizeof *setup.remains);
 	bool fine = run_loop(&setup, ret, reason);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);

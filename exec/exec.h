@@ -18,6 +18,7 @@ struct skep_exec_result {
 	enum skep_outcome outcome;
 	skep_time end_ns;
 	uint64_t events; /* machine steps, all ranks */
+	bool orphaned;   /* rank 0 has died */
 };
 
 /* Can this build start a run on this machine; if not, `reterr` says what is missing and how to get it. */

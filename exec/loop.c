@@ -337,7 +337,7 @@ static bool rank_init(struct rank *rank, struct skep_loop_setup *setup)
 	rank->actions.capacity = capacity;
 	rank->use = calloc((size_t)(plan->workers + 1) * SKEP_TRAFFICS, sizeof *rank->use);
 	rank->log.left = skep_log_share(plan, number == 0 ? plan->workers : 0);
-	rank->remains = setup->remains != NULL ? &setup->remains[number] : NULL;
+	rank->remains = setup->remains != NULL && number > 0 ? &setup->remains[number] : NULL;
 	return rank->memory != NULL && rank->actions.item != NULL && rank->use != NULL &&
 	       (number > 0 || chief_init(rank));
 }
@@ -382,6 +382,7 @@ bool skep_loop_run(
 	*ret_clean = finished(&rank) && !skep_seats_any_gone(&rank.seats);
 	ret->outcome = rank.node != NULL ? skep_node_outcome(rank.node) : SKEP_DONE;
 	ret->end_ns = rank.ended_ns;
+	ret->orphaned = rank.seats.gone[0];
 	ret->events = rank_is_chief(&rank) ? rank.events : rank.total.events;
 	snprintf(reterr, size, "%s", rank.reason);
 	bool fine = !rank.failed;

@@ -26,6 +26,7 @@
 
 #include "exec/bell.h"
 #include "exec/clock.h"
+#include "exec/shared.h"
 #include "exec/ulfm.h"
 
 #define FRAME_TAG 0
@@ -545,9 +546,35 @@ static void mpi_wake(void *self)
 
 /* ---- up and down ------------------------------------------------------------------------------------------------- */
 
+/* The bells of a run that survives its processes. On several hosts there are none, and all naps are short. */
+static bool bells_create_lasting(struct mpi *mpi, int rank, int ranks)
+{
+	MPI_Comm host;
+	int here = 0;
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
+	MPI_Comm_size(host, &here);
+	MPI_Comm_free(&host);
+	const size_t line = 64;
+	unsigned char *memory = NULL;
+	if (here == ranks) /* on all of them, or on none */
+		memory = skep_shared_create(MPI_COMM_WORLD, mpi->run ^ 1, (size_t)ranks * line);
+	mpi->alone = memory != NULL;
+	mpi->bell = calloc((size_t)ranks, sizeof(struct skep_bell *));
+	if (mpi->bell == NULL)
+		return false;
+	for (int i = 0; memory != NULL && i < ranks; i++)
+		mpi->bell[i] = (struct skep_bell *)(void *)(memory + (size_t)i * line);
+	if (memory == NULL)
+		mpi->bell[rank] = calloc(1, sizeof(struct skep_bell));
+	mpi->own_bell = mpi->bell[rank];
+	return mpi->own_bell != NULL;
+}
+
 /* The bells of the processes of this host, in a window of the host's communicator. */
 static bool bells_create(struct mpi *mpi, int rank, int ranks)
 {
+	if (mpi->survives)
+		return bells_create_lasting(mpi, rank, ranks);
 	MPI_Comm host;
 	MPI_Group world_group, host_group;
 	int *number = calloc((size_t)ranks, 2 * sizeof *number), *of_host = number + ranks, here = 0;
@@ -637,7 +664,10 @@ void skep_transport_mpi_destroy(struct skep_transport *transport, bool clean)
 	if (!clean || !skep_mpi_meet(mpi->frames, 10))
 		return; /* requests may still write into what would be freed, or others ring its bells */
 	assert(mpi->sends == 0 && mpi->intakes == 0);
-	MPI_Win_free(&mpi->window);
+	if (!mpi->survives)
+		MPI_Win_free(&mpi->window);
+	else if (!mpi->alone)
+		free(mpi->own_bell);
 	MPI_Comm_free(&mpi->frames);
 	MPI_Comm_free(&mpi->bodies);
 	free(mpi->gone);
