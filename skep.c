@@ -89,9 +89,12 @@ static const char *const option_help[] = {
 	['p'] = "  --pace                an operation takes at least the time that the GPU profile gives\n",
 	['h'] = "  --shape               a message takes the time that the topology gives (one host only)\n",
 	['D'] = "  --device cpu|cuda     what does the arithmetic (default cpu)\n",
-	['P'] = "  --spares N            processes that stand by, each to take the place of a worker whose process dies; needs\n"
-		"                        Open MPI 5 (default: as many as the trace starts anew, none without a trace)\n",
-	['t'] = "  --time-scale X        short for --set cluster.trace.scale=X: 0.01 plays the trace 100 times as fast\n",
+	['P'] = "  --spares N            processes that stand by, each to take the place of a worker whose process "
+                "dies; needs\n"
+		"                        Open MPI 5 (default: as many as the trace starts anew, none without a "
+                "trace)\n",
+	['t'] = "  --time-scale X        short for --set cluster.trace.scale=X: 0.01 plays the trace 100 times as "
+                "fast\n",
 	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf\n",
 };
 
@@ -227,9 +230,9 @@ static enum status launch_surviving(const struct arguments *arguments, const str
 	char error[ERROR_BYTES];
 	uint64_t spares = arguments->has_spares ? arguments->spares : scenario->churn.joins;
 	if (!skep_exec_survives())
-		return complain(STATUS_BAD_INPUT,
-			"--spares: the MPI that this program was built with ends a run when one of its processes dies; it "
-			"takes Open MPI 5, as in Debian 13");
+		return complain(STATUS_BAD_INPUT, "--spares: the MPI that this program was built with ends a run when "
+		                                  "one of its processes dies; it "
+						  "takes Open MPI 5, as in Debian 13");
 	uint64_t ranks = scenario->plan.workers + 1 + (spares < SPARES_MAX ? spares : SPARES_MAX);
 	int status = skep_exec_launch_surviving(
 		(uint32_t)ranks, largest_message(&scenario->plan), arguments->argv, error, sizeof error);
@@ -261,28 +264,29 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 	return complain(STATUS_FAILED, error);
 }
 
-static enum status run_directory(const struct arguments *arguments, const struct skep_scenario *scenario)
+static enum status run_directory(
+	const struct arguments *arguments, const struct skep_scenario *scenario, struct skep_exec_result *ret)
 {
 	struct recording recording;
-	struct skep_exec_result result;
 	char error[ERROR_BYTES];
 	if (!begin_recording(&recording, arguments, scenario, "real", error)) {
 		skep_exec_abort();
 		return complain(STATUS_BAD_INPUT, error);
 	}
-	bool ran = skep_exec_run(scenario, &arguments->exec, &recording.recorder, &result, error, sizeof error);
-	enum skep_outcome outcome = ran ? result.outcome : SKEP_FAILED;
-	enum status status = end_recording(&recording, arguments, result.end_ns, result.events, outcome);
+	bool ran = skep_exec_run(scenario, &arguments->exec, &recording.recorder, ret, error, sizeof error);
+	enum skep_outcome outcome = ran ? ret->outcome : SKEP_FAILED;
+	enum status status = end_recording(&recording, arguments, ret->end_ns, ret->events, outcome);
 	return status == STATUS_DONE ? status : complain(status, ran ? failed_run : error);
 }
 
 static void announce_kills(bool survives, uint32_t spares)
 {
 	if (survives)
-		fprintf(stderr,
-			"skep: cluster.trace: kills are hard (SIGKILL); %" PRIu32 " spare processes stand by\n", spares);
+		fprintf(stderr, "skep: cluster.trace: kills are hard (SIGKILL); %" PRIu32 " spare processes stand by\n",
+			spares);
 	else
-		fputs("skep: cluster.trace: this run's MPI does not survive the death of a process, so kills are soft: a "
+		fputs("skep: cluster.trace: this run's MPI does not survive the death of a process, so kills are soft: "
+		      "a "
 		      "worker drops\n"
 		      "skep: all it holds, falls silent for as long as the trace says, and comes back as a newcomer\n",
 			stderr);
@@ -306,12 +310,14 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 			ranks, needed - 1, needed);
 		status = rank == 0 ? complain(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
 	} else if (rank == 0) {
-		status = run_directory(arguments, scenario);
+		status = run_directory(arguments, scenario, &result);
 	} else if (!skep_exec_run(scenario, &arguments->exec, NULL, &result, error, sizeof error)) {
 		status = STATUS_FAILED; /* rank 0 says why */
 	}
 	if (rank == 0 || result.orphaned)
 		skep_exec_leave_word((int)status);
+	if (survives && (result.bereaved || status == STATUS_FAILED))
+		skep_exec_finish_bereaved((int)status);
 	skep_exec_finish();
 	return status;
 }

@@ -24,7 +24,6 @@
 #include "exec/ulfm.h"
 
 #define REASON_SIZE 256
-#define FINISH_S 5u
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
 
 /* Blocked in every thread, those of MPI included; rank 0 reads them from a descriptor, the others wait for its HALT. They
@@ -81,24 +80,23 @@ bool skep_exec_survives(void)
 	return up ? skep_ulfm_active() : skep_ulfm_built();
 }
 
-/* MPI_Finalize does not always return when processes have died, and then there is nothing left to do. */
-static void cut_short(int number)
-{
-	(void)number;
-	_exit(0);
-}
-
 void skep_exec_finish(void)
 {
-	if (skep_ulfm_active()) {
-		signal(SIGALRM, cut_short);
-		alarm(FINISH_S);
-		MPI_Finalize();
-		return;
-	}
 	if (!skep_mpi_meet(MPI_COMM_WORLD, MEET_S))
 		skep_exec_abort(); /* somebody has died or hangs, and MPI_Finalize would wait for them */
 	MPI_Finalize();
+}
+
+/* MPI_Finalize would not always return. mpirun waits for those that end without it: whoever has launched it ends it. If that
+ * was not skep, rank 0 does. */
+void skep_exec_finish_bereaved(int status)
+{
+	int rank;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (rank == 0 && !skep_exec_word_wanted())
+		MPI_Abort(MPI_COMM_WORLD, status);
+	fflush(NULL);
+	_exit(status);
 }
 
 void skep_exec_abort(void)
@@ -169,8 +167,7 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 	char error[REASON_SIZE - 32] = "";
 	*ret = NULL;
 	if (rank > 0) {
-		uint32_t stage =
-			rank > scenario->plan.workers ? SKEP_NO_STAGE : scenario->first_stage_of[rank - 1];
+		uint32_t stage = rank > scenario->plan.workers ? SKEP_NO_STAGE : scenario->first_stage_of[rank - 1];
 		*ret = skep_device_create(options->device, &scenario->training, stage, error, sizeof error);
 		if (*ret == NULL)
 			snprintf(reason, REASON_SIZE, "worker %" PRIu32 ": %s", rank - 1, error);
@@ -251,7 +248,8 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 	transport.rank = (uint32_t)rank;
 	setup.clock = &clock;
 	if (one && skep_ulfm_active())
-		setup.remains = skep_shared_create(MPI_COMM_WORLD, common_name(), (size_t)ranks * sizeof *setup.remains);
+		setup.remains =
+			skep_shared_create(MPI_COMM_WORLD, common_name(), (size_t)ranks * sizeof *setup.remains);
 	bool fine = run_loop(&setup, ret, reason);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);

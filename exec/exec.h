@@ -19,6 +19,7 @@ struct skep_exec_result {
 	skep_time end_ns;
 	uint64_t events; /* machine steps, all ranks */
 	bool orphaned;   /* rank 0 has died */
+	bool bereaved;   /* some process has */
 };
 
 /* Can this build start a run on this machine; if not, `reterr` says what is missing and how to get it. */
@@ -42,10 +43,13 @@ int skep_exec_launch_surviving(uint32_t ranks, uint64_t largest, char *const arg
 
 /* Rank 0 tells whoever has launched the run how it ended; everything is written by then. */
 void skep_exec_leave_word(int status);
+bool skep_exec_word_wanted(void); /* was the run launched so? */
 
 /* MPI up and down. *ret_rank 0 is the directory, *ret_ranks all processes. */
 bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size);
-void skep_exec_finish(void); /* may end the process itself, with status 0, when others have died */
+void skep_exec_finish(void);
+/* Instead of it, when processes have died: ends this one. */
+void skep_exec_finish_bereaved(int status);
 /* Ends every rank at once, after an error on this one that the others cannot hear of (MPI_Abort). */
 void skep_exec_abort(void);
 

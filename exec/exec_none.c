@@ -57,6 +57,16 @@ void skep_exec_finish(void)
 {
 }
 
+void skep_exec_finish_bereaved(int status)
+{
+	(void)status;
+}
+
+bool skep_exec_word_wanted(void)
+{
+	return false;
+}
+
 void skep_exec_abort(void)
 {
 }

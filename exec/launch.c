@@ -3,7 +3,9 @@
  * launch.c - how the processes of a run come into being: by mpirun, which this file starts, or by whoever has started it.
  */
 #include <errno.h>
+#include <ftw.h>
 #include <inttypes.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -131,7 +133,13 @@ void skep_exec_launch(uint32_t ranks, char *const argv[], char *reterr, size_t s
 
 #define WORD "SKEP_WORD" /* names the file for the run's last word */
 #define LOOK_MS 20
-#define PATIENCE_S 8.0 /* from the last word, or a signal, to the end of mpirun */
+#define WORD_S 1.0   /* from the last word to the end of mpirun: all ranks end at once */
+#define SIGNAL_S 8.0 /* from a signal to the same: rank 0 has things to write */
+
+bool skep_exec_word_wanted(void)
+{
+	return set(WORD);
+}
 
 void skep_exec_leave_word(int status)
 {
@@ -163,24 +171,24 @@ static double seconds(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* mpirun to its end, or to PATIENCE_S after there is nothing left to wait for. Returns the run's status. */
+/* mpirun to its end, or until there is nothing left to wait for. Returns the run's status. */
 static int watch(pid_t mpirun, int signals, const char *path)
 {
 	struct pollfd asked = {.fd = signals, .events = POLLIN};
 	struct signalfd_siginfo info;
-	double since = 0;
+	double end = INFINITY;
 	int state = 0, word = -1;
 	while (waitpid(mpirun, &state, WNOHANG) == 0) {
 		bool signalled = poll(&asked, 1, LOOK_MS) > 0 && read(signals, &info, sizeof info) > 0;
 		word = word < 0 ? read_word(path) : word;
 		if (signalled)
 			kill(mpirun, (int)info.ssi_signo);
-		if (since <= 0 && (word >= 0 || signalled))
-			since = seconds();
-		if (since > 0 && seconds() > since + PATIENCE_S)
-			kill(mpirun, SIGKILL);
-		else if (since > 0 && seconds() > since + PATIENCE_S / 2)
-			kill(mpirun, SIGTERM);
+		if (word >= 0 && end > seconds() + WORD_S)
+			end = seconds() + WORD_S;
+		if (signalled && end > seconds() + SIGNAL_S)
+			end = seconds() + SIGNAL_S;
+		if (seconds() > end)
+			kill(mpirun, SIGKILL); /* on a milder signal it would wait, and complain */
 	}
 	word = word < 0 ? read_word(path) : word;
 	if (word >= 0)
@@ -211,9 +219,17 @@ static int launch_child(char **command, const char *path, char *reterr, size_t s
 	return -1;
 }
 
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+	(void)status;
+	(void)kind;
+	(void)where;
+	return remove(path) != 0 && errno != ENOENT;
+}
+
 int skep_exec_launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[], char *reterr, size_t size)
 {
-	char program[4096], number[16], eager[32], path[] = "/tmp/skep-word-XXXXXX";
+	char program[4096], number[16], eager[32], folder[] = "/tmp/skep-XXXXXX", path[64];
 	if (!this_program(program, sizeof program, reterr, size))
 		return -1;
 	snprintf(number, sizeof number, "%" PRIu32, ranks);
@@ -223,16 +239,17 @@ int skep_exec_launch_surviving(uint32_t ranks, uint64_t largest, char *const arg
 		"mpi_yield_when_idle", "1", "--mca", "odls_base_sigkill_timeout", "3", "--mca", "btl_tcp_eager_limit",
 		eager, "--mca", "btl_tcp_rndv_eager_limit", eager, "-n", number, program, NULL};
 	char **all = command_line(option, argv, reterr, size);
-	int file = all != NULL ? mkstemp(path) : -1, status = -1;
-	if (file >= 0) {
-		close(file);
+	int status = -1;
+	if (all != NULL && mkdtemp(folder) != NULL) {
+		snprintf(path, sizeof path, "%s/word", folder);
+		setenv("PRTE_MCA_prte_tmpdir_base", folder, 1); /* what a killed mpirun leaves there is removed here */
 		prepare_environment(false);
 		if (local()) {
 			setenv("OMPI_MCA_btl", "tcp,self", 0);
 			setenv("OMPI_MCA_btl_tcp_if_include", "lo", 0);
 		}
 		status = launch_child(all, path, reterr, size);
-		unlink(path);
+		nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	} else if (all != NULL) {
 		snprintf(reterr, size, "cannot write to /tmp: %s", strerror(errno));
 	}

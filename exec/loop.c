@@ -383,6 +383,7 @@ bool skep_loop_run(
 	ret->outcome = rank.node != NULL ? skep_node_outcome(rank.node) : SKEP_DONE;
 	ret->end_ns = rank.ended_ns;
 	ret->orphaned = rank.seats.gone[0];
+	ret->bereaved = skep_seats_any_gone(&rank.seats);
 	ret->events = rank_is_chief(&rank) ? rank.events : rank.total.events;
 	snprintf(reterr, size, "%s", rank.reason);
 	bool fine = !rank.failed;

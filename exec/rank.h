@@ -19,8 +19,8 @@
 #include "exec/held.h"
 #include "exec/lanes.h"
 #include "exec/log.h"
-#include "exec/remains.h"
 #include "exec/loop.h"
+#include "exec/remains.h"
 #include "exec/rows.h"
 #include "exec/seats.h"
 #include "exec/shaper.h"
@@ -36,12 +36,12 @@ struct inbox {                        /* messages to oneself */
 	size_t head, count, room;
 };
 
-struct books { /* rank 0: of one machine */
-	struct skep_worker_use sum; /* over its lives */
-	bool open;                  /* a life goes on ... */
-	skep_time since_ns;         /* ... since then */
-	uint32_t lives;             /* that have ended */
-	uint64_t digest;            /* of these */
+struct books {                               /* rank 0: of one machine */
+	struct skep_worker_use sum;          /* over its lives */
+	bool open;                           /* a life goes on ... */
+	skep_time since_ns;                  /* ... since then */
+	uint32_t lives;                      /* that have ended */
+	uint64_t digest;                     /* of these */
 	skep_time compute_ns, arithmetic_ns; /* of the present one, as far as its operations were heard of */
 };
 
@@ -51,12 +51,12 @@ struct rank {
 	struct skep_transport *transport;
 	uint32_t self; /* machine index; SKEP_NO_INDEX: a spare without a seat */
 	struct skep_seats seats;
-	bool alive;      /* a life goes on */
-	bool lived;      /* one has begun in this process */
-	bool noticed;    /* it has been told that it will be taken away */
-	bool stale;      /* the device is of a life that was killed */
-	bool over;       /* rank 0 has said END */
-	bool armed;      /* the timer that kills this process */
+	bool alive;   /* a life goes on */
+	bool lived;   /* one has begun in this process */
+	bool noticed; /* it has been told that it will be taken away */
+	bool stale;   /* the device is of a life that was killed */
+	bool over;    /* rank 0 has said END */
+	bool armed;   /* the timer that kills this process */
 	timer_t timer;
 	size_t trace_at; /* the next event of the trace */
 	skep_time born_ns;
@@ -69,8 +69,8 @@ struct rank {
 	struct inbox inbox;
 	struct skep_rows rows;
 	struct skep_log log;
-	uint64_t sent;             /* messages; the last one's number */
-	struct skep_link_use *use; /* [machines * SKEP_TRAFFICS], by destination and class */
+	uint64_t sent;                /* messages; the last one's number */
+	struct skep_link_use *use;    /* [machines * SKEP_TRAFFICS], by destination and class */
 	struct skep_worker_use total; /* of this life */
 	uint64_t batches;             /* of the log that were sent */
 	struct skep_remains *remains; /* own ones; NULL: nobody else could see them */

@@ -16,7 +16,7 @@
 
 #define SKEP_REMAINS_BATCHES 16u
 
-struct skep_remains { /* of one process; all zero at the start */
+struct skep_remains {          /* of one process; all zero at the start */
 	_Atomic uint64_t open; /* batches that were sent */
 	struct {
 		uint64_t events, digest; /* of the life; events 0: there is none */

@@ -43,7 +43,7 @@ struct machine {
 	uint64_t before; /* ... and so many events were played before it */
 	uint32_t lives, ended;
 	uint64_t digest, chain; /* of the lives that have ended */
-	bool torn;       /* one had no end */
+	bool torn;              /* one had no end */
 	skep_time now;
 	struct skep_event event; /* the next one */
 	uint16_t mark;

@@ -23,7 +23,7 @@ enum skep_replay_verdict {
 	SKEP_REPLAY_DAMAGED  /* the bytes are not a log of this plan's run */
 };
 
-struct skep_replay_life { /* not replayed to its end */
+struct skep_replay_life {       /* not replayed to its end */
 	uint32_t machine, life; /* from 1; 0: it has not begun */
 	uint64_t events;        /* of the life that were replayed */
 	bool waits;             /* for a message that a log without an end does not have */

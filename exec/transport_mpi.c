@@ -9,9 +9,11 @@
  * It is probed for too, and received only if it is as long as its frame says. Sends are owned until MPI_Test has seen their end; no request is ever freed or cancelled.
  *
  * Where MPI survives the death of a process (ulfm.h), a call that concerns a dead peer, or any peer while a death is news,
- * returns an error: then the dead are looked up and said to be GONE, one by one. What was under way to one of them ends and
- * counts as sent, what was to come from it counts as lost; requests are still completed by MPI_Test alone. Nobody is
- * replaced here: spare ranks are there from the start.
+ * returns an error: then the dead are looked up and said to be GONE, one by one. What was under way to one of them
+ * counts as sent, what was to come from it as lost, and their requests are left alone for good. MPI_Test would declare a
+ * request to a dead peer failed while its bytes are still on their way out, and Open MPI 5.0 ends the process when those
+ * bytes fail in their turn. So a request is tested only when MPI_Request_get_status, which declares nothing, says that it has
+ * ended by itself. Nobody is replaced here: spare ranks are there from the start.
  *
  * MPI can only be polled. So that an idle process need not, every process has a bell in memory that the host's
  * processes share, and a sender rings the receiver's. For peers on other hosts, and for transfers that take several
@@ -30,6 +32,7 @@
 #include "exec/ulfm.h"
 
 #define FRAME_TAG 0
+#define SENDS_A_POLL 4u
 #define NAP_PENDING_NS 50000u /* a transfer in several steps waits for both sides */
 #define NAP_FIRST_NS 20000u   /* no bell: about twice the cost of waking up ... */
 #define NAP_LAST_NS 300000u   /* ... growing to what a message may wait for an idle process */
@@ -75,7 +78,8 @@ struct mpi {
 	bool survives;
 	bool *gone, *told; /* [ranks]: dead; and the caller has heard of it */
 	bool news;         /* some are not told */
-	bool sweep;        /* sends have to be looked at one by one: some end because their peer is dead */
+	bool sweep;        /* there may be sends to the dead */
+	size_t turn;       /* survives: which send is looked at next */
 
 	uint8_t bytes[SKEP_FRAME_MAX]; /* the frame handed out last */
 	int fault;                     /* the first error, or MPI_SUCCESS: every poll from then on says BROKEN */
@@ -160,6 +164,29 @@ static bool broken(struct mpi *mpi, int rc, struct skep_transport_event *ret)
 	return true;
 }
 
+/* A request that has ended becomes MPI_REQUEST_NULL, and is done if it did not end by the death of its peer. */
+static int look(struct mpi *mpi, MPI_Request *request, int *ret_done)
+{
+	int ended = 0, rc = MPI_Request_get_status(*request, &ended, MPI_STATUS_IGNORE);
+	*ret_done = 0;
+	if (rc == MPI_SUCCESS && ended)
+		rc = MPI_Test(request, ret_done, MPI_STATUS_IGNORE);
+	if (rc == MPI_SUCCESS || !death(mpi, rc))
+		return rc;
+	*ret_done = 0;
+	*request = MPI_REQUEST_NULL;
+	return MPI_SUCCESS;
+}
+
+/* Ended requests become MPI_REQUEST_NULL. */
+static int test(struct mpi *mpi, MPI_Request *request)
+{
+	int done;
+	if (*request == MPI_REQUEST_NULL)
+		return MPI_SUCCESS;
+	return mpi->survives ? look(mpi, request, &done) : MPI_Test(request, &done, MPI_STATUS_IGNORE);
+}
+
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
 /* NULL: no memory. */
@@ -215,10 +242,9 @@ static void mpi_send(void *self, uint32_t peer, const struct skep_frame *frame, 
 	if (frame->body > 0 && !mpi->gone[peer])
 		keep_fault(mpi, send_body(mpi, body, frame->body, (int)peer, body_tag(mpi, frame), &request[1]));
 	ring(mpi, peer);
-	int done = 0; /* a small one usually is: then there is nothing to keep */
-	if (frame->body == 0)
-		keep_fault(mpi, MPI_Test(&request[0], &done, MPI_STATUS_IGNORE));
-	if (done || (frame->body == 0 && request[0] == MPI_REQUEST_NULL)) { /* or it has not begun */
+	if (frame->body == 0) /* a small one usually has left: then there is nothing to keep */
+		keep_fault(mpi, test(mpi, &request[0]));
+	if (frame->body == 0 && request[0] == MPI_REQUEST_NULL) { /* or it has not begun */
 		parcel_put(mpi, parcel);
 		return;
 	}
@@ -241,46 +267,48 @@ static bool sent(struct mpi *mpi, size_t at, struct skep_transport_event *ret)
 	return ret->frame.body > 0;
 }
 
-/* One request by itself, so that an error is known to be its own. What went to the dead has ended. */
-static int test(struct mpi *mpi, MPI_Request *request)
+/* Parcels to the dead have gone. True: one of them is news. */
+static bool sweep(struct mpi *mpi, struct skep_transport_event *ret)
 {
-	int done = 0;
-	if (*request == MPI_REQUEST_NULL)
-		return MPI_SUCCESS;
-	int rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
-	if (rc == MPI_SUCCESS || !death(mpi, rc))
-		return rc;
-	*request = MPI_REQUEST_NULL;
-	return MPI_SUCCESS;
-}
-
-/* Each parcel by itself, after a death: some may have ended without ever having begun. */
-static bool poll_each_send(struct mpi *mpi, struct skep_transport_event *ret)
-{
-	for (size_t i = 0; i < mpi->sends; i++) {
-		int rc = test(mpi, &mpi->send[2 * i]);
-		if (rc == MPI_SUCCESS)
-			rc = test(mpi, &mpi->send[2 * i + 1]);
-		if (rc != MPI_SUCCESS)
-			return broken(mpi, rc, ret);
+	for (size_t i = 0; i < mpi->sends;) {
 		size_t before = mpi->sends;
+		if (mpi->gone[mpi->parcel[i]->peer])
+			mpi->send[2 * i] = mpi->send[2 * i + 1] = MPI_REQUEST_NULL;
 		if (sent(mpi, i, ret))
 			return true;
-		i -= mpi->sends < before; /* another one has taken its place */
+		i += mpi->sends == before; /* else another one has taken its place */
 	}
 	mpi->sweep = false;
 	return false;
 }
 
+/* A few at a time: each look makes MPI look around, and may give the processor away. */
+static bool poll_some_sends(struct mpi *mpi, struct skep_transport_event *ret)
+{
+	if (mpi->sweep && sweep(mpi, ret))
+		return true;
+	for (size_t n = 0; n < SENDS_A_POLL && n < mpi->sends; n++) {
+		size_t i = mpi->turn++ % mpi->sends;
+		int rc = test(mpi, &mpi->send[2 * i]);
+		if (rc == MPI_SUCCESS)
+			rc = test(mpi, &mpi->send[2 * i + 1]);
+		if (rc != MPI_SUCCESS)
+			return broken(mpi, rc, ret);
+		if (sent(mpi, i, ret))
+			return true;
+	}
+	return false;
+}
+
 static bool poll_sends(struct mpi *mpi, struct skep_transport_event *ret)
 {
-	if (mpi->sweep)
-		return poll_each_send(mpi, ret);
+	if (mpi->survives)
+		return poll_some_sends(mpi, ret);
 	while (mpi->sends > 0) {
 		int at, done;
 		int rc = MPI_Testany((int)(2 * mpi->sends), mpi->send, &at, &done, MPI_STATUS_IGNORE);
 		if (rc != MPI_SUCCESS)
-			return death(mpi, rc) ? poll_each_send(mpi, ret) : broken(mpi, rc, ret);
+			return broken(mpi, rc, ret);
 		if (!done || at == MPI_UNDEFINED)
 			return false;
 		if (sent(mpi, (size_t)at / 2, ret))
@@ -435,8 +463,7 @@ static bool lost(struct mpi *mpi, size_t at, struct skep_transport_event *ret)
 	mpi->intake[at] = mpi->intake[last];
 	mpi->receive[at] = mpi->receive[last];
 	free(intake.scratch);
-	*ret = (struct skep_transport_event){
-		.kind = SKEP_TRANSPORT_LOST, .peer = intake.peer, .frame = intake.frame};
+	*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_LOST, .peer = intake.peer, .frame = intake.frame};
 	return intake.memory != NULL;
 }
 
@@ -446,13 +473,12 @@ static bool poll_each_body(struct mpi *mpi, struct skep_transport_event *ret)
 	for (size_t i = 0; i < mpi->intakes; i++) {
 		struct intake *intake = &mpi->intake[i];
 		size_t before = mpi->intakes;
-		int done = 0, rc = MPI_SUCCESS;
-		if (intake->matched)
-			rc = MPI_Test(&mpi->receive[i], &done, MPI_STATUS_IGNORE);
-		bool dead = rc != MPI_SUCCESS ? death(mpi, rc) : !intake->matched && mpi->gone[intake->peer];
-		if (rc != MPI_SUCCESS && !dead)
+		int done = 0, rc = intake->matched ? look(mpi, &mpi->receive[i], &done) : MPI_SUCCESS;
+		if (rc != MPI_SUCCESS)
 			return broken(mpi, rc, ret);
-		if ((dead && lost(mpi, i, ret)) || (!dead && done && received(mpi, i, ret)))
+		bool dead =
+			!done && (mpi->gone[intake->peer] || (intake->matched && mpi->receive[i] == MPI_REQUEST_NULL));
+		if ((dead && lost(mpi, i, ret)) || (done && received(mpi, i, ret)))
 			return true;
 		i -= mpi->intakes < before;
 	}
@@ -636,7 +662,8 @@ bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct 
 	mpi->survives = skep_ulfm_active();
 	mpi->gone = calloc((size_t)ranks, 2 * sizeof *mpi->gone);
 	mpi->told = mpi->gone + ranks;
-	if (mpi->gone == NULL || !bells_create(mpi, rank, ranks) || MPI_Comm_dup(MPI_COMM_WORLD, &mpi->frames) != MPI_SUCCESS ||
+	if (mpi->gone == NULL || !bells_create(mpi, rank, ranks) ||
+		MPI_Comm_dup(MPI_COMM_WORLD, &mpi->frames) != MPI_SUCCESS ||
 		MPI_Comm_dup(MPI_COMM_WORLD, &mpi->bodies) != MPI_SUCCESS) {
 		free(mpi->gone);
 		free(mpi->bell);
