@@ -131,6 +131,8 @@ static bool bare(struct rank *rank)
 static const struct skep_churn_event *next_own(struct rank *rank)
 {
 	const struct skep_churn *churn = churn_of(rank);
+	if (rank->self == SKEP_NO_INDEX)
+		return NULL;
 	while (rank->trace_at < churn->events && churn->event[rank->trace_at].worker != rank->self)
 		rank->trace_at++;
 	return rank->trace_at < churn->events ? &churn->event[rank->trace_at] : NULL;
