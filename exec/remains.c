@@ -42,11 +42,10 @@ bool skep_remains_batch(
 	return true;
 }
 
-bool skep_remains_end(const struct skep_remains *remains, uint64_t *ret_events, uint64_t *ret_digest)
+void skep_remains_end(const struct skep_remains *remains, uint64_t *ret_events, uint64_t *ret_digest)
 {
 	uint64_t open = atomic_load(&remains->open);
 	uint64_t entries = atomic_load(&remains->batch[open % SKEP_REMAINS_BATCHES].mark) >> 16;
 	*ret_events = remains->end[entries & 1].events;
 	*ret_digest = remains->end[entries & 1].digest;
-	return *ret_events > 0;
 }

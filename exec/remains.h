@@ -14,7 +14,7 @@
 
 #include "exec/wire.h"
 
-#define SKEP_REMAINS_BATCHES 16u
+#define SKEP_REMAINS_BATCHES 128u
 
 struct skep_remains {          /* of one process; all zero at the start */
 	_Atomic uint64_t open; /* batches that were sent */
@@ -35,7 +35,7 @@ void skep_remains_sent(struct skep_remains *remains);
 /* Rank 0, when the process is dead: the batch after the first `had` ones; false: there is none, or it was overwritten. */
 bool skep_remains_batch(
 	const struct skep_remains *remains, uint64_t had, const uint8_t **ret_bytes, uint32_t *ret_count);
-/* False: no life was going on. */
-bool skep_remains_end(const struct skep_remains *remains, uint64_t *ret_events, uint64_t *ret_digest);
+/* events 0: no life was going on. */
+void skep_remains_end(const struct skep_remains *remains, uint64_t *ret_events, uint64_t *ret_digest);
 
 #endif

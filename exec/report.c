@@ -204,7 +204,8 @@ void report_born(struct rank *rank, uint32_t machine)
 	rank->books[machine].since_ns = rank_now(rank);
 }
 
-/* What a dead process has logged and not sent; *ret_end: how its life ended. False: that is not known, part of it is lost. */
+/* What a dead process has logged and not sent; *ret_end: how its life ended, no events if none was going on. False: that is not
+ * known, part of it is lost. */
 static bool gather_remains(struct rank *rank, uint32_t peer, uint32_t machine, struct skep_worker_use *ret_end)
 {
 	const struct skep_remains *remains = rank->setup->remains;
@@ -217,8 +218,8 @@ static bool gather_remains(struct rank *rank, uint32_t peer, uint32_t machine, s
 		hear_log(rank, machine, bytes, count);
 		rank->batches_had[peer]++;
 	}
-	return skep_remains_end(remains, &ret_end->events, &ret_end->digest) &&
-	       rank->batches_had[peer] == atomic_load(&remains->open) + 1;
+	skep_remains_end(remains, &ret_end->events, &ret_end->digest);
+	return rank->batches_had[peer] == atomic_load(&remains->open) + 1;
 }
 
 void report_died(struct rank *rank, uint32_t peer, uint32_t machine)
@@ -226,8 +227,11 @@ void report_died(struct rank *rank, uint32_t peer, uint32_t machine)
 	struct books *books = &rank->books[machine];
 	struct skep_worker_use end = {.index = machine, .epoch = rank->seats.epoch[peer], .stage = SKEP_NO_STAGE};
 	bool known = gather_remains(rank, peer, machine, &end);
-	if (!books->open)
+	bool begun = !known || end.events > 0; /* it may have died on the way to its seat */
+	if (!books->open || !begun) {
+		books->open = false;
 		return;
+	}
 	end.alive_ns = rank_now(rank) - books->since_ns;
 	end.compute_ns = books->compute_ns;
 	end.arithmetic_ns = books->arithmetic_ns;
