@@ -8,6 +8,7 @@
  *   - A worker's process follows the trace by its own clock. At a leave it dies: where the transport survives that, by a
  *     SIGKILL that a timer of the kernel delivers, in the middle of anything; else it drops all it holds, falls silent and
  *     lives on as a mere rank until the trace lets the worker come back (a soft kill). What it had under way still arrives.
+ *   - Notice of a leave comes as long before as the scenario says, but not to a life that is shorter than that.
  *   - Rank 0 gives the seat of a dead process to a spare: when the trace lets the worker come back, or at once without one.
  *   - A life after the first holds nothing and starts as a newcomer, epoch 0.
  */
@@ -168,7 +169,8 @@ static bool follow_trace(struct rank *rank)
 	if (event->at_ns <= rank_now(rank))
 		return event->join ? come_back(rank) : go(rank);
 	uint64_t notice_ns = rank->setup->scenario->notice_ns;
-	if (event->join || !rank->alive || rank->noticed || notice_ns == 0 || rank_now(rank) + notice_ns < event->at_ns)
+	if (event->join || !rank->alive || rank->noticed || notice_ns == 0 ||
+		rank->born_ns + notice_ns > event->at_ns || rank_now(rank) + notice_ns < event->at_ns)
 		return false;
 	rank->noticed = true;
 	struct skep_event notice = {.kind = SKEP_EVENT_PREEMPT_NOTICE, .u.leave_at = event->at_ns};
@@ -315,7 +317,7 @@ skep_time lives_next(struct rank *rank)
 	if (event == NULL)
 		return SKEP_TIME_NEVER;
 	uint64_t notice_ns = rank->setup->scenario->notice_ns;
-	bool early = !event->join && rank->alive && !rank->noticed && notice_ns < event->at_ns;
+	bool early = !event->join && rank->alive && !rank->noticed && rank->born_ns + notice_ns <= event->at_ns;
 	return early ? event->at_ns - notice_ns : event->at_ns;
 }
 

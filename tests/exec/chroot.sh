@@ -6,7 +6,7 @@
 # installs is kept in ${XDG_CACHE_HOME:-~/.cache}/skep/trixie, and made anew where that is missing: a minute or two.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/skep
+cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/skep
 debian=$cache/trixie
 packages=(gcc libc6-dev meson ninja-build pkg-config libyaml-dev libcjson-dev libsqlite3-dev libgsl-dev
 	libopenblas-dev libopenmpi-dev openmpi-bin python3)

@@ -45,8 +45,14 @@ accepts 'ten kills, eight joins' run "$root/scenarios/churn.yaml" --pace --json 
 check 'says how hard the kills are' grep -qE 'kills are (soft|hard)' "$err"
 check 'ten kills, eight joins: counted once, learnt' kept 10 8
 check 'ten kills, eight joins: replays in 20 lives' replays 20
-accepts 'twice as fast by --time-scale' run "$root/scenarios/churn.yaml" --pace --json -q --time-scale 0.05
-check 'twice as fast by --time-scale: counted once, learnt' kept 10 8
+accepts 'twice as fast, with notice' run "$root/scenarios/churn.yaml" --pace --json -q --time-scale 0.05 \
+	--set 'cluster.trace.preempt_notice=600 ms'
+check 'twice as fast, with notice: counted once, learnt' kept 10 8
+left() { # left: with notice they go in order
+	python3 -c 'import sqlite3; n = sqlite3.connect("skep.db").execute(
+		"SELECT count(*) FROM notes WHERE run = 2 AND kind = ?", ("left",)).fetchone()[0]; assert n >= 5, n'
+}
+check 'twice as fast, with notice: they leave in order' left
 
 # A join and a loss 50 ms later; the state takes some 200 ms to download.
 cat >slow.yaml <<-END
