@@ -34,16 +34,13 @@ enum status { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_BAD_INPUT = 2 };
 
 #define SETS_MAX 64
 #define RUNS_MAX 32
-#define SPARES_MAX 4096u
 #define ERROR_BYTES 1024
 
 struct arguments {
 	const char *set[SETS_MAX];
 	struct skep_scenario_options scenario;
 	const char *db, *output;
-	uint32_t ranks; /* 0: not given */
-	bool has_spares;
-	uint32_t spares;
+	uint32_t ranks;      /* 0: not given */
 	char time_scale[64]; /* as --set has it */
 	bool json, quiet;
 	struct skep_exec_options exec;
@@ -90,11 +87,11 @@ static const char *const option_help[] = {
 	['h'] = "  --shape               a message takes the time that the topology gives (one host only)\n",
 	['D'] = "  --device cpu|cuda     what does the arithmetic (default cpu)\n",
 	['P'] = "  --spares N            processes that stand by, each to take the place of a worker whose process "
-                "dies; needs\n"
+		"dies; needs\n"
 		"                        Open MPI 5 (default: as many as the trace starts anew, none without a "
-                "trace)\n",
+		"trace)\n",
 	['t'] = "  --time-scale X        short for --set cluster.trace.scale=X: 0.01 plays the trace 100 times as "
-                "fast\n",
+		"fast\n",
 	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf\n",
 };
 
@@ -214,37 +211,12 @@ static enum status sim(const struct arguments *arguments)
 	return status;
 }
 
-static uint64_t largest_message(const struct skep_plan *plan)
-{
-	uint64_t largest = 0;
-	for (uint32_t i = 0; i < plan->stages; i++) {
-		const struct skep_stage_plan *stage = &plan->stage[i];
-		largest = stage->activation_bytes > largest ? stage->activation_bytes : largest;
-		largest = stage->state_bytes > largest ? stage->state_bytes : largest;
-	}
-	return largest;
-}
-
-static enum status launch_surviving(const struct arguments *arguments, const struct skep_scenario *scenario)
-{
-	char error[ERROR_BYTES];
-	uint64_t spares = arguments->has_spares ? arguments->spares : scenario->churn.joins;
-	if (!skep_exec_survives())
-		return complain(STATUS_BAD_INPUT, "--spares: the MPI that this program was built with ends a run when "
-		                                  "one of its processes dies; it "
-						  "takes Open MPI 5, as in Debian 13");
-	uint64_t ranks = scenario->plan.workers + 1 + (spares < SPARES_MAX ? spares : SPARES_MAX);
-	int status = skep_exec_launch_surviving(
-		(uint32_t)ranks, largest_message(&scenario->plan), arguments->argv, error, sizeof error);
-	return status < 0 ? complain(STATUS_FAILED, error) : (enum status)status;
-}
-
 /* The first process: everything a user can get wrong is said before any other process starts. */
 static enum status launch(const struct arguments *arguments, const struct skep_scenario *scenario)
 {
 	char error[ERROR_BYTES];
 	uint32_t ranks = scenario->plan.workers + 1;
-	if (!skep_exec_ready(error, sizeof error) ||
+	if (!skep_exec_ready(&arguments->exec, error, sizeof error) ||
 		!skep_device_available(arguments->exec.device, error, sizeof error))
 		return complain(STATUS_BAD_INPUT, error);
 	if (arguments->ranks != 0 && arguments->ranks != ranks) {
@@ -258,10 +230,8 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 	if (!store)
 		return complain(STATUS_BAD_INPUT, error);
 	skep_store_close(store);
-	if (arguments->has_spares || (scenario->has_trace && skep_exec_survives()))
-		return launch_surviving(arguments, scenario);
-	skep_exec_launch(ranks, arguments->argv, error, sizeof error);
-	return complain(STATUS_FAILED, error);
+	int status = skep_exec_launch(scenario, &arguments->exec, arguments->argv, error, sizeof error);
+	return status < 0 ? complain(STATUS_FAILED, error) : (enum status)status;
 }
 
 static enum status run_directory(
@@ -279,19 +249,6 @@ static enum status run_directory(
 	return status == STATUS_DONE ? status : complain(status, ran ? failed_run : error);
 }
 
-static void announce_kills(bool survives, uint32_t spares)
-{
-	if (survives)
-		fprintf(stderr, "skep: cluster.trace: kills are hard (SIGKILL); %" PRIu32 " spare processes stand by\n",
-			spares);
-	else
-		fputs("skep: cluster.trace: this run's MPI does not survive the death of a process, so kills are soft: "
-		      "a "
-		      "worker drops\n"
-		      "skep: all it holds, falls silent for as long as the trace says, and comes back as a newcomer\n",
-			stderr);
-}
-
 static enum status run_rank(const struct arguments *arguments, const struct skep_scenario *scenario)
 {
 	uint32_t rank, ranks, needed = scenario->plan.workers + 1;
@@ -301,8 +258,6 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 		return complain(STATUS_FAILED, error);
 	enum status status = STATUS_DONE;
 	bool survives = skep_exec_survives();
-	if (rank == 0 && scenario->has_trace)
-		announce_kills(survives, ranks - needed);
 	if (ranks < needed || (ranks > needed && !survives)) {
 		snprintf(error, sizeof error,
 			"started with %" PRIu32 " processes, but this scenario has %" PRIu32
@@ -314,11 +269,7 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 	} else if (!skep_exec_run(scenario, &arguments->exec, NULL, &result, error, sizeof error)) {
 		status = STATUS_FAILED; /* rank 0 says why */
 	}
-	if (rank == 0 || result.orphaned)
-		skep_exec_leave_word((int)status);
-	if (survives && (result.bereaved || status == STATUS_FAILED))
-		skep_exec_finish_bereaved((int)status);
-	skep_exec_finish();
+	skep_exec_finish((int)status, &result);
 	return status;
 }
 
@@ -556,10 +507,10 @@ static enum status take_option(struct arguments *a, int letter)
 		a->output = optarg;
 		break;
 	case 'P':
-		if (!parse_number(optarg, SPARES_MAX, &number))
+		if (!parse_number(optarg, SKEP_EXEC_SPARES_MAX, &number))
 			return bad_value("--spares", optarg, "a number of processes, from 0");
-		a->has_spares = true;
-		a->spares = (uint32_t)number;
+		a->exec.has_spares = true;
+		a->exec.spares = (uint32_t)number;
 		break;
 	case 't':
 		if (a->scenario.sets == SETS_MAX || strlen(optarg) > 30)

@@ -17,6 +17,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "exec/launch.h"
 #include "exec/loop.h"
 #include "exec/remains.h"
 #include "exec/shared.h"
@@ -80,23 +81,27 @@ bool skep_exec_survives(void)
 	return up ? skep_ulfm_active() : skep_ulfm_built();
 }
 
-void skep_exec_finish(void)
-{
-	if (!skep_mpi_meet(MPI_COMM_WORLD, MEET_S))
-		skep_exec_abort(); /* somebody has died or hangs, and MPI_Finalize would wait for them */
-	MPI_Finalize();
-}
-
 /* MPI_Finalize would not always return. mpirun waits for those that end without it: whoever has launched it ends it. If that
  * was not skep, rank 0 does. */
-void skep_exec_finish_bereaved(int status)
+static void finish_bereaved(int rank, int status)
 {
-	int rank;
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	if (rank == 0 && !skep_exec_word_wanted())
+	if (rank == 0 && !skep_launch_wants_word())
 		MPI_Abort(MPI_COMM_WORLD, status);
 	fflush(NULL);
 	_exit(status);
+}
+
+void skep_exec_finish(int status, const struct skep_exec_result *result)
+{
+	int rank;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (rank == 0 || result->orphaned)
+		skep_launch_leave_word(status);
+	if (skep_ulfm_active() && (result->bereaved || status != 0))
+		finish_bereaved(rank, status);
+	if (!skep_mpi_meet(MPI_COMM_WORLD, MEET_S))
+		skep_exec_abort(); /* somebody has died or hangs, and MPI_Finalize would wait for them */
+	MPI_Finalize();
 }
 
 void skep_exec_abort(void)
@@ -219,6 +224,19 @@ static bool run_loop(struct skep_loop_setup *setup, struct skep_exec_result *ret
 	return fine;
 }
 
+static void say_how_hard(uint32_t spares)
+{
+	if (skep_ulfm_active())
+		fprintf(stderr, "skep: cluster.trace: kills are hard (SIGKILL); %" PRIu32 " spare processes stand by\n",
+			spares);
+	else
+		fputs("skep: cluster.trace: this run's MPI does not survive the death of a process, so kills are soft: "
+		      "a "
+		      "worker drops\n"
+		      "skep: all it holds, falls silent for as long as the trace says, and comes back as a newcomer\n",
+			stderr);
+}
+
 static bool run_checked(const struct skep_scenario *scenario, const struct skep_exec_options *options,
 	const struct skep_recorder *recorder, struct skep_exec_result *ret, char reason[REASON_SIZE])
 {
@@ -272,6 +290,10 @@ bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_
 			workers + 1, workers, ranks);
 		return false;
 	}
+	int rank;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (rank == 0 && scenario->has_trace)
+		say_how_hard((uint32_t)ranks - workers - 1);
 	bool fine = run_checked(scenario, options, recorder != NULL ? recorder : &nobody, ret, reason);
 	snprintf(reterr, size, "%s", reason);
 	return fine;

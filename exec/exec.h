@@ -12,7 +12,10 @@ struct skep_exec_options {
 	bool pace;  /* an operation takes at least the time that the profile gives for the worker's GPU */
 	bool shape; /* a message is handed over no earlier than the topology's network model says; one host only */
 	enum skep_device_kind device;
+	bool has_spares; /* `spares` was asked for: the run shall survive the death of its processes */
+	uint32_t spares;
 };
+#define SKEP_EXEC_SPARES_MAX 4096u
 
 struct skep_exec_result {
 	enum skep_outcome outcome;
@@ -22,8 +25,8 @@ struct skep_exec_result {
 	bool bereaved;   /* some process has */
 };
 
-/* Can this build start a run on this machine; if not, `reterr` says what is missing and how to get it. */
-bool skep_exec_ready(char *reterr, size_t size);
+/* Can this build start such a run on this machine; if not, `reterr` says what is missing and how to get it. */
+bool skep_exec_ready(const struct skep_exec_options *options, char *reterr, size_t size);
 
 /* Does a run go on when one of its processes is killed? Before skep_exec_init: could it, with this build; afterwards: does this
  * one (it does not if its launcher was not asked for it). */
@@ -32,24 +35,16 @@ bool skep_exec_survives(void);
 /* Was this process started by mpirun or srun? */
 bool skep_exec_launched(void);
 
-/* Replaces this process by `mpirun -n ranks program args...` with the options that a run needs; returns only on failure,
- * with the reason in reterr (mpirun missing: what to install). */
-void skep_exec_launch(uint32_t ranks, char *const argv[], char *reterr, size_t size);
-
-/* The same for a run that survives the death of its processes, but as a child: those that have died may keep mpirun from
- * ending, so it is given some seconds after rank 0 has left word (skep_exec_leave_word). `largest`: bytes of the largest
- * message. Returns the exit status of the run, or -1 with the reason. */
-int skep_exec_launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[], char *reterr, size_t size);
-
-/* Rank 0 tells whoever has launched the run how it ended; everything is written by then. */
-void skep_exec_leave_word(int status);
-bool skep_exec_word_wanted(void); /* was the run launched so? */
+/* Starts mpirun with this very program, its arguments, and the options that a run needs. A run that is to survive the death of its
+ * processes (spares, or a trace where MPI can do it) is a child, whose exit status is returned; else mpirun takes the place
+ * of this process. -1: it did not start, and the reason is in reterr. */
+int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
+	char *reterr, size_t size);
 
 /* MPI up and down. *ret_rank 0 is the directory, *ret_ranks all processes. */
 bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size);
-void skep_exec_finish(void);
-/* Instead of it, when processes have died: ends this one. */
-void skep_exec_finish_bereaved(int status);
+/* `status` is the run's, known to rank 0. When processes have died this ends the process. */
+void skep_exec_finish(int status, const struct skep_exec_result *result);
 /* Ends every rank at once, after an error on this one that the others cannot hear of (MPI_Abort). */
 void skep_exec_abort(void);
 

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "exec/exec.h"
+#include "exec/launch.h"
 
 /* srun numbers real steps from 0; the batch script, an interactive shell and the like have numbers from here on. */
 #define SLURM_SPECIAL_STEPS 4294967280u
@@ -46,8 +46,15 @@ bool skep_exec_launched(void)
 	return set("OMPI_COMM_WORLD_SIZE") || set("PMIX_RANK") || set("PMI_SIZE") || set("PMI_RANK") || slurm_step();
 }
 
-bool skep_exec_ready(char *reterr, size_t size)
+bool skep_exec_ready(const struct skep_exec_options *options, char *reterr, size_t size)
 {
+	if (options->has_spares && !skep_exec_survives()) {
+		snprintf(reterr, size,
+			"--spares: the MPI that this program was built with ends a run when one of its processes dies; "
+			"it "
+			"takes Open MPI 5, as in Debian 13");
+		return false;
+	}
 	const char *folder = getenv("PATH");
 	char file[4096];
 	while (folder != NULL && *folder != '\0') {
@@ -111,7 +118,8 @@ static bool this_program(char *ret, size_t room, char *reterr, size_t size)
 	return length > 0;
 }
 
-void skep_exec_launch(uint32_t ranks, char *const argv[], char *reterr, size_t size)
+/* Returns only if mpirun does not start. */
+static void launch(uint32_t ranks, char *const argv[], char *reterr, size_t size)
 {
 	char program[4096], number[16];
 	if (!this_program(program, sizeof program, reterr, size))
@@ -136,12 +144,12 @@ void skep_exec_launch(uint32_t ranks, char *const argv[], char *reterr, size_t s
 #define WORD_S 1.0   /* from the last word to the end of mpirun: all ranks end at once */
 #define SIGNAL_S 8.0 /* from a signal to the same: rank 0 has things to write */
 
-bool skep_exec_word_wanted(void)
+bool skep_launch_wants_word(void)
 {
 	return set(WORD);
 }
 
-void skep_exec_leave_word(int status)
+void skep_launch_leave_word(int status)
 {
 	const char *path = getenv(WORD);
 	FILE *file = path != NULL ? fopen(path, "w") : NULL;
@@ -227,7 +235,7 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 	return remove(path) != 0 && errno != ENOENT;
 }
 
-int skep_exec_launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[], char *reterr, size_t size)
+static int launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[], char *reterr, size_t size)
 {
 	char program[4096], number[16], eager[32], folder[] = "/tmp/skep-XXXXXX", path[64];
 	if (!this_program(program, sizeof program, reterr, size))
@@ -255,4 +263,28 @@ int skep_exec_launch_surviving(uint32_t ranks, uint64_t largest, char *const arg
 	}
 	free(all);
 	return status;
+}
+
+static uint64_t largest_message(const struct skep_plan *plan)
+{
+	uint64_t largest = 0;
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		const struct skep_stage_plan *stage = &plan->stage[i];
+		largest = stage->activation_bytes > largest ? stage->activation_bytes : largest;
+		largest = stage->state_bytes > largest ? stage->state_bytes : largest;
+	}
+	return largest;
+}
+
+int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
+	char *reterr, size_t size)
+{
+	uint32_t ranks = scenario->plan.workers + 1;
+	if (!options->has_spares && !(scenario->has_trace && skep_exec_survives())) {
+		launch(ranks, argv, reterr, size);
+		return -1;
+	}
+	uint64_t spares = options->has_spares ? options->spares : scenario->churn.joins;
+	ranks += (uint32_t)(spares < SKEP_EXEC_SPARES_MAX ? spares : SKEP_EXEC_SPARES_MAX);
+	return launch_surviving(ranks, largest_message(&scenario->plan), argv, reterr, size);
 }

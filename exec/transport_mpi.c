@@ -26,9 +26,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/bell.h"
+#include "exec/bells_mpi.h"
 #include "exec/clock.h"
-#include "exec/shared.h"
+#include "exec/mpi_bytes.h"
 #include "exec/ulfm.h"
 
 #define FRAME_TAG 0
@@ -67,12 +67,9 @@ struct mpi {
 	struct intake *intake;
 	size_t intakes, intake_room;
 
-	MPI_Win window;             /* the bells of this host */
-	struct skep_bell **bell;    /* [ranks]; NULL: on another host */
-	struct skep_bell *own_bell; /* bell[rank] */
-	uint32_t heard;             /* its count before the last look */
-	bool alone;                 /* no peer on another host */
-	uint64_t nap_ns;            /* the last one, while nothing comes */
+	struct skep_bells bells;
+	uint32_t heard;  /* its count before the last look */
+	uint64_t nap_ns; /* the last one, while nothing comes */
 
 	uint32_t ranks;
 	bool survives;
@@ -113,40 +110,6 @@ static bool grow(void *memory, size_t size)
 	if (bigger != NULL)
 		memcpy(memory, &bigger, sizeof bigger);
 	return bigger != NULL;
-}
-
-/* MPI counts in int: a tensor of 1 GiB or more is one element of a type made for it. */
-static MPI_Datatype body_type(uint64_t bytes)
-{
-	const uint64_t unit = 1u << 30;
-	int lengths[2] = {(int)(bytes / unit), (int)(bytes % unit)};
-	MPI_Aint places[2] = {0, (MPI_Aint)(bytes / unit * unit)};
-	MPI_Datatype big, both;
-	MPI_Type_contiguous((int)unit, MPI_BYTE, &big);
-	MPI_Type_create_struct(2, lengths, places, (MPI_Datatype[2]){big, MPI_BYTE}, &both);
-	MPI_Type_commit(&both);
-	MPI_Type_free(&big);
-	return both;
-}
-
-static int send_body(struct mpi *mpi, const void *body, uint64_t bytes, int peer, int tag, MPI_Request *ret)
-{
-	if (bytes < 1u << 30)
-		return MPI_Isend(body, (int)bytes, MPI_BYTE, peer, tag, mpi->bodies, ret);
-	MPI_Datatype type = body_type(bytes);
-	int rc = MPI_Isend(body, 1, type, peer, tag, mpi->bodies, ret);
-	MPI_Type_free(&type);
-	return rc;
-}
-
-static int receive_body(void *body, uint64_t bytes, MPI_Message *matched, MPI_Request *ret)
-{
-	if (bytes < 1u << 30)
-		return MPI_Imrecv(body, (int)bytes, MPI_BYTE, matched, ret);
-	MPI_Datatype type = body_type(bytes);
-	int rc = MPI_Imrecv(body, 1, type, matched, ret);
-	MPI_Type_free(&type);
-	return rc;
 }
 
 static int body_tag(const struct mpi *mpi, const struct skep_frame *frame)
@@ -207,8 +170,8 @@ static void parcel_put(struct mpi *mpi, struct parcel *parcel)
 
 static void ring(struct mpi *mpi, uint32_t peer)
 {
-	if (mpi->bell[peer] != NULL)
-		skep_bell_ring(mpi->bell[peer]);
+	if (mpi->bells.bell[peer] != NULL)
+		skep_bell_ring(mpi->bells.bell[peer]);
 }
 
 static bool sends_room(struct mpi *mpi)
@@ -240,7 +203,8 @@ static void mpi_send(void *self, uint32_t peer, const struct skep_frame *frame, 
 			mpi, MPI_Isend(parcel->bytes, size, MPI_BYTE, (int)peer, FRAME_TAG, mpi->frames, &request[0]));
 	mpi->sweep = mpi->sweep || mpi->gone[peer];
 	if (frame->body > 0 && !mpi->gone[peer])
-		keep_fault(mpi, send_body(mpi, body, frame->body, (int)peer, body_tag(mpi, frame), &request[1]));
+		keep_fault(mpi,
+			skep_mpi_send(body, frame->body, (int)peer, body_tag(mpi, frame), mpi->bodies, &request[1]));
 	ring(mpi, peer);
 	if (frame->body == 0) /* a small one usually has left: then there is nothing to keep */
 		keep_fault(mpi, test(mpi, &request[0]));
@@ -349,14 +313,6 @@ static struct intake *intake_add(struct mpi *mpi, uint32_t peer, const struct sk
 	return intake;
 }
 
-/* Bytes of a message that a probe has found. */
-static uint64_t size_found(const MPI_Status *status)
-{
-	MPI_Count bytes = 0;
-	MPI_Get_elements_x(status, MPI_BYTE, &bytes);
-	return (uint64_t)bytes;
-}
-
 /* Begins the receive of a message into memory of exactly its size: a shorter buffer is not safe, Open MPI 4.1 writes past
  * it when it copies from the sender's memory. */
 static int draw_off(struct mpi *mpi, struct intake *intake, uint64_t bytes, MPI_Message *matched)
@@ -364,7 +320,7 @@ static int draw_off(struct mpi *mpi, struct intake *intake, uint64_t bytes, MPI_
 	intake->scratch = malloc(bytes + 1);
 	if (intake->scratch == NULL)
 		return MPI_ERR_NO_MEM;
-	return receive_body(intake->scratch, bytes, matched, &mpi->receive[intake - mpi->intake]);
+	return skep_mpi_receive(intake->scratch, bytes, matched, &mpi->receive[intake - mpi->intake]);
 }
 
 /* Looks for the tensor of a frame, and takes it to where it belongs if it is as long as announced. */
@@ -376,10 +332,10 @@ static int match_body(struct mpi *mpi, struct intake *intake)
 	int rc = probe(mpi->bodies, (int)intake->peer, body_tag(mpi, &intake->frame), &there, &matched, &status);
 	if (rc != MPI_SUCCESS || !there)
 		return rc;
-	uint64_t bytes = size_found(&status);
+	uint64_t bytes = skep_mpi_size(&status);
 	intake->matched = true;
 	if (intake->memory != NULL && bytes == intake->frame.body)
-		return receive_body(intake->memory, bytes, &matched, &mpi->receive[intake - mpi->intake]);
+		return skep_mpi_receive(intake->memory, bytes, &matched, &mpi->receive[intake - mpi->intake]);
 	return draw_off(mpi, intake, bytes, &matched);
 }
 
@@ -412,7 +368,7 @@ static bool poll_frame(
 		return false;
 	*ret_found = true;
 	uint32_t peer = (uint32_t)status.MPI_SOURCE;
-	uint64_t size = size_found(&status);
+	uint64_t size = skep_mpi_size(&status);
 	if (size > SKEP_FRAME_MAX) {
 		struct intake *intake = intake_add(mpi, peer, NULL);
 		skep_complain(mpi->complaints, (enum skep_complaint)SKEP_FRAME_BAD_SIZE, peer);
@@ -533,7 +489,7 @@ static bool mpi_poll(void *self, const struct skep_landing *landing, struct skep
 	bool found = true;
 	if (mpi->fault != MPI_SUCCESS)
 		return broken(mpi, mpi->fault, ret);
-	mpi->heard = skep_bell_count(mpi->own_bell);
+	mpi->heard = skep_bell_count(mpi->bells.own);
 	if (mpi->news && tell_death(mpi, ret))
 		return true;
 	while (found) {
@@ -555,95 +511,22 @@ static void mpi_wait(void *self, uint64_t most_ns)
 {
 	struct mpi *mpi = self;
 	uint64_t nap_ns = most_ns;
-	if (!mpi->alone) {
+	if (!mpi->bells.alone) {
 		mpi->nap_ns = mpi->nap_ns < NAP_LAST_NS ? mpi->nap_ns + mpi->nap_ns / 4 : NAP_LAST_NS;
 		nap_ns = mpi->nap_ns;
 	}
 	if (mpi_pending(self) > 0 && nap_ns > NAP_PENDING_NS)
 		nap_ns = NAP_PENDING_NS;
-	skep_bell_wait(mpi->own_bell, mpi->heard, nap_ns < most_ns ? nap_ns : most_ns);
+	skep_bell_wait(mpi->bells.own, mpi->heard, nap_ns < most_ns ? nap_ns : most_ns);
 }
 
 static void mpi_wake(void *self)
 {
 	struct mpi *mpi = self;
-	skep_bell_ring(mpi->own_bell);
+	skep_bell_ring(mpi->bells.own);
 }
 
 /* ---- up and down ------------------------------------------------------------------------------------------------- */
-
-/* The bells of a run that survives its processes. On several hosts there are none, and all naps are short. */
-static bool bells_create_lasting(struct mpi *mpi, int rank, int ranks)
-{
-	MPI_Comm host;
-	int here = 0;
-	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
-	MPI_Comm_size(host, &here);
-	MPI_Comm_free(&host);
-	const size_t line = 64;
-	unsigned char *memory = NULL;
-	if (here == ranks) /* on all of them, or on none */
-		memory = skep_shared_create(MPI_COMM_WORLD, mpi->run ^ 1, (size_t)ranks * line);
-	mpi->alone = memory != NULL;
-	mpi->bell = calloc((size_t)ranks, sizeof(struct skep_bell *));
-	if (mpi->bell == NULL)
-		return false;
-	for (int i = 0; memory != NULL && i < ranks; i++)
-		mpi->bell[i] = (struct skep_bell *)(void *)(memory + (size_t)i * line);
-	if (memory == NULL)
-		mpi->bell[rank] = calloc(1, sizeof(struct skep_bell));
-	mpi->own_bell = mpi->bell[rank];
-	return mpi->own_bell != NULL;
-}
-
-/* The bells of the processes of this host, in a window of the host's communicator. */
-static bool bells_create(struct mpi *mpi, int rank, int ranks)
-{
-	if (mpi->survives)
-		return bells_create_lasting(mpi, rank, ranks);
-	MPI_Comm host;
-	MPI_Group world_group, host_group;
-	int *number = calloc((size_t)ranks, 2 * sizeof *number), *of_host = number + ranks, here = 0;
-	mpi->bell = calloc((size_t)ranks, sizeof(struct skep_bell *));
-	if (number == NULL || mpi->bell == NULL) {
-		free(number);
-		return false;
-	}
-	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
-	MPI_Win_allocate_shared(64, 1, MPI_INFO_NULL, host, &mpi->own_bell, &mpi->window); /* a cache line each */
-	memset(mpi->own_bell, 0, sizeof *mpi->own_bell);
-	MPI_Comm_size(host, &here);
-	mpi->alone = here == ranks;
-	for (int i = 0; i < ranks; i++)
-		number[i] = i;
-	MPI_Comm_group(MPI_COMM_WORLD, &world_group);
-	MPI_Comm_group(host, &host_group);
-	MPI_Group_translate_ranks(world_group, ranks, number, host_group, of_host);
-	for (int i = 0; i < ranks; i++) {
-		MPI_Aint size;
-		int unit;
-		if (of_host[i] != MPI_UNDEFINED)
-			MPI_Win_shared_query(mpi->window, of_host[i], &size, &unit, &mpi->bell[i]);
-	}
-	MPI_Group_free(&world_group);
-	MPI_Group_free(&host_group);
-	MPI_Barrier(host); /* nobody rings a bell that is still being cleared */
-	MPI_Comm_free(&host);
-	free(number);
-	return true;
-}
-
-bool skep_mpi_meet(MPI_Comm comm, uint32_t seconds)
-{
-	const struct timespec nap = {.tv_nsec = 1000000};
-	uint64_t deadline_ns = skep_clock_raw_ns() + (uint64_t)seconds * 1000000000u;
-	MPI_Request met;
-	int done = 0;
-	MPI_Ibarrier(comm, &met);
-	while (MPI_Test(&met, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && skep_clock_raw_ns() < deadline_ns)
-		nanosleep(&nap, NULL);
-	return done != 0;
-}
 
 bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct skep_complaints *complaints)
 {
@@ -662,11 +545,10 @@ bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct 
 	mpi->survives = skep_ulfm_active();
 	mpi->gone = calloc((size_t)ranks, 2 * sizeof *mpi->gone);
 	mpi->told = mpi->gone + ranks;
-	if (mpi->gone == NULL || !bells_create(mpi, rank, ranks) ||
+	if (mpi->gone == NULL || !skep_bells_create(&mpi->bells, mpi->survives, run ^ 1) ||
 		MPI_Comm_dup(MPI_COMM_WORLD, &mpi->frames) != MPI_SUCCESS ||
 		MPI_Comm_dup(MPI_COMM_WORLD, &mpi->bodies) != MPI_SUCCESS) {
 		free(mpi->gone);
-		free(mpi->bell);
 		free(mpi);
 		return false;
 	}
@@ -691,14 +573,10 @@ void skep_transport_mpi_destroy(struct skep_transport *transport, bool clean)
 	if (!clean || !skep_mpi_meet(mpi->frames, 10))
 		return; /* requests may still write into what would be freed, or others ring its bells */
 	assert(mpi->sends == 0 && mpi->intakes == 0);
-	if (!mpi->survives)
-		MPI_Win_free(&mpi->window);
-	else if (!mpi->alone)
-		free(mpi->own_bell);
+	skep_bells_destroy(&mpi->bells);
 	MPI_Comm_free(&mpi->frames);
 	MPI_Comm_free(&mpi->bodies);
 	free(mpi->gone);
-	free(mpi->bell);
 	while (mpi->spare != NULL) {
 		struct parcel *parcel = mpi->spare;
 		mpi->spare = parcel->next;

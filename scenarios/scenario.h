@@ -34,7 +34,7 @@ struct skep_scenario {
 	struct skep_topology topology;
 	bool has_trace;
 	struct skep_churn churn; /* has_trace: who is there when; else empty, all are there */
-	skep_time notice_ns; /* so long before the trace takes a worker away it is told; 0: it is not */
+	skep_time notice_ns;     /* so long before the trace takes a worker away it is told; 0: it is not */
 	enum skep_allocation allocation;
 
 	double compute_scale; /* every operation computes, and moves through memory, so many times as much */

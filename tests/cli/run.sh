@@ -17,10 +17,9 @@ refuses 'too many ranks' '-n 3: this scenario has 1 workers and needs 2 processe
 refuses 'no ranks' '-n 0: expected a number of processes' run "${quick[@]}" -n 0
 refuses 'negative ranks' '-n -2: expected a number of processes' run "${quick[@]}" -n -2
 refuses 'negative spares' '--spares -1: expected a number of processes' run "${quick[@]}" --spares -1
-run_skep run "${quick[@]}" --spares 0 -q --db spares.db
+run_skep run "${quick[@]}" --spares 0 -q --db "$scratch/spares.db"
 if [ "$status" = 0 ]; then
 	skip 'spares where MPI ends a run' 'this MPI survives the death of a process'
-	rm -f spares.db*
 else
 	refuses 'spares where MPI ends a run' 'takes Open MPI 5' run "${quick[@]}" --spares 2
 fi
