@@ -29,6 +29,7 @@
 #include "exec/bells_mpi.h"
 #include "exec/clock.h"
 #include "exec/mpi_bytes.h"
+#include "exec/pids.h"
 #include "exec/ulfm.h"
 
 #define FRAME_TAG 0
@@ -68,6 +69,7 @@ struct mpi {
 	size_t intakes, intake_room;
 
 	struct skep_bells bells;
+	struct skep_pids pids;
 	uint32_t heard;  /* its count before the last look */
 	uint64_t nap_ns; /* the last one, while nothing comes */
 
@@ -490,6 +492,8 @@ static bool mpi_poll(void *self, const struct skep_landing *landing, struct skep
 	if (mpi->fault != MPI_SUCCESS)
 		return broken(mpi, mpi->fault, ret);
 	mpi->heard = skep_bell_count(mpi->bells.own);
+	if (skep_pids_look(&mpi->pids, mpi->gone))
+		mpi->news = mpi->sweep = true;
 	if (mpi->news && tell_death(mpi, ret))
 		return true;
 	while (found) {
@@ -552,6 +556,8 @@ bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct 
 		free(mpi);
 		return false;
 	}
+	if (mpi->survives && mpi->bells.alone)
+		skep_pids_create(&mpi->pids, MPI_COMM_WORLD);
 	MPI_Comm_set_errhandler(mpi->frames, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(mpi->bodies, MPI_ERRORS_RETURN);
 	*ret = (struct skep_transport){.self = mpi,
@@ -574,6 +580,7 @@ void skep_transport_mpi_destroy(struct skep_transport *transport, bool clean)
 		return; /* requests may still write into what would be freed, or others ring its bells */
 	assert(mpi->sends == 0 && mpi->intakes == 0);
 	skep_bells_destroy(&mpi->bells);
+	skep_pids_destroy(&mpi->pids);
 	MPI_Comm_free(&mpi->frames);
 	MPI_Comm_free(&mpi->bodies);
 	free(mpi->gone);
