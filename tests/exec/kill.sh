@@ -5,7 +5,7 @@
 # "100 SIGKILLs, 100 survived ..." if all goes well. Where skep was built with an MPI that survives this, with that one;
 # else in a Debian 13 (chroot.sh), if that can be had here.
 #
-#     tests/exec/kill.sh          a hundred, some three minutes
+#     tests/exec/kill.sh          a hundred, some four minutes
 #     tests/exec/kill.sh 1 10     as in the tests of a build
 set -u
 [ -f tests/tap.sh ] || cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
@@ -15,10 +15,10 @@ runs=${1:-10} kills=${2:-10}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 name="$((runs * kills)) SIGKILLs in $runs runs"
 
-# A run without a trace: who dies is replaced at once. Small gradients, so that 10 s hold some 200 rounds.
+# A run without a trace: who dies is replaced at once. Small gradients, so that 15 s hold some 340 rounds.
 scenario() { # scenario ROOT
 	sed "/trace:/d; s,file: models/,file: $1/models/,; s,topology: ,topology: $1/," "$root/scenarios/churn.yaml" |
-		sed 's/compute_scale: .*/compute_scale: 500/; s/microbatch: 64/microbatch: 128/; s/steps: .*}/steps: 200}/'
+		sed 's/compute_scale: .*/compute_scale: 500/; s/microbatch: 64/microbatch: 128/; s/steps: .*}/steps: 340}/'
 }
 
 verdict() { # verdict STATUS OUTPUT
