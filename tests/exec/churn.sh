@@ -74,7 +74,7 @@ model: {file: $root/models/square-mlp.yaml, stages: 2}
 cluster: {topology: slow.yaml, trace: {file: join.csv}, allocation: {method: strided}}
 schedule: {global_batch: 128, microbatch: 16}
 directory: {heartbeat: 200 ms, timeout: 1 s}
-train: {optimizer: {name: adamw, lr: 4.0e-3}, until: {steps: 12}}
+train: {optimizer: {name: adamw, lr: 4.0e-3}, until: {steps: 30}}
 END
 in_download() { # in_download: the newcomer was fenced, had not joined and had not loaded anything
 	python3 - "$out" <<-'END'
@@ -82,7 +82,7 @@ in_download() { # in_download: the newcomer was fenced, had not joined and had n
 	run = json.load(open(sys.argv[1]))
 	db = sqlite3.connect("skep.db")
 	one = lambda sql: db.execute(sql, (run["run_id"],)).fetchone()[0]
-	assert run["steps"] == 12 and run["issued"] == run["counted"] + run["lost"], run
+	assert run["steps"] == 30 and run["issued"] == run["counted"] + run["lost"], run
 	assert one("SELECT count(*) FROM notes WHERE run = ? AND kind = 'fenced' AND peer = 4") == 1, run
 	assert one("SELECT count(*) FROM notes WHERE run = ? AND kind = 'joined'") == 0, run
 	assert one("SELECT count(*) FROM ops WHERE run = ? AND worker = 4") == 0, run
