@@ -21,6 +21,8 @@ static const struct option long_options[] = {
 	{"pace", no_argument, NULL, 'p'},
 	{"shape", no_argument, NULL, 'h'},
 	{"device", required_argument, NULL, 'D'},
+	{"spares", required_argument, NULL, 'P'},
+	{"time-scale", required_argument, NULL, 't'},
 	{"output", required_argument, NULL, 'o'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
@@ -37,6 +39,12 @@ static const char *const option_help[] = {
 	['p'] = "  --pace                an operation takes at least the time that the GPU profile gives\n",
 	['h'] = "  --shape               a message takes the time that the topology gives (one host only)\n",
 	['D'] = "  --device cpu|cuda     what does the arithmetic (default cpu)\n",
+	['P'] = "  --spares N            processes that stand by, each to take the place of a worker whose process "
+		"dies; needs\n"
+		"                        Open MPI 5 (default: as many as the trace starts anew, none without a "
+		"trace)\n",
+	['t'] = "  --time-scale X        short for --set cluster.trace.scale=X: 0.01 plays the trace 100 times as "
+		"fast\n",
 	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf\n",
 };
 
@@ -108,6 +116,18 @@ static enum status take_option(struct arguments *a, int letter)
 		break;
 	case 'o':
 		a->output = optarg;
+		break;
+	case 'P':
+		if (!parse_number(optarg, SKEP_EXEC_SPARES_MAX, &number))
+			return bad_value("--spares", optarg, "a number of processes, from 0");
+		a->exec.has_spares = true;
+		a->exec.spares = (uint32_t)number;
+		break;
+	case 't':
+		if (a->scenario.sets == SETS_MAX || strlen(optarg) > 30)
+			return bad_value("--time-scale", optarg, "a number above 0");
+		snprintf(a->time_scale, sizeof a->time_scale, "cluster.trace.scale=%s", optarg);
+		a->set[a->scenario.sets++] = a->time_scale;
 		break;
 	case 'j':
 		a->json = true;

@@ -21,7 +21,8 @@ struct arguments {
 	const char *set[SETS_MAX];
 	struct skep_scenario_options scenario;
 	const char *db, *output;
-	uint32_t ranks; /* 0: not given */
+	uint32_t ranks;      /* 0: not given */
+	char time_scale[64]; /* as --set has it */
 	bool json, quiet;
 	struct skep_exec_options exec;
 	char **positional;

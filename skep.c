@@ -155,7 +155,7 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 {
 	char error[ERROR_BYTES];
 	uint32_t ranks = scenario->plan.workers + 1;
-	if (!skep_exec_ready(error, sizeof error) ||
+	if (!skep_exec_ready(&arguments->exec, error, sizeof error) ||
 		!skep_device_available(arguments->exec.device, error, sizeof error))
 		return complain(STATUS_BAD_INPUT, error);
 	if (arguments->ranks != 0 && arguments->ranks != ranks) {
@@ -169,45 +169,46 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 	if (!store)
 		return complain(STATUS_BAD_INPUT, error);
 	skep_store_close(store);
-	skep_exec_launch(ranks, arguments->argv, error, sizeof error);
-	return complain(STATUS_FAILED, error);
+	int status = skep_exec_launch(scenario, &arguments->exec, arguments->argv, error, sizeof error);
+	return status < 0 ? complain(STATUS_FAILED, error) : (enum status)status;
 }
 
-static enum status run_directory(const struct arguments *arguments, const struct skep_scenario *scenario)
+static enum status run_directory(
+	const struct arguments *arguments, const struct skep_scenario *scenario, struct skep_exec_result *ret)
 {
 	struct recording recording;
-	struct skep_exec_result result;
 	char error[ERROR_BYTES];
 	if (!begin_recording(&recording, arguments, scenario, "real", error)) {
 		skep_exec_abort();
 		return complain(STATUS_BAD_INPUT, error);
 	}
-	bool ran = skep_exec_run(scenario, &arguments->exec, &recording.recorder, &result, error, sizeof error);
-	enum skep_outcome outcome = ran ? result.outcome : SKEP_FAILED;
-	enum status status = end_recording(&recording, arguments, result.end_ns, result.events, outcome);
+	bool ran = skep_exec_run(scenario, &arguments->exec, &recording.recorder, ret, error, sizeof error);
+	enum skep_outcome outcome = ran ? ret->outcome : SKEP_FAILED;
+	enum status status = end_recording(&recording, arguments, ret->end_ns, ret->events, outcome);
 	return outcome == SKEP_DONE ? status : complain(status, ran ? failed_run : error);
 }
 
 static enum status run_rank(const struct arguments *arguments, const struct skep_scenario *scenario)
 {
 	uint32_t rank, ranks, needed = scenario->plan.workers + 1;
-	struct skep_exec_result result;
+	struct skep_exec_result result = {.outcome = SKEP_FAILED};
 	char error[ERROR_BYTES];
 	if (!skep_exec_init(&rank, &ranks, error, sizeof error))
 		return complain(STATUS_FAILED, error);
 	enum status status = STATUS_DONE;
-	if (ranks != needed) {
+	bool survives = skep_exec_survives();
+	if (ranks < needed || (ranks > needed && !survives)) {
 		snprintf(error, sizeof error,
 			"started with %" PRIu32 " processes, but this scenario has %" PRIu32
 			" workers and needs %" PRIu32 ", one of them the directory",
 			ranks, needed - 1, needed);
 		status = rank == 0 ? complain(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
 	} else if (rank == 0) {
-		status = run_directory(arguments, scenario);
+		status = run_directory(arguments, scenario, &result);
 	} else if (!skep_exec_run(scenario, &arguments->exec, NULL, &result, error, sizeof error)) {
 		status = STATUS_FAILED; /* rank 0 says why */
 	}
-	skep_exec_finish();
+	skep_exec_finish((int)status, &result);
 	return status;
 }
 
@@ -216,11 +217,6 @@ static enum status run(const struct arguments *arguments)
 	struct skep_scenario scenario;
 	if (!read_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
-	if (scenario.has_trace) {
-		skep_scenario_finish(&scenario);
-		return complain(STATUS_BAD_INPUT,
-			"cluster.trace: processes do not come and go in a real run yet; `skep sim` plays the trace");
-	}
 	enum status status = skep_exec_launched() ? run_rank(arguments, &scenario) : launch(arguments, &scenario);
 	skep_scenario_finish(&scenario);
 	return status;
@@ -331,15 +327,17 @@ static enum status replay(const struct arguments *arguments)
 /* ---- the command line ------------------------------------------------------------------------------------------- */
 
 static const struct command commands[] = {
-	{"check", "SCENARIO", "validate; print stages, workers, memory, bytes per step", "sSjq", 1, 1, check,
+	{"check", "SCENARIO", "validate; print stages, workers, memory, bytes per step", "sStjq", 1, 1, check,
 		"Reads the scenario and all files it names. Prints what would run, or the first error with its "
 		"line.\n"},
-	{"sim", "SCENARIO", "simulate", "sSdjq", 1, 1, sim,
+	{"sim", "SCENARIO", "simulate", "sStdjq", 1, 1, sim,
 		"Runs the scenario in virtual time over the topology's network and GPU profiles, and stores the "
 		"run.\n"},
-	{"run", "SCENARIO", "run for real over MPI", "sSdjqnphD", 1, 1, run,
+	{"run", "SCENARIO", "run for real over MPI", "sStdjqnphDP", 1, 1, run,
 		"Starts mpirun itself with one process per worker and one for the directory; started by mpirun or srun "
 		"it joins.\n"
+		"A trace in the scenario kills and starts its workers; how truly is up to the MPI, and is said at the "
+		"start.\n"
 		"With --pace and --shape one machine stands in for the cluster of the topology; with neither it goes "
 		"as fast as\n"
 		"this machine can.\n"},

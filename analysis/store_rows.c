@@ -305,8 +305,11 @@ static bool put_use(struct skep_store *store, const void *item)
 	seconds(&c, use->alive_ns);
 	seconds(&c, use->compute_ns);
 	seconds(&c, use->arithmetic_ns);
-	integer(&c, (int64_t)use->events);
-	digest(&c, use->digest);
+	integer_or_null(&c, !use->torn, (int64_t)use->events);
+	if (use->torn)
+		text(&c, NULL);
+	else
+		digest(&c, use->digest);
 	integer(&c, store->run);
 	integer(&c, use->index);
 	return put(store, &c);

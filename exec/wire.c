@@ -271,12 +271,18 @@ static void content(struct skep_wire *wire, struct skep_frame *frame)
 	case SKEP_FRAME_RELEASE:
 		skep_wire_u32(wire, &frame->u.release.source);
 		break;
+	case SKEP_FRAME_SEAT:
+	case SKEP_FRAME_GONE:
+		skep_wire_u32(wire, &frame->u.seat.machine);
+		skep_wire_u32(wire, &frame->u.seat.rank);
+		skep_wire_u32(wire, &frame->u.seat.life);
+		break;
 	case SKEP_FRAME_ROWS:
 	case SKEP_FRAME_LOG:
 	case SKEP_FRAME_FAULT:
 		text(wire, frame);
 		break;
-	default: /* HALT and LAST say all by being there */
+	default: /* HALT, LAST and END say all by being there */
 		break;
 	}
 	if (frame->body != 0)

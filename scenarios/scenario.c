@@ -134,6 +134,7 @@ static void read_trace(struct draft *d, const struct skep_yaml_node *cluster)
 	if (skep_read_has(&d->r, map, "end"))
 		o.end_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "end", SKEP_TIME, 0, TRACE_S_MAX, NAN));
 	o.copies = skep_read_number(&d->r, map, "copies", 0, 1e6, 1);
+	d->s->notice_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "preempt_notice", SKEP_TIME, 0, DAY_S, 0));
 	o.jitter_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "jitter", SKEP_TIME, 0, DAY_S, 0));
 	o.any_gpu = skep_read_bool(&d->r, map, "any_gpu", false);
 	o.random_machine = skep_read_choice(&d->r, map, "machine", machines, 0) == 1;

@@ -35,6 +35,7 @@ struct skep_scenario {
 	bool has_trace;
 	char trace_path[512];    /* where it was read; "": there is none */
 	struct skep_churn churn; /* has_trace: who is there when; else empty, all are there */
+	skep_time notice_ns;     /* so long before the trace takes a worker away it is told; 0: it is not */
 	enum skep_allocation allocation;
 
 	char checkpoint_to[512];  /* a folder; "": no checkpoints */

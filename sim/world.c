@@ -428,6 +428,26 @@ static void churn(struct skep_world *world, uint32_t number)
 		happen(world, event[1].at_ns, world->sequence++, SKEP_HAPPENING_CHURN, number + 1);
 }
 
+static void notify(struct skep_world *world, uint32_t number)
+{
+	const struct skep_churn_event *event = &world->scenario->churn.event[number];
+	const struct skep_actor *actor = &world->actor[event->worker];
+	struct skep_event notice = {.kind = SKEP_EVENT_PREEMPT_NOTICE, .u.leave_at = event->at_ns};
+	if (!actor->dead && actor->stopped_ns == SKEP_TIME_NEVER)
+		step(world, event->worker, &notice);
+}
+
+/* A life that is shorter than the notice gets none. */
+static void plan_notices(struct skep_world *world)
+{
+	const struct skep_churn *churn = &world->scenario->churn;
+	skep_time early_ns = world->scenario->notice_ns;
+	for (uint32_t i = 0; early_ns > 0 && i < churn->events; i++) {
+		if (!churn->event[i].join && churn->event[i].at_ns >= early_ns)
+			happen(world, churn->event[i].at_ns - early_ns, world->sequence++, SKEP_HAPPENING_NOTICE, i);
+	}
+}
+
 static void handle_timer(struct skep_world *world, uint32_t index)
 {
 	struct skep_actor *actor = &world->actor[index];
@@ -474,6 +494,9 @@ void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *
 		break;
 	case SKEP_HAPPENING_CHURN:
 		churn(world, entry->index);
+		break;
+	case SKEP_HAPPENING_NOTICE:
+		notify(world, entry->index);
 		break;
 	case SKEP_HAPPENING_OP_END:
 		if (entry->sequence != lane_of(world, entry->index)->end_sequence)
@@ -548,6 +571,7 @@ bool skep_world_init(
 	}
 	if (scenario->churn.events > 0)
 		happen(world, scenario->churn.event[0].at_ns, world->sequence++, SKEP_HAPPENING_CHURN, 0);
+	plan_notices(world);
 	return init_nodes(world) && !world->no_memory;
 }
 

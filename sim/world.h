@@ -16,6 +16,7 @@ enum skep_happening {           /* kinds of queue entries, and what their index 
 	SKEP_HAPPENING_OP_END,  /* actor * SKEP_LANES + lane */
 	SKEP_HAPPENING_MESSAGE, /* a message in the pool */
 	SKEP_HAPPENING_CHURN,   /* an event of the scenario's trace */
+	SKEP_HAPPENING_NOTICE,  /* the same, a leave: its worker is told of it */
 };
 
 struct skep_flight { /* a message under way; free: next is the next free one */
