@@ -68,7 +68,10 @@ struct skep_buf { /* a tensor, owned by the world; {0, 0} is none */
 
 enum skep_wiring { SKEP_WIRING_UNIFORM, SKEP_WIRING_THROUGHPUT, SKEP_WIRING_LATENCY };
 enum skep_pipeline { SKEP_PIPELINE_SWARM };
-enum skep_collective { SKEP_COLLECTIVE_RING };
+enum skep_collective {
+	SKEP_COLLECTIVE_RING, /* hop by hop, as messages and operations of the members */
+	SKEP_COLLECTIVE_WHOLE /* one ALLREDUCE of each member; the world does the hops between them */
+};
 
 struct skep_stage_plan {
 	uint64_t parameters; /* elements */
@@ -208,6 +211,9 @@ enum skep_op_kind {
 	SKEP_OP_ADD,       /* out = in + own chunk. `in` is consumed */
 	SKEP_OP_ADD_STORE, /* the same, and the result holds this sum in its place. `in` is consumed */
 	SKEP_OP_STORE,     /* out = in, and the result holds it. `in` is consumed */
+	SKEP_OP_ALLREDUCE, /* the result holds the sum over all `size` members of (stage, round, attempt); chunk = rank,
+	                      microbatch = the worker that rank sends to. Ends when the sum is there, which needs all to
+	                      have asked, or, without a result, after CANCEL */
 	SKEP_OP_KINDS
 };
 
@@ -283,7 +289,13 @@ struct skep_note {
 	int64_t value;
 };
 
-enum skep_action_kind { SKEP_ACTION_SEND = 1, SKEP_ACTION_RUN, SKEP_ACTION_RELEASE, SKEP_ACTION_NOTE };
+enum skep_action_kind {
+	SKEP_ACTION_SEND = 1,
+	SKEP_ACTION_RUN,
+	SKEP_ACTION_RELEASE,
+	SKEP_ACTION_NOTE,
+	SKEP_ACTION_CANCEL /* nobody waits for the sum of this ALLREDUCE any more: end it, and answer it as any RUN */
+};
 
 struct skep_action {
 	uint8_t kind;
@@ -292,6 +304,7 @@ struct skep_action {
 		struct skep_op run;
 		struct skep_buf release;
 		struct skep_note note;
+		uint64_t cancel; /* id of the operation */
 	} u;
 };
 

@@ -86,7 +86,8 @@ static void fail_op(struct rank *rank, const struct skep_op *op)
 		[SKEP_OP_TAKE] = "take",
 		[SKEP_OP_ADD] = "add",
 		[SKEP_OP_ADD_STORE] = "add_store",
-		[SKEP_OP_STORE] = "store"};
+		[SKEP_OP_STORE] = "store",
+		[SKEP_OP_ALLREDUCE] = "allreduce"};
 	char text[sizeof rank->reason];
 	snprintf(text, sizeof text,
 		"the device could not do %s of round %" PRIu32 ", microbatch %" PRIu32

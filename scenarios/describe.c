@@ -95,6 +95,8 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		"  schedule  %" PRIu32 " samples a round in %" PRIu32 " microbatches of %" PRIu32 ", %" PRIu32
 		" in flight per first-stage worker, %" PRIu32 " rounds\n\n",
 		s->batch, plan->microbatches, s->samples, plan->in_flight, plan->rounds);
+	if (s->collectives_as_flows)
+		fprintf(out, "            simulated with one flow per link for the messages of a reduction\n");
 	fprintf(out, "%5s %-8s %7s %11s %11s %-19s %-19s %12s %12s\n", "stage", "layers", "workers", "parameters",
 		"memory", "forward", "backward", "to next", "reduction");
 	for (uint32_t stage = 0; stage < plan->stages; stage++) {

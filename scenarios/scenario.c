@@ -328,6 +328,21 @@ static void read_train(struct draft *d)
 	skep_reader_close_map(&d->r, map);
 }
 
+/* ---- what concerns the simulator alone ---------------------------------------------------------------------------- */
+
+static void read_simulate(struct draft *d)
+{
+	static const char *const collectives[] = {"messages", "flows", NULL};
+	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "simulate", false);
+	d->s->collectives_as_flows = skep_read_choice(&d->r, map, "collectives", collectives, 0) == 1;
+	skep_reader_close_map(&d->r, map);
+	if (!d->r.diag->set && d->s->collectives_as_flows && d->s->maths == SKEP_MATHS_REAL)
+		skep_reader_fail(&d->r, map, "collectives",
+			"simulate.collectives: flows carry no numbers, so there is nothing to add up; take `messages`, "
+			"or "
+			"`maths: none`");
+}
+
 /* ---- all together --------------------------------------------------------------------------------------------- */
 
 static void read_head(struct draft *d)
@@ -384,6 +399,7 @@ static void read_root(struct draft *d)
 	read_sync(d);
 	read_directory(d);
 	read_train(d);
+	read_simulate(d);
 	skep_reader_close_map(&d->r, d->root);
 	if (d->r.diag->set)
 		return;

@@ -72,7 +72,7 @@ static void happen(
 
 /* ---- messages ------------------------------------------------------------------------------------------------- */
 
-/* Worker i is machine i of the topology; the directory is the topology's last. */
+/* The directory is the topology's last machine. */
 static uint32_t machine_of(const struct skep_world *world, uint32_t index)
 {
 	return index == world->plan->workers ? world->scenario->topology.machines : index;
@@ -96,7 +96,7 @@ static void send(struct skep_world *world, const struct skep_message *message)
 	uint8_t traffic = (uint8_t)skep_message_traffic(message);
 	if (!skep_network_start(world->network, world->now, machine_of(world, message->from.index),
 		    machine_of(world, message->to.index), bytes, f) ||
-		!skep_traffic_add(&world->traffic, message->from.index, message->to.index, traffic, bytes))
+		!skep_traffic_add(&world->traffic, message->from.index, message->to.index, traffic, 1, bytes))
 		world->no_memory = true;
 }
 
@@ -157,18 +157,65 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 		break;
 	case SKEP_OP_STEP:
 	case SKEP_OP_LOAD:
+	case SKEP_OP_ALLREDUCE:
 	case SKEP_OP_KINDS:
 		break;
 	}
+}
+
+void skep_world_end_whole(struct skep_world *world, uint32_t worker, skep_time time)
+{
+	world->actor[worker].lane[SKEP_LANE_REDUCE].end_sequence = world->sequence;
+	happen(world, time, world->sequence++, SKEP_HAPPENING_OP_END, worker * SKEP_LANES + SKEP_LANE_REDUCE);
+}
+
+/* An ALLREDUCE is first in its lane. */
+static void begin_whole(struct skep_world *world, uint32_t worker)
+{
+	struct skep_lane_queue *lane = &world->actor[worker].lane[SKEP_LANE_REDUCE];
+	lane->end_sequence = UINT64_MAX;
+	if (world->job[lane->first].cancelled)
+		skep_world_end_whole(world, worker, world->now);
+	else
+		skep_whole_ask(world, worker, &world->job[lane->first].op);
 }
 
 static void job_begin(struct skep_world *world, uint32_t worker, uint32_t lane)
 {
 	struct skep_job *job = &world->job[world->actor[worker].lane[lane].first];
 	job->begin_ns = world->now;
+	if (job->op.kind == SKEP_OP_ALLREDUCE) {
+		begin_whole(world, worker);
+		return;
+	}
 	skep_time end_ns = world->now + skep_scenario_op_ns(world->scenario, worker, &job->op);
 	world->actor[worker].lane[lane].end_sequence = world->sequence;
 	happen(world, end_ns, world->sequence++, SKEP_HAPPENING_OP_END, worker * SKEP_LANES + lane);
+}
+
+/* The ALLREDUCE that is first in its lane and has no end yet, or NULL. */
+static const struct skep_op *whole_of(const struct skep_world *world, uint32_t worker)
+{
+	const struct skep_lane_queue *lane = &world->actor[worker].lane[SKEP_LANE_REDUCE];
+	if (lane->first == NONE || lane->end_sequence != UINT64_MAX)
+		return NULL;
+	const struct skep_op *op = &world->job[lane->first].op;
+	return op->kind == SKEP_OP_ALLREDUCE ? op : NULL;
+}
+
+static void cancel(struct skep_world *world, uint32_t worker, uint64_t id)
+{
+	const struct skep_lane_queue *lane = &world->actor[worker].lane[SKEP_LANE_REDUCE];
+	uint32_t j = lane->first;
+	while (j != NONE && world->job[j].op.id != id)
+		j = world->job[j].next;
+	assert(j != NONE && world->job[j].op.kind == SKEP_OP_ALLREDUCE);
+	world->job[j].cancelled = true;
+	if (j != lane->first)
+		return;
+	if (whole_of(world, worker))
+		skep_whole_leave(world, worker, whole_of(world, worker));
+	skep_world_end_whole(world, worker, world->now);
 }
 
 static void run(struct skep_world *world, uint32_t worker, const struct skep_op *op)
@@ -268,6 +315,9 @@ static void perform(struct skep_world *world, uint32_t index)
 			if (world->actor[index].device)
 				skep_device_buffer_release(world->actor[index].device, action->u.release);
 			break;
+		case SKEP_ACTION_CANCEL:
+			cancel(world, index, action->u.cancel);
+			break;
 		case SKEP_ACTION_NOTE:
 			note(world, index, &action->u.note);
 			break;
@@ -320,6 +370,8 @@ static bool init_device(struct skep_world *world, uint32_t worker, uint32_t stag
 static void die(struct skep_world *world, uint32_t index)
 {
 	struct skep_actor *actor = &world->actor[index];
+	if (whole_of(world, index))
+		skep_whole_leave(world, index, whole_of(world, index));
 	for (uint32_t l = 0; l < SKEP_LANES; l++) {
 		struct skep_lane_queue *lane = &actor->lane[l];
 		for (uint32_t j = lane->first; j != NONE;) {
@@ -454,13 +506,16 @@ static bool init_nodes(struct skep_world *world)
 bool skep_world_init(
 	struct skep_world *world, const struct skep_scenario *scenario, const struct skep_recorder *recorder)
 {
-	const struct skep_plan *plan = &scenario->plan;
+	const struct skep_plan *plan = &world->own_plan;
 	*world = (struct skep_world){.scenario = scenario,
 		.plan = plan,
+		.own_plan = scenario->plan,
 		.recorder = recorder,
 		.free_flight = NONE,
 		.free_job = NONE,
-		.running = plan->workers + 1};
+		.running = scenario->plan.workers + 1};
+	if (scenario->collectives_as_flows)
+		world->own_plan.collective = SKEP_COLLECTIVE_WHOLE;
 	assert(plan->workers <= scenario->topology.machines);
 	world->actions.capacity = skep_actions_limit(plan);
 	world->actions.item = calloc(world->actions.capacity, sizeof *world->actions.item);
@@ -496,6 +551,7 @@ void skep_world_finish(struct skep_world *world)
 	skep_network_destroy(world->network);
 	skep_queue_finish(&world->queue);
 	skep_traffic_finish(&world->traffic);
+	skep_whole_finish(world);
 	free(world->node_memory);
 	free(world->actions.item);
 	free(world->actor);

@@ -53,6 +53,8 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_LEFT_UNASKED] = {"left-unasked", "I10"},
 	[SABOTAGE_LEAVE_DEAF] = {"leave-deaf", "I10"},
 	[SABOTAGE_LEAVER_PRAISED] = {"leaver-praised", "I10"},
+	[SABOTAGE_WHOLE_SHORT] = {"whole-short", "I1b"},
+	[SABOTAGE_CANCEL_DEAF] = {"cancel-deaf", "I7"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {

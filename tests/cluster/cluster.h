@@ -62,6 +62,8 @@ enum sabotage {
 	SABOTAGE_LEFT_UNASKED,    /* one MOVED note becomes a LEFT note */
 	SABOTAGE_LEAVE_DEAF,      /* one LEAVE reaches the directory as a heartbeat */
 	SABOTAGE_LEAVER_PRAISED,  /* one worker is told that a leaver stays */
+	SABOTAGE_WHOLE_SHORT,     /* one ALLREDUCE lacks the share of a member */
+	SABOTAGE_CANCEL_DEAF,     /* one CANCEL is not heard */
 	SABOTAGE_RERUN_DIFFERS,   /* the second run of the seed is not quite the first */
 	SABOTAGES
 };

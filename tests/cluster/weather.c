@@ -176,6 +176,8 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm)
 	if (moving)
 		draw_rebalancing(w);
 	draw_rates(w);
+	if (mix64(seed + 4) % 4 == 0)
+		w->plan.collective = SKEP_COLLECTIVE_WHOLE;
 	if (calm || below(w, 16) == 0)
 		memset(w->rate, 0, sizeof(w->rate));
 }
@@ -339,6 +341,8 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
 	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
 		plan->in_flight);
+	if (plan->collective == SKEP_COLLECTIVE_WHOLE)
+		fprintf(to, "  collectives in one piece\n");
 	fprintf(to, "  wiring: %s, %u samples, %u places", wiring[plan->wiring], plan->samples, plan->places);
 	if (plan->rebalance_ns > 0)
 		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
