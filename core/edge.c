@@ -38,8 +38,21 @@ void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli)
 	row->queue_milli = row->queue_sum / row->reports;
 }
 
+/* Has somebody been given this stage who does not serve it yet? */
+static bool expects_someone(struct directory *d, const struct skep_plan *plan, uint32_t stage)
+{
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		bool coming = row->standing == STANDING_JOINING || row->standing == STANDING_READY;
+		if (coming && row->stage == stage)
+			return true;
+	}
+	return false;
+}
+
 /* Where a newcomer goes: with rebalancing the most loaded stage, if the loads tell; else the one with the fewest workers,
- * newcomers included. */
+ * newcomers included. Loads say who needs help, not how much: they are of the time before the first helper, so one goes by
+ * them and the others of a bulk by the numbers. */
 uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan)
 {
 	uint32_t best = 0, fewest = UINT32_MAX;
@@ -48,8 +61,9 @@ uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan)
 	if (plan->rebalance_ns > 0) {
 		for (uint32_t i = 1; i < plan->stages; i++)
 			best = stage[i].queue_milli > stage[best].queue_milli ? i : best;
-		if (stage[best].queue_milli > 0)
+		if (stage[best].queue_milli > 0 && !expects_someone(d, plan, best))
 			return best;
+		best = 0;
 	}
 	for (uint32_t i = 0; i < plan->stages; i++)
 		stage[i].workers = 0;

@@ -155,6 +155,11 @@ static void read_cluster(struct draft *d)
 	read_topology(d, map);
 	if (!d->r.diag->set)
 		read_trace(d, map);
+	d->s->preempt_notice_ns =
+		(skep_time)(1e9 * skep_read_quantity(&d->r, map, "preempt_notice", SKEP_TIME, 0, DAY_S, 0));
+	if (!d->r.diag->set && d->s->preempt_notice_ns > 0 && !d->s->has_trace)
+		skep_reader_fail(&d->r, map, "preempt_notice",
+			"cluster.preempt_notice: without a trace (cluster.trace) nobody is taken away");
 	read_allocation(d, map);
 	d->s->compute_scale = skep_read_number(&d->r, map, "compute_scale", 1e-6, 1e9, 1);
 	skep_reader_close_map(&d->r, map);
@@ -322,6 +327,10 @@ static void read_train(struct draft *d)
 	static const char *const maths[] = {"none", "real", NULL};
 	const struct skep_yaml_node *map = group(d, "train");
 	d->s->maths = (enum skep_maths)skep_read_choice(&d->r, map, "maths", maths, SKEP_MATHS_REAL);
+	if (!d->r.diag->set && d->s->maths == SKEP_MATHS_REAL && d->s->model.kind == SKEP_MODEL_TRANSFORMER)
+		skep_reader_fail(&d->r, map, skep_read_has(&d->r, map, "maths") ? "maths" : NULL,
+			"train.maths: %.60s is a transformer, which is known by its cost alone; take `maths: none`",
+			d->s->model.name);
 	read_data(d, map);
 	read_optimizer(d, map);
 	read_until(d, map);

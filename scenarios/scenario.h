@@ -33,7 +33,8 @@ struct skep_scenario {
 	struct skep_model model;
 	struct skep_topology topology;
 	bool has_trace;
-	struct skep_churn churn; /* has_trace: who is there when; else empty, all are there */
+	struct skep_churn churn;     /* has_trace: who is there when; else empty, all are there */
+	skep_time preempt_notice_ns; /* a worker is told so long before the trace takes it away; 0: it is not told */
 	enum skep_allocation allocation;
 
 	double compute_scale; /* every operation computes, and moves through memory, so many times as much */

@@ -16,6 +16,7 @@ enum skep_happening {           /* kinds of queue entries, and what their index 
 	SKEP_HAPPENING_OP_END,  /* actor * SKEP_LANES + lane */
 	SKEP_HAPPENING_MESSAGE, /* a message in the pool */
 	SKEP_HAPPENING_CHURN,   /* an event of the scenario's trace */
+	SKEP_HAPPENING_NOTICE,  /* one of the world's notices */
 };
 
 struct skep_flight { /* a message under way; free: next is the next free one */
@@ -68,6 +69,11 @@ struct skep_whole { /* a collective as flows */
 	struct skep_whole_rank *rank; /* [size] */
 };
 
+struct skep_notice { /* to a worker that it will be taken away */
+	skep_time at_ns, leave_at_ns;
+	uint32_t worker;
+};
+
 struct skep_world {
 	const struct skep_scenario *scenario;
 	const struct skep_plan *plan; /* own_plan */
@@ -89,6 +95,8 @@ struct skep_world {
 	struct skep_flight *flight;
 	struct skep_job *job;
 	uint32_t flight_capacity, free_flight, job_capacity, free_job;
+	struct skep_notice *notice; /* by time */
+	uint32_t notices;
 	struct skep_whole *whole;
 	uint32_t wholes; /* slots, some of them free */
 };
@@ -107,6 +115,19 @@ void skep_world_deliver(struct skep_world *world, uint32_t flight);
 
 /* Worker's ALLREDUCE, first in its lane, ends then. */
 void skep_world_end_whole(struct skep_world *world, uint32_t worker, skep_time time);
+
+void skep_world_happen(
+	struct skep_world *world, skep_time time, uint64_t sequence, enum skep_happening kind, uint32_t index);
+/* The machine is told, now, and what it asks for is done. */
+void skep_world_step(struct skep_world *world, uint32_t index, struct skep_event *event);
+/* The ALLREDUCE that is first in the worker's lane and has no end yet, or NULL. */
+const struct skep_op *skep_world_whole(const struct skep_world *world, uint32_t worker);
+
+/* life.c */
+bool skep_life_begin(struct skep_world *world); /* false: no memory */
+bool skep_life_device(struct skep_world *world, uint32_t worker, uint32_t stage);
+void skep_life_churn(struct skep_world *world, uint32_t number);
+void skep_life_notice(struct skep_world *world, uint32_t number);
 
 /* collective.c */
 #define SKEP_WHOLE_TAG (UINT64_C(1) << 63) /* marks its flows among those of the network */
