@@ -19,10 +19,13 @@
 #include "sim/world.h"
 
 #define NONE UINT32_MAX
+/* Chunks gather before a link that others use as well, and get a share of it each: so does a flow in that many parts. */
+#define STRANDS 16u
 
-static uint64_t tag_of(uint32_t slot, uint32_t rank)
+/* By the number of the whole, not its slot: an arrival that is being handled may be of one that has just been left. */
+static uint64_t tag_of(const struct skep_whole *whole, uint32_t rank)
 {
-	return SKEP_WHOLE_TAG | (uint64_t)slot << 32 | rank;
+	return SKEP_WHOLE_TAG | (uint64_t)whole->number << 32 | rank;
 }
 
 static uint32_t next_rank(const struct skep_whole *whole, uint32_t rank)
@@ -67,6 +70,7 @@ static uint32_t make(struct skep_world *world, const struct skep_op *op)
 	}
 	struct skep_whole whole = {.stage = op->stage, .round = op->round, .attempt = op->attempt, .size = op->size};
 	whole.rank = rank;
+	whole.number = world->wholes_made++ & INT32_MAX;
 	world->whole[slot] = whole;
 	return slot;
 }
@@ -153,6 +157,20 @@ static void count(struct skep_world *world, const struct skep_whole *whole, uint
 		world->no_memory = true;
 }
 
+static void start(struct skep_world *world, uint32_t slot, uint32_t rank)
+{
+	struct skep_whole *whole = &world->whole[slot];
+	struct skep_whole_rank *from = &whole->rank[rank];
+	uint64_t bytes = link_bytes(world, whole, rank);
+	for (uint64_t strand = 0; strand < STRANDS; strand++) {
+		uint64_t part = bytes * (strand + 1) / STRANDS - bytes * strand / STRANDS;
+		if (!skep_network_start(
+			    world->network, world->now, from->worker, from->next, part, tag_of(whole, rank)))
+			world->no_memory = true;
+	}
+	from->flowing = STRANDS;
+}
+
 void skep_whole_ask(struct skep_world *world, uint32_t worker, const struct skep_op *op)
 {
 	uint32_t slot = find(world, op);
@@ -168,10 +186,7 @@ void skep_whole_ask(struct skep_world *world, uint32_t worker, const struct skep
 	whole->asked++;
 	if (whole->left)
 		return;
-	rank->flowing = true;
-	if (!skep_network_start(world->network, world->now, worker, rank->next, link_bytes(world, whole, op->chunk),
-		    tag_of(slot, op->chunk)))
-		world->no_memory = true;
+	start(world, slot, op->chunk);
 }
 
 void skep_whole_leave(struct skep_world *world, uint32_t worker, const struct skep_op *op)
@@ -180,12 +195,13 @@ void skep_whole_leave(struct skep_world *world, uint32_t worker, const struct sk
 	assert(slot != NONE);
 	struct skep_whole *whole = &world->whole[slot];
 	for (uint32_t rank = 0; !whole->left && rank < whole->size; rank++) {
-		uint64_t left;
-		if (!whole->rank[rank].flowing)
+		uint64_t all = 0, left;
+		if (whole->rank[rank].flowing == 0)
 			continue;
-		if (skep_network_stop(world->network, world->now, tag_of(slot, rank), &left))
-			count(world, whole, rank, link_bytes(world, whole, rank) - left);
-		whole->rank[rank].flowing = false;
+		while (skep_network_stop(world->network, world->now, tag_of(whole, rank), &left))
+			all += left;
+		count(world, whole, rank, link_bytes(world, whole, rank) - all);
+		whole->rank[rank].flowing = 0;
 	}
 	assert(whole->rank[op->chunk].here && whole->rank[op->chunk].worker == worker);
 	whole->left = true;
@@ -196,10 +212,13 @@ void skep_whole_leave(struct skep_world *world, uint32_t worker, const struct sk
 
 void skep_whole_arrive(struct skep_world *world, uint64_t tag)
 {
-	uint32_t slot = (uint32_t)((tag & ~SKEP_WHOLE_TAG) >> 32), rank = (uint32_t)tag;
+	uint32_t number = (uint32_t)((tag & ~SKEP_WHOLE_TAG) >> 32), rank = (uint32_t)tag, slot = 0;
+	while (slot < world->wholes && (world->whole[slot].size == 0 || world->whole[slot].number != number))
+		slot++;
 	struct skep_whole *whole = &world->whole[slot];
+	if (slot == world->wholes || whole->rank[rank].flowing == 0 || --whole->rank[rank].flowing > 0)
+		return;
 	whole->rank[rank].busy_ns = world->now - whole->rank[rank].asked_ns - (skep_time)latency_ns(world, whole, rank);
-	whole->rank[rank].flowing = false;
 	count(world, whole, rank, link_bytes(world, whole, rank));
 	if (++whole->arrived < whole->size)
 		return;

@@ -55,14 +55,14 @@ struct skep_actor { /* a machine and its process: a worker or, last, the directo
 
 struct skep_whole_rank { /* a member of a collective, and its link to the next */
 	uint32_t worker, next;
-	bool here;    /* it has asked and waits for the end */
-	bool flowing; /* to the next rank */
+	bool here;        /* it has asked and waits for the end */
+	uint32_t flowing; /* strands to the next rank that have not arrived */
 	skep_time asked_ns;
 	skep_time busy_ns; /* how long the link was, once the flow has arrived */
 };
 
 struct skep_whole { /* a collective as flows */
-	uint32_t stage, round, attempt;
+	uint32_t stage, round, attempt, number;
 	uint32_t size;                /* members; 0: free */
 	uint32_t asked, arrived;      /* members that wait, flows that are over */
 	bool left;                    /* by one of them: it will not end */
@@ -98,6 +98,7 @@ struct skep_world {
 	struct skep_notice *notice; /* by time */
 	uint32_t notices;
 	struct skep_whole *whole;
+	uint32_t wholes_made;
 	uint32_t wholes; /* slots, some of them free */
 };
 
