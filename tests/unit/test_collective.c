@@ -12,6 +12,7 @@
 
 #include "sim/ring_time.h"
 #include "sim/sim.h"
+#include "topologies/network.h"
 
 #define TOLERANCE 0.02 /* what is promised */
 
@@ -91,6 +92,33 @@ static void whoever_is_late_holds_up_the_ring(void **state)
 	assert_true(last_of(ns) > 1e6 + RANKS * 1320.0 && last_of(ns) < 1e6 + HOPS * (RANKS * 1020.0 + 300));
 }
 
+/* ---- a transfer that is stopped ---------------------------------------------------------------------------------- */
+
+/* Two share the sender's 1 byte per ns. When one is stopped half-way the other has it all. */
+static void what_is_stopped_leaves_its_share(void **state)
+{
+	(void)state;
+	struct skep_machine machine[4];
+	struct skep_pair pair = {INFINITY, 0, INFINITY};
+	struct skep_topology topology = {.machines = 3, .places = 1, .machine = machine, .pair = &pair};
+	for (int i = 0; i < 4; i++)
+		machine[i] = (struct skep_machine){.up_Bps = 1e9, .down_Bps = 1e9};
+	struct skep_network *network = skep_network_create(&topology);
+	uint64_t tag = 0, left = 0;
+	assert_true(skep_network_start(network, 0, 0, 1, 10000, 7) && skep_network_start(network, 0, 0, 2, 10000, 8));
+	while (skep_network_next(network) == 0) /* the latency of none is over */
+		assert_int_equal(skep_network_advance(network, 0, &tag, 1), 0);
+	assert_false(skep_network_stop(network, 4000, 9, &left));
+	assert_true(skep_network_stop(network, 4000, 7, &left));
+	assert_int_equal(left, 8000);
+	assert_false(skep_network_stop(network, 4000, 7, &left));
+	assert_int_equal(skep_network_flows(network), 1);
+	assert_int_equal(skep_network_next(network), 12000); /* 2,000 of 10,000 bytes by then, then the rest alone */
+	assert_int_equal(skep_network_advance(network, 12000, &tag, 1), 1);
+	assert_int_equal(tag, 8);
+	skep_network_destroy(network);
+}
+
 /* ---- whole runs ------------------------------------------------------------------------------------------------- */
 
 struct sums {
@@ -163,6 +191,50 @@ static void both_ways_agree(void **state)
 	}
 }
 
+/* ---- churn -------------------------------------------------------------------------------------------------------- */
+
+struct tally {
+	uint64_t left, fenced, lost;
+};
+
+static void tally_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	struct tally *tally = context;
+	(void)now;
+	(void)who;
+	tally->left += note->kind == SKEP_NOTE_LEFT;
+	tally->fenced += note->kind == SKEP_NOTE_FENCED;
+	tally->lost += note->kind == SKEP_NOTE_STAGE_COMMITTED ? (uint64_t)note->value : 0;
+}
+
+static struct tally churn(const char *const *set, uint32_t sets)
+{
+	struct skep_scenario_options options = {.set = set, .sets = sets};
+	struct skep_scenario scenario;
+	struct skep_diag diag = {0};
+	struct tally tally = {0};
+	struct skep_recorder recorder = {.context = &tally, .note = tally_note};
+	struct skep_sim_result result;
+	if (!skep_scenario_read("scenarios/swarm-400-t4.yaml", &options, &scenario, &diag))
+		fail_msg("%s", diag.message);
+	assert_true(skep_sim_run(&scenario, &recorder, &result));
+	assert_int_equal(result.outcome, SKEP_DONE);
+	skep_scenario_finish(&scenario);
+	return tally;
+}
+
+/* Whoever is told goes at a round's edge, if there is one in time and few go with it; whoever is not told is fenced, and what
+ * it had counted is lost. */
+static void notice_lets_workers_leave(void **state)
+{
+	(void)state;
+	static const char *const told[] = {"train.until.steps=6", "cluster.preempt_notice=10 min"};
+	static const char *const untold[] = {"train.until.steps=6", "cluster.preempt_notice=0 s"};
+	struct tally a = churn(told, 2), b = churn(untold, 2);
+	assert_true(a.left > 20 && b.left == 0);
+	assert_true(2 * a.fenced < b.fenced && 2 * a.lost < b.lost);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,7 +242,9 @@ int main(void)
 		cmocka_unit_test(a_thin_link_sets_the_pace),
 		cmocka_unit_test(bunches_pay_the_latency_once),
 		cmocka_unit_test(whoever_is_late_holds_up_the_ring),
+		cmocka_unit_test(what_is_stopped_leaves_its_share),
 		cmocka_unit_test(both_ways_agree),
+		cmocka_unit_test(notice_lets_workers_leave),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
