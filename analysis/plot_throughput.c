@@ -291,9 +291,12 @@ bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t
 {
 	int64_t newest[RUNS_MAX];
 	struct figure *f = calloc(1, sizeof *f);
-	if (runs == 0 && !newest_runs(store, newest, &runs, reterr, size)) {
-		free(f);
-		return false;
+	if (runs == 0) {
+		run = newest;
+		if (!newest_runs(store, newest, &runs, reterr, size)) {
+			free(f);
+			return false;
+		}
 	}
 	struct curve *curve = calloc(runs, sizeof *curve);
 	bool good = f != NULL && curve != NULL && runs <= RUNS_MAX;
@@ -301,7 +304,7 @@ bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t
 		f->curve = curve;
 		f->runs = runs;
 		f->end_s = INFINITY;
-		good = read_all(store, f, run ? run : newest, reterr, size);
+		good = read_all(store, f, run, reterr, size);
 	} else {
 		snprintf(reterr, size, "no memory, or more than %u runs for one picture", RUNS_MAX);
 	}
