@@ -33,7 +33,8 @@ struct skep_scenario {
 	struct skep_model model;
 	struct skep_topology topology;
 	bool has_trace;
-	struct skep_churn churn; /* has_trace: who is there when; else empty, all are there */
+	struct skep_churn churn;     /* has_trace: who is there when; else empty, all are there */
+	skep_time preempt_notice_ns; /* a worker is told so long before the trace takes it away; 0: it is not told */
 	enum skep_allocation allocation;
 
 	char checkpoint_to[512];  /* a folder; "": no checkpoints */
@@ -45,6 +46,7 @@ struct skep_scenario {
 	enum skep_codec activation_codec;
 	bool checkpoint_activations;
 	enum skep_maths maths;
+	bool collectives_as_flows; /* the simulator's choice; it leaves the plan alone */
 	enum skep_corpus corpus;
 	struct skep_optimizer optimizer;
 	double target_loss; /* NAN: none */
