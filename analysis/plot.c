@@ -33,6 +33,7 @@ static const struct kind {
 } KIND[] = {
 	{"accuracy", skep_plot_accuracy},
 	{"matrix", skep_plot_matrix},
+	{"throughput", skep_plot_throughput},
 	{"timeline", skep_plot_timeline},
 };
 
@@ -132,7 +133,7 @@ static const struct kind *find_kind(const char *name, char *reterr, size_t size)
 	for (size_t i = 0; i < sizeof KIND / sizeof KIND[0]; i++)
 		if (strcmp(KIND[i].name, name) == 0)
 			return &KIND[i];
-	snprintf(reterr, size, "%s: not a kind of plot: take accuracy, matrix or timeline", name);
+	snprintf(reterr, size, "%s: not a kind of plot: take accuracy, matrix, throughput or timeline", name);
 	return NULL;
 }
 

@@ -59,6 +59,7 @@ static const char *const OP_NAME[SKEP_OP_KINDS] = {
 	[SKEP_OP_ADD] = "add",
 	[SKEP_OP_ADD_STORE] = "add_store",
 	[SKEP_OP_STORE] = "store",
+	[SKEP_OP_ALLREDUCE] = "allreduce",
 };
 
 static const char *const LANE_NAME[SKEP_LANES] = {[SKEP_LANE_COMPUTE] = "compute", [SKEP_LANE_REDUCE] = "reduce"};

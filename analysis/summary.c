@@ -80,6 +80,7 @@ static void hear_close(struct skep_tally *tally, const struct skep_note *note)
 	tally->sum.counted += open->counted;
 	tally->sum.lost += open->lost;
 	tally->sum.samples += open->last_stage * tally->scenario->samples;
+	tally->sum.tokens += open->last_stage * tally->scenario->samples * tally->scenario->model.sequence;
 	*open = (struct open_round){.round = note->round};
 }
 

@@ -141,6 +141,12 @@ void skep_emit_release(struct step *step, struct skep_buf buf)
 		next(step, SKEP_ACTION_RELEASE)->u.release = buf;
 }
 
+void skep_emit_cancel(struct step *step, struct skep_node *node, uint64_t op)
+{
+	next(step, SKEP_ACTION_CANCEL)->u.cancel = op;
+	fold(&node->digest, op);
+}
+
 void skep_emit_note(struct step *step, struct skep_node *node, struct skep_note note)
 {
 	next(step, SKEP_ACTION_NOTE)->u.note = note;

@@ -82,7 +82,10 @@ enum skep_wiring { SKEP_WIRING_UNIFORM, SKEP_WIRING_THROUGHPUT, SKEP_WIRING_LATE
  * the others keep nothing between the two visits (as in the code that SWARM was released with). */
 enum skep_routing { SKEP_ROUTING_PEER, SKEP_ROUTING_TRAINER };
 enum skep_pipeline { SKEP_PIPELINE_SWARM };
-enum skep_collective { SKEP_COLLECTIVE_RING };
+enum skep_collective {
+	SKEP_COLLECTIVE_RING, /* hop by hop, as messages and operations of the members */
+	SKEP_COLLECTIVE_WHOLE /* one ALLREDUCE of each member; the world does the hops between them */
+};
 enum skep_on_loss {
 	SKEP_ON_LOSS_REPORT, /* a gradient that is lost is reported, a microbatch that did not come back is replaced by another */
 	SKEP_ON_LOSS_RERUN, /* it is computed again, until every stage has counted every microbatch; not with `delayed` */
@@ -278,13 +281,17 @@ enum skep_op_kind {
 	SKEP_OP_CHECKPOINT, /* the stage's state is kept for good as that of version `round` */
 	SKEP_OP_RESTORE, /* the device holds the state that was kept of version `microbatch`, 0: that of the start of the
 	                       run; it is called version `round` from now on. Accumulators are left alone */
+	/* on the reduce lane again */
+	SKEP_OP_ALLREDUCE, /* the result holds the sum over all `size` members of (stage, round, attempt); chunk = rank,
+	                      microbatch = the worker that rank sends to. Ends when the sum is there, which needs all to
+	                      have asked, or, without a result, after CANCEL */
 	SKEP_OP_KINDS
 };
 
 /* It is a part of a reduction, and runs on that lane. */
 static inline bool skep_op_reduces(uint8_t kind)
 {
-	return kind >= SKEP_OP_TAKE && kind <= SKEP_OP_STORE;
+	return (kind >= SKEP_OP_TAKE && kind <= SKEP_OP_STORE) || kind == SKEP_OP_ALLREDUCE;
 }
 
 enum skep_lane { SKEP_LANE_COMPUTE, SKEP_LANE_REDUCE, SKEP_LANES };
@@ -368,7 +375,13 @@ struct skep_note {
 	int64_t value;
 };
 
-enum skep_action_kind { SKEP_ACTION_SEND = 1, SKEP_ACTION_RUN, SKEP_ACTION_RELEASE, SKEP_ACTION_NOTE };
+enum skep_action_kind {
+	SKEP_ACTION_SEND = 1,
+	SKEP_ACTION_RUN,
+	SKEP_ACTION_RELEASE,
+	SKEP_ACTION_NOTE,
+	SKEP_ACTION_CANCEL /* nobody waits for the sum of this ALLREDUCE any more: end it, and answer it as any RUN */
+};
 
 struct skep_action {
 	uint8_t kind;
@@ -378,6 +391,7 @@ struct skep_action {
 		struct skep_op run;
 		struct skep_buf release;
 		struct skep_note note;
+		uint64_t cancel; /* id of the operation */
 	} u;
 };
 

@@ -71,6 +71,7 @@ struct early_chunk { /* a hop that came before this worker's REDUCE */
 struct reduction { /* of round `version`; attempt 0: not begun, the round is open */
 	uint32_t attempt, rank, size, stored;
 	struct skep_peer next;
+	uint64_t whole; /* the ALLREDUCE that runs; 0: none */
 	bool waiting;   /* for a BACKWARD that was running when the round was sealed */
 	bool complete;  /* all chunks are stored, the tally is sent */
 	bool committed; /* `microbatches` is the divisor */

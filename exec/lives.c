@@ -169,8 +169,7 @@ static bool follow_trace(struct rank *rank)
 	if (event->at_ns <= rank_now(rank))
 		return event->join ? come_back(rank) : go(rank);
 	uint64_t notice_ns = rank->setup->scenario->notice_ns;
-	if (event->join || !rank->alive || rank->noticed || notice_ns == 0 ||
-		rank->born_ns + notice_ns > event->at_ns || rank_now(rank) + notice_ns < event->at_ns)
+	if (event->join || !rank->alive || rank->noticed || notice_ns == 0 || rank_now(rank) + notice_ns < event->at_ns)
 		return false;
 	rank->noticed = true;
 	struct skep_event notice = {.kind = SKEP_EVENT_PREEMPT_NOTICE, .u.leave_at = event->at_ns};
@@ -317,7 +316,7 @@ skep_time lives_next(struct rank *rank)
 	if (event == NULL)
 		return SKEP_TIME_NEVER;
 	uint64_t notice_ns = rank->setup->scenario->notice_ns;
-	bool early = !event->join && rank->alive && !rank->noticed && rank->born_ns + notice_ns <= event->at_ns;
+	bool early = !event->join && rank->alive && !rank->noticed && notice_ns <= event->at_ns;
 	return early ? event->at_ns - notice_ns : event->at_ns;
 }
 

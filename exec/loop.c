@@ -99,7 +99,8 @@ static void fail_op(struct rank *rank, const struct skep_op *op, const char *why
 		[SKEP_OP_TAKE] = "take",
 		[SKEP_OP_ADD] = "add",
 		[SKEP_OP_ADD_STORE] = "add_store",
-		[SKEP_OP_STORE] = "store"};
+		[SKEP_OP_STORE] = "store",
+		[SKEP_OP_ALLREDUCE] = "allreduce"};
 	char text[sizeof rank->reason];
 	snprintf(text, sizeof text, "the device could not do %s of round %" PRIu32 ", microbatch %" PRIu32 " (%s)",
 		name[op->kind], op->round, op->microbatch, why ? why : "no memory, or an operand that does not fit");

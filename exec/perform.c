@@ -132,6 +132,9 @@ static void perform(struct rank *rank, const struct skep_action *action)
 	case SKEP_ACTION_RELEASE:
 		skep_device_buffer_release(rank->setup->device, action->u.release);
 		break;
+	case SKEP_ACTION_CANCEL: /* of an ALLREDUCE: here the plan says that the hops are messages */
+		assert(false);
+		break;
 	case SKEP_ACTION_NOTE:
 		report_note(rank, &action->u.note);
 		break;

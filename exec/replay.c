@@ -203,7 +203,8 @@ static const char *op_name(uint8_t kind)
 		[SKEP_OP_TAKE] = "take",
 		[SKEP_OP_ADD] = "add",
 		[SKEP_OP_ADD_STORE] = "add-store",
-		[SKEP_OP_STORE] = "store"};
+		[SKEP_OP_STORE] = "store",
+		[SKEP_OP_ALLREDUCE] = "allreduce"};
 	return name[kind] != NULL ? name[kind] : "operation";
 }
 

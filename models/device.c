@@ -381,6 +381,15 @@ uint64_t skep_device_digest(const struct skep_device *device)
 	return skep_stage_digest(&device->stage);
 }
 
+/* A device does not know the others. */
+static bool run_apart(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	(void)device;
+	(void)op;
+	(void)ret;
+	return false;
+}
+
 /* ---- one operation ------------------------------------------------------------------------------------------ */
 
 static bool run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
@@ -398,6 +407,7 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_ADD] = run_receive,
 		[SKEP_OP_ADD_STORE] = run_receive,
 		[SKEP_OP_STORE] = run_receive,
+		[SKEP_OP_ALLREDUCE] = run_apart,
 	};
 	if (op->kind == SKEP_OP_ENTER)
 		return run_enter(device, op);

@@ -155,6 +155,8 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	if (plan->delayed)
 		fprintf(out, "  updates   delayed: a round works on parameters one step old while the round before is "
 			     "reduced; they are held twice\n");
+	if (s->collectives_as_flows)
+		fprintf(out, "            simulated with one flow per link for the messages of a reduction\n");
 	fprintf(out, "\n");
 	fprintf(out, "%5s %-8s %7s %11s %11s %-19s %-19s %12s %12s\n", "stage", "layers", "workers", "parameters",
 		"memory", "forward", "backward", trainer ? "next, owners" : "to next", "reduction");

@@ -357,10 +357,29 @@ static void read_train(struct draft *d)
 	static const char *const maths[] = {"none", "real", NULL};
 	const struct skep_yaml_node *map = group(d, "train");
 	d->s->maths = (enum skep_maths)skep_read_choice(&d->r, map, "maths", maths, SKEP_MATHS_REAL);
+	if (!d->r.diag->set && d->s->maths == SKEP_MATHS_REAL && d->s->model.kind == SKEP_MODEL_TRANSFORMER)
+		skep_reader_fail(&d->r, map, skep_read_has(&d->r, map, "maths") ? "maths" : NULL,
+			"train.maths: %.60s is a transformer, which is known by its cost alone; take `maths: none`",
+			d->s->model.name);
 	read_data(d, map);
 	read_optimizer(d, map);
 	read_until(d, map);
 	skep_reader_close_map(&d->r, map);
+}
+
+/* ---- what concerns the simulator alone ---------------------------------------------------------------------------- */
+
+static void read_simulate(struct draft *d)
+{
+	static const char *const collectives[] = {"messages", "flows", NULL};
+	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "simulate", false);
+	d->s->collectives_as_flows = skep_read_choice(&d->r, map, "collectives", collectives, 0) == 1;
+	skep_reader_close_map(&d->r, map);
+	if (!d->r.diag->set && d->s->collectives_as_flows && d->s->maths == SKEP_MATHS_REAL)
+		skep_reader_fail(&d->r, map, "collectives",
+			"simulate.collectives: flows carry no numbers, so there is nothing to add up; take `messages`, "
+			"or "
+			"`maths: none`");
 }
 
 /* ---- all together --------------------------------------------------------------------------------------------- */
@@ -433,6 +452,7 @@ static void read_root(struct draft *d)
 	check_patience(d);
 	read_checkpoint(d);
 	read_train(d);
+	read_simulate(d);
 	skep_reader_close_map(&d->r, d->root);
 	if (d->r.diag->set)
 		return;

@@ -47,6 +47,7 @@ struct skep_scenario {
 	enum skep_codec activation_codec;
 	bool checkpoint_activations;
 	enum skep_maths maths;
+	bool collectives_as_flows; /* the simulator's choice; it leaves the plan alone */
 	enum skep_corpus corpus;
 	struct skep_optimizer optimizer;
 	double target_loss; /* NAN: none */

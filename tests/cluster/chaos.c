@@ -70,6 +70,8 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_EMPTY_HIDDEN] = {"empty-hidden", "I7"},
 	[SABOTAGE_KEPT_HIDDEN] = {"kept-hidden", "I13"},
 	[SABOTAGE_IMPATIENT] = {"impatient", "I7"},
+	[SABOTAGE_WHOLE_SHORT] = {"whole-short", "I1b"},
+	[SABOTAGE_CANCEL_DEAF] = {"cancel-deaf", "I7"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {

@@ -166,6 +166,8 @@ static void perform(struct cluster *c, uint32_t index, struct skep_action *actio
 		process_run(c, index, &action->u.run);
 	else if (action->kind == SKEP_ACTION_RELEASE)
 		perform_release(c, index, action->u.release);
+	else if (action->kind == SKEP_ACTION_CANCEL)
+		whole_cancel(c, index, action->u.cancel);
 	else if (action->kind == SKEP_ACTION_NOTE) {
 		follow_seats(c, &action->u.note);
 		trace(c, (struct trace){.what = TRACE_NOTE, .who = who, .note = &action->u.note});

@@ -78,6 +78,8 @@ enum sabotage {
 	SABOTAGE_EMPTY_HIDDEN,     /* one STAGE_EMPTY note is hidden */
 	SABOTAGE_KEPT_HIDDEN,      /* one CHECKPOINTED note is hidden */
 	SABOTAGE_IMPATIENT,        /* the directory believes in a shorter wait for a join */
+	SABOTAGE_WHOLE_SHORT,      /* one ALLREDUCE lacks the share of a member */
+	SABOTAGE_CANCEL_DEAF,      /* one CANCEL is not heard */
 	SABOTAGE_RERUN_DIFFERS,    /* the second run of the seed is not quite the first */
 	SABOTAGES
 };

@@ -171,7 +171,8 @@ const char *op_name(uint8_t kind)
 		[SKEP_OP_TAKE] = "take",
 		[SKEP_OP_ADD] = "add",
 		[SKEP_OP_ADD_STORE] = "add and store",
-		[SKEP_OP_STORE] = "store"};
+		[SKEP_OP_STORE] = "store",
+		[SKEP_OP_ALLREDUCE] = "all-reduce"};
 	return kind < SKEP_OP_KINDS && name[kind] ? name[kind] : "?";
 }
 

@@ -554,7 +554,7 @@ void ledger_action(struct ledger *ledger, skep_time now, struct skep_peer who, c
 		said(ledger, who, &action->u.note);
 	else if (action->kind == SKEP_ACTION_SEND)
 		sent(ledger, who, &action->u.send);
-	else if (action->kind == 0 || action->kind > SKEP_ACTION_NOTE)
+	else if (action->kind == 0 || action->kind > SKEP_ACTION_CANCEL)
 		verdict_break(ledger->verdict, "I6", ANY, ANY, ANY, "machine %u returns an action of kind %u",
 			who.index, action->kind);
 }

@@ -90,6 +90,10 @@ static void lane_start(struct cluster *c, uint32_t index, uint8_t lane_index)
 {
 	struct lane *lane = &c->process[index].lane[lane_index];
 	struct queued *head = &lane->item[lane->head];
+	if (head->op.kind == SKEP_OP_ALLREDUCE) {
+		whole_asked(c, index);
+		return;
+	}
 	head->elapsed = c->setup.op_time(c->setup.context, c->now, index, &head->op);
 	agenda_add(c, c->now + head->elapsed, EVENT_OP, index)->lane = lane_index;
 }
@@ -142,7 +146,7 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 		p->device.stage = (p->device.stage + 1) % c->setup.plan->stages;
 	trace(c, (struct trace){.what = TRACE_RUN, .who = {index, p->epoch}, .op = op});
 	struct lane *lane = &p->lane[op->lane];
-	lane_push(lane, &(struct queued){*op, {index, p->epoch}, 0});
+	lane_push(lane, &(struct queued){.op = *op, .who = {index, p->epoch}});
 	if (lane->count == 1)
 		lane_start(c, index, op->lane);
 }
@@ -177,6 +181,11 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 {
 	struct process *p = &c->process[job->who.index];
 	const struct skep_op *op = &job->op;
+	if (op->kind == SKEP_OP_ALLREDUCE) {
+		*effect = (struct effect){.version = p->device.newest};
+		whole_ends(c, job);
+		return;
+	}
 	struct skep_op astray = *op;
 	bool newer = op->kind == SKEP_OP_BACKWARD && op->version != p->device.newest;
 	if (newer && sabotaged(c, SABOTAGE_NEWEST_READ)) { /* and its memory knows nothing of FORWARD's version */

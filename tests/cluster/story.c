@@ -147,6 +147,13 @@ static bool read_routing(struct story *story, const struct words *words)
 	return trainer || (words->count == 2 && strcmp(words->word[1], "peer") == 0);
 }
 
+static bool read_collective(struct story *story, const struct words *words)
+{
+	bool whole = words->count == 2 && strcmp(words->word[1], "whole") == 0;
+	story->plan.collective = whole ? SKEP_COLLECTIVE_WHOLE : SKEP_COLLECTIVE_RING;
+	return whole || (words->count == 2 && strcmp(words->word[1], "ring") == 0);
+}
+
 /* slow X by N */
 static bool read_slowness(struct story *story, const struct words *words)
 {
@@ -219,6 +226,8 @@ static bool read_line(struct story *story, const struct words *words)
 		known = true, good = read_wiring(story, words);
 	else if (strcmp(key, "routing") == 0)
 		known = true, good = read_routing(story, words);
+	else if (strcmp(key, "collective") == 0)
+		known = true, good = read_collective(story, words);
 	else if (strcmp(key, "slow") == 0)
 		known = true, good = read_slowness(story, words);
 	for (uint32_t i = 0; i < 3; i++)

@@ -13,6 +13,7 @@
 #define MS UINT64_C(1000000)
 #define DELAYED_SALT UINT64_C(0x64656c61796564)
 #define RERUN_SALT UINT64_C(0x726572756e)
+#define WHOLE_SALT UINT64_C(0x77686f6c65)
 
 const char *weather_fault_name(enum weather_fault fault)
 {
@@ -186,6 +187,8 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm)
 	w->plan.delayed = mix64(seed ^ DELAYED_SALT) % 3 == 0; /* a draw of its own leaves the others as they are */
 	bool rerun = !w->plan.delayed && mix64(seed ^ RERUN_SALT) % 3 == 0;
 	w->plan.on_loss = rerun ? SKEP_ON_LOSS_RERUN : SKEP_ON_LOSS_REPORT;
+	if (mix64(seed ^ WHOLE_SALT) % 4 == 0)
+		w->plan.collective = SKEP_COLLECTIVE_WHOLE;
 	if (calm || below(w, 16) == 0)
 		memset(w->rate, 0, sizeof(w->rate));
 	w->plan.routing =
@@ -355,6 +358,8 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
 	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
 		plan->in_flight);
+	if (plan->collective == SKEP_COLLECTIVE_WHOLE)
+		fprintf(to, "  collectives in one piece\n");
 	fprintf(to, "  wiring: %s, routing: %s, %u samples, %u places%s", wiring[plan->wiring],
 		plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer", plan->samples, plan->places,
 		plan->delayed                         ? "; delayed updates"

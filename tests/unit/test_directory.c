@@ -492,6 +492,23 @@ static void test_newcomer_goes_where_the_load_is(void **state)
 	fixture_finish(&f);
 }
 
+/* The loads are of the time before the first helper. */
+static void test_the_second_newcomer_goes_by_numbers(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin_moving(&f);
+	suspect(&f, 2);
+	suspect(&f, 3);
+	report_load(&f, 0, 1500);
+	report_load(&f, 1, 100);
+	join(&f, 2, 1, 0);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage, 0);
+	join(&f, 3, 1, 0);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage, 1);
+	fixture_finish(&f);
+}
+
 static void test_who_waits_may_ask_again(void **state)
 {
 	(void)state;
@@ -546,6 +563,7 @@ int main(void)
 		cmocka_unit_test(test_idle_worker_moves_to_the_loaded_stage),
 		cmocka_unit_test(test_nobody_moves_before_the_period_is_over),
 		cmocka_unit_test(test_newcomer_goes_where_the_load_is),
+		cmocka_unit_test(test_the_second_newcomer_goes_by_numbers),
 		cmocka_unit_test(test_who_waits_may_ask_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,16 +95,6 @@ enum skep_outcome skep_node_outcome(const struct skep_node *node)
 	return node->outcome;
 }
 
-enum skep_traffic skep_message_traffic(const struct skep_message *message)
-{
-	return message->kind == SKEP_MESSAGE_FORWARD ? SKEP_TRAFFIC_PIPELINE : SKEP_TRAFFIC_CONTROL;
-}
-
-uint64_t skep_message_bytes(const struct skep_message *message)
-{
-	return message->payload_bytes + SKEP_HEADER_BYTES;
-}
-
 uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op)
 {
 	assert_true(worker < scenario->plan.workers);
@@ -573,7 +563,7 @@ static void traffic_is_summed_per_pair_and_class(void **state)
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < 20000; i++) {
 		uint32_t source = i % 97, destination = i % 31;
-		assert_true(skep_traffic_add(&table, source, destination, (uint8_t)(i % SKEP_TRAFFICS), source + 1));
+		assert_true(skep_traffic_add(&table, source, destination, (uint8_t)(i % SKEP_TRAFFICS), 1, source + 1));
 		bytes += source + 1;
 	}
 	skep_traffic_report(&table, &recorder);
