@@ -104,6 +104,8 @@ void refound_ready(struct directory *d, struct step *step, uint32_t worker)
 	if (d->phase == PHASE_REDUCING)
 		return; /* it serves from the next round on */
 	directory_serve(d, worker);
+	if (d->phase == PHASE_COUNTING) /* it may be sent work before the others have told, so it must tell as well */
+		rerun_count(d, step);
 	rounds_refill(d, step);
 }
 

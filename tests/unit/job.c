@@ -194,3 +194,14 @@ float *job_gradients(struct job *job, uint32_t round, size_t *ret_n)
 	}
 	return all;
 }
+
+struct skep_device_result job_load(struct skep_device *device, uint32_t stage, const void *state, uint64_t bytes)
+{
+	void *memory;
+	struct skep_buf in = skep_device_buffer_create(device, bytes, &memory);
+	memcpy(memory, state, bytes);
+	struct skep_device_result result =
+		job_run(device, (struct skep_op){.kind = SKEP_OP_LOAD, .stage = (uint16_t)stage, .in = in});
+	skep_device_buffer_release(device, in);
+	return result;
+}
