@@ -345,10 +345,10 @@ static const struct command commands[] = {
 		"Without runs: the newest simulated and the newest real run of the same scenario.\n"},
 	{"plot", "accuracy|matrix|throughput|timeline [RUN ...] -o FILE", "draw a picture with gnuplot", "djqo", 1,
 		1 + RUNS_MAX, plot,
-		"  accuracy  loss against wall-clock time; without runs the newest of each world\n"
-		"  matrix    bandwidth between workers, grouped by stage; without a run the newest\n"
-		"  timeline  what each worker did when; without a run the newest\n"
-		"  throughput  samples a second over time, and of the best possible; without runs all of the scenario\n"},
+		"  accuracy    loss against wall-clock time; without runs the newest of each world\n"
+		"  matrix      bandwidth between workers, grouped by stage; without a run the newest\n"
+		"  throughput  percent of the best possible over time; without runs all of the newest scenario\n"
+		"  timeline    what each worker did when; without a run the newest\n"},
 	{"replay", "RUN", "feed a real run's log to fresh machines", "djq", 1, 1, replay,
 		"Every real run logs what its machines were told. Told the same again they must decide the same;\n"
 		"if not, the first event that goes another way is shown and the exit status is 1.\n"},

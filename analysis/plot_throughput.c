@@ -3,12 +3,12 @@
  * plot_throughput.c - how much of its best possible throughput a swarm has over time, runs that differ by their seed alone
  * taken together.
  *
- * A pipeline is as fast as its slowest stage: with w_s workers in stage s that take c_s seconds each for a microbatch it does
- * min w_s / c_s of them a second. The best possible is the largest such minimum over all ways to spread the same workers; 100 % is
- * thus what perfect rebalancing would give to those who are there at that time (the measure of SWARM's experiments with
- * rebalancing, Ryabinin et al. 2023, arXiv 2301.11913). w_s: members of the round's reduction; c_s: mean time of forward and
- * backward in the run, equal for all stages where it is not known. Pauses of the pipeline are not in it: reductions, fill
- * and drain hit every spread alike.
+ * A pipeline is as fast as its slowest stage: with w_s workers in stage s that take c_s seconds each for a microbatch it
+ * does min w_s / c_s of them a second. The best possible is the largest such minimum over all ways to spread the same
+ * workers; 100 % is thus what perfect rebalancing would give to those who are there at that time (the measure of SWARM's
+ * experiments with rebalancing, Ryabinin et al. 2023, arXiv 2301.11913). w_s: members of the round's reduction; c_s: mean
+ * time of forward and backward in the run, equal for all stages where it is not known. Pauses of the pipeline are not in
+ * it: reductions, fill and drain hit every spread alike.
  *
  * The line is the mean over the runs of a group, the band one standard deviation to both sides. It ends with the first
  * run that ends.

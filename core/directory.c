@@ -52,7 +52,8 @@ size_t skep_directory_size(const struct skep_plan *plan)
 
 uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 {
-	/* Announcements and fences reach two neighbour stages each, or all others; a commit names every member and opens a round. */
+	/* Announcements and fences reach two neighbour stages each, or all others; a commit names every member and opens a
+	 * round. */
 	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 12 + (plan->delayed ? 4 : 0);
 	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * 2 * GRANTS_PER_REFILL +
 	       skep_bits_words(skep_round_capacity(plan));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * edge.c - what the directory changes at a round's edge, when nobody holds work: workers that gave notice go, and every
- * rebalancing period one worker may move, if the one before has arrived. To move is to end one epoch and to be assigned in the next one: the mover
- * fetches its new stage's state as any newcomer does. A stage never loses its last worker here.
+ * rebalancing period one worker may move, if the one before has arrived. To move is to end one epoch and to be assigned in
+ * the next one: the mover fetches its new stage's state as any newcomer does. A stage never loses its last worker here.
  *
  * With delayed updates most rounds overlap and have no such edge. edge_due() says where one is needed: there the next round
  * waits until this one is committed everywhere.

@@ -10,7 +10,8 @@
 
 enum skep_traffic { SKEP_TRAFFIC_PIPELINE, SKEP_TRAFFIC_SYNC, SKEP_TRAFFIC_STATE, SKEP_TRAFFIC_CONTROL, SKEP_TRAFFICS };
 
-/* Which class a message belongs to: FORWARD, OUTPUT, INPUT and BACKWARD are pipeline, CHUNK is sync, STATE is state, others control. */
+/* Which class a message belongs to: FORWARD, OUTPUT, INPUT and BACKWARD are pipeline, CHUNK is sync, STATE is state, others
+ * control. */
 enum skep_traffic skep_message_traffic(const struct skep_message *message);
 
 /* Bytes that a message occupies on a link in both worlds: payload plus SKEP_HEADER_BYTES. */

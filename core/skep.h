@@ -38,9 +38,9 @@
  *   4. After each step ask skep_node_deadline() and deliver TIMER no earlier than that (late is allowed).
  *   5. Answer every RUN with exactly one OP_DONE unless the process dies. Each lane of a worker is a FIFO: one operation
  *      at a time, in the order of the RUN actions; the lanes run side by side.
- *   6. Deliver every message at least once, or return it to its sender as SEND_FAILED with the payload (no sooner
- *      than it may be tried again), or lose it because the receiver's process is dead. Order is not promised, duplicates are allowed (the payload of each
- *      delivered copy is its own buffer).
+ *   6. Deliver every message at least once, or return it to its sender as SEND_FAILED with the payload (no sooner than it
+ *      may be tried again), or lose it because the receiver's process is dead. Order is not promised, duplicates are
+ *      allowed (the payload of each delivered copy is its own buffer).
  *   7. A SEND hands the payload over to the world; with `keep` it hands over a copy, made before the next action. Free
  *      any other buffer only on RELEASE or when the process dies.
  */

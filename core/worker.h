@@ -12,8 +12,9 @@
  *
  * A worker is OUT (holds nothing, has asked to join), JOINING (has a stage, downloads its state), SERVING, or STOPPED. One
  * that is joining *enters* its stage (its device makes room for it), then it is *admitted*: a member of the stage's
- * reductions, which steps along. While it serves or is admitted, `version` counts the optimizer steps behind its parameters, and it works on round `version`. Work of the
- * next round may come early (its sender has stepped already) and waits; work of earlier rounds is too late and is ignored.
+ * reductions, which steps along. While it serves or is admitted, `version` counts the optimizer steps behind its
+ * parameters, and it works on round `version`. Work of the next round may come early (its sender has stepped already) and
+ * waits; work of earlier rounds is too late and is ignored.
  *
  * With delayed updates it goes on at once in round `version` + 1 when round `version` is sealed, and the step is done beside
  * that work. One reduction at a time: a REDUCE of the round it works on waits for the step, and the round stays open.

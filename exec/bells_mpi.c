@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bells_mpi.c - see bells_mpi.h. A window of MPI's is the better memory, because MPI removes it whatever happens; but it is not made
- * to outlive a process.
+ * bells_mpi.c - see bells_mpi.h. A window of MPI's is the better memory, because MPI removes it whatever happens; but it is
+ * not made to outlive a process.
  */
 #include "exec/bells_mpi.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launch.h - what a run and the process that has launched it say to each other. A run that outlives its processes cannot tell by its
- * own exit status how it has ended, nor end mpirun; so rank 0 leaves word.
+ * launch.h - what a run and the process that has launched it say to each other. A run that outlives its processes cannot
+ * tell by its own exit status how it has ended, nor end mpirun; so rank 0 leaves word.
  */
 #ifndef SKEP_EXEC_LAUNCH_H
 #define SKEP_EXEC_LAUNCH_H

@@ -4,14 +4,16 @@
  *
  * Rank 0 runs the directory (machine `workers`), the others a worker each, or none for a time (lives.c). Each turn of the
  * loop takes in whatever has come: frames, ended operations, messages to oneself, a deadline, arrivals of the shaped
- * network, what the trace wants; performs what the machine asks for; and rests when there was nothing. A rest ends early when an operation ends or a frame comes, so an idle
- * process leaves the machine to those that compute and still answers at once.
+ * network, what the trace wants; performs what the machine asks for; and rests when there was nothing. A rest ends early
+ * when an operation ends or a frame comes, so an idle process leaves the machine to those that compute and still answers at
+ * once.
  *
  * The end, in order: the directory's outcome is final and it has told the workers; rank 0 says END, so that nobody is born
- * any more. Who has finished sends rank 0 the last rows and all others LAST. When rank 0 has every LAST it sends its own.
- * A rank that has the LAST of all that are alive, and nothing under way, is done: frames keep their order, so nothing can
- * follow. (What is under way to the dead may never end; it is waited for a little.) When the run has to end early (a signal, a rank that cannot go
- * on) rank 0 sends HALT and the same follows; ranks that do not answer within GRACE are given up.
+ * any more. Who has finished sends rank 0 the last rows and all others LAST. When rank 0 has every LAST it sends its own. A
+ * rank that has the LAST of all that are alive, and nothing under way, is done: frames keep their order, so nothing can
+ * follow. (What is under way to the dead may never end; it is waited for a little.) When the run has to end early (a
+ * signal, a rank that cannot go on) rank 0 sends HALT and the same follows; ranks that do not answer within GRACE are given
+ * up.
  */
 #include <assert.h>
 #include <inttypes.h>

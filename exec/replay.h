@@ -7,8 +7,8 @@
  * it here. So the machines wait for each other, a changed core is caught at the first event that no longer fits, and
  * damaged bytes never get as far as an assertion.
  *
- * A machine may have had several lives, each with fresh state. A life whose log lacks its end is replayed as far as it goes, and so
- * are those that wait for what it sent; they are named, and the replay is not whole.
+ * A machine may have had several lives, each with fresh state. A life whose log lacks its end is replayed as far as it
+ * goes, and so are those that wait for what it sent; they are named, and the replay is not whole.
  */
 #ifndef SKEP_EXEC_REPLAY_H
 #define SKEP_EXEC_REPLAY_H

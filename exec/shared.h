@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All ranks of `comm` together, on one host. All zero at the start, and there to the end of the process. `name` must be the same on
- * all, and of this run alone. NULL, on all of them: there is none to be had. */
+/* All ranks of `comm` together, on one host. All zero at the start, and there to the end of the process. `name` must be the
+ * same on all, and of this run alone. NULL, on all of them: there is none to be had. */
 void *skep_shared_create(MPI_Comm comm, uint64_t name, size_t bytes);
 
 #endif

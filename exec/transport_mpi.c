@@ -2,11 +2,12 @@
  *
  * transport_mpi.c - frames and tensors as MPI messages.
  *
- * Two communicators. Frames are small, carry one tag and are found by a matched probe, so nothing that arrives can
- * surprise a posted receive. A tensor goes straight from the sender's buffer to the receiver's as a contiguous message
- * of its own (the only kind that Open MPI moves with a single copy between processes of a host), under a tag that its
- * frame's number gives: of one sender, no two tensors under way share a tag, so they cannot be mistaken for each other.
- * It is probed for too, and received only if it is as long as its frame says. Sends are owned until MPI_Test has seen their end; no request is ever freed or cancelled.
+ * Two communicators. Frames are small, carry one tag and are found by a matched probe, so nothing that arrives can surprise
+ * a posted receive. A tensor goes straight from the sender's buffer to the receiver's as a contiguous message of its own
+ * (the only kind that Open MPI moves with a single copy between processes of a host), under a tag that its frame's number
+ * gives: of one sender, no two tensors under way share a tag, so they cannot be mistaken for each other. It is probed for
+ * too, and received only if it is as long as its frame says. Sends are owned until MPI_Test has seen their end; no request
+ * is ever freed or cancelled.
  *
  * Where MPI survives the death of a process (ulfm.h), a call that concerns a dead peer, or any peer while a death is news,
  * returns an error: then the dead are looked up and said to be GONE, one by one. What was under way to one of them

@@ -50,8 +50,8 @@ bool skep_stage_load(
 
 uint64_t skep_stage_digest(const struct skep_stage *stage);
 
-/* gradient = sum / microbatches, then one step of the optimizer: from version `round` to the next one. Clears the round's accumulator. microbatches == 0: only
- * that. */
+/* gradient = sum / microbatches, then one step of the optimizer: from version `round` to the next one. Clears the round's
+ * accumulator. microbatches == 0: only that. */
 void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t round, const float *sum,
 	uint32_t microbatches);
 

@@ -195,7 +195,8 @@ bool skep_ring_time(const struct skep_ring_link *link, uint32_t size, double *re
 {
 	if (formula(link, size, ret_ns))
 		return true;
-	/* Entries: for a link one that counts, and older ones, sooner by nature, for those that came since its first chunk did. */
+	/* Entries: for a link one that counts, and older ones, sooner by nature, for those that came since its first chunk
+	 * did. */
 	struct ring ring = {.of = link, .size = size, .end_ns = ret_ns};
 	ring.link = calloc(size, sizeof *ring.link);
 	ring.chunk = calloc(size, sizeof *ring.chunk);

@@ -4,8 +4,8 @@
  *
  * Nothing is trained here. A gradient is a hash of (round, version of the parameters, stage, microbatch, element) and sums
  * wrap in uint64, so a sum is right exactly when the set of microbatches in it is right and each was computed on the right
- * parameters, in whatever order they were added. With delayed updates a device keeps two versions, by parity. Every tensor also says
- * what it is, and each operation refuses an input that is not what the operation needs.
+ * parameters, in whatever order they were added. With delayed updates a device keeps two versions, by parity. Every tensor
+ * also says what it is, and each operation refuses an input that is not what the operation needs.
  *
  * Kept true: a handle is used only while it is live, by the machine that owns it, in its generation; a tensor that a
  * queued operation needs is neither sent nor released. Whoever breaks that gets a verdict, never undefined behaviour.

@@ -492,8 +492,8 @@ static void test_newcomer_goes_where_the_load_is(void **state)
 	fixture_finish(&f);
 }
 
-/* The loads are of the time before the first helper. */
-static void test_the_second_newcomer_goes_by_numbers(void **state)
+/* A load is shared by those that are on their way: two thirds of the largest is more than its half. */
+static void test_newcomers_of_a_bulk_spread_over_the_loads(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -501,7 +501,7 @@ static void test_the_second_newcomer_goes_by_numbers(void **state)
 	suspect(&f, 2);
 	suspect(&f, 3);
 	report_load(&f, 0, 1500);
-	report_load(&f, 1, 100);
+	report_load(&f, 1, 1000);
 	join(&f, 2, 1, 0);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage, 0);
 	join(&f, 3, 1, 0);
@@ -563,7 +563,7 @@ int main(void)
 		cmocka_unit_test(test_idle_worker_moves_to_the_loaded_stage),
 		cmocka_unit_test(test_nobody_moves_before_the_period_is_over),
 		cmocka_unit_test(test_newcomer_goes_where_the_load_is),
-		cmocka_unit_test(test_the_second_newcomer_goes_by_numbers),
+		cmocka_unit_test(test_newcomers_of_a_bulk_spread_over_the_loads),
 		cmocka_unit_test(test_who_waits_may_ask_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

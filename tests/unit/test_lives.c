@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_lives.c - processes that die and are born, with a thread per rank and the letter boxes of post_fixture.h: by a trace, softly;
- * and for good, in a transport that survives it, where a spare takes the seat.
+ * test_lives.c - processes that die and are born, with a thread per rank and the letter boxes of post_fixture.h: by a
+ * trace, softly; and for good, in a transport that survives it, where a spare takes the seat.
  */
 #include <assert.h>
 #include <pthread.h>

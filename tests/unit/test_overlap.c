@@ -150,8 +150,8 @@ static void test_a_newcomer_is_admitted_to_the_open_round(void **state)
 	fixture_finish(&f);
 }
 
-/* It enters while round 1 is open and round 0 is summed: a member of round 1's reduction, even when the one of round 0 begins anew.
- * It serves when round 1 is committed, which is when it holds a version that the open round works on. */
+/* It enters while round 1 is open and round 0 is summed: a member of round 1's reduction, even when the one of round 0
+ * begins anew. It serves when round 1 is committed, which is when it holds a version that the open round works on. */
 static void test_rounds_open_over_a_newcomers_head(void **state)
 {
 	(void)state;
@@ -167,9 +167,10 @@ static void test_rounds_open_over_a_newcomers_head(void **state)
 	tally(&f, (struct skep_peer){2, 1}, 0, 1, 2, 2);
 	tally(&f, (struct skep_peer){1, 1}, 0, 1, 0, 4);
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_CLOSED)->round, 0);
-	for (uint32_t m = 0; m < 4;
-		m++) /* one worker finishes: few are granted at once, the next to who brings one back */
+	for (uint32_t m = 0; m < 4; m++) { /* of one of them; the word of the other is ignored; the last one is of 0 */
+		finish(&f, 2, m, 1);
 		finish(&f, 0, m, 1);
+	}
 	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
 	assert_true(sent_to(&f, SKEP_MESSAGE_REDUCE, newcomer));
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, 2);

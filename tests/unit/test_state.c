@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_state.c - a stage's state on devices: from one to another, whole or in chunks while both step, two versions of it, kept and
- * restored, and every wrong one refused.
+ * test_state.c - a stage's state on devices: from one to another, whole or in chunks while both step, two versions of it,
+ * kept and restored, and every wrong one refused.
  */
 #include "tests/unit/job.h"
 
