@@ -85,7 +85,7 @@ in_download() { # in_download: the newcomer was fenced, had not joined and had n
 	assert run["steps"] == 30 and run["issued"] == run["counted"] + run["lost"], run
 	assert one("SELECT count(*) FROM notes WHERE run = ? AND kind = 'fenced' AND peer = 4") == 1, run
 	assert one("SELECT count(*) FROM notes WHERE run = ? AND kind = 'joined'") == 0, run
-	assert one("SELECT count(*) FROM ops WHERE run = ? AND worker = 4") == 0, run
+	assert one("SELECT count(*) FROM ops WHERE run = ? AND worker = 4 AND kind = 'load'") == 0, run
 	END
 }
 accepts 'lost in the download' run download.yaml --pace --shape --json -q
