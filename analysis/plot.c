@@ -22,6 +22,7 @@
 
 #include "analysis/database.h"
 #include "analysis/plot_script.h"
+#include "scenarios/reader/reader.h"
 
 extern char **environ;
 
@@ -32,6 +33,7 @@ static const struct kind {
 } KIND[] = {
 	{"accuracy", skep_plot_accuracy},
 	{"matrix", skep_plot_matrix},
+	{"throughput", skep_plot_throughput},
 	{"timeline", skep_plot_timeline},
 };
 
@@ -131,7 +133,7 @@ static const struct kind *find_kind(const char *name, char *reterr, size_t size)
 	for (size_t i = 0; i < sizeof KIND / sizeof KIND[0]; i++)
 		if (strcmp(KIND[i].name, name) == 0)
 			return &KIND[i];
-	snprintf(reterr, size, "%s: not a kind of plot: take accuracy, matrix or timeline", name);
+	snprintf(reterr, size, "%s: not a kind of plot: take accuracy, matrix, throughput or timeline", name);
 	return NULL;
 }
 
@@ -184,19 +186,6 @@ static bool check_target(const char *target, char *reterr, size_t size)
 }
 
 /* ---- gnuplot ---------------------------------------------------------------------------------------------------- */
-
-static bool find_gnuplot(char *reterr, size_t size)
-{
-	const char *path = getenv("PATH");
-	for (const char *at = path; at != NULL && *at; at += strcspn(at, ":"), at += *at == ':') {
-		char name[PATH_MAX];
-		snprintf(name, sizeof name, "%.*s/gnuplot", (int)strcspn(at, ":"), at);
-		if (euidaccess(name, X_OK) == 0)
-			return true;
-	}
-	snprintf(reterr, size, "gnuplot is not installed: apt-get install gnuplot-nox");
-	return false;
-}
 
 static void write_terminal(FILE *script, enum format format, const struct skep_picture *picture)
 {
@@ -320,8 +309,11 @@ bool skep_plot(struct skep_store *store, const char *kind_name, const int64_t *r
 		snprintf(reterr, size, "no memory for the plot: %s", strerror(errno));
 		return false;
 	}
-	bool ok = write_script(store, kind, format, run, runs, script, reterr, size) && find_gnuplot(reterr, size) &&
-	          replace_target(fd, target, reterr, size);
+	bool ok = write_script(store, kind, format, run, runs, script, reterr, size);
+	bool there = skep_program_find("gnuplot");
+	if (ok && !there)
+		snprintf(reterr, size, "gnuplot is not installed: apt-get install gnuplot-nox");
+	ok = ok && there && replace_target(fd, target, reterr, size);
 	fclose(script);
 	return ok;
 }

@@ -7,9 +7,10 @@
 
 #include "analysis/store.h"
 
-/* Kinds: accuracy, matrix, timeline. No runs given: accuracy takes the newest run of each world of the newest scenario, the
- * others the newest run; only runs that closed a round count. The format follows the file's ending: .png .svg .pdf. Refuses before it starts gnuplot: unknown
- * kind, run not there, target folder not writable, gnuplot missing. */
+/* Kinds: accuracy, matrix, throughput, timeline. No runs given: accuracy takes the newest run of each world of the newest
+ * scenario, throughput all runs of that scenario, the others the newest run; only runs that closed a round count. The format
+ * follows the file's ending: .png .svg .pdf. Refuses before it starts gnuplot: unknown kind, run not there, target folder not
+ * writable, gnuplot missing. */
 bool skep_plot(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target,
 	char *reterr, size_t size);
 

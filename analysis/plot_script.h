@@ -20,6 +20,8 @@ bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t r
 	char *reterr, size_t size);
 bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
+bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
 bool skep_plot_timeline(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
 

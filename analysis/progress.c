@@ -45,9 +45,31 @@ static void draw(void *context, skep_time now, uint32_t done, uint32_t total)
 	progress->drawn = true;
 }
 
+/* Said even when there is no bar: what a stage had learnt is lost. */
+static void say(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	double at_s = (double)now * 1e-9;
+	(void)who;
+	bool failed = note->kind == SKEP_NOTE_STOPPED && note->value == 0;
+	if (note->kind != SKEP_NOTE_STAGE_EMPTY && note->kind != SKEP_NOTE_STAGE_RESTARTED && !failed)
+		return;
+	skep_progress_end(context);
+	if (failed)
+		fprintf(stderr, "skep: at %.1f s: nobody has come to serve stage %u\n", at_s, note->stage);
+	else if (note->kind == SKEP_NOTE_STAGE_EMPTY)
+		fprintf(stderr, "skep: at %.1f s, round %u: stage %u has lost its last worker, and waits for another\n",
+			at_s, note->round, note->stage);
+	else if (note->value > 0)
+		fprintf(stderr, "skep: at %.1f s, round %u: stage %u goes on from its checkpoint of round %lld; %s\n",
+			at_s, note->round, note->stage, (long long)note->value, "what it had learnt since is lost");
+	else
+		fprintf(stderr, "skep: at %.1f s, round %u: stage %u begins anew, without a checkpoint: %s\n", at_s,
+			note->round, note->stage, "all that it had learnt is lost");
+}
+
 struct skep_recorder skep_progress_recorder(struct skep_progress *progress)
 {
-	return (struct skep_recorder){.context = progress, .progress = draw};
+	return (struct skep_recorder){.context = progress, .note = say, .progress = draw};
 }
 
 void skep_progress_end(struct skep_progress *progress)

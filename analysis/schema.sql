@@ -56,6 +56,16 @@ CREATE TABLE runs (
 	notes_dropped INTEGER -- notes beyond the cap, not in `notes`
 ) STRICT;
 
+CREATE TABLE sources ( -- the files that the scenario named, as the run read them
+	run INTEGER NOT NULL REFERENCES runs,
+	number INTEGER NOT NULL,
+	path TEXT NOT NULL,
+	bytes INTEGER, -- NULL: could not be read once more; so the others
+	checksum INTEGER, -- FNV-1a of the bytes, the 64 bits of an unsigned number
+	text TEXT, -- NULL also: longer than 64 KiB
+	PRIMARY KEY (run, number)
+) STRICT;
+
 CREATE TABLE places (
 	run INTEGER NOT NULL REFERENCES runs,
 	place INTEGER NOT NULL,

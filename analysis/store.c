@@ -9,6 +9,8 @@
  */
 #include "analysis/store.h"
 
+#include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,11 @@
 #define NOTES_CAP 200000u
 
 #define ROUND_TIMEOUT_MS 200 /* a run is not held up for longer by a locked database */
-#define END_TIMEOUT_MS 10000
+#define BEGIN_TIMEOUT_MS 10000
+#define END_TIMEOUT_MS 10000 /* unless skep_store_patience() says otherwise */
+#define SAY_AFTER_MS 1000    /* waiting at the end is said from here on, and again each minute */
+#define SAY_EVERY_MS 60000
+#define MARK_TIMEOUT_MS 100
 
 /* ---- transactions ----------------------------------------------------------------------------------------------- */
 
@@ -255,7 +261,7 @@ bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scen
 	const char *device, bool pace, bool shape, int64_t *ret_run, char *reterr, size_t size)
 {
 	forget(store);
-	bool ok = allocate(store, scenario) && skep_store_prepare(store) && begin(store, END_TIMEOUT_MS);
+	bool ok = allocate(store, scenario) && skep_store_prepare(store) && begin(store, BEGIN_TIMEOUT_MS);
 	if (ok)
 		ok = commit(store, skep_store_put_start(store, scenario, world, device, pace, shape));
 	if (!ok) {
@@ -270,13 +276,64 @@ bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scen
 	return true;
 }
 
+void skep_store_patience(struct skep_store *store, uint32_t seconds, FILE *say)
+{
+	store->patience_ms = (int)(seconds < INT_MAX / 1000 ? seconds : INT_MAX / 1000) * 1000;
+	store->say = say;
+}
+
+static void say_waiting(struct skep_store *store, int waited_ms)
+{
+	if (store->say == NULL)
+		return;
+	fprintf(store->say,
+		"skep: %s is locked by another program: run %" PRId64
+		" waits with its last %zu rounds until it is free, for at most %d s more\n",
+		store->path, store->run, store->rounds.count, (store->patience_ms - waited_ms) / 1000);
+	fflush(store->say);
+}
+
+/* The write lock for the rows that are left, however long it takes. */
+static bool begin_end(struct skep_store *store)
+{
+	int waited_ms = 0, step_ms = SAY_AFTER_MS, rc;
+	for (;;) {
+		int left_ms = store->patience_ms - waited_ms;
+		step_ms = step_ms < left_ms ? step_ms : left_ms;
+		sqlite3_busy_timeout(store->db, step_ms);
+		rc = run_sql(store, "BEGIN IMMEDIATE");
+		waited_ms += step_ms;
+		if ((rc & 0xff) != SQLITE_BUSY || waited_ms >= store->patience_ms)
+			break;
+		say_waiting(store, waited_ms);
+		step_ms = SAY_EVERY_MS;
+	}
+	if (rc != SQLITE_OK)
+		skep_store_fail_sql(store, rc);
+	return rc == SQLITE_OK;
+}
+
+/* So that nobody takes the run for one that still goes on; without success if the reason for its end is in the way here too,
+ * and then whoever writes next does it. */
+static void mark_dead(struct skep_store *store)
+{
+	char sql[96];
+	snprintf(sql, sizeof sql, "UPDATE runs SET status = 'dead' WHERE id = %" PRId64, store->run);
+	sqlite3_busy_timeout(store->db, MARK_TIMEOUT_MS);
+	run_sql(store, sql);
+}
+
 bool skep_store_end(struct skep_store *store, const struct skep_summary *summary, char *reterr, size_t size)
 {
-	bool ok = store->run != 0 && store->error[0] == '\0' && begin(store, END_TIMEOUT_MS);
+	bool ok = store->run != 0 && store->error[0] == '\0' && begin_end(store);
 	if (ok)
 		ok = commit(store, skep_store_put_waiting(store) && skep_store_put_result(store, summary));
-	if (!ok)
-		snprintf(reterr, size, "%s", store->error[0] ? store->error : "no run has begun");
+	if (!ok && store->run == 0) {
+		snprintf(reterr, size, "no run has begun");
+	} else if (!ok) {
+		mark_dead(store);
+		snprintf(reterr, size, "run %" PRId64 " was not recorded to its end: %s", store->run, store->error);
+	}
 	forget(store);
 	return ok;
 }
@@ -298,6 +355,7 @@ struct skep_store *skep_store_open(const char *path, bool create, char *reterr, 
 	store->uses.item_size = sizeof(struct skep_worker_use);
 	store->logs.item_size = sizeof(struct skep_log_row);
 	store->log_bytes.item_size = 1;
+	store->patience_ms = END_TIMEOUT_MS;
 	snprintf(store->path, sizeof store->path, "%s", path);
 	store->db = skep_database_open(path, create, reterr, size);
 	if (store->db != NULL)

@@ -27,6 +27,12 @@ bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scen
 /* What the run reports to; errors are kept and returned by skep_store_end (the run itself goes on). */
 struct skep_recorder skep_store_recorder(struct skep_store *store);
 
+/* How long skep_store_end() waits for a database that another program keeps locked (10 s unless this is called), and where it
+ * says what it waits for (NULL: nowhere). */
+void skep_store_patience(struct skep_store *store, uint32_t seconds, FILE *say);
+
+/* What could not be written is lost; the run then keeps the rounds written before and, where that still works, is marked
+ * 'dead'. */
 bool skep_store_end(struct skep_store *store, const struct skep_summary *summary, char *reterr, size_t size);
 
 #endif

@@ -11,15 +11,13 @@
 
 #include "analysis/database.h"
 #include "analysis/store_rows.h"
+#include "core/hash.h"
 
 #define MACHINES_MAX (1 << 24)
 
 static int64_t checksum(const uint8_t *bytes, size_t count)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
-	for (size_t i = 0; i < count; i++)
-		hash = (hash ^ bytes[i]) * 0x100000001b3u;
-	return (int64_t)hash;
+	return (int64_t)skep_hash_bytes(SKEP_HASH_EMPTY, bytes, count);
 }
 
 /* ---- in ---------------------------------------------------------------------------------------------------------- */
@@ -156,6 +154,7 @@ bool skep_run_log_read(struct skep_store *store, int64_t run, struct skep_run_lo
 {
 	*ret = (struct skep_run_log){0};
 	if (read_run(store, run, ret, reterr, size) && read_ends(store, run, ret, reterr, size) &&
+		skep_run_sources_read(store, run, &ret->sources, reterr, size) &&
 		read_parts(store, run, ret, reterr, size))
 		return true;
 	skep_run_log_finish(ret);
@@ -166,6 +165,7 @@ void skep_run_log_finish(struct skep_run_log *log)
 {
 	for (uint32_t i = 0; log->machine != NULL && i < log->machines; i++)
 		free((uint8_t *)log->machine[i].bytes);
+	skep_run_sources_finish(&log->sources);
 	free(log->machine);
 	free(log->path);
 	free(log->text);

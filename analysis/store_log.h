@@ -5,12 +5,13 @@
 #ifndef SKEP_ANALYSIS_STORE_LOG_H
 #define SKEP_ANALYSIS_STORE_LOG_H
 
-#include "analysis/store.h"
+#include "analysis/store_sources.h"
 
 struct skep_run_log {
 	char *path, *text; /* of the scenario; the text is that of the run, overrides included */
 	uint32_t machines;
 	struct skep_machine_log *machine; /* [machines], the directory last */
+	struct skep_run_sources sources;  /* the files that the scenario named, as they were */
 };
 
 /* Refuses, with the reason and what to do: a run that is not there, was simulated, has no log, or one whose bytes are not those

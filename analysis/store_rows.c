@@ -21,6 +21,7 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 		"INSERT INTO runs (scenario, path, text, world, device, pace, shape, seed, version, host, pid, started,"
 		" model, topology, maths, workers, stages, rounds_planned, microbatches, samples_per_microbatch,"
 		" target_loss) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_SOURCE] = "INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_PLACE] = "INSERT INTO places VALUES (?, ?, ?)",
 	[SKEP_INSERT_PAIR] = "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_WORKER] = "INSERT INTO workers (run, worker, role, gpu, place, up_bytes_per_s, down_bytes_per_s,"
@@ -49,12 +50,16 @@ static const char *const OP_NAME[SKEP_OP_KINDS] = {
 	[SKEP_OP_FORWARD] = "forward",
 	[SKEP_OP_BACKWARD] = "backward",
 	[SKEP_OP_STEP] = "step",
+	[SKEP_OP_ENTER] = "enter",
+	[SKEP_OP_CHECKPOINT] = "checkpoint",
+	[SKEP_OP_RESTORE] = "restore",
 	[SKEP_OP_SAVE] = "save",
 	[SKEP_OP_LOAD] = "load",
 	[SKEP_OP_TAKE] = "take",
 	[SKEP_OP_ADD] = "add",
 	[SKEP_OP_ADD_STORE] = "add_store",
 	[SKEP_OP_STORE] = "store",
+	[SKEP_OP_ALLREDUCE] = "allreduce",
 };
 
 static const char *const LANE_NAME[SKEP_LANES] = {[SKEP_LANE_COMPUTE] = "compute", [SKEP_LANE_REDUCE] = "reduce"};
@@ -77,10 +82,13 @@ static const struct note_form {
 	[SKEP_NOTE_MEMBER] = {"member", true, false, true, true},
 	[SKEP_NOTE_LOST] = {"lost", true, true, false, false},
 	[SKEP_NOTE_FENCED] = {"fenced", true, false, true, false},
+	[SKEP_NOTE_ADMITTED] = {"admitted", true, false, true, false},
 	[SKEP_NOTE_JOINED] = {"joined", true, false, true, false},
 	[SKEP_NOTE_LEFT] = {"left", true, false, true, false},
 	[SKEP_NOTE_MOVED] = {"moved", true, false, true, false},
 	[SKEP_NOTE_STAGE_EMPTY] = {"stage_empty", true, false, false, false},
+	[SKEP_NOTE_STAGE_RESTARTED] = {"stage_restarted", true, false, true, false},
+	[SKEP_NOTE_CHECKPOINTED] = {"checkpointed", true, false, true, false},
 	[SKEP_NOTE_STOPPED] = {"stopped", false, false, false, false},
 	[SKEP_NOTE_COUNTED] = {"counted", true, true, false, true},
 	[SKEP_NOTE_OVERFLOW] = {"overflow", false, true, false, true},
@@ -298,8 +306,11 @@ static bool put_use(struct skep_store *store, const void *item)
 	seconds(&c, use->alive_ns);
 	seconds(&c, use->compute_ns);
 	seconds(&c, use->arithmetic_ns);
-	integer(&c, (int64_t)use->events);
-	digest(&c, use->digest);
+	integer_or_null(&c, !use->torn, (int64_t)use->events);
+	if (use->torn)
+		text(&c, NULL);
+	else
+		digest(&c, use->digest);
 	integer(&c, store->run);
 	integer(&c, use->index);
 	return put(store, &c);
@@ -430,7 +441,8 @@ static bool put_worker(struct skep_store *store, const struct skep_scenario *sce
 bool skep_store_put_start(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
 	const char *device, bool pace, bool shape)
 {
-	bool ok = put_run(store, scenario, world, device, pace, shape) && put_places(store, &scenario->topology);
+	bool ok = put_run(store, scenario, world, device, pace, shape) && skep_store_put_sources(store, scenario) &&
+	          put_places(store, &scenario->topology);
 	for (uint32_t i = 0; ok && i <= store->workers; i++)
 		ok = put_worker(store, scenario, i);
 	return ok;

@@ -11,6 +11,7 @@
 
 enum skep_statement {
 	SKEP_INSERT_RUN,
+	SKEP_INSERT_SOURCE,
 	SKEP_INSERT_PLACE,
 	SKEP_INSERT_PAIR,
 	SKEP_INSERT_WORKER,
@@ -61,6 +62,8 @@ struct skep_store {
 	char path[512];
 	char error[768]; /* the first one; "" while all is well */
 	bool behind;     /* the database was locked when the last round closed */
+	int patience_ms; /* at the end, for a locked database */
+	FILE *say;       /* that it waits; NULL: nothing */
 
 	int64_t run; /* 0: none has begun */
 	uint32_t workers, stages;
@@ -89,7 +92,8 @@ bool skep_store_prepare(struct skep_store *store);
 bool skep_store_put_start(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
 	const char *device, bool pace, bool shape);
 bool skep_store_put_waiting(struct skep_store *store);
-bool skep_store_put_logs(struct skep_store *store); /* store_log.c */
+bool skep_store_put_logs(struct skep_store *store);                                          /* store_log.c */
+bool skep_store_put_sources(struct skep_store *store, const struct skep_scenario *scenario); /* store_sources.c */
 bool skep_store_put_result(struct skep_store *store, const struct skep_summary *summary);
 
 #endif

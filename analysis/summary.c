@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
+
 struct open_round { /* what becomes part of the sums when the round closes */
 	uint32_t round;
 	uint64_t counted, lost, last_stage;
@@ -22,6 +24,7 @@ struct skep_tally {
 	struct skep_summary sum;     /* the counters, while they grow */
 	struct open_round open[2];   /* by parity: rounds overlap by at most one */
 	struct skep_worker_use *use; /* [workers + 1], the directory last */
+	bool *moving;                /* [workers]: when it joins, that is the end of a migration */
 };
 
 struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const char *world)
@@ -31,8 +34,9 @@ struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const
 		return NULL;
 	tally->scenario = scenario;
 	tally->use = calloc((size_t)scenario->plan.workers + 1, sizeof *tally->use);
-	if (tally->use == NULL) {
-		free(tally);
+	tally->moving = calloc((size_t)scenario->plan.workers + 1, sizeof *tally->moving);
+	if (tally->use == NULL || tally->moving == NULL) {
+		skep_tally_destroy(tally);
 		return NULL;
 	}
 	struct skep_summary *sum = &tally->sum;
@@ -49,6 +53,7 @@ void skep_tally_destroy(struct skep_tally *tally)
 	if (tally == NULL)
 		return;
 	free(tally->use);
+	free(tally->moving);
 	free(tally);
 }
 
@@ -75,6 +80,7 @@ static void hear_close(struct skep_tally *tally, const struct skep_note *note)
 	tally->sum.counted += open->counted;
 	tally->sum.lost += open->lost;
 	tally->sum.samples += open->last_stage * tally->scenario->samples;
+	tally->sum.tokens += open->last_stage * tally->scenario->samples * tally->scenario->model.sequence;
 	*open = (struct open_round){.round = note->round};
 }
 
@@ -86,6 +92,16 @@ static void hear_loss(struct skep_tally *tally, skep_time now, const struct skep
 	sum->final_loss = note->value == INT64_MAX ? INFINITY : (double)note->value / 1e9;
 	if (isnan(sum->time_to_target_s) && sum->final_loss <= tally->scenario->target_loss)
 		sum->time_to_target_s = (double)now / 1e9;
+}
+
+/* Movers join too, but that is told as a migration. */
+static void hear_join(struct skep_tally *tally, const struct skep_note *note)
+{
+	if (note->peer.index >= tally->scenario->plan.workers)
+		return;
+	bool *moving = &tally->moving[note->peer.index];
+	tally->sum.joins += note->kind == SKEP_NOTE_JOINED && !*moving;
+	*moving = note->kind == SKEP_NOTE_MOVED;
 }
 
 static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
@@ -103,17 +119,25 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		hear_loss(tally, now, note);
 		break;
 	case SKEP_NOTE_FENCED:
+		hear_join(tally, note);
 		tally->sum.fenced++;
 		tally->sum.preemptions++;
+		break;
+	case SKEP_NOTE_CHECKPOINTED:
+		tally->sum.checkpoints++;
+		break;
+	case SKEP_NOTE_STAGE_RESTARTED:
+		tally->sum.restarts++;
 		break;
 	case SKEP_NOTE_LEFT:
 		tally->sum.preemptions++;
 		break;
 	case SKEP_NOTE_MOVED:
+		hear_join(tally, note);
 		tally->sum.migrations++;
 		break;
 	case SKEP_NOTE_JOINED:
-		tally->sum.joins++;
+		hear_join(tally, note);
 		break;
 	default:
 		break;
@@ -143,13 +167,13 @@ struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
 
-/* Folds the digests in the order of the machine index, whatever the order in which they were heard (FNV-1a by words,
- * with a final mix so that the high bits of a word reach the low ones). */
+/* Folds the digests in the order of the machine index, whatever the order in which they were heard; with a final mix, so that
+ * the high bits of a word reach the low ones. */
 static uint64_t fold_digests(const struct skep_tally *tally)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
+	uint64_t hash = SKEP_HASH_EMPTY;
 	for (uint32_t i = 0; i <= tally->scenario->plan.workers; i++) {
-		hash = (hash ^ tally->use[i].digest) * 0x100000001b3u;
+		hash = skep_hash_word(hash, tally->use[i].digest);
 		hash ^= hash >> 29;
 	}
 	return hash;

@@ -20,9 +20,10 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	uint64_t bytes_pipeline, bytes_sync;
 	uint64_t issued, counted, lost; /* gradients, one per microbatch and stage, of the rounds closed */
 	uint64_t preemptions, joins, migrations;
-	double final_loss;       /* NAN: none (null in JSON) */
-	double time_to_target_s; /* NAN: no target, or not reached */
-	double cost_usd;         /* NAN: prices unknown */
+	uint64_t checkpoints, restarts; /* states of stages that were kept; stages that were founded anew */
+	double final_loss;              /* NAN: none (null in JSON) */
+	double time_to_target_s;        /* NAN: no target, or not reached */
+	double cost_usd;                /* NAN: prices unknown */
 	uint64_t events;
 	double wall_s;
 	bool ok;

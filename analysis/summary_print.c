@@ -56,6 +56,8 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	add_count(object, "preemptions", summary->preemptions);
 	add_count(object, "joins", summary->joins);
 	add_count(object, "migrations", summary->migrations);
+	add_count(object, "checkpoints", summary->checkpoints);
+	add_count(object, "restarts", summary->restarts);
 	add_real(object, "final_loss", summary->final_loss);
 	add_real(object, "time_to_target_s", summary->time_to_target_s);
 	add_real(object, "cost_usd", summary->cost_usd);
@@ -149,6 +151,11 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 	fprintf(out, "%llu issued, %llu counted, %llu lost\n", (unsigned long long)summary->issued,
 		(unsigned long long)summary->counted, (unsigned long long)summary->lost);
 	print_workers(out, summary);
+	if (summary->checkpoints + summary->restarts > 0) {
+		print_key(out, "stages");
+		fprintf(out, "%llu checkpoints, %llu founded anew\n", (unsigned long long)summary->checkpoints,
+			(unsigned long long)summary->restarts);
+	}
 	print_loss(out, summary);
 	if (!isnan(summary->cost_usd)) {
 		print_key(out, "cost");

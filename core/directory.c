@@ -52,8 +52,9 @@ size_t skep_directory_size(const struct skep_plan *plan)
 
 uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 {
-	/* Announcements and fences reach two neighbour stages each, or all others; a commit names every member and opens a round. */
-	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 8 + (plan->delayed ? 4 : 0);
+	/* Announcements and fences reach two neighbour stages each, or all others; a commit names every member and opens a
+	 * round. */
+	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 12 + (plan->delayed ? 4 : 0);
 	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * 2 * GRANTS_PER_REFILL +
 	       skep_bits_words(skep_round_capacity(plan));
 }
@@ -64,6 +65,7 @@ void skep_directory_init(void *mem, const struct skep_plan *plan)
 	lay_out(d, plan);
 	d->inflight_capacity = skep_inflight_capacity(plan);
 	d->loss_nano = INT64_MAX;
+	d->mover.index = SKEP_NO_INDEX;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		row->stage = plan->first_stage_of[i];
@@ -151,7 +153,11 @@ void directory_stop(struct directory *d, struct step *step, bool ok)
 	d->node.outcome = ok ? SKEP_DONE : SKEP_FAILED;
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		send_stop(d, step, i);
-	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_STOPPED, .round = d->closed, .value = ok});
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_STOPPED,
+			.stage = (uint16_t)(ok ? 0 : refound_waiting(d, step->plan)),
+			.round = d->closed,
+			.value = ok});
 }
 
 /* ---- joining -------------------------------------------------------------------------------------------------- */
@@ -166,85 +172,79 @@ void directory_serve(struct directory *d, uint32_t worker)
 	directory_stage(d, row->stage)->leaving += row->leaving;
 }
 
+static bool holds_state(const struct row *row, uint32_t stage)
+{
+	return row->standing >= STANDING_READY && row->stage == stage;
+}
+
+/* One of those that stay, or of all if nobody does. */
 static struct skep_peer pick_source(struct directory *d, const struct skep_plan *plan, uint32_t stage)
 {
-	uint32_t nth = skep_random_below(&d->node.random, directory_stage(d, stage)->serving);
+	uint32_t all = 0, stay = 0;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		all += holds_state(directory_row(d, i), stage);
+		stay += holds_state(directory_row(d, i), stage) && !directory_row(d, i)->leaving;
+	}
+	uint32_t nth = skep_random_below(&d->node.random, stay > 0 ? stay : all);
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		if (row->standing == STANDING_SERVING && row->stage == stage && nth-- == 0)
+		if (holds_state(row, stage) && !(stay > 0 && row->leaving) && nth-- == 0)
 			return directory_worker(d, i);
 	}
 	assert(false);
 	return (struct skep_peer){SKEP_NO_INDEX, 0};
 }
 
-void directory_assign(struct directory *d, struct step *step, uint32_t worker)
+void directory_assign(struct directory *d, struct step *step, uint32_t worker, uint32_t stage)
 {
 	struct row *row = directory_row(d, worker);
-	if (row->standing == STANDING_WAITING && !row->moving)
-		row->stage = edge_needy_stage(d, step->plan);
-	if (directory_stage(d, row->stage)->serving == 0) { /* delayed: it has nothing but newcomers so far */
-		row->moving |= row->standing == STANDING_JOINING && step->plan->rebalance_ns > 0;
-		row->standing = STANDING_WAITING;
-		return;
-	}
-	row->moving = false;
-	row->standing = STANDING_JOINING;
-	row->source = pick_source(d, step->plan, row->stage);
+	row->stage = stage;
+	row->standing = STANDING_ASSIGNED;
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_ASSIGN, directory_worker(d, worker));
-	message.stage = (uint16_t)row->stage;
-	message.round = d->round;
-	message.attempt = ++row->assigned;
-	message.u.assign.source = row->source;
+	message.stage = (uint16_t)stage;
 	skep_emit_send(step, &d->node, &message);
 }
 
-void directory_assign_all(struct directory *d, struct step *step)
+static void admit(struct directory *d, struct step *step, uint32_t worker, struct skep_peer source)
+{
+	struct row *row = directory_row(d, worker);
+	row->source = source;
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_ADMIT, directory_worker(d, worker));
+	message.stage = (uint16_t)row->stage;
+	message.round = row->since;
+	message.attempt = ++row->assigned;
+	message.u.admit.source = row->source;
+	message.u.admit.checkpoint = directory_stage(d, row->stage)->checkpoint;
+	skep_emit_send(step, &d->node, &message);
+}
+
+/* A member of the open round's reduction, or if that has begun of the next one's. */
+void directory_let_in(struct directory *d, struct step *step, uint32_t worker, struct skep_peer source)
+{
+	struct row *row = directory_row(d, worker);
+	row->standing = STANDING_JOINING;
+	row->since = d->ending ? d->closed : d->round + (d->phase == PHASE_REDUCING);
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_ADMITTED,
+			.stage = (uint16_t)row->stage,
+			.round = row->since,
+			.peer = directory_worker(d, worker)});
+	admit(d, step, worker, source);
+}
+
+void directory_new_sources(struct directory *d, struct step *step)
 {
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
-		uint8_t standing = directory_row(d, i)->standing;
-		if (standing == STANDING_WAITING || standing == STANDING_JOINING)
-			directory_assign(d, step, i);
+		const struct row *row = directory_row(d, i);
+		if (row->standing != STANDING_JOINING || row->source.index == SKEP_NO_INDEX)
+			continue;
+		const struct row *source = directory_row(d, row->source.index);
+		if (source->standing < STANDING_READY || source->epoch != row->source.epoch)
+			admit(d, step, i, pick_source(d, step->plan, row->stage));
 	}
 }
 
 /* ---- fencing -------------------------------------------------------------------------------------------------- */
-
-/* Members of the reduction serve when that is committed, unless it is void now. Any other newcomer can do so at once, unless updates are delayed. */
-static void found_anew(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t worker)
-{
-	bool member = d->reduced.on && !directory_stage(d, stage)->committed && plan->on_loss != SKEP_ON_LOSS_RERUN;
-	if (!member && plan->delayed)
-		rounds_cut(d, plan);
-	else if (!member)
-		directory_serve(d, worker);
-}
-
-/* The stage's last serving worker is gone: newcomers that hold its state carry on, else the run has failed. */
-static void refound_stage(struct directory *d, struct step *step, uint32_t stage)
-{
-	bool alive = false;
-	for (uint32_t i = 0; i < step->plan->workers; i++) {
-		const struct row *row = directory_row(d, i);
-		if (row->standing != STANDING_READY || row->stage != stage)
-			continue;
-		alive = true;
-		found_anew(d, step->plan, stage, i);
-	}
-	if (alive)
-		return;
-	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_STAGE_EMPTY, .stage = (uint16_t)stage});
-	directory_stop(d, step, false);
-}
-
-static void reassign_orphans(struct directory *d, struct step *step, struct skep_peer source)
-{
-	for (uint32_t i = 0; i < step->plan->workers; i++) {
-		const struct row *row = directory_row(d, i);
-		if (row->standing == STANDING_JOINING && skep_peer_same(row->source, source))
-			directory_assign(d, step, i);
-	}
-}
 
 void directory_fence(struct directory *d, struct step *step, uint32_t worker)
 {
@@ -271,8 +271,10 @@ void directory_fence(struct directory *d, struct step *step, uint32_t worker)
 	if (d->phase == PHASE_STOPPED)
 		return;
 	rounds_worker_gone(d, step, worker);
-	if (d->phase == PHASE_OPEN) /* in a reduction they wait: the next round assigns them anyway */
-		reassign_orphans(d, step, gone);
+	if (was == STANDING_JOINING)
+		refound_gone(d, step, gone, row->stage);
+	if (was >= STANDING_READY && d->phase != PHASE_STOPPED)
+		directory_new_sources(d, step);
 }
 
 void directory_retire(struct directory *d, struct step *step, uint32_t worker)
@@ -347,26 +349,48 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	row->assigned = 0;
 	row->heard_ns = d->node.now;
 	row->outstanding = 0;
-	row->member = row->leaving = row->moving = false;
+	row->member = row->leaving = false;
 	row->queue_milli = row->reports = 0;
-	row->standing = STANDING_WAITING;
-	if (d->phase == PHASE_OPEN)
-		directory_assign(d, step, worker);
+	directory_assign(d, step, worker, edge_needy_stage(d, step->plan));
+}
+
+uint32_t directory_next_reduction(struct directory *d, const struct skep_plan *plan, const struct row *row)
+{
+	bool committed = directory_stage(d, row->stage)->committed;
+	uint32_t round = d->round;
+	if (d->reduced.on && !committed)
+		round = d->reduced.round;
+	else if (d->reduced.on && plan->delayed && d->phase == PHASE_REDUCING)
+		round++; /* without delay it works from the next round on all the same */
+	return row->since > round ? row->since : round;
+}
+
+/* Its device has room for the stage: whatever comes, it can take part. */
+static void on_entered(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	struct row *row = directory_row(d, message->from.index);
+	if (row->standing != STANDING_ASSIGNED)
+		return;
+	row->standing = STANDING_ENTERED;
+	if (directory_stage(d, row->stage)->waiting)
+		refound_entered(d, step, row->stage);
+	else
+		directory_let_in(d, step, message->from.index, pick_source(d, step->plan, row->stage));
 }
 
 static void on_ready(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	struct row *row = directory_row(d, message->from.index);
-	if (row->standing != STANDING_JOINING || message->attempt != row->assigned || message->round != d->round ||
-		d->phase != PHASE_OPEN)
-		return; /* too late for this round; the next one assigns it anew */
+	if (row->standing != STANDING_JOINING)
+		return; /* a duplicate */
 	row->standing = STANDING_READY;
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_JOINED,
 			.stage = (uint16_t)row->stage,
-			.round = d->round,
+			.round = directory_next_reduction(d, step->plan, row),
 			.peer = directory_worker(d, message->from.index)});
 	tell_choices(d, step, message->from.index);
+	refound_ready(d, step, message->from.index);
 }
 
 static void on_suspect(struct directory *d, struct step *step, const struct skep_message *message)
@@ -408,6 +432,12 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		break;
 	case SKEP_MESSAGE_TALLY:
 		rounds_on_tally(d, step, message);
+		break;
+	case SKEP_MESSAGE_CHECKPOINTED:
+		refound_checkpointed(d, step, message);
+		break;
+	case SKEP_MESSAGE_ENTERED:
+		on_entered(d, step, message);
 		break;
 	case SKEP_MESSAGE_READY:
 		on_ready(d, step, message);
@@ -455,6 +485,7 @@ void skep_directory_step(struct skep_node *node, struct step *step, const struct
 		break;
 	case SKEP_EVENT_TIMER:
 		if (d->phase != PHASE_STOPPED && d->node.now >= d->scan_ns) {
+			refound_timer(d, step);
 			forgive_lateness(d, step->plan);
 			fence_silent(d, step);
 		}

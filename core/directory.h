@@ -5,6 +5,7 @@
  *   directory.c  dispatch, the roster: who joins, is ready, is fenced, who is told
  *   rounds.c     grants, the reductions that end a round, commit, what was lost
  *   rerun.c      which microbatches of a round have to be run again, and through which stages
+ *   refound.c    a stage that has lost its last worker: waits, is founded anew, from a checkpoint if there is one
  *   edge.c       what changes between two rounds: who gave notice goes, one worker may move to another stage
  *
  * A round is open (microbatches are granted and finish) or is being reduced (every stage sums its gradients). It opens when
@@ -27,10 +28,11 @@
 #include "core/machine.h"
 
 enum standing {
-	STANDING_ABSENT,  /* this epoch is fenced, or there never was one */
-	STANDING_WAITING, /* has joined, is given a stage when the next round opens */
-	STANDING_JOINING, /* downloads its stage's state */
-	STANDING_READY,   /* has it; takes part in this round's reduction, without work */
+	STANDING_ABSENT,   /* this epoch is fenced, or there never was one */
+	STANDING_ASSIGNED, /* has a stage, and has not said yet that its device has made room for it */
+	STANDING_ENTERED,  /* it has; nobody holds the stage's state, and another one is to found it anew */
+	STANDING_JOINING, /* downloads its stage's state; takes part in reductions from round `since` on, without work */
+	STANDING_READY,   /* the same, and it has all of the state */
 	STANDING_SERVING,
 };
 
@@ -40,8 +42,8 @@ struct row { /* one worker */
 	bool announced;  /* SERVING: those who may choose it have been told */
 	bool has_joined; /* born_ns and join_epoch are of its newest JOIN */
 	bool leaving;    /* it gave notice: no new work, and it goes at the round's edge */
-	bool moving;     /* WAITING: its stage is chosen already */
 	uint32_t join_epoch, assigned;
+	uint32_t since;       /* JOINING and more: member of the reductions from this round on */
 	uint64_t queue_milli; /* mean of the reports since the last decision that had any */
 	uint64_t queue_sum;
 	uint32_t reports; /* since the last decision */
@@ -58,6 +60,10 @@ struct stage_state {
 	uint32_t leaving; /* of these, those that gave notice: they work on only if nobody else does */
 	uint32_t attempt, pending;
 	bool committed;
+	bool waiting; /* for a worker that founds it anew: nobody holds its state */
+	skep_time waiting_since_ns;
+	struct skep_peer founder; /* waiting: who is at it; epoch 0: nobody */
+	uint32_t checkpoint;      /* newest version that is kept, 0: none */
 };
 
 enum phase {
@@ -78,6 +84,7 @@ struct directory {
 	bool cut;                  /* nobody can do the rest of the open round */
 	uint32_t pass;             /* of the open round: 0, or the attempt that found something missing */
 	uint32_t rerun_microbatch; /* where to go on looking for what is missing */
+	bool ending; /* all rounds are closed, and a stage waits: a run is not done while what it has learnt is lost */
 	uint32_t round, issued, finished, outstanding;
 	uint32_t closed; /* rounds */
 	struct reduced reduced;
@@ -86,7 +93,8 @@ struct directory {
 	uint32_t inflight_capacity; /* of a worker */
 	uint32_t unannounced;
 	skep_time rebalance_due_ns;
-	skep_time scan_ns; /* when to look for silent workers */
+	struct skep_peer mover; /* the last one, in its new life */
+	skep_time scan_ns;      /* when to look for silent workers */
 	size_t row_at, stage_at, owner_at, counter_at, order_at, load_at, stage_load_at;
 };
 
@@ -107,7 +115,7 @@ static inline struct skep_peer directory_worker(struct directory *d, uint32_t wo
 
 static inline bool directory_has_stage(const struct row *row)
 {
-	return row->standing >= STANDING_JOINING;
+	return row->standing >= STANDING_ASSIGNED;
 }
 
 /* directory.c */
@@ -115,13 +123,27 @@ void directory_tell(
 	struct directory *d, struct step *step, uint32_t to, struct skep_peer who, uint32_t stage, bool alive);
 void directory_tell_fenced(struct directory *d, struct step *step, struct skep_peer fenced);
 void directory_fence(struct directory *d, struct step *step, uint32_t worker);
-void directory_assign(struct directory *d, struct step *step, uint32_t worker);
-void directory_assign_all(struct directory *d, struct step *step);
-void directory_serve(struct directory *d, uint32_t worker); /* a READY worker serves from now on */
+void directory_assign(struct directory *d, struct step *step, uint32_t worker, uint32_t stage);
+/* It is a member from now on; source.index SKEP_NO_INDEX: the founder. */
+void directory_let_in(struct directory *d, struct step *step, uint32_t worker, struct skep_peer source);
+/* The round whose reduction is the stage's next one. */
+uint32_t directory_next_reduction(struct directory *d, const struct skep_plan *plan, const struct row *row);
+void directory_new_sources(struct directory *d, struct step *step); /* for newcomers whose source is gone */
+void directory_serve(struct directory *d, uint32_t worker);         /* a READY worker serves from now on */
 void directory_stop(struct directory *d, struct step *step, bool ok);
 
 /* Ends the epoch of a worker that holds nothing, and tells its neighbours. */
 void directory_retire(struct directory *d, struct step *step, uint32_t worker);
+
+/* refound.c: a stage that has lost its last worker */
+void refound_stage(struct directory *d, struct step *step, uint32_t stage);   /* its last serving worker is gone */
+void refound_entered(struct directory *d, struct step *step, uint32_t stage); /* chooses a founder, if one is wanted */
+void refound_ready(struct directory *d, struct step *step, uint32_t worker);  /* it holds all; is it the founder? */
+void refound_gone(struct directory *d, struct step *step, struct skep_peer gone, uint32_t stage);
+void refound_checkpointed(struct directory *d, struct step *step, const struct skep_message *message);
+void refound_timer(struct directory *d, struct step *step);
+/* The stage that has waited longest, SKEP_NO_STAGE: none waits. */
+uint32_t refound_waiting(struct directory *d, const struct skep_plan *plan);
 
 /* edge.c */
 bool edge_due(struct directory *d, const struct skep_plan *plan); /* is there something to change at the next one */
@@ -135,11 +157,11 @@ void rounds_open(struct directory *d, struct step *step);
 void rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_cut(struct directory *d, const struct skep_plan *plan); /* rounds_worker_gone() ends it */
+void rounds_refill(struct directory *d, struct step *step); /* something is missing, or somebody works who did not */
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker);
 
 void rounds_begin_attempt(struct directory *d, struct step *step, uint32_t stage, bool sum);
 void rounds_reduce(struct directory *d, struct step *step);   /* the open round is complete: sum its gradients */
-void rounds_resume(struct directory *d, struct step *step);   /* grants what is missing */
 void rounds_all_told(struct directory *d, struct step *step); /* has everybody? then what follows */
 uint32_t *rounds_counters(struct directory *d, uint32_t stage);
 
@@ -148,8 +170,6 @@ void rerun_count(struct directory *d, struct step *step);   /* asks every member
 void rerun_counted(struct directory *d, struct step *step); /* all have told */
 bool rerun_next(
 	struct directory *d, const struct skep_plan *plan, uint32_t *ret_microbatch, struct skep_span *ret_span);
-void rerun_member_gone(
-	struct directory *d, struct step *step, uint32_t worker); /* while its round is summed or counted */
 
 #define GRANTS_PER_REFILL 1024u /* at once; what is left is granted as microbatches come back */
 

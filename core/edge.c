@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * edge.c - what the directory changes at a round's edge, when nobody holds work: workers that gave notice go, and every
- * rebalancing period one worker may move. To move is to end one epoch and to be assigned in the next one: the mover
- * fetches its new stage's state as any newcomer does. A stage never loses its last worker here.
+ * rebalancing period one worker may move, if the one before has arrived. To move is to end one epoch and to be assigned in
+ * the next one: the mover fetches its new stage's state as any newcomer does. A stage never loses its last worker here.
  *
  * With delayed updates most rounds overlap and have no such edge. edge_due() says where one is needed: there the next round
- * waits until this one is committed everywhere. Newcomers need one too: the state that they fetch is there from its
- * beginning, while under an overlapped round it would come into being when that round may be over already.
+ * waits until this one is committed everywhere.
  */
 #include "core/directory.h"
 #include "core/rebalance.h"
@@ -43,14 +42,32 @@ void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli)
 	row->queue_milli = row->queue_sum / row->reports;
 }
 
-/* Where a newcomer goes: with rebalancing the most loaded stage, if the loads tell; else the one with the fewest workers,
- * newcomers included. */
+/* Workers that hold or have been given this stage, and do not serve it yet. */
+static uint32_t on_their_way(struct directory *d, const struct skep_plan *plan, uint32_t stage)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		count += directory_has_stage(row) && row->stage == stage && row->standing != STANDING_SERVING;
+	}
+	return count;
+}
+
+/* Where a newcomer goes: with rebalancing the stage that will be most loaded once those have come that are on their way, if
+ * the loads tell; else the one with the fewest workers, newcomers included. */
 uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan)
 {
 	uint32_t best = 0, fewest = UINT32_MAX;
+	for (uint32_t i = 0; i < plan->stages; i++) { /* the run stands still until somebody founds it anew */
+		if (directory_stage(d, i)->waiting && on_their_way(d, plan, i) == 0)
+			return i;
+	}
 	struct skep_stage_load *stage = stage_loads(d);
 	skep_rebalance(plan, loads(d), collect(d, plan), stage);
 	if (plan->rebalance_ns > 0) {
+		for (uint32_t i = 0; i < plan->stages; i++)
+			stage[i].queue_milli = stage[i].queue_milli * stage[i].workers /
+			                       (stage[i].workers + on_their_way(d, plan, i) + (stage[i].workers == 0));
 		for (uint32_t i = 1; i < plan->stages; i++)
 			best = stage[i].queue_milli > stage[best].queue_milli ? i : best;
 		if (stage[best].queue_milli > 0)
@@ -120,18 +137,31 @@ static void move(struct directory *d, struct step *step, struct skep_move chosen
 	directory_retire(d, step, chosen.worker);
 	row->epoch++;
 	row->assigned = 0;
-	row->stage = chosen.to;
-	row->standing = STANDING_WAITING; /* assigned when the round opens */
-	row->moving = true;
 	row->member = false;
 	row->queue_milli = row->reports = 0;
+	d->mover = directory_worker(d, chosen.worker);
+	directory_assign(d, step, chosen.worker, chosen.to);
+}
+
+/* Until the last mover serves, or is gone, the loads do not show what it will change. */
+static bool still_moving(struct directory *d)
+{
+	if (d->mover.index == SKEP_NO_INDEX)
+		return false;
+	const struct row *row = directory_row(d, d->mover.index);
+	return row->epoch == d->mover.epoch && row->standing != STANDING_ABSENT && row->standing != STANDING_SERVING;
+}
+
+static bool period_over(struct directory *d, const struct skep_plan *plan)
+{
+	return plan->rebalance_ns > 0 && d->node.now >= d->rebalance_due_ns && !still_moving(d);
 }
 
 /* Who is to move now, if anybody. */
 static struct skep_move choose_move(struct directory *d, const struct skep_plan *plan)
 {
 	struct skep_move chosen = {SKEP_NO_INDEX, 0};
-	if (plan->rebalance_ns > 0 && d->node.now >= d->rebalance_due_ns)
+	if (period_over(d, plan))
 		chosen = skep_rebalance(plan, loads(d), collect(d, plan), stage_loads(d));
 	if (chosen.worker != SKEP_NO_INDEX && directory_row(d, chosen.worker)->leaving)
 		chosen.worker = SKEP_NO_INDEX;
@@ -140,7 +170,7 @@ static struct skep_move choose_move(struct directory *d, const struct skep_plan 
 
 static void begin_period(struct directory *d, const struct skep_plan *plan)
 {
-	if (plan->rebalance_ns == 0 || d->node.now < d->rebalance_due_ns)
+	if (!period_over(d, plan))
 		return;
 	d->rebalance_due_ns = d->node.now + plan->rebalance_ns;
 	for (uint32_t i = 0; i < plan->workers; i++)
@@ -162,8 +192,7 @@ bool edge_due(struct directory *d, const struct skep_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		bool comes = row->standing == STANDING_WAITING || row->standing == STANDING_JOINING;
-		if (comes || (row->standing >= STANDING_READY && row->leaving && can_go(d, plan, i)))
+		if (row->standing >= STANDING_READY && row->leaving && can_go(d, plan, i))
 			return true;
 	}
 	if (choose_move(d, plan).worker != SKEP_NO_INDEX)
@@ -172,11 +201,17 @@ bool edge_due(struct directory *d, const struct skep_plan *plan)
 	return false;
 }
 
-void edge_pass(struct directory *d, struct step *step)
+static void rebalance(struct directory *d, struct step *step)
 {
-	release_leavers(d, step);
 	struct skep_move chosen = choose_move(d, step->plan);
 	begin_period(d, step->plan);
 	if (chosen.worker != SKEP_NO_INDEX)
 		move(d, step, chosen);
+}
+
+void edge_pass(struct directory *d, struct step *step)
+{
+	release_leavers(d, step);
+	rebalance(d, step);
+	directory_new_sources(d, step);
 }

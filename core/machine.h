@@ -65,6 +65,7 @@ void skep_emit_send_copy(struct step *step, struct skep_node *node, const struct
 /* Fills id and lane; returns the id. */
 uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op *op);
 void skep_emit_release(struct step *step, struct skep_buf buf); /* none is fine */
+void skep_emit_cancel(struct step *step, struct skep_node *node, uint64_t op);
 void skep_emit_note(struct step *step, struct skep_node *node, struct skep_note note);
 
 size_t skep_worker_size(const struct skep_plan *plan);

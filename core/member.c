@@ -2,9 +2,11 @@
  *
  * member.c - a worker's standing in the swarm: it joins, serves, is fenced, comes back as a newcomer, stops.
  *
- * A newcomer is given a stage and a source (ASSIGN), fetches the state as of the start of the open round, and says READY.
- * If that comes before the round is sealed it takes part in the round's reduction with an empty accumulator, steps like
- * everyone, and serves from the next round on. If it comes too late the directory assigns it anew.
+ * A newcomer is given a stage (ASSIGN), makes room for it on its device (ENTER) and says so (ENTERED). From then on it is a
+ * member of the stage's reductions: ADMIT names the first one, and whom to download the state from (download.c). It steps
+ * like everyone, with an empty accumulator, for as long as the download takes. When it holds all chunks it says READY, and
+ * gets work from the next round on. If nobody is left to download from, ADMIT makes it the founder: it restores a
+ * checkpoint, or begins anew, and works as soon as it can.
  */
 #include "core/worker.h"
 
@@ -91,6 +93,8 @@ static void heartbeat(struct worker *w, struct step *step)
 		worker_send(w, step, &ask);
 	}
 	ask_about_silent(w, step);
+	if (w->state == WORKER_JOINING)
+		download_heartbeat(w, step);
 	if (w->state == WORKER_OUT) { /* it has no epoch that the directory would listen to */
 		ask_to_join(w, step);
 	} else if (w->node.now - w->sent_to_directory_ns >= step->plan->heartbeat_ns / 2) {
@@ -99,6 +103,16 @@ static void heartbeat(struct worker *w, struct step *step)
 		worker_send(w, step, &message);
 	}
 	w->heartbeat_due_ns = w->node.now + step->plan->heartbeat_ns;
+}
+
+void member_measure(struct worker *w)
+{
+	skep_time passed_ns = w->node.now - w->queue_since_ns;
+	w->queue_since_ns = w->node.now;
+	if (w->state != WORKER_SERVING || worker_sealed(w))
+		return;
+	w->open_ns += passed_ns;
+	w->queue_area += worker_inflight(w)->ready * passed_ns;
 }
 
 static void report_load(struct worker *w, struct step *step)
@@ -148,68 +162,91 @@ void member_notice(struct worker *w, struct step *step)
 
 void member_on_assign(struct worker *w, struct step *step, const struct skep_message *message)
 {
-	bool new_epoch = message->to.epoch > w->node.self.epoch;
-	if (!new_epoch && (message->attempt <= w->assigned || w->state == WORKER_OUT))
+	if (message->to.epoch == w->node.self.epoch)
 		return; /* a duplicate, or of a life that has ended */
 	worker_forget(w, step);
-	w->assigned = message->attempt;
-	w->fetched = false;
+	w->assigned = 0;
 	w->state = WORKER_JOINING;
 	w->node.self.epoch = message->to.epoch;
 	w->node.stage = message->stage;
-	w->join_round = w->version = message->round;
-	w->source = message->u.assign.source;
-	if (new_epoch)
-		worker_clear_views(w, step->plan);
-	if (w->leaving) { /* it was moved before its notice was heard */
+	worker_clear_views(w, step->plan);
+	if (w->leaving) /* it was moved before its notice was heard */
 		ask_to_leave(w, step);
-		return;
-	}
-	struct skep_message fetch = skep_message_to(&w->node, SKEP_MESSAGE_FETCH, w->source);
-	fetch.round = w->join_round;
-	worker_send(w, step, &fetch);
 }
 
-void member_on_fetch(struct worker *w, const struct skep_message *message)
+bool member_enter(struct worker *w, struct step *step)
 {
-	bool wanted = w->state == WORKER_SERVING && message->round >= w->version && w->fetchers < FETCHERS_MAX;
-	for (uint32_t i = 0; wanted && i < w->fetchers; i++)
-		wanted = !skep_peer_same(w->fetcher[i], message->from) || w->fetch_round[i] != message->round;
-	if (!wanted) /* too late or too many: the directory assigns the newcomer anew at the next round */
-		return;
-	w->fetcher[w->fetchers] = message->from;
-	w->fetch_round[w->fetchers++] = message->round;
+	if (w->state != WORKER_JOINING || w->leaving || w->reduce_ops > 0)
+		return false;
+	struct skep_op op = {.kind = SKEP_OP_ENTER, .stage = (uint16_t)w->node.stage};
+	op.version = w->version;
+	worker_compute(w, step, &op);
+	return true;
 }
 
-void member_saved(struct worker *w, struct step *step, const struct skep_op *op, struct skep_buf state)
+void member_entered(struct worker *w, struct step *step)
 {
-	struct skep_message message =
-		skep_message_to(&w->node, SKEP_MESSAGE_STATE, (struct skep_peer){op->microbatch, op->attempt});
-	message.round = op->round;
-	message.payload = state;
-	message.payload_bytes = step->plan->stage[w->node.stage].state_bytes;
+	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_ENTERED, skep_directory_peer(step->plan));
+	w->entered = true;
 	worker_send(w, step, &message);
 }
 
-void member_on_state(struct worker *w, struct step *step, const struct skep_message *message)
+void member_admit(struct worker *w, const struct skep_plan *plan, uint32_t round)
 {
-	bool wanted = w->state == WORKER_JOINING && message->round == w->join_round &&
-	              skep_peer_same(message->from, w->source) && !w->fetched;
-	if (!wanted) {
-		skep_emit_release(step, message->payload);
-		return;
-	}
-	w->fetched = true;
-	w->load = message->payload;
+	w->admitted = true;
+	w->version = round;
+	download_begin(w, plan);
 }
 
-void member_loaded(struct worker *w, struct step *step, const struct skep_op *op)
+void member_on_admit(struct worker *w, struct step *step, const struct skep_message *message)
 {
-	skep_emit_release(step, op->in);
+	if (w->state != WORKER_JOINING || !w->entered || message->attempt <= w->assigned)
+		return; /* a duplicate, or it holds all already */
+	w->assigned = message->attempt;
+	if (!w->admitted)
+		member_admit(w, step->plan, message->round);
+	w->restore = message->u.admit.source.index == SKEP_NO_INDEX;
+	w->restore_version = message->u.admit.checkpoint;
+	if (!w->restore)
+		download_from(w, step, message->u.admit.source);
+}
+
+bool member_restore(struct worker *w, struct step *step)
+{
+	if (w->state != WORKER_JOINING || !w->restore)
+		return false;
+	struct skep_op op = {.kind = SKEP_OP_RESTORE, .stage = (uint16_t)w->node.stage, .round = w->version};
+	op.microbatch = w->restore_version;
+	w->restore = false;
+	op.version = w->version;
+	worker_compute(w, step, &op);
+	return true;
+}
+
+bool member_checkpoint(struct worker *w, struct step *step)
+{
+	if (w->state != WORKER_SERVING || !w->checkpoint)
+		return false;
+	struct skep_op op = {.kind = SKEP_OP_CHECKPOINT, .stage = (uint16_t)w->node.stage, .round = w->version};
+	w->checkpoint = false;
+	op.version = w->version;
+	worker_compute(w, step, &op);
+	return true;
+}
+
+void member_checkpointed(struct worker *w, struct step *step, const struct skep_op *op)
+{
+	struct skep_message message =
+		skep_message_to(&w->node, SKEP_MESSAGE_CHECKPOINTED, skep_directory_peer(step->plan));
+	message.round = op->round;
+	worker_send(w, step, &message);
+}
+
+void member_ready(struct worker *w, struct step *step)
+{
 	w->state = WORKER_SERVING;
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_READY, skep_directory_peer(step->plan));
 	message.round = w->version;
-	message.attempt = w->assigned;
 	worker_send(w, step, &message);
 }
 
@@ -237,6 +274,18 @@ static void forget_peer(struct worker *w, struct step *step, struct skep_peer wh
 	}
 }
 
+/* Is the end of this life known? News of its beginning may come after that of its end. */
+static bool known_gone(struct worker *w, struct skep_peer who)
+{
+	return skep_peer_covers(worker_gone(w)[who.index % w->gone_capacity], who);
+}
+
+static void note_gone(struct worker *w, struct skep_peer who)
+{
+	if (!known_gone(w, who))
+		worker_gone(w)[who.index % w->gone_capacity] = who;
+}
+
 void member_on_peer(struct worker *w, struct step *step, const struct skep_message *message)
 {
 	struct skep_peer who = message->u.peer.who;
@@ -246,9 +295,10 @@ void member_on_peer(struct worker *w, struct step *step, const struct skep_messa
 		return;
 	}
 	if (!message->u.peer.alive) {
+		note_gone(w, who);
 		forget_peer(w, step, who, message->stage);
 		pipeline_peer_gone(w, step, who);
-	} else if (route_leads(step->plan, w->node.stage, message->stage)) {
+	} else if (route_leads(step->plan, w->node.stage, message->stage) && !known_gone(w, who)) {
 		struct skep_view *view = worker_view(w, step->plan, message->stage);
 		skep_view_add(view, skep_view_capacity(step->plan), who, &w->node.random);
 		if (message->u.peer.leaving) /* no new work, but what it has may come back */

@@ -127,7 +127,7 @@ uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op
 {
 	op->id = node->next_op++;
 	bool beside = op->kind == SKEP_OP_STEP && step->plan->delayed;
-	op->lane = op->kind >= SKEP_OP_TAKE || beside ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE;
+	op->lane = skep_op_reduces(op->kind) || beside ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE;
 	next(step, SKEP_ACTION_RUN)->u.run = *op;
 	fold(&node->digest,
 		(uint64_t)op->kind << 56 | (uint64_t)op->uncounted << 55 | (uint64_t)op->chunk << 32 | op->size);
@@ -139,6 +139,12 @@ void skep_emit_release(struct step *step, struct skep_buf buf)
 {
 	if (!skep_buf_none(buf))
 		next(step, SKEP_ACTION_RELEASE)->u.release = buf;
+}
+
+void skep_emit_cancel(struct step *step, struct skep_node *node, uint64_t op)
+{
+	next(step, SKEP_ACTION_CANCEL)->u.cancel = op;
+	fold(&node->digest, op);
 }
 
 void skep_emit_note(struct step *step, struct skep_node *node, struct skep_note note)

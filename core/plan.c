@@ -12,6 +12,22 @@ void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64
 	*ret_count = base + (chunk < rest);
 }
 
+uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t stage)
+{
+	uint32_t chunks = plan->stage[stage].state_chunks;
+	return chunks > 0 ? chunks : 1;
+}
+
+uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint32_t chunk)
+{
+	const struct skep_stage_plan *s = &plan->stage[stage];
+	uint64_t first, count, chunks = skep_state_chunks(plan, stage);
+	if (chunks == 1)
+		return s->state_bytes;
+	skep_chunk_range(s->parameters, chunk, (uint32_t)chunks, &first, &count);
+	return SKEP_STATE_HEADER_BYTES + (s->state_bytes - chunks * SKEP_STATE_HEADER_BYTES) / s->parameters * count;
+}
+
 skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uint32_t to)
 {
 	if (plan->places == 0)

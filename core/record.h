@@ -10,7 +10,8 @@
 
 enum skep_traffic { SKEP_TRAFFIC_PIPELINE, SKEP_TRAFFIC_SYNC, SKEP_TRAFFIC_STATE, SKEP_TRAFFIC_CONTROL, SKEP_TRAFFICS };
 
-/* Which class a message belongs to: FORWARD, OUTPUT, INPUT and BACKWARD are pipeline, CHUNK is sync, STATE is state, others control. */
+/* Which class a message belongs to: FORWARD, OUTPUT, INPUT and BACKWARD are pipeline, CHUNK is sync, STATE is state, others
+ * control. */
 enum skep_traffic skep_message_traffic(const struct skep_message *message);
 
 /* Bytes that a message occupies on a link in both worlds: payload plus SKEP_HEADER_BYTES. */
@@ -35,7 +36,8 @@ struct skep_worker_use { /* at the end of a run, one per machine, the directory 
 	uint32_t index, epoch, stage;
 	skep_time alive_ns, compute_ns; /* compute lane busy, as spans say */
 	skep_time arithmetic_ns;        /* real arithmetic in the compute lane; 0 when no maths is done */
-	uint64_t events, digest;
+	uint64_t events, digest;        /* over all its lives; the digests of several folded in their order */
+	bool torn;                      /* real runs: a life was cut off, so events and digest are not all */
 };
 
 /* What a real run keeps of each machine: every event that it was told, in order (exec/log.h). */

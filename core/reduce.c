@@ -5,7 +5,8 @@
  * REDUCE seals the accumulator: what is not counted by now is not in the round. Then the members of the stage sum their
  * accumulators (ring.h), each tells the directory which microbatches its share holds (TALLY), and when all have done so
  * COMMIT makes the sum final and the worker steps. If a member is fenced meanwhile, a REDUCE with a higher attempt starts
- * the sum anew among the rest: accumulators stay untouched until the step.
+ * the sum anew among the rest: accumulators stay untouched until the step. With SKEP_COLLECTIVE_WHOLE the hops are the
+ * world's affair: one ALLREDUCE stands for all of a member's, and it is cancelled when its attempt is void.
  *
  * A REDUCE of size 0 has no sum: the worker drops what it holds, tells what it has counted, and is open again, for work that
  * carries this attempt. So the directory learns what is lost while it can still be run again (SKEP_ON_LOSS_RERUN).
@@ -112,8 +113,19 @@ static void begin(struct worker *w, struct step *step)
 		complete(w, step);
 		return;
 	}
-	struct skep_op op = chunk_op(w, SKEP_OP_TAKE, r->rank, 0);
+	bool whole = step->plan->collective == SKEP_COLLECTIVE_WHOLE;
+	struct skep_op op = chunk_op(w, whole ? SKEP_OP_ALLREDUCE : SKEP_OP_TAKE, r->rank, 0);
+	op.microbatch = whole ? r->next.index : 0;
 	run(w, step, &op);
+	r->whole = whole ? op.id : 0;
+}
+
+/* The members of an attempt that is void need not all have asked for the sum: it might never end. */
+static void cancel(struct worker *w, struct step *step)
+{
+	if (w->reduction.whole != 0)
+		skep_emit_cancel(step, &w->node, w->reduction.whole);
+	w->reduction.whole = 0;
 }
 
 static bool backward_running(struct worker *w)
@@ -126,8 +138,10 @@ static bool backward_running(struct worker *w)
 void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_message *message)
 {
 	struct reduction *r = &w->reduction;
-	if (w->state != WORKER_SERVING)
+	if (!worker_member(w))
 		return;
+	if (w->state == WORKER_JOINING && !w->admitted) /* it overtook the ADMIT */
+		member_admit(w, step->plan, message->round);
 	if (message->round == w->version + 1) { /* it overtook the COMMIT of this round, or our step is still running */
 		bool newer = w->pending_reduce.kind == 0 || w->pending_reduce.attempt < message->attempt;
 		if (newer)
@@ -139,6 +153,7 @@ void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_mes
 	assert(message->u.reduce.size <= w->early_capacity);
 	if (!worker_sealed(w) || worker_recounted(w))
 		pipeline_seal(w, step);
+	cancel(w, step);
 	*r = (struct reduction){.attempt = message->attempt,
 		.rank = message->u.reduce.rank,
 		.size = message->u.reduce.size,
@@ -195,14 +210,14 @@ static void keep_early(struct worker *w, struct step *step, const struct skep_me
 void reduce_on_chunk(struct worker *w, struct step *step, const struct skep_message *message)
 {
 	struct reduction *r = &w->reduction;
-	bool serving = w->state == WORKER_SERVING;
-	if (serving && message->round == w->version && message->attempt == r->attempt && !r->waiting) {
+	bool member = worker_member(w), admitted = w->state == WORKER_SERVING || w->admitted;
+	if (member && admitted && message->round == w->version && message->attempt == r->attempt && !r->waiting) {
 		hop(w, step, message->u.chunk.chunk, message->u.chunk.hop, message->payload);
 		return;
 	}
-	bool later =
-		message->round == w->version + 1 || (message->round == w->version && message->attempt >= r->attempt);
-	if (serving && later)
+	bool later = !admitted || message->round == w->version + 1 ||
+	             (message->round == w->version && message->attempt >= r->attempt);
+	if (member && later)
 		keep_early(w, step, message);
 	else
 		skep_emit_release(step, message->payload);
@@ -229,6 +244,11 @@ void reduce_on_op_done(struct worker *w, struct step *step, const struct skep_op
 		skep_emit_release(step, out);
 		return;
 	}
+	if (op->kind == SKEP_OP_ALLREDUCE) {
+		r->whole = 0;
+		complete(w, step);
+		return;
+	}
 	if (op->hop < skep_ring_hops(r->size))
 		pass_on(w, step, op, out);
 	else
@@ -242,11 +262,11 @@ void reduce_on_op_done(struct worker *w, struct step *step, const struct skep_op
 void reduce_on_commit(struct worker *w, const struct skep_message *message)
 {
 	struct reduction *r = &w->reduction;
-	if (w->state != WORKER_SERVING || message->round != w->version || message->attempt != r->attempt ||
-		!r->complete)
+	if (!worker_member(w) || message->round != w->version || message->attempt != r->attempt || !r->complete)
 		return;
 	r->committed = true;
 	r->microbatches = message->u.commit.microbatches;
+	r->checkpoint = message->u.commit.checkpoint;
 }
 
 void reduce_stepped(struct worker *w, struct step *step)
@@ -254,16 +274,11 @@ void reduce_stepped(struct worker *w, struct step *step)
 	skep_bits_clear(worker_tally(w, w->version), w->words);
 	w->counted[w->version & 1] = 0;
 	w->loss_nano[w->version & 1] = 0;
+	w->checkpoint = w->reduction.checkpoint;
 	w->reduction = (struct reduction){0};
 	w->version++;
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < w->fetchers; i++) { /* whoever wanted the old state is assigned anew */
-		if (w->fetch_round[i] < w->version)
-			continue;
-		w->fetcher[kept] = w->fetcher[i];
-		w->fetch_round[kept++] = w->fetch_round[i];
-	}
-	w->fetchers = kept;
+	if (w->state == WORKER_JOINING)
+		download_stepped(w, step);
 	if (w->stop_when_stepped) {
 		member_stop(w, step, true);
 		return;
@@ -281,5 +296,6 @@ void reduce_forget(struct worker *w, struct step *step)
 		skep_emit_release(step, worker_early(w)[i].payload);
 	w->early = 0;
 	w->pending_reduce.kind = 0;
+	cancel(w, step);
 	w->reduction = (struct reduction){0};
 }

@@ -28,6 +28,7 @@ void rerun_count(struct directory *d, struct step *step)
 		directory_stage(d, stage)->committed = false;
 		rounds_begin_attempt(d, step, stage, false);
 	}
+	rounds_all_told(d, step); /* if there is nobody to ask */
 }
 
 /* The first run of stages, if any, in which nobody has counted this microbatch. */
@@ -70,21 +71,5 @@ void rerun_counted(struct directory *d, struct step *step)
 	d->outstanding = 0;
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		directory_row(d, i)->outstanding = 0;
-	rounds_resume(d, step);
-}
-
-/* While members tell, what this one had told is missing, and it is not waited for. While they sum, the sum would lack it. */
-void rerun_member_gone(struct directory *d, struct step *step, uint32_t worker)
-{
-	struct row *row = directory_row(d, worker);
-	if (d->phase != PHASE_COUNTING) {
-		rerun_count(d, step);
-		return;
-	}
-	uint32_t *counter = rounds_counters(d, row->stage);
-	for (uint32_t i = 0; i < d->issued; i++)
-		counter[i] = counter[i] == worker ? SKEP_NO_INDEX : counter[i];
-	row->member = false;
-	directory_stage(d, row->stage)->pending -= !row->tallied;
-	rounds_all_told(d, step);
+	rounds_refill(d, step);
 }

@@ -125,6 +125,8 @@ static uint32_t least_loaded_owner(struct directory *d, const struct skep_plan *
 	return best;
 }
 
+static void commit(struct directory *d, struct step *step, uint32_t stage);
+
 void rounds_reduce(struct directory *d, struct step *step)
 {
 	d->phase = PHASE_REDUCING;
@@ -132,9 +134,11 @@ void rounds_reduce(struct directory *d, struct step *step)
 	for (uint32_t stage = 0; stage < step->plan->stages; stage++) {
 		directory_stage(d, stage)->attempt = d->pass;
 		directory_stage(d, stage)->committed = false;
-		rounds_begin_attempt(d, step, stage, true);
 	}
-	if (step->plan->delayed && d->round + 1 < step->plan->rounds && !edge_due(d, step->plan)) {
+	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on; stage++)
+		rounds_begin_attempt(d, step, stage, true);
+	bool overlaps = step->plan->delayed && d->reduced.on && d->round + 1 < step->plan->rounds;
+	if (overlaps && !edge_due(d, step->plan)) {
 		d->round++;
 		rounds_open(d, step);
 	}
@@ -163,7 +167,7 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 			rerun = rerun_next(d, step->plan, &again, &span);
 		}
 	}
-	if (d->outstanding > 0 || wanted(d, step->plan) > 0 || rerun || d->reduced.on)
+	if (d->outstanding > 0 || wanted(d, step->plan) > 0 || rerun || d->reduced.on || d->ending)
 		return;
 	if (step->plan->on_loss == SKEP_ON_LOSS_RERUN)
 		rerun_count(d, step);
@@ -171,16 +175,23 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 		rounds_reduce(d, step);
 }
 
-void rounds_resume(struct directory *d, struct step *step)
+/* With delayed updates: has a stage nobody but newcomers, who cannot work on the round that opens? */
+static bool nobody_can(struct directory *d, const struct skep_plan *plan)
 {
-	refill(d, step, SKEP_NO_INDEX);
+	for (uint32_t i = 0; i < plan->stages && plan->delayed; i++) {
+		const struct stage_state *stage = directory_stage(d, i);
+		bool serves_soon = d->reduced.on && !stage->committed;
+		if (stage->serving == 0 && !stage->waiting && !serves_soon)
+			return true;
+	}
+	return false;
 }
 
 void rounds_open(struct directory *d, struct step *step)
 {
 	const struct skep_plan *plan = step->plan;
 	d->phase = PHASE_OPEN;
-	d->cut = false;
+	d->cut = nobody_can(d, step->plan);
 	d->issued = d->finished = d->outstanding = d->pass = 0;
 	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = d->round});
 	uint32_t owners_now = owner_count(d), nth = 0;
@@ -188,7 +199,7 @@ void rounds_open(struct directory *d, struct step *step)
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		row->outstanding = 0;
-		if (!is_owner(d, row))
+		if (!is_owner(d, row) || d->cut)
 			continue;
 		uint64_t share = plan->microbatches / owners_now + (nth++ < plan->microbatches % owners_now);
 		share = share < credit(plan) ? share : credit(plan);
@@ -197,7 +208,6 @@ void rounds_open(struct directory *d, struct step *step)
 		if (share > 0)
 			grant(d, step, i, (uint32_t)share);
 	}
-	directory_assign_all(d, step);
 }
 
 void rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message)
@@ -215,7 +225,7 @@ void rounds_on_finished(struct directory *d, struct step *step, const struct ske
 
 /* ---- reduction ------------------------------------------------------------------------------------------------ */
 
-/* Members are all that hold the parameters of this round, newcomers included, in the order of their indices. */
+/* Members are all that make the step of this round, newcomers included, in the order of their indices. */
 static uint32_t choose_members(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t *ret_order)
 {
 	uint32_t size = 0;
@@ -223,7 +233,7 @@ static uint32_t choose_members(struct directory *d, const struct skep_plan *plan
 		struct row *row = directory_row(d, i);
 		if (row->stage != stage)
 			continue;
-		row->member = row->standing >= STANDING_READY;
+		row->member = row->standing >= STANDING_JOINING && row->since <= d->reduced.round;
 		row->tallied = false;
 		row->tally_count = row->tally_heard = 0;
 		row->loss_nano_sum = 0;
@@ -238,11 +248,13 @@ void rounds_begin_attempt(struct directory *d, struct step *step, uint32_t stage
 	struct stage_state *state = directory_stage(d, stage);
 	uint32_t *order = skep_at(d, d->order_at);
 	uint32_t size = choose_members(d, step->plan, stage, order);
-	assert(size > 0);
+	assert(size > 0 || state->waiting);
 	for (uint32_t i = 0; i < d->reduced.issued; i++)
 		rounds_counters(d, stage)[i] = SKEP_NO_INDEX;
 	state->attempt++;
 	state->pending = size;
+	if (size == 0 && step->plan->on_loss != SKEP_ON_LOSS_RERUN) /* all of it is lost here, and the round goes on */
+		commit(d, step, stage);
 	for (uint32_t rank = 0; rank < size; rank++) {
 		struct skep_message message =
 			skep_message_to(&d->node, SKEP_MESSAGE_REDUCE, directory_worker(d, order[rank]));
@@ -288,6 +300,26 @@ static void report_loss(struct directory *d, struct step *step, int64_t sum, uin
 		(struct skep_note){.kind = SKEP_NOTE_LOSS, .round = d->reduced.round, .value = d->loss_nano});
 }
 
+/* A run is not done while what a stage has learnt is lost. */
+static void end(struct directory *d, struct step *step)
+{
+	d->ending = refound_waiting(d, step->plan) != SKEP_NO_STAGE;
+	if (!d->ending)
+		directory_stop(d, step, true);
+}
+
+/* Whoever was late for the commit works all the same, if it can: with delayed updates only a founder holds the older version. */
+static void serve_late(struct directory *d, const struct skep_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->standing == STANDING_READY &&
+			(!plan->delayed ||
+				skep_peer_same(directory_stage(d, row->stage)->founder, directory_worker(d, i))))
+			directory_serve(d, i);
+	}
+}
+
 /* Goes on with the round that is open already, or opens the next one. When the run ends here, an open round is dropped: it
  * never closes, so nothing of it counts. */
 static void close_round(struct directory *d, struct step *step)
@@ -298,21 +330,37 @@ static void close_round(struct directory *d, struct step *step)
 	d->reduced.on = false;
 	d->closed++;
 	if (d->closed == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano) {
-		directory_stop(d, step, true);
+		end(d, step);
 	} else if (d->phase == PHASE_REDUCING) {
+		serve_late(d, step->plan);
 		edge_pass(d, step);
 		d->round++;
 		rounds_open(d, step);
 	}
 }
 
-static void send_commit(struct directory *d, struct step *step, uint32_t stage, uint32_t worker, uint32_t counted)
+/* The first of the members that hold all of the state keeps it, if it is time for that. */
+static uint32_t keeper(struct directory *d, const struct skep_plan *plan, uint32_t stage)
+{
+	if (plan->checkpoint_every == 0 || (d->reduced.round + 1) % plan->checkpoint_every != 0)
+		return SKEP_NO_INDEX;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->member && row->stage == stage && row->standing >= STANDING_READY)
+			return i;
+	}
+	return SKEP_NO_INDEX;
+}
+
+static void send_commit(
+	struct directory *d, struct step *step, uint32_t stage, uint32_t worker, uint32_t counted, bool checkpoint)
 {
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_COMMIT, directory_worker(d, worker));
 	message.stage = (uint16_t)stage;
 	message.round = d->reduced.round;
 	message.attempt = directory_stage(d, stage)->attempt;
 	message.u.commit.microbatches = counted;
+	message.u.commit.checkpoint = checkpoint;
 	skep_emit_send(step, &d->node, &message);
 }
 
@@ -343,12 +391,13 @@ static void commit(struct directory *d, struct step *step, uint32_t stage)
 			.value = lost});
 	if (stage + 1 == step->plan->stages)
 		report_loss(d, step, loss_sum, total);
+	uint32_t keeps = keeper(d, step->plan, stage);
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		if (!row->member || row->stage != stage)
 			continue;
 		row->member = false;
-		send_commit(d, step, stage, i, total);
+		send_commit(d, step, stage, i, total, i == keeps);
 		if (row->standing == STANDING_READY)
 			directory_serve(d, i);
 	}
@@ -422,12 +471,18 @@ void rounds_cut(struct directory *d, const struct skep_plan *plan)
 		directory_row(d, i)->outstanding = 0;
 }
 
+void rounds_refill(struct directory *d, struct step *step)
+{
+	if (d->phase == PHASE_OPEN)
+		refill(d, step, SKEP_NO_INDEX);
+}
+
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)
 {
 	struct row *row = directory_row(d, worker);
 	bool summed = d->reduced.on && row->member && !directory_stage(d, row->stage)->committed;
 	if (summed && step->plan->on_loss == SKEP_ON_LOSS_RERUN)
-		rerun_member_gone(d, step, worker);
+		rerun_count(d, step); /* what it had told is missing, and so would it be in the sums */
 	else if (summed)
 		rounds_begin_attempt(d, step, row->stage, true);
 	if (d->phase != PHASE_OPEN)

@@ -5,21 +5,23 @@
  *
  * With delayed updates the step is the reduce lane's, beside the work of the next round. It replaces the parameters that the
  * round before worked on and changes the optimizer's state, so it waits for a pass of the sealed round that nobody wants any
- * more, and SAVE and STEP wait for each other.
+ * more, and it and what reads or writes the state of the stage wait for each other.
  *
- * First what others wait for: the step that ends a round, the state for a newcomer. A step and a load wait for the reduce lane
- * to be empty: an attempt that is void may still be running there, on the tensors that they change. Then the pipeline; `swarm` takes gradients
+ * First what others wait for: the step that ends a round, the state for a newcomer. A step, and what makes room for another
+ * stage, wait for the reduce lane to be empty: an attempt that is void may still be running there, on the tensors that they
+ * change. Then the pipeline; `swarm` takes gradients
  * before activations (they free memory and end microbatches), the oldest first, and issues a new one when nothing
  * else is ready. Other schedules (GPipe, 1F1B) are other orders of these three, and belong into pick_work().
  */
 #include "core/worker.h"
 
-/* A late pass of the sealed round reads what the step writes, or adds to what it sums; SAVE reads the optimizer's state. */
+/* A late pass of the sealed round reads what the step writes, or adds to what it sums; all else is about the state. */
 static bool compute_in_the_way(struct worker *w)
 {
 	if (w->compute_op == 0)
 		return false;
-	return w->compute_kind == SKEP_OP_SAVE || worker_inflight(w)->work[w->compute_slot].round == w->version;
+	bool pass = w->compute_kind == SKEP_OP_FORWARD || w->compute_kind == SKEP_OP_BACKWARD;
+	return !pass || worker_inflight(w)->work[w->compute_slot].round == w->version;
 }
 
 static bool start_step(struct worker *w, struct step *step)
@@ -42,38 +44,6 @@ static bool start_step(struct worker *w, struct step *step)
 	return true;
 }
 
-static bool start_load(struct worker *w, struct step *step)
-{
-	if (skep_buf_none(w->load) || w->reduce_ops > 0)
-		return false;
-	struct skep_op op = {.kind = SKEP_OP_LOAD, .stage = (uint16_t)w->node.stage, .round = w->join_round};
-	op.in = w->load;
-	op.version = w->join_round;
-	w->load = (struct skep_buf){0, 0};
-	worker_compute(w, step, &op);
-	return true;
-}
-
-static bool start_save(struct worker *w, struct step *step)
-{
-	for (uint32_t i = 0; i < w->fetchers && !w->reduction.stepping; i++) {
-		if (w->fetch_round[i] != w->version)
-			continue;
-		struct skep_op op = {.kind = SKEP_OP_SAVE, .stage = (uint16_t)w->node.stage, .round = w->version};
-		op.microbatch = w->fetcher[i].index; /* comes back with the result: whom it is for */
-		op.attempt = w->fetcher[i].epoch;
-		w->fetchers--;
-		for (; i < w->fetchers; i++) {
-			w->fetcher[i] = w->fetcher[i + 1];
-			w->fetch_round[i] = w->fetch_round[i + 1];
-		}
-		op.version = w->version;
-		worker_compute(w, step, &op);
-		return true;
-	}
-	return false;
-}
-
 static void pick_work(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
@@ -92,18 +62,37 @@ static void pick_work(struct worker *w, struct step *step)
 		pipeline_issue(w, step);
 }
 
+static bool start_save(struct worker *w, struct step *step)
+{
+	w->saved = download_save(w, step);
+	return w->saved;
+}
+
+/* What reads or writes the state of the stage, for those who found it anew, keep it or download it. */
+static bool start_state(struct worker *w, struct step *step)
+{
+	return member_restore(w, step) || member_checkpoint(w, step) ||
+	       (w->state == WORKER_JOINING && download_load(w, step));
+}
+
 void schedule_next(struct worker *w, struct step *step)
 {
-	if (w->delayed && w->state == WORKER_SERVING)
+	if (w->delayed && worker_member(w))
 		start_step(w, step);
 	if (w->compute_op != 0)
 		return;
-	if (w->state == WORKER_JOINING) {
-		start_load(w, step);
+	if (!worker_member(w)) {
+		member_enter(w, step);
 		return;
 	}
-	if (w->state != WORKER_SERVING || (!w->delayed && start_step(w, step)) || start_save(w, step))
+	bool stepping = w->delayed && w->reduction.stepping;
+	if ((!w->delayed && start_step(w, step)) || (!stepping && start_state(w, step)))
 		return;
+	if (w->state != WORKER_SERVING || (!stepping && !w->saved && start_save(w, step)))
+		return;
+	w->saved = false;
 	if (worker_works_on(w, worker_round(w)))
 		pick_work(w, step);
+	if (w->compute_op == 0 && !stepping)
+		start_save(w, step);
 }

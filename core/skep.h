@@ -25,6 +25,12 @@
  *     3. A worker's gradient enters the round only if the directory commits a reduction that it took part in. A fenced
  *        worker is struck from the round, and what only it had counted is reported lost.
  *
+ * A newcomer is a member of its stage's reductions from the moment at which it is admitted, with an empty accumulator, and makes
+ * every step, while it downloads the stage's state in chunks, each as of the version that it is at. A step before a chunk
+ * has come computes on numbers that mean nothing and are overwritten; a step after it keeps the chunk up to date. This
+ * rests on two things: optimizers work element by element, and what they count over all elements (Adam's number of steps)
+ * travels in every chunk.
+ *
  * A world's duties, in order
  *   1. Deliver START once to each machine.
  *   2. Deliver one event at a time to a machine, with `now` that never goes backwards for that machine.
@@ -32,9 +38,9 @@
  *   4. After each step ask skep_node_deadline() and deliver TIMER no earlier than that (late is allowed).
  *   5. Answer every RUN with exactly one OP_DONE unless the process dies. Each lane of a worker is a FIFO: one operation
  *      at a time, in the order of the RUN actions; the lanes run side by side.
- *   6. Deliver every message at least once, or return it to its sender as SEND_FAILED with the payload (no sooner
- *      than it may be tried again), or lose it because the receiver's process is dead. Order is not promised, duplicates are allowed (the payload of each
- *      delivered copy is its own buffer).
+ *   6. Deliver every message at least once, or return it to its sender as SEND_FAILED with the payload (no sooner than it
+ *      may be tried again), or lose it because the receiver's process is dead. Order is not promised, duplicates are
+ *      allowed (the payload of each delivered copy is its own buffer).
  *   7. A SEND hands the payload over to the world; with `keep` it hands over a copy, made before the next action. Free
  *      any other buffer only on RELEASE or when the process dies.
  */
@@ -76,7 +82,10 @@ enum skep_wiring { SKEP_WIRING_UNIFORM, SKEP_WIRING_THROUGHPUT, SKEP_WIRING_LATE
  * the others keep nothing between the two visits (as in the code that SWARM was released with). */
 enum skep_routing { SKEP_ROUTING_PEER, SKEP_ROUTING_TRAINER };
 enum skep_pipeline { SKEP_PIPELINE_SWARM };
-enum skep_collective { SKEP_COLLECTIVE_RING };
+enum skep_collective {
+	SKEP_COLLECTIVE_RING, /* hop by hop, as messages and operations of the members */
+	SKEP_COLLECTIVE_WHOLE /* one ALLREDUCE of each member; the world does the hops between them */
+};
 enum skep_on_loss {
 	SKEP_ON_LOSS_REPORT, /* a gradient that is lost is reported, a microbatch that did not come back is replaced by another */
 	SKEP_ON_LOSS_RERUN, /* it is computed again, until every stage has counted every microbatch; not with `delayed` */
@@ -87,8 +96,10 @@ struct skep_stage_plan {
 	uint64_t
 		activation_bytes; /* as encoded, of one microbatch that leaves this stage forwards, and of the gradient that comes
 	                              back; 0 for the last stage */
-	uint64_t state_bytes; /* parameters and optimizer state: what a newcomer downloads */
-	skep_time move_ns;    /* how long that is expected to take */
+	uint64_t state_bytes;  /* parameters and optimizer state, all chunks together: what a newcomer downloads */
+	skep_time move_ns;     /* how long that is expected to take */
+	uint32_t state_chunks; /* that it is downloaded in, at most `parameters`; 0 is 1. Chunk c holds the elements of
+	                          skep_chunk_range(parameters, c, chunks) of the parameters and of every optimizer array */
 };
 
 struct skep_plan {
@@ -112,6 +123,9 @@ struct skep_plan {
 		heartbeat_ns; /* a worker looks so often whether it has sent the directory anything in the last half of it */
 	skep_time fence_after_ns; /* a worker not heard of for so long is fenced; at least 2 heartbeats */
 	skep_time patience_ns; /* a microbatch that has been with another worker for so long is asked back; 0: never */
+	skep_time
+		wait_for_join_ns; /* a stage that has lost its last worker waits so long for another; 0: the run fails */
+	uint32_t checkpoint_every; /* one worker of each stage keeps its state after so many rounds; 0: never */
 	int64_t target_loss_nano; /* stop when the mean loss of a round is at most this (1e-9 units); INT64_MIN: never */
 	const struct skep_stage_plan *stage; /* [stages] */
 	const uint32_t *first_stage_of;      /* [workers] stage at the start, SKEP_NO_STAGE for a spare */
@@ -128,15 +142,15 @@ enum skep_message_kind {
 	SKEP_MESSAGE_BACKWARD, /* round, microbatch, u.backward, payload: gradient with respect to what the receiver sent */
 	SKEP_MESSAGE_ABANDON, /* round, microbatch: the gradient will not come back */
 	SKEP_MESSAGE_CHUNK,   /* round, attempt, u.chunk, payload: one hop of a ring all-reduce */
-	SKEP_MESSAGE_FETCH,   /* round: a newcomer asks for the stage's state as of the start of that round */
-	SKEP_MESSAGE_STATE,   /* round, payload: that state */
+	SKEP_MESSAGE_FETCH, /* round, u.state: a newcomer asks for a chunk of the stage's state, of that version or newer */
+	SKEP_MESSAGE_STATE, /* round, u.state, payload: that chunk as of the start of that round */
 	/* directory to worker */
 	SKEP_MESSAGE_GRANT, /* round, microbatch .. microbatch + u.grant.count - 1 may be issued */
 	SKEP_MESSAGE_REDUCE, /* round, attempt, u.reduce: seal your accumulator and start the reduction. size == 0: only tell
 	                        what you have counted; the round may go on after that */
 	SKEP_MESSAGE_COMMIT, /* round, attempt, u.commit: the reduction is final, step */
 	SKEP_MESSAGE_PEER,   /* u.peer: a worker (perhaps the receiver) now has this epoch, stage and standing */
-	SKEP_MESSAGE_ASSIGN, /* round, stage, u.assign: you may join; fetch the state from there */
+	SKEP_MESSAGE_ASSIGN, /* stage: you may join it */
 	SKEP_MESSAGE_STOP,   /* u.stop: the run is over */
 	/* worker to directory */
 	SKEP_MESSAGE_FINISHED,  /* round, microbatch, u.finished: it came back to its owner, or was abandoned */
@@ -154,6 +168,12 @@ enum skep_message_kind {
 	/* worker to worker, if the plan has patience */
 	SKEP_MESSAGE_CANCEL,    /* round, microbatch: give it back, if you have not begun it */
 	SKEP_MESSAGE_CANCELLED, /* round, microbatch, u.cancelled: the answer */
+	/* directory to worker, when it joins; numbers are part of digests, so what is new stands at the end */
+	SKEP_MESSAGE_ADMIT, /* round, attempt, u.admit: you are a member of the stage's reductions from that round on; fetch
+	                        the state from there. Again, with a higher attempt, when the source changes */
+	/* worker to directory */
+	SKEP_MESSAGE_ENTERED,      /* I have made room for my stage, and can take part in its reductions */
+	SKEP_MESSAGE_CHECKPOINTED, /* round: the state of the sender's stage as of the start of that round is kept */
 	SKEP_MESSAGE_KINDS
 };
 
@@ -202,15 +222,21 @@ struct skep_message {
 		} chunk; /* hop h of 2(n-1), from 1 */
 		struct {
 			uint32_t microbatches;
-		} commit; /* counted by all members together: the divisor of the sum */
+			bool checkpoint; /* after this step, keep the state */
+		} commit;                /* counted by all members together: the divisor of the sum */
 		struct {
 			struct skep_peer who;
 			bool alive;
 			bool leaving; /* it serves, but wants to go: new work for others, if there are any */
 		} peer;
 		struct {
-			struct skep_peer source;
-		} assign;
+			struct skep_peer
+				source; /* index SKEP_NO_INDEX: nobody holds the state any more, found the stage anew ... */
+			uint32_t checkpoint; /* ... from what was kept of this version, 0: as at the start of the run */
+		} admit;
+		struct {
+			uint32_t chunk;
+		} state;
 		struct {
 			skep_time born_ns; /* START of the process: tells a restarted one from a late duplicate */
 		} join;
@@ -242,15 +268,31 @@ enum skep_op_kind {
 	SKEP_OP_STEP, /* gradient = reduced sum / microbatches (nothing is changed if microbatches == 0); optimizer
 	                        step from version `round` to the next; clears the round's accumulator. size == 1: the
 	                        sum is the accumulator itself. Delayed: on the reduce lane, beside the next round's work */
-	SKEP_OP_SAVE, /* out: the stage's state */
-	SKEP_OP_LOAD, /* in: the stage's state, whose parameters fill every place. Clears every accumulator */
+	SKEP_OP_SAVE, /* out: chunk `chunk` of `size` of the stage's state, as of now (size 0: all of it) */
+	SKEP_OP_LOAD, /* in: such a chunk, which takes the place of what the device holds of it */
 	/* the reduction of the round's accumulator, cut into `size` chunks; they never change the accumulator */
 	SKEP_OP_TAKE,      /* out: copy of chunk `chunk` */
 	SKEP_OP_ADD,       /* out = in + own chunk. `in` is consumed */
 	SKEP_OP_ADD_STORE, /* the same, and the result holds this sum in its place. `in` is consumed */
 	SKEP_OP_STORE,     /* out = in, and the result holds it. `in` is consumed */
+	/* on the compute lane again */
+	SKEP_OP_ENTER, /* the device holds this stage from now on, as at the start of the run, and nothing of another
+	                  one; every accumulator is empty */
+	SKEP_OP_CHECKPOINT, /* the stage's state is kept for good as that of version `round` */
+	SKEP_OP_RESTORE, /* the device holds the state that was kept of version `microbatch`, 0: that of the start of the
+	                       run; it is called version `round` from now on. Accumulators are left alone */
+	/* on the reduce lane again */
+	SKEP_OP_ALLREDUCE, /* the result holds the sum over all `size` members of (stage, round, attempt); chunk = rank,
+	                      microbatch = the worker that rank sends to. Ends when the sum is there, which needs all to
+	                      have asked, or, without a result, after CANCEL */
 	SKEP_OP_KINDS
 };
+
+/* It is a part of a reduction, and runs on that lane. */
+static inline bool skep_op_reduces(uint8_t kind)
+{
+	return (kind >= SKEP_OP_TAKE && kind <= SKEP_OP_STORE) || kind == SKEP_OP_ALLREDUCE;
+}
 
 enum skep_lane { SKEP_LANE_COMPUTE, SKEP_LANE_REDUCE, SKEP_LANES };
 
@@ -261,7 +303,7 @@ struct skep_op {
 	uint32_t round, microbatch;
 	uint32_t version; /* of the parameters it reads: so many steps are behind them */
 	struct skep_buf in, stash, gradient;
-	uint32_t chunk, size;  /* reduction: chunk `chunk` of `size`; STEP: size = members */
+	uint32_t chunk, size;  /* reduction, state: chunk `chunk` of `size`; STEP: size = members */
 	uint32_t attempt, hop; /* as in messages; the hop that brought `in` */
 	uint32_t microbatches; /* STEP: the divisor */
 	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
@@ -309,15 +351,19 @@ enum skep_note_kind {
 	SKEP_NOTE_LOSS, /* round, value = mean loss in 1e-9 units, of the microbatches counted in the last stage */
 	SKEP_NOTE_ROUND_CLOSED, /* round, microbatch = issued */
 	SKEP_NOTE_FENCED,       /* peer (the epoch that is no more), stage */
-	SKEP_NOTE_JOINED,       /* peer, stage, round: takes part from this round's reduction on */
-	SKEP_NOTE_LEFT,         /* peer (the epoch that is no more), stage: it had given notice and holds nothing */
-	SKEP_NOTE_MOVED,        /* peer (the epoch that is no more), stage: the new one; it joins there as a newcomer */
-	SKEP_NOTE_STAGE_EMPTY,  /* stage: its last worker is gone */
-	SKEP_NOTE_STOPPED,      /* round = rounds closed, value = 1 ok, 0 failed */
+	SKEP_NOTE_JOINED, /* peer, stage, round: it holds the state, and works from the next round on at the latest */
+	SKEP_NOTE_LEFT,   /* peer (the epoch that is no more), stage: it had given notice and holds nothing */
+	SKEP_NOTE_MOVED,  /* peer (the epoch that is no more), stage: the new one; it joins there as a newcomer */
+	SKEP_NOTE_STAGE_EMPTY, /* stage, round: its last worker is gone, and with it all that the stage had learnt */
+	SKEP_NOTE_STOPPED,     /* round = rounds closed, value = 1 ok; 0 failed: stage has waited in vain */
 	/* by a worker */
 	SKEP_NOTE_COUNTED,  /* round, stage, microbatch: added to the sender's accumulator; value = staleness, the steps
 	                       that the parameters it was computed on lacked */
 	SKEP_NOTE_OVERFLOW, /* round, microbatch: no room, abandoned */
+	/* by the directory */
+	SKEP_NOTE_ADMITTED, /* peer, stage, round: a newcomer takes part from this round's reduction on; it holds no state yet */
+	SKEP_NOTE_STAGE_RESTARTED, /* stage, round, peer, value = version of the checkpoint, 0: as at the start of the run */
+	SKEP_NOTE_CHECKPOINTED, /* stage, peer, round: the state as of the start of this round is kept */
 	SKEP_NOTE_KINDS
 };
 
@@ -329,7 +375,13 @@ struct skep_note {
 	int64_t value;
 };
 
-enum skep_action_kind { SKEP_ACTION_SEND = 1, SKEP_ACTION_RUN, SKEP_ACTION_RELEASE, SKEP_ACTION_NOTE };
+enum skep_action_kind {
+	SKEP_ACTION_SEND = 1,
+	SKEP_ACTION_RUN,
+	SKEP_ACTION_RELEASE,
+	SKEP_ACTION_NOTE,
+	SKEP_ACTION_CANCEL /* nobody waits for the sum of this ALLREDUCE any more: end it, and answer it as any RUN */
+};
 
 struct skep_action {
 	uint8_t kind;
@@ -339,6 +391,7 @@ struct skep_action {
 		struct skep_op run;
 		struct skep_buf release;
 		struct skep_note note;
+		uint64_t cancel; /* id of the operation */
 	} u;
 };
 
@@ -376,6 +429,11 @@ enum skep_outcome skep_node_outcome(const struct skep_node *node);
 
 /* First chunk element and length of chunk `chunk` of `size` over `parameters` elements; worlds and core must agree. */
 void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64_t *ret_first, uint64_t *ret_count);
+
+/* Chunks that the state of a stage is downloaded in, and bytes of one of them. */
+#define SKEP_STATE_HEADER_BYTES 32u /* of each chunk */
+uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t stage);
+uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint32_t chunk);
 
 /* How long the activations of a microbatch are expected to take from one worker to another; 0 where the plan does not say. */
 skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uint32_t to);

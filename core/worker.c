@@ -42,11 +42,20 @@ static uint32_t done_words(const struct worker *w, const struct skep_plan *plan)
 	return plan->routing == SKEP_ROUTING_TRAINER ? 2 * w->words : 0;
 }
 
+static uint32_t chunks_max(const struct skep_plan *plan)
+{
+	uint32_t most = 1;
+	for (uint32_t i = 0; i < plan->stages; i++)
+		most = skep_state_chunks(plan, i) > most ? skep_state_chunks(plan, i) : most;
+	return most;
+}
+
 static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 {
 	w->words = skep_bits_words(skep_round_capacity(plan));
 	w->grant_capacity = 2 * plan->in_flight + 8;
 	w->early_capacity = ring_max(plan);
+	w->gone_capacity = plan->workers < GONE_MAX ? plan->workers : GONE_MAX;
 	size_t at = skep_align(sizeof *w);
 	w->view_at = at;
 	w->view_bytes = skep_align(sizeof(struct skep_view) + skep_view_capacity(plan) * sizeof(struct skep_choice));
@@ -67,6 +76,10 @@ static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 	at += skep_align(done_words(w, plan) * sizeof(uint64_t));
 	w->hops_at = at;
 	at += skep_align(skep_bits_words(2 * w->early_capacity) * sizeof(uint64_t));
+	w->loaded_at = at;
+	at += skep_align(skep_bits_words(chunks_max(plan)) * sizeof(uint64_t));
+	w->gone_at = at;
+	at += skep_align(w->gone_capacity * sizeof(struct skep_peer));
 	return at;
 }
 
@@ -139,9 +152,8 @@ void worker_forget(struct worker *w, struct step *step)
 			pipeline_release(w, step, work);
 	}
 	skep_inflight_init(table, table->capacity);
-	skep_emit_release(step, w->load);
-	w->load = (struct skep_buf){0, 0};
-	w->fetchers = 0;
+	download_forget(w, step);
+	w->entered = w->admitted = w->saved = w->restore = w->checkpoint = false;
 	w->issued_in_flight = w->grants = 0;
 	w->queue_area = w->open_ns = 0;
 	w->op_floor = w->node.next_op;
@@ -207,16 +219,19 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 		reduce_on_commit(w, message);
 		break;
 	case SKEP_MESSAGE_FETCH:
-		member_on_fetch(w, message);
+		download_on_fetch(w, step->plan, message);
 		break;
 	case SKEP_MESSAGE_STATE:
-		member_on_state(w, step, message);
+		download_on_state(w, step, message);
 		break;
 	case SKEP_MESSAGE_PEER:
 		member_on_peer(w, step, message);
 		break;
 	case SKEP_MESSAGE_ASSIGN:
 		member_on_assign(w, step, message);
+		break;
+	case SKEP_MESSAGE_ADMIT:
+		member_on_admit(w, step, message);
 		break;
 	case SKEP_MESSAGE_STOP:
 		member_on_stop(w, step, message);
@@ -261,11 +276,20 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 	case SKEP_OP_STEP:
 		reduce_stepped(w, step);
 		break;
+	case SKEP_OP_ENTER:
+		member_entered(w, step);
+		break;
+	case SKEP_OP_RESTORE:
+		member_ready(w, step);
+		break;
+	case SKEP_OP_CHECKPOINT:
+		member_checkpointed(w, step, op);
+		break;
 	case SKEP_OP_SAVE:
-		member_saved(w, step, op, event->u.done.out);
+		download_saved(w, step, op, event->u.done.out);
 		break;
 	case SKEP_OP_LOAD:
-		member_loaded(w, step, op);
+		download_loaded(w, step, op);
 		break;
 	default:
 		reduce_on_op_done(w, step, op, event->u.done.out);
@@ -285,7 +309,9 @@ static void on_send_failed(struct worker *w, struct step *step, const struct ske
 	} else if (message->kind == SKEP_MESSAGE_CHUNK) {
 		useful = useful && reduce_wants(w, message);
 	} else if (message->kind == SKEP_MESSAGE_STATE) {
-		useful = useful && message->round == w->version;
+		useful = useful && download_state_failed(w, message);
+	} else if (message->kind == SKEP_MESSAGE_FETCH) {
+		useful = useful && download_wants(w, message);
 	}
 	if (useful)
 		worker_send(w, step, &again);
@@ -293,20 +319,10 @@ static void on_send_failed(struct worker *w, struct step *step, const struct ske
 		skep_emit_release(step, message->payload);
 }
 
-static void measure_load(struct worker *w)
-{
-	skep_time passed_ns = w->node.now - w->queue_since_ns;
-	w->queue_since_ns = w->node.now;
-	if (w->state != WORKER_SERVING || !worker_works_on(w, worker_round(w)))
-		return;
-	w->open_ns += passed_ns;
-	w->queue_area += worker_inflight(w)->ready * passed_ns;
-}
-
 void skep_worker_step(struct skep_node *node, struct step *step, const struct skep_event *event)
 {
 	struct worker *w = (struct worker *)node;
-	measure_load(w);
+	member_measure(w);
 	switch ((enum skep_event_kind)event->kind) {
 	case SKEP_EVENT_START:
 		member_start(w, step);

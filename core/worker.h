@@ -8,10 +8,13 @@
  *   schedule.c  which operation the device runs next
  *   reduce.c    the end of a round: seal the accumulator, ring all-reduce, tally, step
  *   member.c    joining, being fenced, hearing of others, heartbeats, stopping
+ *   download.c  a newcomer fetches its stage's state in chunks, another worker hands it out
  *
- * A worker is OUT (holds nothing, has asked to join), JOINING (has a stage, downloads its state), SERVING, or STOPPED.
- * While it serves, `version` counts the optimizer steps behind its parameters, and it works on round `version`. Work of the
- * next round may come early (its sender has stepped already) and waits; work of earlier rounds is too late and is ignored.
+ * A worker is OUT (holds nothing, has asked to join), JOINING (has a stage, downloads its state), SERVING, or STOPPED. One
+ * that is joining *enters* its stage (its device makes room for it), then it is *admitted*: a member of the stage's
+ * reductions, which steps along. While it serves or is admitted, `version` counts the optimizer steps behind its
+ * parameters, and it works on round `version`. Work of the next round may come early (its sender has stepped already) and
+ * waits; work of earlier rounds is too late and is ignored.
  *
  * With delayed updates it goes on at once in round `version` + 1 when round `version` is sealed, and the step is done beside
  * that work. One reduction at a time: a REDUCE of the round it works on waits for the step, and the round stays open.
@@ -29,7 +32,32 @@
 
 enum worker_state { WORKER_OUT, WORKER_JOINING, WORKER_SERVING, WORKER_STOPPED };
 
-#define FETCHERS_MAX 8u
+#define FETCHERS_MAX 32u
+#define DOWNLOADS 2u /* chunks of a newcomer under way */
+#define GONE_MAX 256u
+
+enum part_state { PART_FREE, PART_ASKED, PART_HERE, PART_LOADING };
+
+struct part { /* a chunk of the state that a newcomer waits for, or has got */
+	uint8_t state;
+	uint32_t chunk, version;
+	skep_time asked_ns;
+	struct skep_buf payload;
+};
+
+struct download {                      /* of a newcomer */
+	uint32_t chunks, loaded, next; /* all before `next` are loaded */
+	uint32_t window;               /* most that are under way */
+	skep_time patience_ns;
+	skep_time stepped_ns, round_ns,
+		took_ns; /* the last step, from one to the next, the last chunk from FETCH to STATE */
+	struct part part[DOWNLOADS];
+};
+
+struct fetch { /* a chunk that somebody waits for, of this version or a later one */
+	struct skep_peer to;
+	uint32_t chunk, version;
+};
 
 struct grant { /* microbatches this owner may still issue */
 	uint32_t round, first, end, attempt;
@@ -44,10 +72,12 @@ struct early_chunk { /* a hop that came before this worker's REDUCE */
 struct reduction { /* of round `version`; attempt 0: not begun, the round is open */
 	uint32_t attempt, rank, size, stored;
 	struct skep_peer next;
+	uint64_t whole; /* the ALLREDUCE that runs; 0: none */
 	bool waiting;   /* for a BACKWARD that was running when the round was sealed */
 	bool complete;  /* all chunks are stored, the tally is sent */
 	bool committed; /* `microbatches` is the divisor */
 	bool stepping;
+	bool checkpoint; /* after the step */
 	uint32_t microbatches;
 };
 
@@ -56,26 +86,29 @@ struct worker {
 	uint8_t state; /* enum worker_state */
 	bool delayed;  /* of the plan */
 	bool stop_when_stepped;
-	bool leaving; /* notice was given: it does not join again */
-	bool fetched; /* JOINING: the state has come */
+	bool checkpoint;          /* its state is to be kept, now */
+	bool restore;             /* JOINING: it founds its stage anew, from this version: */
+	uint32_t restore_version; /* 0: as at the start of the run */
+	bool leaving;             /* notice was given: it does not join again */
+	bool entered, admitted;   /* JOINING: see above */
 	uint32_t version;
-	uint32_t assigned;   /* number of the newest ASSIGN in this epoch */
-	uint32_t join_round; /* JOINING: state of the start of that round is wanted */
+	uint32_t assigned; /* number of the newest ADMIT in this epoch */
 	struct skep_peer source;
 	skep_time born_ns, sent_to_directory_ns, heartbeat_due_ns, load_due_ns, patience_due_ns;
 	/* Load since the last report, while the round was open: nothing queues in a reduction, and that says nothing. */
 	skep_time queue_since_ns, open_ns;
 	uint64_t queue_area; /* microbatches that were ready, times ns */
 
-	uint64_t op_floor;                      /* operations below were asked for in an earlier life */
-	uint64_t compute_op;                    /* id of the one on the compute lane, 0: idle */
-	uint8_t compute_kind;                   /* what it is: enum skep_op_kind */
-	uint32_t reduce_ops;                    /* on the reduce lane */
-	uint32_t compute_slot;                  /* its microbatch */
-	struct skep_buf load;                   /* STATE that waits for the device */
-	struct skep_peer fetcher[FETCHERS_MAX]; /* who waits for our state ... */
-	uint32_t fetch_round[FETCHERS_MAX];     /* ... as of that round */
+	uint64_t op_floor;     /* operations below were asked for in an earlier life */
+	uint64_t compute_op;   /* id of the one on the compute lane, 0: idle */
+	uint8_t compute_kind;  /* what it is: enum skep_op_kind */
+	uint32_t reduce_ops;   /* on the reduce lane */
+	uint32_t compute_slot; /* its microbatch */
+	struct download download;
+	struct fetch fetch[FETCHERS_MAX]; /* oldest first */
 	uint32_t fetchers;
+	bool saved; /* the operation before was a SAVE: now something else, if there is anything */
+	uint32_t gone_capacity;
 
 	uint32_t issued_in_flight;
 	uint32_t grants, grant_capacity;
@@ -87,7 +120,8 @@ struct worker {
 	uint32_t counted[2];  /* microbatches in the accumulator, by round parity */
 	int64_t loss_nano[2]; /* sum over these */
 
-	size_t view_at, view_bytes, leg_at, inflight_at, grant_at, early_at, seen_at, tally_at, done_at, hops_at;
+	size_t view_at, view_bytes, leg_at, inflight_at, grant_at, early_at, seen_at, tally_at, done_at, hops_at,
+		loaded_at, gone_at;
 };
 
 /* Of the workers of a stage that this one sends microbatches to. */
@@ -145,6 +179,25 @@ static inline uint64_t *worker_tally(struct worker *w, uint32_t round)
 static inline uint64_t *worker_hops(struct worker *w)
 {
 	return skep_at(w, w->hops_at);
+}
+
+/* Chunks of the state that the newcomer's device holds. */
+static inline uint64_t *worker_loaded(struct worker *w)
+{
+	return skep_at(w, w->loaded_at);
+}
+
+/* By index modulo gone_capacity: the newest epoch known to have ended. Exact in a swarm of up to GONE_MAX workers, in a
+ * larger one for the last of those that share a place. */
+static inline struct skep_peer *worker_gone(struct worker *w)
+{
+	return skep_at(w, w->gone_at);
+}
+
+/* It takes part in its stage's reductions. */
+static inline bool worker_member(const struct worker *w)
+{
+	return w->state == WORKER_SERVING || (w->state == WORKER_JOINING && w->entered);
 }
 
 static inline bool worker_sealed(const struct worker *w)
@@ -226,16 +279,37 @@ bool reduce_wants(const struct worker *w, const struct skep_message *chunk); /* 
 
 /* member.c */
 void member_start(struct worker *w, struct step *step);
+void member_measure(struct worker *w); /* of its load, since the last event */
 void member_timer(struct worker *w, struct step *step);
 void member_on_assign(struct worker *w, struct step *step, const struct skep_message *message);
-void member_on_fetch(struct worker *w, const struct skep_message *message);
-void member_on_state(struct worker *w, struct step *step, const struct skep_message *message);
+void member_on_admit(struct worker *w, struct step *step, const struct skep_message *message);
+void member_admit(struct worker *w, const struct skep_plan *plan, uint32_t round); /* its first round is that one */
+bool member_enter(struct worker *w, struct step *step);                            /* starts ENTER, if it can */
+void member_entered(struct worker *w, struct step *step);
+void member_ready(struct worker *w, struct step *step);
+bool member_restore(struct worker *w, struct step *step); /* starts RESTORE, for a founder */
+bool member_checkpoint(struct worker *w, struct step *step);
+void member_checkpointed(struct worker *w, struct step *step, const struct skep_op *op);
 void member_on_peer(struct worker *w, struct step *step, const struct skep_message *message);
 void member_on_stop(struct worker *w, struct step *step, const struct skep_message *message);
 void member_notice(struct worker *w, struct step *step);
 void member_suspect(struct worker *w, struct step *step, struct skep_peer who, bool asking);
-void member_loaded(struct worker *w, struct step *step, const struct skep_op *op);
-void member_saved(struct worker *w, struct step *step, const struct skep_op *op, struct skep_buf state);
 void member_stop(struct worker *w, struct step *step, bool ok);
+
+/* download.c, the newcomer */
+void download_begin(struct worker *w, const struct skep_plan *plan);
+void download_from(struct worker *w, struct step *step, struct skep_peer source); /* asks what is missing there */
+void download_on_state(struct worker *w, struct step *step, const struct skep_message *message);
+bool download_load(struct worker *w, struct step *step); /* starts a LOAD, if there is one for this version */
+void download_loaded(struct worker *w, struct step *step, const struct skep_op *op);
+void download_stepped(struct worker *w, struct step *step);
+void download_heartbeat(struct worker *w, struct step *step);
+bool download_wants(const struct worker *w, const struct skep_message *fetch); /* is it still of use */
+void download_forget(struct worker *w, struct step *step);
+/* the source */
+void download_on_fetch(struct worker *w, const struct skep_plan *plan, const struct skep_message *message);
+bool download_save(struct worker *w, struct step *step); /* starts a SAVE, if somebody waits for one */
+void download_saved(struct worker *w, struct step *step, const struct skep_op *op, struct skep_buf state);
+bool download_state_failed(struct worker *w, const struct skep_message *message); /* send it again? */
 
 #endif

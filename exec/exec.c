@@ -17,8 +17,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "exec/launch.h"
 #include "exec/loop.h"
+#include "exec/remains.h"
+#include "exec/shared.h"
 #include "exec/transport_mpi.h"
+#include "exec/ulfm.h"
 
 #define REASON_SIZE 256
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
@@ -51,9 +55,14 @@ bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_
 	const struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN); /* a message to a process that has just died */
 	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
 		snprintf(reterr, size, "MPI does not start");
 		return false;
+	}
+	if (skep_ulfm_active()) {
+		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+		MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 	}
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -65,8 +74,31 @@ bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_
 	return false;
 }
 
-void skep_exec_finish(void)
+bool skep_exec_survives(void)
 {
+	int up = 0;
+	MPI_Initialized(&up);
+	return up ? skep_ulfm_active() : skep_ulfm_built();
+}
+
+/* MPI_Finalize would not always return. mpirun waits for those that end without it: whoever has launched it ends it. If that
+ * was not skep, rank 0 does. */
+static void finish_bereaved(int rank, int status)
+{
+	if (rank == 0 && !skep_launch_wants_word())
+		MPI_Abort(MPI_COMM_WORLD, status);
+	fflush(NULL);
+	_exit(status);
+}
+
+void skep_exec_finish(int status, const struct skep_exec_result *result)
+{
+	int rank;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (rank == 0 || result->orphaned)
+		skep_launch_leave_word(status);
+	if (skep_ulfm_active() && (result->bereaved || status != 0))
+		finish_bereaved(rank, status);
 	if (!skep_mpi_meet(MPI_COMM_WORLD, MEET_S))
 		skep_exec_abort(); /* somebody has died or hangs, and MPI_Finalize would wait for them */
 	MPI_Finalize();
@@ -140,7 +172,7 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 	char error[REASON_SIZE - 32] = "";
 	*ret = NULL;
 	if (rank > 0) {
-		uint32_t stage = scenario->first_stage_of[rank - 1];
+		uint32_t stage = rank > scenario->plan.workers ? SKEP_NO_STAGE : scenario->first_stage_of[rank - 1];
 		*ret = skep_device_create(options->device, &scenario->training, stage, error, sizeof error);
 		if (*ret == NULL)
 			snprintf(reason, REASON_SIZE, "worker %" PRIu32 ": %s", rank - 1, error);
@@ -150,6 +182,18 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 	skep_device_destroy(*ret);
 	*ret = NULL;
 	return false;
+}
+
+/* Where the device keeps its stage's state; every worker has to be able to write there. */
+static bool agree_on_checkpoints(
+	struct skep_checkpoint_folder *folder, struct skep_device *device, char reason[REASON_SIZE])
+{
+	if (device != NULL && folder->every > 0) {
+		struct skep_keeper keeper = skep_checkpoint_keeper(folder);
+		skep_device_set_keeper(device, &keeper);
+		skep_checkpoint_folder_usable(folder->path, reason, REASON_SIZE);
+	}
+	return agree(reason);
 }
 
 /* One instant for all processes of a host; over several hosts each takes its own after the barrier. */
@@ -192,12 +236,26 @@ static bool run_loop(struct skep_loop_setup *setup, struct skep_exec_result *ret
 	return fine;
 }
 
+static void say_how_hard(uint32_t spares)
+{
+	if (skep_ulfm_active())
+		fprintf(stderr, "skep: cluster.trace: kills are hard (SIGKILL); %" PRIu32 " spare processes stand by\n",
+			spares);
+	else
+		fputs("skep: cluster.trace: this run's MPI does not survive the death of a process, so kills are soft: "
+		      "a "
+		      "worker drops\n"
+		      "skep: all it holds, falls silent for as long as the trace says, and comes back as a newcomer\n",
+			stderr);
+}
+
 static bool run_checked(const struct skep_scenario *scenario, const struct skep_exec_options *options,
 	const struct skep_recorder *recorder, struct skep_exec_result *ret, char reason[REASON_SIZE])
 {
-	int rank;
+	int rank, ranks;
 	struct skep_transport transport = {0};
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	bool one = one_host();
 	if (options->shape && !one)
 		snprintf(reason, REASON_SIZE,
@@ -207,9 +265,12 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 		.shape = options->shape,
 		.transport = &transport,
 		.recorder = recorder,
+		.device_kind = options->device,
 		.signal_fd = -1};
+	struct skep_checkpoint_folder folder = {scenario->checkpoint_to, scenario->plan.checkpoint_every};
 	if (!agree(reason) || !agree_on_scenario(scenario, options, reason) ||
-		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device, reason))
+		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device, reason) ||
+		!agree_on_checkpoints(&folder, setup.device, reason))
 		return false;
 	sigset_t quit;
 	quit_signals(&quit);
@@ -218,6 +279,9 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 	struct skep_clock clock = common_clock(one);
 	transport.rank = (uint32_t)rank;
 	setup.clock = &clock;
+	if (one && skep_ulfm_active())
+		setup.remains =
+			skep_shared_create(MPI_COMM_WORLD, common_name(), (size_t)ranks * sizeof *setup.remains);
 	bool fine = run_loop(&setup, ret, reason);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);
@@ -233,13 +297,17 @@ bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_
 	int ranks;
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	if ((uint32_t)ranks != workers + 1) {
+	if ((uint32_t)ranks < workers + 1 || ((uint32_t)ranks > workers + 1 && !skep_exec_survives())) {
 		snprintf(reterr, size,
 			"the scenario needs %" PRIu32 " processes (%" PRIu32
 			" workers and the directory), this run has %d",
 			workers + 1, workers, ranks);
 		return false;
 	}
+	int rank;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (rank == 0 && scenario->has_trace)
+		say_how_hard((uint32_t)ranks - workers - 1);
 	bool fine = run_checked(scenario, options, recorder != NULL ? recorder : &nobody, ret, reason);
 	snprintf(reterr, size, "%s", reason);
 	return fine;

@@ -9,9 +9,15 @@
 static const char missing[] =
 	"this program was built without MPI: apt-get install libopenmpi-dev openmpi-bin, and build again";
 
-bool skep_exec_ready(char *reterr, size_t size)
+bool skep_exec_ready(const struct skep_exec_options *options, char *reterr, size_t size)
 {
+	(void)options;
 	snprintf(reterr, size, "%s", missing);
+	return false;
+}
+
+bool skep_exec_survives(void)
+{
 	return false;
 }
 
@@ -20,22 +26,27 @@ bool skep_exec_launched(void)
 	return false;
 }
 
-void skep_exec_launch(uint32_t ranks, char *const argv[], char *reterr, size_t size)
+int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
+	char *reterr, size_t size)
 {
-	(void)ranks;
+	(void)scenario;
+	(void)options;
 	(void)argv;
 	snprintf(reterr, size, "%s", missing);
+	return -1;
 }
 
 bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)
 {
 	*ret_rank = 0;
 	*ret_ranks = 0;
-	return skep_exec_ready(reterr, size);
+	return skep_exec_ready(NULL, reterr, size);
 }
 
-void skep_exec_finish(void)
+void skep_exec_finish(int status, const struct skep_exec_result *result)
 {
+	(void)status;
+	(void)result;
 }
 
 void skep_exec_abort(void)
@@ -46,8 +57,7 @@ bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_
 	const struct skep_recorder *recorder, struct skep_exec_result *ret, char *reterr, size_t size)
 {
 	(void)scenario;
-	(void)options;
 	(void)recorder;
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
-	return skep_exec_ready(reterr, size);
+	return skep_exec_ready(options, reterr, size);
 }

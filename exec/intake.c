@@ -29,7 +29,9 @@ static uint64_t payload_limit(const struct skep_plan *plan, const struct skep_me
 	case SKEP_MESSAGE_CHUNK:
 		return skep_codec_bytes(plan->reduction_codec, plan->stage[stage].parameters);
 	case SKEP_MESSAGE_STATE:
-		return plan->stage[stage].state_bytes;
+		return message->u.state.chunk < skep_state_chunks(plan, stage)
+		               ? skep_state_chunk_bytes(plan, stage, message->u.state.chunk)
+		               : 0;
 	default:
 		return 0;
 	}
@@ -73,6 +75,8 @@ static void *landing(void *context, uint32_t peer, const struct skep_frame *fram
 {
 	struct rank *rank = context;
 	void *memory = NULL;
+	if (!rank->alive) /* it was for a life that has ended */
+		return NULL;
 	if (!acceptable(rank, peer, frame))
 		return NULL;
 	*ret = skep_device_buffer_create(rank->setup->device, frame->body, &memory);
@@ -91,9 +95,10 @@ static void on_message(struct rank *rank, uint32_t peer, const struct skep_frame
 {
 	struct skep_message message = frame->u.message;
 	void *nothing;
-	if (frame->body == 0 && !acceptable(rank, peer, frame))
+	if (frame->body == 0 && rank->alive && !acceptable(rank, peer, frame))
 		return;
-	if (rank->phase == PHASE_LEAVING) {
+	skep_seats_hear(&rank->seats, peer, message.from.epoch);
+	if (rank->phase == PHASE_LEAVING || !rank->alive) {
 		if (frame->body > 0)
 			skep_device_buffer_release(rank->setup->device, message.payload);
 		return;
@@ -143,9 +148,9 @@ static bool on_report(struct rank *rank, uint32_t peer, const struct skep_frame 
 		perform_shape(rank, &flow, frame->u.flow.bytes, frame->u.flow.sent);
 		return true;
 	case SKEP_FRAME_ROWS:
-		return skep_rows_replay(frame->u.text.bytes, frame->u.text.count, rank->setup->recorder, &rank->events);
+		return report_rows(rank, frame->u.text.bytes, frame->u.text.count);
 	case SKEP_FRAME_LOG:
-		report_log(rank, rank_to_machine(rank, peer), frame->u.text.bytes, frame->u.text.count);
+		report_log(rank, peer, frame->number, frame->u.text.bytes, frame->u.text.count);
 		return true;
 	case SKEP_FRAME_FAULT:
 		on_fault(rank, frame);
@@ -153,6 +158,27 @@ static bool on_report(struct rank *rank, uint32_t peer, const struct skep_frame 
 	default:
 		return false;
 	}
+}
+
+/* The seat's new holder says it itself, or rank 0, which gave it. */
+static bool on_seat(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
+{
+	uint32_t machine = frame->u.seat.machine, seat = frame->u.seat.rank;
+	if ((peer != 0 && peer != seat) || !skep_seats_take(&rank->seats, machine, seat, frame->u.seat.life))
+		return false;
+	lives_on_seat(rank, frame);
+	return true;
+}
+
+static bool on_gone(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
+{
+	uint32_t gone = frame->u.seat.rank;
+	if (peer != 0 || gone == 0 || gone >= rank->transport->ranks || gone == rank->transport->rank)
+		return false;
+	if (rank->transport->bury != NULL)
+		rank->transport->bury(rank->transport->self, gone);
+	lives_gone(rank, gone);
+	return true;
 }
 
 static void on_frame(struct rank *rank, uint32_t peer, const struct skep_frame *frame)
@@ -163,7 +189,17 @@ static void on_frame(struct rank *rank, uint32_t peer, const struct skep_frame *
 		on_message(rank, peer, frame);
 		break;
 	case SKEP_FRAME_LAST:
-		rank->lasts++;
+		rank->seats.last[peer] = true;
+		break;
+	case SKEP_FRAME_SEAT:
+		fine = on_seat(rank, peer, frame);
+		break;
+	case SKEP_FRAME_GONE:
+		fine = on_gone(rank, peer, frame);
+		break;
+	case SKEP_FRAME_END:
+		fine = peer == 0;
+		rank->over = rank->over || fine;
 		break;
 	case SKEP_FRAME_RELEASE:
 		fine = peer == 0 && rank->setup->shape;
@@ -195,6 +231,16 @@ static void on_transport(struct rank *rank, const struct skep_transport_event *e
 		skep_device_buffer_release(rank->setup->device, event->frame.u.message.payload);
 		skep_held_forget(&rank->held, event->frame.u.message.from.index, event->frame.number);
 		lose(rank, SKEP_COMPLAINT_BODY_SIZE, event->peer); /* the transport has counted it */
+		break;
+	case SKEP_TRANSPORT_LOST:
+		skep_device_buffer_release(rank->setup->device, event->frame.u.message.payload);
+		skep_held_forget(&rank->held, event->frame.u.message.from.index, event->frame.number);
+		break;
+	case SKEP_TRANSPORT_GONE:
+		lives_gone(rank, event->peer);
+		break;
+	case SKEP_TRANSPORT_NEW:
+		lives_new(rank, event->peer);
 		break;
 	case SKEP_TRANSPORT_BROKEN:
 		rank_fail(rank, event->reason); /* perhaps the word still gets through */

@@ -3,16 +3,26 @@
  * launch.c - how the processes of a run come into being: by mpirun, which this file starts, or by whoever has started it.
  */
 #include <errno.h>
+#include <ftw.h>
 #include <inttypes.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "exec/exec.h"
+#include "exec/launch.h"
 
 /* srun numbers real steps from 0; the batch script, an interactive shell and the like have numbers from here on. */
 #define SLURM_SPECIAL_STEPS 4294967280u
+
+#define EAGER_LEAST (UINT64_C(1) << 20) /* bytes */
 
 static bool set(const char *name)
 {
@@ -36,8 +46,15 @@ bool skep_exec_launched(void)
 	return set("OMPI_COMM_WORLD_SIZE") || set("PMIX_RANK") || set("PMI_SIZE") || set("PMI_RANK") || slurm_step();
 }
 
-bool skep_exec_ready(char *reterr, size_t size)
+bool skep_exec_ready(const struct skep_exec_options *options, char *reterr, size_t size)
 {
+	if (options->has_spares && !skep_exec_survives()) {
+		snprintf(reterr, size,
+			"--spares: the MPI that this program was built with ends a run when one of its processes dies; "
+			"it "
+			"takes Open MPI 5, as in Debian 13");
+		return false;
+	}
 	const char *folder = getenv("PATH");
 	char file[4096];
 	while (folder != NULL && *folder != '\0') {
@@ -51,13 +68,19 @@ bool skep_exec_ready(char *reterr, size_t size)
 	return false;
 }
 
+/* Will mpirun start all ranks on this host? */
+static bool local(void)
+{
+	return !set("SLURM_JOB_ID") && !set("PBS_JOBID") && !set("LSB_JOBID");
+}
+
 /* What mpirun's children are to inherit. OpenBLAS: one thread a rank, before it starts its own. All ranks of a run that
  * mpirun starts outside of a cluster's allocation are on this host, so shared memory will do: Open MPI 5 complains for
  * each pair of ranks when no network interface suits it. */
-static void prepare_environment(void)
+static void prepare_environment(bool shared_memory_only)
 {
 	setenv("OPENBLAS_NUM_THREADS", "1", 1);
-	if (!set("SLURM_JOB_ID") && !set("PBS_JOBID") && !set("LSB_JOBID"))
+	if (shared_memory_only)
 		setenv("OMPI_MCA_btl", "^tcp", 0);
 	if (geteuid() != 0)
 		return;
@@ -67,32 +90,201 @@ static void prepare_environment(void)
 		setenv(allow[i], "1", 1);
 }
 
-void skep_exec_launch(uint32_t ranks, char *const argv[], char *reterr, size_t size)
+/* The command line of mpirun, in memory of its own; NULL: none, and the reason. `program` and `number` are the caller's. */
+static char **command_line(char *const option[], char *const argv[], char *reterr, size_t size)
 {
-	char program[4096], number[16];
-	ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-	if (length <= 0) {
-		snprintf(reterr, size, "cannot tell where this program is: %s", strerror(errno));
-		return;
-	}
-	program[length] = '\0';
-	snprintf(number, sizeof number, "%" PRIu32, ranks);
-	/* More ranks than cores; idle ones give way; nobody is tied to a core; after SIGTERM rank 0 gets time to write. */
-	char *const option[] = {"mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
-		"--mca", "odls_base_sigkill_timeout", "3", "-n", number, program};
-	size_t options = sizeof option / sizeof option[0], arguments = 0;
+	size_t options = 0, arguments = 0;
+	while (option[options] != NULL)
+		options++;
 	while (argv[arguments] != NULL)
 		arguments++;
 	char **all = calloc(options + arguments + 1, sizeof *all);
 	if (all == NULL) {
 		snprintf(reterr, size, "no memory to start mpirun");
-		return;
+		return NULL;
 	}
-	memcpy(all, option, sizeof option);
+	memcpy(all, option, options * sizeof *all);
 	for (size_t i = 1; i < arguments; i++) /* argv[0] is the program's own name */
 		all[options + i - 1] = argv[i];
-	prepare_environment();
+	return all;
+}
+
+static bool this_program(char *ret, size_t room, char *reterr, size_t size)
+{
+	ssize_t length = readlink("/proc/self/exe", ret, room - 1);
+	ret[length > 0 ? length : 0] = '\0';
+	if (length <= 0)
+		snprintf(reterr, size, "cannot tell where this program is: %s", strerror(errno));
+	return length > 0;
+}
+
+/* Returns only if mpirun does not start. */
+static void launch(uint32_t ranks, char *const argv[], char *reterr, size_t size)
+{
+	char program[4096], number[16];
+	if (!this_program(program, sizeof program, reterr, size))
+		return;
+	snprintf(number, sizeof number, "%" PRIu32, ranks);
+	/* More ranks than cores; idle ones give way; nobody is tied to a core; after SIGTERM rank 0 gets time to write. */
+	char *const option[] = {"mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
+		"--mca", "odls_base_sigkill_timeout", "3", "-n", number, program, NULL};
+	char **all = command_line(option, argv, reterr, size);
+	if (all == NULL)
+		return;
+	prepare_environment(local());
 	execvp(all[0], all);
 	snprintf(reterr, size, "mpirun does not start: %s", strerror(errno));
 	free(all);
+}
+
+/* ---- a run that survives ------------------------------------------------------------------------------------------ */
+
+#define WORD "SKEP_WORD" /* names the file for the run's last word */
+#define LOOK_MS 20
+#define WORD_S 1.0   /* from the last word to the end of mpirun: all ranks end at once */
+#define SIGNAL_S 8.0 /* from a signal to the same: rank 0 has things to write */
+
+bool skep_launch_wants_word(void)
+{
+	return set(WORD);
+}
+
+void skep_launch_leave_word(int status)
+{
+	const char *path = getenv(WORD);
+	FILE *file = path != NULL ? fopen(path, "w") : NULL;
+	if (file == NULL)
+		return;
+	fprintf(file, "%d\n", status);
+	fclose(file);
+}
+
+/* -1: not there yet. */
+static int read_word(const char *path)
+{
+	int status = -1;
+	FILE *file = fopen(path, "r");
+	if (file == NULL)
+		return -1;
+	if (fscanf(file, "%d", &status) != 1)
+		status = -1;
+	fclose(file);
+	return status;
+}
+
+static double seconds(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* mpirun to its end, or until there is nothing left to wait for. Returns the run's status. */
+static int watch(pid_t mpirun, int signals, const char *path)
+{
+	struct pollfd asked = {.fd = signals, .events = POLLIN};
+	struct signalfd_siginfo info;
+	double end = INFINITY;
+	int state = 0, word = -1;
+	while (waitpid(mpirun, &state, WNOHANG) == 0) {
+		bool signalled = poll(&asked, 1, LOOK_MS) > 0 && read(signals, &info, sizeof info) > 0;
+		word = word < 0 ? read_word(path) : word;
+		if (signalled)
+			kill(mpirun, (int)info.ssi_signo);
+		if (word >= 0 && end > seconds() + WORD_S)
+			end = seconds() + WORD_S;
+		if (signalled && end > seconds() + SIGNAL_S)
+			end = seconds() + SIGNAL_S;
+		if (seconds() > end)
+			kill(mpirun, SIGKILL); /* on a milder signal it would wait, and complain */
+	}
+	word = word < 0 ? read_word(path) : word;
+	if (word >= 0)
+		return word;
+	return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? 0 : 1;
+}
+
+static int launch_child(char **command, const char *path, char *reterr, size_t size)
+{
+	sigset_t quit, before;
+	sigemptyset(&quit);
+	sigaddset(&quit, SIGINT);
+	sigaddset(&quit, SIGTERM);
+	sigprocmask(SIG_BLOCK, &quit, &before);
+	int signals = signalfd(-1, &quit, SFD_NONBLOCK | SFD_CLOEXEC);
+	pid_t parent = getpid(), child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		setenv(WORD, path, 1);
+		if (getppid() == parent)
+			execvp(command[0], command);
+		_exit(127);
+	}
+	if (child > 0)
+		return watch(child, signals, path);
+	snprintf(reterr, size, "mpirun does not start: %s", strerror(errno));
+	return -1;
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+	(void)status;
+	(void)kind;
+	(void)where;
+	return remove(path) != 0 && errno != ENOENT;
+}
+
+static int launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[], char *reterr, size_t size)
+{
+	char program[4096], number[16], eager[32], folder[] = "/tmp/skep-XXXXXX", path[64];
+	if (!this_program(program, sizeof program, reterr, size))
+		return -1;
+	snprintf(number, sizeof number, "%" PRIu32, ranks);
+	/* What goes to a dying process must not need its answer: a rendezvous with it can hang the others. */
+	snprintf(eager, sizeof eager, "%" PRIu64, (largest < EAGER_LEAST ? EAGER_LEAST : largest) + 4096);
+	char *const option[] = {"mpirun", "--with-ft", "ulfm", "--oversubscribe", "--bind-to", "none", "--mca",
+		"mpi_yield_when_idle", "1", "--mca", "odls_base_sigkill_timeout", "3", "--mca", "btl_tcp_eager_limit",
+		eager, "--mca", "btl_tcp_rndv_eager_limit", eager, "-n", number, program, NULL};
+	char **all = command_line(option, argv, reterr, size);
+	int status = -1;
+	if (all != NULL && mkdtemp(folder) != NULL) {
+		snprintf(path, sizeof path, "%s/word", folder);
+		setenv("PRTE_MCA_prte_tmpdir_base", folder, 1); /* what a killed mpirun leaves there is removed here */
+		prepare_environment(false);
+		if (local()) {
+			setenv("OMPI_MCA_btl", "tcp,self", 0);
+			setenv("OMPI_MCA_btl_tcp_if_include", "lo", 0);
+		}
+		status = launch_child(all, path, reterr, size);
+		nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	} else if (all != NULL) {
+		snprintf(reterr, size, "cannot write to /tmp: %s", strerror(errno));
+	}
+	free(all);
+	return status;
+}
+
+static uint64_t largest_message(const struct skep_plan *plan)
+{
+	uint64_t largest = 0;
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		const struct skep_stage_plan *stage = &plan->stage[i];
+		largest = stage->activation_bytes > largest ? stage->activation_bytes : largest;
+		largest = stage->state_bytes > largest ? stage->state_bytes : largest;
+	}
+	return largest;
+}
+
+int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
+	char *reterr, size_t size)
+{
+	uint32_t ranks = scenario->plan.workers + 1;
+	if (!options->has_spares && !(scenario->has_trace && skep_exec_survives())) {
+		launch(ranks, argv, reterr, size);
+		return -1;
+	}
+	uint64_t spares = options->has_spares ? options->spares : scenario->churn.joins;
+	ranks += (uint32_t)(spares < SKEP_EXEC_SPARES_MAX ? spares : SKEP_EXEC_SPARES_MAX);
+	return launch_surviving(ranks, largest_message(&scenario->plan), argv, reterr, size);
 }

@@ -2,15 +2,18 @@
  *
  * loop.c - the real-time loop around one machine of the core. It decides nothing about the training.
  *
- * Rank 0 runs the directory (machine `workers`), rank r worker r - 1. Each turn of the loop takes in whatever has come:
- * frames, ended operations, messages to oneself, a deadline, arrivals of the shaped network; performs what the machine
- * asks for; and rests when there was nothing. A rest ends early when an operation ends or a frame comes, so an idle
- * process leaves the machine to those that compute and still answers at once.
+ * Rank 0 runs the directory (machine `workers`), the others a worker each, or none for a time (lives.c). Each turn of the
+ * loop takes in whatever has come: frames, ended operations, messages to oneself, a deadline, arrivals of the shaped
+ * network, what the trace wants; performs what the machine asks for; and rests when there was nothing. A rest ends early
+ * when an operation ends or a frame comes, so an idle process leaves the machine to those that compute and still answers at
+ * once.
  *
- * The end, in order: the directory's outcome is final and it has told the workers, who finish, send rank 0 their last
- * rows and all others LAST. When rank 0 has every LAST it sends its own. A rank that has every LAST and nothing under way
- * is done: frames keep their order, so nothing can follow. When the run has to end early (a signal, a rank that cannot go
- * on) rank 0 sends HALT and the same follows; ranks that do not answer within GRACE are given up.
+ * The end, in order: the directory's outcome is final and it has told the workers; rank 0 says END, so that nobody is born
+ * any more. Who has finished sends rank 0 the last rows and all others LAST. When rank 0 has every LAST it sends its own. A
+ * rank that has the LAST of all that are alive, and nothing under way, is done: frames keep their order, so nothing can
+ * follow. (What is under way to the dead may never end; it is waited for a little.) When the run has to end early (a
+ * signal, a rank that cannot go on) rank 0 sends HALT and the same follows; ranks that do not answer within GRACE are given
+ * up.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -30,22 +33,31 @@
 #define ROWS_AGE_NS 200000000u   /* rows wait no longer than this */
 #define GRACE_NS 1500000000u     /* from HALT to giving up; mpirun lets rank 0 live for 3 s after SIGTERM */
 #define PATIENCE_NS 60000000000u /* from the directory's end to HALT, at least: workers have rows to send */
+#define DEAD_NS 500000000u       /* how long what is under way to the dead is waited for, at the end */
 #define SIGNAL_TURNS 64u         /* a busy loop reads signals once in so many turns */
 
 /* ---- ending early ------------------------------------------------------------------------------------------------ */
 
 void rank_send(struct rank *rank, uint32_t to, const struct skep_frame *frame, const void *body)
 {
-	rank->transport->send(rank->transport->self, to, frame, body);
+	if (!rank->seats.gone[to])
+		rank->transport->send(rank->transport->self, to, frame, body);
+	else if (body != NULL && frame->body > 0) /* lost, as the core knows that it may be */
+		skep_device_buffer_release(rank->setup->device, frame->u.message.payload);
+}
+
+void rank_send_all(struct rank *rank, const struct skep_frame *frame)
+{
+	for (uint32_t to = 0; to < rank->transport->ranks; to++) {
+		if (to != rank->transport->rank)
+			rank_send(rank, to, frame, NULL);
+	}
 }
 
 static void send_all(struct rank *rank, enum skep_frame_type type)
 {
 	struct skep_frame frame = {.type = (uint8_t)type};
-	for (uint32_t to = 0; to < rank->transport->ranks; to++) {
-		if (to != rank->transport->rank)
-			rank_send(rank, to, &frame, NULL);
-	}
+	rank_send_all(rank, &frame);
 }
 
 void rank_halt(struct rank *rank, const char *reason)
@@ -76,22 +88,24 @@ void rank_fail(struct rank *rank, const char *reason)
 
 /* ---- one turn ---------------------------------------------------------------------------------------------------- */
 
-static void fail_op(struct rank *rank, const struct skep_op *op)
+static void fail_op(struct rank *rank, const struct skep_op *op, const char *why)
 {
 	static const char *const name[SKEP_OP_KINDS] = {[SKEP_OP_FORWARD] = "forward",
 		[SKEP_OP_BACKWARD] = "backward",
 		[SKEP_OP_STEP] = "step",
+		[SKEP_OP_ENTER] = "enter",
+		[SKEP_OP_CHECKPOINT] = "checkpoint",
+		[SKEP_OP_RESTORE] = "restore",
 		[SKEP_OP_SAVE] = "save",
 		[SKEP_OP_LOAD] = "load",
 		[SKEP_OP_TAKE] = "take",
 		[SKEP_OP_ADD] = "add",
 		[SKEP_OP_ADD_STORE] = "add_store",
-		[SKEP_OP_STORE] = "store"};
+		[SKEP_OP_STORE] = "store",
+		[SKEP_OP_ALLREDUCE] = "allreduce"};
 	char text[sizeof rank->reason];
-	snprintf(text, sizeof text,
-		"the device could not do %s of round %" PRIu32 ", microbatch %" PRIu32
-		" (no memory, or an operand that does not fit)",
-		name[op->kind], op->round, op->microbatch);
+	snprintf(text, sizeof text, "the device could not do %s of round %" PRIu32 ", microbatch %" PRIu32 " (%s)",
+		name[op->kind], op->round, op->microbatch, why ? why : "no memory, or an operand that does not fit");
 	rank_fail(rank, text);
 }
 
@@ -102,7 +116,7 @@ static bool take_ended(struct rank *rank)
 	while (rank->lanes != NULL && skep_lanes_pop(rank->lanes, &done)) {
 		any = true;
 		if (done.result.failed) {
-			fail_op(rank, &done.op);
+			fail_op(rank, &done.op, done.result.why);
 			continue;
 		}
 		struct skep_event event = {.kind = SKEP_EVENT_OP_DONE};
@@ -130,7 +144,7 @@ static bool take_own(struct rank *rank)
 
 static bool take_deadline(struct rank *rank)
 {
-	if (rank->phase == PHASE_LEAVING || skep_node_deadline(rank->node) > rank_now(rank))
+	if (rank->phase == PHASE_LEAVING || !rank->alive || skep_node_deadline(rank->node) > rank_now(rank))
 		return false;
 	struct skep_event event = {.kind = SKEP_EVENT_TIMER};
 	perform_step(rank, &event);
@@ -172,9 +186,10 @@ static skep_time earliest(skep_time a, skep_time b)
 }
 
 /* How long nothing will happen here by itself. */
-static uint64_t quiet_ns(const struct rank *rank)
+static uint64_t quiet_ns(struct rank *rank)
 {
-	skep_time next = rank->phase == PHASE_LEAVING ? SKEP_TIME_NEVER : skep_node_deadline(rank->node);
+	bool stepped = rank->alive && rank->phase != PHASE_LEAVING;
+	skep_time next = earliest(stepped ? skep_node_deadline(rank->node) : SKEP_TIME_NEVER, lives_next(rank));
 	if (rank->shaper != NULL)
 		next = earliest(next, skep_shaper_next(rank->shaper));
 	skep_time at = rank_now(rank);
@@ -198,12 +213,15 @@ static void rest(struct rank *rank)
 /* Says good-bye: nothing is sent after this. */
 static void leave(struct rank *rank)
 {
-	skep_lanes_destroy(rank->lanes);
-	rank->lanes = NULL;
-	report_use(rank);
+	if (rank->alive)
+		lives_end(rank);
+	report_links(rank);
 	report_flush(rank);
+	if (rank_is_chief(rank))
+		report_machines(rank);
 	send_all(rank, SKEP_FRAME_LAST);
 	rank->phase = PHASE_LEAVING;
+	rank->left_ns = rank_now(rank);
 }
 
 uint64_t skep_loop_patience_ns(const struct skep_scenario *scenario, bool pace)
@@ -223,14 +241,17 @@ uint64_t skep_loop_patience_ns(const struct skep_scenario *scenario, bool pace)
 
 static void advance_phase(struct rank *rank)
 {
-	uint32_t others = rank->transport->ranks - 1;
-	if (rank->phase == PHASE_RUNNING && (rank->halted || skep_node_outcome(rank->node) != SKEP_RUNNING)) {
+	bool chief = rank_is_chief(rank);
+	bool ended = chief ? skep_node_outcome(rank->node) != SKEP_RUNNING : rank->over && !rank->alive;
+	if (rank->phase == PHASE_RUNNING && (rank->halted || ended)) {
 		rank->ended_ns = rank_now(rank);
 		rank->phase = PHASE_COLLECTING;
-		if (!rank_is_chief(rank))
+		if (!chief)
 			leave(rank);
+		else
+			send_all(rank, SKEP_FRAME_END);
 	}
-	if (rank->phase == PHASE_COLLECTING && rank->lasts == others)
+	if (rank->phase == PHASE_COLLECTING && skep_seats_awaited(&rank->seats, rank->transport->rank) == 0)
 		leave(rank);
 	if (rank->phase == PHASE_COLLECTING && !rank->halted && rank_now(rank) > rank->ended_ns + rank->patience_ns) {
 		rank_halt(rank, "a worker did not end with the run");
@@ -245,8 +266,10 @@ static bool given_up(const struct rank *rank)
 
 static bool finished(const struct rank *rank)
 {
-	return rank->phase == PHASE_LEAVING && rank->lasts == rank->transport->ranks - 1 &&
-	       rank->transport->pending(rank->transport->self) == 0;
+	if (rank->phase != PHASE_LEAVING || skep_seats_awaited(&rank->seats, rank->transport->rank) > 0)
+		return false;
+	bool dead = skep_seats_any_gone(&rank->seats) && rank_now(rank) > rank->left_ns + DEAD_NS;
+	return dead || rank->transport->pending(rank->transport->self) == 0;
 }
 
 /* Does a worker's batch of rows or log entries wait for too long? */
@@ -264,6 +287,7 @@ static void turn(struct rank *rank)
 	any = take_own(rank) || any;
 	any = take_deadline(rank) || any;
 	any = take_arrivals(rank) || any;
+	any = lives_turn(rank) || any;
 	if (old_rows(rank))
 		report_flush(rank);
 	advance_phase(rank);
@@ -277,44 +301,49 @@ static void turn(struct rank *rank)
 
 /* ---- up and down ------------------------------------------------------------------------------------------------- */
 
-static bool node_init(struct rank *rank)
+static bool chief_init(struct rank *rank)
 {
-	const struct skep_plan *plan = rank->plan;
-	size_t size = (skep_node_size(plan, rank->self) + 15) / 16 * 16;
-	uint32_t capacity = skep_actions_limit(plan);
-	bool spare = !rank_is_chief(rank) && plan->first_stage_of[rank->self] == SKEP_NO_STAGE;
-	rank->memory = aligned_alloc(16, size);
-	rank->actions.item = calloc(capacity, sizeof *rank->actions.item);
-	rank->actions.capacity = capacity;
-	rank->use = calloc((size_t)(plan->workers + 1) * SKEP_TRAFFICS, sizeof *rank->use);
-	if (rank->memory == NULL || rank->actions.item == NULL || rank->use == NULL)
+	const struct skep_scenario *scenario = rank->setup->scenario;
+	uint32_t workers = rank->plan->workers;
+	rank->patience_ns = skep_loop_patience_ns(scenario, rank->setup->pace);
+	if (rank->setup->shape)
+		rank->shaper = skep_shaper_create(&scenario->topology);
+	rank->books = calloc(workers + 1u, sizeof *rank->books);
+	rank->batches_had = calloc(rank->transport->ranks, sizeof *rank->batches_had);
+	rank->wanted = calloc(workers, sizeof *rank->wanted);
+	rank->began = calloc(workers, sizeof *rank->began);
+	if ((rank->setup->shape && rank->shaper == NULL) || rank->books == NULL || rank->batches_had == NULL ||
+		rank->wanted == NULL || rank->began == NULL)
 		return false;
-	rank->node = skep_node_init(rank->memory, plan, rank->self, spare ? 0 : 1);
-	rank->log.left = skep_log_share(plan, rank->self);
+	for (uint32_t i = 0; i <= workers; i++)
+		rank->books[i].sum = (struct skep_worker_use){.index = i, .stage = SKEP_NO_STAGE};
+	for (uint32_t i = 0; i < (scenario->has_trace ? scenario->churn.presents : workers); i++) {
+		uint32_t worker = scenario->has_trace ? scenario->churn.present[i] : i;
+		rank->began[worker] = true;
+		report_born(rank, worker);
+	}
 	return true;
 }
 
-static bool rank_init(struct rank *rank, const struct skep_loop_setup *setup)
+static bool rank_init(struct rank *rank, struct skep_loop_setup *setup)
 {
-	const struct skep_scenario *scenario = setup->scenario;
-	*rank = (struct rank){.setup = setup, .plan = &scenario->plan, .transport = setup->transport};
-	rank->self = rank_to_machine(rank, setup->transport->rank);
-	if (!node_init(rank))
+	const struct skep_plan *plan = &setup->scenario->plan;
+	*rank = (struct rank){.setup = setup, .plan = plan, .transport = setup->transport};
+	uint32_t number = setup->transport->rank, capacity = skep_actions_limit(plan);
+	if (!skep_seats_init(&rank->seats, setup->transport->ranks, plan->workers))
 		return false;
-	if (rank_is_chief(rank)) {
-		rank->patience_ns = skep_loop_patience_ns(scenario, setup->pace);
-		if (setup->shape)
-			rank->shaper = skep_shaper_create(&scenario->topology);
-		return !setup->shape || rank->shaper != NULL;
-	}
-	struct skep_lanes_setup lanes = {.device = setup->device,
-		.clock = setup->clock,
-		.wake = setup->transport->wake,
-		.wake_context = setup->transport->self,
-		.pace_from = setup->pace ? scenario : NULL,
-		.worker = rank->self};
-	rank->lanes = skep_lanes_create(&lanes);
-	return rank->lanes != NULL;
+	for (uint32_t i = 0; i < plan->workers; i++)
+		rank->seats.epoch[i + 1] = plan->first_stage_of[i] != SKEP_NO_STAGE;
+	rank->self = rank_to_machine(rank, number);
+	size_t size = skep_node_size(plan, number == 0 ? plan->workers : 0); /* all workers are alike */
+	rank->memory = aligned_alloc(16, (size + 15) / 16 * 16);
+	rank->actions.item = calloc(capacity, sizeof *rank->actions.item);
+	rank->actions.capacity = capacity;
+	rank->use = calloc((size_t)(plan->workers + 1) * SKEP_TRAFFICS, sizeof *rank->use);
+	rank->log.left = skep_log_share(plan, number == 0 ? plan->workers : 0);
+	rank->remains = setup->remains != NULL && number > 0 ? &setup->remains[number] : NULL;
+	return rank->memory != NULL && rank->actions.item != NULL && rank->use != NULL &&
+	       (number > 0 || chief_init(rank));
 }
 
 static void rank_finish(struct rank *rank)
@@ -322,6 +351,11 @@ static void rank_finish(struct rank *rank)
 	skep_lanes_destroy(rank->lanes);
 	skep_shaper_destroy(rank->shaper);
 	skep_held_finish(&rank->held);
+	skep_seats_finish(&rank->seats);
+	free(rank->books);
+	free(rank->batches_had);
+	free(rank->wanted);
+	free(rank->began);
 	free(rank->inbox.message);
 	free(rank->use);
 	free(rank->actions.item);
@@ -329,29 +363,31 @@ static void rank_finish(struct rank *rank)
 }
 
 bool skep_loop_run(
-	const struct skep_loop_setup *setup, struct skep_exec_result *ret, bool *ret_clean, char *reterr, size_t size)
+	struct skep_loop_setup *setup, struct skep_exec_result *ret, bool *ret_clean, char *reterr, size_t size)
 {
 	struct rank rank;
-	assert(setup->transport->ranks == setup->scenario->plan.workers + 1);
+	assert(setup->transport->ranks > setup->scenario->plan.workers);
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
 	*ret_clean = false;
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* a nap of 20 us must not become one of 70 */
-	if (!rank_init(&rank, setup)) {
-		snprintf(reterr, size, "no memory or no thread for machine %" PRIu32, rank.self);
+	if (!rank_init(&rank, setup) || (lives_at_start(&rank) && !lives_begin(&rank))) {
+		snprintf(reterr, size, "no memory or no thread for rank %" PRIu32, setup->transport->rank);
 		rank_finish(&rank);
 		return false;
 	}
-	struct skep_event start = {.kind = SKEP_EVENT_START};
-	perform_step(&rank, &start);
 	while (!finished(&rank) && !rank.broken && !given_up(&rank))
 		turn(&rank);
 	if (rank_is_chief(&rank) && rank.phase != PHASE_LEAVING) {
 		rank.ended_ns = rank_now(&rank);
-		report_use(&rank); /* what is known, without those who did not answer */
+		lives_end(&rank);
+		report_links(&rank);
+		report_machines(&rank); /* what is known, without those who did not answer */
 	}
-	*ret_clean = finished(&rank);
-	ret->outcome = skep_node_outcome(rank.node);
+	*ret_clean = finished(&rank) && !skep_seats_any_gone(&rank.seats);
+	ret->outcome = rank.node != NULL ? skep_node_outcome(rank.node) : SKEP_DONE;
 	ret->end_ns = rank.ended_ns;
+	ret->orphaned = rank.seats.gone[0];
+	ret->bereaved = skep_seats_any_gone(&rank.seats);
 	ret->events = rank_is_chief(&rank) ? rank.events : rank.total.events;
 	snprintf(reterr, size, "%s", rank.reason);
 	bool fine = !rank.failed;

@@ -10,10 +10,14 @@
 #include "exec/exec.h"
 #include "exec/transport.h"
 
+struct skep_remains;
+
 struct skep_loop_setup {
 	const struct skep_scenario *scenario;
 	bool pace, shape;
-	struct skep_device *device; /* NULL on rank 0 */
+	struct skep_device *device; /* NULL on rank 0; each later life of a worker has a new one */
+	enum skep_device_kind device_kind;
+	struct skep_remains *remains; /* [ranks] in memory that all ranks share, or NULL */
 	struct skep_transport *transport;
 	const struct skep_clock *clock;
 	const struct skep_recorder *recorder; /* rank 0; else NULL */
@@ -21,9 +25,10 @@ struct skep_loop_setup {
 	int signal_fd; /* readable when the run shall end early; -1: none */
 };
 
-/* Runs the machine of transport->rank to its end. *ret_clean: all ranks have said good-bye and nothing is under way. */
+/* Runs the machine of transport->rank to its end, or whatever machines it gets to run. Afterwards setup->device is the caller's
+ * again. *ret_clean: all ranks have said good-bye and nothing is under way. */
 bool skep_loop_run(
-	const struct skep_loop_setup *setup, struct skep_exec_result *ret, bool *ret_clean, char *reterr, size_t size);
+	struct skep_loop_setup *setup, struct skep_exec_result *ret, bool *ret_clean, char *reterr, size_t size);
 
 /* How long rank 0 waits for the workers once the directory has ended: with pace, a worker may have just begun the longest
  * operation of the plan. */

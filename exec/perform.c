@@ -86,6 +86,7 @@ static void perform_send(struct rank *rank, const struct skep_message *message)
 	if (rank->setup->shape)
 		announce(rank, message, frame.number);
 	count_use(rank, message);
+	skep_seats_hear(&rank->seats, rank_of_machine(rank, message->to.index), message->to.epoch);
 	rank_send(rank, rank_of_machine(rank, message->to.index), &frame, body);
 	if (body != NULL && frame.body == 0)
 		skep_device_buffer_release(rank->setup->device, message->payload);
@@ -131,6 +132,9 @@ static void perform(struct rank *rank, const struct skep_action *action)
 	case SKEP_ACTION_RELEASE:
 		skep_device_buffer_release(rank->setup->device, action->u.release);
 		break;
+	case SKEP_ACTION_CANCEL: /* of an ALLREDUCE: here the plan says that the hops are messages */
+		assert(false);
+		break;
 	case SKEP_ACTION_NOTE:
 		report_note(rank, &action->u.note);
 		break;
@@ -141,7 +145,7 @@ static void perform(struct rank *rank, const struct skep_action *action)
 
 void perform_step(struct rank *rank, struct skep_event *event)
 {
-	if (rank->phase == PHASE_LEAVING)
+	if (rank->phase == PHASE_LEAVING || !rank->alive)
 		return;
 	event->now = rank_now(rank);
 	skep_node_step(rank->node, rank->plan, event, &rank->actions);

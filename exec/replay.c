@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/random.h"
 #include "exec/log.h"
 
 #define TIME_MAX (UINT64_C(1) << 62) /* 146 years */
@@ -38,6 +39,11 @@ struct machine {
 	struct lane lane[SKEP_LANES];
 	enum state state;
 	uint64_t played;
+	bool open;       /* a life goes on ... */
+	uint64_t before; /* ... and so many events were played before it */
+	uint32_t lives, ended;
+	uint64_t digest, chain; /* of the lives that have ended */
+	bool torn;              /* one had no end */
 	skep_time now;
 	struct skep_event event; /* the next one */
 	uint16_t mark;
@@ -164,10 +170,13 @@ static const char *message_name(uint8_t kind)
 		[SKEP_MESSAGE_COMMIT] = "COMMIT",
 		[SKEP_MESSAGE_PEER] = "PEER",
 		[SKEP_MESSAGE_ASSIGN] = "ASSIGN",
+		[SKEP_MESSAGE_ADMIT] = "ADMIT",
 		[SKEP_MESSAGE_STOP] = "STOP",
 		[SKEP_MESSAGE_FINISHED] = "FINISHED",
 		[SKEP_MESSAGE_TALLY] = "TALLY",
 		[SKEP_MESSAGE_JOIN] = "JOIN",
+		[SKEP_MESSAGE_CHECKPOINTED] = "CHECKPOINTED",
+		[SKEP_MESSAGE_ENTERED] = "ENTERED",
 		[SKEP_MESSAGE_READY] = "READY",
 		[SKEP_MESSAGE_SUSPECT] = "SUSPECT",
 		[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT",
@@ -186,12 +195,16 @@ static const char *op_name(uint8_t kind)
 	static const char *const name[SKEP_OP_KINDS] = {[SKEP_OP_FORWARD] = "forward",
 		[SKEP_OP_BACKWARD] = "backward",
 		[SKEP_OP_STEP] = "step",
+		[SKEP_OP_ENTER] = "enter",
+		[SKEP_OP_CHECKPOINT] = "checkpoint",
+		[SKEP_OP_RESTORE] = "restore",
 		[SKEP_OP_SAVE] = "save",
 		[SKEP_OP_LOAD] = "load",
 		[SKEP_OP_TAKE] = "take",
 		[SKEP_OP_ADD] = "add",
 		[SKEP_OP_ADD_STORE] = "add-store",
-		[SKEP_OP_STORE] = "store"};
+		[SKEP_OP_STORE] = "store",
+		[SKEP_OP_ALLREDUCE] = "allreduce"};
 	return name[kind] != NULL ? name[kind] : "operation";
 }
 
@@ -261,13 +274,54 @@ static void print_digests(struct skep_replay_result *result, int digits, uint64_
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+/* A life goes no further, and not because it has ended. */
+static void name_unfinished(struct replay *r, const struct machine *m, bool waits)
+{
+	struct skep_replay_result *result = r->result;
+	if (result->unfinished < SKEP_REPLAY_LIVES_MAX)
+		result->life[result->unfinished] = (struct skep_replay_life){
+			.machine = m->index, .life = m->lives, .events = m->played - m->before, .waits = waits};
+	result->unfinished++;
+}
+
+static void close_life(struct machine *m)
+{
+	uint64_t digest = skep_node_digest(m->node);
+	m->chain = skep_mix(m->chain ^ digest);
+	m->digest = m->ended++ == 0 ? digest : m->chain;
+	m->open = false;
+}
+
+/* The log says that a life has ended; false: it cannot be so, and the machine stops. */
+static bool end_life(struct replay *r, struct machine *m, uint64_t events, uint64_t digest)
+{
+	uint64_t replayed = skep_node_digest(m->node);
+	if (!m->open || events != m->played - m->before) {
+		stop(r, m, SKEP_REPLAY_DAMAGED, "the log does not hold what its life was told");
+		return false;
+	}
+	if (digest != replayed) {
+		struct skep_replay_result *result =
+			stop(r, m, SKEP_REPLAY_DIFFERS, "the machine ends with another digest");
+		if (result != NULL) {
+			result->event = m->played;
+			print_digests(result, 16, digest, replayed);
+		}
+		return false;
+	}
+	close_life(m);
+	return true;
+}
+
 static void end(struct replay *r, struct machine *m)
 {
 	const struct skep_machine_log *log = m->log;
-	uint64_t digest = skep_node_digest(m->node);
 	m->state = STATE_CUT;
-	if (!log->ended)
+	if (!log->ended) {
+		if (m->open || !m->torn)
+			name_unfinished(r, m, false);
 		return;
+	}
 	if (m->played > log->events) {
 		stop(r, m, SKEP_REPLAY_DAMAGED, "the log holds more than the machine was told");
 		return;
@@ -275,9 +329,14 @@ static void end(struct replay *r, struct machine *m)
 	if (m->played < log->events) {
 		if (log->count + SKEP_LOG_ENTRY_MAX <= skep_log_share(r->plan, m->index))
 			stop(r, m, SKEP_REPLAY_DAMAGED, "the log ends before the machine did");
+		else
+			name_unfinished(r, m, false);
 		return;
 	}
+	if (m->open)
+		close_life(m);
 	m->state = STATE_ENDED;
+	uint64_t digest = m->digest;
 	if (digest == log->digest)
 		return;
 	struct skep_replay_result *result = stop(r, m, SKEP_REPLAY_DIFFERS, "the machine ends with another digest");
@@ -292,9 +351,10 @@ static const char *damage(const struct replay *r, const struct machine *m)
 {
 	const struct skep_event *event = &m->event;
 	const struct skep_message *message = &event->u.message;
-	if ((event->kind == SKEP_EVENT_START) != (m->played == 0))
+	bool start = event->kind == SKEP_EVENT_START;
+	if (start == m->open && (!start || m->log->ended)) /* of one that is cut off nobody knows the end */
 		return "a machine starts once, before all else";
-	if (event->now < m->now || event->now > TIME_MAX)
+	if ((event->now < m->now && !start) || event->now > TIME_MAX)
 		return "time does not go that way";
 	if (event->kind != SKEP_EVENT_MESSAGE && event->kind != SKEP_EVENT_SEND_FAILED)
 		return NULL;
@@ -308,6 +368,14 @@ static void next(struct replay *r, struct machine *m)
 {
 	if (m->wire.at == m->wire.end) {
 		end(r, m);
+		return;
+	}
+	uint64_t events, digest;
+	if (skep_log_read_end(&m->wire, &events, &digest)) {
+		if (m->wire.ok && end_life(r, m, events, digest))
+			next(r, m);
+		else if (!m->wire.ok)
+			stop(r, m, SKEP_REPLAY_DAMAGED, "the bytes are no event");
 		return;
 	}
 	skep_log_read(&m->wire, &m->event, &m->mark);
@@ -364,8 +432,31 @@ static bool possible(struct replay *r, struct machine *m)
 	}
 }
 
+/* The machine begins anew, and holds nothing but in its first life. */
+static void begin_life(struct replay *r, struct machine *m)
+{
+	const struct skep_plan *plan = r->plan;
+	bool spare = m->index < plan->workers && plan->first_stage_of[m->index] == SKEP_NO_STAGE;
+	if (m->open) {
+		name_unfinished(r, m, false);
+		m->torn = true;
+	}
+	if (m->lives > 0)
+		m->node = skep_node_init(m->memory, plan, m->index, 0);
+	else
+		m->node = skep_node_init(m->memory, plan, m->index, spare ? 0 : 1);
+	for (int i = 0; i < SKEP_LANES; i++)
+		m->lane[i].count = 0;
+	m->open = true;
+	m->before = m->played;
+	m->lives++;
+	r->result->lives++;
+}
+
 static void step(struct replay *r, struct machine *m)
 {
+	if (m->event.kind == SKEP_EVENT_START)
+		begin_life(r, m);
 	skep_node_step(m->node, r->plan, &m->event, &r->actions);
 	uint64_t digest = skep_node_digest(m->node);
 	if ((uint16_t)digest != m->mark) {
@@ -408,8 +499,10 @@ static void cut_waiting(struct replay *r)
 		more = false;
 		for (uint32_t i = 0; i <= r->plan->workers; i++) {
 			struct machine *m = &r->machine[i];
-			if (m->state != STATE_WAITING || r->machine[m->event.u.message.from.index].state != STATE_CUT)
+			const struct machine *sender = &r->machine[m->event.u.message.from.index];
+			if (m->state != STATE_WAITING || (sender->state != STATE_CUT && !sender->torn))
 				continue;
+			name_unfinished(r, m, true);
 			m->state = STATE_CUT;
 			more = true;
 		}
@@ -429,7 +522,7 @@ static void play_all(struct replay *r)
 		struct machine *m = &r->machine[i];
 		if (m->state == STATE_WAITING && r->result->verdict != SKEP_REPLAY_DAMAGED)
 			stop_at_event(r, m, SKEP_REPLAY_DIFFERS, "nobody sends this message");
-		r->result->whole = r->result->whole && m->state == STATE_ENDED;
+		r->result->whole = r->result->whole && m->state == STATE_ENDED && !m->torn;
 	}
 }
 
@@ -440,13 +533,12 @@ static bool machine_init(struct replay *r, uint32_t index, const struct skep_mac
 	struct machine *m = &r->machine[index];
 	const struct skep_plan *plan = r->plan;
 	size_t size = (skep_node_size(plan, index) + 15) / 16 * 16;
-	bool spare = index < plan->workers && plan->first_stage_of[index] == SKEP_NO_STAGE;
 	m->index = index;
 	m->log = log;
 	m->memory = aligned_alloc(16, size);
 	if (m->memory == NULL)
 		return false;
-	m->node = skep_node_init(m->memory, plan, index, spare ? 0 : 1);
+	m->node = skep_node_init(m->memory, plan, index, 0);
 	m->wire = skep_wire_reader(log->bytes, log->count);
 	r->result->bytes += log->count;
 	r->result->run_events += log->events;

@@ -6,6 +6,9 @@
  * operation ends only if this machine has asked for it, a message arrives only if the machine that it comes from has sent
  * it here. So the machines wait for each other, a changed core is caught at the first event that no longer fits, and
  * damaged bytes never get as far as an assertion.
+ *
+ * A machine may have had several lives, each with fresh state. A life whose log lacks its end is replayed as far as it
+ * goes, and so are those that wait for what it sent; they are named, and the replay is not whole.
  */
 #ifndef SKEP_EXEC_REPLAY_H
 #define SKEP_EXEC_REPLAY_H
@@ -20,13 +23,23 @@ enum skep_replay_verdict {
 	SKEP_REPLAY_DAMAGED  /* the bytes are not a log of this plan's run */
 };
 
+struct skep_replay_life {       /* not replayed to its end */
+	uint32_t machine, life; /* from 1; 0: it has not begun */
+	uint64_t events;        /* of the life that were replayed */
+	bool waits;             /* for a message that a log without an end does not have */
+};
+#define SKEP_REPLAY_LIVES_MAX 32u
+
 struct skep_replay_result {
 	enum skep_replay_verdict verdict;
 	uint32_t machines;
+	uint32_t lives;      /* that have begun */
+	uint32_t unfinished; /* of these; the first ones in life[] */
+	struct skep_replay_life life[SKEP_REPLAY_LIVES_MAX];
 	uint64_t events;     /* replayed in agreement */
 	uint64_t run_events; /* of the run; 0: it has not come to its end */
 	uint64_t bytes;      /* of log */
-	bool whole;          /* every machine was replayed to its end */
+	bool whole;          /* every life of every machine was replayed to its end */
 	/* Unless the verdict is AGREES: the event, the earliest by its time if there are several. */
 	uint32_t machine;
 	uint64_t event; /* of that machine, from 1 */

@@ -13,6 +13,11 @@ static const char *verdict(const struct skep_replay_result *result)
 	return name[result->verdict];
 }
 
+static uint32_t named(const struct skep_replay_result *result)
+{
+	return result->unfinished < SKEP_REPLAY_LIVES_MAX ? result->unfinished : SKEP_REPLAY_LIVES_MAX;
+}
+
 /* None of the texts holds a character that JSON would have to escape. */
 static void print_json(const struct skep_replay_result *result, int64_t run, FILE *out)
 {
@@ -22,8 +27,13 @@ static void print_json(const struct skep_replay_result *result, int64_t run, FIL
 		fprintf(out, ",\"run_events\":%" PRIu64, result->run_events);
 	else
 		fputs(",\"run_events\":null", out);
-	fprintf(out, ",\"log_bytes\":%" PRIu64 ",\"whole\":%s,\"first\":", result->bytes,
-		result->whole ? "true" : "false");
+	fprintf(out, ",\"lives\":%" PRIu32 ",\"log_bytes\":%" PRIu64 ",\"whole\":%s,\"unfinished\":[", result->lives,
+		result->bytes, result->whole ? "true" : "false");
+	for (uint32_t i = 0; i < named(result); i++)
+		fprintf(out, "%s{\"machine\":%" PRIu32 ",\"life\":%" PRIu32 ",\"events\":%" PRIu64 ",\"waits\":%s}",
+			i > 0 ? "," : "", result->life[i].machine, result->life[i].life, result->life[i].events,
+			result->life[i].waits ? "true" : "false");
+	fputs("],\"first\":", out);
 	if (result->verdict == SKEP_REPLAY_AGREES) {
 		fputs("null}\n", out);
 		return;
@@ -47,16 +57,34 @@ static void print_first(const struct skep_replay_result *result, FILE *out)
 		fprintf(out, "  digests   recorded %s, replayed %s\n", result->recorded, result->replayed);
 }
 
+static void print_unfinished(const struct skep_replay_result *result, FILE *out)
+{
+	if (result->unfinished > 0)
+		fprintf(out, "  not to their end, and so not known to agree: %" PRIu32 " of %" PRIu32 " lives\n",
+			result->unfinished, result->lives);
+	for (uint32_t i = 0; i < named(result); i++)
+		fprintf(out, "    machine %" PRIu32 ", life %" PRIu32 ", after %" PRIu64 " events: %s\n",
+			result->life[i].machine, result->life[i].life, result->life[i].events,
+			result->life[i].waits ? "waits for what a log without an end does not have"
+					      : "its log has no end");
+	if (result->unfinished > named(result))
+		fputs("    ...\n", out);
+}
+
 static void print_text(const struct skep_replay_result *result, int64_t run, FILE *out)
 {
-	fprintf(out, "run %" PRId64 " %s: %" PRIu64 " events of %" PRIu32 " machines replayed", run, verdict(result),
+	fprintf(out, "run %" PRId64 " %s: %" PRIu64 " events of %" PRIu32 " machines", run, verdict(result),
 		result->events, result->machines);
+	if (result->lives > result->machines)
+		fprintf(out, " in %" PRIu32 " lives", result->lives);
+	fputs(" replayed", out);
 	if (result->verdict == SKEP_REPLAY_AGREES && result->whole)
 		fputs(", each with the digest of the run\n", out);
 	else if (result->run_events > 0)
 		fprintf(out, ", the run had %" PRIu64 "\n", result->run_events);
 	else
-		fputs(", the run did not come to its end\n", out);
+		fputs(", the logs do not reach the end of the run\n", out);
+	print_unfinished(result, out);
 	if (result->verdict != SKEP_REPLAY_AGREES)
 		print_first(result, out);
 }

@@ -5,39 +5,54 @@
  */
 #include <assert.h>
 
+#include "core/random.h"
 #include "exec/rank.h"
 
-static void send_batch(struct rank *rank, enum skep_frame_type type, const uint8_t *bytes, uint32_t count)
+static void send_batch(
+	struct rank *rank, enum skep_frame_type type, uint64_t number, const uint8_t *bytes, uint32_t count)
 {
-	struct skep_frame frame = {.type = (uint8_t)type};
+	struct skep_frame frame = {.type = (uint8_t)type, .number = number};
 	frame.u.text.bytes = bytes;
 	frame.u.text.count = count;
 	rank_send(rank, 0, &frame, NULL);
 }
 
-void report_log(struct rank *rank, uint32_t machine, const uint8_t *bytes, uint32_t count)
+/* ---- the log ----------------------------------------------------------------------------------------------------- */
+
+static void hear_log(struct rank *rank, uint32_t machine, const uint8_t *bytes, uint32_t count)
 {
 	const struct skep_recorder *recorder = rank->setup->recorder;
-	if (recorder->log != NULL)
+	if (recorder->log != NULL && count > 0)
 		recorder->log(recorder->context, machine, bytes, count);
+}
+
+/* What comes from a dead process after its remains were looked at is known already, or out of order. */
+void report_log(struct rank *rank, uint32_t peer, uint64_t number, const uint8_t *bytes, uint32_t count)
+{
+	uint32_t machine = rank_to_machine(rank, peer);
+	if (machine == SKEP_NO_INDEX || rank->seats.gone[peer])
+		return;
+	rank->batches_had[peer] = number;
+	hear_log(rank, machine, bytes, count);
 }
 
 static void flush_log(struct rank *rank)
 {
 	struct skep_log *log = &rank->log;
-	if (log->count > 0 && rank_is_chief(rank))
-		report_log(rank, rank->self, log->bytes, log->count);
-	else if (log->count > 0)
-		send_batch(rank, SKEP_FRAME_LOG, log->bytes, log->count);
+	if (log->count > 0 && rank_is_chief(rank)) {
+		hear_log(rank, rank->self, log->bytes, log->count);
+	} else if (log->count > 0) {
+		send_batch(rank, SKEP_FRAME_LOG, ++rank->batches, log->bytes, log->count);
+		skep_remains_sent(rank->remains);
+	}
 	log->count = 0;
 }
 
-void report_flush(struct rank *rank)
+static void leave_remains(struct rank *rank, uint64_t events, uint64_t digest)
 {
-	flush_log(rank);
-	if (rank->rows.count > 0)
-		send_batch(rank, SKEP_FRAME_ROWS, rank->rows.bytes, rank->rows.count);
-	rank->rows.count = 0;
+	const struct skep_log *log = &rank->log;
+	if (log->entry > 0)
+		skep_remains_add(rank->remains, log->bytes + log->count - log->entry, log->entry, events, digest);
 }
 
 void report_event(struct rank *rank, const struct skep_event *event)
@@ -48,7 +63,30 @@ void report_event(struct rank *rank, const struct skep_event *event)
 		bool added = skep_log_add(&rank->log, event, digest);
 		assert(added);
 	}
+	leave_remains(rank, rank->total.events, digest);
 }
+
+static void log_end(struct rank *rank)
+{
+	const struct skep_worker_use *life = &rank->total;
+	skep_time at = rank_now(rank);
+	if (!skep_log_end(&rank->log, at, life->events, life->digest)) {
+		flush_log(rank);
+		bool added = skep_log_end(&rank->log, at, life->events, life->digest);
+		assert(added);
+	}
+	leave_remains(rank, 0, 0);
+}
+
+void report_flush(struct rank *rank)
+{
+	flush_log(rank);
+	if (rank->rows.count > 0)
+		send_batch(rank, SKEP_FRAME_ROWS, 0, rank->rows.bytes, rank->rows.count);
+	rank->rows.count = 0;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 void report_note(struct rank *rank, const struct skep_note *note)
 {
@@ -113,33 +151,146 @@ static void link_use(struct rank *rank, const struct skep_link_use *use)
 	}
 }
 
-static void worker_use(struct rank *rank, const struct skep_worker_use *use)
+/* ---- lives ------------------------------------------------------------------------------------------------------- */
+
+/* A life of this machine has ended. */
+static void close_life(struct rank *rank, const struct skep_worker_use *life)
 {
-	const struct skep_recorder *recorder = rank->setup->recorder;
+	struct books *books = &rank->books[life->index];
+	struct skep_worker_use *sum = &books->sum;
+	books->lives++;
+	books->digest = skep_mix(books->digest ^ life->digest);
+	sum->digest = books->lives == 1 ? life->digest : books->digest;
+	sum->epoch = life->epoch;
+	sum->stage = life->stage;
+	sum->alive_ns += life->alive_ns;
+	sum->compute_ns += life->compute_ns;
+	sum->arithmetic_ns += life->arithmetic_ns;
+	sum->events += life->events;
+	sum->torn = sum->torn || life->torn;
+	rank->events += life->events;
+	books->open = false;
+	books->compute_ns = books->arithmetic_ns = 0;
+}
+
+void report_life(struct rank *rank)
+{
+	log_end(rank);
 	if (rank_is_chief(rank)) {
-		rank->events += use->events;
-		if (recorder->worker != NULL)
-			recorder->worker(recorder->context, use);
+		close_life(rank, &rank->total);
 		return;
 	}
-	if (!skep_rows_worker(&rank->rows, rank_now(rank), use)) {
+	if (!skep_rows_worker(&rank->rows, rank_now(rank), &rank->total)) {
 		report_flush(rank);
-		bool added = skep_rows_worker(&rank->rows, rank_now(rank), use);
+		bool added = skep_rows_worker(&rank->rows, rank_now(rank), &rank->total);
 		assert(added);
 	}
 }
 
-void report_use(struct rank *rank)
+void report_links(struct rank *rank)
 {
 	flush_log(rank);
 	for (uint32_t i = 0; i < (rank->plan->workers + 1) * SKEP_TRAFFICS; i++) {
 		if (rank->use[i].messages > 0)
 			link_use(rank, &rank->use[i]);
 	}
-	rank->total.index = rank->self;
-	rank->total.epoch = skep_node_epoch(rank->node);
-	rank->total.stage = skep_node_stage(rank->node);
-	rank->total.alive_ns = rank->ended_ns;
-	rank->total.digest = skep_node_digest(rank->node);
-	worker_use(rank, &rank->total);
+}
+
+/* ---- the books of rank 0 ----------------------------------------------------------------------------------------- */
+
+void report_born(struct rank *rank, uint32_t machine)
+{
+	rank->books[machine].open = true;
+	rank->books[machine].since_ns = rank_now(rank);
+}
+
+/* What a dead process has logged and not sent; *ret_end: how its life ended, no events if none was going on. False: that is not
+ * known, part of it is lost. */
+static bool gather_remains(struct rank *rank, uint32_t peer, uint32_t machine, struct skep_worker_use *ret_end)
+{
+	const struct skep_remains *remains = rank->setup->remains;
+	const uint8_t *bytes;
+	uint32_t count;
+	if (remains == NULL)
+		return false;
+	remains += peer;
+	while (skep_remains_batch(remains, rank->batches_had[peer], &bytes, &count)) {
+		hear_log(rank, machine, bytes, count);
+		rank->batches_had[peer]++;
+	}
+	skep_remains_end(remains, &ret_end->events, &ret_end->digest);
+	return rank->batches_had[peer] == atomic_load(&remains->open) + 1;
+}
+
+void report_died(struct rank *rank, uint32_t peer, uint32_t machine)
+{
+	struct books *books = &rank->books[machine];
+	struct skep_worker_use end = {.index = machine, .epoch = rank->seats.epoch[peer], .stage = SKEP_NO_STAGE};
+	bool known = gather_remains(rank, peer, machine, &end);
+	bool begun = !known || end.events > 0; /* it may have died on the way to its seat */
+	if (!books->open || !begun) {
+		books->open = false;
+		return;
+	}
+	end.alive_ns = rank_now(rank) - books->since_ns;
+	end.compute_ns = books->compute_ns;
+	end.arithmetic_ns = books->arithmetic_ns;
+	end.torn = !known;
+	if (known) {
+		struct skep_log last = {.left = SKEP_LOG_ENTRY_MAX};
+		skep_log_end(&last, 0, end.events, end.digest);
+		hear_log(rank, machine, last.bytes, last.count);
+	}
+	close_life(rank, &end);
+}
+
+/* Of a machine that has not reported its end nothing is said. */
+void report_machines(struct rank *rank)
+{
+	const struct skep_recorder *recorder = rank->setup->recorder;
+	for (uint32_t i = 0; recorder->worker != NULL && i <= rank->plan->workers; i++) {
+		if (!rank->books[i].open)
+			recorder->worker(recorder->context, &rank->books[i].sum);
+	}
+}
+
+static void pass_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	const struct skep_recorder *recorder = ((struct rank *)context)->setup->recorder;
+	if (recorder->note != NULL)
+		recorder->note(recorder->context, now, who, note);
+}
+
+static void pass_op(void *context, const struct skep_op_span *span)
+{
+	struct rank *rank = context;
+	const struct skep_recorder *recorder = rank->setup->recorder;
+	if (span->lane == SKEP_LANE_COMPUTE && span->worker < rank->plan->workers) {
+		rank->books[span->worker].compute_ns += span->end_ns - span->begin_ns;
+		rank->books[span->worker].arithmetic_ns += span->busy_ns;
+	}
+	if (recorder->op != NULL)
+		recorder->op(recorder->context, span);
+}
+
+static void pass_link(void *context, const struct skep_link_use *use)
+{
+	const struct skep_recorder *recorder = ((struct rank *)context)->setup->recorder;
+	if (recorder->link != NULL)
+		recorder->link(recorder->context, use);
+}
+
+static void pass_worker(void *context, const struct skep_worker_use *use)
+{
+	struct rank *rank = context;
+	if (use->index < rank->plan->workers)
+		close_life(rank, use);
+}
+
+bool report_rows(struct rank *rank, const uint8_t *bytes, uint32_t count)
+{
+	const struct skep_recorder pass = {
+		.context = rank, .note = pass_note, .op = pass_op, .link = pass_link, .worker = pass_worker};
+	uint64_t events = 0;
+	return skep_rows_replay(bytes, count, &pass, &events);
 }

@@ -19,8 +19,11 @@ enum skep_transport_event_kind {
 	SKEP_TRANSPORT_ARRIVED = 1, /* frame; if frame.body > 0 its message's payload is the landing's buffer, filled */
 	SKEP_TRANSPORT_SENT,        /* frame: a message with a tensor, whose buffer belongs to the caller again */
 	SKEP_TRANSPORT_SPOILT, /* frame: a message whose tensor was not as announced; the landing's buffer is useless */
-	SKEP_TRANSPORT_BROKEN  /* reason: nothing will move any more */
-	/* A transport that outlives its peers adds here: GONE and NEW for a peer, and FAILED for a frame. */
+	SKEP_TRANSPORT_BROKEN, /* reason: nothing will move any more */
+	/* Only from a transport that survives the death of a peer: */
+	SKEP_TRANSPORT_GONE, /* the peer's process is dead for good. What was sent to it is lost, and said to be SENT */
+	SKEP_TRANSPORT_NEW,  /* a process is there as this peer, which was not there at the start */
+	SKEP_TRANSPORT_LOST  /* frame: its tensor will not come, the sender died; the landing's buffer is useless */
 };
 
 struct skep_transport_event {
@@ -39,7 +42,8 @@ struct skep_landing {
 
 struct skep_transport {
 	void *self;
-	uint32_t rank, ranks;
+	uint32_t rank, ranks; /* ranks: places for processes; all that are not there at the start come as NEW */
+	bool survives;        /* the death of a peer; if not, it ends the run by means of its own */
 
 	/* To another rank. `body`: frame->body bytes that stay untouched until SENT; the frame itself is copied. */
 	void (*send)(void *self, uint32_t peer, const struct skep_frame *frame, const void *body);
@@ -55,6 +59,9 @@ struct skep_transport {
 
 	/* From any thread: ends the present or the next wait. */
 	void (*wake)(void *self);
+
+	/* Only one that survives: somebody else has found out that the peer is dead. May be NULL. */
+	void (*bury)(void *self, uint32_t peer);
 };
 
 #endif

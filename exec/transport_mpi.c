@@ -2,11 +2,19 @@
  *
  * transport_mpi.c - frames and tensors as MPI messages.
  *
- * Two communicators. Frames are small, carry one tag and are found by a matched probe, so nothing that arrives can
- * surprise a posted receive. A tensor goes straight from the sender's buffer to the receiver's as a contiguous message
- * of its own (the only kind that Open MPI moves with a single copy between processes of a host), under a tag that its
- * frame's number gives: of one sender, no two tensors under way share a tag, so they cannot be mistaken for each other.
- * It is probed for too, and received only if it is as long as its frame says. Sends are owned until MPI_Test has seen their end; no request is ever freed or cancelled.
+ * Two communicators. Frames are small, carry one tag and are found by a matched probe, so nothing that arrives can surprise
+ * a posted receive. A tensor goes straight from the sender's buffer to the receiver's as a contiguous message of its own
+ * (the only kind that Open MPI moves with a single copy between processes of a host), under a tag that its frame's number
+ * gives: of one sender, no two tensors under way share a tag, so they cannot be mistaken for each other. It is probed for
+ * too, and received only if it is as long as its frame says. Sends are owned until MPI_Test has seen their end; no request
+ * is ever freed or cancelled.
+ *
+ * Where MPI survives the death of a process (ulfm.h), a call that concerns a dead peer, or any peer while a death is news,
+ * returns an error: then the dead are looked up and said to be GONE, one by one. What was under way to one of them
+ * counts as sent, what was to come from it as lost, and their requests are left alone for good. MPI_Test would declare a
+ * request to a dead peer failed while its bytes are still on their way out, and Open MPI 5.0 ends the process when those
+ * bytes fail in their turn. So a request is tested only when MPI_Request_get_status, which declares nothing, says that it has
+ * ended by itself. Nobody is replaced here: spare ranks are there from the start.
  *
  * MPI can only be polled. So that an idle process need not, every process has a bell in memory that the host's
  * processes share, and a sender rings the receiver's. For peers on other hosts, and for transfers that take several
@@ -19,10 +27,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/bell.h"
+#include "exec/bells_mpi.h"
 #include "exec/clock.h"
+#include "exec/mpi_bytes.h"
+#include "exec/pids.h"
+#include "exec/ulfm.h"
 
 #define FRAME_TAG 0
+#define SENDS_A_POLL 4u
 #define NAP_PENDING_NS 50000u /* a transfer in several steps waits for both sides */
 #define NAP_FIRST_NS 20000u   /* no bell: about twice the cost of waking up ... */
 #define NAP_LAST_NS 300000u   /* ... growing to what a message may wait for an idle process */
@@ -57,20 +69,37 @@ struct mpi {
 	struct intake *intake;
 	size_t intakes, intake_room;
 
-	MPI_Win window;             /* the bells of this host */
-	struct skep_bell **bell;    /* [ranks]; NULL: on another host */
-	struct skep_bell *own_bell; /* bell[rank] */
-	uint32_t heard;             /* its count before the last look */
-	bool alone;                 /* no peer on another host */
-	uint64_t nap_ns;            /* the last one, while nothing comes */
+	struct skep_bells bells;
+	struct skep_pids pids;
+	uint32_t heard;  /* its count before the last look */
+	uint64_t nap_ns; /* the last one, while nothing comes */
+
+	uint32_t ranks;
+	bool survives;
+	bool *gone, *told; /* [ranks]: dead; and the caller has heard of it */
+	bool news;         /* some are not told */
+	bool sweep;        /* there may be sends to the dead */
+	size_t turn;       /* survives: which send is looked at next */
 
 	uint8_t bytes[SKEP_FRAME_MAX]; /* the frame handed out last */
 	int fault;                     /* the first error, or MPI_SUCCESS: every poll from then on says BROKEN */
 	char reason[MPI_MAX_ERROR_STRING];
 };
 
+/* Is this a death, and not the end of the run? */
+static bool death(struct mpi *mpi, int rc)
+{
+	if (!mpi->survives || !skep_ulfm_is_death(rc))
+		return false;
+	skep_ulfm_failed(mpi->frames, mpi->gone);
+	mpi->news = mpi->sweep = true;
+	return true;
+}
+
 static void keep_fault(struct mpi *mpi, int rc)
 {
+	if (rc != MPI_SUCCESS && death(mpi, rc))
+		return;
 	if (mpi->fault == MPI_SUCCESS)
 		mpi->fault = rc;
 }
@@ -86,40 +115,6 @@ static bool grow(void *memory, size_t size)
 	return bigger != NULL;
 }
 
-/* MPI counts in int: a tensor of 1 GiB or more is one element of a type made for it. */
-static MPI_Datatype body_type(uint64_t bytes)
-{
-	const uint64_t unit = 1u << 30;
-	int lengths[2] = {(int)(bytes / unit), (int)(bytes % unit)};
-	MPI_Aint places[2] = {0, (MPI_Aint)(bytes / unit * unit)};
-	MPI_Datatype big, both;
-	MPI_Type_contiguous((int)unit, MPI_BYTE, &big);
-	MPI_Type_create_struct(2, lengths, places, (MPI_Datatype[2]){big, MPI_BYTE}, &both);
-	MPI_Type_commit(&both);
-	MPI_Type_free(&big);
-	return both;
-}
-
-static int send_body(struct mpi *mpi, const void *body, uint64_t bytes, int peer, int tag, MPI_Request *ret)
-{
-	if (bytes < 1u << 30)
-		return MPI_Isend(body, (int)bytes, MPI_BYTE, peer, tag, mpi->bodies, ret);
-	MPI_Datatype type = body_type(bytes);
-	int rc = MPI_Isend(body, 1, type, peer, tag, mpi->bodies, ret);
-	MPI_Type_free(&type);
-	return rc;
-}
-
-static int receive_body(void *body, uint64_t bytes, MPI_Message *matched, MPI_Request *ret)
-{
-	if (bytes < 1u << 30)
-		return MPI_Imrecv(body, (int)bytes, MPI_BYTE, matched, ret);
-	MPI_Datatype type = body_type(bytes);
-	int rc = MPI_Imrecv(body, 1, type, matched, ret);
-	MPI_Type_free(&type);
-	return rc;
-}
-
 static int body_tag(const struct mpi *mpi, const struct skep_frame *frame)
 {
 	return (int)(frame->number % (uint64_t)mpi->tag_limit);
@@ -133,6 +128,29 @@ static bool broken(struct mpi *mpi, int rc, struct skep_transport_event *ret)
 		strcpy(mpi->reason, "unknown MPI error");
 	*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_BROKEN, .reason = mpi->reason};
 	return true;
+}
+
+/* A request that has ended becomes MPI_REQUEST_NULL, and is done if it did not end by the death of its peer. */
+static int look(struct mpi *mpi, MPI_Request *request, int *ret_done)
+{
+	int ended = 0, rc = MPI_Request_get_status(*request, &ended, MPI_STATUS_IGNORE);
+	*ret_done = 0;
+	if (rc == MPI_SUCCESS && ended)
+		rc = MPI_Test(request, ret_done, MPI_STATUS_IGNORE);
+	if (rc == MPI_SUCCESS || !death(mpi, rc))
+		return rc;
+	*ret_done = 0;
+	*request = MPI_REQUEST_NULL;
+	return MPI_SUCCESS;
+}
+
+/* Ended requests become MPI_REQUEST_NULL. */
+static int test(struct mpi *mpi, MPI_Request *request)
+{
+	int done;
+	if (*request == MPI_REQUEST_NULL)
+		return MPI_SUCCESS;
+	return mpi->survives ? look(mpi, request, &done) : MPI_Test(request, &done, MPI_STATUS_IGNORE);
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
@@ -155,8 +173,8 @@ static void parcel_put(struct mpi *mpi, struct parcel *parcel)
 
 static void ring(struct mpi *mpi, uint32_t peer)
 {
-	if (mpi->bell[peer] != NULL)
-		skep_bell_ring(mpi->bell[peer]);
+	if (mpi->bells.bell[peer] != NULL)
+		skep_bell_ring(mpi->bells.bell[peer]);
 }
 
 static bool sends_room(struct mpi *mpi)
@@ -183,14 +201,17 @@ static void mpi_send(void *self, uint32_t peer, const struct skep_frame *frame, 
 	int size = (int)skep_frame_encode(frame, mpi->run, parcel->bytes);
 	MPI_Request *request = &mpi->send[2 * mpi->sends];
 	request[0] = request[1] = MPI_REQUEST_NULL;
-	keep_fault(mpi, MPI_Isend(parcel->bytes, size, MPI_BYTE, (int)peer, FRAME_TAG, mpi->frames, &request[0]));
-	if (frame->body > 0)
-		keep_fault(mpi, send_body(mpi, body, frame->body, (int)peer, body_tag(mpi, frame), &request[1]));
+	if (!mpi->gone[peer])
+		keep_fault(
+			mpi, MPI_Isend(parcel->bytes, size, MPI_BYTE, (int)peer, FRAME_TAG, mpi->frames, &request[0]));
+	mpi->sweep = mpi->sweep || mpi->gone[peer];
+	if (frame->body > 0 && !mpi->gone[peer])
+		keep_fault(mpi,
+			skep_mpi_send(body, frame->body, (int)peer, body_tag(mpi, frame), mpi->bodies, &request[1]));
 	ring(mpi, peer);
-	int done = 0; /* a small one usually is: then there is nothing to keep */
-	if (frame->body == 0)
-		keep_fault(mpi, MPI_Test(&request[0], &done, MPI_STATUS_IGNORE));
-	if (done || (request[0] == MPI_REQUEST_NULL && request[1] == MPI_REQUEST_NULL)) { /* or neither has begun */
+	if (frame->body == 0) /* a small one usually has left: then there is nothing to keep */
+		keep_fault(mpi, test(mpi, &request[0]));
+	if (frame->body == 0 && request[0] == MPI_REQUEST_NULL) { /* or it has not begun */
 		parcel_put(mpi, parcel);
 		return;
 	}
@@ -213,8 +234,43 @@ static bool sent(struct mpi *mpi, size_t at, struct skep_transport_event *ret)
 	return ret->frame.body > 0;
 }
 
+/* Parcels to the dead have gone. True: one of them is news. */
+static bool sweep(struct mpi *mpi, struct skep_transport_event *ret)
+{
+	for (size_t i = 0; i < mpi->sends;) {
+		size_t before = mpi->sends;
+		if (mpi->gone[mpi->parcel[i]->peer])
+			mpi->send[2 * i] = mpi->send[2 * i + 1] = MPI_REQUEST_NULL;
+		if (sent(mpi, i, ret))
+			return true;
+		i += mpi->sends == before; /* else another one has taken its place */
+	}
+	mpi->sweep = false;
+	return false;
+}
+
+/* A few at a time: each look makes MPI look around, and may give the processor away. */
+static bool poll_some_sends(struct mpi *mpi, struct skep_transport_event *ret)
+{
+	if (mpi->sweep && sweep(mpi, ret))
+		return true;
+	for (size_t n = 0; n < SENDS_A_POLL && n < mpi->sends; n++) {
+		size_t i = mpi->turn++ % mpi->sends;
+		int rc = test(mpi, &mpi->send[2 * i]);
+		if (rc == MPI_SUCCESS)
+			rc = test(mpi, &mpi->send[2 * i + 1]);
+		if (rc != MPI_SUCCESS)
+			return broken(mpi, rc, ret);
+		if (sent(mpi, i, ret))
+			return true;
+	}
+	return false;
+}
+
 static bool poll_sends(struct mpi *mpi, struct skep_transport_event *ret)
 {
+	if (mpi->survives)
+		return poll_some_sends(mpi, ret);
 	while (mpi->sends > 0) {
 		int at, done;
 		int rc = MPI_Testany((int)(2 * mpi->sends), mpi->send, &at, &done, MPI_STATUS_IGNORE);
@@ -237,6 +293,7 @@ static int probe(MPI_Comm comm, int peer, int tag, int *ret_there, MPI_Message *
 	int rc = MPI_Improbe(peer, tag, comm, ret_there, ret, ret_status);
 	if (rc == MPI_SUCCESS && !*ret_there)
 		rc = MPI_Improbe(peer, tag, comm, ret_there, ret, ret_status);
+	*ret_there = rc == MPI_SUCCESS && *ret_there;
 	return rc;
 }
 
@@ -259,14 +316,6 @@ static struct intake *intake_add(struct mpi *mpi, uint32_t peer, const struct sk
 	return intake;
 }
 
-/* Bytes of a message that a probe has found. */
-static uint64_t size_found(const MPI_Status *status)
-{
-	MPI_Count bytes = 0;
-	MPI_Get_elements_x(status, MPI_BYTE, &bytes);
-	return (uint64_t)bytes;
-}
-
 /* Begins the receive of a message into memory of exactly its size: a shorter buffer is not safe, Open MPI 4.1 writes past
  * it when it copies from the sender's memory. */
 static int draw_off(struct mpi *mpi, struct intake *intake, uint64_t bytes, MPI_Message *matched)
@@ -274,7 +323,7 @@ static int draw_off(struct mpi *mpi, struct intake *intake, uint64_t bytes, MPI_
 	intake->scratch = malloc(bytes + 1);
 	if (intake->scratch == NULL)
 		return MPI_ERR_NO_MEM;
-	return receive_body(intake->scratch, bytes, matched, &mpi->receive[intake - mpi->intake]);
+	return skep_mpi_receive(intake->scratch, bytes, matched, &mpi->receive[intake - mpi->intake]);
 }
 
 /* Looks for the tensor of a frame, and takes it to where it belongs if it is as long as announced. */
@@ -286,10 +335,10 @@ static int match_body(struct mpi *mpi, struct intake *intake)
 	int rc = probe(mpi->bodies, (int)intake->peer, body_tag(mpi, &intake->frame), &there, &matched, &status);
 	if (rc != MPI_SUCCESS || !there)
 		return rc;
-	uint64_t bytes = size_found(&status);
+	uint64_t bytes = skep_mpi_size(&status);
 	intake->matched = true;
 	if (intake->memory != NULL && bytes == intake->frame.body)
-		return receive_body(intake->memory, bytes, &matched, &mpi->receive[intake - mpi->intake]);
+		return skep_mpi_receive(intake->memory, bytes, &matched, &mpi->receive[intake - mpi->intake]);
 	return draw_off(mpi, intake, bytes, &matched);
 }
 
@@ -316,13 +365,13 @@ static bool poll_frame(
 	int there = 0;
 	*ret_found = false;
 	int rc = probe(mpi->frames, MPI_ANY_SOURCE, MPI_ANY_TAG, &there, &matched, &status);
-	if (rc != MPI_SUCCESS)
-		return broken(mpi, rc, ret);
+	if (rc != MPI_SUCCESS) /* what has come lies behind the news of a death */
+		return !death(mpi, rc) && broken(mpi, rc, ret);
 	if (!there)
 		return false;
 	*ret_found = true;
 	uint32_t peer = (uint32_t)status.MPI_SOURCE;
-	uint64_t size = size_found(&status);
+	uint64_t size = skep_mpi_size(&status);
 	if (size > SKEP_FRAME_MAX) {
 		struct intake *intake = intake_add(mpi, peer, NULL);
 		skep_complain(mpi->complaints, (enum skep_complaint)SKEP_FRAME_BAD_SIZE, peer);
@@ -334,7 +383,7 @@ static bool poll_frame(
 	}
 	rc = MPI_Mrecv(mpi->bytes, (int)size, MPI_BYTE, &matched, &status);
 	if (rc != MPI_SUCCESS)
-		return broken(mpi, rc, ret);
+		return !death(mpi, rc) && broken(mpi, rc, ret);
 	*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_ARRIVED, .peer = peer};
 	enum skep_frame_fault fault = skep_frame_decode(mpi->bytes, size, mpi->run, &ret->frame);
 	if (fault != SKEP_FRAME_GOOD) {
@@ -365,13 +414,45 @@ static bool received(struct mpi *mpi, size_t at, struct skep_transport_event *re
 	return true;
 }
 
+/* The tensor's sender is dead; true if that is news for the caller. */
+static bool lost(struct mpi *mpi, size_t at, struct skep_transport_event *ret)
+{
+	struct intake intake = mpi->intake[at];
+	size_t last = --mpi->intakes;
+	mpi->intake[at] = mpi->intake[last];
+	mpi->receive[at] = mpi->receive[last];
+	free(intake.scratch);
+	*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_LOST, .peer = intake.peer, .frame = intake.frame};
+	return intake.memory != NULL;
+}
+
+/* Each by itself: of a tensor it has to be certain that it is whole. */
+static bool poll_each_body(struct mpi *mpi, struct skep_transport_event *ret)
+{
+	for (size_t i = 0; i < mpi->intakes; i++) {
+		struct intake *intake = &mpi->intake[i];
+		size_t before = mpi->intakes;
+		int done = 0, rc = intake->matched ? look(mpi, &mpi->receive[i], &done) : MPI_SUCCESS;
+		if (rc != MPI_SUCCESS)
+			return broken(mpi, rc, ret);
+		bool dead =
+			!done && (mpi->gone[intake->peer] || (intake->matched && mpi->receive[i] == MPI_REQUEST_NULL));
+		if ((dead && lost(mpi, i, ret)) || (done && received(mpi, i, ret)))
+			return true;
+		i -= mpi->intakes < before;
+	}
+	return false;
+}
+
 static bool poll_bodies(struct mpi *mpi, struct skep_transport_event *ret)
 {
 	for (size_t i = 0; i < mpi->intakes; i++) {
 		int rc = mpi->intake[i].matched ? MPI_SUCCESS : match_body(mpi, &mpi->intake[i]);
-		if (rc != MPI_SUCCESS)
+		if (rc != MPI_SUCCESS && !death(mpi, rc))
 			return broken(mpi, rc, ret);
 	}
+	if (mpi->survives)
+		return poll_each_body(mpi, ret);
 	while (mpi->intakes > 0) {
 		int at, done;
 		int rc = MPI_Testany((int)mpi->intakes, mpi->receive, &at, &done, MPI_STATUS_IGNORE);
@@ -385,13 +466,37 @@ static bool poll_bodies(struct mpi *mpi, struct skep_transport_event *ret)
 	return false;
 }
 
+/* True: somebody is dead of whom the caller has not heard. */
+static bool tell_death(struct mpi *mpi, struct skep_transport_event *ret)
+{
+	for (uint32_t peer = 0; peer < mpi->ranks; peer++) {
+		if (!mpi->gone[peer] || mpi->told[peer])
+			continue;
+		mpi->told[peer] = true;
+		*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_GONE, .peer = peer};
+		return true;
+	}
+	mpi->news = false;
+	return false;
+}
+
+static void mpi_bury(void *self, uint32_t peer)
+{
+	struct mpi *mpi = self;
+	mpi->gone[peer] = mpi->told[peer] = mpi->sweep = true;
+}
+
 static bool mpi_poll(void *self, const struct skep_landing *landing, struct skep_transport_event *ret)
 {
 	struct mpi *mpi = self;
 	bool found = true;
 	if (mpi->fault != MPI_SUCCESS)
 		return broken(mpi, mpi->fault, ret);
-	mpi->heard = skep_bell_count(mpi->own_bell);
+	mpi->heard = skep_bell_count(mpi->bells.own);
+	if (skep_pids_look(&mpi->pids, mpi->gone))
+		mpi->news = mpi->sweep = true;
+	if (mpi->news && tell_death(mpi, ret))
+		return true;
 	while (found) {
 		if (poll_frame(mpi, landing, ret, &found)) {
 			mpi->nap_ns = NAP_FIRST_NS;
@@ -411,69 +516,22 @@ static void mpi_wait(void *self, uint64_t most_ns)
 {
 	struct mpi *mpi = self;
 	uint64_t nap_ns = most_ns;
-	if (!mpi->alone) {
+	if (!mpi->bells.alone) {
 		mpi->nap_ns = mpi->nap_ns < NAP_LAST_NS ? mpi->nap_ns + mpi->nap_ns / 4 : NAP_LAST_NS;
 		nap_ns = mpi->nap_ns;
 	}
 	if (mpi_pending(self) > 0 && nap_ns > NAP_PENDING_NS)
 		nap_ns = NAP_PENDING_NS;
-	skep_bell_wait(mpi->own_bell, mpi->heard, nap_ns < most_ns ? nap_ns : most_ns);
+	skep_bell_wait(mpi->bells.own, mpi->heard, nap_ns < most_ns ? nap_ns : most_ns);
 }
 
 static void mpi_wake(void *self)
 {
 	struct mpi *mpi = self;
-	skep_bell_ring(mpi->own_bell);
+	skep_bell_ring(mpi->bells.own);
 }
 
 /* ---- up and down ------------------------------------------------------------------------------------------------- */
-
-/* The bells of the processes of this host, in a window of the host's communicator. */
-static bool bells_create(struct mpi *mpi, int rank, int ranks)
-{
-	MPI_Comm host;
-	MPI_Group world_group, host_group;
-	int *number = calloc((size_t)ranks, 2 * sizeof *number), *of_host = number + ranks, here = 0;
-	mpi->bell = calloc((size_t)ranks, sizeof(struct skep_bell *));
-	if (number == NULL || mpi->bell == NULL) {
-		free(number);
-		return false;
-	}
-	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
-	MPI_Win_allocate_shared(64, 1, MPI_INFO_NULL, host, &mpi->own_bell, &mpi->window); /* a cache line each */
-	memset(mpi->own_bell, 0, sizeof *mpi->own_bell);
-	MPI_Comm_size(host, &here);
-	mpi->alone = here == ranks;
-	for (int i = 0; i < ranks; i++)
-		number[i] = i;
-	MPI_Comm_group(MPI_COMM_WORLD, &world_group);
-	MPI_Comm_group(host, &host_group);
-	MPI_Group_translate_ranks(world_group, ranks, number, host_group, of_host);
-	for (int i = 0; i < ranks; i++) {
-		MPI_Aint size;
-		int unit;
-		if (of_host[i] != MPI_UNDEFINED)
-			MPI_Win_shared_query(mpi->window, of_host[i], &size, &unit, &mpi->bell[i]);
-	}
-	MPI_Group_free(&world_group);
-	MPI_Group_free(&host_group);
-	MPI_Barrier(host); /* nobody rings a bell that is still being cleared */
-	MPI_Comm_free(&host);
-	free(number);
-	return true;
-}
-
-bool skep_mpi_meet(MPI_Comm comm, uint32_t seconds)
-{
-	const struct timespec nap = {.tv_nsec = 1000000};
-	uint64_t deadline_ns = skep_clock_raw_ns() + (uint64_t)seconds * 1000000000u;
-	MPI_Request met;
-	int done = 0;
-	MPI_Ibarrier(comm, &met);
-	while (MPI_Test(&met, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && skep_clock_raw_ns() < deadline_ns)
-		nanosleep(&nap, NULL);
-	return done != 0;
-}
 
 bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct skep_complaints *complaints)
 {
@@ -488,17 +546,26 @@ bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct 
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
 	mpi->tag_limit = found ? *limit : 32767; /* the least that the standard allows */
-	if (!bells_create(mpi, rank, ranks) || MPI_Comm_dup(MPI_COMM_WORLD, &mpi->frames) != MPI_SUCCESS ||
+	mpi->ranks = (uint32_t)ranks;
+	mpi->survives = skep_ulfm_active();
+	mpi->gone = calloc((size_t)ranks, 2 * sizeof *mpi->gone);
+	mpi->told = mpi->gone + ranks;
+	if (mpi->gone == NULL || !skep_bells_create(&mpi->bells, mpi->survives, run ^ 1) ||
+		MPI_Comm_dup(MPI_COMM_WORLD, &mpi->frames) != MPI_SUCCESS ||
 		MPI_Comm_dup(MPI_COMM_WORLD, &mpi->bodies) != MPI_SUCCESS) {
-		free(mpi->bell);
+		free(mpi->gone);
 		free(mpi);
 		return false;
 	}
+	if (mpi->survives && mpi->bells.alone)
+		skep_pids_create(&mpi->pids, MPI_COMM_WORLD);
 	MPI_Comm_set_errhandler(mpi->frames, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(mpi->bodies, MPI_ERRORS_RETURN);
 	*ret = (struct skep_transport){.self = mpi,
 		.rank = (uint32_t)rank,
 		.ranks = (uint32_t)ranks,
+		.survives = mpi->survives,
+		.bury = mpi_bury,
 		.send = mpi_send,
 		.poll = mpi_poll,
 		.pending = mpi_pending,
@@ -513,10 +580,11 @@ void skep_transport_mpi_destroy(struct skep_transport *transport, bool clean)
 	if (!clean || !skep_mpi_meet(mpi->frames, 10))
 		return; /* requests may still write into what would be freed, or others ring its bells */
 	assert(mpi->sends == 0 && mpi->intakes == 0);
-	MPI_Win_free(&mpi->window);
+	skep_bells_destroy(&mpi->bells);
+	skep_pids_destroy(&mpi->pids);
 	MPI_Comm_free(&mpi->frames);
 	MPI_Comm_free(&mpi->bodies);
-	free(mpi->bell);
+	free(mpi->gone);
 	while (mpi->spare != NULL) {
 		struct parcel *parcel = mpi->spare;
 		mpi->spare = parcel->next;

@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include "exec/complaints.h"
+#include "exec/mpi_bytes.h"
 #include "exec/transport.h"
 
 /* All ranks together. `run` must be the same on all. False: MPI refused or no memory. */
@@ -15,8 +16,5 @@ bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct 
 
 /* All ranks together if `clean`, and nothing may be pending; else everything is left to the end of the process. */
 void skep_transport_mpi_destroy(struct skep_transport *transport, bool clean);
-
-/* A barrier that does not wait for ever, and sleeps: false if not all came within so many seconds. */
-bool skep_mpi_meet(MPI_Comm comm, uint32_t seconds);
 
 #endif

@@ -132,6 +132,7 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		break;
 	case SKEP_MESSAGE_COMMIT:
 		skep_wire_u32(wire, &message->u.commit.microbatches);
+		skep_wire_bool(wire, &message->u.commit.checkpoint);
 		break;
 	case SKEP_MESSAGE_PEER:
 	case SKEP_MESSAGE_SUSPECT:
@@ -139,8 +140,13 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		skep_wire_bool(wire, &message->u.peer.alive);
 		skep_wire_bool(wire, &message->u.peer.leaving);
 		break;
-	case SKEP_MESSAGE_ASSIGN:
-		skep_wire_peer(wire, &message->u.assign.source);
+	case SKEP_MESSAGE_ADMIT:
+		skep_wire_peer(wire, &message->u.admit.source);
+		skep_wire_u32(wire, &message->u.admit.checkpoint);
+		break;
+	case SKEP_MESSAGE_FETCH:
+	case SKEP_MESSAGE_STATE:
+		skep_wire_u32(wire, &message->u.state.chunk);
 		break;
 	case SKEP_MESSAGE_LOAD:
 		skep_wire_u64(wire, &message->u.load.queue_milli);
@@ -265,12 +271,18 @@ static void content(struct skep_wire *wire, struct skep_frame *frame)
 	case SKEP_FRAME_RELEASE:
 		skep_wire_u32(wire, &frame->u.release.source);
 		break;
+	case SKEP_FRAME_SEAT:
+	case SKEP_FRAME_GONE:
+		skep_wire_u32(wire, &frame->u.seat.machine);
+		skep_wire_u32(wire, &frame->u.seat.rank);
+		skep_wire_u32(wire, &frame->u.seat.life);
+		break;
 	case SKEP_FRAME_ROWS:
 	case SKEP_FRAME_LOG:
 	case SKEP_FRAME_FAULT:
 		text(wire, frame);
 		break;
-	default: /* HALT and LAST say all by being there */
+	default: /* HALT, LAST and END say all by being there */
 		break;
 	}
 	if (frame->body != 0)

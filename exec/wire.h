@@ -42,6 +42,9 @@ enum skep_frame_type {
 	SKEP_FRAME_FAULT,       /* to rank 0: I cannot go on, the text says why */
 	SKEP_FRAME_HALT,        /* by rank 0: end now */
 	SKEP_FRAME_LAST,        /* nothing follows from this rank */
+	SKEP_FRAME_SEAT,        /* u.seat: that rank runs this machine from now on; by rank 0, and by the rank itself */
+	SKEP_FRAME_GONE,        /* by rank 0: the process u.seat.rank is dead */
+	SKEP_FRAME_END,         /* by rank 0: the run is over, nobody is born any more */
 	SKEP_FRAME_TYPES
 };
 
@@ -64,6 +67,9 @@ struct skep_frame {
 		struct {
 			uint32_t source; /* machine index */
 		} release;
+		struct {
+			uint32_t machine, rank, life; /* GONE: the rank alone */
+		} seat;
 		struct
 		{ /* ROWS, LOG and FAULT: not copied; the caller's when encoding, inside the bytes when decoded */
 			const uint8_t *bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * device.c - turns operations into arithmetic on the stage and buffers of the pool. Every buffer that an operation names is checked
- * for its generation and exact size before anything is touched; an operation that cannot be done makes no buffer, changes
- * nothing, and says so with `failed`.
+ * device.c - turns operations into arithmetic on the stage and buffers of the pool. Every buffer that an operation names is
+ * checked for its generation and exact size before anything is touched; an operation that cannot be done makes no buffer,
+ * changes nothing, and says so with `failed`.
  */
 #include "models/device.h"
 
@@ -21,6 +21,8 @@ struct skep_device {
 	const struct skep_training *training;
 	struct skep_stage stage;
 	struct skep_pool *pool;
+	struct skep_keeper keeper; /* write NULL: none */
+	char why[1024];
 };
 
 bool skep_training_recomputes(const struct skep_training *training, uint32_t stage)
@@ -280,41 +282,112 @@ static bool run_step(struct skep_device *device, const struct skep_op *op, struc
 
 /* ---- state -------------------------------------------------------------------------------------------------- */
 
+static uint32_t chunks_of(const struct skep_op *op)
+{
+	return op->size > 0 ? op->size : 1;
+}
+
 static bool run_save(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	void *out;
-	(void)op;
-	ret->out = skep_pool_take(
-		device->pool, skep_device_state_bytes(&device->training->optimizer, device->stage.parameters), &out);
+	if (op->chunk >= chunks_of(op))
+		return false;
+	ret->out = skep_pool_take(device->pool, skep_stage_state_bytes(&device->stage, op->chunk, chunks_of(op)), &out);
 	if (!out)
 		return false;
-	skep_stage_save(&device->stage, out);
+	skep_stage_save(&device->stage, op->chunk, chunks_of(op), out);
 	return true;
 }
 
-static bool run_load(struct skep_device *device, const struct skep_op *op)
+static bool run_load(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	uint64_t bytes;
 	const void *state = skep_pool_find(device->pool, op->in, &bytes);
+	(void)ret;
+	return state && op->chunk < chunks_of(op) &&
+	       skep_stage_load(&device->stage, op->version, op->chunk, chunks_of(op), state, bytes);
+}
+
+static bool run_enter(struct skep_device *device, const struct skep_op *op)
+{
 	struct skep_stage stage;
-	if (!state || op->stage >= device->training->plan->stages)
+	if (op->stage >= device->training->plan->stages || !skep_stage_init(device->training, op->stage, &stage))
 		return false;
-	if (op->stage == device->stage.index)
-		return skep_stage_load(&device->stage, op->version, state, bytes);
-	if (!skep_stage_init(device->training, op->stage, &stage))
-		return false;
-	if (!skep_stage_load(&stage, op->version, state, bytes)) {
-		skep_stage_finish(&stage);
-		return false;
-	}
 	skep_stage_finish(&device->stage);
 	device->stage = stage;
 	return true;
 }
 
+void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper)
+{
+	device->keeper = *keeper;
+}
+
+/* Memory for the whole state; the caller gives it back. */
+static void *take_whole(struct skep_device *device, struct skep_buf *ret)
+{
+	void *state;
+	*ret = skep_pool_take(device->pool, skep_stage_state_bytes(&device->stage, 0, 1), &state);
+	return state;
+}
+
+static bool run_checkpoint(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_keeper *keeper = &device->keeper;
+	struct skep_buf buf;
+	void *state = take_whole(device, &buf);
+	(void)ret;
+	if (!state)
+		return false;
+	skep_stage_save(&device->stage, 0, 1, state);
+	bool good =
+		keeper->write && keeper->write(keeper->context, op->stage, op->round, state,
+					 skep_stage_state_bytes(&device->stage, 0, 1), device->why, sizeof device->why);
+	skep_pool_release(device->pool, buf);
+	return good;
+}
+
+/* As at the start of the run, but for the accumulators. */
+static bool begin_anew(struct skep_device *device, void *state)
+{
+	struct skep_stage first;
+	if (!skep_stage_init(device->training, device->stage.index, &first))
+		return false;
+	skep_stage_save(&first, 0, 1, state);
+	skep_stage_finish(&first);
+	return true;
+}
+
+static bool run_restore(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_keeper *keeper = &device->keeper;
+	uint64_t bytes = skep_stage_state_bytes(&device->stage, 0, 1);
+	struct skep_buf buf;
+	void *state = take_whole(device, &buf);
+	bool good = state != NULL;
+	(void)ret;
+	if (good && op->microbatch == 0)
+		good = begin_anew(device, state);
+	else if (good)
+		good = keeper->read && keeper->read(keeper->context, op->stage, op->microbatch, state, bytes,
+					       device->why, sizeof device->why);
+	good = good && skep_stage_load(&device->stage, op->version, 0, 1, state, bytes);
+	skep_pool_release(device->pool, buf);
+	return good;
+}
+
 uint64_t skep_device_digest(const struct skep_device *device)
 {
 	return skep_stage_digest(&device->stage);
+}
+
+/* A device does not know the others. */
+static bool run_apart(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	(void)device;
+	(void)op;
+	(void)ret;
+	return false;
 }
 
 /* ---- one operation ------------------------------------------------------------------------------------------ */
@@ -327,13 +400,17 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_BACKWARD] = run_backward,
 		[SKEP_OP_STEP] = run_step,
 		[SKEP_OP_SAVE] = run_save,
+		[SKEP_OP_LOAD] = run_load,
+		[SKEP_OP_CHECKPOINT] = run_checkpoint,
+		[SKEP_OP_RESTORE] = run_restore,
 		[SKEP_OP_TAKE] = run_take,
 		[SKEP_OP_ADD] = run_receive,
 		[SKEP_OP_ADD_STORE] = run_receive,
 		[SKEP_OP_STORE] = run_receive,
+		[SKEP_OP_ALLREDUCE] = run_apart,
 	};
-	if (op->kind == SKEP_OP_LOAD)
-		return run_load(device, op);
+	if (op->kind == SKEP_OP_ENTER)
+		return run_enter(device, op);
 	assert(op->kind < SKEP_OP_KINDS && runs[op->kind]);
 	return device->stage.index == op->stage && runs[op->kind](device, op, ret);
 }
@@ -341,9 +418,11 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	*ret = (struct skep_device_result){0};
+	device->why[0] = '\0';
 	if (run(device, op, ret))
 		return;
 	skep_pool_release(device->pool, ret->out);
 	skep_pool_release(device->pool, ret->stash);
-	*ret = (struct skep_device_result){.failed = true, .loss_nano = INT64_MAX};
+	*ret = (struct skep_device_result){
+		.failed = true, .why = device->why[0] ? device->why : NULL, .loss_nano = INT64_MAX};
 }

@@ -2,15 +2,17 @@
  *
  * device.h - the arithmetic of one worker: the operations of core/skep.h on real tensors.
  *
- * A device holds one stage's parameters (two versions of them if updates are delayed), optimizer state, accumulators (one per round parity), the result of a reduction,
- * and a pool of buffers named by handles with a generation. Both worlds use it: the executor on its device thread, the simulator
- * at once in virtual time. What a build lacks (CUDA) says so when asked for. One thread at a time, except that
- * buffer_* and run may be called from different threads if the caller hands handles over with a lock.
+ * A device holds one stage's parameters (two versions of them if updates are delayed), optimizer state, accumulators (one
+ * per round parity), the result of a reduction, and a pool of buffers named by handles with a generation. Both worlds use
+ * it: the executor on its device thread, the simulator at once in virtual time. What a build lacks (CUDA) says so when
+ * asked for. One thread at a time, except that buffer_* and run may be called from different threads if the caller hands
+ * handles over with a lock.
  */
 #ifndef SKEP_MODELS_DEVICE_H
 #define SKEP_MODELS_DEVICE_H
 
 #include "core/skep.h"
+#include "models/checkpoint.h"
 #include "models/model.h"
 
 enum skep_corpus { SKEP_CORPUS_QUADRATIC }; /* y = x^2, x uniform on [-5, 5], per component */
@@ -39,10 +41,9 @@ bool skep_training_recomputes(const struct skep_training *training, uint32_t sta
  * stashes are no payloads. ADD decodes, sums in fp32 and encodes again; what ADD_STORE stores is what it puts out, decoded: the
  * same bits as in those who STORE it. A STEP with size 1 takes the accumulator as it is. */
 
-/* Bytes of the state that SAVE writes and LOAD takes for a stage of so many parameters: parameters, optimizer moments (2 per
- * parameter for AdamW, 1 for SGD) and a header. */
-#define SKEP_STATE_HEADER_BYTES 32u
-uint64_t skep_device_state_bytes(const struct skep_optimizer *optimizer, uint64_t parameters);
+/* Bytes of the state of a stage of so many parameters in so many chunks: parameters, optimizer moments (2 per parameter for
+ * AdamW, 1 for SGD) and a header for each chunk. */
+uint64_t skep_device_state_bytes(const struct skep_optimizer *optimizer, uint64_t parameters, uint32_t chunks);
 
 struct skep_device;
 
@@ -51,18 +52,23 @@ enum skep_device_kind { SKEP_DEVICE_CPU, SKEP_DEVICE_CUDA };
 /* Can this build make such a device; if not, `error` says what is missing and what to do. */
 bool skep_device_available(enum skep_device_kind kind, char *error, size_t error_size);
 
-/* Parameters of `stage` are initialised from the plan's seed: equal on every worker of the stage. SKEP_NO_STAGE: no stage yet, LOAD
- * brings one. Returns NULL and fills error (what is missing, what to do) when the kind is not built or has no hardware. */
+/* Parameters of `stage` are initialised from the plan's seed: equal on every worker of the stage. SKEP_NO_STAGE: no stage
+ * yet, ENTER brings one. Returns NULL and fills error (what is missing, what to do) when the kind is not built or has no
+ * hardware. */
 struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
 	char *error, size_t error_size);
 void skep_device_destroy(struct skep_device *device); /* NULL is fine */
 
 struct skep_device_result {
 	struct skep_buf out, stash;
-	bool failed;       /* it could not be done */
+	bool failed;     /* it could not be done, */
+	const char *why; /* and why, if there is more to say than that; the device's, until its next operation */
 	int64_t loss_nano; /* FORWARD in the last stage: mean over the samples; INT64_MAX if it is not finite or too large */
 };
-/* Runs the operation to its end. A LOAD for another stage (op->stage) changes the device's stage. An operation that cannot
+/* Where CHECKPOINT and RESTORE keep states; without a keeper they fail. */
+void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper);
+
+/* Runs the operation to its end. ENTER gives the device a stage (op->stage), or another one. An operation that cannot
  * be done (an operand stale or of the wrong size, a state of another stage, memory lacking) changes nothing, yields no
  * buffer and loss_nano INT64_MAX, and is marked as failed: the world must not go on as if it had been done. */
 void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);

@@ -20,8 +20,8 @@ int64_t skep_cpu_forward(const struct skep_stage *stage, const struct skep_train
 void skep_cpu_recompute(const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op,
 	const float *in, float *ret_stash);
 
-/* `in` and `stash` as forward had and left them; gradient[samples][last width], NULL in the last stage; ret_out[samples][first width],
- * NULL in the first stage; it may be `in`. Adds to the round's accumulator. */
+/* `in` and `stash` as forward had and left them; gradient[samples][last width], NULL in the last stage;
+ * ret_out[samples][first width], NULL in the first stage; it may be `in`. Adds to the round's accumulator. */
 void skep_cpu_backward(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op,
 	const float *in, const float *stash, const float *gradient, float *ret_out);
 

@@ -12,7 +12,7 @@
 
 enum { WIDTH_MAX = 65536, HIDDEN_LAYERS_MAX = 4095 };
 
-static const char *const kinds[] = {"mlp", NULL};
+static const char *const kinds[] = {"mlp", "transformer", NULL};
 static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
 
 /* ---- the file ----------------------------------------------------------------------------------------------- */
@@ -50,6 +50,33 @@ static void read_layers(struct skep_reader *r, const struct skep_yaml_node *root
 	ret->width[ret->layers] = (uint32_t)outputs;
 }
 
+/* Groups of blocks, then the head. */
+static void read_transformer(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_model *ret)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, root, "transformer", true);
+	ret->hidden = (uint32_t)skep_read_integer(r, map, "hidden", 1, WIDTH_MAX, INT64_MIN);
+	ret->sequence = (uint32_t)skep_read_integer(r, map, "sequence", 1, WIDTH_MAX - 1, INT64_MIN);
+	uint32_t blocks = (uint32_t)skep_read_integer(r, map, "blocks", 1, HIDDEN_LAYERS_MAX, INT64_MIN);
+	ret->shared = (uint32_t)skep_read_integer(r, map, "shared", 1, HIDDEN_LAYERS_MAX, 1);
+	ret->vocabulary = (uint32_t)skep_read_integer(r, map, "vocabulary", 1, 1 << 24, INT64_MIN);
+	skep_reader_close_map(r, map);
+	if (r->diag->set)
+		return;
+	if (blocks % ret->shared != 0) {
+		skep_reader_fail(r, map, "shared", "expected a divisor of the %u blocks", blocks);
+		return;
+	}
+	ret->layers = blocks / ret->shared + 1;
+	ret->width = malloc((ret->layers + 1) * sizeof *ret->width);
+	if (!ret->width) {
+		skep_reader_fail(r, map, "blocks", "not enough memory for %u blocks", blocks);
+		return;
+	}
+	ret->width[0] = ret->width[ret->layers] = ret->sequence;
+	for (uint32_t l = 1; l < ret->layers; l++)
+		ret->width[l] = ret->sequence * ret->hidden;
+}
+
 bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr)
 {
 	*ret = (struct skep_model){0};
@@ -57,6 +84,7 @@ bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag 
 	size_t size = 0;
 	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
 		return false;
+	snprintf(ret->path, sizeof ret->path, "%s", path);
 	struct skep_yaml *yaml = skep_yaml_parse(path, text, size, reterr);
 	free(text);
 	if (!yaml)
@@ -65,8 +93,12 @@ bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag 
 	const struct skep_yaml_node *root = skep_yaml_root(yaml);
 	read_name(&r, root, ret);
 	int kind = skep_read_choice(&r, root, "kind", kinds, -1);
-	int activation = skep_read_choice(&r, root, "activation", activations, -1);
-	read_layers(&r, root, ret);
+	bool transformer = kind == SKEP_MODEL_TRANSFORMER;
+	int activation = transformer ? 0 : skep_read_choice(&r, root, "activation", activations, -1);
+	if (transformer)
+		read_transformer(&r, root, ret);
+	else
+		read_layers(&r, root, ret);
 	skep_reader_close_map(&r, root);
 	skep_yaml_destroy(yaml);
 	if (reterr->set) {
@@ -84,21 +116,61 @@ void skep_model_finish(struct skep_model *model)
 	*model = (struct skep_model){0};
 }
 
+/* ---- one layer ---------------------------------------------------------------------------------------------- */
+
+struct layer { /* per sample; numbers are floats */
+	uint64_t parameters, forward_flop, backward_flop;
+	uint64_t numbers; /* that a forward pass reads and writes, parameters left out */
+	uint64_t kept;    /* from forward to backward */
+	uint64_t
+		recompute; /* the same if only the inputs of blocks are kept, and one block at a time is done again ... */
+	uint64_t block;    /* ... that has so many */
+};
+
+static struct layer dense_layer(const struct skep_model *model, uint32_t l)
+{
+	uint64_t in = model->width[l], out = model->width[l + 1];
+	return (struct layer){.parameters = in * out + out,
+		.forward_flop = 2 * in * out,
+		.backward_flop = 2 * in * out * (l ? 2 : 1),
+		.numbers = in + out};
+}
+
+/* Shapes and FLOPs of a block: Narayanan et al. 2021, 24 s h^2 + 4 s^2 h forward, 12 h^2 + 13 h parameters. Numbers kept:
+ * Korthikanti et al. 2022, 17 s h in a block whose attention matrices are made anew. */
+static struct layer transformer_layer(const struct skep_model *model, uint32_t l)
+{
+	uint64_t h = model->hidden, s = model->sequence, n = model->shared;
+	struct layer layer;
+	if (l + 1 < model->layers)
+		layer = (struct layer){.parameters = 12 * h * h + 13 * h,
+			.forward_flop = n * (24 * s * h * h + 4 * s * s * h),
+			.numbers = n * 34 * s * h,
+			.kept = n * 17 * s * h,
+			.recompute = n * s * h,
+			.block = 17 * s * h};
+	else
+		layer = (struct layer){.parameters = model->vocabulary * h + 2 * h,
+			.forward_flop = 2 * s * h * model->vocabulary,
+			.numbers = s * (h + 2 * (uint64_t)model->vocabulary),
+			.kept = s * (h + model->vocabulary),
+			.recompute = s * h,
+			.block = s * model->vocabulary};
+	layer.backward_flop = 2 * layer.forward_flop;
+	return layer;
+}
+
+static struct layer layer_of(const struct skep_model *model, uint32_t l)
+{
+	return model->kind == SKEP_MODEL_TRANSFORMER ? transformer_layer(model, l) : dense_layer(model, l);
+}
+
 /* ---- the cut ------------------------------------------------------------------------------------------------ */
-
-static uint64_t forward_flop(const struct skep_model *model, uint32_t layer)
-{
-	return 2 * (uint64_t)model->width[layer] * model->width[layer + 1];
-}
-
-static uint64_t backward_flop(const struct skep_model *model, uint32_t layer)
-{
-	return forward_flop(model, layer) * (layer ? 2 : 1);
-}
 
 static uint64_t layer_flop(const struct skep_model *model, uint32_t layer)
 {
-	return forward_flop(model, layer) + backward_flop(model, layer);
+	struct layer one = layer_of(model, layer);
+	return one.forward_flop + one.backward_flop;
 }
 
 /* First layer of the longest stage that ends before layer `end`, costs at most `limit` and leaves `before` layers. The
@@ -155,21 +227,36 @@ void skep_model_cut(
 
 /* ---- the cost ----------------------------------------------------------------------------------------------- */
 
-/* The stash is what models/stage.c lays out: the inputs in the first stage, value and slope of each layer within the stage, and
- * for the layer that leaves it the slope alone (in the last stage: the gradient of the loss). */
+/* The stash of dense layers is what models/stage.c lays out: the inputs in the first stage, value and slope of each layer
+ * within the stage, and for the layer that leaves it the slope alone (in the last stage: the gradient of the loss). */
+static uint64_t dense_stash(const struct skep_model *model, uint32_t first, uint32_t count)
+{
+	uint64_t numbers = first ? 0 : model->width[0];
+	for (uint32_t l = first; l < first + count; l++)
+		numbers += (uint64_t)model->width[l + 1] * (l + 1 < first + count ? 2 : 1);
+	return numbers;
+}
+
 void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t stage, struct skep_cost *ret)
 {
 	uint32_t first, count;
+	uint64_t kept = 0, recompute = 0, block = 0;
 	skep_model_cut(model, stages, stage, &first, &count);
-	*ret = (struct skep_cost){.stash_bytes = stage ? 0 : sizeof(float) * model->width[0]};
+	*ret = (struct skep_cost){0};
 	for (uint32_t l = first; l < first + count; l++) {
-		uint64_t in = model->width[l], out = model->width[l + 1];
-		ret->parameters += in * out + out;
-		ret->forward_flop += (double)forward_flop(model, l);
-		ret->backward_flop += (double)backward_flop(model, l);
-		ret->sample_bytes += (double)(sizeof(float) * (in + out));
-		ret->stash_bytes += sizeof(float) * out * (l + 1 < first + count ? 2 : 1);
+		struct layer layer = layer_of(model, l);
+		ret->parameters += layer.parameters;
+		ret->forward_flop += (double)layer.forward_flop;
+		ret->backward_flop += (double)layer.backward_flop;
+		ret->sample_bytes += (double)(sizeof(float) * layer.numbers);
+		kept += layer.kept;
+		recompute += layer.recompute;
+		block = layer.block > block ? layer.block : block;
 	}
+	if (model->kind == SKEP_MODEL_MLP)
+		kept = recompute = dense_stash(model, first, count);
+	ret->stash_bytes = sizeof(float) * kept;
+	ret->recompute_bytes = sizeof(float) * (recompute + block);
 	ret->forward_bytes = (double)(sizeof(float) * ret->parameters);
 	ret->backward_bytes = 3 * ret->forward_bytes;
 	ret->backward_sample_bytes = 2 * ret->sample_bytes;
@@ -182,7 +269,7 @@ void skep_cost_checkpoint(struct skep_cost *cost)
 	cost->backward_flop += cost->forward_flop;
 	cost->backward_bytes += cost->forward_bytes;
 	cost->backward_sample_bytes += cost->sample_bytes;
-	cost->workspace_bytes += cost->stash_bytes;
+	cost->workspace_bytes += cost->recompute_bytes;
 	cost->stash_bytes = 0;
 }
 

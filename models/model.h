@@ -8,16 +8,21 @@
 #include "models/codec.h"
 #include "scenarios/reader/reader.h"
 
-enum skep_model_kind { SKEP_MODEL_MLP };
+enum skep_model_kind { SKEP_MODEL_MLP, SKEP_MODEL_TRANSFORMER };
 enum skep_activation { SKEP_ACTIVATION_TANH, SKEP_ACTIVATION_RELU, SKEP_ACTIVATION_GELU };
 
-/* A multi-layer perceptron: layer i maps width[i] -> width[i+1], activation after every layer but the last. */
+/* A multi-layer perceptron: layer i maps width[i] -> width[i+1], activation after every layer but the last.
+ *
+ * A transformer is known by its cost alone; a sample is one sequence. Its layers, as cuts see them, are groups of `shared`
+ * blocks that have the same parameters, each mapping sequence * hidden numbers to as many, and at last the head. */
 struct skep_model {
 	char name[64];
+	char path[512]; /* where it was read; "": nowhere */
 	enum skep_model_kind kind;
 	enum skep_activation activation;
-	uint32_t layers; /* dense layers; the unit at which the model is cut */
-	uint32_t *width; /* [layers + 1]; width[0] inputs, width[layers] outputs */
+	uint32_t layers;                               /* the unit at which the model is cut */
+	uint32_t *width;                               /* [layers + 1]; width[0] inputs, width[layers] outputs */
+	uint32_t hidden, sequence, shared, vocabulary; /* of a transformer, else 0 */
 };
 
 bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr);
@@ -39,7 +44,8 @@ struct skep_cost {
 	double backward_sample_bytes; /* that is, so much */
 	uint64_t activation_bytes;    /* leaving the stage, per sample; 0 for the last */
 	uint64_t stash_bytes;         /* kept from forward to backward, per sample */
-	uint64_t workspace_bytes;     /* used during a pass, per sample of the one microbatch */
+	uint64_t workspace_bytes;     /* used during a pass, per sample of the one microbatch ... */
+	uint64_t recompute_bytes;     /* ... and that much more if the forward pass is done again in it */
 };
 void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t stage, struct skep_cost *ret);
 

@@ -15,22 +15,23 @@
 enum { ALIGN_FLOATS = 16 }; /* 64 bytes, a cache line */
 
 struct state_header {
-	char magic[8];
-	uint32_t stage, moments;
-	uint64_t parameters, steps;
+	char magic[4];
+	uint16_t stage, moments;
+	uint32_t chunk, chunks;
+	uint64_t parameters, steps; /* of the whole stage */
 };
 static_assert(sizeof(struct state_header) == SKEP_STATE_HEADER_BYTES, "the header has no holes");
 
-static const char state_magic[8] = "skepst1";
+static const char state_magic[4] = "skp2";
 
 static uint32_t moments_of(const struct skep_optimizer *optimizer)
 {
 	return optimizer->kind == SKEP_OPTIMIZER_ADAMW ? 2 : 1;
 }
 
-uint64_t skep_device_state_bytes(const struct skep_optimizer *optimizer, uint64_t parameters)
+uint64_t skep_device_state_bytes(const struct skep_optimizer *optimizer, uint64_t parameters, uint32_t chunks)
 {
-	return SKEP_STATE_HEADER_BYTES + sizeof(float) * parameters * (1 + moments_of(optimizer));
+	return (uint64_t)chunks * SKEP_STATE_HEADER_BYTES + sizeof(float) * parameters * (1 + moments_of(optimizer));
 }
 
 /* ---- layout ------------------------------------------------------------------------------------------------- */
@@ -104,8 +105,8 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 
 /* ---- first parameters --------------------------------------------------------------------------------------- */
 
-/* What an activation takes away from the size of a signal, to be made up for by the weights before it: He et al., arXiv 1502.01852,
- * for relu and its like; 5/3 is the usual figure for tanh. The last layer has no activation. */
+/* What an activation takes away from the size of a signal, to be made up for by the weights before it: He et al., arXiv
+ * 1502.01852, for relu and its like; 5/3 is the usual figure for tanh. The last layer has no activation. */
 static float gain(const struct skep_model *model, uint32_t number)
 {
 	if (number + 1 == model->layers)
@@ -148,41 +149,59 @@ void skep_stage_finish(struct skep_stage *stage)
 
 /* ---- state -------------------------------------------------------------------------------------------------- */
 
-void skep_stage_save(const struct skep_stage *stage, void *ret_state)
+uint64_t skep_stage_state_bytes(const struct skep_stage *stage, uint32_t chunk, uint32_t chunks)
+{
+	uint64_t first, count;
+	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
+	return SKEP_STATE_HEADER_BYTES + sizeof(float) * count * (1 + stage->moments);
+}
+
+static struct state_header header_of(const struct skep_stage *stage, uint32_t chunk, uint32_t chunks)
 {
 	struct state_header header = {
-		.stage = stage->index,
-		.moments = stage->moments,
+		.stage = (uint16_t)stage->index,
+		.moments = (uint16_t)stage->moments,
+		.chunk = chunk,
+		.chunks = chunks,
 		.parameters = stage->parameters,
 		.steps = stage->steps,
 	};
 	memcpy(header.magic, state_magic, sizeof header.magic);
-	size_t each = stage->parameters * sizeof(float);
-	char *to = (char *)ret_state + sizeof header;
-	memcpy(ret_state, &header, sizeof header);
-	memcpy(to, stage->parameter[stage->version & 1], each);
-	for (uint32_t m = 0; m < stage->moments; m++)
-		memcpy(to + (m + 1) * each, stage->moment[m], each);
+	return header;
 }
 
-bool skep_stage_load(struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes)
+void skep_stage_save(const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state)
 {
-	struct state_header header;
-	size_t each = stage->parameters * sizeof(float);
-	if (bytes != sizeof header + (1 + stage->moments) * each)
+	uint64_t first, count;
+	struct state_header header = header_of(stage, chunk, chunks);
+	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
+	size_t each = count * sizeof(float);
+	char *to = (char *)ret_state + sizeof header;
+	memcpy(ret_state, &header, sizeof header);
+	memcpy(to, stage->parameter[stage->version & 1] + first, each);
+	for (uint32_t m = 0; m < stage->moments; m++)
+		memcpy(to + (m + 1) * each, stage->moment[m] + first, each);
+}
+
+bool skep_stage_load(
+	struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks, const void *state, uint64_t bytes)
+{
+	uint64_t first, count;
+	struct state_header header, expected = header_of(stage, chunk, chunks);
+	if (bytes != skep_stage_state_bytes(stage, chunk, chunks))
 		return false;
 	memcpy(&header, state, sizeof header);
-	if (memcmp(header.magic, state_magic, sizeof header.magic) != 0 || header.stage != stage->index ||
-		header.moments != stage->moments || header.parameters != stage->parameters)
+	expected.steps = header.steps;
+	if (memcmp(&header, &expected, sizeof header) != 0)
 		return false;
+	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
+	size_t each = count * sizeof(float);
 	const char *from = (const char *)state + sizeof header;
-	memcpy(stage->parameter[0], from, each);
+	memcpy(stage->parameter[0] + first, from, each);
 	if (stage->parameter[1] != stage->parameter[0])
-		memcpy(stage->parameter[1], from, each);
+		memcpy(stage->parameter[1] + first, from, each);
 	for (uint32_t m = 0; m < stage->moments; m++)
-		memcpy(stage->moment[m], from + (m + 1) * each, each);
-	memset(stage->accumulator[0], 0, each);
-	memset(stage->accumulator[1], 0, each);
+		memcpy(stage->moment[m] + first, from + (m + 1) * each, each);
 	stage->steps = header.steps;
 	stage->version = version;
 	return true;

@@ -41,15 +41,17 @@ struct skep_stage {
 bool skep_stage_init(const struct skep_training *training, uint32_t index, struct skep_stage *ret);
 void skep_stage_finish(struct skep_stage *stage);
 
-/* skep_device_state_bytes() bytes. Save writes the newest parameters, load puts them into both places. Load refuses, and changes nothing, unless the state is of this very stage; it clears the
- * accumulators. */
-void skep_stage_save(const struct skep_stage *stage, void *ret_state);
-bool skep_stage_load(struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes);
+/* One chunk of the state, skep_stage_state_bytes() bytes. Save writes the newest parameters; load takes them for those of
+ * `version`, puts them into both places, and refuses, changing nothing, unless this is the very chunk of this very stage. */
+uint64_t skep_stage_state_bytes(const struct skep_stage *stage, uint32_t chunk, uint32_t chunks);
+void skep_stage_save(const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state);
+bool skep_stage_load(
+	struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks, const void *state, uint64_t bytes);
 
 uint64_t skep_stage_digest(const struct skep_stage *stage);
 
-/* gradient = sum / microbatches, then one step of the optimizer: from version `round` to the next one. Clears the round's accumulator. microbatches == 0: only
- * that. */
+/* gradient = sum / microbatches, then one step of the optimizer: from version `round` to the next one. Clears the round's
+ * accumulator. microbatches == 0: only that. */
 void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t round, const float *sum,
 	uint32_t microbatches);
 

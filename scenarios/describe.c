@@ -109,6 +109,25 @@ static const char *time_text(uint64_t least, uint64_t most, char *ret, size_t si
 	return ret;
 }
 
+/* What becomes of workers that come late, and of a stage that loses its last one. */
+static void print_recovery(const struct skep_scenario *s, FILE *out)
+{
+	char a[32], b[64];
+	uint32_t chunks = 0, most = 0;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
+		uint32_t n = skep_state_chunks(&s->plan, stage);
+		most = n > chunks ? stage : most;
+		chunks = n > chunks ? n : chunks;
+	}
+	fprintf(out,
+		"  joins     a newcomer downloads up to %s in %" PRIu32 " chunks; a stage without workers waits %s\n",
+		bytes_text((double)s->stage[most].state_bytes, a, sizeof a), chunks,
+		time_text(s->plan.wait_for_join_ns, s->plan.wait_for_join_ns, b, sizeof b));
+	if (s->plan.checkpoint_every > 0)
+		fprintf(out, "            checkpoint every %" PRIu32 " rounds, to %s\n", s->plan.checkpoint_every,
+			s->checkpoint_to);
+}
+
 static void print_text(const struct skep_scenario *s, FILE *out)
 {
 	char a[32], b[32], c[64], d[64], e[32], f[32];
@@ -120,6 +139,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		plan->stages);
 	fprintf(out, "  cluster   %s, %" PRIu32 " workers and the directory\n", s->topology.name, plan->workers);
 	fprintf(out, "            source: %s\n", s->topology.source);
+	print_recovery(s, out);
 	fprintf(out,
 		"  schedule  %" PRIu32 " samples a round in %" PRIu32 " microbatches of %" PRIu32 ", %" PRIu32
 		" in flight per first-stage worker, %" PRIu32 " rounds\n%s",
@@ -135,6 +155,8 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	if (plan->delayed)
 		fprintf(out, "  updates   delayed: a round works on parameters one step old while the round before is "
 			     "reduced; they are held twice\n");
+	if (s->collectives_as_flows)
+		fprintf(out, "            simulated with one flow per link for the messages of a reduction\n");
 	fprintf(out, "\n");
 	fprintf(out, "%5s %-8s %7s %11s %11s %-19s %-19s %12s %12s\n", "stage", "layers", "workers", "parameters",
 		"memory", "forward", "backward", trainer ? "next, owners" : "to next", "reduction");

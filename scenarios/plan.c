@@ -15,6 +15,7 @@
 #include "core/route.h"
 
 #define FLOAT_BYTES sizeof(float)
+#define STATE_CHUNKS_MAX 1048576.0
 #define TIME_NS_MAX 1000000000000000000u /* 1e18, as in topologies/gpu.c */
 
 /* ---- allocation ----------------------------------------------------------------------------------------------- */
@@ -132,7 +133,8 @@ static uint64_t op_ns(const struct skep_scenario *s, const struct skep_gpu *gpu,
 	return skep_gpu_time_ns(gpu, flop * s->compute_scale, bytes * s->compute_scale);
 }
 
-/* STEP reads the sum, reads and writes parameters and moments, and clears the accumulator. SAVE and LOAD copy. */
+/* STEP reads the sum, reads and writes parameters and moments, and clears the accumulator. SAVE and LOAD copy a
+ * chunk, ENTER fills what all of them make. */
 static struct skep_op_time time_stage(const struct skep_scenario *s, const struct skep_gpu *gpu, uint32_t stage)
 {
 	const struct skep_cost *c = &s->cost[stage];
@@ -164,6 +166,12 @@ static double chunk_traffic(uint8_t kind, double plain_bytes, double encoded_byt
 	}
 }
 
+static uint64_t chunk_bytes(const struct skep_scenario *s, const struct skep_op *op)
+{
+	uint64_t all = s->stage[op->stage].state_bytes;
+	return op->size > 1 ? skep_state_chunk_bytes(&s->plan, op->stage, op->chunk) : all;
+}
+
 uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, const struct skep_op *op)
 {
 	assert(worker < s->plan.workers && op->stage < s->plan.stages);
@@ -177,9 +185,17 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 		return time->backward_ns;
 	case SKEP_OP_STEP:
 		return time->step_ns;
+	case SKEP_OP_ENTER:
+		return time->state_ns;
+	case SKEP_OP_CHECKPOINT:
+		return clamp_ns(1e9 * (double)s->stage[op->stage].state_bytes / s->checkpoint_Bps);
+	case SKEP_OP_RESTORE:
+		if (op->microbatch == 0)
+			return time->state_ns;
+		return clamp_ns(1e9 * (double)s->stage[op->stage].state_bytes / s->checkpoint_Bps);
 	case SKEP_OP_SAVE:
 	case SKEP_OP_LOAD:
-		return time->state_ns;
+		return op_ns(s, &s->topology.gpu[gpu], 0, 2 * (double)chunk_bytes(s, op));
 	default:
 		skep_chunk_range(s->stage[op->stage].parameters, op->chunk, op->size, &first, &count);
 		return op_ns(s, &s->topology.gpu[gpu], 0,
@@ -217,18 +233,29 @@ static double thinnest_Bps(const struct skep_scenario *s)
 	return least;
 }
 
+/* So that no chunk has more than the scenario says. */
+static uint32_t state_chunks(const struct skep_scenario *s, uint64_t parameters)
+{
+	double element = (double)(skep_device_state_bytes(&s->optimizer, 1, 1) - SKEP_STATE_HEADER_BYTES);
+	double most = floor(fmax(1, (s->state_chunk_bytes - SKEP_STATE_HEADER_BYTES) / element));
+	double chunks = fmin(fmin(ceil((double)parameters / most), (double)parameters), STATE_CHUNKS_MAX);
+	return chunks < 1 ? 1 : (uint32_t)chunks;
+}
+
 static void make_stage(struct skep_scenario *s, uint32_t stage)
 {
 	struct skep_cost *cost = &s->cost[stage];
 	skep_model_cost(&s->model, s->plan.stages, stage, cost);
 	if (s->checkpoint_activations || route_visits_twice(&s->plan, stage))
 		skep_cost_checkpoint(cost);
+	uint32_t chunks = state_chunks(s, cost->parameters);
+	uint64_t state_bytes = skep_device_state_bytes(&s->optimizer, cost->parameters, chunks);
 	s->stage[stage] = (struct skep_stage_plan){
 		.parameters = cost->parameters,
 		.activation_bytes = skep_cost_payload_bytes(cost, s->activation_codec, s->samples),
-		.state_bytes = skep_device_state_bytes(&s->optimizer, cost->parameters),
-		.move_ns = clamp_ns(
-			1e9 * (double)skep_device_state_bytes(&s->optimizer, cost->parameters) / thinnest_Bps(s)),
+		.state_bytes = state_bytes,
+		.move_ns = clamp_ns(1e9 * (double)state_bytes / thinnest_Bps(s)),
+		.state_chunks = chunks,
 	};
 	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)
 		s->op_time[(size_t)gpu * s->plan.stages + stage] = time_stage(s, &s->topology.gpu[gpu], stage);

@@ -124,7 +124,7 @@ static void read_trace(struct draft *d, const struct skep_yaml_node *cluster)
 {
 	static const char *const machines[] = {"lowest", "random", NULL};
 	struct skep_churn_options o = SKEP_CHURN_DEFAULTS;
-	char path[512];
+	char path[sizeof d->s->trace_path] = "";
 	const struct skep_yaml_node *map = skep_read_map(&d->r, cluster, "trace", false);
 	if (!map)
 		return;
@@ -134,6 +134,7 @@ static void read_trace(struct draft *d, const struct skep_yaml_node *cluster)
 	if (skep_read_has(&d->r, map, "end"))
 		o.end_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "end", SKEP_TIME, 0, TRACE_S_MAX, NAN));
 	o.copies = skep_read_number(&d->r, map, "copies", 0, 1e6, 1);
+	d->s->notice_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "preempt_notice", SKEP_TIME, 0, DAY_S, 0));
 	o.jitter_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "jitter", SKEP_TIME, 0, DAY_S, 0));
 	o.any_gpu = skep_read_bool(&d->r, map, "any_gpu", false);
 	o.random_machine = skep_read_choice(&d->r, map, "machine", machines, 0) == 1;
@@ -142,6 +143,7 @@ static void read_trace(struct draft *d, const struct skep_yaml_node *cluster)
 	if (d->r.diag->set || !skep_churn_read(path, &d->s->topology, &o, &d->s->churn, d->r.diag))
 		return;
 	d->s->has_trace = true;
+	memcpy(d->s->trace_path, path, sizeof path);
 	if (d->s->churn.presents < d->s->plan.stages)
 		skep_reader_fail(&d->r, map, "file",
 			"cluster.trace: %u workers are there at the start, %u stages need one each; start later in the "
@@ -157,6 +159,8 @@ static void read_cluster(struct draft *d)
 		read_trace(d, map);
 	read_allocation(d, map);
 	d->s->compute_scale = skep_read_number(&d->r, map, "compute_scale", 1e-6, 1e9, 1);
+	d->s->plan.wait_for_join_ns =
+		(skep_time)(1e9 * skep_read_quantity(&d->r, map, "wait_for_join", SKEP_TIME, 0, 365 * DAY_S, 3600));
 	skep_reader_close_map(&d->r, map);
 	if (!d->r.diag->set)
 		skep_plan_allocate(d->s);
@@ -239,12 +243,30 @@ static void read_sync(struct draft *d)
 			"sync.delayed: a round that is reduced while the next one runs cannot be run again: leave out "
 			"either "
 			"this or `on_loss: rerun`");
+	d->s->state_chunk_bytes =
+		skep_read_quantity(&d->r, map, "state_chunk", SKEP_BYTES, 1024, 0x1p40, 16.0 * 0x1p20);
 	skep_reader_close_map(&d->r, map);
 }
 
 static skep_time to_ns(double seconds)
 {
 	return (skep_time)(seconds * 1e9 + 0.5);
+}
+
+static void read_checkpoint(struct draft *d)
+{
+	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "checkpoint", false);
+	struct skep_scenario *s = d->s;
+	if (!map)
+		return;
+	s->plan.checkpoint_every = (uint32_t)skep_read_integer(&d->r, map, "every", 1, ROUNDS_MAX, INT64_MIN);
+	const char *to = skep_read_string(&d->r, map, "to", NULL);
+	s->checkpoint_Bps = skep_read_quantity(&d->r, map, "bandwidth", SKEP_BANDWIDTH, 1, 1e15, 1e9);
+	skep_reader_close_map(&d->r, map);
+	if (!d->r.diag->set && (to[0] == '\0' || snprintf(s->checkpoint_to, sizeof s->checkpoint_to, "%s", to) >=
+							 (int)sizeof s->checkpoint_to))
+		skep_reader_fail(&d->r, map, "to", "checkpoint.to: expected the name of a folder, at most %zu bytes",
+			sizeof s->checkpoint_to - 1);
 }
 
 /* Of the worker that is farthest from it. */
@@ -335,10 +357,29 @@ static void read_train(struct draft *d)
 	static const char *const maths[] = {"none", "real", NULL};
 	const struct skep_yaml_node *map = group(d, "train");
 	d->s->maths = (enum skep_maths)skep_read_choice(&d->r, map, "maths", maths, SKEP_MATHS_REAL);
+	if (!d->r.diag->set && d->s->maths == SKEP_MATHS_REAL && d->s->model.kind == SKEP_MODEL_TRANSFORMER)
+		skep_reader_fail(&d->r, map, skep_read_has(&d->r, map, "maths") ? "maths" : NULL,
+			"train.maths: %.60s is a transformer, which is known by its cost alone; take `maths: none`",
+			d->s->model.name);
 	read_data(d, map);
 	read_optimizer(d, map);
 	read_until(d, map);
 	skep_reader_close_map(&d->r, map);
+}
+
+/* ---- what concerns the simulator alone ---------------------------------------------------------------------------- */
+
+static void read_simulate(struct draft *d)
+{
+	static const char *const collectives[] = {"messages", "flows", NULL};
+	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "simulate", false);
+	d->s->collectives_as_flows = skep_read_choice(&d->r, map, "collectives", collectives, 0) == 1;
+	skep_reader_close_map(&d->r, map);
+	if (!d->r.diag->set && d->s->collectives_as_flows && d->s->maths == SKEP_MATHS_REAL)
+		skep_reader_fail(&d->r, map, "collectives",
+			"simulate.collectives: flows carry no numbers, so there is nothing to add up; take `messages`, "
+			"or "
+			"`maths: none`");
 }
 
 /* ---- all together --------------------------------------------------------------------------------------------- */
@@ -409,7 +450,9 @@ static void read_root(struct draft *d)
 	read_sync(d);
 	read_directory(d);
 	check_patience(d);
+	read_checkpoint(d);
 	read_train(d);
+	read_simulate(d);
 	skep_reader_close_map(&d->r, d->root);
 	if (d->r.diag->set)
 		return;

@@ -33,15 +33,21 @@ struct skep_scenario {
 	struct skep_model model;
 	struct skep_topology topology;
 	bool has_trace;
+	char trace_path[512];    /* where it was read; "": there is none */
 	struct skep_churn churn; /* has_trace: who is there when; else empty, all are there */
+	skep_time notice_ns;     /* so long before the trace takes a worker away it is told; 0: it is not */
 	enum skep_allocation allocation;
 
-	double compute_scale; /* every operation computes, and moves through memory, so many times as much */
-	uint32_t samples;     /* per microbatch */
-	uint32_t batch;       /* samples per round: microbatches * samples */
+	char checkpoint_to[512];  /* a folder; "": no checkpoints */
+	double checkpoint_Bps;    /* how fast a state is kept and read again */
+	double state_chunk_bytes; /* most that a chunk of a newcomer's download has */
+	double compute_scale;     /* every operation computes, and moves through memory, so many times as much */
+	uint32_t samples;         /* per microbatch */
+	uint32_t batch;           /* samples per round: microbatches * samples */
 	enum skep_codec activation_codec;
 	bool checkpoint_activations;
 	enum skep_maths maths;
+	bool collectives_as_flows; /* the simulator's choice; it leaves the plan alone */
 	enum skep_corpus corpus;
 	struct skep_optimizer optimizer;
 	double target_loss; /* NAN: none */

@@ -19,7 +19,9 @@ static void take_arrivals(struct skep_world *world, bool more)
 	do {
 		got = skep_network_advance(world->network, world->now, flight, ARRIVALS);
 		for (uint32_t i = 0; i < got; i++) {
-			if (more)
+			if (flight[i] & SKEP_WHOLE_TAG)
+				skep_whole_arrive(world, flight[i]);
+			else if (more)
 				skep_world_arrive(world, (uint32_t)flight[i]);
 			else
 				skep_world_deliver(world, (uint32_t)flight[i]);

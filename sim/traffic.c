@@ -41,8 +41,8 @@ static bool grow(struct skep_traffic_table *table)
 	return true;
 }
 
-bool skep_traffic_add(
-	struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic, uint64_t bytes)
+bool skep_traffic_add(struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic,
+	uint64_t messages, uint64_t bytes)
 {
 	if (table->count * 2 >= table->size && !grow(table))
 		return false;
@@ -51,7 +51,7 @@ bool skep_traffic_add(
 		*use = (struct skep_link_use){.source = source, .destination = destination, .traffic = traffic};
 		table->count++;
 	}
-	use->messages++;
+	use->messages += messages;
 	use->bytes += bytes;
 	return true;
 }

@@ -14,9 +14,9 @@ struct skep_traffic_table {        /* all zero: empty */
 
 void skep_traffic_finish(struct skep_traffic_table *table);
 
-/* One message more. False: no memory, it is not counted. */
-bool skep_traffic_add(
-	struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic, uint64_t bytes);
+/* So many messages more, which weigh `bytes` together. False: no memory, it is not counted. */
+bool skep_traffic_add(struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic,
+	uint64_t messages, uint64_t bytes);
 
 /* Reports all uses by rising (source, destination, class). Empties the table. */
 void skep_traffic_report(struct skep_traffic_table *table, const struct skep_recorder *recorder);

@@ -63,7 +63,7 @@ static uint32_t job_take(struct skep_world *world)
 	return job;
 }
 
-static void happen(
+void skep_world_happen(
 	struct skep_world *world, skep_time time, uint64_t sequence, enum skep_happening kind, uint32_t index)
 {
 	struct skep_queue_entry entry = {time, sequence, kind, index};
@@ -73,7 +73,7 @@ static void happen(
 
 /* ---- messages ------------------------------------------------------------------------------------------------- */
 
-/* Worker i is machine i of the topology; the directory is the topology's last. */
+/* The directory is the topology's last machine. */
 static uint32_t machine_of(const struct skep_world *world, uint32_t index)
 {
 	return index == world->plan->workers ? world->scenario->topology.machines : index;
@@ -123,13 +123,13 @@ static void send(struct skep_world *world, const struct skep_message *message, b
 	uint8_t traffic = (uint8_t)skep_message_traffic(message);
 	if (!skep_network_start(world->network, world->now, machine_of(world, message->from.index),
 		    machine_of(world, message->to.index), bytes, f) ||
-		!skep_traffic_add(&world->traffic, message->from.index, message->to.index, traffic, bytes))
+		!skep_traffic_add(&world->traffic, message->from.index, message->to.index, traffic, 1, bytes))
 		world->no_memory = true;
 }
 
 void skep_world_arrive(struct skep_world *world, uint32_t flight)
 {
-	happen(world, world->now, world->flight[flight].sequence, SKEP_HAPPENING_MESSAGE, flight);
+	skep_world_happen(world, world->now, world->flight[flight].sequence, SKEP_HAPPENING_MESSAGE, flight);
 }
 
 /* Copies the payload from the sender's device to the receiver's. */
@@ -177,19 +177,70 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 		ret->out = op->in;
 		break;
 	case SKEP_OP_STEP:
+	case SKEP_OP_ENTER:
 	case SKEP_OP_LOAD:
+	case SKEP_OP_CHECKPOINT:
+	case SKEP_OP_RESTORE:
+	case SKEP_OP_ALLREDUCE:
 	case SKEP_OP_KINDS:
 		break;
 	}
+}
+
+void skep_world_end_whole(struct skep_world *world, uint32_t worker, skep_time time)
+{
+	world->actor[worker].lane[SKEP_LANE_REDUCE].end_sequence = world->sequence;
+	skep_world_happen(
+		world, time, world->sequence++, SKEP_HAPPENING_OP_END, worker * SKEP_LANES + SKEP_LANE_REDUCE);
+}
+
+/* An ALLREDUCE is first in its lane. */
+static void begin_whole(struct skep_world *world, uint32_t worker)
+{
+	struct skep_lane_queue *lane = &world->actor[worker].lane[SKEP_LANE_REDUCE];
+	lane->end_sequence = UINT64_MAX;
+	if (world->job[lane->first].cancelled)
+		skep_world_end_whole(world, worker, world->now);
+	else
+		skep_whole_ask(world, worker, &world->job[lane->first].op);
 }
 
 static void job_begin(struct skep_world *world, uint32_t worker, uint32_t lane)
 {
 	struct skep_job *job = &world->job[world->actor[worker].lane[lane].first];
 	job->begin_ns = world->now;
+	if (job->op.kind == SKEP_OP_ALLREDUCE) {
+		begin_whole(world, worker);
+		return;
+	}
 	skep_time end_ns = world->now + skep_scenario_op_ns(world->scenario, worker, &job->op);
 	world->actor[worker].lane[lane].end_sequence = world->sequence;
-	happen(world, end_ns, world->sequence++, SKEP_HAPPENING_OP_END, worker * SKEP_LANES + lane);
+	skep_world_happen(world, end_ns, world->sequence++, SKEP_HAPPENING_OP_END, worker * SKEP_LANES + lane);
+}
+
+/* The ALLREDUCE that is first in its lane and has no end yet, or NULL. */
+const struct skep_op *skep_world_whole(const struct skep_world *world, uint32_t worker)
+{
+	const struct skep_lane_queue *lane = &world->actor[worker].lane[SKEP_LANE_REDUCE];
+	if (lane->first == NONE || lane->end_sequence != UINT64_MAX)
+		return NULL;
+	const struct skep_op *op = &world->job[lane->first].op;
+	return op->kind == SKEP_OP_ALLREDUCE ? op : NULL;
+}
+
+static void cancel(struct skep_world *world, uint32_t worker, uint64_t id)
+{
+	const struct skep_lane_queue *lane = &world->actor[worker].lane[SKEP_LANE_REDUCE];
+	uint32_t j = lane->first;
+	while (j != NONE && world->job[j].op.id != id)
+		j = world->job[j].next;
+	assert(j != NONE && world->job[j].op.kind == SKEP_OP_ALLREDUCE);
+	world->job[j].cancelled = true;
+	if (j != lane->first)
+		return;
+	if (skep_world_whole(world, worker))
+		skep_whole_leave(world, worker, skep_world_whole(world, worker));
+	skep_world_end_whole(world, worker, world->now);
 }
 
 static void run(struct skep_world *world, uint32_t worker, const struct skep_op *op)
@@ -289,6 +340,9 @@ static void perform(struct skep_world *world, uint32_t index)
 			if (world->actor[index].device)
 				skep_device_buffer_release(world->actor[index].device, action->u.release);
 			break;
+		case SKEP_ACTION_CANCEL:
+			cancel(world, index, action->u.cancel);
+			break;
 		case SKEP_ACTION_NOTE:
 			note(world, index, &action->u.note);
 			break;
@@ -303,10 +357,10 @@ static void arm(struct skep_world *world, uint32_t index)
 	if (deadline >= actor->armed)
 		return;
 	actor->armed = deadline > world->now ? deadline : world->now;
-	happen(world, actor->armed, world->sequence++, SKEP_HAPPENING_TIMER, index);
+	skep_world_happen(world, actor->armed, world->sequence++, SKEP_HAPPENING_TIMER, index);
 }
 
-static void step(struct skep_world *world, uint32_t index, struct skep_event *event)
+void skep_world_step(struct skep_world *world, uint32_t index, struct skep_event *event)
 {
 	struct skep_actor *actor = &world->actor[index];
 	if (world->no_memory) /* what has just happened is not whole, and the run ends */
@@ -327,67 +381,6 @@ static struct skep_lane_queue *lane_of(struct skep_world *world, uint32_t index)
 	return &world->actor[index / SKEP_LANES].lane[index % SKEP_LANES];
 }
 
-static bool init_device(struct skep_world *world, uint32_t worker, uint32_t stage)
-{
-	char error[256];
-	struct skep_actor *actor = &world->actor[worker];
-	if (world->scenario->maths != SKEP_MATHS_REAL)
-		return true;
-	actor->device = skep_device_create(SKEP_DEVICE_CPU, &world->scenario->training, stage, error, sizeof error);
-	return actor->device != NULL;
-}
-
-/* The process ends at this instant: what it held, ran and had under way is gone. */
-static void die(struct skep_world *world, uint32_t index)
-{
-	struct skep_actor *actor = &world->actor[index];
-	for (uint32_t l = 0; l < SKEP_LANES; l++) {
-		struct skep_lane_queue *lane = &actor->lane[l];
-		for (uint32_t j = lane->first; j != NONE;) {
-			uint32_t next = world->job[j].next;
-			world->job[j].next = world->free_job;
-			world->free_job = j;
-			j = next;
-		}
-		lane->first = lane->last = NONE;
-		lane->end_sequence = UINT64_MAX;
-	}
-	skep_device_destroy(actor->device);
-	actor->device = NULL;
-	actor->armed = SKEP_TIME_NEVER;
-	actor->dead = true;
-	actor->alive_ns += (actor->stopped_ns < world->now ? actor->stopped_ns : world->now) - actor->born_ns;
-	actor->digest = skep_mix(actor->digest ^ skep_node_digest(actor->node));
-	world->running -= actor->stopped_ns == SKEP_TIME_NEVER;
-}
-
-/* A fresh process on the same machine, which holds nothing. */
-static void be_born(struct skep_world *world, uint32_t index)
-{
-	struct skep_actor *actor = &world->actor[index];
-	skep_node_init(actor->node, world->plan, index, 0);
-	actor->dead = false;
-	actor->life++;
-	actor->born_ns = world->now;
-	actor->stopped_ns = SKEP_TIME_NEVER;
-	world->running++;
-	if (!init_device(world, index, SKEP_NO_STAGE))
-		world->no_memory = true;
-	step(world, index, &(struct skep_event){.kind = SKEP_EVENT_START});
-}
-
-static void churn(struct skep_world *world, uint32_t number)
-{
-	const struct skep_churn_event *event = &world->scenario->churn.event[number];
-	struct skep_actor *actor = &world->actor[event->worker];
-	if (event->join && actor->dead)
-		be_born(world, event->worker);
-	else if (!event->join && !actor->dead)
-		die(world, event->worker);
-	if (number + 1 < world->scenario->churn.events)
-		happen(world, event[1].at_ns, world->sequence++, SKEP_HAPPENING_CHURN, number + 1);
-}
-
 static void handle_timer(struct skep_world *world, uint32_t index)
 {
 	struct skep_actor *actor = &world->actor[index];
@@ -397,7 +390,7 @@ static void handle_timer(struct skep_world *world, uint32_t index)
 	if (skep_node_deadline(actor->node) > world->now)
 		arm(world, index);
 	else
-		step(world, index, &(struct skep_event){.kind = SKEP_EVENT_TIMER});
+		skep_world_step(world, index, &(struct skep_event){.kind = SKEP_EVENT_TIMER});
 }
 
 void skep_world_deliver(struct skep_world *world, uint32_t f)
@@ -418,7 +411,7 @@ void skep_world_deliver(struct skep_world *world, uint32_t f)
 	if (message->payload.generation != 0 && message->from.index != message->to.index &&
 		world->actor[message->from.index].device)
 		move_payload(world, message);
-	step(world, message->to.index, &event);
+	skep_world_step(world, message->to.index, &event);
 }
 
 void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *entry)
@@ -427,19 +420,22 @@ void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *
 	switch ((enum skep_happening)entry->kind) {
 	case SKEP_HAPPENING_START:
 		event.kind = SKEP_EVENT_START;
-		step(world, entry->index, &event);
+		skep_world_step(world, entry->index, &event);
 		break;
 	case SKEP_HAPPENING_TIMER:
 		handle_timer(world, entry->index);
 		break;
 	case SKEP_HAPPENING_CHURN:
-		churn(world, entry->index);
+		skep_life_churn(world, entry->index);
+		break;
+	case SKEP_HAPPENING_NOTICE:
+		skep_life_notice(world, entry->index);
 		break;
 	case SKEP_HAPPENING_OP_END:
 		if (entry->sequence != lane_of(world, entry->index)->end_sequence)
 			break;
 		job_end(world, entry->index / SKEP_LANES, entry->index % SKEP_LANES, &event);
-		step(world, entry->index / SKEP_LANES, &event);
+		skep_world_step(world, entry->index / SKEP_LANES, &event);
 		break;
 	case SKEP_HAPPENING_MESSAGE:
 		skep_world_deliver(world, entry->index);
@@ -475,19 +471,23 @@ static bool init_nodes(struct skep_world *world)
 bool skep_world_init(
 	struct skep_world *world, const struct skep_scenario *scenario, const struct skep_recorder *recorder)
 {
-	const struct skep_plan *plan = &scenario->plan;
+	const struct skep_plan *plan = &world->own_plan;
 	*world = (struct skep_world){.scenario = scenario,
 		.plan = plan,
+		.own_plan = scenario->plan,
 		.recorder = recorder,
 		.free_flight = NONE,
 		.free_job = NONE,
-		.running = plan->workers + 1};
+		.running = scenario->plan.workers + 1};
+	if (scenario->collectives_as_flows)
+		world->own_plan.collective = SKEP_COLLECTIVE_WHOLE;
 	assert(plan->workers <= scenario->topology.machines);
 	world->actions.capacity = skep_actions_limit(plan);
 	world->actions.item = calloc(world->actions.capacity, sizeof *world->actions.item);
 	world->actor = calloc(plan->workers + 1u, sizeof *world->actor);
 	world->network = skep_network_create(&scenario->topology);
-	if (!world->actions.item || !world->actor || !world->network)
+	world->kept = calloc((size_t)plan->stages * SKEP_WORLD_KEPT, sizeof *world->kept);
+	if (!world->kept || !world->actions.item || !world->actor || !world->network)
 		return false;
 	for (uint32_t i = 0; i <= plan->workers; i++) {
 		world->actor[i].armed = world->actor[i].stopped_ns = SKEP_TIME_NEVER;
@@ -501,22 +501,25 @@ bool skep_world_init(
 		if (world->actor[i].dead)
 			world->running--;
 		else
-			happen(world, 0, world->sequence++, SKEP_HAPPENING_START, i);
-		if (i < plan->workers && !world->actor[i].dead && !init_device(world, i, plan->first_stage_of[i]))
+			skep_world_happen(world, 0, world->sequence++, SKEP_HAPPENING_START, i);
+		if (i < plan->workers && !world->actor[i].dead && !skep_life_device(world, i, plan->first_stage_of[i]))
 			return false;
 	}
-	if (scenario->churn.events > 0)
-		happen(world, scenario->churn.event[0].at_ns, world->sequence++, SKEP_HAPPENING_CHURN, 0);
-	return init_nodes(world) && !world->no_memory;
+	return init_nodes(world) && skep_life_begin(world) && !world->no_memory;
 }
 
 void skep_world_finish(struct skep_world *world)
 {
 	for (uint32_t i = 0; world->actor && i <= world->plan->workers; i++)
 		skep_device_destroy(world->actor[i].device);
+	for (uint32_t i = 0; world->kept && i < world->plan->stages * SKEP_WORLD_KEPT; i++)
+		free(world->kept[i].state);
+	free(world->kept);
 	skep_network_destroy(world->network);
 	skep_queue_finish(&world->queue);
 	skep_traffic_finish(&world->traffic);
+	skep_whole_finish(world);
+	free(world->notice);
 	free(world->node_memory);
 	free(world->actions.item);
 	free(world->actor);

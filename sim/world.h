@@ -16,6 +16,7 @@ enum skep_happening {           /* kinds of queue entries, and what their index 
 	SKEP_HAPPENING_OP_END,  /* actor * SKEP_LANES + lane */
 	SKEP_HAPPENING_MESSAGE, /* a message in the pool */
 	SKEP_HAPPENING_CHURN,   /* an event of the scenario's trace */
+	SKEP_HAPPENING_NOTICE,  /* one of the world's notices */
 };
 
 struct skep_flight { /* a message under way; free: next is the next free one */
@@ -29,6 +30,7 @@ struct skep_job { /* an operation that waits or runs; free: next is the next fre
 	struct skep_op op;
 	skep_time begin_ns;
 	uint32_t next;
+	bool cancelled;
 };
 
 struct skep_lane_queue { /* FIFO of jobs, the first one runs */
@@ -51,9 +53,38 @@ struct skep_actor { /* a machine and its process: a worker or, last, the directo
 	struct skep_lane_queue lane[SKEP_LANES];
 };
 
+#define SKEP_WORLD_KEPT 3u /* of each stage the newest checkpoints */
+
+struct skep_kept { /* with maths: a checkpoint, in memory */
+	uint32_t version;
+	void *state;
+};
+
+struct skep_whole_rank { /* a member of a collective, and its link to the next */
+	uint32_t worker, next;
+	bool here;        /* it has asked and waits for the end */
+	uint32_t flowing; /* strands to the next rank that have not arrived */
+	skep_time asked_ns;
+	skep_time busy_ns; /* how long the link was, once the flow has arrived */
+};
+
+struct skep_whole { /* a collective as flows */
+	uint32_t stage, round, attempt, number;
+	uint32_t size;                /* members; 0: free */
+	uint32_t asked, arrived;      /* members that wait, flows that are over */
+	bool left;                    /* by one of them: it will not end */
+	struct skep_whole_rank *rank; /* [size] */
+};
+
+struct skep_notice { /* to a worker that it will be taken away */
+	skep_time at_ns, leave_at_ns;
+	uint32_t worker;
+};
+
 struct skep_world {
 	const struct skep_scenario *scenario;
-	const struct skep_plan *plan;
+	const struct skep_plan *plan; /* own_plan */
+	struct skep_plan own_plan;    /* the scenario's, with collectives as this world does them */
 	const struct skep_recorder *recorder;
 	struct skep_network *network;
 	struct skep_queue queue;
@@ -63,7 +94,8 @@ struct skep_world {
 	uint64_t handles;  /* made so far, when no maths is done */
 	uint32_t running;  /* actors that have not stopped */
 	uint32_t rounds_closed;
-	bool no_memory; /* ends the run */
+	bool no_memory;         /* ends the run */
+	struct skep_kept *kept; /* [stages][SKEP_WORLD_KEPT], the oldest is overwritten */
 
 	struct skep_actor *actor; /* [workers + 1] */
 	void *node_memory;
@@ -71,6 +103,11 @@ struct skep_world {
 	struct skep_flight *flight;
 	struct skep_job *job;
 	uint32_t flight_capacity, free_flight, job_capacity, free_job;
+	struct skep_notice *notice; /* by time */
+	uint32_t notices;
+	struct skep_whole *whole;
+	uint32_t wholes_made;
+	uint32_t wholes; /* slots, some of them free */
 };
 
 /* False: no memory (or, with real maths, no device). Either way skep_world_finish() frees what there is. */
@@ -84,6 +121,29 @@ void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *
 /* A message has crossed the network: it joins the queue, now; or its receiver takes it at once. */
 void skep_world_arrive(struct skep_world *world, uint32_t flight);
 void skep_world_deliver(struct skep_world *world, uint32_t flight);
+
+/* Worker's ALLREDUCE, first in its lane, ends then. */
+void skep_world_end_whole(struct skep_world *world, uint32_t worker, skep_time time);
+
+void skep_world_happen(
+	struct skep_world *world, skep_time time, uint64_t sequence, enum skep_happening kind, uint32_t index);
+/* The machine is told, now, and what it asks for is done. */
+void skep_world_step(struct skep_world *world, uint32_t index, struct skep_event *event);
+/* The ALLREDUCE that is first in the worker's lane and has no end yet, or NULL. */
+const struct skep_op *skep_world_whole(const struct skep_world *world, uint32_t worker);
+
+/* life.c */
+bool skep_life_begin(struct skep_world *world); /* false: no memory */
+bool skep_life_device(struct skep_world *world, uint32_t worker, uint32_t stage);
+void skep_life_churn(struct skep_world *world, uint32_t number);
+void skep_life_notice(struct skep_world *world, uint32_t number);
+
+/* collective.c */
+#define SKEP_WHOLE_TAG (UINT64_C(1) << 63) /* marks its flows among those of the network */
+void skep_whole_ask(struct skep_world *world, uint32_t worker, const struct skep_op *op);
+void skep_whole_leave(struct skep_world *world, uint32_t worker, const struct skep_op *op); /* it died or cancelled */
+void skep_whole_arrive(struct skep_world *world, uint64_t tag);
+void skep_whole_finish(struct skep_world *world);
 
 /* Uses of machines and links, at the end. */
 void skep_world_report(struct skep_world *world);

@@ -31,6 +31,7 @@ one_digest() { # one_digest NAME ARGUMENT...: with every program, twice
 		done
 	done
 	pass "$name: ${first%% *}"
+	all+=("$first")
 	last=$first
 }
 
@@ -38,6 +39,7 @@ programs=("$@")
 [ $# -gt 0 ] || { echo 'usage: digest.sh PROGRAM...' >&2; exit 2; }
 two=scenarios/two-datacentres.yaml
 last=
+all=()
 one_digest 'two data centres, arithmetic' $two --set train.until.steps=20
 one=$last
 one_digest 'two data centres, no arithmetic' $two --set train.until.steps=50 --set train.maths=none
@@ -48,6 +50,21 @@ else
 	pass 'another seed is another run'
 fi
 one_digest 'delayed updates' scenarios/delayed.yaml --set train.until.steps=20
+for wiring in throughput latency; do
+	one_digest "wiring by $wiring" $two --set train.until.steps=20 --set schedule.wiring=$wiring
+done
+for codec in fp16 int8; do
+	one_digest "compressed to $codec" $two --set train.until.steps=20 --set schedule.compression=$codec \
+		--set sync.compression=$codec
+done
+one_digest 'recomputed activations' $two --set train.until.steps=20 --set schedule.checkpoint_activations=true
+one_digest 'random allocation' $two --set train.until.steps=20 --set cluster.allocation.method=random
+one_digest 'machines that come and go' scenarios/preempted.yaml
 one_digest 'one worker' scenarios/one-worker.yaml --set train.until.steps=20
 one_digest 'swarm of 256' scenarios/swarm-256.yaml --set train.until.steps=1
+if [ "$(printf '%s\n' "${all[@]}" | sort | uniq -d)" = '' ]; then
+	pass 'each of these is a run of its own'
+else
+	fail 'each of these is a run of its own' "$(printf '%s\n' "${all[@]}")"
+fi
 plan

@@ -150,6 +150,7 @@ bool skep_gpu_read(const char *from, const char *name, struct skep_gpu *ret, str
 	}
 	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
 		return false;
+	snprintf(ret->path, sizeof ret->path, "%s", path);
 	struct skep_reader r = {skep_yaml_parse(path, text, size, reterr), reterr};
 	if (r.yaml)
 		read_profile(&r, ret);

@@ -9,6 +9,7 @@
 
 struct skep_gpu {
 	char name[32];
+	char path[512];    /* where it was read; "": nowhere */
 	char source[256];  /* measured, published or assumed; of what; by whom */
 	double flops;      /* dense fp32 peak, FLOP/s */
 	double efficiency; /* fraction of the peak that a large product reaches, (0, 1] */

@@ -11,14 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/random.h"
 
 static uint64_t hash_of(const char *name)
 {
-	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a, mixed once more because the low bits choose the place */
-	for (; *name; name++)
-		h = (h ^ (uint8_t)*name) * 0x100000001b3u;
-	return skep_mix(h);
+	return skep_mix(
+		skep_hash_bytes(SKEP_HASH_EMPTY, name, strlen(name))); /* mixed: the low bits choose the place */
 }
 
 void skep_living_finish(struct skep_living *living)

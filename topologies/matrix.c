@@ -173,6 +173,8 @@ void skep_draft_read_matrix(struct skep_draft *d, const struct skep_yaml_node *r
 		skep_reader_fail(&d->r, root, "machines", "expected at least one machine");
 	read_grid(d, matrix, &bandwidth);
 	read_grid(d, matrix, &latency);
+	snprintf(d->topology->matrix_path[0], sizeof d->topology->matrix_path[0], "%s", bandwidth.path);
+	snprintf(d->topology->matrix_path[1], sizeof d->topology->matrix_path[1], "%s", latency.path);
 	int64_t directory = skep_read_integer(&d->r, root, "directory", 0, (int64_t)machines - 1, INT64_MIN);
 	if (!d->r.diag->set)
 		skep_draft_add_places(d, machines);

@@ -104,13 +104,22 @@ static void due_set(struct skep_network *network, uint32_t f, skep_time time)
 		due_down(network, flow->position, entry);
 }
 
+static void due_remove(struct skep_network *network, uint32_t at)
+{
+	if (network->due[at].flow != NONE)
+		network->flow[network->due[at].flow].position = NONE;
+	struct due last = network->due[--network->dues];
+	if (at == network->dues)
+		return;
+	if (at > 0 && sooner(&last, &network->due[(at - 1) / 4]))
+		due_up(network, at, last);
+	else
+		due_down(network, at, last);
+}
+
 static void due_pop(struct skep_network *network)
 {
-	if (network->due[0].flow != NONE)
-		network->flow[network->due[0].flow].position = NONE;
-	struct due last = network->due[--network->dues];
-	if (network->dues > 0)
-		due_down(network, 0, last);
+	due_remove(network, 0);
 }
 
 /* ---- the topology --------------------------------------------------------------------------------------------- */
@@ -336,6 +345,27 @@ uint32_t skep_network_advance(struct skep_network *network, skep_time now, uint6
 	}
 	network->transfers -= count;
 	return count;
+}
+
+bool skep_network_stop(struct skep_network *network, skep_time now, uint64_t tag, uint64_t *ret_left)
+{
+	set_clock(network, now);
+	solve(network); /* so that every flow is in the heap */
+	for (uint32_t at = 0; at < network->dues; at++) {
+		uint32_t f = network->due[at].flow;
+		if (network->due[at].tag != tag)
+			continue;
+		due_remove(network, at);
+		network->transfers--;
+		*ret_left = 0;
+		if (f == NONE)
+			return true;
+		const struct flow *flow = &network->flow[f];
+		*ret_left = (uint64_t)fmax(flow->left - flow->rate * (double)(now - flow->since), 0);
+		flow_end(network, f);
+		return true;
+	}
+	return false;
 }
 
 uint32_t skep_network_flows(const struct skep_network *network)

@@ -197,6 +197,7 @@ bool skep_topology_read(const char *path, struct skep_topology *ret, struct skep
 	*ret = (struct skep_topology){0};
 	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
 		return false;
+	snprintf(ret->path, sizeof ret->path, "%s", path);
 	struct skep_draft draft = {
 		.r = {skep_yaml_parse(path, text, size, reterr), reterr}, .path = path, .topology = ret};
 	ret->gpu = calloc(SKEP_GPU_TYPES_MAX, sizeof *ret->gpu);

@@ -26,7 +26,8 @@ struct skep_pair {           /* ordered pair of places */
 
 struct skep_topology {
 	char name[64];
-	char source[256]; /* measured, published or assumed, and by whom */
+	char source[256];                    /* measured, published or assumed, and by whom */
+	char path[512], matrix_path[2][512]; /* where it was read; "": nowhere */
 	uint32_t machines, places, gpus;
 	struct skep_machine *machine; /* [machines + 1]; the last is the directory's: no limits, gpu UINT32_MAX */
 	struct skep_pair *pair;       /* [places * places], row = source */

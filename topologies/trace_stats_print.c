@@ -50,8 +50,9 @@ static void print_fit(const struct skep_life_fit *fit, bool best, FILE *out)
 	fprintf(out, "  %-18s", skep_life_law_names[fit->law]);
 	if (fit->law == SKEP_LIFE_WEIBULL)
 		fprintf(out, "shape %.3f +- %.3f, ", fit->shape, fit->shape_error);
-	fprintf(out, "scale %s +- %s, mean %s, log likelihood %.1f%s\n", scale, error, mean, fit->log_likelihood,
-		best ? " (better)" : "");
+	double aic = 2 * (fit->law == SKEP_LIFE_WEIBULL ? 2 : 1) - 2 * fit->log_likelihood;
+	fprintf(out, "scale %s +- %s, mean %s, log likelihood %.1f, AIC %.1f%s\n", scale, error, mean,
+		fit->log_likelihood, aic, best ? " (smaller: better)" : "");
 }
 
 void skep_trace_stats_print(const struct skep_trace_stats *stats, const char *path, FILE *out)

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trace_write.c - writes a trace in our format. What is kept true: under its name a file is complete; until then it is
- * NAME.part, which goes away when the writing is given up.
+ * trace_write.c - writes a trace in our format. What is kept true: under its name a file is complete; until then it has a
+ * name that nobody else has, NAME. and six letters, and goes away when the writing is given up.
  */
 #include "topologies/trace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct skep_trace_writer {
 	FILE *file;
-	char *path, *part;
+	char *path, *part; /* part: NULL unless there is such a file */
 	struct skep_diag *diag;
 };
 
@@ -29,13 +31,37 @@ static void comment(FILE *file, const char *key, const char *text)
 	putc('\n', file);
 }
 
+static void forget_part(struct skep_trace_writer *w)
+{
+	free(w->part);
+	w->part = NULL;
+}
+
+/* A file of its own for each writer, with the rights that any new file gets. */
+static FILE *open_part(struct skep_trace_writer *w)
+{
+	mode_t mask = umask(0);
+	umask(mask);
+	int fd = mkostemp(w->part, O_CLOEXEC);
+	if (fd < 0) {
+		forget_part(w);
+		return NULL;
+	}
+	FILE *file = fchmod(fd, 0666 & ~mask) == 0 ? fdopen(fd, "w") : NULL;
+	if (!file)
+		close(fd);
+	return file;
+}
+
 struct skep_trace_writer *skep_trace_writer_create(
 	const char *path, const char *source, const char *licence, struct skep_diag *reterr)
 {
 	struct skep_trace_writer *w = calloc(1, sizeof *w);
-	bool named = w && asprintf(&w->part, "%s.part", path) >= 0 && (w->path = strdup(path));
+	if (w && (w->path = strdup(path)) && asprintf(&w->part, "%s.XXXXXX", path) < 0)
+		w->part = NULL; /* asprintf leaves it undefined */
+	bool named = w && w->path && w->part;
 	if (named)
-		w->file = fopen(w->part, "we");
+		w->file = open_part(w);
 	if (!named || !w->file) {
 		skep_diag_set(reterr, path, 0, 0, NULL, "cannot be written: %s",
 			named ? strerror(errno) : "not enough memory");
@@ -88,7 +114,9 @@ bool skep_trace_writer_close(struct skep_trace_writer *writer)
 	ok = fclose(writer->file) == 0 && ok;
 	writer->file = NULL;
 	ok = ok && rename(writer->part, writer->path) == 0;
-	if (!ok)
+	if (ok)
+		forget_part(writer);
+	else
 		skep_diag_set(writer->diag, writer->path, 0, 0, NULL, "cannot be written: %s", strerror(errno));
 	skep_trace_writer_destroy(writer);
 	return ok;

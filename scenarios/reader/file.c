@@ -121,3 +121,18 @@ bool skep_file_find(const char *from, const char *name, char *ret, size_t size)
 	}
 	return false;
 }
+
+bool skep_program_find(const char *name)
+{
+	const char *folder = getenv("PATH");
+	while (folder != NULL && *folder != 0) {
+		char path[4096];
+		struct stat st;
+		size_t length = strcspn(folder, ":");
+		if (try(path, sizeof path, length > 0 ? folder : ".", length > 0 ? length : 1, name) &&
+			stat(path, &st) == 0 && S_ISREG(st.st_mode) && euidaccess(path, X_OK) == 0)
+			return true;
+		folder += length + (folder[length] == ':');
+	}
+	return false;
+}

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "tests/unit/flow_random.h"
 #include "topologies/network.h"
 
 struct row {
@@ -38,24 +39,6 @@ static const struct row rows[] = {
 	{'X', false, 512, 512, 10, 19.563919465},
 	{'X', false, 1024, 1024, 10, 20.361607076},
 };
-
-static uint64_t mix(uint64_t z)
-{
-	z += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
-static uint64_t rnd(uint64_t stream, uint64_t i)
-{
-	return mix(mix(mix(1) ^ stream) ^ i);
-}
-
-static double u01(uint64_t stream, uint64_t i)
-{
-	return (double)(rnd(stream, i) >> 11) * 0x1p-53;
-}
 
 /* Processor time, so that other programs on the machine disturb less. */
 static double cpu_now_s(void)

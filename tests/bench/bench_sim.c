@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "core/hash.h"
 #include "sim/sim.h"
 
 /* Processor time, so that other programs on the machine disturb less. */
@@ -38,7 +39,7 @@ static void hear_op(void *context, const struct skep_op_span *span)
 static void hear_worker(void *context, const struct skep_worker_use *use)
 {
 	struct heard *heard = context;
-	heard->digest = (heard->digest ^ use->digest ^ use->compute_ns) * UINT64_C(0x100000001b3);
+	heard->digest = skep_hash_word(heard->digest, use->digest ^ use->compute_ns);
 }
 
 int main(int argc, char **argv)

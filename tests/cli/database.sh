@@ -7,9 +7,19 @@ set -u
 
 accepts 'a good one to begin with' sim "${quick[@]}" --db good.db
 
-query() { # query FILE SQL: the first value
+query() { # query FILE SQL: the first value; makes no file
 	python3 -c 'import sqlite3, sys
-print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone()[0])' "$1" "$2"
+print(sqlite3.connect("file:" + sys.argv[1] + "?mode=rw", uri=True).execute(sys.argv[2]).fetchone()[0])' "$1" "$2"
+}
+
+rounds_come() { # rounds_come FILE COUNT PROCESS: so many rounds are in the file; sets `rounds`. Fails if the process ends first
+	for _ in {1..300}; do
+		rounds=$(query "$1" 'SELECT count(*) FROM rounds' 2>/dev/null || echo 0)
+		[ "$rounds" -lt "$2" ] || return 0
+		kill -0 "$3" 2>/dev/null || return 1
+		sleep 0.1
+	done
+	return 1
 }
 
 equals() { # equals EXPECTED SEEN
@@ -23,22 +33,22 @@ refuses 'a text file' 'list.db.*not a database' sim "${quick[@]}" --db list.db
 head -c 8192 /dev/urandom >noise.db
 refuses 'noise' 'noise.db.*not a database' sim "${quick[@]}" --db noise.db
 mkdir folder.db
-refuses 'a folder' 'folder.db' sim "${quick[@]}" --db folder.db
-refuses 'in a folder that is not there' 'none/a.db' sim "${quick[@]}" --db none/a.db
-refuses 'a device' '/dev/full' sim "${quick[@]}" --db /dev/full
-refuses 'no name' 'db' sim "${quick[@]}" --db ''
+refuses 'a folder' '^skep: folder.db: a folder, not a database' sim "${quick[@]}" --db folder.db
+refuses 'in a folder that is not there' '^skep: none/a.db: cannot be created: .*make its folder first' sim "${quick[@]}" --db none/a.db
+refuses 'a device' '^skep: /dev/full: not a regular file' sim "${quick[@]}" --db /dev/full
+refuses 'no name' '^skep: the database needs a file name: --db FILE' sim "${quick[@]}" --db ''
 python3 -c 'import sqlite3; d = sqlite3.connect("foreign.db"); d.execute("CREATE TABLE t (x)"); d.commit()'
 refuses 'a database of another program' 'foreign.db.*another program' sim "${quick[@]}" --db foreign.db
 cp good.db newer.db
 python3 -c 'import sqlite3; d = sqlite3.connect("newer.db"); d.execute("PRAGMA user_version = 999"); d.commit(); d.close()'
 refuses 'a database of a newer skep' 'newer.db.*newer' sim "${quick[@]}" --db newer.db
 head -c 5000 good.db >torn.db
-refuses 'a torn database' 'torn.db' sim "${quick[@]}" --db torn.db
+refuses 'a torn database' '^skep: torn.db: the database is damaged' sim "${quick[@]}" --db torn.db
 for command in compare 'plot accuracy -o a.png'; do
 	# shellcheck disable=SC2086
-	refuses "$command without a database" 'nothing.db' $command --db nothing.db
+	refuses "$command without a database" '^skep: nothing.db: no such database' $command --db nothing.db
 	# shellcheck disable=SC2086
-	refuses "$command of a text file" 'list.db' $command --db list.db
+	refuses "$command of a text file" '^skep: list.db: not a database' $command --db list.db
 done
 
 # ---- read-only ------------------------------------------------------------------------------------------------------
@@ -78,6 +88,31 @@ refuses 'a locked database' 'held.db.*locked' sim "${quick[@]}" --db held.db
 kill "$holder"
 exec 5<&-
 
+# Held from some round on until well after the last: nothing is lost, and the wait is explained.
+"$skep" sim "$root/scenarios/two-datacentres.yaml" --set train.until.steps=400 --db busy.db -q >"$out" 2>"$err" &
+writer=$!
+if rounds_come busy.db 3 "$writer"; then pass 'a run that will wait'; else fail 'a run that will wait' "$(cat "$err")"; fi
+exec 5< <(exec python3 -c 'import sqlite3, time
+d = sqlite3.connect("busy.db", isolation_level=None, timeout=60); d.execute("BEGIN IMMEDIATE"); print("held", flush=True); time.sleep(120)')
+holder=$!
+read -r _ <&5
+check 'it is not done before' kill -0 "$writer"
+for _ in {1..600}; do
+	grep -q 'is free' "$err" && break
+	sleep 0.1
+done
+sleep 11
+check 'it waits for longer than 10 s' kill -0 "$writer"
+kill "$holder"
+exec 5<&-
+wait "$writer"
+check 'and then ends well' equals 0 $?
+check 'and has said what it waits for' \
+	grep -qE '^skep: busy.db is locked by another program: run 1 waits with its last [0-9]+ rounds' "$err"
+check 'and nothing else' equals 1 "$(wc -l <"$err")"
+check 'all its rounds are there' equals 'done 400' \
+	"$(query busy.db "SELECT status || ' ' || (SELECT count(*) FROM rounds) FROM runs")"
+
 # ---- a full disk ----------------------------------------------------------------------------------------------------
 
 mkdir small
@@ -105,7 +140,8 @@ d = sqlite3.connect(\"small/a.db\")
 print(d.execute(\"PRAGMA integrity_check\").fetchone()[0], d.execute(\"SELECT count(*) FROM runs\").fetchone()[0])" >"$0.sound" 2>&1
 		exit "$status"' "$scratch/full" timeout 60 "$skep" sim "$root/scenarios/two-datacentres.yaml" --set train.maths=none
 	status=$?
-	if [ "$status" = 1 ] && grep -qE 'disk.* full' "$err"; then
+	if [ "$status" = 1 ] && grep -qE '^skep: run 1 was not recorded to its end: .*disk.* full' "$err" &&
+		! grep -q 'lost its last worker' "$err"; then
 		pass 'the disk fills up during the run'
 	else
 		fail 'the disk fills up during the run' "$(seen)"
@@ -120,19 +156,16 @@ fi
 
 "$skep" sim "$root/scenarios/two-datacentres.yaml" --set train.until.steps=100000 --db dead.db -q >"$out" 2>"$err" &
 victim=$!
-for _ in {1..200}; do
-	sleep 0.1
-	rounds=$(query dead.db 'SELECT count(*) FROM rounds' 2>/dev/null || echo 0)
-	[ "$rounds" -lt 3 ] || break
-done
+if rounds_come dead.db 3 "$victim"; then pass 'a run closes rounds'; else fail 'a run closes rounds' "$(cat "$err")"; fi
 kill -9 "$victim"
 wait "$victim" 2>/dev/null
 check 'a killed run leaves a sound database' equals ok "$(query dead.db 'PRAGMA integrity_check')"
 check 'with all the rounds it had finished' test "$(query dead.db 'SELECT count(*) FROM rounds')" -ge "$rounds" -a "$rounds" -ge 3
 check 'each of them whole' equals 0 "$(query dead.db "SELECT count(*) FROM v_ledger WHERE verdict <> 'kept'")"
 accepts 'the next run goes on with it' sim "${quick[@]}" --db dead.db
+check 'which marks it' equals dead "$(query dead.db 'SELECT status FROM runs ORDER BY id LIMIT 1')"
 check 'and finishes' equals 'done' "$(query dead.db 'SELECT status FROM runs ORDER BY id DESC LIMIT 1')"
-refuses 'a dead run is not compared' 'real|run' compare --db dead.db
+refuses 'a dead run is not compared' '^skep: no scenario has both a finished simulated and a finished real run' compare --db dead.db
 
 # ---- several at once ------------------------------------------------------------------------------------------------
 

@@ -5,27 +5,6 @@
 # where the variance of y is 55.6; the proof of concept below 0.5. tests/exec/smoke.sh asks the same of real runs.
 set -u
 . tests/cli/lib.sh
-ln -s "$root/topologies/gpus" gpus # where the topologies below look for their GPU
-
-job() { # job WORKERS STAGES
-	cat >place.yaml <<-END
-	name: $1 in one place
-	source: assumed for this test
-	directory: here
-	sites:
-	  here:
-	    machines: [{count: $1, gpu: v100}]
-	    inside: {bandwidth: 10 Gbit/s, latency: 0.01 ms}
-	END
-	cat >job.yaml <<-END
-	name: $1 workers in $2 stages
-	seed: 5
-	model: {file: $root/models/square-mlp.yaml, stages: $2}
-	cluster: {topology: place.yaml, allocation: {method: strided}}
-	schedule: {global_batch: 512, microbatch: 32}
-	train: {maths: real, optimizer: {name: adamw, lr: 3.0e-3}, until: {steps: 60}}
-	END
-}
 
 below() { # below BOUND: the run that was printed last has learnt, and counted every gradient once
 	python3 - "$out" "$1" <<-'END'
@@ -36,12 +15,30 @@ below() { # below BOUND: the run that was printed last has learnt, and counted e
 	END
 }
 
+kept_under_churn() { # of the run in preempted.db: workers went and came, and no gradient is unaccounted for
+	python3 - "$out" <<-'END'
+	import json, sqlite3, sys
+	run = json.load(open(sys.argv[1]))
+	db = sqlite3.connect("file:preempted.db?mode=ro", uri=True)
+	one = lambda sql: db.execute(sql).fetchone()[0]
+	assert run["preemptions"] > 0 and run["joins"] > 0, run
+	assert run["issued"] == run["counted"] + run["lost"] and run["counted"] > 0, run
+	seen = dict(db.execute("SELECT verdict, count(*) FROM v_counted_once GROUP BY verdict"))
+	assert set(seen) == {"kept"} and seen["kept"] == run["issued"], seen
+	seen = dict(db.execute("SELECT verdict, count(*) FROM v_ledger GROUP BY verdict"))
+	assert set(seen) == {"kept"} and seen["kept"] > 0, seen
+	END
+}
+
 for shape in '1 1' '2 1' '2 2' '3 2' '5 3' '7 7' '9 4'; do
-	job $shape
+	# shellcheck disable=SC2086
+	job job.yaml 5 60 $shape
 	accepts "$shape: workers, stages" sim job.yaml --json -q
 	check "$shape: loss below 1" below 1
 done
 accepts 'two data centres' sim "$root/scenarios/two-datacentres.yaml" --json -q
 check 'two data centres: loss below 0.5' below 0.5
-accepts 'machines that come and go' sim "$root/scenarios/preempted.yaml" --json -q
+
+accepts 'machines that come and go' sim "$root/scenarios/preempted.yaml" --json -q --db preempted.db
+check 'machines that come and go: counted once or lost' kept_under_churn
 plan

@@ -18,6 +18,29 @@ out=$scratch/out err=$scratch/err status=0
 # A run of a fraction of a second.
 quick=("$root/scenarios/one-worker.yaml" --set train.until.steps=3)
 
+# A job for so many machines in one place, which learns y = x^2. Beside it: its topology, and a link `gpus` to where that looks
+# for its GPU.
+job() { # job FILE SEED STEPS WORKERS STAGES
+	[ -e gpus ] || ln -s "$root/topologies/gpus" gpus
+	cat >"place-$4.yaml" <<-END
+	name: $4 in one place
+	source: assumed for this test
+	directory: here
+	sites:
+	  here:
+	    machines: [{count: $4, gpu: v100}]
+	    inside: {bandwidth: 10 Gbit/s, latency: 0.01 ms}
+	END
+	cat >"$1" <<-END
+	name: $4 workers in $5 stages
+	seed: $2
+	model: {file: $root/models/square-mlp.yaml, stages: $5}
+	cluster: {topology: place-$4.yaml, allocation: {method: strided}}
+	schedule: {global_batch: 512, microbatch: 32}
+	train: {maths: real, optimizer: {name: adamw, lr: 3.0e-3}, until: {steps: $3}}
+	END
+}
+
 # As skep at the user's prompt, but for the files that hold what it printed. Stops what does not come to an end.
 run_skep() {
 	status=0

@@ -16,6 +16,14 @@ refuses 'too few ranks' '-n 1: this scenario has 1 workers and needs 2 processes
 refuses 'too many ranks' '-n 3: this scenario has 1 workers and needs 2 processes' run "${quick[@]}" -n 3
 refuses 'no ranks' '-n 0: expected a number of processes' run "${quick[@]}" -n 0
 refuses 'negative ranks' '-n -2: expected a number of processes' run "${quick[@]}" -n -2
+refuses 'negative spares' '--spares -1: expected a number of processes' run "${quick[@]}" --spares -1
+run_skep run "${quick[@]}" --spares 0 -q --db "$scratch/spares.db"
+if [ "$status" = 0 ]; then
+	skip 'spares where MPI ends a run' 'this MPI survives the death of a process'
+else
+	refuses 'spares where MPI ends a run' 'takes Open MPI 5' run "${quick[@]}" --spares 2
+fi
+refuses 'a time scale without a trace' 'cluster.trace' run "${quick[@]}" --time-scale 0.1
 refuses 'an unknown device' '--device tpu: expected cpu or cuda' run "${quick[@]}" --device tpu
 refuses 'a device that this build lacks' 'no CUDA device; use the CPU device' run "${quick[@]}" --device cuda
 refuses 'a missing scenario' 'none.yaml' run none.yaml

@@ -6,7 +6,7 @@ set -u
 . tests/cli/lib.sh
 
 keys=(run_id scenario world seed digest steps samples tokens time_s throughput_samples_per_s utilisation bytes_pipeline
-	bytes_sync issued counted lost preemptions joins migrations final_loss time_to_target_s cost_usd events wall_s)
+	bytes_sync issued counted lost preemptions joins migrations checkpoints restarts final_loss time_to_target_s cost_usd events wall_s)
 
 one_object() { # stdout is one JSON object, on one line, with these keys in this order
 	python3 - "$out" "${keys[@]}" <<-'END'
@@ -25,38 +25,58 @@ silent() { # silent FILE
 	[ ! -s "$1" ]
 }
 
-for command in check sim run compare plot; do
+for command in check sim run compare plot replay; do
 	accepts "skep $command --help" "$command" --help
 	check "skep $command --help tells of $command" grep -q "skep $command" "$out"
 	check "skep $command --help is quiet on stderr" silent "$err"
 done
 accepts 'skep --help' --help
-for command in check sim run compare plot; do
+for command in check sim run compare plot replay trace; do
 	check "skep --help lists $command" grep -qw "$command" "$out"
 done
 accepts 'skep --version' --version
 check 'skep --version says it' grep -qE '^skep [0-9a-z]' "$out"
 check 'help and version make no files' test -z "$(ls -A)"
 
-refuses 'no command' 'usage|command'
-refuses 'unknown command' 'simm' simm "${quick[@]}"
-refuses 'unknown option' 'frobnicate' sim "${quick[@]}" --frobnicate
-refuses 'unknown short option' 'Z' sim "${quick[@]}" -Z
-refuses 'no scenario' 'scenario|SCENARIO' sim
-refuses 'two scenarios' 'scenario|SCENARIO|argument' sim "${quick[@]}" "$root/scenarios/two-datacentres.yaml"
-refuses 'an option without its value' 'db' sim "${quick[@]}" --db
-refuses 'a seed that is no number' 'seed' sim "${quick[@]}" --seed seven
-refuses 'a negative seed' 'seed' sim "${quick[@]}" --seed -1
-refuses 'a seed of 65 bits' 'seed' sim "${quick[@]}" --seed 18446744073709551616
-refuses 'an empty seed' 'seed' sim "${quick[@]}" --seed ''
-refuses '--set without a value' 'set' sim "${quick[@]}" --set train.until.steps
-refuses '--set of an unknown key' 'trian' sim "${quick[@]}" --set trian.until.steps=3
-refuses '--set of a wrong value' 'steps' sim "${quick[@]}" --set train.until.steps=none
-refuses 'ranks that are no number' 'n' run "${quick[@]}" -n two
-refuses 'compare with one run' 'run' compare 1
-refuses 'compare with a word' 'run' compare one two
-refuses 'plot without a kind' 'accuracy' plot -o a.png
-refuses 'plot without a target' '-o' plot accuracy
+refuses 'no command' '^usage: skep COMMAND'
+refuses 'unknown command' "^skep: there is no command 'simm'" simm "${quick[@]}"
+for command in plan sweep probe; do
+	refuses "$command, which is still to come" "^skep: $command is not there yet; meanwhile: " "$command"
+done
+refuses 'unknown option' "^skep: unrecognized option '--frobnicate'" sim "${quick[@]}" --frobnicate
+refuses 'unknown short option' "^skep: invalid option -- 'Z'" sim "${quick[@]}" -Z
+refuses 'an option of another command' '^skep: check does not take the option --pace' check "${quick[@]}" --pace
+refuses 'a short option of another command' '^skep: check does not take the option -o' check "${quick[@]}" -o a.png
+refuses 'check with a database' '^skep: check does not take the option --db' check "${quick[@]}" --db a.db
+refuses 'no scenario' '^skep: sim takes SCENARIO$' sim
+refuses 'two scenarios' "^skep: sim takes SCENARIO; 'more.yaml' is one word too many" sim "${quick[@]}" more.yaml
+refuses 'an option without its value' "^skep: option '--db' requires an argument" sim "${quick[@]}" --db
+seeds='expected a whole number from 0 to 9223372036854775807'
+refuses 'a seed that is no number' "^skep: --seed seven: $seeds" sim "${quick[@]}" --seed seven
+refuses 'a negative seed' "^skep: --seed -1: $seeds" sim "${quick[@]}" --seed -1
+refuses 'a seed of 64 bits' "^skep: --seed 9223372036854775808: $seeds" sim "${quick[@]}" --seed 9223372036854775808
+refuses 'a seed of 65 bits' "^skep: --seed 18446744073709551616: $seeds" sim "${quick[@]}" --seed 18446744073709551616
+refuses 'an empty seed' "^skep: --seed : $seeds" sim "${quick[@]}" --seed ''
+refuses '--set without a value' 'error: expected --set key.path=value' sim "${quick[@]}" --set train.until.steps
+refuses '--set of an unknown key' 'error: unknown key .trian., did you mean .train.' sim "${quick[@]}" --set trian.until.steps=3
+refuses '--set of a wrong value' 'train.until.steps: expected a whole decimal number' sim "${quick[@]}" --set train.until.steps=none
+refuses 'ranks that are no number' '^skep: -n two: expected a number of processes' run "${quick[@]}" -n two
+refuses 'compare with one run' '^skep: compare takes two runs, or none' compare 1
+refuses 'compare with a word' '^skep: one is not the number of a run' compare one two
+refuses 'plot without a kind' '^skep: plot takes accuracy.matrix.throughput.timeline' plot -o a.png
+refuses 'plot without a target' '^skep: plot needs -o FILE' plot accuracy
+refuses 'replay without a run' '^skep: replay takes RUN$' replay
+
+for word in import stats generate; do
+	accepts "skep trace $word --help" trace "$word" --help
+	check "skep trace $word --help tells of $word alone" \
+		sh -c '[ "$(grep -c "skep trace" "$1")" = 1 ] && grep -q "^usage: skep trace $2" "$1"' - "$out" "$word"
+done
+accepts 'skep trace --help' trace --help
+refuses 'trace without a word' '^usage: skep trace' trace
+refuses 'trace with another word' '^skep: expected skep trace import, stats or generate, not grow' trace grow
+refuses 'an unknown option of trace' "^skep: unknown option '--frobnicate'" trace stats a.csv --frobnicate
+refuses 'a seed of 64 bits for trace' '^skep: --seed 9223372036854775808: expected' trace stats a.csv --seed 9223372036854775808
 
 accepts 'skep check' check "${quick[@]}"
 check 'skep check makes no database' test -z "$(ls -A)"
@@ -76,9 +96,36 @@ accepts 'skep sim to a named database' sim "${quick[@]}" --db other.db
 check 'the named database is there' test -s other.db
 check 'no progress bar where stderr is no terminal' sh -c '! grep -q "$(printf "\r")" "$1"' - "$err"
 
-for command in sim check; do
+printf '# a trace\n5,join,a\n6,join,a\n9,leave,a\n20,end\n' >odd.csv
+accepts 'skep trace --repair' trace stats odd.csv --repair
+check 'trace --repair warns' grep -q 'odd.csv' "$err"
+accepts 'skep trace --repair -q' trace stats odd.csv --repair -q
+check 'trace -q is quiet on stderr' silent "$err"
+
+# Nobody's file is in the way of a trace that is written, neither a user's nor that of another skep.
+echo mine >same.csv.part
+for i in 1 2 3 4; do
+	"$skep" trace generate -o same.csv --machines 300 --duration '100 h' --scale '20 min' --seed "$i" >"$scratch/out.$i" 2>&1 &
+	pids[i]=$!
+done
+for i in 1 2 3 4; do
+	wait "${pids[i]}"
+	check "trace writer $i of four at once" test $? = 0
+done
+accepts 'what they wrote is a trace' trace stats same.csv
+check 'of one of them, and whole' grep -qE '^same.csv: own format, 4.167 d$' "$out"
+check 'the file of another is untouched' grep -qx mine same.csv.part
+check 'and nothing else is left' test "$(find . -name 'same.csv*' | wc -l)" = 2
+
+# Results that do not arrive are a failure, and said to be one.
+accepts 'a second run to compare with' sim "${quick[@]}" --seed 8
+for words in "compare 1 2" "check ${quick[*]}" "sim ${quick[*]}" "sim ${quick[*]} --json" '--help' 'sim --help' \
+	'trace stats odd.csv --repair'; do
 	status=0
-	timeout 60 "$skep" "$command" "${quick[@]}" >/dev/full 2>"$err" </dev/null || status=$?
-	check "skep $command with its results on a full disk ends in order" test "$status" -le 2
+	# shellcheck disable=SC2086
+	timeout 60 "$skep" $words >/dev/full 2>"$err" </dev/null || status=$?
+	check "skep ${words%% *} on a full disk fails" test "$status" = 1
+	check "skep ${words%% *} on a full disk says so" \
+		grep -q '^skep: the results could not all be written to standard output: No space' "$err"
 done
 plan

@@ -49,10 +49,10 @@ static void close_stage(struct ledger *ledger, uint32_t r, uint32_t s)
 				"the COUNTED notes of member %u are not what it added", holder->peer.index);
 	}
 	for (uint32_t w = 0; w < ledger->plan->workers; w++)
-		if (books_seated(ledger, ledger->seat[w].peer, s, r) &&
+		if (books_member(ledger, ledger->seat[w].peer, s, r) &&
 			!books_holder(ledger, cell, ledger->seat[w].peer)->member)
 			verdict_break(ledger->verdict, "I3", r, s, ANY,
-				"worker %u serves stage %u but is left out of the committed reduction", w, s);
+				"worker %u serves or enters stage %u but is left out of the committed reduction", w, s);
 }
 
 /* The mean is rounded somehow, so one unit of difference is no lie. */
@@ -105,17 +105,16 @@ static void end_steps(struct ledger *ledger, const uint32_t *epoch)
 
 void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t *epoch)
 {
-	bool emptied = false;
+	bool emptied = false, empty = books_any_empty(ledger);
 	for (uint32_t s = 0; s < ledger->plan->stages; s++)
-		emptied |= !books_stage_has_worker(ledger, s);
-	if (!ledger->stopped || (outcome == SKEP_FAILED) != ledger->stage_empty)
+		emptied |= !books_stage_has_worker(ledger, s) && !ledger->empty[s];
+	if (!ledger->stopped || (outcome == SKEP_FAILED) != empty)
 		verdict_break(ledger->verdict, "I7", ANY, ANY, ANY,
 			"the run ended %s, a stage is %sempty, %s STOPPED note",
-			outcome == SKEP_FAILED ? "failed" : "well", ledger->stage_empty ? "" : "not ",
+			outcome == SKEP_FAILED ? "failed" : "well", empty ? "" : "not ",
 			ledger->stopped ? "with a" : "without a");
 	if (emptied && outcome == SKEP_DONE)
-		verdict_break(
-			ledger->verdict, "I7", ANY, ANY, ANY, "a stage lost its last worker, yet the run went on");
+		verdict_break(ledger->verdict, "I7", ANY, ANY, ANY, "a stage lost its last worker, and nobody said so");
 	if (outcome == SKEP_DONE)
 		end_steps(ledger, epoch);
 }

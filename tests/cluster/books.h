@@ -29,8 +29,9 @@ struct cell { /* one stage in one round */
 		*again; /* somebody has; the forward pass was done once more, because one in the next stage has */
 	uint32_t first_holder, members;
 	uint32_t counted, lost_count; /* as STAGE_COMMITTED says */
-	bool committed, stepped;
-	uint64_t parameter[CLUSTER_ELEMENTS]; /* after the step */
+	bool committed;
+	uint64_t parameter[CLUSTER_ELEMENTS]; /* after the step, as far as `known` says */
+	uint32_t known;
 };
 
 struct round {
@@ -47,7 +48,9 @@ struct round {
 struct seat { /* what the directory's notes say about one worker */
 	struct skep_peer peer;
 	uint32_t stage, since_round;
-	bool in, founder;               /* founder: it held its stage from the start */
+	bool in, founder; /* founder: it held its stage from the start, or founded it anew */
+	bool admitted;    /* not in yet, but a member from since_round on; what it holds of the state: */
+	uint32_t known;
 	uint32_t leaving_epoch;         /* the directory has heard its LEAVE of this epoch */
 	uint32_t moved_epoch, moved_to; /* of the last move: the new life, and where it is to go */
 };
@@ -61,11 +64,18 @@ struct ledger {
 	const struct skep_plan *plan;
 	struct verdict *verdict;
 	uint32_t capacity, words, rounds_closed, view;
-	bool stage_empty, stopped;
+	bool stopped;
+	bool empty[CLUSTER_STAGES]; /* has no worker, since empty_ns; its founder is at work from founded_version */
+	skep_time empty_ns[CLUSTER_STAGES];
+	bool restarted[CLUSTER_STAGES];    /* ever */
+	uint32_t restored[CLUSTER_STAGES]; /* version + 1 of the last RESTORE, 0: none since it was empty */
+	uint32_t kept[CLUSTER_STAGES];     /* newest version that the directory has called kept */
+	struct kept checkpoint[CLUSTER_STAGES][CLUSTER_ROUNDS + 1];
 	skep_time now;
 	bool moved; /* somebody did, last at moved_ns */
 	skep_time moved_ns;
 	uint64_t given_back;
+	uint32_t mover;
 	struct seat seat[CLUSTER_WORKERS];
 	uint32_t news_epoch[CLUSTER_WORKERS]; /* in which life the worker has heard its news */
 	struct news news[CLUSTER_WORKERS][CLUSTER_WORKERS];
@@ -93,6 +103,7 @@ uint32_t books_counted(const struct ledger *ledger, const struct cell *cell); /*
 /* seats.c */
 void seats_begin(struct ledger *ledger);
 void seats_fenced(struct ledger *ledger, const struct skep_note *note);
+void seats_admitted(struct ledger *ledger, const struct skep_note *note);
 void seats_joined(struct ledger *ledger, const struct skep_note *note);
 void seats_left(struct ledger *ledger, const struct skep_note *note);
 void seats_moved(struct ledger *ledger, const struct skep_note *note);
@@ -105,6 +116,9 @@ bool books_seated(const struct ledger *ledger, struct skep_peer peer, uint32_t s
 bool books_able(const struct ledger *ledger, const struct seat *seat, uint32_t round);
 /* Is there a stage of which nobody can do the round's work? */
 bool books_round_stuck(const struct ledger *ledger, uint32_t round);
+/* Is it a member of the round's reduction: seated, or a newcomer that was admitted? */
+bool books_member(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round);
+bool books_any_empty(const struct ledger *ledger);
 bool books_stage_has_worker(const struct ledger *ledger, uint32_t stage);
 
 /* travel.c */

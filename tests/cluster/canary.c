@@ -81,7 +81,7 @@ static struct skep_op *run(struct naive_step s, uint8_t kind, uint32_t round, ui
 	struct skep_op *op = &act(s, SKEP_ACTION_RUN)->u.run;
 	op->id = ++s.n->op_id;
 	op->kind = kind;
-	op->lane = kind >= SKEP_OP_TAKE ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE;
+	op->lane = skep_op_reduces((uint8_t)kind) ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE;
 	op->stage = (uint16_t)s.n->stage;
 	op->round = op->version = round;
 	op->microbatch = microbatch;

@@ -6,7 +6,8 @@
  *     chaos --seed 4711 -v                  one seed, with its transcript
  *     chaos --pinned FILE                   the seeds listed in a file
  *     chaos --machine naive --reject 60     the canary: 0 if at least 60 of 100 seeds were rejected
- *     chaos --sabotage KIND                 break a duty: 0 if the ledger named the right invariant at least once
+ *     chaos --sabotage KIND --least 300     break a duty: 0 if the ledger named the right invariant for at least so many
+ *                                           seeds (default 1)
  *     --calm: no faults    --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
  * Seeds are independent; --jobs shares them out among processes. Every seed that fails is run once more with a
@@ -61,10 +62,20 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_INPUT_SWAPPED] = {"input-swapped", "I4"},
 	[SABOTAGE_DROP_INVENTED] = {"drop-invented", "I1"},
 	[SABOTAGE_DROP_UNHEARD] = {"drop-unheard", "I7"},
+	[SABOTAGE_ADMITTED_HIDDEN] = {"admitted-hidden", "I1"},
+	[SABOTAGE_STATE_OLD] = {"state-old", "I3"},
+	[SABOTAGE_STATE_EARLY] = {"state-early", "I3"},
+	[SABOTAGE_RESTORE_CORRUPT] = {"restore-corrupt", "I13"},
+	[SABOTAGE_RESTARTED_HIDDEN] = {"restarted-hidden", "I7"},
+	[SABOTAGE_EMPTY_HIDDEN] = {"empty-hidden", "I7"},
+	[SABOTAGE_KEPT_HIDDEN] = {"kept-hidden", "I13"},
+	[SABOTAGE_IMPATIENT] = {"impatient", "I7"},
+	[SABOTAGE_WHOLE_SHORT] = {"whole-short", "I1b"},
+	[SABOTAGE_CANCEL_DEAF] = {"cancel-deaf", "I7"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {
-	uint64_t first, last, again;
+	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
 	bool calm, verbose;
 	const struct machine *machine;
@@ -74,8 +85,8 @@ struct options {
 
 struct totals {
 	uint64_t seeds, done, failed, broken, named, quiet, events, digest;
-	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, copies, returns,
-		given_back;
+	uint64_t issued, counted, lost, rounds, kills, restarts, fences, joins, moves, leaves, kept, founded, copies,
+		returns, given_back;
 	uint64_t hits[WEATHER_FAULTS];
 };
 
@@ -224,6 +235,8 @@ static void add_up(struct job *job, const struct result *result)
 	t->joins += result->joins;
 	t->moves += result->moves;
 	t->leaves += result->leaves;
+	t->kept += result->kept;
+	t->founded += result->founded;
 	t->copies += result->copies;
 	t->returns += result->failed;
 	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
@@ -363,10 +376,11 @@ static void print_totals(const struct totals *t)
 		if (f != WEATHER_KILL && f != WEATHER_RESTART && f != WEATHER_NOTICE)
 			printf(" %s %llu,", weather_fault_name(f), (unsigned long long)t->hits[f]);
 	printf(" copies %llu, deaths %llu, restarts %llu; fenced %llu, joined %llu, moved %llu, "
-	       "left %llu, given back %llu\n",
+	       "left %llu, given back %llu; states kept %llu, stages founded anew %llu\n",
 		(unsigned long long)t->copies, (unsigned long long)t->kills, (unsigned long long)t->restarts,
 		(unsigned long long)t->fences, (unsigned long long)t->joins, (unsigned long long)t->moves,
-		(unsigned long long)t->leaves, (unsigned long long)t->given_back);
+		(unsigned long long)t->leaves, (unsigned long long)t->given_back, (unsigned long long)t->kept,
+		(unsigned long long)t->founded);
 	printf("%llu seeds: %llu done, %llu failed for an empty stage, %llu broken; %llu without faults; %llu rounds, "
 	       "%llu microbatches issued, %llu counted and %llu lost in stages; %llu events; digest %016llx\n",
 		(unsigned long long)t->seeds, (unsigned long long)t->done, (unsigned long long)t->failed,
@@ -412,6 +426,8 @@ static bool parse_value(struct options *o, const char *key, const char *value)
 		return o->jobs = (uint32_t)first, true;
 	if (strcmp(key, "--reject") == 0 && first <= 100)
 		return o->reject = (uint32_t)first, true;
+	if (strcmp(key, "--least") == 0)
+		return o->least = first, true;
 	if (strcmp(key, "--again") == 0)
 		return o->again = first, true;
 	return false;
@@ -437,7 +453,8 @@ static bool parse(struct options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct options options = {.first = 1, .last = 1000, .again = 8, .jobs = 1, .machine = &machine_skep};
+	struct options options = {
+		.first = 1, .last = 1000, .again = 8, .least = 1, .jobs = 1, .machine = &machine_skep};
 	if (!parse(&options, argc, argv))
 		return 2;
 	struct totals *totals =
@@ -447,8 +464,12 @@ int main(int argc, char **argv)
 	bool good = run_jobs(&options, totals);
 	struct totals sum = sum_up(totals, options.jobs);
 	print_totals(&sum);
-	if (options.sabotage != SABOTAGE_NONE)
-		return good && sum.named > 0 ? 0 : 1;
+	if (options.sabotage != SABOTAGE_NONE) {
+		const struct sabotage_kind *kind = &sabotage_kind[options.sabotage];
+		printf("%s: %llu seeds break %s, at least %llu must\n", kind->name, (unsigned long long)sum.named,
+			kind->invariant, (unsigned long long)options.least);
+		return good && sum.named > 0 && sum.named >= options.least ? 0 : 1;
+	}
 	if (options.reject > 0)
 		return good && sum.broken * 100 >= sum.seeds * options.reject ? 0 : 1;
 	return good && sum.seeds > 0 && sum.broken == 0 ? 0 : 1;

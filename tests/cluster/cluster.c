@@ -94,6 +94,10 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 	       (note->kind == SKEP_NOTE_MEMBER && sabotaged(c, SABOTAGE_MEMBER_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_COUNTED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_MOVED && sabotaged(c, SABOTAGE_MOVED_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_ADMITTED && sabotaged(c, SABOTAGE_ADMITTED_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_STAGE_RESTARTED && sabotaged(c, SABOTAGE_RESTARTED_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_STAGE_EMPTY && sabotaged(c, SABOTAGE_EMPTY_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_CHECKPOINTED && sabotaged(c, SABOTAGE_KEPT_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_LEFT && sabotaged(c, SABOTAGE_LEFT_HIDDEN));
 }
 
@@ -129,6 +133,8 @@ static void follow_seats(struct cluster *c, const struct skep_note *note)
 	struct process *p = &c->process[note->peer.index];
 	if (note->kind == SKEP_NOTE_ROUND_OPENED)
 		check_left_out(c);
+	c->result.kept += note->kind == SKEP_NOTE_CHECKPOINTED;
+	c->result.founded += note->kind == SKEP_NOTE_STAGE_RESTARTED;
 	bool ends = note->kind == SKEP_NOTE_FENCED || note->kind == SKEP_NOTE_LEFT || note->kind == SKEP_NOTE_MOVED;
 	if (!ends && note->kind != SKEP_NOTE_JOINED)
 		return;
@@ -160,6 +166,8 @@ static void perform(struct cluster *c, uint32_t index, struct skep_action *actio
 		process_run(c, index, &action->u.run);
 	else if (action->kind == SKEP_ACTION_RELEASE)
 		perform_release(c, index, action->u.release);
+	else if (action->kind == SKEP_ACTION_CANCEL)
+		whole_cancel(c, index, action->u.cancel);
 	else if (action->kind == SKEP_ACTION_NOTE) {
 		follow_seats(c, &action->u.note);
 		trace(c, (struct trace){.what = TRACE_NOTE, .who = who, .note = &action->u.note});
@@ -217,7 +225,9 @@ static void step(struct cluster *c, struct process *p, const struct skep_event *
 {
 	struct skep_plan plan = *c->setup.plan;
 	if (c->setup.sabotage == SABOTAGE_MOVED_OFTEN && p == &c->process[plan.workers])
-		plan.rebalance_ns = (plan.rebalance_ns + 1) / 2;
+		plan.rebalance_ns = plan.rebalance_ns / 64 + 1; /* a second move also waits for the first one to end */
+	if (c->setup.sabotage == SABOTAGE_IMPATIENT && p == &c->process[plan.workers])
+		plan.wait_for_join_ns /= 4;
 	c->setup.machine->step(p->node, &plan, event, actions);
 }
 

@@ -58,6 +58,7 @@ void tensors_clear(struct tensors *tensors)
 	tensors->count = 1;
 	tensors->first_free = 0;
 	tensors->live = 0;
+	memset(tensors->kept, 0, sizeof(tensors->kept));
 }
 
 struct tensor *tensors_add(struct tensors *tensors, uint32_t owner, struct skep_buf *ret)
@@ -152,6 +153,7 @@ void device_reset(struct device *device, uint32_t stage)
 {
 	memset(device, 0, sizeof(*device));
 	device->stage = stage;
+	device->known[0] = device->known[1] = stage == SKEP_NO_STAGE ? 0 : ALL_KNOWN;
 	for (uint32_t e = 0; stage != SKEP_NO_STAGE && e < CLUSTER_ELEMENTS; e++)
 		device->parameter[0][e] = device->parameter[1][e] = symbol_parameter(stage, e);
 }
@@ -161,12 +163,16 @@ const char *op_name(uint8_t kind)
 	static const char *const name[SKEP_OP_KINDS] = {[SKEP_OP_FORWARD] = "forward",
 		[SKEP_OP_BACKWARD] = "backward",
 		[SKEP_OP_STEP] = "step",
+		[SKEP_OP_ENTER] = "enter",
+		[SKEP_OP_CHECKPOINT] = "checkpoint",
+		[SKEP_OP_RESTORE] = "restore",
 		[SKEP_OP_SAVE] = "save",
 		[SKEP_OP_LOAD] = "load",
 		[SKEP_OP_TAKE] = "take",
 		[SKEP_OP_ADD] = "add",
 		[SKEP_OP_ADD_STORE] = "add and store",
-		[SKEP_OP_STORE] = "store"};
+		[SKEP_OP_STORE] = "store",
+		[SKEP_OP_ALLREDUCE] = "all-reduce"};
 	return kind < SKEP_OP_KINDS && name[kind] ? name[kind] : "?";
 }
 
@@ -197,10 +203,22 @@ static uint32_t place(const struct job *job, uint32_t version)
 
 static void check_place(const struct job *job)
 {
+	struct device *device = job->device;
+	if (device->fresh)
+		device->newest = device->version[place(job, job->op->version)] = job->op->version;
+	device->fresh = false;
 	if (job->device->stage != job->op->stage)
 		wrong(job, "I4", "its device holds another stage");
 	else if (job->device->version[place(job, job->op->version)] != job->op->version)
 		wrong(job, "I3", "its device does not hold the version of the parameters that it is to read");
+}
+
+static void check_whole(const struct job *job)
+{
+	uint32_t stage = job->op->stage;
+	uint32_t all = device_chunk_mask(job->plan, stage, 0, 1);
+	if ((job->device->known[place(job, job->op->version)] & all) != all)
+		wrong(job, "I3", "it has not got all of its parameters yet");
 }
 
 static struct tensor activation(const struct job *job)
@@ -248,6 +266,7 @@ static void forward(const struct job *job)
 	check_place(job);
 	job->effect->version = job->device->version[place(job, op->version)];
 	struct tensor in = activation(job);
+	check_whole(job);
 	bool last = op->stage + 1u == job->plan->stages, again = visited_twice(job);
 	uint64_t name =
 		again ? recomputed(job, &in) : mix64(in.name + mix64((uint64_t)job->who << 32 | op->stage) + op->id);
@@ -313,32 +332,94 @@ static void step(const struct job *job)
 		device->parameter[to][e] = mix64(device->parameter[to][e] + mix64(sum[e]) + op->microbatches);
 	memset(device->accumulator[op->round], 0, sizeof(device->accumulator[op->round]));
 	device->newest = device->version[to] = op->round + 1;
+	device->known[to] = device->known[place(job, op->round)];
 	memcpy(job->effect->parameter, device->parameter[to], sizeof(device->parameter[to]));
+	job->effect->known = device->known[to];
+}
+
+/* Room for a stage, filled with numbers that no other worker has. */
+static void enter(const struct job *job)
+{
+	struct device *device = job->device;
+	device_reset(device, job->op->stage);
+	device->known[0] = device->known[1] = 0;
+	device->fresh = true;
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
+		device->parameter[0][e] = device->parameter[1][e] = mix64(mix64(job->op->id << 32 | job->who) + e);
+}
+
+uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_t chunk, uint32_t size)
+{
+	uint64_t first, count;
+	skep_chunk_range(plan->stage[stage].parameters, chunk, size, &first, &count);
+	return ((1u << count) - 1) << first;
 }
 
 static void save(const struct job *job)
 {
-	if (job->device->stage != job->op->stage)
-		wrong(job, "I4", "its device holds another stage");
-	struct tensor *out = output(job, TENSOR_STATE, job->device->stage, &job->effect->out);
+	const struct skep_op *op = job->op;
 	check_place(job);
+	check_whole(job);
+	struct tensor *out = output(job, TENSOR_STATE, op->stage, &job->effect->out);
 	out->round = job->device->newest;
-	memcpy(out->value, job->device->parameter[place(job, out->round)], sizeof(out->value));
+	out->microbatch = 0;
+	out->chunk = op->chunk;
+	out->size = op->size;
+	uint32_t mask = device_chunk_mask(job->plan, op->stage, op->chunk, op->size);
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
+		out->value[e] = mask >> e & 1 ? job->device->parameter[place(job, op->version)][e] : 0;
 }
 
 static void load(const struct job *job)
 {
-	struct tensor in = input(job, job->op->in, TENSOR_STATE, "the input is no state");
-	if (in.stage != job->op->stage)
-		wrong(job, "I4", "the state is of another stage");
-	else if (in.round != job->op->round)
-		wrong(job, "I3", "the state is not that of the start of the round");
-	device_reset(job->device, in.stage);
-	job->device->newest = job->device->version[0] = job->device->version[1] = in.round;
-	memcpy(job->device->parameter[0], in.value, sizeof(in.value));
-	memcpy(job->device->parameter[1], in.value, sizeof(in.value));
-	memcpy(job->effect->parameter, in.value, sizeof(in.value));
-	job->effect->version = in.round;
+	const struct skep_op *op = job->op;
+	struct device *device = job->device;
+	struct tensor in = input(job, op->in, TENSOR_STATE, "the input is no state");
+	uint32_t to = place(job, op->version);
+	check_place(job);
+	if (in.stage != op->stage || in.chunk != op->chunk || in.size != op->size)
+		wrong(job, "I4", "the state is of another stage or chunk");
+	else if (in.round != op->version)
+		wrong(job, "I3", "the chunk of the state is of another version");
+	uint32_t mask = device_chunk_mask(job->plan, op->stage, op->chunk, op->size);
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
+		if (mask >> e & 1)
+			device->parameter[to][e] = in.value[e];
+	device->known[to] |= mask;
+	memcpy(job->effect->parameter, device->parameter[to], sizeof(device->parameter[to]));
+	job->effect->known = device->known[to];
+	job->effect->version = op->version;
+}
+
+static void checkpoint(const struct job *job)
+{
+	uint32_t at = place(job, job->op->version);
+	struct kept *kept = &job->tensors->kept[job->op->stage][job->op->version];
+	check_place(job);
+	check_whole(job);
+	kept->is = true;
+	memcpy(kept->parameter, job->device->parameter[at], sizeof(kept->parameter));
+	memcpy(job->effect->parameter, kept->parameter, sizeof(kept->parameter));
+	job->effect->known = job->device->known[at];
+}
+
+/* With delayed updates it takes both places: a founder works on the open round at once. */
+static void restore(const struct job *job)
+{
+	const struct skep_op *op = job->op;
+	struct device *device = job->device;
+	const struct kept *kept = &job->tensors->kept[op->stage][op->microbatch];
+	uint32_t to = place(job, op->version);
+	check_place(job);
+	if (op->microbatch > 0 && !kept->is)
+		wrong(job, "I13", "it restores what was never kept");
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
+		device->parameter[to][e] = op->microbatch > 0 ? kept->parameter[e] : symbol_parameter(op->stage, e);
+	memcpy(device->parameter[1 - to], device->parameter[to], sizeof(device->parameter[to]));
+	device->version[1 - to] = op->version - (op->version > 0);
+	device->known[0] = device->known[1] = ALL_KNOWN;
+	memcpy(job->effect->parameter, device->parameter[to], sizeof(device->parameter[to]));
+	job->effect->known = ALL_KNOWN;
 }
 
 /* TAKE, ADD, ADD_STORE, STORE: one chunk. Elements outside the chunk stay zero in a chunk tensor. */
@@ -379,6 +460,9 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 	static void (*const run[SKEP_OP_KINDS])(const struct job *) = {[SKEP_OP_FORWARD] = forward,
 		[SKEP_OP_BACKWARD] = backward,
 		[SKEP_OP_STEP] = step,
+		[SKEP_OP_ENTER] = enter,
+		[SKEP_OP_CHECKPOINT] = checkpoint,
+		[SKEP_OP_RESTORE] = restore,
 		[SKEP_OP_SAVE] = save,
 		[SKEP_OP_LOAD] = load,
 		[SKEP_OP_TAKE] = reduce,

@@ -4,8 +4,8 @@
  *
  * Nothing is trained here. A gradient is a hash of (round, version of the parameters, stage, microbatch, element) and sums
  * wrap in uint64, so a sum is right exactly when the set of microbatches in it is right and each was computed on the right
- * parameters, in whatever order they were added. With delayed updates a device keeps two versions, by parity. Every tensor also says
- * what it is, and each operation refuses an input that is not what the operation needs.
+ * parameters, in whatever order they were added. With delayed updates a device keeps two versions, by parity. Every tensor
+ * also says what it is, and each operation refuses an input that is not what the operation needs.
  *
  * Kept true: a handle is used only while it is live, by the machine that owns it, in its generation; a tensor that a
  * queued operation needs is neither sent nor released. Whoever breaks that gets a verdict, never undefined behaviour.
@@ -57,10 +57,16 @@ struct slot {
 	struct tensor tensor;
 };
 
+struct kept { /* a checkpoint */
+	bool is;
+	uint64_t parameter[CLUSTER_ELEMENTS];
+};
+
 struct tensors { /* of the whole cluster; slot 0 stays unused, so that {0, 0} is no handle */
 	struct slot *slot;
 	uint32_t count, capacity, first_free;
 	uint32_t live;
+	struct kept kept[CLUSTER_STAGES][CLUSTER_ROUNDS + 1]; /* by version */
 };
 
 void tensors_clear(struct tensors *tensors);
@@ -77,10 +83,13 @@ static inline bool buf_none(struct skep_buf buf)
 }
 
 struct device {              /* what one process holds */
-	uint32_t stage;      /* SKEP_NO_STAGE before the first LOAD of a newcomer */
-	uint32_t newest;     /* the version that the last STEP or LOAD made */
+	uint32_t stage;      /* SKEP_NO_STAGE before the first ENTER of a newcomer */
+	uint32_t newest;     /* the version that the last STEP, LOAD or RESTORE made */
 	uint32_t version[2]; /* in each place; only the first is used unless updates are delayed */
 	uint64_t parameter[2][CLUSTER_ELEMENTS];
+	uint32_t known
+		[2]; /* bit e: element e of that place is the stage's; else it means nothing, until LOAD brings it */
+	bool fresh;  /* nothing was loaded and no step made since ENTER: its version is that of its next operation */
 	uint64_t accumulator[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
 	uint64_t result[CLUSTER_ROUNDS][CLUSTER_ELEMENTS]; /* of a reduction of several members */
 };
@@ -90,10 +99,15 @@ struct effect { /* what an operation did, for the ledger */
 	int64_t loss_nano;
 	uint32_t version;                     /* of the parameters it ran on; LOAD: that it brought */
 	uint64_t applied[CLUSTER_ELEMENTS];   /* STEP: the sum */
-	uint64_t parameter[CLUSTER_ELEMENTS]; /* STEP and LOAD: afterwards */
+	uint64_t parameter[CLUSTER_ELEMENTS]; /* STEP and LOAD: afterwards, */
+	uint32_t known;                       /* and which of them mean something */
 };
 
 const char *op_name(uint8_t kind); /* "forward" */
+
+#define ALL_KNOWN ((1u << CLUSTER_ELEMENTS) - 1)
+/* Bits of the elements that chunk `chunk` of `size` holds. */
+uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_t chunk, uint32_t size);
 
 void device_reset(struct device *device, uint32_t stage);
 /* Inputs must be live and owned by `who`. Frees what the operation consumes. */

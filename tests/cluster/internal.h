@@ -4,6 +4,7 @@
  *
  *     agenda.c   which event is next             post.c    messages on their way
  *     process.c  memory of machines, devices     cluster.c steps, faults, the run
+ *     whole.c    collectives in one piece
  *
  * The public face is cluster.h.
  */
@@ -50,6 +51,7 @@ struct queued {
 	struct skep_op op;
 	struct skep_peer who;
 	skep_time elapsed;
+	enum { WHOLE_NEW, WHOLE_WAITS, WHOLE_SUMMED, WHOLE_CANCELLED } whole; /* ALLREDUCE */
 };
 
 struct lane {
@@ -73,6 +75,7 @@ struct process {
 	uint32_t out_rounds; /* that opened meanwhile */
 	struct lane lane[SKEP_LANES];
 	struct device device;
+	uint64_t sum[CLUSTER_ELEMENTS]; /* that the ALLREDUCE which is about to end brings */
 };
 
 struct cluster {
@@ -114,6 +117,11 @@ void process_move(struct process *p);
 bool process_guards_whole(const struct process *p);
 void process_run(struct cluster *c, uint32_t index, const struct skep_op *op); /* RUN */
 void process_op_ends(struct cluster *c, const struct event *event);
+
+/* whole.c: ALLREDUCE */
+void whole_asked(struct cluster *c, uint32_t index);               /* it is first in its lane */
+void whole_cancel(struct cluster *c, uint32_t index, uint64_t id); /* CANCEL */
+void whole_ends(struct cluster *c, const struct queued *job);
 
 /* post.c */
 void post_send(struct cluster *c, uint32_t index, const struct skep_message *m);      /* SEND */

@@ -143,24 +143,26 @@ static size_t parameter_bytes(const struct ledger *ledger, uint32_t stage)
 }
 
 static void check_parameters(
-	struct ledger *ledger, struct skep_peer who, uint32_t version, uint32_t stage, const uint64_t *parameter)
+	struct ledger *ledger, struct skep_peer who, uint32_t version, uint32_t stage, const struct effect *effect)
 {
-	uint64_t expected[CLUSTER_ELEMENTS];
-	bool known = version == 0;
-	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
-		expected[e] = symbol_parameter(stage, e);
-	if (version > 0) {
-		struct cell *cell = &ledger->round[version - 1].cell[stage];
-		known = cell->stepped;
-		if (!known)
-			memcpy(cell->parameter, parameter, sizeof(expected));
-		cell->stepped = true;
-		memcpy(expected, cell->parameter, sizeof(expected));
+	struct cell *cell = version > 0 ? &ledger->round[version - 1].cell[stage] : NULL;
+	if (ledger->restarted[stage] && !books_member(ledger, who, stage, version)) /* it may hold what was lost */
+		return;
+	for (uint32_t e = 0; e < ledger->plan->stage[stage].parameters; e++) {
+		if (!(effect->known >> e & 1))
+			continue;
+		if (cell && !(cell->known >> e & 1)) /* the first to step says what it is */
+			cell->parameter[e] = effect->parameter[e];
+		if (cell)
+			cell->known |= 1u << e;
+		if (effect->parameter[e] != (cell ? cell->parameter[e] : symbol_parameter(stage, e)))
+			verdict_break(ledger->verdict, "I3", version, stage, ANY,
+				"worker %u holds another element %u of stage %u, version %u, than its peers", who.index,
+				e, stage, version);
 	}
-	if (known && memcmp(expected, parameter, parameter_bytes(ledger, stage)) != 0)
-		verdict_break(ledger->verdict, "I3", version, stage, ANY,
-			"worker %u holds other parameters of stage %u, version %u, than its peers", who.index, stage,
-			version);
+	struct seat *seat = &ledger->seat[who.index];
+	if (seat->peer.epoch == who.epoch)
+		seat->known = effect->known;
 }
 
 static void did_step(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
@@ -185,16 +187,53 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 	if (op->microbatches > 0 && memcmp(expected, effect->applied, parameter_bytes(ledger, op->stage)) != 0)
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
 			"worker %u applies another sum than that of the microbatches counted", who.index);
-	check_parameters(ledger, who, op->round + 1, op->stage, effect->parameter);
+	check_parameters(ledger, who, op->round + 1, op->stage, effect);
+}
+
+/* What is kept is what all hold of that version. */
+static void did_checkpoint(
+	struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	struct kept *kept = &ledger->checkpoint[op->stage][op->round];
+	check_parameters(ledger, who, op->round, op->stage, effect);
+	kept->is = true;
+	memcpy(kept->parameter, effect->parameter, sizeof(kept->parameter));
+}
+
+/* Only of a stage that is empty, from the newest version that is kept, or as at the start. */
+static void did_restore(
+	struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	const struct kept *kept = &ledger->checkpoint[op->stage][op->microbatch];
+	struct seat *seat = &ledger->seat[who.index];
+	bool right = op->microbatch == ledger->kept[op->stage];
+	for (uint32_t e = 0; right && e < ledger->plan->stage[op->stage].parameters; e++)
+		right = effect->parameter[e] ==
+		        (op->microbatch > 0 ? kept->parameter[e] : symbol_parameter(op->stage, e));
+	if (seat->peer.epoch != who.epoch || !seat->admitted)
+		return; /* fenced meanwhile */
+	if (!ledger->empty[op->stage] || !right)
+		verdict_break(ledger->verdict, "I13", op->round, op->stage, ANY,
+			"worker %u restores version %u of stage %u, which is %sempty; %u was kept%s", who.index,
+			op->microbatch, op->stage, ledger->empty[op->stage] ? "" : "not ", ledger->kept[op->stage],
+			right ? "" : ", or it is not what was kept");
+	seat->known = effect->known;
+	ledger->restored[op->stage] = op->microbatch + 1;
 }
 
 void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	bool pipeline = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
 	if (op->kind == SKEP_OP_LOAD) {
-		check_parameters(ledger, who, effect->version, op->stage, effect->parameter);
+		check_parameters(ledger, who, effect->version, op->stage, effect);
 		return;
 	}
+	if (op->kind == SKEP_OP_CHECKPOINT)
+		did_checkpoint(ledger, who, op, effect);
+	else if (op->kind == SKEP_OP_RESTORE)
+		did_restore(ledger, who, op, effect);
+	if (op->kind == SKEP_OP_SAVE || op->kind >= SKEP_OP_ENTER) /* also as of the end of the last round */
+		return;
 	if (!valid(ledger, "an operation", op->round, op->stage, pipeline ? op->microbatch : 0))
 		return;
 	if (pipeline)
@@ -265,7 +304,7 @@ static void noted_member(struct ledger *ledger, const struct skep_note *note)
 {
 	struct cell *cell = &ledger->round[note->round].cell[note->stage];
 	struct holder *holder = books_holder(ledger, cell, note->peer);
-	if (!books_seated(ledger, note->peer, note->stage, note->round))
+	if (!books_member(ledger, note->peer, note->stage, note->round))
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
 			"member %u (epoch %u) is fenced, or not of this stage, or joined later", note->peer.index,
 			note->peer.epoch);
@@ -299,7 +338,7 @@ static void noted_lost(struct ledger *ledger, const struct skep_note *note)
 static void noted_committed(struct ledger *ledger, const struct skep_note *note)
 {
 	struct cell *cell = &ledger->round[note->round].cell[note->stage];
-	if (cell->committed || cell->members == 0)
+	if (cell->committed || (cell->members == 0 && !ledger->empty[note->stage]))
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
 			"stage %u is committed twice or without a member", note->stage);
 	cell->committed = true;
@@ -343,21 +382,67 @@ static void noted_closed(struct ledger *ledger, const struct skep_note *note)
 
 static void noted_empty(struct ledger *ledger, const struct skep_note *note)
 {
-	ledger->stage_empty = true;
-	if (books_stage_has_worker(ledger, note->stage))
-		verdict_break(ledger->verdict, "I7", ANY, note->stage, ANY, "stage %u is called empty, but is not",
+	if (books_stage_has_worker(ledger, note->stage) || ledger->empty[note->stage])
+		verdict_break(ledger->verdict, "I7", ANY, note->stage, ANY,
+			"stage %u is called empty, but is not, or was before", note->stage);
+	ledger->empty[note->stage] = true;
+	ledger->empty_ns[note->stage] = ledger->now;
+	ledger->restored[note->stage] = 0;
+}
+
+/* From the newest checkpoint, by one that holds it and is the only one that serves. */
+static void noted_restarted(struct ledger *ledger, const struct skep_note *note)
+{
+	uint32_t stage = note->stage;
+	if (!ledger->empty[stage] || ledger->restored[stage] != (uint32_t)note->value + 1 ||
+		!books_seated(ledger, note->peer, stage, note->round))
+		verdict_break(ledger->verdict, "I13", note->round, stage, ANY,
+			"stage %u is restarted from version %lld by worker %u, which did not restore that, or it was "
+			"not empty",
+			stage, (long long)note->value, note->peer.index);
+	ledger->empty[stage] = false;
+	ledger->restarted[stage] = true;
+	ledger->seat[note->peer.index].founder = true; /* it can do the open round */
+	for (uint32_t r = note->round > 0 ? note->round - 1 : 0; r < ledger->plan->rounds; r++)
+		ledger->round[r].cell[stage].known = 0; /* from here on all hold what the founder holds */
+}
+
+static void noted_checkpointed(struct ledger *ledger, const struct skep_note *note)
+{
+	if (note->round <= ledger->kept[note->stage] || note->round > ledger->plan->rounds ||
+		!ledger->checkpoint[note->stage][note->round].is || ledger->plan->checkpoint_every == 0 ||
+		note->round % ledger->plan->checkpoint_every != 0)
+		verdict_break(ledger->verdict, "I13", note->round, note->stage, ANY,
+			"version %u of stage %u is said to be kept, and is not, or is not due", note->round,
 			note->stage);
+	else
+		ledger->kept[note->stage] = note->round;
+}
+
+bool books_any_empty(const struct ledger *ledger)
+{
+	for (uint32_t s = 0; s < ledger->plan->stages; s++)
+		if (ledger->empty[s])
+			return true;
+	return false;
+}
+
+/* The run may fail when a stage has waited for as long as the plan says. */
+static bool waited(const struct ledger *ledger, uint32_t stage)
+{
+	return ledger->empty[stage] && ledger->now - ledger->empty_ns[stage] >= ledger->plan->wait_for_join_ns;
 }
 
 static void noted_stopped(struct ledger *ledger, const struct skep_note *note)
 {
 	bool target = target_reached(ledger);
-	bool good = note->value == 0 ? ledger->stage_empty : target || ledger->rounds_closed == ledger->plan->rounds;
+	bool good = note->value == 0 ? waited(ledger, note->stage)
+	                             : target || ledger->rounds_closed == ledger->plan->rounds;
 	if (ledger->stopped || !good || note->round != ledger->rounds_closed)
 		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY,
 			"the run stops (ok = %lld, %u rounds) after %u of %u rounds, target %sreached, stage %sempty",
 			(long long)note->value, note->round, ledger->rounds_closed, ledger->plan->rounds,
-			target ? "" : "not ", ledger->stage_empty ? "" : "not ");
+			target ? "" : "not ", books_any_empty(ledger) ? "" : "not ");
 	ledger->stopped = true;
 }
 
@@ -367,7 +452,7 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 	if (about_round && !valid(ledger, "a note", note->round, note->stage, 0))
 		return;
 	bool about_peer = note->kind == SKEP_NOTE_ISSUED || note->kind == SKEP_NOTE_RERUN ||
-	                  note->kind == SKEP_NOTE_MEMBER ||
+	                  note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_ADMITTED ||
 	                  (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED);
 	bool homeless = note->kind == SKEP_NOTE_FENCED && note->stage == (uint16_t)SKEP_NO_STAGE; /* had none yet */
 	if ((about_peer && note->peer.index >= ledger->plan->workers) ||
@@ -389,10 +474,13 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		[SKEP_NOTE_LOSS] = noted_loss,
 		[SKEP_NOTE_ROUND_CLOSED] = noted_closed,
 		[SKEP_NOTE_FENCED] = seats_fenced,
+		[SKEP_NOTE_ADMITTED] = seats_admitted,
 		[SKEP_NOTE_JOINED] = seats_joined,
 		[SKEP_NOTE_LEFT] = seats_left,
 		[SKEP_NOTE_MOVED] = seats_moved,
 		[SKEP_NOTE_STAGE_EMPTY] = noted_empty,
+		[SKEP_NOTE_STAGE_RESTARTED] = noted_restarted,
+		[SKEP_NOTE_CHECKPOINTED] = noted_checkpointed,
 		[SKEP_NOTE_STOPPED] = noted_stopped};
 	act[note->kind](ledger, note);
 }
@@ -445,10 +533,12 @@ static void sent(struct ledger *ledger, struct skep_peer who, const struct skep_
 		return;
 	struct round *round = &ledger->round[m->round];
 	check_order(ledger, m);
+	bool begins = !finished && !round->reducing; /* else it begins anew, without somebody */
 	round->reducing |= !finished;
 	if (finished)
 		set_bit(round->finished, m->microbatch);
-	else if (ledger->plan->on_loss != SKEP_ON_LOSS_RERUN && /* there audit.c demands that nothing is lost */
+	else if (begins &&
+		 ledger->plan->on_loss != SKEP_ON_LOSS_RERUN && /* there audit.c demands that nothing is lost */
 		 books_bits(ledger, round->finished) < ledger->plan->microbatches &&
 		 round->issued_count < ledger->capacity &&
 		 !(ledger->plan->delayed && books_round_stuck(ledger, m->round)))
@@ -464,7 +554,7 @@ void ledger_action(struct ledger *ledger, skep_time now, struct skep_peer who, c
 		said(ledger, who, &action->u.note);
 	else if (action->kind == SKEP_ACTION_SEND)
 		sent(ledger, who, &action->u.send);
-	else if (action->kind == 0 || action->kind > SKEP_ACTION_NOTE)
+	else if (action->kind == 0 || action->kind > SKEP_ACTION_CANCEL)
 		verdict_break(ledger->verdict, "I6", ANY, ANY, ANY, "machine %u returns an action of kind %u",
 			who.index, action->kind);
 }

@@ -19,7 +19,7 @@ static uint64_t expected_bytes(const struct skep_plan *plan, const struct skep_m
 		skep_chunk_range(plan->stage[t->stage].parameters, t->chunk, t->size, &first, &count);
 		return 4 * count;
 	case SKEP_MESSAGE_STATE:
-		return plan->stage[t->stage].state_bytes;
+		return skep_state_chunk_bytes(plan, t->stage, t->chunk);
 	default:
 		return 0;
 	}
@@ -116,6 +116,8 @@ void post_send(struct cluster *c, uint32_t index, const struct skep_message *m)
 		slot->tensor.microbatch ^= 1;
 	if (slot && m->kind == SKEP_MESSAGE_INPUT && sabotaged(c, SABOTAGE_INPUT_SWAPPED))
 		slot->tensor.microbatch ^= 1;
+	if (slot && m->kind == SKEP_MESSAGE_STATE && sabotaged(c, SABOTAGE_STATE_OLD))
+		slot->tensor.round++;
 	trace(c, (struct trace){.what = TRACE_SEND, .who = {index, p->epoch}, .message = m});
 	if (worth_eating(m->kind) && sabotaged(c, SABOTAGE_MESSAGE_EATEN))
 		return;
@@ -161,6 +163,8 @@ static bool worth_slandering(const struct cluster *c, uint32_t owner, uint32_t o
 static void falsify(struct cluster *c, struct skep_message *m)
 {
 	uint32_t other = (m->u.peer.who.index + 1) % c->setup.plan->workers;
+	if (m->kind == SKEP_MESSAGE_STATE && sabotaged(c, SABOTAGE_STATE_EARLY))
+		m->round++;
 	if (m->kind == SKEP_MESSAGE_LEAVE && sabotaged(c, SABOTAGE_LEAVE_DEAF))
 		m->kind = SKEP_MESSAGE_HEARTBEAT;
 	if (m->kind == SKEP_MESSAGE_PEER && m->u.peer.leaving && sabotaged(c, SABOTAGE_LEAVER_PRAISED))

@@ -90,6 +90,10 @@ static void lane_start(struct cluster *c, uint32_t index, uint8_t lane_index)
 {
 	struct lane *lane = &c->process[index].lane[lane_index];
 	struct queued *head = &lane->item[lane->head];
+	if (head->op.kind == SKEP_OP_ALLREDUCE) {
+		whole_asked(c, index);
+		return;
+	}
 	head->elapsed = c->setup.op_time(c->setup.context, c->now, index, &head->op);
 	agenda_add(c, c->now + head->elapsed, EVENT_OP, index)->lane = lane_index;
 }
@@ -142,7 +146,7 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 		p->device.stage = (p->device.stage + 1) % c->setup.plan->stages;
 	trace(c, (struct trace){.what = TRACE_RUN, .who = {index, p->epoch}, .op = op});
 	struct lane *lane = &p->lane[op->lane];
-	lane_push(lane, &(struct queued){*op, {index, p->epoch}, 0});
+	lane_push(lane, &(struct queued){.op = *op, .who = {index, p->epoch}});
 	if (lane->count == 1)
 		lane_start(c, index, op->lane);
 }
@@ -151,8 +155,9 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 static bool clash(const struct skep_op *a, const struct skep_op *b)
 {
 	bool same_round = a->round == b->round;
-	bool reduces = b->kind >= SKEP_OP_TAKE;
-	if (a->kind == SKEP_OP_LOAD || (a->kind == SKEP_OP_SAVE && b->kind == SKEP_OP_STEP))
+	bool reduces = skep_op_reduces(b->kind), state = a->kind == SKEP_OP_SAVE || a->kind == SKEP_OP_LOAD ||
+	                                                 a->kind == SKEP_OP_CHECKPOINT || a->kind == SKEP_OP_RESTORE;
+	if (a->kind == SKEP_OP_ENTER || (state && b->kind == SKEP_OP_STEP))
 		return true;
 	if (a->kind <= SKEP_OP_BACKWARD &&
 		b->kind == SKEP_OP_STEP) /* it reads its version, and replaces an older one */
@@ -176,6 +181,11 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 {
 	struct process *p = &c->process[job->who.index];
 	const struct skep_op *op = &job->op;
+	if (op->kind == SKEP_OP_ALLREDUCE) {
+		*effect = (struct effect){.version = p->device.newest};
+		whole_ends(c, job);
+		return;
+	}
 	struct skep_op astray = *op;
 	bool newer = op->kind == SKEP_OP_BACKWARD && op->version != p->device.newest;
 	if (newer && sabotaged(c, SABOTAGE_NEWEST_READ)) { /* and its memory knows nothing of FORWARD's version */
@@ -190,8 +200,11 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		ledger_op_done(c->ledger, job->who, op, effect);
 	if (op->kind == SKEP_OP_STEP && sabotaged(c, SABOTAGE_STEP_TWICE))
 		device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, op, effect, c->verdict);
+	uint32_t at = c->setup.plan->delayed ? op->version & 1 : 0;
+	if (op->kind == SKEP_OP_RESTORE && sabotaged(c, SABOTAGE_RESTORE_CORRUPT))
+		effect->parameter[0] ^= p->device.parameter[at][0] ^= 1;
 	if (op->kind == SKEP_OP_LOAD && sabotaged(c, SABOTAGE_STATE_CORRUPT))
-		effect->parameter[0] ^= p->device.parameter[0][0] ^= 1;
+		effect->parameter[0] ^= p->device.parameter[at][0] ^= 1;
 }
 
 void process_op_ends(struct cluster *c, const struct event *event)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * seats.c - the part of the books about people: who serves which stage, who wants to leave and who has been told so, who
- * goes to another stage. A seat is in from the start or from JOINED until FENCED, LEFT or MOVED.
+ * goes to another stage. A seat is in from the start or from JOINED until FENCED, LEFT or MOVED. From ADMITTED to JOINED a
+ * newcomer is a member of reductions, and works for nobody.
  */
 #include "tests/cluster/books.h"
 
@@ -27,8 +28,10 @@ static bool another(const struct ledger *ledger, uint32_t stage, uint32_t except
 /* Rounds may overlap: it serves when the first reduction that it was a member of is committed. */
 bool books_able(const struct ledger *ledger, const struct seat *seat, uint32_t round)
 {
-	const struct round *first = &ledger->round[seat->since_round];
-	return seat->in && (seat->founder || (seat->since_round < round && first->cell[seat->stage].committed));
+	if (!seat->in || seat->founder)
+		return seat->in;
+	const struct cell *first = &ledger->round[seat->since_round].cell[seat->stage];
+	return seat->since_round < round && (!ledger->plan->delayed || first->committed);
 }
 
 bool books_round_stuck(const struct ledger *ledger, uint32_t round)
@@ -57,6 +60,7 @@ void seats_begin(struct ledger *ledger)
 		seat->stage = plan->first_stage_of[w];
 		seat->in = seat->founder = seat->stage != SKEP_NO_STAGE;
 		seat->peer = (struct skep_peer){w, seat->in};
+		seat->known = ALL_KNOWN;
 		ledger->news_epoch[w] = 1;
 		for (uint32_t other = 0; seat->in && other < plan->workers; other++)
 			if (leads(plan, seat->stage, plan->first_stage_of[other]))
@@ -68,6 +72,13 @@ bool books_seated(const struct ledger *ledger, struct skep_peer peer, uint32_t s
 {
 	const struct seat *seat = &ledger->seat[peer.index];
 	return seat->in && seat->peer.epoch == peer.epoch && seat->stage == stage && seat->since_round <= round;
+}
+
+bool books_member(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round)
+{
+	const struct seat *seat = &ledger->seat[peer.index];
+	return (seat->in || seat->admitted) && seat->peer.epoch == peer.epoch && seat->stage == stage &&
+	       seat->since_round <= round;
 }
 
 bool books_stage_has_worker(const struct ledger *ledger, uint32_t stage)
@@ -102,18 +113,37 @@ void seats_fenced(struct ledger *ledger, const struct skep_note *note)
 			"worker %u is fenced under epoch %u, but has %u", note->peer.index, note->peer.epoch,
 			seat->peer.epoch);
 	seat->peer = note->peer;
-	seat->in = false;
+	seat->in = seat->admitted = false;
 }
 
+void seats_admitted(struct ledger *ledger, const struct skep_note *note)
+{
+	struct seat *seat = &ledger->seat[note->peer.index];
+	if (seat->in || seat->admitted || note->peer.epoch <= seat->peer.epoch)
+		verdict_break(ledger->verdict, "I6", note->round, note->stage, ANY,
+			"worker %u is admitted with epoch %u, but is in, or had %u before", note->peer.index,
+			note->peer.epoch, seat->peer.epoch);
+	check_destination(ledger, seat, note);
+	*seat = (struct seat){.peer = note->peer, .stage = note->stage, .since_round = note->round, .admitted = true};
+}
+
+/* Whoever joins was admitted, is where it was, and holds all of the state. */
 void seats_joined(struct ledger *ledger, const struct skep_note *note)
 {
 	struct seat *seat = &ledger->seat[note->peer.index];
-	if (seat->in || note->peer.epoch <= seat->peer.epoch)
+	uint32_t all = device_chunk_mask(ledger->plan, note->stage, 0, 1);
+	if (seat->in || !seat->admitted || note->peer.epoch != seat->peer.epoch)
 		verdict_break(ledger->verdict, "I6", note->round, note->stage, ANY,
-			"worker %u joins with epoch %u, but is in, or had %u before", note->peer.index,
-			note->peer.epoch, seat->peer.epoch);
-	check_destination(ledger, seat, note);
-	*seat = (struct seat){.peer = note->peer, .stage = note->stage, .since_round = note->round, .in = true};
+			"worker %u joins with epoch %u, but was not admitted under it", note->peer.index,
+			note->peer.epoch);
+	if (note->stage != seat->stage || note->round < seat->since_round || (seat->known & all) != all)
+		verdict_break(ledger->verdict, "I3", note->round, note->stage, ANY,
+			"worker %u joins stage %u in round %u, but was admitted to stage %u from round %u on, or lacks "
+			"some of its state",
+			note->peer.index, note->stage, note->round, seat->stage, seat->since_round);
+	seat->in = true;
+	seat->admitted = false;
+	seat->since_round = note->round;
 }
 
 /* An epoch ends without harm only between two rounds, and not the last one of its stage. */
@@ -128,7 +158,7 @@ static void retire(struct ledger *ledger, const struct skep_note *note, const ch
 	if (round == 0 || ledger->round[round - 1].open || ledger->round[round].open)
 		verdict_break(ledger->verdict, "I10", round, seat->stage, ANY,
 			"worker %u %s, but not between two rounds", note->peer.index, how);
-	if (!another(ledger, seat->stage, note->peer.index, round, false))
+	if (!another(ledger, seat->stage, note->peer.index, round + 1, false)) /* who has joined by now serves */
 		verdict_break(ledger->verdict, "I10", round, seat->stage, ANY,
 			"worker %u %s, but is the last one of stage %u", note->peer.index, how, seat->stage);
 	seat->in = false;
@@ -155,6 +185,14 @@ void seats_moved(struct ledger *ledger, const struct skep_note *note)
 	if (is_leaving(seat) || note->stage == seat->stage)
 		verdict_break(ledger->verdict, "I10", note->round, note->stage, ANY,
 			"worker %u moves to stage %u, but is there, or wants to leave", note->peer.index, note->stage);
+	const struct seat *last = &ledger->seat[ledger->mover];
+	bool arriving =
+		last->moved_epoch > last->peer.epoch || (last->moved_epoch == last->peer.epoch && last->admitted);
+	if (ledger->moved && arriving)
+		verdict_break(ledger->verdict, "I10", note->round, note->stage, ANY,
+			"worker %u moves though worker %u, which moved before, has not arrived", note->peer.index,
+			ledger->mover);
+	ledger->mover = note->peer.index;
 	retire(ledger, note, "moves");
 	seat->moved_epoch = note->peer.epoch + 1;
 	seat->moved_to = note->stage;
@@ -168,7 +206,7 @@ void seats_round_opens(struct ledger *ledger, uint32_t round)
 	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
 		const struct seat *seat = &ledger->seat[w];
 		if (is_leaving(seat) && round > 0 && seat->since_round < round &&
-			another(ledger, seat->stage, w, round, false))
+			another(ledger, seat->stage, w, round + 1, false))
 			verdict_break(ledger->verdict, "I10", round, seat->stage, ANY,
 				"round %u opens, and worker %u of stage %u, which wants to leave, is kept", round, w,
 				seat->stage);

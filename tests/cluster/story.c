@@ -40,6 +40,8 @@ struct story {
 	struct skep_plan plan;
 	struct skep_stage_plan stage[CLUSTER_STAGES];
 	uint32_t first_stage_of[CLUSTER_WORKERS];
+	skep_time download_ns; /* a STATE takes so much longer than other messages */
+	uint32_t chunks;
 	skep_time latency_ns, forward_ns, backward_ns, operation_ns, until_ns;
 	uint32_t slowness[CLUSTER_WORKERS];
 	struct rule rule[RULES];
@@ -112,12 +114,13 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		uint32_t *number;
 		skep_time *time;
 	} setting[] = {{"microbatches", &plan->microbatches, NULL}, {"in-flight", &plan->in_flight, NULL},
-		{"rounds", &plan->rounds, NULL}, {"samples", &plan->samples, NULL},
-		{"rebalance", NULL, &plan->rebalance_ns}, {"heartbeat", NULL, &plan->heartbeat_ns},
-		{"fence-after", NULL, &plan->fence_after_ns}, {"latency", NULL, &story->latency_ns},
-		{"forward", NULL, &story->forward_ns}, {"backward", NULL, &story->backward_ns},
-		{"operation", NULL, &story->operation_ns}, {"patience", NULL, &plan->patience_ns},
-		{"until", NULL, &story->until_ns}};
+		{"rounds", &plan->rounds, NULL}, {"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL},
+		{"wait-for-join", NULL, &plan->wait_for_join_ns}, {"checkpoint-every", &plan->checkpoint_every, NULL},
+		{"download", NULL, &story->download_ns}, {"rebalance", NULL, &plan->rebalance_ns},
+		{"heartbeat", NULL, &plan->heartbeat_ns}, {"fence-after", NULL, &plan->fence_after_ns},
+		{"latency", NULL, &story->latency_ns}, {"forward", NULL, &story->forward_ns},
+		{"backward", NULL, &story->backward_ns}, {"operation", NULL, &story->operation_ns},
+		{"patience", NULL, &plan->patience_ns}, {"until", NULL, &story->until_ns}};
 	for (size_t i = 0; i < sizeof(setting) / sizeof(*setting); i++) {
 		if (strcmp(key, setting[i].key) != 0)
 			continue;
@@ -142,6 +145,13 @@ static bool read_routing(struct story *story, const struct words *words)
 	bool trainer = words->count == 2 && strcmp(words->word[1], "trainer") == 0;
 	story->plan.routing = trainer ? SKEP_ROUTING_TRAINER : SKEP_ROUTING_PEER;
 	return trainer || (words->count == 2 && strcmp(words->word[1], "peer") == 0);
+}
+
+static bool read_collective(struct story *story, const struct words *words)
+{
+	bool whole = words->count == 2 && strcmp(words->word[1], "whole") == 0;
+	story->plan.collective = whole ? SKEP_COLLECTIVE_WHOLE : SKEP_COLLECTIVE_RING;
+	return whole || (words->count == 2 && strcmp(words->word[1], "ring") == 0);
 }
 
 /* slow X by N */
@@ -216,6 +226,8 @@ static bool read_line(struct story *story, const struct words *words)
 		known = true, good = read_wiring(story, words);
 	else if (strcmp(key, "routing") == 0)
 		known = true, good = read_routing(story, words);
+	else if (strcmp(key, "collective") == 0)
+		known = true, good = read_collective(story, words);
 	else if (strcmp(key, "slow") == 0)
 		known = true, good = read_slowness(story, words);
 	for (uint32_t i = 0; i < 3; i++)
@@ -254,12 +266,17 @@ static bool read_story(struct story *story, char *text)
 	}
 	const struct skep_plan *plan = &story->plan;
 	uint32_t served = 0;
+	for (uint32_t s = 0; s < plan->stages && story->chunks > 0; s++) {
+		story->stage[s].state_chunks = story->chunks;
+		story->stage[s].state_bytes = story->chunks * SKEP_STATE_HEADER_BYTES + 12 * story->stage[s].parameters;
+	}
 	for (uint32_t w = 0; w < plan->workers; w++)
 		if (story->first_stage_of[w] != SKEP_NO_STAGE)
 			served |= 1u << story->first_stage_of[w];
 	if (plan->stages == 0 || served != (1u << plan->stages) - 1 || plan->rounds == 0 ||
 		plan->rounds >= CLUSTER_ROUNDS || plan->microbatches == 0 || plan->in_flight == 0 ||
-		plan->samples == 0 || plan->fence_after_ns < 2 * plan->heartbeat_ns)
+		plan->samples == 0 || story->chunks > story->stage[0].parameters ||
+		plan->fence_after_ns < 2 * plan->heartbeat_ns)
 		return complain(
 			story, "the story lacks a usable plan", "a worker for each stage, rounds, microbatches");
 	return true;
@@ -270,7 +287,7 @@ static void set_defaults(struct story *story, const char *path)
 	memset(story, 0, sizeof(*story));
 	story->path = path;
 	for (uint32_t s = 0; s < CLUSTER_STAGES; s++)
-		story->stage[s] = (struct skep_stage_plan){4, 400, 1000, 0};
+		story->stage[s] = (struct skep_stage_plan){4, 400, 1000, 0, 0};
 	for (uint32_t w = 0; w < CLUSTER_WORKERS; w++)
 		story->slowness[w] = 1;
 	story->plan = (struct skep_plan){.microbatches = 2,
@@ -297,6 +314,8 @@ static struct fate fate_of(void *context, skep_time now, const struct skep_messa
 {
 	struct story *story = context;
 	struct fate fate = {.delay_ns = story->latency_ns, .dead = DEAD_LOSES};
+	if (m->kind == SKEP_MESSAGE_STATE)
+		fate.delay_ns += story->download_ns;
 	(void)now;
 	for (uint32_t i = 0; i < story->rules; i++) {
 		struct rule *rule = &story->rule[i];

@@ -19,10 +19,13 @@ static const char *const message_name[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWA
 	[SKEP_MESSAGE_COMMIT] = "COMMIT",
 	[SKEP_MESSAGE_PEER] = "PEER",
 	[SKEP_MESSAGE_ASSIGN] = "ASSIGN",
+	[SKEP_MESSAGE_ADMIT] = "ADMIT",
 	[SKEP_MESSAGE_STOP] = "STOP",
 	[SKEP_MESSAGE_FINISHED] = "FINISHED",
 	[SKEP_MESSAGE_TALLY] = "TALLY",
 	[SKEP_MESSAGE_JOIN] = "JOIN",
+	[SKEP_MESSAGE_CHECKPOINTED] = "KEPT",
+	[SKEP_MESSAGE_ENTERED] = "ENTERED",
 	[SKEP_MESSAGE_READY] = "READY",
 	[SKEP_MESSAGE_SUSPECT] = "SUSPECT",
 	[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT",
@@ -81,6 +84,42 @@ static struct name peer_name(const struct skep_plan *plan, struct skep_peer peer
 
 #define NAME(peer) peer_name(plan, peer).text
 
+/* The end of a round: what is asked of its members, and what passes between them. */
+static void put_reduction(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
+{
+	put(text, " round %u.%u, ", m->round, m->attempt);
+	if (m->kind == SKEP_MESSAGE_CHUNK)
+		put(text, "chunk %u, hop %u", m->u.chunk.chunk, m->u.chunk.hop);
+	else if (m->kind == SKEP_MESSAGE_TALLY)
+		put(text, "counted %u", m->u.tally.count);
+	else if (m->kind == SKEP_MESSAGE_COMMIT)
+		put(text, "%u microbatches%s", m->u.commit.microbatches,
+			m->u.commit.checkpoint ? ", then keep the state" : "");
+	else if (m->u.reduce.size == 0)
+		put(text, "no sum: what have you counted");
+	else
+		put(text, "member %u of %u, next is %s", m->u.reduce.rank + 1, m->u.reduce.size,
+			NAME(m->u.reduce.next));
+}
+
+static void put_peer(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
+{
+	if (m->u.peer.alive)
+		put(text, " %s serves stage %u%s", NAME(m->u.peer.who), m->stage,
+			m->u.peer.leaving ? ", but will leave" : "");
+	else
+		put(text, " %s is out", NAME(m->u.peer.who));
+}
+
+static void put_admit(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
+{
+	put(text, " from round %u on, ", m->round);
+	if (m->u.admit.source.index != SKEP_NO_INDEX)
+		put(text, "state from %s", NAME(m->u.admit.source));
+	else
+		put(text, "found the stage anew from version %u", m->u.admit.checkpoint);
+}
+
 static void put_message(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
 {
 	put(text, "%-9s", transcript_message_name(m->kind));
@@ -97,33 +136,24 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 		put(text, " round %u, microbatch %u %s", m->round, m->microbatch,
 			m->u.cancelled.dropped ? "was dropped" : "is kept");
 		return;
-	case SKEP_MESSAGE_CHUNK:
-		put(text, " round %u.%u, chunk %u, hop %u", m->round, m->attempt, m->u.chunk.chunk, m->u.chunk.hop);
-		return;
 	case SKEP_MESSAGE_GRANT:
 		put(text, " round %u, microbatches %u..%u", m->round, m->microbatch,
 			m->microbatch + m->u.grant.count - 1);
 		return;
+	case SKEP_MESSAGE_CHUNK:
 	case SKEP_MESSAGE_REDUCE:
-		if (m->u.reduce.size == 0) {
-			put(text, " round %u.%u, no sum: what have you counted", m->round, m->attempt);
-			return;
-		}
-		put(text, " round %u.%u, member %u of %u, next is %s", m->round, m->attempt, m->u.reduce.rank + 1,
-			m->u.reduce.size, NAME(m->u.reduce.next));
-		return;
 	case SKEP_MESSAGE_COMMIT:
-		put(text, " round %u.%u, %u microbatches", m->round, m->attempt, m->u.commit.microbatches);
+	case SKEP_MESSAGE_TALLY:
+		put_reduction(text, plan, m);
 		return;
 	case SKEP_MESSAGE_PEER:
-		if (m->u.peer.alive)
-			put(text, " %s serves stage %u%s", NAME(m->u.peer.who), m->stage,
-				m->u.peer.leaving ? ", but will leave" : "");
-		else
-			put(text, " %s is out", NAME(m->u.peer.who));
+		put_peer(text, plan, m);
 		return;
 	case SKEP_MESSAGE_ASSIGN:
-		put(text, " stage %u from round %u on, state from %s", m->stage, m->round, NAME(m->u.assign.source));
+		put(text, " stage %u", m->stage);
+		return;
+	case SKEP_MESSAGE_ADMIT:
+		put_admit(text, plan, m);
 		return;
 	case SKEP_MESSAGE_STOP:
 		put(text, " %s", m->u.stop.ok ? "done" : "failed");
@@ -131,9 +161,6 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_FINISHED:
 		put(text, " round %u, microbatch %u %s", m->round, m->microbatch,
 			m->u.finished.ok ? "came back" : "was abandoned");
-		return;
-	case SKEP_MESSAGE_TALLY:
-		put(text, " round %u.%u, counted %u", m->round, m->attempt, m->u.tally.count);
 		return;
 	case SKEP_MESSAGE_LOAD:
 		put(text, " %llu.%03llu ready on the mean", (unsigned long long)m->u.load.queue_milli / 1000,
@@ -144,6 +171,9 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 		return;
 	case SKEP_MESSAGE_FETCH:
 	case SKEP_MESSAGE_STATE:
+		put(text, " round %u, chunk %u", m->round, m->u.state.chunk);
+		return;
+	case SKEP_MESSAGE_CHECKPOINTED:
 	case SKEP_MESSAGE_READY:
 		put(text, " round %u", m->round);
 		return;
@@ -158,6 +188,40 @@ static void put_lost(struct text *text, const struct skep_note *note)
 	for (uint32_t i = 0; i < 64; i++)
 		if ((uint64_t)note->value >> i & 1)
 			put(text, " %u", note->microbatch + i);
+}
+
+/* Who serves which stage, and what a stage holds. */
+static void put_seat(struct text *text, const struct skep_plan *plan, const struct skep_note *note)
+{
+	switch (note->kind) {
+	case SKEP_NOTE_FENCED:
+		put(text, "%s is fenced", NAME(note->peer));
+		return;
+	case SKEP_NOTE_ADMITTED:
+		put(text, "%s steps along in stage %u from round %u on", NAME(note->peer), note->stage, note->round);
+		return;
+	case SKEP_NOTE_JOINED:
+		put(text, "%s joins stage %u in round %u", NAME(note->peer), note->stage, note->round);
+		return;
+	case SKEP_NOTE_LEFT:
+		put(text, "%s has left stage %u", NAME(note->peer), note->stage);
+		return;
+	case SKEP_NOTE_MOVED:
+		put(text, "%s moves to stage %u", NAME(note->peer), note->stage);
+		return;
+	case SKEP_NOTE_STAGE_EMPTY:
+		put(text, "stage %u has no worker left", note->stage);
+		return;
+	case SKEP_NOTE_STAGE_RESTARTED:
+		put(text, "%s founds stage %u anew in round %u, from version %lld", NAME(note->peer), note->stage,
+			note->round, (long long)note->value);
+		return;
+	case SKEP_NOTE_CHECKPOINTED:
+		put(text, "version %u of stage %u is kept by %s", note->round, note->stage, NAME(note->peer));
+		return;
+	default:
+		put(text, "note of kind %u", note->kind);
+	}
 }
 
 static void put_note(struct text *text, const struct skep_plan *plan, const struct skep_note *note)
@@ -191,21 +255,6 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 	case SKEP_NOTE_ROUND_CLOSED:
 		put(text, "round %u closes: %u issued", note->round, note->microbatch);
 		return;
-	case SKEP_NOTE_FENCED:
-		put(text, "%s is fenced", NAME(note->peer));
-		return;
-	case SKEP_NOTE_JOINED:
-		put(text, "%s joins stage %u from round %u on", NAME(note->peer), note->stage, note->round);
-		return;
-	case SKEP_NOTE_LEFT:
-		put(text, "%s has left stage %u", NAME(note->peer), note->stage);
-		return;
-	case SKEP_NOTE_MOVED:
-		put(text, "%s moves to stage %u", NAME(note->peer), note->stage);
-		return;
-	case SKEP_NOTE_STAGE_EMPTY:
-		put(text, "stage %u has no worker left", note->stage);
-		return;
 	case SKEP_NOTE_STOPPED:
 		put(text, "the run stops after %u rounds: %s", note->round, value ? "done" : "failed");
 		return;
@@ -218,7 +267,7 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 		put(text, "has no room for microbatch %u of round %u", note->microbatch, note->round);
 		return;
 	default:
-		put(text, "note of kind %u", note->kind);
+		put_seat(text, plan, note);
 	}
 }
 
@@ -228,7 +277,7 @@ static void put_op(struct text *text, const struct skep_op *op)
 	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD)
 		put(text, ", microbatch %u%s", op->microbatch,
 			op->version != op->round ? ", on the version before" : "");
-	else if (op->kind >= SKEP_OP_TAKE)
+	else if (skep_op_reduces(op->kind) || op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
 		put(text, ", chunk %u of %u", op->chunk, op->size);
 	else if (op->kind == SKEP_OP_STEP)
 		put(text, ": %u members, %u microbatches", op->size, op->microbatches);

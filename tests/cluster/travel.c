@@ -6,9 +6,14 @@
 #include "tests/cluster/books.h"
 
 /* Work of an earlier pass may end after the microbatch was granted again: nobody waits for it. */
+static bool earlier_pass(const struct ledger *ledger, uint32_t round, uint32_t microbatch, uint32_t attempt)
+{
+	return attempt < ledger->round[round].rerun[microbatch] >> 32;
+}
+
 static bool of_earlier_pass(const struct ledger *ledger, const struct skep_op *op)
 {
-	return op->attempt < ledger->round[op->round].rerun[op->microbatch] >> 32;
+	return earlier_pass(ledger, op->round, op->microbatch, op->attempt);
 }
 
 /* Is the stage among those that are to count the microbatch in this pass? */
@@ -46,13 +51,14 @@ static void check_kept_word(struct ledger *ledger, struct skep_peer who, const s
 }
 
 /* Who gives a microbatch back has not begun it, and is the only one in office of the stage to do so. The word may be sent
- * again. */
+ * again, even when the microbatch has been granted again. */
 void travel_dropped(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
 {
 	struct cell *cell = &ledger->round[m->round].cell[m->stage];
 	const struct skep_peer *forwarder = &cell->forwarder[m->microbatch], *dropper = &cell->dropper[m->microbatch];
 	bool seated = books_seated(ledger, who, m->stage, m->round), known = bit(cell->dropped, m->microbatch);
-	if (known && dropper->index == who.index && dropper->epoch == who.epoch)
+	bool repeated = known && dropper->index == who.index && dropper->epoch == who.epoch;
+	if (repeated || earlier_pass(ledger, m->round, m->microbatch, m->attempt))
 		return;
 	if (bit(cell->forwarded, m->microbatch) && forwarder->index == who.index && forwarder->epoch == who.epoch)
 		verdict_break(ledger->verdict, "I1", m->round, m->stage, m->microbatch,

@@ -13,6 +13,7 @@
 #define MS UINT64_C(1000000)
 #define DELAYED_SALT UINT64_C(0x64656c61796564)
 #define RERUN_SALT UINT64_C(0x726572756e)
+#define WHOLE_SALT UINT64_C(0x77686f6c65)
 
 const char *weather_fault_name(enum weather_fault fault)
 {
@@ -73,9 +74,11 @@ static void draw_shape(struct weather *w)
 		bool last = s + 1 == plan->stages;
 		for (uint32_t i = 0; i < workers; i++)
 			w->first_stage_of[plan->workers++] = s;
-		w->stage[s] = (struct skep_stage_plan){.parameters = between(w, 1, 7),
-			.activation_bytes = last ? 0 : between(w, 1, 1000),
-			.state_bytes = between(w, 1, 1000)};
+		w->stage[s] = (struct skep_stage_plan){
+			.parameters = between(w, 1, 7), .activation_bytes = last ? 0 : between(w, 1, 1000)};
+		struct skep_stage_plan *stage = &w->stage[s];
+		stage->state_chunks = below(w, 2) ? (uint32_t)between(w, 1, stage->parameters) : 0;
+		stage->state_bytes = stage->state_chunks * SKEP_STATE_HEADER_BYTES + 12 * stage->parameters;
 	}
 	while (spares-- > 0)
 		w->first_stage_of[plan->workers++] = SKEP_NO_STAGE;
@@ -93,6 +96,7 @@ static void draw_shape(struct weather *w)
 	plan->rounds = (uint32_t)between(w, 1, below(w, 8) ? 5 : 12);
 	plan->samples = (uint32_t)any_size(w, 8);
 	plan->seed = draw(w);
+	plan->checkpoint_every = below(w, 2) ? (uint32_t)between(w, 1, 4) : 0;
 	plan->target_loss_nano = below(w, 8) ? INT64_MIN : (int64_t)between(w, 800 * MS, 1200 * MS);
 }
 
@@ -111,11 +115,13 @@ static void draw_times(struct weather *w, bool moving)
 		w->op_ns = plan->heartbeat_ns / between(w, 8, 256);
 	for (uint32_t i = 0; i < plan->workers; i++)
 		w->slowness[i] = (uint32_t)between(w, 1, 4);
+	w->download_ns = below(w, 2) ? any_size(w, 4 * plan->fence_after_ns) : 1;
 	w->round_ns = plan->microbatches * w->op_ns * 2 + 20 * w->latency_ns + plan->heartbeat_ns;
 	w->abuse_ns = 10 * MS + below(w, 2 * plan->rounds * w->round_ns);
+	plan->wait_for_join_ns = below(w, 2) ? any_size(w, 40 * plan->fence_after_ns) : 0;
 	/* one microbatch after the other, each stage slow, refills included, and time to notice deaths */
 	skep_time hop_ns = w->latency_ns + 8 * w->op_ns + 2 * w->quantum_ns;
-	w->bound_ns = w->abuse_ns +
+	w->bound_ns = w->abuse_ns + plan->wait_for_join_ns +
 	              plan->rounds * (plan->microbatches * plan->stages * 4 * hop_ns + 100 * plan->fence_after_ns);
 }
 
@@ -181,6 +187,8 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm)
 	w->plan.delayed = mix64(seed ^ DELAYED_SALT) % 3 == 0; /* a draw of its own leaves the others as they are */
 	bool rerun = !w->plan.delayed && mix64(seed ^ RERUN_SALT) % 3 == 0;
 	w->plan.on_loss = rerun ? SKEP_ON_LOSS_RERUN : SKEP_ON_LOSS_REPORT;
+	if (mix64(seed ^ WHOLE_SALT) % 4 == 0)
+		w->plan.collective = SKEP_COLLECTIVE_WHOLE;
 	if (calm || below(w, 16) == 0)
 		memset(w->rate, 0, sizeof(w->rate));
 	w->plan.routing =
@@ -214,6 +222,8 @@ static struct fate fate_of(void *context, skep_time now, const struct skep_messa
 		fate.delay_ns += any_size(w, 16 * w->latency_ns);
 		w->hits[WEATHER_REORDER]++;
 	}
+	if (m->kind == SKEP_MESSAGE_STATE && now < w->abuse_ns) /* of downloads that take longer than a round */
+		fate.delay_ns += any_size(w, w->download_ns);
 	if (hit(w, now, WEATHER_DELAY))
 		fate.delay_ns += any_size(w, long_ns);
 	if (hit(w, now, WEATHER_RETURN)) {
@@ -287,7 +297,7 @@ static void schedule_deaths(struct weather *w, struct cluster *cluster)
 	for (uint32_t i = 0; i < w->rate[WEATHER_KILL]; i++) {
 		uint32_t victim = (uint32_t)below(w, w->plan.workers);
 		skep_time at = whole(w, below(w, w->abuse_ns));
-		bool gentle = below(w, 32) > 0;
+		bool gentle = below(w, w->plan.wait_for_join_ns > 0 ? 4 : 32) > 0; /* a stage may wait for a restart */
 		cluster_kill(cluster, victim, at, gentle);
 		schedule_news(w, cluster, victim, at);
 		if (chance(w, w->rate[WEATHER_RESTART]))
@@ -348,6 +358,8 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
 	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
 		plan->in_flight);
+	if (plan->collective == SKEP_COLLECTIVE_WHOLE)
+		fprintf(to, "  collectives in one piece\n");
 	fprintf(to, "  wiring: %s, routing: %s, %u samples, %u places%s", wiring[plan->wiring],
 		plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer", plan->samples, plan->places,
 		plan->delayed                         ? "; delayed updates"

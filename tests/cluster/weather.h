@@ -35,6 +35,7 @@ struct weather {
 	skep_time transfer_ns[WEATHER_PLACES * WEATHER_PLACES];
 	struct skep_plan plan;
 	skep_time latency_ns, op_ns, quantum_ns, round_ns; /* round_ns: about what a quiet round takes */
+	skep_time download_ns;                             /* a chunk of a stage's state takes up to so much longer */
 	uint32_t slowness[CLUSTER_WORKERS];                /* times op_ns */
 	skep_time abuse_ns, bound_ns;                      /* faults stop then; the run must be over then */
 	uint32_t rate[WEATHER_FAULTS]; /* 0: off; per 1000 messages, operations or timers; or how often in all */

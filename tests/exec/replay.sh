@@ -90,4 +90,27 @@ tamper seed.db "UPDATE runs SET text = replace(text, 'seed: 7', 'seed: 8') WHERE
 exits 'another seed' 1 'run 2 differs' replay 2 --db seed.db
 tamper text.db "UPDATE runs SET text = 'nonsense: 1' WHERE id = 1"
 exits 'a scenario that is none' 2 'nonsense' replay 1 --db text.db
+
+# The files that the scenario names are part of the run.
+cp "$root/models/square-mlp.yaml" model.yaml
+cp "$root/topologies/two-datacentres.yaml" place.yaml
+ln -s "$root/topologies/gpus" gpus
+accepts 'runs with files of its own' run "$root/scenarios/two-datacentres.yaml" --set train.until.steps=3 \
+	--set model.file=model.yaml --set cluster.topology=place.yaml -q --json --db own.db
+exits 'unchanged they agree' 0 'run 1 agrees' replay 1 --db own.db
+sed -i 's/tanh/relu/; s/gelu/relu/' model.yaml
+cmp -s model.yaml "$root/models/square-mlp.yaml" && fail 'the model is changed'
+exits 'a changed model' 2 '^skep: model.yaml is not as run 1 read it' replay 1 --db own.db
+cp "$root/models/square-mlp.yaml" model.yaml
+echo '# a remark' >>place.yaml
+exits 'a changed topology' 2 '^skep: place.yaml is not as run 1 read it' replay 1 --db own.db
+echo 'nonsense: 1' >model.yaml
+exits 'a model that is none' 2 '^skep: model.yaml is not as run 1 read it' replay 1 --db own.db
+python3 - <<-'END'
+	import sqlite3
+	db = sqlite3.connect("file:own.db?mode=rw", uri=True)
+	for path, text in db.execute("SELECT path, text FROM sources WHERE run = 1 AND path IN ('model.yaml', 'place.yaml')"):
+	    open(path, "w").write(text)
+END
+exits 'as the database has them they agree' 0 'run 1 agrees' replay 1 --db own.db
 plan

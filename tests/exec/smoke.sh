@@ -8,30 +8,6 @@ set -u
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export ASAN_OPTIONS=detect_leaks=0 # MPI keeps memory to its end; the rest of the sanitizer watches
-ln -s "$root/topologies/gpus" gpus # where the topologies below look for their GPU
-
-scenario() { # scenario WORKERS STAGES: a file for so many machines in one place
-	cat >"place-$1.yaml" <<-END
-	name: $1 in one place
-	source: assumed for this test
-	directory: here
-	sites:
-	  here:
-	    machines: [{count: $1, gpu: v100}]
-	    inside: {bandwidth: 10 Gbit/s, latency: 0.01 ms}
-	END
-	cat >"smoke-$1.yaml" <<-END
-	name: smoke of $1
-	seed: 3
-	model: {file: $root/models/square-mlp.yaml, stages: $2}
-	cluster: {topology: place-$1.yaml, allocation: {method: strided}}
-	schedule: {global_batch: 512, microbatch: 32}
-	train:
-	  maths: real
-	  optimizer: {name: adamw, lr: 3.0e-3}
-	  until: {steps: 40}
-	END
-}
 
 kept() { # kept: every gradient is counted once or lost, and the loss has fallen
 	python3 - "$out" <<-'END'
@@ -51,7 +27,7 @@ kept() { # kept: every gradient is counted once or lost, and the loss has fallen
 
 for workers in 1 3 8; do
 	ranks=$((workers + 1))
-	scenario "$workers" $((workers < 4 ? workers : 4))
+	job "smoke-$workers.yaml" 3 40 "$workers" $((workers < 4 ? workers : 4))
 	accepts "$ranks processes" run "smoke-$workers.yaml" --json -q
 	check "$ranks processes: counted once, learnt" kept
 done

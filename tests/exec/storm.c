@@ -121,6 +121,11 @@ static void take(struct crew *crew, const struct skep_transport_event *event)
 	case SKEP_TRANSPORT_BROKEN:
 		fail(crew, event->reason);
 		break;
+	case SKEP_TRANSPORT_GONE:
+	case SKEP_TRANSPORT_NEW:
+	case SKEP_TRANSPORT_LOST:
+		fail(crew, "nobody has died");
+		break;
 	}
 }
 

@@ -17,41 +17,13 @@
 #include <unistd.h>
 
 #include "scenarios/scenario.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static const char *const base_text = "name: base\n"
 				     "model: {file: models/square-mlp.yaml, stages: 2}\n"
 				     "cluster: {topology: topologies/one-host.yaml, allocation: {method: strided}}\n"
 				     "schedule: {global_batch: 64, microbatch: 8}\n"
 				     "train: {optimizer: {name: sgd}, until: {steps: 10}}\n";
-
-/* Unlike assert(), says what went wrong in every build. */
-#define must(condition)                                                                                                \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition);                        \
-			abort();                                                                                       \
-		}                                                                                                      \
-	} while (0)
-
-static void check_diag(const struct skep_diag *diag)
-{
-	char text[2048];
-	must(diag->set && diag->message[0]);
-	must(strlen(diag->text) < sizeof diag->text && diag->caret <= strlen(diag->text));
-	skep_diag_print(diag, text, sizeof text);
-	for (const char *c = text; *c; c++)
-		must((uint8_t)*c >= 0x20 || *c == '\n');
-}
-
-/* A path under which the bytes can be opened; the caller closes *ret_fd. */
-static void make_file(const char *bytes, size_t size, int *ret_fd, char *ret, size_t ret_size)
-{
-	*ret_fd = memfd_create("fuzz", MFD_CLOEXEC);
-	must(*ret_fd >= 0 && write(*ret_fd, bytes, size) == (ssize_t)size);
-	snprintf(ret, ret_size, "/proc/self/fd/%d", *ret_fd);
-}
 
 static bool read_scenario(const char *text, size_t size, const char *set, struct skep_scenario *ret)
 {
@@ -186,20 +158,6 @@ static bool at_root(void)
 	return ok;
 }
 
-static bool try_path(const char *path)
-{
-	static uint8_t data[1 << 20];
-	FILE *f = fopen(path, "rb");
-	if (!f) {
-		perror(path);
-		return false;
-	}
-	size_t size = fread(data, 1, sizeof data, f);
-	fclose(f);
-	LLVMFuzzerTestOneInput(data, size);
-	return true;
-}
-
 int main(int argc, char **argv)
 {
 	bool ok = argc > 1;
@@ -212,7 +170,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	for (int i = 1; i < argc; i++) {
-		ok = try_path(argv[i]) && ok;
+		ok = fuzz_file(argv[i]) && ok;
 		free(argv[i]);
 	}
 	printf("%d inputs\n", argc - 1);

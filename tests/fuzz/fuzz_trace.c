@@ -16,38 +16,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/hash.h"
+#include "tests/fuzz/fuzz.h"
 #include "topologies/churn.h"
 #include "topologies/living.h"
 #include "topologies/trace_stats.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), says what went wrong in every build. */
-#define must(condition)                                                                                                \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition);                        \
-			abort();                                                                                       \
-		}                                                                                                      \
-	} while (0)
-
-static void check_diag(const struct skep_diag *diag)
-{
-	char text[2048];
-	must(diag->set && diag->message[0]);
-	must(strlen(diag->text) < sizeof diag->text && diag->caret <= strlen(diag->text));
-	skep_diag_print(diag, text, sizeof text);
-	for (const char *c = text; *c; c++)
-		must((uint8_t)*c >= 0x20 || *c == '\n');
-}
-
-/* A path under which the bytes can be opened; the caller closes *ret_fd. */
-static void make_file(const void *bytes, size_t size, int *ret_fd, char *ret, size_t ret_size)
-{
-	*ret_fd = memfd_create("fuzz", MFD_CLOEXEC);
-	must(*ret_fd >= 0 && write(*ret_fd, bytes, size) == (ssize_t)size);
-	snprintf(ret, ret_size, "/proc/self/fd/%d", *ret_fd);
-}
 
 /* Keeps books of its own, and a digest of all that it was told. */
 struct witness {
@@ -60,7 +33,7 @@ struct witness {
 static void mix(struct witness *w, const char *text)
 {
 	for (; *text; text++)
-		w->digest = (w->digest ^ (uint8_t)*text) * 0x100000001b3u;
+		w->digest = skep_hash_word(w->digest, (uint8_t)*text);
 	w->digest = w->digest * 31 + 1;
 }
 
@@ -191,18 +164,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef SKEP_LIBFUZZER
 int main(int argc, char **argv)
 {
-	static uint8_t data[1 << 20];
-	for (int i = 1; i < argc; i++) {
-		FILE *f = fopen(argv[i], "rb");
-		if (!f) {
-			perror(argv[i]);
-			return 1;
-		}
-		size_t size = fread(data, 1, sizeof data, f);
-		fclose(f);
-		LLVMFuzzerTestOneInput(data, size);
-	}
+	bool ok = argc > 1;
+	for (int i = 1; i < argc; i++)
+		ok = fuzz_file(argv[i]) && ok;
 	printf("%d inputs\n", argc - 1);
-	return argc > 1 ? 0 : 1;
+	return ok ? 0 : 1;
 }
 #endif

@@ -174,7 +174,7 @@ float *job_parameters(struct job *job, size_t *ret_n)
 		skep_model_cost(&job->model, job->plan.stages, s, &cost);
 		float *one =
 			job_dump(job->device[s], (struct skep_op){.kind = SKEP_OP_SAVE, .stage = (uint16_t)s}, &bytes);
-		assert_int_equal(bytes, skep_device_state_bytes(&job->training.optimizer, cost.parameters));
+		assert_int_equal(bytes, skep_device_state_bytes(&job->training.optimizer, cost.parameters, 1));
 		all = append(all, ret_n, one + SKEP_STATE_HEADER_BYTES / sizeof(float), cost.parameters);
 		free(one);
 	}
@@ -193,4 +193,15 @@ float *job_gradients(struct job *job, uint32_t round, size_t *ret_n)
 		free(one);
 	}
 	return all;
+}
+
+struct skep_device_result job_load(struct skep_device *device, uint32_t stage, const void *state, uint64_t bytes)
+{
+	void *memory;
+	struct skep_buf in = skep_device_buffer_create(device, bytes, &memory);
+	memcpy(memory, state, bytes);
+	struct skep_device_result result =
+		job_run(device, (struct skep_op){.kind = SKEP_OP_LOAD, .stage = (uint16_t)stage, .in = in});
+	skep_device_buffer_release(device, in);
+	return result;
 }

@@ -49,6 +49,9 @@ struct skep_buf job_carry(struct skep_device *from, struct skep_buf buf, struct 
 /* What the operation puts out, as a copy that the caller frees. */
 float *job_dump(struct skep_device *device, struct skep_op op, uint64_t *ret_bytes);
 
+/* A copy of this state into a buffer and from there into the device. */
+struct skep_device_result job_load(struct skep_device *device, uint32_t stage, const void *state, uint64_t bytes);
+
 /* Of all stages one after the other: parameters, and the accumulators of a round. The caller frees them. */
 float *job_parameters(struct job *job, size_t *ret_n);
 float *job_gradients(struct job *job, uint32_t round, size_t *ret_n);

@@ -26,6 +26,7 @@ struct letter {
 	struct letter *next;
 	uint32_t peer;
 	bool sent; /* not mail: news that the body of an own letter has gone */
+	bool gone; /* nor this: the peer is dead */
 	uint8_t bytes[SKEP_FRAME_MAX];
 	size_t size;
 	struct skep_frame frame; /* sent */
@@ -110,6 +111,10 @@ static inline bool box_poll(void *self, const struct skep_landing *landing, stru
 	box->heard = skep_bell_count(&box->bell);
 	while ((letter = take_out(box)) != NULL) {
 		*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_ARRIVED, .peer = letter->peer};
+		if (letter->gone) {
+			ret->kind = SKEP_TRANSPORT_GONE;
+			return true;
+		}
 		if (letter->sent) {
 			ret->kind = SKEP_TRANSPORT_SENT;
 			ret->frame = letter->frame;

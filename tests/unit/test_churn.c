@@ -299,7 +299,7 @@ static void jitter_spreads_events_over_the_minute(void **state)
 	free(t.machine);
 }
 
-/* ---- any trace -------------------------------------------------------------------------------------------------------------- */
+/* ---- any trace --------------------------------------------------------------------------------------------------- */
 
 static void promises_hold_for_random_traces_and_options(void **state)
 {

@@ -104,7 +104,7 @@ static void test_what_is_refused(void **state)
 		{HEAD "layers: {inputs: 1, hiden: 8, hidden_layers: 2, outputs: 1}\n", 4, "hidden"},
 		{HEAD "layers: {inputs: 1, hidden: 8, hidden_layers: 2, outputs: 1, more: 1}\n", 4, "more"},
 		{HEAD "layers: {inputs: 1, hidden: 8, hidden_layers: 2, outputs: 1}\nlayer: 1\n", 5, "layers"},
-		{"name: a\nkind: transformer\nactivation: relu\n"
+		{"name: a\nkind: recurrent\nactivation: relu\n"
 		 "layers: {inputs: 1, hidden: 8, hidden_layers: 2, outputs: 1}\n",
 			2, "mlp"},
 		{"name: a\nkind: mlp\nactivation: swish\n"
@@ -304,6 +304,46 @@ static void test_payloads_of_a_boundary(void **state)
 		assert_int_equal(skep_cost_payload_bytes(&cost[1], (enum skep_codec)c, 13), 0);
 }
 
+/* The sums of models/swarm-1b.yaml: 1.011 billion parameters, 12.9 billion if nothing were shared. */
+static void test_a_transformer_by_its_cost(void **state)
+{
+	(void)state;
+	struct skep_model model;
+	struct skep_cost cost[4];
+	uint64_t all = 0;
+	read_shipped("models/swarm-1b.yaml", &model);
+	assert_int_equal(model.layers, 5);
+	for (uint32_t s = 0; s < 4; s++) {
+		skep_model_cost(&model, 4, s, &cost[s]);
+		all += cost[s].parameters;
+	}
+	const uint64_t h = 4096, s = 2048, block = 12 * h * h + 13 * h, head = 50257 * h + 2 * h;
+	assert_int_equal(all, 4 * block + head);
+	assert_true(all > 1005000000 && all < 1015000000);
+	assert_int_equal(cost[3].parameters, block + head); /* the head goes with the last group */
+	assert_int_equal(cost[0].activation_bytes, 4 * s * h);
+	assert_int_equal(cost[3].activation_bytes, 0);
+	assert_true(cost[1].forward_flop == 16 * (double)(24 * s * h * h + 4 * s * s * h));
+	assert_true(cost[1].backward_flop == 2 * cost[1].forward_flop);
+	assert_int_equal(cost[1].stash_bytes, 16 * 17 * 4 * s * h);
+	skep_cost_checkpoint(&cost[1]);
+	assert_true(cost[1].backward_flop == 3 * cost[1].forward_flop && cost[1].stash_bytes == 0);
+	assert_int_equal(cost[1].workspace_bytes, 4 * s * h * (16 + 17)); /* inputs of the blocks, and one block */
+	skep_model_finish(&model);
+}
+
+static void test_a_transformer_that_is_wrong(void **state)
+{
+	(void)state;
+	static const char text[] = "name: a\nkind: transformer\n"
+				   "transformer: {hidden: 8, sequence: 4, blocks: 6, shared: 4, vocabulary: 9}\n";
+	struct skep_model model;
+	struct skep_diag diag;
+	assert_false(read_text(text, sizeof text - 1, &model, &diag));
+	assert_int_equal(diag.line, 3);
+	assert_non_null(strstr(diag.message, "divisor of the 6 blocks"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +357,8 @@ int main(void)
 		cmocka_unit_test(test_costs_of_two_stages),
 		cmocka_unit_test(test_costs_with_checkpoints),
 		cmocka_unit_test(test_payloads_of_a_boundary),
+		cmocka_unit_test(test_a_transformer_by_its_cost),
+		cmocka_unit_test(test_a_transformer_that_is_wrong),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "core/random.h"
+#include "tests/unit/flow_random.h"
 #include "topologies/network.h"
 
 #define MANY 4096u
@@ -280,24 +282,6 @@ static void latency_is_waited_without_bandwidth(void **state)
 
 /* ---- the workloads F and X: slots that send one flow after another ---------------------------------------------- */
 
-static uint64_t mix(uint64_t z)
-{
-	z += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
-static uint64_t rnd(uint64_t stream, uint64_t i)
-{
-	return mix(mix(mix(1) ^ stream) ^ i);
-}
-
-static double u01(uint64_t stream, uint64_t i)
-{
-	return (double)(rnd(stream, i) >> 11) * 0x1p-53;
-}
-
 static void start_slot(struct skep_network *network, skep_time now, uint32_t hosts, uint32_t flow)
 {
 	uint32_t source = (uint32_t)(rnd(11, flow) % hosts);
@@ -510,7 +494,7 @@ static void oracle(
 
 static uint64_t draw(uint64_t *seed, uint64_t below)
 {
-	*seed = mix(*seed);
+	*seed = skep_mix(*seed);
 	return *seed % below;
 }
 

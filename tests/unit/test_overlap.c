@@ -37,14 +37,18 @@ static struct skep_message from_worker(enum skep_message_kind kind, uint32_t wor
 	return fixture_message(kind, worker, DIRECTORY, round);
 }
 
+static void finish(struct fixture *f, uint32_t owner, uint32_t microbatch, uint32_t round)
+{
+	struct skep_message message = from_worker(SKEP_MESSAGE_FINISHED, owner, round);
+	message.microbatch = microbatch;
+	message.u.finished.ok = true;
+	fixture_deliver(f, message);
+}
+
 static void finish_all(struct fixture *f, uint32_t round)
 {
-	for (uint32_t m = 0; m < 4; m++) {
-		struct skep_message message = from_worker(SKEP_MESSAGE_FINISHED, m / 2 * 2, round);
-		message.microbatch = m;
-		message.u.finished.ok = true;
-		fixture_deliver(f, message);
-	}
+	for (uint32_t m = 0; m < 4; m++)
+		finish(f, m / 2 * 2, m, round);
 }
 
 static void tally(
@@ -113,21 +117,72 @@ static struct skep_peer join(struct fixture *f)
 	return fixture_sent(f, SKEP_MESSAGE_ASSIGN)->to;
 }
 
-static void test_no_round_opens_over_a_newcomers_head(void **state)
+static void from_newcomer(struct fixture *f, struct skep_peer newcomer, enum skep_message_kind kind, uint32_t round)
+{
+	struct skep_message message = from_worker(kind, newcomer.index, round);
+	message.from = newcomer;
+	fixture_deliver(f, message);
+}
+
+static bool sent_to(const struct fixture *f, enum skep_message_kind kind, struct skep_peer to)
+{
+	const struct skep_action *a;
+	for (uint32_t n = 0; (a = fixture_find(f, SKEP_ACTION_SEND, kind, n)); n++) {
+		if (a->u.send.to.index == to.index && a->u.send.to.epoch == to.epoch)
+			return true;
+	}
+	return false;
+}
+
+/* It enters in the open round: a member of that round's reduction, and the next one opens all the same. */
+static void test_a_newcomer_is_admitted_to_the_open_round(void **state)
 {
 	(void)state;
 	struct fixture f;
 	begin(&f, 4, 2, DIRECTORY, 3);
-	join(&f);
+	struct skep_peer newcomer = join(&f);
+	from_newcomer(&f, newcomer, SKEP_MESSAGE_ENTERED, 0);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ADMIT)->round, 0);
+	finish_all(&f, 0);
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
+	assert_true(sent_to(&f, SKEP_MESSAGE_REDUCE, newcomer));
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, 1);
+	fixture_finish(&f);
+}
+
+/* It enters while round 1 is open and round 0 is summed: a member of round 1's reduction, even when the one of round 0
+ * begins anew. It serves when round 1 is committed, which is when it holds a version that the open round works on. */
+static void test_rounds_open_over_a_newcomers_head(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, 4, 2, DIRECTORY, 4);
+	struct skep_peer newcomer = join(&f);
 	finish_all(&f, 0);
 	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 3);
-	assert_null(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED));
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, 1);
+	from_newcomer(&f, newcomer, SKEP_MESSAGE_ENTERED, 0);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ADMIT)->round, 1);
 	tally(&f, (struct skep_peer){0, 1}, 0, 1, 0, 2);
 	tally(&f, (struct skep_peer){2, 1}, 0, 1, 2, 2);
-	assert_null(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED));
 	tally(&f, (struct skep_peer){1, 1}, 0, 1, 0, 4);
-	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, 1);
-	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->round, 1);
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_CLOSED)->round, 0);
+	for (uint32_t m = 0; m < 4; m++) { /* of one of them; the word of the other is ignored; the last one is of 0 */
+		finish(&f, 2, m, 1);
+		finish(&f, 0, m, 1);
+	}
+	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
+	assert_true(sent_to(&f, SKEP_MESSAGE_REDUCE, newcomer));
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, 2);
+	from_newcomer(&f, newcomer, SKEP_MESSAGE_READY, 1);
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_JOINED)->round, 1);
+	tally(&f, (struct skep_peer){1, 1}, 1, 1, 0, 4);
+	assert_null(fixture_sent(&f, SKEP_MESSAGE_PEER));
+	tally(&f, newcomer, 1, 1, 0, 0);
+	assert_int_equal(fixture_noted(&f, SKEP_NOTE_STAGE_COMMITTED)->microbatch, 4);
+	assert_true(sent_to(&f, SKEP_MESSAGE_COMMIT, newcomer));
+	assert_true(sent_to(&f, SKEP_MESSAGE_PEER, (struct skep_peer){0, 1})); /* it serves now */
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_PEER)->u.peer.who.index, newcomer.index);
 	fixture_finish(&f);
 }
 
@@ -153,10 +208,8 @@ static void test_a_stage_of_newcomers_cuts_the_round(void **state)
 	struct fixture f;
 	begin(&f, 4, 2, DIRECTORY, 3);
 	struct skep_peer newcomer = join(&f);
-	struct skep_message ready = from_worker(SKEP_MESSAGE_READY, 3, 0);
-	ready.from = newcomer;
-	ready.attempt = 1;
-	fixture_deliver(&f, ready);
+	from_newcomer(&f, newcomer, SKEP_MESSAGE_ENTERED, 0);
+	from_newcomer(&f, newcomer, SKEP_MESSAGE_READY, 0);
 	struct skep_event gone = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {1, 1}};
 	fixture_event(&f, gone);
 	assert_null(fixture_noted(&f, SKEP_NOTE_STAGE_EMPTY));
@@ -277,7 +330,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_round_opens_when_the_one_before_is_reduced),
 		cmocka_unit_test(test_one_reduction_at_a_time),
-		cmocka_unit_test(test_no_round_opens_over_a_newcomers_head),
+		cmocka_unit_test(test_a_newcomer_is_admitted_to_the_open_round),
+		cmocka_unit_test(test_rounds_open_over_a_newcomers_head),
 		cmocka_unit_test(test_no_round_opens_before_a_leaver_goes),
 		cmocka_unit_test(test_a_stage_of_newcomers_cuts_the_round),
 		cmocka_unit_test(test_work_goes_on_beside_reduction_and_step),

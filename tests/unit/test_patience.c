@@ -292,8 +292,8 @@ static void come_back(struct share *s, uint32_t who, skep_time ms)
 	s->opens = kept;
 }
 
-/* Both take 50 ms. One falls silent: within one time-out it gets nothing any more, until the wait has been paid off by what the other
- * one does (five or so to each 250 ms). Then it is tried again, and once it answers both get the same again. */
+/* Both take 50 ms. One falls silent: within one time-out it gets nothing any more, until the wait has been paid off by what
+ * the other one does (five or so to each 250 ms). Then it is tried again, and once it answers both get the same again. */
 static void test_a_silent_one_loses_its_share_and_gets_it_back(void **state)
 {
 	(void)state;

@@ -108,7 +108,7 @@ static void assert_begins(const char *path, const char *magic)
 static void test_every_kind_and_format(void **state)
 {
 	(void)state;
-	static const char *const kind[] = {"accuracy", "matrix", "timeline"};
+	static const char *const kind[] = {"accuracy", "matrix", "throughput", "timeline"};
 	static const struct {
 		const char *ending, *magic;
 	} format[] = {{"png", "\x89PNG"}, {"svg", "<?xml"}, {"pdf", "%PDF"}};
@@ -121,14 +121,14 @@ static void test_every_kind_and_format(void **state)
 	s.decay = 0.8;
 	record(store, &s, "real");
 	int before = files();
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 4; i++)
 		for (size_t j = 0; j < 3; j++) {
 			char name[32];
 			snprintf(name, sizeof name, "%s.%s", kind[i], format[j].ending);
 			draw(store, kind[i], NULL, 0, name);
 			assert_begins(name, format[j].magic);
 		}
-	assert_int_equal(files(), before + 9);
+	assert_int_equal(files(), before + 12);
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
@@ -236,8 +236,8 @@ static void test_targets(void **state)
 	record(store, &s, "sim");
 	mkdir("folder.png", 0777);
 	mkdir("shut", 0555);
-	refuse(store, "pie", NULL, 0, "a.png", "accuracy, matrix or timeline");
-	refuse(store, "", NULL, 0, "a.png", "accuracy, matrix or timeline");
+	refuse(store, "pie", NULL, 0, "a.png", "accuracy, matrix, throughput or timeline");
+	refuse(store, "", NULL, 0, "a.png", "accuracy, matrix, throughput or timeline");
 	refuse(store, "matrix", NULL, 0, "a.gif", ".png, .svg or .pdf");
 	refuse(store, "matrix", NULL, 0, "png", ".png, .svg or .pdf");
 	refuse(store, "matrix", NULL, 0, ".png", ".png, .svg or .pdf");

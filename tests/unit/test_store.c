@@ -428,6 +428,60 @@ static void test_locked_for_a_while(void **state)
 	synthetic_finish(&s);
 }
 
+/* Until the end and past the patience: it is said, the run keeps what was written, and is marked once that works. */
+static void test_locked_at_the_end(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	sqlite3 *other = NULL;
+	char *said = NULL;
+	size_t length;
+	synthetic_init(&s, "patient", 8, 2);
+	struct skep_store *store = must_open("a.db", true);
+	FILE *say = open_memstream(&said, &length);
+	skep_store_patience(store, 2, say);
+	int64_t run = must_begin(store, &s);
+	struct skep_recorder recorder = skep_store_recorder(store);
+	for (uint32_t round = 0; round < 5; round++)
+		synthetic_round(&s, &recorder, round, true);
+	assert_int_equal(sqlite3_open("a.db", &other), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	for (uint32_t round = 5; round < 15; round++)
+		synthetic_round(&s, &recorder, round, true);
+	assert_false(end_run(store, run));
+	fclose(say);
+	assert_non_null(strstr(said, "a.db is locked by another program: run 1 waits with its last 10 rounds"));
+	assert_non_null(strstr(error, "run 1 was not recorded to its end: a.db: locked by another program"));
+	assert_int_equal(query("a.db", "SELECT count(*) FROM runs WHERE status = 'running'"), 1);
+	sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL);
+	sqlite3_close(other);
+	skep_store_close(store);
+	assert_int_equal(query("a.db", "SELECT count(*) FROM rounds"), 5);
+	free(said);
+	synthetic_finish(&s);
+}
+
+/* A recording that failed for a reason of its own is marked at once: nobody takes the run for one that goes on. */
+static void test_failed_recording_is_marked(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	synthetic_init(&s, "broken off", 8, 2);
+	struct skep_store *store = must_open("a.db", true);
+	int64_t run = must_begin(store, &s);
+	struct skep_recorder recorder = skep_store_recorder(store);
+	change("a.db",
+		"CREATE TRIGGER no BEFORE INSERT ON rounds WHEN NEW.round = 3 BEGIN SELECT RAISE(ABORT, 'no'); END");
+	for (uint32_t round = 0; round < 6; round++)
+		synthetic_round(&s, &recorder, round, true);
+	assert_false(end_run(store, run));
+	assert_non_null(strstr(error, "run 1 was not recorded to its end"));
+	skep_store_close(store);
+	assert_int_equal(query("a.db", "SELECT count(*) FROM rounds"), 3);
+	assert_int_equal(query("a.db", "SELECT count(*) FROM runs WHERE status = 'dead'"), 1);
+	synthetic_finish(&s);
+}
+
 static void test_many_at_once(void **state)
 {
 	(void)state;
@@ -474,6 +528,8 @@ int main(void)
 		TEST(test_disk_limit_at_once),
 		TEST(test_full_disk),
 		TEST(test_locked_for_a_while),
+		TEST(test_locked_at_the_end),
+		TEST(test_failed_recording_is_marked),
 		TEST(test_many_at_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,8 @@
 #include "tests/unit/store_fixture.h"
 
 #include "analysis/store_log.h"
+#include "core/hash.h"
+#include "scenarios/sources.h"
 
 #define PATH "log.db"
 
@@ -141,9 +143,77 @@ static void a_damaged_log_is_refused(void **state)
 	synthetic_finish(&s);
 }
 
+/* ---- the files of a scenario ------------------------------------------------------------------------------------- */
+
+static void write_file(const char *path, size_t bytes, char letter)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	for (size_t i = 0; i < bytes; i++)
+		putc(letter, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void name_files(struct skep_scenario *scenario)
+{
+	snprintf(scenario->model.path, sizeof scenario->model.path, "model");
+	snprintf(scenario->topology.path, sizeof scenario->topology.path, "place");
+	snprintf(scenario->trace_path, sizeof scenario->trace_path, "trace");
+	write_file("model", 100, 'm');
+	write_file("place", SKEP_SOURCE_TEXT_MAX, 'p');
+	write_file("trace", SKEP_SOURCE_TEXT_MAX + 1, 't');
+}
+
+static void files_are_kept(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	synthetic_init(&s, "named", 4, 2);
+	name_files(&s.scenario);
+	record_logs(&s, "sim", true);
+	assert_int_equal(query(PATH, "SELECT count(*) FROM sources"), 3);
+	assert_int_equal(query(PATH, "SELECT length(text) FROM sources WHERE path = 'model'"), 100);
+	assert_int_equal(query(PATH, "SELECT length(text) FROM sources WHERE path = 'place'"), SKEP_SOURCE_TEXT_MAX);
+	assert_int_equal(query(PATH, "SELECT bytes FROM sources WHERE path = 'trace' AND text IS NULL"),
+		SKEP_SOURCE_TEXT_MAX + 1);
+	synthetic_finish(&s);
+}
+
+static void a_changed_file_is_named(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_run_log log;
+	synthetic_init(&s, "named", 4, 2);
+	name_files(&s.scenario);
+	assert_true(read_log(record_logs(&s, "real", true), &log));
+	assert_null(skep_run_sources_changed(&log.sources, &s.scenario));
+	assert_null(skep_run_sources_changed(&log.sources, NULL));
+	write_file("trace", SKEP_SOURCE_TEXT_MAX + 1, 'u'); /* as long as before */
+	assert_string_equal(skep_run_sources_changed(&log.sources, &s.scenario), "trace");
+	write_file("place", SKEP_SOURCE_TEXT_MAX - 1, 'p');
+	assert_string_equal(skep_run_sources_changed(&log.sources, &s.scenario), "place");
+	assert_string_equal(skep_run_sources_changed(&log.sources, NULL), "place");
+	assert_int_equal(unlink("model"), 0);
+	assert_string_equal(skep_run_sources_changed(&log.sources, &s.scenario), "model");
+	assert_string_equal(skep_run_sources_changed(&log.sources, NULL), "place"); /* it may be elsewhere now */
+	skep_run_log_finish(&log);
+	synthetic_finish(&s);
+}
+
+/* The published values of FNV-1a, on which checksums in old databases depend. */
+static void the_checksum_is_fnv_1a(void **state)
+{
+	(void)state;
+	assert_true(skep_hash_bytes(SKEP_HASH_EMPTY, "", 0) == UINT64_C(0xcbf29ce484222325));
+	assert_true(skep_hash_bytes(SKEP_HASH_EMPTY, "a", 1) == UINT64_C(0xaf63dc4c8601ec8c));
+	assert_true(skep_hash_bytes(SKEP_HASH_EMPTY, "foobar", 6) == UINT64_C(0x85944171f73967e8));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(a_log_comes_back), TEST(a_run_that_died_has_a_log),
-		TEST(runs_without_a_log_are_refused), TEST(a_damaged_log_is_refused)};
+		TEST(runs_without_a_log_are_refused), TEST(a_damaged_log_is_refused), TEST(files_are_kept),
+		TEST(a_changed_file_is_named), TEST(the_checksum_is_fnv_1a)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,35 @@ static void test_figures(void **state)
 	synthetic_finish(&s);
 }
 
+static void hear(const struct skep_recorder *recorder, enum skep_note_kind kind, uint32_t worker)
+{
+	struct skep_note note = {.kind = (uint8_t)kind, .peer = {worker, 1}};
+	recorder->note(recorder->context, 0, (struct skep_peer){8, 1}, &note);
+}
+
+/* A mover that arrives has not joined; one that is lost on its way and comes back has. */
+static void test_movers_are_no_joins(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_summary r;
+	synthetic_init(&s, "movers", 8, 2);
+	struct skep_tally *tally = skep_tally_create(&s.scenario, "sim");
+	struct skep_recorder recorder = skep_tally_recorder(tally);
+	hear(&recorder, SKEP_NOTE_JOINED, 3);
+	hear(&recorder, SKEP_NOTE_MOVED, 3);
+	hear(&recorder, SKEP_NOTE_JOINED, 3);
+	hear(&recorder, SKEP_NOTE_MOVED, 4);
+	hear(&recorder, SKEP_NOTE_FENCED, 4);
+	hear(&recorder, SKEP_NOTE_JOINED, 4);
+	skep_tally_finish(tally, 1, 1, 1, SKEP_DONE, &r);
+	assert_int_equal(r.joins, 2);
+	assert_int_equal(r.migrations, 2);
+	assert_int_equal(r.preemptions, 1);
+	skep_tally_destroy(tally);
+	synthetic_finish(&s);
+}
+
 static void test_target(void **state)
 {
 	(void)state;
@@ -189,8 +218,8 @@ static void test_json_keys(void **state)
 	(void)state;
 	static const char *const key[] = {"run_id", "scenario", "world", "seed", "digest", "steps", "samples", "tokens",
 		"time_s", "throughput_samples_per_s", "utilisation", "bytes_pipeline", "bytes_sync", "issued",
-		"counted", "lost", "preemptions", "joins", "migrations", "final_loss", "time_to_target_s", "cost_usd",
-		"events", "wall_s"};
+		"counted", "lost", "preemptions", "joins", "migrations", "checkpoints", "restarts", "final_loss",
+		"time_to_target_s", "cost_usd", "events", "wall_s"};
 	struct skep_summary r = {.run_id = 3,
 		.scenario = "say \"hi\"\n",
 		.world = "real",
@@ -336,6 +365,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_movers_are_no_joins),
 		cmocka_unit_test(test_target),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_unfinished_round_does_not_count),

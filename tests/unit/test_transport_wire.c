@@ -33,6 +33,74 @@ static void fill_tally(struct skep_message *m, uint64_t *s)
 		m->u.tally.offset[i] = (uint16_t)draw(s);
 }
 
+/* What only some kinds have. */
+static void fill_union(struct skep_message *m, uint64_t *s)
+{
+	switch (m->kind) {
+	case SKEP_MESSAGE_GRANT:
+		m->u.grant.count = (uint32_t)draw(s);
+		m->span = (struct skep_span){(uint16_t)draw(s), (uint16_t)draw(s)};
+		break;
+	case SKEP_MESSAGE_FORWARD:
+	case SKEP_MESSAGE_INPUT:
+		m->span = (struct skep_span){(uint16_t)draw(s), (uint16_t)draw(s)};
+		break;
+	case SKEP_MESSAGE_CANCELLED:
+		m->u.cancelled.dropped = true;
+		break;
+	case SKEP_MESSAGE_FINISHED:
+		m->u.finished.ok = true;
+		break;
+	case SKEP_MESSAGE_REDUCE:
+		m->u.reduce.rank = (uint32_t)draw(s);
+		m->u.reduce.size = (uint32_t)draw(s);
+		m->u.reduce.next = (struct skep_peer){(uint32_t)draw(s), (uint32_t)draw(s)};
+		break;
+	case SKEP_MESSAGE_BACKWARD:
+		m->u.backward.needed_ns = draw(s);
+		m->span = (struct skep_span){(uint16_t)draw(s), (uint16_t)draw(s)};
+		break;
+	case SKEP_MESSAGE_OUTPUT:
+		m->u.output.needed_ns = draw(s);
+		break;
+	case SKEP_MESSAGE_CHUNK:
+		m->u.chunk.chunk = (uint32_t)draw(s);
+		m->u.chunk.hop = (uint32_t)draw(s);
+		break;
+	case SKEP_MESSAGE_COMMIT:
+		m->u.commit.microbatches = (uint32_t)draw(s), m->u.commit.checkpoint = true;
+		break;
+	case SKEP_MESSAGE_PEER:
+	case SKEP_MESSAGE_SUSPECT:
+		m->u.peer.who = (struct skep_peer){(uint32_t)draw(s), (uint32_t)draw(s)};
+		m->u.peer.alive = true;
+		m->u.peer.leaving = true;
+		break;
+	case SKEP_MESSAGE_FETCH:
+	case SKEP_MESSAGE_STATE:
+		m->u.state.chunk = (uint32_t)draw(s);
+		break;
+	case SKEP_MESSAGE_ADMIT:
+		m->u.admit.checkpoint = (uint32_t)draw(s);
+		m->u.admit.source = (struct skep_peer){(uint32_t)draw(s), (uint32_t)draw(s)};
+		break;
+	case SKEP_MESSAGE_LOAD:
+		m->u.load.queue_milli = draw(s);
+		break;
+	case SKEP_MESSAGE_JOIN:
+		m->u.join.born_ns = draw(s);
+		break;
+	case SKEP_MESSAGE_STOP:
+		m->u.stop.ok = true;
+		break;
+	case SKEP_MESSAGE_TALLY:
+		fill_tally(m, s);
+		break;
+	default:
+		break;
+	}
+}
+
 /* A message with every field that its kind has set to something that no other has. */
 static struct skep_message message_of(uint8_t kind, uint64_t seed)
 {
@@ -47,64 +115,7 @@ static struct skep_message message_of(uint8_t kind, uint64_t seed)
 	m.microbatch = (uint32_t)draw(&s);
 	m.attempt = (uint32_t)draw(&s);
 	m.payload_bytes = draw(&s);
-	switch (kind) {
-	case SKEP_MESSAGE_GRANT:
-		m.u.grant.count = (uint32_t)draw(&s);
-		m.span = (struct skep_span){(uint16_t)draw(&s), (uint16_t)draw(&s)};
-		break;
-	case SKEP_MESSAGE_FORWARD:
-	case SKEP_MESSAGE_INPUT:
-		m.span = (struct skep_span){(uint16_t)draw(&s), (uint16_t)draw(&s)};
-		break;
-	case SKEP_MESSAGE_CANCELLED:
-		m.u.cancelled.dropped = true;
-		break;
-	case SKEP_MESSAGE_FINISHED:
-		m.u.finished.ok = true;
-		break;
-	case SKEP_MESSAGE_REDUCE:
-		m.u.reduce.rank = (uint32_t)draw(&s);
-		m.u.reduce.size = (uint32_t)draw(&s);
-		m.u.reduce.next = (struct skep_peer){(uint32_t)draw(&s), (uint32_t)draw(&s)};
-		break;
-	case SKEP_MESSAGE_BACKWARD:
-		m.u.backward.needed_ns = draw(&s);
-		m.span = (struct skep_span){(uint16_t)draw(&s), (uint16_t)draw(&s)};
-		break;
-	case SKEP_MESSAGE_OUTPUT:
-		m.u.output.needed_ns = draw(&s);
-		break;
-	case SKEP_MESSAGE_CHUNK:
-		m.u.chunk.chunk = (uint32_t)draw(&s);
-		m.u.chunk.hop = (uint32_t)draw(&s);
-		break;
-	case SKEP_MESSAGE_COMMIT:
-		m.u.commit.microbatches = (uint32_t)draw(&s);
-		break;
-	case SKEP_MESSAGE_PEER:
-	case SKEP_MESSAGE_SUSPECT:
-		m.u.peer.who = (struct skep_peer){(uint32_t)draw(&s), (uint32_t)draw(&s)};
-		m.u.peer.alive = true;
-		m.u.peer.leaving = true;
-		break;
-	case SKEP_MESSAGE_ASSIGN:
-		m.u.assign.source = (struct skep_peer){(uint32_t)draw(&s), (uint32_t)draw(&s)};
-		break;
-	case SKEP_MESSAGE_LOAD:
-		m.u.load.queue_milli = draw(&s);
-		break;
-	case SKEP_MESSAGE_JOIN:
-		m.u.join.born_ns = draw(&s);
-		break;
-	case SKEP_MESSAGE_STOP:
-		m.u.stop.ok = true;
-		break;
-	case SKEP_MESSAGE_TALLY:
-		fill_tally(&m, &s);
-		break;
-	default:
-		break;
-	}
+	fill_union(&m, &s);
 	return m;
 }
 

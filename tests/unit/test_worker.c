@@ -339,11 +339,18 @@ static void test_fenced_worker_forgets_and_joins_again(void **state)
 	struct skep_message assign = fixture_message(SKEP_MESSAGE_ASSIGN, DIRECTORY, 1, 4);
 	assign.to.epoch = 2;
 	assign.stage = 2;
-	assign.attempt = 1;
-	assign.u.assign.source = (struct skep_peer){5, 1};
 	fixture_deliver(&f, assign);
-	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_FETCH)->to.index, 5);
 	assert_int_equal(skep_node_epoch(f.node), 2);
+	fixture_deliver(&f, assign); /* a duplicate */
+	assert_int_equal(f.out.count, 0);
+	fixture_done(&f, (struct skep_op){.id = 2, .kind = SKEP_OP_ENTER, .stage = 2}, none, none);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ENTERED)->from.epoch, 2);
+	struct skep_message admit = fixture_message(SKEP_MESSAGE_ADMIT, DIRECTORY, 1, 4);
+	admit.to.epoch = 2;
+	admit.attempt = 1;
+	admit.u.admit.source = (struct skep_peer){5, 1};
+	fixture_deliver(&f, admit);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_FETCH)->to.index, 5);
 	struct skep_message got = fixture_message(SKEP_MESSAGE_STATE, 5, 1, 4);
 	got.to.epoch = 2;
 	got.payload = fixture_buf(&f);
@@ -366,6 +373,7 @@ static void test_source_saves_at_the_right_version(void **state)
 	fetch.from.epoch = 3;
 	fixture_deliver(&f, fetch);
 	assert_null(fixture_ran(&f, SKEP_OP_SAVE));
+	fetch.from.epoch = 4;
 	fetch.round = 0;
 	fixture_deliver(&f, fetch);
 	struct skep_op save = *fixture_ran(&f, SKEP_OP_SAVE);
@@ -373,7 +381,7 @@ static void test_source_saves_at_the_right_version(void **state)
 	fixture_done(&f, save, image, none);
 	const struct skep_message *sent = fixture_sent(&f, SKEP_MESSAGE_STATE);
 	assert_int_equal(sent->to.index, 4);
-	assert_int_equal(sent->to.epoch, 3);
+	assert_int_equal(sent->to.epoch, 4);
 	assert_int_equal(sent->payload.slot, image.slot);
 	assert_int_equal(sent->payload_bytes, 1200);
 	fixture_finish(&f);

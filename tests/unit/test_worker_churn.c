@@ -85,8 +85,6 @@ static struct skep_message assignment(uint32_t epoch, uint16_t stage, uint32_t r
 	struct skep_message assign = fixture_message(SKEP_MESSAGE_ASSIGN, DIRECTORY, 1, round);
 	assign.to.epoch = epoch;
 	assign.stage = stage;
-	assign.attempt = 1;
-	assign.u.assign.source = (struct skep_peer){5, 1};
 	return assign;
 }
 
@@ -98,7 +96,7 @@ static void test_mover_leaves_all_behind(void **state)
 	struct skep_message sent = bring_through(&f, 0, 3), back = answer(&f, sent, SKEP_MESSAGE_BACKWARD);
 	fixture_deliver(&f, assignment(2, 2, 1));
 	assert_non_null(fixture_find(&f, SKEP_ACTION_RELEASE, 0, 1)); /* input and stash */
-	assert_true(fixture_sent(&f, SKEP_MESSAGE_FETCH)->to.index == 5);
+	assert_int_equal(fixture_ran(&f, SKEP_OP_ENTER)->stage, 2);
 	assert_int_equal(skep_node_stage(f.node), 2);
 	assert_int_equal(skep_node_epoch(f.node), 2);
 	fixture_deliver(&f, back); /* to its old life */
@@ -116,7 +114,7 @@ static void test_leaver_that_is_moved_asks_again(void **state)
 	notice(&f);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_LEAVE)->from.epoch, 1);
 	fixture_deliver(&f, assignment(2, 2, 1));
-	assert_null(fixture_sent(&f, SKEP_MESSAGE_FETCH));
+	assert_null(fixture_ran(&f, SKEP_OP_ENTER));
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_LEAVE)->from.epoch, 2);
 	fixture_finish(&f);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trace_tool.c - `skep trace import|stats|generate`: options, and what is printed.
+ * trace_command.c - `skep trace import|stats|generate`: options, and what is printed. The work is done in topologies/.
  */
-#include "topologies/trace_tool.h"
+#include "trace_command.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -14,39 +14,47 @@
 
 #include "topologies/trace_generate.h"
 
-static const char *const help[] = {
-	"skep trace import FILE -o OUT [options]   any trace format to ours\n"
-	"skep trace stats FILE [options]           how long machines live, how they go, how many there are\n"
-	"skep trace generate -o OUT [options]      draw a trace from a law, or like another one\n",
+enum { IMPORT = 1, STATS = 2, GENERATE = 4 };
+
+static const char reading_help[] =
 	"How a trace is read:\n"
 	"  --format NAME      own, named, counts, log, gaps, tasks or nodes (default: by its first line)\n"
-	"  --repair           put right, with a warning, what is an error otherwise: time that goes backwards, joins "
-	"of\n"
-	"                     the living, leaves of the unknown, unknown types\n"
+	"  --repair           put right, with a warning, what is an error otherwise: time that goes backwards,\n"
+	"                     joins of the living, leaves of the unknown, unknown types\n"
 	"  --per-gpu          log, tasks, nodes: a machine with 8 GPUs is 8 workers\n"
 	"  --gpu TYPE         the GPU type where the trace names none\n"
 	"  --gap TIME         gaps: the length of one, with its unit\n"
 	"  --nodes FILE       tasks: table of nodes, to draw the type of a task that takes any\n"
 	"  --victims RULE     counts: who goes: random (default), newest, oldest, or zone\n"
-	"  --zones N          counts: zones that newcomers are spread over (default 1)\n"
-	"  --seed N           of everything that is drawn (default 0)\n"
-	"  --json             one JSON object\n",
-	"import:\n"
-	"  -o, --output FILE  the trace in our format\n"
-	"  --source TEXT      where it comes from, a comment in the file (default: the imported file's name)\n"
-	"  --licence TEXT     its licence, the same (default: not stated)\n",
-	"generate:\n"
-	"  --like FILE        fit to this trace; the options below replace single values\n"
-	"  --machines N       as many are wanted\n"
-	"  --duration TIME    with its unit, such as 24 h\n"
-	"  --life LAW         exponential or weibull (default with --like: what fits better)\n"
-	"  --scale TIME       of the lives: the mean of an exponential law\n"
-	"  --shape K          of Weibull lives: below 1 many die young\n"
-	"  --bulks LIST       how often how many go at once: 39x1,13x2,15x3\n"
-	"  --refusal P        a request is refused with this probability (default 0)\n"
-	"  --wait TIME        mean time until a request is answered (default 60 s)\n"
-	"  --diurnal A        so much fewer machines wanted after 12 h than at the start, 0 to 1 (default 0)\n"
-	"  --gpu LIST         types with their shares: t4=3,a100=1\n",
+	"  --zones N          counts: zones that newcomers are spread over (default 1)\n";
+
+static const char common_help[] = "Always:\n"
+				  "  --seed N           of everything that is drawn (default 0)\n"
+				  "  --json             one JSON object\n"
+				  "  -q, --quiet        no warnings on stderr\n";
+
+static const struct sub_command {
+	int command;
+	const char *name, *operands, *summary, *help;
+} sub_commands[] = {
+	{IMPORT, "import", "FILE -o OUT", "any trace format to ours",
+		"  -o, --output FILE  the trace in our format\n"
+		"  --source TEXT      where it comes from, a comment in the file (default: the imported file's name)\n"
+		"  --licence TEXT     its licence, the same (default: not stated)\n"},
+	{STATS, "stats", "FILE", "how long machines live, how they go, how many there are", ""},
+	{GENERATE, "generate", "-o OUT", "draw a trace from a law, or like another one",
+		"  -o, --output FILE  the trace, in our format\n"
+		"  --like FILE        fit to this trace; the options below replace single values\n"
+		"  --machines N       as many are wanted\n"
+		"  --duration TIME    with its unit, such as 24 h\n"
+		"  --life LAW         exponential or weibull (default with --like: what fits better)\n"
+		"  --scale TIME       of the lives: the mean of an exponential law\n"
+		"  --shape K          of Weibull lives: below 1 many die young\n"
+		"  --bulks LIST       how often how many go at once: 39x1,13x2,15x3\n"
+		"  --refusal P        a request is refused with this probability (default 0)\n"
+		"  --wait TIME        mean time until a request is answered (default 60 s)\n"
+		"  --diurnal A        so much fewer machines wanted after 12 h than at the start, 0 to 1 (default 0)\n"
+		"  --gpu LIST         types with their shares: t4=3,a100=1\n"},
 };
 
 enum {
@@ -75,8 +83,6 @@ enum {
 	OPTION_HELP
 };
 
-enum { IMPORT = 1, STATS = 2, GENERATE = 4 };
-
 static const struct option long_options[] = {
 	{"format", required_argument, NULL, OPTION_FORMAT},
 	{"repair", no_argument, NULL, OPTION_REPAIR},
@@ -101,6 +107,7 @@ static const struct option long_options[] = {
 	{"refusal", required_argument, NULL, OPTION_REFUSAL},
 	{"wait", required_argument, NULL, OPTION_WAIT},
 	{"diurnal", required_argument, NULL, OPTION_DIURNAL},
+	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{NULL, 0, NULL, 0},
 };
@@ -109,7 +116,7 @@ static const struct option long_options[] = {
 
 struct arguments {
 	struct skep_trace_options trace;
-	bool json, help;
+	bool json, quiet, help;
 	const char *file, *output, *source, *licence, *gpu;
 	/* generate; NAN, 0, -1, NULL: not given */
 	const char *bulks;
@@ -215,7 +222,7 @@ static bool take_reading(struct arguments *a, int option, const char *name, cons
 		a->trace.zones = (uint32_t)number;
 		return ok;
 	case OPTION_SEED:
-		return read_integer(a, name, value, UINT64_MAX, &a->trace.seed);
+		return read_integer(a, name, value, INT64_MAX, &a->trace.seed);
 	case OPTION_REPAIR:
 		a->trace.repair = true;
 		return true;
@@ -274,6 +281,9 @@ static bool take(struct arguments *a, int command, int option, const char *name,
 	case OPTION_JSON:
 		a->json = true;
 		return true;
+	case 'q':
+		a->quiet = true;
+		return true;
 	case OPTION_HELP:
 		a->help = true;
 		return true;
@@ -308,12 +318,16 @@ static bool parse(struct arguments *a, int command, int argc, char **argv, char 
 	int option, index = -1;
 	optind = 0;
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":o:", long_options, &index)) != -1) {
+	while ((option = getopt_long(argc, argv, ":o:q", long_options, &index)) != -1) {
 		if (option == '?')
 			return fail(a, "unknown option '%.60s'", argv[optind - 1]);
 		if (option == ':')
 			return fail(a, "'%.60s' needs a value", argv[optind - 1]);
-		if (!take(a, command, option, index >= 0 ? long_options[index].name : "output", optarg))
+		if (!take(a, command, option,
+			    index >= 0      ? long_options[index].name
+			    : option == 'o' ? "output"
+					    : "quiet",
+			    optarg))
 			return false;
 		index = -1;
 	}
@@ -332,18 +346,25 @@ static bool parse(struct arguments *a, int command, int argc, char **argv, char 
 	return true;
 }
 
-static bool print_help(FILE *out)
+static bool print_help(int command, FILE *out)
 {
-	for (size_t i = 0; i < sizeof help / sizeof *help; i++)
-		fprintf(out, "%s%s", i ? "\n" : "", help[i]);
+	for (size_t i = 0; i < sizeof sub_commands / sizeof *sub_commands; i++) {
+		const struct sub_command *sub = &sub_commands[i];
+		if (sub->command == command)
+			fprintf(out, "usage: skep trace %s %s [OPTIONS]\n\n%s.\n\n%s%s%s\n%s", sub->name, sub->operands,
+				sub->summary, sub->help, sub->help[0] ? "\n" : "", reading_help, common_help);
+	}
 	return true;
 }
 
 /* ---- stats ---------------------------------------------------------------------------------------------------------------- */
 
-static void print_repairs(const struct skep_trace_report *report, const char *path, FILE *warn)
+static void print_repairs(
+	const struct arguments *a, const struct skep_trace_report *report, const char *path, FILE *warn)
 {
 	char text[2048];
+	if (a->quiet)
+		return;
 	skep_trace_repairs_print(report, path, text, sizeof text);
 	fputs(text, warn);
 }
@@ -355,7 +376,7 @@ static bool print_stats(
 	struct skep_diag diag = {0};
 	if (!skep_trace_stats_read(path, options, &stats, &diag))
 		return fail_diag(a, &diag);
-	print_repairs(&stats.report, path, warn);
+	print_repairs(a, &stats.report, path, warn);
 	if (a->json)
 		skep_trace_stats_print_json(&stats, path, out);
 	else
@@ -364,12 +385,12 @@ static bool print_stats(
 	return true;
 }
 
-bool skep_trace_tool_stats(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
+static bool stats(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
 {
 	struct arguments a;
 	if (!parse(&a, STATS, argc, argv, error, size))
 		return false;
-	return a.help ? print_help(out) : print_stats(&a, a.file, &a.trace, out, warn);
+	return a.help ? print_help(STATS, out) : print_stats(&a, a.file, &a.trace, out, warn);
 }
 
 /* ---- import --------------------------------------------------------------------------------------------------------------- */
@@ -391,17 +412,17 @@ static bool import_file(struct arguments *a, struct skep_trace_report *ret)
 	return skep_trace_writer_close(writer) || fail_diag(a, &diag);
 }
 
-bool skep_trace_tool_import(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
+static bool import(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
 {
 	struct arguments a;
 	struct skep_trace_report report;
 	if (!parse(&a, IMPORT, argc, argv, error, size))
 		return false;
 	if (a.help)
-		return print_help(out);
+		return print_help(IMPORT, out);
 	if (!import_file(&a, &report))
 		return false;
-	print_repairs(&report, a.file, warn);
+	print_repairs(&a, &report, a.file, warn);
 	struct skep_trace_options own = {.format = SKEP_TRACE_OWN};
 	return print_stats(&a, a.output, &own, out, warn);
 }
@@ -483,7 +504,7 @@ static bool begin_options(
 		return true;
 	if (!skep_trace_stats_read(a->file, &a->trace, ret_stats, &diag))
 		return fail_diag(a, &diag);
-	print_repairs(&ret_stats->report, a->file, warn);
+	print_repairs(a, &ret_stats->report, a->file, warn);
 	if (!skep_generate_like(ret_stats, ret))
 		return fail(a, "%.200s: no life ends in it, so that none can be fitted", a->file);
 	if (a->life == SKEP_LIFE_EXPONENTIAL)
@@ -515,35 +536,50 @@ static bool write_generated(struct arguments *a, const struct skep_generate_opti
 	return skep_trace_writer_close(writer) || fail_diag(a, &diag);
 }
 
-bool skep_trace_tool_generate(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
+static bool generate(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
 {
 	struct arguments a;
 	struct skep_generate_options o;
-	struct skep_trace_stats stats;
+	struct skep_trace_stats like;
 	uint64_t bulk[BULK_MAX];
 	if (!parse(&a, GENERATE, argc, argv, error, size))
 		return false;
 	if (a.help)
-		return print_help(out);
-	bool ok = begin_options(&a, &o, &stats, warn) && set_options(&a, &o, bulk) && write_generated(&a, &o);
-	skep_trace_stats_finish(&stats);
+		return print_help(GENERATE, out);
+	bool ok = begin_options(&a, &o, &like, warn) && set_options(&a, &o, bulk) && write_generated(&a, &o);
+	skep_trace_stats_finish(&like);
 	struct skep_trace_options own = {.format = SKEP_TRACE_OWN};
 	return ok && print_stats(&a, a.output, &own, out, warn);
 }
 
 /* ---- all of them ---------------------------------------------------------------------------------------------------------- */
 
-bool skep_trace_tool(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
+static void print_usage(FILE *out)
 {
-	if (argc > 0 && strcmp(argv[0], "import") == 0)
-		return skep_trace_tool_import(argc, argv, out, warn, error, size);
-	if (argc > 0 && strcmp(argv[0], "stats") == 0)
-		return skep_trace_tool_stats(argc, argv, out, warn, error, size);
-	if (argc > 0 && strcmp(argv[0], "generate") == 0)
-		return skep_trace_tool_generate(argc, argv, out, warn, error, size);
-	if (argc > 0 && strcmp(argv[0], "--help") == 0)
-		return print_help(out);
-	snprintf(error, size, "expected skep trace import, stats or generate%s%.40s", argc > 0 ? ", not " : "",
-		argc > 0 ? argv[0] : "");
+	fputs("usage: skep trace SUB-COMMAND [OPTIONS]\n\n"
+	      "Traces of machines that come and go.\n\n",
+		out);
+	for (size_t i = 0; i < sizeof sub_commands / sizeof *sub_commands; i++)
+		fprintf(out, "  skep trace %-8s %-12s %s\n", sub_commands[i].name, sub_commands[i].operands,
+			sub_commands[i].summary);
+	fputs("\n`skep trace SUB-COMMAND --help` lists its options.\n", out);
+}
+
+bool skep_trace_command(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
+{
+	const char *name = argc > 0 ? argv[0] : "";
+	if (strcmp(name, "import") == 0)
+		return import(argc, argv, out, warn, error, size);
+	if (strcmp(name, "stats") == 0)
+		return stats(argc, argv, out, warn, error, size);
+	if (strcmp(name, "generate") == 0)
+		return generate(argc, argv, out, warn, error, size);
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+		print_usage(out);
+		return true;
+	}
+	if (argc == 0)
+		print_usage(warn);
+	snprintf(error, size, "expected skep trace import, stats or generate%s%.40s", argc > 0 ? ", not " : "", name);
 	return false;
 }

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_throughput.c - how much of its best possible throughput a swarm has over time, runs that differ by their seed alone
+ * taken together.
+ *
+ * A pipeline is as fast as its slowest stage: with w_s workers in stage s that take c_s seconds each for a microbatch it
+ * does min w_s / c_s of them a second. The best possible is the largest such minimum over all ways to spread the same
+ * workers; 100 % is thus what perfect rebalancing would give to those who are there at that time (the measure of SWARM's
+ * experiments with rebalancing, Ryabinin et al. 2023, arXiv 2301.11913). w_s: members of the round's reduction; c_s: mean
+ * time of forward and backward in the run, equal for all stages where it is not known. Pauses of the pipeline are not in
+ * it: reductions, fill and drain hit every spread alike.
+ *
+ * The line is the mean over the runs of a group, the band one standard deviation to both sides. It ends with the first
+ * run that ends.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/database.h"
+#include "analysis/plot_script.h"
+#include "analysis/settings.h"
+
+#define RUNS_MAX 64u
+#define GROUPS_MAX 8u
+#define BINS 160u /* of time */
+#define KEY_PIXELS 24u
+
+static const char *const TEMPLATE[] = {
+#include "throughput.gp.inc"
+};
+
+struct curve { /* of one run: time-weighted sums in each bin */
+	double percent[BINS], weight[BINS];
+};
+
+struct group { /* runs with the same settings but for the seed */
+	uint32_t run[RUNS_MAX], runs;
+	char title[256];
+};
+
+struct figure {
+	struct skep_plot_run run[RUNS_MAX];
+	struct curve *curve; /* [runs] */
+	uint32_t runs, groups;
+	double end_s;
+	struct group group[GROUPS_MAX];
+};
+
+/* ---- which runs ------------------------------------------------------------------------------------------------- */
+
+static bool newest_runs(struct skep_store *store, int64_t *ret_run, uint32_t *ret_runs, char *reterr, size_t size)
+{
+	static const char sql[] = "WITH shown AS (SELECT id, scenario FROM runs"
+				  "   WHERE EXISTS (SELECT 1 FROM rounds WHERE run = id)),"
+				  " newest AS (SELECT scenario FROM shown ORDER BY id DESC LIMIT 1)"
+				  " SELECT id FROM shown JOIN newest USING (scenario) WHERE ?1 = 0 ORDER BY id";
+	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
+	*ret_runs = 0;
+	while (row != NULL && *ret_runs < RUNS_MAX && sqlite3_step(row) == SQLITE_ROW)
+		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
+	if (row != NULL && *ret_runs == 0)
+		snprintf(reterr, size,
+			"the database holds no run that closed a round: `skep sim` and `skep run` make one");
+	sqlite3_finalize(row);
+	return *ret_runs > 0;
+}
+
+static bool only_seeds_differ(const struct skep_differences *d)
+{
+	for (size_t i = 0; i < d->count && i < SKEP_DIFFERENCES_SHOWN; i++)
+		if (strcmp(d->item[i].key, "seed") != 0)
+			return false;
+	return d->count <= SKEP_DIFFERENCES_SHOWN;
+}
+
+static bool put_into_group(struct skep_store *store, struct figure *f, uint32_t run, char *reterr, size_t size)
+{
+	struct skep_differences d;
+	uint32_t g = 0;
+	for (; g < f->groups; g++) {
+		if (!skep_settings_compare_runs(store, f->run[f->group[g].run[0]].id, f->run[run].id, &d, reterr, size))
+			return false;
+		if (only_seeds_differ(&d))
+			break;
+	}
+	if (g == GROUPS_MAX) {
+		snprintf(reterr, size, "the runs have more than %u different settings: name fewer runs", GROUPS_MAX);
+		return false;
+	}
+	if (g == f->groups)
+		f->group[f->groups++].runs = 0;
+	f->group[g].run[f->group[g].runs++] = run;
+	return true;
+}
+
+/* What sets a group apart: "rebalance.period 300 s", with the last two parts of a key. */
+static bool name_group(struct skep_store *store, struct figure *f, uint32_t which, char *reterr, size_t size)
+{
+	struct group *group = &f->group[which];
+	group->title[0] = '\0';
+	for (uint32_t g = 0; g < f->groups; g++) {
+		struct skep_differences d;
+		if (!skep_settings_compare_runs(
+			    store, f->run[f->group[g].run[0]].id, f->run[group->run[0]].id, &d, reterr, size))
+			return false;
+		for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++) {
+			char setting[192];
+			const char *key = strchr(d.item[i].key, '.');
+			snprintf(setting, sizeof setting, "%s %s", key ? key + 1 : d.item[i].key,
+				d.item[i].second[0] ? d.item[i].second : "not set");
+			size_t used = strlen(group->title);
+			if (strcmp(d.item[i].key, "seed") != 0 && !strstr(group->title, setting))
+				snprintf(group->title + used, sizeof group->title - used, "%s%s", used ? ", " : "",
+					setting);
+		}
+	}
+	return true;
+}
+
+/* ---- percent of the best ------------------------------------------------------------------------------------------ */
+
+static double throughput(const double *workers, const double *cost, uint32_t stages)
+{
+	double least = INFINITY;
+	for (uint32_t s = 0; s < stages; s++)
+		least = fmin(least, workers[s] / cost[s]);
+	return least;
+}
+
+/* One worker after the other goes to the stage that is slowest then: no spread of whole workers is better. */
+static double best_throughput(double all, const double *cost, uint32_t stages, double *scratch)
+{
+	memset(scratch, 0, stages * sizeof *scratch);
+	for (; all > 0; all--) {
+		uint32_t slowest = 0;
+		for (uint32_t s = 1; s < stages; s++)
+			if (scratch[s] / cost[s] < scratch[slowest] / cost[slowest])
+				slowest = s;
+		scratch[slowest]++;
+	}
+	return throughput(scratch, cost, stages);
+}
+
+static void add_round(struct curve *curve, double end_s, double from_s, double to_s, double percent)
+{
+	double bin_s = end_s / BINS;
+	for (uint32_t b = (uint32_t)(from_s / bin_s); b < BINS && b * bin_s < to_s; b++) {
+		double part = fmin(to_s, (b + 1) * bin_s) - fmax(from_s, b * bin_s);
+		curve->percent[b] += percent * fmax(part, 0);
+		curve->weight[b] += fmax(part, 0);
+	}
+}
+
+static bool read_costs(
+	struct skep_store *store, const struct skep_plot_run *run, double *ret, char *reterr, size_t size)
+{
+	static const char sql[] = "SELECT stage, avg(end_s - begin_s), kind FROM ops"
+				  " WHERE run = ?1 AND kind IN ('forward', 'backward') GROUP BY stage, kind";
+	bool known = true;
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	while (row != NULL && sqlite3_step(row) == SQLITE_ROW)
+		if (sqlite3_column_int64(row, 0) < run->stages)
+			ret[sqlite3_column_int64(row, 0)] += sqlite3_column_double(row, 1);
+	sqlite3_finalize(row);
+	for (uint32_t s = 0; s < run->stages; s++)
+		known = known && ret[s] > 0;
+	for (uint32_t s = 0; s < run->stages && !known; s++)
+		ret[s] = 1;
+	return row != NULL;
+}
+
+static bool read_rounds(struct skep_store *store, const struct skep_plot_run *run, double end_s, double *scratch,
+	struct curve *ret, char *reterr, size_t size)
+{
+	static const char sql[] = "SELECT stage, members, opened_s, closed_s FROM stage_rounds"
+				  " JOIN rounds USING (run, round) WHERE run = ?1 ORDER BY round, stage";
+	double *cost = scratch, *workers = scratch + run->stages, *best = scratch + 2 * run->stages, all = 0;
+	if (!read_costs(store, run, cost, reterr, size))
+		return false;
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+		uint32_t stage = (uint32_t)sqlite3_column_int64(row, 0);
+		if (stage >= run->stages)
+			continue;
+		workers[stage] = sqlite3_column_double(row, 1);
+		all = stage == 0 ? workers[stage] : all + workers[stage];
+		if (stage + 1 < run->stages)
+			continue;
+		double most = best_throughput(all, cost, run->stages, best);
+		double percent = most > 0 ? 100 * throughput(workers, cost, run->stages) / most : 0;
+		add_round(ret, end_s, sqlite3_column_double(row, 2), sqlite3_column_double(row, 3), percent);
+	}
+	sqlite3_finalize(row);
+	return row != NULL;
+}
+
+static bool read_run(struct skep_store *store, struct figure *f, uint32_t i, char *reterr, size_t size)
+{
+	double *scratch = calloc(3 * (size_t)f->run[i].stages, sizeof *scratch);
+	bool good = scratch != NULL && read_rounds(store, &f->run[i], f->end_s, scratch, &f->curve[i], reterr, size);
+	if (scratch == NULL)
+		snprintf(reterr, size, "no memory for the plot");
+	free(scratch);
+	return good;
+}
+
+static bool read_end(struct skep_store *store, struct figure *f, uint32_t i, char *reterr, size_t size)
+{
+	sqlite3_stmt *row = skep_store_query(
+		store, "SELECT max(closed_s) FROM rounds WHERE run = ?1", f->run[i].id, 0, reterr, size);
+	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_double(row, 0) > 0;
+	if (found)
+		f->end_s = fmin(f->end_s, sqlite3_column_double(row, 0));
+	else if (row != NULL)
+		snprintf(reterr, size, "run %lld closed no round: there is nothing to show", (long long)f->run[i].id);
+	sqlite3_finalize(row);
+	return found;
+}
+
+/* ---- the script ------------------------------------------------------------------------------------------------- */
+
+/* Time, mean, mean less and plus one standard deviation; a block for each group. Returns the mean over all. */
+static double write_group(const struct figure *f, const struct group *group, double unit, FILE *script)
+{
+	double total = 0;
+	for (uint32_t b = 0; b < BINS; b++) {
+		double sum = 0, squares = 0, n = 0;
+		for (uint32_t r = 0; r < group->runs; r++) {
+			const struct curve *curve = &f->curve[group->run[r]];
+			double percent = curve->weight[b] > 0 ? curve->percent[b] / curve->weight[b] : NAN;
+			if (isnan(percent))
+				continue;
+			sum += percent;
+			squares += percent * percent;
+			n++;
+		}
+		double mean = n > 0 ? sum / n : NAN, spread = n > 0 ? sqrt(fmax(squares / n - mean * mean, 0)) : NAN;
+		total += isnan(mean) ? 0 : mean / BINS;
+		fprintf(script, "%.9g %.6g %.6g %.6g\n", (b + 0.5) * f->end_s / BINS * unit, mean, mean - spread,
+			fmin(mean + spread, 100));
+	}
+	fprintf(script, "\n\n");
+	return total;
+}
+
+static void write_figure(const struct figure *f, FILE *script)
+{
+	double unit = f->end_s >= 7200 ? 1 / 3600.0 : f->end_s >= 300 ? 1 / 60.0 : 1;
+	double total[GROUPS_MAX];
+	fprintf(script, "set title ");
+	skep_script_string(script, f->run[0].scenario);
+	fprintf(script, "\nset xlabel 'time since the start of the run (%s)'\nset xrange [0:%.9g]\n",
+		f->end_s >= 7200  ? "h"
+		: f->end_s >= 300 ? "min"
+				  : "s",
+		f->end_s * unit);
+	fprintf(script, "$share << END\n");
+	for (uint32_t g = 0; g < f->groups; g++)
+		total[g] = write_group(f, &f->group[g], unit, script);
+	fprintf(script, "END\ngroups = %u\narray Title[%u]\narray Colour[%u]\n", f->groups, f->groups, f->groups);
+	for (uint32_t g = 0; g < f->groups; g++) {
+		char title[400];
+		const struct group *group = &f->group[g];
+		snprintf(title, sizeof title, "%s%s%u %s, mean %.0f %%", group->title, group->title[0] ? ": " : "",
+			group->runs, group->runs == 1 ? "run" : "runs", total[g]);
+		fprintf(script, "Title[%u] = ", g + 1);
+		skep_script_string(script, title);
+		fprintf(script, "\nColour[%u] = '%s'\n", g + 1, skep_plot_colour(g));
+	}
+	skep_script_lines(script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
+}
+
+static bool read_all(struct skep_store *store, struct figure *f, const int64_t *run, char *reterr, size_t size)
+{
+	for (uint32_t i = 0; i < f->runs; i++)
+		if (!skep_plot_read_run(store, run[i], &f->run[i], reterr, size) ||
+			!read_end(store, f, i, reterr, size) || !put_into_group(store, f, i, reterr, size))
+			return false;
+	for (uint32_t i = 0; i < f->runs; i++)
+		if (!read_run(store, f, i, reterr, size))
+			return false;
+	for (uint32_t g = 0; g < f->groups; g++)
+		if (!name_group(store, f, g, reterr, size))
+			return false;
+	return true;
+}
+
+bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size)
+{
+	int64_t newest[RUNS_MAX];
+	struct figure *f = calloc(1, sizeof *f);
+	if (runs == 0) {
+		run = newest;
+		if (!newest_runs(store, newest, &runs, reterr, size)) {
+			free(f);
+			return false;
+		}
+	}
+	struct curve *curve = calloc(runs, sizeof *curve);
+	bool good = f != NULL && curve != NULL && runs <= RUNS_MAX;
+	if (good) {
+		f->curve = curve;
+		f->runs = runs;
+		f->end_s = INFINITY;
+		good = read_all(store, f, run, reterr, size);
+	} else {
+		snprintf(reterr, size, "no memory, or more than %u runs for one picture", RUNS_MAX);
+	}
+	if (good) {
+		picture->height += KEY_PIXELS * f->groups;
+		write_figure(f, picture->script);
+	}
+	free(curve);
+	free(f);
+	return good;
+}

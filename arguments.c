@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arguments.c - reads a command's options and operands. What is kept true: a command gets only options that it takes, with
+ * values in their range; every error names the word that is wrong.
+ */
+#include "arguments.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Every option; `val` is its letter in struct command. */
+static const struct option long_options[] = {
+	{"set", required_argument, NULL, 's'},
+	{"seed", required_argument, NULL, 'S'},
+	{"db", required_argument, NULL, 'd'},
+	{"json", no_argument, NULL, 'j'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"ranks", required_argument, NULL, 'n'},
+	{"pace", no_argument, NULL, 'p'},
+	{"shape", no_argument, NULL, 'h'},
+	{"device", required_argument, NULL, 'D'},
+	{"spares", required_argument, NULL, 'P'},
+	{"time-scale", required_argument, NULL, 't'},
+	{"output", required_argument, NULL, 'o'},
+	{"help", no_argument, NULL, 'H'},
+	{"version", no_argument, NULL, 'V'},
+	{NULL, 0, NULL, 0},
+};
+
+static const char *const option_help[] = {
+	['s'] = "  --set KEY.PATH=VALUE  replace a value of the scenario; may be given several times\n",
+	['S'] = "  --seed N              replace the scenario's seed\n",
+	['d'] = "  --db FILE             database (default skep.db)\n",
+	['j'] = "  --json                one JSON object on stdout, nothing else\n",
+	['q'] = "  -q, --quiet           no progress on stderr\n",
+	['n'] = "  -n, --ranks RANKS     processes to start: the scenario's workers + 1 for the directory\n",
+	['p'] = "  --pace                an operation takes at least the time that the GPU profile gives\n",
+	['h'] = "  --shape               a message takes the time that the topology gives (one host only)\n",
+	['D'] = "  --device cpu|cuda     what does the arithmetic (default cpu)\n",
+	['P'] = "  --spares N            processes that stand by, each to take the place of a worker whose process "
+		"dies; needs\n"
+		"                        Open MPI 5 (default: as many as the trace starts anew, none without a "
+		"trace)\n",
+	['t'] = "  --time-scale X        short for --set cluster.trace.scale=X: 0.01 plays the trace 100 times as "
+		"fast\n",
+	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf\n",
+};
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static bool parse_run(const char *text, int64_t *ret)
+{
+	char *end;
+	errno = 0;
+	*ret = strtoll(text, &end, 10);
+	return *text != '\0' && *end == '\0' && errno == 0 && *ret > 0;
+}
+
+bool skep_arguments_runs(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count)
+{
+	*ret_count = arguments->positionals - first;
+	for (uint32_t i = 0; i < *ret_count; i++) {
+		if (parse_run(arguments->positional[first + i], &ret[i]))
+			continue;
+		fprintf(stderr, "skep: %s is not the number of a run; `skep compare` and `skep sim` print them\n",
+			arguments->positional[first + i]);
+		return false;
+	}
+	return true;
+}
+
+static bool parse_number(const char *text, uint64_t most, uint64_t *ret)
+{
+	char *end;
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *ret <= most;
+}
+
+static enum status bad_value(const char *option, const char *value, const char *expected)
+{
+	fprintf(stderr, "skep: %s %s: expected %s\n", option, value, expected);
+	return STATUS_BAD_INPUT;
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+static enum status take_option(struct arguments *a, int letter)
+{
+	uint64_t number;
+	switch (letter) {
+	case 's':
+		if (a->scenario.sets == SETS_MAX)
+			return bad_value("--set", optarg, "at most 64 of them");
+		a->set[a->scenario.sets++] = optarg;
+		break;
+	case 'S':
+		if (!parse_number(optarg, INT64_MAX, &a->scenario.seed))
+			return bad_value("--seed", optarg, "a whole number from 0 to 9223372036854775807");
+		a->scenario.has_seed = true;
+		break;
+	case 'n':
+		if (!parse_number(optarg, 1u << 20, &number) || number == 0)
+			return bad_value("-n", optarg, "a number of processes, from 1");
+		a->ranks = (uint32_t)number;
+		break;
+	case 'D':
+		if (strcmp(optarg, "cpu") != 0 && strcmp(optarg, "cuda") != 0)
+			return bad_value("--device", optarg, "cpu or cuda");
+		a->exec.device = strcmp(optarg, "cuda") == 0 ? SKEP_DEVICE_CUDA : SKEP_DEVICE_CPU;
+		break;
+	case 'd':
+		a->db = optarg;
+		break;
+	case 'o':
+		a->output = optarg;
+		break;
+	case 'P':
+		if (!parse_number(optarg, SKEP_EXEC_SPARES_MAX, &number))
+			return bad_value("--spares", optarg, "a number of processes, from 0");
+		a->exec.has_spares = true;
+		a->exec.spares = (uint32_t)number;
+		break;
+	case 't':
+		if (a->scenario.sets == SETS_MAX || strlen(optarg) > 30)
+			return bad_value("--time-scale", optarg, "a number above 0");
+		snprintf(a->time_scale, sizeof a->time_scale, "cluster.trace.scale=%s", optarg);
+		a->set[a->scenario.sets++] = a->time_scale;
+		break;
+	case 'j':
+		a->json = true;
+		break;
+	case 'q':
+		a->quiet = true;
+		break;
+	case 'p':
+		a->exec.pace = true;
+		break;
+	case 'h':
+		a->exec.shape = true;
+		break;
+	}
+	return STATUS_DONE;
+}
+
+void skep_arguments_print_help(const struct command *command, FILE *out)
+{
+	fprintf(out, "usage: skep %s %s [OPTIONS]\n\n%s\n", command->name, command->operands, command->help);
+	for (const char *letter = command->options; *letter; letter++)
+		fputs(option_help[(unsigned char)*letter], out);
+}
+
+enum status skep_arguments_read(
+	const struct command *command, int argc, char **argv, struct arguments *ret, bool *ret_help)
+{
+	int letter, index = -1;
+	*ret = (struct arguments){.db = "skep.db", .argv = argv};
+	ret->scenario.set = ret->set;
+	while ((letter = getopt_long(argc, argv, "n:o:q", long_options, &index)) != -1) {
+		if (letter == 'H') {
+			*ret_help = true;
+			return STATUS_DONE;
+		}
+		if (letter == '?' || !strchr(command->options, letter)) {
+			const char given[] = {(char)letter, 0};
+			if (letter != '?') /* getopt has said what it is */
+				fprintf(stderr, "skep: %s does not take the option -%s%s\n", command->name,
+					index < 0 ? "" : "-", index < 0 ? given : long_options[index].name);
+			skep_arguments_print_help(command, stderr);
+			return STATUS_BAD_INPUT;
+		}
+		if (take_option(ret, letter) != STATUS_DONE)
+			return STATUS_BAD_INPUT;
+		index = -1;
+	}
+	ret->positional = argv + optind;
+	ret->positionals = (uint32_t)(argc - optind);
+	if (ret->positionals >= command->least && ret->positionals <= command->most)
+		return STATUS_DONE;
+	fprintf(stderr, "skep: %s takes %s", command->name, command->operands);
+	if (ret->positionals > command->most)
+		fprintf(stderr, "; '%s' is one word too many", ret->positional[command->most]);
+	fputs("\n", stderr);
+	return STATUS_BAD_INPUT;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arguments.h - the command line of the program: which options there are, what a command takes, and what a user gave.
+ */
+#ifndef SKEP_ARGUMENTS_H
+#define SKEP_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "exec/exec.h"
+#include "scenarios/scenario.h"
+
+#define SETS_MAX 64
+#define RUNS_MAX 32
+
+enum status { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_BAD_INPUT = 2 };
+
+struct arguments {
+	const char *set[SETS_MAX];
+	struct skep_scenario_options scenario;
+	const char *db, *output;
+	uint32_t ranks;      /* 0: not given */
+	char time_scale[64]; /* as --set has it */
+	bool json, quiet;
+	struct skep_exec_options exec;
+	char **positional;
+	uint32_t positionals;
+	char **argv; /* the whole command line, for mpirun */
+};
+
+struct command {
+	const char *name, *operands, *summary;
+	const char *options;  /* letters of long_options that it takes */
+	uint32_t least, most; /* operands */
+	enum status (*run)(const struct arguments *arguments);
+	const char *help;
+};
+
+/* Reads the options and operands of one command; argv[0] begins what getopt_long() says. Says itself what is wrong. *ret_help:
+ * the user asks for the command's help, and nothing else counts. */
+enum status skep_arguments_read(
+	const struct command *command, int argc, char **argv, struct arguments *ret, bool *ret_help);
+void skep_arguments_print_help(const struct command *command, FILE *out);
+
+/* Operands `first` and on are numbers of runs; false: one is not, and it was said. */
+bool skep_arguments_runs(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count);
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lives.c - births and deaths. A life is what one START begins: a machine, its device and lanes; a process may have several,
+ * one after the other, and a worker's lives may be in several processes.
+ *
+ * Who comes and goes is not decided here: the scenario's trace says it (topologies/churn.h, the list that the simulator plays
+ * too), or a process dies. What is kept true:
+ *   - A worker's process follows the trace by its own clock. At a leave it dies: where the transport survives that, by a
+ *     SIGKILL that a timer of the kernel delivers, in the middle of anything; else it drops all it holds, falls silent and
+ *     lives on as a mere rank until the trace lets the worker come back (a soft kill). What it had under way still arrives.
+ *   - Notice of a leave comes as long before as the scenario says, but not to a life that is shorter than that.
+ *   - Rank 0 gives the seat of a dead process to a spare: when the trace lets the worker come back, or at once without one.
+ *   - A life after the first holds nothing and starts as a newcomer, epoch 0.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/rank.h"
+
+static const struct skep_churn *churn_of(const struct rank *rank)
+{
+	return &rank->setup->scenario->churn;
+}
+
+/* ---- one life ---------------------------------------------------------------------------------------------------- */
+
+/* The kernel kills this process when the trace says so. */
+static void arm(struct rank *rank)
+{
+	const struct skep_churn *churn = churn_of(rank);
+	size_t at = rank->trace_at;
+	while (at < churn->events && (churn->event[at].worker != rank->self || churn->event[at].join))
+		at++;
+	if (!rank->transport->survives || at >= churn->events)
+		return;
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+	struct itimerspec when = {.it_value = skep_clock_timespec(rank->setup->clock, churn->event[at].at_ns)};
+	rank->armed = timer_create(CLOCK_MONOTONIC, &event, &rank->timer) == 0;
+	if (rank->armed)
+		timer_settime(rank->timer, TIMER_ABSTIME, &when, NULL);
+}
+
+static void disarm(struct rank *rank)
+{
+	if (rank->armed)
+		timer_delete(rank->timer);
+	rank->armed = false;
+}
+
+static bool lanes_begin(struct rank *rank)
+{
+	char error[256];
+	struct skep_loop_setup *setup = rank->setup;
+	if (setup->device == NULL)
+		setup->device = skep_device_create(
+			setup->device_kind, &setup->scenario->training, SKEP_NO_STAGE, error, sizeof error);
+	struct skep_lanes_setup lanes = {.device = setup->device,
+		.clock = setup->clock,
+		.wake = setup->transport->wake,
+		.wake_context = setup->transport->self,
+		.pace_from = setup->pace ? setup->scenario : NULL,
+		.worker = rank->self};
+	if (setup->device != NULL)
+		rank->lanes = skep_lanes_create(&lanes);
+	return rank->lanes != NULL;
+}
+
+bool lives_begin(struct rank *rank)
+{
+	const struct skep_plan *plan = rank->plan;
+	bool directory = rank_is_chief(rank);
+	bool first = directory || (!rank->lived && rank->seats.life[rank->self] == 0);
+	if (!directory && !lanes_begin(rank))
+		return false;
+	uint32_t epoch = first && (directory || plan->first_stage_of[rank->self] != SKEP_NO_STAGE);
+	rank->node = skep_node_init(rank->memory, plan, rank->self, epoch);
+	rank->total = (struct skep_worker_use){.index = rank->self};
+	rank->born_ns = rank_now(rank);
+	rank->alive = rank->lived = true;
+	rank->noticed = false;
+	if (!directory)
+		arm(rank);
+	struct skep_event start = {.kind = SKEP_EVENT_START};
+	perform_step(rank, &start);
+	return true;
+}
+
+void lives_end(struct rank *rank)
+{
+	assert(rank->alive);
+	disarm(rank);
+	skep_lanes_destroy(rank->lanes);
+	rank->lanes = NULL;
+	rank->total.epoch = skep_node_epoch(rank->node);
+	rank->total.stage = skep_node_stage(rank->node);
+	rank->total.digest = skep_node_digest(rank->node);
+	rank->total.alive_ns = (rank->ended_ns > 0 ? rank->ended_ns : rank_now(rank)) - rank->born_ns;
+	rank->alive = false;
+	report_life(rank);
+	report_flush(rank);
+}
+
+/* All that the process held is gone; its device as soon as nothing moves to or from it. */
+static void kill_softly(struct rank *rank)
+{
+	lives_end(rank);
+	rank->inbox.head = rank->inbox.count = 0;
+	skep_held_finish(&rank->held);
+	rank->stale = true;
+}
+
+/* True: there is nothing left of the life before. */
+static bool bare(struct rank *rank)
+{
+	if (rank->stale && rank->transport->pending(rank->transport->self) > 0)
+		return false;
+	if (rank->stale) {
+		skep_device_destroy(rank->setup->device);
+		rank->setup->device = NULL;
+	}
+	rank->stale = false;
+	return true;
+}
+
+/* ---- the trace, by a worker's process ---------------------------------------------------------------------------- */
+
+/* The next event of this worker, or NULL. */
+static const struct skep_churn_event *next_own(struct rank *rank)
+{
+	const struct skep_churn *churn = churn_of(rank);
+	if (rank->self == SKEP_NO_INDEX)
+		return NULL;
+	while (rank->trace_at < churn->events && churn->event[rank->trace_at].worker != rank->self)
+		rank->trace_at++;
+	return rank->trace_at < churn->events ? &churn->event[rank->trace_at] : NULL;
+}
+
+static bool come_back(struct rank *rank)
+{
+	bool here = !rank->alive && (!rank->transport->survives || !rank->lived);
+	rank->stale = rank->stale || (here && rank->lived); /* a life may also have ended by itself */
+	if (here && !bare(rank))
+		return false;
+	rank->trace_at++;
+	if (here && !lives_begin(rank))
+		rank_fail(rank, "no memory or no thread for another life");
+	return true;
+}
+
+static bool go(struct rank *rank)
+{
+	if (rank->transport->survives)
+		raise(SIGKILL); /* the timer was late */
+	rank->trace_at++;
+	if (rank->alive)
+		kill_softly(rank);
+	return true;
+}
+
+static bool follow_trace(struct rank *rank)
+{
+	const struct skep_churn_event *event = next_own(rank);
+	if (event == NULL || rank->over)
+		return false;
+	if (event->at_ns <= rank_now(rank))
+		return event->join ? come_back(rank) : go(rank);
+	uint64_t notice_ns = rank->setup->scenario->notice_ns;
+	if (event->join || !rank->alive || rank->noticed || notice_ns == 0 || rank_now(rank) + notice_ns < event->at_ns)
+		return false;
+	rank->noticed = true;
+	struct skep_event notice = {.kind = SKEP_EVENT_PREEMPT_NOTICE, .u.leave_at = event->at_ns};
+	perform_step(rank, &notice);
+	return true;
+}
+
+/* ---- seats, by rank 0 -------------------------------------------------------------------------------------------- */
+
+static void send_seat(struct rank *rank, uint32_t machine)
+{
+	struct skep_frame frame = {.type = SKEP_FRAME_SEAT};
+	frame.u.seat.machine = machine;
+	frame.u.seat.rank = rank->seats.rank_of[machine];
+	frame.u.seat.life = rank->seats.life[machine];
+	rank_send_all(rank, &frame);
+}
+
+static void seat(struct rank *rank, uint32_t machine)
+{
+	struct skep_seats *seats = &rank->seats;
+	uint32_t spare = skep_seats_spare(seats);
+	rank->wanted[machine] = false;
+	if (spare == SKEP_NO_INDEX) {
+		if (!rank->short_of_spares)
+			fprintf(stderr,
+				"skep: no spare process is left for worker %" PRIu32 "; start more (--spares)\n",
+				machine);
+		rank->short_of_spares = true;
+		return;
+	}
+	bool taken = skep_seats_take(seats, machine, spare, seats->life[machine] + 1);
+	assert(taken);
+	report_born(rank, machine);
+	send_seat(rank, machine);
+}
+
+static bool watch_trace(struct rank *rank)
+{
+	const struct skep_churn *churn = churn_of(rank);
+	const struct skep_churn_event *event = churn->event + rank->trace_at;
+	if (rank->trace_at >= churn->events || event->at_ns > rank_now(rank))
+		return false;
+	uint32_t worker = event->worker;
+	bool dead = rank->seats.gone[rank->seats.rank_of[worker]];
+	rank->trace_at++;
+	rank->wanted[worker] = event->join && rank->transport->survives && (dead || rank->began[worker]);
+	rank->began[worker] = rank->began[worker] || event->join;
+	if (event->join && !rank->wanted[worker])
+		report_born(rank, worker);
+	return true;
+}
+
+static bool fill_seats(struct rank *rank)
+{
+	bool any = false;
+	while (watch_trace(rank))
+		any = true;
+	for (uint32_t worker = 0; rank->transport->survives && worker < rank->plan->workers; worker++) {
+		if (!rank->wanted[worker] || !rank->seats.gone[rank->seats.rank_of[worker]])
+			continue;
+		seat(rank, worker);
+		any = true;
+	}
+	return any;
+}
+
+void lives_on_seat(struct rank *rank, const struct skep_frame *frame)
+{
+	uint32_t machine = frame->u.seat.machine;
+	bool mine = frame->u.seat.rank == rank->transport->rank;
+	if (!mine || rank->lived || rank->over || rank->phase != PHASE_RUNNING)
+		return;
+	rank->self = machine;
+	rank->sent = (uint64_t)rank->seats.life[machine] << 40; /* numbers that no process had before it in this seat */
+	while (rank->trace_at < churn_of(rank)->events && churn_of(rank)->event[rank->trace_at].at_ns <= rank_now(rank))
+		rank->trace_at++;
+	send_seat(rank, machine); /* whoever hears from this process knows by then whose it is */
+	if (!lives_begin(rank))
+		rank_fail(rank, "no memory or no thread for this worker");
+}
+
+/* ---- the dead and the new ---------------------------------------------------------------------------------------- */
+
+void lives_gone(struct rank *rank, uint32_t peer)
+{
+	struct skep_seats *seats = &rank->seats;
+	uint32_t machine = seats->machine_of[peer];
+	if (seats->gone[peer])
+		return;
+	seats->gone[peer] = true;
+	if (peer == 0) {
+		rank_halt(rank, "rank 0, the directory, is dead");
+		rank->broken = true;
+		return;
+	}
+	if (rank_is_chief(rank)) {
+		struct skep_frame frame = {.type = SKEP_FRAME_GONE};
+		frame.u.seat.rank = peer;
+		rank_send_all(rank, &frame);
+	}
+	if (machine == SKEP_NO_INDEX || seats->rank_of[machine] != peer)
+		return;
+	if (rank_is_chief(rank)) {
+		report_died(rank, peer, machine);
+		rank->wanted[machine] = rank->wanted[machine] || !rank->setup->scenario->has_trace;
+	}
+	struct skep_event suspect = {.kind = SKEP_EVENT_SUSPECT};
+	suspect.u.peer = (struct skep_peer){machine, seats->epoch[peer]};
+	perform_step(rank, &suspect);
+}
+
+void lives_new(struct rank *rank, uint32_t peer)
+{
+	if (rank->seats.machine_of[peer] == SKEP_NO_INDEX)
+		rank->seats.gone[peer] = false;
+}
+
+/* ---- each turn --------------------------------------------------------------------------------------------------- */
+
+bool lives_turn(struct rank *rank)
+{
+	if (rank->phase != PHASE_RUNNING || rank->halted)
+		return false;
+	if (rank_is_chief(rank))
+		return fill_seats(rank);
+	if (rank->alive && skep_node_outcome(rank->node) != SKEP_RUNNING) {
+		lives_end(rank);
+		return true;
+	}
+	if (rank->stale)
+		bare(rank);
+	return follow_trace(rank);
+}
+
+skep_time lives_next(struct rank *rank)
+{
+	const struct skep_churn *churn = churn_of(rank);
+	if (rank->phase != PHASE_RUNNING)
+		return SKEP_TIME_NEVER;
+	if (rank_is_chief(rank))
+		return rank->trace_at < churn->events ? churn->event[rank->trace_at].at_ns : SKEP_TIME_NEVER;
+	const struct skep_churn_event *event = next_own(rank);
+	if (event == NULL)
+		return SKEP_TIME_NEVER;
+	uint64_t notice_ns = rank->setup->scenario->notice_ns;
+	bool early = !event->join && rank->alive && !rank->noticed && notice_ns <= event->at_ns;
+	return early ? event->at_ns - notice_ns : event->at_ns;
+}
+
+bool lives_at_start(const struct rank *rank)
+{
+	const struct skep_scenario *scenario = rank->setup->scenario;
+	if (rank->self == SKEP_NO_INDEX || rank_is_chief(rank) || !scenario->has_trace)
+		return rank->self != SKEP_NO_INDEX;
+	for (uint32_t i = 0; i < scenario->churn.presents; i++) {
+		if (scenario->churn.present[i] == rank->self)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * collective.c - a ring all-reduce as flows: one for each link, in place of the 2(n - 1) messages that cross it.
+ *
+ * The flow from rank r to rank r + 1 begins when rank r asks. It has the bytes of the messages that it stands for, headers
+ * included, and shares the network as every other flow does. When all have arrived it is known how long each link is busy
+ * with a chunk, and so when the chunks would have come round, latencies and operations included (ring_time.c). What the
+ * flows do not show is that a link which waits for chunks leaves its share to others meanwhile.
+ *
+ * Kept true: nobody is answered twice. Whoever leaves (it died, or cancelled: its attempt is void) stops the flows, and the
+ * others wait until they cancel as well.
+ */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/ring.h"
+#include "sim/ring_time.h"
+#include "sim/world.h"
+
+#define NONE UINT32_MAX
+/* Chunks gather before a link that others use as well, and get a share of it each: so does a flow in that many parts. */
+#define STRANDS 16u
+
+/* By the number of the whole, not its slot: an arrival that is being handled may be of one that has just been left. */
+static uint64_t tag_of(const struct skep_whole *whole, uint32_t rank)
+{
+	return SKEP_WHOLE_TAG | (uint64_t)whole->number << 32 | rank;
+}
+
+static uint32_t next_rank(const struct skep_whole *whole, uint32_t rank)
+{
+	return (rank + 1) % whole->size;
+}
+
+static bool is_of(const struct skep_whole *whole, const struct skep_op *op)
+{
+	return whole->size == op->size && whole->stage == op->stage && whole->round == op->round &&
+	       whole->attempt == op->attempt;
+}
+
+static uint32_t find(const struct skep_world *world, const struct skep_op *op)
+{
+	for (uint32_t slot = 0; slot < world->wholes; slot++)
+		if (is_of(&world->whole[slot], op))
+			return slot;
+	return NONE;
+}
+
+static bool grow(struct skep_world *world)
+{
+	struct skep_whole *grown = realloc(world->whole, (world->wholes + 1) * sizeof *grown);
+	if (!grown)
+		return false;
+	world->whole = grown;
+	world->wholes++;
+	return true;
+}
+
+static uint32_t make(struct skep_world *world, const struct skep_op *op)
+{
+	uint32_t slot = 0;
+	struct skep_whole_rank *rank = calloc(op->size, sizeof *rank);
+	while (slot < world->wholes && world->whole[slot].size > 0)
+		slot++;
+	if (!rank || (slot == world->wholes && !grow(world))) {
+		free(rank);
+		world->no_memory = true;
+		return NONE;
+	}
+	struct skep_whole whole = {.stage = op->stage, .round = op->round, .attempt = op->attempt, .size = op->size};
+	whole.rank = rank;
+	whole.number = world->wholes_made++ & INT32_MAX;
+	world->whole[slot] = whole;
+	return slot;
+}
+
+static void drop(struct skep_whole *whole)
+{
+	free(whole->rank);
+	*whole = (struct skep_whole){0};
+}
+
+/* ---- what it amounts to --------------------------------------------------------------------------------------- */
+
+static uint64_t chunk_bytes(const struct skep_world *world, const struct skep_whole *whole, uint32_t chunk)
+{
+	uint64_t first, count;
+	skep_chunk_range(world->plan->stage[whole->stage].parameters, chunk % whole->size, whole->size, &first, &count);
+	return skep_codec_bytes(world->plan->reduction_codec, count) + SKEP_HEADER_BYTES;
+}
+
+/* In 2(n - 1) hops a rank sends every chunk twice, but for the two that end their way with it: those of ranks + 1 and + 2. */
+static uint64_t link_bytes(const struct skep_world *world, const struct skep_whole *whole, uint32_t rank)
+{
+	uint64_t all = 0;
+	for (uint32_t chunk = 0; chunk < whole->size; chunk++)
+		all += chunk_bytes(world, whole, chunk);
+	return 2 * all - chunk_bytes(world, whole, rank + 1) - chunk_bytes(world, whole, rank + 2);
+}
+
+static double latency_ns(const struct skep_world *world, const struct skep_whole *whole, uint32_t rank)
+{
+	uint32_t source = whole->rank[rank].worker, destination = whole->rank[rank].next;
+	return round(1e9 * skep_topology_pair(&world->scenario->topology, source, destination).latency_s);
+}
+
+static double operation_ns(
+	const struct skep_world *world, const struct skep_whole *whole, uint32_t rank, enum skep_op_kind kind)
+{
+	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)whole->stage, .size = whole->size};
+	return (double)skep_scenario_op_ns(world->scenario, whole->rank[rank].worker, &op);
+}
+
+static struct skep_ring_link ring_link(
+	const struct skep_world *world, const struct skep_whole *whole, uint32_t rank, skep_time first_ns)
+{
+	uint32_t next = next_rank(whole, rank);
+	return (struct skep_ring_link){.ready_ns = (double)(whole->rank[rank].asked_ns - first_ns),
+		.chunk_ns = fmax(1, (double)whole->rank[rank].busy_ns / skep_ring_hops(whole->size)),
+		.latency_ns = latency_ns(world, whole, rank),
+		.take_ns = operation_ns(world, whole, rank, SKEP_OP_TAKE),
+		.add_ns = operation_ns(world, whole, next, SKEP_OP_ADD),
+		.add_store_ns = operation_ns(world, whole, next, SKEP_OP_ADD_STORE),
+		.store_ns = operation_ns(world, whole, next, SKEP_OP_STORE)};
+}
+
+/* All flows are over: each member's ALLREDUCE ends when it would have stored its last chunk. */
+static void end(struct skep_world *world, const struct skep_whole *whole)
+{
+	skep_time first_ns = world->now;
+	struct skep_ring_link *link = malloc(whole->size * sizeof *link);
+	double *ns = malloc(whole->size * sizeof *ns);
+	for (uint32_t rank = 0; rank < whole->size; rank++)
+		first_ns = whole->rank[rank].asked_ns < first_ns ? whole->rank[rank].asked_ns : first_ns;
+	for (uint32_t rank = 0; link && rank < whole->size; rank++)
+		link[rank] = ring_link(world, whole, rank, first_ns);
+	if (link && ns && skep_ring_time(link, whole->size, ns)) {
+		for (uint32_t rank = 0; rank < whole->size; rank++) {
+			skep_time time = first_ns + (skep_time)llround(ns[rank]);
+			skep_world_end_whole(world, whole->rank[rank].worker, time > world->now ? time : world->now);
+		}
+	} else {
+		world->no_memory = true;
+	}
+	free(link);
+	free(ns);
+}
+
+/* ---- its course ----------------------------------------------------------------------------------------------- */
+
+static void count(struct skep_world *world, const struct skep_whole *whole, uint32_t rank, uint64_t bytes)
+{
+	uint64_t messages = skep_ring_hops(whole->size);
+	if (!skep_traffic_add(&world->traffic, whole->rank[rank].worker, whole->rank[rank].next, SKEP_TRAFFIC_SYNC,
+		    messages, bytes))
+		world->no_memory = true;
+}
+
+static void start(struct skep_world *world, uint32_t slot, uint32_t rank)
+{
+	struct skep_whole *whole = &world->whole[slot];
+	struct skep_whole_rank *from = &whole->rank[rank];
+	uint64_t bytes = link_bytes(world, whole, rank);
+	for (uint64_t strand = 0; strand < STRANDS; strand++) {
+		uint64_t part = bytes * (strand + 1) / STRANDS - bytes * strand / STRANDS;
+		if (!skep_network_start(
+			    world->network, world->now, from->worker, from->next, part, tag_of(whole, rank)))
+			world->no_memory = true;
+	}
+	from->flowing = STRANDS;
+}
+
+void skep_whole_ask(struct skep_world *world, uint32_t worker, const struct skep_op *op)
+{
+	uint32_t slot = find(world, op);
+	if (slot == NONE)
+		slot = make(world, op);
+	if (slot == NONE)
+		return;
+	struct skep_whole *whole = &world->whole[slot];
+	assert(op->chunk < whole->size && !whole->rank[op->chunk].here);
+	struct skep_whole_rank *rank = &whole->rank[op->chunk];
+	*rank = (struct skep_whole_rank){
+		.worker = worker, .next = op->microbatch, .here = true, .asked_ns = world->now};
+	whole->asked++;
+	if (whole->left)
+		return;
+	start(world, slot, op->chunk);
+}
+
+void skep_whole_leave(struct skep_world *world, uint32_t worker, const struct skep_op *op)
+{
+	uint32_t slot = find(world, op);
+	assert(slot != NONE);
+	struct skep_whole *whole = &world->whole[slot];
+	for (uint32_t rank = 0; !whole->left && rank < whole->size; rank++) {
+		uint64_t all = 0, left;
+		if (whole->rank[rank].flowing == 0)
+			continue;
+		while (skep_network_stop(world->network, world->now, tag_of(whole, rank), &left))
+			all += left;
+		count(world, whole, rank, link_bytes(world, whole, rank) - all);
+		whole->rank[rank].flowing = 0;
+	}
+	assert(whole->rank[op->chunk].here && whole->rank[op->chunk].worker == worker);
+	whole->left = true;
+	whole->rank[op->chunk].here = false;
+	if (--whole->asked == 0)
+		drop(whole);
+}
+
+void skep_whole_arrive(struct skep_world *world, uint64_t tag)
+{
+	uint32_t number = (uint32_t)((tag & ~SKEP_WHOLE_TAG) >> 32), rank = (uint32_t)tag, slot = 0;
+	while (slot < world->wholes && (world->whole[slot].size == 0 || world->whole[slot].number != number))
+		slot++;
+	struct skep_whole *whole = &world->whole[slot];
+	if (slot == world->wholes || whole->rank[rank].flowing == 0 || --whole->rank[rank].flowing > 0)
+		return;
+	whole->rank[rank].busy_ns = world->now - whole->rank[rank].asked_ns - (skep_time)latency_ns(world, whole, rank);
+	count(world, whole, rank, link_bytes(world, whole, rank));
+	if (++whole->arrived < whole->size)
+		return;
+	end(world, whole);
+	drop(whole);
+}
+
+void skep_whole_finish(struct skep_world *world)
+{
+	for (uint32_t slot = 0; slot < world->wholes; slot++)
+		drop(&world->whole[slot]);
+	free(world->whole);
+}

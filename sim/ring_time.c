@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ring_time.c - n chunks on their ways through n links, by themselves: a small simulation in place of the large one.
+ *
+ * Chunks that are on a link at the same time share it evenly, as messages do in the network model. All chunks are equal here,
+ * so they leave a link in the order in which they came, and `work`, the part of a chunk that each one present has been given so
+ * far, says when. At the far end of a link a rank takes them one by one.
+ *
+ * Why not a formula: where links differ, chunks bunch up before the thin ones and reach the next of these together, and the
+ * sum lies anywhere between the largest of the terms (a pipeline that is always full) and their sum (one bunch). Where all
+ * links are nearly equal no chunk meets another, and there is a formula.
+ */
+#include "sim/ring_time.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/ring.h"
+
+#define NEARLY 0.01
+#define ENTRIES 8u /* for each chunk */
+
+struct link {
+	double work, since_ns; /* chunks' worth given to each one present, as of then */
+	double free_ns;        /* the receiver is busy until then */
+	uint32_t present;
+	uint32_t first, last; /* chunk: the list of those present */
+	uint32_t version;     /* of the entry in the heap that says when the first one leaves */
+};
+
+struct chunk {
+	double end; /* it leaves when the link's work has come to this */
+	uint32_t hop, next;
+};
+
+struct entry { /* a chunk comes to a link, or the first one leaves it */
+	double time_ns;
+	uint32_t index, version; /* version 0: a chunk comes; else of the link */
+};
+
+struct ring {
+	const struct skep_ring_link *of;
+	uint32_t size, entries;
+	struct link *link;   /* [size] */
+	struct chunk *chunk; /* [size] */
+	struct entry
+		*entry; /* heap; a link has one entry that counts and at most one more for each chunk that came since */
+	double *end_ns; /* [size] */
+};
+
+/* ---- the heap ------------------------------------------------------------------------------------------------- */
+
+static bool sooner(const struct entry *a, const struct entry *b)
+{
+	if (a->time_ns < b->time_ns || a->time_ns > b->time_ns)
+		return a->time_ns < b->time_ns;
+	return a->index != b->index ? a->index < b->index : a->version < b->version;
+}
+
+static void push(struct ring *ring, struct entry entry)
+{
+	assert(ring->entries < ENTRIES * ring->size);
+	uint32_t at = ring->entries++;
+	for (; at > 0 && sooner(&entry, &ring->entry[(at - 1) / 4]); at = (at - 1) / 4)
+		ring->entry[at] = ring->entry[(at - 1) / 4];
+	ring->entry[at] = entry;
+}
+
+static struct entry pop(struct ring *ring)
+{
+	struct entry first = ring->entry[0], last = ring->entry[--ring->entries];
+	uint32_t at = 0;
+	for (;;) {
+		uint32_t child = 4 * at + 1, end = child + 4 < ring->entries ? child + 4 : ring->entries;
+		if (child >= end)
+			break;
+		for (uint32_t other = child + 1; other < end; other++)
+			if (sooner(&ring->entry[other], &ring->entry[child]))
+				child = other;
+		if (!sooner(&ring->entry[child], &last))
+			break;
+		ring->entry[at] = ring->entry[child];
+		at = child;
+	}
+	ring->entry[at] = last;
+	return first;
+}
+
+/* ---- the ring ------------------------------------------------------------------------------------------------- */
+
+static uint32_t link_of(const struct ring *ring, uint32_t chunk)
+{
+	return (chunk + ring->chunk[chunk].hop - 1) % ring->size;
+}
+
+static void bring_up_to(struct ring *ring, uint32_t l, double now_ns)
+{
+	struct link *link = &ring->link[l];
+	if (link->present > 0)
+		link->work += (now_ns - link->since_ns) / (ring->of[l].chunk_ns * link->present);
+	link->since_ns = now_ns;
+}
+
+static void expect(struct ring *ring, uint32_t l)
+{
+	struct link *link = &ring->link[l];
+	link->version++;
+	if (link->present == 0)
+		return;
+	double left = fmax(ring->chunk[link->first].end - link->work, 0) * ring->of[l].chunk_ns * link->present;
+	push(ring, (struct entry){link->since_ns + left, l, link->version});
+}
+
+static void come(struct ring *ring, uint32_t c, double now_ns)
+{
+	uint32_t l = link_of(ring, c);
+	struct link *link = &ring->link[l];
+	bring_up_to(ring, l, now_ns);
+	ring->chunk[c].end = link->work + 1;
+	if (link->present++ > 0)
+		ring->chunk[link->last].next = c;
+	else
+		link->first = c;
+	link->last = c;
+	expect(ring, l);
+}
+
+static double receive_ns(const struct ring *ring, uint32_t l, uint32_t hop)
+{
+	if (!skep_ring_adds(ring->size, hop))
+		return ring->of[l].store_ns;
+	return skep_ring_stores(ring->size, hop) ? ring->of[l].add_store_ns : ring->of[l].add_ns;
+}
+
+static void leave(struct ring *ring, uint32_t l, double now_ns)
+{
+	struct link *link = &ring->link[l];
+	uint32_t c = link->first;
+	bring_up_to(ring, l, now_ns);
+	link->work = ring->chunk[c].end;
+	link->first = ring->chunk[c].next;
+	link->present--;
+	expect(ring, l);
+	link->free_ns = fmax(link->free_ns, now_ns) + receive_ns(ring, l, ring->chunk[c].hop);
+	uint32_t rank = (l + 1) % ring->size;
+	if (skep_ring_stores(ring->size, ring->chunk[c].hop))
+		ring->end_ns[rank] = link->free_ns;
+	if (++ring->chunk[c].hop <= skep_ring_hops(ring->size))
+		push(ring, (struct entry){link->free_ns + ring->of[link_of(ring, c)].latency_ns, c, 0});
+}
+
+static void turn(struct ring *ring)
+{
+	for (uint32_t c = 0; c < ring->size; c++) {
+		ring->chunk[c].hop = 1;
+		ring->link[c].free_ns = ring->of[(c + 1) % ring->size].ready_ns;
+		push(ring, (struct entry){ring->of[c].ready_ns + ring->of[c].take_ns + ring->of[c].latency_ns, c, 0});
+	}
+	while (ring->entries > 0) {
+		struct entry entry = pop(ring);
+		if (entry.version == 0)
+			come(ring, entry.index, entry.time_ns);
+		else if (entry.version == ring->link[entry.index].version)
+			leave(ring, entry.index, entry.time_ns);
+	}
+}
+
+/* ---- the public face ------------------------------------------------------------------------------------------ */
+
+/* Of one hop; ADD_STORE happens once in a chunk's way. */
+static double hop_ns(const struct skep_ring_link *link)
+{
+	return link->chunk_ns + link->latency_ns + (link->add_ns + link->store_ns) / 2;
+}
+
+/* If no link differs much from the others, and nobody is late, no chunk meets another. */
+static bool formula(const struct skep_ring_link *link, uint32_t size, double *ret_ns)
+{
+	double least = INFINITY, most = 0, way = 0, late = 0;
+	for (uint32_t l = 0; l < size; l++) {
+		double ns = hop_ns(&link[l]);
+		least = fmin(least, ns);
+		most = fmax(most, ns);
+		late = fmax(late, link[l].ready_ns);
+		way += link[l].take_ns + link[l].add_store_ns + (size - 2.0) * link[l].add_ns +
+		       (size - 1.0) * link[l].store_ns + skep_ring_hops(size) * (link[l].chunk_ns + link[l].latency_ns);
+	}
+	for (uint32_t rank = 0; rank < size; rank++)
+		ret_ns[rank] = late + way / size;
+	return most - least <= NEARLY * least && late <= NEARLY * way / size;
+}
+
+bool skep_ring_time(const struct skep_ring_link *link, uint32_t size, double *ret_ns)
+{
+	if (formula(link, size, ret_ns))
+		return true;
+	/* Entries: for a link one that counts, and older ones, sooner by nature, for those that came since its first chunk
+	 * did. */
+	struct ring ring = {.of = link, .size = size, .end_ns = ret_ns};
+	ring.link = calloc(size, sizeof *ring.link);
+	ring.chunk = calloc(size, sizeof *ring.chunk);
+	ring.entry = malloc((size_t)size * ENTRIES * sizeof *ring.entry);
+	bool good = ring.link && ring.chunk && ring.entry;
+	if (good)
+		turn(&ring);
+	free(ring.link);
+	free(ring.chunk);
+	free(ring.entry);
+	return good;
+}

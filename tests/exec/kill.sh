@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# kill.sh [RUNS [KILLS]] - real runs whose worker processes get SIGKILL at random moments, KILLS (10) in each of RUNS (10); ends with
+# "100 SIGKILLs, 100 survived ..." if all goes well. Where skep was built with an MPI that survives this, with that one;
+# else in a Debian 13 (chroot.sh), if that can be had here.
+#
+#     tests/exec/kill.sh          a hundred, some four minutes
+#     tests/exec/kill.sh 1 10     as in the tests of a build
+set -u
+[ -f tests/tap.sh ] || cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+. tests/cli/lib.sh
+
+runs=${1:-10} kills=${2:-10}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+name="$((runs * kills)) SIGKILLs in $runs runs"
+
+# A run without a trace: who dies is replaced at once. Small gradients, so that 15 s hold some 340 rounds.
+scenario() { # scenario ROOT
+	sed "/trace:/d; s,file: models/,file: $1/models/,; s,topology: ,topology: $1/," "$root/scenarios/churn.yaml" |
+		sed 's/compute_scale: .*/compute_scale: 500/; s/microbatch: 64/microbatch: 128/; s/steps: .*}/steps: 340}/'
+}
+
+verdict() { # verdict STATUS OUTPUT
+	grep '^#' <<<"$2"
+	if [ "$1" = 77 ]; then
+		skip "$name" "${2##*$'\n'}"
+	elif [ "$1" = 0 ]; then
+		pass "$name"
+	else
+		fail "$name" "$2"
+	fi
+	tail -n 1 <<<"$2" | sed 's/^/# /'
+}
+
+run_skep run "${quick[@]}" --spares 0 -q --json
+if [ "$status" = 0 ]; then
+	scenario "$root" >kill.yaml
+	output=$(python3 "$root/tests/exec/torment.py" kill "$skep" kill.yaml "$runs" "$kills" 2>&1)
+else
+	scenario /src >kill.yaml
+	output=$("$root/tests/exec/chroot.sh" sh -c "cd /tmp && cat >kill.yaml &&
+		python3 /src/tests/exec/torment.py kill /build/skep kill.yaml $runs $kills" <kill.yaml 2>&1)
+fi
+verdict $? "$output"
+plan

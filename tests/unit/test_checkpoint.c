@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_checkpoint.c - states in files: what was written is read; what is damaged, cut or of something else is refused with a
+ * reason; old ones go.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "models/checkpoint.h"
+
+#define BYTES 1003u
+
+struct bench {
+	char path[64], file[128], error[512];
+	struct skep_checkpoint_folder folder;
+	struct skep_keeper keeper;
+	unsigned char state[BYTES], got[BYTES];
+};
+
+static void begin(struct bench *b)
+{
+	memset(b, 0, sizeof *b);
+	strcpy(b->path, "/tmp/skep-kept-XXXXXX");
+	assert_non_null(mkdtemp(b->path));
+	b->folder = (struct skep_checkpoint_folder){b->path, 5};
+	b->keeper = skep_checkpoint_keeper(&b->folder);
+	for (unsigned i = 0; i < BYTES; i++)
+		b->state[i] = (unsigned char)(i * 7 + i / 256);
+	assert_true(b->keeper.write(b->keeper.context, 2, 15, b->state, BYTES, b->error, sizeof b->error));
+	snprintf(b->file, sizeof b->file, "%s/stage-2-version-15.kept", b->path);
+}
+
+static void finish(struct bench *b)
+{
+	char command[128];
+	snprintf(command, sizeof command, "rm -r %s", b->path);
+	assert_int_equal(system(command), 0);
+}
+
+static bool read_back(struct bench *b, uint32_t stage, uint32_t version, uint64_t bytes)
+{
+	return b->keeper.read(b->keeper.context, stage, version, b->got, bytes, b->error, sizeof b->error);
+}
+
+static void refused(struct bench *b, const char *why)
+{
+	assert_false(read_back(b, 2, 15, BYTES));
+	assert_non_null(strstr(b->error, b->file));
+	assert_non_null(strstr(b->error, why));
+}
+
+static void test_what_is_written_is_read(void **state)
+{
+	(void)state;
+	struct bench b;
+	begin(&b);
+	assert_true(read_back(&b, 2, 15, BYTES));
+	assert_memory_equal(b.got, b.state, BYTES);
+	unsigned char head[SKEP_CHECKPOINT_HEADER_BYTES];
+	FILE *file = fopen(b.file, "rb");
+	assert_int_equal(fread(head, 1, sizeof head, file), sizeof head);
+	fclose(file);
+	assert_memory_equal(head, "skepkept\1\0\0\0\2\0\0\0\17\0\0\0\0\0\0\0\353\3\0\0\0\0\0\0", 32);
+	b.state[0] ^= 1; /* a newer one takes its place */
+	assert_true(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, b.error, sizeof b.error));
+	assert_true(read_back(&b, 2, 15, BYTES));
+	assert_memory_equal(b.got, b.state, BYTES);
+	finish(&b);
+}
+
+/* Any byte that has changed, and any end that is missing. */
+static void test_damage_is_noticed(void **state)
+{
+	(void)state;
+	struct bench b;
+	begin(&b);
+	for (long at = 0; at < (long)(SKEP_CHECKPOINT_HEADER_BYTES + BYTES); at += at < 60 ? 1 : 97) {
+		for (int twice = 0; twice < 2; twice++) {
+			FILE *file = fopen(b.file, "rb+");
+			fseek(file, at, SEEK_SET);
+			int byte = fgetc(file);
+			fseek(file, at, SEEK_SET);
+			fputc(byte ^ 16, file);
+			fclose(file);
+			assert_int_equal(read_back(&b, 2, 15, BYTES), twice == 1);
+		}
+	}
+	assert_true(truncate(b.file, SKEP_CHECKPOINT_HEADER_BYTES + BYTES - 1) == 0);
+	refused(&b, "its length is not what it says");
+	assert_true(truncate(b.file, SKEP_CHECKPOINT_HEADER_BYTES + BYTES) == 0); /* the last byte is 0 now */
+	refused(&b, "damaged");
+	assert_true(truncate(b.file, 0) == 0);
+	refused(&b, "no checkpoint");
+	unlink(b.file);
+	refused(&b, "must be shared by all workers");
+	finish(&b);
+}
+
+static void test_another_state_is_refused(void **state)
+{
+	(void)state;
+	struct bench b;
+	char other[128];
+	begin(&b);
+	assert_false(read_back(&b, 2, 15, BYTES - 1));
+	assert_non_null(strstr(b.error, "of another format, stage, version, model or optimizer"));
+	snprintf(other, sizeof other, "%s/stage-1-version-15.kept", b.path);
+	assert_int_equal(rename(b.file, other), 0);
+	assert_false(read_back(&b, 1, 15, BYTES));
+	finish(&b);
+}
+
+static void test_the_newest_three_are_left(void **state)
+{
+	(void)state;
+	struct bench b;
+	begin(&b);
+	for (uint32_t version = 20; version <= 40; version += 5)
+		assert_true(b.keeper.write(b.keeper.context, 2, version, b.state, BYTES, b.error, sizeof b.error));
+	for (uint32_t version = 15; version <= 40; version += 5)
+		assert_int_equal(read_back(&b, 2, version, BYTES), version >= 30);
+	finish(&b);
+}
+
+static void test_a_folder_that_cannot_be_used(void **state)
+{
+	(void)state;
+	struct bench b;
+	begin(&b);
+	assert_false(skep_checkpoint_folder_usable("/nowhere/at/all", b.error, sizeof b.error));
+	assert_non_null(strstr(b.error, "/nowhere/at/all"));
+	assert_true(skep_checkpoint_folder_usable(b.path, b.error, sizeof b.error));
+	b.folder.path = "/nowhere/at/all";
+	assert_false(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, b.error, sizeof b.error));
+	assert_non_null(strstr(b.error, "/nowhere/at/all"));
+	finish(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_written_is_read),
+		cmocka_unit_test(test_damage_is_noticed),
+		cmocka_unit_test(test_another_state_is_refused),
+		cmocka_unit_test(test_the_newest_three_are_left),
+		cmocka_unit_test(test_a_folder_that_cannot_be_used),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

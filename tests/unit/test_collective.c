@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_collective.c - collectives as flows stand in for the messages of a ring: the same bytes, and nearly the same time.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sim/ring_time.h"
+#include "sim/sim.h"
+#include "topologies/network.h"
+
+#define TOLERANCE 0.02 /* what is promised */
+
+/* ---- the ring by itself ----------------------------------------------------------------------------------------- */
+
+enum { RANKS = 7, HOPS = 2 * (RANKS - 1) };
+
+static void fill(struct skep_ring_link link[RANKS])
+{
+	for (int i = 0; i < RANKS; i++)
+		link[i] = (struct skep_ring_link){.chunk_ns = 1000,
+			.latency_ns = 300,
+			.add_ns = 20,
+			.store_ns = 20,
+			.add_store_ns = 20,
+			.take_ns = 20};
+}
+
+static void equal_links_have_no_queues(void **state)
+{
+	(void)state;
+	struct skep_ring_link link[RANKS];
+	double ns[RANKS], slower_ns[RANKS];
+	fill(link);
+	assert_true(skep_ring_time(link, RANKS, ns));
+	for (int i = 0; i < RANKS; i++)
+		assert_true(fabs(ns[i] - (20 + HOPS * 1320.0)) < 1e-6);
+	link[2].chunk_ns *= 1.02; /* too much for the formula: chunks are followed one by one, and hardly meet */
+	assert_true(skep_ring_time(link, RANKS, slower_ns));
+	for (int i = 0; i < RANKS; i++)
+		assert_true(slower_ns[i] > ns[i] && slower_ns[i] < 1.02 * ns[i]);
+}
+
+static double last_of(const double ns[RANKS])
+{
+	double last = 0;
+	for (int i = 0; i < RANKS; i++)
+		last = fmax(last, ns[i]);
+	return last;
+}
+
+/* A link that is far thinner than the others is never idle for long. */
+static void a_thin_link_sets_the_pace(void **state)
+{
+	(void)state;
+	struct skep_ring_link link[RANKS];
+	double ns[RANKS];
+	fill(link);
+	link[3].chunk_ns = 1e6;
+	assert_true(skep_ring_time(link, RANKS, ns));
+	assert_true(last_of(ns) >= HOPS * 1e6 && last_of(ns) < HOPS * 1.01e6);
+}
+
+/* Seven chunks come to the thin link together, share it, and have its latency behind them together. */
+static void bunches_pay_the_latency_once(void **state)
+{
+	(void)state;
+	struct skep_ring_link link[RANKS];
+	double ns[RANKS];
+	fill(link);
+	link[3].chunk_ns = 1e5;
+	link[3].latency_ns = 1e6;
+	assert_true(skep_ring_time(link, RANKS, ns));
+	double busy = HOPS * 1e5, latency = 2 * 1e6;
+	assert_true(last_of(ns) > fmax(busy, latency) && last_of(ns) < 1.05 * (busy + latency));
+}
+
+/* The others' chunks wait for it, and then go on as a bunch. */
+static void whoever_is_late_holds_up_the_ring(void **state)
+{
+	(void)state;
+	struct skep_ring_link link[RANKS];
+	double ns[RANKS];
+	fill(link);
+	link[5].ready_ns = 1e6;
+	assert_true(skep_ring_time(link, RANKS, ns));
+	assert_true(last_of(ns) > 1e6 + RANKS * 1320.0 && last_of(ns) < 1e6 + HOPS * (RANKS * 1020.0 + 300));
+}
+
+/* ---- a transfer that is stopped ---------------------------------------------------------------------------------- */
+
+/* Two share the sender's 1 byte per ns. When one is stopped half-way the other has it all. */
+static void what_is_stopped_leaves_its_share(void **state)
+{
+	(void)state;
+	struct skep_machine machine[4];
+	struct skep_pair pair = {INFINITY, 0, INFINITY};
+	struct skep_topology topology = {.machines = 3, .places = 1, .machine = machine, .pair = &pair};
+	for (int i = 0; i < 4; i++)
+		machine[i] = (struct skep_machine){.up_Bps = 1e9, .down_Bps = 1e9};
+	struct skep_network *network = skep_network_create(&topology);
+	uint64_t tag = 0, left = 0;
+	assert_true(skep_network_start(network, 0, 0, 1, 10000, 7) && skep_network_start(network, 0, 0, 2, 10000, 8));
+	while (skep_network_next(network) == 0) /* the latency of none is over */
+		assert_int_equal(skep_network_advance(network, 0, &tag, 1), 0);
+	assert_false(skep_network_stop(network, 4000, 9, &left));
+	assert_true(skep_network_stop(network, 4000, 7, &left));
+	assert_int_equal(left, 8000);
+	assert_false(skep_network_stop(network, 4000, 7, &left));
+	assert_int_equal(skep_network_flows(network), 1);
+	assert_int_equal(skep_network_next(network), 12000); /* 2,000 of 10,000 bytes by then, then the rest alone */
+	assert_int_equal(skep_network_advance(network, 12000, &tag, 1), 1);
+	assert_int_equal(tag, 8);
+	skep_network_destroy(network);
+}
+
+/* ---- whole runs ------------------------------------------------------------------------------------------------- */
+
+struct sums {
+	uint64_t sync_bytes, sync_messages;
+	skep_time closed_ns; /* the last round */
+};
+
+static void hear_link(void *context, const struct skep_link_use *use)
+{
+	struct sums *sums = context;
+	if (use->traffic != SKEP_TRAFFIC_SYNC)
+		return;
+	sums->sync_bytes += use->bytes;
+	sums->sync_messages += use->messages;
+}
+
+static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	(void)who;
+	if (note->kind == SKEP_NOTE_ROUND_CLOSED)
+		((struct sums *)context)->closed_ns = now;
+}
+
+#define SETS 8
+
+static struct sums simulate(const char *path, const char *const set[SETS], const char *collectives)
+{
+	const char *all[SETS + 2];
+	struct skep_scenario_options options = {.set = all};
+	struct skep_scenario scenario;
+	struct skep_diag diag = {0};
+	struct sums sums = {0};
+	struct skep_recorder recorder = {.context = &sums, .link = hear_link, .note = hear_note};
+	struct skep_sim_result result;
+	for (; set[options.sets]; options.sets++)
+		all[options.sets] = set[options.sets];
+	all[options.sets++] = "train.maths=none";
+	all[options.sets++] = collectives;
+	if (!skep_scenario_read(path, &options, &scenario, &diag))
+		fail_msg("%s: %s", path, diag.message);
+	assert_true(skep_sim_run(&scenario, &recorder, &result));
+	assert_int_equal(result.outcome, SKEP_DONE);
+	skep_scenario_finish(&scenario);
+	return sums;
+}
+
+static void both_ways_agree(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *path, *set[SETS];
+	} run[] = {
+		{"scenarios/swarm-256.yaml", {"train.until.steps=3", "sync.compression=fp16"}},
+		{"scenarios/two-datacentres.yaml", {"train.until.steps=10"}},
+		{"scenarios/two-datacentres.yaml", {"train.until.steps=10", "model.stages=1"}},
+		{"scenarios/two-datacentres.yaml",
+			{"train.until.steps=10", "model.stages=2", "cluster.allocation.method=random",
+				"sync.compression=int8", "model.file=models/bench-mlp-512.yaml"}},
+		{"scenarios/two-datacentres.yaml",
+			{"train.until.steps=10", "model.stages=3", "cluster.topology=topologies/cloud-regions.yaml",
+				"model.file=models/bench-mlp-512.yaml", "cluster.compute_scale=1"}},
+	};
+	for (size_t i = 0; i < sizeof run / sizeof *run; i++) {
+		struct sums messages = simulate(run[i].path, run[i].set, "simulate.collectives=messages");
+		struct sums flows = simulate(run[i].path, run[i].set, "simulate.collectives=flows");
+		assert_true(messages.sync_bytes > 0 && messages.sync_bytes == flows.sync_bytes);
+		assert_true(messages.sync_messages == flows.sync_messages);
+		double ratio = (double)flows.closed_ns / (double)messages.closed_ns;
+		assert_true(fabs(ratio - 1) < TOLERANCE);
+	}
+}
+
+/* ---- churn -------------------------------------------------------------------------------------------------------- */
+
+struct tally {
+	uint64_t left, fenced, lost;
+};
+
+static void tally_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	struct tally *tally = context;
+	(void)now;
+	(void)who;
+	tally->left += note->kind == SKEP_NOTE_LEFT;
+	tally->fenced += note->kind == SKEP_NOTE_FENCED;
+	tally->lost += note->kind == SKEP_NOTE_STAGE_COMMITTED ? (uint64_t)note->value : 0;
+}
+
+static struct tally churn(const char *const *set, uint32_t sets)
+{
+	struct skep_scenario_options options = {.set = set, .sets = sets};
+	struct skep_scenario scenario;
+	struct skep_diag diag = {0};
+	struct tally tally = {0};
+	struct skep_recorder recorder = {.context = &tally, .note = tally_note};
+	struct skep_sim_result result;
+	if (!skep_scenario_read("scenarios/swarm-400-t4.yaml", &options, &scenario, &diag))
+		fail_msg("%s", diag.message);
+	assert_true(skep_sim_run(&scenario, &recorder, &result));
+	assert_int_equal(result.outcome, SKEP_DONE);
+	skep_scenario_finish(&scenario);
+	return tally;
+}
+
+/* Whoever is told goes at a round's edge, if there is one in time and few go with it; whoever is not told is fenced, and what
+ * it had counted is lost. */
+static void notice_lets_workers_leave(void **state)
+{
+	(void)state;
+	static const char *const told[] = {"train.until.steps=6", "cluster.trace.preempt_notice=10 min"};
+	static const char *const untold[] = {"train.until.steps=6", "cluster.trace.preempt_notice=0 s"};
+	struct tally a = churn(told, 2), b = churn(untold, 2);
+	assert_true(a.left > 20 && b.left == 0);
+	assert_true(2 * a.fenced < b.fenced && 2 * a.lost < b.lost);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_links_have_no_queues),
+		cmocka_unit_test(a_thin_link_sets_the_pace),
+		cmocka_unit_test(bunches_pay_the_latency_once),
+		cmocka_unit_test(whoever_is_late_holds_up_the_ring),
+		cmocka_unit_test(what_is_stopped_leaves_its_share),
+		cmocka_unit_test(both_ways_agree),
+		cmocka_unit_test(notice_lets_workers_leave),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_lives.c - processes that die and are born, with a thread per rank and the letter boxes of post_fixture.h: by a
+ * trace, softly; and for good, in a transport that survives it, where a spare takes the seat.
+ */
+#include <assert.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "exec/loop.h"
+#include "exec/remains.h"
+#include "exec/replay.h"
+#include "exec/seats.h"
+#include "tests/unit/post_fixture.h"
+
+#define MACHINES_MAX 16u
+
+/* ---- seats and remains by themselves ----------------------------------------------------------------------------- */
+
+static void a_seat_has_one_holder_at_a_time(void **state)
+{
+	(void)state;
+	struct skep_seats seats;
+	assert_true(skep_seats_init(&seats, 6, 3)); /* ranks 4 and 5 are spares */
+	assert_int_equal(seats.rank_of[3], 0);
+	assert_int_equal(seats.machine_of[2], 1);
+	assert_int_equal(skep_seats_spare(&seats), 4);
+	assert_int_equal(skep_seats_awaited(&seats, 0), 5);
+	assert_false(skep_seats_take(&seats, 3, 4, 1)); /* the directory's */
+	assert_false(skep_seats_take(&seats, 1, 6, 1));
+	assert_false(skep_seats_take(&seats, 1, 3, 1)); /* it sits elsewhere */
+	assert_false(skep_seats_take(&seats, 1, 4, 0)); /* no new life */
+	seats.gone[2] = true;
+	assert_true(skep_seats_take(&seats, 1, 4, 1));
+	assert_true(skep_seats_take(&seats, 1, 4, 1)); /* heard twice */
+	assert_int_equal(seats.rank_of[1], 4);
+	assert_int_equal(seats.machine_of[2], 1); /* late news from the dead is still known as its */
+	assert_int_equal(skep_seats_spare(&seats), 5);
+	seats.last[5] = true;
+	assert_int_equal(skep_seats_spare(&seats), SKEP_NO_INDEX);
+	assert_int_equal(skep_seats_awaited(&seats, 0), 3);
+	assert_true(skep_seats_any_gone(&seats));
+	skep_seats_finish(&seats);
+}
+
+static void remains_hold_what_was_not_sent(void **state)
+{
+	(void)state;
+	struct skep_remains *remains = calloc(1, sizeof *remains);
+	const uint8_t entry[40] = {7, 8, 9}, *bytes;
+	uint32_t count;
+	uint64_t events, digest;
+	assert_non_null(remains);
+	skep_remains_end(remains, &events, &digest);
+	assert_int_equal(events, 0);
+	for (uint64_t i = 1; i <= 3 * SKEP_REMAINS_BATCHES; i++) {
+		skep_remains_add(remains, entry, sizeof entry, 2 * i - 1, 100 + i);
+		skep_remains_add(remains, entry, sizeof entry, 2 * i, 1000 + i);
+		if (i < 3 * SKEP_REMAINS_BATCHES)
+			skep_remains_sent(remains);
+	}
+	skep_remains_end(remains, &events, &digest);
+	assert_int_equal(events, 6 * SKEP_REMAINS_BATCHES);
+	assert_int_equal(digest, 1000 + 3 * SKEP_REMAINS_BATCHES);
+	uint64_t open = 3 * SKEP_REMAINS_BATCHES - 1;
+	assert_true(skep_remains_batch(remains, open, &bytes, &count));
+	assert_int_equal(count, 2 * sizeof entry);
+	assert_memory_equal(bytes + sizeof entry, entry, sizeof entry);
+	assert_true(skep_remains_batch(remains, open + 2 - SKEP_REMAINS_BATCHES, &bytes, &count));
+	assert_false(skep_remains_batch(remains, open + 1 - SKEP_REMAINS_BATCHES, &bytes, &count)); /* overwritten */
+	assert_false(skep_remains_batch(remains, open + 1, &bytes, &count));
+	free(remains);
+}
+
+/* ---- a swarm ------------------------------------------------------------------------------------------------------ */
+
+struct member {
+	struct swarm *swarm;
+	pthread_t thread;
+	struct skep_transport transport;
+	struct skep_loop_setup setup;
+	struct skep_exec_result result;
+	uint32_t sends; /* that are left until it dies; 0: it lives on */
+	bool dead, fine, clean;
+	char reason[256];
+};
+
+struct swarm {
+	struct skep_scenario scenario;
+	struct post *post;
+	struct skep_clock clock;
+	struct skep_recorder recorder;
+	uint32_t ranks;
+	struct skep_remains *remains, *left; /* [ranks] as they are written, and as they were left */
+	struct member member[RANKS_MAX];
+
+	uint32_t notes[SKEP_NOTE_KINDS];
+	uint64_t issued, counted, lost;
+	int64_t first_loss, last_loss;
+	bool torn;
+	struct skep_machine_log log[MACHINES_MAX];
+};
+
+static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	struct swarm *swarm = context;
+	(void)now;
+	(void)who;
+	swarm->notes[note->kind]++;
+	if (note->kind == SKEP_NOTE_LOSS && note->round == 0)
+		swarm->first_loss = note->value;
+	if (note->kind == SKEP_NOTE_LOSS && note->value != INT64_MAX)
+		swarm->last_loss = note->value;
+	if (note->kind == SKEP_NOTE_ROUND_CLOSED)
+		swarm->issued += (uint64_t)note->microbatch * swarm->scenario.plan.stages;
+	if (note->kind == SKEP_NOTE_STAGE_COMMITTED) {
+		swarm->counted += note->microbatch;
+		swarm->lost += (uint64_t)note->value;
+	}
+}
+
+static void hear_worker(void *context, const struct skep_worker_use *use)
+{
+	struct swarm *swarm = context;
+	swarm->torn = swarm->torn || use->torn;
+	swarm->log[use->index].ended = !use->torn;
+	swarm->log[use->index].events = use->torn ? 0 : use->events;
+	swarm->log[use->index].digest = use->digest;
+}
+
+static void hear_log(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count)
+{
+	struct swarm *swarm = context;
+	struct skep_machine_log *log = &swarm->log[machine];
+	uint8_t *all = realloc((uint8_t *)(uintptr_t)log->bytes, log->count + count);
+	assert(all != NULL);
+	memcpy(all + log->count, bytes, count);
+	log->bytes = all;
+	log->count += count;
+}
+
+/* Dies in the middle of sending: this frame and all later ones are lost, and the others hear of its death. */
+static void die(struct member *m)
+{
+	struct post *post = m->swarm->post;
+	m->dead = true; /* its thread goes on for a little, a killed process would not */
+	m->swarm->left[m->transport.rank] = m->swarm->remains[m->transport.rank];
+	for (uint32_t to = 0; to < post->ranks; to++) {
+		if (to == m->transport.rank)
+			continue;
+		struct letter *news = letter_new(m->transport.rank, 0);
+		news->gone = true;
+		drop_in(&post->box[to], news);
+	}
+}
+
+static struct box *box_of(void *self)
+{
+	struct member *m = self;
+	return &m->swarm->post->box[m->transport.rank];
+}
+
+static void mortal_send(void *self, uint32_t peer, const struct skep_frame *frame, const void *body)
+{
+	struct member *m = self;
+	if (m->sends > 0 && --m->sends == 0)
+		die(m);
+	if (!m->dead)
+		box_send(box_of(m), peer, frame, body);
+}
+
+static bool mortal_poll(void *self, const struct skep_landing *landing, struct skep_transport_event *ret)
+{
+	struct member *m = self;
+	if (!m->dead)
+		return box_poll(box_of(m), landing, ret);
+	*ret = (struct skep_transport_event){.kind = SKEP_TRANSPORT_BROKEN, .reason = "dead"};
+	return true;
+}
+
+static uint32_t mortal_pending(const void *self)
+{
+	return box_pending(box_of((void *)(uintptr_t)self));
+}
+
+static void mortal_wait(void *self, uint64_t most_ns)
+{
+	box_wait(box_of(self), most_ns);
+}
+
+static void mortal_wake(void *self)
+{
+	box_wake(box_of(self));
+}
+
+static void *member_main(void *argument)
+{
+	struct member *m = argument;
+	m->fine = skep_loop_run(&m->setup, &m->result, &m->clean, m->reason, sizeof m->reason);
+	skep_device_destroy(m->setup.device);
+	return NULL;
+}
+
+static struct swarm *swarm_new(const char *const *set, uint32_t sets, uint32_t spares)
+{
+	struct swarm *swarm = calloc(1, sizeof *swarm);
+	struct skep_scenario_options options = {.set = set, .sets = sets};
+	struct skep_diag diag = {0};
+	char error[256];
+	assert_non_null(swarm);
+	bool trace = spares == 0;
+	assert_true(skep_scenario_read(
+		trace ? "scenarios/churn.yaml" : "scenarios/two-datacentres.yaml", &options, &swarm->scenario, &diag));
+	swarm->ranks = swarm->scenario.plan.workers + 1 + spares;
+	swarm->post = post_new(swarm->ranks);
+	swarm->remains = calloc(swarm->ranks, sizeof *swarm->remains);
+	swarm->left = calloc(swarm->ranks, sizeof *swarm->left);
+	assert_true(swarm->remains != NULL && swarm->left != NULL);
+	swarm->recorder =
+		(struct skep_recorder){.context = swarm, .note = hear_note, .worker = hear_worker, .log = hear_log};
+	for (uint32_t i = 0; i < swarm->ranks; i++) {
+		struct member *m = &swarm->member[i];
+		m->swarm = swarm;
+		m->transport = (struct skep_transport){.self = m,
+			.rank = i,
+			.ranks = swarm->ranks,
+			.survives = spares > 0,
+			.send = mortal_send,
+			.poll = mortal_poll,
+			.pending = mortal_pending,
+			.wait = mortal_wait,
+			.wake = mortal_wake};
+		m->setup = (struct skep_loop_setup){.scenario = &swarm->scenario,
+			.transport = &m->transport,
+			.clock = &swarm->clock,
+			.complaints = &swarm->post->box[i].complaints,
+			.recorder = i == 0 ? &swarm->recorder : NULL,
+			.remains = i == 0 ? swarm->left : swarm->remains,
+			.signal_fd = -1};
+		if (i == 0)
+			continue;
+		bool seated = i <= swarm->scenario.plan.workers;
+		m->setup.device = skep_device_create(SKEP_DEVICE_CPU, &swarm->scenario.training,
+			seated ? swarm->scenario.first_stage_of[i - 1] : SKEP_NO_STAGE, error, sizeof error);
+		assert_non_null(m->setup.device);
+	}
+	return swarm;
+}
+
+static void swarm_run(struct swarm *swarm)
+{
+	swarm->clock.start_ns = skep_clock_raw_ns();
+	for (uint32_t i = 0; i < swarm->ranks; i++)
+		assert_int_equal(pthread_create(&swarm->member[i].thread, NULL, member_main, &swarm->member[i]), 0);
+	for (uint32_t i = 0; i < swarm->ranks; i++)
+		pthread_join(swarm->member[i].thread, NULL);
+}
+
+static struct skep_replay_result swarm_replay(struct swarm *swarm)
+{
+	struct skep_replay_result result;
+	assert_true(skep_replay_run(&swarm->scenario.plan, swarm->log, &result));
+	assert_int_equal(result.verdict, SKEP_REPLAY_AGREES);
+	return result;
+}
+
+static void swarm_free(struct swarm *swarm)
+{
+	for (uint32_t i = 0; i < MACHINES_MAX; i++)
+		free((uint8_t *)(uintptr_t)swarm->log[i].bytes);
+	post_free(swarm->post);
+	skep_scenario_finish(&swarm->scenario);
+	free(swarm->remains);
+	free(swarm->left);
+	free(swarm);
+}
+
+static void check_learnt(const struct swarm *swarm)
+{
+	assert_true(swarm->issued > 0);
+	assert_int_equal(swarm->counted + swarm->lost, swarm->issued);
+	assert_true(swarm->last_loss < swarm->first_loss / 4);
+}
+
+/* ---- what happens to it -------------------------------------------------------------------------------------------- */
+
+static void a_trace_kills_softly_where_nothing_survives(void **state)
+{
+	(void)state;
+	/* At an eighth of a second per kill the last one may come after the end on a fast machine. */
+	const char *const set[] = {"train.until.steps=150", "cluster.trace.scale=0.006", "schedule.microbatch=128",
+		"directory.heartbeat=20 ms", "directory.timeout=300 ms"};
+	struct swarm *swarm = swarm_new(set, 5, 0);
+	swarm_run(swarm);
+	for (uint32_t i = 0; i < swarm->ranks; i++) {
+		assert_string_equal(swarm->member[i].reason, "");
+		assert_true(swarm->member[i].fine && swarm->member[i].clean);
+	}
+	check_learnt(swarm);
+	assert_true(swarm->notes[SKEP_NOTE_FENCED] > 0 && swarm->notes[SKEP_NOTE_JOINED] > 0);
+	struct skep_replay_result replay = swarm_replay(swarm);
+	assert_true(replay.whole && replay.lives > replay.machines);
+	swarm_free(swarm);
+}
+
+/* Two die for good, one of them as soon as it has taken the seat of the other. */
+static void kill_two(bool remains)
+{
+	const char *const set[] = {"train.until.steps=40", "schedule.global_batch=512", "schedule.microbatch=32"};
+	struct swarm *swarm = swarm_new(set, 3, 3);
+	for (uint32_t i = 0; i < swarm->ranks && !remains; i++)
+		swarm->member[i].setup.remains = NULL;
+	swarm->member[3].sends = 400;
+	swarm->member[9].sends = 60; /* of which 11 say where it sits */
+	swarm_run(swarm);
+	for (uint32_t i = 0; i < swarm->ranks; i++)
+		assert_int_equal(swarm->member[i].fine, i != 3 && i != 9);
+	assert_int_equal(swarm->member[0].result.outcome, SKEP_DONE);
+	assert_true(swarm->member[0].result.bereaved);
+	check_learnt(swarm);
+	assert_true(swarm->notes[SKEP_NOTE_FENCED] >= 1 && swarm->notes[SKEP_NOTE_JOINED] >= 1);
+	assert_int_equal(swarm->torn, !remains);
+	struct skep_replay_result replay = swarm_replay(swarm);
+	assert_int_equal(replay.whole, remains);
+	if (remains) {
+		assert_int_equal(replay.lives, swarm->ranks - 1); /* one spare was not needed */
+	} else {
+		assert_true(replay.unfinished > 0); /* and it says so */
+		assert_int_equal(replay.run_events, 0);
+	}
+	swarm_free(swarm);
+}
+
+static void a_spare_takes_the_seat_of_the_dead(void **state)
+{
+	(void)state;
+	kill_two(true);
+}
+
+static void without_remains_the_replay_says_what_it_lacks(void **state)
+{
+	(void)state;
+	kill_two(false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_seat_has_one_holder_at_a_time),
+		cmocka_unit_test(remains_hold_what_was_not_sent),
+		cmocka_unit_test(a_trace_kills_softly_where_nothing_survives),
+		cmocka_unit_test(a_spare_takes_the_seat_of_the_dead),
+		cmocka_unit_test(without_remains_the_replay_says_what_it_lacks),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
