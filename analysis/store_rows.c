@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "analysis/database.h"
+#include "core/names.h"
 #include "version.h"
 
 #define PLACES_CAP 1024u
@@ -46,57 +47,31 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 		" WHERE id = ?",
 };
 
-static const char *const OP_NAME[SKEP_OP_KINDS] = {
-	[SKEP_OP_FORWARD] = "forward",
-	[SKEP_OP_BACKWARD] = "backward",
-	[SKEP_OP_STEP] = "step",
-	[SKEP_OP_ENTER] = "enter",
-	[SKEP_OP_CHECKPOINT] = "checkpoint",
-	[SKEP_OP_RESTORE] = "restore",
-	[SKEP_OP_SAVE] = "save",
-	[SKEP_OP_LOAD] = "load",
-	[SKEP_OP_TAKE] = "take",
-	[SKEP_OP_ADD] = "add",
-	[SKEP_OP_ADD_STORE] = "add_store",
-	[SKEP_OP_STORE] = "store",
-	[SKEP_OP_ALLREDUCE] = "allreduce",
-};
-
-static const char *const LANE_NAME[SKEP_LANES] = {[SKEP_LANE_COMPUTE] = "compute", [SKEP_LANE_REDUCE] = "reduce"};
-
-static const char *const TRAFFIC_NAME[SKEP_TRAFFICS] = {
-	[SKEP_TRAFFIC_PIPELINE] = "pipeline",
-	[SKEP_TRAFFIC_SYNC] = "sync",
-	[SKEP_TRAFFIC_STATE] = "state",
-	[SKEP_TRAFFIC_CONTROL] = "control",
-};
-
-/* A kind without a name is not a row of `notes`: it is in rounds and stage_rounds. */
+/* A kind that is not kept here is in rounds and stage_rounds. */
 static const struct note_form {
-	const char *name;
-	bool stage, microbatch, peer; /* which fields mean something */
+	bool kept, stage, microbatch, peer; /* the latter three: which fields mean something */
 	bool capped;
 } NOTE_FORM[SKEP_NOTE_KINDS] = {
-	[SKEP_NOTE_ISSUED] = {"issued", false, true, true, true},
-	[SKEP_NOTE_RERUN] = {"rerun", false, true, true, true},
-	[SKEP_NOTE_MEMBER] = {"member", true, false, true, true},
-	[SKEP_NOTE_LOST] = {"lost", true, true, false, false},
-	[SKEP_NOTE_FENCED] = {"fenced", true, false, true, false},
-	[SKEP_NOTE_ADMITTED] = {"admitted", true, false, true, false},
-	[SKEP_NOTE_JOINED] = {"joined", true, false, true, false},
-	[SKEP_NOTE_LEFT] = {"left", true, false, true, false},
-	[SKEP_NOTE_MOVED] = {"moved", true, false, true, false},
-	[SKEP_NOTE_STAGE_EMPTY] = {"stage_empty", true, false, false, false},
-	[SKEP_NOTE_STAGE_RESTARTED] = {"stage_restarted", true, false, true, false},
-	[SKEP_NOTE_CHECKPOINTED] = {"checkpointed", true, false, true, false},
-	[SKEP_NOTE_STOPPED] = {"stopped", false, false, false, false},
-	[SKEP_NOTE_COUNTED] = {"counted", true, true, false, true},
-	[SKEP_NOTE_OVERFLOW] = {"overflow", false, true, false, true},
+	[SKEP_NOTE_ISSUED] = {true, false, true, true, true},
+	[SKEP_NOTE_RERUN] = {true, false, true, true, true},
+	[SKEP_NOTE_MEMBER] = {true, true, false, true, true},
+	[SKEP_NOTE_LOST] = {true, true, true, false, false},
+	[SKEP_NOTE_FENCED] = {true, true, false, true, false},
+	[SKEP_NOTE_ADMITTED] = {true, true, false, true, false},
+	[SKEP_NOTE_JOINED] = {true, true, false, true, false},
+	[SKEP_NOTE_LEFT] = {true, true, false, true, false},
+	[SKEP_NOTE_MOVED] = {true, true, false, true, false},
+	[SKEP_NOTE_STAGE_EMPTY] = {true, true, false, false, false},
+	[SKEP_NOTE_STAGE_RESTARTED] = {true, true, false, true, false},
+	[SKEP_NOTE_CHECKPOINTED] = {true, true, false, true, false},
+	[SKEP_NOTE_STOPPED] = {true, false, false, false, false},
+	[SKEP_NOTE_COUNTED] = {true, true, true, false, true},
+	[SKEP_NOTE_OVERFLOW] = {true, false, true, false, true},
 };
 
 bool skep_note_kept(uint8_t kind)
 {
-	return NOTE_FORM[kind].name != NULL;
+	return NOTE_FORM[kind].kept;
 }
 
 bool skep_note_capped(uint8_t kind)
@@ -227,7 +202,7 @@ static bool put_note(struct skep_store *store, const void *item)
 	seconds(&c, row->now);
 	integer(&c, row->who.index);
 	integer(&c, row->who.epoch);
-	label(&c, form->name);
+	label(&c, skep_note_name(row->note.kind));
 	integer(&c, row->note.round);
 	integer_or_null(&c, form->stage, row->note.stage);
 	integer_or_null(&c, form->microbatch, row->note.microbatch);
@@ -247,8 +222,8 @@ static bool put_op(struct skep_store *store, const void *item)
 	integer(&c, span->round);
 	integer(&c, span->stage);
 	integer(&c, span->microbatch);
-	label(&c, OP_NAME[span->kind]);
-	label(&c, LANE_NAME[span->lane]);
+	label(&c, skep_op_name(span->kind));
+	label(&c, skep_lane_name(span->lane));
 	seconds(&c, span->begin_ns);
 	seconds(&c, span->end_ns);
 	seconds(&c, span->busy_ns);
@@ -290,7 +265,7 @@ static bool put_link(struct skep_store *store, const void *item)
 	integer(&c, store->run);
 	integer(&c, use->source);
 	integer(&c, use->destination);
-	label(&c, TRAFFIC_NAME[use->traffic]);
+	label(&c, skep_traffic_name(use->traffic));
 	label(&c, inside ? "inside" : "between");
 	integer(&c, (int64_t)use->messages);
 	integer(&c, (int64_t)use->bytes);

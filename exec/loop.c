@@ -26,6 +26,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "core/names.h"
 #include "exec/rank.h"
 
 #define YIELDS 4u                /* turns with nothing to do before the first rest */
@@ -90,22 +91,10 @@ void rank_fail(struct rank *rank, const char *reason)
 
 static void fail_op(struct rank *rank, const struct skep_op *op, const char *why)
 {
-	static const char *const name[SKEP_OP_KINDS] = {[SKEP_OP_FORWARD] = "forward",
-		[SKEP_OP_BACKWARD] = "backward",
-		[SKEP_OP_STEP] = "step",
-		[SKEP_OP_ENTER] = "enter",
-		[SKEP_OP_CHECKPOINT] = "checkpoint",
-		[SKEP_OP_RESTORE] = "restore",
-		[SKEP_OP_SAVE] = "save",
-		[SKEP_OP_LOAD] = "load",
-		[SKEP_OP_TAKE] = "take",
-		[SKEP_OP_ADD] = "add",
-		[SKEP_OP_ADD_STORE] = "add_store",
-		[SKEP_OP_STORE] = "store",
-		[SKEP_OP_ALLREDUCE] = "allreduce"};
 	char text[sizeof rank->reason];
 	snprintf(text, sizeof text, "the device could not do %s of round %" PRIu32 ", microbatch %" PRIu32 " (%s)",
-		name[op->kind], op->round, op->microbatch, why ? why : "no memory, or an operand that does not fit");
+		skep_op_name(op->kind), op->round, op->microbatch,
+		why ? why : "no memory, or an operand that does not fit");
 	rank_fail(rank, text);
 }
 

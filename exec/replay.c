@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/names.h"
 #include "core/random.h"
 #include "exec/log.h"
 
@@ -157,57 +158,6 @@ static void take_op(struct lane *lane)
 
 /* ---- what is found ----------------------------------------------------------------------------------------------- */
 
-static const char *message_name(uint8_t kind)
-{
-	static const char *const name[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWARD] = "FORWARD",
-		[SKEP_MESSAGE_BACKWARD] = "BACKWARD",
-		[SKEP_MESSAGE_ABANDON] = "ABANDON",
-		[SKEP_MESSAGE_CHUNK] = "CHUNK",
-		[SKEP_MESSAGE_FETCH] = "FETCH",
-		[SKEP_MESSAGE_STATE] = "STATE",
-		[SKEP_MESSAGE_GRANT] = "GRANT",
-		[SKEP_MESSAGE_REDUCE] = "REDUCE",
-		[SKEP_MESSAGE_COMMIT] = "COMMIT",
-		[SKEP_MESSAGE_PEER] = "PEER",
-		[SKEP_MESSAGE_ASSIGN] = "ASSIGN",
-		[SKEP_MESSAGE_ADMIT] = "ADMIT",
-		[SKEP_MESSAGE_STOP] = "STOP",
-		[SKEP_MESSAGE_FINISHED] = "FINISHED",
-		[SKEP_MESSAGE_TALLY] = "TALLY",
-		[SKEP_MESSAGE_JOIN] = "JOIN",
-		[SKEP_MESSAGE_CHECKPOINTED] = "CHECKPOINTED",
-		[SKEP_MESSAGE_ENTERED] = "ENTERED",
-		[SKEP_MESSAGE_READY] = "READY",
-		[SKEP_MESSAGE_SUSPECT] = "SUSPECT",
-		[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT",
-		[SKEP_MESSAGE_LOAD] = "LOAD",
-		[SKEP_MESSAGE_LEAVE] = "LEAVE",
-		[SKEP_MESSAGE_WHO] = "WHO",
-		[SKEP_MESSAGE_OUTPUT] = "OUTPUT",
-		[SKEP_MESSAGE_INPUT] = "INPUT",
-		[SKEP_MESSAGE_CANCEL] = "CANCEL",
-		[SKEP_MESSAGE_CANCELLED] = "CANCELLED"};
-	return name[kind] != NULL ? name[kind] : "message";
-}
-
-static const char *op_name(uint8_t kind)
-{
-	static const char *const name[SKEP_OP_KINDS] = {[SKEP_OP_FORWARD] = "forward",
-		[SKEP_OP_BACKWARD] = "backward",
-		[SKEP_OP_STEP] = "step",
-		[SKEP_OP_ENTER] = "enter",
-		[SKEP_OP_CHECKPOINT] = "checkpoint",
-		[SKEP_OP_RESTORE] = "restore",
-		[SKEP_OP_SAVE] = "save",
-		[SKEP_OP_LOAD] = "load",
-		[SKEP_OP_TAKE] = "take",
-		[SKEP_OP_ADD] = "add",
-		[SKEP_OP_ADD_STORE] = "add-store",
-		[SKEP_OP_STORE] = "store",
-		[SKEP_OP_ALLREDUCE] = "allreduce"};
-	return name[kind] != NULL ? name[kind] : "operation";
-}
-
 static void describe(const struct skep_event *event, char *ret, size_t size)
 {
 	const struct skep_message *message = &event->u.message;
@@ -223,12 +173,12 @@ static void describe(const struct skep_event *event, char *ret, size_t size)
 	case SKEP_EVENT_SEND_FAILED:
 		snprintf(ret, size,
 			"%s%s from machine %" PRIu32 " to %" PRIu32 ", round %" PRIu32 ", microbatch %" PRIu32,
-			event->kind == SKEP_EVENT_MESSAGE ? "" : "failed ", message_name(message->kind),
+			event->kind == SKEP_EVENT_MESSAGE ? "" : "failed ", skep_message_name(message->kind),
 			message->from.index, message->to.index, message->round, message->microbatch);
 		break;
 	case SKEP_EVENT_OP_DONE: /* kind 0: nobody knows more than its number */
 		snprintf(ret, size, "end of operation %" PRIu64 "%s%s, round %" PRIu32 ", microbatch %" PRIu32, op->id,
-			op->kind ? ", " : "", op->kind ? op_name(op->kind) : "", op->round, op->microbatch);
+			op->kind ? ", " : "", op->kind ? skep_op_name(op->kind) : "", op->round, op->microbatch);
 		break;
 	case SKEP_EVENT_SUSPECT:
 		snprintf(ret, size, "suspicion of machine %" PRIu32, event->u.peer.index);

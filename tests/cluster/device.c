@@ -158,28 +158,10 @@ void device_reset(struct device *device, uint32_t stage)
 		device->parameter[0][e] = device->parameter[1][e] = symbol_parameter(stage, e);
 }
 
-const char *op_name(uint8_t kind)
-{
-	static const char *const name[SKEP_OP_KINDS] = {[SKEP_OP_FORWARD] = "forward",
-		[SKEP_OP_BACKWARD] = "backward",
-		[SKEP_OP_STEP] = "step",
-		[SKEP_OP_ENTER] = "enter",
-		[SKEP_OP_CHECKPOINT] = "checkpoint",
-		[SKEP_OP_RESTORE] = "restore",
-		[SKEP_OP_SAVE] = "save",
-		[SKEP_OP_LOAD] = "load",
-		[SKEP_OP_TAKE] = "take",
-		[SKEP_OP_ADD] = "add",
-		[SKEP_OP_ADD_STORE] = "add and store",
-		[SKEP_OP_STORE] = "store",
-		[SKEP_OP_ALLREDUCE] = "all-reduce"};
-	return kind < SKEP_OP_KINDS && name[kind] ? name[kind] : "?";
-}
-
 static void wrong(const struct job *job, const char *invariant, const char *what)
 {
 	verdict_break(job->verdict, invariant, job->op->round, job->op->stage, job->op->microbatch,
-		"worker %u, %s of round %u, stage %u, microbatch %u: %s", job->who, op_name(job->op->kind),
+		"worker %u, %s of round %u, stage %u, microbatch %u: %s", job->who, skep_op_name(job->op->kind),
 		job->op->round, job->op->stage, job->op->microbatch, what);
 }
 

@@ -13,6 +13,7 @@
 #ifndef SKEP_TESTS_CLUSTER_DEVICE_H
 #define SKEP_TESTS_CLUSTER_DEVICE_H
 
+#include "core/names.h"
 #include "core/skep.h"
 
 #define CLUSTER_ELEMENTS 8u /* most parameters of a stage */
@@ -102,8 +103,6 @@ struct effect { /* what an operation did, for the ledger */
 	uint64_t parameter[CLUSTER_ELEMENTS]; /* STEP and LOAD: afterwards, */
 	uint32_t known;                       /* and which of them mean something */
 };
-
-const char *op_name(uint8_t kind); /* "forward" */
 
 #define ALL_KNOWN ((1u << CLUSTER_ELEMENTS) - 1)
 /* Bits of the elements that chunk `chunk` of `size` holds. */

@@ -114,7 +114,7 @@ static void check_version(
 	if (effect->version != version)
 		verdict_break(ledger->verdict, "I11", op->round, op->stage, op->microbatch,
 			"worker %u, %s of round %u reads version %u of the parameters, not %u", who.index,
-			op_name(op->kind), op->round, effect->version, version);
+			skep_op_name(op->kind), op->round, effect->version, version);
 }
 
 /* The sum over the bitmaps of all members, worked out anew from hashes. */

@@ -173,8 +173,8 @@ static void check_lanes(struct cluster *c, const struct process *p, const struct
 	const struct skep_op *op = &job->op, *beside = other->count > 0 ? &other->item[other->head].op : NULL;
 	if (beside && (clash(op, beside) || clash(beside, op)))
 		verdict_break(c->verdict, "I4", op->round, op->stage, ANY,
-			"worker %u runs %s and %s side by side, on the same numbers", job->who.index, op_name(op->kind),
-			op_name(beside->kind));
+			"worker %u runs %s and %s side by side, on the same numbers", job->who.index,
+			skep_op_name(op->kind), skep_op_name(beside->kind));
 }
 
 static void run_on_device(struct cluster *c, const struct queued *job, struct effect *effect)

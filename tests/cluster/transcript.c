@@ -8,44 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const message_name[SKEP_MESSAGE_KINDS] = {[SKEP_MESSAGE_FORWARD] = "FORWARD",
-	[SKEP_MESSAGE_BACKWARD] = "BACKWARD",
-	[SKEP_MESSAGE_ABANDON] = "ABANDON",
-	[SKEP_MESSAGE_CHUNK] = "CHUNK",
-	[SKEP_MESSAGE_FETCH] = "FETCH",
-	[SKEP_MESSAGE_STATE] = "STATE",
-	[SKEP_MESSAGE_GRANT] = "GRANT",
-	[SKEP_MESSAGE_REDUCE] = "REDUCE",
-	[SKEP_MESSAGE_COMMIT] = "COMMIT",
-	[SKEP_MESSAGE_PEER] = "PEER",
-	[SKEP_MESSAGE_ASSIGN] = "ASSIGN",
-	[SKEP_MESSAGE_ADMIT] = "ADMIT",
-	[SKEP_MESSAGE_STOP] = "STOP",
-	[SKEP_MESSAGE_FINISHED] = "FINISHED",
-	[SKEP_MESSAGE_TALLY] = "TALLY",
-	[SKEP_MESSAGE_JOIN] = "JOIN",
-	[SKEP_MESSAGE_CHECKPOINTED] = "KEPT",
-	[SKEP_MESSAGE_ENTERED] = "ENTERED",
-	[SKEP_MESSAGE_READY] = "READY",
-	[SKEP_MESSAGE_SUSPECT] = "SUSPECT",
-	[SKEP_MESSAGE_HEARTBEAT] = "HEARTBEAT",
-	[SKEP_MESSAGE_LOAD] = "LOAD",
-	[SKEP_MESSAGE_LEAVE] = "LEAVE",
-	[SKEP_MESSAGE_WHO] = "WHO",
-	[SKEP_MESSAGE_OUTPUT] = "OUTPUT",
-	[SKEP_MESSAGE_INPUT] = "INPUT",
-	[SKEP_MESSAGE_CANCEL] = "CANCEL",
-	[SKEP_MESSAGE_CANCELLED] = "CANCELLED"};
-
-const char *transcript_message_name(uint8_t kind)
-{
-	return kind < SKEP_MESSAGE_KINDS && message_name[kind] ? message_name[kind] : "?";
-}
-
 uint8_t transcript_message_kind(const char *name)
 {
 	for (uint8_t kind = 1; kind < SKEP_MESSAGE_KINDS; kind++)
-		if (strcmp(message_name[kind], name) == 0)
+		if (strcmp(skep_message_name(kind), name) == 0)
 			return kind;
 	return 0;
 }
@@ -122,7 +88,7 @@ static void put_admit(struct text *text, const struct skep_plan *plan, const str
 
 static void put_message(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
 {
-	put(text, "%-9s", transcript_message_name(m->kind));
+	put(text, "%-9s", skep_message_name(m->kind));
 	switch (m->kind) {
 	case SKEP_MESSAGE_FORWARD:
 	case SKEP_MESSAGE_BACKWARD:
@@ -273,7 +239,7 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 
 static void put_op(struct text *text, const struct skep_op *op)
 {
-	put(text, "%s, stage %u, round %u", op_name(op->kind), op->stage, op->round);
+	put(text, "%s, stage %u, round %u", skep_op_name(op->kind), op->stage, op->round);
 	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD)
 		put(text, ", microbatch %u%s", op->microbatch,
 			op->version != op->round ? ", on the version before" : "");

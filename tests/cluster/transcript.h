@@ -12,7 +12,6 @@
 /* Writes one line, without a line end. Workers are w0, w1, ..; #2 behind one is its epoch, unless that is 1. */
 void transcript_line(const struct skep_plan *plan, const struct trace *trace, char ret[TRANSCRIPT_LINE]);
 
-const char *transcript_message_name(uint8_t kind); /* "FORWARD" */
 uint8_t transcript_message_kind(const char *name); /* 0: no such message */
 
 #endif
