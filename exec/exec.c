@@ -184,15 +184,14 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 	return false;
 }
 
-/* Where the device keeps its stage's state; every worker has to be able to write there. */
+/* Where devices keep their stages' states; every worker has to be able to write there. */
 static bool agree_on_checkpoints(
-	struct skep_checkpoint_folder *folder, struct skep_device *device, char reason[REASON_SIZE])
+	struct skep_checkpoint_folder *folder, struct skep_loop_setup *setup, char reason[REASON_SIZE])
 {
-	if (device != NULL && folder->every > 0) {
-		struct skep_keeper keeper = skep_checkpoint_keeper(folder);
-		skep_device_set_keeper(device, &keeper);
+	if (folder->every > 0)
+		setup->keeper = skep_checkpoint_keeper(folder);
+	if (setup->device != NULL && folder->every > 0)
 		skep_checkpoint_folder_usable(folder->path, reason, REASON_SIZE);
-	}
 	return agree(reason);
 }
 
@@ -270,7 +269,7 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 	struct skep_checkpoint_folder folder = {scenario->checkpoint_to, scenario->plan.checkpoint_every};
 	if (!agree(reason) || !agree_on_scenario(scenario, options, reason) ||
 		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device, reason) ||
-		!agree_on_checkpoints(&folder, setup.device, reason))
+		!agree_on_checkpoints(&folder, &setup, reason))
 		return false;
 	sigset_t quit;
 	quit_signals(&quit);

@@ -64,8 +64,10 @@ static bool lanes_begin(struct rank *rank)
 		.wake_context = setup->transport->self,
 		.pace_from = setup->pace ? setup->scenario : NULL,
 		.worker = rank->self};
-	if (setup->device != NULL)
+	if (setup->device != NULL) {
+		skep_device_set_keeper(setup->device, &setup->keeper);
 		rank->lanes = skep_lanes_create(&lanes);
+	}
 	return rank->lanes != NULL;
 }
 

@@ -331,6 +331,14 @@ static void *take_whole(struct skep_device *device, struct skep_buf *ret)
 	return state;
 }
 
+static bool has_keeper(struct skep_device *device)
+{
+	bool has = device->keeper.read && device->keeper.write;
+	if (!has)
+		snprintf(device->why, sizeof device->why, "this worker has nowhere to keep checkpoints");
+	return has;
+}
+
 static bool run_checkpoint(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const struct skep_keeper *keeper = &device->keeper;
@@ -340,9 +348,9 @@ static bool run_checkpoint(struct skep_device *device, const struct skep_op *op,
 	if (!state)
 		return false;
 	skep_stage_save(&device->stage, 0, 1, state);
-	bool good =
-		keeper->write && keeper->write(keeper->context, op->stage, op->round, state,
-					 skep_stage_state_bytes(&device->stage, 0, 1), device->why, sizeof device->why);
+	bool good = has_keeper(device) &&
+	            keeper->write(keeper->context, op->stage, op->round, state,
+			    skep_stage_state_bytes(&device->stage, 0, 1), device->why, sizeof device->why);
 	skep_pool_release(device->pool, buf);
 	return good;
 }
@@ -369,8 +377,8 @@ static bool run_restore(struct skep_device *device, const struct skep_op *op, st
 	if (good && op->microbatch == 0)
 		good = begin_anew(device, state);
 	else if (good)
-		good = keeper->read && keeper->read(keeper->context, op->stage, op->microbatch, state, bytes,
-					       device->why, sizeof device->why);
+		good = has_keeper(device) && keeper->read(keeper->context, op->stage, op->microbatch, state, bytes,
+						     device->why, sizeof device->why);
 	good = good && skep_stage_load(&device->stage, op->version, 0, 1, state, bytes);
 	skep_pool_release(device->pool, buf);
 	return good;
