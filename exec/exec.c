@@ -17,6 +17,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "core/hash.h"
 #include "exec/launch.h"
 #include "exec/loop.h"
 #include "exec/remains.h"
@@ -137,16 +138,14 @@ static bool one_host(void)
 	return here == all;
 }
 
-/* FNV-1a over what makes two processes run the same thing. */
+/* Over what makes two processes run the same thing. */
 static uint64_t fingerprint(const struct skep_scenario *scenario, const struct skep_exec_options *options)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
-	for (const char *c = scenario->text; *c != '\0'; c++)
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+	uint64_t hash = skep_hash_bytes(SKEP_HASH_EMPTY, scenario->text, strlen(scenario->text));
 	uint64_t more[] = {
 		scenario->seed, scenario->plan.workers, scenario->plan.stages, options->pace, options->shape};
 	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
-		hash = (hash ^ more[i]) * 0x100000001b3u;
+		hash = skep_hash_word(hash, more[i]);
 	return hash;
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "exec/launch.h"
+#include "scenarios/reader/reader.h"
 
 /* srun numbers real steps from 0; the batch script, an interactive shell and the like have numbers from here on. */
 #define SLURM_SPECIAL_STEPS 4294967280u
@@ -55,15 +56,8 @@ bool skep_exec_ready(const struct skep_exec_options *options, char *reterr, size
 			"takes Open MPI 5, as in Debian 13");
 		return false;
 	}
-	const char *folder = getenv("PATH");
-	char file[4096];
-	while (folder != NULL && *folder != '\0') {
-		int length = (int)strcspn(folder, ":");
-		snprintf(file, sizeof file, "%.*s/mpirun", length, folder);
-		if (access(file, X_OK) == 0)
-			return true;
-		folder += length + (folder[length] == ':');
-	}
+	if (skep_program_find("mpirun"))
+		return true;
 	snprintf(reterr, size, "mpirun is not installed: apt-get install openmpi-bin");
 	return false;
 }

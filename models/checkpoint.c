@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/hash.h"
+
 #define PATH_BYTES 768
 #define VERSIONS_KEPT 3u
 
@@ -24,15 +26,15 @@ static void put(unsigned char *to, uint64_t value, unsigned bytes)
 		to[i] = (unsigned char)(value >> (8 * i));
 }
 
-/* FNV-1a over 64-bit words, the last one filled with zeros. */
+/* Over 64-bit words, the last one filled with zeros. */
 static uint64_t checksum(const unsigned char *state, uint64_t bytes)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
+	uint64_t hash = SKEP_HASH_EMPTY;
 	for (uint64_t at = 0; at < bytes; at += 8) {
 		uint64_t word = 0;
 		for (unsigned i = 0; i < 8 && at + i < bytes; i++)
 			word |= (uint64_t)state[at + i] << (8 * i);
-		hash = (hash ^ word) * 0x100000001b3u;
+		hash = skep_hash_word(hash, word);
 		hash ^= hash >> 29;
 	}
 	return hash;
