@@ -169,8 +169,10 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 	if (!store)
 		return complain(STATUS_BAD_INPUT, error);
 	skep_store_close(store);
+	error[0] = '\0';
 	int status = skep_exec_launch(scenario, &arguments->exec, arguments->argv, error, sizeof error);
-	return status < 0 ? complain(STATUS_FAILED, error) : (enum status)status;
+	enum status ended = status < 0 ? STATUS_FAILED : (enum status)status;
+	return error[0] != '\0' ? complain(ended, error) : ended;
 }
 
 static enum status run_directory(
@@ -179,8 +181,9 @@ static enum status run_directory(
 	struct recording recording;
 	char error[ERROR_BYTES];
 	if (!begin_recording(&recording, arguments, scenario, "real", error)) {
-		skep_exec_abort();
-		return complain(STATUS_BAD_INPUT, error);
+		enum status status = complain(STATUS_BAD_INPUT, error); /* nobody comes back from there */
+		skep_exec_abort((int)status);
+		return status;
 	}
 	bool ran = skep_exec_run(scenario, &arguments->exec, &recording.recorder, ret, error, sizeof error);
 	enum skep_outcome outcome = ran ? ret->outcome : SKEP_FAILED;

@@ -101,13 +101,13 @@ void skep_exec_finish(int status, const struct skep_exec_result *result)
 	if (skep_ulfm_active() && (result->bereaved || status != 0))
 		finish_bereaved(rank, status);
 	if (!skep_mpi_meet(MPI_COMM_WORLD, MEET_S))
-		skep_exec_abort(); /* somebody has died or hangs, and MPI_Finalize would wait for them */
+		skep_exec_abort(1); /* somebody has died or hangs, and MPI_Finalize would wait for them */
 	MPI_Finalize();
 }
 
-void skep_exec_abort(void)
+void skep_exec_abort(int status)
 {
-	MPI_Abort(MPI_COMM_WORLD, 2);
+	MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 /* ---- agreeing ---------------------------------------------------------------------------------------------------- */

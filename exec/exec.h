@@ -35,9 +35,9 @@ bool skep_exec_survives(void);
 /* Was this process started by mpirun or srun? */
 bool skep_exec_launched(void);
 
-/* Starts mpirun with this very program, its arguments, and the options that a run needs. A run that is to survive the death
- * of its processes (spares, or a trace where MPI can do it) is a child, whose exit status is returned; else mpirun takes
- * the place of this process. -1: it did not start, and the reason is in reterr. */
+/* Starts mpirun with this very program, its arguments, and the options that a run needs, and waits for its end. Returns the
+ * run's exit status, or -1: it did not start. Where there is something to say that the run could not say itself it is in
+ * reterr, else that is empty. */
 int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
 	char *reterr, size_t size);
 
@@ -46,7 +46,7 @@ bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_
 /* `status` is the run's, known to rank 0. When processes have died this ends the process. */
 void skep_exec_finish(int status, const struct skep_exec_result *result);
 /* Ends every rank at once, after an error on this one that the others cannot hear of (MPI_Abort). */
-void skep_exec_abort(void);
+void skep_exec_abort(int status);
 
 /* Runs this rank's machine to its end: rank 0 the directory, rank r worker r-1; needs workers + 1 ranks, and takes more as
  * spares if it survives. Rank 0's `recorder` hears of all ranks; others pass NULL. Returns false with the reason when the

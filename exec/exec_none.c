@@ -49,8 +49,9 @@ void skep_exec_finish(int status, const struct skep_exec_result *result)
 	(void)result;
 }
 
-void skep_exec_abort(void)
+void skep_exec_abort(int status)
 {
+	(void)status;
 }
 
 bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_options *options,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * launch.c - how the processes of a run come into being: by mpirun, which this file starts, or by whoever has started it.
+ *
+ * mpirun is a child, so that a run which is killed ends as any other that fails: with status 1 and a last line that says why.
  */
 #include <errno.h>
 #include <ftw.h>
@@ -112,31 +114,13 @@ static bool this_program(char *ret, size_t room, char *reterr, size_t size)
 	return length > 0;
 }
 
-/* Returns only if mpirun does not start. */
-static void launch(uint32_t ranks, char *const argv[], char *reterr, size_t size)
-{
-	char program[4096], number[16];
-	if (!this_program(program, sizeof program, reterr, size))
-		return;
-	snprintf(number, sizeof number, "%" PRIu32, ranks);
-	/* More ranks than cores; idle ones give way; nobody is tied to a core; after SIGTERM rank 0 gets time to write. */
-	char *const option[] = {"mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
-		"--mca", "odls_base_sigkill_timeout", "3", "-n", number, program, NULL};
-	char **all = command_line(option, argv, reterr, size);
-	if (all == NULL)
-		return;
-	prepare_environment(local());
-	execvp(all[0], all);
-	snprintf(reterr, size, "mpirun does not start: %s", strerror(errno));
-	free(all);
-}
-
-/* ---- a run that survives ------------------------------------------------------------------------------------------ */
+/* ---- mpirun as a child --------------------------------------------------------------------------------------------- */
 
 #define WORD "SKEP_WORD" /* names the file for the run's last word */
 #define LOOK_MS 20
-#define WORD_S 1.0   /* from the last word to the end of mpirun: all ranks end at once */
-#define SIGNAL_S 8.0 /* from a signal to the same: rank 0 has things to write */
+#define WORD_S 1.0    /* from the last word to the end of mpirun: all ranks end at once */
+#define SIGNAL_S 8.0  /* from a signal to the same: rank 0 has things to write */
+#define NOT_THERE 127 /* mpirun's status when it could not be started, as a shell has it */
 
 bool skep_launch_wants_word(void)
 {
@@ -173,53 +157,115 @@ static double seconds(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* mpirun to its end, or until there is nothing left to wait for. Returns the run's status. */
-static int watch(pid_t mpirun, int signals, const char *path)
+struct watch {
+	pid_t mpirun;
+	int signals;      /* a descriptor: what this process is sent */
+	const char *path; /* where rank 0 leaves word; NULL: the run ends with mpirun, whose status is the run's */
+	int word, asked;  /* -1: none yet; the signal that was to end the run, 0: none */
+};
+
+/* Passes on what was sent to this process. A terminal has sent it to mpirun too, and a second one would leave rank 0 no time
+ * to write. */
+static bool pass_on(struct watch *w)
 {
-	struct pollfd asked = {.fd = signals, .events = POLLIN};
 	struct signalfd_siginfo info;
+	if (read(w->signals, &info, sizeof info) != (ssize_t)sizeof info || info.ssi_signo == SIGCHLD)
+		return false;
+	w->asked = (int)info.ssi_signo;
+	if (info.ssi_code != SI_KERNEL)
+		kill(w->mpirun, w->asked);
+	return true;
+}
+
+/* mpirun to its end, or until there is nothing left to wait for. Returns its state. */
+static int wait_for_mpirun(struct watch *w)
+{
+	struct pollfd asked = {.fd = w->signals, .events = POLLIN};
 	double end = INFINITY;
-	int state = 0, word = -1;
-	while (waitpid(mpirun, &state, WNOHANG) == 0) {
-		bool signalled = poll(&asked, 1, LOOK_MS) > 0 && read(signals, &info, sizeof info) > 0;
-		word = word < 0 ? read_word(path) : word;
-		if (signalled)
-			kill(mpirun, (int)info.ssi_signo);
-		if (word >= 0 && end > seconds() + WORD_S)
+	int state = 0;
+	while (waitpid(w->mpirun, &state, WNOHANG) == 0) {
+		bool signalled = poll(&asked, 1, w->path != NULL ? LOOK_MS : -1) > 0 && pass_on(w);
+		if (w->path == NULL)
+			continue;
+		w->word = w->word < 0 ? read_word(w->path) : w->word;
+		if (w->word >= 0 && end > seconds() + WORD_S)
 			end = seconds() + WORD_S;
 		if (signalled && end > seconds() + SIGNAL_S)
 			end = seconds() + SIGNAL_S;
 		if (seconds() > end)
-			kill(mpirun, SIGKILL); /* on a milder signal it would wait, and complain */
+			kill(w->mpirun, SIGKILL); /* on a milder signal it would wait, and complain */
 	}
-	word = word < 0 ? read_word(path) : word;
-	if (word >= 0)
-		return word;
-	return WIFEXITED(state) && WEXITSTATUS(state) == 0 ? 0 : 1;
+	if (w->path != NULL && w->word < 0)
+		w->word = read_word(w->path);
+	return state;
+}
+
+/* The run's status, and what is left to be said. Ranks end with theirs, at most 2; whatever else mpirun ends with, it was
+ * not they who chose it. */
+static int verdict(const struct watch *w, int state, char *reterr, size_t size)
+{
+	int code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+	int status = w->word >= 0 ? w->word : code > 2 ? 1 : code;
+	if (status != 0 && w->asked != 0)
+		snprintf(reterr, size, "the run was ended by SIG%s", sigabbrev_np(w->asked));
+	else if (w->word < 0 && code == NOT_THERE)
+		snprintf(reterr, size, "mpirun does not start");
+	else if (w->word < 0 && WIFSIGNALED(state))
+		snprintf(reterr, size, "mpirun was ended by SIG%s, and the run with it", sigabbrev_np(WTERMSIG(state)));
+	else if (w->word < 0 && code > 2)
+		snprintf(reterr, size,
+			"a process of the run died, and the run with it; which one it was, mpirun says (its status is "
+			"%d)",
+			code);
+	return status;
 }
 
 static int launch_child(char **command, const char *path, char *reterr, size_t size)
 {
-	sigset_t quit, before;
-	sigemptyset(&quit);
-	sigaddset(&quit, SIGINT);
-	sigaddset(&quit, SIGTERM);
-	sigprocmask(SIG_BLOCK, &quit, &before);
-	int signals = signalfd(-1, &quit, SFD_NONBLOCK | SFD_CLOEXEC);
-	pid_t parent = getpid(), child = fork();
-	if (child == 0) {
+	sigset_t heard, before;
+	sigemptyset(&heard);
+	sigaddset(&heard, SIGINT);
+	sigaddset(&heard, SIGTERM);
+	sigaddset(&heard, SIGCHLD);
+	signal(SIGCHLD, SIG_DFL);
+	sigprocmask(SIG_BLOCK, &heard, &before);
+	struct watch w = {.signals = signalfd(-1, &heard, SFD_NONBLOCK | SFD_CLOEXEC), .path = path, .word = -1};
+	pid_t parent = getpid();
+	w.mpirun = w.signals >= 0 ? fork() : -1;
+	if (w.mpirun == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		sigprocmask(SIG_SETMASK, &before, NULL);
-		setenv(WORD, path, 1);
+		if (path != NULL)
+			setenv(WORD, path, 1);
 		if (getppid() == parent)
 			execvp(command[0], command);
-		_exit(127);
+		_exit(NOT_THERE);
 	}
-	if (child > 0)
-		return watch(child, signals, path);
+	if (w.mpirun > 0)
+		return verdict(&w, wait_for_mpirun(&w), reterr, size);
 	snprintf(reterr, size, "mpirun does not start: %s", strerror(errno));
 	return -1;
 }
+
+static int launch(uint32_t ranks, char *const argv[], char *reterr, size_t size)
+{
+	char program[4096], number[16];
+	if (!this_program(program, sizeof program, reterr, size))
+		return -1;
+	snprintf(number, sizeof number, "%" PRIu32, ranks);
+	/* More ranks than cores; idle ones give way; nobody is tied to a core; after SIGTERM rank 0 gets time to write. */
+	char *const option[] = {"mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
+		"--mca", "odls_base_sigkill_timeout", "3", "-n", number, program, NULL};
+	char **all = command_line(option, argv, reterr, size);
+	if (all == NULL)
+		return -1;
+	prepare_environment(local());
+	int status = launch_child(all, NULL, reterr, size);
+	free(all);
+	return status;
+}
+
+/* ---- a run that survives ------------------------------------------------------------------------------------------ */
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
 {
@@ -274,10 +320,8 @@ int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exe
 	char *reterr, size_t size)
 {
 	uint32_t ranks = scenario->plan.workers + 1;
-	if (!options->has_spares && !(scenario->has_trace && skep_exec_survives())) {
-		launch(ranks, argv, reterr, size);
-		return -1;
-	}
+	if (!options->has_spares && !(scenario->has_trace && skep_exec_survives()))
+		return launch(ranks, argv, reterr, size);
 	uint64_t spares = options->has_spares ? options->spares : scenario->churn.joins;
 	ranks += (uint32_t)(spares < SKEP_EXEC_SPARES_MAX ? spares : SKEP_EXEC_SPARES_MAX);
 	return launch_surviving(ranks, largest_message(&scenario->plan), argv, reterr, size);

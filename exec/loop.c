@@ -163,9 +163,8 @@ static void take_signal(struct rank *rank)
 	char text[128];
 	if (rank->setup->signal_fd < 0 || read(rank->setup->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
 		return;
-	const char *why = info.ssi_signo == SIGTERM ? " (from outside, or because a process of the run died)" : "";
-	snprintf(text, sizeof text, "ended by SIG%s%s after %" PRIu32 " rounds", sigabbrev_np((int)info.ssi_signo), why,
-		rank->rounds_done);
+	snprintf(text, sizeof text, "told to end by SIG%s after %" PRIu32 " rounds", sigabbrev_np((int)info.ssi_signo),
+		rank->rounds_done); /* mpirun makes SIGTERM of any: launch.c knows which it was */
 	rank_halt(rank, text);
 }
 
