@@ -138,11 +138,11 @@ static void tell_gone(struct directory *d, struct step *step, struct skep_peer g
 	}
 }
 
-/* A worker that serves is to make the last step first, so that all leave with the same parameters. */
+/* A worker that holds its stage's whole state is to make the last step first, so that all leave with the same parameters. */
 static void send_stop(struct directory *d, struct step *step, uint32_t to)
 {
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_STOP, directory_worker(d, to));
-	message.round = directory_row(d, to)->standing == STANDING_SERVING ? d->closed : 0;
+	message.round = directory_row(d, to)->standing >= STANDING_READY ? d->closed : 0;
 	message.u.stop.ok = d->node.outcome == SKEP_DONE;
 	skep_emit_send(step, &d->node, &message);
 }

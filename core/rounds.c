@@ -473,8 +473,10 @@ void rounds_cut(struct directory *d, const struct skep_plan *plan)
 
 void rounds_refill(struct directory *d, struct step *step)
 {
-	if (d->phase == PHASE_OPEN)
-		refill(d, step, SKEP_NO_INDEX);
+	if (d->phase != PHASE_OPEN)
+		return;
+	d->cut = d->cut && nobody_can(d, step->plan); /* a founder can do what those who waited for a step could not */
+	refill(d, step, SKEP_NO_INDEX);
 }
 
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)

@@ -173,12 +173,14 @@ void travel_rerun(struct ledger *ledger, const struct skep_note *note)
 }
 
 /* Tensors of a microbatch travel as the plan says: only to and from its owner, or only between neighbours, as far as the
- * seats are known. */
+ * seats are known. (Who owned it in an earlier pass, and has not heard that it was fenced, may still send it on.) */
 void travel_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
 {
 	bool relayed = m->kind == SKEP_MESSAGE_OUTPUT || m->kind == SKEP_MESSAGE_INPUT;
 	bool trainer = ledger->plan->routing == SKEP_ROUTING_TRAINER;
 	const struct skep_peer *owner = &ledger->round[m->round].owner[m->microbatch];
+	if (earlier_pass(ledger, m->round, m->microbatch, m->attempt))
+		return;
 	if (trainer ? owner->index != who.index && owner->index != m->to.index : relayed)
 		verdict_break(ledger->verdict, "I4", m->round, m->stage, m->microbatch,
 			"worker %u sends a tensor of microbatch %u to worker %u, which is not the way to go", who.index,
