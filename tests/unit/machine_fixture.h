@@ -122,6 +122,15 @@ static inline const struct skep_action *fixture_find(
 	return NULL;
 }
 
+/* How many messages of this kind the last step sent. */
+static inline uint32_t fixture_count_sent(const struct fixture *f, enum skep_message_kind kind)
+{
+	uint32_t n = 0;
+	while (fixture_find(f, SKEP_ACTION_SEND, kind, n))
+		n++;
+	return n;
+}
+
 static inline const struct skep_message *fixture_sent(const struct fixture *f, enum skep_message_kind kind)
 {
 	const struct skep_action *a = fixture_find(f, SKEP_ACTION_SEND, kind, 0);

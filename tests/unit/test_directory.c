@@ -1,51 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_directory.c - the directory's machine: directory.c, rounds.c and edge.c, event by event. Four workers in two stages (0
- * and 2 own, 1 and 3 finish), four microbatches a round, two rounds.
+ * test_directory.c - the directory's machine: directory.c, rounds.c and edge.c, event by event.
  */
-#include "machine_fixture.h"
-
-#define DIRECTORY 4
-
-static void begin(struct fixture *f)
-{
-	fixture_init(f, 4, 2, DIRECTORY);
-	fixture_start(f);
-}
-
-static uint32_t count_sent(const struct fixture *f, enum skep_message_kind kind)
-{
-	uint32_t n = 0;
-	while (fixture_find(f, SKEP_ACTION_SEND, kind, n))
-		n++;
-	return n;
-}
-
-static struct skep_message from_worker(enum skep_message_kind kind, uint32_t worker, uint32_t round)
-{
-	return fixture_message(kind, worker, DIRECTORY, round);
-}
-
-static void finish(struct fixture *f, uint32_t owner, uint32_t microbatch, bool ok)
-{
-	struct skep_message message = from_worker(SKEP_MESSAGE_FINISHED, owner, 0);
-	message.microbatch = microbatch;
-	message.u.finished.ok = ok;
-	fixture_deliver(f, message);
-}
-
-static void tally(struct fixture *f, uint32_t worker, uint32_t attempt, uint64_t bits)
-{
-	struct skep_message message = from_worker(SKEP_MESSAGE_TALLY, worker, 0);
-	message.attempt = attempt;
-	for (uint16_t i = 0; i < 64; i++) {
-		if (bits >> i & 1)
-			message.u.tally.offset[message.u.tally.used++] = i;
-	}
-	message.u.tally.count = message.u.tally.used;
-	message.u.tally.loss_nano = 100 * message.u.tally.count;
-	fixture_deliver(f, message);
-}
+#include "directory_fixture.h"
 
 /* Grants at the start: microbatches 0, 1 to worker 0 and 2, 3 to worker 2. */
 static void finish_all(struct fixture *f)
@@ -55,7 +12,7 @@ static void finish_all(struct fixture *f)
 	finish(f, 2, 2, true);
 	assert_null(fixture_sent(f, SKEP_MESSAGE_REDUCE));
 	finish(f, 2, 3, true);
-	assert_int_equal(count_sent(f, SKEP_MESSAGE_REDUCE), 4);
+	assert_int_equal(fixture_count_sent(f, SKEP_MESSAGE_REDUCE), 4);
 }
 
 static void test_grants_are_shared_out(void **state)
@@ -63,7 +20,7 @@ static void test_grants_are_shared_out(void **state)
 	(void)state;
 	struct fixture f;
 	begin(&f);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_GRANT), 2);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_GRANT), 2);
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct skep_message *grant = &fixture_find(&f, SKEP_ACTION_SEND, SKEP_MESSAGE_GRANT, i)->u.send;
 		assert_int_equal(grant->to.index, 2 * i);
@@ -81,7 +38,7 @@ static void test_round_reduces_commits_and_the_next_opens(void **state)
 	finish_all(&f);
 	tally(&f, 0, 1, 3);
 	tally(&f, 2, 1, 12);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_COMMIT), 2);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_COMMIT), 2);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_COMMIT)->u.commit.microbatches, 4);
 	assert_null(fixture_noted(&f, SKEP_NOTE_LOST));
 	assert_null(fixture_noted(&f, SKEP_NOTE_ROUND_CLOSED)); /* the other stage is still at it */
@@ -122,13 +79,6 @@ static void test_what_no_member_counted_is_lost(void **state)
 	fixture_finish(&f);
 }
 
-static void suspect(struct fixture *f, uint32_t worker)
-{
-	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT};
-	event.u.peer = (struct skep_peer){worker, 1};
-	fixture_event(f, event);
-}
-
 static void test_death_in_a_reduction_starts_it_anew(void **state)
 {
 	(void)state;
@@ -138,7 +88,7 @@ static void test_death_in_a_reduction_starts_it_anew(void **state)
 	tally(&f, 0, 1, 3);
 	suspect(&f, 2);
 	assert_non_null(fixture_noted(&f, SKEP_NOTE_FENCED));
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 1);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 1);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_REDUCE)->attempt, 2);
 	tally(&f, 0, 1, 3); /* of the attempt that is void */
 	assert_null(fixture_sent(&f, SKEP_MESSAGE_COMMIT));
@@ -187,22 +137,6 @@ static void test_silence_is_fenced_but_not_after_our_own_sleep(void **state)
 	fixture_timer(&f, 60 * SECOND_NS);
 	assert_null(fixture_noted(&f, SKEP_NOTE_FENCED));
 	fixture_finish(&f);
-}
-
-static void join(struct fixture *f, uint32_t worker, uint32_t epoch, skep_time born_ns)
-{
-	struct skep_message message = from_worker(SKEP_MESSAGE_JOIN, worker, 0);
-	message.from.epoch = epoch;
-	message.u.join.born_ns = born_ns;
-	fixture_deliver(f, message);
-}
-
-/* The worker's device has made room for its stage. */
-static void entered(struct fixture *f, uint32_t worker, uint32_t epoch)
-{
-	struct skep_message message = from_worker(SKEP_MESSAGE_ENTERED, worker, 0);
-	message.from.epoch = epoch;
-	fixture_deliver(f, message);
 }
 
 static void test_join_ready_member(void **state)
@@ -262,9 +196,9 @@ static void test_an_empty_stage_ends_the_run(void **state)
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_STAGE_EMPTY)->stage, 1);
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_STOPPED)->value, 0);
 	assert_int_equal(skep_node_outcome(f.node), SKEP_FAILED);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_STOP), 4);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_STOP), 4);
 	fixture_deliver(&f, from_worker(SKEP_MESSAGE_HEARTBEAT, 0, 0)); /* someone has not heard */
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_STOP), 1);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_STOP), 1);
 	fixture_finish(&f);
 }
 
@@ -322,7 +256,7 @@ static void test_who_leaves_is_told_of_and_granted_nothing(void **state)
 		const struct skep_message *news = news_for(&f, owner, 3);
 		assert_true(news && news->u.peer.alive && news->u.peer.leaving && news->stage == 1);
 	}
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_PEER), 2);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_PEER), 2);
 	leave(&f, 3); /* a duplicate */
 	assert_int_equal(f.out.count, 0);
 	leave(&f, 0);
@@ -348,7 +282,7 @@ static void test_who_leaves_goes_when_the_round_has_ended(void **state)
 	assert_true(news_for(&f, 0, 0) && !news_for(&f, 0, 0)->u.peer.alive);
 	assert_true(news_for(&f, 2, 3) && !news_for(&f, 2, 3)->u.peer.alive);
 	assert_true(news_for(&f, 1, 0) && !news_for(&f, 1, 0)->u.peer.alive);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_GRANT), 1);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_GRANT), 1);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 2);
 	fixture_deliver(&f, from_worker(SKEP_MESSAGE_HEARTBEAT, 3, 0)); /* it has not heard */
 	assert_true(news_for(&f, 3, 3) != NULL);
@@ -368,7 +302,7 @@ static void test_the_last_of_a_stage_works_on(void **state)
 	finish(&f, 2, 2, true);
 	finish(&f, 2, 3, true);
 	finish(&f, 0, 4, true);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
 	tally(&f, 0, 1, 17);
 	tally(&f, 2, 1, 12);
 	tally(&f, 1, 1, 5);
@@ -454,7 +388,7 @@ static void test_idle_worker_moves_to_the_loaded_stage(void **state)
 	assert_null(fixture_noted(&f, SKEP_NOTE_FENCED));
 	const struct skep_message *assign = fixture_sent(&f, SKEP_MESSAGE_ASSIGN);
 	assert_true(assign && assign->to.index == 2 && assign->to.epoch == 2 && assign->stage == 1);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_GRANT), 1);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_GRANT), 1);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 0);
 	for (uint32_t to = 1; to < 4; to += 2)
 		assert_true(news_for(&f, to, 2) && !news_for(&f, to, 2)->u.peer.alive);
@@ -475,7 +409,7 @@ static void test_nobody_moves_before_the_period_is_over(void **state)
 	f.now = 2 * SECOND_NS - 1;
 	commit_round(&f);
 	assert_null(fixture_noted(&f, SKEP_NOTE_MOVED));
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_GRANT), 2);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_GRANT), 2);
 	fixture_finish(&f);
 }
 

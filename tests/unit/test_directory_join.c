@@ -3,71 +3,7 @@
  * test_directory_join.c - the directory's machine when workers join, and when a stage has lost its last one: refound.c. Four
  * workers in two stages, as in test_directory.c.
  */
-#include "machine_fixture.h"
-
-#define DIRECTORY 4
-
-static void begin(struct fixture *f)
-{
-	fixture_init(f, 4, 2, DIRECTORY);
-	fixture_start(f);
-}
-
-static uint32_t count_sent(const struct fixture *f, enum skep_message_kind kind)
-{
-	uint32_t n = 0;
-	while (fixture_find(f, SKEP_ACTION_SEND, kind, n))
-		n++;
-	return n;
-}
-
-static struct skep_message from_worker(enum skep_message_kind kind, uint32_t worker, uint32_t round)
-{
-	return fixture_message(kind, worker, DIRECTORY, round);
-}
-
-static void finish(struct fixture *f, uint32_t owner, uint32_t microbatch, bool ok)
-{
-	struct skep_message message = from_worker(SKEP_MESSAGE_FINISHED, owner, 0);
-	message.microbatch = microbatch;
-	message.u.finished.ok = ok;
-	fixture_deliver(f, message);
-}
-
-static void tally(struct fixture *f, uint32_t worker, uint32_t attempt, uint64_t bits)
-{
-	struct skep_message message = from_worker(SKEP_MESSAGE_TALLY, worker, 0);
-	message.attempt = attempt;
-	for (uint16_t i = 0; i < 64; i++) {
-		if (bits >> i & 1)
-			message.u.tally.offset[message.u.tally.used++] = i;
-	}
-	message.u.tally.count = message.u.tally.used;
-	message.u.tally.loss_nano = 100 * message.u.tally.count;
-	fixture_deliver(f, message);
-}
-
-static void suspect(struct fixture *f, uint32_t worker)
-{
-	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT};
-	event.u.peer = (struct skep_peer){worker, 1};
-	fixture_event(f, event);
-}
-
-static void join(struct fixture *f, uint32_t worker, uint32_t epoch, skep_time born_ns)
-{
-	struct skep_message message = from_worker(SKEP_MESSAGE_JOIN, worker, 0);
-	message.from.epoch = epoch;
-	message.u.join.born_ns = born_ns;
-	fixture_deliver(f, message);
-}
-
-static void entered(struct fixture *f, uint32_t worker, uint32_t epoch)
-{
-	struct skep_message message = from_worker(SKEP_MESSAGE_ENTERED, worker, 0);
-	message.from.epoch = epoch;
-	fixture_deliver(f, message);
-}
+#include "directory_fixture.h"
 
 static void test_who_enters_in_a_reduction_is_a_member_of_the_next(void **state)
 {
@@ -80,11 +16,11 @@ static void test_who_enters_in_a_reduction_is_a_member_of_the_next(void **state)
 	finish(&f, 0, 1, true);
 	finish(&f, 2, 2, true);
 	finish(&f, 2, 3, true);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 3);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 3);
 	entered(&f, 3, 2);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ADMIT)->round, 1);
 	suspect(&f, 2); /* the sum begins anew, without the newcomer */
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 1);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 1);
 	tally(&f, 0, 2, 3);
 	tally(&f, 1, 1, 15);
 	assert_non_null(fixture_noted(&f, SKEP_NOTE_ROUND_CLOSED));
@@ -100,7 +36,7 @@ static void test_who_enters_in_a_reduction_is_a_member_of_the_next(void **state)
 		back.u.finished.ok = true;
 		fixture_deliver(&f, back);
 	}
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 3); /* it still downloads */
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 3); /* it still downloads */
 	fixture_finish(&f);
 }
 

@@ -20,14 +20,6 @@ static void begin(struct fixture *f, uint32_t workers, uint32_t stages, uint32_t
 	fixture_start(f);
 }
 
-static uint32_t count_sent(const struct fixture *f, enum skep_message_kind kind)
-{
-	uint32_t n = 0;
-	while (fixture_find(f, SKEP_ACTION_SEND, kind, n))
-		n++;
-	return n;
-}
-
 /* ---- the directory: workers 0 and 2 own, 1 and 3 finish ------------------------------------------------------------ */
 
 #define DIRECTORY 4
@@ -76,7 +68,7 @@ static void test_a_round_opens_when_the_one_before_is_reduced(void **state)
 	struct fixture f;
 	begin(&f, 4, 2, DIRECTORY, 3);
 	finish_all(&f, 0);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, 1);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->round, 1);
 	tally_all(&f, 0);
@@ -94,7 +86,7 @@ static void test_one_reduction_at_a_time(void **state)
 	finish_all(&f, 1);
 	assert_null(fixture_sent(&f, SKEP_MESSAGE_REDUCE));
 	tally_all(&f, 0);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_REDUCE)->round, 1);
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, 2);
 	finish_all(&f, 2);
@@ -144,7 +136,7 @@ static void test_a_newcomer_is_admitted_to_the_open_round(void **state)
 	from_newcomer(&f, newcomer, SKEP_MESSAGE_ENTERED, 0);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ADMIT)->round, 0);
 	finish_all(&f, 0);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
 	assert_true(sent_to(&f, SKEP_MESSAGE_REDUCE, newcomer));
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, 1);
 	fixture_finish(&f);
@@ -159,7 +151,7 @@ static void test_rounds_open_over_a_newcomers_head(void **state)
 	begin(&f, 4, 2, DIRECTORY, 4);
 	struct skep_peer newcomer = join(&f);
 	finish_all(&f, 0);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 3);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 3);
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, 1);
 	from_newcomer(&f, newcomer, SKEP_MESSAGE_ENTERED, 0);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ADMIT)->round, 1);
@@ -171,7 +163,7 @@ static void test_rounds_open_over_a_newcomers_head(void **state)
 		finish(&f, 2, m, 1);
 		finish(&f, 0, m, 1);
 	}
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
 	assert_true(sent_to(&f, SKEP_MESSAGE_REDUCE, newcomer));
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, 2);
 	from_newcomer(&f, newcomer, SKEP_MESSAGE_READY, 1);
@@ -193,7 +185,7 @@ static void test_no_round_opens_before_a_leaver_goes(void **state)
 	begin(&f, 4, 2, DIRECTORY, 3);
 	fixture_deliver(&f, from_worker(SKEP_MESSAGE_LEAVE, 3, 0));
 	finish_all(&f, 0);
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 4);
 	assert_null(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED));
 	tally_all(&f, 0);
 	assert_non_null(fixture_noted(&f, SKEP_NOTE_LEFT));
@@ -213,7 +205,7 @@ static void test_a_stage_of_newcomers_cuts_the_round(void **state)
 	struct skep_event gone = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {1, 1}};
 	fixture_event(&f, gone);
 	assert_null(fixture_noted(&f, SKEP_NOTE_STAGE_EMPTY));
-	assert_int_equal(count_sent(&f, SKEP_MESSAGE_REDUCE), 3);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_REDUCE), 3);
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_ROUND_OPENED)->round, 1);
 	tally(&f, newcomer, 0, 1, 0, 0);
 	assert_int_equal(fixture_noted(&f, SKEP_NOTE_LOST)->value, 15);
