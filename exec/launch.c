@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,9 +15,9 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "exec/clock.h"
 #include "exec/launch.h"
 #include "scenarios/reader/reader.h"
 
@@ -118,9 +117,9 @@ static bool this_program(char *ret, size_t room, char *reterr, size_t size)
 
 #define WORD "SKEP_WORD" /* names the file for the run's last word */
 #define LOOK_MS 20
-#define WORD_S 1.0    /* from the last word to the end of mpirun: all ranks end at once */
-#define SIGNAL_S 8.0  /* from a signal to the same: rank 0 has things to write */
-#define NOT_THERE 127 /* mpirun's status when it could not be started, as a shell has it */
+#define WORD_NS UINT64_C(1000000000)   /* from the last word to the end of mpirun: all ranks end at once */
+#define SIGNAL_NS UINT64_C(8000000000) /* from a signal to the same: rank 0 has things to write */
+#define NOT_THERE 127                  /* mpirun's status when it could not be started, as a shell has it */
 
 bool skep_launch_wants_word(void)
 {
@@ -150,13 +149,6 @@ static int read_word(const char *path)
 	return status;
 }
 
-static double seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 struct watch {
 	pid_t mpirun;
 	int signals;      /* a descriptor: what this process is sent */
@@ -181,18 +173,19 @@ static bool pass_on(struct watch *w)
 static int wait_for_mpirun(struct watch *w)
 {
 	struct pollfd asked = {.fd = w->signals, .events = POLLIN};
-	double end = INFINITY;
+	uint64_t end_ns = UINT64_MAX;
 	int state = 0;
 	while (waitpid(w->mpirun, &state, WNOHANG) == 0) {
 		bool signalled = poll(&asked, 1, w->path != NULL ? LOOK_MS : -1) > 0 && pass_on(w);
 		if (w->path == NULL)
 			continue;
 		w->word = w->word < 0 ? read_word(w->path) : w->word;
-		if (w->word >= 0 && end > seconds() + WORD_S)
-			end = seconds() + WORD_S;
-		if (signalled && end > seconds() + SIGNAL_S)
-			end = seconds() + SIGNAL_S;
-		if (seconds() > end)
+		uint64_t now_ns = skep_clock_raw_ns();
+		if (w->word >= 0 && end_ns > now_ns + WORD_NS)
+			end_ns = now_ns + WORD_NS;
+		if (signalled && end_ns > now_ns + SIGNAL_NS)
+			end_ns = now_ns + SIGNAL_NS;
+		if (now_ns > end_ns)
 			kill(w->mpirun, SIGKILL); /* on a milder signal it would wait, and complain */
 	}
 	if (w->path != NULL && w->word < 0)

@@ -18,19 +18,23 @@ out=$scratch/out err=$scratch/err status=0
 # A run of a fraction of a second.
 quick=("$root/scenarios/one-worker.yaml" --set train.until.steps=3)
 
-# A job for so many machines in one place, which learns y = x^2. Beside it: its topology, and a link `gpus` to where that looks
-# for its GPU.
-job() { # job FILE SEED STEPS WORKERS STAGES
+# A topology of so many machines in one place, and beside it a link `gpus` to where it looks for its GPU.
+place() { # place WORKERS: makes place-WORKERS.yaml
 	[ -e gpus ] || ln -s "$root/topologies/gpus" gpus
-	cat >"place-$4.yaml" <<-END
-	name: $4 in one place
+	cat >"place-$1.yaml" <<-END
+	name: $1 in one place
 	source: assumed for this test
 	directory: here
 	sites:
 	  here:
-	    machines: [{count: $4, gpu: v100}]
+	    machines: [{count: $1, gpu: v100}]
 	    inside: {bandwidth: 10 Gbit/s, latency: 0.01 ms}
 	END
+}
+
+# A job for so many machines in one place, which learns y = x^2.
+job() { # job FILE SEED STEPS WORKERS STAGES
+	place "$4"
 	cat >"$1" <<-END
 	name: $4 workers in $5 stages
 	seed: $2

@@ -8,22 +8,13 @@ set -u
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export ASAN_OPTIONS=detect_leaks=0 # MPI keeps memory to its end; the rest of the sanitizer watches
-ln -s "$root/topologies/gpus" gpus
 
-cat >four.yaml <<-END
-name: four in one place
-source: assumed for this test
-directory: here
-sites:
-  here:
-    machines: [{count: 4, gpu: v100}]
-    inside: {bandwidth: 10 Gbit/s, latency: 0.01 ms}
-END
+place 4
 cat >routing.yaml <<-END
 name: two ways to travel
 seed: 5
 model: {file: $root/models/square-mlp.yaml, stages: 4}
-cluster: {topology: four.yaml, allocation: {method: strided}}
+cluster: {topology: place-4.yaml, allocation: {method: strided}}
 schedule: {global_batch: 64, microbatch: 16, in_flight: 1}
 train:
   maths: real
