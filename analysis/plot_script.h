@@ -7,11 +7,12 @@
 
 #include <stdio.h>
 
-#include "analysis/store.h"
+#include "analysis/plot.h"
 
 struct skep_picture {
-	FILE *script;           /* everything but the terminal and the output */
-	uint32_t width, height; /* pixels; 100 of them are one inch on paper */
+	FILE *script;                          /* everything but the terminal and the output */
+	uint32_t width, height;                /* pixels; 100 of them are one inch on paper */
+	const struct skep_plot_rounds *rounds; /* asked for; NULL: what suits. For the timeline */
 };
 
 /* Each writes its script, or returns false with the reason (no such run, nothing to show). No runs: the newest that

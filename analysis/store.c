@@ -172,6 +172,7 @@ static void hear_op(void *context, const struct skep_op_span *span)
 	if (store->run == 0 || span->worker >= store->workers || span->kind >= SKEP_OP_KINDS ||
 		span->lane >= SKEP_LANES)
 		return;
+	skep_activity_add(&store->activity, span);
 	if (spend(&store->ops_left[span->worker], &store->ops_dropped))
 		skep_rows_push(store, &store->ops, span);
 }
@@ -227,6 +228,10 @@ static bool allocate(struct skep_store *store, const struct skep_scenario *scena
 		skep_store_fail(store, "no memory to record the run");
 		return false;
 	}
+	if (!skep_activity_init(&store->activity, workers)) {
+		skep_store_fail(store, "no memory to record the run");
+		return false;
+	}
 	store->workers = workers;
 	store->stages = stages;
 	for (uint32_t i = 0; i <= workers; i++) {
@@ -249,6 +254,7 @@ static void forget(struct skep_store *store)
 	free(store->notes_left);
 	free(store->open_stage);
 	free(store->log_parts);
+	skep_activity_finish(&store->activity);
 	store->place = store->ops_left = store->notes_left = store->log_parts = NULL;
 	store->open_stage = NULL;
 	store->run = 0;
@@ -327,7 +333,8 @@ bool skep_store_end(struct skep_store *store, const struct skep_summary *summary
 {
 	bool ok = store->run != 0 && store->error[0] == '\0' && begin_end(store);
 	if (ok)
-		ok = commit(store, skep_store_put_waiting(store) && skep_store_put_result(store, summary));
+		ok = commit(store, skep_store_put_waiting(store) && skep_store_put_activity(store) &&
+					   skep_store_put_result(store, summary));
 	if (!ok && store->run == 0) {
 		snprintf(reterr, size, "no run has begun");
 	} else if (!ok) {

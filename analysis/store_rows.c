@@ -31,6 +31,7 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 	[SKEP_INSERT_STAGE_ROUND] = "INSERT INTO stage_rounds VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_OP] = "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_NOTE] = "INSERT INTO notes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_ACTIVITY] = "INSERT INTO activity VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_LINK] =
 		"INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, source, destination, traffic)"
 		" DO UPDATE SET messages = messages + excluded.messages, bytes = bytes + excluded.bytes",
@@ -42,7 +43,8 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 		"UPDATE runs SET status = ?, digest = ?, steps = ?, samples = ?, tokens = ?, time_s = ?,"
 		" throughput_samples_per_s = ?, utilisation = ?, bytes_pipeline = ?, bytes_sync = ?, issued = ?,"
 		" counted = ?, lost = ?, preemptions = ?, joins = ?, migrations = ?, final_loss = ?,"
-		" time_to_target_s = ?, cost_usd = ?, events = ?, wall_s = ?, ops_dropped = ?, notes_dropped = ?"
+		" time_to_target_s = ?, cost_usd = ?, events = ?, wall_s = ?, ops_dropped = ?, notes_dropped = ?,"
+		" activity_bin_s = ?"
 		" WHERE id = ?",
 };
 
@@ -334,6 +336,32 @@ bool skep_store_put_waiting(struct skep_store *store)
 	       skep_store_put_logs(store);
 }
 
+static bool put_activity_cell(struct skep_store *store, uint32_t worker, uint32_t bin)
+{
+	const skep_time *busy_ns = skep_activity_cell(&store->activity, worker, bin);
+	bool empty = true;
+	for (int i = 0; i < SKEP_ACTIVITY_GROUPS; i++)
+		empty = empty && busy_ns[i] == 0;
+	if (empty)
+		return true;
+	struct cursor c = fill(store, SKEP_INSERT_ACTIVITY);
+	integer(&c, store->run);
+	integer(&c, worker);
+	integer(&c, bin);
+	for (int i = 0; i < SKEP_ACTIVITY_GROUPS; i++)
+		seconds(&c, busy_ns[i]);
+	return put(store, &c);
+}
+
+bool skep_store_put_activity(struct skep_store *store)
+{
+	bool ok = true;
+	for (uint32_t worker = 0; ok && worker < store->workers; worker++)
+		for (uint32_t bin = 0; ok && bin < store->activity.used; bin++)
+			ok = put_activity_cell(store, worker, bin);
+	return ok;
+}
+
 /* ---- the start and the end of a run ----------------------------------------------------------------------------- */
 
 bool skep_store_prepare(struct skep_store *store)
@@ -474,6 +502,7 @@ bool skep_store_put_result(struct skep_store *store, const struct skep_summary *
 	real(&c, summary->wall_s);
 	integer(&c, (int64_t)store->ops_dropped);
 	integer(&c, (int64_t)store->notes_dropped);
+	real(&c, store->activity.used > 0 ? ldexp(1e-9, (int)store->activity.shift) : NAN);
 	integer(&c, store->run);
 	return put(store, &c);
 }

@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include "analysis/store.h"
+#include "analysis/store_activity.h"
 
 enum skep_statement {
 	SKEP_INSERT_RUN,
@@ -19,6 +20,7 @@ enum skep_statement {
 	SKEP_INSERT_STAGE_ROUND,
 	SKEP_INSERT_OP,
 	SKEP_INSERT_NOTE,
+	SKEP_INSERT_ACTIVITY,
 	SKEP_INSERT_LINK,
 	SKEP_INSERT_LOG,
 	SKEP_UPDATE_WORKER,
@@ -75,6 +77,7 @@ struct skep_store {
 	struct skep_stage_row *open_stage; /* [2 * stages] */
 	struct skep_rows rounds, stage_rounds, notes, ops, links, uses, logs, log_bytes;
 	uint32_t *log_parts; /* [workers + 1] */
+	struct skep_activity activity;
 };
 
 void skep_store_fail(struct skep_store *store, const char *reason);
@@ -92,6 +95,7 @@ bool skep_store_prepare(struct skep_store *store);
 bool skep_store_put_start(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
 	const char *device, bool pace, bool shape);
 bool skep_store_put_waiting(struct skep_store *store);
+bool skep_store_put_activity(struct skep_store *store);
 bool skep_store_put_logs(struct skep_store *store);                                          /* store_log.c */
 bool skep_store_put_sources(struct skep_store *store, const struct skep_scenario *scenario); /* store_sources.c */
 bool skep_store_put_result(struct skep_store *store, const struct skep_summary *summary);
