@@ -32,6 +32,7 @@ static const struct kind {
 		char *reterr, size_t size);
 } KIND[] = {
 	{"accuracy", skep_plot_accuracy},
+	{"cost", skep_plot_cost},
 	{"matrix", skep_plot_matrix},
 	{"throughput", skep_plot_throughput},
 	{"timeline", skep_plot_timeline},
@@ -133,7 +134,7 @@ static const struct kind *find_kind(const char *name, char *reterr, size_t size)
 	for (size_t i = 0; i < sizeof KIND / sizeof KIND[0]; i++)
 		if (strcmp(KIND[i].name, name) == 0)
 			return &KIND[i];
-	snprintf(reterr, size, "%s: not a kind of plot: take accuracy, matrix, throughput or timeline", name);
+	snprintf(reterr, size, "%s: not a kind of plot: take accuracy, cost, matrix, throughput or timeline", name);
 	return NULL;
 }
 

@@ -12,7 +12,7 @@ struct skep_plot_rounds { /* the part of a run that a timeline shows */
 	uint32_t first, last; /* not all: these and those between */
 };
 
-/* Kinds: accuracy, matrix, throughput, timeline. No runs given: accuracy takes the newest run of each world of the newest
+/* Kinds: accuracy, cost, matrix, throughput, timeline. No runs given: accuracy and cost take the newest run of each world of the newest
  * scenario, throughput all runs of that scenario, the others the newest run; only runs that closed a round count. The format
  * follows the file's ending: .png .svg .pdf. Refuses before it starts gnuplot: unknown kind, run not there, target folder not
  * writable, gnuplot missing; rounds (NULL: what suits) of another kind than timeline. */

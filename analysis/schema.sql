@@ -93,7 +93,7 @@ CREATE TABLE workers (
 	place INTEGER NOT NULL,
 	up_bytes_per_s REAL, -- NULL: not limited
 	down_bytes_per_s REAL, -- NULL: not limited
-	price_usd_per_h REAL, -- NULL: not known
+	price_usd_per_h REAL, -- at the start of the run; NULL: not known
 	first_stage INTEGER, -- NULL: a spare, or the directory
 	-- NULL until the run has ended.
 	final_stage INTEGER,
@@ -115,7 +115,18 @@ CREATE TABLE rounds (
 	issued INTEGER NOT NULL, -- microbatches
 	loss REAL, -- mean over the microbatches counted in the last stage
 	staleness INTEGER, -- most steps that the parameters lacked on which a gradient was computed; NULL: none was
+	cost_usd REAL, -- of all workers, from the start of the run until closed_s; written at its end; NULL: prices not known
 	PRIMARY KEY (run, round)
+) STRICT, WITHOUT ROWID;
+
+-- When each worker was there; written at the end of the run.
+CREATE TABLE lives (
+	run INTEGER NOT NULL REFERENCES runs,
+	worker INTEGER NOT NULL,
+	born_s REAL NOT NULL,
+	ended_s REAL NOT NULL,
+	cost_usd REAL, -- NULL: its price is not known
+	PRIMARY KEY (run, worker, born_s)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE stage_rounds (
