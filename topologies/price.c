@@ -37,7 +37,7 @@ static bool read_price(struct skep_lines *lines, struct skep_cell cell, double *
 	*ret = sound ? strtod(text, &end) : -1;
 	if (sound && *end == '\0' && *ret <= PRICE_MAX)
 		return true;
-	skep_lines_fail(lines, cell.at, "expected a price in USD per hour from 0 to %g, such as 0.918", PRICE_MAX);
+	skep_lines_fail(lines, cell.at, "expected a price in USD per hour from 0 to %.0f, such as 0.918", PRICE_MAX);
 	return false;
 }
 

@@ -86,8 +86,14 @@ static uint32_t add_prices(
 		skep_reader_fail(&d->r, map, "file", "more than %u price histories", SKEP_PRICES_MAX);
 		return 0;
 	}
-	if (!skep_price_read(path, type, zone, &t->price[t->prices], d->r.diag))
+	struct skep_diag diag = {0};
+	if (!skep_price_read(path, type, zone, &t->price[t->prices], &diag)) {
+		if (diag.line > 0)
+			*d->r.diag = diag;
+		else /* what is missing in the file is shown where it was asked for */
+			skep_reader_fail(&d->r, map, type[0] ? "type" : "file", "%.200s: %s", path, diag.message);
 		return 0;
+	}
 	d->price_type[t->prices] = type;
 	d->price_zone[t->prices] = zone;
 	return ++t->prices;

@@ -108,7 +108,7 @@ static void assert_begins(const char *path, const char *magic)
 static void test_every_kind_and_format(void **state)
 {
 	(void)state;
-	static const char *const kind[] = {"accuracy", "matrix", "throughput", "timeline"};
+	static const char *const kind[] = {"accuracy", "cost", "matrix", "throughput", "timeline"};
 	static const struct {
 		const char *ending, *magic;
 	} format[] = {{"png", "\x89PNG"}, {"svg", "<?xml"}, {"pdf", "%PDF"}};
@@ -121,14 +121,14 @@ static void test_every_kind_and_format(void **state)
 	s.decay = 0.8;
 	record(store, &s, "real");
 	int before = files();
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < 5; i++)
 		for (size_t j = 0; j < 3; j++) {
 			char name[32];
 			snprintf(name, sizeof name, "%s.%s", kind[i], format[j].ending);
 			draw(store, kind[i], NULL, 0, name);
 			assert_begins(name, format[j].magic);
 		}
-	assert_int_equal(files(), before + 12);
+	assert_int_equal(files(), before + 15);
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
