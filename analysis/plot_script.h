@@ -43,8 +43,8 @@ bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t
 	char *reterr, size_t size);
 
 /* What the legend calls run[which] among `runs` of them. */
-bool skep_plot_legend(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which, char *ret,
-	size_t ret_size, char *reterr, size_t size);
+bool skep_plot_legend(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which,
+	char *ret, size_t ret_size, char *reterr, size_t size);
 
 /* A gnuplot string with its quotes: what people named cannot break out of it. */
 void skep_script_string(FILE *script, const char *text);
