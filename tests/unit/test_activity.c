@@ -68,6 +68,13 @@ static void test_edges(void **state)
 	assert_int_equal(activity.used, 513);
 	assert_int_equal(activity.shift, 11);
 	skep_activity_finish(&activity);
+	/* Merged twice at once: what was in the third bin is now in the first. */
+	assert_true(skep_activity_init(&activity, 1));
+	add(&activity, 0, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 2 * 1024, 2 * 1024 + 5);
+	add(&activity, 0, SKEP_OP_STEP, SKEP_LANE_COMPUTE, 3 * 1024 * 1024, 3 * 1024 * 1024 + 7);
+	assert_int_equal(activity.shift, 12);
+	assert_int_equal(skep_activity_cell(&activity, 0, 0)[SKEP_ACTIVITY_FORWARD], 5);
+	skep_activity_finish(&activity);
 }
 
 /* Draws are heard out of order, from microseconds to days. */

@@ -467,7 +467,7 @@ static void test_overview(void **state)
 	assert_non_null(strstr(text, "set xrange [0:2]"));
 	assert_non_null(strstr(text, "panel = 1\n"));
 	int fifth =
-		(int)(0.4 / 0.0041943) - 3; /* bins are 2^22 ns long: 1.6 s in at most 1,024 of them, and 48 workers */
+		(int)(0.4 / 0.0020972) - 3; /* bins are 2^21 ns long: 1.6 s in at most 1,024 of them, and 48 workers */
 	assert_cells(text, 47, 0x8a8a8a, 2 * fifth);
 	assert_cells(text, 47, 0xcc79a7, fifth);
 	assert_cells(text, 47, 0xe69f00, fifth);
