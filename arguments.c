@@ -23,6 +23,7 @@ static const struct option long_options[] = {
 	{"device", required_argument, NULL, 'D'},
 	{"spares", required_argument, NULL, 'P'},
 	{"time-scale", required_argument, NULL, 't'},
+	{"rounds", required_argument, NULL, 'r'},
 	{"output", required_argument, NULL, 'o'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
@@ -45,6 +46,9 @@ static const char *const option_help[] = {
 		"trace)\n",
 	['t'] = "  --time-scale X        short for --set cluster.trace.scale=X: 0.01 plays the trace 100 times as "
 		"fast\n",
+	['r'] = "  --rounds A-B|A|all    timeline: the operations of these rounds, or the whole run in bins of time\n"
+		"                        (default: the first rounds; of runs with churn or more than 40 workers "
+		"all)\n",
 	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf\n",
 };
 
@@ -77,6 +81,25 @@ static bool parse_number(const char *text, uint64_t most, uint64_t *ret)
 	errno = 0;
 	*ret = strtoull(text, &end, 10);
 	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *ret <= most;
+}
+
+/* all, A or A-B */
+static bool parse_rounds(const char *text, struct skep_plot_rounds *ret)
+{
+	char *end;
+	*ret = (struct skep_plot_rounds){.all = strcmp(text, "all") == 0};
+	if (ret->all)
+		return true;
+	errno = 0;
+	unsigned long long first = strtoull(text, &end, 10), last = first;
+	const char *second = end + 1;
+	bool good =
+		text[0] >= '0' && text[0] <= '9' && (*end == '\0' || (*end == '-' && *second >= '0' && *second <= '9'));
+	if (good && *end == '-')
+		last = strtoull(second, &end, 10);
+	ret->first = (uint32_t)first;
+	ret->last = (uint32_t)last;
+	return good && *end == '\0' && errno == 0 && first <= last && last < UINT32_MAX;
 }
 
 static enum status bad_value(const char *option, const char *value, const char *expected)
@@ -113,6 +136,11 @@ static enum status take_option(struct arguments *a, int letter)
 		break;
 	case 'd':
 		a->db = optarg;
+		break;
+	case 'r':
+		if (!parse_rounds(optarg, &a->rounds))
+			return bad_value("--rounds", optarg, "all, a round or two of them as in 10-12, from 0");
+		a->has_rounds = true;
 		break;
 	case 'o':
 		a->output = optarg;

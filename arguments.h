@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "analysis/plot.h"
 #include "exec/exec.h"
 #include "scenarios/scenario.h"
 
@@ -23,7 +24,8 @@ struct arguments {
 	const char *db, *output;
 	uint32_t ranks;      /* 0: not given */
 	char time_scale[64]; /* as --set has it */
-	bool json, quiet;
+	bool json, quiet, has_rounds;
+	struct skep_plot_rounds rounds;
 	struct skep_exec_options exec;
 	char **positional;
 	uint32_t positionals;

@@ -32,6 +32,7 @@ static const struct kind {
 		char *reterr, size_t size);
 } KIND[] = {
 	{"accuracy", skep_plot_accuracy},
+	{"cost", skep_plot_cost},
 	{"matrix", skep_plot_matrix},
 	{"throughput", skep_plot_throughput},
 	{"timeline", skep_plot_timeline},
@@ -133,7 +134,7 @@ static const struct kind *find_kind(const char *name, char *reterr, size_t size)
 	for (size_t i = 0; i < sizeof KIND / sizeof KIND[0]; i++)
 		if (strcmp(KIND[i].name, name) == 0)
 			return &KIND[i];
-	snprintf(reterr, size, "%s: not a kind of plot: take accuracy, matrix, throughput or timeline", name);
+	snprintf(reterr, size, "%s: not a kind of plot: take accuracy, cost, matrix, throughput or timeline", name);
 	return NULL;
 }
 
@@ -203,11 +204,12 @@ static void write_terminal(FILE *script, enum format format, const struct skep_p
 }
 
 static bool write_script(struct skep_store *store, const struct kind *kind, enum format format, const int64_t *run,
-	uint32_t runs, FILE *script, char *reterr, size_t size)
+	uint32_t runs, const struct skep_plot_rounds *rounds, FILE *script, char *reterr, size_t size)
 {
 	char *body = NULL;
 	size_t length = 0;
-	struct skep_picture picture = {.script = open_memstream(&body, &length), .width = 1200, .height = 800};
+	struct skep_picture picture = {
+		.script = open_memstream(&body, &length), .width = 1200, .height = 800, .rounds = rounds};
 	if (picture.script == NULL) {
 		snprintf(reterr, size, "no memory for the plot");
 		return false;
@@ -297,19 +299,23 @@ static bool replace_target(int script, const char *target, char *reterr, size_t 
 }
 
 bool skep_plot(struct skep_store *store, const char *kind_name, const int64_t *run, uint32_t runs, const char *target,
-	char *reterr, size_t size)
+	const struct skep_plot_rounds *rounds, char *reterr, size_t size)
 {
 	enum format format;
 	const struct kind *kind = find_kind(kind_name, reterr, size);
 	if (kind == NULL || !find_format(target, &format, reterr, size) || !check_target(target, reterr, size))
 		return false;
+	if (rounds != NULL && strcmp(kind_name, "timeline") != 0) {
+		snprintf(reterr, size, "--rounds is for the timeline, not for %s", kind_name);
+		return false;
+	}
 	int fd = memfd_create("gnuplot-script", MFD_CLOEXEC);
 	FILE *script = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (script == NULL) {
 		snprintf(reterr, size, "no memory for the plot: %s", strerror(errno));
 		return false;
 	}
-	bool ok = write_script(store, kind, format, run, runs, script, reterr, size);
+	bool ok = write_script(store, kind, format, run, runs, rounds, script, reterr, size);
 	bool there = skep_program_find("gnuplot");
 	if (ok && !there)
 		snprintf(reterr, size, "gnuplot is not installed: apt-get install gnuplot-nox");

@@ -8,13 +8,11 @@
 
 #include "analysis/database.h"
 #include "analysis/plot_script.h"
-#include "analysis/settings.h"
 
 #define RUNS_MAX 16u
 #define POINTS_MAX 3000u /* of one run: more cannot be told apart */
 #define SYMBOLS 80u      /* of one real run */
 #define KEY_PIXELS 24u   /* of height, per run */
-#define SETTINGS_MAX 3u  /* that the legend names, per run */
 
 static const char *const TEMPLATE[] = {
 #include "accuracy.gp.inc"
@@ -83,51 +81,12 @@ static bool write_losses(struct skep_store *store, const struct skep_plot_run *r
 	return row != NULL;
 }
 
-/* Adds ", microbatch 32" unless it is there; false when there is no room for more. */
-static bool add_setting(char *settings, size_t size, uint32_t *count, const struct skep_difference *d)
+static void write_style(FILE *script, const struct skep_plot_run *run, uint32_t i, const char *title)
 {
-	char setting[192];
-	const char *dot = strrchr(d->key, '.');
-	snprintf(setting, sizeof setting, ", %s %s", dot ? dot + 1 : d->key, d->second[0] ? d->second : "not set");
-	if (strstr(settings, setting) != NULL || strcmp(d->key, "seed") == 0) /* the legend has the seed anyway */
-		return true;
-	bool room = (*count)++ < SETTINGS_MAX;
-	size_t used = strlen(settings);
-	snprintf(settings + used, size - used, "%s", room ? setting : ", ...");
-	return room;
-}
-
-/* The settings that tell a run from the other runs of its scenario. */
-static bool list_settings(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which,
-	char *ret, size_t ret_size, char *reterr, size_t size)
-{
-	uint32_t count = 0;
-	ret[0] = '\0';
-	for (uint32_t i = 0; i < runs; i++) {
-		struct skep_differences d;
-		if (strcmp(run[i].scenario, run[which].scenario) != 0)
-			continue;
-		if (!skep_settings_compare_runs(store, run[i].id, run[which].id, &d, reterr, size))
-			return false;
-		for (size_t k = 0; k < d.count && k < SKEP_DIFFERENCES_SHOWN; k++)
-			if (!add_setting(ret, ret_size, &count, &d.item[k]))
-				return true;
-	}
-	return true;
-}
-
-static void write_style(FILE *script, const struct skep_plot_run *run, uint32_t i, const char *settings)
-{
-	char title[1024];
 	uint32_t points = run->rounds / (run->rounds / POINTS_MAX + 1);
-	bool real = strcmp(run->world, "real") == 0;
-	snprintf(title, sizeof title, "run %lld: %s, %s, seed %s%s%s%s%s%s%s", (long long)run->id,
-		real ? "real" : "simulated", run->scenario, run->seed, settings, real ? " (" : "",
-		real ? run->device : "", real && run->pace ? ", paced" : "", real && run->shape ? ", shaped" : "",
-		real ? ")" : "");
 	fprintf(script, "Title[%u] = ", i + 1);
 	skep_script_string(script, title);
-	if (real)
+	if (strcmp(run->world, "real") == 0)
 		fprintf(script, "\nset style line %u lc rgb '%s' lw 1 pt 6 ps 1.1 pi %u\n", i + 1, skep_plot_colour(i),
 			points / SYMBOLS + 1);
 	else
@@ -137,7 +96,7 @@ static void write_style(FILE *script, const struct skep_plot_run *run, uint32_t 
 static bool write_heading(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, FILE *script,
 	char *reterr, size_t size)
 {
-	char title[128], settings[640];
+	char title[128], label[1024];
 	bool same = true;
 	for (uint32_t i = 1; i < runs; i++)
 		same = same && strcmp(run[i].scenario, run[0].scenario) == 0;
@@ -147,9 +106,9 @@ static bool write_heading(struct skep_store *store, const struct skep_plot_run *
 	skep_script_string(script, title);
 	fprintf(script, "\nruns = %u\narray Title[%u]\n", runs, runs);
 	for (uint32_t i = 0; i < runs; i++) {
-		if (!list_settings(store, run, runs, i, settings, sizeof settings, reterr, size))
+		if (!skep_plot_legend(store, run, runs, i, label, sizeof label, reterr, size))
 			return false;
-		write_style(script, &run[i], i, settings);
+		write_style(script, &run[i], i, label);
 	}
 	return true;
 }

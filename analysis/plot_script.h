@@ -7,16 +7,19 @@
 
 #include <stdio.h>
 
-#include "analysis/store.h"
+#include "analysis/plot.h"
 
 struct skep_picture {
-	FILE *script;           /* everything but the terminal and the output */
-	uint32_t width, height; /* pixels; 100 of them are one inch on paper */
+	FILE *script;                          /* everything but the terminal and the output */
+	uint32_t width, height;                /* pixels; 100 of them are one inch on paper */
+	const struct skep_plot_rounds *rounds; /* asked for; NULL: what suits. For the timeline */
 };
 
 /* Each writes its script, or returns false with the reason (no such run, nothing to show). No runs: the newest that
  * closed a round. */
 bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
 bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
@@ -38,6 +41,10 @@ bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_r
 /* The run to show: the one that was given, or the newest that closed a round; two or more are refused. */
 bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_plot_run *ret,
 	char *reterr, size_t size);
+
+/* What the legend calls run[which] among `runs` of them. */
+bool skep_plot_legend(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which,
+	char *ret, size_t ret_size, char *reterr, size_t size);
 
 /* A gnuplot string with its quotes: what people named cannot break out of it. */
 void skep_script_string(FILE *script, const char *text);

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_timeline.c - what each worker's device did in the first rounds of a run: time to the right, workers downwards.
+ * plot_timeline.c - what each worker did: time to the right, workers downwards, by the stage that they had at first.
  *
- * Decides how many rounds: as many as stay readable, at most ROUNDS_MAX, at least one; the picture ends with their last
- * operation, which is often a step after the round has closed.
+ * Decides which part is shown, and the title says it. Asked for rounds (--rounds), it shows each operation of these, to
+ * their last one, which is often a step after the round has closed. Else the whole run in bins of time (plot_overview.c)
+ * if workers came, went or moved, or are too many for single operations; of the others the first rounds, as many as stay
+ * readable, at most ROUNDS_MAX, at least one.
  */
+#include "analysis/plot_timeline.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/database.h"
-#include "analysis/plot_script.h"
 
 #define ROUNDS_MAX 3u
 #define OPS_PER_WORKER 120.0 /* in the compute lane, on average: more cannot be told apart */
@@ -18,227 +21,350 @@
 #define NUMBERED_MAX 40u     /* workers with their number on the axis */
 #define ROW_PIXELS 34.0
 #define MARGIN_PIXELS 190.0
+#define ROUND_WIDTH 0.06  /* of the width: the name of a round */
 #define LABEL_PIXELS 24.0 /* of height that the name of a stage needs */
 
 static const char *const TEMPLATE[] = {
 #include "timeline.gp.inc"
 };
 
-enum group { GROUP_FORWARD, GROUP_BACKWARD, GROUP_STEP, GROUP_REDUCE, GROUP_STATE, GROUPS };
-
-static const struct {
-	const char *title, *colour;
-} GROUP[GROUPS] = {
-	[GROUP_FORWARD] = {"forward", "#0072B2"},
-	[GROUP_BACKWARD] = {"backward", "#E69F00"},
-	[GROUP_STEP] = {"step", "#000000"},
-	[GROUP_REDUCE] = {"reduction (narrow bars)", "#009E73"},
-	[GROUP_STATE] = {"state", "#CC79A7"},
+/* Colours of Okabe and Ito, and greys: they differ for every kind of colour vision. */
+const struct skep_timeline_key skep_timeline_key[SKEP_TIMELINE_COLOURS] = {
+	[SKEP_TIMELINE_FORWARD] = {"forward", 0x0072b2},
+	[SKEP_TIMELINE_BACKWARD] = {"backward", 0xe69f00},
+	[SKEP_TIMELINE_STEP] = {"step", 0x000000},
+	[SKEP_TIMELINE_REDUCE] = {"reduction", 0x009e73},
+	[SKEP_TIMELINE_STATE] = {"download, state", 0xcc79a7},
+	[SKEP_TIMELINE_IDLE] = {"alive, idle", 0xeeeeee},
+	[SKEP_TIMELINE_AWAY] = {"dead or not there", 0x8a8a8a},
 };
 
 struct window {
-	uint32_t rounds; /* shown, from 0 */
-	double end_s;
+	uint32_t first, rounds; /* shown */
 	uint64_t ops;
 };
 
-static enum group group_of(const char *kind, const char *lane)
+static enum skep_timeline_colour group_of(const char *kind, const char *lane)
 {
 	if (strcmp(kind, "forward") == 0)
-		return GROUP_FORWARD;
+		return SKEP_TIMELINE_FORWARD;
 	if (strcmp(kind, "backward") == 0)
-		return GROUP_BACKWARD;
+		return SKEP_TIMELINE_BACKWARD;
 	if (strcmp(kind, "step") == 0)
-		return GROUP_STEP;
-	return strcmp(lane, "reduce") == 0 ? GROUP_REDUCE : GROUP_STATE;
+		return SKEP_TIMELINE_STEP;
+	return strcmp(lane, "reduce") == 0 ? SKEP_TIMELINE_REDUCE : SKEP_TIMELINE_STATE;
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-static bool read_window(
-	struct skep_store *store, const struct skep_plot_run *run, struct window *ret, char *reterr, size_t size)
+static bool read_window(struct skep_timeline *timeline, const struct skep_plot_rounds *asked, struct window *ret)
 {
 	static const char sql[] =
-		"SELECT round, closed_s, (SELECT count(*) FROM ops WHERE run = ?1 AND lane = 'compute'"
-		"   AND begin_s < closed_s), (SELECT max(end_s) FROM ops WHERE run = ?1 AND ops.round <= rounds.round)"
-		" FROM rounds WHERE run = ?1 ORDER BY round LIMIT ?2";
-	*ret = (struct window){0};
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, ROUNDS_MAX, reterr, size);
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
-		uint64_t ops = (uint64_t)sqlite3_column_int64(row, 2);
-		if (ret->rounds > 0 && (double)ops > OPS_PER_WORKER * run->workers)
+		"SELECT round, opened_s, closed_s, (SELECT count(*) FROM ops WHERE run = ?1 AND lane = 'compute'"
+		"   AND begin_s < closed_s AND end_s > opened_s), (SELECT max(end_s) FROM ops WHERE run = ?1"
+		"   AND kind = 'step' AND ops.round = rounds.round) FROM rounds WHERE run = ?1 AND round >= ?2"
+		" ORDER BY round";
+	uint32_t first = asked ? asked->first : 0, last = asked ? asked->last : ROUNDS_MAX - 1;
+	*ret = (struct window){.first = first};
+	sqlite3_stmt *row =
+		skep_store_query(timeline->store, sql, timeline->run.id, first, timeline->error, timeline->error_size);
+	while (row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) <= last) {
+		uint64_t ops = ret->ops + (uint64_t)sqlite3_column_int64(row, 3);
+		if (!asked && ret->rounds > 0 && (double)ops > OPS_PER_WORKER * timeline->run.workers)
 			break;
-		double end_s = fmax(sqlite3_column_double(row, 1), sqlite3_column_double(row, 3));
-		*ret = (struct window){.rounds = ret->rounds + 1, .end_s = end_s, .ops = ops};
+		if (ret->rounds++ == 0)
+			timeline->begin_s = first == 0 ? 0 : sqlite3_column_double(row, 1);
+		timeline->end_s = fmax(sqlite3_column_double(row, 2), sqlite3_column_double(row, 4));
+		ret->ops = ops;
 	}
 	sqlite3_finalize(row);
-	if (row != NULL && ret->ops == 0)
-		snprintf(reterr, size, "run %lld has no operations to show: %s", (long long)run->id,
-			run->rounds == 0 ? "it closed no round" : "none were recorded");
-	return row != NULL && ret->ops > 0;
+	return row != NULL;
+}
+
+/* Of a run whose end is known that, else the end of its last round. */
+static bool read_end(struct skep_timeline *timeline)
+{
+	static const char sql[] = "SELECT coalesce(max(time_s, (SELECT max(closed_s) FROM rounds WHERE run = ?1)),"
+				  " (SELECT max(closed_s) FROM rounds WHERE run = ?1)) FROM runs WHERE id = ?1";
+	sqlite3_stmt *row =
+		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
+	if (row != NULL && sqlite3_step(row) == SQLITE_ROW)
+		timeline->end_s = sqlite3_column_double(row, 0);
+	sqlite3_finalize(row);
+	return row != NULL;
 }
 
 /* ---- the script ------------------------------------------------------------------------------------------------- */
 
-static uint32_t height_of(uint32_t workers)
+static uint32_t height_of(uint32_t workers, double margin_pixels)
 {
-	return (uint32_t)fmin(fmax(MARGIN_PIXELS + ROW_PIXELS * workers, 500), 1600);
+	return (uint32_t)fmin(fmax(margin_pixels + ROW_PIXELS * workers, 500), 1600);
 }
 
-/* position[worker]: row of the picture, by stage and number; with the numbers and the stages on the axis. */
-static bool write_workers(struct skep_store *store, const struct skep_plot_run *run, FILE *script, uint32_t *position,
-	char *reterr, size_t size)
+void skep_timeline_unit(struct skep_timeline *timeline)
+{
+	static const struct {
+		double least_s, unit;
+		const char *name;
+	} unit[] = {{6 * 3600, 1 / 3600.0, "h"}, {600, 1 / 60.0, "min"}, {1, 1, "s"}, {0, 1e3, "ms"}};
+	uint32_t i = 0;
+	while (timeline->end_s < unit[i].least_s)
+		i++;
+	timeline->unit = unit[i].unit;
+	timeline->unit_name = unit[i].name;
+}
+
+void skep_timeline_title(struct skep_timeline *timeline, const char *part)
+{
+	char title[256];
+	const struct skep_plot_run *run = &timeline->run;
+	snprintf(title, sizeof title, "run %lld: %s, %s world: %s", (long long)run->id, run->scenario,
+		strcmp(run->world, "sim") == 0 ? "simulated" : run->world, part);
+	fprintf(timeline->script, "set title ");
+	skep_script_string(timeline->script, title);
+	fprintf(timeline->script, "\ntimelabel = 'time since the start of the run (%s)'\n", timeline->unit_name);
+	fprintf(timeline->script, "set xrange [%.9g:%.9g]\nworkers = %u\n", timeline->begin_s * timeline->unit,
+		timeline->end_s * timeline->unit, run->workers);
+}
+
+/* The name of a stage beside its rows, and the line under them. */
+static void write_stage(struct skep_timeline *timeline, int64_t stage, uint32_t first, uint32_t end, double *labelled,
+	double row_pixels)
+{
+	double middle = (first + end) / 2.0 - 0.5;
+	if ((middle - *labelled) * row_pixels >= LABEL_PIXELS) {
+		*labelled = middle;
+		fprintf(timeline->script, stage < 0 ? "set label 'spare" : "set label 'stage %lld", (long long)stage);
+		fprintf(timeline->script, "' at screen 0.012, first %.2f left\n", middle);
+	}
+	if (end < timeline->run.workers)
+		fprintf(timeline->script,
+			"set arrow from graph 0, first %.1f to graph 1, first %.1f nohead front lw 1.5 lc rgb "
+			"'gray20'\n",
+			end - 0.5, end - 0.5);
+}
+
+/* Which row each worker has; with the numbers and the stages on the axis, and the height of the picture. */
+bool skep_timeline_workers(struct skep_timeline *timeline, double margin_pixels)
 {
 	static const char sql[] =
 		"SELECT worker, coalesce(first_stage, -1) FROM workers WHERE run = ?1 AND role = 'worker'"
 		" ORDER BY coalesce(first_stage, 4294967295), worker";
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
-	int64_t last = INT64_MAX;
-	uint32_t first = 0, i = 0;
-	double row_pixels = (height_of(run->workers) - MARGIN_PIXELS) / run->workers, labelled = -INFINITY;
-	bool numbered = run->workers <= NUMBERED_MAX;
-	fprintf(script, numbered
-				? "set label 'worker' at graph -0.008, graph 1 offset 0, 0.7 right\nset ytics scale 0 ("
-				: "unset ytics\n");
-	for (; row != NULL && i < run->workers && sqlite3_step(row) == SQLITE_ROW; i++) {
+	uint32_t workers = timeline->run.workers, first = 0, i = 0;
+	sqlite3_stmt *row =
+		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
+	timeline->picture->width = 1400;
+	timeline->picture->height = height_of(workers, margin_pixels);
+	double row_pixels = (timeline->picture->height - margin_pixels) / workers, labelled = -INFINITY;
+	bool numbered = workers <= NUMBERED_MAX;
+	int64_t last = -1;
+	fprintf(timeline->script,
+		numbered ? "set label 'worker' at graph -0.008, graph 1 offset 0, 0.7 right\nset ytics scale 0 ()\n"
+			 : "unset ytics\n");
+	for (; row != NULL && i < workers && sqlite3_step(row) == SQLITE_ROW; i++) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
-		if (worker < run->workers)
-			position[worker] = i;
+		int64_t stage = sqlite3_column_int64(row, 1);
+		if (worker < workers)
+			timeline->position[worker] = i;
 		if (numbered)
-			fprintf(script, "%s'%u' %u", i ? ", " : "", worker, i);
-	}
-	fprintf(script, numbered ? ")\n" : "");
-	if (row != NULL)
-		sqlite3_reset(row);
-	for (i = 0; row != NULL && i <= run->workers; i++) {
-		int64_t stage =
-			i < run->workers && sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 1) : INT64_MIN;
-		if (stage == last)
-			continue;
-		double middle = (first + i) / 2.0 - 0.5;
-		if (i > 0 && (middle - labelled) * row_pixels >= LABEL_PIXELS) {
-			labelled = middle;
-			fprintf(script, last < 0 ? "set label 'spare" : "set label 'stage %lld", (long long)last);
-			fprintf(script, "' at screen 0.012, first %.2f left\n", middle);
+			fprintf(timeline->script, "set ytics add ('%u' %u)\n", worker, i);
+		if (i > 0 && stage != last) {
+			write_stage(timeline, last, first, i, &labelled, row_pixels);
+			first = i;
 		}
-		if (i > 0 && i < run->workers)
-			fprintf(script,
-				"set arrow from graph 0, first %.1f to graph 1, first %.1f nohead lw 1.5 lc rgb "
-				"'gray50'\n",
-				i - 0.5, i - 0.5);
-		first = i;
 		last = stage;
 	}
+	write_stage(timeline, last, first, workers, &labelled, row_pixels);
 	sqlite3_finalize(row);
 	return row != NULL;
 }
 
-static bool write_rounds(struct skep_store *store, const struct skep_plot_run *run, const struct window *window,
-	double unit, FILE *script, char *reterr, size_t size)
+/* `pale`: colours are blended with that of idleness. */
+void skep_timeline_legend(struct skep_timeline *timeline, bool pale)
 {
-	static const char sql[] = "SELECT round, opened_s, closed_s FROM rounds WHERE run = ?1 ORDER BY round LIMIT ?2";
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, window->rounds, reterr, size);
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
-		double opened = sqlite3_column_double(row, 1) * unit, closed = sqlite3_column_double(row, 2) * unit;
+	uint32_t groups = 0;
+	FILE *script = timeline->script;
+	for (int i = 0; i < SKEP_TIMELINE_COLOURS; i++)
+		groups += timeline->present[i];
+	fprintf(script, "groups = %u\narray Group[%u]\narray Title[%u]\narray Colour[%u]\n", groups, groups, groups,
+		groups);
+	if (pale)
 		fprintf(script,
+			"set label 'pale colours: for part of the time' at screen 0.012, screen 0.028 font ',11'\n");
+	groups = 0;
+	for (int i = 0; i < SKEP_TIMELINE_COLOURS; i++)
+		if (timeline->present[i]) {
+			groups++;
+			fprintf(script, "Group[%u] = %d\nTitle[%u] = '%s'\nColour[%u] = '#%06x'\n", groups, i, groups,
+				skep_timeline_key[i].title, groups, skep_timeline_key[i].rgb);
+		}
+}
+
+/* ---- some rounds, each operation -------------------------------------------------------------------------------- */
+
+static bool write_rounds(struct skep_timeline *timeline, const struct window *window)
+{
+	static const char sql[] =
+		"SELECT round, opened_s, closed_s FROM rounds WHERE run = ?1 AND round >= ?2 ORDER BY round";
+	sqlite3_stmt *row = skep_store_query(
+		timeline->store, sql, timeline->run.id, window->first, timeline->error, timeline->error_size);
+	double labelled = -INFINITY, width = (timeline->end_s - timeline->begin_s) * timeline->unit;
+	for (uint32_t i = 0; row != NULL && i < window->rounds && sqlite3_step(row) == SQLITE_ROW; i++) {
+		double opened = sqlite3_column_double(row, 1) * timeline->unit;
+		double closed = sqlite3_column_double(row, 2) * timeline->unit, middle = (opened + closed) / 2;
+		fprintf(timeline->script,
 			"set arrow from first %.9g, graph 0 to first %.9g, graph 1 nohead front dt 2 lw 1.5"
 			" lc rgb 'gray30'\n",
 			closed, closed);
-		fprintf(script,
+		if (middle - labelled < width * ROUND_WIDTH)
+			continue;
+		labelled = middle;
+		fprintf(timeline->script,
 			"set label 'round %lld' at first %.9g, graph 1 offset 0, 0.7 center textcolor rgb 'gray30'\n",
-			(long long)sqlite3_column_int64(row, 0), (opened + closed) / 2);
+			(long long)sqlite3_column_int64(row, 0), middle);
 	}
 	sqlite3_finalize(row);
 	return row != NULL;
 }
 
-/* begin, end, upper and lower edge of the bar, group: the compute lane is the broad bar, the reduce lane the narrow one
- * below it. */
-static bool write_ops(struct skep_store *store, const struct skep_plot_run *run, const struct window *window,
-	double unit, const uint32_t *position, bool present[GROUPS], FILE *script, char *reterr, size_t size)
+static void write_bar(
+	struct skep_timeline *timeline, double begin_s, double end_s, double upper, double lower, int group)
+{
+	double least_s = PIXEL * (timeline->end_s - timeline->begin_s);
+	begin_s = fmax(begin_s, timeline->begin_s);
+	end_s = fmin(fmax(end_s, begin_s + least_s), timeline->end_s);
+	timeline->present[group] = true;
+	fprintf(timeline->script, "%.9g %.9g %.2f %.2f %d\n", begin_s * timeline->unit, end_s * timeline->unit, upper,
+		lower, group);
+}
+
+/* begin, end, upper and lower edge of the bar, group: first who was away or downloads, as high as a row; then the
+ * operations, the compute lane as the broad bar and the reduce lane as the narrow one below it. */
+static bool write_ops(struct skep_timeline *timeline)
 {
 	static const char sql[] = "SELECT worker, begin_s, end_s, kind, lane FROM ops WHERE run = ?1";
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
-	fprintf(script, "$ops << END\n");
+	sqlite3_stmt *row =
+		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
+	fprintf(timeline->script, "$ops << END\n");
+	for (size_t i = 0; i < timeline->presence.spans; i++) {
+		const struct skep_presence_span *span = &timeline->presence.span[i];
+		double y = timeline->position[span->worker];
+		bool away = span->state == SKEP_PRESENCE_AWAY;
+		if (span->state != SKEP_PRESENCE_SERVING && span->begin_s < timeline->end_s &&
+			span->end_s > timeline->begin_s)
+			write_bar(timeline, span->begin_s, span->end_s, y - 0.42, y + 0.42,
+				away ? SKEP_TIMELINE_AWAY : SKEP_TIMELINE_STATE);
+	}
 	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
+		double begin_s = sqlite3_column_double(row, 1), end_s = sqlite3_column_double(row, 2);
 		const char *lane = skep_column_text(row, 4);
-		enum group group = group_of(skep_column_text(row, 3), lane);
 		bool narrow = strcmp(lane, "reduce") == 0;
-		double begin_s = sqlite3_column_double(row, 1);
-		if (worker >= run->workers || begin_s >= window->end_s)
+		if (worker >= timeline->run.workers || begin_s >= timeline->end_s || end_s <= timeline->begin_s)
 			continue;
-		present[group] = true;
-		double end_s = fmax(sqlite3_column_double(row, 2), begin_s + PIXEL * window->end_s);
-		fprintf(script, "%.9g %.9g %.2f %.2f %d\n", begin_s * unit, fmin(end_s, window->end_s) * unit,
-			position[worker] + (narrow ? 0.20 : -0.42), position[worker] + (narrow ? 0.42 : 0.16), group);
+		double y = timeline->position[worker];
+		write_bar(timeline, begin_s, end_s, y + (narrow ? 0.20 : -0.42), y + (narrow ? 0.42 : 0.16),
+			group_of(skep_column_text(row, 3), lane));
 	}
-	fprintf(script, "END\n");
+	fprintf(timeline->script, "END\n");
 	sqlite3_finalize(row);
 	return row != NULL;
 }
 
-static void write_groups(FILE *script, const bool present[GROUPS])
+static void write_heading(struct skep_timeline *timeline, const struct window *window, bool asked)
 {
-	uint32_t groups = 0;
-	for (int i = 0; i < GROUPS; i++)
-		groups += present[i];
-	fprintf(script, "groups = %u\narray Group[%u]\narray Title[%u]\n", groups, groups, groups);
-	groups = 0;
-	for (int i = 0; i < GROUPS; i++)
-		if (present[i]) {
-			groups++;
-			fprintf(script, "Group[%u] = %d\nTitle[%u] = '%s'\nset style line %u lc rgb '%s'\n", groups, i,
-				groups, GROUP[i].title, groups, GROUP[i].colour);
-		}
+	char part[96];
+	uint32_t last = window->first + window->rounds - 1;
+	if (window->rounds == 1 && (asked || timeline->run.rounds == 1))
+		snprintf(part, sizeof part, "round %u of %u", window->first, timeline->run.rounds);
+	else if (asked)
+		snprintf(part, sizeof part, "rounds %u to %u of %u", window->first, last, timeline->run.rounds);
+	else if (window->rounds == 1)
+		snprintf(part, sizeof part, "the first round of %u", timeline->run.rounds);
+	else
+		snprintf(part, sizeof part, "the first %u rounds of %u", window->rounds, timeline->run.rounds);
+	skep_timeline_title(timeline, part);
 }
 
-static void write_heading(
-	FILE *script, const struct skep_plot_run *run, const struct window *window, double unit, const char *unit_name)
+static bool write_detail(struct skep_timeline *timeline, const struct window *window, bool asked)
 {
-	char title[256], first[32] = "the first round";
-	if (window->rounds > 1)
-		snprintf(first, sizeof first, "the first %u rounds", window->rounds);
-	snprintf(title, sizeof title, "run %lld: %s, %s world: %s of %u", (long long)run->id, run->scenario,
-		strcmp(run->world, "sim") == 0 ? "simulated" : run->world, first, run->rounds);
-	fprintf(script, "set title ");
-	skep_script_string(script, title);
-	fprintf(script, "\nset xlabel 'time since the start of the run (%s)'\n", unit_name);
-	fprintf(script, "set xrange [0:%.9g]\nworkers = %u\n", window->end_s * unit, run->workers);
+	skep_timeline_unit(timeline);
+	write_heading(timeline, window, asked);
+	if (!skep_timeline_workers(timeline, MARGIN_PIXELS) || !write_rounds(timeline, window) || !write_ops(timeline))
+		return false;
+	timeline->present[SKEP_TIMELINE_IDLE] = true;
+	skep_timeline_legend(timeline, false);
+	skep_script_lines(timeline->script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
+	return true;
 }
 
-static bool write_timeline(struct skep_store *store, const struct skep_plot_run *run, uint32_t *position, FILE *script,
-	char *reterr, size_t size)
+static void refuse_window(
+	struct skep_timeline *timeline, const struct skep_plot_rounds *asked, const struct window *window)
+{
+	const struct skep_plot_run *run = &timeline->run;
+	if (run->rounds > 0 && window->rounds == 0)
+		snprintf(timeline->error, timeline->error_size, "run %lld closed %u rounds: there is no round %u",
+			(long long)run->id, run->rounds, asked->first);
+	else if (run->rounds > 0 && window->first > 0)
+		snprintf(timeline->error, timeline->error_size,
+			"run %lld kept no operations of these rounds, only of earlier ones: `--rounds all` shows them "
+			"in "
+			"bins of time",
+			(long long)run->id);
+	else
+		snprintf(timeline->error, timeline->error_size, "run %lld has no operations to show: %s",
+			(long long)run->id, run->rounds == 0 ? "it closed no round" : "none were recorded");
+}
+
+/* ---- which form ------------------------------------------------------------------------------------------------- */
+
+static bool has_activity(struct skep_timeline *timeline)
+{
+	static const char sql[] = "SELECT 1 FROM runs WHERE id = ?1 AND activity_bin_s > 0";
+	sqlite3_stmt *row =
+		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
+	bool there = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	sqlite3_finalize(row);
+	return there;
+}
+
+static bool write_timeline(struct skep_timeline *timeline, const struct skep_plot_rounds *asked)
 {
 	struct window window;
-	bool present[GROUPS] = {false};
-	if (!read_window(store, run, &window, reterr, size))
+	const struct skep_plot_run *run = &timeline->run;
+	if (!read_end(timeline) || !skep_presence_read(timeline->store, run, timeline->end_s, &timeline->presence,
+					   timeline->error, timeline->error_size))
 		return false;
-	double unit = window.end_s < 1 ? 1e3 : window.end_s >= 600 ? 1 / 60.0 : 1;
-	write_heading(script, run, &window, unit, window.end_s < 1 ? "ms" : window.end_s >= 600 ? "min" : "s");
-	if (!write_workers(store, run, script, position, reterr, size) ||
-		!write_rounds(store, run, &window, unit, script, reterr, size) ||
-		!write_ops(store, run, &window, unit, position, present, script, reterr, size))
+	bool whole = asked ? asked->all
+	                   : run->rounds > 0 && (timeline->presence.churned || run->workers > NUMBERED_MAX) &&
+	                             has_activity(timeline);
+	if (whole) {
+		skep_timeline_unit(timeline);
+		return skep_timeline_overview(timeline);
+	}
+	if (!read_window(timeline, asked, &window))
 		return false;
-	write_groups(script, present);
-	skep_script_lines(script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
-	return true;
+	if (window.ops == 0) {
+		refuse_window(timeline, asked, &window);
+		return false;
+	}
+	return write_detail(timeline, &window, asked != NULL);
 }
 
 bool skep_plot_timeline(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size)
 {
-	struct skep_plot_run shown;
-	if (!skep_plot_single_run(store, run, runs, &shown, reterr, size))
+	struct skep_timeline timeline = {
+		.store = store, .picture = picture, .script = picture->script, .error = reterr, .error_size = size};
+	if (!skep_plot_single_run(store, run, runs, &timeline.run, reterr, size))
 		return false;
-	uint32_t *position = calloc(shown.workers ? shown.workers : 1, sizeof *position);
-	if (position == NULL) {
-		snprintf(reterr, size, "no memory for %u workers", shown.workers);
+	timeline.position = calloc(timeline.run.workers ? timeline.run.workers : 1, sizeof *timeline.position);
+	if (timeline.position == NULL) {
+		snprintf(reterr, size, "no memory for %u workers", timeline.run.workers);
 		return false;
 	}
-	picture->width = 1400;
-	picture->height = height_of(shown.workers);
-	bool ok = write_timeline(store, &shown, position, picture->script, reterr, size);
-	free(position);
+	bool ok = write_timeline(&timeline, picture->rounds);
+	skep_presence_finish(&timeline.presence);
+	free(timeline.position);
 	return ok;
 }

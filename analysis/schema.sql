@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -53,7 +53,8 @@ CREATE TABLE runs (
 	events INTEGER,
 	wall_s REAL, -- of the host, not of the world's clock
 	ops_dropped INTEGER, -- operations beyond the cap, not in `ops`
-	notes_dropped INTEGER -- notes beyond the cap, not in `notes`
+	notes_dropped INTEGER, -- notes beyond the cap, not in `notes`
+	activity_bin_s REAL -- length of a bin of `activity`; NULL: there are none
 ) STRICT;
 
 CREATE TABLE sources ( -- the files that the scenario named, as the run read them
@@ -92,7 +93,7 @@ CREATE TABLE workers (
 	place INTEGER NOT NULL,
 	up_bytes_per_s REAL, -- NULL: not limited
 	down_bytes_per_s REAL, -- NULL: not limited
-	price_usd_per_h REAL, -- NULL: not known
+	price_usd_per_h REAL, -- at the start of the run; NULL: not known
 	first_stage INTEGER, -- NULL: a spare, or the directory
 	-- NULL until the run has ended.
 	final_stage INTEGER,
@@ -114,7 +115,18 @@ CREATE TABLE rounds (
 	issued INTEGER NOT NULL, -- microbatches
 	loss REAL, -- mean over the microbatches counted in the last stage
 	staleness INTEGER, -- most steps that the parameters lacked on which a gradient was computed; NULL: none was
+	cost_usd REAL, -- of all workers, from the start of the run until closed_s; written at its end; NULL: prices not known
 	PRIMARY KEY (run, round)
+) STRICT, WITHOUT ROWID;
+
+-- When each worker was there; written at the end of the run.
+CREATE TABLE lives (
+	run INTEGER NOT NULL REFERENCES runs,
+	worker INTEGER NOT NULL,
+	born_s REAL NOT NULL,
+	ended_s REAL NOT NULL,
+	cost_usd REAL, -- NULL: its price is not known
+	PRIMARY KEY (run, worker, born_s)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE stage_rounds (
@@ -152,6 +164,20 @@ CREATE TABLE ops (
 	busy_s REAL NOT NULL -- real arithmetic inside it; equals end_s - begin_s in a simulated run
 ) STRICT;
 CREATE INDEX ops_by_run ON ops (run);
+
+-- All operations of a run, however long it was: of each worker in bins of equal length, written at its end. A bin without
+-- any is not a row; bin 0 begins with the run.
+CREATE TABLE activity (
+	run INTEGER NOT NULL REFERENCES runs,
+	worker INTEGER NOT NULL,
+	bin INTEGER NOT NULL,
+	forward_s REAL NOT NULL,
+	backward_s REAL NOT NULL,
+	step_s REAL NOT NULL,
+	reduce_s REAL NOT NULL, -- the reduce lane, beside the others
+	state_s REAL NOT NULL, -- saved, loaded, copied
+	PRIMARY KEY (run, worker, bin)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE notes (
 	run INTEGER NOT NULL REFERENCES runs,

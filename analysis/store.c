@@ -120,6 +120,7 @@ static void hear_close(struct skep_store *store, skep_time now, const struct ske
 	open->closed_ns = now;
 	open->issued = note->microbatch;
 	skep_rows_push(store, &store->rounds, open);
+	skep_rows_push(store, &store->closed, &(struct skep_closed_row){note->round, now});
 	for (uint32_t i = 0; i < store->stages; i++)
 		if (stage[i].committed)
 			skep_rows_push(store, &store->stage_rounds, &stage[i]);
@@ -172,6 +173,7 @@ static void hear_op(void *context, const struct skep_op_span *span)
 	if (store->run == 0 || span->worker >= store->workers || span->kind >= SKEP_OP_KINDS ||
 		span->lane >= SKEP_LANES)
 		return;
+	skep_activity_add(&store->activity, span);
 	if (spend(&store->ops_left[span->worker], &store->ops_dropped))
 		skep_rows_push(store, &store->ops, span);
 }
@@ -189,6 +191,13 @@ static void hear_worker(void *context, const struct skep_worker_use *use)
 	struct skep_store *store = context;
 	if (store->run != 0 && use->index <= store->workers)
 		skep_rows_push(store, &store->uses, use);
+}
+
+static void hear_life(void *context, uint32_t machine, skep_time born_ns, skep_time ended_ns)
+{
+	struct skep_store *store = context;
+	if (store->run != 0 && machine < store->workers)
+		skep_rows_push(store, &store->lives, &(struct skep_life_row){machine, born_ns, ended_ns});
 }
 
 static void hear_log(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count)
@@ -209,6 +218,7 @@ struct skep_recorder skep_store_recorder(struct skep_store *store)
 		.op = hear_op,
 		.link = hear_link,
 		.worker = hear_worker,
+		.life = hear_life,
 		.log = hear_log};
 }
 
@@ -227,8 +237,13 @@ static bool allocate(struct skep_store *store, const struct skep_scenario *scena
 		skep_store_fail(store, "no memory to record the run");
 		return false;
 	}
+	if (!skep_activity_init(&store->activity, workers)) {
+		skep_store_fail(store, "no memory to record the run");
+		return false;
+	}
 	store->workers = workers;
 	store->stages = stages;
+	store->topology = &scenario->topology;
 	for (uint32_t i = 0; i <= workers; i++) {
 		store->place[i] = scenario->topology.machine[i].place;
 		store->ops_left[i] = OPS_CAP / workers;
@@ -241,7 +256,7 @@ static bool allocate(struct skep_store *store, const struct skep_scenario *scena
 static void forget(struct skep_store *store)
 {
 	struct skep_rows *const rows[] = {&store->rounds, &store->stage_rounds, &store->notes, &store->ops,
-		&store->links, &store->uses, &store->logs, &store->log_bytes};
+		&store->links, &store->uses, &store->logs, &store->log_bytes, &store->lives, &store->closed};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		rows[i]->count = 0;
 	free(store->place);
@@ -249,6 +264,7 @@ static void forget(struct skep_store *store)
 	free(store->notes_left);
 	free(store->open_stage);
 	free(store->log_parts);
+	skep_activity_finish(&store->activity);
 	store->place = store->ops_left = store->notes_left = store->log_parts = NULL;
 	store->open_stage = NULL;
 	store->run = 0;
@@ -327,7 +343,8 @@ bool skep_store_end(struct skep_store *store, const struct skep_summary *summary
 {
 	bool ok = store->run != 0 && store->error[0] == '\0' && begin_end(store);
 	if (ok)
-		ok = commit(store, skep_store_put_waiting(store) && skep_store_put_result(store, summary));
+		ok = commit(store, skep_store_put_waiting(store) && skep_store_put_activity(store) &&
+					   skep_store_put_costs(store) && skep_store_put_result(store, summary));
 	if (!ok && store->run == 0) {
 		snprintf(reterr, size, "no run has begun");
 	} else if (!ok) {
@@ -355,6 +372,8 @@ struct skep_store *skep_store_open(const char *path, bool create, char *reterr, 
 	store->uses.item_size = sizeof(struct skep_worker_use);
 	store->logs.item_size = sizeof(struct skep_log_row);
 	store->log_bytes.item_size = 1;
+	store->lives.item_size = sizeof(struct skep_life_row);
+	store->closed.item_size = sizeof(struct skep_closed_row);
 	store->patience_ms = END_TIMEOUT_MS;
 	snprintf(store->path, sizeof store->path, "%s", path);
 	store->db = skep_database_open(path, create, reterr, size);
@@ -380,6 +399,8 @@ void skep_store_close(struct skep_store *store)
 	free(store->uses.item);
 	free(store->logs.item);
 	free(store->log_bytes.item);
+	free(store->lives.item);
+	free(store->closed.item);
 	free(store);
 }
 

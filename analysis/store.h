@@ -20,7 +20,7 @@ struct skep_store;
 struct skep_store *skep_store_open(const char *path, bool create, char *reterr, size_t size);
 void skep_store_close(struct skep_store *store); /* NULL is fine */
 
-/* Begins a run; *ret_run is its id. world: "sim" or "real". */
+/* Begins a run; *ret_run is its id. world: "sim" or "real". The scenario stays where it is until the run has ended. */
 bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
 	const char *device, bool pace, bool shape, int64_t *ret_run, char *reterr, size_t size);
 

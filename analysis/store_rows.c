@@ -27,11 +27,14 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 	[SKEP_INSERT_PAIR] = "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_WORKER] = "INSERT INTO workers (run, worker, role, gpu, place, up_bytes_per_s, down_bytes_per_s,"
 			       " price_usd_per_h, first_stage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[SKEP_INSERT_ROUND] = "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?)"
+	[SKEP_INSERT_ROUND] = "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, NULL)"
 			      " ON CONFLICT (run, round) DO UPDATE SET loss = excluded.loss",
 	[SKEP_INSERT_STAGE_ROUND] = "INSERT INTO stage_rounds VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_OP] = "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_NOTE] = "INSERT INTO notes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_ACTIVITY] = "INSERT INTO activity VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_LIFE] = "INSERT INTO lives VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+	[SKEP_UPDATE_ROUND_COST] = "UPDATE rounds SET cost_usd = ? WHERE run = ? AND round = ?",
 	[SKEP_INSERT_LINK] =
 		"INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, source, destination, traffic)"
 		" DO UPDATE SET messages = messages + excluded.messages, bytes = bytes + excluded.bytes",
@@ -43,7 +46,8 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 		"UPDATE runs SET status = ?, digest = ?, steps = ?, samples = ?, tokens = ?, time_s = ?,"
 		" throughput_samples_per_s = ?, utilisation = ?, bytes_pipeline = ?, bytes_sync = ?, issued = ?,"
 		" counted = ?, lost = ?, preemptions = ?, joins = ?, migrations = ?, final_loss = ?,"
-		" time_to_target_s = ?, cost_usd = ?, events = ?, wall_s = ?, ops_dropped = ?, notes_dropped = ?"
+		" time_to_target_s = ?, cost_usd = ?, events = ?, wall_s = ?, ops_dropped = ?, notes_dropped = ?,"
+		" activity_bin_s = ?"
 		" WHERE id = ?",
 };
 
@@ -309,6 +313,78 @@ bool skep_store_put_waiting(struct skep_store *store)
 	       skep_store_put_logs(store);
 }
 
+static bool put_activity_cell(struct skep_store *store, uint32_t worker, uint32_t bin)
+{
+	const skep_time *busy_ns = skep_activity_cell(&store->activity, worker, bin);
+	bool empty = true;
+	for (int i = 0; i < SKEP_ACTIVITY_GROUPS; i++)
+		empty = empty && busy_ns[i] == 0;
+	if (empty)
+		return true;
+	struct cursor c = fill(store, SKEP_INSERT_ACTIVITY);
+	integer(&c, store->run);
+	integer(&c, worker);
+	integer(&c, bin);
+	for (int i = 0; i < SKEP_ACTIVITY_GROUPS; i++)
+		seconds(&c, busy_ns[i]);
+	return put(store, &c);
+}
+
+bool skep_store_put_activity(struct skep_store *store)
+{
+	bool ok = true;
+	for (uint32_t worker = 0; ok && worker < store->workers; worker++)
+		for (uint32_t bin = 0; ok && bin < store->activity.used; bin++)
+			ok = put_activity_cell(store, worker, bin);
+	return ok;
+}
+
+static bool put_life(struct skep_store *store, const void *item)
+{
+	const struct skep_life_row *row = item;
+	struct cursor c = fill(store, SKEP_INSERT_LIFE);
+	integer(&c, store->run);
+	integer(&c, row->worker);
+	seconds(&c, row->born_ns);
+	seconds(&c, row->ended_ns);
+	real(&c, skep_topology_cost_usd(store->topology, row->worker, row->born_ns, row->ended_ns));
+	return put(store, &c);
+}
+
+/* What all lives cost between two instants. */
+static double cost_between(const struct skep_store *store, skep_time from_ns, skep_time to_ns)
+{
+	const struct skep_life_row *life = store->lives.item;
+	double cost = 0;
+	for (size_t i = 0; i < store->lives.count; i++) {
+		skep_time born_ns = life[i].born_ns > from_ns ? life[i].born_ns : from_ns;
+		skep_time ended_ns = life[i].ended_ns < to_ns ? life[i].ended_ns : to_ns;
+		if (born_ns < ended_ns)
+			cost += skep_topology_cost_usd(store->topology, life[i].worker, born_ns, ended_ns);
+	}
+	return cost;
+}
+
+bool skep_store_put_costs(struct skep_store *store)
+{
+	const struct skep_closed_row *closed = store->closed.item;
+	double cost = 0;
+	skep_time until_ns = 0;
+	bool ok = true;
+	for (uint32_t i = 0; i < store->workers; i++)
+		cost += skep_topology_cost_usd(store->topology, i, 0, 0); /* 0, or NAN if a price is not known */
+	for (size_t i = 0; ok && i < store->closed.count && store->lives.count > 0 && !isnan(cost); i++) {
+		cost += cost_between(store, until_ns, closed[i].closed_ns);
+		until_ns = closed[i].closed_ns > until_ns ? closed[i].closed_ns : until_ns;
+		struct cursor c = fill(store, SKEP_UPDATE_ROUND_COST);
+		real(&c, cost);
+		integer(&c, store->run);
+		integer(&c, closed[i].round);
+		ok = put(store, &c);
+	}
+	return ok && put_rows(store, &store->lives, put_life);
+}
+
 /* ---- the start and the end of a run ----------------------------------------------------------------------------- */
 
 bool skep_store_prepare(struct skep_store *store)
@@ -449,6 +525,7 @@ bool skep_store_put_result(struct skep_store *store, const struct skep_summary *
 	real(&c, summary->wall_s);
 	integer(&c, (int64_t)store->ops_dropped);
 	integer(&c, (int64_t)store->notes_dropped);
+	real(&c, store->activity.used > 0 ? ldexp(1e-9, (int)store->activity.shift) : NAN);
 	integer(&c, store->run);
 	return put(store, &c);
 }

@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 
 #include "analysis/store.h"
+#include "analysis/store_activity.h"
 
 enum skep_statement {
 	SKEP_INSERT_RUN,
@@ -19,6 +20,9 @@ enum skep_statement {
 	SKEP_INSERT_STAGE_ROUND,
 	SKEP_INSERT_OP,
 	SKEP_INSERT_NOTE,
+	SKEP_INSERT_ACTIVITY,
+	SKEP_INSERT_LIFE,
+	SKEP_UPDATE_ROUND_COST,
 	SKEP_INSERT_LINK,
 	SKEP_INSERT_LOG,
 	SKEP_UPDATE_WORKER,
@@ -44,6 +48,16 @@ struct skep_round_row {
 struct skep_stage_row {
 	uint32_t round, stage, counted, lost, members;
 	bool committed;
+};
+
+struct skep_life_row {
+	uint32_t worker;
+	skep_time born_ns, ended_ns;
+};
+
+struct skep_closed_row { /* a round that was closed, for its cost */
+	uint32_t round;
+	skep_time closed_ns;
 };
 
 struct skep_log_row { /* a part of a machine's log */
@@ -74,7 +88,10 @@ struct skep_store {
 	struct skep_round_row open[2];     /* by parity: rounds overlap by at most one */
 	struct skep_stage_row *open_stage; /* [2 * stages] */
 	struct skep_rows rounds, stage_rounds, notes, ops, links, uses, logs, log_bytes;
+	struct skep_rows lives, closed; /* of the whole run */
+	const struct skep_topology *topology;
 	uint32_t *log_parts; /* [workers + 1] */
+	struct skep_activity activity;
 };
 
 void skep_store_fail(struct skep_store *store, const char *reason);
@@ -92,7 +109,9 @@ bool skep_store_prepare(struct skep_store *store);
 bool skep_store_put_start(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
 	const char *device, bool pace, bool shape);
 bool skep_store_put_waiting(struct skep_store *store);
-bool skep_store_put_logs(struct skep_store *store);                                          /* store_log.c */
+bool skep_store_put_activity(struct skep_store *store);
+bool skep_store_put_costs(struct skep_store *store); /* lives, and the cost of rounds */
+bool skep_store_put_logs(struct skep_store *store);  /* store_log.c */
 bool skep_store_put_sources(struct skep_store *store, const struct skep_scenario *scenario); /* store_sources.c */
 bool skep_store_put_result(struct skep_store *store, const struct skep_summary *summary);
 

@@ -24,6 +24,7 @@ struct skep_tally {
 	struct skep_summary sum;     /* the counters, while they grow */
 	struct open_round open[2];   /* by parity: rounds overlap by at most one */
 	struct skep_worker_use *use; /* [workers + 1], the directory last */
+	double cost_usd;             /* of the lives that have ended */
 	bool *moving;                /* [workers]: when it joins, that is the end of a migration */
 };
 
@@ -160,9 +161,17 @@ static void hear_worker(void *context, const struct skep_worker_use *use)
 	tally->use[use->index] = *use;
 }
 
+static void hear_life(void *context, uint32_t machine, skep_time born_ns, skep_time ended_ns)
+{
+	struct skep_tally *tally = context;
+	assert(machine < tally->scenario->plan.workers && born_ns <= ended_ns);
+	tally->cost_usd += skep_topology_cost_usd(&tally->scenario->topology, machine, born_ns, ended_ns);
+}
+
 struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
 {
-	return (struct skep_recorder){.context = tally, .note = hear_note, .link = hear_link, .worker = hear_worker};
+	return (struct skep_recorder){
+		.context = tally, .note = hear_note, .link = hear_link, .worker = hear_worker, .life = hear_life};
 }
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
@@ -189,16 +198,14 @@ static double utilisation(const struct skep_tally *tally)
 	return alive > 0 ? compute / alive : NAN;
 }
 
+/* NAN as soon as the price of one worker is not known, though it may never have been there. */
 static double cost_usd(const struct skep_tally *tally)
 {
-	double cost = 0;
-	for (uint32_t i = 0; i < tally->scenario->plan.workers; i++) {
-		double price = tally->scenario->topology.machine[i].price_usd_per_h;
-		if (!(price > 0))
+	const struct skep_topology *topology = &tally->scenario->topology;
+	for (uint32_t i = 0; i < tally->scenario->plan.workers; i++)
+		if (isnan(skep_topology_cost_usd(topology, i, 0, 0)))
 			return NAN;
-		cost += price * (double)tally->use[i].alive_ns / 3600e9;
-	}
-	return cost;
+	return tally->cost_usd;
 }
 
 void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t events, double wall_s,
@@ -254,6 +261,15 @@ static void both_worker(void *context, const struct skep_worker_use *use)
 		pair->second.worker(pair->second.context, use);
 }
 
+static void both_life(void *context, uint32_t machine, skep_time born_ns, skep_time ended_ns)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.life)
+		pair->first.life(pair->first.context, machine, born_ns, ended_ns);
+	if (pair->second.life)
+		pair->second.life(pair->second.context, machine, born_ns, ended_ns);
+}
+
 static void both_progress(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total)
 {
 	const struct skep_recorder_pair *pair = context;
@@ -279,6 +295,7 @@ struct skep_recorder skep_recorder_both(struct skep_recorder_pair *pair)
 		.op = both_op,
 		.link = both_link,
 		.worker = both_worker,
+		.life = both_life,
 		.progress = both_progress,
 		.log = both_log};
 }

@@ -34,6 +34,7 @@ struct skep_link_use {                /* at the end of a run, one per ordered pa
 
 struct skep_worker_use { /* at the end of a run, one per machine, the directory included */
 	uint32_t index, epoch, stage;
+	skep_time born_ns;              /* of one life, where one is told of; 0 in the sum of all */
 	skep_time alive_ns, compute_ns; /* compute lane busy, as spans say */
 	skep_time arithmetic_ns;        /* real arithmetic in the compute lane; 0 when no maths is done */
 	uint64_t events, digest;        /* over all its lives; the digests of several folded in their order */
@@ -54,6 +55,8 @@ struct skep_recorder {
 	void (*op)(void *context, const struct skep_op_span *span);
 	void (*link)(void *context, const struct skep_link_use *use);
 	void (*worker)(void *context, const struct skep_worker_use *use);
+	/* A machine was there from then to then: at the end of each of its lives, not of the directory's; may be NULL. */
+	void (*life)(void *context, uint32_t machine, skep_time born_ns, skep_time ended_ns);
 	void (*progress)(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total); /* may be NULL */
 	/* The next bytes of a machine's log, whole entries; may be NULL, and the simulator has none. */
 	void (*log)(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count);

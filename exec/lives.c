@@ -80,8 +80,8 @@ bool lives_begin(struct rank *rank)
 		return false;
 	uint32_t epoch = first && (directory || plan->first_stage_of[rank->self] != SKEP_NO_STAGE);
 	rank->node = skep_node_init(rank->memory, plan, rank->self, epoch);
-	rank->total = (struct skep_worker_use){.index = rank->self};
 	rank->born_ns = rank_now(rank);
+	rank->total = (struct skep_worker_use){.index = rank->self, .born_ns = rank->born_ns};
 	rank->alive = rank->lived = true;
 	rank->noticed = false;
 	if (!directory)

@@ -158,6 +158,9 @@ static void close_life(struct rank *rank, const struct skep_worker_use *life)
 {
 	struct books *books = &rank->books[life->index];
 	struct skep_worker_use *sum = &books->sum;
+	const struct skep_recorder *recorder = rank->setup->recorder;
+	if (recorder->life != NULL && life->index < rank->plan->workers)
+		recorder->life(recorder->context, life->index, life->born_ns, life->born_ns + life->alive_ns);
 	books->lives++;
 	books->digest = skep_mix(books->digest ^ life->digest);
 	sum->digest = books->lives == 1 ? life->digest : books->digest;
@@ -232,6 +235,7 @@ void report_died(struct rank *rank, uint32_t peer, uint32_t machine)
 		books->open = false;
 		return;
 	}
+	end.born_ns = books->since_ns;
 	end.alive_ns = rank_now(rank) - books->since_ns;
 	end.compute_ns = books->compute_ns;
 	end.arithmetic_ns = books->arithmetic_ns;

@@ -58,6 +58,7 @@ static void worker_row(struct skep_wire *wire, struct skep_worker_use *use)
 	skep_wire_u32(wire, &use->index);
 	skep_wire_u32(wire, &use->epoch);
 	skep_wire_u32(wire, &use->stage);
+	skep_wire_u64(wire, &use->born_ns);
 	skep_wire_u64(wire, &use->alive_ns);
 	skep_wire_u64(wire, &use->compute_ns);
 	skep_wire_u64(wire, &use->arithmetic_ns);

@@ -128,6 +128,23 @@ static void print_recovery(const struct skep_scenario *s, FILE *out)
 			s->checkpoint_to);
 }
 
+/* What all machines of the topology cost together, when the run starts. */
+static void print_price(const struct skep_scenario *s, FILE *out)
+{
+	double sum = 0;
+	bool known = true;
+	for (uint32_t i = 0; i < s->plan.workers; i++) {
+		sum += s->topology.machine[i].price_usd_per_h;
+		known = known && (s->topology.machine[i].prices > 0 || s->topology.machine[i].price_usd_per_h > 0);
+	}
+	if (known && s->topology.prices == 0)
+		fprintf(out, "  price     %.6g USD/h with all workers there\n", sum);
+	else if (known)
+		fprintf(out,
+			"  price     %.6g USD/h at the start with all workers there, then as the price histories say\n",
+			sum);
+}
+
 static void print_text(const struct skep_scenario *s, FILE *out)
 {
 	char a[32], b[32], c[64], d[64], e[32], f[32];
@@ -140,6 +157,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	fprintf(out, "  cluster   %s, %" PRIu32 " workers and the directory\n", s->topology.name, plan->workers);
 	fprintf(out, "            source: %s\n", s->topology.source);
 	print_recovery(s, out);
+	print_price(s, out);
 	fprintf(out,
 		"  schedule  %" PRIu32 " samples a round in %" PRIu32 " microbatches of %" PRIu32 ", %" PRIu32
 		" in flight per first-stage worker, %" PRIu32 " rounds\n%s",

@@ -151,12 +151,28 @@ static void read_trace(struct draft *d, const struct skep_yaml_node *cluster)
 			d->s->churn.presents, d->s->plan.stages);
 }
 
+/* Where in the price histories of the topology the run starts. */
+static void read_price_start(struct draft *d, const struct skep_yaml_node *cluster)
+{
+	double start_s = skep_read_quantity(&d->r, cluster, "price_start", SKEP_TIME, 0, TRACE_S_MAX, 0);
+	if (d->r.diag->set)
+		return;
+	const struct skep_price_series *late = skep_topology_start_prices(&d->s->topology, (skep_time)(1e9 * start_s));
+	if (late != NULL)
+		skep_reader_fail(&d->r, cluster,
+			skep_read_has(&d->r, cluster, "price_start") ? "price_start" : "topology",
+			"cluster.price_start: the prices of %.100s%s%s begin %.0f s after the start of their file: "
+			"start there, or later",
+			late->path, late->type[0] ? ", " : "", late->type, ceil((double)late->step[0].at_ns / 1e9));
+}
+
 static void read_cluster(struct draft *d)
 {
 	const struct skep_yaml_node *map = group(d, "cluster");
 	read_topology(d, map);
 	if (!d->r.diag->set)
 		read_trace(d, map);
+	read_price_start(d, map);
 	read_allocation(d, map);
 	d->s->compute_scale = skep_read_number(&d->r, map, "compute_scale", 1e-6, 1e9, 1);
 	d->s->plan.wait_for_join_ns =

@@ -28,6 +28,8 @@ const char *skep_scenario_source(const struct skep_scenario *scenario, uint32_t 
 		found = turn(fixed[f], &i);
 	for (uint32_t g = 0; found == NULL && g < t->gpus; g++)
 		found = turn(t->gpu[g].path, &i);
+	for (uint32_t p = 0; found == NULL && p < t->prices; p++)
+		found = turn(t->price[p].path, &i);
 	return found;
 }
 

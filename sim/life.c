@@ -80,7 +80,10 @@ static void die(struct skep_world *world, uint32_t index)
 	actor->device = NULL;
 	actor->armed = SKEP_TIME_NEVER;
 	actor->dead = true;
-	actor->alive_ns += (actor->stopped_ns < world->now ? actor->stopped_ns : world->now) - actor->born_ns;
+	skep_time ended_ns = actor->stopped_ns < world->now ? actor->stopped_ns : world->now;
+	actor->alive_ns += ended_ns - actor->born_ns;
+	if (world->recorder->life)
+		world->recorder->life(world->recorder->context, index, actor->born_ns, ended_ns);
 	actor->digest = skep_mix(actor->digest ^ skep_node_digest(actor->node));
 	world->running -= actor->stopped_ns == SKEP_TIME_NEVER;
 }

@@ -544,8 +544,19 @@ static void report_worker(const struct skep_world *world, uint32_t index)
 	world->recorder->worker(world->recorder->context, &use);
 }
 
+/* Lives that go on at the end; those before were told of when they ended. */
+static void report_life(const struct skep_world *world, uint32_t index)
+{
+	const struct skep_actor *actor = &world->actor[index];
+	skep_time end_ns = actor->stopped_ns < world->now ? actor->stopped_ns : world->now;
+	if (!actor->dead)
+		world->recorder->life(world->recorder->context, index, actor->born_ns, end_ns);
+}
+
 void skep_world_report(struct skep_world *world)
 {
+	for (uint32_t i = 0; world->recorder->life && i < world->plan->workers; i++)
+		report_life(world, i);
 	for (uint32_t i = 0; world->recorder->worker && i <= world->plan->workers; i++)
 		report_worker(world, i);
 	skep_traffic_report(&world->traffic, world->recorder);

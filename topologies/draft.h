@@ -14,6 +14,7 @@
 #define SKEP_MACHINES_MAX (1u << 20)
 #define SKEP_SITES_MAX 1024u /* pairs of places: 24 MiB */
 #define SKEP_GPU_TYPES_MAX 64u
+#define SKEP_PRICES_MAX 64u
 #define SKEP_OWN_PLACE UINT32_MAX
 
 /* Ranges in base units: wide enough for any link, narrow enough that no time computed from them overflows. */
@@ -30,6 +31,7 @@ struct skep_draft {
 	bool has_fallback;
 	struct skep_pair fallback;               /* for pairs that the file does not give */
 	const char *profile[SKEP_GPU_TYPES_MAX]; /* the name by which gpu[i] was asked for */
+	const char *price_type[SKEP_PRICES_MAX], *price_zone[SKEP_PRICES_MAX]; /* by which price[i] was */
 };
 
 /* Adds the groups of machines in the list `machines` of `map`, at `place` (SKEP_OWN_PLACE: each at a place of its own,

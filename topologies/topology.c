@@ -73,6 +73,53 @@ static double access_Bps(struct skep_draft *d, const struct skep_yaml_node *grou
 	return skep_read_quantity(&d->r, group, key, SKEP_BANDWIDTH, SKEP_LINK_BPS_MIN, SKEP_LINK_BPS_MAX, INFINITY);
 }
 
+/* Reads a history once, however many groups of machines name it. */
+static uint32_t add_prices(
+	struct skep_draft *d, const struct skep_yaml_node *map, const char *path, const char *type, const char *zone)
+{
+	struct skep_topology *t = d->topology;
+	for (uint32_t i = 0; i < t->prices; i++)
+		if (strcmp(t->price[i].path, path) == 0 && strcmp(d->price_type[i], type) == 0 &&
+			strcmp(d->price_zone[i], zone) == 0)
+			return i + 1;
+	if (t->prices == SKEP_PRICES_MAX) {
+		skep_reader_fail(&d->r, map, "file", "more than %u price histories", SKEP_PRICES_MAX);
+		return 0;
+	}
+	struct skep_diag diag = {0};
+	if (!skep_price_read(path, type, zone, &t->price[t->prices], &diag)) {
+		if (diag.line > 0)
+			*d->r.diag = diag;
+		else /* what is missing in the file is shown where it was asked for */
+			skep_reader_fail(&d->r, map, type[0] ? "type" : "file", "%.200s: %s", path, diag.message);
+		return 0;
+	}
+	d->price_type[t->prices] = type;
+	d->price_zone[t->prices] = zone;
+	return ++t->prices;
+}
+
+/* `prices: {file, type, zone}` instead of `price`; 0: neither. */
+static uint32_t read_prices(struct skep_draft *d, const struct skep_yaml_node *group)
+{
+	char path[512];
+	const struct skep_yaml_node *map = skep_read_map(&d->r, group, "prices", false);
+	if (!map)
+		return 0;
+	const char *name = skep_read_string(&d->r, map, "file", NULL);
+	const char *type = skep_read_string(&d->r, map, "type", ""), *zone = skep_read_string(&d->r, map, "zone", "");
+	skep_reader_close_map(&d->r, map);
+	size_t room = sizeof d->topology->price->type;
+	if (!d->r.diag->set && (strlen(type) >= room || strlen(zone) >= room))
+		skep_reader_fail(
+			&d->r, map, strlen(type) >= room ? "type" : "zone", "a name of less than %zu bytes", room);
+	else if (!d->r.diag->set && skep_read_has(&d->r, group, "price"))
+		skep_reader_fail(&d->r, group, "price", "either `price` or `prices`, not both");
+	else if (!d->r.diag->set && !skep_file_find(d->path, name, path, sizeof path))
+		skep_reader_fail(&d->r, map, "file", "no file `%.200s` with prices", name);
+	return d->r.diag->set ? 0 : add_prices(d, map, path, type, zone);
+}
+
 static void add_group(struct skep_draft *d, const struct skep_yaml_node *group, uint32_t place)
 {
 	struct skep_reader *r = &d->r;
@@ -81,7 +128,8 @@ static void add_group(struct skep_draft *d, const struct skep_yaml_node *group, 
 	struct skep_machine machine = {.gpu = gpu_index(d, group),
 		.up_Bps = access_Bps(d, group, "up"),
 		.down_Bps = access_Bps(d, group, "down"),
-		.price_usd_per_h = skep_read_quantity(r, group, "price", SKEP_PRICE, 0, 1e6, 0)};
+		.price_usd_per_h = skep_read_quantity(r, group, "price", SKEP_PRICE, 0, 1e6, 0),
+		.prices = read_prices(d, group)};
 	skep_reader_close_map(r, group);
 	if (!r->diag->set && count > SKEP_MACHINES_MAX - t->machines)
 		skep_reader_fail(r, group, "count", "more than %u machines", SKEP_MACHINES_MAX);
@@ -201,9 +249,10 @@ bool skep_topology_read(const char *path, struct skep_topology *ret, struct skep
 	struct skep_draft draft = {
 		.r = {skep_yaml_parse(path, text, size, reterr), reterr}, .path = path, .topology = ret};
 	ret->gpu = calloc(SKEP_GPU_TYPES_MAX, sizeof *ret->gpu);
-	if (!ret->gpu)
+	ret->price = calloc(SKEP_PRICES_MAX, sizeof *ret->price);
+	if (!ret->gpu || !ret->price)
 		fail_memory(&draft);
-	if (draft.r.yaml && ret->gpu)
+	if (draft.r.yaml && ret->gpu && ret->price)
 		read_file(&draft);
 	skep_yaml_destroy(draft.r.yaml);
 	free(text);
@@ -218,6 +267,9 @@ void skep_topology_finish(struct skep_topology *t)
 	free(t->pair);
 	free(t->place_name);
 	free(t->gpu);
+	for (uint32_t i = 0; i < t->prices; i++)
+		skep_price_finish(&t->price[i]);
+	free(t->price);
 	*t = (struct skep_topology){0};
 }
 
@@ -227,4 +279,27 @@ struct skep_pair skep_topology_pair(const struct skep_topology *t, uint32_t sour
 	if (source == destination)
 		return skep_pair_unlimited();
 	return t->pair[(size_t)t->machine[source].place * t->places + t->machine[destination].place];
+}
+
+/* ---- prices ------------------------------------------------------------------------------------------------------ */
+
+const struct skep_price_series *skep_topology_start_prices(struct skep_topology *t, skep_time start_ns)
+{
+	t->price_start_ns = start_ns;
+	for (uint32_t i = 0; i < t->prices; i++)
+		if (start_ns < t->price[i].step[0].at_ns)
+			return &t->price[i];
+	for (uint32_t i = 0; i < t->machines; i++)
+		if (t->machine[i].prices > 0)
+			t->machine[i].price_usd_per_h = skep_price_at(&t->price[t->machine[i].prices - 1], start_ns);
+	return NULL;
+}
+
+double skep_topology_cost_usd(const struct skep_topology *t, uint32_t machine, skep_time begin_ns, skep_time end_ns)
+{
+	const struct skep_machine *m = &t->machine[machine];
+	skep_time start = t->price_start_ns;
+	if (m->prices > 0)
+		return skep_price_cost_usd(&t->price[m->prices - 1], start + begin_ns, start + end_ns);
+	return m->price_usd_per_h > 0 ? m->price_usd_per_h * (double)(end_ns - begin_ns) / 3600e9 : NAN;
 }

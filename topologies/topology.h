@@ -10,12 +10,14 @@
 #define SKEP_TOPOLOGIES_TOPOLOGY_H
 
 #include "topologies/gpu.h"
+#include "topologies/price.h"
 
 struct skep_machine {
 	uint32_t place;
 	uint32_t gpu;            /* index into gpu[] */
 	double up_Bps, down_Bps; /* bytes per second; INFINITY: not limited */
-	double price_usd_per_h;  /* 0 unknown */
+	double price_usd_per_h;  /* 0 unknown; of a price with a history that at the start of the run */
+	uint32_t prices;         /* 1 + index into price[]; 0: it has no history */
 };
 
 struct skep_pair {           /* ordered pair of places */
@@ -29,14 +31,23 @@ struct skep_topology {
 	char source[256];                    /* measured, published or assumed, and by whom */
 	char path[512], matrix_path[2][512]; /* where it was read; "": nowhere */
 	uint32_t machines, places, gpus;
-	struct skep_machine *machine; /* [machines + 1]; the last is the directory's: no limits, gpu UINT32_MAX */
-	struct skep_pair *pair;       /* [places * places], row = source */
-	char (*place_name)[32];       /* [places] */
-	struct skep_gpu *gpu;         /* [gpus] */
+	struct skep_machine *machine;    /* [machines + 1]; the last is the directory's: no limits, gpu UINT32_MAX */
+	struct skep_pair *pair;          /* [places * places], row = source */
+	char (*place_name)[32];          /* [places] */
+	struct skep_gpu *gpu;            /* [gpus] */
+	struct skep_price_series *price; /* [prices] histories that machines name */
+	uint32_t prices;
+	skep_time price_start_ns; /* of all histories: where in them the run starts */
 };
 
 bool skep_topology_read(const char *path, struct skep_topology *ret, struct skep_diag *reterr);
 void skep_topology_finish(struct skep_topology *topology);
+
+/* Where in the price histories the run starts. A history that begins later is left to be named: returned; NULL: all well. */
+const struct skep_price_series *skep_topology_start_prices(struct skep_topology *topology, skep_time start_ns);
+/* Of a machine that is there from begin to end of the run's time; NAN: not known. */
+double skep_topology_cost_usd(
+	const struct skep_topology *topology, uint32_t machine, skep_time begin_ns, skep_time end_ns);
 
 /* Between two machines (directory included). A machine to itself: not limited, no latency. */
 struct skep_pair skep_topology_pair(const struct skep_topology *topology, uint32_t source, uint32_t destination);

@@ -10,6 +10,7 @@
  *   Instance ... creation failed                            a refused request; it may name "N GPU(s) of type T"
  * A loss is seen at the poll behind it, so lives are too long by up to one poll.
  */
+#include "topologies/civil.h"
 #include "topologies/trace_reader.h"
 
 #include <stdio.h>
@@ -19,54 +20,16 @@
 #define EXPECTED                                                                                                       \
 	"Created instance, Instance ... running, not running or creation failed, or Successfully deleted instance"
 
-/* Days since 1970 of the civil calendar, for years from 1970; months are counted from March so that leap days end a year. */
-static int64_t days(int64_t year, int64_t month, int64_t day)
-{
-	int64_t y = month > 2 ? year : year - 1, m = month > 2 ? month - 3 : month + 9;
-	return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 719469;
-}
-
-static bool digits(const char *text, uint32_t count, int64_t low, int64_t high, int64_t *ret)
-{
-	*ret = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return false;
-		*ret = 10 * *ret + (text[i] - '0');
-	}
-	return *ret >= low && *ret <= high;
-}
-
-static bool punctuation(const char *text, const char *pattern)
-{
-	for (; *pattern; pattern++, text++)
-		if (*text == 0 || (*pattern != '0' && *pattern != *text))
-			return false;
-	return true;
-}
-
 /* "[2020-03-15T10:07:33.000Z] "; the text behind it, or NULL with the diagnosis filled. */
 static const char *read_time(struct skep_lines *l, skep_time *ret)
 {
 	const char *t = l->text;
-	int64_t year, month, day, hour, minute, second, fraction = 0, scale = 1000000000;
-	bool sound = punctuation(t, "[0000-00-00T00:00:00") && digits(t + 1, 4, 1970, 2200, &year) &&
-	             digits(t + 6, 2, 1, 12, &month) && digits(t + 9, 2, 1, 31, &day) &&
-	             digits(t + 12, 2, 0, 23, &hour) && digits(t + 15, 2, 0, 59, &minute) &&
-	             digits(t + 18, 2, 0, 60, &second);
-	const char *c = sound ? t + 20 : t;
-	if (sound && *c == '.')
-		for (c++; *c >= '0' && *c <= '9'; c++) {
-			scale /= 10;
-			fraction += scale * (*c - '0');
-		}
-	if (!sound || c[0] != 'Z' || c[1] != ']') {
+	size_t length = t[0] == '[' ? skep_civil_time(t + 1, ret) : 0;
+	if (length == 0 || t[1 + length] != ']') {
 		skep_lines_fail(l, t, "expected a time such as [2020-03-15T10:07:33.000Z]");
 		return NULL;
 	}
-	int64_t seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
-	*ret = (skep_time)(seconds * 1000000000 + fraction);
-	return c + 2 + strspn(c + 2, " ");
+	return t + length + 2 + strspn(t + length + 2, " ");
 }
 
 /* ---- texts ---------------------------------------------------------------------------------------------------------- */

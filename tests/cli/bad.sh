@@ -50,6 +50,9 @@ refuses 'a name of 5,000 letters' 'too long|cannot' sim "$(head -c 5000 /dev/zer
 } >bomb.yaml
 refuses_at 'a bomb of anchors' 'bomb.yaml:1:5' 'anchor' sim bomb.yaml
 
+refuses 'a type without prices' 'aws-v100-2020.csv: no row of type .p9.huge.' sim "$root/scenarios/one-worker.yaml" \
+	--set "cluster.topology=$root/tests/bad/topology-prices-type.yaml"
+
 for command in check sim run; do
 	refuses "$command: no such file" 'nowhere.yaml' "$command" nowhere.yaml
 	refuses "$command: bad file" 'unknown-key.yaml:3:1: error' "$command" "$root/tests/bad/unknown-key.yaml"

@@ -12,13 +12,21 @@ begins_with() { # begins_with FILE BYTES
 }
 
 if command -v gnuplot >/dev/null; then
-	for kind in accuracy matrix throughput timeline; do
+	for kind in accuracy cost matrix throughput timeline; do
 		accepts "plot $kind as PNG" plot "$kind" -o "$kind.png"
 		check "$kind.png is a PNG file" begins_with "$kind.png" $'\x89PNG'
 		accepts "plot $kind as SVG" plot "$kind" -o "$kind.svg"
 		check "$kind.svg is an SVG file" grep -q '</svg>' "$kind.svg"
 		accepts "plot $kind as PDF" plot "$kind" -o "$kind.pdf"
 		check "$kind.pdf is a PDF file" begins_with "$kind.pdf" '%PDF'
+	done
+	accepts 'timeline of one round' plot timeline --rounds 3 -o round.png
+	accepts 'timeline of the whole run' plot timeline --rounds all -o whole.svg
+	check 'whole.svg is an SVG file' grep -q '</svg>' whole.svg
+	accepts 'a run with churn' sim "$root/scenarios/preempted.yaml" --set train.until.steps=12 --db churn.db
+	accepts 'its timeline' plot timeline -o churn.svg --db churn.db
+	for word in 'whole run' 'dead or not there' 'download' 'workers by stage'; do
+		check "which shows: $word" grep -q "$word" churn.svg
 	done
 	accepts 'plot of a named run' plot accuracy 1 -o named.png
 else
@@ -27,6 +35,10 @@ fi
 
 refuses 'an unknown kind' 'accuracy.*matrix.*timeline|accurcy' plot accurcy -o a.png
 refuses 'an unknown ending' 'png' plot accuracy -o a.gif
+refuses 'rounds of another kind of plot' 'rounds is for the timeline' plot accuracy --rounds 1 -o a.png
+refuses 'rounds that end before they begin' 'expected all, a round' plot timeline --rounds 4-2 -o a.png
+refuses 'rounds that are no numbers' 'expected all, a round' plot timeline --rounds 1-x -o a.png
+refuses 'a round that is not there' 'no round 10' plot timeline --rounds 10 -o a.png
 refuses 'no ending' 'png' plot accuracy -o picture
 refuses 'a run that is not there' '77' plot accuracy 77 -o a.png
 refuses 'a run that is no number' 'run|first' plot accuracy first -o a.png

@@ -63,7 +63,7 @@ refuses '--set of a wrong value' 'train.until.steps: expected a whole decimal nu
 refuses 'ranks that are no number' '^skep: -n two: expected a number of processes' run "${quick[@]}" -n two
 refuses 'compare with one run' '^skep: compare takes two runs, or none' compare 1
 refuses 'compare with a word' '^skep: one is not the number of a run' compare one two
-refuses 'plot without a kind' '^skep: plot takes accuracy.matrix.throughput.timeline' plot -o a.png
+refuses 'plot without a kind' '^skep: plot takes accuracy.cost.matrix.throughput.timeline' plot -o a.png
 refuses 'plot without a target' '^skep: plot needs -o FILE' plot accuracy
 refuses 'replay without a run' '^skep: replay takes RUN$' replay
 

@@ -214,6 +214,8 @@ static inline void synthetic_round(const struct synthetic *s, const struct skep_
 static inline void synthetic_uses(const struct synthetic *s, const struct skep_recorder *r)
 {
 	uint32_t workers = s->scenario.plan.workers;
+	for (uint32_t i = 0; r->life && i < workers; i++)
+		r->life(r->context, i, 0, s->rounds * s->period_ns);
 	for (uint32_t i = 0; r->worker && i <= workers; i++)
 		r->worker(r->context, &(struct skep_worker_use){.index = i,
 					      .epoch = 1,

@@ -164,7 +164,8 @@ void skep_device_run(struct skep_device *device, const struct skep_op *op, struc
 
 /* ---- a world of three workers --------------------------------------------------------------------------------- */
 
-struct heard { /* what the recorder was told */
+struct heard {                 /* what the recorder was told */
+	skep_time lived_ns[4]; /* [machine] by hear_life() */
 	uint32_t spans, notes, links, workers, progress;
 	struct skep_op_span span[16];
 	struct skep_link_use link[16];
@@ -193,6 +194,14 @@ static void hear_worker(void *context, const struct skep_worker_use *use)
 {
 	struct heard *heard = context;
 	heard->worker[heard->workers++] = *use;
+	assert_int_equal(heard->lived_ns[use->index], use->index < 3 ? use->alive_ns : 0);
+}
+
+static void hear_life(void *context, uint32_t machine, skep_time born_ns, skep_time ended_ns)
+{
+	struct heard *heard = context;
+	assert_true(machine < 3 && born_ns <= ended_ns);
+	heard->lived_ns[machine] += ended_ns - born_ns;
 }
 
 static void hear_progress(void *context, skep_time now, uint32_t done, uint32_t total)
@@ -212,7 +221,8 @@ static struct skep_sim_result simulate(script_function *function, enum skep_math
 	struct skep_scenario scenario = {.maths = maths,
 		.plan = {.workers = 3, .stages = 2, .rounds = 5, .first_stage_of = first_stage},
 		.topology = {.machines = 4, .places = 1, .machine = machine, .pair = &pair}};
-	struct skep_recorder recorder = {heard, hear_note, hear_span, hear_link, hear_worker, hear_progress, NULL};
+	struct skep_recorder recorder = {
+		heard, hear_note, hear_span, hear_link, hear_worker, hear_life, hear_progress, NULL};
 	struct skep_sim_result result;
 	for (uint32_t i = 0; i <= 4; i++)
 		machine[i] = (struct skep_machine){.up_Bps = i == 3 ? 1 : 1e6, .down_Bps = INFINITY};

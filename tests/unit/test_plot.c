@@ -77,7 +77,7 @@ static int64_t record(struct skep_store *store, const struct synthetic *s, const
 
 static void draw(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target)
 {
-	if (!skep_plot(store, kind, run, runs, target, error, sizeof error))
+	if (!skep_plot(store, kind, run, runs, target, NULL, error, sizeof error))
 		fail_msg("%s: %s", target, error);
 }
 
@@ -86,7 +86,7 @@ static void refuse(struct skep_store *store, const char *kind, const int64_t *ru
 {
 	int before = files();
 	error[0] = '\0';
-	assert_false(skep_plot(store, kind, run, runs, target, error, sizeof error));
+	assert_false(skep_plot(store, kind, run, runs, target, NULL, error, sizeof error));
 	if (strstr(error, phrase) == NULL)
 		fail_msg("expected '%s' in: %s", phrase, error);
 	assert_int_equal(files(), before);
@@ -108,7 +108,7 @@ static void assert_begins(const char *path, const char *magic)
 static void test_every_kind_and_format(void **state)
 {
 	(void)state;
-	static const char *const kind[] = {"accuracy", "matrix", "throughput", "timeline"};
+	static const char *const kind[] = {"accuracy", "cost", "matrix", "throughput", "timeline"};
 	static const struct {
 		const char *ending, *magic;
 	} format[] = {{"png", "\x89PNG"}, {"svg", "<?xml"}, {"pdf", "%PDF"}};
@@ -121,14 +121,14 @@ static void test_every_kind_and_format(void **state)
 	s.decay = 0.8;
 	record(store, &s, "real");
 	int before = files();
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < 5; i++)
 		for (size_t j = 0; j < 3; j++) {
 			char name[32];
 			snprintf(name, sizeof name, "%s.%s", kind[i], format[j].ending);
 			draw(store, kind[i], NULL, 0, name);
 			assert_begins(name, format[j].magic);
 		}
-	assert_int_equal(files(), before + 12);
+	assert_int_equal(files(), before + 15);
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
@@ -236,8 +236,8 @@ static void test_targets(void **state)
 	record(store, &s, "sim");
 	mkdir("folder.png", 0777);
 	mkdir("shut", 0555);
-	refuse(store, "pie", NULL, 0, "a.png", "accuracy, matrix, throughput or timeline");
-	refuse(store, "", NULL, 0, "a.png", "accuracy, matrix, throughput or timeline");
+	refuse(store, "pie", NULL, 0, "a.png", "accuracy, cost, matrix, throughput or timeline");
+	refuse(store, "", NULL, 0, "a.png", "accuracy, cost, matrix, throughput or timeline");
 	refuse(store, "matrix", NULL, 0, "a.gif", ".png, .svg or .pdf");
 	refuse(store, "matrix", NULL, 0, "png", ".png, .svg or .pdf");
 	refuse(store, "matrix", NULL, 0, ".png", ".png, .svg or .pdf");
@@ -249,7 +249,7 @@ static void test_targets(void **state)
 	bool root = geteuid() == 0;
 	if (root)
 		assert_int_equal(seteuid(65534), 0);
-	bool drawn = skep_plot(store, "matrix", NULL, 0, "shut/a.png", error, sizeof error);
+	bool drawn = skep_plot(store, "matrix", NULL, 0, "shut/a.png", NULL, error, sizeof error);
 	if (root)
 		assert_int_equal(seteuid(0), 0);
 	assert_false(drawn);
@@ -325,15 +325,21 @@ static void play_gnuplot(void)
 	setenv("PATH", path, 1);
 }
 
-static char *script_of(struct skep_store *store, const char *kind)
+static char *script_of_rounds(struct skep_store *store, const char *kind, const struct skep_plot_rounds *rounds)
 {
-	static char text[100000];
-	draw(store, kind, NULL, 0, "script.png");
+	static char text[4000000];
+	if (!skep_plot(store, kind, NULL, 0, "script.png", rounds, error, sizeof error))
+		fail_msg("%s", error);
 	FILE *file = fopen("script.png", "r");
 	assert_non_null(file);
 	text[fread(text, 1, sizeof text - 1, file)] = '\0';
 	fclose(file);
 	return text;
+}
+
+static char *script_of(struct skep_store *store, const char *kind)
+{
+	return script_of_rounds(store, kind, NULL);
 }
 
 /* A run that failed at once does not hide those before it. */
@@ -398,7 +404,7 @@ static void test_timeline(void **state)
 	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true};
 	assert_true(skep_store_end(store, &summary, error, sizeof error));
 	play_gnuplot();
-	const char *text = script_of(store, "timeline");
+	const char *text = script_of_rounds(store, "timeline", &(struct skep_plot_rounds){0});
 	assert_non_null(strstr(text, "set xrange [0:130]"));
 	assert_non_null(strstr(text, "\n110 130 -0.42 0.16 2\n"));
 	assert_non_null(strstr(text, "\n125 130 0.58 1.16 0\n")); /* of the next round: cut */
@@ -406,7 +412,134 @@ static void test_timeline(void **state)
 	assert_non_null(strstr(text, "'stage 0'"));
 	assert_null(strstr(text, "'stage 1'"));
 	assert_non_null(strstr(text, "'stage 2'"));
-	assert_non_null(strstr(text, "'reduction (narrow bars)'"));
+	assert_non_null(strstr(text, "'reduction'"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* The colour of one bin: of `count` that may follow, so many are as said. */
+static void assert_cells(const char *text, double row, uint32_t rgb, int least)
+{
+	int found = 0;
+	const char *line = strstr(text, "$cells << END\n");
+	assert_non_null(line);
+	for (line = strchr(line, '\n') + 1; strncmp(line, "END", 3) != 0; line = strchr(line, '\n') + 1) {
+		double at, y;
+		unsigned r, g, b;
+		assert_int_equal(sscanf(line, "%lf %lf %u %u %u", &at, &y, &r, &g, &b), 5);
+		found += fabs(y - row) < 1e-6 && (r << 16 | g << 8 | b) == rgb;
+	}
+	if (found < least)
+		fail_msg("row %g has %d cells of colour %06x, not %d", row, found, rgb, least);
+}
+
+static void note(
+	const struct synthetic *s, struct skep_recorder *r, double at_s, uint8_t kind, uint32_t peer, uint16_t stage)
+{
+	synthetic_note(r, (skep_time)(at_s * 1e9), s->scenario.plan.workers,
+		(struct skep_note){.kind = kind, .stage = stage, .peer = {peer, 2}});
+}
+
+/* Many workers: the whole run. Of one worker every state for a fifth of two seconds: it serves and is idle, is dead,
+ * downloads, computes backwards, is gone for good. */
+static void test_overview(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	int64_t run;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "whole", 48, 2);
+	s.rounds = 20;
+	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+	struct skep_recorder recorder = skep_store_recorder(store), quiet = recorder;
+	quiet.op = NULL;
+	synthetic_feed(&s, &quiet);
+	note(&s, &recorder, 0.4, SKEP_NOTE_FENCED, 47, 1);
+	note(&s, &recorder, 0.8, SKEP_NOTE_ADMITTED, 47, 0);
+	note(&s, &recorder, 1.2, SKEP_NOTE_JOINED, 47, 0);
+	note(&s, &recorder, 1.6, SKEP_NOTE_LEFT, 47, 0);
+	synthetic_op(&s, &recorder, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 0, 0, 47, 12, 4);
+	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true, .time_s = 2};
+	assert_true(skep_store_end(store, &summary, error, sizeof error));
+	play_gnuplot();
+	const char *text = script_of(store, "timeline");
+	assert_non_null(strstr(text, "'run 1: whole, simulated world: the whole run, 20 rounds in 2 s'"));
+	assert_non_null(strstr(text, "set xrange [0:2]"));
+	assert_non_null(strstr(text, "panel = 1\n"));
+	int fifth =
+		(int)(0.4 / 0.0020972) - 3; /* bins are 2^21 ns long: 1.6 s in at most 1,024 of them, and 48 workers */
+	assert_cells(text, 47, 0x8a8a8a, 2 * fifth);
+	assert_cells(text, 47, 0xcc79a7, fifth);
+	assert_cells(text, 47, 0xe69f00, fifth);
+	assert_cells(text, 47, 0xeeeeee, fifth);
+	assert_cells(text, 0, 0xeeeeee, 5 * fifth);
+	/* In the panel: 24 and 24 workers; then one less in stage 1; then one that downloads; then one more in stage 0. */
+	assert_non_null(strstr(text, " 0 24 48 48\n"));
+	assert_non_null(strstr(text, " 0 24 47 47\n"));
+	assert_non_null(strstr(text, " 0 24 47 48\n"));
+	assert_non_null(strstr(text, " 0 25 48 48\n"));
+	assert_non_null(strstr(text, "'dead or not there'"));
+	assert_null(strstr(text, "'forward'"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* Few workers: stacked bars, and the stage that a mover goes to. A quarter of every bin forward, half of it backward. */
+static void test_overview_stacked(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	int64_t run;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "stacked", 4, 2);
+	s.rounds = 2;
+	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+	struct skep_recorder recorder = skep_store_recorder(store), quiet = recorder;
+	quiet.op = NULL;
+	synthetic_feed(&s, &quiet);
+	for (int i = 0; i < 200; i++) { /* each millisecond */
+		synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 0, 0, 2, i / 100.0, 0.0025);
+		synthetic_op(&s, &recorder, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 0, 0, 2, i / 100.0 + 0.0025, 0.005);
+	}
+	note(&s, &recorder, 0.1, SKEP_NOTE_MOVED, 3, 0);
+	note(&s, &recorder, 0.15, SKEP_NOTE_JOINED, 3, 0);
+	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true, .time_s = 0.2};
+	assert_true(skep_store_end(store, &summary, error, sizeof error));
+	play_gnuplot();
+	const char *text = script_of(store, "timeline");
+	assert_non_null(strstr(text, "set label '→ 0' at first 150, first 3 "));
+	assert_null(strstr(text, "set label '→ 0' at first 100"));
+	assert_cells(text, 2 - 0.5 + 15.5 / 23, 0xe69f00, 100); /* the lowest row of pixels of the compute lane */
+	assert_cells(text, 2 - 0.5 + 1.5 / 23, 0xeeeeee, 100);  /* and the highest */
+	assert_cells(text, 3 - 0.5 + 1.5 / 23, 0xcc79a7, 20);
+	assert_null(strstr(text, "'dead or not there'"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+static void test_rounds(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "asked", 4, 2);
+	record(store, &s, "sim");
+	play_gnuplot();
+	const char *text = script_of_rounds(store, "timeline", &(struct skep_plot_rounds){.first = 3, .last = 5});
+	assert_non_null(strstr(text, "rounds 3 to 5 of 20"));
+	assert_non_null(strstr(text, "set xrange [300:600]"));
+	assert_non_null(strstr(text, "'round 5'"));
+	assert_null(strstr(text, "'round 6'"));
+	text = script_of_rounds(store, "timeline", &(struct skep_plot_rounds){.all = true});
+	assert_non_null(strstr(text, "the whole run, 20 rounds in 2 s"));
+	assert_non_null(strstr(text, "panel = 0\n"));
+	text = script_of(store, "timeline");
+	assert_non_null(strstr(text, "the first "));
+	struct skep_plot_rounds beyond = {.first = 20, .last = 30};
+	assert_false(skep_plot(store, "timeline", NULL, 0, "a.png", &beyond, error, sizeof error));
+	assert_non_null(strstr(error, "closed 20 rounds: there is no round 20"));
+	assert_false(skep_plot(store, "matrix", NULL, 0, "a.png", &beyond, error, sizeof error));
+	assert_non_null(strstr(error, "--rounds is for the timeline"));
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
@@ -453,6 +586,9 @@ int main(void)
 		TEST(test_newest),
 		TEST(test_legend),
 		TEST(test_timeline),
+		TEST(test_overview),
+		TEST(test_overview_stacked),
+		TEST(test_rounds),
 		TEST(test_script),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

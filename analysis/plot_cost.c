@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_cost.c - what runs have cost: US dollars against time, a line for each run, which begins with nothing. A steeper part is
+ * one with more workers or higher prices.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analysis/database.h"
+#include "analysis/plot_script.h"
+
+#define RUNS_MAX 16u
+#define POINTS_MAX 3000u /* of one run: more cannot be told apart */
+#define KEY_PIXELS 24u   /* of height, per run */
+
+static const char *const TEMPLATE[] = {
+#include "cost.gp.inc"
+};
+
+static bool newest_runs(struct skep_store *store, int64_t *ret_run, uint32_t *ret_runs, char *reterr, size_t size)
+{
+	static const char sql[] = "WITH shown AS (SELECT id, scenario, world FROM runs"
+				  "   WHERE EXISTS (SELECT 1 FROM rounds WHERE run = id AND cost_usd IS NOT NULL)),"
+				  " newest AS (SELECT scenario FROM shown ORDER BY id DESC LIMIT 1)"
+				  " SELECT max(id) FROM shown JOIN newest USING (scenario) WHERE ?1 = 0"
+				  " GROUP BY world ORDER BY world DESC";
+	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
+	*ret_runs = 0;
+	while (row != NULL && *ret_runs < RUNS_MAX && sqlite3_step(row) == SQLITE_ROW)
+		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
+	if (row != NULL && *ret_runs == 0)
+		snprintf(reterr, size,
+			"no run in the database has a cost: give `price` or `prices` to all machines of the topology");
+	sqlite3_finalize(row);
+	return *ret_runs > 0;
+}
+
+static bool read_end(
+	struct skep_store *store, const struct skep_plot_run *run, double *end_s, char *reterr, size_t size)
+{
+	static const char sql[] = "SELECT max(closed_s) FROM rounds WHERE run = ?1 AND cost_usd IS NOT NULL";
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_type(row, 0) != SQLITE_NULL;
+	if (found)
+		*end_s = fmax(*end_s, sqlite3_column_double(row, 0));
+	else if (row != NULL)
+		snprintf(reterr, size, "run %lld has no cost to show: %s", (long long)run->id,
+			run->rounds == 0 ? "it closed no round" : "the price of a machine is not known");
+	sqlite3_finalize(row);
+	return found;
+}
+
+static bool write_costs(
+	struct skep_store *store, const struct skep_plot_run *run, double unit, FILE *script, char *reterr, size_t size)
+{
+	static const char sql[] =
+		"SELECT closed_s, cost_usd FROM rounds WHERE run = ?1 AND cost_usd IS NOT NULL"
+		" AND (round % ?2 = 0 OR round = (SELECT max(round) FROM rounds WHERE run = ?1)) ORDER BY round";
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, run->rounds / POINTS_MAX + 1, reterr, size);
+	fprintf(script, "0 0\n");
+	while (row != NULL && sqlite3_step(row) == SQLITE_ROW)
+		fprintf(script, "%.9g %.9g\n", sqlite3_column_double(row, 0) * unit, sqlite3_column_double(row, 1));
+	fprintf(script, "\n\n");
+	sqlite3_finalize(row);
+	return row != NULL;
+}
+
+static bool write_heading(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, FILE *script,
+	char *reterr, size_t size)
+{
+	char text[1024];
+	bool same = true;
+	for (uint32_t i = 1; i < runs; i++)
+		same = same && strcmp(run[i].scenario, run[0].scenario) == 0;
+	snprintf(text, sizeof text, "%s%s against time", same ? run[0].scenario : "", same ? ": cost" : "Cost");
+	fprintf(script, "set title ");
+	skep_script_string(script, text);
+	fprintf(script, "\nruns = %u\narray Title[%u]\narray Colour[%u]\narray Dash[%u]\n", runs, runs, runs, runs);
+	for (uint32_t i = 0; i < runs; i++) {
+		if (!skep_plot_legend(store, run, runs, i, text, sizeof text, reterr, size))
+			return false;
+		fprintf(script, "Title[%u] = ", i + 1);
+		skep_script_string(script, text);
+		fprintf(script, "\nColour[%u] = '%s'\nDash[%u] = %d\n", i + 1, skep_plot_colour(i), i + 1,
+			strcmp(run[i].world, "real") == 0 ? 2 : 1);
+	}
+	return true;
+}
+
+bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size)
+{
+	int64_t newest[RUNS_MAX];
+	struct skep_plot_run shown[RUNS_MAX];
+	double end_s = 0;
+	if (runs > RUNS_MAX) {
+		snprintf(reterr, size, "at most %u runs fit into one picture, not %u", RUNS_MAX, runs);
+		return false;
+	}
+	if (runs == 0) {
+		run = newest;
+		if (!newest_runs(store, newest, &runs, reterr, size))
+			return false;
+	}
+	for (uint32_t i = 0; i < runs; i++)
+		if (!skep_plot_read_run(store, run[i], &shown[i], reterr, size) ||
+			!read_end(store, &shown[i], &end_s, reterr, size))
+			return false;
+	picture->height += KEY_PIXELS * runs;
+	if (!write_heading(store, shown, runs, picture->script, reterr, size))
+		return false;
+	double unit = end_s >= 7200 ? 1 / 3600.0 : end_s >= 300 ? 1 / 60.0 : end_s < 1 ? 1e3 : 1;
+	fprintf(picture->script,
+		"set xlabel 'time since the start of the run (%s)'\nset xrange [0:%.9g]\n$cost << END\n",
+		end_s >= 7200  ? "h"
+		: end_s >= 300 ? "min"
+		: end_s < 1    ? "ms"
+			       : "s",
+		1.02 * unit * end_s);
+	for (uint32_t i = 0; i < runs; i++)
+		if (!write_costs(store, &shown[i], unit, picture->script, reterr, size))
+			return false;
+	fprintf(picture->script, "END\n");
+	skep_script_lines(picture->script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
+	return true;
+}

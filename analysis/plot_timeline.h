@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_timeline.h - what the two forms of the timeline share: operations one by one (plot_timeline.c), and the whole run in
+ * bins of time (plot_overview.c). Private to analysis/.
+ */
+#ifndef SKEP_ANALYSIS_PLOT_TIMELINE_H
+#define SKEP_ANALYSIS_PLOT_TIMELINE_H
+
+#include "analysis/plot_presence.h"
+
+enum skep_timeline_colour {
+	SKEP_TIMELINE_FORWARD,
+	SKEP_TIMELINE_BACKWARD,
+	SKEP_TIMELINE_STEP,
+	SKEP_TIMELINE_REDUCE,
+	SKEP_TIMELINE_STATE,
+	SKEP_TIMELINE_IDLE,
+	SKEP_TIMELINE_AWAY,
+	SKEP_TIMELINE_COLOURS
+};
+
+struct skep_timeline_key {
+	const char *title;
+	uint32_t rgb;
+};
+extern const struct skep_timeline_key skep_timeline_key[SKEP_TIMELINE_COLOURS];
+
+struct skep_timeline {
+	struct skep_store *store;
+	struct skep_plot_run run;
+	struct skep_presence presence;
+	uint32_t *position; /* [workers]: row of the picture, by first stage and number */
+	double begin_s, end_s;
+	double unit; /* of the time axis, per second */
+	const char *unit_name;
+	bool present[SKEP_TIMELINE_COLOURS]; /* what the legend has to name */
+	struct skep_picture *picture;
+	FILE *script;
+	char *error; /* of error_size bytes */
+	size_t error_size;
+};
+
+void skep_timeline_unit(struct skep_timeline *timeline); /* from begin_s and end_s */
+bool skep_timeline_workers(struct skep_timeline *timeline, double margin_pixels);
+void skep_timeline_legend(struct skep_timeline *timeline, bool pale);
+void skep_timeline_title(struct skep_timeline *timeline, const char *part);
+
+/* The whole run; fails without rows of `activity`. */
+bool skep_timeline_overview(struct skep_timeline *timeline);
+
+#endif
