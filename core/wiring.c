@@ -23,6 +23,7 @@ uint32_t skep_view_capacity(const struct skep_plan *plan)
 void skep_view_clear(struct skep_view *view)
 {
 	view->count = 0;
+	view->leavers = 0;
 	view->heard = 0;
 	view->sample = false;
 }
@@ -49,9 +50,9 @@ static bool is(const struct skep_choice *choice, struct skep_peer peer)
 
 static uint32_t staying(const struct skep_view *view, struct skep_peer avoid)
 {
-	uint32_t stay = 0;
-	for (uint32_t i = 0; i < view->count; i++)
-		stay += !view->choice[i].leaving && !is(&view->choice[i], avoid);
+	uint32_t stay = view->count - view->leavers;
+	for (uint32_t i = 0; i < view->count && avoid.index != SKEP_NO_INDEX; i++)
+		stay -= !view->choice[i].leaving && is(&view->choice[i], avoid);
 	return stay;
 }
 
@@ -60,10 +61,15 @@ static uint32_t smallest(const struct skep_view *view, struct skep_peer avoid)
 {
 	uint32_t best = view->count;
 	bool any = staying(view, avoid) == 0;
+	uint64_t best_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < view->count; i++) {
-		if ((any || !view->choice[i].leaving) && !is(&view->choice[i], avoid) &&
-			(best == view->count || before(&view->choice[i], &view->choice[best])))
-			best = i;
+		const struct skep_choice *choice = &view->choice[i];
+		if (choice->key_ns > best_ns || (!any && choice->leaving) || is(choice, avoid))
+			continue;
+		if (best < view->count && !before(choice, &view->choice[best]))
+			continue;
+		best = i;
+		best_ns = choice->key_ns;
 	}
 	return best;
 }
@@ -95,12 +101,18 @@ static uint32_t first_leaving(const struct skep_view *view)
 	return i;
 }
 
+static void replace(struct skep_view *view, uint32_t i, struct skep_choice choice)
+{
+	view->leavers -= view->choice[i].leaving;
+	view->choice[i] = choice;
+}
+
 void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random)
 {
 	uint32_t i = find(view, peer.index);
 	if (i < view->count) {
 		if (view->choice[i].peer.epoch < peer.epoch)
-			view->choice[i] = newcomer(view, peer, random);
+			replace(view, i, newcomer(view, peer, random));
 		return;
 	}
 	view->heard++;
@@ -114,7 +126,7 @@ void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer p
 	if (place == view->count)
 		place = skep_random_below(random, view->heard); /* reservoir sampling */
 	if (place < capacity)
-		view->choice[place] = choice;
+		replace(view, place, choice);
 }
 
 bool skep_view_has(const struct skep_view *view, uint32_t index)
@@ -131,6 +143,7 @@ void skep_view_remove(struct skep_view *view, struct skep_peer peer)
 		view->heard--;
 	if (i == view->count)
 		return;
+	view->leavers -= view->choice[i].leaving;
 	view->count--;
 	for (; i < view->count; i++) /* keeps the order, so that the choice depends on nothing but what was heard */
 		view->choice[i] = view->choice[i + 1];
@@ -148,8 +161,10 @@ bool skep_view_thin(struct skep_view *view, uint32_t capacity)
 void skep_view_leaving(struct skep_view *view, struct skep_peer peer)
 {
 	uint32_t i = find(view, peer.index);
-	if (i < view->count && view->choice[i].peer.epoch == peer.epoch)
-		view->choice[i].leaving = true;
+	if (i == view->count || view->choice[i].peer.epoch != peer.epoch || view->choice[i].leaving)
+		return;
+	view->choice[i].leaving = true;
+	view->leavers++;
 }
 
 static uint64_t expected_ns(const struct skep_choice *choice)
