@@ -30,7 +30,7 @@ static struct skep_link_use *find(
 
 static bool grow(struct skep_traffic_table *table)
 {
-	struct skep_traffic_table grown = {.count = table->count, .size = table->size ? table->size * 2 : 256};
+	struct skep_traffic_table grown = {.size = table->size ? table->size * 2 : 256};
 	grown.use = calloc(grown.size, sizeof *grown.use);
 	if (!grown.use)
 		return false;
@@ -40,7 +40,8 @@ static bool grow(struct skep_traffic_table *table)
 			*find(&grown, use->source, use->destination, use->traffic) = *use;
 	}
 	free(table->use);
-	*table = grown;
+	table->use = grown.use;
+	table->size = grown.size;
 	return true;
 }
 
