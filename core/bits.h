@@ -37,4 +37,24 @@ static inline uint32_t skep_bits_count(uint64_t word)
 	return (uint32_t)(word * 0x0101010101010101u >> 56);
 }
 
+/* The lowest bit of a word that is not 0. */
+static inline uint32_t skep_bits_lowest(uint64_t word)
+{
+	return skep_bits_count((word & -word) - 1);
+}
+
+/* The first member from `bit` on, or `end` if there is none before. */
+static inline uint32_t skep_bits_next(const uint64_t *set, uint32_t bit, uint32_t end)
+{
+	while (bit < end) {
+		uint64_t word = set[bit / 64] >> bit % 64;
+		if (word != 0) {
+			bit += skep_bits_lowest(word);
+			return bit < end ? bit : end;
+		}
+		bit += 64 - bit % 64;
+	}
+	return end;
+}
+
 #endif

@@ -167,6 +167,7 @@ void directory_serve(struct directory *d, uint32_t worker)
 	struct row *row = directory_row(d, worker);
 	row->standing = STANDING_SERVING;
 	row->announced = false;
+	d->full = false;
 	d->unannounced++;
 	directory_stage(d, row->stage)->serving++;
 	directory_stage(d, row->stage)->leaving += row->leaving;
@@ -476,9 +477,17 @@ static void on_start(struct directory *d, struct step *step)
 	rounds_open(d, step);
 }
 
+/* Who comes, goes or changes its stage may be an owner with room. */
+static bool roster_stays(const struct skep_event *event)
+{
+	uint8_t kind = event->u.message.kind;
+	return event->kind == SKEP_EVENT_MESSAGE && (kind == SKEP_MESSAGE_FINISHED || kind == SKEP_MESSAGE_HEARTBEAT);
+}
+
 void skep_directory_step(struct skep_node *node, struct step *step, const struct skep_event *event)
 {
 	struct directory *d = (struct directory *)node;
+	d->full = d->full && roster_stays(event);
 	switch ((enum skep_event_kind)event->kind) {
 	case SKEP_EVENT_START:
 		on_start(d, step);

@@ -86,6 +86,7 @@ struct directory {
 	uint32_t rerun_microbatch; /* where to go on looking for what is missing */
 	bool ending; /* all rounds are closed, and a stage waits: a run is not done while what it has learnt is lost */
 	uint32_t round, issued, finished, outstanding;
+	bool full; /* every owner holds its credit: nothing has happened since that was seen that may give one of them room */
 	uint32_t closed; /* rounds */
 	struct reduced reduced;
 	int64_t loss_nano;          /* of the newest round that has one, else INT64_MAX */

@@ -66,7 +66,9 @@ static bool silent(const struct worker *w, const struct step *step, const struct
 static void ask_about_silent(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
-	for (uint32_t i = 0; i < table->capacity; i++) {
+	uint32_t left = table->used; /* they lie in the first slots, mostly */
+	for (uint32_t i = 0; left > 0; i++) {
+		left -= table->work[i].state != SKEP_WORK_FREE;
 		if (!silent(w, step, &table->work[i]))
 			continue;
 		uint32_t first = 0; /* ask once for each of them */

@@ -216,9 +216,12 @@ void pipeline_seal(struct worker *w, struct step *step)
 void pipeline_peer_gone(struct worker *w, struct step *step, struct skep_peer gone)
 {
 	struct skep_inflight *table = worker_inflight(w);
-	for (uint32_t i = 0; i < table->capacity; i++) {
-		if (table->work[i].state != SKEP_WORK_FREE)
-			route_of(step->plan)->gone(w, step, &table->work[i], gone);
+	uint32_t left = table->used;
+	for (uint32_t i = 0; left > 0; i++) {
+		if (table->work[i].state == SKEP_WORK_FREE)
+			continue;
+		left--;
+		route_of(step->plan)->gone(w, step, &table->work[i], gone);
 	}
 }
 
@@ -241,8 +244,10 @@ void pipeline_hand_back(struct worker *w, struct step *step)
 void pipeline_peer_new(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
-	for (uint32_t i = 0; i < table->capacity; i++) {
+	uint32_t left = table->used;
+	for (uint32_t i = 0; left > 0; i++) {
 		struct skep_work *work = &table->work[i];
+		left -= work->state != SKEP_WORK_FREE;
 		if (work->state == SKEP_WORK_WAIT_PEER)
 			route_of(step->plan)->go_on(w, step, work);
 	}

@@ -45,9 +45,9 @@ static void send_tally(struct worker *w, struct step *step)
 	message.u.tally.count = w->counted[w->version & 1];
 	message.u.tally.loss_nano = w->loss_nano[w->version & 1];
 	uint32_t sent = 0, used = 0;
-	for (uint32_t i = 0; i < w->words * 64; i++) {
-		if (!skep_bits_has(worker_tally(w, w->version), i))
-			continue;
+	const uint64_t *tally = worker_tally(w, w->version);
+	uint32_t end = w->words * 64;
+	for (uint32_t i = skep_bits_next(tally, 0, end); i < end; i = skep_bits_next(tally, i + 1, end)) {
 		if (used == SKEP_TALLY_PART || (used > 0 && i - message.u.tally.base > UINT16_MAX)) {
 			message.u.tally.used = (uint16_t)used;
 			worker_send(w, step, &message);

@@ -69,6 +69,7 @@ void rerun_counted(struct directory *d, struct step *step)
 	d->phase = PHASE_OPEN;
 	d->reduced.on = false;
 	d->outstanding = 0;
+	d->full = false;
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		directory_row(d, i)->outstanding = 0;
 	rounds_refill(d, step);

@@ -155,7 +155,8 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 		i++) {
 		const struct row *row = preferred == SKEP_NO_INDEX ? NULL : directory_row(d, preferred);
 		bool fits = row && is_owner(d, row) && row->outstanding < credit(step->plan);
-		uint32_t worker = fits ? preferred : least_loaded_owner(d, step->plan);
+		uint32_t worker = fits ? preferred : d->full ? SKEP_NO_INDEX : least_loaded_owner(d, step->plan);
+		d->full = worker == SKEP_NO_INDEX || (d->full && fits);
 		if (worker == SKEP_NO_INDEX)
 			break;
 		if (rerun)
@@ -191,6 +192,7 @@ void rounds_open(struct directory *d, struct step *step)
 {
 	const struct skep_plan *plan = step->plan;
 	d->phase = PHASE_OPEN;
+	d->full = false;
 	d->cut = nobody_can(d, step->plan);
 	d->issued = d->finished = d->outstanding = d->pass = 0;
 	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = d->round});
@@ -221,6 +223,7 @@ void rounds_on_finished(struct directory *d, struct step *step, const struct ske
 	directory_row(d, worker)->outstanding--;
 	d->finished += message->u.finished.ok;
 	refill(d, step, worker);
+	d->full = d->full && directory_row(d, worker)->outstanding == credit(step->plan);
 }
 
 /* ---- reduction ------------------------------------------------------------------------------------------------ */
@@ -464,6 +467,7 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 void rounds_cut(struct directory *d, const struct skep_plan *plan)
 {
 	d->cut = true;
+	d->full = false;
 	d->outstanding = 0;
 	for (uint32_t i = 0; i < d->issued; i++)
 		owners(d)[i] = SKEP_NO_INDEX;
@@ -482,6 +486,7 @@ void rounds_refill(struct directory *d, struct step *step)
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)
 {
 	struct row *row = directory_row(d, worker);
+	d->full = false;
 	bool summed = d->reduced.on && row->member && !directory_stage(d, row->stage)->committed;
 	if (summed && step->plan->on_loss == SKEP_ON_LOSS_RERUN)
 		rerun_count(d, step); /* what it had told is missing, and so would it be in the sums */

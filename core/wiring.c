@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wiring.c - see wiring.h. The view is searched from end to end: it is small, and a sorted one would have to be kept sorted at
- * each charge.
+ * wiring.c - see wiring.h. A worker is searched for from end to end: the view is small. Who has the smallest key is known from
+ * a tournament, since it is asked at each choice.
+ *
+ * What is kept true: with n choices, those of nodes 2k and 2k + 1 that comes first is choice[k].winner, for 1 <= k < n; node
+ * k >= n is choice k - n itself. So winner 1 comes first of all.
  */
 #include "core/wiring.h"
 
 #include <assert.h>
 
 #include "core/random.h"
+
+static_assert(SKEP_VIEW_MAX <= UINT16_MAX, "a winner is a uint16_t");
 
 #define ONE (1u << 20)                    /* 1 in the fixed point of the weight */
 #define UNKNOWN_NS_PER_SAMPLE 1000000000u /* what one that has never answered is charged */
@@ -23,6 +28,7 @@ uint32_t skep_view_capacity(const struct skep_plan *plan)
 void skep_view_clear(struct skep_view *view)
 {
 	view->count = 0;
+	view->leavers = 0;
 	view->heard = 0;
 	view->sample = false;
 }
@@ -49,21 +55,56 @@ static bool is(const struct skep_choice *choice, struct skep_peer peer)
 
 static uint32_t staying(const struct skep_view *view, struct skep_peer avoid)
 {
-	uint32_t stay = 0;
-	for (uint32_t i = 0; i < view->count; i++)
-		stay += !view->choice[i].leaving && !is(&view->choice[i], avoid);
+	uint32_t stay = view->count - view->leavers;
+	for (uint32_t i = 0; i < view->count && avoid.index != SKEP_NO_INDEX; i++)
+		stay -= !view->choice[i].leaving && is(&view->choice[i], avoid);
 	return stay;
+}
+
+static uint32_t node(const struct skep_view *view, uint32_t k)
+{
+	return k < view->count ? view->choice[k].winner : k - view->count;
+}
+
+/* Those that stay come first. */
+static uint32_t winner(const struct skep_view *view, uint32_t i, uint32_t j)
+{
+	const struct skep_choice *a = &view->choice[i], *b = &view->choice[j];
+	if (a->leaving != b->leaving)
+		return a->leaving ? j : i;
+	return before(b, a) || (i > j && !before(a, b)) ? j : i;
+}
+
+static void play(struct skep_view *view, uint32_t k)
+{
+	view->choice[k].winner = (uint16_t)winner(view, node(view, 2 * k), node(view, 2 * k + 1));
+}
+
+/* After a change of choice i. */
+static void replay(struct skep_view *view, uint32_t i)
+{
+	for (uint32_t k = (view->count + i) / 2; k > 0; k /= 2)
+		play(view, k);
+}
+
+/* After others came or went. */
+static void play_all(struct skep_view *view)
+{
+	for (uint32_t k = view->count; k-- > 1;)
+		play(view, k);
 }
 
 /* Of those that stay, or of all if nobody does; but not `avoid`. */
 static uint32_t smallest(const struct skep_view *view, struct skep_peer avoid)
 {
 	uint32_t best = view->count;
-	bool any = staying(view, avoid) == 0;
+	if (view->count == 0)
+		return 0;
+	if (!is(&view->choice[node(view, 1)], avoid))
+		return node(view, 1);
 	for (uint32_t i = 0; i < view->count; i++) {
-		if ((any || !view->choice[i].leaving) && !is(&view->choice[i], avoid) &&
-			(best == view->count || before(&view->choice[i], &view->choice[best])))
-			best = i;
+		if (!is(&view->choice[i], avoid))
+			best = best < view->count ? winner(view, best, i) : i;
 	}
 	return best;
 }
@@ -95,18 +136,26 @@ static uint32_t first_leaving(const struct skep_view *view)
 	return i;
 }
 
+static void replace(struct skep_view *view, uint32_t i, struct skep_choice choice)
+{
+	view->leavers -= view->choice[i].leaving;
+	view->choice[i] = choice;
+	play_all(view);
+}
+
 void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random)
 {
 	uint32_t i = find(view, peer.index);
 	if (i < view->count) {
 		if (view->choice[i].peer.epoch < peer.epoch)
-			view->choice[i] = newcomer(view, peer, random);
+			replace(view, i, newcomer(view, peer, random));
 		return;
 	}
 	view->heard++;
 	struct skep_choice choice = newcomer(view, peer, random);
 	if (view->count < capacity) {
 		view->choice[view->count++] = choice;
+		play_all(view);
 		return;
 	}
 	view->sample = true;
@@ -114,7 +163,7 @@ void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer p
 	if (place == view->count)
 		place = skep_random_below(random, view->heard); /* reservoir sampling */
 	if (place < capacity)
-		view->choice[place] = choice;
+		replace(view, place, choice);
 }
 
 bool skep_view_has(const struct skep_view *view, uint32_t index)
@@ -131,9 +180,11 @@ void skep_view_remove(struct skep_view *view, struct skep_peer peer)
 		view->heard--;
 	if (i == view->count)
 		return;
+	view->leavers -= view->choice[i].leaving;
 	view->count--;
 	for (; i < view->count; i++) /* keeps the order, so that the choice depends on nothing but what was heard */
 		view->choice[i] = view->choice[i + 1];
+	play_all(view);
 }
 
 bool skep_view_thin(struct skep_view *view, uint32_t capacity)
@@ -148,8 +199,11 @@ bool skep_view_thin(struct skep_view *view, uint32_t capacity)
 void skep_view_leaving(struct skep_view *view, struct skep_peer peer)
 {
 	uint32_t i = find(view, peer.index);
-	if (i < view->count && view->choice[i].peer.epoch == peer.epoch)
-		view->choice[i].leaving = true;
+	if (i == view->count || view->choice[i].peer.epoch != peer.epoch || view->choice[i].leaving)
+		return;
+	view->choice[i].leaving = true;
+	view->leavers++;
+	replay(view, i);
 }
 
 static uint64_t expected_ns(const struct skep_choice *choice)
@@ -161,8 +215,11 @@ static uint64_t expected_ns(const struct skep_choice *choice)
  * leaving may lie below. */
 static void settle(struct skep_view *view, uint64_t least_ns)
 {
-	for (uint32_t i = 0; i < view->count && least_ns >> 62; i++)
+	if (least_ns >> 62 == 0)
+		return;
+	for (uint32_t i = 0; i < view->count; i++)
 		view->choice[i].key_ns -= least_ns < view->choice[i].key_ns ? least_ns : view->choice[i].key_ns;
+	play_all(view);
 }
 
 bool skep_view_has_other(const struct skep_view *view, struct skep_peer peer)
@@ -193,6 +250,7 @@ struct skep_peer skep_view_choose_other(struct skep_view *view, const struct ske
 	settle(view, choice->key_ns);
 	choice->key_ns += charge_ns;
 	choice->tie = skep_random_next(random);
+	replay(view, (uint32_t)(choice - view->choice));
 	return peer;
 }
 
@@ -209,6 +267,7 @@ void skep_view_update(struct skep_view *view, struct skep_peer peer, skep_time n
 	int64_t distance = (int64_t)((sample_ns > 0 ? sample_ns : 1) << FRACTION_BITS) - (int64_t)choice->average;
 	choice->average = (uint64_t)((int64_t)choice->average + distance / SMOOTHING_DIVISOR);
 	choice->weight += (ONE - choice->weight) / SMOOTHING_DIVISOR;
+	replay(view, i);
 }
 
 void skep_view_silent(struct skep_view *view, struct skep_peer peer, skep_time waited_ns)
@@ -217,6 +276,8 @@ void skep_view_silent(struct skep_view *view, struct skep_peer peer, skep_time w
 	if (i == view->count || view->choice[i].peer.epoch != peer.epoch)
 		return;
 	uint64_t until_ns = view->choice[smallest(view, nobody)].key_ns + waited_ns;
-	if (view->choice[i].key_ns < until_ns)
-		view->choice[i].key_ns = until_ns;
+	if (view->choice[i].key_ns >= until_ns)
+		return;
+	view->choice[i].key_ns = until_ns;
+	replay(view, i);
 }

@@ -32,15 +32,17 @@
 struct skep_choice { /* one worker of the next stage, as its sender sees it */
 	struct skep_peer peer;
 	uint32_t weight;     /* 1 - 0.9^n, 20 bits fixed point; 0: it has never answered */
+	bool leaving;        /* it serves, but wants to go: chosen only while nobody stays */
+	uint16_t winner;     /* not of this worker: a node of the view's tournament, wiring.c */
 	uint64_t average;    /* ns per sample, 10 bits fixed point, not yet divided by the weight */
 	uint64_t key_ns;     /* virtual time until which it is charged */
 	uint64_t guessed_ns; /* of these, for microbatches whose time was not known: given back at the first answer */
 	uint64_t tie;
-	bool leaving; /* it serves, but wants to go: chosen only while nobody stays */
 };
 
 struct skep_view {
 	uint32_t count;
+	uint32_t leavers;            /* of these */
 	uint32_t heard;              /* members heard of since the view was emptied, about: news may come twice */
 	bool sample;                 /* there was no room for some of them */
 	struct skep_choice choice[]; /* [count] */

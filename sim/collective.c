@@ -57,6 +57,13 @@ static bool grow(struct skep_world *world)
 	return true;
 }
 
+static uint64_t chunk_bytes(const struct skep_world *world, const struct skep_whole *whole, uint32_t chunk)
+{
+	uint64_t first, count;
+	skep_chunk_range(world->plan->stage[whole->stage].parameters, chunk % whole->size, whole->size, &first, &count);
+	return skep_codec_bytes(world->plan->reduction_codec, count) + SKEP_HEADER_BYTES;
+}
+
 static uint32_t make(struct skep_world *world, const struct skep_op *op)
 {
 	uint32_t slot = 0;
@@ -71,6 +78,8 @@ static uint32_t make(struct skep_world *world, const struct skep_op *op)
 	struct skep_whole whole = {.stage = op->stage, .round = op->round, .attempt = op->attempt, .size = op->size};
 	whole.rank = rank;
 	whole.number = world->wholes_made++ & INT32_MAX;
+	for (uint32_t chunk = 0; chunk < whole.size; chunk++)
+		whole.chunks_bytes += chunk_bytes(world, &whole, chunk);
 	world->whole[slot] = whole;
 	return slot;
 }
@@ -83,20 +92,10 @@ static void drop(struct skep_whole *whole)
 
 /* ---- what it amounts to --------------------------------------------------------------------------------------- */
 
-static uint64_t chunk_bytes(const struct skep_world *world, const struct skep_whole *whole, uint32_t chunk)
-{
-	uint64_t first, count;
-	skep_chunk_range(world->plan->stage[whole->stage].parameters, chunk % whole->size, whole->size, &first, &count);
-	return skep_codec_bytes(world->plan->reduction_codec, count) + SKEP_HEADER_BYTES;
-}
-
 /* In 2(n - 1) hops a rank sends every chunk twice, but for the two that end their way with it: those of ranks + 1 and + 2. */
 static uint64_t link_bytes(const struct skep_world *world, const struct skep_whole *whole, uint32_t rank)
 {
-	uint64_t all = 0;
-	for (uint32_t chunk = 0; chunk < whole->size; chunk++)
-		all += chunk_bytes(world, whole, chunk);
-	return 2 * all - chunk_bytes(world, whole, rank + 1) - chunk_bytes(world, whole, rank + 2);
+	return 2 * whole->chunks_bytes - chunk_bytes(world, whole, rank + 1) - chunk_bytes(world, whole, rank + 2);
 }
 
 static double latency_ns(const struct skep_world *world, const struct skep_whole *whole, uint32_t rank)
@@ -195,12 +194,11 @@ void skep_whole_leave(struct skep_world *world, uint32_t worker, const struct sk
 	assert(slot != NONE);
 	struct skep_whole *whole = &world->whole[slot];
 	for (uint32_t rank = 0; !whole->left && rank < whole->size; rank++) {
-		uint64_t all = 0, left;
+		uint64_t left;
 		if (whole->rank[rank].flowing == 0)
 			continue;
-		while (skep_network_stop(world->network, world->now, tag_of(whole, rank), &left))
-			all += left;
-		count(world, whole, rank, link_bytes(world, whole, rank) - all);
+		skep_network_stop(world->network, world->now, tag_of(whole, rank), &left);
+		count(world, whole, rank, link_bytes(world, whole, rank) - left);
 		whole->rank[rank].flowing = 0;
 	}
 	assert(whole->rank[op->chunk].here && whole->rank[op->chunk].worker == worker);

@@ -73,6 +73,7 @@ bool skep_sim_run(
 	if (good) {
 		skep_world_report(&world);
 		result(&world, ret);
+		good = !world.no_memory;
 	}
 	skep_world_finish(&world);
 	return good;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * traffic.c - a hash from (source, destination, class) to what was sent. Kept true: at most half full, no deletion.
+ *
+ * In a large swarm the hash is larger than the caches, and each message of another pair. So what is added waits, and is looked
+ * up with others in one loop, where the processor waits for many places at a time.
  */
 #include "sim/traffic.h"
 
@@ -27,7 +30,7 @@ static struct skep_link_use *find(
 
 static bool grow(struct skep_traffic_table *table)
 {
-	struct skep_traffic_table grown = {.count = table->count, .size = table->size ? table->size * 2 : 256};
+	struct skep_traffic_table grown = {.size = table->size ? table->size * 2 : 256};
 	grown.use = calloc(grown.size, sizeof *grown.use);
 	if (!grown.use)
 		return false;
@@ -37,23 +40,41 @@ static bool grow(struct skep_traffic_table *table)
 			*find(&grown, use->source, use->destination, use->traffic) = *use;
 	}
 	free(table->use);
-	*table = grown;
+	table->use = grown.use;
+	table->size = grown.size;
 	return true;
+}
+
+static bool put(struct skep_traffic_table *table, const struct skep_link_use *more)
+{
+	if (table->count * 2 >= table->size && !grow(table))
+		return false;
+	struct skep_link_use *use = find(table, more->source, more->destination, more->traffic);
+	if (use->messages == 0) {
+		*use = *more;
+		table->count++;
+		return true;
+	}
+	use->messages += more->messages;
+	use->bytes += more->bytes;
+	return true;
+}
+
+static bool put_waiting(struct skep_traffic_table *table)
+{
+	bool good = true;
+	for (uint32_t i = 0; i < table->waits; i++)
+		good = put(table, &table->waiting[i]) && good;
+	table->waits = 0;
+	return good;
 }
 
 bool skep_traffic_add(struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic,
 	uint64_t messages, uint64_t bytes)
 {
-	if (table->count * 2 >= table->size && !grow(table))
-		return false;
-	struct skep_link_use *use = find(table, source, destination, traffic);
-	if (use->messages == 0) {
-		*use = (struct skep_link_use){.source = source, .destination = destination, .traffic = traffic};
-		table->count++;
-	}
-	use->messages += messages;
-	use->bytes += bytes;
-	return true;
+	table->waiting[table->waits++] = (struct skep_link_use){
+		.source = source, .destination = destination, .traffic = traffic, .messages = messages, .bytes = bytes};
+	return table->waits < SKEP_TRAFFIC_WAITING || put_waiting(table);
 }
 
 static int by_link(const void *a, const void *b)
@@ -66,9 +87,10 @@ static int by_link(const void *a, const void *b)
 	return (int)x->traffic - (int)y->traffic;
 }
 
-void skep_traffic_report(struct skep_traffic_table *table, const struct skep_recorder *recorder)
+bool skep_traffic_report(struct skep_traffic_table *table, const struct skep_recorder *recorder)
 {
 	size_t count = 0;
+	bool good = put_waiting(table);
 	for (size_t i = 0; i < table->size; i++)
 		if (table->use[i].messages > 0)
 			table->use[count++] = table->use[i];
@@ -77,4 +99,5 @@ void skep_traffic_report(struct skep_traffic_table *table, const struct skep_rec
 	for (size_t i = 0; recorder->link && i < count; i++)
 		recorder->link(recorder->context, &table->use[i]);
 	skep_traffic_finish(table);
+	return good;
 }

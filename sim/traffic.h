@@ -7,18 +7,22 @@
 
 #include "core/record.h"
 
+#define SKEP_TRAFFIC_WAITING 64u
+
 struct skep_traffic_table {        /* all zero: empty */
 	struct skep_link_use *use; /* hash, open addressing; messages == 0: free */
 	size_t count, size;        /* size is a power of two, at least twice count */
+	struct skep_link_use waiting[SKEP_TRAFFIC_WAITING];
+	uint32_t waits; /* of these: not in the hash yet */
 };
 
 void skep_traffic_finish(struct skep_traffic_table *table);
 
-/* So many messages more, which weigh `bytes` together. False: no memory, it is not counted. */
+/* So many messages more, which weigh `bytes` together. False: no memory, of the last ones some are not counted. */
 bool skep_traffic_add(struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic,
 	uint64_t messages, uint64_t bytes);
 
-/* Reports all uses by rising (source, destination, class). Empties the table. */
-void skep_traffic_report(struct skep_traffic_table *table, const struct skep_recorder *recorder);
+/* Reports all uses by rising (source, destination, class). Empties the table. False: as above. */
+bool skep_traffic_report(struct skep_traffic_table *table, const struct skep_recorder *recorder);
 
 #endif

@@ -559,5 +559,6 @@ void skep_world_report(struct skep_world *world)
 		report_life(world, i);
 	for (uint32_t i = 0; world->recorder->worker && i <= world->plan->workers; i++)
 		report_worker(world, i);
-	skep_traffic_report(&world->traffic, world->recorder);
+	if (!skep_traffic_report(&world->traffic, world->recorder))
+		world->no_memory = true;
 }

@@ -6,11 +6,13 @@
  *   - The limits of a flow that can bind are links of `sharing`: up and down of each machine are always there, a pair's
  *     and a pair of places' while a flow needs them. Left out is what cannot bind: an unlimited one, and a pair's that
  *     is no less than up or down. A flow that waits for its latency crosses no link.
- *   - A small transfer is not a flow, only an entry of the heap.
+ *   - A small transfer is not a flow, only an entry of the line or the heap.
  *   - Starts and ends only mark links as touched; rates are solved when the clock is about to move on, so that all that
  *     happens at one instant is solved together.
- *   - The heap holds every transfer whose next change is known, by (time, start order). A flow that has begun to share
- *     since rates were solved is not in it.
+ *   - The line and the heap hold every transfer whose next change is known, by (time, start order). A flow that has begun to
+ *     share since rates were solved is in neither.
+ *   - Latencies are much alike, so what waits for one mostly ends in the order in which it began: that is the line, and whoever
+ *     would be sooner than its last one goes to the heap. A flow that shares is never in the line.
  *   - `left` is what remained at `since`; both are brought up to date only when the rate changes, so a flow whose rate
  *     stays is not touched and its finish time is rounded once.
  */
@@ -34,7 +36,7 @@ struct flow { /* a small transfer has none */
 	bool sharing;      /* the latency is over */
 };
 
-struct due { /* an entry of the heap */
+struct due { /* an entry of the line or the heap */
 	skep_time time;
 	uint64_t sequence, tag;
 	uint32_t flow; /* NONE: a small transfer, this is all of it */
@@ -48,7 +50,9 @@ struct skep_network {
 	struct due *due;
 	uint32_t transfers; /* under way, small ones and flows */
 	uint32_t flow_capacity, free_flow;
-	uint32_t dues, due_capacity; /* room for all transfers */
+	uint32_t dues, due_capacity; /* of the heap; room for all transfers */
+	struct due *line;            /* [due_capacity], a ring */
+	uint32_t line_first, lined;
 	struct skep_sharing sharing;
 };
 
@@ -117,9 +121,42 @@ static void due_remove(struct skep_network *network, uint32_t at)
 		due_down(network, at, last);
 }
 
-static void due_pop(struct skep_network *network)
+/* ---- the line ------------------------------------------------------------------------------------------------- */
+
+static struct due *line_at(struct skep_network *network, uint32_t nth)
 {
-	due_remove(network, 0);
+	uint32_t at = network->line_first + nth;
+	return &network->line[at < network->due_capacity ? at : at - network->due_capacity];
+}
+
+/* The first of all transfers, in the line or the heap; NULL: there is none. */
+static struct due *first_due(struct skep_network *network)
+{
+	struct due *line = network->lined > 0 ? &network->line[network->line_first] : NULL;
+	if (network->dues == 0 || (line && sooner(line, &network->due[0])))
+		return line;
+	return &network->due[0];
+}
+
+static void due_pop(struct skep_network *network, const struct due *first)
+{
+	if (first == network->due) {
+		due_remove(network, 0);
+		return;
+	}
+	network->lined--;
+	network->line_first = network->line_first + 1 < network->due_capacity ? network->line_first + 1 : 0;
+}
+
+/* Of a transfer that waits for its latency, and began after all others. */
+static void due_add(struct skep_network *network, struct due entry)
+{
+	if (network->lined == 0 || line_at(network, network->lined - 1)->time <= entry.time)
+		*line_at(network, network->lined++) = entry;
+	else if (entry.flow == NONE)
+		due_up(network, network->dues++, entry);
+	else
+		due_set(network, entry.flow, entry.time);
 }
 
 /* ---- the topology --------------------------------------------------------------------------------------------- */
@@ -213,9 +250,17 @@ static void flow_end(struct skep_network *network, uint32_t f)
 static bool grow_dues(struct skep_network *network)
 {
 	uint32_t capacity = network->due_capacity ? network->due_capacity * 2 : 64;
-	struct due *due = realloc(network->due, capacity * sizeof *due);
-	if (!due)
+	struct due *line = malloc(capacity * sizeof *line);
+	struct due *due = line ? realloc(network->due, capacity * sizeof *due) : NULL;
+	if (!due) {
+		free(line);
 		return false;
+	}
+	for (uint32_t i = 0; i < network->lined; i++)
+		line[i] = *line_at(network, i);
+	free(network->line);
+	network->line = line;
+	network->line_first = 0;
 	network->due = due;
 	network->due_capacity = capacity;
 	return true;
@@ -280,6 +325,7 @@ void skep_network_destroy(struct skep_network *network)
 		return;
 	free(network->flow);
 	free(network->due);
+	free(network->line);
 	skep_sharing_finish(&network->sharing);
 	free(network);
 }
@@ -290,7 +336,7 @@ static void set_clock(struct skep_network *network, skep_time now)
 	if (now == network->clock)
 		return;
 	solve(network);
-	assert(network->dues == 0 || now <= network->due[0].time);
+	assert(!first_due(network) || now <= first_due(network)->time);
 	network->clock = now;
 }
 
@@ -307,18 +353,18 @@ bool skep_network_start(struct skep_network *network, skep_time now, uint32_t so
 	skep_time due = now + (skep_time)llrint(pair->latency_s * 1e9);
 	if (bytes <= SKEP_NETWORK_SMALL_BYTES) {
 		due = finish_time(due, (double)bytes, least_capacity(network->topology, source, destination));
-		due_up(network, network->dues++, (struct due){due, network->sequence++, tag, NONE});
+		due_add(network, (struct due){due, network->sequence++, tag, NONE});
 	} else {
 		uint32_t f = flow_take(network);
 		if (f == NONE)
 			return false;
 		network->flow[f] = (struct flow){.tag = tag,
-			.sequence = network->sequence++,
+			.sequence = network->sequence,
 			.left = (double)bytes,
 			.position = NONE,
 			.source = source,
 			.destination = destination};
-		due_set(network, f, due);
+		due_add(network, (struct due){due, network->sequence++, tag, f});
 	}
 	network->transfers++;
 	return true;
@@ -327,16 +373,18 @@ bool skep_network_start(struct skep_network *network, skep_time now, uint32_t so
 skep_time skep_network_next(struct skep_network *network)
 {
 	solve(network);
-	return network->dues > 0 ? network->due[0].time : SKEP_TIME_NEVER;
+	const struct due *first = first_due(network);
+	return first ? first->time : SKEP_TIME_NEVER;
 }
 
 uint32_t skep_network_advance(struct skep_network *network, skep_time now, uint64_t *ret_tag, uint32_t capacity)
 {
 	set_clock(network, now);
 	uint32_t count = 0;
-	while (count < capacity && network->dues > 0 && network->due[0].time <= now) {
-		struct due first = network->due[0];
-		due_pop(network);
+	const struct due *next;
+	while (count < capacity && (next = first_due(network)) && next->time <= now) {
+		struct due first = *next;
+		due_pop(network, next);
 		if (first.flow != NONE && !network->flow[first.flow].sharing && flow_share(network, first.flow))
 			continue;
 		if (first.flow != NONE)
@@ -347,25 +395,54 @@ uint32_t skep_network_advance(struct skep_network *network, skep_time now, uint6
 	return count;
 }
 
-bool skep_network_stop(struct skep_network *network, skep_time now, uint64_t tag, uint64_t *ret_left)
+/* Returns the bytes that have not been moved. */
+static uint64_t stop_flow(struct skep_network *network, uint32_t f)
+{
+	const struct flow *flow = &network->flow[f];
+	double left = flow->left - flow->rate * (double)(network->clock - flow->since);
+	flow_end(network, f);
+	return (uint64_t)fmax(left, 0);
+}
+
+static uint32_t stop_in_line(struct skep_network *network, uint64_t tag, uint64_t *ret_left)
+{
+	uint32_t kept = 0, lined = network->lined;
+	for (uint32_t i = 0; i < lined; i++) {
+		struct due entry = *line_at(network, i);
+		if (entry.tag != tag)
+			*line_at(network, kept++) = entry;
+		else if (entry.flow != NONE)
+			*ret_left += stop_flow(network, entry.flow);
+	}
+	network->lined = kept;
+	return lined - kept;
+}
+
+/* From the end: what takes the place of a removed entry has been looked at, or comes from nearer the top and is looked at
+ * here. */
+static uint32_t stop_in_heap(struct skep_network *network, uint64_t tag, uint64_t *ret_left)
+{
+	uint32_t count = 0;
+	for (uint32_t at = network->dues; at-- > 0;) {
+		while (at < network->dues && network->due[at].tag == tag) {
+			uint32_t f = network->due[at].flow;
+			due_remove(network, at);
+			count++;
+			if (f != NONE)
+				*ret_left += stop_flow(network, f);
+		}
+	}
+	return count;
+}
+
+uint32_t skep_network_stop(struct skep_network *network, skep_time now, uint64_t tag, uint64_t *ret_left)
 {
 	set_clock(network, now);
-	solve(network); /* so that every flow is in the heap */
-	for (uint32_t at = 0; at < network->dues; at++) {
-		uint32_t f = network->due[at].flow;
-		if (network->due[at].tag != tag)
-			continue;
-		due_remove(network, at);
-		network->transfers--;
-		*ret_left = 0;
-		if (f == NONE)
-			return true;
-		const struct flow *flow = &network->flow[f];
-		*ret_left = (uint64_t)fmax(flow->left - flow->rate * (double)(now - flow->since), 0);
-		flow_end(network, f);
-		return true;
-	}
-	return false;
+	solve(network); /* so that every flow is in the line or the heap */
+	*ret_left = 0;
+	uint32_t count = stop_in_line(network, tag, ret_left) + stop_in_heap(network, tag, ret_left);
+	network->transfers -= count;
+	return count;
 }
 
 uint32_t skep_network_flows(const struct skep_network *network)

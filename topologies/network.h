@@ -42,9 +42,9 @@ skep_time skep_network_next(struct skep_network *network);
  * (arrival, start order); returns how many. Call again with the same `now` while it returns `capacity`. */
 uint32_t skep_network_advance(struct skep_network *network, skep_time now, uint64_t *ret_tag, uint32_t capacity);
 
-/* The transfer of this tag, which has not arrived, ends here and will not arrive. *ret_left: the bytes that
- * have not been moved (0 of a small one). `now` as for starting one. False: there is none. Looks at all transfers. */
-bool skep_network_stop(struct skep_network *network, skep_time now, uint64_t tag, uint64_t *ret_left);
+/* The transfers of this tag that have not arrived end here and will not arrive; returns how many there were. *ret_left: the
+ * bytes of them that have not been moved (0 of small ones). `now` as for starting one. Looks at all transfers. */
+uint32_t skep_network_stop(struct skep_network *network, skep_time now, uint64_t tag, uint64_t *ret_left);
 
 uint32_t skep_network_flows(const struct skep_network *network); /* under way */
 

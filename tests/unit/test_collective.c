@@ -119,6 +119,47 @@ static void what_is_stopped_leaves_its_share(void **state)
 	skep_network_destroy(network);
 }
 
+/* Small and large ones, waiting for their latencies and sharing, in an order that no heap likes. */
+static void all_of_a_tag_are_stopped(void **state)
+{
+	enum { ENDS = 6, TAGS = 5, TRANSFERS = 400, STOPPED = 3 };
+	(void)state;
+	struct skep_machine machine[ENDS];
+	struct skep_pair pair[ENDS * ENDS];
+	struct skep_topology topology = {.machines = ENDS - 1, .places = ENDS, .machine = machine, .pair = pair};
+	for (uint32_t i = 0; i < ENDS * ENDS; i++) {
+		machine[i / ENDS] = (struct skep_machine){.up_Bps = 1e9, .down_Bps = 1e9, .place = i / ENDS};
+		pair[i] = (struct skep_pair){INFINITY, i * 7 % 5 * 1e-6, INFINITY};
+	}
+	struct skep_network *network = skep_network_create(&topology);
+	uint32_t started[TAGS] = {0}, arrived[TAGS] = {0}, got;
+	uint64_t tag[8], left;
+	for (uint32_t i = 0; i < TRANSFERS; i++) {
+		uint32_t source = i * 3 % ENDS, destination = (source + 1 + i / 2 % (ENDS - 1)) % ENDS;
+		uint64_t bytes = i % 4 == 0 ? 100 : 3000 + i * 37 % 1000;
+		skep_time now = i * 100;
+		for (; skep_network_next(network) <= now; arrived[tag[0]] += got)
+			got = skep_network_advance(network, skep_network_next(network), tag, 1);
+		assert_true(skep_network_start(network, now, source, destination, bytes, i % TAGS));
+		started[i % TAGS]++;
+	}
+	uint32_t under_way = skep_network_flows(network);
+	assert_true(arrived[STOPPED] > 0 && arrived[STOPPED] < started[STOPPED] - 20);
+	uint32_t stopped = skep_network_stop(network, TRANSFERS * 100 - 100, STOPPED, &left);
+	assert_int_equal(stopped, started[STOPPED] - arrived[STOPPED]);
+	assert_int_equal(skep_network_flows(network), under_way - stopped);
+	assert_true(left > 0 && left < stopped * UINT64_C(4000));
+	started[STOPPED] = arrived[STOPPED];
+	while (skep_network_next(network) != SKEP_TIME_NEVER) {
+		got = skep_network_advance(network, skep_network_next(network), tag, 8);
+		for (uint32_t i = 0; i < got; i++)
+			arrived[tag[i]]++;
+	}
+	for (uint32_t i = 0; i < TAGS; i++)
+		assert_int_equal(arrived[i], started[i]);
+	skep_network_destroy(network);
+}
+
 /* ---- whole runs ------------------------------------------------------------------------------------------------- */
 
 struct sums {
@@ -243,6 +284,7 @@ int main(void)
 		cmocka_unit_test(bunches_pay_the_latency_once),
 		cmocka_unit_test(whoever_is_late_holds_up_the_ring),
 		cmocka_unit_test(what_is_stopped_leaves_its_share),
+		cmocka_unit_test(all_of_a_tag_are_stopped),
 		cmocka_unit_test(both_ways_agree),
 		cmocka_unit_test(notice_lets_workers_leave),
 	};

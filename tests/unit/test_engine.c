@@ -576,7 +576,7 @@ static void traffic_is_summed_per_pair_and_class(void **state)
 		assert_true(skep_traffic_add(&table, source, destination, (uint8_t)(i % SKEP_TRAFFICS), 1, source + 1));
 		bytes += source + 1;
 	}
-	skep_traffic_report(&table, &recorder);
+	assert_true(skep_traffic_report(&table, &recorder));
 	assert_int_equal(sum.messages, 20000);
 	assert_int_equal(sum.bytes, bytes);
 	assert_int_equal(table.count, 0);
