@@ -123,6 +123,8 @@ static void print_recovery(const struct skep_scenario *s, FILE *out)
 		"  joins     a newcomer downloads up to %s in %" PRIu32 " chunks; a stage without workers waits %s\n",
 		bytes_text((double)s->stage[most].state_bytes, a, sizeof a), chunks,
 		time_text(s->plan.wait_for_join_ns, s->plan.wait_for_join_ns, b, sizeof b));
+	if (s->plan.joins == SKEP_JOINS_RANDOM)
+		fprintf(out, "            it goes to any stage, wherever it is needed\n");
 	if (s->plan.checkpoint_every > 0)
 		fprintf(out, "            checkpoint every %" PRIu32 " rounds, to %s\n", s->plan.checkpoint_every,
 			s->checkpoint_to);
