@@ -17,7 +17,7 @@ run() { # seed [setting]
 export -f run
 
 for seed in $(seq "${SEEDS:-10}"); do
-	printf '%s\0%s\0' "$seed" schedule.joins=random "$seed" '' \
+	printf '%s\0%s\0' "$seed" schedule.joins=random "$seed" schedule.joins=needed \
 		"$seed" 'schedule.rebalance.period=300 s' "$seed" 'schedule.rebalance.period=60 s'
 done | xargs -0 -n 2 -P "${JOBS:-2}" bash -c 'run "$0" "$1"'
 "$SKEP" plot throughput -o "$picture" --db "$DB"
