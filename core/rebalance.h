@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rebalance.h - which worker should serve another stage, and which stage a newcomer should serve (after SWARM, Ryabinin et al.
- * 2023, section 3.2: once a period the worker with the shortest queue of the least loaded stage moves to the most loaded one).
+ * rebalance.h - which worker should serve another stage, and which stage a newcomer should serve. The frame is that of
+ * SWARM (Ryabinin et al. 2023, section 3.2): once a period the worker with the shortest queue of the least loaded stage
+ * moves to the most loaded one. What a load is, is another matter here.
  *
  * The load of a stage is the time that it needs for a microbatch, all its workers together: 1 / sum of 1 / (time that one
  * needs), from what they report. It is kept upside down, as a rate. A pipeline is as fast as its slowest stage, so the
- * stage with the least rate is the one that holds all others up. Its queues do not tell that: in a synchronous round, which
- * fills the pipeline and drains it again, they are long where microbatches enter and where they turn round, and a
+ * stage with the least rate is the one that holds all others up. Its queues do not tell that: in a synchronous round,
+ * which fills the pipeline and drains it again, they are long where microbatches enter and where they turn round, and a
  * stage that has many workers may hold more that waits than one that has few. Queues still choose among the workers of
  * a stage.
  *
- * The giver is the stage that has the highest rate left without the one that would go. It gives only if it then still has a higher
- * rate than the taker had, so the slower of the two gains by each move, and no move is taken back by the next one. A stage
- * keeps its last worker. With a horizon, a move must also pay for itself: what the taker gains by one more worker over the
- * horizon, a share of 1 / (its workers + 1), must exceed the time that the mover needs to fetch its new stage's state.
+ * The giver is the stage that has the highest rate left without the one that would go. It gives only if it then still
+ * has a higher rate than the taker had, so the slower of the two gains by each move, and no move is taken back by the
+ * next one. A stage keeps its last worker. With a horizon, a move must also pay for itself: what the taker gains by one
+ * more worker over the horizon, a share of 1 / (its workers + 1), must exceed the time that the mover needs to fetch its
+ * new stage's state.
  */
 #ifndef SKEP_CORE_REBALANCE_H
 #define SKEP_CORE_REBALANCE_H

@@ -100,7 +100,7 @@ static void an_unkind_run_has_every_event(void **state)
 	swarm_finish(&s);
 }
 
-static struct skep_event event_of(enum skep_event_kind kind)
+static struct skep_event event_of(uint8_t kind)
 {
 	struct skep_event event = {.now = 0x1234567890 + kind, .kind = kind};
 	if (kind == SKEP_EVENT_MESSAGE || kind == SKEP_EVENT_SEND_FAILED) {
@@ -133,14 +133,9 @@ static void same_event(const struct skep_event *got, const struct skep_event *wa
 	assert_int_equal(got->now, want->now);
 	if (want->kind == SKEP_EVENT_MESSAGE || want->kind == SKEP_EVENT_SEND_FAILED) {
 		const struct skep_message *g = &got->u.message, *w = &want->u.message;
-		assert_int_equal(g->kind, w->kind);
-		assert_int_equal(g->stage, w->stage);
-		assert_int_equal(g->round, w->round);
-		assert_int_equal(g->from.index, w->from.index);
-		assert_int_equal(g->from.epoch, w->from.epoch);
-		assert_int_equal(g->to.index, w->to.index);
-		assert_int_equal(g->to.epoch, w->to.epoch);
-		assert_int_equal(g->attempt, w->attempt);
+		assert_true(g->kind == w->kind && g->stage == w->stage && g->round == w->round);
+		assert_true(g->from.index == w->from.index && g->from.epoch == w->from.epoch);
+		assert_true(g->to.index == w->to.index && g->to.epoch == w->to.epoch && g->attempt == w->attempt);
 		assert_int_equal(g->payload.slot, w->payload.slot);
 		assert_int_equal(g->payload_bytes, w->payload_bytes);
 		assert_int_equal(g->u.chunk.hop, w->u.chunk.hop);
