@@ -494,6 +494,22 @@ static void test_newcomer_goes_where_the_load_is(void **state)
 	fixture_finish(&f);
 }
 
+/* With worker 3 stage 1 would be the faster one. */
+static void test_who_gave_notice_is_no_help(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin_moving(&f);
+	suspect(&f, 2);
+	report_load(&f, 0, 0, 2 * SECOND_NS);
+	report_load(&f, 1, 0, 3 * SECOND_NS);
+	report_load(&f, 3, 0, 3 * SECOND_NS);
+	leave(&f, 3);
+	join(&f, 2, 1, 0);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage, 1);
+	fixture_finish(&f);
+}
+
 /* A load is shared by those that are on their way. */
 static void test_newcomers_of_a_bulk_spread_over_the_loads(void **state)
 {
@@ -565,6 +581,7 @@ int main(void)
 		cmocka_unit_test(test_idle_worker_moves_to_the_loaded_stage),
 		cmocka_unit_test(test_nobody_moves_before_the_period_is_over),
 		cmocka_unit_test(test_newcomer_goes_where_the_load_is),
+		cmocka_unit_test(test_who_gave_notice_is_no_help),
 		cmocka_unit_test(test_newcomers_of_a_bulk_spread_over_the_loads),
 		cmocka_unit_test(test_who_waits_may_ask_again),
 	};
