@@ -94,7 +94,8 @@ static bool put_into_group(struct skep_store *store, struct figure *f, uint32_t 
 	return true;
 }
 
-/* What sets a group apart: "rebalance.period 300 s", with the last two parts of a key. */
+/* What sets a group apart: "rebalance.period 300 s", with the last two parts of a key; what it does not set goes without
+ * saying, and "defaults" sets nothing that another group sets. */
 static bool name_group(struct skep_store *store, struct figure *f, uint32_t which, char *reterr, size_t size)
 {
 	struct group *group = &f->group[which];
@@ -107,14 +108,16 @@ static bool name_group(struct skep_store *store, struct figure *f, uint32_t whic
 		for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++) {
 			char setting[192];
 			const char *key = strchr(d.item[i].key, '.');
-			snprintf(setting, sizeof setting, "%s %s", key ? key + 1 : d.item[i].key,
-				d.item[i].second[0] ? d.item[i].second : "not set");
+			snprintf(setting, sizeof setting, "%s %s", key ? key + 1 : d.item[i].key, d.item[i].second);
 			size_t used = strlen(group->title);
-			if (strcmp(d.item[i].key, "seed") != 0 && !strstr(group->title, setting))
+			if (strcmp(d.item[i].key, "seed") != 0 && d.item[i].second[0] != '\0' &&
+				!strstr(group->title, setting))
 				snprintf(group->title + used, sizeof group->title - used, "%s%s", used ? ", " : "",
 					setting);
 		}
 	}
+	if (group->title[0] == '\0' && f->groups > 1)
+		snprintf(group->title, sizeof group->title, "defaults");
 	return true;
 }
 

@@ -351,7 +351,7 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	row->heard_ns = d->node.now;
 	row->outstanding = 0;
 	row->member = row->leaving = false;
-	row->queue_milli = row->reports = 0;
+	edge_forget_load(d, worker);
 	directory_assign(d, step, worker, edge_needy_stage(d, step->plan));
 }
 
@@ -447,7 +447,7 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		on_suspect(d, step, message);
 		break;
 	case SKEP_MESSAGE_LOAD:
-		edge_on_load(d, message->from.index, message->u.load.queue_milli);
+		edge_on_load(d, message->from.index, message->u.load.queue_milli, message->u.load.needed_ns);
 		break;
 	case SKEP_MESSAGE_LEAVE:
 		edge_on_leave(d, step, message->from.index);

@@ -46,7 +46,8 @@ struct row { /* one worker */
 	uint32_t since;       /* JOINING and more: member of the reductions from this round on */
 	uint64_t queue_milli; /* mean of the reports since the last decision that had any */
 	uint64_t queue_sum;
-	uint32_t reports; /* since the last decision */
+	skep_time needed_ns; /* for a microbatch in this stage, by its newest report; 0: not known */
+	uint32_t reports;    /* since the last decision */
 	struct skep_peer source;
 	skep_time born_ns, heard_ns;
 	uint32_t outstanding; /* granted microbatches that have not come back */
@@ -149,7 +150,8 @@ uint32_t refound_waiting(struct directory *d, const struct skep_plan *plan);
 /* edge.c */
 bool edge_due(struct directory *d, const struct skep_plan *plan); /* is there something to change at the next one */
 void edge_pass(struct directory *d, struct step *step);           /* after a round has closed, before the next opens */
-void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli);
+void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli, skep_time needed_ns);
+void edge_forget_load(struct directory *d, uint32_t worker);
 void edge_on_leave(struct directory *d, struct step *step, uint32_t worker);
 uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan);
 

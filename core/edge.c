@@ -8,6 +8,7 @@
  * waits until this one is committed everywhere.
  */
 #include "core/directory.h"
+#include "core/random.h"
 #include "core/rebalance.h"
 #include "core/route.h"
 
@@ -23,23 +24,32 @@ static struct skep_stage_load *stage_loads(struct directory *d)
 	return skep_at(d, d->stage_load_at);
 }
 
-static uint32_t collect(struct directory *d, const struct skep_plan *plan)
+/* Those on their way count as well: what they will take over is no reason to send others. Those that gave notice do not. */
+static void weigh(struct directory *d, const struct skep_plan *plan)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		if (row->standing == STANDING_SERVING)
-			loads(d)[count++] = (struct skep_load){i, row->stage, row->queue_milli};
+		if (directory_has_stage(row) && !row->leaving)
+			loads(d)[count++] = (struct skep_load){
+				i, row->stage, row->standing == STANDING_SERVING, row->queue_milli, row->needed_ns};
 	}
-	return count;
+	skep_stage_loads(plan, loads(d), count, stage_loads(d));
+}
+
+void edge_forget_load(struct directory *d, uint32_t worker)
+{
+	struct row *row = directory_row(d, worker);
+	row->queue_milli = row->needed_ns = row->reports = 0;
 }
 
 /* A round may be longer than a period, and its last report is of its end, when the queues have run dry: so all count. */
-void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli)
+void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli, skep_time needed_ns)
 {
 	struct row *row = directory_row(d, worker);
 	row->queue_sum = row->reports++ == 0 ? queue_milli : row->queue_sum + queue_milli;
 	row->queue_milli = row->queue_sum / row->reports;
+	row->needed_ns = needed_ns > 0 ? needed_ns : row->needed_ns;
 }
 
 /* Workers that hold or have been given this stage, and do not serve it yet. */
@@ -53,39 +63,35 @@ static uint32_t on_their_way(struct directory *d, const struct skep_plan *plan, 
 	return count;
 }
 
-/* Where a newcomer goes: with rebalancing the stage that will be most loaded once those have come that are on their way, if
- * the loads tell; else the one with the fewest workers, newcomers included. */
-uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan)
+/* Newcomers included; a tie goes to the lower number. */
+static uint32_t fewest_workers(struct directory *d, const struct skep_plan *plan)
 {
-	uint32_t best = 0, fewest = UINT32_MAX;
-	for (uint32_t i = 0; i < plan->stages; i++) { /* the run stands still until somebody founds it anew */
-		if (directory_stage(d, i)->waiting && on_their_way(d, plan, i) == 0)
-			return i;
-	}
+	uint32_t best = 0;
 	struct skep_stage_load *stage = stage_loads(d);
-	skep_rebalance(plan, loads(d), collect(d, plan), stage);
-	if (plan->rebalance_ns > 0) {
-		for (uint32_t i = 0; i < plan->stages; i++)
-			stage[i].queue_milli = stage[i].queue_milli * stage[i].workers /
-			                       (stage[i].workers + on_their_way(d, plan, i) + (stage[i].workers == 0));
-		for (uint32_t i = 1; i < plan->stages; i++)
-			best = stage[i].queue_milli > stage[best].queue_milli ? i : best;
-		if (stage[best].queue_milli > 0)
-			return best;
-	}
 	for (uint32_t i = 0; i < plan->stages; i++)
 		stage[i].workers = 0;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
 		stage[row->stage < plan->stages ? row->stage : 0].workers += directory_has_stage(row);
 	}
-	for (uint32_t i = 0; i < plan->stages; i++) {
-		if (stage[i].workers < fewest) {
-			fewest = stage[i].workers;
-			best = i;
-		}
-	}
+	for (uint32_t i = 1; i < plan->stages; i++)
+		best = stage[i].workers < stage[best].workers ? i : best;
 	return best;
+}
+
+/* Where a newcomer goes: with rebalancing the most loaded stage, else the one with the fewest workers, or any. */
+uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->stages; i++) { /* the run stands still until somebody founds it anew */
+		if (directory_stage(d, i)->waiting && on_their_way(d, plan, i) == 0)
+			return i;
+	}
+	if (plan->joins == SKEP_JOINS_RANDOM)
+		return skep_random_below(&d->node.random, plan->stages);
+	if (plan->rebalance_ns == 0)
+		return fewest_workers(d, plan);
+	weigh(d, plan);
+	return skep_most_loaded(plan, stage_loads(d));
 }
 
 /* No more work for it, if others can do it: it is granted nothing, and the stage before chooses it last. What it has may
@@ -138,7 +144,7 @@ static void move(struct directory *d, struct step *step, struct skep_move chosen
 	row->epoch++;
 	row->assigned = 0;
 	row->member = false;
-	row->queue_milli = row->reports = 0;
+	edge_forget_load(d, chosen.worker);
 	d->mover = directory_worker(d, chosen.worker);
 	directory_assign(d, step, chosen.worker, chosen.to);
 }
@@ -161,10 +167,10 @@ static bool period_over(struct directory *d, const struct skep_plan *plan)
 static struct skep_move choose_move(struct directory *d, const struct skep_plan *plan)
 {
 	struct skep_move chosen = {SKEP_NO_INDEX, 0};
-	if (period_over(d, plan))
-		chosen = skep_rebalance(plan, loads(d), collect(d, plan), stage_loads(d));
-	if (chosen.worker != SKEP_NO_INDEX && directory_row(d, chosen.worker)->leaving)
-		chosen.worker = SKEP_NO_INDEX;
+	if (period_over(d, plan)) {
+		weigh(d, plan);
+		chosen = skep_rebalance(plan, stage_loads(d));
+	}
 	return chosen;
 }
 

@@ -121,9 +121,12 @@ static void report_load(struct worker *w, struct step *step)
 {
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_LOAD, skep_directory_peer(step->plan));
 	message.u.load.queue_milli = w->queue_area / (w->open_ns / 1000 + 1);
+	message.u.load.needed_ns = w->passed > 0 ? w->passes_ns / w->passed : 0;
 	if (w->open_ns > 0)
 		worker_send(w, step, &message);
 	w->queue_area = w->open_ns = 0;
+	if (w->passed > 0)
+		w->passes_ns = w->passed = 0;
 	w->load_due_ns = w->node.now + step->plan->rebalance_ns;
 }
 

@@ -125,6 +125,7 @@ void pipeline_forward_done(struct worker *w, struct step *step, struct skep_work
 {
 	work->stash = event->u.done.stash;
 	work->needed_ns = event->u.done.elapsed_ns;
+	w->passes_ns += event->u.done.elapsed_ns;
 	work->gradient = event->u.done.out;
 	if (work->doomed) {
 		pipeline_drop(w, step, work);
@@ -164,6 +165,8 @@ void pipeline_backward_done(struct worker *w, struct step *step, struct skep_wor
 {
 	struct skep_buf out = event->u.done.out;
 	work->needed_ns += event->u.done.elapsed_ns;
+	w->passes_ns += event->u.done.elapsed_ns;
+	w->passed++;
 	bool open = worker_works_on(w, work->round); /* else it is the last one of a round that is sealed */
 	assert(open || work->round == w->version);
 	if (counts(w, work))

@@ -1,21 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rebalance.c - see rebalance.h. A pure function of what was reported.
+ * rebalance.c - see rebalance.h. Pure functions of what was reported.
  */
 #include "core/rebalance.h"
 
 #include <string.h>
 
-static uint32_t extreme(const struct skep_stage_load *stage, uint32_t stages, bool largest)
+#define RATE_UNIT 1000000000000000u /* ns: sums over any number of workers fit, and a day per microbatch is not 0 */
+
+static uint64_t rate_of(skep_time needed_ns)
 {
-	uint32_t best = 0;
-	for (uint32_t i = 1; i < stages; i++) {
-		bool more = stage[i].queue_milli > stage[best].queue_milli;
-		bool less = stage[i].queue_milli < stage[best].queue_milli;
-		if (largest ? more : less)
-			best = i;
+	return needed_ns < RATE_UNIT ? RATE_UNIT / needed_ns : 1;
+}
+
+/* What one worker is taken for whose time nobody knows yet. */
+static uint64_t usual_rate(const struct skep_load *load, uint32_t loads)
+{
+	uint64_t rate = 0, known = 0;
+	for (uint32_t i = 0; i < loads; i++) {
+		rate += load[i].needed_ns > 0 ? rate_of(load[i].needed_ns) : 0;
+		known += load[i].needed_ns > 0;
 	}
-	return best;
+	return known > 0 ? rate / known : 1;
+}
+
+static void add_known(struct skep_stage_load *stage, const struct skep_load *load)
+{
+	stage->workers++;
+	stage->known += load->needed_ns > 0;
+	stage->rate += load->needed_ns > 0 ? rate_of(load->needed_ns) : 0;
+}
+
+static void add_idle(struct skep_stage_load *stage, const struct skep_load *load)
+{
+	if (!load->serves)
+		return;
+	if (stage->serving++ > 0 && load->queue_milli >= stage->idle_queue_milli)
+		return;
+	stage->idle = load->worker;
+	stage->idle_queue_milli = load->queue_milli;
+	stage->idle_rate = load->needed_ns > 0 ? rate_of(load->needed_ns) : stage->each;
+}
+
+void skep_stage_loads(
+	const struct skep_plan *plan, const struct skep_load *load, uint32_t loads, struct skep_stage_load *stage)
+{
+	uint64_t usual = usual_rate(load, loads);
+	memset(stage, 0, plan->stages * sizeof *stage);
+	for (uint32_t i = 0; i < loads; i++)
+		add_known(&stage[load[i].stage], &load[i]);
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		stage[i].each = stage[i].known > 0 ? stage[i].rate / stage[i].known : usual;
+		stage[i].rate += (stage[i].workers - stage[i].known) * stage[i].each;
+	}
+	for (uint32_t i = 0; i < loads; i++)
+		add_idle(&stage[load[i].stage], &load[i]);
+}
+
+uint32_t skep_most_loaded(const struct skep_plan *plan, const struct skep_stage_load *stage)
+{
+	uint32_t most = 0;
+	for (uint32_t i = 1; i < plan->stages; i++)
+		most = stage[i].rate < stage[most].rate ? i : most;
+	return most;
 }
 
 static bool pays(const struct skep_plan *plan, uint32_t to, uint32_t workers)
@@ -23,26 +70,17 @@ static bool pays(const struct skep_plan *plan, uint32_t to, uint32_t workers)
 	return plan->rebalance_horizon_ns == 0 || plan->rebalance_horizon_ns / (workers + 1) > plan->stage[to].move_ns;
 }
 
-struct skep_move skep_rebalance(
-	const struct skep_plan *plan, const struct skep_load *load, uint32_t loads, struct skep_stage_load *stage)
+struct skep_move skep_rebalance(const struct skep_plan *plan, const struct skep_stage_load *stage)
 {
-	struct skep_move move = {SKEP_NO_INDEX, 0};
-	uint64_t shortest = UINT64_MAX;
-	memset(stage, 0, plan->stages * sizeof *stage);
-	for (uint32_t i = 0; i < loads; i++) {
-		stage[load[i].stage].workers++;
-		stage[load[i].stage].queue_milli += load[i].queue_milli;
-	}
-	uint32_t from = extreme(stage, plan->stages, false);
-	move.to = extreme(stage, plan->stages, true);
-	if (stage[from].queue_milli == stage[move.to].queue_milli || stage[from].workers < 2 ||
-		!pays(plan, move.to, stage[move.to].workers))
+	struct skep_move move = {SKEP_NO_INDEX, skep_most_loaded(plan, stage)};
+	uint64_t left = stage[move.to].rate; /* the giver must keep more */
+	if (!pays(plan, move.to, stage[move.to].workers))
 		return move;
-	for (uint32_t i = 0; i < loads; i++) {
-		if (load[i].stage != from || load[i].queue_milli >= shortest)
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		if (stage[i].serving < 2 || stage[i].rate - stage[i].idle_rate <= left)
 			continue;
-		shortest = load[i].queue_milli;
-		move.worker = load[i].worker;
+		left = stage[i].rate - stage[i].idle_rate;
+		move.worker = stage[i].idle;
 	}
 	return move;
 }

@@ -91,6 +91,11 @@ enum skep_on_loss {
 	SKEP_ON_LOSS_RERUN, /* it is computed again, until every stage has counted every microbatch; not with `delayed` */
 };
 
+enum skep_joins {
+	SKEP_JOINS_NEEDED, /* a newcomer goes where it is needed most */
+	SKEP_JOINS_RANDOM, /* to any stage: what a swarm does that spreads nobody; only a stage that waits comes first */
+};
+
 struct skep_stage_plan {
 	uint64_t parameters; /* elements */
 	uint64_t
@@ -116,6 +121,7 @@ struct skep_plan {
 	enum skep_collective collective;
 	enum skep_codec reduction_codec; /* of the chunks of a reduction */
 	enum skep_on_loss on_loss;
+	enum skep_joins joins;
 	bool delayed; /* a round works on the parameters of one step earlier: it is open while the one before is summed */
 	skep_time rebalance_ns;         /* how often a worker may change its stage; 0: never */
 	skep_time rebalance_horizon_ns; /* a move must pay for itself within this time; 0: no such condition */
@@ -159,7 +165,7 @@ enum skep_message_kind {
 	SKEP_MESSAGE_READY,     /* round: I hold my stage's state as of the start of that round */
 	SKEP_MESSAGE_SUSPECT,   /* u.peer: who seems dead; with alive set: is it? (it has been silent to me for long) */
 	SKEP_MESSAGE_HEARTBEAT, /* I am alive */
-	SKEP_MESSAGE_LOAD,      /* u.load: how long my queue was, for rebalancing */
+	SKEP_MESSAGE_LOAD,      /* u.load: how long my queue was, and what one costs me */
 	SKEP_MESSAGE_LEAVE,     /* I shall be taken away: give me no more work, let me go at the round's edge */
 	SKEP_MESSAGE_WHO,       /* tell me anew whom I may send microbatches to (answered by PEER messages) */
 	/* worker to worker, with trainer routing alone */
@@ -199,6 +205,7 @@ struct skep_message {
 		} grant;
 		struct {
 			uint64_t queue_milli; /* mean since the last report, in thousandths of a microbatch */
+			skep_time needed_ns;  /* by the sender's device for one, on the mean; 0: it did none */
 		} load;
 		struct {
 			skep_time

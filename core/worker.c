@@ -15,12 +15,13 @@
 
 /* ---- set-up --------------------------------------------------------------------------------------------------- */
 
-/* Most members that a reduction may have. Without rebalancing, joins go to the smallest stage, so only the first allocation
- * can make a stage larger than the average. */
+/* Most members that a reduction may have. Where joins go to the smallest stage, only the first allocation can make a stage
+ * larger than the average. */
 static uint32_t ring_max(const struct skep_plan *plan)
 {
 	uint32_t size[STAGES_COUNTED] = {0}, most = plan->workers / plan->stages + 1;
-	if (plan->stages > STAGES_COUNTED || plan->rebalance_ns > 0)
+	bool anywhere = plan->rebalance_ns > 0 || plan->joins == SKEP_JOINS_RANDOM;
+	if (plan->stages > STAGES_COUNTED || anywhere)
 		return plan->workers;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		uint32_t stage = plan->first_stage_of[i];
@@ -155,7 +156,7 @@ void worker_forget(struct worker *w, struct step *step)
 	download_forget(w, step);
 	w->entered = w->admitted = w->saved = w->restore = w->checkpoint = false;
 	w->issued_in_flight = w->grants = 0;
-	w->queue_area = w->open_ns = 0;
+	w->queue_area = w->open_ns = w->passes_ns = w->passed = 0;
 	w->op_floor = w->node.next_op;
 	for (uint32_t parity = 0; parity < 2; parity++) {
 		w->counted[parity] = 0;

@@ -98,6 +98,8 @@ struct worker {
 	/* Load since the last report, while the round was open: nothing queues in a reduction, and that says nothing. */
 	skep_time queue_since_ns, open_ns;
 	uint64_t queue_area; /* microbatches that were ready, times ns */
+	skep_time passes_ns; /* forward and backward, whole ones */
+	uint32_t passed;     /* microbatches, both ways */
 
 	uint64_t op_floor;     /* operations below were asked for in an earlier life */
 	uint64_t compute_op;   /* id of the one on the compute lane, 0: idle */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAGIC 0x50454b53u /* "SKEP" */
-#define VERSION 3u
+#define VERSION 4u
 
 struct skep_wire skep_wire_writer(void *bytes, size_t size)
 {
@@ -150,6 +150,7 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		break;
 	case SKEP_MESSAGE_LOAD:
 		skep_wire_u64(wire, &message->u.load.queue_milli);
+		skep_wire_u64(wire, &message->u.load.needed_ns);
 		break;
 	case SKEP_MESSAGE_JOIN:
 		skep_wire_u64(wire, &message->u.join.born_ns);

@@ -123,6 +123,13 @@ static void print_recovery(const struct skep_scenario *s, FILE *out)
 		"  joins     a newcomer downloads up to %s in %" PRIu32 " chunks; a stage without workers waits %s\n",
 		bytes_text((double)s->stage[most].state_bytes, a, sizeof a), chunks,
 		time_text(s->plan.wait_for_join_ns, s->plan.wait_for_join_ns, b, sizeof b));
+	fprintf(out, "            it goes to %s\n",
+		s->plan.joins == SKEP_JOINS_RANDOM ? "any stage, needed or not"
+		: s->plan.rebalance_ns > 0         ? "the most loaded stage"
+						   : "the stage with the fewest workers");
+	if (s->plan.rebalance_ns > 0)
+		fprintf(out, "  rebalance every %s one worker may move to the most loaded stage\n",
+			time_text(s->plan.rebalance_ns, s->plan.rebalance_ns, a, sizeof a));
 	if (s->plan.checkpoint_every > 0)
 		fprintf(out, "            checkpoint every %" PRIu32 " rounds, to %s\n", s->plan.checkpoint_every,
 			s->checkpoint_to);

@@ -231,6 +231,8 @@ static void read_schedule(struct draft *d)
 	if (skep_read_has(&d->r, map, "patience"))
 		plan->patience_ns =
 			(skep_time)(1e9 * skep_read_quantity(&d->r, map, "patience", SKEP_TIME, 1e-3, DAY_S, NAN));
+	static const char *const joins[] = {"needed", "random", NULL};
+	plan->joins = (enum skep_joins)skep_read_choice(&d->r, map, "joins", joins, SKEP_JOINS_NEEDED);
 	const struct skep_yaml_node *rebalance = skep_read_map(&d->r, map, "rebalance", false);
 	if (rebalance) {
 		plan->rebalance_ns =

@@ -131,6 +131,8 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_LOAD:
 		put(text, " %llu.%03llu ready on the mean", (unsigned long long)m->u.load.queue_milli / 1000,
 			(unsigned long long)m->u.load.queue_milli % 1000);
+		if (m->u.load.needed_ns > 0)
+			put(text, ", %.3f ms each", (double)m->u.load.needed_ns * 1e-6);
 		return;
 	case SKEP_MESSAGE_SUSPECT:
 		put(text, " %s", NAME(m->u.peer.who));

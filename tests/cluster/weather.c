@@ -14,6 +14,7 @@
 #define DELAYED_SALT UINT64_C(0x64656c61796564)
 #define RERUN_SALT UINT64_C(0x726572756e)
 #define WHOLE_SALT UINT64_C(0x77686f6c65)
+#define JOINS_SALT UINT64_C(0x6a6f696e73)
 
 const char *weather_fault_name(enum weather_fault fault)
 {
@@ -189,6 +190,8 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm)
 	w->plan.on_loss = rerun ? SKEP_ON_LOSS_RERUN : SKEP_ON_LOSS_REPORT;
 	if (mix64(seed ^ WHOLE_SALT) % 4 == 0)
 		w->plan.collective = SKEP_COLLECTIVE_WHOLE;
+	if (mix64(seed ^ JOINS_SALT) % 4 == 0)
+		w->plan.joins = SKEP_JOINS_RANDOM;
 	if (calm || below(w, 16) == 0)
 		memset(w->rate, 0, sizeof(w->rate));
 	w->plan.routing =
@@ -368,6 +371,8 @@ void weather_print(const struct weather *w, FILE *to)
 	if (plan->rebalance_ns > 0)
 		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
 			(unsigned)(plan->rebalance_horizon_ns / 1000));
+	if (plan->joins == SKEP_JOINS_RANDOM)
+		fprintf(to, "; newcomers go anywhere");
 	if (plan->patience_ns > 0)
 		fprintf(to, "; patience of %u us", (unsigned)(plan->patience_ns / 1000));
 	fprintf(to,

@@ -356,10 +356,11 @@ static void test_newcomer_hears_who_leaves(void **state)
 	fixture_finish(&f);
 }
 
-static void report_load(struct fixture *f, uint32_t worker, uint64_t queue_milli)
+static void report_load(struct fixture *f, uint32_t worker, uint64_t queue_milli, skep_time needed_ns)
 {
 	struct skep_message message = from_worker(SKEP_MESSAGE_LOAD, worker, 0);
 	message.u.load.queue_milli = queue_milli;
+	message.u.load.needed_ns = needed_ns;
 	fixture_deliver(f, message);
 }
 
@@ -376,10 +377,10 @@ static void test_idle_worker_moves_to_the_loaded_stage(void **state)
 	(void)state;
 	struct fixture f;
 	begin_moving(&f);
-	report_load(&f, 0, 300);
-	report_load(&f, 2, 200);
-	report_load(&f, 1, 4000);
-	report_load(&f, 1, 0); /* the end of the round: the mean counts */
+	report_load(&f, 0, 300, SECOND_NS);
+	report_load(&f, 2, 400, SECOND_NS);
+	report_load(&f, 2, 0, 0); /* the end of the round, when little is done: the mean counts, and the time stays */
+	report_load(&f, 1, 0, 3 * SECOND_NS);
 	finish_all(&f);
 	f.now = 2 * SECOND_NS;
 	commit_round(&f);
@@ -404,7 +405,8 @@ static void test_nobody_moves_before_the_period_is_over(void **state)
 	(void)state;
 	struct fixture f;
 	begin_moving(&f);
-	report_load(&f, 1, 4000);
+	report_load(&f, 1, 4000, 3 * SECOND_NS);
+	report_load(&f, 0, 0, SECOND_NS);
 	finish_all(&f);
 	f.now = 2 * SECOND_NS - 1;
 	commit_round(&f);
@@ -419,14 +421,30 @@ static void test_newcomer_goes_where_the_load_is(void **state)
 	struct fixture f;
 	begin_moving(&f);
 	suspect(&f, 3); /* stage 1 has fewer workers, stage 0 more to do */
-	report_load(&f, 0, 1500);
-	report_load(&f, 1, 100);
+	report_load(&f, 0, 0, 3 * SECOND_NS);
+	report_load(&f, 1, 100, SECOND_NS);
 	join(&f, 3, 1, 0);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage, 0);
 	fixture_finish(&f);
 }
 
-/* A load is shared by those that are on their way: two thirds of the largest is more than its half. */
+/* With worker 3 stage 1 would be the faster one. */
+static void test_who_gave_notice_is_no_help(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin_moving(&f);
+	suspect(&f, 2);
+	report_load(&f, 0, 0, 2 * SECOND_NS);
+	report_load(&f, 1, 0, 3 * SECOND_NS);
+	report_load(&f, 3, 0, 3 * SECOND_NS);
+	leave(&f, 3);
+	join(&f, 2, 1, 0);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage, 1);
+	fixture_finish(&f);
+}
+
+/* A load is shared by those that are on their way. */
 static void test_newcomers_of_a_bulk_spread_over_the_loads(void **state)
 {
 	(void)state;
@@ -434,8 +452,8 @@ static void test_newcomers_of_a_bulk_spread_over_the_loads(void **state)
 	begin_moving(&f);
 	suspect(&f, 2);
 	suspect(&f, 3);
-	report_load(&f, 0, 1500);
-	report_load(&f, 1, 1000);
+	report_load(&f, 0, 0, 3 * SECOND_NS);
+	report_load(&f, 1, 0, 2 * SECOND_NS);
 	join(&f, 2, 1, 0);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage, 0);
 	join(&f, 3, 1, 0);
@@ -497,6 +515,7 @@ int main(void)
 		cmocka_unit_test(test_idle_worker_moves_to_the_loaded_stage),
 		cmocka_unit_test(test_nobody_moves_before_the_period_is_over),
 		cmocka_unit_test(test_newcomer_goes_where_the_load_is),
+		cmocka_unit_test(test_who_gave_notice_is_no_help),
 		cmocka_unit_test(test_newcomers_of_a_bulk_spread_over_the_loads),
 		cmocka_unit_test(test_who_waits_may_ask_again),
 	};

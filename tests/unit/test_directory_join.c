@@ -75,7 +75,7 @@ static void test_those_that_join_at_once_are_spread(void **state)
 	fixture_start(&f);
 	for (uint32_t i = 0; i < 4; i++) {
 		struct skep_message load = fixture_message(SKEP_MESSAGE_LOAD, i, 8, 0);
-		load.u.load.queue_milli = i % 2 == 0 ? 3000 : 2500;
+		load.u.load.needed_ns = i % 2 == 0 ? 3000 : 2500;
 		fixture_deliver(&f, load);
 	}
 	uint32_t stage[2] = {0};
@@ -89,6 +89,34 @@ static void test_those_that_join_at_once_are_spread(void **state)
 	}
 	assert_int_equal(stage[0], 2);
 	assert_int_equal(stage[1], 2);
+	fixture_finish(&f);
+}
+
+/* Nobody is spread: any stage, drawn, whatever is there. But a stage that waits for a founder comes first. */
+static void test_joins_may_be_random(void **state)
+{
+	(void)state;
+	struct fixture f;
+	uint32_t stage[4] = {0};
+	fixture_init(&f, 8, 4, 8);
+	f.plan.joins = SKEP_JOINS_RANDOM;
+	f.plan.wait_for_join_ns = 60 * SECOND_NS;
+	fixture_start(&f);
+	struct skep_event dead = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {3, 1}};
+	fixture_event(&f, dead);
+	dead.u.peer.index = 7; /* nobody is left in stage 3 */
+	fixture_event(&f, dead);
+	for (uint32_t life = 0; life < 40; life++) { /* born again and again, into stages that have two workers */
+		struct skep_message message = fixture_message(SKEP_MESSAGE_JOIN, life == 0 ? 3 : 7, 8, 0);
+		message.from.epoch = 0;
+		message.u.join.born_ns = life + 1;
+		fixture_deliver(&f, message);
+		uint32_t given = fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage;
+		assert_true(life > 0 || given == 3);
+		stage[given]++;
+	}
+	for (uint32_t i = 0; i < 4; i++)
+		assert_in_range(stage[i], 3, 20);
 	fixture_finish(&f);
 }
 
@@ -241,6 +269,7 @@ int main(void)
 		cmocka_unit_test(test_who_enters_in_a_reduction_is_a_member_of_the_next),
 		cmocka_unit_test(test_a_newcomer_hears_of_another_source),
 		cmocka_unit_test(test_those_that_join_at_once_are_spread),
+		cmocka_unit_test(test_joins_may_be_random),
 		cmocka_unit_test(test_the_first_founds_the_rest_downloads),
 		cmocka_unit_test(test_another_founds_if_the_first_dies),
 		cmocka_unit_test(test_a_reduction_closes_with_nobody),

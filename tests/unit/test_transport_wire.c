@@ -86,6 +86,7 @@ static void fill_union(struct skep_message *m, uint64_t *s)
 		break;
 	case SKEP_MESSAGE_LOAD:
 		m->u.load.queue_milli = draw(s);
+		m->u.load.needed_ns = draw(s);
 		break;
 	case SKEP_MESSAGE_JOIN:
 		m->u.join.born_ns = draw(s);
@@ -202,7 +203,7 @@ static void the_bytes_are_little_endian(void **state)
 	uint8_t bytes[SKEP_FRAME_MAX];
 	struct skep_frame frame = {.type = SKEP_FRAME_RELEASE, .number = 0x0102030405060708};
 	frame.u.release.source = 0xa1b2c3d4;
-	const uint8_t want[] = {'S', 'K', 'E', 'P', 3, 0, SKEP_FRAME_RELEASE, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33,
+	const uint8_t want[] = {'S', 'K', 'E', 'P', 4, 0, SKEP_FRAME_RELEASE, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33,
 		0x22, 0x11, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0xd4, 0xc3, 0xb2, 0xa1};
 	assert_int_equal(skep_frame_encode(&frame, RUN, bytes), sizeof want);
 	assert_memory_equal(bytes, want, sizeof want);

@@ -171,6 +171,43 @@ static void test_load_is_the_mean_queue(void **state)
 	fixture_finish(&f);
 }
 
+static void done_after(struct fixture *f, struct skep_op op, skep_time elapsed_ns)
+{
+	struct skep_event event = {.kind = SKEP_EVENT_OP_DONE};
+	event.u.done.op = op;
+	event.u.done.out = fixture_buf(f);
+	event.u.done.stash = op.kind == SKEP_OP_FORWARD ? fixture_buf(f) : none;
+	event.u.done.elapsed_ns = elapsed_ns;
+	fixture_event(f, event);
+}
+
+/* Two microbatches there and back, of another only the way there: it is part of what the two have cost. */
+static void test_load_tells_the_time_for_a_microbatch(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin_reporting(&f);
+	struct skep_message sent[3], forward = fixture_message(SKEP_MESSAGE_FORWARD, 0, 1, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		forward.microbatch = i;
+		forward.payload = fixture_buf(&f);
+		fixture_deliver(&f, forward);
+		done_after(&f, *fixture_ran(&f, SKEP_OP_FORWARD), 1000);
+		sent[i] = *fixture_sent(&f, SKEP_MESSAGE_FORWARD);
+	}
+	fixture_timer(&f, skep_node_deadline(f.node));
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_LOAD)->u.load.needed_ns, 0); /* none has come back */
+	for (uint32_t i = 0; i < 2; i++) {
+		fixture_deliver(&f, answer(&f, sent[i], SKEP_MESSAGE_BACKWARD));
+		done_after(&f, *fixture_ran(&f, SKEP_OP_BACKWARD), 2500 - 1000 * i);
+	}
+	fixture_timer(&f, skep_node_deadline(f.node));
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_LOAD)->u.load.needed_ns, 3500);
+	fixture_timer(&f, skep_node_deadline(f.node)); /* it starts anew */
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_LOAD)->u.load.needed_ns, 0);
+	fixture_finish(&f);
+}
+
 static void test_a_reduction_is_no_time_to_measure(void **state)
 {
 	(void)state;
@@ -211,6 +248,7 @@ int main(void)
 		cmocka_unit_test(test_leaver_that_is_moved_asks_again),
 		cmocka_unit_test(test_who_leaves_is_chosen_last),
 		cmocka_unit_test(test_load_is_the_mean_queue),
+		cmocka_unit_test(test_load_tells_the_time_for_a_microbatch),
 		cmocka_unit_test(test_a_reduction_is_no_time_to_measure),
 		cmocka_unit_test(test_who_is_out_asks_at_each_heartbeat),
 	};
