@@ -10,7 +10,7 @@ set bmargin at screen main_bottom
 set title offset 0, 0.1
 set border 3 lw 1.2 lc rgb 'gray30'
 set xtics nomirror out
-set key at screen 0.98, screen 0.015 bottom right horizontal maxrows 2 samplen 1.5
+set key at screen 0.98, screen 0.004 bottom right horizontal maxrows 2 samplen 1.5
 set style fill solid 1.0 noborder
 set yrange [workers - 0.5:-0.5]
 set link x2
