@@ -347,8 +347,8 @@ static const struct command commands[] = {
 		"this machine can.\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,
 		"Without runs: the newest simulated and the newest real run of the same scenario.\n"},
-	{"plot", "accuracy|cost|matrix|throughput|timeline [RUN ...] -o FILE", "draw a picture with gnuplot", "djqor",
-		1, 1 + RUNS_MAX, plot,
+	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqor", 1, 1 + RUNS_MAX, plot,
+		"Kinds:\n"
 		"  accuracy    loss against wall-clock time; without runs the newest of each world\n"
 		"  cost        US dollars against time; without runs the newest of each world\n"
 		"  matrix      bandwidth between workers, grouped by stage; without a run the newest\n"

@@ -3,6 +3,7 @@
  * edge.c - what the directory changes at a round's edge, when nobody holds work: workers that gave notice go, and every
  * rebalancing period one worker may move, if the one before has arrived. To move is to end one epoch and to be assigned in
  * the next one: the mover fetches its new stage's state as any newcomer does. A stage never loses its last worker here.
+ * And, at any time, where a newcomer goes.
  *
  * With delayed updates most rounds overlap and have no such edge. edge_due() says where one is needed: there the next round
  * waits until this one is committed everywhere.
@@ -63,7 +64,7 @@ static uint32_t on_their_way(struct directory *d, const struct skep_plan *plan, 
 	return count;
 }
 
-/* Newcomers included; a tie goes to the lower number. */
+/* Newcomers included, who gave notice left out; a tie goes to the lower number. */
 static uint32_t fewest_workers(struct directory *d, const struct skep_plan *plan)
 {
 	uint32_t best = 0;
@@ -72,7 +73,7 @@ static uint32_t fewest_workers(struct directory *d, const struct skep_plan *plan
 		stage[i].workers = 0;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		stage[row->stage < plan->stages ? row->stage : 0].workers += directory_has_stage(row);
+		stage[row->stage < plan->stages ? row->stage : 0].workers += directory_has_stage(row) && !row->leaving;
 	}
 	for (uint32_t i = 1; i < plan->stages; i++)
 		best = stage[i].workers < stage[best].workers ? i : best;

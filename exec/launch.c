@@ -85,7 +85,7 @@ static void prepare_environment(bool shared_memory_only)
 		setenv(allow[i], "1", 1);
 }
 
-/* The command line of mpirun, in memory of its own; NULL: none, and the reason. `program` and `number` are the caller's. */
+/* The command line of mpirun, in memory of its own; NULL: none, and the reason. The strings are the caller's. */
 static char **command_line(char *const option[], char *const argv[], char *reterr, size_t size)
 {
 	size_t options = 0, arguments = 0;
@@ -240,15 +240,18 @@ static int launch_child(char **command, const char *path, char *reterr, size_t s
 	return -1;
 }
 
+/* More ranks than cores; nobody is tied to a core; idle ones give way; after SIGTERM rank 0 gets time to write. */
+#define ALWAYS                                                                                                         \
+	"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca",                          \
+		"odls_base_sigkill_timeout", "3"
+
 static int launch(uint32_t ranks, char *const argv[], char *reterr, size_t size)
 {
 	char program[4096], number[16];
 	if (!this_program(program, sizeof program, reterr, size))
 		return -1;
 	snprintf(number, sizeof number, "%" PRIu32, ranks);
-	/* More ranks than cores; idle ones give way; nobody is tied to a core; after SIGTERM rank 0 gets time to write. */
-	char *const option[] = {"mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
-		"--mca", "odls_base_sigkill_timeout", "3", "-n", number, program, NULL};
+	char *const option[] = {"mpirun", ALWAYS, "-n", number, program, NULL};
 	char **all = command_line(option, argv, reterr, size);
 	if (all == NULL)
 		return -1;
@@ -276,9 +279,8 @@ static int launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[]
 	snprintf(number, sizeof number, "%" PRIu32, ranks);
 	/* What goes to a dying process must not need its answer: a rendezvous with it can hang the others. */
 	snprintf(eager, sizeof eager, "%" PRIu64, (largest < EAGER_LEAST ? EAGER_LEAST : largest) + 4096);
-	char *const option[] = {"mpirun", "--with-ft", "ulfm", "--oversubscribe", "--bind-to", "none", "--mca",
-		"mpi_yield_when_idle", "1", "--mca", "odls_base_sigkill_timeout", "3", "--mca", "btl_tcp_eager_limit",
-		eager, "--mca", "btl_tcp_rndv_eager_limit", eager, "-n", number, program, NULL};
+	char *const option[] = {"mpirun", "--with-ft", "ulfm", ALWAYS, "--mca", "btl_tcp_eager_limit", eager, "--mca",
+		"btl_tcp_rndv_eager_limit", eager, "-n", number, program, NULL};
 	char **all = command_line(option, argv, reterr, size);
 	int status = -1;
 	if (all != NULL && mkdtemp(folder) != NULL) {

@@ -8,7 +8,7 @@
  *   - A worker's process follows the trace by its own clock. At a leave it dies: where the transport survives that, by a
  *     SIGKILL that a timer of the kernel delivers, in the middle of anything; else it drops all it holds, falls silent and
  *     lives on as a mere rank until the trace lets the worker come back (a soft kill). What it had under way still arrives.
- *   - Notice of a leave comes as long before as the scenario says, but not to a life that is shorter than that.
+ *   - Notice of a leave comes as long before as the scenario says, or at the start of a life that is shorter than that.
  *   - Rank 0 gives the seat of a dead process to a spare: when the trace lets the worker come back, or at once without one.
  *   - A life after the first holds nothing and starts as a newcomer, epoch 0.
  */

@@ -45,6 +45,12 @@ job() { # job FILE SEED STEPS WORKERS STAGES
 	END
 }
 
+# For runs over MPI, whoever starts them.
+mpi_environment() {
+	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	export ASAN_OPTIONS=detect_leaks=0 # MPI keeps memory to its end; the rest of the sanitizer watches
+}
+
 # As skep at the user's prompt, but for the files that hold what it printed. Stops what does not come to an end.
 run_skep() {
 	status=0

@@ -3,13 +3,13 @@
 #
 # chroot.sh COMMAND... - runs a command in a Debian 13 of its own, in which this tree's root is /src (read-only) and skep is built in
 # /build: for tests that need Open MPI 5 on a machine that has an older one. Needs root, debootstrap and unshare. What it
-# installs is kept in ${XDG_CACHE_HOME:-~/.cache}/skep/trixie, and made anew where that is missing: a minute or two.
+# installs is kept in ${XDG_CACHE_HOME:-~/.cache}/skep/trixie-*, and made anew where that is missing: a minute or two.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/skep
-debian=$cache/trixie
 packages=(gcc libc6-dev meson ninja-build pkg-config libyaml-dev libcjson-dev libsqlite3-dev libgsl-dev
 	libopenblas-dev libopenmpi-dev openmpi-bin python3)
+debian=$cache/trixie-$(cksum <<<"${packages[*]}" | cut -d ' ' -f 1) # made anew for other packages
 
 cannot() {
 	echo "$*" >&2
@@ -51,6 +51,8 @@ make_debian() {
 
 [ -d "$debian" ] || make_debian
 inside "$debian" sh -c 'set -e
-	{ [ -f /build/build.ninja ] || meson setup /build /src -Dmpi=enabled; } >/tmp/log 2>&1 || { cat /tmp/log >&2; exit 1; }
-	nice ninja -C /build skep >/tmp/log 2>&1 || { cat /tmp/log >&2; exit 1; }
+	build() {
+		{ [ -f /build/build.ninja ] || meson setup /build /src -Dmpi=enabled; } && nice ninja -C /build skep
+	}
+	build >/tmp/log 2>&1 || { rm -rf /build; build >/tmp/log 2>&1; } || { cat /tmp/log >&2; exit 1; } # it may be of another tree
 	cd /src && exec "$@"' sh "$@"

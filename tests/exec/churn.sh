@@ -6,8 +6,7 @@
 set -u
 . tests/cli/lib.sh
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export ASAN_OPTIONS=detect_leaks=0 # MPI keeps memory to its end; the rest of the sanitizer watches
+mpi_environment
 
 kept() { # kept KILLS JOINS: every gradient of the newest run is counted once or lost, it has learnt, and so many came and went
 	python3 - "$out" "$@" <<-'END'

@@ -6,8 +6,7 @@
 set -u
 . tests/cli/lib.sh
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export ASAN_OPTIONS=detect_leaks=0 # MPI keeps memory to its end; the rest of the sanitizer watches
+mpi_environment
 
 job long.yaml 3 100000 2 2
 

@@ -11,8 +11,8 @@ set -u
 [ -f tests/tap.sh ] || cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . tests/cli/lib.sh
 
+mpi_environment
 runs=${1:-10} kills=${2:-10}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 name="$((runs * kills)) SIGKILLs in $runs runs"
 
 # A run without a trace: who dies is replaced at once. Small gradients, so that 15 s hold some 340 rounds.

@@ -6,8 +6,7 @@
 set -u
 . tests/cli/lib.sh
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export ASAN_OPTIONS=detect_leaks=0 # MPI keeps memory to its end; the rest of the sanitizer watches
+mpi_environment
 
 agrees() { # agrees: the replay just printed is of the whole run, event for event
 	python3 - "$out" <<-'END'

@@ -92,6 +92,20 @@ static void test_those_that_join_at_once_are_spread(void **state)
 	fixture_finish(&f);
 }
 
+/* Without rebalancing the stage with the fewest: who will go does not count. */
+static void test_who_gave_notice_is_as_good_as_gone(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f);
+	suspect(&f, 2);
+	fixture_deliver(&f, from_worker(SKEP_MESSAGE_LEAVE, 1, 0));
+	fixture_deliver(&f, from_worker(SKEP_MESSAGE_LEAVE, 3, 0));
+	join(&f, 2, 1, 0);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage, 1); /* not 0, which has one that stays */
+	fixture_finish(&f);
+}
+
 /* Nobody is spread: any stage, drawn, whatever is there. But a stage that waits for a founder comes first. */
 static void test_joins_may_be_random(void **state)
 {
@@ -269,6 +283,7 @@ int main(void)
 		cmocka_unit_test(test_who_enters_in_a_reduction_is_a_member_of_the_next),
 		cmocka_unit_test(test_a_newcomer_hears_of_another_source),
 		cmocka_unit_test(test_those_that_join_at_once_are_spread),
+		cmocka_unit_test(test_who_gave_notice_is_as_good_as_gone),
 		cmocka_unit_test(test_joins_may_be_random),
 		cmocka_unit_test(test_the_first_founds_the_rest_downloads),
 		cmocka_unit_test(test_another_founds_if_the_first_dies),
