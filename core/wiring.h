@@ -2,10 +2,10 @@
  *
  * wiring.h - stochastic wiring: which worker of a stage gets a microbatch.
  *
- * A view is what one worker has heard about its next stage, or, if it is an owner with trainer routing, about one of the later
- * stages. It keeps at most SKEP_VIEW_MAX of them, so that memory stays
- * linear in the number of workers; of a larger stage it keeps a random sample, which leaves the choice uniform overall. When
- * half of a sample is gone its owner asks the directory for the rest.
+ * A view is what one worker has heard about its next stage, or, if it is an owner with trainer routing, about one of the
+ * later stages. It keeps at most SKEP_VIEW_MAX of them, so that memory stays linear in the number of workers; of a larger
+ * stage it keeps a random sample, which leaves the choice uniform overall. When half of a sample is gone its owner asks
+ * the directory for the rest.
  *
  * Policies
  *   uniform     each worker is as likely as any other.
@@ -13,9 +13,11 @@
  *               time; the smallest is taken and charged the time that it is expected to need for the microbatch. So a
  *               worker that is twice as fast gets twice as much, spread evenly. The expectation is an exponential moving
  *               average of what it said it needed, with smoothing 0.1 and corrected for its start: after n updates the
- *               average is divided by 1 - 0.9^n. One that has never answered is charged 1 s per sample,
- *               which its first answer corrects. A newcomer starts at the
- *               smallest key present, so that it is tried soon. Ties go to a seeded random number drawn at each charge.
+ *               average is divided by 1 - 0.9^n. What it needed is forward and backward together, as measured: a fixed
+ *               weight of backward work (2.5 in SWARM) is not called for. One that has never answered is charged 1 s per
+ *               sample, which its first answer corrects. A newcomer starts at the smallest key present, so that it is
+ *               tried soon. Ties go to a seeded random number drawn at each charge. Who stays silent loses its share
+ *               after schedule.patience (patience.h), without that when the directory fences it.
  *   latency     the same, and the charge includes the time that the microbatch and its gradient are expected to take on the link.
  *
  * All arithmetic is in integers, so that every compiler chooses alike.
