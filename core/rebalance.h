@@ -11,11 +11,11 @@
  * stage that has many workers may hold more that waits than one that has few. Queues still choose among the workers of
  * a stage.
  *
- * The giver is the stage that has the highest rate left without the one that would go. It gives only if it then still
- * has a higher rate than the taker had, so the slower of the two gains by each move, as far as the times that were reported
- * are right, and no move is taken back by the next one. A stage keeps its last worker. With a horizon, a move must also pay for itself: what the taker gains by one
- * more worker over the horizon, a share of 1 / (its workers + 1), must exceed the time that the mover needs to fetch its
- * new stage's state.
+ * The giver is the stage that has the highest rate left without the one that would go. It gives only if it then still has a
+ * higher rate than the taker had, so the slower of the two gains by each move, as far as the times that were reported are
+ * right, and no move is taken back by the next one. A stage keeps its last worker. With a horizon, a move must also pay for
+ * itself: what the taker gains by one more worker over the horizon, a share of 1 / (its workers + 1), must exceed the time
+ * that the mover needs to fetch its new stage's state.
  */
 #ifndef SKEP_CORE_REBALANCE_H
 #define SKEP_CORE_REBALANCE_H
