@@ -9,6 +9,9 @@
  * waits until this one is committed everywhere.
  */
 #include "core/directory.h"
+
+#include <assert.h>
+
 #include "core/random.h"
 #include "core/rebalance.h"
 #include "core/route.h"
@@ -64,19 +67,27 @@ static uint32_t on_their_way(struct directory *d, const struct skep_plan *plan, 
 	return count;
 }
 
-/* Newcomers included, who gave notice left out; a tie goes to the lower number. */
+/* Newcomers included, who gave notice left out; a tie goes to the lower number. But those that will go are still there, and
+ * no stage may be larger than skep_stage_size_max() says; there is one that is smaller, since the newcomer has none. */
 static uint32_t fewest_workers(struct directory *d, const struct skep_plan *plan)
 {
-	uint32_t best = 0;
+	uint32_t best = SKEP_NO_STAGE, limit = skep_stage_size_max(plan);
 	struct skep_stage_load *stage = stage_loads(d);
 	for (uint32_t i = 0; i < plan->stages; i++)
-		stage[i].workers = 0;
+		stage[i].workers = stage[i].serving = 0;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		stage[row->stage < plan->stages ? row->stage : 0].workers += directory_has_stage(row) && !row->leaving;
+		if (!directory_has_stage(row))
+			continue;
+		stage[row->stage].workers++;
+		stage[row->stage].serving += !row->leaving;
 	}
-	for (uint32_t i = 1; i < plan->stages; i++)
-		best = stage[i].workers < stage[best].workers ? i : best;
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		bool fewer = best == SKEP_NO_STAGE || stage[i].serving < stage[best].serving;
+		if (stage[i].workers < limit && fewer)
+			best = i;
+	}
+	assert(best != SKEP_NO_STAGE);
 	return best;
 }
 

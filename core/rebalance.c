@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#define STAGES_COUNTED 256          /* on the stack; with more stages the bound is a loose one */
 #define RATE_UNIT 1000000000000000u /* ns: sums over any number of workers fit, and a day per microbatch is not 0 */
 
 static uint64_t rate_of(skep_time needed_ns)
@@ -83,4 +84,18 @@ struct skep_move skep_rebalance(const struct skep_plan *plan, const struct skep_
 		move.worker = stage[i].idle;
 	}
 	return move;
+}
+
+uint32_t skep_stage_size_max(const struct skep_plan *plan)
+{
+	uint32_t size[STAGES_COUNTED] = {0}, most = plan->workers / plan->stages + 1;
+	bool anywhere = plan->rebalance_ns > 0 || plan->joins == SKEP_JOINS_RANDOM;
+	if (plan->stages > STAGES_COUNTED || anywhere)
+		return plan->workers;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		uint32_t stage = plan->first_stage_of[i];
+		if (stage != SKEP_NO_STAGE && ++size[stage] > most)
+			most = size[stage];
+	}
+	return most;
 }

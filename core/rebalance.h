@@ -51,4 +51,8 @@ void skep_stage_loads(
 struct skep_move skep_rebalance(const struct skep_plan *plan, const struct skep_stage_load *stage);
 uint32_t skep_most_loaded(const struct skep_plan *plan, const struct skep_stage_load *stage);
 
+/* Most workers that a stage may have at a time, so members of a reduction, whoever comes and goes. Where newcomers go to those
+ * that have the fewest, only the first allocation can make a stage larger than the average: the directory sees to that. */
+uint32_t skep_stage_size_max(const struct skep_plan *plan);
+
 #endif

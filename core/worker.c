@@ -9,27 +9,10 @@
 
 #include "core/bits.h"
 #include "core/random.h"
+#include "core/rebalance.h"
 #include "core/record.h"
 
-#define STAGES_COUNTED 256 /* on the stack; with more stages the bound is a loose one */
-
 /* ---- set-up --------------------------------------------------------------------------------------------------- */
-
-/* Most members that a reduction may have. Where joins go to the smallest stage, only the first allocation can make a stage
- * larger than the average. */
-static uint32_t ring_max(const struct skep_plan *plan)
-{
-	uint32_t size[STAGES_COUNTED] = {0}, most = plan->workers / plan->stages + 1;
-	bool anywhere = plan->rebalance_ns > 0 || plan->joins == SKEP_JOINS_RANDOM;
-	if (plan->stages > STAGES_COUNTED || anywhere)
-		return plan->workers;
-	for (uint32_t i = 0; i < plan->workers; i++) {
-		uint32_t stage = plan->first_stage_of[i];
-		if (stage != SKEP_NO_STAGE && ++size[stage] > most)
-			most = size[stage];
-	}
-	return most;
-}
 
 /* Any worker may come to the first stage. */
 static size_t legs(const struct skep_plan *plan)
@@ -55,7 +38,7 @@ static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 {
 	w->words = skep_bits_words(skep_round_capacity(plan));
 	w->grant_capacity = 2 * plan->in_flight + 8;
-	w->early_capacity = ring_max(plan);
+	w->early_capacity = skep_stage_size_max(plan);
 	w->gone_capacity = plan->workers < GONE_MAX ? plan->workers : GONE_MAX;
 	size_t at = skep_align(sizeof *w);
 	w->view_at = at;
@@ -93,7 +76,7 @@ size_t skep_worker_size(const struct skep_plan *plan)
 uint32_t skep_worker_actions_limit(const struct skep_plan *plan)
 {
 	/* The worst step gives up all that is held: per microbatch two messages, three releases and its legs. */
-	return 64 + 5 * skep_inflight_capacity(plan) + (uint32_t)legs(plan) + ring_max(plan) +
+	return 64 + 5 * skep_inflight_capacity(plan) + (uint32_t)legs(plan) + skep_stage_size_max(plan) +
 	       skep_round_capacity(plan) / SKEP_TALLY_PART;
 }
 
