@@ -65,13 +65,13 @@ static void merge_pairs(struct skep_activity *activity)
 
 static enum skep_activity_group group_of(const struct skep_op_span *span)
 {
+	if (span->kind == SKEP_OP_STEP) /* in whatever lane: delayed updates take the reduce lane for it */
+		return SKEP_ACTIVITY_STEP;
 	if (span->lane == SKEP_LANE_REDUCE)
 		return SKEP_ACTIVITY_REDUCE;
 	if (span->kind == SKEP_OP_FORWARD)
 		return SKEP_ACTIVITY_FORWARD;
-	if (span->kind == SKEP_OP_BACKWARD)
-		return SKEP_ACTIVITY_BACKWARD;
-	return span->kind == SKEP_OP_STEP ? SKEP_ACTIVITY_STEP : SKEP_ACTIVITY_STATE;
+	return span->kind == SKEP_OP_BACKWARD ? SKEP_ACTIVITY_BACKWARD : SKEP_ACTIVITY_STATE;
 }
 
 void skep_activity_add(struct skep_activity *activity, const struct skep_op_span *span)

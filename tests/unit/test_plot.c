@@ -517,6 +517,39 @@ static void test_overview_stacked(void **state)
 	synthetic_finish(&s);
 }
 
+/* Steps that the reduce lane does, half of every bin, are drawn there: no part of a compute lane that was busy all the time. */
+static void test_overview_delayed(void **state)
+{
+	(void)state;
+	for (int delayed = 0; delayed < 2; delayed++) {
+		struct synthetic s;
+		int64_t run;
+		struct skep_store *store = open_store();
+		synthetic_init(&s, "delayed", 4, 2);
+		s.rounds = 2;
+		assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+		struct skep_recorder recorder = skep_store_recorder(store), quiet = recorder;
+		quiet.op = NULL;
+		synthetic_feed(&s, &quiet);
+		for (int i = 0; i < 200; i++) { /* each millisecond */
+			synthetic_op(&s, &recorder, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 0, 0, 2, i / 100.0, 0.005);
+			synthetic_op(&s, &recorder, SKEP_OP_STEP, delayed ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE, 0, 0,
+				2, i / 100.0 + 0.005, 0.005);
+		}
+		struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true, .time_s = 0.2};
+		assert_true(skep_store_end(store, &summary, error, sizeof error));
+		play_gnuplot();
+		const char *text = script_of_rounds(store, "timeline", &(struct skep_plot_rounds){.all = true});
+		/* The highest row of pixels of the compute lane, and the lowest of the reduce lane. */
+		assert_cells(text, 2 - 0.5 + 1.5 / 23, delayed ? 0xeeeeee : 0x000000, 100);
+		assert_cells(text, 2 - 0.5 + 21.5 / 23, delayed ? 0x000000 : 0xeeeeee, 100);
+		assert_cells(text, 2 - 0.5 + 15.5 / 23, 0xe69f00, 100);
+		skep_store_close(store);
+		assert_int_equal(unlink("plot.db"), 0);
+		synthetic_finish(&s);
+	}
+}
+
 static void test_rounds(void **state)
 {
 	(void)state;
@@ -588,6 +621,7 @@ int main(void)
 		TEST(test_timeline),
 		TEST(test_overview),
 		TEST(test_overview_stacked),
+		TEST(test_overview_delayed),
 		TEST(test_rounds),
 		TEST(test_script),
 	};
