@@ -563,6 +563,11 @@ static void test_rounds(void **state)
 	assert_non_null(strstr(text, "set xrange [300:600]"));
 	assert_non_null(strstr(text, "'round 5'"));
 	assert_null(strstr(text, "'round 6'"));
+	/* Each line where its round opened, with the name beside it; the first on the axis. */
+	assert_non_null(strstr(text, "set arrow from first 300, graph 0 to first 300, graph 1 "));
+	assert_non_null(strstr(text, "set arrow from first 500, graph 0 to first 500, graph 1 "));
+	assert_non_null(strstr(text, "set label 'round 4' at first 400, graph 1 "));
+	assert_null(strstr(text, "set arrow from first 600,"));
 	text = script_of_rounds(store, "timeline", &(struct skep_plot_rounds){.all = true});
 	assert_non_null(strstr(text, "the whole run, 20 rounds in 2 s"));
 	assert_non_null(strstr(text, "panel = 0\n"));
