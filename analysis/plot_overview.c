@@ -240,7 +240,8 @@ static void write_moves(struct skep_timeline *timeline)
 		const struct skep_presence_span *span = &timeline->presence.span[i];
 		if (span->changed && labels++ < LABELS_MAX)
 			fprintf(timeline->script,
-				"set label '→ %lld' at first %.7g, first %u offset 0.2, 0.35 left front font ',10'\n",
+				"set label '→ %lld' at first %.7g, first %u offset 0.4, 0.35 left front boxed font "
+			        "',10'\n",
 				(long long)span->stage, span->begin_s * timeline->unit,
 				timeline->position[span->worker]);
 	}

@@ -509,6 +509,8 @@ static void test_overview_stacked(void **state)
 	const char *text = script_of(store, "timeline");
 	assert_non_null(strstr(text, "set label '→ 0' at first 150, first 3 "));
 	assert_null(strstr(text, "set label '→ 0' at first 100"));
+	assert_non_null(strstr(text, " left front boxed ")); /* on bars of every colour */
+	assert_non_null(strstr(text, "set style textbox opaque "));
 	assert_cells(text, 2 - 0.5 + 15.5 / 23, 0xe69f00, 100); /* the lowest row of pixels of the compute lane */
 	assert_cells(text, 2 - 0.5 + 1.5 / 23, 0xeeeeee, 100);  /* and the highest */
 	assert_cells(text, 3 - 0.5 + 1.5 / 23, 0xcc79a7, 20);
