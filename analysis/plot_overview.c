@@ -2,10 +2,11 @@
  *
  * plot_overview.c - the timeline of a whole run, however long: each worker's row is cut into bins of time.
  *
- * Where rows are high enough a bin is a small stacked bar: from below the share of the bin that each kind of operation had,
- * from above the share in which the worker downloaded or was away, the narrow bar under it the reduce lane; a step is drawn
- * in the lane that did it, with delayed updates the reduce lane. Where they are not, a bin has one colour: the state that took most of it, the paler the less of the bin was busy. Under it, when
- * workers came and went, how many served each stage.
+ * Where rows are high enough a bin is a small stacked bar: from below the share of the bin that each kind of
+ * operation had, from above the share in which the worker downloaded or was away, the narrow bar under it the reduce
+ * lane; a step is drawn in the lane that did it, with delayed updates the reduce lane. Where they are not, a bin has
+ * one colour: the state that took most of it, the paler the less of the bin was busy. Under it, when workers came and
+ * went, how many served each stage.
  */
 #include <assert.h>
 #include <math.h>
@@ -241,7 +242,7 @@ static void write_moves(struct skep_timeline *timeline)
 		if (span->changed && labels++ < LABELS_MAX)
 			fprintf(timeline->script,
 				"set label '→ %lld' at first %.7g, first %u offset 0.4, 0.35 left front boxed font "
-			        "',10'\n",
+				"',10'\n",
 				(long long)span->stage, span->begin_s * timeline->unit,
 				timeline->position[span->worker]);
 	}
