@@ -249,15 +249,9 @@ static double write_group(const struct figure *f, const struct group *group, dou
 
 static void write_figure(const struct figure *f, FILE *script)
 {
-	double unit = f->end_s >= 7200 ? 1 / 3600.0 : f->end_s >= 300 ? 1 / 60.0 : 1;
 	double total[GROUPS_MAX];
-	fprintf(script, "set title ");
-	skep_script_string(script, f->run[0].scenario);
-	fprintf(script, "\nset xlabel 'time since the start of the run (%s)'\nset xrange [0:%.9g]\n",
-		f->end_s >= 7200  ? "h"
-		: f->end_s >= 300 ? "min"
-				  : "s",
-		f->end_s * unit);
+	skep_plot_title(script, f->run, f->runs, "share of the best possible throughput");
+	double unit = skep_plot_time_axis(script, f->end_s, 1);
 	fprintf(script, "$share << END\n");
 	for (uint32_t g = 0; g < f->groups; g++)
 		total[g] = write_group(f, &f->group[g], unit, script);

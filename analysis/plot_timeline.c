@@ -103,15 +103,9 @@ static uint32_t height_of(uint32_t workers, double margin_pixels)
 
 void skep_timeline_unit(struct skep_timeline *timeline)
 {
-	static const struct {
-		double least_s, unit;
-		const char *name;
-	} unit[] = {{6 * 3600, 1 / 3600.0, "h"}, {600, 1 / 60.0, "min"}, {1, 1, "s"}, {0, 1e3, "ms"}};
-	uint32_t i = 0;
-	while (timeline->end_s < unit[i].least_s)
-		i++;
-	timeline->unit = unit[i].unit;
-	timeline->unit_name = unit[i].name;
+	struct skep_plot_unit unit = skep_plot_unit(timeline->end_s);
+	timeline->unit = unit.per_s;
+	timeline->unit_name = unit.name;
 }
 
 void skep_timeline_title(struct skep_timeline *timeline, const char *part)

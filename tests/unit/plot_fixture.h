@@ -82,16 +82,21 @@ static inline void play_gnuplot(void)
 	setenv("PATH", path, 1);
 }
 
-static inline char *script_of_rounds(struct skep_store *store, const char *kind, const struct skep_plot_rounds *rounds)
+static inline char *read_script(const char *path)
 {
 	static char text[4000000];
-	if (!skep_plot(store, kind, NULL, 0, "script.png", rounds, error, sizeof error))
-		fail_msg("%s", error);
-	FILE *file = fopen("script.png", "r");
+	FILE *file = fopen(path, "r");
 	assert_non_null(file);
 	text[fread(text, 1, sizeof text - 1, file)] = '\0';
 	fclose(file);
 	return text;
+}
+
+static inline char *script_of_rounds(struct skep_store *store, const char *kind, const struct skep_plot_rounds *rounds)
+{
+	if (!skep_plot(store, kind, NULL, 0, "script.png", rounds, error, sizeof error))
+		fail_msg("%s", error);
+	return read_script("script.png");
 }
 
 static inline char *script_of(struct skep_store *store, const char *kind)

@@ -4,6 +4,7 @@
  */
 #include <dirent.h>
 
+#include "analysis/plot_script.h"
 #include "tests/unit/plot_fixture.h"
 
 static int files(void)
@@ -295,6 +296,41 @@ static void test_legend(void **state)
 	synthetic_finish(&s);
 }
 
+/* One unit for every picture, and the titles of runs of one scenario and of two. */
+static void test_axis_and_title(void **state)
+{
+	(void)state;
+	static const struct {
+		double end_s, per_s;
+		const char *name;
+	} expected[] = {{0, 1e3, "ms"}, {0.999, 1e3, "ms"}, {1, 1, "s"}, {299, 1, "s"}, {300, 1 / 60.0, "min"},
+		{7199, 1 / 60.0, "min"}, {7200, 1 / 3600.0, "h"}, {1e7, 1 / 3600.0, "h"}, {NAN, 1, NULL}};
+	for (size_t i = 0; expected[i].name != NULL; i++) {
+		struct skep_plot_unit unit = skep_plot_unit(expected[i].end_s);
+		assert_true(unit.per_s == expected[i].per_s);
+		assert_string_equal(unit.name, expected[i].name);
+	}
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "first", 4, 2);
+	int64_t run[2] = {record(store, &s, "sim")};
+	play_gnuplot();
+	static const char *const kind[] = {"accuracy", "cost", "throughput", "timeline"};
+	struct skep_plot_rounds all = {.all = true};
+	for (size_t i = 0; i < 4; i++) { /* of two seconds */
+		const char *text = script_of_rounds(store, kind[i], i == 3 ? &all : NULL);
+		assert_non_null(strstr(text, "time since the start of the run (s)'"));
+	}
+	assert_non_null(strstr(script_of(store, "accuracy"), "set title 'first: loss against wall-clock time'"));
+	assert_non_null(strstr(script_of(store, "cost"), "set title 'first: cost against time'"));
+	snprintf(s.scenario.name, sizeof s.scenario.name, "second");
+	run[1] = record(store, &s, "sim");
+	draw(store, "cost", run, 2, "two.png");
+	assert_non_null(strstr(read_script("two.png"), "set title 'Cost against time'"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
 static void test_script(void **state)
 {
 	(void)state;
@@ -334,6 +370,7 @@ int main(void)
 		TEST(test_gnuplot_missing_or_failing),
 		TEST(test_newest),
 		TEST(test_legend),
+		TEST(test_axis_and_title),
 		TEST(test_script),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
