@@ -257,10 +257,14 @@ static void write_figure(const struct figure *f, FILE *script)
 		total[g] = write_group(f, &f->group[g], unit, script);
 	fprintf(script, "END\ngroups = %u\narray Title[%u]\narray Colour[%u]\n", f->groups, f->groups, f->groups);
 	for (uint32_t g = 0; g < f->groups; g++) {
-		char title[400];
+		char title[400], runs[32];
 		const struct group *group = &f->group[g];
-		snprintf(title, sizeof title, "%s%s%u %s, mean %.0f %%", group->title, group->title[0] ? ": " : "",
-			group->runs, group->runs == 1 ? "run" : "runs", total[g]);
+		if (group->runs == 1)
+			snprintf(runs, sizeof runs, "run %lld", (long long)f->run[group->run[0]].id);
+		else
+			snprintf(runs, sizeof runs, "%u runs", group->runs);
+		snprintf(title, sizeof title, "%s%s%s, mean %.0f %%", group->title, group->title[0] ? ": " : "", runs,
+			total[g]);
 		fprintf(script, "Title[%u] = ", g + 1);
 		skep_script_string(script, title);
 		fprintf(script, "\nColour[%u] = '%s'\n", g + 1, skep_plot_colour(g));

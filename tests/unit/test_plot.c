@@ -331,6 +331,26 @@ static void test_axis_and_title(void **state)
 	synthetic_finish(&s);
 }
 
+/* One run has its number, runs that differ by their seed are counted. */
+static void test_throughput(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "spread", 4, 2);
+	record(store, &s, "sim");
+	play_gnuplot();
+	const char *text = script_of(store, "throughput");
+	assert_non_null(strstr(text, "set title 'spread: share of the best possible throughput'"));
+	assert_non_null(strstr(text, "'run 1, mean 100 %'"));
+	s.scenario.seed = 8;
+	record(store, &s, "sim");
+	text = script_of(store, "throughput");
+	assert_non_null(strstr(text, "'2 runs, mean 100 %'"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
 static void test_script(void **state)
 {
 	(void)state;
@@ -371,6 +391,7 @@ int main(void)
 		TEST(test_newest),
 		TEST(test_legend),
 		TEST(test_axis_and_title),
+		TEST(test_throughput),
 		TEST(test_script),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
