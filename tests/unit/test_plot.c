@@ -347,6 +347,18 @@ static void test_throughput(void **state)
 	record(store, &s, "sim");
 	text = script_of(store, "throughput");
 	assert_non_null(strstr(text, "'2 runs, mean 100 %'"));
+	/* Another kind of GPU beside it: what is said of equal workers has to be taken back. */
+	free(s.scenario.topology.gpu);
+	s.scenario.topology.gpu = calloc(2, sizeof *s.scenario.topology.gpu);
+	assert_non_null(s.scenario.topology.gpu);
+	snprintf(s.scenario.topology.gpu[0].name, sizeof s.scenario.topology.gpu[0].name, "t4");
+	snprintf(s.scenario.topology.gpu[1].name, sizeof s.scenario.topology.gpu[1].name, "v100");
+	s.scenario.topology.gpus = 2;
+	s.scenario.topology.machine[3].gpu = 1;
+	snprintf(s.scenario.name, sizeof s.scenario.name, "mixed");
+	record(store, &s, "sim");
+	text = script_of(store, "throughput");
+	assert_non_null(strstr(text, "'run 3, mean 100 % (mixed GPUs, each taken as the mean of its stage)'"));
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
