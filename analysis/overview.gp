@@ -12,6 +12,8 @@ set border 3 lw 1.2 lc rgb 'gray30'
 set xtics nomirror out
 set key at screen 0.98, screen 0.004 bottom right horizontal maxrows 2 samplen 1.5
 set style fill solid 1.0 noborder
+# Behind the stage that a worker takes up: it stands on bars of every colour.
+set style textbox opaque noborder fillcolor rgb 'white' margins 0.5, 0.5
 set yrange [workers - 0.5:-0.5]
 set link x2
 if (panel) {

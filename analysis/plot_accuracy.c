@@ -81,47 +81,19 @@ static bool write_losses(struct skep_store *store, const struct skep_plot_run *r
 	return row != NULL;
 }
 
-static void write_style(FILE *script, const struct skep_plot_run *run, uint32_t i, const char *title)
+static void write_style(FILE *script, const struct skep_plot_run *run, uint32_t i)
 {
 	uint32_t points = run->rounds / (run->rounds / POINTS_MAX + 1);
-	fprintf(script, "Title[%u] = ", i + 1);
-	skep_script_string(script, title);
 	if (strcmp(run->world, "real") == 0)
-		fprintf(script, "\nset style line %u lc rgb '%s' lw 1 pt 6 ps 1.1 pi %u\n", i + 1, skep_plot_colour(i),
+		fprintf(script, "set style line %u lc rgb '%s' lw 1 pt 6 ps 1.1 pi %u\n", i + 1, skep_plot_colour(i),
 			points / SYMBOLS + 1);
 	else
-		fprintf(script, "\nset style line %u lc rgb '%s' lw 2.5 pt -1\n", i + 1, skep_plot_colour(i));
-}
-
-static bool write_heading(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, FILE *script,
-	char *reterr, size_t size)
-{
-	char title[128], label[1024];
-	bool same = true;
-	for (uint32_t i = 1; i < runs; i++)
-		same = same && strcmp(run[i].scenario, run[0].scenario) == 0;
-	snprintf(title, sizeof title, "%s%s against wall-clock time", same ? run[0].scenario : "",
-		same ? ": loss" : "Loss");
-	fprintf(script, "set title ");
-	skep_script_string(script, title);
-	fprintf(script, "\nruns = %u\narray Title[%u]\n", runs, runs);
-	for (uint32_t i = 0; i < runs; i++) {
-		if (!skep_plot_legend(store, run, runs, i, label, sizeof label, reterr, size))
-			return false;
-		write_style(script, &run[i], i, label);
-	}
-	return true;
+		fprintf(script, "set style line %u lc rgb '%s' lw 2.5 pt -1\n", i + 1, skep_plot_colour(i));
 }
 
 static double write_axes(FILE *script, const struct skep_plot_run *run, const struct range *range)
 {
-	double second = range->time_s >= 7200  ? 1 / 3600.0
-	                : range->time_s >= 300 ? 1 / 60.0
-	                : range->time_s < 1    ? 1e3
-	                                       : 1;
-	const char *unit = range->time_s >= 7200 ? "h" : range->time_s >= 300 ? "min" : range->time_s < 1 ? "ms" : "s";
-	fprintf(script, "set xlabel 'time since the start of the run (%s)'\n", unit);
-	fprintf(script, "set xrange [0:%.9g]\n", 1.02 * second * range->time_s);
+	double second = skep_plot_time_axis(script, range->time_s, 1.02);
 	if (range->low > 0 && range->high / range->low >= 5)
 		fprintf(script, "set logscale y\nset yrange [%.9g:%.9g]\n", range->low / 1.3, range->high * 1.5);
 	if (isfinite(run->target_loss))
@@ -152,8 +124,10 @@ bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t r
 			!read_range(store, &shown[i], &range, reterr, size))
 			return false;
 	picture->height += KEY_PIXELS * runs;
-	if (!write_heading(store, shown, runs, picture->script, reterr, size))
+	if (!skep_plot_heading(store, shown, runs, "loss against wall-clock time", picture->script, reterr, size))
 		return false;
+	for (uint32_t i = 0; i < runs; i++)
+		write_style(picture->script, &shown[i], i);
 	double second = write_axes(picture->script, &shown[0], &range);
 	fprintf(picture->script, "$loss << END\n");
 	for (uint32_t i = 0; i < runs; i++)

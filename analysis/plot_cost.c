@@ -65,26 +65,13 @@ static bool write_costs(
 	return row != NULL;
 }
 
-static bool write_heading(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, FILE *script,
-	char *reterr, size_t size)
+/* Simulated runs as lines, real ones dashed. */
+static void write_styles(FILE *script, const struct skep_plot_run *run, uint32_t runs)
 {
-	char text[1024];
-	bool same = true;
-	for (uint32_t i = 1; i < runs; i++)
-		same = same && strcmp(run[i].scenario, run[0].scenario) == 0;
-	snprintf(text, sizeof text, "%s%s against time", same ? run[0].scenario : "", same ? ": cost" : "Cost");
-	fprintf(script, "set title ");
-	skep_script_string(script, text);
-	fprintf(script, "\nruns = %u\narray Title[%u]\narray Colour[%u]\narray Dash[%u]\n", runs, runs, runs, runs);
-	for (uint32_t i = 0; i < runs; i++) {
-		if (!skep_plot_legend(store, run, runs, i, text, sizeof text, reterr, size))
-			return false;
-		fprintf(script, "Title[%u] = ", i + 1);
-		skep_script_string(script, text);
-		fprintf(script, "\nColour[%u] = '%s'\nDash[%u] = %d\n", i + 1, skep_plot_colour(i), i + 1,
+	fprintf(script, "array Colour[%u]\narray Dash[%u]\n", runs, runs);
+	for (uint32_t i = 0; i < runs; i++)
+		fprintf(script, "Colour[%u] = '%s'\nDash[%u] = %d\n", i + 1, skep_plot_colour(i), i + 1,
 			strcmp(run[i].world, "real") == 0 ? 2 : 1);
-	}
-	return true;
 }
 
 bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
@@ -107,16 +94,11 @@ bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs,
 			!read_end(store, &shown[i], &end_s, reterr, size))
 			return false;
 	picture->height += KEY_PIXELS * runs;
-	if (!write_heading(store, shown, runs, picture->script, reterr, size))
+	if (!skep_plot_heading(store, shown, runs, "cost against time", picture->script, reterr, size))
 		return false;
-	double unit = end_s >= 7200 ? 1 / 3600.0 : end_s >= 300 ? 1 / 60.0 : end_s < 1 ? 1e3 : 1;
-	fprintf(picture->script,
-		"set xlabel 'time since the start of the run (%s)'\nset xrange [0:%.9g]\n$cost << END\n",
-		end_s >= 7200  ? "h"
-		: end_s >= 300 ? "min"
-		: end_s < 1    ? "ms"
-			       : "s",
-		1.02 * unit * end_s);
+	write_styles(picture->script, shown, runs);
+	double unit = skep_plot_time_axis(picture->script, end_s, 1.02);
+	fprintf(picture->script, "$cost << END\n");
 	for (uint32_t i = 0; i < runs; i++)
 		if (!write_costs(store, &shown[i], unit, picture->script, reterr, size))
 			return false;

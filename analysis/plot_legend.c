@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_legend.c - what a legend calls a run: its number, world, scenario and seed, and the settings that tell it from the
- * other runs of its scenario in the picture.
+ * plot_legend.c - what pictures of several runs share: the title, the unit of the time axis, and what the legend calls a run:
+ * its number, world, scenario and seed, and the settings that tell it from the other runs of its scenario in the picture.
  */
+#include <ctype.h>
 #include <string.h>
 
 #include "analysis/plot_script.h"
@@ -43,7 +44,7 @@ static bool list_settings(struct skep_store *store, const struct skep_plot_run *
 	return true;
 }
 
-bool skep_plot_legend(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which,
+static bool name_run(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which,
 	char *ret, size_t ret_size, char *reterr, size_t size)
 {
 	char settings[640];
@@ -55,4 +56,54 @@ bool skep_plot_legend(struct skep_store *store, const struct skep_plot_run *run,
 		r->scenario, r->seed, settings, real ? " (" : "", real ? r->device : "",
 		real && r->pace ? ", paced" : "", real && r->shape ? ", shaped" : "", real ? ")" : "");
 	return true;
+}
+
+void skep_plot_title(FILE *script, const struct skep_plot_run *run, uint32_t runs, const char *what)
+{
+	char title[256];
+	bool same = true;
+	for (uint32_t i = 1; i < runs; i++)
+		same = same && strcmp(run[i].scenario, run[0].scenario) == 0;
+	snprintf(title, sizeof title, "%s%s%s", same ? run[0].scenario : "", same ? ": " : "", what);
+	if (!same)
+		title[0] = (char)toupper((unsigned char)title[0]);
+	fprintf(script, "set title ");
+	skep_script_string(script, title);
+	fprintf(script, "\n");
+}
+
+bool skep_plot_heading(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, const char *what,
+	FILE *script, char *reterr, size_t size)
+{
+	char name[1024];
+	skep_plot_title(script, run, runs, what);
+	fprintf(script, "runs = %u\narray Title[%u]\n", runs, runs);
+	for (uint32_t i = 0; i < runs; i++) {
+		if (!name_run(store, run, runs, i, name, sizeof name, reterr, size))
+			return false;
+		fprintf(script, "Title[%u] = ", i + 1);
+		skep_script_string(script, name);
+		fprintf(script, "\n");
+	}
+	return true;
+}
+
+struct skep_plot_unit skep_plot_unit(double end_s)
+{
+	static const struct {
+		double least_s;
+		struct skep_plot_unit unit;
+	} scale[] = {{7200, {1 / 3600.0, "h"}}, {300, {1 / 60.0, "min"}}, {1, {1, "s"}}, {0, {1e3, "ms"}}};
+	size_t i = 0;
+	while (i + 1 < sizeof scale / sizeof scale[0] && end_s < scale[i].least_s)
+		i++;
+	return scale[i].unit;
+}
+
+double skep_plot_time_axis(FILE *script, double end_s, double room)
+{
+	struct skep_plot_unit unit = skep_plot_unit(end_s);
+	fprintf(script, "set xlabel 'time since the start of the run (%s)'\nset xrange [0:%.9g]\n", unit.name,
+		room * unit.per_s * end_s);
+	return unit.per_s;
 }

@@ -2,10 +2,11 @@
  *
  * plot_overview.c - the timeline of a whole run, however long: each worker's row is cut into bins of time.
  *
- * Where rows are high enough a bin is a small stacked bar: from below the share of the bin that each kind of operation had,
- * from above the share in which the worker downloaded or was away, the narrow bar under it the reduce lane. Where they are
- * not, a bin has one colour: the state that took most of it, the paler the less of the bin was busy. Under it, when
- * workers came and went, how many served each stage.
+ * Where rows are high enough a bin is a small stacked bar: from below the share of the bin that each kind of
+ * operation had, from above the share in which the worker downloaded or was away, the narrow bar under it the reduce
+ * lane; a step is drawn in the lane that did it, with delayed updates the reduce lane. Where they are not, a bin has
+ * one colour: the state that took most of it, the paler the less of the bin was busy. Under it, when workers came and
+ * went, how many served each stage.
  */
 #include <assert.h>
 #include <math.h>
@@ -39,6 +40,7 @@ static const char *const TEMPLATE[] = {
 
 struct grid {
 	uint32_t workers, bins, stages;
+	bool delayed;        /* updates: the reduce lane does the steps */
 	double bin_s, end_s; /* the last bin ends with the run */
 	double *share;       /* [workers][bins][SKEP_TIMELINE_COLOURS]: of the bin; IDLE is not used */
 	double *crowd;       /* [bins][stages + 1]: workers that serve each stage, then those that download */
@@ -106,6 +108,18 @@ static bool read_activity(struct skep_timeline *timeline, struct grid *grid, dou
 	return row != NULL;
 }
 
+/* The rows of `activity` have no lanes. All steps of a run are done in the same one. */
+static bool read_lane(struct skep_timeline *timeline, struct grid *grid)
+{
+	static const char sql[] = "SELECT 1 WHERE EXISTS (SELECT 1 FROM rounds WHERE run = ?1 AND staleness > 0)"
+				  " OR EXISTS (SELECT 1 FROM ops WHERE run = ?1 AND kind = 'step' AND lane = 'reduce')";
+	sqlite3_stmt *row =
+		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
+	grid->delayed = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	sqlite3_finalize(row);
+	return row != NULL;
+}
+
 static void add_span(struct grid *grid, const struct skep_presence_span *span)
 {
 	bool away = span->state == SKEP_PRESENCE_AWAY, serves = span->state == SKEP_PRESENCE_SERVING;
@@ -157,23 +171,21 @@ static uint32_t main_colour(struct skep_timeline *timeline, const double *share)
 	            : blend(skep_timeline_key[most].rgb, PALE + (1 - PALE) * fmin(busy, 1));
 }
 
-/* One lane of a stacked bar: `height` colours from above; what is away and what downloads hangs from the top. */
-static void stack(struct skep_timeline *timeline, const double *share, bool reduce, uint32_t height, uint32_t *ret)
+/* One lane of a stacked bar: `height` colours from above. The kinds[] stand on each other from below; what is away and what
+ * downloads hangs from the top. */
+static void stack(struct skep_timeline *timeline, const double *share, const enum skep_timeline_colour *kind,
+	uint32_t kinds, uint32_t height, uint32_t *ret)
 {
-	static const enum skep_timeline_colour compute_order[] = {
-		SKEP_TIMELINE_BACKWARD, SKEP_TIMELINE_FORWARD, SKEP_TIMELINE_STEP};
-	static const enum skep_timeline_colour reduce_order[] = {SKEP_TIMELINE_REDUCE};
-	const enum skep_timeline_colour *order = reduce ? reduce_order : compute_order;
 	double sum = 0;
 	uint32_t top = 0, bottom = 0;
 	for (uint32_t i = 0; i < height; i++)
 		ret[i] = skep_timeline_key[SKEP_TIMELINE_IDLE].rgb;
 	timeline->present[SKEP_TIMELINE_IDLE] = true;
-	for (int i = 0; i < (reduce ? 1 : 3); i++) {
-		sum += share[order[i]];
+	for (uint32_t i = 0; i < kinds; i++) {
+		sum += share[kind[i]];
 		for (; bottom < height && bottom < lround(sum * height); bottom++) {
-			ret[height - 1 - bottom] = skep_timeline_key[order[i]].rgb;
-			timeline->present[order[i]] = true;
+			ret[height - 1 - bottom] = skep_timeline_key[kind[i]].rgb;
+			timeline->present[kind[i]] = true;
 		}
 	}
 	sum = 0;
@@ -189,11 +201,14 @@ static void stack(struct skep_timeline *timeline, const double *share, bool redu
 /* The colours of all bins of a worker, one row of pixels after the other. */
 static void write_stacks(struct skep_timeline *timeline, const struct grid *grid, uint32_t row, uint32_t *colour)
 {
+	static const enum skep_timeline_colour kind[] = {
+		SKEP_TIMELINE_BACKWARD, SKEP_TIMELINE_FORWARD, SKEP_TIMELINE_STEP, SKEP_TIMELINE_REDUCE};
+	uint32_t compute = grid->delayed ? 2 : 3; /* kinds in the compute lane, the others in the reduce lane */
 	for (uint32_t bin = 0; bin < grid->bins; bin++) {
 		const double *share = share_of(grid, grid->worker[row], bin);
 		uint32_t *bar = colour + (size_t)bin * STACK;
-		stack(timeline, share, false, STACK_COMPUTE, bar + STACK_GAP);
-		stack(timeline, share, true, STACK_REDUCE, bar + STACK_GAP + STACK_COMPUTE);
+		stack(timeline, share, kind, compute, STACK_COMPUTE, bar + STACK_GAP);
+		stack(timeline, share, kind + compute, 4 - compute, STACK_REDUCE, bar + STACK_GAP + STACK_COMPUTE);
 		for (uint32_t i = 0; i < STACK_GAP; i++)
 			bar[i] = bar[STACK - 1 - i] = 0xffffff;
 	}
@@ -226,7 +241,8 @@ static void write_moves(struct skep_timeline *timeline)
 		const struct skep_presence_span *span = &timeline->presence.span[i];
 		if (span->changed && labels++ < LABELS_MAX)
 			fprintf(timeline->script,
-				"set label '→ %lld' at first %.7g, first %u offset 0.2, 0.35 left front font ',10'\n",
+				"set label '→ %lld' at first %.7g, first %u offset 0.4, 0.35 left front boxed font "
+				"',10'\n",
 				(long long)span->stage, span->begin_s * timeline->unit,
 				timeline->position[span->worker]);
 	}
@@ -333,7 +349,7 @@ static bool write_overview(struct skep_timeline *timeline, struct grid *grid, do
 		snprintf(timeline->error, timeline->error_size, "no memory for the plot");
 		return false;
 	}
-	if (!read_activity(timeline, grid, stored_s) || !write_rounds(timeline))
+	if (!read_activity(timeline, grid, stored_s) || !read_lane(timeline, grid) || !write_rounds(timeline))
 		return false;
 	for (size_t i = 0; i < timeline->presence.spans; i++)
 		add_span(grid, &timeline->presence.span[i]);

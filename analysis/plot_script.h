@@ -42,9 +42,22 @@ bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_r
 bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_plot_run *ret,
 	char *reterr, size_t size);
 
-/* What the legend calls run[which] among `runs` of them. */
-bool skep_plot_legend(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which,
-	char *ret, size_t ret_size, char *reterr, size_t size);
+/* The title "NAME: what" with the name of the scenario; "What" if the runs are of several. */
+void skep_plot_title(FILE *script, const struct skep_plot_run *run, uint32_t runs, const char *what);
+
+/* That title, `runs`, and what the legend calls each run as Title[]. */
+bool skep_plot_heading(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, const char *what,
+	FILE *script, char *reterr, size_t size);
+
+/* In which unit a picture that ends at end_s shows time. */
+struct skep_plot_unit {
+	double per_s;
+	const char *name;
+};
+struct skep_plot_unit skep_plot_unit(double end_s);
+
+/* Label and range of a time axis that goes from 0 to `room` times end_s; returns its unit, per second. */
+double skep_plot_time_axis(FILE *script, double end_s, double room);
 
 /* A gnuplot string with its quotes: what people named cannot break out of it. */
 void skep_script_string(FILE *script, const char *text);

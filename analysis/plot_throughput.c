@@ -10,6 +10,10 @@
  * time of forward and backward in the run, equal for all stages where it is not known. Pauses of the pipeline are not in
  * it: reductions, fill and drain hit every spread alike.
  *
+ * All workers of a stage count the same, with the mean cost of that stage. So when GPUs are mixed 100 % is not what perfect
+ * rebalancing would give: a stage served by slow GPUs looks costly instead of badly staffed, and swapping a fast worker for
+ * a slow one changes nothing. The legend says so of such runs.
+ *
  * The line is the mean over the runs of a group, the band one standard deviation to both sides. It ends with the first
  * run that ends.
  */
@@ -41,7 +45,8 @@ struct group { /* runs with the same settings but for the seed */
 
 struct figure {
 	struct skep_plot_run run[RUNS_MAX];
-	struct curve *curve; /* [runs] */
+	struct curve *curve;  /* [runs] */
+	bool mixed[RUNS_MAX]; /* the run's workers have GPUs of several kinds */
 	uint32_t runs, groups;
 	double end_s;
 	struct group group[GROUPS_MAX];
@@ -221,6 +226,15 @@ static bool read_end(struct skep_store *store, struct figure *f, uint32_t i, cha
 	return found;
 }
 
+static bool read_gpus(struct skep_store *store, struct figure *f, uint32_t i, char *reterr, size_t size)
+{
+	static const char sql[] = "SELECT count(DISTINCT gpu) FROM workers WHERE run = ?1 AND role = 'worker'";
+	sqlite3_stmt *row = skep_store_query(store, sql, f->run[i].id, 0, reterr, size);
+	f->mixed[i] = row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) > 1;
+	sqlite3_finalize(row);
+	return row != NULL;
+}
+
 /* ---- the script ------------------------------------------------------------------------------------------------- */
 
 /* Time, mean, mean less and plus one standard deviation; a block for each group. Returns the mean over all. */
@@ -247,26 +261,33 @@ static double write_group(const struct figure *f, const struct group *group, dou
 	return total;
 }
 
+/* What the legend says: the group, its runs, its mean. */
+static void name_curve(const struct figure *f, const struct group *group, double mean, char *ret, size_t size)
+{
+	char runs[32];
+	bool mixed = false;
+	for (uint32_t i = 0; i < group->runs; i++)
+		mixed = mixed || f->mixed[group->run[i]];
+	if (group->runs == 1)
+		snprintf(runs, sizeof runs, "run %lld", (long long)f->run[group->run[0]].id);
+	else
+		snprintf(runs, sizeof runs, "%u runs", group->runs);
+	snprintf(ret, size, "%s%s%s, mean %.0f %%%s", group->title, group->title[0] ? ": " : "", runs, mean,
+		mixed ? " (mixed GPUs, each taken as the mean of its stage)" : "");
+}
+
 static void write_figure(const struct figure *f, FILE *script)
 {
-	double unit = f->end_s >= 7200 ? 1 / 3600.0 : f->end_s >= 300 ? 1 / 60.0 : 1;
 	double total[GROUPS_MAX];
-	fprintf(script, "set title ");
-	skep_script_string(script, f->run[0].scenario);
-	fprintf(script, "\nset xlabel 'time since the start of the run (%s)'\nset xrange [0:%.9g]\n",
-		f->end_s >= 7200  ? "h"
-		: f->end_s >= 300 ? "min"
-				  : "s",
-		f->end_s * unit);
+	skep_plot_title(script, f->run, f->runs, "share of the best possible throughput");
+	double unit = skep_plot_time_axis(script, f->end_s, 1);
 	fprintf(script, "$share << END\n");
 	for (uint32_t g = 0; g < f->groups; g++)
 		total[g] = write_group(f, &f->group[g], unit, script);
 	fprintf(script, "END\ngroups = %u\narray Title[%u]\narray Colour[%u]\n", f->groups, f->groups, f->groups);
 	for (uint32_t g = 0; g < f->groups; g++) {
-		char title[400];
-		const struct group *group = &f->group[g];
-		snprintf(title, sizeof title, "%s%s%u %s, mean %.0f %%", group->title, group->title[0] ? ": " : "",
-			group->runs, group->runs == 1 ? "run" : "runs", total[g]);
+		char title[512];
+		name_curve(f, &f->group[g], total[g], title, sizeof title);
 		fprintf(script, "Title[%u] = ", g + 1);
 		skep_script_string(script, title);
 		fprintf(script, "\nColour[%u] = '%s'\n", g + 1, skep_plot_colour(g));
@@ -278,7 +299,8 @@ static bool read_all(struct skep_store *store, struct figure *f, const int64_t *
 {
 	for (uint32_t i = 0; i < f->runs; i++)
 		if (!skep_plot_read_run(store, run[i], &f->run[i], reterr, size) ||
-			!read_end(store, f, i, reterr, size) || !put_into_group(store, f, i, reterr, size))
+			!read_end(store, f, i, reterr, size) || !read_gpus(store, f, i, reterr, size) ||
+			!put_into_group(store, f, i, reterr, size))
 			return false;
 	for (uint32_t i = 0; i < f->runs; i++)
 		if (!read_run(store, f, i, reterr, size))

@@ -103,15 +103,9 @@ static uint32_t height_of(uint32_t workers, double margin_pixels)
 
 void skep_timeline_unit(struct skep_timeline *timeline)
 {
-	static const struct {
-		double least_s, unit;
-		const char *name;
-	} unit[] = {{6 * 3600, 1 / 3600.0, "h"}, {600, 1 / 60.0, "min"}, {1, 1, "s"}, {0, 1e3, "ms"}};
-	uint32_t i = 0;
-	while (timeline->end_s < unit[i].least_s)
-		i++;
-	timeline->unit = unit[i].unit;
-	timeline->unit_name = unit[i].name;
+	struct skep_plot_unit unit = skep_plot_unit(timeline->end_s);
+	timeline->unit = unit.per_s;
+	timeline->unit_name = unit.name;
 }
 
 void skep_timeline_title(struct skep_timeline *timeline, const char *part)
@@ -202,26 +196,29 @@ void skep_timeline_legend(struct skep_timeline *timeline, bool pale)
 
 /* ---- some rounds, each operation -------------------------------------------------------------------------------- */
 
+/* Where a round opened, as on the axis of the overview: that is when its work begins. With delayed updates it closes a round
+ * later, so the lines of later rounds that opened within the window are drawn too. */
 static bool write_rounds(struct skep_timeline *timeline, const struct window *window)
 {
-	static const char sql[] =
-		"SELECT round, opened_s, closed_s FROM rounds WHERE run = ?1 AND round >= ?2 ORDER BY round";
+	static const char sql[] = "SELECT round, opened_s FROM rounds WHERE run = ?1 AND round >= ?2 ORDER BY round";
 	sqlite3_stmt *row = skep_store_query(
 		timeline->store, sql, timeline->run.id, window->first, timeline->error, timeline->error_size);
-	double labelled = -INFINITY, width = (timeline->end_s - timeline->begin_s) * timeline->unit;
-	for (uint32_t i = 0; row != NULL && i < window->rounds && sqlite3_step(row) == SQLITE_ROW; i++) {
+	double end = timeline->end_s * timeline->unit, width = ROUND_WIDTH * (end - timeline->begin_s * timeline->unit);
+	double room_from = -INFINITY;
+	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
 		double opened = sqlite3_column_double(row, 1) * timeline->unit;
-		double closed = sqlite3_column_double(row, 2) * timeline->unit, middle = (opened + closed) / 2;
+		if (opened >= end)
+			break;
 		fprintf(timeline->script,
 			"set arrow from first %.9g, graph 0 to first %.9g, graph 1 nohead front dt 2 lw 1.5"
 			" lc rgb 'gray30'\n",
-			closed, closed);
-		if (middle - labelled < width * ROUND_WIDTH)
+			opened, opened);
+		if (opened < room_from || opened + width > end)
 			continue;
-		labelled = middle;
+		room_from = opened + width;
 		fprintf(timeline->script,
-			"set label 'round %lld' at first %.9g, graph 1 offset 0, 0.7 center textcolor rgb 'gray30'\n",
-			(long long)sqlite3_column_int64(row, 0), middle);
+			"set label 'round %lld' at first %.9g, graph 1 offset 0, 0.7 left textcolor rgb 'gray30'\n",
+			(long long)sqlite3_column_int64(row, 0), opened);
 	}
 	sqlite3_finalize(row);
 	return row != NULL;

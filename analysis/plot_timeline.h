@@ -40,7 +40,7 @@ struct skep_timeline {
 	size_t error_size;
 };
 
-void skep_timeline_unit(struct skep_timeline *timeline); /* from begin_s and end_s */
+void skep_timeline_unit(struct skep_timeline *timeline); /* from end_s */
 bool skep_timeline_workers(struct skep_timeline *timeline, double margin_pixels);
 void skep_timeline_legend(struct skep_timeline *timeline, bool pale);
 void skep_timeline_title(struct skep_timeline *timeline, const char *part);

@@ -174,7 +174,7 @@ CREATE TABLE activity (
 	forward_s REAL NOT NULL,
 	backward_s REAL NOT NULL,
 	step_s REAL NOT NULL,
-	reduce_s REAL NOT NULL, -- the reduce lane, beside the others
+	reduce_s REAL NOT NULL, -- the reduce lane without steps, beside the others
 	state_s REAL NOT NULL, -- saved, loaded, copied
 	PRIMARY KEY (run, worker, bin)
 ) STRICT, WITHOUT ROWID;

@@ -35,21 +35,21 @@ void skep_activity_finish(struct skep_activity *activity)
 	*activity = (struct skep_activity){0};
 }
 
-static skep_time *cell(struct skep_activity *activity, uint32_t worker, uint32_t bin)
+static size_t place(const struct skep_activity *activity, uint32_t worker, uint32_t bin)
 {
-	return activity->busy_ns + ((size_t)worker * activity->bins + bin) * SKEP_ACTIVITY_GROUPS;
+	assert(worker < activity->workers && bin < activity->bins);
+	return ((size_t)worker * activity->bins + bin) * SKEP_ACTIVITY_GROUPS;
 }
 
 const skep_time *skep_activity_cell(const struct skep_activity *activity, uint32_t worker, uint32_t bin)
 {
-	assert(worker < activity->workers && bin < activity->bins);
-	return activity->busy_ns + ((size_t)worker * activity->bins + bin) * SKEP_ACTIVITY_GROUPS;
+	return activity->busy_ns + place(activity, worker, bin);
 }
 
 static void merge_pairs(struct skep_activity *activity)
 {
 	for (uint32_t worker = 0; worker < activity->workers; worker++) {
-		skep_time *row = cell(activity, worker, 0);
+		skep_time *row = activity->busy_ns + place(activity, worker, 0);
 		for (uint32_t i = 0; i < activity->used; i++) {
 			skep_time *from = row + (size_t)i * SKEP_ACTIVITY_GROUPS;
 			skep_time *to = row + (size_t)(i / 2) * SKEP_ACTIVITY_GROUPS;
@@ -65,13 +65,13 @@ static void merge_pairs(struct skep_activity *activity)
 
 static enum skep_activity_group group_of(const struct skep_op_span *span)
 {
+	if (span->kind == SKEP_OP_STEP) /* in whatever lane: delayed updates take the reduce lane for it */
+		return SKEP_ACTIVITY_STEP;
 	if (span->lane == SKEP_LANE_REDUCE)
 		return SKEP_ACTIVITY_REDUCE;
 	if (span->kind == SKEP_OP_FORWARD)
 		return SKEP_ACTIVITY_FORWARD;
-	if (span->kind == SKEP_OP_BACKWARD)
-		return SKEP_ACTIVITY_BACKWARD;
-	return span->kind == SKEP_OP_STEP ? SKEP_ACTIVITY_STEP : SKEP_ACTIVITY_STATE;
+	return span->kind == SKEP_OP_BACKWARD ? SKEP_ACTIVITY_BACKWARD : SKEP_ACTIVITY_STATE;
 }
 
 void skep_activity_add(struct skep_activity *activity, const struct skep_op_span *span)
@@ -85,7 +85,7 @@ void skep_activity_add(struct skep_activity *activity, const struct skep_op_span
 		uint32_t bin = (uint32_t)(at >> activity->shift);
 		skep_time next = (skep_time)(bin + 1) << activity->shift;
 		skep_time until = span->end_ns < next ? span->end_ns : next;
-		cell(activity, span->worker, bin)[group] += until - at;
+		activity->busy_ns[place(activity, span->worker, bin) + group] += until - at;
 		activity->used = bin < activity->used ? activity->used : bin + 1;
 		at = until;
 	}

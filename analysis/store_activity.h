@@ -13,8 +13,8 @@
 enum skep_activity_group { /* in the order of the columns of the table */
 	SKEP_ACTIVITY_FORWARD,
 	SKEP_ACTIVITY_BACKWARD,
-	SKEP_ACTIVITY_STEP,
-	SKEP_ACTIVITY_REDUCE, /* the reduce lane */
+	SKEP_ACTIVITY_STEP,   /* of the compute lane; with delayed updates of the reduce lane */
+	SKEP_ACTIVITY_REDUCE, /* the rest of the reduce lane */
 	SKEP_ACTIVITY_STATE,  /* the rest of the compute lane: state that is saved, loaded, copied */
 	SKEP_ACTIVITY_GROUPS
 };

@@ -37,9 +37,10 @@ static void test_groups(void **state)
 	add(&activity, 1, SKEP_OP_STEP, SKEP_LANE_COMPUTE, 30, 33);
 	add(&activity, 1, SKEP_OP_LOAD, SKEP_LANE_COMPUTE, 33, 37);
 	add(&activity, 1, SKEP_OP_ADD, SKEP_LANE_REDUCE, 12, 17);
+	add(&activity, 1, SKEP_OP_STEP, SKEP_LANE_REDUCE, 20, 26); /* delayed */
 	add(&activity, 1, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 40, 40);
 	add(&activity, 2, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 0, 10); /* there is none */
-	static const skep_time expected[SKEP_ACTIVITY_GROUPS] = {10, 20, 3, 5, 4};
+	static const skep_time expected[SKEP_ACTIVITY_GROUPS] = {10, 20, 9, 5, 4};
 	for (int i = 0; i < SKEP_ACTIVITY_GROUPS; i++) {
 		assert_int_equal(skep_activity_cell(&activity, 1, 0)[i], expected[i]);
 		assert_int_equal(sum(&activity, 0, (enum skep_activity_group)i), 0);

@@ -2,41 +2,10 @@
  *
  * test_plot.c - pictures: that they are made, and everything that is refused without leaving a file behind.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <dirent.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "analysis/plot.h"
-#include "tests/unit/synthetic.h"
-
-static char error[1024];
-static char *path_variable;
-
-static int enter(void **state)
-{
-	static char folder[64];
-	snprintf(folder, sizeof folder, "/tmp/skep-plot-XXXXXX");
-	if (mkdtemp(folder) == NULL || chmod(folder, 0777) != 0 || chdir(folder) != 0)
-		return -1;
-	*state = folder;
-	path_variable = strdup(getenv("PATH"));
-	return path_variable == NULL;
-}
-
-static int leave(void **state)
-{
-	char command[128];
-	setenv("PATH", path_variable, 1);
-	free(path_variable);
-	snprintf(command, sizeof command, "rm -rf '%s'", (char *)*state);
-	return chdir("/") || system(command);
-}
+#include "analysis/plot_script.h"
+#include "tests/unit/plot_fixture.h"
 
 static int files(void)
 {
@@ -52,27 +21,6 @@ static int files(void)
 static bool has_gnuplot(void)
 {
 	return system("gnuplot --version >/dev/null 2>&1") == 0;
-}
-
-static struct skep_store *open_store(void)
-{
-	struct skep_store *store = skep_store_open("plot.db", true, error, sizeof error);
-	if (store == NULL)
-		fail_msg("%s", error);
-	return store;
-}
-
-static int64_t record(struct skep_store *store, const struct synthetic *s, const char *world)
-{
-	int64_t run;
-	if (!skep_store_begin(store, &s->scenario, world, "cpu", true, true, &run, error, sizeof error))
-		fail_msg("%s", error);
-	struct skep_recorder recorder = skep_store_recorder(store);
-	synthetic_feed(s, &recorder);
-	struct skep_summary summary = {.world = world, .final_loss = NAN, .ok = true};
-	if (!skep_store_end(store, &summary, error, sizeof error))
-		fail_msg("%s", error);
-	return run;
 }
 
 static void draw(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target)
@@ -262,15 +210,6 @@ static void test_targets(void **state)
 	synthetic_finish(&s);
 }
 
-static void write_file(const char *path, const char *text, mode_t mode)
-{
-	FILE *file = fopen(path, "w");
-	assert_non_null(file);
-	fputs(text, file);
-	fclose(file);
-	chmod(path, mode);
-}
-
 /* What was there before stays, whatever happens to gnuplot. */
 static void test_gnuplot_missing_or_failing(void **state)
 {
@@ -312,34 +251,6 @@ static void test_gnuplot_missing_or_failing(void **state)
 	assert_string_equal(text, "before");
 	skep_store_close(store);
 	synthetic_finish(&s);
-}
-
-/* From now on pictures hold the script as gnuplot gets it: `cat` plays gnuplot. */
-static void play_gnuplot(void)
-{
-	char path[4200], here[4096];
-	mkdir("bin", 0777);
-	write_file("bin/gnuplot", "#!/bin/sh\nexec cat\n", 0755);
-	assert_non_null(getcwd(here, sizeof here));
-	snprintf(path, sizeof path, "%s/bin:/usr/bin:/bin", here);
-	setenv("PATH", path, 1);
-}
-
-static char *script_of_rounds(struct skep_store *store, const char *kind, const struct skep_plot_rounds *rounds)
-{
-	static char text[4000000];
-	if (!skep_plot(store, kind, NULL, 0, "script.png", rounds, error, sizeof error))
-		fail_msg("%s", error);
-	FILE *file = fopen("script.png", "r");
-	assert_non_null(file);
-	text[fread(text, 1, sizeof text - 1, file)] = '\0';
-	fclose(file);
-	return text;
-}
-
-static char *script_of(struct skep_store *store, const char *kind)
-{
-	return script_of_rounds(store, kind, NULL);
 }
 
 /* A run that failed at once does not hide those before it. */
@@ -385,161 +296,69 @@ static void test_legend(void **state)
 	synthetic_finish(&s);
 }
 
-/* The picture ends with the last step, which is after the end of its round; the names of 90 stages do not all fit. */
-static void test_timeline(void **state)
+/* One unit for every picture, and the titles of runs of one scenario and of two. */
+static void test_axis_and_title(void **state)
 {
 	(void)state;
-	struct synthetic s;
-	int64_t run;
-	struct skep_store *store = open_store();
-	synthetic_init(&s, "late", 90, 90);
-	s.scenario.plan.microbatches = 2;
-	s.rounds = 1;
-	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
-	struct skep_recorder recorder = skep_store_recorder(store);
-	synthetic_feed(&s, &recorder);
-	synthetic_op(&s, &recorder, SKEP_OP_STEP, SKEP_LANE_COMPUTE, 0, 0, 0, 1.1, 0.2);
-	synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 1, 0, 1, 0.25, 0.4);
-	synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 1, 0, 1, 0.7, 0.1);
-	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true};
-	assert_true(skep_store_end(store, &summary, error, sizeof error));
-	play_gnuplot();
-	const char *text = script_of_rounds(store, "timeline", &(struct skep_plot_rounds){0});
-	assert_non_null(strstr(text, "set xrange [0:130]"));
-	assert_non_null(strstr(text, "\n110 130 -0.42 0.16 2\n"));
-	assert_non_null(strstr(text, "\n125 130 0.58 1.16 0\n")); /* of the next round: cut */
-	assert_null(strstr(text, "\n170 "));
-	assert_non_null(strstr(text, "'stage 0'"));
-	assert_null(strstr(text, "'stage 1'"));
-	assert_non_null(strstr(text, "'stage 2'"));
-	assert_non_null(strstr(text, "'reduction'"));
-	skep_store_close(store);
-	synthetic_finish(&s);
-}
-
-/* The colour of one bin: of `count` that may follow, so many are as said. */
-static void assert_cells(const char *text, double row, uint32_t rgb, int least)
-{
-	int found = 0;
-	const char *line = strstr(text, "$cells << END\n");
-	assert_non_null(line);
-	for (line = strchr(line, '\n') + 1; strncmp(line, "END", 3) != 0; line = strchr(line, '\n') + 1) {
-		double at, y;
-		unsigned r, g, b;
-		assert_int_equal(sscanf(line, "%lf %lf %u %u %u", &at, &y, &r, &g, &b), 5);
-		found += fabs(y - row) < 1e-6 && (r << 16 | g << 8 | b) == rgb;
+	static const struct {
+		double end_s, per_s;
+		const char *name;
+	} expected[] = {{0, 1e3, "ms"}, {0.999, 1e3, "ms"}, {1, 1, "s"}, {299, 1, "s"}, {300, 1 / 60.0, "min"},
+		{7199, 1 / 60.0, "min"}, {7200, 1 / 3600.0, "h"}, {1e7, 1 / 3600.0, "h"}, {NAN, 1, NULL}};
+	for (size_t i = 0; expected[i].name != NULL; i++) {
+		struct skep_plot_unit unit = skep_plot_unit(expected[i].end_s);
+		assert_true(unit.per_s == expected[i].per_s);
+		assert_string_equal(unit.name, expected[i].name);
 	}
-	if (found < least)
-		fail_msg("row %g has %d cells of colour %06x, not %d", row, found, rgb, least);
-}
-
-static void note(
-	const struct synthetic *s, struct skep_recorder *r, double at_s, uint8_t kind, uint32_t peer, uint16_t stage)
-{
-	synthetic_note(r, (skep_time)(at_s * 1e9), s->scenario.plan.workers,
-		(struct skep_note){.kind = kind, .stage = stage, .peer = {peer, 2}});
-}
-
-/* Many workers: the whole run. Of one worker every state for a fifth of two seconds: it serves and is idle, is dead,
- * downloads, computes backwards, is gone for good. */
-static void test_overview(void **state)
-{
-	(void)state;
 	struct synthetic s;
-	int64_t run;
 	struct skep_store *store = open_store();
-	synthetic_init(&s, "whole", 48, 2);
-	s.rounds = 20;
-	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
-	struct skep_recorder recorder = skep_store_recorder(store), quiet = recorder;
-	quiet.op = NULL;
-	synthetic_feed(&s, &quiet);
-	note(&s, &recorder, 0.4, SKEP_NOTE_FENCED, 47, 1);
-	note(&s, &recorder, 0.8, SKEP_NOTE_ADMITTED, 47, 0);
-	note(&s, &recorder, 1.2, SKEP_NOTE_JOINED, 47, 0);
-	note(&s, &recorder, 1.6, SKEP_NOTE_LEFT, 47, 0);
-	synthetic_op(&s, &recorder, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 0, 0, 47, 12, 4);
-	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true, .time_s = 2};
-	assert_true(skep_store_end(store, &summary, error, sizeof error));
+	synthetic_init(&s, "first", 4, 2);
+	int64_t run[2] = {record(store, &s, "sim")};
 	play_gnuplot();
-	const char *text = script_of(store, "timeline");
-	assert_non_null(strstr(text, "'run 1: whole, simulated world: the whole run, 20 rounds in 2 s'"));
-	assert_non_null(strstr(text, "set xrange [0:2]"));
-	assert_non_null(strstr(text, "panel = 1\n"));
-	int fifth =
-		(int)(0.4 / 0.0020972) - 3; /* bins are 2^21 ns long: 1.6 s in at most 1,024 of them, and 48 workers */
-	assert_cells(text, 47, 0x8a8a8a, 2 * fifth);
-	assert_cells(text, 47, 0xcc79a7, fifth);
-	assert_cells(text, 47, 0xe69f00, fifth);
-	assert_cells(text, 47, 0xeeeeee, fifth);
-	assert_cells(text, 0, 0xeeeeee, 5 * fifth);
-	/* In the panel: 24 and 24 workers; then one less in stage 1; then one that downloads; then one more in stage 0. */
-	assert_non_null(strstr(text, " 0 24 48 48\n"));
-	assert_non_null(strstr(text, " 0 24 47 47\n"));
-	assert_non_null(strstr(text, " 0 24 47 48\n"));
-	assert_non_null(strstr(text, " 0 25 48 48\n"));
-	assert_non_null(strstr(text, "'dead or not there'"));
-	assert_null(strstr(text, "'forward'"));
-	skep_store_close(store);
-	synthetic_finish(&s);
-}
-
-/* Few workers: stacked bars, and the stage that a mover goes to. A quarter of every bin forward, half of it backward. */
-static void test_overview_stacked(void **state)
-{
-	(void)state;
-	struct synthetic s;
-	int64_t run;
-	struct skep_store *store = open_store();
-	synthetic_init(&s, "stacked", 4, 2);
-	s.rounds = 2;
-	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
-	struct skep_recorder recorder = skep_store_recorder(store), quiet = recorder;
-	quiet.op = NULL;
-	synthetic_feed(&s, &quiet);
-	for (int i = 0; i < 200; i++) { /* each millisecond */
-		synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 0, 0, 2, i / 100.0, 0.0025);
-		synthetic_op(&s, &recorder, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 0, 0, 2, i / 100.0 + 0.0025, 0.005);
+	static const char *const kind[] = {"accuracy", "cost", "throughput", "timeline"};
+	struct skep_plot_rounds all = {.all = true};
+	for (size_t i = 0; i < 4; i++) { /* of two seconds */
+		const char *text = script_of_rounds(store, kind[i], i == 3 ? &all : NULL);
+		assert_non_null(strstr(text, "time since the start of the run (s)'"));
 	}
-	note(&s, &recorder, 0.1, SKEP_NOTE_MOVED, 3, 0);
-	note(&s, &recorder, 0.15, SKEP_NOTE_JOINED, 3, 0);
-	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true, .time_s = 0.2};
-	assert_true(skep_store_end(store, &summary, error, sizeof error));
-	play_gnuplot();
-	const char *text = script_of(store, "timeline");
-	assert_non_null(strstr(text, "set label '→ 0' at first 150, first 3 "));
-	assert_null(strstr(text, "set label '→ 0' at first 100"));
-	assert_cells(text, 2 - 0.5 + 15.5 / 23, 0xe69f00, 100); /* the lowest row of pixels of the compute lane */
-	assert_cells(text, 2 - 0.5 + 1.5 / 23, 0xeeeeee, 100);  /* and the highest */
-	assert_cells(text, 3 - 0.5 + 1.5 / 23, 0xcc79a7, 20);
-	assert_null(strstr(text, "'dead or not there'"));
+	assert_non_null(strstr(script_of(store, "accuracy"), "set title 'first: loss against wall-clock time'"));
+	assert_non_null(strstr(script_of(store, "cost"), "set title 'first: cost against time'"));
+	snprintf(s.scenario.name, sizeof s.scenario.name, "second");
+	run[1] = record(store, &s, "sim");
+	draw(store, "cost", run, 2, "two.png");
+	assert_non_null(strstr(read_script("two.png"), "set title 'Cost against time'"));
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
 
-static void test_rounds(void **state)
+/* One run has its number, runs that differ by their seed are counted. */
+static void test_throughput(void **state)
 {
 	(void)state;
 	struct synthetic s;
 	struct skep_store *store = open_store();
-	synthetic_init(&s, "asked", 4, 2);
+	synthetic_init(&s, "spread", 4, 2);
 	record(store, &s, "sim");
 	play_gnuplot();
-	const char *text = script_of_rounds(store, "timeline", &(struct skep_plot_rounds){.first = 3, .last = 5});
-	assert_non_null(strstr(text, "rounds 3 to 5 of 20"));
-	assert_non_null(strstr(text, "set xrange [300:600]"));
-	assert_non_null(strstr(text, "'round 5'"));
-	assert_null(strstr(text, "'round 6'"));
-	text = script_of_rounds(store, "timeline", &(struct skep_plot_rounds){.all = true});
-	assert_non_null(strstr(text, "the whole run, 20 rounds in 2 s"));
-	assert_non_null(strstr(text, "panel = 0\n"));
-	text = script_of(store, "timeline");
-	assert_non_null(strstr(text, "the first "));
-	struct skep_plot_rounds beyond = {.first = 20, .last = 30};
-	assert_false(skep_plot(store, "timeline", NULL, 0, "a.png", &beyond, error, sizeof error));
-	assert_non_null(strstr(error, "closed 20 rounds: there is no round 20"));
-	assert_false(skep_plot(store, "matrix", NULL, 0, "a.png", &beyond, error, sizeof error));
-	assert_non_null(strstr(error, "--rounds is for the timeline"));
+	const char *text = script_of(store, "throughput");
+	assert_non_null(strstr(text, "set title 'spread: share of the best possible throughput'"));
+	assert_non_null(strstr(text, "'run 1, mean 100 %'"));
+	s.scenario.seed = 8;
+	record(store, &s, "sim");
+	text = script_of(store, "throughput");
+	assert_non_null(strstr(text, "'2 runs, mean 100 %'"));
+	/* Another kind of GPU beside it: what is said of equal workers has to be taken back. */
+	free(s.scenario.topology.gpu);
+	s.scenario.topology.gpu = calloc(2, sizeof *s.scenario.topology.gpu);
+	assert_non_null(s.scenario.topology.gpu);
+	snprintf(s.scenario.topology.gpu[0].name, sizeof s.scenario.topology.gpu[0].name, "t4");
+	snprintf(s.scenario.topology.gpu[1].name, sizeof s.scenario.topology.gpu[1].name, "v100");
+	s.scenario.topology.gpus = 2;
+	s.scenario.topology.machine[3].gpu = 1;
+	snprintf(s.scenario.name, sizeof s.scenario.name, "mixed");
+	record(store, &s, "sim");
+	text = script_of(store, "throughput");
+	assert_non_null(strstr(text, "'run 3, mean 100 % (mixed GPUs, each taken as the mean of its stage)'"));
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
@@ -572,8 +391,6 @@ static void test_script(void **state)
 	synthetic_finish(&s);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -585,10 +402,8 @@ int main(void)
 		TEST(test_gnuplot_missing_or_failing),
 		TEST(test_newest),
 		TEST(test_legend),
-		TEST(test_timeline),
-		TEST(test_overview),
-		TEST(test_overview_stacked),
-		TEST(test_rounds),
+		TEST(test_axis_and_title),
+		TEST(test_throughput),
 		TEST(test_script),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
