@@ -210,6 +210,6 @@ enum status skep_arguments_read(
 	fprintf(stderr, "skep: %s takes %s", command->name, command->operands);
 	if (ret->positionals > command->most)
 		fprintf(stderr, "; '%s' is one word too many", ret->positional[command->most]);
-	fputs("\n", stderr);
+	fprintf(stderr, "; see skep %s --help\n", command->name);
 	return STATUS_BAD_INPUT;
 }

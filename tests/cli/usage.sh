@@ -48,7 +48,7 @@ refuses 'unknown short option' "^skep: invalid option -- 'Z'" sim "${quick[@]}" 
 refuses 'an option of another command' '^skep: check does not take the option --pace' check "${quick[@]}" --pace
 refuses 'a short option of another command' '^skep: check does not take the option -o' check "${quick[@]}" -o a.png
 refuses 'check with a database' '^skep: check does not take the option --db' check "${quick[@]}" --db a.db
-refuses 'no scenario' '^skep: sim takes SCENARIO$' sim
+refuses 'no scenario' '^skep: sim takes SCENARIO; see skep sim --help$' sim
 refuses 'two scenarios' "^skep: sim takes SCENARIO; 'more.yaml' is one word too many" sim "${quick[@]}" more.yaml
 refuses 'an option without its value' "^skep: option '--db' requires an argument" sim "${quick[@]}" --db
 seeds='expected a whole number from 0 to 9223372036854775807'
@@ -63,9 +63,9 @@ refuses '--set of a wrong value' 'train.until.steps: expected a whole decimal nu
 refuses 'ranks that are no number' '^skep: -n two: expected a number of processes' run "${quick[@]}" -n two
 refuses 'compare with one run' '^skep: compare takes two runs, or none' compare 1
 refuses 'compare with a word' '^skep: one is not the number of a run' compare one two
-refuses 'plot without a kind' '^skep: plot takes accuracy.cost.matrix.throughput.timeline' plot -o a.png
+refuses 'plot without a kind' '^skep: plot takes KIND .RUN [.]*. -o FILE; see skep plot --help$' plot -o a.png
 refuses 'plot without a target' '^skep: plot needs -o FILE' plot accuracy
-refuses 'replay without a run' '^skep: replay takes RUN$' replay
+refuses 'replay without a run' '^skep: replay takes RUN; see skep replay --help$' replay
 
 for word in import stats generate; do
 	accepts "skep trace $word --help" trace "$word" --help
