@@ -114,7 +114,7 @@ static void print_head(const struct skep_bench_request *request, const struct ma
 	fprintf(out, "skep %s, %s%s\n%s, one of %ld cores, load %.1f%s\n\n", request->version, COMPILER, OPTIMISED,
 		machine->processor, machine->cores, machine->load,
 		machine->load > 0.5 ? ": other programs run, trust cpu_s before wall_s" : "");
-	fprintf(out, "%-12s %-46s %15s %9s %9s %9s %11s %9s\n", "workload", "parameters", "makespan_s", "error",
+	fprintf(out, "%-12s %-54s %15s %9s %9s %9s %11s %9s\n", "workload", "parameters", "makespan_s", "error",
 		"wall_s", "cpu_s", "done_per_s", "peak_MiB");
 }
 
@@ -123,7 +123,7 @@ static void print_row(const struct skep_bench_row *row, const struct skep_bench_
 	char error[16] = "-";
 	if (!isnan(f->error))
 		snprintf(error, sizeof error, "%.1e", f->error);
-	fprintf(out, "%-12s %-46s %15.9f %9s %9.4f %9.4f %11.0f %9.1f%s\n", row->name, row->parameters,
+	fprintf(out, "%-12s %-54s %15.9f %9s %9.4f %9.4f %11.0f %9.1f%s\n", row->name, row->parameters,
 		f->result.makespan_s, error, f->wall_s, f->cpu_s, per_second(f), f->peak_MiB,
 		f->right ? "" : "  WRONG");
 	fflush(out);

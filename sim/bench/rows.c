@@ -176,22 +176,24 @@ static void add_rings(struct table *table)
 static void add_swarms(struct table *table)
 {
 	static const struct {
+		const char *name;
 		struct skep_swarm_work work;
 		enum skep_bench_length length;
 	} size[] = {
-		{{64, 8, 16, 1, false}, SKEP_BENCH_SMALL},
-		{{256, 8, 128, 20, false}, SKEP_BENCH_USUAL},
-		{{16, 8, 128, 20, true}, SKEP_BENCH_USUAL},
-		{{1024, 8, 128, 1, true}, SKEP_BENCH_LONG},
-		{{4096, 8, 128, 1, true}, SKEP_BENCH_LONG},
-		{{16384, 8, 128, 1, true}, SKEP_BENCH_LONG},
+		{"start", {64, 8, 1, 1, false}, SKEP_BENCH_SMALL}, /* the least that is after a start */
+		{"swarm", {64, 8, 16, 1, false}, SKEP_BENCH_SMALL},
+		{"swarm", {256, 8, 128, 20, false}, SKEP_BENCH_USUAL},
+		{"swarm", {16, 8, 128, 20, true}, SKEP_BENCH_USUAL},
+		{"swarm", {1024, 8, 128, 1, true}, SKEP_BENCH_LONG},
+		{"swarm", {4096, 8, 128, 1, true}, SKEP_BENCH_LONG},
+		{"swarm", {16384, 8, 128, 1, true}, SKEP_BENCH_LONG},
 	};
 	for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
 		const struct skep_swarm_work *work = &size[i].work;
 		struct skep_bench_row *row = add(table, SKEP_BENCH_SWARM, size[i].length, NAN);
 		row->work.swarm = *work;
-		snprintf(row->name, sizeof row->name, "swarm-%u", work->workers);
-		snprintf(row->parameters, sizeof row->parameters, "%u stages, %u microbatches a worker, %u steps%s",
+		snprintf(row->name, sizeof row->name, "%s-%u", size[i].name, work->workers);
+		snprintf(row->parameters, sizeof row->parameters, "%u stages, %u microbatches a worker, steps: %u%s",
 			work->stages, work->microbatches, work->rounds, work->flows ? ", flows" : "");
 	}
 }
