@@ -25,6 +25,7 @@ static const struct option long_options[] = {
 	{"time-scale", required_argument, NULL, 't'},
 	{"rounds", required_argument, NULL, 'r'},
 	{"output", required_argument, NULL, 'o'},
+	{"repeat", required_argument, NULL, 'R'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -50,6 +51,7 @@ static const char *const option_help[] = {
 		"                        (default: the first rounds; of runs with churn or more than 40 workers "
 		"all)\n",
 	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf\n",
+	['R'] = "  --repeat N            run each row so often and print the median (default 1)\n",
 };
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -151,6 +153,11 @@ static enum status take_option(struct arguments *a, int letter)
 		a->exec.has_spares = true;
 		a->exec.spares = (uint32_t)number;
 		break;
+	case 'R':
+		if (!parse_number(optarg, 1000, &number) || number == 0)
+			return bad_value("--repeat", optarg, "a number from 1 to 1000");
+		a->repeat = (uint32_t)number;
+		break;
 	case 't':
 		if (a->scenario.sets == SETS_MAX || strlen(optarg) > 30)
 			return bad_value("--time-scale", optarg, "a number above 0");
@@ -184,7 +191,7 @@ enum status skep_arguments_read(
 	const struct command *command, int argc, char **argv, struct arguments *ret, bool *ret_help)
 {
 	int letter, index = -1;
-	*ret = (struct arguments){.db = "skep.db", .argv = argv};
+	*ret = (struct arguments){.db = "skep.db", .repeat = 1, .argv = argv};
 	ret->scenario.set = ret->set;
 	while ((letter = getopt_long(argc, argv, "n:o:q", long_options, &index)) != -1) {
 		if (letter == 'H') {

@@ -22,6 +22,7 @@
 #include "analysis/store_log.h"
 #include "analysis/summary.h"
 #include "arguments.h"
+#include "bench_command.h"
 #include "exec/exec.h"
 #include "exec/replay.h"
 #include "scenarios/describe.h"
@@ -328,6 +329,18 @@ static enum status replay(const struct arguments *arguments)
 	return status;
 }
 
+static enum status bench(const struct arguments *arguments)
+{
+	const struct skep_bench_request request = {.word = arguments->positional,
+		.words = arguments->positionals,
+		.repeat = arguments->repeat,
+		.json = arguments->json,
+		.version = SKEP_VERSION};
+	if (!skep_bench_understood(&request, stderr))
+		return STATUS_BAD_INPUT;
+	return skep_bench_command(&request, stdout, stderr) ? STATUS_DONE : STATUS_FAILED;
+}
+
 /* ---- the command line ------------------------------------------------------------------------------------------- */
 
 static const struct command commands[] = {
@@ -357,6 +370,12 @@ static const struct command commands[] = {
 	{"replay", "RUN", "feed a real run's log to fresh machines", "djq", 1, 1, replay,
 		"Every real run logs what its machines were told. Told the same again they must decide the same;\n"
 		"if not, the first event that goes another way is shown and the exit status is 1.\n"},
+	{"bench", "[WORKLOAD ...]", "speed of the simulator, and are its times right", "jqR", 0, 64, bench,
+		"Workloads with exactly known makespans, each run through the simulator's own queue and network on\n"
+		"one core: PHOLD (bare events), P (a pipeline step), F and X (random flows over a star and over a\n"
+		"full matrix), R-fast and R-wide (ring all-reduces), swarm (the whole simulator, scheduler included).\n"
+		"Without a workload: all but those that take long; all: every one; small: in about a second; else a\n"
+		"name or its beginning: P, R-fast, P-1024. Exit status 1 if a makespan is not the exact one.\n"},
 };
 
 /* Of the design, and not made yet: what to do meanwhile. */

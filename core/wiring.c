@@ -136,11 +136,12 @@ static uint32_t first_leaving(const struct skep_view *view)
 	return i;
 }
 
+/* In the place of another: the tournament keeps its shape. */
 static void replace(struct skep_view *view, uint32_t i, struct skep_choice choice)
 {
 	view->leavers -= view->choice[i].leaving;
 	view->choice[i] = choice;
-	play_all(view);
+	replay(view, i);
 }
 
 void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random)
@@ -164,6 +165,26 @@ void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer p
 		place = skep_random_below(random, view->heard); /* reservoir sampling */
 	if (place < capacity)
 		replace(view, place, choice);
+}
+
+void skep_view_meet(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random)
+{
+	struct skep_choice choice = {.peer = peer, .tie = skep_random_next(random)};
+	uint32_t place = view->count;
+	view->heard++;
+	if (view->count == capacity) {
+		view->sample = true;
+		place = skep_random_below(random, view->heard);
+	} else {
+		view->count++;
+	}
+	if (place < capacity)
+		view->choice[place] = choice;
+}
+
+void skep_view_met(struct skep_view *view)
+{
+	play_all(view);
 }
 
 bool skep_view_has(const struct skep_view *view, uint32_t index)

@@ -54,6 +54,10 @@ uint32_t skep_view_capacity(const struct skep_plan *plan);
 void skep_view_clear(struct skep_view *view);
 /* Adds a worker, or takes note of its new epoch, with which it starts as a newcomer. An older epoch is ignored. */
 void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random);
+/* At the start adds workers as skep_view_add() would, each once and before anybody is chosen; then skep_view_met(). A swarm
+ * of thousands begins with thousands for each of them. */
+void skep_view_meet(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random);
+void skep_view_met(struct skep_view *view);
 /* Removes the worker if it is there with this or an older epoch: it is banned until it announces itself anew. */
 void skep_view_remove(struct skep_view *view, struct skep_peer peer);
 bool skep_view_has(const struct skep_view *view, uint32_t index);

@@ -96,9 +96,11 @@ void skep_worker_init(void *mem, const struct skep_plan *plan)
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		uint32_t other = plan->first_stage_of[i];
 		if (route_leads(plan, stage, other))
-			skep_view_add(worker_view(w, plan, other), skep_view_capacity(plan), (struct skep_peer){i, 1},
+			skep_view_meet(worker_view(w, plan, other), skep_view_capacity(plan), (struct skep_peer){i, 1},
 				&w->node.random);
 	}
+	for (uint32_t nth = 0; nth < route_views(plan); nth++)
+		skep_view_met(skep_at(w, w->view_at + nth * w->view_bytes));
 }
 
 /* ---- helpers -------------------------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "core/random.h"
-#include "tests/unit/flow_random.h"
+#include "sim/bench/draw.h"
 #include "topologies/network.h"
 
 #define MANY 4096u

@@ -235,6 +235,30 @@ static void test_a_whole_view_never_asks(void **state)
 	free(view);
 }
 
+/* Choices too: they follow the tournament. */
+static void test_meeting_all_is_adding_each(void **state)
+{
+	(void)state;
+	const uint32_t many[] = {0, 1, 2, 7, 8, 9, 200};
+	for (size_t n = 0; n < sizeof many / sizeof *many; n++) {
+		struct skep_view *added = view_of(8), *met = view_of(8);
+		uint64_t random = 11, other = 11;
+		for (uint32_t i = 0; i < many[n]; i++) {
+			skep_view_add(added, 8, (struct skep_peer){i, 1}, &random);
+			skep_view_meet(met, 8, (struct skep_peer){i, 1}, &other);
+		}
+		skep_view_met(met);
+		assert_true(random == other);
+		assert_int_equal(added->heard, met->heard);
+		assert_int_equal(added->sample, met->sample);
+		for (uint32_t i = 0; i < 40; i++)
+			assert_int_equal(skep_view_choose(added, &by_rate, me, &random).index,
+				skep_view_choose(met, &by_rate, me, &other).index);
+		free(added);
+		free(met);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +273,7 @@ int main(void)
 		cmocka_unit_test(test_latency_counts_the_link),
 		cmocka_unit_test(test_a_thin_sample_asks_for_the_rest),
 		cmocka_unit_test(test_a_whole_view_never_asks),
+		cmocka_unit_test(test_meeting_all_is_adding_each),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * flow_random.h - the numbers that the workloads F and X of flows are drawn from, shared by the test of their makespans and the
- * benchmark of their speed: value i of a stream is a pure function of both.
+ * draw.h - the numbers that the workloads are drawn from: value i of a stream is a pure function of both, so that any program
+ * can rebuild the same work. Shared by the benchmarks and the tests of their makespans.
  */
-#ifndef SKEP_TESTS_FLOW_RANDOM_H
-#define SKEP_TESTS_FLOW_RANDOM_H
+#ifndef SKEP_SIM_BENCH_DRAW_H
+#define SKEP_SIM_BENCH_DRAW_H
 
 #include "core/random.h"
 
