@@ -25,6 +25,10 @@ static const struct option long_options[] = {
 	{"time-scale", required_argument, NULL, 't'},
 	{"rounds", required_argument, NULL, 'r'},
 	{"output", required_argument, NULL, 'o'},
+	{"vary", required_argument, NULL, 'v'},
+	{"seeds", required_argument, NULL, 'e'},
+	{"jobs", required_argument, NULL, 'J'},
+	{"details", no_argument, NULL, 'k'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -50,6 +54,11 @@ static const char *const option_help[] = {
 		"                        (default: the first rounds; of runs with churn or more than 40 workers "
 		"all)\n",
 	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf\n",
+	['v'] = "  --vary KEY.PATH=A,B   all combinations of these values; may be given several times\n",
+	['e'] = "  --seeds A..B          every combination with each of these seeds, also 1,2,5 (default: the "
+                "scenario's)\n",
+	['J'] = "  --jobs N              processes (default: one per core, under mpirun one per rank)\n",
+	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
 };
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -156,6 +165,22 @@ static enum status take_option(struct arguments *a, int letter)
 			return bad_value("--time-scale", optarg, "a number above 0");
 		snprintf(a->time_scale, sizeof a->time_scale, "cluster.trace.scale=%s", optarg);
 		a->set[a->scenario.sets++] = a->time_scale;
+		break;
+	case 'v':
+		if (a->varies == VARIES_MAX)
+			return bad_value("--vary", optarg, "at most 64 of them");
+		a->vary[a->varies++] = optarg;
+		break;
+	case 'e':
+		a->seeds = optarg;
+		break;
+	case 'J':
+		if (!parse_number(optarg, 4096, &number) || number == 0)
+			return bad_value("--jobs", optarg, "a number of processes, from 1 to 4096");
+		a->jobs = (uint32_t)number;
+		break;
+	case 'k':
+		a->details = true;
 		break;
 	case 'j':
 		a->json = true;

@@ -27,6 +27,7 @@
 #include "scenarios/describe.h"
 #include "scenarios/scenario.h"
 #include "sim/sim.h"
+#include "sweep_command.h"
 #include "trace_command.h"
 #include "version.h"
 
@@ -345,6 +346,13 @@ static const struct command commands[] = {
 		"With --pace and --shape one machine stands in for the cluster of the topology; with neither it goes "
 		"as fast as\n"
 		"this machine can.\n"},
+	{"sweep", "SCENARIO --vary KEY=A,B ...", "simulate all combinations, on all cores", "veJsStkdjq", 1, 1,
+		skep_sweep_command,
+		"Simulates each combination of the values, with each seed, and prints a row for every choice of "
+		"values.\n"
+		"Started again with the same words it does what is not in the database yet. Under mpirun or srun the "
+		"ranks\n"
+		"share the work, and rank 0 writes the database.\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,
 		"Without runs: the newest simulated and the newest real run of the same scenario.\n"},
 	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqor", 1, 1 + RUNS_MAX, plot,
@@ -364,7 +372,6 @@ static const struct {
 	const char *name, *meanwhile;
 } not_yet[] = {
 	{"plan", "try allocations by hand: cluster.allocation with method explicit and stage_of, and `skep compare`"},
-	{"sweep", "loop in the shell over `skep sim SCENARIO --set KEY=VALUE`, then `skep compare` or `skep plot`"},
 	{"probe", "measure with iperf3 and ping, and write a topology in the matrix form (topologies/README.md)"},
 };
 
