@@ -3,8 +3,8 @@
  * sweep_table.c - see sweep_table.h.
  *
  * Keeps true: only runs that are done have figures, so a run that failed bends no mean; a figure that some runs lack (no
- * target, or not reached; no price) is over those that have it, and how many they are is said; infinite losses are left out
- * in the same way. A column that nobody has is not printed.
+ * target, or not reached; no price; a loss that is infinite) is over those that have it, and how many they are is said.
+ * A column that nobody has is not printed.
  */
 #include "analysis/sweep_table.h"
 
@@ -108,6 +108,7 @@ static bool read_runs(
 		r->wanted++;
 		r->done += done;
 		r->failed += there && !done;
+		r->diverged += done && isinf(skep_column_real(row, 2 + SKEP_SWEEP_LOSS));
 		for (int m = 0; done && m < SKEP_SWEEP_METRICS; m++)
 			add(&r->figure[m], &sums[point * SKEP_SWEEP_METRICS + (unsigned)m],
 				skep_column_real(row, 2 + m));
@@ -195,6 +196,7 @@ static cJSON *row_object(const struct skep_sweep_table *t, uint32_t point)
 	for (uint32_t i = 0; i < t->keys; i++)
 		cJSON_AddStringToObject(values, t->key[i], t->value[(size_t)point * t->keys + i]);
 	add_counts(object, row->wanted, row->done, row->failed);
+	cJSON_AddNumberToObject(object, "diverged", row->diverged);
 	for (int m = 0; m < SKEP_SWEEP_METRICS; m++) {
 		cJSON *figure = cJSON_AddObjectToObject(object, METRIC[m].key);
 		cJSON_AddNumberToObject(figure, "runs", row->figure[m].runs);
@@ -239,7 +241,9 @@ static void figure_text(const struct skep_sweep_row *row, int metric, char *ret,
 	const struct skep_sweep_figure *f = &row->figure[metric];
 	char part[32] = "", number[64];
 	int places = decimals(f->spread);
-	if (f->runs < row->done && f->runs > 0)
+	if (metric == SKEP_SWEEP_LOSS && row->diverged > 0)
+		snprintf(part, sizeof part, " (%u diverged)", row->diverged);
+	else if (f->runs < row->done && f->runs > 0)
 		snprintf(part, sizeof part, " (%u of %u)", f->runs, row->done);
 	if (places >= 0)
 		snprintf(number, sizeof number, "%.*f ± %.*f", places, f->mean, places, f->spread);
@@ -291,7 +295,8 @@ static bool shown(const struct skep_sweep_table *t, uint32_t column)
 	if (column <= t->keys)
 		return true;
 	for (uint32_t p = 0; p < t->points; p++)
-		if (t->row[p].figure[column - t->keys - 1].runs > 0)
+		if (t->row[p].figure[column - t->keys - 1].runs > 0 ||
+			(column - t->keys - 1 == SKEP_SWEEP_LOSS && t->row[p].diverged > 0))
 			return true;
 	return false;
 }

@@ -25,6 +25,7 @@ struct skep_sweep_figure {
 
 struct skep_sweep_row {
 	uint32_t wanted, done, failed; /* runs: combinations; those that are there, by how they ended */
+	uint32_t diverged;             /* of those that are done: their loss is infinite */
 	struct skep_sweep_figure figure[SKEP_SWEEP_METRICS]; /* of those that are done */
 };
 
