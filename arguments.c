@@ -29,6 +29,7 @@ static const struct option long_options[] = {
 	{"seeds", required_argument, NULL, 'e'},
 	{"jobs", required_argument, NULL, 'J'},
 	{"details", no_argument, NULL, 'k'},
+	{"metric", required_argument, NULL, 'm'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -56,8 +57,10 @@ static const char *const option_help[] = {
 	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf\n",
 	['v'] = "  --vary KEY.PATH=A,B   all combinations of these values; may be given several times\n",
 	['e'] = "  --seeds A..B          every combination with each of these seeds, also 1,2,5 (default: the "
-                "scenario's)\n",
+		"scenario's)\n",
 	['J'] = "  --jobs N              processes (default: one per core, under mpirun one per rank)\n",
+	['m'] = "  --metric KEY          sweep: the figure to draw, a key of --json (default "
+                "throughput_samples_per_s)\n",
 	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
 };
 
@@ -178,6 +181,9 @@ static enum status take_option(struct arguments *a, int letter)
 		if (!parse_number(optarg, 4096, &number) || number == 0)
 			return bad_value("--jobs", optarg, "a number of processes, from 1 to 4096");
 		a->jobs = (uint32_t)number;
+		break;
+	case 'm':
+		a->metric = optarg;
 		break;
 	case 'k':
 		a->details = true;
