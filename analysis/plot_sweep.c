@@ -299,7 +299,8 @@ static void write_figure(const struct figure *f, uint32_t *order, FILE *script)
 	fprintf(script, "$sweep << END\n");
 	for (uint32_t line = 0; line < f->lines; line++)
 		write_line(f, line, order, script);
-	fprintf(script, "END\nlines = %u\narray Title[%u]\narray Colour[%u]\n", f->lines, f->lines, f->lines);
+	fprintf(script, "END\nStyle = '%s'\nlines = %u\narray Title[%u]\narray Colour[%u]\n",
+		f->number ? "linespoints" : "points", f->lines, f->lines, f->lines);
 	for (uint32_t line = 0; line < f->lines; line++)
 		write_title(f, line, script);
 	skep_script_lines(script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
