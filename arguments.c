@@ -60,7 +60,7 @@ static const char *const option_help[] = {
 		"scenario's)\n",
 	['J'] = "  --jobs N              processes (default: one per core, under mpirun one per rank)\n",
 	['m'] = "  --metric KEY          sweep: the figure to draw, a key of --json (default "
-                "throughput_samples_per_s)\n",
+		"throughput_samples_per_s)\n",
 	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
 };
 
@@ -122,6 +122,33 @@ static enum status bad_value(const char *option, const char *value, const char *
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
+static enum status take_sweep_option(struct arguments *a, int letter)
+{
+	uint64_t number;
+	switch (letter) {
+	case 'v':
+		if (a->varies == VARIES_MAX)
+			return bad_value("--vary", optarg, "at most 64 of them");
+		a->vary[a->varies++] = optarg;
+		break;
+	case 'e':
+		a->seeds = optarg;
+		break;
+	case 'J':
+		if (!parse_number(optarg, 4096, &number) || number == 0)
+			return bad_value("--jobs", optarg, "a number of processes, from 1 to 4096");
+		a->jobs = (uint32_t)number;
+		break;
+	case 'm':
+		a->metric = optarg;
+		break;
+	case 'k':
+		a->details = true;
+		break;
+	}
+	return STATUS_DONE;
+}
+
 static enum status take_option(struct arguments *a, int letter)
 {
 	uint64_t number;
@@ -169,25 +196,6 @@ static enum status take_option(struct arguments *a, int letter)
 		snprintf(a->time_scale, sizeof a->time_scale, "cluster.trace.scale=%s", optarg);
 		a->set[a->scenario.sets++] = a->time_scale;
 		break;
-	case 'v':
-		if (a->varies == VARIES_MAX)
-			return bad_value("--vary", optarg, "at most 64 of them");
-		a->vary[a->varies++] = optarg;
-		break;
-	case 'e':
-		a->seeds = optarg;
-		break;
-	case 'J':
-		if (!parse_number(optarg, 4096, &number) || number == 0)
-			return bad_value("--jobs", optarg, "a number of processes, from 1 to 4096");
-		a->jobs = (uint32_t)number;
-		break;
-	case 'm':
-		a->metric = optarg;
-		break;
-	case 'k':
-		a->details = true;
-		break;
 	case 'j':
 		a->json = true;
 		break;
@@ -200,6 +208,8 @@ static enum status take_option(struct arguments *a, int letter)
 	case 'h':
 		a->exec.shape = true;
 		break;
+	default:
+		return take_sweep_option(a, letter);
 	}
 	return STATUS_DONE;
 }

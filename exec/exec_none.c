@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exec_none.c - stands in for the executor where MPI was not found at build time: every function says so. Nothing was launched then,
- * so nobody shares work over MPI.
+ * exec_none.c - stands in for the executor where MPI was not found at build time: every function says so. Nothing
+ * was launched then, so nobody shares work over MPI.
  */
 #include <stdio.h>
 

@@ -23,19 +23,30 @@ static bool no_memory(char *reterr, size_t size)
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
+/* Does a value or an item begin here? A quote elsewhere is a letter, as in YAML. */
+static bool begins(const char *start, const char *at)
+{
+	while (at > start && (at[-1] == ' ' || at[-1] == '\t'))
+		at--;
+	return at == start || strchr("{[,:", at[-1]);
+}
+
 /* The end of the value that begins at `at`: a comma or the final 0 outside of all braces and quotes; NULL: one of them is open
  * there, or one is closed that was not opened. */
 static const char *value_end(const char *at)
 {
+	const char *start = at;
 	char open[64];
 	size_t depth = 0;
 	for (; *at != '\0'; at++) {
 		bool quoted = depth > 0 && (open[depth - 1] == '"' || open[depth - 1] == '\'');
-		if (quoted && *at == '\\' && open[depth - 1] == '"' && at[1] != '\0') {
+		bool escaped =
+			quoted && (open[depth - 1] == '"' ? *at == '\\' && at[1] != '\0' : strncmp(at, "''", 2) == 0);
+		if (escaped) {
 			at++;
 		} else if (depth > 0 && *at == open[depth - 1]) {
 			depth--;
-		} else if (!quoted && strchr("{[\"'", *at)) {
+		} else if (!quoted && (strchr("{[", *at) || (strchr("\"'", *at) && begins(start, at)))) {
 			if (depth == sizeof open)
 				return NULL;
 			open[depth++] = *at == '{' ? '}' : *at == '[' ? ']' : *at;

@@ -37,9 +37,9 @@ static void test_values_are_cut_at_commas_outside_of_braces(void **state)
 {
 	(void)state;
 	static const char *const value[] = {
-		"{a: 1, b: [2, 3]}", "\"x, \\\"y\"", "'it''s, so'", "[{c: ']'}, 4]", "60 s", "''"};
+		"{a: 1, b: [2, 3]}", "\"x, \\\"y\"", "'it''s, so'", "it's", "[{c: ']'}, 4]", "60 s", "''"};
 	struct skep_vary vary = {0};
-	accept(&vary, "k.l={a: 1, b: [2, 3]}, \"x, \\\"y\" ,'it''s, so',[{c: ']'}, 4],\t60 s,''");
+	accept(&vary, "k.l={a: 1, b: [2, 3]}, \"x, \\\"y\" ,'it''s, so',it's,[{c: ']'}, 4],\t60 s,''");
 	assert_int_equal(vary.keys, 1);
 	assert_string_equal(vary.key[0].key, "k.l");
 	assert_int_equal(vary.key[0].values, sizeof value / sizeof value[0]);
