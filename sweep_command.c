@@ -45,7 +45,9 @@ struct course { /* of a sweep: what rank 0 knows */
 	int64_t *run;                /* [combinations]; 0: not there */
 	int64_t id;                  /* of the sweep */
 	char name[64];               /* of the scenario */
-	uint64_t memory_bytes;       /* of the largest run */
+	uint64_t memory_bytes;       /* of the largest run, as far as is known */
+	uint64_t memory_there;       /* on this host when it began; 0: not known */
+	uint32_t jobs, fitting;      /* processes here; as many runs as memory has room for, if fewer */
 	uint32_t before, there, failed;
 	uint32_t wrong; /* the first combination that cannot be, or `combinations` */
 	char *error;    /* of that */
@@ -147,6 +149,42 @@ static uint32_t usual_jobs(void)
 	return (uint32_t)CPU_COUNT(&set);
 }
 
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* Bytes that this host could give; 0: not known. */
+static uint64_t memory_there(void)
+{
+	char line[128];
+	unsigned long long kib = 0;
+	FILE *file = fopen("/proc/meminfo", "re");
+	while (file != NULL && fgets(line, sizeof line, file) && sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
+		;
+	if (file != NULL)
+		fclose(file);
+	return (uint64_t)kib << 10;
+}
+
+/* A run takes so much. What was asked for is done, with a warning; what was not is made to fit. */
+static void fit_memory(struct course *c, uint64_t bytes)
+{
+	if (bytes <= c->memory_bytes || c->memory_there == 0)
+		return;
+	c->memory_bytes = bytes;
+	uint64_t fit = c->memory_there / bytes;
+	if (fit >= c->fitting)
+		return;
+	clear(c);
+	fprintf(stderr, "skep: a run of this sweep takes %.3g GB, and %.3g GB were free: %u at a time fit",
+		(double)bytes / 1e9, (double)c->memory_there / 1e9, (uint32_t)fit);
+	if (c->arguments->jobs > 0)
+		fprintf(stderr, ", and --jobs says %u\n", c->jobs);
+	else
+		fprintf(stderr, ", so there will be no more than %u\n", fit > 0 ? (uint32_t)fit : 1);
+	c->fitting = (uint32_t)fit;
+	if (c->arguments->jobs == 0)
+		skep_sweep_team_limit(c->team, fit > 0 ? c->fitting : 1);
+}
+
 /* ---- jobs -------------------------------------------------------------------------------------------------------- */
 
 static void show(struct course *c, uint32_t done)
@@ -178,18 +216,27 @@ static void fail_combination(struct course *c, uint32_t number, const char *why)
 	c->failed++;
 }
 
-/* Hands out what there is, and waits for something. False: nothing is left to wait for. */
-static bool turn(struct course *c, uint32_t kind, struct skep_sweep_answer *ret, enum skep_sweep_event *ret_event)
+/* To everybody who is idle. False: there is no process for the job that *ret_failed names. */
+static bool hand_out(struct course *c, uint32_t kind, struct skep_sweep_job *ret_failed)
 {
 	while (c->signal == 0 && c->wrong == c->combinations && c->next < c->combinations &&
 		skep_sweep_team_idle(c->team)) {
 		const struct skep_sweep_job job = {kind, c->next, c->identity[c->next]};
 		c->next++;
-		if (c->run[job.number] != 0)
-			continue;
-		if (skep_sweep_team_give(c->team, &job))
-			continue;
-		*ret = (struct skep_sweep_answer){.job = job};
+		*ret_failed = job;
+		if (c->run[job.number] == 0 && !skep_sweep_team_give(c->team, &job))
+			return false;
+	}
+	return true;
+}
+
+/* Hands out what there is, and waits for something. False: nothing is left to wait for. Whoever has answered gets its next
+ * job before the answer is looked at, which may take a while. */
+static bool turn(struct course *c, uint32_t kind, struct skep_sweep_answer *ret, enum skep_sweep_event *ret_event)
+{
+	struct skep_sweep_job failed;
+	if (!hand_out(c, kind, &failed)) {
+		*ret = (struct skep_sweep_answer){.job = failed};
 		*ret_event = SKEP_SWEEP_DEATH;
 		return true;
 	}
@@ -198,6 +245,8 @@ static bool turn(struct course *c, uint32_t kind, struct skep_sweep_answer *ret,
 	*ret_event = skep_sweep_team_wait(c->team, ret);
 	if (*ret_event == SKEP_SWEEP_SIGNAL)
 		c->signal = ret->number;
+	if (*ret_event == SKEP_SWEEP_ANSWER && !hand_out(c, kind, &failed))
+		c->next = failed.number; /* once more, in the next turn */
 	return true;
 }
 
@@ -225,8 +274,7 @@ static void hear_check(struct course *c, const struct skep_sweep_answer *answer)
 	}
 	c->identity[number] = reply->identity;
 	c->seed[number] = reply->seed;
-	if (c->memory_bytes < reply->memory_bytes)
-		c->memory_bytes = reply->memory_bytes;
+	fit_memory(c, reply->memory_bytes);
 	if (number == 0)
 		memcpy(c->name, reply->name, sizeof c->name);
 }
@@ -305,38 +353,6 @@ static enum status check_combinations(struct course *c)
 	return STATUS_BAD_INPUT;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
-
-/* Bytes that this host could give; 0: not known. */
-static uint64_t memory_there(void)
-{
-	char line[128];
-	unsigned long long kib = 0;
-	FILE *file = fopen("/proc/meminfo", "re");
-	while (file != NULL && fgets(line, sizeof line, file) && sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
-		;
-	if (file != NULL)
-		fclose(file);
-	return (uint64_t)kib << 10;
-}
-
-/* What was asked for is done, with a warning; what was not is made to fit. */
-static void fit_memory(struct course *c, uint32_t jobs)
-{
-	uint64_t there = memory_there();
-	if (there == 0 || c->memory_bytes == 0 || c->memory_bytes <= there / jobs)
-		return;
-	uint64_t fit = there / c->memory_bytes;
-	uint32_t fitting = fit > 0 ? (uint32_t)fit : 1;
-	fprintf(stderr,
-		"skep: a run of this sweep takes at least %.3g GB, and %.3g GB are free: %u at a time fit, %u were "
-		"to run%s\n",
-		(double)c->memory_bytes / 1e9, (double)there / 1e9, (uint32_t)fit, jobs,
-		c->arguments->jobs > 0 ? ", as --jobs says" : "; so fewer do");
-	if (c->arguments->jobs == 0)
-		skep_sweep_team_limit(c->team, fitting);
-}
-
 /* ---- then: run those that are not there -------------------------------------------------------------------------- */
 
 /* True: it is in the database, or it was said why not. */
@@ -387,6 +403,7 @@ static void hear_run(struct course *c, const struct skep_sweep_answer *answer)
 		fail_combination(c, number, reply->error);
 		return;
 	}
+	fit_memory(c, reply->memory_bytes);
 	if (put_patiently(c, answer, &c->run[number], error, sizeof error) == SKEP_SWEEP_PUT_DONE) {
 		c->there++;
 		tell(c, number, reply);
@@ -474,14 +491,13 @@ static enum status run_combinations(struct course *c)
 	return print_table(c);
 }
 
-static enum status direct(struct course *c, uint32_t jobs)
+static enum status direct(struct course *c)
 {
 	enum status status = check_combinations(c);
 	if (status != STATUS_DONE)
 		return status;
 	if (!open_database(c))
 		return STATUS_BAD_INPUT;
-	fit_memory(c, jobs);
 	return run_combinations(c);
 }
 
@@ -491,16 +507,17 @@ enum status skep_sweep_command(const struct arguments *arguments)
 	enum status status = STATUS_BAD_INPUT;
 	char error[ERROR_BYTES];
 	if (prepare(&c, arguments)) {
-		uint32_t jobs = arguments->jobs > 0 ? arguments->jobs : usual_jobs();
-		jobs = jobs < c.combinations ? jobs : c.combinations;
-		c.team = skep_sweep_team_create(jobs, skep_sweep_work_on, &c.sweep, error, sizeof error);
+		c.jobs = arguments->jobs > 0 ? arguments->jobs : usual_jobs();
+		c.jobs = c.fitting = c.jobs < c.combinations ? c.jobs : c.combinations;
+		c.memory_there = memory_there();
+		c.team = skep_sweep_team_create(c.jobs, skep_sweep_work_on, &c.sweep, error, sizeof error);
 		if (c.team == NULL) {
 			complain(error);
 			status = STATUS_FAILED;
 		} else {
 			bool clean = true;
 			if (skep_sweep_team_rank(c.team) == 0) {
-				status = direct(&c, jobs);
+				status = direct(&c);
 				clean = c.signal == 0;
 			} else {
 				clean = skep_sweep_team_serve(c.team);

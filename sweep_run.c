@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "analysis/store_sweep.h"
@@ -205,6 +206,9 @@ static void run(const struct skep_sweep *sweep, const struct skep_sweep_job *job
 		ret->ok = skep_sweep_image(store, ret_image, ret_bytes, error, sizeof error) || fail(ret, error);
 	skep_store_close(store);
 	skep_scenario_finish(&scenario);
+	struct rusage usage;
+	if (getrusage(RUSAGE_SELF, &usage) == 0)
+		ret->memory_bytes = (uint64_t)usage.ru_maxrss << 10;
 }
 
 bool skep_sweep_work_on(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count)

@@ -22,9 +22,9 @@ struct skep_sweep { /* the same in all processes */
 struct skep_sweep_reply { /* the beginning of every answer; after that of a RUN comes the image of its database */
 	bool ok;          /* CHECK: the combination can be run; RUN: it was, to whatever end */
 	bool done;        /* RUN: and it reached its goal */
-	uint64_t identity, seed;         /* CHECK */
-	uint64_t memory_bytes;           /* CHECK: that the run takes at least */
-	char name[64];                   /* CHECK: of the scenario */
+	uint64_t identity, seed; /* CHECK */
+	uint64_t memory_bytes;   /* CHECK: that the run takes at least; RUN: the most that its process has had */
+	char name[64];           /* CHECK: of the scenario */
 	double throughput, time_s, loss; /* RUN */
 	char error[2048];                /* not ok: why; ends with a newline */
 };
