@@ -110,7 +110,7 @@ fi
 
 # ---- killed ---------------------------------------------------------------------------------------------------------
 
-long=("$root/scenarios/two-datacentres.yaml" --set train.until.steps=30 --seeds 1..8 --jobs 2)
+long=("$root/scenarios/two-datacentres.yaml" --set train.until.steps=20 --seeds 1..8 --jobs 2)
 
 begin() { # begin FILE RUNS ARGUMENT...: a sweep in the background, `sweep`, that has so many runs; its workers are `workers`
 	local file=$1 runs=$2
@@ -125,7 +125,7 @@ begin() { # begin FILE RUNS ARGUMENT...: a sweep in the background, `sweep`, tha
 }
 
 whole() { # whole FILE: every run that is there has ended and has all its rounds
-	equals '0 ok' "$(query "$1" "SELECT count(*) FROM runs WHERE status <> 'done' OR steps <> 30
+	equals '0 ok' "$(query "$1" "SELECT count(*) FROM runs WHERE status <> 'done' OR steps <> 20
 		OR steps <> (SELECT count(*) FROM rounds WHERE run = id)") $(query "$1" 'PRAGMA integrity_check')"
 }
 

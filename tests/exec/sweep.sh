@@ -8,7 +8,7 @@ set -u
 
 mpi_environment
 mpi=(mpirun --oversubscribe --bind-to none -n 3 "$skep" sweep)
-words=("$root/scenarios/two-datacentres.yaml" --set train.until.steps=30 --vary schedule.wiring=uniform,throughput --seeds 1..4)
+words=("$root/scenarios/two-datacentres.yaml" --set train.until.steps=20 --vary schedule.wiring=uniform,throughput --seeds 1..4)
 
 query() { # query FILE SQL: the first value
 	python3 -c 'import sqlite3, sys
@@ -42,7 +42,7 @@ check 'a bad key: exit status 2' equals 2 "$status"
 check 'a bad key: said once' equals 1 "$(grep -c 'unknown key .schedule.in_fligt., did you mean .in_flight.' "$err")"
 check 'a bad key: no database' test ! -e bad.db
 
-long=("${words[@]}" --set train.until.steps=60)
+long=("${words[@]}" --set train.until.steps=45)
 
 begin() { # begin FILE: a sweep in the background that has a run; its ranks are `ranks`
 	"${mpi[@]}" "${long[@]}" --db "$1" >"$out" 2>"$err" </dev/null &
@@ -69,7 +69,7 @@ begin rank.db
 kill -9 "$(echo "$ranks" | tail -n 1 | tr -d ' ')"
 wait "$sweep"
 check 'a rank is killed: the sweep fails' test $? != 0
-check 'what is there is whole' equals '0 ok' "$(query rank.db "SELECT count(*) FROM runs WHERE status <> 'done' OR steps <> 60
+check 'what is there is whole' equals '0 ok' "$(query rank.db "SELECT count(*) FROM runs WHERE status <> 'done' OR steps <> 45
 	OR steps <> (SELECT count(*) FROM rounds WHERE run = id)") $(query rank.db 'PRAGMA integrity_check')"
 for _ in {1..100}; do
 	# shellcheck disable=SC2086
