@@ -26,6 +26,11 @@ static const struct option long_options[] = {
 	{"rounds", required_argument, NULL, 'r'},
 	{"output", required_argument, NULL, 'o'},
 	{"repeat", required_argument, NULL, 'R'},
+	{"vary", required_argument, NULL, 'v'},
+	{"seeds", required_argument, NULL, 'e'},
+	{"jobs", required_argument, NULL, 'J'},
+	{"details", no_argument, NULL, 'k'},
+	{"metric", required_argument, NULL, 'm'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -52,6 +57,13 @@ static const char *const option_help[] = {
 		"all)\n",
 	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf\n",
 	['R'] = "  --repeat N            run each row so often and print the median (default 1)\n",
+	['v'] = "  --vary KEY.PATH=A,B   all combinations of these values; may be given several times\n",
+	['e'] = "  --seeds A..B          every combination with each of these seeds, also 1,2,5 (default: the "
+		"scenario's)\n",
+	['J'] = "  --jobs N              processes (default: one per core, under mpirun one per rank)\n",
+	['m'] = "  --metric KEY          sweep: the figure to draw, a key of --json (default "
+		"throughput_samples_per_s)\n",
+	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
 };
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -111,6 +123,33 @@ static enum status bad_value(const char *option, const char *value, const char *
 }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
+
+static enum status take_sweep_option(struct arguments *a, int letter)
+{
+	uint64_t number;
+	switch (letter) {
+	case 'v':
+		if (a->varies == VARIES_MAX)
+			return bad_value("--vary", optarg, "at most 64 of them");
+		a->vary[a->varies++] = optarg;
+		break;
+	case 'e':
+		a->seeds = optarg;
+		break;
+	case 'J':
+		if (!parse_number(optarg, 4096, &number) || number == 0)
+			return bad_value("--jobs", optarg, "a number of processes, from 1 to 4096");
+		a->jobs = (uint32_t)number;
+		break;
+	case 'm':
+		a->metric = optarg;
+		break;
+	case 'k':
+		a->details = true;
+		break;
+	}
+	return STATUS_DONE;
+}
 
 static enum status take_option(struct arguments *a, int letter)
 {
@@ -176,6 +215,8 @@ static enum status take_option(struct arguments *a, int letter)
 	case 'h':
 		a->exec.shape = true;
 		break;
+	default:
+		return take_sweep_option(a, letter);
 	}
 	return STATUS_DONE;
 }

@@ -15,13 +15,17 @@
 
 #define SETS_MAX 64
 #define RUNS_MAX 32
+#define VARIES_MAX 64
 
 enum status { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_BAD_INPUT = 2 };
 
 struct arguments {
 	const char *set[SETS_MAX];
 	struct skep_scenario_options scenario;
-	const char *db, *output;
+	const char *db, *output, *metric;     /* metric NULL: not given */
+	const char *vary[VARIES_MAX], *seeds; /* of a sweep; seeds NULL: not given */
+	uint32_t varies, jobs;                /* jobs 0: not given */
+	bool details;
 	uint32_t ranks;      /* 0: not given */
 	uint32_t repeat;     /* 1: not given */
 	char time_scale[64]; /* as --set has it */

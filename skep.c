@@ -28,6 +28,7 @@
 #include "scenarios/describe.h"
 #include "scenarios/scenario.h"
 #include "sim/sim.h"
+#include "sweep_command.h"
 #include "trace_command.h"
 #include "version.h"
 
@@ -255,8 +256,8 @@ static enum status plot(const struct arguments *arguments)
 	struct skep_store *store = skep_store_open(arguments->db, false, error, sizeof error);
 	if (!store)
 		return complain(STATUS_BAD_INPUT, error);
-	bool done = skep_plot(store, arguments->positional[0], runs, count, arguments->output,
-		arguments->has_rounds ? &arguments->rounds : NULL, error, sizeof error);
+	bool done = skep_plot_metric(store, arguments->positional[0], runs, count, arguments->output,
+		arguments->has_rounds ? &arguments->rounds : NULL, arguments->metric, error, sizeof error);
 	skep_store_close(store);
 	if (!done)
 		return complain(STATUS_BAD_INPUT, error);
@@ -358,13 +359,21 @@ static const struct command commands[] = {
 		"With --pace and --shape one machine stands in for the cluster of the topology; with neither it goes "
 		"as fast as\n"
 		"this machine can.\n"},
+	{"sweep", "SCENARIO --vary KEY=A,B ...", "simulate all combinations, on all cores", "veJsStkdjq", 1, 1,
+		skep_sweep_command,
+		"Simulates each combination of the values, with each seed, and prints a row for every choice of "
+		"values.\n"
+		"Started again with the same words it does what is not in the database yet. Under mpirun or srun the "
+		"ranks\n"
+		"share the work, and rank 0 writes the database.\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,
 		"Without runs: the newest simulated and the newest real run of the same scenario.\n"},
-	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqor", 1, 1 + RUNS_MAX, plot,
+	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqorm", 1, 1 + RUNS_MAX, plot,
 		"Kinds:\n"
 		"  accuracy    loss against wall-clock time; without runs the newest of each world\n"
 		"  cost        US dollars against time; without runs the newest of each world\n"
 		"  matrix      bandwidth between workers, grouped by stage; without a run the newest\n"
+		"  sweep       a figure of the newest sweep, or of that of a run, against one of its keys\n"
 		"  throughput  percent of the best possible over time; without runs all of the newest scenario\n"
 		"  timeline    what each worker did when; without a run the newest\n"},
 	{"replay", "RUN", "feed a real run's log to fresh machines", "djq", 1, 1, replay,
@@ -383,7 +392,6 @@ static const struct {
 	const char *name, *meanwhile;
 } not_yet[] = {
 	{"plan", "try allocations by hand: cluster.allocation with method explicit and stage_of, and `skep compare`"},
-	{"sweep", "loop in the shell over `skep sim SCENARIO --set KEY=VALUE`, then `skep compare` or `skep plot`"},
 	{"probe", "measure with iperf3 and ping, and write a topology in the matrix form (topologies/README.md)"},
 };
 

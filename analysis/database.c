@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define SKEP_APPLICATION_ID 1936418160 /* "skep" */
-#define SKEP_SCHEMA_VERSION 4
+#define SKEP_SCHEMA_VERSION 5
 #define OPEN_TIMEOUT_MS 5000
 #define NAME_BYTES_MAX (PATH_MAX - 48) /* leaves room for ".new-PID-journal" and "./" */
 #define HEADER_BYTES 100               /* of any SQLite file */
@@ -375,6 +375,18 @@ sqlite3 *skep_database_open(const char *path, bool create, char *reterr, size_t 
 	if (!check_path(path, create, &absent, reterr, size) || (absent && !make_database(path, reterr, size)))
 		return NULL;
 	return create ? open_writer(path, reterr, size) : open_reader(path, reterr, size);
+}
+
+sqlite3 *skep_database_open_memory(char *reterr, size_t size)
+{
+	static const char name[] = ":memory:";
+	sqlite3 *db = connect_name(name, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, name, reterr, size);
+	int rc = db != NULL ? make_schema(db) : SQLITE_OK;
+	if (rc == SQLITE_OK)
+		return db;
+	skep_database_explain(db, name, rc, reterr, size);
+	sqlite3_close(db);
+	return NULL;
 }
 
 double skep_column_real(sqlite3_stmt *row, int column)

@@ -15,6 +15,9 @@ struct skep_store;
 /* create: for writing, made if it is not there. Otherwise for reading only, and it must be there. */
 sqlite3 *skep_database_open(const char *path, bool create, char *reterr, size_t size);
 
+/* An empty one in memory. */
+sqlite3 *skep_database_open_memory(char *reterr, size_t size);
+
 /* "path: what is wrong: what to do" for a result code that this connection has returned; the last one says most. */
 void skep_database_explain(sqlite3 *db, const char *path, int code, char *reterr, size_t size);
 

@@ -34,6 +34,7 @@ static const struct kind {
 	{"accuracy", skep_plot_accuracy},
 	{"cost", skep_plot_cost},
 	{"matrix", skep_plot_matrix},
+	{"sweep", skep_plot_sweep},
 	{"throughput", skep_plot_throughput},
 	{"timeline", skep_plot_timeline},
 };
@@ -134,7 +135,8 @@ static const struct kind *find_kind(const char *name, char *reterr, size_t size)
 	for (size_t i = 0; i < sizeof KIND / sizeof KIND[0]; i++)
 		if (strcmp(KIND[i].name, name) == 0)
 			return &KIND[i];
-	snprintf(reterr, size, "%s: not a kind of plot: take accuracy, cost, matrix, throughput or timeline", name);
+	snprintf(reterr, size, "%s: not a kind of plot: take accuracy, cost, matrix, sweep, throughput or timeline",
+		name);
 	return NULL;
 }
 
@@ -204,12 +206,16 @@ static void write_terminal(FILE *script, enum format format, const struct skep_p
 }
 
 static bool write_script(struct skep_store *store, const struct kind *kind, enum format format, const int64_t *run,
-	uint32_t runs, const struct skep_plot_rounds *rounds, FILE *script, char *reterr, size_t size)
+	uint32_t runs, const struct skep_plot_rounds *rounds, const char *metric, FILE *script, char *reterr,
+	size_t size)
 {
 	char *body = NULL;
 	size_t length = 0;
-	struct skep_picture picture = {
-		.script = open_memstream(&body, &length), .width = 1200, .height = 800, .rounds = rounds};
+	struct skep_picture picture = {.script = open_memstream(&body, &length),
+		.width = 1200,
+		.height = 800,
+		.rounds = rounds,
+		.metric = metric};
 	if (picture.script == NULL) {
 		snprintf(reterr, size, "no memory for the plot");
 		return false;
@@ -301,6 +307,12 @@ static bool replace_target(int script, const char *target, char *reterr, size_t 
 bool skep_plot(struct skep_store *store, const char *kind_name, const int64_t *run, uint32_t runs, const char *target,
 	const struct skep_plot_rounds *rounds, char *reterr, size_t size)
 {
+	return skep_plot_metric(store, kind_name, run, runs, target, rounds, NULL, reterr, size);
+}
+
+bool skep_plot_metric(struct skep_store *store, const char *kind_name, const int64_t *run, uint32_t runs,
+	const char *target, const struct skep_plot_rounds *rounds, const char *metric, char *reterr, size_t size)
+{
 	enum format format;
 	const struct kind *kind = find_kind(kind_name, reterr, size);
 	if (kind == NULL || !find_format(target, &format, reterr, size) || !check_target(target, reterr, size))
@@ -309,13 +321,17 @@ bool skep_plot(struct skep_store *store, const char *kind_name, const int64_t *r
 		snprintf(reterr, size, "--rounds is for the timeline, not for %s", kind_name);
 		return false;
 	}
+	if (metric != NULL && strcmp(kind_name, "sweep") != 0) {
+		snprintf(reterr, size, "--metric is for the sweep, not for %s", kind_name);
+		return false;
+	}
 	int fd = memfd_create("gnuplot-script", MFD_CLOEXEC);
 	FILE *script = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (script == NULL) {
 		snprintf(reterr, size, "no memory for the plot: %s", strerror(errno));
 		return false;
 	}
-	bool ok = write_script(store, kind, format, run, runs, rounds, script, reterr, size);
+	bool ok = write_script(store, kind, format, run, runs, rounds, metric, script, reterr, size);
 	bool there = skep_program_find("gnuplot");
 	if (ok && !there)
 		snprintf(reterr, size, "gnuplot is not installed: apt-get install gnuplot-nox");

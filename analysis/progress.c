@@ -23,26 +23,48 @@ struct skep_progress skep_progress_begin(const char *label, bool visible)
 	return (struct skep_progress){.label = label, .visible = visible, .begin_s = now_s, .drawn_s = now_s};
 }
 
-static void draw(void *context, skep_time now, uint32_t done, uint32_t total)
+/* False: not now. */
+static bool draw_bar(struct skep_progress *progress, uint32_t done, uint32_t total)
 {
-	struct skep_progress *progress = context;
 	double now_s = seconds();
 	if (!progress->visible || total == 0 || now_s - progress->drawn_s < 0.1)
-		return;
-	double share = (double)done / total, spent_s = now_s - progress->begin_s;
+		return false;
+	double share = (double)done / total;
 	int cells = (int)(share * BAR_CELLS);
 	char bar[BAR_CELLS + 1];
 	memset(bar, ' ', BAR_CELLS);
 	memset(bar, '=', (size_t)cells);
 	bar[BAR_CELLS] = '\0';
-	fprintf(stderr, "\r%s [%s] %3.0f %%  round %u of %u, at %.1f s", progress->label, bar, 100 * share, done, total,
-		(double)now * 1e-9);
+	fprintf(stderr, "\r%s [%s] %3.0f %%  ", progress->label, bar, 100 * share);
+	progress->drawn_s = now_s;
+	return progress->drawn = true;
+}
+
+/* `done` of `total` have been done since the bar began. */
+static void draw_rest(const struct skep_progress *progress, uint32_t done, uint32_t total)
+{
 	if (done > 0)
-		fprintf(stderr, ", %.0f s left", spent_s * (total - done) / done);
+		fprintf(stderr, ", %.0f s left", (progress->drawn_s - progress->begin_s) * (total - done) / done);
 	fputs("\033[K", stderr);
 	fflush(stderr);
-	progress->drawn_s = now_s;
-	progress->drawn = true;
+}
+
+static void draw(void *context, skep_time now, uint32_t done, uint32_t total)
+{
+	struct skep_progress *progress = context;
+	if (!draw_bar(progress, done, total))
+		return;
+	fprintf(stderr, "round %u of %u, at %.1f s", done, total, (double)now * 1e-9);
+	draw_rest(progress, done, total);
+}
+
+void skep_progress_show(
+	struct skep_progress *progress, uint32_t done, uint32_t before, uint32_t total, uint32_t running)
+{
+	if (!draw_bar(progress, done, total))
+		return;
+	fprintf(stderr, "%u of %u, %u running", done, total, running);
+	draw_rest(progress, done - before, total - before);
 }
 
 /* Said even when there is no bar: what a stage had learnt is lost. */

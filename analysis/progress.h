@@ -16,6 +16,9 @@ struct skep_progress {
 struct skep_progress skep_progress_begin(const char *label, bool visible);
 /* `progress` must outlive the recorder and stay where it is. */
 struct skep_recorder skep_progress_recorder(struct skep_progress *progress);
+/* Of things that are not rounds: `before` of them were there when the bar began. */
+void skep_progress_show(
+	struct skep_progress *progress, uint32_t done, uint32_t before, uint32_t total, uint32_t running);
 void skep_progress_end(struct skep_progress *progress); /* wipes the bar */
 
 #endif

@@ -7,17 +7,13 @@
 #     analysis/rebalancing.sh [PICTURE]        SKEP=build/skep SEEDS=10 STEPS=500 JOBS=2 DB=rebalancing.db
 set -euo pipefail
 cd "$(dirname "$0")/.."
-picture=${1:-rebalancing.png}
-export SKEP=${SKEP:-build/skep} DB=${DB:-rebalancing.db} STEPS=${STEPS:-500}
+skep=${SKEP:-build/skep} db=${DB:-rebalancing.db}
 
-run() { # seed [setting]
-	"$SKEP" sim scenarios/rebalancing.yaml --db "$DB" -q --seed "$1" --set "train.until.steps=$STEPS" ${2:+--set "$2"} \
-		> /dev/null
+sweep() { # KEY=VALUES
+	"$skep" sweep scenarios/rebalancing.yaml --db "$db" --seeds "1..${SEEDS:-10}" --jobs "${JOBS:-2}" \
+		--set "train.until.steps=${STEPS:-500}" --vary "$1"
 }
-export -f run
 
-for seed in $(seq "${SEEDS:-10}"); do
-	printf '%s\0%s\0' "$seed" schedule.joins=random "$seed" schedule.joins=needed \
-		"$seed" 'schedule.rebalance.period=300 s' "$seed" 'schedule.rebalance.period=60 s'
-done | xargs -0 -n 2 -P "${JOBS:-2}" bash -c 'run "$0" "$1"'
-"$SKEP" plot throughput -o "$picture" --db "$DB"
+sweep schedule.joins=random,needed
+sweep 'schedule.rebalance.period=300 s,60 s'
+"$skep" plot throughput -o "${1:-rebalancing.png}" --db "$db"

@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -205,6 +205,43 @@ CREATE TABLE event_log (
 	PRIMARY KEY (run, worker, part)
 ) STRICT;
 
+-- What `skep sweep` was asked for: all its combinations, with the runs that are there.
+CREATE TABLE sweeps (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	scenario TEXT NOT NULL, -- its name
+	path TEXT NOT NULL,
+	version TEXT NOT NULL, -- of the code
+	started TEXT NOT NULL, -- UTC, the first time
+	identity TEXT NOT NULL UNIQUE, -- of its keys, values and combinations in their order: 16 hexadecimal digits
+	combinations INTEGER NOT NULL -- of values and seeds
+) STRICT;
+
+CREATE TABLE sweep_keys ( -- those that vary, in the order given
+	sweep INTEGER NOT NULL REFERENCES sweeps,
+	position INTEGER NOT NULL, -- from 0
+	key TEXT NOT NULL,
+	PRIMARY KEY (sweep, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE sweep_values ( -- a point is one choice of a value for every key
+	sweep INTEGER NOT NULL REFERENCES sweeps,
+	point INTEGER NOT NULL, -- from 0
+	position INTEGER NOT NULL, -- of the key
+	value TEXT NOT NULL, -- as given
+	PRIMARY KEY (sweep, point, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE sweep_runs (
+	sweep INTEGER NOT NULL REFERENCES sweeps,
+	number INTEGER NOT NULL, -- of the combination, from 0
+	point INTEGER NOT NULL,
+	seed INTEGER NOT NULL, -- the 64 bits of an unsigned number
+	identity TEXT NOT NULL, -- of scenario, overrides, seed, files and code; two sweeps may share a run
+	run INTEGER REFERENCES runs, -- NULL: not there yet
+	PRIMARY KEY (sweep, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sweep_runs_by_identity ON sweep_runs (identity);
+
 -- What the accuracy plot shows.
 CREATE VIEW losses AS
 	SELECT run, round, closed_s AS time_s, loss FROM rounds WHERE loss IS NOT NULL;
@@ -322,3 +359,10 @@ CREATE VIEW v_counted_once AS
 	GROUP BY run, round, stage, microbatch
 	UNION ALL
 	SELECT run, round, stage, NULL, NULL, NULL, 'not seen' FROM seen WHERE NOT complete;
+
+-- One row per run of a sweep and varied key: to group by its values.
+CREATE VIEW v_sweep AS
+	SELECT sweep, number, point, seed, run, position, key, value
+	FROM sweep_runs
+	LEFT JOIN sweep_values USING (sweep, point)
+	LEFT JOIN sweep_keys USING (sweep, position);

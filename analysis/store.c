@@ -292,6 +292,14 @@ bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scen
 	return true;
 }
 
+void skep_store_keep_little(struct skep_store *store, uint32_t ops)
+{
+	for (uint32_t i = 0; i <= store->workers; i++) {
+		store->ops_left[i] = store->ops_left[i] < ops ? store->ops_left[i] : ops;
+		store->notes_left[i] = 0;
+	}
+}
+
 void skep_store_patience(struct skep_store *store, uint32_t seconds, FILE *say)
 {
 	store->patience_ms = (int)(seconds < INT_MAX / 1000 ? seconds : INT_MAX / 1000) * 1000;
@@ -357,7 +365,7 @@ bool skep_store_end(struct skep_store *store, const struct skep_summary *summary
 
 /* ---- the file --------------------------------------------------------------------------------------------------- */
 
-struct skep_store *skep_store_open(const char *path, bool create, char *reterr, size_t size)
+static struct skep_store *create_store(const char *path, char *reterr, size_t size)
 {
 	struct skep_store *store = calloc(1, sizeof *store);
 	if (store == NULL) {
@@ -376,11 +384,28 @@ struct skep_store *skep_store_open(const char *path, bool create, char *reterr, 
 	store->closed.item_size = sizeof(struct skep_closed_row);
 	store->patience_ms = END_TIMEOUT_MS;
 	snprintf(store->path, sizeof store->path, "%s", path);
-	store->db = skep_database_open(path, create, reterr, size);
-	if (store->db != NULL)
-		return store;
-	free(store);
-	return NULL;
+	return store;
+}
+
+static struct skep_store *opened(struct skep_store *store, sqlite3 *db)
+{
+	if (db == NULL)
+		free(store);
+	else
+		store->db = db;
+	return db != NULL ? store : NULL;
+}
+
+struct skep_store *skep_store_open(const char *path, bool create, char *reterr, size_t size)
+{
+	struct skep_store *store = create_store(path, reterr, size);
+	return store != NULL ? opened(store, skep_database_open(path, create, reterr, size)) : NULL;
+}
+
+struct skep_store *skep_store_open_memory(char *reterr, size_t size)
+{
+	struct skep_store *store = create_store(":memory:", reterr, size);
+	return store != NULL ? opened(store, skep_database_open_memory(reterr, size)) : NULL;
 }
 
 void skep_store_close(struct skep_store *store)

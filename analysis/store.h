@@ -18,11 +18,17 @@ struct skep_store;
  * read. Errors name the file and what to do (read-only, locked, not a database, not ours, newer schema, disk full).
  * Creates nothing on error. */
 struct skep_store *skep_store_open(const char *path, bool create, char *reterr, size_t size);
+/* One in memory, for a run that goes elsewhere when it has ended (store_sweep.h). */
+struct skep_store *skep_store_open_memory(char *reterr, size_t size);
 void skep_store_close(struct skep_store *store); /* NULL is fine */
 
 /* Begins a run; *ret_run is its id. world: "sim" or "real". The scenario stays where it is until the run has ended. */
 bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
 	const char *device, bool pace, bool shape, int64_t *ret_run, char *reterr, size_t size);
+
+/* After skep_store_begin(): keeps only the first so many operations of each worker, and of the notes only those that no cap
+ * bounds: a run of a sweep is one of many. */
+void skep_store_keep_little(struct skep_store *store, uint32_t ops);
 
 /* What the run reports to; errors are kept and returned by skep_store_end (the run itself goes on). */
 struct skep_recorder skep_store_recorder(struct skep_store *store);

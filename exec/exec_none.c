@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exec_none.c - stands in for the executor where MPI was not found at build time: every function says so.
+ * exec_none.c - stands in for the executor where MPI was not found at build time: every function says so. Nothing
+ * was launched then, so nobody shares work over MPI.
  */
 #include <stdio.h>
 
 #include "exec/exec.h"
+#include "exec/share.h"
 
 static const char missing[] =
 	"this program was built without MPI: apt-get install libopenmpi-dev openmpi-bin, and build again";
@@ -61,4 +63,42 @@ bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_
 	(void)recorder;
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
 	return skep_exec_ready(options, reterr, size);
+}
+
+bool skep_share_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)
+{
+	*ret_rank = 0;
+	*ret_ranks = 1;
+	return skep_exec_ready(NULL, reterr, size);
+}
+
+bool skep_share_send(uint32_t rank, const void *bytes, uint64_t count)
+{
+	(void)rank;
+	(void)bytes;
+	(void)count;
+	return false;
+}
+
+bool skep_share_receive(uint32_t *ret_rank, void **ret, uint64_t *ret_count)
+{
+	*ret_rank = 0;
+	*ret = NULL;
+	*ret_count = 0;
+	return false;
+}
+
+bool skep_share_gone(uint32_t rank)
+{
+	(void)rank;
+	return false;
+}
+
+void skep_share_finish(void)
+{
+}
+
+void skep_share_abort(int status)
+{
+	(void)status;
 }

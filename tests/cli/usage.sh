@@ -25,13 +25,13 @@ silent() { # silent FILE
 	[ ! -s "$1" ]
 }
 
-for command in check sim run compare plot replay bench; do
+for command in check sim run sweep compare plot replay bench; do
 	accepts "skep $command --help" "$command" --help
 	check "skep $command --help tells of $command" grep -q "skep $command" "$out"
 	check "skep $command --help is quiet on stderr" silent "$err"
 done
 accepts 'skep --help' --help
-for command in check sim run compare plot replay bench trace; do
+for command in check sim run sweep compare plot replay bench trace; do
 	check "skep --help lists $command" grep -qw "$command" "$out"
 done
 accepts 'skep --version' --version
@@ -40,7 +40,7 @@ check 'help and version make no files' test -z "$(ls -A)"
 
 refuses 'no command' '^usage: skep COMMAND'
 refuses 'unknown command' "^skep: there is no command 'simm'" simm "${quick[@]}"
-for command in plan sweep probe; do
+for command in plan probe; do
 	refuses "$command, which is still to come" "^skep: $command is not there yet; meanwhile: " "$command"
 done
 refuses 'unknown option' "^skep: unrecognized option '--frobnicate'" sim "${quick[@]}" --frobnicate

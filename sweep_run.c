@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sweep_run.c - see sweep_run.h.
+ *
+ * Decides what makes two combinations the same run: the scenario's text with all overrides and the seed in it, the bytes of
+ * every file that it names, and the version of the code. A run whose identity is not the one that was checked is refused: a
+ * file has changed meanwhile, or is another one on this host.
+ */
+#include "sweep_run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "analysis/store_sweep.h"
+#include "analysis/summary.h"
+#include "core/hash.h"
+#include "scenarios/sources.h"
+#include "sim/sim.h"
+#include "version.h"
+
+#define OPS_KEPT 16 /* of each worker: the time that an operation takes, for `plot throughput` */
+
+/* ---- the scenario ------------------------------------------------------------------------------------------------ */
+
+static void free_sets(char **set, uint32_t sets)
+{
+	for (uint32_t i = 0; set != NULL && i < sets; i++)
+		free(set[i]);
+	free(set);
+}
+
+/* NULL: no memory. */
+static char **all_sets(const struct skep_sweep *sweep, uint32_t number, uint32_t *ret_sets)
+{
+	const struct skep_scenario_options *given = &sweep->arguments->scenario;
+	uint32_t seeds = sweep->vary.seeds > 0 ? sweep->vary.seeds : 1, sets = given->sets + sweep->vary.keys;
+	char **set = calloc(sets + 1, sizeof *set);
+	bool ok = set != NULL;
+	for (uint32_t i = 0; ok && i < given->sets; i++)
+		ok = (set[i] = strdup(given->set[i])) != NULL;
+	for (uint32_t i = 0; ok && i < sweep->vary.keys; i++) {
+		char **to = &set[given->sets + i];
+		const char *value = skep_vary_value(&sweep->vary, number / seeds, i);
+		if (asprintf(to, "%s=%s", sweep->vary.key[i].key, value) < 0)
+			ok = (*to = NULL) != NULL;
+	}
+	*ret_sets = sets;
+	if (!ok)
+		free_sets(set, sets);
+	return ok ? set : NULL;
+}
+
+/* A value that --vary gave is named so in an error, not as the --set that it became. */
+static void name_vary(const struct skep_sweep *sweep, struct skep_diag *diag)
+{
+	static const char set[] = "--set ";
+	const size_t length = sizeof set - 1;
+	char rest[sizeof diag->file];
+	if (strncmp(diag->file, set, length) != 0)
+		return;
+	for (uint32_t i = 0; i < sweep->vary.keys; i++) {
+		size_t key = strlen(sweep->vary.key[i].key);
+		if (strncmp(diag->file + length, sweep->vary.key[i].key, key) != 0 || diag->file[length + key] != '=')
+			continue;
+		memcpy(rest, diag->file + length, sizeof rest - length);
+		snprintf(diag->file, sizeof diag->file, "--vary %.*s", (int)(sizeof diag->file - sizeof set - 2), rest);
+		return;
+	}
+}
+
+static bool read_combination(
+	const struct skep_sweep *sweep, uint32_t number, struct skep_scenario *ret, char *reterr, size_t size)
+{
+	struct skep_diag diag = {0};
+	struct skep_scenario_options options = {
+		.has_seed = sweep->arguments->scenario.has_seed, .seed = sweep->arguments->scenario.seed};
+	char **set = all_sets(sweep, number, &options.sets);
+	bool read = false;
+	options.set = (const char *const *)set;
+	if (skep_vary_seed(&sweep->vary, number, &options.seed))
+		options.has_seed = true;
+	if (set != NULL)
+		read = skep_scenario_read_text(sweep->path, sweep->text, sweep->text_bytes, &options, ret, &diag);
+	else
+		snprintf(reterr, size, "not enough memory to read the scenario\n");
+	if (set != NULL && !read) {
+		name_vary(sweep, &diag);
+		skep_diag_print(&diag, reterr, size);
+	}
+	free_sets(set, options.sets);
+	return read;
+}
+
+static uint64_t identity_of(const struct skep_scenario *scenario)
+{
+	uint64_t hash = skep_hash_bytes(SKEP_HASH_EMPTY, scenario->text, strlen(scenario->text) + 1);
+	const char *path;
+	hash = skep_hash_word(hash, scenario->seed);
+	hash = skep_hash_bytes(hash, SKEP_VERSION, sizeof SKEP_VERSION);
+	for (uint32_t i = 0; (path = skep_scenario_source(scenario, i)) != NULL; i++) {
+		struct skep_source source;
+		skep_source_read(path, &source);
+		hash = skep_hash_word(skep_hash_word(hash, source.bytes), source.checksum);
+		skep_source_finish(&source);
+	}
+	return hash ^ hash >> 29;
+}
+
+/* What is known before: the machines; with real arithmetic also what each worker keeps of its stage. */
+static uint64_t memory_of(const struct skep_scenario *scenario)
+{
+	const struct skep_plan *plan = &scenario->plan;
+	double bytes = 0;
+	for (uint32_t i = 0; i <= plan->workers; i++)
+		bytes += (double)skep_node_size(plan, i);
+	for (uint32_t i = 0; scenario->maths == SKEP_MATHS_REAL && i < plan->workers; i++)
+		if (plan->first_stage_of[i] != SKEP_NO_STAGE)
+			bytes += scenario->memory_bytes[plan->first_stage_of[i]];
+	return (uint64_t)bytes;
+}
+
+/* ---- check ------------------------------------------------------------------------------------------------------- */
+
+static void check(const struct skep_sweep *sweep, uint32_t number, struct skep_sweep_reply *ret)
+{
+	struct skep_scenario scenario;
+	ret->ok = read_combination(sweep, number, &scenario, ret->error, sizeof ret->error);
+	if (!ret->ok)
+		return;
+	ret->identity = identity_of(&scenario);
+	ret->seed = scenario.seed;
+	ret->memory_bytes = memory_of(&scenario);
+	snprintf(ret->name, sizeof ret->name, "%s", scenario.name);
+	skep_scenario_finish(&scenario);
+}
+
+/* ---- run --------------------------------------------------------------------------------------------------------- */
+
+static double seconds(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool fail(struct skep_sweep_reply *reply, const char *error)
+{
+	snprintf(reply->error, sizeof reply->error, "%s\n", error);
+	return false;
+}
+
+static bool simulate(const struct skep_sweep *sweep, const struct skep_scenario *scenario, struct skep_store *store,
+	struct skep_sweep_reply *ret)
+{
+	char error[1024];
+	int64_t run;
+	double begin_s = seconds();
+	struct skep_summary summary;
+	struct skep_sim_result result;
+	struct skep_tally *tally = skep_tally_create(scenario, "sim");
+	bool ran = tally != NULL &&
+	           skep_store_begin(store, scenario, "sim", "cpu", false, false, &run, error, sizeof error);
+	if (!ran) {
+		skep_tally_destroy(tally);
+		return fail(ret, tally != NULL ? error : "not enough memory to record the run");
+	}
+	if (!sweep->arguments->details)
+		skep_store_keep_little(store, OPS_KEPT);
+	struct skep_recorder_pair both = {skep_store_recorder(store), skep_tally_recorder(tally)};
+	const struct skep_recorder recorder = skep_recorder_both(&both);
+	ran = skep_sim_run(scenario, &recorder, &result);
+	if (!ran)
+		fail(ret, "not enough memory to simulate this combination: take fewer processes with --jobs");
+	if (ran) {
+		skep_tally_finish(tally, result.end_ns, result.events, seconds() - begin_s, result.outcome, &summary);
+		ran = skep_store_end(store, &summary, error, sizeof error) || fail(ret, error);
+		ret->done = summary.ok;
+		ret->throughput = summary.throughput_samples_per_s;
+		ret->time_s = summary.time_s;
+		ret->loss = summary.final_loss;
+	}
+	skep_tally_destroy(tally);
+	return ran;
+}
+
+/* The reply and, behind it, the image. */
+static void run(const struct skep_sweep *sweep, const struct skep_sweep_job *job, struct skep_sweep_reply *ret,
+	void **ret_image, size_t *ret_bytes)
+{
+	struct skep_scenario scenario;
+	char error[1024];
+	if (!read_combination(sweep, job->number, &scenario, ret->error, sizeof ret->error))
+		return;
+	struct skep_store *store = NULL;
+	if (identity_of(&scenario) != job->word)
+		fail(ret, "a file of the scenario is not what it was when the sweep began");
+	else if ((store = skep_store_open_memory(error, sizeof error)) == NULL)
+		fail(ret, error);
+	else
+		ret->ok = simulate(sweep, &scenario, store, ret);
+	if (ret->ok)
+		ret->ok = skep_sweep_image(store, ret_image, ret_bytes, error, sizeof error) || fail(ret, error);
+	skep_store_close(store);
+	skep_scenario_finish(&scenario);
+	struct rusage usage;
+	if (getrusage(RUSAGE_SELF, &usage) == 0)
+		ret->memory_bytes = (uint64_t)usage.ru_maxrss << 10;
+}
+
+bool skep_sweep_work_on(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count)
+{
+	struct skep_sweep_reply *reply = calloc(1, sizeof *reply);
+	void *image = NULL;
+	size_t bytes = 0;
+	if (reply == NULL)
+		return false;
+	if (job->kind == SKEP_SWEEP_CHECK)
+		check(context, job->number, reply);
+	else
+		run(context, job, reply, &image, &bytes);
+	char *answer = realloc(reply, sizeof *reply + bytes);
+	if (answer == NULL) {
+		free(reply);
+		skep_sweep_image_free(image);
+		return false;
+	}
+	if (bytes > 0)
+		memcpy(answer + sizeof *reply, image, bytes);
+	skep_sweep_image_free(image);
+	*ret = answer;
+	*ret_count = sizeof *reply + bytes;
+	return true;
+}
