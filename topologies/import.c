@@ -116,15 +116,10 @@ static void close_survey(struct skep_importer *importer)
 static void check_places(struct skep_importer *importer)
 {
 	const struct skep_survey *s = &importer->survey;
-	bool *seen = calloc(s->places + 1, sizeof *seen);
-	for (size_t i = 0; seen && i < s->samples; i++)
-		seen[s->sample[i].from] = seen[s->sample[i].to] = true;
-	for (uint32_t i = 0; seen && i < s->places; i++)
-		if (!seen[i])
-			skep_diag_set(importer->diag, importer->options->file[0], 0, 0, NULL,
-				"nothing was measured from or to '%s'%s%s", s->place[i].name,
-				importer->known[0] ? "; there are also: " : "", importer->known);
-	free(seen);
+	for (uint32_t i = 0; i < s->places; i++)
+		if (!s->place[i].seen)
+			skep_diag_set(importer->diag, "--between", 0, 0, NULL, "no '%s' in these files%s%s",
+				s->place[i].name, importer->known[0] ? "; there are also: " : "", importer->known);
 }
 
 static void apply_options(struct skep_importer *importer)
@@ -175,7 +170,7 @@ static bool read_files(struct skep_importer *importer)
 	close_survey(importer);
 	if (!importer->diag->set)
 		reader[importer->options->format](importer);
-	if (!importer->diag->set && importer->survey.closed)
+	if (!importer->diag->set && importer->options->between)
 		check_places(importer);
 	if (!importer->diag->set)
 		apply_options(importer);

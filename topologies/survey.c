@@ -50,11 +50,14 @@ uint32_t skep_survey_place(struct skep_survey *s, const char *name, size_t lengt
 	*reterr = check_name(name, length);
 	if (*reterr)
 		return SKEP_NO_PLACE;
-	if (s->last_found < s->places && same_name(&s->place[s->last_found], name, length))
-		return s->last_found;
-	for (uint32_t i = 0; i < s->places; i++)
-		if (same_name(&s->place[i], name, length))
-			return s->last_found = i;
+	uint32_t at =
+		s->last_found < s->places && same_name(&s->place[s->last_found], name, length) ? s->last_found : 0;
+	while (at < s->places && !same_name(&s->place[at], name, length))
+		at++;
+	if (at < s->places) {
+		s->place[at].seen = s->place[at].seen || s->closed;
+		return s->last_found = at;
+	}
 	if (s->closed)
 		return SKEP_NO_PLACE;
 	if (s->places == SKEP_SURVEY_PLACES_MAX)
