@@ -30,7 +30,7 @@ static const char import_help[] =
 	"  -o, --output NAME     NAME.yaml, with its matrices beside it; or a folder\n"
 	"  --between A,B,...     these places only, in this order\n"
 	"  --fill RULE,...       what fills holes, tried in this order: reverse (the other direction), worst (the "
-        "least\n"
+	"least\n"
 	"                        bandwidth or longest latency of both ends), median (of all pairs)\n"
 	"  --bandwidth RATE      of pairs that were not measured and that no rule fills, such as '100 Mbit/s'\n"
 	"  --latency TIME        the same, one way, such as '50 ms'\n"

@@ -2,10 +2,10 @@
  *
  * import_bench.c - what nccl-tests and the OSU micro-benchmarks print, with or without the tags that mpirun puts before lines.
  *
- * nccl-tests: a collective among n ranks in a ring, whose slowest link is what is measured. Over the larger sizes (from a sixteenth of
- * the largest) time grows by S / A; the link carries f A, with the f by which nccl-tests itself makes busbw of algbw. What the
- * smallest size takes beyond that, divided by the hops that wait for each other, is the latency. Ranks on one host: between its GPUs.
- * On several: between any two of these hosts, shared by their GPUs.
+ * nccl-tests: a collective among n ranks in a ring, whose slowest link is what is measured. Over the larger sizes (from a
+ * sixteenth of the largest) time grows by S / A; the link carries f A, with the f by which nccl-tests itself makes busbw of
+ * algbw. What the smallest size takes beyond that, divided by the hops that wait for each other, is the latency. Ranks on one
+ * host: between its GPUs. On several: between any two of these hosts, shared by their GPUs.
  *
  * OSU: osu_bw keeps 64 messages of one pair in flight, so that its largest size is what a pair gets; osu_latency is half of a
  * ping-pong, one way, and holds in both directions.

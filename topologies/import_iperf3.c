@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * import_iperf3.c - what `iperf3 --json` prints of a TCP test: bandwidth as received, of all streams together, from the sender to the
- * receiver (the other way round with --reverse); latency half of the least round trip that the sender's TCP saw, in both directions.
+ * import_iperf3.c - what `iperf3 --json` prints of a TCP test: bandwidth as received, of all streams together, from the sender
+ * to the receiver (the other way round with --reverse); latency half of the least round trip that the sender's TCP saw, in
+ * both directions.
  *
  * One stream is what one flow gets, many are the capacity: which it was is noted.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * import_simgrid.c - a subset of SimGrid's platform files: one zone (or AS) with Full routing, its hosts, links and routes. Whatever
- * else stands in the file is refused by its name.
+ * import_simgrid.c - a subset of SimGrid's platform files: one zone (or AS) with Full routing, its hosts, links and routes.
+ * Whatever else stands in the file is refused by its name.
  *
- * A pair of hosts gets the least bandwidth of its route's links and the sum of their latencies, as they are written (SimGrid's own
- * models then scale both). Where several routes use a link: SPLITDUPLEX is two, one for each direction; a FATPIPE limits each pair
- * by itself; a SHARED one that all routes from a host use is that host's `up`, one that all routes to it use its `down`. Any other
- * link that routes share cannot be said in a topology of ours: each pair gets all of it, and a note says so.
+ * A pair of hosts gets the least bandwidth of its route's links and the sum of their latencies, as they are written (SimGrid's
+ * own models then scale both). Where several routes use a link: SPLITDUPLEX is two, one for each direction; a FATPIPE limits
+ * each pair by itself; a SHARED one that all routes from a host use is that host's `up`, one that all routes to it use its
+ * `down`. Any other link that routes share cannot be said in a topology of ours: each pair gets all of it, and a note says so.
  */
 #include <expat.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * import_tables.c - tables with a row for each pair: Skyplane's throughput and pings, city pairs, and pings between the regions of
- * Google's cloud, a file for each source.
+ * import_tables.c - tables with a row for each pair: Skyplane's throughput and pings, city pairs, and pings between the
+ * regions of Google's cloud, a file for each source.
  *
- * What is kept true: pings and the delays of the city pairs are round trips and are halved (unless the user says that they are one
- * way); a bandwidth is what the receiver saw.
+ * What is kept true: pings and the delays of the city pairs are round trips and are halved (unless the user says that they are
+ * one way); a bandwidth is what the receiver saw.
  */
 #include "topologies/importer.h"
 

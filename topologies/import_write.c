@@ -3,9 +3,9 @@
  * import_write.c - a settled survey as a topology file: in the matrix form with a matrix for each quantity that was measured, or,
  * where a place has several machines, in the sites form.
  *
- * What is kept true: under its name a file is complete. All files are written under names that nobody else has and renamed when
- * every one of them is whole, the topology last. No matrix gets a name under which the working folder has another file, which would
- * be read in its place.
+ * What is kept true: under its name a file is complete. All files are written under names that nobody else has and renamed
+ * when every one of them is whole, the topology last. No matrix gets a name under which the working folder has another file,
+ * which would be read in its place.
  */
 #include "topologies/importer.h"
 
@@ -243,11 +243,15 @@ static void put_machines(struct skep_importer *importer, FILE *file)
 	}
 }
 
+static void csv_path(const char *path, int kind, char *ret, size_t size)
+{
+	beside(path, kind == SKEP_BANDWIDTH_SAMPLE ? "-bandwidth.csv" : "-latency.csv", ret, size);
+}
+
 /* What nobody measured is one value and needs no file. */
 static void put_quantity(
 	struct skep_importer *importer, struct outputs *outputs, FILE *file, const char *path, int kind)
 {
-	static const char *const ending[] = {"-bandwidth.csv", "-latency.csv"};
 	const struct skep_survey *s = &importer->survey;
 	char csv[600];
 	const char *word = skep_survey_kind_names[kind];
@@ -256,8 +260,8 @@ static void put_quantity(
 		fprintf(file, "  %s: %.10g %s\n", word, constant * per_unit[kind], units[kind]);
 		return;
 	}
-	beside(path, ending[kind], csv, sizeof csv);
-	FILE *matrix = check_shadow(importer, csv) ? begin(outputs, csv) : NULL;
+	csv_path(path, kind, csv, sizeof csv);
+	FILE *matrix = begin(outputs, csv);
 	if (!matrix || !put_matrix(importer, matrix, (enum skep_survey_kind)kind))
 		return;
 	fprintf(file, "  %s: \"%s\"\n  %s_unit: %s\n", word, base_name(csv), word, units[kind]);
@@ -334,6 +338,12 @@ bool skep_import_write(struct skep_importer *importer, const char *path)
 		if (s->several[kind] > 0)
 			skep_import_note(importer, "%s of %zu pairs measured more than once: the median",
 				skep_survey_kind_names[kind], s->several[kind]);
+	for (int kind = 0; kind < SKEP_SURVEY_KINDS && one_each; kind++) {
+		char csv[600];
+		csv_path(path, kind, csv, sizeof csv);
+		if (s->measured[kind] > 0 && !check_shadow(importer, csv))
+			return false;
+	}
 	FILE *file = begin(&outputs, path);
 	if (file && put_head(importer, file, path)) {
 		if (one_each)

@@ -2,8 +2,9 @@
  *
  * matrix.c - the matrix form of a topology: one place per machine, bandwidth and latency of each ordered pair from CSV.
  *
- * Instead of a matrix there may be one value for all pairs. What is kept true: both matrices have one row per machine; an entry off the diagonal is in range, or it is a hole that
- * the file's fallback fills, or it is an error that points at the cell. The diagonal is ignored.
+ * Instead of a matrix there may be one value for all pairs. What is kept true: both matrices have one row per machine; an
+ * entry off the diagonal is in range, or it is a hole that the file's fallback fills, or it is an error that points at the
+ * cell. The diagonal is ignored.
  */
 #include "topologies/draft.h"
 

@@ -2,9 +2,9 @@
  *
  * peers.c - the peers form of a topology: machines at home, each in a region that is drawn by the shares of a table.
  *
- * A place is a region. A peer's up and down are its region's; between two peers only these bind, and a message takes what the table
- * says from region to region. What is kept true: the same seed gives the same peers on every machine; a peer's region depends
- * neither on the kinds of GPUs nor on how many peers come after it; memory grows with peers + regions^2.
+ * A place is a region. A peer's up and down are its region's; between two peers only these bind, and a message takes what the
+ * table says from region to region. What is kept true: the same seed gives the same peers on every machine; a peer's region
+ * depends neither on the kinds of GPUs nor on how many peers come after it; memory grows with peers + regions^2.
  */
 #include "topologies/draft.h"
 

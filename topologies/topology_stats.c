@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * topology_stats.c - see topology_stats.h. All ordered pairs are looked at while they are at most PAIRS_MAX, else so many that are
- * drawn, always the same ones: 4096 peers have 17 million.
+ * topology_stats.c - see topology_stats.h. All ordered pairs are looked at while they are at most PAIRS_MAX, else so many that
+ * are drawn, always the same ones: 4096 peers have 17 million.
  */
 #include "topologies/topology_stats.h"
 
