@@ -31,7 +31,7 @@ for command in check sim run compare plot replay; do
 	check "skep $command --help is quiet on stderr" silent "$err"
 done
 accepts 'skep --help' --help
-for command in check sim run compare plot replay trace; do
+for command in check sim run compare plot replay trace topology; do
 	check "skep --help lists $command" grep -qw "$command" "$out"
 done
 accepts 'skep --version' --version

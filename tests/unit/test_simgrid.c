@@ -176,6 +176,27 @@ static void test_links_that_pairs_share(void **state)
 	skep_topology_finish(&t);
 }
 
+/* Two of a host's three routes share a link: the third does not, so that it is no limit of the host. */
+static void test_link_of_some_routes(void **state)
+{
+	(void)state;
+	if (!has_library())
+		skip();
+	struct skep_import_report report;
+	const char *text = OPEN HOSTS
+		"<host id='d' speed='1Gf'/><link id='half' bandwidth='8MBps' latency='1ms'/>"
+		"<link id='f' bandwidth='9MBps' latency='1ms' sharing_policy='FATPIPE'/>\n" ONE_WAY(
+			"a", "b", CTN("half")) ONE_WAY("a", "c", CTN("half")) ONE_WAY("a", "d", CTN("f"))
+			ONE_WAY("b", "a", CTN("f")) ONE_WAY("c", "a", CTN("f")) ONE_WAY("d", "a", CTN("f"))
+				ROUTE("b", "c", CTN("f")) ROUTE("b", "d", CTN("f")) ROUTE("c", "d", CTN("f")) CLOSE;
+	struct skep_topology t = import_good(text, &report);
+	assert_true(isinf(t.machine[0].up_Bps));
+	near(skep_topology_pair(&t, 0, 1).capacity_Bps, 8e6);
+	near(skep_topology_pair(&t, 0, 3).capacity_Bps, 9e6);
+	assert_non_null(strstr(report.notes, "1 links that several pairs share in SimGrid ('half' first)"));
+	skep_topology_finish(&t);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -222,6 +243,7 @@ int main(void)
 		cmocka_unit_test(test_sample),
 		cmocka_unit_test(test_access_links),
 		cmocka_unit_test(test_links_that_pairs_share),
+		cmocka_unit_test(test_link_of_some_routes),
 		cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, enter, leave);
