@@ -185,15 +185,16 @@ static void test_link_of_some_routes(void **state)
 	struct skep_import_report report;
 	const char *text = OPEN HOSTS
 		"<host id='d' speed='1Gf'/><link id='half' bandwidth='8MBps' latency='1ms'/>"
+		"<link id='back' bandwidth='7MBps' latency='1ms'/>"
 		"<link id='f' bandwidth='9MBps' latency='1ms' sharing_policy='FATPIPE'/>\n" ONE_WAY(
 			"a", "b", CTN("half")) ONE_WAY("a", "c", CTN("half")) ONE_WAY("a", "d", CTN("f"))
-			ONE_WAY("b", "a", CTN("f")) ONE_WAY("c", "a", CTN("f")) ONE_WAY("d", "a", CTN("f"))
+			ONE_WAY("b", "a", CTN("back")) ONE_WAY("c", "a", CTN("back")) ONE_WAY("d", "a", CTN("f"))
 				ROUTE("b", "c", CTN("f")) ROUTE("b", "d", CTN("f")) ROUTE("c", "d", CTN("f")) CLOSE;
 	struct skep_topology t = import_good(text, &report);
-	assert_true(isinf(t.machine[0].up_Bps));
+	assert_true(isinf(t.machine[0].up_Bps) && isinf(t.machine[0].down_Bps));
 	near(skep_topology_pair(&t, 0, 1).capacity_Bps, 8e6);
 	near(skep_topology_pair(&t, 0, 3).capacity_Bps, 9e6);
-	assert_non_null(strstr(report.notes, "1 links that several pairs share in SimGrid ('half' first)"));
+	assert_non_null(strstr(report.notes, "2 links that several pairs share in SimGrid ('half' first)"));
 	skep_topology_finish(&t);
 }
 
