@@ -29,6 +29,7 @@
 #include "scenarios/scenario.h"
 #include "sim/sim.h"
 #include "sweep_command.h"
+#include "topology_command.h"
 #include "trace_command.h"
 #include "version.h"
 
@@ -405,6 +406,15 @@ static enum status trace(int argc, char **argv)
 	return STATUS_BAD_INPUT;
 }
 
+static enum status topology(int argc, char **argv)
+{
+	char error[ERROR_BYTES];
+	if (skep_topology_command(argc, argv, stdout, stderr, error, sizeof error))
+		return STATUS_DONE;
+	fprintf(stderr, "%s%s\n", strstr(error, "error:") ? "" : "skep: ", error);
+	return STATUS_BAD_INPUT;
+}
+
 static void print_usage(FILE *out)
 {
 	fputs("usage: skep COMMAND [OPTIONS]\n\n"
@@ -414,6 +424,8 @@ static void print_usage(FILE *out)
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		fprintf(out, "  skep %-8s %-43s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
 	fprintf(out, "  skep %-8s %-43s %s\n", "trace", "import|stats|generate ...", "churn traces");
+	fprintf(out, "  skep %-8s %-43s %s\n", "topology", "import|stats ...",
+		"measured networks, and what is in a topology");
 	fputs("\n`skep COMMAND --help` lists a command's options. First: skep sim scenarios/two-datacentres.yaml\n",
 		out);
 }
@@ -451,6 +463,8 @@ static enum status dispatch(int argc, char **argv)
 	}
 	if (strcmp(name, "trace") == 0)
 		return trace(argc - 2, argv + 2);
+	if (strcmp(name, "topology") == 0)
+		return topology(argc - 2, argv + 2);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(name, commands[i].name) == 0)
 			return run_command(&commands[i], argc, argv);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * draft.h - a topology while its file is read; private to topology.c, sites.c and matrix.c.
+ * draft.h - a topology while its file is read; private to topology.c, sites.c, matrix.c and peers.c.
  *
- * topology.c reads what both forms have in common; sites.c and matrix.c each read one form: they number the places, add the
- * machines, say where the directory stands and fill every ordered pair that traffic can use. After an error (r.diag is
+ * topology.c reads what all forms have in common; sites.c, matrix.c and peers.c each read one form: they number the places,
+ * add the machines, say where the directory stands and fill every ordered pair that traffic can use. After an error (r.diag is
  * set) whatever a function returns is a placeholder.
  */
 #ifndef SKEP_TOPOLOGIES_DRAFT_H
@@ -38,6 +38,11 @@ struct skep_draft {
  * numbered as the machines are). */
 void skep_draft_add_machines(struct skep_draft *draft, const struct skep_yaml_node *map, bool required, uint32_t place);
 
+/* What add_machines uses, for forms that add machines by themselves: the index of the profile that `gpu` of the map names, and
+ * room in topology->machine for so many more (false: no memory, and it was said). */
+uint32_t skep_draft_gpu(struct skep_draft *draft, const struct skep_yaml_node *map);
+bool skep_draft_reserve(struct skep_draft *draft, uint32_t more);
+
 /* Makes the pairs and names of `places` places; every pair is a hole (capacity and latency NAN, not shared). */
 void skep_draft_add_places(struct skep_draft *draft, uint32_t places);
 void skep_draft_name_place(
@@ -51,5 +56,6 @@ struct skep_pair skep_pair_unlimited(void);
 
 void skep_draft_read_sites(struct skep_draft *draft, const struct skep_yaml_node *root);
 void skep_draft_read_matrix(struct skep_draft *draft, const struct skep_yaml_node *root);
+void skep_draft_read_peers(struct skep_draft *draft, const struct skep_yaml_node *root);
 
 #endif

@@ -2,8 +2,9 @@
  *
  * matrix.c - the matrix form of a topology: one place per machine, bandwidth and latency of each ordered pair from CSV.
  *
- * What is kept true: both matrices have one row per machine; an entry off the diagonal is in range, or it is a hole that
- * the file's fallback fills, or it is an error that points at the cell. The diagonal is ignored.
+ * Instead of a matrix there may be one value for all pairs. What is kept true: both matrices have one row per machine; an
+ * entry off the diagonal is in range, or it is a hole that the file's fallback fills, or it is an error that points at the
+ * cell. The diagonal is ignored.
  */
 #include "topologies/draft.h"
 
@@ -19,7 +20,8 @@ struct grid { /* one of the two matrices */
 	enum skep_dimension dimension;
 	double low, high; /* base unit */
 	char path[512];
-	double *cell; /* [machines * machines], row = source, in base units; NAN is a hole */
+	double *cell; /* [machines * machines], row = source, in base units; NAN is a hole. NULL: all pairs have `same` */
+	double same;
 };
 
 /* ---- one matrix -------------------------------------------------------------------------------------------------- */
@@ -39,7 +41,13 @@ static double read_unit(struct skep_draft *d, const struct skep_yaml_node *map, 
 
 static void read_grid(struct skep_draft *d, const struct skep_yaml_node *map, struct grid *g)
 {
-	const char *name = skep_read_string(&d->r, map, g->key, NULL);
+	const char *name = skep_read_string(&d->r, map, g->key, NULL), *expected;
+	if (d->r.diag->set)
+		return;
+	if (skep_quantity_parse(name, g->dimension, &g->same, &expected)) { /* one value for all pairs */
+		g->same = skep_read_quantity(&d->r, map, g->key, g->dimension, g->low, g->high, NAN);
+		return;
+	}
 	double scale = read_unit(d, map, g);
 	uint32_t n, machines = d->topology->machines;
 	if (d->r.diag->set)
@@ -99,6 +107,8 @@ static void fail_cell(struct skep_draft *d, const struct grid *g, uint32_t row, 
 /* The entry for an ordered pair of machines, or the fallback's for a hole. */
 static double entry(struct skep_draft *d, const struct grid *g, uint32_t row, uint32_t column, double fallback)
 {
+	if (!g->cell)
+		return g->same;
 	double value = g->cell[(size_t)row * d->topology->machines + column];
 	if (isnan(value)) {
 		if (!d->has_fallback)
@@ -148,7 +158,7 @@ static void fill(struct skep_draft *d, const struct grid *bandwidth, const struc
 			if (i == j)
 				continue;
 			pair->capacity_Bps = entry(d, bandwidth, i, j, d->fallback.capacity_Bps);
-			if (isnan(bandwidth->cell[(size_t)i * t->machines + j]))
+			if (bandwidth->cell && isnan(bandwidth->cell[(size_t)i * t->machines + j]))
 				pair->shared_Bps = d->fallback.shared_Bps;
 			pair->latency_s = entry(d, latency, i, j, d->fallback.latency_s);
 		}

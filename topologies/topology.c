@@ -141,6 +141,16 @@ static void add_group(struct skep_draft *d, const struct skep_yaml_node *group, 
 	}
 }
 
+uint32_t skep_draft_gpu(struct skep_draft *d, const struct skep_yaml_node *map)
+{
+	return gpu_index(d, map);
+}
+
+bool skep_draft_reserve(struct skep_draft *d, uint32_t more)
+{
+	return reserve(d, more);
+}
+
 void skep_draft_add_machines(struct skep_draft *d, const struct skep_yaml_node *map, bool required, uint32_t place)
 {
 	const struct skep_yaml_node *list = skep_read_list(&d->r, map, "machines", required);
@@ -223,16 +233,22 @@ static void read_file(struct skep_draft *d)
 	skep_label_read(r, root, t->name, sizeof t->name, t->source, sizeof t->source);
 	read_fallback(d, root);
 	bool sites = skep_read_has(r, root, "sites"), matrix = skep_read_has(r, root, "matrix");
+	bool peers = skep_read_has(r, root, "peers");
 	if (r->diag->set)
 		return;
 	if (sites && matrix)
 		skep_reader_fail(r, root, "matrix", "expected either 'sites' or 'matrix', not both");
+	else if (peers && (sites || matrix))
+		skep_reader_fail(r, root, "peers", "expected either 'sites', 'matrix' or 'peers', not two of them");
 	else if (sites)
 		skep_draft_read_sites(d, root);
 	else if (matrix)
 		skep_draft_read_matrix(d, root);
+	else if (peers)
+		skep_draft_read_peers(d, root);
 	else
-		skep_reader_fail(r, root, NULL, "expected 'sites' (with 'links') or 'matrix' (with 'machines')");
+		skep_reader_fail(
+			r, root, NULL, "expected 'sites' (with 'links'), 'matrix' (with 'machines') or 'peers'");
 	skep_reader_close_map(r, root);
 	if (!r->diag->set)
 		add_directory(d);

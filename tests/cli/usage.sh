@@ -31,7 +31,7 @@ for command in check sim run sweep compare plot replay bench; do
 	check "skep $command --help is quiet on stderr" silent "$err"
 done
 accepts 'skep --help' --help
-for command in check sim run sweep compare plot replay bench trace; do
+for command in check sim run sweep compare plot replay bench trace topology; do
 	check "skep --help lists $command" grep -qw "$command" "$out"
 done
 accepts 'skep --version' --version
