@@ -28,6 +28,11 @@ const char *skep_scenario_source(const struct skep_scenario *scenario, uint32_t 
 		found = turn(fixed[f], &i);
 	for (uint32_t g = 0; found == NULL && g < t->gpus; g++)
 		found = turn(t->gpu[g].path, &i);
+	for (uint32_t g = 0; scenario->predictor && g < t->gpus; g++) {
+		const struct skep_predictor *p = &scenario->predictor[g];
+		found = found == NULL && p->products ? turn(p->products->path, &i) : found;
+		found = found == NULL && p->layers ? turn(p->layers->path, &i) : found;
+	}
 	for (uint32_t p = 0; found == NULL && p < t->prices; p++)
 		found = turn(t->price[p].path, &i);
 	return found;
