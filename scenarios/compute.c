@@ -106,7 +106,7 @@ static void add_layer(const struct skep_predictor *p, const struct skep_compute_
 		return;
 	}
 	ret->backward_measured = ret->step_known = false;
-	if (skep_predictor_by_layer(p)) {
+	if (skep_predictor_by_layer(p, task->model->name)) {
 		add_by_law(p, &layer, ret);
 	} else {
 		add_products(p, &layer, ret);
@@ -221,7 +221,7 @@ void skep_compute_check(const struct skep_scenario *s, struct skep_reader *r, co
 			if (skep_compute_outside(&s->timing[(size_t)gpu * s->plan.stages + stage]))
 				skep_reader_fail(r, map, "outside",
 					"cluster.compute.outside: the tables of %s in %s do not have all of stage %u "
-				        "with a "
+					"with a "
 					"microbatch of %u; take `outside: fit`, or a model and a microbatch that were "
 					"measured",
 					s->topology.gpu[gpu].name, skep_type_names[s->compute.type], stage, s->samples);

@@ -88,7 +88,8 @@ static void print_stage(const struct skep_scenario *s, uint32_t gpu, uint32_t st
 		fprintf(out, "; backward: %s", origin_text(&t->backward, from, sizeof from));
 	else
 		fprintf(out, "; backward: %s",
-			skep_predictor_by_layer(&s->predictor[gpu]) ? "fitted" : "from the forward pass");
+			skep_predictor_by_layer(&s->predictor[gpu], s->model.name) ? "fitted"
+										   : "from the forward pass");
 	fprintf(out, "; step: %s\n", t->step_known ? origin_text(&t->step, from, sizeof from) : "memory");
 }
 

@@ -4,7 +4,7 @@
  * measured, fitted, assumed.
  *
  * Laws of ANALYTIC and REGRESSION are fitted to whole layers where there is such a table, since it holds all that training adds to
- * its products; TABLE fits products wherever they were measured, for they tell about other models. Only rows of one
+ * its products; TABLE fits products wherever they were measured, for they tell about other models, and layers for a model that has such. Only rows of one
  * GPU (tensor-parallel degree 1) are fitted to, and no embedding, which has no FLOPs.
  */
 #include "topologies/gpu_predictor.h"
@@ -165,9 +165,10 @@ bool skep_predictor_layer(const struct skep_predictor *p, const char *model, enu
 	return answer != SKEP_ANSWER_NONE;
 }
 
-bool skep_predictor_by_layer(const struct skep_predictor *p)
+bool skep_predictor_by_layer(const struct skep_predictor *p, const char *model)
 {
-	return p->layer[0].points > 0 && (p->kind != SKEP_PREDICTOR_TABLE || p->product.points == 0);
+	return p->layer[0].points > 0 &&
+	       (p->kind != SKEP_PREDICTOR_TABLE || p->product.points == 0 || strcmp(p->layers->model, model) == 0);
 }
 
 double skep_predictor_law_s(const struct skep_predictor *p, enum skep_table_column column, double flop, double bytes,
@@ -175,7 +176,7 @@ double skep_predictor_law_s(const struct skep_predictor *p, enum skep_table_colu
 {
 	bool back = column == SKEP_COLUMN_BACKWARD;
 	struct skep_fit_point point = {.flop = back ? 2 * flop : flop, .bytes = back ? 2 * bytes : bytes};
-	assert(skep_predictor_by_layer(p) && column != SKEP_COLUMN_UPDATE);
+	assert(p->layer[0].points > 0 && column != SKEP_COLUMN_UPDATE);
 	*ret_origin = SKEP_TIME_FITTED;
 	return skep_fit_seconds(&p->layer[back], &point);
 }

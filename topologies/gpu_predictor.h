@@ -51,9 +51,9 @@ bool skep_predictor_layer(const struct skep_predictor *predictor, const char *mo
 	uint32_t degree, uint32_t microbatch, enum skep_table_column column, double *ret_seconds,
 	enum skep_time_origin *ret_origin);
 
-/* Whether the law at hand is one of whole layers: fitted to such, for want of products or because they show best what
- * training reaches. Otherwise a layer is its products and the rest. */
-bool skep_predictor_by_layer(const struct skep_predictor *predictor);
+/* Whether the law for a model of that name is one of whole layers: its own, or for want of products, or because layers show
+ * best what training reaches. Otherwise a layer is its products and the rest. */
+bool skep_predictor_by_layer(const struct skep_predictor *predictor, const char *model);
 
 /* A whole layer with so many FLOPs and bytes of a forward pass, there (column FORWARD) or back. */
 double skep_predictor_law_s(const struct skep_predictor *predictor, enum skep_table_column column, double flop,
