@@ -63,10 +63,10 @@ struct skep_layer_products {
 	struct {
 		double batch, m, k, n;
 	} product[SKEP_LAYER_PRODUCTS_MAX];
-	double backward;      /* times as many FLOPs as forward */
-	double parameters;    /* elements, of all repeats together */
-	double numbers;       /* that one repeat reads and writes in memory ... */
-	double other_numbers; /* ... of which so many outside of its products */
+	double backward;       /* times as many FLOPs as forward */
+	double parameters;     /* elements, of all repeats together */
+	double numbers;        /* that one repeat reads and writes in memory ... */
+	double other_numbers;  /* ... of which so many outside of its products */
 	double matrix_numbers; /* of one repeat, on top: of attention matrices, where these go through memory */
 	double flop;           /* of one repeat */
 };

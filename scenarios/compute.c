@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * compute.c - reads which predictor a scenario wants, and adds up a stage: its layers as they were measured, or as a law of whole layers has them, or as products and
- * the rest that is bound by memory.
+ * compute.c - reads which predictor a scenario wants, and adds up a stage: its layers as they were measured, or as a law of
+ * whole layers has them, or as products and the rest that is bound by memory.
  *
  * Backward is what was measured, or a law fitted to backward passes, or twice the forward pass (once where the model's
  * FLOPs say so: the inputs of a first layer want no gradient). The first stage of a transformer has the embedding too where

@@ -3,9 +3,9 @@
  * gpu_predictor.c - chooses tables and laws for a GPU and a type, and asks them in the order of trust: measured, between
  * measured, fitted, assumed.
  *
- * Laws of ANALYTIC and REGRESSION are fitted to whole layers where there is such a table, since it holds all that training adds to
- * its products; TABLE fits products wherever they were measured, for they tell about other models, and layers for a model that has such. Only rows of one
- * GPU (tensor-parallel degree 1) are fitted to, and no embedding, which has no FLOPs.
+ * Laws of ANALYTIC and REGRESSION are fitted to whole layers where there is such a table, since it holds all that training
+ * adds to its products. TABLE fits products wherever they were measured, for they tell about other models, and layers for the
+ * model that has such. Only rows of one GPU (tensor-parallel degree 1) are fitted to, and no embedding, which has no FLOPs.
  */
 #include "topologies/gpu_predictor.h"
 
