@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/random.h"
 #include "core/route.h"
 #include "scenarios/scenario.h"
 
@@ -134,6 +135,21 @@ void skep_compute_time(
 	add(&ret->backward, SKEP_TIME_MEMORY, overhead_s);
 }
 
+uint64_t skep_compute_noisy_ns(double noise, uint64_t seed, uint32_t worker, const struct skep_op *op, uint64_t ns)
+{
+	if (noise <= 0)
+		return ns;
+	uint64_t state = skep_mix(seed ^ 0x6e6f697365u);
+	state = skep_mix(state ^ ((uint64_t)worker << 32 | (uint64_t)op->kind << 16 | op->stage));
+	state = skep_mix(state ^ ((uint64_t)op->round << 32 | op->microbatch));
+	uint64_t sum = 0; /* of twelve numbers below 2^32: mean 6, deviation 1, in units of 2^32 */
+	for (int i = 0; i < 12; i++)
+		sum += skep_random_next(&state) >> 32;
+	double deviations = (double)sum * 0x1p-32 - 6;
+	double noisy = (double)ns * (1 + noise * deviations);
+	return noisy < 1 ? 1 : (uint64_t)(noisy + 0.5);
+}
+
 /* ---- for a scenario ---------------------------------------------------------------------------------------------- */
 
 void skep_compute_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_compute *ret)
@@ -143,7 +159,9 @@ void skep_compute_read(struct skep_reader *r, const struct skep_yaml_node *clust
 	*ret = (struct skep_compute){0};
 	if (!map)
 		return;
-	ret->predictor = (enum skep_predictor_kind)skep_read_choice(r, map, "predictor", skep_predictor_names, -1);
+	ret->predictor = (enum skep_predictor_kind)skep_read_choice(
+		r, map, "predictor", skep_predictor_names, SKEP_PREDICTOR_ROOFLINE);
+	ret->noise = skep_read_number(r, map, "noise", 0, SKEP_COMPUTE_NOISE_MAX, 0);
 	if (ret->predictor != SKEP_PREDICTOR_ROOFLINE)
 		ret->type = (enum skep_type)skep_read_choice(r, map, "type", skep_type_names, SKEP_TYPE_FP32);
 	if (ret->predictor == SKEP_PREDICTOR_TABLE)

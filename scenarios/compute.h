@@ -5,6 +5,7 @@
 #ifndef SKEP_SCENARIOS_COMPUTE_H
 #define SKEP_SCENARIOS_COMPUTE_H
 
+#include "core/skep.h"
 #include "models/model.h"
 #include "topologies/gpu_predictor.h"
 
@@ -13,7 +14,13 @@ struct skep_compute {
 	enum skep_predictor_kind predictor;
 	enum skep_type type;
 	bool refuse_outside; /* of TABLE: what was not measured, nor lies between, is an error */
+	double noise;        /* relative standard deviation of each pass and step; 0: none */
 };
+
+/* The time of one operation with its noise: a function of the run's seed, the worker and what is computed, so that both worlds
+ * draw the same. Normal, as the sum of twelve uniform numbers, cut at six deviations. */
+#define SKEP_COMPUTE_NOISE_MAX 0.15
+uint64_t skep_compute_noisy_ns(double noise, uint64_t seed, uint32_t worker, const struct skep_op *op, uint64_t ns);
 
 /* Where the time of an operation comes from, in ns before they are rounded. */
 struct skep_compute_time {

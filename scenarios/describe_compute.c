@@ -95,6 +95,10 @@ static void print_stage(const struct skep_scenario *s, uint32_t gpu, uint32_t st
 
 void skep_compute_print(const struct skep_scenario *s, FILE *out)
 {
+	if (s->compute.noise > 0)
+		fprintf(out,
+			"\nnoise     each pass and step takes its time give or take %.3g %% (standard deviation)\n",
+			100 * s->compute.noise);
 	if (!s->predictor)
 		return;
 	fprintf(out, "\ncompute by %s, %s%s\n", skep_predictor_names[s->compute.predictor],

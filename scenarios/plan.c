@@ -180,11 +180,11 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 	uint64_t first, count;
 	switch (op->kind) {
 	case SKEP_OP_FORWARD:
-		return time->forward_ns;
+		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->forward_ns);
 	case SKEP_OP_BACKWARD:
-		return time->backward_ns;
+		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->backward_ns);
 	case SKEP_OP_STEP:
-		return time->step_ns;
+		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->step_ns);
 	case SKEP_OP_ENTER:
 		return time->state_ns;
 	case SKEP_OP_CHECKPOINT:

@@ -185,7 +185,7 @@ static void test_refuses(void **state)
 		const char *set, *message;
 	} bad[] = {
 		{"cluster.compute={predictor: guess}", "one of: roofline, table, analytic, regression"},
-		{"cluster.compute={type: fp32}", "predictor"},
+		{"cluster.compute={noise: 0.2}", "noise: expected a decimal number from 0 to 0.15"},
 		{"cluster.compute={predictor: roofline, type: fp32}", "unknown key `cluster.compute.type`"},
 		{"cluster.compute={predictor: analytic, outside: fit}", "unknown key `cluster.compute.outside`"},
 		{"cluster.compute={predictor: table, type: int8}", "one of: fp32, tf32, fp16, bf16"},
@@ -198,6 +198,38 @@ static void test_refuses(void **state)
 			"cluster.topology=topologies/one-host.yaml", "model.stages=2", bad[i].set, NULL};
 		refuses(OPT, bad[i].message, set);
 	}
+}
+
+/* Mean and deviation as asked for, the same for the same operation, another for any other. */
+static void test_noise(void **state)
+{
+	(void)state;
+	enum { DRAWS = 20000 };
+	struct skep_scenario s, other;
+	double sum = 0, squares = 0;
+	MUST_READ(OPT, &s, "cluster.compute.noise=0.05");
+	MUST_READ(OPT, &other, "cluster.compute.noise=0.05", "seed=2");
+	struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = 1};
+	double exact = (double)time_of(&s, V100, 1)->forward_ns;
+	uint64_t before = 0;
+	for (op.microbatch = 0; op.microbatch < DRAWS; op.microbatch++) {
+		uint64_t ns = skep_scenario_op_ns(&s, 0, &op);
+		double x = (double)ns / exact - 1;
+		assert_true(ns != before && ns == skep_scenario_op_ns(&s, 0, &op));
+		assert_true(fabs(x) < 0.3);
+		sum += x;
+		squares += x * x;
+		before = ns;
+	}
+	assert_true(fabs(sum / DRAWS) < 0.05 * 4 / sqrt(DRAWS));
+	assert_true(fabs(sqrt(squares / DRAWS) / 0.05 - 1) < 0.03);
+	op.microbatch = 7;
+	assert_true(skep_scenario_op_ns(&s, 0, &op) != skep_scenario_op_ns(&other, 0, &op));
+	op.kind = SKEP_OP_SAVE; /* moves through memory, without noise */
+	op.size = 1;
+	assert_true(skep_scenario_op_ns(&s, 0, &op) == skep_scenario_op_ns(&other, 0, &op));
+	skep_scenario_finish(&s);
+	skep_scenario_finish(&other);
 }
 
 static void test_tables_are_sources(void **state)
@@ -222,6 +254,7 @@ int main(void)
 		cmocka_unit_test(test_predictors_differ),
 		cmocka_unit_test(test_default_is_the_roofline),
 		cmocka_unit_test(test_refuses),
+		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_tables_are_sources),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

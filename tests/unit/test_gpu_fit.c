@@ -161,6 +161,29 @@ static void test_types(void **state)
 	skep_gpu_finish(&h100);
 }
 
+/* The judge can find fault: a table whose times stand one row too low is told from a sound one, by every predictor. */
+static void test_wrong_times_are_seen(void **state)
+{
+	(void)state;
+	struct skep_gpu gpu = must_have("h100");
+	for (int kind = SKEP_PREDICTOR_TABLE; kind <= SKEP_PREDICTOR_REGRESSION; kind++) {
+		struct skep_predictor p = must_make(&gpu, (enum skep_predictor_kind)kind, SKEP_TYPE_BF16);
+		struct skep_gpu_table *t = p.products, shifted = *t;
+		double sound[2], wrong[2];
+		assert_true(skep_predictor_judge(&p, t, &sound[0], &sound[1]));
+		shifted.row = calloc(t->rows, sizeof *shifted.row);
+		assert_non_null(shifted.row);
+		for (uint32_t i = 0; i < t->rows; i++) {
+			shifted.row[i] = t->row[i];
+			shifted.row[i].seconds[0] = t->row[(i + 1) % t->rows].seconds[0];
+		}
+		assert_true(skep_predictor_judge(&p, &shifted, &wrong[0], &wrong[1]));
+		assert_true(wrong[1] > 2 * sound[1] || (kind == SKEP_PREDICTOR_ANALYTIC && wrong[1] > 1.3 * sound[1]));
+		free(shifted.row);
+	}
+	skep_gpu_finish(&gpu);
+}
+
 /* ---- the half that was not seen ---------------------------------------------------------------------------------- */
 
 static const char *readme(void)
@@ -236,6 +259,7 @@ int main(void)
 		cmocka_unit_test(test_order_of_trust),
 		cmocka_unit_test(test_without_a_table),
 		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_wrong_times_are_seen),
 		cmocka_unit_test(test_unseen_half),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
