@@ -138,7 +138,9 @@ static void test_products(void **state)
 	}
 	assert_int_equal(time_of(&s, 0, 0)->forward_ns, (uint64_t)(1e9 * forward_s + 0.5));
 	assert_int_equal(time_of(&s, 0, 0)->backward_ns, (uint64_t)(1e9 * backward_s + 0.5));
-	assert_false(timing_of(&s, 0, 0)->backward_measured);
+	assert_false(timing_of(&s, 0, 0)->backward_measured || timing_of(&s, 0, 0)->step_known);
+	double moved = 2 * sizeof(float) * (double)s.cost[0].parameters + 2 * (double)s.stage[0].state_bytes;
+	assert_int_equal(time_of(&s, 0, 0)->step_ns, skep_gpu_time_ns(&s.topology.gpu[0], 0, moved * s.compute_scale));
 	skep_scenario_finish(&s);
 }
 
@@ -223,6 +225,20 @@ static void test_noise(void **state)
 	}
 	assert_true(fabs(sum / DRAWS) < 0.05 * 4 / sqrt(DRAWS));
 	assert_true(fabs(sqrt(squares / DRAWS) / 0.05 - 1) < 0.03);
+	struct skep_op variant[5];
+	for (int i = 0; i < 5; i++)
+		variant[i] = op;
+	variant[1].stage = 2; /* of as many layers */
+	variant[2].round = 1;
+	variant[3].microbatch = 7;
+	variant[4].kind = SKEP_OP_BACKWARD;
+	for (int i = 0; i < 5; i++) {
+		struct skep_op *v = &variant[i];
+		double all_ns = (double)(i == 4 ? time_of(&s, V100, 1)->backward_ns : time_of(&s, V100, 1)->forward_ns);
+		double x = (double)skep_scenario_op_ns(&s, 0, v) / all_ns;
+		for (int j = 0; j < i; j++)
+			assert_true(fabs(x - (double)skep_scenario_op_ns(&s, 0, &variant[j]) / exact) > 1e-6);
+	}
 	op.microbatch = 7;
 	assert_true(skep_scenario_op_ns(&s, 0, &op) != skep_scenario_op_ns(&other, 0, &op));
 	op.kind = SKEP_OP_SAVE; /* moves through memory, without noise */
