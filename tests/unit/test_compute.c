@@ -239,6 +239,9 @@ static void test_noise(void **state)
 		for (int j = 0; j < i; j++)
 			assert_true(fabs(x - (double)skep_scenario_op_ns(&s, 0, &variant[j]) / exact) > 1e-6);
 	}
+	double here = (double)skep_scenario_op_ns(&s, 0, &op) / exact;
+	double there = (double)skep_scenario_op_ns(&s, 1, &op) / (double)time_of(&s, A100_40, 1)->forward_ns;
+	assert_true(fabs(here - there) > 1e-6);
 	op.microbatch = 7;
 	assert_true(skep_scenario_op_ns(&s, 0, &op) != skep_scenario_op_ns(&other, 0, &op));
 	op.kind = SKEP_OP_SAVE; /* moves through memory, without noise */
