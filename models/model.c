@@ -59,7 +59,10 @@ static void read_transformer(struct skep_reader *r, const struct skep_yaml_node 
 	uint32_t blocks = (uint32_t)skep_read_integer(r, map, "blocks", 1, HIDDEN_LAYERS_MAX, INT64_MIN);
 	ret->shared = (uint32_t)skep_read_integer(r, map, "shared", 1, HIDDEN_LAYERS_MAX, 1);
 	ret->vocabulary = (uint32_t)skep_read_integer(r, map, "vocabulary", 1, 1 << 24, INT64_MIN);
+	ret->heads = (uint32_t)skep_read_integer(r, map, "heads", 1, WIDTH_MAX, 0);
 	skep_reader_close_map(r, map);
+	if (!r->diag->set && ret->heads > 0 && ret->hidden % ret->heads != 0)
+		skep_reader_fail(r, map, "heads", "expected a divisor of the hidden size, %u", ret->hidden);
 	if (r->diag->set)
 		return;
 	if (blocks % ret->shared != 0) {

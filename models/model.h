@@ -23,6 +23,7 @@ struct skep_model {
 	uint32_t layers;                               /* the unit at which the model is cut */
 	uint32_t *width;                               /* [layers + 1]; width[0] inputs, width[layers] outputs */
 	uint32_t hidden, sequence, shared, vocabulary; /* of a transformer, else 0 */
+	uint32_t heads;                                /* 0: not said */
 };
 
 bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr);
@@ -52,6 +53,25 @@ void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t s
 /* Turns the cost of a stage into that with checkpoint_activations: backward does the forward pass again, and the stash is
  * that of the one microbatch in work. */
 void skep_cost_checkpoint(struct skep_cost *cost);
+
+/* One layer, as matrix products and what is left: for predictors of time. Products are those of a forward pass of `samples`, C (m
+ * x n) = A (m x k) B (k x n) with `batch` of them at once, all done `repeats` times. */
+enum { SKEP_LAYER_PRODUCTS_MAX = 6 };
+struct skep_layer_products {
+	uint32_t repeats; /* blocks that share their parameters */
+	uint32_t products;
+	struct {
+		double batch, m, k, n;
+	} product[SKEP_LAYER_PRODUCTS_MAX];
+	double backward;       /* times as many FLOPs as forward */
+	double parameters;     /* elements, of all repeats together */
+	double numbers;        /* that one repeat reads and writes in memory ... */
+	double other_numbers;  /* ... of which so many outside of its products */
+	double matrix_numbers; /* of one repeat, on top: of attention matrices, where these go through memory */
+	double flop;           /* of one repeat */
+};
+void skep_model_products(
+	const struct skep_model *model, uint32_t layer, uint32_t samples, struct skep_layer_products *ret);
 
 /* What leaves the stage for one microbatch, encoded; the gradient that comes back is of the same size. */
 uint64_t skep_cost_payload_bytes(const struct skep_cost *cost, enum skep_codec codec, uint32_t samples);

@@ -10,6 +10,7 @@
 
 #include "core/record.h"
 #include "core/route.h"
+#include "scenarios/describe_compute.h"
 
 struct stage_view { /* one row of the table */
 	uint32_t first_layer, layers, workers;
@@ -200,6 +201,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	}
 	fprintf(out, "\nper round: %s between stages (activations and gradients), %s in reductions\n",
 		bytes_text((double)pipeline, a, sizeof a), bytes_text((double)sync, b, sizeof b));
+	skep_compute_print(s, out);
 }
 
 static void print_json(const struct skep_scenario *s, FILE *out)
@@ -236,6 +238,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 	}
 	cJSON_AddNumberToObject(root, "bytes_pipeline_per_round", (double)pipeline);
 	cJSON_AddNumberToObject(root, "bytes_sync_per_round", (double)sync);
+	skep_compute_add_json(s, root);
 	char *text = cJSON_PrintUnformatted(root);
 	if (text)
 		fprintf(out, "%s\n", text);

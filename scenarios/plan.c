@@ -180,11 +180,11 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 	uint64_t first, count;
 	switch (op->kind) {
 	case SKEP_OP_FORWARD:
-		return time->forward_ns;
+		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->forward_ns);
 	case SKEP_OP_BACKWARD:
-		return time->backward_ns;
+		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->backward_ns);
 	case SKEP_OP_STEP:
-		return time->step_ns;
+		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->step_ns);
 	case SKEP_OP_ENTER:
 		return time->state_ns;
 	case SKEP_OP_CHECKPOINT:
@@ -257,8 +257,10 @@ static void make_stage(struct skep_scenario *s, uint32_t stage)
 		.move_ns = clamp_ns(1e9 * (double)state_bytes / thinnest_Bps(s)),
 		.state_chunks = chunks,
 	};
-	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)
+	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
 		s->op_time[(size_t)gpu * s->plan.stages + stage] = time_stage(s, &s->topology.gpu[gpu], stage);
+		skep_compute_predict(s, gpu, stage);
+	}
 }
 
 /* How long the activations of a microbatch take over an idle link, for every ordered pair of places. The largest boundary

@@ -174,6 +174,8 @@ static void read_cluster(struct draft *d)
 		read_trace(d, map);
 	read_price_start(d, map);
 	read_allocation(d, map);
+	skep_compute_read(&d->r, map, &d->s->compute);
+	skep_compute_prepare(d->s, &d->r, map);
 	d->s->compute_scale = skep_read_number(&d->r, map, "compute_scale", 1e-6, 1e9, 1);
 	d->s->plan.wait_for_join_ns =
 		(skep_time)(1e9 * skep_read_quantity(&d->r, map, "wait_for_join", SKEP_TIME, 0, 365 * DAY_S, 3600));
@@ -478,6 +480,7 @@ static void read_root(struct draft *d)
 		skep_reader_fail(&d->r, NULL, NULL, "not enough memory for this scenario");
 		return;
 	}
+	skep_compute_check(d->s, &d->r, group(d, "cluster"));
 	check_stream(d);
 	check_time(d);
 	check_memory(d);
@@ -548,6 +551,8 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->first_stage_of);
 	free(scenario->cost);
 	free(scenario->op_time);
+	free(scenario->predictor);
+	free(scenario->timing);
 	free(scenario->memory_bytes);
 	free(scenario->place_of);
 	free(scenario->transfer_ns);

@@ -9,6 +9,7 @@
 #include "core/skep.h"
 #include "models/device.h"
 #include "models/model.h"
+#include "scenarios/compute.h"
 #include "topologies/churn.h"
 #include "topologies/topology.h"
 
@@ -38,12 +39,15 @@ struct skep_scenario {
 	skep_time notice_ns;     /* so long before the trace takes a worker away it is told; 0: it is not */
 	enum skep_allocation allocation;
 
-	char checkpoint_to[512];  /* a folder; "": no checkpoints */
-	double checkpoint_Bps;    /* how fast a state is kept and read again */
-	double state_chunk_bytes; /* most that a chunk of a newcomer's download has */
-	double compute_scale;     /* every operation computes, and moves through memory, so many times as much */
-	uint32_t samples;         /* per microbatch */
-	uint32_t batch;           /* samples per round: microbatches * samples */
+	char checkpoint_to[512];     /* a folder; "": no checkpoints */
+	double checkpoint_Bps;       /* how fast a state is kept and read again */
+	double state_chunk_bytes;    /* most that a chunk of a newcomer's download has */
+	double compute_scale;        /* every operation computes, and moves through memory, so many times as much */
+	struct skep_compute compute; /* how times are found ... */
+	struct skep_predictor *predictor;  /* ... [gpus], and ... */
+	struct skep_compute_stage *timing; /* ... [gpus * stages], where they come from; both NULL with the roofline */
+	uint32_t samples;                  /* per microbatch */
+	uint32_t batch;                    /* samples per round: microbatches * samples */
 	enum skep_codec activation_codec;
 	bool checkpoint_activations;
 	enum skep_maths maths;

@@ -18,6 +18,23 @@ static const char *turn(const char *path, uint32_t *left)
 	return (*left)-- == 0 ? path : NULL;
 }
 
+/* Tables that times were looked up in: two a GPU, products and layers; "": there is none. */
+static const char *table_path(const struct skep_scenario *scenario, uint32_t n)
+{
+	const struct skep_predictor *p = &scenario->predictor[n / 2];
+	const struct skep_gpu_table *t = n % 2 == 0 ? p->products : p->layers;
+	return t != NULL ? t->path : "";
+}
+
+/* GPUs of one chip share their tables. */
+static bool named_before(const struct skep_scenario *scenario, uint32_t n)
+{
+	bool before = false;
+	for (uint32_t i = 0; i < n; i++)
+		before = before || strcmp(table_path(scenario, i), table_path(scenario, n)) == 0;
+	return before;
+}
+
 const char *skep_scenario_source(const struct skep_scenario *scenario, uint32_t i)
 {
 	const struct skep_topology *t = &scenario->topology;
@@ -28,6 +45,9 @@ const char *skep_scenario_source(const struct skep_scenario *scenario, uint32_t 
 		found = turn(fixed[f], &i);
 	for (uint32_t g = 0; found == NULL && g < t->gpus; g++)
 		found = turn(t->gpu[g].path, &i);
+	for (uint32_t n = 0; found == NULL && scenario->predictor && n < 2 * t->gpus; n++)
+		if (!named_before(scenario, n))
+			found = turn(table_path(scenario, n), &i);
 	for (uint32_t p = 0; found == NULL && p < t->prices; p++)
 		found = turn(t->price[p].path, &i);
 	return found;

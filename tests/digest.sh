@@ -61,6 +61,12 @@ one_digest 'recomputed activations' $two --set train.until.steps=20 --set schedu
 one_digest 'random allocation' $two --set train.until.steps=20 --set cluster.allocation.method=random
 one_digest 'machines that come and go' scenarios/preempted.yaml
 one_digest 'one worker' scenarios/one-worker.yaml --set train.until.steps=20
+one_digest 'times from measured layers' scenarios/opt-350m.yaml
+one_digest 'times from laws of layers' scenarios/opt-350m.yaml --set 'cluster.compute={predictor: regression}'
+for predictor in table analytic; do
+	one_digest "times of products by $predictor" $two --set train.until.steps=5 --set train.maths=none \
+		--set "cluster.compute={predictor: $predictor, type: fp16}"
+done
 one_digest 'swarm of 256' scenarios/swarm-256.yaml --set train.until.steps=1
 if [ "$(printf '%s\n' "${all[@]}" | sort | uniq -d)" = '' ]; then
 	pass 'each of these is a run of its own'

@@ -127,6 +127,59 @@ static void fail_unknown(const char *from, const char *name, struct skep_diag *r
 
 /* ---- reading one ------------------------------------------------------------------------------------------------- */
 
+static void read_peaks(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_gpu *ret)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, root, "peaks", false);
+	ret->peak[SKEP_TYPE_FP32] = ret->flops;
+	for (int type = SKEP_TYPE_TF32; type < SKEP_TYPES; type++)
+		ret->peak[type] = skep_read_quantity(r, map, skep_type_names[type], SKEP_SPEED, 1e6, 1e18, 0);
+	if (map)
+		skep_reader_close_map(r, map);
+}
+
+static void read_table(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_gpu *gpu)
+{
+	struct skep_gpu_table *t = &gpu->table[gpu->tables];
+	t->kind = (enum skep_table_kind)skep_read_choice(r, map, "of", skep_table_names, -1);
+	t->type = (enum skep_type)skep_read_choice(r, map, "type", skep_type_names, -1);
+	const char *file = skep_read_string(r, map, "file", NULL);
+	copy(r, map, "source", t->source, sizeof t->source);
+	if (!r->diag->set && !strcasestr(t->source, "measured") && !strcasestr(t->source, "derived"))
+		skep_reader_fail(
+			r, map, "source", "expected a text that says whether the table is measured or derived");
+	if (t->kind == SKEP_TABLE_LAYERS)
+		copy(r, map, "model", t->model, sizeof t->model);
+	skep_reader_close_map(r, map);
+	if (!r->diag->set && !skep_file_find(gpu->path, file, t->path, sizeof t->path))
+		skep_reader_fail(r, map, "file", "no file `%.200s` with a table", file);
+	for (uint32_t i = 0; i < gpu->tables && !r->diag->set; i++)
+		if (gpu->table[i].kind == t->kind && gpu->table[i].type == t->type)
+			skep_reader_fail(r, map, "type", "a second table of %s in %s: one is taken",
+				skep_table_names[t->kind], skep_type_names[t->type]);
+	if (!r->diag->set && gpu->peak[t->type] <= 0)
+		skep_reader_fail(r, map, "type", "add the peak of %s to `peaks`: laws are fitted with it",
+			skep_type_names[t->type]);
+	gpu->tables++;
+}
+
+static void read_tables(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_gpu *gpu)
+{
+	const struct skep_yaml_node *list = skep_read_list(r, root, "tables", false);
+	uint32_t count = list ? skep_yaml_length(list) : 0;
+	if (count == 0 || r->diag->set)
+		return;
+	gpu->table = calloc(count, sizeof *gpu->table);
+	if (!gpu->table)
+		skep_reader_fail(r, list, NULL, "not enough memory for %u tables", count);
+	for (uint32_t i = 0; i < count && !r->diag->set; i++) {
+		const struct skep_yaml_node *map = skep_yaml_item(list, i);
+		if (skep_yaml_kind(map) == SKEP_YAML_MAP)
+			read_table(r, map, gpu);
+		else
+			skep_reader_fail(r, map, NULL, "expected a table as {file, of, type, source}");
+	}
+}
+
 static void read_profile(struct skep_reader *r, struct skep_gpu *ret)
 {
 	const struct skep_yaml_node *root = skep_yaml_root(r->yaml);
@@ -136,6 +189,8 @@ static void read_profile(struct skep_reader *r, struct skep_gpu *ret)
 	ret->memory_Bps = skep_read_quantity(r, root, "memory_bandwidth", SKEP_BANDWIDTH, 1e6, 1e16, NAN);
 	ret->memory_bytes = skep_read_quantity(r, root, "memory", SKEP_BYTES, 1e6, 1e16, NAN);
 	ret->overhead_s = skep_read_quantity(r, root, "overhead", SKEP_TIME, 0.0, 60.0, NAN);
+	read_peaks(r, root, ret);
+	read_tables(r, root, ret);
 	skep_reader_close_map(r, root);
 }
 
@@ -156,7 +211,34 @@ bool skep_gpu_read(const char *from, const char *name, struct skep_gpu *ret, str
 		read_profile(&r, ret);
 	skep_yaml_destroy(r.yaml);
 	free(text);
+	if (reterr->set)
+		skep_gpu_finish(ret);
 	return !reterr->set;
+}
+
+void skep_gpu_finish(struct skep_gpu *gpu)
+{
+	for (uint32_t i = 0; i < gpu->tables; i++)
+		skep_gpu_table_finish(&gpu->table[i]);
+	free(gpu->table);
+	gpu->table = NULL;
+	gpu->tables = 0;
+}
+
+struct skep_gpu_table *skep_gpu_load(
+	struct skep_gpu *gpu, enum skep_table_kind kind, enum skep_type type, struct skep_diag *reterr)
+{
+	for (uint32_t i = 0; i < gpu->tables; i++) {
+		struct skep_gpu_table *t = &gpu->table[i];
+		if (t->kind == kind && t->type == type)
+			return t->rows > 0 || skep_gpu_table_read(t, reterr) ? t : NULL;
+	}
+	return NULL;
+}
+
+bool skep_gpu_has_type(const struct skep_gpu *gpu, enum skep_type type)
+{
+	return gpu->peak[type] > 0; /* read_table() asks for the peak of each table's type */
 }
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #ifndef SKEP_TOPOLOGIES_GPU_H
 #define SKEP_TOPOLOGIES_GPU_H
 
-#include "scenarios/reader/reader.h"
+#include "topologies/gpu_table.h"
 
 struct skep_gpu {
 	char name[32];
@@ -15,7 +15,10 @@ struct skep_gpu {
 	double efficiency; /* fraction of the peak that a large product reaches, (0, 1] */
 	double memory_Bps; /* device memory */
 	double memory_bytes;
-	double overhead_s; /* fixed time per operation: launches, framework */
+	double overhead_s;            /* fixed time per operation: launches, framework */
+	double peak[SKEP_TYPES];      /* FLOP/s of products of each type; 0: not known. That of fp32 is `flops` */
+	struct skep_gpu_table *table; /* [tables], their rows read by skep_gpu_load() */
+	uint32_t tables;
 };
 
 /* The keys `name` and `source` of a description file. Too long a text is refused, and so is a source that does not say
@@ -26,6 +29,14 @@ void skep_label_read(struct skep_reader *r, const struct skep_yaml_node *map, ch
 /* `name` is a file name without .yaml in the folder gpus/ beside the topology file `from`, or in topologies/gpus. An
  * unknown name gives a diagnosis about `from` without a line; a fault in the profile gives one about the profile. */
 bool skep_gpu_read(const char *from, const char *name, struct skep_gpu *ret, struct skep_diag *reterr);
+
+void skep_gpu_finish(struct skep_gpu *gpu);
+
+/* The table of this kind and type, its rows read if they were not; NULL: the profile has none, or the file is wrong. */
+struct skep_gpu_table *skep_gpu_load(
+	struct skep_gpu *gpu, enum skep_table_kind kind, enum skep_type type, struct skep_diag *reterr);
+/* Whether products of that type are known to it: by their peak or by a table (which needs the peak). */
+bool skep_gpu_has_type(const struct skep_gpu *gpu, enum skep_type type);
 
 /* Roofline: overhead + max(flop / (flops * efficiency), bytes / memory_Bps), in ns, at least 1. */
 uint64_t skep_gpu_time_ns(const struct skep_gpu *gpu, double flop, double bytes);

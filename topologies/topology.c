@@ -282,6 +282,8 @@ void skep_topology_finish(struct skep_topology *t)
 	free(t->machine);
 	free(t->pair);
 	free(t->place_name);
+	for (uint32_t i = 0; i < t->gpus; i++)
+		skep_gpu_finish(&t->gpu[i]);
 	free(t->gpu);
 	for (uint32_t i = 0; i < t->prices; i++)
 		skep_price_finish(&t->price[i]);

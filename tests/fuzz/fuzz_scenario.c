@@ -104,6 +104,20 @@ static void try_matrix(const char *path, bool allow_holes)
 	free(value);
 }
 
+static void try_table(const char *path, enum skep_table_kind kind)
+{
+	struct skep_diag diag = {0};
+	struct skep_gpu_table table = {.kind = kind};
+	snprintf(table.path, sizeof table.path, "%s", path);
+	bool ok = skep_gpu_table_read(&table, &diag);
+	must(ok == !diag.set && ok == (table.rows > 0));
+	if (!ok)
+		check_diag(&diag);
+	for (uint32_t i = 0; i < table.rows; i++)
+		must(table.row[i].seconds[0] > 0 && isfinite(table.row[i].seconds[0]) && isfinite(table.row[i].flop));
+	skep_gpu_table_finish(&table);
+}
+
 static void try_set(const char *bytes, size_t size)
 {
 	char *set = strndup(bytes, size);
@@ -120,7 +134,7 @@ static bool try_as(const char *word, const char *bytes, size_t size)
 	bool all = word[0] == 0, scenario = all || strcmp(word, "scenario") == 0,
 	     model = all || strcmp(word, "model") == 0;
 	bool topology = all || strcmp(word, "topology") == 0, matrix = all || strcmp(word, "matrix") == 0;
-	bool set = strcmp(word, "set") == 0;
+	bool set = strcmp(word, "set") == 0, table = all || strcmp(word, "table") == 0;
 	make_file(bytes, size, &fd, path, sizeof path);
 	if (scenario)
 		try_scenario(bytes, size, NULL);
@@ -130,10 +144,12 @@ static bool try_as(const char *word, const char *bytes, size_t size)
 		try_topology(path);
 	if (matrix)
 		try_matrix(path, size % 2 == 0);
+	for (int kind = 0; table && kind <= SKEP_TABLE_LAYERS; kind++)
+		try_table(path, (enum skep_table_kind)kind);
 	if (set)
 		try_set(bytes, size);
 	close(fd);
-	return scenario || model || topology || matrix || set;
+	return scenario || model || topology || matrix || set || table;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -105,6 +105,19 @@ static void test_refuses_bad_profiles(void **state)
 		{"0.1 ms", "1000 h", 7, "1000 h", ""},
 		{"measured on nothing, assumed by this test", "somewhere", 2, "somewhere",
 			"measured, published or assumed"},
+		{"overhead: 0.1 ms\n", "overhead: 0.1 ms\npeaks: {fp32: 3 TFLOP/s}\n", 8, "fp32", "unknown key"},
+		{"overhead: 0.1 ms\n", "overhead: 0.1 ms\npeaks: {bf16: 3 GB/s}\n", 8, "3 GB/s", "TFLOP/s"},
+		{"overhead: 0.1 ms\n", "overhead: 0.1 ms\ntables: [t4.csv]\n", 8, "t4.csv", "expected a table as"},
+		{"overhead: 0.1 ms\n",
+			"overhead: 0.1 ms\ntables: [{file: a.csv, of: layers, type: fp32, source: measured}]\n", 8,
+			NULL, "model"},
+		{"overhead: 0.1 ms\n",
+			"overhead: 0.1 ms\ntables: [{file: a.csv, of: products, type: fp32, source: measured}]\n", 8,
+			"a.csv", "no file `a.csv` with a table"},
+		{"overhead: 0.1 ms\n",
+			"overhead: 0.1 ms\ntables: [{file: bad.yaml, of: products, type: fp32, source: measured}, "
+			"{file: bad.yaml, of: products, type: fp32, source: measured}]\n",
+			8, "fp32", "a second table of products in fp32"},
 		{"Test card", "A card whose name is too long for results", 1, "A card", "1 to 31 bytes"},
 		{"Test card", "A name of just thirty-two bytes.", 1, "A name", "1 to 31 bytes, this one has 32"},
 		{"overhead: 0.1 ms\n", "overheat: 0.1 ms\n", 0, NULL, "overhead"},
@@ -172,6 +185,7 @@ static void test_shared_folder(void **state)
 		fail_msg("run in the source tree: no topologies/gpus/t4.yaml from %s", __FILE__);
 	assert_true(skep_gpu_read(__FILE__, "t4", &gpu, &diag));
 	assert_string_equal(gpu.name, "T4");
+	skep_gpu_finish(&gpu);
 	put("t4", good);
 	assert_true(skep_gpu_read(topology_path, "t4", &gpu, &diag));
 	assert_string_equal(gpu.name, "Test card");
@@ -188,6 +202,11 @@ static void test_shipped_profiles(void **state)
 		if (!skep_gpu_read(__FILE__, names[i], &gpu, &diag))
 			fail_msg("%s:%u: %s", diag.file, diag.line, diag.message);
 		assert_true(gpu.flops >= 8e12 && gpu.flops <= 100e12 && gpu.efficiency >= 0.5);
+		assert_true(gpu.peak[SKEP_TYPE_FP32] == gpu.flops);
+		for (uint32_t t = 0; t < gpu.tables; t++)
+			if (skep_gpu_load(&gpu, gpu.table[t].kind, gpu.table[t].type, &diag) != &gpu.table[t])
+				fail_msg("%s:%u: %s", diag.file, diag.line, diag.message);
+		skep_gpu_finish(&gpu);
 	}
 }
 
@@ -202,6 +221,8 @@ static void test_measured_products(void **state)
 	double v100_ns = (double)skep_gpu_time_ns(&v100, 2.0 * 4096 * 7000 * 4096, 0) - 1e9 * v100.overhead_s;
 	assert_true(fabs(t4_ns / 43.086e6 - 1) < 1e-3);
 	assert_true(fabs(v100_ns / 15.894e6 - 1) < 1e-3);
+	skep_gpu_finish(&t4);
+	skep_gpu_finish(&v100);
 }
 
 static void test_time_is_the_roofline(void **state)

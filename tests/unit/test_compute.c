@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_compute.c - `cluster.compute` of a scenario: stages' times against sums of measured layers and products worked out
+ * here, what is outside of a table, and what is refused.
+ */
+#include "scenarios/compute.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "scenarios/scenario.h"
+#include "scenarios/sources.h"
+
+#define OPT "scenarios/opt-350m.yaml"
+#define V100 0
+#define A100_40 1
+#define A100_80 2
+
+/* Reads a scenario with up to eight settings, NULL at the end. */
+static bool read_set(const char *path, struct skep_scenario *ret, struct skep_diag *diag, const char *const set[])
+{
+	struct skep_scenario_options options = {.set = set};
+	while (set[options.sets])
+		options.sets++;
+	*diag = (struct skep_diag){0};
+	return skep_scenario_read(path, &options, ret, diag);
+}
+
+#define MUST_READ(path, s, ...)                                                                                        \
+	do {                                                                                                           \
+		struct skep_diag diag;                                                                                 \
+		const char *const set[] = {__VA_ARGS__, NULL};                                                         \
+		if (!read_set(path, s, &diag, set))                                                                    \
+			fail_msg("line %u: %s", diag.line, diag.message);                                              \
+	} while (0)
+
+static void refuses(const char *path, const char *message, const char *const set[])
+{
+	struct skep_scenario s;
+	struct skep_diag diag;
+	if (read_set(path, &s, &diag, set))
+		fail_msg("read, but expected: %s", message);
+	if (!strstr(diag.message, message))
+		fail_msg("%s, but expected: %s", diag.message, message);
+}
+
+static const struct skep_op_time *time_of(const struct skep_scenario *s, uint32_t gpu, uint32_t stage)
+{
+	return &s->op_time[(size_t)gpu * s->plan.stages + stage];
+}
+
+static const struct skep_compute_stage *timing_of(const struct skep_scenario *s, uint32_t gpu, uint32_t stage)
+{
+	return &s->timing[(size_t)gpu * s->plan.stages + stage];
+}
+
+/* Rows of the tables, microbatch 4, in us: embedding, block, head. Stages have 4, 6, 6, 6 and 3 layers. */
+static void test_measured_layers(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	MUST_READ(OPT, &s, "schedule.microbatch=4", "schedule.checkpoint_activations=false", "schedule.in_flight=1",
+		"cluster.topology=topologies/profiled.yaml");
+	assert_int_equal(time_of(&s, A100_40, 0)->forward_ns, 508000 + 4 * 8204000);
+	assert_int_equal(time_of(&s, A100_40, 1)->forward_ns, 6 * 8204000);
+	assert_int_equal(time_of(&s, A100_40, 1)->backward_ns, 6 * 22715000);
+	assert_int_equal(time_of(&s, V100, 1)->forward_ns, 6 * 28839000);
+	assert_int_equal(time_of(&s, V100, 1)->backward_ns, 6 * 71714000);
+	assert_int_equal(time_of(&s, V100, 4)->forward_ns, 2 * 28839000 + 74796000);
+	assert_int_equal(time_of(&s, V100, 4)->step_ns, 2 * 3900940 + 15953200);
+	assert_true(timing_of(&s, V100, 4)->step_known && timing_of(&s, V100, 4)->backward_measured);
+	assert_false(timing_of(&s, A100_80, 1)->step_known); /* nobody measured it */
+	double ratio = (double)time_of(&s, V100, 1)->forward_ns / (double)time_of(&s, A100_40, 1)->forward_ns;
+	assert_true(ratio > 3.2 && ratio < 3.55);
+	struct skep_op op = {.kind = SKEP_OP_BACKWARD, .stage = 1};
+	assert_int_equal(skep_scenario_op_ns(&s, 1, &op), 6 * 22715000); /* both worlds ask this */
+	skep_scenario_finish(&s);
+}
+
+static void test_recompute_and_scale(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	MUST_READ(OPT, &s, "cluster.compute_scale=10");
+	assert_int_equal(time_of(&s, V100, 1)->forward_ns, 60 * 7321000);
+	assert_int_equal(time_of(&s, V100, 1)->backward_ns, 60 * (17195000 + 7321000));
+	skep_scenario_finish(&s);
+}
+
+static void test_between_and_beyond(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	const struct skep_compute_time *time;
+	MUST_READ(OPT, &s, "schedule.microbatch=3", "schedule.global_batch=63", "schedule.in_flight=1");
+	time = &timing_of(&s, V100, 1)->forward;
+	assert_true(time->ns[SKEP_TIME_INTERPOLATED] == skep_compute_sum(time));
+	double share = log(3 / 2.0) / log(4 / 2.0), expected = 6e3 * pow(14086, 1 - share) * pow(28839, share);
+	assert_true(fabs((double)time_of(&s, V100, 1)->forward_ns / expected - 1) < 1e-6);
+	skep_scenario_finish(&s);
+
+	const char *const beyond[] = {"schedule.microbatch=16", "schedule.in_flight=1", NULL};
+	refuses(OPT, "cluster.compute.outside: the tables of V100-SXM2-16 in fp32 do not have all of stage 0", beyond);
+	MUST_READ(OPT, &s, "schedule.microbatch=16", "schedule.in_flight=1", "cluster.compute.outside=fit",
+		"cluster.topology=topologies/one-host.yaml", "model.stages=2");
+	time = &timing_of(&s, V100, 1)->forward;
+	assert_true(time->ns[SKEP_TIME_INTERPOLATED] == 0 && skep_compute_outside(timing_of(&s, V100, 1)));
+	assert_true(fabs((double)time_of(&s, V100, 1)->forward_ns / (4e3 * (10 * 28839 + 74796)) - 1) < 0.03);
+	skep_scenario_finish(&s);
+}
+
+/* A perceptron on T4: each layer is one product, backward two of them but for the first layer. */
+static void test_products(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	MUST_READ("scenarios/one-worker.yaml", &s, "cluster.compute={predictor: table, type: fp16}", "seed=1",
+		"model.file=models/bench-mlp-512.yaml", "cluster.topology=topologies/eleven.yaml", "model.stages=2",
+		"train.maths=none");
+	const struct skep_predictor *p = &s.predictor[0];
+	uint32_t first, count;
+	double forward_s = 1e-4, backward_s = 1e-4; /* the profile's overhead */
+	skep_model_cut(&s.model, 2, 0, &first, &count);
+	for (uint32_t l = 0; l < count; l++) {
+		enum skep_time_origin origin;
+		struct skep_product product = {1, s.model.width[l + 1], s.model.width[l], s.samples};
+		double seconds = skep_predictor_product_s(p, &product, &origin);
+		forward_s += seconds;
+		backward_s += l == 0 ? seconds : 2 * seconds;
+	}
+	assert_int_equal(time_of(&s, 0, 0)->forward_ns, (uint64_t)(1e9 * forward_s + 0.5));
+	assert_int_equal(time_of(&s, 0, 0)->backward_ns, (uint64_t)(1e9 * backward_s + 0.5));
+	assert_false(timing_of(&s, 0, 0)->backward_measured || timing_of(&s, 0, 0)->step_known);
+	double moved = 2 * sizeof(float) * (double)s.cost[0].parameters + 2 * (double)s.stage[0].state_bytes;
+	assert_int_equal(time_of(&s, 0, 0)->step_ns, skep_gpu_time_ns(&s.topology.gpu[0], 0, moved * s.compute_scale));
+	skep_scenario_finish(&s);
+}
+
+/* What the predictors say of a block where it was measured: not the same, not far off. */
+static void test_predictors_differ(void **state)
+{
+	(void)state;
+	static const char *const wanted[] = {"cluster.compute={predictor: table}",
+		"cluster.compute={predictor: analytic}", "cluster.compute={predictor: regression}"};
+	uint64_t ns[3];
+	for (int i = 0; i < 3; i++) {
+		struct skep_scenario s;
+		MUST_READ(OPT, &s, wanted[i]);
+		ns[i] = time_of(&s, V100, 1)->forward_ns;
+		assert_true(i == 0 || skep_compute_outside(timing_of(&s, V100, 1)));
+		skep_scenario_finish(&s);
+		for (int j = 0; j < i; j++)
+			assert_true(ns[i] != ns[j] && 10 * ns[i] > 6 * ns[j] && 10 * ns[j] > 6 * ns[i]);
+	}
+}
+
+static void test_default_is_the_roofline(void **state)
+{
+	(void)state;
+	struct skep_scenario plain, named;
+	MUST_READ("scenarios/two-datacentres.yaml", &plain, "seed=1");
+	MUST_READ("scenarios/two-datacentres.yaml", &named, "cluster.compute={predictor: roofline}");
+	assert_null(plain.predictor);
+	assert_null(named.predictor);
+	assert_memory_equal(
+		plain.op_time, named.op_time, plain.topology.gpus * plain.plan.stages * sizeof *plain.op_time);
+	const struct skep_cost *c = &plain.cost[1];
+	assert_int_equal(time_of(&plain, 0, 1)->forward_ns,
+		skep_gpu_time_ns(&plain.topology.gpu[0], plain.compute_scale * plain.samples * c->forward_flop,
+			plain.compute_scale * (c->forward_bytes + plain.samples * c->sample_bytes)));
+	skep_scenario_finish(&plain);
+	skep_scenario_finish(&named);
+}
+
+static void test_refuses(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *set, *message;
+	} bad[] = {
+		{"cluster.compute={predictor: guess}", "one of: roofline, table, analytic, regression"},
+		{"cluster.compute={noise: 0.2}", "noise: expected a decimal number from 0 to 0.15"},
+		{"cluster.compute={predictor: roofline, type: fp32}", "unknown key `cluster.compute.type`"},
+		{"cluster.compute={predictor: analytic, outside: fit}", "unknown key `cluster.compute.outside`"},
+		{"cluster.compute={predictor: table, type: int8}", "one of: fp32, tf32, fp16, bf16"},
+		{"cluster.compute={predictor: table, type: bf16}",
+			"cluster.compute.type: bf16 is no type of V100-SXM2-16, which has fp32, fp16"},
+		{"cluster.compute={predictor: table, type: fp16, outside: refuse}", "do not have all of stage 0"},
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		const char *const set[] = {
+			"cluster.topology=topologies/one-host.yaml", "model.stages=2", bad[i].set, NULL};
+		refuses(OPT, bad[i].message, set);
+	}
+}
+
+/* Mean and deviation as asked for, the same for the same operation, another for any other. */
+static void test_noise(void **state)
+{
+	(void)state;
+	enum { DRAWS = 20000 };
+	struct skep_scenario s, other;
+	double sum = 0, squares = 0;
+	MUST_READ(OPT, &s, "cluster.compute.noise=0.05");
+	MUST_READ(OPT, &other, "cluster.compute.noise=0.05", "seed=2");
+	struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = 1};
+	double exact = (double)time_of(&s, V100, 1)->forward_ns;
+	uint64_t before = 0;
+	for (op.microbatch = 0; op.microbatch < DRAWS; op.microbatch++) {
+		uint64_t ns = skep_scenario_op_ns(&s, 0, &op);
+		double x = (double)ns / exact - 1;
+		assert_true(ns != before && ns == skep_scenario_op_ns(&s, 0, &op));
+		assert_true(fabs(x) < 0.3);
+		sum += x;
+		squares += x * x;
+		before = ns;
+	}
+	assert_true(fabs(sum / DRAWS) < 0.05 * 4 / sqrt(DRAWS));
+	assert_true(fabs(sqrt(squares / DRAWS) / 0.05 - 1) < 0.03);
+	struct skep_op variant[5];
+	for (int i = 0; i < 5; i++)
+		variant[i] = op;
+	variant[1].stage = 2; /* of as many layers */
+	variant[2].round = 1;
+	variant[3].microbatch = 7;
+	variant[4].kind = SKEP_OP_BACKWARD;
+	for (int i = 0; i < 5; i++) {
+		struct skep_op *v = &variant[i];
+		double all_ns = (double)(i == 4 ? time_of(&s, V100, 1)->backward_ns : time_of(&s, V100, 1)->forward_ns);
+		double x = (double)skep_scenario_op_ns(&s, 0, v) / all_ns;
+		for (int j = 0; j < i; j++)
+			assert_true(fabs(x - (double)skep_scenario_op_ns(&s, 0, &variant[j]) / exact) > 1e-6);
+	}
+	double here = (double)skep_scenario_op_ns(&s, 0, &op) / exact;
+	double there = (double)skep_scenario_op_ns(&s, 1, &op) / (double)time_of(&s, A100_40, 1)->forward_ns;
+	assert_true(fabs(here - there) > 1e-6);
+	op.microbatch = 7;
+	assert_true(skep_scenario_op_ns(&s, 0, &op) != skep_scenario_op_ns(&other, 0, &op));
+	op.kind = SKEP_OP_SAVE; /* moves through memory, without noise */
+	op.size = 1;
+	assert_true(skep_scenario_op_ns(&s, 0, &op) == skep_scenario_op_ns(&other, 0, &op));
+	skep_scenario_finish(&s);
+	skep_scenario_finish(&other);
+}
+
+static void test_tables_are_sources(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	uint32_t tables = 0;
+	MUST_READ(OPT, &s, "seed=1");
+	for (uint32_t i = 0; skep_scenario_source(&s, i) != NULL; i++)
+		tables += strstr(skep_scenario_source(&s, i), "gpus/tables/") != NULL;
+	assert_int_equal(tables, 6); /* layers of five GPUs, and the V100's products in fp32 */
+	skep_scenario_finish(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_measured_layers),
+		cmocka_unit_test(test_recompute_and_scale),
+		cmocka_unit_test(test_between_and_beyond),
+		cmocka_unit_test(test_products),
+		cmocka_unit_test(test_predictors_differ),
+		cmocka_unit_test(test_default_is_the_roofline),
+		cmocka_unit_test(test_refuses),
+		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_tables_are_sources),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

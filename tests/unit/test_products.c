@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_products.c - the products of each layer add up to what skep_model_cost() says of FLOPs, parameters and memory traffic.
+ */
+#include "models/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static struct skep_model must_read(const char *name)
+{
+	char path[128];
+	struct skep_model model;
+	struct skep_diag diag = {0};
+	snprintf(path, sizeof path, "models/%s.yaml", name);
+	if (!skep_model_read(path, &model, &diag))
+		fail_msg("%s: %s", path, diag.message);
+	return model;
+}
+
+static double activations_of_products(const struct skep_layer_products *p, bool transformer)
+{
+	double sum = 0;
+	for (uint32_t i = 0; i < p->products; i++)
+		if (!transformer || p->product[i].batch <= 1) /* attention's inside stays in fast memory */
+			sum += p->product[i].n * (p->product[i].k + p->product[i].m);
+	return sum;
+}
+
+static void check_model(const char *name, uint32_t samples)
+{
+	struct skep_model model = must_read(name);
+	bool transformer = model.kind == SKEP_MODEL_TRANSFORMER;
+	for (uint32_t stages = 1; stages <= model.layers; stages += 3)
+		for (uint32_t stage = 0; stage < stages; stage++) {
+			struct skep_cost cost;
+			uint32_t first, count;
+			double flop = 0, backward = 0, parameters = 0, numbers = 0;
+			skep_model_cost(&model, stages, stage, &cost);
+			skep_model_cut(&model, stages, stage, &first, &count);
+			for (uint32_t l = first; l < first + count; l++) {
+				struct skep_layer_products p;
+				skep_model_products(&model, l, samples, &p);
+				flop += p.repeats * p.flop;
+				backward += p.backward * p.repeats * p.flop;
+				parameters += p.parameters;
+				numbers += p.repeats * p.numbers;
+				assert_true(p.numbers == p.other_numbers + activations_of_products(&p, transformer));
+			}
+			assert_true(flop == samples * cost.forward_flop);
+			assert_true(backward == samples * cost.backward_flop);
+			assert_true(parameters == (double)cost.parameters);
+			assert_true(numbers * sizeof(float) == samples * cost.sample_bytes);
+		}
+	skep_model_finish(&model);
+}
+
+static void test_sums(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"square-mlp", "tiny-mlp", "swarm-1b", "transformer-32", "opt-350m"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		for (uint32_t samples = 1; samples <= 4; samples += 3)
+			check_model(names[i], samples);
+}
+
+static void test_shapes(void **state)
+{
+	(void)state;
+	struct skep_model model = must_read("opt-350m");
+	struct skep_layer_products p;
+	skep_model_products(&model, 0, 4, &p);
+	assert_int_equal(p.products, 6);
+	assert_true(p.product[0].m == 3072 && p.product[0].k == 1024 && p.product[0].n == 8192);
+	assert_true(p.product[1].batch == 64 && p.product[1].m == 2048 && p.product[1].k == 64);
+	assert_true(p.matrix_numbers == 8.0 * 64 * 2048 * 2048);
+	skep_model_products(&model, 24, 1, &p);
+	assert_int_equal(p.products, 1);
+	assert_true(p.product[0].m == 50304 && p.matrix_numbers == 0);
+	skep_model_finish(&model);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums), cmocka_unit_test(test_shapes)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
