@@ -6,6 +6,7 @@
 #define SKEP_TOPOLOGIES_GPU_H
 
 #include "scenarios/reader/reader.h"
+#include "topologies/board.h"
 
 struct skep_gpu {
 	char name[32];
@@ -16,6 +17,7 @@ struct skep_gpu {
 	double memory_Bps; /* device memory */
 	double memory_bytes;
 	double overhead_s; /* fixed time per operation: launches, framework */
+	struct skep_board board; /* of the machines that it is in: a topology has an entry for each (profile, board) */
 };
 
 /* The keys `name` and `source` of a description file. Too long a text is refused, and so is a source that does not say
