@@ -80,7 +80,8 @@ struct skep_device *skep_device_create(enum skep_device_kind kind, const struct 
 	if (device && !keeps_promise(device, training->offload)) {
 		skep_device_destroy(device);
 		snprintf(error, error_size,
-			"this device has no room in the host's memory for what train.optimizer.offload puts there; leave it "
+			"this device has no room in the host's memory for what train.optimizer.offload puts there; "
+			"leave it "
 			"out");
 		return NULL;
 	}

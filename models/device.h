@@ -16,7 +16,7 @@
 #include "models/model.h"
 
 enum skep_corpus { SKEP_CORPUS_QUADRATIC }; /* y = x^2, x uniform on [-5, 5], per component */
-enum skep_offload { /* what is in the host's memory, not in the device's */
+enum skep_offload {                         /* what is in the host's memory, not in the device's */
 	SKEP_OFFLOAD_NONE,
 	SKEP_OFFLOAD_OPTIMIZER, /* moments, and parameters for the step */
 	SKEP_OFFLOAD_GRADIENTS  /* these, and accumulators and results of reductions */

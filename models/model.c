@@ -140,7 +140,8 @@ struct layer { /* per sample, of one of the GPUs that share it; numbers are floa
 	uint64_t parameters, forward_flop, backward_flop;
 	uint64_t numbers;    /* that a forward pass reads and writes, parameters left out */
 	uint64_t kept_bytes; /* from forward to backward */
-	uint64_t recompute_bytes; /* the same if only the inputs of blocks are kept, and one block at a time is done again ... */
+	uint64_t
+		recompute_bytes; /* the same if only the inputs of blocks are kept, and one block at a time is done again ... */
 	uint64_t block_bytes; /* ... that has so many */
 	uint64_t widest;      /* array */
 	uint32_t forward_gathers, backward_gathers;
@@ -168,10 +169,11 @@ static struct layer dense_layer(const struct skep_model *model, uint32_t l, cons
 	return layer;
 }
 
-/* What a block keeps, in bytes: Korthikanti et al. 2022, equations 1, 2 and 4, with 4 bytes for what has 2 there. Inputs of the
- * two norms, of the attention and of the feed-forward part are s h numbers each, the masks of two dropouts s h bytes each: on every
- * GPU unless the sequence is split. Queries, keys, values and the attention's output are s h numbers each, the insides of the
- * feed-forward part 8 s h (relu: 4 s h, its input is not needed), the attention's matrices a s^2 (with dropout twice and the mask). */
+/* What a block keeps, in bytes: Korthikanti et al. 2022, equations 1, 2 and 4, with 4 bytes for what has 2 there. Inputs of
+ * the two norms, of the attention and of the feed-forward part are s h numbers each, the masks of two dropouts s h bytes
+ * each: on every GPU unless the sequence is split. Queries, keys, values and the attention's output are s h numbers each,
+ * the insides of the feed-forward part 8 s h (relu: 4 s h, its input is not needed), the attention's matrices a s^2 (with
+ * dropout twice and the mask). */
 static uint64_t block_bytes(const struct skep_model *model, const struct skep_split *split)
 {
 	uint64_t h = model->hidden, s = model->sequence, a = model->heads, g = split->gpus;
@@ -184,10 +186,11 @@ static uint64_t block_bytes(const struct skep_model *model, const struct skep_sp
 }
 
 /* Products are split in one direction, then in the other (Shoeybi et al. 2019): one all-reduce for attention and one for the
- * feed-forward part, each way. With the sequence split each becomes a reduce-scatter and an all-gather of the same bytes; the gather
- * of kept inputs that comes on top backwards is hidden behind a product (Korthikanti et al.), and not counted. Of what moves
- * through memory, 34 s h numbers, 10 are on every GPU, as of what is kept. Norms and the biases behind the second product are not
- * split: 6 h of the 13 h. Shapes and FLOPs: Narayanan et al. 2021, 24 s h^2 + 4 s^2 h forward, 12 h^2 + 13 h parameters. */
+ * feed-forward part, each way. With the sequence split each becomes a reduce-scatter and an all-gather of the same bytes;
+ * the gather of kept inputs that comes on top backwards is hidden behind a product (Korthikanti et al.), and not counted. Of
+ * what moves through memory, 34 s h numbers, 10 are on every GPU, as of what is kept. Norms and the biases behind the second
+ * product are not split: 6 h of the 13 h. Shapes and FLOPs: Narayanan et al. 2021, 24 s h^2 + 4 s^2 h forward, 12 h^2 + 13 h
+ * parameters. */
 static struct layer block_layer(const struct skep_model *model, const struct skep_split *split)
 {
 	uint64_t h = model->hidden, s = model->sequence, n = model->shared, g = split->gpus;
@@ -247,7 +250,7 @@ const char *skep_model_refuses(const struct skep_model *model, const struct skep
 	if (model->hidden % split->gpus != 0)
 		return "has a hidden size that is no multiple of that";
 	return split->sequence && model->sequence % split->gpus != 0 ? "has a sequence that is no multiple of that"
-								      : NULL;
+	                                                             : NULL;
 }
 
 /* ---- the cut ------------------------------------------------------------------------------------------------ */

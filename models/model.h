@@ -55,13 +55,13 @@ struct skep_cost {
 	double forward_bytes, backward_bytes; /* memory traffic: parameters read once per operation, and backwards
 	                                         the accumulator read and written ... */
 	double sample_bytes; /* ... and activations read and written, per sample and forward; twice that backward */
-	double backward_sample_bytes; /* that is, so much */
-	uint64_t activation_bytes;    /* leaving the stage, per sample; 0 for the last */
-	uint64_t stash_bytes;         /* kept from forward to backward, per sample */
-	uint64_t workspace_bytes;     /* used during a pass, per sample of the one microbatch ... */
-	uint64_t recompute_bytes;     /* ... and that much more if the forward pass is done again in it */
-	uint64_t scratch_bytes;       /* the two widest arrays that a pass holds at once, per sample */
-	uint64_t largest_parameters;  /* of one layer */
+	double backward_sample_bytes;               /* that is, so much */
+	uint64_t activation_bytes;                  /* leaving the stage, per sample; 0 for the last */
+	uint64_t stash_bytes;                       /* kept from forward to backward, per sample */
+	uint64_t workspace_bytes;                   /* used during a pass, per sample of the one microbatch ... */
+	uint64_t recompute_bytes;                   /* ... and that much more if the forward pass is done again in it */
+	uint64_t scratch_bytes;                     /* the two widest arrays that a pass holds at once, per sample */
+	uint64_t largest_parameters;                /* of one layer */
 	uint32_t forward_gathers, backward_gathers; /* among the GPUs of a worker; an all-reduce is two ... */
 	uint64_t forward_gathered_bytes, backward_gathered_bytes; /* ... of so many bytes together, per sample */
 };

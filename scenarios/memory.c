@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * memory.c - what a stage takes of the memory of each GPU and host that serves it. scenarios/README.md has the formulas and where
- * they come from; models/model.c those of a layer.
+ * memory.c - what a stage takes of the memory of each GPU and host that serves it. scenarios/README.md has the formulas and
+ * where they come from; models/model.c those of a layer.
  *
  * Keeps true: on a CPU device weights, gradients, optimizer and the result of a reduction are what models/stage.c allocates.
  */
@@ -21,9 +21,9 @@ struct terms { /* of one stage on one kind of machine */
 	const struct skep_memory_terms *of;
 	struct skep_plan plan; /* with the stages that are asked for */
 	struct skep_cost share;
-	double in, out;        /* bytes of a microbatch on one GPU, encoded */
+	double in, out; /* bytes of a microbatch on one GPU, encoded */
 	double gpus;
-	bool whole;            /* every GPU has all of what comes in and goes out */
+	bool whole; /* every GPU has all of what comes in and goes out */
 };
 
 /* ---- microbatches held ------------------------------------------------------------------------------------------ */
@@ -68,15 +68,24 @@ static struct terms terms_of(
 	return t;
 }
 
-/* What came in, what is kept for the backward pass, and what went out or, later, its gradient. With trainer routing an owner keeps
- * what went into every later stage. */
+/* Microbatches between their two passes. Gradients go before activations (core/schedule.c), so in the last stage the
+ * backward pass is next; only what is run again may have to wait for a reduction first. */
+static uint32_t stashes(const struct terms *t, uint32_t stage, uint32_t microbatches)
+{
+	bool at_once = t->plan.pipeline == SKEP_PIPELINE_SWARM && t->plan.on_loss == SKEP_ON_LOSS_REPORT;
+	return at_once && stage + 1 == t->plan.stages ? 1 : microbatches;
+}
+
+/* What came in, what is kept for the backward pass, and what went out or, later, its gradient. With trainer routing an owner
+ * keeps what went into every later stage. */
 static double activations(const struct terms *t, uint32_t stage, uint32_t microbatches)
 {
-	double samples = t->of->samples, each = t->in + samples * (double)t->share.stash_bytes + t->out;
+	double samples = t->of->samples, each = t->in + t->out;
+	double kept = stashes(t, stage, microbatches) * samples * (double)t->share.stash_bytes;
 	if (stage == 0 && t->plan.routing == SKEP_ROUTING_TRAINER)
 		for (uint32_t later = 1; later + 1 < t->plan.stages; later++)
 			each += payload(t, later);
-	return microbatches * each + samples * (double)t->share.workspace_bytes;
+	return microbatches * each + kept + samples * (double)t->share.workspace_bytes;
 }
 
 /* Two chunks of a ring, one on its way in and one on its way out. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * memory_advice.c - says what a stage takes, and refuses what does not fit with the changes that would make it fit: each is tried
- * by itself, the nearest value of it that suffices.
+ * memory_advice.c - says what a stage takes, and refuses what does not fit with the changes that would make it fit: each is
+ * tried by itself, the nearest value of it that suffices.
  */
 #include <stdio.h>
 #include <string.h>
@@ -138,16 +138,20 @@ void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model
 	const struct skep_gpu *type = &s->topology.gpu[gpu];
 	const struct skep_memory *m = &s->memory[(size_t)gpu * s->plan.stages + stage];
 	advise(&a, s);
-	const char *help = a.any ? "; any of these would do: " : "; no single change would do: take smaller parts of all";
+	const char *help =
+		a.any ? "; any of these would do: " : "; no single change would do: take smaller parts of all";
 	if (m->total > type->memory_bytes)
 		skep_reader_fail(r, model, "stages",
-			"stage %u needs %.4g GB on worker %u, a %.31s with %.4g GB: weights %.3g, gradients %.3g, optimizer "
+			"stage %u needs %.4g GB on worker %u, a %.31s with %.4g GB: weights %.3g, gradients %.3g, "
+			"optimizer "
 			"%.3g, %u microbatches in flight %.3g, buffers %.3g%s%s",
 			stage, m->total / GB, worker, type->name, type->memory_bytes / GB, m->weights / GB,
-			m->gradients / GB, m->optimizer / GB, m->held, m->activations / GB, m->buffers / GB, help, a.text);
+			m->gradients / GB, m->optimizer / GB, m->held, m->activations / GB, m->buffers / GB, help,
+			a.text);
 	else
 		skep_reader_fail(r, model, "stages",
-			"stage %u needs %.4g GB of host memory for what is offloaded, the machine of worker %u has %.4g "
+			"stage %u needs %.4g GB of host memory for what is offloaded, the machine of worker %u has "
+			"%.4g "
 			"GB%s%s",
 			stage, m->host / GB, worker, type->board.host_bytes / GB, help, a.text);
 }
@@ -160,7 +164,12 @@ static const char *amount(double bytes, char *ret, size_t size)
 	uint32_t i = 0;
 	for (; i < 4 && bytes >= 999.5; i++)
 		bytes /= 1000;
-	snprintf(ret, size, bytes <= 0 ? "-" : bytes < 10 ? "%.2f %s" : bytes < 100 ? "%.1f %s" : "%.0f %s", bytes, units[i]);
+	snprintf(ret, size,
+		bytes <= 0    ? "-"
+		: bytes < 10  ? "%.2f %s"
+		: bytes < 100 ? "%.1f %s"
+			      : "%.0f %s",
+		bytes, units[i]);
 	return ret;
 }
 

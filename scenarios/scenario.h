@@ -26,12 +26,12 @@ struct skep_op_time { /* ns on one GPU type for one stage and one microbatch */
 
 struct skep_memory { /* bytes on each GPU of such a machine that holds such a stage */
 	double weights, gradients, optimizer;
-	double activations;  /* of the microbatches held */
-	double buffers;      /* of reductions, of sending and receiving, of a download, and scratch */
-	double total;        /* of these */
-	double host;         /* in the memory of the machine, for all of its GPUs */
-	uint32_t held;       /* microbatches */
-	uint32_t workers;    /* such a machine is there for so many workers of the stage, spares included */
+	double activations; /* of the microbatches held */
+	double buffers;     /* of reductions, of sending and receiving, of a download, and scratch */
+	double total;       /* of these */
+	double host;        /* in the memory of the machine, for all of its GPUs */
+	uint32_t held;      /* microbatches */
+	uint32_t workers;   /* such a machine is there for so many workers of the stage, spares included */
 };
 
 struct skep_scenario {

@@ -3,18 +3,19 @@
  * split.c - what each part of a stage costs that is spread over GPUs, hosts or machines. See split.h.
  *
  * Inside a machine: each all-reduce of a pass (models/model.c counts them) is a ring over the inner link, 2 (g - 1) hops of
- * V / g bytes: 2 ((g - 1) latency + (g - 1) / g V / B); a gather or a scatter half of that. Nothing else uses that link, and no
- * product hides it.
+ * V / g bytes: 2 ((g - 1) latency + (g - 1) / g V / B); a gather or a scatter half of that. Nothing else uses that link, and
+ * no product hides it.
  *
- * Offload. `optimizer`: the step brings the gradient down, makes it on the host, which is bound by the host's memory, and brings the
- * parameters up, one after the other. `gradients` (Ren et al. 2021, ZeRO-Offload): each backward pass sends its gradients down
- * while it computes, the host adds them; the step is the host's, and parameters go up tile by tile beside it.
+ * Offload. `optimizer`: the step brings the gradient down, makes it on the host, which is bound by the host's memory, and
+ * brings the parameters up, one after the other. `gradients` (Ren et al. 2021, ZeRO-Offload): each backward pass sends its
+ * gradients down while it computes, the host adds them; the step is the host's, and parameters go up tile by tile beside it.
  *
- * ZeRO (Rajbhandari et al. 2020), n workers, V the bytes of all parameters, m microbatches for each worker and round. The ring of
- * the core moves 2 V (n - 1) / n on each link: one reduce-scatter and one gather. Stage 1 needs no more. Stage 2 reduces the
- * gradients of every microbatch, since nobody can hold the sum of them all: m - 1 more. Stage 3 gathers the parameters in each pass
- * besides: 3 m - 2 more, which for m = 1 are the 3 V of the paper. What is more than the ring is no message of the core, but time
- * of the pass, hidden behind its arithmetic as far as that lasts, and bytes: both are exact for an idle ring.
+ * ZeRO (Rajbhandari et al. 2020), n workers, V the bytes of all parameters, m microbatches for each worker and round. The
+ * ring of the core moves 2 V (n - 1) / n on each link: one reduce-scatter and one gather. Stage 1 needs no more. Stage 2
+ * reduces the gradients of every microbatch, since nobody can hold the sum of them all: m - 1 more. Stage 3 gathers the
+ * parameters in each pass besides: 3 m - 2 more, which for m = 1 are the 3 V of the paper. What is more than the ring is no
+ * message of the core, but time of the pass, hidden behind its arithmetic as far as that lasts, and bytes: both are exact
+ * for an idle ring.
  *
  * Keeps true: without any of it every time is, to the last bit, what it is without this file.
  */
@@ -124,7 +125,8 @@ static uint64_t gradients_down_ns(const struct skep_scenario *s, uint32_t gpu, c
 
 uint64_t skep_split_move_ns(const struct skep_scenario *s, uint32_t gpu, enum skep_split_part part, double bytes)
 {
-	bool host = s->offload == SKEP_OFFLOAD_GRADIENTS || (s->offload != SKEP_OFFLOAD_NONE && part == SKEP_PART_STATE);
+	bool host =
+		s->offload == SKEP_OFFLOAD_GRADIENTS || (s->offload != SKEP_OFFLOAD_NONE && part == SKEP_PART_STATE);
 	if (host)
 		return to_ns(gpu_of(s, gpu)->overhead_s + host_s(s, gpu, bytes));
 	return plain_ns(s, gpu, bytes / skep_split_of(s, gpu).gpus);

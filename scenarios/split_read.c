@@ -17,8 +17,8 @@ static uint32_t worker_with(const struct skep_scenario *s, uint32_t gpu)
 	return i;
 }
 
-static void check_split(
-	struct skep_reader *r, const struct skep_yaml_node *cluster, const char *key, struct skep_scenario *s, uint32_t gpu)
+static void check_split(struct skep_reader *r, const struct skep_yaml_node *cluster, const char *key,
+	struct skep_scenario *s, uint32_t gpu)
 {
 	const struct skep_gpu *type = &s->topology.gpu[gpu];
 	uint32_t has = type->board.gpus, worker = worker_with(s, gpu);
@@ -30,8 +30,9 @@ static void check_split(
 			"`gpus: %u` in the topology",
 			s->tensor_parallel, worker, has, s->tensor_parallel);
 	else if (why)
-		skep_reader_fail(r, cluster, key, "%s: worker %u would split its stage over %u GPUs, but model %.60s %s",
-			key, worker, split.gpus, s->model.name, why);
+		skep_reader_fail(r, cluster, key,
+			"%s: worker %u would split its stage over %u GPUs, but model %.60s %s", key, worker, split.gpus,
+			s->model.name, why);
 }
 
 void skep_split_read_cluster(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s)
@@ -47,7 +48,8 @@ void skep_split_read_cluster(struct skep_reader *r, const struct skep_yaml_node 
 	}
 	if (!r->diag->set && s->sequence_parallel && most == 1)
 		skep_reader_fail(r, cluster, "sequence_parallel",
-			"cluster.sequence_parallel: no worker has more than one GPU to split a sequence over (`gpus` of "
+			"cluster.sequence_parallel: no worker has more than one GPU to split a sequence over (`gpus` "
+			"of "
 			"the topology's machines)");
 }
 
@@ -66,15 +68,18 @@ void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sy
 			plan->stages);
 	else if (s->has_trace)
 		skep_reader_fail(r, sync, "zero",
-			"sync.zero: whoever is lost takes a part of the optimizer's state along that nobody else has: leave "
+			"sync.zero: whoever is lost takes a part of the optimizer's state along that nobody else has: "
+			"leave "
 			"out either this or cluster.trace");
 	else if (plan->reduction_codec != SKEP_CODEC_NONE)
 		skep_reader_fail(r, sync, "compression",
-			"sync.compression: with sync.zero half of what a reduction moves are parameters, which must not be "
+			"sync.compression: with sync.zero half of what a reduction moves are parameters, which must "
+			"not be "
 			"rounded");
 	else if (s->batch % unit != 0)
 		skep_reader_fail(r, sync, "zero",
-			"sync.zero: all workers do as many microbatches, so schedule.global_batch has to be a multiple of "
+			"sync.zero: all workers do as many microbatches, so schedule.global_batch has to be a multiple "
+			"of "
 			"%u (%u workers, microbatch %u); the next is %llu",
 			unit, plan->workers, s->samples, (s->batch / unit + 1ull) * unit);
 }
@@ -88,8 +93,10 @@ void skep_split_read_optimizer(struct skep_reader *r, const struct skep_yaml_nod
 	for (uint32_t gpu = 0; s->offload != SKEP_OFFLOAD_NONE && !r->diag->set && gpu < s->topology.gpus; gpu++)
 		if (!(s->topology.gpu[gpu].board.host_Bps > 0))
 			skep_reader_fail(r, optimizer, "offload",
-				"train.optimizer.offload: the machine of worker %u does not say what its host has: add `host: "
-				"{memory: 256 GB, bandwidth: 100 GB/s}` to it in the topology (and `pcie`, which is else "
+				"train.optimizer.offload: the machine of worker %u does not say what its host has: add "
+				"`host: "
+				"{memory: 256 GB, bandwidth: 100 GB/s}` to it in the topology (and `pcie`, which is "
+				"else "
 				"%g GB/s)",
 				worker_with(s, gpu), SKEP_PCIE_BPS / 1e9);
 }
@@ -100,7 +107,8 @@ bool skep_scenario_runs(const struct skep_scenario *s, bool pace, char *reterr, 
 {
 	if (s->zero > 0) {
 		snprintf(reterr, size,
-			"sync.zero is simulated alone: a real worker would keep and step all of the optimizer's state; run "
+			"sync.zero is simulated alone: a real worker would keep and step all of the optimizer's state; "
+			"run "
 			"with --set sync.zero=0");
 		return false;
 	}
@@ -109,7 +117,8 @@ bool skep_scenario_runs(const struct skep_scenario *s, bool pace, char *reterr, 
 		if (gpus == 1)
 			continue;
 		snprintf(reterr, size,
-			"worker %u splits its stage over %u GPUs: here one process does all of its arithmetic, once; run "
+			"worker %u splits its stage over %u GPUs: here one process does all of its arithmetic, once; "
+			"run "
 			"with --pace, so that it takes as long as on %u",
 			worker_with(s, gpu), gpus, gpus);
 		return false;
@@ -144,13 +153,14 @@ static void print_host(const struct skep_scenario *s, uint32_t gpu, FILE *out)
 
 void skep_split_print(const struct skep_scenario *s, FILE *out)
 {
-	static const char *const shared[] = {"", "optimizer", "optimizer and gradients", "optimizer, gradients and weights"};
+	static const char *const shared[] = {
+		"", "optimizer", "optimizer and gradients", "optimizer, gradients and weights"};
 	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
 		print_gpus(s, gpu, out);
 		if (s->offload != SKEP_OFFLOAD_NONE)
 			print_host(s, gpu, out);
 	}
 	if (s->zero > 0)
-		fprintf(out, "  zero      stage %u: %s shared among %u workers; simulated alone\n", s->zero, shared[s->zero],
-			s->plan.workers);
+		fprintf(out, "  zero      stage %u: %s shared among %u workers; simulated alone\n", s->zero,
+			shared[s->zero], s->plan.workers);
 }

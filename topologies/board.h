@@ -8,8 +8,8 @@
 #include "scenarios/reader/reader.h"
 
 #define SKEP_BOARD_GPUS_MAX 1024
-/* One way, where a machine says nothing. PCIe 3.0 x16 has 15.75 GB/s (published: 8 GT/s, 16 lanes, 128 of 130 bits); three quarters
- * of that is what copies between pinned memory and a GPU are assumed to reach. */
+/* One way, where a machine says nothing. PCIe 3.0 x16 has 15.75 GB/s (published: 8 GT/s, 16 lanes, 128 of 130 bits); three
+ * quarters of that is what copies between pinned memory and a GPU are assumed to reach. */
 #define SKEP_PCIE_BPS 12e9
 
 struct skep_board {

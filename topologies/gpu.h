@@ -16,7 +16,7 @@ struct skep_gpu {
 	double efficiency; /* fraction of the peak that a large product reaches, (0, 1] */
 	double memory_Bps; /* device memory */
 	double memory_bytes;
-	double overhead_s; /* fixed time per operation: launches, framework */
+	double overhead_s;       /* fixed time per operation: launches, framework */
 	struct skep_board board; /* of the machines that it is in: a topology has an entry for each (profile, board) */
 };
 
