@@ -57,7 +57,8 @@ static void read_inside(struct skep_reader *r, const struct skep_yaml_node *map,
 	ret->heads = (uint32_t)skep_read_integer(r, map, "heads", 1, WIDTH_MAX, 0);
 	ret->keeps_attention = skep_read_choice(r, map, "attention", attentions, 0) == 1;
 	ret->relus = skep_read_choice(r, map, "activation", bends, 0) == 1;
-	ret->drops_nothing = !skep_read_bool(r, map, "dropout", true);
+	static const char *const dropouts[] = {"all", "residual", "none", NULL};
+	ret->dropout = (enum skep_dropout)skep_read_choice(r, map, "dropout", dropouts, SKEP_DROPOUT_ALL);
 	if (r->diag->set)
 		return;
 	if (ret->heads > 0 && ret->hidden % ret->heads != 0)
@@ -177,11 +178,11 @@ static struct layer dense_layer(const struct skep_model *model, uint32_t l, cons
 static uint64_t block_bytes(const struct skep_model *model, const struct skep_split *split)
 {
 	uint64_t h = model->hidden, s = model->sequence, a = model->heads, g = split->gpus;
-	uint64_t mask = model->drops_nothing ? 0 : 1;
+	uint64_t mask = model->dropout == SKEP_DROPOUT_NONE ? 0 : 1, drops = model->dropout == SKEP_DROPOUT_ALL ? 1 : 0;
 	uint64_t between = s * h * (4 * sizeof(float) + 2 * mask);
 	uint64_t inside = s * h * (model->relus ? 8 : 12) * sizeof(float);
 	if (model->keeps_attention)
-		inside += a * s * s * (sizeof(float) + mask * (sizeof(float) + 1));
+		inside += a * s * s * (sizeof(float) + drops * (sizeof(float) + 1));
 	return between / (split->sequence ? g : 1) + inside / g;
 }
 
@@ -209,8 +210,9 @@ static struct layer block_layer(const struct skep_model *model, const struct ske
 		.backward_gathered = gathers * s * h};
 }
 
-/* The vocabulary is split. Kept: the input of the last product and its output, in fp32 (Korthikanti et al. 2022, 4.3). The sums
- * of the loss over the vocabulary are three numbers a token, and not counted. */
+/* The vocabulary is split. Kept: the input of the last product, its output, and what the softmax makes of that: measured, by
+ * the tables of OPT that tests/unit/test_memory.c quotes (Korthikanti et al. 2022, 4.3, count one of the two). The sums of
+ * the loss over the vocabulary are three numbers a token, and not counted. */
 static struct layer head_layer(const struct skep_model *model, const struct skep_split *split)
 {
 	uint64_t h = model->hidden, s = model->sequence, g = split->gpus, whole = split->sequence ? g : 1;
@@ -218,9 +220,9 @@ static struct layer head_layer(const struct skep_model *model, const struct skep
 	return (struct layer){.parameters = own * h + 2 * h,
 		.forward_flop = 2 * s * h * own,
 		.numbers = s * (h / whole + 2 * own),
-		.kept_bytes = s * (h / whole + own) * sizeof(float),
+		.kept_bytes = s * (h / whole + 2 * own) * sizeof(float),
 		.recompute_bytes = s * h / whole * sizeof(float),
-		.block_bytes = s * own * sizeof(float),
+		.block_bytes = 2 * s * own * sizeof(float),
 		.widest = s * own,
 		.forward_gathers = split->sequence && g > 1 ? 1 : 0, /* of the input */
 		.forward_gathered = split->sequence && g > 1 ? s * h : 0,

@@ -9,6 +9,7 @@
 #include "scenarios/reader/reader.h"
 
 enum skep_model_kind { SKEP_MODEL_MLP, SKEP_MODEL_TRANSFORMER };
+enum skep_dropout { SKEP_DROPOUT_ALL, SKEP_DROPOUT_RESIDUAL, SKEP_DROPOUT_NONE };
 enum skep_activation { SKEP_ACTIVATION_TANH, SKEP_ACTIVATION_RELU, SKEP_ACTIVATION_GELU };
 
 /* A multi-layer perceptron: layer i maps width[i] -> width[i+1], activation after every layer but the last.
@@ -25,7 +26,8 @@ struct skep_model {
 	uint32_t hidden, sequence, shared, vocabulary; /* of a transformer, else 0 */
 	uint32_t heads;                                /* 0: not said */
 	bool keeps_attention;      /* the matrices of the attention are kept for the backward pass, not made anew */
-	bool drops_nothing, relus; /* no dropout, so no masks; relu, whose input need not be kept */
+	enum skep_dropout dropout; /* whose masks are kept */
+	bool relus;                /* relu, whose input need not be kept */
 };
 
 /* How the GPUs of one worker share its stage: tensor parallel (Shoeybi et al. 2019), with `sequence` also what lies between the

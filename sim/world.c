@@ -279,12 +279,12 @@ static void report_span(struct skep_world *world, uint32_t worker, const struct 
 	world->recorder->op(world->recorder->context, &span);
 }
 
-/* What an operation sent besides, without messages. */
+/* What an operation sent besides, as one message. */
 static void count_gathers(struct skep_world *world, uint32_t worker, const struct skep_op *op)
 {
 	uint64_t bytes = skep_scenario_op_bytes(world->scenario, op);
 	if (bytes > 0 && !skep_traffic_add(&world->traffic, worker, (worker + 1) % world->plan->workers,
-				 SKEP_TRAFFIC_SYNC, 0, bytes))
+				 SKEP_TRAFFIC_SYNC, 1, bytes))
 		world->no_memory = true;
 }
 

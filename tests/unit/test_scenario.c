@@ -380,9 +380,11 @@ static void scenario_that_does_not_fit_is_refused(void **state)
 {
 	(void)state;
 	struct skep_scenario s;
-	/* the slow machines serve the last stage, and hold 12 inputs of 131072 * 64 * 4 bytes each */
+	/* stage 1 holds 12 inputs, outputs and stashes of 131072 * 64 * 4 bytes each; buffers 4 more */
 	check_refused("global_batch: 64, microbatch: 8", "global_batch: 524288, microbatch: 131072", 2, 31,
-		"GB on worker 4, a slow with 0.5 GB: weights");
+		"stage 1 needs 1.342 GB on worker 2, a fast with 1 GB: weights 1.66e-05, gradients 3.33e-05, optimizer "
+		"3.33e-05, 12 microbatches in flight 1.21, buffers 0.134; any of these would do: schedule.microbatch: "
+		"65536, schedule.in_flight: 4");
 	/* a spare may be sent to any stage */
 	must_read(base_text, "cluster.allocation={method: explicit, stage_of: [0, 0, 1, 2, -1, -1]}", &s);
 	skep_scenario_finish(&s);
