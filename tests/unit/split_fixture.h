@@ -55,10 +55,12 @@ static int make_folder(void **state)
 	snprintf(path, sizeof path, "%s/gpus", folder);
 	if (mkdir(path, 0700) != 0)
 		return -1;
-	write_file("gpus/g.yaml", "name: G\nsource: assumed\nflops: 1 TFLOP/s\nefficiency: 1\nmemory_bandwidth: 1000 GB/s\n"
-				  "memory: 1 GB\noverhead: 0.01 ms\n");
-	write_file("block.yaml", "name: b\nkind: transformer\ntransformer: {hidden: 64, sequence: 32, blocks: 4, vocabulary: "
-				 "100, heads: 8, attention: kept}\n");
+	write_file("gpus/g.yaml",
+		"name: G\nsource: assumed\nflops: 1 TFLOP/s\nefficiency: 1\nmemory_bandwidth: 1000 GB/s\n"
+		"memory: 1 GB\noverhead: 0.01 ms\n");
+	write_file("block.yaml",
+		"name: b\nkind: transformer\ntransformer: {hidden: 64, sequence: 32, blocks: 4, vocabulary: "
+		"100, heads: 8, attention: kept}\n");
 	write_file("headless.yaml",
 		"name: b\nkind: transformer\ntransformer: {hidden: 64, sequence: 32, blocks: 4, vocabulary: 100}\n");
 	write_file("mlp.yaml", "name: m\nkind: mlp\nactivation: relu\n"
@@ -106,12 +108,6 @@ static void must_refuse(const char *model, const char *topology, const char *set
 	struct skep_scenario s;
 	if (try_read(model, topology, &set, set ? 1 : 0, &s, &diag) || !strstr(diag.message, part))
 		fail_msg("%s: '%s' is not in '%s'", set ? set : "", part, diag.message);
-}
-
-static uint64_t time_of(const struct skep_scenario *s, enum skep_op_kind kind)
-{
-	struct skep_op op = {.kind = (uint8_t)kind};
-	return skep_scenario_op_ns(s, 0, &op);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_split.c - stages spread over the GPUs of a machine, over hosts and over machines: every count and time against figures worked
- * out by hand from those of split_fixture.h.
+ * test_split.c - stages spread over the GPUs of a machine, over hosts and over machines: every count and time against
+ * figures worked out by hand from those of split_fixture.h.
  */
 #include "tests/unit/split_fixture.h"
 
@@ -31,7 +31,8 @@ static void test_blocks_over_four_gpus(void **state)
 	assert_int_equal(one.parameters, 2 * BLOCK);
 	assert_int_equal(four.parameters, 2 * ((49152 + 448) / 4 + 384)); /* all but the norms and two of the biases */
 	assert_int_equal(sequence.parameters, four.parameters);
-	assert_true(one.forward_flop == 2 * 3407872 && four.forward_flop == 2 * 851968 && four.backward_flop == 4 * 851968);
+	assert_true(
+		one.forward_flop == 2 * 3407872 && four.forward_flop == 2 * 851968 && four.backward_flop == 4 * 851968);
 	/* 18 bytes of s h between the products, 48 inside, 9 of a s^2 */
 	assert_int_equal(one.stash_bytes, 2 * (18 * 2048 + 48 * 2048 + 9 * 8192));
 	assert_int_equal(four.stash_bytes, 2 * (18 * 2048 + (48 * 2048 + 9 * 8192) / 4));
@@ -95,7 +96,8 @@ static void test_what_else_a_block_may_keep(void **state)
 		char text[256];
 		struct skep_cost cost;
 		snprintf(text, sizeof text,
-			"name: b\nkind: transformer\ntransformer: {hidden: 64, sequence: 32, blocks: 1, vocabulary: 100, heads: "
+			"name: b\nkind: transformer\ntransformer: {hidden: 64, sequence: 32, blocks: 1, vocabulary: "
+			"100, heads: "
 			"8%s}\n",
 			cases[i].keys);
 		write_file("kept.yaml", text);
@@ -106,6 +108,12 @@ static void test_what_else_a_block_may_keep(void **state)
 
 /* ---- time: the inner link ----------------------------------------------------------------------------------------- */
 
+static uint64_t time_of(const struct skep_scenario *s, enum skep_op_kind kind)
+{
+	struct skep_op op = {.kind = (uint8_t)kind};
+	return skep_scenario_op_ns(s, 0, &op);
+}
+
 static void test_time_of_a_machine_with_four_gpus(void **state)
 {
 	(void)state;
@@ -113,7 +121,7 @@ static void test_time_of_a_machine_with_four_gpus(void **state)
 	must_read("block.yaml", "node.yaml", NULL, &s);
 	/* 16 gathers of 2048 floats a sample: 3 hops of 1 us each, and a quarter of their bytes each hop at 1 GB/s */
 	uint64_t gathers_ns = 3 * (16 * 1000 + 2 * 16 * 4 * 2048 / 4);
-	uint64_t flop_ns = 2 * (4 * 851968 + 102400) / 1000; /* at 1 TFLOP/s */
+	uint64_t flop_ns = 2 * (4 * 851968 + 102400) / 1000;                              /* at 1 TFLOP/s */
 	assert_int_equal(time_of(&s, SKEP_OP_FORWARD), 10000 + flop_ns + 1 + gathers_ns); /* rounded up */
 	gathers_ns += 3 * (2 * 1000 + 2 * 2 * 4 * 2048 / 4); /* and the head's all-reduce */
 	assert_int_equal(time_of(&s, SKEP_OP_BACKWARD), 10000 + 2 * flop_ns + 1 + gathers_ns);
@@ -145,7 +153,8 @@ static void test_time_of_a_step_on_the_host(void **state)
 {
 	(void)state;
 	struct skep_scenario s;
-	const uint64_t p = 4 * ALL, all = 3 * p + 32; /* bytes: parameters; with two moments and the header of a chunk */
+	const uint64_t p = 4 * ALL,
+		       all = 3 * p + 32; /* bytes: parameters; with two moments and the header of a chunk */
 	must_read("block.yaml", "host.yaml", "train.optimizer={offload: optimizer}", &s);
 	assert_int_equal(s.stage[0].state_bytes, all);
 	/* down and up at 0.5 GB/s; the host reads the gradient, reads and writes the state at 1 GB/s */
@@ -214,8 +223,8 @@ static void count_sync(void *context, const struct skep_link_use *use)
 		sum->bytes += use->bytes;
 }
 
-/* What goes over all links in two rounds of m microbatches a worker, in units of 3 V (n = 4): 2 with the ring, m + 1 with stage 2,
- * 3 m with stage 3. */
+/* What goes over all links in two rounds of m microbatches a worker, in units of 3 V (n = 4): 2 with the ring, m + 1 with
+ * stage 2, 3 m with stage 3. */
 static void test_bytes_of_zero(void **state)
 {
 	(void)state;
@@ -246,14 +255,17 @@ static void test_bytes_of_zero(void **state)
 static void test_what_is_refused(void **state)
 {
 	(void)state;
-	must_refuse("block.yaml", "one.yaml", "cluster.tensor_parallel=2", "2 GPUs for each worker, the machine of worker 0 has 1");
+	must_refuse("block.yaml", "one.yaml", "cluster.tensor_parallel=2",
+		"2 GPUs for each worker, the machine of worker 0 has 1");
 	must_refuse("block.yaml", "one.yaml", "cluster.sequence_parallel=true", "no worker has more than one GPU");
-	must_refuse("block.yaml", "node.yaml", "cluster.tensor_parallel=3", "a number of heads that is no multiple of that");
+	must_refuse("block.yaml", "node.yaml", "cluster.tensor_parallel=3",
+		"a number of heads that is no multiple of that");
 	must_refuse("headless.yaml", "node.yaml", NULL, "does not say how many heads");
 	must_refuse("mlp.yaml", "node.yaml", "cluster.sequence_parallel=true", "has no sequence that could be split");
 	must_refuse("block.yaml", "one.yaml", "train.optimizer={offload: optimizer}",
 		"worker 0 does not say what its host has: add `host: ");
-	must_refuse("block.yaml", "one.yaml", "train.optimizer={offload: optimizer}", "(and `pcie`, which is else 12 GB/s)");
+	must_refuse("block.yaml", "one.yaml", "train.optimizer={offload: optimizer}",
+		"(and `pcie`, which is else 12 GB/s)");
 	must_refuse("block.yaml", "four.yaml", "sync={zero: 4}", "from 0 to 3");
 	must_refuse("block.yaml", "four.yaml", "sync={zero: 1, compression: fp16}", "must not be rounded");
 	const char *sets[] = {"sync={zero: 1}", "model.stages=2"};
