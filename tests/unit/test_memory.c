@@ -284,7 +284,7 @@ static double needed_gb(
 /* Every microbatch from 1 to twice the largest, 105 rows. Seven do not come out, and are named, so that a change of the
  * estimate is seen. Six are microbatches that would fit by this estimate and were not recorded: nothing above 8 was, on
  * V100-16 and A100-40, however many GPUs shared it, so they may not have been tried. The RTX-2080 held one that this
- * estimate gives 12.4 of its 11 GB. */
+ * estimate gives 12.3 of its 11 GB. */
 static void test_published_peaks(void **state)
 {
 	(void)state;
