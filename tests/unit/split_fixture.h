@@ -25,7 +25,7 @@ enum { BLOCK = 49984, HEAD = 6528, ALL = 4 * BLOCK + HEAD };
 
 static char folder[64];
 
-static void write_file(const char *name, const char *text)
+static inline void write_file(const char *name, const char *text)
 {
 	char path[160];
 	snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -35,7 +35,7 @@ static void write_file(const char *name, const char *text)
 	fclose(f);
 }
 
-static void write_topology(const char *name, const char *machines)
+static inline void write_topology(const char *name, const char *machines)
 {
 	char text[1024];
 	snprintf(text, sizeof text,
@@ -45,7 +45,7 @@ static void write_topology(const char *name, const char *machines)
 	write_file(name, text);
 }
 
-static int make_folder(void **state)
+static inline int make_folder(void **state)
 {
 	(void)state;
 	char path[128];
@@ -72,7 +72,7 @@ static int make_folder(void **state)
 	return 0;
 }
 
-static int remove_folder(void **state)
+static inline int remove_folder(void **state)
 {
 	(void)state;
 	char command[128];
@@ -81,7 +81,7 @@ static int remove_folder(void **state)
 }
 
 /* One stage, microbatches of 2 in a batch of 8, with `sets` replaced. */
-static bool try_read(const char *model, const char *topology, const char *const *set, uint32_t sets,
+static inline bool try_read(const char *model, const char *topology, const char *const *set, uint32_t sets,
 	struct skep_scenario *ret, struct skep_diag *reterr)
 {
 	char text[1024], path[128];
@@ -95,14 +95,14 @@ static bool try_read(const char *model, const char *topology, const char *const 
 	return skep_scenario_read_text(path, text, strlen(text), &options, ret, reterr);
 }
 
-static void must_read(const char *model, const char *topology, const char *set, struct skep_scenario *ret)
+static inline void must_read(const char *model, const char *topology, const char *set, struct skep_scenario *ret)
 {
 	struct skep_diag diag;
 	if (!try_read(model, topology, &set, set ? 1 : 0, ret, &diag))
 		fail_msg("%s: %s", set ? set : "", diag.message);
 }
 
-static void must_refuse(const char *model, const char *topology, const char *set, const char *part)
+static inline void must_refuse(const char *model, const char *topology, const char *set, const char *part)
 {
 	struct skep_diag diag;
 	struct skep_scenario s;
