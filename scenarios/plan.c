@@ -90,24 +90,25 @@ static uint64_t op_ns(const struct skep_scenario *s, const struct skep_gpu *gpu,
 	return skep_gpu_time_ns(gpu, flop * s->compute_scale, bytes * s->compute_scale);
 }
 
-/* SAVE and LOAD copy a chunk of the state, ENTER fills what all of them make. */
+/* Of each GPU. STEP reads the sum, reads and writes parameters and moments, and clears the accumulator. SAVE and LOAD copy a
+ * chunk, ENTER fills what all of them make. */
 static struct skep_op_time time_stage(const struct skep_scenario *s, uint32_t type, uint32_t stage)
 {
 	const struct skep_gpu *gpu = &s->topology.gpu[type];
 	struct skep_cost share, *c = &share;
 	skep_split_share(s, type, stage, &share);
 	double n = s->samples, state = (double)s->stage[stage].state_bytes;
+	double own_state = state / skep_split_of(s, type).gpus, parameters = (double)(FLOAT_BYTES * c->parameters);
 	bool encoded = s->activation_codec != SKEP_CODEC_NONE; /* encoding and decoding, beside the passes themselves */
 	double in = encoded && stage > 0 ? (double)s->stage[stage - 1].activation_bytes : 0;
 	double out = encoded ? (double)s->stage[stage].activation_bytes : 0;
-	struct skep_op_time time = {
+	return (struct skep_op_time){
 		.forward_ns = op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in + out),
 		.backward_ns = op_ns(
 			s, gpu, n * c->backward_flop, c->backward_bytes + n * c->backward_sample_bytes + 2 * in + out),
+		.step_ns = op_ns(s, gpu, 0, 2 * parameters + 2 * own_state),
 		.state_ns = skep_split_move_ns(s, type, SKEP_PART_STATE, 2 * state),
 	};
-	skep_split_time(s, type, stage, &share, &time);
-	return time;
 }
 
 /* What a reduction operation moves through memory, for `count` elements: TAKE encodes a copy; ADD decodes, adds its own and
@@ -215,8 +216,10 @@ static void make_stage(struct skep_scenario *s, uint32_t stage)
 		.move_ns = clamp_ns(1e9 * (double)state_bytes / thinnest_Bps(s)),
 		.state_chunks = chunks,
 	};
-	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)
+	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
 		s->op_time[(size_t)gpu * s->plan.stages + stage] = time_stage(s, gpu, stage);
+		skep_split_time(s, gpu, stage, &s->op_time[(size_t)gpu * s->plan.stages + stage]);
+	}
 }
 
 /* How long the activations of a microbatch take over an idle link, for every ordered pair of places. The largest boundary

@@ -91,8 +91,10 @@ static uint64_t plain_ns(const struct skep_scenario *s, uint32_t gpu, double byt
 	return skep_gpu_time_ns(gpu_of(s, gpu), 0, bytes * s->compute_scale);
 }
 
-/* Reads the sum, reads and writes parameters and moments, and clears the accumulator, where that lies on the same side. */
-static uint64_t step_ns(const struct skep_scenario *s, uint32_t gpu, uint32_t stage, const struct skep_cost *share)
+/* Reads the sum, reads and writes parameters and moments, and clears the accumulator, where that lies on the same side.
+ * `whole_ns` is what it takes where nothing is offloaded or shared. */
+static uint64_t step_ns(
+	const struct skep_scenario *s, uint32_t gpu, uint32_t stage, const struct skep_cost *share, uint64_t whole_ns)
 {
 	double g = skep_split_of(s, gpu).gpus, n = skep_split_owners(s);
 	double parameters = (double)(FLOAT_BYTES * share->parameters) / n;
@@ -100,7 +102,7 @@ static uint64_t step_ns(const struct skep_scenario *s, uint32_t gpu, uint32_t st
 	double up_s = 0, host = 0;
 	switch (s->offload) {
 	case SKEP_OFFLOAD_NONE:
-		return plain_ns(s, gpu, 2 * parameters + 2 * state);
+		return s->zero > 0 ? plain_ns(s, gpu, 2 * parameters + 2 * state) : whole_ns;
 	case SKEP_OFFLOAD_OPTIMIZER:
 		up_s = pcie_s(s, gpu, parameters);
 		host = host_s(s, gpu, g * (parameters + 2 * state));
@@ -188,13 +190,14 @@ uint64_t skep_scenario_op_bytes(const struct skep_scenario *s, const struct skep
 
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
-void skep_split_time(const struct skep_scenario *s, uint32_t gpu, uint32_t stage, const struct skep_cost *share,
-	struct skep_op_time *time)
+void skep_split_time(const struct skep_scenario *s, uint32_t gpu, uint32_t stage, struct skep_op_time *time)
 {
-	time->forward_ns += to_ns(gathers_s(s, gpu, share->forward_gathers, share->forward_gathered_bytes));
-	time->backward_ns += to_ns(gathers_s(s, gpu, share->backward_gathers, share->backward_gathered_bytes));
+	struct skep_cost share;
+	skep_split_share(s, gpu, stage, &share);
+	time->forward_ns += to_ns(gathers_s(s, gpu, share.forward_gathers, share.forward_gathered_bytes));
+	time->backward_ns += to_ns(gathers_s(s, gpu, share.backward_gathers, share.backward_gathered_bytes));
 	time->forward_ns = longer(time->forward_ns, machines_ns(s, SKEP_OP_FORWARD));
 	time->backward_ns = longer(time->backward_ns, machines_ns(s, SKEP_OP_BACKWARD));
-	time->backward_ns = longer(time->backward_ns, gradients_down_ns(s, gpu, share));
-	time->step_ns = step_ns(s, gpu, stage, share);
+	time->backward_ns = longer(time->backward_ns, gradients_down_ns(s, gpu, &share));
+	time->step_ns = step_ns(s, gpu, stage, &share, time->step_ns);
 }

@@ -27,9 +27,8 @@ uint32_t skep_split_owners(const struct skep_scenario *s);
 /* What each GPU of such a machine does of the stage, with recomputation counted in. */
 void skep_split_share(const struct skep_scenario *s, uint32_t gpu, uint32_t stage, struct skep_cost *ret);
 
-/* Of the two passes, whose arithmetic takes what `time` holds, and of the step. */
-void skep_split_time(const struct skep_scenario *s, uint32_t gpu, uint32_t stage, const struct skep_cost *share,
-	struct skep_op_time *time);
+/* Adds to `time`, which has the arithmetic of each GPU, what moves between GPUs, hosts and machines. */
+void skep_split_time(const struct skep_scenario *s, uint32_t gpu, uint32_t stage, struct skep_op_time *time);
 
 /* Bytes of a round beside all messages: skep_scenario_op_bytes() of all of its passes. */
 uint64_t skep_split_round_bytes(const struct skep_scenario *s);

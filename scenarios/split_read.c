@@ -71,6 +71,10 @@ void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sy
 			"sync.zero: whoever is lost takes a part of the optimizer's state along that nobody else has: "
 			"leave "
 			"out either this or cluster.trace");
+	else if (plan->collective != SKEP_COLLECTIVE_RING)
+		skep_reader_fail(r, sync, "collective",
+			"sync.collective: sync.zero needs `ring`, whose halves are the scatter and the gather that it "
+			"is made of");
 	else if (plan->reduction_codec != SKEP_CODEC_NONE)
 		skep_reader_fail(r, sync, "compression",
 			"sync.compression: with sync.zero half of what a reduction moves are parameters, which must "
