@@ -250,6 +250,38 @@ static void test_bytes_of_zero(void **state)
 		}
 }
 
+/* OPT-350M on eight machines, two microbatches each: what goes over the links in units of 7 V, and which needs most of a GPU. */
+static void test_shipped_baselines(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *path;
+		uint64_t units;
+	} shipped[] = {{"scenarios/baselines/ddp.yaml", 2}, {"scenarios/baselines/zero-offload.yaml", 3},
+		{"scenarios/baselines/zero-3.yaml", 6}};
+	const char *set = "train.until.steps=3";
+	struct skep_scenario_options options = {.set = &set, .sets = 1};
+	double total[3];
+	skep_time end_ns[3];
+	for (int i = 0; i < 3; i++) {
+		struct skep_scenario s;
+		struct skep_diag diag = {0};
+		struct sync_bytes sum = {0};
+		struct skep_recorder recorder = {.context = &sum, .link = count_sync};
+		struct skep_sim_result result;
+		assert_true(skep_scenario_read(shipped[i].path, &options, &s, &diag));
+		assert_true(skep_sim_run(&s, &recorder, &result));
+		assert_int_equal(result.outcome, SKEP_DONE);
+		assert_int_equal(sum.bytes,
+			3 * (shipped[i].units * 7 * 4 * s.stage[0].parameters + 2 * 7 * 8 * SKEP_HEADER_BYTES));
+		total[i] = s.memory[0].total;
+		end_ns[i] = result.end_ns;
+		skep_scenario_finish(&s);
+	}
+	assert_true(total[1] < total[0] / 2 && total[2] < total[0] / 2);
+	assert_true(end_ns[0] < end_ns[1] && end_ns[1] < end_ns[2]);
+}
+
 /* ---- what is refused ---------------------------------------------------------------------------------------------- */
 
 static void test_what_is_refused(void **state)
@@ -315,6 +347,7 @@ int main(void)
 		cmocka_unit_test(test_time_of_zero),
 		cmocka_unit_test(test_time_of_zero_with_accumulation),
 		cmocka_unit_test(test_bytes_of_zero),
+		cmocka_unit_test(test_shipped_baselines),
 		cmocka_unit_test(test_what_is_refused),
 		cmocka_unit_test(test_what_does_not_run_for_real),
 	};
