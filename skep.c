@@ -159,6 +159,7 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 	char error[ERROR_BYTES];
 	uint32_t ranks = scenario->plan.workers + 1;
 	if (!skep_exec_ready(&arguments->exec, error, sizeof error) ||
+		!skep_scenario_runs(scenario, arguments->exec.pace, error, sizeof error) ||
 		!skep_device_available(arguments->exec.device, error, sizeof error))
 		return complain(STATUS_BAD_INPUT, error);
 	if (arguments->ranks != 0 && arguments->ranks != ranks) {
@@ -208,6 +209,8 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 			"started with %" PRIu32 " processes, but this scenario has %" PRIu32
 			" workers and needs %" PRIu32 ", one of them the directory",
 			ranks, needed - 1, needed);
+		status = rank == 0 ? complain(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
+	} else if (!skep_scenario_runs(scenario, arguments->exec.pace, error, sizeof error)) {
 		status = rank == 0 ? complain(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
 	} else if (rank == 0) {
 		status = run_directory(arguments, scenario, &result);

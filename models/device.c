@@ -55,6 +55,14 @@ bool skep_device_available(enum skep_device_kind kind, char *error, size_t error
 	return false;
 }
 
+/* What is offloaded lies on the host. */
+static bool keeps_promise(const struct skep_device *device, enum skep_offload offload)
+{
+	struct skep_device_memory memory = skep_device_memory(device);
+	return (offload == SKEP_OFFLOAD_NONE || memory.optimizer == SKEP_MEMORY_HOST) &&
+	       (offload != SKEP_OFFLOAD_GRADIENTS || memory.gradients == SKEP_MEMORY_HOST);
+}
+
 struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
 	char *error, size_t error_size)
 {
@@ -69,6 +77,14 @@ struct skep_device *skep_device_create(enum skep_device_kind kind, const struct 
 		return NULL;
 	}
 	struct skep_device *device = create_cpu(training);
+	if (device && !keeps_promise(device, training->offload)) {
+		skep_device_destroy(device);
+		snprintf(error, error_size,
+			"this device has no room in the host's memory for what train.optimizer.offload puts there; "
+			"leave it "
+			"out");
+		return NULL;
+	}
 	if (device && (stage == SKEP_NO_STAGE || skep_stage_init(training, stage, &device->stage)))
 		return device;
 	skep_device_destroy(device);
@@ -382,6 +398,21 @@ static bool run_restore(struct skep_device *device, const struct skep_op *op, st
 	good = good && skep_stage_load(&device->stage, op->version, 0, 1, state, bytes);
 	skep_pool_release(device->pool, buf);
 	return good;
+}
+
+/* A CPU device computes in the memory of its host, so all of it lies there, offloaded or not. */
+struct skep_device_memory skep_device_memory(const struct skep_device *device)
+{
+	const struct skep_stage *stage = &device->stage;
+	uint64_t array = sizeof(float) * stage->parameters;
+	return (struct skep_device_memory){
+		.weights_bytes = (stage->parameter[0] == stage->parameter[1] ? 1 : 2) * array,
+		.gradients_bytes = 2 * array,
+		.optimizer_bytes = stage->moments * array,
+		.result_bytes = array,
+		.gradients = SKEP_MEMORY_HOST,
+		.optimizer = SKEP_MEMORY_HOST,
+	};
 }
 
 uint64_t skep_device_digest(const struct skep_device *device)

@@ -16,6 +16,11 @@
 #include "models/model.h"
 
 enum skep_corpus { SKEP_CORPUS_QUADRATIC }; /* y = x^2, x uniform on [-5, 5], per component */
+enum skep_offload {                         /* what is in the host's memory, not in the device's */
+	SKEP_OFFLOAD_NONE,
+	SKEP_OFFLOAD_OPTIMIZER, /* moments, and parameters for the step */
+	SKEP_OFFLOAD_GRADIENTS  /* these, and accumulators and results of reductions */
+};
 enum skep_optimizer_kind { SKEP_OPTIMIZER_SGD, SKEP_OPTIMIZER_ADAMW };
 
 struct skep_optimizer {
@@ -31,6 +36,7 @@ struct skep_training { /* constant, shared */
 	uint32_t samples;                 /* per microbatch */
 	enum skep_codec activation_codec; /* of the payloads of FORWARD and BACKWARD: activations and their gradients */
 	enum skep_codec reduction_codec;  /* of the payloads of TAKE, ADD, ADD_STORE and STORE */
+	enum skep_offload offload;
 	bool checkpoint_activations; /* FORWARD keeps no stash; BACKWARD, given none, does the forward pass again */
 };
 
@@ -80,6 +86,14 @@ const void *skep_device_buffer_read(
 	struct skep_device *device, struct skep_buf buf, uint64_t *ret_bytes); /* NULL if stale */
 void skep_device_buffer_release(struct skep_device *device, struct skep_buf buf);
 uint32_t skep_device_buffers_live(const struct skep_device *device); /* for leak checks */
+
+/* What the stage's arrays take, as allocated, and in which memory: a CPU device's own is the host's. */
+enum skep_memory_side { SKEP_MEMORY_DEVICE, SKEP_MEMORY_HOST };
+struct skep_device_memory {
+	uint64_t weights_bytes, gradients_bytes, optimizer_bytes, result_bytes;
+	enum skep_memory_side gradients, optimizer;
+};
+struct skep_device_memory skep_device_memory(const struct skep_device *device);
 
 /* Hash of the stage's newest parameters: equal among the members of a stage after a reduction. */
 uint64_t skep_device_digest(const struct skep_device *device);

@@ -50,6 +50,24 @@ static void read_layers(struct skep_reader *r, const struct skep_yaml_node *root
 	ret->width[ret->layers] = (uint32_t)outputs;
 }
 
+/* What a block keeps for its backward pass, and into how many parts it can be split. */
+static void read_inside(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_model *ret)
+{
+	static const char *const attentions[] = {"recomputed", "kept", NULL}, *const bends[] = {"gelu", "relu", NULL};
+	ret->heads = (uint32_t)skep_read_integer(r, map, "heads", 1, WIDTH_MAX, 0);
+	ret->keeps_attention = skep_read_choice(r, map, "attention", attentions, 0) == 1;
+	ret->relus = skep_read_choice(r, map, "activation", bends, 0) == 1;
+	static const char *const dropouts[] = {"all", "residual", "none", NULL};
+	ret->dropout = (enum skep_dropout)skep_read_choice(r, map, "dropout", dropouts, SKEP_DROPOUT_ALL);
+	if (r->diag->set)
+		return;
+	if (ret->heads > 0 && ret->hidden % ret->heads != 0)
+		skep_reader_fail(r, map, "heads", "expected a divisor of the hidden size, %u", ret->hidden);
+	else if (ret->heads == 0 && ret->keeps_attention)
+		skep_reader_fail(r, map, "attention",
+			"how much the matrices of the attention take depends on the number of heads: add `heads`");
+}
+
 /* Groups of blocks, then the head. */
 static void read_transformer(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_model *ret)
 {
@@ -59,10 +77,8 @@ static void read_transformer(struct skep_reader *r, const struct skep_yaml_node 
 	uint32_t blocks = (uint32_t)skep_read_integer(r, map, "blocks", 1, HIDDEN_LAYERS_MAX, INT64_MIN);
 	ret->shared = (uint32_t)skep_read_integer(r, map, "shared", 1, HIDDEN_LAYERS_MAX, 1);
 	ret->vocabulary = (uint32_t)skep_read_integer(r, map, "vocabulary", 1, 1 << 24, INT64_MIN);
-	ret->heads = (uint32_t)skep_read_integer(r, map, "heads", 1, WIDTH_MAX, 0);
+	read_inside(r, map, ret);
 	skep_reader_close_map(r, map);
-	if (!r->diag->set && ret->heads > 0 && ret->hidden % ret->heads != 0)
-		skep_reader_fail(r, map, "heads", "expected a divisor of the hidden size, %u", ret->hidden);
 	if (r->diag->set)
 		return;
 	if (blocks % ret->shared != 0) {
@@ -121,58 +137,129 @@ void skep_model_finish(struct skep_model *model)
 
 /* ---- one layer ---------------------------------------------------------------------------------------------- */
 
-struct layer { /* per sample; numbers are floats */
+struct layer { /* per sample, of one of the GPUs that share it; numbers are floats */
 	uint64_t parameters, forward_flop, backward_flop;
-	uint64_t numbers; /* that a forward pass reads and writes, parameters left out */
-	uint64_t kept;    /* from forward to backward */
+	uint64_t numbers;    /* that a forward pass reads and writes, parameters left out */
+	uint64_t kept_bytes; /* from forward to backward */
 	uint64_t
-		recompute; /* the same if only the inputs of blocks are kept, and one block at a time is done again ... */
-	uint64_t block;    /* ... that has so many */
+		recompute_bytes; /* the same if only the inputs of blocks are kept, and one block at a time is done again ... */
+	uint64_t block_bytes; /* ... that has so many */
+	uint64_t widest;      /* array */
+	uint32_t forward_gathers, backward_gathers;
+	uint64_t forward_gathered, backward_gathered; /* numbers */
 };
 
-static struct layer dense_layer(const struct skep_model *model, uint32_t l)
+/* Split by columns where they can be: each GPU makes a part of the outputs, which all then gather; backwards the gradients of
+ * the inputs are all-reduced. */
+static struct layer dense_layer(const struct skep_model *model, uint32_t l, const struct skep_split *split)
 {
 	uint64_t in = model->width[l], out = model->width[l + 1];
-	return (struct layer){.parameters = in * out + out,
-		.forward_flop = 2 * in * out,
-		.backward_flop = 2 * in * out * (l ? 2 : 1),
-		.numbers = in + out};
+	bool splits = split->gpus > 1 && out % split->gpus == 0;
+	uint64_t own = splits ? out / split->gpus : out;
+	struct layer layer = {.parameters = in * own + own,
+		.forward_flop = 2 * in * own,
+		.backward_flop = 2 * in * own * (l ? 2 : 1),
+		.numbers = in + out,
+		.widest = in > out ? in : out};
+	if (splits) {
+		layer.forward_gathers = 1;
+		layer.forward_gathered = out;
+		layer.backward_gathers = l ? 2 : 0;
+		layer.backward_gathered = l ? 2 * in : 0;
+	}
+	return layer;
 }
 
-/* Shapes and FLOPs of a block: Narayanan et al. 2021, 24 s h^2 + 4 s^2 h forward, 12 h^2 + 13 h parameters. Numbers kept:
- * Korthikanti et al. 2022, 17 s h in a block whose attention matrices are made anew. */
-static struct layer transformer_layer(const struct skep_model *model, uint32_t l)
+/* What a block keeps, in bytes: Korthikanti et al. 2022, equations 1, 2 and 4, with 4 bytes for what has 2 there. Inputs of
+ * the two norms, of the attention and of the feed-forward part are s h numbers each, the masks of two dropouts s h bytes
+ * each: on every GPU unless the sequence is split. Queries, keys, values and the attention's output are s h numbers each,
+ * the insides of the feed-forward part 8 s h (relu: 4 s h, its input is not needed), the attention's matrices a s^2 (with
+ * dropout twice and the mask). */
+static uint64_t block_bytes(const struct skep_model *model, const struct skep_split *split)
 {
-	uint64_t h = model->hidden, s = model->sequence, n = model->shared;
-	struct layer layer;
-	if (l + 1 < model->layers)
-		layer = (struct layer){.parameters = 12 * h * h + 13 * h,
-			.forward_flop = n * (24 * s * h * h + 4 * s * s * h),
-			.numbers = n * 34 * s * h,
-			.kept = n * 17 * s * h,
-			.recompute = n * s * h,
-			.block = 17 * s * h};
-	else
-		layer = (struct layer){.parameters = model->vocabulary * h + 2 * h,
-			.forward_flop = 2 * s * h * model->vocabulary,
-			.numbers = s * (h + 2 * (uint64_t)model->vocabulary),
-			.kept = s * (h + model->vocabulary),
-			.recompute = s * h,
-			.block = s * model->vocabulary};
+	uint64_t h = model->hidden, s = model->sequence, a = model->heads, g = split->gpus;
+	uint64_t mask = model->dropout == SKEP_DROPOUT_NONE ? 0 : 1, drops = model->dropout == SKEP_DROPOUT_ALL ? 1 : 0;
+	uint64_t between = s * h * (4 * sizeof(float) + 2 * mask);
+	uint64_t inside = s * h * (model->relus ? 8 : 12) * sizeof(float);
+	if (model->keeps_attention)
+		inside += a * s * s * (sizeof(float) + drops * (sizeof(float) + 1));
+	return between / (split->sequence ? g : 1) + inside / g;
+}
+
+/* Products are split in one direction, then in the other (Shoeybi et al. 2019): one all-reduce for attention and one for the
+ * feed-forward part, each way. With the sequence split each becomes a reduce-scatter and an all-gather of the same bytes;
+ * the gather of kept inputs that comes on top backwards is hidden behind a product (Korthikanti et al.), and not counted. Of
+ * what moves through memory, 34 s h numbers, 10 are on every GPU, as of what is kept. Norms and the biases behind the second
+ * product are not split: 6 h of the 13 h. Shapes and FLOPs: Narayanan et al. 2021, 24 s h^2 + 4 s^2 h forward, 12 h^2 + 13 h
+ * parameters. */
+static struct layer block_layer(const struct skep_model *model, const struct skep_split *split)
+{
+	uint64_t h = model->hidden, s = model->sequence, n = model->shared, g = split->gpus;
+	uint64_t whole = split->sequence ? g : 1, matrices = model->keeps_attention ? model->heads * s * s / g : 0;
+	uint64_t gathers = g > 1 ? 4 * n : 0;
+	return (struct layer){.parameters = (12 * h * h + 7 * h) / g + 6 * h,
+		.forward_flop = n * (24 * s * h * h + 4 * s * s * h) / g,
+		.numbers = n * s * (24 * h / g + 10 * h / whole),
+		.kept_bytes = n * block_bytes(model, split),
+		.recompute_bytes = n * (s * h * sizeof(float) / whole),
+		.block_bytes = block_bytes(model, split),
+		.widest = 4 * s * h / g > matrices ? 4 * s * h / g : matrices,
+		.forward_gathers = (uint32_t)gathers,
+		.backward_gathers = (uint32_t)gathers,
+		.forward_gathered = gathers * s * h,
+		.backward_gathered = gathers * s * h};
+}
+
+/* The vocabulary is split. Kept: the input of the last product, its output, and what the softmax makes of that: measured, by
+ * the tables of OPT that tests/unit/test_memory.c quotes (Korthikanti et al. 2022, 4.3, count one of the two). The sums of
+ * the loss over the vocabulary are three numbers a token, and not counted. */
+static struct layer head_layer(const struct skep_model *model, const struct skep_split *split)
+{
+	uint64_t h = model->hidden, s = model->sequence, g = split->gpus, whole = split->sequence ? g : 1;
+	uint64_t own = (model->vocabulary + g - 1) / g;
+	return (struct layer){.parameters = own * h + 2 * h,
+		.forward_flop = 2 * s * h * own,
+		.numbers = s * (h / whole + 2 * own),
+		.kept_bytes = s * (h / whole + 2 * own) * sizeof(float),
+		.recompute_bytes = s * h / whole * sizeof(float),
+		.block_bytes = 2 * s * own * sizeof(float),
+		.widest = s * own,
+		.forward_gathers = split->sequence && g > 1 ? 1 : 0, /* of the input */
+		.forward_gathered = split->sequence && g > 1 ? s * h : 0,
+		.backward_gathers = g > 1 ? (split->sequence ? 1 : 2) : 0,
+		.backward_gathered = g > 1 ? (split->sequence ? 1 : 2) * s * h : 0};
+}
+
+static struct layer layer_of(const struct skep_model *model, uint32_t l, const struct skep_split *split)
+{
+	if (model->kind != SKEP_MODEL_TRANSFORMER)
+		return dense_layer(model, l, split);
+	struct layer layer = l + 1 < model->layers ? block_layer(model, split) : head_layer(model, split);
 	layer.backward_flop = 2 * layer.forward_flop;
 	return layer;
 }
 
-static struct layer layer_of(const struct skep_model *model, uint32_t l)
+const char *skep_model_refuses(const struct skep_model *model, const struct skep_split *split)
 {
-	return model->kind == SKEP_MODEL_TRANSFORMER ? transformer_layer(model, l) : dense_layer(model, l);
+	if (split->gpus <= 1)
+		return NULL;
+	if (model->kind != SKEP_MODEL_TRANSFORMER)
+		return split->sequence ? "has no sequence that could be split" : NULL;
+	if (model->heads == 0)
+		return "does not say how many heads its attention has: add `heads` to its file";
+	if (model->heads % split->gpus != 0)
+		return "has a number of heads that is no multiple of that";
+	if (model->hidden % split->gpus != 0)
+		return "has a hidden size that is no multiple of that";
+	return split->sequence && model->sequence % split->gpus != 0 ? "has a sequence that is no multiple of that"
+	                                                             : NULL;
 }
 
 /* ---- the cut ------------------------------------------------------------------------------------------------ */
 
 static uint64_t layer_flop(const struct skep_model *model, uint32_t layer)
 {
-	struct layer one = layer_of(model, layer);
+	struct layer one = layer_of(model, layer, &SKEP_SPLIT_NONE);
 	return one.forward_flop + one.backward_flop;
 }
 
@@ -240,26 +327,39 @@ static uint64_t dense_stash(const struct skep_model *model, uint32_t first, uint
 	return numbers;
 }
 
-void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t stage, struct skep_cost *ret)
+static void add_layer(const struct layer *layer, struct skep_cost *ret)
+{
+	ret->parameters += layer->parameters;
+	ret->forward_flop += (double)layer->forward_flop;
+	ret->backward_flop += (double)layer->backward_flop;
+	ret->sample_bytes += (double)(sizeof(float) * layer->numbers);
+	ret->stash_bytes += layer->kept_bytes;
+	ret->recompute_bytes += layer->recompute_bytes;
+	ret->forward_gathers += layer->forward_gathers;
+	ret->backward_gathers += layer->backward_gathers;
+	ret->forward_gathered_bytes += sizeof(float) * layer->forward_gathered;
+	ret->backward_gathered_bytes += sizeof(float) * layer->backward_gathered;
+	if (layer->parameters > ret->largest_parameters)
+		ret->largest_parameters = layer->parameters;
+	if (2 * sizeof(float) * layer->widest > ret->scratch_bytes)
+		ret->scratch_bytes = 2 * sizeof(float) * layer->widest;
+}
+
+void skep_model_share(const struct skep_model *model, uint32_t stages, uint32_t stage, const struct skep_split *split,
+	struct skep_cost *ret)
 {
 	uint32_t first, count;
-	uint64_t kept = 0, recompute = 0, block = 0;
+	uint64_t block = 0;
 	skep_model_cut(model, stages, stage, &first, &count);
 	*ret = (struct skep_cost){0};
 	for (uint32_t l = first; l < first + count; l++) {
-		struct layer layer = layer_of(model, l);
-		ret->parameters += layer.parameters;
-		ret->forward_flop += (double)layer.forward_flop;
-		ret->backward_flop += (double)layer.backward_flop;
-		ret->sample_bytes += (double)(sizeof(float) * layer.numbers);
-		kept += layer.kept;
-		recompute += layer.recompute;
-		block = layer.block > block ? layer.block : block;
+		struct layer layer = layer_of(model, l, split);
+		add_layer(&layer, ret);
+		block = layer.block_bytes > block ? layer.block_bytes : block;
 	}
 	if (model->kind == SKEP_MODEL_MLP)
-		kept = recompute = dense_stash(model, first, count);
-	ret->stash_bytes = sizeof(float) * kept;
-	ret->recompute_bytes = sizeof(float) * (recompute + block);
+		ret->stash_bytes = ret->recompute_bytes = sizeof(float) * dense_stash(model, first, count);
+	ret->recompute_bytes += block;
 	ret->forward_bytes = (double)(sizeof(float) * ret->parameters);
 	ret->backward_bytes = 3 * ret->forward_bytes;
 	ret->backward_sample_bytes = 2 * ret->sample_bytes;
@@ -267,11 +367,18 @@ void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t s
 		ret->activation_bytes = sizeof(float) * (uint64_t)model->width[first + count];
 }
 
+void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t stage, struct skep_cost *ret)
+{
+	skep_model_share(model, stages, stage, &SKEP_SPLIT_NONE, ret);
+}
+
 void skep_cost_checkpoint(struct skep_cost *cost)
 {
 	cost->backward_flop += cost->forward_flop;
 	cost->backward_bytes += cost->forward_bytes;
 	cost->backward_sample_bytes += cost->sample_bytes;
+	cost->backward_gathers += cost->forward_gathers;
+	cost->backward_gathered_bytes += cost->forward_gathered_bytes;
 	cost->workspace_bytes += cost->recompute_bytes;
 	cost->stash_bytes = 0;
 }

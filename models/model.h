@@ -9,6 +9,7 @@
 #include "scenarios/reader/reader.h"
 
 enum skep_model_kind { SKEP_MODEL_MLP, SKEP_MODEL_TRANSFORMER };
+enum skep_dropout { SKEP_DROPOUT_ALL, SKEP_DROPOUT_RESIDUAL, SKEP_DROPOUT_NONE };
 enum skep_activation { SKEP_ACTIVATION_TANH, SKEP_ACTIVATION_RELU, SKEP_ACTIVATION_GELU };
 
 /* A multi-layer perceptron: layer i maps width[i] -> width[i+1], activation after every layer but the last.
@@ -24,7 +25,21 @@ struct skep_model {
 	uint32_t *width;                               /* [layers + 1]; width[0] inputs, width[layers] outputs */
 	uint32_t hidden, sequence, shared, vocabulary; /* of a transformer, else 0 */
 	uint32_t heads;                                /* 0: not said */
+	bool keeps_attention;      /* the matrices of the attention are kept for the backward pass, not made anew */
+	enum skep_dropout dropout; /* whose masks are kept */
+	bool relus;                /* relu, whose input need not be kept */
 };
+
+/* How the GPUs of one worker share its stage: tensor parallel (Shoeybi et al. 2019), with `sequence` also what lies between the
+ * split products (Korthikanti et al. 2022). */
+struct skep_split {
+	uint32_t gpus;
+	bool sequence;
+};
+#define SKEP_SPLIT_NONE ((struct skep_split){.gpus = 1})
+
+/* Why the model cannot be split so, in words that fit behind "model NAME ", or NULL. */
+const char *skep_model_refuses(const struct skep_model *model, const struct skep_split *split);
 
 bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr);
 void skep_model_finish(struct skep_model *model);
@@ -42,13 +57,20 @@ struct skep_cost {
 	double forward_bytes, backward_bytes; /* memory traffic: parameters read once per operation, and backwards
 	                                         the accumulator read and written ... */
 	double sample_bytes; /* ... and activations read and written, per sample and forward; twice that backward */
-	double backward_sample_bytes; /* that is, so much */
-	uint64_t activation_bytes;    /* leaving the stage, per sample; 0 for the last */
-	uint64_t stash_bytes;         /* kept from forward to backward, per sample */
-	uint64_t workspace_bytes;     /* used during a pass, per sample of the one microbatch ... */
-	uint64_t recompute_bytes;     /* ... and that much more if the forward pass is done again in it */
+	double backward_sample_bytes;               /* that is, so much */
+	uint64_t activation_bytes;                  /* leaving the stage, per sample; 0 for the last */
+	uint64_t stash_bytes;                       /* kept from forward to backward, per sample */
+	uint64_t workspace_bytes;                   /* used during a pass, per sample of the one microbatch ... */
+	uint64_t recompute_bytes;                   /* ... and that much more if the forward pass is done again in it */
+	uint64_t scratch_bytes;                     /* the two widest arrays that a pass holds at once, per sample */
+	uint64_t largest_parameters;                /* of one layer */
+	uint32_t forward_gathers, backward_gathers; /* among the GPUs of a worker; an all-reduce is two ... */
+	uint64_t forward_gathered_bytes, backward_gathered_bytes; /* ... of so many bytes together, per sample */
 };
 void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t stage, struct skep_cost *ret);
+/* The same of each GPU of a worker that splits it; activation_bytes stays that of the whole worker. */
+void skep_model_share(const struct skep_model *model, uint32_t stages, uint32_t stage, const struct skep_split *split,
+	struct skep_cost *ret);
 
 /* Turns the cost of a stage into that with checkpoint_activations: backward does the forward pass again, and the stash is
  * that of the one microbatch in work. */

@@ -11,6 +11,8 @@
 #include "core/record.h"
 #include "core/route.h"
 #include "scenarios/describe_compute.h"
+#include "scenarios/memory.h"
+#include "scenarios/split.h"
 
 struct stage_view { /* one row of the table */
 	uint32_t first_layer, layers, workers;
@@ -66,6 +68,7 @@ static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stag
 		skep_chunk_range(v.parameters, chunk, (uint32_t)n, &first, &count);
 		v.sync_bytes += 2 * (n - 1) * skep_codec_bytes(s->plan.reduction_codec, count);
 	}
+	v.sync_bytes += skep_split_round_bytes(s);
 	for (uint32_t i = 1; i < s->plan.stages; i++) {
 		struct visit visit = visit_stage(s, i);
 		uint32_t sender = s->plan.routing == SKEP_ROUTING_TRAINER ? 0 : i - 1;
@@ -181,6 +184,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	if (plan->delayed)
 		fprintf(out, "  updates   delayed: a round works on parameters one step old while the round before is "
 			     "reduced; they are held twice\n");
+	skep_split_print(s, out);
 	if (s->collectives_as_flows)
 		fprintf(out, "            simulated with one flow per link for the messages of a reduction\n");
 	fprintf(out, "\n");
@@ -199,9 +203,35 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		pipeline += v.pipeline_bytes;
 		sync += v.sync_bytes;
 	}
+	skep_memory_print(s, out);
 	fprintf(out, "\nper round: %s between stages (activations and gradients), %s in reductions\n",
 		bytes_text((double)pipeline, a, sizeof a), bytes_text((double)sync, b, sizeof b));
 	skep_compute_print(s, out);
+}
+
+static void print_json_memory(const struct skep_scenario *s, cJSON *root)
+{
+	cJSON *rows = cJSON_AddArrayToObject(root, "memory");
+	for (uint32_t i = 0; i < s->plan.stages * s->topology.gpus; i++) {
+		uint32_t stage = i / s->topology.gpus, gpu = i % s->topology.gpus;
+		const struct skep_memory *m = &s->memory[(size_t)gpu * s->plan.stages + stage];
+		if (m->workers == 0)
+			continue;
+		cJSON *row = cJSON_CreateObject();
+		cJSON_AddNumberToObject(row, "stage", stage);
+		cJSON_AddStringToObject(row, "gpu", s->topology.gpu[gpu].name);
+		cJSON_AddNumberToObject(row, "gpus_per_worker", skep_split_of(s, gpu).gpus);
+		cJSON_AddNumberToObject(row, "weights_bytes", m->weights);
+		cJSON_AddNumberToObject(row, "gradients_bytes", m->gradients);
+		cJSON_AddNumberToObject(row, "optimizer_bytes", m->optimizer);
+		cJSON_AddNumberToObject(row, "activations_bytes", m->activations);
+		cJSON_AddNumberToObject(row, "buffers_bytes", m->buffers);
+		cJSON_AddNumberToObject(row, "total_bytes", m->total);
+		cJSON_AddNumberToObject(row, "capacity_bytes", s->topology.gpu[gpu].memory_bytes);
+		cJSON_AddNumberToObject(row, "host_bytes", m->host);
+		cJSON_AddNumberToObject(row, "held", m->held);
+		cJSON_AddItemToArray(rows, row);
+	}
 }
 
 static void print_json(const struct skep_scenario *s, FILE *out)
@@ -236,6 +266,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 		pipeline += v.pipeline_bytes;
 		sync += v.sync_bytes;
 	}
+	print_json_memory(s, root);
 	cJSON_AddNumberToObject(root, "bytes_pipeline_per_round", (double)pipeline);
 	cJSON_AddNumberToObject(root, "bytes_sync_per_round", (double)sync);
 	skep_compute_add_json(s, root);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan.c - who serves which stage, what a stage costs on each GPU in time and memory, and what the core needs to know of it.
+ * plan.c - who serves which stage, what a stage costs on each GPU in time, and what the core needs to know of it. Memory is
+ * memory.c's, what GPUs or machines share is split.c's.
  *
  * Keeps true: equal scenarios give equal plans on every machine; the time of an operation is a table look-up.
  */
@@ -13,6 +14,8 @@
 #include "core/random.h"
 #include "core/record.h"
 #include "core/route.h"
+#include "scenarios/memory.h"
+#include "scenarios/split.h"
 
 #define FLOAT_BYTES sizeof(float)
 #define STATE_CHUNKS_MAX 1048576.0
@@ -52,7 +55,7 @@ void skep_plan_allocate(struct skep_scenario *s)
 	}
 }
 
-static uint32_t serving(const struct skep_scenario *s, uint32_t stage)
+uint32_t skep_plan_serving(const struct skep_scenario *s, uint32_t stage)
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < s->plan.workers; i++)
@@ -63,62 +66,16 @@ static uint32_t serving(const struct skep_scenario *s, uint32_t stage)
 uint32_t skep_plan_empty_stage(const struct skep_scenario *s)
 {
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
-		if (serving(s, stage) == 0)
+		if (skep_plan_serving(s, stage) == 0)
 			return stage;
 	return SKEP_NO_STAGE;
 }
 
 uint32_t skep_plan_in_flight(const struct skep_scenario *s)
 {
-	uint32_t active = s->plan.workers - serving(s, SKEP_NO_STAGE), first = serving(s, 0);
+	uint32_t active = s->plan.workers - skep_plan_serving(s, SKEP_NO_STAGE), first = skep_plan_serving(s, 0);
 	uint32_t each = (2 * active + first - 1) / first;
 	return each < 2 ? 2 : each;
-}
-
-/* ---- memory --------------------------------------------------------------------------------------------------- */
-
-/* Microbatches that a worker of the stage holds. The first stage holds what it issued; behind it wiring is a draw, and
- * twice the mean is seldom exceeded. */
-static uint32_t held(const struct skep_scenario *s, uint32_t stage)
-{
-	uint64_t all = (uint64_t)serving(s, 0) * s->plan.in_flight, workers = serving(s, stage);
-	uint64_t twice_mean = 2 * ((all + workers - 1) / workers);
-	if (stage == 0)
-		return s->plan.in_flight;
-	return (uint32_t)(twice_mean < all ? twice_mean : all);
-}
-
-struct skep_plan_memory skep_plan_memory(const struct skep_scenario *s, uint32_t stage)
-{
-	const struct skep_cost *cost = &s->cost[stage];
-	uint64_t in_bytes = stage > 0 ? s->stage[stage - 1].activation_bytes : 0;
-	uint64_t microbatch_bytes = in_bytes + s->samples * cost->stash_bytes + s->stage[stage].activation_bytes;
-	if (stage == 0 && s->plan.routing == SKEP_ROUTING_TRAINER) /* an owner keeps what went into every later stage */
-		for (uint32_t later = 1; later + 1 < s->plan.stages; later++)
-			microbatch_bytes += s->stage[later].activation_bytes;
-	struct skep_plan_memory m = {.microbatches = held(s, stage)};
-	m.state_bytes = (double)s->stage[stage].state_bytes;
-	if (s->plan.delayed)
-		m.state_bytes += (double)(FLOAT_BYTES * cost->parameters);
-	m.gradient_bytes = (double)(3 * FLOAT_BYTES * cost->parameters);
-	m.activation_bytes =
-		(double)m.microbatches * (double)microbatch_bytes + (double)(s->samples * cost->workspace_bytes);
-	return m;
-}
-
-uint32_t skep_plan_overfull(const struct skep_scenario *s, uint32_t *ret_stage)
-{
-	uint32_t largest = 0;
-	for (uint32_t stage = 1; stage < s->plan.stages; stage++)
-		if (s->memory_bytes[stage] > s->memory_bytes[largest])
-			largest = stage;
-	for (uint32_t i = 0; i < s->plan.workers; i++) {
-		uint32_t stage = s->first_stage_of[i] == SKEP_NO_STAGE ? largest : s->first_stage_of[i];
-		*ret_stage = stage;
-		if (s->memory_bytes[stage] > s->topology.gpu[s->topology.machine[i].gpu].memory_bytes)
-			return i;
-	}
-	return SKEP_NO_INDEX;
 }
 
 /* ---- time ----------------------------------------------------------------------------------------------------- */
@@ -133,13 +90,15 @@ static uint64_t op_ns(const struct skep_scenario *s, const struct skep_gpu *gpu,
 	return skep_gpu_time_ns(gpu, flop * s->compute_scale, bytes * s->compute_scale);
 }
 
-/* STEP reads the sum, reads and writes parameters and moments, and clears the accumulator. SAVE and LOAD copy a
+/* Of each GPU. STEP reads the sum, reads and writes parameters and moments, and clears the accumulator. SAVE and LOAD copy a
  * chunk, ENTER fills what all of them make. */
-static struct skep_op_time time_stage(const struct skep_scenario *s, const struct skep_gpu *gpu, uint32_t stage)
+static struct skep_op_time time_stage(const struct skep_scenario *s, uint32_t type, uint32_t stage)
 {
-	const struct skep_cost *c = &s->cost[stage];
+	const struct skep_gpu *gpu = &s->topology.gpu[type];
+	struct skep_cost share, *c = &share;
+	skep_split_share(s, type, stage, &share);
 	double n = s->samples, state = (double)s->stage[stage].state_bytes;
-	double parameters = (double)(FLOAT_BYTES * c->parameters);
+	double own_state = state / skep_split_of(s, type).gpus, parameters = (double)(FLOAT_BYTES * c->parameters);
 	bool encoded = s->activation_codec != SKEP_CODEC_NONE; /* encoding and decoding, beside the passes themselves */
 	double in = encoded && stage > 0 ? (double)s->stage[stage - 1].activation_bytes : 0;
 	double out = encoded ? (double)s->stage[stage].activation_bytes : 0;
@@ -147,8 +106,8 @@ static struct skep_op_time time_stage(const struct skep_scenario *s, const struc
 		.forward_ns = op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in + out),
 		.backward_ns = op_ns(
 			s, gpu, n * c->backward_flop, c->backward_bytes + n * c->backward_sample_bytes + 2 * in + out),
-		.step_ns = op_ns(s, gpu, 0, 2 * parameters + 2 * state),
-		.state_ns = op_ns(s, gpu, 0, 2 * state),
+		.step_ns = op_ns(s, gpu, 0, 2 * parameters + 2 * own_state),
+		.state_ns = skep_split_move_ns(s, type, SKEP_PART_STATE, 2 * state),
 	};
 }
 
@@ -195,10 +154,10 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 		return clamp_ns(1e9 * (double)s->stage[op->stage].state_bytes / s->checkpoint_Bps);
 	case SKEP_OP_SAVE:
 	case SKEP_OP_LOAD:
-		return op_ns(s, &s->topology.gpu[gpu], 0, 2 * (double)chunk_bytes(s, op));
+		return skep_split_move_ns(s, gpu, SKEP_PART_STATE, 2 * (double)chunk_bytes(s, op));
 	default:
 		skep_chunk_range(s->stage[op->stage].parameters, op->chunk, op->size, &first, &count);
-		return op_ns(s, &s->topology.gpu[gpu], 0,
+		return skep_split_move_ns(s, gpu, SKEP_PART_GRADIENT,
 			chunk_traffic(op->kind, (double)(FLOAT_BYTES * count),
 				(double)skep_codec_bytes(s->plan.reduction_codec, count)));
 	}
@@ -258,8 +217,9 @@ static void make_stage(struct skep_scenario *s, uint32_t stage)
 		.state_chunks = chunks,
 	};
 	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
-		s->op_time[(size_t)gpu * s->plan.stages + stage] = time_stage(s, &s->topology.gpu[gpu], stage);
+		s->op_time[(size_t)gpu * s->plan.stages + stage] = time_stage(s, gpu, stage);
 		skep_compute_predict(s, gpu, stage);
+		skep_split_time(s, gpu, stage, &s->op_time[(size_t)gpu * s->plan.stages + stage]);
 	}
 }
 
@@ -294,17 +254,12 @@ bool skep_plan_make(struct skep_scenario *s)
 	s->stage = calloc(stages, sizeof *s->stage);
 	s->cost = calloc(stages, sizeof *s->cost);
 	s->op_time = calloc((size_t)stages * s->topology.gpus, sizeof *s->op_time);
-	s->memory_bytes = calloc(stages, sizeof *s->memory_bytes);
-	if (!s->stage || !s->cost || !s->op_time || !s->memory_bytes)
+	if (!s->stage || !s->cost || !s->op_time)
 		return false;
 	s->plan.stage = s->stage;
 	s->plan.first_stage_of = s->first_stage_of;
 	for (uint32_t stage = 0; stage < stages; stage++)
 		make_stage(s, stage);
-	for (uint32_t stage = 0; stage < stages; stage++) {
-		struct skep_plan_memory m = skep_plan_memory(s, stage);
-		s->memory_bytes[stage] = m.state_bytes + m.gradient_bytes + m.activation_bytes;
-	}
 	s->training = (struct skep_training){
 		.model = &s->model,
 		.plan = &s->plan,
@@ -314,7 +269,10 @@ bool skep_plan_make(struct skep_scenario *s)
 		.activation_codec = s->activation_codec,
 		.reduction_codec = s->plan.reduction_codec,
 		.checkpoint_activations = s->checkpoint_activations,
+		.offload = s->offload,
 	};
 	s->plan.samples = s->samples;
+	if (!skep_memory_make(s))
+		return false;
 	return s->plan.wiring != SKEP_WIRING_LATENCY || make_transfers(s);
 }

@@ -17,20 +17,11 @@ uint32_t skep_plan_empty_stage(const struct skep_scenario *scenario);
  * its way. */
 uint32_t skep_plan_in_flight(const struct skep_scenario *scenario);
 
-/* Fills stage, cost, op_time, memory_bytes (all allocated here) and training. False: no memory. */
+/* Fills stage, cost, op_time, memory (all allocated here) and training. False: no memory. */
 bool skep_plan_make(struct skep_scenario *scenario);
 
-/* The estimate behind memory_bytes, in its parts. */
-struct skep_plan_memory {
-	double state_bytes;      /* parameters and optimizer */
-	double gradient_bytes;   /* the accumulators of two rounds and the result of a reduction */
-	double activation_bytes; /* of the microbatches in flight */
-	uint32_t microbatches;   /* held at once */
-};
-struct skep_plan_memory skep_plan_memory(const struct skep_scenario *scenario, uint32_t stage);
-
-/* A worker that could not hold its stage (a spare: any stage), or SKEP_NO_INDEX. */
-uint32_t skep_plan_overfull(const struct skep_scenario *scenario, uint32_t *ret_stage);
+/* Workers that serve the stage at the start; SKEP_NO_STAGE: spares. */
+uint32_t skep_plan_serving(const struct skep_scenario *scenario, uint32_t stage);
 
 /* Time that the run takes at least if every GPU computes without a pause. */
 double skep_plan_least_seconds(const struct skep_scenario *scenario);

@@ -14,7 +14,9 @@
 #include <string.h>
 
 #include "models/data.h"
+#include "scenarios/memory.h"
 #include "scenarios/plan.h"
+#include "scenarios/split.h"
 
 enum {
 	MICROBATCH_MAX = 1 << 20,   /* samples */
@@ -176,6 +178,8 @@ static void read_cluster(struct draft *d)
 	read_allocation(d, map);
 	skep_compute_read(&d->r, map, &d->s->compute);
 	skep_compute_prepare(d->s, &d->r, map);
+	if (!d->r.diag->set)
+		skep_split_read_cluster(&d->r, map, d->s);
 	d->s->compute_scale = skep_read_number(&d->r, map, "compute_scale", 1e-6, 1e9, 1);
 	d->s->plan.wait_for_join_ns =
 		(skep_time)(1e9 * skep_read_quantity(&d->r, map, "wait_for_join", SKEP_TIME, 0, 365 * DAY_S, 3600));
@@ -265,6 +269,7 @@ static void read_sync(struct draft *d)
 			"this or `on_loss: rerun`");
 	d->s->state_chunk_bytes =
 		skep_read_quantity(&d->r, map, "state_chunk", SKEP_BYTES, 1024, 0x1p40, 16.0 * 0x1p20);
+	skep_split_read_sync(&d->r, map, d->s);
 	skep_reader_close_map(&d->r, map);
 }
 
@@ -340,6 +345,7 @@ static void read_optimizer(struct draft *d, const struct skep_yaml_node *train)
 		o.momentum = read_float(d, map, "momentum", 0, below_1, 0);
 	}
 	o.weight_decay = read_float(d, map, "weight_decay", 0, 1, adamw ? 0.01 : 0);
+	skep_split_read_optimizer(&d->r, map, d->s);
 	skep_reader_close_map(&d->r, map);
 	d->s->optimizer = o;
 }
@@ -433,22 +439,6 @@ static void check_time(struct draft *d)
 			least_s / (365.25 * DAY_S));
 }
 
-static void check_memory(struct draft *d)
-{
-	const struct skep_scenario *s = d->s;
-	uint32_t stage, worker = skep_plan_overfull(s, &stage);
-	if (worker == SKEP_NO_INDEX)
-		return;
-	const struct skep_gpu *gpu = &s->topology.gpu[s->topology.machine[worker].gpu];
-	struct skep_plan_memory m = skep_plan_memory(s, stage);
-	skep_reader_fail(&d->r, group(d, "model"), "stages",
-		"stage %u needs %.4g GB on worker %u, a %s with %.4g GB: parameters and optimizer %.4g GB, gradients "
-		"%.4g GB, "
-		"%u microbatches in flight %.4g GB; take more stages, a smaller microbatch or fewer in flight",
-		stage, s->memory_bytes[stage] / 1e9, worker, gpu->name, gpu->memory_bytes / 1e9, m.state_bytes / 1e9,
-		m.gradient_bytes / 1e9, m.microbatches, m.activation_bytes / 1e9);
-}
-
 /* A silent worker does not answer, and fencing frees what it has. */
 static void check_patience(struct draft *d)
 {
@@ -483,7 +473,7 @@ static void read_root(struct draft *d)
 	skep_compute_check(d->s, &d->r, group(d, "cluster"));
 	check_stream(d);
 	check_time(d);
-	check_memory(d);
+	skep_memory_check(&d->r, group(d, "model"), d->s);
 }
 
 static void apply_options(struct skep_yaml *yaml, const struct skep_scenario_options *options, struct skep_diag *reterr)
@@ -554,6 +544,7 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->predictor);
 	free(scenario->timing);
 	free(scenario->memory_bytes);
+	free(scenario->memory);
 	free(scenario->place_of);
 	free(scenario->transfer_ns);
 	*scenario = (struct skep_scenario){.target_loss = NAN};

@@ -25,6 +25,16 @@ struct skep_op_time { /* ns on one GPU type for one stage and one microbatch */
 	uint64_t forward_ns, backward_ns, step_ns, state_ns;
 };
 
+struct skep_memory { /* bytes on each GPU of such a machine that holds such a stage */
+	double weights, gradients, optimizer;
+	double activations; /* of the microbatches held */
+	double buffers;     /* of reductions, of sending and receiving, of a download, and scratch */
+	double total;       /* of these */
+	double host;        /* in the memory of the machine, for all of its GPUs */
+	uint32_t held;      /* microbatches */
+	uint32_t workers;   /* such a machine is there for so many workers of the stage, spares included */
+};
+
 struct skep_scenario {
 	char name[64];
 	char path[512];
@@ -56,6 +66,11 @@ struct skep_scenario {
 	struct skep_optimizer optimizer;
 	double target_loss; /* NAN: none */
 
+	uint32_t tensor_parallel; /* GPUs of its machine that a worker splits its stage over; 0: all that it has */
+	bool sequence_parallel;   /* ... and the sequence between the split products */
+	uint32_t zero;            /* stage of ZeRO; 0: none */
+	enum skep_offload offload;
+
 	struct skep_plan plan;         /* points into stage[] and first_stage_of[] */
 	struct skep_stage_plan *stage; /* [stages] */
 	uint32_t *first_stage_of;      /* [workers] */
@@ -63,7 +78,8 @@ struct skep_scenario {
 	struct skep_op_time *op_time;  /* [gpus * stages] */
 	uint32_t *place_of;            /* [workers] and ... */
 	skep_time *transfer_ns;        /* ... [places * places], for wiring by latency alone */
-	double *memory_bytes;          /* [stages] on one worker, by the estimate in scenarios/README.md */
+	double *memory_bytes;          /* [stages] on one GPU, the most of those that serve it */
+	struct skep_memory *memory;    /* [gpus * stages] the same in its parts, see scenarios/README.md */
 	struct skep_training training; /* points to model and plan, so the struct must stay where it was read */
 };
 
@@ -84,5 +100,10 @@ void skep_scenario_finish(struct skep_scenario *scenario);
 
 /* Time that an operation takes on a worker's GPU, for the simulator's clock and the executor's pace. */
 uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op);
+/* Bytes that the worker sends within it to the next worker, beside all messages: gathers of ZeRO, whose time op_ns has. */
+uint64_t skep_scenario_op_bytes(const struct skep_scenario *scenario, const struct skep_op *op);
+
+/* Can it run for real? If not, the error says why and what to do. */
+bool skep_scenario_runs(const struct skep_scenario *scenario, bool pace, char *reterr, size_t size);
 
 #endif

@@ -280,6 +280,15 @@ static void report_span(struct skep_world *world, uint32_t worker, const struct 
 	world->recorder->op(world->recorder->context, &span);
 }
 
+/* What an operation sent besides, as one message. */
+static void count_gathers(struct skep_world *world, uint32_t worker, const struct skep_op *op)
+{
+	uint64_t bytes = skep_scenario_op_bytes(world->scenario, op);
+	if (bytes > 0 && !skep_traffic_add(&world->traffic, worker, (worker + 1) % world->plan->workers,
+				 SKEP_TRAFFIC_SYNC, 1, bytes))
+		world->no_memory = true;
+}
+
 /* The first job of a lane is done: the arithmetic, the report, the next job. Fills the machine's event. */
 static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struct skep_event *ret)
 {
@@ -297,6 +306,7 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 		return;
 	}
 	report_span(world, worker, &job->op, job->begin_ns);
+	count_gathers(world, worker, &job->op);
 	ret->kind = SKEP_EVENT_OP_DONE;
 	ret->u.done.op = job->op;
 	ret->u.done.out = result.out;

@@ -5,6 +5,7 @@
 #ifndef SKEP_TOPOLOGIES_GPU_H
 #define SKEP_TOPOLOGIES_GPU_H
 
+#include "topologies/board.h"
 #include "topologies/gpu_table.h"
 
 struct skep_gpu {
@@ -19,6 +20,7 @@ struct skep_gpu {
 	double peak[SKEP_TYPES];      /* FLOP/s of products of each type; 0: not known. That of fp32 is `flops` */
 	struct skep_gpu_table *table; /* [tables], their rows read by skep_gpu_load() */
 	uint32_t tables;
+	struct skep_board board; /* of the machines that it is in: a topology has an entry for each (profile, board) */
 };
 
 /* The keys `name` and `source` of a description file. Too long a text is refused, and so is a source that does not say

@@ -39,7 +39,8 @@ static bool reserve(struct skep_draft *d, uint32_t more)
 }
 
 /* An unknown name is a fault of the topology file, shown where the name stands; a fault of the profile is shown there. */
-static void read_gpu(struct skep_draft *d, const struct skep_yaml_node *group, const char *name)
+static void read_gpu(
+	struct skep_draft *d, const struct skep_yaml_node *group, const char *name, const struct skep_board *board)
 {
 	struct skep_topology *t = d->topology;
 	if (t->gpus == SKEP_GPU_TYPES_MAX) {
@@ -47,24 +48,27 @@ static void read_gpu(struct skep_draft *d, const struct skep_yaml_node *group, c
 		return;
 	}
 	struct skep_diag diag = {0};
-	if (skep_gpu_read(d->path, name, &t->gpu[t->gpus], &diag))
+	if (skep_gpu_read(d->path, name, &t->gpu[t->gpus], &diag)) {
+		t->gpu[t->gpus].board = *board;
 		d->profile[t->gpus++] = name;
-	else if (strcmp(diag.file, d->path) == 0)
+	} else if (strcmp(diag.file, d->path) == 0)
 		skep_reader_fail(&d->r, group, "gpu", "%s", diag.message);
 	else
 		*d->r.diag = diag;
 }
 
-/* The index of the profile that the group names; reads each profile once. */
+/* The index of the profile that the group names, in such a machine; reads each once. */
 static uint32_t gpu_index(struct skep_draft *d, const struct skep_yaml_node *group)
 {
+	struct skep_board board;
 	const char *name = skep_read_string(&d->r, group, "gpu", NULL);
+	skep_board_read(&d->r, group, &board);
 	if (d->r.diag->set)
 		return 0;
 	for (uint32_t i = 0; i < d->topology->gpus; i++)
-		if (strcmp(d->profile[i], name) == 0)
+		if (strcmp(d->profile[i], name) == 0 && skep_board_equal(&d->topology->gpu[i].board, &board))
 			return i;
-	read_gpu(d, group, name);
+	read_gpu(d, group, name, &board);
 	return d->topology->gpus - 1;
 }
 

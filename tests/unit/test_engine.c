@@ -16,6 +16,7 @@
 #include "sim/queue.h"
 #include "sim/sim.h"
 #include "sim/traffic.h"
+#include "tests/unit/engine_scenario.h"
 
 #define MS UINT64_C(1000000)
 
@@ -93,12 +94,6 @@ uint64_t skep_node_digest(const struct skep_node *node)
 enum skep_outcome skep_node_outcome(const struct skep_node *node)
 {
 	return node->outcome;
-}
-
-uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op)
-{
-	assert_true(worker < scenario->plan.workers);
-	return (worker + 1) * 10 * MS + op->microbatch;
 }
 
 /* ---- devices that remember one buffer each --------------------------------------------------------------------- */

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_memory.c - the table of memory: each column against figures worked out by hand, against what a device allocates, and
+ * against published measurements; and what a refusal advises.
+ */
+#include "tests/unit/split_fixture.h"
+
+#include "scenarios/memory.h"
+
+#define STASH (4 * (66 * 2048 + 9 * 8192) + 4 * 32 * (64 + 2 * 100)) /* bytes of a sample: four blocks and the head */
+#define SCRATCH (2 * 4 * 8192)
+
+static const struct skep_memory *memory_of(const char *topology, const char *set, struct skep_scenario *s)
+{
+	must_read("block.yaml", topology, set, s);
+	return s->memory;
+}
+
+static void check(double value, double expected)
+{
+	if (value < expected || value > expected)
+		fail_msg("%.1f, expected %.1f", value, expected);
+}
+
+/* ---- the columns --------------------------------------------------------------------------------------------------- */
+
+static void test_one_worker(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	const struct skep_memory *m = memory_of("one.yaml", NULL, &s);
+	check(m->weights, 4 * ALL);
+	check(m->gradients, 2 * 4 * ALL); /* accumulators of two rounds */
+	check(m->optimizer, 2 * 4 * ALL);
+	check(m->activations, 2 * STASH);
+	check(m->buffers, 4 * ALL + 2 * 12 * ALL + 2 * SCRATCH); /* result, two chunks of state */
+	check(m->total, m->weights + m->gradients + m->optimizer + m->activations + m->buffers);
+	check(m->host, 0);
+	check(s.memory_bytes[0], m->total);
+	skep_scenario_finish(&s);
+	m = memory_of("one.yaml", "train.optimizer={name: sgd}", &s);
+	check(m->optimizer, 4 * ALL);
+	skep_scenario_finish(&s);
+	m = memory_of("one.yaml", "sync={delayed: true}", &s);
+	check(m->weights, 2 * 4 * ALL);
+	skep_scenario_finish(&s);
+}
+
+static void test_activations_made_anew(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	const struct skep_memory *m = memory_of("one.yaml",
+		"schedule={global_batch: 8, microbatch: 2, in_flight: 1, checkpoint_activations: true}", &s);
+	check(m->activations, 2 * (5 * 4 * 2048 + 66 * 2048 + 9 * 8192)); /* inputs of five layers, inside of one */
+	skep_scenario_finish(&s);
+}
+
+static void test_four_gpus(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	const double own = 4 * (4 * 12784 + 1728); /* bytes of the parameters of one GPU */
+	const struct skep_memory *m = memory_of("node.yaml", NULL, &s);
+	check(m->weights, own);
+	check(m->optimizer, 2 * own);
+	check(m->activations, 2 * (4 * (18 * 2048 + (48 * 2048 + 9 * 8192) / 4) + 4 * 32 * (64 + 2 * 25)));
+	skep_scenario_finish(&s);
+	m = memory_of("node.yaml", "cluster.sequence_parallel=true", &s);
+	check(m->activations, 2 * (66 * 2048 + 9 * 8192 + 4 * 32 * (16 + 2 * 25)));
+	skep_scenario_finish(&s);
+}
+
+static void test_zero(void **state)
+{
+	(void)state;
+	static const char *const sets[] = {"sync={zero: 0}", "sync={zero: 1}", "sync={zero: 2}", "sync={zero: 3}"};
+	static const double weights[] = {1, 1, 1, 0.25}, gradients[] = {2, 2, 0.5, 0.5},
+			    optimizer[] = {2, 0.5, 0.5, 0.5};
+	static const double result[] = {1, 0.25, 0.25, 0.25}, layers[] = {0, 0, 1, 3};
+	for (int zero = 0; zero < 4; zero++) {
+		struct skep_scenario s;
+		const struct skep_memory *m = memory_of("four.yaml", sets[zero], &s);
+		check(m->weights, weights[zero] * 4 * ALL);
+		check(m->gradients, gradients[zero] * 4 * ALL);
+		check(m->optimizer, optimizer[zero] * 4 * ALL);
+		check(m->activations, 2 * STASH);
+		/* two chunks of a ring of four; gathered weights and gradients of one block */
+		check(m->buffers,
+			4 * (result[zero] * ALL + 2 * ALL / 4 + layers[zero] * BLOCK) + 2 * 12 * ALL + 2 * SCRATCH);
+		skep_scenario_finish(&s);
+	}
+}
+
+static void test_offload(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	const struct skep_memory *m = memory_of("host.yaml", "train.optimizer={offload: optimizer}", &s);
+	check(m->optimizer, 0);
+	check(m->gradients, 2 * 4 * ALL);
+	check(m->host, (2 + 1 + 1) * 4 * ALL); /* moments, parameters, the gradient as it comes */
+	skep_scenario_finish(&s);
+	m = memory_of("host.yaml", "train.optimizer={offload: gradients}", &s);
+	check(m->optimizer + m->gradients, 0);
+	check(m->host, (2 + 1 + 2 + 1) * 4 * ALL);                     /* moments, parameters, accumulators, result */
+	check(m->buffers, 2 * 12 * ALL + 2 * SCRATCH + 2 * 4 * BLOCK); /* gradients of two layers, on their way */
+	skep_scenario_finish(&s);
+}
+
+/* ---- a device ------------------------------------------------------------------------------------------------------ */
+
+static void check_device(const struct skep_scenario *s, uint32_t stage, uint32_t gpu)
+{
+	char error[256];
+	const struct skep_memory *m = &s->memory[gpu * s->plan.stages + stage];
+	struct skep_device *device = skep_device_create(SKEP_DEVICE_CPU, &s->training, stage, error, sizeof error);
+	assert_non_null(device);
+	struct skep_device_memory has = skep_device_memory(device);
+	assert_int_equal(has.optimizer, SKEP_MEMORY_HOST);
+	assert_int_equal(has.gradients, SKEP_MEMORY_HOST);
+	if (s->offload == SKEP_OFFLOAD_NONE) {
+		check(m->weights, (double)has.weights_bytes);
+		check(m->gradients, (double)has.gradients_bytes);
+		check(m->optimizer, (double)has.optimizer_bytes);
+	} else {
+		check(m->host,
+			(double)(has.weights_bytes + has.gradients_bytes + has.optimizer_bytes + has.result_bytes));
+	}
+	skep_device_destroy(device);
+}
+
+static void test_a_device_allocates_that(void **state)
+{
+	(void)state;
+	static const char *const sets[] = {
+		"sync={delayed: false}", "sync={delayed: true}", "train.optimizer={name: sgd}"};
+	struct skep_scenario s;
+	for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+		must_read("mlp.yaml", "one.yaml", sets[i], &s);
+		check_device(&s, 0, 0);
+		skep_scenario_finish(&s);
+	}
+	must_read("mlp.yaml", "host.yaml", "train.optimizer={offload: gradients}", &s);
+	check_device(&s, 0, 0);
+	skep_scenario_finish(&s);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------------------------------ */
+
+static void write_gpu(const char *memory)
+{
+	char text[256];
+	snprintf(text, sizeof text,
+		"name: S\nsource: assumed\nflops: 1 TFLOP/s\nefficiency: 1\nmemory_bandwidth: 1000 GB/s\nmemory: %s\n"
+		"overhead: 0.01 ms\n",
+		memory);
+	write_file("gpus/small.yaml", text);
+}
+
+/* One worker needs 12 P + 2 samples of stash and scratch, 11.78 MB. */
+static void test_what_a_refusal_advises(void **state)
+{
+	(void)state;
+	write_gpu("11 MB");
+	write_topology("small.yaml", "{gpu: small, host: {memory: 1 GB, bandwidth: 1 GB/s}}");
+	must_refuse("block.yaml", "small.yaml", NULL,
+		"stage 0 needs 0.01178 GB on worker 0, a S with 0.011 GB: weights 0.000826, gradients 0.00165, "
+		"optimizer 0.00165, "
+		"1 microbatches in flight 0.00174, buffers 0.00591; any of these would do: schedule.microbatch: 1, "
+		"schedule.checkpoint_activations: true, train.optimizer.offload: optimizer");
+	struct skep_scenario s;
+	must_read("block.yaml", "small.yaml", "schedule.microbatch=1", &s);
+	skep_scenario_finish(&s);
+	must_read("block.yaml", "small.yaml", "train.optimizer={offload: optimizer}", &s);
+	skep_scenario_finish(&s);
+	write_gpu("10 MB"); /* 10.13 with the optimizer on the host */
+	must_refuse("block.yaml", "small.yaml", NULL, "any of these would do: train.optimizer.offload: gradients");
+	write_gpu("3 MB");
+	must_refuse("block.yaml", "small.yaml", NULL, "no single change would do");
+	write_topology("small.yaml", "{gpu: small, count: 4}");
+	write_gpu("11 MB");
+	must_refuse("block.yaml", "small.yaml", NULL, "any of these would do: model.stages: 2");
+	must_read("block.yaml", "small.yaml", "model.stages=2", &s);
+	skep_scenario_finish(&s);
+	write_topology("small.yaml", "{gpu: g, host: {memory: 3 MB, bandwidth: 1 GB/s}}");
+	must_refuse("block.yaml", "small.yaml", "train.optimizer={offload: optimizer}",
+		"stage 0 needs 0.003303 GB of host memory for what is offloaded, the machine of worker 0 has 0.003 GB");
+}
+
+/* ---- published sizes ----------------------------------------------------------------------------------------------- */
+
+/* Sizes that the Sailor planner measured of one block and of the head of three models at microbatch 1, sequences of 2048
+ * tokens, over 1, 2, 4 and 8 GPUs (eth-easl/sailor, sailor/Planner/llm_info.json, commit cf2c8e3, MIT): floats of parameters
+ * and of activations. */
+struct published {
+	const char *model;
+	uint32_t gpus;
+	uint64_t parameters, kept, head_kept; /* 0: none given */
+	double within;                        /* of kept: ours may be so much more */
+};
+
+static void read_published(const char *inside, uint32_t blocks, struct skep_model *ret)
+{
+	char text[256], path[128];
+	struct skep_diag diag = {0};
+	snprintf(text, sizeof text,
+		"name: p\nkind: transformer\ntransformer: {sequence: 2048, attention: kept, blocks: %u, %s}\n", blocks,
+		inside);
+	write_file("published.yaml", text);
+	snprintf(path, sizeof path, "%s/published.yaml", folder);
+	if (!skep_model_read(path, ret, &diag))
+		fail_msg("%s", diag.message);
+}
+
+#define OPT_350 "hidden: 1024, heads: 16, vocabulary: 50272, activation: relu, dropout: none"
+#define OPT_30 "hidden: 7168, heads: 56, vocabulary: 50272, activation: relu, dropout: none"
+#define NEO "hidden: 2560, heads: 20, vocabulary: 50257, dropout: residual"
+
+/* Parameters of a block agree to the last one. What GPT-Neo keeps does on 1 and 2 GPUs but for the means and deviations of
+ * two norms, 4 numbers a token; on 4 they kept 1.3 % more. Of OPT's blocks one of the s h numbers that the formula has, the
+ * input of the second norm, was not kept: up to 12.5 % less, where little else is left; of its head up to 1.8 % more. */
+static void test_published_sizes(void **state)
+{
+	(void)state;
+	static const struct published all[] = {
+		{NEO, 1, 78676480, 170401792 - 8192, 0, 0},
+		{NEO, 2, 39345920, 97001472 - 8192, 0, 0},
+		{NEO, 4, 19680640, 61087744 - 8192, 0, -0.013},
+		{OPT_350, 1, 12596224, 90181632, 208673536, 0.024},
+		{OPT_350, 2, 6301184, 48238592, 105913088, 0.044},
+		{OPT_350, 4, 3153664, 27267072, 54532864, 0.077},
+		{OPT_350, 8, 1579904, 16781312, 28318464, 0.125},
+		{OPT_30, 1, 616655872, 396496896, 220732160, 0.038},
+		{OPT_30, 2, 308349440, 220205056, 118233856, 0.067},
+		{OPT_30, 4, 154196224, 132124672, 66853632, 0.112},
+	};
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		struct skep_model model;
+		struct skep_cost block, head;
+		const struct skep_split split = {all[i].gpus, false};
+		read_published(all[i].model, 1, &model);
+		skep_model_share(&model, 2, 0, &split, &block);
+		skep_model_share(&model, 2, 1, &split, &head);
+		assert_int_equal(block.parameters, all[i].parameters);
+		double more = (double)block.stash_bytes / 4 / (double)all[i].kept - 1;
+		double low = all[i].within < 0 ? all[i].within : 0, high = all[i].within > 0 ? all[i].within : 0;
+		if (more < low || more > high)
+			fail_msg("%s on %u: %.4f", all[i].model, all[i].gpus, more);
+		more = all[i].head_kept ? (double)head.stash_bytes / 4 / (double)all[i].head_kept - 1 : 0;
+		if (more < -0.018 || more > 0)
+			fail_msg("head of %s on %u: %.4f", all[i].model, all[i].gpus, more);
+		skep_model_finish(&model);
+	}
+}
+
+/* ---- published peaks ------------------------------------------------------------------------------------------------ */
+
+/* Largest microbatch of OPT-350M that Sailor has times for on each card, by GPUs that share it (the same source,
+ * profiles/OPT-350; one with twice as many ran out of memory, or was not tried). They timed one layer at a time, and the step
+ * of all. So: weights, gradients and two moments of the whole model, and the activations and scratch of its largest layer.
+ * Of the RTX-2080 only the Ti has 11 GB; with the plain card's 8 GB none of its largest would fit. */
+struct peak {
+	const char *card;
+	double memory_gb;
+	uint32_t most[4]; /* on 1, 2, 4, 8 GPUs; 0: not measured */
+};
+
+static double needed_gb(
+	const struct skep_model *whole, const struct skep_model *layers, uint32_t gpus, uint32_t microbatch)
+{
+	const struct skep_split split = {gpus, false};
+	struct skep_cost all, part;
+	double most = 0;
+	skep_model_share(whole, 1, 0, &split, &all);
+	for (uint32_t stage = 0; stage < 2; stage++) {
+		skep_model_share(layers, 2, stage, &split, &part);
+		double bytes = (double)(part.stash_bytes + part.scratch_bytes) * microbatch;
+		most = bytes > most ? bytes : most;
+	}
+	return (16 * (double)all.parameters + most) / 1e9;
+}
+
+/* Every microbatch from 1 to twice the largest, 105 rows. Seven do not come out, and are named, so that a change of the
+ * estimate is seen. Six are microbatches that would fit by this estimate and were not recorded: nothing above 8 was, on
+ * V100-16 and A100-40, however many GPUs shared it, so they may not have been tried. The RTX-2080 held one that this
+ * estimate gives 12.3 of its 11 GB. */
+static void test_published_peaks(void **state)
+{
+	(void)state;
+	static const struct peak peaks[] = {{"V100-16", 16, {4, 8, 8, 8}}, {"A100-40", 40, {8, 8, 8, 0}},
+		{"A100-80", 80, {32, 64, 128, 0}}, {"RTX-2080", 11, {4, 8, 16, 16}},
+		{"Titan-RTX", 24, {8, 16, 32, 64}}};
+	char wrong[512] = "";
+	uint32_t rows = 0, right = 0;
+	struct skep_model whole, layers;
+	read_published(OPT_350, 24, &whole);
+	read_published(OPT_350, 1, &layers);
+	for (size_t i = 0; i < sizeof peaks / sizeof peaks[0]; i++)
+		for (uint32_t g = 0; g < 4; g++)
+			for (uint32_t b = 1; peaks[i].most[g] > 0 && b <= 2 * peaks[i].most[g]; b *= 2) {
+				bool held = b <= peaks[i].most[g];
+				bool fits = needed_gb(&whole, &layers, 1u << g, b) <= peaks[i].memory_gb;
+				size_t used = strlen(wrong);
+				rows++;
+				right += held == fits;
+				if (held != fits)
+					snprintf(wrong + used, sizeof wrong - used, "%s/%u %s %u; ", peaks[i].card,
+						1u << g, fits ? "fits" : "lacks", b);
+			}
+	skep_model_finish(&whole);
+	skep_model_finish(&layers);
+	assert_int_equal(rows, 105);
+	assert_int_equal(right, 98);
+	assert_string_equal(wrong,
+		"V100-16/4 fits 16; V100-16/8 fits 16; A100-40/1 fits 16; A100-40/2 fits 16; A100-40/4 fits 16; "
+		"RTX-2080/1 lacks 4; RTX-2080/8 fits 32; ");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_worker),
+		cmocka_unit_test(test_activations_made_anew),
+		cmocka_unit_test(test_four_gpus),
+		cmocka_unit_test(test_zero),
+		cmocka_unit_test(test_offload),
+		cmocka_unit_test(test_a_device_allocates_that),
+		cmocka_unit_test(test_what_a_refusal_advises),
+		cmocka_unit_test(test_published_sizes),
+		cmocka_unit_test(test_published_peaks),
+	};
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
