@@ -183,13 +183,10 @@ static const struct skep_pair *pair_of(const struct skep_topology *topology, uin
 /* The least capacity between two machines for a flow with this cap, bytes per ns. */
 static double least_capacity(const struct skep_topology *topology, uint32_t source, uint32_t destination, double cap)
 {
-	const struct skep_pair *pair = pair_of(topology, source, destination);
-	uint32_t from = topology->machine[source].place, to = topology->machine[destination].place;
 	double access = fmin(topology->machine[source].up_Bps, topology->machine[destination].down_Bps);
-	double least = 1e-9 * fmin(access, fmin(pair->capacity_Bps, pair->shared_Bps));
-	if (topology->gate && from != to)
-		least = fmin(least, 1e-9 * fmin(topology->gate[from].up_Bps, topology->gate[to].down_Bps));
-	return fmin(least, cap);
+	double least =
+		skep_path_least_Bps(topology, topology->machine[source].place, topology->machine[destination].place);
+	return fmin(1e-9 * fmin(access, least), cap);
 }
 
 /* When a message that its sender hands over now has its latency behind it. False: no memory. */

@@ -48,7 +48,7 @@ double skep_path_least_Bps(const struct skep_topology *t, uint32_t from, uint32_
 	double least = fmin(pair->capacity_Bps, pair->shared_Bps);
 	if (t->gate && from != to)
 		least = fmin(least, fmin(t->gate[from].up_Bps, t->gate[to].down_Bps));
-	return fmin(least, skep_path_cap_Bps(t, from, to));
+	return least;
 }
 
 double skep_path_overhead_s(const struct skep_topology *t, uint32_t from, uint32_t to)

@@ -15,7 +15,7 @@ const struct skep_trait *skep_path_trait(const struct skep_topology *topology, u
 
 /* The most that one flow gets however empty its links are, by its window and by loss; INFINITY: not limited. */
 double skep_path_cap_Bps(const struct skep_topology *topology, uint32_t from, uint32_t to);
-/* The least of all that does not depend on the machines: of the pair, what is shared, the places' own, and the cap. */
+/* The least capacity that does not depend on the machines: of the pair, what is shared, the places' own. Without the cap. */
 double skep_path_least_Bps(const struct skep_topology *topology, uint32_t from, uint32_t to);
 
 double skep_path_overhead_s(const struct skep_topology *topology, uint32_t from, uint32_t to);

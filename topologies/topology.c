@@ -290,6 +290,7 @@ void skep_topology_finish(struct skep_topology *t)
 	free(t->trait);
 	free(t->trait_of);
 	free(t->delay_s);
+	free(t->delay_file);
 	free(t->gpu);
 	for (uint32_t i = 0; i < t->prices; i++)
 		skep_price_finish(&t->price[i]);

@@ -37,6 +37,12 @@ struct skep_jitter { /* of latency, drawn for each message */
 	double mean_s, most_s; /* of these numbers */
 };
 
+struct skep_delay_file { /* one that jitter was read from, and where its numbers are */
+	char path[512];
+	double scale_s; /* its unit */
+	uint32_t first, count;
+};
+
 /* What else there is to say of links. All zero but window_bytes INFINITY: nothing. */
 struct skep_trait {
 	double window_bytes; /* of one flow: never faster than this in one round trip; INFINITY: not limited */
@@ -56,16 +62,17 @@ struct skep_topology {
 	char source[256];                    /* measured, published or assumed, and by whom */
 	char path[512], matrix_path[2][512]; /* where it was read; "": nowhere */
 	uint32_t machines, places, gpus;
-	struct skep_machine *machine;    /* [machines + 1]; the last is the directory's: no limits, gpu UINT32_MAX */
-	struct skep_pair *pair;          /* [places * places], row = source */
-	char (*place_name)[32];          /* [places] */
-	struct skep_gate *gate;          /* [places]; NULL: no place has any */
-	struct skep_trait *trait;        /* [traits]; 0: no link has any */
-	uint16_t *trait_of;              /* [places * places] index into trait[]; NULL: 0 for all */
-	double *delay_s;                 /* [delays] of empirical jitter */
-	struct skep_gpu *gpu;            /* [gpus] */
-	struct skep_price_series *price; /* [prices] histories that machines name */
-	uint32_t prices, traits, delays;
+	struct skep_machine *machine;       /* [machines + 1]; the last is the directory's: no limits, gpu UINT32_MAX */
+	struct skep_pair *pair;             /* [places * places], row = source */
+	char (*place_name)[32];             /* [places] */
+	struct skep_gate *gate;             /* [places]; NULL: no place has any */
+	struct skep_trait *trait;           /* [traits]; 0: no link has any */
+	uint16_t *trait_of;                 /* [places * places] index into trait[]; NULL: 0 for all */
+	double *delay_s;                    /* [delays] of empirical jitter */
+	struct skep_delay_file *delay_file; /* [delay_files] */
+	struct skep_gpu *gpu;               /* [gpus] */
+	struct skep_price_series *price;    /* [prices] histories that machines name */
+	uint32_t prices, traits, delays, delay_files;
 	uint64_t seed;            /* of jitter: whoever runs sets it */
 	skep_time price_start_ns; /* of all histories: where in them the run starts */
 };

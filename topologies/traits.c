@@ -75,7 +75,7 @@ static void read_deviation(struct skep_draft *d, const struct skep_yaml_node *ma
 	if (!good || value < 0 || value > (jitter->relative ? 100 : SKEP_LATENCY_S_MAX))
 		skep_reader_fail(&d->r, map, "deviation",
 			"expected a deviation, of at least 0, as a time (`20 ms`) or as a part of the latency (`20 "
-		        "%%`), not "
+			"%%`), not "
 			"`%.60s`",
 			text);
 	jitter->deviation = value;
@@ -132,24 +132,17 @@ static bool read_delay(struct skep_draft *d, struct skep_lines *lines, const cha
 	return add_delay(d, jitter, delay_s);
 }
 
-static void read_delays(struct skep_draft *d, const struct skep_yaml_node *map, struct skep_jitter *jitter)
+static void read_delay_file(
+	struct skep_draft *d, const char *path, const char *unit, double scale_s, struct skep_jitter *jitter)
 {
+	struct skep_topology *t = d->topology;
 	struct skep_lines lines;
-	const char *name = skep_read_string(&d->r, map, "file", NULL), *expected;
-	const char *unit = skep_read_string(&d->r, map, "unit", NULL);
-	char path[512], one[48];
-	double scale;
-	if (d->r.diag->set)
-		return;
-	snprintf(one, sizeof one, "1 %.40s", unit);
-	if (!skep_quantity_parse(one, SKEP_TIME, &scale, &expected)) {
-		skep_reader_fail(&d->r, map, "unit", "expected the unit alone, as in %s", expected);
+	struct skep_delay_file *grown = realloc(t->delay_file, (t->delay_files + 1) * sizeof *grown);
+	if (!grown) {
+		skep_draft_no_memory(d);
 		return;
 	}
-	if (!skep_file_find(d->path, name, path, sizeof path)) {
-		skep_reader_fail(&d->r, map, "file", "no file `%.200s` with delays", name);
-		return;
-	}
+	t->delay_file = grown;
 	if (!skep_lines_open(&lines, path, 4096, d->r.diag))
 		return;
 	while (skep_lines_next_row(&lines) && read_delay(d, &lines, unit, jitter))
@@ -157,6 +150,37 @@ static void read_delays(struct skep_draft *d, const struct skep_yaml_node *map, 
 	skep_lines_close(&lines);
 	if (!d->r.diag->set && jitter->count == 0)
 		skep_diag_set(d->r.diag, path, 0, 0, NULL, "no delay in this file: expected one number a line");
+	struct skep_delay_file *file = &t->delay_file[t->delay_files++];
+	*file = (struct skep_delay_file){.scale_s = scale_s, .first = jitter->first, .count = jitter->count};
+	snprintf(file->path, sizeof file->path, "%s", path);
+}
+
+/* Each file is read once, however many links name it. */
+static void read_delays(struct skep_draft *d, const struct skep_yaml_node *map, struct skep_jitter *jitter)
+{
+	const struct skep_topology *t = d->topology;
+	const char *name = skep_read_string(&d->r, map, "file", NULL), *expected;
+	const char *unit = skep_read_string(&d->r, map, "unit", NULL);
+	char path[512], one[48];
+	double scale_s;
+	if (d->r.diag->set)
+		return;
+	snprintf(one, sizeof one, "1 %.40s", unit);
+	if (!skep_quantity_parse(one, SKEP_TIME, &scale_s, &expected)) {
+		skep_reader_fail(&d->r, map, "unit", "expected the unit alone, as in %s", expected);
+		return;
+	}
+	if (!skep_file_find(d->path, name, path, sizeof path)) {
+		skep_reader_fail(&d->r, map, "file", "no file `%.200s` with delays", name);
+		return;
+	}
+	for (uint32_t i = 0; i < t->delay_files; i++)
+		if (strcmp(t->delay_file[i].path, path) == 0 && same_number(t->delay_file[i].scale_s, scale_s)) {
+			jitter->first = t->delay_file[i].first;
+			jitter->count = t->delay_file[i].count;
+			return;
+		}
+	read_delay_file(d, path, unit, scale_s, jitter);
 }
 
 static void read_empirical(struct skep_draft *d, const struct skep_yaml_node *map, struct skep_jitter *jitter)
