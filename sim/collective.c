@@ -7,8 +7,8 @@
  * with a chunk, and so when the chunks would have come round, latencies and operations included (ring_time.c). What the
  * flows do not show is that a link which waits for chunks leaves its share to others meanwhile.
  *
- * A flow here has no jitter and no overhead of messages: ring_time.c has both, for each chunk. It is no faster than the cap of
- * one message, since a ring that runs smoothly has one chunk on each link.
+ * A flow here has no jitter and no overhead of messages: ring_time.c has both, for each chunk. A strand has the cap of one
+ * message, as each chunk of a bunch has; a chunk that is alone on its link is no faster than that, which is up to ring_time.c.
  *
  * Kept true: nobody is answered twice. Whoever leaves (it died, or cancelled: its attempt is void) stops the flows, and the
  * others wait until they cancel as well.
@@ -25,7 +25,6 @@
 #define NONE UINT32_MAX
 /* Chunks gather before a link that others use as well, and get a share of it each: so does a flow in that many parts. */
 #define STRANDS 16u
-#define AT_CAP 0.01 /* nearer to the cap than this it was the cap that held a flow */
 
 /* By the number of the whole, not its slot: an arrival that is being handled may be of one that has just been left. */
 static uint64_t tag_of(const struct skep_whole *whole, uint32_t rank)
@@ -122,24 +121,17 @@ static double operation_ns(
 	return (double)skep_scenario_op_ns(world->scenario, whole->rank[rank].worker, &op);
 }
 
-/* What the traits of the link make of it. A flow that was as fast as its cap tells nothing of what the link has left: then it
- * is taken to be idle. */
 static void add_trait(
 	const struct skep_world *world, const struct skep_whole *whole, uint32_t rank, struct skep_ring_link *link)
 {
 	const struct skep_topology *t = &world->scenario->topology;
-	uint32_t source = whole->rank[rank].worker, destination = whole->rank[rank].next;
-	uint32_t from = place_of(world, source), to = place_of(world, destination);
+	uint32_t from = place_of(world, whole->rank[rank].worker), to = place_of(world, whole->rank[rank].next);
 	double bytes = (double)link_bytes(world, whole, rank) / skep_ring_hops(whole->size);
 	link->topology = t;
 	link->trait = skep_path_trait(t, from, to);
 	link->overhead_ns = round(1e9 * skep_path_overhead_s(t, from, to));
 	link->random = skep_mix(skep_mix(t->seed ^ whole->number) ^ rank);
 	link->cap_ns = 1e9 * bytes / skep_path_cap_Bps(t, from, to);
-	if (link->cap_ns > 0 && link->chunk_ns <= link->cap_ns * (1 + AT_CAP)) {
-		double idle_Bps = fmin(t->machine[source].up_Bps, t->machine[destination].down_Bps);
-		link->chunk_ns = fmax(1, 1e9 * bytes / fmin(idle_Bps, skep_path_least_Bps(t, from, to)));
-	}
 }
 
 static struct skep_ring_link ring_link(
@@ -197,8 +189,8 @@ static void start(struct skep_world *world, uint32_t slot, uint32_t rank)
 	uint64_t bytes = link_bytes(world, whole, rank);
 	for (uint64_t strand = 0; strand < STRANDS; strand++) {
 		uint64_t part = bytes * (strand + 1) / STRANDS - bytes * strand / STRANDS;
-		if (!skep_network_start_part(
-			    world->network, world->now, from->worker, from->next, part, tag_of(whole, rank), STRANDS))
+		if (!skep_network_start_steady(
+			    world->network, world->now, from->worker, from->next, part, tag_of(whole, rank)))
 			world->no_memory = true;
 	}
 	from->flowing = STRANDS;

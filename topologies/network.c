@@ -455,8 +455,8 @@ bool skep_network_start(struct skep_network *network, skep_time now, uint32_t so
 	return start(network, due, source, destination, bytes, tag, cap_of(network->topology, source, destination));
 }
 
-bool skep_network_start_part(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
-	uint64_t bytes, uint64_t tag, uint32_t parts)
+bool skep_network_start_steady(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
+	uint64_t bytes, uint64_t tag)
 {
 	const struct skep_topology *topology = network->topology;
 	if (!prepare(network, now, source, destination))
@@ -464,7 +464,7 @@ bool skep_network_start_part(struct skep_network *network, skep_time now, uint32
 	double mean_s =
 		skep_path_mean_s(topology, topology->machine[source].place, topology->machine[destination].place);
 	skep_time due = now + (skep_time)llrint(mean_s * 1e9);
-	return start(network, due, source, destination, bytes, tag, cap_of(topology, source, destination) / parts);
+	return start(network, due, source, destination, bytes, tag, cap_of(topology, source, destination));
 }
 
 skep_time skep_network_next(struct skep_network *network)

@@ -41,10 +41,10 @@ void skep_network_destroy(struct skep_network *network);
 bool skep_network_start(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
 	uint64_t bytes, uint64_t tag);
 
-/* One of `parts` flows that stand for one stream of messages: together they are no faster than one flow may be. What the
- * messages of the stream would do besides (overhead, jitter, order) is up to the caller: this one waits the mean latency. */
-bool skep_network_start_part(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
-	uint64_t bytes, uint64_t tag, uint32_t parts);
+/* One that stands for several messages of a stream. What those would do one by one (overhead, jitter, order) is up to the
+ * caller: this one waits the mean latency. */
+bool skep_network_start_steady(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
+	uint64_t bytes, uint64_t tag);
 
 /* Earliest time at which something changes in the network (a flow arrives, or its latency is over and it begins to
  * share) if nothing else starts; SKEP_TIME_NEVER when there is no flow. */
