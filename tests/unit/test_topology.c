@@ -539,6 +539,7 @@ static void test_shipped_topologies(void **state)
 		uint32_t machines, places, gpus;
 	} shipped[] = {
 		{"two-datacentres.yaml", 8, 2, 2},
+		{"two-datacentres-wan.yaml", 8, 2, 2},
 		{"homogeneous-256.yaml", 256, 1, 1},
 		{"one-host.yaml", 2, 1, 1},
 		{"one-worker.yaml", 1, 1, 1},
