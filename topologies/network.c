@@ -215,10 +215,14 @@ static bool latency_end(
 
 /* ---- flows ---------------------------------------------------------------------------------------------------- */
 
+/* Rounded up; by hand, since ceil() is a call where the processor is not known to have it. */
 static skep_time finish_time(skep_time now, double bytes, double rate)
 {
-	double ns = ceil(bytes / rate);
-	return ns < 1e18 ? now + (skep_time)ns : now + (skep_time)1e18;
+	double ns = bytes / rate;
+	if (!(ns < 1e18))
+		return now + (skep_time)1e18;
+	skep_time whole = (skep_time)ns;
+	return now + whole + ((double)whole < ns);
 }
 
 /* Takes over the rate that was solved. */
@@ -230,7 +234,8 @@ static void set_rate(struct skep_network *network, uint32_t f)
 		return;
 	if (flow->position != NONE && network->due[flow->position].time <= network->clock)
 		return; /* it arrives at this very instant */
-	flow->left = fmax(flow->left - flow->rate * (double)(network->clock - flow->since), 0);
+	double left = flow->left - flow->rate * (double)(network->clock - flow->since);
+	flow->left = left > 0 ? left : 0;
 	flow->since = network->clock;
 	flow->rate = rate;
 	due_set(network, f, finish_time(network->clock, flow->left, rate));
@@ -259,6 +264,17 @@ static void join_gates(struct skep_network *network, uint32_t f, uint32_t from, 
 		skep_sharing_join(&network->sharing, f, first + 2 * to + 1);
 }
 
+static bool is_limited(const struct skep_topology *topology, const struct flow *flow)
+{
+	const struct skep_pair *pair = pair_of(topology, flow->source, flow->destination);
+	if (topology->machine[flow->source].up_Bps < INFINITY ||
+		topology->machine[flow->destination].down_Bps < INFINITY)
+		return true;
+	if (pair->capacity_Bps < INFINITY || pair->shared_Bps < INFINITY || flow->cap < INFINITY)
+		return true;
+	return topology->gate && !isinf(least_capacity(topology, flow->source, flow->destination, INFINITY));
+}
+
 /* The latency is over: the flow joins its links. False if nothing holds it up and it has arrived. */
 static bool flow_share(struct skep_network *network, uint32_t f)
 {
@@ -268,7 +284,7 @@ static bool flow_share(struct skep_network *network, uint32_t f)
 	const struct skep_pair *pair = pair_of(topology, flow->source, flow->destination);
 	double up = topology->machine[flow->source].up_Bps, down = topology->machine[flow->destination].down_Bps;
 	uint32_t from = topology->machine[flow->source].place, to = topology->machine[flow->destination].place;
-	if (isinf(least_capacity(topology, flow->source, flow->destination, flow->cap)))
+	if (!is_limited(topology, flow))
 		return false;
 	flow->sharing = true;
 	flow->since = network->clock;
@@ -277,7 +293,7 @@ static bool flow_share(struct skep_network *network, uint32_t f)
 		skep_sharing_join(sharing, f, 2 * flow->source);
 	if (!isinf(down))
 		skep_sharing_join(sharing, f, 2 * flow->destination + 1);
-	if (pair->capacity_Bps < fmin(up, down)) {
+	if (pair->capacity_Bps < up && pair->capacity_Bps < down) {
 		uint64_t key = (uint64_t)flow->source << 32 | flow->destination;
 		skep_sharing_join(sharing, f, skep_sharing_link(sharing, key, 1e-9 * pair->capacity_Bps));
 	}

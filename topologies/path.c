@@ -45,7 +45,7 @@ double skep_path_cap_Bps(const struct skep_topology *t, uint32_t from, uint32_t 
 double skep_path_least_Bps(const struct skep_topology *t, uint32_t from, uint32_t to)
 {
 	const struct skep_pair *pair = &t->pair[index_of(t, from, to)];
-	double least = fmin(pair->capacity_Bps, pair->shared_Bps);
+	double least = pair->capacity_Bps < pair->shared_Bps ? pair->capacity_Bps : pair->shared_Bps;
 	if (t->gate && from != to)
 		least = fmin(least, fmin(t->gate[from].up_Bps, t->gate[to].down_Bps));
 	return least;

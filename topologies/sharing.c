@@ -404,7 +404,7 @@ static void settle_next(struct skep_sharing *sharing)
 	if (link->stale)
 		link->next_level = level_of(sharing, link);
 	link->stale = false;
-	double level = fmin(link->level, link->next_level);
+	double level = link->level < link->next_level ? link->level : link->next_level;
 	if (level > sharing->doubt[0].level && level < INFINITY) { /* nothing happens to it before that */
 		doubt_down(sharing, 0, (struct skep_doubt){level, l});
 	} else if (link->level < INFINITY && link->next_level > link->level * (1 + TOLERANCE)) {
