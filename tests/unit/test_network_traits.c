@@ -344,6 +344,11 @@ static void order_forgets_what_is_over(void **state)
 	skep_time sooner = 99990; /* behind the one that was kept last */
 	assert_true(skep_order_keep(&order, 99999, 1 + 99999 % 50000, &sooner));
 	assert_int_equal(sooner, 99999 + 10);
+	for (uint64_t pair = 1; pair <= 2000; pair++) { /* the second time each comes back, over all growing between */
+		skep_time time = pair <= 1000 ? 100001 : 100000;
+		assert_true(skep_order_keep(&order, 100000, 1000000 + (pair - 1) % 1000, &time));
+		assert_int_equal(time, 100001);
+	}
 	skep_order_finish(&order);
 }
 
