@@ -11,6 +11,7 @@
 #include "core/record.h"
 #include "core/route.h"
 #include "scenarios/describe_compute.h"
+#include "scenarios/describe_network.h"
 #include "scenarios/memory.h"
 #include "scenarios/split.h"
 
@@ -167,6 +168,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		plan->stages);
 	fprintf(out, "  cluster   %s, %" PRIu32 " workers and the directory\n", s->topology.name, plan->workers);
 	fprintf(out, "            source: %s\n", s->topology.source);
+	skep_network_describe(&s->topology, out);
 	print_recovery(s, out);
 	print_price(s, out);
 	fprintf(out,
@@ -246,6 +248,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
 	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed);
 	cJSON_AddStringToObject(root, "on_loss", s->plan.on_loss == SKEP_ON_LOSS_RERUN ? "rerun" : "report");
+	skep_network_describe_json(&s->topology, root);
 	for (uint32_t i = 0; i < s->plan.stages; i++) {
 		struct stage_view v = view_stage(s, i);
 		cJSON *stage = cJSON_CreateObject();

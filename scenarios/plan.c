@@ -16,6 +16,7 @@
 #include "core/route.h"
 #include "scenarios/memory.h"
 #include "scenarios/split.h"
+#include "topologies/path.h"
 
 #define FLOAT_BYTES sizeof(float)
 #define STATE_CHUNKS_MAX 1048576.0
@@ -187,8 +188,9 @@ static double thinnest_Bps(const struct skep_scenario *s)
 	double least = INFINITY;
 	for (uint32_t i = 0; i < s->plan.workers; i++)
 		least = fmin(least, fmin(t->machine[i].up_Bps, t->machine[i].down_Bps));
-	for (uint32_t i = 0; i < t->places * t->places; i++)
-		least = fmin(least, fmin(t->pair[i].capacity_Bps, t->pair[i].shared_Bps));
+	for (uint32_t i = 0; i < t->places; i++)
+		for (uint32_t j = 0; j < t->places; j++)
+			least = fmin(least, fmin(skep_path_least_Bps(t, i, j), skep_path_cap_Bps(t, i, j)));
 	return least;
 }
 
@@ -235,11 +237,12 @@ static bool make_transfers(struct skep_scenario *s)
 		return false;
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
 		bytes = fmax(bytes, (double)s->stage[stage].activation_bytes);
-	for (uint32_t i = 0; i < t->places * t->places; i++) {
-		const struct skep_pair *pair = &t->pair[i];
-		s->transfer_ns[i] =
-			clamp_ns(1e9 * (pair->latency_s + bytes / fmin(pair->capacity_Bps, pair->shared_Bps)));
-	}
+	for (uint32_t i = 0; i < t->places; i++)
+		for (uint32_t j = 0; j < t->places; j++) {
+			double Bps = fmin(skep_path_least_Bps(t, i, j), skep_path_cap_Bps(t, i, j));
+			double way_s = skep_path_mean_s(t, i, j) + skep_path_overhead_s(t, i, j);
+			s->transfer_ns[(size_t)i * t->places + j] = clamp_ns(1e9 * (way_s + bytes / Bps));
+		}
 	for (uint32_t i = 0; i < s->plan.workers; i++)
 		s->place_of[i] = t->machine[i].place;
 	s->plan.places = t->places;

@@ -17,6 +17,7 @@
 #include "scenarios/memory.h"
 #include "scenarios/plan.h"
 #include "scenarios/split.h"
+#include "topologies/path.h"
 
 enum {
 	MICROBATCH_MAX = 1 << 20,   /* samples */
@@ -111,6 +112,7 @@ static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
 	find_file(d, cluster, "cluster", "topology", path, sizeof path);
 	if (d->r.diag->set || !skep_topology_read(path, &s->topology, d->r.diag))
 		return;
+	s->topology.seed = s->seed;
 	s->plan.workers = s->topology.machines;
 	s->first_stage_of = calloc(s->plan.workers, sizeof *s->first_stage_of);
 	if (!s->first_stage_of)
@@ -294,12 +296,13 @@ static void read_checkpoint(struct draft *d)
 			sizeof s->checkpoint_to - 1);
 }
 
-/* Of the worker that is farthest from it. */
+/* Of the worker that is farthest from it, when a message is late. */
 static double latency_to_directory_s(const struct skep_scenario *s)
 {
 	double longest_s = 0;
 	for (uint32_t i = 0; i < s->topology.machines; i++)
-		longest_s = fmax(longest_s, skep_topology_pair(&s->topology, i, s->topology.machines).latency_s);
+		longest_s = fmax(longest_s, skep_path_late_s(&s->topology, s->topology.machine[i].place,
+						    s->topology.machine[s->topology.machines].place));
 	return longest_s;
 }
 

@@ -50,6 +50,8 @@ const char *skep_scenario_source(const struct skep_scenario *scenario, uint32_t 
 			found = turn(table_path(scenario, n), &i);
 	for (uint32_t p = 0; found == NULL && p < t->prices; p++)
 		found = turn(t->price[p].path, &i);
+	for (uint32_t f = 0; found == NULL && f < t->delay_files; f++)
+		found = turn(t->delay_file[f].path, &i);
 	return found;
 }
 

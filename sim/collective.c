@@ -7,6 +7,9 @@
  * with a chunk, and so when the chunks would have come round, latencies and operations included (ring_time.c). What the
  * flows do not show is that a link which waits for chunks leaves its share to others meanwhile.
  *
+ * A flow here has no jitter and no overhead of messages: ring_time.c has both, for each chunk. A strand has the cap of one
+ * message, as each chunk of a bunch has; a chunk that is alone on its link is no faster than that, which is up to ring_time.c.
+ *
  * Kept true: nobody is answered twice. Whoever leaves (it died, or cancelled: its attempt is void) stops the flows, and the
  * others wait until they cancel as well.
  */
@@ -14,6 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/random.h"
 #include "core/ring.h"
 #include "sim/ring_time.h"
 #include "sim/world.h"
@@ -98,10 +102,16 @@ static uint64_t link_bytes(const struct skep_world *world, const struct skep_who
 	return 2 * whole->chunks_bytes - chunk_bytes(world, whole, rank + 1) - chunk_bytes(world, whole, rank + 2);
 }
 
+static uint32_t place_of(const struct skep_world *world, uint32_t worker)
+{
+	return world->scenario->topology.machine[worker].place;
+}
+
 static double latency_ns(const struct skep_world *world, const struct skep_whole *whole, uint32_t rank)
 {
 	uint32_t source = whole->rank[rank].worker, destination = whole->rank[rank].next;
-	return round(1e9 * skep_topology_pair(&world->scenario->topology, source, destination).latency_s);
+	return round(1e9 * skep_path_mean_s(
+				   &world->scenario->topology, place_of(world, source), place_of(world, destination)));
 }
 
 static double operation_ns(
@@ -111,17 +121,33 @@ static double operation_ns(
 	return (double)skep_scenario_op_ns(world->scenario, whole->rank[rank].worker, &op);
 }
 
+static void add_trait(
+	const struct skep_world *world, const struct skep_whole *whole, uint32_t rank, struct skep_ring_link *link)
+{
+	const struct skep_topology *t = &world->scenario->topology;
+	uint32_t from = place_of(world, whole->rank[rank].worker), to = place_of(world, whole->rank[rank].next);
+	double bytes = (double)link_bytes(world, whole, rank) / skep_ring_hops(whole->size);
+	link->topology = t;
+	link->trait = skep_path_trait(t, from, to);
+	link->overhead_ns = round(1e9 * skep_path_overhead_s(t, from, to));
+	link->random = skep_mix(skep_mix(t->seed ^ whole->number) ^ rank);
+	link->cap_ns = 1e9 * bytes / skep_path_cap_Bps(t, from, to);
+}
+
 static struct skep_ring_link ring_link(
 	const struct skep_world *world, const struct skep_whole *whole, uint32_t rank, skep_time first_ns)
 {
 	uint32_t next = next_rank(whole, rank);
-	return (struct skep_ring_link){.ready_ns = (double)(whole->rank[rank].asked_ns - first_ns),
+	struct skep_ring_link link = {.ready_ns = (double)(whole->rank[rank].asked_ns - first_ns),
 		.chunk_ns = fmax(1, (double)whole->rank[rank].busy_ns / skep_ring_hops(whole->size)),
 		.latency_ns = latency_ns(world, whole, rank),
 		.take_ns = operation_ns(world, whole, rank, SKEP_OP_TAKE),
 		.add_ns = operation_ns(world, whole, next, SKEP_OP_ADD),
 		.add_store_ns = operation_ns(world, whole, next, SKEP_OP_ADD_STORE),
 		.store_ns = operation_ns(world, whole, next, SKEP_OP_STORE)};
+	if (world->scenario->topology.traits > 0)
+		add_trait(world, whole, rank, &link);
+	return link;
 }
 
 /* All flows are over: each member's ALLREDUCE ends when it would have stored its last chunk. */
@@ -163,7 +189,7 @@ static void start(struct skep_world *world, uint32_t slot, uint32_t rank)
 	uint64_t bytes = link_bytes(world, whole, rank);
 	for (uint64_t strand = 0; strand < STRANDS; strand++) {
 		uint64_t part = bytes * (strand + 1) / STRANDS - bytes * strand / STRANDS;
-		if (!skep_network_start(
+		if (!skep_network_start_steady(
 			    world->network, world->now, from->worker, from->next, part, tag_of(whole, rank)))
 			world->no_memory = true;
 	}

@@ -6,6 +6,9 @@
  * so they leave a link in the order in which they came, and `work`, the part of a chunk that each one present has been given so
  * far, says when. At the far end of a link a rank takes them one by one.
  *
+ * What one chunk gets is limited by itself as well (cap_ns), so that a bunch may be faster than its chunks one by one. Latency
+ * is drawn for each chunk on each link, as for each message.
+ *
  * Why not a formula: where links differ, chunks bunch up before the thin ones and reach the next of these together, and the
  * sum lies anywhere between the largest of the terms (a pipeline that is always full) and their sum (one bunch). Where all
  * links are nearly equal no chunk meets another, and there is a formula.
@@ -24,6 +27,9 @@
 struct link {
 	double work, since_ns; /* chunks' worth given to each one present, as of then */
 	double free_ns;        /* the receiver is busy until then */
+	double sender_ns;      /* and the sender, with what has gone */
+	double latest_ns;      /* the latest chunk comes then */
+	uint64_t random;
 	uint32_t present;
 	uint32_t first, last; /* chunk: the list of those present */
 	uint32_t version;     /* of the entry in the heap that says when the first one leaves */
@@ -94,11 +100,17 @@ static uint32_t link_of(const struct ring *ring, uint32_t chunk)
 	return (chunk + ring->chunk[chunk].hop - 1) % ring->size;
 }
 
+/* From a chunk's worth to the next, for each one present. */
+static double pace_ns(const struct ring *ring, uint32_t l)
+{
+	return fmax(ring->of[l].chunk_ns * ring->link[l].present, ring->of[l].cap_ns);
+}
+
 static void bring_up_to(struct ring *ring, uint32_t l, double now_ns)
 {
 	struct link *link = &ring->link[l];
 	if (link->present > 0)
-		link->work += (now_ns - link->since_ns) / (ring->of[l].chunk_ns * link->present);
+		link->work += (now_ns - link->since_ns) / pace_ns(ring, l);
 	link->since_ns = now_ns;
 }
 
@@ -108,7 +120,7 @@ static void expect(struct ring *ring, uint32_t l)
 	link->version++;
 	if (link->present == 0)
 		return;
-	double left = fmax(ring->chunk[link->first].end - link->work, 0) * ring->of[l].chunk_ns * link->present;
+	double left = fmax(ring->chunk[link->first].end - link->work, 0) * pace_ns(ring, l);
 	push(ring, (struct entry){link->since_ns + left, l, link->version});
 }
 
@@ -124,6 +136,27 @@ static void come(struct ring *ring, uint32_t c, double now_ns)
 		link->first = c;
 	link->last = c;
 	expect(ring, l);
+}
+
+static double draw_latency_ns(const struct skep_ring_link *of, struct link *link)
+{
+	if (!of->trait || of->trait->jitter.kind == SKEP_JITTER_NONE)
+		return of->latency_ns;
+	double mean_s = 1e-9 * of->latency_ns - of->trait->jitter.mean_s; /* what the draw is around */
+	return round(1e9 * skep_jitter_draw_s(of->topology, &of->trait->jitter, mean_s, &link->random));
+}
+
+/* Its sender has the chunk ready. */
+static void depart(struct ring *ring, uint32_t c, double ready_ns)
+{
+	uint32_t l = link_of(ring, c);
+	struct link *link = &ring->link[l];
+	link->sender_ns = fmax(ready_ns, link->sender_ns) + ring->of[l].overhead_ns;
+	double come_ns = link->sender_ns + draw_latency_ns(&ring->of[l], link);
+	if (!ring->of[l].trait || !ring->of[l].trait->overtake)
+		come_ns = fmax(come_ns, link->latest_ns);
+	link->latest_ns = come_ns;
+	push(ring, (struct entry){come_ns, c, 0});
 }
 
 static double receive_ns(const struct ring *ring, uint32_t l, uint32_t hop)
@@ -147,7 +180,7 @@ static void leave(struct ring *ring, uint32_t l, double now_ns)
 	if (skep_ring_stores(ring->size, ring->chunk[c].hop))
 		ring->end_ns[rank] = link->free_ns;
 	if (++ring->chunk[c].hop <= skep_ring_hops(ring->size))
-		push(ring, (struct entry){link->free_ns + ring->of[link_of(ring, c)].latency_ns, c, 0});
+		depart(ring, c, link->free_ns);
 }
 
 static void turn(struct ring *ring)
@@ -155,7 +188,8 @@ static void turn(struct ring *ring)
 	for (uint32_t c = 0; c < ring->size; c++) {
 		ring->chunk[c].hop = 1;
 		ring->link[c].free_ns = ring->of[(c + 1) % ring->size].ready_ns;
-		push(ring, (struct entry){ring->of[c].ready_ns + ring->of[c].take_ns + ring->of[c].latency_ns, c, 0});
+		ring->link[c].random = ring->of[c].random;
+		depart(ring, c, ring->of[c].ready_ns + ring->of[c].take_ns);
 	}
 	while (ring->entries > 0) {
 		struct entry entry = pop(ring);
@@ -171,24 +205,28 @@ static void turn(struct ring *ring)
 /* Of one hop; ADD_STORE happens once in a chunk's way. */
 static double hop_ns(const struct skep_ring_link *link)
 {
-	return link->chunk_ns + link->latency_ns + (link->add_ns + link->store_ns) / 2;
+	return fmax(link->chunk_ns, link->cap_ns) + link->overhead_ns + link->latency_ns +
+	       (link->add_ns + link->store_ns) / 2;
 }
 
-/* If no link differs much from the others, and nobody is late, no chunk meets another. */
+/* If no link differs much from the others, nobody is late and no latency is drawn, no chunk meets another. */
 static bool formula(const struct skep_ring_link *link, uint32_t size, double *ret_ns)
 {
 	double least = INFINITY, most = 0, way = 0, late = 0;
+	bool steady = true;
 	for (uint32_t l = 0; l < size; l++) {
 		double ns = hop_ns(&link[l]);
 		least = fmin(least, ns);
 		most = fmax(most, ns);
 		late = fmax(late, link[l].ready_ns);
+		steady = steady && (!link[l].trait || link[l].trait->jitter.kind == SKEP_JITTER_NONE);
+		double move_ns = fmax(link[l].chunk_ns, link[l].cap_ns) + link[l].latency_ns + link[l].overhead_ns;
 		way += link[l].take_ns + link[l].add_store_ns + (size - 2.0) * link[l].add_ns +
-		       (size - 1.0) * link[l].store_ns + skep_ring_hops(size) * (link[l].chunk_ns + link[l].latency_ns);
+		       (size - 1.0) * link[l].store_ns + skep_ring_hops(size) * move_ns;
 	}
 	for (uint32_t rank = 0; rank < size; rank++)
 		ret_ns[rank] = late + way / size;
-	return most - least <= NEARLY * least && late <= NEARLY * way / size;
+	return steady && most - least <= NEARLY * least && late <= NEARLY * way / size;
 }
 
 bool skep_ring_time(const struct skep_ring_link *link, uint32_t size, double *ret_ns)

@@ -6,8 +6,7 @@
 #ifndef SKEP_SIM_RING_TIME_H
 #define SKEP_SIM_RING_TIME_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "topologies/path.h"
 
 struct skep_ring_link {    /* from a rank to the next */
 	double ready_ns;   /* the sender begins then */
@@ -17,6 +16,11 @@ struct skep_ring_link {    /* from a rank to the next */
 		store_ns;    /* what the receiver does with a chunk before it goes on, one at a time: ADD, STORE ... */
 	double add_store_ns; /* ... and the hop on which a sum is whole */
 	double take_ns;      /* of the sender, once, before anything else */
+	double cap_ns;       /* no chunk takes less, however few are on the link */
+	double overhead_ns;  /* of the sender for each chunk, one at a time, before the latency */
+	const struct skep_topology *topology; /* of the trait */
+	const struct skep_trait *trait;       /* whose jitter the latency has; NULL: none */
+	uint64_t random;                      /* to draw from */
 };
 
 /* ret_ns[rank]: when that rank has stored all chunks. False: no memory. */

@@ -58,6 +58,10 @@ for codec in fp16 int8; do
 		--set sync.compression=$codec
 done
 one_digest 'recomputed activations' $two --set train.until.steps=20 --set schedule.checkpoint_activations=true
+wan=cluster.topology=topologies/two-datacentres-wan.yaml
+one_digest 'jitter, windows and loss' $two --set train.until.steps=20 --set $wan
+one_digest 'the same with reductions as flows' $two --set train.until.steps=20 --set $wan --set train.maths=none \
+	--set simulate.collectives=flows
 one_digest 'random allocation' $two --set train.until.steps=20 --set cluster.allocation.method=random
 one_digest 'machines that come and go' scenarios/preempted.yaml
 one_digest 'one worker' scenarios/one-worker.yaml --set train.until.steps=20

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * draft.h - a topology while its file is read; private to topology.c, sites.c, matrix.c and peers.c.
+ * draft.h - a topology while its file is read; private to topology.c, sites.c, matrix.c, peers.c and traits.c.
  *
  * topology.c reads what all forms have in common; sites.c, matrix.c and peers.c each read one form: they number the places,
  * add the machines, say where the directory stands and fill every ordered pair that traffic can use. After an error (r.diag is
@@ -15,12 +15,19 @@
 #define SKEP_SITES_MAX 1024u /* pairs of places: 24 MiB */
 #define SKEP_GPU_TYPES_MAX 64u
 #define SKEP_PRICES_MAX 64u
+#define SKEP_TRAITS_MAX 4096u
+#define SKEP_DELAYS_MAX (1u << 20)
 #define SKEP_OWN_PLACE UINT32_MAX
 
 /* Ranges in base units: wide enough for any link, narrow enough that no time computed from them overflows. */
 #define SKEP_LINK_BPS_MIN 1.0
 #define SKEP_LINK_BPS_MAX 1e15
 #define SKEP_LATENCY_S_MAX 3600.0
+
+struct skep_draft_link { /* what a file says of a link */
+	struct skep_pair pair;
+	uint16_t trait; /* index */
+};
 
 struct skep_draft {
 	struct skep_reader r;
@@ -29,7 +36,8 @@ struct skep_draft {
 	uint32_t capacity; /* machines that fit in topology->machine, the directory not counted */
 	uint32_t directory_place;
 	bool has_fallback;
-	struct skep_pair fallback;               /* for pairs that the file does not give */
+	struct skep_draft_link fallback;         /* for pairs that the file does not give */
+	uint32_t trait_room;                     /* in topology->trait; trait[0] is what holds for the whole file */
 	const char *profile[SKEP_GPU_TYPES_MAX]; /* the name by which gpu[i] was asked for */
 	const char *price_type[SKEP_PRICES_MAX], *price_zone[SKEP_PRICES_MAX]; /* by which price[i] was */
 };
@@ -48,11 +56,20 @@ void skep_draft_add_places(struct skep_draft *draft, uint32_t places);
 void skep_draft_name_place(
 	struct skep_draft *draft, const struct skep_yaml_node *at, const char *key, uint32_t place, const char *name);
 
-/* The keys bandwidth, latency and shared of a map; leaves it open for more. */
-struct skep_pair skep_draft_read_link(struct skep_draft *draft, const struct skep_yaml_node *map);
+/* The keys of a link: bandwidth, latency, shared, and its traits; leaves the map open for more. */
+struct skep_draft_link skep_draft_read_link(struct skep_draft *draft, const struct skep_yaml_node *map);
+void skep_draft_set_pair(
+	struct skep_draft *draft, uint32_t source, uint32_t destination, const struct skep_draft_link *link);
+
+/* traits.c. The traits that hold for the whole file, from the keys of its root; first of all. */
+void skep_draft_read_traits(struct skep_draft *draft, const struct skep_yaml_node *root);
+/* Of one link: what it does not say is as for the whole file. spread_s: the deviation that its latency was given with. */
+uint16_t skep_draft_read_trait(struct skep_draft *draft, const struct skep_yaml_node *map, double spread_s);
+void skep_draft_finish_traits(struct skep_draft *draft); /* none of them says anything: there are none */
 
 /* Traffic inside one machine, and between a machine and a directory that runs on it. */
 struct skep_pair skep_pair_unlimited(void);
+void skep_draft_no_memory(struct skep_draft *draft); /* sets the diagnosis */
 
 void skep_draft_read_sites(struct skep_draft *draft, const struct skep_yaml_node *root);
 void skep_draft_read_matrix(struct skep_draft *draft, const struct skep_yaml_node *root);

@@ -153,14 +153,19 @@ static void fill(struct skep_draft *d, const struct grid *bandwidth, const struc
 	struct skep_topology *t = d->topology;
 	for (uint32_t i = 0; i < t->machines; i++)
 		for (uint32_t j = 0; j < t->machines && !d->r.diag->set; j++) {
-			struct skep_pair *pair = &t->pair[(size_t)i * t->machines + j];
-			*pair = skep_pair_unlimited();
-			if (i == j)
+			struct skep_draft_link link = {.pair = skep_pair_unlimited()};
+			struct skep_pair *pair = &link.pair;
+			if (i == j) {
+				skep_draft_set_pair(d, i, j, &link);
 				continue;
-			pair->capacity_Bps = entry(d, bandwidth, i, j, d->fallback.capacity_Bps);
-			if (bandwidth->cell && isnan(bandwidth->cell[(size_t)i * t->machines + j]))
-				pair->shared_Bps = d->fallback.shared_Bps;
-			pair->latency_s = entry(d, latency, i, j, d->fallback.latency_s);
+			}
+			pair->capacity_Bps = entry(d, bandwidth, i, j, d->fallback.pair.capacity_Bps);
+			if (bandwidth->cell && isnan(bandwidth->cell[(size_t)i * t->machines + j])) {
+				pair->shared_Bps = d->fallback.pair.shared_Bps;
+				link.trait = d->fallback.trait;
+			}
+			pair->latency_s = entry(d, latency, i, j, d->fallback.pair.latency_s);
+			skep_draft_set_pair(d, i, j, &link);
 		}
 }
 

@@ -3,9 +3,10 @@
  * network.c - decides when every flow arrives.
  *
  * What is kept true
- *   - The limits of a flow that can bind are links of `sharing`: up and down of each machine are always there, a pair's
- *     and a pair of places' while a flow needs them. Left out is what cannot bind: an unlimited one, and a pair's that
- *     is no less than up or down. A flow that waits for its latency crosses no link.
+ *   - The limits of a flow that can bind are links of `sharing`: up and down of each machine and of each place are always
+ *     there, a pair's and a pair of places' while a flow needs them. Left out is what cannot bind: an unlimited one, and a
+ *     pair's that is no less than up or down. A flow that waits for its latency crosses no link. What limits one flow by
+ *     itself (window, loss) is its cap and no link.
  *   - A small transfer is not a flow, only an entry of the line or the heap.
  *   - Starts and ends only mark links as touched; rates are solved when the clock is about to move on, so that all that
  *     happens at one instant is solved together.
@@ -22,15 +23,20 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/random.h"
+#include "topologies/order.h"
+#include "topologies/path.h"
 #include "topologies/sharing.h"
 
 #define NONE UINT32_MAX
 #define SHARED_KEY (UINT64_C(1) << 63)
+#define JITTER_STREAM UINT64_C(0x6a6974746572) /* so that other draws of the same seed are others */
 
 struct flow { /* a small transfer has none */
 	uint64_t tag, sequence;
 	skep_time since;
 	double left, rate; /* bytes at `since`, bytes per ns from then on */
+	double cap;        /* bytes per ns; INFINITY: none */
 	uint32_t source, destination;
 	uint32_t position; /* in the heap; in the free list: the next free flow */
 	bool sharing;      /* the latency is over */
@@ -40,6 +46,11 @@ struct due { /* an entry of the line or the heap */
 	skep_time time;
 	uint64_t sequence, tag;
 	uint32_t flow; /* NONE: a small transfer, this is all of it */
+};
+
+struct sender {         /* only where links have traits */
+	skep_time free; /* the overhead of what it has sent is over */
+	uint64_t sent;
 };
 
 struct skep_network {
@@ -54,6 +65,8 @@ struct skep_network {
 	struct due *line;            /* [due_capacity], a ring */
 	uint32_t line_first, lined;
 	struct skep_sharing sharing;
+	struct sender *sender; /* [machines + 1]; NULL: no traits */
+	struct skep_order order;
 };
 
 /* ---- the heap of flows ---------------------------------------------------------------------------------------- */
@@ -167,20 +180,49 @@ static const struct skep_pair *pair_of(const struct skep_topology *topology, uin
 	return &topology->pair[row * topology->places + topology->machine[destination].place];
 }
 
-/* The least capacity between two machines, bytes per ns. */
-static double least_capacity(const struct skep_topology *topology, uint32_t source, uint32_t destination)
+/* The least capacity between two machines for a flow with this cap, bytes per ns. */
+static double least_capacity(const struct skep_topology *topology, uint32_t source, uint32_t destination, double cap)
 {
-	const struct skep_pair *pair = pair_of(topology, source, destination);
 	double access = fmin(topology->machine[source].up_Bps, topology->machine[destination].down_Bps);
-	return 1e-9 * fmin(access, fmin(pair->capacity_Bps, pair->shared_Bps));
+	double least =
+		skep_path_least_Bps(topology, topology->machine[source].place, topology->machine[destination].place);
+	return fmin(1e-9 * fmin(access, least), cap);
+}
+
+/* When a message that its sender hands over now has its latency behind it. False: no memory. */
+static bool latency_end(
+	struct skep_network *network, uint32_t source, uint32_t destination, double latency_s, skep_time *ret)
+{
+	const struct skep_topology *topology = network->topology;
+	const struct skep_trait *trait =
+		skep_path_trait(topology, topology->machine[source].place, topology->machine[destination].place);
+	struct sender *sender = &network->sender[source];
+	uint64_t key = (uint64_t)source << 32 | destination;
+	skep_time begin = network->clock;
+	sender->sent++;
+	if (trait && trait->overhead_s > 0) {
+		begin = (sender->free > begin ? sender->free : begin) + (skep_time)llrint(trait->overhead_s * 1e9);
+		sender->free = begin;
+	}
+	if (!trait || trait->jitter.kind == SKEP_JITTER_NONE) {
+		*ret = begin + (skep_time)llrint(latency_s * 1e9);
+		return true;
+	}
+	uint64_t state = skep_mix(skep_mix(skep_mix(topology->seed ^ JITTER_STREAM) ^ source) ^ sender->sent);
+	*ret = begin + (skep_time)llrint(skep_jitter_draw_s(topology, &trait->jitter, latency_s, &state) * 1e9);
+	return trait->overtake || skep_order_keep(&network->order, network->clock, key + 1, ret);
 }
 
 /* ---- flows ---------------------------------------------------------------------------------------------------- */
 
+/* Rounded up; by hand, since ceil() is a call where the processor is not known to have it. */
 static skep_time finish_time(skep_time now, double bytes, double rate)
 {
-	double ns = ceil(bytes / rate);
-	return ns < 1e18 ? now + (skep_time)ns : now + (skep_time)1e18;
+	double ns = bytes / rate;
+	if (!(ns < 1e18))
+		return now + (skep_time)1e18;
+	skep_time whole = (skep_time)ns;
+	return now + whole + ((double)whole < ns);
 }
 
 /* Takes over the rate that was solved. */
@@ -192,7 +234,8 @@ static void set_rate(struct skep_network *network, uint32_t f)
 		return;
 	if (flow->position != NONE && network->due[flow->position].time <= network->clock)
 		return; /* it arrives at this very instant */
-	flow->left = fmax(flow->left - flow->rate * (double)(network->clock - flow->since), 0);
+	double left = flow->left - flow->rate * (double)(network->clock - flow->since);
+	flow->left = left > 0 ? left : 0;
 	flow->since = network->clock;
 	flow->rate = rate;
 	due_set(network, f, finish_time(network->clock, flow->left, rate));
@@ -200,11 +243,36 @@ static void set_rate(struct skep_network *network, uint32_t f)
 
 static void solve(struct skep_network *network)
 {
-	if (network->sharing.touches == 0)
+	if (network->sharing.touches == 0 && network->sharing.changes == 0)
 		return;
 	skep_sharing_solve(&network->sharing);
 	for (uint32_t i = 0; i < network->sharing.changes; i++)
 		set_rate(network, network->sharing.changed[i]);
+	skep_sharing_noted(&network->sharing);
+}
+
+/* The ways out of and into places come after those of the machines. */
+static void join_gates(struct skep_network *network, uint32_t f, uint32_t from, uint32_t to)
+{
+	const struct skep_topology *topology = network->topology;
+	uint32_t first = 2 * (topology->machines + 1);
+	if (!topology->gate || from == to)
+		return;
+	if (!isinf(topology->gate[from].up_Bps))
+		skep_sharing_join(&network->sharing, f, first + 2 * from);
+	if (!isinf(topology->gate[to].down_Bps))
+		skep_sharing_join(&network->sharing, f, first + 2 * to + 1);
+}
+
+static bool is_limited(const struct skep_topology *topology, const struct flow *flow)
+{
+	const struct skep_pair *pair = pair_of(topology, flow->source, flow->destination);
+	if (topology->machine[flow->source].up_Bps < INFINITY ||
+		topology->machine[flow->destination].down_Bps < INFINITY)
+		return true;
+	if (pair->capacity_Bps < INFINITY || pair->shared_Bps < INFINITY || flow->cap < INFINITY)
+		return true;
+	return topology->gate && !isinf(least_capacity(topology, flow->source, flow->destination, INFINITY));
 }
 
 /* The latency is over: the flow joins its links. False if nothing holds it up and it has arrived. */
@@ -215,26 +283,25 @@ static bool flow_share(struct skep_network *network, uint32_t f)
 	struct flow *flow = &network->flow[f];
 	const struct skep_pair *pair = pair_of(topology, flow->source, flow->destination);
 	double up = topology->machine[flow->source].up_Bps, down = topology->machine[flow->destination].down_Bps;
-	if (isinf(least_capacity(topology, flow->source, flow->destination)))
+	uint32_t from = topology->machine[flow->source].place, to = topology->machine[flow->destination].place;
+	if (!is_limited(topology, flow))
 		return false;
 	flow->sharing = true;
 	flow->since = network->clock;
-	skep_sharing_begin(sharing, f);
+	skep_sharing_begin(sharing, f, flow->cap);
 	if (!isinf(up))
-		skep_sharing_join(sharing, f, SKEP_LIMIT_UP, 2 * flow->source);
+		skep_sharing_join(sharing, f, 2 * flow->source);
 	if (!isinf(down))
-		skep_sharing_join(sharing, f, SKEP_LIMIT_DOWN, 2 * flow->destination + 1);
-	if (pair->capacity_Bps < fmin(up, down)) {
+		skep_sharing_join(sharing, f, 2 * flow->destination + 1);
+	if (pair->capacity_Bps < up && pair->capacity_Bps < down) {
 		uint64_t key = (uint64_t)flow->source << 32 | flow->destination;
-		uint32_t link = skep_sharing_link(sharing, key, 1e-9 * pair->capacity_Bps);
-		skep_sharing_join(sharing, f, SKEP_LIMIT_PAIR, link);
+		skep_sharing_join(sharing, f, skep_sharing_link(sharing, key, 1e-9 * pair->capacity_Bps));
 	}
 	if (!isinf(pair->shared_Bps)) {
-		uint64_t key = (uint64_t)topology->machine[flow->source].place << 32 |
-		               topology->machine[flow->destination].place;
-		uint32_t link = skep_sharing_link(sharing, SHARED_KEY | key, 1e-9 * pair->shared_Bps);
-		skep_sharing_join(sharing, f, SKEP_LIMIT_SHARED, link);
+		uint64_t key = SHARED_KEY | (uint64_t)from << 32 | to;
+		skep_sharing_join(sharing, f, skep_sharing_link(sharing, key, 1e-9 * pair->shared_Bps));
 	}
+	join_gates(network, f, from, to);
 	return true;
 }
 
@@ -298,13 +365,20 @@ static bool set_up(struct skep_network *network, const struct skep_topology *top
 {
 	network->topology = topology;
 	network->free_flow = NONE;
-	uint32_t ends = topology->machines + 1;
-	if (!skep_sharing_init(&network->sharing, 2 * ends))
+	uint32_t ends = topology->machines + 1, gates = topology->gate ? topology->places : 0;
+	if (!skep_sharing_init(&network->sharing, 2 * ends + 2 * gates))
+		return false;
+	if (topology->traits > 0 && !(network->sender = calloc(ends, sizeof *network->sender)))
 		return false;
 	for (uint32_t i = 0; i < ends; i++) {
 		assert(topology->machine[i].up_Bps > 0 && topology->machine[i].down_Bps > 0);
 		network->sharing.link[2 * i].capacity = 1e-9 * topology->machine[i].up_Bps;
 		network->sharing.link[2 * i + 1].capacity = 1e-9 * topology->machine[i].down_Bps;
+	}
+	for (uint32_t i = 0; i < gates; i++) {
+		assert(topology->gate[i].up_Bps > 0 && topology->gate[i].down_Bps > 0);
+		network->sharing.link[2 * (ends + i)].capacity = 1e-9 * topology->gate[i].up_Bps;
+		network->sharing.link[2 * (ends + i) + 1].capacity = 1e-9 * topology->gate[i].down_Bps;
 	}
 	return grow_flows(network) && grow_dues(network);
 }
@@ -327,6 +401,8 @@ void skep_network_destroy(struct skep_network *network)
 	free(network->due);
 	free(network->line);
 	skep_sharing_finish(&network->sharing);
+	skep_order_finish(&network->order);
+	free(network->sender);
 	free(network);
 }
 
@@ -340,19 +416,12 @@ static void set_clock(struct skep_network *network, skep_time now)
 	network->clock = now;
 }
 
-bool skep_network_start(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
-	uint64_t bytes, uint64_t tag)
+/* A transfer whose latency is over at `due`. */
+static bool start(struct skep_network *network, skep_time due, uint32_t source, uint32_t destination, uint64_t bytes,
+	uint64_t tag, double cap)
 {
-	assert(source != destination && source <= network->topology->machines &&
-		destination <= network->topology->machines);
-	set_clock(network, now);
-	if (network->transfers == network->due_capacity && !grow_dues(network))
-		return false;
-	const struct skep_pair *pair = pair_of(network->topology, source, destination);
-	assert(pair->capacity_Bps > 0 && pair->shared_Bps > 0 && pair->latency_s >= 0);
-	skep_time due = now + (skep_time)llrint(pair->latency_s * 1e9);
 	if (bytes <= SKEP_NETWORK_SMALL_BYTES) {
-		due = finish_time(due, (double)bytes, least_capacity(network->topology, source, destination));
+		due = finish_time(due, (double)bytes, least_capacity(network->topology, source, destination, cap));
 		due_add(network, (struct due){due, network->sequence++, tag, NONE});
 	} else {
 		uint32_t f = flow_take(network);
@@ -361,6 +430,7 @@ bool skep_network_start(struct skep_network *network, skep_time now, uint32_t so
 		network->flow[f] = (struct flow){.tag = tag,
 			.sequence = network->sequence,
 			.left = (double)bytes,
+			.cap = cap,
 			.position = NONE,
 			.source = source,
 			.destination = destination};
@@ -368,6 +438,49 @@ bool skep_network_start(struct skep_network *network, skep_time now, uint32_t so
 	}
 	network->transfers++;
 	return true;
+}
+
+/* Bytes per ns. */
+static double cap_of(const struct skep_topology *topology, uint32_t source, uint32_t destination)
+{
+	if (topology->traits == 0)
+		return INFINITY;
+	return 1e-9 *
+	       skep_path_cap_Bps(topology, topology->machine[source].place, topology->machine[destination].place);
+}
+
+static bool prepare(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination)
+{
+	assert(source != destination && source <= network->topology->machines &&
+		destination <= network->topology->machines);
+	set_clock(network, now);
+	const struct skep_pair *pair = pair_of(network->topology, source, destination);
+	assert(pair->capacity_Bps > 0 && pair->shared_Bps > 0 && pair->latency_s >= 0);
+	return network->transfers < network->due_capacity || grow_dues(network);
+}
+
+bool skep_network_start(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
+	uint64_t bytes, uint64_t tag)
+{
+	if (!prepare(network, now, source, destination))
+		return false;
+	double latency_s = pair_of(network->topology, source, destination)->latency_s;
+	skep_time due = now + (skep_time)llrint(latency_s * 1e9);
+	if (network->sender && !latency_end(network, source, destination, latency_s, &due))
+		return false;
+	return start(network, due, source, destination, bytes, tag, cap_of(network->topology, source, destination));
+}
+
+bool skep_network_start_steady(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
+	uint64_t bytes, uint64_t tag)
+{
+	const struct skep_topology *topology = network->topology;
+	if (!prepare(network, now, source, destination))
+		return false;
+	double mean_s =
+		skep_path_mean_s(topology, topology->machine[source].place, topology->machine[destination].place);
+	skep_time due = now + (skep_time)llrint(mean_s * 1e9);
+	return start(network, due, source, destination, bytes, tag, cap_of(topology, source, destination));
 }
 
 skep_time skep_network_next(struct skep_network *network)

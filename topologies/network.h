@@ -5,9 +5,16 @@
  * Deviation from the design page, with its reason: this lives in topologies/, not in sim/, because the executor's
  * `shape` switch hands messages over at the times that the very same model gives.
  *
- * A flow first waits the latency of its ordered pair, using no bandwidth, then moves its bytes at its max-min fair
- * share of: the sender's up capacity, the receiver's down capacity, the pair's capacity, the shared capacity of the ordered
- * pair of places. Time is integer ns; rates are doubles; a finish time is rounded up once to ns.
+ * A message first takes its overhead of the sender, one message after the other; then it waits the latency of its ordered
+ * pair, using no bandwidth; then it moves its bytes at its max-min fair share of: the sender's up capacity, the receiver's down
+ * capacity, the pair's capacity, the shared capacity of the ordered pair of places, the sender's place's up and the
+ * receiver's place's down capacity; and never faster than its cap (window, loss), which leaves the rest to others. Time is
+ * integer ns; rates are doubles; a finish time is rounded up once to ns.
+ *
+ * Jitter: the latency is drawn from the topology's seed, the sender, and how many messages it has sent, so that one seed
+ * gives one run, and a sender's messages get the same draws in both worlds. Unless the link lets messages overtake, none of an
+ * ordered pair of machines ends its latency before one that was started earlier, as in a connection that keeps order. A
+ * small message may still be there before a large one that began earlier, as on connections side by side.
  *
  * Use: ask skep_network_next(); when that time has come (never later) call skep_network_advance(), which moves the
  * model's clock and yields the flows that have arrived, often none; start new flows at the model's clock or later, no
@@ -32,6 +39,11 @@ void skep_network_destroy(struct skep_network *network);
 /* `tag` comes back on arrival. now >= every earlier time. source != destination. bytes may be 0. False: no memory,
  * nothing was started. */
 bool skep_network_start(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
+	uint64_t bytes, uint64_t tag);
+
+/* One that stands for several messages of a stream. What those would do one by one (overhead, jitter, order) is up to the
+ * caller: this one waits the mean latency. */
+bool skep_network_start_steady(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
 	uint64_t bytes, uint64_t tag);
 
 /* Earliest time at which something changes in the network (a flow arrives, or its latency is over and it begins to

@@ -3,7 +3,8 @@
  * sharing.c - decides the rate of every flow.
  *
  * Max-min fairness by progressive filling: all rates grow together; the link that is full first holds its flows at that
- * level; the others grow on. In the end each flow has one link that holds it, and none is faster on that link.
+ * level; the others grow on. A flow that has come to its cap stays there. In the end each flow is at its cap, or has one
+ * link that holds it, and none is faster on that link.
  * Only what a change can reach is filled again: below the lowest change all levels are as before, and a link whose
  * flows keep their rates is not looked at. Solving walks up through the levels of the links in doubt, lowest first:
  *   - a link that is full later than before lets its flows go at its old level: their other links are now in doubt;
@@ -11,9 +12,11 @@
  *     before, their other links are now in doubt;
  *   - a link that is full at the same level as before puts nothing in doubt.
  * Whatever falls in doubt does so at the level reached or above it, so that the levels passed are final.
+ * A cap is like a link of the flow's own whose level is known beforehand, so it is never in doubt and needs no link: a flow
+ * that no link holds counts as one at its cap, which is INFINITY, still growing, for those without.
  *
  * What is kept true
- *   - Between solutions: a flow's rate is the level of the link that holds it; the flows of a link sum up to no more
+ *   - Between solutions: a flow's rate is the level of the link that holds it, else its cap; the flows of a link sum up to no more
  *     than its capacity, and to all of it if it holds any; a link that holds none has level INFINITY; all within
  *     TOLERANCE.
  *   - Each link that flows use has a list of them; one that comes and goes and has none is in the free list.
@@ -26,7 +29,8 @@
 #include <string.h>
 
 #define NONE SKEP_NO_LINK
-#define LIMITS SKEP_LIMITS
+#define FREE SKEP_CROSSINGS /* as holder: no link */
+#define STRIDE 8u           /* of the crossings in a link's list */
 
 /* Levels that differ by less, relatively, are one: rounding must not look like news that has to be passed on. */
 #define TOLERANCE 1e-12
@@ -127,11 +131,11 @@ void skep_sharing_finish(struct skep_sharing *sharing)
 bool skep_sharing_reserve(struct skep_sharing *sharing, uint32_t flows)
 {
 	uint32_t size = 16;
-	while (size < 4 * flows)
+	while (size < 4 * flows && size < UINT32_C(1) << 30)
 		size *= 2;
 	if (flows <= sharing->flow_capacity)
 		return true;
-	if (!resize(&sharing->share, flows, sizeof *sharing->share) ||
+	if (flows > SKEP_FLOWS_MAX || !resize(&sharing->share, flows, sizeof *sharing->share) ||
 		!resize(&sharing->changed, flows, sizeof *sharing->changed) || !table_grow(sharing, size) ||
 		!grow_links(sharing, sharing->fixed + 2 * flows))
 		return false;
@@ -164,34 +168,53 @@ static void touch(struct skep_sharing *sharing, uint32_t l)
 	sharing->link[l].touched = true;
 }
 
-void skep_sharing_begin(struct skep_sharing *sharing, uint32_t flow)
+static struct skep_crossing *crossing_at(struct skep_sharing *sharing, uint32_t at)
 {
-	sharing->share[flow] = (struct skep_share){.link = {NONE, NONE, NONE, NONE}, .holder = LIMITS};
+	return &sharing->share[at / STRIDE].crossing[at % STRIDE];
 }
 
-void skep_sharing_join(struct skep_sharing *sharing, uint32_t flow, enum skep_limit limit, uint32_t l)
+static void change(struct skep_sharing *sharing, uint32_t flow, double rate, uint32_t holder)
+{
+	struct skep_share *share = &sharing->share[flow];
+	if (!share->changed)
+		sharing->changed[sharing->changes++] = flow;
+	share->changed = true;
+	share->rate = rate;
+	share->holder = (uint8_t)holder;
+}
+
+void skep_sharing_begin(struct skep_sharing *sharing, uint32_t flow, double cap)
+{
+	assert(cap > 0);
+	struct skep_share *share = &sharing->share[flow];
+	share->cap = cap;
+	share->crossings = 0;
+	share->changed = false;
+	change(sharing, flow, cap, FREE);
+}
+
+void skep_sharing_join(struct skep_sharing *sharing, uint32_t flow, uint32_t l)
 {
 	struct skep_link *link = &sharing->link[l];
 	struct skep_share *share = &sharing->share[flow];
-	uint32_t at = flow * LIMITS + limit;
-	share->link[limit] = l;
-	share->prev[limit] = NONE;
-	share->next[limit] = link->head;
+	assert(share->crossings < SKEP_CROSSINGS);
+	uint32_t at = flow * STRIDE + share->crossings;
+	share->crossing[share->crossings++] = (struct skep_crossing){.link = l, .next = link->head, .prev = NONE};
 	if (link->head != NONE)
-		sharing->share[link->head / LIMITS].prev[limit] = at;
+		crossing_at(sharing, link->head)->prev = at;
 	link->head = at;
 	link->flows++;
 	touch(sharing, l);
 }
 
-static void leave_link(struct skep_sharing *sharing, struct skep_share *share, uint32_t limit)
+static void leave_link(struct skep_sharing *sharing, const struct skep_crossing *crossing)
 {
-	uint32_t l = share->link[limit], next = share->next[limit], prev = share->prev[limit];
+	uint32_t l = crossing->link, next = crossing->next, prev = crossing->prev;
 	struct skep_link *link = &sharing->link[l];
 	if (next != NONE)
-		sharing->share[next / LIMITS].prev[limit] = prev;
+		crossing_at(sharing, next)->prev = prev;
 	if (prev != NONE)
-		sharing->share[prev / LIMITS].next[limit] = next;
+		crossing_at(sharing, prev)->next = next;
 	else
 		link->head = next;
 	if (--link->flows > 0) {
@@ -209,10 +232,10 @@ static void leave_link(struct skep_sharing *sharing, struct skep_share *share, u
 
 void skep_sharing_leave(struct skep_sharing *sharing, uint32_t flow)
 {
-	struct skep_share *share = &sharing->share[flow];
-	for (uint32_t limit = 0; limit < LIMITS; limit++)
-		if (share->link[limit] != NONE)
-			leave_link(sharing, share, limit);
+	const struct skep_share *share = &sharing->share[flow];
+	assert(!share->changed);
+	for (uint32_t i = 0; i < share->crossings; i++)
+		leave_link(sharing, &share->crossing[i]);
 }
 
 /* ---- the heap of links in doubt ------------------------------------------------------------------------------- */
@@ -269,45 +292,35 @@ static void doubt_pop(struct skep_sharing *sharing)
 
 /* ---- solving -------------------------------------------------------------------------------------------------- */
 
-static void change(struct skep_sharing *sharing, uint32_t flow, double rate, uint32_t holder)
-{
-	struct skep_share *share = &sharing->share[flow];
-	if (!share->changed)
-		sharing->changed[sharing->changes++] = flow;
-	share->changed = true;
-	share->rate = rate;
-	share->holder = (uint8_t)holder;
-}
-
-/* The only flow on each of its links gets the least capacity. */
+/* The only flow on each of its links gets the least capacity, or its cap. */
 static bool solve_alone(struct skep_sharing *sharing, uint32_t flow)
 {
 	const struct skep_share *share = &sharing->share[flow];
 	struct skep_link *least = NULL;
-	uint32_t holder = LIMITS;
-	for (uint32_t limit = 0; limit < LIMITS; limit++) {
-		if (share->link[limit] == NONE)
-			continue;
-		struct skep_link *link = &sharing->link[share->link[limit]];
+	uint32_t holder = FREE;
+	double rate = share->cap;
+	for (uint32_t i = 0; i < share->crossings; i++) {
+		struct skep_link *link = &sharing->link[share->crossing[i].link];
 		if (link->flows > 1)
 			return false;
-		if (!least || link->capacity < least->capacity) {
+		if (link->capacity < rate) {
 			least = link;
-			holder = limit;
+			holder = i;
+			rate = link->capacity;
 		}
 	}
-	for (uint32_t limit = 0; limit < LIMITS; limit++)
-		if (share->link[limit] != NONE)
-			sharing->link[share->link[limit]].level = INFINITY;
-	least->level = least->capacity;
-	change(sharing, flow, least->capacity, holder);
+	for (uint32_t i = 0; i < share->crossings; i++)
+		sharing->link[share->crossing[i].link].level = INFINITY;
+	if (least)
+		least->level = rate;
+	change(sharing, flow, rate, holder);
 	return true;
 }
 
-/* What a flow without limit on this link would get at most, as things stand. */
-static double rate_elsewhere(const struct skep_share *share, uint32_t limit)
+/* What a flow without limit on the link of this crossing would get at most, as things stand. */
+static double rate_elsewhere(const struct skep_share *share, uint32_t crossing)
 {
-	return share->holder == limit || share->holder == LIMITS ? INFINITY : share->rate;
+	return share->holder == crossing || share->holder == FREE ? share->cap : share->rate;
 }
 
 /* The level at which the link is full, as things stand; INFINITY: it has room for all. Each pass takes the flows that
@@ -321,13 +334,13 @@ static double level_of(const struct skep_sharing *sharing, const struct skep_lin
 		before = open;
 		open = 0;
 		for (uint32_t at = link->head; at != NONE;) {
-			const struct skep_share *share = &sharing->share[at / LIMITS];
-			double rate = rate_elsewhere(share, at % LIMITS);
+			const struct skep_share *share = &sharing->share[at / STRIDE];
+			double rate = rate_elsewhere(share, at % STRIDE);
 			if (rate <= bound)
 				rest -= rate;
 			else
 				open++;
-			at = share->next[at % LIMITS];
+			at = share->crossing[at % STRIDE].next;
 		}
 		if (open == 0)
 			return INFINITY;
@@ -340,32 +353,32 @@ static double level_of(const struct skep_sharing *sharing, const struct skep_lin
 static void let_go(struct skep_sharing *sharing, struct skep_link *link)
 {
 	for (uint32_t at = link->head; at != NONE;) {
-		const struct skep_share *share = &sharing->share[at / LIMITS];
-		uint32_t limit = at % LIMITS;
-		at = share->next[limit];
-		if (share->holder != limit)
+		const struct skep_share *share = &sharing->share[at / STRIDE];
+		uint32_t here = at % STRIDE, flow = at / STRIDE;
+		at = share->crossing[here].next;
+		if (share->holder != here)
 			continue;
-		change(sharing, (uint32_t)(share - sharing->share), share->rate, LIMITS);
-		for (uint32_t other = 0; other < LIMITS; other++)
-			if (other != limit && share->link[other] != NONE)
-				doubt_add(sharing, share->link[other], link->level);
+		change(sharing, flow, share->cap, FREE);
+		for (uint32_t i = 0; i < share->crossings; i++)
+			if (i != here)
+				doubt_add(sharing, share->crossing[i].link, link->level);
 	}
 	link->level = INFINITY;
 }
 
 /* A flow gets less than before, or is held again: its other links may be full later. */
-static void hold_flow(struct skep_sharing *sharing, uint32_t flow, uint32_t limit, double level)
+static void hold_flow(struct skep_sharing *sharing, uint32_t flow, uint32_t here, double level)
 {
 	const struct skep_share *share = &sharing->share[flow];
-	change(sharing, flow, level, limit);
-	for (uint32_t other = 0; other < LIMITS; other++) {
-		if (other == limit || share->link[other] == NONE)
+	change(sharing, flow, level, here);
+	for (uint32_t i = 0; i < share->crossings; i++) {
+		struct skep_link *link = &sharing->link[share->crossing[i].link];
+		if (i == here)
 			continue;
-		struct skep_link *link = &sharing->link[share->link[other]];
 		if (link->position != NONE)
 			link->stale = true;
 		else if (link->level < INFINITY)
-			doubt_add(sharing, share->link[other], link->level);
+			doubt_add(sharing, share->crossing[i].link, link->level);
 	}
 }
 
@@ -375,11 +388,11 @@ static void hold(struct skep_sharing *sharing, struct skep_link *link, double le
 	bool moved = level != link->level;
 	link->level = level;
 	for (uint32_t at = link->head; at != NONE;) {
-		const struct skep_share *share = &sharing->share[at / LIMITS];
-		uint32_t limit = at % LIMITS;
-		if (share->holder == limit ? moved : rate_elsewhere(share, limit) > level * (1 + TOLERANCE))
-			hold_flow(sharing, at / LIMITS, limit, level);
-		at = share->next[limit];
+		const struct skep_share *share = &sharing->share[at / STRIDE];
+		uint32_t here = at % STRIDE;
+		if (share->holder == here ? moved : rate_elsewhere(share, here) > level * (1 + TOLERANCE))
+			hold_flow(sharing, at / STRIDE, here, level);
+		at = share->crossing[here].next;
 	}
 }
 
@@ -391,7 +404,7 @@ static void settle_next(struct skep_sharing *sharing)
 	if (link->stale)
 		link->next_level = level_of(sharing, link);
 	link->stale = false;
-	double level = fmin(link->level, link->next_level);
+	double level = link->level < link->next_level ? link->level : link->next_level;
 	if (level > sharing->doubt[0].level && level < INFINITY) { /* nothing happens to it before that */
 		doubt_down(sharing, 0, (struct skep_doubt){level, l});
 	} else if (link->level < INFINITY && link->next_level > link->level * (1 + TOLERANCE)) {
@@ -408,15 +421,19 @@ static void settle_next(struct skep_sharing *sharing)
 
 void skep_sharing_solve(struct skep_sharing *sharing)
 {
-	while (sharing->changes > 0)
-		sharing->share[sharing->changed[--sharing->changes]].changed = false;
 	for (uint32_t i = 0; i < sharing->touches; i++) {
 		struct skep_link *link = &sharing->link[sharing->touched[i]];
 		link->touched = false;
-		if (link->flows > 1 || (link->flows == 1 && !solve_alone(sharing, link->head / LIMITS)))
+		if (link->flows > 1 || (link->flows == 1 && !solve_alone(sharing, link->head / STRIDE)))
 			doubt_add(sharing, sharing->touched[i], 0);
 	}
 	sharing->touches = 0;
 	while (sharing->doubts > 0)
 		settle_next(sharing);
+}
+
+void skep_sharing_noted(struct skep_sharing *sharing)
+{
+	while (sharing->changes > 0)
+		sharing->share[sharing->changed[--sharing->changes]].changed = false;
 }

@@ -2,8 +2,9 @@
  *
  * sharing.h - max-min fair rates of flows that cross links; knows no time. Used by network.c alone.
  *
- * A flow is a number below the reserved count and crosses at most one link per limit. Joining and leaving only mark
- * what they touch; skep_sharing_solve() brings the rates up to date and lists the flows whose rate may have changed.
+ * A flow is a number below the reserved count, has a cap of its own and crosses at most SKEP_CROSSINGS links, in any order.
+ * Joining and leaving only mark what they touch; skep_sharing_solve() brings the rates up to date and lists the flows whose
+ * rate may have changed.
  */
 #ifndef SKEP_TOPOLOGIES_SHARING_H
 #define SKEP_TOPOLOGIES_SHARING_H
@@ -12,15 +13,22 @@
 #include <stdint.h>
 
 #define SKEP_NO_LINK UINT32_MAX
+/* The sender's up, the receiver's down, the pair's, that of the pair of places, and of each place's own two one. */
+#define SKEP_CROSSINGS 6u
+#define SKEP_FLOWS_MAX (UINT32_C(1) << 28)
 
-enum skep_limit { SKEP_LIMIT_UP, SKEP_LIMIT_DOWN, SKEP_LIMIT_PAIR, SKEP_LIMIT_SHARED, SKEP_LIMITS };
+struct skep_crossing { /* of a link by a flow */
+	uint32_t link;
+	uint32_t next, prev; /* in the link's list: flow * 8 + number of the crossing */
+};
 
-struct skep_share {                                    /* one flow */
-	double rate;                                   /* bytes per ns */
-	uint32_t link[SKEP_LIMITS];                    /* SKEP_NO_LINK: not limited there */
-	uint32_t next[SKEP_LIMITS], prev[SKEP_LIMITS]; /* in the link's list: flow * SKEP_LIMITS + limit */
-	uint8_t holder;                                /* the limit whose link holds it; SKEP_LIMITS: none yet */
-	bool changed;                                  /* it is in the list of changed flows */
+struct skep_share {  /* one flow */
+	double rate; /* bytes per ns */
+	double cap;  /* never faster than this, whatever its links have left; INFINITY: it has none */
+	uint8_t crossings;
+	uint8_t holder; /* the crossing whose link holds it; SKEP_CROSSINGS: none, its cap does */
+	bool changed;   /* it is in the list of changed flows */
+	struct skep_crossing crossing[SKEP_CROSSINGS];
 };
 
 struct skep_link {
@@ -58,17 +66,19 @@ struct skep_sharing {
 bool skep_sharing_init(struct skep_sharing *sharing, uint32_t fixed);
 void skep_sharing_finish(struct skep_sharing *sharing);
 
-/* Room for so many flows and two links that come and go for each; nothing else can lack memory. */
+/* Room for so many flows, up to SKEP_FLOWS_MAX, and two links that come and go for each; nothing else can lack memory. */
 bool skep_sharing_reserve(struct skep_sharing *sharing, uint32_t flows);
 
 /* The link of `key` (not 0); made if no flow uses it. It goes when its last flow leaves. */
 uint32_t skep_sharing_link(struct skep_sharing *sharing, uint64_t key, double capacity);
 
-void skep_sharing_begin(struct skep_sharing *sharing, uint32_t flow); /* crosses nothing yet, rate 0 */
-void skep_sharing_join(struct skep_sharing *sharing, uint32_t flow, enum skep_limit limit, uint32_t link);
-void skep_sharing_leave(struct skep_sharing *sharing, uint32_t flow); /* all its links */
+/* Crosses nothing yet. A flow with a finite cap may go on so. */
+void skep_sharing_begin(struct skep_sharing *sharing, uint32_t flow, double cap);
+void skep_sharing_join(struct skep_sharing *sharing, uint32_t flow, uint32_t link);
+void skep_sharing_leave(struct skep_sharing *sharing, uint32_t flow); /* all its links; not before it was solved */
 
-/* Afterwards changed[0 .. changes - 1] holds, each once, all flows whose rate may have changed. */
+/* Afterwards changed[0 .. changes - 1] holds, each once, all flows whose rate may have changed since they were taken note of. */
 void skep_sharing_solve(struct skep_sharing *sharing);
+void skep_sharing_noted(struct skep_sharing *sharing); /* the list begins anew */
 
 #endif

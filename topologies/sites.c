@@ -2,6 +2,8 @@
  *
  * sites.c - the sites form of a topology: machines at named sites, and links between the sites. A place is a site.
  *
+ * A site's uplink and downlink are what all its traffic with other sites shares, whatever links there are.
+ *
  * What is kept true: an ordered pair of sites gets its link from at most one entry of `links`, and a pair without one
  * gets the file's fallback or is an error that names it.
  */
@@ -30,6 +32,33 @@ static uint32_t count_sites(struct skep_draft *d, const struct skep_yaml_node *s
 	return count;
 }
 
+static bool make_gates(struct skep_draft *d)
+{
+	struct skep_topology *t = d->topology;
+	t->gate = calloc(t->places, sizeof *t->gate);
+	if (!t->gate)
+		skep_draft_no_memory(d);
+	for (uint32_t i = 0; t->gate && i < t->places; i++)
+		t->gate[i] = (struct skep_gate){INFINITY, INFINITY};
+	return t->gate;
+}
+
+/* What all its traffic with other sites shares, each way. */
+static void read_gate(struct skep_draft *d, const struct skep_yaml_node *site, uint32_t index)
+{
+	struct skep_topology *t = d->topology;
+	struct skep_gate gate = {INFINITY, INFINITY};
+	gate.up_Bps = skep_read_quantity(
+		&d->r, site, "uplink", SKEP_BANDWIDTH, SKEP_LINK_BPS_MIN, SKEP_LINK_BPS_MAX, INFINITY);
+	gate.down_Bps = skep_read_quantity(
+		&d->r, site, "downlink", SKEP_BANDWIDTH, SKEP_LINK_BPS_MIN, SKEP_LINK_BPS_MAX, INFINITY);
+	if (d->r.diag->set || (!t->gate && isinf(gate.up_Bps) && isinf(gate.down_Bps)))
+		return;
+	if (!t->gate && !make_gates(d))
+		return;
+	t->gate[index] = gate;
+}
+
 static void read_site(struct skep_draft *d, const struct skep_yaml_node *sites, uint32_t index)
 {
 	const char *name;
@@ -39,9 +68,11 @@ static void read_site(struct skep_draft *d, const struct skep_yaml_node *sites, 
 		return;
 	skep_draft_name_place(d, sites, name, index, name);
 	skep_draft_add_machines(d, site, false, index);
+	read_gate(d, site, index);
 	const struct skep_yaml_node *inside = skep_read_map(&d->r, site, "inside", false);
 	if (!d->r.diag->set && inside) {
-		*pair_at(d, index, index) = skep_draft_read_link(d, inside);
+		struct skep_draft_link link = skep_draft_read_link(d, inside);
+		skep_draft_set_pair(d, index, index, &link);
 		skep_reader_close_map(&d->r, inside);
 	}
 	skep_reader_close_map(&d->r, site);
@@ -67,14 +98,14 @@ static uint32_t find_site(struct skep_draft *d, const struct skep_yaml_node *map
 /* ---- links ------------------------------------------------------------------------------------------------------- */
 
 static void set_link(struct skep_draft *d, const struct skep_yaml_node *item, uint32_t source, uint32_t destination,
-	const struct skep_pair *pair)
+	const struct skep_draft_link *link)
 {
 	const struct skep_topology *t = d->topology;
 	if (!isnan(pair_at(d, source, destination)->capacity_Bps))
 		skep_reader_fail(&d->r, item, NULL, "a second link from %s to %s", t->place_name[source],
 			t->place_name[destination]);
 	else
-		*pair_at(d, source, destination) = *pair;
+		skep_draft_set_pair(d, source, destination, link);
 }
 
 /* One end of a link; `key` NULL: `at` is itself the name of the site. */
@@ -104,7 +135,7 @@ static void read_link(struct skep_draft *d, const struct skep_yaml_node *item)
 {
 	uint32_t end[2] = {0, 0};
 	bool both = read_ends(d, item, end);
-	struct skep_pair pair = skep_draft_read_link(d, item);
+	struct skep_draft_link link = skep_draft_read_link(d, item);
 	skep_reader_close_map(&d->r, item);
 	if (d->r.diag->set)
 		return;
@@ -113,9 +144,9 @@ static void read_link(struct skep_draft *d, const struct skep_yaml_node *item)
 			d->topology->place_name[end[0]]);
 		return;
 	}
-	set_link(d, item, end[0], end[1], &pair);
+	set_link(d, item, end[0], end[1], &link);
 	if (both)
-		set_link(d, item, end[1], end[0], &pair);
+		set_link(d, item, end[1], end[0], &link);
 }
 
 static void read_links(struct skep_draft *d, const struct skep_yaml_node *root)
@@ -143,7 +174,7 @@ static void fill_inside(struct skep_draft *d, const struct skep_yaml_node *sites
 	if (!isnan(pair->capacity_Bps))
 		return;
 	if (d->has_fallback)
-		*pair = d->fallback;
+		skep_draft_set_pair(d, place, place, &d->fallback);
 	else if (endpoints_at(d, place) < 2)
 		*pair = skep_pair_unlimited();
 	else
@@ -158,16 +189,17 @@ static void fill(struct skep_draft *d, const struct skep_yaml_node *root, const 
 	struct skep_topology *t = d->topology;
 	for (uint32_t i = 0; i < t->places && !d->r.diag->set; i++)
 		fill_inside(d, sites, i);
-	for (size_t i = 0; i < (size_t)t->places * t->places && !d->r.diag->set; i++) {
-		if (!isnan(t->pair[i].capacity_Bps))
-			continue;
-		if (d->has_fallback)
-			t->pair[i] = d->fallback;
-		else
-			skep_reader_fail(&d->r, root, skep_read_has(&d->r, root, "links") ? "links" : NULL,
-				"no link from %s to %s: add one, or fallback: {bandwidth, latency} to the file",
-				t->place_name[i / t->places], t->place_name[i % t->places]);
-	}
+	for (uint32_t i = 0; i < t->places && !d->r.diag->set; i++)
+		for (uint32_t j = 0; j < t->places && !d->r.diag->set; j++) {
+			if (!isnan(pair_at(d, i, j)->capacity_Bps))
+				continue;
+			if (d->has_fallback)
+				skep_draft_set_pair(d, i, j, &d->fallback);
+			else
+				skep_reader_fail(&d->r, root, skep_read_has(&d->r, root, "links") ? "links" : NULL,
+					"no link from %s to %s: add one, or fallback: {bandwidth, latency} to the file",
+					t->place_name[i], t->place_name[j]);
+		}
 }
 
 void skep_draft_read_sites(struct skep_draft *d, const struct skep_yaml_node *root)

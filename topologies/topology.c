@@ -16,7 +16,7 @@
 
 /* ---- what sites.c and matrix.c use ------------------------------------------------------------------------------- */
 
-static void fail_memory(struct skep_draft *d)
+void skep_draft_no_memory(struct skep_draft *d)
 {
 	skep_diag_set(d->r.diag, d->path, 0, 0, NULL, "not enough memory for this topology");
 }
@@ -30,7 +30,7 @@ static bool reserve(struct skep_draft *d, uint32_t more)
 	uint32_t capacity = need > 2 * d->capacity ? need : 2 * d->capacity;
 	struct skep_machine *grown = realloc(t->machine, ((size_t)capacity + 1) * sizeof *grown);
 	if (!grown) {
-		fail_memory(d);
+		skep_draft_no_memory(d);
 		return false;
 	}
 	t->machine = grown;
@@ -175,7 +175,7 @@ void skep_draft_add_places(struct skep_draft *d, uint32_t places)
 	t->pair = calloc(pairs, sizeof *t->pair);
 	t->place_name = calloc(places, sizeof *t->place_name);
 	if (!t->pair || !t->place_name) {
-		fail_memory(d);
+		skep_draft_no_memory(d);
 		return;
 	}
 	for (size_t i = 0; i < pairs; i++)
@@ -193,14 +193,32 @@ void skep_draft_name_place(
 		memcpy(d->topology->place_name[place], name, length + 1);
 }
 
-struct skep_pair skep_draft_read_link(struct skep_draft *d, const struct skep_yaml_node *map)
+struct skep_draft_link skep_draft_read_link(struct skep_draft *d, const struct skep_yaml_node *map)
 {
-	struct skep_pair pair;
-	pair.capacity_Bps =
+	struct skep_draft_link link;
+	double spread_s;
+	link.pair.capacity_Bps =
 		skep_read_quantity(&d->r, map, "bandwidth", SKEP_BANDWIDTH, SKEP_LINK_BPS_MIN, SKEP_LINK_BPS_MAX, NAN);
-	pair.latency_s = skep_read_quantity(&d->r, map, "latency", SKEP_TIME, 0, SKEP_LATENCY_S_MAX, NAN);
-	pair.shared_Bps = skep_read_bool(&d->r, map, "shared", false) ? pair.capacity_Bps : INFINITY;
-	return pair;
+	link.pair.latency_s = skep_read_spread(&d->r, map, "latency", SKEP_TIME, 0, SKEP_LATENCY_S_MAX, NAN, &spread_s);
+	link.pair.shared_Bps = skep_read_bool(&d->r, map, "shared", false) ? link.pair.capacity_Bps : INFINITY;
+	link.trait = skep_draft_read_trait(d, map, spread_s);
+	return link;
+}
+
+/* Most files have no traits, or one for all: the table is made when a link has another. */
+void skep_draft_set_pair(
+	struct skep_draft *d, uint32_t source, uint32_t destination, const struct skep_draft_link *link)
+{
+	struct skep_topology *t = d->topology;
+	size_t at = (size_t)source * t->places + destination;
+	t->pair[at] = link->pair;
+	if (link->trait > 0 && !t->trait_of) {
+		t->trait_of = calloc((size_t)t->places * t->places, sizeof *t->trait_of);
+		if (!t->trait_of)
+			skep_draft_no_memory(d);
+	}
+	if (t->trait_of)
+		t->trait_of[at] = link->trait;
 }
 
 struct skep_pair skep_pair_unlimited(void)
@@ -235,6 +253,7 @@ static void read_file(struct skep_draft *d)
 	struct skep_topology *t = d->topology;
 	const struct skep_yaml_node *root = skep_yaml_root(r->yaml);
 	skep_label_read(r, root, t->name, sizeof t->name, t->source, sizeof t->source);
+	skep_draft_read_traits(d, root);
 	read_fallback(d, root);
 	bool sites = skep_read_has(r, root, "sites"), matrix = skep_read_has(r, root, "matrix");
 	bool peers = skep_read_has(r, root, "peers");
@@ -256,6 +275,7 @@ static void read_file(struct skep_draft *d)
 	skep_reader_close_map(r, root);
 	if (!r->diag->set)
 		add_directory(d);
+	skep_draft_finish_traits(d);
 }
 
 bool skep_topology_read(const char *path, struct skep_topology *ret, struct skep_diag *reterr)
@@ -271,7 +291,7 @@ bool skep_topology_read(const char *path, struct skep_topology *ret, struct skep
 	ret->gpu = calloc(SKEP_GPU_TYPES_MAX, sizeof *ret->gpu);
 	ret->price = calloc(SKEP_PRICES_MAX, sizeof *ret->price);
 	if (!ret->gpu || !ret->price)
-		fail_memory(&draft);
+		skep_draft_no_memory(&draft);
 	if (draft.r.yaml && ret->gpu && ret->price)
 		read_file(&draft);
 	skep_yaml_destroy(draft.r.yaml);
@@ -288,6 +308,11 @@ void skep_topology_finish(struct skep_topology *t)
 	free(t->place_name);
 	for (uint32_t i = 0; i < t->gpus; i++)
 		skep_gpu_finish(&t->gpu[i]);
+	free(t->gate);
+	free(t->trait);
+	free(t->trait_of);
+	free(t->delay_s);
+	free(t->delay_file);
 	free(t->gpu);
 	for (uint32_t i = 0; i < t->prices; i++)
 		skep_price_finish(&t->price[i]);

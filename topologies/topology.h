@@ -26,17 +26,54 @@ struct skep_pair {           /* ordered pair of places */
 	double shared_Bps;   /* all traffic of the ordered pair of places together; INFINITY: not shared */
 };
 
+enum skep_jitter_kind { SKEP_JITTER_NONE, SKEP_JITTER_NORMAL, SKEP_JITTER_LOGNORMAL, SKEP_JITTER_EMPIRICAL };
+
+struct skep_jitter { /* of latency, drawn for each message */
+	enum skep_jitter_kind kind;
+	bool relative;    /* the deviation is a part of the latency */
+	double deviation; /* seconds, or that part */
+	uint32_t first,
+		count; /* empirical: the numbers in delay_s[] that are added to the latency, all equally likely */
+	double mean_s, most_s; /* of these numbers */
+};
+
+struct skep_delay_file { /* one that jitter was read from, and where its numbers are */
+	char path[512];
+	double scale_s; /* its unit */
+	uint32_t first, count;
+};
+
+/* What else there is to say of links. All zero but window_bytes INFINITY: nothing. */
+struct skep_trait {
+	double window_bytes; /* of one flow: never faster than this in one round trip; INFINITY: not limited */
+	double loss;         /* the part of the packets that is lost, [0, 1): limits one flow */
+	double mss_bytes;    /* of a packet */
+	double overhead_s;   /* of each message, time of its sender */
+	struct skep_jitter jitter;
+	bool overtake; /* messages of one ordered pair of machines may; else none gets there before one that was sent earlier */
+};
+
+struct skep_gate { /* what all traffic of a place with other places has together; INFINITY: not limited */
+	double up_Bps, down_Bps;
+};
+
 struct skep_topology {
 	char name[64];
 	char source[256];                    /* measured, published or assumed, and by whom */
 	char path[512], matrix_path[2][512]; /* where it was read; "": nowhere */
 	uint32_t machines, places, gpus;
-	struct skep_machine *machine;    /* [machines + 1]; the last is the directory's: no limits, gpu UINT32_MAX */
-	struct skep_pair *pair;          /* [places * places], row = source */
-	char (*place_name)[32];          /* [places] */
-	struct skep_gpu *gpu;            /* [gpus] */
-	struct skep_price_series *price; /* [prices] histories that machines name */
-	uint32_t prices;
+	struct skep_machine *machine;       /* [machines + 1]; the last is the directory's: no limits, gpu UINT32_MAX */
+	struct skep_pair *pair;             /* [places * places], row = source */
+	char (*place_name)[32];             /* [places] */
+	struct skep_gate *gate;             /* [places]; NULL: no place has any */
+	struct skep_trait *trait;           /* [traits]; 0: no link has any */
+	uint16_t *trait_of;                 /* [places * places] index into trait[]; NULL: 0 for all */
+	double *delay_s;                    /* [delays] of empirical jitter */
+	struct skep_delay_file *delay_file; /* [delay_files] */
+	struct skep_gpu *gpu;               /* [gpus] */
+	struct skep_price_series *price;    /* [prices] histories that machines name */
+	uint32_t prices, traits, delays, delay_files;
+	uint64_t seed;            /* of jitter: whoever runs sets it */
 	skep_time price_start_ns; /* of all histories: where in them the run starts */
 };
 

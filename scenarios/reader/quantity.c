@@ -36,6 +36,7 @@ static const struct dimension {
 		"a speed with its unit, such as `65 TFLOP/s` (FLOP/s MFLOP/s GFLOP/s TFLOP/s PFLOP/s)",
 		{{"FLOP/s", 1}, {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}},
 	[SKEP_PRICE] = {"USD/h", "a price with its unit, such as `0.35 USD/h` (USD/h)", {{"USD/h", 1}}},
+	[SKEP_PART] = {"", "a part with its unit, such as `0.1 %` (%)", {{"%", 0.01}}},
 };
 
 const char *skep_quantity_base(enum skep_dimension dimension)

@@ -320,3 +320,46 @@ double skep_read_quantity(struct skep_reader *r, const struct skep_yaml_node *ma
 	}
 	return isnan(fallback) ? low : fallback;
 }
+
+/* The two sides of a text such as "100 ± 50 ms" (both signs have two bytes); false: it has no such sign. A first side without a unit takes that of the
+ * second. */
+static bool split(const char *text, char ret[2][64])
+{
+	const char *sign = strstr(text, "\xc2\xb1"), *end;
+	double number;
+	if (!sign)
+		sign = strstr(text, "+-");
+	if (!sign || (size_t)(sign - text) >= sizeof ret[0] / 2 || strlen(sign) >= sizeof ret[0] / 2)
+		return false;
+	snprintf(ret[0], sizeof ret[0], "%.*s", (int)(sign - text), text);
+	snprintf(ret[1], sizeof ret[1], "%s", sign + strlen("+-") + strspn(sign + strlen("+-"), " "));
+	for (size_t at = strlen(ret[0]); at > 0 && ret[0][at - 1] == ' '; at--)
+		ret[0][at - 1] = 0;
+	if (skep_number_parse(ret[0], &end, &number) && *end == 0 && skep_number_parse(ret[1], &end, &number))
+		snprintf(ret[0] + strlen(ret[0]), sizeof ret[0] - strlen(ret[0]), "%.30s", end);
+	return true;
+}
+
+double skep_read_spread(struct skep_reader *r, const struct skep_yaml_node *map, const char *key,
+	enum skep_dimension dimension, double low, double high, double fallback, double *ret_spread)
+{
+	char side[2][64], range[200];
+	const char *expected;
+	double value;
+	const struct skep_yaml_node *node = r->diag->set || !map || !key ? NULL : skep_tree_find(map, key);
+	*ret_spread = 0;
+	if (!node || node->kind != SKEP_YAML_SCALAR || !split(node->text, side))
+		return skep_read_quantity(r, map, key, dimension, low, high, fallback);
+	find(r, map, key, false);
+	if (!skep_quantity_parse(side[0], dimension, &value, &expected) ||
+		!skep_quantity_parse(side[1], dimension, ret_spread, &expected)) {
+		snprintf(range, sizeof range, "two values, as in `100 ± 50 ms`: %.120s", expected);
+		fail_expected(r, node, range);
+	} else if (value < low || value > high || *ret_spread < 0 || *ret_spread > high) {
+		print_range("a value and a deviation", low, high, skep_quantity_base(dimension), range, sizeof range);
+		fail_expected(r, node, range);
+	} else {
+		return value;
+	}
+	return isnan(fallback) ? low : fallback;
+}

@@ -112,12 +112,16 @@ enum skep_dimension {
 	SKEP_BANDWIDTH, /* bit/s kbit/s Mbit/s Gbit/s Tbit/s B/s .. GB/s GiB/s -> bytes per second */
 	SKEP_SPEED,     /* FLOP/s GFLOP/s TFLOP/s PFLOP/s               -> FLOP per second */
 	SKEP_PRICE,     /* USD/h                                        -> USD per hour    */
+	SKEP_PART,      /* %                                            -> part of 1       */
 };
 
 /* A number with its unit ("200 Mbit/s"), in [low, high] of the base unit. A missing or wrong unit is an error that lists the
  * right ones. fallback NAN means required. */
 double skep_read_quantity(struct skep_reader *r, const struct skep_yaml_node *map, const char *key,
 	enum skep_dimension dimension, double low, double high, double fallback);
+/* Also with a deviation, "100 ± 50 ms" or "100 +- 50 ms" (the unit of the first may be left out); *ret_spread: 0 without. */
+double skep_read_spread(struct skep_reader *r, const struct skep_yaml_node *map, const char *key,
+	enum skep_dimension dimension, double low, double high, double fallback, double *ret_spread);
 /* The same on a string: for CSV headers and options. */
 bool skep_quantity_parse(const char *text, enum skep_dimension dimension, double *ret, const char **reterr_expected);
 

@@ -7,6 +7,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -90,6 +93,55 @@ static void whoever_is_late_holds_up_the_ring(void **state)
 	link[5].ready_ns = 1e6;
 	assert_true(skep_ring_time(link, RANKS, ns));
 	assert_true(last_of(ns) > 1e6 + RANKS * 1320.0 && last_of(ns) < 1e6 + HOPS * (RANKS * 1020.0 + 300));
+}
+
+/* An overhead is one more part of each hop; a cap counts where the link would be faster. */
+static void chunks_have_overheads_and_caps(void **state)
+{
+	(void)state;
+	struct skep_ring_link link[RANKS];
+	double ns[RANKS];
+	fill(link);
+	for (int i = 0; i < RANKS; i++) {
+		link[i].overhead_ns = 50;
+		link[i].cap_ns = 1400;
+		link[i].chunk_ns = 100 + 100 * i;
+	}
+	assert_true(skep_ring_time(link, RANKS, ns));
+	for (int i = 0; i < RANKS; i++)
+		assert_true(fabs(ns[i] - (20 + HOPS * (1400 + 300 + 20 + 50.0))) < 1e-6);
+	link[3].latency_ns =
+		5000; /* chunks are followed one by one, and those that come together do not hold each other up */
+	assert_true(skep_ring_time(link, RANKS, ns));
+	double alone_ns = 20 + HOPS * 1770.0 + 2 * 4700;
+	assert_true(last_of(ns) >= alone_ns - 1e-6 && last_of(ns) < alone_ns + 500);
+}
+
+/* Each chunk meets 2(n - 1) draws. Whoever waits for all of them waits longer than the mean, and longer still if a chunk must
+ * not overtake another. */
+static void latencies_of_chunks_are_drawn(void **state)
+{
+	(void)state;
+	struct skep_trait trait = {.jitter = {.kind = SKEP_JITTER_NORMAL, .deviation = 1e-6}};
+	const struct skep_topology topology = {0};
+	struct skep_ring_link link[RANKS];
+	double ns[RANKS], sum[2] = {0};
+	for (uint64_t seed = 0; seed < 400; seed++) {
+		fill(link);
+		trait.overtake = seed % 2;
+		for (uint32_t i = 0; i < RANKS; i++) {
+			link[i].topology = &topology;
+			link[i].trait = &trait;
+			link[i].latency_ns = 10000; /* far more than a chunk is on a link: they hardly meet */
+			link[i].chunk_ns = 1;
+			link[i].random = 1000 * (seed / 2) + i;
+		}
+		assert_true(skep_ring_time(link, RANKS, ns));
+		sum[seed % 2] += last_of(ns) / 200;
+	}
+	double steady_ns = 20 + HOPS * 10021.0, spread_ns = 1000 * sqrt(HOPS); /* of one chunk's way */
+	assert_true(sum[1] > steady_ns + 0.5 * spread_ns && sum[1] < steady_ns + 3 * spread_ns);
+	assert_true(sum[0] >= sum[1]);
 }
 
 /* ---- a transfer that is stopped ---------------------------------------------------------------------------------- */
@@ -232,6 +284,40 @@ static void both_ways_agree(void **state)
 	}
 }
 
+/* The two data centres with more to say of their links; the last two of the rest are drawn, and the draws are others. */
+static void both_ways_agree_on_traits_of_links(void **state)
+{
+	(void)state;
+	static const char *const keys[] = {"window: 64 KiB", "loss: 0.1 %", "overhead: 200 us",
+		"jitter: {distribution: normal, deviation: 50 %}",
+		"window: 128 KiB\njitter: {distribution: normal, deviation: 30 %}"};
+	char path[] = "/tmp/skep-collective-XXXXXX", topology[64], text[4096];
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	FILE *shipped = fopen("topologies/two-datacentres.yaml", "r");
+	assert_non_null(shipped);
+	size_t length = fread(text, 1, sizeof text - 1, shipped);
+	fclose(shipped);
+	text[length] = 0;
+	snprintf(topology, sizeof topology, "cluster.topology=%s", path);
+	const char *const set[SETS] = {
+		"train.until.steps=5", "model.stages=1", "model.file=models/bench-mlp-512.yaml", topology};
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		FILE *file = fopen(path, "w");
+		assert_non_null(file);
+		fprintf(file, "%s\n%s", text, keys[i]);
+		assert_int_equal(fclose(file), 0);
+		struct sums messages = simulate("scenarios/two-datacentres.yaml", set, "simulate.collectives=messages");
+		struct sums flows = simulate("scenarios/two-datacentres.yaml", set, "simulate.collectives=flows");
+		assert_true(messages.sync_bytes > 0 && messages.sync_bytes == flows.sync_bytes);
+		double ratio = (double)flows.closed_ns / (double)messages.closed_ns;
+		if (fabs(ratio - 1) >= (i < 3 ? 1e-3 : TOLERANCE))
+			fail_msg("%s: %.6f", keys[i], ratio);
+	}
+	close(fd);
+	remove(path);
+}
+
 /* ---- churn -------------------------------------------------------------------------------------------------------- */
 
 struct tally {
@@ -283,9 +369,12 @@ int main(void)
 		cmocka_unit_test(a_thin_link_sets_the_pace),
 		cmocka_unit_test(bunches_pay_the_latency_once),
 		cmocka_unit_test(whoever_is_late_holds_up_the_ring),
+		cmocka_unit_test(chunks_have_overheads_and_caps),
+		cmocka_unit_test(latencies_of_chunks_are_drawn),
 		cmocka_unit_test(what_is_stopped_leaves_its_share),
 		cmocka_unit_test(all_of_a_tag_are_stopped),
 		cmocka_unit_test(both_ways_agree),
+		cmocka_unit_test(both_ways_agree_on_traits_of_links),
 		cmocka_unit_test(notice_lets_workers_leave),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

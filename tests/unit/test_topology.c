@@ -271,7 +271,7 @@ static void test_refuses_bad_sites(void **state)
 			"site east has several endpoints"},
 		{"bandwidth: 10 Gbit/s", "bandwidth: 0 Gbit/s", NULL, 9, "0 Gbit/s", ""},
 		{"bandwidth: 10 Gbit/s, ", "", NULL, 9, "", "bandwidth"},
-		{"latency: 0.05 ms", "latency: 1 ms, jitter: 1 ms", NULL, 9, "jitter", "jitter"},
+		{"latency: 0.05 ms", "latency: 1 ms, delay: 1 ms", NULL, 9, "delay", "delay"},
 		{"    inside: {bandwidth: 10", "    outside: 3\n    inside: {bandwidth: 10", NULL, 9, "outside",
 			"outside"},
 		{"from: west", "from: north", NULL, 14, "north", "there are: west, east"},
@@ -539,6 +539,7 @@ static void test_shipped_topologies(void **state)
 		uint32_t machines, places, gpus;
 	} shipped[] = {
 		{"two-datacentres.yaml", 8, 2, 2},
+		{"two-datacentres-wan.yaml", 8, 2, 2},
 		{"homogeneous-256.yaml", 256, 1, 1},
 		{"one-host.yaml", 2, 1, 1},
 		{"one-worker.yaml", 1, 1, 1},

@@ -116,6 +116,50 @@ static void every_message_arrives_once(void **state)
 	skep_shaper_destroy(shaper);
 }
 
+/* All at once, with all that links may have: the shaper hands each one over when the model by itself says so, and not a
+ * nanosecond before, however seldom it is asked; not even the first comes before its overhead and its bytes at the cap. */
+static void nothing_comes_before_the_model_allows(void **state)
+{
+	(void)state;
+	enum { MANY = 1000 };
+	struct skep_trait trait = {.window_bytes = 2000, /* 100 kB/s */
+		.overhead_s = 0.002,
+		.jitter = {.kind = SKEP_JITTER_NORMAL, .deviation = 0.005}};
+	struct skep_topology jittery = topology;
+	jittery.trait = &trait;
+	jittery.traits = 1;
+	jittery.seed = 3;
+	struct skep_shaper *shaper = skep_shaper_create(&jittery);
+	struct skep_network *network = skep_network_create(&jittery);
+	struct skep_shaper_flow got;
+	static skep_time due[MANY];
+	uint32_t arrived = 0;
+	for (uint32_t i = 0; i < MANY; i++) {
+		uint32_t source = i % 4, destination = (i + 1 + i / 4 % 3) % 4;
+		assert_true(skep_network_start(network, 5 * MS, source, destination, i % 2 ? 4000 : 1000, i));
+		start(shaper, source, destination, i, i % 2 ? 4000 : 1000, 5 * MS);
+	}
+	while (skep_network_flows(network) > 0) {
+		uint64_t tag;
+		skep_time at = skep_network_next(network);
+		while (skep_network_advance(network, at, &tag, 1) == 1)
+			due[tag] = at;
+	}
+	for (skep_time now = 5 * MS; arrived < MANY && now < 10000 * MS; now += 3333333) {
+		skep_time next = skep_shaper_next(shaper);
+		while (skep_shaper_arrived(shaper, now, &got)) {
+			uint64_t place_in_line = got.number / 4 + 1; /* with its sender */
+			skep_time least = 5 * MS + place_in_line * 2 * MS + (got.number % 2 ? 40 : 10) * MS;
+			assert_true(due[got.number] <= now && now < due[got.number] + 3333333);
+			assert_true(due[got.number] >= least && next <= now);
+			arrived++;
+		}
+	}
+	assert_int_equal(arrived, MANY);
+	skep_network_destroy(network);
+	skep_shaper_destroy(shaper);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +167,7 @@ int main(void)
 		cmocka_unit_test(late_news_of_a_message_does_not_delay_it),
 		cmocka_unit_test(a_stamp_of_the_past_is_the_present),
 		cmocka_unit_test(every_message_arrives_once),
+		cmocka_unit_test(nothing_comes_before_the_model_allows),
 	};
 	return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * describe_network.c - see describe_network.h. Links that have the same traits are one row, with the range of what it comes
+ * to on them.
+ */
+#include "scenarios/describe_network.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "topologies/path.h"
+
+#define ROWS_MAX 8u /* in the text; JSON has all */
+
+struct range {
+	double least, most;
+};
+
+struct row {            /* of one trait */
+	uint32_t links; /* ordered pairs of places */
+	struct range cap_Bps, latency_s;
+	double cut_mean_s,
+		cut_latency_s; /* of the link whose mean grows most by being cut off at 0; 0: of none by 1 % */
+};
+
+static void widen(struct range *range, double value)
+{
+	range->least = fmin(range->least, value);
+	range->most = fmax(range->most, value);
+}
+
+/* Of a normal law that is cut off at 0: m Phi(m / s) + s phi(m / s). */
+static double cut_mean(double mean, double deviation)
+{
+	double z = mean / deviation;
+	return mean * 0.5 * erfc(-z * sqrt(0.5)) + deviation * exp(-z * z / 2) * 0.3989422804014327;
+}
+
+static void add_link(
+	struct row *row, const struct skep_topology *t, const struct skep_jitter *jitter, uint32_t from, uint32_t to)
+{
+	double latency_s = t->pair[(size_t)from * t->places + to].latency_s;
+	double deviation = jitter->relative ? jitter->deviation * latency_s : jitter->deviation;
+	row->links++;
+	widen(&row->cap_Bps, skep_path_cap_Bps(t, from, to));
+	widen(&row->latency_s, skep_path_mean_s(t, from, to));
+	if (jitter->kind != SKEP_JITTER_NORMAL || deviation <= 0)
+		return;
+	double grown = cut_mean(latency_s, deviation);
+	if (grown > 1.01 * latency_s && grown > row->cut_mean_s) {
+		row->cut_mean_s = grown;
+		row->cut_latency_s = latency_s;
+	}
+}
+
+static struct row sum_up(const struct skep_topology *t, uint32_t trait)
+{
+	struct row row = {.cap_Bps = {INFINITY, 0}, .latency_s = {INFINITY, 0}};
+	for (uint32_t i = 0; i < t->places; i++)
+		for (uint32_t j = 0; j < t->places; j++)
+			if (skep_path_trait(t, i, j) == &t->trait[trait])
+				add_link(&row, t, &t->trait[trait].jitter, i, j);
+	return row;
+}
+
+/* ---- text ---------------------------------------------------------------------------------------------------------- */
+
+static const char *scaled(double value, const char *const units[], double step, char *ret, size_t size)
+{
+	size_t i = 0;
+	while (units[i + 1] && value >= step) {
+		value /= step;
+		i++;
+	}
+	snprintf(ret, size, "%.3g %s", value, units[i]);
+	return ret;
+}
+
+static const char *rate(double Bps, char ret[32])
+{
+	static const char *const units[] = {"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", NULL};
+	if (isinf(Bps))
+		return "unlimited";
+	return scaled(8 * Bps, units, 1000, ret, 32);
+}
+
+static const char *duration(double s, char ret[32])
+{
+	static const char *const units[] = {"us", "ms", "s", NULL};
+	return scaled(1e6 * s, units, 1000, ret, 32);
+}
+
+static const char *size_text(double bytes, char ret[32])
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
+	return scaled(bytes, units, 1024, ret, 32);
+}
+
+/* *lead: what stands before the next part of the row. */
+static void print_caps(const struct skep_trait *trait, const struct row *row, const char **lead, FILE *out)
+{
+	char a[32], b[32];
+	bool windowed = !isinf(trait->window_bytes);
+	if (!windowed && trait->loss <= 0)
+		return;
+	fprintf(out, "%sa flow gets at most %s", *lead, rate(row->cap_Bps.least, a));
+	*lead = ",\n            ";
+	if (row->cap_Bps.most > row->cap_Bps.least)
+		fprintf(out, " to %s", rate(row->cap_Bps.most, b));
+	fprintf(out, " (");
+	if (windowed)
+		fprintf(out, "window %s%s", size_text(trait->window_bytes, a), trait->loss > 0 ? ", " : "");
+	if (trait->loss > 0)
+		fprintf(out, "loss %g %% of packets of %g B", 100 * trait->loss, trait->mss_bytes);
+	fprintf(out, ")");
+}
+
+static void print_jitter(const struct skep_trait *trait, const struct row *row, const char *lead, FILE *out)
+{
+	static const char *const law[] = {"", "normal", "log-normal", "empirical"};
+	char a[32], b[32];
+	if (trait->jitter.kind == SKEP_JITTER_NONE)
+		return;
+	fprintf(out, "%slatency of %s", lead, duration(row->latency_s.least, a));
+	if (row->latency_s.most > row->latency_s.least)
+		fprintf(out, " to %s", duration(row->latency_s.most, b));
+	fprintf(out, " on average, %s", law[trait->jitter.kind]);
+	if (trait->jitter.kind == SKEP_JITTER_EMPIRICAL)
+		fprintf(out, " with %" PRIu32 " values", trait->jitter.count);
+	else if (trait->jitter.relative)
+		fprintf(out, " ± %g %%", 100 * trait->jitter.deviation);
+	else
+		fprintf(out, " ± %s", duration(trait->jitter.deviation, a));
+	fprintf(out, "; messages of a pair %s", trait->overtake ? "may overtake" : "keep their order");
+	if (row->cut_mean_s > 0)
+		fprintf(out, "\n            cut off at 0, which makes %s on average %s",
+			duration(row->cut_latency_s, a), duration(row->cut_mean_s, b));
+}
+
+static bool is_plain(const struct skep_trait *trait)
+{
+	return isinf(trait->window_bytes) && trait->loss <= 0 && trait->overhead_s <= 0 &&
+	       trait->jitter.kind == SKEP_JITTER_NONE;
+}
+
+void skep_network_describe(const struct skep_topology *t, FILE *out)
+{
+	char a[32], b[32];
+	uint32_t rows = 0, left_out = 0;
+	for (uint32_t i = 0; i < t->traits; i++) {
+		struct row row = sum_up(t, i);
+		const char *lead = ": ";
+		if (row.links == 0 || is_plain(&t->trait[i]))
+			continue;
+		if (rows++ >= ROWS_MAX) {
+			left_out++;
+			continue;
+		}
+		fprintf(out, "  %-9s %" PRIu32 " link%s", rows == 1 ? "network" : "", row.links,
+			row.links > 1 ? "s" : "");
+		print_caps(&t->trait[i], &row, &lead, out);
+		if (t->trait[i].overhead_s > 0) {
+			fprintf(out, "%s%s of its sender for each message", lead, duration(t->trait[i].overhead_s, a));
+			lead = ",\n            ";
+		}
+		print_jitter(&t->trait[i], &row, lead, out);
+		fprintf(out, "\n");
+	}
+	if (left_out > 0)
+		fprintf(out, "            and %" PRIu32 " more kinds of links\n", left_out);
+	for (uint32_t i = 0, gates = 0; t->gate && i < t->places && gates <= ROWS_MAX; i++) {
+		if (isinf(t->gate[i].up_Bps) && isinf(t->gate[i].down_Bps))
+			continue;
+		if (gates++ == ROWS_MAX)
+			fprintf(out, "            and more sites\n");
+		else
+			fprintf(out, "  %-9s %s to and from other sites: %s up, %s down\n",
+				rows + gates == 1 ? "network" : "", t->place_name[i], rate(t->gate[i].up_Bps, a),
+				rate(t->gate[i].down_Bps, b));
+	}
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+
+/* What is not limited is left out. */
+static void add_number(cJSON *object, const char *name, double value)
+{
+	if (isfinite(value))
+		cJSON_AddNumberToObject(object, name, value);
+}
+
+static cJSON *trait_json(const struct skep_trait *trait, const struct row *row)
+{
+	static const char *const law[] = {"none", "normal", "lognormal", "empirical"};
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddNumberToObject(object, "links", row->links);
+	add_number(object, "window_bytes", trait->window_bytes);
+	cJSON_AddNumberToObject(object, "loss", trait->loss);
+	add_number(object, "flow_Bps_least", row->cap_Bps.least);
+	add_number(object, "flow_Bps_most", row->cap_Bps.most);
+	cJSON_AddNumberToObject(object, "overhead_s", trait->overhead_s);
+	cJSON_AddNumberToObject(object, "latency_s_least", row->latency_s.least);
+	cJSON_AddNumberToObject(object, "latency_s_most", row->latency_s.most);
+	cJSON_AddStringToObject(object, "jitter", law[trait->jitter.kind]);
+	if (trait->jitter.kind == SKEP_JITTER_NORMAL || trait->jitter.kind == SKEP_JITTER_LOGNORMAL)
+		cJSON_AddNumberToObject(
+			object, trait->jitter.relative ? "deviation_part" : "deviation_s", trait->jitter.deviation);
+	cJSON_AddBoolToObject(object, "overtake", trait->overtake);
+	return object;
+}
+
+void skep_network_describe_json(const struct skep_topology *t, cJSON *root)
+{
+	if (t->traits == 0 && !t->gate)
+		return;
+	cJSON *network = cJSON_AddObjectToObject(root, "network");
+	cJSON *links = cJSON_AddArrayToObject(network, "links"), *sites = cJSON_AddArrayToObject(network, "sites");
+	for (uint32_t i = 0; i < t->traits; i++) {
+		struct row row = sum_up(t, i);
+		if (row.links > 0)
+			cJSON_AddItemToArray(links, trait_json(&t->trait[i], &row));
+	}
+	for (uint32_t i = 0; t->gate && i < t->places; i++) {
+		if (isinf(t->gate[i].up_Bps) && isinf(t->gate[i].down_Bps))
+			continue;
+		cJSON *site = cJSON_CreateObject();
+		cJSON_AddStringToObject(site, "name", t->place_name[i]);
+		add_number(site, "uplink_Bps", t->gate[i].up_Bps);
+		add_number(site, "downlink_Bps", t->gate[i].down_Bps);
+		cJSON_AddItemToArray(sites, site);
+	}
+}
