@@ -11,6 +11,9 @@
  * share. The directory keeps the swarm below half of what a stage can hold (rounds.c), so that overflow is rare. */
 uint32_t skep_inflight_capacity(const struct skep_plan *plan)
 {
+	if (skep_plan_fixed(
+		    plan)) /* the share of one pipeline, and after a death what is left of it beside fresh ones */
+		return plan->in_flight < SKEP_NO_WORK / 4 ? 2 * plan->in_flight + 4 : SKEP_NO_WORK / 2;
 	uint32_t owners = 0, balanced = plan->workers / plan->stages + 1; /* joins may bring the first stage there */
 	for (uint32_t i = 0; i < plan->workers; i++)
 		owners += plan->first_stage_of[i] == 0;

@@ -58,6 +58,7 @@ static const char *const MESSAGE[] = {
 	[SKEP_MESSAGE_ADMIT] = "ADMIT",
 	[SKEP_MESSAGE_ENTERED] = "ENTERED",
 	[SKEP_MESSAGE_CHECKPOINTED] = "CHECKPOINTED",
+	[SKEP_MESSAGE_TURN] = "TURN",
 };
 static_assert(COUNT(MESSAGE) == SKEP_MESSAGE_KINDS, "each kind has a name");
 

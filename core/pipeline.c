@@ -127,6 +127,7 @@ void pipeline_forward_done(struct worker *w, struct step *step, struct skep_work
 	work->needed_ns = event->u.done.elapsed_ns;
 	w->passes_ns += event->u.done.elapsed_ns;
 	work->gradient = event->u.done.out;
+	w->forwarded += !work->doomed;
 	if (work->doomed) {
 		pipeline_drop(w, step, work);
 	} else if (w->node.stage + 1 < step->plan->stages) {
@@ -206,7 +207,7 @@ void pipeline_seal(struct worker *w, struct step *step)
 	skep_bits_clear(worker_seen(w, w->version), w->words);
 	if (step->plan->routing == SKEP_ROUTING_TRAINER)
 		skep_bits_clear(worker_done(w, w->version), w->words);
-	w->issued_in_flight = 0;
+	w->issued_in_flight = w->forwarded = 0;
 	struct grant *grant = worker_grants(w);
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < w->grants; i++) {

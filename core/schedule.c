@@ -9,9 +9,17 @@
  *
  * First what others wait for: the step that ends a round, the state for a newcomer. A step, and what makes room for another
  * stage, wait for the reduce lane to be empty: an attempt that is void may still be running there, on the tensors that they
- * change. Then the pipeline; `swarm` takes gradients
- * before activations (they free memory and end microbatches), the oldest first, and issues a new one when nothing
- * else is ready. Other schedules (GPipe, 1F1B) are other orders of these three, and belong into pick_work().
+ * change. Then the pipeline: gradients (BACKWARD), activations (FORWARD), or a new microbatch (FORWARD of an owner, when
+ * nothing else goes forwards), the oldest first. A schedule says which of the two passes is preferred where both are possible,
+ * and when one is not allowed yet:
+ *
+ *   swarm  backwards first: it frees memory and ends microbatches.
+ *   gpipe  forwards first; the last stage goes backwards when the whole share of its pipeline has gone forwards. That is
+ *          enough for all: a gradient comes to a stage only after the last one has turned round, and by then everything has
+ *          passed by. If something of the share will not come the directory says so (TURN), and nobody waits any more; nor
+ *          in a round that is being run again, of which nobody knows how much will come. So the gate opens in the end.
+ *   1f1b   backwards first; stage s of K holds at most K - s microbatches. The last stage can always go backwards with what it
+ *          went forwards with, so the one before gets its gradient and has room again, and so on: nobody waits for ever.
  */
 #include "core/worker.h"
 
@@ -44,22 +52,83 @@ static bool start_step(struct worker *w, struct step *step)
 	return true;
 }
 
-static void pick_work(struct worker *w, struct step *step)
+/* ---- the order of passes -------------------------------------------------------------------------------------- */
+
+struct order {
+	enum skep_op_kind preferred;
+	bool (*may_forward)(struct worker *w, const struct skep_plan *plan);
+	bool (*may_backward)(struct worker *w, const struct skep_plan *plan);
+};
+
+static bool always(struct worker *w, const struct skep_plan *plan)
+{
+	(void)w, (void)plan;
+	return true;
+}
+
+static bool share_has_passed(struct worker *w, const struct skep_plan *plan)
+{
+	uint32_t round = worker_round(w);
+	return w->node.stage + 1 < plan->stages || w->forwarded >= w->share || w->turn > round ||
+	       worker_pass(w, round) > 0;
+}
+
+/* What is held: everything but what has come and was not begun. */
+static bool has_room(struct worker *w, const struct skep_plan *plan)
+{
+	(void)plan;
+	const struct skep_inflight *table = worker_inflight(w);
+	uint32_t begun = 0, left = table->used;
+	for (uint32_t i = 0; left > 0; i++) {
+		left -= table->work[i].state != SKEP_WORK_FREE;
+		begun += table->work[i].state > SKEP_WORK_READY_FORWARD;
+	}
+	return begun < w->held;
+}
+
+static const struct order order_of[] = {
+	[SKEP_PIPELINE_SWARM] = {SKEP_OP_BACKWARD, always, always},
+	[SKEP_PIPELINE_GPIPE] = {SKEP_OP_FORWARD, always, share_has_passed},
+	[SKEP_PIPELINE_1F1B] = {SKEP_OP_BACKWARD, has_room, always},
+};
+
+void schedule_on_turn(struct worker *w, const struct skep_message *message)
+{
+	if (w->state == WORKER_SERVING && message->round >= w->turn)
+		w->turn = message->round + 1;
+}
+
+static void pick_backward(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
 	/* Run again, after an attempt that may still be on the reduce lane and reads what BACKWARD adds to. */
 	bool adds = !worker_recounted(w) || w->reduce_ops == 0;
 	struct skep_work *work = adds ? skep_work_pop(table, &table->backward[worker_round(w) & 1]) : NULL;
-	if (work) {
+	if (work)
 		pipeline_run(w, step, work, SKEP_OP_BACKWARD);
-		return;
-	}
+}
+
+static void pick_forward(struct worker *w, struct step *step)
+{
+	struct skep_inflight *table = worker_inflight(w);
 	uint32_t round = worker_round(w);
-	work = skep_work_pop(table, &table->forward[round & 1]);
+	struct skep_work *work = skep_work_pop(table, &table->forward[round & 1]);
 	if (work)
 		pipeline_run(w, step, work, SKEP_OP_FORWARD);
 	else if (w->grants > 0 && worker_grants(w)->round == round && w->issued_in_flight < step->plan->in_flight)
 		pipeline_issue(w, step);
+}
+
+static void pick_work(struct worker *w, struct step *step)
+{
+	const struct order *order = &order_of[step->plan->pipeline];
+	for (uint32_t nth = 0; nth < 2 && w->compute_op == 0; nth++) {
+		bool forward = (order->preferred == SKEP_OP_FORWARD) == (nth == 0);
+		if (forward && order->may_forward(w, step->plan))
+			pick_forward(w, step);
+		else if (!forward && order->may_backward(w, step->plan))
+			pick_backward(w, step);
+	}
 }
 
 static bool start_save(struct worker *w, struct step *step)

@@ -118,6 +118,10 @@ struct worker {
 	struct skep_message pending_reduce; /* kind 0: none. Of the next round: it overtook this round's COMMIT */
 	uint32_t early, early_capacity;
 
+	uint32_t share, held; /* fixed pipelines: granted to this one in a round; most that this worker may hold */
+	uint32_t forwarded;   /* microbatches of the open round whose FORWARD was done here */
+	uint32_t turn;        /* newest round + 1 in which it need not wait for all of its share, 0: none */
+
 	uint32_t words;       /* of a round's bitmaps */
 	uint32_t counted[2];  /* microbatches in the accumulator, by round parity */
 	int64_t loss_nano[2]; /* sum over these */
@@ -267,6 +271,7 @@ void pipeline_peer_new(struct worker *w, struct step *step);
 
 /* schedule.c */
 void schedule_next(struct worker *w, struct step *step); /* gives an idle device its next operation */
+void schedule_on_turn(struct worker *w, const struct skep_message *message);
 
 /* reduce.c */
 void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_message *message);
