@@ -73,6 +73,10 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_IMPATIENT] = {"impatient", "I7"},
 	[SABOTAGE_WHOLE_SHORT] = {"whole-short", "I1b"},
 	[SABOTAGE_CANCEL_DEAF] = {"cancel-deaf", "I7"},
+	[SABOTAGE_PARTNER_WRONG] = {"partner-wrong", "I14"},
+	[SABOTAGE_ORDER_SWAPPED] = {"order-swapped", "I14"},
+	[SABOTAGE_TURN_DEAF] = {"turn-deaf", "I7"},
+	[SABOTAGE_TURN_INVENTED] = {"turn-invented", "I14"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {
