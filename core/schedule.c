@@ -18,7 +18,9 @@
  *          enough for all: a gradient comes to a stage only after the last one has turned round, and by then everything has
  *          passed by. If something of the share will not come the directory says so (TURN), and nobody waits any more; nor
  *          in a round that is being run again, of which nobody knows how much will come. So the gate opens in the end.
- *   1f1b   backwards first; stage s of K holds at most K - s microbatches. The last stage can always go backwards with what it
+ *   1f1b   one forwards, one backwards: after a BACKWARD a FORWARD is preferred, else a BACKWARD; stage s of K holds at most
+ *          K - s microbatches. (Backwards whenever that is possible would hold no more, but gradients that come together
+ *          would be done together, and the stages behind would wait meanwhile.) The last stage can always go backwards with what it
  *          went forwards with, so the one before gets its gradient and has room again, and so on: nobody waits for ever.
  */
 #include "core/worker.h"
@@ -55,7 +57,7 @@ static bool start_step(struct worker *w, struct step *step)
 /* ---- the order of passes -------------------------------------------------------------------------------------- */
 
 struct order {
-	enum skep_op_kind preferred;
+	bool (*forward_first)(struct worker *w, const struct skep_plan *plan); /* where both are possible */
 	bool (*may_forward)(struct worker *w, const struct skep_plan *plan);
 	bool (*may_backward)(struct worker *w, const struct skep_plan *plan);
 };
@@ -64,6 +66,18 @@ static bool always(struct worker *w, const struct skep_plan *plan)
 {
 	(void)w, (void)plan;
 	return true;
+}
+
+static bool never(struct worker *w, const struct skep_plan *plan)
+{
+	(void)w, (void)plan;
+	return false;
+}
+
+static bool after_backward(struct worker *w, const struct skep_plan *plan)
+{
+	(void)plan;
+	return w->compute_kind == SKEP_OP_BACKWARD;
 }
 
 static bool share_has_passed(struct worker *w, const struct skep_plan *plan)
@@ -87,9 +101,9 @@ static bool has_room(struct worker *w, const struct skep_plan *plan)
 }
 
 static const struct order order_of[] = {
-	[SKEP_PIPELINE_SWARM] = {SKEP_OP_BACKWARD, always, always},
-	[SKEP_PIPELINE_GPIPE] = {SKEP_OP_FORWARD, always, share_has_passed},
-	[SKEP_PIPELINE_1F1B] = {SKEP_OP_BACKWARD, has_room, always},
+	[SKEP_PIPELINE_SWARM] = {never, always, always},
+	[SKEP_PIPELINE_GPIPE] = {always, always, share_has_passed},
+	[SKEP_PIPELINE_1F1B] = {after_backward, has_room, always},
 };
 
 void schedule_on_turn(struct worker *w, const struct skep_message *message)
@@ -122,8 +136,9 @@ static void pick_forward(struct worker *w, struct step *step)
 static void pick_work(struct worker *w, struct step *step)
 {
 	const struct order *order = &order_of[step->plan->pipeline];
+	bool forward_first = order->forward_first(w, step->plan);
 	for (uint32_t nth = 0; nth < 2 && w->compute_op == 0; nth++) {
-		bool forward = (order->preferred == SKEP_OP_FORWARD) == (nth == 0);
+		bool forward = forward_first == (nth == 0);
 		if (forward && order->may_forward(w, step->plan))
 			pick_forward(w, step);
 		else if (!forward && order->may_backward(w, step->plan))
