@@ -141,6 +141,9 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_STATE:
 		put(text, " round %u, chunk %u", m->round, m->u.state.chunk);
 		return;
+	case SKEP_MESSAGE_TURN:
+		put(text, " round %u, do not wait for all of the share", m->round);
+		return;
 	case SKEP_MESSAGE_CHECKPOINTED:
 	case SKEP_MESSAGE_READY:
 		put(text, " round %u", m->round);

@@ -192,15 +192,16 @@ static struct shape shape_of(const char *pipeline, size_t size, size_t pass, ske
 		passes[pass].forward_ns, passes[pass].backward_ns, latency_ns};
 }
 
+static const skep_time latencies_ns[] = {0, 50000, 20000000}; /* the last is much longer than a pass */
+
 static void test_gpipe(void **state)
 {
 	(void)state;
-	const skep_time latency_ns[] = {0, 50000, 20000000}; /* the last is much longer than a pass */
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		for (size_t j = 0; j < sizeof passes / sizeof *passes; j++)
-			for (size_t l = 0; l < sizeof latency_ns / sizeof *latency_ns; l++) {
-				struct shape shape = shape_of("gpipe", i, j, latency_ns[l]);
-				check_makespan(&shape, form_ns(&shape, latency_ns[l] + 1));
+			for (size_t l = 0; l < sizeof latencies_ns / sizeof *latencies_ns; l++) {
+				struct shape shape = shape_of("gpipe", i, j, latencies_ns[l]);
+				check_makespan(&shape, form_ns(&shape, latencies_ns[l] + 1));
 			}
 }
 
@@ -208,11 +209,12 @@ static void test_1f1b(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-		for (size_t j = 0; j < sizeof passes / sizeof *passes; j++) {
-			struct shape shape = shape_of("1f1b", i, j, 0);
-			assert_int_equal(one_f_one_b_ns(&shape, 0), form_ns(&shape, 0));
-			check_makespan(&shape, one_f_one_b_ns(&shape, 1));
-		}
+		for (size_t j = 0; j < sizeof passes / sizeof *passes; j++)
+			for (size_t l = 0; l < sizeof latencies_ns / sizeof *latencies_ns; l++) {
+				struct shape shape = shape_of("1f1b", i, j, latencies_ns[l]);
+				assert_int_equal(one_f_one_b_ns(&shape, 0), form_ns(&shape, 0));
+				check_makespan(&shape, one_f_one_b_ns(&shape, latencies_ns[l] + 1));
+			}
 }
 
 /* What is held, and when the last stage turns round. */
