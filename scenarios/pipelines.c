@@ -31,18 +31,20 @@ static void check_places(struct skep_reader *r, const struct skep_yaml_node *map
 {
 	const char *name = names[s->plan.pipeline];
 	uint32_t first = serving(s, 0), spares = serving(s, SKEP_NO_STAGE);
+	bool divides = (s->plan.workers - spares) % s->plan.stages == 0;
 	for (uint32_t stage = 1; stage < s->plan.stages && !r->diag->set; stage++)
 		if (serving(s, stage) != first)
 			skep_reader_fail(r, map, "pipeline",
 				"schedule.pipeline: %s has pipelines of one worker from each stage, but stage 0 has %u "
 			        "workers "
-				"and stage %u has %u; %u workers in all make equal stages if their number is a "
-			        "multiple of %u",
-				name, first, stage, serving(s, stage), s->plan.workers, s->plan.stages);
+				"and stage %u has %u; %s",
+				name, first, stage, serving(s, stage),
+				divides ? "give each stage the same number in cluster.allocation"
+					: "take as many machines as make equal stages, or another model.stages");
 	if (!r->diag->set && spares > 0)
 		skep_reader_fail(r, map, "pipeline",
 			"schedule.pipeline: %s has no place for %u workers that %s; a worker of a pipeline that is "
-		        "lost can "
+			"lost can "
 			"only be replaced in its own place",
 			name, spares, s->has_trace ? "the trace lets come later" : "are spares");
 }
@@ -54,13 +56,13 @@ static void check_shares(struct skep_reader *r, const struct skep_yaml_node *map
 	if (below == 0)
 		skep_reader_fail(r, map, "global_batch",
 			"schedule.global_batch: %u samples are not the same number of microbatches for each of the "
-		        "%llu "
+			"%llu "
 			"pipelines; the nearest is %llu",
 			s->batch, (unsigned long long)pipelines, (unsigned long long)unit);
 	else if (below != s->batch)
 		skep_reader_fail(r, map, "global_batch",
 			"schedule.global_batch: %u samples are not the same number of microbatches for each of the "
-		        "%llu "
+			"%llu "
 			"pipelines; the nearest are %llu and %llu",
 			s->batch, (unsigned long long)pipelines, (unsigned long long)below,
 			(unsigned long long)(below + unit));
@@ -81,19 +83,19 @@ void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *sch
 		if (plan->wiring == SKEP_WIRING_FIXED)
 			skep_reader_fail(r, schedule, "wiring",
 				"schedule.wiring: `fixed` comes with `pipeline: gpipe` and `1f1b`; a swarm chooses, so "
-			        "take "
+				"take "
 				"`uniform`, `throughput` or `latency`");
 		return;
 	}
 	if (skep_read_has(r, schedule, "wiring") && plan->wiring != SKEP_WIRING_FIXED)
 		skep_reader_fail(r, schedule, "wiring",
 			"schedule.wiring: a worker of a fixed pipeline has one partner and no choice; leave this out "
-		        "or take "
+			"or take "
 			"`fixed`, or `pipeline: swarm`");
 	if (!r->diag->set && plan->routing != SKEP_ROUTING_PEER)
 		skep_reader_fail(r, schedule, "routing",
 			"schedule.routing: in a fixed pipeline activations go from worker to worker: leave this out or "
-		        "take "
+			"take "
 			"`peer`, or `pipeline: swarm`");
 	refuse(r, schedule, "schedule", "patience", name, "there is nobody else to send a microbatch to");
 	refuse(r, schedule, "schedule", "joins", name, "a newcomer returns to its own place");
@@ -102,7 +104,7 @@ void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *sch
 	if (!r->diag->set && plan->delayed)
 		skep_reader_fail(r, sync, "delayed",
 			"sync.delayed: not with `pipeline: %s`, which waits for its pipelines to run empty and then "
-		        "steps; "
+			"steps; "
 			"take `pipeline: swarm`",
 			name);
 	plan->first_stage_of = s->first_stage_of;
