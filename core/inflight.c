@@ -101,13 +101,19 @@ static void unqueue(struct skep_inflight *table, struct skep_work_queue *queue, 
 		queue->tail = before;
 }
 
-void skep_inflight_remove(struct skep_inflight *table, struct skep_work *work)
+void skep_work_unqueue(struct skep_inflight *table, struct skep_work *work)
 {
-	uint16_t slot = (uint16_t)(work - table->work), *link = bucket(table, work->round, work->microbatch);
+	uint16_t slot = (uint16_t)(work - table->work);
 	if (work->state == SKEP_WORK_READY_FORWARD)
 		unqueue(table, &table->forward[work->round & 1], slot);
 	else if (work->state == SKEP_WORK_READY_BACKWARD)
 		unqueue(table, &table->backward[work->round & 1], slot);
+}
+
+void skep_inflight_remove(struct skep_inflight *table, struct skep_work *work)
+{
+	uint16_t slot = (uint16_t)(work - table->work), *link = bucket(table, work->round, work->microbatch);
+	skep_work_unqueue(table, work);
 	while (*link != slot)
 		link = &table->work[*link].hash_next;
 	*link = work->hash_next;

@@ -26,6 +26,7 @@ static const char *const OP[] = {
 	[SKEP_OP_CHECKPOINT] = "checkpoint",
 	[SKEP_OP_RESTORE] = "restore",
 	[SKEP_OP_ALLREDUCE] = "allreduce",
+	[SKEP_OP_RECOMPUTE] = "recompute",
 };
 static_assert(COUNT(OP) == SKEP_OP_KINDS, "each kind has a name");
 

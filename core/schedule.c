@@ -18,6 +18,8 @@
  *          enough for all: a gradient comes to a stage only after the last one has turned round, and by then everything has
  *          passed by. If something of the share will not come the directory says so (TURN), and nobody waits any more; nor
  *          in a round that is being run again, of which nobody knows how much will come. So the gate opens in the end.
+ *          Where FORWARD keeps nothing and all of the share has passed, an idle device does it again ahead for the microbatch
+ *          that was sent on first: its gradient comes next. One at a time, so it takes no memory beside that of a BACKWARD.
  *   1f1b   one forwards, one backwards: after a BACKWARD a FORWARD is preferred, else a BACKWARD; stage s of K holds at most
  *          K - s microbatches. (Backwards whenever that is possible would hold no more, but gradients that come together
  *          would be done together, and the stages behind would wait meanwhile.) The last stage can always go backwards with what it
@@ -133,6 +135,24 @@ static void pick_forward(struct worker *w, struct step *step)
 		pipeline_issue(w, step);
 }
 
+static void pick_recompute(struct worker *w, struct step *step)
+{
+	struct skep_inflight *table = worker_inflight(w);
+	struct skep_work *first = NULL;
+	uint32_t left = table->used;
+	if (w->forwarded < w->share || w->compute_kind == SKEP_OP_RECOMPUTE)
+		return;
+	for (uint32_t i = 0; left > 0; i++) {
+		struct skep_work *work = &table->work[i];
+		left -= work->state != SKEP_WORK_FREE;
+		bool waits = work->state == SKEP_WORK_WAIT_GRADIENT && work->round == worker_round(w);
+		if (waits && (!first || work->sent_ns < first->sent_ns))
+			first = work;
+	}
+	if (first)
+		pipeline_recompute(w, step, first);
+}
+
 static void pick_work(struct worker *w, struct step *step)
 {
 	const struct order *order = &order_of[step->plan->pipeline];
@@ -144,6 +164,8 @@ static void pick_work(struct worker *w, struct step *step)
 		else if (!forward && order->may_backward(w, step->plan))
 			pick_backward(w, step);
 	}
+	if (w->compute_op == 0 && step->plan->recompute)
+		pick_recompute(w, step);
 }
 
 static bool start_save(struct worker *w, struct step *step)

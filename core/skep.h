@@ -129,6 +129,7 @@ struct skep_plan {
 	enum skep_codec reduction_codec; /* of the chunks of a reduction */
 	enum skep_on_loss on_loss;
 	enum skep_joins joins;
+	bool recompute; /* FORWARD keeps no stash, and an idle device may do it again ahead of its BACKWARD: with gpipe alone */
 	bool delayed; /* a round works on the parameters of one step earlier: it is open while the one before is summed */
 	skep_time rebalance_ns;         /* how often a worker may change its stage; 0: never */
 	skep_time rebalance_horizon_ns; /* a move must pay for itself within this time; 0: no such condition */
@@ -301,6 +302,9 @@ enum skep_op_kind {
 	SKEP_OP_ALLREDUCE, /* the result holds the sum over all `size` members of (stage, round, attempt); chunk = rank,
 	                      microbatch = the worker that rank sends to. Ends when the sum is there, which needs all to
 	                      have asked, or, without a result, after CANCEL */
+	/* on the compute lane */
+	SKEP_OP_RECOMPUTE, /* in: as FORWARD had it. The device does the forward pass again and keeps what BACKWARD needs in
+	                      its own memory, until its next pass */
 	SKEP_OP_KINDS
 };
 
@@ -323,6 +327,7 @@ struct skep_op {
 	uint32_t attempt, hop; /* as in messages; the hop that brought `in` */
 	uint32_t microbatches; /* STEP: the divisor */
 	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
+	bool recomputed;       /* BACKWARD, and the operation before it on this lane was the RECOMPUTE for it */
 };
 
 /* ---- events: everything a machine may learn ------------------------------------------------------------------- */

@@ -143,7 +143,9 @@ void worker_forget(struct worker *w, struct step *step)
 	struct skep_inflight *table = worker_inflight(w);
 	for (uint32_t i = 0; i < table->capacity; i++) {
 		struct skep_work *work = &table->work[i];
-		if (work->state != SKEP_WORK_FREE && !running(work)) /* what runs is released when its operation ends */
+		if (pipeline_recomputing(w, work)) /* what runs is released when its operation ends */
+			skep_emit_release(step, work->gradient);
+		else if (work->state != SKEP_WORK_FREE && !running(work))
 			pipeline_release(w, step, work);
 	}
 	skep_inflight_init(table, table->capacity);
@@ -271,6 +273,9 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		break;
 	case SKEP_OP_BACKWARD:
 		pipeline_backward_done(w, step, work, event);
+		break;
+	case SKEP_OP_RECOMPUTE:
+		pipeline_recompute_done(w, step, work, event->u.done.elapsed_ns);
 		break;
 	case SKEP_OP_STEP:
 		reduce_stepped(w, step);

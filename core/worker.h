@@ -242,6 +242,9 @@ void worker_clear_views(struct worker *w, const struct skep_plan *plan);
 void worker_forget(struct worker *w, struct step *step); /* releases all that the device is not using right now */
 
 /* pipeline.c */
+bool pipeline_recomputing(struct worker *w, const struct skep_work *work); /* its input is in use */
+void pipeline_recompute(struct worker *w, struct step *step, struct skep_work *work);
+void pipeline_recompute_done(struct worker *w, struct step *step, struct skep_work *work, skep_time elapsed_ns);
 void pipeline_release(struct worker *w, struct step *step, const struct skep_work *work); /* all its tensors */
 void pipeline_drop(struct worker *w, struct step *step, struct skep_work *work);          /* and forgets it */
 /* The gradient will not come back: says so to where the microbatch came from, and drops it. */

@@ -36,7 +36,7 @@ static void check_places(struct skep_reader *r, const struct skep_yaml_node *map
 		if (serving(s, stage) != first)
 			skep_reader_fail(r, map, "pipeline",
 				"schedule.pipeline: %s has pipelines of one worker from each stage, but stage 0 has %u "
-			        "workers "
+				"workers "
 				"and stage %u has %u; %s",
 				name, first, stage, serving(s, stage),
 				divides ? "give each stage the same number in cluster.allocation"
@@ -113,6 +113,7 @@ void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *sch
 	if (!r->diag->set)
 		check_shares(r, schedule, s);
 	plan->wiring = SKEP_WIRING_FIXED;
+	plan->recompute = plan->pipeline == SKEP_PIPELINE_GPIPE && s->checkpoint_activations;
 	if (!r->diag->set)
 		plan->in_flight = skep_plan_fixed_in_flight(plan);
 }

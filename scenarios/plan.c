@@ -149,6 +149,11 @@ static struct skep_op_time time_stage(const struct skep_scenario *s, const struc
 		.forward_ns = op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in + out),
 		.backward_ns = op_ns(
 			s, gpu, n * c->backward_flop, c->backward_bytes + n * c->backward_sample_bytes + 2 * in + out),
+		/* with checkpoint_activations backward is both of these in one (skep_cost_checkpoint) */
+		.recompute_ns = op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in),
+		.recomputed_ns = op_ns(s, gpu, n * (c->backward_flop - c->forward_flop),
+			c->backward_bytes - c->forward_bytes + n * (c->backward_sample_bytes - c->sample_bytes) +
+				2 * in + out),
 		.step_ns = op_ns(s, gpu, 0, 2 * parameters + 2 * state),
 		.state_ns = op_ns(s, gpu, 0, 2 * state),
 	};
@@ -184,7 +189,9 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 	case SKEP_OP_FORWARD:
 		return time->forward_ns;
 	case SKEP_OP_BACKWARD:
-		return time->backward_ns;
+		return op->recomputed ? time->recomputed_ns : time->backward_ns;
+	case SKEP_OP_RECOMPUTE:
+		return time->recompute_ns;
 	case SKEP_OP_STEP:
 		return time->step_ns;
 	case SKEP_OP_ENTER:

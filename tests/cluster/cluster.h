@@ -84,6 +84,7 @@ enum sabotage {
 	SABOTAGE_ORDER_SWAPPED,    /* workers of GPipe believe in 1F1B, and the other way round */
 	SABOTAGE_TURN_DEAF,        /* one TURN reaches its worker as a heartbeat */
 	SABOTAGE_TURN_INVENTED,    /* one GRANT becomes a TURN for the last worker of its pipeline */
+	SABOTAGE_RECOMPUTE_SPARED, /* one BACKWARD believes in a RECOMPUTE that was not done for it */
 	SABOTAGE_RERUN_DIFFERS,    /* the second run of the seed is not quite the first */
 	SABOTAGES
 };

@@ -204,6 +204,9 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		return;
 	}
 	struct skep_op astray = *op;
+	bool spared = op->kind == SKEP_OP_BACKWARD && c->setup.plan->recompute && !op->recomputed;
+	if (spared && sabotaged(c, SABOTAGE_RECOMPUTE_SPARED))
+		astray.recomputed = true;
 	bool newer = op->kind == SKEP_OP_BACKWARD && op->version != p->device.newest;
 	if (newer && sabotaged(c, SABOTAGE_NEWEST_READ)) { /* and its memory knows nothing of FORWARD's version */
 		astray.version = p->device.newest;

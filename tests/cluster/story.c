@@ -225,6 +225,8 @@ static bool read_line(struct story *story, const struct words *words)
 	bool known = false, good = false;
 	if (strcmp(key, "delayed") == 0)
 		known = true, good = story->plan.delayed = words->count == 1;
+	else if (strcmp(key, "recompute") == 0)
+		known = true, good = words->count == 1, story->plan.recompute = true;
 	else if (strcmp(key, "rerun") == 0)
 		known = true, good = words->count == 1, story->plan.on_loss = SKEP_ON_LOSS_RERUN;
 	else if (strcmp(key, "workers") == 0)
@@ -273,7 +275,8 @@ static bool fix_pipelines(struct story *story)
 	plan->wiring = SKEP_WIRING_FIXED;
 	plan->in_flight = skep_plan_held(plan, 0);
 	return plan->workers == pipelines * plan->stages && plan->microbatches % pipelines == 0 && !plan->delayed &&
-	       plan->rebalance_ns == 0 && plan->patience_ns == 0 && plan->routing == SKEP_ROUTING_PEER;
+	       (!plan->recompute || plan->pipeline == SKEP_PIPELINE_GPIPE) && plan->rebalance_ns == 0 &&
+	       plan->patience_ns == 0 && plan->routing == SKEP_ROUTING_PEER;
 }
 
 static bool read_story(struct story *story, char *text)
@@ -369,9 +372,12 @@ static skep_time op_time(void *context, skep_time now, uint32_t worker, const st
 {
 	const struct story *story = context;
 	(void)now;
-	skep_time time_ns = op->kind == SKEP_OP_FORWARD    ? story->forward_ns
+	bool forward = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_RECOMPUTE;
+	skep_time time_ns = forward                        ? story->forward_ns
 	                    : op->kind == SKEP_OP_BACKWARD ? story->backward_ns
 	                                                   : story->operation_ns;
+	if (op->kind == SKEP_OP_BACKWARD && story->plan.recompute && !op->recomputed)
+		time_ns += story->forward_ns;
 	return time_ns * story->slowness[worker];
 }
 

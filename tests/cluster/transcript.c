@@ -245,9 +245,10 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 static void put_op(struct text *text, const struct skep_op *op)
 {
 	put(text, "%s, stage %u, round %u", skep_op_name(op->kind), op->stage, op->round);
-	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD)
-		put(text, ", microbatch %u%s", op->microbatch,
-			op->version != op->round ? ", on the version before" : "");
+	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD || op->kind == SKEP_OP_RECOMPUTE)
+		put(text, ", microbatch %u%s%s", op->microbatch,
+			op->version != op->round ? ", on the version before" : "",
+			op->recomputed ? ", recomputed" : "");
 	else if (skep_op_reduces(op->kind) || op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
 		put(text, ", chunk %u of %u", op->chunk, op->size);
 	else if (op->kind == SKEP_OP_STEP)

@@ -192,6 +192,7 @@ static void fix_pipelines(struct weather *w, uint64_t *random)
 	}
 	plan->microbatches += (pipelines - plan->microbatches % pipelines) % pipelines;
 	plan->in_flight = skep_plan_held(plan, 0);
+	plan->recompute = plan->pipeline == SKEP_PIPELINE_GPIPE && mix64(++*random) % 2;
 	plan->routing = SKEP_ROUTING_PEER;
 	plan->joins = SKEP_JOINS_NEEDED;
 	plan->rebalance_ns = plan->patience_ns = 0;
@@ -278,7 +279,7 @@ static skep_time op_time(void *context, skep_time now, uint32_t worker, const st
 {
 	struct weather *w = context;
 	skep_time base = w->op_ns * w->slowness[worker];
-	if (op->kind == SKEP_OP_FORWARD)
+	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_RECOMPUTE)
 		base /= 2;
 	else if (op->kind != SKEP_OP_BACKWARD)
 		base /= 8;

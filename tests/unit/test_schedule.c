@@ -3,9 +3,9 @@
  * test_schedule.c - fixed pipelines in the simulator against the closed forms of the papers: K equal stages, M microbatches for
  * each pipeline, f and b for a pass, s for a link. Times are in ns and must be equal.
  *
- *   GPipe   (M + K - 1)(f + b), idle (K - 1) / (M + K - 1). With a latency s each of the two ways through the pipeline takes
- *           (K - 1) s longer, and nothing else does. Recomputation r is a part of BACKWARD here: it begins when the gradient is
- *           there, so it counts as b does: (M + K - 1)(f + r + b) + 2 (K - 1) s.
+ *   GPipe   M(f + b) + (K - 1)(f + b + 2s), idle (K - 1) / (M + K - 1) if s is nothing. With recomputation r, which a stage
+ *           does ahead while it waits for its first gradient and between gradients, so that only the last stage has it in
+ *           its way: M(f + r + b) + (K - 1)(f + b + 2s).
  *   1F1B    the same time without latency, while stage k holds K - k microbatches at most.
  *
  * A message takes 1 ns at least, so s is never 0: GPipe's form has it, and for 1F1B the paper's schedule is worked out here,
@@ -37,15 +37,28 @@ struct busy { /* one worker in one round */
 struct run {
 	struct skep_sim_result result;
 	struct busy busy[ROUNDS][WORKERS_MAX];
+	uint64_t recomputed;
+	int64_t loss_nano[ROUNDS];
 };
+
+static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	struct run *run = context;
+	(void)now, (void)who;
+	if (note->kind == SKEP_NOTE_LOSS)
+		run->loss_nano[note->round] = note->value;
+}
 
 /* Spans come when an operation ends, in the order of their ends, of a worker in the order of its work. */
 static void hear_op(void *context, const struct skep_op_span *span)
 {
 	struct run *run = context;
+	struct busy *busy = &run->busy[span->round][span->worker];
+	run->recomputed += span->kind == SKEP_OP_RECOMPUTE;
+	if (span->kind == SKEP_OP_RECOMPUTE)
+		busy->busy_ns += span->end_ns - span->begin_ns;
 	if (span->kind != SKEP_OP_FORWARD && span->kind != SKEP_OP_BACKWARD)
 		return;
-	struct busy *busy = &run->busy[span->round][span->worker];
 	bool forward = span->kind == SKEP_OP_FORWARD;
 	if (busy->forwards == 0)
 		busy->begin_ns = span->begin_ns;
@@ -73,12 +86,15 @@ struct shape {
 	const char *pipeline;
 	uint32_t stages, pipelines, share;
 	skep_time forward_ns, backward_ns, latency_ns;
+	skep_time recompute_ns; /* 0: FORWARD keeps what BACKWARD needs */
+	bool maths;
 };
 
-static const char *const scenario_text = "name: s\nmodel: {file: m.yaml, stages: %u}\n"
-					 "cluster: {topology: t.yaml, allocation: {method: strided}}\n"
-					 "schedule: {pipeline: %s, global_batch: %u, microbatch: 1}\n"
-					 "train: {maths: none, until: {steps: %u}}\n";
+static const char *const scenario_text =
+	"name: s\nmodel: {file: m.yaml, stages: %u}\n"
+	"cluster: {topology: t.yaml, allocation: {method: strided}}\n"
+	"schedule: {pipeline: %s, global_batch: %u, microbatch: 1, checkpoint_activations: %s}\n"
+	"train: {maths: %s, until: {steps: %u}}\n";
 static const char *const topology_text = "name: t\nsource: assumed for this test\ndirectory: here\nsites:\n  here:\n"
 					 "    machines: [{count: %u, gpu: g}]\n"
 					 "    inside: {bandwidth: 1000000 Gbit/s, latency: %u us}\n";
@@ -94,15 +110,17 @@ static void simulate(const struct shape *shape, struct run *ret)
 	snprintf(text, sizeof text, topology_text, workers, (unsigned)(shape->latency_ns / 1000));
 	write_file("t.yaml", text);
 	snprintf(text, sizeof text, scenario_text, shape->stages, shape->pipeline, shape->share * shape->pipelines,
-		ROUNDS);
+		shape->recompute_ns > 0 ? "true" : "false", shape->maths ? "real" : "none", ROUNDS);
 	if (!skep_scenario_read_text("s.yaml", text, strlen(text), NULL, &s, &diag))
 		fail_msg("%s", diag.text);
 	for (uint32_t stage = 0; stage < shape->stages; stage++) {
 		s.op_time[stage].forward_ns = shape->forward_ns;
-		s.op_time[stage].backward_ns = shape->backward_ns;
+		s.op_time[stage].backward_ns = shape->recompute_ns + shape->backward_ns;
+		s.op_time[stage].recompute_ns = shape->recompute_ns;
+		s.op_time[stage].recomputed_ns = shape->backward_ns;
 	}
 	*ret = (struct run){0};
-	const struct skep_recorder recorder = {.context = ret, .op = hear_op};
+	const struct skep_recorder recorder = {.context = ret, .note = hear_note, .op = hear_op};
 	assert_true(skep_sim_run(&s, &recorder, &ret->result));
 	assert_int_equal(ret->result.outcome, SKEP_DONE);
 	skep_scenario_finish(&s);
@@ -116,7 +134,8 @@ static skep_time makespan_ns(const struct run *run, const struct shape *shape, u
 		const struct busy *busy = &run->busy[round][w];
 		assert_int_equal(busy->forwards, shape->share);
 		assert_int_equal(busy->backwards, shape->share);
-		assert_int_equal(busy->busy_ns, shape->share * (shape->forward_ns + shape->backward_ns));
+		assert_int_equal(
+			busy->busy_ns, shape->share * (shape->forward_ns + shape->recompute_ns + shape->backward_ns));
 		begin_ns = busy->begin_ns < begin_ns ? busy->begin_ns : begin_ns;
 		end_ns = busy->end_ns > end_ns ? busy->end_ns : end_ns;
 	}
@@ -125,8 +144,8 @@ static skep_time makespan_ns(const struct run *run, const struct shape *shape, u
 
 static skep_time form_ns(const struct shape *shape, skep_time link_ns)
 {
-	skep_time steps = shape->share + shape->stages - 1, hops = 2 * (shape->stages - 1);
-	return steps * (shape->forward_ns + shape->backward_ns) + hops * link_ns;
+	skep_time passes_ns = shape->forward_ns + shape->backward_ns, ramp = shape->stages - 1;
+	return shape->share * (passes_ns + shape->recompute_ns) + ramp * (passes_ns + 2 * link_ns);
 }
 
 #define STAGES_MAX 8u
@@ -170,10 +189,10 @@ static void check_makespan(const struct shape *shape, skep_time expected_ns)
 					shape->stages, shape->share, (unsigned)shape->forward_ns,
 					(unsigned)shape->backward_ns, (unsigned)shape->latency_ns,
 					(unsigned long long)ns, (unsigned long long)expected_ns);
-			/* of the time of each worker, (K - 1) / (M + K - 1) is idle, links left out */
 			skep_time all_ns = form_ns(shape, 0), busy_ns = run.busy[round][p * shape->stages].busy_ns;
-			assert_int_equal(
-				(all_ns - busy_ns) * (shape->share + shape->stages - 1), all_ns * (shape->stages - 1));
+			if (shape->recompute_ns == 0) /* of the time of each worker so much is idle, links left out */
+				assert_int_equal((all_ns - busy_ns) * (shape->share + shape->stages - 1),
+					all_ns * (shape->stages - 1));
 		}
 	}
 }
@@ -189,7 +208,7 @@ static const struct {
 static struct shape shape_of(const char *pipeline, size_t size, size_t pass, skep_time latency_ns)
 {
 	return (struct shape){pipeline, sizes[size].stages, 1 + (uint32_t)(size + pass) % 3, sizes[size].share,
-		passes[pass].forward_ns, passes[pass].backward_ns, latency_ns};
+		passes[pass].forward_ns, passes[pass].backward_ns, latency_ns, 0, false};
 }
 
 static const skep_time latencies_ns[] = {0, 50000, 20000000}; /* the last is much longer than a pass */
@@ -201,6 +220,8 @@ static void test_gpipe(void **state)
 		for (size_t j = 0; j < sizeof passes / sizeof *passes; j++)
 			for (size_t l = 0; l < sizeof latencies_ns / sizeof *latencies_ns; l++) {
 				struct shape shape = shape_of("gpipe", i, j, latencies_ns[l]);
+				check_makespan(&shape, form_ns(&shape, latencies_ns[l] + 1));
+				shape.recompute_ns = shape.forward_ns;
 				check_makespan(&shape, form_ns(&shape, latencies_ns[l] + 1));
 			}
 }
@@ -223,7 +244,7 @@ static void test_what_is_held(void **state)
 	(void)state;
 	static struct run run;
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-		struct shape shape = {"gpipe", sizes[i].stages, 2, sizes[i].share, 1000000, 2000000, 30000};
+		struct shape shape = {"gpipe", sizes[i].stages, 2, sizes[i].share, 1000000, 2000000, 30000, 0, false};
 		for (int one = 0; one < 2; one++) {
 			shape.pipeline = one ? "1f1b" : "gpipe";
 			simulate(&shape, &run);
@@ -236,6 +257,27 @@ static void test_what_is_held(void **state)
 			}
 		}
 	}
+}
+
+/* What is learnt does not depend on the schedule, nor on whether activations are kept. */
+static void test_all_learn_the_same(void **state)
+{
+	(void)state;
+	static struct run run;
+	static const char *const pipelines[] = {"gpipe", "gpipe", "1f1b", "1f1b"};
+	int64_t loss_nano[4][ROUNDS];
+	uint64_t recomputed[4];
+	for (uint32_t i = 0; i < 4; i++) {
+		struct shape shape = {pipelines[i], 4, 2, 5, 1000000, 2000000, 30000, i % 2 * 1000000, true};
+		simulate(&shape, &run);
+		memcpy(loss_nano[i], run.loss_nano, sizeof loss_nano[i]);
+		recomputed[i] = run.recomputed;
+	}
+	for (uint32_t i = 1; i < 4; i++)
+		assert_memory_equal(loss_nano[i], loss_nano[0], sizeof loss_nano[0]);
+	assert_true(loss_nano[0][ROUNDS - 1] < loss_nano[0][0] && loss_nano[0][0] > 0);
+	assert_int_equal(recomputed[0] + recomputed[2] + recomputed[3], 0);
+	assert_int_equal(recomputed[1], ROUNDS * 2 * 3 * 5); /* of all stages but the last */
 }
 
 static int enter(void **state)
@@ -263,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_gpipe),
 		cmocka_unit_test(test_1f1b),
 		cmocka_unit_test(test_what_is_held),
+		cmocka_unit_test(test_all_learn_the_same),
 	};
 	return cmocka_run_group_tests(tests, enter, leave);
 }
