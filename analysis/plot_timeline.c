@@ -46,7 +46,7 @@ struct window {
 
 static enum skep_timeline_colour group_of(const char *kind, const char *lane)
 {
-	if (strcmp(kind, "forward") == 0)
+	if (strcmp(kind, "forward") == 0 || strcmp(kind, "recompute") == 0)
 		return SKEP_TIMELINE_FORWARD;
 	if (strcmp(kind, "backward") == 0)
 		return SKEP_TIMELINE_BACKWARD;

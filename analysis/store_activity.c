@@ -69,7 +69,7 @@ static enum skep_activity_group group_of(const struct skep_op_span *span)
 		return SKEP_ACTIVITY_STEP;
 	if (span->lane == SKEP_LANE_REDUCE)
 		return SKEP_ACTIVITY_REDUCE;
-	if (span->kind == SKEP_OP_FORWARD)
+	if (span->kind == SKEP_OP_FORWARD || span->kind == SKEP_OP_RECOMPUTE)
 		return SKEP_ACTIVITY_FORWARD;
 	return span->kind == SKEP_OP_BACKWARD ? SKEP_ACTIVITY_BACKWARD : SKEP_ACTIVITY_STATE;
 }

@@ -41,6 +41,9 @@ static size_t lay_out(struct directory *d, const struct skep_plan *plan)
 	at += skep_align(plan->workers * sizeof(struct skep_load));
 	d->stage_load_at = at;
 	at += skep_align(plan->stages * sizeof(struct skep_stage_load));
+	d->pipeline_at = at;
+	if (skep_plan_fixed(plan))
+		at += skep_align(skep_plan_pipelines(plan) * sizeof(struct pipeline));
 	return at;
 }
 
@@ -66,6 +69,7 @@ void skep_directory_init(void *mem, const struct skep_plan *plan)
 	d->inflight_capacity = skep_inflight_capacity(plan);
 	d->loss_nano = INT64_MAX;
 	d->mover.index = SKEP_NO_INDEX;
+	d->stages = plan->stages;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		row->stage = plan->first_stage_of[i];
@@ -74,8 +78,27 @@ void skep_directory_init(void *mem, const struct skep_plan *plan)
 		row->epoch = 1;
 		row->standing = STANDING_SERVING;
 		row->announced = true;
-		directory_stage(d, row->stage)->serving++;
+		if (!skep_plan_fixed(plan))
+			directory_count_in(d, row);
 	}
+	if (skep_plan_fixed(plan))
+		fixed_init(d, plan);
+}
+
+void directory_count_in(struct directory *d, const struct row *row)
+{
+	directory_stage(d, row->stage)->serving++;
+	directory_stage(d, row->stage)->leaving += row->leaving;
+	if (d->pipelines > 0)
+		fixed_count_in(d, row);
+}
+
+void directory_count_out(struct directory *d, const struct row *row)
+{
+	directory_stage(d, row->stage)->serving--;
+	directory_stage(d, row->stage)->leaving -= row->leaving;
+	if (d->pipelines > 0)
+		fixed_count_out(d, row);
 }
 
 /* ---- telling -------------------------------------------------------------------------------------------------- */
@@ -96,8 +119,7 @@ static void tell_choices(struct directory *d, struct step *step, uint32_t to)
 {
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *other = directory_row(d, i);
-		if (other->standing == STANDING_SERVING &&
-			route_leads(step->plan, directory_row(d, to)->stage, other->stage))
+		if (other->standing == STANDING_SERVING && directory_leads(step->plan, directory_row(d, to), other))
 			directory_tell(d, step, to, directory_worker(d, i), other->stage, true);
 	}
 }
@@ -119,7 +141,7 @@ static void announce(struct directory *d, struct step *step)
 			continue;
 		for (uint32_t to = 0; to < step->plan->workers && row->stage > 0; to++) {
 			const struct row *other = directory_row(d, to);
-			if (directory_has_stage(other) && route_leads(step->plan, other->stage, row->stage))
+			if (directory_has_stage(other) && directory_leads(step->plan, other, row))
 				directory_tell(d, step, to, directory_worker(d, i), row->stage, true);
 		}
 		row->announced = true;
@@ -128,13 +150,14 @@ static void announce(struct directory *d, struct step *step)
 	}
 }
 
-static void tell_gone(struct directory *d, struct step *step, struct skep_peer gone, uint32_t stage)
+static void tell_gone(struct directory *d, struct step *step, struct skep_peer gone)
 {
+	const struct row *row = directory_row(d, gone.index);
 	for (uint32_t to = 0; to < step->plan->workers; to++) {
 		const struct row *other = directory_row(d, to);
 		if (directory_has_stage(other) &&
-			(route_leads(step->plan, other->stage, stage) || route_leads(step->plan, stage, other->stage)))
-			directory_tell(d, step, to, gone, stage, false);
+			(directory_leads(step->plan, other, row) || directory_leads(step->plan, row, other)))
+			directory_tell(d, step, to, gone, row->stage, false);
 	}
 }
 
@@ -153,11 +176,12 @@ void directory_stop(struct directory *d, struct step *step, bool ok)
 	d->node.outcome = ok ? SKEP_DONE : SKEP_FAILED;
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		send_stop(d, step, i);
+	uint32_t waits = ok ? 0 : refound_waiting(d, step->plan);
+	if (waits == SKEP_NO_STAGE) /* no stage is empty, and no pipeline whole */
+		waits = fixed_missing_stage(d, step->plan);
 	skep_emit_note(step, &d->node,
-		(struct skep_note){.kind = SKEP_NOTE_STOPPED,
-			.stage = (uint16_t)(ok ? 0 : refound_waiting(d, step->plan)),
-			.round = d->closed,
-			.value = ok});
+		(struct skep_note){
+			.kind = SKEP_NOTE_STOPPED, .stage = (uint16_t)waits, .round = d->closed, .value = ok});
 }
 
 /* ---- joining -------------------------------------------------------------------------------------------------- */
@@ -169,8 +193,7 @@ void directory_serve(struct directory *d, uint32_t worker)
 	row->announced = false;
 	d->full = false;
 	d->unannounced++;
-	directory_stage(d, row->stage)->serving++;
-	directory_stage(d, row->stage)->leaving += row->leaving;
+	directory_count_in(d, row);
 }
 
 static bool holds_state(const struct row *row, uint32_t stage)
@@ -259,12 +282,10 @@ void directory_fence(struct directory *d, struct step *step, uint32_t worker)
 		(struct skep_note){.kind = SKEP_NOTE_FENCED, .stage = (uint16_t)row->stage, .peer = gone});
 	directory_tell_fenced(d, step, gone);
 	if (was == STANDING_SERVING) {
-		struct stage_state *stage = directory_stage(d, row->stage);
-		stage->serving--;
-		stage->leaving -= row->leaving;
+		directory_count_out(d, row);
 		d->unannounced -= !row->announced;
-		tell_gone(d, step, gone, row->stage);
-		if (stage->serving == 0)
+		tell_gone(d, step, gone);
+		if (directory_stage(d, row->stage)->serving == 0)
 			refound_stage(d, step, row->stage);
 	} else if (was == STANDING_READY && directory_stage(d, row->stage)->serving == 0) {
 		refound_stage(d, step, row->stage);
@@ -283,11 +304,10 @@ void directory_retire(struct directory *d, struct step *step, uint32_t worker)
 	struct row *row = directory_row(d, worker);
 	assert(row->standing == STANDING_SERVING);
 	row->standing = STANDING_ABSENT;
-	directory_stage(d, row->stage)->serving--;
-	directory_stage(d, row->stage)->leaving -= row->leaving;
+	directory_count_out(d, row);
 	row->leaving = false;
 	d->unannounced -= !row->announced;
-	tell_gone(d, step, directory_worker(d, worker), row->stage);
+	tell_gone(d, step, directory_worker(d, worker));
 }
 
 static void fence_silent(struct directory *d, struct step *step)
@@ -352,7 +372,8 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	row->outstanding = 0;
 	row->member = row->leaving = false;
 	edge_forget_load(d, worker);
-	directory_assign(d, step, worker, edge_needy_stage(d, step->plan));
+	bool fixed = skep_plan_fixed(step->plan);
+	directory_assign(d, step, worker, fixed ? step->plan->first_stage_of[worker] : edge_needy_stage(d, step->plan));
 }
 
 uint32_t directory_next_reduction(struct directory *d, const struct skep_plan *plan, const struct row *row)
@@ -392,6 +413,8 @@ static void on_ready(struct directory *d, struct step *step, const struct skep_m
 			.peer = directory_worker(d, message->from.index)});
 	tell_choices(d, step, message->from.index);
 	refound_ready(d, step, message->from.index);
+	if (skep_plan_fixed(step->plan) && d->phase != PHASE_STOPPED)
+		fixed_ready(d, step, message->from.index);
 }
 
 static void on_suspect(struct directory *d, struct step *step, const struct skep_message *message)
@@ -464,6 +487,8 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 static void on_send_failed(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	bool current = message->to.epoch == directory_row(d, message->to.index)->epoch;
+	if (message->kind == SKEP_MESSAGE_TURN && (d->phase != PHASE_OPEN || message->round != d->round))
+		current = false; /* nobody waits any more */
 	if (current || message->kind == SKEP_MESSAGE_STOP || message->kind == SKEP_MESSAGE_PEER)
 		skep_emit_send(step, &d->node, message);
 }
@@ -495,6 +520,8 @@ void skep_directory_step(struct skep_node *node, struct step *step, const struct
 	case SKEP_EVENT_TIMER:
 		if (d->phase != PHASE_STOPPED && d->node.now >= d->scan_ns) {
 			refound_timer(d, step);
+			if (skep_plan_fixed(step->plan))
+				fixed_timer(d, step);
 			forgive_lateness(d, step->plan);
 			fence_silent(d, step);
 		}

@@ -6,6 +6,7 @@
  *   rounds.c     grants, the reductions that end a round, commit, what was lost
  *   rerun.c      which microbatches of a round have to be run again, and through which stages
  *   refound.c    a stage that has lost its last worker: waits, is founded anew, from a checkpoint if there is one
+ *   fixed.c      fixed pipelines: which of them are whole, who owns a share, when nobody waits for all of it
  *   edge.c       what changes between two rounds: who gave notice goes, one worker may move to another stage
  *
  * A round is open (microbatches are granted and finish) or is being reduced (every stage sums its gradients). It opens when
@@ -26,6 +27,7 @@
 #define SKEP_CORE_DIRECTORY_H
 
 #include "core/machine.h"
+#include "core/route.h"
 
 enum standing {
 	STANDING_ABSENT,   /* this epoch is fenced, or there never was one */
@@ -36,8 +38,15 @@ enum standing {
 	STANDING_SERVING,
 };
 
+struct pipeline {                  /* fixed pipelines alone */
+	uint32_t first, last;      /* workers: who issues its microbatches, and who turns them round */
+	uint32_t serving, leaving; /* of its workers */
+	bool turned;               /* in the open round: TURN has been sent to `last` */
+};
+
 struct row { /* one worker */
 	uint32_t epoch, stage;
+	uint32_t pipeline; /* fixed pipelines: of which one it is a part, for ever */
 	uint8_t standing;
 	bool announced;  /* SERVING: those who may choose it have been told */
 	bool has_joined; /* born_ns and join_epoch are of its newest JOIN */
@@ -97,6 +106,11 @@ struct directory {
 	skep_time rebalance_due_ns;
 	struct skep_peer mover; /* the last one, in its new life */
 	skep_time scan_ns;      /* when to look for silent workers */
+	/* Fixed pipelines: all; those of which every place is taken; of these, those of which nobody will leave. */
+	uint32_t pipelines, whole, staying; /* pipelines: 0 in a swarm */
+	uint32_t stages;                    /* of the plan */
+	skep_time broken_since_ns;          /* no pipeline can be whole without a join; SKEP_TIME_NEVER: one can */
+	size_t pipeline_at;
 	size_t row_at, stage_at, owner_at, counter_at, order_at, load_at, stage_load_at;
 };
 
@@ -134,6 +148,10 @@ void directory_new_sources(struct directory *d, struct step *step); /* for newco
 void directory_serve(struct directory *d, uint32_t worker);         /* a READY worker serves from now on */
 void directory_stop(struct directory *d, struct step *step, bool ok);
 
+/* A serving worker comes, goes or gives notice: the counts of its stage and pipeline. */
+void directory_count_in(struct directory *d, const struct row *row);
+void directory_count_out(struct directory *d, const struct row *row);
+
 /* Ends the epoch of a worker that holds nothing, and tells its neighbours. */
 void directory_retire(struct directory *d, struct step *step, uint32_t worker);
 
@@ -146,6 +164,25 @@ void refound_checkpointed(struct directory *d, struct step *step, const struct s
 void refound_timer(struct directory *d, struct step *step);
 /* The stage that has waited longest, SKEP_NO_STAGE: none waits. */
 uint32_t refound_waiting(struct directory *d, const struct skep_plan *plan);
+
+/* fixed.c: all of it for fixed pipelines alone */
+void fixed_init(struct directory *d, const struct skep_plan *plan);
+void fixed_count_in(struct directory *d, const struct row *row);
+void fixed_count_out(struct directory *d, const struct row *row);
+uint32_t fixed_owner_count(const struct directory *d);
+bool fixed_is_owner(struct directory *d, const struct row *row);
+void fixed_opened(struct directory *d, struct step *step); /* shares are granted: tell those whose share is not whole */
+void fixed_turn(struct directory *d, struct step *step, uint32_t pipeline); /* not all of its share will come */
+void fixed_ready(struct directory *d, struct step *step, uint32_t worker);  /* it holds all: it takes its place */
+void fixed_serve_ready(struct directory *d, const struct skep_plan *plan);  /* all that hold all do */
+void fixed_timer(struct directory *d, struct step *step);
+uint32_t fixed_missing_stage(struct directory *d, const struct skep_plan *plan); /* one that lacks a worker */
+
+/* Do workers of the two rows send each other microbatches, the first to the second? */
+static inline bool directory_leads(const struct skep_plan *plan, const struct row *from, const struct row *to)
+{
+	return route_leads(plan, from->stage, to->stage) && (!skep_plan_fixed(plan) || from->pipeline == to->pipeline);
+}
 
 /* edge.c */
 bool edge_due(struct directory *d, const struct skep_plan *plan); /* is there something to change at the next one */

@@ -117,13 +117,16 @@ void edge_on_leave(struct directory *d, struct step *step, uint32_t worker)
 		directory_fence(d, step, worker); /* it holds nothing */
 		return;
 	}
-	row->leaving = true;
-	if (row->standing == STANDING_READY) /* announced when it serves */
+	if (row->standing == STANDING_READY) { /* announced when it serves */
+		row->leaving = true;
 		return;
-	directory_stage(d, row->stage)->leaving++;
+	}
+	directory_count_out(d, row);
+	row->leaving = true;
+	directory_count_in(d, row);
 	for (uint32_t to = 0; row->announced && to < step->plan->workers; to++) {
 		const struct row *other = directory_row(d, to);
-		if (directory_has_stage(other) && route_leads(step->plan, other->stage, row->stage))
+		if (directory_has_stage(other) && directory_leads(step->plan, other, row))
 			directory_tell(d, step, to, directory_worker(d, worker), row->stage, true);
 	}
 }

@@ -11,6 +11,9 @@
  * share. The directory keeps the swarm below half of what a stage can hold (rounds.c), so that overflow is rare. */
 uint32_t skep_inflight_capacity(const struct skep_plan *plan)
 {
+	if (skep_plan_fixed(
+		    plan)) /* the share of one pipeline, and after a death what is left of it beside fresh ones */
+		return plan->in_flight < SKEP_NO_WORK / 4 ? 2 * plan->in_flight + 4 : SKEP_NO_WORK / 2;
 	uint32_t owners = 0, balanced = plan->workers / plan->stages + 1; /* joins may bring the first stage there */
 	for (uint32_t i = 0; i < plan->workers; i++)
 		owners += plan->first_stage_of[i] == 0;
@@ -98,13 +101,19 @@ static void unqueue(struct skep_inflight *table, struct skep_work_queue *queue, 
 		queue->tail = before;
 }
 
-void skep_inflight_remove(struct skep_inflight *table, struct skep_work *work)
+void skep_work_unqueue(struct skep_inflight *table, struct skep_work *work)
 {
-	uint16_t slot = (uint16_t)(work - table->work), *link = bucket(table, work->round, work->microbatch);
+	uint16_t slot = (uint16_t)(work - table->work);
 	if (work->state == SKEP_WORK_READY_FORWARD)
 		unqueue(table, &table->forward[work->round & 1], slot);
 	else if (work->state == SKEP_WORK_READY_BACKWARD)
 		unqueue(table, &table->backward[work->round & 1], slot);
+}
+
+void skep_inflight_remove(struct skep_inflight *table, struct skep_work *work)
+{
+	uint16_t slot = (uint16_t)(work - table->work), *link = bucket(table, work->round, work->microbatch);
+	skep_work_unqueue(table, work);
 	while (*link != slot)
 		link = &table->work[*link].hash_next;
 	*link = work->hash_next;

@@ -71,6 +71,8 @@ void skep_inflight_init(struct skep_inflight *table, uint32_t capacity);
 struct skep_work *skep_inflight_find(struct skep_inflight *table, uint32_t round, uint32_t microbatch);
 /* NULL when full. The rest of the entry is zero, `up` and `down` are nobody. */
 struct skep_work *skep_inflight_add(struct skep_inflight *table, uint32_t round, uint32_t microbatch);
+/* Out of the queue it is in, if any; what becomes of it is for the caller. */
+void skep_work_unqueue(struct skep_inflight *table, struct skep_work *work);
 /* Takes it out of the queue it is in, if any. */
 void skep_inflight_remove(struct skep_inflight *table, struct skep_work *work);
 

@@ -26,6 +26,7 @@ static const char *const OP[] = {
 	[SKEP_OP_CHECKPOINT] = "checkpoint",
 	[SKEP_OP_RESTORE] = "restore",
 	[SKEP_OP_ALLREDUCE] = "allreduce",
+	[SKEP_OP_RECOMPUTE] = "recompute",
 };
 static_assert(COUNT(OP) == SKEP_OP_KINDS, "each kind has a name");
 
@@ -58,6 +59,7 @@ static const char *const MESSAGE[] = {
 	[SKEP_MESSAGE_ADMIT] = "ADMIT",
 	[SKEP_MESSAGE_ENTERED] = "ENTERED",
 	[SKEP_MESSAGE_CHECKPOINTED] = "CHECKPOINTED",
+	[SKEP_MESSAGE_TURN] = "TURN",
 };
 static_assert(COUNT(MESSAGE) == SKEP_MESSAGE_KINDS, "each kind has a name");
 

@@ -129,8 +129,8 @@ uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op
 	bool beside = op->kind == SKEP_OP_STEP && step->plan->delayed;
 	op->lane = skep_op_reduces(op->kind) || beside ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE;
 	next(step, SKEP_ACTION_RUN)->u.run = *op;
-	fold(&node->digest,
-		(uint64_t)op->kind << 56 | (uint64_t)op->uncounted << 55 | (uint64_t)op->chunk << 32 | op->size);
+	fold(&node->digest, (uint64_t)op->kind << 56 | (uint64_t)op->uncounted << 55 | (uint64_t)op->recomputed << 54 |
+				    (uint64_t)op->chunk << 32 | op->size);
 	fold(&node->digest, (uint64_t)op->round << 32 | op->microbatch);
 	return op->id;
 }

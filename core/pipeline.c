@@ -30,8 +30,23 @@ void pipeline_release(struct worker *w, struct step *step, const struct skep_wor
 		release_legs(w, step, work);
 }
 
+/* RECOMPUTE runs for a microbatch that waits for its gradient, or has got it since. */
+bool pipeline_recomputing(struct worker *w, const struct skep_work *work)
+{
+	return w->compute_op >= w->op_floor && w->compute_kind == SKEP_OP_RECOMPUTE &&
+	       work == &worker_inflight(w)->work[w->compute_slot];
+}
+
 void pipeline_drop(struct worker *w, struct step *step, struct skep_work *work)
 {
+	if (pipeline_recomputing(w, work)) {
+		skep_work_unqueue(worker_inflight(w), work);
+		skep_emit_release(step, work->gradient);
+		work->gradient = (struct skep_buf){0, 0};
+		work->state = SKEP_WORK_RUNNING_FORWARD;
+		work->doomed = true;
+		return;
+	}
 	pipeline_release(w, step, work);
 	skep_inflight_remove(worker_inflight(w), work);
 }
@@ -101,8 +116,30 @@ void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, e
 	op.gradient = work->gradient;
 	op.uncounted = kind == SKEP_OP_BACKWARD && !counts(w, work);
 	work->state = kind == SKEP_OP_FORWARD ? SKEP_WORK_RUNNING_FORWARD : SKEP_WORK_RUNNING_BACKWARD;
+	uint32_t slot = (uint32_t)(work - worker_inflight(w)->work);
+	op.recomputed = kind == SKEP_OP_BACKWARD && w->compute_kind == SKEP_OP_RECOMPUTE && w->compute_slot == slot;
+	w->compute_slot = slot;
+	worker_compute(w, step, &op);
+}
+
+void pipeline_recompute(struct worker *w, struct step *step, struct skep_work *work)
+{
+	struct skep_op op = {.kind = SKEP_OP_RECOMPUTE, .stage = (uint16_t)w->node.stage};
+	op.round = work->round;
+	op.microbatch = work->microbatch;
+	op.attempt = work->attempt;
+	op.version = skep_plan_version(step->plan, work->round);
+	op.in = work->in;
 	w->compute_slot = (uint32_t)(work - worker_inflight(w)->work);
 	worker_compute(w, step, &op);
+}
+
+void pipeline_recompute_done(struct worker *w, struct step *step, struct skep_work *work, skep_time elapsed_ns)
+{
+	work->needed_ns += elapsed_ns;
+	w->passes_ns += elapsed_ns;
+	if (work->doomed)
+		pipeline_drop(w, step, work);
 }
 
 void pipeline_issue(struct worker *w, struct step *step)
@@ -127,6 +164,7 @@ void pipeline_forward_done(struct worker *w, struct step *step, struct skep_work
 	work->needed_ns = event->u.done.elapsed_ns;
 	w->passes_ns += event->u.done.elapsed_ns;
 	work->gradient = event->u.done.out;
+	w->forwarded += !work->doomed;
 	if (work->doomed) {
 		pipeline_drop(w, step, work);
 	} else if (w->node.stage + 1 < step->plan->stages) {
@@ -206,7 +244,7 @@ void pipeline_seal(struct worker *w, struct step *step)
 	skep_bits_clear(worker_seen(w, w->version), w->words);
 	if (step->plan->routing == SKEP_ROUTING_TRAINER)
 		skep_bits_clear(worker_done(w, w->version), w->words);
-	w->issued_in_flight = 0;
+	w->issued_in_flight = w->forwarded = 0;
 	struct grant *grant = worker_grants(w);
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < w->grants; i++) {

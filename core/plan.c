@@ -40,6 +40,44 @@ uint32_t skep_plan_version(const struct skep_plan *plan, uint32_t round)
 	return plan->delayed && round > 0 ? round - 1 : round;
 }
 
+uint32_t skep_plan_pipelines(const struct skep_plan *plan)
+{
+	uint32_t owners = 0;
+	for (uint32_t i = 0; i < plan->workers; i++)
+		owners += plan->first_stage_of[i] == 0;
+	return owners;
+}
+
+uint32_t skep_plan_share(const struct skep_plan *plan)
+{
+	return plan->microbatches / skep_plan_pipelines(plan);
+}
+
+uint32_t skep_plan_pipeline_of(const struct skep_plan *plan, uint32_t worker)
+{
+	uint32_t before = 0;
+	for (uint32_t i = 0; i < worker; i++)
+		before += plan->first_stage_of[i] == plan->first_stage_of[worker];
+	return before;
+}
+
+uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32_t stage)
+{
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		if (plan->first_stage_of[i] == stage && pipeline-- == 0)
+			return i;
+	}
+	return SKEP_NO_INDEX;
+}
+
+uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage)
+{
+	if (!skep_plan_fixed(plan))
+		return 0;
+	uint32_t share = skep_plan_share(plan), depth = plan->stages - stage;
+	return plan->pipeline == SKEP_PIPELINE_1F1B && depth < share ? depth : share;
+}
+
 uint32_t skep_round_capacity(const struct skep_plan *plan)
 {
 	/* Room to refill every second microbatch; a round that loses more closes with what it has. */

@@ -72,5 +72,7 @@ void rerun_counted(struct directory *d, struct step *step)
 	d->full = false;
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		directory_row(d, i)->outstanding = 0;
+	if (skep_plan_fixed(step->plan))
+		fixed_serve_ready(d, step->plan);
 	rounds_refill(d, step);
 }

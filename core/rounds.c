@@ -29,14 +29,18 @@ uint32_t *rounds_counters(struct directory *d, uint32_t stage)
 /* ---- grants --------------------------------------------------------------------------------------------------- */
 
 /* Granted to one owner at once: what it keeps in flight, and some to start while word travels to us and back. */
-static uint32_t credit(const struct skep_plan *plan)
+static uint32_t credit(const struct directory *d, const struct skep_plan *plan)
 {
+	if (d->pipelines > 0) /* all of its share: nobody else is to have it */
+		return plan->microbatches / d->pipelines;
 	return plan->in_flight + (plan->in_flight < 4 ? 2 : plan->in_flight / 2);
 }
 
 /* Half of what the smallest stage can hold: random wiring is uneven, and what overflows is work thrown away. */
 static uint64_t outstanding_limit(struct directory *d, const struct skep_plan *plan)
 {
+	if (d->pipelines > 0)
+		return plan->microbatches;
 	uint32_t fewest = UINT32_MAX;
 	for (uint32_t stage = 0; stage < plan->stages; stage++) {
 		uint32_t serving = directory_stage(d, stage)->serving;
@@ -49,12 +53,16 @@ static uint64_t outstanding_limit(struct directory *d, const struct skep_plan *p
 /* Who issues microbatches: those of the first stage that stay, or all if nobody does. */
 static uint32_t owner_count(struct directory *d)
 {
+	if (d->pipelines > 0)
+		return fixed_owner_count(d);
 	const struct stage_state *first = directory_stage(d, 0);
 	return first->leaving < first->serving ? first->serving - first->leaving : first->serving;
 }
 
 static bool is_owner(struct directory *d, const struct row *row)
 {
+	if (d->pipelines > 0)
+		return fixed_is_owner(d, row);
 	const struct stage_state *first = directory_stage(d, 0);
 	return row->standing == STANDING_SERVING && row->stage == 0 &&
 	       (!row->leaving || first->leaving == first->serving);
@@ -118,7 +126,7 @@ static uint32_t least_loaded_owner(struct directory *d, const struct skep_plan *
 	uint32_t best = SKEP_NO_INDEX;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
-		if (is_owner(d, row) && row->outstanding < credit(plan) &&
+		if (is_owner(d, row) && row->outstanding < credit(d, plan) &&
 			(best == SKEP_NO_INDEX || row->outstanding < directory_row(d, best)->outstanding))
 			best = i;
 	}
@@ -154,7 +162,7 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 	for (uint32_t i = 0; i < GRANTS_PER_REFILL && (rerun || wanted(d, step->plan) > 0) && d->outstanding < limit;
 		i++) {
 		const struct row *row = preferred == SKEP_NO_INDEX ? NULL : directory_row(d, preferred);
-		bool fits = row && is_owner(d, row) && row->outstanding < credit(step->plan);
+		bool fits = row && is_owner(d, row) && row->outstanding < credit(d, step->plan);
 		uint32_t worker = fits ? preferred : d->full ? SKEP_NO_INDEX : least_loaded_owner(d, step->plan);
 		d->full = worker == SKEP_NO_INDEX || (d->full && fits);
 		if (worker == SKEP_NO_INDEX)
@@ -204,12 +212,14 @@ void rounds_open(struct directory *d, struct step *step)
 		if (!is_owner(d, row) || d->cut)
 			continue;
 		uint64_t share = plan->microbatches / owners_now + (nth++ < plan->microbatches % owners_now);
-		share = share < credit(plan) ? share : credit(plan);
+		share = share < credit(d, plan) ? share : credit(d, plan);
 		uint64_t room = limit - d->outstanding;
 		share = share < room ? share : room;
 		if (share > 0)
 			grant(d, step, i, (uint32_t)share);
 	}
+	if (d->pipelines > 0)
+		fixed_opened(d, step);
 }
 
 void rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message)
@@ -222,8 +232,10 @@ void rounds_on_finished(struct directory *d, struct step *step, const struct ske
 	d->outstanding--;
 	directory_row(d, worker)->outstanding--;
 	d->finished += message->u.finished.ok;
+	if (d->pipelines > 0 && !message->u.finished.ok)
+		fixed_turn(d, step, directory_row(d, worker)->pipeline);
 	refill(d, step, worker);
-	d->full = d->full && directory_row(d, worker)->outstanding == credit(step->plan);
+	d->full = d->full && directory_row(d, worker)->outstanding == credit(d, step->plan);
 }
 
 /* ---- reduction ------------------------------------------------------------------------------------------------ */

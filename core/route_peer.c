@@ -4,7 +4,8 @@
  * waits for the gradient, which comes back the way that the activations went.
  *
  * When the next one is fenced the gradient will not come back, and this stage, and those before it, have not counted
- * the microbatch: it is given up back to its owner.
+ * the microbatch: it is given up back to its owner. With fixed pipelines so is what nobody can take on: the one partner may
+ * not come back within the round.
  */
 #include "core/worker.h"
 
@@ -13,7 +14,7 @@ static void go_on(struct worker *w, struct step *step, struct skep_work *work)
 	work->leg = (uint16_t)(w->node.stage + 1);
 	bool hopeless;
 	work->down = patience_choose(w, step, work, work->leg, &hopeless);
-	if (hopeless) {
+	if (hopeless || (work->down.index == SKEP_NO_INDEX && skep_plan_fixed(step->plan))) {
 		pipeline_give_up(w, step, work);
 		return;
 	}

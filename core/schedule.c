@@ -9,9 +9,21 @@
  *
  * First what others wait for: the step that ends a round, the state for a newcomer. A step, and what makes room for another
  * stage, wait for the reduce lane to be empty: an attempt that is void may still be running there, on the tensors that they
- * change. Then the pipeline; `swarm` takes gradients
- * before activations (they free memory and end microbatches), the oldest first, and issues a new one when nothing
- * else is ready. Other schedules (GPipe, 1F1B) are other orders of these three, and belong into pick_work().
+ * change. Then the pipeline: gradients (BACKWARD), activations (FORWARD), or a new microbatch (FORWARD of an owner, when
+ * nothing else goes forwards), the oldest first. A schedule says which of the two passes is preferred where both are possible,
+ * and when one is not allowed yet:
+ *
+ *   swarm  backwards first: it frees memory and ends microbatches.
+ *   gpipe  forwards first; the last stage goes backwards when the whole share of its pipeline has gone forwards. That is
+ *          enough for all: a gradient comes to a stage only after the last one has turned round, and by then everything has
+ *          passed by. If something of the share will not come the directory says so (TURN), and nobody waits any more; nor
+ *          in a round that is being run again, of which nobody knows how much will come. So the gate opens in the end.
+ *          Where FORWARD keeps nothing and all of the share has passed, an idle device does it again ahead for the microbatch
+ *          that was sent on first: its gradient comes next. One at a time, so it takes no memory beside that of a BACKWARD.
+ *   1f1b   one forwards, one backwards: after a BACKWARD a FORWARD is preferred, else a BACKWARD; stage s of K holds at most
+ *          K - s microbatches. (Backwards whenever that is possible would hold no more, but gradients that come together
+ *          would be done together, and the stages behind would wait meanwhile.) The last stage can always go backwards with what it
+ *          went forwards with, so the one before gets its gradient and has room again, and so on: nobody waits for ever.
  */
 #include "core/worker.h"
 
@@ -44,22 +56,116 @@ static bool start_step(struct worker *w, struct step *step)
 	return true;
 }
 
-static void pick_work(struct worker *w, struct step *step)
+/* ---- the order of passes -------------------------------------------------------------------------------------- */
+
+struct order {
+	bool (*forward_first)(struct worker *w, const struct skep_plan *plan); /* where both are possible */
+	bool (*may_forward)(struct worker *w, const struct skep_plan *plan);
+	bool (*may_backward)(struct worker *w, const struct skep_plan *plan);
+};
+
+static bool always(struct worker *w, const struct skep_plan *plan)
+{
+	(void)w, (void)plan;
+	return true;
+}
+
+static bool never(struct worker *w, const struct skep_plan *plan)
+{
+	(void)w, (void)plan;
+	return false;
+}
+
+static bool after_backward(struct worker *w, const struct skep_plan *plan)
+{
+	(void)plan;
+	return w->compute_kind == SKEP_OP_BACKWARD;
+}
+
+static bool share_has_passed(struct worker *w, const struct skep_plan *plan)
+{
+	uint32_t round = worker_round(w);
+	return w->node.stage + 1 < plan->stages || w->forwarded >= w->share || w->turn > round ||
+	       worker_pass(w, round) > 0;
+}
+
+/* What is held: everything but what has come and was not begun. */
+static bool has_room(struct worker *w, const struct skep_plan *plan)
+{
+	(void)plan;
+	const struct skep_inflight *table = worker_inflight(w);
+	uint32_t begun = 0, left = table->used;
+	for (uint32_t i = 0; left > 0; i++) {
+		left -= table->work[i].state != SKEP_WORK_FREE;
+		begun += table->work[i].state > SKEP_WORK_READY_FORWARD;
+	}
+	return begun < w->held;
+}
+
+static const struct order order_of[] = {
+	[SKEP_PIPELINE_SWARM] = {never, always, always},
+	[SKEP_PIPELINE_GPIPE] = {always, always, share_has_passed},
+	[SKEP_PIPELINE_1F1B] = {after_backward, has_room, always},
+};
+
+void schedule_on_turn(struct worker *w, const struct skep_message *message)
+{
+	if (w->state == WORKER_SERVING && message->round >= w->turn)
+		w->turn = message->round + 1;
+}
+
+static void pick_backward(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
 	/* Run again, after an attempt that may still be on the reduce lane and reads what BACKWARD adds to. */
 	bool adds = !worker_recounted(w) || w->reduce_ops == 0;
 	struct skep_work *work = adds ? skep_work_pop(table, &table->backward[worker_round(w) & 1]) : NULL;
-	if (work) {
+	if (work)
 		pipeline_run(w, step, work, SKEP_OP_BACKWARD);
-		return;
-	}
+}
+
+static void pick_forward(struct worker *w, struct step *step)
+{
+	struct skep_inflight *table = worker_inflight(w);
 	uint32_t round = worker_round(w);
-	work = skep_work_pop(table, &table->forward[round & 1]);
+	struct skep_work *work = skep_work_pop(table, &table->forward[round & 1]);
 	if (work)
 		pipeline_run(w, step, work, SKEP_OP_FORWARD);
 	else if (w->grants > 0 && worker_grants(w)->round == round && w->issued_in_flight < step->plan->in_flight)
 		pipeline_issue(w, step);
+}
+
+static void pick_recompute(struct worker *w, struct step *step)
+{
+	struct skep_inflight *table = worker_inflight(w);
+	struct skep_work *first = NULL;
+	uint32_t left = table->used;
+	if (w->forwarded < w->share || w->compute_kind == SKEP_OP_RECOMPUTE)
+		return;
+	for (uint32_t i = 0; left > 0; i++) {
+		struct skep_work *work = &table->work[i];
+		left -= work->state != SKEP_WORK_FREE;
+		bool waits = work->state == SKEP_WORK_WAIT_GRADIENT && work->round == worker_round(w);
+		if (waits && (!first || work->sent_ns < first->sent_ns))
+			first = work;
+	}
+	if (first)
+		pipeline_recompute(w, step, first);
+}
+
+static void pick_work(struct worker *w, struct step *step)
+{
+	const struct order *order = &order_of[step->plan->pipeline];
+	bool forward_first = order->forward_first(w, step->plan);
+	for (uint32_t nth = 0; nth < 2 && w->compute_op == 0; nth++) {
+		bool forward = forward_first == (nth == 0);
+		if (forward && order->may_forward(w, step->plan))
+			pick_forward(w, step);
+		else if (!forward && order->may_backward(w, step->plan))
+			pick_backward(w, step);
+	}
+	if (w->compute_op == 0 && step->plan->recompute)
+		pick_recompute(w, step);
 }
 
 static bool start_save(struct worker *w, struct step *step)

@@ -76,12 +76,19 @@ struct skep_buf { /* a tensor, owned by the world; {0, 0} is none */
 
 /* ---- the plan: constant, shared by all machines, made from a scenario ----------------------------------------- */
 
-enum skep_wiring { SKEP_WIRING_UNIFORM, SKEP_WIRING_THROUGHPUT, SKEP_WIRING_LATENCY };
+/* fixed: with the pipelines below that are fixed, and only with them; each worker has one partner in the next stage */
+enum skep_wiring { SKEP_WIRING_UNIFORM, SKEP_WIRING_THROUGHPUT, SKEP_WIRING_LATENCY, SKEP_WIRING_FIXED };
 /* How activations travel. peer: from worker to worker, gradients back along the forward path. trainer: through the
  * first-stage owner of the microbatch, who keeps each stage's input and sends it once more with the gradient, so that
  * the others keep nothing between the two visits (as in the code that SWARM was released with). */
 enum skep_routing { SKEP_ROUTING_PEER, SKEP_ROUTING_TRAINER };
-enum skep_pipeline { SKEP_PIPELINE_SWARM };
+/* The order in which a worker does what it could do (schedule.c), and with what is not a swarm also who works with whom:
+ * pipeline p is the p-th worker of every stage, and each pipeline is granted the same share of a round (fixed.c). */
+enum skep_pipeline {
+	SKEP_PIPELINE_SWARM,
+	SKEP_PIPELINE_GPIPE, /* all forwards of the share, then all backwards (GPipe, Huang et al. 2019) */
+	SKEP_PIPELINE_1F1B, /* PipeDream-flush (Narayanan et al. 2021): stage s of K holds at most K - s microbatches */
+};
 enum skep_collective {
 	SKEP_COLLECTIVE_RING, /* hop by hop, as messages and operations of the members */
 	SKEP_COLLECTIVE_WHOLE /* one ALLREDUCE of each member; the world does the hops between them */
@@ -122,6 +129,7 @@ struct skep_plan {
 	enum skep_codec reduction_codec; /* of the chunks of a reduction */
 	enum skep_on_loss on_loss;
 	enum skep_joins joins;
+	bool recompute; /* FORWARD keeps no stash, and an idle device may do it again ahead of its BACKWARD: with gpipe alone */
 	bool delayed; /* a round works on the parameters of one step earlier: it is open while the one before is summed */
 	skep_time rebalance_ns;         /* how often a worker may change its stage; 0: never */
 	skep_time rebalance_horizon_ns; /* a move must pay for itself within this time; 0: no such condition */
@@ -180,6 +188,8 @@ enum skep_message_kind {
 	/* worker to directory */
 	SKEP_MESSAGE_ENTERED,      /* I have made room for my stage, and can take part in its reductions */
 	SKEP_MESSAGE_CHECKPOINTED, /* round: the state of the sender's stage as of the start of that round is kept */
+	/* directory to worker, with SKEP_PIPELINE_GPIPE */
+	SKEP_MESSAGE_TURN, /* round: not all of your pipeline's share will come, so do not wait for it before you turn round */
 	SKEP_MESSAGE_KINDS
 };
 
@@ -292,6 +302,9 @@ enum skep_op_kind {
 	SKEP_OP_ALLREDUCE, /* the result holds the sum over all `size` members of (stage, round, attempt); chunk = rank,
 	                      microbatch = the worker that rank sends to. Ends when the sum is there, which needs all to
 	                      have asked, or, without a result, after CANCEL */
+	/* on the compute lane */
+	SKEP_OP_RECOMPUTE, /* in: as FORWARD had it. The device does the forward pass again and keeps what BACKWARD needs in
+	                      its own memory, until its next pass */
 	SKEP_OP_KINDS
 };
 
@@ -314,6 +327,7 @@ struct skep_op {
 	uint32_t attempt, hop; /* as in messages; the hop that brought `in` */
 	uint32_t microbatches; /* STEP: the divisor */
 	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
+	bool recomputed;       /* BACKWARD, and the operation before it on this lane was the RECOMPUTE for it */
 };
 
 /* ---- events: everything a machine may learn ------------------------------------------------------------------- */
@@ -447,6 +461,31 @@ skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uin
 
 /* The version of the parameters that a round works on: its own, or with delayed updates that of one step earlier. */
 uint32_t skep_plan_version(const struct skep_plan *plan, uint32_t round);
+
+/* ---- fixed pipelines: equally many workers in each stage and no spares; no rebalancing, no trainer routing, no delay ---- */
+
+static inline bool skep_plan_fixed(const struct skep_plan *plan)
+{
+	return plan->pipeline != SKEP_PIPELINE_SWARM;
+}
+
+/* How many there are, and the microbatches of a round that each is granted: `microbatches` is a multiple of their number. */
+uint32_t skep_plan_pipelines(const struct skep_plan *plan);
+uint32_t skep_plan_share(const struct skep_plan *plan);
+
+/* The pipeline that a worker belongs to, and the worker that serves a stage in a pipeline. */
+uint32_t skep_plan_pipeline_of(const struct skep_plan *plan, uint32_t worker);
+uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32_t stage);
+
+/* Most microbatches that a worker of the stage may hold between the begin of FORWARD and the end of BACKWARD; 0: the
+ * schedule sets no bound but in_flight in the first stage. */
+uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage);
+
+/* What in_flight is with fixed pipelines: what the first stage may hold. */
+static inline uint32_t skep_plan_fixed_in_flight(const struct skep_plan *plan)
+{
+	return skep_plan_held(plan, 0);
+}
 
 /* Most microbatch numbers that one round may use, refills included. Sample j of (round, microbatch) is sample number
  * ((round * skep_round_capacity) + microbatch) * samples_per_microbatch + j of the stream: disjoint by construction. */

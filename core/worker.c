@@ -37,7 +37,7 @@ static uint32_t chunks_max(const struct skep_plan *plan)
 static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 {
 	w->words = skep_bits_words(skep_round_capacity(plan));
-	w->grant_capacity = 2 * plan->in_flight + 8;
+	w->grant_capacity = 2 * (skep_plan_fixed(plan) ? skep_plan_share(plan) : plan->in_flight) + 8;
 	w->early_capacity = skep_stage_size_max(plan);
 	w->gone_capacity = plan->workers < GONE_MAX ? plan->workers : GONE_MAX;
 	size_t at = skep_align(sizeof *w);
@@ -80,6 +80,12 @@ uint32_t skep_worker_actions_limit(const struct skep_plan *plan)
 	       skep_round_capacity(plan) / SKEP_TALLY_PART;
 }
 
+/* In the next stage of its pipeline. */
+static uint32_t partner_of(const struct skep_plan *plan, uint32_t worker)
+{
+	return skep_plan_place(plan, skep_plan_pipeline_of(plan, worker), plan->first_stage_of[worker] + 1);
+}
+
 void skep_worker_init(void *mem, const struct skep_plan *plan)
 {
 	struct worker *w = mem;
@@ -89,13 +95,18 @@ void skep_worker_init(void *mem, const struct skep_plan *plan)
 	w->op_floor = 1;
 	w->patience_due_ns = SKEP_TIME_NEVER;
 	uint32_t stage = plan->first_stage_of[w->node.self.index];
+	if (skep_plan_fixed(plan)) { /* it never serves another stage */
+		w->share = skep_plan_share(plan);
+		w->held = skep_plan_held(plan, stage);
+	}
 	if (w->node.self.epoch == 0 || stage == SKEP_NO_STAGE)
 		return;
 	w->state = WORKER_SERVING;
 	w->node.stage = stage;
+	uint32_t partner = skep_plan_fixed(plan) ? partner_of(plan, w->node.self.index) : SKEP_NO_INDEX;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		uint32_t other = plan->first_stage_of[i];
-		if (route_leads(plan, stage, other))
+		if (route_leads(plan, stage, other) && (!skep_plan_fixed(plan) || i == partner))
 			skep_view_meet(worker_view(w, plan, other), skep_view_capacity(plan), (struct skep_peer){i, 1},
 				&w->node.random);
 	}
@@ -134,13 +145,16 @@ void worker_forget(struct worker *w, struct step *step)
 	struct skep_inflight *table = worker_inflight(w);
 	for (uint32_t i = 0; i < table->capacity; i++) {
 		struct skep_work *work = &table->work[i];
-		if (work->state != SKEP_WORK_FREE && !running(work)) /* what runs is released when its operation ends */
+		if (pipeline_recomputing(w, work)) /* what runs is released when its operation ends */
+			skep_emit_release(step, work->gradient);
+		else if (work->state != SKEP_WORK_FREE && !running(work))
 			pipeline_release(w, step, work);
 	}
 	skep_inflight_init(table, table->capacity);
 	download_forget(w, step);
 	w->entered = w->admitted = w->saved = w->restore = w->checkpoint = false;
 	w->issued_in_flight = w->grants = 0;
+	w->forwarded = w->turn = 0;
 	w->queue_area = w->open_ns = w->passes_ns = w->passed = 0;
 	w->op_floor = w->node.next_op;
 	for (uint32_t parity = 0; parity < 2; parity++) {
@@ -219,6 +233,9 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 	case SKEP_MESSAGE_ADMIT:
 		member_on_admit(w, step, message);
 		break;
+	case SKEP_MESSAGE_TURN:
+		schedule_on_turn(w, message);
+		break;
 	case SKEP_MESSAGE_STOP:
 		member_on_stop(w, step, message);
 		break;
@@ -258,6 +275,9 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		break;
 	case SKEP_OP_BACKWARD:
 		pipeline_backward_done(w, step, work, event);
+		break;
+	case SKEP_OP_RECOMPUTE:
+		pipeline_recompute_done(w, step, work, event->u.done.elapsed_ns);
 		break;
 	case SKEP_OP_STEP:
 		reduce_stepped(w, step);

@@ -118,6 +118,10 @@ struct worker {
 	struct skep_message pending_reduce; /* kind 0: none. Of the next round: it overtook this round's COMMIT */
 	uint32_t early, early_capacity;
 
+	uint32_t share, held; /* fixed pipelines: granted to this one in a round; most that this worker may hold */
+	uint32_t forwarded;   /* microbatches of the open round whose FORWARD was done here */
+	uint32_t turn;        /* newest round + 1 in which it need not wait for all of its share, 0: none */
+
 	uint32_t words;       /* of a round's bitmaps */
 	uint32_t counted[2];  /* microbatches in the accumulator, by round parity */
 	int64_t loss_nano[2]; /* sum over these */
@@ -238,6 +242,9 @@ void worker_clear_views(struct worker *w, const struct skep_plan *plan);
 void worker_forget(struct worker *w, struct step *step); /* releases all that the device is not using right now */
 
 /* pipeline.c */
+bool pipeline_recomputing(struct worker *w, const struct skep_work *work); /* its input is in use */
+void pipeline_recompute(struct worker *w, struct step *step, struct skep_work *work);
+void pipeline_recompute_done(struct worker *w, struct step *step, struct skep_work *work, skep_time elapsed_ns);
 void pipeline_release(struct worker *w, struct step *step, const struct skep_work *work); /* all its tensors */
 void pipeline_drop(struct worker *w, struct step *step, struct skep_work *work);          /* and forgets it */
 /* The gradient will not come back: says so to where the microbatch came from, and drops it. */
@@ -267,6 +274,7 @@ void pipeline_peer_new(struct worker *w, struct step *step);
 
 /* schedule.c */
 void schedule_next(struct worker *w, struct step *step); /* gives an idle device its next operation */
+void schedule_on_turn(struct worker *w, const struct skep_message *message);
 
 /* reduce.c */
 void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_message *message);

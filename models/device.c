@@ -225,11 +225,24 @@ static bool run_backward(struct skep_device *device, const struct skep_op *op, s
 	const float *y_gradient = decoded(device, stage->leaving, gradient, stage->exit);
 	float *x_gradient = to_encode(device, out, stage->entry);
 	if (!stash) {
-		skep_cpu_recompute(stage, device->training, op, x, stage->workspace);
+		if (!op->recomputed) /* else it is there: no pass was made since */
+			skep_cpu_recompute(stage, device->training, op, x, stage->workspace);
 		stash = stage->workspace;
 	}
 	skep_cpu_backward(stage, device->training, op, x, stash, y_gradient, x_gradient);
 	encode(device, stage->entering, x_gradient, out);
+	return true;
+}
+
+static bool run_recompute(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	struct skep_stage *stage = &device->stage;
+	const void *in;
+	(void)ret;
+	if (!stage->workspace || !find_if(device, stage->index > 0, op->in, in_bytes(device), &in))
+		return false;
+	skep_cpu_recompute(
+		stage, device->training, op, decoded(device, stage->entering, in, stage->entry), stage->workspace);
 	return true;
 }
 
@@ -437,6 +450,7 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		struct skep_device *, const struct skep_op *, struct skep_device_result *) = {
 		[SKEP_OP_FORWARD] = run_forward,
 		[SKEP_OP_BACKWARD] = run_backward,
+		[SKEP_OP_RECOMPUTE] = run_recompute,
 		[SKEP_OP_STEP] = run_step,
 		[SKEP_OP_SAVE] = run_save,
 		[SKEP_OP_LOAD] = run_load,

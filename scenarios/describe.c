@@ -129,9 +129,10 @@ static void print_recovery(const struct skep_scenario *s, FILE *out)
 		bytes_text((double)s->stage[most].state_bytes, a, sizeof a), chunks,
 		time_text(s->plan.wait_for_join_ns, s->plan.wait_for_join_ns, b, sizeof b));
 	fprintf(out, "            it goes to %s\n",
-		s->plan.joins == SKEP_JOINS_RANDOM ? "any stage, needed or not"
-		: s->plan.rebalance_ns > 0         ? "the most loaded stage"
-						   : "the stage with the fewest workers");
+		skep_plan_fixed(&s->plan)            ? "its own place in its pipeline"
+		: s->plan.joins == SKEP_JOINS_RANDOM ? "any stage, needed or not"
+		: s->plan.rebalance_ns > 0           ? "the most loaded stage"
+						     : "the stage with the fewest workers");
 	if (s->plan.rebalance_ns > 0)
 		fprintf(out, "  rebalance every %s one worker may move to the most loaded stage\n",
 			time_text(s->plan.rebalance_ns, s->plan.rebalance_ns, a, sizeof a));
@@ -157,6 +158,24 @@ static void print_price(const struct skep_scenario *s, FILE *out)
 			sum);
 }
 
+/* Who works with whom, in which order, and what that makes each worker hold. */
+static void print_pipelines(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_plan *plan = &s->plan;
+	uint32_t pipelines = skep_plan_pipelines(plan), share = skep_plan_share(plan);
+	bool gpipe = plan->pipeline == SKEP_PIPELINE_GPIPE;
+	fprintf(out,
+		"  pipelines %" PRIu32 ", fixed, each of one worker from every stage and with %" PRIu32
+		" microbatches a round\n            %s\n            a worker holds at most",
+		pipelines, share,
+		gpipe ? "gpipe: all forwards, then all backwards, then a step"
+		      : "1f1b: backwards as soon as possible, then a step");
+	for (uint32_t stage = 0; stage < plan->stages; stage++)
+		fprintf(out, "%s%" PRIu32, stage > 0 ? ", " : " ", skep_plan_held(plan, stage));
+	fprintf(out, " microbatches by stage; of a round of equal stages %.3g %% are fill and drain\n",
+		100.0 * (plan->stages - 1) / (share + plan->stages - 1));
+}
+
 static void print_text(const struct skep_scenario *s, FILE *out)
 {
 	char a[32], b[32], c[64], d[64], e[32], f[32];
@@ -177,6 +196,8 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		s->batch, plan->microbatches, s->samples, plan->in_flight, plan->rounds,
 		trainer ? "            all tensors of a microbatch pass through the first-stage worker that issued it\n"
 			: "");
+	if (skep_plan_fixed(plan))
+		print_pipelines(s, out);
 	if (plan->patience_ns > 0)
 		fprintf(out, "            asked back and sent to another worker if not begun after %s\n",
 			time_text(plan->patience_ns, plan->patience_ns, c, sizeof c));

@@ -107,6 +107,11 @@ static struct skep_op_time time_stage(const struct skep_scenario *s, uint32_t ty
 		.forward_ns = op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in + out),
 		.backward_ns = op_ns(
 			s, gpu, n * c->backward_flop, c->backward_bytes + n * c->backward_sample_bytes + 2 * in + out),
+		/* with checkpoint_activations backward is both of these in one (skep_cost_checkpoint) */
+		.recompute_ns = op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in),
+		.recomputed_ns = op_ns(s, gpu, n * (c->backward_flop - c->forward_flop),
+			c->backward_bytes - c->forward_bytes + n * (c->backward_sample_bytes - c->sample_bytes) +
+				2 * in + out),
 		.step_ns = op_ns(s, gpu, 0, 2 * parameters + 2 * own_state),
 		.state_ns = skep_split_move_ns(s, type, SKEP_PART_STATE, 2 * state),
 	};
@@ -142,7 +147,10 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 	case SKEP_OP_FORWARD:
 		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->forward_ns);
 	case SKEP_OP_BACKWARD:
-		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->backward_ns);
+		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op,
+			op->recomputed ? time->recomputed_ns : time->backward_ns);
+	case SKEP_OP_RECOMPUTE:
+		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->recompute_ns);
 	case SKEP_OP_STEP:
 		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->step_ns);
 	case SKEP_OP_ENTER:
@@ -203,6 +211,20 @@ static uint32_t state_chunks(const struct skep_scenario *s, uint64_t parameters)
 	return chunks < 1 ? 1 : (uint32_t)chunks;
 }
 
+static uint64_t moved(uint64_t ns, int64_t by_ns)
+{
+	return by_ns < 0 && ns <= (uint64_t)-by_ns ? 1 : ns + (uint64_t)by_ns;
+}
+
+/* The two halves of a backward pass that computes anew change as the forward pass and the rest of the backward one did. */
+static void follow_recompute(struct skep_op_time *time, const struct skep_op_time *plain)
+{
+	int64_t forward = (int64_t)(time->forward_ns - plain->forward_ns);
+	int64_t backward = (int64_t)(time->backward_ns - plain->backward_ns);
+	time->recompute_ns = moved(plain->recompute_ns, forward);
+	time->recomputed_ns = moved(plain->recomputed_ns, backward - forward);
+}
+
 static void make_stage(struct skep_scenario *s, uint32_t stage)
 {
 	struct skep_cost *cost = &s->cost[stage];
@@ -219,9 +241,11 @@ static void make_stage(struct skep_scenario *s, uint32_t stage)
 		.state_chunks = chunks,
 	};
 	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
-		s->op_time[(size_t)gpu * s->plan.stages + stage] = time_stage(s, gpu, stage);
+		struct skep_op_time *time = &s->op_time[(size_t)gpu * s->plan.stages + stage], plain;
+		*time = plain = time_stage(s, gpu, stage);
 		skep_compute_predict(s, gpu, stage);
-		skep_split_time(s, gpu, stage, &s->op_time[(size_t)gpu * s->plan.stages + stage]);
+		skep_split_time(s, gpu, stage, time);
+		follow_recompute(time, &plain);
 	}
 }
 

@@ -15,6 +15,7 @@
 
 #include "models/data.h"
 #include "scenarios/memory.h"
+#include "scenarios/pipelines.h"
 #include "scenarios/plan.h"
 #include "scenarios/split.h"
 #include "topologies/path.h"
@@ -223,8 +224,8 @@ static enum skep_codec read_codec(struct draft *d, const struct skep_yaml_node *
 
 static void read_schedule(struct draft *d)
 {
-	static const char *const pipelines[] = {"swarm", NULL},
-				 *const wirings[] = {"uniform", "throughput", "latency", NULL},
+	static const char *const pipelines[] = {"swarm", "gpipe", "1f1b", NULL},
+				 *const wirings[] = {"uniform", "throughput", "latency", "fixed", NULL},
 				 *const routings[] = {"peer", "trainer", NULL};
 	struct skep_plan *plan = &d->s->plan;
 	const struct skep_yaml_node *map = group(d, "schedule");
@@ -269,6 +270,7 @@ static void read_sync(struct draft *d)
 			"sync.delayed: a round that is reduced while the next one runs cannot be run again: leave out "
 			"either "
 			"this or `on_loss: rerun`");
+	skep_pipelines_read(&d->r, group(d, "schedule"), map, d->s);
 	d->s->state_chunk_bytes =
 		skep_read_quantity(&d->r, map, "state_chunk", SKEP_BYTES, 1024, 0x1p40, 16.0 * 0x1p20);
 	skep_split_read_sync(&d->r, map, d->s);

@@ -23,6 +23,7 @@ enum skep_allocation {
 
 struct skep_op_time { /* ns on one GPU type for one stage and one microbatch */
 	uint64_t forward_ns, backward_ns, step_ns, state_ns;
+	uint64_t recompute_ns, recomputed_ns; /* RECOMPUTE, and BACKWARD after it: together about backward_ns */
 };
 
 struct skep_memory { /* bytes on each GPU of such a machine that holds such a stage */

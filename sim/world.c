@@ -183,6 +183,7 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	case SKEP_OP_CHECKPOINT:
 	case SKEP_OP_RESTORE:
 	case SKEP_OP_ALLREDUCE:
+	case SKEP_OP_RECOMPUTE:
 	case SKEP_OP_KINDS:
 		break;
 	}

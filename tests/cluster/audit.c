@@ -106,13 +106,13 @@ static void end_steps(struct ledger *ledger, const uint32_t *epoch)
 void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t *epoch)
 {
 	bool emptied = false, empty = books_any_empty(ledger);
+	bool failed = outcome == SKEP_FAILED, hopeless = empty || pipes_all_broken(ledger);
 	for (uint32_t s = 0; s < ledger->plan->stages; s++)
 		emptied |= !books_stage_has_worker(ledger, s) && !ledger->empty[s];
-	if (!ledger->stopped || (outcome == SKEP_FAILED) != empty)
+	if (!ledger->stopped || (failed ? !hopeless : empty))
 		verdict_break(ledger->verdict, "I7", ANY, ANY, ANY,
-			"the run ended %s, a stage is %sempty, %s STOPPED note",
-			outcome == SKEP_FAILED ? "failed" : "well", empty ? "" : "not ",
-			ledger->stopped ? "with a" : "without a");
+			"the run ended %s, a stage is %sempty, %s STOPPED note", failed ? "failed" : "well",
+			empty ? "" : "not ", ledger->stopped ? "with a" : "without a");
 	if (emptied && outcome == SKEP_DONE)
 		verdict_break(ledger->verdict, "I7", ANY, ANY, ANY, "a stage lost its last worker, and nobody said so");
 	if (outcome == SKEP_DONE)

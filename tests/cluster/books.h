@@ -60,6 +60,15 @@ struct news { /* what one worker has heard about another: the newest epoch */
 	bool heard;
 };
 
+struct pipe { /* a fixed pipeline in the open round */
+	uint32_t granted;
+	bool disturbed, turned; /* something was given up, or somebody came; its last worker need not wait */
+};
+
+struct passer { /* what one worker did in a round */
+	uint32_t epoch, round, forwards;
+};
+
 struct ledger {
 	const struct skep_plan *plan;
 	struct verdict *verdict;
@@ -79,6 +88,11 @@ struct ledger {
 	struct seat seat[CLUSTER_WORKERS];
 	uint32_t news_epoch[CLUSTER_WORKERS]; /* in which life the worker has heard its news */
 	struct news news[CLUSTER_WORKERS][CLUSTER_WORKERS];
+	struct pipe pipe[CLUSTER_WORKERS];
+	struct passer passer[CLUSTER_WORKERS];
+	bool regular;        /* the open round: all were there when it opened, and nothing has happened to them */
+	bool broken;         /* no pipeline was whole when somebody went last, since ... */
+	skep_time broken_ns; /* ... then */
 	struct round round[CLUSTER_ROUNDS];
 	struct holder holder[HOLDERS];
 	uint32_t holders;
@@ -127,6 +141,18 @@ void travel_backward(struct ledger *ledger, struct skep_peer who, const struct s
 void travel_dropped(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
 void travel_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
 void travel_rerun(struct ledger *ledger, const struct skep_note *note);
+
+/* pipes.c */
+bool pipes_fixed(const struct ledger *ledger);
+bool pipes_all_broken(const struct ledger *ledger);  /* no pipeline is whole */
+bool pipes_waited(const struct ledger *ledger);      /* and that for as long as the plan says */
+bool pipes_other_stays(const struct ledger *ledger); /* one is, and nobody in it wants to leave */
+void pipes_round_opens(struct ledger *ledger);
+void pipes_round_closes(struct ledger *ledger, uint32_t round);
+void pipes_changed(struct ledger *ledger, const struct skep_note *note);
+void pipes_granted(struct ledger *ledger, const struct skep_note *note);
+void pipes_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
+void pipes_passed(struct ledger *ledger, struct skep_peer who, const struct skep_op *op);
 
 /* audit.c */
 void audit_round(struct ledger *ledger, uint32_t round);

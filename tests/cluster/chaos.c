@@ -8,7 +8,8 @@
  *     chaos --machine naive --reject 60     the canary: 0 if at least 60 of 100 seeds were rejected
  *     chaos --sabotage KIND --least 300     break a duty: 0 if the ledger named the right invariant for at least so many
  *                                           seeds (default 1)
- *     --calm: no faults    --again N: repeat every Nth seed and compare digests (default 8, 0: never)
+ *     --calm: no faults    --fixed: fixed pipelines in every seed
+ *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
  * Seeds are independent; --jobs shares them out among processes. Every seed that fails is run once more with a
  * transcript, so that nothing is recorded in runs that pass.
@@ -72,12 +73,17 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_IMPATIENT] = {"impatient", "I7"},
 	[SABOTAGE_WHOLE_SHORT] = {"whole-short", "I1b"},
 	[SABOTAGE_CANCEL_DEAF] = {"cancel-deaf", "I7"},
+	[SABOTAGE_PARTNER_WRONG] = {"partner-wrong", "I14"},
+	[SABOTAGE_ORDER_SWAPPED] = {"order-swapped", "I14"},
+	[SABOTAGE_TURN_DEAF] = {"turn-deaf", "I7"},
+	[SABOTAGE_TURN_INVENTED] = {"turn-invented", "I14"},
+	[SABOTAGE_RECOMPUTE_SPARED] = {"recompute-spared", "I4"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
-	bool calm, verbose;
+	bool calm, verbose, fixed;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -163,6 +169,8 @@ static struct result run_once(struct job *job, struct variant variant)
 	if (job->options->machine == &machine_naive) { /* it knows nothing of these */
 		job->weather.plan.delayed = false;
 		job->weather.plan.on_loss = SKEP_ON_LOSS_REPORT;
+		job->weather.plan.pipeline = SKEP_PIPELINE_SWARM;
+		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
 	}
 	struct setup setup = weather_setup(&job->weather);
 	struct result result = {0};
@@ -251,7 +259,7 @@ static void report(struct job *job)
 	job->lines = 0;
 	if (strcmp(verdict.invariant, "I8") != 0) {
 		job->wanted = verdict;
-		weather_draw(&job->weather, seed, job->options->calm);
+		weather_draw(&job->weather, seed, job->options->calm, job->options->fixed);
 		run_once(job, (struct variant){0xa5, true, true, 0});
 	}
 	flockfile(stdout);
@@ -259,9 +267,9 @@ static void report(struct job *job)
 	weather_print(&job->weather, stdout);
 	for (uint32_t i = job->lines > HISTORY ? job->lines - HISTORY : 0; i < job->lines; i++)
 		printf("  | %s\n", job->line[i % HISTORY]);
-	printf("  again: chaos --seed %llu -v%s%s%s%s\n\n", (unsigned long long)seed,
+	printf("  again: chaos --seed %llu -v%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
-		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+		job->options->fixed ? " --fixed" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
 }
@@ -274,7 +282,7 @@ static bool failures_expected(const struct options *options)
 static void run_seed(struct job *job, uint64_t seed)
 {
 	const struct options *options = job->options;
-	weather_draw(&job->weather, seed, options->calm);
+	weather_draw(&job->weather, seed, options->calm, options->fixed);
 	struct result result = run_once(job, (struct variant){0xa5, true, false, 0});
 	if (!job->verdict.broken && faultless(&job->weather))
 		check_quiet(job, &result);
@@ -440,6 +448,8 @@ static bool parse(struct options *o, int argc, char **argv)
 			o->verbose = true;
 		else if (strcmp(argv[i], "--calm") == 0)
 			o->calm = true;
+		else if (strcmp(argv[i], "--fixed") == 0)
+			o->fixed = true;
 		else if (i + 1 < argc && parse_value(o, argv[i], argv[i + 1]))
 			i++;
 		else

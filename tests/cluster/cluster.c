@@ -147,6 +147,22 @@ static void follow_seats(struct cluster *c, const struct skep_note *note)
 	c->result.joins += p->seated;
 }
 
+/* Fixed pipelines: what belongs into one of them comes to another, or at the wrong time. */
+static void misdirect(struct cluster *c, struct skep_message *m)
+{
+	const struct skep_plan *plan = c->setup.plan;
+	uint32_t pipe = skep_plan_pipelines(plan) - 1;
+	if (m->kind == SKEP_MESSAGE_FORWARD && skep_plan_pipeline_of(plan, m->to.index) < pipe &&
+		sabotaged(c, SABOTAGE_PARTNER_WRONG))
+		m->to.index = skep_plan_place(plan, pipe, m->stage + 1u);
+	if (m->kind == SKEP_MESSAGE_GRANT && plan->pipeline == SKEP_PIPELINE_GPIPE &&
+		sabotaged(c, SABOTAGE_TURN_INVENTED)) {
+		m->to.index = skep_plan_place(plan, skep_plan_pipeline_of(plan, m->to.index), plan->stages - 1);
+		m->to.epoch = c->process[m->to.index].epoch;
+		m->kind = SKEP_MESSAGE_TURN;
+	}
+}
+
 static void perform(struct cluster *c, uint32_t index, struct skep_action *action)
 {
 	struct skep_peer who = {index, c->process[index].epoch};
@@ -157,6 +173,8 @@ static void perform(struct cluster *c, uint32_t index, struct skep_action *actio
 	}
 	if (action->kind == SKEP_ACTION_SEND && sabotaged(c, SABOTAGE_STRAY_SEND))
 		action->u.send.to.index = c->setup.plan->workers + 1;
+	if (action->kind == SKEP_ACTION_SEND && skep_plan_fixed(c->setup.plan))
+		misdirect(c, &action->u.send);
 	ledger_action(c->ledger, c->now, who, action);
 	if (c->verdict->broken)
 		return;
@@ -228,6 +246,8 @@ static void step(struct cluster *c, struct process *p, const struct skep_event *
 		plan.rebalance_ns = plan.rebalance_ns / 64 + 1; /* a second move also waits for the first one to end */
 	if (c->setup.sabotage == SABOTAGE_IMPATIENT && p == &c->process[plan.workers])
 		plan.wait_for_join_ns /= 4;
+	if (c->setup.sabotage == SABOTAGE_ORDER_SWAPPED && skep_plan_fixed(&plan) && p != &c->process[plan.workers])
+		plan.pipeline = SKEP_PIPELINE_GPIPE + SKEP_PIPELINE_1F1B - plan.pipeline;
 	c->setup.machine->step(p->node, &plan, event, actions);
 }
 

@@ -80,6 +80,11 @@ enum sabotage {
 	SABOTAGE_IMPATIENT,        /* the directory believes in a shorter wait for a join */
 	SABOTAGE_WHOLE_SHORT,      /* one ALLREDUCE lacks the share of a member */
 	SABOTAGE_CANCEL_DEAF,      /* one CANCEL is not heard */
+	SABOTAGE_PARTNER_WRONG,    /* one FORWARD goes to a worker of another pipeline */
+	SABOTAGE_ORDER_SWAPPED,    /* workers of GPipe believe in 1F1B, and the other way round */
+	SABOTAGE_TURN_DEAF,        /* one TURN reaches its worker as a heartbeat */
+	SABOTAGE_TURN_INVENTED,    /* one GRANT becomes a TURN for the last worker of its pipeline */
+	SABOTAGE_RECOMPUTE_SPARED, /* one BACKWARD believes in a RECOMPUTE that was not done for it */
 	SABOTAGE_RERUN_DIFFERS,    /* the second run of the seed is not quite the first */
 	SABOTAGES
 };

@@ -228,12 +228,12 @@ static struct tensor *output(const struct job *job, uint8_t kind, uint32_t stage
 	return out;
 }
 
-/* With trainer routing a stage in the middle keeps no stash: whoever does the backward pass does the forward pass again,
+/* With trainer routing a stage in the middle keeps no stash, and with recomputation nobody does: whoever does the backward pass does the forward pass again,
  * and gets the same from the same input. */
-static bool visited_twice(const struct job *job)
+static bool keeps_nothing(const struct job *job)
 {
-	return job->plan->routing == SKEP_ROUTING_TRAINER && job->op->stage > 0 &&
-	       job->op->stage + 1u < job->plan->stages;
+	bool middle = job->op->stage > 0 && job->op->stage + 1u < job->plan->stages;
+	return job->plan->recompute || (job->plan->routing == SKEP_ROUTING_TRAINER && middle);
 }
 
 static uint64_t recomputed(const struct job *job, const struct tensor *in)
@@ -249,7 +249,7 @@ static void forward(const struct job *job)
 	job->effect->version = job->device->version[place(job, op->version)];
 	struct tensor in = activation(job);
 	check_whole(job);
-	bool last = op->stage + 1u == job->plan->stages, again = visited_twice(job);
+	bool last = op->stage + 1u == job->plan->stages, again = keeps_nothing(job);
 	uint64_t name =
 		again ? recomputed(job, &in) : mix64(in.name + mix64((uint64_t)job->who << 32 | op->stage) + op->id);
 	if (!last)
@@ -284,9 +284,13 @@ static void backward(const struct job *job)
 	struct tensor in = activation(job);
 	uint32_t version = job->device->version[place(job, op->version)];
 	job->effect->version = version;
-	uint64_t answer = visited_twice(job) ? recomputed(job, &in) : stashed(job, &in);
-	if (visited_twice(job) && !buf_none(op->stash))
-		wrong(job, "I4", "nothing is kept between two visits");
+	uint64_t answer = keeps_nothing(job) ? recomputed(job, &in) : stashed(job, &in);
+	if (keeps_nothing(job) && !buf_none(op->stash))
+		wrong(job, "I4", "nothing is kept between the two passes");
+	const struct device *d = job->device;
+	if (op->recomputed &&
+		(!d->recomputed || d->recomputed_round != op->round || d->recomputed_microbatch != op->microbatch))
+		wrong(job, "I4", "what BACKWARD needs was not recomputed for it");
 	if (op->stage + 1u < job->plan->stages) {
 		struct tensor gradient = input(job, op->gradient, TENSOR_GRADIENT, "the gradient is none");
 		if (gradient.answer != answer)
@@ -299,6 +303,17 @@ static void backward(const struct job *job)
 			symbol_gradient(op->round, version, op->stage, op->microbatch, e);
 	if (op->stage > 0)
 		output(job, TENSOR_GRADIENT, op->stage - 1u, &job->effect->out)->answer = in.name;
+}
+
+static void recompute(const struct job *job)
+{
+	check_place(job);
+	activation(job);
+	check_whole(job);
+	if (!job->plan->recompute)
+		wrong(job, "I4", "nobody asked for recomputation");
+	job->device->recomputed_round = job->op->round;
+	job->device->recomputed_microbatch = job->op->microbatch;
 }
 
 static void step(const struct job *job)
@@ -442,6 +457,7 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 	static void (*const run[SKEP_OP_KINDS])(const struct job *) = {[SKEP_OP_FORWARD] = forward,
 		[SKEP_OP_BACKWARD] = backward,
 		[SKEP_OP_STEP] = step,
+		[SKEP_OP_RECOMPUTE] = recompute,
 		[SKEP_OP_ENTER] = enter,
 		[SKEP_OP_CHECKPOINT] = checkpoint,
 		[SKEP_OP_RESTORE] = restore,
@@ -456,4 +472,6 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 	ret->version = device->newest;
 	assert(op->kind > 0 && op->kind < SKEP_OP_KINDS && run[op->kind]);
 	run[op->kind](&job);
+	if (op->lane == SKEP_LANE_COMPUTE)
+		device->recomputed = op->kind == SKEP_OP_RECOMPUTE;
 }

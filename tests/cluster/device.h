@@ -90,7 +90,9 @@ struct device {              /* what one process holds */
 	uint64_t parameter[2][CLUSTER_ELEMENTS];
 	uint32_t known
 		[2]; /* bit e: element e of that place is the stage's; else it means nothing, until LOAD brings it */
-	bool fresh;  /* nothing was loaded and no step made since ENTER: its version is that of its next operation */
+	bool recomputed; /* RECOMPUTE was the last of the operations on the compute lane, for ... */
+	uint32_t recomputed_round, recomputed_microbatch; /* ... this one */
+	bool fresh; /* nothing was loaded and no step made since ENTER: its version is that of its next operation */
 	uint64_t accumulator[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
 	uint64_t result[CLUSTER_ROUNDS][CLUSTER_ELEMENTS]; /* of a reduction of several members */
 };

@@ -236,8 +236,10 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 		return;
 	if (!valid(ledger, "an operation", op->round, op->stage, pipeline ? op->microbatch : 0))
 		return;
-	if (pipeline)
+	if (pipeline) {
 		check_version(ledger, who, op, effect);
+		pipes_passed(ledger, who, op);
+	}
 	if (op->kind == SKEP_OP_FORWARD)
 		travel_forward(ledger, who, op, effect->loss_nano);
 	else if (op->kind == SKEP_OP_BACKWARD)
@@ -274,6 +276,7 @@ static void noted_opened(struct ledger *ledger, const struct skep_note *note)
 		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY,
 			"round %u opens though the target loss is reached", note->round);
 	seats_round_opens(ledger, note->round);
+	pipes_round_opens(ledger);
 	round->open = true;
 }
 
@@ -285,6 +288,7 @@ static void noted_issued(struct ledger *ledger, const struct skep_note *note)
 			"granted to worker %u (epoch %u), which does not serve the first stage in round %u",
 			note->peer.index, note->peer.epoch, note->round);
 	seats_granted(ledger, note);
+	pipes_granted(ledger, note);
 	if (note->value <= 0 || note->microbatch + (uint64_t)note->value > ledger->capacity) {
 		verdict_break(ledger->verdict, "I5", note->round, 0, note->microbatch,
 			"a grant of %lld from microbatch %u on passes the capacity %u", (long long)note->value,
@@ -375,6 +379,7 @@ static void noted_closed(struct ledger *ledger, const struct skep_note *note)
 			"round %u closes, but it is not open, or not %u were issued but %u", note->round,
 			note->microbatch, round->issued_count);
 	audit_round(ledger, note->round);
+	pipes_round_closes(ledger, note->round);
 	round->open = false;
 	round->closed = true;
 	ledger->rounds_closed++;
@@ -436,7 +441,7 @@ static bool waited(const struct ledger *ledger, uint32_t stage)
 static void noted_stopped(struct ledger *ledger, const struct skep_note *note)
 {
 	bool target = target_reached(ledger);
-	bool good = note->value == 0 ? waited(ledger, note->stage)
+	bool good = note->value == 0 ? waited(ledger, note->stage) || pipes_waited(ledger)
 	                             : target || ledger->rounds_closed == ledger->plan->rounds;
 	if (ledger->stopped || !good || note->round != ledger->rounds_closed)
 		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY,
@@ -483,6 +488,8 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		[SKEP_NOTE_CHECKPOINTED] = noted_checkpointed,
 		[SKEP_NOTE_STOPPED] = noted_stopped};
 	act[note->kind](ledger, note);
+	if (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED)
+		pipes_changed(ledger, note);
 }
 
 static void said(struct ledger *ledger, struct skep_peer who, const struct skep_note *note)
@@ -523,6 +530,7 @@ static void sent(struct ledger *ledger, struct skep_peer who, const struct skep_
 	              m->kind == SKEP_MESSAGE_OUTPUT || m->kind == SKEP_MESSAGE_INPUT;
 	if (tensor && valid(ledger, "a message", m->round, m->stage, m->microbatch))
 		travel_sent(ledger, who, m);
+	pipes_sent(ledger, who, m);
 	if (m->kind == SKEP_MESSAGE_CANCELLED && m->u.cancelled.dropped &&
 		valid(ledger, "a message", m->round, m->stage, m->microbatch))
 		travel_dropped(ledger, who, m);

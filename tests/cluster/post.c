@@ -167,6 +167,8 @@ static void falsify(struct cluster *c, struct skep_message *m)
 		m->round++;
 	if (m->kind == SKEP_MESSAGE_LEAVE && sabotaged(c, SABOTAGE_LEAVE_DEAF))
 		m->kind = SKEP_MESSAGE_HEARTBEAT;
+	if (m->kind == SKEP_MESSAGE_TURN && sabotaged(c, SABOTAGE_TURN_DEAF))
+		m->kind = SKEP_MESSAGE_HEARTBEAT;
 	if (m->kind == SKEP_MESSAGE_PEER && m->u.peer.leaving && sabotaged(c, SABOTAGE_LEAVER_PRAISED))
 		m->u.peer.leaving = false;
 	uint16_t last = (uint16_t)(c->setup.plan->stages - 1);

@@ -125,6 +125,22 @@ static void unpin(struct cluster *c, struct skep_buf buf)
 		c->tensors.slot[buf.slot].pins--;
 }
 
+/* 1F1B: so many stashes and no more, whatever became of the microbatches that they are of. */
+static void check_held(struct cluster *c, uint32_t index, const struct skep_op *op)
+{
+	uint32_t held = 0, bound = c->setup.plan->stages - op->stage;
+	if (op->kind != SKEP_OP_FORWARD || c->setup.plan->pipeline != SKEP_PIPELINE_1F1B)
+		return;
+	for (uint32_t i = 1; i < c->tensors.count; i++) {
+		const struct slot *slot = &c->tensors.slot[i];
+		held += slot->live && slot->owner == index && slot->tensor.kind == TENSOR_STASH;
+	}
+	if (held >= bound)
+		verdict_break(c->verdict, "I14", op->round, op->stage, op->microbatch,
+			"worker %u begins another microbatch and holds %u, stage %u of %u may hold %u", index, held,
+			op->stage, c->setup.plan->stages, bound);
+}
+
 void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 {
 	struct process *p = &c->process[index];
@@ -139,6 +155,7 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 		return;
 	}
 	p->op_id = op->id;
+	check_held(c, index, op);
 	pin(c, index, op->in);
 	pin(c, index, op->stash);
 	pin(c, index, op->gradient);
@@ -187,6 +204,9 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		return;
 	}
 	struct skep_op astray = *op;
+	bool spared = op->kind == SKEP_OP_BACKWARD && c->setup.plan->recompute && !op->recomputed;
+	if (spared && sabotaged(c, SABOTAGE_RECOMPUTE_SPARED))
+		astray.recomputed = true;
 	bool newer = op->kind == SKEP_OP_BACKWARD && op->version != p->device.newest;
 	if (newer && sabotaged(c, SABOTAGE_NEWEST_READ)) { /* and its memory knows nothing of FORWARD's version */
 		astray.version = p->device.newest;

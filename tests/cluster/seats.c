@@ -215,7 +215,9 @@ void seats_round_opens(struct ledger *ledger, uint32_t round)
 
 void seats_granted(struct ledger *ledger, const struct skep_note *note)
 {
-	if (is_leaving(&ledger->seat[note->peer.index]) && another(ledger, 0, note->peer.index, note->round, true))
+	bool others = pipes_fixed(ledger) ? pipes_other_stays(ledger)
+	                                  : another(ledger, 0, note->peer.index, note->round, true);
+	if (is_leaving(&ledger->seat[note->peer.index]) && others)
 		verdict_break(ledger->verdict, "I10", note->round, 0, note->microbatch,
 			"granted to worker %u, which wants to leave, though others stay", note->peer.index);
 }
@@ -265,7 +267,7 @@ void seats_forward(struct ledger *ledger, struct skep_peer who, const struct ske
 {
 	const struct news *news = ledger->news[who.index];
 	if (ledger->news_epoch[who.index] != who.epoch || news[m->to.index].leaves != m->to.epoch ||
-		knows_a_sample(ledger, who.index))
+		knows_a_sample(ledger, who.index) || pipes_fixed(ledger)) /* these have one partner, staying or not */
 		return;
 	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
 		const struct seat *seat = &ledger->seat[w];

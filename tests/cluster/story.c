@@ -154,6 +154,15 @@ static bool read_collective(struct story *story, const struct words *words)
 	return whole || (words->count == 2 && strcmp(words->word[1], "ring") == 0);
 }
 
+static bool read_pipeline(struct story *story, const struct words *words)
+{
+	static const char *const name[] = {"swarm", "gpipe", "1f1b"};
+	for (uint32_t i = 0; i < 3 && words->count == 2; i++)
+		if (strcmp(words->word[1], name[i]) == 0)
+			return story->plan.pipeline = (enum skep_pipeline)i, true;
+	return false;
+}
+
 /* slow X by N */
 static bool read_slowness(struct story *story, const struct words *words)
 {
@@ -216,6 +225,8 @@ static bool read_line(struct story *story, const struct words *words)
 	bool known = false, good = false;
 	if (strcmp(key, "delayed") == 0)
 		known = true, good = story->plan.delayed = words->count == 1;
+	else if (strcmp(key, "recompute") == 0)
+		known = true, good = words->count == 1, story->plan.recompute = true;
 	else if (strcmp(key, "rerun") == 0)
 		known = true, good = words->count == 1, story->plan.on_loss = SKEP_ON_LOSS_RERUN;
 	else if (strcmp(key, "workers") == 0)
@@ -228,6 +239,8 @@ static bool read_line(struct story *story, const struct words *words)
 		known = true, good = read_routing(story, words);
 	else if (strcmp(key, "collective") == 0)
 		known = true, good = read_collective(story, words);
+	else if (strcmp(key, "pipeline") == 0)
+		known = true, good = read_pipeline(story, words);
 	else if (strcmp(key, "slow") == 0)
 		known = true, good = read_slowness(story, words);
 	for (uint32_t i = 0; i < 3; i++)
@@ -249,6 +262,21 @@ static struct words split(char *line)
 	for (char *word = strtok(line, " \t\n"); word && words.count < WORDS; word = strtok(NULL, " \t\n"))
 		words.word[words.count++] = word;
 	return words;
+}
+
+/* Fixed pipelines: as many workers in each stage, as many microbatches for each of them; the rest follows. */
+static bool fix_pipelines(struct story *story)
+{
+	struct skep_plan *plan = &story->plan;
+	uint32_t pipelines = skep_plan_pipelines(plan);
+	for (uint32_t s = 0; s < plan->stages; s++)
+		if (skep_plan_place(plan, pipelines - 1, s) == SKEP_NO_INDEX)
+			return false;
+	plan->wiring = SKEP_WIRING_FIXED;
+	plan->in_flight = skep_plan_held(plan, 0);
+	return plan->workers == pipelines * plan->stages && plan->microbatches % pipelines == 0 && !plan->delayed &&
+	       (!plan->recompute || plan->pipeline == SKEP_PIPELINE_GPIPE) && plan->rebalance_ns == 0 &&
+	       plan->patience_ns == 0 && plan->routing == SKEP_ROUTING_PEER;
 }
 
 static bool read_story(struct story *story, char *text)
@@ -279,6 +307,8 @@ static bool read_story(struct story *story, char *text)
 		plan->fence_after_ns < 2 * plan->heartbeat_ns)
 		return complain(
 			story, "the story lacks a usable plan", "a worker for each stage, rounds, microbatches");
+	if (skep_plan_fixed(plan) && !fix_pipelines(story))
+		return complain(story, "fixed pipelines need", "equal stages, equal shares, and nothing of a swarm");
 	return true;
 }
 
@@ -342,9 +372,12 @@ static skep_time op_time(void *context, skep_time now, uint32_t worker, const st
 {
 	const struct story *story = context;
 	(void)now;
-	skep_time time_ns = op->kind == SKEP_OP_FORWARD    ? story->forward_ns
+	bool forward = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_RECOMPUTE;
+	skep_time time_ns = forward                        ? story->forward_ns
 	                    : op->kind == SKEP_OP_BACKWARD ? story->backward_ns
 	                                                   : story->operation_ns;
+	if (op->kind == SKEP_OP_BACKWARD && story->plan.recompute && !op->recomputed)
+		time_ns += story->forward_ns;
 	return time_ns * story->slowness[worker];
 }
 

@@ -141,6 +141,9 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_STATE:
 		put(text, " round %u, chunk %u", m->round, m->u.state.chunk);
 		return;
+	case SKEP_MESSAGE_TURN:
+		put(text, " round %u, do not wait for all of the share", m->round);
+		return;
 	case SKEP_MESSAGE_CHECKPOINTED:
 	case SKEP_MESSAGE_READY:
 		put(text, " round %u", m->round);
@@ -242,9 +245,10 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 static void put_op(struct text *text, const struct skep_op *op)
 {
 	put(text, "%s, stage %u, round %u", skep_op_name(op->kind), op->stage, op->round);
-	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD)
-		put(text, ", microbatch %u%s", op->microbatch,
-			op->version != op->round ? ", on the version before" : "");
+	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD || op->kind == SKEP_OP_RECOMPUTE)
+		put(text, ", microbatch %u%s%s", op->microbatch,
+			op->version != op->round ? ", on the version before" : "",
+			op->recomputed ? ", recomputed" : "");
 	else if (skep_op_reduces(op->kind) || op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
 		put(text, ", chunk %u of %u", op->chunk, op->size);
 	else if (op->kind == SKEP_OP_STEP)

@@ -15,6 +15,7 @@
 #define RERUN_SALT UINT64_C(0x726572756e)
 #define WHOLE_SALT UINT64_C(0x77686f6c65)
 #define JOINS_SALT UINT64_C(0x6a6f696e73)
+#define FIXED_SALT UINT64_C(0x6669786564)
 
 const char *weather_fault_name(enum weather_fault fault)
 {
@@ -173,7 +174,32 @@ static void draw_rates(struct weather *w)
 	}
 }
 
-void weather_draw(struct weather *w, uint64_t seed, bool calm)
+/* As many pipelines as the workers that were drawn make, spares included; in any order, but the stages are full. */
+static void fix_pipelines(struct weather *w, uint64_t *random)
+{
+	struct skep_plan *plan = &w->plan;
+	uint32_t pipelines = plan->workers / plan->stages;
+	plan->pipeline = mix64(++*random) % 2 ? SKEP_PIPELINE_GPIPE : SKEP_PIPELINE_1F1B;
+	plan->wiring = SKEP_WIRING_FIXED;
+	plan->places = 0;
+	plan->workers = pipelines * plan->stages;
+	for (uint32_t i = 0; i < plan->workers; i++)
+		w->first_stage_of[i] = i % plan->stages;
+	for (uint32_t i = plan->workers; i > 1; i--) {
+		uint32_t j = (uint32_t)(mix64(++*random) % i), stage = w->first_stage_of[j];
+		w->first_stage_of[j] = w->first_stage_of[i - 1];
+		w->first_stage_of[i - 1] = stage;
+	}
+	plan->microbatches += (pipelines - plan->microbatches % pipelines) % pipelines;
+	plan->in_flight = skep_plan_held(plan, 0);
+	plan->recompute = plan->pipeline == SKEP_PIPELINE_GPIPE && mix64(++*random) % 2;
+	plan->routing = SKEP_ROUTING_PEER;
+	plan->joins = SKEP_JOINS_NEEDED;
+	plan->rebalance_ns = plan->patience_ns = 0;
+	plan->delayed = false;
+}
+
+void weather_draw(struct weather *w, uint64_t seed, bool calm, bool fixed)
 {
 	memset(w, 0, sizeof(*w));
 	w->seed = seed;
@@ -198,6 +224,9 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm)
 		below(w, 3) ? SKEP_ROUTING_PEER : SKEP_ROUTING_TRAINER; /* last: older seeds keep their draws */
 	if (below(w, 2)) /* from about an operation to the time after which the silent are fenced */
 		w->plan.patience_ns = w->plan.heartbeat_ns / 64 + w->op_ns / 2 + any_size(w, w->plan.fence_after_ns);
+	uint64_t random = mix64(seed ^ FIXED_SALT);
+	if (fixed || random % 8 == 5) /* of 8, the one that is none of the pinned seeds */
+		fix_pipelines(w, &random);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -250,7 +279,7 @@ static skep_time op_time(void *context, skep_time now, uint32_t worker, const st
 {
 	struct weather *w = context;
 	skep_time base = w->op_ns * w->slowness[worker];
-	if (op->kind == SKEP_OP_FORWARD)
+	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_RECOMPUTE)
 		base /= 2;
 	else if (op->kind != SKEP_OP_BACKWARD)
 		base /= 8;
@@ -347,7 +376,8 @@ void weather_schedule(struct weather *w, struct cluster *cluster)
 
 void weather_print(const struct weather *w, FILE *to)
 {
-	static const char *const wiring[] = {"uniform", "throughput", "latency"};
+	static const char *const wiring[] = {"uniform", "throughput", "latency", "fixed"}, *const pipeline[] = {"",
+												   "gpipe; ", "1f1b; "};
 	const struct skep_plan *plan = &w->plan;
 	fprintf(to, "  swarm: %u stages, workers serve", plan->stages);
 	for (uint32_t i = 0; i < plan->workers; i++) {
@@ -363,8 +393,9 @@ void weather_print(const struct weather *w, FILE *to)
 		plan->in_flight);
 	if (plan->collective == SKEP_COLLECTIVE_WHOLE)
 		fprintf(to, "  collectives in one piece\n");
-	fprintf(to, "  wiring: %s, routing: %s, %u samples, %u places%s", wiring[plan->wiring],
-		plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer", plan->samples, plan->places,
+	fprintf(to, "  %swiring: %s, routing: %s, %u samples, %u places%s", pipeline[plan->pipeline],
+		wiring[plan->wiring], plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer", plan->samples,
+		plan->places,
 		plan->delayed                         ? "; delayed updates"
 		: plan->on_loss == SKEP_ON_LOSS_RERUN ? "; lost work is run again"
 						      : "");

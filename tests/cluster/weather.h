@@ -44,7 +44,8 @@ struct weather {
 };
 
 const char *weather_fault_name(enum weather_fault fault);
-void weather_draw(struct weather *weather, uint64_t seed, bool calm);
+/* `fixed`: fixed pipelines, even where the seed says swarm. */
+void weather_draw(struct weather *weather, uint64_t seed, bool calm, bool fixed);
 /* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */
 struct setup weather_setup(struct weather *weather);
 void weather_schedule(struct weather *weather, struct cluster *cluster); /* after cluster_begin */

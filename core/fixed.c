@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fixed.c - the directory with fixed pipelines (GPipe, 1F1B): which pipelines are whole, who owns a share of the round, and
+ * who has to be told that a share will not come.
+ *
+ * Pipeline p is the p-th worker of every stage. A sender knows its partner and nobody else, and a newcomer returns to its own
+ * place; so a pipeline that lacks a worker does nothing until that one is back, and is granted nothing. At the opening of a
+ * round each whole pipeline is granted its share, microbatches / pipelines; what a broken one does not get, and what is given
+ * up, goes to whoever has room, as in a swarm. A pipeline that somebody wants to leave gets work only if all have leavers.
+ *
+ * The last worker of a pipeline may wait for all of the share before it turns round (GPipe). What it waits for always comes,
+ * unless it is told so by TURN. That is sent when
+ *   - the pipeline was granted another number than its share when the round opened,
+ *   - a microbatch of it was given up,
+ *   - somebody took its place in it while the round was open: the new one has not seen what passed before.
+ * With a round that is run again nobody waits, and nobody needs to be told.
+ *
+ * Nobody's work hangs on a newcomer's, so whoever holds all of its state takes its place at once, in the middle of a round. (In
+ * a swarm it waits for the next one.) While no pipeline is whole nothing is granted, and the round stays open. If none is for
+ * wait_for_join, the run fails, as it does for a stage that nobody comes back to.
+ */
+#include <assert.h>
+
+#include "core/directory.h"
+
+static struct pipeline *pipelines(struct directory *d)
+{
+	return skep_at(d, d->pipeline_at);
+}
+
+void fixed_init(struct directory *d, const struct skep_plan *plan)
+{
+	d->pipelines = skep_plan_pipelines(plan);
+	assert(plan->workers == d->pipelines * plan->stages && plan->microbatches % d->pipelines == 0);
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		struct row *row = directory_row(d, i);
+		assert(row->stage < plan->stages && directory_stage(d, row->stage)->serving < d->pipelines);
+		row->pipeline = directory_stage(d, row->stage)->serving;
+		struct pipeline *p = &pipelines(d)[row->pipeline];
+		p->first = row->stage == 0 ? i : p->first;
+		p->last = row->stage + 1 == plan->stages ? i : p->last;
+		directory_count_in(d, row);
+	}
+	d->broken_since_ns = SKEP_TIME_NEVER;
+}
+
+/* ---- who is there --------------------------------------------------------------------------------------------- */
+
+static bool whole(const struct directory *d, const struct pipeline *p)
+{
+	return p->serving == d->stages;
+}
+
+static bool stays(const struct directory *d, const struct pipeline *p)
+{
+	return whole(d, p) && p->leaving == 0;
+}
+
+void fixed_count_in(struct directory *d, const struct row *row)
+{
+	struct pipeline *p = &pipelines(d)[row->pipeline];
+	d->whole -= whole(d, p);
+	d->staying -= stays(d, p);
+	p->serving++;
+	p->leaving += row->leaving;
+	d->whole += whole(d, p);
+	d->staying += stays(d, p);
+}
+
+void fixed_count_out(struct directory *d, const struct row *row)
+{
+	struct pipeline *p = &pipelines(d)[row->pipeline];
+	d->whole -= whole(d, p);
+	d->staying -= stays(d, p);
+	p->serving--;
+	p->leaving -= row->leaving;
+	d->whole += whole(d, p);
+	d->staying += stays(d, p);
+}
+
+uint32_t fixed_owner_count(const struct directory *d)
+{
+	return d->staying > 0 ? d->staying : d->whole;
+}
+
+bool fixed_is_owner(struct directory *d, const struct row *row)
+{
+	const struct pipeline *p = &pipelines(d)[row->pipeline];
+	return row->stage == 0 && (d->staying > 0 ? stays(d, p) : whole(d, p));
+}
+
+/* ---- who is told ---------------------------------------------------------------------------------------------- */
+
+void fixed_turn(struct directory *d, struct step *step, uint32_t pipeline)
+{
+	struct pipeline *p = &pipelines(d)[pipeline];
+	if (step->plan->pipeline != SKEP_PIPELINE_GPIPE || p->turned ||
+		directory_row(d, p->last)->standing != STANDING_SERVING)
+		return;
+	p->turned = true;
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_TURN, directory_worker(d, p->last));
+	message.round = d->round;
+	skep_emit_send(step, &d->node, &message);
+}
+
+void fixed_opened(struct directory *d, struct step *step)
+{
+	uint32_t share = step->plan->microbatches / d->pipelines;
+	for (uint32_t i = 0; i < d->pipelines; i++) {
+		pipelines(d)[i].turned = false;
+		if (directory_row(d, pipelines(d)[i].first)->outstanding != share)
+			fixed_turn(d, step, i);
+	}
+}
+
+/* ---- who takes a place ---------------------------------------------------------------------------------------- */
+
+void fixed_serve_ready(struct directory *d, const struct skep_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		if (directory_row(d, i)->standing == STANDING_READY)
+			directory_serve(d, i);
+	}
+}
+
+void fixed_ready(struct directory *d, struct step *step, uint32_t worker)
+{
+	const struct row *row = directory_row(d, worker);
+	d->broken_since_ns = SKEP_TIME_NEVER;
+	if (d->phase != PHASE_OPEN)
+		return; /* it serves when its stage has committed, or when what is missing is known (rerun.c) */
+	if (row->standing == STANDING_READY)
+		directory_serve(d, worker);
+	struct pipeline *p = &pipelines(d)[row->pipeline];
+	p->turned = p->turned && p->last != worker; /* its last life was told */
+	fixed_turn(d, step, row->pipeline);
+	rounds_refill(d, step);
+}
+
+/* ---- when nobody can work ------------------------------------------------------------------------------------- */
+
+/* Whoever holds all of its state will serve soon. */
+static bool soon_whole(struct directory *d, uint32_t pipeline, uint32_t workers)
+{
+	uint32_t present = 0;
+	for (uint32_t i = 0; i < workers; i++) {
+		const struct row *row = directory_row(d, i);
+		present += row->pipeline == pipeline && row->standing >= STANDING_READY;
+	}
+	return present == d->stages;
+}
+
+uint32_t fixed_missing_stage(struct directory *d, const struct skep_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		if (directory_row(d, i)->standing < STANDING_READY)
+			return directory_row(d, i)->stage;
+	}
+	return SKEP_NO_STAGE;
+}
+
+void fixed_timer(struct directory *d, struct step *step)
+{
+	if (d->phase == PHASE_STOPPED)
+		return;
+	bool broken = d->whole == 0;
+	for (uint32_t i = 0; i < d->pipelines && broken; i++)
+		broken = !soon_whole(d, i, step->plan->workers);
+	if (!broken)
+		d->broken_since_ns = SKEP_TIME_NEVER;
+	else if (d->broken_since_ns == SKEP_TIME_NEVER)
+		d->broken_since_ns = d->node.now;
+	if (broken && d->node.now - d->broken_since_ns >= step->plan->wait_for_join_ns)
+		directory_stop(d, step, false);
+}

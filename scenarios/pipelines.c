@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pipelines.c - fixed pipelines: pipeline p is the p-th worker of every stage, so all stages have equally many workers, and there
+ * are no spares; each pipeline is granted the same number of microbatches.
+ *
+ * Keeps true: what these schedules have no use for is refused at its key, not ignored.
+ */
+#include "scenarios/pipelines.h"
+
+enum { SHARE_MAX = 4096 }; /* microbatches that a worker may have to hold, as schedule.in_flight */
+
+static const char *const names[] = {"swarm", "gpipe", "1f1b"};
+
+/* Keys of a group that say something about a swarm. */
+static void refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
+	const char *pipeline, const char *why)
+{
+	if (!r->diag->set && map && skep_read_has(r, map, key))
+		skep_reader_fail(r, map, key, "%s.%s: not with `pipeline: %s`: %s", group, key, pipeline, why);
+}
+
+static uint32_t serving(const struct skep_scenario *s, uint32_t stage)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		count += s->first_stage_of[i] == stage;
+	return count;
+}
+
+static void check_places(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
+{
+	const char *name = names[s->plan.pipeline];
+	uint32_t first = serving(s, 0), spares = serving(s, SKEP_NO_STAGE);
+	bool divides = (s->plan.workers - spares) % s->plan.stages == 0;
+	for (uint32_t stage = 1; stage < s->plan.stages && !r->diag->set; stage++)
+		if (serving(s, stage) != first)
+			skep_reader_fail(r, map, "pipeline",
+				"schedule.pipeline: %s has pipelines of one worker from each stage, but stage 0 has %u "
+				"workers "
+				"and stage %u has %u; %s",
+				name, first, stage, serving(s, stage),
+				divides ? "give each stage the same number in cluster.allocation"
+					: "take as many machines as make equal stages, or another model.stages");
+	if (!r->diag->set && spares > 0)
+		skep_reader_fail(r, map, "pipeline",
+			"schedule.pipeline: %s has no place for %u workers that %s; a worker of a pipeline that is "
+			"lost can "
+			"only be replaced in its own place",
+			name, spares, s->has_trace ? "the trace lets come later" : "are spares");
+}
+
+/* Each pipeline gets as many microbatches as the others. */
+static void check_shares(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
+{
+	uint64_t pipelines = serving(s, 0), unit = pipelines * s->samples, below = s->batch / unit * unit;
+	if (below == 0)
+		skep_reader_fail(r, map, "global_batch",
+			"schedule.global_batch: %u samples are not the same number of microbatches for each of the "
+			"%llu "
+			"pipelines; the nearest is %llu",
+			s->batch, (unsigned long long)pipelines, (unsigned long long)unit);
+	else if (below != s->batch)
+		skep_reader_fail(r, map, "global_batch",
+			"schedule.global_batch: %u samples are not the same number of microbatches for each of the "
+			"%llu "
+			"pipelines; the nearest are %llu and %llu",
+			s->batch, (unsigned long long)pipelines, (unsigned long long)below,
+			(unsigned long long)(below + unit));
+	else if (s->batch / unit > SHARE_MAX)
+		skep_reader_fail(r, map, "global_batch",
+			"schedule.global_batch: %llu microbatches for each pipeline, at most %d",
+			(unsigned long long)(s->batch / unit), SHARE_MAX);
+}
+
+void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *schedule,
+	const struct skep_yaml_node *sync, struct skep_scenario *s)
+{
+	struct skep_plan *plan = &s->plan;
+	const char *name = names[plan->pipeline];
+	if (r->diag->set)
+		return;
+	if (!skep_plan_fixed(plan)) {
+		if (plan->wiring == SKEP_WIRING_FIXED)
+			skep_reader_fail(r, schedule, "wiring",
+				"schedule.wiring: `fixed` comes with `pipeline: gpipe` and `1f1b`; a swarm chooses, so "
+				"take "
+				"`uniform`, `throughput` or `latency`");
+		return;
+	}
+	if (skep_read_has(r, schedule, "wiring") && plan->wiring != SKEP_WIRING_FIXED)
+		skep_reader_fail(r, schedule, "wiring",
+			"schedule.wiring: a worker of a fixed pipeline has one partner and no choice; leave this out "
+			"or take "
+			"`fixed`, or `pipeline: swarm`");
+	if (!r->diag->set && plan->routing != SKEP_ROUTING_PEER)
+		skep_reader_fail(r, schedule, "routing",
+			"schedule.routing: in a fixed pipeline activations go from worker to worker: leave this out or "
+			"take "
+			"`peer`, or `pipeline: swarm`");
+	refuse(r, schedule, "schedule", "patience", name, "there is nobody else to send a microbatch to");
+	refuse(r, schedule, "schedule", "joins", name, "a newcomer returns to its own place");
+	refuse(r, schedule, "schedule", "rebalance", name, "nobody leaves its pipeline");
+	refuse(r, schedule, "schedule", "in_flight", name, "it follows from the schedule");
+	if (!r->diag->set && plan->delayed)
+		skep_reader_fail(r, sync, "delayed",
+			"sync.delayed: not with `pipeline: %s`, which waits for its pipelines to run empty and then "
+			"steps; "
+			"take `pipeline: swarm`",
+			name);
+	plan->first_stage_of = s->first_stage_of;
+	if (!r->diag->set)
+		check_places(r, schedule, s);
+	if (!r->diag->set)
+		check_shares(r, schedule, s);
+	plan->wiring = SKEP_WIRING_FIXED;
+	plan->recompute = plan->pipeline == SKEP_PIPELINE_GPIPE && s->checkpoint_activations;
+	if (!r->diag->set)
+		plan->in_flight = skep_plan_fixed_in_flight(plan);
+}

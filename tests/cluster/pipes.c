@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pipes.c - the part of the books about fixed pipelines (I14): who works with whom, in which order, and how much each is granted.
+ *
+ * Worked out here from nothing but the first allocation: worker w is part of the pipeline whose number is that of its stage's
+ * workers before it.
+ */
+#include "tests/cluster/books.h"
+
+bool pipes_fixed(const struct ledger *ledger)
+{
+	return ledger->plan->pipeline != SKEP_PIPELINE_SWARM;
+}
+
+static uint32_t pipe_of(const struct skep_plan *plan, uint32_t worker)
+{
+	uint32_t number = 0;
+	for (uint32_t w = 0; w < worker; w++)
+		number += plan->first_stage_of[w] == plan->first_stage_of[worker];
+	return number;
+}
+
+static uint32_t share(const struct skep_plan *plan)
+{
+	return plan->microbatches * plan->stages / plan->workers;
+}
+
+/* All of its places are taken; with `stays`: by workers that have not said that they will leave. */
+static bool pipe_whole(const struct ledger *ledger, uint32_t pipe, bool stays)
+{
+	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
+		const struct seat *seat = &ledger->seat[w];
+		bool leaves = seat->leaving_epoch == seat->peer.epoch;
+		if (pipe_of(ledger->plan, w) == pipe && (!seat->in || (stays && leaves)))
+			return false;
+	}
+	return true;
+}
+
+static uint32_t count_whole(const struct ledger *ledger, bool stays)
+{
+	uint32_t count = 0;
+	for (uint32_t p = 0; p < ledger->plan->workers / ledger->plan->stages; p++)
+		count += pipe_whole(ledger, p, stays);
+	return count;
+}
+
+bool pipes_all_broken(const struct ledger *ledger)
+{
+	return pipes_fixed(ledger) && count_whole(ledger, false) == 0;
+}
+
+bool pipes_waited(const struct ledger *ledger)
+{
+	return pipes_all_broken(ledger) && ledger->now - ledger->broken_ns >= ledger->plan->wait_for_join_ns;
+}
+
+bool pipes_other_stays(const struct ledger *ledger)
+{
+	return count_whole(ledger, true) > 0;
+}
+
+/* ---- who is there ------------------------------------------------------------------------------------------------ */
+
+void pipes_round_opens(struct ledger *ledger)
+{
+	ledger->regular = count_whole(ledger, true) * ledger->plan->stages == ledger->plan->workers;
+	for (uint32_t p = 0; p < CLUSTER_WORKERS; p++)
+		ledger->pipe[p] = (struct pipe){0};
+}
+
+/* Somebody comes or goes: after that the seats tell. */
+void pipes_changed(struct ledger *ledger, const struct skep_note *note)
+{
+	if (!pipes_fixed(ledger))
+		return;
+	if (note->kind == SKEP_NOTE_JOINED) {
+		ledger->pipe[pipe_of(ledger->plan, note->peer.index)].disturbed = true;
+		if (note->stage != ledger->plan->first_stage_of[note->peer.index])
+			verdict_break(ledger->verdict, "I14", note->round, note->stage, ANY,
+				"worker %u joins stage %u, which is not its place", note->peer.index, note->stage);
+		return;
+	}
+	ledger->regular = false;
+	if (pipes_all_broken(ledger) && !ledger->broken)
+		ledger->broken_ns = ledger->now;
+	ledger->broken = pipes_all_broken(ledger);
+}
+
+void pipes_granted(struct ledger *ledger, const struct skep_note *note)
+{
+	uint32_t pipe = pipe_of(ledger->plan, note->peer.index);
+	if (!pipes_fixed(ledger))
+		return;
+	ledger->pipe[pipe].granted += note->kind == SKEP_NOTE_ISSUED ? (uint32_t)note->value : 0;
+	if (!pipe_whole(ledger, pipe, false))
+		verdict_break(ledger->verdict, "I14", note->round, 0, note->microbatch,
+			"granted to worker %u, whose pipeline %u is not whole", note->peer.index, pipe);
+}
+
+/* Where nobody went, came or gave anything up, each has got its share. */
+void pipes_round_closes(struct ledger *ledger, uint32_t round)
+{
+	for (uint32_t p = 0; pipes_fixed(ledger) && p < ledger->plan->workers / ledger->plan->stages; p++)
+		if (ledger->regular && ledger->pipe[p].granted != share(ledger->plan))
+			verdict_break(ledger->verdict, "I14", round, 0, ANY,
+				"pipeline %u was granted %u, its share is %u", p, ledger->pipe[p].granted,
+				share(ledger->plan));
+}
+
+/* ---- who works with whom, and when ------------------------------------------------------------------------------- */
+
+/* Only where not all of the share will come: another number was granted, something was given up, somebody is new. */
+static void turn_sent(struct ledger *ledger, const struct skep_message *m)
+{
+	struct pipe *pipe = &ledger->pipe[pipe_of(ledger->plan, m->to.index)];
+	bool reason = pipe->disturbed || pipe->granted != share(ledger->plan);
+	if (ledger->plan->pipeline != SKEP_PIPELINE_GPIPE || !ledger->round[m->round].open || !reason ||
+		ledger->plan->first_stage_of[m->to.index] + 1 != ledger->plan->stages)
+		verdict_break(ledger->verdict, "I14", m->round, ANY, ANY,
+			"worker %u is told not to wait for its share, without a reason", m->to.index);
+	pipe->turned = true;
+}
+
+void pipes_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
+{
+	const struct skep_plan *plan = ledger->plan;
+	bool forward = m->kind == SKEP_MESSAGE_FORWARD, backward = m->kind == SKEP_MESSAGE_BACKWARD;
+	if (!pipes_fixed(ledger))
+		return;
+	if (m->kind == SKEP_MESSAGE_TURN && m->to.index < plan->workers)
+		turn_sent(ledger, m);
+	if (m->kind == SKEP_MESSAGE_FINISHED && !m->u.finished.ok && m->round < plan->rounds &&
+		ledger->round[m->round].open) {
+		ledger->pipe[pipe_of(plan, who.index)].disturbed = true;
+		ledger->regular = false;
+	}
+	if ((!forward && !backward) || m->to.index >= plan->workers)
+		return;
+	uint32_t stage = plan->first_stage_of[who.index] + (forward ? 1 : -1u);
+	if (pipe_of(plan, who.index) != pipe_of(plan, m->to.index) || plan->first_stage_of[m->to.index] != stage)
+		verdict_break(ledger->verdict, "I14", m->round, m->stage, m->microbatch,
+			"worker %u sends microbatch %u to worker %u, which is not its partner", who.index,
+			m->microbatch, m->to.index);
+}
+
+/* GPipe: nobody goes backwards before all of the share has gone forwards, unless it need not wait. */
+void pipes_passed(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
+{
+	struct passer *passer = &ledger->passer[who.index];
+	if (ledger->plan->pipeline != SKEP_PIPELINE_GPIPE)
+		return;
+	if (passer->epoch != who.epoch || passer->round != op->round)
+		*passer = (struct passer){who.epoch, op->round, 0};
+	passer->forwards += op->kind == SKEP_OP_FORWARD;
+	const struct pipe *pipe = &ledger->pipe[pipe_of(ledger->plan, who.index)];
+	if (op->kind == SKEP_OP_BACKWARD && op->attempt == 0 && passer->forwards < share(ledger->plan) &&
+		!pipe->turned && ledger->round[op->round].open)
+		verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,
+			"worker %u goes backwards with microbatch %u after %u of %u forwards", who.index,
+			op->microbatch, passer->forwards, share(ledger->plan));
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_pipelines.c - fixed pipelines, event by event: who works with whom, when a worker turns round, what the directory grants and
+ * whom it tells; and what a scenario may say about them.
+ */
+#include "machine_fixture.h"
+
+#include "scenarios/scenario.h"
+
+static const struct skep_buf none = {0, 0};
+
+/* Worker i serves stage i modulo `stages` of pipeline i / `stages`. */
+static void begin(struct fixture *f, enum skep_pipeline pipeline, uint32_t workers, uint32_t stages, uint32_t index)
+{
+	fixture_init(f, workers, stages, index);
+	f->plan.pipeline = pipeline;
+	f->plan.wiring = SKEP_WIRING_FIXED;
+	f->plan.microbatches = 3 * workers / stages;
+	f->plan.in_flight = skep_plan_held(&f->plan, 0);
+	free(f->node); /* it was made for a swarm */
+	f->node =
+		skep_node_init(aligned_alloc(16, (skep_node_size(&f->plan, index) + 15) / 16 * 16), &f->plan, index, 1);
+	f->out.capacity = skep_actions_limit(&f->plan);
+	f->out.item = realloc(f->out.item, f->out.capacity * sizeof *f->out.item);
+	fixture_start(f);
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------------------------ */
+
+static void test_places(void **state)
+{
+	(void)state;
+	static const uint32_t stage_of[] = {2, 0, 1, 1, 0, 2};
+	struct skep_plan plan = {.workers = 6, .stages = 3, .microbatches = 10, .first_stage_of = stage_of};
+	plan.pipeline = SKEP_PIPELINE_1F1B;
+	assert_int_equal(skep_plan_pipelines(&plan), 2);
+	assert_int_equal(skep_plan_share(&plan), 5);
+	const uint32_t pipeline_of[] = {0, 0, 0, 1, 1, 1};
+	for (uint32_t i = 0; i < 6; i++) {
+		assert_int_equal(skep_plan_pipeline_of(&plan, i), pipeline_of[i]);
+		assert_int_equal(skep_plan_place(&plan, pipeline_of[i], stage_of[i]), i);
+	}
+	assert_int_equal(skep_plan_place(&plan, 2, 0), SKEP_NO_INDEX);
+	assert_int_equal(skep_plan_place(&plan, 0, 3), SKEP_NO_INDEX);
+}
+
+static void test_held(void **state)
+{
+	(void)state;
+	static const uint32_t stage_of[] = {0, 1, 2};
+	struct skep_plan plan = {.workers = 3, .stages = 3, .microbatches = 2, .first_stage_of = stage_of};
+	assert_int_equal(skep_plan_held(&plan, 0), 0);
+	for (uint32_t stage = 0; stage < 3; stage++) {
+		plan.pipeline = SKEP_PIPELINE_GPIPE;
+		plan.microbatches = 9;
+		assert_int_equal(skep_plan_held(&plan, stage), 9);
+		plan.pipeline = SKEP_PIPELINE_1F1B;
+		assert_int_equal(skep_plan_held(&plan, stage), 3 - stage);
+		plan.microbatches = 2; /* and not more than there are */
+		assert_int_equal(skep_plan_held(&plan, stage), stage == 2 ? 1 : 2);
+	}
+}
+
+/* ---- a worker ------------------------------------------------------------------------------------------------------- */
+
+static void bring(struct fixture *f, uint32_t from, uint32_t to, uint32_t microbatch)
+{
+	struct skep_message message = fixture_message(SKEP_MESSAGE_FORWARD, from, to, 0);
+	message.microbatch = microbatch;
+	message.payload = fixture_buf(f);
+	fixture_deliver(f, message);
+}
+
+/* The operation that is under way ends; what comes next is in `out`. */
+static void pass(struct fixture *f, struct skep_op op, bool last)
+{
+	bool forward = op.kind == SKEP_OP_FORWARD;
+	fixture_done(f, op, forward && last ? none : fixture_buf(f), forward ? fixture_buf(f) : none);
+}
+
+static struct skep_op ran(struct fixture *f, enum skep_op_kind kind, uint32_t microbatch)
+{
+	const struct skep_op *op = fixture_ran(f, kind);
+	assert_non_null(op);
+	assert_int_equal(op->microbatch, microbatch);
+	return *op;
+}
+
+static void test_the_last_stage_waits_for_its_share(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, SKEP_PIPELINE_GPIPE, 4, 2, 1);
+	for (uint32_t m = 0; m < 3; m++) {
+		bring(&f, 0, 1, m);
+		struct skep_op op = ran(&f, SKEP_OP_FORWARD, m);
+		pass(&f, op, true);
+		assert_int_equal(fixture_ran(&f, SKEP_OP_BACKWARD) != NULL, m == 2);
+	}
+	ran(&f, SKEP_OP_BACKWARD, 0);
+	fixture_finish(&f);
+}
+
+static void test_turn_ends_the_wait(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, SKEP_PIPELINE_GPIPE, 4, 2, 1);
+	bring(&f, 0, 1, 0);
+	pass(&f, ran(&f, SKEP_OP_FORWARD, 0), true);
+	assert_null(fixture_ran(&f, SKEP_OP_BACKWARD));
+	fixture_deliver(&f, fixture_message(SKEP_MESSAGE_TURN, 4, 1, 0));
+	struct skep_op op = ran(&f, SKEP_OP_BACKWARD, 0);
+	bring(&f, 0, 1, 1); /* what comes after all goes forwards first */
+	pass(&f, op, true);
+	ran(&f, SKEP_OP_FORWARD, 1);
+	fixture_finish(&f);
+}
+
+/* Stage 1 of 3: two at most. The third waits until one has gone backwards, and then comes before the other's gradient. */
+static void test_1f1b_keeps_its_bound_and_alternates(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, SKEP_PIPELINE_1F1B, 3, 3, 1);
+	for (uint32_t m = 0; m < 2; m++) {
+		bring(&f, 0, 1, m);
+		pass(&f, ran(&f, SKEP_OP_FORWARD, m), false);
+		assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_FORWARD)->to.index, 2);
+	}
+	bring(&f, 0, 1, 2);
+	assert_null(fixture_ran(&f, SKEP_OP_FORWARD));
+	struct skep_op op = {0};
+	for (uint32_t m = 0; m < 2; m++) {
+		struct skep_message message = fixture_message(SKEP_MESSAGE_BACKWARD, 2, 1, 0);
+		message.microbatch = m;
+		message.payload = fixture_buf(&f);
+		fixture_deliver(&f, message);
+		if (m == 0)
+			op = ran(&f, SKEP_OP_BACKWARD, 0);
+	}
+	pass(&f, op, false);
+	pass(&f, ran(&f, SKEP_OP_FORWARD, 2), false);
+	ran(&f, SKEP_OP_BACKWARD, 1);
+	fixture_finish(&f);
+}
+
+static void test_who_has_no_partner_gives_up(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, SKEP_PIPELINE_GPIPE, 6, 3, 1);
+	struct skep_message gone = fixture_message(SKEP_MESSAGE_PEER, 6, 1, 0);
+	gone.stage = 2;
+	gone.u.peer.who = (struct skep_peer){2, 1}; /* its partner; worker 5 serves the same stage and is no use */
+	fixture_deliver(&f, gone);
+	bring(&f, 0, 1, 0);
+	pass(&f, ran(&f, SKEP_OP_FORWARD, 0), false);
+	assert_null(fixture_sent(&f, SKEP_MESSAGE_FORWARD));
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_ABANDON)->to.index, 0);
+	struct skep_message back = gone;
+	back.u.peer.who.epoch = 2;
+	back.u.peer.alive = true;
+	fixture_deliver(&f, back);
+	bring(&f, 0, 1, 1);
+	pass(&f, ran(&f, SKEP_OP_FORWARD, 1), false);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_FORWARD)->to.epoch, 2);
+	fixture_finish(&f);
+}
+
+/* ---- the directory: workers 0 and 2 own, 1 and 3 turn round -------------------------------------------------------- */
+
+#define DIRECTORY 4
+
+static void finish(struct fixture *f, uint32_t owner, uint32_t microbatch, bool ok)
+{
+	struct skep_message message = fixture_message(SKEP_MESSAGE_FINISHED, owner, DIRECTORY, 0);
+	message.microbatch = microbatch;
+	message.u.finished.ok = ok;
+	fixture_deliver(f, message);
+}
+
+static void suspect(struct fixture *f, uint32_t worker)
+{
+	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT};
+	event.u.peer = (struct skep_peer){worker, 1};
+	fixture_event(f, event);
+}
+
+/* A fresh process in the place of a worker, up to READY. */
+static void come_back(struct fixture *f, uint32_t worker)
+{
+	struct skep_message message = fixture_message(SKEP_MESSAGE_JOIN, worker, DIRECTORY, 0);
+	message.from.epoch = 0;
+	message.u.join.born_ns = 7;
+	fixture_deliver(f, message);
+	assert_int_equal(fixture_sent(f, SKEP_MESSAGE_ASSIGN)->stage, worker % 2);
+	message = fixture_message(SKEP_MESSAGE_ENTERED, worker, DIRECTORY, 0);
+	message.from.epoch = 2;
+	fixture_deliver(f, message);
+	assert_non_null(fixture_sent(f, SKEP_MESSAGE_ADMIT));
+	message.kind = SKEP_MESSAGE_READY;
+	fixture_deliver(f, message);
+}
+
+static void test_each_pipeline_is_granted_its_share(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, SKEP_PIPELINE_GPIPE, 4, 2, DIRECTORY);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_GRANT), 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct skep_message *grant = &fixture_find(&f, SKEP_ACTION_SEND, SKEP_MESSAGE_GRANT, i)->u.send;
+		assert_int_equal(grant->to.index, 2 * i);
+		assert_int_equal(grant->u.grant.count, 3);
+	}
+	assert_null(fixture_sent(&f, SKEP_MESSAGE_TURN));
+	finish(&f, 0, 0, true); /* the faster one gets no more than its share */
+	assert_null(fixture_sent(&f, SKEP_MESSAGE_GRANT));
+	finish(&f, 0, 1, false);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_TURN)->to.index, 1);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 0);
+	finish(&f, 0, 2, false); /* once is enough */
+	assert_null(fixture_sent(&f, SKEP_MESSAGE_TURN));
+	fixture_finish(&f);
+}
+
+static void test_a_broken_pipeline_is_granted_nothing(void **state)
+{
+	(void)state;
+	struct fixture f;
+	begin(&f, SKEP_PIPELINE_GPIPE, 4, 2, DIRECTORY);
+	suspect(&f, 1);
+	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_PEER), 2); /* itself, and its partner 0 alone */
+	for (uint32_t m = 0; m < 3; m++) {
+		finish(&f, 0, m, false);
+		assert_null(fixture_sent(&f, SKEP_MESSAGE_GRANT)); /* 2 holds its share already */
+	}
+	finish(&f, 2, 3, true);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 2);
+	come_back(&f, 1); /* at once, and it has not seen what passed before */
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_TURN)->to.index, 1);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_TURN)->to.epoch, 2);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 0);
+	fixture_finish(&f);
+}
+
+/* Of each pipeline one, of different stages: no stage is empty, and nobody can work. */
+static void test_when_all_are_broken_the_run_waits_and_fails(void **state)
+{
+	(void)state;
+	for (int returns = 0; returns < 2; returns++) {
+		struct fixture f;
+		begin(&f, SKEP_PIPELINE_1F1B, 4, 2, DIRECTORY);
+		f.plan.wait_for_join_ns = 3 * SECOND_NS;
+		suspect(&f, 1);
+		suspect(&f, 2);
+		assert_null(fixture_noted(&f, SKEP_NOTE_STAGE_EMPTY));
+		for (uint32_t s = 1; s <= 3; s++) {
+			fixture_timer(&f, s * SECOND_NS);
+			assert_null(fixture_noted(&f, SKEP_NOTE_STOPPED));
+			for (uint32_t w = 0; w < 4; w += 3)
+				fixture_deliver(&f, fixture_message(SKEP_MESSAGE_HEARTBEAT, w, DIRECTORY, 0));
+		}
+		if (returns)
+			come_back(&f, 2);
+		fixture_timer(&f, 4 * SECOND_NS);
+		assert_int_equal(fixture_noted(&f, SKEP_NOTE_STOPPED) != NULL, !returns);
+		if (!returns) {
+			assert_int_equal(fixture_noted(&f, SKEP_NOTE_STOPPED)->value, 0);
+			assert_int_equal(fixture_noted(&f, SKEP_NOTE_STOPPED)->stage, 1); /* of worker 1 */
+		}
+		fixture_finish(&f);
+	}
+}
+
+/* ---- a scenario ----------------------------------------------------------------------------------------------------- */
+
+static const char *const baseline = "scenarios/baselines/1f1b.yaml";
+
+static bool reads(const char *const *set, uint32_t sets, struct skep_scenario *ret, struct skep_diag *diag)
+{
+	struct skep_scenario_options options = {.set = set, .sets = sets};
+	*diag = (struct skep_diag){0};
+	return skep_scenario_read(baseline, &options, ret, diag);
+}
+
+static void test_a_scenario_makes_a_plan(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	struct skep_diag diag;
+	static const char *const gpipe[] = {
+		"schedule.pipeline=gpipe", "schedule.wiring=fixed", "schedule.routing=peer"};
+	assert_true(reads(NULL, 0, &s, &diag));
+	double memory_bytes = s.memory_bytes[3];
+	assert_int_equal(s.plan.pipeline, SKEP_PIPELINE_1F1B);
+	assert_int_equal(s.plan.wiring, SKEP_WIRING_FIXED);
+	assert_int_equal(s.plan.in_flight, 4);
+	skep_scenario_finish(&s);
+	assert_true(reads(gpipe, 3, &s, &diag));
+	assert_int_equal(s.plan.pipeline, SKEP_PIPELINE_GPIPE);
+	assert_int_equal(s.plan.in_flight, 16);
+	assert_true(s.memory_bytes[3] > 3 * memory_bytes); /* sixteen microbatches instead of one */
+	skep_scenario_finish(&s);
+}
+
+static void test_what_is_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *set[2], *answer;
+	} cases[] = {
+		{{"schedule.pipeline=pipedream"}, "expected one of: swarm, gpipe, 1f1b, not `pipedream`"},
+		{{"schedule.wiring=uniform"}, "schedule.wiring: a worker of a fixed pipeline has one partner"},
+		{{"schedule.pipeline=swarm", "schedule.wiring=fixed"},
+			"`fixed` comes with `pipeline: gpipe` and `1f1b`"},
+		{{"schedule.routing=trainer"}, "schedule.routing: in a fixed pipeline"},
+		{{"schedule.patience=1 s"}, "schedule.patience: not with `pipeline: 1f1b`"},
+		{{"schedule.joins=needed"}, "schedule.joins: not with `pipeline: 1f1b`: a newcomer returns"},
+		{{"schedule.rebalance={period: 1 s}"}, "schedule.rebalance: not with"},
+		{{"schedule.in_flight=3"}, "schedule.in_flight: not with `pipeline: 1f1b`: it follows"},
+		{{"sync.delayed=true"}, "sync.delayed: not with `pipeline: 1f1b`"},
+		{{"schedule.global_batch=2112"},
+			"2112 samples are not the same number of microbatches for each of the 2 "
+			"pipelines; the nearest are 2048 and 2176"},
+		{{"schedule.global_batch=64"}, "for each of the 2 pipelines; the nearest is 128"},
+		{{"schedule.global_batch=8194", "schedule.microbatch=1"},
+			"4097 microbatches for each pipeline, at most 4096"},
+		{{"model.stages=3"},
+			"stage 0 has 3 workers and stage 2 has 2; take as many machines as make equal stages"},
+		{{"cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, 0, 1, 2, -1]}"},
+			"stage 0 has 2 workers and stage 3 has 1"},
+		{{"cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, -1, -1, -1, -1]}"},
+			"1f1b has no place for 4 workers that are spares"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct skep_scenario s;
+		struct skep_diag diag;
+		assert_false(reads(cases[i].set, 1 + (cases[i].set[1] != NULL), &s, &diag));
+		if (!strstr(diag.message, cases[i].answer))
+			fail_msg("%s: %s", cases[i].set[0], diag.message);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_the_last_stage_waits_for_its_share),
+		cmocka_unit_test(test_turn_ends_the_wait),
+		cmocka_unit_test(test_1f1b_keeps_its_bound_and_alternates),
+		cmocka_unit_test(test_who_has_no_partner_gives_up),
+		cmocka_unit_test(test_each_pipeline_is_granted_its_share),
+		cmocka_unit_test(test_a_broken_pipeline_is_granted_nothing),
+		cmocka_unit_test(test_when_all_are_broken_the_run_waits_and_fails),
+		cmocka_unit_test(test_a_scenario_makes_a_plan),
+		cmocka_unit_test(test_what_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
