@@ -14,6 +14,8 @@
  *         the block, m, is close to 127 s. Error at most max(1.0001 m / 254, 2^-127). Zero is exact; -0 becomes 0. A block with
  *         a NaN or an infinity is all NaN when decoded.
  *
+ * What fp16 decodes to encodes as itself. With int8 it may not: of a scale s, 127 s / 127 can be its neighbour.
+ *
  * A ring of n members encodes a sum n times on its way, each time a partial sum of 1 .. n members: the error of the result
  * is at most the sum of the above for these n, and of n - 1 roundings of fp32.
  */
@@ -29,5 +31,8 @@ void skep_codec_decode(enum skep_codec codec, size_t n, const void *encoded, flo
 
 /* encoded = encode(decode(encoded) + value), summed in fp32; ret_sum: what the new `encoded` decodes to, NULL if not wanted. */
 void skep_codec_add(enum skep_codec codec, size_t n, const float *value, void *encoded, float *ret_sum);
+
+/* sum += decode(encoded), in fp32. */
+void skep_codec_fold(enum skep_codec codec, size_t n, const void *encoded, float *sum);
 
 #endif

@@ -71,6 +71,9 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_KEPT_HIDDEN] = {"kept-hidden", "I13"},
 	[SABOTAGE_IMPATIENT] = {"impatient", "I7"},
 	[SABOTAGE_WHOLE_SHORT] = {"whole-short", "I1b"},
+	[SABOTAGE_FOLD_EATEN] = {"fold-eaten", "I1b"},
+	[SABOTAGE_FOLD_TWICE] = {"fold-twice", "I1b"},
+	[SABOTAGE_ROSTER_SWAPPED] = {"roster-swapped", "I7"},
 	[SABOTAGE_CANCEL_DEAF] = {"cancel-deaf", "I7"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 

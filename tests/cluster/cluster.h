@@ -80,6 +80,9 @@ enum sabotage {
 	SABOTAGE_IMPATIENT,        /* the directory believes in a shorter wait for a join */
 	SABOTAGE_WHOLE_SHORT,      /* one ALLREDUCE lacks the share of a member */
 	SABOTAGE_CANCEL_DEAF,      /* one CANCEL is not heard */
+	SABOTAGE_FOLD_EATEN,       /* one FOLD adds nothing */
+	SABOTAGE_FOLD_TWICE,       /* one FOLD adds what came in twice */
+	SABOTAGE_ROSTER_SWAPPED,   /* one ROSTER names two members the other way round */
 	SABOTAGE_RERUN_DIFFERS,    /* the second run of the seed is not quite the first */
 	SABOTAGES
 };

@@ -50,12 +50,22 @@ static struct name peer_name(const struct skep_plan *plan, struct skep_peer peer
 
 #define NAME(peer) peer_name(plan, peer).text
 
+static void put_roster(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
+{
+	put(text, "members");
+	for (uint32_t i = 0; i < SKEP_ROSTER_PART && m->u.roster.first + i < m->u.roster.size; i++)
+		put(text, " %s", NAME(m->u.roster.peer[i]));
+	put(text, " from %u on, of %u", m->u.roster.first + 1, m->u.roster.size);
+}
+
 /* The end of a round: what is asked of its members, and what passes between them. */
 static void put_reduction(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
 {
 	put(text, " round %u.%u, ", m->round, m->attempt);
-	if (m->kind == SKEP_MESSAGE_CHUNK)
+	if (m->kind == SKEP_MESSAGE_CHUNK || m->kind == SKEP_MESSAGE_TAKEN)
 		put(text, "chunk %u, hop %u", m->u.chunk.chunk, m->u.chunk.hop);
+	else if (m->kind == SKEP_MESSAGE_ROSTER)
+		put_roster(text, plan, m);
 	else if (m->kind == SKEP_MESSAGE_TALLY)
 		put(text, "counted %u", m->u.tally.count);
 	else if (m->kind == SKEP_MESSAGE_COMMIT)
@@ -107,6 +117,8 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 			m->microbatch + m->u.grant.count - 1);
 		return;
 	case SKEP_MESSAGE_CHUNK:
+	case SKEP_MESSAGE_TAKEN:
+	case SKEP_MESSAGE_ROSTER:
 	case SKEP_MESSAGE_REDUCE:
 	case SKEP_MESSAGE_COMMIT:
 	case SKEP_MESSAGE_TALLY:
