@@ -153,42 +153,63 @@ static uint32_t halving_partner(const struct skep_scheme *s, uint32_t step)
 	return s->rank ^ (1u << log2_down(s->size)) >> (step + 1);
 }
 
-/* Ranks from p on: 0 what they have, to rank - p; 1 the sum. The others, in one chain: 0 their own, 1 that of rank + p; 2 + 2k,
- * 3 + 2k: give a half, fold the other one; then 2 + 2L + 2j and the next: give what is final, store what the partner has,
- * with the steps from the last to the first; at last the sum for rank + p. */
+/* Ranks from p on: 0 what they have, to rank - p; 1 the sum. The others, in one chain: 0 their own, 1 that of rank + p; then for
+ * each step of the halving a wait, give a half, fold the other one; from `doubling` on give what is final and store what the
+ * partner has, with the steps from the last to the first; at last the sum for rank + p. The wait is for the partner to come to
+ * this step: only if there are ranks from p on, for who has none to fold would be early, and take bandwidth from those. */
+struct halving_place {
+	uint32_t step, what;
+	bool halving;
+};
+enum { HALVING_WAIT, HALVING_GIVE, HALVING_RECEIVE };
+
+static struct halving_place halving_place(uint32_t steps, uint32_t m)
+{
+	uint32_t doubling = 2 + 3 * steps;
+	if (m < doubling)
+		return (struct halving_place){.step = (m - 2) / 3, .what = (m - 2) % 3, .halving = true};
+	return (struct halving_place){
+		.step = steps - 1 - (m - doubling) / 2, .what = HALVING_GIVE + (m - doubling) % 2};
+}
+
 static struct skep_scheme_move halving_move(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
 {
 	uint32_t steps = log2_down(s->size), p = 1u << steps;
+	bool waits = s->size > p, has_other = s->rank + p < s->size;
 	(void)fact;
 	if (s->rank >= p)
 		return m == 0 ? sends(whole(s, SKEP_OP_TAKE), 1) : arrives(whole(s, SKEP_OP_STORE));
-	bool has_other = s->rank + p < s->size;
 	if (m == 0)
 		return whole(s, SKEP_OP_KEEP);
 	if (m == 1)
-		return follows(has_other ? arrives(whole(s, SKEP_OP_FOLD)) : nothing());
-	if (m == 2 + 4 * steps)
+		return follows(sends(has_other ? arrives(whole(s, SKEP_OP_FOLD)) : nothing(), waits));
+	if (m == 2 + 5 * steps)
 		return follows(has_other ? sends(whole(s, SKEP_OP_GIVE), 1) : nothing());
-	uint32_t nth = (m - 2) / 2, step = nth < steps ? nth : 2 * steps - 1 - nth;
-	uint32_t partner = halving_partner(s, step);
-	bool gives = m % 2 == 0, halving = nth < steps;
-	if (gives)
-		return follows(sends(halves(s, SKEP_OP_GIVE, step + 1, halving ? partner : s->rank), 1));
-	return follows(
-		arrives(halves(s, halving ? SKEP_OP_FOLD : SKEP_OP_STORE, step + 1, halving ? s->rank : partner)));
+	struct halving_place at = halving_place(steps, m);
+	uint32_t partner = halving_partner(s, at.step);
+	if (at.what == HALVING_WAIT)
+		return follows(waits ? arrives(nothing()) : nothing());
+	if (at.what == HALVING_GIVE)
+		return follows(sends(halves(s, SKEP_OP_GIVE, at.step + 1, at.halving ? partner : s->rank), 1));
+	struct skep_scheme_move move = at.halving ? halves(s, SKEP_OP_FOLD, at.step + 1, s->rank)
+	                                          : halves(s, SKEP_OP_STORE, at.step + 1, partner);
+	return follows(arrives(sends(move, at.halving && waits && at.step + 1 < steps)));
 }
 
-static struct skep_hop halving_hop(const struct skep_scheme *s, const uint64_t *fact, uint32_t m, uint32_t nth_hop)
+static struct skep_hop halving_hop(const struct skep_scheme *s, const uint64_t *fact, uint32_t m, uint32_t nth)
 {
-	uint32_t steps = log2_down(s->size), p = 1u << steps, nth = (m - 2) / 2;
+	uint32_t steps = log2_down(s->size), p = 1u << steps;
 	(void)fact;
-	(void)nth_hop;
+	(void)nth;
 	if (s->rank >= p)
 		return (struct skep_hop){.to = s->rank - p, .number = 1};
-	if (m == 2 + 4 * steps)
+	if (m == 2 + 5 * steps)
 		return (struct skep_hop){.to = s->rank + p, .number = 1};
-	uint32_t step = nth < steps ? nth : 2 * steps - 1 - nth;
-	return (struct skep_hop){.to = halving_partner(s, step), .number = m + 1};
+	struct halving_place at = m == 1 ? (struct halving_place){0} : halving_place(steps, m);
+	if (m > 1 && at.what == HALVING_GIVE)
+		return (struct skep_hop){.to = halving_partner(s, at.step), .number = m + 1};
+	uint32_t next = m == 1 ? 0 : at.step + 1;
+	return (struct skep_hop){.to = halving_partner(s, next), .number = 2 + 3 * next, .taken = true};
 }
 
 /* ---- tree: the children of rank r are 2r + 1 and 2r + 2 ----------------------------------------------------------- */
@@ -448,7 +469,7 @@ static uint32_t parts_of(const struct skep_plan *plan)
 
 uint32_t skep_scheme_moves_max(const struct skep_plan *plan, uint32_t size)
 {
-	uint32_t tree = 8 * parts_of(plan), others = 4 * size + 2 * log2_up(size) + 4;
+	uint32_t tree = 8 * parts_of(plan), others = 4 * size + 5 * log2_up(size) + 4;
 	if (!skep_collective_has_roster(plan->collective))
 		return 2 * size;
 	return plan->collective == SKEP_COLLECTIVE_TREE ? tree : others;
@@ -485,7 +506,7 @@ uint32_t skep_scheme_moves(const struct skep_scheme *s)
 	case SKEP_COLLECTIVE_ALL_TO_ALL:
 		return s->size + 1;
 	case SKEP_COLLECTIVE_HALVING_DOUBLING:
-		return s->rank < 1u << log2_down(s->size) ? 3 + 4 * log2_down(s->size) : 2;
+		return s->rank < 1u << log2_down(s->size) ? 3 + 5 * log2_down(s->size) : 2;
 	case SKEP_COLLECTIVE_TREE:
 		return 8 * s->parts;
 	case SKEP_COLLECTIVE_BUTTERFLY:

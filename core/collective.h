@@ -28,8 +28,9 @@
  *   parameter-server   2(n-1)V                2a + 2(n-1)V/B
  *   reduce-broadcast   2(n-1)V                2k(a + V/B) + (k-1)a, k = log2 n; see below           binomial trees
  *   all-to-all         n(n-1)V                a + (n-1)V/B
- *   halving-doubling   2(n-1)V                2ka + 2(p-1)/p V/B, p = 2^k <= n; and 2(a + V/B)      Rabenseifner 2004
- *                                             if p < n, for folding the others in and back
+ *   halving-doubling   2(n-1)V                2ka + 2(p-1)/p V/B, p = 2^k <= n; if p < n and         Rabenseifner 2004
+ *                                             2(a + V/B), to fold the others in and back, and at
+ *                                             most ka in waits
  *   tree               2(n-1)V                2[d(a + bt) + (C-1)(2a + bt)], t = V/CB, of C chunks; pipelined binary tree
  *                                             n = 2^(d+1) - 1, b = 2; n = 2: d = b = 1
  *   butterfly          2(n-1)V                2a + max_i V(1 + (n-2)w_i)/B_i, w_i the share of i    Moshpit SGD 2021

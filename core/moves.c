@@ -145,13 +145,13 @@ void moves_begin(struct worker *w, struct step *step)
 	}
 }
 
-/* TAKEN comes without a tensor, and to a move without an operation. */
+/* TAKEN comes without a tensor, and to a move without an operation; whatever it was that was taken. */
 static bool fits(struct worker *w, uint32_t chunk, uint32_t number, bool tensor)
 {
 	if (number >= skep_scheme_moves(&w->reduction.scheme) || skep_bits_has(worker_hops(w), number))
 		return false;
 	struct skep_scheme_move move = move_of(w, number);
-	return move.arrives && move.chunk == chunk && tensor == (move.op != 0);
+	return move.arrives && tensor == (move.op != 0) && (!tensor || move.chunk == chunk);
 }
 
 void moves_arrive(struct worker *w, struct step *step, uint32_t chunk, uint32_t number, struct skep_buf payload)
