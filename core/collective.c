@@ -40,6 +40,19 @@ static struct skep_scheme_move part(const struct skep_scheme *s, enum skep_op_ki
 	return move;
 }
 
+/* The same, cut between blocks of the encoding: so that what came in parts encodes as one to the same bits. */
+static struct skep_scheme_move block_part(
+	const struct skep_scheme *s, enum skep_op_kind op, uint32_t chunk, uint32_t of)
+{
+	struct skep_scheme_move move = {.op = (uint8_t)op, .chunk = chunk};
+	uint64_t blocks = s->elements / s->block + (s->elements % s->block != 0), end;
+	skep_chunk_range(blocks, chunk, of, &move.first, &move.count);
+	end = (move.first + move.count) * s->block;
+	move.first = move.first * s->block < s->elements ? move.first * s->block : s->elements;
+	move.count = (end < s->elements ? end : s->elements) - move.first;
+	return move;
+}
+
 static struct skep_scheme_move nothing(void)
 {
 	return (struct skep_scheme_move){.op = 0};
@@ -141,10 +154,9 @@ static struct skep_hop all_hop(const struct skep_scheme *s, const uint64_t *fact
 static struct skep_scheme_move halves(const struct skep_scheme *s, enum skep_op_kind op, uint32_t step, uint32_t rank)
 {
 	uint32_t steps = log2_down(s->size), p = 1u << steps, chunks = p >> step;
-	uint64_t last, count;
-	struct skep_scheme_move move = part(s, op, rank / chunks * chunks, p);
-	skep_chunk_range(s->elements, move.chunk + chunks - 1, p, &last, &count);
-	move.count = last + count - move.first;
+	struct skep_scheme_move move = block_part(s, op, rank / chunks * chunks, p);
+	struct skep_scheme_move last = block_part(s, op, move.chunk + chunks - 1, p);
+	move.count = last.first + last.count - move.first;
 	return move;
 }
 
@@ -385,10 +397,10 @@ static struct skep_scheme_move grouped_ring(const struct skep_scheme *s, uint32_
 	if (s->position > 0 || s->sites == 1)
 		return nothing();
 	if (m == 0)
-		return sends(part(s, SKEP_OP_GIVE, s->site, s->sites), 1);
+		return sends(block_part(s, SKEP_OP_GIVE, s->site, s->sites), 1);
 	if (m % 2 == 0)
-		return adds ? sends(part(s, SKEP_OP_GIVE, chunk, s->sites), 1) : nothing();
-	struct skep_scheme_move move = part(s, adds ? SKEP_OP_FOLD : SKEP_OP_STORE, chunk, s->sites);
+		return adds ? sends(block_part(s, SKEP_OP_GIVE, chunk, s->sites), 1) : nothing();
+	struct skep_scheme_move move = block_part(s, adds ? SKEP_OP_FOLD : SKEP_OP_STORE, chunk, s->sites);
 	return arrives(sends(move, !adds && hop < skep_ring_hops(s->sites)));
 }
 
@@ -457,11 +469,6 @@ bool skep_collective_has_roster(enum skep_collective kind)
 	return kind != SKEP_COLLECTIVE_RING && kind != SKEP_COLLECTIVE_WHOLE;
 }
 
-bool skep_collective_encodes_again(enum skep_collective kind)
-{
-	return kind == SKEP_COLLECTIVE_HALVING_DOUBLING || kind == SKEP_COLLECTIVE_HIERARCHICAL;
-}
-
 static uint32_t parts_of(const struct skep_plan *plan)
 {
 	return plan->tree_chunks > 0 ? plan->tree_chunks : SKEP_TREE_CHUNKS;
@@ -483,6 +490,7 @@ void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, 
 		.rank = rank,
 		.parts = parts_of(plan),
 		.elements = plan->stage[stage].parameters,
+		.block = plan->reduction_codec == SKEP_CODEC_INT8 ? SKEP_CODEC_BLOCK : 1,
 		.sites = 1,
 		.members = size,
 		.position = rank};

@@ -15,9 +15,8 @@
  * Why all members end with the same bits. Each element's final value is made in one place and travels as an unaltered
  * payload, and whoever made it stores what that payload decodes to (ADD_STORE, GIVE). In `all-to-all` each member sums
  * for itself: the same n payloads, its own too, in the order of ranks. `halving-doubling` and `hierarchical` encode finals
- * once more (ranges that came in parts go on as one): this changes no bit without compression and with fp16, whose values
- * encode as themselves, but with int8 it may, since the scale of a block is rounded again. skep_collective_encodes_again() names
- * these two, and a scenario that combines them with int8 is refused.
+ * once more, since ranges that came in parts go on as one. This changes no bit: what an encoding decodes to encodes to the same,
+ * block by block (models/codec.h; tests/unit/test_codec_again.c), and these two cut the vector between blocks.
  *
  * A reduction reads the accumulator and never changes it; sums grow in the result. So it can begin anew with other members.
  *
@@ -59,6 +58,7 @@
 struct skep_scheme {  /* one member's part in one reduction */
 	uint8_t kind; /* enum skep_collective */
 	uint32_t size, rank, parts;
+	uint32_t block; /* elements that are encoded together */
 	uint64_t elements;
 	uint32_t sites, site, members,
 		position; /* of this member's site: which, how many are there, which of them it is */
@@ -79,9 +79,6 @@ struct skep_hop {
 
 /* Needs each member to know all of them (ROSTER), not only the next one. */
 bool skep_collective_has_roster(enum skep_collective kind);
-/* Encodes a final value that was encoded before. */
-bool skep_collective_encodes_again(enum skep_collective kind);
-
 /* Most moves of a member of any reduction, and most sends when one is done, with at most `size` members. */
 uint32_t skep_scheme_moves_max(const struct skep_plan *plan, uint32_t size);
 

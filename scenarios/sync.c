@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sync.c - see sync.h. What the core cannot do is refused here: more members than can know each other, sums that would be
- * encoded twice and differ.
+ * sync.c - see sync.h. What the core cannot do is refused here: more members than can know each other.
  */
 #include "scenarios/sync.h"
 
@@ -23,13 +22,6 @@ void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yam
 	if (plan->collective == SKEP_COLLECTIVE_TREE)
 		plan->tree_chunks =
 			(uint32_t)skep_read_integer(reader, map, "chunks", 1, SKEP_TREE_CHUNKS_MAX, SKEP_TREE_CHUNKS);
-	if (!reader->diag->set && skep_collective_encodes_again(plan->collective) &&
-		plan->reduction_codec == SKEP_CODEC_INT8)
-		skep_reader_fail(reader, map, "compression",
-			"sync.compression: `%s` encodes sums more than once, and with int8 its members would not agree "
-			"on "
-			"them; take `fp16` or `none`, or another collective",
-			skep_collective_name((uint8_t)plan->collective));
 }
 
 void skep_sync_check_members(struct skep_reader *reader, const struct skep_yaml_node *map, const struct skep_plan *plan)

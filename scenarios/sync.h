@@ -8,7 +8,7 @@
 #include "core/skep.h"
 #include "scenarios/reader/reader.h"
 
-/* `map`: sync, NULL if there is none; plan->reduction_codec is known. */
+/* `map`: sync, NULL if there is none. */
 void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_plan *plan);
 /* When the plan is made: `map` as above. */
 void skep_sync_check_members(
