@@ -4,6 +4,8 @@
  */
 #include "tests/cluster/transcript.h"
 
+#include "core/collective.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -251,12 +253,14 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 	}
 }
 
-static void put_op(struct text *text, const struct skep_op *op)
+static void put_op(struct text *text, const struct skep_plan *plan, const struct skep_op *op)
 {
 	put(text, "%s, stage %u, round %u", skep_op_name(op->kind), op->stage, op->round);
 	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD)
 		put(text, ", microbatch %u%s", op->microbatch,
 			op->version != op->round ? ", on the version before" : "");
+	else if (skep_collective_has_roster(plan->collective) && skep_op_reduces(op->kind))
+		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
 	else if (skep_op_reduces(op->kind) || op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
 		put(text, ", chunk %u of %u", op->chunk, op->size);
 	else if (op->kind == SKEP_OP_STEP)
@@ -283,7 +287,7 @@ void transcript_line(const struct skep_plan *plan, const struct trace *trace, ch
 	case TRACE_RUN:
 	case TRACE_DONE:
 		put(&text, "%-5s %s ", NAME(trace->who), trace->what == TRACE_RUN ? "asks for" : "has done");
-		put_op(&text, trace->op);
+		put_op(&text, plan, trace->op);
 		return;
 	case TRACE_NOTE:
 		put(&text, "%-5s : ", NAME(trace->who));

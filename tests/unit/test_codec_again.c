@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_codec_again.c - what encoded bytes decode to encodes to bytes that decode to the same bits: some collectives encode sums that
- * have been encoded before, and all members must end with equal ones.
+ * test_codec_again.c - what encoded bytes decode to encodes to bytes that decode to the same bits: some collectives encode sums
+ * that have been encoded before, and all members must end with equal ones.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -62,7 +62,7 @@ static void write_files(uint32_t sites, uint32_t members)
 				     "memory_bandwidth: 1000000 GB/s\nmemory: 1000 GB\noverhead: 0 ms\n");
 	snprintf(text, sizeof text,
 		"name: m\nkind: mlp\nactivation: gelu\nlayers: {inputs: %d, hidden: %d, hidden_layers: 1, outputs: "
-	        "%d}\n",
+		"%d}\n",
 		WIDTH, WIDTH, OUTPUTS);
 	write_file("model.yaml", text);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_sums.c - workers' machines with real devices sum gradients by each collective: all end with the same bits, in whatever order
- * messages and operations come, with payloads encoded or not; and the sum is the right one.
+ * test_sums.c - workers' machines with real devices sum gradients by each collective: all end with the same bits, in whatever
+ * order messages and operations come, with payloads encoded or not; and the sum is the right one.
  */
 #include <math.h>
 #include <setjmp.h>
