@@ -26,6 +26,9 @@ static const char *const OP[] = {
 	[SKEP_OP_CHECKPOINT] = "checkpoint",
 	[SKEP_OP_RESTORE] = "restore",
 	[SKEP_OP_ALLREDUCE] = "allreduce",
+	[SKEP_OP_KEEP] = "keep",
+	[SKEP_OP_FOLD] = "fold",
+	[SKEP_OP_GIVE] = "give",
 	[SKEP_OP_RECOMPUTE] = "recompute",
 };
 static_assert(COUNT(OP) == SKEP_OP_KINDS, "each kind has a name");
@@ -60,6 +63,8 @@ static const char *const MESSAGE[] = {
 	[SKEP_MESSAGE_ENTERED] = "ENTERED",
 	[SKEP_MESSAGE_CHECKPOINTED] = "CHECKPOINTED",
 	[SKEP_MESSAGE_TURN] = "TURN",
+	[SKEP_MESSAGE_ROSTER] = "ROSTER",
+	[SKEP_MESSAGE_TAKEN] = "TAKEN",
 };
 static_assert(COUNT(MESSAGE) == SKEP_MESSAGE_KINDS, "each kind has a name");
 
@@ -85,6 +90,19 @@ static const char *const NOTE[] = {
 	[SKEP_NOTE_CHECKPOINTED] = "checkpointed",
 };
 static_assert(COUNT(NOTE) == SKEP_NOTE_KINDS, "each kind has a name");
+
+static const char *const COLLECTIVE[] = {
+	[SKEP_COLLECTIVE_RING] = "ring",
+	[SKEP_COLLECTIVE_WHOLE] = "whole",
+	[SKEP_COLLECTIVE_PARAMETER_SERVER] = "parameter-server",
+	[SKEP_COLLECTIVE_REDUCE_BROADCAST] = "reduce-broadcast",
+	[SKEP_COLLECTIVE_ALL_TO_ALL] = "all-to-all",
+	[SKEP_COLLECTIVE_HALVING_DOUBLING] = "halving-doubling",
+	[SKEP_COLLECTIVE_TREE] = "tree",
+	[SKEP_COLLECTIVE_HIERARCHICAL] = "hierarchical",
+	[SKEP_COLLECTIVE_BUTTERFLY] = "butterfly",
+};
+static_assert(COUNT(COLLECTIVE) == SKEP_COLLECTIVES, "each kind has a name");
 
 static const char *const LANE[] = {[SKEP_LANE_COMPUTE] = "compute", [SKEP_LANE_REDUCE] = "reduce"};
 static_assert(COUNT(LANE) == SKEP_LANES, "each lane has a name");
@@ -115,6 +133,11 @@ const char *skep_message_name(uint8_t kind)
 const char *skep_note_name(uint8_t kind)
 {
 	return look_up(NOTE, COUNT(NOTE), kind);
+}
+
+const char *skep_collective_name(uint8_t kind)
+{
+	return look_up(COLLECTIVE, COUNT(COLLECTIVE), kind);
 }
 
 const char *skep_lane_name(uint8_t lane)

@@ -3,10 +3,10 @@
  * reduce.c - a worker's part in the end of a round.
  *
  * REDUCE seals the accumulator: what is not counted by now is not in the round. Then the members of the stage sum their
- * accumulators (ring.h), each tells the directory which microbatches its share holds (TALLY), and when all have done so
- * COMMIT makes the sum final and the worker steps. If a member is fenced meanwhile, a REDUCE with a higher attempt starts
- * the sum anew among the rest: accumulators stay untouched until the step. With SKEP_COLLECTIVE_WHOLE the hops are the
- * world's affair: one ALLREDUCE stands for all of a member's, and it is cancelled when its attempt is void.
+ * accumulators (collective.h, moves.c), each tells the directory which microbatches its share holds (TALLY), and when all
+ * have done so COMMIT makes the sum final and the worker steps. If a member is fenced meanwhile, a REDUCE with a higher
+ * attempt starts the sum anew among the rest: accumulators stay untouched until the step. With SKEP_COLLECTIVE_WHOLE the
+ * hops are the world's affair: one ALLREDUCE stands for all of a member's, and it is cancelled when its attempt is void.
  *
  * A REDUCE of size 0 has no sum: the worker drops what it holds, tells what it has counted, and is open again, for work that
  * carries this attempt. So the directory learns what is lost while it can still be run again (SKEP_ON_LOSS_RERUN).
@@ -17,20 +17,17 @@
 #include <string.h>
 
 #include "core/bits.h"
-#include "core/ring.h"
 #include "core/worker.h"
 
-static struct skep_op chunk_op(const struct worker *w, enum skep_op_kind kind, uint32_t chunk, uint32_t hop)
+struct skep_op reduce_op(const struct worker *w, enum skep_op_kind kind)
 {
 	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)w->node.stage, .round = w->version};
-	op.chunk = chunk;
 	op.size = w->reduction.size;
 	op.attempt = w->reduction.attempt;
-	op.hop = hop;
 	return op;
 }
 
-static void run(struct worker *w, struct step *step, struct skep_op *op)
+void reduce_run(struct worker *w, struct step *step, struct skep_op *op)
 {
 	w->reduce_ops++;
 	skep_emit_run(step, &w->node, op);
@@ -63,29 +60,10 @@ static void send_tally(struct worker *w, struct step *step)
 	worker_send(w, step, &message);
 }
 
-static void complete(struct worker *w, struct step *step)
+void reduce_complete(struct worker *w, struct step *step)
 {
 	w->reduction.complete = true;
 	send_tally(w, step);
-}
-
-/* One hop of the current attempt has arrived. */
-static void hop(struct worker *w, struct step *step, uint32_t chunk, uint32_t number, struct skep_buf payload)
-{
-	const struct reduction *r = &w->reduction;
-	bool valid = number >= 1 && number <= skep_ring_hops(r->size) &&
-	             chunk == skep_ring_chunk(r->rank, r->size, number) && !skep_bits_has(worker_hops(w), number);
-	if (!valid) {
-		skep_emit_release(step, payload);
-		return;
-	}
-	skep_bits_add(worker_hops(w), number);
-	enum skep_op_kind kind = !skep_ring_adds(r->size, number)    ? SKEP_OP_STORE
-	                         : skep_ring_stores(r->size, number) ? SKEP_OP_ADD_STORE
-	                                                             : SKEP_OP_ADD;
-	struct skep_op op = chunk_op(w, kind, chunk, number);
-	op.in = payload;
-	run(w, step, &op);
 }
 
 /* Takes up the hops that came early; those of older attempts are of no use any more. */
@@ -96,7 +74,7 @@ static void take_early(struct worker *w, struct step *step)
 	for (uint32_t i = 0; i < w->early; i++) {
 		struct early_chunk e = early[i];
 		if (e.round == w->version && e.attempt == w->reduction.attempt)
-			hop(w, step, e.chunk, e.hop, e.payload);
+			moves_arrive(w, step, e.chunk, e.hop, e.payload);
 		else if (e.round < w->version || (e.round == w->version && e.attempt < w->reduction.attempt))
 			skep_emit_release(step, e.payload);
 		else
@@ -105,19 +83,25 @@ static void take_early(struct worker *w, struct step *step)
 	w->early = kept;
 }
 
-static void begin(struct worker *w, struct step *step)
+void reduce_begin(struct worker *w, struct step *step)
 {
 	struct reduction *r = &w->reduction;
+	if (r->attempt == 0 || r->begun || r->waiting || !roster_complete(w, step->plan))
+		return;
+	r->begun = true;
+	moves_prepare(w, step->plan);
 	take_early(w, step);
 	if (r->size <= 1) {
-		complete(w, step);
-		return;
+		reduce_complete(w, step);
+	} else if (step->plan->collective == SKEP_COLLECTIVE_WHOLE) {
+		struct skep_op op = reduce_op(w, SKEP_OP_ALLREDUCE);
+		op.chunk = r->rank;
+		op.microbatch = r->next.index;
+		reduce_run(w, step, &op);
+		r->whole = op.id;
+	} else {
+		moves_begin(w, step);
 	}
-	bool whole = step->plan->collective == SKEP_COLLECTIVE_WHOLE;
-	struct skep_op op = chunk_op(w, whole ? SKEP_OP_ALLREDUCE : SKEP_OP_TAKE, r->rank, 0);
-	op.microbatch = whole ? r->next.index : 0;
-	run(w, step, &op);
-	r->whole = whole ? op.id : 0;
 }
 
 /* The members of an attempt that is void need not all have asked for the sum: it might never end. */
@@ -154,26 +138,25 @@ void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_mes
 	if (!worker_sealed(w) || worker_recounted(w))
 		pipeline_seal(w, step);
 	cancel(w, step);
+	moves_forget(w, step);
 	*r = (struct reduction){.attempt = message->attempt,
 		.rank = message->u.reduce.rank,
 		.size = message->u.reduce.size,
 		.next = message->u.reduce.next};
-	skep_bits_clear(worker_hops(w), skep_bits_words(skep_ring_hops(r->size) + 1));
 	r->waiting = backward_running(w);
-	if (!r->waiting)
-		begin(w, step);
+	reduce_begin(w, step);
 }
 
 void reduce_backward_ended(struct worker *w, struct step *step)
 {
 	assert(w->reduction.waiting);
 	w->reduction.waiting = false;
-	begin(w, step);
+	reduce_begin(w, step);
 }
 
 void reduce_catch_up(struct worker *w, uint32_t attempt)
 {
-	w->reduction = (struct reduction){.attempt = attempt, .complete = true};
+	w->reduction = (struct reduction){.attempt = attempt, .begun = true, .complete = true};
 }
 
 bool reduce_wants(const struct worker *w, const struct skep_message *chunk)
@@ -211,8 +194,8 @@ void reduce_on_chunk(struct worker *w, struct step *step, const struct skep_mess
 {
 	struct reduction *r = &w->reduction;
 	bool member = worker_member(w), admitted = w->state == WORKER_SERVING || w->admitted;
-	if (member && admitted && message->round == w->version && message->attempt == r->attempt && !r->waiting) {
-		hop(w, step, message->u.chunk.chunk, message->u.chunk.hop, message->payload);
+	if (member && admitted && message->round == w->version && message->attempt == r->attempt && r->begun) {
+		moves_arrive(w, step, message->u.chunk.chunk, message->u.chunk.hop, message->payload);
 		return;
 	}
 	bool later = !admitted || message->round == w->version + 1 ||
@@ -221,20 +204,6 @@ void reduce_on_chunk(struct worker *w, struct step *step, const struct skep_mess
 		keep_early(w, step, message);
 	else
 		skep_emit_release(step, message->payload);
-}
-
-static void pass_on(struct worker *w, struct step *step, const struct skep_op *op, struct skep_buf out)
-{
-	uint64_t first, count;
-	skep_chunk_range(step->plan->stage[w->node.stage].parameters, op->chunk, op->size, &first, &count);
-	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_CHUNK, w->reduction.next);
-	message.round = op->round;
-	message.attempt = op->attempt;
-	message.u.chunk.chunk = op->chunk;
-	message.u.chunk.hop = op->hop + 1;
-	message.payload = out;
-	message.payload_bytes = skep_codec_bytes(step->plan->reduction_codec, count);
-	worker_send(w, step, &message);
 }
 
 void reduce_on_op_done(struct worker *w, struct step *step, const struct skep_op *op, struct skep_buf out)
@@ -246,17 +215,10 @@ void reduce_on_op_done(struct worker *w, struct step *step, const struct skep_op
 	}
 	if (op->kind == SKEP_OP_ALLREDUCE) {
 		r->whole = 0;
-		complete(w, step);
+		reduce_complete(w, step);
 		return;
 	}
-	if (op->hop < skep_ring_hops(r->size))
-		pass_on(w, step, op, out);
-	else
-		skep_emit_release(step, out);
-	if (op->kind == SKEP_OP_ADD_STORE || op->kind == SKEP_OP_STORE) {
-		if (++r->stored == r->size)
-			complete(w, step);
-	}
+	moves_done(w, step, op->hop, out);
 }
 
 void reduce_on_commit(struct worker *w, const struct skep_message *message)
@@ -297,5 +259,7 @@ void reduce_forget(struct worker *w, struct step *step)
 	w->early = 0;
 	w->pending_reduce.kind = 0;
 	cancel(w, step);
+	moves_forget(w, step);
+	w->roster = (struct roster){0};
 	w->reduction = (struct reduction){0};
 }

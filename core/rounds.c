@@ -11,8 +11,10 @@
  * being reduced. With delayed updates these are two rounds most of the time; else they are the same.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "core/bits.h"
+#include "core/collective.h"
 #include "core/directory.h"
 
 static uint32_t *owners(struct directory *d)
@@ -258,6 +260,22 @@ static uint32_t choose_members(struct directory *d, const struct skep_plan *plan
 	return size;
 }
 
+/* For those that have to know each other. */
+static void send_roster(
+	struct directory *d, struct step *step, const struct skep_message *reduce, const uint32_t *order, uint32_t size)
+{
+	struct skep_message message = *reduce;
+	message.kind = SKEP_MESSAGE_ROSTER;
+	for (uint32_t first = 0; first < size; first += SKEP_ROSTER_PART) {
+		memset(&message.u, 0, sizeof message.u);
+		message.u.roster.first = first;
+		message.u.roster.size = size;
+		for (uint32_t i = 0; i < SKEP_ROSTER_PART && first + i < size; i++)
+			message.u.roster.peer[i] = directory_worker(d, order[first + i]);
+		skep_emit_send(step, &d->node, &message);
+	}
+}
+
 void rounds_begin_attempt(struct directory *d, struct step *step, uint32_t stage, bool sum)
 {
 	struct stage_state *state = directory_stage(d, stage);
@@ -280,6 +298,8 @@ void rounds_begin_attempt(struct directory *d, struct step *step, uint32_t stage
 		message.u.reduce.size = sum ? size : 0;
 		message.u.reduce.next = directory_worker(d, order[(rank + 1) % size]);
 		skep_emit_send(step, &d->node, &message);
+		if (sum && size > 1 && skep_collective_has_roster(step->plan->collective))
+			send_roster(d, step, &message, order, size);
 	}
 }
 

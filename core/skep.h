@@ -89,9 +89,17 @@ enum skep_pipeline {
 	SKEP_PIPELINE_GPIPE, /* all forwards of the share, then all backwards (GPipe, Huang et al. 2019) */
 	SKEP_PIPELINE_1F1B, /* PipeDream-flush (Narayanan et al. 2021): stage s of K holds at most K - s microbatches */
 };
-enum skep_collective {
-	SKEP_COLLECTIVE_RING, /* hop by hop, as messages and operations of the members */
-	SKEP_COLLECTIVE_WHOLE /* one ALLREDUCE of each member; the world does the hops between them */
+enum skep_collective {         /* collective.h has what each does */
+	SKEP_COLLECTIVE_RING,  /* hop by hop, as messages and operations of the members, as all but the next */
+	SKEP_COLLECTIVE_WHOLE, /* one ALLREDUCE of each member; the world does the hops of a ring between them */
+	SKEP_COLLECTIVE_PARAMETER_SERVER,
+	SKEP_COLLECTIVE_REDUCE_BROADCAST,
+	SKEP_COLLECTIVE_ALL_TO_ALL,
+	SKEP_COLLECTIVE_HALVING_DOUBLING,
+	SKEP_COLLECTIVE_TREE,
+	SKEP_COLLECTIVE_HIERARCHICAL,
+	SKEP_COLLECTIVE_BUTTERFLY,
+	SKEP_COLLECTIVES
 };
 enum skep_on_loss {
 	SKEP_ON_LOSS_REPORT, /* a gradient that is lost is reported, a microbatch that did not come back is replaced by another */
@@ -146,6 +154,9 @@ struct skep_plan {
 	uint32_t places;                     /* for wiring by latency, else 0 */
 	const uint32_t *place_of;            /* [workers] */
 	const skep_time *transfer_ns;        /* [places * places] a microbatch's activations one way, row = source */
+	uint32_t tree_chunks; /* SKEP_COLLECTIVE_TREE: chunks that follow each other through it; 0: the usual number */
+	const uint32_t *site_of;  /* [workers] SKEP_COLLECTIVE_HIERARCHICAL; NULL: all at one */
+	const uint64_t *link_Bps; /* [workers] SKEP_COLLECTIVE_BUTTERFLY; NULL: all equal */
 };
 
 /* ---- messages: one flat record each --------------------------------------------------------------------------- */
@@ -155,7 +166,7 @@ enum skep_message_kind {
 	SKEP_MESSAGE_FORWARD = 1, /* round, microbatch, payload: activations for the receiver's stage */
 	SKEP_MESSAGE_BACKWARD, /* round, microbatch, u.backward, payload: gradient with respect to what the receiver sent */
 	SKEP_MESSAGE_ABANDON, /* round, microbatch: the gradient will not come back */
-	SKEP_MESSAGE_CHUNK,   /* round, attempt, u.chunk, payload: one hop of a ring all-reduce */
+	SKEP_MESSAGE_CHUNK,   /* round, attempt, u.chunk, payload: one hop of an all-reduce */
 	SKEP_MESSAGE_FETCH, /* round, u.state: a newcomer asks for a chunk of the stage's state, of that version or newer */
 	SKEP_MESSAGE_STATE, /* round, u.state, payload: that chunk as of the start of that round */
 	/* directory to worker */
@@ -190,10 +201,15 @@ enum skep_message_kind {
 	SKEP_MESSAGE_CHECKPOINTED, /* round: the state of the sender's stage as of the start of that round is kept */
 	/* directory to worker, with SKEP_PIPELINE_GPIPE */
 	SKEP_MESSAGE_TURN, /* round: not all of your pipeline's share will come, so do not wait for it before you turn round */
+	/* directory to worker, beside REDUCE, if all members of a reduction must know each other */
+	SKEP_MESSAGE_ROSTER, /* round, attempt, u.roster: some of the members */
+	/* worker to worker */
+	SKEP_MESSAGE_TAKEN, /* round, attempt, u.chunk: the sender has taken in what was sent to it; go on (collective.h) */
 	SKEP_MESSAGE_KINDS
 };
 
 #define SKEP_TALLY_PART 11
+#define SKEP_ROSTER_PART 4
 
 struct skep_span { /* of stages, both inclusive */
 	uint16_t first, last;
@@ -236,7 +252,7 @@ struct skep_message {
 		} reduce;
 		struct {
 			uint32_t chunk, hop;
-		} chunk; /* hop h of 2(n-1), from 1 */
+		} chunk; /* hop: the receiver's move (collective.h), in a ring hop h of 2(n-1), from 1 */
 		struct {
 			uint32_t microbatches;
 			bool checkpoint; /* after this step, keep the state */
@@ -266,6 +282,10 @@ struct skep_message {
 			uint32_t base;
 			uint16_t used, offset[SKEP_TALLY_PART];
 		} tally;
+		struct { /* ranks first .. first + SKEP_ROSTER_PART - 1, those below size */
+			uint32_t first, size;
+			struct skep_peer peer[SKEP_ROSTER_PART];
+		} roster;
 	} u;
 	struct skep_buf payload; /* none: the message is all there is */
 	uint64_t payload_bytes;
@@ -287,9 +307,10 @@ enum skep_op_kind {
 	                        sum is the accumulator itself. Delayed: on the reduce lane, beside the next round's work */
 	SKEP_OP_SAVE, /* out: chunk `chunk` of `size` of the stage's state, as of now (size 0: all of it) */
 	SKEP_OP_LOAD, /* in: such a chunk, which takes the place of what the device holds of it */
-	/* the reduction of the round's accumulator, cut into `size` chunks; they never change the accumulator */
-	SKEP_OP_TAKE,      /* out: copy of chunk `chunk` */
-	SKEP_OP_ADD,       /* out = in + own chunk. `in` is consumed */
+	/* the reduction of the round's accumulator among `size` members, of elements first .. first + count - 1; they never
+	 * change the accumulator */
+	SKEP_OP_TAKE,      /* out: copy of the accumulator */
+	SKEP_OP_ADD,       /* out = in + accumulator. `in` is consumed */
 	SKEP_OP_ADD_STORE, /* the same, and the result holds this sum in its place. `in` is consumed */
 	SKEP_OP_STORE,     /* out = in, and the result holds it. `in` is consumed */
 	/* on the compute lane again */
@@ -302,6 +323,10 @@ enum skep_op_kind {
 	SKEP_OP_ALLREDUCE, /* the result holds the sum over all `size` members of (stage, round, attempt); chunk = rank,
 	                      microbatch = the worker that rank sends to. Ends when the sum is there, which needs all to
 	                      have asked, or, without a result, after CANCEL */
+	/* sums that grow in the result, of the same elements as TAKE and the others */
+	SKEP_OP_KEEP, /* the result holds the accumulator */
+	SKEP_OP_FOLD, /* the result holds the result + in. `in` is consumed */
+	SKEP_OP_GIVE, /* out: copy of the result, which holds from now on what out says */
 	/* on the compute lane */
 	SKEP_OP_RECOMPUTE, /* in: as FORWARD had it. The device does the forward pass again and keeps what BACKWARD needs in
 	                      its own memory, until its next pass */
@@ -311,7 +336,7 @@ enum skep_op_kind {
 /* It is a part of a reduction, and runs on that lane. */
 static inline bool skep_op_reduces(uint8_t kind)
 {
-	return (kind >= SKEP_OP_TAKE && kind <= SKEP_OP_STORE) || kind == SKEP_OP_ALLREDUCE;
+	return (kind >= SKEP_OP_TAKE && kind <= SKEP_OP_STORE) || (kind >= SKEP_OP_ALLREDUCE && kind <= SKEP_OP_GIVE);
 }
 
 enum skep_lane { SKEP_LANE_COMPUTE, SKEP_LANE_REDUCE, SKEP_LANES };
@@ -323,8 +348,9 @@ struct skep_op {
 	uint32_t round, microbatch;
 	uint32_t version; /* of the parameters it reads: so many steps are behind them */
 	struct skep_buf in, stash, gradient;
-	uint32_t chunk, size;  /* reduction, state: chunk `chunk` of `size`; STEP: size = members */
-	uint32_t attempt, hop; /* as in messages; the hop that brought `in` */
+	uint32_t chunk, size;  /* state: chunk `chunk` of `size`; reduction, STEP: size = members */
+	uint64_t first, count; /* reduction: elements */
+	uint32_t attempt, hop; /* as in messages; the hop that brought `in`, or the number of the move */
 	uint32_t microbatches; /* STEP: the divisor */
 	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
 	bool recomputed;       /* BACKWARD, and the operation before it on this lane was the RECOMPUTE for it */

@@ -34,6 +34,24 @@ static uint32_t chunks_max(const struct skep_plan *plan)
 	return most;
 }
 
+/* What a reduction needs beyond a ring's. */
+static size_t lay_out_moves(struct worker *w, const struct skep_plan *plan, size_t at)
+{
+	uint32_t members = w->early_capacity;
+	w->moves_capacity = 0;
+	w->moved_at = w->held_at = w->roster_at = w->fact_at = at;
+	if (!skep_collective_has_roster(plan->collective))
+		return at;
+	w->moves_capacity = skep_scheme_moves_max(plan, members);
+	at += skep_align(skep_bits_words(w->moves_capacity) * sizeof(uint64_t));
+	w->held_at = at;
+	at += skep_align(w->moves_capacity * sizeof(struct skep_buf));
+	w->roster_at = at;
+	at += skep_align(members * sizeof(struct skep_peer));
+	w->fact_at = at;
+	return at + skep_align((members + 1) * sizeof(uint64_t));
+}
+
 static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 {
 	w->words = skep_bits_words(skep_round_capacity(plan));
@@ -59,12 +77,12 @@ static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 	w->done_at = at;
 	at += skep_align(done_words(w, plan) * sizeof(uint64_t));
 	w->hops_at = at;
-	at += skep_align(skep_bits_words(2 * w->early_capacity) * sizeof(uint64_t));
+	at += skep_align(skep_bits_words(skep_scheme_moves_max(plan, w->early_capacity)) * sizeof(uint64_t));
 	w->loaded_at = at;
 	at += skep_align(skep_bits_words(chunks_max(plan)) * sizeof(uint64_t));
 	w->gone_at = at;
 	at += skep_align(w->gone_capacity * sizeof(struct skep_peer));
-	return at;
+	return lay_out_moves(w, plan, at);
 }
 
 size_t skep_worker_size(const struct skep_plan *plan)
@@ -76,8 +94,11 @@ size_t skep_worker_size(const struct skep_plan *plan)
 uint32_t skep_worker_actions_limit(const struct skep_plan *plan)
 {
 	/* The worst step gives up all that is held: per microbatch two messages, three releases and its legs. */
-	return 64 + 5 * skep_inflight_capacity(plan) + (uint32_t)legs(plan) + skep_stage_size_max(plan) +
-	       skep_round_capacity(plan) / SKEP_TALLY_PART;
+	uint32_t members =
+		skep_stage_size_max(plan); /* a reduction releases what a void one held, and does all it can */
+	uint32_t moves = skep_collective_has_roster(plan->collective) ? skep_scheme_moves_max(plan, members) : 0;
+	return 64 + 5 * skep_inflight_capacity(plan) + (uint32_t)legs(plan) + members + 4 * moves +
+	       2 * (moves > 0) * members + skep_round_capacity(plan) / SKEP_TALLY_PART;
 }
 
 /* In the next stage of its pipeline. */
@@ -210,7 +231,11 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 		pipeline_on_grant(w, message);
 		break;
 	case SKEP_MESSAGE_CHUNK:
+	case SKEP_MESSAGE_TAKEN:
 		reduce_on_chunk(w, step, message);
+		break;
+	case SKEP_MESSAGE_ROSTER:
+		roster_on_roster(w, step, message);
 		break;
 	case SKEP_MESSAGE_REDUCE:
 		reduce_on_reduce(w, step, message);
@@ -312,7 +337,7 @@ static void on_send_failed(struct worker *w, struct step *step, const struct ske
 		useful = useful && route_of(step->plan)->wants(w, message);
 	} else if (message->kind == SKEP_MESSAGE_CANCEL) {
 		useful = useful && patience_wants(w, message);
-	} else if (message->kind == SKEP_MESSAGE_CHUNK) {
+	} else if (message->kind == SKEP_MESSAGE_CHUNK || message->kind == SKEP_MESSAGE_TAKEN) {
 		useful = useful && reduce_wants(w, message);
 	} else if (message->kind == SKEP_MESSAGE_STATE) {
 		useful = useful && download_state_failed(w, message);

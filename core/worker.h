@@ -6,7 +6,8 @@
  *   pipeline.c  what becomes of a microbatch: in, out, back, given up; route_peer.c, route_trainer.c: where it goes
  *   patience.c  what becomes of a microbatch that has been with another worker for too long
  *   schedule.c  which operation the device runs next
- *   reduce.c    the end of a round: seal the accumulator, ring all-reduce, tally, step
+ *   reduce.c    the end of a round: seal the accumulator, sum, tally, step
+ *   moves.c     the sum, move by move; roster.c: who takes part in it
  *   member.c    joining, being fenced, hearing of others, heartbeats, stopping
  *   download.c  a newcomer fetches its stage's state in chunks, another worker hands it out
  *
@@ -24,6 +25,7 @@
 
 #include <assert.h>
 
+#include "core/collective.h"
 #include "core/inflight.h"
 #include "core/machine.h"
 #include "core/patience.h"
@@ -70,15 +72,22 @@ struct early_chunk { /* a hop that came before this worker's REDUCE */
 };
 
 struct reduction { /* of round `version`; attempt 0: not begun, the round is open */
-	uint32_t attempt, rank, size, stored;
+	uint32_t attempt, rank, size;
 	struct skep_peer next;
+	struct skep_scheme scheme;
+	uint32_t done;  /* moves of it */
 	uint64_t whole; /* the ALLREDUCE that runs; 0: none */
 	bool waiting;   /* for a BACKWARD that was running when the round was sealed */
-	bool complete;  /* all chunks are stored, the tally is sent */
+	bool begun;
+	bool complete;  /* all moves are done, the tally is sent */
 	bool committed; /* `microbatches` is the divisor */
 	bool stepping;
 	bool checkpoint; /* after the step */
 	uint32_t microbatches;
+};
+
+struct roster { /* of the newest reduction that one was sent for; attempt 0: none */
+	uint32_t round, attempt, size, heard;
 };
 
 struct worker {
@@ -117,6 +126,8 @@ struct worker {
 	struct reduction reduction;
 	struct skep_message pending_reduce; /* kind 0: none. Of the next round: it overtook this round's COMMIT */
 	uint32_t early, early_capacity;
+	struct roster roster;
+	uint32_t moves_capacity; /* 0: a ring needs none of what is kept for each move and each member */
 
 	uint32_t share, held; /* fixed pipelines: granted to this one in a round; most that this worker may hold */
 	uint32_t forwarded;   /* microbatches of the open round whose FORWARD was done here */
@@ -127,7 +138,7 @@ struct worker {
 	int64_t loss_nano[2]; /* sum over these */
 
 	size_t view_at, view_bytes, leg_at, inflight_at, grant_at, early_at, seen_at, tally_at, done_at, hops_at,
-		loaded_at, gone_at;
+		loaded_at, gone_at, moved_at, held_at, roster_at, fact_at;
 };
 
 /* Of the workers of a stage that this one sends microbatches to. */
@@ -185,6 +196,29 @@ static inline uint64_t *worker_tally(struct worker *w, uint32_t round)
 static inline uint64_t *worker_hops(struct worker *w)
 {
 	return skep_at(w, w->hops_at);
+}
+
+/* Moves of the current attempt that are done. */
+static inline uint64_t *worker_moved(struct worker *w)
+{
+	return skep_at(w, w->moved_at);
+}
+
+/* By move: what has arrived for it, or what it carries on, until it begins. */
+static inline struct skep_buf *worker_held(struct worker *w)
+{
+	return skep_at(w, w->held_at);
+}
+
+/* By rank. */
+static inline struct skep_peer *worker_roster(struct worker *w)
+{
+	return skep_at(w, w->roster_at);
+}
+
+static inline uint64_t *worker_fact(struct worker *w)
+{
+	return skep_at(w, w->fact_at);
 }
 
 /* Chunks of the state that the newcomer's device holds. */
@@ -286,6 +320,21 @@ void reduce_stepped(struct worker *w, struct step *step);
 void reduce_forget(struct worker *w, struct step *step);
 void reduce_catch_up(struct worker *w, uint32_t attempt); /* a newcomer begins in a round that is being run again */
 bool reduce_wants(const struct worker *w, const struct skep_message *chunk); /* is this hop of use still */
+void reduce_begin(struct worker *w, struct step *step);                      /* unless something is missing */
+void reduce_complete(struct worker *w, struct step *step);
+void reduce_run(struct worker *w, struct step *step, struct skep_op *op);
+struct skep_op reduce_op(const struct worker *w, enum skep_op_kind kind);
+
+/* moves.c */
+void moves_prepare(struct worker *w, const struct skep_plan *plan); /* of a new attempt */
+void moves_begin(struct worker *w, struct step *step);              /* those that wait for nothing */
+void moves_arrive(struct worker *w, struct step *step, uint32_t chunk, uint32_t number, struct skep_buf payload);
+void moves_done(struct worker *w, struct step *step, uint32_t number, struct skep_buf out);
+void moves_forget(struct worker *w, struct step *step); /* releases what is held */
+
+/* roster.c */
+void roster_on_roster(struct worker *w, struct step *step, const struct skep_message *message);
+bool roster_complete(const struct worker *w, const struct skep_plan *plan); /* for the current attempt */
 
 /* member.c */
 void member_start(struct worker *w, struct step *step);

@@ -90,6 +90,26 @@ static void tally(struct skep_wire *wire, struct skep_message *message)
 		skep_wire_u16(wire, &message->u.tally.offset[i]);
 }
 
+static void reduction(struct skep_wire *wire, struct skep_message *message)
+{
+	switch (message->kind) {
+	case SKEP_MESSAGE_REDUCE:
+		skep_wire_u32(wire, &message->u.reduce.rank);
+		skep_wire_u32(wire, &message->u.reduce.size);
+		skep_wire_peer(wire, &message->u.reduce.next);
+		break;
+	case SKEP_MESSAGE_ROSTER:
+		skep_wire_u32(wire, &message->u.roster.first);
+		skep_wire_u32(wire, &message->u.roster.size);
+		for (int i = 0; i < SKEP_ROSTER_PART; i++)
+			skep_wire_peer(wire, &message->u.roster.peer[i]);
+		break;
+	default:
+		skep_wire_u32(wire, &message->u.chunk.chunk);
+		skep_wire_u32(wire, &message->u.chunk.hop);
+	}
+}
+
 /* What a kind carries beyond the common fields. */
 static void span(struct skep_wire *wire, struct skep_message *message)
 {
@@ -122,13 +142,10 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		skep_wire_bool(wire, &message->u.finished.ok);
 		break;
 	case SKEP_MESSAGE_REDUCE:
-		skep_wire_u32(wire, &message->u.reduce.rank);
-		skep_wire_u32(wire, &message->u.reduce.size);
-		skep_wire_peer(wire, &message->u.reduce.next);
-		break;
+	case SKEP_MESSAGE_ROSTER:
 	case SKEP_MESSAGE_CHUNK:
-		skep_wire_u32(wire, &message->u.chunk.chunk);
-		skep_wire_u32(wire, &message->u.chunk.hop);
+	case SKEP_MESSAGE_TAKEN:
+		reduction(wire, message);
 		break;
 	case SKEP_MESSAGE_COMMIT:
 		skep_wire_u32(wire, &message->u.commit.microbatches);
@@ -204,7 +221,7 @@ static void done(struct skep_wire *wire, struct skep_event *event)
 	skep_wire_u64(wire, &event->u.done.elapsed_ns);
 }
 
-static_assert(sizeof(struct skep_event) == 120, "a field that came or went must come or go here too");
+static_assert(sizeof(struct skep_event) == 136, "a field that came or went must come or go here too");
 
 void skep_wire_event(struct skep_wire *wire, struct skep_event *event)
 {

@@ -166,3 +166,14 @@ void skep_codec_add(enum skep_codec codec, size_t n, const float *value, void *e
 			skep_codec_decode(codec, count, part, ret_sum + first);
 	}
 }
+
+void skep_codec_fold(enum skep_codec codec, size_t n, const void *encoded, float *sum)
+{
+	for (size_t first = 0; first < n; first += TILE) {
+		float part[TILE];
+		size_t count = n - first < TILE ? n - first : TILE;
+		skep_codec_decode(codec, count, (const unsigned char *)encoded + skep_codec_bytes(codec, first), part);
+		for (size_t i = 0; i < count; i++)
+			sum[first + i] += part[i];
+	}
+}

@@ -257,14 +257,13 @@ struct chunk {
 
 static bool find_chunk(struct skep_device *device, const struct skep_op *op, struct chunk *ret)
 {
-	uint64_t first, count;
-	if (op->chunk >= op->size)
+	uint64_t all = device->stage.parameters;
+	if (op->first > all || op->count > all - op->first)
 		return false;
-	skep_chunk_range(device->stage.parameters, op->chunk, op->size, &first, &count);
-	ret->own = device->stage.accumulator[op->round & 1] + first;
-	ret->result = device->stage.result + first;
-	ret->count = count;
-	ret->bytes = skep_codec_bytes(device->training->reduction_codec, count);
+	ret->own = device->stage.accumulator[op->round & 1] + op->first;
+	ret->result = device->stage.result + op->first;
+	ret->count = op->count;
+	ret->bytes = skep_codec_bytes(device->training->reduction_codec, op->count);
 	return true;
 }
 
@@ -297,6 +296,44 @@ static bool run_receive(struct skep_device *device, const struct skep_op *op, st
 	else
 		skep_codec_add(codec, chunk.count, chunk.own, in, op->kind == SKEP_OP_ADD_STORE ? chunk.result : NULL);
 	ret->out = op->in;
+	return true;
+}
+
+static bool run_keep(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	struct chunk chunk;
+	(void)ret;
+	if (!find_chunk(device, op, &chunk))
+		return false;
+	memcpy(chunk.result, chunk.own, chunk.count * sizeof *chunk.result);
+	return true;
+}
+
+static bool run_fold(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	struct chunk chunk;
+	const void *in = find_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
+	(void)ret;
+	if (in)
+		skep_codec_fold(device->training->reduction_codec, chunk.count, in, chunk.result);
+	skep_pool_release(device->pool, op->in);
+	return in != NULL;
+}
+
+/* As with ADD_STORE: whoever made the sum has the bits of those who receive it. */
+static bool run_give(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const enum skep_codec codec = device->training->reduction_codec;
+	struct chunk chunk;
+	void *out;
+	if (!find_chunk(device, op, &chunk))
+		return false;
+	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
+	if (!out)
+		return false;
+	skep_codec_encode(codec, chunk.count, chunk.result, out);
+	if (codec != SKEP_CODEC_NONE)
+		skep_codec_decode(codec, chunk.count, out, chunk.result);
 	return true;
 }
 
@@ -460,6 +497,9 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_ADD] = run_receive,
 		[SKEP_OP_ADD_STORE] = run_receive,
 		[SKEP_OP_STORE] = run_receive,
+		[SKEP_OP_KEEP] = run_keep,
+		[SKEP_OP_FOLD] = run_fold,
+		[SKEP_OP_GIVE] = run_give,
 		[SKEP_OP_ALLREDUCE] = run_apart,
 	};
 	if (op->kind == SKEP_OP_ENTER)

@@ -35,7 +35,7 @@ struct skep_training { /* constant, shared */
 	struct skep_optimizer optimizer;
 	uint32_t samples;                 /* per microbatch */
 	enum skep_codec activation_codec; /* of the payloads of FORWARD and BACKWARD: activations and their gradients */
-	enum skep_codec reduction_codec;  /* of the payloads of TAKE, ADD, ADD_STORE and STORE */
+	enum skep_codec reduction_codec;  /* of the payloads of reductions */
 	enum skep_offload offload;
 	bool checkpoint_activations; /* FORWARD keeps no stash; BACKWARD, given none, does the forward pass again */
 };
@@ -45,7 +45,7 @@ bool skep_training_recomputes(const struct skep_training *training, uint32_t sta
 
 /* A payload is a buffer that is encoded as a whole: samples * width elements, or a chunk. The first stage's samples, states and
  * stashes are no payloads. ADD decodes, sums in fp32 and encodes again; what ADD_STORE stores is what it puts out, decoded: the
- * same bits as in those who STORE it. A STEP with size 1 takes the accumulator as it is. */
+ * same bits as in those who STORE it, and so with GIVE. A STEP with size 1 takes the accumulator as it is. */
 
 /* Bytes of the state of a stage of so many parameters in so many chunks: parameters, optimizer moments (2 per parameter for
  * AdamW, 1 for SGD) and a header for each chunk. */

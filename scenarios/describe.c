@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/collective.h"
+#include "core/names.h"
 #include "core/record.h"
 #include "core/route.h"
 #include "scenarios/describe_compute.h"
@@ -44,6 +46,51 @@ static struct visit visit_stage(const struct skep_scenario *s, uint32_t stage)
 	return (struct visit){round * input, round * input};
 }
 
+/* What one member sends, headers included. */
+static uint64_t member_bytes(const struct skep_scenario *s, const struct skep_scheme *scheme, const uint64_t *fact)
+{
+	uint64_t bytes = 0;
+	for (uint32_t m = 0; m < skep_scheme_moves(scheme); m++) {
+		struct skep_scheme_move move = skep_scheme_move_at(scheme, fact, m);
+		uint64_t each = SKEP_HEADER_BYTES + skep_codec_bytes(s->plan.reduction_codec, move.count);
+		for (uint32_t nth = 0; nth < move.hops; nth++) {
+			struct skep_hop hop = skep_scheme_hop(scheme, fact, m, nth);
+			bytes += hop.taken || hop.to == scheme->rank ? 0 : each;
+		}
+	}
+	return bytes;
+}
+
+/* Each chunk makes 2(n-1) hops. */
+static uint64_t ring_bytes(const struct skep_scenario *s, uint32_t stage, uint64_t n)
+{
+	uint64_t bytes = n > 1 ? 2 * (n - 1) * n * SKEP_HEADER_BYTES : 0;
+	for (uint32_t chunk = 0; n > 1 && chunk < n; chunk++) {
+		uint64_t first, count;
+		skep_chunk_range(s->stage[stage].parameters, chunk, (uint32_t)n, &first, &count);
+		bytes += 2 * (n - 1) * skep_codec_bytes(s->plan.reduction_codec, count);
+	}
+	return bytes;
+}
+
+/* Of all members of the first reduction of a stage. */
+static uint64_t reduction_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
+{
+	struct skep_peer roster[SKEP_ROSTER_MAX];
+	uint64_t fact[SKEP_ROSTER_MAX + 1], bytes = 0;
+	if (!skep_collective_has_roster(s->plan.collective))
+		return ring_bytes(s, stage, workers);
+	for (uint32_t i = 0, rank = 0; i < s->plan.workers; i++)
+		if (s->first_stage_of[i] == stage)
+			roster[rank++] = (struct skep_peer){i, 1};
+	for (uint32_t rank = 0; rank < workers; rank++) {
+		struct skep_scheme scheme;
+		skep_scheme_init(&scheme, &s->plan, stage, rank, workers, roster, fact);
+		bytes += member_bytes(s, &scheme, fact);
+	}
+	return bytes;
+}
+
 static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stage)
 {
 	struct stage_view v = {
@@ -62,14 +109,7 @@ static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stag
 			v.memory_least_bytes = s->topology.gpu[gpu].memory_bytes;
 		v.workers++;
 	}
-	uint64_t n = v.workers, hops = n > 1 ? 2 * (n - 1) * n : 0;
-	v.sync_bytes = hops * SKEP_HEADER_BYTES;
-	for (uint32_t chunk = 0; n > 1 && chunk < n; chunk++) { /* each chunk makes 2(n-1) hops */
-		uint64_t first, count;
-		skep_chunk_range(v.parameters, chunk, (uint32_t)n, &first, &count);
-		v.sync_bytes += 2 * (n - 1) * skep_codec_bytes(s->plan.reduction_codec, count);
-	}
-	v.sync_bytes += skep_split_round_bytes(s);
+	v.sync_bytes = reduction_bytes(s, stage, v.workers) + skep_split_round_bytes(s);
 	for (uint32_t i = 1; i < s->plan.stages; i++) {
 		struct visit visit = visit_stage(s, i);
 		uint32_t sender = s->plan.routing == SKEP_ROUTING_TRAINER ? 0 : i - 1;
@@ -208,6 +248,9 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		fprintf(out, "  updates   delayed: a round works on parameters one step old while the round before is "
 			     "reduced; they are held twice\n");
 	skep_split_print(s, out);
+	if (plan->collective != SKEP_COLLECTIVE_RING)
+		fprintf(out, "  sync      gradients are summed by %s\n",
+			skep_collective_name((uint8_t)plan->collective));
 	if (s->collectives_as_flows)
 		fprintf(out, "            simulated with one flow per link for the messages of a reduction\n");
 	fprintf(out, "\n");
@@ -268,6 +311,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 	cJSON_AddNumberToObject(root, "microbatches", s->plan.microbatches);
 	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
 	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed);
+	cJSON_AddStringToObject(root, "collective", skep_collective_name((uint8_t)s->plan.collective));
 	cJSON_AddStringToObject(root, "on_loss", s->plan.on_loss == SKEP_ON_LOSS_RERUN ? "rerun" : "report");
 	skep_network_describe_json(&s->topology, root);
 	for (uint32_t i = 0; i < s->plan.stages; i++) {

@@ -118,14 +118,21 @@ static struct skep_op_time time_stage(const struct skep_scenario *s, uint32_t ty
 }
 
 /* What a reduction operation moves through memory, for `count` elements: TAKE encodes a copy; ADD decodes, adds its own and
- * encodes; ADD_STORE writes the sum as well; STORE decodes. */
-static double chunk_traffic(uint8_t kind, double plain_bytes, double encoded_bytes)
+ * encodes; ADD_STORE writes the sum as well; STORE decodes; KEEP copies; FOLD decodes and adds to the result; GIVE encodes the
+ * result, and decodes it again if that may change it. */
+static double chunk_traffic(uint8_t kind, bool encodes, double plain_bytes, double encoded_bytes)
 {
 	switch (kind) {
 	case SKEP_OP_ADD:
 		return plain_bytes + 2 * encoded_bytes;
 	case SKEP_OP_ADD_STORE:
 		return 2 * plain_bytes + 2 * encoded_bytes;
+	case SKEP_OP_KEEP:
+		return 2 * plain_bytes;
+	case SKEP_OP_FOLD:
+		return 2 * plain_bytes + encoded_bytes;
+	case SKEP_OP_GIVE:
+		return plain_bytes + encoded_bytes + (encodes ? plain_bytes + encoded_bytes : 0);
 	default:
 		return plain_bytes + encoded_bytes;
 	}
@@ -142,7 +149,6 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 	assert(worker < s->plan.workers && op->stage < s->plan.stages);
 	uint32_t gpu = s->topology.machine[worker].gpu;
 	const struct skep_op_time *time = &s->op_time[(size_t)gpu * s->plan.stages + op->stage];
-	uint64_t first, count;
 	switch (op->kind) {
 	case SKEP_OP_FORWARD:
 		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->forward_ns);
@@ -165,10 +171,10 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 	case SKEP_OP_LOAD:
 		return skep_split_move_ns(s, gpu, SKEP_PART_STATE, 2 * (double)chunk_bytes(s, op));
 	default:
-		skep_chunk_range(s->stage[op->stage].parameters, op->chunk, op->size, &first, &count);
 		return skep_split_move_ns(s, gpu, SKEP_PART_GRADIENT,
-			chunk_traffic(op->kind, (double)(FLOAT_BYTES * count),
-				(double)skep_codec_bytes(s->plan.reduction_codec, count)));
+			chunk_traffic(op->kind, s->plan.reduction_codec != SKEP_CODEC_NONE,
+				(double)(FLOAT_BYTES * op->count),
+				(double)skep_codec_bytes(s->plan.reduction_codec, op->count)));
 	}
 }
 
@@ -275,6 +281,46 @@ static bool make_transfers(struct skep_scenario *s)
 	return true;
 }
 
+static bool make_sites(struct skep_scenario *s)
+{
+	s->site_of = calloc(s->plan.workers, sizeof *s->site_of);
+	for (uint32_t i = 0; s->site_of && i < s->plan.workers; i++)
+		s->site_of[i] = s->topology.machine[i].place;
+	s->plan.site_of = s->site_of;
+	return s->site_of != NULL;
+}
+
+/* What can leave and reach a machine, by its own limits and by those of its pairs with all others together. */
+static double link_of(const struct skep_scenario *s, uint32_t worker)
+{
+	const struct skep_topology *t = &s->topology;
+	double up = 0, down = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++) {
+		struct skep_pair to = skep_topology_pair(t, worker, i), from = skep_topology_pair(t, i, worker);
+		up += i == worker ? 0 : fmin(to.capacity_Bps, to.shared_Bps);
+		down += i == worker ? 0 : fmin(from.capacity_Bps, from.shared_Bps);
+	}
+	return fmin(fmin(up, down), fmin(t->machine[worker].up_Bps, t->machine[worker].down_Bps));
+}
+
+/* A link without a limit counts as one of 1 EB/s. */
+static bool make_links(struct skep_scenario *s)
+{
+	s->link_Bps = calloc(s->plan.workers, sizeof *s->link_Bps);
+	for (uint32_t i = 0; s->link_Bps && i < s->plan.workers; i++)
+		s->link_Bps[i] = (uint64_t)fmin(fmax(1, link_of(s, i)), 1e18);
+	s->plan.link_Bps = s->link_Bps;
+	return s->link_Bps != NULL;
+}
+
+/* What the members of a reduction need to know of each other. */
+static bool make_collective(struct skep_scenario *s)
+{
+	if (s->plan.collective == SKEP_COLLECTIVE_HIERARCHICAL)
+		return make_sites(s);
+	return s->plan.collective != SKEP_COLLECTIVE_BUTTERFLY || make_links(s);
+}
+
 bool skep_plan_make(struct skep_scenario *s)
 {
 	uint32_t stages = s->plan.stages;
@@ -299,7 +345,7 @@ bool skep_plan_make(struct skep_scenario *s)
 		.offload = s->offload,
 	};
 	s->plan.samples = s->samples;
-	if (!skep_memory_make(s))
+	if (!make_collective(s) || !skep_memory_make(s))
 		return false;
 	return s->plan.wiring != SKEP_WIRING_LATENCY || make_transfers(s);
 }

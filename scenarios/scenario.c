@@ -18,6 +18,7 @@
 #include "scenarios/pipelines.h"
 #include "scenarios/plan.h"
 #include "scenarios/split.h"
+#include "scenarios/sync.h"
 #include "topologies/path.h"
 
 enum {
@@ -258,12 +259,11 @@ static void read_schedule(struct draft *d)
 
 static void read_sync(struct draft *d)
 {
-	static const char *const methods[] = {"step", NULL}, *const collectives[] = {"ring", NULL};
+	static const char *const methods[] = {"step", NULL};
 	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "sync", false);
 	skep_read_choice(&d->r, map, "method", methods, 0);
-	d->s->plan.collective =
-		(enum skep_collective)skep_read_choice(&d->r, map, "collective", collectives, SKEP_COLLECTIVE_RING);
 	d->s->plan.reduction_codec = read_codec(d, map);
+	skep_sync_read_collective(&d->r, map, &d->s->plan);
 	d->s->plan.delayed = skep_read_bool(&d->r, map, "delayed", false);
 	if (d->s->plan.delayed && d->s->plan.on_loss == SKEP_ON_LOSS_RERUN)
 		skep_reader_fail(&d->r, map, "delayed",
@@ -406,6 +406,8 @@ static void read_simulate(struct draft *d)
 	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "simulate", false);
 	d->s->collectives_as_flows = skep_read_choice(&d->r, map, "collectives", collectives, 0) == 1;
 	skep_reader_close_map(&d->r, map);
+	if (d->s->collectives_as_flows)
+		skep_sync_check_flows(&d->r, map, &d->s->plan);
 	if (!d->r.diag->set && d->s->collectives_as_flows && d->s->maths == SKEP_MATHS_REAL)
 		skep_reader_fail(&d->r, map, "collectives",
 			"simulate.collectives: flows carry no numbers, so there is nothing to add up; take `messages`, "
@@ -476,6 +478,7 @@ static void read_root(struct draft *d)
 		return;
 	}
 	skep_compute_check(d->s, &d->r, group(d, "cluster"));
+	skep_sync_check_members(&d->r, skep_read_map(&d->r, d->root, "sync", false), &d->s->plan);
 	check_stream(d);
 	check_time(d);
 	skep_memory_check(&d->r, group(d, "model"), d->s);
@@ -552,5 +555,7 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->memory);
 	free(scenario->place_of);
 	free(scenario->transfer_ns);
+	free(scenario->site_of);
+	free(scenario->link_Bps);
 	*scenario = (struct skep_scenario){.target_loss = NAN};
 }

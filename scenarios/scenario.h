@@ -79,6 +79,8 @@ struct skep_scenario {
 	struct skep_op_time *op_time;  /* [gpus * stages] */
 	uint32_t *place_of;            /* [workers] and ... */
 	skep_time *transfer_ns;        /* ... [places * places], for wiring by latency alone */
+	uint32_t *site_of;             /* [workers] for a hierarchical reduction ... */
+	uint64_t *link_Bps;            /* ... and for a butterfly, else NULL */
 	double *memory_bytes;          /* [stages] on one GPU, the most of those that serve it */
 	struct skep_memory *memory;    /* [gpus * stages] the same in its parts, see scenarios/README.md */
 	struct skep_training training; /* points to model and plan, so the struct must stay where it was read */

@@ -118,6 +118,7 @@ static double operation_ns(
 	const struct skep_world *world, const struct skep_whole *whole, uint32_t rank, enum skep_op_kind kind)
 {
 	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)whole->stage, .size = whole->size};
+	skep_chunk_range(world->plan->stage[whole->stage].parameters, 0, whole->size, &op.first, &op.count);
 	return (double)skep_scenario_op_ns(world->scenario, whole->rank[rank].worker, &op);
 }
 

@@ -172,6 +172,7 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	case SKEP_OP_TAKE:
 	case SKEP_OP_ADD:
 	case SKEP_OP_ADD_STORE:
+	case SKEP_OP_GIVE:
 		ret->out = handle_make(world);
 		break;
 	case SKEP_OP_STORE:
@@ -183,6 +184,8 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	case SKEP_OP_CHECKPOINT:
 	case SKEP_OP_RESTORE:
 	case SKEP_OP_ALLREDUCE:
+	case SKEP_OP_KEEP:
+	case SKEP_OP_FOLD:
 	case SKEP_OP_RECOMPUTE:
 	case SKEP_OP_KINDS:
 		break;

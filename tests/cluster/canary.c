@@ -235,6 +235,7 @@ static void got_chunk(struct naive_step s, const struct skep_message *m)
 	op->in = m->payload;
 	op->chunk = m->u.chunk.chunk;
 	op->size = n->size;
+	skep_chunk_range(s.plan->stage[n->stage].parameters, op->chunk, op->size, &op->first, &op->count);
 }
 
 static void tally(struct naive_step s)
@@ -272,6 +273,7 @@ static void got_reduce(struct naive_step s, const struct skep_message *m)
 	struct skep_op *op = run(s, SKEP_OP_TAKE, n->round, 0);
 	op->chunk = n->rank;
 	op->size = n->size;
+	skep_chunk_range(s.plan->stage[n->stage].parameters, op->chunk, op->size, &op->first, &op->count);
 	for (uint32_t i = 0; i < n->earlies; i++)
 		got_chunk(s, &n->early[i]);
 	n->earlies = 0;

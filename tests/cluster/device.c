@@ -419,35 +419,63 @@ static void restore(const struct job *job)
 	job->effect->known = ALL_KNOWN;
 }
 
-/* TAKE, ADD, ADD_STORE, STORE: one chunk. Elements outside the chunk stay zero in a chunk tensor. */
+/* All but KEEP and FOLD put out a tensor, all but KEEP, TAKE and GIVE take one in. Elements beyond the range stay zero in it. */
+static bool puts_out(uint8_t kind)
+{
+	return kind != SKEP_OP_KEEP && kind != SKEP_OP_FOLD;
+}
+
+static bool takes_in(uint8_t kind)
+{
+	return kind != SKEP_OP_KEEP && kind != SKEP_OP_TAKE && kind != SKEP_OP_GIVE;
+}
+
+static uint64_t reduced(const struct job *job, const struct tensor *in, uint64_t e)
+{
+	uint64_t own = job->device->accumulator[job->op->round][e], *result = &job->device->result[job->op->round][e];
+	switch (job->op->kind) {
+	case SKEP_OP_TAKE:
+		return own;
+	case SKEP_OP_ADD:
+		return in->value[e] + own;
+	case SKEP_OP_ADD_STORE:
+		return *result = in->value[e] + own;
+	case SKEP_OP_STORE:
+		return *result = in->value[e];
+	case SKEP_OP_KEEP:
+		return *result = own;
+	case SKEP_OP_FOLD:
+		return *result += in->value[e];
+	default:
+		return *result;
+	}
+}
+
 static void reduce(const struct job *job)
 {
 	const struct skep_op *op = job->op;
-	struct tensor sum = {0};
+	struct tensor in = {0}, sum = {0};
 	if (job->device->stage != op->stage)
 		wrong(job, "I4", "its device holds another stage");
-	if (op->kind != SKEP_OP_TAKE) {
-		sum = input(job, op->in, TENSOR_CHUNK, "the input is no chunk");
-		if (sum.stage != op->stage || sum.round != op->round || sum.chunk != op->chunk || sum.size != op->size)
+	if (takes_in(op->kind)) {
+		in = input(job, op->in, TENSOR_CHUNK, "the input is no chunk");
+		if (in.stage != op->stage || in.round != op->round || in.first != op->first || in.count != op->count)
 			wrong(job, "I1b", "the chunk is of another reduction");
 	}
-	uint64_t first, count;
-	skep_chunk_range(job->plan->stage[op->stage].parameters, op->chunk, op->size, &first, &count);
-	if (first + count > job->plan->stage[op->stage].parameters) {
+	uint64_t all = job->plan->stage[op->stage].parameters;
+	if (op->first > all || op->count > all - op->first) {
 		wrong(job, "I1b", "the chunk ends beyond the parameters");
 		return;
 	}
-	for (uint64_t e = first; e < first + count; e++) {
-		if (op->kind != SKEP_OP_STORE)
-			sum.value[e] += job->device->accumulator[op->round][e];
-		if (op->kind == SKEP_OP_STORE || op->kind == SKEP_OP_ADD_STORE)
-			job->device->result[op->round][e] = sum.value[e];
-	}
-	if (op->kind != SKEP_OP_TAKE && !job->verdict->broken)
+	for (uint64_t e = op->first; e < op->first + op->count; e++)
+		sum.value[e] = reduced(job, &in, e);
+	if (takes_in(op->kind) && !job->verdict->broken)
 		tensors_free(job->tensors, op->in);
+	if (!puts_out(op->kind))
+		return;
 	struct tensor *out = output(job, TENSOR_CHUNK, op->stage, &job->effect->out);
-	out->chunk = op->chunk;
-	out->size = op->size;
+	out->first = op->first;
+	out->count = op->count;
 	memcpy(out->value, sum.value, sizeof(out->value));
 }
 
@@ -466,7 +494,10 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 		[SKEP_OP_TAKE] = reduce,
 		[SKEP_OP_ADD] = reduce,
 		[SKEP_OP_ADD_STORE] = reduce,
-		[SKEP_OP_STORE] = reduce};
+		[SKEP_OP_STORE] = reduce,
+		[SKEP_OP_KEEP] = reduce,
+		[SKEP_OP_FOLD] = reduce,
+		[SKEP_OP_GIVE] = reduce};
 	struct job job = {device, tensors, plan, op, who, ret, verdict};
 	memset(ret, 0, sizeof(*ret));
 	ret->version = device->newest;

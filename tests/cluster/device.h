@@ -44,8 +44,9 @@ struct tensor {
 	uint16_t
 		stage; /* activation, gradient: the stage that made the activation; otherwise the stage it belongs to */
 	uint32_t round, microbatch; /* state: round = the version of the parameters */
-	uint32_t chunk, size;
-	uint64_t name;    /* activation: unique */
+	uint32_t chunk, size;       /* state */
+	uint64_t first, count;      /* chunk: elements */
+	uint64_t name;              /* activation: unique */
 	uint64_t answer;  /* gradient: name of the activation it is for; stash: name of the activation that left */
 	uint64_t input;   /* stash: name of the activation that came in */
 	uint32_t version; /* stash: of the parameters that FORWARD read */

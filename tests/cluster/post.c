@@ -8,7 +8,6 @@
 
 static uint64_t expected_bytes(const struct skep_plan *plan, const struct skep_message *m, const struct tensor *t)
 {
-	uint64_t first, count = 0;
 	switch (m->kind) {
 	case SKEP_MESSAGE_FORWARD:
 	case SKEP_MESSAGE_BACKWARD:
@@ -16,8 +15,7 @@ static uint64_t expected_bytes(const struct skep_plan *plan, const struct skep_m
 	case SKEP_MESSAGE_INPUT:
 		return plan->stage[t->stage].activation_bytes;
 	case SKEP_MESSAGE_CHUNK:
-		skep_chunk_range(plan->stage[t->stage].parameters, t->chunk, t->size, &first, &count);
-		return 4 * count;
+		return 4 * t->count;
 	case SKEP_MESSAGE_STATE:
 		return skep_state_chunk_bytes(plan, t->stage, t->chunk);
 	default:
@@ -84,7 +82,8 @@ static void schedule_copy(struct cluster *c, skep_time delay, const struct skep_
 static bool worth_eating(uint8_t kind)
 {
 	return kind == SKEP_MESSAGE_FORWARD || kind == SKEP_MESSAGE_BACKWARD || kind == SKEP_MESSAGE_CHUNK ||
-	       kind == SKEP_MESSAGE_COMMIT || kind == SKEP_MESSAGE_OUTPUT || kind == SKEP_MESSAGE_INPUT;
+	       kind == SKEP_MESSAGE_ROSTER || kind == SKEP_MESSAGE_TAKEN || kind == SKEP_MESSAGE_COMMIT ||
+	       kind == SKEP_MESSAGE_OUTPUT || kind == SKEP_MESSAGE_INPUT;
 }
 
 /* The buffer that was named stays, another one goes. */
@@ -122,7 +121,12 @@ void post_send(struct cluster *c, uint32_t index, const struct skep_message *m)
 	if (worth_eating(m->kind) && sabotaged(c, SABOTAGE_MESSAGE_EATEN))
 		return;
 	struct fate fate = c->setup.fate(c->setup.context, c->now, m);
-	schedule_message(c, fate.delay_ns, m, fate);
+	struct event *event = schedule_message(c, fate.delay_ns, m, fate);
+	if (m->kind == SKEP_MESSAGE_ROSTER && m->u.roster.first + 1 < m->u.roster.size &&
+		sabotaged(c, SABOTAGE_ROSTER_SWAPPED)) {
+		event->message.u.roster.peer[0] = m->u.roster.peer[1];
+		event->message.u.roster.peer[1] = m->u.roster.peer[0];
+	}
 	c->result.failed += fate.failed;
 	for (uint32_t i = 0; i < fate.copies && !fate.failed; i++)
 		schedule_copy(c, fate.copy_delay_ns[i], m, fate);

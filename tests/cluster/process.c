@@ -179,8 +179,9 @@ static bool clash(const struct skep_op *a, const struct skep_op *b)
 	if (a->kind <= SKEP_OP_BACKWARD &&
 		b->kind == SKEP_OP_STEP) /* it reads its version, and replaces an older one */
 		return a->version != b->round || same_round;
-	if (a->kind == SKEP_OP_BACKWARD) /* STORE leaves the accumulator alone */
-		return same_round && reduces && b->kind != SKEP_OP_STORE;
+	if (a->kind == SKEP_OP_BACKWARD) /* these leave the accumulator alone */
+		return same_round && reduces && b->kind != SKEP_OP_STORE && b->kind != SKEP_OP_FOLD &&
+		       b->kind != SKEP_OP_GIVE;
 	return a->kind == SKEP_OP_STEP && b->kind > SKEP_OP_BACKWARD && (!reduces || same_round);
 }
 
@@ -192,6 +193,14 @@ static void check_lanes(struct cluster *c, const struct process *p, const struct
 		verdict_break(c->verdict, "I4", op->round, op->stage, ANY,
 			"worker %u runs %s and %s side by side, on the same numbers", job->who.index,
 			skep_op_name(op->kind), skep_op_name(beside->kind));
+}
+
+/* The sums of a round as they were before an operation, once more what it added, or nothing of it. */
+static void spoil_fold(struct cluster *c, uint64_t *result, const uint64_t *before)
+{
+	bool eaten = sabotaged(c, SABOTAGE_FOLD_EATEN), twice = sabotaged(c, SABOTAGE_FOLD_TWICE);
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS && (eaten || twice); e++)
+		result[e] = eaten ? before[e] : 2 * result[e] - before[e];
 }
 
 static void run_on_device(struct cluster *c, const struct queued *job, struct effect *effect)
@@ -213,7 +222,11 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		if (!buf_none(op->stash))
 			c->tensors.slot[op->stash.slot].tensor.version = astray.version;
 	}
+	uint64_t *result = p->device.result[op->round], before[CLUSTER_ELEMENTS];
+	memcpy(before, result, sizeof(before));
 	device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, &astray, effect, c->verdict);
+	if (op->kind == SKEP_OP_FOLD)
+		spoil_fold(c, result, before);
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_FLIPPED))
 		p->device.accumulator[op->round][0] ^= 1;
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_TWICE))

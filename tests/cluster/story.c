@@ -149,9 +149,10 @@ static bool read_routing(struct story *story, const struct words *words)
 
 static bool read_collective(struct story *story, const struct words *words)
 {
-	bool whole = words->count == 2 && strcmp(words->word[1], "whole") == 0;
-	story->plan.collective = whole ? SKEP_COLLECTIVE_WHOLE : SKEP_COLLECTIVE_RING;
-	return whole || (words->count == 2 && strcmp(words->word[1], "ring") == 0);
+	for (uint8_t kind = 0; kind < SKEP_COLLECTIVES && words->count == 2; kind++)
+		if (strcmp(words->word[1], skep_collective_name(kind)) == 0)
+			return story->plan.collective = (enum skep_collective)kind, true;
+	return false;
 }
 
 static bool read_pipeline(struct story *story, const struct words *words)

@@ -4,6 +4,8 @@
  */
 #include "tests/cluster/transcript.h"
 
+#include "core/collective.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,12 +52,22 @@ static struct name peer_name(const struct skep_plan *plan, struct skep_peer peer
 
 #define NAME(peer) peer_name(plan, peer).text
 
+static void put_roster(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
+{
+	put(text, "members");
+	for (uint32_t i = 0; i < SKEP_ROSTER_PART && m->u.roster.first + i < m->u.roster.size; i++)
+		put(text, " %s", NAME(m->u.roster.peer[i]));
+	put(text, " from %u on, of %u", m->u.roster.first + 1, m->u.roster.size);
+}
+
 /* The end of a round: what is asked of its members, and what passes between them. */
 static void put_reduction(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
 {
 	put(text, " round %u.%u, ", m->round, m->attempt);
-	if (m->kind == SKEP_MESSAGE_CHUNK)
+	if (m->kind == SKEP_MESSAGE_CHUNK || m->kind == SKEP_MESSAGE_TAKEN)
 		put(text, "chunk %u, hop %u", m->u.chunk.chunk, m->u.chunk.hop);
+	else if (m->kind == SKEP_MESSAGE_ROSTER)
+		put_roster(text, plan, m);
 	else if (m->kind == SKEP_MESSAGE_TALLY)
 		put(text, "counted %u", m->u.tally.count);
 	else if (m->kind == SKEP_MESSAGE_COMMIT)
@@ -107,6 +119,8 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 			m->microbatch + m->u.grant.count - 1);
 		return;
 	case SKEP_MESSAGE_CHUNK:
+	case SKEP_MESSAGE_TAKEN:
+	case SKEP_MESSAGE_ROSTER:
 	case SKEP_MESSAGE_REDUCE:
 	case SKEP_MESSAGE_COMMIT:
 	case SKEP_MESSAGE_TALLY:
@@ -242,13 +256,15 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 	}
 }
 
-static void put_op(struct text *text, const struct skep_op *op)
+static void put_op(struct text *text, const struct skep_plan *plan, const struct skep_op *op)
 {
 	put(text, "%s, stage %u, round %u", skep_op_name(op->kind), op->stage, op->round);
 	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD || op->kind == SKEP_OP_RECOMPUTE)
 		put(text, ", microbatch %u%s%s", op->microbatch,
 			op->version != op->round ? ", on the version before" : "",
 			op->recomputed ? ", recomputed" : "");
+	else if (skep_collective_has_roster(plan->collective) && skep_op_reduces(op->kind))
+		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
 	else if (skep_op_reduces(op->kind) || op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
 		put(text, ", chunk %u of %u", op->chunk, op->size);
 	else if (op->kind == SKEP_OP_STEP)
@@ -275,7 +291,7 @@ void transcript_line(const struct skep_plan *plan, const struct trace *trace, ch
 	case TRACE_RUN:
 	case TRACE_DONE:
 		put(&text, "%-5s %s ", NAME(trace->who), trace->what == TRACE_RUN ? "asks for" : "has done");
-		put_op(&text, trace->op);
+		put_op(&text, plan, trace->op);
 		return;
 	case TRACE_NOTE:
 		put(&text, "%-5s : ", NAME(trace->who));

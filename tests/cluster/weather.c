@@ -14,6 +14,7 @@
 #define DELAYED_SALT UINT64_C(0x64656c61796564)
 #define RERUN_SALT UINT64_C(0x726572756e)
 #define WHOLE_SALT UINT64_C(0x77686f6c65)
+#define COLLECTIVE_SALT UINT64_C(0x636f6c6c)
 #define JOINS_SALT UINT64_C(0x6a6f696e73)
 #define FIXED_SALT UINT64_C(0x6669786564)
 
@@ -174,6 +175,27 @@ static void draw_rates(struct weather *w)
 	}
 }
 
+/* In one piece in a quarter, a ring in a third, and the others share what is left. */
+static void draw_collective(struct weather *w, uint64_t seed)
+{
+	static const enum skep_collective others[] = {SKEP_COLLECTIVE_PARAMETER_SERVER,
+		SKEP_COLLECTIVE_REDUCE_BROADCAST, SKEP_COLLECTIVE_ALL_TO_ALL, SKEP_COLLECTIVE_HALVING_DOUBLING,
+		SKEP_COLLECTIVE_TREE, SKEP_COLLECTIVE_HIERARCHICAL, SKEP_COLLECTIVE_BUTTERFLY};
+	uint64_t random = mix64(seed ^ COLLECTIVE_SALT), kind = random % 13;
+	if (mix64(seed ^ WHOLE_SALT) % 4 == 0)
+		w->plan.collective = SKEP_COLLECTIVE_WHOLE;
+	else if (kind < sizeof others / sizeof others[0])
+		w->plan.collective = others[kind];
+	w->plan.tree_chunks = random >> 32 & 3; /* 0: the usual number */
+	for (uint32_t i = 0; i < w->plan.workers; i++) {
+		uint64_t each = mix64(random + i);
+		w->site_of[i] = (uint32_t)(each % (1 + (random >> 34 & 3)));
+		w->link_Bps[i] = random >> 36 & 1 ? each >> (each & 63) : each % 4;
+	}
+	w->plan.site_of = random >> 37 & 7 ? w->site_of : NULL;
+	w->plan.link_Bps = random >> 40 & 7 ? w->link_Bps : NULL;
+}
+
 /* As many pipelines as the workers that were drawn make, spares included; in any order, but the stages are full. */
 static void fix_pipelines(struct weather *w, uint64_t *random)
 {
@@ -214,8 +236,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, bool fixed)
 	w->plan.delayed = mix64(seed ^ DELAYED_SALT) % 3 == 0; /* a draw of its own leaves the others as they are */
 	bool rerun = !w->plan.delayed && mix64(seed ^ RERUN_SALT) % 3 == 0;
 	w->plan.on_loss = rerun ? SKEP_ON_LOSS_RERUN : SKEP_ON_LOSS_REPORT;
-	if (mix64(seed ^ WHOLE_SALT) % 4 == 0)
-		w->plan.collective = SKEP_COLLECTIVE_WHOLE;
+	draw_collective(w, seed);
 	if (mix64(seed ^ JOINS_SALT) % 4 == 0)
 		w->plan.joins = SKEP_JOINS_RANDOM;
 	if (calm || below(w, 16) == 0)
@@ -391,8 +412,8 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
 	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
 		plan->in_flight);
-	if (plan->collective == SKEP_COLLECTIVE_WHOLE)
-		fprintf(to, "  collectives in one piece\n");
+	if (plan->collective != SKEP_COLLECTIVE_RING)
+		fprintf(to, "  collective: %s\n", skep_collective_name((uint8_t)plan->collective));
 	fprintf(to, "  %swiring: %s, routing: %s, %u samples, %u places%s", pipeline[plan->pipeline],
 		wiring[plan->wiring], plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer", plan->samples,
 		plan->places,

@@ -126,6 +126,7 @@ void job_reduce(struct job *job, uint32_t members, uint32_t stage, uint32_t roun
 	for (uint32_t c = 0; c < members; c++) {
 		struct skep_op op = {.kind = SKEP_OP_TAKE, .stage = (uint16_t)stage, .round = round, .chunk = c};
 		op.size = members;
+		op = job_chunk(job, op);
 		struct skep_device *at = job[c].device[stage];
 		struct skep_buf buf = job_run(at, op).out;
 		for (uint32_t hop = 1; hop < 2 * members - 1; hop++) {
@@ -188,7 +189,7 @@ float *job_gradients(struct job *job, uint32_t round, size_t *ret_n)
 	*ret_n = 0;
 	for (uint32_t s = 0; s < job->plan.stages; s++) {
 		struct skep_op take = {.kind = SKEP_OP_TAKE, .stage = (uint16_t)s, .round = round, .size = 1};
-		float *one = job_dump(job->device[s], take, &bytes);
+		float *one = job_dump(job->device[s], job_chunk(job, take), &bytes);
 		all = append(all, ret_n, one, bytes / sizeof(float));
 		free(one);
 	}
@@ -204,4 +205,12 @@ struct skep_device_result job_load(struct skep_device *device, uint32_t stage, c
 		job_run(device, (struct skep_op){.kind = SKEP_OP_LOAD, .stage = (uint16_t)stage, .in = in});
 	skep_device_buffer_release(device, in);
 	return result;
+}
+
+struct skep_op job_chunk(const struct job *job, struct skep_op op)
+{
+	struct skep_cost cost;
+	skep_model_cost(&job->model, job->plan.stages, op.stage, &cost);
+	skep_chunk_range(cost.parameters, op.chunk, op.size, &op.first, &op.count);
+	return op;
 }

@@ -56,4 +56,7 @@ struct skep_device_result job_load(struct skep_device *device, uint32_t stage, c
 float *job_parameters(struct job *job, size_t *ret_n);
 float *job_gradients(struct job *job, uint32_t round, size_t *ret_n);
 
+/* A reduction's operation with the elements of its chunk `chunk` of `size`. */
+struct skep_op job_chunk(const struct job *job, struct skep_op op);
+
 #endif

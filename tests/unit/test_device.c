@@ -114,7 +114,7 @@ static void test_more_chunks_than_parameters(void **state)
 		struct job job;
 		job_init(&job, 1, SKEP_ACTIVATION_TANH, 1, 0); /* one weight, one bias */
 		job.training.reduction_codec = codecs[c];
-		struct skep_op op = {.kind = SKEP_OP_TAKE, .chunk = 4, .size = 5};
+		struct skep_op op = job_chunk(&job, (struct skep_op){.kind = SKEP_OP_TAKE, .chunk = 4, .size = 5});
 		uint64_t bytes;
 		op.in = job_run(job.device[0], op).out;
 		assert_non_null(skep_device_buffer_read(job.device[0], op.in, &bytes));
@@ -131,7 +131,8 @@ static void test_more_chunks_than_parameters(void **state)
 
 static bool consumes(const struct skep_op *op)
 {
-	return op->kind == SKEP_OP_ADD || op->kind == SKEP_OP_ADD_STORE || op->kind == SKEP_OP_STORE;
+	return op->kind == SKEP_OP_ADD || op->kind == SKEP_OP_ADD_STORE || op->kind == SKEP_OP_STORE ||
+	       op->kind == SKEP_OP_FOLD;
 }
 
 static void expect_refused(struct skep_device *device, struct skep_op op)
@@ -174,8 +175,10 @@ static void test_wrong_operands_are_refused(void **state)
 		op = backward, op.gradient = bad[i], expect_refused(middle, op);
 		for (int kind = SKEP_OP_ADD; kind <= SKEP_OP_STORE; kind++) {
 			op = (struct skep_op){.kind = (uint8_t)kind, .stage = 1, .size = 2, .in = bad[i]};
-			expect_refused(middle, op);
+			expect_refused(middle, job_chunk(&job, op));
 		}
+		op = (struct skep_op){.kind = SKEP_OP_FOLD, .stage = 1, .size = 2, .in = bad[i]};
+		expect_refused(middle, job_chunk(&job, op));
 	}
 	/* Operands that a stage does not have, and operations for a stage that the device does not serve. */
 	struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = 0, .in = zeros(job.device[0], SAMPLES * sizeof(float))};
@@ -183,8 +186,14 @@ static void test_wrong_operands_are_refused(void **state)
 	skep_device_buffer_release(job.device[0], op.in);
 	forward.stage = 2;
 	expect_refused(middle, forward);
-	expect_refused(last, (struct skep_op){.kind = SKEP_OP_TAKE, .stage = 2, .chunk = 2, .size = 2});
-	expect_refused(last, (struct skep_op){.kind = SKEP_OP_TAKE, .stage = 2});
+	const uint8_t kinds[] = {SKEP_OP_TAKE, SKEP_OP_KEEP, SKEP_OP_GIVE};
+	for (size_t i = 0; i < sizeof kinds; i++) { /* beyond the parameters */
+		op = job_chunk(&job, (struct skep_op){.kind = kinds[i], .stage = 2, .size = 1});
+		op.first = 1;
+		expect_refused(last, op);
+		op.first = UINT64_MAX;
+		expect_refused(last, op);
+	}
 	const struct skep_buf held[] = {fits, passed.out, passed.stash};
 	for (size_t i = 0; i < 3; i++)
 		skep_device_buffer_release(middle, held[i]);
@@ -202,7 +211,7 @@ static void test_operands_of_another_codec_are_refused(void **state)
 	job.training.checkpoint_activations = true;
 	job_restart(&job);
 	struct skep_device *middle = job.device[1];
-	const struct skep_op take = {.kind = SKEP_OP_TAKE, .stage = 1, .size = 2};
+	const struct skep_op take = job_chunk(&job, (struct skep_op){.kind = SKEP_OP_TAKE, .stage = 1, .size = 2});
 	uint64_t chunk_bytes, bytes[3];
 	struct skep_buf chunk = job_run(middle, take).out, fits[3];
 	skep_device_buffer_read(middle, chunk, &chunk_bytes);
@@ -226,6 +235,7 @@ static void test_operands_of_another_codec_are_refused(void **state)
 	skep_device_buffer_release(middle, op.stash);
 	for (uint8_t kind = SKEP_OP_ADD; kind <= SKEP_OP_STORE; kind++) {
 		op = (struct skep_op){.kind = kind, .stage = 1, .size = 2, .in = zeros(middle, 2 * chunk_bytes)};
+		op = job_chunk(&job, op);
 		expect_refused(middle, op);
 		op.in = zeros(middle, chunk_bytes);
 		struct skep_buf out = job_run(middle, op).out;

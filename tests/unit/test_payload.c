@@ -222,7 +222,7 @@ static void test_a_chunk_travels_encoded(void **state)
 			skep_chunk_range(n, chunk, 3, &first, &count);
 			assert_true(4 * count <= sizeof expected);
 			skep_codec_encode(codecs[c], count, sum + first, expected);
-			struct skep_buf out = job_run(job.device[0], op).out;
+			struct skep_buf out = job_run(job.device[0], job_chunk(&job, op)).out;
 			expect_bytes(job.device[0], out, expected, skep_codec_bytes(codecs[c], count));
 		}
 		free(sum);

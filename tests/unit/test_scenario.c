@@ -272,6 +272,7 @@ static void in_flight_fills_the_swarm(void **state)
 static uint64_t time_of(const struct skep_scenario *s, uint32_t worker, enum skep_op_kind kind, uint16_t stage)
 {
 	struct skep_op op = {.kind = (uint8_t)kind, .stage = stage, .chunk = 1, .size = 2};
+	skep_chunk_range(s->stage[stage].parameters, op.chunk, op.size, &op.first, &op.count);
 	return skep_scenario_op_ns(s, worker, &op);
 }
 
@@ -313,6 +314,9 @@ static void times_of_state_and_chunks_follow_memory(void **state)
 		{SKEP_OP_ADD, 12.0 * (double)count},
 		{SKEP_OP_ADD_STORE, 16.0 * (double)count},
 		{SKEP_OP_STORE, 8.0 * (double)count},
+		{SKEP_OP_KEEP, 8.0 * (double)count},
+		{SKEP_OP_FOLD, 12.0 * (double)count},
+		{SKEP_OP_GIVE, 8.0 * (double)count},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		assert_true(fabs((double)time_of(&s, 4, cases[i].kind, 1) - (10e3 + cases[i].bytes / 50)) <= 1);

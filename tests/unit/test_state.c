@@ -161,6 +161,7 @@ static void test_a_newcomer_steps_along(void **state)
 		free(blob);
 		job_microbatch(&job, round, 0);
 		struct skep_op take = {.kind = SKEP_OP_TAKE, .round = round, .size = 1}; /* the sum of the two */
+		take = job_chunk(&job, take);
 		blob = job_dump(job.device[0], take, &bytes);
 		take.kind = SKEP_OP_STORE;
 		take.in = skep_device_buffer_create(newcomer, bytes, &memory);
@@ -241,10 +242,11 @@ static void test_a_state_is_kept_and_restored(void **state)
 	job_finish(&job);
 }
 
-static bool has_gradient(struct skep_device *device, uint16_t stage)
+static bool has_gradient(const struct job *job, struct skep_device *device, uint16_t stage)
 {
 	uint64_t bytes;
-	float *sum = job_dump(device, (struct skep_op){.kind = SKEP_OP_TAKE, .stage = stage, .size = 1}, &bytes);
+	float *sum = job_dump(
+		device, job_chunk(job, (struct skep_op){.kind = SKEP_OP_TAKE, .stage = stage, .size = 1}), &bytes);
 	bool any = false;
 	for (size_t i = 0; i < bytes / sizeof *sum; i++)
 		any = any || sum[i] != 0.0f;
@@ -276,11 +278,11 @@ static void test_wrong_states_are_refused(void **state)
 		((char *)blob)[byte] ^= 1;
 	}
 	assert_true(skep_device_digest(device) == digest);
-	assert_true(has_gradient(device, 1));
+	assert_true(has_gradient(&job, device, 1));
 	assert_false(job_load(device, 1, blob, bytes).failed);
-	assert_true(has_gradient(device, 1));
+	assert_true(has_gradient(&job, device, 1));
 	enter(device, 1);
-	assert_false(has_gradient(device, 1));
+	assert_false(has_gradient(&job, device, 1));
 	free(blob), free(other);
 	job_finish(&job);
 }

@@ -34,6 +34,27 @@ static void fill_tally(struct skep_message *m, uint64_t *s)
 }
 
 /* What only some kinds have. */
+static void fill_reduction(struct skep_message *m, uint64_t *s)
+{
+	switch (m->kind) {
+	case SKEP_MESSAGE_REDUCE:
+		m->u.reduce.rank = (uint32_t)draw(s);
+		m->u.reduce.size = (uint32_t)draw(s);
+		m->u.reduce.next = (struct skep_peer){(uint32_t)draw(s), (uint32_t)draw(s)};
+		break;
+	case SKEP_MESSAGE_ROSTER:
+		m->u.roster.first = (uint32_t)draw(s);
+		m->u.roster.size = (uint32_t)draw(s);
+		for (int i = 0; i < SKEP_ROSTER_PART; i++)
+			m->u.roster.peer[i] = (struct skep_peer){(uint32_t)draw(s), (uint32_t)draw(s)};
+		break;
+	default:
+		m->u.chunk.chunk = (uint32_t)draw(s);
+		m->u.chunk.hop = (uint32_t)draw(s);
+		break;
+	}
+}
+
 static void fill_union(struct skep_message *m, uint64_t *s)
 {
 	switch (m->kind) {
@@ -52,9 +73,10 @@ static void fill_union(struct skep_message *m, uint64_t *s)
 		m->u.finished.ok = true;
 		break;
 	case SKEP_MESSAGE_REDUCE:
-		m->u.reduce.rank = (uint32_t)draw(s);
-		m->u.reduce.size = (uint32_t)draw(s);
-		m->u.reduce.next = (struct skep_peer){(uint32_t)draw(s), (uint32_t)draw(s)};
+	case SKEP_MESSAGE_ROSTER:
+	case SKEP_MESSAGE_CHUNK:
+	case SKEP_MESSAGE_TAKEN:
+		fill_reduction(m, s);
 		break;
 	case SKEP_MESSAGE_BACKWARD:
 		m->u.backward.needed_ns = draw(s);
@@ -62,10 +84,6 @@ static void fill_union(struct skep_message *m, uint64_t *s)
 		break;
 	case SKEP_MESSAGE_OUTPUT:
 		m->u.output.needed_ns = draw(s);
-		break;
-	case SKEP_MESSAGE_CHUNK:
-		m->u.chunk.chunk = (uint32_t)draw(s);
-		m->u.chunk.hop = (uint32_t)draw(s);
 		break;
 	case SKEP_MESSAGE_COMMIT:
 		m->u.commit.microbatches = (uint32_t)draw(s), m->u.commit.checkpoint = true;

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_collective_time.c - how long each collective takes in a simulated star that is idle otherwise, and what it sends: the
+ * closed forms of core/collective.h. Each message has its header, TAKEN is nothing else; GPUs need no time but the least that
+ * an operation takes, a nanosecond.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/names.h"
+#include "core/record.h"
+#include "sim/sim.h"
+
+/* Bytes of the gradients: a multiple of every number of members, and of chunks, in here. */
+enum { WIDTH = 527, OUTPUTS = 33, VECTOR = 4 * (WIDTH + 1) * (WIDTH + OUTPUTS) };
+#define RATE_BPS 1e8
+#define LATENCY_NS 150000.0
+#define TREE_CHUNKS 8
+/* An operation of a nanosecond, and a transfer rounded up to one, for each of a few hundred moves in a row. */
+#define TOLERANCE_NS 1000.0
+
+static char folder[] = "/tmp/skep-collective-XXXXXX";
+
+static void write_file(const char *name, const char *text)
+{
+	char path[128];
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+/* `sites` of `members` each, with nothing between them but the latency. */
+static void write_files(uint32_t sites, uint32_t members)
+{
+	char text[2048];
+	int at = snprintf(text, sizeof text, "name: star\nsource: \"Assumed: a test.\"\ndirectory: s0\nsites:\n");
+	for (uint32_t i = 0; i < sites; i++)
+		at += snprintf(text + at, sizeof text - (size_t)at,
+			"  s%u:\n    machines: [{count: %u, gpu: fast, up: 100 MB/s, down: 100 MB/s}]\n"
+			"    inside: {bandwidth: 1000 Gbit/s, latency: 0.15 ms}\n",
+			i, members);
+	if (sites > 1)
+		at += snprintf(text + at, sizeof text - (size_t)at, "links:\n");
+	for (uint32_t i = 1; i < sites; i++)
+		for (uint32_t j = 0; j < i; j++)
+			at += snprintf(text + at, sizeof text - (size_t)at,
+				"  - {between: [s%u, s%u], bandwidth: 1000 Gbit/s, latency: 0.15 ms}\n", j, i);
+	write_file("star.yaml", text);
+	write_file("gpus/fast.yaml", "name: fast\nsource: \"Assumed: a test.\"\nflops: 1000000 TFLOP/s\nefficiency: 1\n"
+				     "memory_bandwidth: 1000000 GB/s\nmemory: 1000 GB\noverhead: 0 ms\n");
+	snprintf(text, sizeof text,
+		"name: m\nkind: mlp\nactivation: gelu\nlayers: {inputs: %d, hidden: %d, hidden_layers: 1, outputs: "
+		"%d}\n",
+		WIDTH, WIDTH, OUTPUTS);
+	write_file("model.yaml", text);
+}
+
+struct heard {
+	skep_time begin_ns, end_ns;
+	uint64_t sync_messages, sync_bytes;
+	uint32_t operations;
+};
+
+static void hear_op(void *context, const struct skep_op_span *span)
+{
+	struct heard *heard = context;
+	if (span->lane != SKEP_LANE_REDUCE)
+		return;
+	if (heard->operations++ == 0 || span->begin_ns < heard->begin_ns)
+		heard->begin_ns = span->begin_ns;
+	heard->end_ns = span->end_ns > heard->end_ns ? span->end_ns : heard->end_ns;
+}
+
+static void hear_link(void *context, const struct skep_link_use *use)
+{
+	struct heard *heard = context;
+	heard->sync_messages += use->traffic == SKEP_TRAFFIC_SYNC ? use->messages : 0;
+	heard->sync_bytes += use->traffic == SKEP_TRAFFIC_SYNC ? use->bytes : 0;
+}
+
+static struct heard simulate(uint8_t kind, uint32_t sites, uint32_t members)
+{
+	char path[128], text[1024];
+	struct skep_scenario scenario;
+	struct skep_diag diag = {0};
+	struct heard heard = {0};
+	struct skep_recorder recorder = {.context = &heard, .op = hear_op, .link = hear_link};
+	struct skep_sim_result result;
+	write_files(sites, members);
+	snprintf(path, sizeof path, "%s/scenario.yaml", folder);
+	int size = snprintf(text, sizeof text,
+		"name: t\nmodel: {file: model.yaml, stages: 1}\ncluster: {topology: star.yaml}\n"
+		"schedule: {global_batch: %u, microbatch: 1}\nsync: {collective: %s}\n"
+		"train: {maths: none, until: {steps: 1}}\n",
+		sites * members, skep_collective_name(kind));
+	if (!skep_scenario_read_text(path, text, (size_t)size, NULL, &scenario, &diag))
+		fail_msg("%s", diag.message);
+	assert_int_equal(4 * scenario.stage[0].parameters, VECTOR);
+	assert_true(skep_sim_run(&scenario, &recorder, &result));
+	assert_int_equal(result.outcome, SKEP_DONE);
+	skep_scenario_finish(&scenario);
+	return heard;
+}
+
+/* ---- closed forms --------------------------------------------------------------------------------------------------- */
+
+/* A message of so many bytes, alone on its link, but for the latency. */
+static double t(double bytes)
+{
+	return 1e9 * (bytes + SKEP_HEADER_BYTES) / RATE_BPS;
+}
+
+static uint32_t log2_up(uint32_t n)
+{
+	uint32_t k = 0;
+	while (1u << k < n)
+		k++;
+	return k;
+}
+
+/* From all to the root: powers of two, and one more, whose last member has no child. */
+static double binomial_up_ns(uint32_t n)
+{
+	uint32_t k = log2_up(n);
+	return 1u << k == n ? k * (LATENCY_NS + t(VECTOR)) : LATENCY_NS + k * t(VECTOR);
+}
+
+static double binomial_down_ns(uint32_t n)
+{
+	uint32_t k = log2_up(n);
+	return n == 1 ? 0 : k * (LATENCY_NS + t(VECTOR)) + (k - 1) * (LATENCY_NS + t(0));
+}
+
+/* But for the waits of the halving, if there are any. */
+static double halving_ns(uint32_t n)
+{
+	uint32_t k = log2_up(n / 2 + 1), p = 1u << k;
+	double ns = n > p ? 2 * (LATENCY_NS + t(VECTOR)) : 0;
+	for (uint32_t step = 1; step <= k; step++)
+		ns += 2 * (LATENCY_NS + t((double)VECTOR / (1u << step)));
+	return ns;
+}
+
+/* Of a full tree with so many levels below the root. */
+static double tree_ns(uint32_t depth, uint32_t children)
+{
+	double sent = LATENCY_NS + children * t((double)VECTOR / TREE_CHUNKS), taken = LATENCY_NS + t(0);
+	return 2 * (depth * sent + (TREE_CHUNKS - 1) * (sent + taken));
+}
+
+static void expect_time(const struct heard *heard, uint8_t kind, uint32_t n, double expected_ns, double more_ns)
+{
+	double ns = (double)(heard->end_ns - heard->begin_ns);
+	if (ns < expected_ns - TOLERANCE_NS || ns > expected_ns + more_ns + TOLERANCE_NS)
+		fail_msg("%s of %u members takes %.0f ns, not %.0f", skep_collective_name(kind), n, ns, expected_ns);
+}
+
+static void expect_bytes(const struct heard *heard, uint32_t messages, double vectors)
+{
+	assert_int_equal(heard->sync_messages, messages);
+	assert_true(heard->sync_bytes == (uint64_t)(vectors * VECTOR) + (uint64_t)messages * SKEP_HEADER_BYTES);
+}
+
+static const uint32_t sizes[] = {2, 3, 5, 8, 16, 33};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+static void test_each_takes_as_long_as_its_closed_form(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SIZES; i++) {
+		uint32_t n = sizes[i], k = log2_up(n / 2 + 1), p = 1u << k;
+		double part = t((double)VECTOR / n), server = 2 * (LATENCY_NS + (n - 1) * t(VECTOR));
+		const struct {
+			uint8_t kind;
+			double ns, vectors;
+			uint32_t messages;
+		} cases[] = {
+			{SKEP_COLLECTIVE_RING, 2 * (n - 1) * (LATENCY_NS + part), 2 * (n - 1), 2 * n * (n - 1)},
+			{SKEP_COLLECTIVE_PARAMETER_SERVER, server, 2 * (n - 1), 2 * (n - 1)},
+			{SKEP_COLLECTIVE_REDUCE_BROADCAST, binomial_up_ns(n) + binomial_down_ns(n), 2 * (n - 1),
+				2 * (n - 1)},
+			{SKEP_COLLECTIVE_ALL_TO_ALL, LATENCY_NS + (n - 1) * t(VECTOR), n * (n - 1), n * (n - 1)},
+			{SKEP_COLLECTIVE_HALVING_DOUBLING, halving_ns(n), 2 * (n - 1), 2 * (n - p) + 2 * p * k},
+			{SKEP_COLLECTIVE_BUTTERFLY, 2 * (LATENCY_NS + (n - 1) * part), 2 * (n - 1), 2 * n * (n - 1)},
+			{SKEP_COLLECTIVE_HIERARCHICAL, binomial_up_ns(n) + binomial_down_ns(n), 2 * (n - 1),
+				2 * (n - 1)},
+		};
+		for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+			struct heard heard = simulate(cases[c].kind, 1, n);
+			double waits = n > p && cases[c].kind == SKEP_COLLECTIVE_HALVING_DOUBLING ? k : 0;
+			expect_time(&heard, cases[c].kind, n, cases[c].ns, waits * (LATENCY_NS + t(0)));
+			expect_bytes(&heard, cases[c].messages, cases[c].vectors);
+		}
+	}
+}
+
+/* A tree that is not full lies between the full ones below and above it. */
+static void test_a_tree_is_a_pipeline(void **state)
+{
+	(void)state;
+	const uint32_t members[] = {2, 3, 5, 7, 8, 15, 16, 31, 33};
+	for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+		uint32_t n = members[i], depth = log2_up(n / 2 + 1);
+		struct heard heard = simulate(SKEP_COLLECTIVE_TREE, 1, n);
+		double ns = (double)(heard.end_ns - heard.begin_ns);
+		expect_bytes(&heard, 2 * (n - 1) * TREE_CHUNKS, 2 * (n - 1));
+		if (n == 2 || (n & (n + 1)) == 0)
+			expect_time(&heard, SKEP_COLLECTIVE_TREE, n, tree_ns(depth, n == 2 ? 1 : 2), 0);
+		else
+			assert_true(ns > tree_ns(depth - 1, 2) && ns < tree_ns(depth, 2) + TOLERANCE_NS);
+	}
+}
+
+/* Sites of equal size: up in all of them at once, a ring of their leaders, down in all. */
+static void test_sites_work_side_by_side(void **state)
+{
+	(void)state;
+	const struct {
+		uint32_t sites, members;
+	} cases[] = {{2, 1}, {2, 4}, {3, 2}, {4, 4}, {3, 8}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		uint32_t s = cases[i].sites, m = cases[i].members, n = s * m;
+		struct heard heard = simulate(SKEP_COLLECTIVE_HIERARCHICAL, s, m);
+		double ring = 2 * (s - 1) * (LATENCY_NS + t((double)VECTOR / s));
+		expect_time(&heard, SKEP_COLLECTIVE_HIERARCHICAL, n, binomial_up_ns(m) + ring + binomial_down_ns(m), 0);
+		expect_bytes(&heard, 2 * (n - s) + 2 * s * (s - 1), 2 * (n - 1));
+	}
+}
+
+static void test_one_member_needs_no_time(void **state)
+{
+	(void)state;
+	for (uint8_t kind = 0; kind < SKEP_COLLECTIVES; kind++) {
+		struct heard heard = {0};
+		if (kind != SKEP_COLLECTIVE_WHOLE)
+			heard = simulate(kind, 1, 1);
+		assert_int_equal(heard.operations, 0);
+		assert_int_equal(heard.sync_messages, 0);
+	}
+}
+
+static int make_folder(void **state)
+{
+	char path[128];
+	(void)state;
+	if (mkdtemp(folder) == NULL)
+		return -1;
+	snprintf(path, sizeof path, "%s/gpus", folder);
+	return mkdir(path, 0700);
+}
+
+static int remove_folder(void **state)
+{
+	const char *const names[] = {"star.yaml", "gpus/fast.yaml", "model.yaml"};
+	char path[128];
+	(void)state;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+		unlink(path);
+	}
+	snprintf(path, sizeof path, "%s/gpus", folder);
+	rmdir(path);
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_takes_as_long_as_its_closed_form),
+		cmocka_unit_test(test_a_tree_is_a_pipeline),
+		cmocka_unit_test(test_sites_work_side_by_side),
+		cmocka_unit_test(test_one_member_needs_no_time),
+	};
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

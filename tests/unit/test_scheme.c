@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_scheme.c - the schemes of core/collective.h by themselves: what one member sends another one waits for, and nobody waits
+ * in vain; bytes are those of the closed forms; a butterfly's shares let the slowest member be done as early as can be.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/collective.h"
+#include "core/names.h"
+#include "core/random.h"
+
+enum { MEMBERS_MAX = 40, MOVES_MAX = 8 * SKEP_TREE_CHUNKS_MAX };
+
+struct swarm { /* worker i is member i */
+	struct skep_stage_plan stage;
+	uint32_t site_of[SKEP_ROSTER_MAX];
+	uint64_t link_Bps[SKEP_ROSTER_MAX];
+	struct skep_plan plan;
+	struct skep_peer roster[SKEP_ROSTER_MAX];
+	uint64_t fact[SKEP_ROSTER_MAX + 1];
+};
+
+static void init(struct swarm *swarm, enum skep_collective kind, uint32_t sites, uint64_t parameters)
+{
+	uint64_t random = sites;
+	*swarm = (struct swarm){
+		.stage.parameters = parameters, .plan = {.stages = 1, .collective = kind, .tree_chunks = 3}};
+	swarm->plan.stage = &swarm->stage;
+	swarm->plan.site_of = swarm->site_of;
+	swarm->plan.link_Bps = swarm->link_Bps;
+	for (uint32_t i = 0; i < SKEP_ROSTER_MAX; i++) {
+		swarm->site_of[i] = skep_random_below(&random, sites);
+		swarm->link_Bps[i] = 1000 + skep_random_below(&random, 100000);
+		swarm->roster[i] = (struct skep_peer){i, 1};
+	}
+}
+
+static struct skep_scheme scheme_of(struct swarm *swarm, uint32_t rank, uint32_t size)
+{
+	struct skep_scheme scheme;
+	skep_scheme_init(&scheme, &swarm->plan, 0, rank, size, swarm->roster, swarm->fact);
+	return scheme;
+}
+
+/* A tensor comes to an operation on the same elements, TAKEN to a move that waits for one. */
+static void check_hop(
+	struct swarm *swarm, uint32_t size, const struct skep_scheme_move *from, const struct skep_hop *hop)
+{
+	assert_true(hop->to < size);
+	struct skep_scheme to = scheme_of(swarm, hop->to, size);
+	assert_true(hop->number < skep_scheme_moves(&to));
+	struct skep_scheme_move move = skep_scheme_move_at(&to, swarm->fact, hop->number);
+	assert_true(move.arrives);
+	assert_int_equal(hop->taken, move.op == 0);
+	if (hop->taken)
+		return;
+	assert_true(move.first == from->first && move.count == from->count && move.chunk == from->chunk);
+}
+
+static uint32_t sites_of(struct swarm *swarm, uint32_t size)
+{
+	struct skep_scheme scheme = scheme_of(swarm, 0, size);
+	return scheme.sites;
+}
+
+/* In units of messages and of elements. */
+static void check_bytes(struct swarm *swarm, uint32_t size, uint64_t messages, uint64_t elements)
+{
+	uint64_t n = size, v = swarm->stage.parameters, k = 0, chunks = swarm->plan.tree_chunks,
+		 s = sites_of(swarm, size);
+	while (UINT64_C(2) << k <= n)
+		k++;
+	uint64_t p = UINT64_C(1) << k;
+	const uint64_t expected[SKEP_COLLECTIVES] = {[SKEP_COLLECTIVE_RING] = 2 * n * (n - 1),
+		[SKEP_COLLECTIVE_PARAMETER_SERVER] = 2 * (n - 1),
+		[SKEP_COLLECTIVE_REDUCE_BROADCAST] = 2 * (n - 1),
+		[SKEP_COLLECTIVE_ALL_TO_ALL] = n * (n - 1),
+		[SKEP_COLLECTIVE_HALVING_DOUBLING] = 2 * (n - p) + 2 * p * k,
+		[SKEP_COLLECTIVE_TREE] = 2 * (n - 1) * chunks,
+		[SKEP_COLLECTIVE_HIERARCHICAL] = 2 * (n - s) + 2 * s * (s - 1),
+		[SKEP_COLLECTIVE_BUTTERFLY] = 2 * n * (n - 1)};
+	assert_int_equal(messages, expected[swarm->plan.collective]);
+	assert_int_equal(
+		elements, (swarm->plan.collective == SKEP_COLLECTIVE_ALL_TO_ALL ? n * (n - 1) : 2 * (n - 1)) * v);
+}
+
+static void check_scheme(struct swarm *swarm, uint32_t size)
+{
+	static uint8_t comes[MEMBERS_MAX][MOVES_MAX];
+	uint64_t messages = 0, elements = 0;
+	memset(comes, 0, sizeof comes);
+	for (uint32_t rank = 0; rank < size; rank++) {
+		struct skep_scheme scheme = scheme_of(swarm, rank, size);
+		assert_true(skep_scheme_moves(&scheme) <= skep_scheme_moves_max(&swarm->plan, size));
+		for (uint32_t m = 0; m < skep_scheme_moves(&scheme); m++) {
+			struct skep_scheme_move move = skep_scheme_move_at(&scheme, swarm->fact, m);
+			for (uint32_t nth = 0; nth < move.hops; nth++) {
+				struct skep_hop hop = skep_scheme_hop(&scheme, swarm->fact, m, nth);
+				check_hop(swarm, size, &move, &hop);
+				scheme = scheme_of(swarm, rank, size);
+				assert_int_equal(comes[hop.to][hop.number]++, 0);
+				assert_true(hop.to != rank || nth + 1 == move.hops);
+				messages += hop.to != rank && !hop.taken;
+				elements += hop.to != rank && !hop.taken ? move.count : 0;
+			}
+		}
+	}
+	for (uint32_t rank = 0; rank < size; rank++) {
+		struct skep_scheme scheme = scheme_of(swarm, rank, size);
+		for (uint32_t m = 0; m < skep_scheme_moves(&scheme); m++)
+			assert_int_equal(skep_scheme_move_at(&scheme, swarm->fact, m).arrives, comes[rank][m]);
+	}
+	check_bytes(swarm, size, messages, elements);
+}
+
+static void test_what_is_sent_is_waited_for(void **state)
+{
+	(void)state;
+	static struct swarm swarm;
+	for (uint32_t kind = 0; kind < SKEP_COLLECTIVES; kind++) {
+		if (kind == SKEP_COLLECTIVE_WHOLE)
+			continue;
+		for (uint32_t sites = 1; sites <= 7; sites += 2) {
+			init(&swarm, (enum skep_collective)kind, sites, kind % 2 ? 5 : 100001);
+			for (uint32_t size = 2; size <= MEMBERS_MAX; size++)
+				check_scheme(&swarm, size);
+		}
+	}
+}
+
+static void test_one_member_has_nothing_to_do(void **state)
+{
+	(void)state;
+	static struct swarm swarm;
+	for (uint32_t kind = 0; kind < SKEP_COLLECTIVES; kind++) {
+		init(&swarm, (enum skep_collective)kind, 1, 10);
+		struct skep_scheme scheme = scheme_of(&swarm, 0, 1);
+		assert_int_equal(skep_scheme_moves(&scheme), 0);
+	}
+}
+
+/* ---- shares ------------------------------------------------------------------------------------------------------- */
+
+/* When the slowest is done, for one element and a link of 1. */
+static double slowest(const struct swarm *swarm, uint32_t n, const double *share)
+{
+	double most = 0;
+	for (uint32_t i = 0; i < n; i++)
+		most = fmax(most, (1 + (n - 2) * share[i]) / (double)swarm->link_Bps[i]);
+	return most;
+}
+
+/* By bisection: by this time all members together could have summed everything, each with what its link has left. */
+static double least_time(const struct swarm *swarm, uint32_t n)
+{
+	double low = 0, high = n;
+	for (int i = 0; i < 200; i++) {
+		double time = (low + high) / 2, sum = 0;
+		for (uint32_t m = 0; m < n; m++)
+			sum += fmax(0, (time * (double)swarm->link_Bps[m] - 1) / (n - 2));
+		*(sum < 1 ? &low : &high) = time;
+	}
+	/* one without a share still sends what it has */
+	double share[SKEP_ROSTER_MAX] = {0};
+	return fmax(high, slowest(swarm, n, share));
+}
+
+static void check_shares(struct swarm *swarm, uint32_t n)
+{
+	double share[SKEP_ROSTER_MAX];
+	scheme_of(swarm, 0, n);
+	assert_int_equal(swarm->fact[0], 0);
+	assert_int_equal(swarm->fact[n], swarm->stage.parameters);
+	for (uint32_t i = 0; i < n; i++) {
+		assert_true(swarm->fact[i] <= swarm->fact[i + 1]);
+		share[i] = (double)(swarm->fact[i + 1] - swarm->fact[i]) / (double)swarm->stage.parameters;
+	}
+	if (n > 2)
+		assert_true(slowest(swarm, n, share) < 1.002 * least_time(swarm, n));
+	else
+		assert_true(fabs(share[0] - share[1]) <= 1.0 / (double)swarm->stage.parameters);
+}
+
+static void test_shares_keep_the_slowest_short(void **state)
+{
+	(void)state;
+	static struct swarm swarm;
+	uint64_t random = 1;
+	for (int i = 0; i < 300; i++) {
+		init(&swarm, SKEP_COLLECTIVE_BUTTERFLY, 1, 1000000);
+		uint32_t n = 2 + skep_random_below(&random, i < 280 ? 30 : SKEP_ROSTER_MAX - 1);
+		for (uint32_t m = 0; m < n; m++) /* from all alike to a thousand times as fast */
+			swarm.link_Bps[m] = 1000 + skep_random_below(&random, 1u << i % 20);
+		check_shares(&swarm, n);
+	}
+}
+
+/* Links as large and as different as they come, and more members than elements. */
+static void test_shares_of_extreme_links(void **state)
+{
+	(void)state;
+	static struct swarm swarm;
+	const uint64_t links[] = {0, 1, UINT64_MAX, UINT64_C(1) << 50};
+	for (uint64_t parameters = 0; parameters < 3; parameters++) {
+		init(&swarm, SKEP_COLLECTIVE_BUTTERFLY, 1, parameters == 2 ? UINT64_MAX : parameters);
+		for (uint32_t n = 2; n <= SKEP_ROSTER_MAX; n += n < 20 ? 1 : 123) {
+			for (uint32_t m = 0; m < n; m++)
+				swarm.link_Bps[m] = links[(m * m + n) % 4];
+			scheme_of(&swarm, 0, n);
+			for (uint32_t m = 0; m < n; m++)
+				assert_true(swarm.fact[m] <= swarm.fact[m + 1]);
+			assert_true(swarm.fact[n] == swarm.stage.parameters);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_sent_is_waited_for),
+		cmocka_unit_test(test_one_member_has_nothing_to_do),
+		cmocka_unit_test(test_shares_keep_the_slowest_short),
+		cmocka_unit_test(test_shares_of_extreme_links),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
