@@ -3,8 +3,8 @@
  * test_network.c - closed forms, the workloads F and X with their published exact makespans, and random small networks
  * against an oracle that solves everything again at every event.
  */
+#include "sim/bench/draw.h"
 #include "tests/unit/flow_drive.h"
-#include "tests/unit/flow_random.h"
 
 /* ---- closed forms ------------------------------------------------------------------------------------------- */
 
