@@ -177,13 +177,18 @@ static bool read_files(struct skep_importer *importer)
 	return !importer->diag->set;
 }
 
-bool skep_import(const struct skep_import_options *options, struct skep_import_report *ret, struct skep_diag *reterr)
+/* What is written must be read again, and of that only the GPU is not of our making. */
+static bool check_gpu(const char *path, const char *name, struct skep_diag *reterr)
 {
 	struct skep_gpu gpu;
+	return skep_gpu_read(path, name, &gpu, reterr);
+}
+
+bool skep_import(const struct skep_import_options *options, struct skep_import_report *ret, struct skep_diag *reterr)
+{
 	struct skep_importer importer = {.options = options, .report = ret, .diag = reterr};
 	*ret = (struct skep_import_report){0};
-	if (!find_output(options, ret->path, sizeof ret->path, reterr) ||
-		!skep_gpu_read(ret->path, options->gpu, &gpu, reterr))
+	if (!find_output(options, ret->path, sizeof ret->path, reterr) || !check_gpu(ret->path, options->gpu, reterr))
 		return false;
 	bool ok;
 	if (options->format == SKEP_IMPORT_REGIONS)

@@ -73,7 +73,7 @@ static inline bool run(
 static inline struct skep_topology import_good(
 	struct skep_import_options *o, char **file, struct skep_import_report *report)
 {
-	struct skep_topology t;
+	struct skep_topology t = {0};
 	struct skep_diag diag;
 	struct skep_import_report own;
 	if (!run(o, file, report ? report : &own, &diag) || !skep_topology_read(output, &t, &diag))

@@ -73,7 +73,7 @@ static bool has_library(void)
 
 static struct skep_topology import_good(const char *text, struct skep_import_report *report)
 {
-	struct skep_topology t;
+	struct skep_topology t = {0};
 	struct skep_diag diag;
 	if (!run(input, text, report, &diag) || !skep_topology_read(output, &t, &diag))
 		fail_msg("%s:%u:%u: %s", diag.file, diag.line, diag.column, diag.message);
