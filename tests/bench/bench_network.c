@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * bench_network.c - processor time of the network model on random flows over a star (F) and over a full matrix of
- * private pairs (X), each a chain of transfers per slot, and on rings (R); the makespan stands beside an exact one from an
- * independent solver or a closed form.
- *
- * A hop of R lasts some 20 us and a part of a ns, and the model rounds the end of a flow up to a ns: over two thousand hops
- * that would be 4e-5. So R runs a thousand times slower, in ps.
+ * private pairs (X), each a chain of transfers per slot; the makespan stands beside an exact one from an independent
+ * solver.
  *
  *     bench_network            all rows but the long ones
  *     bench_network long       all rows
  *     bench_network F 128 512 10   one row: kind, hosts, slots, flows per slot
- *     bench_network R 4096 128 0   kind, hosts, hosts in a ring, 0
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,10 +19,10 @@
 #include "topologies/network.h"
 
 struct row {
-	char kind; /* F, X or R */
+	char kind; /* F or X */
 	bool is_long;
-	uint32_t hosts, slots, each; /* R: slots is the size of a ring */
-	double makespan_s;           /* exact; NAN: not known */
+	uint32_t hosts, slots, each;
+	double makespan_s; /* exact; NAN: not known */
 };
 
 static const struct row rows[] = {
@@ -42,10 +38,6 @@ static const struct row rows[] = {
 	{'X', false, 256, 256, 10, 16.207773464},
 	{'X', false, 512, 512, 10, 19.563919465},
 	{'X', false, 1024, 1024, 10, 20.361607076},
-	{'R', false, 64, 64, 0, 0.039438000},
-	{'R', false, 256, 256, 0, 0.040098750},
-	{'R', true, 1024, 1024, 0, 0.040983938},
-	{'R', true, 4096, 128, 0, 3.605353216},
 };
 
 /* Processor time, so that other programs on the machine disturb less. */
@@ -112,63 +104,6 @@ static skep_time run_slots(struct skep_network *network, const struct row *row)
 	return now;
 }
 
-/* One ring over all, of fast machines; or many, of slow ones far apart. A thousandth of the speed. */
-static void make_rings(struct skep_topology *topology, uint32_t hosts, uint32_t size)
-{
-	bool fast = hosts == size;
-	topology->places = 1;
-	topology->pair = need(calloc(1, sizeof *topology->pair));
-	topology->pair[0] = (struct skep_pair){INFINITY, fast ? 5e-4 : 10, INFINITY};
-	for (uint32_t i = 0; i < hosts; i++)
-		topology->machine[i].up_Bps = topology->machine[i].down_Bps = fast ? 53687091.2 : 1.25e5;
-}
-
-struct ring_host {
-	uint32_t sent, received; /* ends of its own sends, and chunks that came */
-	uint32_t begun;
-};
-
-/* A host begins a step when its own send of the one before has ended and the chunk of that step has come. */
-static void ring_go_on(
-	struct skep_network *network, const struct row *row, struct ring_host *host, uint32_t i, skep_time now)
-{
-	uint32_t size = row->slots, first = i / size * size, next = first + (i + 1 - first) % size;
-	uint64_t all = row->hosts == size ? 1073741824 : 67108864;
-	if (host[i].begun == 2 * (size - 1) || host[i].sent < host[i].begun || host[i].received < host[i].begun)
-		return;
-	host[i].begun++;
-	if (!skep_network_start(network, now, i, next, all / size, i))
-		need(NULL);
-}
-
-static skep_time run_rings(struct skep_network *network, const struct row *row)
-{
-	struct ring_host *host = need(calloc(row->hosts, sizeof *host));
-	uint32_t size = row->slots;
-	skep_time now = 0;
-	for (uint32_t i = 0; i < row->hosts; i++)
-		ring_go_on(network, row, host, i, 0);
-	while (skep_network_flows(network) > 0) {
-		uint64_t tag[64];
-		now = skep_network_next(network);
-		uint32_t got = skep_network_advance(network, now, tag, 64);
-		for (uint32_t i = 0; i < got; i++) {
-			uint32_t from = (uint32_t)tag[i], to = from / size * size + (from + 1) % size;
-			host[from].sent++;
-			host[to].received++;
-			ring_go_on(network, row, host, from, now);
-			ring_go_on(network, row, host, to, now);
-		}
-	}
-	free(host);
-	return now;
-}
-
-static uint64_t transfers(const struct row *row)
-{
-	return row->kind == 'R' ? (uint64_t)row->hosts * 2 * (row->slots - 1) : (uint64_t)row->slots * row->each;
-}
-
 static void run_row(const struct row *row)
 {
 	struct skep_topology topology = {.machines = row->hosts};
@@ -176,14 +111,11 @@ static void run_row(const struct row *row)
 	topology.machine[row->hosts] = (struct skep_machine){.up_Bps = INFINITY, .down_Bps = INFINITY};
 	if (row->kind == 'F')
 		make_star(&topology, row->hosts);
-	else if (row->kind == 'R')
-		make_rings(&topology, row->hosts, row->slots);
 	else
 		make_matrix(&topology, row->hosts);
 	double begin_s = cpu_now_s();
 	struct skep_network *network = need(skep_network_create(&topology));
-	skep_time end = row->kind == 'R' ? run_rings(network, row) : run_slots(network, row);
-	double makespan_s = (row->kind == 'R' ? 1e-12 : 1e-9) * (double)end, cpu_s = cpu_now_s() - begin_s;
+	double makespan_s = 1e-9 * (double)run_slots(network, row), cpu_s = cpu_now_s() - begin_s;
 	skep_network_destroy(network);
 	free(topology.machine);
 	free(topology.pair);
@@ -191,7 +123,7 @@ static void run_row(const struct row *row)
 	getrusage(RUSAGE_SELF, &usage);
 	printf("%c hosts=%u slots=%u each=%u makespan_s=%.9f error=%.1e cpu_s=%.4f flows_per_s=%.0f peak_MiB=%.1f\n",
 		row->kind, row->hosts, row->slots, row->each, makespan_s, makespan_s / row->makespan_s - 1, cpu_s,
-		(double)transfers(row) / cpu_s, (double)usage.ru_maxrss / 1024);
+		row->slots * row->each / cpu_s, (double)usage.ru_maxrss / 1024);
 }
 
 int main(int argc, char **argv)
