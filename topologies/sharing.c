@@ -16,8 +16,8 @@
  * that no link holds counts as one at its cap, which is INFINITY, still growing, for those without.
  *
  * What is kept true
- *   - Between solutions: a flow's rate is the level of the link that holds it, else its cap; the flows of a link sum up to no more
- *     than its capacity, and to all of it if it holds any; a link that holds none has level INFINITY; all within
+ *   - Between solutions: a flow's rate is the level of the link that holds it, else its cap; the flows of a link sum up to no
+ *     more than its capacity, and to all of it if it holds any; a link that holds none has level INFINITY; all within
  *     TOLERANCE.
  *   - Each link that flows use has a list of them; one that comes and goes and has none is in the free list.
  */

@@ -321,8 +321,8 @@ double skep_read_quantity(struct skep_reader *r, const struct skep_yaml_node *ma
 	return isnan(fallback) ? low : fallback;
 }
 
-/* The two sides of a text such as "100 ± 50 ms" (both signs have two bytes); false: it has no such sign. A first side without a unit takes that of the
- * second. */
+/* The two sides of a text such as "100 ± 50 ms" (both signs have two bytes); false: it has no such sign. A first side without
+ * a unit takes that of the second. */
 static bool split(const char *text, char ret[2][64])
 {
 	const char *sign = strstr(text, "\xc2\xb1"), *end;
