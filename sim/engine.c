@@ -29,32 +29,11 @@ static void take_arrivals(struct skep_world *world, bool more)
 	} while (got == ARRIVALS);
 }
 
-#define NODE_LINES 12u
-
-/* In a large swarm nothing of the machine that is next is in a cache: it is asked for while this one works. */
-static void foresee(const struct skep_world *world)
-{
-	if (world->queue.count == 0)
-		return;
-	const struct skep_queue_entry *next = &world->queue.entry[0];
-	uint32_t index = next->index;
-	if (next->kind == SKEP_HAPPENING_OP_END)
-		index /= SKEP_LANES;
-	else if (next->kind == SKEP_HAPPENING_MESSAGE)
-		index = world->flight[index].message.to.index;
-	else
-		return;
-	const char *node = (const char *)world->actor[index].node;
-	for (uint32_t line = 0; line < NODE_LINES; line++)
-		__builtin_prefetch(node + 64 * line);
-}
-
 /* Returns false when nothing is left to happen. */
 static bool advance(struct skep_world *world)
 {
 	struct skep_queue_entry entry;
 	enum skep_turn turn = skep_turn_next(&world->queue, world->network, &world->now, &entry);
-	foresee(world);
 	if (turn == SKEP_TURN_EVENT)
 		skep_world_handle(world, &entry);
 	if (turn == SKEP_TURN_NETWORK)

@@ -17,7 +17,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "core/random.h"
 #include "core/route.h"
@@ -465,24 +464,12 @@ static size_t aligned(size_t size)
 	return (size + 63) & ~(size_t)63;
 }
 
-/* In large pages: a step touches a few lines all over a machine's memory, so with small ones each would be a miss of its own in
- * the tables of pages. */
-static void *large_memory(size_t size)
-{
-	const size_t page = (size_t)1 << 21;
-	if (size < 16 * page)
-		return aligned_alloc(64, size);
-	void *memory = aligned_alloc(page, (size + page - 1) & ~(page - 1));
-	if (memory)
-		madvise(memory, size, MADV_HUGEPAGE); /* advice: small ones will do */
-	return memory;
-}
-
 static bool init_nodes(struct skep_world *world)
 {
 	const struct skep_plan *plan = world->plan;
 	size_t worker_size = aligned(skep_node_size(plan, 0)); /* of all of them; it takes a look at all to tell */
-	world->node_memory = large_memory(plan->workers * worker_size + aligned(skep_node_size(plan, plan->workers)));
+	world->node_memory =
+		aligned_alloc(64, plan->workers * worker_size + aligned(skep_node_size(plan, plan->workers)));
 	if (!world->node_memory)
 		return false;
 	unsigned char *at = world->node_memory;
