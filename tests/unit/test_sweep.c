@@ -223,6 +223,34 @@ static void test_bytes_that_are_no_run_change_nothing(void **state)
 	skep_store_close(store);
 }
 
+/* An error that SQLite itself undoes nothing of. */
+static void test_an_error_in_the_middle_leaves_no_half_run(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	void *image;
+	size_t bytes;
+	int64_t run[6], id;
+	const struct skep_summary summary = {.world = "sim", .ok = true};
+	struct skep_store *store = must_open("a.db", true);
+	begin_sweep(store, "k=x,y,z", run);
+	change("a.db", "CREATE TRIGGER t BEFORE INSERT ON stage_rounds WHEN NEW.round = 7"
+		       " BEGIN SELECT RAISE(FAIL, 'no more'); END");
+	synthetic_init(&s, "synthetic", 4, 2);
+	make_image(&s, &summary, &image, &bytes);
+	assert_int_equal(
+		skep_sweep_put(store, identity[0], image, bytes, &id, error, sizeof error), SKEP_SWEEP_PUT_FAILED);
+	assert_non_null(strstr(error, "constraint"));
+	assert_int_equal(query("a.db", "SELECT count(*) FROM runs"), 0);
+	assert_int_equal(query("a.db", "SELECT count(*) FROM stage_rounds"), 0);
+	change("a.db", "DROP TRIGGER t");
+	assert_int_equal(
+		skep_sweep_put(store, identity[0], image, bytes, &id, error, sizeof error), SKEP_SWEEP_PUT_DONE);
+	skep_sweep_image_free(image);
+	synthetic_finish(&s);
+	skep_store_close(store);
+}
+
 static void test_little_is_kept(void **state)
 {
 	(void)state;
@@ -337,6 +365,7 @@ int main(void)
 		TEST(test_an_image_becomes_the_run_that_it_was),
 		TEST(test_a_locked_file_is_for_later),
 		TEST(test_bytes_that_are_no_run_change_nothing),
+		TEST(test_an_error_in_the_middle_leaves_no_half_run),
 		TEST(test_little_is_kept),
 		TEST(test_rows_are_means_over_seeds),
 		TEST(test_both_forms_of_output_say_the_same),
