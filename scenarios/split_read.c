@@ -31,8 +31,8 @@ static void check_split(struct skep_reader *r, const struct skep_yaml_node *clus
 			s->tensor_parallel, worker, has, s->tensor_parallel);
 	else if (why)
 		skep_reader_fail(r, cluster, key,
-			"%s: worker %u would split its stage over %u GPUs, but model %.60s %s", key, worker, split.gpus,
-			s->model.name, why);
+			"cluster.%s: worker %u would split its stage over %u GPUs, but model %.60s %s", key, worker,
+			split.gpus, s->model.name, why);
 }
 
 void skep_split_read_cluster(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s)

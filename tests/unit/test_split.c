@@ -147,6 +147,29 @@ static void test_fewer_gpus_than_there_are(void **state)
 	skep_scenario_finish(&node);
 }
 
+/* A swarm may mix machines with one, two and four GPUs. */
+static void test_machines_that_differ(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	write_topology("mixed.yaml",
+		"{gpu: g, gpus: 4, inner: {bandwidth: 1 GB/s, latency: 1 us}}, "
+		"{gpu: g, gpus: 2, inner: {bandwidth: 1 GB/s, latency: 1 us}}, {gpu: g}, {gpu: g}");
+	must_read("block.yaml", "mixed.yaml", NULL, &s);
+	assert_int_equal(s.topology.gpus, 3);
+	static const uint32_t gpus[4] = {4, 2, 1, 1};
+	struct skep_op op = {.kind = SKEP_OP_FORWARD};
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t type = s.topology.machine[i].gpu;
+		assert_int_equal(skep_split_of(&s, type).gpus, gpus[i]);
+		assert_int_equal(s.memory[type].workers, gpus[i] == 1 ? 2 : 1);
+		assert_true(i == 0 || s.memory[type].total >= s.memory[s.topology.machine[i - 1].gpu].total);
+	}
+	assert_int_equal(skep_scenario_op_ns(&s, 2, &op), skep_scenario_op_ns(&s, 3, &op));
+	assert_true(skep_scenario_op_ns(&s, 1, &op) != skep_scenario_op_ns(&s, 0, &op));
+	skep_scenario_finish(&s);
+}
+
 /* ---- time: the host ----------------------------------------------------------------------------------------------- */
 
 static void test_time_of_a_step_on_the_host(void **state)
@@ -343,6 +366,7 @@ int main(void)
 		cmocka_unit_test(test_what_else_a_block_may_keep),
 		cmocka_unit_test(test_time_of_a_machine_with_four_gpus),
 		cmocka_unit_test(test_fewer_gpus_than_there_are),
+		cmocka_unit_test(test_machines_that_differ),
 		cmocka_unit_test(test_time_of_a_step_on_the_host),
 		cmocka_unit_test(test_time_of_zero),
 		cmocka_unit_test(test_time_of_zero_with_accumulation),
