@@ -77,8 +77,8 @@ uint32_t skep_plan_in_flight(const struct skep_scenario *s)
 
 /* ---- memory --------------------------------------------------------------------------------------------------- */
 
-/* Microbatches that a worker of the stage holds: what a fixed pipeline's schedule says, or an estimate. The first stage holds what it issued; behind it wiring is a draw, and
- * twice the mean is seldom exceeded. */
+/* Microbatches that a worker of the stage holds: what a fixed pipeline's schedule says, or an estimate. The first stage holds
+ * what it issued; behind it wiring is a draw, and twice the mean is seldom exceeded. */
 static uint32_t held(const struct skep_scenario *s, uint32_t stage)
 {
 	uint64_t all = (uint64_t)serving(s, 0) * s->plan.in_flight, workers = serving(s, stage);
