@@ -22,8 +22,9 @@
  *          that was sent on first: its gradient comes next. One at a time, so it takes no memory beside that of a BACKWARD.
  *   1f1b   one forwards, one backwards: after a BACKWARD a FORWARD is preferred, else a BACKWARD; stage s of K holds at most
  *          K - s microbatches. (Backwards whenever that is possible would hold no more, but gradients that come together
- *          would be done together, and the stages behind would wait meanwhile.) The last stage can always go backwards with what it
- *          went forwards with, so the one before gets its gradient and has room again, and so on: nobody waits for ever.
+ *          would be done together, and the stages behind would wait meanwhile.) The last stage can always go backwards with
+ *          what it went forwards with, so the one before gets its gradient and has room again, and so on: nobody waits for
+ *          ever.
  */
 #include "core/worker.h"
 

@@ -228,8 +228,8 @@ static struct tensor *output(const struct job *job, uint8_t kind, uint32_t stage
 	return out;
 }
 
-/* With trainer routing a stage in the middle keeps no stash, and with recomputation nobody does: whoever does the backward pass does the forward pass again,
- * and gets the same from the same input. */
+/* With trainer routing a stage in the middle keeps no stash, and with recomputation nobody does: whoever does the backward pass
+ * does the forward pass again, and gets the same from the same input. */
 static bool keeps_nothing(const struct job *job)
 {
 	bool middle = job->op->stage > 0 && job->op->stage + 1u < job->plan->stages;

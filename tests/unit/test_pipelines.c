@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_pipelines.c - fixed pipelines, event by event: who works with whom, when a worker turns round, what the directory grants and
- * whom it tells; and what a scenario may say about them.
+ * test_pipelines.c - fixed pipelines, event by event: who works with whom, when a worker turns round, what the directory grants
+ * and whom it tells; and what a scenario may say about them.
  */
 #include "machine_fixture.h"
 
