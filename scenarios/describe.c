@@ -137,12 +137,6 @@ static const char *scaled(double value, const char *const units[], double step, 
 	return ret;
 }
 
-static const char *bytes_text(double bytes, char *ret, size_t size)
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", NULL};
-	return scaled(bytes, units, 1024, ret, size);
-}
-
 static const char *time_text(uint64_t least, uint64_t most, char *ret, size_t size)
 {
 	static const char *const units[] = {"us", "ms", "s", NULL};
@@ -165,8 +159,8 @@ static void print_recovery(const struct skep_scenario *s, FILE *out)
 		chunks = n > chunks ? n : chunks;
 	}
 	fprintf(out,
-		"  joins     a newcomer downloads up to %s in %" PRIu32 " chunks; a stage without workers waits %s\n",
-		bytes_text((double)s->stage[most].state_bytes, a, sizeof a), chunks,
+		"  joins     a newcomer downloads up to %s in %" PRIu32 " chunk%s; a stage without workers waits %s\n",
+		skep_bytes_text((double)s->stage[most].state_bytes, a, sizeof a), chunks, chunks == 1 ? "" : "s",
 		time_text(s->plan.wait_for_join_ns, s->plan.wait_for_join_ns, b, sizeof b));
 	fprintf(out, "            it goes to %s\n",
 		skep_plan_fixed(&s->plan)            ? "its own place in its pipeline"
@@ -254,24 +248,23 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	if (s->collectives_as_flows)
 		fprintf(out, "            simulated with one flow per link for the messages of a reduction\n");
 	fprintf(out, "\n");
-	fprintf(out, "%5s %-8s %7s %11s %11s %-19s %-19s %12s %12s\n", "stage", "layers", "workers", "parameters",
-		"memory", "forward", "backward", trainer ? "next, owners" : "to next", "reduction");
+	fprintf(out, "%5s %-8s %7s %11s %-19s %-19s %12s %12s\n", "stage", "layers", "workers", "parameters", "forward",
+		"backward", trainer ? "next, owners" : "to next", "reduction");
 	for (uint32_t stage = 0; stage < plan->stages; stage++) {
 		struct stage_view v = view_stage(s, stage);
 		char layers[32];
 		snprintf(layers, sizeof layers, "%" PRIu32 "-%" PRIu32, v.first_layer, v.first_layer + v.layers - 1);
-		fprintf(out, "%5" PRIu32 " %-8s %7" PRIu32 " %11" PRIu64 " %11s %-19s %-19s %12s %12s\n", stage, layers,
-			v.workers, v.parameters, bytes_text(v.memory_bytes, b, sizeof b),
-			time_text(v.forward_ns_least, v.forward_ns_most, c, sizeof c),
+		fprintf(out, "%5" PRIu32 " %-8s %7" PRIu32 " %11" PRIu64 " %-19s %-19s %12s %12s\n", stage, layers,
+			v.workers, v.parameters, time_text(v.forward_ns_least, v.forward_ns_most, c, sizeof c),
 			time_text(v.backward_ns_least, v.backward_ns_most, d, sizeof d),
-			bytes_text((double)v.pipeline_bytes, e, sizeof e),
-			bytes_text((double)v.sync_bytes, f, sizeof f));
+			skep_bytes_text((double)v.pipeline_bytes, e, sizeof e),
+			skep_bytes_text((double)v.sync_bytes, f, sizeof f));
 		pipeline += v.pipeline_bytes;
 		sync += v.sync_bytes;
 	}
 	skep_memory_print(s, out);
 	fprintf(out, "\nper round: %s between stages (activations and gradients), %s in reductions\n",
-		bytes_text((double)pipeline, a, sizeof a), bytes_text((double)sync, b, sizeof b));
+		skep_bytes_text((double)pipeline, a, sizeof a), skep_bytes_text((double)sync, b, sizeof b));
 	skep_compute_print(s, out);
 }
 

@@ -37,7 +37,8 @@ static void try_stages(struct advice *a, const struct skep_scenario *s)
 {
 	struct skep_memory_terms terms = skep_memory_terms_of(s);
 	uint32_t most = s->model.layers < s->plan.workers ? s->model.layers : s->plan.workers;
-	for (terms.stages++; s->zero == 0 && terms.stages <= most && terms.stages <= STAGES_TRIED; terms.stages++)
+	bool free = s->zero == 0 && !skep_plan_fixed(&s->plan);
+	for (terms.stages++; free && terms.stages <= most && terms.stages <= STAGES_TRIED; terms.stages++)
 		if (skep_memory_all_fit(s, &terms)) {
 			add(a, "model.stages", terms.stages);
 			return;
@@ -106,7 +107,8 @@ static void advise(struct advice *a, const struct skep_scenario *s)
 	try_stages(a, s);
 	try_microbatch(a, s);
 	try_checkpoints(a, s);
-	try_in_flight(a, s);
+	if (!skep_plan_fixed(&s->plan)) /* whose schedule says it */
+		try_in_flight(a, s);
 	try_offload(a, s);
 }
 
@@ -158,7 +160,7 @@ void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model
 
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
-static const char *amount(double bytes, char *ret, size_t size)
+const char *skep_bytes_text(double bytes, char *ret, size_t size)
 {
 	static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
 	uint32_t i = 0;
@@ -187,7 +189,7 @@ static void print_row(const struct skep_scenario *s, uint32_t stage, uint32_t gp
 		snprintf(name, sizeof name, "%s", type->name);
 	fprintf(out, "%5u %-18s", stage, name);
 	for (uint32_t i = 0; i < (s->offload == SKEP_OFFLOAD_NONE ? 7 : 8); i++)
-		fprintf(out, " %9s", amount(column[i], text, sizeof text));
+		fprintf(out, " %9s", skep_bytes_text(column[i], text, sizeof text));
 	fprintf(out, " %5.1f %% %5u\n", 100 * m->total / type->memory_bytes, m->held);
 }
 

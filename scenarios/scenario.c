@@ -477,6 +477,7 @@ static void read_root(struct draft *d)
 		skep_reader_fail(&d->r, NULL, NULL, "not enough memory for this scenario");
 		return;
 	}
+	skep_split_check_predictor(&d->r, group(d, "cluster"), d->s);
 	skep_compute_check(d->s, &d->r, group(d, "cluster"));
 	skep_sync_check_members(&d->r, skep_read_map(&d->r, d->root, "sync", false), &d->s->plan);
 	check_stream(d);

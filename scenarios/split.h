@@ -13,6 +13,9 @@
 /* ---- reading: the keys cluster.tensor_parallel, .sequence_parallel; sync.zero; train.optimizer.offload ------------- */
 
 void skep_split_read_cluster(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s);
+/* No predictor knows stages that are split over GPUs. */
+void skep_split_check_predictor(
+	struct skep_reader *r, const struct skep_yaml_node *cluster, const struct skep_scenario *s);
 void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s);
 void skep_split_read_optimizer(struct skep_reader *r, const struct skep_yaml_node *optimizer, struct skep_scenario *s);
 

@@ -181,7 +181,9 @@ static bool read_files(struct skep_importer *importer)
 static bool check_gpu(const char *path, const char *name, struct skep_diag *reterr)
 {
 	struct skep_gpu gpu;
-	return skep_gpu_read(path, name, &gpu, reterr);
+	bool known = skep_gpu_read(path, name, &gpu, reterr);
+	skep_gpu_finish(&gpu);
+	return known;
 }
 
 bool skep_import(const struct skep_import_options *options, struct skep_import_report *ret, struct skep_diag *reterr)

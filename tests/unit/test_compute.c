@@ -20,6 +20,7 @@
 #include "scenarios/sources.h"
 
 #define OPT "scenarios/opt-350m.yaml"
+#define LEAN "model.file=tests/data/opt-350m-lean.yaml", "cluster.topology=tests/data/three-gpus.yaml"
 #define V100 0
 #define A100_40 1
 #define A100_80 2
@@ -67,8 +68,8 @@ static void test_measured_layers(void **state)
 {
 	(void)state;
 	struct skep_scenario s;
-	MUST_READ(OPT, &s, "schedule.microbatch=4", "schedule.checkpoint_activations=false", "schedule.in_flight=1",
-		"cluster.topology=topologies/profiled.yaml");
+	MUST_READ(OPT, &s, LEAN, "schedule.microbatch=4", "schedule.checkpoint_activations=false",
+		"schedule.in_flight=1");
 	assert_int_equal(time_of(&s, A100_40, 0)->forward_ns, 508000 + 4 * 8204000);
 	assert_int_equal(time_of(&s, A100_40, 1)->forward_ns, 6 * 8204000);
 	assert_int_equal(time_of(&s, A100_40, 1)->backward_ns, 6 * 22715000);
@@ -109,11 +110,10 @@ static void test_between_and_beyond(void **state)
 
 	const char *const beyond[] = {"schedule.microbatch=16", "schedule.in_flight=1", NULL};
 	refuses(OPT, "cluster.compute.outside: the tables of V100-SXM2-16 in fp32 do not have all of stage 0", beyond);
-	MUST_READ(OPT, &s, "schedule.microbatch=16", "schedule.in_flight=1", "cluster.compute.outside=fit",
-		"cluster.topology=topologies/one-host.yaml", "model.stages=2");
-	time = &timing_of(&s, V100, 1)->forward;
-	assert_true(time->ns[SKEP_TIME_INTERPOLATED] == 0 && skep_compute_outside(timing_of(&s, V100, 1)));
-	assert_true(fabs((double)time_of(&s, V100, 1)->forward_ns / (4e3 * (10 * 28839 + 74796)) - 1) < 0.03);
+	MUST_READ(OPT, &s, LEAN, "schedule.microbatch=16", "schedule.in_flight=1", "cluster.compute.outside=fit");
+	time = &timing_of(&s, V100, 4)->forward;
+	assert_true(time->ns[SKEP_TIME_INTERPOLATED] == 0 && skep_compute_outside(timing_of(&s, V100, 4)));
+	assert_true(fabs((double)time_of(&s, V100, 4)->forward_ns / (4e3 * (2 * 28839 + 74796)) - 1) < 0.03);
 	skep_scenario_finish(&s);
 }
 
