@@ -95,7 +95,7 @@ void skep_split_check_predictor(
 		if (skep_split_of(s, gpu).gpus > 1)
 			skep_reader_fail(r, cluster, "compute",
 				"cluster.compute: times are measured and fitted on one GPU, and worker %u splits its "
-			        "stage "
+				"stage "
 				"over %u; take `predictor: roofline`, or `tensor_parallel: 1`",
 				worker_with(s, gpu), skep_split_of(s, gpu).gpus);
 }
