@@ -336,7 +336,8 @@ enum skep_op_kind {
 /* It is a part of a reduction, and runs on that lane. */
 static inline bool skep_op_reduces(uint8_t kind)
 {
-	return (kind >= SKEP_OP_TAKE && kind <= SKEP_OP_STORE) || (kind >= SKEP_OP_ALLREDUCE && kind <= SKEP_OP_GIVE);
+	return (kind >= SKEP_OP_TAKE && kind <= SKEP_OP_STORE) || kind == SKEP_OP_ALLREDUCE || kind == SKEP_OP_KEEP ||
+	       kind == SKEP_OP_FOLD || kind == SKEP_OP_GIVE;
 }
 
 enum skep_lane { SKEP_LANE_COMPUTE, SKEP_LANE_REDUCE, SKEP_LANES };
