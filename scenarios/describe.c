@@ -222,6 +222,8 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	fprintf(out, "  cluster   %s, %" PRIu32 " workers and the directory\n", s->topology.name, plan->workers);
 	fprintf(out, "            source: %s\n", s->topology.source);
 	skep_network_describe(&s->topology, out);
+	if (s->extra_latency_s > 0)
+		fprintf(out, "            every link is %g ms longer than that\n", 1e3 * s->extra_latency_s);
 	print_recovery(s, out);
 	print_price(s, out);
 	fprintf(out,

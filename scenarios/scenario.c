@@ -115,6 +115,8 @@ static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
 	if (d->r.diag->set || !skep_topology_read(path, &s->topology, d->r.diag))
 		return;
 	s->topology.seed = s->seed;
+	s->extra_latency_s = skep_read_quantity(&d->r, cluster, "extra_latency", SKEP_TIME, 0, DAY_S, 0);
+	skep_topology_add_latency(&s->topology, s->extra_latency_s);
 	s->plan.workers = s->topology.machines;
 	s->first_stage_of = calloc(s->plan.workers, sizeof *s->first_stage_of);
 	if (!s->first_stage_of)

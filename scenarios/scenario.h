@@ -44,6 +44,7 @@ struct skep_scenario {
 
 	struct skep_model model;
 	struct skep_topology topology;
+	double extra_latency_s; /* that each of its links has beyond what its file says */
 	bool has_trace;
 	char trace_path[512];    /* where it was read; "": there is none */
 	struct skep_churn churn; /* has_trace: who is there when; else empty, all are there */

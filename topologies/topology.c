@@ -328,6 +328,14 @@ struct skep_pair skep_topology_pair(const struct skep_topology *t, uint32_t sour
 	return t->pair[(size_t)t->machine[source].place * t->places + t->machine[destination].place];
 }
 
+void skep_topology_add_latency(struct skep_topology *t, double latency_s)
+{
+	for (size_t i = 0; i < (size_t)t->places * t->places; i++) {
+		bool link = !isinf(t->pair[i].capacity_Bps) || t->pair[i].latency_s > 0;
+		t->pair[i].latency_s += link ? latency_s : 0;
+	}
+}
+
 /* ---- prices ------------------------------------------------------------------------------------------------------ */
 
 const struct skep_price_series *skep_topology_start_prices(struct skep_topology *t, skep_time start_ns)

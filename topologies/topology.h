@@ -86,6 +86,9 @@ const struct skep_price_series *skep_topology_start_prices(struct skep_topology 
 double skep_topology_cost_usd(
 	const struct skep_topology *topology, uint32_t machine, skep_time begin_ns, skep_time end_ns);
 
+/* Every link between machines, the directory's included, gets so much longer, each way. */
+void skep_topology_add_latency(struct skep_topology *topology, double latency_s);
+
 /* Between two machines (directory included). A machine to itself: not limited, no latency. */
 struct skep_pair skep_topology_pair(const struct skep_topology *topology, uint32_t source, uint32_t destination);
 

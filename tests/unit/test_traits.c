@@ -132,6 +132,18 @@ static void a_link_says_otherwise(void **state)
 	skep_topology_finish(&t);
 }
 
+static void links_may_be_made_longer(void **state)
+{
+	(void)state;
+	struct skep_topology t = read_changed("latency: 40 ms", "latency: 40 ms");
+	double across_s = skep_topology_pair(&t, 0, 2).latency_s, inside_s = skep_topology_pair(&t, 0, 1).latency_s;
+	skep_topology_add_latency(&t, 0.025);
+	near_to(skep_topology_pair(&t, 0, 2).latency_s, across_s + 0.025);
+	near_to(skep_topology_pair(&t, 0, 1).latency_s, inside_s + 0.025);
+	near_to(skep_topology_pair(&t, 1, 1).latency_s, 0);
+	skep_topology_finish(&t);
+}
+
 static void a_latency_may_have_a_deviation(void **state)
 {
 	(void)state;
@@ -331,6 +343,7 @@ int main(void)
 		cmocka_unit_test(without_keys_there_are_no_traits),
 		cmocka_unit_test(keys_of_the_file_are_of_all_its_links),
 		cmocka_unit_test(a_link_says_otherwise),
+		cmocka_unit_test(links_may_be_made_longer),
 		cmocka_unit_test(a_latency_may_have_a_deviation),
 		cmocka_unit_test(tables_come_from_lists_and_files),
 		cmocka_unit_test(a_file_of_delays_is_read_once_and_is_a_source),
