@@ -90,7 +90,8 @@ static void hear_link(void *context, const struct skep_link_use *use)
 	heard->sync_bytes += use->traffic == SKEP_TRAFFIC_SYNC ? use->bytes : 0;
 }
 
-static struct heard simulate(uint8_t kind, uint32_t sites, uint32_t members)
+/* With the files as they are. `equal`: links of a butterfly count as equal. */
+static struct heard run(uint8_t kind, uint32_t members, bool equal)
 {
 	char path[128], text[1024];
 	struct skep_scenario scenario;
@@ -98,20 +99,27 @@ static struct heard simulate(uint8_t kind, uint32_t sites, uint32_t members)
 	struct heard heard = {0};
 	struct skep_recorder recorder = {.context = &heard, .op = hear_op, .link = hear_link};
 	struct skep_sim_result result;
-	write_files(sites, members);
 	snprintf(path, sizeof path, "%s/scenario.yaml", folder);
 	int size = snprintf(text, sizeof text,
 		"name: t\nmodel: {file: model.yaml, stages: 1}\ncluster: {topology: star.yaml}\n"
 		"schedule: {global_batch: %u, microbatch: 1}\nsync: {collective: %s}\n"
 		"train: {maths: none, until: {steps: 1}}\n",
-		sites * members, skep_collective_name(kind));
+		members, skep_collective_name(kind));
 	if (!skep_scenario_read_text(path, text, (size_t)size, NULL, &scenario, &diag))
 		fail_msg("%s", diag.message);
 	assert_int_equal(4 * scenario.stage[0].parameters, VECTOR);
+	if (equal)
+		scenario.plan.link_Bps = NULL;
 	assert_true(skep_sim_run(&scenario, &recorder, &result));
 	assert_int_equal(result.outcome, SKEP_DONE);
 	skep_scenario_finish(&scenario);
 	return heard;
+}
+
+static struct heard simulate(uint8_t kind, uint32_t sites, uint32_t members)
+{
+	write_files(sites, members);
+	return run(kind, sites * members, false);
 }
 
 /* ---- closed forms --------------------------------------------------------------------------------------------------- */
@@ -239,6 +247,26 @@ static void test_sites_work_side_by_side(void **state)
 	}
 }
 
+/* Four links of 100 MB/s and four of 25 MB/s. Nobody is done before the slow ones have sent what they have, V / B; with equal
+ * shares they take V (1 + 6/8) / B. That members wait for each other between the two halves comes on top. */
+static void test_a_butterfly_spares_slow_links(void **state)
+{
+	(void)state;
+	write_files(1, 1);
+	write_file("star.yaml",
+		"name: star\nsource: \"Assumed: a test.\"\ndirectory: s0\nsites:\n  s0:\n    machines:\n"
+		"      - {count: 4, gpu: fast, up: 100 MB/s, down: 100 MB/s}\n"
+		"      - {count: 4, gpu: fast, up: 25 MB/s, down: 25 MB/s}\n"
+		"    inside: {bandwidth: 1000 Gbit/s, latency: 0.15 ms}\n");
+	struct heard shares = run(SKEP_COLLECTIVE_BUTTERFLY, 8, false), equal = run(SKEP_COLLECTIVE_BUTTERFLY, 8, true);
+	double ns = (double)(shares.end_ns - shares.begin_ns), equal_ns = (double)(equal.end_ns - equal.begin_ns);
+	double least_ns = 1e9 * VECTOR / 25e6;
+	print_message("%.0f us with shares by links, %.0f us with equal ones, %.0f us at least\n", ns / 1e3,
+		equal_ns / 1e3, least_ns / 1e3);
+	assert_true(equal_ns > 1.75 * least_ns && ns > least_ns && ns < 1.1 * 2 * least_ns);
+	expect_bytes(&shares, 2 * 8 * 7, 2 * 7);
+}
+
 static void test_one_member_needs_no_time(void **state)
 {
 	(void)state;
@@ -281,6 +309,7 @@ int main(void)
 		cmocka_unit_test(test_each_takes_as_long_as_its_closed_form),
 		cmocka_unit_test(test_a_tree_is_a_pipeline),
 		cmocka_unit_test(test_sites_work_side_by_side),
+		cmocka_unit_test(test_a_butterfly_spares_slow_links),
 		cmocka_unit_test(test_one_member_needs_no_time),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
