@@ -10,7 +10,8 @@
  * A move that `carries` has no operation and goes on with the tensor of the move before it.
  *
  * TAKEN is a message without a tensor. Nobody is told when what he has sent has left him, and messages that are sent at one
- * time share the link; so where the order of two sends matters (tree, binomial trees, butterfly) the receiver says that it has the first.
+ * time share the link; so where the order of two sends matters (tree, binomial trees, butterfly) the receiver says that it has
+ * the first.
  *
  * Why all members end with the same bits. Each element's final value is made in one place and travels as an unaltered
  * payload, and whoever made it stores what that payload decodes to (ADD_STORE, GIVE). In `all-to-all` each member sums
