@@ -296,35 +296,78 @@ static struct skep_hop tree_hop(const struct skep_scheme *s, const uint64_t *fac
 
 /* ---- butterfly: each owns a share ---------------------------------------------------------------------------------- */
 
-static struct skep_scheme_move share(const uint64_t *fact, enum skep_op_kind op, uint32_t owner)
+static struct skep_scheme_move share(
+	const struct skep_scheme *s, const uint64_t *fact, enum skep_op_kind op, uint32_t owner, uint32_t chunk)
 {
-	return (struct skep_scheme_move){
-		.op = (uint8_t)op, .chunk = owner, .first = fact[owner], .count = fact[owner + 1] - fact[owner]};
+	struct skep_scheme_move move = {.op = (uint8_t)op, .chunk = owner * s->parts + chunk};
+	skep_chunk_range(fact[owner + 1] - fact[owner], chunk, s->parts, &move.first, &move.count);
+	move.first += fact[owner];
+	return move;
 }
 
-/* One chain for my share: 0 my own piece, 1 + r that of rank r, n + 1 the sum. By themselves: n + 2 + i my piece for another
- * one, 2n + 2 + r the sum of rank r. */
+/* One chain for my share, n + 2 moves for each chunk: my own piece, 1 + r that of rank r, and the sum. Then one for each other
+ * member: two moves for each chunk, a wait until it has my piece of the chunk before, and my piece. At last, by themselves, the
+ * sums of each rank. So sums of one chunk travel beside the pieces of the next, and a link is used both ways. */
+struct butterfly_place {
+	uint32_t pieces, sums;
+};
+
+static struct butterfly_place butterfly_place(const struct skep_scheme *s)
+{
+	uint32_t pieces = s->parts * (s->size + 2);
+	return (struct butterfly_place){.pieces = pieces, .sums = pieces + 2 * s->parts * s->size};
+}
+
+static struct skep_scheme_move butterfly_own(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
+{
+	uint32_t chunk = m / (s->size + 2), what = m % (s->size + 2);
+	if (what == 0)
+		return share(s, fact, SKEP_OP_KEEP, s->rank, chunk);
+	if (what > s->size)
+		return sends(share(s, fact, SKEP_OP_GIVE, s->rank, chunk), s->size - 1);
+	if (what - 1 == s->rank)
+		return nothing();
+	return arrives(sends(share(s, fact, SKEP_OP_FOLD, s->rank, chunk), chunk + 1 < s->parts));
+}
+
 static struct skep_scheme_move butterfly_move(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
 {
-	uint32_t n = s->size;
-	if (m == 0)
-		return share(fact, SKEP_OP_KEEP, s->rank);
-	if (m <= n)
-		return follows(m - 1 == s->rank ? nothing() : arrives(share(fact, SKEP_OP_FOLD, s->rank)));
-	if (m == n + 1)
-		return follows(sends(share(fact, SKEP_OP_GIVE, s->rank), n - 1));
-	uint32_t nth = (m - 2) % n, owner = m < 2 * n + 2 ? nth_after(s, nth) : nth;
-	if (owner == s->rank)
-		return nothing();
-	return m < 2 * n + 2 ? sends(share(fact, SKEP_OP_TAKE, owner), 1) : arrives(share(fact, SKEP_OP_STORE, owner));
+	struct butterfly_place at = butterfly_place(s);
+	struct skep_scheme_move move;
+	if (m >= at.sums) {
+		uint32_t owner = (m - at.sums) / s->parts, chunk = (m - at.sums) % s->parts;
+		return owner == s->rank ? nothing() : arrives(share(s, fact, SKEP_OP_STORE, owner, chunk));
+	}
+	if (m >= at.pieces) {
+		uint32_t nth = (m - at.pieces) / (2 * s->parts), which = (m - at.pieces) % (2 * s->parts);
+		uint32_t owner = nth_after(s, nth);
+		move = owner == s->rank ? nothing()
+		       : which % 2 == 1 ? sends(share(s, fact, SKEP_OP_TAKE, owner, which / 2), 1)
+		       : which > 0      ? arrives(nothing())
+		                        : nothing();
+		move.follows = which > 0;
+		return move;
+	}
+	move = butterfly_own(s, fact, m);
+	move.follows = m > 0;
+	return move;
 }
 
 static struct skep_hop butterfly_hop(const struct skep_scheme *s, const uint64_t *fact, uint32_t m, uint32_t nth)
 {
+	struct butterfly_place at = butterfly_place(s);
+	uint32_t chunk = m / (s->size + 2), what = m % (s->size + 2);
 	(void)fact;
-	if (m == s->size + 1)
-		return (struct skep_hop){.to = nth_after(s, nth), .number = 2 * s->size + 2 + s->rank};
-	return (struct skep_hop){.to = nth_after(s, m - s->size - 2), .number = 1 + s->rank};
+	if (m >= at.pieces) {
+		uint32_t which = (m - at.pieces) % (2 * s->parts);
+		return (struct skep_hop){.to = nth_after(s, (m - at.pieces) / (2 * s->parts)),
+			.number = which / 2 * (s->size + 2) + 1 + s->rank};
+	}
+	if (what > s->size)
+		return (struct skep_hop){.to = nth_after(s, nth), .number = at.sums + s->rank * s->parts + chunk};
+	uint32_t from = what - 1, mine = (s->rank + s->size - from - 1) % s->size; /* which of its chains is for me */
+	return (struct skep_hop){
+		.to = from, .number = at.pieces + 2 * s->parts * mine + 2 * (chunk + 1), .taken = true};
 }
 
 /* ---- reduce-broadcast, hierarchical: binomial trees inside a site, a ring of their roots ------------------------------- */
@@ -471,7 +514,7 @@ bool skep_collective_has_roster(enum skep_collective kind)
 
 static uint32_t parts_of(const struct skep_plan *plan)
 {
-	return plan->tree_chunks > 0 ? plan->tree_chunks : SKEP_TREE_CHUNKS;
+	return plan->sync_chunks > 0 ? plan->sync_chunks : SKEP_SYNC_CHUNKS;
 }
 
 uint32_t skep_scheme_moves_max(const struct skep_plan *plan, uint32_t size)
@@ -479,6 +522,8 @@ uint32_t skep_scheme_moves_max(const struct skep_plan *plan, uint32_t size)
 	uint32_t tree = 8 * parts_of(plan), others = 4 * size + 5 * log2_up(size) + 4;
 	if (!skep_collective_has_roster(plan->collective))
 		return 2 * size;
+	if (plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
+		return parts_of(plan) * (4 * size + 2);
 	return plan->collective == SKEP_COLLECTIVE_TREE ? tree : others;
 }
 
@@ -518,7 +563,7 @@ uint32_t skep_scheme_moves(const struct skep_scheme *s)
 	case SKEP_COLLECTIVE_TREE:
 		return 8 * s->parts;
 	case SKEP_COLLECTIVE_BUTTERFLY:
-		return 3 * s->size + 2;
+		return s->parts * (4 * s->size + 2);
 	case SKEP_COLLECTIVE_REDUCE_BROADCAST:
 	case SKEP_COLLECTIVE_HIERARCHICAL:
 		g = grouped_of(s);

@@ -10,7 +10,8 @@
  * A move that `carries` has no operation and goes on with the tensor of the move before it.
  *
  * TAKEN is a message without a tensor. Nobody is told when what he has sent has left him, and messages that are sent at one
- * time share the link; so where the order of two sends matters (tree, binomial trees) the receiver says that it has the first.
+ * time share the link; so where the order of two sends matters (tree, binomial trees, butterfly) the receiver says that it has
+ * the first.
  *
  * Why all members end with the same bits. Each element's final value is made in one place and travels as an unaltered
  * payload, and whoever made it stores what that payload decodes to (ADD_STORE, GIVE). In `all-to-all` each member sums
@@ -32,7 +33,8 @@
  *                                             most ka in waits
  *   tree               2(n-1)V                2[d(a + bt) + (C-1)(2a + bt)], t = V/CB, of C chunks; pipelined binary tree
  *                                             n = 2^(d+1) - 1, b = 2; n = 2: d = b = 1
- *   butterfly          2(n-1)V                2a + max_i V(1 + (n-2)w_i)/B_i, w_i the share of i    Moshpit SGD 2021
+ *   butterfly          2(n-1)V                (C+1)a + 2(n-1)/n V/B, in C chunks, a < V/CB; with     Moshpit SGD 2021
+ *                                             shares w_i at least max_i V(1 + (n-2)w_i)/B_i
  *   hierarchical       2(n-1)V                reduce-broadcast inside a site, and between s leaders
  *                                             2(s-1)(a + V/sB)
  *
@@ -50,15 +52,15 @@
 
 #include "core/skep.h"
 
-#define SKEP_TREE_CHUNKS 8u      /* unless the plan says otherwise */
-#define SKEP_TREE_CHUNKS_MAX 64u /* a worker has room for */
+#define SKEP_SYNC_CHUNKS 8u      /* unless the plan says otherwise */
+#define SKEP_SYNC_CHUNKS_MAX 64u /* a worker has room for */
 #define SKEP_ROSTER_MAX                                                                                                \
 	512u /* members of a reduction that each knows all others: their links, 64 bits, hold the sums */
 
-struct skep_scheme {  /* one member's part in one reduction */
-	uint8_t kind; /* enum skep_collective */
-	uint32_t size, rank, parts;
-	uint32_t block; /* elements that are encoded together */
+struct skep_scheme {                /* one member's part in one reduction */
+	uint8_t kind;               /* enum skep_collective */
+	uint32_t size, rank, parts; /* parts: chunks of a tree, or of each share of a butterfly */
+	uint32_t block;             /* elements that are encoded together */
 	uint64_t elements;
 	uint32_t sites, site, members,
 		position; /* of this member's site: which, how many are there, which of them it is */

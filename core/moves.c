@@ -110,7 +110,7 @@ void moves_done(struct worker *w, struct step *step, uint32_t number, struct ske
 	uint32_t moves = skep_scheme_moves(&r->scheme);
 	for (;;) {
 		struct skep_scheme_move next = {0};
-		if (number + 1 < moves)
+		if (w->moves_capacity > 0 && number + 1 < moves) /* in a ring nothing follows */
 			next = move_of(w, number + 1);
 		send_on(w, step, number, next.carries, out);
 		r->done++;

@@ -154,8 +154,8 @@ struct skep_plan {
 	uint32_t places;                     /* for wiring by latency, else 0 */
 	const uint32_t *place_of;            /* [workers] */
 	const skep_time *transfer_ns;        /* [places * places] a microbatch's activations one way, row = source */
-	uint32_t tree_chunks; /* SKEP_COLLECTIVE_TREE: chunks that follow each other through it; 0: the usual number */
-	const uint32_t *site_of;  /* [workers] SKEP_COLLECTIVE_HIERARCHICAL; NULL: all at one */
+	uint32_t sync_chunks;    /* of a tree, or a share of a butterfly, that follow each other; 0: the usual number */
+	const uint32_t *site_of; /* [workers] SKEP_COLLECTIVE_HIERARCHICAL; NULL: all at one */
 	const uint64_t *link_Bps; /* [workers] SKEP_COLLECTIVE_BUTTERFLY; NULL: all equal */
 };
 

@@ -247,6 +247,8 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	if (plan->collective != SKEP_COLLECTIVE_RING)
 		fprintf(out, "  sync      gradients are summed by %s\n",
 			skep_collective_name((uint8_t)plan->collective));
+	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
+		fprintf(out, "            in %" PRIu32 " chunks that follow each other\n", plan->sync_chunks);
 	if (s->collectives_as_flows)
 		fprintf(out, "            simulated with one flow per link for the messages of a reduction\n");
 	fprintf(out, "\n");

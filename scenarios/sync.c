@@ -19,9 +19,9 @@ void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yam
 	for (uint32_t i = 0; i < OFFERS; i++)
 		name[i] = skep_collective_name((uint8_t)OFFERED[i]);
 	plan->collective = OFFERED[skep_read_choice(reader, map, "collective", name, 0)];
-	if (plan->collective == SKEP_COLLECTIVE_TREE)
-		plan->tree_chunks =
-			(uint32_t)skep_read_integer(reader, map, "chunks", 1, SKEP_TREE_CHUNKS_MAX, SKEP_TREE_CHUNKS);
+	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
+		plan->sync_chunks =
+			(uint32_t)skep_read_integer(reader, map, "chunks", 1, SKEP_SYNC_CHUNKS_MAX, SKEP_SYNC_CHUNKS);
 }
 
 void skep_sync_check_members(struct skep_reader *reader, const struct skep_yaml_node *map, const struct skep_plan *plan)

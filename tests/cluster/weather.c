@@ -186,7 +186,7 @@ static void draw_collective(struct weather *w, uint64_t seed)
 		w->plan.collective = SKEP_COLLECTIVE_WHOLE;
 	else if (kind < sizeof others / sizeof others[0])
 		w->plan.collective = others[kind];
-	w->plan.tree_chunks = random >> 32 & 3; /* 0: the usual number */
+	w->plan.sync_chunks = random >> 32 & 3; /* 0: the usual number */
 	for (uint32_t i = 0; i < w->plan.workers; i++) {
 		uint64_t each = mix64(random + i);
 		w->site_of[i] = (uint32_t)(each % (1 + (random >> 34 & 3)));

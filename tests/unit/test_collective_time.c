@@ -25,7 +25,7 @@
 enum { WIDTH = 527, OUTPUTS = 33, VECTOR = 4 * (WIDTH + 1) * (WIDTH + OUTPUTS) };
 #define RATE_BPS 1e8
 #define LATENCY_NS 150000.0
-#define TREE_CHUNKS 8
+#define CHUNKS 8
 /* An operation of a nanosecond, and a transfer rounded up to one, for each of a few hundred moves in a row. */
 #define TOLERANCE_NS 1000.0
 
@@ -90,7 +90,8 @@ static void hear_link(void *context, const struct skep_link_use *use)
 	heard->sync_bytes += use->traffic == SKEP_TRAFFIC_SYNC ? use->bytes : 0;
 }
 
-static struct heard simulate(uint8_t kind, uint32_t sites, uint32_t members)
+/* With the files as they are. `equal`: links of a butterfly count as equal. */
+static struct heard run(uint8_t kind, uint32_t members, bool equal)
 {
 	char path[128], text[1024];
 	struct skep_scenario scenario;
@@ -98,20 +99,27 @@ static struct heard simulate(uint8_t kind, uint32_t sites, uint32_t members)
 	struct heard heard = {0};
 	struct skep_recorder recorder = {.context = &heard, .op = hear_op, .link = hear_link};
 	struct skep_sim_result result;
-	write_files(sites, members);
 	snprintf(path, sizeof path, "%s/scenario.yaml", folder);
 	int size = snprintf(text, sizeof text,
 		"name: t\nmodel: {file: model.yaml, stages: 1}\ncluster: {topology: star.yaml}\n"
 		"schedule: {global_batch: %u, microbatch: 1}\nsync: {collective: %s}\n"
 		"train: {maths: none, until: {steps: 1}}\n",
-		sites * members, skep_collective_name(kind));
+		members, skep_collective_name(kind));
 	if (!skep_scenario_read_text(path, text, (size_t)size, NULL, &scenario, &diag))
 		fail_msg("%s", diag.message);
 	assert_int_equal(4 * scenario.stage[0].parameters, VECTOR);
+	if (equal)
+		scenario.plan.link_Bps = NULL;
 	assert_true(skep_sim_run(&scenario, &recorder, &result));
 	assert_int_equal(result.outcome, SKEP_DONE);
 	skep_scenario_finish(&scenario);
 	return heard;
+}
+
+static struct heard simulate(uint8_t kind, uint32_t sites, uint32_t members)
+{
+	write_files(sites, members);
+	return run(kind, sites * members, false);
 }
 
 /* ---- closed forms --------------------------------------------------------------------------------------------------- */
@@ -156,8 +164,16 @@ static double halving_ns(uint32_t n)
 /* Of a full tree with so many levels below the root. */
 static double tree_ns(uint32_t depth, uint32_t children)
 {
-	double sent = LATENCY_NS + children * t((double)VECTOR / TREE_CHUNKS), taken = LATENCY_NS + t(0);
-	return 2 * (depth * sent + (TREE_CHUNKS - 1) * (sent + taken));
+	double sent = LATENCY_NS + children * t((double)VECTOR / CHUNKS), taken = LATENCY_NS + t(0);
+	return 2 * (depth * sent + (CHUNKS - 1) * (sent + taken));
+}
+
+/* Pieces of the first chunk; then sums, and the next pieces beside them when the word is back that the first were taken: both
+ * together are two chunks on a link that rests for a latency before; sums of the last. A latency is shorter than a chunk. */
+static double butterfly_ns(uint32_t n)
+{
+	double chunk = (n - 1) * t((double)VECTOR / n / CHUNKS);
+	return 2 * (LATENCY_NS + chunk) + (CHUNKS - 1) * (LATENCY_NS + 2 * chunk);
 }
 
 static void expect_time(const struct heard *heard, uint8_t kind, uint32_t n, double expected_ns, double more_ns)
@@ -193,7 +209,7 @@ static void test_each_takes_as_long_as_its_closed_form(void **state)
 				2 * (n - 1)},
 			{SKEP_COLLECTIVE_ALL_TO_ALL, LATENCY_NS + (n - 1) * t(VECTOR), n * (n - 1), n * (n - 1)},
 			{SKEP_COLLECTIVE_HALVING_DOUBLING, halving_ns(n), 2 * (n - 1), 2 * (n - p) + 2 * p * k},
-			{SKEP_COLLECTIVE_BUTTERFLY, 2 * (LATENCY_NS + (n - 1) * part), 2 * (n - 1), 2 * n * (n - 1)},
+			{SKEP_COLLECTIVE_BUTTERFLY, butterfly_ns(n), 2 * (n - 1), 2 * n * (n - 1) * CHUNKS},
 			{SKEP_COLLECTIVE_HIERARCHICAL, binomial_up_ns(n) + binomial_down_ns(n), 2 * (n - 1),
 				2 * (n - 1)},
 		};
@@ -215,7 +231,7 @@ static void test_a_tree_is_a_pipeline(void **state)
 		uint32_t n = members[i], depth = log2_up(n / 2 + 1);
 		struct heard heard = simulate(SKEP_COLLECTIVE_TREE, 1, n);
 		double ns = (double)(heard.end_ns - heard.begin_ns);
-		expect_bytes(&heard, 2 * (n - 1) * TREE_CHUNKS, 2 * (n - 1));
+		expect_bytes(&heard, 2 * (n - 1) * CHUNKS, 2 * (n - 1));
 		if (n == 2 || (n & (n + 1)) == 0)
 			expect_time(&heard, SKEP_COLLECTIVE_TREE, n, tree_ns(depth, n == 2 ? 1 : 2), 0);
 		else
@@ -237,6 +253,26 @@ static void test_sites_work_side_by_side(void **state)
 		expect_time(&heard, SKEP_COLLECTIVE_HIERARCHICAL, n, binomial_up_ns(m) + ring + binomial_down_ns(m), 0);
 		expect_bytes(&heard, 2 * (n - s) + 2 * s * (s - 1), 2 * (n - 1));
 	}
+}
+
+/* Four links of 100 MB/s and four of 25 MB/s. Nobody is done before the slow ones have sent what they have, V / B; with equal
+ * shares they take V (1 + 6/8) / B. That members wait for each other between the two halves comes on top. */
+static void test_a_butterfly_spares_slow_links(void **state)
+{
+	(void)state;
+	write_files(1, 1);
+	write_file("star.yaml",
+		"name: star\nsource: \"Assumed: a test.\"\ndirectory: s0\nsites:\n  s0:\n    machines:\n"
+		"      - {count: 4, gpu: fast, up: 100 MB/s, down: 100 MB/s}\n"
+		"      - {count: 4, gpu: fast, up: 25 MB/s, down: 25 MB/s}\n"
+		"    inside: {bandwidth: 1000 Gbit/s, latency: 0.15 ms}\n");
+	struct heard shares = run(SKEP_COLLECTIVE_BUTTERFLY, 8, false), equal = run(SKEP_COLLECTIVE_BUTTERFLY, 8, true);
+	double ns = (double)(shares.end_ns - shares.begin_ns), equal_ns = (double)(equal.end_ns - equal.begin_ns);
+	double least_ns = 1e9 * VECTOR / 25e6;
+	print_message("%.0f us with shares by links, %.0f us with equal ones, %.0f us at least\n", ns / 1e3,
+		equal_ns / 1e3, least_ns / 1e3);
+	assert_true(equal_ns > 1.75 * least_ns && ns > least_ns && ns < 0.8 * equal_ns);
+	expect_bytes(&shares, 2 * 8 * 7 * CHUNKS, 2 * 7);
 }
 
 static void test_one_member_needs_no_time(void **state)
@@ -281,6 +317,7 @@ int main(void)
 		cmocka_unit_test(test_each_takes_as_long_as_its_closed_form),
 		cmocka_unit_test(test_a_tree_is_a_pipeline),
 		cmocka_unit_test(test_sites_work_side_by_side),
+		cmocka_unit_test(test_a_butterfly_spares_slow_links),
 		cmocka_unit_test(test_one_member_needs_no_time),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

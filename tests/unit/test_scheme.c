@@ -17,7 +17,7 @@
 #include "core/names.h"
 #include "core/random.h"
 
-enum { MEMBERS_MAX = 40, MOVES_MAX = 8 * SKEP_TREE_CHUNKS_MAX };
+enum { MEMBERS_MAX = 40, MOVES_MAX = 8 * SKEP_SYNC_CHUNKS_MAX };
 
 struct swarm { /* worker i is member i */
 	struct skep_stage_plan stage;
@@ -32,7 +32,7 @@ static void init(struct swarm *swarm, enum skep_collective kind, uint32_t sites,
 {
 	uint64_t random = sites;
 	*swarm = (struct swarm){
-		.stage.parameters = parameters, .plan = {.stages = 1, .collective = kind, .tree_chunks = 3}};
+		.stage.parameters = parameters, .plan = {.stages = 1, .collective = kind, .sync_chunks = 3}};
 	swarm->plan.stage = &swarm->stage;
 	swarm->plan.site_of = swarm->site_of;
 	swarm->plan.link_Bps = swarm->link_Bps;
@@ -74,7 +74,7 @@ static uint32_t sites_of(struct swarm *swarm, uint32_t size)
 /* In units of messages and of elements. */
 static void check_bytes(struct swarm *swarm, uint32_t size, uint64_t messages, uint64_t elements)
 {
-	uint64_t n = size, v = swarm->stage.parameters, k = 0, chunks = swarm->plan.tree_chunks,
+	uint64_t n = size, v = swarm->stage.parameters, k = 0, chunks = swarm->plan.sync_chunks,
 		 s = sites_of(swarm, size);
 	while (UINT64_C(2) << k <= n)
 		k++;
@@ -86,7 +86,7 @@ static void check_bytes(struct swarm *swarm, uint32_t size, uint64_t messages, u
 		[SKEP_COLLECTIVE_HALVING_DOUBLING] = 2 * (n - p) + 2 * p * k,
 		[SKEP_COLLECTIVE_TREE] = 2 * (n - 1) * chunks,
 		[SKEP_COLLECTIVE_HIERARCHICAL] = 2 * (n - s) + 2 * s * (s - 1),
-		[SKEP_COLLECTIVE_BUTTERFLY] = 2 * n * (n - 1)};
+		[SKEP_COLLECTIVE_BUTTERFLY] = 2 * n * (n - 1) * chunks};
 	assert_int_equal(messages, expected[swarm->plan.collective]);
 	assert_int_equal(
 		elements, (swarm->plan.collective == SKEP_COLLECTIVE_ALL_TO_ALL ? n * (n - 1) : 2 * (n - 1)) * v);

@@ -54,7 +54,7 @@ static void make_plan(struct world *w, enum skep_collective kind, enum skep_code
 		.target_loss_nano = INT64_MIN,
 		.stage = &w->stage,
 		.first_stage_of = w->first_stage_of,
-		.tree_chunks = 3,
+		.sync_chunks = 3,
 		.site_of = w->site_of,
 		.link_Bps = w->link_Bps};
 }
