@@ -5,9 +5,9 @@
 #include <glob.h>
 #include <math.h>
 
+#include "commands/trace.h"
 #include "tests/unit/trace_fixture.h"
 #include "topologies/trace_generate.h"
-#include "trace_command.h"
 
 /* ---- generating ------------------------------------------------------------------------------------------------------ */
 

@@ -3,7 +3,7 @@
  * arguments.c - reads a command's options and operands. What is kept true: a command gets only options that it takes, with
  * values in their range; every error names the word that is wrong.
  */
-#include "arguments.h"
+#include "commands/arguments.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * topology_command.c - `skep topology import|stats`: options, and what is printed. The work is done in topologies/.
+ * topology.c - `skep topology import|stats`: options, and what is printed. The work is done in topologies/.
  */
-#include "topology_command.h"
+#include "commands/topology.h"
 
 #include <errno.h>
 #include <getopt.h>

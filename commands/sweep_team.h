@@ -3,10 +3,10 @@
  * sweep_team.h - everybody who does jobs of a sweep: the processes of this host and, when mpirun or srun has started the
  * program, those of all ranks. Rank 0 hands out.
  */
-#ifndef SKEP_SWEEP_TEAM_H
-#define SKEP_SWEEP_TEAM_H
+#ifndef SKEP_COMMANDS_SWEEP_TEAM_H
+#define SKEP_COMMANDS_SWEEP_TEAM_H
 
-#include "sweep_pool.h"
+#include "commands/sweep_pool.h"
 
 struct skep_sweep_team;
 

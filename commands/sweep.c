@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sweep_command.c - `skep sweep`: all combinations of some values, each a simulated run, into one database.
+ * sweep.c - `skep sweep`: all combinations of some values, each a simulated run, into one database.
  *
  * It goes in three steps. All combinations are read and checked, by all processes, so that nothing starts before everything
  * can; each gets its identity (sweep_run.c). The database is asked which of them are there. The others are simulated in
@@ -10,7 +10,7 @@
  * Keeps true: a combination has one run in the database, whole, or none; a process that dies, or a run that cannot be written,
  * costs that combination alone, is said, and makes the exit status 1; the same words again do what is missing.
  */
-#include "sweep_command.h"
+#include "commands/sweep.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -24,10 +24,10 @@
 #include "analysis/progress.h"
 #include "analysis/store_sweep.h"
 #include "analysis/sweep_table.h"
+#include "commands/sweep_run.h"
+#include "commands/sweep_team.h"
 #include "exec/exec.h"
 #include "scenarios/reader/reader.h"
-#include "sweep_run.h"
-#include "sweep_team.h"
 
 #define ERROR_BYTES 1024
 #define NAME_BYTES 512

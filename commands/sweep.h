@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sweep_command.h - `skep sweep`.
+ * sweep.h - `skep sweep`.
  */
-#ifndef SKEP_SWEEP_COMMAND_H
-#define SKEP_SWEEP_COMMAND_H
+#ifndef SKEP_COMMANDS_SWEEP_H
+#define SKEP_COMMANDS_SWEEP_H
 
-#include "arguments.h"
+#include "commands/arguments.h"
 
 /* Says itself what is wrong. */
 enum status skep_sweep_command(const struct arguments *arguments);

@@ -2,8 +2,8 @@
  *
  * arguments.h - the command line of the program: which options there are, what a command takes, and what a user gave.
  */
-#ifndef SKEP_ARGUMENTS_H
-#define SKEP_ARGUMENTS_H
+#ifndef SKEP_COMMANDS_ARGUMENTS_H
+#define SKEP_COMMANDS_ARGUMENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  *
  * sweep_pool.h - processes of this host that do jobs, one at a time each, and answer with bytes.
  */
-#ifndef SKEP_SWEEP_POOL_H
-#define SKEP_SWEEP_POOL_H
+#ifndef SKEP_COMMANDS_SWEEP_POOL_H
+#define SKEP_COMMANDS_SWEEP_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench_command.h - `skep bench`: how fast the simulator is on this machine, and whether its makespans are right.
+ * bench.h - `skep bench`: how fast the simulator is on this machine, and whether its makespans are right.
  */
-#ifndef SKEP_BENCH_COMMAND_H
-#define SKEP_BENCH_COMMAND_H
+#ifndef SKEP_COMMANDS_BENCH_H
+#define SKEP_COMMANDS_BENCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
  * every file that it names, and the version of the code. A run whose identity is not the one that was checked is refused: a
  * file has changed meanwhile, or is another one on this host.
  */
-#include "sweep_run.h"
+#include "commands/sweep_run.h"
 
 #include <inttypes.h>
 #include <math.h>

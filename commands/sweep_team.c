@@ -7,7 +7,7 @@
  * processes, gets a JOB whenever rank 0 knows one of them idle, and sends what comes of it. Where MPI survives the death of a
  * whole rank its jobs count as dead; where it does not, the job ends and can be started again.
  */
-#include "sweep_team.h"
+#include "commands/sweep_team.h"
 
 #include <signal.h>
 #include <stdio.h>

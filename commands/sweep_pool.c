@@ -6,7 +6,7 @@
  * some jobs are shorter than a fork. Keeps true: a worker ends with its parent, however that ends (the kernel signals it, and
  * its pipe ends); an answer is whole or it is a death; no worker holds an end of another one's pipe.
  */
-#include "sweep_pool.h"
+#include "commands/sweep_pool.h"
 
 #include <assert.h>
 #include <errno.h>

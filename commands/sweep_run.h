@@ -2,12 +2,12 @@
  *
  * sweep_run.h - one combination of a sweep, in the process that checks or simulates it.
  */
-#ifndef SKEP_SWEEP_RUN_H
-#define SKEP_SWEEP_RUN_H
+#ifndef SKEP_COMMANDS_SWEEP_RUN_H
+#define SKEP_COMMANDS_SWEEP_RUN_H
 
-#include "arguments.h"
+#include "commands/arguments.h"
+#include "commands/sweep_pool.h"
 #include "scenarios/vary.h"
-#include "sweep_pool.h"
 
 enum { SKEP_SWEEP_CHECK = 1, SKEP_SWEEP_RUN }; /* kinds of jobs; the word of a RUN is its combination's identity */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trace_command.c - `skep trace import|stats|generate`: options, and what is printed. The work is done in topologies/.
+ * trace.c - `skep trace import|stats|generate`: options, and what is printed. The work is done in topologies/.
  */
-#include "trace_command.h"
+#include "commands/trace.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench_command.c - `skep bench`: which rows are run, and what is printed. The work is done in sim/bench/.
+ * bench.c - `skep bench`: which rows are run, and what is printed. The work is done in sim/bench/.
  */
-#include "bench_command.h"
+#include "commands/bench.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
