@@ -412,8 +412,10 @@ static bool import(struct arguments *a, FILE *out, FILE *warn)
 	struct skep_diag diag = {0};
 	if (!skep_import(&a->import, &report, &diag))
 		return fail_diag(a, &diag);
-	for (const char *at = report.notes; *at && !a->quiet; at += strcspn(at, "\n") + 1)
-		fprintf(warn, "note: %.*s\n", (int)strcspn(at, "\n"), at);
+	for (char *end, *at = report.notes; !a->quiet && (end = strchr(at, '\n')); at = end + 1) {
+		*end = '\0';
+		fprintf(warn, "note: %s\n", at);
+	}
 	return print_stats(a, report.path, out);
 }
 

@@ -76,8 +76,9 @@ static void refuse(const char *metric, const char *expected)
 
 static void expect(const char *script, const char *part)
 {
-	if (!strstr(script, part))
-		fail_msg("expected %s in:\n%s", part, script);
+	const char *text = script ? script : "nothing";
+	if (!strstr(text, part))
+		fail_msg("expected %s in:\n%s", part, text);
 }
 
 static void test_quantities_are_the_axis_in_their_order(void **state)
