@@ -19,6 +19,7 @@
 #define LINES_MAX 8u  /* colours that differ */
 #define LABELS_MAX 12 /* values that are named at the axis one by one */
 #define KEY_PIXELS 24u
+#define LABEL_SHARE 0.055 /* of the axis, that a label needs */
 #define LOG_SPAN 30
 
 static const char *const TEMPLATE[] = {
@@ -201,8 +202,21 @@ static bool wide(double low, double high)
 	return low > 0 && high > LOG_SPAN * low;
 }
 
+/* On an axis of numbers, too near to a value that is labelled: it gets a tick alone. */
+static bool crowded(const struct figure *f, const double *labelled, uint32_t labels, double x)
+{
+	bool logarithmic = wide(f->low_x, f->high_x);
+	double range = logarithmic ? log(f->high_x / f->low_x) : f->high_x - f->low_x;
+	for (uint32_t i = 0; i < labels; i++)
+		if (fabs(logarithmic ? log(x / labelled[i]) : x - labelled[i]) < LABEL_SHARE * range)
+			return true;
+	return false;
+}
+
 static void write_labels(const struct figure *f, FILE *script)
 {
+	double labelled[LABELS_MAX];
+	uint32_t labels = 0;
 	bool first = true;
 	if (f->values > LABELS_MAX && f->number)
 		return;
@@ -210,8 +224,11 @@ static void write_labels(const struct figure *f, FILE *script)
 	for (uint32_t p = 0; p < f->table.points; p++) {
 		if (first_with(&f->table, p, f->key) != p)
 			continue;
+		bool bare = f->number && crowded(f, labelled, labels, f->x[p]);
+		if (f->number && !bare)
+			labelled[labels++] = f->x[p];
 		fprintf(script, "%s", first ? "" : ", ");
-		skep_script_string(script, value(&f->table, p, f->key));
+		skep_script_string(script, bare ? "" : value(&f->table, p, f->key));
 		fprintf(script, " %.9g", f->x[p]);
 		first = false;
 	}

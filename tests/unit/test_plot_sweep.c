@@ -107,6 +107,13 @@ static void test_what_spans_more_than_thirty_is_logarithmic(void **state)
 	expect(script, "set logscale y\n");
 }
 
+static void test_labels_do_not_touch(void **state)
+{
+	(void)state;
+	sweep((const char *const[]){"k=0 ms,1 ms,50 ms,100 ms"}, 1, 100, 1);
+	expect(draw(NULL), "set xtics ('0 ms' 0, '' 0.001, '50 ms' 0.05, '100 ms' 0.1)\n");
+}
+
 static void test_words_stand_side_by_side(void **state)
 {
 	(void)state;
@@ -138,6 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_quantities_are_the_axis_in_their_order),
 		TEST(test_what_spans_more_than_thirty_is_logarithmic),
+		TEST(test_labels_do_not_touch),
 		TEST(test_words_stand_side_by_side),
 		TEST(test_what_cannot_be_drawn_is_refused),
 		TEST(test_a_figure_that_nobody_has),
