@@ -38,6 +38,14 @@ accepts 'skep --version' --version
 check 'skep --version says it' grep -qE '^skep [0-9a-z]' "$out"
 check 'help and version make no files' test -z "$(ls -A)"
 
+# All that the tree ships can be read. A scenario names files from the root of the tree, which is found above it.
+for file in "$root"/scenarios/*.yaml "$root"/scenarios/baselines/*.yaml; do
+	accepts "skep check ${file#"$root/"}" check "$file"
+done
+for file in "$root"/topologies/*.yaml; do
+	accepts "skep topology stats ${file#"$root/"}" topology stats "$file"
+done
+
 refuses 'no command' '^usage: skep COMMAND'
 refuses 'unknown command' "^skep: there is no command 'simm'" simm "${quick[@]}"
 for command in plan probe; do
