@@ -31,7 +31,6 @@ ln -s "$root/topologies/gpus" gpus
 sed 's/gpu: v100/gpu: v100, gpus: 2, inner: {bandwidth: 150 GB\/s, latency: 5 us}/' "$root/topologies/one-worker.yaml" >two-gpus.yaml
 refuses 'two GPUs without a pace' 'splits its stage over 2 GPUs: here one process does all of its arithmetic' \
 	run "${quick[@]}" --set cluster.topology=two-gpus.yaml
-accepts 'two GPUs with a pace' run "${quick[@]}" --set cluster.topology=two-gpus.yaml --pace -q --db "$scratch/two.db"
 refuses 'ZeRO for real' 'sync.zero is simulated alone' run "${quick[@]}" --set sync.zero=1 --pace
 mkdir bin
 plain=$skep
