@@ -308,7 +308,11 @@ static void write_title(const struct figure *f, uint32_t line, FILE *script)
 static void write_figure(const struct figure *f, uint32_t *order, FILE *script)
 {
 	char title[160];
-	snprintf(title, sizeof title, "%s: mean and standard deviation over the seeds", f->table.scenario);
+	uint32_t most = 0;
+	for (uint32_t p = 0; p < f->table.points; p++)
+		most = f->table.row[p].figure[f->metric].runs > most ? f->table.row[p].figure[f->metric].runs : most;
+	snprintf(title, sizeof title, "%s%s", f->table.scenario,
+		most > 1 ? ": mean and standard deviation over the seeds" : "");
 	fprintf(script, "set title ");
 	skep_script_string(script, title);
 	fprintf(script, "\n");

@@ -79,9 +79,9 @@ CREATE TABLE pairs (
 	run INTEGER NOT NULL REFERENCES runs,
 	source INTEGER NOT NULL, -- place
 	destination INTEGER NOT NULL, -- place
-	capacity_bytes_per_s REAL, -- of one ordered pair of machines; NULL: not limited
+	capacity_bytes_per_s REAL, -- of one ordered pair of machines, or of one flow by its window and loss; NULL: not limited
 	latency_s REAL NOT NULL, -- one way
-	shared_bytes_per_s REAL, -- of all traffic together; NULL: not limited
+	shared_bytes_per_s REAL, -- of all traffic together, by the link or by a site's own; NULL: not limited
 	PRIMARY KEY (run, source, destination)
 ) STRICT, WITHOUT ROWID;
 

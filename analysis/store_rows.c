@@ -13,6 +13,7 @@
 
 #include "analysis/database.h"
 #include "core/names.h"
+#include "topologies/path.h"
 #include "version.h"
 
 #define PLACES_CAP 1024u
@@ -460,13 +461,17 @@ static bool put_run(struct skep_store *store, const struct skep_scenario *scenar
 static bool put_pair(struct skep_store *store, const struct skep_topology *topology, uint32_t from, uint32_t to)
 {
 	const struct skep_pair *pair = &topology->pair[(size_t)from * topology->places + to];
+	double flow_Bps = fmin(pair->capacity_Bps, skep_path_cap_Bps(topology, from, to)),
+	       shared_Bps = pair->shared_Bps;
+	if (topology->gate && from != to)
+		shared_Bps = fmin(shared_Bps, fmin(topology->gate[from].up_Bps, topology->gate[to].down_Bps));
 	struct cursor c = fill(store, SKEP_INSERT_PAIR);
 	integer(&c, store->run);
 	integer(&c, from);
 	integer(&c, to);
-	rate(&c, pair->capacity_Bps);
+	rate(&c, flow_Bps);
 	real(&c, pair->latency_s);
-	rate(&c, pair->shared_Bps);
+	rate(&c, shared_Bps);
 	return put(store, &c);
 }
 

@@ -91,6 +91,13 @@ static const char *const NOTE[] = {
 };
 static_assert(COUNT(NOTE) == SKEP_NOTE_KINDS, "each kind has a name");
 
+static const char *const PIPELINE[] = {
+	[SKEP_PIPELINE_SWARM] = "swarm",
+	[SKEP_PIPELINE_GPIPE] = "gpipe",
+	[SKEP_PIPELINE_1F1B] = "1f1b",
+};
+static_assert(COUNT(PIPELINE) == SKEP_PIPELINES, "each kind has a name");
+
 static const char *const COLLECTIVE[] = {
 	[SKEP_COLLECTIVE_RING] = "ring",
 	[SKEP_COLLECTIVE_WHOLE] = "whole",
@@ -133,6 +140,11 @@ const char *skep_message_name(uint8_t kind)
 const char *skep_note_name(uint8_t kind)
 {
 	return look_up(NOTE, COUNT(NOTE), kind);
+}
+
+const char *skep_pipeline_name(uint8_t kind)
+{
+	return look_up(PIPELINE, COUNT(PIPELINE), kind);
 }
 
 const char *skep_collective_name(uint8_t kind)

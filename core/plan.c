@@ -70,12 +70,16 @@ uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32
 	return SKEP_NO_INDEX;
 }
 
+uint32_t skep_pipeline_held(enum skep_pipeline pipeline, uint32_t stages, uint32_t share, uint32_t stage)
+{
+	return pipeline == SKEP_PIPELINE_1F1B && stages - stage < share ? stages - stage : share;
+}
+
 uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage)
 {
 	if (!skep_plan_fixed(plan))
 		return 0;
-	uint32_t share = skep_plan_share(plan), depth = plan->stages - stage;
-	return plan->pipeline == SKEP_PIPELINE_1F1B && depth < share ? depth : share;
+	return skep_pipeline_held(plan->pipeline, plan->stages, skep_plan_share(plan), stage);
 }
 
 uint32_t skep_round_capacity(const struct skep_plan *plan)

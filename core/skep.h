@@ -88,6 +88,7 @@ enum skep_pipeline {
 	SKEP_PIPELINE_SWARM,
 	SKEP_PIPELINE_GPIPE, /* all forwards of the share, then all backwards (GPipe, Huang et al. 2019) */
 	SKEP_PIPELINE_1F1B, /* PipeDream-flush (Narayanan et al. 2021): stage s of K holds at most K - s microbatches */
+	SKEP_PIPELINES
 };
 enum skep_collective {         /* collective.h has what each does */
 	SKEP_COLLECTIVE_RING,  /* hop by hop, as messages and operations of the members, as all but the next */
@@ -507,6 +508,8 @@ uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32
 /* Most microbatches that a worker of the stage may hold between the begin of FORWARD and the end of BACKWARD; 0: the
  * schedule sets no bound but in_flight in the first stage. */
 uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage);
+/* The same of one fixed pipeline with a share of so many microbatches. */
+uint32_t skep_pipeline_held(enum skep_pipeline pipeline, uint32_t stages, uint32_t share, uint32_t stage);
 
 /* What in_flight is with fixed pipelines: what the first stage may hold. */
 static inline uint32_t skep_plan_fixed_in_flight(const struct skep_plan *plan)

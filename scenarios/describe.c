@@ -224,7 +224,8 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	skep_network_describe(&s->topology, out);
 	if (s->extra_latency_s > 0)
 		fprintf(out, "            every link is %g ms longer than that\n", 1e3 * s->extra_latency_s);
-	print_recovery(s, out);
+	if (s->zero == 0)
+		print_recovery(s, out);
 	print_price(s, out);
 	fprintf(out,
 		"  schedule  %" PRIu32 " samples a round in %" PRIu32 " microbatches of %" PRIu32 ", %" PRIu32
@@ -268,7 +269,8 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	}
 	skep_memory_print(s, out);
 	fprintf(out, "\nper round: %s between stages (activations and gradients), %s in reductions\n",
-		skep_bytes_text((double)pipeline, a, sizeof a), skep_bytes_text((double)sync, b, sizeof b));
+		pipeline > 0 ? skep_bytes_text((double)pipeline, a, sizeof a) : "nothing",
+		sync > 0 ? skep_bytes_text((double)sync, b, sizeof b) : "nothing");
 	skep_compute_print(s, out);
 }
 

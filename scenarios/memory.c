@@ -38,10 +38,10 @@ static uint32_t serving(const struct skep_scenario *s, uint32_t stages, uint32_t
 static uint32_t held(const struct skep_scenario *s, const struct skep_memory_terms *of, uint32_t stage)
 {
 	uint64_t all = (uint64_t)serving(s, of->stages, 0) * of->in_flight, workers = serving(s, of->stages, stage);
-	uint64_t twice_mean = 2 * ((all + workers - 1) / workers), depth = of->stages - stage;
+	uint64_t twice_mean = 2 * ((all + workers - 1) / workers);
 	if (skep_plan_fixed(&s->plan)) {
 		uint64_t share = (uint64_t)skep_plan_share(&s->plan) * s->samples / of->samples;
-		return (uint32_t)(s->plan.pipeline == SKEP_PIPELINE_1F1B && depth < share ? depth : share);
+		return skep_pipeline_held(s->plan.pipeline, of->stages, (uint32_t)share, stage);
 	}
 	if (stage == 0)
 		return of->in_flight;

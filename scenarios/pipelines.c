@@ -7,9 +7,10 @@
  */
 #include "scenarios/pipelines.h"
 
-enum { SHARE_MAX = 4096 }; /* microbatches that a worker may have to hold, as schedule.in_flight */
+#include "core/names.h"
+#include "scenarios/plan.h"
 
-static const char *const names[] = {"swarm", "gpipe", "1f1b"};
+enum { SHARE_MAX = 4096 }; /* microbatches that a worker may have to hold, as schedule.in_flight */
 
 /* Keys of a group that say something about a swarm. */
 static void refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
@@ -19,26 +20,18 @@ static void refuse(struct skep_reader *r, const struct skep_yaml_node *map, cons
 		skep_reader_fail(r, map, key, "%s.%s: not with `pipeline: %s`: %s", group, key, pipeline, why);
 }
 
-static uint32_t serving(const struct skep_scenario *s, uint32_t stage)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < s->plan.workers; i++)
-		count += s->first_stage_of[i] == stage;
-	return count;
-}
-
 static void check_places(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
 {
-	const char *name = names[s->plan.pipeline];
-	uint32_t first = serving(s, 0), spares = serving(s, SKEP_NO_STAGE);
+	const char *name = skep_pipeline_name((uint8_t)s->plan.pipeline);
+	uint32_t first = skep_plan_serving(s, 0), spares = skep_plan_serving(s, SKEP_NO_STAGE);
 	bool divides = (s->plan.workers - spares) % s->plan.stages == 0;
 	for (uint32_t stage = 1; stage < s->plan.stages && !r->diag->set; stage++)
-		if (serving(s, stage) != first)
+		if (skep_plan_serving(s, stage) != first)
 			skep_reader_fail(r, map, "pipeline",
 				"schedule.pipeline: %s has pipelines of one worker from each stage, but stage 0 has %u "
 				"workers "
 				"and stage %u has %u; %s",
-				name, first, stage, serving(s, stage),
+				name, first, stage, skep_plan_serving(s, stage),
 				divides ? "give each stage the same number in cluster.allocation"
 					: "take as many machines as make equal stages, or another model.stages");
 	if (!r->diag->set && spares > 0)
@@ -52,7 +45,7 @@ static void check_places(struct skep_reader *r, const struct skep_yaml_node *map
 /* Each pipeline gets as many microbatches as the others. */
 static void check_shares(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
 {
-	uint64_t pipelines = serving(s, 0), unit = pipelines * s->samples, below = s->batch / unit * unit;
+	uint64_t pipelines = skep_plan_serving(s, 0), unit = pipelines * s->samples, below = s->batch / unit * unit;
 	if (below == 0)
 		skep_reader_fail(r, map, "global_batch",
 			"schedule.global_batch: %u samples are not the same number of microbatches for each of the "
@@ -76,7 +69,7 @@ void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *sch
 	const struct skep_yaml_node *sync, struct skep_scenario *s)
 {
 	struct skep_plan *plan = &s->plan;
-	const char *name = names[plan->pipeline];
+	const char *name = skep_pipeline_name((uint8_t)plan->pipeline);
 	if (r->diag->set)
 		return;
 	if (!skep_plan_fixed(plan)) {

@@ -290,17 +290,32 @@ static bool make_sites(struct skep_scenario *s)
 	return s->site_of != NULL;
 }
 
-/* What can leave and reach a machine, by its own limits and by those of its pairs with all others together. */
+/* Machines at a place. */
+static uint32_t machines_at(const struct skep_scenario *s, uint32_t place)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		count += s->topology.machine[i].place == place;
+	return count;
+}
+
+/* What can leave and reach a machine that sends as much to each of the others: by its own limits, by those of its paths to all of
+ * them together, and by its part of what its site shares, through which only what is for other sites goes. */
 static double link_of(const struct skep_scenario *s, uint32_t worker)
 {
 	const struct skep_topology *t = &s->topology;
+	const struct skep_machine *m = &t->machine[worker];
 	double up = 0, down = 0;
 	for (uint32_t i = 0; i < s->plan.workers; i++) {
-		struct skep_pair to = skep_topology_pair(t, worker, i), from = skep_topology_pair(t, i, worker);
-		up += i == worker ? 0 : fmin(to.capacity_Bps, to.shared_Bps);
-		down += i == worker ? 0 : fmin(from.capacity_Bps, from.shared_Bps);
+		up += i == worker ? 0 : skep_path_lone_Bps(t, worker, i);
+		down += i == worker ? 0 : skep_path_lone_Bps(t, i, worker);
 	}
-	return fmin(fmin(up, down), fmin(t->machine[worker].up_Bps, t->machine[worker].down_Bps));
+	double link = fmin(fmin(up, down), fmin(m->up_Bps, m->down_Bps));
+	uint32_t here = t->gate ? machines_at(s, m->place) : 0, away = s->plan.workers - here;
+	if (!t->gate || away == 0)
+		return link;
+	double spread = (s->plan.workers - 1.0) / away / here;
+	return fmin(link, spread * fmin(t->gate[m->place].up_Bps, t->gate[m->place].down_Bps));
 }
 
 /* A link without a limit counts as one of 1 EB/s. */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/names.h"
 #include "models/data.h"
 #include "scenarios/memory.h"
 #include "scenarios/pipelines.h"
@@ -227,11 +228,15 @@ static enum skep_codec read_codec(struct draft *d, const struct skep_yaml_node *
 
 static void read_schedule(struct draft *d)
 {
-	static const char *const pipelines[] = {"swarm", "gpipe", "1f1b", NULL},
-				 *const wirings[] = {"uniform", "throughput", "latency", "fixed", NULL},
-				 *const routings[] = {"peer", "trainer", NULL};
+	static const char *const wirings[] = {"uniform", "throughput", "latency", "fixed", NULL}, *const routings[] = {
+													  "peer",
+													  "trainer",
+													  NULL};
 	struct skep_plan *plan = &d->s->plan;
 	const struct skep_yaml_node *map = group(d, "schedule");
+	const char *pipelines[SKEP_PIPELINES + 1] = {NULL};
+	for (uint8_t i = 0; i < SKEP_PIPELINES; i++)
+		pipelines[i] = skep_pipeline_name(i);
 	plan->pipeline = (enum skep_pipeline)skep_read_choice(&d->r, map, "pipeline", pipelines, SKEP_PIPELINE_SWARM);
 	static const char *const answers[] = {"report", "rerun", NULL};
 	plan->on_loss = (enum skep_on_loss)skep_read_choice(&d->r, map, "on_loss", answers, SKEP_ON_LOSS_REPORT);

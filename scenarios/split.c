@@ -152,15 +152,12 @@ static uint32_t more_gathers(const struct skep_scenario *s, uint8_t kind)
 static double machines_gather_s(const struct skep_scenario *s)
 {
 	const struct skep_topology *t = &s->topology;
-	const struct skep_machine *m = t->machine;
 	uint32_t n = s->plan.workers;
 	double least_Bps = INFINITY, latency_s = 0, bytes = (double)(FLOAT_BYTES * s->stage[0].parameters);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t next = (i + 1) % n;
-		least_Bps = fmin(least_Bps, fmin(m[i].up_Bps, m[next].down_Bps));
-		least_Bps = fmin(least_Bps, skep_path_least_Bps(t, m[i].place, m[next].place));
-		least_Bps = fmin(least_Bps, skep_path_cap_Bps(t, m[i].place, m[next].place));
-		latency_s = fmax(latency_s, skep_path_mean_s(t, m[i].place, m[next].place));
+		least_Bps = fmin(least_Bps, skep_path_lone_Bps(t, i, next));
+		latency_s = fmax(latency_s, skep_path_mean_s(t, t->machine[i].place, t->machine[next].place));
 	}
 	return (n - 1) * (latency_s + bytes / n / least_Bps);
 }

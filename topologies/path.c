@@ -51,6 +51,15 @@ double skep_path_least_Bps(const struct skep_topology *t, uint32_t from, uint32_
 	return least;
 }
 
+double skep_path_lone_Bps(const struct skep_topology *t, uint32_t source, uint32_t destination)
+{
+	const struct skep_machine *a = &t->machine[source], *b = &t->machine[destination];
+	if (source == destination)
+		return INFINITY;
+	double path = fmin(skep_path_least_Bps(t, a->place, b->place), skep_path_cap_Bps(t, a->place, b->place));
+	return fmin(path, fmin(a->up_Bps, b->down_Bps));
+}
+
 double skep_path_overhead_s(const struct skep_topology *t, uint32_t from, uint32_t to)
 {
 	const struct skep_trait *trait = skep_path_trait(t, from, to);

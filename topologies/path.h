@@ -18,6 +18,9 @@ double skep_path_cap_Bps(const struct skep_topology *topology, uint32_t from, ui
 /* The least capacity that does not depend on the machines: of the pair, what is shared, the places' own. Without the cap. */
 double skep_path_least_Bps(const struct skep_topology *topology, uint32_t from, uint32_t to);
 
+/* Between two machines: what a flow gets when nothing else moves. */
+double skep_path_lone_Bps(const struct skep_topology *topology, uint32_t source, uint32_t destination);
+
 double skep_path_overhead_s(const struct skep_topology *topology, uint32_t from, uint32_t to);
 /* Without the truncation at 0, which makes it longer. */
 double skep_path_mean_s(const struct skep_topology *topology, uint32_t from, uint32_t to);

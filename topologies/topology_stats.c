@@ -12,17 +12,12 @@
 #include <string.h>
 
 #include "core/random.h"
+#include "topologies/path.h"
 
 #define PAIRS_MAX 1000000u
 #define LISTED 8u
 
 /* ---- quantiles --------------------------------------------------------------------------------------------------- */
-
-static double rate(const struct skep_topology *t, uint32_t from, uint32_t to)
-{
-	struct skep_pair pair = skep_topology_pair(t, from, to);
-	return fmin(fmin(t->machine[from].up_Bps, t->machine[to].down_Bps), fmin(pair.capacity_Bps, pair.shared_Bps));
-}
 
 static int by_value(const void *left, const void *right)
 {
@@ -51,9 +46,9 @@ bool skep_topology_stats_make(const struct skep_topology *t, struct skep_topolog
 		uint32_t from = ret->drawn ? skep_random_below(&random, (uint32_t)n) : (uint32_t)(i / (n - 1));
 		uint32_t to = ret->drawn ? skep_random_below(&random, (uint32_t)n - 1) : (uint32_t)(i % (n - 1));
 		to += to >= from; /* nobody is their own peer */
-		bandwidth[i] = rate(t, from, to);
+		bandwidth[i] = skep_path_lone_Bps(t, from, to);
 		latency[i] = skep_topology_pair(t, from, to).latency_s;
-		double back = rate(t, to, from);
+		double back = skep_path_lone_Bps(t, to, from);
 		ret->lopsided += fmax(bandwidth[i], back) > 1.1 * fmin(bandwidth[i], back);
 	}
 	if (bandwidth && latency) {

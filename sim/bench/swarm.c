@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,8 +33,10 @@ static bool make_folder(struct folder *folder)
 	if (!mkdtemp(folder->path))
 		return false;
 	snprintf(folder->gpus, sizeof folder->gpus, "%s/gpus", folder->path);
+	char path[sizeof folder->path]; /* a copy: a compiler cannot know that path and file do not overlap */
+	memcpy(path, folder->path, sizeof path);
 	for (int i = 0; i < FILES; i++)
-		snprintf(folder->file[i], sizeof folder->file[i], "%s/%s", folder->path, names[i]);
+		snprintf(folder->file[i], sizeof folder->file[i], "%s/%s", path, names[i]);
 	return mkdir(folder->gpus, 0700) == 0;
 }
 
