@@ -4,14 +4,12 @@
  */
 #include "commands/topology.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/values.h"
 #include "topologies/import.h"
 #include "topologies/topology_stats.h"
 
@@ -109,43 +107,10 @@ struct arguments {
 	uint32_t given; /* bits of options that only some formats take */
 	char **operand;
 	int operands;
-	char *error;
-	size_t size;
+	struct skep_complaint complaint;
 };
 
-static bool fail(struct arguments *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static bool fail(struct arguments *a, const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	vsnprintf(a->error, a->size, format, args);
-	va_end(args);
-	return false;
-}
-
-static bool fail_diag(struct arguments *a, const struct skep_diag *diag)
-{
-	skep_diag_print(diag, a->error, a->size);
-	size_t length = strlen(a->error);
-	if (length > 0 && a->error[length - 1] == '\n')
-		a->error[length - 1] = 0;
-	return false;
-}
-
 /* ---- values of options ------------------------------------------------------------------------------------------- */
-
-static bool read_integer(
-	struct arguments *a, const char *name, const char *text, uint64_t least, uint64_t most, uint64_t *ret)
-{
-	char *end;
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end != 0 || errno != 0 || *ret < least || *ret > most)
-		return fail(
-			a, "--%s %.40s: expected a whole number from %" PRIu64 " to %" PRIu64, name, text, least, most);
-	return true;
-}
 
 static bool read_quantity(
 	struct arguments *a, const char *name, const char *text, enum skep_dimension dimension, double *ret)
@@ -155,7 +120,7 @@ static bool read_quantity(
 	if (skep_quantity_parse(text, dimension, ret, &expected) && *ret >= (bandwidth ? 1 : 0) &&
 		*ret <= (bandwidth ? 1e15 : 3600))
 		return true;
-	return fail(a, "--%s %.60s: expected %s with its unit, such as '%s'", name, text,
+	return skep_value_refuse(&a->complaint, "--%s %.60s: expected %s with its unit, such as '%s'", name, text,
 		bandwidth ? "a bandwidth above 0" : "a time of 0 to 1 h", bandwidth ? "100 Mbit/s" : "50 ms");
 }
 
@@ -167,14 +132,6 @@ static int word_index(const char *text, size_t length, const char *const *word)
 	return -1;
 }
 
-static bool fail_word(struct arguments *a, const char *what, const char *text, const char *const *word)
-{
-	char known[200] = "";
-	for (int i = 0; word[i]; i++)
-		snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", word[i]);
-	return fail(a, "%s %.60s: expected one of %s", what, text, known);
-}
-
 static bool read_fill(struct arguments *a, const char *text)
 {
 	struct skep_survey_rules *rules = &a->import.rules;
@@ -183,7 +140,7 @@ static bool read_fill(struct arguments *a, const char *text)
 		size_t length = strcspn(at, ",");
 		int rule = word_index(at, length, skep_fill_names);
 		if (rule < 0 || rules->fills == SKEP_FILL_CONSTANT)
-			return fail_word(a, "--fill", text, skep_fill_names);
+			return skep_value_refuse_word(&a->complaint, "--fill", text, skep_fill_names);
 		rules->fill[rules->fills++] = (enum skep_fill)rule;
 		if (!at[length])
 			return true;
@@ -197,7 +154,8 @@ static bool read_inside(struct arguments *a, const char *text)
 	char rate[64] = "";
 	const char *comma = strchr(text, ',');
 	if (!comma || comma - text >= (int)sizeof rate)
-		return fail(a, "--inside %.60s: expected a bandwidth and a latency, such as '10 Gbit/s, 0.1 ms'", text);
+		return skep_value_refuse(&a->complaint,
+			"--inside %.60s: expected a bandwidth and a latency, such as '10 Gbit/s, 0.1 ms'", text);
 	memcpy(rate, text, (size_t)(comma - text));
 	comma += 1 + strspn(comma + 1, " ");
 	return read_quantity(a, "inside", rate, SKEP_BANDWIDTH, &a->import.inside_Bps) &&
@@ -225,15 +183,15 @@ static bool take_number(struct arguments *a, int option, const char *name, const
 	case OPTION_FILL:
 		return read_fill(a, value);
 	case OPTION_MACHINES:
-		ok = read_integer(a, name, value, 1, 65536, &number);
+		ok = skep_value_integer(&a->complaint, name, value, 1, 65536, &number);
 		o->machines = (uint32_t)number;
 		return ok;
 	case OPTION_COUNT:
-		ok = read_integer(a, name, value, 1, 1048576, &number);
+		ok = skep_value_integer(&a->complaint, name, value, 1, 1048576, &number);
 		o->count = (uint32_t)number;
 		return ok;
 	default:
-		return read_integer(a, name, value, 0, INT64_MAX, &o->seed);
+		return skep_value_integer(&a->complaint, name, value, 0, INT64_MAX, &o->seed);
 	}
 }
 
@@ -254,10 +212,11 @@ static bool take_word(struct arguments *a, int option, const char *value)
 		return true;
 	case OPTION_NAME:
 		o->name = value;
-		return (value[0] && strlen(value) < 64) || fail(a, "--name: expected a text of 1 to 63 bytes");
+		return (value[0] && strlen(value) < 64) ||
+		       skep_value_refuse(&a->complaint, "--name: expected a text of 1 to 63 bytes");
 	case OPTION_SOURCE:
 		o->source = value;
-		return value[0] || fail(a, "--source: expected a text");
+		return value[0] || skep_value_refuse(&a->complaint, "--source: expected a text");
 	case OPTION_ONE_WAY:
 		return o->one_way = true;
 	case OPTION_PROVIDER:
@@ -266,11 +225,11 @@ static bool take_word(struct arguments *a, int option, const char *value)
 	case OPTION_TIER:
 		word = word_index(value, strlen(value), skep_import_tier_names);
 		o->tier = (enum skep_import_tier)word;
-		return word >= 0 || fail_word(a, "--tier", value, skep_import_tier_names);
+		return word >= 0 || skep_value_refuse_word(&a->complaint, "--tier", value, skep_import_tier_names);
 	default:
 		word = word_index(value, strlen(value), units);
 		o->unit_s = word == 0 ? 1e-3 : 1;
-		return word >= 0 || fail_word(a, "--unit", value, units);
+		return word >= 0 || skep_value_refuse_word(&a->complaint, "--unit", value, units);
 	}
 }
 
@@ -290,7 +249,8 @@ static bool check_format(struct arguments *a, int option, const char *name)
 	else if (f == SKEP_IMPORT_REGIONS)
 		fits = option == OPTION_GPU || option == OPTION_DIRECTORY || option == OPTION_NAME ||
 		       option == OPTION_SOURCE;
-	return fits || fail(a, "--%s is not an option of the format %s", name, skep_import_format_names[f]);
+	return fits || skep_value_refuse(&a->complaint, "--%s is not an option of the format %s", name,
+			       skep_import_format_names[f]);
 }
 
 static bool take(struct arguments *a, int option, const char *name, const char *value)
@@ -304,7 +264,7 @@ static bool take(struct arguments *a, int option, const char *name, const char *
 		return a->help = true;
 	}
 	if (!a->importing)
-		return fail(a, "--%s is not an option of this command", name);
+		return skep_value_refuse(&a->complaint, "--%s is not an option of this command", name);
 	if (option == 'o') {
 		a->import.output = value;
 		return true;
@@ -330,27 +290,29 @@ static bool parse_operands(struct arguments *a)
 {
 	struct skep_import_options *o = &a->import;
 	if (!a->importing)
-		return a->operands == 1 || fail(a, "expected one topology file");
+		return a->operands == 1 || skep_value_refuse(&a->complaint, "expected one topology file");
 	if (a->operands == 0)
-		return fail(a, "expected a format and its files; see skep topology import --help");
+		return skep_value_refuse(
+			&a->complaint, "expected a format and its files; see skep topology import --help");
 	int format = word_index(a->operand[0], strlen(a->operand[0]), skep_import_format_names);
 	if (format < 0)
-		return fail_word(a, "skep topology import", a->operand[0], skep_import_format_names);
+		return skep_value_refuse_word(
+			&a->complaint, "skep topology import", a->operand[0], skep_import_format_names);
 	o->format = (enum skep_import_format)format;
 	o->file = a->operand + 1;
 	o->files = (uint32_t)a->operands - 1;
 	if (o->files == 0)
-		return fail(a, "expected files of the format %s", a->operand[0]);
+		return skep_value_refuse(&a->complaint, "expected files of the format %s", a->operand[0]);
 	if (o->files > 1 && (o->format == SKEP_IMPORT_REGIONS || o->format == SKEP_IMPORT_SIMGRID))
-		return fail(a, "the format %s takes one file", a->operand[0]);
+		return skep_value_refuse(&a->complaint, "the format %s takes one file", a->operand[0]);
 	if (!o->output)
-		return fail(a, "expected -o NAME.yaml, the topology that is written");
+		return skep_value_refuse(&a->complaint, "expected -o NAME.yaml, the topology that is written");
 	return check_given(a);
 }
 
 static bool parse(struct arguments *a, bool importing, int argc, char **argv, char *error, size_t size)
 {
-	*a = (struct arguments){.importing = importing, .error = error, .size = size};
+	*a = (struct arguments){.importing = importing, .complaint = {error, size}};
 	a->import = (struct skep_import_options){.gpu = "v100",
 		.rules.constant = {NAN, NAN},
 		.up_Bps = NAN,
@@ -363,9 +325,9 @@ static bool parse(struct arguments *a, bool importing, int argc, char **argv, ch
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":o:q", long_options, &index)) != -1) {
 		if (option == '?')
-			return fail(a, "unknown option '%.60s'", argv[optind - 1]);
+			return skep_value_refuse(&a->complaint, "unknown option '%.60s'", argv[optind - 1]);
 		if (option == ':')
-			return fail(a, "'%.60s' needs a value", argv[optind - 1]);
+			return skep_value_refuse(&a->complaint, "'%.60s' needs a value", argv[optind - 1]);
 		if (!take(a, option,
 			    index >= 0      ? long_options[index].name
 			    : option == 'o' ? "output"
@@ -396,14 +358,14 @@ static bool print_stats(struct arguments *a, const char *path, FILE *out)
 	struct skep_topology_stats stats;
 	struct skep_diag diag = {0};
 	if (!skep_topology_read(path, &topology, &diag))
-		return fail_diag(a, &diag);
+		return skep_value_refuse_diag(&a->complaint, &diag);
 	bool ok = skep_topology_stats_make(&topology, &stats);
 	if (ok && a->json)
 		skep_topology_stats_print_json(&topology, &stats, out);
 	else if (ok)
 		skep_topology_stats_print(&topology, &stats, out);
 	skep_topology_finish(&topology);
-	return ok || fail(a, "not enough memory");
+	return ok || skep_value_refuse(&a->complaint, "not enough memory");
 }
 
 static bool import(struct arguments *a, FILE *out, FILE *warn)
@@ -411,7 +373,7 @@ static bool import(struct arguments *a, FILE *out, FILE *warn)
 	struct skep_import_report report;
 	struct skep_diag diag = {0};
 	if (!skep_import(&a->import, &report, &diag))
-		return fail_diag(a, &diag);
+		return skep_value_refuse_diag(&a->complaint, &diag);
 	for (char *end, *at = report.notes; !a->quiet && (end = strchr(at, '\n')); at = end + 1) {
 		*end = '\0';
 		fprintf(warn, "note: %s\n", at);

@@ -4,14 +4,13 @@
  */
 #include "commands/trace.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/values.h"
 #include "topologies/trace_generate.h"
 
 enum { IMPORT = 1, STATS = 2, GENERATE = 4 };
@@ -123,48 +122,17 @@ struct arguments {
 	uint64_t machines;
 	double duration_s, scale_s, shape, refusal, wait_s, diurnal;
 	int life;
-	char *error;
-	size_t size;
+	struct skep_complaint complaint;
 };
 
-static bool fail(struct arguments *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static bool fail(struct arguments *a, const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	vsnprintf(a->error, a->size, format, args);
-	va_end(args);
-	return false;
-}
-
-static bool fail_diag(struct arguments *a, const struct skep_diag *diag)
-{
-	skep_diag_print(diag, a->error, a->size);
-	size_t length = strlen(a->error);
-	if (length > 0 && a->error[length - 1] == '\n')
-		a->error[length - 1] = 0;
-	return false;
-}
-
 /* ---- values of options ------------------------------------------------------------------------------------------------- */
-
-static bool read_integer(struct arguments *a, const char *name, const char *text, uint64_t most, uint64_t *ret)
-{
-	char *end;
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end != 0 || errno != 0 || *ret > most)
-		return fail(a, "--%s %.40s: expected a whole number from 0 to %" PRIu64, name, text, most);
-	return true;
-}
 
 static bool read_number(struct arguments *a, const char *name, const char *text, double *ret)
 {
 	char *end;
 	*ret = strtod(text, &end);
 	if (end == text || *end != 0 || !isfinite(*ret))
-		return fail(a, "--%s %.40s: expected a number", name, text);
+		return skep_value_refuse(&a->complaint, "--%s %.40s: expected a number", name, text);
 	return true;
 }
 
@@ -173,7 +141,8 @@ static bool read_time(struct arguments *a, const char *name, const char *text, d
 	const char *expected;
 	if (skep_quantity_parse(text, SKEP_TIME, ret, &expected) && *ret > 0 && *ret <= 1e10)
 		return true;
-	return fail(a, "--%s %.40s: expected a time above 0 with its unit, such as 600 s or 24 h", name, text);
+	return skep_value_refuse(
+		&a->complaint, "--%s %.40s: expected a time above 0 with its unit, such as 600 s or 24 h", name, text);
 }
 
 static bool read_word(struct arguments *a, const char *name, const char *text, const char *const *word, int *ret)
@@ -181,10 +150,9 @@ static bool read_word(struct arguments *a, const char *name, const char *text, c
 	for (*ret = 0; word[*ret]; (*ret)++)
 		if (strcmp(word[*ret], text) == 0)
 			return true;
-	char known[200] = "";
-	for (int i = 0; word[i]; i++)
-		snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", word[i]);
-	return fail(a, "--%s %.40s: expected one of %s", name, text, known);
+	char what[64];
+	snprintf(what, sizeof what, "--%s", name);
+	return skep_value_refuse_word(&a->complaint, what, text, word);
 }
 
 /* Types go into a CSV cell. */
@@ -192,8 +160,9 @@ static bool check_gpu(struct arguments *a, const char *text)
 {
 	for (const char *c = text; *c; c++)
 		if ((uint8_t)*c < 0x21 || *c == ',' || *c == 0x7f)
-			return fail(a, "--gpu: a type without blanks and commas is expected");
-	return (strlen(text) > 0 && strlen(text) < 64) || fail(a, "--gpu: expected a type of 1 to 63 bytes");
+			return skep_value_refuse(&a->complaint, "--gpu: a type without blanks and commas is expected");
+	return (strlen(text) > 0 && strlen(text) < 64) ||
+	       skep_value_refuse(&a->complaint, "--gpu: expected a type of 1 to 63 bytes");
 }
 
 /* ---- the command line --------------------------------------------------------------------------------------------------- */
@@ -216,13 +185,13 @@ static bool take_reading(struct arguments *a, int option, const char *name, cons
 	case OPTION_GAP:
 		ok = read_time(a, name, value, &seconds);
 		a->trace.gap_ns = ok ? (skep_time)(seconds * 1e9) : 0;
-		return ok && (a->trace.gap_ns > 0 || fail(a, "--gap %.40s: too short", value));
+		return ok && (a->trace.gap_ns > 0 || skep_value_refuse(&a->complaint, "--gap %.40s: too short", value));
 	case OPTION_ZONES:
-		ok = read_integer(a, name, value, 1000, &number);
+		ok = skep_value_integer(&a->complaint, name, value, 0, 1000, &number);
 		a->trace.zones = (uint32_t)number;
 		return ok;
 	case OPTION_SEED:
-		return read_integer(a, name, value, INT64_MAX, &a->trace.seed);
+		return skep_value_integer(&a->complaint, name, value, 0, INT64_MAX, &a->trace.seed);
 	case OPTION_REPAIR:
 		a->trace.repair = true;
 		return true;
@@ -244,8 +213,8 @@ static bool take_generating(struct arguments *a, int option, const char *name, c
 		a->file = value;
 		return true;
 	case OPTION_MACHINES:
-		return read_integer(a, name, value, 1000000, &a->machines) &&
-		       (a->machines > 0 || fail(a, "--machines: expected at least one"));
+		return skep_value_integer(&a->complaint, name, value, 0, 1000000, &a->machines) &&
+		       (a->machines > 0 || skep_value_refuse(&a->complaint, "--machines: expected at least one"));
 	case OPTION_DURATION:
 		return read_time(a, name, value, &a->duration_s);
 	case OPTION_LIFE:
@@ -274,7 +243,7 @@ static bool take(struct arguments *a, int command, int option, const char *name,
 	bool importing = option == OPTION_SOURCE || option == OPTION_LICENCE;
 	if ((generating && command != GENERATE) || (importing && command != IMPORT) ||
 		(option == 'o' && command == STATS))
-		return fail(a, "--%s is not an option of this command", name);
+		return skep_value_refuse(&a->complaint, "--%s is not an option of this command", name);
 	if (generating)
 		return take_generating(a, option, name, value);
 	switch (option) {
@@ -313,16 +282,15 @@ static bool parse(struct arguments *a, int command, int argc, char **argv, char 
 		.wait_s = NAN,
 		.diurnal = NAN,
 		.life = -1,
-		.error = error,
-		.size = size};
+		.complaint = {error, size}};
 	int option, index = -1;
 	optind = 0;
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":o:q", long_options, &index)) != -1) {
 		if (option == '?')
-			return fail(a, "unknown option '%.60s'", argv[optind - 1]);
+			return skep_value_refuse(&a->complaint, "unknown option '%.60s'", argv[optind - 1]);
 		if (option == ':')
-			return fail(a, "'%.60s' needs a value", argv[optind - 1]);
+			return skep_value_refuse(&a->complaint, "'%.60s' needs a value", argv[optind - 1]);
 		if (!take(a, command, option,
 			    index >= 0      ? long_options[index].name
 			    : option == 'o' ? "output"
@@ -335,11 +303,12 @@ static bool parse(struct arguments *a, int command, int argc, char **argv, char 
 		return true;
 	int files = argc - optind;
 	if (files != (command == GENERATE ? 0 : 1))
-		return fail(a, command == GENERATE ? "generate takes no file: --like FILE" : "expected one trace file");
+		return skep_value_refuse(&a->complaint,
+			command == GENERATE ? "generate takes no file: --like FILE" : "expected one trace file");
 	if (files == 1)
 		a->file = argv[optind];
 	if (command != STATS && !a->output)
-		return fail(a, "expected -o FILE, the trace that is written");
+		return skep_value_refuse(&a->complaint, "expected -o FILE, the trace that is written");
 	if (command != GENERATE && a->gpu && !check_gpu(a, a->gpu))
 		return false;
 	a->trace.gpu = command == GENERATE ? NULL : a->gpu;
@@ -375,7 +344,7 @@ static bool print_stats(
 	struct skep_trace_stats stats;
 	struct skep_diag diag = {0};
 	if (!skep_trace_stats_read(path, options, &stats, &diag))
-		return fail_diag(a, &diag);
+		return skep_value_refuse_diag(&a->complaint, &diag);
 	print_repairs(a, &stats.report, path, warn);
 	if (a->json)
 		skep_trace_stats_print_json(&stats, path, out);
@@ -404,12 +373,12 @@ static bool import_file(struct arguments *a, struct skep_trace_report *ret)
 	struct skep_trace_writer *writer = skep_trace_writer_create(
 		a->output, a->source ? a->source : source, a->licence ? a->licence : "not stated", &diag);
 	if (!writer)
-		return fail_diag(a, &diag);
+		return skep_value_refuse_diag(&a->complaint, &diag);
 	if (!skep_trace_read(a->file, &a->trace, skep_trace_write, writer, ret, &diag)) {
 		skep_trace_writer_destroy(writer);
-		return fail_diag(a, &diag);
+		return skep_value_refuse_diag(&a->complaint, &diag);
 	}
-	return skep_trace_writer_close(writer) || fail_diag(a, &diag);
+	return skep_trace_writer_close(writer) || skep_value_refuse_diag(&a->complaint, &diag);
 }
 
 static bool import(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
@@ -441,14 +410,15 @@ static bool read_bulks(struct arguments *a, uint64_t count[BULK_MAX], struct ske
 		uint64_t many = *end == 'x' && end > at ? strtoull(end + 1, &last, 10) : 0;
 		if (*at < '0' || *at > '9' || many < 1 || many > BULK_MAX || often < 1 || often > 1000000000 ||
 			(*last != 0 && *last != ',') || end[1] < '0' || end[1] > '9')
-			return fail(a, "--bulks: expected how often how many go at once, such as 39x1,13x2");
+			return skep_value_refuse(
+				&a->complaint, "--bulks: expected how often how many go at once, such as 39x1,13x2");
 		count[many - 1] += often;
 		ret->bulks += often;
 		ret->losses += often * many;
 		ret->most = many > ret->most ? (uint32_t)many : ret->most;
 		at = *last == ',' ? last + 1 : last;
 	}
-	return ret->bulks > 0 || fail(a, "--bulks: expected at least one, such as 39x1,13x2");
+	return ret->bulks > 0 || skep_value_refuse(&a->complaint, "--bulks: expected at least one, such as 39x1,13x2");
 }
 
 /* "t4=3,a100=1" or "t4" */
@@ -457,7 +427,8 @@ static bool read_gpus(struct arguments *a, struct skep_generate_options *o)
 	for (const char *at = a->gpu; at && *at;) {
 		size_t length = strcspn(at, ","), name = strcspn(at, "=,");
 		if (o->gpus == SKEP_GENERATE_GPUS_MAX || name >= sizeof o->gpu->name || length - name > 30)
-			return fail(a, "--gpu: at most %u types of less than 64 bytes", SKEP_GENERATE_GPUS_MAX);
+			return skep_value_refuse(
+				&a->complaint, "--gpu: at most %u types of less than 64 bytes", SKEP_GENERATE_GPUS_MAX);
 		memcpy(o->gpu[o->gpus].name, at, name);
 		o->gpu[o->gpus].share = 1;
 		char share[32] = "1";
@@ -482,15 +453,15 @@ static bool set_options(struct arguments *a, struct skep_generate_options *o, ui
 	o->wait_s = isnan(a->wait_s) ? o->wait_s : a->wait_s;
 	o->diurnal = isnan(a->diurnal) ? o->diurnal : a->diurnal;
 	if (a->life == SKEP_LIFE_EXPONENTIAL && !isnan(a->shape) && a->shape != 1)
-		return fail(a, "--shape: an exponential life has no shape: --life weibull");
+		return skep_value_refuse(&a->complaint, "--shape: an exponential life has no shape: --life weibull");
 	if (o->life.shape != 1)
 		o->life.law = SKEP_LIFE_WEIBULL;
 	if ((a->bulks && !read_bulks(a, bulk, &o->bulks)) || !read_gpus(a, o))
 		return false;
 	if (!a->file && (a->machines == 0 || isnan(a->duration_s) || isnan(a->scale_s)))
-		return fail(a, "expected --like FILE, or --machines, --duration and --scale");
+		return skep_value_refuse(&a->complaint, "expected --like FILE, or --machines, --duration and --scale");
 	const char *wrong = skep_generate_check(o);
-	return !wrong || fail(a, "%s", wrong);
+	return !wrong || skep_value_refuse(&a->complaint, "%s", wrong);
 }
 
 /* From the trace to be like, or from nothing. *ret_stats owns what *ret borrows. */
@@ -503,10 +474,11 @@ static bool begin_options(
 	if (!a->file)
 		return true;
 	if (!skep_trace_stats_read(a->file, &a->trace, ret_stats, &diag))
-		return fail_diag(a, &diag);
+		return skep_value_refuse_diag(&a->complaint, &diag);
 	print_repairs(a, &ret_stats->report, a->file, warn);
 	if (!skep_generate_like(ret_stats, ret))
-		return fail(a, "%.200s: no life ends in it, so that none can be fitted", a->file);
+		return skep_value_refuse(
+			&a->complaint, "%.200s: no life ends in it, so that none can be fitted", a->file);
 	if (a->life == SKEP_LIFE_EXPONENTIAL)
 		ret->life = ret_stats->exponential;
 	else if (a->life == SKEP_LIFE_WEIBULL)
@@ -528,12 +500,12 @@ static bool write_generated(struct arguments *a, const struct skep_generate_opti
 	struct skep_trace_writer *writer =
 		skep_trace_writer_create(a->output, source, "none needed, a product of the options above", &diag);
 	if (!writer)
-		return fail_diag(a, &diag);
+		return skep_value_refuse_diag(&a->complaint, &diag);
 	if (!skep_trace_generate(o, skep_trace_write, writer)) {
 		skep_trace_writer_destroy(writer);
-		return fail(a, "not enough memory");
+		return skep_value_refuse(&a->complaint, "not enough memory");
 	}
-	return skep_trace_writer_close(writer) || fail_diag(a, &diag);
+	return skep_trace_writer_close(writer) || skep_value_refuse_diag(&a->complaint, &diag);
 }
 
 static bool generate(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)

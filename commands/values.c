@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * values.c - see values.h. Complaints have no line break at their end.
+ */
+#include "commands/values.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool skep_value_refuse(struct skep_complaint *complaint, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(complaint->text, complaint->size, format, args);
+	va_end(args);
+	return false;
+}
+
+bool skep_value_refuse_diag(struct skep_complaint *complaint, const struct skep_diag *diag)
+{
+	skep_diag_print(diag, complaint->text, complaint->size);
+	size_t length = strlen(complaint->text);
+	if (length > 0 && complaint->text[length - 1] == '\n')
+		complaint->text[length - 1] = 0;
+	return false;
+}
+
+bool skep_value_refuse_word(
+	struct skep_complaint *complaint, const char *what, const char *text, const char *const *word)
+{
+	char known[200] = "";
+	for (int i = 0; word[i]; i++)
+		snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", word[i]);
+	return skep_value_refuse(complaint, "%s %.60s: expected one of %s", what, text, known);
+}
+
+bool skep_value_integer(struct skep_complaint *complaint, const char *name, const char *text, uint64_t least,
+	uint64_t most, uint64_t *ret)
+{
+	char *end;
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	if (text[0] < '0' || text[0] > '9' || *end != 0 || errno != 0 || *ret < least || *ret > most)
+		return skep_value_refuse(complaint, "--%s %.40s: expected a whole number from %" PRIu64 " to %" PRIu64,
+			name, text, least, most);
+	return true;
+}

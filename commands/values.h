@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * values.h - values of options of the commands that read their own: each reader says what it expected, in one line.
+ */
+#ifndef SKEP_COMMANDS_VALUES_H
+#define SKEP_COMMANDS_VALUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scenarios/reader/reader.h"
+
+struct skep_complaint { /* the caller's */
+	char *text;
+	size_t size;
+};
+
+/* All of these return false when they complain. */
+bool skep_value_refuse(struct skep_complaint *complaint, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool skep_value_refuse_diag(struct skep_complaint *complaint, const struct skep_diag *diag);
+/* `what` is the option with its dashes; `word` ends with NULL. */
+bool skep_value_refuse_word(
+	struct skep_complaint *complaint, const char *what, const char *text, const char *const *word);
+
+/* `name` is the option without its dashes. */
+bool skep_value_integer(struct skep_complaint *complaint, const char *name, const char *text, uint64_t least,
+	uint64_t most, uint64_t *ret);
+
+#endif
