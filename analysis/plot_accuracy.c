@@ -9,7 +9,6 @@
 #include "analysis/database.h"
 #include "analysis/plot_script.h"
 
-#define RUNS_MAX 16u
 #define POINTS_MAX 3000u /* of one run: more cannot be told apart */
 #define SYMBOLS 80u      /* of one real run */
 #define KEY_PIXELS 24u   /* of height, per run */
@@ -21,25 +20,6 @@ static const char *const TEMPLATE[] = {
 struct range {
 	double time_s, low, high; /* largest time, least and largest loss */
 };
-
-/* ---- which runs ------------------------------------------------------------------------------------------------- */
-
-static bool newest_runs(struct skep_store *store, int64_t *ret_run, uint32_t *ret_runs, char *reterr, size_t size)
-{
-	static const char sql[] = "WITH shown AS (SELECT id, scenario, world FROM runs"
-				  "   WHERE EXISTS (SELECT 1 FROM losses WHERE run = id)),"
-				  " newest AS (SELECT scenario FROM shown ORDER BY id DESC LIMIT 1)"
-				  " SELECT max(id) FROM shown JOIN newest USING (scenario) WHERE ?1 = 0"
-				  " GROUP BY world ORDER BY world DESC";
-	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
-	*ret_runs = 0;
-	while (row != NULL && *ret_runs < RUNS_MAX && sqlite3_step(row) == SQLITE_ROW)
-		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
-	if (row != NULL && *ret_runs == 0)
-		snprintf(reterr, size, "no run in the database has a loss: run a scenario with `maths: real`");
-	sqlite3_finalize(row);
-	return *ret_runs > 0;
-}
 
 static bool read_range(
 	struct skep_store *store, const struct skep_plot_run *run, struct range *range, char *reterr, size_t size)
@@ -107,21 +87,13 @@ static double write_axes(FILE *script, const struct skep_plot_run *run, const st
 bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size)
 {
-	int64_t newest[RUNS_MAX];
-	struct skep_plot_run shown[RUNS_MAX];
+	struct skep_plot_run shown[SKEP_PLOT_RUNS_MAX];
 	struct range range = {.low = INFINITY, .high = -INFINITY};
-	if (runs > RUNS_MAX) {
-		snprintf(reterr, size, "at most %u runs fit into one picture, not %u", RUNS_MAX, runs);
+	if (!skep_plot_chosen_runs(store, run, runs, "EXISTS (SELECT 1 FROM losses WHERE run = id)",
+		    "no run in the database has a loss: run a scenario with `maths: real`", shown, &runs, reterr, size))
 		return false;
-	}
-	if (runs == 0) {
-		run = newest;
-		if (!newest_runs(store, newest, &runs, reterr, size))
-			return false;
-	}
 	for (uint32_t i = 0; i < runs; i++)
-		if (!skep_plot_read_run(store, run[i], &shown[i], reterr, size) ||
-			!read_range(store, &shown[i], &range, reterr, size))
+		if (!read_range(store, &shown[i], &range, reterr, size))
 			return false;
 	picture->height += KEY_PIXELS * runs;
 	if (!skep_plot_heading(store, shown, runs, "loss against wall-clock time", picture->script, reterr, size))

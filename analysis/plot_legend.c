@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_legend.c - what pictures of several runs share: the title, the unit of the time axis, and what the legend calls a run:
- * its number, world, scenario and seed, and the settings that tell it from the other runs of its scenario in the picture.
+ * plot_legend.c - what pictures of several runs share: which runs, the title, the unit of the time axis, and what the legend
+ * calls a run: its number, world, scenario and seed, and the settings that tell it from the other runs of its scenario in the
+ * picture.
  */
 #include <ctype.h>
 #include <string.h>
 
+#include "analysis/database.h"
 #include "analysis/plot_script.h"
 #include "analysis/settings.h"
 
@@ -106,4 +108,46 @@ double skep_plot_time_axis(FILE *script, double end_s, double room)
 	fprintf(script, "set xlabel 'time since the start of the run (%s)'\nset xrange [0:%.9g]\n", unit.name,
 		room * unit.per_s * end_s);
 	return unit.per_s;
+}
+
+/* ---- which runs ------------------------------------------------------------------------------------------------- */
+
+static bool newest_runs(struct skep_store *store, const char *has, const char *none, int64_t *ret_run,
+	uint32_t *ret_runs, char *reterr, size_t size)
+{
+	char sql[512];
+	snprintf(sql, sizeof sql,
+		"WITH shown AS (SELECT id, scenario, world FROM runs WHERE %s),"
+		" newest AS (SELECT scenario FROM shown ORDER BY id DESC LIMIT 1)"
+		" SELECT max(id) FROM shown JOIN newest USING (scenario) WHERE ?1 = 0"
+		" GROUP BY world ORDER BY world DESC",
+		has);
+	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
+	*ret_runs = 0;
+	while (row != NULL && *ret_runs < SKEP_PLOT_RUNS_MAX && sqlite3_step(row) == SQLITE_ROW)
+		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
+	if (row != NULL && *ret_runs == 0)
+		snprintf(reterr, size, "%s", none);
+	sqlite3_finalize(row);
+	return *ret_runs > 0;
+}
+
+bool skep_plot_chosen_runs(struct skep_store *store, const int64_t *run, uint32_t runs, const char *has,
+	const char *none, struct skep_plot_run ret[SKEP_PLOT_RUNS_MAX], uint32_t *ret_runs, char *reterr, size_t size)
+{
+	int64_t newest[SKEP_PLOT_RUNS_MAX];
+	if (runs > SKEP_PLOT_RUNS_MAX) {
+		snprintf(reterr, size, "at most %u runs fit into one picture, not %u", SKEP_PLOT_RUNS_MAX, runs);
+		return false;
+	}
+	if (runs == 0) {
+		run = newest;
+		if (!newest_runs(store, has, none, newest, &runs, reterr, size))
+			return false;
+	}
+	*ret_runs = runs;
+	for (uint32_t i = 0; i < runs; i++)
+		if (!skep_plot_read_run(store, run[i], &ret[i], reterr, size))
+			return false;
+	return true;
 }

@@ -41,6 +41,12 @@ struct skep_plot_run {
 };
 bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_run *ret, char *reterr, size_t size);
 
+/* Runs to compare: those that were given, or the newest of each world of the newest scenario, of runs for which `has` holds, in
+ * SQL about the run `runs.id`. `none` is the complaint if there is no such run. */
+#define SKEP_PLOT_RUNS_MAX 16u
+bool skep_plot_chosen_runs(struct skep_store *store, const int64_t *run, uint32_t runs, const char *has,
+	const char *none, struct skep_plot_run ret[SKEP_PLOT_RUNS_MAX], uint32_t *ret_runs, char *reterr, size_t size);
+
 /* The run to show: the one that was given, or the newest that closed a round; two or more are refused. */
 bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_plot_run *ret,
 	char *reterr, size_t size);
