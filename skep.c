@@ -448,20 +448,12 @@ static const struct {
 	{"probe", "measure with iperf3 and ping, and write a topology in the matrix form (topologies/README.md)"},
 };
 
-/* Its sub-commands read their own options. */
-static enum status trace(int argc, char **argv)
+/* One that has sub-commands, which read their own options. */
+typedef bool sub_commands(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size);
+static enum status run_sub_command(sub_commands *command, int argc, char **argv)
 {
 	char error[ERROR_BYTES];
-	if (skep_trace_command(argc, argv, stdout, stderr, error, sizeof error))
-		return STATUS_DONE;
-	fprintf(stderr, "%s%s\n", strstr(error, "error:") ? "" : "skep: ", error);
-	return STATUS_BAD_INPUT;
-}
-
-static enum status topology(int argc, char **argv)
-{
-	char error[ERROR_BYTES];
-	if (skep_topology_command(argc, argv, stdout, stderr, error, sizeof error))
+	if (command(argc, argv, stdout, stderr, error, sizeof error))
 		return STATUS_DONE;
 	fprintf(stderr, "%s%s\n", strstr(error, "error:") ? "" : "skep: ", error);
 	return STATUS_BAD_INPUT;
@@ -518,9 +510,9 @@ static enum status dispatch(int argc, char **argv)
 		return STATUS_DONE;
 	}
 	if (strcmp(name, "trace") == 0)
-		return trace(argc - 2, argv + 2);
+		return run_sub_command(skep_trace_command, argc - 2, argv + 2);
 	if (strcmp(name, "topology") == 0)
-		return topology(argc - 2, argv + 2);
+		return run_sub_command(skep_topology_command, argc - 2, argv + 2);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(name, commands[i].name) == 0)
 			return run_command(&commands[i], argc, argv);
