@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "core/hash.h"
+#include "exec/host_memory.h"
 #include "exec/launch.h"
 #include "exec/loop.h"
 #include "exec/quit.h"
 #include "exec/remains.h"
-#include "exec/shared.h"
 #include "exec/transport_mpi.h"
 #include "exec/ulfm.h"
 
@@ -252,7 +252,7 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 	setup.clock = &clock;
 	if (one && skep_ulfm_active())
 		setup.remains =
-			skep_shared_create(MPI_COMM_WORLD, common_name(), (size_t)ranks * sizeof *setup.remains);
+			skep_host_memory_create(MPI_COMM_WORLD, common_name(), (size_t)ranks * sizeof *setup.remains);
 	bool fine = run_loop(&setup, ret, reason);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);
