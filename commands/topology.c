@@ -4,7 +4,6 @@
  */
 #include "commands/topology.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -313,14 +312,7 @@ static bool parse_operands(struct arguments *a)
 
 static bool parse(struct arguments *a, bool importing, int argc, char **argv, char *error, size_t size)
 {
-	*a = (struct arguments){.importing = importing, .complaint = {error, size}};
-	a->import = (struct skep_import_options){.gpu = "v100",
-		.rules.constant = {NAN, NAN},
-		.up_Bps = NAN,
-		.down_Bps = NAN,
-		.inside_Bps = NAN,
-		.inside_s = NAN,
-		.count = 1024};
+	*a = (struct arguments){.import = skep_import_defaults(), .importing = importing, .complaint = {error, size}};
 	return skep_options_read(argc, argv, long_options, take, a, &a->complaint, &a->operand, &a->operands) &&
 	       (a->help || parse_operands(a));
 }
