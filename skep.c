@@ -415,8 +415,8 @@ static const struct command commands[] = {
 		"ranks\n"
 		"share the work, and rank 0 writes the database.\n"},
 	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSoABjq", 1, 1, export_weights,
-		"Writes config.json and model.safetensors with the names and layouts of Hugging Face, from the newest\n"
-		"checkpoint in the folder that the scenario's checkpoint.to names (or from that of --step).\n"},
+		"Writes config.json and model.safetensors into FOLDER, with the names and layouts of Hugging Face, from the\n"
+		"newest checkpoint in the folder that the scenario's checkpoint.to names (or from that of --step).\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,
 		"Without runs: the newest simulated and the newest real run of the same scenario.\n"},
 	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqorm", 1, 1 + RUNS_MAX, plot,
@@ -428,7 +428,8 @@ static const struct command commands[] = {
 		"scenario\n"
 		"  sweep       a figure of the newest sweep, or of that of a run, against one of its keys\n"
 		"  throughput  samples per second and the spread over stages; without runs all of the newest scenario\n"
-		"  timeline    what each worker did when; without a run the newest\n"},
+		"  timeline    what each worker did when; without a run the newest\n"
+		"The ending of FILE says the format: .png, .svg or .pdf.\n"},
 	{"replay", "RUN", "feed a real run's log to the core, which must decide the same", "djq", 1, 1, replay,
 		"Every real run logs what its machines were told. Told the same again they must decide the same;\n"
 		"if not, the first event that goes another way is shown and the exit status is 1.\n"},
