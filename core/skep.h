@@ -121,15 +121,15 @@ struct skep_span { /* of stages, or slices, both inclusive */
 
 struct skep_message {
 	uint8_t kind; /* enum skep_message_kind */
-	uint16_t
-		stage; /* of the sender; of a microbatch's tensor: that it comes from, whoever passes it on. Where a stage has
-	                   several slices: FORWARD, BACKWARD, ABANDON and COMMIT name the slice */
+	/* Of the sender; of a microbatch's tensor: that it comes from, whoever passes it on. Where a stage has several
+	 * slices: FORWARD, BACKWARD, ABANDON and COMMIT name the slice. */
+	uint16_t stage;
 	uint32_t round;
 	struct skep_peer from, to;
 	uint32_t microbatch; /* its number within the round; (round, microbatch) names the samples */
-	uint32_t
-		attempt; /* of the round's reduction, from 1. What travels through the stages: that of the count after which
-	                        it is run again, 0 the first time */
+	/* Of the round's reduction, from 1. What travels through the stages: that of the count after which it is run
+	 * again, 0 the first time. */
+	uint32_t attempt;
 	struct skep_span span; /* GRANT, and what travels forwards: the stages that are to count the microbatch */
 	union {
 		struct {
@@ -140,8 +140,8 @@ struct skep_message {
 			skep_time needed_ns;  /* by the sender's device for one, on the mean; 0: it did none */
 		} load;
 		struct {
-			skep_time
-				needed_ns; /* what forward and backward took the sender's device, as far as it knows */
+			/* What forward and backward took the sender's device, as far as it knows. */
+			skep_time needed_ns;
 		} backward;
 		struct {
 			skep_time needed_ns; /* what forward took the sender's device */
@@ -173,8 +173,8 @@ struct skep_message {
 			bool leaving; /* it serves, but wants to go: new work for others, if there are any */
 		} peer;
 		struct {
-			struct skep_peer
-				source; /* index SKEP_NO_INDEX: nobody holds the state any more, found the stage anew ... */
+			/* Index SKEP_NO_INDEX: nobody holds the state any more, found the stage anew ... */
+			struct skep_peer source;
 			uint32_t checkpoint; /* ... from what was kept of this version, 0: as at the start of the run */
 		} admit;
 		struct {
@@ -265,9 +265,9 @@ enum skep_lane { SKEP_LANE_COMPUTE, SKEP_LANE_REDUCE, SKEP_LANES };
 struct skep_op {
 	uint64_t id; /* counts up per machine */
 	uint8_t kind, lane;
-	uint16_t
-		stage; /* where it has several slices, FORWARD, BACKWARD and STEP name one of them; STEP is asked for each in
-	                   turn, and the version is the next one after the last */
+	/* Where it has several slices, FORWARD, BACKWARD and STEP name one of them; STEP is asked for each in turn, and
+	 * the version is the next one after the last. */
+	uint16_t stage;
 	uint32_t round, microbatch;
 	uint32_t version; /* of the parameters it reads: so many steps are behind them */
 	struct skep_buf in, stash, gradient;
