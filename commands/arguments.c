@@ -33,6 +33,7 @@ static const struct option long_options[] = {
 	{"details", no_argument, NULL, 'k'},
 	{"metric", required_argument, NULL, 'm'},
 	{"step", required_argument, NULL, 'A'},
+	{"from", required_argument, NULL, 'F'},
 	{"bf16", no_argument, NULL, 'B'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
@@ -57,7 +58,8 @@ static const char *const option_help[] = {
 		"fast\n",
 	['r'] = "  --rounds A-B|A|all    timeline: the operations of these rounds, or the whole run in bins of time\n"
 		"                        (default: the first rounds; of runs with churn or more than 40 workers all)\n",
-	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf; of export a folder\n",
+	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf; of export a folder,\n"
+		"                        of fit a law\n",
 	['R'] = "  --repeat N            run each row so often and print the median (default 1)\n",
 	['v'] = "  --vary KEY.PATH=A,B   all combinations of these values; may be given several times\n",
 	['e'] = "  --seeds A..B          every combination with each of these seeds, also 1,2,5 (default: the "
@@ -69,6 +71,7 @@ static const char *const option_help[] = {
 		"throughput_samples_per_s);\n"
 		"                        pareto: time_s or time_to_target_s\n",
 	['A'] = "  --step N              the checkpoint of this step (default: the newest that all stages have)\n",
+	['F'] = "  --from ROUND          leave out the rounds before this one (default: the warm-up and the first 5 %)\n",
 	['B'] = "  --bf16                numbers of 16 bits, rounded\n",
 	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
 };
@@ -92,6 +95,41 @@ bool skep_arguments_runs(const struct arguments *arguments, uint32_t first, int6
 		fprintf(stderr, "skep: %s is not the number of a run; `skep compare` and `skep sim` print them\n",
 			arguments->positional[first + i]);
 		return false;
+	}
+	return true;
+}
+
+/* 7, or 3..14 for all of these. */
+static bool parse_range(const char *text, int64_t *ret_first, int64_t *ret_last)
+{
+	char first[32];
+	const char *dots = strstr(text, "..");
+	if (!dots)
+		return parse_run(text, ret_first) && ((*ret_last = *ret_first), true);
+	if (dots - text >= (ptrdiff_t)sizeof first)
+		return false;
+	snprintf(first, sizeof first, "%.*s", (int)(dots - text), text);
+	return parse_run(first, ret_first) && parse_run(dots + 2, ret_last) && *ret_first <= *ret_last;
+}
+
+bool skep_arguments_run_ranges(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count)
+{
+	*ret_count = 0;
+	for (uint32_t i = first; i < arguments->positionals; i++) {
+		int64_t from, to;
+		if (!parse_range(arguments->positional[i], &from, &to)) {
+			fprintf(stderr,
+				"skep: %s is not the number of a run, or two of them as in 3..14; `skep sim` and `skep "
+				"run` print them\n",
+				arguments->positional[i]);
+			return false;
+		}
+		if (to - from >= RUNS_MAX - (int64_t)*ret_count) {
+			fprintf(stderr, "skep: at most %d runs\n", RUNS_MAX);
+			return false;
+		}
+		while (from <= to)
+			ret[(*ret_count)++] = from++;
 	}
 	return true;
 }
@@ -143,6 +181,18 @@ static enum status take_export_option(struct arguments *a, int letter)
 	return STATUS_DONE;
 }
 
+static enum status take_fit_option(struct arguments *a, int letter)
+{
+	uint64_t number;
+	if (letter != 'F')
+		return take_export_option(a, letter);
+	if (!parse_number(optarg, UINT32_MAX - 1, &number))
+		return bad_value("--from", optarg, "the number of a round, from 0");
+	a->has_from = true;
+	a->from = (uint32_t)number;
+	return STATUS_DONE;
+}
+
 static enum status take_sweep_option(struct arguments *a, int letter)
 {
 	uint64_t number;
@@ -167,7 +217,7 @@ static enum status take_sweep_option(struct arguments *a, int letter)
 		a->details = true;
 		break;
 	default:
-		return take_export_option(a, letter);
+		return take_fit_option(a, letter);
 	}
 	return STATUS_DONE;
 }
