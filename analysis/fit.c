@@ -24,6 +24,7 @@
 #define SPARE_POINTS 4u   /* beyond the parameters, at least */
 #define RCOND_LEAST 1e-10 /* of the Jacobian: below it two parameters do the same */
 #define ONSET_ERROR 1.5   /* of ln D0: more says nothing */
+#define WASTE_ERROR 3     /* of gamma, mu and delta: more says nothing */
 #define ONSET_LEAST 1e-6  /* of D1: less is none */
 #define EXPONENT_ERROR 0.7
 #define MISFIT_MOST 0.5 /* more is no fit */
@@ -243,6 +244,7 @@ static void set_range(const struct skep_loss_points *points, struct skep_law *la
 			law->most[axis] = fmax(law->most[axis], at[axis]);
 		}
 	}
+	law->most[SKEP_LAW_TOKENS] = fmax(law->most[SKEP_LAW_TOKENS], points->most_tokens);
 }
 
 /* Errors of logarithms become those of the parameters. */
@@ -276,7 +278,10 @@ static bool fit_what_can_be_told(struct problem *p, char *reterr, size_t size)
 			return false;
 	while (fix_what_cannot_be_told(p, rcond));
 	double within = exp(p->law.error[SKEP_LAW_EXPONENT]);
-	if (!(rcond > RCOND_LEAST))
+	bool apart = rcond > RCOND_LEAST;
+	for (int i = SKEP_LAW_PERIOD; i < SKEP_LAW_PARAMETERS; i++)
+		apart = apart && (p->law.fixed[i][0] != '\0' || p->law.error[i] < WASTE_ERROR);
+	if (!apart)
 		snprintf(reterr, size,
 			"the runs cannot tell two parameters apart: vary H, replicas and staleness one at a time");
 	else if (!(p->law.error[SKEP_LAW_EXPONENT] < EXPONENT_ERROR))
@@ -309,18 +314,19 @@ bool skep_law_fit(const struct skep_loss_points *points, struct skep_law *ret, c
 	if (!good)
 		return false;
 	scale_errors(&p.law);
-	*ret = p.law;
-	ret->first = points->first;
-	skep_law_judge(ret, points, whole);
+	p.law.first = points->first;
+	skep_law_judge(&p.law, points, whole);
 	for (uint32_t i = 0; i < points->runs; i++)
 		squares += whole[i].misfit * whole[i].misfit * whole[i].points;
-	ret->misfit = sqrt(squares / points->count);
-	if (ret->misfit < MISFIT_MOST)
+	p.law.misfit = sqrt(squares / points->count);
+	if (p.law.misfit < MISFIT_MOST) {
+		*ret = p.law;
 		return true;
+	}
 	snprintf(reterr, size,
 		"the law misses these losses by %.2g %%: they do not fall as a power of the tokens; see `skep plot accuracy`, "
 		"and leave out what comes before with --from",
-		100 * ret->misfit);
+		100 * p.law.misfit);
 	return false;
 }
 

@@ -23,7 +23,8 @@ struct skep_loss_points {
 	struct skep_loss_point *point;
 	uint32_t count, room, runs;
 	int64_t run[SKEP_FIT_RUNS_MAX];
-	double first; /* mean of the first losses of the runs */
+	double first;       /* mean of the first losses of the runs */
+	double most_tokens; /* behind the last round of one of them */
 	char model[64];
 };
 

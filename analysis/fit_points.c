@@ -150,6 +150,7 @@ static bool take_rounds(
 		}
 		double before = tokens;
 		tokens += sqlite3_column_double(row, 3) * source->microbatch_tokens;
+		points->most_tokens = fmax(points->most_tokens, before);
 		if (before == 0)
 			points->first += loss;
 		if (sqlite3_column_int64(row, 0) < source->from)
