@@ -310,8 +310,11 @@ static enum status plot(const struct arguments *arguments)
 	struct skep_store *store = skep_store_open(arguments->db, false, error, sizeof error);
 	if (!store)
 		return complain(STATUS_BAD_INPUT, error);
-	bool done = skep_plot_metric(store, arguments->positional[0], runs, count, arguments->output,
-		arguments->has_rounds ? &arguments->rounds : NULL, arguments->metric, error, sizeof error);
+	const struct skep_plot_choice choice = {.rounds = arguments->has_rounds ? &arguments->rounds : NULL,
+		.metric = arguments->metric,
+		.axes = arguments->has_axes ? &arguments->axes : NULL};
+	bool done = skep_plot_chosen(
+		store, arguments->positional[0], runs, count, arguments->output, &choice, error, sizeof error);
 	skep_store_close(store);
 	if (!done)
 		return complain(STATUS_BAD_INPUT, error);
@@ -427,9 +430,10 @@ static const struct command commands[] = {
 		"Fits the loss of runs against tokens, H, replicas and staleness, and prints the parameters with their\n"
 		"standard errors. The file of -o is what `maths: law` simulates with (train.law.file). 3..14 stands for\n"
 		"12 runs; without runs all of the newest scenario whose arithmetic was done.\n"},
-	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqorm", 1, 1 + RUNS_MAX, plot,
+	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqormXYLW", 1, 1 + RUNS_MAX, plot,
 		"Kinds:\n"
-		"  accuracy    loss against wall-clock time; without runs the newest of each world\n"
+		"  accuracy    loss against wall-clock time, steps, tokens or bytes; without runs the newest of each world,\n"
+		"              with --x, --y, --log or --validation all of the newest scenario; 3..14 stands for 12 runs\n"
 		"  cost        US dollars against time; without runs the newest of each world\n"
 		"  matrix      bandwidth between workers, grouped by stage; without a run the newest\n"
 		"  pareto      time against cost, a point for each choice of settings; without runs all of the newest "

@@ -35,9 +35,10 @@ struct skep_fit_run {
 	double worst, worst_tokens; /* the same, with its sign, where it is largest */
 };
 
-/* The losses of these runs, or without runs of all that are done, with real arithmetic, of the newest scenario that has some, from
- * round `from` on (SKEP_FIT_FROM_USUAL: behind the warm-up of the learning rate and the first twentieth of each run: how training
- * begins is not in the law). Refuses a run that was not computed, diverged or did not end, and runs of several models. The caller frees it. */
+/* The losses of these runs, or without runs of all that are done, with real arithmetic, of the newest scenario that has some,
+ * from round `from` on (SKEP_FIT_FROM_USUAL: behind the warm-up of the learning rate and the first twentieth of each run: how
+ * training begins is not in the law). Refuses a run that was not computed, diverged or did not end, and runs of several models.
+ * The caller frees it. */
 bool skep_loss_points_read(struct skep_store *store, const int64_t *run, uint32_t runs, uint32_t from,
 	struct skep_loss_points *ret, char *reterr, size_t size);
 void skep_loss_points_finish(struct skep_loss_points *points);

@@ -12,7 +12,7 @@
 
 #include "analysis/database.h"
 #include "analysis/fit.h"
-#include "scenarios/reader/reader.h"
+#include "analysis/settings.h"
 
 #define ROUNDS_PER_POINT 20u
 
@@ -37,26 +37,6 @@ static bool add(struct skep_loss_points *points, const struct skep_loss_point *p
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------------------ */
-
-/* Inner steps between two outer ones, by the scenario's text (0: each worker has its own), and rounds until the learning rate is
- * what it is to be. */
-static double read_every(const char *text, uint32_t *ret_warmup)
-{
-	struct skep_diag diag = {0};
-	struct skep_reader r = {skep_yaml_parse("scenario", text, strlen(text), &diag), &diag};
-	if (!r.yaml)
-		return 0;
-	const struct skep_yaml_node *sync = skep_read_map(&r, skep_yaml_root(r.yaml), "sync", false);
-	const char *method = skep_read_string(&r, sync, "method", "step");
-	const char *every = skep_read_string(&r, sync, "every", "1");
-	double steps = strcmp(method, "step") == 0 ? 1 : strtod(every, NULL);
-	const struct skep_yaml_node *train = skep_read_map(&r, skep_yaml_root(r.yaml), "train", false);
-	const struct skep_yaml_node *schedule = skep_read_map(&r, train, "schedule", false);
-	double warmup = (double)skep_read_integer(&r, schedule, "warmup", 0, INT32_MAX, 0);
-	*ret_warmup = (uint32_t)(warmup / fmax(steps, 1));
-	skep_yaml_destroy(r.yaml);
-	return steps >= 1 ? steps : 0;
-}
 
 /* Why the run cannot be fitted; NULL: it can. */
 static const char *refusal(const char *maths, const char *status, double samples, double every)
@@ -87,7 +67,7 @@ static bool read_source(struct skep_store *store, int64_t id, uint32_t from, str
 	if (found) {
 		double samples = sqlite3_column_double(row, 4), tokens = sqlite3_column_double(row, 5);
 		ret->id = id;
-		ret->every = read_every(skep_column_text(row, 3), &warmup);
+		ret->every = skep_settings_every(skep_column_text(row, 3), &warmup);
 		ret->microbatch_tokens = sqlite3_column_double(row, 6) * (tokens > 0 ? tokens / samples : 1);
 		ret->microbatches = sqlite3_column_double(row, 7);
 		ret->last_slice = (uint32_t)sqlite3_column_int64(row, 8) - 1;

@@ -30,7 +30,8 @@ void skep_fit_print(const struct skep_law *law, const struct skep_loss_points *p
 	fprintf(out, "law of %s: %u run%s, %u points, misfit %.2g %%\n", law->model, points->runs,
 		points->runs == 1 ? "" : "s", points->count, 100 * law->misfit);
 	fprintf(out,
-		"  L = E + A ((D' + D0) / (D1 + D0))^-alpha, D' = D / (H^gamma M^(mu ln H) (1 + s)^delta), D1 = %.4g; at most %.4g\n",
+		"  L = E + A ((D' + D0) / (D1 + D0))^-alpha, D' = D / (H^gamma M^(mu ln H) (1 + s)^delta), "
+		"D1 = %.4g; at most %.4g\n",
 		law->reference, law->first);
 	for (int i = 0; i < SKEP_LAW_PARAMETERS; i++)
 		print_parameter(law, i, out);

@@ -14,6 +14,7 @@ struct skep_picture {
 	uint32_t width, height;                /* pixels; 100 of them are one inch on paper */
 	const struct skep_plot_rounds *rounds; /* asked for; NULL: what suits. For the timeline */
 	const char *metric;                    /* the same, for sweep and pareto */
+	const struct skep_plot_axes *axes;     /* the same, for accuracy */
 };
 
 /* Each writes its script, or returns false with the reason (no such run, nothing to show). No runs: the newest that
@@ -22,6 +23,10 @@ bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t r
 	char *reterr, size_t size);
 bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
+/* Accuracy of many runs; and whether some of these differ by their seed alone. */
+bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_has_seeds(struct skep_store *store, const int64_t *run, uint32_t runs);
 bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
 bool skep_plot_pareto(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,

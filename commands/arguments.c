@@ -33,6 +33,10 @@ static const struct option long_options[] = {
 	{"details", no_argument, NULL, 'k'},
 	{"metric", required_argument, NULL, 'm'},
 	{"step", required_argument, NULL, 'A'},
+	{"x", required_argument, NULL, 'X'},
+	{"y", required_argument, NULL, 'Y'},
+	{"log", required_argument, NULL, 'L'},
+	{"validation", no_argument, NULL, 'W'},
 	{"from", required_argument, NULL, 'F'},
 	{"bf16", no_argument, NULL, 'B'},
 	{"help", no_argument, NULL, 'H'},
@@ -71,6 +75,10 @@ static const char *const option_help[] = {
 		"throughput_samples_per_s);\n"
 		"                        pareto: time_s or time_to_target_s\n",
 	['A'] = "  --step N              the checkpoint of this step (default: the newest that all stages have)\n",
+	['X'] = "  --x AXIS              accuracy: time, steps, tokens, bytes or sync-bytes (default time)\n",
+	['Y'] = "  --y FIGURE            accuracy: loss or perplexity (default loss)\n",
+	['L'] = "  --log AXES            accuracy: none, x, y or xy (default: what spans more than a factor of 10, of y 5)\n",
+	['W'] = "  --validation          accuracy: the loss of validations, not of training\n",
 	['F'] = "  --from ROUND          leave out the rounds before this one (default: the warm-up and the first 5 %)\n",
 	['B'] = "  --bf16                numbers of 16 bits, rounded\n",
 	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
@@ -181,9 +189,22 @@ static enum status take_export_option(struct arguments *a, int letter)
 	return STATUS_DONE;
 }
 
+/* What the words may be the picture says. */
+static enum status take_axis(struct arguments *a, int letter)
+{
+	a->has_axes = true;
+	if (letter == 'W')
+		a->axes.validation = true;
+	else
+		*(letter == 'X' ? &a->axes.x : letter == 'Y' ? &a->axes.y : &a->axes.log) = optarg;
+	return STATUS_DONE;
+}
+
 static enum status take_fit_option(struct arguments *a, int letter)
 {
 	uint64_t number;
+	if (strchr("XYLW", letter))
+		return take_axis(a, letter);
 	if (letter != 'F')
 		return take_export_option(a, letter);
 	if (!parse_number(optarg, UINT32_MAX - 1, &number))

@@ -26,6 +26,8 @@ struct arguments {
 	const char *vary[VARIES_MAX], *seeds; /* of a sweep; seeds NULL: not given */
 	uint32_t varies, jobs;                /* jobs 0: not given */
 	bool details;
+	bool has_axes;
+	struct skep_plot_axes axes;
 	bool has_from;
 	uint32_t from; /* the first round that `fit` takes */
 	uint32_t step; /* of a checkpoint; 0: not given */
