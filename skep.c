@@ -435,6 +435,7 @@ static const struct command commands[] = {
 		"  accuracy    loss against wall-clock time, steps, tokens or bytes; without runs the newest of each world,\n"
 		"              with --x, --y, --log or --validation all of the newest scenario; 3..14 stands for 12 runs\n"
 		"  cost        US dollars against time; without runs the newest of each world\n"
+		"  fit         the law that `skep fit` makes of these runs, over their losses\n"
 		"  matrix      bandwidth between workers, grouped by stage; without a run the newest\n"
 		"  pareto      time against cost, a point for each choice of settings; without runs all of the newest "
 		"scenario\n"

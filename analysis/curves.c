@@ -42,7 +42,7 @@ static const char *const TRAINING[SKEP_CURVE_XS] = {
 	[SKEP_CURVE_TIME] = "SELECT time_s, loss FROM losses WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_STEPS] = "SELECT round + 1.0, loss FROM losses WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_TOKENS] =
-		"SELECT sum(counted * 1.0 * samples_per_microbatch * iif(tokens > 0, tokens / samples, 1))"
+		"SELECT sum(stage_rounds.counted * 1.0 * samples_per_microbatch * iif(tokens > 0, tokens / samples, 1))"
 		" OVER (ORDER BY round), loss FROM losses JOIN runs ON runs.id = run JOIN stage_rounds USING (run, round)"
 		" WHERE run = ?1 AND stage = slices - 1 AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_BYTES] = "SELECT (round + 1.0) * (bytes_pipeline + bytes_sync) / steps, loss FROM losses"

@@ -33,6 +33,7 @@ static const struct kind {
 } KIND[] = {
 	{"accuracy", skep_plot_accuracy},
 	{"cost", skep_plot_cost},
+	{"fit", skep_plot_fit},
 	{"matrix", skep_plot_matrix},
 	{"pareto", skep_plot_pareto},
 	{"sweep", skep_plot_sweep},
@@ -137,7 +138,8 @@ static const struct kind *find_kind(const char *name, char *reterr, size_t size)
 		if (strcmp(KIND[i].name, name) == 0)
 			return &KIND[i];
 	snprintf(reterr, size,
-		"%s: not a kind of plot: take accuracy, cost, matrix, pareto, sweep, throughput or timeline", name);
+		"%s: not a kind of plot: take accuracy, cost, fit, matrix, pareto, sweep, throughput or timeline",
+		name);
 	return NULL;
 }
 

@@ -25,7 +25,7 @@ struct skep_plot_choice { /* NULL: what suits */
 	const struct skep_plot_axes *axes;
 };
 
-/* Kinds: accuracy, cost, matrix, pareto, sweep, throughput, timeline. No runs given: accuracy and cost take the newest run of
+/* Kinds: accuracy, cost, fit, matrix, pareto, sweep, throughput, timeline. No runs given: accuracy and cost take the newest run of
  * each world of the newest scenario, throughput and pareto all runs of that scenario, sweep the newest one, the others the
  * newest run; only runs that closed a round count. The format follows the file's ending: .png .svg .pdf. Refuses before it
  * starts gnuplot: unknown kind, run not there, target folder not writable, gnuplot missing; rounds (NULL: what suits) of

@@ -282,20 +282,6 @@ static void write_style(const struct figure *f, uint32_t g, FILE *script)
 		fprintf(script, "'%s'\n", skep_plot_colour(group->colour));
 }
 
-/* gnuplot labels powers of ten alone: of a short axis 1, 2, 3 and 5 times these. */
-static void write_tics(FILE *script, char axis, double low, double high)
-{
-	static const int times[] = {1, 2, 3, 5};
-	const char *comma = "";
-	if (high > 50 * low)
-		return;
-	fprintf(script, "set %ctics (", axis);
-	for (int power = (int)floor(log10(low)); power <= (int)ceil(log10(high)); power++)
-		for (size_t i = 0; i < sizeof times / sizeof times[0]; i++, comma = ", ")
-			fprintf(script, "%s'%g' %g", comma, times[i] * pow(10, power), times[i] * pow(10, power));
-	fprintf(script, ")\n");
-}
-
 static const char *byte_unit(double bytes, double *ret_per_byte)
 {
 	static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB"};
@@ -319,8 +305,8 @@ static double write_x(const struct figure *f, FILE *script, char *ret_unit, size
 		snprintf(ret_unit, unit_size, " steps");
 		fprintf(script, "set xlabel 'optimizer steps'\n");
 	} else if (f->kind.x == SKEP_CURVE_TOKENS) {
-		snprintf(ret_unit, unit_size, " tokens");
-		fprintf(script, "set xlabel 'tokens trained on (samples, of models without tokens)'\n");
+		snprintf(ret_unit, unit_size, "%s", f->range.most_x >= 1e4 ? "" : " tokens");
+		per = skep_plot_token_axis(script, f->range.most_x);
 	} else {
 		const char *unit = byte_unit(f->range.most_x, &per);
 		snprintf(ret_unit, unit_size, " %s", unit);
@@ -330,7 +316,7 @@ static double write_x(const struct figure *f, FILE *script, char *ret_unit, size
 	fprintf(script, "%sset xrange [%.9g:%.9g]\n", f->axis.logarithmic ? "set logscale x\n" : "", f->axis.from * per,
 		f->axis.to * per * (f->axis.logarithmic ? 1 : 1.01));
 	if (f->axis.logarithmic)
-		write_tics(script, 'x', f->axis.from * per, f->axis.to * per);
+		skep_plot_tics(script, 'x', f->axis.from * per, f->axis.to * per);
 	return per;
 }
 
@@ -347,7 +333,7 @@ static void write_y(const struct figure *f, FILE *script)
 	if (f->log_y)
 		fprintf(script, "set logscale y\nset yrange [%.9g:%.9g]\n", low / 1.1, high * 1.1);
 	if (f->log_y)
-		write_tics(script, 'y', low / 1.1, high * 1.1);
+		skep_plot_tics(script, 'y', low / 1.1, high * 1.1);
 	else
 		fprintf(script, "set yrange [%.9g:%.9g]\n", low - 0.05 * (high - low), high + 0.03 * (high - low));
 	if (isfinite(target))

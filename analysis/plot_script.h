@@ -27,6 +27,8 @@ bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs,
 bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
 bool skep_plot_has_seeds(struct skep_store *store, const int64_t *run, uint32_t runs);
+bool skep_plot_fit(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
 bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
 bool skep_plot_pareto(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
@@ -74,6 +76,13 @@ struct skep_plot_unit skep_plot_unit(double end_s);
 
 /* Label and range of a time axis that goes from 0 to `room` times end_s; returns its unit, per second. */
 double skep_plot_time_axis(FILE *script, double end_s, double room);
+
+/* Label of an axis of tokens; returns its unit, per token. */
+double skep_plot_token_axis(FILE *script, double most);
+
+/* Labels of a logarithmic axis: gnuplot gives them to powers of ten alone; of a short one 1, 2, 3 and 5 times these, or as many as
+ * of a straight one. */
+void skep_plot_tics(FILE *script, char axis, double low, double high);
 
 /* A gnuplot string with its quotes: what people named cannot break out of it. */
 void skep_script_string(FILE *script, const char *text);
