@@ -442,7 +442,8 @@ static bool read_all(struct skep_store *store, struct figure *f, const int64_t *
 			!put_into_group(store, f, i, reterr, size))
 			return false;
 	if (!(f->range.most_x > 0)) {
-		snprintf(reterr, size, "the runs did not end, so their bytes and tokens are not known: take --x time");
+		snprintf(reterr, size,
+			"the runs sent nothing, or did not end, so that it is not known what they sent: take --x time");
 		return false;
 	}
 	set_axes(f);

@@ -21,6 +21,11 @@ assert fit["misfit"] < 0.1 and [run["run"] for run in fit["runs"]] == [2, 1], fi
 assert fit["parameters"]["gamma"]["fixed"] and fit["parameters"]["alpha"]["error"] > 0, fit
 END
 
+if command -v gnuplot >/dev/null; then
+	accepts 'the law over its losses' plot fit 1..2 -o fit.svg
+	check 'fit.svg is an SVG file' grep -q '</svg>' fit.svg
+fi
+
 law=(--set train.maths=law --set train.law.file=law.yaml)
 accepts 'by the law' sim "${gpt[@]}" "${law[@]}" --json
 check 'the law says what the arithmetic did' python3 - "$out" <<'END'
