@@ -24,6 +24,7 @@
 #include "commands/arguments.h"
 #include "commands/bench.h"
 #include "commands/cores.h"
+#include "commands/fit.h"
 #include "commands/sweep.h"
 #include "commands/topology.h"
 #include "commands/trace.h"
@@ -31,6 +32,7 @@
 #include "exec/replay.h"
 #include "models/stage_weights.h"
 #include "scenarios/describe.h"
+#include "scenarios/loss.h"
 #include "scenarios/scenario.h"
 #include "sim/sim.h"
 #include "version.h"
@@ -155,6 +157,8 @@ static enum status sim(const struct arguments *arguments)
 		complain(STATUS_FAILED, "not enough memory to simulate this scenario");
 	else if (result.outcome != SKEP_DONE)
 		complain(STATUS_FAILED, failed_run);
+	if (ran && !arguments->quiet && skep_loss_extrapolates(&scenario, result.rounds, error, sizeof error))
+		fprintf(stderr, "skep: extrapolated: the law was fitted elsewhere: %s\n", error);
 	skep_scenario_finish(&scenario);
 	return status;
 }
@@ -297,7 +301,7 @@ static enum status plot(const struct arguments *arguments)
 	int64_t runs[RUNS_MAX];
 	uint32_t count;
 	char error[ERROR_BYTES];
-	if (!skep_arguments_runs(arguments, 1, runs, &count))
+	if (!skep_arguments_run_ranges(arguments, 1, runs, &count))
 		return STATUS_BAD_INPUT;
 	if (!skep_plot_knows(arguments->positional[0], error, sizeof error))
 		return complain(STATUS_BAD_INPUT, error);
@@ -306,8 +310,11 @@ static enum status plot(const struct arguments *arguments)
 	struct skep_store *store = skep_store_open(arguments->db, false, error, sizeof error);
 	if (!store)
 		return complain(STATUS_BAD_INPUT, error);
-	bool done = skep_plot_metric(store, arguments->positional[0], runs, count, arguments->output,
-		arguments->has_rounds ? &arguments->rounds : NULL, arguments->metric, error, sizeof error);
+	const struct skep_plot_choice choice = {.rounds = arguments->has_rounds ? &arguments->rounds : NULL,
+		.metric = arguments->metric,
+		.axes = arguments->has_axes ? &arguments->axes : NULL};
+	bool done = skep_plot_chosen(
+		store, arguments->positional[0], runs, count, arguments->output, &choice, error, sizeof error);
 	skep_store_close(store);
 	if (!done)
 		return complain(STATUS_BAD_INPUT, error);
@@ -419,10 +426,16 @@ static const struct command commands[] = {
 		"newest checkpoint in the folder that the scenario's checkpoint.to names (or from that of --step).\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,
 		"Without runs: the newest simulated and the newest real run of the same scenario.\n"},
-	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqorm", 1, 1 + RUNS_MAX, plot,
+	{"fit", "[RUN ...]", "a law of the loss, from runs", "djqoF", 0, RUNS_MAX, skep_fit_command,
+		"Fits the loss of runs against tokens, H, replicas and staleness, and prints the parameters with their\n"
+		"standard errors. The file of -o is what `maths: law` simulates with (train.law.file). 3..14 stands for\n"
+		"12 runs; without runs all of the newest scenario whose arithmetic was done.\n"},
+	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqormXYLW", 1, 1 + RUNS_MAX, plot,
 		"Kinds:\n"
-		"  accuracy    loss against wall-clock time; without runs the newest of each world\n"
+		"  accuracy    loss against wall-clock time, steps, tokens or bytes; without runs the newest of each world,\n"
+		"              with --x, --y, --log or --validation all of the newest scenario; 3..14 stands for 12 runs\n"
 		"  cost        US dollars against time; without runs the newest of each world\n"
+		"  fit         the law that `skep fit` makes of these runs, over their losses\n"
 		"  matrix      bandwidth between workers, grouped by stage; without a run the newest\n"
 		"  pareto      time against cost, a point for each choice of settings; without runs all of the newest "
 		"scenario\n"

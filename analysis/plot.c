@@ -33,6 +33,7 @@ static const struct kind {
 } KIND[] = {
 	{"accuracy", skep_plot_accuracy},
 	{"cost", skep_plot_cost},
+	{"fit", skep_plot_fit},
 	{"matrix", skep_plot_matrix},
 	{"pareto", skep_plot_pareto},
 	{"sweep", skep_plot_sweep},
@@ -137,7 +138,8 @@ static const struct kind *find_kind(const char *name, char *reterr, size_t size)
 		if (strcmp(KIND[i].name, name) == 0)
 			return &KIND[i];
 	snprintf(reterr, size,
-		"%s: not a kind of plot: take accuracy, cost, matrix, pareto, sweep, throughput or timeline", name);
+		"%s: not a kind of plot: take accuracy, cost, fit, matrix, pareto, sweep, throughput or timeline",
+		name);
 	return NULL;
 }
 
@@ -212,16 +214,16 @@ static void write_terminal(FILE *script, enum format format, const struct skep_p
 }
 
 static bool write_script(struct skep_store *store, const struct kind *kind, enum format format, const int64_t *run,
-	uint32_t runs, const struct skep_plot_rounds *rounds, const char *metric, FILE *script, char *reterr,
-	size_t size)
+	uint32_t runs, const struct skep_plot_choice *choice, FILE *script, char *reterr, size_t size)
 {
 	char *body = NULL;
 	size_t length = 0;
 	struct skep_picture picture = {.script = open_memstream(&body, &length),
 		.width = 1200,
 		.height = 800,
-		.rounds = rounds,
-		.metric = metric};
+		.rounds = choice->rounds,
+		.metric = choice->metric,
+		.axes = choice->axes};
 	if (picture.script == NULL) {
 		snprintf(reterr, size, "no memory for the plot");
 		return false;
@@ -319,25 +321,40 @@ bool skep_plot(struct skep_store *store, const char *kind_name, const int64_t *r
 bool skep_plot_metric(struct skep_store *store, const char *kind_name, const int64_t *run, uint32_t runs,
 	const char *target, const struct skep_plot_rounds *rounds, const char *metric, char *reterr, size_t size)
 {
+	const struct skep_plot_choice choice = {.rounds = rounds, .metric = metric};
+	return skep_plot_chosen(store, kind_name, run, runs, target, &choice, reterr, size);
+}
+
+/* What is asked for is for this kind. */
+static bool suits(const char *kind, const struct skep_plot_choice *choice, char *reterr, size_t size)
+{
+	if (choice->rounds != NULL && strcmp(kind, "timeline") != 0)
+		snprintf(reterr, size, "--rounds is for the timeline, not for %s", kind);
+	else if (choice->metric != NULL && strcmp(kind, "sweep") != 0 && strcmp(kind, "pareto") != 0)
+		snprintf(reterr, size, "--metric is for sweep and pareto, not for %s", kind);
+	else if (choice->axes != NULL && strcmp(kind, "accuracy") != 0)
+		snprintf(reterr, size, "--x, --y, --log and --validation are for accuracy, not for %s", kind);
+	else
+		return true;
+	return false;
+}
+
+bool skep_plot_chosen(struct skep_store *store, const char *kind_name, const int64_t *run, uint32_t runs,
+	const char *target, const struct skep_plot_choice *choice, char *reterr, size_t size)
+{
 	enum format format;
 	const struct kind *kind = find_kind(kind_name, reterr, size);
 	if (kind == NULL || !find_format(target, &format, reterr, size) || !check_target(target, reterr, size))
 		return false;
-	if (rounds != NULL && strcmp(kind_name, "timeline") != 0) {
-		snprintf(reterr, size, "--rounds is for the timeline, not for %s", kind_name);
+	if (!suits(kind_name, choice, reterr, size))
 		return false;
-	}
-	if (metric != NULL && strcmp(kind_name, "sweep") != 0 && strcmp(kind_name, "pareto") != 0) {
-		snprintf(reterr, size, "--metric is for sweep and pareto, not for %s", kind_name);
-		return false;
-	}
 	int fd = memfd_create("gnuplot-script", MFD_CLOEXEC);
 	FILE *script = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (script == NULL) {
 		snprintf(reterr, size, "no memory for the plot: %s", strerror(errno));
 		return false;
 	}
-	bool ok = write_script(store, kind, format, run, runs, rounds, metric, script, reterr, size);
+	bool ok = write_script(store, kind, format, run, runs, choice, script, reterr, size);
 	bool there = skep_program_find("gnuplot");
 	if (ok && !there)
 		snprintf(reterr, size, "gnuplot is not installed: apt-get install gnuplot-nox");

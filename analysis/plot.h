@@ -12,7 +12,20 @@ struct skep_plot_rounds { /* the part of a run that a timeline shows */
 	uint32_t first, last; /* not all: these and those between */
 };
 
-/* Kinds: accuracy, cost, matrix, pareto, sweep, throughput, timeline. No runs given: accuracy and cost take the newest run of
+struct skep_plot_axes {  /* of accuracy; NULL: what suits */
+	const char *x;   /* time, steps, tokens, bytes, sync-bytes */
+	const char *y;   /* loss, perplexity */
+	const char *log; /* none, x, y, xy */
+	bool validation; /* the loss of validations, not of training */
+};
+
+struct skep_plot_choice { /* NULL: what suits */
+	const struct skep_plot_rounds *rounds;
+	const char *metric;
+	const struct skep_plot_axes *axes;
+};
+
+/* Kinds: accuracy, cost, fit, matrix, pareto, sweep, throughput, timeline. No runs given: accuracy and cost take the newest run of
  * each world of the newest scenario, throughput and pareto all runs of that scenario, sweep the newest one, the others the
  * newest run; only runs that closed a round count. The format follows the file's ending: .png .svg .pdf. Refuses before it
  * starts gnuplot: unknown kind, run not there, target folder not writable, gnuplot missing; rounds (NULL: what suits) of
@@ -27,5 +40,10 @@ bool skep_plot_knows(const char *kind, char *reterr, size_t size);
  * time_to_target_s; NULL: what the runs have. */
 bool skep_plot_metric(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target,
 	const struct skep_plot_rounds *rounds, const char *metric, char *reterr, size_t size);
+
+/* The same with all of these. Accuracy with axes, of more than 16 runs, or of runs that differ by their seed alone: curves with
+ * bands (plot_curves.c). */
+bool skep_plot_chosen(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target,
+	const struct skep_plot_choice *choice, char *reterr, size_t size);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_accuracy.c - loss against wall-clock time: simulated runs as lines, real ones as points on a thin line.
+ * plot_accuracy.c - loss against wall-clock time: simulated runs as lines, real ones as points on a thin line. What asks for more
+ * than that (many runs, seeds, other axes) is plot_curves.c's.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -89,6 +90,8 @@ bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t r
 {
 	struct skep_plot_run shown[SKEP_PLOT_RUNS_MAX];
 	struct range range = {.low = INFINITY, .high = -INFINITY};
+	if (picture->axes || runs > SKEP_PLOT_RUNS_MAX || skep_plot_has_seeds(store, run, runs))
+		return skep_plot_curves(store, run, runs, picture, reterr, size);
 	if (!skep_plot_chosen_runs(store, run, runs, "EXISTS (SELECT 1 FROM losses WHERE run = id)",
 		    "no run in the database has a loss: run a scenario with `maths: real`", shown, &runs, reterr, size))
 		return false;

@@ -5,6 +5,7 @@
  * picture.
  */
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #include "analysis/database.h"
@@ -108,6 +109,42 @@ double skep_plot_time_axis(FILE *script, double end_s, double room)
 	fprintf(script, "set xlabel 'time since the start of the run (%s)'\nset xrange [0:%.9g]\n", unit.name,
 		room * unit.per_s * end_s);
 	return unit.per_s;
+}
+
+/* 1, 2 or 5 times a power of ten, at least so much. */
+static double nice_step(double least)
+{
+	double power = pow(10, floor(log10(least)));
+	return power * (least <= power ? 1 : least <= 2 * power ? 2 : least <= 5 * power ? 5 : 10);
+}
+
+void skep_plot_tics(FILE *script, char axis, double low, double high)
+{
+	static const int times[] = {1, 2, 3, 5};
+	const char *comma = "";
+	if (high > 50 * low)
+		return;
+	fprintf(script, "set %ctics (", axis);
+	double step = nice_step((high - low) / 8);
+	for (double at = ceil(low / step) * step; high < 6 * low && at <= high; at += step, comma = ", ")
+		fprintf(script, "%s'%g' %g", comma, at, at);
+	for (int power = (int)floor(log10(low)); high >= 6 * low && power <= (int)ceil(log10(high)); power++)
+		for (size_t i = 0; i < sizeof times / sizeof times[0]; i++, comma = ", ")
+			fprintf(script, "%s'%g' %g", comma, times[i] * pow(10, power), times[i] * pow(10, power));
+	fprintf(script, ")\n");
+}
+
+double skep_plot_token_axis(FILE *script, double most)
+{
+	static const struct {
+		double least, per;
+		const char *name;
+	} unit[] = {{1e10, 1e-9, "billion "}, {1e7, 1e-6, "million "}, {1e4, 1e-3, "thousand "}, {0, 1, ""}};
+	size_t i = 0;
+	while (most < unit[i].least)
+		i++;
+	fprintf(script, "set xlabel '%stokens trained on (samples, of models without tokens)'\n", unit[i].name);
+	return unit[i].per;
 }
 
 /* ---- which runs ------------------------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@ struct skep_picture {
 	uint32_t width, height;                /* pixels; 100 of them are one inch on paper */
 	const struct skep_plot_rounds *rounds; /* asked for; NULL: what suits. For the timeline */
 	const char *metric;                    /* the same, for sweep and pareto */
+	const struct skep_plot_axes *axes;     /* the same, for accuracy */
 };
 
 /* Each writes its script, or returns false with the reason (no such run, nothing to show). No runs: the newest that
@@ -21,6 +22,12 @@ struct skep_picture {
 bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
 bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+/* Accuracy of many runs; and whether some of these differ by their seed alone. */
+bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_has_seeds(struct skep_store *store, const int64_t *run, uint32_t runs);
+bool skep_plot_fit(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
 bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
@@ -69,6 +76,13 @@ struct skep_plot_unit skep_plot_unit(double end_s);
 
 /* Label and range of a time axis that goes from 0 to `room` times end_s; returns its unit, per second. */
 double skep_plot_time_axis(FILE *script, double end_s, double room);
+
+/* Label of an axis of tokens; returns its unit, per token. */
+double skep_plot_token_axis(FILE *script, double most);
+
+/* Labels of a logarithmic axis: gnuplot gives them to powers of ten alone; of a short one 1, 2, 3 and 5 times these, or as many as
+ * of a straight one. */
+void skep_plot_tics(FILE *script, char axis, double low, double high);
 
 /* A gnuplot string with its quotes: what people named cannot break out of it. */
 void skep_script_string(FILE *script, const char *text);

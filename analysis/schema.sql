@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -24,7 +24,7 @@ CREATE TABLE runs (
 	status TEXT NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'done', 'failed', 'dead')),
 	model TEXT NOT NULL,
 	topology TEXT NOT NULL,
-	maths TEXT NOT NULL CHECK (maths IN ('none', 'real')),
+	maths TEXT NOT NULL CHECK (maths IN ('none', 'real', 'law')),
 	workers INTEGER NOT NULL, -- the directory is worker number `workers`
 	stages INTEGER NOT NULL,
 	slices INTEGER NOT NULL, -- of the model: stages, unless pipelines are interleaved; each counts microbatches
@@ -57,7 +57,8 @@ CREATE TABLE runs (
 	wall_s REAL, -- of the host, not of the world's clock
 	ops_dropped INTEGER, -- operations beyond the cap, not in `ops`
 	notes_dropped INTEGER, -- notes beyond the cap, not in `notes`
-	activity_bin_s REAL -- length of a bin of `activity`; NULL: there are none
+	activity_bin_s REAL, -- length of a bin of `activity`; NULL: there are none
+	extrapolated INTEGER -- the law of `maths: law` was asked outside of what it was fitted in: 0, 1; NULL: no law
 ) STRICT;
 
 CREATE TABLE sources ( -- the files that the scenario named, as the run read them

@@ -6,6 +6,7 @@
  */
 #include "analysis/settings.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,4 +136,23 @@ bool skep_settings_compare_runs(struct skep_store *store, int64_t first, int64_t
 		snprintf(reterr, size, "%s", sqlite3_errmsg(skep_store_database(store)));
 	sqlite3_finalize(row);
 	return found;
+}
+
+double skep_settings_every(const char *text, uint32_t *ret_warmup)
+{
+	struct skep_diag diag = {0};
+	struct skep_reader r = {skep_yaml_parse("scenario", text, strlen(text), &diag), &diag};
+	*ret_warmup = 0;
+	if (!r.yaml)
+		return 0;
+	const struct skep_yaml_node *sync = skep_read_map(&r, skep_yaml_root(r.yaml), "sync", false);
+	const char *method = skep_read_string(&r, sync, "method", "step");
+	const char *every = skep_read_string(&r, sync, "every", "1");
+	double steps = strcmp(method, "step") == 0 ? 1 : strtod(every, NULL);
+	const struct skep_yaml_node *train = skep_read_map(&r, skep_yaml_root(r.yaml), "train", false);
+	const struct skep_yaml_node *schedule = skep_read_map(&r, train, "schedule", false);
+	double warmup = (double)skep_read_integer(&r, schedule, "warmup", 0, INT32_MAX, 0);
+	*ret_warmup = (uint32_t)(warmup / fmax(steps, 1));
+	skep_yaml_destroy(r.yaml);
+	return steps >= 1 ? steps : 0;
 }

@@ -26,4 +26,8 @@ void skep_settings_compare(const char *first, const char *second, struct skep_di
 bool skep_settings_compare_runs(struct skep_store *store, int64_t first, int64_t second, struct skep_differences *ret,
 	char *reterr, size_t size);
 
+/* By the text of a scenario: inner steps between two outer ones (1: every step is synchronous, 0: each worker has its own), and
+ * rounds until the learning rate is what it is to be. */
+double skep_settings_every(const char *text, uint32_t *ret_warmup);
+
 #endif

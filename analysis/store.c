@@ -295,7 +295,7 @@ bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scen
 		forget(store);
 		return false;
 	}
-	store->has_loss = scenario->maths == SKEP_MATHS_REAL;
+	store->has_loss = scenario->maths != SKEP_MATHS_NONE;
 	for (uint32_t round = 0; round < store->heard; round++)
 		hear_open(store, 0, round);
 	*ret_run = store->run;

@@ -50,7 +50,7 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 		" bytes_sync = ?, issued = ?, counted = ?, lost = ?, preemptions = ?, joins = ?, migrations = ?,"
 		" final_loss = ?,"
 		" time_to_target_s = ?, cost_usd = ?, events = ?, wall_s = ?, ops_dropped = ?, notes_dropped = ?,"
-		" activity_bin_s = ?"
+		" activity_bin_s = ?, extrapolated = ?"
 		" WHERE id = ?",
 };
 
@@ -434,6 +434,8 @@ static void bind_origin(struct cursor *c)
 static bool put_run(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
 	const char *device, bool pace, bool shape)
 {
+	static const char *const MATHS[] = {
+		[SKEP_MATHS_NONE] = "none", [SKEP_MATHS_REAL] = "real", [SKEP_MATHS_LAW] = "law"};
 	const struct skep_plan *plan = &scenario->plan;
 	struct cursor c = fill(store, SKEP_INSERT_RUN);
 	text(&c, scenario->name);
@@ -447,7 +449,7 @@ static bool put_run(struct skep_store *store, const struct skep_scenario *scenar
 	bind_origin(&c);
 	text(&c, scenario->model.name);
 	text(&c, scenario->topology.name);
-	label(&c, scenario->maths == SKEP_MATHS_NONE ? "none" : "real");
+	label(&c, MATHS[scenario->maths]);
 	integer(&c, plan->workers);
 	integer(&c, plan->stages);
 	integer(&c, plan->rounds);
@@ -549,6 +551,7 @@ bool skep_store_put_result(struct skep_store *store, const struct skep_summary *
 	integer(&c, (int64_t)store->ops_dropped);
 	integer(&c, (int64_t)store->notes_dropped);
 	real(&c, store->activity.used > 0 ? ldexp(1e-9, (int)store->activity.shift) : NAN);
+	integer_or_null(&c, summary->has_law, summary->extrapolated);
 	integer(&c, store->run);
 	return put(store, &c);
 }

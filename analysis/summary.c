@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/hash.h"
+#include "scenarios/loss.h"
 
 struct open_round { /* what becomes part of the sums when the round closes */
 	uint32_t round;
@@ -275,6 +276,12 @@ static double cost_usd(const struct skep_tally *tally)
 	return tally->cost_usd;
 }
 
+static bool extrapolated(const struct skep_tally *tally)
+{
+	char how[256];
+	return skep_loss_extrapolates(tally->scenario, (uint32_t)tally->sum.steps, how, sizeof how);
+}
+
 void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t events, double wall_s,
 	enum skep_outcome outcome, struct skep_summary *ret)
 {
@@ -288,6 +295,8 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->events = events;
 	ret->wall_s = wall_s;
 	ret->ok = outcome == SKEP_DONE;
+	ret->has_law = tally->scenario->maths == SKEP_MATHS_LAW;
+	ret->extrapolated = extrapolated(tally);
 	ret->unprovoked = ret->fenced > 0 && !tally->scenario->has_trace;
 }
 

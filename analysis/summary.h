@@ -29,6 +29,8 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	double cost_usd;                /* NAN: prices unknown */
 	uint64_t events;
 	double wall_s;
+	bool has_law,
+		extrapolated; /* `maths: law`, and the law was asked outside of what it was fitted in; no law: null */
 	bool ok;
 
 	/* Not in --json. */

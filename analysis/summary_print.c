@@ -65,6 +65,10 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	add_real(object, "cost_usd", summary->cost_usd);
 	add_count(object, "events", summary->events);
 	add_real(object, "wall_s", summary->wall_s);
+	if (summary->has_law)
+		cJSON_AddBoolToObject(object, "extrapolated", summary->extrapolated);
+	else
+		cJSON_AddNullToObject(object, "extrapolated");
 	char *text = cJSON_PrintUnformatted(object);
 	fprintf(out, "%s\n", text ? text : "{}");
 	cJSON_free(text);
@@ -104,9 +108,13 @@ static void print_bytes(FILE *out, const char *key, uint64_t bytes)
 
 static void print_loss(FILE *out, const struct skep_summary *summary)
 {
+	const char *how = !summary->has_law ? "" : summary->extrapolated ? " (by a law, extrapolated)" : " (by a law)";
 	if (!isnan(summary->final_loss)) {
 		print_key(out, "final loss");
-		fprintf(out, isfinite(summary->final_loss) ? "%.6g\n" : "diverged\n", summary->final_loss);
+		if (isfinite(summary->final_loss))
+			fprintf(out, "%.6g%s\n", summary->final_loss, how);
+		else
+			fprintf(out, "diverged%s\n", how);
 	}
 	if (!isnan(summary->time_to_target_s))
 		print_time(out, "target after", summary->time_to_target_s);

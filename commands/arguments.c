@@ -33,6 +33,11 @@ static const struct option long_options[] = {
 	{"details", no_argument, NULL, 'k'},
 	{"metric", required_argument, NULL, 'm'},
 	{"step", required_argument, NULL, 'A'},
+	{"x", required_argument, NULL, 'X'},
+	{"y", required_argument, NULL, 'Y'},
+	{"log", required_argument, NULL, 'L'},
+	{"validation", no_argument, NULL, 'W'},
+	{"from", required_argument, NULL, 'F'},
 	{"bf16", no_argument, NULL, 'B'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
@@ -69,6 +74,11 @@ static const char *const option_help[] = {
 		"throughput_samples_per_s);\n"
 		"                        pareto: time_s or time_to_target_s\n",
 	['A'] = "  --step N              the checkpoint of this step (default: the newest that all stages have)\n",
+	['X'] = "  --x AXIS              accuracy: time, steps, tokens, bytes or sync-bytes (default time)\n",
+	['Y'] = "  --y FIGURE            accuracy: loss or perplexity (default loss)\n",
+	['L'] = "  --log AXES            accuracy: none, x, y or xy (default: what spans more than a factor of 10, of y 5)\n",
+	['W'] = "  --validation          accuracy: the loss of validations, not of training\n",
+	['F'] = "  --from ROUND          leave out the rounds before this one (default: the warm-up and the first 5 %)\n",
 	['B'] = "  --bf16                numbers of 16 bits, rounded\n",
 	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
 };
@@ -92,6 +102,41 @@ bool skep_arguments_runs(const struct arguments *arguments, uint32_t first, int6
 		fprintf(stderr, "skep: %s is not the number of a run; `skep compare` and `skep sim` print them\n",
 			arguments->positional[first + i]);
 		return false;
+	}
+	return true;
+}
+
+/* 7, or 3..14 for all of these. */
+static bool parse_range(const char *text, int64_t *ret_first, int64_t *ret_last)
+{
+	char first[32];
+	const char *dots = strstr(text, "..");
+	if (!dots)
+		return parse_run(text, ret_first) && ((*ret_last = *ret_first), true);
+	if (dots - text >= (ptrdiff_t)sizeof first)
+		return false;
+	snprintf(first, sizeof first, "%.*s", (int)(dots - text), text);
+	return parse_run(first, ret_first) && parse_run(dots + 2, ret_last) && *ret_first <= *ret_last;
+}
+
+bool skep_arguments_run_ranges(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count)
+{
+	*ret_count = 0;
+	for (uint32_t i = first; i < arguments->positionals; i++) {
+		int64_t from, to;
+		if (!parse_range(arguments->positional[i], &from, &to)) {
+			fprintf(stderr,
+				"skep: %s is not the number of a run, or two of them as in 3..14; `skep sim` and `skep "
+				"run` print them\n",
+				arguments->positional[i]);
+			return false;
+		}
+		if (to - from >= RUNS_MAX - (int64_t)*ret_count) {
+			fprintf(stderr, "skep: at most %d runs\n", RUNS_MAX);
+			return false;
+		}
+		while (from <= to)
+			ret[(*ret_count)++] = from++;
 	}
 	return true;
 }
@@ -143,6 +188,31 @@ static enum status take_export_option(struct arguments *a, int letter)
 	return STATUS_DONE;
 }
 
+/* What the words may be the picture says. */
+static enum status take_axis(struct arguments *a, int letter)
+{
+	a->has_axes = true;
+	if (letter == 'W')
+		a->axes.validation = true;
+	else
+		*(letter == 'X' ? &a->axes.x : letter == 'Y' ? &a->axes.y : &a->axes.log) = optarg;
+	return STATUS_DONE;
+}
+
+static enum status take_fit_option(struct arguments *a, int letter)
+{
+	uint64_t number;
+	if (strchr("XYLW", letter))
+		return take_axis(a, letter);
+	if (letter != 'F')
+		return take_export_option(a, letter);
+	if (!parse_number(optarg, UINT32_MAX - 1, &number))
+		return bad_value("--from", optarg, "the number of a round, from 0");
+	a->has_from = true;
+	a->from = (uint32_t)number;
+	return STATUS_DONE;
+}
+
 static enum status take_sweep_option(struct arguments *a, int letter)
 {
 	uint64_t number;
@@ -167,7 +237,7 @@ static enum status take_sweep_option(struct arguments *a, int letter)
 		a->details = true;
 		break;
 	default:
-		return take_export_option(a, letter);
+		return take_fit_option(a, letter);
 	}
 	return STATUS_DONE;
 }

@@ -14,7 +14,7 @@
 #include "scenarios/scenario.h"
 
 #define SETS_MAX 64
-#define RUNS_MAX 32
+#define RUNS_MAX 256
 #define VARIES_MAX 64
 
 enum status { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_BAD_INPUT = 2 };
@@ -26,6 +26,10 @@ struct arguments {
 	const char *vary[VARIES_MAX], *seeds; /* of a sweep; seeds NULL: not given */
 	uint32_t varies, jobs;                /* jobs 0: not given */
 	bool details;
+	bool has_axes;
+	struct skep_plot_axes axes;
+	bool has_from;
+	uint32_t from; /* the first round that `fit` takes */
 	uint32_t step; /* of a checkpoint; 0: not given */
 	bool bf16;
 	uint32_t ranks;      /* 0: not given */
@@ -56,5 +60,7 @@ void skep_arguments_print_help(const struct command *command, FILE *out);
 
 /* Operands `first` and on are numbers of runs; false: one is not, and it was said. */
 bool skep_arguments_runs(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count);
+/* The same, and 3..14 stands for all of these; at most RUNS_MAX. */
+bool skep_arguments_run_ranges(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count);
 
 #endif

@@ -16,6 +16,7 @@
 #include "scenarios/describe_json.h"
 #include "scenarios/describe_network.h"
 #include "scenarios/layout.h"
+#include "scenarios/loss.h"
 #include "scenarios/memory.h"
 #include "scenarios/overlap.h"
 #include "scenarios/split.h"
@@ -373,6 +374,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		fprintf(out, "  updates   delayed: a round works on parameters one step old while the round before is "
 			     "reduced; they are held twice\n");
 	skep_train_print(s, out);
+	skep_loss_print(s, out);
 	skep_split_print(s, out);
 	if (s->activation_codec != SKEP_CODEC_NONE || plan->reduction_codec != SKEP_CODEC_NONE)
 		fprintf(out, "  codecs    activations and their gradients travel as %s, what is reduced as %s\n",

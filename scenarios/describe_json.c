@@ -7,6 +7,7 @@
 #include "core/names.h"
 #include "scenarios/overlap.h"
 #include "scenarios/split.h"
+#include "scenarios/loss.h"
 #include "scenarios/train.h"
 
 static double seconds(uint64_t ns)
@@ -74,6 +75,7 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 	add_pipelines(s, root);
 	skep_overlap_add_json(s, root);
 	skep_train_add_json(s, root);
+	skep_loss_add_json(s, root);
 	cJSON_AddStringToObject(root, "activation_compression", codecs[s->activation_codec]);
 	cJSON_AddStringToObject(root, "reduction_compression", codecs[plan->reduction_codec]);
 	cJSON_AddNumberToObject(root, "sync_chunks", plan->sync_chunks);

@@ -16,6 +16,7 @@
 #include "core/names.h"
 #include "models/safetensors.h"
 #include "models/tokens.h"
+#include "scenarios/loss.h"
 #include "scenarios/memory.h"
 #include "scenarios/overlap.h"
 #include "scenarios/pipelines.h"
@@ -351,14 +352,14 @@ static void read_until(struct draft *d, const struct skep_yaml_node *train)
 	skep_reader_close_map(&d->r, map);
 	if (has_loss && d->s->maths == SKEP_MATHS_NONE)
 		skep_reader_fail(
-			&d->r, map, "loss", "train.until.loss: there is no loss to reach without `maths: real`");
+			&d->r, map, "loss", "train.until.loss: there is no loss to reach without `maths: real` or `law`");
 	d->s->target_loss = has_loss ? loss : NAN;
 	d->s->plan.target_loss_nano = has_loss ? (int64_t)(loss * 1e9 + 0.5) : INT64_MIN;
 }
 
 static void read_train(struct draft *d)
 {
-	static const char *const maths[] = {"none", "real", NULL};
+	static const char *const maths[] = {"none", "real", "law", NULL};
 	const struct skep_yaml_node *map = group(d, "train");
 	d->s->maths = (enum skep_maths)skep_read_choice(&d->r, map, "maths", maths, SKEP_MATHS_REAL);
 	if (!d->r.diag->set && d->s->maths == SKEP_MATHS_REAL && d->s->model.kind == SKEP_MODEL_TRANSFORMER &&
@@ -367,6 +368,7 @@ static void read_train(struct draft *d)
 			"train.maths: %.60s is a transformer without an architecture, known by its cost alone; take "
 			"`maths: none`, or add `architecture` to its file",
 			d->s->model.name);
+	skep_loss_read(&d->r, map, d->s);
 	skep_train_read_data(&d->r, map, d->s);
 	skep_train_read_init(&d->r, map, d->s, d->details);
 	skep_train_read_optimizer(&d->r, map, d->s);
@@ -522,6 +524,7 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 {
 	skep_tokens_close(scenario->tokens);
 	skep_safetensors_close(scenario->weights);
+	free(scenario->law);
 	skep_model_finish(&scenario->model);
 	skep_topology_finish(&scenario->topology);
 	skep_churn_finish(&scenario->churn);

@@ -15,13 +15,15 @@
 #include "topologies/churn.h"
 #include "topologies/topology.h"
 
-enum skep_maths { SKEP_MATHS_NONE, SKEP_MATHS_REAL };
+enum skep_maths { SKEP_MATHS_NONE, SKEP_MATHS_REAL, SKEP_MATHS_LAW };
 enum skep_allocation {
 	SKEP_ALLOCATION_CONTIGUOUS,
 	SKEP_ALLOCATION_STRIDED,
 	SKEP_ALLOCATION_RANDOM,
 	SKEP_ALLOCATION_EXPLICIT
 };
+
+struct skep_law;
 
 struct skep_op_time { /* ns on one GPU type for one slice and one microbatch; state_ns: for all slices of its stage */
 	uint64_t forward_ns, backward_ns, step_ns, state_ns;
@@ -72,7 +74,8 @@ struct skep_scenario {
 	struct skep_tokens *tokens;       /* of a corpus of tokens, with maths: real; else NULL */
 	char data_path[512];              /* its file; "": there is none, or several */
 	struct skep_optimizer optimizer;
-	double target_loss; /* NAN: none */
+	double target_loss;   /* NAN: none */
+	struct skep_law *law; /* with maths: law, else NULL; see loss.h */
 
 	uint32_t tensor_parallel; /* GPUs of its machine that a worker splits its stage over; 0: all that it has */
 	bool sequence_parallel;   /* ... and the sequence between the split products */

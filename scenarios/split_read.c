@@ -133,6 +133,12 @@ bool skep_scenario_runs(const struct skep_scenario *s, bool pace, char *reterr, 
 			s->model.name);
 		return false;
 	}
+	if (s->maths == SKEP_MATHS_LAW) {
+		snprintf(reterr, size,
+			"train.maths: a law stands in for arithmetic in `skep sim` alone; run with --set train.maths=real, "
+			"and without train.law");
+		return false;
+	}
 	if (s->zero > 0) {
 		snprintf(reterr, size,
 			"sync.zero is simulated alone: a real worker would keep and step all of the optimizer's state; "

@@ -65,6 +65,7 @@ static void result(const struct skep_world *world, struct skep_sim_result *ret)
 	if (ret->outcome == SKEP_RUNNING) /* everybody waits for something that will not come */
 		ret->outcome = SKEP_FAILED;
 	ret->end_ns = world->now;
+	ret->rounds = world->rounds_closed;
 	ret->events = 0;
 	for (uint32_t i = 0; i <= world->plan->workers; i++)
 		ret->events += world->actor[i].events;

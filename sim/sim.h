@@ -12,6 +12,7 @@ struct skep_sim_result {
 	enum skep_outcome outcome;
 	skep_time end_ns;
 	uint64_t events; /* machine steps */
+	uint32_t rounds; /* closed */
 };
 
 /* Runs the scenario to its end. Reports to `recorder` (a NULL function is skipped). Returns false only when the machine

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "core/route.h"
+#include "scenarios/loss.h"
 #include "topologies/large_pages.h"
 
 #define NONE UINT32_MAX
@@ -154,7 +155,7 @@ static void move_payload(struct skep_world *world, struct skep_message *message)
 
 /* ---- operations ----------------------------------------------------------------------------------------------- */
 
-/* The handles that a device would have returned. */
+/* The handles that a device would have returned, and the loss that a law says. */
 static void imagine(struct skep_world *world, const struct skep_op *op, struct skep_device_result *ret)
 {
 	*ret = (struct skep_device_result){0};
@@ -164,6 +165,8 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 			ret->stash = handle_make(world);
 		if (op->stage + 1u < skep_plan_slices(world->plan))
 			ret->out = handle_make(world);
+		else if (world->scenario->law)
+			ret->loss_nano = skep_loss_nano(world->scenario, op->round, op->microbatch);
 		break;
 	case SKEP_OP_BACKWARD:
 		if (op->stage > 0 || op->chunk + 1 < op->size)

@@ -35,12 +35,14 @@ labels = {
     "overlap": seen["overlap"] is not None,
     "data": seen["data"] is not None,
     "begins": seen["weights"] is not None,
+    "law": seen["law"] is not None,
     "steps": seen["optimizer"]["decay"] != "constant" or seen["optimizer"]["warmup"] > 0,
 }
 phrases = {
     "source: ": bool(seen["source"]),
     "every link is ": seen["extra_latency_s"] > 0,
     "checkpoint every": seen.get("checkpoint_every", 0) > 0,
+    "extrapolated: ": bool(seen["law"]) and seen["law"]["extrapolated"],
     "asked back": seen["patience_s"] > 0,
     "pass through the first-stage worker": seen["routing"] == "trainer",
     "chunks that follow each other": seen["collective"] in ("tree", "butterfly"),

@@ -29,6 +29,9 @@ if command -v gnuplot >/dev/null; then
 		check "which shows: $word" grep -q "$word" churn.svg
 	done
 	accepts 'plot of a named run' plot accuracy 1 -o named.png
+	for axis in time steps tokens bytes; do
+		accepts "accuracy against $axis" plot accuracy 1..2 --x $axis --log xy -o "by-$axis.png"
+	done
 else
 	skip 'pictures' 'gnuplot is not installed'
 fi
@@ -39,6 +42,10 @@ refuses 'rounds of another kind of plot' 'rounds is for the timeline' plot accur
 refuses 'rounds that end before they begin' 'expected all, a round' plot timeline --rounds 4-2 -o a.png
 refuses 'rounds that are no numbers' 'expected all, a round' plot timeline --rounds 1-x -o a.png
 refuses 'a round that is not there' 'no round 10' plot timeline --rounds 10 -o a.png
+refuses 'an axis that is not known' 'expected time, steps, tokens' plot accuracy --x weeks -o a.png
+refuses 'an axis of another kind of plot' 'are for accuracy' plot cost --y loss -o a.png
+refuses 'perplexity without tokens' 'no perplexity' plot accuracy --y perplexity -o a.png
+refuses 'validation that was not made' 'validation' plot accuracy --validation -o a.png
 refuses 'no ending' 'png' plot accuracy -o picture
 refuses 'a run that is not there' '77' plot accuracy 77 -o a.png
 refuses 'a run that is no number' 'run|first' plot accuracy first -o a.png

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# law.sh - a law of losses from end to end: fitted to runs whose arithmetic was done, simulated with, and what is refused.
+set -u
+. tests/cli/lib.sh
+
+gpt=("$root/scenarios/shakespeare.yaml" --set schedule.global_batch=8 --set 'train.schedule={warmup: 10}'
+	--set train.until.steps=120)
+for seed in 1 2; do
+	accepts "seed $seed learns" sim "${gpt[@]}" --seed "$seed" -q
+done
+accepts 'fit' fit 1..2 -o law.yaml
+check 'what cannot be told is said' grep -q 'gamma *0, not fitted: all runs have H = 1' "$out"
+check 'the law has a file' grep -q '^law: chinchilla-diloco' law.yaml
+accepts 'fit in JSON' fit --json -q
+check 'JSON of fit' python3 - "$out" <<'END'
+import json, sys
+fit = json.load(open(sys.argv[1]))
+assert fit["misfit"] < 0.1 and [run["run"] for run in fit["runs"]] == [2, 1], fit
+assert fit["parameters"]["gamma"]["fixed"] and fit["parameters"]["alpha"]["error"] > 0, fit
+END
+
+if command -v gnuplot >/dev/null; then
+	accepts 'the law over its losses' plot fit 1..2 -o fit.svg
+	check 'fit.svg is an SVG file' grep -q '</svg>' fit.svg
+fi
+
+law=(--set train.maths=law --set train.law.file=law.yaml)
+accepts 'by the law' sim "${gpt[@]}" "${law[@]}" --json
+check 'the law says what the arithmetic did' python3 - "$out" <<'END'
+import json, sqlite3, sys
+run = json.load(open(sys.argv[1]))
+db = sqlite3.connect("skep.db")
+last = lambda n: db.execute("SELECT avg(loss) FROM rounds WHERE run = ? AND round >= 100", (n,)).fetchone()[0]
+assert run["extrapolated"] is False and abs(last(3) / last(1) - 1) < 0.05, (run, last(3), last(1))
+assert db.execute("SELECT maths, extrapolated FROM runs WHERE id = 3").fetchone() == ("law", 0)
+assert db.execute("SELECT extrapolated FROM runs WHERE id = 1").fetchone() == (None,)
+END
+# The loss changes no decision: the same times as without maths. And no randomness: the same digest twice.
+time_of() { python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(r[sys.argv[2]])' "$out" "$1"; }
+by_law=$(time_of time_s) digest=$(time_of digest)
+accepts 'without maths' sim "${gpt[@]}" --set train.maths=none --json -q
+check 'the same time without maths' test "$by_law" = "$(time_of time_s)"
+accepts 'by the law again' sim "${gpt[@]}" "${law[@]}" --json -q
+check 'the same digest again' test "$digest" = "$(time_of digest)"
+
+accepts 'longer than any run that was fitted' sim "${gpt[@]}" "${law[@]}" --set train.until.steps=400 --json
+check 'it says so' grep -q '^skep: extrapolated: .* tokens (fitted: ' "$err"
+check 'the result says so' grep -q '"extrapolated":true' "$out"
+accepts 'until a loss' sim "${gpt[@]}" "${law[@]}" --set train.until.loss=2.9 --json -q
+check 'it stops there' python3 -c 'import json, sys
+r = json.load(open(sys.argv[1]))
+assert 20 < r["steps"] < 120 and 2.8 < r["final_loss"] <= 2.9 and r["time_to_target_s"] <= r["time_s"], r' "$out"
+accepts 'check' check "${gpt[@]}" "${law[@]}" --set cluster.topology="$root/topologies/four-a100.yaml" --set model.stages=2
+check 'check tells of the law' grep -q 'law  *of law.yaml instead of arithmetic' "$out"
+
+refuses 'a law without its file' 'train.law' sim "${gpt[@]}" --set train.maths=law
+refuses 'a file that is not there' 'no file .none.yaml' sim "${gpt[@]}" "${law[@]}" --set train.law.file=none.yaml
+refuses 'a law with real maths' 'is for .maths: law' sim "${gpt[@]}" --set train.law.file=law.yaml
+sed 's/alpha/beta/' law.yaml >broken.yaml
+refuses 'a broken law' 'broken.yaml:' sim "${gpt[@]}" "${law[@]}" --set train.law.file=broken.yaml
+[ "${SKEP_HAS_MPI:-no}" = no ] || refuses 'a law in a real run' 'in .skep sim. alone' run "${gpt[@]}" "${law[@]}"
+refuses 'a fit to a law' 'run 3 has its losses from a law' fit 3
+refuses 'a fit to no maths' 'run 4 has no loss' fit 4
+refuses 'a run that is not there' 'run 99 is not in the database' fit 99
+refuses 'a run that is no number' 'not the number of a run' fit 3..x
+refuses 'a range backwards' 'not the number of a run' fit 3..1
+refuses 'too many runs' 'at most 256' fit 1..1000
+refuses 'one point' 'one point is no curve' fit 1 --from 115
+refuses 'too few points' 'too few' fit 1 --from 100
+refuses 'a target that cannot be written' 'none/law.yaml: cannot be written' fit 1..2 -o none/law.yaml
+refuses 'a database without runs' 'no such database' fit --db empty.db
+plan

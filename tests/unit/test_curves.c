@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_curves.c - the accuracy of many runs in one picture: which runs are taken together, their mean and band, the axes, and what
+ * is refused.
+ */
+#include "tests/unit/plot_fixture.h"
+
+#define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
+
+static const struct skep_plot_axes usual;
+
+static int64_t record_run(
+	struct skep_store *store, struct synthetic *s, const char *world, const char *text, double start)
+{
+	int64_t run;
+	free(s->scenario.text);
+	s->scenario.text = strdup(text);
+	s->start_loss = start;
+	if (!skep_store_begin(store, &s->scenario, world, "cpu", true, true, &run, error, sizeof error))
+		fail_msg("%s", error);
+	struct skep_recorder recorder = skep_store_recorder(store);
+	synthetic_feed(s, &recorder);
+	struct skep_summary summary = {.world = world,
+		.steps = s->rounds,
+		.samples = 640,
+		.tokens = s->scenario.model.sequence * 640ull,
+		.bytes_pipeline = 4000000,
+		.bytes_sync = 2000000,
+		.final_loss = 1,
+		.ok = true};
+	if (!skep_store_end(store, &summary, error, sizeof error))
+		fail_msg("%s", error);
+	return run;
+}
+
+static char *draw(struct skep_store *store, const int64_t *run, uint32_t runs, const struct skep_plot_axes *axes)
+{
+	const struct skep_plot_choice choice = {.axes = axes};
+	if (!skep_plot_chosen(store, "accuracy", run, runs, "curves.png", &choice, error, sizeof error))
+		fail_msg("%s", error);
+	return read_script("curves.png");
+}
+
+struct row {
+	double x, mean, low, high;
+};
+
+/* Rows of block g of the data. */
+static uint32_t rows_of(const char *script, uint32_t g, struct row *ret, uint32_t room)
+{
+	const char *at = strstr(script, "$mean << END\n");
+	uint32_t count = 0;
+	assert_non_null(at);
+	at += strlen("$mean << END\n");
+	for (uint32_t i = 0; i < g; i++) {
+		at = strstr(at, "\n\n\n");
+		assert_non_null(at);
+		at += 3;
+	}
+	while (count < room && sscanf(at, "%lf %lf %lf %lf", &ret[count].x, &ret[count].mean, &ret[count].low,
+				       &ret[count].high) == 4) {
+		at = strchr(at, '\n') + 1;
+		count++;
+		if (*at == '\n')
+			break;
+	}
+	return count;
+}
+
+/* The row nearest to x. */
+static struct row row_at(const char *script, uint32_t g, double x)
+{
+	struct row row[256];
+	uint32_t count = rows_of(script, g, row, 256), best = 0;
+	assert_true(count > 0);
+	for (uint32_t i = 1; i < count; i++)
+		best = fabs(row[i].x - x) < fabs(row[best].x - x) ? i : best;
+	return row[best];
+}
+
+static double loss_of(double start, double round)
+{
+	return start * pow(0.9, round) + 0.05;
+}
+
+/* Three seeds of one setting, two of another, and a real run of the first: three curves, two colours. */
+static void test_groups(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "grouped", 4, 2);
+	int64_t run[6];
+	run[0] = record_run(store, &s, "sim", "seed: 1\nsync: {every: 8}\n", 40);
+	run[1] = record_run(store, &s, "sim", "seed: 2\nsync: {every: 8}\n", 60);
+	run[2] = record_run(store, &s, "real", "seed: 1\nsync: {every: 8}\n", 44);
+	run[3] = record_run(store, &s, "sim", "seed: 3\nsync: {every: 8}\n", 80);
+	run[4] = record_run(store, &s, "sim", "seed: 1\nsync: {every: 64}\n", 20);
+	run[5] = record_run(store, &s, "sim", "seed: 2\nsync: {every: 64}\n", 30);
+	play_gnuplot();
+	const char *script = draw(store, run, 6, &usual);
+	assert_non_null(strstr(script, "set title 'grouped: training loss against wall-clock time'"));
+	assert_non_null(strstr(script, "Title[1] = 'every 8 (3 seeds, simulated)"));
+	assert_non_null(strstr(script, "Title[2] = 'every 8 (run 3, real)"));
+	assert_non_null(strstr(script, "Title[3] = 'every 64 (2 seeds, simulated)"));
+	assert_non_null(strstr(script, "Points[1] = 0") && strstr(script, "Points[2] = 1"));
+	const char *first = strstr(script, "Colour[1] = "), *second = strstr(script, "Colour[2] = "),
+		   *third = strstr(script, "Colour[3] = ");
+	assert_memory_equal(first + 12, second + 12, 9);
+	assert_memory_not_equal(first + 12, third + 12, 9);
+	assert_non_null(strstr(script, "band: least to greatest; not smoothed"));
+	assert_non_null(strstr(script, "target 1'"));      /* the scenario's */
+	for (uint32_t round = 1; round < 19; round += 4) { /* closed after 0.1 (round + 1) s; half a bin off at most */
+		struct row row = row_at(script, 0, 0.1 * (round + 1));
+		double at = row.x / 0.1 - 1;
+		assert_near(row.mean, loss_of(60, at), 0.1);
+		assert_near(row.low, loss_of(40, at), 0.1);
+		assert_near(row.high, loss_of(80, at), 0.1);
+		row = row_at(script, 2, 0.1 * (round + 1));
+		assert_near(row.mean, loss_of(25, row.x / 0.1 - 1), 0.1);
+	}
+	struct row row[256]; /* of a run alone all points, as they are */
+	assert_int_equal(rows_of(script, 1, row, 256), 20);
+	assert_near(row[0].x, 0.1, 1e-9);
+	assert_near(row[0].mean, 44.05, 1e-9);
+	assert_true(row[0].low == row[0].mean && row[0].high == row[0].mean);
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* Ten seeds: the band leaves out the least and the greatest. Named runs with seeds need no option. */
+static void test_percentiles(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "many seeds", 4, 2);
+	int64_t run[11];
+	for (int i = 0; i < 11; i++) {
+		char text[32];
+		snprintf(text, sizeof text, "seed: %d\n", i);
+		run[i] = record_run(store, &s, "sim", text, 40 + 10 * i);
+	}
+	play_gnuplot();
+	const char *script = draw(store, run, 11, NULL);
+	assert_non_null(strstr(script, "10 to 90 %"));
+	struct row row = row_at(script, 0, 0.1);
+	double at = row.x / 0.1 - 1;
+	assert_near(row.mean, loss_of(90, at), 0.2);
+	assert_near(row.low, loss_of(50, at), 0.2);
+	assert_near(row.high, loss_of(130, at), 0.2);
+	script = draw(store, run, 1, NULL); /* and one run is drawn as ever */
+	assert_non_null(strstr(script, "set title 'many seeds: loss against wall-clock time'"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* Where a loss stands on each axis, by its first and last row. */
+static void expect_axis(struct skep_store *store, int64_t run, const struct skep_plot_axes *axes, double first,
+	double last, double first_y, const char *label)
+{
+	struct row row[256];
+	const char *script = draw(store, &run, 1, axes);
+	uint32_t count = rows_of(script, 0, row, 256);
+	assert_int_equal(count, 20);
+	assert_near(row[0].x, first, 1e-6 * first);
+	assert_near(row[19].x, last, 1e-6 * last);
+	assert_near(row[0].mean, first_y, 1e-5 * first_y);
+	if (!strstr(script, label))
+		fail_msg("no `%s` in the script", label);
+}
+
+static void test_axes(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "axes", 4, 2);
+	int64_t plain = record_run(store, &s, "sim", "seed: 1\n", 4);
+	s.scenario.model.sequence = 16;
+	int64_t run = record_run(store, &s, "sim", "sync: {method: diloco, every: 5}\n", 4);
+	play_gnuplot();
+	struct skep_plot_axes axes = {0};
+	expect_axis(store, run, &axes, 0.1, 2, 4.05, "time since the start of the run (s)");
+	axes.x = "steps"; /* five inner ones in each round */
+	expect_axis(store, run, &axes, 5, 100, 4.05, "optimizer steps");
+	expect_axis(store, plain, &axes, 1, 20, 4.05, "optimizer steps");
+	axes.x = "tokens"; /* 8 microbatches of 4 samples of 16 */
+	expect_axis(store, run, &axes, 0.512, 10.24, 4.05, "'thousand tokens trained on");
+	expect_axis(store, plain, &axes, 32, 640, 4.05, "'tokens trained on");
+	axes.x = "bytes";
+	expect_axis(store, run, &axes, 0.3, 6, 4.05, "between stages and in reductions (MB)");
+	axes.x = "sync-bytes";
+	expect_axis(store, run, &axes, 0.1, 2, 4.05, "sent by all workers in reductions (MB)");
+	axes = (struct skep_plot_axes){.y = "perplexity", .log = "y"};
+	expect_axis(store, run, &axes, 0.1, 2, exp(4.05), "training perplexity (logarithmic)");
+	assert_non_null(strstr(read_script("curves.png"), "target 2.718")); /* of the loss 1 */
+	axes.log = "none";
+	assert_null(strstr(draw(store, &run, 1, &axes), "logscale"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* Runs whose ends differ by more than a factor of 10 have a logarithmic axis; settings of one number are shaded in its order. */
+static void test_order(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	static const int every[] = {64, 1, 400, 8};
+	int64_t run[4];
+	for (int i = 0; i < 4; i++) {
+		char text[64];
+		synthetic_init(&s, "ordered", 4, 2);
+		s.period_ns = UINT64_C(4000000000) / (skep_time)every[i];
+		snprintf(text, sizeof text, "sync: {every: %d}\n", every[i]);
+		run[i] = record_run(store, &s, "sim", text, 40);
+		synthetic_finish(&s);
+	}
+	play_gnuplot();
+	const char *script = draw(store, run, 4, &usual);
+	assert_non_null(strstr(script, "set logscale x"));
+	assert_non_null(strstr(script, "Title[1] = 'every 1 (run 2)"));
+	assert_non_null(strstr(script, "Title[4] = 'every 400 (run 3)"));
+	assert_non_null(strstr(script, "Colour[1] = '#440154'"));
+	assert_non_null(strstr(script, "Colour[4] = '#c8d228'"));
+	skep_store_close(store);
+}
+
+static void refuse(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs,
+	const struct skep_plot_axes *axes, const char *expected)
+{
+	const struct skep_plot_choice choice = {.axes = axes};
+	assert_false(skep_plot_chosen(store, kind, run, runs, "no.png", &choice, error, sizeof error));
+	if (!strstr(error, expected))
+		fail_msg("`%s` instead of `%s`", error, expected);
+	assert_int_not_equal(access("no.png", F_OK), 0);
+}
+
+static void test_refusals(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	int64_t run[300];
+	synthetic_init(&s, "refused", 4, 2);
+	refuse(store, "accuracy", NULL, 0, &usual, "no run in the database has a loss");
+	for (int i = 0; i < 26; i++) {
+		char text[32];
+		snprintf(text, sizeof text, "setting: %d\n", i);
+		run[i] = record_run(store, &s, "sim", text, 40);
+	}
+	struct skep_plot_axes axes = {.x = "weeks"};
+	refuse(store, "accuracy", run, 1, &axes, "--x weeks: expected time, steps, tokens, bytes or sync-bytes");
+	axes = (struct skep_plot_axes){.y = "regret"};
+	refuse(store, "accuracy", run, 1, &axes, "--y regret: expected loss or perplexity");
+	axes = (struct skep_plot_axes){.log = "z"};
+	refuse(store, "accuracy", run, 1, &axes, "--log z: expected none, x, y or xy");
+	axes = (struct skep_plot_axes){.y = "perplexity"};
+	refuse(store, "accuracy", run, 1, &axes, "run 1 has no tokens, so there is no perplexity");
+	refuse(store, "cost", run, 1, &axes, "are for accuracy, not for cost");
+	refuse(store, "accuracy", run, 26, NULL, "more than 24 different settings");
+	for (int i = 26; i < 300; i++)
+		run[i] = 1;
+	refuse(store, "accuracy", run, 300, NULL, "at most 256 runs");
+	s.scenario.maths = SKEP_MATHS_NONE;
+	run[0] = record_run(store, &s, "sim", "seed: 1\n", 40);
+	refuse(store, "accuracy", run, 1, &usual, "maths: none");
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* A law is drawn over the runs that it is fitted to; what cannot be fitted is refused. */
+static void test_fit(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "fit", 4, 2);
+	s.rounds = s.scenario.plan.rounds = 120;
+	int64_t run = record_run(store, &s, "sim", "seed: 1\n", 40);
+	play_gnuplot();
+	s.decay = 0.995;
+	run = record_run(store, &s, "sim", "seed: 2\n", 40);
+	if (!skep_plot(store, "fit", &run, 1, "fit.png", NULL, error, sizeof error))
+		fail_msg("%s", error);
+	const char *script = read_script("fit.png");
+	assert_non_null(strstr(script, "set title 'mlp: a law of the loss'"));
+	assert_non_null(strstr(script, "Title[1] = 'H = 1, 2 replicas, staleness 0'"));
+	assert_non_null(strstr(script, "$law << END\n"));
+	assert_false(skep_plot(store, "fit", (int64_t[]){77}, 1, "none.png", NULL, error, sizeof error));
+	assert_non_null(strstr(error, "run 77 is not in the database"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_groups),
+		TEST(test_percentiles),
+		TEST(test_axes),
+		TEST(test_order),
+		TEST(test_refusals),
+		TEST(test_fit),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
