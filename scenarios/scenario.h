@@ -67,6 +67,7 @@ struct skep_scenario {
 	enum skep_codec activation_codec;
 	bool checkpoint_activations;
 	enum skep_maths maths;
+	struct skep_law *law;      /* with maths: law, else NULL; see loss.h */
 	bool collectives_as_flows; /* the simulator's choice; it leaves the plan alone */
 	enum skep_corpus corpus;
 	struct skep_safetensors *weights; /* that training begins with; NULL: they are drawn */
@@ -74,8 +75,7 @@ struct skep_scenario {
 	struct skep_tokens *tokens;       /* of a corpus of tokens, with maths: real; else NULL */
 	char data_path[512];              /* its file; "": there is none, or several */
 	struct skep_optimizer optimizer;
-	double target_loss;   /* NAN: none */
-	struct skep_law *law; /* with maths: law, else NULL; see loss.h */
+	double target_loss; /* NAN: none */
 
 	uint32_t tensor_parallel; /* GPUs of its machine that a worker splits its stage over; 0: all that it has */
 	bool sequence_parallel;   /* ... and the sequence between the split products */
