@@ -46,7 +46,8 @@ static const char *const TRAINING[SKEP_CURVE_XS] = {
 		" OVER (ORDER BY round), loss FROM losses JOIN runs ON runs.id = run JOIN stage_rounds USING (run, round)"
 		" WHERE run = ?1 AND stage = slices - 1 AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_BYTES] =
-		"SELECT (round + 1.0) * (bytes_pipeline + bytes_sync) / (SELECT count(*) FROM rounds WHERE run = ?1), loss FROM losses"
+		"SELECT (round + 1.0) * (bytes_pipeline + bytes_sync) / (SELECT count(*) FROM rounds WHERE run = ?1),"
+		" loss FROM losses"
 		" JOIN runs ON runs.id = run WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_SYNC_BYTES] =
 		"SELECT (round + 1.0) * bytes_sync / (SELECT count(*) FROM rounds WHERE run = ?1), loss FROM losses"
