@@ -5,9 +5,9 @@
 #include "scenarios/describe_json.h"
 
 #include "core/names.h"
+#include "scenarios/loss.h"
 #include "scenarios/overlap.h"
 #include "scenarios/split.h"
-#include "scenarios/loss.h"
 #include "scenarios/train.h"
 
 static double seconds(uint64_t ns)

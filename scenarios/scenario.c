@@ -351,8 +351,8 @@ static void read_until(struct draft *d, const struct skep_yaml_node *train)
 	double loss = skep_read_number(&d->r, map, "loss", 0, 1e9, 0);
 	skep_reader_close_map(&d->r, map);
 	if (has_loss && d->s->maths == SKEP_MATHS_NONE)
-		skep_reader_fail(
-			&d->r, map, "loss", "train.until.loss: there is no loss to reach without `maths: real` or `law`");
+		skep_reader_fail(&d->r, map, "loss",
+			"train.until.loss: there is no loss to reach without `maths: real` or `law`");
 	d->s->target_loss = has_loss ? loss : NAN;
 	d->s->plan.target_loss_nano = has_loss ? (int64_t)(loss * 1e9 + 0.5) : INT64_MIN;
 }
