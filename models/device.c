@@ -401,8 +401,25 @@ static bool run_step(struct skep_device *device, const struct skep_op *op, struc
 {
 	struct skep_stage *stage = &device->stage;
 	(void)ret;
-	skep_stage_step(stage, &device->training->optimizer, op->stage / device->training->plan->stages, op->round,
-		op->size == 1 ? stage->accumulator[op->round & 1] : stage->result, op->microbatches);
+	skep_stage_step(stage, skep_training_stepper(device->training), op->stage / device->training->plan->stages,
+		op->round, op->size == 1 ? stage->accumulator[op->round & 1] : stage->result, op->microbatches);
+	if (stage->inner)
+		skep_stage_follow(
+			stage, device->training->plan->delayed ? device->training->mixing : 0, 0, stage->parameters);
+	return true;
+}
+
+static bool run_inner(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_training *training = device->training;
+	(void)ret;
+	if (!device->stage.inner)
+		return false;
+	if (op->kind == SKEP_OP_PSEUDO)
+		skep_stage_pseudo(&device->stage, op->round, op->microbatches);
+	else
+		skep_stage_inner(&device->stage, &training->optimizer, op->round,
+			op->round * training->plan->inner_steps + op->chunk, op->microbatches);
 	return true;
 }
 
@@ -516,9 +533,9 @@ struct skep_device_memory skep_device_memory(const struct skep_device *device)
 	const struct skep_stage *stage = &device->stage;
 	uint64_t array = sizeof(float) * stage->parameters;
 	return (struct skep_device_memory){
-		.weights_bytes = stage->versions * array,
+		.weights_bytes = (stage->versions + (stage->inner != NULL)) * array,
 		.gradients_bytes = 2 * array,
-		.optimizer_bytes = stage->moments * array,
+		.optimizer_bytes = (stage->moments + stage->inner_moments) * array,
 		.result_bytes = array,
 		.gradients = SKEP_MEMORY_HOST,
 		.optimizer = SKEP_MEMORY_HOST,
@@ -557,6 +574,8 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_FORWARD] = run_forward,
 		[SKEP_OP_BACKWARD] = run_backward,
 		[SKEP_OP_RECOMPUTE] = run_recompute,
+		[SKEP_OP_INNER] = run_inner,
+		[SKEP_OP_PSEUDO] = run_inner,
 		[SKEP_OP_STEP] = run_step,
 		[SKEP_OP_SAVE] = run_save,
 		[SKEP_OP_LOAD] = run_load,
