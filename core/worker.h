@@ -20,8 +20,9 @@
  * parameters, and it works on round `version`. Work of the next round may come early (its sender has stepped already) and
  * waits; work of earlier rounds is too late and is ignored.
  *
- * With delayed updates it goes on at once in round `version` + 1 when round `version` is sealed, and the step is done beside
- * that work (with periodic sync between two passes of it). One reduction at a time: a REDUCE of the round it works on waits for the step, and the round stays open.
+ * With delayed updates it goes on at once in round `version` + 1 when round `version` is sealed, and the step is done beside that
+ * work (with periodic sync between two passes of it). One reduction at a time: a REDUCE of the round it works on waits for the
+ * step, and the round stays open.
  *
  * Without a flush (`streams`, SKEP_PIPELINE_PIPEDREAM) several rounds are open, round `version` is the oldest that is not behind
  * this worker, and REDUCE comes when a round opens. Its sum begins when the worker has counted its share of it, which is one

@@ -403,24 +403,14 @@ static bool run_step(struct skep_device *device, const struct skep_op *op, struc
 	(void)ret;
 	skep_stage_step(stage, skep_training_stepper(device->training), op->stage / device->training->plan->stages,
 		op->round, op->size == 1 ? stage->accumulator[op->round & 1] : stage->result, op->microbatches);
-	if (stage->inner)
-		skep_stage_follow(
-			stage, device->training->plan->delayed ? device->training->mixing : 0, 0, stage->parameters);
+	skep_stage_periodic(stage, device->training, op);
 	return true;
 }
 
 static bool run_inner(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	const struct skep_training *training = device->training;
 	(void)ret;
-	if (!device->stage.inner)
-		return false;
-	if (op->kind == SKEP_OP_PSEUDO)
-		skep_stage_pseudo(&device->stage, op->round, op->microbatches);
-	else
-		skep_stage_inner(&device->stage, &training->optimizer, op->round,
-			op->round * training->plan->inner_steps + op->chunk, op->microbatches);
-	return true;
+	return skep_stage_periodic(&device->stage, device->training, op);
 }
 
 /* ---- state -------------------------------------------------------------------------------------------------- */

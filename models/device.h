@@ -3,7 +3,8 @@
  * device.h - the arithmetic of one worker: the operations of core/skep.h on real tensors.
  *
  * A device holds one stage's parameters (skep_plan_versions() of them, and with periodic sync inner ones), optimizer state (with
- * periodic sync that of both optimizers), accumulators (one per round parity), the result of a reduction, and a pool of buffers named by handles with a generation. Both worlds use
+ * periodic sync that of both optimizers), accumulators (one per round parity), the result of a reduction, and a pool of buffers
+ * named by handles with a generation. Both worlds use
  * it: the executor on its device thread, the simulator at once in virtual time. What a build lacks (CUDA) says so when
  * asked for. One thread at a time, except that buffer_* and run may be called from different threads if the caller hands
  * handles over with a lock.

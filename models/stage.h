@@ -93,12 +93,8 @@ uint64_t skep_stage_digest(const struct skep_stage *stage);
 void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth, uint32_t round,
 	const skep_real *sum, uint32_t microbatches);
 
-/* Periodic sync (models/inner.c). One step of the inner optimizer, which is number `nth` of the run, on what the accumulator of
- * the round holds, and clears that; microbatches == 0: only that. */
-void skep_stage_inner(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t round, uint32_t nth,
-	uint32_t microbatches);
-/* Into the accumulator of the round: (parameters - inner ones) * microbatches. */
-void skep_stage_pseudo(struct skep_stage *stage, uint32_t round, uint32_t microbatches);
+/* models/inner.c, with periodic sync: INNER, PSEUDO, and what follows STEP; false: there are no inner parameters. */
+bool skep_stage_periodic(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op);
 /* After a step: inner = mixing * inner + (1 - mixing) * parameters; of elements first .. first + count - 1. */
 void skep_stage_follow(struct skep_stage *stage, skep_real mixing, size_t first, size_t count);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * periodic.h - the keys of `sync` that say how far workers go by themselves before they agree: method, every, mean, outer, mixing.
+ * periodic.h - the keys of `sync` that say how far workers go by themselves before they agree: method, every, mean, outer,
+ * mixing.
  */
 #ifndef SKEP_SCENARIOS_PERIODIC_H
 #define SKEP_SCENARIOS_PERIODIC_H

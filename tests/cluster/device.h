@@ -98,8 +98,8 @@ struct device {                             /* what one process holds */
 	bool fresh; /* nothing was loaded and no step made since ENTER: its version is that of its next operation */
 	uint64_t accumulator[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
 	uint64_t result[CLUSTER_ROUNDS][CLUSTER_ELEMENTS]; /* of a reduction of several members */
-	/* periodic sync: what the inner steps of a round have come to, and of how many microbatches; what BACKWARD added since; is
-	 * that of all in the accumulator now? */
+	/* periodic sync: what the inner steps of a round have come to, and of how many microbatches; what BACKWARD added since;
+	 * is that of all in the accumulator now? */
 	uint64_t inner[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
 	uint32_t inner_total[CLUSTER_ROUNDS], inner_counted[CLUSTER_ROUNDS];
 	bool pseudo[CLUSTER_ROUNDS];
