@@ -116,9 +116,9 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		const char *key;
 		uint32_t *number;
 		skep_time *time;
-	} setting[] = {{"periodic", &plan->inner_steps, NULL}, {"microbatches", &plan->microbatches, NULL}, {"in-flight", &plan->in_flight, NULL},
-		{"rounds", &plan->rounds, NULL}, {"slices", &plan->chunks, NULL}, {"samples", &plan->samples, NULL},
-		{"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
+	} setting[] = {{"periodic", &plan->inner_steps, NULL}, {"microbatches", &plan->microbatches, NULL},
+		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL}, {"slices", &plan->chunks, NULL},
+		{"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
 		{"sync-chunks", &plan->sync_chunks, NULL}, {"wait-for-join", NULL, &plan->wait_for_join_ns},
 		{"checkpoint-every", &plan->checkpoint_every, NULL}, {"download", NULL, &story->download_ns},
 		{"rebalance", NULL, &plan->rebalance_ns}, {"heartbeat", NULL, &plan->heartbeat_ns},

@@ -22,8 +22,8 @@ static void begin(struct job *job, uint32_t inner_steps)
 	job_init(job, 1, SKEP_ACTIVATION_TANH, 2, 6);
 	job->plan.inner_steps = inner_steps;
 	job->training.optimizer = (struct skep_optimizer){.kind = SKEP_OPTIMIZER_SGD, .learning_rate = RATE};
-	job->training.outer = (struct skep_optimizer){
-		.kind = SKEP_OPTIMIZER_NESTEROV, .learning_rate = 0.7f, .momentum = 0.9f};
+	job->training.outer =
+		(struct skep_optimizer){.kind = SKEP_OPTIMIZER_NESTEROV, .learning_rate = 0.7f, .momentum = 0.9f};
 	job_restart(job);
 }
 
@@ -40,8 +40,8 @@ static void near(const float *a, const float *b, size_t n, float most)
 			fail_msg("element %zu is %.9g, not %.9g", i, (double)a[i], (double)b[i]);
 }
 
-/* Two inner steps and an outer one, twice, beside the same in plain loops. The gradient of the second step is taken where the first
- * one has led: the device's own gradient differs from that at the parameters of the stage. */
+/* Two inner steps and an outer one, twice, beside the same in plain loops. The gradient of the second step is taken where the
+ * first one has led: the device's own gradient differs from that at the parameters of the stage. */
 static void test_two_rounds_against_the_formulas(void **state)
 {
 	(void)state;
@@ -108,7 +108,8 @@ static void test_rates_count_inner_steps(void **state)
 		run(&job, SKEP_OP_INNER, step / 2, 1, step % 2);
 		run(&job, SKEP_OP_PSEUDO, step / 2, 1, 0);
 		float *pseudo = job_gradients(&job, step / 2, &n);
-		for (size_t i = 0; i < n && step % 2 == 0; i++) /* the first of a round: from the parameters of the stage */
+		for (size_t i = 0; i < n && step % 2 == 0;
+			i++) /* the first of a round: from the parameters of the stage */
 			sum[i] *= RATE * (float)(step + 1) / 4;
 		if (step % 2 == 0)
 			near(pseudo, sum, n, 1e-6f);
@@ -156,8 +157,7 @@ static void test_mixing(void **state)
 	job_finish(&job);
 }
 
-/* A state is that of the stage: outer parameters and outer moments. Who loads it is where the stage is, and so is who sent it after its
- * next step. */
+/* A state is that of the stage: outer parameters and outer moments. Who loads it is where the stage is. */
 static void test_a_state_has_no_inner_part(void **state)
 {
 	(void)state;
@@ -166,7 +166,8 @@ static void test_a_state_has_no_inner_part(void **state)
 	size_t n;
 	begin(&job, 4);
 	begin(&newcomer, 4);
-	job.training.optimizer.kind = newcomer.training.optimizer.kind = SKEP_OPTIMIZER_ADAMW; /* two moments, not one */
+	job.training.optimizer.kind = newcomer.training.optimizer.kind =
+		SKEP_OPTIMIZER_ADAMW; /* two moments, not one */
 	job_restart(&job);
 	job_restart(&newcomer);
 	job_microbatch(&job, 0, 0);
