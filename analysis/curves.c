@@ -45,10 +45,13 @@ static const char *const TRAINING[SKEP_CURVE_XS] = {
 		"SELECT sum(stage_rounds.counted * 1.0 * samples_per_microbatch * iif(tokens > 0, tokens / samples, 1))"
 		" OVER (ORDER BY round), loss FROM losses JOIN runs ON runs.id = run JOIN stage_rounds USING (run, round)"
 		" WHERE run = ?1 AND stage = slices - 1 AND loss < 9e300 ORDER BY round",
-	[SKEP_CURVE_BYTES] = "SELECT (round + 1.0) * (bytes_pipeline + bytes_sync) / steps, loss FROM losses"
-			     " JOIN runs ON runs.id = run WHERE run = ?1 AND loss < 9e300 ORDER BY round",
-	[SKEP_CURVE_SYNC_BYTES] = "SELECT (round + 1.0) * bytes_sync / steps, loss FROM losses"
-				  " JOIN runs ON runs.id = run WHERE run = ?1 AND loss < 9e300 ORDER BY round",
+	[SKEP_CURVE_BYTES] =
+		"SELECT (round + 1.0) * (bytes_pipeline + bytes_sync) / (SELECT count(*) FROM rounds WHERE run = ?1),"
+		" loss FROM losses"
+		" JOIN runs ON runs.id = run WHERE run = ?1 AND loss < 9e300 ORDER BY round",
+	[SKEP_CURVE_SYNC_BYTES] =
+		"SELECT (round + 1.0) * bytes_sync / (SELECT count(*) FROM rounds WHERE run = ?1), loss FROM losses"
+		" JOIN runs ON runs.id = run WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 };
 
 static const char *const VALIDATION[SKEP_CURVE_XS] = {

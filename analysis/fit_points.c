@@ -18,7 +18,7 @@
 
 struct source { /* a run */
 	int64_t id;
-	double microbatch_tokens, microbatches, every, replicas;
+	double microbatch_tokens, microbatches, every, replicas; /* microbatches of a round, H steps */
 	uint32_t last_slice, from;
 };
 
@@ -105,7 +105,7 @@ struct bin {                     /* rounds that become one point */
 static bool close_bin(struct skep_loss_points *points, const struct source *source, struct bin *bin)
 {
 	struct skep_loss_point point = {.loss = bin->loss / bin->rounds, .run = points->runs};
-	double step_tokens = source->microbatch_tokens * source->microbatches;
+	double step_tokens = source->microbatch_tokens * source->microbatches / source->every;
 	point.at[SKEP_LAW_TOKENS] = bin->tokens / bin->rounds + step_tokens * (source->every - 1) / 2;
 	point.at[SKEP_LAW_EVERY] = source->every;
 	point.at[SKEP_LAW_MEMBERS] = source->replicas;

@@ -80,8 +80,8 @@ double skep_plot_time_axis(FILE *script, double end_s, double room);
 /* Label of an axis of tokens; returns its unit, per token. */
 double skep_plot_token_axis(FILE *script, double most);
 
-/* Labels of a logarithmic axis: gnuplot gives them to powers of ten alone; of a short one 1, 2, 3 and 5 times these, or as many as
- * of a straight one. */
+/* Labels of a logarithmic axis: gnuplot gives them to powers of ten alone; of a short one 1, 2, 3 and 5 times these, of a very
+ * short one as many as of a straight one. */
 void skep_plot_tics(FILE *script, char axis, double low, double high);
 
 /* A gnuplot string with its quotes: what people named cannot break out of it. */

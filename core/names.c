@@ -30,6 +30,8 @@ static const char *const OP[] = {
 	[SKEP_OP_FOLD] = "fold",
 	[SKEP_OP_GIVE] = "give",
 	[SKEP_OP_RECOMPUTE] = "recompute",
+	[SKEP_OP_INNER] = "inner",
+	[SKEP_OP_PSEUDO] = "pseudo",
 };
 static_assert(COUNT(OP) == SKEP_OP_KINDS, "each kind has a name");
 

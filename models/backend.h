@@ -42,6 +42,10 @@ struct skep_backend {
 	void (*step)(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth,
 		uint32_t round, const skep_real *sum, uint32_t microbatches);
 
+	/* skep_stage_periodic() */
+	bool (*periodic)(
+		void *queue, struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op);
+
 	/* codec.h: values are of a stage, encoded ones are payloads. */
 	void (*encode)(void *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded);
 	void (*decode)(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value);

@@ -68,9 +68,9 @@ static struct skep_device_memory memory_of(const struct skep_stage *stage)
 {
 	uint64_t array = sizeof(float) * stage->parameters;
 	return (struct skep_device_memory){
-		.weights_bytes = stage->versions * array,
+		.weights_bytes = (stage->versions + (stage->inner != NULL)) * array,
 		.gradients_bytes = 2 * array,
-		.optimizer_bytes = stage->moments * array,
+		.optimizer_bytes = (stage->moments + stage->inner_moments) * array,
 		.result_bytes = array,
 		.gradients = SKEP_MEMORY_HOST,
 		.optimizer = SKEP_MEMORY_HOST,
@@ -105,6 +105,13 @@ static void step(void *queue, struct skep_stage *stage, const struct skep_optimi
 {
 	(void)queue;
 	skep_stage_step(stage, optimizer, nth, round, sum, microbatches);
+}
+
+static bool periodic(
+	void *queue, struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
+{
+	(void)queue;
+	return skep_stage_periodic(stage, training, op);
 }
 
 static void encode(void *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded)
@@ -175,6 +182,7 @@ const struct skep_backend skep_backend_cpu = {.name = "CPU",
 	.recompute = recompute,
 	.backward = backward,
 	.step = step,
+	.periodic = periodic,
 	.encode = encode,
 	.decode = decode,
 	.add = add,

@@ -432,10 +432,17 @@ static bool run_step(struct skep_device *device, const struct skep_op *op, struc
 {
 	struct skep_stage *stage = &device->stage;
 	(void)ret;
-	device->backend->step(device_queue(device, op), stage, &device->training->optimizer,
+	device->backend->step(device_queue(device, op), stage, skep_training_stepper(device->training),
 		op->stage / device->training->plan->stages, op->round,
 		op->size == 1 ? stage->accumulator[op->round & 1] : stage->result, op->microbatches);
+	device->backend->periodic(device_queue(device, op), stage, device->training, op);
 	return true;
+}
+
+static bool run_inner(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	(void)ret;
+	return device->backend->periodic(device_queue(device, op), &device->stage, device->training, op);
 }
 
 /* ---- the rest ----------------------------------------------------------------------------------------------------- */
@@ -482,6 +489,8 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_FORWARD] = run_forward,
 		[SKEP_OP_BACKWARD] = run_backward,
 		[SKEP_OP_RECOMPUTE] = run_recompute,
+		[SKEP_OP_INNER] = run_inner,
+		[SKEP_OP_PSEUDO] = run_inner,
 		[SKEP_OP_STEP] = run_step,
 		[SKEP_OP_SAVE] = device_run_save,
 		[SKEP_OP_LOAD] = device_run_load,

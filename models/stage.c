@@ -36,6 +36,11 @@ uint32_t skep_optimizer_moments(const struct skep_optimizer *optimizer)
 	return optimizer->kind == SKEP_OPTIMIZER_ADAMW || optimizer->kind == SKEP_OPTIMIZER_LAMB ? 2 : 1;
 }
 
+const struct skep_optimizer *skep_training_stepper(const struct skep_training *training)
+{
+	return skep_plan_periodic(training->plan) ? &training->outer : &training->optimizer;
+}
+
 uint64_t skep_device_state_bytes(const struct skep_optimizer *optimizer, uint64_t parameters, uint32_t chunks)
 {
 	return (uint64_t)chunks * SKEP_STATE_HEADER_BYTES +
@@ -117,7 +122,8 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 {
 	const bool encodes = training->activation_codec != SKEP_CODEC_NONE,
 		   checkpoints = skep_training_recomputes(training, stage->index);
-	size_t arrays = stage->versions + stage->moments + 2 + 1;
+	const bool periodic = skep_plan_periodic(training->plan);
+	size_t arrays = stage->versions + stage->moments + 2 + 1 + (periodic ? 1 + stage->inner_moments : 0);
 	size_t floats = arrays * aligned(stage->parameters) + 2 * aligned(extent->widest) + aligned(extent->work) +
 	                aligned(extent->rotation);
 	floats += encodes ? aligned(stage->entering) + aligned(stage->leaving) : 0;
@@ -129,6 +135,10 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	stage->parameter = carve(&rest, stage->versions * stage->stride);
 	for (uint32_t m = 0; m < stage->moments; m++)
 		stage->moment[m] = carve(&rest, stage->parameters);
+	if (periodic)
+		stage->inner = carve(&rest, stage->parameters);
+	for (uint32_t m = 0; m < stage->inner_moments; m++)
+		stage->inner_moment[m] = carve(&rest, stage->parameters);
 	stage->accumulator[0] = carve(&rest, stage->parameters);
 	stage->accumulator[1] = carve(&rest, stage->parameters);
 	stage->result = carve(&rest, stage->parameters);
@@ -165,7 +175,22 @@ static void step(void *queue, const struct skep_step *one)
 	skep_step_tensor(one);
 }
 
-static const struct skep_arrays host_arrays = {.copy = copy, .clear = clear, .step = step};
+static void weigh(void *queue, size_t n, const skep_real *w, const skep_real *v, skep_real weight, skep_real *ret)
+{
+	(void)queue;
+	for (size_t i = 0; i < n; i++)
+		ret[i] = (w[i] - v[i]) * weight;
+}
+
+static void mix(void *queue, size_t n, skep_real mixing, const skep_real *w, skep_real *v)
+{
+	(void)queue;
+	const skep_real rest = 1 - mixing;
+	for (size_t i = 0; i < n; i++)
+		v[i] = mixing * v[i] + rest * w[i];
+}
+
+static const struct skep_arrays host_arrays = {.copy = copy, .clear = clear, .step = step, .weigh = weigh, .mix = mix};
 
 bool skep_stage_place(
 	const struct skep_training *training, uint32_t index, struct skep_stage *ret, struct skep_extent *ret_extent)
@@ -174,7 +199,8 @@ bool skep_stage_place(
 	*ret_extent = (struct skep_extent){0};
 	*ret = (struct skep_stage){.index = index,
 		.slices = skep_plan_chunks(training->plan),
-		.moments = skep_optimizer_moments(&training->optimizer),
+		.moments = skep_optimizer_moments(skep_training_stepper(training)),
+		.inner_moments = skep_plan_periodic(training->plan) ? skep_optimizer_moments(&training->optimizer) : 0,
 		.shared = SIZE_MAX,
 		.arrays = &host_arrays};
 	if (!cut(training, ret))
@@ -205,6 +231,8 @@ bool skep_stage_init(const struct skep_training *training, uint32_t index, struc
 		return false;
 	}
 	skep_stage_draw(training, ret);
+	if (ret->inner)
+		skep_stage_follow(ret, 0, 0, ret->parameters);
 	if (ret->rotation)
 		skep_rotation_fill(training->model->sequence, training->model->hidden / training->model->heads,
 			training->model->rotary_base, ret->rotation);
@@ -301,6 +329,8 @@ bool skep_stage_load(
 		stage->arrays->copy(stage->queue, stage->moment[m] + first, from + (m + 1) * each, each);
 	stage->steps = header.steps;
 	stage->version = version;
+	if (stage->inner)
+		skep_stage_follow(stage, 0, first, count);
 	return true;
 }
 

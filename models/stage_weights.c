@@ -66,6 +66,8 @@ bool skep_stage_read(const struct skep_training *training, struct skep_stage *st
 	skep_stage_weights(stage, weight);
 	skep_weights_read(training->weights, weight, weights, &names);
 	free(weight);
+	if (stage->inner)
+		skep_stage_follow(stage, 0, 0, stage->parameters);
 	return true;
 }
 

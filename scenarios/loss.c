@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scenarios/periodic.h"
+
 void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
 {
 	struct skep_diag why = {0};
@@ -57,13 +59,15 @@ static double staleness(const struct skep_scenario *s, uint32_t round)
 
 void skep_loss_at(const struct skep_scenario *s, uint32_t round, uint32_t microbatch, double *ret)
 {
-	double each = tokens_of_a_microbatch(s), round_tokens = each * s->plan.microbatches;
-	(void)microbatch;
+	uint32_t every = skep_periodic_steps(&s->plan);
+	double round_tokens = tokens_of_a_microbatch(s) * s->plan.microbatches, step_tokens = round_tokens / every;
 	ret[SKEP_LAW_TOKENS] = round * round_tokens;
-	ret[SKEP_LAW_EVERY] = 1;
+	if (every > 1)
+		ret[SKEP_LAW_TOKENS] += step_tokens * skep_plan_inner_step(&s->plan, microbatch);
+	ret[SKEP_LAW_EVERY] = every;
 	ret[SKEP_LAW_MEMBERS] = replicas(s);
 	ret[SKEP_LAW_STALE] = staleness(s, round);
-	ret[SKEP_LAW_BATCH] = round_tokens;
+	ret[SKEP_LAW_BATCH] = step_tokens;
 }
 
 int64_t skep_loss_nano(const struct skep_scenario *s, uint32_t round, uint32_t microbatch)

@@ -27,6 +27,7 @@ struct skep_law;
 
 struct skep_op_time { /* ns on one GPU type for one slice and one microbatch; state_ns: for all slices of its stage */
 	uint64_t forward_ns, backward_ns, step_ns, state_ns;
+	uint64_t inner_ns, pseudo_ns;         /* INNER, PSEUDO */
 	uint64_t recompute_ns, recomputed_ns; /* RECOMPUTE, and BACKWARD after it: together about backward_ns */
 };
 
@@ -67,6 +68,7 @@ struct skep_scenario {
 	enum skep_codec activation_codec;
 	bool checkpoint_activations;
 	enum skep_maths maths;
+	struct skep_law *law;      /* with maths: law, else NULL; see loss.h */
 	bool collectives_as_flows; /* the simulator's choice; it leaves the plan alone */
 	enum skep_corpus corpus;
 	struct skep_safetensors *weights; /* that training begins with; NULL: they are drawn */
@@ -74,8 +76,9 @@ struct skep_scenario {
 	struct skep_tokens *tokens;       /* of a corpus of tokens, with maths: real; else NULL */
 	char data_path[512];              /* its file; "": there is none, or several */
 	struct skep_optimizer optimizer;
-	double target_loss;   /* NAN: none */
-	struct skep_law *law; /* with maths: law, else NULL; see loss.h */
+	struct skep_optimizer outer; /* with periodic sync, and ... */
+	float mixing;                /* ... with delayed updates too: skep_training.mixing */
+	double target_loss;          /* NAN: none */
 
 	uint32_t tensor_parallel; /* GPUs of its machine that a worker splits its stage over; 0: all that it has */
 	bool sequence_parallel;   /* ... and the sequence between the split products */

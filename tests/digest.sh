@@ -57,6 +57,9 @@ for codec in fp16 int8; do
 	one_digest "compressed to $codec" $two --set train.until.steps=20 --set schedule.compression=$codec \
 		--set sync.compression=$codec
 done
+one_digest 'periodic sync' $two --set train.until.steps=20 --set sync.method=diloco --set sync.every=4
+one_digest 'periodic sync by share, delayed' $two --set train.until.steps=20 --set sync.method=diloco --set sync.every=auto \
+	--set sync.mean=4 --set sync.delayed=true --set schedule.wiring=throughput
 one_digest 'recomputed activations' $two --set train.until.steps=20 --set schedule.checkpoint_activations=true
 wan=cluster.topology=topologies/two-datacentres-wan.yaml
 one_digest 'jitter, windows and loss' $two --set train.until.steps=20 --set $wan

@@ -213,7 +213,7 @@ static bool clash(const struct skep_op *a, const struct skep_op *b)
 	if (a->kind == SKEP_OP_BACKWARD && a->size > 0 && reduces &&
 		(a->first >= b->first + b->count || b->first >= a->first + a->count)) /* of other elements */
 		return false;
-	if (a->kind == SKEP_OP_BACKWARD) /* these leave the accumulator alone */
+	if (a->kind == SKEP_OP_BACKWARD || a->kind >= SKEP_OP_INNER) /* these leave the accumulator alone */
 		return same_round && reduces && b->kind != SKEP_OP_STORE && b->kind != SKEP_OP_FOLD &&
 		       b->kind != SKEP_OP_GIVE;
 	return a->kind == SKEP_OP_STEP && b->kind > SKEP_OP_BACKWARD && (!reduces || same_round);
@@ -247,6 +247,8 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		return;
 	}
 	struct skep_op astray = *op;
+	if (op->kind == SKEP_OP_PSEUDO && sabotaged(c, SABOTAGE_WEIGHT_WRONG))
+		astray.microbatches++;
 	bool spared = op->kind == SKEP_OP_BACKWARD && c->setup.plan->recompute && !op->recomputed;
 	if (spared && sabotaged(c, SABOTAGE_RECOMPUTE_SPARED))
 		astray.recomputed = true;
@@ -263,6 +265,10 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, &astray, effect, c->verdict);
 	if (op->kind == SKEP_OP_FOLD)
 		spoil_fold(c, result, before);
+	if (op->kind == SKEP_OP_INNER && op->microbatches > 0 && sabotaged(c, SABOTAGE_INNER_EATEN))
+		p->device.inner[op->round][0] ^= 1;
+	if (op->kind == SKEP_OP_PSEUDO && sabotaged(c, SABOTAGE_PSEUDO_EATEN))
+		memset(p->device.accumulator[op->round], 0, sizeof(p->device.accumulator[op->round]));
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_FLIPPED))
 		p->device.accumulator[op->round][0] ^= 1;
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_TWICE))

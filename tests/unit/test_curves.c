@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_curves.c - the accuracy of many runs in one picture: which runs are taken together, their mean and band, the axes, and what
- * is refused.
+ * test_curves.c - the accuracy of many runs in one picture: which runs are taken together, their mean and band, the axes, and
+ * what is refused.
  */
 #include "tests/unit/plot_fixture.h"
 

@@ -161,8 +161,8 @@ static void test_which_runs(void **state)
 	const int64_t two[] = {dry, dry};
 	refuse(store, "matrix", two, 2, "a.png", "shows one run");
 	refuse(store, "timeline", two, 2, "a.png", "shows one run");
-	int64_t many[40] = {0};
-	refuse(store, "accuracy", many, 40, "a.png", "at most");
+	int64_t many[300] = {0};
+	refuse(store, "accuracy", many, 300, "a.png", "at most 256 runs");
 	s.rounds = 0;
 	int64_t empty = record(store, &s, "sim");
 	refuse(store, "timeline", &empty, 1, "a.png", "closed no round");
