@@ -88,6 +88,10 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_VERSION_LOST] = {"version-lost", "I3"},
 	[SABOTAGE_BACK_DEAF] = {"back-deaf", "I7"},
 	[SABOTAGE_BACK_INVENTED] = {"back-invented", "I14"},
+	[SABOTAGE_VALIDATED_FALSE] = {"validated-false", "I15"},
+	[SABOTAGE_VALIDATED_HIDDEN] = {"validated-hidden", "I15"},
+	[SABOTAGE_VALIDATED_OLD] = {"validated-old", "I11"},
+	[SABOTAGE_VALIDATED_COUNTED] = {"validated-counted", "I15"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {
@@ -184,6 +188,7 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.slice_bytes = NULL;
 		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
 		job->weather.plan.promise = false;
+		job->weather.plan.validate_every = 0;
 	}
 	struct setup setup = weather_setup(&job->weather);
 	struct result result = {0};

@@ -23,6 +23,9 @@
 #define LAPS_SALT UINT64_C(0x6c617073)
 #define STREAM_SALT UINT64_C(0x73747265616d)
 
+#define VALIDATION_SALT UINT64_C(0x76616c697b)
+#define VALIDATED 1u /* of 4, what none of the pinned seeds draws */
+
 const char *weather_fault_name(enum weather_fault fault)
 {
 	static const char *const name[WEATHER_FAULTS] = {[WEATHER_DELAY] = "delay",
@@ -292,6 +295,18 @@ static void interleave(struct weather *w)
 	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->chunks * (plan->microbatches / before + 1);
 }
 
+/* In a quarter, after every one to three rounds, of few microbatches or many. */
+static void draw_validation(struct weather *w)
+{
+	struct skep_plan *plan = &w->plan;
+	uint64_t random = mix64(w->seed ^ VALIDATION_SALT);
+	if (random % 4 != VALIDATED || skep_plan_streams(plan))
+		return;
+	plan->validate_every = (uint32_t)(1 + (random >> 8) % 3);
+	plan->validate_microbatches = (uint32_t)(1 + (random >> 16) % (random >> 32 & 1 ? 4 : WEATHER_VALIDATED));
+	w->bound_ns += (w->bound_ns - w->abuse_ns) * (plan->validate_microbatches / plan->microbatches + 1);
+}
+
 void weather_draw(struct weather *w, uint64_t seed, bool calm, bool fixed)
 {
 	memset(w, 0, sizeof(*w));
@@ -323,6 +338,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, bool fixed)
 			interleave(w);
 		w->plan.in_flight = skep_plan_fixed_in_flight(&w->plan);
 	}
+	draw_validation(w);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -506,6 +522,9 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, "; reductions are promised%s", plan->stage[0].buckets ? ", in buckets" : "");
 	if (plan->joins == SKEP_JOINS_RANDOM)
 		fprintf(to, "; newcomers go anywhere");
+	if (plan->validate_every > 0)
+		fprintf(to, "; validation of %u after every %u rounds", plan->validate_microbatches,
+			plan->validate_every);
 	if (plan->patience_ns > 0)
 		fprintf(to, "; patience of %u us", (unsigned)(plan->patience_ns / 1000));
 	fprintf(to,
