@@ -9,6 +9,7 @@
  * synchronous step makes. With delayed updates the worker has gone on when STEP comes, and v becomes mixing v + (1 - mixing) w,
  * alpha of Streaming DiLoCo (Douillard et al. 2025, algorithm 2) for the whole vector.
  */
+#include "models/data.h"
 #include "models/stage.h"
 
 /* Rates go by the steps of the run; when one comes more often than the plan has steps, the last ones share a rate. */
@@ -44,6 +45,13 @@ void skep_stage_follow(struct skep_stage *stage, skep_real mixing, size_t first,
 		stage->arrays->mix(stage->queue, count, mixing, w, v);
 	else /* whatever is there: a newcomer has numbers that mean nothing, and 0 times these may be one of them */
 		stage->arrays->copy(stage->queue, v, w, count * sizeof *v);
+}
+
+const skep_real *skep_stage_read(
+	const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
+{
+	bool inner = stage->inner && !skep_training_holds_out(training, op->microbatch);
+	return inner ? stage->inner : skep_stage_parameters(stage, op->version);
 }
 
 bool skep_stage_periodic(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)

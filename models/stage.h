@@ -96,11 +96,9 @@ static inline skep_real *skep_stage_parameters(const struct skep_stage *stage, u
 	return stage->parameter + version % stage->versions * stage->stride;
 }
 
-/* What FORWARD and BACKWARD read. */
-static inline const skep_real *skep_stage_current(const struct skep_stage *stage, uint32_t version)
-{
-	return stage->inner ? stage->inner : skep_stage_parameters(stage, version);
-}
+/* What FORWARD and BACKWARD read: inner parameters where there are any, but what is judged are those of the stage. */
+const skep_real *skep_stage_read(
+	const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op);
 
 /* The stage's parameters at the start: a layer's are drawn from (seed, layer), whatever the cut. Returns false when memory
  * lacks; *ret is then empty. */

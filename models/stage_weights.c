@@ -54,7 +54,7 @@ uint32_t skep_stage_weights(const struct skep_stage *stage, struct skep_weight *
 	return count;
 }
 
-bool skep_stage_read(const struct skep_training *training, struct skep_stage *stage)
+bool skep_stage_load_weights(const struct skep_training *training, struct skep_stage *stage)
 {
 	if (training->weights == NULL)
 		return true;
@@ -75,7 +75,7 @@ bool skep_stage_begin(const struct skep_training *training, uint32_t index, stru
 {
 	if (!skep_stage_init(training, index, ret))
 		return false;
-	if (skep_stage_read(training, ret))
+	if (skep_stage_load_weights(training, ret))
 		return true;
 	skep_stage_finish(ret);
 	return false;
