@@ -65,7 +65,7 @@ static void add_pipelines(const struct skep_scenario *s, cJSON *root)
 
 static void add_schedule(const struct skep_scenario *s, cJSON *root)
 {
-	static const char *const codecs[] = {"none", "fp16", "int8"};
+	static const char *const codecs[] = {"none", "fp16", "int8", "e3m0"};
 	const struct skep_plan *plan = &s->plan;
 	cJSON_AddNumberToObject(root, "samples_per_round", s->batch);
 	cJSON_AddNumberToObject(root, "in_flight", plan->in_flight);

@@ -227,9 +227,10 @@ static void read_batch(struct draft *d, const struct skep_yaml_node *map)
 	d->s->plan.microbatches = (uint32_t)(batch / micro);
 }
 
-static enum skep_codec read_codec(struct draft *d, const struct skep_yaml_node *map)
+/* Activations are wanted with more than 4 bits. */
+static enum skep_codec read_codec(struct draft *d, const struct skep_yaml_node *map, bool reduced)
 {
-	static const char *const codecs[] = {"none", "fp16", "int8", NULL};
+	const char *const codecs[] = {"none", "fp16", "int8", reduced ? "e3m0" : NULL, NULL};
 	return (enum skep_codec)skep_read_choice(&d->r, map, "compression", codecs, SKEP_CODEC_NONE);
 }
 
@@ -251,7 +252,7 @@ static void read_schedule(struct draft *d)
 	plan->wiring = (enum skep_wiring)skep_read_choice(&d->r, map, "wiring", wirings, SKEP_WIRING_UNIFORM);
 	plan->routing = (enum skep_routing)skep_read_choice(&d->r, map, "routing", routings, SKEP_ROUTING_PEER);
 	read_batch(d, map);
-	d->s->activation_codec = read_codec(d, map);
+	d->s->activation_codec = read_codec(d, map, false);
 	d->s->checkpoint_activations = skep_read_bool(&d->r, map, "checkpoint_activations", false);
 	plan->barrier = skep_read_bool(&d->r, map, "barrier", false);
 	if (skep_read_has(&d->r, map, "patience"))
@@ -278,7 +279,7 @@ static void read_sync(struct draft *d)
 	static const char *const methods[] = {"step", NULL};
 	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "sync", false);
 	skep_read_choice(&d->r, map, "method", methods, 0);
-	d->s->plan.reduction_codec = read_codec(d, map);
+	d->s->plan.reduction_codec = read_codec(d, map, true);
 	skep_sync_read_collective(&d->r, map, &d->s->plan);
 	d->s->plan.delayed = skep_read_bool(&d->r, map, "delayed", false);
 	if (d->s->plan.delayed && d->s->plan.on_loss == SKEP_ON_LOSS_RERUN)
