@@ -30,6 +30,9 @@ static const char *const OP[] = {
 	[SKEP_OP_FOLD] = "fold",
 	[SKEP_OP_GIVE] = "give",
 	[SKEP_OP_RECOMPUTE] = "recompute",
+	[SKEP_OP_OFFER] = "offer",
+	[SKEP_OP_COLLECT] = "collect",
+	[SKEP_OP_AGGREGATE] = "aggregate",
 };
 static_assert(COUNT(OP) == SKEP_OP_KINDS, "each kind has a name");
 

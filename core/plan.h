@@ -130,6 +130,9 @@ struct skep_plan {
 	 * of it. A microbatch passes the pipeline once for each of them (a lap). 0 is 1. */
 	uint32_t chunks;
 	const uint64_t *slice_bytes; /* [chunks * stages] activation_bytes of each slice; NULL: those of its stage */
+	/* The parts of a reduction are not summed as they come, but gathered where a sum would have been made, and made one by
+	 * an AGGREGATE when all are there: with collectives that bring them there (skep_collective_gathers()), one chunk. */
+	bool gather;
 };
 
 /* ---- what is derived from it ---------------------------------------------------------------------------------- */

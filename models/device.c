@@ -14,17 +14,8 @@
 
 #include "models/data.h"
 #include "models/device_cpu.h"
-#include "models/pool.h"
-#include "models/stage.h"
+#include "models/device_inside.h"
 #include "models/stage_weights.h"
-
-struct skep_device {
-	const struct skep_training *training;
-	struct skep_stage stage;
-	struct skep_pool *pool;
-	struct skep_keeper keeper; /* write NULL: none */
-	char why[1024];
-};
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
 
@@ -92,6 +83,7 @@ void skep_device_destroy(struct skep_device *device)
 {
 	if (!device)
 		return;
+	skep_device_gathered_finish(device);
 	skep_stage_finish(&device->stage);
 	skep_pool_finish(device->pool);
 	free(device->pool);
@@ -308,30 +300,29 @@ static bool run_recompute(struct skep_device *device, const struct skep_op *op, 
 
 /* ---- reduction and step ------------------------------------------------------------------------------------- */
 
-struct chunk {
-	const float *own; /* in the round's accumulator */
-	float *result;
-	size_t count;
-	uint64_t bytes; /* encoded */
-};
+static bool reads_own(const struct skep_op *op)
+{
+	return op->kind != SKEP_OP_STORE && op->kind != SKEP_OP_FOLD && op->kind != SKEP_OP_GIVE &&
+	       op->kind != SKEP_OP_AGGREGATE && (op->kind != SKEP_OP_COLLECT || is_none(op->in));
+}
 
-static bool find_chunk(struct skep_device *device, const struct skep_op *op, struct chunk *ret)
+bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, struct skep_chunk *ret)
 {
 	uint64_t all = device->stage.parameters;
 	if (op->first > all || op->count > all - op->first)
 		return false;
-	ret->own = device->stage.accumulator[op->round & 1] + op->first;
+	ret->own = reads_own(op) ? skep_device_own(device, op->round, op->first, op->count) : NULL;
 	ret->result = device->stage.result + op->first;
 	ret->count = op->count;
 	ret->bytes = skep_codec_bytes(device->training->reduction_codec, op->count);
-	return true;
+	return ret->own || !reads_own(op);
 }
 
 static bool run_take(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	struct chunk chunk;
+	struct skep_chunk chunk;
 	void *out;
-	if (!find_chunk(device, op, &chunk))
+	if (!skep_device_chunk(device, op, &chunk))
 		return false;
 	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
 	if (!out)
@@ -345,8 +336,8 @@ static bool run_take(struct skep_device *device, const struct skep_op *op, struc
 static bool run_receive(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const enum skep_codec codec = device->training->reduction_codec;
-	struct chunk chunk;
-	void *in = find_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
+	struct skep_chunk chunk;
+	void *in = skep_device_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
 	if (!in) {
 		skep_pool_release(device->pool, op->in);
 		return false;
@@ -361,9 +352,9 @@ static bool run_receive(struct skep_device *device, const struct skep_op *op, st
 
 static bool run_keep(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	struct chunk chunk;
+	struct skep_chunk chunk;
 	(void)ret;
-	if (!find_chunk(device, op, &chunk))
+	if (!skep_device_chunk(device, op, &chunk))
 		return false;
 	memcpy(chunk.result, chunk.own, chunk.count * sizeof *chunk.result);
 	return true;
@@ -371,8 +362,8 @@ static bool run_keep(struct skep_device *device, const struct skep_op *op, struc
 
 static bool run_fold(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	struct chunk chunk;
-	const void *in = find_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
+	struct skep_chunk chunk;
+	const void *in = skep_device_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
 	(void)ret;
 	if (in)
 		skep_codec_fold(device->training->reduction_codec, chunk.count, in, chunk.result);
@@ -384,9 +375,9 @@ static bool run_fold(struct skep_device *device, const struct skep_op *op, struc
 static bool run_give(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const enum skep_codec codec = device->training->reduction_codec;
-	struct chunk chunk;
+	struct skep_chunk chunk;
 	void *out;
-	if (!find_chunk(device, op, &chunk))
+	if (!skep_device_chunk(device, op, &chunk))
 		return false;
 	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
 	if (!out)
@@ -400,9 +391,12 @@ static bool run_give(struct skep_device *device, const struct skep_op *op, struc
 static bool run_step(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	struct skep_stage *stage = &device->stage;
+	const float *sum = op->size == 1 ? skep_device_own(device, op->round, 0, stage->parameters) : stage->result;
 	(void)ret;
-	skep_stage_step(stage, &device->training->optimizer, op->stage / device->training->plan->stages, op->round,
-		op->size == 1 ? stage->accumulator[op->round & 1] : stage->result, op->microbatches);
+	if (!sum)
+		return false;
+	skep_stage_step(stage, &device->training->optimizer, op->stage / device->training->plan->stages, op->round, sum,
+		op->microbatches);
 	return true;
 }
 
@@ -552,8 +546,7 @@ static bool holds(const struct skep_device *device, const struct skep_op *op)
 
 static bool run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	static bool (*const runs[SKEP_OP_KINDS])(
-		struct skep_device *, const struct skep_op *, struct skep_device_result *) = {
+	static skep_device_run_fn *const runs[SKEP_OP_KINDS] = {
 		[SKEP_OP_FORWARD] = run_forward,
 		[SKEP_OP_BACKWARD] = run_backward,
 		[SKEP_OP_RECOMPUTE] = run_recompute,
@@ -570,6 +563,9 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_FOLD] = run_fold,
 		[SKEP_OP_GIVE] = run_give,
 		[SKEP_OP_ALLREDUCE] = run_apart,
+		[SKEP_OP_OFFER] = skep_device_offer,
+		[SKEP_OP_COLLECT] = skep_device_collect,
+		[SKEP_OP_AGGREGATE] = skep_device_aggregate,
 	};
 	if (op->kind == SKEP_OP_ENTER)
 		return run_enter(device, op);

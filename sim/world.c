@@ -174,6 +174,7 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	case SKEP_OP_ADD:
 	case SKEP_OP_ADD_STORE:
 	case SKEP_OP_GIVE:
+	case SKEP_OP_OFFER:
 		ret->out = handle_make(world);
 		break;
 	case SKEP_OP_STORE:
@@ -188,6 +189,8 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	case SKEP_OP_KEEP:
 	case SKEP_OP_FOLD:
 	case SKEP_OP_RECOMPUTE:
+	case SKEP_OP_COLLECT:
+	case SKEP_OP_AGGREGATE:
 	case SKEP_OP_KINDS:
 		break;
 	}

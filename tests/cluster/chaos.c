@@ -88,7 +88,9 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_VERSION_LOST] = {"version-lost", "I3"},
 	[SABOTAGE_BACK_DEAF] = {"back-deaf", "I7"},
 	[SABOTAGE_BACK_INVENTED] = {"back-invented", "I14"},
-	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
+	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"},
+	[SABOTAGE_WEIGHT_WRONG] = {"weight-wrong", "I1b"},
+	[SABOTAGE_COLLECT_EATEN] = {"collect-eaten", "I1b"}};
 
 struct options {
 	uint64_t first, last, again, least;

@@ -98,6 +98,8 @@ enum sabotage {
 	SABOTAGE_BACK_DEAF,        /* one BACK reaches its worker as a heartbeat */
 	SABOTAGE_BACK_INVENTED,    /* one PASSED comes back to its sender as a BACK */
 	SABOTAGE_RERUN_DIFFERS,    /* the second run of the seed is not quite the first */
+	SABOTAGE_WEIGHT_WRONG,     /* a part says that one more microbatch is in it */
+	SABOTAGE_COLLECT_EATEN,    /* a part is not beside the others */
 	SABOTAGES
 };
 

@@ -347,6 +347,8 @@ static void step(const struct job *job)
 	struct device *device = job->device;
 	check_place(job);
 	const uint64_t *sum = op->size > 1 ? device->result[op->round] : device->accumulator[op->round];
+	if (job->plan->gather && op->size > 1 && op->microbatches != device->weight[op->round])
+		wrong(job, "I1b", "the parts say that there are other numbers of microbatches in them");
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
 	uint32_t to = place(job, op->round + 1);
 	memcpy(device->parameter[to], device->parameter[place(job, op->round)], sizeof(device->parameter[to]));
@@ -463,15 +465,61 @@ static void restore(const struct job *job)
 	job->effect->known = ALL_KNOWN;
 }
 
-/* All but KEEP and FOLD put out a tensor, all but KEEP, TAKE and GIVE take one in. Elements beyond the range stay zero in it. */
+/* All but KEEP, FOLD, COLLECT and AGGREGATE put out a tensor; all but KEEP, TAKE, GIVE, OFFER, AGGREGATE and the COLLECT of
+ * one's own part take one in. Elements beyond the range stay zero in it. */
 static bool puts_out(uint8_t kind)
 {
-	return kind != SKEP_OP_KEEP && kind != SKEP_OP_FOLD;
+	return kind != SKEP_OP_KEEP && kind != SKEP_OP_FOLD && kind != SKEP_OP_COLLECT && kind != SKEP_OP_AGGREGATE;
 }
 
-static bool takes_in(uint8_t kind)
+static bool takes_in(const struct skep_op *op)
 {
-	return kind != SKEP_OP_KEEP && kind != SKEP_OP_TAKE && kind != SKEP_OP_GIVE;
+	return op->kind != SKEP_OP_KEEP && op->kind != SKEP_OP_TAKE && op->kind != SKEP_OP_GIVE &&
+	       op->kind != SKEP_OP_OFFER && op->kind != SKEP_OP_AGGREGATE &&
+	       (op->kind != SKEP_OP_COLLECT || !buf_none(op->in));
+}
+
+/* All ranges of the result must be made of the same parts. */
+static void weigh(const struct job *job, uint32_t weight)
+{
+	struct device *device = job->device;
+	uint32_t round = job->op->round;
+	if (device->weight_attempt[round] == job->op->attempt && device->weight[round] != weight)
+		wrong(job, "I1b", "here the parts say another number of microbatches than elsewhere");
+	device->weight_attempt[round] = job->op->attempt;
+	device->weight[round] = weight;
+}
+
+/* One more part beside the others, or the first of another range. */
+static void collect(const struct job *job, const struct tensor *in)
+{
+	const struct skep_op *op = job->op;
+	struct gathered *g = &job->device->gathered;
+	bool own = buf_none(op->in), same = g->round == op->round && g->attempt == op->attempt &&
+	                                    g->first == op->first && g->count == op->count;
+	if (!same)
+		*g = (struct gathered){op->round, op->attempt, 0, op->first, op->count, 0, {0}};
+	if (op->microbatch >= op->size || g->member >> op->microbatch & 1)
+		wrong(job, "I1b", "a part is collected twice, or of a member that there is not");
+	if (!own && (in->microbatch != op->microbatch || in->size != op->size))
+		wrong(job, "I1b", "it is the part of another member");
+	g->member |= UINT64_C(1) << (op->microbatch & 63);
+	g->weight += own ? op->microbatches : in->weight;
+	for (uint64_t e = op->first; e < op->first + op->count; e++)
+		g->value[e] += own ? job->device->accumulator[op->round][e] : in->value[e];
+}
+
+/* What is made of the parts is their sum here: it shows whether each of them is in it. */
+static void aggregate(const struct job *job)
+{
+	const struct skep_op *op = job->op;
+	struct gathered *g = &job->device->gathered;
+	if (g->round != op->round || g->attempt != op->attempt || g->first != op->first || g->count != op->count ||
+		g->member != (UINT64_C(1) << op->size) - 1)
+		wrong(job, "I1b", "not all parts were collected");
+	weigh(job, g->weight);
+	memcpy(job->device->result[op->round] + op->first, g->value + op->first, op->count * sizeof(g->value[0]));
+	*g = (struct gathered){0};
 }
 
 static uint64_t reduced(const struct job *job, const struct tensor *in, uint64_t e)
@@ -479,6 +527,7 @@ static uint64_t reduced(const struct job *job, const struct tensor *in, uint64_t
 	uint64_t own = job->device->accumulator[job->op->round][e], *result = &job->device->result[job->op->round][e];
 	switch (job->op->kind) {
 	case SKEP_OP_TAKE:
+	case SKEP_OP_OFFER:
 		return own;
 	case SKEP_OP_ADD:
 		return in->value[e] + own;
@@ -501,10 +550,12 @@ static void reduce(const struct job *job)
 	struct tensor in = {0}, sum = {0};
 	if (job->device->stage != op->stage)
 		wrong(job, "I4", "its device holds another stage");
-	if (takes_in(op->kind)) {
+	if (takes_in(op)) {
 		in = input(job, op->in, TENSOR_CHUNK, "the input is no chunk");
 		if (in.stage != op->stage || in.round != op->round || in.first != op->first || in.count != op->count)
 			wrong(job, "I1b", "the chunk is of another reduction");
+		if (in.part != (op->kind == SKEP_OP_COLLECT))
+			wrong(job, "I4", "what one member brings is taken for a sum, or a sum for that");
 	}
 	uint64_t all = job->plan->stage[op->stage].parameters;
 	if (op->first > all || op->count > all - op->first) {
@@ -513,13 +564,22 @@ static void reduce(const struct job *job)
 	}
 	for (uint64_t e = op->first; e < op->first + op->count; e++)
 		sum.value[e] = reduced(job, &in, e);
-	if (takes_in(op->kind) && !job->verdict->broken)
+	if (op->kind == SKEP_OP_COLLECT)
+		collect(job, &in);
+	else if (op->kind == SKEP_OP_AGGREGATE)
+		aggregate(job);
+	else if (op->kind == SKEP_OP_STORE && job->plan->gather)
+		weigh(job, in.weight);
+	if (takes_in(op) && !job->verdict->broken)
 		tensors_free(job->tensors, op->in);
 	if (!puts_out(op->kind))
 		return;
 	struct tensor *out = output(job, TENSOR_CHUNK, op->stage, &job->effect->out);
 	out->first = op->first;
 	out->count = op->count;
+	out->size = op->size;
+	out->part = op->kind == SKEP_OP_OFFER;
+	out->weight = out->part ? op->microbatches : job->device->weight[op->round];
 	memcpy(out->value, sum.value, sizeof(out->value));
 }
 
@@ -541,7 +601,10 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 		[SKEP_OP_STORE] = reduce,
 		[SKEP_OP_KEEP] = reduce,
 		[SKEP_OP_FOLD] = reduce,
-		[SKEP_OP_GIVE] = reduce};
+		[SKEP_OP_GIVE] = reduce,
+		[SKEP_OP_OFFER] = reduce,
+		[SKEP_OP_COLLECT] = reduce,
+		[SKEP_OP_AGGREGATE] = reduce};
 	struct job job = {device, tensors, plan, op, who, ret, verdict};
 	memset(ret, 0, sizeof(*ret));
 	ret->version = device->newest;

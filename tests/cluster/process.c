@@ -215,7 +215,8 @@ static bool clash(const struct skep_op *a, const struct skep_op *b)
 		return false;
 	if (a->kind == SKEP_OP_BACKWARD) /* these leave the accumulator alone */
 		return same_round && reduces && b->kind != SKEP_OP_STORE && b->kind != SKEP_OP_FOLD &&
-		       b->kind != SKEP_OP_GIVE;
+		       b->kind != SKEP_OP_GIVE && b->kind != SKEP_OP_AGGREGATE &&
+		       (b->kind != SKEP_OP_COLLECT || buf_none(b->in));
 	return a->kind == SKEP_OP_STEP && b->kind > SKEP_OP_BACKWARD && (!reduces || same_round);
 }
 
@@ -263,6 +264,10 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, &astray, effect, c->verdict);
 	if (op->kind == SKEP_OP_FOLD)
 		spoil_fold(c, result, before);
+	if (op->kind == SKEP_OP_OFFER && sabotaged(c, SABOTAGE_WEIGHT_WRONG))
+		c->tensors.slot[effect->out.slot].tensor.weight++;
+	if (op->kind == SKEP_OP_COLLECT && sabotaged(c, SABOTAGE_COLLECT_EATEN))
+		p->device.gathered.member &= ~(UINT64_C(1) << op->microbatch);
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_FLIPPED))
 		p->device.accumulator[op->round][0] ^= 1;
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_TWICE))
