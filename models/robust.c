@@ -126,18 +126,18 @@ static inline void bound(const struct votes *votes, uint32_t out, tile key, tile
 		}
 }
 
-/* One row more of sums and weights, where it is kept. -0 + x is x for all x. */
+/* One row more of sums and weights, where it is kept; all in masks, without a branch. -0 + x is x for all x. */
 static inline void keep_row(const int32_t *restrict key, const float *restrict value, float its,
 	struct bounds *restrict b, float *restrict sum, float *restrict weight)
 {
 	for (int j = 0; j < COLUMNS; j++) {
-		int32_t low = (key[j] == b->low[j]) & (b->lows[j] > 0);
-		int32_t high = (key[j] == b->high[j]) & (b->highs[j] > 0) & !low;
-		int32_t out = low | high | (key[j] < b->low[j]) | (key[j] > b->high[j]);
-		b->lows[j] -= low;
-		b->highs[j] -= high;
-		sum[j] += out ? -0.0f : value[j];
-		weight[j] += out ? 0 : its;
+		int32_t low = -(int32_t)(key[j] == b->low[j]) & -(int32_t)(b->lows[j] > 0);
+		int32_t high = -(int32_t)(key[j] == b->high[j]) & -(int32_t)(b->highs[j] > 0) & ~low;
+		int32_t out = low | high | -(int32_t)(key[j] < b->low[j]) | -(int32_t)(key[j] > b->high[j]);
+		b->lows[j] += low;
+		b->highs[j] += high;
+		sum[j] += skep_float_of((skep_float_bits(value[j]) & ~out) | (INT32_MIN & out));
+		weight[j] += skep_float_of(skep_float_bits(its) & ~out);
 	}
 }
 

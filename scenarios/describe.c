@@ -18,6 +18,7 @@
 #include "scenarios/layout.h"
 #include "scenarios/memory.h"
 #include "scenarios/overlap.h"
+#include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/train.h"
 
@@ -383,6 +384,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 			skep_collective_name((uint8_t)plan->collective));
 	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
 		fprintf(out, "            in %" PRIu32 " chunks that follow each other\n", plan->sync_chunks);
+	skep_robust_print(s, out);
 	if (s->collectives_as_flows)
 		fprintf(out, "  sync      simulated with one flow per link for the messages of a reduction\n");
 	print_stages(s, out, &pipeline, &sync);

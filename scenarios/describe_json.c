@@ -6,6 +6,7 @@
 
 #include "core/names.h"
 #include "scenarios/overlap.h"
+#include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/train.h"
 
@@ -77,6 +78,7 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(root, "activation_compression", codecs[s->activation_codec]);
 	cJSON_AddStringToObject(root, "reduction_compression", codecs[plan->reduction_codec]);
 	cJSON_AddNumberToObject(root, "sync_chunks", plan->sync_chunks);
+	skep_robust_add_json(s, root);
 	cJSON_AddStringToObject(root, "collectives", s->collectives_as_flows ? "flows" : "messages");
 	cJSON_AddNumberToObject(root, "noise", s->compute.noise);
 }
