@@ -28,8 +28,8 @@
  * For e3m0 s is exact, and from 2^-120 on, where smaller blocks have their scale, all its parts are normal floats.
  *
  * A ring of n members encodes a sum n times on its way, each time a partial sum of 1 .. n members: the error of the result
- * is at most the sum of the above for these n, and of n - 1 roundings of fp32. Where each part is encoded once, and the sum once (butterfly, parameter-server;
- * in all-to-all not even that), all sums are of fp32: what 4 bits are for.
+ * is at most the sum of the above for these n, and of n - 1 roundings of fp32. Where each part is encoded once, and the sum
+ * once (butterfly, parameter-server; in all-to-all not even that), all sums are of fp32: what 4 bits are for.
  */
 #ifndef SKEP_MODELS_CODEC_H
 #define SKEP_MODELS_CODEC_H

@@ -56,7 +56,7 @@ void skep_robust_read_sync(struct skep_reader *r, const struct skep_yaml_node *s
 	else if (skep_plan_chunks(&s->plan) > 1)
 		skep_reader_fail(r, sync, "aggregate",
 			"sync.aggregate: with `pipeline: interleaved` a worker may have counted a microbatch in one slice and "
-			"not in another, so its gradient has no one number of them; take `mean`, or another pipeline");
+			"not in another, so its gradients are not of one number of them; take `mean`, or another pipeline");
 	s->plan.gather = true;
 }
 
@@ -69,6 +69,8 @@ void skep_robust_read_byzantine(struct skep_reader *r, const struct skep_yaml_no
 		return;
 	const struct skep_yaml_node *list = skep_read_list(r, map, "workers", true);
 	uint32_t count = r->diag->set ? 0 : skep_yaml_length(list);
+	if (!r->diag->set && count == 0)
+		skep_reader_fail(r, map, "workers", "cluster.byzantine.workers: expected at least one worker");
 	s->lie = (enum skep_lie)(skep_read_choice(r, map, "lie", LIES + 1, -1) + 1);
 	if (s->lie != SKEP_LIE_NAN)
 		s->lie_scale = skep_read_number(r, map, "scale", 1e-6, 1e12, 1);
@@ -120,8 +122,8 @@ void skep_robust_check(struct skep_reader *r, const struct skep_yaml_node *sync,
 			"cluster.byzantine: without `maths: real` there are no gradients to lie about");
 	else if (s->plan.gather && skep_robust_left_out(&s->robust, most) == 0)
 		skep_reader_fail(r, sync, skep_read_has(r, sync, "trim") ? "trim" : "aggregate",
-			"sync.trim: leaves nobody out of %u workers, the most that a stage has: at most (n - 1) / 2 of n "
-			"can be, and of a part of them as many as are whole",
+			"sync.trim: no stage has enough workers to leave one out: the largest has %u, and at most (n - 1) / 2 "
+			"of n can be, of a part of them as many as are whole",
 			most);
 }
 
@@ -136,20 +138,20 @@ double skep_robust_gathered(const struct skep_plan *plan, double members)
 
 static void print_liars(const struct skep_scenario *s, FILE *out)
 {
-	const char *before = "";
-	fprintf(out, "  byzantine ");
-	for (uint32_t i = 0; i < s->plan.workers; i++) {
-		if (!s->liar[i])
-			continue;
-		fprintf(out, "%s%" PRIu32, *before ? before : "worker ", i);
-		before = ", ";
-	}
+	uint32_t liars = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		liars += s->liar[i];
+	fprintf(out, "  byzantine worker%s ", skep_plural(liars));
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		if (s->liar[i])
+			fprintf(out, "%" PRIu32 "%s", i, --liars > 0 ? ", " : "");
+	fprintf(out, ": what goes into reductions is ");
 	if (s->lie == SKEP_LIE_SIGN_FLIP)
-		fprintf(out, ": %g times the gradient, the wrong way, is what goes into reductions\n", s->lie_scale);
+		fprintf(out, "-%g times the gradient\n", s->lie_scale);
 	else if (s->lie == SKEP_LIE_NOISE)
-		fprintf(out, ": gradients times noise of deviation %g are what goes into reductions\n", s->lie_scale);
+		fprintf(out, "the gradient times noise of deviation %g\n", s->lie_scale);
 	else
-		fprintf(out, ": NaNs are what goes into reductions\n");
+		fprintf(out, "NaN\n");
 }
 
 void skep_robust_print(const struct skep_scenario *s, FILE *out)

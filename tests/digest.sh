@@ -57,6 +57,11 @@ for codec in fp16 int8; do
 	one_digest "compressed to $codec" $two --set train.until.steps=20 --set schedule.compression=$codec \
 		--set sync.compression=$codec
 done
+one_digest 'reduced in 4 bits' $two --set train.until.steps=20 --set sync.compression=e3m0
+for way in all-to-all,trimmed-mean butterfly,zeno; do
+	one_digest "gathered: $way" $two --set train.until.steps=20 --set sync.collective="${way%,*}" \
+		--set sync.aggregate="${way#*,}"
+done
 one_digest 'recomputed activations' $two --set train.until.steps=20 --set schedule.checkpoint_activations=true
 wan=cluster.topology=topologies/two-datacentres-wan.yaml
 one_digest 'jitter, windows and loss' $two --set train.until.steps=20 --set $wan

@@ -3,6 +3,7 @@
  * device.c - symbolic tensors and devices: decides what an operation would have computed, and refuses wrong inputs.
  */
 #include "tests/cluster/device.h"
+#include "tests/cluster/gathered.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -479,49 +480,6 @@ static bool takes_in(const struct skep_op *op)
 	       (op->kind != SKEP_OP_COLLECT || !buf_none(op->in));
 }
 
-/* All ranges of the result must be made of the same parts. */
-static void weigh(const struct job *job, uint32_t weight)
-{
-	struct device *device = job->device;
-	uint32_t round = job->op->round;
-	if (device->weight_attempt[round] == job->op->attempt && device->weight[round] != weight)
-		wrong(job, "I1b", "here the parts say another number of microbatches than elsewhere");
-	device->weight_attempt[round] = job->op->attempt;
-	device->weight[round] = weight;
-}
-
-/* One more part beside the others, or the first of another range. */
-static void collect(const struct job *job, const struct tensor *in)
-{
-	const struct skep_op *op = job->op;
-	struct gathered *g = &job->device->gathered;
-	bool own = buf_none(op->in), same = g->round == op->round && g->attempt == op->attempt &&
-	                                    g->first == op->first && g->count == op->count;
-	if (!same)
-		*g = (struct gathered){op->round, op->attempt, 0, op->first, op->count, 0, {0}};
-	if (op->microbatch >= op->size || g->member >> op->microbatch & 1)
-		wrong(job, "I1b", "a part is collected twice, or of a member that there is not");
-	if (!own && (in->microbatch != op->microbatch || in->size != op->size))
-		wrong(job, "I1b", "it is the part of another member");
-	g->member |= UINT64_C(1) << (op->microbatch & 63);
-	g->weight += own ? op->microbatches : in->weight;
-	for (uint64_t e = op->first; e < op->first + op->count; e++)
-		g->value[e] += own ? job->device->accumulator[op->round][e] : in->value[e];
-}
-
-/* What is made of the parts is their sum here: it shows whether each of them is in it. */
-static void aggregate(const struct job *job)
-{
-	const struct skep_op *op = job->op;
-	struct gathered *g = &job->device->gathered;
-	if (g->round != op->round || g->attempt != op->attempt || g->first != op->first || g->count != op->count ||
-		g->member != (UINT64_C(1) << op->size) - 1)
-		wrong(job, "I1b", "not all parts were collected");
-	weigh(job, g->weight);
-	memcpy(job->device->result[op->round] + op->first, g->value + op->first, op->count * sizeof(g->value[0]));
-	*g = (struct gathered){0};
-}
-
 static uint64_t reduced(const struct job *job, const struct tensor *in, uint64_t e)
 {
 	uint64_t own = job->device->accumulator[job->op->round][e], *result = &job->device->result[job->op->round][e];
@@ -564,12 +522,9 @@ static void reduce(const struct job *job)
 	}
 	for (uint64_t e = op->first; e < op->first + op->count; e++)
 		sum.value[e] = reduced(job, &in, e);
-	if (op->kind == SKEP_OP_COLLECT)
-		collect(job, &in);
-	else if (op->kind == SKEP_OP_AGGREGATE)
-		aggregate(job);
-	else if (op->kind == SKEP_OP_STORE && job->plan->gather)
-		weigh(job, in.weight);
+	const char *odd = gathered_run(job->device, op, &in, job->plan->gather);
+	if (odd)
+		wrong(job, "I1b", odd);
 	if (takes_in(op) && !job->verdict->broken)
 		tensors_free(job->tensors, op->in);
 	if (!puts_out(op->kind))
