@@ -59,7 +59,7 @@ for codec in fp16 int8; do
 done
 one_digest 'reduced in 4 bits' $two --set train.until.steps=20 --set sync.compression=e3m0
 for way in all-to-all,trimmed-mean butterfly,zeno; do
-	one_digest "gathered: $way" $two --set train.until.steps=20 --set sync.collective="${way%,*}" \
+	one_digest "gathered: $way" $two --set train.until.steps=20 --set model.stages=2 --set sync.collective="${way%,*}" \
 		--set sync.aggregate="${way#*,}"
 done
 one_digest 'recomputed activations' $two --set train.until.steps=20 --set schedule.checkpoint_activations=true

@@ -148,8 +148,8 @@ same 'trainer' "$two" --set schedule.routing=trainer
 same 'a tree' "$two" --set sync.collective=tree
 same 'a butterfly' "$two" --set sync.collective=butterfly
 same 'reductions in 4 bits' "$two" --set sync.compression=e3m0
-same 'trimmed means' "$two" --set sync.collective=all-to-all --set sync.aggregate=trimmed-mean --set 'sync.trim=40 %'
-same 'scores' "$two" --set sync.collective=butterfly --set sync.aggregate=zeno --set sync.rho=0.25
+same 'trimmed means' "$two" --set model.stages=2 --set sync.collective=all-to-all --set sync.aggregate=trimmed-mean --set 'sync.trim=40 %'
+same 'scores' "$two" --set model.stages=2 --set sync.collective=butterfly --set sync.aggregate=zeno --set sync.rho=0.25
 same 'a liar' "$two" --set 'cluster.byzantine={workers: [2], lie: noise, scale: 2}'
 same 'flows' "$two" --set simulate.collectives=flows --set train.maths=none
 same 'a barrier' "$root/scenarios/baselines/gpipe.yaml" --set schedule.barrier=true
