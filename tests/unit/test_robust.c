@@ -197,7 +197,7 @@ static void test_nobody_left_out_is_the_sum(void **state)
 		}
 }
 
-/* b liars among m > 2b votes: each element of the mean stays between the least and the largest of the others, whatever they say. */
+/* b liars among m > 2b votes: each element of the mean stays between the least and the largest of the others. */
 static void test_liars_stay_between_the_others(void **state)
 {
 	(void)state;
