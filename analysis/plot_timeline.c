@@ -50,7 +50,7 @@ static enum skep_timeline_colour group_of(const char *kind, const char *lane)
 		return SKEP_TIMELINE_FORWARD;
 	if (strcmp(kind, "backward") == 0)
 		return SKEP_TIMELINE_BACKWARD;
-	if (strcmp(kind, "step") == 0)
+	if (strcmp(kind, "step") == 0 || strcmp(kind, "inner") == 0 || strcmp(kind, "pseudo") == 0)
 		return SKEP_TIMELINE_STEP;
 	return strcmp(lane, "reduce") == 0 ? SKEP_TIMELINE_REDUCE : SKEP_TIMELINE_STATE;
 }

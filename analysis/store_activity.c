@@ -65,7 +65,8 @@ static void merge_pairs(struct skep_activity *activity)
 
 static enum skep_activity_group group_of(const struct skep_op_span *span)
 {
-	if (span->kind == SKEP_OP_STEP) /* in whatever lane: delayed updates take the reduce lane for it */
+	if (span->kind == SKEP_OP_STEP || span->kind == SKEP_OP_INNER ||
+		span->kind == SKEP_OP_PSEUDO) /* in whatever lane: delayed updates take the reduce lane for it */
 		return SKEP_ACTIVITY_STEP;
 	if (span->lane == SKEP_LANE_REDUCE)
 		return SKEP_ACTIVITY_REDUCE;

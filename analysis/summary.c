@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/hash.h"
+#include "scenarios/periodic.h"
 
 struct open_round { /* what becomes part of the sums when the round closes */
 	uint32_t round;
@@ -284,6 +285,7 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->throughput_samples_per_s = end_ns > 0 ? (double)ret->samples / ret->time_s : NAN;
 	ret->utilisation = utilisation(tally);
 	add_spans(tally, ret);
+	ret->steps *= skep_periodic_steps(&tally->scenario->plan);
 	ret->cost_usd = cost_usd(tally);
 	ret->events = events;
 	ret->wall_s = wall_s;

@@ -146,7 +146,7 @@ void skep_emit_send_copy(struct step *step, struct skep_node *node, const struct
 uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op *op)
 {
 	op->id = node->next_op++;
-	bool beside = op->kind == SKEP_OP_STEP && step->plan->delayed;
+	bool beside = op->kind == SKEP_OP_STEP && skep_plan_steps_beside(step->plan);
 	op->lane = skep_op_reduces(op->kind) || beside ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE;
 	next(step, SKEP_ACTION_RUN)->u.run = *op;
 	fold(&node->digest, (uint64_t)op->kind << 56 | (uint64_t)op->uncounted << 55 | (uint64_t)op->recomputed << 54 |
@@ -154,6 +154,8 @@ uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op
 	fold(&node->digest, (uint64_t)op->round << 32 | op->microbatch);
 	if (step->plan->chunks > 1)
 		fold(&node->digest, op->stage);
+	if (op->kind >= SKEP_OP_INNER)
+		fold(&node->digest, op->microbatches);
 	return op->id;
 }
 

@@ -105,6 +105,14 @@ static bool counts(const struct worker *w, const struct skep_work *work)
 	return slice >= work->span.first && slice <= work->span.last;
 }
 
+/* Of the parameters that a pass of it reads now. */
+static uint32_t version_of(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
+{
+	if (w->periodic)
+		return w->version;
+	return w->streams ? work->version : skep_plan_version(plan, work->round);
+}
+
 void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, enum skep_op_kind kind)
 {
 	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)worker_slice(w, work)};
@@ -113,7 +121,7 @@ void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, e
 	op.attempt = work->attempt;
 	if (w->streams && kind == SKEP_OP_FORWARD)
 		work->version = w->version;
-	op.version = w->streams ? work->version : skep_plan_version(step->plan, work->round);
+	op.version = version_of(w, step->plan, work);
 	op.in = work->in;
 	op.stash = work->stash;
 	op.gradient = work->gradient;
@@ -199,10 +207,12 @@ static int64_t add_saturating(int64_t a, int64_t b)
 
 static void count(struct worker *w, struct step *step, const struct skep_work *work)
 {
-	uint32_t version = w->streams ? work->version : skep_plan_version(step->plan, work->round);
+	uint32_t version = version_of(w, step->plan, work);
 	w->met = true;
 	skep_tally_add(worker_tally(w, work->round), work->item);
 	w->counted[work->round & 1]++;
+	if (w->periodic)
+		inner_counted(w, step->plan, work->microbatch);
 	int64_t *loss_nano = &w->loss_nano[work->round & 1];
 	*loss_nano = add_saturating(*loss_nano, work->loss_nano);
 	skep_emit_note(step, &w->node,

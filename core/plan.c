@@ -64,7 +64,7 @@ uint32_t skep_plan_staleness(const struct skep_plan *plan, uint32_t stage)
 
 uint32_t skep_plan_versions(const struct skep_plan *plan, uint32_t stage)
 {
-	return skep_plan_staleness(plan, stage) + 1;
+	return skep_plan_periodic(plan) ? 1 : skep_plan_staleness(plan, stage) + 1;
 }
 
 /* A pipeline of K stages works on K at once; as many again, and some, are granted while word travels to the directory and

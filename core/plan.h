@@ -130,6 +130,11 @@ struct skep_plan {
 	 * of it. A microbatch passes the pipeline once for each of them (a lap). 0 is 1. */
 	uint32_t chunks;
 	const uint64_t *slice_bytes; /* [chunks * stages] activation_bytes of each slice; NULL: those of its stage */
+	/* Periodic sync, in a swarm alone (inner.c): a round has the microbatches of so many steps, a worker steps by itself
+	 * meanwhile, and what the members sum is how far each has come. 0: a round is one step of all. */
+	uint32_t inner_steps;
+	bool inner_by_share; /* a worker steps when it has counted its part of a step, so a fast one more often than a slow one;
+	                        else with the round's progress, all about equally often */
 	/* The parts of a reduction are not summed as they come, but gathered where a sum would have been made, and made one by
 	 * an AGGREGATE when all are there: with collectives that bring them there (skep_collective_gathers()), one chunk. */
 	bool gather;
@@ -169,7 +174,7 @@ static inline bool skep_plan_streams(const struct skep_plan *plan)
 uint32_t skep_plan_staleness(const struct skep_plan *plan, uint32_t stage);
 
 /* Versions of the parameters that a worker of the stage keeps, version v where v - skep_plan_versions() was: 1, with delayed
- * updates 2, and one more than the staleness without a flush. */
+ * updates 2 (with periodic sync 1, since passes read the inner ones), and one more than the staleness without a flush. */
 uint32_t skep_plan_versions(const struct skep_plan *plan, uint32_t stage);
 
 /* Rounds that may be open at once; and of how many a listener keeps what it hears, since word of one may be late. */
@@ -177,6 +182,33 @@ uint32_t skep_plan_window(const struct skep_plan *plan);
 static inline uint32_t skep_plan_heard(const struct skep_plan *plan)
 {
 	return skep_plan_streams(plan) ? 2 * skep_plan_window(plan) : 2;
+}
+
+/* ---- periodic sync ------------------------------------------------------------------------------------------------ */
+
+static inline bool skep_plan_periodic(const struct skep_plan *plan)
+{
+	return plan->inner_steps > 0;
+}
+
+/* Is a STEP made beside the next round's passes? Else on their lane: with periodic sync it changes what they read. */
+static inline bool skep_plan_steps_beside(const struct skep_plan *plan)
+{
+	return plan->delayed && !skep_plan_periodic(plan);
+}
+
+/* Microbatches of one inner step, by all workers of a stage together. */
+static inline uint32_t skep_plan_inner_batch(const struct skep_plan *plan)
+{
+	uint32_t batch = plan->microbatches / plan->inner_steps;
+	return batch > 0 ? batch : 1;
+}
+
+/* The inner step of its round that a microbatch belongs to, by its number; what replaces others belongs to the last one. */
+static inline uint32_t skep_plan_inner_step(const struct skep_plan *plan, uint32_t microbatch)
+{
+	uint32_t nth = microbatch / skep_plan_inner_batch(plan);
+	return nth < plan->inner_steps ? nth : plan->inner_steps - 1;
 }
 
 /* ---- fixed pipelines: equally many workers in each stage and no spares; no rebalancing, no trainer routing, no delay ---- */

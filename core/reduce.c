@@ -14,6 +14,8 @@
  * With buckets (plan->stage) a sum is done in fragments, each a range of the vector with a scheme of its own, one after the
  * other as BACKWARD makes them (promised.c has when the next one may begin). There is one TALLY and one COMMIT for all of them.
  *
+ * With periodic sync what is summed is the pseudo-gradient, once it is there (inner.c).
+ *
  * With delayed updates all of this goes on beside the work of the next round, which has its own accumulator and tally.
  *
  * Without a flush REDUCE comes early and seals nothing: the sum begins when the worker's share of the round is counted. Rounds
@@ -118,7 +120,7 @@ void reduce_begin(struct worker *w, struct step *step)
 	struct reduction *r = &w->reduction;
 	if (r->attempt == 0 || r->begun || r->waiting || !roster_complete(w, step->plan))
 		return;
-	if (r->promised && !promised_due(w))
+	if ((r->promised && !promised_due(w)) || (w->periodic && inner_unwritten(w)))
 		return;
 	r->begun = true;
 	moves_prepare(w, step->plan);
@@ -202,6 +204,8 @@ void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_mes
 		.promised = message->u.reduce.promised,
 		.share = message->u.reduce.share,
 		.checkpoint = message->u.reduce.checkpoint};
+	if (r->size > 0)
+		w->inner.members = r->size;
 	r->waiting = w->streams ? !settled(w) : !r->promised && backward_running(w);
 	r->overtaken = r->promised && backward_running(w) && promised_counts_more(w);
 	reduce_begin(w, step);
@@ -309,6 +313,7 @@ void reduce_stepped(struct worker *w, struct step *step)
 	w->loss_nano[w->version & 1] = 0;
 	w->checkpoint = w->reduction.checkpoint;
 	w->reduction = (struct reduction){0};
+	inner_stepped(w);
 	w->version++;
 	if (w->state == WORKER_JOINING)
 		download_stepped(w, step);

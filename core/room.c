@@ -35,6 +35,8 @@ static size_t place_areas(struct worker *w)
 size_t room_lay_out(struct worker *w, const struct skep_plan *plan, size_t at)
 {
 	w->delayed = plan->delayed;
+	w->periodic = skep_plan_periodic(plan);
+	w->beside = skep_plan_steps_beside(plan);
 	w->numbers = skep_round_capacity(plan) * skep_plan_chunks(plan);
 	w->headroom = skep_plan_credit(plan);
 	w->early_max = plan->collective == SKEP_COLLECTIVE_WHOLE ? 0 : w->members_max;

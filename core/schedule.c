@@ -3,7 +3,8 @@
  * schedule.c - which operation an idle device runs next. One operation at a time is on the compute lane, so that every
  * choice is made as late as possible.
  *
- * With delayed updates the step is the reduce lane's, beside the work of the next round. It replaces the parameters that the
+ * With delayed updates the step is the reduce lane's, beside the work of the next round (with periodic sync it is this lane's,
+ * between two passes). It replaces the parameters that the
  * round before worked on and changes the optimizer's state, so it waits for a pass of the sealed round that nobody wants any
  * more, and it and what reads or writes the state of the stage wait for each other.
  *
@@ -78,7 +79,7 @@ static bool start_step(struct worker *w, struct step *step)
 	op.attempt = r->attempt;
 	op.microbatches = worker_divisor(w)[w->laps.stepped];
 	r->stepping = true;
-	if (w->delayed) {
+	if (w->beside) {
 		w->reduce_ops++;
 		skep_emit_run(step, &w->node, &op);
 	} else {
@@ -271,7 +272,7 @@ static bool start_state(struct worker *w, struct step *step)
 
 void schedule_next(struct worker *w, struct step *step)
 {
-	if (w->delayed && worker_member(w))
+	if (w->beside && worker_member(w))
 		start_step(w, step);
 	if (w->compute_op != 0)
 		return;
@@ -279,10 +280,12 @@ void schedule_next(struct worker *w, struct step *step)
 		member_enter(w, step);
 		return;
 	}
-	bool stepping = w->delayed && w->reduction.stepping;
-	if ((!w->delayed && start_step(w, step)) || (!stepping && start_state(w, step)))
+	bool stepping = w->beside && w->reduction.stepping;
+	if ((!w->beside && start_step(w, step)) || (!stepping && start_state(w, step)))
 		return;
-	if (w->state != WORKER_SERVING || (!stepping && !w->saved && start_save(w, step)))
+	if (w->state != WORKER_SERVING || (w->periodic && inner_run(w, step)))
+		return;
+	if (!stepping && !w->saved && start_save(w, step))
 		return;
 	w->saved = false;
 	if (w->streams || worker_works_on(w, worker_round(w)))

@@ -244,6 +244,14 @@ enum skep_op_kind {
 	/* on the compute lane */
 	SKEP_OP_RECOMPUTE, /* in: as FORWARD had it. The device does the forward pass again and keeps what BACKWARD needs in
 	                      its own memory, until its next pass */
+	/* the same, with periodic sync alone (plan.h): the device holds inner parameters beside those of the stage. They are
+	 * what FORWARD and BACKWARD read and what INNER changes; op.version says what the newest STEP was, and a step may come
+	 * between the two passes of a microbatch. STEP makes new parameters of the stage and sets the inner ones to
+	 * them; LOAD and RESTORE set both. The inner optimizer's state is the device's own. */
+	SKEP_OP_INNER,  /* gradient = accumulator / microbatches, one step of the inner optimizer; clears the round's
+	                   accumulator. chunk: the number of the step in the round. microbatches == 0: only that */
+	SKEP_OP_PSEUDO, /* the round's accumulator holds the pseudo-gradient: (parameters of the stage - inner ones) *
+	                   microbatches, that many were counted in the round */
 	/* on the reduce lane, with plan->gather. A part is what one member brings: a range of its accumulator, and how many
 	 * microbatches are in it */
 	SKEP_OP_OFFER,     /* out: the part of member `microbatch`, from the accumulator, with `microbatches` */

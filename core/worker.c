@@ -125,6 +125,7 @@ void skep_worker_init(void *mem, const struct skep_plan *plan)
 		return;
 	w->state = WORKER_SERVING;
 	w->node.stage = stage;
+	inner_init(w, plan);
 	uint32_t partner = skep_plan_fixed(plan) ? partner_of(plan, w->node.self.index) : SKEP_NO_INDEX;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		uint32_t other = plan->first_stage_of[i];
@@ -178,6 +179,7 @@ void worker_forget(struct worker *w, struct step *step)
 	w->issued_in_flight = w->grants = 0;
 	w->forwarded = w->turn = w->back = w->part = w->parts = 0;
 	laps_begin(w);
+	w->inner = (struct inner){0};
 	w->queue_area = w->open_ns = w->passes_ns = w->passed = 0;
 	w->op_floor = w->node.next_op;
 	for (uint32_t parity = 0; parity < 2; parity++) {
@@ -311,6 +313,10 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		break;
 	case SKEP_OP_STEP:
 		reduce_stepped(w, step);
+		break;
+	case SKEP_OP_INNER:
+	case SKEP_OP_PSEUDO:
+		inner_done(w, step, op);
 		break;
 	case SKEP_OP_ENTER:
 		member_entered(w, step);

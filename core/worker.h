@@ -10,6 +10,7 @@
  *   reduce.c    the end of a round: seal the accumulator, sum, tally, step
  *   moves.c     the sum, move by move; roster.c: who takes part in it
  *   promised.c  a sum that begins before the round is complete
+ *   inner.c     periodic sync: steps of its own within a round, and the pseudo-gradient that they come to
  *   member.c    joining, being fenced, hearing of others, heartbeats, stopping
  *   download.c  a newcomer fetches its stage's state in chunks, another worker hands it out
  *
@@ -19,8 +20,9 @@
  * parameters, and it works on round `version`. Work of the next round may come early (its sender has stepped already) and
  * waits; work of earlier rounds is too late and is ignored.
  *
- * With delayed updates it goes on at once in round `version` + 1 when round `version` is sealed, and the step is done beside
- * that work. One reduction at a time: a REDUCE of the round it works on waits for the step, and the round stays open.
+ * With delayed updates it goes on at once in round `version` + 1 when round `version` is sealed, and the step is done beside that
+ * work (with periodic sync between two passes of it). One reduction at a time: a REDUCE of the round it works on waits for the
+ * step, and the round stays open.
  *
  * Without a flush (`streams`, SKEP_PIPELINE_PIPEDREAM) several rounds are open, round `version` is the oldest that is not behind
  * this worker, and REDUCE comes when a round opens. Its sum begins when the worker has counted its share of it, which is one
@@ -118,10 +120,19 @@ struct laps {             /* a microbatch passes the worker so often: */
 	uint32_t first, forwards, backwards;
 };
 
+struct inner { /* periodic sync: of the round that it works on, and of the one that is sealed until its sum begins */
+	uint32_t nth;     /* the inner step that it counts for */
+	uint32_t counted; /* in the accumulator since the last one */
+	uint32_t members; /* of the stage, when it last heard of them */
+	bool written;     /* the accumulator of round `version` holds the pseudo-gradient */
+};
+
 struct worker {
 	struct skep_node node;
 	uint8_t state; /* enum worker_state */
 	bool delayed;  /* of the plan */
+	bool periodic; /* of the plan: periodic sync */
+	bool beside;   /* skep_plan_steps_beside() */
 	bool streams;  /* of the plan: rounds without a flush */
 	bool met;      /* in this step something that takes room (room.c) */
 	bool stop_when_stepped;
@@ -153,6 +164,7 @@ struct worker {
 	uint32_t issued_in_flight;
 	uint32_t grants, grant_capacity;
 	struct reduction reduction;
+	struct inner inner;
 	uint32_t early, early_capacity, early_max;
 	uint32_t members_max;    /* of a reduction */
 	uint32_t moves_capacity; /* 0: a ring needs none of what is kept for each move and each member */
@@ -433,6 +445,14 @@ bool promised_counts_more(const struct worker *w); /* a BACKWARD that runs now i
 void promised_counted(struct worker *w, struct step *step);
 uint32_t promised_parts(struct worker *w, const struct skep_plan *plan); /* of a BACKWARD that counts; 0: a whole */
 void promised_make_way(struct worker *w, struct step *step);             /* more is about to be counted */
+
+/* inner.c: all of it with periodic sync alone */
+void inner_init(struct worker *w, const struct skep_plan *plan);
+void inner_counted(struct worker *w, const struct skep_plan *plan, uint32_t microbatch);
+bool inner_unwritten(const struct worker *w);        /* the sum has to wait for the pseudo-gradient */
+bool inner_run(struct worker *w, struct step *step); /* gives an idle device what is due, if anything is */
+void inner_done(struct worker *w, struct step *step, const struct skep_op *op);
+void inner_stepped(struct worker *w); /* the round's STEP is done */
 
 /* moves.c */
 void moves_prepare(struct worker *w, const struct skep_plan *plan); /* of a new attempt */

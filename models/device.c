@@ -395,9 +395,16 @@ static bool run_step(struct skep_device *device, const struct skep_op *op, struc
 	(void)ret;
 	if (!sum)
 		return false;
-	skep_stage_step(stage, &device->training->optimizer, op->stage / device->training->plan->stages, op->round, sum,
-		op->microbatches);
+	skep_stage_step(stage, skep_training_stepper(device->training), op->stage / device->training->plan->stages,
+		op->round, sum, op->microbatches);
+	skep_stage_periodic(stage, device->training, op);
 	return true;
+}
+
+static bool run_inner(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	(void)ret;
+	return skep_stage_periodic(&device->stage, device->training, op);
 }
 
 /* ---- state -------------------------------------------------------------------------------------------------- */
@@ -510,9 +517,9 @@ struct skep_device_memory skep_device_memory(const struct skep_device *device)
 	const struct skep_stage *stage = &device->stage;
 	uint64_t array = sizeof(float) * stage->parameters;
 	return (struct skep_device_memory){
-		.weights_bytes = stage->versions * array,
+		.weights_bytes = (stage->versions + (stage->inner != NULL)) * array,
 		.gradients_bytes = 2 * array,
-		.optimizer_bytes = stage->moments * array,
+		.optimizer_bytes = (stage->moments + stage->inner_moments) * array,
 		.result_bytes = array,
 		.gradients = SKEP_MEMORY_HOST,
 		.optimizer = SKEP_MEMORY_HOST,
@@ -550,6 +557,8 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_FORWARD] = run_forward,
 		[SKEP_OP_BACKWARD] = run_backward,
 		[SKEP_OP_RECOMPUTE] = run_recompute,
+		[SKEP_OP_INNER] = run_inner,
+		[SKEP_OP_PSEUDO] = run_inner,
 		[SKEP_OP_STEP] = run_step,
 		[SKEP_OP_SAVE] = run_save,
 		[SKEP_OP_LOAD] = run_load,

@@ -2,8 +2,9 @@
  *
  * device.h - the arithmetic of one worker: the operations of core/skep.h on real tensors.
  *
- * A device holds one stage's parameters (skep_plan_versions() of them), optimizer state, accumulators (one
- * per round parity), the result of a reduction, and a pool of buffers named by handles with a generation. Both worlds use
+ * A device holds one stage's parameters (skep_plan_versions() of them, and with periodic sync inner ones), optimizer state (with
+ * periodic sync that of both optimizers), accumulators (one per round parity), the result of a reduction, and a pool of buffers
+ * named by handles with a generation. Both worlds use
  * it: the executor on its device thread, the simulator at once in virtual time. What a build lacks (CUDA) says so when
  * asked for. One thread at a time, except that buffer_* and run may be called from different threads if the caller hands
  * handles over with a lock.
@@ -62,7 +63,9 @@ struct skep_training { /* constant, shared */
 	const struct skep_plan *plan;
 	enum skep_corpus corpus;
 	const struct skep_tokens *tokens; /* of a corpus of tokens, else NULL */
-	struct skep_optimizer optimizer;
+	struct skep_optimizer optimizer;  /* with periodic sync the inner one */
+	struct skep_optimizer outer;      /* with periodic sync, of STEP */
+	float mixing; /* the same, with delayed updates: the part of its own parameters that a worker keeps in a STEP */
 	uint32_t samples;                 /* per microbatch */
 	enum skep_codec activation_codec; /* of the payloads of FORWARD and BACKWARD: activations and their gradients */
 	enum skep_codec reduction_codec;  /* of the payloads of reductions */
@@ -71,6 +74,9 @@ struct skep_training { /* constant, shared */
 	bool checkpoint_activations; /* FORWARD keeps no stash; BACKWARD, given none, does the forward pass again */
 	const struct skep_safetensors *weights; /* the first parameters, which fit the model; NULL: they are drawn */
 };
+
+/* The one whose numbers are in the state of a stage: that of STEP. */
+const struct skep_optimizer *skep_training_stepper(const struct skep_training *training);
 
 /* Is it so in this stage? With trainer routing in any case where the two passes are two visits. */
 bool skep_training_recomputes(const struct skep_training *training, uint32_t stage);

@@ -142,6 +142,22 @@ static void step_layer(const struct skep_layer *layer, struct step step)
 	}
 }
 
+void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layers, const struct skep_descent *descent)
+{
+	const struct skep_optimizer *o = descent->optimizer;
+	struct step step = {.o = o,
+		.rate = descent->rate,
+		.decay = o->weight_decay,
+		.divisor = (skep_real)descent->microbatches,
+		.sum = descent->sum,
+		.w = descent->w,
+		.moment = {descent->moment[0], descent->moment[1]}};
+	step.unbias_mean = (skep_real)(1.0 / (1.0 - power((double)o->beta1, descent->steps)));
+	step.unbias_square = (skep_real)(1.0 / (1.0 - power((double)o->beta2, descent->steps)));
+	for (uint32_t l = layers.first; l < layers.end; l++)
+		step_layer(&stage->layer[l], step);
+}
+
 void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth, uint32_t round,
 	const skep_real *sum, uint32_t microbatches)
 {
@@ -150,19 +166,15 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 	skep_real *w = skep_stage_parameters(stage, round + 1);
 	if (w != old)
 		memcpy(w + slice->parameter, old + slice->parameter, slice->parameters * sizeof *w);
-	if (microbatches) {
-		struct step step = {.o = optimizer,
-			.rate = skep_optimizer_rate(optimizer, round),
-			.decay = optimizer->weight_decay,
-			.divisor = (skep_real)microbatches,
-			.sum = sum,
-			.w = w,
-			.moment = {stage->moment[0], stage->moment[1]}};
-		step.unbias_mean = (skep_real)(1.0 / (1.0 - power((double)optimizer->beta1, stage->steps + 1)));
-		step.unbias_square = (skep_real)(1.0 / (1.0 - power((double)optimizer->beta2, stage->steps + 1)));
-		for (uint32_t l = 0; l < slice->layers; l++)
-			step_layer(&stage->layer[slice->layer + l], step);
-	}
+	if (microbatches)
+		skep_stage_descend(stage, (struct skep_layers){slice->layer, slice->layer + slice->layers},
+			&(struct skep_descent){.optimizer = optimizer,
+				.rate = skep_optimizer_rate(optimizer, round),
+				.steps = stage->steps + 1,
+				.microbatches = microbatches,
+				.sum = sum,
+				.w = w,
+				.moment = {stage->moment[0], stage->moment[1]}});
 	memset(stage->accumulator[round & 1] + slice->parameter, 0, slice->parameters * sizeof *w);
 	stage->stepped = stage->stepped || microbatches > 0;
 	if (nth + 1 < stage->slices)

@@ -36,6 +36,11 @@ uint32_t skep_optimizer_moments(const struct skep_optimizer *optimizer)
 	return optimizer->kind == SKEP_OPTIMIZER_ADAMW || optimizer->kind == SKEP_OPTIMIZER_LAMB ? 2 : 1;
 }
 
+const struct skep_optimizer *skep_training_stepper(const struct skep_training *training)
+{
+	return skep_plan_periodic(training->plan) ? &training->outer : &training->optimizer;
+}
+
 uint64_t skep_device_state_bytes(const struct skep_optimizer *optimizer, uint64_t parameters, uint32_t chunks)
 {
 	return (uint64_t)chunks * SKEP_STATE_HEADER_BYTES +
@@ -123,7 +128,8 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 		   checkpoints = skep_training_recomputes(training, stage->index);
 	stage->versions = skep_plan_versions(training->plan, stage->index);
 	stage->stride = aligned(stage->parameters);
-	size_t arrays = stage->versions + stage->moments + 2 + 1;
+	const bool periodic = skep_plan_periodic(training->plan);
+	size_t arrays = stage->versions + stage->moments + 2 + 1 + (periodic ? 1 + stage->inner_moments : 0);
 	size_t floats = arrays * aligned(stage->parameters) + 2 * aligned(extent->widest) + aligned(extent->work) +
 	                aligned(extent->rotation);
 	floats += encodes ? aligned(stage->entering) + aligned(stage->leaving) : 0;
@@ -135,6 +141,10 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	stage->parameter = carve(&rest, stage->versions * stage->stride);
 	for (uint32_t m = 0; m < stage->moments; m++)
 		stage->moment[m] = carve(&rest, stage->parameters);
+	if (periodic)
+		stage->inner = carve(&rest, stage->parameters);
+	for (uint32_t m = 0; m < stage->inner_moments; m++)
+		stage->inner_moment[m] = carve(&rest, stage->parameters);
 	stage->accumulator[0] = carve(&rest, stage->parameters);
 	stage->accumulator[1] = carve(&rest, stage->parameters);
 	stage->result = carve(&rest, stage->parameters);
@@ -159,7 +169,8 @@ bool skep_stage_init(const struct skep_training *training, uint32_t index, struc
 	struct extent extent = {0};
 	*ret = (struct skep_stage){.index = index,
 		.slices = skep_plan_chunks(training->plan),
-		.moments = skep_optimizer_moments(&training->optimizer),
+		.moments = skep_optimizer_moments(skep_training_stepper(training)),
+		.inner_moments = skep_plan_periodic(training->plan) ? skep_optimizer_moments(&training->optimizer) : 0,
 		.shared = SIZE_MAX};
 	bool good = cut(training, ret);
 	for (uint32_t nth = 0; good && nth < ret->slices; nth++)
@@ -175,6 +186,8 @@ bool skep_stage_init(const struct skep_training *training, uint32_t index, struc
 	}
 	for (uint32_t l = 0; l < ret->layers; l++)
 		skep_layer_draw(&ret->layer[l], training->plan->seed, ret->parameter + ret->layer[l].parameter);
+	if (ret->inner)
+		skep_stage_follow(ret, 0, 0, ret->parameters);
 	if (ret->rotation)
 		skep_rotation_fill(training->model->sequence, training->model->hidden / training->model->heads,
 			training->model->rotary_base, ret->rotation);
@@ -271,6 +284,8 @@ bool skep_stage_load(
 		memcpy(stage->moment[m] + first, from + (m + 1) * each, each);
 	stage->steps = header.steps;
 	stage->version = version;
+	if (stage->inner)
+		skep_stage_follow(stage, 0, first, count);
 	return true;
 }
 

@@ -42,13 +42,17 @@ struct skep_stage {
 	size_t stride;                       /* elements from one version to the next */
 	uint32_t version;                    /* of the newest parameters */
 	skep_real *moment[SKEP_MOMENTS_MAX]; /* AdamW: mean of g and of g^2; SGD: velocity */
-	skep_real *accumulator[2];           /* by round & 1: sum of the microbatches' gradients */
-	skep_real *result;                   /* of the reduction under way */
-	skep_real *scratch[2];               /* [samples][widest layer of the stage] */
-	skep_real *entry, *exit;             /* [entering] and [leaving], decoded; NULL without an activation codec */
-	skep_real *rotation;                 /* of rotary positions; NULL where there are none */
-	skep_real *work;                     /* what a layer needs during a pass; NULL: scratch does */
-	skep_real *workspace;                /* a stash, with checkpoint_activations; else NULL */
+	skep_real *inner;                    /* periodic sync: what passes read, and INNER changes; else NULL */
+	uint32_t inner_moments;              /* of the inner optimizer: */
+	skep_real *inner_moment[SKEP_MOMENTS_MAX];
+	uint64_t inner_steps;      /* that it has made */
+	skep_real *accumulator[2]; /* by round & 1: sum of the microbatches' gradients */
+	skep_real *result;         /* of the reduction under way */
+	skep_real *scratch[2];     /* [samples][widest layer of the stage] */
+	skep_real *entry, *exit;   /* [entering] and [leaving], decoded; NULL without an activation codec */
+	skep_real *rotation;       /* of rotary positions; NULL where there are none */
+	skep_real *work;           /* what a layer needs during a pass; NULL: scratch does */
+	skep_real *workspace;      /* a stash, with checkpoint_activations; else NULL */
 };
 
 /* The stage as if it were nothing but its slice number `nth`: `index` is the number of the slice in the model, and layer,
@@ -58,6 +62,12 @@ struct skep_stage skep_stage_slice(const struct skep_stage *stage, uint32_t stag
 static inline skep_real *skep_stage_parameters(const struct skep_stage *stage, uint32_t version)
 {
 	return stage->parameter + version % stage->versions * stage->stride;
+}
+
+/* What FORWARD and BACKWARD read. */
+static inline const skep_real *skep_stage_read(const struct skep_stage *stage, uint32_t version)
+{
+	return stage->inner ? stage->inner : skep_stage_parameters(stage, version);
 }
 
 /* The stage's parameters at the start: a layer's are drawn from (seed, layer), whatever the cut. Returns false when memory
@@ -82,5 +92,21 @@ uint64_t skep_stage_digest(const struct skep_stage *stage);
  * the version is the next one when the last slice has stepped. */
 void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth, uint32_t round,
 	const skep_real *sum, uint32_t microbatches);
+
+/* models/inner.c, with periodic sync: INNER, PSEUDO, and what follows STEP; false: there are no inner parameters. */
+bool skep_stage_periodic(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op);
+/* After a step: inner = mixing * inner + (1 - mixing) * parameters; of elements first .. first + count - 1. */
+void skep_stage_follow(struct skep_stage *stage, skep_real mixing, size_t first, size_t count);
+
+/* One step of an optimizer over layers first .. end - 1 of the stage, the `steps`th: optimizer.c has the formulas. */
+struct skep_descent {
+	const struct skep_optimizer *optimizer;
+	float rate;
+	uint64_t steps;
+	uint32_t microbatches; /* the divisor */
+	const skep_real *sum;
+	skep_real *w, *moment[SKEP_MOMENTS_MAX];
+};
+void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layers, const struct skep_descent *descent);
 
 #endif

@@ -70,6 +70,8 @@ bool skep_stage_begin(const struct skep_training *training, uint32_t index, stru
 	skep_stage_weights(ret, weight);
 	skep_weights_read(training->weights, weight, weights, &names);
 	free(weight);
+	if (ret->inner)
+		skep_stage_follow(ret, 0, 0, ret->parameters);
 	return true;
 }
 

@@ -18,6 +18,7 @@
 #include "scenarios/layout.h"
 #include "scenarios/memory.h"
 #include "scenarios/overlap.h"
+#include "scenarios/periodic.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/train.h"
@@ -371,8 +372,12 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		fprintf(out,
 			"  losses    what a lost worker had computed is computed again: every microbatch counts\n");
 	if (plan->delayed)
-		fprintf(out, "  updates   delayed: a round works on parameters one step old while the round before is "
-			     "reduced; they are held twice\n");
+		fprintf(out,
+			"  updates   delayed: a round works on parameters one %s old while the round before is "
+			"reduced%s\n",
+			skep_plan_periodic(plan) ? "outer step" : "step",
+			skep_plan_periodic(plan) ? "" : "; they are held twice");
+	skep_periodic_print(s, out);
 	skep_train_print(s, out);
 	skep_split_print(s, out);
 	if (s->activation_codec != SKEP_CODEC_NONE || plan->reduction_codec != SKEP_CODEC_NONE)
@@ -394,6 +399,10 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	fprintf(out, "\nper round: %s between stages (activations and gradients), %s in reductions\n",
 		pipeline > 0 ? skep_bytes_text((double)pipeline, a) : "nothing",
 		sync > 0 ? skep_bytes_text((double)sync, b) : "nothing");
+	if (skep_plan_periodic(plan))
+		fprintf(out, "per step: %s between stages, %s in reductions\n",
+			pipeline > 0 ? skep_bytes_text((double)pipeline / plan->inner_steps, a) : "nothing",
+			sync > 0 ? skep_bytes_text((double)sync / plan->inner_steps, b) : "nothing");
 	skep_compute_print(s, out);
 }
 

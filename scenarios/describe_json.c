@@ -6,6 +6,7 @@
 
 #include "core/names.h"
 #include "scenarios/overlap.h"
+#include "scenarios/periodic.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/train.h"
@@ -74,6 +75,7 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(root, "patience_s", seconds(plan->patience_ns));
 	add_pipelines(s, root);
 	skep_overlap_add_json(s, root);
+	skep_periodic_add_json(s, root);
 	skep_train_add_json(s, root);
 	cJSON_AddStringToObject(root, "activation_compression", codecs[s->activation_codec]);
 	cJSON_AddStringToObject(root, "reduction_compression", codecs[plan->reduction_codec]);

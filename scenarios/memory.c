@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "core/route.h"
+#include "scenarios/periodic.h"
 #include "scenarios/plan.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
@@ -170,11 +171,15 @@ struct skep_memory skep_memory_of(
 	struct terms t = terms_of(s, of, stage, gpu);
 	double n = skep_split_owners(s), array = (double)(FLOAT_BYTES * t.share.parameters);
 	double layer = (double)(FLOAT_BYTES * t.share.largest_parameters), own = s->zero >= 2 ? array / n : array;
-	double moments = skep_optimizer_moments(&s->optimizer);
+	bool periodic =
+		skep_plan_periodic(&t.plan); /* inner parameters beside those of the stage, and two optimizers */
+	double moments = skep_optimizer_moments(skep_periodic_stepper(s));
+	double inner = periodic ? skep_optimizer_moments(&s->optimizer) : 0;
 	struct skep_memory m = {.held = held(s, of, stage)};
 	m.weights = (of->offload == SKEP_OFFLOAD_NONE ? skep_plan_versions(&t.plan, stage) : 1) * array;
+	m.weights += periodic ? array : 0;
 	m.gradients = 2 * own;
-	m.optimizer = moments * array / n;
+	m.optimizer = (moments + inner) * array / n;
 	m.activations = activations(&t, stage, m.held);
 	double result = (s->zero > 0 ? array / n : array) + chunks(&t, stage, (double)t.share.parameters);
 	result += skep_robust_gathered(&t.plan, serving(s, of->stages, stage)) * array;

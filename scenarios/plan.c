@@ -16,6 +16,7 @@
 #include "core/route.h"
 #include "scenarios/memory.h"
 #include "scenarios/overlap.h"
+#include "scenarios/periodic.h"
 #include "scenarios/split.h"
 #include "topologies/path.h"
 
@@ -122,7 +123,9 @@ static struct skep_op_time time_slice(const struct skep_scenario *s, uint32_t ty
 		.recomputed_ns = op_ns(s, gpu, n * (c->backward_flop - c->forward_flop),
 			c->backward_bytes - c->forward_bytes + n * (c->backward_sample_bytes - c->sample_bytes) +
 				2 * in + out),
-		.step_ns = op_ns(s, gpu, 0, 2 * parameters + 2 * own_state),
+		.step_ns = op_ns(s, gpu, 0, 2 * parameters + 2 * own_state + skep_periodic_follow_bytes(s, parameters)),
+		.inner_ns = op_ns(s, gpu, 0, skep_periodic_inner_bytes(s, parameters)),
+		.pseudo_ns = op_ns(s, gpu, 0, skep_periodic_pseudo_bytes(parameters)),
 		.state_ns = skep_split_move_ns(s, type, SKEP_PART_STATE, 2 * state),
 	};
 }
@@ -195,6 +198,10 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->recompute_ns);
 	case SKEP_OP_STEP:
 		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->step_ns);
+	case SKEP_OP_INNER:
+		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->inner_ns);
+	case SKEP_OP_PSEUDO:
+		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->pseudo_ns);
 	case SKEP_OP_ENTER:
 		return time->state_ns;
 	case SKEP_OP_CHECKPOINT:
@@ -245,7 +252,7 @@ static double thinnest_Bps(const struct skep_scenario *s)
 /* So that no chunk has more than the scenario says. */
 static uint32_t state_chunks(const struct skep_scenario *s, uint64_t parameters)
 {
-	double element = (double)(skep_device_state_bytes(&s->optimizer, 1, 1) - SKEP_STATE_HEADER_BYTES);
+	double element = (double)(skep_device_state_bytes(skep_periodic_stepper(s), 1, 1) - SKEP_STATE_HEADER_BYTES);
 	double most = floor(fmax(1, (s->state_chunk_bytes - SKEP_STATE_HEADER_BYTES) / element));
 	double chunks = fmin(fmin(ceil((double)parameters / most), (double)parameters), STATE_CHUNKS_MAX);
 	return chunks < 1 ? 1 : (uint32_t)chunks;
@@ -294,7 +301,7 @@ static void make_stage(struct skep_scenario *s, uint32_t stage)
 		activation_bytes = s->slice_bytes[slice] > activation_bytes ? s->slice_bytes[slice] : activation_bytes;
 	}
 	uint32_t chunks = state_chunks(s, parameters);
-	uint64_t state_bytes = skep_device_state_bytes(&s->optimizer, parameters, chunks);
+	uint64_t state_bytes = skep_device_state_bytes(skep_periodic_stepper(s), parameters, chunks);
 	s->stage[stage] = (struct skep_stage_plan){
 		.parameters = parameters,
 		.activation_bytes = activation_bytes,
@@ -412,6 +419,8 @@ bool skep_plan_make(struct skep_scenario *s)
 		.tokens = s->tokens,
 		.weights = s->weights,
 		.optimizer = s->optimizer,
+		.outer = s->outer,
+		.mixing = s->mixing,
 		.samples = s->samples,
 		.activation_codec = s->activation_codec,
 		.reduction_codec = s->plan.reduction_codec,

@@ -18,6 +18,7 @@
 #include "models/tokens.h"
 #include "scenarios/memory.h"
 #include "scenarios/overlap.h"
+#include "scenarios/periodic.h"
 #include "scenarios/pipelines.h"
 #include "scenarios/plan.h"
 #include "scenarios/robust.h"
@@ -279,9 +280,7 @@ static void read_schedule(struct draft *d)
 
 static void read_sync(struct draft *d)
 {
-	static const char *const methods[] = {"step", NULL};
 	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "sync", false);
-	skep_read_choice(&d->r, map, "method", methods, 0);
 	d->s->plan.reduction_codec = read_codec(d, map, true);
 	skep_sync_read_collective(&d->r, map, &d->s->plan);
 	skep_robust_read_sync(&d->r, map, d->s);
@@ -291,10 +290,14 @@ static void read_sync(struct draft *d)
 			"sync.delayed: a round that is reduced while the next one runs cannot be run again: leave out "
 			"either this or `on_loss: rerun`");
 	skep_pipelines_read(&d->r, group(d, "schedule"), map, d->s);
+	skep_periodic_read(&d->r, map, d->s);
 	d->s->state_chunk_bytes =
 		skep_read_quantity(&d->r, map, "state_chunk", SKEP_BYTES, 1024, 0x1p40, 16.0 * 0x1p20);
 	skep_overlap_read(&d->r, map, d->s);
 	skep_split_read_sync(&d->r, map, d->s);
+	if (d->s->zero > 0)
+		skep_periodic_refuse(&d->r, map, "sync", "zero",
+			"each worker steps on all of its parameters by itself; leave out either", d->s);
 	skep_reader_close_map(&d->r, map);
 }
 
@@ -350,7 +353,9 @@ static void read_directory(struct draft *d)
 static void read_until(struct draft *d, const struct skep_yaml_node *train)
 {
 	const struct skep_yaml_node *map = skep_read_map(&d->r, train, "until", true);
-	d->s->plan.rounds = (uint32_t)skep_read_integer(&d->r, map, "steps", 1, ROUNDS_MAX, INT64_MIN);
+	uint32_t each = skep_periodic_steps(&d->s->plan);
+	uint32_t steps = (uint32_t)skep_read_integer(&d->r, map, "steps", 1, ROUNDS_MAX, INT64_MIN);
+	d->s->plan.rounds = steps / each + (steps % each > 0); /* whole ones */
 	bool has_loss = skep_read_has(&d->r, map, "loss");
 	double loss = skep_read_number(&d->r, map, "loss", 0, 1e9, 0);
 	skep_reader_close_map(&d->r, map);

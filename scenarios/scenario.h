@@ -25,6 +25,7 @@ enum skep_allocation {
 
 struct skep_op_time { /* ns on one GPU type for one slice and one microbatch; state_ns: for all slices of its stage */
 	uint64_t forward_ns, backward_ns, step_ns, state_ns;
+	uint64_t inner_ns, pseudo_ns;         /* INNER, PSEUDO */
 	uint64_t recompute_ns, recomputed_ns; /* RECOMPUTE, and BACKWARD after it: together about backward_ns */
 };
 
@@ -72,8 +73,10 @@ struct skep_scenario {
 	struct skep_tokens *tokens;       /* of a corpus of tokens, with maths: real; else NULL */
 	char data_path[512];              /* its file; "": there is none, or several */
 	struct skep_optimizer optimizer;
-	struct skep_robust robust; /* what is made of gradients in place of the mean, with plan.gather */
-	enum skep_lie lie;         /* what these bring in place of theirs ... */
+	struct skep_optimizer outer; /* with periodic sync, and ... */
+	float mixing;                /* ... with delayed updates too: skep_training.mixing */
+	struct skep_robust robust;   /* what is made of gradients in place of the mean, with plan.gather */
+	enum skep_lie lie;           /* what these bring in place of theirs ... */
 	double lie_scale;
 	bool *liar;         /* ... [workers]; NULL: nobody lies */
 	double target_loss; /* NAN: none */

@@ -12,6 +12,7 @@
 #include "models/data.h"
 #include "models/stage_weights.h"
 #include "models/tokens.h"
+#include "scenarios/periodic.h"
 #include "scenarios/split.h"
 
 static const char *const corpora[] = {"quadratic", "text", "tokens", NULL};
@@ -150,6 +151,10 @@ void skep_train_read_optimizer(struct skep_reader *r, const struct skep_yaml_nod
 	o.weight_decay = read_float(r, map, "weight_decay", 0, 1, adam ? 0.01 : 0);
 	s->optimizer = o;
 	skep_split_read_optimizer(r, map, s);
+	if (s->offload != SKEP_OFFLOAD_NONE)
+		skep_periodic_refuse(r, map, "train.optimizer", "offload",
+			"the state of two optimizers and two sets of parameters are on the device; leave out either",
+			s);
 	skep_reader_close_map(r, map);
 }
 
@@ -159,9 +164,11 @@ void skep_train_read_schedule(struct skep_reader *r, const struct skep_yaml_node
 	struct skep_rates *rates = &s->optimizer.rates;
 	rates->decay = (enum skep_rate_decay)skep_read_choice(r, map, "decay", decays, SKEP_RATE_CONSTANT);
 	rates->warmup = (uint32_t)skep_read_integer(r, map, "warmup", 0, INT32_MAX, 0);
-	rates->steps = s->plan.rounds;
+	const uint64_t all = (uint64_t)s->plan.rounds * skep_periodic_steps(&s->plan);
+	const uint32_t steps = all < INT32_MAX ? (uint32_t)all : INT32_MAX;
+	rates->steps = steps;
 	if (rates->decay != SKEP_RATE_CONSTANT) {
-		rates->steps = (uint32_t)skep_read_integer(r, map, "steps", 1, INT32_MAX, s->plan.rounds);
+		rates->steps = (uint32_t)skep_read_integer(r, map, "steps", 1, INT32_MAX, steps);
 		rates->least = read_float(r, map, "least", 0, 1, 0.1);
 	}
 	skep_reader_close_map(r, map);
@@ -188,7 +195,7 @@ void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model,
 		most = s->stage[stage].state_bytes > most ? s->stage[stage].state_bytes : most;
 		cut = cut || s->stage[stage].state_chunks > 1;
 	}
-	if (cut && s->optimizer.kind == SKEP_OPTIMIZER_LAMB)
+	if (cut && skep_periodic_stepper(s)->kind == SKEP_OPTIMIZER_LAMB)
 		skep_reader_fail(r, skep_read_map(r, train, "optimizer", false), "name",
 			"train.optimizer.name: `lamb` measures whole tensors, so a newcomer cannot step along on parts "
 			"of a stage's state: set sync.state_chunk to %llu MiB or more",

@@ -72,7 +72,8 @@ static bool is_pass(const struct skep_op *op)
 
 static bool is_shared_out(const struct skep_op *op)
 {
-	return is_pass(op) || op->kind == SKEP_OP_STEP || skep_op_reduces(op->kind);
+	bool steps = op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_INNER || op->kind == SKEP_OP_PSEUDO;
+	return is_pass(op) || steps || skep_op_reduces(op->kind);
 }
 
 /* On the mean of the stages: what is light costs little wherever it is done. A parameter is used for each sample, in a language

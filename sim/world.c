@@ -189,6 +189,8 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	case SKEP_OP_KEEP:
 	case SKEP_OP_FOLD:
 	case SKEP_OP_RECOMPUTE:
+	case SKEP_OP_INNER:
+	case SKEP_OP_PSEUDO:
 	case SKEP_OP_COLLECT:
 	case SKEP_OP_AGGREGATE:
 	case SKEP_OP_KINDS:

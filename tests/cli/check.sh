@@ -27,6 +27,7 @@ labels = {
     "pipelines": seen["pipelines"] is not None,
     "losses": seen["on_loss"] == "rerun",
     "updates": seen["delayed"],
+    "periodic": seen["periodic"] is not None,
     "offload": seen["offload"] != "none",
     "split": any(m["gpus_per_worker"] > 1 for m in seen["machines"]),
     "zero": seen["zero"] > 0,
@@ -54,6 +55,7 @@ margins = {
     "stage  layers": True,
     "memory of each GPU": bool(seen["memory"]),
     "per round: ": True,
+    "per step: ": seen["periodic"] is not None,
     "noise ": seen["noise"] > 0,
     "compute by ": "compute" in seen,
 }
@@ -110,6 +112,11 @@ if labels["byzantine"]:
     assert (": what goes into reductions is NaN" in text) == (seen["byzantine"]["lie"] == "nan")
 if labels["steps"]:
     number(r"learning rate ([\d.e-]+)", seen["optimizer"]["learning_rate"])
+if labels["periodic"]:
+    number(r"a round is (\d+) inner", seen["periodic"]["inner_steps"])
+    number(r"inner steps? of (\d+) sample", seen["samples_per_step"])
+    number(r"outer optimizer \w+, lr ([\d.e-]+)", seen["periodic"]["outer_learning_rate"])
+    assert "outer optimizer " + seen["periodic"]["outer_optimizer"] in text
 if labels["zero"]:
     number(r"zero +stage (\d)", seen["zero"])
 if phrases["every link is "]:
@@ -144,6 +151,8 @@ same 'int8' "$two" --set schedule.compression=int8
 same 'reductions in fp16' "$two" --set sync.compression=fp16
 same 'rerun' "$two" --set schedule.on_loss=rerun
 same 'delayed' "$two" --set sync.delayed=true
+same 'diloco' "$two" --set sync.method=diloco --set sync.every=1 --set sync.outer.optimizer=sgd
+same 'diloco by share' "$two" --set sync.method=diloco --set sync.every=auto --set sync.mean=8 --set sync.delayed=true
 same 'trainer' "$two" --set schedule.routing=trainer
 same 'a tree' "$two" --set sync.collective=tree
 same 'a butterfly' "$two" --set sync.collective=butterfly

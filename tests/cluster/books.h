@@ -17,8 +17,12 @@
 struct holder {
 	struct skep_peer peer;
 	uint64_t *added, *noted; /* by BACKWARD; by COUNTED notes */
-	uint64_t *version;       /* [capacity] without a flush: of the parameters that FORWARD read */
-	uint32_t next;           /* in its cell, 0: none */
+	uint64_t *
+		version; /* [capacity] without a flush, or periodic: of the parameters that FORWARD, or BACKWARD, read */
+	uint32_t inner, inner_steps, inner_share; /* periodic: microbatches in inner steps, steps, of the first one; */
+	uint32_t pseudo;                          /* the newest pseudo-gradient's weight, 0 if a step came after it */
+	bool inner_short;                         /* a step was of another number than the first */
+	uint32_t next;                            /* in its cell, 0: none */
 	bool member, stepped;
 };
 
@@ -182,6 +186,11 @@ void stream_stepped_alone(
 bool stream_may_open(const struct ledger *ledger, uint32_t round);
 void stream_told(struct ledger *ledger, const struct skep_message *m);
 void stream_committed(struct ledger *ledger, const struct skep_note *note, struct cell *cell);
+
+/* inner.c */
+void inner_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op);
+void inner_summed(struct ledger *ledger, const struct holder *holder, const struct skep_op *op);
+void inner_read(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 
 /* sent.c */
 void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);

@@ -8,7 +8,7 @@
  *     chaos --machine naive --reject 60     the canary: 0 if at least 60 of 100 seeds were rejected
  *     chaos --sabotage KIND --least 300     break a duty: 0 if the ledger named the right invariant for at least so many
  *                                           seeds (default 1)
- *     --calm: no faults    --fixed: fixed pipelines in every seed
+ *     --calm: no faults    --fixed: fixed pipelines in every seed    --periodic: periodic sync in every seed
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
  * Seeds are independent; --jobs shares them out among processes. Every seed that fails is run once more with a
@@ -88,14 +88,17 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_VERSION_LOST] = {"version-lost", "I3"},
 	[SABOTAGE_BACK_DEAF] = {"back-deaf", "I7"},
 	[SABOTAGE_BACK_INVENTED] = {"back-invented", "I14"},
+	[SABOTAGE_INNER_EATEN] = {"inner-eaten", "I1b"},
+	[SABOTAGE_PSEUDO_EATEN] = {"pseudo-eaten", "I1b"},
+	[SABOTAGE_WEIGHT_WRONG] = {"weight-wrong", "I15"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"},
-	[SABOTAGE_WEIGHT_WRONG] = {"weight-wrong", "I1b"},
+	[SABOTAGE_PART_MISCOUNTED] = {"part-miscounted", "I1b"},
 	[SABOTAGE_COLLECT_EATEN] = {"collect-eaten", "I1b"}};
 
 struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
-	bool calm, verbose, fixed;
+	bool calm, verbose, fixed, periodic;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -176,6 +179,11 @@ struct variant { /* what may differ between two runs of a seed without changing 
 	int64_t loss_bias_nano;
 };
 
+static enum weather_kind kind_of(const struct options *options)
+{
+	return options->fixed ? WEATHER_FIXED : options->periodic ? WEATHER_PERIODIC : WEATHER_ANY;
+}
+
 static struct result run_once(struct job *job, struct variant variant)
 {
 	if (job->options->machine == &machine_naive) { /* it knows nothing of these */
@@ -186,6 +194,7 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.slice_bytes = NULL;
 		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
 		job->weather.plan.promise = false;
+		job->weather.plan.inner_steps = 0;
 	}
 	struct setup setup = weather_setup(&job->weather);
 	struct result result = {0};
@@ -274,7 +283,7 @@ static void report(struct job *job)
 	job->lines = 0;
 	if (strcmp(verdict.invariant, "I8") != 0) {
 		job->wanted = verdict;
-		weather_draw(&job->weather, seed, job->options->calm, job->options->fixed);
+		weather_draw(&job->weather, seed, job->options->calm, kind_of(job->options));
 		run_once(job, (struct variant){0xa5, true, true, 0});
 	}
 	flockfile(stdout);
@@ -282,9 +291,10 @@ static void report(struct job *job)
 	weather_print(&job->weather, stdout);
 	for (uint32_t i = job->lines > HISTORY ? job->lines - HISTORY : 0; i < job->lines; i++)
 		printf("  | %s\n", job->line[i % HISTORY]);
-	printf("  again: chaos --seed %llu -v%s%s%s%s%s\n\n", (unsigned long long)seed,
+	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
-		job->options->fixed ? " --fixed" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+		job->options->fixed ? " --fixed" : "", job->options->periodic ? " --periodic" : "",
+		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
 }
@@ -297,7 +307,7 @@ static bool failures_expected(const struct options *options)
 static void run_seed(struct job *job, uint64_t seed)
 {
 	const struct options *options = job->options;
-	weather_draw(&job->weather, seed, options->calm, options->fixed);
+	weather_draw(&job->weather, seed, options->calm, kind_of(options));
 	struct result result = run_once(job, (struct variant){0xa5, true, false, 0});
 	if (!job->verdict.broken && faultless(&job->weather))
 		check_quiet(job, &result);
@@ -465,6 +475,8 @@ static bool parse(struct options *o, int argc, char **argv)
 			o->calm = true;
 		else if (strcmp(argv[i], "--fixed") == 0)
 			o->fixed = true;
+		else if (strcmp(argv[i], "--periodic") == 0)
+			o->periodic = true;
 		else if (i + 1 < argc && parse_value(o, argv[i], argv[i + 1]))
 			i++;
 		else

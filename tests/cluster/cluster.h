@@ -97,8 +97,11 @@ enum sabotage {
 	SABOTAGE_PART_EATEN,       /* one part of a BACKWARD adds nothing */
 	SABOTAGE_BACK_DEAF,        /* one BACK reaches its worker as a heartbeat */
 	SABOTAGE_BACK_INVENTED,    /* one PASSED comes back to its sender as a BACK */
+	SABOTAGE_INNER_EATEN,      /* one INNER is made on another gradient than the accumulator holds */
+	SABOTAGE_PSEUDO_EATEN,     /* one PSEUDO leaves the accumulator empty */
+	SABOTAGE_WEIGHT_WRONG,     /* one PSEUDO weighs one microbatch too many */
 	SABOTAGE_RERUN_DIFFERS,    /* the second run of the seed is not quite the first */
-	SABOTAGE_WEIGHT_WRONG,     /* a part says that one more microbatch is in it */
+	SABOTAGE_PART_MISCOUNTED,  /* a part says that one more microbatch is in it */
 	SABOTAGE_COLLECT_EATEN,    /* a part is not beside the others */
 	SABOTAGES
 };

@@ -184,7 +184,7 @@ uint32_t device_versions(const struct skep_plan *plan, uint32_t stage)
 {
 	if (plan->pipeline == SKEP_PIPELINE_PIPEDREAM)
 		return plan->stages - stage + (plan->workers > plan->stages);
-	return plan->delayed ? 2 : 1;
+	return plan->delayed && plan->inner_steps == 0 ? 2 : 1;
 }
 
 uint32_t device_place(const struct skep_plan *plan, uint32_t stage, uint32_t version)
@@ -253,6 +253,8 @@ static bool keeps_nothing(const struct job *job)
 static uint64_t recomputed(const struct job *job, const struct tensor *in)
 {
 	uint64_t version = job->device->version[place(job, job->op->version)];
+	if (job->plan->inner_steps > 0) /* a step may come between the two passes */
+		version = 0;
 	return mix64(in->name + mix64(version << 32 | (job->op->stage + 1u)));
 }
 
@@ -286,7 +288,8 @@ static uint64_t stashed(const struct job *job, const struct tensor *in)
 	if (stash.stage != op->stage || stash.round != op->round || stash.microbatch != op->microbatch ||
 		stash.input != in->name)
 		wrong(job, "I4", "the stash is of another forward");
-	if (stash.version != op->version)
+	bool inner = job->plan->inner_steps > 0 && stash.version <= op->version;
+	if (stash.version != op->version && !inner)
 		wrong(job, "I11", "forward read another version of the parameters");
 	return stash.answer;
 }
@@ -296,6 +299,21 @@ static uint64_t between_parts(const struct job *job, uint32_t part)
 {
 	uint64_t work = mix64((uint64_t)job->op->round << 32 | job->op->microbatch);
 	return mix64(work + mix64((uint64_t)job->who << 48 | (uint64_t)job->op->stage << 32 | part));
+}
+
+static void check_inner(const struct job *job)
+{
+	const char *what = job->plan->inner_steps > 0 ? device_inner(job->device, job->op) : NULL;
+	if (what)
+		wrong(job, "I15", what);
+}
+
+static void inner(const struct job *job)
+{
+	check_place(job);
+	if (job->plan->inner_steps == 0)
+		wrong(job, "I15", "nobody asked for periodic sync");
+	check_inner(job);
 }
 
 static void backward(const struct job *job)
@@ -319,6 +337,7 @@ static void backward(const struct job *job)
 	} else if (!buf_none(op->gradient)) {
 		wrong(job, "I4", "the last stage has no gradient from outside");
 	}
+	check_inner(job);
 	uint32_t slice = device_slice_mask(job->plan, op->stage);
 	uint64_t first = op->size > 0 ? op->first : 0, end = op->size > 0 ? first + op->count : CLUSTER_ELEMENTS;
 	for (uint64_t e = first; e < end && !op->uncounted; e++)
@@ -347,6 +366,7 @@ static void step(const struct job *job)
 	const struct skep_op *op = job->op;
 	struct device *device = job->device;
 	check_place(job);
+	check_inner(job);
 	const uint64_t *sum = op->size > 1 ? device->result[op->round] : device->accumulator[op->round];
 	if (job->plan->gather && op->size > 1 && op->microbatches != device->weight[op->round])
 		wrong(job, "I1b", "the parts say that there are other numbers of microbatches in them");
@@ -508,6 +528,7 @@ static void reduce(const struct job *job)
 	struct tensor in = {0}, sum = {0};
 	if (job->device->stage != op->stage)
 		wrong(job, "I4", "its device holds another stage");
+	check_inner(job);
 	if (takes_in(op)) {
 		in = input(job, op->in, TENSOR_CHUNK, "the input is no chunk");
 		if (in.stage != op->stage || in.round != op->round || in.first != op->first || in.count != op->count)
@@ -545,6 +566,8 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 		[SKEP_OP_BACKWARD] = backward,
 		[SKEP_OP_STEP] = step,
 		[SKEP_OP_RECOMPUTE] = recompute,
+		[SKEP_OP_INNER] = inner,
+		[SKEP_OP_PSEUDO] = inner,
 		[SKEP_OP_ENTER] = enter,
 		[SKEP_OP_CHECKPOINT] = checkpoint,
 		[SKEP_OP_RESTORE] = restore,

@@ -105,6 +105,11 @@ struct device {                             /* what one process holds */
 	bool fresh; /* nothing was loaded and no step made since ENTER: its version is that of its next operation */
 	uint64_t accumulator[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
 	uint64_t result[CLUSTER_ROUNDS][CLUSTER_ELEMENTS]; /* of a reduction of several members */
+	/* periodic sync: what the inner steps of a round have come to, and of how many microbatches; what BACKWARD added since;
+	 * is that of all in the accumulator now? */
+	uint64_t inner[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
+	uint32_t inner_total[CLUSTER_ROUNDS], inner_counted[CLUSTER_ROUNDS];
+	bool pseudo[CLUSTER_ROUNDS];
 	struct gathered gathered;
 	/* of the parts that the result of the round was made of in this attempt: microbatches, as they say */
 	uint32_t weight[CLUSTER_ROUNDS], weight_attempt[CLUSTER_ROUNDS];
@@ -130,6 +135,10 @@ uint32_t device_slice_mask(const struct skep_plan *plan, uint32_t slice);
 uint32_t device_versions(const struct skep_plan *plan, uint32_t stage);
 /* Where it keeps this one. */
 uint32_t device_place(const struct skep_plan *plan, uint32_t stage, uint32_t version);
+
+/* inner.c: INNER and PSEUDO, and what others must not do between them; what is wrong about it, or NULL. A gradient that an inner
+ * step was made on stays a gradient, so the pseudo-gradient is the sum of all that were counted. */
+const char *device_inner(struct device *device, const struct skep_op *op);
 
 void device_reset(struct device *device, uint32_t stage);
 /* Inputs must be live and owned by `who`. Frees what the operation consumes. */

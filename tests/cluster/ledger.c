@@ -96,7 +96,7 @@ struct holder *books_holder(struct ledger *ledger, struct cell *cell, struct ske
 	*holder = (struct holder){.peer = peer, .next = cell->first_holder};
 	holder->added = take(ledger, ledger->words);
 	holder->noted = take(ledger, ledger->words);
-	if (pipes_stream(ledger))
+	if (pipes_stream(ledger) || ledger->plan->inner_steps > 0)
 		holder->version = take(ledger, ledger->capacity);
 	cell->first_holder = ledger->holders++;
 	return holder;
@@ -110,7 +110,7 @@ static uint32_t staleness(const struct ledger *ledger, uint32_t round)
 
 uint32_t books_staleness(const struct ledger *ledger, const struct holder *holder, uint32_t round, uint32_t microbatch)
 {
-	return pipes_stream(ledger) ? round - (uint32_t)holder->version[microbatch] : staleness(ledger, round);
+	return holder->version ? round - (uint32_t)holder->version[microbatch] : staleness(ledger, round);
 }
 
 /* ---- what devices did ------------------------------------------------------------------------------------------ */
@@ -122,6 +122,10 @@ static void check_version(
 	uint32_t version = op->round - staleness(ledger, op->round);
 	if (pipes_stream(ledger)) {
 		stream_read(ledger, who, op, effect);
+		return;
+	}
+	if (ledger->plan->inner_steps > 0) {
+		inner_read(ledger, who, op, effect);
 		return;
 	}
 	if (effect->version != version)
@@ -210,6 +214,8 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 	if (holder->stepped)
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY, "worker %u steps twice", who.index);
 	holder->stepped = true;
+	if (ledger->plan->inner_steps > 0)
+		inner_summed(ledger, holder, op);
 	if (op->size != cell->members || op->microbatches != books_counted(ledger, cell))
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
 			"worker %u steps with %u members and divisor %u; %u members counted %u", who.index, op->size,
@@ -266,6 +272,9 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 		did_checkpoint(ledger, who, op, effect);
 	else if (op->kind == SKEP_OP_RESTORE)
 		did_restore(ledger, who, op, effect);
+	bool inner = op->kind == SKEP_OP_INNER || op->kind == SKEP_OP_PSEUDO;
+	if (inner && books_valid(ledger, "an operation", op->round, op->stage, 0))
+		inner_did(ledger, who, op);
 	if (op->kind == SKEP_OP_SAVE || op->kind >= SKEP_OP_ENTER) /* also as of the end of the last round */
 		return;
 	if (!books_valid(ledger, "an operation", op->round, op->stage, pipeline ? op->microbatch : 0))

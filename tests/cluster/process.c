@@ -213,7 +213,8 @@ static bool clash(const struct skep_op *a, const struct skep_op *b)
 	if (a->kind == SKEP_OP_BACKWARD && a->size > 0 && reduces &&
 		(a->first >= b->first + b->count || b->first >= a->first + a->count)) /* of other elements */
 		return false;
-	if (a->kind == SKEP_OP_BACKWARD) /* these leave the accumulator alone */
+	if (a->kind == SKEP_OP_BACKWARD || a->kind == SKEP_OP_INNER ||
+		a->kind == SKEP_OP_PSEUDO) /* these leave the accumulator alone */
 		return same_round && reduces && b->kind != SKEP_OP_STORE && b->kind != SKEP_OP_FOLD &&
 		       b->kind != SKEP_OP_GIVE && b->kind != SKEP_OP_AGGREGATE &&
 		       (b->kind != SKEP_OP_COLLECT || buf_none(b->in));
@@ -248,6 +249,8 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		return;
 	}
 	struct skep_op astray = *op;
+	if (op->kind == SKEP_OP_PSEUDO && sabotaged(c, SABOTAGE_WEIGHT_WRONG))
+		astray.microbatches++;
 	bool spared = op->kind == SKEP_OP_BACKWARD && c->setup.plan->recompute && !op->recomputed;
 	if (spared && sabotaged(c, SABOTAGE_RECOMPUTE_SPARED))
 		astray.recomputed = true;
@@ -264,7 +267,11 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, &astray, effect, c->verdict);
 	if (op->kind == SKEP_OP_FOLD)
 		spoil_fold(c, result, before);
-	if (op->kind == SKEP_OP_OFFER && sabotaged(c, SABOTAGE_WEIGHT_WRONG))
+	if (op->kind == SKEP_OP_INNER && op->microbatches > 0 && sabotaged(c, SABOTAGE_INNER_EATEN))
+		p->device.inner[op->round][0] ^= 1;
+	if (op->kind == SKEP_OP_PSEUDO && sabotaged(c, SABOTAGE_PSEUDO_EATEN))
+		memset(p->device.accumulator[op->round], 0, sizeof(p->device.accumulator[op->round]));
+	if (op->kind == SKEP_OP_OFFER && sabotaged(c, SABOTAGE_PART_MISCOUNTED))
 		c->tensors.slot[effect->out.slot].tensor.weight++;
 	if (op->kind == SKEP_OP_COLLECT && sabotaged(c, SABOTAGE_COLLECT_EATEN))
 		p->device.gathered.member &= ~(UINT64_C(1) << op->microbatch);

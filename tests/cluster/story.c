@@ -116,9 +116,9 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		const char *key;
 		uint32_t *number;
 		skep_time *time;
-	} setting[] = {{"microbatches", &plan->microbatches, NULL}, {"in-flight", &plan->in_flight, NULL},
-		{"rounds", &plan->rounds, NULL}, {"slices", &plan->chunks, NULL}, {"samples", &plan->samples, NULL},
-		{"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
+	} setting[] = {{"periodic", &plan->inner_steps, NULL}, {"microbatches", &plan->microbatches, NULL},
+		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL}, {"slices", &plan->chunks, NULL},
+		{"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
 		{"sync-chunks", &plan->sync_chunks, NULL}, {"wait-for-join", NULL, &plan->wait_for_join_ns},
 		{"checkpoint-every", &plan->checkpoint_every, NULL}, {"download", NULL, &story->download_ns},
 		{"rebalance", NULL, &plan->rebalance_ns}, {"heartbeat", NULL, &plan->heartbeat_ns},
@@ -258,6 +258,8 @@ static bool read_line(struct story *story, const struct words *words)
 		known = true, good = words->count == 1, story->plan.gather = true;
 	else if (strcmp(key, "promise") == 0)
 		known = true, good = words->count == 1, story->plan.promise = true;
+	else if (strcmp(key, "by-share") == 0)
+		known = true, good = words->count == 1, story->plan.inner_by_share = true;
 	else if (strcmp(key, "rerun") == 0)
 		known = true, good = words->count == 1, story->plan.on_loss = SKEP_ON_LOSS_RERUN;
 	else if (strcmp(key, "workers") == 0)

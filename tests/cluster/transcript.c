@@ -306,6 +306,10 @@ static void put_op(struct text *text, const struct skep_plan *plan, const struct
 		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
 	else if (skep_op_reduces(op->kind) || op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
 		put(text, ", chunk %u of %u", op->chunk, op->size);
+	else if (op->kind == SKEP_OP_INNER)
+		put(text, ", step %u: %u microbatches", op->chunk, op->microbatches);
+	else if (op->kind == SKEP_OP_PSEUDO)
+		put(text, ": %u microbatches", op->microbatches);
 	else if (op->kind == SKEP_OP_STEP)
 		put(text, ": %u members, %u microbatches", op->size, op->microbatches);
 	if (op->kind == SKEP_OP_BACKWARD && op->size > 0)

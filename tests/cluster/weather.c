@@ -25,6 +25,7 @@
 #define LAPS_SALT UINT64_C(0x6c617073)
 #define GATHER_SALT UINT64_C(0x676174686572)
 #define STREAM_SALT UINT64_C(0x73747265616d)
+#define INNER_SALT UINT64_C(0x696e6e6572)
 
 const char *weather_fault_name(enum weather_fault fault)
 {
@@ -297,7 +298,15 @@ static void interleave(struct weather *w)
 	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->chunks * (plan->microbatches / before + 1);
 }
 
-void weather_draw(struct weather *w, uint64_t seed, bool calm, bool fixed)
+/* Rounds of a few steps, in which a worker counts from nothing to all of a step and more. */
+static void draw_inner(struct weather *w, uint64_t random)
+{
+	uint32_t most = w->plan.microbatches < 9 ? w->plan.microbatches : 9;
+	w->plan.inner_steps = 1 + (uint32_t)(random >> 8 & 0xff) % most;
+	w->plan.inner_by_share = random >> 16 & 1;
+}
+
+void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind kind)
 {
 	memset(w, 0, sizeof(*w));
 	w->seed = seed;
@@ -323,11 +332,15 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, bool fixed)
 		w->plan.patience_ns = w->plan.heartbeat_ns / 64 + w->op_ns / 2 + any_size(w, w->plan.fence_after_ns);
 	w->plan.gather = skep_collective_gathers(w->plan.collective) && mix64(seed ^ GATHER_SALT) % 2;
 	uint64_t random = mix64(seed ^ FIXED_SALT);
-	if (fixed || random % 8 == 5) { /* of 8, the one that is none of the pinned seeds */
+	uint64_t inner = mix64(seed ^ INNER_SALT);
+	if (kind == WEATHER_FIXED ||
+		(kind == WEATHER_ANY && random % 8 == 5)) { /* of 8, the one that is none of the pinned seeds */
 		fix_pipelines(w, &random);
 		if (!stream_pipelines(w))
 			interleave(w);
 		w->plan.in_flight = skep_plan_fixed_in_flight(&w->plan);
+	} else if (kind == WEATHER_PERIODIC || inner % 8 == 7) /* again none of the pinned seeds */ {
+		draw_inner(w, inner);
 	}
 }
 
@@ -507,6 +520,8 @@ void weather_print(const struct weather *w, FILE *to)
 	if (plan->rebalance_ns > 0)
 		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
 			(unsigned)(plan->rebalance_horizon_ns / 1000));
+	if (plan->inner_steps > 0)
+		fprintf(to, "; %u inner steps, by %s", plan->inner_steps, plan->inner_by_share ? "share" : "progress");
 	if (plan->barrier)
 		fprintf(to, "; a barrier before anybody goes backwards");
 	if (plan->promise)

@@ -47,9 +47,11 @@ struct weather {
 	skep_time link_last[CLUSTER_WORKERS + 1][CLUSTER_WORKERS + 1]; /* without reorder: the last arrival */
 };
 
+enum weather_kind { WEATHER_ANY, WEATHER_FIXED, WEATHER_PERIODIC }; /* what every seed has, whatever it says */
+
 const char *weather_fault_name(enum weather_fault fault);
-/* `fixed`: fixed pipelines, even where the seed says swarm. */
-void weather_draw(struct weather *weather, uint64_t seed, bool calm, bool fixed);
+/* Fixed pipelines even where the seed says swarm; periodic sync, and a swarm even where it says fixed. */
+void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);
 /* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */
 struct setup weather_setup(struct weather *weather);
 void weather_schedule(struct weather *weather, struct cluster *cluster); /* after cluster_begin */

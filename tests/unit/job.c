@@ -175,7 +175,8 @@ float *job_parameters(struct job *job, size_t *ret_n)
 		skep_model_cost(&job->model, job->plan.stages, s, &cost);
 		float *one =
 			job_dump(job->device[s], (struct skep_op){.kind = SKEP_OP_SAVE, .stage = (uint16_t)s}, &bytes);
-		assert_int_equal(bytes, skep_device_state_bytes(&job->training.optimizer, cost.parameters, 1));
+		assert_int_equal(
+			bytes, skep_device_state_bytes(skep_training_stepper(&job->training), cost.parameters, 1));
 		all = append(all, ret_n, one + SKEP_STATE_HEADER_BYTES / sizeof(float), cost.parameters);
 		free(one);
 	}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * inner.c - periodic sync on a device: the step of the inner optimizer, the pseudo-gradient, and how inner parameters follow
+ * those of the stage (DiLoCo, Douillard et al. 2023, algorithm 1).
+ *
+ * With outer parameters w, inner ones v_i of worker i, which has counted c_i microbatches of a round's C, the members sum
+ * c_i (w - v_i), and STEP is the outer optimizer's on the sum divided by C. So one inner step of plain descent from w at rate r,
+ * with a sum of gradients G_i, v_i = w - r G_i / c_i, and an outer step of rate 1 make w - r (G_1 + G_2 + ..) / C: what a
+ * synchronous step makes. With delayed updates the worker has gone on when STEP comes, and v becomes mixing v + (1 - mixing) w,
+ * alpha of Streaming DiLoCo (Douillard et al. 2025, algorithm 2) for the whole vector.
+ */
+#include <string.h>
+
+#include "models/stage.h"
+
+/* Rates go by the steps of the run; when one comes more often than the plan has steps, the last ones share a rate. */
+static void step(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
+{
+	const struct skep_optimizer *optimizer = &training->optimizer;
+	skep_real *sum = stage->accumulator[op->round & 1];
+	if (op->microbatches > 0)
+		skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
+			&(struct skep_descent){.optimizer = optimizer,
+				.rate = skep_optimizer_rate(
+					optimizer, op->round * training->plan->inner_steps + op->chunk),
+				.steps = ++stage->inner_steps,
+				.microbatches = op->microbatches,
+				.sum = sum,
+				.w = stage->inner,
+				.moment = {stage->inner_moment[0], stage->inner_moment[1]}});
+	memset(sum, 0, stage->parameters * sizeof *sum);
+}
+
+static void pseudo(struct skep_stage *stage, const struct skep_op *op)
+{
+	const skep_real *w = skep_stage_parameters(stage, stage->version), *v = stage->inner;
+	const skep_real weight = (skep_real)op->microbatches;
+	skep_real *sum = stage->accumulator[op->round & 1];
+	for (size_t i = 0; i < stage->parameters; i++)
+		sum[i] = (w[i] - v[i]) * weight;
+}
+
+void skep_stage_follow(struct skep_stage *stage, skep_real mixing, size_t first, size_t count)
+{
+	const skep_real *w = skep_stage_parameters(stage, stage->version) + first, rest = 1 - mixing;
+	skep_real *v = stage->inner + first;
+	if (mixing > 0)
+		for (size_t i = 0; i < count; i++)
+			v[i] = mixing * v[i] + rest * w[i];
+	else /* whatever is there: a newcomer has numbers that mean nothing, and 0 times these may be one of them */
+		memcpy(v, w, count * sizeof *v);
+}
+
+bool skep_stage_periodic(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
+{
+	if (!stage->inner)
+		return false;
+	if (op->kind == SKEP_OP_INNER)
+		step(stage, training, op);
+	else if (op->kind == SKEP_OP_PSEUDO)
+		pseudo(stage, op);
+	else
+		skep_stage_follow(stage, training->plan->delayed ? training->mixing : 0, 0, stage->parameters);
+	return true;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * periodic.h - the keys of `sync` that say how far workers go by themselves before they agree: method, every, mean, outer,
+ * mixing.
+ */
+#ifndef SKEP_SCENARIOS_PERIODIC_H
+#define SKEP_SCENARIOS_PERIODIC_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "scenarios/scenario.h"
+
+/* When schedule and sync.delayed are known: a round then has the microbatches of all its inner steps. */
+void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s);
+/* What is read later and does not go together with it; `map` has the key. */
+void skep_periodic_refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
+	const char *why, const struct skep_scenario *s);
+
+/* Optimizer steps that a round stands for. */
+static inline uint32_t skep_periodic_steps(const struct skep_plan *plan)
+{
+	return skep_plan_periodic(plan) ? plan->inner_steps : 1;
+}
+
+/* The one whose state a newcomer downloads: that of STEP. */
+static inline const struct skep_optimizer *skep_periodic_stepper(const struct skep_scenario *s)
+{
+	return skep_plan_periodic(&s->plan) ? &s->outer : &s->optimizer;
+}
+
+/* Of one inner step and one pseudo-gradient, of so many bytes of parameters: what they move through memory. */
+double skep_periodic_inner_bytes(const struct skep_scenario *s, double parameters);
+double skep_periodic_pseudo_bytes(double parameters);
+/* What STEP moves beside the step itself. */
+double skep_periodic_follow_bytes(const struct skep_scenario *s, double parameters);
+
+/* For `skep check`. */
+void skep_periodic_print(const struct skep_scenario *s, FILE *out);
+void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root);
+
+#endif

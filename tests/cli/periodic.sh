@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# periodic.sh - periodic sync, simulated: with one inner step of plain descent and an outer rate of 1 it is data parallelism; with
+# H of them the reductions move 1/H of the bytes, every worker steps as the plan says, and results count inner steps.
+set -u
+. tests/cli/lib.sh
+
+place 6
+cat >swarm.yaml <<-END
+name: periodic
+seed: 3
+model: {file: $root/models/square-mlp.yaml, stages: 2}
+cluster: {topology: place-6.yaml, allocation: {method: strided}}
+schedule: {global_batch: 384, microbatch: 16}
+train: {optimizer: {name: sgd, lr: 2.0e-4}, until: {steps: 24}}
+END
+diloco() { # diloco H OPTION ..
+	accepts "H = $1" sim swarm.yaml --json -q --set sync.method=diloco --set "sync.every=$1" "${@:2}"
+}
+
+accepts 'a step at a time' sim swarm.yaml --json -q
+diloco 1 --set sync.outer.optimizer=sgd
+diloco 4 --set sync.outer.optimizer=sgd
+diloco 12
+diloco 5
+diloco auto --set sync.mean=4 --set schedule.wiring=throughput --set sync.delayed=true
+diloco 4 --set sync.compression=int8 --set schedule.on_loss=rerun --set sync.collective=tree
+
+compared() {
+	python3 - <<-'END'
+	import sqlite3
+	db = sqlite3.connect("skep.db")
+	of = lambda run, what: db.execute("SELECT %s FROM runs WHERE id = ?" % what, (run,)).fetchone()[0]
+	losses = lambda run: [r[0] for r in db.execute("SELECT loss FROM losses WHERE run = ? ORDER BY round", (run,))]
+	ops = lambda run: dict(db.execute("SELECT kind, count(*) FROM ops WHERE run = ? GROUP BY kind", (run,)))
+	sync = lambda run: db.execute("SELECT sum(bytes) FROM links WHERE run = ? AND traffic = 'sync'", (run,)).fetchone()[0]
+	plain, one = losses(1), losses(2)
+	assert len(plain) == len(one) == 24 and plain[-1] < plain[0] / 2, plain
+	assert all(abs(a / b - 1) < 1e-4 for a, b in zip(plain, one)), (plain, one)
+	assert sync(1) == sync(2) == 4 * sync(3) == 12 * sync(4), [sync(r) for r in range(1, 5)]
+	assert [of(r, "steps") for r in range(1, 8)] == [24, 24, 24, 24, 25, 24, 24]
+	assert [len(losses(r)) for r in range(1, 8)] == [24, 24, 6, 2, 5, 6, 6]
+	assert of(3, "samples") == 24 * 384 and of(5, "samples") == 25 * 384
+	for run, rounds, h in (2, 24, 1), (3, 6, 4), (4, 2, 12):
+	    assert ops(run)["inner"] == 6 * rounds * h and ops(run)["pseudo"] == 6 * rounds == ops(run)["step"], ops(run)
+	assert ops(6)["pseudo"] <= 36 and 120 <= ops(6)["inner"] <= 6 * 36, ops(6)
+	per_worker = db.execute("SELECT worker, round, count(*) FROM ops WHERE run = 3 AND kind = 'inner' GROUP BY 1, 2").fetchall()
+	assert all(n == 4 for _, _, n in per_worker), per_worker
+	assert losses(3)[-1] < 2 * plain[-1], (losses(3), plain)
+	END
+}
+check 'they are what they should be' compared
+
+refuses 'with a fixed pipeline' 'sync.method: with `diloco` workers step while' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set schedule.pipeline=1f1b
+refuses 'keys of another method' 'sync.every: comes with `method: diloco` alone' check swarm.yaml --set sync.every=4
+refuses 'a mean and a number' 'sync.mean: comes with `every: auto` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mean=4
+refuses 'nothing to mix' 'sync.mixing: a worker waits' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mixing=0.5
+refuses 'too many' 'sync.every: 50000 inner steps of 24 microbatches' check swarm.yaml --set sync.method=diloco --set sync.every=50000
+refuses 'no period' 'key `sync.every` is missing' check swarm.yaml --set sync.method=diloco
+plan

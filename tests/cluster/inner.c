@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * inner.c - periodic sync, for devices and for the books: inner steps, the pseudo-gradient, and when it has to be there.
+ *
+ * A device moves what its accumulator holds aside with each INNER, and PSEUDO puts all of that back. So what the members sum is
+ * right exactly if each has made a step on everything that it has counted, and has said how much that was.
+ */
+#include "tests/cluster/books.h"
+
+#include <string.h>
+
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
+
+static const char *step(struct device *d, const struct skep_op *op)
+{
+	uint32_t r = op->round;
+	if (op->microbatches == 0 && (!d->pseudo[r] || d->inner_counted[r] > 0))
+		return "it clears what is no pseudo-gradient";
+	if (op->microbatches > 0 && (d->pseudo[r] || op->microbatches != d->inner_counted[r]))
+		return "an inner step is of another number of microbatches than the accumulator holds";
+	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++) {
+		d->inner[r][e] += op->microbatches > 0 ? d->accumulator[r][e] : 0;
+		d->accumulator[r][e] = 0;
+	}
+	d->inner_total[r] += d->inner_counted[r];
+	d->inner_counted[r] = 0;
+	d->pseudo[r] = false;
+	return NULL;
+}
+
+static const char *pseudo(struct device *d, const struct skep_op *op)
+{
+	uint32_t r = op->round;
+	if (d->pseudo[r] || d->inner_counted[r] > 0 || d->inner_total[r] == 0)
+		return "it has a pseudo-gradient already, or nothing to make one of, or has not stepped on the rest";
+	if (op->microbatches != d->inner_total[r])
+		return "its pseudo-gradient has another weight than what it has counted";
+	memcpy(d->accumulator[r], d->inner[r], sizeof(d->accumulator[r]));
+	d->pseudo[r] = true;
+	return NULL;
+}
+
+const char *device_inner(struct device *d, const struct skep_op *op)
+{
+	uint32_t r = op->round;
+	if (op->kind == SKEP_OP_INNER)
+		return step(d, op);
+	if (op->kind == SKEP_OP_PSEUDO)
+		return pseudo(d, op);
+	if (op->kind == SKEP_OP_BACKWARD) {
+		d->inner_counted[r] += !op->uncounted;
+		return d->pseudo[r] && !op->uncounted ? "it adds to a pseudo-gradient" : NULL;
+	}
+	bool has = d->inner_counted[r] + d->inner_total[r] > 0; /* STEP, and what reads the accumulator for a sum */
+	return has && !d->pseudo[r] ? "what it has counted is no pseudo-gradient yet" : NULL;
+}
+
+/* ---- the books --------------------------------------------------------------------------------------------------- */
+
+/* Steps of a worker's own share are equal, but for the last one before the sum; those by the round's progress are no more than
+ * the round has. What is run again is another matter; and with delayed updates a worker may hear of other members in between. */
+static void check_step(struct ledger *ledger, struct holder *holder, const struct skep_op *op)
+{
+	const struct skep_plan *plan = ledger->plan;
+	bool late = plan->on_loss == SKEP_ON_LOSS_REPORT && holder->inner_short;
+	bool often = plan->on_loss == SKEP_ON_LOSS_REPORT && !plan->inner_by_share &&
+	             holder->inner_steps > plan->inner_steps;
+	if (holder->inner_share > 0 && op->microbatches != holder->inner_share)
+		holder->inner_short = true; /* nothing may come after it */
+	if (holder->inner_share == 0)
+		holder->inner_share = op->microbatches;
+	if ((late && plan->inner_by_share && !plan->delayed) || often)
+		verdict_break(ledger->verdict, "I15", op->round, op->stage, ANY,
+			"worker %u makes inner step %u of round %u, of %u microbatches after steps of %u; the round has %u",
+			holder->peer.index, holder->inner_steps, op->round, op->microbatches, holder->inner_share,
+			plan->inner_steps);
+}
+
+void inner_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
+{
+	struct holder *holder = books_holder(ledger, &ledger->round[op->round].cell[op->stage], who);
+	if (op->kind == SKEP_OP_PSEUDO) {
+		holder->pseudo = op->microbatches;
+		return;
+	}
+	holder->inner += op->microbatches;
+	holder->inner_steps += op->microbatches > 0;
+	holder->pseudo = 0;
+	if (op->microbatches > 0)
+		check_step(ledger, holder, op);
+}
+
+/* A member has stepped on all that it added, and its pseudo-gradient weighs so much. */
+void inner_summed(struct ledger *ledger, const struct holder *holder, const struct skep_op *op)
+{
+	uint32_t added = books_bits(ledger, holder->added);
+	if (holder->inner != added || holder->pseudo != added)
+		verdict_break(ledger->verdict, "I15", op->round, op->stage, ANY,
+			"worker %u has added %u microbatches, stepped on %u, and its pseudo-gradient weighs %u",
+			holder->peer.index, added, holder->inner, holder->pseudo);
+}
+
+/* A pass reads what the newest step has left, no older than rounds may be, and a step may come between the two passes. */
+void inner_read(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	struct holder *holder = books_holder(ledger, &ledger->round[op->round].cell[op->stage], who);
+	uint32_t most = ledger->plan->delayed && op->round > 0;
+	if (op->kind == SKEP_OP_BACKWARD)
+		holder->version[op->microbatch] = effect->version;
+	if (effect->version > op->round || op->round - effect->version > most)
+		verdict_break(ledger->verdict, "I11", op->round, op->stage, op->microbatch,
+			"worker %u, %s of round %u, on what version %u has become, and %u may be lacking", who.index,
+			skep_op_name(op->kind), op->round, effect->version, most);
+}

@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# periodic.sh - periodic sync for real. One inner step of plain descent and an outer rate of 1 learn what a step of all does, and
+# what the simulator learns; with four of them a quarter of the bytes travel, each worker makes the steps of the plan, and the
+# machines decide the same when the run is replayed. And with a worker that is killed and comes back.
+set -u
+. tests/cli/lib.sh
+
+mpi_environment
+
+place 4
+cat >swarm.yaml <<-END
+name: periodic
+seed: 3
+model: {file: $root/models/square-mlp.yaml, stages: 2}
+cluster: {topology: place-4.yaml, allocation: {method: strided}}
+schedule: {global_batch: 256, microbatch: 16}
+train: {optimizer: {name: sgd, lr: 2.0e-4}, until: {steps: 12}}
+END
+one=(--set sync.method=diloco --set sync.every=1 --set sync.outer.optimizer=sgd)
+four=(--set sync.method=diloco --set sync.every=4)
+
+accepts 'a step at a time' run swarm.yaml --json -q
+accepts 'one inner step' run swarm.yaml --json -q "${one[@]}"
+accepts 'simulated' sim swarm.yaml --json -q "${one[@]}"
+accepts 'four' run swarm.yaml --json -q "${four[@]}"
+accepts 'replay of four' replay 4
+accepts 'four, delayed, in int8' run swarm.yaml --json -q "${four[@]}" --set sync.delayed=true --set sync.compression=int8
+accepts 'replay of that' replay 5
+printf '%s,join,n%d\n' 0 1 0 2 0 3 0 4 >churn.csv
+printf '1,leave,n1\n3,join,n1\n100,end,\n' >>churn.csv
+accepts 'with a loss' run swarm.yaml --json -q "${four[@]}" --pace --set cluster.compute_scale=5000 \
+	--set train.until.steps=80 --set cluster.trace.file=churn.csv --set 'directory.heartbeat=100 ms' \
+	--set 'directory.timeout=500 ms'
+
+compared() {
+	python3 - <<-'END'
+	import sqlite3
+	db = sqlite3.connect("skep.db")
+	losses = lambda run: [r[0] for r in db.execute("SELECT loss FROM losses WHERE run = ? ORDER BY round", (run,))]
+	ops = lambda run: dict(db.execute("SELECT kind, count(*) FROM ops WHERE run = ? GROUP BY kind", (run,)))
+	sync = lambda run: db.execute("SELECT sum(bytes) FROM links WHERE run = ? AND traffic = 'sync'", (run,)).fetchone()[0]
+	step, inner, simulated = losses(1), losses(2), losses(3)
+	assert len(step) == len(inner) == len(simulated) == 12
+	assert all(abs(a / b - 1) < 1e-4 for a, b in zip(inner, step)), (inner, step)
+	assert all(abs(a / b - 1) < 1e-4 for a, b in zip(inner, simulated)), (inner, simulated)
+	assert sync(1) == sync(2) == sync(3) == 4 * sync(4), [sync(r) for r in (1, 2, 3, 4)]
+	assert ops(2)["inner"] == ops(2)["pseudo"] == ops(2)["step"] == 4 * 12, ops(2)
+	assert ops(4)["pseudo"] == ops(4)["step"] == 4 * 3 and 4 * 3 * 3 <= ops(4)["inner"] <= 4 * 3 * 4, ops(4)
+	assert db.execute("SELECT steps FROM runs WHERE id = 4").fetchone()[0] == 12 and len(losses(4)) == 3
+	lost, joins = db.execute("SELECT preemptions, joins FROM runs WHERE id = 6").fetchone()
+	assert lost == 1 and joins == 1, (lost, joins)
+	END
+}
+check 'they are what they should be' compared
+plan

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_periodic.c - periodic sync on devices: inner steps, the pseudo-gradient and the outer step against their formulas; what is
+ * in a state; H = 1 against a synchronous step; and which step a microbatch belongs to.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "job.h"
+
+#define RATE 0.01f
+
+static void begin(struct job *job, uint32_t inner_steps)
+{
+	job_init(job, 1, SKEP_ACTIVATION_TANH, 2, 6);
+	job->plan.inner_steps = inner_steps;
+	job->training.optimizer = (struct skep_optimizer){.kind = SKEP_OPTIMIZER_SGD, .learning_rate = RATE};
+	job->training.outer =
+		(struct skep_optimizer){.kind = SKEP_OPTIMIZER_NESTEROV, .learning_rate = 0.7f, .momentum = 0.9f};
+	job_restart(job);
+}
+
+static void run(struct job *job, enum skep_op_kind kind, uint32_t round, uint32_t microbatches, uint32_t nth)
+{
+	struct skep_op op = {.kind = (uint8_t)kind, .round = round, .microbatches = microbatches, .chunk = nth};
+	assert_false(job_run(job->device[0], op).failed);
+}
+
+static void near(const float *a, const float *b, size_t n, float most)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!(fabsf(a[i] - b[i]) <= most))
+			fail_msg("element %zu is %.9g, not %.9g", i, (double)a[i], (double)b[i]);
+}
+
+/* Two inner steps and an outer one, twice, beside the same in plain loops. The gradient of the second step is taken where the
+ * first one has led: the device's own gradient differs from that at the parameters of the stage. */
+static void test_two_rounds_against_the_formulas(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	begin(&job, 2);
+	float *w = job_parameters(&job, &n), *velocity = calloc(n, sizeof *w), *v = malloc(n * sizeof *w);
+	for (uint32_t round = 0; round < 2; round++) {
+		memcpy(v, w, n * sizeof *v);
+		for (uint32_t nth = 0; nth < 2; nth++) {
+			job_microbatch(&job, round, 2 * nth);
+			job_microbatch(&job, round, 2 * nth + 1);
+			float *sum = job_gradients(&job, round, &n);
+			for (size_t i = 0; i < n; i++)
+				v[i] -= RATE * (sum[i] / 2);
+			free(sum);
+			run(&job, SKEP_OP_INNER, round, 2, nth);
+		}
+		float *empty = job_gradients(&job, round, &n);
+		for (size_t i = 0; i < n; i++)
+			assert_true(empty[i] == 0);
+		free(empty);
+		run(&job, SKEP_OP_PSEUDO, round, 4, 0);
+		float *pseudo = job_gradients(&job, round, &n), *expected = malloc(n * sizeof *expected);
+		float most = 0;
+		for (size_t i = 0; i < n; i++) {
+			expected[i] = 4 * (w[i] - v[i]);
+			most = fmaxf(most, fabsf(expected[i]));
+		}
+		assert_true(most > 1e-3f);
+		near(pseudo, expected, n, 1e-5f);
+		job_step(&job, round, 4);
+		for (size_t i = 0; i < n; i++) {
+			float g = w[i] - v[i];
+			velocity[i] = 0.9f * velocity[i] + g;
+			w[i] -= 0.7f * (g + 0.9f * velocity[i]);
+		}
+		float *after = job_parameters(&job, &n);
+		near(after, w, n, 1e-5f);
+		free(after);
+		free(pseudo);
+		free(expected);
+	}
+	free(w);
+	free(v);
+	free(velocity);
+	job_finish(&job);
+}
+
+/* The rate of an inner step follows the steps of the run, so the fourth of a warm-up over four is made with all of it. */
+static void test_rates_count_inner_steps(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	begin(&job, 2);
+	job.training.optimizer.rates.warmup = 4;
+	job.training.outer = (struct skep_optimizer){.kind = SKEP_OPTIMIZER_SGD, .learning_rate = 1};
+	job_restart(&job);
+	for (uint32_t step = 0; step < 4; step++) {
+		float *before = job_parameters(&job, &n);
+		job_microbatch(&job, step / 2, step);
+		float *sum = job_gradients(&job, step / 2, &n);
+		run(&job, SKEP_OP_INNER, step / 2, 1, step % 2);
+		run(&job, SKEP_OP_PSEUDO, step / 2, 1, 0);
+		float *pseudo = job_gradients(&job, step / 2, &n);
+		for (size_t i = 0; i < n && step % 2 == 0;
+			i++) /* the first of a round: from the parameters of the stage */
+			sum[i] *= RATE * (float)(step + 1) / 4;
+		if (step % 2 == 0)
+			near(pseudo, sum, n, 1e-6f);
+		run(&job, SKEP_OP_INNER, step / 2, 0, 0); /* clears it, and leaves the inner parameters */
+		if (step % 2 == 1) {
+			run(&job, SKEP_OP_PSEUDO, step / 2, 1, 0);
+			job_step(&job, step / 2, 1);
+		}
+		free(before);
+		free(sum);
+		free(pseudo);
+	}
+	job_finish(&job);
+}
+
+/* With delayed updates STEP comes when the worker has gone on: it keeps `mixing` of the way that it is from the stage. */
+static void test_mixing(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	begin(&job, 1);
+	job.plan.delayed = true;
+	job.training.mixing = 0.25f;
+	job_restart(&job);
+	job_microbatch(&job, 0, 0);
+	run(&job, SKEP_OP_INNER, 0, 1, 0);
+	run(&job, SKEP_OP_PSEUDO, 0, 1, 0);
+	float *old = job_parameters(&job, &n);
+	job_microbatch(&job, 1, 0);
+	run(&job, SKEP_OP_INNER, 1, 1, 0);
+	run(&job, SKEP_OP_PSEUDO, 1, 1, 0);
+	float *both = job_gradients(&job, 1, &n); /* w0 - v, both steps */
+	job_step(&job, 0, 1);
+	float *new = job_parameters(&job, &n);
+	run(&job, SKEP_OP_INNER, 1, 0, 0);
+	run(&job, SKEP_OP_PSEUDO, 1, 1, 0);
+	float *left = job_gradients(&job, 1, &n), *expected = malloc(n * sizeof *expected);
+	for (size_t i = 0; i < n; i++) {
+		float v = old[i] - both[i];
+		expected[i] = 0.25f * (new[i] - v);
+	}
+	near(left, expected, n, 1e-6f);
+	free(old), free(both), free(new), free(left), free(expected);
+	job_finish(&job);
+}
+
+/* A state is that of the stage: outer parameters and outer moments. Who loads it is where the stage is. */
+static void test_a_state_has_no_inner_part(void **state)
+{
+	(void)state;
+	struct job job, newcomer;
+	uint64_t bytes;
+	size_t n;
+	begin(&job, 4);
+	begin(&newcomer, 4);
+	job.training.optimizer.kind = newcomer.training.optimizer.kind =
+		SKEP_OPTIMIZER_ADAMW; /* two moments, not one */
+	job_restart(&job);
+	job_restart(&newcomer);
+	job_microbatch(&job, 0, 0);
+	run(&job, SKEP_OP_INNER, 0, 1, 0);
+	float *kept = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
+	free(job_parameters(&job, &n));
+	assert_int_equal(bytes, SKEP_STATE_HEADER_BYTES + sizeof(float) * n * 2);
+	job_microbatch(&newcomer, 0, 1);
+	run(&newcomer, SKEP_OP_INNER, 0, 1, 0);
+	assert_false(job_load(newcomer.device[0], 0, kept, bytes).failed);
+	run(&newcomer, SKEP_OP_PSEUDO, 0, 7, 0);
+	float *zero = job_gradients(&newcomer, 0, &n);
+	for (size_t i = 0; i < n; i++)
+		assert_true(zero[i] == 0);
+	assert_true(skep_device_digest(job.device[0]) == skep_device_digest(newcomer.device[0]));
+	struct skep_device_memory memory = skep_device_memory(job.device[0]);
+	assert_int_equal(memory.weights_bytes, 2 * sizeof(float) * n);
+	assert_int_equal(memory.optimizer_bytes, 3 * sizeof(float) * n);
+	free(kept);
+	free(zero);
+	job_finish(&job);
+	job_finish(&newcomer);
+}
+
+/* Two members of unequal shares, one inner step of plain descent each, and an outer one of rate 1: what both together make of
+ * all microbatches in a synchronous step. With the weights left out the larger share would count too little. */
+static void test_one_step_is_plain_data_parallelism(void **state)
+{
+	(void)state;
+	static struct job plain[2], inner[2];
+	size_t n;
+	for (uint32_t m = 0; m < 2; m++) {
+		begin(&plain[m], 0);
+		begin(&inner[m], 1);
+		inner[m].training.outer = (struct skep_optimizer){.kind = SKEP_OPTIMIZER_SGD, .learning_rate = 1};
+		job_restart(&inner[m]);
+	}
+	for (uint32_t round = 0; round < 20; round++) {
+		struct skep_op step = {.kind = SKEP_OP_STEP, .round = round, .size = 2, .microbatches = 4};
+		for (uint32_t b = 0; b < 4; b++) {
+			job_microbatch(&plain[b > 0], round, b);
+			job_microbatch(&inner[b > 0], round, b);
+		}
+		for (uint32_t m = 0; m < 2; m++) {
+			run(&inner[m], SKEP_OP_INNER, round, m ? 3 : 1, 0);
+			run(&inner[m], SKEP_OP_PSEUDO, round, m ? 3 : 1, 0);
+		}
+		job_reduce(plain, 2, 0, round);
+		job_reduce(inner, 2, 0, round);
+		for (uint32_t m = 0; m < 2; m++) {
+			assert_false(job_run(plain[m].device[0], step).failed);
+			assert_false(job_run(inner[m].device[0], step).failed);
+		}
+		float *a = job_parameters(&plain[0], &n), *b = job_parameters(&inner[0], &n);
+		float *c = job_parameters(&inner[1], &n);
+		near(b, a, n, 2e-6f);
+		assert_memory_equal(b, c, n * sizeof *b);
+		free(a), free(b), free(c);
+	}
+	for (uint32_t m = 0; m < 2; m++) {
+		job_finish(&plain[m]);
+		job_finish(&inner[m]);
+	}
+}
+
+static void test_without_it_there_is_nothing_inner(void **state)
+{
+	(void)state;
+	struct job job;
+	begin(&job, 0);
+	assert_true(job_run(job.device[0], (struct skep_op){.kind = SKEP_OP_INNER, .microbatches = 1}).failed);
+	assert_true(job_run(job.device[0], (struct skep_op){.kind = SKEP_OP_PSEUDO, .microbatches = 1}).failed);
+	job_finish(&job);
+}
+
+static void test_which_step_a_microbatch_belongs_to(void **state)
+{
+	(void)state;
+	struct skep_plan plan = {.microbatches = 12, .inner_steps = 3};
+	assert_int_equal(skep_plan_inner_batch(&plan), 4);
+	assert_int_equal(skep_plan_inner_step(&plan, 3), 0);
+	assert_int_equal(skep_plan_inner_step(&plan, 4), 1);
+	assert_int_equal(skep_plan_inner_step(&plan, 11), 2);
+	assert_int_equal(skep_plan_inner_step(&plan, 17), 2); /* it replaces another one */
+	assert_false(skep_plan_steps_beside(&plan));
+	plan.delayed = true;
+	assert_false(skep_plan_steps_beside(&plan));
+	assert_int_equal(skep_plan_versions(&plan, 0), 1);
+	plan.inner_steps = 0;
+	assert_true(skep_plan_steps_beside(&plan));
+	assert_int_equal(skep_plan_versions(&plan, 0), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_two_rounds_against_the_formulas),
+		cmocka_unit_test(test_rates_count_inner_steps),
+		cmocka_unit_test(test_mixing),
+		cmocka_unit_test(test_a_state_has_no_inner_part),
+		cmocka_unit_test(test_one_step_is_plain_data_parallelism),
+		cmocka_unit_test(test_without_it_there_is_nothing_inner),
+		cmocka_unit_test(test_which_step_a_microbatch_belongs_to),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
