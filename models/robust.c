@@ -108,6 +108,32 @@ struct bounds { /* of the keys that are kept; of those that equal one of these, 
 	int32_t lows[COLUMNS], highs[COLUMNS];
 };
 
+/* Least and largest key of a finite number. */
+#define FINITE_LEAST ((int32_t)0x80800000)
+#define FINITE_MOST 0x7f7fffff
+
+/* Where the votes that are kept begin and end in the sorted column. */
+static inline void window(
+	uint32_t votes, uint32_t out, int32_t below, int32_t above, int32_t *ret_low, int32_t *ret_high)
+{
+	int32_t odd = below + above, more = odd < (int32_t)out ? (int32_t)out - odd : 0;
+	if (odd == (int32_t)votes)
+		below = above = more = 0;
+	*ret_low = below + more;
+	*ret_high = (int32_t)votes - 1 - above - more;
+}
+
+static inline bool any_odd(uint32_t rows, tile key)
+{
+	int32_t odd[COLUMNS] = {0}, all = 0;
+	for (uint32_t v = 0; v < rows; v++)
+		for (int j = 0; j < COLUMNS; j++)
+			odd[j] |= -(int32_t)(key[v][j] < FINITE_LEAST) | -(int32_t)(key[v][j] > FINITE_MOST);
+	for (int j = 0; j < COLUMNS; j++)
+		all |= odd[j];
+	return all != 0;
+}
+
 static inline void bound(const struct votes *votes, uint32_t out, tile key, tile sorted, struct bounds *ret)
 {
 	for (uint32_t v = 0; v < votes->count; v++)
@@ -124,6 +150,27 @@ static inline void bound(const struct votes *votes, uint32_t out, tile key, tile
 			ret->lows[j] -= key[v][j] < ret->low[j];
 			ret->highs[j] -= key[v][j] > ret->high[j];
 		}
+}
+
+/* The same where something is not finite, column by column: few tiles are such. */
+static void bound_odd(uint32_t votes, uint32_t out, tile key, tile sorted, struct bounds *ret)
+{
+	for (int j = 0; j < COLUMNS; j++) {
+		int32_t below = 0, above = 0, low, high;
+		for (uint32_t v = 0; v < votes; v++) {
+			below += key[v][j] < FINITE_LEAST;
+			above += key[v][j] > FINITE_MOST;
+		}
+		window(votes, out, below, above, &low, &high);
+		ret->low[j] = sorted[low][j];
+		ret->high[j] = sorted[high][j];
+		ret->lows[j] = low;
+		ret->highs[j] = (int32_t)votes - 1 - high;
+		for (uint32_t v = 0; v < votes; v++) {
+			ret->lows[j] -= key[v][j] < ret->low[j];
+			ret->highs[j] -= key[v][j] > ret->high[j];
+		}
+	}
 }
 
 /* One row more of sums and weights, where it is kept; all in masks, without a branch. -0 + x is x for all x. */
@@ -151,6 +198,8 @@ SKEP_ANY_WIDTH static void trimmed_mean(
 		float sum[COLUMNS], weight[COLUMNS] = {0};
 		load(votes, columns, n, part + first, key);
 		bound(votes, out, key, sorted, &bounds);
+		if (any_odd(votes->count, key))
+			bound_odd(votes->count, out, key, sorted, &bounds);
 		for (int j = 0; j < COLUMNS; j++)
 			sum[j] = -0.0f;
 		for (uint32_t v = 0; v < votes->count; v++) {

@@ -13,8 +13,10 @@
  * so that it stands in for the sum whose divisor is D; if all are kept the factor is exactly 1.
  *
  *   trimmed mean  of each element by itself the b smallest and the b largest g_i are left out; of equal ones those of the lowest
- *                 ranks. NaNs are beyond infinity, on the side of their sign. Yin et al. 2018, Definition 2; there members
- *                 have equal weights, and b is the same fraction of all.
+ *                 ranks. Yin et al. 2018, Definition 2; there members have equal weights, and b is the same fraction of all.
+ *                 What is not finite gives itself away: with q such votes these are left out and b - q more at each end (none,
+ *                 if q > b), so that NaNs do not take the least or the largest of the right ones with them. If all are
+ *                 such, so is the result.
  *   zeno          of each range that is made at once (the whole vector, or the chunk that a butterfly's member owns) the b
  *                 members with the lowest scores are left out, <z, g_i> - rho |g_i|^2, the lower ranks stay among equals.
  *                 Xie et al. 2019 score by how much a step along g_i lowers the loss of a sample of the server's own,
