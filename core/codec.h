@@ -5,12 +5,21 @@
 #ifndef SKEP_CORE_CODEC_H
 #define SKEP_CORE_CODEC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-enum skep_codec { SKEP_CODEC_NONE, SKEP_CODEC_FP16, SKEP_CODEC_INT8 };
+enum skep_codec { SKEP_CODEC_NONE, SKEP_CODEC_FP16, SKEP_CODEC_INT8, SKEP_CODEC_E3M0, SKEP_CODECS };
 
 #define SKEP_CODEC_BLOCK 64u      /* elements; the last block may have fewer */
 #define SKEP_CODEC_SCALE_BYTES 4u /* before the integers of each block */
+#define SKEP_PART_HEADER_BYTES                                                                                         \
+	4u /* before a part that is gathered (core/skep.h, OFFER): how many microbatches it has */
+
+/* Does it encode elements in blocks, with a scale each? Then only whole blocks stand alone. */
+static inline bool skep_codec_blocks(enum skep_codec codec)
+{
+	return codec == SKEP_CODEC_INT8 || codec == SKEP_CODEC_E3M0;
+}
 
 static inline uint64_t skep_codec_bytes(enum skep_codec codec, uint64_t elements)
 {
@@ -20,7 +29,10 @@ static inline uint64_t skep_codec_bytes(enum skep_codec codec, uint64_t elements
 		return 2 * elements;
 	case SKEP_CODEC_INT8:
 		return elements + SKEP_CODEC_SCALE_BYTES * blocks;
+	case SKEP_CODEC_E3M0:
+		return elements / 2 + elements % 2 + SKEP_CODEC_SCALE_BYTES * blocks;
 	case SKEP_CODEC_NONE:
+	case SKEP_CODECS:
 		break;
 	}
 	return 4 * elements;

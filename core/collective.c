@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * collective.c - see collective.h. Each kind is two functions: a move by its number, and a hop of a move. A number that a
- * member has no use for is a move without an operation: so senders know a receiver's numbers without knowing its part.
+ * member has no use for is a move without an operation: so senders know a receiver's numbers without knowing its part. Those of
+ * the butterfly are in collective_butterfly.c.
  */
 #include "core/collective.h"
 
 #include <assert.h>
 
 #include "core/ring.h"
+#include "core/scheme.h"
 #include "core/share.h"
-
-typedef struct skep_scheme_move move_fn(const struct skep_scheme *s, const uint64_t *fact, uint32_t m);
-typedef struct skep_hop hop_fn(const struct skep_scheme *s, const uint64_t *fact, uint32_t m, uint32_t nth);
 
 /* ---- helpers -------------------------------------------------------------------------------------------------- */
 
@@ -26,60 +25,6 @@ static uint32_t log2_up(uint32_t n)
 static uint32_t log2_down(uint32_t n)
 {
 	return log2_up(n / 2 + 1);
-}
-
-static struct skep_scheme_move whole(const struct skep_scheme *s, enum skep_op_kind op)
-{
-	return (struct skep_scheme_move){.op = (uint8_t)op, .count = s->elements};
-}
-
-static struct skep_scheme_move part(const struct skep_scheme *s, enum skep_op_kind op, uint32_t chunk, uint32_t of)
-{
-	struct skep_scheme_move move = {.op = (uint8_t)op, .chunk = chunk};
-	skep_chunk_range(s->elements, chunk, of, &move.first, &move.count);
-	return move;
-}
-
-/* The same, cut between blocks of the encoding: so that what came in parts encodes as one to the same bits. */
-static struct skep_scheme_move block_part(
-	const struct skep_scheme *s, enum skep_op_kind op, uint32_t chunk, uint32_t of)
-{
-	struct skep_scheme_move move = {.op = (uint8_t)op, .chunk = chunk};
-	uint64_t blocks = s->elements / s->block + (s->elements % s->block != 0), end;
-	skep_chunk_range(blocks, chunk, of, &move.first, &move.count);
-	end = (move.first + move.count) * s->block;
-	move.first = move.first * s->block < s->elements ? move.first * s->block : s->elements;
-	move.count = (end < s->elements ? end : s->elements) - move.first;
-	return move;
-}
-
-static struct skep_scheme_move nothing(void)
-{
-	return (struct skep_scheme_move){.op = 0};
-}
-
-static struct skep_scheme_move follows(struct skep_scheme_move move)
-{
-	move.follows = true;
-	return move;
-}
-
-static struct skep_scheme_move arrives(struct skep_scheme_move move)
-{
-	move.arrives = true;
-	return move;
-}
-
-static struct skep_scheme_move sends(struct skep_scheme_move move, uint32_t hops)
-{
-	move.hops = hops;
-	return move;
-}
-
-/* Everybody once, from the next rank on; the last one is oneself. */
-static uint32_t nth_after(const struct skep_scheme *s, uint32_t nth)
-{
-	return (s->rank + 1 + nth) % s->size;
 }
 
 /* ---- ring ----------------------------------------------------------------------------------------------------- */
@@ -105,16 +50,19 @@ static struct skep_hop ring_hop(const struct skep_scheme *s, const uint64_t *fac
 
 /* ---- parameter-server: rank 0 sums ------------------------------------------------------------------------------ */
 
-/* The server: 0 its own, r that of rank r, n the sum. The others: 0 what they have, 1 the sum. */
+/* The server: 0 its own, r that of rank r, n the sum (if it is made of gathered parts, one more). The others: 0 what they
+ * have, 1 the sum. */
 static struct skep_scheme_move server_move(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
 {
 	(void)fact;
 	if (s->rank > 0)
-		return m == 0 ? sends(whole(s, SKEP_OP_TAKE), 1) : arrives(whole(s, SKEP_OP_STORE));
+		return m == 0 ? of_member(sends(whole(s, take(s)), 1), s->rank) : arrives(whole(s, SKEP_OP_STORE));
 	if (m == 0)
-		return whole(s, SKEP_OP_KEEP);
+		return of_member(whole(s, add(s, SKEP_OP_KEEP)), 0);
 	if (m < s->size)
-		return follows(arrives(whole(s, SKEP_OP_FOLD)));
+		return of_member(follows(arrives(whole(s, add(s, SKEP_OP_FOLD)))), m);
+	if (m == s->size && s->gather)
+		return follows(whole(s, SKEP_OP_AGGREGATE));
 	return follows(sends(whole(s, SKEP_OP_GIVE), s->size - 1));
 }
 
@@ -129,15 +77,17 @@ static struct skep_hop server_hop(const struct skep_scheme *s, const uint64_t *f
 
 /* ---- all-to-all ------------------------------------------------------------------------------------------------- */
 
-/* 0: what I have, to all and myself. 1 + r: that of rank r, in this order. */
+/* 0: what I have, to all and myself. 1 + r: that of rank r, in this order; if they are gathered, then what they make. */
 static struct skep_scheme_move all_move(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
 {
 	(void)fact;
 	if (m == 0)
-		return sends(whole(s, SKEP_OP_TAKE), s->size);
+		return of_member(sends(whole(s, take(s)), s->size), s->rank);
 	if (m == 1)
-		return arrives(whole(s, SKEP_OP_STORE));
-	return follows(arrives(whole(s, SKEP_OP_FOLD)));
+		return of_member(arrives(whole(s, add(s, SKEP_OP_STORE))), 0);
+	if (m > s->size)
+		return follows(whole(s, SKEP_OP_AGGREGATE));
+	return of_member(follows(arrives(whole(s, add(s, SKEP_OP_FOLD)))), m - 1);
 }
 
 static struct skep_hop all_hop(const struct skep_scheme *s, const uint64_t *fact, uint32_t m, uint32_t nth)
@@ -294,82 +244,6 @@ static struct skep_hop tree_hop(const struct skep_scheme *s, const uint64_t *fac
 	return (struct skep_hop){.to = parent, .number = m + 1 + which, .taken = true};
 }
 
-/* ---- butterfly: each owns a share ---------------------------------------------------------------------------------- */
-
-static struct skep_scheme_move share(
-	const struct skep_scheme *s, const uint64_t *fact, enum skep_op_kind op, uint32_t owner, uint32_t chunk)
-{
-	struct skep_scheme_move move = {.op = (uint8_t)op, .chunk = owner * s->parts + chunk};
-	skep_chunk_range(fact[owner + 1] - fact[owner], chunk, s->parts, &move.first, &move.count);
-	move.first += fact[owner];
-	return move;
-}
-
-/* One chain for my share, n + 2 moves for each chunk: my own piece, 1 + r that of rank r, and the sum. Then one for each other
- * member: two moves for each chunk, a wait until it has my piece of the chunk before, and my piece. At last, by themselves, the
- * sums of each rank. So sums of one chunk travel beside the pieces of the next, and a link is used both ways. */
-struct butterfly_place {
-	uint32_t pieces, sums;
-};
-
-static struct butterfly_place butterfly_place(const struct skep_scheme *s)
-{
-	uint32_t pieces = s->parts * (s->size + 2);
-	return (struct butterfly_place){.pieces = pieces, .sums = pieces + 2 * s->parts * s->size};
-}
-
-static struct skep_scheme_move butterfly_own(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
-{
-	uint32_t chunk = m / (s->size + 2), what = m % (s->size + 2);
-	if (what == 0)
-		return share(s, fact, SKEP_OP_KEEP, s->rank, chunk);
-	if (what > s->size)
-		return sends(share(s, fact, SKEP_OP_GIVE, s->rank, chunk), s->size - 1);
-	if (what - 1 == s->rank)
-		return nothing();
-	return arrives(sends(share(s, fact, SKEP_OP_FOLD, s->rank, chunk), chunk + 1 < s->parts));
-}
-
-static struct skep_scheme_move butterfly_move(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
-{
-	struct butterfly_place at = butterfly_place(s);
-	struct skep_scheme_move move;
-	if (m >= at.sums) {
-		uint32_t owner = (m - at.sums) / s->parts, chunk = (m - at.sums) % s->parts;
-		return owner == s->rank ? nothing() : arrives(share(s, fact, SKEP_OP_STORE, owner, chunk));
-	}
-	if (m >= at.pieces) {
-		uint32_t nth = (m - at.pieces) / (2 * s->parts), which = (m - at.pieces) % (2 * s->parts);
-		uint32_t owner = nth_after(s, nth);
-		move = owner == s->rank ? nothing()
-		       : which % 2 == 1 ? sends(share(s, fact, SKEP_OP_TAKE, owner, which / 2), 1)
-		       : which > 0      ? arrives(nothing())
-		                        : nothing();
-		move.follows = which > 0;
-		return move;
-	}
-	move = butterfly_own(s, fact, m);
-	move.follows = m > 0;
-	return move;
-}
-
-static struct skep_hop butterfly_hop(const struct skep_scheme *s, const uint64_t *fact, uint32_t m, uint32_t nth)
-{
-	struct butterfly_place at = butterfly_place(s);
-	uint32_t chunk = m / (s->size + 2), what = m % (s->size + 2);
-	(void)fact;
-	if (m >= at.pieces) {
-		uint32_t which = (m - at.pieces) % (2 * s->parts);
-		return (struct skep_hop){.to = nth_after(s, (m - at.pieces) / (2 * s->parts)),
-			.number = which / 2 * (s->size + 2) + 1 + s->rank};
-	}
-	if (what > s->size)
-		return (struct skep_hop){.to = nth_after(s, nth), .number = at.sums + s->rank * s->parts + chunk};
-	uint32_t from = what - 1, mine = (s->rank + s->size - from - 1) % s->size; /* which of its chains is for me */
-	return (struct skep_hop){
-		.to = from, .number = at.pieces + 2 * s->parts * mine + 2 * (chunk + 1), .taken = true};
-}
-
 /* ---- reduce-broadcast, hierarchical: binomial trees inside a site, a ring of their roots ------------------------------- */
 
 /* Position q of m: its children are q + 2^k for all k below that of its own lowest bit; its parent lacks that bit. */
@@ -493,8 +367,8 @@ static struct skep_hop grouped_hop(const struct skep_scheme *s, const uint64_t *
 /* ---- the public face ------------------------------------------------------------------------------------------------- */
 
 static const struct kind {
-	move_fn *move;
-	hop_fn *hop;
+	scheme_move_fn *move;
+	scheme_hop_fn *hop;
 } KIND[] = {
 	[SKEP_COLLECTIVE_RING] = {ring_move, ring_hop},
 	[SKEP_COLLECTIVE_PARAMETER_SERVER] = {server_move, server_hop},
@@ -503,13 +377,25 @@ static const struct kind {
 	[SKEP_COLLECTIVE_HALVING_DOUBLING] = {halving_move, halving_hop},
 	[SKEP_COLLECTIVE_TREE] = {tree_move, tree_hop},
 	[SKEP_COLLECTIVE_HIERARCHICAL] = {grouped_move, grouped_hop},
-	[SKEP_COLLECTIVE_BUTTERFLY] = {butterfly_move, butterfly_hop},
+	[SKEP_COLLECTIVE_BUTTERFLY] = {scheme_butterfly_move, scheme_butterfly_hop},
 };
 static_assert(sizeof KIND / sizeof KIND[0] == SKEP_COLLECTIVES, "each kind has a scheme, but for WHOLE");
 
 bool skep_collective_has_roster(enum skep_collective kind)
 {
 	return kind != SKEP_COLLECTIVE_RING && kind != SKEP_COLLECTIVE_WHOLE;
+}
+
+bool skep_collective_gathers(enum skep_collective kind)
+{
+	return kind == SKEP_COLLECTIVE_PARAMETER_SERVER || kind == SKEP_COLLECTIVE_ALL_TO_ALL ||
+	       kind == SKEP_COLLECTIVE_BUTTERFLY;
+}
+
+uint64_t skep_scheme_payload_bytes(const struct skep_plan *plan, const struct skep_scheme_move *move)
+{
+	uint64_t header = move->op == SKEP_OP_OFFER ? SKEP_PART_HEADER_BYTES : 0;
+	return header + skep_codec_bytes(plan->reduction_codec, move->count);
 }
 
 static uint32_t parts_of(const struct skep_plan *plan)
@@ -523,7 +409,7 @@ uint32_t skep_scheme_moves_max(const struct skep_plan *plan, uint32_t size)
 	if (!skep_collective_has_roster(plan->collective))
 		return plan->collective == SKEP_COLLECTIVE_RING ? 2 * size : 0;
 	if (plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
-		return parts_of(plan) * (4 * size + 2);
+		return parts_of(plan) * (4 * size + 2 + plan->gather);
 	return plan->collective == SKEP_COLLECTIVE_TREE ? tree : others;
 }
 
@@ -535,11 +421,13 @@ void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, 
 		.rank = rank,
 		.parts = parts_of(plan),
 		.elements = elements,
-		.block = plan->reduction_codec == SKEP_CODEC_INT8 ? SKEP_CODEC_BLOCK : 1,
+		.gather = plan->gather,
+		.block = skep_codec_blocks(plan->reduction_codec) ? SKEP_CODEC_BLOCK : 1,
 		.sites = 1,
 		.members = size,
 		.position = rank};
 	assert(!skep_collective_has_roster(plan->collective) || size <= SKEP_ROSTER_MAX);
+	assert(!plan->gather || (skep_collective_gathers(plan->collective) && skep_plan_chunks(plan) == 1));
 	if (plan->collective == SKEP_COLLECTIVE_BUTTERFLY && size > 1)
 		skep_share_out(plan, size, roster, scheme->elements, ret_fact);
 	else if (plan->collective == SKEP_COLLECTIVE_HIERARCHICAL && size > 1)
@@ -555,15 +443,15 @@ uint32_t skep_scheme_moves(const struct skep_scheme *s)
 	case SKEP_COLLECTIVE_RING:
 		return 1 + skep_ring_hops(s->size);
 	case SKEP_COLLECTIVE_PARAMETER_SERVER:
-		return s->rank == 0 ? s->size + 1 : 2;
+		return s->rank == 0 ? s->size + 1 + s->gather : 2;
 	case SKEP_COLLECTIVE_ALL_TO_ALL:
-		return s->size + 1;
+		return s->size + 1 + s->gather;
 	case SKEP_COLLECTIVE_HALVING_DOUBLING:
 		return s->rank < 1u << log2_down(s->size) ? 3 + 5 * log2_down(s->size) : 2;
 	case SKEP_COLLECTIVE_TREE:
 		return 8 * s->parts;
 	case SKEP_COLLECTIVE_BUTTERFLY:
-		return s->parts * (4 * s->size + 2);
+		return s->parts * (4 * s->size + 2 + s->gather);
 	case SKEP_COLLECTIVE_REDUCE_BROADCAST:
 	case SKEP_COLLECTIVE_HIERARCHICAL:
 		g = grouped_of(s);

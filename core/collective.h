@@ -21,6 +21,10 @@
  *
  * A reduction reads the accumulator and never changes it; sums grow in the result. So it can begin anew with other members.
  *
+ * With plan->gather three of them do not add what comes but put it side by side: each KEEP and FOLD is a COLLECT, each TAKE an
+ * OFFER, and an AGGREGATE follows the last part of a range. In `all-to-all` all members make the same of the same n
+ * payloads; in the other two one of them does, and gives the others what it made.
+ *
  * With n members, V bytes, up and down links of B bytes/s in a star that is idle otherwise, and one-way latency a:
  *
  *   kind               bytes, all together    time
@@ -61,6 +65,7 @@ struct skep_scheme {                /* one member's part in one reduction */
 	uint8_t kind;               /* enum skep_collective */
 	uint32_t size, rank, parts; /* parts: chunks of a tree, or of each share of a butterfly */
 	uint32_t block;             /* elements that are encoded together */
+	bool gather;                /* as in the plan */
 	uint64_t elements;
 	uint32_t sites, site, members,
 		position; /* of this member's site: which, how many are there, which of them it is */
@@ -70,6 +75,7 @@ struct skep_scheme_move {
 	uint8_t op; /* enum skep_op_kind, 0: none */
 	bool arrives, follows, carries;
 	uint32_t chunk;        /* which part of the vector, for messages and digests */
+	uint32_t member;       /* OFFER, COLLECT: whose part */
 	uint64_t first, count; /* elements */
 	uint32_t hops;         /* how many are sent when it is done */
 };
@@ -83,6 +89,11 @@ struct skep_hop {
 bool skep_collective_has_roster(enum skep_collective kind);
 /* Most moves of a member of any reduction, and most sends when one is done, with at most `size` members. */
 uint32_t skep_scheme_moves_max(const struct skep_plan *plan, uint32_t size);
+
+/* Does it bring every member's part, unaltered, to where the whole is made? Those that do can gather (plan->gather). */
+bool skep_collective_gathers(enum skep_collective kind);
+/* Bytes of the tensor that a move sends. */
+uint64_t skep_scheme_payload_bytes(const struct skep_plan *plan, const struct skep_scheme_move *move);
 
 /* What follows from who takes part. `roster` [size] by rank, NULL for a ring. ret_fact [size + 1]: of a butterfly, where each
  * rank's share begins; hierarchical: the leader of each rank's site. It goes with the scheme wherever that goes; a ring has

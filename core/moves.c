@@ -42,6 +42,12 @@ void moves_forget(struct worker *w, struct step *step)
 		skep_emit_release(step, worker_held(w)[number]);
 }
 
+/* Of the round's microbatches, how many this worker's part holds: with a promise it begins before the last one is counted. */
+static uint32_t brought(const struct worker *w)
+{
+	return w->reduction.promised ? w->share : w->counted[w->version & 1];
+}
+
 static void run(
 	struct worker *w, struct step *step, uint32_t number, const struct skep_scheme_move *move, struct skep_buf in)
 {
@@ -51,6 +57,9 @@ static void run(
 	op.count = move->count;
 	op.hop = w->reduction.fragment * w->reduction.moves + number;
 	op.in = in;
+	op.microbatch = move->member;
+	if (move->op == SKEP_OP_OFFER || (move->op == SKEP_OP_COLLECT && skep_buf_none(in)))
+		op.microbatches = brought(w);
 	reduce_run(w, step, &op);
 }
 
@@ -74,7 +83,7 @@ static struct skep_message message_for(struct worker *w, const struct skep_plan 
 	if (hop->taken)
 		return message;
 	message.payload = payload;
-	message.payload_bytes = skep_codec_bytes(plan->reduction_codec, move->count);
+	message.payload_bytes = skep_scheme_payload_bytes(plan, move);
 	return message;
 }
 

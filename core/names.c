@@ -32,6 +32,9 @@ static const char *const OP[] = {
 	[SKEP_OP_RECOMPUTE] = "recompute",
 	[SKEP_OP_INNER] = "inner",
 	[SKEP_OP_PSEUDO] = "pseudo",
+	[SKEP_OP_OFFER] = "offer",
+	[SKEP_OP_COLLECT] = "collect",
+	[SKEP_OP_AGGREGATE] = "aggregate",
 };
 static_assert(COUNT(OP) == SKEP_OP_KINDS, "each kind has a name");
 

@@ -140,6 +140,9 @@ struct skep_plan {
 		validate_every; /* rounds between validations (skep.h), one more follows the last round; 0: there are none.
 	                            Not without a flush */
 	uint32_t validate_microbatches; /* of each, if there are any >= 1 */
+	/* The parts of a reduction are not summed as they come, but gathered where a sum would have been made, and made one by
+	 * an AGGREGATE when all are there: with collectives that bring them there (skep_collective_gathers()), one chunk. */
+	bool gather;
 };
 
 /* ---- what is derived from it ---------------------------------------------------------------------------------- */

@@ -268,6 +268,13 @@ enum skep_op_kind {
 	                   accumulator. chunk: the number of the step in the round. microbatches == 0: only that */
 	SKEP_OP_PSEUDO, /* the round's accumulator holds the pseudo-gradient: (parameters of the stage - inner ones) *
 	                   microbatches, that many were counted in the round */
+	/* on the reduce lane, with plan->gather. A part is what one member brings: a range of its accumulator, and how many
+	 * microbatches are in it */
+	SKEP_OP_OFFER,     /* out: the part of member `microbatch`, from the accumulator, with `microbatches` */
+	SKEP_OP_COLLECT,   /* the device has the part of member `microbatch` of `size` beside the others. `in`, which is
+	                      consumed; none: its own, from the accumulator, with `microbatches` */
+	SKEP_OP_AGGREGATE, /* the result holds what the world makes of the `size` parts of these elements: as if it were
+	                      their sum, with all their microbatches for the divisor */
 	SKEP_OP_KINDS
 };
 
@@ -281,7 +288,7 @@ static inline bool skep_op_sliced(uint8_t kind)
 static inline bool skep_op_reduces(uint8_t kind)
 {
 	return (kind >= SKEP_OP_TAKE && kind <= SKEP_OP_STORE) || kind == SKEP_OP_ALLREDUCE || kind == SKEP_OP_KEEP ||
-	       kind == SKEP_OP_FOLD || kind == SKEP_OP_GIVE;
+	       kind == SKEP_OP_FOLD || kind == SKEP_OP_GIVE || (kind >= SKEP_OP_OFFER && kind <= SKEP_OP_AGGREGATE);
 }
 
 enum skep_lane { SKEP_LANE_COMPUTE, SKEP_LANE_REDUCE, SKEP_LANES };
@@ -298,7 +305,7 @@ struct skep_op {
 	uint32_t chunk, size;  /* state: chunk `chunk` of `size`; reduction, STEP: size = members */
 	uint64_t first, count; /* reduction: elements */
 	uint32_t attempt, hop; /* as in messages; the hop that brought `in`, or the number of the move */
-	uint32_t microbatches; /* STEP: the divisor */
+	uint32_t microbatches; /* STEP: the divisor; OFFER, COLLECT: how many its own part has */
 	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
 	bool recomputed;       /* BACKWARD, and the operation before it on this lane was the RECOMPUTE for it */
 };

@@ -65,7 +65,9 @@ static bool lanes_begin(struct rank *rank)
 		.pace_from = setup->pace ? setup->scenario : NULL,
 		.worker = rank->self};
 	if (setup->device != NULL) {
+		struct skep_byzantine byzantine = skep_scenario_byzantine(setup->scenario, rank->self);
 		skep_device_set_keeper(setup->device, &setup->keeper);
+		skep_device_set_byzantine(setup->device, &byzantine);
 		rank->lanes = skep_lanes_create(&lanes);
 	}
 	return rank->lanes != NULL;

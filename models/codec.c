@@ -119,6 +119,78 @@ SKEP_ANY_WIDTH static void decode_int8(size_t n, const unsigned char *restrict e
 		decode_block((uint32_t)n, encoded, value);
 }
 
+/* ---- e3m0 --------------------------------------------------------------------------------------------------- */
+
+/* Below it s 2^-6 would not be a normal float. */
+#define E3M0_SCALE_MIN 0x1p-120f
+
+/* y = 4 |x| / s, whose inverse scale is a normal float for any s. Half of the mantissa's range is added to the bits, so that
+ * from 1.5 2^k on the exponent is the next one: that is the nearest power of 2, for 1.5 is in the middle between 1 and 2. From
+ * 2^-7 s on it is at least s 2^-6, number 1, the middle between that and 0. */
+static inline int32_t e3m0_of(int32_t bits, float inverse)
+{
+	float y = skep_float_of(bits & 0x7fffffff) * inverse;
+	int32_t number = ((skep_float_bits(y) + (1 << 22)) >> 23) - (127 + 2 - 7);
+	int32_t least = y >= 0x1p-5f;
+	number = number > least ? number : least;
+	return number > 0 ? number | (bits < 0 ? 8 : 0) : 0;
+}
+
+static inline float e3m0_value(int32_t code)
+{
+	int32_t number = code & 7, sign = code & 8 ? INT32_MIN : 0;
+	return skep_float_of(number > 0 ? (120 + number) << 23 | sign : 0);
+}
+
+static inline void encode_quads(uint32_t n, const float *restrict value, unsigned char *restrict encoded)
+{
+	int32_t largest = 0, code[BLOCK] = {0};
+	uint32_t half = (n + 1) / 2;
+	for (uint32_t i = 0; i < n; i++) {
+		int32_t size = skep_float_bits(value[i]) & 0x7fffffff;
+		largest = size > largest ? size : largest;
+	}
+	int32_t finite = largest < INFINITY_BITS ? -1 : 0;
+	float scale = skep_float_of(largest & finite);
+	scale = scale < E3M0_SCALE_MIN ? E3M0_SCALE_MIN : scale;
+	float inverse = 1.0f / (scale * 0.25f);
+	int32_t scale_bits = finite ? skep_float_bits(scale) : NAN_BITS;
+	memcpy(encoded, &scale_bits, SKEP_CODEC_SCALE_BYTES);
+	encoded += SKEP_CODEC_SCALE_BYTES;
+	for (uint32_t i = 0; i < n; i++)
+		code[i] = e3m0_of(skep_float_bits(value[i]) & finite, inverse);
+	for (uint32_t i = 0; i < half; i++)
+		encoded[i] = (unsigned char)(code[i] | (i + half < n ? code[i + half] << 4 : 0));
+}
+
+static inline void decode_quads(uint32_t n, const unsigned char *restrict encoded, float *restrict value)
+{
+	float scale;
+	uint32_t half = (n + 1) / 2;
+	memcpy(&scale, encoded, SKEP_CODEC_SCALE_BYTES);
+	encoded += SKEP_CODEC_SCALE_BYTES;
+	for (uint32_t i = 0; i < half; i++)
+		value[i] = e3m0_value(encoded[i]) * scale;
+	for (uint32_t i = 0; i < n - half; i++)
+		value[half + i] = e3m0_value(encoded[i] >> 4) * scale;
+}
+
+SKEP_ANY_WIDTH static void encode_e3m0(size_t n, const float *restrict value, unsigned char *restrict encoded)
+{
+	for (; n >= BLOCK; n -= BLOCK, value += BLOCK, encoded += SKEP_CODEC_SCALE_BYTES + BLOCK / 2)
+		encode_quads(BLOCK, value, encoded);
+	if (n)
+		encode_quads((uint32_t)n, value, encoded);
+}
+
+SKEP_ANY_WIDTH static void decode_e3m0(size_t n, const unsigned char *restrict encoded, float *restrict value)
+{
+	for (; n >= BLOCK; n -= BLOCK, value += BLOCK, encoded += SKEP_CODEC_SCALE_BYTES + BLOCK / 2)
+		decode_quads(BLOCK, encoded, value);
+	if (n)
+		decode_quads((uint32_t)n, encoded, value);
+}
+
 /* ---- any ---------------------------------------------------------------------------------------------------- */
 
 void skep_codec_encode(enum skep_codec codec, size_t n, const float *value, void *ret_encoded)
@@ -132,6 +204,11 @@ void skep_codec_encode(enum skep_codec codec, size_t n, const float *value, void
 		break;
 	case SKEP_CODEC_INT8:
 		encode_int8(n, value, ret_encoded);
+		break;
+	case SKEP_CODEC_E3M0:
+		encode_e3m0(n, value, ret_encoded);
+		break;
+	case SKEP_CODECS:
 		break;
 	}
 }
@@ -147,6 +224,11 @@ void skep_codec_decode(enum skep_codec codec, size_t n, const void *encoded, flo
 		break;
 	case SKEP_CODEC_INT8:
 		decode_int8(n, encoded, ret_value);
+		break;
+	case SKEP_CODEC_E3M0:
+		decode_e3m0(n, encoded, ret_value);
+		break;
+	case SKEP_CODECS:
 		break;
 	}
 }

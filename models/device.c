@@ -107,6 +107,7 @@ void skep_device_destroy(struct skep_device *device)
 {
 	if (!device)
 		return;
+	skep_device_gathered_finish(device);
 	device->backend->finish(device->queue[SKEP_LANE_COMPUTE], &device->stage);
 	skep_pool_finish(device->pool);
 	device->backend->destroy(device->queue);
@@ -335,30 +336,29 @@ static bool run_recompute(struct skep_device *device, const struct skep_op *op, 
 
 /* ---- reduction and step ------------------------------------------------------------------------------------- */
 
-struct chunk {
-	const float *own; /* in the round's accumulator */
-	float *result;
-	size_t count;
-	uint64_t bytes; /* encoded */
-};
+static bool reads_own(const struct skep_op *op)
+{
+	return op->kind != SKEP_OP_STORE && op->kind != SKEP_OP_FOLD && op->kind != SKEP_OP_GIVE &&
+	       op->kind != SKEP_OP_AGGREGATE && (op->kind != SKEP_OP_COLLECT || is_none(op->in));
+}
 
-static bool find_chunk(struct skep_device *device, const struct skep_op *op, struct chunk *ret)
+bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, struct skep_chunk *ret)
 {
 	uint64_t all = device->stage.parameters;
 	if (op->first > all || op->count > all - op->first)
 		return false;
-	ret->own = device->stage.accumulator[op->round & 1] + op->first;
+	ret->own = reads_own(op) ? skep_device_own(device, op->round, op->first, op->count) : NULL;
 	ret->result = device->stage.result + op->first;
 	ret->count = op->count;
 	ret->bytes = skep_codec_bytes(device->training->reduction_codec, op->count);
-	return true;
+	return ret->own || !reads_own(op);
 }
 
 static bool run_take(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	struct chunk chunk;
+	struct skep_chunk chunk;
 	void *out;
-	if (!find_chunk(device, op, &chunk))
+	if (!skep_device_chunk(device, op, &chunk))
 		return false;
 	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
 	if (!out)
@@ -373,8 +373,8 @@ static bool run_take(struct skep_device *device, const struct skep_op *op, struc
 static bool run_receive(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const enum skep_codec codec = device->training->reduction_codec;
-	struct chunk chunk;
-	void *in = find_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
+	struct skep_chunk chunk;
+	void *in = skep_device_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
 	if (!in) {
 		skep_pool_release(device->pool, op->in);
 		return false;
@@ -390,9 +390,9 @@ static bool run_receive(struct skep_device *device, const struct skep_op *op, st
 
 static bool run_keep(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	struct chunk chunk;
+	struct skep_chunk chunk;
 	(void)ret;
-	if (!find_chunk(device, op, &chunk))
+	if (!skep_device_chunk(device, op, &chunk))
 		return false;
 	device->backend->copy(device_queue(device, op), chunk.result, chunk.own, chunk.count * sizeof *chunk.result);
 	return true;
@@ -400,8 +400,8 @@ static bool run_keep(struct skep_device *device, const struct skep_op *op, struc
 
 static bool run_fold(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	struct chunk chunk;
-	const void *in = find_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
+	struct skep_chunk chunk;
+	const void *in = skep_device_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
 	(void)ret;
 	if (in)
 		device->backend->fold(
@@ -415,9 +415,9 @@ static bool run_fold(struct skep_device *device, const struct skep_op *op, struc
 static bool run_give(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const enum skep_codec codec = device->training->reduction_codec;
-	struct chunk chunk;
+	struct skep_chunk chunk;
 	void *out;
-	if (!find_chunk(device, op, &chunk))
+	if (!skep_device_chunk(device, op, &chunk))
 		return false;
 	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
 	if (!out)
@@ -431,10 +431,12 @@ static bool run_give(struct skep_device *device, const struct skep_op *op, struc
 static bool run_step(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	struct skep_stage *stage = &device->stage;
+	const float *sum = op->size == 1 ? skep_device_own(device, op->round, 0, stage->parameters) : stage->result;
 	(void)ret;
+	if (!sum)
+		return false;
 	device->backend->step(device_queue(device, op), stage, skep_training_stepper(device->training),
-		op->stage / device->training->plan->stages, op->round,
-		op->size == 1 ? stage->accumulator[op->round & 1] : stage->result, op->microbatches);
+		op->stage / device->training->plan->stages, op->round, sum, op->microbatches);
 	device->backend->periodic(device_queue(device, op), stage, device->training, op);
 	return true;
 }
@@ -484,8 +486,7 @@ static bool holds(const struct skep_device *device, const struct skep_op *op)
 
 static bool run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	static bool (*const runs[SKEP_OP_KINDS])(
-		struct skep_device *, const struct skep_op *, struct skep_device_result *) = {
+	static skep_device_run_fn *const runs[SKEP_OP_KINDS] = {
 		[SKEP_OP_FORWARD] = run_forward,
 		[SKEP_OP_BACKWARD] = run_backward,
 		[SKEP_OP_RECOMPUTE] = run_recompute,
@@ -504,6 +505,9 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_FOLD] = run_fold,
 		[SKEP_OP_GIVE] = run_give,
 		[SKEP_OP_ALLREDUCE] = run_apart,
+		[SKEP_OP_OFFER] = skep_device_offer,
+		[SKEP_OP_COLLECT] = skep_device_collect,
+		[SKEP_OP_AGGREGATE] = skep_device_aggregate,
 	};
 	if (op->kind == SKEP_OP_ENTER)
 		return device_run_enter(device, op);

@@ -13,9 +13,11 @@
 #define SKEP_MODELS_DEVICE_H
 
 #include "core/skep.h"
+#include "models/byzantine.h"
 #include "models/checkpoint.h"
 #include "models/model.h"
 #include "models/pool.h"
+#include "models/robust.h"
 
 enum skep_corpus {
 	SKEP_CORPUS_QUADRATIC, /* y = x^2, x uniform on [-5, 5], per component */
@@ -68,6 +70,7 @@ struct skep_training { /* constant, shared */
 	uint32_t samples;                 /* per microbatch */
 	enum skep_codec activation_codec; /* of the payloads of FORWARD and BACKWARD: activations and their gradients */
 	enum skep_codec reduction_codec;  /* of the payloads of reductions */
+	struct skep_robust robust;        /* what is made of parts that are gathered (plan->gather) */
 	enum skep_offload offload;
 	bool checkpoint_activations; /* FORWARD keeps no stash; BACKWARD, given none, does the forward pass again */
 	const struct skep_safetensors *weights; /* the first parameters, which fit the model; NULL: they are drawn */
@@ -81,7 +84,8 @@ bool skep_training_recomputes(const struct skep_training *training, uint32_t sta
 
 /* A payload is a buffer that is encoded as a whole: samples * width elements, or a chunk. The first stage's samples, states and
  * stashes are no payloads. ADD decodes, sums in fp32 and encodes again; what ADD_STORE stores is what it puts out, decoded: the
- * same bits as in those who STORE it, and so with GIVE. A STEP with size 1 takes the accumulator as it is. */
+ * same bits as in those who STORE it, and so with GIVE. Before a part that is OFFERed stands the number of microbatches in it,
+ * SKEP_PART_HEADER_BYTES in the byte order of the machine. A STEP with size 1 takes the accumulator as it is. */
 
 /* Bytes of the state of a stage of so many parameters in so many chunks: parameters, optimizer moments and a header for each
  * chunk. */
@@ -115,6 +119,8 @@ struct skep_device_result {
 };
 /* Where CHECKPOINT and RESTORE keep states; without a keeper they fail. */
 void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper);
+/* From now on it lies about its gradients; without this it does not. */
+void skep_device_set_byzantine(struct skep_device *device, const struct skep_byzantine *byzantine);
 
 /* Runs the operation to its end. ENTER gives the device a stage (op->stage), or another one. An operation that cannot
  * be done (an operand stale or of the wrong size, a state of another stage, memory lacking) changes nothing, yields no

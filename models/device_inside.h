@@ -7,7 +7,14 @@
 #define SKEP_MODELS_DEVICE_INSIDE_H
 
 #include "models/backend.h"
+#include "models/byzantine.h"
 #include "models/pool.h"
+
+struct skep_gathered {    /* the parts of a reduction side by side; grows to the largest that was asked for */
+	float *part;      /* [members][count] */
+	uint32_t *weight; /* [members] microbatches of each */
+	size_t part_room, weight_room;
+};
 
 struct skep_device {
 	const struct skep_training *training;
@@ -17,6 +24,10 @@ struct skep_device {
 	struct skep_stage stage;
 	struct skep_pool *pool;
 	struct skep_keeper keeper; /* write NULL: none */
+	struct skep_gathered gathered;
+	struct skep_byzantine byzantine;
+	float *lie; /* [lie_room] */
+	size_t lie_room;
 	char why[SKEP_LANES][1024];
 };
 
@@ -31,5 +42,21 @@ bool device_run_load(struct skep_device *device, const struct skep_op *op, struc
 bool device_run_enter(struct skep_device *device, const struct skep_op *op);
 bool device_run_checkpoint(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
 bool device_run_restore(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+
+struct skep_chunk {
+	const float *own; /* in the round's accumulator */
+	float *result;
+	size_t count;
+	uint64_t bytes; /* encoded */
+};
+
+/* The elements that a reduction operation is about; false: there are no such, or no memory for what is told in their place. */
+bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, struct skep_chunk *ret);
+/* What this device says it has in elements first .. first + n - 1 of the round's accumulator; NULL: no memory to lie in. */
+const float *skep_device_own(struct skep_device *device, uint32_t round, uint64_t first, size_t n);
+
+typedef bool skep_device_run_fn(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+skep_device_run_fn skep_device_offer, skep_device_collect, skep_device_aggregate;
+void skep_device_gathered_finish(struct skep_device *device);
 
 #endif

@@ -20,6 +20,7 @@
 #include "scenarios/memory.h"
 #include "scenarios/overlap.h"
 #include "scenarios/periodic.h"
+#include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/train.h"
 
@@ -63,7 +64,7 @@ static uint64_t member_bytes(const struct skep_scenario *s, const struct skep_sc
 	uint64_t bytes = 0;
 	for (uint32_t m = 0; m < skep_scheme_moves(scheme); m++) {
 		struct skep_scheme_move move = skep_scheme_move_at(scheme, fact, m);
-		uint64_t each = SKEP_HEADER_BYTES + skep_codec_bytes(s->plan.reduction_codec, move.count);
+		uint64_t each = SKEP_HEADER_BYTES + skep_scheme_payload_bytes(&s->plan, &move);
 		for (uint32_t nth = 0; nth < move.hops; nth++) {
 			struct skep_hop hop = skep_scheme_hop(scheme, fact, m, nth);
 			bytes += hop.taken || hop.to == scheme->rank ? 0 : each;
@@ -339,7 +340,7 @@ static void print_stages(const struct skep_scenario *s, FILE *out, uint64_t *pip
 static void print_text(const struct skep_scenario *s, FILE *out)
 {
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
-	static const char *const codecs[] = {"fp32", "fp16", "int8"};
+	static const char *const codecs[] = {"fp32", "fp16", "int8", "e3m0"};
 	const struct skep_plan *plan = &s->plan;
 	uint64_t pipeline = 0, sync = 0;
 	bool trainer = plan->routing == SKEP_ROUTING_TRAINER;
@@ -390,6 +391,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 			skep_collective_name((uint8_t)plan->collective));
 	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
 		fprintf(out, "            in %" PRIu32 " chunks that follow each other\n", plan->sync_chunks);
+	skep_robust_print(s, out);
 	if (s->collectives_as_flows)
 		fprintf(out, "  sync      simulated with one flow per link for the messages of a reduction\n");
 	print_stages(s, out, &pipeline, &sync);

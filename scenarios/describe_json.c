@@ -8,6 +8,7 @@
 #include "scenarios/loss.h"
 #include "scenarios/overlap.h"
 #include "scenarios/periodic.h"
+#include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/train.h"
 
@@ -67,7 +68,7 @@ static void add_pipelines(const struct skep_scenario *s, cJSON *root)
 
 static void add_schedule(const struct skep_scenario *s, cJSON *root)
 {
-	static const char *const codecs[] = {"none", "fp16", "int8"};
+	static const char *const codecs[] = {"none", "fp16", "int8", "e3m0"};
 	const struct skep_plan *plan = &s->plan;
 	cJSON_AddNumberToObject(root, "samples_per_round", s->batch);
 	cJSON_AddNumberToObject(root, "in_flight", plan->in_flight);
@@ -81,6 +82,7 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(root, "activation_compression", codecs[s->activation_codec]);
 	cJSON_AddStringToObject(root, "reduction_compression", codecs[plan->reduction_codec]);
 	cJSON_AddNumberToObject(root, "sync_chunks", plan->sync_chunks);
+	skep_robust_add_json(s, root);
 	cJSON_AddStringToObject(root, "collectives", s->collectives_as_flows ? "flows" : "messages");
 	cJSON_AddNumberToObject(root, "noise", s->compute.noise);
 }

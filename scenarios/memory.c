@@ -13,6 +13,7 @@
 #include "core/route.h"
 #include "scenarios/periodic.h"
 #include "scenarios/plan.h"
+#include "scenarios/robust.h"
 #include "scenarios/split.h"
 
 #define FLOAT_BYTES sizeof(float)
@@ -181,6 +182,7 @@ struct skep_memory skep_memory_of(
 	m.optimizer = (moments + inner) * array / n;
 	m.activations = activations(&t, stage, m.held);
 	double result = (s->zero > 0 ? array / n : array) + chunks(&t, stage, (double)t.share.parameters);
+	result += skep_robust_gathered(&t.plan, serving(s, of->stages, stage)) * array;
 	m.buffers = download(&t, (1 + moments) * array * t.gpus) + passes(&t);
 	if (s->zero == 3) {
 		m.weights /= n;

@@ -151,6 +151,29 @@ static double chunk_traffic(uint8_t kind, bool encodes, double plain_bytes, doub
 	}
 }
 
+/* The same where parts are gathered: OFFER encodes a copy, COLLECT copies one's own part or decodes another's, AGGREGATE reads
+ * them all, for a score twice, and writes what it makes of them. Sorting them costs at most ten comparisons for each byte that is
+ * read, with 512 members, which GPUs do beside that. */
+static double gather_traffic(
+	const struct skep_scenario *s, const struct skep_op *op, double plain_bytes, double encoded)
+{
+	double passes = s->robust.method == SKEP_ROBUST_ZENO ? 2 : 1;
+	if (op->kind == SKEP_OP_AGGREGATE)
+		return (passes * op->size + 1) * plain_bytes;
+	bool own = op->kind == SKEP_OP_COLLECT && op->in.slot == 0 && op->in.generation == 0;
+	return plain_bytes + (own ? plain_bytes : encoded);
+}
+
+static uint64_t reduce_ns(const struct skep_scenario *s, uint32_t gpu, const struct skep_op *op)
+{
+	bool encodes = s->plan.reduction_codec != SKEP_CODEC_NONE;
+	double plain = (double)(FLOAT_BYTES * op->count);
+	double encoded = (double)skep_codec_bytes(s->plan.reduction_codec, op->count);
+	bool gathers = op->kind >= SKEP_OP_OFFER && op->kind <= SKEP_OP_AGGREGATE;
+	return skep_split_move_ns(s, gpu, SKEP_PART_GRADIENT,
+		gathers ? gather_traffic(s, op, plain, encoded) : chunk_traffic(op->kind, encodes, plain, encoded));
+}
+
 static uint64_t chunk_bytes(const struct skep_scenario *s, const struct skep_op *op)
 {
 	uint64_t all = s->stage[op->stage].state_bytes;
@@ -191,10 +214,7 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 	case SKEP_OP_LOAD:
 		return skep_split_move_ns(s, gpu, SKEP_PART_STATE, 2 * (double)chunk_bytes(s, op));
 	default:
-		return skep_split_move_ns(s, gpu, SKEP_PART_GRADIENT,
-			chunk_traffic(op->kind, s->plan.reduction_codec != SKEP_CODEC_NONE,
-				(double)(FLOAT_BYTES * op->count),
-				(double)skep_codec_bytes(s->plan.reduction_codec, op->count)));
+		return reduce_ns(s, gpu, op);
 	}
 }
 
@@ -404,6 +424,7 @@ bool skep_plan_make(struct skep_scenario *s)
 		.samples = s->samples,
 		.activation_codec = s->activation_codec,
 		.reduction_codec = s->plan.reduction_codec,
+		.robust = s->robust,
 		.checkpoint_activations = s->checkpoint_activations,
 		.offload = s->offload,
 	};

@@ -22,6 +22,7 @@
 #include "scenarios/periodic.h"
 #include "scenarios/pipelines.h"
 #include "scenarios/plan.h"
+#include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/sync.h"
 #include "scenarios/train.h"
@@ -196,6 +197,8 @@ static void read_cluster(struct draft *d)
 	skep_compute_prepare(d->s, &d->r, map);
 	if (!d->r.diag->set)
 		skep_split_read_cluster(&d->r, map, d->s);
+	if (!d->r.diag->set)
+		skep_robust_read_byzantine(&d->r, map, d->s);
 	d->s->compute_scale = skep_read_number(&d->r, map, "compute_scale", 1e-6, 1e9, 1);
 	d->s->plan.wait_for_join_ns =
 		(skep_time)(1e9 * skep_read_quantity(&d->r, map, "wait_for_join", SKEP_TIME, 0, 365 * DAY_S, 3600));
@@ -229,9 +232,10 @@ static void read_batch(struct draft *d, const struct skep_yaml_node *map)
 	d->s->plan.microbatches = (uint32_t)(batch / micro);
 }
 
-static enum skep_codec read_codec(struct draft *d, const struct skep_yaml_node *map)
+/* Activations are wanted with more than 4 bits. */
+static enum skep_codec read_codec(struct draft *d, const struct skep_yaml_node *map, bool reduced)
 {
-	static const char *const codecs[] = {"none", "fp16", "int8", NULL};
+	const char *const codecs[] = {"none", "fp16", "int8", reduced ? "e3m0" : NULL, NULL};
 	return (enum skep_codec)skep_read_choice(&d->r, map, "compression", codecs, SKEP_CODEC_NONE);
 }
 
@@ -253,7 +257,7 @@ static void read_schedule(struct draft *d)
 	plan->wiring = (enum skep_wiring)skep_read_choice(&d->r, map, "wiring", wirings, SKEP_WIRING_UNIFORM);
 	plan->routing = (enum skep_routing)skep_read_choice(&d->r, map, "routing", routings, SKEP_ROUTING_PEER);
 	read_batch(d, map);
-	d->s->activation_codec = read_codec(d, map);
+	d->s->activation_codec = read_codec(d, map, false);
 	d->s->checkpoint_activations = skep_read_bool(&d->r, map, "checkpoint_activations", false);
 	plan->barrier = skep_read_bool(&d->r, map, "barrier", false);
 	if (skep_read_has(&d->r, map, "patience"))
@@ -278,8 +282,9 @@ static void read_schedule(struct draft *d)
 static void read_sync(struct draft *d)
 {
 	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "sync", false);
-	d->s->plan.reduction_codec = read_codec(d, map);
+	d->s->plan.reduction_codec = read_codec(d, map, true);
 	skep_sync_read_collective(&d->r, map, &d->s->plan);
+	skep_robust_read_sync(&d->r, map, d->s);
 	d->s->plan.delayed = skep_read_bool(&d->r, map, "delayed", false);
 	if (d->s->plan.delayed && d->s->plan.on_loss == SKEP_ON_LOSS_RERUN)
 		skep_reader_fail(&d->r, map, "delayed",
@@ -481,7 +486,9 @@ static void read_root(struct draft *d)
 	skep_train_check(&d->r, group(d, "model"), group(d, "train"), d->s);
 	skep_split_check_predictor(&d->r, group(d, "cluster"), d->s);
 	skep_compute_check(d->s, &d->r, group(d, "cluster"));
-	skep_sync_check_members(&d->r, skep_read_map(&d->r, d->root, "sync", false), &d->s->plan);
+	const struct skep_yaml_node *sync = skep_read_map(&d->r, d->root, "sync", false);
+	skep_sync_check_members(&d->r, sync, &d->s->plan);
+	skep_robust_check(&d->r, sync, group(d, "cluster"), d->s);
 	check_stream(d);
 	check_time(d);
 	skep_memory_check(&d->r, group(d, "model"), d->s);
@@ -568,5 +575,6 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->link_Bps);
 	free(scenario->bucket_first);
 	free(scenario->part_end);
+	free(scenario->liar);
 	*scenario = (struct skep_scenario){.target_loss = NAN};
 }

@@ -79,7 +79,11 @@ struct skep_scenario {
 	struct skep_optimizer optimizer;
 	struct skep_optimizer outer; /* with periodic sync, and ... */
 	float mixing;                /* ... with delayed updates too: skep_training.mixing */
-	double target_loss;          /* NAN: none */
+	struct skep_robust robust;   /* what is made of gradients in place of the mean, with plan.gather */
+	enum skep_lie lie;           /* what these bring in place of theirs ... */
+	double lie_scale;
+	bool *liar;         /* ... [workers]; NULL: nobody lies */
+	double target_loss; /* NAN: none */
 
 	uint32_t tensor_parallel; /* GPUs of its machine that a worker splits its stage over; 0: all that it has */
 	bool sequence_parallel;   /* ... and the sequence between the split products */
@@ -124,6 +128,9 @@ void skep_scenario_finish(struct skep_scenario *scenario);
 uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op);
 /* Bytes that the worker sends within it to the next worker, beside all messages: gathers of ZeRO, whose time op_ns has. */
 uint64_t skep_scenario_op_bytes(const struct skep_scenario *scenario, const struct skep_op *op);
+
+/* What the worker's device is to tell of its gradients. */
+struct skep_byzantine skep_scenario_byzantine(const struct skep_scenario *scenario, uint32_t worker);
 
 /* Can it run for real? If not, the error says why and what to do. */
 bool skep_scenario_runs(const struct skep_scenario *scenario, bool pace, char *reterr, size_t size);

@@ -52,9 +52,12 @@ bool skep_arithmetic_device(struct skep_world *world, uint32_t worker, uint32_t 
 	if (world->scenario->maths != SKEP_MATHS_REAL)
 		return true;
 	actor->device = skep_device_create(SKEP_DEVICE_CPU, &world->scenario->training, stage, error, sizeof error);
-	if (actor->device)
-		skep_device_set_keeper(actor->device, &(struct skep_keeper){world, keep, find_kept});
-	return actor->device != NULL;
+	if (!actor->device)
+		return false;
+	struct skep_byzantine byzantine = skep_scenario_byzantine(world->scenario, worker);
+	skep_device_set_keeper(actor->device, &(struct skep_keeper){world, keep, find_kept});
+	skep_device_set_byzantine(actor->device, &byzantine);
+	return true;
 }
 
 /* ---- operations ----------------------------------------------------------------------------------------------- */

@@ -177,6 +177,7 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	case SKEP_OP_ADD:
 	case SKEP_OP_ADD_STORE:
 	case SKEP_OP_GIVE:
+	case SKEP_OP_OFFER:
 		ret->out = handle_make(world);
 		break;
 	case SKEP_OP_STORE:
@@ -193,6 +194,8 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	case SKEP_OP_RECOMPUTE:
 	case SKEP_OP_INNER:
 	case SKEP_OP_PSEUDO:
+	case SKEP_OP_COLLECT:
+	case SKEP_OP_AGGREGATE:
 	case SKEP_OP_KINDS:
 		break;
 	}

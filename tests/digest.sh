@@ -60,6 +60,11 @@ done
 one_digest 'periodic sync' $two --set train.until.steps=20 --set sync.method=diloco --set sync.every=4
 one_digest 'periodic sync by share, delayed' $two --set train.until.steps=20 --set sync.method=diloco --set sync.every=auto \
 	--set sync.mean=4 --set sync.delayed=true --set schedule.wiring=throughput
+one_digest 'reduced in 4 bits' $two --set train.until.steps=20 --set sync.compression=e3m0
+for way in all-to-all,trimmed-mean butterfly,zeno; do
+	one_digest "gathered: $way" $two --set train.until.steps=20 --set model.stages=2 --set sync.collective="${way%,*}" \
+		--set sync.aggregate="${way#*,}"
+done
 one_digest 'recomputed activations' $two --set train.until.steps=20 --set schedule.checkpoint_activations=true
 wan=cluster.topology=topologies/two-datacentres-wan.yaml
 one_digest 'jitter, windows and loss' $two --set train.until.steps=20 --set $wan

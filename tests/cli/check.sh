@@ -34,6 +34,8 @@ labels = {
     "codecs": seen["activation_compression"] != "none" or seen["reduction_compression"] != "none",
     "sync": seen["collective"] != "ring" or seen["collectives"] == "flows",
     "overlap": seen["overlap"] is not None,
+    "aggregate": seen["aggregate"] != "mean",
+    "byzantine": seen["byzantine"] is not None,
     "data": seen["data"] is not None,
     "begins": seen["weights"] is not None,
     "law": seen["law"] is not None,
@@ -104,6 +106,12 @@ if labels["overlap"]:
 if labels["data"]:
     number(r"(\d+) tokens in", seen["data"]["tokens"])
     number(r"(\d+) held out", seen["data"]["held_out_samples"])
+if labels["aggregate"]:
+    number(r"aggregate .* the (\d+) (?:least|with)", seen["left_out"])
+if labels["byzantine"]:
+    liars = re.search(r"byzantine workers? ([\d, ]+):", text)[1]
+    assert [int(w) for w in liars.split(",")] == seen["byzantine"]["workers"], liars
+    assert (": what goes into reductions is NaN" in text) == (seen["byzantine"]["lie"] == "nan")
 if labels["steps"]:
     number(r"learning rate ([\d.e-]+)", seen["optimizer"]["learning_rate"])
 if labels["periodic"]:
@@ -150,6 +158,10 @@ same 'diloco by share' "$two" --set sync.method=diloco --set sync.every=auto --s
 same 'trainer' "$two" --set schedule.routing=trainer
 same 'a tree' "$two" --set sync.collective=tree
 same 'a butterfly' "$two" --set sync.collective=butterfly
+same 'reductions in 4 bits' "$two" --set sync.compression=e3m0
+same 'trimmed means' "$two" --set model.stages=2 --set sync.collective=all-to-all --set sync.aggregate=trimmed-mean --set 'sync.trim=40 %'
+same 'scores' "$two" --set model.stages=2 --set sync.collective=butterfly --set sync.aggregate=zeno --set sync.rho=0.25
+same 'a liar' "$two" --set 'cluster.byzantine={workers: [2], lie: noise, scale: 2}'
 same 'flows' "$two" --set simulate.collectives=flows --set train.maths=none
 same 'a barrier' "$root/scenarios/baselines/gpipe.yaml" --set schedule.barrier=true
 same 'longer links' "$two" --set 'cluster.extra_latency=3 ms'

@@ -15,6 +15,14 @@ below() { # below BOUND: the run that was printed last has learnt, and counted e
 	END
 }
 
+not_learnt() { # of the run that was printed last: it is worse than knowing nothing
+	python3 - "$out" <<-'END'
+	import json, sys
+	loss = json.load(open(sys.argv[1]))["final_loss"]
+	assert loss is None or loss > 55, loss
+	END
+}
+
 kept_under_churn() { # of the run in preempted.db: workers went and came, and no gradient is unaccounted for
 	python3 - "$out" <<-'END'
 	import json, sqlite3, sys
@@ -38,6 +46,17 @@ for shape in '1 1' '2 1' '2 2' '3 2' '5 3' '7 7' '9 4'; do
 done
 accepts 'two data centres' sim "$root/scenarios/two-datacentres.yaml" --json -q
 check 'two data centres: loss below 0.5' below 0.5
+
+liars=$root/scenarios/byzantine.yaml
+for aggregate in trimmed-mean zeno; do
+	for lie in '{workers: [3, 4], lie: sign-flip, scale: 10}' '{workers: [3, 4], lie: nan}'; do
+		accepts "$aggregate, liars: $lie" sim "$liars" --set train.until.steps=80 --json -q \
+			--set sync.aggregate=$aggregate --set "cluster.byzantine=$lie"
+		check "$aggregate, liars: loss below 4" below 4
+	done
+done
+accepts 'the mean, liars' sim "$liars" --set train.until.steps=80 --json -q --set 'sync={collective: butterfly}'
+check 'the mean, liars: nothing is learnt' not_learnt
 
 accepts 'machines that come and go' sim "$root/scenarios/preempted.yaml" --json -q --db preempted.db
 check 'machines that come and go: counted once or lost' kept_under_churn

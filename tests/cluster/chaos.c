@@ -95,7 +95,9 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_VALIDATED_HIDDEN] = {"validated-hidden", "I16"},
 	[SABOTAGE_VALIDATED_OLD] = {"validated-old", "I11"},
 	[SABOTAGE_VALIDATED_COUNTED] = {"validated-counted", "I16"},
-	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
+	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"},
+	[SABOTAGE_PART_MISCOUNTED] = {"part-miscounted", "I1b"},
+	[SABOTAGE_COLLECT_EATEN] = {"collect-eaten", "I1b"}};
 
 struct options {
 	uint64_t first, last, again, least;

@@ -105,6 +105,8 @@ enum sabotage {
 	SABOTAGE_VALIDATED_OLD,     /* one microbatch of a validation is judged on the parameters of one step earlier */
 	SABOTAGE_VALIDATED_COUNTED, /* one microbatch of a validation also goes backwards */
 	SABOTAGE_RERUN_DIFFERS,     /* the second run of the seed is not quite the first */
+	SABOTAGE_PART_MISCOUNTED,   /* a part says that one more microbatch is in it */
+	SABOTAGE_COLLECT_EATEN,     /* a part is not beside the others */
 	SABOTAGES
 };
 

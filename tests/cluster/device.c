@@ -3,6 +3,7 @@
  * device.c - symbolic tensors and devices: decides what an operation would have computed, and refuses wrong inputs.
  */
 #include "tests/cluster/device.h"
+#include "tests/cluster/gathered.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -376,6 +377,8 @@ static void step(const struct job *job)
 	check_place(job);
 	check_inner(job);
 	const uint64_t *sum = op->size > 1 ? device->result[op->round] : device->accumulator[op->round];
+	if (job->plan->gather && op->size > 1 && op->microbatches != device->weight[op->round])
+		wrong(job, "I1b", "the parts say that there are other numbers of microbatches in them");
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
 	uint32_t to = place(job, op->round + 1);
 	memcpy(device->parameter[to], device->parameter[place(job, op->round)], sizeof(device->parameter[to]));
@@ -492,15 +495,18 @@ static void restore(const struct job *job)
 	job->effect->known = ALL_KNOWN;
 }
 
-/* All but KEEP and FOLD put out a tensor, all but KEEP, TAKE and GIVE take one in. Elements beyond the range stay zero in it. */
+/* All but KEEP, FOLD, COLLECT and AGGREGATE put out a tensor; all but KEEP, TAKE, GIVE, OFFER, AGGREGATE and the COLLECT of
+ * one's own part take one in. Elements beyond the range stay zero in it. */
 static bool puts_out(uint8_t kind)
 {
-	return kind != SKEP_OP_KEEP && kind != SKEP_OP_FOLD;
+	return kind != SKEP_OP_KEEP && kind != SKEP_OP_FOLD && kind != SKEP_OP_COLLECT && kind != SKEP_OP_AGGREGATE;
 }
 
-static bool takes_in(uint8_t kind)
+static bool takes_in(const struct skep_op *op)
 {
-	return kind != SKEP_OP_KEEP && kind != SKEP_OP_TAKE && kind != SKEP_OP_GIVE;
+	return op->kind != SKEP_OP_KEEP && op->kind != SKEP_OP_TAKE && op->kind != SKEP_OP_GIVE &&
+	       op->kind != SKEP_OP_OFFER && op->kind != SKEP_OP_AGGREGATE &&
+	       (op->kind != SKEP_OP_COLLECT || !buf_none(op->in));
 }
 
 static uint64_t reduced(const struct job *job, const struct tensor *in, uint64_t e)
@@ -508,6 +514,7 @@ static uint64_t reduced(const struct job *job, const struct tensor *in, uint64_t
 	uint64_t own = job->device->accumulator[job->op->round][e], *result = &job->device->result[job->op->round][e];
 	switch (job->op->kind) {
 	case SKEP_OP_TAKE:
+	case SKEP_OP_OFFER:
 		return own;
 	case SKEP_OP_ADD:
 		return in->value[e] + own;
@@ -531,10 +538,12 @@ static void reduce(const struct job *job)
 	if (job->device->stage != op->stage)
 		wrong(job, "I4", "its device holds another stage");
 	check_inner(job);
-	if (takes_in(op->kind)) {
+	if (takes_in(op)) {
 		in = input(job, op->in, TENSOR_CHUNK, "the input is no chunk");
 		if (in.stage != op->stage || in.round != op->round || in.first != op->first || in.count != op->count)
 			wrong(job, "I1b", "the chunk is of another reduction");
+		if (in.part != (op->kind == SKEP_OP_COLLECT))
+			wrong(job, "I4", "what one member brings is taken for a sum, or a sum for that");
 	}
 	uint64_t all = job->plan->stage[op->stage].parameters;
 	if (op->first > all || op->count > all - op->first) {
@@ -543,13 +552,19 @@ static void reduce(const struct job *job)
 	}
 	for (uint64_t e = op->first; e < op->first + op->count; e++)
 		sum.value[e] = reduced(job, &in, e);
-	if (takes_in(op->kind) && !job->verdict->broken)
+	const char *odd = gathered_run(job->device, op, &in, job->plan->gather);
+	if (odd)
+		wrong(job, "I1b", odd);
+	if (takes_in(op) && !job->verdict->broken)
 		tensors_free(job->tensors, op->in);
 	if (!puts_out(op->kind))
 		return;
 	struct tensor *out = output(job, TENSOR_CHUNK, op->stage, &job->effect->out);
 	out->first = op->first;
 	out->count = op->count;
+	out->size = op->size;
+	out->part = op->kind == SKEP_OP_OFFER;
+	out->weight = out->part ? op->microbatches : job->device->weight[op->round];
 	memcpy(out->value, sum.value, sizeof(out->value));
 }
 
@@ -573,7 +588,10 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 		[SKEP_OP_STORE] = reduce,
 		[SKEP_OP_KEEP] = reduce,
 		[SKEP_OP_FOLD] = reduce,
-		[SKEP_OP_GIVE] = reduce};
+		[SKEP_OP_GIVE] = reduce,
+		[SKEP_OP_OFFER] = reduce,
+		[SKEP_OP_COLLECT] = reduce,
+		[SKEP_OP_AGGREGATE] = reduce};
 	struct job job = {device, tensors, plan, op, who, ret, verdict};
 	memset(ret, 0, sizeof(*ret));
 	ret->version = device->newest;

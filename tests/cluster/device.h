@@ -53,6 +53,8 @@ struct tensor {
 	uint64_t answer;  /* gradient: name of the activation it is for; stash: name of the activation that left */
 	uint64_t input;   /* stash: name of the activation that came in */
 	uint32_t version; /* stash: of the parameters that FORWARD read */
+	bool part;        /* chunk: it was OFFERed; `microbatch` is the member, and ... */
+	uint32_t weight;  /* ... so many microbatches are in it; of an AGGREGATE: in all */
 	uint64_t value[CLUSTER_ELEMENTS];
 };
 
@@ -87,6 +89,11 @@ static inline bool buf_none(struct skep_buf buf)
 	return buf.slot == 0 && buf.generation == 0;
 }
 
+struct gathered { /* parts beside each other: who has brought one, what they come to */
+	uint32_t round, attempt, weight;
+	uint64_t first, count, member, value[CLUSTER_ELEMENTS];
+};
+
 struct device {                             /* what one process holds */
 	uint32_t stage;                     /* SKEP_NO_STAGE before the first ENTER of a newcomer */
 	uint32_t newest;                    /* the version that the last STEP, LOAD or RESTORE made */
@@ -103,6 +110,9 @@ struct device {                             /* what one process holds */
 	uint64_t inner[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
 	uint32_t inner_total[CLUSTER_ROUNDS], inner_counted[CLUSTER_ROUNDS];
 	bool pseudo[CLUSTER_ROUNDS];
+	struct gathered gathered;
+	/* of the parts that the result of the round was made of in this attempt: microbatches, as they say */
+	uint32_t weight[CLUSTER_ROUNDS], weight_attempt[CLUSTER_ROUNDS];
 };
 
 struct effect { /* what an operation did, for the ledger */

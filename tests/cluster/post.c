@@ -15,7 +15,7 @@ static uint64_t expected_bytes(const struct skep_plan *plan, const struct skep_m
 	case SKEP_MESSAGE_INPUT:
 		return skep_plan_slice_bytes(plan, t->stage);
 	case SKEP_MESSAGE_CHUNK:
-		return 4 * t->count;
+		return 4 * t->count + (t->part ? 4 : 0);
 	case SKEP_MESSAGE_STATE:
 		return skep_state_chunk_bytes(plan, t->stage, t->chunk);
 	default:

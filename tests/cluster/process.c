@@ -213,9 +213,11 @@ static bool clash(const struct skep_op *a, const struct skep_op *b)
 	if (a->kind == SKEP_OP_BACKWARD && a->size > 0 && reduces &&
 		(a->first >= b->first + b->count || b->first >= a->first + a->count)) /* of other elements */
 		return false;
-	if (a->kind == SKEP_OP_BACKWARD || a->kind >= SKEP_OP_INNER) /* these leave the accumulator alone */
+	if (a->kind == SKEP_OP_BACKWARD || a->kind == SKEP_OP_INNER ||
+		a->kind == SKEP_OP_PSEUDO) /* these leave the accumulator alone */
 		return same_round && reduces && b->kind != SKEP_OP_STORE && b->kind != SKEP_OP_FOLD &&
-		       b->kind != SKEP_OP_GIVE;
+		       b->kind != SKEP_OP_GIVE && b->kind != SKEP_OP_AGGREGATE &&
+		       (b->kind != SKEP_OP_COLLECT || buf_none(b->in));
 	return a->kind == SKEP_OP_STEP && b->kind > SKEP_OP_BACKWARD && (!reduces || same_round);
 }
 
@@ -277,6 +279,10 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		p->device.inner[op->round][0] ^= 1;
 	if (op->kind == SKEP_OP_PSEUDO && sabotaged(c, SABOTAGE_PSEUDO_EATEN))
 		memset(p->device.accumulator[op->round], 0, sizeof(p->device.accumulator[op->round]));
+	if (op->kind == SKEP_OP_OFFER && sabotaged(c, SABOTAGE_PART_MISCOUNTED))
+		c->tensors.slot[effect->out.slot].tensor.weight++;
+	if (op->kind == SKEP_OP_COLLECT && sabotaged(c, SABOTAGE_COLLECT_EATEN))
+		p->device.gathered.member &= ~(UINT64_C(1) << op->microbatch);
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_FLIPPED))
 		p->device.accumulator[op->round][0] ^= 1;
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_TWICE))

@@ -255,6 +255,8 @@ static bool read_line(struct story *story, const struct words *words)
 		known = true, good = words->count == 1, story->plan.recompute = true;
 	else if (strcmp(key, "barrier") == 0)
 		known = true, good = words->count == 1, story->plan.barrier = true;
+	else if (strcmp(key, "gather") == 0)
+		known = true, good = words->count == 1, story->plan.gather = true;
 	else if (strcmp(key, "promise") == 0)
 		known = true, good = words->count == 1, story->plan.promise = true;
 	else if (strcmp(key, "by-share") == 0)

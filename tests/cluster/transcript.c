@@ -322,6 +322,10 @@ static void put_op(struct text *text, const struct skep_plan *plan, const struct
 		put(text, ": %u members, %u microbatches", op->size, op->microbatches);
 	if (op->kind == SKEP_OP_BACKWARD && op->size > 0)
 		put(text, ", part %u of %u", op->chunk + 1, op->size);
+	if (op->kind == SKEP_OP_OFFER || (op->kind == SKEP_OP_COLLECT && buf_none(op->in)))
+		put(text, ", its own part, of %u", op->microbatches);
+	else if (op->kind == SKEP_OP_COLLECT)
+		put(text, ", the part of member %u", op->microbatch + 1);
 }
 
 void transcript_line(const struct skep_plan *plan, const struct trace *trace, char ret[TRANSCRIPT_LINE])

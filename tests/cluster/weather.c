@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "core/collective.h"
+
 #define MS UINT64_C(1000000)
 #define DELAYED_SALT UINT64_C(0x64656c61796564)
 #define RERUN_SALT UINT64_C(0x726572756e)
@@ -21,6 +23,7 @@
 #define BUCKET_SALT UINT64_C(0x6275636b6574)
 #define PROMISE_SALT UINT64_C(0x70726f6d697365)
 #define LAPS_SALT UINT64_C(0x6c617073)
+#define GATHER_SALT UINT64_C(0x676174686572)
 #define STREAM_SALT UINT64_C(0x73747265616d)
 #define INNER_SALT UINT64_C(0x696e6e6572)
 
@@ -243,6 +246,7 @@ static bool stream_pipelines(struct weather *w)
 	plan->rounds = CLUSTER_ROUNDS - 1 - plan->rounds % 4;
 	if (plan->collective != SKEP_COLLECTIVE_WHOLE)
 		plan->collective = SKEP_COLLECTIVE_RING;
+	plan->gather = false;
 	return true;
 }
 
@@ -282,6 +286,7 @@ static void interleave(struct weather *w)
 		return;
 	plan->pipeline = SKEP_PIPELINE_INTERLEAVED;
 	promise_nothing(w);
+	plan->gather = false;
 	plan->chunks = (uint32_t)(2 + (random >> 32 & 1));
 	plan->slice_bytes = w->slice_bytes;
 	for (uint32_t q = 0; q + 1 < skep_plan_slices(plan); q++)
@@ -340,6 +345,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		below(w, 3) ? SKEP_ROUTING_PEER : SKEP_ROUTING_TRAINER; /* last: older seeds keep their draws */
 	if (below(w, 2)) /* from about an operation to the time after which the silent are fenced */
 		w->plan.patience_ns = w->plan.heartbeat_ns / 64 + w->op_ns / 2 + any_size(w, w->plan.fence_after_ns);
+	w->plan.gather = skep_collective_gathers(w->plan.collective) && mix64(seed ^ GATHER_SALT) % 2;
 	uint64_t random = mix64(seed ^ FIXED_SALT);
 	uint64_t inner = mix64(seed ^ INNER_SALT);
 	if (kind == WEATHER_FIXED ||
@@ -519,7 +525,8 @@ void weather_print(const struct weather *w, FILE *to)
 	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
 		plan->in_flight);
 	if (plan->collective != SKEP_COLLECTIVE_RING)
-		fprintf(to, "  collective: %s\n", skep_collective_name((uint8_t)plan->collective));
+		fprintf(to, "  collective: %s%s\n", skep_collective_name((uint8_t)plan->collective),
+			plan->gather ? ", gathered" : "");
 	fprintf(to, "  %swiring: %s, routing: %s, %u samples, %u places%s", pipeline[plan->pipeline],
 		wiring[plan->wiring], plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer", plan->samples,
 		plan->places,

@@ -19,7 +19,9 @@
 
 enum { BLOCK = SKEP_CODEC_BLOCK, BLOCK_BYTES = 4 + BLOCK };
 
-static const enum skep_codec codecs[] = {SKEP_CODEC_NONE, SKEP_CODEC_FP16, SKEP_CODEC_INT8};
+static const enum skep_codec codecs[] = {SKEP_CODEC_NONE, SKEP_CODEC_FP16, SKEP_CODEC_INT8, SKEP_CODEC_E3M0};
+
+_Static_assert(sizeof codecs / sizeof *codecs == SKEP_CODECS, "all");
 
 static float float_of(uint32_t bits)
 {
@@ -96,6 +98,7 @@ static void test_sizes(void **state)
 		assert_true(skep_codec_bytes(SKEP_CODEC_NONE, n) == 4 * n);
 		assert_true(skep_codec_bytes(SKEP_CODEC_FP16, n) == 2 * n);
 		assert_true(skep_codec_bytes(SKEP_CODEC_INT8, n) == n + 4 * scales);
+		assert_true(skep_codec_bytes(SKEP_CODEC_E3M0, n) == (n + 1) / 2 + 4 * scales);
 		scales += n % 64 == 0; /* element n, if there is one, begins a block */
 	}
 	assert_true(skep_codec_bytes(SKEP_CODEC_INT8, UINT64_C(1) << 60) == (UINT64_C(1) << 60) + (UINT64_C(1) << 56));
@@ -107,7 +110,7 @@ static void test_exactly_the_size_is_written(void **state)
 	(void)state;
 	unsigned char a[4 * 300 + 1], b[4 * 300 + 1];
 	float *value = random_bits(3, 300);
-	for (size_t c = 0; c < 3; c++)
+	for (size_t c = 0; c < SKEP_CODECS; c++)
 		for (size_t n = 0; n <= 300; n++) {
 			memset(a, 0x55, sizeof a), memset(b, 0xaa, sizeof b);
 			skep_codec_encode(codecs[c], n, value, a);
@@ -126,7 +129,7 @@ static void test_pieces_are_the_whole(void **state)
 	(void)state;
 	enum { N = 40 * BLOCK + 17 };
 	float *value = random_sizes(4, N, -30, 10);
-	for (size_t c = 0; c < 3; c++) {
+	for (size_t c = 0; c < SKEP_CODECS; c++) {
 		unsigned char *whole = encoded(codecs[c], N, value);
 		float *back = decoded(codecs[c], N, whole);
 		for (size_t first = 0; first < N; first += 3 * BLOCK) {
@@ -349,13 +352,137 @@ static void test_blocks_with_what_is_no_number(void **state)
 	free(value);
 }
 
+/* ---- e3m0 --------------------------------------------------------------------------------------------------- */
+
+enum { QUADS_BYTES = 4 + BLOCK / 2 };
+
+static uint32_t quad_of(const unsigned char *payload, size_t n, size_t i)
+{
+	size_t half = (n + 1) / 2;
+	return i < half ? payload[4 + i] & 15u : payload[4 + i - half] >> 4;
+}
+
+/* The nearest of what 4 bits can be, found by looking at all of it; the larger one of two as near. */
+static double nearest_quad(double x, double scale)
+{
+	double nearest = 0;
+	for (int number = 1; number < 8; number++) {
+		double value = ldexp(scale, number - 7);
+		if (fabs(fabs(x) - value) <= fabs(fabs(x) - nearest))
+			nearest = value;
+	}
+	return nearest == 0 ? 0 : copysign(nearest, x);
+}
+
+static void check_quads_block(size_t n, const float *value, const unsigned char *payload, const float *got)
+{
+	float scale;
+	double m = largest_of(n, value);
+	memcpy(&scale, payload, sizeof scale);
+	for (size_t i = 0; isinf(m) && i < n; i++)
+		assert_true(isnan(got[i]) && quad_of(payload, n, i) == 0);
+	assert_true(isinf(m) ? bits_of(scale) == 0x7fc00000 : (double)scale == fmax(m, 0x1p-120));
+	assert_true(n % 2 == 0 || payload[4 + n / 2] >> 4 == 0);
+	for (size_t i = 0; !isinf(m) && i < n; i++) {
+		double x = (double)value[i], nearest = nearest_quad(x, (double)scale), other = (double)got[i];
+		uint32_t code = quad_of(payload, n, i);
+		assert_true(code != 8 && (x != 0 || bits_of(got[i]) == 0));
+		assert_true(other ==
+			    (code & 7 ? copysign(ldexp((double)scale, (int)(code & 7) - 7), code & 8 ? -1 : 1) : 0));
+		/* where two are as near, to about a rounding of x / scale, either is right */
+		if (other != nearest && fabs(fabs(other - x) - fabs(nearest - x)) > 0x1p-22 * fabs(x))
+			fail_msg("%a became %a, not %a, beside a largest of %a", x, other, nearest, m);
+		assert_true(fabs(other - x) <= fmax((1 + 0x1p-20) * fabs(x) / 3, fmax(m / 128, 0x1p-127)));
+	}
+}
+
+static void check_quads(size_t n, const float *value)
+{
+	unsigned char *payload = encoded(SKEP_CODEC_E3M0, n, value);
+	float *got = decoded(SKEP_CODEC_E3M0, n, payload);
+	for (size_t first = 0; first < n; first += BLOCK)
+		check_quads_block(n - first < BLOCK ? n - first : BLOCK, value + first,
+			payload + first / BLOCK * QUADS_BYTES, got + first);
+	free(payload), free(got);
+}
+
+static void test_quads_are_the_nearest(void **state)
+{
+	(void)state;
+	enum { N = 1000 };
+	for (int low = -149; low <= 127; low++)
+		for (int range = 0; range <= 12 && low + range <= 127; range += 3) {
+			float *value = random_sizes((uint64_t)(low + 1000 * range), N, low, low + range);
+			check_quads(N, value);
+			free(value);
+		}
+	for (size_t n = 1; n <= 3 * BLOCK; n++) {
+		float *value = random_sizes(n, n, -8, 0), *bits = random_bits(n, n);
+		check_quads(n, value), check_quads(n, bits);
+		free(value), free(bits);
+	}
+}
+
+/* Beside scales of all kinds: each value, each middle between two, and their neighbours among the floats. */
+static void test_quads_at_the_middles(void **state)
+{
+	(void)state;
+	const float scales[] = {1, 1.9999999f, 1.3333334f, FLT_MAX, 0x1p-120f, 0x1.8p-121f, FLT_MIN, float_of(1), 3};
+	for (size_t s = 0; s < sizeof scales / sizeof *scales; s++) {
+		float value[3 * 3 * 8] = {0};
+		for (uint32_t i = 0; i < 8; i++)
+			for (uint32_t at = 0; at < 3; at++) {
+				float near = scales[s] * (float)ldexp(at == 0   ? 1
+								      : at == 1 ? 1.5
+										: 1.25,
+								 (int)i - 7 - (at > 0));
+				for (uint32_t step = 0; step < 3 && near < scales[s]; step++)
+					value[(i * 3 + at) * 3 + step] =
+						float_of(bits_of(near) + step - (bits_of(near) > 0));
+			}
+		for (uint32_t first = 1; first + 20 < 3 * 3 * 8; first += 10) {
+			value[first - 1] = -scales[s];
+			check_quads(20, value + first - 1);
+		}
+	}
+	/* exactly: ties go up, and what a quad can be stays what it is */
+	const float exact[] = {
+		1, 0.75f, -0.375f, 0x1p-7f, -0x1p-7f, 0x1.8p-7f, 0x1.fffffep-8f, 0.5f, -0x1p-6f, 0.74999994f};
+	const float expected[] = {1, 1, -0.5f, 0x1p-6f, -0x1p-6f, 0x1p-6f, 0, 0.5f, -0x1p-6f, 0.5f};
+	float *got = sent(SKEP_CODEC_E3M0, 10, exact);
+	for (size_t i = 0; i < 10; i++)
+		assert_true(bits_of(got[i]) == bits_of(expected[i]));
+	free(got);
+}
+
+static void test_quads_with_what_is_no_number(void **state)
+{
+	(void)state;
+	const float bad[] = {NAN, -NAN, INFINITY, -INFINITY, float_of(0x7f800001), float_of(0xffffffff)};
+	enum { N = 2 * BLOCK + 9 };
+	float *value = random_sizes(8, N, -3, 3);
+	for (size_t b = 0; b < sizeof bad / sizeof *bad; b++)
+		for (size_t i = 0; i < N; i++) {
+			float was = value[i], *clean = sent(SKEP_CODEC_E3M0, N, value), *got;
+			memcpy(&value[i], &bad[b], sizeof bad[b]);
+			check_quads(N, value);
+			got = sent(SKEP_CODEC_E3M0, N, value);
+			for (size_t at = 0; at < N; at++)
+				assert_true(at / BLOCK == i / BLOCK ? isnan(got[at])
+								    : bits_of(got[at]) == bits_of(clean[at]));
+			value[i] = was;
+			free(clean), free(got);
+		}
+	free(value);
+}
+
 /* ---- sums, and anything at all ------------------------------------------------------------------------------ */
 
 static void test_sums(void **state)
 {
 	(void)state;
 	const size_t lengths[] = {0, 1, 63, 64, 65, 1023, 1024, 1025, 1088, 2048, 5000};
-	for (size_t c = 0; c < 3; c++)
+	for (size_t c = 0; c < SKEP_CODECS; c++)
 		for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
 			size_t n = lengths[l], bytes = skep_codec_bytes(codecs[c], n);
 			float *a = random_sizes(1, n, -10, 3), *own = random_sizes(2, n, -10, 3);
@@ -381,7 +508,7 @@ static void test_any_bytes_can_be_decoded(void **state)
 	(void)state;
 	uint64_t random = 11;
 	for (int turn = 0; turn < 2000; turn++)
-		for (size_t c = 0; c < 3; c++) {
+		for (size_t c = 0; c < SKEP_CODECS; c++) {
 			size_t n = skep_random_below(&random, 300), bytes = skep_codec_bytes(codecs[c], n);
 			unsigned char *payload = exactly(bytes);
 			for (size_t i = 0; i < bytes; i++)
@@ -407,11 +534,12 @@ static void test_the_very_bits(void **state)
 {
 	(void)state;
 	enum { N = 100003 };
-	static const uint64_t golden[3][2] = {{0xc257e6cb34bce3aeu, 0xc257e6cb34bce3aeu},
-		{0x54a0d7339fa0737eu, 0xb453e42e0da564a1u}, {0x06920774cf4f97aau, 0x581704cba654a436u}};
+	static const uint64_t golden[SKEP_CODECS][2] = {{0xc257e6cb34bce3aeu, 0xc257e6cb34bce3aeu},
+		{0x54a0d7339fa0737eu, 0xb453e42e0da564a1u}, {0x06920774cf4f97aau, 0x581704cba654a436u},
+		{0x71c18684220cabf2u, 0x1a2481c2eb764876u}};
 	float *value = random_sizes(21, N, -140, 127), *narrow = random_sizes(22, N, -20, 4);
 	memcpy(value, narrow, N / 2 * sizeof *value);
-	for (size_t c = 0; c < 3; c++) {
+	for (size_t c = 0; c < SKEP_CODECS; c++) {
 		void *payload = encoded(codecs[c], N, value);
 		float *back = decoded(codecs[c], N, payload);
 		uint64_t there = hash_of(payload, skep_codec_bytes(codecs[c], N)),
@@ -437,6 +565,9 @@ int main(void)
 		cmocka_unit_test(test_blocks_at_the_ends),
 		cmocka_unit_test(test_blocks_of_integers),
 		cmocka_unit_test(test_blocks_with_what_is_no_number),
+		cmocka_unit_test(test_quads_are_the_nearest),
+		cmocka_unit_test(test_quads_at_the_middles),
+		cmocka_unit_test(test_quads_with_what_is_no_number),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_any_bytes_can_be_decoded),
 		cmocka_unit_test(test_the_very_bits),

@@ -30,15 +30,23 @@ static void test_each_half(void **state)
 	}
 }
 
-static void check_block(size_t n, float *value)
+static void check_blocks_of(enum skep_codec codec, size_t n, float *value)
 {
 	float then[N];
 	unsigned char encoded[N + SKEP_CODEC_SCALE_BYTES];
-	skep_codec_encode(SKEP_CODEC_INT8, n, value, encoded);
-	skep_codec_decode(SKEP_CODEC_INT8, n, encoded, value);
-	skep_codec_encode(SKEP_CODEC_INT8, n, value, encoded);
-	skep_codec_decode(SKEP_CODEC_INT8, n, encoded, then);
+	skep_codec_encode(codec, n, value, encoded);
+	skep_codec_decode(codec, n, encoded, value);
+	skep_codec_encode(codec, n, value, encoded);
+	skep_codec_decode(codec, n, encoded, then);
 	assert_memory_equal(value, then, n * sizeof *value);
+}
+
+static void check_block(size_t n, float *value)
+{
+	float other[N];
+	memcpy(other, value, n * sizeof *value);
+	check_blocks_of(SKEP_CODEC_INT8, n, value);
+	check_blocks_of(SKEP_CODEC_E3M0, n, other);
 }
 
 /* The largest of a block decides on the scale: all mantissas of one exponent, which is all but for the edges. */

@@ -312,6 +312,90 @@ static void test_a_gradient_that_is_no_number_reaches_all(void **state)
 	}
 }
 
+/* ---- parts that are gathered, and lies --------------------------------------------------------------------------- */
+
+static float *brought(struct skep_device *device, uint8_t kind, size_t n)
+{
+	uint64_t bytes;
+	struct skep_op op = {.kind = kind, .size = 2, .count = n, .microbatches = 7};
+	if (kind != SKEP_OP_ADD)
+		return job_dump(device, op, &bytes);
+	void *zeros;
+	op.in = skep_device_buffer_create(device, n * sizeof(float), &zeros);
+	memset(zeros, 0, n * sizeof(float));
+	return job_dump(device, op, &bytes);
+}
+
+/* In whatever operation it is asked, and in a step by itself; but what it has is what it had. */
+static void test_a_liar_lies_wherever_it_brings_its_own(void **state)
+{
+	(void)state;
+	const uint8_t kinds[] = {SKEP_OP_TAKE, SKEP_OP_ADD, SKEP_OP_OFFER};
+	const struct skep_byzantine honest = {SKEP_LIE_NONE, 0, 0}, liar = {SKEP_LIE_SIGN_FLIP, 3, 1};
+	struct job job;
+	size_t n;
+	uint64_t bytes;
+	job_init(&job, 1, SKEP_ACTIVATION_TANH, 3, 8);
+	job_microbatch(&job, 0, 0);
+	float *own = job_gradients(&job, 0, &n);
+	struct skep_op keep = {.kind = SKEP_OP_KEEP, .size = 2, .count = n}, give = keep;
+	give.kind = SKEP_OP_GIVE;
+	for (size_t k = 0; k <= 3; k++) {
+		skep_device_set_byzantine(job.device[0], &liar);
+		if (k == 3)
+			job_run(job.device[0], keep);
+		float *told = k < 3 ? brought(job.device[0], kinds[k], n) : job_dump(job.device[0], give, &bytes);
+		skep_device_set_byzantine(job.device[0], &honest);
+		const float *value = told + (k == 2);
+		uint32_t count;
+		memcpy(&count, told, sizeof count);
+		assert_true(k != 2 || count == 7);
+		for (size_t i = 0; i < n; i++)
+			assert_true(value[i] == -3 * own[i]);
+		free(told);
+	}
+	float *still = job_gradients(&job, 0, &n);
+	assert_memory_equal(still, own, n * sizeof *own);
+	free(still), free(own);
+	job_finish(&job);
+}
+
+static struct skep_buf offered(struct skep_device *device, size_t n)
+{
+	return job_run(device, (struct skep_op){.kind = SKEP_OP_OFFER, .size = 2, .count = n, .microbatches = 1}).out;
+}
+
+/* Parts of no member, of another size, stale ones; a whole without parts. What is refused is released. */
+static void test_parts_that_cannot_be_collected(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	job_init(&job, 1, SKEP_ACTIVATION_TANH, 3, 8);
+	struct skep_device *device = job.device[0];
+	free(job_gradients(&job, 0, &n));
+	struct skep_op op = {.kind = SKEP_OP_AGGREGATE, .size = 2, .count = n};
+	assert_true(job_run(device, op).failed);
+	for (uint32_t wrong = 0; wrong < 4; wrong++) {
+		op = (struct skep_op){.kind = SKEP_OP_COLLECT, .size = 2, .count = n, .in = offered(device, n)};
+		op.microbatch = wrong == 0 ? 2 : 1;
+		op.count -= wrong == 1;
+		op.first = wrong == 2 ? n : 0;
+		if (wrong == 3)
+			skep_device_buffer_release(device, op.in);
+		assert_true(job_run(device, op).failed);
+		assert_int_equal(skep_device_buffers_live(device), 0);
+	}
+	for (uint32_t member = 0; member < 2; member++) {
+		op = (struct skep_op){.kind = SKEP_OP_COLLECT, .size = 2, .count = n, .microbatch = member};
+		op.in = member == 1 ? offered(device, n) : op.in;
+		assert_false(job_run(device, op).failed);
+	}
+	op.kind = SKEP_OP_AGGREGATE;
+	assert_false(job_run(device, op).failed);
+	job_finish(&job);
+}
+
 static void test_what_cannot_be_created(void **state)
 {
 	(void)state;
@@ -368,6 +452,8 @@ int main(void)
 		cmocka_unit_test(test_a_device_without_a_stage_refuses),
 		cmocka_unit_test(test_a_loss_that_is_no_number),
 		cmocka_unit_test(test_a_gradient_that_is_no_number_reaches_all),
+		cmocka_unit_test(test_a_liar_lies_wherever_it_brings_its_own),
+		cmocka_unit_test(test_parts_that_cannot_be_collected),
 		cmocka_unit_test(test_what_cannot_be_created),
 		cmocka_unit_test(test_a_warm_device_makes_no_new_buffers),
 	};

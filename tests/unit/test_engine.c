@@ -60,6 +60,15 @@ void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper
 {
 	assert_true(device && keeper->write);
 }
+void skep_device_set_byzantine(struct skep_device *device, const struct skep_byzantine *byzantine)
+{
+	assert_true(device && byzantine->lie == SKEP_LIE_NONE);
+}
+struct skep_byzantine skep_scenario_byzantine(const struct skep_scenario *scenario, uint32_t worker)
+{
+	(void)scenario, (void)worker;
+	return (struct skep_byzantine){0};
+}
 void skep_device_destroy(struct skep_device *device)
 {
 	for (uint32_t i = 0; device && i < 4; i++)

@@ -26,7 +26,7 @@ struct ring {
 	size_t parameters;
 };
 
-static const enum skep_codec codecs[] = {SKEP_CODEC_NONE, SKEP_CODEC_FP16, SKEP_CODEC_INT8};
+static const enum skep_codec codecs[] = {SKEP_CODEC_NONE, SKEP_CODEC_FP16, SKEP_CODEC_INT8, SKEP_CODEC_E3M0};
 
 /* Two microbatches in each accumulator of round 7. SGD without momentum: a step leaves the mean gradient as the moment. */
 static void ring_init(struct ring *ring, uint32_t members, enum skep_codec codec)
@@ -61,7 +61,7 @@ static double allowed(const struct ring *ring, uint32_t members, enum skep_codec
 	size_t block = begin + (i - begin) / SKEP_CODEC_BLOCK * SKEP_CODEC_BLOCK;
 	for (uint32_t count = 1; count <= members; count++) {
 		double size = fabs(partial_sum(ring, members, chunk, count, i));
-		if (codec == SKEP_CODEC_INT8)
+		if (skep_codec_blocks(codec))
 			for (size_t j = block; j < end && j < block + SKEP_CODEC_BLOCK; j++)
 				size = fmax(size, fabs(partial_sum(ring, members, chunk, count, j)));
 		off += count > 1 ? rounding * (size + off) : 0;
@@ -69,6 +69,8 @@ static double allowed(const struct ring *ring, uint32_t members, enum skep_codec
 			off += fmax((size + off) * 0x1p-11, 0x1p-25);
 		if (codec == SKEP_CODEC_INT8)
 			off += fmax((size + off) * 1.0001 / 254, 0x1p-127);
+		if (codec == SKEP_CODEC_E3M0)
+			off += fmax((size + off) * (1 + 0x1p-20) / 3, 0x1p-127);
 	}
 	return off;
 }

@@ -317,6 +317,9 @@ static void times_of_state_and_chunks_follow_memory(void **state)
 		{SKEP_OP_KEEP, 8.0 * (double)count},
 		{SKEP_OP_FOLD, 12.0 * (double)count},
 		{SKEP_OP_GIVE, 8.0 * (double)count},
+		{SKEP_OP_OFFER, 8.0 * (double)count},
+		{SKEP_OP_COLLECT, 8.0 * (double)count},
+		{SKEP_OP_AGGREGATE, 4.0 * (2 + 1) * (double)count},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		assert_true(fabs((double)time_of(&s, 4, cases[i].kind, 1) - (10e3 + cases[i].bytes / 50)) <= 1);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gathered.h - parts of a reduction that are put side by side, in symbols.
+ */
+#ifndef SKEP_TESTS_CLUSTER_GATHERED_H
+#define SKEP_TESTS_CLUSTER_GATHERED_H
+
+#include "tests/cluster/device.h"
+
+/* What a reduction operation does to them, and what is wrong with that; else NULL. `in`: the tensor that it takes in, if any. */
+const char *gathered_run(struct device *device, const struct skep_op *op, const struct tensor *in, bool gathers);
+
+#endif
