@@ -30,6 +30,7 @@ static const char *const OP[] = {
 	[SKEP_OP_FOLD] = "fold",
 	[SKEP_OP_GIVE] = "give",
 	[SKEP_OP_RECOMPUTE] = "recompute",
+	[SKEP_OP_NORM] = "norm",
 };
 static_assert(COUNT(OP) == SKEP_OP_KINDS, "each kind has a name");
 
@@ -67,6 +68,10 @@ static const char *const MESSAGE[] = {
 	[SKEP_MESSAGE_TAKEN] = "TAKEN",
 	[SKEP_MESSAGE_PASSED] = "PASSED",
 	[SKEP_MESSAGE_BACK] = "BACK",
+	[SKEP_MESSAGE_NORM] = "NORM",
+	[SKEP_MESSAGE_FAULT] = "FAULT",
+	[SKEP_MESSAGE_UNKEPT] = "UNKEPT",
+	[SKEP_MESSAGE_KEEP] = "KEEP",
 };
 static_assert(COUNT(MESSAGE) == SKEP_MESSAGE_KINDS, "each kind has a name");
 
@@ -90,6 +95,8 @@ static const char *const NOTE[] = {
 	[SKEP_NOTE_ADMITTED] = "admitted",
 	[SKEP_NOTE_STAGE_RESTARTED] = "stage_restarted",
 	[SKEP_NOTE_CHECKPOINTED] = "checkpointed",
+	[SKEP_NOTE_DIVERGED] = "diverged",
+	[SKEP_NOTE_UNKEPT] = "unkept",
 };
 static_assert(COUNT(NOTE) == SKEP_NOTE_KINDS, "each kind has a name");
 

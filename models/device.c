@@ -14,6 +14,7 @@
 
 #include "models/data.h"
 #include "models/device_cpu.h"
+#include "models/squares.h"
 #include "models/pool.h"
 #include "models/stage.h"
 #include "models/stage_weights.h"
@@ -23,7 +24,7 @@ struct skep_device {
 	struct skep_stage stage;
 	struct skep_pool *pool;
 	struct skep_keeper keeper; /* write NULL: none */
-	char why[1024];
+	char why[1024], unkept[1024]; /* of the newest operation; of a state that could not be kept */
 };
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
@@ -222,6 +223,10 @@ static bool run_forward(struct skep_device *device, const struct skep_op *op, st
 	if (!skep_cpu_forward(stage, device->training, op, x, y, stash, &loss, &diag))
 		return undrawn(device, &diag);
 	ret->loss_nano = loss_nano(loss);
+	if (!isfinite(loss) || (out && !skep_squares_finite(stage->leaving, y))) {
+		ret->fault = out ? SKEP_FAULT_ACTIVATIONS : SKEP_FAULT_LOSS;
+		ret->layer = skep_squares_forward_layer(stage, device->training->samples, stash);
+	}
 	encode(device, stage->leaving, y, out);
 	return true;
 }
@@ -289,6 +294,11 @@ static bool run_backward(struct skep_device *device, const struct skep_op *op, s
 	bool encodes = enters && device->training->activation_codec != SKEP_CODEC_NONE;
 	const float *x_gradient =
 		skep_cpu_backward(stage, device->training, op, &layers, x, stash, encodes ? NULL : out);
+	uint64_t floats = enters ? stage->entering : between_bytes(device, stage, layers.first) / sizeof *x_gradient;
+	if (out && !skep_squares_finite(floats, x_gradient)) {
+		ret->fault = SKEP_FAULT_GRADIENT;
+		ret->layer = skep_squares_backward_layer(stage, device->stage.accumulator[op->round & 1]);
+	}
 	if (out && enters)
 		encode(device, stage->entering, x_gradient, out);
 	return true;
@@ -397,12 +407,40 @@ static bool run_give(struct skep_device *device, const struct skep_op *op, struc
 	return true;
 }
 
+/* What the members have summed; the accumulator itself, if there is one member. */
+static const float *sum_of(const struct skep_device *device, const struct skep_op *op)
+{
+	return op->size == 1 ? device->stage.accumulator[op->round & 1] : device->stage.result;
+}
+
 static bool run_step(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	struct skep_stage *stage = &device->stage;
-	(void)ret;
-	skep_stage_step(stage, &device->training->optimizer, op->stage / device->training->plan->stages, op->round,
-		op->size == 1 ? stage->accumulator[op->round & 1] : stage->result, op->microbatches);
+	const struct skep_stage part = part_of(device, op);
+	const float *sum = sum_of(device, op);
+	ret->layer = op->microbatches > 0 ? skep_squares_backward_layer(&part, sum) : 0;
+	ret->fault = ret->layer > 0 ? SKEP_FAULT_GRADIENT : SKEP_FAULT_NONE;
+	skep_stage_step(stage, &device->training->optimizer,
+		&(struct skep_step){.nth = op->stage / device->training->plan->stages,
+			.round = op->round,
+			.microbatches = ret->fault ? 0 : op->microbatches,
+			.scale = skep_squares_scale(
+				(double)device->training->optimizer.clip_norm, device->training->plan->clip ? op->square : 0)},
+		sum);
+	return true;
+}
+
+static bool run_norm(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_stage part = part_of(device, op);
+	const struct skep_slice *slice = &device->stage.slice[op->stage / device->training->plan->stages];
+	const float *sum = sum_of(device, op);
+	double squares = skep_squares_sum(slice->parameters, sum + slice->parameter);
+	ret->square = skep_squares_encode(squares);
+	if (isfinite(squares))
+		return true;
+	ret->fault = SKEP_FAULT_GRADIENT;
+	ret->layer = skep_squares_backward_layer(&part, sum);
 	return true;
 }
 
@@ -457,28 +495,43 @@ static void *take_whole(struct skep_device *device, struct skep_buf *ret)
 	return state;
 }
 
-static bool has_keeper(struct skep_device *device)
+static bool has_keeper(struct skep_device *device, char *reterr, size_t size)
 {
 	bool has = device->keeper.read && device->keeper.write;
 	if (!has)
-		snprintf(device->why, sizeof device->why, "this worker has nowhere to keep checkpoints");
+		snprintf(reterr, size, "this worker has nowhere to keep checkpoints");
 	return has;
+}
+
+/* Is something of the stage's state not finite? Then it is never kept in place of one that is. */
+static bool spoilt(const struct skep_device *device, uint16_t *ret_layer)
+{
+	const struct skep_stage *stage = &device->stage;
+	*ret_layer = skep_squares_backward_layer(stage, skep_stage_parameters(stage, stage->version));
+	for (uint32_t m = 0; m < stage->moments && *ret_layer == 0; m++)
+		*ret_layer = skep_squares_backward_layer(stage, stage->moment[m]);
+	return *ret_layer > 0;
 }
 
 static bool run_checkpoint(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const struct skep_keeper *keeper = &device->keeper;
 	struct skep_buf buf;
+	if (spoilt(device, &ret->layer)) {
+		ret->fault = SKEP_FAULT_STATE;
+		return true;
+	}
 	void *state = take_whole(device, &buf);
-	(void)ret;
 	if (!state)
 		return false;
 	skep_stage_save(&device->stage, 0, 1, state);
-	bool good = has_keeper(device) &&
+	bool good = has_keeper(device, device->unkept, sizeof device->unkept) &&
 	            keeper->write(keeper->context, op->stage, op->round, state,
-			    skep_stage_state_bytes(&device->stage, 0, 1), device->why, sizeof device->why);
+			    skep_stage_state_bytes(&device->stage, 0, 1), device->unkept, sizeof device->unkept);
 	skep_pool_release(device->pool, buf);
-	return good;
+	ret->fault = good ? SKEP_FAULT_NONE : SKEP_FAULT_UNKEPT;
+	ret->why = good ? NULL : device->unkept;
+	return true;
 }
 
 /* As at the start of the run, but for the accumulators. */
@@ -503,7 +556,7 @@ static bool run_restore(struct skep_device *device, const struct skep_op *op, st
 	if (good && op->microbatch == 0)
 		good = begin_anew(device, state);
 	else if (good)
-		good = has_keeper(device) && keeper->read(keeper->context, op->stage, op->microbatch, state, bytes,
+		good = has_keeper(device, device->why, sizeof device->why) && keeper->read(keeper->context, op->stage, op->microbatch, state, bytes,
 						     device->why, sizeof device->why);
 	good = good && skep_stage_load(&device->stage, op->version, 0, 1, state, bytes);
 	skep_pool_release(device->pool, buf);
@@ -558,6 +611,7 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_BACKWARD] = run_backward,
 		[SKEP_OP_RECOMPUTE] = run_recompute,
 		[SKEP_OP_STEP] = run_step,
+		[SKEP_OP_NORM] = run_norm,
 		[SKEP_OP_SAVE] = run_save,
 		[SKEP_OP_LOAD] = run_load,
 		[SKEP_OP_CHECKPOINT] = run_checkpoint,

@@ -142,9 +142,10 @@ static void step_layer(const struct skep_layer *layer, struct step step)
 	}
 }
 
-void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth, uint32_t round,
-	const skep_real *sum, uint32_t microbatches)
+void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, const struct skep_step *what,
+	const skep_real *sum)
 {
+	const uint32_t nth = what->nth, round = what->round, microbatches = what->microbatches;
 	const struct skep_slice *slice = &stage->slice[nth];
 	const skep_real *old = skep_stage_parameters(stage, round);
 	skep_real *w = skep_stage_parameters(stage, round + 1);
@@ -154,7 +155,7 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 		struct step step = {.o = optimizer,
 			.rate = skep_optimizer_rate(optimizer, round),
 			.decay = optimizer->weight_decay,
-			.divisor = (skep_real)microbatches,
+			.divisor = (skep_real)(microbatches / what->scale),
 			.sum = sum,
 			.w = w,
 			.moment = {stage->moment[0], stage->moment[1]}};

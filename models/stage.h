@@ -77,10 +77,15 @@ bool skep_stage_load(
 
 uint64_t skep_stage_digest(const struct skep_stage *stage);
 
-/* Of slice `nth`: gradient = sum / microbatches, then one step of the optimizer: from version `round` to the next one. Clears the
- * round's accumulator. microbatches == 0: only that. `sum` is the whole stage's. One number of steps serves all slices, and
+struct skep_step {
+	uint32_t nth, round, microbatches;
+	double scale; /* 1, or what clips the gradient */
+};
+
+/* Of slice `nth`: gradient = scale * sum / microbatches, then one step of the optimizer: from version `round` to the next one.
+ * Clears the round's accumulator. microbatches == 0: only that. `sum` is the whole stage's. One number of steps serves all slices, and
  * the version is the next one when the last slice has stepped. */
-void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth, uint32_t round,
-	const skep_real *sum, uint32_t microbatches);
+void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, const struct skep_step *what,
+	const skep_real *sum);
 
 #endif

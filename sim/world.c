@@ -188,6 +188,7 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	case SKEP_OP_KEEP:
 	case SKEP_OP_FOLD:
 	case SKEP_OP_RECOMPUTE:
+	case SKEP_OP_NORM:
 	case SKEP_OP_KINDS:
 		break;
 	}
@@ -318,6 +319,10 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 	ret->u.done.out = result.out;
 	ret->u.done.stash = result.stash;
 	ret->u.done.loss_nano = result.loss_nano;
+	if (job->op.kind == SKEP_OP_NORM)
+		ret->u.done.square = result.square;
+	ret->fault = result.fault;
+	ret->layer = result.layer;
 	ret->u.done.elapsed_ns = world->now - job->begin_ns;
 	lane->busy_ns += world->now - job->begin_ns;
 	lane->first = job->next;

@@ -88,6 +88,9 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_VERSION_LOST] = {"version-lost", "I3"},
 	[SABOTAGE_BACK_DEAF] = {"back-deaf", "I7"},
 	[SABOTAGE_BACK_INVENTED] = {"back-invented", "I14"},
+	[SABOTAGE_NORM_WRONG] = {"norm-wrong", "I15"},
+	[SABOTAGE_FAULT_HIDDEN] = {"fault-hidden", "I16"},
+	[SABOTAGE_KEEP_DEAF] = {"keep-deaf", "I7"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {
@@ -183,7 +186,8 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.chunks = 0;
 		job->weather.plan.slice_bytes = NULL;
 		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
-		job->weather.plan.promise = false;
+		job->weather.plan.promise = job->weather.plan.clip = false;
+		job->weather.plan.checkpoint_every = job->weather.infinite = 0;
 	}
 	struct setup setup = weather_setup(&job->weather);
 	struct result result = {0};
@@ -402,7 +406,7 @@ static void print_totals(const struct totals *t)
 		(unsigned long long)t->fences, (unsigned long long)t->joins, (unsigned long long)t->moves,
 		(unsigned long long)t->leaves, (unsigned long long)t->given_back, (unsigned long long)t->kept,
 		(unsigned long long)t->founded);
-	printf("%llu seeds: %llu done, %llu failed for an empty stage, %llu broken; %llu without faults; %llu rounds, "
+	printf("%llu seeds: %llu done, %llu failed for an empty stage or numbers that are not finite, %llu broken; %llu without faults; %llu rounds, "
 	       "%llu microbatches issued, %llu counted and %llu lost in stages; %llu events; digest %016llx\n",
 		(unsigned long long)t->seeds, (unsigned long long)t->done, (unsigned long long)t->failed,
 		(unsigned long long)t->broken, (unsigned long long)t->quiet, (unsigned long long)t->rounds,

@@ -236,6 +236,12 @@ static void put_seat(struct text *text, const struct skep_plan *plan, const stru
 	case SKEP_NOTE_CHECKPOINTED:
 		put(text, "version %u of stage %u is kept by %s", note->round, note->stage, NAME(note->peer));
 		return;
+	case SKEP_NOTE_UNKEPT:
+		put(text, "version %u of stage %u could not be kept by %s", note->round, note->stage, NAME(note->peer));
+		return;
+	case SKEP_NOTE_DIVERGED:
+		put(text, "%s has seen what is not finite in round %u, slice %u", NAME(note->peer), note->round, note->stage);
+		return;
 	default:
 		put(text, "note of kind %u", note->kind);
 	}

@@ -260,7 +260,7 @@ static void test_json_keys(void **state)
 	static const char *const key[] = {"run_id", "scenario", "world", "seed", "digest", "steps", "samples", "tokens",
 		"time_s", "throughput_samples_per_s", "utilisation", "passes_s", "reduction_s", "bytes_pipeline",
 		"bytes_sync", "issued", "counted", "lost", "preemptions", "joins", "migrations", "checkpoints",
-		"restarts", "final_loss", "time_to_target_s", "cost_usd", "events", "wall_s"};
+		"restarts", "final_loss", "time_to_target_s", "cost_usd", "events", "wall_s", "failure"};
 	struct skep_summary r = {.run_id = 3,
 		.scenario = "say \"hi\"\n",
 		.world = "real",
