@@ -112,7 +112,8 @@ static enum status end_recording(struct recording *r, const struct arguments *ar
 	skep_tally_finish(r->tally, end_ns, events, seconds() - r->begin_s, outcome, &summary);
 	summary.run_id = r->run;
 	if (summary.failure[0] != '\0')
-		snprintf(r->failure, sizeof r->failure, "the run failed: %.*s", (int)sizeof summary.failure, summary.failure);
+		snprintf(r->failure, sizeof r->failure, "the run failed: %.*s", (int)sizeof summary.failure,
+			summary.failure);
 	else
 		snprintf(r->failure, sizeof r->failure, "%s", failed_run);
 	bool stored = skep_store_end(r->store, &summary, error, sizeof error);

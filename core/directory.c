@@ -499,7 +499,7 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		rounds_on_tally(d, step, message);
 		break;
 	case SKEP_MESSAGE_NORM:
-		rounds_on_norm(d, step, message);
+		norms_on_norm(d, step, message);
 		break;
 	case SKEP_MESSAGE_FAULT:
 		on_fault(d, step, message);

@@ -192,8 +192,7 @@ uint32_t refound_waiting(struct directory *d, const struct skep_plan *plan);
 
 /* norms.c: all of it with `clip` alone */
 uint32_t norms_begin(struct directory *d, const struct skep_plan *plan, uint32_t stage); /* how many will be told */
-bool norms_on_norm(
-	struct directory *d, const struct skep_plan *plan, const struct skep_message *message); /* its stage has told all */
+void norms_on_norm(struct directory *d, struct step *step, const struct skep_message *message);
 uint64_t norms_total(struct directory *d, const struct skep_plan *plan);
 
 /* keep.c */
@@ -234,7 +233,6 @@ uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan);
 /* rounds.c */
 void rounds_open(struct directory *d, struct step *step);
 void rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
-void rounds_on_norm(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_cut(struct directory *d, const struct skep_plan *plan); /* rounds_worker_gone() ends it */
 void rounds_refill(struct directory *d, struct step *step); /* something is missing, or somebody works who did not */
@@ -245,7 +243,8 @@ void rounds_commit(struct directory *d, struct step *step, uint32_t stage);
 void rounds_reduce(struct directory *d, struct step *step);   /* the open round is complete: sum its gradients */
 void rounds_all_told(struct directory *d, struct step *step); /* has everybody? then what follows */
 uint32_t *rounds_counters(struct directory *d, uint32_t slice);
-uint32_t rounds_counted(struct directory *d, const struct skep_plan *plan, uint32_t slice); /* by all members */
+/* Of the slice, by this member. */
+uint32_t rounds_counted_by(struct directory *d, const struct skep_plan *plan, uint32_t slice, uint32_t worker);
 /* No stage commits before all have their sums. */
 static inline bool rounds_together(const struct skep_plan *plan)
 {

@@ -50,8 +50,8 @@ static bool asked(struct directory *d, const struct stage_state *stage)
 static void ask(struct directory *d, struct step *step, uint32_t stage)
 {
 	uint32_t worker = 0;
-	while (worker < step->plan->workers && (directory_row(d, worker)->stage != stage ||
-						       directory_row(d, worker)->standing < STANDING_READY))
+	while (worker < step->plan->workers &&
+		(directory_row(d, worker)->stage != stage || directory_row(d, worker)->standing < STANDING_READY))
 		worker++;
 	if (worker == step->plan->workers)
 		return; /* who founds the stage anew comes first */

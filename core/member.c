@@ -245,8 +245,8 @@ void member_checkpointed(struct worker *w, struct step *step, const struct skep_
 	bool kept = event->fault == SKEP_FAULT_NONE;
 	if (event->fault == SKEP_FAULT_STATE) /* as FAULT has said, and this must not overtake it */
 		return;
-	struct skep_message message = skep_message_to(&w->node,
-		kept ? SKEP_MESSAGE_CHECKPOINTED : SKEP_MESSAGE_UNKEPT, skep_directory_peer(step->plan));
+	struct skep_message message = skep_message_to(
+		&w->node, kept ? SKEP_MESSAGE_CHECKPOINTED : SKEP_MESSAGE_UNKEPT, skep_directory_peer(step->plan));
 	message.round = event->u.done.op.round;
 	worker_send(w, step, &message);
 }

@@ -31,25 +31,36 @@ uint32_t norms_begin(struct directory *d, const struct skep_plan *plan, uint32_t
 	return skep_plan_chunks(plan);
 }
 
-bool norms_on_norm(struct directory *d, const struct skep_plan *plan, const struct skep_message *message)
+void norms_on_norm(struct directory *d, struct step *step, const struct skep_message *message)
 {
+	const struct skep_plan *plan = step->plan;
 	const struct row *row = directory_row(d, message->from.index);
 	struct stage_state *stage = directory_stage(d, row->stage);
 	uint32_t slice = message->stage;
-	if ((!d->reduced.on && !d->promised) || message->round != d->reduced.round || stage->committed ||
+	if (!plan->clip || (!d->reduced.on && !d->promised) || message->round != d->reduced.round || stage->committed ||
 		!row->member || message->attempt != stage->attempt || slice >= skep_plan_slices(plan) ||
 		slice % plan->stages != row->stage || squares(d)[slice] != SKEP_SQUARE_UNKNOWN)
-		return false;
+		return;
 	squares(d)[slice] = message->u.norm.square;
 	assert(stage->pending > 0);
-	return --stage->pending == 0;
+	if (--stage->pending == 0 && !d->promised)
+		rounds_all_told(d, step);
+}
+
+static uint32_t counted_of(struct directory *d, const struct skep_plan *plan, uint32_t slice)
+{
+	uint32_t total = 0;
+	for (uint32_t i = 0; i < plan->workers; i++)
+		if (directory_row(d, i)->member && directory_row(d, i)->stage == slice % plan->stages)
+			total += rounds_counted_by(d, plan, slice, i);
+	return total;
 }
 
 uint64_t norms_total(struct directory *d, const struct skep_plan *plan)
 {
 	uint64_t total = 0;
 	for (uint32_t slice = 0; slice < skep_plan_slices(plan); slice++) {
-		uint32_t counted = rounds_counted(d, plan, slice);
+		uint32_t counted = counted_of(d, plan, slice);
 		if (counted == 0 || squares(d)[slice] == SKEP_SQUARE_UNKNOWN)
 			continue;
 		uint64_t mean = skep_square_divide(squares(d)[slice], counted);

@@ -14,8 +14,8 @@
  * With buckets (plan->stage) a sum is done in fragments, each a range of the vector with a scheme of its own, one after the
  * other as BACKWARD makes them (promised.c has when the next one may begin). There is one TALLY and one COMMIT for all of them.
  *
- * With `clip` the first member measures the sum, slice by slice, and tells the squares (NORM) before its tally; COMMIT brings what
- * they come to for all stages, and STEP is told.
+ * With `clip` the first member measures the sum, slice by slice, and tells the squares (NORM) before its tally; COMMIT brings
+ * what they come to for all stages, and STEP is told.
  *
  * With delayed updates all of this goes on beside the work of the next round, which has its own accumulator and tally.
  *

@@ -406,8 +406,7 @@ static void send_commit(
 	skep_emit_send(step, &d->node, &message);
 }
 
-/* Of the slice, by this member. */
-static uint32_t counted_by(struct directory *d, const struct skep_plan *plan, uint32_t slice, uint32_t worker)
+uint32_t rounds_counted_by(struct directory *d, const struct skep_plan *plan, uint32_t slice, uint32_t worker)
 {
 	uint32_t counted = 0;
 	if (skep_plan_chunks(plan) == 1)
@@ -415,15 +414,6 @@ static uint32_t counted_by(struct directory *d, const struct skep_plan *plan, ui
 	for (uint32_t i = 0; i < d->reduced.issued; i++)
 		counted += rounds_counters(d, slice)[i] == worker;
 	return counted;
-}
-
-uint32_t rounds_counted(struct directory *d, const struct skep_plan *plan, uint32_t slice)
-{
-	uint32_t total = 0;
-	for (uint32_t i = 0; i < plan->workers; i++)
-		if (directory_row(d, i)->member && directory_row(d, i)->stage == slice % plan->stages)
-			total += counted_by(d, plan, slice, i);
-	return total;
 }
 
 /* What the members counted of a slice; returns how many. */
@@ -435,7 +425,7 @@ static uint32_t note_slice(struct directory *d, struct step *step, uint32_t slic
 		struct row *row = directory_row(d, i);
 		if (!row->member || row->stage != slice % step->plan->stages)
 			continue;
-		uint32_t counted = counted_by(d, step->plan, slice, i);
+		uint32_t counted = rounds_counted_by(d, step->plan, slice, i);
 		total += counted;
 		bool overflow = row->loss_nano_sum > 0 && loss_sum > INT64_MAX - row->loss_nano_sum;
 		loss_sum = overflow ? INT64_MAX : loss_sum + row->loss_nano_sum;
@@ -545,12 +535,6 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 	if (!rounds_together(step->plan))
 		rounds_commit(d, step, row->stage);
 	else
-		rounds_all_told(d, step);
-}
-
-void rounds_on_norm(struct directory *d, struct step *step, const struct skep_message *message)
-{
-	if (step->plan->clip && norms_on_norm(d, step->plan, message) && !d->promised)
 		rounds_all_told(d, step);
 }
 

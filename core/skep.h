@@ -288,7 +288,7 @@ struct skep_op {
 	uint32_t round, microbatch;
 	uint32_t version; /* of the parameters it reads: so many steps are behind them */
 	struct skep_buf in, stash, gradient;
-	uint32_t chunk, size;  /* state: chunk `chunk` of `size`; reduction, STEP: size = members */
+	uint32_t chunk, size; /* state: chunk `chunk` of `size`; reduction, STEP: size = members */
 	union {
 		uint64_t first;  /* reduction: elements */
 		uint64_t square; /* STEP with `clip`: of the norm of the means of all slices */
@@ -373,9 +373,9 @@ enum skep_note_kind {
 	SKEP_NOTE_ADMITTED, /* peer, stage, round: a newcomer takes part from this round's reduction on; it holds no state yet */
 	SKEP_NOTE_STAGE_RESTARTED, /* stage, round, peer, value = version of the checkpoint, 0: as at the start of the run */
 	SKEP_NOTE_CHECKPOINTED, /* stage, peer, round: the state as of the start of this round is kept */
-	SKEP_NOTE_DIVERGED, /* round, stage (or slice), microbatch, peer: the first that saw what is not finite;
+	SKEP_NOTE_DIVERGED,     /* round, stage (or slice), microbatch, peer: the first that saw what is not finite;
 	                       value = enum skep_fault << 16 | layer. The run stops */
-	SKEP_NOTE_UNKEPT,   /* stage, peer, round: the state as of the start of this round could not be kept */
+	SKEP_NOTE_UNKEPT,       /* stage, peer, round: the state as of the start of this round could not be kept */
 	SKEP_NOTE_KINDS
 };
 

@@ -3,9 +3,9 @@
  * square.h - sums of squares as the core carries them: numbers that are not negative, without floating point, so that every
  * compiler gets the same ones from the same ones.
  *
- * 48 bits of mantissa below 16 of exponent: m * 2^(e - 32768 - 48), the mantissa's top bit set; 0 is 0, and all ones is what is not
- * finite. A world makes them of doubles and back (models/squares.h). Relative error: of a sum 2^-47; of a quotient 2^-47, or 2^-31
- * for a divisor near 2^32.
+ * 48 bits of mantissa below 16 of exponent: m * 2^(e - 32768 - 48), the mantissa's top bit set; 0 is 0, and all ones is what is
+ * not finite. A world makes them of doubles and back (models/squares.h). Relative error: of a sum 2^-47; of a quotient 2^-47,
+ * or 2^-31 for a divisor near 2^32.
  */
 #ifndef SKEP_CORE_SQUARE_H
 #define SKEP_CORE_SQUARE_H

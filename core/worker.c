@@ -204,12 +204,8 @@ static bool for_me(const struct worker *w, const struct skep_message *message)
 	return w->state != WORKER_OUT && message->to.epoch == w->node.self.epoch;
 }
 
-static void on_message(struct worker *w, struct step *step, const struct skep_message *message)
+static void dispatch(struct worker *w, struct step *step, const struct skep_message *message)
 {
-	if (w->state == WORKER_STOPPED || !for_me(w, message)) {
-		skep_emit_release(step, message->payload);
-		return;
-	}
 	switch (message->kind) {
 	case SKEP_MESSAGE_FORWARD:
 		pipeline_on_forward(w, step, message);
@@ -276,6 +272,14 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 	default: /* meant for the directory */
 		skep_emit_release(step, message->payload);
 	}
+}
+
+static void on_message(struct worker *w, struct step *step, const struct skep_message *message)
+{
+	if (w->state == WORKER_STOPPED || !for_me(w, message))
+		skep_emit_release(step, message->payload);
+	else
+		dispatch(w, step, message);
 }
 
 /* An operation of an earlier life: its inputs were left alone while it ran. */

@@ -120,6 +120,19 @@ static void span(struct skep_wire *wire, struct skep_message *message)
 	skep_wire_u16(wire, &message->span.last);
 }
 
+/* A norm, or what is none. */
+static void number(struct skep_wire *wire, struct skep_message *message)
+{
+	if (message->kind == SKEP_MESSAGE_NORM) {
+		skep_wire_u64(wire, &message->u.norm.square);
+		return;
+	}
+	skep_wire_u8(wire, &message->u.fault.kind);
+	skep_wire_u16(wire, &message->u.fault.layer);
+	if (message->u.fault.kind >= SKEP_FAULTS)
+		wire->ok = false;
+}
+
 static void particulars(struct skep_wire *wire, struct skep_message *message)
 {
 	switch (message->kind) {
@@ -156,13 +169,8 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		skep_wire_u64(wire, &message->u.commit.square);
 		break;
 	case SKEP_MESSAGE_NORM:
-		skep_wire_u64(wire, &message->u.norm.square);
-		break;
 	case SKEP_MESSAGE_FAULT:
-		skep_wire_u8(wire, &message->u.fault.kind);
-		skep_wire_u16(wire, &message->u.fault.layer);
-		if (message->u.fault.kind >= SKEP_FAULTS)
-			wire->ok = false;
+		number(wire, message);
 		break;
 	case SKEP_MESSAGE_PEER:
 	case SKEP_MESSAGE_SUSPECT:

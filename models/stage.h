@@ -83,8 +83,8 @@ struct skep_step {
 };
 
 /* Of slice `nth`: gradient = scale * sum / microbatches, then one step of the optimizer: from version `round` to the next one.
- * Clears the round's accumulator. microbatches == 0: only that. `sum` is the whole stage's. One number of steps serves all slices, and
- * the version is the next one when the last slice has stepped. */
+ * Clears the round's accumulator. microbatches == 0: only that. `sum` is the whole stage's. One number of steps serves all
+ * slices, and the version is the next one when the last slice has stepped. */
 void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, const struct skep_step *what,
 	const skep_real *sum);
 

@@ -123,7 +123,7 @@ struct setup {
 	skep_time (*lateness)(void *context, skep_time now, uint32_t machine); /* of a timer; NULL: never late */
 	/* enum skep_fault that the end of an operation brings; NULL: never one */
 	uint8_t (*ails)(void *context, skep_time now, const struct skep_op *op);
-	void (*trace)(void *trace_context, const struct trace *trace);         /* NULL: silent */
+	void (*trace)(void *trace_context, const struct trace *trace); /* NULL: silent */
 	void *trace_context;
 	uint64_t seed;          /* of the cluster's own draws: ties, moves, padding */
 	bool shuffle_ties;      /* simultaneous events in random order */

@@ -281,8 +281,7 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 	} else if (op->kind == SKEP_OP_BACKWARD && op->chunk + 1 >= op->size) { /* in parts, the last one ends it */
 		sound_passed_on(ledger, who, op->round, op->stage, op->microbatch);
 		travel_backward(ledger, who, op);
-	}
-	else if (op->kind == SKEP_OP_STEP)
+	} else if (op->kind == SKEP_OP_STEP)
 		did_step(ledger, who, op, effect);
 }
 
@@ -382,7 +381,8 @@ static void noted_lost(struct ledger *ledger, const struct skep_note *note)
 static void noted_committed(struct ledger *ledger, const struct skep_note *note)
 {
 	struct cell *cell = &ledger->round[note->round].cell[note->stage];
-	uint32_t stage = note->stage % ledger->plan->stages; /* clipped, it may have waited for others, and was founded since */
+	uint32_t stage =
+		note->stage % ledger->plan->stages; /* clipped, it may have waited for others, and was founded since */
 	bool empty = ledger->empty[stage] || (ledger->plan->clip && ledger->restarted[stage]);
 	if (cell->committed || (cell->members == 0 && !empty))
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,

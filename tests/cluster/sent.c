@@ -23,7 +23,9 @@ void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 			"machine %u sends to machine %u, which does not exist", who.index, m->to.index);
 		return;
 	}
-	bool made = m->kind == SKEP_MESSAGE_OUTPUT || (m->kind == SKEP_MESSAGE_FORWARD && m->stage % ledger->plan->stages == ledger->seat[who.index].stage);
+	bool made =
+		m->kind == SKEP_MESSAGE_OUTPUT ||
+		(m->kind == SKEP_MESSAGE_FORWARD && m->stage % ledger->plan->stages == ledger->seat[who.index].stage);
 	if (made)
 		sound_passed_on(ledger, who, m->round, m->stage, m->microbatch);
 	if (m->kind == SKEP_MESSAGE_FORWARD && m->to.index < ledger->plan->workers &&

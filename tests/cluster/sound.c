@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sound.c - the referee on numbers as such: is the norm that a STEP is told that of all gradients together, was what is not finite
- * told and kept from others, and is the last state of each stage kept when the run is over.
+ * sound.c - the referee on numbers as such: is the norm that a STEP is told that of all gradients together, was what is not
+ * finite told and kept from others, and is the last state of each stage kept when the run is over.
  *
  * The squares of a slice's sum are a hash of it here (symbol_squares()), so they are right exactly when the sum is.
  */

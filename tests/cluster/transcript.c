@@ -123,6 +123,15 @@ static void put_load(struct text *text, const struct skep_message *m)
 		put(text, ", %.3f ms each", (double)m->u.load.needed_ns * 1e-6);
 }
 
+static void put_round(struct text *text, const struct skep_message *m)
+{
+	put(text, " round %u", m->round);
+	if (m->kind == SKEP_MESSAGE_NORM)
+		put(text, ".%u, of slice %u", m->attempt, m->stage);
+	else if (m->kind == SKEP_MESSAGE_FAULT)
+		put(text, ", microbatch %u", m->microbatch);
+}
+
 static void put_message(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
 {
 	put(text, "%-9s", skep_message_name(m->kind));
@@ -184,9 +193,13 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_BACK:
 		put_gate(text, plan, m);
 		return;
+	case SKEP_MESSAGE_NORM:
+	case SKEP_MESSAGE_FAULT:
 	case SKEP_MESSAGE_CHECKPOINTED:
+	case SKEP_MESSAGE_UNKEPT:
+	case SKEP_MESSAGE_KEEP:
 	case SKEP_MESSAGE_READY:
-		put(text, " round %u", m->round);
+		put_round(text, m);
 		return;
 	default:
 		return;
@@ -240,7 +253,8 @@ static void put_seat(struct text *text, const struct skep_plan *plan, const stru
 		put(text, "version %u of stage %u could not be kept by %s", note->round, note->stage, NAME(note->peer));
 		return;
 	case SKEP_NOTE_DIVERGED:
-		put(text, "%s has seen what is not finite in round %u, slice %u", NAME(note->peer), note->round, note->stage);
+		put(text, "%s has seen what is not finite in round %u, slice %u", NAME(note->peer), note->round,
+			note->stage);
 		return;
 	default:
 		put(text, "note of kind %u", note->kind);
