@@ -406,7 +406,8 @@ static void print_totals(const struct totals *t)
 		(unsigned long long)t->fences, (unsigned long long)t->joins, (unsigned long long)t->moves,
 		(unsigned long long)t->leaves, (unsigned long long)t->given_back, (unsigned long long)t->kept,
 		(unsigned long long)t->founded);
-	printf("%llu seeds: %llu done, %llu failed, for an empty stage or bad numbers, %llu broken; %llu without faults; %llu rounds, "
+	printf("%llu seeds: %llu done, %llu failed, for an empty stage or bad numbers, %llu broken; "
+	       "%llu without faults; %llu rounds, "
 	       "%llu microbatches issued, %llu counted and %llu lost in stages; %llu events; digest %016llx\n",
 		(unsigned long long)t->seeds, (unsigned long long)t->done, (unsigned long long)t->failed,
 		(unsigned long long)t->broken, (unsigned long long)t->quiet, (unsigned long long)t->rounds,

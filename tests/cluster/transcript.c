@@ -95,6 +95,10 @@ static void put_peer(struct text *text, const struct skep_plan *plan, const stru
 
 static void put_admit(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
 {
+	if (m->kind == SKEP_MESSAGE_ASSIGN) {
+		put(text, " stage %u", m->stage);
+		return;
+	}
 	put(text, " from round %u on, ", m->round);
 	if (m->u.admit.source.index != SKEP_NO_INDEX)
 		put(text, "state from %s", NAME(m->u.admit.source));
@@ -128,6 +132,8 @@ static void put_round(struct text *text, const struct skep_message *m)
 	put(text, " round %u", m->round);
 	if (m->kind == SKEP_MESSAGE_NORM)
 		put(text, ".%u, of slice %u", m->attempt, m->stage);
+	else if (m->kind == SKEP_MESSAGE_FETCH || m->kind == SKEP_MESSAGE_STATE)
+		put(text, ", chunk %u", m->u.state.chunk);
 	else if (m->kind == SKEP_MESSAGE_FAULT)
 		put(text, ", microbatch %u", m->microbatch);
 }
@@ -166,8 +172,6 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 		put_peer(text, plan, m);
 		return;
 	case SKEP_MESSAGE_ASSIGN:
-		put(text, " stage %u", m->stage);
-		return;
 	case SKEP_MESSAGE_ADMIT:
 		put_admit(text, plan, m);
 		return;
@@ -184,15 +188,13 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_SUSPECT:
 		put(text, " %s", NAME(m->u.peer.who));
 		return;
-	case SKEP_MESSAGE_FETCH:
-	case SKEP_MESSAGE_STATE:
-		put(text, " round %u, chunk %u", m->round, m->u.state.chunk);
-		return;
 	case SKEP_MESSAGE_TURN:
 	case SKEP_MESSAGE_PASSED:
 	case SKEP_MESSAGE_BACK:
 		put_gate(text, plan, m);
 		return;
+	case SKEP_MESSAGE_FETCH:
+	case SKEP_MESSAGE_STATE:
 	case SKEP_MESSAGE_NORM:
 	case SKEP_MESSAGE_FAULT:
 	case SKEP_MESSAGE_CHECKPOINTED:

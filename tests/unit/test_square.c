@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_square.c - sums of squares in integers against the same in floating point; arrays that are not finite; and the clipped step
- * of a model, cut or whole, against one whose gradients were scaled by hand.
+ * test_square.c - sums of squares in integers against the same in floating point; arrays that are not finite; and the clipped
+ * step of a model, cut or whole, against one whose gradients were scaled by hand.
  */
 #include "tests/unit/job.h"
 
