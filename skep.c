@@ -155,10 +155,10 @@ static enum status sim(const struct arguments *arguments)
 	uint32_t threads = arguments->threads > 0 ? arguments->threads : skep_cores();
 	bool ran = skep_sim_run_threaded(&scenario, threads, &recording.recorder, &result);
 	if (!ran)
-		result = (struct skep_sim_result){.outcome = SKEP_FAILED};
+		result.outcome = SKEP_FAILED;
 	enum status status = end_recording(&recording, arguments, result.end_ns, result.events, result.outcome);
 	if (!ran)
-		complain(STATUS_FAILED, "not enough memory to simulate this scenario");
+		complain(STATUS_FAILED, result.why[0] ? result.why : "not enough memory to simulate this scenario");
 	else if (result.outcome != SKEP_DONE)
 		complain(STATUS_FAILED, recording.failure);
 	skep_scenario_finish(&scenario);

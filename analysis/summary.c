@@ -131,9 +131,11 @@ static void hear_fault(struct skep_tally *tally, skep_time now, const struct ske
 		snprintf(where, sizeof where, ", layer %u of %u", layer, tally->scenario->model.layers);
 	snprintf(tally->sum.failure, sizeof tally->sum.failure,
 		"%s became infinite or no number in round %u, first in worker %u (stage %u%s) after %.1f s; "
-		"a smaller learning rate, or train.optimizer.clip_norm, may help",
+		"%s",
 		kind < SKEP_FAULTS && what[kind] ? what[kind] : "numbers", note->round, note->peer.index,
-		note->stage % tally->scenario->plan.stages, where, (double)now * 1e-9);
+		note->stage % tally->scenario->plan.stages, where, (double)now * 1e-9,
+		note->round > 0 ? "a smaller learning rate, or train.optimizer.clip_norm, may help"
+				: "nothing was learnt yet: look at what it begins with and learns from");
 }
 
 static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)

@@ -15,6 +15,7 @@
 #include "sim/world.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -308,7 +309,9 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 		skep_arithmetic_end(world, worker, &job->op, &result);
 	else
 		imagine(world, &job->op, &result);
-	if (result.failed) { /* operands come from the core and fit: it is memory that lacks */
+	if (result.failed) { /* operands come from the core and fit: it is memory that lacks, or it says what else */
+		if (result.why && world->why[0] == '\0')
+			snprintf(world->why, sizeof world->why, "%s", result.why);
 		world->no_memory = true;
 		return;
 	}
