@@ -16,7 +16,8 @@ struct skep_sim_result {
 };
 
 /* Runs the scenario to its end. Reports to `recorder` (a NULL function is skipped). Returns false only when the machine
- * lacks memory, or an operation cannot be done, its samples read for one (`why`); a run that fails (a stage lost its last worker, nothing is left to happen) is an outcome. */
+ * lacks memory, or an operation cannot be done, its samples read for one (`why`); a run that fails (a stage lost its last
+ * worker, nothing is left to happen) is an outcome. */
 bool skep_sim_run(
 	const struct skep_scenario *scenario, const struct skep_recorder *recorder, struct skep_sim_result *ret);
 
