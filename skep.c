@@ -78,6 +78,7 @@ struct recording {
 	struct skep_recorder recorder;
 	double begin_s;
 	int64_t run;
+	char failure[256]; /* once it has ended */
 };
 
 static bool begin_recording(struct recording *r, const struct arguments *arguments,
@@ -102,6 +103,8 @@ static bool begin_recording(struct recording *r, const struct arguments *argumen
 	return true;
 }
 
+static const char failed_run[] = "the run failed: a stage lost its last worker, and no other came in time";
+
 static enum status end_recording(struct recording *r, const struct arguments *arguments, skep_time end_ns,
 	uint64_t events, enum skep_outcome outcome)
 {
@@ -110,6 +113,11 @@ static enum status end_recording(struct recording *r, const struct arguments *ar
 	skep_progress_end(&r->progress);
 	skep_tally_finish(r->tally, end_ns, events, seconds() - r->begin_s, outcome, &summary);
 	summary.run_id = r->run;
+	if (summary.failure[0] != '\0')
+		snprintf(r->failure, sizeof r->failure, "the run failed: %.*s", (int)sizeof summary.failure,
+			summary.failure);
+	else
+		snprintf(r->failure, sizeof r->failure, "%s", failed_run);
 	bool stored = skep_store_end(r->store, &summary, error, sizeof error);
 	skep_tally_destroy(r->tally);
 	skep_store_close(r->store);
@@ -121,8 +129,6 @@ static enum status end_recording(struct recording *r, const struct arguments *ar
 		return complain(STATUS_FAILED, error);
 	return outcome == SKEP_DONE ? STATUS_DONE : STATUS_FAILED;
 }
-
-static const char failed_run[] = "the run failed: a stage lost its last worker, and no other came in time";
 
 /* ---- commands --------------------------------------------------------------------------------------------------- */
 
@@ -151,12 +157,12 @@ static enum status sim(const struct arguments *arguments)
 	uint32_t threads = arguments->threads > 0 ? arguments->threads : skep_cores();
 	bool ran = skep_sim_run_threaded(&scenario, threads, &recording.recorder, &result);
 	if (!ran)
-		result = (struct skep_sim_result){.outcome = SKEP_FAILED};
+		result.outcome = SKEP_FAILED;
 	enum status status = end_recording(&recording, arguments, result.end_ns, result.events, result.outcome);
 	if (!ran)
-		complain(STATUS_FAILED, "not enough memory to simulate this scenario");
+		complain(STATUS_FAILED, result.why[0] ? result.why : "not enough memory to simulate this scenario");
 	else if (result.outcome != SKEP_DONE)
-		complain(STATUS_FAILED, failed_run);
+		complain(STATUS_FAILED, recording.failure);
 	if (ran && !arguments->quiet && skep_loss_extrapolates(&scenario, result.rounds, error, sizeof error))
 		fprintf(stderr, "skep: extrapolated: the law was fitted elsewhere: %s\n", error);
 	skep_scenario_finish(&scenario);
@@ -202,7 +208,7 @@ static enum status run_directory(
 	bool ran = skep_exec_run(scenario, &arguments->exec, &recording.recorder, ret, error, sizeof error);
 	enum skep_outcome outcome = ran ? ret->outcome : SKEP_FAILED;
 	enum status status = end_recording(&recording, arguments, ret->end_ns, ret->events, outcome);
-	return outcome == SKEP_DONE ? status : complain(status, ran ? failed_run : error);
+	return outcome == SKEP_DONE ? status : complain(status, ran ? recording.failure : error);
 }
 
 static enum status run_rank(const struct arguments *arguments, const struct skep_scenario *scenario)

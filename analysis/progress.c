@@ -79,11 +79,15 @@ static void say(void *context, skep_time now, struct skep_peer who, const struct
 		progress->validated = true;
 		progress->validation_loss = (double)note->value / 1e9;
 	}
-	bool failed = note->kind == SKEP_NOTE_STOPPED && note->value == 0;
-	if (note->kind != SKEP_NOTE_STAGE_EMPTY && note->kind != SKEP_NOTE_STAGE_RESTARTED && !failed)
+	bool failed = note->kind == SKEP_NOTE_STOPPED && note->value == 0 && note->stage != (uint16_t)SKEP_NO_STAGE;
+	bool unkept = note->kind == SKEP_NOTE_UNKEPT;
+	if (note->kind != SKEP_NOTE_STAGE_EMPTY && note->kind != SKEP_NOTE_STAGE_RESTARTED && !failed && !unkept)
 		return;
 	skep_progress_end(context);
-	if (failed)
+	if (unkept)
+		fprintf(stderr, "skep: at %.1f s: the state of stage %u after round %u could not be kept; %s\n", at_s,
+			note->stage, note->round, "older checkpoints are still there, and the run goes on");
+	else if (failed)
 		fprintf(stderr, "skep: at %.1f s: nobody has come to serve stage %u\n", at_s, note->stage);
 	else if (note->kind == SKEP_NOTE_STAGE_EMPTY)
 		fprintf(stderr, "skep: at %.1f s, round %u: stage %u has lost its last worker, and waits for another\n",

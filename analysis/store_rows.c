@@ -72,6 +72,8 @@ static const struct note_form {
 	[SKEP_NOTE_STAGE_EMPTY] = {true, true, false, false, false},
 	[SKEP_NOTE_STAGE_RESTARTED] = {true, true, false, true, false},
 	[SKEP_NOTE_CHECKPOINTED] = {true, true, false, true, false},
+	[SKEP_NOTE_DIVERGED] = {true, true, true, true, false},
+	[SKEP_NOTE_UNKEPT] = {true, true, false, true, false},
 	[SKEP_NOTE_STOPPED] = {true, false, false, false, false},
 	[SKEP_NOTE_COUNTED] = {true, true, true, false, true},
 	[SKEP_NOTE_OVERFLOW] = {true, false, true, false, true},

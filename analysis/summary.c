@@ -127,6 +127,26 @@ static void hear_join(struct skep_tally *tally, const struct skep_note *note)
 	*moving = note->kind == SKEP_NOTE_MOVED;
 }
 
+/* What stopped the run, in one sentence. */
+static void hear_fault(struct skep_tally *tally, skep_time now, const struct skep_note *note)
+{
+	static const char *const what[SKEP_FAULTS] = {[SKEP_FAULT_ACTIVATIONS] = "activations",
+		[SKEP_FAULT_LOSS] = "the loss",
+		[SKEP_FAULT_GRADIENT] = "gradients",
+		[SKEP_FAULT_STATE] = "parameters or optimizer state"};
+	const uint32_t kind = (uint32_t)(note->value >> 16), layer = note->value & 0xffff;
+	char where[32] = "";
+	if (layer > 0)
+		snprintf(where, sizeof where, ", layer %u of %u", layer, tally->scenario->model.layers);
+	snprintf(tally->sum.failure, sizeof tally->sum.failure,
+		"%s became infinite or no number in round %u, first in worker %u (stage %u%s) after %.1f s; "
+		"%s",
+		kind < SKEP_FAULTS && what[kind] ? what[kind] : "numbers", note->round, note->peer.index,
+		note->stage % tally->scenario->plan.stages, where, (double)now * 1e-9,
+		note->round > 0 ? "a smaller learning rate, or train.optimizer.clip_norm, may help"
+				: "nothing was learnt yet: look at what it begins with and learns from");
+}
+
 static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
 {
 	struct skep_tally *tally = context;
@@ -149,6 +169,12 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		break;
 	case SKEP_NOTE_CHECKPOINTED:
 		tally->sum.checkpoints++;
+		break;
+	case SKEP_NOTE_UNKEPT:
+		tally->sum.unkept++;
+		break;
+	case SKEP_NOTE_DIVERGED:
+		hear_fault(tally, now, note);
 		break;
 	case SKEP_NOTE_STAGE_RESTARTED:
 		tally->sum.restarts++;

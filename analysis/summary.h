@@ -24,6 +24,7 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	uint64_t issued, counted, lost; /* gradients, one per microbatch and stage, of the rounds closed */
 	uint64_t preemptions, joins, migrations;
 	uint64_t checkpoints, restarts; /* states of stages that were kept; stages that were founded anew */
+	uint64_t unkept;                /* not in --json: states that could not be kept */
 	double final_loss;              /* NAN: none (null in JSON) */
 	double final_validation_loss;   /* of the last one; NAN: none */
 	double time_to_target_s;   /* NAN: no target, or not reached. Where there are validations, by one of these */
@@ -33,6 +34,7 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	double wall_s;
 	bool has_law,
 		extrapolated; /* `maths: law`, and the law was asked outside of what it was fitted in; no law: null */
+	char failure[200];    /* why it stopped before its time; "": it did not, or a stage was empty (null in JSON) */
 	bool ok;
 
 	/* Not in --json. */

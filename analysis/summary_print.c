@@ -71,6 +71,10 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 		cJSON_AddBoolToObject(object, "extrapolated", summary->extrapolated);
 	else
 		cJSON_AddNullToObject(object, "extrapolated");
+	if (summary->failure[0] != '\0')
+		cJSON_AddStringToObject(object, "failure", summary->failure);
+	else
+		cJSON_AddNullToObject(object, "failure");
 	char *text = cJSON_PrintUnformatted(object);
 	fprintf(out, "%s\n", text ? text : "{}");
 	cJSON_free(text);
@@ -172,10 +176,13 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 	fprintf(out, "%llu issued, %llu counted, %llu lost\n", (unsigned long long)summary->issued,
 		(unsigned long long)summary->counted, (unsigned long long)summary->lost);
 	print_workers(out, summary);
-	if (summary->checkpoints + summary->restarts > 0) {
+	if (summary->checkpoints + summary->restarts + summary->unkept > 0) {
 		print_key(out, "stages");
-		fprintf(out, "%llu checkpoint%s, %llu founded anew\n", (unsigned long long)summary->checkpoints,
-			summary->checkpoints == 1 ? "" : "s", (unsigned long long)summary->restarts);
+		fprintf(out, "%llu checkpoint%s", (unsigned long long)summary->checkpoints,
+			summary->checkpoints == 1 ? "" : "s");
+		if (summary->unkept > 0)
+			fprintf(out, " (%llu more could not be written)", (unsigned long long)summary->unkept);
+		fprintf(out, ", %llu founded anew\n", (unsigned long long)summary->restarts);
 	}
 	print_loss(out, summary);
 	if (!isnan(summary->cost_usd)) {

@@ -42,6 +42,8 @@ static size_t lay_out(struct directory *d, const struct skep_plan *plan)
 	at += skep_align(plan->workers * sizeof(struct skep_load));
 	d->stage_load_at = at;
 	at += skep_align(plan->stages * sizeof(struct skep_stage_load));
+	d->square_at = at;
+	at += skep_align(plan->clip ? skep_plan_slices(plan) * sizeof(uint64_t) : 0);
 	d->pipeline_at = at;
 	if (skep_plan_fixed(plan))
 		at += skep_align(skep_plan_pipelines(plan) * sizeof(struct pipeline));
@@ -190,8 +192,8 @@ void directory_stop(struct directory *d, struct step *step, bool ok)
 	d->node.outcome = ok ? SKEP_DONE : SKEP_FAILED;
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		send_stop(d, step, i);
-	uint32_t waits = ok ? 0 : refound_waiting(d, step->plan);
-	if (waits == SKEP_NO_STAGE) /* no stage is empty, and no pipeline whole */
+	uint32_t waits = ok ? 0 : d->diverged ? SKEP_NO_STAGE : refound_waiting(d, step->plan);
+	if (waits == SKEP_NO_STAGE && !d->diverged) /* no stage is empty, and no pipeline whole */
 		waits = fixed_missing_stage(d, step->plan);
 	skep_emit_note(step, &d->node,
 		(struct skep_note){
@@ -313,6 +315,8 @@ void directory_fence(struct directory *d, struct step *step, uint32_t worker)
 	if (d->phase == PHASE_STOPPED)
 		return;
 	rounds_worker_gone(d, step, worker);
+	if (d->ending && d->phase != PHASE_STOPPED) /* it may have been asked to keep its state */
+		rounds_end(d, step);
 	if (was == STANDING_JOINING)
 		refound_gone(d, step, gone, row->stage);
 	if (was >= STANDING_READY && d->phase != PHASE_STOPPED)
@@ -452,6 +456,20 @@ static void on_suspect(struct directory *d, struct step *step, const struct skep
 		directory_fence(d, step, who.index);
 }
 
+/* What is not finite stays so: nobody is to learn from it. */
+static void on_fault(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	d->diverged = true;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_DIVERGED,
+			.stage = message->stage,
+			.round = message->round,
+			.microbatch = message->microbatch,
+			.peer = message->from,
+			.value = (int64_t)message->u.fault.kind << 16 | message->u.fault.layer});
+	directory_stop(d, step, false);
+}
+
 static void on_message(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	skep_emit_release(step, message->payload); /* nothing for the directory has one */
@@ -482,8 +500,15 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 	case SKEP_MESSAGE_TALLY:
 		rounds_on_tally(d, step, message);
 		break;
+	case SKEP_MESSAGE_NORM:
+		norms_on_norm(d, step, message);
+		break;
+	case SKEP_MESSAGE_FAULT:
+		on_fault(d, step, message);
+		break;
 	case SKEP_MESSAGE_CHECKPOINTED:
-		refound_checkpointed(d, step, message);
+	case SKEP_MESSAGE_UNKEPT:
+		keep_heard(d, step, message);
 		break;
 	case SKEP_MESSAGE_ENTERED:
 		on_entered(d, step, message);

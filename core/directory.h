@@ -6,6 +6,8 @@
  *   rounds.c     grants, the reductions that end a round, commit, what was lost
  *   promise.c    a reduction of which all are told when the round opens
  *   stream.c     the same where rounds are not flushed: several are open
+ *   norms.c      the norm of all gradients, where they are clipped
+ *   keep.c       who keeps a stage's state, and what is kept in the end
  *   rerun.c      which microbatches of a round have to be run again, and through which stages
  *   validate.c   what is judged between two rounds, and not trained on
  *   refound.c    a stage that has lost its last worker: waits, is founded anew, from a checkpoint if there is one
@@ -79,6 +81,9 @@ struct stage_state {
 	skep_time waiting_since_ns;
 	struct skep_peer founder; /* waiting: who is at it; epoch 0: nobody */
 	uint32_t checkpoint;      /* newest version that is kept, 0: none */
+	uint32_t unkept;          /* newest version that could not be, 0: none */
+	struct skep_peer keeper;  /* who was told last to keep a state, and ... */
+	uint32_t keeps;           /* ... of which version; 0: nobody was */
 	uint32_t behind;          /* without a flush: rounds that it has committed */
 };
 
@@ -121,7 +126,9 @@ struct directory {
 	bool cut;                  /* nobody can do the rest of the open round */
 	uint32_t pass;             /* of the open round: 0, or the attempt that found something missing */
 	uint32_t rerun_microbatch; /* where to go on looking for what is missing */
-	bool ending; /* all rounds are closed, and a stage waits: a run is not done while what it has learnt is lost */
+	bool ending; /* all rounds are closed, and a stage waits, or its last state is not kept yet: a run is not done while
+	                what it has learnt is lost */
+	bool diverged; /* the run stops for what is not finite */
 	uint32_t round, issued, finished, outstanding;
 	bool full; /* every owner holds its credit: nothing has happened since that was seen that may give one of them room */
 	uint32_t closed; /* rounds */
@@ -143,6 +150,8 @@ struct directory {
 	size_t pipeline_at;
 	struct stream stream;
 	struct validation validation;
+	size_t square_at; /* clip: [slices], norms.c */
+	uint64_t square;  /* clip: of the norm, in the commits under way */
 	size_t row_at, stage_at, owner_at, counter_at, order_at, load_at, stage_load_at;
 };
 
@@ -194,10 +203,20 @@ void refound_stage(struct directory *d, struct step *step, uint32_t stage);   /*
 void refound_entered(struct directory *d, struct step *step, uint32_t stage); /* chooses a founder, if one is wanted */
 void refound_ready(struct directory *d, struct step *step, uint32_t worker);  /* it holds all; is it the founder? */
 void refound_gone(struct directory *d, struct step *step, struct skep_peer gone, uint32_t stage);
-void refound_checkpointed(struct directory *d, struct step *step, const struct skep_message *message);
 void refound_timer(struct directory *d, struct step *step);
 /* The stage that has waited longest, SKEP_NO_STAGE: none waits. */
 uint32_t refound_waiting(struct directory *d, const struct skep_plan *plan);
+
+/* norms.c: all of it with `clip` alone */
+uint32_t norms_begin(struct directory *d, const struct skep_plan *plan, uint32_t stage); /* how many will be told */
+void norms_on_norm(struct directory *d, struct step *step, const struct skep_message *message);
+uint64_t norms_total(struct directory *d, const struct skep_plan *plan);
+
+/* keep.c */
+uint32_t keep_by(struct directory *d, const struct skep_plan *plan, uint32_t stage); /* SKEP_NO_INDEX: nobody */
+bool keep_in_stream(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t worker);
+void keep_heard(struct directory *d, struct step *step, const struct skep_message *message);
+bool keep_last(struct directory *d, struct step *step); /* is it? Else somebody is asked */
 
 /* fixed.c: all of it for fixed pipelines alone */
 void fixed_init(struct directory *d, const struct skep_plan *plan);
@@ -243,6 +262,13 @@ void rounds_commit(struct directory *d, struct step *step, uint32_t stage);
 void rounds_reduce(struct directory *d, struct step *step);   /* the open round is complete: sum its gradients */
 void rounds_all_told(struct directory *d, struct step *step); /* has everybody? then what follows */
 uint32_t *rounds_counters(struct directory *d, uint32_t slice);
+/* Of the slice, by this member. */
+uint32_t rounds_counted_by(struct directory *d, const struct skep_plan *plan, uint32_t slice, uint32_t worker);
+/* No stage commits before all have their sums. */
+static inline bool rounds_together(const struct skep_plan *plan)
+{
+	return plan->on_loss == SKEP_ON_LOSS_RERUN || plan->clip;
+}
 void rounds_end(struct directory *d, struct step *step); /* all are closed, or the loss is low enough */
 
 /* promise.c */

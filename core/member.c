@@ -240,11 +240,37 @@ bool member_checkpoint(struct worker *w, struct step *step)
 	return true;
 }
 
-void member_checkpointed(struct worker *w, struct step *step, const struct skep_op *op)
+void member_checkpointed(struct worker *w, struct step *step, const struct skep_event *event)
 {
-	struct skep_message message =
-		skep_message_to(&w->node, SKEP_MESSAGE_CHECKPOINTED, skep_directory_peer(step->plan));
+	bool kept = event->fault == SKEP_FAULT_NONE;
+	if (event->fault == SKEP_FAULT_STATE) /* as FAULT has said, and this must not overtake it */
+		return;
+	struct skep_message message = skep_message_to(
+		&w->node, kept ? SKEP_MESSAGE_CHECKPOINTED : SKEP_MESSAGE_UNKEPT, skep_directory_peer(step->plan));
+	message.round = event->u.done.op.round;
+	worker_send(w, step, &message);
+}
+
+/* A duplicate, of what was asked for when the last round was committed too, comes to nothing. */
+void member_on_keep(struct worker *w, const struct skep_message *message)
+{
+	if (w->state != WORKER_SERVING || message->round <= w->keep || message->round < w->version)
+		return;
+	w->keep = message->round;
+	w->checkpoint |= message->round == w->version;
+}
+
+void member_fault(struct worker *w, struct step *step, const struct skep_event *event)
+{
+	const struct skep_op *op = &event->u.done.op;
+	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_FAULT, skep_directory_peer(step->plan));
+	if (event->fault == SKEP_FAULT_UNKEPT)
+		return;
+	message.stage = op->stage;
 	message.round = op->round;
+	message.microbatch = op->microbatch;
+	message.u.fault.kind = event->fault;
+	message.u.fault.layer = event->layer;
 	worker_send(w, step, &message);
 }
 

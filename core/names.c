@@ -35,6 +35,7 @@ static const char *const OP[] = {
 	[SKEP_OP_OFFER] = "offer",
 	[SKEP_OP_COLLECT] = "collect",
 	[SKEP_OP_AGGREGATE] = "aggregate",
+	[SKEP_OP_NORM] = "norm",
 };
 static_assert(COUNT(OP) == SKEP_OP_KINDS, "each kind has a name");
 
@@ -73,6 +74,10 @@ static const char *const MESSAGE[] = {
 	[SKEP_MESSAGE_PASSED] = "PASSED",
 	[SKEP_MESSAGE_BACK] = "BACK",
 	[SKEP_MESSAGE_VALIDATED] = "VALIDATED",
+	[SKEP_MESSAGE_NORM] = "NORM",
+	[SKEP_MESSAGE_FAULT] = "FAULT",
+	[SKEP_MESSAGE_UNKEPT] = "UNKEPT",
+	[SKEP_MESSAGE_KEEP] = "KEEP",
 };
 static_assert(COUNT(MESSAGE) == SKEP_MESSAGE_KINDS, "each kind has a name");
 
@@ -98,6 +103,8 @@ static const char *const NOTE[] = {
 	[SKEP_NOTE_CHECKPOINTED] = "checkpointed",
 	[SKEP_NOTE_VALIDATING] = "validating",
 	[SKEP_NOTE_VALIDATED] = "validated",
+	[SKEP_NOTE_DIVERGED] = "diverged",
+	[SKEP_NOTE_UNKEPT] = "unkept",
 };
 static_assert(COUNT(NOTE) == SKEP_NOTE_KINDS, "each kind has a name");
 

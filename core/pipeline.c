@@ -230,6 +230,8 @@ void pipeline_forward_done(struct worker *w, struct step *step, struct skep_work
 	w->forwarded += !work->doomed;
 	if (work->doomed) {
 		pipeline_drop(w, step, work);
+	} else if (event->fault) { /* nobody else is to see it */
+		pipeline_give_up(w, step, work);
 	} else if (worker_slice(w, work) + 1 < skep_plan_slices(step->plan)) {
 		route_of(step->plan)->forwarded(w, step, work);
 	} else {

@@ -126,6 +126,7 @@ struct skep_plan {
 	const uint32_t *site_of; /* [workers] SKEP_COLLECTIVE_HIERARCHICAL; NULL: all at one */
 	const uint64_t *link_Bps; /* [workers] SKEP_COLLECTIVE_BUTTERFLY; NULL: all equal */
 	bool barrier; /* gpipe: nobody goes backwards before all pipelines have gone forwards with their shares */
+	bool clip;    /* no stage steps before all know the norm of all gradients together; not without a flush */
 	bool promise; /* with gpipe and 1f1b: REDUCE is sent when a round opens, and a worker begins when its share is counted */
 	/* SKEP_PIPELINE_INTERLEAVED: the model is cut into chunks * stages slices, and stage s holds slices s, s + stages, ..
 	 * of it. A microbatch passes the pipeline once for each of them (a lap). 0 is 1. */

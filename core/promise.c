@@ -56,7 +56,7 @@ void promise_complete(struct directory *d, struct step *step)
 	d->promised = false;
 	d->phase = PHASE_REDUCING;
 	d->reduced.on = true;
-	if (step->plan->on_loss == SKEP_ON_LOSS_RERUN) {
+	if (rounds_together(step->plan)) {
 		rounds_all_told(d, step);
 		return;
 	}

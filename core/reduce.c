@@ -15,6 +15,8 @@
  * other as BACKWARD makes them (promised.c has when the next one may begin). There is one TALLY and one COMMIT for all of them.
  *
  * With periodic sync what is summed is the pseudo-gradient, once it is there (inner.c).
+ * With `clip` the first member measures the sum, slice by slice, and tells the squares (NORM) before its tally; COMMIT brings
+ * what they come to for all stages, and STEP is told.
  *
  * With delayed updates all of this goes on beside the work of the next round, which has its own accumulator and tally.
  *
@@ -71,6 +73,33 @@ static void send_tally(struct worker *w, struct step *step)
 	worker_send(w, step, &message);
 }
 
+/* All members hold the same sum: the first one measures it, slice by slice. Is there something to wait for? */
+static bool measure(struct worker *w, struct step *step)
+{
+	struct reduction *r = &w->reduction;
+	if (r->rank > 0 || r->size == 0)
+		return false;
+	r->norms = w->laps.count;
+	for (uint32_t lap = 0; lap < w->laps.count; lap++) {
+		struct skep_op op = reduce_op(w, SKEP_OP_NORM);
+		op.stage = (uint16_t)(lap * w->laps.stages + w->node.stage);
+		op.count = step->plan->stage[w->node.stage].parameters / w->laps.count;
+		reduce_run(w, step, &op);
+	}
+	return true;
+}
+
+static void finish(struct worker *w, struct step *step)
+{
+	struct reduction *r = &w->reduction;
+	r->complete = true;
+	send_tally(w, step);
+	if (!w->streams || r->size > 1 || r->checkpoint)
+		return;
+	r->committed = true;
+	worker_divisor(w)[0] = w->counted[w->version & 1];
+}
+
 void reduce_complete(struct worker *w, struct step *step)
 {
 	struct reduction *r = &w->reduction;
@@ -81,12 +110,25 @@ void reduce_complete(struct worker *w, struct step *step)
 		reduce_begin(w, step);
 		return;
 	}
-	r->complete = true;
-	send_tally(w, step);
-	if (!w->streams || r->size > 1 || r->checkpoint)
+	if (step->plan->clip && measure(w, step))
 		return;
-	r->committed = true;
-	worker_divisor(w)[0] = w->counted[w->version & 1];
+	finish(w, step);
+}
+
+void reduce_measured(struct worker *w, struct step *step, const struct skep_event *event)
+{
+	const struct skep_op *op = &event->u.done.op;
+	struct reduction *r = &w->reduction;
+	if (op->round != w->version || op->attempt != r->attempt || r->overtaken || event->fault) /* void, or the end */
+		return;
+	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_NORM, skep_directory_peer(step->plan));
+	message.stage = op->stage;
+	message.round = op->round;
+	message.attempt = op->attempt;
+	message.u.norm.square = event->u.done.square;
+	worker_send(w, step, &message);
+	if (--r->norms == 0)
+		finish(w, step);
 }
 
 /* Is this move one of the fragment that is being summed? Those of the fragments before are done. */
@@ -300,9 +342,10 @@ void reduce_on_commit(struct worker *w, struct step *step, const struct skep_mes
 	r->promised = false;
 	r->committed = laps_commit(w, message);
 	r->checkpoint |= message->u.commit.checkpoint;
+	r->square = message->u.commit.square;
 }
 
-void reduce_stepped(struct worker *w, struct step *step)
+void reduce_stepped(struct worker *w, struct step *step, bool fault)
 {
 	if (laps_step_on(w)) {
 		w->reduction.stepping = false;
@@ -311,10 +354,11 @@ void reduce_stepped(struct worker *w, struct step *step)
 	worker_tally(w, w->version)->count = 0;
 	w->counted[w->version & 1] = 0;
 	w->loss_nano[w->version & 1] = 0;
-	w->checkpoint = w->reduction.checkpoint;
+	w->checkpoint = w->reduction.checkpoint && !fault;
 	w->reduction = (struct reduction){0};
 	inner_stepped(w);
 	w->version++;
+	w->checkpoint |= w->keep == w->version;
 	if (w->state == WORKER_JOINING)
 		download_stepped(w, step);
 	if (w->stop_when_stepped && w->version >= w->stop_version) {

@@ -97,30 +97,16 @@ void refound_ready(struct directory *d, struct step *step, uint32_t worker)
 		if (other->standing == STANDING_ENTERED && other->stage == row->stage)
 			directory_let_in(d, step, i, directory_worker(d, worker));
 	}
-	if (d->ending && refound_waiting(d, step->plan) == SKEP_NO_STAGE) {
-		directory_stop(d, step, true);
+	if (d->ending)
+		rounds_end(d, step);
+	if (d->phase == PHASE_STOPPED)
 		return;
-	}
 	if (d->phase == PHASE_REDUCING)
 		return; /* it serves from the next round on */
 	directory_serve(d, worker);
 	if (d->phase == PHASE_COUNTING) /* it may be sent work before the others have told, so it must tell as well */
 		rerun_count(d, step);
 	rounds_refill(d, step);
-}
-
-void refound_checkpointed(struct directory *d, struct step *step, const struct skep_message *message)
-{
-	const struct row *row = directory_row(d, message->from.index);
-	struct stage_state *state = directory_stage(d, row->stage);
-	if (message->round <= state->checkpoint || state->waiting)
-		return; /* a duplicate, or a founder may be on its way with the one before */
-	state->checkpoint = message->round;
-	skep_emit_note(step, &d->node,
-		(struct skep_note){.kind = SKEP_NOTE_CHECKPOINTED,
-			.stage = (uint16_t)row->stage,
-			.round = message->round,
-			.peer = message->from});
 }
 
 void refound_timer(struct directory *d, struct step *step)
@@ -146,10 +132,11 @@ uint32_t refound_waiting(struct directory *d, const struct skep_plan *plan)
 	return longest;
 }
 
-/* A run is not done while what a stage has learnt is lost. */
+/* A run is not done while what a stage has learnt is lost, or not kept. */
 void rounds_end(struct directory *d, struct step *step)
 {
-	d->ending = refound_waiting(d, step->plan) != SKEP_NO_STAGE;
+	bool kept = keep_last(d, step);
+	d->ending = refound_waiting(d, step->plan) != SKEP_NO_STAGE || !kept;
 	if (!d->ending)
 		directory_stop(d, step, true);
 }

@@ -155,6 +155,8 @@ void rounds_reduce(struct directory *d, struct step *step)
 	}
 	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on; stage++)
 		rounds_begin_attempt(d, step, stage, true);
+	if (step->plan->clip && d->reduced.on) /* if there is nobody to tell */
+		rounds_all_told(d, step);
 	bool overlaps = step->plan->delayed && d->reduced.on && d->round + 1 < step->plan->rounds;
 	if (overlaps && !edge_due(d, step->plan)) {
 		d->round++;
@@ -308,8 +310,8 @@ void rounds_begin_attempt(struct directory *d, struct step *step, uint32_t stage
 		for (uint32_t i = 0; i < d->reduced.issued; i++)
 			rounds_counters(d, slice)[i] = SKEP_NO_INDEX;
 	state->attempt++;
-	state->pending = size;
-	if (size == 0 && step->plan->on_loss != SKEP_ON_LOSS_RERUN) /* all of it is lost here, and the round goes on */
+	state->pending = size + (sum && size > 0 ? norms_begin(d, step->plan, stage) : 0);
+	if (size == 0 && !rounds_together(step->plan)) /* all of it is lost here, and the round goes on */
 		rounds_commit(d, step, stage);
 	for (uint32_t rank = 0; rank < size; rank++) {
 		struct skep_message message =
@@ -387,19 +389,6 @@ static void close_round(struct directory *d, struct step *step)
 		rounds_next(d, step);
 }
 
-/* The first of the members that hold all of the state keeps it, if it is time for that. */
-static uint32_t keeper(struct directory *d, const struct skep_plan *plan, uint32_t stage)
-{
-	if (plan->checkpoint_every == 0 || (d->reduced.round + 1) % plan->checkpoint_every != 0)
-		return SKEP_NO_INDEX;
-	for (uint32_t i = 0; i < plan->workers; i++) {
-		const struct row *row = directory_row(d, i);
-		if (row->member && row->stage == stage && row->standing >= STANDING_READY)
-			return i;
-	}
-	return SKEP_NO_INDEX;
-}
-
 static void send_commit(
 	struct directory *d, struct step *step, uint32_t slice, uint32_t worker, uint32_t counted, bool checkpoint)
 {
@@ -410,11 +399,11 @@ static void send_commit(
 	message.attempt = directory_stage(d, stage)->attempt;
 	message.u.commit.microbatches = counted;
 	message.u.commit.checkpoint = checkpoint;
+	message.u.commit.square = d->square;
 	skep_emit_send(step, &d->node, &message);
 }
 
-/* Of the slice, by this member. */
-static uint32_t counted_by(struct directory *d, const struct skep_plan *plan, uint32_t slice, uint32_t worker)
+uint32_t rounds_counted_by(struct directory *d, const struct skep_plan *plan, uint32_t slice, uint32_t worker)
 {
 	uint32_t counted = 0;
 	if (skep_plan_chunks(plan) == 1)
@@ -433,7 +422,7 @@ static uint32_t note_slice(struct directory *d, struct step *step, uint32_t slic
 		struct row *row = directory_row(d, i);
 		if (!row->member || row->stage != slice % step->plan->stages)
 			continue;
-		uint32_t counted = counted_by(d, step->plan, slice, i);
+		uint32_t counted = rounds_counted_by(d, step->plan, slice, i);
 		total += counted;
 		bool overflow = row->loss_nano_sum > 0 && loss_sum > INT64_MAX - row->loss_nano_sum;
 		loss_sum = overflow ? INT64_MAX : loss_sum + row->loss_nano_sum;
@@ -468,7 +457,7 @@ static void send_commits(struct directory *d, struct step *step, uint32_t slice,
 
 void rounds_commit(struct directory *d, struct step *step, uint32_t stage)
 {
-	uint32_t keeps = keeper(d, step->plan, stage);
+	uint32_t keeps = keep_by(d, step->plan, stage);
 	for (uint32_t slice = stage; slice < skep_plan_slices(step->plan); slice += step->plan->stages)
 		send_commits(d, step, slice, note_slice(d, step, slice), keeps);
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
@@ -506,6 +495,7 @@ void rounds_all_told(struct directory *d, struct step *step)
 		rerun_counted(d, step);
 		return;
 	}
+	d->square = step->plan->clip ? norms_total(d, step->plan) : 0;
 	for (uint32_t stage = 0; stage < step->plan->stages; stage++)
 		rounds_commit(d, step, stage);
 }
@@ -539,7 +529,7 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 	row->tallied = true;
 	if (--stage->pending > 0 || d->promised)
 		return;
-	if (step->plan->on_loss != SKEP_ON_LOSS_RERUN)
+	if (!rounds_together(step->plan))
 		rounds_commit(d, step, row->stage);
 	else
 		rounds_all_told(d, step);
@@ -570,6 +560,13 @@ void rounds_refill(struct directory *d, struct step *step)
 	refill(d, step, SKEP_NO_INDEX);
 }
 
+static void sum_anew(struct directory *d, struct step *step, uint32_t stage)
+{
+	rounds_begin_attempt(d, step, stage, true);
+	if (step->plan->clip && d->reduced.on) /* nobody may be left to tell */
+		rounds_all_told(d, step);
+}
+
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)
 {
 	struct row *row = directory_row(d, worker);
@@ -584,7 +581,7 @@ void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)
 	if (summed && step->plan->on_loss == SKEP_ON_LOSS_RERUN)
 		rerun_count(d, step); /* what it had told is missing, and so would it be in the sums */
 	else if (summed)
-		rounds_begin_attempt(d, step, row->stage, true);
+		sum_anew(d, step, row->stage);
 	validate_worker_gone(d, step, worker);
 	if (d->phase != PHASE_OPEN)
 		return;

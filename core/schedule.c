@@ -78,6 +78,7 @@ static bool start_step(struct worker *w, struct step *step)
 	op.size = r->size;
 	op.attempt = r->attempt;
 	op.microbatches = worker_divisor(w)[w->laps.stepped];
+	op.square = r->square;
 	r->stepping = true;
 	if (w->beside) {
 		w->reduce_ops++;

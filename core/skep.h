@@ -120,6 +120,13 @@ enum skep_message_kind {
 	SKEP_MESSAGE_BACK, /* round: so has everybody's, or nobody waits for it any more; when yours has, go backwards */
 	/* worker to worker */
 	SKEP_MESSAGE_VALIDATED, /* round, microbatch, u.validated: what you sent on has come to its end, and this is its loss */
+	/* worker to directory, from the first member of a reduction, with `clip`; stage is the slice */
+	SKEP_MESSAGE_NORM, /* round, attempt, u.norm: the sum of the squares of what was summed */
+	/* worker to directory */
+	SKEP_MESSAGE_FAULT, /* round, microbatch, stage (the slice), u.fault: what the sender's device made is not finite */
+	SKEP_MESSAGE_UNKEPT, /* round: the state of the sender's stage as of the start of that round could not be kept */
+	/* directory to worker */
+	SKEP_MESSAGE_KEEP, /* round: all rounds are closed; keep the state of your stage as of the start of that round */
 	SKEP_MESSAGE_KINDS
 };
 
@@ -181,7 +188,15 @@ struct skep_message {
 		struct {
 			uint32_t microbatches;
 			bool checkpoint; /* after this step, keep the state */
+			uint64_t square; /* with `clip`: of the norm of the means of all slices (square.h) */
 		} commit;                /* counted by all members together: the divisor of the sum */
+		struct {
+			uint64_t square; /* square.h */
+		} norm;
+		struct {
+			uint8_t kind;   /* enum skep_fault */
+			uint16_t layer; /* of the model, from 1; 0: that cannot be told */
+		} fault;
 		struct {
 			struct skep_peer who;
 			bool alive;
@@ -275,20 +290,23 @@ enum skep_op_kind {
 	                      consumed; none: its own, from the accumulator, with `microbatches` */
 	SKEP_OP_AGGREGATE, /* the result holds what the world makes of the `size` parts of these elements: as if it were
 	                      their sum, with all their microbatches for the divisor */
+	/* on the reduce lane */
+	SKEP_OP_NORM, /* the event says the sum of the squares of the slice's result, with size == 1 of its accumulator */
 	SKEP_OP_KINDS
 };
 
 /* Does op.stage name a slice? Else it names a stage. */
 static inline bool skep_op_sliced(uint8_t kind)
 {
-	return kind == SKEP_OP_FORWARD || kind == SKEP_OP_BACKWARD || kind == SKEP_OP_STEP;
+	return kind == SKEP_OP_FORWARD || kind == SKEP_OP_BACKWARD || kind == SKEP_OP_STEP || kind == SKEP_OP_NORM;
 }
 
 /* It is a part of a reduction, and runs on that lane. */
 static inline bool skep_op_reduces(uint8_t kind)
 {
 	return (kind >= SKEP_OP_TAKE && kind <= SKEP_OP_STORE) || kind == SKEP_OP_ALLREDUCE || kind == SKEP_OP_KEEP ||
-	       kind == SKEP_OP_FOLD || kind == SKEP_OP_GIVE || (kind >= SKEP_OP_OFFER && kind <= SKEP_OP_AGGREGATE);
+	       kind == SKEP_OP_FOLD || kind == SKEP_OP_GIVE || (kind >= SKEP_OP_OFFER && kind <= SKEP_OP_AGGREGATE) ||
+	       kind == SKEP_OP_NORM;
 }
 
 enum skep_lane { SKEP_LANE_COMPUTE, SKEP_LANE_REDUCE, SKEP_LANES };
@@ -302,8 +320,12 @@ struct skep_op {
 	uint32_t round, microbatch;
 	uint32_t version; /* of the parameters it reads: so many steps are behind them */
 	struct skep_buf in, stash, gradient;
-	uint32_t chunk, size;  /* state: chunk `chunk` of `size`; reduction, STEP: size = members */
-	uint64_t first, count; /* reduction: elements */
+	uint32_t chunk, size; /* state: chunk `chunk` of `size`; reduction, STEP: size = members */
+	union {
+		uint64_t first;  /* reduction: elements */
+		uint64_t square; /* STEP with `clip`: of the norm of the means of all slices */
+	};
+	uint64_t count;
 	uint32_t attempt, hop; /* as in messages; the hop that brought `in`, or the number of the move */
 	uint32_t microbatches; /* STEP: the divisor; OFFER, COLLECT: how many its own part has */
 	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
@@ -311,6 +333,17 @@ struct skep_op {
 };
 
 /* ---- events: everything a machine may learn ------------------------------------------------------------------- */
+
+/* What a device finds to be infinite or no number. */
+enum skep_fault {
+	SKEP_FAULT_NONE,
+	SKEP_FAULT_ACTIVATIONS, /* by FORWARD, which puts out nothing of use */
+	SKEP_FAULT_LOSS,        /* the same, in the last slice */
+	SKEP_FAULT_GRADIENT,    /* by BACKWARD, NORM, or STEP, which changes no parameter then */
+	SKEP_FAULT_STATE,       /* by CHECKPOINT, which keeps nothing then */
+	SKEP_FAULT_UNKEPT,      /* CHECKPOINT could not keep the state; what was kept before is still there */
+	SKEP_FAULTS
+};
 
 enum skep_event_kind {
 	SKEP_EVENT_START = 1,
@@ -325,12 +358,17 @@ enum skep_event_kind {
 struct skep_event {
 	skep_time now;
 	uint8_t kind;
+	uint8_t fault;  /* OP_DONE: enum skep_fault, and ... */
+	uint16_t layer; /* ... the layer of the model in which it was seen first, from 1; 0: that cannot be told */
 	union {
 		struct skep_message message;
 		struct {
 			struct skep_op op; /* as it was asked for */
 			struct skep_buf out, stash;
-			int64_t loss_nano; /* mean over the microbatch's samples, 1e-9 units */
+			union {
+				int64_t loss_nano; /* mean over the microbatch's samples, 1e-9 units */
+				uint64_t square;   /* NORM (square.h) */
+			};
 			skep_time elapsed_ns;
 		} done;
 		struct skep_peer peer;
@@ -357,7 +395,8 @@ enum skep_note_kind {
 	SKEP_NOTE_LEFT,   /* peer (the epoch that is no more), stage: it had given notice and holds nothing */
 	SKEP_NOTE_MOVED,  /* peer (the epoch that is no more), stage: the new one; it joins there as a newcomer */
 	SKEP_NOTE_STAGE_EMPTY, /* stage, round: its last worker is gone, and with it all that the stage had learnt */
-	SKEP_NOTE_STOPPED,     /* round = rounds closed, value = 1 ok; 0 failed: stage has waited in vain */
+	SKEP_NOTE_STOPPED,     /* round = rounds closed, value = 1 ok; 0 failed: stage has waited in vain, or, with no
+	                          stage, DIVERGED says why */
 	/* by a worker */
 	SKEP_NOTE_COUNTED,  /* round, stage, microbatch: added to the sender's accumulator; value = staleness, the steps
 	                       that the parameters it was computed on lacked */
@@ -368,6 +407,9 @@ enum skep_note_kind {
 	SKEP_NOTE_CHECKPOINTED, /* stage, peer, round: the state as of the start of this round is kept */
 	SKEP_NOTE_VALIDATING,   /* round = steps behind the parameters, microbatch = how many are to be judged */
 	SKEP_NOTE_VALIDATED, /* round, microbatch = over how many, value = their mean loss in 1e-9 units, 0 if there were none */
+	SKEP_NOTE_DIVERGED, /* round, stage (or slice), microbatch, peer: the first that saw what is not finite;
+	                       value = enum skep_fault << 16 | layer. The run stops */
+	SKEP_NOTE_UNKEPT,   /* stage, peer, round: the state as of the start of this round could not be kept */
 	SKEP_NOTE_KINDS
 };
 

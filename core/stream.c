@@ -114,11 +114,9 @@ static uint32_t choose_members(
 static uint32_t keeper(
 	struct directory *d, const struct skep_plan *plan, uint32_t round, const uint32_t *order, uint32_t size)
 {
-	bool due = plan->checkpoint_every > 0 && (round + 1) % plan->checkpoint_every == 0;
-	for (uint32_t rank = 0; due && rank < size; rank++) {
-		if (directory_row(d, order[rank])->standing >= STANDING_READY)
+	for (uint32_t rank = 0; rank < size; rank++)
+		if (keep_in_stream(d, plan, round, order[rank]))
 			return rank;
-	}
 	return SKEP_NO_INDEX;
 }
 

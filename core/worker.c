@@ -176,6 +176,7 @@ void worker_forget(struct worker *w, struct step *step)
 	skep_inflight_init(table, table->capacity);
 	download_forget(w, step);
 	w->entered = w->admitted = w->saved = w->restore = w->checkpoint = false;
+	w->keep = 0;
 	w->issued_in_flight = w->grants = 0;
 	w->forwarded = w->turn = w->back = w->part = w->parts = 0;
 	laps_begin(w);
@@ -205,12 +206,8 @@ static bool for_me(const struct worker *w, const struct skep_message *message)
 	return w->state != WORKER_OUT && message->to.epoch == w->node.self.epoch;
 }
 
-static void on_message(struct worker *w, struct step *step, const struct skep_message *message)
+static void dispatch(struct worker *w, struct step *step, const struct skep_message *message)
 {
-	if (w->state == WORKER_STOPPED || !for_me(w, message)) {
-		skep_emit_release(step, message->payload);
-		return;
-	}
 	switch (message->kind) {
 	case SKEP_MESSAGE_FORWARD:
 		pipeline_on_forward(w, step, message);
@@ -271,12 +268,23 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 	case SKEP_MESSAGE_BACK:
 		schedule_on_gate(w, step, message);
 		break;
+	case SKEP_MESSAGE_KEEP:
+		member_on_keep(w, message);
+		break;
 	case SKEP_MESSAGE_STOP:
 		member_on_stop(w, step, message);
 		break;
 	default: /* meant for the directory */
 		skep_emit_release(step, message->payload);
 	}
+}
+
+static void on_message(struct worker *w, struct step *step, const struct skep_message *message)
+{
+	if (w->state == WORKER_STOPPED || !for_me(w, message))
+		skep_emit_release(step, message->payload);
+	else
+		dispatch(w, step, message);
 }
 
 /* An operation of an earlier life: its inputs were left alone while it ran. */
@@ -304,6 +312,8 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		return;
 	}
 	struct skep_work *work = &worker_inflight(w)->work[w->compute_slot];
+	if (event->fault)
+		member_fault(w, step, event);
 	switch (op->kind) {
 	case SKEP_OP_FORWARD:
 		pipeline_forward_done(w, step, work, event);
@@ -315,7 +325,7 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		pipeline_recompute_done(w, step, work, event->u.done.elapsed_ns);
 		break;
 	case SKEP_OP_STEP:
-		reduce_stepped(w, step);
+		reduce_stepped(w, step, event->fault);
 		break;
 	case SKEP_OP_INNER:
 	case SKEP_OP_PSEUDO:
@@ -328,13 +338,16 @@ static void on_op_done(struct worker *w, struct step *step, const struct skep_ev
 		member_ready(w, step);
 		break;
 	case SKEP_OP_CHECKPOINT:
-		member_checkpointed(w, step, op);
+		member_checkpointed(w, step, event);
 		break;
 	case SKEP_OP_SAVE:
 		download_saved(w, step, op, event->u.done.out);
 		break;
 	case SKEP_OP_LOAD:
 		download_loaded(w, step, op);
+		break;
+	case SKEP_OP_NORM:
+		reduce_measured(w, step, event);
 		break;
 	default:
 		reduce_on_op_done(w, step, op, event->u.done.out);

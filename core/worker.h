@@ -105,6 +105,8 @@ struct reduction { /* of round `version`; attempt 0: not begun, the round is ope
 	bool committed; /* the divisors are known */
 	bool stepping;
 	bool checkpoint; /* after the step */
+	uint32_t norms;  /* clip, rank 0: slices whose squares are still to be told; the tally waits */
+	uint64_t square; /* clip: of the norm of all gradients, once committed */
 	uint32_t share;  /* without a flush: begins when so many were counted here */
 };
 
@@ -138,6 +140,7 @@ struct worker {
 	bool stop_when_stepped;
 	uint32_t stop_version;    /* without a flush: that it is to reach first */
 	bool checkpoint;          /* its state is to be kept, now */
+	uint32_t keep;            /* all rounds are closed: its state of this version is to be kept; 0: nobody asked */
 	bool restore;             /* JOINING: it founds its stage anew, from this version: */
 	uint32_t restore_version; /* 0: as at the start of the run */
 	bool leaving;             /* notice was given: it does not join again */
@@ -434,10 +437,11 @@ void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_mes
 void reduce_on_chunk(struct worker *w, struct step *step, const struct skep_message *message);
 void reduce_on_commit(struct worker *w, struct step *step, const struct skep_message *message);
 void reduce_on_op_done(struct worker *w, struct step *step, const struct skep_op *op, struct skep_buf out);
+void reduce_measured(struct worker *w, struct step *step, const struct skep_event *event); /* NORM */
 void reduce_backward_ended(struct worker *w, struct step *step);
 void reduce_settle(
 	struct worker *w, struct step *step); /* without a flush: the share of a round may have been counted */
-void reduce_stepped(struct worker *w, struct step *step);
+void reduce_stepped(struct worker *w, struct step *step, bool fault); /* fault: the parameters are as they were */
 void reduce_forget(struct worker *w, struct step *step);
 void reduce_catch_up(struct worker *w, uint32_t attempt); /* a newcomer begins in a round that is being run again */
 bool reduce_wants(const struct worker *w, const struct skep_message *chunk); /* is this hop of use still */
@@ -485,7 +489,9 @@ void member_entered(struct worker *w, struct step *step);
 void member_ready(struct worker *w, struct step *step);
 bool member_restore(struct worker *w, struct step *step); /* starts RESTORE, for a founder */
 bool member_checkpoint(struct worker *w, struct step *step);
-void member_checkpointed(struct worker *w, struct step *step, const struct skep_op *op);
+void member_checkpointed(struct worker *w, struct step *step, const struct skep_event *event);
+void member_on_keep(struct worker *w, const struct skep_message *message);
+void member_fault(struct worker *w, struct step *step, const struct skep_event *event); /* says what is not finite */
 void member_on_peer(struct worker *w, struct step *step, const struct skep_message *message);
 void member_on_stop(struct worker *w, struct step *step, const struct skep_message *message);
 void member_notice(struct worker *w, struct step *step);

@@ -108,11 +108,17 @@ static bool take_ended(struct rank *rank)
 			fail_op(rank, &done.op, done.result.why);
 			continue;
 		}
+		if (done.result.fault == SKEP_FAULT_UNKEPT)
+			fprintf(stderr, "skep: worker %" PRIu32 ": %s\n", rank->self, done.result.why);
 		struct skep_event event = {.kind = SKEP_EVENT_OP_DONE};
 		event.u.done.op = done.op;
 		event.u.done.out = done.result.out;
 		event.u.done.stash = done.result.stash;
 		event.u.done.loss_nano = done.result.loss_nano;
+		if (done.op.kind == SKEP_OP_NORM)
+			event.u.done.square = done.result.square;
+		event.fault = done.result.fault;
+		event.layer = done.result.layer;
 		event.u.done.elapsed_ns = done.end_ns - done.begin_ns;
 		report_op(rank, &done);
 		perform_step(rank, &event);

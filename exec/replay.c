@@ -351,7 +351,8 @@ static bool complete_op(struct replay *r, struct machine *m)
 	}
 	event->u.done.op = lane->op[0];
 	bool last = event->u.done.op.stage + 1u == skep_plan_slices(r->plan), out = event->u.done.out.slot != 0;
-	if (event->u.done.loss_nano < 0 || (event->u.done.op.kind == SKEP_OP_FORWARD && last && out)) {
+	bool measured = event->u.done.op.kind == SKEP_OP_NORM;
+	if ((event->u.done.loss_nano < 0 && !measured) || (event->u.done.op.kind == SKEP_OP_FORWARD && last && out)) {
 		stop_at_event(r, m, SKEP_REPLAY_DAMAGED, "no device has such a result");
 		return false;
 	}

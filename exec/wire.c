@@ -120,6 +120,19 @@ static void span(struct skep_wire *wire, struct skep_message *message)
 	skep_wire_u16(wire, &message->span.last);
 }
 
+/* A norm, or what is none. */
+static void number(struct skep_wire *wire, struct skep_message *message)
+{
+	if (message->kind == SKEP_MESSAGE_NORM) {
+		skep_wire_u64(wire, &message->u.norm.square);
+		return;
+	}
+	skep_wire_u8(wire, &message->u.fault.kind);
+	skep_wire_u16(wire, &message->u.fault.layer);
+	if (message->u.fault.kind >= SKEP_FAULTS)
+		wire->ok = false;
+}
+
 static void particulars(struct skep_wire *wire, struct skep_message *message)
 {
 	switch (message->kind) {
@@ -157,6 +170,11 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 	case SKEP_MESSAGE_COMMIT:
 		skep_wire_u32(wire, &message->u.commit.microbatches);
 		skep_wire_bool(wire, &message->u.commit.checkpoint);
+		skep_wire_u64(wire, &message->u.commit.square);
+		break;
+	case SKEP_MESSAGE_NORM:
+	case SKEP_MESSAGE_FAULT:
+		number(wire, message);
 		break;
 	case SKEP_MESSAGE_PEER:
 	case SKEP_MESSAGE_SUSPECT:
@@ -224,7 +242,11 @@ static void done(struct skep_wire *wire, struct skep_event *event)
 	skep_wire_u64(wire, &event->u.done.op.id);
 	whether(wire, &event->u.done.out);
 	whether(wire, &event->u.done.stash);
-	skep_wire_i64(wire, &event->u.done.loss_nano);
+	skep_wire_u8(wire, &event->fault);
+	skep_wire_u16(wire, &event->layer);
+	if (event->fault >= SKEP_FAULTS)
+		wire->ok = false;
+	skep_wire_i64(wire, &event->u.done.loss_nano); /* or the square */
 	skep_wire_u64(wire, &event->u.done.elapsed_ns);
 }
 

@@ -39,8 +39,8 @@ struct skep_backend {
 	const skep_real *(*backward)(void *queue, struct skep_stage *stage, const struct skep_training *training,
 		const struct skep_op *op, const struct skep_layers *layers, const skep_real *in, const skep_real *stash,
 		skep_real *ret_out);
-	void (*step)(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth,
-		uint32_t round, const skep_real *sum, uint32_t microbatches);
+	void (*step)(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer,
+		const struct skep_turn *turn, const skep_real *sum);
 
 	/* skep_stage_periodic() */
 	bool (*periodic)(

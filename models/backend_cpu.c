@@ -100,11 +100,11 @@ static const skep_real *backward(void *queue, struct skep_stage *stage, const st
 	return skep_cpu_backward(stage, training, op, layers, in, stash, ret_out);
 }
 
-static void step(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth,
-	uint32_t round, const skep_real *sum, uint32_t microbatches)
+static void step(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer,
+	const struct skep_turn *turn, const skep_real *sum)
 {
 	(void)queue;
-	skep_stage_step(stage, optimizer, nth, round, sum, microbatches);
+	skep_stage_step(stage, optimizer, turn, sum);
 }
 
 static bool periodic(

@@ -7,10 +7,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/hash.h"
@@ -198,14 +200,40 @@ bool skep_checkpoint_newest(const char *path, uint32_t stages, uint32_t *ret)
 	return found;
 }
 
+/* What a process that was killed in the middle has left: no checkpoint, but room on the disk. One of another machine may still be
+ * at it, so only what has not been touched for a minute, and not what a process here is writing. */
+static void remove_remains(const char *path)
+{
+	DIR *entries = opendir(path);
+	if (entries == NULL)
+		return;
+	for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+		unsigned stage, version;
+		long pid;
+		int end = 0;
+		struct stat about;
+		char whole[PATH_BYTES];
+		if (sscanf(entry->d_name, "stage-%u-version-%u.kept.%ld.new%n", &stage, &version, &pid, &end) != 3 ||
+			end == 0 || entry->d_name[end] != 0)
+			continue;
+		snprintf(whole, sizeof whole, "%.400s/%.300s", path, entry->d_name);
+		bool old = stat(whole, &about) == 0 && time(NULL) - about.st_mtime > 60;
+		if (old && kill((pid_t)pid, 0) != 0)
+			unlink(whole);
+	}
+	closedir(entries);
+}
+
 bool skep_checkpoint_folder_usable(const char *path, char *reterr, size_t size)
 {
 	if (mkdir(path, 0777) != 0 && errno != EEXIST) {
 		snprintf(reterr, size, "checkpoint.to: cannot make the folder %s: %s", path, strerror(errno));
 		return false;
 	}
-	if (access(path, W_OK | X_OK) == 0)
+	if (access(path, W_OK | X_OK) == 0) {
+		remove_remains(path);
 		return true;
+	}
 	snprintf(reterr, size, "checkpoint.to: cannot write into %s: %s", path, strerror(errno));
 	return false;
 }

@@ -36,7 +36,7 @@ struct skep_keeper skep_checkpoint_keeper(struct skep_checkpoint_folder *folder)
 /* The newest version of which the folder has a file for each stage. */
 bool skep_checkpoint_newest(const char *path, uint32_t stages, uint32_t *ret);
 
-/* Can files be written there? If not, what to do. Makes the folder. */
+/* Can files be written there? If not, what to do. Makes the folder, and removes what writers that were killed have left. */
 bool skep_checkpoint_folder_usable(const char *path, char *reterr, size_t size);
 
 #endif

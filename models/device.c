@@ -160,10 +160,12 @@ static bool find_if(struct skep_device *device, bool wanted, struct skep_buf buf
 /* ---- passes ------------------------------------------------------------------------------------------------- */
 
 /* Of the stage, what the operation is about: all of it, unless it has several slices. */
-static struct skep_stage part_of(const struct skep_device *device, const struct skep_op *op)
+struct skep_stage device_part(const struct skep_device *device, const struct skep_op *op)
 {
 	uint32_t stages = device->training->plan->stages;
-	return skep_stage_slice(&device->stage, stages, op->stage / stages);
+	struct skep_stage part = skep_stage_slice(&device->stage, stages, op->stage / stages);
+	part.queue = device_queue(device, op);
+	return part;
 }
 
 static uint64_t in_bytes(const struct skep_device *device, const struct skep_stage *part)
@@ -220,7 +222,7 @@ static bool undrawn(struct skep_device *device, const struct skep_op *op, const 
 
 static bool run_forward(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	const struct skep_stage part = part_of(device, op), *stage = &part;
+	const struct skep_stage part = device_part(device, op), *stage = &part;
 	const void *in;
 	void *out = NULL, *stash = stage->workspace;
 	if (!find_if(device, stage->index > 0, op->in, in_bytes(device, stage), &in))
@@ -237,6 +239,10 @@ static bool run_forward(struct skep_device *device, const struct skep_op *op, st
 	const float *x = decoded(device, op, stage->entering, in, stage->entry);
 	float *y = to_encode(out, stage->exit);
 	struct skep_diag diag = {0};
+	device->doubt[op->lane] = (struct skep_doubt){.fault = out ? SKEP_FAULT_ACTIVATIONS : SKEP_FAULT_LOSS,
+		.made = out ? y : NULL,
+		.n = stage->leaving,
+		.stash = stash};
 	if (!device->backend->forward(
 		    device_queue(device, op), stage, device->training, op, x, y, stash, &device->loss[op->lane], &diag))
 		return undrawn(device, op, &diag);
@@ -287,7 +293,7 @@ static bool recompute(struct skep_device *device, const struct skep_stage *stage
 
 static bool run_backward(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	struct skep_stage part = part_of(device, op), *stage = &part;
+	struct skep_stage part = device_part(device, op), *stage = &part;
 	bool first = stage->index == 0;
 	struct skep_layers layers;
 	const void *in, *gradient, *stash;
@@ -317,6 +323,10 @@ static bool run_backward(struct skep_device *device, const struct skep_op *op, s
 	bool encodes = enters && stage->entry;
 	const float *x_gradient = device->backend->backward(
 		device_queue(device, op), stage, device->training, op, &layers, x, stash, encodes ? NULL : out);
+	uint64_t floats = enters ? stage->entering : between_bytes(device, stage, layers.first) / sizeof *x_gradient;
+	if (out)
+		device->doubt[op->lane] =
+			(struct skep_doubt){.fault = SKEP_FAULT_GRADIENT, .made = x_gradient, .n = floats};
 	if (out && enters)
 		encode(device, op, stage->entering, x_gradient, out);
 	return true;
@@ -324,7 +334,7 @@ static bool run_backward(struct skep_device *device, const struct skep_op *op, s
 
 static bool run_recompute(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	const struct skep_stage part = part_of(device, op), *stage = &part;
+	const struct skep_stage part = device_part(device, op), *stage = &part;
 	const void *in;
 	struct skep_diag diag = {0};
 	(void)ret;
@@ -428,19 +438,6 @@ static bool run_give(struct skep_device *device, const struct skep_op *op, struc
 	return true;
 }
 
-static bool run_step(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
-{
-	struct skep_stage *stage = &device->stage;
-	const float *sum = op->size == 1 ? skep_device_own(device, op->round, 0, stage->parameters) : stage->result;
-	(void)ret;
-	if (!sum)
-		return false;
-	device->backend->step(device_queue(device, op), stage, skep_training_stepper(device->training),
-		op->stage / device->training->plan->stages, op->round, sum, op->microbatches);
-	device->backend->periodic(device_queue(device, op), stage, device->training, op);
-	return true;
-}
-
 static bool run_inner(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	(void)ret;
@@ -492,7 +489,8 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_RECOMPUTE] = run_recompute,
 		[SKEP_OP_INNER] = run_inner,
 		[SKEP_OP_PSEUDO] = run_inner,
-		[SKEP_OP_STEP] = run_step,
+		[SKEP_OP_STEP] = device_run_step,
+		[SKEP_OP_NORM] = device_run_norm,
 		[SKEP_OP_SAVE] = device_run_save,
 		[SKEP_OP_LOAD] = device_run_load,
 		[SKEP_OP_CHECKPOINT] = device_run_checkpoint,
@@ -529,6 +527,7 @@ void skep_device_start(struct skep_device *device, const struct skep_op *op, str
 	*ret = (struct skep_device_result){0};
 	device->why[op->lane][0] = '\0';
 	device->loss[op->lane] = 0;
+	device->doubt[op->lane] = (struct skep_doubt){0};
 	if (!run(device, op, ret))
 		fail(device, op, ret);
 }
@@ -546,6 +545,7 @@ void skep_device_wait(struct skep_device *device, const struct skep_op *op, stru
 		skep_pool_release(device->pool, op->in);
 	if (op->kind == SKEP_OP_FORWARD)
 		ret->loss_nano = loss_nano(device->loss[op->lane]);
+	device_judge(device, op, ret);
 }
 
 void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)

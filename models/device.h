@@ -47,6 +47,7 @@ struct skep_rates {
 struct skep_optimizer {
 	enum skep_optimizer_kind kind;
 	float learning_rate, momentum, beta1, beta2, epsilon, weight_decay;
+	float clip_norm; /* most that the norm of all gradients together may be; 0: it is not clipped */
 	struct skep_rates rates;
 };
 
@@ -116,6 +117,9 @@ struct skep_device_result {
 	bool failed;     /* it could not be done, */
 	const char *why; /* and why, if there is more to say than that; the device's, until its next operation */
 	int64_t loss_nano; /* FORWARD in the last stage: mean over the samples; INT64_MAX if it is not finite or too large */
+	uint64_t square; /* NORM (core/square.h) */
+	uint8_t fault; /* enum skep_fault: it was done, and what it made is not finite; or it could not be kept, and `why` */
+	uint16_t layer; /* of the model, from 1, that made it so; 0: that cannot be told */
 };
 /* Where CHECKPOINT and RESTORE keep states; without a keeper they fail. */
 void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper);

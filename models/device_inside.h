@@ -16,11 +16,19 @@ struct skep_gathered {    /* the parts of a reduction side by side; grows to the
 	size_t part_room, weight_room;
 };
 
+struct skep_doubt {            /* what a pass makes; looked at when it is there */
+	enum skep_fault fault; /* what it is if it is not finite; none: there is nothing to look at */
+	const float *made;     /* [n], or NULL: a loss alone */
+	size_t n;
+	const float *stash; /* of FORWARD */
+};
+
 struct skep_device {
 	const struct skep_training *training;
 	const struct skep_backend *backend;
 	void *queue[SKEP_LANES];
 	double loss[SKEP_LANES]; /* of the forward pass under way */
+	struct skep_doubt doubt[SKEP_LANES];
 	struct skep_stage stage;
 	struct skep_pool *pool;
 	struct skep_keeper keeper; /* write NULL: none */
@@ -29,12 +37,16 @@ struct skep_device {
 	float *lie; /* [lie_room] */
 	size_t lie_room;
 	char why[SKEP_LANES][1024];
+	char unkept[1024]; /* why a state could not be kept */
 };
 
 static inline void *device_queue(const struct skep_device *device, const struct skep_op *op)
 {
 	return device->queue[op->lane];
 }
+
+/* The slice of the stage that an operation is about; its queue is that of the operation's lane. */
+struct skep_stage device_part(const struct skep_device *device, const struct skep_op *op);
 
 /* device_state.c */
 bool device_run_save(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
@@ -55,7 +67,13 @@ bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, str
 /* What this device says it has in elements first .. first + n - 1 of the round's accumulator; NULL: no memory to lie in. */
 const float *skep_device_own(struct skep_device *device, uint32_t round, uint64_t first, size_t n);
 
+/* device_sound.c: is what it made finite? After the operation. */
+void device_judge(const struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+/* Is something of the stage's state not finite? */
+bool device_is_spoilt(const struct skep_device *device, const struct skep_op *op, uint16_t *ret_layer);
+
 typedef bool skep_device_run_fn(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+skep_device_run_fn device_run_step, device_run_norm; /* device_sound.c */
 skep_device_run_fn skep_device_offer, skep_device_collect, skep_device_aggregate;
 void skep_device_gathered_finish(struct skep_device *device);
 

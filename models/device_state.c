@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * device_state.c - the operations on the state of a stage: given away, taken over, kept for good, and begun with.
+ * device_state.c - the operations on the state of a stage: given away, taken over, kept for good (if it is finite), and begun with.
  */
 #include <stdio.h>
 
@@ -53,12 +53,11 @@ static void *take_whole(struct skep_device *device, struct skep_buf *ret)
 	return state;
 }
 
-static bool has_keeper(struct skep_device *device, const struct skep_op *op)
+static bool has_keeper(const struct skep_device *device, char *reterr, size_t size)
 {
 	bool has = device->keeper.read && device->keeper.write;
 	if (!has)
-		snprintf(device->why[op->lane], sizeof device->why[op->lane],
-			"this worker has nowhere to keep checkpoints");
+		snprintf(reterr, size, "this worker has nowhere to keep checkpoints");
 	return has;
 }
 
@@ -66,18 +65,23 @@ bool device_run_checkpoint(struct skep_device *device, const struct skep_op *op,
 {
 	const struct skep_keeper *keeper = &device->keeper;
 	struct skep_buf buf;
+	if (device_is_spoilt(device, op, &ret->layer)) {
+		ret->fault = SKEP_FAULT_STATE;
+		return true;
+	}
 	void *state = take_whole(device, &buf);
-	(void)ret;
 	if (!state)
 		return false;
-	char *why = device->why[op->lane];
-	const size_t why_size = sizeof device->why[op->lane];
 	device->backend->save(device_queue(device, op), &device->stage, 0, 1, state);
-	bool good = has_keeper(device, op) && device->backend->wait(device_queue(device, op), why, why_size) &&
+	bool there =
+		device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
+	bool good = there && has_keeper(device, device->unkept, sizeof device->unkept) &&
 	            keeper->write(keeper->context, op->stage, op->round, state,
-			    skep_stage_state_bytes(&device->stage, 0, 1), why, why_size);
+			    skep_stage_state_bytes(&device->stage, 0, 1), device->unkept, sizeof device->unkept);
 	skep_pool_release(device->pool, buf);
-	return good;
+	ret->fault = good ? SKEP_FAULT_NONE : SKEP_FAULT_UNKEPT;
+	ret->why = good ? NULL : device->unkept;
+	return there;
 }
 
 /* As at the start of the run, but for the accumulators. */
@@ -104,8 +108,9 @@ bool device_run_restore(struct skep_device *device, const struct skep_op *op, st
 	if (good && op->microbatch == 0)
 		good = begin_anew(device, op, state);
 	else if (good)
-		good = has_keeper(device, op) && keeper->read(keeper->context, op->stage, op->microbatch, state, bytes,
-							 device->why[op->lane], sizeof device->why[op->lane]);
+		good = has_keeper(device, device->why[op->lane], sizeof device->why[op->lane]) &&
+		       keeper->read(keeper->context, op->stage, op->microbatch, state, bytes, device->why[op->lane],
+			       sizeof device->why[op->lane]);
 	good = good &&
 	       device->backend->load(device_queue(device, op), &device->stage, op->version, 0, 1, state, bytes) &&
 	       device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);

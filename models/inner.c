@@ -9,8 +9,21 @@
  * synchronous step makes. With delayed updates the worker has gone on when STEP comes, and v becomes mixing v + (1 - mixing) w,
  * alpha of Streaming DiLoCo (Douillard et al. 2025, algorithm 2) for the whole vector.
  */
+#include <math.h>
+
 #include "models/data.h"
 #include "models/stage.h"
+
+/* The worker knows no other stage's gradients, so it clips by the norm of its own. */
+static double scale_of(const struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t microbatches,
+	const skep_real *sum)
+{
+	if (optimizer->clip_norm <= 0)
+		return 1;
+	double squares = stage->arrays->squares(stage->queue, stage->parameters, sum);
+	double norm = isfinite(squares) ? sqrt(squares) / microbatches : INFINITY;
+	return norm > (double)optimizer->clip_norm ? (double)optimizer->clip_norm / (norm + 1e-6) : 1;
+}
 
 /* Rates go by the steps of the run; when one comes more often than the plan has steps, the last ones share a rate. */
 static void step(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
@@ -24,6 +37,7 @@ static void step(struct skep_stage *stage, const struct skep_training *training,
 					optimizer, op->round * training->plan->inner_steps + op->chunk),
 				.steps = ++stage->inner_steps,
 				.microbatches = op->microbatches,
+				.scale = scale_of(stage, optimizer, op->microbatches, sum),
 				.sum = sum,
 				.w = stage->inner,
 				.moment = {stage->inner_moment[0], stage->inner_moment[1]}});

@@ -138,7 +138,7 @@ void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layer
 	struct skep_step step = {.o = o,
 		.rate = descent->rate,
 		.decay = o->weight_decay,
-		.divisor = (skep_real)descent->microbatches,
+		.divisor = (skep_real)(descent->microbatches / descent->scale),
 		.sum = descent->sum,
 		.w = descent->w,
 		.moment = {descent->moment[0], descent->moment[1]}};
@@ -148,9 +148,10 @@ void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layer
 		step_layer(stage, &stage->layer[l], step);
 }
 
-void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth, uint32_t round,
-	const skep_real *sum, uint32_t microbatches)
+void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, const struct skep_turn *turn,
+	const skep_real *sum)
 {
+	const uint32_t nth = turn->nth, round = turn->round, microbatches = turn->microbatches;
 	const struct skep_slice *slice = &stage->slice[nth];
 	const skep_real *old = skep_stage_parameters(stage, round);
 	skep_real *w = skep_stage_parameters(stage, round + 1);
@@ -163,6 +164,7 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 				.rate = skep_optimizer_rate(optimizer, round),
 				.steps = stage->steps + 1,
 				.microbatches = microbatches,
+				.scale = turn->scale,
 				.sum = sum,
 				.w = w,
 				.moment = {stage->moment[0], stage->moment[1]}});

@@ -12,6 +12,7 @@
 #include "core/random.h"
 #include "core/route.h"
 #include "models/layers/attention.h"
+#include "models/squares.h"
 
 enum { ALIGN_FLOATS = 16 }; /* 64 bytes, a cache line */
 
@@ -190,7 +191,25 @@ static void mix(void *queue, size_t n, skep_real mixing, const skep_real *w, ske
 		v[i] = mixing * v[i] + rest * w[i];
 }
 
-static const struct skep_arrays host_arrays = {.copy = copy, .clear = clear, .step = step, .weigh = weigh, .mix = mix};
+static bool all_finite(void *queue, size_t n, const skep_real *a)
+{
+	(void)queue;
+	return skep_squares_finite(n, a);
+}
+
+static double squares(void *queue, size_t n, const skep_real *a)
+{
+	(void)queue;
+	return skep_squares_sum(n, a);
+}
+
+static const struct skep_arrays host_arrays = {.copy = copy,
+	.clear = clear,
+	.step = step,
+	.weigh = weigh,
+	.mix = mix,
+	.finite = all_finite,
+	.squares = squares};
 
 bool skep_stage_place(
 	const struct skep_training *training, uint32_t index, struct skep_stage *ret, struct skep_extent *ret_extent)

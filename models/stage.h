@@ -43,6 +43,9 @@ struct skep_arrays {
 	void (*weigh)(void *queue, size_t n, const skep_real *w, const skep_real *v, skep_real weight, skep_real *ret);
 	/* v[i] = mixing v[i] + (1 - mixing) w[i], 0 < mixing */
 	void (*mix)(void *queue, size_t n, skep_real mixing, const skep_real *w, skep_real *v);
+	/* These are there when they return. */
+	bool (*finite)(void *queue, size_t n, const skep_real *a);
+	double (*squares)(void *queue, size_t n, const skep_real *a);
 };
 
 /* On the host. */
@@ -121,11 +124,16 @@ bool skep_stage_load(
 
 uint64_t skep_stage_digest(const struct skep_stage *stage);
 
-/* Of slice `nth`: gradient = sum / microbatches, then one step of the optimizer: from version `round` to the next one. Clears the
- * round's accumulator. microbatches == 0: only that. `sum` is the whole stage's. One number of steps serves all slices, and
- * the version is the next one when the last slice has stepped. */
-void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth, uint32_t round,
-	const skep_real *sum, uint32_t microbatches);
+struct skep_turn { /* of a slice, to step */
+	uint32_t nth, round, microbatches;
+	double scale; /* 1, or what clips the gradient */
+};
+
+/* Of slice `nth`: gradient = scale * sum / microbatches, then one step of the optimizer: from version `round` to the next one.
+ * Clears the round's accumulator. microbatches == 0: only that. `sum` is the whole stage's. One number of steps serves all
+ * slices, and the version is the next one when the last slice has stepped. */
+void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, const struct skep_turn *turn,
+	const skep_real *sum);
 
 /* models/inner.c, with periodic sync: INNER, PSEUDO, and what follows STEP; false: there are no inner parameters. */
 bool skep_stage_periodic(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op);
@@ -137,7 +145,8 @@ struct skep_descent {
 	const struct skep_optimizer *optimizer;
 	float rate;
 	uint64_t steps;
-	uint32_t microbatches; /* the divisor */
+	uint32_t microbatches; /* the divisor, */
+	double scale;          /* over this */
 	const skep_real *sum;
 	skep_real *w, *moment[SKEP_MOMENTS_MAX];
 };

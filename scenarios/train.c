@@ -211,7 +211,9 @@ void skep_train_read_optimizer(struct skep_reader *r, const struct skep_yaml_nod
 		o.momentum = read_float(r, map, "momentum", 0, below_1, o.kind == SKEP_OPTIMIZER_NESTEROV ? 0.9 : 0);
 	}
 	o.weight_decay = read_float(r, map, "weight_decay", 0, 1, adam ? 0.01 : 0);
+	o.clip_norm = read_float(r, map, "clip_norm", 0, 1e9, 0);
 	s->optimizer = o;
+	s->plan.clip = o.clip_norm > 0 && !skep_plan_periodic(&s->plan);
 	skep_split_read_optimizer(r, map, s);
 	if (s->offload != SKEP_OFFLOAD_NONE)
 		skep_periodic_refuse(r, map, "train.optimizer", "offload",
@@ -251,6 +253,10 @@ void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model,
 			"model.stages: the head of %.60s is tied to its embedding, so both have to be in one stage; "
 			"take `stages: 1`, or `tied: false` in the model's file",
 			s->model.name);
+	if (s->plan.clip && skep_plan_streams(&s->plan))
+		skep_reader_fail(r, skep_read_map(r, train, "optimizer", false), "clip_norm",
+			"train.optimizer.clip_norm: with `pipedream` a stage steps as soon as its own gradients are there, so "
+			"nobody knows the norm of all of them: leave it out, or take another schedule.pipeline");
 	uint64_t most = 0;
 	bool cut = false;
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
@@ -284,7 +290,9 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 	if (s->weights)
 		fprintf(out, "  begins    with the %u weights of %.400s\n", skep_safetensors_count(s->weights),
 			s->weights_path);
-	if (rates->decay != SKEP_RATE_CONSTANT || rates->warmup > 0)
+	const bool varies = rates->decay != SKEP_RATE_CONSTANT || rates->warmup > 0;
+	const bool clips = s->optimizer.clip_norm > 0;
+	if (varies || clips)
 		fprintf(out, "  steps     %s, learning rate %g", optimizers[s->optimizer.kind],
 			(double)s->optimizer.learning_rate);
 	if (rates->warmup > 0)
@@ -293,7 +301,10 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 		fprintf(out, ", then falling by a %s to %g %% of that at step %u",
 			rates->decay == SKEP_RATE_COSINE ? "cosine" : "straight line", 100 * (double)rates->least,
 			rates->steps);
-	if (rates->decay != SKEP_RATE_CONSTANT || rates->warmup > 0)
+	if (clips)
+		fprintf(out, ", gradients clipped to a norm of %g over %s", (double)s->optimizer.clip_norm,
+			s->plan.clip ? "all stages" : "the worker's stage");
+	if (varies || clips)
 		fprintf(out, "\n");
 }
 
@@ -330,5 +341,9 @@ void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(steps, "name", optimizers[s->optimizer.kind]);
 	cJSON_AddNumberToObject(steps, "learning_rate", (double)s->optimizer.learning_rate);
 	cJSON_AddNumberToObject(steps, "warmup", rates->warmup);
+	if (s->optimizer.clip_norm > 0)
+		cJSON_AddNumberToObject(steps, "clip_norm", (double)s->optimizer.clip_norm);
+	else
+		cJSON_AddNullToObject(steps, "clip_norm");
 	cJSON_AddStringToObject(steps, "decay", decays[rates->decay]);
 }

@@ -5,6 +5,8 @@
  * Order at one instant: as turn.h has it; messages that the network hands over while the queue holds more for the same instant
  * join it with the sequence that they drew when they were sent.
  */
+#include <stdio.h>
+
 #include "sim/turn.h"
 #include "sim/world.h"
 
@@ -66,7 +68,6 @@ static void result(const struct skep_world *world, struct skep_sim_result *ret)
 		ret->outcome = SKEP_FAILED;
 	ret->end_ns = world->now;
 	ret->rounds = world->rounds_closed;
-	ret->events = 0;
 	for (uint32_t i = 0; i <= world->plan->workers; i++)
 		ret->events += world->actor[i].events;
 }
@@ -81,6 +82,7 @@ bool skep_sim_run_threaded(const struct skep_scenario *scenario, uint32_t thread
 	struct skep_sim_result *ret)
 {
 	struct skep_world world;
+	*ret = (struct skep_sim_result){0};
 	bool good = skep_world_init(&world, scenario, threads, recorder);
 	if (good) {
 		while (world.running > 0 && !world.no_memory && advance(&world))
@@ -92,6 +94,7 @@ bool skep_sim_run_threaded(const struct skep_scenario *scenario, uint32_t thread
 		result(&world, ret);
 		good = !world.no_memory;
 	}
+	snprintf(ret->why, sizeof ret->why, "%s", world.why);
 	skep_world_finish(&world);
 	return good;
 }

@@ -13,10 +13,12 @@ struct skep_sim_result {
 	skep_time end_ns;
 	uint64_t events; /* machine steps */
 	uint32_t rounds; /* closed */
+	char why[512];   /* of a run that could not go on: what could not be done; "": memory lacks */
 };
 
 /* Runs the scenario to its end. Reports to `recorder` (a NULL function is skipped). Returns false only when the machine
- * lacks memory; a run that fails (a stage lost its last worker, nothing is left to happen) is an outcome. */
+ * lacks memory, or an operation cannot be done, its samples read for one (`why`); a run that fails (a stage lost its last
+ * worker, nothing is left to happen) is an outcome. */
 bool skep_sim_run(
 	const struct skep_scenario *scenario, const struct skep_recorder *recorder, struct skep_sim_result *ret);
 

@@ -15,6 +15,7 @@
 #include "sim/world.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,6 +197,7 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	case SKEP_OP_PSEUDO:
 	case SKEP_OP_COLLECT:
 	case SKEP_OP_AGGREGATE:
+	case SKEP_OP_NORM:
 	case SKEP_OP_KINDS:
 		break;
 	}
@@ -315,7 +317,9 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 		skep_arithmetic_end(world, worker, &job->op, &result);
 	else
 		imagine(world, &job->op, &result);
-	if (result.failed) { /* operands come from the core and fit: it is memory that lacks */
+	if (result.failed) { /* operands come from the core and fit: it is memory that lacks, or it says what else */
+		if (result.why && world->why[0] == '\0')
+			snprintf(world->why, sizeof world->why, "%s", result.why);
 		world->no_memory = true;
 		return;
 	}
@@ -326,6 +330,10 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 	ret->u.done.out = result.out;
 	ret->u.done.stash = result.stash;
 	ret->u.done.loss_nano = result.loss_nano;
+	if (job->op.kind == SKEP_OP_NORM)
+		ret->u.done.square = result.square;
+	ret->fault = result.fault;
+	ret->layer = result.layer;
 	ret->u.done.elapsed_ns = world->now - job->begin_ns;
 	lane->busy_ns += world->now - job->begin_ns;
 	lane->first = job->next;

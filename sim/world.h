@@ -103,6 +103,7 @@ struct skep_world {
 		light_steps; /* too little arithmetic in a pass, or in a step or reduction, to be handed over */
 	uint32_t rounds_closed;
 	bool no_memory;         /* ends the run */
+	char why[512];          /* an operation could not be done, and that ends it; "": it is memory that lacks */
 	struct skep_kept *kept; /* [stages][SKEP_WORLD_KEPT], the oldest is overwritten */
 
 	struct skep_actor *actor; /* [workers + 1] */

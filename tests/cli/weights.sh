@@ -56,6 +56,42 @@ sed "s,weights: .*},weights: cut.safetensors}," gpt2.yaml >cut.yaml
 refuses_at 'weights that are cut short' cut.yaml:8:19 'is cut short' sim cut.yaml
 refuses 'weights for a model without an architecture' 'only models with an architecture' \
 	check "${quick[@]}" --set train.init.weights=cut.safetensors
+# Headers that lie: one file each, made of a good one.
+python3 - "$hf/gpt2/model.safetensors" <<-'END'
+	import json, struct, sys
+	raw = open(sys.argv[1], "rb").read()
+	size = struct.unpack("<Q", raw[:8])[0]
+	header, data = json.loads(raw[8:8 + size]), raw[8 + size:]
+	def put(name, header, size=None):
+	    text = json.dumps(header).encode()
+	    open(name + ".safetensors", "wb").write(struct.pack("<Q", len(text) if size is None else size) + text + data)
+	def changed(name, **what):
+	    return {**header, name: {**header[name], **what}}
+	wide, narrow = "transformer.h.0.attn.c_attn.weight", "transformer.h.0.ln_1.bias"
+	other = {("bias" if k == narrow else k): v for k, v in changed(wide, shape=header[wide]["shape"][::-1]).items()}
+	put("shapes", other)
+	put("long", header, 2 * len(raw))
+	put("overlap", {**header, "another": header[narrow]})
+END
+begins_with() { sed "s,weights: .*},weights: $1.safetensors}," gpt2.yaml >"$1.yaml"; }
+begins_with shapes
+refuses_at 'weights of another shape and name' shapes.yaml:8:19 '1 weights missing, 1 of another shape, .* 1 that the model does not have' sim shapes.yaml
+check 'which is listed with both shapes' grep -qx 'shape: transformer.h.0.attn.c_attn.weight is \[48, 16\], the model has \[16, 48\]' "$err"
+check 'and so are both names' test "$(grep -cE '^(missing: transformer.h.0.ln_1.bias \[16\]|unknown: bias \[16\])$' "$err")" = 2
+begins_with long
+refuses_at 'a header larger than its file' long.yaml:8:19 'is cut short: a header of [0-9]+ bytes in a file of [0-9]+' sim long.yaml
+begins_with overlap
+refuses_at 'offsets that overlap' overlap.yaml:8:19 overlap sim overlap.yaml
+
+# Texts that do not fit.
+sed '/init:/d' gpt2.yaml >text.yaml
+printf '%s' 'the bytes of letters are beyond a vocabulary of 48' >letters.txt
+refuses 'tokens beyond the vocabulary' 'letters.txt: token 0 \(from 0\) is 116, but the model knows 48 \(0 to 47\)' \
+	check text.yaml --set train.data.file=letters.txt
+: >nothing.txt
+refuses 'an empty corpus' 'nothing.txt: is empty: expected tokens' check text.yaml --set train.data.file=nothing.txt
+printf '!#$' >short.txt
+refuses 'a corpus shorter than a sample' 'short.txt: has 3 tokens, but one sample takes 9' check text.yaml --set train.data.file=short.txt
 sed 's/"n_head": 2/"n_head": 3/' "$hf/gpt2/config.json" >config.json
 refuses_at 'a config.json whose heads do not divide' config.json:14:13 'n_head: expected a divisor' check gpt2.yaml --set model.file=config.json
 
@@ -74,7 +110,7 @@ mpi_environment
 keeps=(--set train.until.steps=5 --set checkpoint.every=2 --set checkpoint.to=kept)
 accepts 'a run that keeps checkpoints' run llama.yaml "${keeps[@]}" -q --db "$scratch/run.db"
 accepts 'its export' export llama.yaml "${keeps[@]}" -o out --json
-check 'of its newest step' grep -qx '{"step":4,"weights":21,"parameters":6992}' "$out"
+check 'of its newest step' grep -qx '{"step":5,"weights":21,"parameters":6992}' "$out"
 accepts 'that of an older step, in 16 bits' export llama.yaml "${keeps[@]}" -o out16 --step 2 --bf16
 check 'which takes half the room' test $((2 * $(wc -c <out16/model.safetensors))) -lt $((3 * $(wc -c <out/model.safetensors) / 2))
 job_of again.yaml out/config.json 3 out

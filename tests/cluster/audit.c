@@ -109,14 +109,16 @@ void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t
 	bool failed = outcome == SKEP_FAILED, hopeless = empty || pipes_all_broken(ledger);
 	for (uint32_t s = 0; s < ledger->plan->stages; s++)
 		emptied |= !books_stage_has_worker(ledger, s) && !ledger->empty[s];
-	if (!ledger->stopped || (failed ? !hopeless : empty))
+	if (!ledger->stopped || (failed ? !hopeless && !ledger->diverged : empty))
 		verdict_break(ledger->verdict, "I7", ANY, ANY, ANY,
 			"the run ended %s, a stage is %sempty, %s STOPPED note", failed ? "failed" : "well",
 			empty ? "" : "not ", ledger->stopped ? "with a" : "without a");
 	if (emptied && outcome == SKEP_DONE)
 		verdict_break(ledger->verdict, "I7", ANY, ANY, ANY, "a stage lost its last worker, and nobody said so");
-	if (outcome == SKEP_DONE)
+	if (outcome == SKEP_DONE) {
 		end_steps(ledger, epoch);
+		sound_end(ledger);
+	}
 }
 
 struct ledger_totals ledger_totals(const struct ledger *ledger)

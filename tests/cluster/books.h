@@ -92,6 +92,14 @@ struct validation { /* the newest */
 	uint32_t tries[VALIDATION_MOST];
 };
 
+struct ailment { /* an operation whose result is not finite, or was not kept */
+	struct skep_peer who;
+	uint32_t round, microbatch;
+	uint16_t stage;
+	uint8_t fault;
+	bool ended, redone; /* the operation is over; the same was done once more, and went well */
+};
+
 struct ledger {
 	const struct skep_plan *plan;
 	struct verdict *verdict;
@@ -102,7 +110,11 @@ struct ledger {
 	bool restarted[CLUSTER_STAGES];    /* ever */
 	uint32_t restored[CLUSTER_STAGES]; /* version + 1 of the last RESTORE, 0: none since it was empty */
 	uint32_t kept[CLUSTER_STAGES];     /* newest version that the directory has called kept */
+	uint32_t unkept[CLUSTER_STAGES];   /* newest version that it has called unkept */
 	struct kept checkpoint[CLUSTER_STAGES][CLUSTER_ROUNDS + 1];
+	struct ailment ailment[64];
+	uint32_t ailments;
+	bool diverged; /* the directory has said so */
 	skep_time now;
 	bool moved; /* somebody did, last at moved_ns */
 	skep_time moved_ns;
@@ -141,6 +153,8 @@ uint32_t books_staleness(const struct ledger *ledger, const struct holder *holde
 /* The sum of what the holder added, worked out anew from hashes, on top of what `sum` holds. */
 void books_add_own(
 	const struct ledger *ledger, const struct holder *holder, uint32_t round, uint32_t stage, uint64_t *sum);
+/* The same over all members. */
+void books_expected_sum(struct ledger *ledger, uint32_t round, uint32_t stage, uint64_t *ret);
 /* What the worker holds of a version is what the others hold, as far as it is known. */
 void books_check_parameters(
 	struct ledger *ledger, struct skep_peer who, uint32_t version, uint32_t stage, const struct effect *effect);
@@ -213,6 +227,13 @@ bool validation_target_reached(const struct ledger *ledger);
 void validation_op(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 void validation_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
 void validation_noted(struct ledger *ledger, const struct skep_note *note);
+/* sound.c */
+void sound_step(struct ledger *ledger, struct skep_peer who, const struct skep_op *op);
+void sound_forward(struct ledger *ledger, struct skep_peer who, const struct skep_op *op);
+void sound_passed_on(struct ledger *ledger, struct skep_peer who, uint32_t round, uint32_t slice, uint32_t microbatch);
+void sound_diverged(struct ledger *ledger, const struct skep_note *note);
+void sound_unkept(struct ledger *ledger, const struct skep_note *note);
+void sound_end(struct ledger *ledger);
 
 /* sent.c */
 void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);

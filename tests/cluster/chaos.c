@@ -97,7 +97,10 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_VALIDATED_COUNTED] = {"validated-counted", "I16"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"},
 	[SABOTAGE_PART_MISCOUNTED] = {"part-miscounted", "I1b"},
-	[SABOTAGE_COLLECT_EATEN] = {"collect-eaten", "I1b"}};
+	[SABOTAGE_COLLECT_EATEN] = {"collect-eaten", "I1b"},
+	[SABOTAGE_NORM_WRONG] = {"norm-wrong", "I17"},
+	[SABOTAGE_FAULT_HIDDEN] = {"fault-hidden", "I18"},
+	[SABOTAGE_KEEP_DEAF] = {"keep-deaf", "I7"}};
 
 struct options {
 	uint64_t first, last, again, least;
@@ -197,9 +200,10 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.chunks = 0;
 		job->weather.plan.slice_bytes = NULL;
 		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
-		job->weather.plan.promise = false;
+		job->weather.plan.promise = job->weather.plan.clip = false;
 		job->weather.plan.inner_steps = 0;
 		job->weather.plan.validate_every = 0;
+		job->weather.plan.checkpoint_every = job->weather.infinite = 0;
 	}
 	struct setup setup = weather_setup(&job->weather);
 	struct result result = {0};
@@ -419,7 +423,8 @@ static void print_totals(const struct totals *t)
 		(unsigned long long)t->fences, (unsigned long long)t->joins, (unsigned long long)t->moves,
 		(unsigned long long)t->leaves, (unsigned long long)t->given_back, (unsigned long long)t->kept,
 		(unsigned long long)t->founded);
-	printf("%llu seeds: %llu done, %llu failed for an empty stage, %llu broken; %llu without faults; %llu rounds, "
+	printf("%llu seeds: %llu done, %llu failed, for an empty stage or bad numbers, %llu broken; "
+	       "%llu without faults; %llu rounds, "
 	       "%llu microbatches issued, %llu counted and %llu lost in stages; %llu events; digest %016llx\n",
 		(unsigned long long)t->seeds, (unsigned long long)t->done, (unsigned long long)t->failed,
 		(unsigned long long)t->broken, (unsigned long long)t->quiet, (unsigned long long)t->rounds,

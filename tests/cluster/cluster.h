@@ -107,6 +107,9 @@ enum sabotage {
 	SABOTAGE_RERUN_DIFFERS,     /* the second run of the seed is not quite the first */
 	SABOTAGE_PART_MISCOUNTED,   /* a part says that one more microbatch is in it */
 	SABOTAGE_COLLECT_EATEN,     /* a part is not beside the others */
+	SABOTAGE_NORM_WRONG,        /* one NORM tells twice the squares */
+	SABOTAGE_FAULT_HIDDEN,      /* one FORWARD whose result is not finite is said to be good */
+	SABOTAGE_KEEP_DEAF,         /* one KEEP reaches its worker as a heartbeat */
 	SABOTAGES
 };
 
@@ -127,7 +130,9 @@ struct setup {
 	struct fate (*fate)(void *context, skep_time now, const struct skep_message *message);
 	skep_time (*op_time)(void *context, skep_time now, uint32_t worker, const struct skep_op *op);
 	skep_time (*lateness)(void *context, skep_time now, uint32_t machine); /* of a timer; NULL: never late */
-	void (*trace)(void *trace_context, const struct trace *trace);         /* NULL: silent */
+	/* enum skep_fault that the end of an operation brings; NULL: never one */
+	uint8_t (*ails)(void *context, skep_time now, const struct skep_op *op);
+	void (*trace)(void *trace_context, const struct trace *trace); /* NULL: silent */
 	void *trace_context;
 	uint64_t seed;          /* of the cluster's own draws: ties, moves, padding */
 	bool shuffle_ties;      /* simultaneous events in random order */

@@ -398,6 +398,15 @@ static void step(const struct job *job)
 	job->effect->known = device->known[to];
 }
 
+static void norm(const struct job *job)
+{
+	const struct skep_op *op = job->op;
+	const uint64_t *sum = op->size > 1 ? job->device->result[op->round] : job->device->accumulator[op->round];
+	if (job->device->stage != op->stage % job->plan->stages)
+		wrong(job, "I4", "its device holds another stage");
+	job->effect->square = symbol_square(symbol_squares(job->plan, op->stage, sum));
+}
+
 /* Room for a stage, filled with numbers that no other worker has. */
 static void enter(const struct job *job)
 {
@@ -577,6 +586,7 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 		[SKEP_OP_RECOMPUTE] = recompute,
 		[SKEP_OP_INNER] = inner,
 		[SKEP_OP_PSEUDO] = inner,
+		[SKEP_OP_NORM] = norm,
 		[SKEP_OP_ENTER] = enter,
 		[SKEP_OP_CHECKPOINT] = checkpoint,
 		[SKEP_OP_RESTORE] = restore,

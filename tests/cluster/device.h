@@ -40,6 +40,10 @@ uint64_t symbol_gradient(uint32_t round, uint32_t version, uint32_t stage, uint3
 uint64_t symbol_parameter(uint32_t stage, uint32_t element); /* before any step */
 int64_t symbol_loss(uint32_t round, uint32_t microbatch);    /* 1e-9 units, in [0, 2) */
 
+/* Of a slice's sum, and as core/square.h has it (sound.c). */
+double symbol_squares(const struct skep_plan *plan, uint32_t slice, const uint64_t *sum);
+uint64_t symbol_square(double squares);
+
 enum tensor_kind { TENSOR_ACTIVATION = 1, TENSOR_STASH, TENSOR_GRADIENT, TENSOR_CHUNK, TENSOR_STATE };
 
 struct tensor {
@@ -118,6 +122,7 @@ struct device {                             /* what one process holds */
 struct effect { /* what an operation did, for the ledger */
 	struct skep_buf out, stash;
 	int64_t loss_nano;
+	uint64_t square;                      /* NORM */
 	uint32_t version;                     /* of the parameters it ran on; LOAD: that it brought */
 	uint64_t applied[CLUSTER_ELEMENTS];   /* STEP: the sum */
 	uint64_t parameter[CLUSTER_ELEMENTS]; /* STEP and LOAD: afterwards, */

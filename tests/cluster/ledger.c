@@ -144,7 +144,7 @@ void books_add_own(
 }
 
 /* The sum over the bitmaps of all members, worked out anew from hashes. */
-static void expected_sum(struct ledger *ledger, uint32_t round, uint32_t stage, uint64_t *ret)
+void books_expected_sum(struct ledger *ledger, uint32_t round, uint32_t stage, uint64_t *ret)
 {
 	struct cell *cell = &ledger->round[round].cell[stage];
 	memset(ret, 0, CLUSTER_ELEMENTS * sizeof(*ret));
@@ -220,11 +220,12 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
 			"worker %u steps with %u members and divisor %u; %u members counted %u", who.index, op->size,
 			op->microbatches, cell->members, books_counted(ledger, cell));
-	expected_sum(ledger, op->round, op->stage, expected);
+	books_expected_sum(ledger, op->round, op->stage, expected);
 	/* with no microbatch counted nothing is applied, so the sum does not matter */
 	if (op->microbatches > 0 && !same_sum(ledger, op->stage, expected, effect->applied))
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
 			"worker %u applies another sum than that of the microbatches counted", who.index);
+	sound_step(ledger, who, op);
 	if (op->stage + ledger->plan->stages >=
 		skep_plan_slices(ledger->plan)) /* all slices of the stage have stepped */
 		books_check_parameters(ledger, who, op->round + 1, op->stage % ledger->plan->stages, effect);
@@ -287,11 +288,13 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 		check_version(ledger, who, op, effect);
 		pipes_passed(ledger, who, op);
 	}
-	if (op->kind == SKEP_OP_FORWARD)
+	if (op->kind == SKEP_OP_FORWARD) {
+		sound_forward(ledger, who, op);
 		travel_forward(ledger, who, op, effect->loss_nano);
-	else if (op->kind == SKEP_OP_BACKWARD && op->chunk + 1 >= op->size) /* in parts, the last one ends it */
+	} else if (op->kind == SKEP_OP_BACKWARD && op->chunk + 1 >= op->size) { /* in parts, the last one ends it */
+		sound_passed_on(ledger, who, op->round, op->stage, op->microbatch);
 		travel_backward(ledger, who, op);
-	else if (op->kind == SKEP_OP_STEP)
+	} else if (op->kind == SKEP_OP_STEP)
 		did_step(ledger, who, op, effect);
 }
 
@@ -396,7 +399,10 @@ static void noted_lost(struct ledger *ledger, const struct skep_note *note)
 static void noted_committed(struct ledger *ledger, const struct skep_note *note)
 {
 	struct cell *cell = &ledger->round[note->round].cell[note->stage];
-	if (cell->committed || (cell->members == 0 && !ledger->empty[note->stage % ledger->plan->stages]))
+	uint32_t stage =
+		note->stage % ledger->plan->stages; /* clipped, it may have waited for others, and was founded since */
+	bool empty = ledger->empty[stage] || (ledger->plan->clip && ledger->restarted[stage]);
+	if (cell->committed || (cell->members == 0 && !empty))
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
 			"stage %u is committed twice or without a member", note->stage);
 	const struct round *round = &ledger->round[note->round];
@@ -479,7 +485,8 @@ static void noted_checkpointed(struct ledger *ledger, const struct skep_note *no
 {
 	if (note->round <= ledger->kept[note->stage] || note->round > ledger->plan->rounds ||
 		!ledger->checkpoint[note->stage][note->round].is || ledger->plan->checkpoint_every == 0 ||
-		note->round % ledger->plan->checkpoint_every != 0 ||
+		(note->round % ledger->plan->checkpoint_every != 0 && note->round != ledger->plan->rounds &&
+			!(target_reached(ledger) && note->round == ledger->rounds_closed)) ||
 		!ledger->round[note->round - 1].cell[note->stage].committed) /* what is in it may be lost yet */
 		verdict_break(ledger->verdict, "I13", note->round, note->stage, ANY,
 			"version %u of stage %u is said to be kept, and is not, or is not due", note->round,
@@ -497,7 +504,7 @@ static bool waited(const struct ledger *ledger, uint32_t stage)
 static void noted_stopped(struct ledger *ledger, const struct skep_note *note)
 {
 	bool target = target_reached(ledger);
-	bool good = note->value == 0 ? waited(ledger, note->stage) || pipes_waited(ledger)
+	bool good = note->value == 0 ? ledger->diverged || waited(ledger, note->stage) || pipes_waited(ledger)
 	                             : target || ledger->rounds_closed == ledger->plan->rounds;
 	if (note->value != 0 && validation_missing(ledger))
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
@@ -519,9 +526,10 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 	                  note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_ADMITTED ||
 	                  (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED);
 	bool sliced = note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_LOST ||
-	              note->kind == SKEP_NOTE_STAGE_COMMITTED;
+	              note->kind == SKEP_NOTE_STAGE_COMMITTED || note->kind == SKEP_NOTE_DIVERGED;
 	uint32_t stages = sliced ? skep_plan_slices(ledger->plan) : ledger->plan->stages;
-	bool homeless = note->kind == SKEP_NOTE_FENCED && note->stage == (uint16_t)SKEP_NO_STAGE; /* had none yet */
+	bool homeless = note->stage == (uint16_t)SKEP_NO_STAGE && /* had none yet; or it is not about one */
+	                (note->kind == SKEP_NOTE_FENCED || (note->kind == SKEP_NOTE_STOPPED && ledger->diverged));
 	if ((about_peer && note->peer.index >= ledger->plan->workers) || (note->stage >= stages && !homeless)) {
 		verdict_break(ledger->verdict, "I6", note->round, note->stage, ANY, "a note names worker %u, stage %u",
 			note->peer.index, note->stage);
@@ -549,6 +557,8 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		[SKEP_NOTE_CHECKPOINTED] = noted_checkpointed,
 		[SKEP_NOTE_VALIDATING] = validation_noted,
 		[SKEP_NOTE_VALIDATED] = validation_noted,
+		[SKEP_NOTE_DIVERGED] = sound_diverged,
+		[SKEP_NOTE_UNKEPT] = sound_unkept,
 		[SKEP_NOTE_STOPPED] = noted_stopped};
 	act[note->kind](ledger, note);
 	if (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED)

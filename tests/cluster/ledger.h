@@ -34,6 +34,9 @@ void ledger_arrived(struct ledger *ledger, struct skep_peer who, const struct sk
 /* `who`: index and epoch at the time of the RUN. */
 void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 
+/* The operation that ends has found, or failed to do, this: enum skep_fault. What is not kept has no other effect. */
+void ledger_ailed(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, uint8_t fault);
+
 /* The run is over; `epoch[worker]` is the epoch that the process living there believes in, 0 if none lives. */
 void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t *epoch);
 struct ledger_totals ledger_totals(const struct ledger *ledger);

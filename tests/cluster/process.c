@@ -312,14 +312,26 @@ void process_op_ends(struct cluster *c, const struct event *event)
 	unpin(c, job.op.stash);
 	unpin(c, job.op.gradient);
 	check_lanes(c, p, &job);
-	run_on_device(c, &job, &effect);
+	uint8_t ails = c->setup.ails ? c->setup.ails(c->setup.context, c->now, &job.op) : SKEP_FAULT_NONE;
+	if (ails)
+		ledger_ailed(c->ledger, job.who, &job.op, ails);
+	if (ails && job.op.kind == SKEP_OP_CHECKPOINT)
+		effect = (struct effect){0};
+	else
+		run_on_device(c, &job, &effect);
 	if (job.op.kind == SKEP_OP_FORWARD && job.op.stage + 1u == skep_plan_slices(c->setup.plan))
 		effect.loss_nano += c->setup.loss_bias_nano;
-	ledger_op_done(c->ledger, job.who, &job.op, &effect);
+	if (!ails || job.op.kind != SKEP_OP_CHECKPOINT)
+		ledger_op_done(c->ledger, job.who, &job.op, &effect);
 	trace(c, (struct trace){.what = TRACE_DONE, .who = job.who, .op = &job.op});
 	if (lane->count > 0)
 		lane_start(c, event->machine, event->lane);
 	struct skep_event out = {.kind = SKEP_EVENT_OP_DONE,
-		.u.done = {job.op, effect.out, effect.stash, effect.loss_nano, job.elapsed}};
+		.fault = ails,
+		.u.done = {job.op, effect.out, effect.stash, {effect.loss_nano}, job.elapsed}};
+	if (job.op.kind == SKEP_OP_NORM)
+		out.u.done.square = effect.square;
+	if (ails && job.op.kind == SKEP_OP_FORWARD && sabotaged(c, SABOTAGE_FAULT_HIDDEN))
+		out.fault = SKEP_FAULT_NONE;
 	deliver(c, event->machine, &out);
 }

@@ -31,6 +31,11 @@ void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 		pipes_sent(ledger, who, m);
 		return;
 	}
+	bool made =
+		m->kind == SKEP_MESSAGE_OUTPUT ||
+		(m->kind == SKEP_MESSAGE_FORWARD && m->stage % ledger->plan->stages == ledger->seat[who.index].stage);
+	if (made)
+		sound_passed_on(ledger, who, m->round, m->stage, m->microbatch);
 	if (m->kind == SKEP_MESSAGE_FORWARD && m->to.index < ledger->plan->workers &&
 		books_valid(ledger, "a message", m->round, m->stage, m->microbatch)) {
 		uint64_t *sent_on = ledger->round[m->round].cell[m->stage].sent_on;

@@ -251,6 +251,8 @@ static bool read_line(struct story *story, const struct words *words)
 	bool known = false, good = false;
 	if (strcmp(key, "delayed") == 0)
 		known = true, good = story->plan.delayed = words->count == 1;
+	else if (strcmp(key, "clip") == 0)
+		known = true, good = words->count == 1, story->plan.clip = true;
 	else if (strcmp(key, "recompute") == 0)
 		known = true, good = words->count == 1, story->plan.recompute = true;
 	else if (strcmp(key, "barrier") == 0)

@@ -95,6 +95,10 @@ static void put_peer(struct text *text, const struct skep_plan *plan, const stru
 
 static void put_admit(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
 {
+	if (m->kind == SKEP_MESSAGE_ASSIGN) {
+		put(text, " stage %u", m->stage);
+		return;
+	}
 	put(text, " from round %u on, ", m->round);
 	if (m->u.admit.source.index != SKEP_NO_INDEX)
 		put(text, "state from %s", NAME(m->u.admit.source));
@@ -121,6 +125,17 @@ static void put_load(struct text *text, const struct skep_message *m)
 		(unsigned long long)m->u.load.queue_milli % 1000);
 	if (m->u.load.needed_ns > 0)
 		put(text, ", %.3f ms each", (double)m->u.load.needed_ns * 1e-6);
+}
+
+static void put_round(struct text *text, const struct skep_message *m)
+{
+	put(text, " round %u", m->round);
+	if (m->kind == SKEP_MESSAGE_NORM)
+		put(text, ".%u, of slice %u", m->attempt, m->stage);
+	else if (m->kind == SKEP_MESSAGE_FETCH || m->kind == SKEP_MESSAGE_STATE)
+		put(text, ", chunk %u", m->u.state.chunk);
+	else if (m->kind == SKEP_MESSAGE_FAULT)
+		put(text, ", microbatch %u", m->microbatch);
 }
 
 static void put_message(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
@@ -158,8 +173,6 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 		put_peer(text, plan, m);
 		return;
 	case SKEP_MESSAGE_ASSIGN:
-		put(text, " stage %u", m->stage);
-		return;
 	case SKEP_MESSAGE_ADMIT:
 		put_admit(text, plan, m);
 		return;
@@ -176,18 +189,20 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_SUSPECT:
 		put(text, " %s", NAME(m->u.peer.who));
 		return;
-	case SKEP_MESSAGE_FETCH:
-	case SKEP_MESSAGE_STATE:
-		put(text, " round %u, chunk %u", m->round, m->u.state.chunk);
-		return;
 	case SKEP_MESSAGE_TURN:
 	case SKEP_MESSAGE_PASSED:
 	case SKEP_MESSAGE_BACK:
 		put_gate(text, plan, m);
 		return;
+	case SKEP_MESSAGE_FETCH:
+	case SKEP_MESSAGE_STATE:
+	case SKEP_MESSAGE_NORM:
+	case SKEP_MESSAGE_FAULT:
 	case SKEP_MESSAGE_CHECKPOINTED:
+	case SKEP_MESSAGE_UNKEPT:
+	case SKEP_MESSAGE_KEEP:
 	case SKEP_MESSAGE_READY:
-		put(text, " round %u", m->round);
+		put_round(text, m);
 		return;
 	default:
 		return;
@@ -236,6 +251,13 @@ static void put_seat(struct text *text, const struct skep_plan *plan, const stru
 		return;
 	case SKEP_NOTE_CHECKPOINTED:
 		put(text, "version %u of stage %u is kept by %s", note->round, note->stage, NAME(note->peer));
+		return;
+	case SKEP_NOTE_UNKEPT:
+		put(text, "version %u of stage %u could not be kept by %s", note->round, note->stage, NAME(note->peer));
+		return;
+	case SKEP_NOTE_DIVERGED:
+		put(text, "%s has seen what is not finite in round %u, slice %u", NAME(note->peer), note->round,
+			note->stage);
 		return;
 	default:
 		put(text, "note of kind %u", note->kind);

@@ -24,6 +24,9 @@
 #define PROMISE_SALT UINT64_C(0x70726f6d697365)
 #define LAPS_SALT UINT64_C(0x6c617073)
 #define GATHER_SALT UINT64_C(0x676174686572)
+#define CLIP_SALT UINT64_C(0x636c6970)
+#define INFINITE_SALT UINT64_C(0x696e66)
+#define UNKEPT_SALT UINT64_C(0x66756c6c)
 #define STREAM_SALT UINT64_C(0x73747265616d)
 #define INNER_SALT UINT64_C(0x696e6e6572)
 
@@ -321,6 +324,20 @@ static void draw_validation(struct weather *w)
 	w->bound_ns += (w->bound_ns - w->abuse_ns) * (plan->validate_microbatches / plan->microbatches + 1);
 }
 
+/* Gradients are clipped in a quarter; in a sixteenth something becomes infinite, in an eighth states are kept in vain; neither in
+ * calm weather. */
+static void draw_numbers(struct weather *w)
+{
+	bool quiet = true;
+	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
+		quiet = quiet && w->rate[f] == 0;
+	w->plan.clip = mix64(w->seed ^ CLIP_SALT) % 4 == 2 && !skep_plan_streams(&w->plan) && w->plan.inner_steps == 0;
+	if (quiet)
+		return;
+	w->infinite = mix64(w->seed ^ INFINITE_SALT) % 16 == 3 ? 1 + mix64(w->seed + INFINITE_SALT) % 8 : 0;
+	w->unkept = mix64(w->seed ^ UNKEPT_SALT) % 8 == 3 ? 300 : 0;
+}
+
 void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind kind)
 {
 	memset(w, 0, sizeof(*w));
@@ -358,6 +375,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		draw_inner(w, inner);
 	}
 	draw_validation(w);
+	draw_numbers(w);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -420,6 +438,27 @@ static skep_time op_time(void *context, skep_time now, uint32_t worker, const st
 	return whole(w, time);
 }
 
+static uint8_t ails(void *context, skep_time now, const struct skep_op *op)
+{
+	struct weather *w = context;
+	bool last = op->stage + 1u == skep_plan_slices(&w->plan);
+	if (op->kind == SKEP_OP_CHECKPOINT && chance(w, w->unkept))
+		return SKEP_FAULT_UNKEPT;
+	if (now >= w->abuse_ns || !chance(w, w->infinite))
+		return SKEP_FAULT_NONE;
+	switch (op->kind) {
+	case SKEP_OP_FORWARD:
+		return last ? SKEP_FAULT_LOSS : SKEP_FAULT_ACTIVATIONS;
+	case SKEP_OP_BACKWARD:
+	case SKEP_OP_NORM:
+		return SKEP_FAULT_GRADIENT;
+	case SKEP_OP_CHECKPOINT:
+		return SKEP_FAULT_STATE;
+	default:
+		return SKEP_FAULT_NONE;
+	}
+}
+
 static skep_time lateness(void *context, skep_time now, uint32_t machine)
 {
 	struct weather *w = context;
@@ -437,6 +476,7 @@ struct setup weather_setup(struct weather *w)
 		.fate = fate_of,
 		.op_time = op_time,
 		.lateness = lateness,
+		.ails = ails,
 		.seed = mix64(w->seed + 3),
 		.shuffle_ties = w->rate[WEATHER_REORDER] > 0,
 		.calm_ns = w->abuse_ns,
@@ -547,6 +587,8 @@ void weather_print(const struct weather *w, FILE *to)
 	if (plan->validate_every > 0)
 		fprintf(to, "; validation of %u after every %u rounds", plan->validate_microbatches,
 			plan->validate_every);
+	if (plan->clip)
+		fprintf(to, "; gradients are clipped");
 	if (plan->patience_ns > 0)
 		fprintf(to, "; patience of %u us", (unsigned)(plan->patience_ns / 1000));
 	fprintf(to,
@@ -558,5 +600,7 @@ void weather_print(const struct weather *w, FILE *to)
 	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
 		if (w->rate[f])
 			fprintf(to, " %s %u", weather_fault_name(f), w->rate[f]);
+	if (w->infinite + w->unkept > 0)
+		fprintf(to, " infinite %u unkept %u", w->infinite, w->unkept);
 	fprintf(to, "\n");
 }

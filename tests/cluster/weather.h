@@ -45,6 +45,7 @@ struct weather {
 	skep_time abuse_ns, bound_ns;                      /* faults stop then; the run must be over then */
 	uint32_t rate[WEATHER_FAULTS]; /* 0: off; per 1000 messages, operations or timers; or how often in all */
 	uint64_t hits[WEATHER_FAULTS];
+	uint32_t infinite, unkept; /* per 1000 operations, and checkpoints: whose results are not finite, or not kept */
 	skep_time link_last[CLUSTER_WORKERS + 1][CLUSTER_WORKERS + 1]; /* without reorder: the last arrival */
 };
 

@@ -3,7 +3,7 @@
 """follow.py ARCHITECTURE PREFIX - trains in PyTorch what test_transformer --write has written, and prints the losses.
 
 The models are written out with plain tensor operations, the gradients and AdamW are PyTorch's. In double precision, unless a third
-argument names another type (float32).
+argument names another type (float32). A fourth one is the norm that clip_grad_norm_ cuts all gradients to.
 """
 import math
 import sys
@@ -102,6 +102,7 @@ def main():
               for wanted, decay in ((True, 0.1), (False, 0.0))]
     optimizer = torch.optim.AdamW(groups, lr=3e-3, betas=(0.9, 0.99), eps=1e-8)
     steps, warmup, least = len(batches), 10, 0.1
+    most = float(sys.argv[4]) if len(sys.argv) > 4 else None
     for step, ids in enumerate(batches):
         done = (step - warmup) / (steps - warmup)
         rate = (step + 1) / warmup if step < warmup else least + (1 - least) * 0.5 * (1 + math.cos(math.pi * done))
@@ -111,6 +112,8 @@ def main():
         loss = F.cross_entropy(score.flatten(0, 1), ids[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
+        if most:
+            torch.nn.utils.clip_grad_norm_(tensors.values(), most)
         optimizer.step()
         print("%.10f" % loss.item())
 

@@ -4,6 +4,8 @@
  */
 #include "tests/unit/job.h"
 
+#include "core/square.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,13 +112,27 @@ int64_t job_microbatch(struct job *job, uint32_t round, uint32_t microbatch)
 	return passage.loss_nano;
 }
 
+/* As the directory adds it up. */
+static uint64_t norm_square(struct job *job, uint32_t round, uint32_t microbatches)
+{
+	uint64_t total = 0;
+	for (uint32_t s = 0; s < job->plan.stages && job->plan.clip; s++) {
+		struct skep_op op = {.kind = SKEP_OP_NORM, .stage = (uint16_t)s, .round = round, .size = 1};
+		uint64_t square = skep_square_divide(job_run(job->device[s], op).square, microbatches);
+		total = skep_square_add(total, skep_square_divide(square, microbatches));
+	}
+	return total;
+}
+
 void job_step(struct job *job, uint32_t round, uint32_t microbatches)
 {
+	uint64_t square = norm_square(job, round, microbatches);
 	for (uint32_t s = 0; s < job->plan.stages; s++)
 		job_run(job->device[s], (struct skep_op){.kind = SKEP_OP_STEP,
 						.stage = (uint16_t)s,
 						.round = round,
 						.size = 1,
+						.square = square,
 						.microbatches = microbatches});
 }
 

@@ -3,13 +3,19 @@
  * test_checkpoint.c - states in files: what was written is read; what is damaged, cut or of something else is refused with a
  * reason; old ones go.
  */
+#include <dirent.h>
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -144,6 +150,72 @@ static void test_a_folder_that_cannot_be_used(void **state)
 	finish(&b);
 }
 
+static uint32_t files(const struct bench *b)
+{
+	uint32_t count = 0;
+	DIR *entries = opendir(b->path);
+	for (const struct dirent *entry; (entry = readdir(entries)) != NULL;)
+		count += entry->d_name[0] != '.';
+	closedir(entries);
+	return count;
+}
+
+/* Killed in the middle of one that takes long; what was kept is still there, and what was begun is none and goes. */
+static void test_a_writer_is_killed(void **state)
+{
+	(void)state;
+	enum { LARGE = 1 << 28 };
+	struct bench b;
+	begin(&b);
+	uint32_t newest;
+	const pid_t writer = fork();
+	if (writer == 0) {
+		void *large = calloc(1, LARGE);
+		b.keeper.write(b.keeper.context, 2, 20, large, LARGE, b.error, sizeof b.error);
+		pause();
+	}
+	for (int i = 0; i < 10000 && files(&b) == 1; i++)
+		usleep(1000);
+	kill(writer, SIGKILL);
+	waitpid(writer, NULL, 0);
+	assert_int_equal(files(&b), 2);
+	assert_true(read_back(&b, 2, 15, BYTES));
+	assert_memory_equal(b.got, b.state, BYTES);
+	assert_false(read_back(&b, 2, 20, LARGE));
+	assert_false(skep_checkpoint_newest(b.path, 1, &newest));
+	assert_true(skep_checkpoint_folder_usable(b.path, b.error, sizeof b.error));
+	assert_int_equal(files(&b), 2); /* it might be another machine's */
+	char remains[160];
+	snprintf(remains, sizeof remains, "%s/stage-2-version-20.kept.%ld.new", b.path, (long)writer);
+	const struct timespec old[2] = {{1000000000, 0}, {1000000000, 0}};
+	assert_int_equal(utimensat(AT_FDCWD, remains, old, 0), 0);
+	assert_true(skep_checkpoint_folder_usable(b.path, b.error, sizeof b.error));
+	assert_int_equal(files(&b), 1);
+	assert_true(read_back(&b, 2, 15, BYTES));
+	finish(&b);
+}
+
+/* A file may not grow: as on a full disk, the old one stays and nothing half-written is left. */
+static void test_a_full_disk(void **state)
+{
+	(void)state;
+	struct bench b;
+	struct rlimit was, little;
+	begin(&b);
+	getrlimit(RLIMIT_FSIZE, &was);
+	little = (struct rlimit){500, was.rlim_max};
+	void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &little);
+	bool written = b.keeper.write(b.keeper.context, 2, 20, b.state, BYTES, b.error, sizeof b.error);
+	setrlimit(RLIMIT_FSIZE, &was);
+	signal(SIGXFSZ, before);
+	assert_false(written);
+	assert_non_null(strstr(b.error, "stage-2-version-20.kept: File too large"));
+	assert_int_equal(files(&b), 1);
+	assert_true(read_back(&b, 2, 15, BYTES));
+	finish(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +224,8 @@ int main(void)
 		cmocka_unit_test(test_another_state_is_refused),
 		cmocka_unit_test(test_the_newest_three_are_left),
 		cmocka_unit_test(test_a_folder_that_cannot_be_used),
+		cmocka_unit_test(test_a_writer_is_killed),
+		cmocka_unit_test(test_a_full_disk),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
  * what it allocates; and 100 steps follow PyTorch. For the last, tests/torch/follow.py trains the same models from the same
  * parameters on the same tokens, which this program writes for it:
  *
- *     test_transformer --write gpt2|llama PREFIX     PREFIX.txt, .parameters, .ids
+ *     test_transformer --write gpt2|llama|gpt2-clipped PREFIX     PREFIX.txt, .parameters, .ids
  *
  * and keeps the losses in tests/data/torch-NAME.csv. Its README says how they were made.
  */
@@ -188,11 +188,14 @@ static void test_flops(void **state)
 
 enum { STEPS = 100 };
 
+/* gpt2-clipped is a gpt2. */
 static void init_reference(struct job *job, const char *architecture)
 {
 	char name[64];
-	snprintf(name, sizeof name, "tiny-%s", architecture);
+	snprintf(name, sizeof name, "tiny-%.*s", (int)strcspn(architecture, "-"), architecture);
 	init(job, name, 2);
+	job->plan.clip = strstr(architecture, "clipped") != NULL;
+	job->training.optimizer.clip_norm = 0.5f;
 	job->training.samples = 4;
 	job->training.optimizer.learning_rate = 3e-3f;
 	job->training.optimizer.beta2 = 0.99f;
@@ -230,6 +233,7 @@ static void test_follows_pytorch(void **state)
 	(void)state;
 	follow("gpt2");
 	follow("llama");
+	follow("gpt2-clipped");
 }
 
 static FILE *open_part(const char *prefix, const char *end)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * keep.c - which worker of a stage keeps its state, and what is kept at the end of a run.
+ *
+ * Every `checkpoint_every` rounds, and after the last one, one member of each stage that holds all of the state is told with its
+ * COMMIT to keep it after the step. A run that has checkpoints is over when each stage's last state is kept: whoever was
+ * told may be gone, and a target loss may be reached in between, so then somebody is asked (KEEP). A stage whose state could
+ * not be kept (UNKEPT: a full disk) is not asked again; what was kept before is still there. Without a flush rounds that are open
+ * when a target loss is reached may have been stepped, so then nothing is kept in the end.
+ */
+#include "core/directory.h"
+
+static bool due(const struct skep_plan *plan, uint32_t round)
+{
+	return plan->checkpoint_every > 0 && ((round + 1) % plan->checkpoint_every == 0 || round + 1 == plan->rounds);
+}
+
+/* The first of the members that hold all of the state. */
+uint32_t keep_by(struct directory *d, const struct skep_plan *plan, uint32_t stage)
+{
+	for (uint32_t i = 0; i < plan->workers && due(plan, d->reduced.round); i++) {
+		const struct row *row = directory_row(d, i);
+		if (!row->member || row->stage != stage || row->standing < STANDING_READY)
+			continue;
+		directory_stage(d, stage)->keeper = directory_worker(d, i);
+		directory_stage(d, stage)->keeps = d->reduced.round + 1;
+		return i;
+	}
+	return SKEP_NO_INDEX;
+}
+
+/* Without a flush the members of a sum are chosen when its round opens. */
+bool keep_in_stream(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t worker)
+{
+	const struct row *row = directory_row(d, worker);
+	if (!due(plan, round) || row->standing < STANDING_READY)
+		return false;
+	directory_stage(d, row->stage)->keeper = directory_worker(d, worker);
+	directory_stage(d, row->stage)->keeps = round + 1;
+	return true;
+}
+
+/* Somebody of the stage is at it. */
+static bool asked(struct directory *d, const struct stage_state *stage)
+{
+	const struct row *row = directory_row(d, stage->keeper.index);
+	return stage->keeps == d->closed && row->epoch == stage->keeper.epoch && row->standing >= STANDING_READY;
+}
+
+static void ask(struct directory *d, struct step *step, uint32_t stage)
+{
+	uint32_t worker = 0;
+	while (worker < step->plan->workers &&
+		(directory_row(d, worker)->stage != stage || directory_row(d, worker)->standing < STANDING_READY))
+		worker++;
+	if (worker == step->plan->workers)
+		return; /* who founds the stage anew comes first */
+	directory_stage(d, stage)->keeper = directory_worker(d, worker);
+	directory_stage(d, stage)->keeps = d->closed;
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_KEEP, directory_worker(d, worker));
+	message.stage = (uint16_t)stage;
+	message.round = d->closed;
+	skep_emit_send(step, &d->node, &message);
+}
+
+bool keep_last(struct directory *d, struct step *step)
+{
+	const struct skep_plan *plan = step->plan;
+	bool all = true, open = skep_plan_streams(plan) && d->closed < plan->rounds;
+	for (uint32_t i = 0; i < plan->stages && plan->checkpoint_every > 0 && !open; i++) {
+		struct stage_state *stage = directory_stage(d, i);
+		if (stage->checkpoint == d->closed || stage->unkept == d->closed)
+			continue;
+		all = false;
+		if (!stage->waiting && !asked(d, stage))
+			ask(d, step, i);
+	}
+	return all;
+}
+
+void keep_heard(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	const struct row *row = directory_row(d, message->from.index);
+	struct stage_state *state = directory_stage(d, row->stage);
+	bool kept = message->kind == SKEP_MESSAGE_CHECKPOINTED;
+	uint32_t *newest = kept ? &state->checkpoint : &state->unkept;
+	if (message->round <= *newest || state->waiting)
+		return; /* a duplicate, or a founder may be on its way with the one before */
+	*newest = message->round;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = kept ? SKEP_NOTE_CHECKPOINTED : SKEP_NOTE_UNKEPT,
+			.stage = (uint16_t)row->stage,
+			.round = message->round,
+			.peer = message->from});
+	if (d->ending)
+		rounds_end(d, step);
+}
