@@ -203,12 +203,9 @@ static bool for_me(const struct worker *w, const struct skep_message *message)
 	return w->state != WORKER_OUT && message->to.epoch == w->node.self.epoch;
 }
 
-static void on_message(struct worker *w, struct step *step, const struct skep_message *message)
+/* About one microbatch; false: the message is about something else. */
+static bool on_microbatch(struct worker *w, struct step *step, const struct skep_message *message)
 {
-	if (w->state == WORKER_STOPPED || !for_me(w, message)) {
-		skep_emit_release(step, message->payload);
-		return;
-	}
 	switch (message->kind) {
 	case SKEP_MESSAGE_FORWARD:
 		pipeline_on_forward(w, step, message);
@@ -237,6 +234,21 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 	case SKEP_MESSAGE_GRANT:
 		pipeline_on_grant(w, message);
 		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+static void on_message(struct worker *w, struct step *step, const struct skep_message *message)
+{
+	if (w->state == WORKER_STOPPED || !for_me(w, message)) {
+		skep_emit_release(step, message->payload);
+		return;
+	}
+	if (on_microbatch(w, step, message))
+		return;
+	switch (message->kind) {
 	case SKEP_MESSAGE_CHUNK:
 	case SKEP_MESSAGE_TAKEN:
 		reduce_on_chunk(w, step, message);
