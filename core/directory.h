@@ -88,10 +88,10 @@ struct stage_state {
 };
 
 enum phase {
-	PHASE_OPEN,     /* round `round` is open; the one before may still be reduced */
-	PHASE_COUNTING, /* round `round` is complete, its members tell what they have counted (SKEP_ON_LOSS_RERUN) */
-	PHASE_REDUCING, /* round `round` is being reduced, none is open */
-	PHASE_VALIDATING, /* nothing is being reduced, none is open: the parameters that round `round` will begin with are judged */
+	PHASE_OPEN,       /* round `round` is open; the one before may still be reduced */
+	PHASE_COUNTING,   /* round `round` is complete, its members tell what they have counted (SKEP_ON_LOSS_RERUN) */
+	PHASE_REDUCING,   /* round `round` is being reduced, none is open */
+	PHASE_VALIDATING, /* none is open or reduced: what round `round` will begin with is judged */
 	PHASE_STOPPED
 };
 

@@ -35,10 +35,10 @@
  * open, and the directory grants microbatches that are to be judged only, under numbers that no training has. They go
  * forwards as others do, on the parameters that all steps so far have made (with delayed updates too: there the next
  * round waits for this edge). In the last stage there is a loss and no gradient: it goes back to the owner as a number
- * (VALIDATED), each worker on the way forgets the microbatch, and with FINISHED it reaches the directory, which adds. No device is
- * asked for a BACKWARD, no accumulator, tally or reduction knows of it, so nothing of it can be in a sum. What is lost is
- * granted again under another number, and is the same samples; after SKEP_VALIDATION_TRIES the mean is over fewer, and the
- * note says over how many. Then the next round opens. All of that takes the time that it takes, in both worlds.
+ * (VALIDATED), each worker on the way forgets the microbatch, and with FINISHED it reaches the directory, which adds. No
+ * device is asked for a BACKWARD, no accumulator, tally or reduction knows of it, so nothing of it can be in a sum. What is
+ * lost is granted again under another number, and is the same samples; after SKEP_VALIDATION_TRIES the mean is over fewer,
+ * and the note says over how many. Then the next round opens. All of that takes the time that it takes, in both worlds.
  *
  * A world's duties, in order
  *   1. Deliver START once to each machine.

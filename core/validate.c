@@ -12,8 +12,8 @@
  *
  * Kept true: every microbatch has at most one owner; its loss enters the sum once, when it is settled; the validation ends when
  * all are settled, or, with delayed updates, when a stage has nobody left but newcomers, who work from a commit on, and no
- * commit will come before the next round: then with what has been heard. The sum is over integers, so the order in which losses come
- * does not show.
+ * commit will come before the next round: then with what has been heard. The sum is over integers, so the order in which
+ * losses come does not show.
  *
  * Where a stage has lost its last worker everything waits for its founder, as in an open round. Workers leave and move when
  * it is over, just before the next round.

@@ -206,7 +206,8 @@ static bool for_me(const struct worker *w, const struct skep_message *message)
 	return w->state != WORKER_OUT && message->to.epoch == w->node.self.epoch;
 }
 
-static void dispatch(struct worker *w, struct step *step, const struct skep_message *message)
+/* About one microbatch; false: the message is about something else. */
+static bool on_microbatch(struct worker *w, struct step *step, const struct skep_message *message)
 {
 	switch (message->kind) {
 	case SKEP_MESSAGE_FORWARD:
@@ -236,6 +237,21 @@ static void dispatch(struct worker *w, struct step *step, const struct skep_mess
 	case SKEP_MESSAGE_GRANT:
 		pipeline_on_grant(w, message);
 		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+static void on_message(struct worker *w, struct step *step, const struct skep_message *message)
+{
+	if (w->state == WORKER_STOPPED || !for_me(w, message)) {
+		skep_emit_release(step, message->payload);
+		return;
+	}
+	if (on_microbatch(w, step, message))
+		return;
+	switch (message->kind) {
 	case SKEP_MESSAGE_CHUNK:
 	case SKEP_MESSAGE_TAKEN:
 		reduce_on_chunk(w, step, message);
@@ -277,14 +293,6 @@ static void dispatch(struct worker *w, struct step *step, const struct skep_mess
 	default: /* meant for the directory */
 		skep_emit_release(step, message->payload);
 	}
-}
-
-static void on_message(struct worker *w, struct step *step, const struct skep_message *message)
-{
-	if (w->state == WORKER_STOPPED || !for_me(w, message))
-		skep_emit_release(step, message->payload);
-	else
-		dispatch(w, step, message);
 }
 
 /* An operation of an earlier life: its inputs were left alone while it ran. */

@@ -89,7 +89,7 @@ static struct heard run(const char *path, const char *const *sets, uint32_t coun
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof(array)[0]))
 #define RUN(path, ...) run(path, (const char *const[]){__VA_ARGS__}, COUNT(((const char *const[]){__VA_ARGS__})))
 
-/* After rounds 4 and 6; every loss of training is what it was, but for the order of sums, and the time that it takes is on the clock. */
+/* After rounds 4 and 6; every loss of training is what it was, but for the order of sums, and it takes its time. */
 static void it_changes_nothing_but_the_time(void **state)
 {
 	(void)state;
