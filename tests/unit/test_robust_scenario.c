@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_robust_scenario.c - what a scenario makes of `sync.aggregate` and `cluster.byzantine`: memory and time of what is gathered, and
- * who lies.
+ * test_robust_scenario.c - what a scenario makes of `sync.aggregate` and `cluster.byzantine`: memory and time of what is
+ * gathered, and who lies.
  */
 #include <math.h>
 #include <setjmp.h>
