@@ -401,9 +401,9 @@ static bool run_step(struct skep_device *device, const struct skep_op *op, struc
 {
 	struct skep_stage *stage = &device->stage;
 	(void)ret;
-	skep_stage_step(stage, skep_training_stepper(device->training), op->stage / device->training->plan->stages,
-		op->round, op->size == 1 ? stage->accumulator[op->round & 1] : stage->result, op->microbatches);
-	skep_stage_periodic(stage, device->training, op);
+	if (!skep_stage_periodic(stage, device->training, op))
+		skep_stage_step(stage, &device->training->optimizer, op->stage / device->training->plan->stages,
+			op->round, op->size == 1 ? stage->accumulator[op->round & 1] : stage->result, op->microbatches);
 	return true;
 }
 

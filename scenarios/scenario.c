@@ -461,6 +461,7 @@ static void read_root(struct draft *d)
 	skep_split_check_predictor(&d->r, group(d, "cluster"), d->s);
 	skep_compute_check(d->s, &d->r, group(d, "cluster"));
 	skep_sync_check_members(&d->r, skep_read_map(&d->r, d->root, "sync", false), &d->s->plan);
+	skep_periodic_check(&d->r, skep_read_map(&d->r, d->root, "sync", false), d->s);
 	check_stream(d);
 	check_time(d);
 	skep_memory_check(&d->r, group(d, "model"), d->s);
