@@ -233,8 +233,8 @@ static void test_one_step_is_plain_data_parallelism(void **state)
 	}
 }
 
-/* Two fragments in turn, one inner step each round: PSEUDO and STEP leave the other half alone, and what a worker has learnt in it
- * is in the pseudo-gradient of its next turn: both steps. */
+/* Two fragments in turn, one inner step each round: PSEUDO and STEP leave the other half alone, and what a worker has learnt
+ * in it is in the pseudo-gradient of its next turn: both steps. */
 static void test_fragments_in_turn(void **state)
 {
 	(void)state;
