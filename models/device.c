@@ -395,16 +395,16 @@ static bool run_step(struct skep_device *device, const struct skep_op *op, struc
 	(void)ret;
 	if (!sum)
 		return false;
-	skep_stage_step(stage, skep_training_stepper(device->training), op->stage / device->training->plan->stages,
-		op->round, sum, op->microbatches);
-	skep_stage_periodic(stage, device->training, op);
+	if (!skep_stage_periodic(stage, device->training, op, sum))
+		skep_stage_step(stage, &device->training->optimizer, op->stage / device->training->plan->stages,
+			op->round, sum, op->microbatches);
 	return true;
 }
 
 static bool run_inner(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	(void)ret;
-	return skep_stage_periodic(&device->stage, device->training, op);
+	return skep_stage_periodic(&device->stage, device->training, op, NULL);
 }
 
 /* ---- state -------------------------------------------------------------------------------------------------- */

@@ -93,8 +93,9 @@ uint64_t skep_stage_digest(const struct skep_stage *stage);
 void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth, uint32_t round,
 	const skep_real *sum, uint32_t microbatches);
 
-/* models/inner.c, with periodic sync: INNER, PSEUDO, and what follows STEP; false: there are no inner parameters. */
-bool skep_stage_periodic(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op);
+/* models/inner.c, with periodic sync: INNER, PSEUDO and STEP, which alone has a `sum`; false: there are no inner parameters. */
+bool skep_stage_periodic(
+	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum);
 /* After a step: inner = mixing * inner + (1 - mixing) * parameters; of elements first .. first + count - 1. */
 void skep_stage_follow(struct skep_stage *stage, skep_real mixing, size_t first, size_t count);
 
@@ -104,6 +105,7 @@ struct skep_descent {
 	float rate;
 	uint64_t steps;
 	uint32_t microbatches; /* the divisor */
+	size_t first, count; /* of the stage's elements alone, as one tensor that does not decay; count 0: all layers */
 	const skep_real *sum;
 	skep_real *w, *moment[SKEP_MOMENTS_MAX];
 };
