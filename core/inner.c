@@ -64,6 +64,8 @@ static bool step_due(struct worker *w, const struct skep_plan *plan)
 static void run(struct worker *w, struct step *step, enum skep_op_kind kind, uint32_t round, uint32_t microbatches)
 {
 	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)w->node.stage, .round = round};
+	if (kind == SKEP_OP_PSEUDO && skep_plan_fragments(step->plan) > 1)
+		skep_plan_range(step->plan, w->node.stage, round, 0, &op.first, &op.count);
 	op.version = w->version;
 	op.chunk = w->inner.nth;
 	op.microbatches = microbatches;
@@ -97,6 +99,15 @@ void inner_done(struct worker *w, struct step *step, const struct skep_op *op)
 	if (w->delayed)
 		w->inner.nth = 0;
 	reduce_begin(w, step);
+}
+
+/* With an overlap of so many steps, while this worker has work of the next round to make them on: until it has made them, or the
+ * directory asks for the sum of that round, or nobody will. */
+bool inner_puts_off(struct worker *w, const struct skep_plan *plan)
+{
+	if (w->state != WORKER_SERVING || w->inner.nth >= plan->inner_overlap || w->stop_when_stepped)
+		return false;
+	return worker_pending(w, w->version + 1)->kind == 0 && worker_inflight(w)->used + w->grants > 0;
 }
 
 void inner_stepped(struct worker *w)

@@ -24,7 +24,7 @@ void moves_prepare(struct worker *w, const struct skep_plan *plan)
 {
 	struct reduction *r = &w->reduction;
 	uint64_t elements;
-	skep_plan_bucket(plan, w->node.stage, r->fragment, &r->first, &elements);
+	skep_plan_range(plan, w->node.stage, w->version, r->fragment, &r->first, &elements);
 	skep_scheme_init(&r->scheme, plan, elements, r->rank, r->size, worker_roster(w), worker_fact(w));
 	uint32_t moves = skep_scheme_moves(&r->scheme);
 	skep_bits_clear(worker_hops(w), skep_bits_words(moves));

@@ -43,6 +43,16 @@ void skep_plan_bucket(
 	*ret_count = end - *ret_first;
 }
 
+void skep_plan_range(const struct skep_plan *plan, uint32_t stage, uint32_t round, uint32_t bucket, uint64_t *ret_first,
+	uint64_t *ret_count)
+{
+	uint32_t fragments = skep_plan_fragments(plan);
+	if (fragments > 1)
+		skep_chunk_range(plan->stage[stage].parameters, round % fragments, fragments, ret_first, ret_count);
+	else
+		skep_plan_bucket(plan, stage, bucket, ret_first, ret_count);
+}
+
 skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uint32_t to)
 {
 	if (plan->places == 0)

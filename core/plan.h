@@ -135,6 +135,9 @@ struct skep_plan {
 	/* Periodic sync, in a swarm alone (inner.c): a round has the microbatches of so many steps, a worker steps by itself
 	 * meanwhile, and what the members sum is how far each has come. 0: a round is one step of all. */
 	uint32_t inner_steps;
+	uint32_t fragments; /* the same: a round sums one of so many parts of the vector, in turn; 0 is 1: all of it */
+	uint32_t
+		inner_overlap; /* the same, delayed: STEP comes after so many inner steps of the next round, or later */
 	bool inner_by_share; /* a worker steps when it has counted its part of a step, so a fast one more often than a slow one;
 	                        else with the round's progress, all about equally often */
 	uint32_t
@@ -201,6 +204,15 @@ static inline bool skep_plan_periodic(const struct skep_plan *plan)
 static inline bool skep_plan_steps_beside(const struct skep_plan *plan)
 {
 	return plan->delayed && !skep_plan_periodic(plan);
+}
+
+/* What a round sums and steps, of a stage's vector: the elements of bucket `bucket`, or of the round's fragment. */
+void skep_plan_range(const struct skep_plan *plan, uint32_t stage, uint32_t round, uint32_t bucket, uint64_t *ret_first,
+	uint64_t *ret_count);
+
+static inline uint32_t skep_plan_fragments(const struct skep_plan *plan)
+{
+	return plan->fragments > 1 ? plan->fragments : 1;
 }
 
 /* Microbatches of one inner step, by all workers of a stage together. */

@@ -71,6 +71,8 @@ static bool start_step(struct worker *w, struct step *step)
 		return false;
 	if (w->streams && w->checkpoint) /* of this version */
 		return false;
+	if (w->periodic && inner_puts_off(w, step->plan))
+		return false;
 	assert(!w->streams || place_is_free(w));
 	struct skep_op op = {.kind = SKEP_OP_STEP, .round = w->version};
 	op.stage = (uint16_t)(w->laps.stepped * w->laps.stages + w->node.stage);
@@ -79,6 +81,8 @@ static bool start_step(struct worker *w, struct step *step)
 	op.attempt = r->attempt;
 	op.microbatches = worker_divisor(w)[w->laps.stepped];
 	op.square = r->square;
+	if (skep_plan_fragments(step->plan) > 1)
+		skep_plan_range(step->plan, w->node.stage, w->version, 0, &op.first, &op.count);
 	r->stepping = true;
 	if (w->beside) {
 		w->reduce_ops++;

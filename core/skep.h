@@ -282,7 +282,8 @@ enum skep_op_kind {
 	SKEP_OP_INNER,  /* gradient = accumulator / microbatches, one step of the inner optimizer; clears the round's
 	                   accumulator. chunk: the number of the step in the round. microbatches == 0: only that */
 	SKEP_OP_PSEUDO, /* the round's accumulator holds the pseudo-gradient: (parameters of the stage - inner ones) *
-	                   microbatches, that many were counted in the round */
+	                   microbatches, that many were counted in the round. With plan->fragments of elements first ..
+	                   first + count - 1, and STEP changes those alone; the rest of the accumulator is 0 */
 	/* on the reduce lane, with plan->gather. A part is what one member brings: a range of its accumulator, and how many
 	 * microbatches are in it */
 	SKEP_OP_OFFER,     /* out: the part of member `microbatch`, from the accumulator, with `microbatches` */

@@ -463,6 +463,7 @@ void inner_init(struct worker *w, const struct skep_plan *plan);
 void inner_counted(struct worker *w, const struct skep_plan *plan, uint32_t microbatch);
 bool inner_unwritten(const struct worker *w);        /* the sum has to wait for the pseudo-gradient */
 bool inner_run(struct worker *w, struct step *step); /* gives an idle device what is due, if anything is */
+bool inner_puts_off(struct worker *w, const struct skep_plan *plan); /* STEP waits for inner steps of the next round */
 void inner_done(struct worker *w, struct step *step, const struct skep_op *op);
 void inner_stepped(struct worker *w); /* the round's STEP is done */
 

@@ -43,8 +43,8 @@ struct skep_backend {
 		const struct skep_turn *turn, const skep_real *sum);
 
 	/* skep_stage_periodic() */
-	bool (*periodic)(
-		void *queue, struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op);
+	bool (*periodic)(void *queue, struct skep_stage *stage, const struct skep_training *training,
+		const struct skep_op *op, const skep_real *sum);
 
 	/* codec.h: values are of a stage, encoded ones are payloads. */
 	void (*encode)(void *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded);

@@ -107,11 +107,11 @@ static void step(void *queue, struct skep_stage *stage, const struct skep_optimi
 	skep_stage_step(stage, optimizer, turn, sum);
 }
 
-static bool periodic(
-	void *queue, struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
+static bool periodic(void *queue, struct skep_stage *stage, const struct skep_training *training,
+	const struct skep_op *op, const skep_real *sum)
 {
 	(void)queue;
-	return skep_stage_periodic(stage, training, op);
+	return skep_stage_periodic(stage, training, op, sum);
 }
 
 static void encode(void *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded)

@@ -441,7 +441,7 @@ static bool run_give(struct skep_device *device, const struct skep_op *op, struc
 static bool run_inner(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	(void)ret;
-	return device->backend->periodic(device_queue(device, op), &device->stage, device->training, op);
+	return device->backend->periodic(device_queue(device, op), &device->stage, device->training, op, NULL);
 }
 
 /* ---- the rest ----------------------------------------------------------------------------------------------------- */

@@ -53,8 +53,10 @@ bool device_run_step(struct skep_device *device, const struct skep_op *op, struc
 		.round = op->round,
 		.microbatches = ret->fault ? 0 : op->microbatches,
 		.scale = training->plan->clip ? skep_squares_scale((double)stepper->clip_norm, op->square) : 1};
-	device->backend->step(device_queue(device, op), &device->stage, stepper, &turn, sum);
-	device->backend->periodic(device_queue(device, op), &device->stage, training, op);
+	struct skep_op good = *op;
+	good.microbatches = turn.microbatches;
+	if (!device->backend->periodic(device_queue(device, op), &device->stage, training, &good, sum))
+		device->backend->step(device_queue(device, op), &device->stage, stepper, &turn, sum);
 	return true;
 }
 

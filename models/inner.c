@@ -44,11 +44,20 @@ static void step(struct skep_stage *stage, const struct skep_training *training,
 	stage->arrays->clear(stage->queue, sum, stage->parameters * sizeof *sum);
 }
 
+/* Of the whole vector, unless the operation names a part of it. */
+static size_t count_of(const struct skep_stage *stage, const struct skep_op *op)
+{
+	return op->count > 0 ? op->count : stage->parameters;
+}
+
 static void pseudo(struct skep_stage *stage, const struct skep_op *op)
 {
 	const skep_real *w = skep_stage_parameters(stage, stage->version), *v = stage->inner;
+	const size_t first = op->first;
+	skep_real *sum = stage->accumulator[op->round & 1];
+	stage->arrays->clear(stage->queue, sum, stage->parameters * sizeof *sum);
 	stage->arrays->weigh(
-		stage->queue, stage->parameters, w, v, (skep_real)op->microbatches, stage->accumulator[op->round & 1]);
+		stage->queue, count_of(stage, op), w + first, v + first, (skep_real)op->microbatches, sum + first);
 }
 
 void skep_stage_follow(struct skep_stage *stage, skep_real mixing, size_t first, size_t count)
@@ -68,7 +77,30 @@ const skep_real *skep_stage_read(
 	return inner ? stage->inner : skep_stage_parameters(stage, op->version);
 }
 
-bool skep_stage_periodic(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
+/* What is not of the round's fragment stays, outer moments included. */
+static void outer(
+	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum)
+{
+	skep_real *own = stage->accumulator[op->round & 1];
+	if (op->microbatches > 0)
+		skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
+			&(struct skep_descent){.optimizer = &training->outer,
+				.rate = skep_optimizer_rate(&training->outer, op->round),
+				.steps = ++stage->steps,
+				.microbatches = op->microbatches,
+				.scale = 1,
+				.first = op->first,
+				.count = op->count,
+				.sum = sum,
+				.w = skep_stage_parameters(stage, op->round + 1),
+				.moment = {stage->moment[0], stage->moment[1]}});
+	stage->arrays->clear(stage->queue, own, stage->parameters * sizeof *own);
+	stage->version = op->round + 1;
+	skep_stage_follow(stage, training->plan->delayed ? training->mixing : 0, op->first, count_of(stage, op));
+}
+
+bool skep_stage_periodic(
+	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum)
 {
 	if (!stage->inner)
 		return false;
@@ -77,6 +109,6 @@ bool skep_stage_periodic(struct skep_stage *stage, const struct skep_training *t
 	else if (op->kind == SKEP_OP_PSEUDO)
 		pseudo(stage, op);
 	else
-		skep_stage_follow(stage, training->plan->delayed ? training->mixing : 0, 0, stage->parameters);
+		outer(stage, training, op, sum);
 	return true;
 }

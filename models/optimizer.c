@@ -132,6 +132,17 @@ static void step_layer(const struct skep_stage *stage, const struct skep_layer *
 	}
 }
 
+static void step_part(const struct skep_stage *stage, struct skep_step step, size_t first, size_t count)
+{
+	step.n = count;
+	step.decay = 0;
+	step.sum += first;
+	step.w += first;
+	step.moment[0] += first;
+	step.moment[1] += step.moment[1] ? first : 0;
+	stage->arrays->step(stage->queue, &step);
+}
+
 void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layers, const struct skep_descent *descent)
 {
 	const struct skep_optimizer *o = descent->optimizer;
@@ -144,7 +155,9 @@ void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layer
 		.moment = {descent->moment[0], descent->moment[1]}};
 	step.unbias_mean = (skep_real)(1.0 / (1.0 - power((double)o->beta1, descent->steps)));
 	step.unbias_square = (skep_real)(1.0 / (1.0 - power((double)o->beta2, descent->steps)));
-	for (uint32_t l = layers.first; l < layers.end; l++)
+	if (descent->count > 0)
+		step_part(stage, step, descent->first, descent->count);
+	for (uint32_t l = layers.first; l < layers.end && descent->count == 0; l++)
 		step_layer(stage, &stage->layer[l], step);
 }
 

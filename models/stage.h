@@ -135,8 +135,9 @@ struct skep_turn { /* of a slice, to step */
 void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, const struct skep_turn *turn,
 	const skep_real *sum);
 
-/* models/inner.c, with periodic sync: INNER, PSEUDO, and what follows STEP; false: there are no inner parameters. */
-bool skep_stage_periodic(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op);
+/* models/inner.c, with periodic sync: INNER, PSEUDO and STEP, which alone has a `sum`; false: there are no inner parameters. */
+bool skep_stage_periodic(
+	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum);
 /* After a step: inner = mixing * inner + (1 - mixing) * parameters; of elements first .. first + count - 1. */
 void skep_stage_follow(struct skep_stage *stage, skep_real mixing, size_t first, size_t count);
 
@@ -147,6 +148,7 @@ struct skep_descent {
 	uint64_t steps;
 	uint32_t microbatches; /* the divisor, */
 	double scale;          /* over this */
+	size_t first, count; /* of the stage's elements alone, as one tensor that does not decay; count 0: all layers */
 	const skep_real *sum;
 	skep_real *w, *moment[SKEP_MOMENTS_MAX];
 };

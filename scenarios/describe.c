@@ -103,14 +103,17 @@ static uint64_t fragment_bytes(const struct skep_scenario *s, uint32_t stage, ui
 	return bytes;
 }
 
+/* Of a round; with fragments the mean of as many rounds as there are. */
 static uint64_t reduction_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
 {
 	uint64_t bytes = 0, first, elements;
-	for (uint32_t b = 0; b < skep_plan_buckets(&s->plan, stage); b++) {
-		skep_plan_bucket(&s->plan, stage, b, &first, &elements);
-		bytes += fragment_bytes(s, stage, elements, workers);
-	}
-	return bytes;
+	uint32_t fragments = skep_plan_fragments(&s->plan);
+	for (uint32_t round = 0; round < fragments; round++)
+		for (uint32_t b = 0; b < skep_plan_buckets(&s->plan, stage); b++) {
+			skep_plan_range(&s->plan, stage, round, b, &first, &elements);
+			bytes += fragment_bytes(s, stage, elements, workers);
+		}
+	return bytes / fragments;
 }
 
 static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stage)

@@ -12,19 +12,21 @@
 
 enum {
 	EVERY_MAX = 100000,
+	FRAGMENTS_MAX = 4096,
 	MICROBATCHES_MAX = 1 << 20 /* per round, as in scenario.c */
 };
 
-static const char *const methods[] = {"step", "diloco", NULL};
+enum { METHOD_STEP, METHOD_DILOCO, METHOD_STREAMING };
+static const char *const methods[] = {"step", "diloco", "streaming", NULL};
 static const char *const optimizers[] = {"nesterov", "sgd", NULL};
 
-/* Keys that mean something with `method: diloco` alone. */
-static void refuse_keys(struct skep_reader *r, const struct skep_yaml_node *sync)
+/* Keys that mean something with other methods alone. */
+static void refuse_keys(
+	struct skep_reader *r, const struct skep_yaml_node *sync, const char *const *keys, const char *others)
 {
-	static const char *const keys[] = {"every", "mean", "outer", "mixing"};
-	for (size_t i = 0; i < sizeof keys / sizeof *keys && !r->diag->set; i++)
-		if (skep_read_has(r, sync, keys[i]))
-			skep_reader_fail(r, sync, keys[i], "sync.%s: comes with `method: diloco` alone", keys[i]);
+	for (; *keys && !r->diag->set; keys++)
+		if (skep_read_has(r, sync, *keys))
+			skep_reader_fail(r, sync, *keys, "sync.%s: comes with `method: %s` alone", *keys, others);
 }
 
 static void read_every(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan)
@@ -65,33 +67,79 @@ static void check_batch(struct skep_reader *r, const struct skep_yaml_node *sync
 	s->batch = (uint32_t)samples;
 }
 
+/* The steps between two sums of a fragment are shared out among as many rounds as there are fragments. */
+static void read_fragments(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan)
+{
+	const char *every = plan->inner_by_share ? "mean" : "every";
+	uint32_t steps = plan->inner_steps, below;
+	plan->fragments = (uint32_t)skep_read_integer(r, sync, "fragments", 2, FRAGMENTS_MAX, INT64_MIN);
+	below = r->diag->set ? 0 : steps / plan->fragments * plan->fragments;
+	if (!r->diag->set && below != steps)
+		skep_reader_fail(r, sync, every,
+			"sync.%s: %u fragments have their turns one after the other, so this has to be a multiple of "
+			"that: %u is none, the next one is %u",
+			every, plan->fragments, steps, below + plan->fragments);
+	plan->inner_steps = r->diag->set ? 1 : steps / plan->fragments;
+	plan->inner_overlap = (uint32_t)skep_read_integer(r, sync, "overlap_steps", 0, plan->inner_steps, 1);
+	if (!r->diag->set && skep_read_has(r, sync, "delayed"))
+		skep_reader_fail(r, sync, "delayed",
+			"sync.delayed: with `streaming` workers go on while a fragment is summed, and overlap_steps says "
+			"for how long; leave this out");
+	plan->delayed = plan->inner_overlap > 0;
+	if (!r->diag->set && plan->delayed && plan->on_loss == SKEP_ON_LOSS_RERUN)
+		skep_reader_fail(r, sync, skep_read_has(r, sync, "overlap_steps") ? "overlap_steps" : "method",
+			"sync.overlap_steps: a round that is reduced while the next one runs cannot be run again: leave "
+			"out `on_loss: rerun`, or take `overlap_steps: 0`");
+}
+
 void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
 {
+	static const char *const periodic[] = {"every", "mean", "outer", "mixing", NULL};
+	static const char *const streaming[] = {"fragments", "overlap_steps", NULL};
 	struct skep_plan *plan = &s->plan;
-	if (skep_read_choice(r, sync, "method", methods, 0) == 0) {
-		refuse_keys(r, sync);
+	int method = skep_read_choice(r, sync, "method", methods, METHOD_STEP);
+	if (method == METHOD_STEP)
+		refuse_keys(r, sync, periodic, "diloco` or `streaming");
+	if (method != METHOD_STREAMING)
+		refuse_keys(r, sync, streaming, "streaming");
+	if (method == METHOD_STEP)
 		return;
-	}
 	read_every(r, sync, plan);
+	if (method == METHOD_STREAMING)
+		read_fragments(r, sync, plan);
 	read_outer(r, sync, &s->outer);
 	s->mixing = (float)skep_read_number(r, sync, "mixing", 0, 1, 0.5);
 	if (!r->diag->set && !plan->delayed && skep_read_has(r, sync, "mixing"))
 		skep_reader_fail(r, sync, "mixing",
 			"sync.mixing: a worker waits for the outer step and has nothing of its own to mix with it; add "
-			"`delayed: true`, or leave this out");
+			"`%s`, or leave this out",
+			method == METHOD_STREAMING ? "overlap_steps: 1" : "delayed: true");
 	if (!r->diag->set && skep_plan_fixed(plan))
 		skep_reader_fail(r, sync, "method",
-			"sync.method: with `diloco` workers step while others of their pipeline still have microbatches "
-			"under way, and a fixed pipeline runs empty before each step: take `pipeline: swarm`");
+			"sync.method: with `%s` workers step while others of their pipeline still have microbatches "
+			"under way, and a fixed pipeline runs empty before each step: take `pipeline: swarm`",
+			methods[method]);
 	if (!r->diag->set)
 		check_batch(r, sync, s);
+}
+
+void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s)
+{
+	uint64_t least = UINT64_MAX;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		least = s->stage[stage].parameters < least ? s->stage[stage].parameters : least;
+	if (!r->diag->set && skep_plan_fragments(&s->plan) > least)
+		skep_reader_fail(r, sync, "fragments",
+			"sync.fragments: %u fragments of a stage that has %llu parameters; take fewer",
+			s->plan.fragments, (unsigned long long)least);
 }
 
 void skep_periodic_refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
 	const char *why, const struct skep_scenario *s)
 {
 	if (!r->diag->set && skep_plan_periodic(&s->plan))
-		skep_reader_fail(r, map, key, "%s.%s: not with `sync.method: diloco`: %s", group, key, why);
+		skep_reader_fail(r, map, key, "%s.%s: not with `sync.method: %s`: %s", group, key,
+			skep_plan_fragments(&s->plan) > 1 ? "streaming" : "diloco", why);
 }
 
 /* ---- what it costs -------------------------------------------------------------------------------------------- */
@@ -124,10 +172,17 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 	if (!skep_plan_periodic(plan))
 		return;
 	uint32_t samples = s->batch / plan->inner_steps;
-	fprintf(out, "  periodic  diloco: a round is %u inner step%s of %u sample%s; %s\n", plan->inner_steps,
-		skep_plural(plan->inner_steps), samples, skep_plural(samples),
+	fprintf(out, "  periodic  %s: a round is %u inner step%s of %u sample%s; %s\n",
+		plan->fragments > 1 ? "streaming" : "diloco", plan->inner_steps, skep_plural(plan->inner_steps),
+		samples, skep_plural(samples),
 		plan->inner_by_share ? "a worker makes as many as it counts its part of, a fast one more"
 				     : "each worker makes so many, on what it is sent");
+	if (plan->fragments > 1)
+		fprintf(out,
+			"            and sums one of %u fragments of each stage; each has its turn every %u steps and is "
+			"applied %u step%s later\n",
+			plan->fragments, plan->fragments * plan->inner_steps, plan->inner_overlap,
+			skep_plural(plan->inner_overlap));
 	fprintf(out, "            outer optimizer %s, lr %g, momentum %g",
 		s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov", (double)s->outer.learning_rate,
 		(double)s->outer.momentum);
@@ -146,7 +201,9 @@ void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 		return;
 	}
 	cJSON *periodic = cJSON_AddObjectToObject(root, "periodic");
-	cJSON_AddStringToObject(periodic, "method", "diloco");
+	cJSON_AddStringToObject(periodic, "method", plan->fragments > 1 ? "streaming" : "diloco");
+	cJSON_AddNumberToObject(periodic, "fragments", skep_plan_fragments(plan));
+	cJSON_AddNumberToObject(periodic, "overlap_steps", plan->inner_overlap);
 	cJSON_AddNumberToObject(periodic, "inner_steps", plan->inner_steps);
 	cJSON_AddStringToObject(periodic, "steps_by", plan->inner_by_share ? "share" : "progress");
 	cJSON_AddStringToObject(periodic, "outer_optimizer", s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov");

@@ -17,6 +17,9 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 void skep_periodic_refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
 	const char *why, const struct skep_scenario *s);
 
+/* When the plan is made. */
+void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s);
+
 /* Optimizer steps that a round stands for. */
 static inline uint32_t skep_periodic_steps(const struct skep_plan *plan)
 {

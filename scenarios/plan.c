@@ -180,6 +180,14 @@ static uint64_t chunk_bytes(const struct skep_scenario *s, const struct skep_op 
 	return op->size > 1 ? skep_state_chunk_bytes(&s->plan, op->stage, op->chunk) : all;
 }
 
+/* Of what takes so long for the whole vector: what the operation does, which may be a fragment. */
+static uint64_t part_of(const struct skep_scenario *s, const struct skep_op *op, uint64_t ns)
+{
+	if (skep_plan_fragments(&s->plan) == 1)
+		return ns;
+	return clamp_ns((double)ns * ((double)op->count / (double)s->stage[op->stage].parameters));
+}
+
 uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, const struct skep_op *op)
 {
 	assert(worker < s->plan.workers);
@@ -197,11 +205,11 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 	case SKEP_OP_RECOMPUTE:
 		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->recompute_ns);
 	case SKEP_OP_STEP:
-		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->step_ns);
+		return part_of(s, op, skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->step_ns));
 	case SKEP_OP_INNER:
 		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->inner_ns);
 	case SKEP_OP_PSEUDO:
-		return skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->pseudo_ns);
+		return part_of(s, op, skep_compute_noisy_ns(s->compute.noise, s->seed, worker, op, time->pseudo_ns));
 	case SKEP_OP_ENTER:
 		return time->state_ns;
 	case SKEP_OP_CHECKPOINT:

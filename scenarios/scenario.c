@@ -489,6 +489,7 @@ static void read_root(struct draft *d)
 	const struct skep_yaml_node *sync = skep_read_map(&d->r, d->root, "sync", false);
 	skep_sync_check_members(&d->r, sync, &d->s->plan);
 	skep_robust_check(&d->r, sync, group(d, "cluster"), d->s);
+	skep_periodic_check(&d->r, sync, d->s);
 	check_stream(d);
 	check_time(d);
 	skep_memory_check(&d->r, group(d, "model"), d->s);

@@ -154,6 +154,7 @@ same 'reductions in fp16' "$two" --set sync.compression=fp16
 same 'rerun' "$two" --set schedule.on_loss=rerun
 same 'delayed' "$two" --set sync.delayed=true
 same 'diloco' "$two" --set sync.method=diloco --set sync.every=1 --set sync.outer.optimizer=sgd
+same 'streaming' "$two" --set sync.method=streaming --set sync.every=8 --set sync.fragments=4
 same 'diloco by share' "$two" --set sync.method=diloco --set sync.every=auto --set sync.mean=8 --set sync.delayed=true
 same 'trainer' "$two" --set schedule.routing=trainer
 same 'a tree' "$two" --set sync.collective=tree

@@ -27,6 +27,14 @@ diloco 5
 diloco auto --set sync.mean=4 --set schedule.wiring=throughput --set sync.delayed=true
 diloco 4 --set sync.compression=int8 --set schedule.on_loss=rerun --set sync.collective=tree
 
+streaming() { # streaming H P OVERLAP OPTION ..
+	accepts "P = $2" sim swarm.yaml --json -q --set sync.method=streaming --set "sync.every=$1" --set "sync.fragments=$2" \
+		--set "sync.overlap_steps=$3" "${@:4}"
+}
+streaming 4 2 1 --set sync.outer.optimizer=sgd
+streaming 6 3 0 --set schedule.on_loss=rerun
+streaming 8 2 4 --set sync.compression=fp16
+
 compared() {
 	python3 - <<-'END'
 	import sqlite3
@@ -48,14 +56,28 @@ compared() {
 	per_worker = db.execute("SELECT worker, round, count(*) FROM ops WHERE run = 3 AND kind = 'inner' GROUP BY 1, 2").fetchall()
 	assert all(n == 4 for _, _, n in per_worker), per_worker
 	assert losses(3)[-1] < 2 * plain[-1], (losses(3), plain)
+	# each of P fragments of V is summed every H steps: headers but for, as much as without fragments
+	assert 1 <= sync(8) / sync(3) < 1.01, (sync(8), sync(3))
+	assert [len(losses(r)) for r in (8, 9, 10)] == [12, 12, 6] and losses(8)[-1] < 2 * plain[-1], (losses(8), plain)
+	assert ops(8)["inner"] == 6 * 24 and ops(8)["pseudo"] == ops(8)["step"] == 6 * 12, ops(8)
+	late = db.execute("SELECT count(*) FROM ops AS step WHERE run = 8 AND kind = 'step' AND round < 11 AND NOT EXISTS (SELECT 1"
+	                  " FROM ops WHERE run = 8 AND kind = 'inner' AND worker = step.worker AND round = step.round + 1"
+	                  " AND end_s <= step.begin_s + 1e-9)").fetchone()[0]
+	assert late < 66 / 2, late # who has nothing to do meanwhile applies it at once
 	END
 }
 check 'they are what they should be' compared
 
 refuses 'with a fixed pipeline' 'sync.method: with `diloco` workers step while' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set schedule.pipeline=1f1b
-refuses 'keys of another method' 'sync.every: comes with `method: diloco` alone' check swarm.yaml --set sync.every=4
+refuses 'keys of another method' 'sync.every: comes with `method: diloco` or `streaming` alone' check swarm.yaml --set sync.every=4
 refuses 'a mean and a number' 'sync.mean: comes with `every: auto` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mean=4
 refuses 'nothing to mix' 'sync.mixing: a worker waits' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mixing=0.5
 refuses 'too many' 'sync.every: 50000 inner steps of 24 microbatches' check swarm.yaml --set sync.method=diloco --set sync.every=50000
 refuses 'no period' 'key `sync.every` is missing' check swarm.yaml --set sync.method=diloco
+streaming=(--set sync.method=streaming --set sync.every=4 --set sync.fragments=2)
+refuses 'fragments of another method' 'sync.fragments: comes with `method: streaming` alone' check swarm.yaml --set sync.fragments=2
+refuses 'no multiple' 'sync.every: 3 fragments have their turns' check swarm.yaml "${streaming[@]}" --set sync.fragments=3
+refuses 'an overlap of more than a round' 'sync.overlap_steps: expected' check swarm.yaml "${streaming[@]}" --set sync.overlap_steps=3
+refuses 'delayed twice' 'sync.delayed: with `streaming`' check swarm.yaml "${streaming[@]}" --set sync.delayed=true
+refuses 'what overlaps cannot be run again' 'sync.method: a round that is reduced|sync.overlap_steps: a round' check swarm.yaml "${streaming[@]}" --set schedule.on_loss=rerun
 plan

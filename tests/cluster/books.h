@@ -217,6 +217,7 @@ void stream_committed(struct ledger *ledger, const struct skep_note *note, struc
 
 /* inner.c */
 void inner_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op);
+void inner_of_fragment(struct ledger *ledger, struct skep_peer who, const struct skep_op *op);
 void inner_summed(struct ledger *ledger, const struct holder *holder, const struct skep_op *op);
 void inner_read(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 /* validation.c */

@@ -382,11 +382,11 @@ static void step(const struct job *job)
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
 	uint32_t to = place(job, op->round + 1);
 	memcpy(device->parameter[to], device->parameter[place(job, op->round)], sizeof(device->parameter[to]));
-	uint32_t slice = device_slice_mask(job->plan, op->stage);
+	uint32_t slice = device_slice_mask(job->plan, op->stage), fragment = device_fragment_mask(job->plan, op);
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++) {
 		if (!(slice >> e & 1))
 			continue;
-		if (op->microbatches > 0)
+		if (op->microbatches > 0 && fragment >> e & 1)
 			device->parameter[to][e] = mix64(device->parameter[to][e] + mix64(sum[e]) + op->microbatches);
 		device->accumulator[op->round][e] = 0;
 	}
@@ -432,6 +432,13 @@ uint32_t device_slice_mask(const struct skep_plan *plan, uint32_t slice)
 	if (plan->chunks <= 1)
 		return ALL_KNOWN;
 	return device_chunk_mask(plan, slice % plan->stages, slice / plan->stages, plan->chunks);
+}
+
+uint32_t device_fragment_mask(const struct skep_plan *plan, const struct skep_op *op)
+{
+	if (plan->fragments <= 1)
+		return ALL_KNOWN;
+	return device_chunk_mask(plan, op->stage, op->round % plan->fragments, plan->fragments);
 }
 
 static void save(const struct job *job)

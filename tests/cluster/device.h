@@ -135,6 +135,9 @@ uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_
 /* Those of a slice, among its stage's. */
 uint32_t device_slice_mask(const struct skep_plan *plan, uint32_t slice);
 
+/* Those that the operation's round sums and steps. */
+uint32_t device_fragment_mask(const struct skep_plan *plan, const struct skep_op *op);
+
 /* Versions that a worker of the stage keeps: 1, 2 with delayed updates, and without a flush what a microbatch may lack at
  * most, and the newest. */
 uint32_t device_versions(const struct skep_plan *plan, uint32_t stage);

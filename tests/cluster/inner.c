@@ -76,10 +76,27 @@ static void check_step(struct ledger *ledger, struct holder *holder, const struc
 			plan->inner_steps);
 }
 
+/* A round sums and steps its fragment, in turn, and nothing else. */
+void inner_of_fragment(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
+{
+	const struct skep_plan *plan = ledger->plan;
+	uint64_t first, count;
+	if (plan->fragments <= 1)
+		return;
+	skep_chunk_range(
+		plan->stage[op->stage].parameters, op->round % plan->fragments, plan->fragments, &first, &count);
+	if (op->first != first || op->count != count)
+		verdict_break(ledger->verdict, "I15", op->round, op->stage, ANY,
+			"worker %u, %s of round %u: elements %u..%u, and its fragment is %u..%u", who.index,
+			skep_op_name(op->kind), op->round, (unsigned)op->first, (unsigned)(op->first + op->count),
+			(unsigned)first, (unsigned)(first + count));
+}
+
 void inner_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
 {
 	struct holder *holder = books_holder(ledger, &ledger->round[op->round].cell[op->stage], who);
 	if (op->kind == SKEP_OP_PSEUDO) {
+		inner_of_fragment(ledger, who, op);
 		holder->pseudo = op->microbatches;
 		return;
 	}
@@ -94,6 +111,7 @@ void inner_did(struct ledger *ledger, struct skep_peer who, const struct skep_op
 void inner_summed(struct ledger *ledger, const struct holder *holder, const struct skep_op *op)
 {
 	uint32_t added = books_bits(ledger, holder->added);
+	inner_of_fragment(ledger, holder->peer, op);
 	if (holder->inner != added || holder->pseudo != added)
 		verdict_break(ledger->verdict, "I15", op->round, op->stage, ANY,
 			"worker %u has added %u microbatches, stepped on %u, and its pseudo-gradient weighs %u",

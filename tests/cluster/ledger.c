@@ -163,10 +163,10 @@ uint32_t books_counted(const struct ledger *ledger, const struct cell *cell)
 }
 
 /* The parameters of the slice. */
-static bool same_sum(const struct ledger *ledger, uint32_t slice, const uint64_t *a, const uint64_t *b)
+static bool same_sum(const struct ledger *ledger, const struct skep_op *op, const uint64_t *a, const uint64_t *b)
 {
 	const struct skep_plan *plan = ledger->plan;
-	uint32_t mask = device_slice_mask(plan, slice),
+	uint32_t slice = op->stage, mask = device_slice_mask(plan, slice) & device_fragment_mask(plan, op),
 		 parameters = (uint32_t)plan->stage[slice % plan->stages].parameters;
 	for (uint32_t e = 0; e < parameters; e++)
 		if (mask >> e & 1 && a[e] != b[e])
@@ -222,7 +222,7 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 			op->microbatches, cell->members, books_counted(ledger, cell));
 	books_expected_sum(ledger, op->round, op->stage, expected);
 	/* with no microbatch counted nothing is applied, so the sum does not matter */
-	if (op->microbatches > 0 && !same_sum(ledger, op->stage, expected, effect->applied))
+	if (op->microbatches > 0 && !same_sum(ledger, op, expected, effect->applied))
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
 			"worker %u applies another sum than that of the microbatches counted", who.index);
 	sound_step(ledger, who, op);

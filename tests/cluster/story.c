@@ -116,7 +116,8 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		const char *key;
 		uint32_t *number;
 		skep_time *time;
-	} setting[] = {{"periodic", &plan->inner_steps, NULL}, {"microbatches", &plan->microbatches, NULL},
+	} setting[] = {{"periodic", &plan->inner_steps, NULL}, {"fragments", &plan->fragments, NULL},
+		{"overlap", &plan->inner_overlap, NULL}, {"microbatches", &plan->microbatches, NULL},
 		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL}, {"slices", &plan->chunks, NULL},
 		{"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
 		{"sync-chunks", &plan->sync_chunks, NULL}, {"wait-for-join", NULL, &plan->wait_for_join_ns},

@@ -331,8 +331,8 @@ static void put_op(struct text *text, const struct skep_plan *plan, const struct
 			: op->version + 1 == op->round ? ", on the version before"
 						       : ", on an older version",
 			op->recomputed ? ", recomputed" : "");
-	else if (skep_op_reduces(op->kind) &&
-		 (skep_collective_has_roster(plan->collective) || skep_plan_buckets(plan, op->stage) > 1))
+	else if (skep_op_reduces(op->kind) && (skep_collective_has_roster(plan->collective) ||
+						      skep_plan_buckets(plan, op->stage) > 1 || plan->fragments > 1))
 		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
 	else if (skep_op_reduces(op->kind) || op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
 		put(text, ", chunk %u of %u", op->chunk, op->size);
@@ -342,6 +342,8 @@ static void put_op(struct text *text, const struct skep_plan *plan, const struct
 		put(text, ": %u microbatches", op->microbatches);
 	else if (op->kind == SKEP_OP_STEP)
 		put(text, ": %u members, %u microbatches", op->size, op->microbatches);
+	if (plan->fragments > 1 && (op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_PSEUDO))
+		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
 	if (op->kind == SKEP_OP_BACKWARD && op->size > 0)
 		put(text, ", part %u of %u", op->chunk + 1, op->size);
 	if (op->kind == SKEP_OP_OFFER || (op->kind == SKEP_OP_COLLECT && buf_none(op->in)))

@@ -310,6 +310,13 @@ static void draw_inner(struct weather *w, uint64_t random)
 	uint32_t most = w->plan.microbatches < 9 ? w->plan.microbatches : 9;
 	w->plan.inner_steps = 1 + (uint32_t)(random >> 8 & 0xff) % most;
 	w->plan.inner_by_share = random >> 16 & 1;
+	uint32_t least = CLUSTER_ELEMENTS;
+	for (uint32_t s = 0; s < w->plan.stages; s++)
+		least = w->stage[s].parameters < least ? (uint32_t)w->stage[s].parameters : least;
+	if (random >> 17 & 1) /* in parts of a vector, in turn */
+		w->plan.fragments = 1 + (uint32_t)(random >> 24 & 0xff) % least;
+	if (w->plan.delayed && random >> 18 & 1)
+		w->plan.inner_overlap = 1 + (uint32_t)(random >> 32 & 0xff) % w->plan.inner_steps;
 }
 
 /* In a quarter, after every one to three rounds, of few microbatches or many. */
@@ -577,7 +584,8 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
 			(unsigned)(plan->rebalance_horizon_ns / 1000));
 	if (plan->inner_steps > 0)
-		fprintf(to, "; %u inner steps, by %s", plan->inner_steps, plan->inner_by_share ? "share" : "progress");
+		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u", plan->inner_steps,
+			plan->inner_by_share ? "share" : "progress", plan->fragments, plan->inner_overlap);
 	if (plan->barrier)
 		fprintf(to, "; a barrier before anybody goes backwards");
 	if (plan->promise)

@@ -28,6 +28,8 @@ accepts 'four' run swarm.yaml --json -q "${four[@]}"
 accepts 'replay of four' replay 4
 accepts 'four, delayed, in int8' run swarm.yaml --json -q "${four[@]}" --set sync.delayed=true --set sync.compression=int8
 accepts 'replay of that' replay 5
+accepts 'streaming' run swarm.yaml --json -q --set sync.method=streaming --set sync.every=4 --set sync.fragments=2
+accepts 'replay of streaming' replay 6
 printf '%s,join,n%d\n' 0 1 0 2 0 3 0 4 >churn.csv
 printf '1,leave,n1\n3,join,n1\n100,end,\n' >>churn.csv
 accepts 'with a loss' run swarm.yaml --json -q "${four[@]}" --pace --set cluster.compute_scale=5000 \
@@ -49,7 +51,8 @@ compared() {
 	assert ops(2)["inner"] == ops(2)["pseudo"] == ops(2)["step"] == 4 * 12, ops(2)
 	assert ops(4)["pseudo"] == ops(4)["step"] == 4 * 3 and 4 * 3 * 3 <= ops(4)["inner"] <= 4 * 3 * 4, ops(4)
 	assert db.execute("SELECT steps FROM runs WHERE id = 4").fetchone()[0] == 12 and len(losses(4)) == 3
-	lost, joins = db.execute("SELECT preemptions, joins FROM runs WHERE id = 6").fetchone()
+	assert len(losses(6)) == 6 and 1 <= sync(6) / sync(4) < 1.01, (sync(6), sync(4))
+	lost, joins = db.execute("SELECT preemptions, joins FROM runs WHERE id = 7").fetchone()
 	assert lost == 1 and joins == 1, (lost, joins)
 	END
 }

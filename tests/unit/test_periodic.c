@@ -233,6 +233,44 @@ static void test_one_step_is_plain_data_parallelism(void **state)
 	}
 }
 
+/* Two fragments in turn, one inner step each round: PSEUDO and STEP leave the other half alone, and what a worker has learnt
+ * in it is in the pseudo-gradient of its next turn: both steps. */
+static void test_fragments_in_turn(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	begin(&job, 1);
+	job.plan.fragments = 2;
+	job.training.outer = (struct skep_optimizer){.kind = SKEP_OPTIMIZER_SGD, .learning_rate = 0.5f};
+	job_restart(&job);
+	float *start = job_parameters(&job, &n), *moved = calloc(n, sizeof *moved);
+	for (uint32_t round = 0; round < 2; round++) {
+		struct skep_op op = {.kind = SKEP_OP_PSEUDO, .round = round, .microbatches = 2, .size = 1};
+		float *before = job_parameters(&job, &n);
+		job_microbatch(&job, round, 0);
+		float *sum = job_gradients(&job, round, &n);
+		for (size_t i = 0; i < n; i++)
+			moved[i] += RATE * sum[i];
+		run(&job, SKEP_OP_INNER, round, 1, 0);
+		skep_chunk_range(n, round, 2, &op.first, &op.count);
+		assert_false(job_run(job.device[0], op).failed);
+		float *pseudo = job_gradients(&job, round, &n);
+		op.kind = SKEP_OP_STEP;
+		assert_false(job_run(job.device[0], op).failed);
+		float *after = job_parameters(&job, &n);
+		for (size_t i = 0; i < n; i++) {
+			bool in = i >= op.first && i < op.first + op.count;
+			assert_true(fabsf(pseudo[i] - (in ? 2 * moved[i] : 0)) <= 2e-6f);
+			assert_true(in ? fabsf(after[i] - (start[i] - moved[i] / 2)) <= 2e-6f : after[i] == before[i]);
+			moved[i] = in ? 0 : moved[i]; /* it is where the stage is */
+		}
+		free(before), free(sum), free(pseudo), free(after);
+	}
+	free(start), free(moved);
+	job_finish(&job);
+}
+
 static void test_without_it_there_is_nothing_inner(void **state)
 {
 	(void)state;
@@ -269,6 +307,7 @@ int main(void)
 		cmocka_unit_test(test_mixing),
 		cmocka_unit_test(test_a_state_has_no_inner_part),
 		cmocka_unit_test(test_one_step_is_plain_data_parallelism),
+		cmocka_unit_test(test_fragments_in_turn),
 		cmocka_unit_test(test_without_it_there_is_nothing_inner),
 		cmocka_unit_test(test_which_step_a_microbatch_belongs_to),
 	};

@@ -345,6 +345,21 @@ static void test_zeno_leaves_out_who_is_far(void **state)
 		}
 }
 
+/* As far from the median, on either side: the lower rank stays. */
+static void test_zeno_of_equals(void **state)
+{
+	(void)state;
+	const struct skep_robust robust = {.method = SKEP_ROBUST_ZENO, .trim = 1, .rho = 0.5};
+	const uint32_t weight[] = {1, 1, 1};
+	for (uint32_t middle = 0; middle < 3; middle++) {
+		float part[3] = {-1, -1, -1}, got;
+		part[middle] = 0;
+		part[middle == 2 ? 1 : 2] = 1;
+		skep_robust_aggregate(&robust, 3, 1, part, weight, &got);
+		assert_true(got == -1 * 3.0f / 2);
+	}
+}
+
 /* ---- the very bits --------------------------------------------------------------------------------------------------- */
 
 /* Taken once: no compiler, level or width of registers may change them. */
@@ -413,6 +428,7 @@ int main(void)
 		cmocka_unit_test(test_liars_stay_between_the_others),
 		cmocka_unit_test(test_zeno),
 		cmocka_unit_test(test_zeno_leaves_out_who_is_far),
+		cmocka_unit_test(test_zeno_of_equals),
 		cmocka_unit_test(test_the_very_bits),
 		cmocka_unit_test(test_lies),
 	};
