@@ -422,8 +422,8 @@ static const struct command commands[] = {
 		"ranks\n"
 		"share the work, and rank 0 writes the database.\n"},
 	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSoABjq", 1, 1, export_weights,
-		"Writes config.json and model.safetensors with the names and layouts of Hugging Face, from the newest\n"
-		"checkpoint in the folder that the scenario's checkpoint.to names (or from that of --step).\n"},
+		"Writes config.json and model.safetensors into FOLDER, with the names and layouts of Hugging Face, from the\n"
+		"newest checkpoint in the folder that the scenario's checkpoint.to names (or from that of --step).\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,
 		"Without runs: the newest simulated and the newest real run of the same scenario.\n"},
 	{"fit", "[RUN ...]", "a law of the loss, from runs", "djqoF", 0, RUNS_MAX, skep_fit_command,
@@ -441,7 +441,8 @@ static const struct command commands[] = {
 		"scenario\n"
 		"  sweep       a figure of the newest sweep, or of that of a run, against one of its keys\n"
 		"  throughput  samples per second and the spread over stages; without runs all of the newest scenario\n"
-		"  timeline    what each worker did when; without a run the newest\n"},
+		"  timeline    what each worker did when; without a run the newest\n"
+		"The ending of FILE says the format: .png, .svg or .pdf.\n"},
 	{"replay", "RUN", "feed a real run's log to the core, which must decide the same", "djq", 1, 1, replay,
 		"Every real run logs what its machines were told. Told the same again they must decide the same;\n"
 		"if not, the first event that goes another way is shown and the exit status is 1.\n"},
@@ -461,20 +462,12 @@ static const struct {
 	{"probe", "measure with iperf3 and ping, and write a topology in the matrix form (topologies/README.md)"},
 };
 
-/* Its sub-commands read their own options. */
-static enum status trace(int argc, char **argv)
+/* One that has sub-commands, which read their own options. */
+typedef bool sub_commands(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size);
+static enum status run_sub_command(sub_commands *command, int argc, char **argv)
 {
 	char error[ERROR_BYTES];
-	if (skep_trace_command(argc, argv, stdout, stderr, error, sizeof error))
-		return STATUS_DONE;
-	fprintf(stderr, "%s%s\n", strstr(error, "error:") ? "" : "skep: ", error);
-	return STATUS_BAD_INPUT;
-}
-
-static enum status topology(int argc, char **argv)
-{
-	char error[ERROR_BYTES];
-	if (skep_topology_command(argc, argv, stdout, stderr, error, sizeof error))
+	if (command(argc, argv, stdout, stderr, error, sizeof error))
 		return STATUS_DONE;
 	fprintf(stderr, "%s%s\n", strstr(error, "error:") ? "" : "skep: ", error);
 	return STATUS_BAD_INPUT;
@@ -531,9 +524,9 @@ static enum status dispatch(int argc, char **argv)
 		return STATUS_DONE;
 	}
 	if (strcmp(name, "trace") == 0)
-		return trace(argc - 2, argv + 2);
+		return run_sub_command(skep_trace_command, argc - 2, argv + 2);
 	if (strcmp(name, "topology") == 0)
-		return topology(argc - 2, argv + 2);
+		return run_sub_command(skep_topology_command, argc - 2, argv + 2);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(name, commands[i].name) == 0)
 			return run_command(&commands[i], argc, argv);

@@ -57,6 +57,8 @@ static const struct metric METRIC[] = {
 	{NULL, "gradients counted", UNIT_COUNT, RUN_COLUMN("counted"), 0},
 	{NULL, "gradients lost", UNIT_COUNT, RUN_COLUMN("lost"), 0},
 	{"loss", "final loss", UNIT_NUMBER, RUN_COLUMN("final_loss"), 0},
+	{NULL, "final validation loss", UNIT_NUMBER, RUN_COLUMN("final_validation_loss"), 0},
+	{NULL, "time to target", UNIT_TIME, RUN_COLUMN("time_to_target_s"), 0},
 };
 
 #define METRICS (sizeof METRIC / sizeof METRIC[0])

@@ -69,8 +69,9 @@ static char *without_seed(const char *text)
 
 static const char one[] = "SELECT scenario, world, text, time_s, cost_usd, time_to_target_s,"
 			  " rounds_planned * microbatches * samples_per_microbatch,"
-			  " (SELECT cost_usd FROM rounds WHERE run = id AND closed_s >= time_to_target_s - 1e-9"
-			  "   ORDER BY round LIMIT 1), id FROM runs";
+			  " coalesce(nullif(cost_to_target_usd, 0),"
+			  "  (SELECT cost_usd FROM rounds WHERE run = id AND closed_s >= time_to_target_s - 1e-9"
+			  "   ORDER BY round LIMIT 1)), id FROM runs";
 
 /* Reads what the statement gives; *work: samples that a run was to do, -1 if they differ. */
 static bool read_rows(struct figure *f, sqlite3_stmt *row, bool to_target, int64_t *work, bool *reached)

@@ -55,6 +55,8 @@ static void draw(void *context, skep_time now, uint32_t done, uint32_t total)
 	if (!draw_bar(progress, done, total))
 		return;
 	fprintf(stderr, "round %u of %u, at %.1f s", done, total, (double)now * 1e-9);
+	if (progress->validated)
+		fprintf(stderr, ", validation %.4g", progress->validation_loss);
 	draw_rest(progress, done, total);
 }
 
@@ -71,7 +73,12 @@ void skep_progress_show(
 static void say(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
 {
 	double at_s = (double)now * 1e-9;
+	struct skep_progress *progress = context;
 	(void)who;
+	if (note->kind == SKEP_NOTE_VALIDATED && note->value != 0 && note->value != INT64_MAX) {
+		progress->validated = true;
+		progress->validation_loss = (double)note->value / 1e9;
+	}
 	bool failed = note->kind == SKEP_NOTE_STOPPED && note->value == 0;
 	if (note->kind != SKEP_NOTE_STAGE_EMPTY && note->kind != SKEP_NOTE_STAGE_RESTARTED && !failed)
 		return;

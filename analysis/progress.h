@@ -11,6 +11,8 @@ struct skep_progress {
 	const char *label;
 	bool visible, drawn;
 	double begin_s, drawn_s;
+	bool validated; /* the last validation's: */
+	double validation_loss;
 };
 
 struct skep_progress skep_progress_begin(const char *label, bool visible);

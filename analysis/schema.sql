@@ -51,7 +51,9 @@ CREATE TABLE runs (
 	joins INTEGER,
 	migrations INTEGER,
 	final_loss REAL, -- NULL: no maths; Inf: diverged
-	time_to_target_s REAL, -- NULL: no target, or not reached
+	final_validation_loss REAL, -- NULL: there was no validation, or no maths
+	time_to_target_s REAL, -- NULL: no target, or not reached; where there are validations, by one of these
+	cost_to_target_usd REAL, -- NULL: the same, or prices not known
 	cost_usd REAL, -- NULL: prices not known
 	events INTEGER,
 	wall_s REAL, -- of the host, not of the world's clock
@@ -120,6 +122,20 @@ CREATE TABLE rounds (
 	loss REAL, -- mean over the microbatches counted in the last stage
 	staleness INTEGER, -- most steps that the parameters lacked on which a gradient was computed; NULL: none was
 	cost_usd REAL, -- of all workers, from the start of the run until closed_s; written at its end; NULL: prices not known
+	PRIMARY KEY (run, round)
+) STRICT, WITHOUT ROWID;
+
+-- What the parameters were worth on samples that nothing is trained on: one row for each validation that has ended.
+CREATE TABLE validations (
+	run INTEGER NOT NULL REFERENCES runs,
+	round INTEGER NOT NULL, -- rounds closed before it
+	step INTEGER NOT NULL, -- optimizer steps behind the parameters
+	began_s REAL NOT NULL, -- the parameters are those of then ...
+	ended_s REAL NOT NULL, -- ... and the loss is known now
+	asked INTEGER NOT NULL, -- microbatches
+	counted INTEGER NOT NULL, -- of these, in the mean; the rest was lost
+	loss REAL, -- mean, of a language model in nats for each token; NULL: no maths, or nothing in the mean
+	perplexity REAL, -- e to that; NULL also: a model without tokens
 	PRIMARY KEY (run, round)
 ) STRICT, WITHOUT ROWID;
 
@@ -249,6 +265,16 @@ CREATE INDEX sweep_runs_by_identity ON sweep_runs (identity);
 -- What the accuracy plot shows.
 CREATE VIEW losses AS
 	SELECT run, round, closed_s AS time_s, loss FROM rounds WHERE loss IS NOT NULL;
+
+-- Validations against what it took to get there. Bytes are those of the whole run, pipeline and reductions, in proportion to
+-- rounds: no world tells them by time, and every round moves the same unless workers come and go.
+CREATE VIEW v_validations AS
+	SELECT run, round, step, ended_s AS time_s, loss, perplexity, validations.counted,
+		round * microbatches * samples_per_microbatch AS samples,
+		CASE WHEN samples > 0 THEN round * microbatches * samples_per_microbatch * (tokens / samples) END AS tokens,
+		CASE WHEN steps > 0 THEN 1.0 * (bytes_pipeline + bytes_sync) * round / steps END AS bytes
+	FROM validations
+	JOIN runs ON runs.id = run;
 
 CREATE VIEW v_throughput AS
 	SELECT run, round, closed_s AS time_s, samples,

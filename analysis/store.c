@@ -132,6 +132,22 @@ static void hear_close(struct skep_store *store, skep_time now, const struct ske
 	flush(store);
 }
 
+static void hear_validation(struct skep_store *store, skep_time now, const struct skep_note *note)
+{
+	struct skep_validation_row *row = &store->validation;
+	if (note->kind == SKEP_NOTE_VALIDATING) {
+		*row = (struct skep_validation_row){.round = note->round, .asked = note->microbatch, .began_ns = now};
+		return;
+	}
+	row->counted = note->microbatch;
+	row->ended_ns = now;
+	row->loss = note->value == INT64_MAX ? INFINITY : (double)note->value / 1e9;
+	if (!store->has_loss || note->microbatch == 0)
+		row->loss = NAN;
+	skep_rows_push(store, &store->validations, row);
+	flush(store);
+}
+
 static void hear_stage(struct skep_store *store, const struct skep_note *note)
 {
 	struct skep_stage_row *stage = open_stages(store, note->round) + note->stage;
@@ -158,6 +174,10 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 	if (store->run == 0 || store->error[0] != '\0' || note->kind >= SKEP_NOTE_KINDS || who.index > store->workers)
 		return;
 	keep_note(store, now, who, note);
+	if (note->kind == SKEP_NOTE_VALIDATING || note->kind == SKEP_NOTE_VALIDATED) {
+		hear_validation(store, now, note);
+		return;
+	}
 	if (note->kind == SKEP_NOTE_ROUND_OPENED)
 		hear_open(store, now, note->round);
 	if (open_round(store, note->round)->round != note->round || note->stage >= store->slices)
@@ -263,8 +283,9 @@ static bool allocate(struct skep_store *store, const struct skep_scenario *scena
 /* Forgets the run, keeps the connection and the memory of the waiting rows. */
 static void forget(struct skep_store *store)
 {
-	struct skep_rows *const rows[] = {&store->rounds, &store->stage_rounds, &store->notes, &store->ops,
-		&store->links, &store->uses, &store->logs, &store->log_bytes, &store->lives, &store->closed};
+	struct skep_rows *const rows[] = {&store->rounds, &store->stage_rounds, &store->validations, &store->notes,
+		&store->ops, &store->links, &store->uses, &store->logs, &store->log_bytes, &store->lives,
+		&store->closed};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		rows[i]->count = 0;
 	free(store->place);
@@ -296,6 +317,7 @@ bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scen
 		return false;
 	}
 	store->has_loss = scenario->maths != SKEP_MATHS_NONE;
+	store->has_tokens = scenario->model.sequence > 0;
 	for (uint32_t round = 0; round < store->heard; round++)
 		hear_open(store, 0, round);
 	*ret_run = store->run;
@@ -384,6 +406,7 @@ static struct skep_store *create_store(const char *path, char *reterr, size_t si
 	}
 	store->rounds.item_size = sizeof(struct skep_round_row);
 	store->stage_rounds.item_size = sizeof(struct skep_stage_row);
+	store->validations.item_size = sizeof(struct skep_validation_row);
 	store->notes.item_size = sizeof(struct skep_note_row);
 	store->ops.item_size = sizeof(struct skep_op_span);
 	store->links.item_size = sizeof(struct skep_link_use);
@@ -428,6 +451,7 @@ void skep_store_close(struct skep_store *store)
 	sqlite3_close(store->db);
 	free(store->rounds.item);
 	free(store->stage_rounds.item);
+	free(store->validations.item);
 	free(store->notes.item);
 	free(store->ops.item);
 	free(store->links.item);

@@ -31,6 +31,7 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 	[SKEP_INSERT_ROUND] = "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, NULL)"
 			      " ON CONFLICT (run, round) DO UPDATE SET loss = excluded.loss",
 	[SKEP_INSERT_STAGE_ROUND] = "INSERT INTO stage_rounds VALUES (?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_VALIDATION] = "INSERT INTO validations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_OP] = "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_NOTE] = "INSERT INTO notes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_ACTIVITY] = "INSERT INTO activity VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -48,8 +49,8 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 		"UPDATE runs SET status = ?, digest = ?, steps = ?, samples = ?, tokens = ?, time_s = ?,"
 		" throughput_samples_per_s = ?, utilisation = ?, passes_s = ?, reduction_s = ?, bytes_pipeline = ?,"
 		" bytes_sync = ?, issued = ?, counted = ?, lost = ?, preemptions = ?, joins = ?, migrations = ?,"
-		" final_loss = ?,"
-		" time_to_target_s = ?, cost_usd = ?, events = ?, wall_s = ?, ops_dropped = ?, notes_dropped = ?,"
+		" final_loss = ?, final_validation_loss = ?,"
+		" time_to_target_s = ?, cost_to_target_usd = ?, cost_usd = ?, events = ?, wall_s = ?, ops_dropped = ?, notes_dropped = ?,"
 		" activity_bin_s = ?, extrapolated = ?"
 		" WHERE id = ?",
 };
@@ -264,6 +265,22 @@ static bool put_stage(struct skep_store *store, const void *item)
 	return put(store, &c);
 }
 
+static bool put_validation(struct skep_store *store, const void *item)
+{
+	const struct skep_validation_row *row = item;
+	struct cursor c = fill(store, SKEP_INSERT_VALIDATION);
+	integer(&c, store->run);
+	integer(&c, row->round);
+	integer(&c, row->round); /* a round is one step */
+	seconds(&c, row->began_ns);
+	seconds(&c, row->ended_ns);
+	integer(&c, row->asked);
+	integer(&c, row->counted);
+	real(&c, row->loss);
+	real(&c, store->has_tokens ? exp(row->loss) : NAN);
+	return put(store, &c);
+}
+
 static bool add_link(struct skep_store *store, const struct skep_link_use *use)
 {
 	struct cursor c = fill(store, SKEP_ADD_LINK);
@@ -324,9 +341,9 @@ static bool put_rows(
 bool skep_store_put_waiting(struct skep_store *store)
 {
 	return put_rows(store, &store->rounds, put_round) && put_rows(store, &store->stage_rounds, put_stage) &&
-	       put_rows(store, &store->notes, put_note) && put_rows(store, &store->ops, put_op) &&
-	       put_rows(store, &store->links, put_link) && put_rows(store, &store->uses, put_use) &&
-	       skep_store_put_logs(store);
+	       put_rows(store, &store->validations, put_validation) && put_rows(store, &store->notes, put_note) &&
+	       put_rows(store, &store->ops, put_op) && put_rows(store, &store->links, put_link) &&
+	       put_rows(store, &store->uses, put_use) && skep_store_put_logs(store);
 }
 
 static bool put_activity_cell(struct skep_store *store, uint32_t worker, uint32_t bin)
@@ -544,7 +561,9 @@ bool skep_store_put_result(struct skep_store *store, const struct skep_summary *
 	integer(&c, (int64_t)summary->joins);
 	integer(&c, (int64_t)summary->migrations);
 	real(&c, summary->final_loss);
+	real(&c, summary->final_validation_loss);
 	real(&c, summary->time_to_target_s);
+	real(&c, summary->cost_to_target_usd);
 	real(&c, summary->cost_usd);
 	integer(&c, (int64_t)summary->events);
 	real(&c, summary->wall_s);

@@ -18,6 +18,7 @@ enum skep_statement {
 	SKEP_INSERT_WORKER,
 	SKEP_INSERT_ROUND,
 	SKEP_INSERT_STAGE_ROUND,
+	SKEP_INSERT_VALIDATION,
 	SKEP_INSERT_OP,
 	SKEP_INSERT_NOTE,
 	SKEP_INSERT_ACTIVITY,
@@ -44,6 +45,12 @@ struct skep_round_row {
 	double loss; /* NAN: none */
 	bool has_staleness;
 	int64_t staleness; /* the largest that was heard of */
+};
+
+struct skep_validation_row {
+	uint32_t round, asked, counted;
+	skep_time began_ns, ended_ns;
+	double loss; /* NAN: none */
 };
 
 struct skep_stage_row {
@@ -83,14 +90,15 @@ struct skep_store {
 	int64_t run; /* 0: none has begun */
 	uint32_t workers, stages,
 		slices; /* slices: where microbatches are counted; stages, unless pipelines are interleaved */
-	bool has_loss;
-	uint32_t *place;                 /* [workers + 1] */
-	uint32_t *ops_left, *notes_left; /* [workers + 1] */
+	bool has_loss, has_tokens;
+	struct skep_validation_row validation; /* the one under way */
+	uint32_t *place;                       /* [workers + 1] */
+	uint32_t *ops_left, *notes_left;       /* [workers + 1] */
 	uint64_t ops_dropped, notes_dropped;
 	uint32_t heard;                    /* skep_plan_heard() */
 	struct skep_round_row *open;       /* [heard], by round modulo that */
 	struct skep_stage_row *open_stage; /* [heard * slices] */
-	struct skep_rows rounds, stage_rounds, notes, ops, links, uses, logs, log_bytes;
+	struct skep_rows rounds, stage_rounds, validations, notes, ops, links, uses, logs, log_bytes;
 	struct skep_rows lives, closed; /* of the whole run */
 	const struct skep_topology *topology;
 	uint32_t *log_parts; /* [workers + 1] */

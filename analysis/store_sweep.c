@@ -83,11 +83,12 @@ static uint64_t identity_of(const struct skep_sweep_words *words)
 	return hash ^ hash >> 29;
 }
 
-static int find_sweep(struct skep_store *store, uint64_t identity, int64_t *ret)
+/* The number that `sql` finds for an identity; 0: none. */
+static int find(struct skep_store *store, const char *sql, uint64_t identity, int64_t *ret)
 {
 	char text[17];
 	sqlite3_stmt *row = NULL;
-	int rc = sqlite3_prepare_v2(store->db, "SELECT id FROM sweeps WHERE identity = ?", -1, &row, NULL);
+	int rc = sqlite3_prepare_v2(store->db, sql, -1, &row, NULL);
 	*ret = 0;
 	if (rc == SQLITE_OK) {
 		sqlite3_bind_text(row, 1, digits(identity, text), -1, SQLITE_STATIC);
@@ -197,7 +198,7 @@ static int begin_sweep(
 	if (rc == SQLITE_OK)
 		rc = run_sql(store, forget);
 	if (rc == SQLITE_OK)
-		rc = find_sweep(store, identity, ret_sweep);
+		rc = find(store, "SELECT id FROM sweeps WHERE identity = ?", identity, ret_sweep);
 	if (rc == SQLITE_OK && *ret_sweep == 0) {
 		rc = put_sweep(store, words, identity, ret_sweep);
 		if (rc == SQLITE_OK)
@@ -303,21 +304,6 @@ static int copy_others(struct skep_store *store, int64_t run)
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int find_run(struct skep_store *store, uint64_t identity, int64_t *ret)
-{
-	static const char sql[] = "SELECT run FROM sweep_runs WHERE identity = ? AND run IS NOT NULL LIMIT 1";
-	char text[17];
-	sqlite3_stmt *row = NULL;
-	int rc = sqlite3_prepare_v2(store->db, sql, -1, &row, NULL);
-	*ret = 0;
-	if (rc == SQLITE_OK) {
-		sqlite3_bind_text(row, 1, digits(identity, text), -1, SQLITE_STATIC);
-		rc = step_once(row, ret);
-	}
-	sqlite3_finalize(row);
-	return rc;
-}
-
 static int tell_sweeps(struct skep_store *store, uint64_t identity, int64_t run)
 {
 	char text[17];
@@ -334,11 +320,12 @@ static int tell_sweeps(struct skep_store *store, uint64_t identity, int64_t run)
 
 static int copy_run(struct skep_store *store, uint64_t identity, int64_t *ret_run)
 {
+	static const char sql[] = "SELECT run FROM sweep_runs WHERE identity = ? AND run IS NOT NULL LIMIT 1";
 	/* IMMEDIATE would ask for the image too, which is read-only; a statement that writes, and changes nothing, asks for
 	 * the file alone. */
 	int rc = run_sql(store, "BEGIN; UPDATE main.sweep_runs SET run = NULL WHERE sweep = 0");
 	if (rc == SQLITE_OK)
-		rc = find_run(store, identity, ret_run);
+		rc = find(store, sql, identity, ret_run);
 	if (rc == SQLITE_OK && *ret_run == 0) {
 		rc = copy_table(store, "runs", 0);
 		*ret_run = sqlite3_last_insert_rowid(store->db);

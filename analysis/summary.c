@@ -32,6 +32,8 @@ struct skep_tally {
 	struct open_round *open;     /* [heard], by round modulo that */
 	struct skep_worker_use *use; /* [workers + 1], the directory last */
 	double cost_usd;             /* of the lives that have ended */
+	double cost_to_target_usd;   /* of these, what was before the target was reached */
+	skep_time target_ns;         /* when that was; SKEP_TIME_NEVER: not yet */
 	bool *moving;                /* [workers]: when it joins, that is the end of a migration */
 	struct span *span;           /* [spans] by round */
 	size_t spans;
@@ -56,7 +58,8 @@ struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const
 	snprintf(sum->scenario, sizeof sum->scenario, "%s", scenario->name);
 	sum->world = world;
 	sum->seed = scenario->seed;
-	sum->final_loss = sum->time_to_target_s = sum->cost_usd = NAN;
+	sum->final_loss = sum->final_validation_loss = sum->time_to_target_s = sum->cost_usd = NAN;
+	tally->target_ns = SKEP_TIME_NEVER;
 	for (uint32_t round = 0; round < tally->heard; round++)
 		tally->open[round].round = round;
 	return tally;
@@ -103,11 +106,15 @@ static void hear_close(struct skep_tally *tally, const struct skep_note *note)
 static void hear_loss(struct skep_tally *tally, skep_time now, const struct skep_note *note)
 {
 	struct skep_summary *sum = &tally->sum;
-	if (tally->scenario->maths == SKEP_MATHS_NONE)
+	bool validated = note->kind == SKEP_NOTE_VALIDATED, counts = tally->scenario->plan.validate_every == 0;
+	if (tally->scenario->maths == SKEP_MATHS_NONE || (validated && note->microbatch == 0))
 		return;
-	sum->final_loss = note->value == INT64_MAX ? INFINITY : (double)note->value / 1e9;
-	if (isnan(sum->time_to_target_s) && sum->final_loss <= tally->scenario->target_loss)
+	double loss = note->value == INT64_MAX ? INFINITY : (double)note->value / 1e9;
+	*(validated ? &sum->final_validation_loss : &sum->final_loss) = loss;
+	if ((validated || counts) && isnan(sum->time_to_target_s) && loss <= tally->scenario->target_loss) {
 		sum->time_to_target_s = (double)now / 1e9;
+		tally->target_ns = now;
+	}
 }
 
 /* Movers join too, but that is told as a migration. */
@@ -132,6 +139,7 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		hear_close(tally, note);
 		break;
 	case SKEP_NOTE_LOSS:
+	case SKEP_NOTE_VALIDATED:
 		hear_loss(tally, now, note);
 		break;
 	case SKEP_NOTE_FENCED:
@@ -180,6 +188,8 @@ static void hear_op(void *context, const struct skep_op_span *op)
 {
 	struct skep_tally *tally = context;
 	bool pass = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
+	if (pass && skep_plan_validates(&tally->scenario->plan, op->microbatch)) /* before the round */
+		return;
 	if ((!pass && !skep_op_reduces(op->kind)) || op->round >= tally->scenario->plan.rounds ||
 		!make_room(tally, op->round))
 		return;
@@ -210,7 +220,11 @@ static void hear_life(void *context, uint32_t machine, skep_time born_ns, skep_t
 {
 	struct skep_tally *tally = context;
 	assert(machine < tally->scenario->plan.workers && born_ns <= ended_ns);
-	tally->cost_usd += skep_topology_cost_usd(&tally->scenario->topology, machine, born_ns, ended_ns);
+	const struct skep_topology *topology = &tally->scenario->topology;
+	skep_time until_ns = ended_ns < tally->target_ns ? ended_ns : tally->target_ns;
+	tally->cost_usd += skep_topology_cost_usd(topology, machine, born_ns, ended_ns);
+	if (until_ns > born_ns)
+		tally->cost_to_target_usd += skep_topology_cost_usd(topology, machine, born_ns, until_ns);
 }
 
 struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
@@ -294,6 +308,8 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	add_spans(tally, ret);
 	ret->steps *= skep_periodic_steps(&tally->scenario->plan);
 	ret->cost_usd = cost_usd(tally);
+	bool priced = !isnan(ret->cost_usd) && tally->target_ns != SKEP_TIME_NEVER;
+	ret->cost_to_target_usd = priced ? tally->cost_to_target_usd : NAN;
 	ret->events = events;
 	ret->wall_s = wall_s;
 	ret->ok = outcome == SKEP_DONE;

@@ -25,8 +25,10 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	uint64_t preemptions, joins, migrations;
 	uint64_t checkpoints, restarts; /* states of stages that were kept; stages that were founded anew */
 	double final_loss;              /* NAN: none (null in JSON) */
-	double time_to_target_s;        /* NAN: no target, or not reached */
-	double cost_usd;                /* NAN: prices unknown */
+	double final_validation_loss;   /* of the last one; NAN: none */
+	double time_to_target_s;   /* NAN: no target, or not reached. Where there are validations, by one of these */
+	double cost_to_target_usd; /* of all workers, until then; NAN: not reached, or prices unknown */
+	double cost_usd;           /* NAN: prices unknown */
 	uint64_t events;
 	double wall_s;
 	bool has_law,

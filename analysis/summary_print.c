@@ -61,7 +61,9 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 	add_count(object, "checkpoints", summary->checkpoints);
 	add_count(object, "restarts", summary->restarts);
 	add_real(object, "final_loss", summary->final_loss);
+	add_real(object, "final_validation_loss", summary->final_validation_loss);
 	add_real(object, "time_to_target_s", summary->time_to_target_s);
+	add_real(object, "cost_to_target_usd", summary->cost_to_target_usd);
 	add_real(object, "cost_usd", summary->cost_usd);
 	add_count(object, "events", summary->events);
 	add_real(object, "wall_s", summary->wall_s);
@@ -115,6 +117,11 @@ static void print_loss(FILE *out, const struct skep_summary *summary)
 			fprintf(out, "%.6g%s\n", summary->final_loss, how);
 		else
 			fprintf(out, "diverged%s\n", how);
+	}
+	if (!isnan(summary->final_validation_loss)) {
+		print_key(out, "validation");
+		fprintf(out, isfinite(summary->final_validation_loss) ? "%.6g\n" : "diverged\n",
+			summary->final_validation_loss);
 	}
 	if (!isnan(summary->time_to_target_s))
 		print_time(out, "target after", summary->time_to_target_s);

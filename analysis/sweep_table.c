@@ -26,6 +26,8 @@ static const struct metric {
 	[SKEP_SWEEP_UTILISATION] = {"utilisation", "utilisation"},
 	[SKEP_SWEEP_PASSES] = {"passes_s", "passes (s)"},
 	[SKEP_SWEEP_REDUCTION] = {"reduction_s", "reduction (s)"},
+	[SKEP_SWEEP_VALIDATION] = {"final_validation_loss", "validation loss"},
+	[SKEP_SWEEP_COST_TO_TARGET] = {"cost_to_target_usd", "cost to target (USD)"},
 };
 
 const char *skep_sweep_metric_key(enum skep_sweep_metric metric)
@@ -98,7 +100,8 @@ static bool read_runs(
 {
 	static const char sql[] =
 		"SELECT point, status, throughput_samples_per_s, time_s, time_to_target_s, cost_usd,"
-		" final_loss, utilisation, passes_s, reduction_s FROM sweep_runs LEFT JOIN runs ON runs.id = run"
+		" final_loss, utilisation, passes_s, reduction_s, final_validation_loss, cost_to_target_usd"
+		" FROM sweep_runs LEFT JOIN runs ON runs.id = run"
 		" WHERE sweep = ?1 ORDER BY number";
 	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr, size);
 	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {

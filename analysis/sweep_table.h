@@ -16,6 +16,8 @@ enum skep_sweep_metric {
 	SKEP_SWEEP_UTILISATION,
 	SKEP_SWEEP_PASSES,
 	SKEP_SWEEP_REDUCTION,
+	SKEP_SWEEP_VALIDATION,
+	SKEP_SWEEP_COST_TO_TARGET,
 	SKEP_SWEEP_METRICS
 };
 const char *skep_sweep_metric_key(enum skep_sweep_metric metric); /* as --json of `sim` and the table runs have it */

@@ -62,8 +62,7 @@ static const char *const option_help[] = {
 		"fast\n",
 	['r'] = "  --rounds A-B|A|all    timeline: the operations of these rounds, or the whole run in bins of time\n"
 		"                        (default: the first rounds; of runs with churn or more than 40 workers all)\n",
-	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf; of export a folder,\n"
-		"                        of fit a law\n",
+	['o'] = "  -o, --output PATH     what is written, see above\n",
 	['R'] = "  --repeat N            run each row so often and print the median (default 1)\n",
 	['v'] = "  --vary KEY.PATH=A,B   all combinations of these values; may be given several times\n",
 	['e'] = "  --seeds A..B          every combination with each of these seeds, also 1,2,5 (default: the "

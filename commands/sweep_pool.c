@@ -20,8 +20,9 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 #include <unistd.h>
+
+#include "exec/quit.h"
 
 struct worker {
 	pid_t pid; /* 0: none */
@@ -124,30 +125,6 @@ static bool start(struct skep_sweep_pool *pool, struct worker *worker)
 	return true;
 }
 
-/* Runs on a thread that was there before the signals were blocked (libraries start some when they are loaded): blocks the
- * signal there too and sends it again, until it has found no thread and waits for the descriptor. */
-static void pass_on(int number, siginfo_t *info, void *context)
-{
-	ucontext_t *interrupted = context;
-	(void)info;
-	sigaddset(&interrupted->uc_sigmask, number);
-	kill(getpid(), number);
-}
-
-static void take_signals(struct skep_sweep_pool *pool)
-{
-	sigset_t quit;
-	const struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
-	sigemptyset(&quit);
-	sigaddset(&quit, SIGINT);
-	sigaddset(&quit, SIGTERM);
-	sigprocmask(SIG_BLOCK, &quit, &pool->before);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	signal(SIGCHLD, SIG_DFL);
-	pool->signals = signalfd(-1, &quit, SFD_NONBLOCK | SFD_CLOEXEC);
-}
-
 struct skep_sweep_pool *skep_sweep_pool_create(
 	uint32_t workers, skep_sweep_work *work, void *context, char *reterr, size_t size)
 {
@@ -159,7 +136,9 @@ struct skep_sweep_pool *skep_sweep_pool_create(
 	pool->work = work;
 	pool->context = context;
 	pool->workers = workers;
-	take_signals(pool);
+	skep_quit_block(&pool->before);
+	signal(SIGCHLD, SIG_DFL);
+	pool->signals = skep_quit_open();
 	bool started = pool->signals >= 0;
 	for (uint32_t i = 0; started && i < workers; i++)
 		started = start(pool, &pool->worker[i]);

@@ -4,8 +4,6 @@
  */
 #include "commands/topology.h"
 
-#include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,8 +70,7 @@ enum {
 	OPTION_UNIT,
 	OPTION_COUNT,
 	OPTION_SEED,
-	OPTION_JSON,
-	OPTION_HELP
+	OPTION_JSON
 };
 
 static const struct option long_options[] = {
@@ -98,7 +95,7 @@ static const struct option long_options[] = {
 	{"seed", required_argument, NULL, OPTION_SEED},
 	{"json", no_argument, NULL, OPTION_JSON},
 	{"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, OPTION_HELP},
+	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
 
@@ -254,14 +251,15 @@ static bool check_format(struct arguments *a, int option, const char *name)
 			       skep_import_format_names[f]);
 }
 
-static bool take(struct arguments *a, int option, const char *name, const char *value)
+static bool take(void *context, int option, const char *name, const char *value)
 {
+	struct arguments *a = context;
 	switch (option) {
 	case OPTION_JSON:
 		return a->json = true;
 	case 'q':
 		return a->quiet = true;
-	case OPTION_HELP:
+	case 'h':
 		return a->help = true;
 	}
 	if (!a->importing)
@@ -314,34 +312,9 @@ static bool parse_operands(struct arguments *a)
 
 static bool parse(struct arguments *a, bool importing, int argc, char **argv, char *error, size_t size)
 {
-	*a = (struct arguments){.importing = importing, .complaint = {error, size}};
-	a->import = (struct skep_import_options){.gpu = "v100",
-		.rules.constant = {NAN, NAN},
-		.up_Bps = NAN,
-		.down_Bps = NAN,
-		.inside_Bps = NAN,
-		.inside_s = NAN,
-		.count = 1024};
-	int option, index = -1;
-	optind = 0;
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":o:qh", long_options, &index)) != -1) {
-		if (option == '?')
-			return skep_value_refuse(&a->complaint, "unknown option '%.60s'", argv[optind - 1]);
-		if (option == ':')
-			return skep_value_refuse(&a->complaint, "'%.60s' needs a value", argv[optind - 1]);
-		if (!take(a, option == 'h' ? OPTION_HELP : option,
-			    index >= 0      ? long_options[index].name
-			    : option == 'o' ? "output"
-			    : option == 'h' ? "help"
-					    : "quiet",
-			    optarg))
-			return false;
-		index = -1;
-	}
-	a->operand = argv + optind;
-	a->operands = argc - optind;
-	return a->help || parse_operands(a);
+	*a = (struct arguments){.import = skep_import_defaults(), .importing = importing, .complaint = {error, size}};
+	return skep_options_read(argc, argv, long_options, take, a, &a->complaint, &a->operand, &a->operands) &&
+	       (a->help || parse_operands(a));
 }
 
 static bool print_help(bool importing, FILE *out)

@@ -4,7 +4,6 @@
  */
 #include "commands/trace.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -81,8 +80,7 @@ enum {
 	OPTION_BULKS,
 	OPTION_REFUSAL,
 	OPTION_WAIT,
-	OPTION_DIURNAL,
-	OPTION_HELP
+	OPTION_DIURNAL
 };
 
 static const struct option long_options[] = {
@@ -110,13 +108,14 @@ static const struct option long_options[] = {
 	{"wait", required_argument, NULL, OPTION_WAIT},
 	{"diurnal", required_argument, NULL, OPTION_DIURNAL},
 	{"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, OPTION_HELP},
+	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
 
 #define BULK_MAX 4096u
 
 struct arguments {
+	int command;
 	struct skep_trace_options trace;
 	bool json, quiet, help;
 	const char *file, *output, *source, *licence, *gpu;
@@ -240,12 +239,13 @@ static bool take_generating(struct arguments *a, int option, const char *name, c
 	}
 }
 
-static bool take(struct arguments *a, int command, int option, const char *name, const char *value)
+static bool take(void *context, int option, const char *name, const char *value)
 {
+	struct arguments *a = context;
 	bool generating = option >= OPTION_LIKE && option <= OPTION_DIURNAL;
 	bool importing = option == OPTION_SOURCE || option == OPTION_LICENCE;
-	if ((generating && command != GENERATE) || (importing && command != IMPORT) ||
-		(option == 'o' && command == STATS))
+	if ((generating && a->command != GENERATE) || (importing && a->command != IMPORT) ||
+		(option == 'o' && a->command == STATS))
 		return skep_value_refuse(&a->complaint, "--%s is not an option of this command", name);
 	if (generating)
 		return take_generating(a, option, name, value);
@@ -256,7 +256,7 @@ static bool take(struct arguments *a, int command, int option, const char *name,
 	case 'q':
 		a->quiet = true;
 		return true;
-	case OPTION_HELP:
+	case 'h':
 		a->help = true;
 		return true;
 	case OPTION_SOURCE:
@@ -276,9 +276,29 @@ static bool take(struct arguments *a, int command, int option, const char *name,
 	}
 }
 
+static bool parse_files(struct arguments *a, char **file, int files)
+{
+	if (files != (a->command == GENERATE ? 0 : 1))
+		return skep_value_refuse(
+			&a->complaint, a->command == GENERATE ? "generate takes no file: --like FILE"
+				       : a->command == STATS  ? "expected one trace file; see skep trace stats --help"
+							     : "expected one trace file; see skep trace import --help");
+	if (files == 1)
+		a->file = file[0];
+	if (a->command != STATS && !a->output)
+		return skep_value_refuse(&a->complaint, "expected -o FILE, the trace that is written");
+	if (a->command != GENERATE && a->gpu && !check_gpu(a, a->gpu))
+		return false;
+	a->trace.gpu = a->command == GENERATE ? NULL : a->gpu;
+	return true;
+}
+
 static bool parse(struct arguments *a, int command, int argc, char **argv, char *error, size_t size)
 {
-	*a = (struct arguments){.duration_s = NAN,
+	char **file;
+	int files;
+	*a = (struct arguments){.command = command,
+		.duration_s = NAN,
 		.scale_s = NAN,
 		.shape = NAN,
 		.refusal = NAN,
@@ -286,39 +306,8 @@ static bool parse(struct arguments *a, int command, int argc, char **argv, char 
 		.diurnal = NAN,
 		.life = -1,
 		.complaint = {error, size}};
-	int option, index = -1;
-	optind = 0;
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":o:qh", long_options, &index)) != -1) {
-		if (option == '?')
-			return skep_value_refuse(&a->complaint, "unknown option '%.60s'", argv[optind - 1]);
-		if (option == ':')
-			return skep_value_refuse(&a->complaint, "'%.60s' needs a value", argv[optind - 1]);
-		if (!take(a, command, option == 'h' ? OPTION_HELP : option,
-			    index >= 0      ? long_options[index].name
-			    : option == 'o' ? "output"
-			    : option == 'h' ? "help"
-					    : "quiet",
-			    optarg))
-			return false;
-		index = -1;
-	}
-	if (a->help)
-		return true;
-	int files = argc - optind;
-	if (files != (command == GENERATE ? 0 : 1))
-		return skep_value_refuse(
-			&a->complaint, command == GENERATE ? "generate takes no file: --like FILE"
-				       : command == STATS  ? "expected one trace file; see skep trace stats --help"
-							   : "expected one trace file; see skep trace import --help");
-	if (files == 1)
-		a->file = argv[optind];
-	if (command != STATS && !a->output)
-		return skep_value_refuse(&a->complaint, "expected -o FILE, the trace that is written");
-	if (command != GENERATE && a->gpu && !check_gpu(a, a->gpu))
-		return false;
-	a->trace.gpu = command == GENERATE ? NULL : a->gpu;
-	return true;
+	return skep_options_read(argc, argv, long_options, take, a, &a->complaint, &file, &files) &&
+	       (a->help || parse_files(a, file, files));
 }
 
 static bool print_help(int command, FILE *out)

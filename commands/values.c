@@ -49,3 +49,25 @@ bool skep_value_integer(struct skep_complaint *complaint, const char *name, cons
 			name, text, least, most);
 	return true;
 }
+
+bool skep_options_read(int argc, char **argv, const struct option *row, skep_option_take *take, void *context,
+	struct skep_complaint *complaint, char ***ret_operand, int *ret_operands)
+{
+	int option;
+	optind = 0;
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":o:qh", row, NULL)) != -1) {
+		const struct option *taken = row;
+		if (option == '?')
+			return skep_value_refuse(complaint, "unknown option '%.60s'", argv[optind - 1]);
+		if (option == ':')
+			return skep_value_refuse(complaint, "'%.60s' needs a value", argv[optind - 1]);
+		while (taken->val != option)
+			taken++;
+		if (!take(context, option, taken->name, optarg))
+			return false;
+	}
+	*ret_operand = argv + optind;
+	*ret_operands = argc - optind;
+	return true;
+}

@@ -45,6 +45,7 @@ static size_t lay_out(struct directory *d, const struct skep_plan *plan)
 	d->pipeline_at = at;
 	if (skep_plan_fixed(plan))
 		at += skep_align(skep_plan_pipelines(plan) * sizeof(struct pipeline));
+	at = validate_lay_out(d, plan, at);
 	return skep_plan_streams(plan) ? stream_lay_out(d, plan, at) : at;
 }
 
@@ -59,7 +60,8 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 	/* Announcements and fences reach two neighbour stages each, or all others; a commit names every member and opens a
 	 * round. */
 	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 12 + (plan->delayed ? 4 : 0) +
-	                      plan->promise + plan->barrier + 2 * (skep_plan_chunks(plan) - 1);
+	                      plan->promise + plan->barrier + 2 * (skep_plan_chunks(plan) - 1) +
+	                      2 * (plan->validate_every > 0);
 	if (skep_plan_streams(plan)) /* all that may be open opens; is summed anew for each that is fenced; ends */
 		per_worker += (FENCES_PER_STEP + 6) * skep_plan_window(plan);
 	if (skep_collective_has_roster(

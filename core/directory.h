@@ -7,6 +7,7 @@
  *   promise.c    a reduction of which all are told when the round opens
  *   stream.c     the same where rounds are not flushed: several are open
  *   rerun.c      which microbatches of a round have to be run again, and through which stages
+ *   validate.c   what is judged between two rounds, and not trained on
  *   refound.c    a stage that has lost its last worker: waits, is founded anew, from a checkpoint if there is one
  *   fixed.c      fixed pipelines: which of them are whole, who owns a share, when nobody waits for all of it
  *   edge.c       what changes between two rounds: who gave notice goes, one worker may move to another stage
@@ -85,12 +86,27 @@ enum phase {
 	PHASE_OPEN,     /* round `round` is open; the one before may still be reduced */
 	PHASE_COUNTING, /* round `round` is complete, its members tell what they have counted (SKEP_ON_LOSS_RERUN) */
 	PHASE_REDUCING, /* round `round` is being reduced, none is open */
+	PHASE_VALIDATING, /* nothing is being reduced, none is open: the parameters that round `round` will begin with are judged */
 	PHASE_STOPPED
 };
 
 struct reduced { /* the round whose gradients are summed */
 	bool on;
 	uint32_t round, issued;
+};
+
+struct judged {         /* a microbatch of a validation (validate.c) */
+	uint32_t owner; /* who has it, SKEP_NO_INDEX: nobody */
+	uint8_t tries;  /* grants, so far */
+	bool settled;   /* its loss is known, or it is given up */
+};
+
+struct validation {
+	bool last;               /* no round follows */
+	uint32_t settled, heard; /* microbatches; heard: losses that are in the sum */
+	uint32_t from;           /* all before it are granted or settled */
+	int64_t loss_nano_sum;
+	size_t judged_at;
 };
 
 struct stream { /* without a flush: what is known of each open round, by round modulo window (stream.c) */
@@ -126,6 +142,7 @@ struct directory {
 	skep_time broken_since_ns; /* no pipeline can be whole without a join; SKEP_TIME_NEVER: one can */
 	size_t pipeline_at;
 	struct stream stream;
+	struct validation validation;
 	size_t row_at, stage_at, owner_at, counter_at, order_at, load_at, stage_load_at;
 };
 
@@ -206,6 +223,7 @@ static inline bool directory_leads(const struct skep_plan *plan, const struct ro
 /* edge.c */
 bool edge_due(struct directory *d, const struct skep_plan *plan); /* is there something to change at the next one */
 void edge_pass(struct directory *d, struct step *step);           /* after a round has closed, before the next opens */
+void edge_serve_late(struct directory *d, const struct skep_plan *plan); /* the same: who was late for the commit */
 void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli, skep_time needed_ns);
 void edge_forget_load(struct directory *d, uint32_t worker);
 void edge_on_leave(struct directory *d, struct step *step, uint32_t worker);
@@ -213,6 +231,7 @@ uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan);
 
 /* rounds.c */
 void rounds_open(struct directory *d, struct step *step);
+void rounds_next(struct directory *d, struct step *step); /* the last one has closed, and been judged if that was due */
 void rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_cut(struct directory *d, const struct skep_plan *plan); /* rounds_worker_gone() ends it */
@@ -238,6 +257,19 @@ void stream_fill(struct directory *d, struct step *step);                       
 void stream_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
 void stream_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
 void stream_worker_gone(struct directory *d, struct step *step, uint32_t worker);
+
+uint32_t rounds_choose_owner(struct directory *d, const struct skep_plan *plan, uint32_t preferred); /* for one grant */
+uint64_t rounds_limit(struct directory *d, const struct skep_plan *plan); /* of what may be outstanding */
+bool rounds_nobody_can(struct directory *d, const struct skep_plan *plan);
+void rounds_send_grant(
+	struct directory *d, struct step *step, uint32_t worker, uint32_t first, uint32_t count, struct skep_span span);
+
+/* validate.c; all but the first two do something in PHASE_VALIDATING alone */
+size_t validate_lay_out(struct directory *d, const struct skep_plan *plan, size_t at); /* returns where it ends */
+void validate_begin(struct directory *d, struct step *step, bool last);
+void validate_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
+void validate_refill(struct directory *d, struct step *step, uint32_t preferred);
+void validate_worker_gone(struct directory *d, struct step *step, uint32_t worker);
 
 /* rerun.c */
 void rerun_count(struct directory *d, struct step *step);   /* asks every member what it has counted */

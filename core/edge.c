@@ -216,7 +216,7 @@ bool edge_due(struct directory *d, const struct skep_plan *plan)
 		if (row->standing >= STANDING_READY && row->leaving && can_go(d, plan, i))
 			return true;
 	}
-	if (choose_move(d, plan).worker != SKEP_NO_INDEX)
+	if (skep_plan_validation_due(plan, d->round + 1) || choose_move(d, plan).worker != SKEP_NO_INDEX)
 		return true;
 	begin_period(d, plan); /* nobody moves in this one */
 	return false;
@@ -228,6 +228,18 @@ static void rebalance(struct directory *d, struct step *step)
 	begin_period(d, step->plan);
 	if (chosen.worker != SKEP_NO_INDEX)
 		move(d, step, chosen);
+}
+
+/* Whoever was late for the commit works all the same, if it can: with delayed updates only a founder holds the older version. */
+void edge_serve_late(struct directory *d, const struct skep_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->standing == STANDING_READY &&
+			(!plan->delayed ||
+				skep_peer_same(directory_stage(d, row->stage)->founder, directory_worker(d, i))))
+			directory_serve(d, i);
+	}
 }
 
 void edge_pass(struct directory *d, struct step *step)

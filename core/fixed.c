@@ -184,6 +184,10 @@ void fixed_ready(struct directory *d, struct step *step, uint32_t worker)
 {
 	const struct row *row = directory_row(d, worker);
 	d->broken_since_ns = SKEP_TIME_NEVER;
+	if (d->phase == PHASE_VALIDATING && row->standing == STANDING_READY) /* where nobody waits for a share */
+		directory_serve(d, worker);
+	if (d->phase == PHASE_VALIDATING)
+		rounds_refill(d, step);
 	if (d->phase != PHASE_OPEN)
 		return; /* it serves when its stage has committed, or when what is missing is known (rerun.c) */
 	if (row->standing == STANDING_READY)

@@ -49,7 +49,8 @@ uint32_t laps_of_message(const struct worker *w, const struct skep_message *mess
 		return 0;
 	if (message->kind == SKEP_MESSAGE_FORWARD)
 		return (message->stage + 1u) / w->laps.stages;
-	if (message->kind == SKEP_MESSAGE_BACKWARD || message->kind == SKEP_MESSAGE_ABANDON)
+	if (message->kind == SKEP_MESSAGE_BACKWARD || message->kind == SKEP_MESSAGE_ABANDON ||
+		message->kind == SKEP_MESSAGE_VALIDATED)
 		return (message->stage - 1u) / w->laps.stages;
 	return 0;
 }
@@ -133,13 +134,14 @@ static bool know_first(struct worker *w, uint32_t round)
 	const struct grant *grant = w->node.stage == 0 ? granted(w, round) : NULL;
 	if (w->laps.first != SKEP_NO_INDEX)
 		return true;
-	if (grant && grant->first % w->share == 0)
+	if (grant && grant->first % w->share == 0 && !worker_validates(w, grant->first))
 		w->laps.first = grant->first;
 	uint32_t left = w->node.stage > 0 ? table->used : 0;
 	for (uint32_t i = 0; left > 0 && w->laps.first == SKEP_NO_INDEX; i++) {
 		const struct skep_work *work = &table->work[i];
 		left -= work->state != SKEP_WORK_FREE;
-		bool first = work->lap == 0 && work->microbatch % w->share == 0;
+		bool first =
+			work->lap == 0 && work->microbatch % w->share == 0 && !worker_validates(w, work->microbatch);
 		if (work->state == SKEP_WORK_READY_FORWARD && work->round == round && first)
 			w->laps.first = work->microbatch;
 	}
@@ -231,9 +233,25 @@ static void pick_ready(struct worker *w, struct step *step, uint32_t round, bool
 		issue(w, step);
 }
 
+/* What is validated comes before the round and is on no list: whatever is ready. */
+static void pick_validated(struct worker *w, struct step *step, uint32_t round)
+{
+	struct skep_work *first = first_ready(w, round, false, false);
+	const struct grant *grant = granted(w, round);
+	if (first && worker_validates(w, first->microbatch))
+		run(w, step, first, SKEP_OP_FORWARD);
+	else if (!first && grant && worker_validates(w, grant->first) && w->issued_in_flight < step->plan->in_flight &&
+		 has_room(w, 0))
+		issue(w, step);
+}
+
 void laps_pick(struct worker *w, struct step *step)
 {
 	uint32_t round = worker_round(w);
+	if (step->plan->validate_every > 0)
+		pick_validated(w, step, round);
+	if (w->compute_op != 0)
+		return;
 	bool waits = !loose(w, round);
 	if (waits && know_first(w, round))
 		pick_next(w, step, round);

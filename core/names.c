@@ -69,6 +69,7 @@ static const char *const MESSAGE[] = {
 	[SKEP_MESSAGE_TAKEN] = "TAKEN",
 	[SKEP_MESSAGE_PASSED] = "PASSED",
 	[SKEP_MESSAGE_BACK] = "BACK",
+	[SKEP_MESSAGE_VALIDATED] = "VALIDATED",
 };
 static_assert(COUNT(MESSAGE) == SKEP_MESSAGE_KINDS, "each kind has a name");
 
@@ -92,6 +93,8 @@ static const char *const NOTE[] = {
 	[SKEP_NOTE_ADMITTED] = "admitted",
 	[SKEP_NOTE_STAGE_RESTARTED] = "stage_restarted",
 	[SKEP_NOTE_CHECKPOINTED] = "checkpointed",
+	[SKEP_NOTE_VALIDATING] = "validating",
+	[SKEP_NOTE_VALIDATED] = "validated",
 };
 static_assert(COUNT(NOTE) == SKEP_NOTE_KINDS, "each kind has a name");
 

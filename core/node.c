@@ -176,6 +176,6 @@ void skep_emit_note(struct step *step, struct skep_node *node, struct skep_note 
 	next(step, SKEP_ACTION_NOTE)->u.note = note;
 	fold(&node->digest, (uint64_t)note.kind << 56 | (uint64_t)note.peer.epoch << 32 | note.peer.index);
 	fold(&node->digest, (uint64_t)note.round << 32 | note.microbatch);
-	if (note.kind != SKEP_NOTE_LOSS)
+	if (note.kind != SKEP_NOTE_LOSS && note.kind != SKEP_NOTE_VALIDATED)
 		fold(&node->digest, (uint64_t)note.value);
 }

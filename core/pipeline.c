@@ -59,6 +59,7 @@ static void report_finished(struct worker *w, struct step *step, const struct sk
 	message.microbatch = work->microbatch;
 	message.attempt = work->attempt;
 	message.u.finished.ok = ok;
+	message.u.finished.loss_nano = ok && worker_validates(w, work->microbatch) ? work->loss_nano : 0;
 	w->issued_in_flight -=
 		!w->streams && worker_works_on(w, work->round); /* of a sealed round nothing is in flight */
 	worker_send(w, step, &message);
@@ -121,7 +122,7 @@ void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, e
 	op.attempt = work->attempt;
 	if (w->streams && kind == SKEP_OP_FORWARD)
 		work->version = w->version;
-	op.version = version_of(w, step->plan, work);
+	op.version = worker_validates(w, work->microbatch) ? work->round : version_of(w, step->plan, work);
 	op.in = work->in;
 	op.stash = work->stash;
 	op.gradient = work->gradient;
@@ -178,8 +179,50 @@ void pipeline_issue(struct worker *w, struct step *step)
 	pipeline_run(w, step, work, SKEP_OP_FORWARD);
 }
 
+/* The last stage has judged it: back to the owner with that, and nothing else. */
+static void judged(struct worker *w, struct step *step, struct skep_work *work, int64_t loss_nano)
+{
+	work->loss_nano = loss_nano;
+	if (work->owned) {
+		report_finished(w, step, work, true);
+	} else if (work->up.index != SKEP_NO_INDEX) {
+		struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_VALIDATED, work->up);
+		message.stage = (uint16_t)worker_slice(w, work);
+		message.round = work->round;
+		message.microbatch = work->microbatch;
+		message.attempt = work->attempt;
+		message.u.validated.loss_nano = loss_nano;
+		worker_send(w, step, &message);
+	}
+	pipeline_drop(w, step, work);
+}
+
+void pipeline_on_validated(struct worker *w, struct step *step, const struct skep_message *message)
+{
+	struct skep_work *work = pipeline_awaited(w, message);
+	if (work && worker_validates(w, message->microbatch))
+		judged(w, step, work, message->u.validated.loss_nano);
+}
+
+/* There will be no BACKWARD. What went in is kept, in case that the next one gives it back. */
+static void validated(struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event)
+{
+	skep_emit_release(step, event->u.done.stash);
+	work->gradient = event->u.done.out;
+	if (work->doomed)
+		pipeline_drop(w, step, work);
+	else if (worker_slice(w, work) + 1 < skep_plan_slices(step->plan))
+		route_of(step->plan)->forwarded(w, step, work);
+	else
+		judged(w, step, work, event->u.done.loss_nano);
+}
+
 void pipeline_forward_done(struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event)
 {
+	if (worker_validates(w, work->microbatch)) {
+		validated(w, step, work, event);
+		return;
+	}
 	work->stash = event->u.done.stash;
 	work->needed_ns = event->u.done.elapsed_ns;
 	w->passes_ns += event->u.done.elapsed_ns;

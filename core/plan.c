@@ -156,6 +156,22 @@ uint32_t skep_round_capacity(const struct skep_plan *plan)
 	return plan->microbatches + plan->microbatches / 2 + 64;
 }
 
+uint32_t skep_plan_numbers(const struct skep_plan *plan)
+{
+	uint32_t validated = plan->validate_every > 0 ? SKEP_VALIDATION_TRIES * plan->validate_microbatches : 0;
+	return skep_round_capacity(plan) + validated;
+}
+
+uint32_t skep_plan_validation(const struct skep_plan *plan, uint32_t microbatch)
+{
+	return (microbatch - skep_round_capacity(plan)) % plan->validate_microbatches;
+}
+
+bool skep_plan_validation_due(const struct skep_plan *plan, uint32_t closed)
+{
+	return plan->validate_every > 0 && (closed % plan->validate_every == 0 || closed == plan->rounds);
+}
+
 enum skep_traffic skep_message_traffic(const struct skep_message *message)
 {
 	switch (message->kind) {

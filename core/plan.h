@@ -76,17 +76,17 @@ enum skep_joins {
 
 struct skep_stage_plan {
 	uint64_t parameters; /* elements */
-	uint64_t
-		activation_bytes; /* as encoded, of one microbatch that leaves this stage forwards, and of the gradient that comes
-	                              back; 0 for the last stage */
+	/* As encoded, of one microbatch that leaves this stage forwards, and of the gradient that comes back; 0 for the
+	 * last stage. */
+	uint64_t activation_bytes;
 	uint64_t state_bytes;  /* parameters and optimizer state, all chunks together: what a newcomer downloads */
 	skep_time move_ns;     /* how long that is expected to take */
 	uint32_t state_chunks; /* that it is downloaded in, at most `parameters`; 0 is 1. Chunk c holds the elements of
 	                          skep_chunk_range(parameters, c, chunks) of the parameters and of every optimizer array */
 	uint32_t buckets;      /* with `promise`, parts of the last BACKWARD of a round and of the sum; 0 is 1 */
-	const uint64_t
-		*bucket_first; /* [buckets] the first element of each. Bucket 0 ends with the stage, each other one
-	                                 where the one before begins, and the last begins at 0: as BACKWARD makes them */
+	/* [buckets] the first element of each. Bucket 0 ends with the stage, each other one where the one before begins,
+	 * and the last begins at 0: as BACKWARD makes them. */
+	const uint64_t *bucket_first;
 };
 
 struct skep_plan {
@@ -108,14 +108,15 @@ struct skep_plan {
 	bool delayed; /* a round works on the parameters of one step earlier: it is open while the one before is summed */
 	skep_time rebalance_ns;         /* how often a worker may change its stage; 0: never */
 	skep_time rebalance_horizon_ns; /* a move must pay for itself within this time; 0: no such condition */
-	skep_time
-		heartbeat_ns; /* a worker looks so often whether it has sent the directory anything in the last half of it */
+	/* A worker looks so often whether it has sent the directory anything in the last half of it. */
+	skep_time heartbeat_ns;
 	skep_time fence_after_ns; /* a worker not heard of for so long is fenced; at least 2 heartbeats */
 	skep_time patience_ns; /* a microbatch that has been with another worker for so long is asked back; 0: never */
-	skep_time
-		wait_for_join_ns; /* a stage that has lost its last worker waits so long for another; 0: the run fails */
+	/* A stage that has lost its last worker waits so long for another; 0: the run fails. */
+	skep_time wait_for_join_ns;
 	uint32_t checkpoint_every; /* one worker of each stage keeps its state after so many rounds; 0: never */
-	int64_t target_loss_nano; /* stop when the mean loss of a round is at most this (1e-9 units); INT64_MIN: never */
+	int64_t target_loss_nano; /* stop when the mean loss of a round, or where there are validations of one of these, is
+	                             at most this (1e-9 units); INT64_MIN: never */
 	const struct skep_stage_plan *stage; /* [stages] */
 	const uint32_t *first_stage_of;      /* [workers] stage at the start, SKEP_NO_STAGE for a spare */
 	uint32_t places;                     /* for wiring by latency, else 0 */
@@ -135,6 +136,10 @@ struct skep_plan {
 	uint32_t inner_steps;
 	bool inner_by_share; /* a worker steps when it has counted its part of a step, so a fast one more often than a slow one;
 	                        else with the round's progress, all about equally often */
+	uint32_t
+		validate_every; /* rounds between validations (skep.h), one more follows the last round; 0: there are none.
+	                            Not without a flush */
+	uint32_t validate_microbatches; /* of each, if there are any >= 1 */
 };
 
 /* ---- what is derived from it ---------------------------------------------------------------------------------- */
@@ -255,6 +260,23 @@ uint32_t skep_plan_credit(const struct skep_plan *plan);
 /* Most microbatch numbers that one round may use, refills included. Sample j of (round, microbatch) is sample number
  * ((round * skep_round_capacity) + microbatch) * samples_per_microbatch + j of the stream: disjoint by construction. */
 uint32_t skep_round_capacity(const struct skep_plan *plan);
+
+/* ---- validation: its microbatches have the numbers from skep_round_capacity() on ---------------------------------- */
+
+#define SKEP_VALIDATION_TRIES 4u /* grants of one of them, each under a number of its own */
+
+static inline bool skep_plan_validates(const struct skep_plan *plan, uint32_t microbatch)
+{
+	return microbatch >= skep_round_capacity(plan);
+}
+
+/* All numbers of a round, those of the validation before it included. */
+uint32_t skep_plan_numbers(const struct skep_plan *plan);
+/* Which one it is, from 0: equal in every validation, and in every try. Samples of it are sample number that * samples + j
+ * of those that nothing is trained on. */
+uint32_t skep_plan_validation(const struct skep_plan *plan, uint32_t microbatch);
+/* Is there a validation when so many rounds have closed? */
+bool skep_plan_validation_due(const struct skep_plan *plan, uint32_t closed);
 
 #ifdef __cplusplus
 }

@@ -26,8 +26,8 @@ struct skep_load { /* one worker that has a stage */
 	uint32_t worker, stage;
 	bool serves; /* and could move; else it will serve soon */
 	uint64_t queue_milli;
-	skep_time
-		needed_ns; /* for a microbatch, forward and backward; 0: not known, so as its stage, or as all on the mean */
+	/* For a microbatch, forward and backward; 0: not known, so as its stage, or as all on the mean. */
+	skep_time needed_ns;
 };
 
 struct skep_stage_load {                  /* scratch and result: one per stage */

@@ -145,3 +145,11 @@ uint32_t refound_waiting(struct directory *d, const struct skep_plan *plan)
 	}
 	return longest;
 }
+
+/* A run is not done while what a stage has learnt is lost. */
+void rounds_end(struct directory *d, struct step *step)
+{
+	d->ending = refound_waiting(d, step->plan) != SKEP_NO_STAGE;
+	if (!d->ending)
+		directory_stop(d, step, true);
+}

@@ -37,7 +37,8 @@ size_t room_lay_out(struct worker *w, const struct skep_plan *plan, size_t at)
 	w->delayed = plan->delayed;
 	w->periodic = skep_plan_periodic(plan);
 	w->beside = skep_plan_steps_beside(plan);
-	w->numbers = skep_round_capacity(plan) * skep_plan_chunks(plan);
+	w->trained = skep_round_capacity(plan);
+	w->numbers = skep_plan_numbers(plan) * skep_plan_chunks(plan);
 	w->headroom = skep_plan_credit(plan);
 	w->early_max = plan->collective == SKEP_COLLECTIVE_WHOLE ? 0 : w->members_max;
 	uint64_t mean = (uint64_t)w->numbers * plan->stages / plan->workers + 1;

@@ -9,7 +9,7 @@
  *
  * Grants, owners and what is outstanding are of the open round; attempts, members, tallies and counters of the round that is
  * being reduced. With delayed updates these are two rounds most of the time; else they are the same. Rounds without a flush
- * are another matter: stream.c.
+ * are another matter: stream.c. What is judged between two rounds: validate.c.
  */
 #include <assert.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static uint32_t credit(const struct directory *d, const struct skep_plan *plan)
 }
 
 /* Half of what the smallest stage can hold: random wiring is uneven, and what overflows is work thrown away. */
-static uint64_t outstanding_limit(struct directory *d, const struct skep_plan *plan)
+uint64_t rounds_limit(struct directory *d, const struct skep_plan *plan)
 {
 	if (d->pipelines > 0)
 		return plan->microbatches;
@@ -70,7 +70,7 @@ static bool is_owner(struct directory *d, const struct row *row)
 	       (!row->leaving || first->leaving == first->serving);
 }
 
-static void send_grant(
+void rounds_send_grant(
 	struct directory *d, struct step *step, uint32_t worker, uint32_t first, uint32_t count, struct skep_span span)
 {
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_GRANT, directory_worker(d, worker));
@@ -94,7 +94,7 @@ static void grant(struct directory *d, struct step *step, uint32_t worker, uint3
 			.microbatch = d->issued,
 			.peer = directory_worker(d, worker),
 			.value = count});
-	send_grant(
+	rounds_send_grant(
 		d, step, worker, d->issued, count, (struct skep_span){0, (uint16_t)(skep_plan_slices(step->plan) - 1)});
 	d->issued += count;
 }
@@ -109,7 +109,7 @@ static void grant_again(
 			.microbatch = microbatch,
 			.peer = directory_worker(d, worker),
 			.value = (int64_t)d->pass << 32 | (int64_t)span.first << 16 | span.last});
-	send_grant(d, step, worker, microbatch, 1, span);
+	rounds_send_grant(d, step, worker, microbatch, 1, span);
 }
 
 /* How many more may be granted now for the first time. */
@@ -136,6 +136,15 @@ static uint32_t least_loaded_owner(struct directory *d, const struct skep_plan *
 	return best;
 }
 
+uint32_t rounds_choose_owner(struct directory *d, const struct skep_plan *plan, uint32_t preferred)
+{
+	const struct row *row = preferred == SKEP_NO_INDEX ? NULL : directory_row(d, preferred);
+	bool fits = row && is_owner(d, row) && row->outstanding < credit(d, plan);
+	uint32_t worker = fits ? preferred : d->full ? SKEP_NO_INDEX : least_loaded_owner(d, plan);
+	d->full = worker == SKEP_NO_INDEX || (d->full && fits);
+	return worker;
+}
+
 void rounds_reduce(struct directory *d, struct step *step)
 {
 	d->phase = PHASE_REDUCING;
@@ -156,16 +165,13 @@ void rounds_reduce(struct directory *d, struct step *step)
 /* Replaces what has come back or was lost, first by `preferred`; ends the round when nothing is left to wait for. */
 static void refill(struct directory *d, struct step *step, uint32_t preferred)
 {
-	uint64_t limit = outstanding_limit(d, step->plan);
+	uint64_t limit = rounds_limit(d, step->plan);
 	struct skep_span span;
 	uint32_t again = 0;
 	bool rerun = d->pass > 0 && rerun_next(d, step->plan, &again, &span);
 	for (uint32_t i = 0; i < GRANTS_PER_REFILL && (rerun || wanted(d, step->plan) > 0) && d->outstanding < limit;
 		i++) {
-		const struct row *row = preferred == SKEP_NO_INDEX ? NULL : directory_row(d, preferred);
-		bool fits = row && is_owner(d, row) && row->outstanding < credit(d, step->plan);
-		uint32_t worker = fits ? preferred : d->full ? SKEP_NO_INDEX : least_loaded_owner(d, step->plan);
-		d->full = worker == SKEP_NO_INDEX || (d->full && fits);
+		uint32_t worker = rounds_choose_owner(d, step->plan, preferred);
 		if (worker == SKEP_NO_INDEX)
 			break;
 		if (rerun)
@@ -188,7 +194,7 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 }
 
 /* With delayed updates: has a stage nobody but newcomers, who cannot work on the round that opens? */
-static bool nobody_can(struct directory *d, const struct skep_plan *plan)
+bool rounds_nobody_can(struct directory *d, const struct skep_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->stages && plan->delayed; i++) {
 		const struct stage_state *stage = directory_stage(d, i);
@@ -208,11 +214,11 @@ void rounds_open(struct directory *d, struct step *step)
 		return;
 	}
 	d->full = false;
-	d->cut = nobody_can(d, step->plan);
+	d->cut = rounds_nobody_can(d, step->plan);
 	d->issued = d->finished = d->outstanding = d->pass = 0;
 	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = d->round});
 	uint32_t owners_now = owner_count(d), nth = 0;
-	uint64_t limit = outstanding_limit(d, plan);
+	uint64_t limit = rounds_limit(d, plan);
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		row->outstanding = 0;
@@ -237,6 +243,8 @@ void rounds_on_finished(struct directory *d, struct step *step, const struct ske
 		stream_on_finished(d, step, message);
 		return;
 	}
+	if (microbatch >= d->capacity)
+		validate_on_finished(d, step, message);
 	if (d->phase != PHASE_OPEN || message->round != d->round || message->attempt != d->pass ||
 		microbatch >= d->issued || owners(d)[microbatch] != worker)
 		return; /* a duplicate, or too late */
@@ -346,29 +354,19 @@ static void report_loss(struct directory *d, struct step *step, int64_t sum, uin
 {
 	if (counted == 0)
 		return;
-	d->loss_nano = sum == INT64_MAX ? INT64_MAX : sum / counted;
-	skep_emit_note(step, &d->node,
-		(struct skep_note){.kind = SKEP_NOTE_LOSS, .round = d->reduced.round, .value = d->loss_nano});
+	int64_t mean = sum == INT64_MAX ? INT64_MAX : sum / counted;
+	if (step->plan->validate_every == 0) /* else it is the newest validation's */
+		d->loss_nano = mean;
+	skep_emit_note(
+		step, &d->node, (struct skep_note){.kind = SKEP_NOTE_LOSS, .round = d->reduced.round, .value = mean});
 }
 
-/* A run is not done while what a stage has learnt is lost. */
-void rounds_end(struct directory *d, struct step *step)
+void rounds_next(struct directory *d, struct step *step)
 {
-	d->ending = refound_waiting(d, step->plan) != SKEP_NO_STAGE;
-	if (!d->ending)
-		directory_stop(d, step, true);
-}
-
-/* Whoever was late for the commit works all the same, if it can: with delayed updates only a founder holds the older version. */
-static void serve_late(struct directory *d, const struct skep_plan *plan)
-{
-	for (uint32_t i = 0; i < plan->workers; i++) {
-		const struct row *row = directory_row(d, i);
-		if (row->standing == STANDING_READY &&
-			(!plan->delayed ||
-				skep_peer_same(directory_stage(d, row->stage)->founder, directory_worker(d, i))))
-			directory_serve(d, i);
-	}
+	edge_serve_late(d, step->plan);
+	edge_pass(d, step);
+	d->round++;
+	rounds_open(d, step);
 }
 
 /* Goes on with the round that is open already, or opens the next one. When the run ends here, an open round is dropped: it
@@ -380,14 +378,13 @@ static void close_round(struct directory *d, struct step *step)
 			.kind = SKEP_NOTE_ROUND_CLOSED, .round = d->reduced.round, .microbatch = d->reduced.issued});
 	d->reduced.on = false;
 	d->closed++;
-	if (d->closed == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano) {
+	bool over = d->closed == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano;
+	if (skep_plan_validation_due(step->plan, d->closed))
+		validate_begin(d, step, over);
+	else if (over)
 		rounds_end(d, step);
-	} else if (d->phase == PHASE_REDUCING) {
-		serve_late(d, step->plan);
-		edge_pass(d, step);
-		d->round++;
-		rounds_open(d, step);
-	}
+	else if (d->phase == PHASE_REDUCING)
+		rounds_next(d, step);
 }
 
 /* The first of the members that hold all of the state keeps it, if it is time for that. */
@@ -565,9 +562,11 @@ void rounds_refill(struct directory *d, struct step *step)
 		stream_fill(d, step);
 		return;
 	}
+	validate_refill(d, step, SKEP_NO_INDEX);
 	if (d->phase != PHASE_OPEN)
 		return;
-	d->cut = d->cut && nobody_can(d, step->plan); /* a founder can do what those who waited for a step could not */
+	d->cut = d->cut &&
+	         rounds_nobody_can(d, step->plan); /* a founder can do what those who waited for a step could not */
 	refill(d, step, SKEP_NO_INDEX);
 }
 
@@ -586,6 +585,7 @@ void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)
 		rerun_count(d, step); /* what it had told is missing, and so would it be in the sums */
 	else if (summed)
 		rounds_begin_attempt(d, step, row->stage, true);
+	validate_worker_gone(d, step, worker);
 	if (d->phase != PHASE_OPEN)
 		return;
 	for (uint32_t i = 0; i < d->issued && row->outstanding > 0; i++) {

@@ -205,10 +205,21 @@ static void pick_backward(struct worker *w, struct step *step)
 		pipeline_run(w, step, work, SKEP_OP_BACKWARD);
 }
 
+/* With delayed updates: what is validated reads what the step that is under way makes. */
+static bool waits_for_step(struct worker *w, uint32_t round)
+{
+	const struct skep_inflight *table = worker_inflight(w);
+	uint16_t head = table->forward[round & 1].head;
+	uint32_t next = w->grants > 0 ? worker_grants(w)->first : 0;
+	return w->version < round && worker_validates(w, head != SKEP_NO_WORK ? table->work[head].microbatch : next);
+}
+
 static void pick_forward(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
 	uint32_t round = worker_round(w), end = w->version + w->staleness + 1;
+	if (w->delayed && waits_for_step(w, round))
+		return;
 	struct skep_work *work = w->streams ? take_oldest(w, SKEP_WORK_READY_FORWARD, end)
 	                                    : skep_work_pop(table, &table->forward[round & 1]);
 	if (work)
@@ -230,7 +241,8 @@ static void pick_recompute(struct worker *w, struct step *step)
 	for (uint32_t i = 0; left > 0; i++) {
 		struct skep_work *work = &table->work[i];
 		left -= work->state != SKEP_WORK_FREE;
-		bool waits = work->state == SKEP_WORK_WAIT_GRADIENT && work->round == worker_round(w);
+		bool waits = work->state == SKEP_WORK_WAIT_GRADIENT && work->round == worker_round(w) &&
+		             !worker_validates(w, work->microbatch);
 		if (waits && (!first || work->sent_ns < first->sent_ns))
 			first = work;
 	}

@@ -31,6 +31,15 @@
  * rests on two things: optimizers work element by element, and what they count over all elements (Adam's number of steps)
  * travels in every chunk.
  *
+ * Validation (plan->validate_every). After every so many rounds, and after the last one, all stages have stepped, no round is
+ * open, and the directory grants microbatches that are to be judged only, under numbers that no training has. They go
+ * forwards as others do, on the parameters that all steps so far have made (with delayed updates too: there the next
+ * round waits for this edge). In the last stage there is a loss and no gradient: it goes back to the owner as a number
+ * (VALIDATED), each worker on the way forgets the microbatch, and with FINISHED it reaches the directory, which adds. No device is
+ * asked for a BACKWARD, no accumulator, tally or reduction knows of it, so nothing of it can be in a sum. What is lost is
+ * granted again under another number, and is the same samples; after SKEP_VALIDATION_TRIES the mean is over fewer, and the
+ * note says over how many. Then the next round opens. All of that takes the time that it takes, in both worlds.
+ *
  * A world's duties, in order
  *   1. Deliver START once to each machine.
  *   2. Deliver one event at a time to a machine, with `now` that never goes backwards for that machine.
@@ -109,6 +118,8 @@ enum skep_message_kind {
 	/* between the last worker of a pipeline and the directory, with `barrier` */
 	SKEP_MESSAGE_PASSED, /* round: all of my share has gone forwards */
 	SKEP_MESSAGE_BACK, /* round: so has everybody's, or nobody waits for it any more; when yours has, go backwards */
+	/* worker to worker */
+	SKEP_MESSAGE_VALIDATED, /* round, microbatch, u.validated: what you sent on has come to its end, and this is its loss */
 	SKEP_MESSAGE_KINDS
 };
 
@@ -121,15 +132,15 @@ struct skep_span { /* of stages, or slices, both inclusive */
 
 struct skep_message {
 	uint8_t kind; /* enum skep_message_kind */
-	uint16_t
-		stage; /* of the sender; of a microbatch's tensor: that it comes from, whoever passes it on. Where a stage has
-	                   several slices: FORWARD, BACKWARD, ABANDON and COMMIT name the slice */
+	/* Of the sender; of a microbatch's tensor: that it comes from, whoever passes it on. Where a stage has several
+	 * slices: FORWARD, BACKWARD, ABANDON and COMMIT name the slice. */
+	uint16_t stage;
 	uint32_t round;
 	struct skep_peer from, to;
 	uint32_t microbatch; /* its number within the round; (round, microbatch) names the samples */
-	uint32_t
-		attempt; /* of the round's reduction, from 1. What travels through the stages: that of the count after which
-	                        it is run again, 0 the first time */
+	/* Of the round's reduction, from 1. What travels through the stages: that of the count after which it is run
+	 * again, 0 the first time. */
+	uint32_t attempt;
 	struct skep_span span; /* GRANT, and what travels forwards: the stages that are to count the microbatch */
 	union {
 		struct {
@@ -140,8 +151,8 @@ struct skep_message {
 			skep_time needed_ns;  /* by the sender's device for one, on the mean; 0: it did none */
 		} load;
 		struct {
-			skep_time
-				needed_ns; /* what forward and backward took the sender's device, as far as it knows */
+			/* What forward and backward took the sender's device, as far as it knows. */
+			skep_time needed_ns;
 		} backward;
 		struct {
 			skep_time needed_ns; /* what forward took the sender's device */
@@ -150,8 +161,12 @@ struct skep_message {
 			bool dropped; /* the sender will never work on it; else it has begun, and keeps it */
 		} cancelled;
 		struct {
+			int64_t loss_nano; /* of a validation, else 0 */
 			bool ok;
 		} finished;
+		struct {
+			int64_t loss_nano;
+		} validated;
 		struct {
 			uint32_t rank, size;
 			struct skep_peer next;
@@ -173,8 +188,8 @@ struct skep_message {
 			bool leaving; /* it serves, but wants to go: new work for others, if there are any */
 		} peer;
 		struct {
-			struct skep_peer
-				source; /* index SKEP_NO_INDEX: nobody holds the state any more, found the stage anew ... */
+			/* Index SKEP_NO_INDEX: nobody holds the state any more, found the stage anew ... */
+			struct skep_peer source;
 			uint32_t checkpoint; /* ... from what was kept of this version, 0: as at the start of the run */
 		} admit;
 		struct {
@@ -206,7 +221,8 @@ struct skep_message {
 enum skep_op_kind {
 	/* FORWARD and BACKWARD read the parameters of op.version, both of a microbatch the same. With delayed updates two
 	 * versions are at hand: v is kept where v - 2 was; with SKEP_PIPELINE_PIPEDREAM skep_plan_versions(). */
-	SKEP_OP_FORWARD = 1, /* in: activations (none in the first stage: the samples of (round, microbatch)).
+	SKEP_OP_FORWARD = 1, /* in: activations (none in the first stage: the samples of (round, microbatch), or where
+	                        skep_plan_validates() those of skep_plan_validation()).
 	                        out: activations for the next stage (none in the last), stash: what BACKWARD needs (none
 	                        where it does the forward pass again),
 	                        loss_nano in the last stage */
@@ -273,9 +289,9 @@ enum skep_lane { SKEP_LANE_COMPUTE, SKEP_LANE_REDUCE, SKEP_LANES };
 struct skep_op {
 	uint64_t id; /* counts up per machine */
 	uint8_t kind, lane;
-	uint16_t
-		stage; /* where it has several slices, FORWARD, BACKWARD and STEP name one of them; STEP is asked for each in
-	                   turn, and the version is the next one after the last */
+	/* Where it has several slices, FORWARD, BACKWARD and STEP name one of them; STEP is asked for each in turn, and
+	 * the version is the next one after the last. */
+	uint16_t stage;
 	uint32_t round, microbatch;
 	uint32_t version; /* of the parameters it reads: so many steps are behind them */
 	struct skep_buf in, stash, gradient;
@@ -343,6 +359,8 @@ enum skep_note_kind {
 	SKEP_NOTE_ADMITTED, /* peer, stage, round: a newcomer takes part from this round's reduction on; it holds no state yet */
 	SKEP_NOTE_STAGE_RESTARTED, /* stage, round, peer, value = version of the checkpoint, 0: as at the start of the run */
 	SKEP_NOTE_CHECKPOINTED, /* stage, peer, round: the state as of the start of this round is kept */
+	SKEP_NOTE_VALIDATING,   /* round = steps behind the parameters, microbatch = how many are to be judged */
+	SKEP_NOTE_VALIDATED, /* round, microbatch = over how many, value = their mean loss in 1e-9 units, 0 if there were none */
 	SKEP_NOTE_KINDS
 };
 

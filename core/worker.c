@@ -233,6 +233,9 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 	case SKEP_MESSAGE_ABANDON:
 		pipeline_on_abandon(w, step, message);
 		break;
+	case SKEP_MESSAGE_VALIDATED:
+		pipeline_on_validated(w, step, message);
+		break;
 	case SKEP_MESSAGE_GRANT:
 		pipeline_on_grant(w, message);
 		break;

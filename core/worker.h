@@ -182,6 +182,7 @@ struct worker {
 
 	struct laps laps;
 	uint32_t numbers;  /* of a round */
+	uint32_t trained;  /* microbatches from this number on are of the validation before the round */
 	uint32_t headroom; /* most that one step may mark */
 	uint32_t mark_slots, tally_capacity;
 	uint32_t counted[2];  /* microbatches in the accumulator, by round parity */
@@ -338,6 +339,12 @@ static inline bool worker_sealed(const struct worker *w)
 	return w->reduction.attempt > 0 && !w->reduction.promised;
 }
 
+/* It goes forwards to be judged, and leaves nothing behind. */
+static inline bool worker_validates(const struct worker *w, uint32_t microbatch)
+{
+	return microbatch >= w->trained;
+}
+
 /* The round whose work it does, or did last. */
 static inline uint32_t worker_round(const struct worker *w)
 {
@@ -395,6 +402,7 @@ struct skep_message pipeline_tensor(struct worker *w, struct step *step, const s
 	enum skep_message_kind kind, struct skep_peer to, uint32_t stage, struct skep_buf payload);
 void pipeline_on_forward(struct worker *w, struct step *step, const struct skep_message *message);
 void pipeline_on_abandon(struct worker *w, struct step *step, const struct skep_message *message);
+void pipeline_on_validated(struct worker *w, struct step *step, const struct skep_message *message);
 void pipeline_on_grant(struct worker *w, const struct skep_message *message);
 void pipeline_forward_done(struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event);
 void pipeline_backward_done(

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/shared.h"
+#include "exec/host_memory.h"
 
 /* The bells of a run that survives its processes. On several hosts there are none, and all naps are short. */
 static bool create_lasting(struct skep_bells *bells, int rank, int ranks, uint64_t name)
@@ -21,7 +21,7 @@ static bool create_lasting(struct skep_bells *bells, int rank, int ranks, uint64
 	const size_t line = 64;
 	unsigned char *memory = NULL;
 	if (here == ranks) /* on all of them, or on none */
-		memory = skep_shared_create(MPI_COMM_WORLD, name, (size_t)ranks * line);
+		memory = skep_host_memory_create(MPI_COMM_WORLD, name, (size_t)ranks * line);
 	bells->alone = memory != NULL;
 	bells->bell = calloc((size_t)ranks, sizeof(struct skep_bell *));
 	if (bells->bell == NULL)

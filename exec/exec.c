@@ -9,53 +9,28 @@
 
 #include <inttypes.h>
 #include <mpi.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "core/hash.h"
+#include "exec/host_memory.h"
 #include "exec/launch.h"
 #include "exec/loop.h"
+#include "exec/quit.h"
 #include "exec/remains.h"
-#include "exec/shared.h"
 #include "exec/transport_mpi.h"
 #include "exec/ulfm.h"
 
 #define REASON_SIZE 256
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
 
-/* Blocked in every thread, those of MPI included; rank 0 reads them from a descriptor, the others wait for its HALT. They
- * stay blocked to the end of the process: one that comes late must not cut off what rank 0 still writes. */
-static void quit_signals(sigset_t *ret)
-{
-	sigemptyset(ret);
-	sigaddset(ret, SIGINT);
-	sigaddset(ret, SIGTERM);
-}
-
-/* Runs on a thread that was there before the signals were blocked (OpenBLAS starts its own when it is loaded): blocks the
- * signal there too and sends it again, until it has found no thread and waits for the descriptor. */
-static void pass_on(int number, siginfo_t *info, void *context)
-{
-	ucontext_t *interrupted = context;
-	(void)info;
-	sigaddset(&interrupted->uc_sigmask, number);
-	kill(getpid(), number);
-}
-
 bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)
 {
-	sigset_t quit;
 	int provided, rank, ranks;
-	quit_signals(&quit);
-	pthread_sigmask(SIG_BLOCK, &quit, NULL);
-	const struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	/* To the end of the process: one that comes late must not cut off what rank 0 still writes. */
+	skep_quit_block(NULL);
 	signal(SIGPIPE, SIG_IGN); /* a message to a process that has just died */
 	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
 		snprintf(reterr, size, "MPI does not start");
@@ -270,16 +245,14 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device, reason) ||
 		!agree_on_checkpoints(&folder, &setup, reason))
 		return false;
-	sigset_t quit;
-	quit_signals(&quit);
-	if (rank == 0)
-		setup.signal_fd = signalfd(-1, &quit, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (rank == 0) /* the others wait for its HALT */
+		setup.signal_fd = skep_quit_open();
 	struct skep_clock clock = common_clock(one);
 	transport.rank = (uint32_t)rank;
 	setup.clock = &clock;
 	if (one && skep_ulfm_active())
 		setup.remains =
-			skep_shared_create(MPI_COMM_WORLD, common_name(), (size_t)ranks * sizeof *setup.remains);
+			skep_host_memory_create(MPI_COMM_WORLD, common_name(), (size_t)ranks * sizeof *setup.remains);
 	bool fine = run_loop(&setup, ret, reason);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);

@@ -88,7 +88,8 @@ static void done_push(struct skep_lanes *lanes, const struct skep_lanes_done *do
 	lanes->done[lanes->done_count++] = *done;
 }
 
-/* The arithmetic, when it is this lane's turn. Called and returns with the lock held. */
+/* The arithmetic: begun when it is this lane's turn. What a device does beside its host is waited for side by side. Called and
+ * returns with the lock held. */
 static void compute(struct skep_lanes *lanes, struct skep_lanes_done *done)
 {
 	uint64_t ticket = lanes->turn_next++;
@@ -96,11 +97,14 @@ static void compute(struct skep_lanes *lanes, struct skep_lanes_done *done)
 		pthread_cond_wait(&lanes->turn, &lanes->lock);
 	pthread_mutex_unlock(&lanes->lock);
 	skep_time begin = skep_clock_now(lanes->setup.clock);
-	skep_device_run(lanes->setup.device, &done->op, &done->result);
-	done->busy_ns = skep_clock_now(lanes->setup.clock) - begin;
+	skep_device_start(lanes->setup.device, &done->op, &done->result);
 	pthread_mutex_lock(&lanes->lock);
 	lanes->turn_now++;
 	pthread_cond_broadcast(&lanes->turn);
+	pthread_mutex_unlock(&lanes->lock);
+	skep_device_wait(lanes->setup.device, &done->op, &done->result);
+	done->busy_ns = skep_clock_now(lanes->setup.clock) - begin;
+	pthread_mutex_lock(&lanes->lock);
 }
 
 /* Sleeps out what the profile asks for. Called and returns with the lock held. */

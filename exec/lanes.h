@@ -3,9 +3,10 @@
  * lanes.h - runs a worker's operations on its device, off the loop's thread.
  *
  * Each lane is a FIFO with a thread of its own: one operation at a time, in the order given; the lanes run side by side.
- * The device does one piece of arithmetic at a time, so the lanes take turns there, in the order in which they come. With
- * pace, an operation also lasts at least the time that the profile gives for the worker's GPU: the lane sleeps out the
- * rest while the other lane may compute, as the two engines of a GPU would.
+ * The device takes one piece of arithmetic at a time, so the lanes take turns there, in the order in which they come; what it
+ * then does beside its host (CUDA) the lanes wait for side by side. With pace, an operation also lasts at least the time that
+ * the profile gives for the worker's GPU: the lane sleeps out the rest while the other lane may compute, as the two engines
+ * of a GPU would.
  */
 #ifndef SKEP_EXEC_LANES_H
 #define SKEP_EXEC_LANES_H

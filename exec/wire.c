@@ -142,7 +142,11 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		span(wire, message);
 		break;
 	case SKEP_MESSAGE_FINISHED:
+		skep_wire_i64(wire, &message->u.finished.loss_nano);
 		skep_wire_bool(wire, &message->u.finished.ok);
+		break;
+	case SKEP_MESSAGE_VALIDATED:
+		skep_wire_i64(wire, &message->u.validated.loss_nano);
 		break;
 	case SKEP_MESSAGE_REDUCE:
 	case SKEP_MESSAGE_ROSTER:

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * data.h - where samples come from. Sample i of a corpus is a pure function of (seed, i): workers draw disjoint shards by
- * drawing disjoint numbers, and the last stage draws the targets that belong to the first stage's inputs.
+ * drawing disjoint numbers, and the last stage draws the targets that belong to the first stage's inputs. Microbatches of
+ * a validation (skep_plan_validates()) are of samples that nothing is trained on, the same ones in every validation and for
+ * every seed.
  */
 #ifndef SKEP_MODELS_DATA_H
 #define SKEP_MODELS_DATA_H
@@ -15,6 +17,14 @@ bool skep_corpus_fits(enum skep_corpus corpus, const struct skep_model *model, c
 /* Sample `index`: x[inputs] and y[outputs]. Either may be NULL. */
 void skep_corpus_sample(enum skep_corpus corpus, uint64_t seed, uint64_t index, uint32_t inputs, skep_real *ret_x,
 	uint32_t outputs, skep_real *ret_y);
+
+/* Sample `index` of `all` that nothing is trained on: the middle of the index-th of `all` equal parts of [-5, 5], in further
+ * components of another one of them, each once; so the mean over all of them is the loss, but for the width of a part. */
+void skep_corpus_held_out(enum skep_corpus corpus, uint64_t index, uint64_t all, uint32_t inputs, skep_real *ret_x,
+	uint32_t outputs, skep_real *ret_y);
+
+/* Is it one of a validation? */
+bool skep_training_holds_out(const struct skep_training *training, uint32_t microbatch);
 
 /* All samples of (round, microbatch): x[samples * inputs] and y[samples * outputs]. Either may be NULL. */
 void skep_corpus_microbatch(

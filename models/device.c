@@ -13,42 +13,48 @@
 #include <string.h>
 
 #include "models/data.h"
-#include "models/device_cpu.h"
-#include "models/pool.h"
-#include "models/stage.h"
-#include "models/stage_weights.h"
-
-struct skep_device {
-	const struct skep_training *training;
-	struct skep_stage stage;
-	struct skep_pool *pool;
-	struct skep_keeper keeper; /* write NULL: none */
-	char why[1024];
-};
+#include "models/device_inside.h"
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
 
-static struct skep_device *create_cpu(const struct skep_training *training)
+static const struct skep_backend *backend_of(enum skep_device_kind kind)
 {
-	struct skep_device *device = calloc(1, sizeof *device);
-	struct skep_pool *pool = calloc(1, sizeof *pool);
-	if (!device || !pool) {
-		free(device);
-		free(pool);
-		return NULL;
-	}
-	skep_cpu_init();
-	skep_pool_init(pool);
-	*device = (struct skep_device){.training = training, .stage.index = SKEP_NO_STAGE, .pool = pool};
-	return device;
+	static const struct skep_backend *const backends[] = {
+		[SKEP_DEVICE_CPU] = &skep_backend_cpu, [SKEP_DEVICE_CUDA] = &skep_backend_cuda};
+	return backends[kind];
 }
 
 bool skep_device_available(enum skep_device_kind kind, char *error, size_t error_size)
 {
-	if (kind == SKEP_DEVICE_CPU)
-		return true;
-	snprintf(error, error_size, "this build has no CUDA device; use the CPU device");
-	return false;
+	return backend_of(kind)->count(error, error_size) > 0;
+}
+
+uint32_t skep_device_count(enum skep_device_kind kind)
+{
+	char error[1024];
+	return backend_of(kind)->count(error, sizeof error);
+}
+
+/* Without a stage. */
+static struct skep_device *create_bare(enum skep_device_kind kind, uint32_t ordinal,
+	const struct skep_training *training, char *error, size_t error_size)
+{
+	struct skep_memory_source source;
+	struct skep_device *device = calloc(1, sizeof *device);
+	struct skep_pool *pool = calloc(1, sizeof *pool);
+	if (!device || !pool) {
+		snprintf(error, error_size, "not enough memory for a device");
+	} else {
+		*device = (struct skep_device){
+			.training = training, .backend = backend_of(kind), .stage.index = SKEP_NO_STAGE, .pool = pool};
+		if (device->backend->create(ordinal, training, device->queue, &source, error, error_size)) {
+			skep_pool_init_with(pool, &source);
+			return device;
+		}
+	}
+	free(device);
+	free(pool);
+	return NULL;
 }
 
 /* What is offloaded lies on the host. */
@@ -62,6 +68,12 @@ static bool keeps_promise(const struct skep_device *device, enum skep_offload of
 struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
 	char *error, size_t error_size)
 {
+	return skep_device_create_on(kind, 0, training, stage, error, error_size);
+}
+
+struct skep_device *skep_device_create_on(enum skep_device_kind kind, uint32_t ordinal,
+	const struct skep_training *training, uint32_t stage, char *error, size_t error_size)
+{
 	const char *expected;
 	assert(stage == SKEP_NO_STAGE || stage < training->plan->stages);
 	assert(training->samples > 0);
@@ -72,8 +84,10 @@ struct skep_device *skep_device_create(enum skep_device_kind kind, const struct 
 			expected);
 		return NULL;
 	}
-	struct skep_device *device = create_cpu(training);
-	if (device && !keeps_promise(device, training->offload)) {
+	struct skep_device *device = create_bare(kind, ordinal, training, error, error_size);
+	if (!device)
+		return NULL;
+	if (!keeps_promise(device, training->offload)) {
 		skep_device_destroy(device);
 		snprintf(error, error_size,
 			"this device has no room in the host's memory for what train.optimizer.offload puts there; "
@@ -81,7 +95,8 @@ struct skep_device *skep_device_create(enum skep_device_kind kind, const struct 
 			"out");
 		return NULL;
 	}
-	if (device && (stage == SKEP_NO_STAGE || skep_stage_begin(training, stage, &device->stage)))
+	void *queue = device->queue[SKEP_LANE_COMPUTE];
+	if (stage == SKEP_NO_STAGE || device->backend->begin(queue, training, stage, &device->stage))
 		return device;
 	skep_device_destroy(device);
 	snprintf(error, error_size, "not enough memory for stage %u of model %s", stage, training->model->name);
@@ -92,8 +107,9 @@ void skep_device_destroy(struct skep_device *device)
 {
 	if (!device)
 		return;
-	skep_stage_finish(&device->stage);
+	device->backend->finish(device->queue[SKEP_LANE_COMPUTE], &device->stage);
 	skep_pool_finish(device->pool);
+	device->backend->destroy(device->queue);
 	free(device->pool);
 	free(device);
 }
@@ -164,26 +180,28 @@ static bool is_last(const struct skep_device *device, const struct skep_stage *p
 	return part->index + 1 == skep_plan_slices(device->training->plan);
 }
 
-/* A payload as n floats: itself if it is not encoded, else decoded in `edge`. */
-static const float *decoded(const struct skep_device *device, size_t n, const void *payload, float *edge)
+/* A payload as n floats: itself if the stage has no `edge` for them, else decoded there. */
+static const float *decoded(
+	const struct skep_device *device, const struct skep_op *op, size_t n, const void *payload, float *edge)
 {
-	enum skep_codec codec = device->training->activation_codec;
-	if (!payload || codec == SKEP_CODEC_NONE)
+	if (!payload || !edge)
 		return payload;
-	skep_codec_decode(codec, n, payload, edge);
+	device->backend->decode(device_queue(device, op), device->training->activation_codec, n, payload, edge);
 	return edge;
 }
 
 /* Where to put the floats that encode() then turns into a payload. */
-static float *to_encode(const struct skep_device *device, void *payload, float *edge)
+static float *to_encode(void *payload, float *edge)
 {
-	return !payload || device->training->activation_codec == SKEP_CODEC_NONE ? payload : edge;
+	return payload && edge ? edge : payload;
 }
 
-static void encode(const struct skep_device *device, size_t n, const float *value, void *payload)
+static void encode(
+	const struct skep_device *device, const struct skep_op *op, size_t n, const float *value, void *payload)
 {
 	if (value != payload)
-		skep_codec_encode(device->training->activation_codec, n, value, payload);
+		device->backend->encode(
+			device_queue(device, op), device->training->activation_codec, n, value, payload);
 }
 
 static int64_t loss_nano(double loss)
@@ -193,9 +211,9 @@ static int64_t loss_nano(double loss)
 }
 
 /* The samples could not be drawn. */
-static bool undrawn(struct skep_device *device, const struct skep_diag *diag)
+static bool undrawn(struct skep_device *device, const struct skep_op *op, const struct skep_diag *diag)
 {
-	snprintf(device->why, sizeof device->why, "%.400s: %.500s", diag->file, diag->message);
+	snprintf(device->why[op->lane], sizeof device->why[op->lane], "%.400s: %.500s", diag->file, diag->message);
 	return false;
 }
 
@@ -207,7 +225,7 @@ static bool run_forward(struct skep_device *device, const struct skep_op *op, st
 	if (!find_if(device, stage->index > 0, op->in, in_bytes(device, stage), &in))
 		return false;
 	if (!stash)
-		ret->stash = skep_pool_take(device->pool, stage->stash_bytes, &stash);
+		ret->stash = skep_pool_take_on(device->pool, SKEP_MEMORY_DEVICE, stage->stash_bytes, &stash);
 	if (!stash)
 		return false;
 	if (!is_last(device, stage)) {
@@ -215,14 +233,13 @@ static bool run_forward(struct skep_device *device, const struct skep_op *op, st
 		if (!out)
 			return false;
 	}
-	const float *x = decoded(device, stage->entering, in, stage->entry);
-	float *y = to_encode(device, out, stage->exit);
-	double loss;
+	const float *x = decoded(device, op, stage->entering, in, stage->entry);
+	float *y = to_encode(out, stage->exit);
 	struct skep_diag diag = {0};
-	if (!skep_cpu_forward(stage, device->training, op, x, y, stash, &loss, &diag))
-		return undrawn(device, &diag);
-	ret->loss_nano = loss_nano(loss);
-	encode(device, stage->leaving, y, out);
+	if (!device->backend->forward(
+		    device_queue(device, op), stage, device->training, op, x, y, stash, &device->loss[op->lane], &diag))
+		return undrawn(device, op, &diag);
+	encode(device, op, stage->leaving, y, out);
 	return true;
 }
 
@@ -249,13 +266,22 @@ static bool find_gradient(struct skep_device *device, const struct skep_stage *s
 }
 
 /* To where the backward pass looks for it. */
-static void take_gradient(const struct skep_device *device, const struct skep_stage *stage,
+static void take_gradient(const struct skep_device *device, const struct skep_stage *stage, const struct skep_op *op,
 	const struct skep_layers *layers, const void *gradient)
 {
+	const struct skep_backend *backend = device->backend;
+	void *queue = device_queue(device, op);
 	if (gradient && layers->end == stage->layers)
-		skep_codec_decode(device->training->activation_codec, stage->leaving, gradient, stage->scratch[0]);
+		backend->decode(queue, device->training->activation_codec, stage->leaving, gradient, stage->scratch[0]);
 	else if (gradient)
-		memcpy(stage->scratch[0], gradient, between_bytes(device, stage, layers->end));
+		backend->copy(queue, stage->scratch[0], gradient, between_bytes(device, stage, layers->end));
+}
+
+static bool recompute(struct skep_device *device, const struct skep_stage *stage, const struct skep_op *op,
+	const float *x, struct skep_diag *reterr)
+{
+	return device->backend->recompute(
+		device_queue(device, op), stage, device->training, op, x, stage->workspace, reterr);
 }
 
 static bool run_backward(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
@@ -273,24 +299,25 @@ static bool run_backward(struct skep_device *device, const struct skep_op *op, s
 	bool enters = layers.first == 0;
 	if (!first || !enters) {
 		uint64_t bytes = enters ? in_bytes(device, stage) : between_bytes(device, stage, layers.first);
-		ret->out = skep_pool_take(device->pool, bytes, &out);
+		enum skep_memory_side side = enters ? SKEP_MEMORY_HOST : SKEP_MEMORY_DEVICE;
+		ret->out = skep_pool_take_on(device->pool, side, bytes, &out);
 		if (!out)
 			return false;
 	}
-	const float *x = decoded(device, stage->entering, in, stage->entry);
+	const float *x = decoded(device, op, stage->entering, in, stage->entry);
 	struct skep_diag diag = {0};
 	if (!stash) { /* recomputed: it is there, no pass was made since */
 		bool there = op->recomputed || op->chunk > 0;
-		if (!there && !skep_cpu_recompute(stage, device->training, op, x, stage->workspace, &diag))
-			return undrawn(device, &diag);
+		if (!there && !recompute(device, stage, op, x, &diag))
+			return undrawn(device, op, &diag);
 		stash = stage->workspace;
 	}
-	take_gradient(device, stage, &layers, gradient);
-	bool encodes = enters && device->training->activation_codec != SKEP_CODEC_NONE;
-	const float *x_gradient =
-		skep_cpu_backward(stage, device->training, op, &layers, x, stash, encodes ? NULL : out);
+	take_gradient(device, stage, op, &layers, gradient);
+	bool encodes = enters && stage->entry;
+	const float *x_gradient = device->backend->backward(
+		device_queue(device, op), stage, device->training, op, &layers, x, stash, encodes ? NULL : out);
 	if (out && enters)
-		encode(device, stage->entering, x_gradient, out);
+		encode(device, op, stage->entering, x_gradient, out);
 	return true;
 }
 
@@ -302,8 +329,8 @@ static bool run_recompute(struct skep_device *device, const struct skep_op *op, 
 	(void)ret;
 	if (!stage->workspace || !find_if(device, stage->index > 0, op->in, in_bytes(device, stage), &in))
 		return false;
-	const float *x = decoded(device, stage->entering, in, stage->entry);
-	return skep_cpu_recompute(stage, device->training, op, x, stage->workspace, &diag) || undrawn(device, &diag);
+	const float *x = decoded(device, op, stage->entering, in, stage->entry);
+	return recompute(device, stage, op, x, &diag) || undrawn(device, op, &diag);
 }
 
 /* ---- reduction and step ------------------------------------------------------------------------------------- */
@@ -336,7 +363,8 @@ static bool run_take(struct skep_device *device, const struct skep_op *op, struc
 	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
 	if (!out)
 		return false;
-	skep_codec_encode(device->training->reduction_codec, chunk.count, chunk.own, out);
+	device->backend->encode(
+		device_queue(device, op), device->training->reduction_codec, chunk.count, chunk.own, out);
 	return true;
 }
 
@@ -352,9 +380,10 @@ static bool run_receive(struct skep_device *device, const struct skep_op *op, st
 		return false;
 	}
 	if (op->kind == SKEP_OP_STORE)
-		skep_codec_decode(codec, chunk.count, in, chunk.result);
+		device->backend->decode(device_queue(device, op), codec, chunk.count, in, chunk.result);
 	else
-		skep_codec_add(codec, chunk.count, chunk.own, in, op->kind == SKEP_OP_ADD_STORE ? chunk.result : NULL);
+		device->backend->add(device_queue(device, op), codec, chunk.count, chunk.own, in,
+			op->kind == SKEP_OP_ADD_STORE ? chunk.result : NULL);
 	ret->out = op->in;
 	return true;
 }
@@ -365,7 +394,7 @@ static bool run_keep(struct skep_device *device, const struct skep_op *op, struc
 	(void)ret;
 	if (!find_chunk(device, op, &chunk))
 		return false;
-	memcpy(chunk.result, chunk.own, chunk.count * sizeof *chunk.result);
+	device->backend->copy(device_queue(device, op), chunk.result, chunk.own, chunk.count * sizeof *chunk.result);
 	return true;
 }
 
@@ -375,8 +404,10 @@ static bool run_fold(struct skep_device *device, const struct skep_op *op, struc
 	const void *in = find_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
 	(void)ret;
 	if (in)
-		skep_codec_fold(device->training->reduction_codec, chunk.count, in, chunk.result);
-	skep_pool_release(device->pool, op->in);
+		device->backend->fold(
+			device_queue(device, op), device->training->reduction_codec, chunk.count, in, chunk.result);
+	else
+		skep_pool_release(device->pool, op->in);
 	return in != NULL;
 }
 
@@ -391,9 +422,9 @@ static bool run_give(struct skep_device *device, const struct skep_op *op, struc
 	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
 	if (!out)
 		return false;
-	skep_codec_encode(codec, chunk.count, chunk.result, out);
+	device->backend->encode(device_queue(device, op), codec, chunk.count, chunk.result, out);
 	if (codec != SKEP_CODEC_NONE)
-		skep_codec_decode(codec, chunk.count, out, chunk.result);
+		device->backend->decode(device_queue(device, op), codec, chunk.count, out, chunk.result);
 	return true;
 }
 
@@ -401,140 +432,34 @@ static bool run_step(struct skep_device *device, const struct skep_op *op, struc
 {
 	struct skep_stage *stage = &device->stage;
 	(void)ret;
-	skep_stage_step(stage, skep_training_stepper(device->training), op->stage / device->training->plan->stages,
-		op->round, op->size == 1 ? stage->accumulator[op->round & 1] : stage->result, op->microbatches);
-	skep_stage_periodic(stage, device->training, op);
+	device->backend->step(device_queue(device, op), stage, skep_training_stepper(device->training),
+		op->stage / device->training->plan->stages, op->round,
+		op->size == 1 ? stage->accumulator[op->round & 1] : stage->result, op->microbatches);
+	device->backend->periodic(device_queue(device, op), stage, device->training, op);
 	return true;
 }
 
 static bool run_inner(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	(void)ret;
-	return skep_stage_periodic(&device->stage, device->training, op);
+	return device->backend->periodic(device_queue(device, op), &device->stage, device->training, op);
 }
 
-/* ---- state -------------------------------------------------------------------------------------------------- */
-
-static uint32_t chunks_of(const struct skep_op *op)
-{
-	return op->size > 0 ? op->size : 1;
-}
-
-static bool run_save(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
-{
-	void *out;
-	if (op->chunk >= chunks_of(op))
-		return false;
-	ret->out = skep_pool_take(device->pool, skep_stage_state_bytes(&device->stage, op->chunk, chunks_of(op)), &out);
-	if (!out)
-		return false;
-	skep_stage_save(&device->stage, op->chunk, chunks_of(op), out);
-	return true;
-}
-
-static bool run_load(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
-{
-	uint64_t bytes;
-	const void *state = skep_pool_find(device->pool, op->in, &bytes);
-	(void)ret;
-	return state && op->chunk < chunks_of(op) &&
-	       skep_stage_load(&device->stage, op->version, op->chunk, chunks_of(op), state, bytes);
-}
-
-static bool run_enter(struct skep_device *device, const struct skep_op *op)
-{
-	struct skep_stage stage;
-	if (op->stage >= device->training->plan->stages || !skep_stage_begin(device->training, op->stage, &stage))
-		return false;
-	skep_stage_finish(&device->stage);
-	device->stage = stage;
-	return true;
-}
+/* ---- the rest ----------------------------------------------------------------------------------------------------- */
 
 void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper)
 {
 	device->keeper = *keeper;
 }
 
-/* Memory for the whole state; the caller gives it back. */
-static void *take_whole(struct skep_device *device, struct skep_buf *ret)
-{
-	void *state;
-	*ret = skep_pool_take(device->pool, skep_stage_state_bytes(&device->stage, 0, 1), &state);
-	return state;
-}
-
-static bool has_keeper(struct skep_device *device)
-{
-	bool has = device->keeper.read && device->keeper.write;
-	if (!has)
-		snprintf(device->why, sizeof device->why, "this worker has nowhere to keep checkpoints");
-	return has;
-}
-
-static bool run_checkpoint(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
-{
-	const struct skep_keeper *keeper = &device->keeper;
-	struct skep_buf buf;
-	void *state = take_whole(device, &buf);
-	(void)ret;
-	if (!state)
-		return false;
-	skep_stage_save(&device->stage, 0, 1, state);
-	bool good = has_keeper(device) &&
-	            keeper->write(keeper->context, op->stage, op->round, state,
-			    skep_stage_state_bytes(&device->stage, 0, 1), device->why, sizeof device->why);
-	skep_pool_release(device->pool, buf);
-	return good;
-}
-
-/* As at the start of the run, but for the accumulators. */
-static bool begin_anew(struct skep_device *device, void *state)
-{
-	struct skep_stage first;
-	if (!skep_stage_begin(device->training, device->stage.index, &first))
-		return false;
-	skep_stage_save(&first, 0, 1, state);
-	skep_stage_finish(&first);
-	return true;
-}
-
-static bool run_restore(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
-{
-	const struct skep_keeper *keeper = &device->keeper;
-	uint64_t bytes = skep_stage_state_bytes(&device->stage, 0, 1);
-	struct skep_buf buf;
-	void *state = take_whole(device, &buf);
-	bool good = state != NULL;
-	(void)ret;
-	if (good && op->microbatch == 0)
-		good = begin_anew(device, state);
-	else if (good)
-		good = has_keeper(device) && keeper->read(keeper->context, op->stage, op->microbatch, state, bytes,
-						     device->why, sizeof device->why);
-	good = good && skep_stage_load(&device->stage, op->version, 0, 1, state, bytes);
-	skep_pool_release(device->pool, buf);
-	return good;
-}
-
-/* A CPU device computes in the memory of its host, so all of it lies there, offloaded or not. */
 struct skep_device_memory skep_device_memory(const struct skep_device *device)
 {
-	const struct skep_stage *stage = &device->stage;
-	uint64_t array = sizeof(float) * stage->parameters;
-	return (struct skep_device_memory){
-		.weights_bytes = (stage->versions + (stage->inner != NULL)) * array,
-		.gradients_bytes = 2 * array,
-		.optimizer_bytes = (stage->moments + stage->inner_moments) * array,
-		.result_bytes = array,
-		.gradients = SKEP_MEMORY_HOST,
-		.optimizer = SKEP_MEMORY_HOST,
-	};
+	return device->backend->memory(&device->stage);
 }
 
 uint64_t skep_device_digest(const struct skep_device *device)
 {
-	return skep_stage_digest(&device->stage);
+	return device->backend->digest(device->queue[SKEP_LANE_COMPUTE], &device->stage);
 }
 
 /* A device does not know the others. */
@@ -567,10 +492,10 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_INNER] = run_inner,
 		[SKEP_OP_PSEUDO] = run_inner,
 		[SKEP_OP_STEP] = run_step,
-		[SKEP_OP_SAVE] = run_save,
-		[SKEP_OP_LOAD] = run_load,
-		[SKEP_OP_CHECKPOINT] = run_checkpoint,
-		[SKEP_OP_RESTORE] = run_restore,
+		[SKEP_OP_SAVE] = device_run_save,
+		[SKEP_OP_LOAD] = device_run_load,
+		[SKEP_OP_CHECKPOINT] = device_run_checkpoint,
+		[SKEP_OP_RESTORE] = device_run_restore,
 		[SKEP_OP_TAKE] = run_take,
 		[SKEP_OP_ADD] = run_receive,
 		[SKEP_OP_ADD_STORE] = run_receive,
@@ -581,19 +506,46 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_ALLREDUCE] = run_apart,
 	};
 	if (op->kind == SKEP_OP_ENTER)
-		return run_enter(device, op);
+		return device_run_enter(device, op);
 	assert(op->kind < SKEP_OP_KINDS && runs[op->kind]);
 	return holds(device, op) && runs[op->kind](device, op, ret);
 }
 
-void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+static void fail(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	*ret = (struct skep_device_result){0};
-	device->why[0] = '\0';
-	if (run(device, op, ret))
-		return;
+	const char *why = device->why[op->lane];
 	skep_pool_release(device->pool, ret->out);
 	skep_pool_release(device->pool, ret->stash);
-	*ret = (struct skep_device_result){
-		.failed = true, .why = device->why[0] ? device->why : NULL, .loss_nano = INT64_MAX};
+	*ret = (struct skep_device_result){.failed = true, .why = why[0] ? why : NULL, .loss_nano = INT64_MAX};
+}
+
+void skep_device_start(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	assert(op->lane < SKEP_LANES);
+	*ret = (struct skep_device_result){0};
+	device->why[op->lane][0] = '\0';
+	device->loss[op->lane] = 0;
+	if (!run(device, op, ret))
+		fail(device, op, ret);
+}
+
+/* FOLD's operand is the device's until it has been read. */
+void skep_device_wait(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	if (ret->failed)
+		return;
+	if (!device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane])) {
+		fail(device, op, ret);
+		return;
+	}
+	if (op->kind == SKEP_OP_FOLD)
+		skep_pool_release(device->pool, op->in);
+	if (op->kind == SKEP_OP_FORWARD)
+		ret->loss_nano = loss_nano(device->loss[op->lane]);
+}
+
+void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	skep_device_start(device, op, ret);
+	skep_device_wait(device, op, ret);
 }

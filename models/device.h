@@ -15,6 +15,7 @@
 #include "core/skep.h"
 #include "models/checkpoint.h"
 #include "models/model.h"
+#include "models/pool.h"
 
 enum skep_corpus {
 	SKEP_CORPUS_QUADRATIC, /* y = x^2, x uniform on [-5, 5], per component */
@@ -98,7 +99,13 @@ bool skep_device_available(enum skep_device_kind kind, char *error, size_t error
  * hardware. */
 struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
 	char *error, size_t error_size);
+/* The same on one of several such devices of this machine, counted from 0. */
+struct skep_device *skep_device_create_on(enum skep_device_kind kind, uint32_t ordinal,
+	const struct skep_training *training, uint32_t stage, char *error, size_t error_size);
 void skep_device_destroy(struct skep_device *device); /* NULL is fine */
+
+/* How many there are that skep_device_create_on can be asked for. */
+uint32_t skep_device_count(enum skep_device_kind kind);
 
 struct skep_device_result {
 	struct skep_buf out, stash;
@@ -114,6 +121,11 @@ void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper
  * buffer and loss_nano INT64_MAX, and is marked as failed: the world must not go on as if it had been done. */
 void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
 
+/* The same in two halves, so that operations of several lanes can be under way at once: start one after the other, wait side by side.
+ * What is between them belongs to the device. A lane starts its next operation when it has waited for the one before. */
+void skep_device_start(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+void skep_device_wait(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+
 /* A new buffer of `bytes` with its host memory for filling; {0, 0} and NULL when memory lacks. Release is idempotent: stale
  * handles are ignored. */
 struct skep_buf skep_device_buffer_create(struct skep_device *device, uint64_t bytes, void **ret_memory);
@@ -123,7 +135,6 @@ void skep_device_buffer_release(struct skep_device *device, struct skep_buf buf)
 uint32_t skep_device_buffers_live(const struct skep_device *device); /* for leak checks */
 
 /* What the stage's arrays take, as allocated, and in which memory: a CPU device's own is the host's. */
-enum skep_memory_side { SKEP_MEMORY_DEVICE, SKEP_MEMORY_HOST };
 struct skep_device_memory {
 	uint64_t weights_bytes, gradients_bytes, optimizer_bytes, result_bytes;
 	enum skep_memory_side gradients, optimizer;

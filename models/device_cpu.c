@@ -19,7 +19,7 @@ void skep_cpu_init(void)
 static struct skep_pass pass_of(const struct skep_stage *stage, const struct skep_training *training,
 	const struct skep_op *op, const struct skep_layer *layer)
 {
-	const skep_real *parameter = skep_stage_read(stage, op->version);
+	const skep_real *parameter = skep_stage_read(stage, training, op);
 	bool ties = stage->shared != SIZE_MAX && layer->type == &skep_layer_head;
 	return (struct skep_pass){.training = training,
 		.op = op,

@@ -9,8 +9,7 @@
  * synchronous step makes. With delayed updates the worker has gone on when STEP comes, and v becomes mixing v + (1 - mixing) w,
  * alpha of Streaming DiLoCo (Douillard et al. 2025, algorithm 2) for the whole vector.
  */
-#include <string.h>
-
+#include "models/data.h"
 #include "models/stage.h"
 
 /* Rates go by the steps of the run; when one comes more often than the plan has steps, the last ones share a rate. */
@@ -28,27 +27,31 @@ static void step(struct skep_stage *stage, const struct skep_training *training,
 				.sum = sum,
 				.w = stage->inner,
 				.moment = {stage->inner_moment[0], stage->inner_moment[1]}});
-	memset(sum, 0, stage->parameters * sizeof *sum);
+	stage->arrays->clear(stage->queue, sum, stage->parameters * sizeof *sum);
 }
 
 static void pseudo(struct skep_stage *stage, const struct skep_op *op)
 {
 	const skep_real *w = skep_stage_parameters(stage, stage->version), *v = stage->inner;
-	const skep_real weight = (skep_real)op->microbatches;
-	skep_real *sum = stage->accumulator[op->round & 1];
-	for (size_t i = 0; i < stage->parameters; i++)
-		sum[i] = (w[i] - v[i]) * weight;
+	stage->arrays->weigh(
+		stage->queue, stage->parameters, w, v, (skep_real)op->microbatches, stage->accumulator[op->round & 1]);
 }
 
 void skep_stage_follow(struct skep_stage *stage, skep_real mixing, size_t first, size_t count)
 {
-	const skep_real *w = skep_stage_parameters(stage, stage->version) + first, rest = 1 - mixing;
+	const skep_real *w = skep_stage_parameters(stage, stage->version) + first;
 	skep_real *v = stage->inner + first;
 	if (mixing > 0)
-		for (size_t i = 0; i < count; i++)
-			v[i] = mixing * v[i] + rest * w[i];
+		stage->arrays->mix(stage->queue, count, mixing, w, v);
 	else /* whatever is there: a newcomer has numbers that mean nothing, and 0 times these may be one of them */
-		memcpy(v, w, count * sizeof *v);
+		stage->arrays->copy(stage->queue, v, w, count * sizeof *v);
+}
+
+const skep_real *skep_stage_read(
+	const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
+{
+	bool inner = stage->inner && !skep_training_holds_out(training, op->microbatch);
+	return inner ? stage->inner : skep_stage_parameters(stage, op->version);
 }
 
 bool skep_stage_periodic(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)

@@ -195,8 +195,8 @@ struct layer { /* per sample, of one of the GPUs that share it; numbers are floa
 	uint64_t parameters, forward_flop, backward_flop;
 	uint64_t numbers;    /* that a forward pass reads and writes, parameters left out */
 	uint64_t kept_bytes; /* from forward to backward */
-	uint64_t
-		recompute_bytes; /* the same if only the inputs of blocks are kept, and one block at a time is done again ... */
+	/* The same if only the inputs of blocks are kept, and one block at a time is done again ... */
+	uint64_t recompute_bytes;
 	uint64_t block_bytes; /* ... that has so many */
 	uint64_t widest;      /* array */
 	uint64_t work;        /* numbers, beside the two widest arrays */

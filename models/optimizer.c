@@ -37,17 +37,7 @@ float skep_optimizer_rate(const struct skep_optimizer *optimizer, uint32_t round
 	return (float)((double)optimizer->learning_rate * ((double)rates->least + (1 - (double)rates->least) * left));
 }
 
-struct step { /* of one tensor */
-	const struct skep_optimizer *o;
-	skep_real rate, decay, divisor;
-	skep_real unbias_mean, unbias_square;
-	size_t n;
-	const skep_real *sum;
-	skep_real *w, *moment[SKEP_MOMENTS_MAX];
-	bool scales; /* LAMB, and the tensor is one of those that it scales */
-};
-
-SKEP_ANY_WIDTH static void step_sgd(const struct step *s)
+SKEP_ANY_WIDTH static void step_sgd(const struct skep_step *s)
 {
 	const skep_real momentum = s->o->momentum, rate = s->rate, decay = s->decay, divisor = s->divisor;
 	const skep_real *restrict sum = s->sum;
@@ -58,7 +48,7 @@ SKEP_ANY_WIDTH static void step_sgd(const struct step *s)
 	}
 }
 
-SKEP_ANY_WIDTH static void step_nesterov(const struct step *s)
+SKEP_ANY_WIDTH static void step_nesterov(const struct skep_step *s)
 {
 	const skep_real momentum = s->o->momentum, rate = s->rate, decay = s->decay, divisor = s->divisor;
 	const skep_real *restrict sum = s->sum;
@@ -70,7 +60,7 @@ SKEP_ANY_WIDTH static void step_nesterov(const struct step *s)
 	}
 }
 
-SKEP_ANY_WIDTH static void step_adamw(const struct step *s)
+SKEP_ANY_WIDTH static void step_adamw(const struct skep_step *s)
 {
 	const skep_real beta1 = s->o->beta1, beta2 = s->o->beta2, epsilon = s->o->epsilon, one = 1;
 	const skep_real rate = s->rate, decay = s->decay, divisor = s->divisor;
@@ -87,7 +77,7 @@ SKEP_ANY_WIDTH static void step_adamw(const struct step *s)
 }
 
 /* The norm of the parameters over that of the step; 1 where one of them is 0. Moves the moments on. */
-static skep_real measure_lamb(const struct step *s)
+static skep_real measure_lamb(const struct skep_step *s)
 {
 	const skep_real beta1 = s->o->beta1, beta2 = s->o->beta2, one = 1;
 	double parameters = 0, steps = 0;
@@ -103,7 +93,7 @@ static skep_real measure_lamb(const struct step *s)
 	return parameters > 0 && steps > 0 ? (skep_real)sqrt(parameters / steps) : one;
 }
 
-static void step_lamb(const struct step *s)
+static void step_lamb(const struct skep_step *s)
 {
 	skep_real rate = s->rate * measure_lamb(s);
 	for (size_t i = 0; i < s->n; i++) {
@@ -112,9 +102,9 @@ static void step_lamb(const struct step *s)
 	}
 }
 
-static void step_tensor(const struct step *s)
+void skep_step_tensor(const struct skep_step *s)
 {
-	static void (*const steps[])(const struct step *) = {
+	static void (*const steps[])(const struct skep_step *) = {
 		[SKEP_OPTIMIZER_SGD] = step_sgd,
 		[SKEP_OPTIMIZER_ADAMW] = step_adamw,
 		[SKEP_OPTIMIZER_NESTEROV] = step_nesterov,
@@ -124,12 +114,12 @@ static void step_tensor(const struct step *s)
 	steps[plain ? SKEP_OPTIMIZER_ADAMW : s->o->kind](s);
 }
 
-static void step_layer(const struct skep_layer *layer, struct step step)
+static void step_layer(const struct skep_stage *stage, const struct skep_layer *layer, struct skep_step step)
 {
 	struct skep_tensor tensor[SKEP_TENSORS_MAX];
 	const uint32_t tensors = layer->type->tensors(layer, tensor);
 	for (uint32_t t = 0; t < tensors; t++) {
-		struct step one = step;
+		struct skep_step one = step;
 		const size_t at = layer->parameter + tensor[t].offset;
 		one.n = (size_t)tensor[t].rows * tensor[t].columns;
 		one.decay = tensor[t].decays ? step.decay : 0;
@@ -138,14 +128,14 @@ static void step_layer(const struct skep_layer *layer, struct step step)
 		one.w += at;
 		one.moment[0] += at;
 		one.moment[1] += one.moment[1] ? at : 0;
-		step_tensor(&one);
+		stage->arrays->step(stage->queue, &one);
 	}
 }
 
 void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layers, const struct skep_descent *descent)
 {
 	const struct skep_optimizer *o = descent->optimizer;
-	struct step step = {.o = o,
+	struct skep_step step = {.o = o,
 		.rate = descent->rate,
 		.decay = o->weight_decay,
 		.divisor = (skep_real)descent->microbatches,
@@ -155,7 +145,7 @@ void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layer
 	step.unbias_mean = (skep_real)(1.0 / (1.0 - power((double)o->beta1, descent->steps)));
 	step.unbias_square = (skep_real)(1.0 / (1.0 - power((double)o->beta2, descent->steps)));
 	for (uint32_t l = layers.first; l < layers.end; l++)
-		step_layer(&stage->layer[l], step);
+		step_layer(stage, &stage->layer[l], step);
 }
 
 void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth, uint32_t round,
@@ -165,7 +155,8 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 	const skep_real *old = skep_stage_parameters(stage, round);
 	skep_real *w = skep_stage_parameters(stage, round + 1);
 	if (w != old)
-		memcpy(w + slice->parameter, old + slice->parameter, slice->parameters * sizeof *w);
+		stage->arrays->copy(
+			stage->queue, w + slice->parameter, old + slice->parameter, slice->parameters * sizeof *w);
 	if (microbatches)
 		skep_stage_descend(stage, (struct skep_layers){slice->layer, slice->layer + slice->layers},
 			&(struct skep_descent){.optimizer = optimizer,
@@ -175,7 +166,8 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 				.sum = sum,
 				.w = w,
 				.moment = {stage->moment[0], stage->moment[1]}});
-	memset(stage->accumulator[round & 1] + slice->parameter, 0, slice->parameters * sizeof *w);
+	stage->arrays->clear(
+		stage->queue, stage->accumulator[round & 1] + slice->parameter, slice->parameters * sizeof *w);
 	stage->stepped = stage->stepped || microbatches > 0;
 	if (nth + 1 < stage->slices)
 		return;

@@ -27,24 +27,43 @@ static size_t class_bytes(uint32_t class)
 	return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-void skep_pool_init(struct skep_pool *pool)
+static void *take_host(void *context, enum skep_memory_side side, size_t bytes)
 {
-	*pool = (struct skep_pool){.slots = 1};
+	(void)context;
+	(void)side;
+	return aligned_alloc(ALIGNMENT, bytes);
+}
+
+static void give_host(void *context, enum skep_memory_side side, void *memory)
+{
+	(void)context;
+	(void)side;
+	free(memory);
+}
+
+void skep_pool_init_with(struct skep_pool *pool, const struct skep_memory_source *source)
+{
+	*pool = (struct skep_pool){.slots = 1, .source = *source};
 	int failed = pthread_mutex_init(&pool->lock, NULL);
 	assert(!failed);
 	(void)failed;
 }
 
+void skep_pool_init(struct skep_pool *pool)
+{
+	skep_pool_init_with(pool, &(struct skep_memory_source){.take = take_host, .give = give_host});
+}
+
 void skep_pool_finish(struct skep_pool *pool)
 {
 	for (uint32_t i = 1; i < pool->slots; i++)
-		free(pool->slot[i].memory);
+		pool->source.give(pool->source.context, pool->slot[i].side, pool->slot[i].memory);
 	free(pool->slot);
 	pthread_mutex_destroy(&pool->lock);
 }
 
 /* A slot with memory of the class, 0 when memory lacks. */
-static uint32_t new_slot(struct skep_pool *pool, uint32_t class)
+static uint32_t new_slot(struct skep_pool *pool, enum skep_memory_side side, uint32_t class)
 {
 	if (pool->slots >= pool->capacity) {
 		uint32_t capacity = pool->capacity ? 2 * pool->capacity : 64;
@@ -54,30 +73,35 @@ static uint32_t new_slot(struct skep_pool *pool, uint32_t class)
 		pool->slot = slot;
 		pool->capacity = capacity;
 	}
-	void *memory = aligned_alloc(ALIGNMENT, class_bytes(class));
+	void *memory = pool->source.take(pool->source.context, side, class_bytes(class));
 	if (!memory)
 		return 0;
-	pool->slot[pool->slots] = (struct skep_pool_slot){.memory = memory, .generation = 1};
+	pool->slot[pool->slots] = (struct skep_pool_slot){.memory = memory, .side = side, .generation = 1};
 	return pool->slots++;
 }
 
-static uint32_t take_slot(struct skep_pool *pool, uint32_t class)
+static uint32_t take_slot(struct skep_pool *pool, enum skep_memory_side side, uint32_t class)
 {
-	uint32_t slot = pool->free[class];
+	uint32_t slot = pool->free[side][class];
 	if (!slot)
-		return new_slot(pool, class);
-	pool->free[class] = pool->slot[slot].next_free;
+		return new_slot(pool, side, class);
+	pool->free[side][class] = pool->slot[slot].next_free;
 	return slot;
 }
 
 struct skep_buf skep_pool_take(struct skep_pool *pool, uint64_t bytes, void **ret_memory)
+{
+	return skep_pool_take_on(pool, SKEP_MEMORY_HOST, bytes, ret_memory);
+}
+
+struct skep_buf skep_pool_take_on(struct skep_pool *pool, enum skep_memory_side side, uint64_t bytes, void **ret_memory)
 {
 	struct skep_buf buf = {0};
 	*ret_memory = NULL;
 	if (bytes > UINT64_C(1) << BYTES_MAX_LOG2)
 		return buf;
 	pthread_mutex_lock(&pool->lock);
-	uint32_t i = take_slot(pool, class_of(bytes));
+	uint32_t i = take_slot(pool, side, class_of(bytes));
 	if (i) {
 		struct skep_pool_slot *slot = &pool->slot[i];
 		slot->bytes = bytes;
@@ -117,8 +141,8 @@ void skep_pool_release(struct skep_pool *pool, struct skep_buf buf)
 		uint32_t class = class_of(slot->bytes);
 		slot->live = false;
 		slot->generation = slot->generation == UINT32_MAX ? 1 : slot->generation + 1;
-		slot->next_free = pool->free[class];
-		pool->free[class] = buf.slot;
+		slot->next_free = pool->free[slot->side][class];
+		pool->free[slot->side][class] = buf.slot;
 		pool->live--;
 	}
 	pthread_mutex_unlock(&pool->lock);

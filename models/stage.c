@@ -59,13 +59,9 @@ static size_t larger(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-struct extent { /* of the arrays of one microbatch */
-	size_t widest, work, rotation;
-};
-
 /* Places the layers of a slice, which begins with layer `first` of the model. */
 static void place_layers(const struct skep_training *training, uint32_t first, struct skep_stage *stage,
-	struct skep_slice *slice, struct extent *extent)
+	struct skep_slice *slice, struct skep_extent *extent)
 {
 	const struct skep_model *model = training->model;
 	size_t samples = training->samples, stash = first ? 0 : aligned(samples * model->width[0]);
@@ -122,12 +118,10 @@ static skep_real *carve(skep_real **rest, size_t floats)
 	return piece;
 }
 
-static bool allocate(const struct skep_training *training, struct skep_stage *stage, const struct extent *extent)
+static bool allocate(const struct skep_training *training, struct skep_stage *stage, const struct skep_extent *extent)
 {
 	const bool encodes = training->activation_codec != SKEP_CODEC_NONE,
 		   checkpoints = skep_training_recomputes(training, stage->index);
-	stage->versions = skep_plan_versions(training->plan, stage->index);
-	stage->stride = aligned(stage->parameters);
 	const bool periodic = skep_plan_periodic(training->plan);
 	size_t arrays = stage->versions + stage->moments + 2 + 1 + (periodic ? 1 + stage->inner_moments : 0);
 	size_t floats = arrays * aligned(stage->parameters) + 2 * aligned(extent->widest) + aligned(extent->work) +
@@ -163,29 +157,80 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	return true;
 }
 
-bool skep_stage_init(const struct skep_training *training, uint32_t index, struct skep_stage *ret)
+static void copy(void *queue, void *to, const void *from, size_t bytes)
+{
+	(void)queue;
+	memcpy(to, from, bytes);
+}
+
+static void clear(void *queue, void *memory, size_t bytes)
+{
+	(void)queue;
+	memset(memory, 0, bytes);
+}
+
+static void step(void *queue, const struct skep_step *one)
+{
+	(void)queue;
+	skep_step_tensor(one);
+}
+
+static void weigh(void *queue, size_t n, const skep_real *w, const skep_real *v, skep_real weight, skep_real *ret)
+{
+	(void)queue;
+	for (size_t i = 0; i < n; i++)
+		ret[i] = (w[i] - v[i]) * weight;
+}
+
+static void mix(void *queue, size_t n, skep_real mixing, const skep_real *w, skep_real *v)
+{
+	(void)queue;
+	const skep_real rest = 1 - mixing;
+	for (size_t i = 0; i < n; i++)
+		v[i] = mixing * v[i] + rest * w[i];
+}
+
+static const struct skep_arrays host_arrays = {.copy = copy, .clear = clear, .step = step, .weigh = weigh, .mix = mix};
+
+bool skep_stage_place(
+	const struct skep_training *training, uint32_t index, struct skep_stage *ret, struct skep_extent *ret_extent)
 {
 	uint32_t layers;
-	struct extent extent = {0};
+	*ret_extent = (struct skep_extent){0};
 	*ret = (struct skep_stage){.index = index,
 		.slices = skep_plan_chunks(training->plan),
 		.moments = skep_optimizer_moments(skep_training_stepper(training)),
 		.inner_moments = skep_plan_periodic(training->plan) ? skep_optimizer_moments(&training->optimizer) : 0,
-		.shared = SIZE_MAX};
-	bool good = cut(training, ret);
-	for (uint32_t nth = 0; good && nth < ret->slices; nth++)
-		place_layers(training, first_layer(training, ret, nth, &layers), ret, &ret->slice[nth], &extent);
-	if (good && training->model->architecture == SKEP_ARCHITECTURE_LLAMA)
-		extent.rotation =
+		.shared = SIZE_MAX,
+		.arrays = &host_arrays};
+	if (!cut(training, ret))
+		return false;
+	for (uint32_t nth = 0; nth < ret->slices; nth++)
+		place_layers(training, first_layer(training, ret, nth, &layers), ret, &ret->slice[nth], ret_extent);
+	if (training->model->architecture == SKEP_ARCHITECTURE_LLAMA)
+		ret_extent->rotation =
 			(size_t)training->model->sequence * (training->model->hidden / training->model->heads);
-	if (good && training->model->tied && ret->layers == training->model->layers)
+	if (training->model->tied && ret->layers == training->model->layers)
 		ret->shared = 0;
-	if (!good || !allocate(training, ret, &extent)) {
+	ret->versions = skep_plan_versions(training->plan, index);
+	ret->stride = aligned(ret->parameters);
+	return true;
+}
+
+void skep_stage_draw(const struct skep_training *training, const struct skep_stage *stage)
+{
+	for (uint32_t l = 0; l < stage->layers; l++)
+		skep_layer_draw(&stage->layer[l], training->plan->seed, stage->parameter + stage->layer[l].parameter);
+}
+
+bool skep_stage_init(const struct skep_training *training, uint32_t index, struct skep_stage *ret)
+{
+	struct skep_extent extent;
+	if (!skep_stage_place(training, index, ret, &extent) || !allocate(training, ret, &extent)) {
 		skep_stage_finish(ret);
 		return false;
 	}
-	for (uint32_t l = 0; l < ret->layers; l++)
-		skep_layer_draw(&ret->layer[l], training->plan->seed, ret->parameter + ret->layer[l].parameter);
+	skep_stage_draw(training, ret);
 	if (ret->inner)
 		skep_stage_follow(ret, 0, 0, ret->parameters);
 	if (ret->rotation)
@@ -259,9 +304,9 @@ void skep_stage_save(const struct skep_stage *stage, uint32_t chunk, uint32_t ch
 	size_t each = count * sizeof(skep_real);
 	char *to = (char *)ret_state + sizeof header;
 	memcpy(ret_state, &header, sizeof header);
-	memcpy(to, skep_stage_parameters(stage, stage->version) + first, each);
+	stage->arrays->copy(stage->queue, to, skep_stage_parameters(stage, stage->version) + first, each);
 	for (uint32_t m = 0; m < stage->moments; m++)
-		memcpy(to + (m + 1) * each, stage->moment[m] + first, each);
+		stage->arrays->copy(stage->queue, to + (m + 1) * each, stage->moment[m] + first, each);
 }
 
 bool skep_stage_load(
@@ -279,9 +324,9 @@ bool skep_stage_load(
 	size_t each = count * sizeof(skep_real);
 	const char *from = (const char *)state + sizeof header;
 	for (uint32_t place = 0; place < stage->versions; place++)
-		memcpy(skep_stage_parameters(stage, place) + first, from, each);
+		stage->arrays->copy(stage->queue, skep_stage_parameters(stage, place) + first, from, each);
 	for (uint32_t m = 0; m < stage->moments; m++)
-		memcpy(stage->moment[m] + first, from + (m + 1) * each, each);
+		stage->arrays->copy(stage->queue, stage->moment[m] + first, from + (m + 1) * each, each);
 	stage->steps = header.steps;
 	stage->version = version;
 	if (stage->inner)

@@ -24,6 +24,35 @@ struct skep_slice {             /* consecutive layers of the model; in struct sk
 
 enum { SKEP_MOMENTS_MAX = 2 };
 
+struct skep_step { /* of the optimizer, of one tensor; optimizer.c says what is done */
+	const struct skep_optimizer *o;
+	skep_real rate, decay, divisor;
+	skep_real unbias_mean, unbias_square;
+	size_t n;
+	const skep_real *sum;
+	skep_real *w, *moment[SKEP_MOMENTS_MAX];
+	bool scales; /* LAMB, and the tensor is one of those that it scales */
+};
+
+/* How the arrays of a stage are worked on, wherever they lie, by whoever has the queue. */
+struct skep_arrays {
+	void (*copy)(void *queue, void *to, const void *from, size_t bytes); /* also from and to the host's memory */
+	void (*clear)(void *queue, void *memory, size_t bytes);
+	void (*step)(void *queue, const struct skep_step *step);
+	/* ret[i] = (w[i] - v[i]) weight */
+	void (*weigh)(void *queue, size_t n, const skep_real *w, const skep_real *v, skep_real weight, skep_real *ret);
+	/* v[i] = mixing v[i] + (1 - mixing) w[i], 0 < mixing */
+	void (*mix)(void *queue, size_t n, skep_real mixing, const skep_real *w, skep_real *v);
+};
+
+/* On the host. */
+void skep_step_tensor(const struct skep_step *step);
+
+/* Elements of what the layers of a stage share, beside its arrays of parameters. */
+struct skep_extent {
+	size_t widest, work, rotation;
+};
+
 struct skep_stage {
 	uint32_t index; /* SKEP_NO_STAGE: everything else is 0 */
 	uint32_t slices;
@@ -53,6 +82,9 @@ struct skep_stage {
 	skep_real *rotation;       /* of rotary positions; NULL where there are none */
 	skep_real *work;           /* what a layer needs during a pass; NULL: scratch does */
 	skep_real *workspace;      /* a stash, with checkpoint_activations; else NULL */
+	const struct skep_arrays *arrays;
+	void *queue; /* theirs */
+	void *own;   /* the back end's, beside all this */
 };
 
 /* The stage as if it were nothing but its slice number `nth`: `index` is the number of the slice in the model, and layer,
@@ -64,15 +96,17 @@ static inline skep_real *skep_stage_parameters(const struct skep_stage *stage, u
 	return stage->parameter + version % stage->versions * stage->stride;
 }
 
-/* What FORWARD and BACKWARD read. */
-static inline const skep_real *skep_stage_read(const struct skep_stage *stage, uint32_t version)
-{
-	return stage->inner ? stage->inner : skep_stage_parameters(stage, version);
-}
+/* What FORWARD and BACKWARD read: inner parameters where there are any, but what is judged are those of the stage. */
+const skep_real *skep_stage_read(
+	const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op);
 
 /* The stage's parameters at the start: a layer's are drawn from (seed, layer), whatever the cut. Returns false when memory
  * lacks; *ret is then empty. */
 bool skep_stage_init(const struct skep_training *training, uint32_t index, struct skep_stage *ret);
+/* The parts of it: all but memory, and the first parameters of a stage that has some, in the memory of the host. */
+bool skep_stage_place(
+	const struct skep_training *training, uint32_t index, struct skep_stage *ret, struct skep_extent *ret_extent);
+void skep_stage_draw(const struct skep_training *training, const struct skep_stage *stage);
 void skep_stage_finish(struct skep_stage *stage);
 
 /* The layers whose parameters are first .. first + count - 1; false: these do not begin and end with layers. */

@@ -54,25 +54,31 @@ uint32_t skep_stage_weights(const struct skep_stage *stage, struct skep_weight *
 	return count;
 }
 
+bool skep_stage_load_weights(const struct skep_training *training, struct skep_stage *stage)
+{
+	if (training->weights == NULL)
+		return true;
+	struct skep_weight_names names = skep_hf_names(training->model);
+	uint32_t weights = skep_stage_weights(stage, NULL);
+	struct skep_weight *weight = calloc(weights, sizeof *weight);
+	if (weight == NULL)
+		return false;
+	skep_stage_weights(stage, weight);
+	skep_weights_read(training->weights, weight, weights, &names);
+	free(weight);
+	if (stage->inner)
+		skep_stage_follow(stage, 0, 0, stage->parameters);
+	return true;
+}
+
 bool skep_stage_begin(const struct skep_training *training, uint32_t index, struct skep_stage *ret)
 {
 	if (!skep_stage_init(training, index, ret))
 		return false;
-	if (training->weights == NULL)
+	if (skep_stage_load_weights(training, ret))
 		return true;
-	struct skep_weight_names names = skep_hf_names(training->model);
-	uint32_t weights = skep_stage_weights(ret, NULL);
-	struct skep_weight *weight = calloc(weights, sizeof *weight);
-	if (weight == NULL) {
-		skep_stage_finish(ret);
-		return false;
-	}
-	skep_stage_weights(ret, weight);
-	skep_weights_read(training->weights, weight, weights, &names);
-	free(weight);
-	if (ret->inner)
-		skep_stage_follow(ret, 0, 0, ret->parameters);
-	return true;
+	skep_stage_finish(ret);
+	return false;
 }
 
 /* ---- out ---------------------------------------------------------------------------------------------------- */

@@ -15,6 +15,8 @@ struct skep_safetensors *skep_model_weights_open(
 
 /* skep_stage_init(), and then the weights of the training, if it has any, in place of what was drawn. */
 bool skep_stage_begin(const struct skep_training *training, uint32_t index, struct skep_stage *ret);
+/* The last part of it, for a stage with parameters in the memory of the host. */
+bool skep_stage_load_weights(const struct skep_training *training, struct skep_stage *stage);
 
 /* The newest parameters of the stage, as files name them; ret NULL: only how many. */
 uint32_t skep_stage_weights(const struct skep_stage *stage, struct skep_weight *ret);

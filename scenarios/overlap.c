@@ -45,8 +45,7 @@ void skep_overlap_read(struct skep_reader *r, const struct skep_yaml_node *sync,
 /* Of the microbatch, on that GPU; only its share of the stage's counts. */
 static double layer_backward_s(const struct skep_scenario *s, uint32_t gpu, uint32_t layer)
 {
-	const struct skep_gpu *type = &s->topology.gpu[gpu];
-	struct skep_layer_products p;
+	struct skep_cost cost;
 	struct skep_compute_task task = {
 		.model = &s->model, .first_layer = layer, .layers = 1, .samples = s->samples, .scale = 1};
 	struct skep_compute_stage time;
@@ -54,10 +53,9 @@ static double layer_backward_s(const struct skep_scenario *s, uint32_t gpu, uint
 		skep_compute_time(&s->predictor[gpu], &task, &time);
 		return 1e-9 * skep_compute_sum(&time.backward);
 	}
-	skep_model_products(&s->model, layer, s->samples, &p);
-	double arithmetic_s = p.repeats * p.flop * p.backward / (type->flops * type->efficiency);
-	double numbers = 3 * p.parameters + 2 * p.numbers * p.repeats; /* as skep_model_share() counts them */
-	return fmax(arithmetic_s, sizeof(float) * numbers / type->memory_Bps);
+	skep_model_cost(&s->model, s->model.layers, layer, &cost); /* as if each layer were a stage */
+	return skep_gpu_busy_s(&s->topology.gpu[gpu], s->samples * cost.backward_flop,
+		cost.backward_bytes + s->samples * cost.backward_sample_bytes);
 }
 
 struct cut { /* a stage's layers, and how far its buckets have been made */

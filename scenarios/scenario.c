@@ -362,6 +362,23 @@ static void read_until(struct draft *d, const struct skep_yaml_node *train)
 	d->s->plan.target_loss_nano = has_loss ? (int64_t)(loss * 1e9 + 0.5) : INT64_MIN;
 }
 
+/* A loss whose time is wanted, and that ends nothing. */
+static void read_target(struct draft *d, const struct skep_yaml_node *train)
+{
+	bool has_loss = skep_read_has(&d->r, train, "target_loss");
+	double loss = skep_read_number(&d->r, train, "target_loss", 0, 1e9, 0);
+	if (!has_loss || d->r.diag->set)
+		return;
+	if (d->s->maths == SKEP_MATHS_NONE)
+		skep_reader_fail(&d->r, train, "target_loss",
+			"train.target_loss: there is no loss to reach without `maths: real`");
+	else if (!isnan(d->s->target_loss))
+		skep_reader_fail(&d->r, train, "target_loss",
+			"train.target_loss: train.until.loss is the target already, and ends the run; take one of them");
+	else
+		d->s->target_loss = loss;
+}
+
 static void read_train(struct draft *d)
 {
 	static const char *const maths[] = {"none", "real", "law", NULL};
@@ -378,6 +395,8 @@ static void read_train(struct draft *d)
 	skep_train_read_init(&d->r, map, d->s, d->details);
 	skep_train_read_optimizer(&d->r, map, d->s);
 	read_until(d, map);
+	read_target(d, map);
+	skep_train_read_validation(&d->r, map, d->s);
 	skep_train_read_schedule(&d->r, map, d->s);
 	skep_reader_close_map(&d->r, map);
 }

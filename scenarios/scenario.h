@@ -75,6 +75,7 @@ struct skep_scenario {
 	char weights_path[512];           /* "": there are none */
 	struct skep_tokens *tokens;       /* of a corpus of tokens, with maths: real; else NULL */
 	char data_path[512];              /* its file; "": there is none, or several */
+	char validation_path[512];        /* of its own for validation; the same */
 	struct skep_optimizer optimizer;
 	struct skep_optimizer outer; /* with periodic sync, and ... */
 	float mixing;                /* ... with delayed updates too: skep_training.mixing */

@@ -19,30 +19,92 @@ static const char *const corpora[] = {"quadratic", "text", "tokens", NULL};
 static const char *const optimizers[] = {"sgd", "adamw", "nesterov", "lamb", NULL};
 static const char *const decays[] = {"constant", "cosine", "linear", NULL};
 enum { QUADRATIC, TEXT, TOKENS };
+enum { VALIDATED_MOST = 1 << 20 }; /* microbatches of a validation */
 
 /* ---- data --------------------------------------------------------------------------------------------------------- */
+
+/* The file, or pattern of several, that is for validation alone; NULL: a part of the training's is, *ret_part. What begins with
+ * a number is a part, unless there is such a file. */
+static const char *read_held_out(
+	struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s, double *ret_part)
+{
+	char path[4096];
+	const char *word = skep_read_string(r, map, "validation", "");
+	bool number = word[0] == '\0' || strchr("+-.0123456789", word[0]) != NULL;
+	*ret_part = 0;
+	if (r->diag->set || !number || skep_file_find(s->path, word, path, sizeof path))
+		return word;
+	*ret_part = skep_read_quantity(r, map, "validation", SKEP_PART, 0, 0.99, SKEP_TOKENS_VALIDATION);
+	return NULL;
+}
+
+/* Its path, if it is one file. */
+static void find_file(const struct skep_scenario *s, const char *name, char *ret, size_t size)
+{
+	if (name == NULL || !skep_file_find(s->path, name, ret, size))
+		ret[0] = '\0'; /* a pattern of several */
+}
 
 /* Bytes of a text, or what the file's name and magic say. */
 static void open_tokens(struct skep_reader *r, const struct skep_yaml_node *map, int corpus, struct skep_scenario *s)
 {
-	const char *name = skep_read_string(r, map, "file", NULL);
-	const double part = skep_read_quantity(r, map, "validation", SKEP_PART, 0, 0.99, SKEP_TOKENS_VALIDATION);
+	double part;
+	const char *name = skep_read_string(r, map, "file", NULL), *held_out = read_held_out(r, map, s, &part);
 	if (r->diag->set || s->maths != SKEP_MATHS_REAL)
 		return;
-	const char *const files[] = {name};
 	struct skep_tokens_options options = {.from = s->path,
-		.training = files,
+		.training = &name,
 		.trainings = 1,
+		.validation = &held_out,
+		.validations = held_out != NULL,
 		.part = part,
 		.format = corpus == TEXT ? SKEP_TOKENS_BYTES : SKEP_TOKENS_DETECT,
 		.vocabulary = s->model.vocabulary,
 		.length = s->model.sequence};
 	struct skep_diag why = {0};
 	s->tokens = skep_tokens_open(&options, &why);
+	find_file(s, name, s->data_path, sizeof s->data_path);
+	find_file(s, held_out, s->validation_path, sizeof s->validation_path);
+	bool other = held_out != NULL && (strcmp(why.file, held_out) == 0 || strcmp(why.file, s->validation_path) == 0);
+	const char *key = other ? "validation" : "file";
 	if (!s->tokens)
-		skep_reader_fail(r, map, "file", "train.data.file: %.200s: %.200s", why.file, why.message);
-	else if (!skep_file_find(s->path, name, s->data_path, sizeof s->data_path))
-		s->data_path[0] = '\0'; /* a pattern of several */
+		skep_reader_fail(r, map, key, "train.data.%s: %.200s: %.200s", key, why.file, why.message);
+}
+
+/* Microbatches that what is held out is enough for; without tokens there is no end to them. */
+static uint64_t held_out_microbatches(const struct skep_scenario *s)
+{
+	struct skep_tokens_facts facts;
+	if (!s->tokens)
+		return VALIDATED_MOST;
+	skep_tokens_describe(s->tokens, &facts);
+	uint64_t n = facts.windows[SKEP_TOKENS_HELD_OUT] / s->samples;
+	return n < VALIDATED_MOST ? n : VALIDATED_MOST;
+}
+
+void skep_train_read_validation(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, train, "validate", false);
+	if (!map || r->diag->set)
+		return;
+	uint64_t most = held_out_microbatches(s), usual = s->plan.microbatches < most ? s->plan.microbatches : most;
+	s->plan.validate_every = (uint32_t)skep_read_integer(r, map, "every", 1, INT32_MAX, INT64_MIN);
+	s->plan.validate_microbatches =
+		(uint32_t)skep_read_integer(r, map, "microbatches", 1, VALIDATED_MOST, (int64_t)usual);
+	skep_reader_close_map(r, map);
+	if (skep_plan_streams(&s->plan))
+		skep_reader_fail(r, train, "validate",
+			"train.validate: `pipedream` has no edge between two rounds at which all stages are at one "
+			"version; take another schedule.pipeline, or leave it out");
+	else if (most == 0)
+		skep_reader_fail(r, train, "validate",
+			"train.validate: nothing is held out, or less than a microbatch of %u samples: raise "
+			"train.data.validation",
+			s->samples);
+	else if (s->plan.validate_microbatches > most)
+		skep_reader_fail(r, map, "microbatches",
+			"train.validate.microbatches: what is held out is enough for %llu of %u samples",
+			(unsigned long long)most, s->samples);
 }
 
 void skep_train_read_data(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
@@ -215,6 +277,10 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 			facts.files == 1 ? "" : "s", (unsigned long long)facts.windows[SKEP_TOKENS_TRAINING],
 			s->model.sequence, (unsigned long long)facts.windows[SKEP_TOKENS_HELD_OUT], s->batch);
 	}
+	if (s->plan.validate_every > 0)
+		fprintf(out,
+			"  judged    after every %u rounds and the last, on %u microbatches that nothing is trained on\n",
+			s->plan.validate_every, s->plan.validate_microbatches);
 	if (s->weights)
 		fprintf(out, "  begins    with the %u weights of %.400s\n", skep_safetensors_count(s->weights),
 			s->weights_path);
@@ -246,6 +312,16 @@ void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
 	} else {
 		cJSON_AddNullToObject(root, "data");
 	}
+	cJSON *judged = cJSON_AddObjectToObject(root, "validate");
+	cJSON_AddNumberToObject(judged, "every", s->plan.validate_every);
+	cJSON_AddNumberToObject(judged, "microbatches", s->plan.validate_microbatches);
+	if (s->validation_path[0])
+		cJSON_AddStringToObject(judged, "path", s->validation_path);
+	if (isnan(s->target_loss))
+		cJSON_AddNullToObject(root, "target_loss");
+	else
+		cJSON_AddNumberToObject(root, "target_loss", s->target_loss);
+	cJSON_AddBoolToObject(root, "stops_at_target", s->plan.target_loss_nano != INT64_MIN);
 	if (s->weights)
 		cJSON_AddStringToObject(root, "weights", s->weights_path);
 	else

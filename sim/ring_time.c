@@ -50,8 +50,8 @@ struct ring {
 	uint32_t size, entries;
 	struct link *link;   /* [size] */
 	struct chunk *chunk; /* [size] */
-	struct entry
-		*entry; /* heap; a link has one entry that counts and at most one more for each chunk that came since */
+	/* Heap; a link has one entry that counts and at most one more for each chunk that came since. */
+	struct entry *entry;
 	double *end_ns; /* [size] */
 };
 

@@ -25,8 +25,8 @@ struct skep_churn {
 	uint32_t presents;
 	skep_time end_ns;       /* of the trace or of the last event, in the run's time; nothing is known behind it */
 	uint64_t joins, leaves; /* in event[] */
-	uint64_t
-		unplaced; /* joins, at 0 or later, that found no free machine of their type: left out, with their leave */
+	/* Joins, at 0 or later, that found no free machine of their type: left out, with their leave. */
+	uint64_t unplaced;
 	uint64_t refused; /* requests that the trace itself says were refused, in the time that is played */
 	uint32_t most;    /* at once */
 	struct skep_trace_report trace;
@@ -38,9 +38,9 @@ struct skep_churn_options {
 	skep_time start_ns; /* trace time, from its first event, that becomes 0 of the run */
 	skep_time end_ns;   /* trace time, from its first event, at which playing stops; SKEP_TIME_NEVER: its end */
 	double copies;      /* each name stands for so many machines; 0: as many as fill the topology */
-	skep_time
-		jitter_ns; /* trace time; each event happens up to so much later. 0 none; a minute for polled traces */
-	bool any_gpu;      /* types in the trace do not matter */
+	/* Trace time; each event happens up to so much later. 0 none; a minute for polled traces. */
+	skep_time jitter_ns;
+	bool any_gpu;        /* types in the trace do not matter */
 	bool random_machine; /* a join takes any free machine that suits, drawn; else the one with the lowest index */
 	uint64_t seed;       /* jitter and machines */
 };

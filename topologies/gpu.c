@@ -243,12 +243,15 @@ bool skep_gpu_has_type(const struct skep_gpu *gpu, enum skep_type type)
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */
 
-uint64_t skep_gpu_time_ns(const struct skep_gpu *gpu, double flop, double bytes)
+double skep_gpu_busy_s(const struct skep_gpu *gpu, double flop, double bytes)
 {
 	assert(flop >= 0 && bytes >= 0);
-	double arithmetic_s = flop / (gpu->flops * gpu->efficiency);
-	double memory_s = bytes / gpu->memory_Bps;
-	double ns = 1e9 * (gpu->overhead_s + (arithmetic_s > memory_s ? arithmetic_s : memory_s));
+	return fmax(flop / (gpu->flops * gpu->efficiency), bytes / gpu->memory_Bps);
+}
+
+uint64_t skep_gpu_time_ns(const struct skep_gpu *gpu, double flop, double bytes)
+{
+	double ns = 1e9 * (gpu->overhead_s + skep_gpu_busy_s(gpu, flop, bytes));
 	if (ns < 1)
 		return 1;
 	return ns < TIME_NS_MAX ? (uint64_t)(ns + 0.5) : (uint64_t)TIME_NS_MAX;

@@ -40,7 +40,9 @@ struct skep_gpu_table *skep_gpu_load(
 /* Whether products of that type are known to it: by their peak or by a table (which needs the peak). */
 bool skep_gpu_has_type(const struct skep_gpu *gpu, enum skep_type type);
 
-/* Roofline: overhead + max(flop / (flops * efficiency), bytes / memory_Bps), in ns, at least 1. */
+/* Roofline: max(flop / (flops * efficiency), bytes / memory_Bps). */
+double skep_gpu_busy_s(const struct skep_gpu *gpu, double flop, double bytes);
+/* The same and the overhead of an operation, in ns, at least 1. */
 uint64_t skep_gpu_time_ns(const struct skep_gpu *gpu, double flop, double bytes);
 
 #endif

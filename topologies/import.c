@@ -17,6 +17,17 @@ const char *const skep_import_format_names[] = {
 	"skyplane", "city-pairs", "rtt", "gcp-ping", "regions", "nccl", "osu", "iperf3", "simgrid", NULL};
 const char *const skep_import_tier_names[] = {"premium", "standard", "any", NULL};
 
+struct skep_import_options skep_import_defaults(void)
+{
+	return (struct skep_import_options){.gpu = "v100",
+		.rules.constant = {NAN, NAN},
+		.up_Bps = NAN,
+		.down_Bps = NAN,
+		.inside_Bps = NAN,
+		.inside_s = NAN,
+		.count = 1024};
+}
+
 /* ---- what importers use ------------------------------------------------------------------------------------------ */
 
 void skep_import_note(struct skep_importer *importer, const char *format, ...)

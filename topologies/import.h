@@ -43,6 +43,9 @@ struct skep_import_options {
 	uint64_t seed;
 };
 
+/* Of a user who names no option but a format, files and an output. */
+struct skep_import_options skep_import_defaults(void);
+
 struct skep_import_report {
 	char path[512];   /* of the topology that was written */
 	char notes[2048]; /* what a user should know, one a line */

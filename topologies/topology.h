@@ -18,8 +18,8 @@ struct skep_machine {
 	double up_Bps, down_Bps; /* bytes per second; INFINITY: not limited */
 	double price_usd_per_h;  /* 0 unknown; of a price with a history that at the start of the run */
 	uint32_t prices;         /* 1 + index into price[]; 0: it has no history */
-	uint32_t
-		instance_gpus; /* of the instance that the history prices, of which this is a part; 0: it is all of it */
+	/* Of the instance that the history prices, of which this is a part; 0: it is all of it. */
+	uint32_t instance_gpus;
 };
 
 struct skep_pair {           /* ordered pair of places */

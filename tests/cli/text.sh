@@ -34,7 +34,22 @@ sizes='hidden: 32, heads: 2, blocks: 4, sequence: 64, vocabulary: 256'
 model tied "architecture: gpt2, tied: true, shared: 2, $sizes"
 model llama "architecture: llama, kv_heads: 1, feed_forward: 88, $sizes"
 model gpt2 "architecture: gpt2, $sizes"
-learns 'gpt2' 3.1 --set model.file=gpt2.yaml
+learns 'gpt2' 3.1 --set model.file=gpt2.yaml --set 'train.validate={every: 15, microbatches: 8}' --set train.target_loss=3.3
+judged() { # judged: what it makes of text that it has not seen, by step and time, and when it was good enough
+	python3 - "$out" <<-'END'
+	import json, math, sqlite3, sys
+	run = json.load(open(sys.argv[1]))
+	rows = sqlite3.connect("skep.db").execute("SELECT step, time_s, loss, perplexity, tokens, counted, bytes FROM"
+		" v_validations WHERE run = ? ORDER BY round", (run["run_id"],)).fetchall()
+	assert [row[0] for row in rows] == [15, 30, 40] and all(row[5] == 8 for row in rows), rows
+	assert all(abs(row[3] - math.exp(row[2])) < 1e-6 * row[3] for row in rows), rows
+	assert rows[-1][2] == run["final_validation_loss"] < 3.3 < rows[0][2], rows
+	assert rows[-1][4] == run["tokens"] and rows[-1][6] == run["bytes_pipeline"] + run["bytes_sync"], rows
+	assert run["time_to_target_s"] == min(row[1] for row in rows if row[2] <= 3.3), rows
+	assert 0 < run["cost_to_target_usd"] <= run["cost_usd"] and run["steps"] == 40, run
+	END
+}
+check 'gpt2: judged on text that is held out' judged
 learns 'gpt2, tied and shared, in one stage' 3.5 --set model.file=tied.yaml --set model.stages=1
 learns 'llama' 3.1 --set model.file=llama.yaml
 learns 'llama, recomputed, compressed' 3.1 --set model.file=llama.yaml --set schedule.checkpoint_activations=true \

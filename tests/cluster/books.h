@@ -79,6 +79,19 @@ struct passer { /* what one worker did in a round */
 	uint32_t epoch, round, forwards, backwards;
 };
 
+#define VALIDATION_MOST 64u /* microbatches */
+
+struct validation { /* the newest */
+	bool open;
+	uint32_t round; /* steps behind what is judged */
+	uint32_t heard; /* as the note says, with mean_nano */
+	int64_t mean_nano;
+	bool judged[VALIDATION_MOST]; /* in the last stage, with this loss: */
+	int64_t loss_nano[VALIDATION_MOST];
+	bool back[VALIDATION_MOST]; /* its owner has said so */
+	uint32_t tries[VALIDATION_MOST];
+};
+
 struct ledger {
 	const struct skep_plan *plan;
 	struct verdict *verdict;
@@ -103,6 +116,7 @@ struct ledger {
 	bool regular;        /* the open round: all were there when it opened, and nothing has happened to them */
 	bool broken;         /* no pipeline was whole when somebody went last, since ... */
 	skep_time broken_ns; /* ... then */
+	struct validation validation;
 	struct round round[CLUSTER_ROUNDS];
 	struct holder holder[HOLDERS];
 	uint32_t holders;
@@ -191,6 +205,14 @@ void stream_committed(struct ledger *ledger, const struct skep_note *note, struc
 void inner_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op);
 void inner_summed(struct ledger *ledger, const struct holder *holder, const struct skep_op *op);
 void inner_read(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+/* validation.c */
+bool validation_names(
+	const struct ledger *ledger, uint32_t microbatch); /* is it the number of one of its microbatches */
+bool validation_missing(const struct ledger *ledger);      /* one is due here and has not ended */
+bool validation_target_reached(const struct ledger *ledger);
+void validation_op(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+void validation_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
+void validation_noted(struct ledger *ledger, const struct skep_note *note);
 
 /* sent.c */
 void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);

@@ -91,6 +91,10 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_INNER_EATEN] = {"inner-eaten", "I1b"},
 	[SABOTAGE_PSEUDO_EATEN] = {"pseudo-eaten", "I1b"},
 	[SABOTAGE_WEIGHT_WRONG] = {"weight-wrong", "I15"},
+	[SABOTAGE_VALIDATED_FALSE] = {"validated-false", "I16"},
+	[SABOTAGE_VALIDATED_HIDDEN] = {"validated-hidden", "I16"},
+	[SABOTAGE_VALIDATED_OLD] = {"validated-old", "I11"},
+	[SABOTAGE_VALIDATED_COUNTED] = {"validated-counted", "I16"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"}};
 
 struct options {
@@ -193,6 +197,7 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
 		job->weather.plan.promise = false;
 		job->weather.plan.inner_steps = 0;
+		job->weather.plan.validate_every = 0;
 	}
 	struct setup setup = weather_setup(&job->weather);
 	struct result result = {0};

@@ -98,6 +98,7 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 	       (note->kind == SKEP_NOTE_STAGE_RESTARTED && sabotaged(c, SABOTAGE_RESTARTED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_STAGE_EMPTY && sabotaged(c, SABOTAGE_EMPTY_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_CHECKPOINTED && sabotaged(c, SABOTAGE_KEPT_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_VALIDATED && sabotaged(c, SABOTAGE_VALIDATED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_LEFT && sabotaged(c, SABOTAGE_LEFT_HIDDEN));
 }
 

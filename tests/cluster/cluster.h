@@ -43,64 +43,68 @@ struct fate { /* of one message */
 /* Duties that a saboteur can break, to show that the ledger notices. */
 enum sabotage {
 	SABOTAGE_NONE,
-	SABOTAGE_ADD_FLIPPED,      /* one element of an accumulator changes by one bit */
-	SABOTAGE_ADD_TWICE,        /* one BACKWARD is reported twice */
-	SABOTAGE_STEP_TWICE,       /* one STEP is done twice */
-	SABOTAGE_STATE_CORRUPT,    /* one LOAD brings wrong parameters */
-	SABOTAGE_LOST_HIDDEN,      /* one LOST note is hidden */
-	SABOTAGE_MEMBER_HIDDEN,    /* one MEMBER note is hidden */
-	SABOTAGE_COUNTED_HIDDEN,   /* one COUNTED note is hidden */
-	SABOTAGE_TENSOR_SWAPPED,   /* one FORWARD carries the tensor of another microbatch */
-	SABOTAGE_STAGE_WRONG,      /* one device holds another stage than its machine believes */
-	SABOTAGE_RELEASE_EATEN,    /* one RELEASE is not performed */
-	SABOTAGE_RELEASE_TWICE,    /* one RELEASE is performed twice */
-	SABOTAGE_STRAY_SEND,       /* one message goes to a machine that does not exist */
-	SABOTAGE_MEMORY_OVERRUN,   /* one byte behind a machine's memory changes */
-	SABOTAGE_MESSAGE_EATEN,    /* one message is neither delivered nor returned */
-	SABOTAGE_NEWEST_READ,      /* one BACKWARD reads the newest parameters, not those of its round */
-	SABOTAGE_STALENESS_WRONG,  /* one COUNTED note tells another staleness */
-	SABOTAGE_MOVED_HIDDEN,     /* one MOVED note is hidden */
-	SABOTAGE_MOVED_ELSEWHERE,  /* one MOVED note names another stage */
-	SABOTAGE_MOVED_OFTEN,      /* the directory believes in a shorter period */
-	SABOTAGE_LEFT_HIDDEN,      /* one LEFT note is hidden */
-	SABOTAGE_LEFT_UNASKED,     /* one MOVED note becomes a LEFT note */
-	SABOTAGE_LEAVE_DEAF,       /* one LEAVE reaches the directory as a heartbeat */
-	SABOTAGE_LEAVER_PRAISED,   /* one worker is told that a leaver stays */
-	SABOTAGE_SPAN_WIDENED,     /* one microbatch that is run again is to be counted by every stage */
-	SABOTAGE_NEWS_FALSE,       /* one owner is told that a worker is gone which is not */
-	SABOTAGE_KEEP_FORGOTTEN,   /* one payload that its sender wants to keep is handed over all the same */
-	SABOTAGE_INPUT_SWAPPED,    /* one INPUT carries the tensor of another microbatch */
-	SABOTAGE_DROP_INVENTED,    /* one worker keeps a microbatch, and is heard to have dropped it */
-	SABOTAGE_DROP_UNHEARD,     /* the other way round */
-	SABOTAGE_ADMITTED_HIDDEN,  /* one ADMITTED note is hidden */
-	SABOTAGE_STATE_OLD,        /* one chunk of a newcomer's state is of another version than its message says */
-	SABOTAGE_STATE_EARLY,      /* one newcomer is told that a chunk is of its next version */
-	SABOTAGE_RESTORE_CORRUPT,  /* one RESTORE brings other parameters than were kept */
-	SABOTAGE_RESTARTED_HIDDEN, /* one STAGE_RESTARTED note is hidden */
-	SABOTAGE_EMPTY_HIDDEN,     /* one STAGE_EMPTY note is hidden */
-	SABOTAGE_KEPT_HIDDEN,      /* one CHECKPOINTED note is hidden */
-	SABOTAGE_IMPATIENT,        /* the directory believes in a shorter wait for a join */
-	SABOTAGE_WHOLE_SHORT,      /* one ALLREDUCE lacks the share of a member */
-	SABOTAGE_CANCEL_DEAF,      /* one CANCEL is not heard */
-	SABOTAGE_PARTNER_WRONG,    /* one FORWARD goes to a worker of another pipeline */
-	SABOTAGE_ORDER_SWAPPED,    /* workers of 1F1B believe in GPipe, and all others in 1F1B */
-	SABOTAGE_TURN_DEAF,        /* one TURN reaches its worker as a heartbeat */
-	SABOTAGE_TURN_INVENTED,    /* one GRANT becomes a TURN for the last worker of its pipeline */
-	SABOTAGE_SLICE_WRONG,      /* one FORWARD names another slice of its stage */
-	SABOTAGE_RECOMPUTE_SPARED, /* one BACKWARD believes in a RECOMPUTE that was not done for it */
-	SABOTAGE_VERSION_LOST,     /* one STEP also overwrites the oldest of the other versions that are kept */
-	SABOTAGE_FOLD_EATEN,       /* one FOLD adds nothing */
-	SABOTAGE_FOLD_TWICE,       /* one FOLD adds what came in twice */
-	SABOTAGE_ROSTER_SWAPPED,   /* one ROSTER names two members the other way round */
-	SABOTAGE_PROMISE_FORCED,   /* one promised REDUCE reaches its worker as an ordinary one */
-	SABOTAGE_PROMISE_INVENTED, /* one ordinary REDUCE is sent as a promised one */
-	SABOTAGE_PART_EATEN,       /* one part of a BACKWARD adds nothing */
-	SABOTAGE_BACK_DEAF,        /* one BACK reaches its worker as a heartbeat */
-	SABOTAGE_BACK_INVENTED,    /* one PASSED comes back to its sender as a BACK */
-	SABOTAGE_INNER_EATEN,      /* one INNER is made on another gradient than the accumulator holds */
-	SABOTAGE_PSEUDO_EATEN,     /* one PSEUDO leaves the accumulator empty */
-	SABOTAGE_WEIGHT_WRONG,     /* one PSEUDO weighs one microbatch too many */
-	SABOTAGE_RERUN_DIFFERS,    /* the second run of the seed is not quite the first */
+	SABOTAGE_ADD_FLIPPED,       /* one element of an accumulator changes by one bit */
+	SABOTAGE_ADD_TWICE,         /* one BACKWARD is reported twice */
+	SABOTAGE_STEP_TWICE,        /* one STEP is done twice */
+	SABOTAGE_STATE_CORRUPT,     /* one LOAD brings wrong parameters */
+	SABOTAGE_LOST_HIDDEN,       /* one LOST note is hidden */
+	SABOTAGE_MEMBER_HIDDEN,     /* one MEMBER note is hidden */
+	SABOTAGE_COUNTED_HIDDEN,    /* one COUNTED note is hidden */
+	SABOTAGE_TENSOR_SWAPPED,    /* one FORWARD carries the tensor of another microbatch */
+	SABOTAGE_STAGE_WRONG,       /* one device holds another stage than its machine believes */
+	SABOTAGE_RELEASE_EATEN,     /* one RELEASE is not performed */
+	SABOTAGE_RELEASE_TWICE,     /* one RELEASE is performed twice */
+	SABOTAGE_STRAY_SEND,        /* one message goes to a machine that does not exist */
+	SABOTAGE_MEMORY_OVERRUN,    /* one byte behind a machine's memory changes */
+	SABOTAGE_MESSAGE_EATEN,     /* one message is neither delivered nor returned */
+	SABOTAGE_NEWEST_READ,       /* one BACKWARD reads the newest parameters, not those of its round */
+	SABOTAGE_STALENESS_WRONG,   /* one COUNTED note tells another staleness */
+	SABOTAGE_MOVED_HIDDEN,      /* one MOVED note is hidden */
+	SABOTAGE_MOVED_ELSEWHERE,   /* one MOVED note names another stage */
+	SABOTAGE_MOVED_OFTEN,       /* the directory believes in a shorter period */
+	SABOTAGE_LEFT_HIDDEN,       /* one LEFT note is hidden */
+	SABOTAGE_LEFT_UNASKED,      /* one MOVED note becomes a LEFT note */
+	SABOTAGE_LEAVE_DEAF,        /* one LEAVE reaches the directory as a heartbeat */
+	SABOTAGE_LEAVER_PRAISED,    /* one worker is told that a leaver stays */
+	SABOTAGE_SPAN_WIDENED,      /* one microbatch that is run again is to be counted by every stage */
+	SABOTAGE_NEWS_FALSE,        /* one owner is told that a worker is gone which is not */
+	SABOTAGE_KEEP_FORGOTTEN,    /* one payload that its sender wants to keep is handed over all the same */
+	SABOTAGE_INPUT_SWAPPED,     /* one INPUT carries the tensor of another microbatch */
+	SABOTAGE_DROP_INVENTED,     /* one worker keeps a microbatch, and is heard to have dropped it */
+	SABOTAGE_DROP_UNHEARD,      /* the other way round */
+	SABOTAGE_ADMITTED_HIDDEN,   /* one ADMITTED note is hidden */
+	SABOTAGE_STATE_OLD,         /* one chunk of a newcomer's state is of another version than its message says */
+	SABOTAGE_STATE_EARLY,       /* one newcomer is told that a chunk is of its next version */
+	SABOTAGE_RESTORE_CORRUPT,   /* one RESTORE brings other parameters than were kept */
+	SABOTAGE_RESTARTED_HIDDEN,  /* one STAGE_RESTARTED note is hidden */
+	SABOTAGE_EMPTY_HIDDEN,      /* one STAGE_EMPTY note is hidden */
+	SABOTAGE_KEPT_HIDDEN,       /* one CHECKPOINTED note is hidden */
+	SABOTAGE_IMPATIENT,         /* the directory believes in a shorter wait for a join */
+	SABOTAGE_WHOLE_SHORT,       /* one ALLREDUCE lacks the share of a member */
+	SABOTAGE_CANCEL_DEAF,       /* one CANCEL is not heard */
+	SABOTAGE_PARTNER_WRONG,     /* one FORWARD goes to a worker of another pipeline */
+	SABOTAGE_ORDER_SWAPPED,     /* workers of 1F1B believe in GPipe, and all others in 1F1B */
+	SABOTAGE_TURN_DEAF,         /* one TURN reaches its worker as a heartbeat */
+	SABOTAGE_TURN_INVENTED,     /* one GRANT becomes a TURN for the last worker of its pipeline */
+	SABOTAGE_SLICE_WRONG,       /* one FORWARD names another slice of its stage */
+	SABOTAGE_RECOMPUTE_SPARED,  /* one BACKWARD believes in a RECOMPUTE that was not done for it */
+	SABOTAGE_VERSION_LOST,      /* one STEP also overwrites the oldest of the other versions that are kept */
+	SABOTAGE_FOLD_EATEN,        /* one FOLD adds nothing */
+	SABOTAGE_FOLD_TWICE,        /* one FOLD adds what came in twice */
+	SABOTAGE_ROSTER_SWAPPED,    /* one ROSTER names two members the other way round */
+	SABOTAGE_PROMISE_FORCED,    /* one promised REDUCE reaches its worker as an ordinary one */
+	SABOTAGE_PROMISE_INVENTED,  /* one ordinary REDUCE is sent as a promised one */
+	SABOTAGE_PART_EATEN,        /* one part of a BACKWARD adds nothing */
+	SABOTAGE_BACK_DEAF,         /* one BACK reaches its worker as a heartbeat */
+	SABOTAGE_BACK_INVENTED,     /* one PASSED comes back to its sender as a BACK */
+	SABOTAGE_INNER_EATEN,       /* one INNER is made on another gradient than the accumulator holds */
+	SABOTAGE_PSEUDO_EATEN,      /* one PSEUDO leaves the accumulator empty */
+	SABOTAGE_WEIGHT_WRONG,      /* one PSEUDO weighs one microbatch too many */
+	SABOTAGE_VALIDATED_FALSE,   /* one VALIDATED tells another loss */
+	SABOTAGE_VALIDATED_HIDDEN,  /* one VALIDATED note is hidden */
+	SABOTAGE_VALIDATED_OLD,     /* one microbatch of a validation is judged on the parameters of one step earlier */
+	SABOTAGE_VALIDATED_COUNTED, /* one microbatch of a validation also goes backwards */
+	SABOTAGE_RERUN_DIFFERS,     /* the second run of the seed is not quite the first */
 	SABOTAGES
 };
 

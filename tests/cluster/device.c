@@ -257,6 +257,15 @@ static uint64_t recomputed(const struct job *job, const struct tensor *in)
 	return mix64(in->name + mix64(version << 32 | (job->op->stage + 1u)));
 }
 
+/* All tries of a microbatch of a validation are the same samples. */
+static uint32_t judged_as(const struct job *job)
+{
+	uint32_t microbatch = job->op->microbatch, trained = skep_round_capacity(job->plan);
+	return job->plan->validate_every == 0 || microbatch < trained
+	               ? microbatch
+	               : trained + (microbatch - trained) % job->plan->validate_microbatches;
+}
+
 static void forward(const struct job *job)
 {
 	const struct skep_op *op = job->op;
@@ -270,7 +279,7 @@ static void forward(const struct job *job)
 	if (!last)
 		output(job, TENSOR_ACTIVATION, op->stage, &job->effect->out)->name = name;
 	else
-		job->effect->loss_nano = symbol_loss(op->round, op->microbatch);
+		job->effect->loss_nano = symbol_loss(op->round, judged_as(job));
 	if (again)
 		return;
 	struct tensor *stash = output(job, TENSOR_STASH, op->stage, &job->effect->stash);

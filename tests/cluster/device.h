@@ -44,8 +44,8 @@ enum tensor_kind { TENSOR_ACTIVATION = 1, TENSOR_STASH, TENSOR_GRADIENT, TENSOR_
 
 struct tensor {
 	uint8_t kind;
-	uint16_t
-		stage; /* activation, gradient: the stage that made the activation; otherwise the stage it belongs to */
+	/* Activation, gradient: the stage that made the activation; otherwise the stage it belongs to. */
+	uint16_t stage;
 	uint32_t round, microbatch; /* state: round = the version of the parameters */
 	uint32_t chunk, size;       /* state */
 	uint64_t first, count;      /* chunk: elements */

@@ -39,7 +39,7 @@ void ledger_begin(
 	struct ledger *ledger, const struct skep_plan *plan, uint32_t capacity, uint32_t view, struct verdict *verdict)
 {
 	assert(plan->workers <= CLUSTER_WORKERS && plan->stages <= CLUSTER_STAGES && plan->rounds < CLUSTER_ROUNDS);
-	assert(skep_plan_slices(plan) <= CLUSTER_SLICES);
+	assert(skep_plan_slices(plan) <= CLUSTER_SLICES && plan->validate_microbatches <= VALIDATION_MOST);
 	memset(ledger, 0, offsetof(struct ledger, holder));
 	ledger->plan = plan;
 	ledger->verdict = verdict;
@@ -275,6 +275,10 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 	bool inner = op->kind == SKEP_OP_INNER || op->kind == SKEP_OP_PSEUDO;
 	if (inner && books_valid(ledger, "an operation", op->round, op->stage, 0))
 		inner_did(ledger, who, op);
+	if ((pipeline || op->kind == SKEP_OP_RECOMPUTE) && validation_names(ledger, op->microbatch)) {
+		validation_op(ledger, who, op, effect);
+		return;
+	}
 	if (op->kind == SKEP_OP_SAVE || op->kind >= SKEP_OP_ENTER) /* also as of the end of the last round */
 		return;
 	if (!books_valid(ledger, "an operation", op->round, op->stage, pipeline ? op->microbatch : 0))
@@ -297,6 +301,8 @@ static bool target_reached(const struct ledger *ledger)
 {
 	if (ledger->rounds_closed == 0)
 		return false;
+	if (ledger->plan->validate_every > 0)
+		return validation_target_reached(ledger);
 	const struct round *last = &ledger->round[ledger->rounds_closed - 1];
 	return last->has_loss && last->loss_nano <= ledger->plan->target_loss_nano;
 }
@@ -320,6 +326,9 @@ static void noted_opened(struct ledger *ledger, const struct skep_note *note)
 	if (target_reached(ledger))
 		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY,
 			"round %u opens though the target loss is reached", note->round);
+	if (validation_missing(ledger))
+		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
+			"round %u opens, and the validation before it has not been", note->round);
 	seats_round_opens(ledger, note->round);
 	pipes_round_opens(ledger, note->round);
 	round->open = true;
@@ -490,6 +499,9 @@ static void noted_stopped(struct ledger *ledger, const struct skep_note *note)
 	bool target = target_reached(ledger);
 	bool good = note->value == 0 ? waited(ledger, note->stage) || pipes_waited(ledger)
 	                             : target || ledger->rounds_closed == ledger->plan->rounds;
+	if (note->value != 0 && validation_missing(ledger))
+		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
+			"the run stops, and its last validation has not been");
 	if (ledger->stopped || !good || note->round != ledger->rounds_closed)
 		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY,
 			"the run stops (ok = %lld, %u rounds) after %u of %u rounds, target %sreached, stage %sempty",
@@ -535,6 +547,8 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		[SKEP_NOTE_STAGE_EMPTY] = noted_empty,
 		[SKEP_NOTE_STAGE_RESTARTED] = noted_restarted,
 		[SKEP_NOTE_CHECKPOINTED] = noted_checkpointed,
+		[SKEP_NOTE_VALIDATING] = validation_noted,
+		[SKEP_NOTE_VALIDATED] = validation_noted,
 		[SKEP_NOTE_STOPPED] = noted_stopped};
 	act[note->kind](ledger, note);
 	if (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED)

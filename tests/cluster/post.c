@@ -187,6 +187,8 @@ static void falsify(struct cluster *c, struct skep_message *m)
 	bool partial = m->kind == SKEP_MESSAGE_GRANT && m->attempt > 0 && (m->span.first > 0 || m->span.last < last);
 	if (partial && sabotaged(c, SABOTAGE_SPAN_WIDENED))
 		m->span = (struct skep_span){0, last};
+	if (m->kind == SKEP_MESSAGE_VALIDATED && sabotaged(c, SABOTAGE_VALIDATED_FALSE))
+		m->u.validated.loss_nano ^= 1;
 	if (m->kind == SKEP_MESSAGE_CANCELLED && !m->u.cancelled.dropped && sabotaged(c, SABOTAGE_DROP_INVENTED))
 		m->u.cancelled.dropped = true;
 	if (m->kind == SKEP_MESSAGE_CANCELLED && m->u.cancelled.dropped && sabotaged(c, SABOTAGE_DROP_UNHEARD))

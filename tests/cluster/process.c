@@ -260,6 +260,14 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	}
 	if (op->kind == SKEP_OP_BACKWARD && op->chunk > 0 && sabotaged(c, SABOTAGE_PART_EATEN))
 		astray.uncounted = true;
+	bool judges = op->kind == SKEP_OP_FORWARD && skep_plan_validates(c->setup.plan, op->microbatch);
+	if (judges && c->setup.plan->delayed && sabotaged(c, SABOTAGE_VALIDATED_OLD))
+		astray.version--;
+	if (judges && sabotaged(c, SABOTAGE_VALIDATED_COUNTED)) {
+		struct skep_op counted = *op;
+		counted.kind = SKEP_OP_BACKWARD;
+		ledger_op_done(c->ledger, job->who, &counted, effect);
+	}
 	uint64_t *result = p->device.result[op->round], before[CLUSTER_ELEMENTS];
 	memcpy(before, result, sizeof(before));
 	device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, &astray, effect, c->verdict);

@@ -23,6 +23,14 @@ void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 			"machine %u sends to machine %u, which does not exist", who.index, m->to.index);
 		return;
 	}
+	if ((m->kind <= SKEP_MESSAGE_BACKWARD || m->kind == SKEP_MESSAGE_OUTPUT || m->kind == SKEP_MESSAGE_INPUT ||
+		    m->kind == SKEP_MESSAGE_GRANT || m->kind == SKEP_MESSAGE_FINISHED ||
+		    m->kind == SKEP_MESSAGE_CANCELLED) &&
+		validation_names(ledger, m->microbatch)) {
+		validation_sent(ledger, who, m);
+		pipes_sent(ledger, who, m);
+		return;
+	}
 	if (m->kind == SKEP_MESSAGE_FORWARD && m->to.index < ledger->plan->workers &&
 		books_valid(ledger, "a message", m->round, m->stage, m->microbatch)) {
 		uint64_t *sent_on = ledger->round[m->round].cell[m->stage].sent_on;

@@ -133,6 +133,7 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_OUTPUT:
 	case SKEP_MESSAGE_INPUT:
 	case SKEP_MESSAGE_CANCEL:
+	case SKEP_MESSAGE_VALIDATED:
 		put(text, " round %u, microbatch %u", m->round, m->microbatch);
 		if (plan->chunks > 1)
 			put(text, ", slice %u", m->stage);
@@ -269,6 +270,13 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 		return;
 	case SKEP_NOTE_LOSS:
 		put(text, "mean loss of round %u: %lld.%09lld", note->round, value / 1000000000, value % 1000000000);
+		return;
+	case SKEP_NOTE_VALIDATING:
+		put(text, "validation after %u rounds, of %u microbatches", note->round, note->microbatch);
+		return;
+	case SKEP_NOTE_VALIDATED:
+		put(text, "mean loss of %u microbatches: %lld.%09lld", note->microbatch, value / 1000000000,
+			value % 1000000000);
 		return;
 	case SKEP_NOTE_ROUND_CLOSED:
 		put(text, "round %u closes: %u issued", note->round, note->microbatch);

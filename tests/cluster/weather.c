@@ -24,6 +24,9 @@
 #define STREAM_SALT UINT64_C(0x73747265616d)
 #define INNER_SALT UINT64_C(0x696e6e6572)
 
+#define VALIDATION_SALT UINT64_C(0x76616c697b)
+#define VALIDATED 1u /* of 4, what none of the pinned seeds draws */
+
 const char *weather_fault_name(enum weather_fault fault)
 {
 	static const char *const name[WEATHER_FAULTS] = {[WEATHER_DELAY] = "delay",
@@ -301,6 +304,18 @@ static void draw_inner(struct weather *w, uint64_t random)
 	w->plan.inner_by_share = random >> 16 & 1;
 }
 
+/* In a quarter, after every one to three rounds, of few microbatches or many. */
+static void draw_validation(struct weather *w)
+{
+	struct skep_plan *plan = &w->plan;
+	uint64_t random = mix64(w->seed ^ VALIDATION_SALT);
+	if (random % 4 != VALIDATED || skep_plan_streams(plan))
+		return;
+	plan->validate_every = (uint32_t)(1 + (random >> 8) % 3);
+	plan->validate_microbatches = (uint32_t)(1 + (random >> 16) % (random >> 32 & 1 ? 4 : WEATHER_VALIDATED));
+	w->bound_ns += (w->bound_ns - w->abuse_ns) * (plan->validate_microbatches / plan->microbatches + 1);
+}
+
 void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind kind)
 {
 	memset(w, 0, sizeof(*w));
@@ -336,6 +351,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 	} else if (kind == WEATHER_PERIODIC || inner % 8 == 7) /* again none of the pinned seeds */ {
 		draw_inner(w, inner);
 	}
+	draw_validation(w);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -521,6 +537,9 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, "; reductions are promised%s", plan->stage[0].buckets ? ", in buckets" : "");
 	if (plan->joins == SKEP_JOINS_RANDOM)
 		fprintf(to, "; newcomers go anywhere");
+	if (plan->validate_every > 0)
+		fprintf(to, "; validation of %u after every %u rounds", plan->validate_microbatches,
+			plan->validate_every);
 	if (plan->patience_ns > 0)
 		fprintf(to, "; patience of %u us", (unsigned)(plan->patience_ns / 1000));
 	fprintf(to,

@@ -26,6 +26,7 @@ enum weather_fault {
 };
 
 #define WEATHER_PLACES 3u
+#define WEATHER_VALIDATED 40u
 
 struct weather {
 	uint64_t seed, random;

@@ -37,8 +37,8 @@ accepts '4 processes, paced and shaped' run smoke-3.yaml --pace --shape --json -
 check '4 processes, paced and shaped: counted once, learnt' kept
 
 # With one worker in each stage and one microbatch under way the sums have one order, so both worlds have every bit of every
-# loss in common.
-one=(--set schedule.in_flight=1 --set train.optimizer.lr=2.0e-4)
+# loss in common, of validations too.
+one=(--set schedule.in_flight=1 --set train.optimizer.lr=2.0e-4 --set train.validate.every=15)
 twins() { # twins STALENESS: the last two runs, one of each world
 	python3 - "$1" <<-'END'
 	import sqlite3, sys
@@ -49,6 +49,10 @@ twins() { # twins STALENESS: the last two runs, one of each world
 		for run, world in runs]
 	assert len(rows[0]) == 40 and rows[0] == rows[1], rows
 	assert [row[2] for row in rows[0]] == [0] + 39 * [int(sys.argv[1])], rows[0]
+	judged = "SELECT round, step, asked, counted, loss, perplexity FROM validations WHERE run = ? ORDER BY round"
+	rows = [db.execute(judged, (run,)).fetchall() for run, world in runs]
+	assert [row[0] for row in rows[0]] == [15, 30, 40] and rows[0] == rows[1], rows
+	assert all(row[2] == row[3] == 16 and row[4] > 0 and row[5] is None for row in rows[0]), rows
 	kept = "SELECT count(*), sum(verdict = 'kept') FROM v_counted_once WHERE run = ?"
 	assert all(db.execute(kept, (run,)).fetchone() == (40 * 16 * 3,) * 2 for run, world in runs)
 	END

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * damage.h - for fuzzers of binary files that run without libFuzzer: a file, then versions of it that are cut off, have bits
- * turned, bytes set, or parts left out or doubled.
+ * damage.h - for fuzzers that run without libFuzzer: files, then versions of each that are cut off, have bits turned, bytes set,
+ * or parts left out or doubled.
  */
 #ifndef SKEP_TESTS_DAMAGE_H
 #define SKEP_TESTS_DAMAGE_H
@@ -11,16 +11,17 @@
 
 static inline void damage_bytes(uint8_t *data, size_t *size, size_t room, uint64_t *random)
 {
-	uint32_t times = 1 + skep_random_below(random, 3);
-	for (uint32_t i = 0; i<times && * size> 2; i++) {
-		size_t at = skep_random_below(random, (uint32_t)*size), length = 1 + skep_random_below(random, 24);
+	static const char odd[] = "\0\xff\"'{}[]()<>:;,,/=#&0129.-eE\\u \t\n\n";
+	uint32_t times = 1 + skep_random_below(random, 4);
+	for (uint32_t i = 0; *size > 2 && i < times; i++) {
+		size_t at = skep_random_below(random, (uint32_t)*size), length = 1 + skep_random_below(random, 32);
 		length = length < *size - at ? length : *size - at;
 		switch (skep_random_below(random, 6)) {
 		case 0:
 			data[at] ^= (uint8_t)(1u << skep_random_below(random, 8));
 			break;
 		case 1:
-			data[at] = (uint8_t) "\0\xff\"{}[]:,0129.-eE\\u "[skep_random_below(random, 20)];
+			data[at] = (uint8_t)odd[skep_random_below(random, sizeof odd - 1)];
 			break;
 		case 2:
 			data[at] = (uint8_t)skep_random_below(random, 256);
@@ -44,7 +45,7 @@ static inline void damage_bytes(uint8_t *data, size_t *size, size_t room, uint64
 /* The file at `path`, then `damages` damaged versions of it, each as one input. */
 static inline bool damage_file(const char *path, uint32_t damages, uint64_t *random)
 {
-	static uint8_t data[1 << 16], copy[2 * sizeof data];
+	static uint8_t data[1 << 19], copy[2 * sizeof data];
 	FILE *file = fopen(path, "rb");
 	if (!file) {
 		perror(path);
@@ -60,6 +61,16 @@ static inline bool damage_file(const char *path, uint32_t damages, uint64_t *ran
 		LLVMFuzzerTestOneInput(copy, left);
 	}
 	return true;
+}
+
+/* The files of a command line. */
+static inline bool damage_files(char **path, int files, uint32_t damages)
+{
+	uint64_t random = skep_mix(1);
+	bool ok = files > 0;
+	for (int i = 0; i < files; i++)
+		ok = damage_file(path[i], damages, &random) && ok;
+	return ok;
 }
 
 #endif

@@ -72,10 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef SKEP_LIBFUZZER
 int main(int argc, char **argv)
 {
-	uint64_t random = skep_mix(1);
-	bool ok = argc > 1;
-	for (int i = 1; i < argc; i++)
-		ok = damage_file(argv[i], DAMAGES, &random) && ok;
+	bool ok = damage_files(argv + 1, argc - 1, DAMAGES);
 	printf("%u taken, %u refused\n", tried.taken, tried.refused);
 	return ok && tried.taken > 0 && tried.refused > 0 ? 0 : 1;
 }

@@ -12,8 +12,7 @@
  */
 #include <math.h>
 
-#include "core/random.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/damage.h"
 #include "topologies/import.h"
 #include "topologies/topology_stats.h"
 
@@ -107,60 +106,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef SKEP_LIBFUZZER
-/* Bytes changed, left out, doubled, and the end cut off. */
-static void damage(uint8_t *data, size_t *size, size_t room, uint64_t *random)
-{
-	static const char odd[] = ",,\n\n\t /:<>\"'=-.0eE#&;{}[]\0\xff";
-	uint32_t times = 1 + skep_random_below(random, 4);
-	for (uint32_t i = 0; i<times && * size> 2; i++) {
-		size_t at = skep_random_below(random, (uint32_t)*size), length = 1 + skep_random_below(random, 40);
-		length = length < *size - at ? length : *size - at;
-		switch (skep_random_below(random, 4)) {
-		case 0:
-			data[at] = (uint8_t)odd[skep_random_below(random, sizeof odd - 1)];
-			break;
-		case 1:
-			memmove(data + at, data + at + length, *size - at - length);
-			*size -= length;
-			break;
-		case 2:
-			if (*size + length <= room) {
-				memmove(data + at + length, data + at, *size - at);
-				*size += length;
-			}
-			break;
-		default:
-			*size = skep_random_below(random, 8) == 0 ? at : *size;
-		}
-	}
-}
-
-static bool try_file(const char *path, uint64_t *random)
-{
-	static uint8_t data[1 << 20], copy[sizeof data];
-	FILE *file = fopen(path, "rb");
-	if (!file) {
-		perror(path);
-		return false;
-	}
-	size_t size = fread(data, 1, sizeof data / 2, file);
-	fclose(file);
-	LLVMFuzzerTestOneInput(data, size);
-	for (int i = 0; i < DAMAGES; i++) {
-		size_t left = size;
-		memcpy(copy, data, size);
-		damage(copy, &left, sizeof copy, random);
-		LLVMFuzzerTestOneInput(copy, left);
-	}
-	return true;
-}
-
 int main(int argc, char **argv)
 {
-	uint64_t random = skep_mix(1);
-	bool ok = argc > 1;
-	for (int i = 1; i < argc; i++)
-		ok = try_file(argv[i], &random) && ok;
+	bool ok = damage_files(argv + 1, argc - 1, DAMAGES);
 	printf("%u taken, %u refused\n", tried.taken, tried.refused);
 	return ok && tried.taken > 0 && tried.refused > 0 ? 0 : 1;
 }

@@ -46,15 +46,10 @@ static inline int leave(void **state)
 
 static inline struct skep_import_options defaults(enum skep_import_format format)
 {
-	return (struct skep_import_options){.format = format,
-		.output = output,
-		.gpu = "v100",
-		.rules.constant = {NAN, NAN},
-		.up_Bps = NAN,
-		.down_Bps = NAN,
-		.inside_Bps = NAN,
-		.inside_s = NAN,
-		.count = 1024};
+	struct skep_import_options o = skep_import_defaults();
+	o.format = format;
+	o.output = output;
+	return o;
 }
 
 /* Files stand in a list that ends in NULL. */

@@ -17,7 +17,9 @@
 
 #include <cmocka.h>
 
-static inline void star_write(const char *folder, const char *name, const char *text)
+static char folder[] = "/tmp/skep-star-XXXXXX";
+
+static inline void star_write(const char *name, const char *text)
 {
 	char path[128];
 	snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -27,20 +29,21 @@ static inline void star_write(const char *folder, const char *name, const char *
 	fclose(file);
 }
 
-/* `folder` ends in XXXXXX, which is filled in. */
-static inline int star_make_folder(char *folder)
+static inline int star_enter(void **state)
 {
 	char path[128];
+	(void)state;
 	if (mkdtemp(folder) == NULL)
 		return -1;
 	snprintf(path, sizeof path, "%s/gpus", folder);
 	return mkdir(path, 0700);
 }
 
-static inline int star_remove_folder(const char *folder)
+static inline int star_leave(void **state)
 {
 	const char *const names[] = {"star.yaml", "gpus/fast.yaml", "model.yaml"};
 	char path[128];
+	(void)state;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
 		unlink(path);

@@ -97,7 +97,9 @@ static inline bool end_run(struct skep_store *store, int64_t run)
 		.steps = 20,
 		.time_s = 2,
 		.final_loss = NAN,
+		.final_validation_loss = NAN,
 		.time_to_target_s = NAN,
+		.cost_to_target_usd = NAN,
 		.cost_usd = NAN,
 		.ok = true};
 	return skep_store_end(store, &summary, error, sizeof error);

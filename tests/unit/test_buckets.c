@@ -128,8 +128,6 @@ enum { WIDTH = 240, DEPTH = 8, LAYER_BYTES = 4 * (WIDTH + 1) * WIDTH };
 /* An operation of a nanosecond, and a transfer rounded up to one, for each of a few hundred moves in a row. */
 #define TOLERANCE_NS 1500.0
 
-static char folder[] = "/tmp/skep-buckets-XXXXXX";
-
 static void write_files(uint32_t members)
 {
 	char text[1024];
@@ -138,15 +136,14 @@ static void write_files(uint32_t members)
 		"    machines: [{count: %u, gpu: fast, up: 100 MB/s, down: 100 MB/s}]\n"
 		"    inside: {bandwidth: 1000 Gbit/s, latency: 0.15 ms}\n",
 		members);
-	star_write(folder, "star.yaml", text);
-	star_write(folder, "gpus/fast.yaml",
-		"name: fast\nsource: \"Assumed: a test.\"\nflops: 1 TFLOP/s\nefficiency: 1\n"
-		"memory_bandwidth: 1000000 GB/s\nmemory: 1000 GB\noverhead: 0 ms\n");
+	star_write("star.yaml", text);
+	star_write("gpus/fast.yaml", "name: fast\nsource: \"Assumed: a test.\"\nflops: 1 TFLOP/s\nefficiency: 1\n"
+				     "memory_bandwidth: 1000000 GB/s\nmemory: 1000 GB\noverhead: 0 ms\n");
 	snprintf(text, sizeof text,
 		"name: m\nkind: mlp\nactivation: gelu\nlayers: {inputs: %d, hidden: %d, hidden_layers: %d, outputs: "
 		"%d}\n",
 		WIDTH, WIDTH, DEPTH - 1, WIDTH);
-	star_write(folder, "model.yaml", text);
+	star_write("model.yaml", text);
 }
 
 struct heard {
@@ -328,7 +325,7 @@ static struct heard train(uint32_t members, const char *sync)
 	struct skep_recorder recorder = {.context = &heard, .note = hear_note};
 	struct skep_sim_result result;
 	write_files(members);
-	star_write(folder, "model.yaml",
+	star_write("model.yaml",
 		"name: m\nkind: mlp\nactivation: tanh\nlayers: {inputs: 1, hidden: 24, hidden_layers: 5, "
 		"outputs: 1}\n");
 	snprintf(path, sizeof path, "%s/scenario.yaml", folder);
@@ -358,18 +355,6 @@ static void test_training_is_the_same(void **state)
 		assert_true(fabs((double)(tree.loss_nano[i] - parts.loss_nano[i])) < 1e-4 * (double)tree.loss_nano[i]);
 }
 
-static int make_folder(void **state)
-{
-	(void)state;
-	return star_make_folder(folder);
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	return star_remove_folder(folder);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -380,5 +365,5 @@ int main(void)
 		cmocka_unit_test(test_flows_stand_for_messages),
 		cmocka_unit_test(test_training_is_the_same),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, star_enter, star_leave);
 }

@@ -30,8 +30,6 @@ enum { WIDTH = 527, OUTPUTS = 33, VECTOR = 4 * (WIDTH + 1) * (WIDTH + OUTPUTS) }
 /* An operation of a nanosecond, and a transfer rounded up to one, for each of a few hundred moves in a row. */
 #define TOLERANCE_NS 1000.0
 
-static char folder[] = "/tmp/skep-collective-XXXXXX";
-
 /* `sites` of `members` each, with nothing between them but the latency. */
 static void write_files(uint32_t sites, uint32_t members)
 {
@@ -48,15 +46,14 @@ static void write_files(uint32_t sites, uint32_t members)
 		for (uint32_t j = 0; j < i; j++)
 			at += snprintf(text + at, sizeof text - (size_t)at,
 				"  - {between: [s%u, s%u], bandwidth: 1000 Gbit/s, latency: 0.15 ms}\n", j, i);
-	star_write(folder, "star.yaml", text);
-	star_write(folder, "gpus/fast.yaml",
-		"name: fast\nsource: \"Assumed: a test.\"\nflops: 1000000 TFLOP/s\nefficiency: 1\n"
-		"memory_bandwidth: 1000000 GB/s\nmemory: 1000 GB\noverhead: 0 ms\n");
+	star_write("star.yaml", text);
+	star_write("gpus/fast.yaml", "name: fast\nsource: \"Assumed: a test.\"\nflops: 1000000 TFLOP/s\nefficiency: 1\n"
+				     "memory_bandwidth: 1000000 GB/s\nmemory: 1000 GB\noverhead: 0 ms\n");
 	snprintf(text, sizeof text,
 		"name: m\nkind: mlp\nactivation: gelu\nlayers: {inputs: %d, hidden: %d, hidden_layers: 1, outputs: "
 		"%d}\n",
 		WIDTH, WIDTH, OUTPUTS);
-	star_write(folder, "model.yaml", text);
+	star_write("model.yaml", text);
 }
 
 struct heard {
@@ -253,7 +250,7 @@ static void test_a_butterfly_spares_slow_links(void **state)
 {
 	(void)state;
 	write_files(1, 1);
-	star_write(folder, "star.yaml",
+	star_write("star.yaml",
 		"name: star\nsource: \"Assumed: a test.\"\ndirectory: s0\nsites:\n  s0:\n    machines:\n"
 		"      - {count: 4, gpu: fast, up: 100 MB/s, down: 100 MB/s}\n"
 		"      - {count: 4, gpu: fast, up: 25 MB/s, down: 25 MB/s}\n"
@@ -272,7 +269,7 @@ static void test_a_butterfly_spares_thin_sites(void **state)
 {
 	(void)state;
 	write_files(1, 1);
-	star_write(folder, "star.yaml",
+	star_write("star.yaml",
 		"name: sites\nsource: \"Assumed: a test.\"\ndirectory: s0\nsites:\n"
 		"  s0: {machines: [{count: 2, gpu: fast}], inside: {bandwidth: 10 Gbit/s, latency: 1 us},\n"
 		"       uplink: 100 Mbit/s, downlink: 100 Mbit/s}\n"
@@ -296,18 +293,6 @@ static void test_one_member_needs_no_time(void **state)
 	}
 }
 
-static int make_folder(void **state)
-{
-	(void)state;
-	return star_make_folder(folder);
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	return star_remove_folder(folder);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,5 +303,5 @@ int main(void)
 		cmocka_unit_test(test_a_butterfly_spares_thin_sites),
 		cmocka_unit_test(test_one_member_needs_no_time),
 	};
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, star_enter, star_leave);
 }

@@ -87,6 +87,69 @@ static void test_microbatches_are_disjoint_and_numbered(void **state)
 	free(all);
 }
 
+/* Midpoints of equal parts: the mean of x^2 lacks (width of a part)^2 / 12, and each component has each midpoint once. */
+static void test_what_is_held_out_is_the_whole_range(void **state)
+{
+	(void)state;
+	enum { ALL = 1000 };
+	double sum[2] = {0};
+	uint8_t seen[2][ALL] = {{0}};
+	for (uint64_t i = 0; i < ALL; i++) {
+		float x[2], y[2], one;
+		skep_corpus_held_out(SKEP_CORPUS_QUADRATIC, i, ALL, 2, x, 2, y);
+		skep_corpus_held_out(SKEP_CORPUS_QUADRATIC, i, ALL, 2, NULL, 1, &one);
+		assert_true(one == y[0]);
+		for (int c = 0; c < 2; c++) {
+			sum[c] += y[c];
+			seen[c][(int)((x[c] + 5) * ALL / 10)]++;
+			assert_true(y[c] == x[c] * x[c]);
+		}
+	}
+	for (int c = 0; c < 2; c++) {
+		assert_true(fabs(sum[c] / ALL - (25.0 / 3 - 0.01 * 0.01 / 12)) < 1e-5);
+		for (int i = 0; i < ALL; i++)
+			assert_int_equal(seen[c][i], 1);
+	}
+}
+
+/* The same in every round and for every seed and try, and another one for each microbatch. */
+static void test_validation_has_samples_of_its_own(void **state)
+{
+	(void)state;
+	enum { SAMPLES = 4, JUDGED = 3 };
+	uint32_t width[] = {1, 1};
+	struct skep_model model = {.layers = 1, .width = width};
+	struct skep_plan plan = {.workers = 1,
+		.stages = 1,
+		.microbatches = 3,
+		.rounds = 5,
+		.validate_every = 2,
+		.validate_microbatches = JUDGED};
+	struct skep_training training = {.model = &model, .plan = &plan, .samples = SAMPLES};
+	uint32_t capacity = skep_round_capacity(&plan);
+	float first[JUDGED][SAMPLES], x[SAMPLES], y[SAMPLES];
+	assert_int_equal(skep_plan_numbers(&plan), capacity + SKEP_VALIDATION_TRIES * JUDGED);
+	assert_false(skep_plan_validates(&plan, capacity - 1));
+	for (uint32_t i = 0; i < JUDGED; i++)
+		skep_corpus_microbatch(&training, 0, capacity + i, first[i], y);
+	for (uint32_t number = 0; number < SKEP_VALIDATION_TRIES * JUDGED; number++) {
+		plan.seed = number;
+		assert_true(skep_plan_validates(&plan, capacity + number));
+		assert_int_equal(skep_plan_validation(&plan, capacity + number), number % JUDGED);
+		skep_corpus_microbatch(&training, number, capacity + number, x, y);
+		for (uint32_t j = 0; j < SAMPLES; j++) {
+			assert_true(x[j] == first[number % JUDGED][j] && y[j] == x[j] * x[j]);
+			assert_true(fabsf(x[j] - (-5 + 10.0f * (float)(number % JUDGED * SAMPLES + j) / 12)) < 0.5f);
+		}
+	}
+	static const bool due[] = {false, false, true, false, true, true};
+	for (uint32_t closed = 1; closed <= plan.rounds; closed++)
+		assert_true(skep_plan_validation_due(&plan, closed) == due[closed]);
+	plan.validate_every = 0;
+	assert_int_equal(skep_plan_numbers(&plan), capacity);
+	assert_false(skep_plan_validation_due(&plan, plan.rounds));
+}
+
 static void test_which_models_fit(void **state)
 {
 	(void)state;
@@ -109,6 +172,8 @@ int main(void)
 		cmocka_unit_test(test_a_sample_depends_on_its_number_alone),
 		cmocka_unit_test(test_the_spread),
 		cmocka_unit_test(test_microbatches_are_disjoint_and_numbered),
+		cmocka_unit_test(test_what_is_held_out_is_the_whole_range),
+		cmocka_unit_test(test_validation_has_samples_of_its_own),
 		cmocka_unit_test(test_which_models_fit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

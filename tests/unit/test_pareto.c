@@ -28,7 +28,9 @@ static int64_t put(struct skep_store *store, const struct made *made)
 	struct skep_summary summary = {.world = "sim",
 		.time_s = made->time_s,
 		.cost_usd = made->usd,
+		.final_validation_loss = NAN,
 		.time_to_target_s = made->target_s,
+		.cost_to_target_usd = NAN,
 		.final_loss = NAN,
 		.ok = true};
 	assert_true(skep_store_end(store, &summary, error, sizeof error));

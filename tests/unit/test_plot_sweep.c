@@ -20,7 +20,9 @@ static void put(struct skep_store *store, uint64_t identity, double throughput)
 		.throughput_samples_per_s = throughput,
 		.utilisation = 0.25,
 		.final_loss = NAN,
+		.final_validation_loss = NAN,
 		.time_to_target_s = NAN,
+		.cost_to_target_usd = NAN,
 		.cost_usd = NAN,
 		.ok = true};
 	assert_true(skep_store_end(memory, &summary, error, sizeof error));

@@ -43,16 +43,11 @@ static int leave(void **state)
 static bool run(char *path, const char *text, struct skep_import_report *report, struct skep_diag *diag)
 {
 	char *file[] = {path, NULL};
-	struct skep_import_options o = {.format = SKEP_IMPORT_SIMGRID,
-		.file = file,
-		.files = 1,
-		.output = output,
-		.gpu = "v100",
-		.rules.constant = {NAN, NAN},
-		.up_Bps = NAN,
-		.down_Bps = NAN,
-		.inside_Bps = NAN,
-		.inside_s = NAN};
+	struct skep_import_options o = skep_import_defaults();
+	o.format = SKEP_IMPORT_SIMGRID;
+	o.file = file;
+	o.files = 1;
+	o.output = output;
 	if (text) {
 		FILE *f = fopen(path, "w");
 		assert_non_null(f);

@@ -75,6 +75,39 @@ static void test_staleness(void **state)
 }
 
 /* SQLite refuses the value of one column: that is what is reported, and no row is written without it. */
+/* A row when it has ended: with a perplexity where there are tokens, without a loss where there is none. */
+static void test_validations(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	const char *path = "a.db";
+	synthetic_init(&s, "judged", 4, 2);
+	for (int i = 0; i < 2; i++) {
+		struct skep_store *store = must_open(path, true);
+		s.scenario.model.sequence = i == 0 ? 0 : 16;
+		must_begin(store, &s);
+		struct skep_recorder recorder = skep_store_recorder(store);
+		synthetic_round(&s, &recorder, 0, true);
+		static const struct skep_note notes[] = {{.kind = SKEP_NOTE_VALIDATING, .round = 1, .microbatch = 5},
+			{.kind = SKEP_NOTE_VALIDATED, .round = 1, .microbatch = 4, .value = 2000000000},
+			{.kind = SKEP_NOTE_VALIDATING, .round = 2, .microbatch = 5},
+			{.kind = SKEP_NOTE_VALIDATED, .round = 2},
+			{.kind = SKEP_NOTE_VALIDATING, .round = 3, .microbatch = 5}};
+		for (uint64_t n = 0; n < sizeof notes / sizeof notes[0]; n++)
+			synthetic_note(&recorder, (n + 1) * 1000000000, 4, notes[n]);
+		skep_store_close(store); /* without an end: what has ended is there all the same */
+	}
+	assert_int_equal(query(path, "SELECT count(*) FROM validations"), 4);
+	assert_int_equal(query(path, "SELECT count(*) FROM validations WHERE round = 1 AND step = 1 AND began_s = 1"
+				     " AND ended_s = 2 AND asked = 5 AND counted = 4 AND loss = 2"),
+		2);
+	assert_int_equal(
+		query(path, "SELECT count(*) FROM validations WHERE round = 2 AND counted = 0 AND loss IS NULL"), 2);
+	assert_int_equal(query(path, "SELECT count(*) FROM validations WHERE abs(perplexity - 7.389056) < 1e-6"), 1);
+	assert_int_equal(query(path, "SELECT samples FROM v_validations WHERE run = 1 AND round = 1"), 8 * 4);
+	synthetic_finish(&s);
+}
+
 static void test_refused_value(void **state)
 {
 	(void)state;
@@ -514,6 +547,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole_run),
 		TEST(test_staleness),
+		TEST(test_validations),
 		TEST(test_refused_value),
 		TEST(test_lost_worker),
 		TEST(test_broken_promises),

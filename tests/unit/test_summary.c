@@ -148,6 +148,47 @@ static void test_target(void **state)
 	synthetic_finish(&s);
 }
 
+/* With validations the target is theirs, and what it cost is what was there until then. */
+static void test_validation_target(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_summary r;
+	synthetic_init(&s, "judged", 4, 2);
+	s.scenario.plan.validate_every = 1;
+	s.scenario.target_loss = 2;
+	struct skep_tally *tally = skep_tally_create(&s.scenario, "sim");
+	struct skep_recorder recorder = skep_tally_recorder(tally);
+	static const struct {
+		uint64_t at_s;
+		uint8_t kind;
+		int64_t loss_nano;
+		uint32_t microbatches;
+	} heard[] = {{1, SKEP_NOTE_LOSS, 1000000000, 0}, {2, SKEP_NOTE_VALIDATED, 2500000000, 4},
+		{3, SKEP_NOTE_VALIDATED, 0, 0}, {4, SKEP_NOTE_VALIDATED, 1900000000, 4},
+		{5, SKEP_NOTE_VALIDATED, 1500000000, 4}};
+	for (size_t i = 0; i < sizeof heard / sizeof *heard; i++) {
+		struct skep_note note = {
+			.kind = heard[i].kind, .value = heard[i].loss_nano, .microbatch = heard[i].microbatches};
+		synthetic_note(&recorder, heard[i].at_s * 1000000000, 4, note);
+		if (i == 1) /* one life ends before, the others after */
+			recorder.life(recorder.context, 0, 0, 2000000000);
+	}
+	recorder.life(recorder.context, 1, 3000000000, 6000000000);
+	recorder.life(recorder.context, 2, 5000000000, 6000000000);
+	skep_tally_finish(tally, 6000000000, 1, 1, SKEP_DONE, &r);
+	assert_near(r.final_loss, 1, 1e-9);
+	assert_near(r.final_validation_loss, 1.5, 1e-9);
+	assert_near(r.time_to_target_s, 4, 1e-9);
+	const struct skep_topology *t = &s.scenario.topology;
+	assert_near(r.cost_to_target_usd,
+		skep_topology_cost_usd(t, 0, 0, 2000000000) + skep_topology_cost_usd(t, 1, 3000000000, 4000000000),
+		1e-12);
+	assert_true(r.cost_usd > r.cost_to_target_usd && r.cost_to_target_usd > 0);
+	skep_tally_destroy(tally);
+	synthetic_finish(&s);
+}
+
 static void test_losses(void **state)
 {
 	(void)state;
@@ -202,7 +243,8 @@ static void test_unknown_stays_unknown(void **state)
 	assert_true(isnan(r.time_to_target_s));
 	assert_true(isnan(r.cost_usd));
 	char *json = json_of(&r);
-	assert_non_null(strstr(json, "\"final_loss\":null,\"time_to_target_s\":null,\"cost_usd\":null"));
+	assert_non_null(strstr(json, "\"final_loss\":null,\"final_validation_loss\":null,\"time_to_target_s\":null,"
+				     "\"cost_to_target_usd\":null,\"cost_usd\":null"));
 	free(json);
 	skep_tally_destroy(NULL);
 	synthetic_finish(&s);
@@ -260,7 +302,8 @@ static void test_json_keys(void **state)
 	static const char *const key[] = {"run_id", "scenario", "world", "seed", "digest", "steps", "samples", "tokens",
 		"time_s", "throughput_samples_per_s", "utilisation", "passes_s", "reduction_s", "bytes_pipeline",
 		"bytes_sync", "issued", "counted", "lost", "preemptions", "joins", "migrations", "checkpoints",
-		"restarts", "final_loss", "time_to_target_s", "cost_usd", "events", "wall_s", "extrapolated"};
+		"restarts", "final_loss", "final_validation_loss", "time_to_target_s", "cost_to_target_usd", "cost_usd",
+		"events", "wall_s", "extrapolated"};
 	struct skep_summary r = {.run_id = 3,
 		.scenario = "say \"hi\"\n",
 		.world = "real",
@@ -409,6 +452,7 @@ int main(void)
 		cmocka_unit_test(test_movers_are_no_joins),
 		cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_target),
+		cmocka_unit_test(test_validation_target),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_unfinished_round_does_not_count),
 		cmocka_unit_test(test_unknown_stays_unknown),

@@ -61,7 +61,9 @@ static int64_t put(struct skep_store *store, uint64_t which, double throughput, 
 		.time_s = 2,
 		.throughput_samples_per_s = throughput,
 		.final_loss = loss,
+		.final_validation_loss = NAN,
 		.time_to_target_s = NAN,
+		.cost_to_target_usd = NAN,
 		.cost_usd = NAN,
 		.ok = ok};
 	synthetic_init(&s, "synthetic", 4, 2);

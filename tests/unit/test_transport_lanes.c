@@ -20,10 +20,12 @@ struct skep_device { /* the stand-in */
 	_Atomic int inside;
 	_Atomic int most_inside;
 	_Atomic uint32_t runs;
-	useconds_t sleep_us;
+	_Atomic int waiting;
+	_Atomic int most_waiting;
+	useconds_t sleep_us, wait_us;
 };
 
-void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+void skep_device_start(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	int inside = atomic_fetch_add(&device->inside, 1) + 1;
 	if (inside > atomic_load(&device->most_inside))
@@ -32,6 +34,17 @@ void skep_device_run(struct skep_device *device, const struct skep_op *op, struc
 	*ret = (struct skep_device_result){.failed = op->id % 7 == 3, .loss_nano = (int64_t)op->id};
 	atomic_fetch_add(&device->runs, 1);
 	atomic_fetch_sub(&device->inside, 1);
+}
+
+/* What it does beside its host: that of several lanes at once. */
+void skep_device_wait(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	int waiting = atomic_fetch_add(&device->waiting, 1) + 1;
+	if (waiting > atomic_load(&device->most_waiting))
+		atomic_store(&device->most_waiting, waiting);
+	usleep(device->wait_us);
+	assert_true(ret->loss_nano == (int64_t)op->id);
+	atomic_fetch_sub(&device->waiting, 1);
 }
 
 uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op)
@@ -153,6 +166,22 @@ static void paced_lanes_run_side_by_side(void **state)
 	skep_lanes_destroy(lanes);
 }
 
+/* What the device does beside its host is waited for by both lanes at once, each with one operation. */
+static void lanes_wait_side_by_side(void **state)
+{
+	(void)state;
+	struct skep_device device = {.wait_us = 2000};
+	struct skep_bell bell = {0};
+	struct skep_lanes *lanes = lanes_with(&device, &bell, false);
+	for (uint64_t i = 0; i < 20; i++)
+		push(lanes, i % 2 ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE, i, 0);
+	for (int i = 0; i < 20; i++)
+		next(lanes, &bell);
+	assert_int_equal(device.most_waiting, 2);
+	assert_int_equal(device.most_inside, 1);
+	skep_lanes_destroy(lanes);
+}
+
 /* An hour of pace and a full queue do not hold up the end. */
 static void the_end_does_not_wait_for_pace(void **state)
 {
@@ -176,6 +205,7 @@ int main(void)
 		cmocka_unit_test(a_lane_that_is_never_empty),
 		cmocka_unit_test(pace_is_the_least_time),
 		cmocka_unit_test(paced_lanes_run_side_by_side),
+		cmocka_unit_test(lanes_wait_side_by_side),
 		cmocka_unit_test(the_end_does_not_wait_for_pace),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shared.h - memory that all ranks of a run on one host see, by means of the kernel alone: it is of use when processes have
+ * host_memory.h - memory that all ranks of a run on one host see, by means of the kernel alone: it is of use when processes have
  * died, which a window of MPI is not certain to be.
  */
-#ifndef SKEP_EXEC_SHARED_H
-#define SKEP_EXEC_SHARED_H
+#ifndef SKEP_EXEC_HOST_MEMORY_H
+#define SKEP_EXEC_HOST_MEMORY_H
 
 #include <mpi.h>
 #include <stddef.h>
@@ -12,6 +12,6 @@
 
 /* All ranks of `comm` together, on one host. All zero at the start, and there to the end of the process. `name` must be the
  * same on all, and of this run alone. NULL, on all of them: there is none to be had. */
-void *skep_shared_create(MPI_Comm comm, uint64_t name, size_t bytes);
+void *skep_host_memory_create(MPI_Comm comm, uint64_t name, size_t bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shared.c - see shared.h. The memory has a name only until all have found it.
+ * host_memory.c - see host_memory.h. The memory has a name only until all have found it.
  */
-#include "exec/shared.h"
+#include "exec/host_memory.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-void *skep_shared_create(MPI_Comm comm, uint64_t name, size_t bytes)
+void *skep_host_memory_create(MPI_Comm comm, uint64_t name, size_t bytes)
 {
 	char path[64];
 	int rank, lacking = 0;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * backend.h - the seam between operations (device.c) and arithmetic: what a kind of device can do, as a table of functions.
+ * device.c checks operands and says what is done; it never asks which kind it has.
+ *
+ * The arrays of a stage (struct skep_stage) lie where the back end puts them, and so do buffers of the device's side; both are
+ * touched through this table alone. Payloads are of the host's side, and can be sent as they are.
+ *
+ * Work is asked for on a queue, one for each lane, and done in its order, at the latest when wait() returns; queues run side by side.
+ * Of two queues one has the stage's operations, the other reductions, and a step that is delayed.
+ */
+#ifndef SKEP_MODELS_BACKEND_H
+#define SKEP_MODELS_BACKEND_H
+
+#include "models/stage.h"
+
+struct skep_backend {
+	const char *name;
+	/* How many there are; if none, `error` says what is missing and what to do. */
+	uint32_t (*count)(char *error, size_t error_size);
+	/* One of them: its queues, and where buffers come from. */
+	bool (*create)(uint32_t ordinal, const struct skep_training *training, void *ret_queue[SKEP_LANES],
+		struct skep_memory_source *ret_source, char *error, size_t error_size);
+	void (*destroy)(void *queue[SKEP_LANES]);
+
+	/* skep_stage_begin() and skep_stage_finish(). Where payloads have to be brought to the device and back the stage has `entry`
+	 * and `exit`, whatever the codec. */
+	bool (*begin)(void *queue, const struct skep_training *training, uint32_t index, struct skep_stage *ret);
+	void (*finish)(void *queue, struct skep_stage *stage);
+	struct skep_device_memory (*memory)(const struct skep_stage *stage);
+
+	/* device_cpu.h says what these do. `in` and `out` are at the stage's entry and exit, or payloads where it has none; stashes are
+	 * of the device's side. *ret_loss is there when wait() has returned. */
+	bool (*forward)(void *queue, const struct skep_stage *stage, const struct skep_training *training,
+		const struct skep_op *op, const skep_real *in, skep_real *ret_out, skep_real *ret_stash,
+		double *ret_loss, struct skep_diag *reterr);
+	bool (*recompute)(void *queue, const struct skep_stage *stage, const struct skep_training *training,
+		const struct skep_op *op, const skep_real *in, skep_real *ret_stash, struct skep_diag *reterr);
+	const skep_real *(*backward)(void *queue, struct skep_stage *stage, const struct skep_training *training,
+		const struct skep_op *op, const struct skep_layers *layers, const skep_real *in, const skep_real *stash,
+		skep_real *ret_out);
+	void (*step)(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth,
+		uint32_t round, const skep_real *sum, uint32_t microbatches);
+
+	/* skep_stage_periodic() */
+	bool (*periodic)(
+		void *queue, struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op);
+
+	/* codec.h: values are of a stage, encoded ones are payloads. */
+	void (*encode)(void *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded);
+	void (*decode)(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value);
+	void (*add)(void *queue, enum skep_codec codec, size_t n, const float *value, void *encoded, float *ret_sum);
+	void (*fold)(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum);
+	/* From any memory to any. */
+	void (*copy)(void *queue, void *to, const void *from, size_t bytes);
+
+	/* stage.h; the state is of the host's side. */
+	void (*save)(void *queue, const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state);
+	bool (*load)(void *queue, struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks,
+		const void *state, uint64_t bytes);
+	uint64_t (*digest)(void *queue, const struct skep_stage *stage);
+
+	/* All that this queue was asked for has been done; false, with the reason, if it could not be. */
+	bool (*wait)(void *queue, char *why, size_t why_size);
+};
+
+extern const struct skep_backend skep_backend_cpu, skep_backend_cuda;
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * backend_cpu.c - the host as a device: everything is done at once, by whoever asks for it, in memory of the C library.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/backend.h"
+#include "models/device_cpu.h"
+#include "models/stage_weights.h"
+
+enum { ALIGNMENT = 64 };
+
+static uint32_t count(char *error, size_t error_size)
+{
+	(void)error;
+	(void)error_size;
+	return 1;
+}
+
+static void *take(void *context, enum skep_memory_side side, size_t bytes)
+{
+	(void)context;
+	(void)side;
+	return aligned_alloc(ALIGNMENT, bytes);
+}
+
+static void give(void *context, enum skep_memory_side side, void *memory)
+{
+	(void)context;
+	(void)side;
+	free(memory);
+}
+
+static bool create(uint32_t ordinal, const struct skep_training *training, void *ret_queue[SKEP_LANES],
+	struct skep_memory_source *ret_source, char *error, size_t error_size)
+{
+	(void)ordinal;
+	(void)training;
+	(void)error;
+	(void)error_size;
+	skep_cpu_init();
+	for (int lane = 0; lane < SKEP_LANES; lane++)
+		ret_queue[lane] = NULL;
+	*ret_source = (struct skep_memory_source){.take = take, .give = give};
+	return true;
+}
+
+static void destroy(void *queue[SKEP_LANES])
+{
+	(void)queue;
+}
+
+static bool begin(void *queue, const struct skep_training *training, uint32_t index, struct skep_stage *ret)
+{
+	(void)queue;
+	return skep_stage_begin(training, index, ret);
+}
+
+static void finish(void *queue, struct skep_stage *stage)
+{
+	(void)queue;
+	skep_stage_finish(stage);
+}
+
+/* It computes in the memory of its host, so all of it lies there, offloaded or not. */
+static struct skep_device_memory memory_of(const struct skep_stage *stage)
+{
+	uint64_t array = sizeof(float) * stage->parameters;
+	return (struct skep_device_memory){
+		.weights_bytes = (stage->versions + (stage->inner != NULL)) * array,
+		.gradients_bytes = 2 * array,
+		.optimizer_bytes = (stage->moments + stage->inner_moments) * array,
+		.result_bytes = array,
+		.gradients = SKEP_MEMORY_HOST,
+		.optimizer = SKEP_MEMORY_HOST,
+	};
+}
+
+static bool forward(void *queue, const struct skep_stage *stage, const struct skep_training *training,
+	const struct skep_op *op, const skep_real *in, skep_real *ret_out, skep_real *ret_stash, double *ret_loss,
+	struct skep_diag *reterr)
+{
+	(void)queue;
+	return skep_cpu_forward(stage, training, op, in, ret_out, ret_stash, ret_loss, reterr);
+}
+
+static bool recompute(void *queue, const struct skep_stage *stage, const struct skep_training *training,
+	const struct skep_op *op, const skep_real *in, skep_real *ret_stash, struct skep_diag *reterr)
+{
+	(void)queue;
+	return skep_cpu_recompute(stage, training, op, in, ret_stash, reterr);
+}
+
+static const skep_real *backward(void *queue, struct skep_stage *stage, const struct skep_training *training,
+	const struct skep_op *op, const struct skep_layers *layers, const skep_real *in, const skep_real *stash,
+	skep_real *ret_out)
+{
+	(void)queue;
+	return skep_cpu_backward(stage, training, op, layers, in, stash, ret_out);
+}
+
+static void step(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth,
+	uint32_t round, const skep_real *sum, uint32_t microbatches)
+{
+	(void)queue;
+	skep_stage_step(stage, optimizer, nth, round, sum, microbatches);
+}
+
+static bool periodic(
+	void *queue, struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
+{
+	(void)queue;
+	return skep_stage_periodic(stage, training, op);
+}
+
+static void encode(void *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded)
+{
+	(void)queue;
+	skep_codec_encode(codec, n, value, ret_encoded);
+}
+
+static void decode(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value)
+{
+	(void)queue;
+	skep_codec_decode(codec, n, encoded, ret_value);
+}
+
+static void add(void *queue, enum skep_codec codec, size_t n, const float *value, void *encoded, float *ret_sum)
+{
+	(void)queue;
+	skep_codec_add(codec, n, value, encoded, ret_sum);
+}
+
+static void fold(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum)
+{
+	(void)queue;
+	skep_codec_fold(codec, n, encoded, sum);
+}
+
+static void copy(void *queue, void *to, const void *from, size_t bytes)
+{
+	(void)queue;
+	memcpy(to, from, bytes);
+}
+
+static void save(void *queue, const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state)
+{
+	(void)queue;
+	skep_stage_save(stage, chunk, chunks, ret_state);
+}
+
+static bool load(void *queue, struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks,
+	const void *state, uint64_t bytes)
+{
+	(void)queue;
+	return skep_stage_load(stage, version, chunk, chunks, state, bytes);
+}
+
+static uint64_t digest(void *queue, const struct skep_stage *stage)
+{
+	(void)queue;
+	return skep_stage_digest(stage);
+}
+
+static bool wait(void *queue, char *why, size_t why_size)
+{
+	(void)queue;
+	(void)why;
+	(void)why_size;
+	return true;
+}
+
+const struct skep_backend skep_backend_cpu = {.name = "CPU",
+	.count = count,
+	.create = create,
+	.destroy = destroy,
+	.begin = begin,
+	.finish = finish,
+	.memory = memory_of,
+	.forward = forward,
+	.recompute = recompute,
+	.backward = backward,
+	.step = step,
+	.periodic = periodic,
+	.encode = encode,
+	.decode = decode,
+	.add = add,
+	.fold = fold,
+	.copy = copy,
+	.save = save,
+	.load = load,
+	.digest = digest,
+	.wait = wait};

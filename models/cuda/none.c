@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * none.c - stands in for the CUDA back end where it was not built: there is no such device, and this says why.
+ */
+#include <stdio.h>
+
+#include "models/backend.h"
+
+static uint32_t count(char *error, size_t error_size)
+{
+	snprintf(error, error_size,
+		"this skep was built without CUDA; install the CUDA toolkit 12 or newer and rebuild with "
+		"-Dcuda=enabled, or use --device cpu");
+	return 0;
+}
+
+const struct skep_backend skep_backend_cuda = {.name = "CUDA", .count = count};

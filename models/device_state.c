@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device_state.c - the operations on the state of a stage: given away, taken over, kept for good, and begun with.
+ */
+#include <stdio.h>
+
+#include "models/device_inside.h"
+
+static uint32_t chunks_of(const struct skep_op *op)
+{
+	return op->size > 0 ? op->size : 1;
+}
+
+bool device_run_save(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	void *out;
+	if (op->chunk >= chunks_of(op))
+		return false;
+	ret->out = skep_pool_take(device->pool, skep_stage_state_bytes(&device->stage, op->chunk, chunks_of(op)), &out);
+	if (!out)
+		return false;
+	device->backend->save(device_queue(device, op), &device->stage, op->chunk, chunks_of(op), out);
+	return true;
+}
+
+bool device_run_load(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	uint64_t bytes;
+	const void *state = skep_pool_find(device->pool, op->in, &bytes);
+	(void)ret;
+	return state && op->chunk < chunks_of(op) &&
+	       device->backend->load(
+		       device_queue(device, op), &device->stage, op->version, op->chunk, chunks_of(op), state, bytes);
+}
+
+bool device_run_enter(struct skep_device *device, const struct skep_op *op)
+{
+	struct skep_stage stage;
+	void *queue = device_queue(device, op);
+	if (op->stage >= device->training->plan->stages ||
+		!device->backend->begin(queue, device->training, op->stage, &stage))
+		return false;
+	device->backend->finish(queue, &device->stage);
+	device->stage = stage;
+	return true;
+}
+
+/* Memory for the whole state; the caller gives it back. */
+static void *take_whole(struct skep_device *device, struct skep_buf *ret)
+{
+	void *state;
+	*ret = skep_pool_take(device->pool, skep_stage_state_bytes(&device->stage, 0, 1), &state);
+	return state;
+}
+
+static bool has_keeper(struct skep_device *device, const struct skep_op *op)
+{
+	bool has = device->keeper.read && device->keeper.write;
+	if (!has)
+		snprintf(device->why[op->lane], sizeof device->why[op->lane],
+			"this worker has nowhere to keep checkpoints");
+	return has;
+}
+
+bool device_run_checkpoint(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_keeper *keeper = &device->keeper;
+	struct skep_buf buf;
+	void *state = take_whole(device, &buf);
+	(void)ret;
+	if (!state)
+		return false;
+	char *why = device->why[op->lane];
+	const size_t why_size = sizeof device->why[op->lane];
+	device->backend->save(device_queue(device, op), &device->stage, 0, 1, state);
+	bool good = has_keeper(device, op) && device->backend->wait(device_queue(device, op), why, why_size) &&
+	            keeper->write(keeper->context, op->stage, op->round, state,
+			    skep_stage_state_bytes(&device->stage, 0, 1), why, why_size);
+	skep_pool_release(device->pool, buf);
+	return good;
+}
+
+/* As at the start of the run, but for the accumulators. */
+static bool begin_anew(struct skep_device *device, const struct skep_op *op, void *state)
+{
+	struct skep_stage first;
+	void *queue = device_queue(device, op);
+	if (!device->backend->begin(queue, device->training, device->stage.index, &first))
+		return false;
+	device->backend->save(queue, &first, 0, 1, state);
+	bool good = device->backend->wait(queue, device->why[op->lane], sizeof device->why[op->lane]);
+	device->backend->finish(queue, &first);
+	return good;
+}
+
+bool device_run_restore(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_keeper *keeper = &device->keeper;
+	uint64_t bytes = skep_stage_state_bytes(&device->stage, 0, 1);
+	struct skep_buf buf;
+	void *state = take_whole(device, &buf);
+	bool good = state != NULL;
+	(void)ret;
+	if (good && op->microbatch == 0)
+		good = begin_anew(device, op, state);
+	else if (good)
+		good = has_keeper(device, op) && keeper->read(keeper->context, op->stage, op->microbatch, state, bytes,
+							 device->why[op->lane], sizeof device->why[op->lane]);
+	good = good &&
+	       device->backend->load(device_queue(device, op), &device->stage, op->version, 0, 1, state, bytes) &&
+	       device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
+	skep_pool_release(device->pool, buf);
+	return good;
+}
