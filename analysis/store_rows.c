@@ -50,8 +50,8 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 		" throughput_samples_per_s = ?, utilisation = ?, passes_s = ?, reduction_s = ?, bytes_pipeline = ?,"
 		" bytes_sync = ?, issued = ?, counted = ?, lost = ?, preemptions = ?, joins = ?, migrations = ?,"
 		" final_loss = ?, final_validation_loss = ?,"
-		" time_to_target_s = ?, cost_to_target_usd = ?, cost_usd = ?, events = ?, wall_s = ?, ops_dropped = ?, notes_dropped = ?,"
-		" activity_bin_s = ?, extrapolated = ?"
+		" time_to_target_s = ?, cost_to_target_usd = ?, cost_usd = ?, events = ?, wall_s = ?, ops_dropped = ?,"
+		" notes_dropped = ?, activity_bin_s = ?, extrapolated = ?"
 		" WHERE id = ?",
 };
 
