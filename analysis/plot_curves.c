@@ -294,7 +294,7 @@ static const char *byte_unit(double bytes, double *ret_per_byte)
 /* Label, scale and range of the axis below; returns its unit. */
 static double write_x(const struct figure *f, FILE *script, char *ret_unit, size_t unit_size)
 {
-	struct skep_plot_unit time = skep_plot_unit(f->range.most_x);
+	struct skep_plot_unit time = skep_plot_unit(f->axis.logarithmic ? f->range.least_end_x : f->range.most_x);
 	double per = 1;
 	ret_unit[0] = '\0';
 	if (f->kind.x == SKEP_CURVE_TIME) {

@@ -272,7 +272,7 @@ CREATE VIEW v_validations AS
 	SELECT run, round, step, ended_s AS time_s, loss, perplexity, validations.counted,
 		round * microbatches * samples_per_microbatch AS samples,
 		CASE WHEN samples > 0 THEN round * microbatches * samples_per_microbatch * (tokens / samples) END AS tokens,
-		CASE WHEN steps > 0 THEN 1.0 * (bytes_pipeline + bytes_sync) * round / steps END AS bytes
+		CASE WHEN steps > 0 THEN 1.0 * (bytes_pipeline + bytes_sync) * step / steps END AS bytes
 	FROM validations
 	JOIN runs ON runs.id = run;
 

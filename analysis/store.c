@@ -17,6 +17,7 @@
 
 #include "analysis/database.h"
 #include "analysis/store_rows.h"
+#include "scenarios/periodic.h"
 
 /* Rows of one run, shared evenly among its workers; the directory's notes have as many again. */
 #define OPS_CAP 200000u
@@ -318,6 +319,7 @@ bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scen
 	}
 	store->has_loss = scenario->maths != SKEP_MATHS_NONE;
 	store->has_tokens = scenario->model.sequence > 0;
+	store->round_steps = skep_periodic_steps(&scenario->plan);
 	for (uint32_t round = 0; round < store->heard; round++)
 		hear_open(store, 0, round);
 	*ret_run = store->run;

@@ -273,7 +273,7 @@ static bool put_validation(struct skep_store *store, const void *item)
 	struct cursor c = fill(store, SKEP_INSERT_VALIDATION);
 	integer(&c, store->run);
 	integer(&c, row->round);
-	integer(&c, row->round); /* a round is one step */
+	integer(&c, (int64_t)row->round * store->round_steps);
 	seconds(&c, row->began_ns);
 	seconds(&c, row->ended_ns);
 	integer(&c, row->asked);

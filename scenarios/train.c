@@ -87,8 +87,10 @@ void skep_train_read_validation(struct skep_reader *r, const struct skep_yaml_no
 	const struct skep_yaml_node *map = skep_read_map(r, train, "validate", false);
 	if (!map || r->diag->set)
 		return;
-	uint64_t most = held_out_microbatches(s), usual = s->plan.microbatches < most ? s->plan.microbatches : most;
-	s->plan.validate_every = (uint32_t)skep_read_integer(r, map, "every", 1, INT32_MAX, INT64_MIN);
+	uint32_t steps = skep_periodic_steps(&s->plan), batch = s->plan.microbatches / steps;
+	uint64_t most = held_out_microbatches(s), usual = batch < most ? batch : most;
+	uint32_t every = (uint32_t)skep_read_integer(r, map, "every", 1, INT32_MAX, INT64_MIN);
+	s->plan.validate_every = every / steps + (every % steps > 0); /* rounds */
 	s->plan.validate_microbatches =
 		(uint32_t)skep_read_integer(r, map, "microbatches", 1, VALIDATED_MOST, (int64_t)usual);
 	skep_reader_close_map(r, map);

@@ -26,6 +26,24 @@ if command -v gnuplot >/dev/null; then
 	check 'fit.svg is an SVG file' grep -q '</svg>' fit.svg
 fi
 
+# Periodic sync: steps are inner ones, also where a validation stands.
+accepts 'four steps at a time, judged every eight' sim "${gpt[@]}" --db periodic.db --set 'sync={method: diloco, every: 4}' \
+	--set train.until.steps=40 --set 'train.validate={every: 7}' --json -q
+check 'validations stand at inner steps' python3 - <<'END'
+import sqlite3
+db = sqlite3.connect("periodic.db")
+rows = db.execute("SELECT round, step, samples, bytes FROM v_validations ORDER BY round").fetchall()
+total = db.execute("SELECT bytes_pipeline + bytes_sync FROM runs").fetchone()[0]
+assert [row[:3] for row in rows] == [(n, 4 * n, 32 * n) for n in (2, 4, 6, 8, 10)], rows
+assert abs(rows[-1][3] - total) < 1 and abs(rows[0][3] - total / 5) < 1, (rows, total)
+END
+if command -v gnuplot >/dev/null; then
+	for axis in time steps tokens bytes sync-bytes; do
+		accepts "validations against $axis" plot accuracy --db periodic.db --validation --y perplexity --x "$axis" -o "$axis.svg"
+	done
+fi
+refuses 'validations of a run without' 'it made no validation' plot accuracy 1 --validation -o none.svg
+
 law=(--set train.maths=law --set train.law.file=law.yaml)
 accepts 'by the law' sim "${gpt[@]}" "${law[@]}" --json
 check 'the law says what the arithmetic did' python3 - "$out" <<'END'

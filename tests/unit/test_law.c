@@ -8,8 +8,11 @@
 #include "analysis/fit.h"
 #include "core/random.h"
 #include "scenarios/law.h"
+#include "scenarios/loss.h"
 
 #define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
+
+static char root[4096]; /* of the tree */
 
 /* What the made-up losses obey: like a small language model. */
 static struct skep_law truth(void)
@@ -281,6 +284,36 @@ static void test_refuses(void **state)
 	refuses(&points, "cannot tell two parameters apart");
 }
 
+/* What a scenario asks of its law: tokens of all inner steps before, H, replicas, staleness, and the batch of a step. */
+static void test_scenario(void **state)
+{
+	(void)state;
+	char path[4200], file[4200], how[256];
+	struct skep_law law = truth();
+	struct skep_diag diag = {0};
+	struct skep_scenario s;
+	double at[SKEP_LAW_AXES];
+	FILE *out = fopen("law.yaml", "w");
+	skep_law_write(&law, out);
+	fclose(out);
+	snprintf(path, sizeof path, "%s/scenarios/diloco.yaml", root);
+	snprintf(file, sizeof file, "train.law.file=%s/law.yaml", getcwd(how, sizeof how));
+	const char *const set[] = {"train.maths=law", file, "sync.delayed=true"};
+	struct skep_scenario_options options = {.set = set, .sets = 3};
+	if (!skep_scenario_read(path, &options, &s, &diag))
+		fail_msg("%s", diag.message);
+	double step = 32 * 64; /* tokens of a step; a round is eight of them, of eight microbatches each */
+	skep_loss_at(&s, 0, 0, at);
+	assert_true(at[SKEP_LAW_TOKENS] == 0 && at[SKEP_LAW_STALE] == 0);
+	assert_true(at[SKEP_LAW_EVERY] == 8 && at[SKEP_LAW_MEMBERS] == 2 && at[SKEP_LAW_BATCH] == step);
+	skep_loss_at(&s, 3, 2 * 8 + 1, at);
+	assert_true(at[SKEP_LAW_TOKENS] == (3 * 8 + 2) * step);
+	assert_true(skep_loss_nano(&s, 3, 17) == llround(1e9 * skep_law_loss(s.law, at)));
+	assert_true(skep_loss_extrapolates(&s, 2, how, sizeof how)); /* another model and batch */
+	assert_non_null(strstr(how, "model tiny-gpt2 (fitted: made up); a batch of 2048 tokens (fitted: 2000)"));
+	skep_scenario_finish(&s);
+}
+
 /* ---- runs of a database --------------------------------------------------------------------------------------------- */
 
 static void refuses_runs(struct skep_store *store, const int64_t *run, uint32_t runs, const char *expected)
@@ -379,6 +412,8 @@ static void test_bad_runs(void **state)
 
 int main(void)
 {
+	if (getcwd(root, sizeof root) == NULL)
+		return 1;
 	const struct CMUnitTest tests[] = {
 		TEST(test_formula),
 		TEST(test_range),
@@ -388,6 +423,7 @@ int main(void)
 		TEST(test_errors),
 		TEST(test_fixes),
 		TEST(test_refuses),
+		TEST(test_scenario),
 		TEST(test_points),
 		TEST(test_bad_runs),
 	};
