@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attention.cu - causal attention forwards (Dao et al., arXiv 2205.14135 and 2307.08691). A block has 64 queries of a head and goes
- * over the keys up to the last of them, 64 at a time; a warp has 16 of the queries. Scores and weights stay in registers; the sum
- * so far is scaled down whenever a larger score is met. What is kept of a query is the logarithm of its sum.
+ * attention.cu - causal attention forwards (Dao et al., arXiv 2205.14135 and 2307.08691). A block has 64 queries of a head
+ * and goes over the keys up to the last of them, 64 at a time; a warp has 16 of the queries. Scores and weights stay in
+ * registers; the sum so far is scaled down whenever a larger score is met. What is kept of a query is the logarithm of its
+ * sum.
  */
-#include "models/cuda/attention.h"
+#include "models/cuda/attention.cuh"
 
 #define KEYS (ROWS / 8) /* columns of scores, in eights */
 
@@ -66,8 +67,8 @@ __device__ static inline void scale_and_mask(
 }
 
 template <int D>
-__device__ static inline void add_values(const struct share &own, const float weight[KEYS][4],
-	const struct tile<D> &v, const float factor[2], float o[D / 8][4])
+__device__ static inline void add_values(const struct share &own, const float weight[KEYS][4], const struct tile<D> &v,
+	const float factor[2], float o[D / 8][4])
 {
 #pragma unroll
 	for (int n = 0; n < D / 8; n++)
@@ -77,8 +78,8 @@ __device__ static inline void add_values(const struct share &own, const float we
 #pragma unroll
 	for (int k = 0; k < KEYS / 2; k++) {
 		const float *low = weight[2 * k], *high = weight[2 * k + 1];
-		const unsigned a[4] = {join(low[0], low[1]), join(low[2], low[3]), join(high[0], high[1]),
-			join(high[2], high[3])};
+		const unsigned a[4] = {
+			join(low[0], low[1]), join(low[2], low[3]), join(high[0], high[1]), join(high[2], high[3])};
 #pragma unroll
 		for (int n = 0; n < D / 8; n++) {
 			unsigned b[2];
@@ -89,10 +90,11 @@ __device__ static inline void add_values(const struct share &own, const float we
 }
 
 template <int D>
-__global__ void __launch_bounds__(THREADS)
-	attend(struct skep_cuda_attention a, const bf16 *qkv, bf16 *out, float *kept)
+__global__ void __launch_bounds__(THREADS) attend(struct skep_cuda_attention a, const bf16 *qkv, bf16 *out, float *kept)
 {
-	struct tile<D> q = {(bf16 *)shared_memory()}, k = {q.at + ROWS * q.row}, v = {k.at + ROWS * k.row};
+	const struct tile<D> q = tile_at<D>(shared_memory());
+	const struct tile<D> k = tile_at<D>(q.at + ROWS * q.row);
+	const struct tile<D> v = tile_at<D>(k.at + ROWS * k.row);
 	const struct head_at h = find_head(a, blockIdx.z, blockIdx.y);
 	const struct share own = own_share();
 	const unsigned first = (gridDim.x - 1 - blockIdx.x) * ROWS; /* those with most keys begin first */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * attention_back.cu - attention backwards, by the formulas of models/layers/attention.c, in three kernels: the sums of dO O by
- * rows; dQ, by a block for each 64 queries that goes over the keys; dK and dV, by a block for each 64 keys that goes over the queries
- * of all heads that share these. Weights are made twice from what was kept, so that no sum is anybody else's and none needs atomics.
+ * rows; dQ, by a block for each 64 queries that goes over the keys; dK and dV, by a block for each 64 keys that goes over
+ * the queries of all heads that share these. Weights are made twice from what was kept, so that no sum is anybody else's and
+ * none needs atomics.
  */
-#include "models/cuda/attention.h"
+#include "models/cuda/attention.cuh"
 
 /* along[samples][heads][sequence]: a warp has a token of a head. */
 __global__ void sum_along(struct skep_cuda_attention a, const bf16 *out, const bf16 *gradient, float *along)
@@ -49,8 +50,8 @@ __device__ static inline void add_product(
 #pragma unroll
 	for (int k = 0; k < N / 2; k++) {
 		const float *low = c[2 * k], *high = c[2 * k + 1];
-		const unsigned a[4] = {join(low[0], low[1]), join(low[2], low[3]), join(high[0], high[1]),
-			join(high[2], high[3])};
+		const unsigned a[4] = {
+			join(low[0], low[1]), join(low[2], low[3]), join(high[0], high[1]), join(high[2], high[3])};
 #pragma unroll
 		for (int n = 0; n < D / 8; n++) {
 			unsigned b[2];
@@ -66,8 +67,10 @@ template <int D>
 __global__ void __launch_bounds__(THREADS) back_to_queries(struct skep_cuda_attention a, const bf16 *qkv,
 	const float *kept, const bf16 *gradient, const float *along, bf16 *ret)
 {
-	struct tile<D> q = {(bf16 *)shared_memory()}, g = {q.at + ROWS * q.row}, k = {g.at + ROWS * g.row},
-		       v = {k.at + ROWS * k.row};
+	const struct tile<D> q = tile_at<D>(shared_memory());
+	const struct tile<D> g = tile_at<D>(q.at + ROWS * q.row);
+	const struct tile<D> k = tile_at<D>(g.at + ROWS * g.row);
+	const struct tile<D> v = tile_at<D>(k.at + ROWS * k.row);
 	const struct head_at h = find_head(a, blockIdx.z, blockIdx.y);
 	const struct share own = own_share();
 	const unsigned first = (gridDim.x - 1 - blockIdx.x) * ROWS, mine = threadIdx.x / WARP * 16;
@@ -117,8 +120,10 @@ __global__ void __launch_bounds__(THREADS) back_to_keys(struct skep_cuda_attenti
 	const float *kept, const bf16 *gradient, const float *along, bf16 *ret)
 {
 	const int Q = queries<D>::rows;
-	struct tile<D> k = {(bf16 *)shared_memory()}, v = {k.at + ROWS * k.row}, q = {v.at + ROWS * v.row},
-		       g = {q.at + Q * q.row};
+	const struct tile<D> k = tile_at<D>(shared_memory());
+	const struct tile<D> v = tile_at<D>(k.at + ROWS * k.row);
+	const struct tile<D> q = tile_at<D>(v.at + ROWS * v.row);
+	const struct tile<D> g = tile_at<D>(q.at + Q * q.row);
 	float *log_sum = (float *)(g.at + Q * g.row), *mean = log_sum + Q;
 	const unsigned heads = a.heads / a.kv_heads, first = blockIdx.x * ROWS, mine = threadIdx.x / WARP * 16;
 	const struct share own = own_share();

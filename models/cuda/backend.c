@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * backend.c - CUDA as a back end: parameters, moments and sums in fp32, products and attention in bf16. Each lane has a queue of its
- * own, so that reductions, and with them their copies, go on beside passes. Payloads are page-locked memory of the host, which
- * codecs read and write from the device.
+ * backend.c - CUDA as a back end: parameters, moments and sums in fp32, products and attention in bf16. Each lane has a
+ * queue of its own, so that reductions, and with them their copies, go on beside passes. Payloads are page-locked memory of
+ * the host, which codecs read and write from the device.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,8 +61,7 @@ static bool equip(struct skep_cuda_lane *lane, const struct skep_training *train
 	lane->tokens = (size_t)samples * sequence;
 	lane->inputs = skep_cuda_take(
 		lane->queue, SKEP_MEMORY_HOST, skep_cuda_inputs(samples, sequence) * sizeof *lane->inputs);
-	lane->targets =
-		skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, (lane->tokens + samples) * sizeof *lane->targets);
+	lane->targets = skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, (lane->tokens + samples) * sizeof *lane->targets);
 	lane->losses = skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, lane->tokens * sizeof *lane->losses);
 	return lane->inputs && lane->targets && lane->losses;
 }
@@ -158,8 +157,8 @@ static bool bring_inputs(struct skep_cuda_lane *lane, const struct skep_training
 	if (!skep_corpus_tokens(training, op->round, op->microbatch, lane->inputs, reterr))
 		return false;
 	skep_cuda_group_inputs(samples, sequence, lane->inputs);
-	skep_cuda_copy(lane->queue, ret_stash, lane->inputs,
-		skep_cuda_inputs(samples, sequence) * sizeof *lane->inputs);
+	skep_cuda_copy(
+		lane->queue, ret_stash, lane->inputs, skep_cuda_inputs(samples, sequence) * sizeof *lane->inputs);
 	return true;
 }
 

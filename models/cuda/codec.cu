@@ -4,7 +4,7 @@
  * write of a payload, which may be the host's, is 4 or 8 bytes at a time. Products and sums that round are kept apart, since a
  * fused one would round once.
  */
-#include "models/cuda/portable.h"
+#include "models/cuda/portable.cuh"
 
 #define THREADS 128
 #define TEAM 16 /* threads of a block of elements */
@@ -77,9 +77,9 @@ template <int codec> __device__ static inline void read_piece(const struct piece
 		else if (codec == SKEP_CODEC_FP16)
 			value[i] = __uint_as_float(whole_of(((const uint16_t *)from)[i]));
 		else
-			value[i] = __fmul_rn((float)(int8_t)from[SKEP_CODEC_SCALE_BYTES +
-						     p.first % SKEP_CODEC_BLOCK + i],
-				*(const float *)from);
+			value[i] =
+				__fmul_rn((float)(int8_t)from[SKEP_CODEC_SCALE_BYTES + p.first % SKEP_CODEC_BLOCK + i],
+					*(const float *)from);
 	}
 }
 
@@ -176,7 +176,7 @@ template <int codec> __global__ void fold(size_t n, void *encoded, float *sum)
 
 #define FOR_CODEC(codec, what, kernel, ...)                                                                            \
 	do {                                                                                                           \
-		const dim3 grid(blocks_for(n, THREADS * EACH)), block(THREADS);                                        \
+		const dim3 grid(blocks_for(n, THREADS *EACH)), block(THREADS);                                         \
 		if (n == 0)                                                                                            \
 			break;                                                                                         \
 		if (codec == SKEP_CODEC_NONE)                                                                          \

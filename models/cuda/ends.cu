@@ -3,7 +3,7 @@
  * ends.cu - where a model begins and ends: rows of the embedding's table, and the cross-entropy of the next token, whose gradient
  * takes the place of the scores. Rows that meet in the table are added by one block in the order of tokens, not by atomics.
  */
-#include "models/cuda/portable.h"
+#include "models/cuda/portable.cuh"
 
 #define THREADS 256
 
@@ -83,8 +83,8 @@ void skep_cuda_embed_backward(struct skep_cuda_queue *queue, uint32_t samples, u
 	const struct skep_cuda_groups *groups, const float *gradient, float *table, float *positions)
 {
 	const size_t numbers = sequence * width;
-	launch(queue, "embedding backwards", add_groups, dim3(groups->most), dim3(THREADS), 0, width, groups->count, groups->id,
-		groups->start, groups->order, gradient, table);
+	launch(queue, "embedding backwards", add_groups, dim3(groups->most), dim3(THREADS), 0, width, groups->count,
+		groups->id, groups->start, groups->order, gradient, table);
 	if (positions)
 		launch(queue, "positions backwards", add_positions, dim3(blocks_for(numbers, THREADS)), dim3(THREADS),
 			0, samples, numbers, gradient, positions);

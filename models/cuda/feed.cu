@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * feed.cu - what is done element by element: what bends in the feed-forward part (the formulas are those of models/layers/feed.c),
- * biases, rounding to bf16, and rotary positions. A thread has one element, or one pair of them.
+ * feed.cu - what is done element by element: what bends in the feed-forward part (the formulas are those of
+ * models/layers/feed.c), biases, rounding to bf16, and rotary positions. A thread has one element, or one pair of them.
  */
-#include "models/cuda/portable.h"
+#include "models/cuda/portable.cuh"
 
 #define THREADS 256
 #define GELU_A 0.79788456080286536f /* sqrt(2 / pi) */
@@ -125,8 +125,7 @@ void skep_cuda_swiglu_backward(struct skep_cuda_queue *queue, size_t rows, size_
 		halves(ret));
 }
 
-void skep_cuda_add_bias(
-	struct skep_cuda_queue *queue, size_t rows, size_t width, const skep_bf16 *bias, skep_bf16 *y)
+void skep_cuda_add_bias(struct skep_cuda_queue *queue, size_t rows, size_t width, const skep_bf16 *bias, skep_bf16 *y)
 {
 	EACH(queue, "bias", add_bias, rows * width, width, halves(bias), halves(y));
 }

@@ -67,8 +67,7 @@ void skep_cuda_swiglu_forward(
 void skep_cuda_swiglu_backward(struct skep_cuda_queue *queue, size_t rows, size_t width, const skep_bf16 *in,
 	const skep_bf16 *gradient, skep_bf16 *ret);
 /* y[rows][width] += bias[width] */
-void skep_cuda_add_bias(
-	struct skep_cuda_queue *queue, size_t rows, size_t width, const skep_bf16 *bias, skep_bf16 *y);
+void skep_cuda_add_bias(struct skep_cuda_queue *queue, size_t rows, size_t width, const skep_bf16 *bias, skep_bf16 *y);
 void skep_cuda_add_wide_bias(struct skep_cuda_queue *queue, size_t rows, size_t width, const float *bias, float *y);
 
 /* ---- attention.cu, attention_back.cu ------------------------------------------------------------------------------ */
@@ -135,8 +134,7 @@ void skep_cuda_decode(
 	struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value);
 void skep_cuda_add(struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const float *value, void *encoded,
 	float *ret_sum);
-void skep_cuda_fold(
-	struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum);
+void skep_cuda_fold(struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum);
 
 #ifdef __cplusplus
 }

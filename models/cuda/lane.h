@@ -3,8 +3,8 @@
  * lane.h - what the CUDA back end keeps: of each lane its queue and what goes between host and device through it, of each stage
  * what lies beside the arrays that every stage has.
  *
- * A layer's pass is written once more for the GPU, for the kinds of layers that transformers have; their parameters and the numbers
- * at their edges lie as on the CPU, what they keep inside does not.
+ * A layer's pass is written once more for the GPU, for the kinds of layers that transformers have; their parameters and the
+ * numbers at their edges lie as on the CPU, what they keep inside does not.
  */
 #ifndef SKEP_MODELS_CUDA_LANE_H
 #define SKEP_MODELS_CUDA_LANE_H
@@ -23,26 +23,26 @@ struct skep_cuda_lane {
 	double *loss;                   /* where the mean of the losses goes; NULL: nobody asked for one */
 };
 
-struct skep_cuda_own { /* of a stage; all of the device's side */
-	skep_bf16 *narrowed;           /* [versions][stride]: the parameters, rounded */
-	skep_bf16 *narrow_gradient;    /* [tokens][hidden]: what scratch[0] holds, rounded */
-	skep_bf16 *normed;             /* [tokens][hidden]: outputs of norms, or their gradients */
-	skep_bf16 *at_up, *at_bent;    /* backwards through a feed-forward part */
-	skep_bf16 *at_qkv, *at_out;    /* and through attention, in the same memory */
-	float *along;                  /* the same */
-	float *partial;                /* of sums over rows */
+struct skep_cuda_own {              /* of a stage; all of the device's side */
+	skep_bf16 *narrowed;        /* [versions][stride]: the parameters, rounded */
+	skep_bf16 *narrow_gradient; /* [tokens][hidden]: what scratch[0] holds, rounded */
+	skep_bf16 *normed;          /* [tokens][hidden]: outputs of norms, or their gradients */
+	skep_bf16 *at_up, *at_bent; /* backwards through a feed-forward part */
+	skep_bf16 *at_qkv, *at_out; /* and through attention, in the same memory */
+	float *along;               /* the same */
+	float *partial;             /* of sums over rows */
 	size_t partial_floats;
-	double *norms;                 /* of LAMB */
-	float *losses;                 /* [tokens] */
-	int32_t *targets;              /* [samples][sequence + 1] */
+	double *norms;    /* of LAMB */
+	float *losses;    /* [tokens] */
+	int32_t *targets; /* [samples][sequence + 1] */
 };
 
 struct skep_cuda_pass { /* one operation on one layer */
 	struct skep_cuda_queue *queue;
 	const struct skep_cuda_own *own;
-	struct skep_pass of;        /* the CPU's: parameters and gradients, here of the device's side */
-	const skep_bf16 *narrowed;  /* the layer's parameters, rounded */
-	const skep_bf16 *shared;    /* of a tied head: the embedding's table, rounded */
+	struct skep_pass of;       /* the CPU's: parameters and gradients, here of the device's side */
+	const skep_bf16 *narrowed; /* the layer's parameters, rounded */
+	const skep_bf16 *shared;   /* of a tied head: the embedding's table, rounded */
 	const struct skep_cuda_lane *lane;
 };
 

@@ -2,8 +2,8 @@
  *
  * layer_block.c - blocks of a transformer: models/layers/block.c on the GPU, whose parameters lie in the same order.
  *
- * The residual stream is fp32, and so are sums into it; what the products read is bf16. Biases, GELU and residual sums are part of
- * the products. Kept for the way back is what the products and attention made; outputs of norms are made again.
+ * The residual stream is fp32, and so are sums into it; what the products read is bf16. Biases, GELU and residual sums are
+ * part of the products. Kept for the way back is what the products and attention made; outputs of norms are made again.
  */
 #include "models/cuda/lane.h"
 #include "models/layers/norm.h"
@@ -237,8 +237,8 @@ static void backward_feed(const struct block *b, const struct kept *k, float *gr
 {
 	const struct skep_cuda_own *own = b->pass->own;
 	struct skep_cuda_queue *queue = b->pass->queue;
-	struct skep_cuda_product p = project_back(
-		b, DOWN, b->feed, b->hidden, own->narrow_gradient, b->biases ? own->at_up : own->at_bent);
+	struct skep_cuda_product p =
+		project_back(b, DOWN, b->feed, b->hidden, own->narrow_gradient, b->biases ? own->at_up : own->at_bent);
 	project_weights(b, DOWN, b->feed, b->hidden, k->bent, own->narrow_gradient);
 	if (b->biases) {
 		p.bend = SKEP_CUDA_GELU_BACK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * layer_ends.c - the embedding and the head of a transformer: models/layers/embedding.c and head.c on the GPU. Samples are drawn by
- * the host, which also sorts the tokens of a microbatch by id, so that gradients of the table are added in an order.
+ * layer_ends.c - the embedding and the head of a transformer: models/layers/embedding.c and head.c on the GPU. Samples are
+ * drawn by the host, which also sorts the tokens of a microbatch by id, so that gradients of the table are added in an
+ * order.
  */
 #include <assert.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static void sort(const struct inputs *in, uint32_t sequence, size_t tokens)
 			size_t end = first + 2 * run < tokens ? first + 2 * run : tokens, a = first, b = middle;
 			for (size_t i = first; i < end; i++) {
 				bool left = a < middle && (b == end || id_of(in, sequence, (size_t)from[a]) <=
-								       id_of(in, sequence, (size_t)from[b]));
+									       id_of(in, sequence, (size_t)from[b]));
 				to[i] = from[left ? a++ : b++];
 			}
 		}

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/cuda/portable.h"
+#include "models/cuda/portable.cuh"
 
 #define PLANS_MAX 128
 #define WORKSPACE_BYTES (32u << 20)
@@ -175,7 +175,7 @@ static bool describe(struct skep_lt *lt, struct plan *plan)
 	       lt->cublasLtMatrixLayoutCreate(&plan->b, CUDA_R_16BF, k->transpose_a ? k->rows : k->inner,
 		       k->transpose_a ? k->inner : k->rows, (int64_t)k->a_row) == CUBLAS_STATUS_SUCCESS &&
 	       lt->cublasLtMatrixLayoutCreate(&plan->c, type, k->columns, k->rows, (int64_t)k->c_row) ==
-		       CUBLAS_STATUS_SUCCESS;
+	               CUBLAS_STATUS_SUCCESS;
 }
 
 /* Pointers are part of what an algorithm is chosen for only by their alignment, which is the same in all calls. */

@@ -3,7 +3,7 @@
  * norm.cu - LayerNorm and RMSNorm; the formulas are those of models/layers/norm.c. A warp has a row. Sums over rows, for the
  * gradients of weight and bias, are made in two steps: of slabs of rows, and of the slabs.
  */
-#include "models/cuda/portable.h"
+#include "models/cuda/portable.cuh"
 
 #define ROWS 4 /* warps of a block */
 
@@ -65,8 +65,8 @@ __global__ void norm_backward(size_t rows, size_t width, const float *x, const f
 #define SLAB_ROWS 8
 
 /* partial[slab][2][width]: of the slab's rows, the sums of dy, and of dy z where x is given. */
-__global__ void sum_slab(size_t rows, size_t width, size_t slab, const bf16 *dy, const float *x, const float *kept,
-	float *partial)
+__global__ void sum_slab(
+	size_t rows, size_t width, size_t slab, const bf16 *dy, const float *x, const float *kept, float *partial)
 {
 	float *room = (float *)shared_memory();
 	const unsigned column = threadIdx.x % COLUMNS, part = threadIdx.x / COLUMNS;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * optimizer.cu - one step of one tensor, by the formulas of models/optimizer.c, and sums of squares. Parameters stay in fp32; what
- * they round to in bf16 is written beside them, for the products. LAMB needs two norms before it steps: blocks write partial
- * sums, and every block that steps adds these up in the same order.
+ * optimizer.cu - one step of one tensor, by the formulas of models/optimizer.c, and sums of squares. Parameters stay in
+ * fp32; what they round to in bf16 is written beside them, for the products. LAMB needs two norms before it steps: blocks
+ * write partial sums, and every block that steps adds these up in the same order.
  */
-#include "models/cuda/portable.h"
+#include "models/cuda/portable.cuh"
 
 #define THREADS 256
 #define PARTS 128 /* blocks that share a sum of squares */

@@ -3,7 +3,7 @@
  * product.cu - products by the library with all that can be fused, and where it has no such one, by the library without, and
  * kernels of our own behind it.
  */
-#include "models/cuda/portable.h"
+#include "models/cuda/portable.cuh"
 
 static void bend_apart(struct skep_cuda_queue *queue, const struct skep_cuda_product *p)
 {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "models/cuda/portable.h"
+#include "models/cuda/portable.cuh"
 
 uint32_t skep_cuda_count(char *error, size_t error_size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * runtime.h - GPUs, queues of work and memory, as C sees them. Whatever cannot be asked for is remembered by its queue and said by
- * the next wait; until then the rest is asked for all the same.
+ * runtime.h - GPUs, queues of work and memory, as C sees them. Whatever cannot be asked for is remembered by its queue and
+ * said by the next wait; until then the rest is asked for all the same.
  */
 #ifndef SKEP_MODELS_CUDA_RUNTIME_H
 #define SKEP_MODELS_CUDA_RUNTIME_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stage.c - a stage on a GPU: models/stage.c says where its layers lie, this lays out the arrays, all carved from one allocation of
- * the device's memory, and brings the first parameters there. What a layer keeps inside is other than on the CPU, so stashes are
- * laid out anew; edges are always decoded and encoded, since payloads are the host's.
+ * stage.c - a stage on a GPU: models/stage.c says where its layers lie, this lays out the arrays, all carved from one
+ * allocation of the device's memory, and brings the first parameters there. What a layer keeps inside is other than on the
+ * CPU, so stashes are laid out anew; edges are always decoded and encoded, since payloads are the host's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -98,8 +98,8 @@ static void carve_work(const struct sizes *s, struct arena *arena, struct skep_c
 	arena->floats = arena->floats > feed ? arena->floats : feed;
 }
 
-static void carve_stage(const struct skep_training *training, const struct skep_extent *extent,
-	struct arena *arena, struct skep_stage *stage, struct skep_cuda_own *own)
+static void carve_stage(const struct skep_training *training, const struct skep_extent *extent, struct arena *arena,
+	struct skep_stage *stage, struct skep_cuda_own *own)
 {
 	const struct sizes s = sizes_of(training);
 	const size_t partial = skep_cuda_partial_floats(s.widest);
@@ -127,7 +127,8 @@ static void carve_stage(const struct skep_training *training, const struct skep_
 	own->partial_floats = partial;
 }
 
-/* ---- first parameters ------------------------------------------------------------------------------------------------------- */
+/* ---- first parameters
+ * ------------------------------------------------------------------------------------------------------- */
 
 /* By the host, in memory from which they can be copied; all versions are the same. */
 static bool bring_parameters(
@@ -162,7 +163,8 @@ static bool bring_parameters(
 	return good;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 bool skep_cuda_stage_begin(void *queue, const struct skep_training *training, uint32_t index, struct skep_stage *ret)
 {

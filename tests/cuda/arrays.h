@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * arrays.h - for checks of kernels: arrays of a device with what is in them as doubles, and comparisons. Everything that comes back
- * from the device goes into a hash, so that two runs can be held to the same bits.
+ * arrays.h - for checks of kernels: arrays of a device with what is in them as doubles, and comparisons. Everything that
+ * comes back from the device goes into a hash, so that two runs can be held to the same bits.
  */
 #ifndef SKEP_TESTS_CUDA_ARRAYS_H
 #define SKEP_TESTS_CUDA_ARRAYS_H
@@ -55,8 +55,8 @@ static inline float *floats_of(const struct array *a)
 /* As it is on the device now; `skip` of it do not matter. */
 double *array_read(struct arrays *all, const struct array *a);
 
-/* Of the device's numbers each is within `part` of the largest expected one plus a rounding of its type: prints and counts the first
- * that is not. */
+/* Of the device's numbers each is within `part` of the largest expected one plus a rounding of its type: prints and counts
+ * the first that is not. */
 void array_near(struct arrays *all, const struct array *a, const double *expected, double part, const char *what);
 /* The length of the difference is within `part` of that of what is expected. */
 void array_close(struct arrays *all, const struct array *a, const double *expected, double part, const char *what);

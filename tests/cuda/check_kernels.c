@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * check_kernels.c - every kernel of models/cuda/ on random input, against the arithmetic of the CPU in double precision (built with
- * SKEP_REAL_DOUBLE) or, where that is a line, against the line. Shapes are odd, and need several blocks and tiles. Each check runs
- * twice, in the emulation with the threads of a block in both orders, and has to give the same bits.
+ * check_kernels.c - every kernel of models/cuda/ on random input, against the arithmetic of the CPU in double precision
+ * (built with SKEP_REAL_DOUBLE) or, where that is a line, against the line. Shapes are odd, and need several blocks and
+ * tiles. Each check runs twice, in the emulation with the threads of a block in both orders, and has to give the same bits.
  *
  * Linked with the kernels as nvcc makes them it checks a GPU.
  */
@@ -54,8 +54,7 @@ static void check_norm_of(struct arrays *all, size_t rows, size_t width, bool ce
 		memset(sum.host, 0, sum.n * sizeof *sum.host);
 	skep_cuda_norm_backward(all->queue, &of, floats_of(&x), floats_of(&kept), halves_of(&dy), floats_of(&dw),
 		centred ? floats_of(&db) : NULL, first, floats_of(&sum), halves_of(&narrowed));
-	skep_norm_backward(
-		&norm, x.host, want_kept, dy.host, dw.host, centred ? db.host : NULL, sum.host);
+	skep_norm_backward(&norm, x.host, want_kept, dy.host, dw.host, centred ? db.host : NULL, sum.host);
 	array_near(all, &sum, sum.host, 1e-5, "norm backwards");
 	array_near(all, &narrowed, sum.host, 1e-5, "norm backwards, rounded");
 	array_near(all, &dw, dw.host, 1e-5, "norm backwards: weight");
@@ -99,7 +98,8 @@ static void check_feed(struct arrays *all)
 	skep_cuda_swiglu_forward(all->queue, rows, width, halves_of(&both), halves_of(&out));
 	array_near(all, &out, value, 1e-6, "swiglu");
 	skep_swiglu_backward(rows, width, both.host, gradient.host, value, back);
-	skep_cuda_swiglu_backward(all->queue, rows, width, halves_of(&both), halves_of(&gradient), halves_of(&wide_out));
+	skep_cuda_swiglu_backward(
+		all->queue, rows, width, halves_of(&both), halves_of(&gradient), halves_of(&wide_out));
 	array_near(all, &wide_out, back, 1e-6, "swiglu backwards");
 	skep_cuda_narrow(all->queue, n, floats_of(&x), halves_of(&out));
 	array_near(all, &out, x.host, 0, "rounding");
@@ -149,13 +149,22 @@ static void check_products_in(struct arrays *all, bool ta, bool tb)
 	for (size_t i = 0; i < n; i++)
 		want[i] += plain[i];
 	array_near(all, &c, want, 1e-6, "product that adds to itself");
-	p = (struct skep_cuda_product){.rows = rows, .columns = columns, .inner = inner, .transpose_a = ta,
-		.transpose_b = tb, .a = p.a, .b = p.b, .c = half.device, .bias = bias.device, .bend = SKEP_CUDA_GELU,
+	p = (struct skep_cuda_product){.rows = rows,
+		.columns = columns,
+		.inner = inner,
+		.transpose_a = ta,
+		.transpose_b = tb,
+		.a = p.a,
+		.b = p.b,
+		.c = half.device,
+		.bias = bias.device,
+		.bend = SKEP_CUDA_GELU,
 		.aux = halves_of(&aux)};
 	skep_cuda_multiply(all->queue, &p);
 	for (size_t i = 0; i < n; i++)
 		want[i] = plain[i] + bias.host[i % columns];
-	array_close(all, &aux, want, 0.005, "product before gelu"); /* the bias is added before it is rounded, or after */
+	array_close(
+		all, &aux, want, 0.005, "product before gelu"); /* the bias is added before it is rounded, or after */
 	skep_gelu_forward(rows, columns, want, slope);
 	array_close(all, &half, slope, 0.005, "product and gelu"); /* bent after it was rounded, or before */
 	p.bias = NULL;
@@ -256,7 +265,8 @@ static void check_rotation(struct arrays *all)
 static void check_embedding(struct arrays *all)
 {
 	enum { SAMPLES = 3, SEQUENCE = 9, WIDTH = 300, VOCABULARY = 11 };
-	int32_t id[SAMPLES * (SEQUENCE + 1)], group[SAMPLES * SEQUENCE] = {0}, start[VOCABULARY + 1] = {0}, order[SAMPLES * SEQUENCE];
+	int32_t id[SAMPLES * (SEQUENCE + 1)], group[SAMPLES * SEQUENCE] = {0}, start[VOCABULARY + 1] = {0},
+							      order[SAMPLES * SEQUENCE];
 	for (int i = 0; i < SAMPLES * (SEQUENCE + 1); i++)
 		id[i] = i * i % 7; /* some never, some often */
 	struct skep_cuda_groups groups = {0};
@@ -296,8 +306,8 @@ static void check_embedding(struct arrays *all)
 		table.host[id[at] * WIDTH + i % WIDTH] += gradient.host[i];
 		places.host[token % SEQUENCE * WIDTH + i % WIDTH] += gradient.host[i];
 	}
-	skep_cuda_embed_backward(all->queue, SAMPLES, SEQUENCE, WIDTH, &groups, floats_of(&gradient),
-		floats_of(&table), floats_of(&places));
+	skep_cuda_embed_backward(all->queue, SAMPLES, SEQUENCE, WIDTH, &groups, floats_of(&gradient), floats_of(&table),
+		floats_of(&places));
 	array_near(all, &table, table.host, 1e-6, "embedding backwards");
 	array_near(all, &places, places.host, 1e-6, "positions backwards");
 	free(want);
@@ -449,7 +459,8 @@ static void check_codec_of(struct arrays *all, enum skep_codec codec, size_t n)
 	char why[256];
 	struct skep_cuda_queue *queue = all->queue;
 	unsigned char *payload = skep_cuda_take(queue, SKEP_MEMORY_HOST, bytes), *theirs = malloc(bytes);
-	float *x = skep_cuda_take(queue, SKEP_MEMORY_HOST, floats), *y = skep_cuda_take(queue, SKEP_MEMORY_HOST, floats);
+	float *x = skep_cuda_take(queue, SKEP_MEMORY_HOST, floats),
+	      *y = skep_cuda_take(queue, SKEP_MEMORY_HOST, floats);
 	float *on_x = skep_cuda_take(queue, SKEP_MEMORY_DEVICE, floats);
 	float *on_y = skep_cuda_take(queue, SKEP_MEMORY_DEVICE, floats), *want = malloc(floats);
 	fill(all, n, x);
@@ -505,8 +516,8 @@ static unsigned run(struct skep_cuda_queue *queue, const char *name, void (*chec
 		if (emulate_backwards)
 			emulate_backwards(way == 1);
 		arrays_begin(&all, queue, 5);
-		float *partial = skep_cuda_take(
-			queue, SKEP_MEMORY_DEVICE, sizeof(float) * skep_cuda_partial_floats(1024));
+		float *partial =
+			skep_cuda_take(queue, SKEP_MEMORY_DEVICE, sizeof(float) * skep_cuda_partial_floats(1024));
 		skep_cuda_queue_set_partial(queue, partial, skep_cuda_partial_floats(1024));
 		check(&all);
 		arrays_end(&all);

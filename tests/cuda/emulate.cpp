@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * emulate.cpp - see emulate.h. Fibers live as long as the program and take up one block after the other. One host thread at a
+ * emulate.cpp - see emulate.hpp. Fibers live as long as the program and take up one block after the other. One host thread at a
  * time has the device.
  */
-#include "emulate.h"
+#include "emulate.hpp"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@
 namespace
 {
 
-enum { THREADS_MAX = 1024, STACK_BYTES = 256 * 1024, MAILBOX_BYTES = 64, PATIENCE = 4 };
+enum { THREADS_MAX = 1024, STACK_BYTES = 256 * 1024, MAILBOX_BYTES = 32, PATIENCE = 4 };
 
 struct fiber {
 	void *place[5]; /* where it goes on */
@@ -43,7 +43,7 @@ struct fiber {
 struct warp {
 	unsigned arrived, live;
 	uint64_t generation;
-	alignas(16) unsigned char mailbox[32][MAILBOX_BYTES];
+	alignas(16) unsigned char mailbox[2][32][MAILBOX_BYTES]; /* by generation */
 };
 
 struct {
@@ -287,7 +287,14 @@ unsigned char *emulate_shared()
 
 unsigned char *emulate_mailbox(unsigned lane)
 {
-	return device.of[device.now / 32].mailbox[lane];
+	warp &mine = device.of[device.now / 32];
+	return mine.mailbox[mine.generation % 2][lane];
+}
+
+unsigned char *emulate_mailbox_before(unsigned lane)
+{
+	warp &mine = device.of[device.now / 32];
+	return mine.mailbox[(mine.generation + 1) % 2][lane];
 }
 
 void emulate_barrier()

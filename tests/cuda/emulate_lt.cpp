@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "models/cuda/portable.h"
+#include "models/cuda/portable.cuh"
 
 static bool refuses_all;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernels.cpp - the kernels of models/cuda/ once more, for the CPU: see emulate.h.
+ * kernels.cpp - the kernels of models/cuda/ once more, for the CPU: see emulate.hpp.
  */
 #include "models/cuda/attention.cu"
 #include "models/cuda/attention_back.cu"

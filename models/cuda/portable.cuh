@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * portable.h - what kernels are written in: CUDA C++ under nvcc, and under any other compiler C++ with <emulate.h>, which runs the
- * threads of a block one after the other on the CPU. Kernels use no more of CUDA than is here, so that each of them is run by
- * tests on machines without a GPU. The warp is 32 threads wide.
+ * portable.cuh - what kernels are written in: CUDA C++ under nvcc, and under any other compiler C++ with <emulate.hpp>,
+ * which runs the threads of a block one after the other on the CPU. Kernels use no more of CUDA than is here, so that each
+ * of them is run by tests on machines without a GPU. The warp is 32 threads wide.
  *
  * Shared memory is what the launch asks for and nothing else (shared_memory()), so that its bounds can be checked.
  */
-#ifndef SKEP_MODELS_CUDA_PORTABLE_H
-#define SKEP_MODELS_CUDA_PORTABLE_H
+#ifndef SKEP_MODELS_CUDA_PORTABLE_CUH
+#define SKEP_MODELS_CUDA_PORTABLE_CUH
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #else
-#include <emulate.h>
+#include <emulate.hpp>
 #endif
 
 #include <stddef.h>
@@ -67,8 +67,8 @@ static void launch(struct skep_cuda_queue *queue, const char *what, void (*kerne
 {
 	if (shared_bytes > 48 * 1024)
 		note_error(queue,
-			cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-				(int)shared_bytes),
+			cudaFuncSetAttribute(
+				(const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes),
 			what);
 	kernel<<<grid, block, shared_bytes, queue->stream>>>(argument...);
 	note_error(queue, cudaGetLastError(), what);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tile.h - tiles of bf16 numbers in shared memory, and products of them on the matrix unit: c[16][8] += a[16][16] b[16][8] by a
+ * tile.cuh - tiles of bf16 numbers in shared memory, and products of them on the matrix unit: c[16][8] += a[16][16] b[16][8] by a
  * warp, of which each thread holds a share. With group = lane / 4 and pair = 2 (lane % 4), a thread has (PTX ISA, mma.m16n8k16)
  *
  *     of a: rows group and group + 8, columns pair, pair + 1, pair + 8, pair + 9;
@@ -10,20 +10,21 @@
  * So what two neighbours c hold side by side is, rounded, one a: weights of attention go into the next product as they are.
  * A row of a tile is 8 numbers longer than it needs to be: then the 32 threads that read a share hit 32 banks.
  */
-#ifndef SKEP_MODELS_CUDA_TILE_H
-#define SKEP_MODELS_CUDA_TILE_H
+#ifndef SKEP_MODELS_CUDA_TILE_CUH
+#define SKEP_MODELS_CUDA_TILE_CUH
 
-#include "models/cuda/portable.h"
+#include "models/cuda/portable.cuh"
 
 #define TILE_PAD 8
 
 __device__ static inline void multiply(float c[4], const unsigned a[4], const unsigned b[2])
 {
 #ifdef __CUDACC__
-	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-		     "{%0, %1, %2, %3};\n"
-		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+	asm volatile(
+		"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+		"{%0, %1, %2, %3};\n"
+		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		: "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
 	emulate_mma(c, a, b);
 #endif
@@ -86,6 +87,11 @@ template <int D> struct tile {
 		ret[1] = join(from[8 * row], from[9 * row]);
 	}
 };
+
+template <int D> __device__ static inline struct tile<D> tile_at(void *memory)
+{
+	return {(bf16 *)memory};
+}
 
 /* Rows of `width` numbers, `step` apart, of which `there` are there; the rest of the tile is 0. By all threads of the block. */
 template <int D>

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * emulate.h - so much of CUDA as models/cuda/portable.h lists, in C++ on the CPU.
+ * emulate.hpp - so much of CUDA as models/cuda/portable.cuh lists, in C++ on the CPU.
  *
  * A launch runs its blocks one after the other and the threads of a block as fibers, of which each runs until it waits for
- * others: at a barrier, or to hand a number around in its warp. What is kept true, so that tests see what a GPU would not forgive:
+ * others: at a barrier, or to hand a number around in its warp. What is kept true, so that tests see what a GPU would not
+ * forgive:
  *   - A block's shared memory has exactly the bytes that were asked for, and is full of NaNs when the block begins.
- *   - The order of threads is forwards in one run and backwards in the next, if a test says so: what depends on it lacks a barrier.
+ *   - The order of threads is forwards in one run and backwards in the next, if a test says so: what depends on it lacks a
+ * barrier.
  *   - Threads that wait for others that never come end the program, with the kernel's name.
  *   - Work on a stream is done when somebody waits for the stream, not before: memory that is used again too early shows.
- *   - Memory of the device is not there for the host but in the midst of that work, and copies take only what they could take on a
+ *   - Memory of the device is not there for the host but in the midst of that work, and copies take only what they could
+ * take on a
  *     GPU: memory of the device, or of the host and page-locked.
  */
 #ifndef SKEP_TESTS_CUDA_EMULATE_H
@@ -49,8 +52,10 @@ const emulate_thread &emulate_self();
 unsigned char *emulate_shared();
 void emulate_barrier();
 void emulate_warp_barrier();
-/* 64 bytes of the thread's own that its warp can see, of lane `lane`. */
+/* 32 bytes of the thread's own that its warp can see, of lane `lane`: those of this exchange. After the warp's barrier they
+ * are those of the last one, which can be read until the thread comes to the next barrier. */
 unsigned char *emulate_mailbox(unsigned lane);
+unsigned char *emulate_mailbox_before(unsigned lane);
 unsigned emulate_lane();
 /* For tests, in C as well. Threads run backwards from now on; products with anything fused are refused; launches so far. */
 extern "C" void emulate_backwards(bool backwards);
@@ -72,8 +77,7 @@ template <typename Number> static inline Number __shfl_sync(unsigned, Number val
 	Number other;
 	memcpy(emulate_mailbox(emulate_lane()), &value, sizeof value);
 	emulate_warp_barrier();
-	memcpy(&other, emulate_mailbox((unsigned)lane % 32), sizeof other);
-	emulate_warp_barrier();
+	memcpy(&other, emulate_mailbox_before((unsigned)lane % 32), sizeof other);
 	return other;
 }
 
@@ -192,14 +196,13 @@ static inline void emulate_mma(float c[4], const unsigned a[4], const unsigned b
 		float sum = c[e];
 		for (unsigned k = 0; k < 16; k++) {
 			unsigned word;
-			memcpy(&word, emulate_mailbox(i % 8 * 4 + k % 8 / 2) + 4 * (i / 8 + k / 8 * 2), 4);
+			memcpy(&word, emulate_mailbox_before(i % 8 * 4 + k % 8 / 2) + 4 * (i / 8 + k / 8 * 2), 4);
 			float x = emulate_half_of(&word, k % 2);
-			memcpy(&word, emulate_mailbox(j * 4 + k % 8 / 2) + 16 + 4 * (k / 8), 4);
+			memcpy(&word, emulate_mailbox_before(j * 4 + k % 8 / 2) + 16 + 4 * (k / 8), 4);
 			sum += x * emulate_half_of(&word, k % 2);
 		}
 		c[e] = sum;
 	}
-	emulate_warp_barrier();
 }
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attention.h - for the kernels of attention: where the parts of a head lie, and which template has room for it.
+ * attention.cuh - for the kernels of attention: where the parts of a head lie, and which template has room for it.
  */
-#ifndef SKEP_MODELS_CUDA_ATTENTION_H
-#define SKEP_MODELS_CUDA_ATTENTION_H
+#ifndef SKEP_MODELS_CUDA_ATTENTION_CUH
+#define SKEP_MODELS_CUDA_ATTENTION_CUH
 
-#include "models/cuda/tile.h"
+#include "models/cuda/tile.cuh"
 
 #define ROWS 64 /* queries or keys of a block, 16 for each warp */
 #define THREADS 128
