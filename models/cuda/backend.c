@@ -49,6 +49,7 @@ static void destroy(void *queue[SKEP_LANES])
 			skep_cuda_give(lane->queue, SKEP_MEMORY_HOST, lane->losses);
 		}
 		skep_cuda_queue_destroy(lane->queue);
+		free(lane->count);
 		free(lane);
 		queue[l] = NULL;
 	}
@@ -59,11 +60,12 @@ static bool equip(struct skep_cuda_lane *lane, const struct skep_training *train
 {
 	const uint32_t samples = training->samples, sequence = training->model->sequence;
 	lane->tokens = (size_t)samples * sequence;
+	lane->count = calloc(training->model->vocabulary, sizeof *lane->count);
 	lane->inputs = skep_cuda_take(
 		lane->queue, SKEP_MEMORY_HOST, skep_cuda_inputs(samples, sequence) * sizeof *lane->inputs);
 	lane->targets = skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, (lane->tokens + samples) * sizeof *lane->targets);
 	lane->losses = skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, lane->tokens * sizeof *lane->losses);
-	return lane->inputs && lane->targets && lane->losses;
+	return lane->count && lane->inputs && lane->targets && lane->losses;
 }
 
 static void *take(void *context, enum skep_memory_side side, size_t bytes)
@@ -91,6 +93,10 @@ static bool create(uint32_t ordinal, const struct skep_training *training, void 
 		if (lane)
 			lane->queue = skep_cuda_queue_create(ordinal, l == SKEP_LANE_COMPUTE, error, error_size);
 		good = lane && lane->queue;
+	}
+	for (int l = 0; good && l < SKEP_LANES; l++) {
+		struct skep_cuda_lane *lane = ret_queue[l];
+		lane->other = ret_queue[SKEP_LANES - 1 - l];
 	}
 	if (good && !equip(ret_queue[SKEP_LANE_COMPUTE], training))
 		good = refuse("not enough memory for what goes between host and GPU");
@@ -156,7 +162,7 @@ static bool bring_inputs(struct skep_cuda_lane *lane, const struct skep_training
 	const uint32_t samples = training->samples, sequence = training->model->sequence;
 	if (!skep_corpus_tokens(training, op->round, op->microbatch, lane->inputs, reterr))
 		return false;
-	skep_cuda_group_inputs(samples, sequence, lane->inputs);
+	skep_cuda_group_inputs(samples, sequence, training->model->vocabulary, lane->count, lane->inputs);
 	skep_cuda_copy(
 		lane->queue, ret_stash, lane->inputs, skep_cuda_inputs(samples, sequence) * sizeof *lane->inputs);
 	return true;
@@ -271,7 +277,8 @@ static bool begin(void *queue, const struct skep_training *training, uint32_t in
 	return true;
 }
 
-/* A step is asked for on the queue of its lane. */
+/* On the queue of its lane, which may be that of reductions: nothing else of the device goes on beside it, as on the CPU, so
+ * nobody sees half of a step. Lanes take turns in asking, so what is asked for next is done after it. */
 static void step(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t nth,
 	uint32_t round, const skep_real *sum, uint32_t microbatches)
 {
@@ -280,12 +287,14 @@ static void step(void *queue, struct skep_stage *stage, const struct skep_optimi
 	const struct skep_slice *slice = &stage->slice[nth];
 	const float *w = skep_stage_parameters(stage, round + 1) + slice->parameter;
 	void *usual = stage->queue;
+	skep_cuda_settle(lane->other->queue);
 	stage->queue = queue;
 	lane->stage = stage;
 	skep_stage_step(stage, optimizer, nth, round, sum, microbatches);
 	stage->queue = usual;
 	if (microbatches == 0) /* copied from version to version, not stepped */
 		skep_cuda_narrow(lane->queue, slice->parameters, w, own->narrowed + (w - stage->parameter));
+	skep_cuda_settle(lane->queue);
 }
 
 static void save(void *queue, const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state)

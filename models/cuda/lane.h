@@ -16,7 +16,9 @@
 
 struct skep_cuda_lane {
 	struct skep_cuda_queue *queue;
+	struct skep_cuda_lane *other;   /* of the same device */
 	const struct skep_stage *stage; /* that steps */
+	int32_t *count;                 /* [vocabulary]: of tokens by id, while inputs are drawn */
 	int32_t *inputs, *targets;      /* of the host's side: on their way to the device */
 	float *losses;                  /* of the host's side, [tokens] */
 	size_t tokens;                  /* of a microbatch */
@@ -82,7 +84,7 @@ static inline skep_bf16 *skep_cuda_carve_halves(float **rest, size_t n)
 
 /* Integers that come with the samples of the first stage, tokens by id after the ids: layer_ends.c. */
 size_t skep_cuda_inputs(uint32_t samples, uint32_t sequence);
-void skep_cuda_group_inputs(uint32_t samples, uint32_t sequence, int32_t *inputs);
+void skep_cuda_group_inputs(uint32_t samples, uint32_t sequence, uint32_t vocabulary, int32_t *count, int32_t *inputs);
 
 /* stage.c */
 const struct skep_cuda_layer_type *skep_cuda_layer(const struct skep_layer *layer);

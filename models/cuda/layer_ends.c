@@ -44,48 +44,31 @@ static int32_t id_of(const struct inputs *in, uint32_t sequence, size_t token)
 	return in->id[token / sequence * (sequence + 1) + token % sequence];
 }
 
-/* By id, and tokens of the same id in their order: merges runs that double, from `order` to `group` and back. */
-static void sort(const struct inputs *in, uint32_t sequence, size_t tokens)
-{
-	int32_t *from = in->order, *to = in->group;
-	for (size_t run = 1; run < tokens; run *= 2) {
-		for (size_t first = 0; first < tokens; first += 2 * run) {
-			size_t middle = first + run < tokens ? first + run : tokens;
-			size_t end = first + 2 * run < tokens ? first + 2 * run : tokens, a = first, b = middle;
-			for (size_t i = first; i < end; i++) {
-				bool left = a < middle && (b == end || id_of(in, sequence, (size_t)from[a]) <=
-									       id_of(in, sequence, (size_t)from[b]));
-				to[i] = from[left ? a++ : b++];
-			}
-		}
-		int32_t *other = from;
-		from = to;
-		to = other;
-	}
-	if (from != in->order)
-		memcpy(in->order, from, tokens * sizeof *from);
-}
-
-void skep_cuda_group_inputs(uint32_t samples, uint32_t sequence, int32_t *inputs)
+/* Counts ids, and then puts each token behind those of lower ids, and of its own id behind those before it. */
+void skep_cuda_group_inputs(uint32_t samples, uint32_t sequence, uint32_t vocabulary, int32_t *count, int32_t *inputs)
 {
 	const size_t tokens = (size_t)samples * sequence;
 	const struct inputs in = inputs_of(samples, sequence, inputs);
-	int32_t groups = 0;
+	int32_t groups = 0, before = 0;
+	memset(count, 0, vocabulary * sizeof *count);
 	for (size_t t = 0; t < tokens; t++)
-		in.order[t] = (int32_t)t;
-	sort(&in, sequence, tokens);
-	for (size_t i = 0; i < tokens; i++) {
-		int32_t id = id_of(&in, sequence, (size_t)in.order[i]);
-		if (i > 0 && in.group[groups - 1] == id)
+		count[id_of(&in, sequence, t)]++;
+	for (uint32_t id = 0; id < vocabulary; id++) {
+		const int32_t has = count[id];
+		count[id] = before;
+		if (has == 0)
 			continue;
-		in.group[groups] = id;
-		in.start[groups++] = (int32_t)i;
+		in.group[groups] = (int32_t)id;
+		in.start[groups++] = before;
+		before += has;
 	}
-	in.start[groups] = (int32_t)tokens;
+	for (size_t t = 0; t < tokens; t++)
+		in.order[count[id_of(&in, sequence, t)]++] = (int32_t)t;
 	*in.groups = groups;
-	for (size_t i = (size_t)groups; i < tokens; i++) {
+	in.start[groups] = before;
+	for (size_t i = (size_t)groups; i < tokens; i++) { /* nobody reads these, but they go along */
 		in.group[i] = 0;
-		in.start[i + 1] = (int32_t)tokens;
+		in.start[i + 1] = before;
 	}
 }
 

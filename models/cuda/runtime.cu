@@ -114,3 +114,9 @@ bool skep_cuda_wait(struct skep_cuda_queue *queue, char *why, size_t why_size)
 		snprintf(why, why_size, "GPU %d: %s: %s", queue->ordinal, queue->what, cudaGetErrorString(error));
 	return error == cudaSuccess;
 }
+
+void skep_cuda_settle(struct skep_cuda_queue *queue)
+{
+	cudaSetDevice(queue->ordinal);
+	cudaStreamSynchronize(queue->stream);
+}

@@ -38,6 +38,9 @@ void skep_cuda_clear(struct skep_cuda_queue *queue, void *memory, size_t bytes);
 /* Until all that was asked for has been done. False: something could not be. */
 bool skep_cuda_wait(struct skep_cuda_queue *queue, char *why, size_t why_size);
 
+/* The same, whoever's the queue is, and without a word of what could not be. */
+void skep_cuda_settle(struct skep_cuda_queue *queue);
+
 #ifdef __cplusplus
 }
 #endif
