@@ -238,7 +238,7 @@ static void clear(void *queue, void *memory, size_t bytes)
 	skep_cuda_clear(queue_of(queue), memory, bytes);
 }
 
-static void step_tensor(void *queue, const struct skep_step *s)
+static void step_tensor(void *queue, const struct skep_tensor_step *s)
 {
 	static const enum skep_cuda_rule rules[] = {[SKEP_OPTIMIZER_SGD] = SKEP_CUDA_SGD,
 		[SKEP_OPTIMIZER_ADAMW] = SKEP_CUDA_ADAMW,

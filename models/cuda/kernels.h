@@ -110,7 +110,7 @@ void skep_cuda_surprise(struct skep_cuda_queue *queue, uint32_t samples, uint32_
 /* ---- optimizer.cu ------------------------------------------------------------------------------------------------- */
 
 enum skep_cuda_rule { SKEP_CUDA_SGD, SKEP_CUDA_NESTEROV, SKEP_CUDA_ADAMW, SKEP_CUDA_LAMB };
-struct skep_cuda_step { /* of one tensor: struct skep_step, in numbers */
+struct skep_cuda_step { /* of one tensor: struct skep_tensor_step, in numbers */
 	enum skep_cuda_rule rule;
 	float rate, decay, divisor, unbias_mean, unbias_square;
 	float momentum, beta1, beta2, epsilon;
