@@ -46,7 +46,7 @@ check 'cross-entropy: of one token less' noticed ends.cu 's/\/ tokens\)/\/ (toke
 check 'cross-entropy: scores are written before all have read' noticed ends.cu '/const float wanted/{n;d}'
 check 'embedding: the first token of an id is left out' noticed ends.cu 's/int32_t i = first;/int32_t i = first + 1;/'
 check 'step: no decay' noticed optimizer.cu 's/decay = s\.decay \* s\.w\[i\]/decay = 0/'
-check 'codec: rounded the other way' noticed codec.cu 's/0x1.8p23f/0x1.800001p23f/'
+check 'codec: rounded the other way' noticed codec.cu 's/0x1.8p23f/0x1.8p22f/'
 check 'codec: a scale of 128 steps' noticed codec.cu 's/__fdiv_rn\(largest, 127/__fdiv_rn(largest, 128/'
-check 'gelu: another curve' noticed feed.cu 's/GELU_B 0.044715f/GELU_B 0.0447f/'
+check 'gelu: another curve' noticed feed.cu 's/GELU_B 0.044715f/GELU_B 0.05f/'
 plan
