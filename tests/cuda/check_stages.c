@@ -321,6 +321,7 @@ static void test_what_it_refuses(void **state)
 	job.training.offload = SKEP_OFFLOAD_OPTIMIZER;
 	refuses(&job, 0, "train.optimizer.offload");
 	job.training.offload = SKEP_OFFLOAD_NONE;
+	skep_device_destroy(job.device[0]);
 	skep_tokens_close((struct skep_tokens *)job.training.tokens);
 	skep_model_finish(&job.model);
 	job_init(&dense, 1, SKEP_ACTIVATION_GELU, 3, 8);
