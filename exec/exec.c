@@ -139,15 +139,33 @@ static bool agree_on_scenario(
 	return agree(reason);
 }
 
+/* The processes of a host that have devices take those of the host in turn. */
+static uint32_t device_of_host(enum skep_device_kind kind, bool has)
+{
+	MPI_Comm host;
+	char name[MPI_MAX_PROCESSOR_NAME] = "";
+	int length = 0;
+	uint32_t one = has, nth = 0, here = 0, count = skep_device_count(kind);
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+	MPI_Scan(&one, &nth, 1, MPI_UINT32_T, MPI_SUM, host);
+	MPI_Allreduce(&one, &here, 1, MPI_UINT32_T, MPI_SUM, host);
+	MPI_Comm_free(&host);
+	MPI_Get_processor_name(name, &length);
+	if (has && nth == 1 && count > 0 && here > count)
+		fprintf(stderr, "skep: %" PRIu32 " processes on %.64s share %" PRIu32 " GPU%s\n", here, name, count,
+			count > 1 ? "s" : "");
+	return has && count > 0 ? (nth - 1) % count : 0;
+}
+
 /* The worker's device; the directory has none. */
 static bool agree_on_device(const struct skep_scenario *scenario, const struct skep_exec_options *options,
-	uint32_t rank, struct skep_device **ret, char reason[REASON_SIZE])
+	uint32_t rank, uint32_t ordinal, struct skep_device **ret, char reason[REASON_SIZE])
 {
 	char error[REASON_SIZE - 32] = "";
 	*ret = NULL;
 	if (rank > 0) {
 		uint32_t stage = rank > scenario->plan.workers ? SKEP_NO_STAGE : scenario->first_stage_of[rank - 1];
-		*ret = skep_device_create(options->device, &scenario->training, stage, error, sizeof error);
+		*ret = skep_device_create_on(options->device, ordinal, &scenario->training, stage, error, sizeof error);
 		if (*ret == NULL)
 			snprintf(reason, REASON_SIZE, "worker %" PRIu32 ": %s", rank - 1, error);
 	}
@@ -239,10 +257,11 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 		.transport = &transport,
 		.recorder = recorder,
 		.device_kind = options->device,
+		.device_ordinal = device_of_host(options->device, rank > 0),
 		.signal_fd = -1};
 	struct skep_checkpoint_folder folder = {scenario->checkpoint_to, scenario->plan.checkpoint_every};
 	if (!agree(reason) || !agree_on_scenario(scenario, options, reason) ||
-		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device, reason) ||
+		!agree_on_device(scenario, options, (uint32_t)rank, setup.device_ordinal, &setup.device, reason) ||
 		!agree_on_checkpoints(&folder, &setup, reason))
 		return false;
 	if (rank == 0) /* the others wait for its HALT */

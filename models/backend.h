@@ -6,8 +6,8 @@
  * The arrays of a stage (struct skep_stage) lie where the back end puts them, and so do buffers of the device's side; both are
  * touched through this table alone. Payloads are of the host's side, and can be sent as they are.
  *
- * Work is asked for on a queue, one for each lane, and done in its order, at the latest when wait() returns; queues run side by side.
- * Of two queues one has the stage's operations, the other reductions, and a step that is delayed.
+ * Work is asked for on a queue, one for each lane, and done in its order, at the latest when wait() returns; queues run side
+ * by side. Of two queues one has the stage's operations, the other reductions, and a step that is delayed.
  */
 #ifndef SKEP_MODELS_BACKEND_H
 #define SKEP_MODELS_BACKEND_H
@@ -16,6 +16,7 @@
 
 struct skep_backend {
 	const char *name;
+	bool on_host; /* the host can read and write a stage's arrays, and so do there what is not in this table */
 	/* How many there are; if none, `error` says what is missing and what to do. */
 	uint32_t (*count)(char *error, size_t error_size);
 	/* One of them: its queues, and where buffers come from. */
@@ -23,14 +24,14 @@ struct skep_backend {
 		struct skep_memory_source *ret_source, char *error, size_t error_size);
 	void (*destroy)(void *queue[SKEP_LANES]);
 
-	/* skep_stage_begin() and skep_stage_finish(). Where payloads have to be brought to the device and back the stage has `entry`
-	 * and `exit`, whatever the codec. */
+	/* skep_stage_begin() and skep_stage_finish(). Where payloads have to be brought to the device and back the stage has
+	 * `entry` and `exit`, whatever the codec. */
 	bool (*begin)(void *queue, const struct skep_training *training, uint32_t index, struct skep_stage *ret);
 	void (*finish)(void *queue, struct skep_stage *stage);
 	struct skep_device_memory (*memory)(const struct skep_stage *stage);
 
-	/* device_cpu.h says what these do. `in` and `out` are at the stage's entry and exit, or payloads where it has none; stashes are
-	 * of the device's side. *ret_loss is there when wait() has returned. */
+	/* device_cpu.h says what these do. `in` and `out` are at the stage's entry and exit, or payloads where it has none;
+	 * stashes are of the device's side. *ret_loss is there when wait() has returned. */
 	bool (*forward)(void *queue, const struct skep_stage *stage, const struct skep_training *training,
 		const struct skep_op *op, const skep_real *in, skep_real *ret_out, skep_real *ret_stash,
 		double *ret_loss, struct skep_diag *reterr);

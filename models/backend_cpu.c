@@ -15,7 +15,7 @@ static uint32_t count(char *error, size_t error_size)
 {
 	(void)error;
 	(void)error_size;
-	return 1;
+	return UINT32_MAX; /* of those that share the host */
 }
 
 static void *take(void *context, enum skep_memory_side side, size_t bytes)
@@ -172,6 +172,7 @@ static bool wait(void *queue, char *why, size_t why_size)
 }
 
 const struct skep_backend skep_backend_cpu = {.name = "CPU",
+	.on_host = true,
 	.count = count,
 	.create = create,
 	.destroy = destroy,

@@ -131,8 +131,9 @@ void skep_device_set_byzantine(struct skep_device *device, const struct skep_byz
  * buffer and loss_nano INT64_MAX, and is marked as failed: the world must not go on as if it had been done. */
 void skep_device_run(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
 
-/* The same in two halves, so that operations of several lanes can be under way at once: start one after the other, wait side by side.
- * What is between them belongs to the device. A lane starts its next operation when it has waited for the one before. */
+/* The same in two halves, so that operations of several lanes can be under way at once: start one after the other, wait side
+ * by side. What is between them belongs to the device. A lane starts its next operation when it has waited for the one
+ * before. */
 void skep_device_start(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
 void skep_device_wait(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
 

@@ -37,7 +37,7 @@ float skep_optimizer_rate(const struct skep_optimizer *optimizer, uint32_t round
 	return (float)((double)optimizer->learning_rate * ((double)rates->least + (1 - (double)rates->least) * left));
 }
 
-SKEP_ANY_WIDTH static void step_sgd(const struct skep_step *s)
+SKEP_ANY_WIDTH static void step_sgd(const struct skep_tensor_step *s)
 {
 	const skep_real momentum = s->o->momentum, rate = s->rate, decay = s->decay, divisor = s->divisor;
 	const skep_real *restrict sum = s->sum;
@@ -48,7 +48,7 @@ SKEP_ANY_WIDTH static void step_sgd(const struct skep_step *s)
 	}
 }
 
-SKEP_ANY_WIDTH static void step_nesterov(const struct skep_step *s)
+SKEP_ANY_WIDTH static void step_nesterov(const struct skep_tensor_step *s)
 {
 	const skep_real momentum = s->o->momentum, rate = s->rate, decay = s->decay, divisor = s->divisor;
 	const skep_real *restrict sum = s->sum;
@@ -60,7 +60,7 @@ SKEP_ANY_WIDTH static void step_nesterov(const struct skep_step *s)
 	}
 }
 
-SKEP_ANY_WIDTH static void step_adamw(const struct skep_step *s)
+SKEP_ANY_WIDTH static void step_adamw(const struct skep_tensor_step *s)
 {
 	const skep_real beta1 = s->o->beta1, beta2 = s->o->beta2, epsilon = s->o->epsilon, one = 1;
 	const skep_real rate = s->rate, decay = s->decay, divisor = s->divisor;
@@ -77,7 +77,7 @@ SKEP_ANY_WIDTH static void step_adamw(const struct skep_step *s)
 }
 
 /* The norm of the parameters over that of the step; 1 where one of them is 0. Moves the moments on. */
-static skep_real measure_lamb(const struct skep_step *s)
+static skep_real measure_lamb(const struct skep_tensor_step *s)
 {
 	const skep_real beta1 = s->o->beta1, beta2 = s->o->beta2, one = 1;
 	double parameters = 0, steps = 0;
@@ -93,7 +93,7 @@ static skep_real measure_lamb(const struct skep_step *s)
 	return parameters > 0 && steps > 0 ? (skep_real)sqrt(parameters / steps) : one;
 }
 
-static void step_lamb(const struct skep_step *s)
+static void step_lamb(const struct skep_tensor_step *s)
 {
 	skep_real rate = s->rate * measure_lamb(s);
 	for (size_t i = 0; i < s->n; i++) {
@@ -102,9 +102,9 @@ static void step_lamb(const struct skep_step *s)
 	}
 }
 
-void skep_step_tensor(const struct skep_step *s)
+void skep_step_tensor(const struct skep_tensor_step *s)
 {
-	static void (*const steps[])(const struct skep_step *) = {
+	static void (*const steps[])(const struct skep_tensor_step *) = {
 		[SKEP_OPTIMIZER_SGD] = step_sgd,
 		[SKEP_OPTIMIZER_ADAMW] = step_adamw,
 		[SKEP_OPTIMIZER_NESTEROV] = step_nesterov,
@@ -114,12 +114,12 @@ void skep_step_tensor(const struct skep_step *s)
 	steps[plain ? SKEP_OPTIMIZER_ADAMW : s->o->kind](s);
 }
 
-static void step_layer(const struct skep_stage *stage, const struct skep_layer *layer, struct skep_step step)
+static void step_layer(const struct skep_stage *stage, const struct skep_layer *layer, struct skep_tensor_step step)
 {
 	struct skep_tensor tensor[SKEP_TENSORS_MAX];
 	const uint32_t tensors = layer->type->tensors(layer, tensor);
 	for (uint32_t t = 0; t < tensors; t++) {
-		struct skep_step one = step;
+		struct skep_tensor_step one = step;
 		const size_t at = layer->parameter + tensor[t].offset;
 		one.n = (size_t)tensor[t].rows * tensor[t].columns;
 		one.decay = tensor[t].decays ? step.decay : 0;
@@ -132,7 +132,7 @@ static void step_layer(const struct skep_stage *stage, const struct skep_layer *
 	}
 }
 
-static void step_part(const struct skep_stage *stage, struct skep_step step, size_t first, size_t count)
+static void step_part(const struct skep_stage *stage, struct skep_tensor_step step, size_t first, size_t count)
 {
 	step.n = count;
 	step.decay = 0;
@@ -146,7 +146,7 @@ static void step_part(const struct skep_stage *stage, struct skep_step step, siz
 void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layers, const struct skep_descent *descent)
 {
 	const struct skep_optimizer *o = descent->optimizer;
-	struct skep_step step = {.o = o,
+	struct skep_tensor_step step = {.o = o,
 		.rate = descent->rate,
 		.decay = o->weight_decay,
 		.divisor = (skep_real)(descent->microbatches / descent->scale),

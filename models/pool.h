@@ -4,8 +4,8 @@
  * so that a run which has seen all its sizes allocates no more. Every function may be called from any thread; the memory
  * behind a live handle belongs to whoever holds the handle.
  *
- * Memory is of two sides: the host's, which can be read and sent, and a device's own, which only it can touch. Where it comes from
- * is the source's affair; without one both sides are the host's.
+ * Memory is of two sides: the host's, which can be read and sent, and a device's own, which only it can touch. Where it
+ * comes from is the source's affair; without one both sides are the host's.
  */
 #ifndef SKEP_MODELS_POOL_H
 #define SKEP_MODELS_POOL_H

@@ -170,7 +170,7 @@ static void clear(void *queue, void *memory, size_t bytes)
 	memset(memory, 0, bytes);
 }
 
-static void step(void *queue, const struct skep_step *one)
+static void step(void *queue, const struct skep_tensor_step *one)
 {
 	(void)queue;
 	skep_step_tensor(one);

@@ -24,7 +24,7 @@ struct skep_slice {             /* consecutive layers of the model; in struct sk
 
 enum { SKEP_MOMENTS_MAX = 2 };
 
-struct skep_step { /* of the optimizer, of one tensor; optimizer.c says what is done */
+struct skep_tensor_step { /* of the optimizer, of one tensor; optimizer.c says what is done */
 	const struct skep_optimizer *o;
 	skep_real rate, decay, divisor;
 	skep_real unbias_mean, unbias_square;
@@ -38,7 +38,7 @@ struct skep_step { /* of the optimizer, of one tensor; optimizer.c says what is 
 struct skep_arrays {
 	void (*copy)(void *queue, void *to, const void *from, size_t bytes); /* also from and to the host's memory */
 	void (*clear)(void *queue, void *memory, size_t bytes);
-	void (*step)(void *queue, const struct skep_step *step);
+	void (*step)(void *queue, const struct skep_tensor_step *step);
 	/* ret[i] = (w[i] - v[i]) weight */
 	void (*weigh)(void *queue, size_t n, const skep_real *w, const skep_real *v, skep_real weight, skep_real *ret);
 	/* v[i] = mixing v[i] + (1 - mixing) w[i], 0 < mixing */
@@ -49,7 +49,7 @@ struct skep_arrays {
 };
 
 /* On the host. */
-void skep_step_tensor(const struct skep_step *step);
+void skep_step_tensor(const struct skep_tensor_step *step);
 
 /* Elements of what the layers of a stage share, beside its arrays of parameters. */
 struct skep_extent {

@@ -25,7 +25,13 @@ else
 fi
 refuses 'a time scale without a trace' 'cluster.trace' run "${quick[@]}" --time-scale 0.1
 refuses 'an unknown device' '--device tpu: expected cpu or cuda' run "${quick[@]}" --device tpu
-refuses 'a device that this build lacks' 'built without CUDA; install' run "${quick[@]}" --device cuda
+if [ "${SKEP_HAS_CUDA:-no}" = no ]; then
+	refuses 'a device that this build lacks' 'built without CUDA; install' run "${quick[@]}" --device cuda
+elif [ -e /proc/driver/nvidia/version ]; then
+	skip 'a device that this machine lacks' 'it has a GPU'
+else
+	refuses 'a device that this machine lacks' 'use --device cpu' run "${quick[@]}" --device cuda
+fi
 refuses 'a missing scenario' 'none.yaml' run none.yaml
 ln -s "$root/topologies/gpus" gpus
 sed 's/gpu: v100/gpu: v100, gpus: 2, inner: {bandwidth: 150 GB\/s, latency: 5 us}/' "$root/topologies/one-worker.yaml" >two-gpus.yaml

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * backend.c - CUDA as a back end: parameters, moments and sums in fp32, products and attention in bf16. Each lane has a
+ * queue of its own, so that reductions, and with them their copies, go on beside passes. Payloads are page-locked memory of
+ * the host, which codecs read and write from the device.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/cuda/lane.h"
+#include "models/data.h"
+
+#define refuse(...) (snprintf(error, error_size, __VA_ARGS__), false)
+
+static struct skep_cuda_queue *queue_of(void *queue)
+{
+	return ((struct skep_cuda_lane *)queue)->queue;
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------------------- */
+
+/* What there are no kernels for. */
+static bool can_train(const struct skep_training *training, char *error, size_t error_size)
+{
+	const struct skep_model *m = training->model;
+	if (m->architecture == SKEP_ARCHITECTURE_NONE)
+		return refuse("the CUDA device trains transformers that have an architecture, and model %s is none: "
+			      "use --device cpu",
+			m->name);
+	if (m->hidden / m->heads > SKEP_CUDA_HEAD_MAX)
+		return refuse("the CUDA device has attention for heads of up to %d numbers, and those of model %s have "
+			      "%u: use --device cpu",
+			SKEP_CUDA_HEAD_MAX, m->name, m->hidden / m->heads);
+	if (training->activation_codec > SKEP_CODEC_INT8 || training->reduction_codec > SKEP_CODEC_INT8)
+		return refuse("the CUDA device knows the codecs none, fp16 and int8: use one of these or --device cpu");
+	if (skep_plan_periodic(training->plan) || training->plan->gather)
+		return refuse(
+			"the CUDA device has no periodic sync and no aggregate but the mean yet: use --device cpu");
+	return true;
+}
+
+static void destroy(void *queue[SKEP_LANES])
+{
+	for (int l = 0; l < SKEP_LANES; l++) {
+		struct skep_cuda_lane *lane = queue[l];
+		if (!lane)
+			continue;
+		if (lane->queue) {
+			skep_cuda_give(lane->queue, SKEP_MEMORY_DEVICE, lane->norms);
+			skep_cuda_give(lane->queue, SKEP_MEMORY_HOST, lane->inputs);
+			skep_cuda_give(lane->queue, SKEP_MEMORY_HOST, lane->targets);
+			skep_cuda_give(lane->queue, SKEP_MEMORY_HOST, lane->losses);
+		}
+		skep_cuda_queue_destroy(lane->queue);
+		free(lane->count);
+		free(lane);
+		queue[l] = NULL;
+	}
+}
+
+/* What the lane of the passes has beside its queue. */
+static bool equip(struct skep_cuda_lane *lane, const struct skep_training *training)
+{
+	const uint32_t samples = training->samples, sequence = training->model->sequence;
+	lane->tokens = (size_t)samples * sequence;
+	lane->count = calloc(training->model->vocabulary, sizeof *lane->count);
+	lane->inputs = skep_cuda_take(
+		lane->queue, SKEP_MEMORY_HOST, skep_cuda_inputs(samples, sequence) * sizeof *lane->inputs);
+	lane->targets = skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, (lane->tokens + samples) * sizeof *lane->targets);
+	lane->losses = skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, lane->tokens * sizeof *lane->losses);
+	return lane->count && lane->inputs && lane->targets && lane->losses;
+}
+
+static void *take(void *context, enum skep_memory_side side, size_t bytes)
+{
+	return skep_cuda_take(context, side, bytes);
+}
+
+static void give(void *context, enum skep_memory_side side, void *memory)
+{
+	skep_cuda_give(context, side, memory);
+}
+
+static bool create(uint32_t ordinal, const struct skep_training *training, void *ret_queue[SKEP_LANES],
+	struct skep_memory_source *ret_source, char *error, size_t error_size)
+{
+	memset(ret_queue, 0, SKEP_LANES * sizeof *ret_queue);
+	const uint32_t count = skep_cuda_count(error, error_size);
+	if (count == 0 || !can_train(training, error, error_size))
+		return false;
+	if (ordinal >= count)
+		return refuse("this machine has %u GPUs, and no number %u", count, ordinal);
+	bool good = true;
+	for (int l = 0; good && l < SKEP_LANES; l++) {
+		struct skep_cuda_lane *lane = ret_queue[l] = calloc(1, sizeof *lane);
+		if (lane)
+			lane->queue = skep_cuda_queue_create(ordinal, l == SKEP_LANE_COMPUTE, error, error_size);
+		if (lane && lane->queue)
+			lane->norms = skep_cuda_take(lane->queue, SKEP_MEMORY_DEVICE, skep_cuda_norms_bytes());
+		good = lane && lane->norms;
+	}
+	for (int l = 0; good && l < SKEP_LANES; l++) {
+		struct skep_cuda_lane *lane = ret_queue[l];
+		lane->other = ret_queue[SKEP_LANES - 1 - l];
+	}
+	if (good && !equip(ret_queue[SKEP_LANE_COMPUTE], training))
+		good = refuse("not enough memory for what goes between host and GPU");
+	if (!good)
+		destroy(ret_queue);
+	else
+		*ret_source = (struct skep_memory_source){
+			.take = take, .give = give, .context = queue_of(ret_queue[SKEP_LANE_COMPUTE])};
+	return good;
+}
+
+static struct skep_device_memory memory_of(const struct skep_stage *stage)
+{
+	const uint64_t array = sizeof(float) * stage->parameters;
+	return (struct skep_device_memory){
+		.weights_bytes = stage->versions * (array + sizeof(skep_bf16) * stage->parameters),
+		.gradients_bytes = 2 * array,
+		.optimizer_bytes = stage->moments * array,
+		.result_bytes = array,
+		.gradients = SKEP_MEMORY_DEVICE,
+		.optimizer = SKEP_MEMORY_DEVICE,
+	};
+}
+
+static bool wait(void *queue, char *why, size_t why_size)
+{
+	struct skep_cuda_lane *lane = queue;
+	double *loss = lane->loss, sum = 0;
+	lane->loss = NULL;
+	if (!skep_cuda_wait(lane->queue, why, why_size))
+		return false;
+	for (size_t i = 0; loss && i < lane->tokens; i++)
+		sum += (double)lane->losses[i];
+	if (loss)
+		*loss = sum / (double)lane->tokens;
+	return true;
+}
+
+/* ---- passes --------------------------------------------------------------------------------------------------------------- */
+
+static struct skep_cuda_pass pass_of(struct skep_cuda_lane *lane, const struct skep_stage *stage,
+	const struct skep_training *training, const struct skep_op *op, const struct skep_layer *layer)
+{
+	const struct skep_cuda_own *own = stage->own;
+	const float *parameter = skep_stage_parameters(stage, op->version);
+	const skep_bf16 *narrowed = own->narrowed + (parameter - stage->parameter);
+	const bool ties = stage->shared != SIZE_MAX && layer->type == &skep_layer_head;
+	return (struct skep_cuda_pass){.queue = lane->queue,
+		.own = own,
+		.lane = lane,
+		.of = {.training = training,
+			.op = op,
+			.parameter = parameter + layer->parameter,
+			.shared = ties ? parameter + stage->shared : NULL,
+			.rotation = stage->rotation},
+		.narrowed = narrowed + layer->parameter,
+		.shared = ties ? narrowed + stage->shared : NULL};
+}
+
+static bool bring_inputs(struct skep_cuda_lane *lane, const struct skep_training *training, const struct skep_op *op,
+	float *ret_stash, struct skep_diag *reterr)
+{
+	const uint32_t samples = training->samples, sequence = training->model->sequence;
+	if (!skep_corpus_tokens(training, op->round, op->microbatch, lane->inputs, reterr))
+		return false;
+	skep_cuda_group_inputs(samples, sequence, training->model->vocabulary, lane->count, lane->inputs);
+	skep_cuda_copy(
+		lane->queue, ret_stash, lane->inputs, skep_cuda_inputs(samples, sequence) * sizeof *lane->inputs);
+	return true;
+}
+
+static bool recompute(void *queue, const struct skep_stage *stage, const struct skep_training *training,
+	const struct skep_op *op, const skep_real *in, skep_real *ret_stash, struct skep_diag *reterr)
+{
+	struct skep_cuda_lane *lane = queue;
+	const float *x = in ? in : ret_stash;
+	if (!in && !bring_inputs(lane, training, op, ret_stash, reterr))
+		return false;
+	for (uint32_t l = 0; l < stage->layers; l++) {
+		const struct skep_layer *layer = &stage->layer[l];
+		const struct skep_cuda_pass pass = pass_of(lane, stage, training, op, layer);
+		float *value = l + 1 < stage->layers ? ret_stash + layer->value : stage->exit;
+		skep_cuda_layer(layer)->forward(layer, &pass, x, value, ret_stash + layer->kept);
+		x = value;
+	}
+	return true;
+}
+
+/* What leaves is at the stage's exit, where recompute() puts it. */
+static bool forward(void *queue, const struct skep_stage *stage, const struct skep_training *training,
+	const struct skep_op *op, const skep_real *in, skep_real *ret_out, skep_real *ret_stash, double *ret_loss,
+	struct skep_diag *reterr)
+{
+	struct skep_cuda_lane *lane = queue;
+	(void)ret_out;
+	*ret_loss = 0;
+	if (!recompute(queue, stage, training, op, in, ret_stash, reterr))
+		return false;
+	if (stage->layer[stage->layers - 1].type == &skep_layer_head)
+		lane->loss = ret_loss;
+	return true;
+}
+
+static const skep_real *backward(void *queue, struct skep_stage *stage, const struct skep_training *training,
+	const struct skep_op *op, const struct skep_layers *layers, const skep_real *in, const skep_real *stash,
+	skep_real *ret_out)
+{
+	struct skep_cuda_lane *lane = queue;
+	const struct skep_cuda_own *own = stage->own;
+	float *accumulator = stage->accumulator[op->round & 1], *gradient = stage->scratch[0];
+	const size_t numbers = lane->tokens * training->model->hidden;
+	skep_cuda_queue_set_partial(lane->queue, own->partial, own->partial_floats);
+	skep_cuda_narrow(lane->queue, numbers, gradient, own->narrow_gradient);
+	for (uint32_t l = layers->end; l-- > layers->first;) {
+		const struct skep_layer *layer = &stage->layer[l];
+		const float *x = l > 0 ? stash + layer[-1].value : in ? in : stash;
+		struct skep_cuda_pass pass = pass_of(lane, stage, training, op, layer);
+		if (!op->uncounted) {
+			pass.of.gradient = accumulator + layer->parameter;
+			pass.of.shared_gradient = pass.shared ? accumulator + stage->shared : NULL;
+		}
+		skep_cuda_layer(layer)->backward(layer, &pass, x, stash + layer->kept, gradient);
+	}
+	if (ret_out)
+		skep_cuda_copy(lane->queue, ret_out, gradient, numbers * sizeof *ret_out);
+	return gradient;
+}
+
+/* ---- arrays --------------------------------------------------------------------------------------------------------------- */
+
+static void copy(void *queue, void *to, const void *from, size_t bytes)
+{
+	if (bytes > 0)
+		skep_cuda_copy(queue_of(queue), to, from, bytes);
+}
+
+static void clear(void *queue, void *memory, size_t bytes)
+{
+	skep_cuda_clear(queue_of(queue), memory, bytes);
+}
+
+static void step_tensor(void *queue, const struct skep_tensor_step *s)
+{
+	static const enum skep_cuda_rule rules[] = {[SKEP_OPTIMIZER_SGD] = SKEP_CUDA_SGD,
+		[SKEP_OPTIMIZER_ADAMW] = SKEP_CUDA_ADAMW,
+		[SKEP_OPTIMIZER_NESTEROV] = SKEP_CUDA_NESTEROV,
+		[SKEP_OPTIMIZER_LAMB] = SKEP_CUDA_LAMB};
+	const struct skep_cuda_lane *lane = queue;
+	const struct skep_cuda_own *own = lane->stage->own;
+	const bool plain = s->o->kind == SKEP_OPTIMIZER_LAMB && !s->scales;
+	skep_cuda_step(lane->queue,
+		&(struct skep_cuda_step){.rule = plain ? SKEP_CUDA_ADAMW : rules[s->o->kind],
+			.rate = s->rate,
+			.decay = s->decay,
+			.divisor = s->divisor,
+			.unbias_mean = s->unbias_mean,
+			.unbias_square = s->unbias_square,
+			.momentum = s->o->momentum,
+			.beta1 = s->o->beta1,
+			.beta2 = s->o->beta2,
+			.epsilon = s->o->epsilon,
+			.n = s->n,
+			.sum = s->sum,
+			.w = s->w,
+			.moment = {s->moment[0], s->moment[1]},
+			.narrowed = own->narrowed + (s->w - lane->stage->parameter)},
+		own->norms);
+}
+
+static double squares(void *queue, size_t n, const skep_real *a)
+{
+	const struct skep_cuda_lane *lane = queue;
+	double sum = 0;
+	char why[256];
+	if (n == 0)
+		return 0;
+	skep_cuda_squares(lane->queue, n, a, lane->norms);
+	skep_cuda_copy(lane->queue, &sum, lane->norms, sizeof sum);
+	return skep_cuda_wait(lane->queue, why, sizeof why) ? sum
+	                                                    : 0; /* what failed, the wait of the operation tells */
+}
+
+static bool all_finite(void *queue, size_t n, const skep_real *a)
+{
+	return isfinite(squares(queue, n, a));
+}
+
+/* Those of periodic sync are missing: can_train(). */
+static const struct skep_arrays arrays = {
+	.copy = copy, .clear = clear, .step = step_tensor, .finite = all_finite, .squares = squares};
+
+static bool begin(void *queue, const struct skep_training *training, uint32_t index, struct skep_stage *ret)
+{
+	if (!skep_cuda_stage_begin(queue, training, index, ret))
+		return false;
+	ret->arrays = &arrays;
+	ret->queue = queue;
+	return true;
+}
+
+/* On the queue of its lane, which may be that of reductions: nothing else of the device goes on beside it, as on the CPU, so
+ * nobody sees half of a step. Lanes take turns in asking, so what is asked for next is done after it. */
+static void step(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer,
+	const struct skep_turn *turn, const skep_real *sum)
+{
+	struct skep_cuda_lane *lane = queue;
+	const struct skep_cuda_own *own = stage->own;
+	const struct skep_slice *slice = &stage->slice[turn->nth];
+	const float *w = skep_stage_parameters(stage, turn->round + 1) + slice->parameter;
+	void *usual = stage->queue;
+	skep_cuda_settle(lane->other->queue);
+	stage->queue = queue;
+	lane->stage = stage;
+	skep_stage_step(stage, optimizer, turn, sum);
+	stage->queue = usual;
+	if (turn->microbatches == 0) /* copied from version to version, not stepped */
+		skep_cuda_narrow(lane->queue, slice->parameters, w, own->narrowed + (w - stage->parameter));
+	skep_cuda_settle(lane->queue);
+}
+
+static bool periodic(void *queue, struct skep_stage *stage, const struct skep_training *training,
+	const struct skep_op *op, const skep_real *sum)
+{
+	(void)queue;
+	(void)stage;
+	(void)training;
+	(void)op;
+	(void)sum;
+	return false;
+}
+
+static void save(void *queue, const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state)
+{
+	(void)queue;
+	skep_stage_save(stage, chunk, chunks, ret_state);
+}
+
+static bool load(void *queue, struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks,
+	const void *state, uint64_t bytes)
+{
+	const struct skep_cuda_own *own = stage->own;
+	uint64_t first, count;
+	if (!skep_stage_load(stage, version, chunk, chunks, state, bytes))
+		return false;
+	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
+	for (uint32_t v = 0; count > 0 && v < stage->versions; v++) {
+		const size_t at = v * stage->stride + first;
+		skep_cuda_narrow(queue_of(queue), count, stage->parameter + at, own->narrowed + at);
+	}
+	return true;
+}
+
+/* 0: it could not be read. */
+static uint64_t digest(void *queue, const struct skep_stage *stage)
+{
+	const size_t bytes = stage->parameters * sizeof(float);
+	struct skep_stage host = *stage;
+	char why[256];
+	uint64_t hash = 0;
+	host.versions = 1;
+	host.parameter = skep_cuda_take(queue_of(queue), SKEP_MEMORY_HOST, bytes);
+	if (!host.parameter)
+		return 0;
+	copy(queue, host.parameter, skep_stage_parameters(stage, stage->version), bytes);
+	if (skep_cuda_wait(queue_of(queue), why, sizeof why))
+		hash = skep_stage_digest(&host);
+	skep_cuda_give(queue_of(queue), SKEP_MEMORY_HOST, host.parameter);
+	return hash;
+}
+
+/* ---- payloads ------------------------------------------------------------------------------------------------------------- */
+
+static void encode(void *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded)
+{
+	if (codec == SKEP_CODEC_NONE)
+		copy(queue, ret_encoded, value, n * sizeof *value);
+	else
+		skep_cuda_encode(queue_of(queue), codec, n, value, ret_encoded);
+}
+
+static void decode(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value)
+{
+	if (codec == SKEP_CODEC_NONE)
+		copy(queue, ret_value, encoded, n * sizeof *ret_value);
+	else
+		skep_cuda_decode(queue_of(queue), codec, n, encoded, ret_value);
+}
+
+static void add(void *queue, enum skep_codec codec, size_t n, const float *value, void *encoded, float *ret_sum)
+{
+	skep_cuda_add(queue_of(queue), codec, n, value, encoded, ret_sum);
+}
+
+static void fold(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum)
+{
+	skep_cuda_fold(queue_of(queue), codec, n, encoded, sum);
+}
+
+const struct skep_backend skep_backend_cuda = {.name = "CUDA",
+	.count = skep_cuda_count,
+	.create = create,
+	.destroy = destroy,
+	.begin = begin,
+	.finish = skep_cuda_stage_finish,
+	.memory = memory_of,
+	.forward = forward,
+	.recompute = recompute,
+	.backward = backward,
+	.step = step,
+	.periodic = periodic,
+	.encode = encode,
+	.decode = decode,
+	.add = add,
+	.fold = fold,
+	.copy = copy,
+	.save = save,
+	.load = load,
+	.digest = digest,
+	.wait = wait};

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * codec.cu - the codecs of models/codec.c, to the bit. Sixteen threads have a block of 64 elements, each four in a row: what they
+ * write of a payload, which may be the host's, is 4 or 8 bytes at a time. Products and sums that round are kept apart, since a
+ * fused one would round once.
+ */
+#include "models/cuda/portable.cuh"
+
+#define THREADS 128
+#define TEAM 16 /* threads of a block of elements */
+#define EACH 4
+#define INFINITY_BITS 0x7f800000u
+#define NAN_BITS 0x7fc00000u
+
+struct piece { /* four elements, of which the block may have fewer */
+	size_t first;
+	unsigned count;
+};
+
+__device__ static inline struct piece own_piece(size_t n)
+{
+	const size_t thread = (size_t)blockIdx.x * THREADS + threadIdx.x;
+	struct piece p = {thread * EACH, EACH};
+	if (p.first + EACH > n)
+		p.count = p.first < n ? (unsigned)(n - p.first) : 0;
+	return p;
+}
+
+/* Of the sixteen. */
+__device__ static inline uint32_t team_most(uint32_t x)
+{
+	for (int distance = TEAM / 2; distance > 0; distance /= 2) {
+		const uint32_t other = __shfl_xor_sync(ALL_LANES, x, distance);
+		x = other > x ? other : x;
+	}
+	return x;
+}
+
+__device__ static inline uint32_t half_of(uint32_t bits)
+{
+	const uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+	if (size >= INFINITY_BITS) {
+		const uint32_t special = 0x7c00 | (size >> 13 & 0x3ff);
+		return sign | (size > INFINITY_BITS && special == 0x7c00 ? 0x7e00 : special);
+	}
+	if (size < 0x38800000) /* below 2^-14, in steps of 2^-24: those of floats from 1/2 to 1 */
+		return sign | (__float_as_uint(__fadd_rn(__uint_as_float(size), 0.5f)) - 0x3f000000);
+	if (size >= 0x477ff000) /* from 65520 on */
+		return sign | 0x7bff;
+	return sign | (size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13;
+}
+
+__device__ static inline uint32_t whole_of(uint32_t half)
+{
+	const uint32_t sign = (half & 0x8000) << 16, size = (half & 0x7fff) << 13;
+	if (size < 1u << 23)
+		return sign | __float_as_uint(__fadd_rn(__uint_as_float(size + (113u << 23)), -0x1p-14f));
+	return sign | (size >= 31u << 23 ? size + (224u << 23) : size + (112u << 23));
+}
+
+/* ---- four elements from and to a payload ---------------------------------------------------------------------------- */
+
+template <int codec> __device__ static inline unsigned char *place_of(void *encoded, const struct piece &p)
+{
+	unsigned char *bytes = (unsigned char *)encoded;
+	if (codec == SKEP_CODEC_INT8)
+		return bytes + p.first / SKEP_CODEC_BLOCK * (SKEP_CODEC_BLOCK + SKEP_CODEC_SCALE_BYTES);
+	return bytes + p.first * (codec == SKEP_CODEC_FP16 ? 2 : 4);
+}
+
+template <int codec> __device__ static inline void read_piece(const struct piece &p, void *encoded, float value[EACH])
+{
+	unsigned char *from = place_of<codec>(encoded, p);
+	for (unsigned i = 0; i < p.count; i++) {
+		if (codec == SKEP_CODEC_NONE)
+			value[i] = ((const float *)from)[i];
+		else if (codec == SKEP_CODEC_FP16)
+			value[i] = __uint_as_float(whole_of(((const uint16_t *)from)[i]));
+		else
+			value[i] =
+				__fmul_rn((float)(int8_t)from[SKEP_CODEC_SCALE_BYTES + p.first % SKEP_CODEC_BLOCK + i],
+					*(const float *)from);
+	}
+}
+
+/* A normal float, 127 times of which is finite. */
+__device__ static inline float scale_of(float largest)
+{
+	const float scale = __fdiv_rn(largest, 127.0f);
+	return fminf(fmaxf(scale, 0x1p-126f), 0x1.020406p121f);
+}
+
+__device__ static inline void write_bytes(const struct piece &p, unsigned char *to, const float value[EACH])
+{
+	uint32_t largest = 0, word = 0;
+	for (unsigned i = 0; i < p.count; i++) {
+		const uint32_t size = __float_as_uint(value[i]) & 0x7fffffff;
+		largest = size > largest ? size : largest;
+	}
+	largest = team_most(largest);
+	const bool finite = largest < INFINITY_BITS;
+	const float scale = scale_of(__uint_as_float(largest)), inverse = __fdiv_rn(1.0f, scale);
+	for (unsigned i = 0; i < p.count && finite; i++)
+		word |= (__float_as_uint(__fadd_rn(__fmul_rn(value[i], inverse), 0x1.8p23f)) & 0xff) << 8 * i;
+	if (p.first % SKEP_CODEC_BLOCK == 0 && p.count > 0)
+		*(uint32_t *)to = finite ? __float_as_uint(scale) : NAN_BITS;
+	to += SKEP_CODEC_SCALE_BYTES + p.first % SKEP_CODEC_BLOCK;
+	if (p.count == EACH)
+		*(uint32_t *)to = word;
+	for (unsigned i = 0; i < p.count && p.count < EACH; i++)
+		to[i] = (unsigned char)(word >> 8 * i);
+}
+
+template <int codec>
+__device__ static inline void write_piece(const struct piece &p, void *encoded, const float value[EACH])
+{
+	unsigned char *to = place_of<codec>(encoded, p);
+	if (codec == SKEP_CODEC_INT8)
+		write_bytes(p, to, value);
+	for (unsigned i = 0; i < p.count; i++) {
+		if (codec == SKEP_CODEC_NONE)
+			((float *)to)[i] = value[i];
+		if (codec == SKEP_CODEC_FP16)
+			((uint16_t *)to)[i] = (uint16_t)half_of(__float_as_uint(value[i]));
+	}
+}
+
+/* ---- kernels -------------------------------------------------------------------------------------------------------- */
+
+template <int codec> __global__ void encode(size_t n, const float *value, void *encoded)
+{
+	const struct piece p = own_piece(n);
+	float x[EACH] = {};
+	for (unsigned i = 0; i < p.count; i++)
+		x[i] = value[p.first + i];
+	write_piece<codec>(p, encoded, x);
+}
+
+template <int codec> __global__ void decode(size_t n, void *encoded, float *value)
+{
+	const struct piece p = own_piece(n);
+	float x[EACH] = {};
+	read_piece<codec>(p, encoded, x);
+	for (unsigned i = 0; i < p.count; i++)
+		value[p.first + i] = x[i];
+}
+
+/* The payload takes the values in; what it then says is read again by those who wrote it, whose scale the first of them wrote. */
+template <int codec> __global__ void take_in(size_t n, const float *value, void *encoded, float *sum)
+{
+	const struct piece p = own_piece(n);
+	float x[EACH] = {};
+	read_piece<codec>(p, encoded, x);
+	for (unsigned i = 0; i < p.count; i++)
+		x[i] = __fadd_rn(x[i], value[p.first + i]);
+	__syncwarp();
+	write_piece<codec>(p, encoded, x);
+	__syncwarp();
+	if (!sum)
+		return;
+	read_piece<codec>(p, encoded, x);
+	for (unsigned i = 0; i < p.count; i++)
+		sum[p.first + i] = x[i];
+}
+
+template <int codec> __global__ void fold(size_t n, void *encoded, float *sum)
+{
+	const struct piece p = own_piece(n);
+	float x[EACH] = {};
+	read_piece<codec>(p, encoded, x);
+	for (unsigned i = 0; i < p.count; i++)
+		sum[p.first + i] = __fadd_rn(sum[p.first + i], x[i]);
+}
+
+/* ---- asked for ------------------------------------------------------------------------------------------------------ */
+
+#define FOR_CODEC(codec, what, kernel, ...)                                                                            \
+	do {                                                                                                           \
+		const dim3 grid(blocks_for(n, THREADS *EACH)), block(THREADS);                                         \
+		if (n == 0)                                                                                            \
+			break;                                                                                         \
+		if (codec == SKEP_CODEC_NONE)                                                                          \
+			launch(queue, what, kernel<SKEP_CODEC_NONE>, grid, block, 0, n, __VA_ARGS__);                  \
+		else if (codec == SKEP_CODEC_FP16)                                                                     \
+			launch(queue, what, kernel<SKEP_CODEC_FP16>, grid, block, 0, n, __VA_ARGS__);                  \
+		else                                                                                                   \
+			launch(queue, what, kernel<SKEP_CODEC_INT8>, grid, block, 0, n, __VA_ARGS__);                  \
+	} while (0)
+
+void skep_cuda_encode(
+	struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded)
+{
+	FOR_CODEC(codec, "encoding", encode, value, ret_encoded);
+}
+
+void skep_cuda_decode(
+	struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value)
+{
+	FOR_CODEC(codec, "decoding", decode, const_cast<void *>(encoded), ret_value);
+}
+
+void skep_cuda_add(struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const float *value, void *encoded,
+	float *ret_sum)
+{
+	FOR_CODEC(codec, "adding to a payload", take_in, value, encoded, ret_sum);
+}
+
+void skep_cuda_fold(struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum)
+{
+	FOR_CODEC(codec, "adding a payload", fold, const_cast<void *>(encoded), sum);
+}

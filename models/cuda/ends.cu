@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ends.cu - where a model begins and ends: rows of the embedding's table, and the cross-entropy of the next token, whose gradient
+ * takes the place of the scores. Rows that meet in the table are added by one block in the order of tokens, not by atomics.
+ */
+#include "models/cuda/portable.cuh"
+
+#define THREADS 256
+
+__global__ void embed(
+	uint32_t sequence, size_t width, const int32_t *id, const float *table, const float *positions, float *out)
+{
+	const size_t token = blockIdx.x, sample = token / sequence, place = token % sequence;
+	const float *row = table + (size_t)id[sample * (sequence + 1) + place] * width;
+	for (size_t j = threadIdx.x; j < width; j += blockDim.x)
+		out[token * width + j] = row[j] + (positions ? positions[place * width + j] : 0);
+}
+
+__global__ void add_groups(size_t width, const int32_t *count, const int32_t *id, const int32_t *start,
+	const int32_t *order, const float *gradient, float *table)
+{
+	if ((int32_t)blockIdx.x >= *count)
+		return;
+	const int32_t first = start[blockIdx.x], end = start[blockIdx.x + 1];
+	float *row = table + (size_t)id[blockIdx.x] * width;
+	for (size_t j = threadIdx.x; j < width; j += blockDim.x) {
+		float sum = 0;
+		for (int32_t i = first; i < end; i++)
+			sum += gradient[(size_t)order[i] * width + j];
+		row[j] += sum;
+	}
+}
+
+__global__ void add_positions(uint32_t samples, size_t numbers, const float *gradient, float *positions)
+{
+	const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+	float sum = 0;
+	if (i >= numbers)
+		return;
+	for (uint32_t s = 0; s < samples; s++)
+		sum += gradient[s * numbers + i];
+	positions[i] += sum;
+}
+
+/* A block has a token. */
+__global__ void surprise(uint32_t sequence, uint32_t vocabulary, size_t stride, float tokens, const int32_t *id,
+	bf16 *score, float *loss)
+{
+	float *room = (float *)shared_memory();
+	const size_t token = blockIdx.x, sample = token / sequence;
+	const uint32_t target = (uint32_t)id[sample * (sequence + 1) + token % sequence + 1];
+	bf16 *row = score + token * stride;
+	float most = -INFINITY, sum = 0;
+	for (uint32_t j = threadIdx.x; j < vocabulary; j += blockDim.x) {
+		const float x = wide(row[j]), higher = fmaxf(most, x);
+		if (higher > most)
+			sum *= expf(most - higher);
+		most = higher;
+		sum += expf(x - most);
+	}
+	const float top = block_most(most, room);
+	sum = block_sum(most > -INFINITY ? sum * expf(most - top) : 0.0f, room);
+	const float wanted = wide(row[target]);
+	__syncthreads();
+	for (size_t j = threadIdx.x; j < stride; j += blockDim.x) {
+		const float part = j < vocabulary ? expf(wide(row[j]) - top) / sum : 0;
+		row[j] = narrow((part - (j == target ? 1 : 0)) / tokens);
+	}
+	if (threadIdx.x == 0)
+		loss[token] = logf(sum) + (top - wanted);
+}
+
+/* ---- asked for ------------------------------------------------------------------------------------------------------ */
+
+void skep_cuda_embed(struct skep_cuda_queue *queue, uint32_t samples, uint32_t sequence, size_t width,
+	const int32_t *id, const float *table, const float *positions, float *ret)
+{
+	launch(queue, "embedding", embed, dim3(samples * sequence), dim3(THREADS), 0, sequence, width, id, table,
+		positions, ret);
+}
+
+void skep_cuda_embed_backward(struct skep_cuda_queue *queue, uint32_t samples, uint32_t sequence, size_t width,
+	const struct skep_cuda_groups *groups, const float *gradient, float *table, float *positions)
+{
+	const size_t numbers = sequence * width;
+	launch(queue, "embedding backwards", add_groups, dim3(groups->most), dim3(THREADS), 0, width, groups->count,
+		groups->id, groups->start, groups->order, gradient, table);
+	if (positions)
+		launch(queue, "positions backwards", add_positions, dim3(blocks_for(numbers, THREADS)), dim3(THREADS),
+			0, samples, numbers, gradient, positions);
+}
+
+void skep_cuda_surprise(struct skep_cuda_queue *queue, uint32_t samples, uint32_t sequence, uint32_t vocabulary,
+	size_t stride, const int32_t *id, skep_bf16 *score, float *ret_loss)
+{
+	launch(queue, "cross-entropy", surprise, dim3(samples * sequence), dim3(THREADS), WARP * sizeof(float),
+		sequence, vocabulary, stride, (float)samples * (float)sequence, id, halves(score), ret_loss);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kernels.h - what the GPU is asked to do, one C function per kernel or pair of kernels: each puts work on a queue and returns at
+ * once. Arrays are of the device's side but where it says otherwise. Numbers that travel between kernels of a block are bf16,
+ * sums along the residual, parameters, their gradients and moments are fp32; all sums are made in fp32, in an order that the
+ * shapes alone decide: the same input gives the same bits.
+ *
+ * A token is a row. Sizes are of arrays as they lie; `adds` says that a result is added to what is there.
+ */
+#ifndef SKEP_MODELS_CUDA_KERNELS_H
+#define SKEP_MODELS_CUDA_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/codec.h"
+
+/* Bits of a bf16 number. */
+typedef struct {
+	uint16_t bits;
+} skep_bf16;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct skep_cuda_queue;
+
+enum { SKEP_CUDA_SLABS = 64 };
+/* Numbers of the device's side that a queue needs for sums over rows of up to so many columns. */
+static inline size_t skep_cuda_partial_floats(size_t columns)
+{
+	return 2 * (size_t)SKEP_CUDA_SLABS * columns;
+}
+
+/* ---- norm.cu: LayerNorm, and with bias NULL RMSNorm; norm.h says what is kept ------------------------------------- */
+
+struct skep_cuda_norm {
+	size_t rows, width;
+	const float *weight, *bias; /* [width] */
+	float epsilon;
+};
+/* ret_kept[rows][2], ret_y[rows][width] */
+void skep_cuda_norm_forward(struct skep_cuda_queue *queue, const struct skep_cuda_norm *norm, const float *x,
+	float *ret_kept, skep_bf16 *ret_y);
+void skep_cuda_norm_apply(struct skep_cuda_queue *queue, const struct skep_cuda_norm *norm, const float *x,
+	const float *kept, skep_bf16 *ret_y);
+/* sum[rows][width] += the gradient at x, or, if fresh, is it; ret_sum is the same in bf16. Adds to the gradients of weight and
+ * bias; NULL: not wanted. */
+void skep_cuda_norm_backward(struct skep_cuda_queue *queue, const struct skep_cuda_norm *norm, const float *x,
+	const float *kept, const skep_bf16 *y_gradient, float *weight_gradient, float *bias_gradient, bool fresh,
+	float *sum, skep_bf16 *ret_sum);
+
+/* ---- feed.cu: element by element, and sums over rows --------------------------------------------------------------- */
+
+void skep_cuda_narrow(struct skep_cuda_queue *queue, size_t n, const float *x, skep_bf16 *ret);
+/* sum[width] += the rows of x[rows][width]. */
+void skep_cuda_add_rows(struct skep_cuda_queue *queue, size_t rows, size_t width, const skep_bf16 *x, float *sum);
+/* GELU in its tanh form. `in` may be `ret`. */
+void skep_cuda_gelu_forward(struct skep_cuda_queue *queue, size_t n, const skep_bf16 *in, skep_bf16 *ret);
+void skep_cuda_gelu_backward(
+	struct skep_cuda_queue *queue, size_t n, const skep_bf16 *in, const skep_bf16 *gradient, skep_bf16 *ret);
+/* in[rows][2 width]: gates, then what they are for. */
+void skep_cuda_swiglu_forward(
+	struct skep_cuda_queue *queue, size_t rows, size_t width, const skep_bf16 *in, skep_bf16 *ret);
+void skep_cuda_swiglu_backward(struct skep_cuda_queue *queue, size_t rows, size_t width, const skep_bf16 *in,
+	const skep_bf16 *gradient, skep_bf16 *ret);
+/* y[rows][width] += bias[width] */
+void skep_cuda_add_bias(struct skep_cuda_queue *queue, size_t rows, size_t width, const skep_bf16 *bias, skep_bf16 *y);
+void skep_cuda_add_wide_bias(struct skep_cuda_queue *queue, size_t rows, size_t width, const float *bias, float *y);
+
+/* ---- attention.cu, attention_back.cu ------------------------------------------------------------------------------ */
+
+enum { SKEP_CUDA_HEAD_MAX = 128 }; /* the widest head */
+struct skep_cuda_attention {       /* as struct skep_attention */
+	uint32_t samples, sequence, heads, kv_heads, width;
+};
+/* qkv[tokens][(heads + 2 kv_heads) width], out[tokens][heads width], kept[samples][heads][sequence]: attention.h. */
+void skep_cuda_attention_forward(struct skep_cuda_queue *queue, const struct skep_cuda_attention *a,
+	const skep_bf16 *qkv, skep_bf16 *ret_out, float *ret_kept);
+/* along[samples][heads][sequence] is used up. */
+void skep_cuda_attention_backward(struct skep_cuda_queue *queue, const struct skep_cuda_attention *a,
+	const skep_bf16 *qkv, const skep_bf16 *out, const float *kept, const skep_bf16 *gradient,
+	skep_bf16 *ret_gradient, float *along);
+/* rotation[sequence][width / 2][2] */
+void skep_cuda_rotate(struct skep_cuda_queue *queue, const struct skep_cuda_attention *a, const float *rotation,
+	bool back, skep_bf16 *qkv);
+
+/* ---- ends.cu: where a model begins and ends ----------------------------------------------------------------------- */
+
+/* id[samples][sequence + 1], ret[samples * sequence][width]; positions NULL: there are none. */
+void skep_cuda_embed(struct skep_cuda_queue *queue, uint32_t samples, uint32_t sequence, size_t width,
+	const int32_t *id, const float *table, const float *positions, float *ret);
+
+/* Tokens by id: *count ids, at most `most`, and of each the tokens order[start[g]] .. order[start[g + 1] - 1] that have it. */
+struct skep_cuda_groups {
+	uint32_t most;
+	const int32_t *count, *id, *start, *order;
+};
+/* table[id] += the gradients of the tokens that have it, in the order given; positions as well, unless NULL. */
+void skep_cuda_embed_backward(struct skep_cuda_queue *queue, uint32_t samples, uint32_t sequence, size_t width,
+	const struct skep_cuda_groups *groups, const float *gradient, float *table, float *positions);
+
+/* score[samples * sequence][stride], of which `vocabulary` are used, become the gradient of the mean cross-entropy, the rest 0;
+ * ret_loss[samples * sequence] in nats. id[samples][sequence + 1]: a token's target is the id that follows. */
+void skep_cuda_surprise(struct skep_cuda_queue *queue, uint32_t samples, uint32_t sequence, uint32_t vocabulary,
+	size_t stride, const int32_t *id, skep_bf16 *score, float *ret_loss);
+
+/* ---- optimizer.cu ------------------------------------------------------------------------------------------------- */
+
+enum skep_cuda_rule { SKEP_CUDA_SGD, SKEP_CUDA_NESTEROV, SKEP_CUDA_ADAMW, SKEP_CUDA_LAMB };
+struct skep_cuda_step { /* of one tensor: struct skep_tensor_step, in numbers */
+	enum skep_cuda_rule rule;
+	float rate, decay, divisor, unbias_mean, unbias_square;
+	float momentum, beta1, beta2, epsilon;
+	size_t n;
+	const float *sum;
+	float *w, *moment[2];
+	skep_bf16 *narrowed; /* of w */
+};
+/* Needs skep_cuda_norms_bytes() at `norms` for LAMB. */
+size_t skep_cuda_norms_bytes(void);
+void skep_cuda_step(struct skep_cuda_queue *queue, const struct skep_cuda_step *step, double *norms);
+
+/* ret[0] = the sum of the squares of n numbers; the rest of skep_cuda_norms_bytes() is used up. */
+void skep_cuda_squares(struct skep_cuda_queue *queue, size_t n, const float *x, double *ret);
+
+/* ---- codec.cu: codec.h to the bit, for fp32, fp16 and int8; `encoded` may be of the host's side ---------------------- */
+
+void skep_cuda_encode(
+	struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded);
+void skep_cuda_decode(
+	struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value);
+void skep_cuda_add(struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const float *value, void *encoded,
+	float *ret_sum);
+void skep_cuda_fold(struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

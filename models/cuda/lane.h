@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lane.h - what the CUDA back end keeps: of each lane its queue and what goes between host and device through it, of each stage
+ * what lies beside the arrays that every stage has.
+ *
+ * A layer's pass is written once more for the GPU, for the kinds of layers that transformers have; their parameters and the
+ * numbers at their edges lie as on the CPU, what they keep inside does not.
+ */
+#ifndef SKEP_MODELS_CUDA_LANE_H
+#define SKEP_MODELS_CUDA_LANE_H
+
+#include "models/backend.h"
+#include "models/cuda/kernels.h"
+#include "models/cuda/product.h"
+#include "models/cuda/runtime.h"
+
+struct skep_cuda_lane {
+	struct skep_cuda_queue *queue;
+	struct skep_cuda_lane *other;   /* of the same device */
+	const struct skep_stage *stage; /* that steps */
+	int32_t *count;                 /* [vocabulary]: of tokens by id, while inputs are drawn */
+	int32_t *inputs, *targets;      /* of the host's side: on their way to the device */
+	float *losses;                  /* of the host's side, [tokens] */
+	double *norms;                  /* of the device's side, skep_cuda_norms_bytes(): of squares() */
+	size_t tokens;                  /* of a microbatch */
+	double *loss;                   /* where the mean of the losses goes; NULL: nobody asked for one */
+};
+
+struct skep_cuda_own {              /* of a stage; all of the device's side */
+	skep_bf16 *narrowed;        /* [versions][stride]: the parameters, rounded */
+	skep_bf16 *narrow_gradient; /* [tokens][hidden]: what scratch[0] holds, rounded */
+	skep_bf16 *normed;          /* [tokens][hidden]: outputs of norms, or their gradients */
+	skep_bf16 *at_up, *at_bent; /* backwards through a feed-forward part */
+	skep_bf16 *at_qkv, *at_out; /* and through attention, in the same memory */
+	float *along;               /* the same */
+	float *partial;             /* of sums over rows */
+	size_t partial_floats;
+	double *norms;    /* of LAMB */
+	float *losses;    /* [tokens] */
+	int32_t *targets; /* [samples][sequence + 1] */
+};
+
+struct skep_cuda_pass { /* one operation on one layer */
+	struct skep_cuda_queue *queue;
+	const struct skep_cuda_own *own;
+	struct skep_pass of;       /* the CPU's: parameters and gradients, here of the device's side */
+	const skep_bf16 *narrowed; /* the layer's parameters, rounded */
+	const skep_bf16 *shared;   /* of a tied head: the embedding's table, rounded */
+	const struct skep_cuda_lane *lane;
+};
+
+struct skep_cuda_layer_type {
+	const struct skep_layer_type *type;
+	size_t (*inside)(const struct skep_layer *layer, uint32_t samples); /* floats of a stash, for all samples */
+	void (*forward)(const struct skep_layer *layer, const struct skep_cuda_pass *pass, const float *in,
+		float *ret_out, float *ret_inside);
+	/* gradient[tokens][hidden], and rounded in own->narrow_gradient, becomes that at `in`. */
+	void (*backward)(const struct skep_layer *layer, const struct skep_cuda_pass *pass, const float *in,
+		const float *inside, float *gradient);
+};
+
+extern const struct skep_cuda_layer_type skep_cuda_embedding, skep_cuda_head; /* layer_ends.c */
+extern const struct skep_cuda_layer_type skep_cuda_blocks;                    /* layer_block.c */
+
+/* Arrays begin at multiples of 256 bytes. */
+enum { SKEP_CUDA_ALIGN_FLOATS = 64 };
+static inline size_t skep_cuda_floats(size_t n)
+{
+	return (n + SKEP_CUDA_ALIGN_FLOATS - 1) / SKEP_CUDA_ALIGN_FLOATS * SKEP_CUDA_ALIGN_FLOATS;
+}
+static inline size_t skep_cuda_halves(size_t n)
+{
+	return skep_cuda_floats((n + 1) / 2);
+}
+static inline float *skep_cuda_carve(float **rest, size_t floats)
+{
+	float *piece = *rest;
+	*rest += skep_cuda_floats(floats);
+	return piece;
+}
+static inline skep_bf16 *skep_cuda_carve_halves(float **rest, size_t n)
+{
+	return (skep_bf16 *)(void *)skep_cuda_carve(rest, (n + 1) / 2);
+}
+
+/* Integers that come with the samples of the first stage, tokens by id after the ids: layer_ends.c. */
+size_t skep_cuda_inputs(uint32_t samples, uint32_t sequence);
+void skep_cuda_group_inputs(uint32_t samples, uint32_t sequence, uint32_t vocabulary, int32_t *count, int32_t *inputs);
+
+/* stage.c */
+const struct skep_cuda_layer_type *skep_cuda_layer(const struct skep_layer *layer);
+bool skep_cuda_stage_begin(void *queue, const struct skep_training *training, uint32_t index, struct skep_stage *ret);
+void skep_cuda_stage_finish(void *queue, struct skep_stage *stage);
+
+#endif

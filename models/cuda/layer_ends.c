@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * layer_ends.c - the embedding and the head of a transformer: models/layers/embedding.c and head.c on the GPU. Samples are
+ * drawn by the host, which also sorts the tokens of a microbatch by id, so that gradients of the table are added in an
+ * order.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "models/cuda/lane.h"
+#include "models/data.h"
+#include "models/layers/norm.h"
+
+static uint32_t samples_of(const struct skep_cuda_pass *pass)
+{
+	return pass->of.training->samples;
+}
+
+/* ---- inputs: ids[samples][sequence + 1], how many groups, their ids [tokens], starts [tokens + 1], tokens [tokens] ------ */
+
+struct inputs {
+	int32_t *id, *groups, *group, *start, *order;
+};
+
+static struct inputs inputs_of(uint32_t samples, uint32_t sequence, int32_t *inputs)
+{
+	const size_t tokens = (size_t)samples * sequence;
+	struct inputs in = {.id = inputs};
+	in.groups = in.id + tokens + samples;
+	in.group = in.groups + 1;
+	in.start = in.group + tokens;
+	in.order = in.start + tokens + 1;
+	return in;
+}
+
+size_t skep_cuda_inputs(uint32_t samples, uint32_t sequence)
+{
+	const size_t tokens = (size_t)samples * sequence;
+	return 4 * tokens + samples + 2;
+}
+
+static int32_t id_of(const struct inputs *in, uint32_t sequence, size_t token)
+{
+	return in->id[token / sequence * (sequence + 1) + token % sequence];
+}
+
+/* Counts ids, and then puts each token behind those of lower ids, and of its own id behind those before it. */
+void skep_cuda_group_inputs(uint32_t samples, uint32_t sequence, uint32_t vocabulary, int32_t *count, int32_t *inputs)
+{
+	const size_t tokens = (size_t)samples * sequence;
+	const struct inputs in = inputs_of(samples, sequence, inputs);
+	int32_t groups = 0, before = 0;
+	memset(count, 0, vocabulary * sizeof *count);
+	for (size_t t = 0; t < tokens; t++)
+		count[id_of(&in, sequence, t)]++;
+	for (uint32_t id = 0; id < vocabulary; id++) {
+		const int32_t has = count[id];
+		count[id] = before;
+		if (has == 0)
+			continue;
+		in.group[groups] = (int32_t)id;
+		in.start[groups++] = before;
+		before += has;
+	}
+	for (size_t t = 0; t < tokens; t++)
+		in.order[count[id_of(&in, sequence, t)]++] = (int32_t)t;
+	*in.groups = groups;
+	in.start[groups] = before;
+	for (size_t i = (size_t)groups; i < tokens; i++) { /* nobody reads these, but they go along */
+		in.group[i] = 0;
+		in.start[i + 1] = before;
+	}
+}
+
+/* ---- embedding ---------------------------------------------------------------------------------------------------------- */
+
+static size_t nothing_inside(const struct skep_layer *layer, uint32_t samples)
+{
+	(void)layer;
+	(void)samples;
+	return 0;
+}
+
+static size_t positions_offset(const struct skep_model *m)
+{
+	return (size_t)m->vocabulary * m->hidden;
+}
+
+static void embed(const struct skep_layer *layer, const struct skep_cuda_pass *pass, const float *in, float *ret_out,
+	float *ret_inside)
+{
+	const struct skep_model *m = layer->model;
+	const bool has = m->architecture == SKEP_ARCHITECTURE_GPT2;
+	(void)ret_inside;
+	skep_cuda_embed(pass->queue, samples_of(pass), m->sequence, m->hidden, (const int32_t *)(const void *)in,
+		pass->of.parameter, has ? pass->of.parameter + positions_offset(m) : NULL, ret_out);
+}
+
+static void embed_backward(const struct skep_layer *layer, const struct skep_cuda_pass *pass, const float *in,
+	const float *inside, float *gradient)
+{
+	const struct skep_model *m = layer->model;
+	const bool has = m->architecture == SKEP_ARCHITECTURE_GPT2;
+	const size_t tokens = (size_t)samples_of(pass) * m->sequence;
+	/* It is not written through. */
+	const struct inputs at = inputs_of(samples_of(pass), m->sequence, (int32_t *)(void *)(uintptr_t)in);
+	struct skep_cuda_groups groups = {.count = at.groups, .id = at.group, .start = at.start, .order = at.order};
+	groups.most = (uint32_t)(tokens < m->vocabulary ? tokens : m->vocabulary);
+	(void)inside;
+	if (pass->of.gradient)
+		skep_cuda_embed_backward(pass->queue, samples_of(pass), m->sequence, m->hidden, &groups, gradient,
+			pass->of.gradient, has ? pass->of.gradient + positions_offset(m) : NULL);
+}
+
+const struct skep_cuda_layer_type skep_cuda_embedding = {
+	.type = &skep_layer_embedding, .inside = nothing_inside, .forward = embed, .backward = embed_backward};
+
+/* ---- head: kept are what the norm keeps, and the gradient at the scores -------------------------------------------------- */
+
+/* From one token's scores to the next: what the matrix unit likes. */
+static size_t stride_of(const struct skep_model *m)
+{
+	return ((size_t)m->vocabulary + 7) / 8 * 8;
+}
+
+static size_t tokens_of(const struct skep_model *m, uint32_t samples)
+{
+	return (size_t)samples * m->sequence;
+}
+
+static size_t head_inside(const struct skep_layer *layer, uint32_t samples)
+{
+	const size_t tokens = tokens_of(layer->model, samples);
+	return skep_cuda_floats(SKEP_NORM_KEPT * tokens) + skep_cuda_halves(tokens * stride_of(layer->model));
+}
+
+static bool is_llama(const struct skep_model *m)
+{
+	return m->architecture == SKEP_ARCHITECTURE_LLAMA;
+}
+
+static struct skep_cuda_norm norm_of(const struct skep_layer *layer, const struct skep_cuda_pass *pass)
+{
+	const struct skep_model *m = layer->model;
+	return (struct skep_cuda_norm){.rows = tokens_of(m, samples_of(pass)),
+		.width = m->hidden,
+		.weight = pass->of.parameter,
+		.bias = is_llama(m) ? NULL : pass->of.parameter + m->hidden,
+		.epsilon = (float)m->norm_epsilon};
+}
+
+static size_t table_offset(const struct skep_model *m)
+{
+	return (size_t)m->hidden * (is_llama(m) ? 1 : 2);
+}
+
+static const skep_bf16 *table_of(const struct skep_layer *layer, const struct skep_cuda_pass *pass)
+{
+	return pass->shared ? pass->shared : pass->narrowed + table_offset(layer->model);
+}
+
+static skep_bf16 *scores_of(const struct skep_cuda_norm *norm, float *inside)
+{
+	return (skep_bf16 *)(void *)(inside + skep_cuda_floats(SKEP_NORM_KEPT * norm->rows));
+}
+
+static void bring_targets(const struct skep_cuda_pass *pass, const struct skep_model *m)
+{
+	struct skep_diag diag = {0};
+	/* Whoever has the first stage drew the same ids. */
+	bool drawn = skep_corpus_tokens(
+		pass->of.training, pass->of.op->round, pass->of.op->microbatch, pass->lane->targets, &diag);
+	assert(drawn);
+	(void)drawn;
+	skep_cuda_copy(pass->queue, pass->own->targets, pass->lane->targets,
+		sizeof(int32_t) * samples_of(pass) * (m->sequence + 1));
+}
+
+static void head(const struct skep_layer *layer, const struct skep_cuda_pass *pass, const float *in, float *ret_out,
+	float *ret_inside)
+{
+	const struct skep_model *m = layer->model;
+	const struct skep_cuda_norm norm = norm_of(layer, pass);
+	skep_bf16 *score = scores_of(&norm, ret_inside);
+	(void)ret_out;
+	bring_targets(pass, m);
+	skep_cuda_norm_forward(pass->queue, &norm, in, ret_inside, pass->own->normed);
+	skep_cuda_multiply(pass->queue, &(struct skep_cuda_product){.rows = norm.rows,
+						.columns = m->vocabulary,
+						.inner = m->hidden,
+						.a = pass->own->normed,
+						.b = table_of(layer, pass),
+						.transpose_b = true,
+						.c = score,
+						.c_row = stride_of(m)});
+	skep_cuda_surprise(pass->queue, samples_of(pass), m->sequence, m->vocabulary, stride_of(m), pass->own->targets,
+		score, pass->own->losses);
+	skep_cuda_copy(pass->queue, pass->lane->losses, pass->own->losses, norm.rows * sizeof(float));
+}
+
+static void head_backward(const struct skep_layer *layer, const struct skep_cuda_pass *pass, const float *in,
+	const float *inside, float *gradient)
+{
+	const struct skep_model *m = layer->model;
+	const struct skep_cuda_norm norm = norm_of(layer, pass);
+	float *table = pass->of.shared ? pass->of.shared_gradient : pass->of.gradient + table_offset(m);
+	struct skep_cuda_product product = {.rows = m->vocabulary,
+		.columns = m->hidden,
+		.inner = norm.rows,
+		.a = scores_of(&norm, (float *)(uintptr_t)inside),
+		.a_row = stride_of(m),
+		.transpose_a = true,
+		.b = pass->own->normed,
+		.wide = true,
+		.c = table,
+		.add = table};
+	if (pass->of.gradient) {
+		skep_cuda_norm_apply(pass->queue, &norm, in, inside, pass->own->normed);
+		skep_cuda_multiply(pass->queue, &product);
+	}
+	product = (struct skep_cuda_product){.rows = norm.rows,
+		.columns = m->hidden,
+		.inner = m->vocabulary,
+		.a = product.a,
+		.a_row = product.a_row,
+		.b = table_of(layer, pass),
+		.c = pass->own->normed};
+	skep_cuda_multiply(pass->queue, &product);
+	skep_cuda_norm_backward(pass->queue, &norm, in, inside, pass->own->normed, pass->of.gradient,
+		pass->of.gradient && norm.bias ? pass->of.gradient + m->hidden : NULL, true, gradient,
+		pass->own->narrow_gradient);
+}
+
+const struct skep_cuda_layer_type skep_cuda_head = {
+	.type = &skep_layer_head, .inside = head_inside, .forward = head, .backward = head_backward};

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * optimizer.cu - one step of one tensor, by the formulas of models/optimizer.c, and sums of squares. Parameters stay in
+ * fp32; what they round to in bf16 is written beside them, for the products. LAMB needs two norms before it steps: blocks
+ * write partial sums, and every block that steps adds these up in the same order.
+ */
+#include "models/cuda/portable.cuh"
+
+#define THREADS 256
+#define PARTS 128 /* blocks that share a sum of squares */
+
+/* How far to go, as a multiple of the rate. Moves the moments on. */
+__device__ static inline float direction(const struct skep_cuda_step &s, size_t i)
+{
+	const float g = s.sum[i] / s.divisor, decay = s.decay * s.w[i];
+	if (s.rule == SKEP_CUDA_SGD || s.rule == SKEP_CUDA_NESTEROV) {
+		const float velocity = s.moment[0][i] = s.momentum * s.moment[0][i] + g;
+		return (s.rule == SKEP_CUDA_SGD ? velocity : g + s.momentum * velocity) + decay;
+	}
+	const float mean = s.moment[0][i] = s.beta1 * s.moment[0][i] + (1 - s.beta1) * g;
+	const float square = s.moment[1][i] = s.beta2 * s.moment[1][i] + (1 - s.beta2) * (g * g);
+	return mean * s.unbias_mean / (sqrtf(square * s.unbias_square) + s.epsilon) + decay;
+}
+
+/* The same from moments that have been moved on. */
+__device__ static inline float direction_again(const struct skep_cuda_step &s, size_t i)
+{
+	const float root = sqrtf(s.moment[1][i] * s.unbias_square) + s.epsilon;
+	return s.moment[0][i] * s.unbias_mean / root + s.decay * s.w[i];
+}
+
+__device__ static inline void go(const struct skep_cuda_step &s, size_t i, float rate, float way)
+{
+	const float w = s.w[i] - rate * way;
+	s.w[i] = w;
+	halves(s.narrowed)[i] = narrow(w);
+}
+
+__global__ void step_plainly(struct skep_cuda_step s)
+{
+	const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+	if (i < s.n)
+		go(s, i, s.rate, direction(s, i));
+}
+
+/* norms[PARTS][2]: of the squares of parameters, and of where they would go. */
+__global__ void measure(struct skep_cuda_step s, double *norms)
+{
+	double *room = (double *)shared_memory(), parameters = 0, ways = 0;
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < s.n; i += (size_t)PARTS * blockDim.x) {
+		const float way = direction(s, i);
+		parameters += (double)s.w[i] * s.w[i];
+		ways += (double)way * way;
+	}
+	parameters = block_sum(parameters, room);
+	ways = block_sum(ways, room);
+	if (threadIdx.x == 0) {
+		norms[2 * blockIdx.x] = parameters;
+		norms[2 * blockIdx.x + 1] = ways;
+	}
+}
+
+__global__ void step_scaled(struct skep_cuda_step s, const double *norms)
+{
+	double *room = (double *)shared_memory();
+	const bool has = threadIdx.x < PARTS;
+	const double parameters = block_sum(has ? norms[2 * threadIdx.x] : 0.0, room);
+	const double ways = block_sum(has ? norms[2 * threadIdx.x + 1] : 0.0, room);
+	const float scale = parameters > 0 && ways > 0 ? (float)sqrt(parameters / ways) : 1;
+	const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+	if (i < s.n)
+		go(s, i, s.rate * scale, direction_again(s, i));
+}
+
+__global__ void square_parts(size_t n, const float *x, double *parts)
+{
+	double *room = (double *)shared_memory(), sum = 0;
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)PARTS * blockDim.x)
+		sum += (double)x[i] * x[i];
+	sum = block_sum(sum, room);
+	if (threadIdx.x == 0)
+		parts[blockIdx.x] = sum;
+}
+
+__global__ void sum_parts(double *parts)
+{
+	double *room = (double *)shared_memory();
+	const double sum = block_sum(threadIdx.x < PARTS ? parts[threadIdx.x] : 0.0, room);
+	if (threadIdx.x == 0)
+		parts[0] = sum;
+}
+
+/* ---- asked for ------------------------------------------------------------------------------------------------------ */
+
+size_t skep_cuda_norms_bytes(void)
+{
+	return 2 * PARTS * sizeof(double);
+}
+
+void skep_cuda_step(struct skep_cuda_queue *queue, const struct skep_cuda_step *step, double *norms)
+{
+	const dim3 grid(blocks_for(step->n, THREADS)), block(THREADS);
+	if (step->rule != SKEP_CUDA_LAMB) {
+		launch(queue, "step", step_plainly, grid, block, 0, *step);
+		return;
+	}
+	launch(queue, "norms of a step", measure, dim3(PARTS), block, WARP * sizeof(double), *step, norms);
+	launch(queue, "scaled step", step_scaled, grid, block, WARP * sizeof(double), *step, norms);
+}
+
+void skep_cuda_squares(struct skep_cuda_queue *queue, size_t n, const float *x, double *ret)
+{
+	launch(queue, "squares", square_parts, dim3(PARTS), dim3(THREADS), WARP * sizeof(double), n, x, ret);
+	launch(queue, "sum of squares", sum_parts, dim3(1), dim3(THREADS), WARP * sizeof(double), ret);
+}

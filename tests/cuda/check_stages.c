@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * check_stages.c - whole stages on the CUDA device, against the CPU device: losses, gradients and steps of both
+ * architectures, cut and not, with and without recomputation, with codecs; reductions; states that go from one kind of
+ * device to the other. What is bf16 cannot be equal to fp32, so there are bounds; what is said to be equal to the bit (cuts,
+ * members of a reduction) is held to that.
+ *
+ * Linked with kernels as nvcc makes them it checks a GPU; else it runs them in the emulation of tests/cuda/emulate.hpp.
+ */
+#include "tests/unit/job.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "models/tokens.h"
+
+void emulate_refuses(bool refuses) __attribute__((weak));
+void emulate_backwards(bool backwards) __attribute__((weak));
+
+enum { SEQUENCE = 21 }; /* odd, and fewer than a tile: check_kernels.c has more */
+
+/* ---- jobs --------------------------------------------------------------------------------------------------------------- */
+
+static void init(struct job *job, const char *name, uint32_t stages, enum skep_device_kind kind)
+{
+	static const char *const files[] = {"models/text/tinyshakespeare.txt"};
+	char path[512], wanted[64];
+	struct skep_diag diag = {0};
+	struct skep_tokens_options options = {.from = __FILE__,
+		.training = files,
+		.trainings = 1,
+		.part = SKEP_TOKENS_VALIDATION,
+		.format = SKEP_TOKENS_BYTES,
+		.vocabulary = 256,
+		.length = SEQUENCE};
+	job_init(job, 1, SKEP_ACTIVATION_GELU, 1, 0);
+	snprintf(wanted, sizeof wanted, "models/%s.yaml", name);
+	assert_true(skep_file_find(__FILE__, wanted, path, sizeof path));
+	if (!skep_model_read(path, &job->model, &diag))
+		fail_msg("%s: %s", path, diag.message);
+	skep_model_set_sequence(&job->model, SEQUENCE);
+	job->plan.stages = job->plan.workers = stages;
+	job->training.samples = 2;
+	job->training.corpus = SKEP_CORPUS_TOKENS;
+	job->training.tokens = skep_tokens_open(&options, &diag);
+	assert_non_null(job->training.tokens);
+	job->kind = kind;
+}
+
+static void finish(struct job *job)
+{
+	job_finish(job);
+	skep_tokens_close((struct skep_tokens *)job->training.tokens);
+	skep_model_finish(&job->model);
+}
+
+/* The length of a - b over that of b. */
+static double apart(size_t n, const float *a, const float *b)
+{
+	double difference = 0, length = 0;
+	for (size_t i = 0; i < n; i++) {
+		difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+		length += (double)b[i] * (double)b[i];
+	}
+	return sqrt(difference / length);
+}
+
+static void check_gradients(struct job *cuda, struct job *cpu, uint32_t round, double part)
+{
+	size_t n, m;
+	float *ours = job_gradients(cuda, round, &n), *theirs = job_gradients(cpu, round, &m);
+	assert_int_equal(n, m);
+	double by = apart(n, ours, theirs);
+	if (!(by <= part && by > 0))
+		fail_msg("%g of the gradient is amiss, more than %g", by, part);
+	free(ours);
+	free(theirs);
+}
+
+/* ---- against the CPU ---------------------------------------------------------------------------------------------------- */
+
+struct setting {
+	const char *model;
+	uint32_t stages, shared;
+	bool tied, recomputes;
+	enum skep_codec codec;
+	enum skep_optimizer_kind optimizer;
+	uint32_t rounds;
+	double part; /* of the gradient that may be amiss */
+};
+
+static void set(struct job *job, const struct setting *s)
+{
+	job->model.shared = s->shared ? s->shared : 1;
+	job->model.tied = s->tied;
+	job->training.checkpoint_activations = s->recomputes;
+	job->training.activation_codec = s->codec;
+	job->training.optimizer.kind = s->optimizer;
+	job_restart(job);
+}
+
+static void check_setting(const struct setting *s)
+{
+	struct job cuda, cpu;
+	init(&cuda, s->model, s->stages, SKEP_DEVICE_CUDA);
+	init(&cpu, s->model, s->stages, SKEP_DEVICE_CPU);
+	set(&cuda, s);
+	set(&cpu, s);
+	for (uint32_t round = 0; round < s->rounds; round++) {
+		for (uint32_t microbatch = 0; microbatch < 2; microbatch++) {
+			int64_t ours = job_microbatch(&cuda, round, microbatch);
+			int64_t theirs = job_microbatch(&cpu, round, microbatch);
+			assert_in_range(theirs, INT64_C(2000000000), INT64_C(6000000000));
+			if (llabs(ours - theirs) > theirs / 200)
+				fail_msg("round %u: loss %g, on the CPU %g", round, (double)ours * 1e-9,
+					(double)theirs * 1e-9);
+		}
+		check_gradients(&cuda, &cpu, round, s->part * (1 + 2 * round));
+		job_step(&cuda, round, 2);
+		job_step(&cpu, round, 2);
+	}
+	/* What the last step made, read by the next pass. */
+	int64_t ours = job_microbatch(&cuda, s->rounds, 0), theirs = job_microbatch(&cpu, s->rounds, 0);
+	assert_true(llabs(ours - theirs) < theirs / 200);
+	finish(&cuda);
+	finish(&cpu);
+}
+
+static void test_as_the_cpu(void **state)
+{
+	static const struct setting settings[] = {
+		{.model = "tiny-gpt2", .stages = 1, .optimizer = SKEP_OPTIMIZER_ADAMW, .rounds = 2, .part = 0.02},
+		{.model = "tiny-gpt2",
+			.stages = 1,
+			.tied = true,
+			.optimizer = SKEP_OPTIMIZER_SGD,
+			.rounds = 2,
+			.part = 0.02},
+		{.model = "tiny-gpt2",
+			.stages = 3,
+			.recomputes = true,
+			.optimizer = SKEP_OPTIMIZER_LAMB,
+			.rounds = 1,
+			.part = 0.02},
+		{.model = "tiny-gpt2",
+			.stages = 2,
+			.codec = SKEP_CODEC_FP16,
+			.optimizer = SKEP_OPTIMIZER_NESTEROV,
+			.rounds = 2,
+			.part = 0.02},
+		{.model = "tiny-llama", .stages = 2, .optimizer = SKEP_OPTIMIZER_ADAMW, .rounds = 2, .part = 0.02},
+		{.model = "tiny-llama",
+			.stages = 1,
+			.shared = 2,
+			.optimizer = SKEP_OPTIMIZER_SGD,
+			.rounds = 2,
+			.part = 0.02},
+		{.model = "tiny-llama",
+			.stages = 2,
+			.codec = SKEP_CODEC_INT8,
+			.optimizer = SKEP_OPTIMIZER_ADAMW,
+			.rounds = 2,
+			.part = 0.04},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+		check_setting(&settings[i]);
+}
+
+/* The library may have no fused products. */
+static void test_with_nothing_fused(void **state)
+{
+	(void)state;
+	if (!emulate_refuses)
+		skip();
+	emulate_refuses(true);
+	check_setting(&(struct setting){
+		.model = "tiny-gpt2", .stages = 2, .optimizer = SKEP_OPTIMIZER_ADAMW, .rounds = 2, .part = 0.02});
+	emulate_refuses(false);
+}
+
+/* ---- to the bit ----------------------------------------------------------------------------------------------------------- */
+
+enum { CUTS = 4 };
+
+static void check_cuts(const char *name, uint32_t shared)
+{
+	static struct job job[CUTS];
+	static const uint32_t stages[CUTS] = {1, 2, 4, 3};
+	float *parameter[CUTS];
+	size_t n[CUTS];
+	for (uint32_t j = 0; j < CUTS; j++) {
+		init(&job[j], name, stages[j], SKEP_DEVICE_CUDA);
+		set(&job[j],
+			&(struct setting){.shared = shared, .recomputes = j == 3, .optimizer = SKEP_OPTIMIZER_ADAMW});
+		if (emulate_backwards)
+			emulate_backwards(j % 2 == 1);
+		for (uint32_t round = 0; round < 2; round++) {
+			job_microbatch(&job[j], round, 0);
+			job_step(&job[j], round, 1);
+		}
+		parameter[j] = job_parameters(&job[j], &n[j]);
+		assert_int_equal(n[j], n[0]);
+		assert_memory_equal(parameter[j], parameter[0], n[0] * sizeof(float));
+	}
+	for (uint32_t j = 0; j < CUTS; j++) {
+		free(parameter[j]);
+		finish(&job[j]);
+	}
+}
+
+static void test_a_cut_changes_no_bit(void **state)
+{
+	(void)state;
+	check_cuts("tiny-gpt2", 1);
+	check_cuts("tiny-llama", 1);
+}
+
+/* ---- reductions, state ---------------------------------------------------------------------------------------------------- */
+
+static void check_reduction(enum skep_codec codec)
+{
+	static struct job job[3];
+	for (uint32_t m = 0; m < 3; m++) {
+		init(&job[m], "tiny-gpt2", 1, m == 1 ? SKEP_DEVICE_CPU : SKEP_DEVICE_CUDA);
+		job[m].training.reduction_codec = codec;
+		job[m].training.optimizer.kind = SKEP_OPTIMIZER_ADAMW;
+		job_restart(&job[m]);
+		assert_true(skep_device_digest(job[m].device[0]) == skep_device_digest(job[0].device[0]));
+		job_microbatch(&job[m], 0, m);
+	}
+	job_reduce(job, 3, 0, 0);
+	for (uint32_t m = 0; m < 3; m++)
+		job_run(job[m].device[0], (struct skep_op){.kind = SKEP_OP_STEP, .size = 3, .microbatches = 3});
+	/* Both kinds got the same sum, bit for bit, and two of a kind step alike. */
+	assert_true(skep_device_digest(job[2].device[0]) == skep_device_digest(job[0].device[0]));
+	size_t n, m;
+	float *ours = job_parameters(&job[0], &n), *theirs = job_parameters(&job[1], &m);
+	assert_true(n == m && apart(n, ours, theirs) < 1e-5);
+	free(ours);
+	free(theirs);
+	for (uint32_t j = 0; j < 3; j++)
+		finish(&job[j]);
+}
+
+static void test_a_reduction_among_both_kinds(void **state)
+{
+	(void)state;
+	check_reduction(SKEP_CODEC_NONE);
+	check_reduction(SKEP_CODEC_FP16);
+	check_reduction(SKEP_CODEC_INT8);
+}
+
+/* The state of one after some steps, in chunks, into the other: the same parameters, and as good as the same next loss. */
+static void hand_over(struct job *from, struct job *to)
+{
+	enum { CHUNKS = 3 };
+	for (uint32_t c = 0; c < CHUNKS; c++) {
+		struct skep_op op = {.kind = SKEP_OP_SAVE, .chunk = c, .size = CHUNKS};
+		struct skep_buf state = job_carry(from->device[0], job_run(from->device[0], op).out, to->device[0]);
+		op = (struct skep_op){.kind = SKEP_OP_LOAD, .chunk = c, .size = CHUNKS, .version = 2, .in = state};
+		assert_false(job_run(to->device[0], op).failed);
+		skep_device_buffer_release(to->device[0], state);
+	}
+	assert_true(skep_device_digest(from->device[0]) == skep_device_digest(to->device[0]));
+}
+
+static void test_a_state_goes_to_the_other_kind(void **state)
+{
+	struct job cuda, cpu;
+	(void)state;
+	for (int way = 0; way < 2; way++) {
+		init(&cuda, "tiny-llama", 1, SKEP_DEVICE_CUDA);
+		init(&cpu, "tiny-llama", 1, SKEP_DEVICE_CPU);
+		job_restart(&cuda);
+		job_restart(&cpu);
+		struct job *from = way ? &cuda : &cpu, *to = way ? &cpu : &cuda;
+		for (uint32_t round = 0; round < 2; round++) {
+			job_microbatch(from, round, 0);
+			job_step(from, round, 1);
+		}
+		hand_over(from, to);
+		int64_t a = job_microbatch(from, 2, 1), b = job_microbatch(to, 2, 1);
+		assert_true(llabs(a - b) < a / 200);
+		job_step(from, 2, 1); /* with the moments that were handed over */
+		job_step(to, 2, 1);
+		a = job_microbatch(from, 3, 1), b = job_microbatch(to, 3, 1);
+		assert_true(llabs(a - b) < a / 200);
+		finish(&cuda);
+		finish(&cpu);
+	}
+}
+
+/* ---- what cannot be ------------------------------------------------------------------------------------------------------- */
+
+static void refuses(struct job *job, uint32_t ordinal, const char *word)
+{
+	char error[512] = "";
+	assert_null(skep_device_create_on(SKEP_DEVICE_CUDA, ordinal, &job->training, 0, error, sizeof error));
+	if (!strstr(error, word))
+		fail_msg("no \"%s\" in: %s", word, error);
+}
+
+static void test_what_it_refuses(void **state)
+{
+	struct job job, dense;
+	(void)state;
+	init(&job, "tiny-gpt2", 1, SKEP_DEVICE_CUDA);
+	refuses(&job, 99, "no number 99");
+	job.model.heads = job.model.kv_heads = 0;
+	job.model.heads = 1, job.model.hidden = 192;
+	refuses(&job, 0, "up to 128 numbers");
+	job.model.heads = job.model.kv_heads = 4, job.model.hidden = 64;
+	job.training.offload = SKEP_OFFLOAD_OPTIMIZER;
+	refuses(&job, 0, "train.optimizer.offload");
+	job.training.offload = SKEP_OFFLOAD_NONE;
+	skep_device_destroy(job.device[0]);
+	skep_tokens_close((struct skep_tokens *)job.training.tokens);
+	skep_model_finish(&job.model);
+	job_init(&dense, 1, SKEP_ACTIVATION_GELU, 3, 8);
+	refuses(&dense, 0, "transformers that have an architecture");
+	job_finish(&dense);
+}
+
+/* An operation that cannot be done changes nothing and leaves no buffer. */
+static void test_operands_are_checked(void **state)
+{
+	struct job job;
+	void *memory;
+	(void)state;
+	init(&job, "tiny-gpt2", 2, SKEP_DEVICE_CUDA);
+	job_restart(&job);
+	uint64_t before = skep_device_digest(job.device[1]);
+	struct skep_buf in = skep_device_buffer_create(job.device[1], 100, &memory);
+	struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = 1, .in = in};
+	assert_true(job_run(job.device[1], op).failed);
+	op = (struct skep_op){.kind = SKEP_OP_LOAD, .stage = 1, .in = in};
+	assert_true(job_run(job.device[1], op).failed);
+	skep_device_buffer_release(job.device[1], in);
+	assert_int_equal(skep_device_buffers_live(job.device[1]), 0);
+	assert_true(skep_device_digest(job.device[1]) == before);
+	finish(&job);
+}
+
+int main(void)
+{
+	char error[512];
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_as_the_cpu),
+		cmocka_unit_test(test_with_nothing_fused),
+		cmocka_unit_test(test_a_cut_changes_no_bit),
+		cmocka_unit_test(test_a_reduction_among_both_kinds),
+		cmocka_unit_test(test_a_state_goes_to_the_other_kind),
+		cmocka_unit_test(test_what_it_refuses),
+		cmocka_unit_test(test_operands_are_checked),
+	};
+	if (!skep_device_available(SKEP_DEVICE_CUDA, error, sizeof error)) {
+		fprintf(stderr, "%s\n", error);
+		return 77; /* skipped, for meson */
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
