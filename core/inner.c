@@ -105,7 +105,8 @@ void inner_done(struct worker *w, struct step *step, const struct skep_op *op)
  * directory asks for the sum of that round, or nobody will. */
 bool inner_puts_off(struct worker *w, const struct skep_plan *plan)
 {
-	if (w->state != WORKER_SERVING || w->inner.nth >= plan->inner_overlap || w->stop_when_stepped)
+	if (w->state != WORKER_SERVING || w->inner.nth >= plan->inner_overlap || w->stop_when_stepped ||
+		w->inner.judged > w->version)
 		return false;
 	return worker_pending(w, w->version + 1)->kind == 0 && worker_inflight(w)->used + w->grants > 0;
 }

@@ -468,6 +468,8 @@ void pipeline_on_forward(struct worker *w, struct step *step, const struct skep_
 		skep_emit_release(step, message->payload);
 		return;
 	}
+	if (worker_validates(w, message->microbatch))
+		w->inner.judged = message->round;
 	work->in = message->payload;
 	work->state = SKEP_WORK_READY_FORWARD;
 	skep_work_push(worker_inflight(w), &worker_inflight(w)->forward[message->round & 1], work);
@@ -505,6 +507,8 @@ void pipeline_on_grant(struct worker *w, const struct skep_message *message)
 		return;
 	for (uint32_t i = first + 1; i < end; i++)
 		first_visit(w, message->round, worker_item(w, i, 0));
+	if (worker_validates(w, first))
+		w->inner.judged = message->round;
 	assert(w->grants < w->grant_capacity); /* the directory never has more outstanding */
 	uint32_t at = w->grants++;             /* the oldest round first: several may be open */
 	struct grant *grant = worker_grants(w);

@@ -127,6 +127,7 @@ struct inner { /* periodic sync: of the round that it works on, and of the one t
 	uint32_t counted; /* in the accumulator since the last one */
 	uint32_t members; /* of the stage, when it last heard of them */
 	bool written;     /* the accumulator of round `version` holds the pseudo-gradient */
+	uint32_t judged;  /* newest version that it was to validate, so that all steps up to it are wanted now */
 };
 
 struct worker {
