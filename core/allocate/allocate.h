@@ -22,7 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SKEP_SPARE UINT32_MAX     /* in stage_of: serves no stage */
+#define SKEP_SPARE UINT32_MAX /* in stage_of: serves no stage */
+#define SKEP_UNDECIDED (UINT32_MAX - 1)
 #define SKEP_ANY_STAGE UINT32_MAX /* in fixed: not fixed */
 #define SKEP_ALLOCATE_WORKERS_MAX 4096u
 #define SKEP_ALLOCATE_STAGES_MAX 256u
@@ -116,8 +117,8 @@ struct skep_objective {
 	double (*whole)(void *self, const uint32_t *stage_of);
 	double (*change)(void *self, const struct skep_change *change); /* NULL: whole() only, keep too */
 	void (*keep)(void *self);
-	/* No allocation that has its first `decided` workers as stage_of has costs less. NULL: 0 is all that is known. */
-	double (*bound)(void *self, const uint32_t *stage_of, uint32_t decided);
+	/* No allocation that agrees with stage_of, where that is not SKEP_UNDECIDED, costs less. NULL: 0 is all that is known. */
+	double (*bound)(void *self, const uint32_t *stage_of);
 	bool alike; /* it cannot tell the stages apart, so their numbers mean nothing until the search is over */
 	/* Renumbers stages into the order of the chain, where `alike`; NULL: they are. */
 	void (*arrange)(void *self, uint32_t *stage_of);
