@@ -11,9 +11,9 @@
  * sums, differences, products, quotients and comparisons in a written order, which IEEE 754 rounds in one way, without
  * contraction (-ffp-contract=off), and no function of a library (the exponential is in exponential.h).
  *
- * What holds: nothing here allocates, reads a clock or prints. Memory is the caller's, its size asked beforehand. A clock comes as
- * a function in the budget; without one a search depends on problem, cost, seed and evaluations alone. Ties go to what was
- * found first. A cost is a number or INFINITY (impossible), never NaN: the checks below refuse what could make one.
+ * What holds: nothing here allocates, reads a clock or prints. Memory is the caller's, its size asked beforehand. A clock
+ * comes as a function in the budget; without one a search depends on problem, cost, seed and evaluations alone. Ties go to
+ * what was found first. A cost is a number or INFINITY (impossible), never NaN: the checks below refuse what could make one.
  */
 #ifndef SKEP_CORE_ALLOCATE_ALLOCATE_H
 #define SKEP_CORE_ALLOCATE_ALLOCATE_H
@@ -94,9 +94,9 @@ bool skep_problem_allows(const struct skep_problem *problem, const uint32_t *sta
 uint32_t skep_problem_least(const struct skep_problem *problem, uint32_t stage);
 uint32_t skep_problem_most(const struct skep_problem *problem, uint32_t stage);
 
-/* Numbers the kinds of workers from 0 in order of appearance: two are of one kind if no cost that knows workers by these links, by
- * `trait` [workers * traits] (speeds at each stage, memory; NULL with traits 0) and by `fixed` (NULL: nothing) can tell
- * when they change places. Returns how many there are. */
+/* Numbers the kinds of workers from 0 in order of appearance: two are of one kind if no cost that knows workers by these
+ * links, by `trait` [workers * traits] (speeds at each stage, memory; NULL with traits 0) and by `fixed` (NULL: nothing) can
+ * tell when they change places. Returns how many there are. */
 uint32_t skep_kinds(const struct skep_links *links, const double *trait, uint32_t traits, const uint32_t *fixed,
 	uint32_t *ret_kind);
 
@@ -111,19 +111,21 @@ struct skep_change { /* two workers change places, or one goes elsewhere */
 };
 
 /* A cost keeps one current allocation. whole() makes the one it is given current; change() tells what the current one would
- * cost if it were changed; keep() then makes that the current one. Costs are seconds, or whatever the one who made it minimises. */
+ * cost if it were changed; keep() then makes that the current one. Costs are seconds, or whatever the one who made it
+ * minimises. */
 struct skep_objective {
 	void *self;
 	double (*whole)(void *self, const uint32_t *stage_of);
 	double (*change)(void *self, const struct skep_change *change); /* NULL: whole() only, keep too */
 	void (*keep)(void *self);
-	/* No allocation that agrees with stage_of, where that is not SKEP_UNDECIDED, costs less. NULL: 0 is all that is known. */
+	/* No allocation that agrees with stage_of, where that is not SKEP_UNDECIDED, costs less. NULL: 0 is all that is
+	 * known. */
 	double (*bound)(void *self, const uint32_t *stage_of);
 	bool alike; /* it cannot tell the stages apart, so their numbers mean nothing until the search is over */
 	/* Renumbers stages into the order of the chain, where `alike`; NULL: they are. */
 	void (*arrange)(void *self, uint32_t *stage_of);
-	/* A cheaper cost of the same allocations, never less than this one at its best: searches of the portfolio walk on it, and
-	 * ask this one about what they found. Its steps are counted apart. NULL: there is none. */
+	/* A cheaper cost of the same allocations, never less than this one at its best: searches of the portfolio walk on it,
+	 * and ask this one about what they found. Its steps are counted apart. NULL: there is none. */
 	const struct skep_objective *sketch;
 };
 

@@ -57,7 +57,7 @@ void search_anneal(struct hunt *h, struct carve *c)
 		return;
 	if (h->search->start)
 		hunt_begin(h, h->search->start);
-	for (uint32_t walk = 0; !hunt_over(h) && vain < WALKS_IN_VAIN; walk++) {
+	for (uint32_t walk = 0; h->evaluations == 0 || (!hunt_over(h) && vain < WALKS_IN_VAIN); walk++) {
 		double before = h->best;
 		if (walk % 2 == 0) {
 			hunt_random(h, stage_of);

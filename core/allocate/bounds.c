@@ -93,8 +93,8 @@ void bounds_init(struct bounds *b, struct carve *c, const struct skep_problem *p
 bool bounds_may(const struct bounds *b, uint32_t worker, uint32_t stage)
 {
 	const struct skep_problem *p = b->problem;
-	if (p->fixed && p->fixed[worker] != SKEP_ANY_STAGE)
-		return p->fixed[worker] == stage;
+	if (p->fixed && p->fixed[worker] != SKEP_ANY_STAGE && p->fixed[worker] != stage)
+		return false;
 	return stage == SKEP_SPARE || have(p, worker) >= need(p, stage);
 }
 

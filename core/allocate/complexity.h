@@ -2,7 +2,8 @@
  *
  * complexity.h - how many bytes a step moves, by class of link: what grows with the batch, the stages and the model.
  *
- * Forwards and backwards together each microbatch crosses each of the S - 1 cuts twice, with b samples of L tokens of H numbers:
+ * Forwards and backwards together each microbatch crosses each of the S - 1 cuts twice, with b samples of L tokens of H
+ * numbers:
  *
  *   pipeline   2 B (S - 1) b L H numbers for B microbatches a step
  *   reduction  2 (n - 1) V bytes in a stage of n workers, V bytes of gradients, once in `period` steps

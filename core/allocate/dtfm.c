@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dtfm.c - the cost by pairwise delays and bandwidths (dtfm.h). A cost depends on who is together, bit by bit, and not on the way
- * there: sums run over members in ascending order, and what a change alters is computed anew.
+ * dtfm.c - the cost by pairwise delays and bandwidths (dtfm.h). A cost depends on who is together, bit by bit, and not on the
+ * way there: sums run over members in ascending order, and what a change alters is computed anew.
  */
 #include "core/allocate/dtfm.h"
 

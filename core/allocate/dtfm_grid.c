@@ -3,8 +3,9 @@
  * dtfm_grid.c - the sketch of the cost of dtfm.h: matchings and path written down as a grid of stages and pipelines.
  *
  * A worker stands in a cell; two that change places, in one stage or not, alter the sums of two columns and at most eight
- * edges. No allocation costs more by dtfm.h than any grid of it does here, and whole() begins with the grid that costs the same.
- * Sums are kept up by differences, so they drift by rounding; the cost that they sketch is asked before anything is believed.
+ * edges. No allocation costs more by dtfm.h than any grid of it does here, and whole() begins with the grid that costs the
+ * same. Sums are kept up by differences, so they drift by rounding; the cost that they sketch is asked before anything is
+ * believed.
  */
 #include <string.h>
 

@@ -5,13 +5,13 @@
  * Each worker in turn, kind by kind, is given a stage. Two symmetries are broken, so that of many allocations that must cost
  * the same one is asked: workers of one kind have stages in ascending order (spares last), and where the cost cannot tell
  * stages apart a stage is not begun before the one with the number below. Every allocation is equivalent to at least one that
- * keeps both rules. For mean and worst each is counted as often as it stands for others: with n[k][s] workers of kind k in stage
- * s, the product over k of n[k]! / prod over s of n[k][s]!, and where stages are alike S! / prod over k of f[k]!, f[k] the
- * stages that kind k is the first in; of these f[k]! the rules leave all.
+ * keeps both rules. For mean and worst each is counted as often as it stands for others: with n[k][s] workers of kind k in
+ * stage s, the product over k of n[k]! / prod over s of n[k][s]!, and where stages are alike S! / prod over k of f[k]!, f[k]
+ * the stages that kind k is the first in; of these f[k]! the rules leave all.
  *
  * Without pruning (there are at most as many allocations as the budget has evaluations) the mean and the worst are known too.
- * Otherwise what bound() says cannot beat the best so far is left out, and only the best is known; if the budget ends before the
- * tree does, not even that.
+ * Otherwise what bound() says cannot beat the best so far is left out, and only the best is known; if the budget ends before
+ * the tree does, not even that.
  */
 #include <string.h>
 
@@ -42,7 +42,7 @@ double exact_count(const struct hunt *h)
 	for (uint32_t s = 0; s < h->stages; s++)
 		for (uint32_t i = 1; i <= h->bounds.most[s] && count < 1e300; i++)
 			count = count * ++placed / i;
-	for (uint32_t s = 2; h->cost->alike && s <= h->stages; s++)
+	for (uint32_t s = 2; h->alike && s <= h->stages; s++)
 		count /= s;
 	return count;
 }
@@ -64,13 +64,13 @@ static uint32_t slot(const struct tree *t, uint32_t stage)
 static double weight(const struct tree *t)
 {
 	const struct hunt *h = t->h;
-	double product = h->cost->alike ? factorial(h->stages) : 1;
+	double product = h->alike ? factorial(h->stages) : 1;
 	for (uint32_t i = 0; i < h->workers;) {
 		uint32_t kind = h->kind[t->order[i]], of_kind = 0, first = t->begun[i];
 		memset(t->same, 0, (h->stages + 1) * sizeof *t->same);
 		for (; i < h->workers && h->kind[t->order[i]] == kind; i++, of_kind++)
 			product = product * (of_kind + 1) / ++t->same[slot(t, t->stage_of[t->order[i]])];
-		if (h->cost->alike)
+		if (h->alike)
 			product /= factorial(t->begun[i] - first);
 	}
 	return product;
@@ -97,7 +97,7 @@ static bool fits(const struct tree *t, uint32_t depth, uint32_t worker, uint32_t
 	}
 	if (stage == SKEP_SPARE)
 		return t->spares < h->bounds.spares_most && bounds_may(&h->bounds, worker, stage);
-	if (h->cost->alike && stage > t->begun[depth])
+	if (h->alike && stage > t->begun[depth])
 		return false;
 	return t->count[stage] < h->bounds.most[stage] && bounds_may(&h->bounds, worker, stage);
 }

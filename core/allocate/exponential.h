@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exponential.h - exp(-x) for x >= 0, and uniform numbers in [0, 1): from operations that IEEE 754 rounds in one way, so equal on
- * every compiler and machine.
+ * exponential.h - exp(-x) for x >= 0, and uniform numbers in [0, 1): from operations that IEEE 754 rounds in one way, so
+ * equal on every compiler and machine.
  *
- * x = k ln 2 + r with 0 <= r < ln 2; exp(-r) by its series to r^17 / 17!, the next term being below 2^-60; then k halvings. Where
- * the result is below 2^-1000 it is 0.
+ * x = k ln 2 + r with 0 <= r < ln 2; exp(-r) by its series to r^17 / 17!, the next term being below 2^-60; then k halvings.
+ * Where the result is below 2^-1000 it is 0.
  */
 #ifndef SKEP_CORE_ALLOCATE_EXPONENTIAL_H
 #define SKEP_CORE_ALLOCATE_EXPONENTIAL_H

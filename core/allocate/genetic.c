@@ -2,11 +2,12 @@
  *
  * genetic.c - a genetic search over partitions of given sizes, whose children are improved by cycles of moves.
  *
- * Yuan, He, Davis et al.: Decentralized Training of Foundation Models in Heterogeneous Environments. NeurIPS 2022, section 4, which
- * takes its frame from Moraglio, Kim, Yoon, Moon (geometric crossover for partitions, 2007). A child is one parent with some
- * workers where the other parent has them; sizes are repaired; then workers move from stage to stage in cycles, so that
- * sizes stay, and the part of the cycle with the largest gain is kept (Kernighan, Lin 1970, with cycles for swaps). It takes the
- * place of the worst in the population if it is better and not there yet.
+ * Yuan, He, Davis et al.: Decentralized Training of Foundation Models in Heterogeneous Environments. NeurIPS 2022, section 4,
+ * which takes its frame from Moraglio, Kim, Yoon, Moon (geometric crossover for partitions, 2007). A child is one parent with
+ * some workers where the other parent has them; sizes are repaired; then workers move from stage to stage in cycles, so that
+ * sizes stay, and the part of the cycle with the largest gain is kept (Kernighan, Lin 1970, with cycles for swaps). It takes
+ * the place of the worst in the population if it is better and not there yet. When that leads nowhere for long, the best
+ * descends by single changes of the cost itself, and all are drawn anew, every second time but for the best.
  *
  * A gain is counted in `together_s`, what two workers cost each other in one stage, which needs no evaluation. Whether
  * neighbours should share a stage or stand along the chain depends on what dominates, so each child draws a weight from -1 to 1
@@ -18,9 +19,11 @@
 #include "core/allocate/exponential.h"
 #include "core/allocate/hunt.h"
 
-#define POPULATION 40u
+#define POPULATION 24u
 #define POINTS 5u
 #define CYCLE_MOST 16u
+#define VAIN 120u /* children in a row, and 8 more for each worker */
+#define FLOODS_IN_VAIN 60u
 
 struct breed {
 	struct hunt *h;
@@ -61,7 +64,7 @@ static void match_stages(struct breed *b, const uint32_t *a, const uint32_t *oth
 		b->renamed[s] = s;
 		b->count[s] = 0; /* taken */
 	}
-	for (uint32_t s = 0; s < stages && b->h->cost->alike; s++) {
+	for (uint32_t s = 0; s < stages && b->h->alike; s++) {
 		uint32_t best = SKEP_NOBODY;
 		for (uint32_t t = 0; t < stages; t++) {
 			uint32_t common = b->overlap[(size_t)s * stages + t];
@@ -197,8 +200,26 @@ static bool same(const struct breed *b, const uint32_t *a, const uint32_t *other
 	return true;
 }
 
-static bool known(const struct breed *b)
+/* Where stages are alike they are numbered as they appear, so that one partition has one name. */
+static void rename_stages(struct breed *b, uint32_t *stage_of)
 {
+	uint32_t next = 0;
+	if (!b->h->alike)
+		return;
+	for (uint32_t s = 0; s < b->h->stages; s++)
+		b->renamed[s] = SKEP_NOBODY;
+	for (uint32_t i = 0; i < b->h->workers; i++) {
+		if (stage_of[i] >= b->h->stages)
+			continue;
+		if (b->renamed[stage_of[i]] == SKEP_NOBODY)
+			b->renamed[stage_of[i]] = next++;
+		stage_of[i] = b->renamed[stage_of[i]];
+	}
+}
+
+static bool known(struct breed *b)
+{
+	rename_stages(b, b->child);
 	for (uint32_t i = 0; i < POPULATION; i++)
 		if (same(b, b->child, member(b, i)))
 			return true;
@@ -224,7 +245,8 @@ static void breed_one(struct breed *b)
 	struct hunt *h = b->h;
 	uint32_t first = tournament(b), second = tournament(b), worst = 0;
 	cross(b, member(b, first), member(b, second));
-	improve(b);
+	if (skep_random_below(&h->random, 2) == 0) /* or chance would have no say */
+		improve(b);
 	for (uint32_t i = 0; i < 8 && (i == 0 ? skep_random_below(&h->random, 2) == 0 : known(b)); i++)
 		mutate(b);
 	double cost = hunt_begin(h, b->child);
@@ -234,6 +256,31 @@ static void breed_one(struct breed *b)
 		return;
 	b->cost[worst] = cost;
 	memcpy(member(b, worst), b->child, h->workers * sizeof *b->child);
+}
+
+/* All are drawn anew but the first. */
+static void begin(struct breed *b, const uint32_t *first)
+{
+	struct hunt *h = b->h;
+	for (uint32_t i = 0; i < POPULATION && (h->evaluations == 0 || !hunt_over(h)); i++) {
+		if (i == 0 && first)
+			memcpy(member(b, i), first, h->workers * sizeof *first);
+		else
+			hunt_random(h, member(b, i));
+		rename_stages(b, member(b, i));
+		b->cost[i] = hunt_begin(h, member(b, i));
+	}
+}
+
+static void descend_from_best(struct breed *b)
+{
+	uint32_t best = 0;
+	for (uint32_t i = 1; i < POPULATION; i++)
+		best = b->cost[i] < b->cost[best] ? i : best;
+	if (hunt_over(b->h))
+		return;
+	hunt_begin(b->h, member(b, best));
+	hunt_descend(b->h);
 }
 
 void search_genetic(struct hunt *h, struct carve *c)
@@ -248,19 +295,19 @@ void search_genetic(struct hunt *h, struct carve *c)
 	b.moved = carve(c, h->workers, sizeof *b.moved);
 	if (!c->mem)
 		return;
-	for (uint32_t i = 0; i < POPULATION; i++) {
-		if (i > 0 && hunt_over(h))
-			return;
-		if (i == 0 && h->search->start)
-			memcpy(member(&b, i), h->search->start, h->workers * sizeof *b.member);
-		else
-			hunt_random(h, member(&b, i));
-		b.cost[i] = hunt_begin(h, member(&b, i));
-	}
-	uint64_t vain = 0, patience = 4000 + 50 * (uint64_t)h->workers;
-	while (!hunt_over(h) && vain < patience) {
+	begin(&b, h->search->start);
+	for (uint32_t floods = 0, vain = 0; floods < FLOODS_IN_VAIN && !hunt_over(h); vain++) {
 		double before = h->best;
 		breed_one(&b);
-		vain = h->best < before ? 0 : vain + 1;
+		if (h->best < before)
+			floods = vain = 0;
+		if (vain < VAIN + 8 * h->workers)
+			continue;
+		descend_from_best(&b);
+		if (h->best < before)
+			floods = 0;
+		begin(&b, floods % 2 == 0 ? NULL : h->best_of);
+		vain = 0;
+		floods++;
 	}
 }

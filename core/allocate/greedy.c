@@ -2,8 +2,8 @@
  *
  * greedy.c - one worker after the other, each where it costs least just then.
  *
- * First by the stand-ins of the cost, for nobody can ask what half an allocation costs: a worker goes where it is nearest to who
- * is there already, on the mean, and to who is in the stages before and behind. Then by the cost itself: each worker in
+ * First by the stand-ins of the cost, for nobody can ask what half an allocation costs: a worker goes where it is nearest to
+ * who is there already, on the mean, and to who is in the stages before and behind. Then by the cost itself: each worker in
  * turn takes its best change, until no single change helps. So the result is a local optimum, if the budget lasts.
  */
 #include "core/allocate/hunt.h"

@@ -16,6 +16,19 @@ void *carve(struct carve *c, size_t count, size_t size)
 
 /* ---- beginning ------------------------------------------------------------------------------------------------------ */
 
+static bool stages_alike(const struct bounds *b)
+{
+	const struct skep_problem *p = b->problem;
+	for (uint32_t s = 1; s < b->stages; s++)
+		if (b->least[s] != b->least[0] || b->most[s] != b->most[0] ||
+			(p->need_bytes && p->need_bytes[s] != p->need_bytes[0]))
+			return false;
+	for (uint32_t i = 0; p->fixed && i < b->workers; i++)
+		if (p->fixed[i] != SKEP_ANY_STAGE)
+			return false;
+	return true;
+}
+
 static void init_state(struct hunt *h, struct carve *c)
 {
 	h->best = SKEP_NEVER;
@@ -40,6 +53,7 @@ void hunt_init(struct hunt *h, struct carve *c, const struct skep_search *search
 		h->kinds = h->kind[i] >= h->kinds ? h->kind[i] + 1 : h->kinds;
 	}
 	assert(h->kinds <= h->workers);
+	h->alike = h->kind && h->cost->alike && stages_alike(&h->bounds);
 }
 
 void hunt_init_sketch(struct hunt *h, struct carve *c, struct hunt *other)

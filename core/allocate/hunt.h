@@ -53,6 +53,7 @@ struct hunt {
 	uint64_t evaluations, allowance;
 	uint64_t *steps;                    /* of a hunt on a sketch: where the one it serves counts; else NULL */
 	uint64_t sketched;                  /* what those came to */
+	bool alike;                         /* nothing tells the stages apart, neither cost nor problem */
 	bool inside;                        /* two workers of one stage may change places too: the cost can tell */
 	double best, now;                   /* now: of the current one */
 	uint32_t *best_of, *now_of, *count; /* [workers], [workers], [stages] */
@@ -74,7 +75,8 @@ void hunt_take(struct hunt *h, struct skep_change change, double cost); /* the c
 
 /* Repeats the best change of each worker in turn until there is none, or nothing is left. True: a local optimum. */
 bool hunt_descend(struct hunt *h);
-/* Metropolis walk (anneal.c) for so many evaluations; the temperature begins at `first` times the mean change and falls by exp(-fall). */
+/* Metropolis walk (anneal.c) for so many evaluations; the temperature begins at `first` times the mean change and falls by
+ * exp(-fall). */
 void hunt_walk(struct hunt *h, uint64_t evaluations, double first, double fall);
 
 void hunt_random(struct hunt *h, uint32_t *ret_stage_of);

@@ -18,10 +18,13 @@
 
 #include "core/allocate/hunt.h"
 
-#define FEW 20000.0         /* allocations */
-#define WALKS 18u           /* on the sketch */
-#define STEPS_A_WORKER 400u /* of a walk */
-#define STEPS_MOST 200000u
+#define FEW 20000.0      /* allocations */
+#define LONG_WALKS 8u    /* on the sketch: from the best constructions and random ones in turn ... */
+#define LONG_STEPS 1500u /* a worker */
+#define SHORT_WALKS 100u /* ... and from the best so far */
+#define SHORT_STEPS 150u
+#define WORKERS_MOST 256u /* more are walked no longer than so many */
+#define FALL 5.5          /* the temperature ends at exp(-5.5) of where it began */
 #define ORDERS 2u
 #define SEEDS 64u /* constructions */
 
@@ -112,7 +115,7 @@ static void construct(struct team *t)
 	for (uint32_t o = 0; o < ORDERS; o++)
 		for (uint32_t block = 1; block <= h->stages; block++) {
 			h->method = block == 1 ? SKEP_METHOD_CONTIGUOUS : SKEP_METHOD_STRIDED;
-			if (h->stages % block == 0 && t->seeds + WALKS < SEEDS)
+			if (h->stages % block == 0 && t->seeds < SEEDS)
 				deal(t, o == 0 ? NULL : t->order, block);
 		}
 }
@@ -132,34 +135,38 @@ static uint32_t ranked(const struct team *t, uint32_t n)
 	return SKEP_NOBODY;
 }
 
-static void walk_once(struct team *t, const uint32_t *from, double heat)
+static void walk_once(struct team *t, const uint32_t *from, double heat, uint64_t steps)
 {
 	struct hunt *s = &t->sketch, *h = t->h;
-	uint64_t steps = (uint64_t)STEPS_A_WORKER * h->workers;
 	s->random = skep_random_next(&h->random);
 	s->evaluations = 0;
 	s->best = SKEP_NEVER;
-	s->kind = h->kind;
 	hunt_begin(s, from);
-	hunt_walk(s, steps < STEPS_MOST ? steps : STEPS_MOST, heat, 5.5);
+	hunt_walk(s, steps, heat, FALL);
 	hunt_begin(h, s->best_of);
+}
+
+static uint64_t steps_of(const struct hunt *h, uint64_t a_worker)
+{
+	return a_worker * (h->workers < WORKERS_MOST ? h->workers : WORKERS_MOST);
 }
 
 static void walk(struct team *t)
 {
+	static const double heat[] = {0.2, 0.1, 0.05, 0.03};
 	struct hunt *h = t->h;
-	for (uint32_t i = 0; i < WALKS && !hunt_over(h); i++) {
-		uint32_t seed = i % 3 == 0 ? ranked(t, i / 3) : SKEP_NOBODY;
-		h->method = SKEP_METHOD_ANNEAL;
-		if (seed != SKEP_NOBODY) {
-			walk_once(t, t->seed + (size_t)seed * h->workers, 0.3);
-		} else if (i % 3 == 2) {
-			memcpy(t->stage_of, h->best_of, h->workers * sizeof *t->stage_of);
-			walk_once(t, t->stage_of, 0.2);
-		} else {
+	h->method = SKEP_METHOD_ANNEAL;
+	for (uint32_t i = 0; i < LONG_WALKS && !hunt_over(h); i++) {
+		uint32_t seed = i % 2 == 0 ? ranked(t, i / 2) : SKEP_NOBODY;
+		if (seed == SKEP_NOBODY)
 			hunt_random(h, t->stage_of);
-			walk_once(t, t->stage_of, 1.0);
-		}
+		else
+			memcpy(t->stage_of, t->seed + (size_t)seed * h->workers, h->workers * sizeof *t->stage_of);
+		walk_once(t, t->stage_of, seed == SKEP_NOBODY ? 1.0 : 0.3, steps_of(h, LONG_STEPS));
+	}
+	for (uint32_t i = 0; i < SHORT_WALKS && !hunt_over(h); i++) {
+		memcpy(t->stage_of, h->best_of, h->workers * sizeof *t->stage_of);
+		walk_once(t, t->stage_of, heat[i % 4], steps_of(h, SHORT_STEPS));
 	}
 }
 

@@ -3,8 +3,9 @@
  * relaxed.c - continuous relaxation: a worker is at every stage with some probability, and gradient descent makes up its mind.
  *
  * Liu, Simonyan, Yang: DARTS: Differentiable Architecture Search. ICLR 2019, section 2.3, for the frame: softmax over choices,
- * descent on a smooth cost, then the likeliest choice. Here the temperature of the softmax falls as well, so that probabilities end
- * near 0 and 1; sizes are kept by a penalty; and rounding takes the surest choices first while there is room, then repairs.
+ * descent on a smooth cost, then the likeliest choice. Here the temperature of the softmax falls as well, so that
+ * probabilities end near 0 and 1; sizes are kept by a penalty; and rounding takes the surest choices first while there is
+ * room, then repairs.
  *
  * The smooth cost, of probabilities P[w][s] of worker w at stage s, of sizes n[s], from the stand-ins of struct skep_search:
  *
@@ -15,8 +16,8 @@
  *   sum over s, w     P[w][s] alone[w][s] / n[s]
  *   penalty sum over s  (sum over w P[w][s] - n[s])^2
  *
- * Several descents from random beginnings, each rounded and asked about; what is left of the budget goes into descents by single
- * changes from the best.
+ * Several descents from random beginnings, each rounded and asked about; what is left of the budget goes into descents by
+ * single changes from the best.
  */
 #include <string.h>
 

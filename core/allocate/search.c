@@ -21,6 +21,15 @@ static const char *const names[SKEP_METHODS] = {
 	[SKEP_METHOD_PORTFOLIO] = "portfolio",
 };
 
+static bool same(const char *a, const char *b)
+{
+	while (*a == *b && *a != '\0') {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
 const char *skep_method_name(enum skep_method method)
 {
 	assert(method < SKEP_METHODS);
@@ -30,7 +39,7 @@ const char *skep_method_name(enum skep_method method)
 enum skep_method skep_method_named(const char *name)
 {
 	for (uint32_t i = 0; i < SKEP_METHODS; i++)
-		if (strcmp(names[i], name) == 0)
+		if (same(names[i], name))
 			return (enum skep_method)i;
 	return SKEP_METHODS;
 }
@@ -96,7 +105,7 @@ struct skep_found skep_search_run(const struct skep_search *search, void *mem, u
 	found.exhausted = hunt_over(&h);
 	found.by = h.by;
 	memcpy(ret_stage_of, h.best_of, h.workers * sizeof *ret_stage_of);
-	if (h.cost->arrange && h.best < SKEP_NEVER) {
+	if (h.alike && h.cost->arrange && h.best < SKEP_NEVER) {
 		h.cost->whole(h.cost->self, ret_stage_of);
 		h.cost->arrange(h.cost->self, ret_stage_of);
 	}

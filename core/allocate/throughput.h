@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * throughput.h - how long a step of training is expected to take with an allocation, by arithmetic on means: no queue, no event.
- * For searches, which ask a million times; the simulator has the last word.
+ * throughput.h - how long a step of training is expected to take with an allocation, by arithmetic on means: no queue, no
+ * event. For searches, which ask a million times; the simulator has the last word.
  *
  * A step is M microbatches through S stages and back, then a reduction in each stage.
  *
@@ -12,7 +12,8 @@
  *             receiving it, for a device computes, sends and receives side by side
  *   pace      of the pipeline: max over workers of x busy, seconds per microbatch of the whole swarm
  *   trip      of one microbatch, there and back: means over the stages of compute, plus delay + bytes / rate on the way
- *   flow      seconds from the first microbatch to the last: trip + (M - 1) pace; and if no more than K are in flight, all first
+ *   flow      seconds from the first microbatch to the last: trip + (M - 1) pace; and if no more than K are in flight, all
+ * first
  *             stages together, at least M trip / K
  *   reduction max over stages with n > 1 members of 2 (n - 1) (a + V / (n b)), a and b the mean delay and the slowest link of
  *             the ring in the order of the workers' numbers (Patarasuk, Yuan 2009)

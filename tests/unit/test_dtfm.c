@@ -31,9 +31,9 @@ static void assert_close(double a, double b)
 	assert_true(fabs(a - b) <= 1e-12 * fmax(fabs(a), fabs(b)));
 }
 
-/* Four workers in two places, 8 Gbit/s and no delay inside, 1 Gbit/s and 10 ms across; c_dp = 1 GB, c_pp = 0.5 GB. A stage in each
- * place: 2 (1e9 / 2) / 1e9 = 1 s, and 2 (0.01 + 0.5e9 / 0.125e9) = 8.02 s. Stages across: 2 (0.01 + 0.5e9 / 0.125e9) = 8.02 s,
- * and 2 (0.5e9 / 1e9) = 1 s. */
+/* Four workers in two places, 8 Gbit/s and no delay inside, 1 Gbit/s and 10 ms across; c_dp = 1 GB, c_pp = 0.5 GB. A stage in
+ * each place: 2 (1e9 / 2) / 1e9 = 1 s, and 2 (0.01 + 0.5e9 / 0.125e9) = 8.02 s. Stages across: 2 (0.01 + 0.5e9 / 0.125e9) =
+ * 8.02 s, and 2 (0.5e9 / 1e9) = 1 s. */
 static void by_hand(void **state)
 {
 	(void)state;
