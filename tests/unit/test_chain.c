@@ -305,7 +305,7 @@ static void bounded_as_enumerated(void **state)
 						draw(&seed, 8) == 0 ? INFINITY
 								    : (j - i) * (1 + draw(&seed, 9)) / (double)size[k];
 		struct skep_chain_bound bound = {1 + draw(&seed, 7), 1 + draw(&seed, 4), 1 + draw(&seed, 7),
-			1 + draw(&seed, 3), size, stage_of, &costs, 1 + draw(&seed, 20), draw(&seed, 2)};
+			1 + draw(&seed, 3), size, stage_of, &costs, 1 + draw(&seed, 4), draw(&seed, 2)};
 		struct skep_chain_stage stage[LAYERS_MOST];
 		void *mem = malloc(skep_chain_bounded_size(&bound));
 		struct skep_chain_plan plan = skep_chain_bounded(&bound, mem, stage);

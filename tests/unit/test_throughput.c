@@ -38,8 +38,8 @@ static void begin(struct world *w, uint32_t workers, uint32_t stages, enum skep_
 		w->update_s[i] = 0.001 * pool_draw(&seed, 20);
 	}
 	for (uint32_t s = 0; s < stages; s++) {
-		w->forward[s] = 1e5 * pool_draw(&seed, 20);
-		w->backward[s] = 1e5 * pool_draw(&seed, 20);
+		w->forward[s] = 2e6 * pool_draw(&seed, 20);
+		w->backward[s] = 2e6 * pool_draw(&seed, 20);
 		w->reduced[s] = 1e7 * pool_draw(&seed, 20);
 	}
 	w->t = (struct skep_throughput){&w->pool.links, stages, shares, w->compute_s, w->update_s, w->forward,
