@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_throughput.c - the expected time of a step against the same sums written plainly, pair by pair; what changes cost;
+ * pipelines that are fixed; links that are missing; and how many bytes go over which links.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/allocate/complexity.h"
+#include "core/allocate/search.h"
+#include "core/allocate/throughput.h"
+#include "dtfm_fixture.h"
+
+enum { STAGES_MOST = 4, WORKERS_MOST = 16 };
+
+struct world {
+	struct pool pool;
+	double compute_s[WORKERS_MOST * STAGES_MOST], update_s[WORKERS_MOST * STAGES_MOST];
+	double forward[STAGES_MOST], backward[STAGES_MOST], reduced[STAGES_MOST];
+	struct skep_throughput t;
+	void *mem;
+	const struct skep_objective *cost;
+	uint32_t workers, stages;
+};
+
+static void begin(struct world *w, uint32_t workers, uint32_t stages, enum skep_shares shares, uint64_t seed)
+{
+	*w = (struct world){.pool = pool_make(workers, stages, seed, false), .workers = workers, .stages = stages};
+	for (uint32_t i = 0; i < workers * stages; i++) {
+		w->compute_s[i] = 0.01 * (1 + pool_draw(&seed, 20));
+		w->update_s[i] = 0.001 * pool_draw(&seed, 20);
+	}
+	for (uint32_t s = 0; s < stages; s++) {
+		w->forward[s] = 2e6 * pool_draw(&seed, 20);
+		w->backward[s] = 2e6 * pool_draw(&seed, 20);
+		w->reduced[s] = 1e7 * pool_draw(&seed, 20);
+	}
+	w->t = (struct skep_throughput){&w->pool.links, stages, shares, w->compute_s, w->update_s, w->forward,
+		w->backward, w->reduced, .microbatches = 32, .in_flight = 1 + pool_draw(&seed, 8),
+		.period = 1 + pool_draw(&seed, 3), .delayed = pool_draw(&seed, 2)};
+	w->mem = malloc(skep_throughput_size(&w->t));
+	w->cost = skep_throughput_init(w->mem, &w->t);
+}
+
+static void finish(struct world *w)
+{
+	w->pool.mem = NULL;
+	pool_finish(&w->pool);
+	free(w->mem);
+}
+
+/* ---- plainly -------------------------------------------------------------------------------------------------------- */
+
+static double rate_of(const struct world *w, uint32_t i, uint32_t j)
+{
+	return w->pool.links.rate_Bps[i * w->workers + j];
+}
+
+static double delay_of(const struct world *w, uint32_t i, uint32_t j)
+{
+	return w->pool.links.delay_s[i * w->workers + j];
+}
+
+static uint32_t place_of(const struct world *w, const uint32_t *stage_of, uint32_t i)
+{
+	uint32_t place = 0;
+	for (uint32_t j = 0; j < i && j < w->workers; j++)
+		place += stage_of[j] == stage_of[i];
+	return place;
+}
+
+/* Part of i's traffic with the stage of j that is with j. */
+static double part_of(const struct world *w, const uint32_t *stage_of, uint32_t i, uint32_t j)
+{
+	double sum = 0, own = 0;
+	if (w->t.shares == SKEP_SHARES_FIXED && i < w->workers)
+		return place_of(w, stage_of, i) == place_of(w, stage_of, j);
+	for (uint32_t k = 0; k < w->workers; k++)
+		if (stage_of[k] == stage_of[j]) {
+			double weight =
+				w->t.shares == SKEP_SHARES_BY_SPEED ? 1 / w->compute_s[k * w->stages + stage_of[k]] : 1;
+			sum += weight;
+			own += k == j ? weight : 0;
+		}
+	return own / sum;
+}
+
+static double plain_ring(const struct world *w, const uint32_t *stage_of, uint32_t stage)
+{
+	uint32_t member[WORKERS_MOST], n = 0;
+	double slowest = 0, delay = 0;
+	for (uint32_t i = 0; i < w->workers; i++)
+		if (stage_of[i] == stage)
+			member[n++] = i;
+	for (uint32_t i = 0; i < n; i++) {
+		slowest = fmax(slowest, 1 / rate_of(w, member[i], member[(i + 1) % n]));
+		delay += delay_of(w, member[i], member[(i + 1) % n]) / n;
+	}
+	return n < 2 ? 0 : 2 * (n - 1) * (delay + w->reduced[stage] / n * slowest);
+}
+
+static double plain_step(const struct world *w, const uint32_t *stage_of)
+{
+	double pace = 0, trip = 0, reduction = 0, update = 0, first = 0;
+	for (uint32_t i = 0; i < w->workers; i++) {
+		uint32_t s = stage_of[i];
+		if (s == SKEP_SPARE)
+			continue;
+		double share = part_of(w, stage_of, UINT32_MAX, i), send = 0, receive = 0, delay = 0, travel = 0;
+		for (uint32_t j = 0; j < w->workers; j++) {
+			bool ahead = stage_of[j] == s + 1, before = stage_of[j] != SKEP_SPARE && stage_of[j] + 1 == s;
+			if (!ahead && !before)
+				continue;
+			double part = part_of(w, stage_of, i, j);
+			double there = part * (ahead ? w->forward[s] : w->backward[s - 1]) / rate_of(w, i, j);
+			double back = part * (ahead ? w->backward[s] : w->forward[s - 1]) / rate_of(w, j, i);
+			send += there;
+			receive += back;
+			travel += ahead ? there + back : 0;
+			delay += ahead ? part * (delay_of(w, i, j) + delay_of(w, j, i)) : 0;
+		}
+		double compute = w->compute_s[i * w->stages + s];
+		pace = fmax(pace, share * fmax(compute, fmax(send, receive)));
+		trip += share * (compute + travel + delay);
+		update = fmax(update, w->update_s[i * w->stages + s]);
+		first += s == 0;
+	}
+	for (uint32_t s = 0; s < w->stages; s++)
+		reduction = fmax(reduction, plain_ring(w, stage_of, s));
+	double flow = fmax(trip + (w->t.microbatches - 1) * pace, w->t.microbatches * trip / (first * w->t.in_flight));
+	reduction /= w->t.period;
+	return (w->t.delayed ? fmax(flow, reduction) : flow + reduction) + update;
+}
+
+static bool same_s(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+}
+
+static void deal(struct world *w, uint64_t *seed, uint32_t spares, uint32_t *ret)
+{
+	for (uint32_t i = 0; i < w->workers; i++)
+		ret[i] = i < spares ? SKEP_SPARE : i % w->stages;
+	for (uint32_t i = w->workers; i > 1; i--) {
+		uint32_t j = pool_draw(seed, i), swapped = ret[i - 1];
+		ret[i - 1] = ret[j];
+		ret[j] = swapped;
+	}
+}
+
+static void as_written_plainly(void **state)
+{
+	(void)state;
+	for (uint64_t n = 0; n < 60; n++) {
+		struct world w;
+		uint32_t stages = 1 + n % STAGES_MOST, stage_of[WORKERS_MOST];
+		uint64_t seed = n + 1;
+		enum skep_shares shares = (enum skep_shares)(n % 3);
+		begin(&w, shares == SKEP_SHARES_FIXED ? stages * 3 : stages * 3 + 2, stages, shares, n + 1);
+		deal(&w, &seed, shares == SKEP_SHARES_FIXED ? 0 : (uint32_t)n % 3, stage_of);
+		assert_true(same_s(w.cost->whole(w.cost->self, stage_of), plain_step(&w, stage_of)));
+		struct skep_throughput_stage stage[STAGES_MOST];
+		struct skep_throughput_parts parts = skep_throughput_explain(w.cost, stage_of, stage);
+		assert_true(same_s(parts.step_s, plain_step(&w, stage_of)));
+		assert_true(same_s(stage[parts.slowest_stage].pace_s, parts.pace_s));
+		for (uint32_t s = 0; s < stages; s++)
+			assert_true(stage_of[stage[s].slowest] == s &&
+				    same_s(stage[s].reduction_s, plain_ring(&w, stage_of, s)));
+		finish(&w);
+	}
+}
+
+static struct skep_change draw_change(const struct world *w, uint64_t *seed)
+{
+	bool swaps = w->t.shares == SKEP_SHARES_FIXED || pool_draw(seed, 2);
+	uint32_t to = pool_draw(seed, w->stages + 1);
+	struct skep_change change = {pool_draw(seed, w->workers), SKEP_NOBODY, to == w->stages ? SKEP_SPARE : to};
+	if (swaps)
+		change.other = pool_draw(seed, w->workers);
+	return change;
+}
+
+static void a_change_costs_what_the_whole_would(void **state)
+{
+	(void)state;
+	for (uint64_t n = 0; n < 12; n++) {
+		struct world w, other;
+		enum skep_shares shares = (enum skep_shares)(n % 3);
+		uint32_t stage_of[WORKERS_MOST], changed[WORKERS_MOST];
+		uint64_t seed = n;
+		begin(&w, 12, 1 + n % 4, shares, n);
+		begin(&other, 12, 1 + n % 4, shares, n);
+		deal(&w, &seed, 0, stage_of);
+		w.cost->whole(w.cost->self, stage_of);
+		for (uint32_t i = 0; i < 300; i++) {
+			struct skep_change change = draw_change(&w, &seed);
+			memcpy(changed, stage_of, sizeof changed);
+			changed[change.worker] = change.other == SKEP_NOBODY ? change.to : stage_of[change.other];
+			if (change.other != SKEP_NOBODY)
+				changed[change.other] = stage_of[change.worker];
+			uint32_t left = 0;
+			for (uint32_t j = 0; j < 12; j++)
+				left += changed[j] == stage_of[change.worker];
+			if (left == 0 || (change.other == SKEP_NOBODY && change.to == stage_of[change.worker]) ||
+				change.other == change.worker)
+				continue;
+			double said = w.cost->change(w.cost->self, &change),
+			       whole = other.cost->whole(other.cost->self, changed);
+			assert_true(same_s(said, whole));
+			if (i % 2 == 0) {
+				w.cost->keep(w.cost->self);
+				memcpy(stage_of, changed, sizeof changed);
+			}
+		}
+		finish(&w);
+		finish(&other);
+	}
+}
+
+static void what_cannot_be(void **state)
+{
+	(void)state;
+	struct world w;
+	uint32_t stage_of[] = {0, 0, 1, 1, 2, 2};
+	begin(&w, 6, 3, SKEP_SHARES_BY_SPEED, 1);
+	double *rate = (double *)w.pool.links.rate_Bps, fine = w.cost->whole(w.cost->self, stage_of);
+	assert_true(isfinite(fine));
+	rate[1 * 6 + 3] = 0; /* of two that may meet */
+	free(w.mem);
+	w.mem = malloc(skep_throughput_size(&w.t));
+	w.cost = skep_throughput_init(w.mem, &w.t);
+	assert_true(isinf(w.cost->whole(w.cost->self, stage_of)));
+	/* 1 and 4 change places: 1 is in the last stage, and 3 still before it, so it would meet 3 too. With 0 it would not. */
+	struct skep_change far = {3, 4, 0}, still = {1, 4, 0};
+	assert_true(isinf(w.cost->change(w.cost->self, &still)));
+	double moved = w.cost->change(w.cost->self, &far);
+	assert_true(same_s(moved, plain_step(&w, (const uint32_t[]){0, 0, 1, 2, 1, 2})));
+	w.cost->keep(w.cost->self);
+	assert_true(isinf(w.cost->change(w.cost->self, &far)));
+	w.compute_s[0 * 3 + 0] = INFINITY; /* worker 0 cannot serve stage 0 */
+	double cannot = w.cost->whole(w.cost->self, stage_of);
+	assert_true(isinf(cannot));
+	finish(&w);
+	begin(&w, 6, 3, SKEP_SHARES_FIXED, 1);
+	assert_true(isinf(w.cost->whole(w.cost->self, (const uint32_t[]){0, 0, 0, 1, 1, 2})));
+	assert_true(isfinite(w.cost->whole(w.cost->self, stage_of)));
+	finish(&w);
+}
+
+/* All searches on it, stages of any size, against the enumeration of exact. */
+static void searches_find_it(void **state)
+{
+	(void)state;
+	for (uint64_t world = 1; world <= 2; world++) {
+		struct world w;
+		uint32_t least[] = {1, 1, 1}, most[] = {6, 6, 6}, stage_of[8];
+		begin(&w, 8, 3, SKEP_SHARES_BY_SPEED, world);
+		struct skep_problem problem = {.workers = 8, .stages = 3, .least = least, .most = most, .spares = 2};
+		struct skep_search search = {SKEP_METHOD_EXACT, &problem, w.cost, {.evaluations = 1000000}, .seed = 1};
+		search.together_s = skep_throughput_together(w.cost);
+		search.along_s = skep_throughput_along(w.cost);
+		search.alone_s = skep_throughput_alone(w.cost);
+		double best = 0;
+		for (uint32_t m = 0; m < 4; m++) {
+			static const enum skep_method method[] = {
+				SKEP_METHOD_EXACT, SKEP_METHOD_GENETIC, SKEP_METHOD_ANNEAL, SKEP_METHOD_PORTFOLIO};
+			search.method = method[m];
+			void *mem = malloc(skep_search_size(&search));
+			struct skep_found found = skep_search_run(&search, mem, stage_of);
+			assert_true(same_s(found.cost, plain_step(&w, stage_of)));
+			best = m == 0 ? found.cost : best;
+			assert_true(found.optimal || m > 0);
+			assert_true(same_s(found.cost, best) && found.mean != found.cost);
+			search.budget.evaluations = 20000;
+			free(mem);
+		}
+		finish(&w);
+	}
+}
+
+/* ---- bytes ---------------------------------------------------------------------------------------------------------- */
+
+static uint32_t half_of(const void *context, uint32_t source, uint32_t destination)
+{
+	return source / *(const uint32_t *)context != destination / *(const uint32_t *)context;
+}
+
+/* By class they add up to the closed form: 2 B (S - 1) b L H numbers, and 2 (n - 1) V in each stage. */
+static void bytes_add_up(void **state)
+{
+	(void)state;
+	uint32_t half = 4, stage_of[8], count[2];
+	struct skep_complexity closed = {.microbatches = 16,
+		.stages = 2,
+		.samples = 4,
+		.tokens = 128,
+		.width = 512,
+		.number_bytes = 2,
+		.parameters = 2e6,
+		.workers = 8,
+		.period = 5};
+	struct skep_complexity_bytes all = skep_complexity_of(&closed), by_class[2];
+	assert_true(
+		same_s(all.pipeline, 2.0 * 16 * 1 * 4 * 128 * 512 * 2) && same_s(all.reduction, 2 * 3 * 2e6 * 2 / 5));
+	double bytes[] = {4 * 128 * 512 * 2, 0}, reduced[] = {2e6, 2e6};
+	struct skep_traffic traffic = {8, 2, NULL, false, bytes, bytes, reduced, 16, 5, 2, half_of, &half};
+	for (uint32_t fixed = 0; fixed < 2; fixed++)
+		for (uint32_t strided = 0; strided < 2; strided++) {
+			traffic.fixed = fixed;
+			for (uint32_t i = 0; i < 8; i++)
+				stage_of[i] = strided ? i % 2 : i / 4;
+			skep_traffic_by_class(&traffic, stage_of, count, by_class);
+			assert_true(same_s(by_class[0].pipeline + by_class[1].pipeline, all.pipeline));
+			assert_true(same_s(by_class[0].reduction + by_class[1].reduction, all.reduction));
+			/* A stage in each half: all activations cross, no reduction does. Dealt out: half of a swarm's
+			 * activations do, none of fixed pipelines', and two hops of four of each ring. */
+			double crossing = strided ? (fixed ? 0 : 0.5) : 1;
+			assert_true(same_s(by_class[1].pipeline, crossing * all.pipeline));
+			assert_true(same_s(by_class[1].reduction, strided ? all.reduction / 2 : 0));
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(as_written_plainly),
+		cmocka_unit_test(a_change_costs_what_the_whole_would),
+		cmocka_unit_test(what_cannot_be),
+		cmocka_unit_test(searches_find_it),
+		cmocka_unit_test(bytes_add_up),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
