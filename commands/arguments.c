@@ -34,6 +34,8 @@ static const struct option long_options[] = {
 	{"metric", required_argument, NULL, 'm'},
 	{"step", required_argument, NULL, 'A'},
 	{"bf16", no_argument, NULL, 'B'},
+	{"budget", required_argument, NULL, 'b'},
+	{"explain", no_argument, NULL, 'x'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -57,7 +59,8 @@ static const char *const option_help[] = {
 		"fast\n",
 	['r'] = "  --rounds A-B|A|all    timeline: the operations of these rounds, or the whole run in bins of time\n"
 		"                        (default: the first rounds; of runs with churn or more than 40 workers all)\n",
-	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf; of export a folder\n",
+	['o'] = "  -o, --output FILE     the picture; its ending says the format: .png .svg .pdf; of export a folder,\n"
+		"                        of plan a scenario\n",
 	['R'] = "  --repeat N            run each row so often and print the median (default 1)\n",
 	['v'] = "  --vary KEY.PATH=A,B   all combinations of these values; may be given several times\n",
 	['e'] = "  --seeds A..B          every combination with each of these seeds, also 1,2,5 (default: the "
@@ -69,6 +72,10 @@ static const char *const option_help[] = {
 		"throughput_samples_per_s);\n"
 		"                        pareto: time_s or time_to_target_s\n",
 	['A'] = "  --step N              the checkpoint of this step (default: the newest that all stages have)\n",
+	['b'] = "  --budget TIME         as in 2 s: half for searching, half for simulating; the result then depends on the "
+		"machine\n"
+		"                        (default: 20000 evaluations a search, and the result on the seed alone)\n",
+	['x'] = "  --explain             also print the chosen allocation stage by stage, and what moves over which links\n",
 	['B'] = "  --bf16                numbers of 16 bits, rounded\n",
 	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
 };
@@ -131,9 +138,22 @@ static enum status bad_value(const char *option, const char *value, const char *
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
+static enum status take_plan_option(struct arguments *a, int letter)
+{
+	const char *expected;
+	if (letter == 'x')
+		a->explain = true;
+	else if (!skep_quantity_parse(optarg, SKEP_TIME, &a->budget_s, &expected) || !(a->budget_s >= 1e-3) ||
+		 a->budget_s > 86400)
+		return bad_value("--budget", optarg, "a time with its unit, from 1 ms to 1 d, as in '2 s'");
+	return STATUS_DONE;
+}
+
 static enum status take_export_option(struct arguments *a, int letter)
 {
 	uint64_t number;
+	if (letter == 'b' || letter == 'x')
+		return take_plan_option(a, letter);
 	if (letter == 'B')
 		a->bf16 = true;
 	else if (!parse_number(optarg, UINT32_MAX, &number) || number == 0)

@@ -26,6 +26,8 @@ struct arguments {
 	const char *vary[VARIES_MAX], *seeds; /* of a sweep; seeds NULL: not given */
 	uint32_t varies, jobs;                /* jobs 0: not given */
 	bool details;
+	double budget_s; /* 0: not given */
+	bool explain;
 	uint32_t step; /* of a checkpoint; 0: not given */
 	bool bf16;
 	uint32_t ranks;      /* 0: not given */
