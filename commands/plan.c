@@ -3,7 +3,7 @@
  * plan.c - see plan.h. Cheap, then dear: every search walks on the expected time of a step (core/allocate/throughput.h); the best few
  * of what they found, the scenario's own allocation and random ones are then simulated, and the simulator chooses.
  *
- * Decides what a budget means. Without --budget each search may ask EVALUATIONS times, and the result depends on the scenario and its seed
+ * Decides what a budget means. Without --budget each search may ask up to EVALUATIONS times, and the result depends on the scenario and its seed
  * alone. With it, searches share half of the time and trials the rest, so the result also depends on the machine.
  *
  * Keeps true: the scenario's own allocation is a candidate, so what is chosen is never worse in the simulator.
@@ -19,8 +19,9 @@
 #include "commands/plan_work.h"
 
 #define EVALUATIONS 20000u
-#define TRIALS 6u  /* of what was found */
-#define REPAIRS 4u /* searches anew, when what was found does not fit memory */
+#define SMALL_POOL 64.0 /* workers: larger ones get fewer of the evaluations that grow with their square */
+#define TRIALS 6u       /* of what was found */
+#define REPAIRS 4u      /* searches anew, when what was found does not fit memory */
 
 static const struct {
 	enum skep_method method;
@@ -82,6 +83,32 @@ static void expect(struct plan_work *w, struct plan_candidate *c)
 		c->step_s[view] = w->cost[view]->whole(w->cost[view]->self, c->stage_of);
 }
 
+/* Seconds that the cost takes to make an allocation current, and about as many of them as a change takes. */
+static double cost_s(struct plan_work *w)
+{
+	uint64_t begin_ns = plan_now_ns(), now_ns = begin_ns;
+	uint32_t asked = 0;
+	for (; asked < 1000 && now_ns - begin_ns < 2000000; asked++, now_ns = plan_now_ns())
+		w->cost[0]->whole(w->cost[0]->self, w->candidate[0].stage_of);
+	return 1e-9 * (double)(now_ns - begin_ns) / asked;
+}
+
+/* What a search may ask. Making an allocation current takes as long as the square of the pool, a change as long as the pool: the genetic
+ * search does the one, the portfolio both. With a limit of time as much as fills it, or annealing would end while it is hot. */
+static uint64_t evaluations_for(struct plan_work *w, enum skep_method method)
+{
+	double workers = w->planning.workers, scale = fmax(1, workers / SMALL_POOL), all = EVALUATIONS;
+	if (w->until_ns > 0) {
+		double change_s = cost_s(w) * fmin(1, 4 / workers) + 1e-7;
+		all = fmax(100, 1e-9 * (double)(w->until_ns - w->begin_ns) / (2 * SEARCHES) / change_s / scale);
+	}
+	if (method == SKEP_METHOD_GENETIC)
+		return (uint64_t)fmax(200, all / (scale * scale));
+	if (method == SKEP_METHOD_PORTFOLIO)
+		return (uint64_t)fmax(2000, all / scale);
+	return (uint64_t)all;
+}
+
 /* `nth` of the searches gets its part of the time. */
 static bool search_with(struct plan_work *w, size_t nth)
 {
@@ -91,7 +118,7 @@ static bool search_with(struct plan_work *w, size_t nth)
 	struct skep_search search = {.method = searches[nth].method,
 		.problem = &w->planning.problem,
 		.cost = cost,
-		.budget = {.evaluations = w->evaluations},
+		.budget = {.evaluations = evaluations_for(w, searches[nth].method)},
 		.seed = w->scenario.seed,
 		.together_s = skep_throughput_together(cost),
 		.along_s = skep_throughput_along(cost),
@@ -372,11 +399,8 @@ enum status skep_plan_command(const struct arguments *arguments)
 		return complain(STATUS_FAILED, lacking);
 	w->arguments = arguments;
 	w->begin_ns = plan_now_ns();
-	w->evaluations = EVALUATIONS;
-	if (arguments->budget_s > 0) {
+	if (arguments->budget_s > 0)
 		w->until_ns = w->begin_ns + (uint64_t)(1e9 * arguments->budget_s);
-		w->evaluations = UINT64_MAX;
-	}
 	enum status status = read_scenario(w) ? plan(w) : STATUS_BAD_INPUT;
 	finish(w);
 	return status;

@@ -41,7 +41,6 @@ struct plan_work {
 	struct plan_mean random_step, random_rate;
 	uint32_t rounds;             /* that are simulated */
 	uint64_t begin_ns, until_ns; /* until_ns 0: no limit of time */
-	uint64_t evaluations;        /* that each search may ask for */
 };
 
 uint64_t plan_now_ns(void);
