@@ -278,7 +278,7 @@ static bool expect_random(struct plan_work *w)
 
 static bool try_random(struct plan_work *w)
 {
-	double rate[PLAN_RANDOMS] = {0};
+	double rate[PLAN_RANDOMS] = {0}, round[PLAN_RANDOMS] = {0};
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < PLAN_RANDOMS; i++) {
 		struct plan_candidate *c = &w->random[i];
@@ -287,10 +287,13 @@ static bool try_random(struct plan_work *w)
 		if (!c->stage_of)
 			return false;
 		skep_planning_random(&w->planning, w->scenario.seed + i, c->stage_of);
-		if (!(count > 0 && is_late(w)) && plan_trial(w, c))
-			rate[count++] = c->samples_per_s;
+		if (!(count > 0 && is_late(w)) && plan_trial(w, c)) {
+			rate[count] = c->samples_per_s;
+			round[count++] = c->round_s;
+		}
 	}
 	w->random_rate = mean_of(rate, count);
+	w->random_round = mean_of(round, count);
 	return true;
 }
 

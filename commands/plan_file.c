@@ -44,7 +44,7 @@ static void write_head(const struct plan_work *w, FILE *out)
 	if (start->tried)
 		fprintf(out, "; the allocation before: %.6g", start->samples_per_s);
 	if (w->random_rate.count > 1)
-		fprintf(out, "; random ones: %.6g ± %.2g", w->random_rate.mean, w->random_rate.half);
+		fprintf(out, "; random ones: %.6g ± %.3g", w->random_rate.mean, w->random_rate.half);
 	fprintf(out, "\n");
 	for (uint32_t i = 0; i < w->planning.stages; i++) {
 		plan_crew(w, c->stage_of, i, crew, sizeof crew);

@@ -52,9 +52,9 @@ static void lay_random(const struct plan_work *w, struct skep_layout *layout)
 	skep_layout_cell(layout, "-");
 	lay_step(layout, w->random_step.count > 0 ? w->random_step.mean : SKEP_NEVER);
 	skep_layout_cell(layout, "-");
-	lay_step(layout, w->random_rate.count > 0 ? w->scenario.batch / w->random_rate.mean : SKEP_NEVER);
+	lay_step(layout, w->random_round.count > 0 ? w->random_round.mean : SKEP_NEVER);
 	if (w->random_rate.count > 1)
-		skep_layout_cell(layout, "%.6g ± %.2g", w->random_rate.mean, w->random_rate.half);
+		skep_layout_cell(layout, "%.6g ± %.3g", w->random_rate.mean, w->random_rate.half);
 	else if (w->random_rate.count > 0)
 		skep_layout_cell(layout, "%.6g", w->random_rate.mean);
 	else

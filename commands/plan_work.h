@@ -38,7 +38,7 @@ struct plan_work {
 	struct plan_candidate candidate[32]; /* the first is the scenario's own; then the searches' */
 	uint32_t candidates, chosen;
 	struct plan_candidate random[PLAN_RANDOMS];
-	struct plan_mean random_step, random_rate;
+	struct plan_mean random_step, random_rate, random_round;
 	uint32_t rounds;             /* that are simulated */
 	uint64_t begin_ns, until_ns; /* until_ns 0: no limit of time */
 };
