@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan.c - see plan.h. Cheap, then dear: every search walks on the expected time of a step (core/allocate/throughput.h); the best few
- * of what they found, the scenario's own allocation and random ones are then simulated, and the simulator chooses.
+ * plan.c - see plan.h. Cheap, then dear: every search walks on the expected time of a step (core/allocate/throughput.h); the
+ * best few of what they found, the scenario's own allocation and random ones are then simulated, and the simulator chooses.
  *
- * Decides what a budget means. Without --budget each search may ask up to EVALUATIONS times, and the result depends on the scenario and its seed
- * alone. With it, searches share half of the time and trials the rest, so the result also depends on the machine.
+ * Decides what a budget means. Without --budget each search may ask up to EVALUATIONS times, and the result depends on the
+ * scenario and its seed alone. With it, searches share half of the time and trials the rest, so the result also depends on the
+ * machine.
  *
  * Keeps true: the scenario's own allocation is a candidate, so what is chosen is never worse in the simulator.
  */
@@ -93,8 +94,9 @@ static double cost_s(struct plan_work *w)
 	return 1e-9 * (double)(now_ns - begin_ns) / asked;
 }
 
-/* What a search may ask. Making an allocation current takes as long as the square of the pool, a change as long as the pool: the genetic
- * search does the one, the portfolio both. With a limit of time as much as fills it, or annealing would end while it is hot. */
+/* What a search may ask. Making an allocation current takes as long as the square of the pool, a change as long as the pool: the
+ * genetic search does the one, the portfolio both. With a limit of time as much as fills it, or annealing would end while it is
+ * hot. */
 static uint64_t evaluations_for(struct plan_work *w, enum skep_method method)
 {
 	double workers = w->planning.workers, scale = fmax(1, workers / SMALL_POOL), all = EVALUATIONS;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_file.c - `skep plan -o FILE`: the scenario as it was read, with the allocation in it that was chosen, and above it what that is
- * and what is expected of it.
+ * plan_file.c - `skep plan -o FILE`: the scenario as it was read, with the allocation in it that was chosen, and above it what
+ * that is and what is expected of it.
  *
- * Keeps true: the file appears whole or not at all, and only if it reads as a scenario from where it lies; the scenario that it came
- * from, whose comments it has not, is never overwritten.
+ * Keeps true: the file appears whole or not at all, and only if it reads as a scenario from where it lies; the scenario that it
+ * came from, whose comments it has not, is never overwritten.
  */
 #include <errno.h>
 #include <inttypes.h>

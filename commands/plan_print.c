@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_print.c - what `skep plan` says to a person: what each allocation comes to, and with --explain what was chosen, stage by stage,
- * and which links carry how much.
+ * plan_print.c - what `skep plan` says to a person: what each allocation comes to, and with --explain what was chosen, stage by
+ * stage, and which links carry how much.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -177,7 +177,7 @@ static void print_complexity(const struct plan_work *w, FILE *out)
 	fprintf(out,
 		"\nbytes of a step, by what one flow gets; in all at most 2 B (S - 1) b L H = 2 x %.6g x %" PRIu32
 		" x %.6g x %.6g x %.4g B = %s between stages,\nand about 2 (n - 1) V for each stage = %s in reductions "
-		"(n workers, V bytes of gradients)\n\n",
+		"(n workers,\nV bytes of gradients)\n\n",
 		t.microbatches, w->planning.stages - 1, t.samples, t.tokens, t.number_bytes,
 		skep_bytes_text(t.closed.pipeline, a), skep_bytes_text(t.closed.reduction, b));
 	print_classes(&t, out);
@@ -197,8 +197,8 @@ void plan_explain(const struct plan_work *w, FILE *out)
 	const struct skep_objective *cost = w->cost[c->view];
 	struct skep_throughput_parts parts = skep_throughput_explain(cost, c->stage_of, stage);
 	fprintf(out,
-		"\nwhat was chosen (forward and backward: a microbatch on the worker that sets the pace; pace: seconds of the whole "
-		"swarm for each microbatch; * the bottleneck)\n\n");
+		"\nwhat was chosen (forward and backward: a microbatch on the worker that sets the pace; pace: time of the\n"
+		"whole swarm for each microbatch; * the bottleneck)\n\n");
 	print_stages(w, &parts, stage, &planned, out);
 	fprintf(out,
 		"\nexpected: %s for all microbatches (pace %s, one there and back %s)%s, %s for the longest reduction%s\n",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_trial.c - what the simulator says of an allocation. What it simulates is the scenario that -o would write, with its trace, its
- * network and all of its keys, only for few rounds and without the arithmetic: so what is refused there is refused here.
+ * plan_trial.c - what the simulator says of an allocation. What it simulates is the scenario that -o would write, with its
+ * trace, its network and all of its keys, only for few rounds and without the arithmetic: so what is refused there is refused
+ * here. Only where the messages of a ring among hundreds are too many, a flow for each link stands in for them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,12 +16,24 @@
 #define ROUNDS_LEAST 2.0
 #define ROUNDS_MOST 8.0
 
-uint32_t plan_trial_rounds(const struct skep_scenario *s)
+/* Of one round: about five for a pass there and back, and the messages of a ring in each stage. */
+static double round_events(const struct skep_scenario *s, bool flows)
 {
 	double stages = s->plan.stages, workers = s->plan.workers;
 	double passes = 5.0 * s->plan.microbatches * skep_plan_slices(&s->plan);
-	double events = passes + (s->collectives_as_flows ? 4 * workers : 4 * workers * workers / stages);
-	double rounds = fmin(fmax(floor(EVENTS_MOST / events), ROUNDS_LEAST), ROUNDS_MOST);
+	return passes + (flows ? 4 * workers : 4 * workers * workers / stages);
+}
+
+static bool takes_flows(const struct skep_scenario *s)
+{
+	bool can = s->plan.collective == SKEP_COLLECTIVE_RING && !s->plan.promise;
+	return s->collectives_as_flows || (can && ROUNDS_LEAST * round_events(s, false) > EVENTS_MOST);
+}
+
+uint32_t plan_trial_rounds(const struct skep_scenario *s)
+{
+	double rounds = floor(EVENTS_MOST / round_events(s, takes_flows(s)));
+	rounds = fmin(fmax(rounds, ROUNDS_LEAST), ROUNDS_MOST);
 	return rounds < s->plan.rounds ? (uint32_t)rounds : s->plan.rounds;
 }
 
@@ -67,6 +80,7 @@ bool plan_trial(const struct plan_work *work, struct plan_candidate *candidate)
 	if (!candidate->fits)
 		return false;
 	s.maths = SKEP_MATHS_NONE;
+	s.collectives_as_flows = takes_flows(&s);
 	s.plan.rounds = work->rounds;
 	s.plan.target_loss_nano = INT64_MIN;
 	s.target_loss = NAN;

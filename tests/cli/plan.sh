@@ -19,10 +19,12 @@ refuses 'a negative budget' "^skep: --budget -1 s: expected a time" plan "${fast
 refuses 'more stages than workers' 'model.stages: 9 stages need at least as many workers' plan "${fast[@]}" --set model.stages=9
 refuses 'more stages than layers' 'model.stages: 10 stages cannot be cut' plan "${fast[@]}" --set model.stages=10
 refuses 'what fits nobody' 'two-datacentres.yaml: error: stage [0-9]+ needs .* GB on each of its workers.*nearest changes' \
-	plan "${fast[@]}" --set schedule.global_batch=4194304 --set schedule.microbatch=4194304
-refuses 'a folder that is not there' 'nowhere/plan.yaml: No such file' plan "${fast[@]}" -o nowhere/plan.yaml
+	plan "${fast[@]}" --set schedule.global_batch=4194304 --set schedule.microbatch=1048576
+refuses 'a place from which its files are not found' 'far/plan.yaml: not written, since it would not read from there' \
+	plan "${fast[@]}" -o "$scratch/far/plan.yaml"
 cp "$two" own.yaml
 ln -s "$root/models" "$root/topologies" .
+refuses 'a folder that is not there' 'nowhere/plan.yaml: No such file' plan "${fast[@]}" -o nowhere/plan.yaml
 refuses 'the scenario itself' '^skep: own.yaml: is the scenario itself' plan own.yaml -o own.yaml
 
 # ---- found ------------------------------------------------------------------------------------------------------------
