@@ -111,6 +111,26 @@ static uint64_t evaluations_for(struct plan_work *w, enum skep_method method)
 	return (uint64_t)all;
 }
 
+/* What was found so far that costs least in this view; NULL: nothing. */
+static const uint32_t *best_of(const struct plan_work *w, enum skep_planning_view view)
+{
+	double least = SKEP_NEVER;
+	const uint32_t *best = NULL;
+	for (uint32_t i = 1; i < w->candidates; i++)
+		if (w->candidate[i].step_s[view] < least) {
+			least = w->candidate[i].step_s[view];
+			best = w->candidate[i].stage_of;
+		}
+	return best;
+}
+
+/* The portfolio goes on from what the others found, so it is no worse. In large pools all do: a walk from nowhere would not get
+ * there; in small ones each shows what it can do by itself. */
+static bool begins_at_best(const struct plan_work *w, enum skep_method method)
+{
+	return method == SKEP_METHOD_PORTFOLIO || w->planning.workers > 4 * (uint32_t)SMALL_POOL;
+}
+
 /* `nth` of the searches gets its part of the time. */
 static bool search_with(struct plan_work *w, size_t nth)
 {
@@ -122,6 +142,7 @@ static bool search_with(struct plan_work *w, size_t nth)
 		.cost = cost,
 		.budget = {.evaluations = evaluations_for(w, searches[nth].method)},
 		.seed = w->scenario.seed,
+		.start = begins_at_best(w, searches[nth].method) ? best_of(w, view) : NULL,
 		.together_s = skep_throughput_together(cost),
 		.along_s = skep_throughput_along(cost),
 		.alone_s = skep_throughput_alone(cost)};

@@ -12,7 +12,7 @@
 #include "commands/plan_work.h"
 #include "sim/sim.h"
 
-#define EVENTS_MOST 500000.0 /* of a trial: about a second */
+#define EVENTS_MOST 250000.0 /* of a trial: about a second */
 #define ROUNDS_LEAST 2.0
 #define ROUNDS_MOST 8.0
 

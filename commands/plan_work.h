@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_work.h - what the files of `skep plan` share: candidates, from the search (plan.c) by way of the simulator (plan_trial.c) to
- * what is printed and written (plan_print.c, plan_json.c, plan_file.c). Not for other commands.
+ * plan_work.h - what the files of `skep plan` share: candidates, from the search (plan.c) by way of the simulator
+ * (plan_trial.c) to what is printed and written (plan_print.c, plan_json.c, plan_file.c). Not for other commands.
  */
 #ifndef SKEP_COMMANDS_PLAN_WORK_H
 #define SKEP_COMMANDS_PLAN_WORK_H
