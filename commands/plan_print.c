@@ -4,7 +4,6 @@
  * stage, and which links carry how much.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,11 +20,6 @@ static void lay_step(struct skep_layout *layout, double seconds)
 	skep_layout_cell(layout, "%s", seconds < SKEP_NEVER ? skep_time_text(seconds, text) : "-");
 }
 
-static double gain(const struct plan_work *w, double samples_per_s)
-{
-	return w->random_rate.count > 0 ? samples_per_s / w->random_rate.mean : NAN;
-}
-
 static void lay_candidate(const struct plan_work *w, uint32_t which, struct skep_layout *layout)
 {
 	const struct plan_candidate *c = &w->candidate[which];
@@ -36,7 +30,10 @@ static void lay_candidate(const struct plan_work *w, uint32_t which, struct skep
 	if (c->tried) {
 		lay_step(layout, c->round_s);
 		skep_layout_cell(layout, "%.6g", c->samples_per_s);
-		skep_layout_cell(layout, "%.2f", gain(w, c->samples_per_s));
+		if (w->random_rate.count > 0)
+			skep_layout_cell(layout, "%.2f", c->samples_per_s / w->random_rate.mean);
+		else
+			skep_layout_cell(layout, "-");
 	} else {
 		skep_layout_cell(layout, "%s", c->fits ? "-" : "does not fit");
 		skep_layout_cell(layout, "-");

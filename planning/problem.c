@@ -244,6 +244,32 @@ static bool explain_memory(const struct skep_problem_check *c, char *reterr, siz
 		c->stage, need, c->wanted, c->found, fit, more);
 }
 
+/* A worker that can hold no stage could not even stand by. */
+static bool check_holders(const struct skep_planning *p, char *reterr, size_t size)
+{
+	char need[SKEP_TEXT_BYTES], have[SKEP_TEXT_BYTES];
+	uint32_t least = 0, idle = 0, first = 0;
+	for (uint32_t stage = 1; stage < p->stages; stage++)
+		least = p->need_bytes[stage] < p->need_bytes[least] ? stage : least;
+	for (uint32_t i = p->workers; i-- > 0;) {
+		if (p->have_bytes[i] >= p->need_bytes[least])
+			continue;
+		first = i;
+		idle++;
+	}
+	if (idle == 0 || idle == p->workers)
+		return true;
+	const struct skep_topology *t = &p->scenario->topology;
+	return fail(reterr, size,
+		"%" PRIu32 " workers can hold no stage, the first of them worker %" PRIu32
+		", a %.31s with %s: the smallest stage, %" PRIu32
+		", needs %s; leave those machines out, or make stages smaller (more stages, a smaller microbatch, "
+		"checkpoint_activations)",
+		idle, p->machine[first], t->gpu[t->machine[p->machine[first]].gpu].name,
+		skep_bytes_text((double)p->have_bytes[first], have), least,
+		skep_bytes_text((double)p->need_bytes[least], need));
+}
+
 static bool check_problem(const struct skep_planning *p, char *reterr, size_t size)
 {
 	void *scratch = malloc(skep_problem_scratch_size(&p->problem) + 1);
@@ -281,7 +307,7 @@ bool skep_planning_make(const struct skep_scenario *s, struct skep_planning *p, 
 		fill_throughput(p);
 		ok = fill_kinds(p) || fail(reterr, size, "not enough memory to plan this scenario");
 	}
-	ok = ok && check_links(p, reterr, size) && check_problem(p, reterr, size);
+	ok = ok && check_links(p, reterr, size) && check_holders(p, reterr, size) && check_problem(p, reterr, size);
 	if (!ok)
 		skep_planning_finish(p);
 	return ok;

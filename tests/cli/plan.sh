@@ -20,6 +20,8 @@ refuses 'more stages than workers' 'model.stages: 9 stages need at least as many
 refuses 'more stages than layers' 'model.stages: 10 stages cannot be cut' plan "${fast[@]}" --set model.stages=10
 refuses 'what fits nobody' 'two-datacentres.yaml: error: stage [0-9]+ needs .* GB on each of its workers.*nearest changes' \
 	plan "${fast[@]}" --set schedule.global_batch=4194304 --set schedule.microbatch=1048576
+refuses 'workers that can hold nothing' 't4-a100-both.yaml: error: 8 workers can hold no stage, the first of them worker 0, a T4 with' \
+	plan "$root/scenarios/t4-a100-both.yaml" --set train.maths=none --set schedule.microbatch=32 --set schedule.global_batch=1024
 refuses 'a place from which its files are not found' 'far/plan.yaml: not written, since it would not read from there' \
 	plan "${fast[@]}" -o "$scratch/far/plan.yaml"
 cp "$two" own.yaml
@@ -87,4 +89,10 @@ accepts 'fixed pipelines' plan "${fast[@]}" --json --set schedule.pipeline=1f1b
 check 'have equal stages' python3 -c 'import json, sys
 seen = json.load(open(sys.argv[1]))
 assert all(stage["workers"] == 2 for stage in seen["stages"]), seen' "$out"
+# Here stages 1 to 3 fit the A100s alone, which the scenario has elsewhere.
+accepts 'what only another allocation makes fit' plan "$root/scenarios/t4-a100-both.yaml" --set train.maths=none \
+	--set schedule.microbatch=16 --set schedule.global_batch=1024 --set schedule.in_flight=36 -o fits.yaml
+check 'the scenario did not fit' grep -qE '^start .* does not fit ' "$out"
+check 'check takes what was found' "$skep" check fits.yaml -q
+
 plan
