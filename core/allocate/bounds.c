@@ -250,14 +250,13 @@ static struct skep_problem_check check_memory(const struct skep_problem *p, cons
 
 static struct skep_problem_check check_bounds(const struct skep_problem *p)
 {
-	uint64_t least = 0, most = 0;
+	uint64_t least = 0;
 	for (uint32_t s = 0; s < p->stages; s++) {
 		uint32_t low = skep_problem_least(p, s), high = skep_problem_most(p, s);
 		if (low == 0 || low > high)
 			return (struct skep_problem_check){
 				.fault = SKEP_PROBLEM_BOUNDS, .stage = s, .wanted = low, .found = high};
 		least += low;
-		most += high;
 	}
 	uint32_t wanted = least < UINT32_MAX ? (uint32_t)least : UINT32_MAX;
 	if (least > p->workers)

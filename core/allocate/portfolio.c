@@ -18,14 +18,15 @@
 
 #include "core/allocate/hunt.h"
 
-#define FEW 20000.0      /* allocations */
-#define LONG_WALKS 8u    /* on the sketch: from the best constructions and random ones in turn ... */
-#define LONG_STEPS 1500u /* a worker */
-#define SHORT_WALKS 100u /* ... and from the best so far */
-#define SHORT_STEPS 150u
-#define WORKERS_MOST 256u /* more are walked no longer than so many */
-#define FALL 5.5          /* the temperature ends at exp(-5.5) of where it began */
+#define FEW 20000.0        /* allocations */
+#define LONG_WALKS 8u      /* on the sketch: from the best constructions and random ones in turn ... */
+#define LONG_STEPS 1500u   /* a worker */
+#define SHORT_WALKS 100u   /* ... and from the best so far */
+#define SHORT_PART 10u     /* each so much shorter */
+#define LONG_WORK 8000000u /* ... but no more than so many, divided by the workers of a stage: a step costs as many */
+#define FALL 5.5           /* the temperature ends at exp(-5.5) of where it began */
 #define ORDERS 2u
+#define MANY 256u /* workers: a child of the genetic search takes as many steps as there are pairs of them */
 #define SEEDS 64u /* constructions */
 
 struct team {
@@ -146,9 +147,10 @@ static void walk_once(struct team *t, const uint32_t *from, double heat, uint64_
 	hunt_begin(h, s->best_of);
 }
 
-static uint64_t steps_of(const struct hunt *h, uint64_t a_worker)
+static uint64_t long_steps(const struct hunt *h)
 {
-	return a_worker * (h->workers < WORKERS_MOST ? h->workers : WORKERS_MOST);
+	uint64_t steps = LONG_STEPS * (uint64_t)h->workers, most = LONG_WORK * (uint64_t)h->stages / h->workers;
+	return steps < most ? steps : most;
 }
 
 static void walk(struct team *t)
@@ -162,11 +164,11 @@ static void walk(struct team *t)
 			hunt_random(h, t->stage_of);
 		else
 			memcpy(t->stage_of, t->seed + (size_t)seed * h->workers, h->workers * sizeof *t->stage_of);
-		walk_once(t, t->stage_of, seed == SKEP_NOBODY ? 1.0 : 0.3, steps_of(h, LONG_STEPS));
+		walk_once(t, t->stage_of, seed == SKEP_NOBODY ? 1.0 : 0.3, long_steps(h));
 	}
 	for (uint32_t i = 0; i < SHORT_WALKS && !hunt_over(h); i++) {
 		memcpy(t->stage_of, h->best_of, h->workers * sizeof *t->stage_of);
-		walk_once(t, t->stage_of, heat[i % 4], steps_of(h, SHORT_STEPS));
+		walk_once(t, t->stage_of, heat[i % 4], long_steps(h) / SHORT_PART);
 	}
 }
 
@@ -191,26 +193,26 @@ static void with_part(struct hunt *h, uint64_t evaluations, enum skep_method met
 /* What a budget without an end of its own is taken for. */
 static uint64_t unit(const struct hunt *h)
 {
-	uint64_t most = 40000;
+	uint64_t most = 1000000;
 	return left(h) < most ? left(h) : most;
 }
 
-static void finish(struct team *t)
+/* From the best, ever cooler. A tenth is for the descent at the end. */
+static void finish(struct hunt *h)
 {
-	struct hunt *h = t->h;
-	uint64_t most = 40000, evaluations = left(h) < most ? left(h) : most;
+	static const double heat[] = {0.1, 0.05, 0.02, 0.01, 0.005};
+	const uint32_t walks = sizeof heat / sizeof *heat;
+	uint64_t evaluations = unit(h);
 	h->method = SKEP_METHOD_ANNEAL;
-	for (uint32_t part = 0; part < 2 && !hunt_over(h); part++) {
+	for (uint32_t i = 0; i < walks && !hunt_over(h); i++) {
 		hunt_begin(h, h->best_of);
-		hunt_walk(h, evaluations / 3, part == 0 ? 0.3 : 0.1, 4.6);
+		hunt_walk(h, evaluations * 9 / 10 / walks, heat[i], FALL);
 	}
 	if (hunt_over(h))
 		return;
 	h->method = SKEP_METHOD_GREEDY;
-	h->allowance = h->evaluations + evaluations;
 	hunt_begin(h, h->best_of);
 	hunt_descend(h);
-	h->allowance = UINT64_MAX;
 }
 
 void search_portfolio(struct hunt *h, struct carve *c, struct skep_found *ret)
@@ -244,11 +246,12 @@ void search_portfolio(struct hunt *h, struct carve *c, struct skep_found *ret)
 		walk(&t);
 	} else {
 		c->used = used;
-		with_part(h, unit(h) / 20, SKEP_METHOD_RELAXED, c, search_relaxed);
+		with_part(h, 2 * unit(h) / 5, SKEP_METHOD_RELAXED, c, search_relaxed);
 		c->used = used;
-		with_part(h, unit(h) / 5, SKEP_METHOD_GENETIC, c, search_genetic);
+		if (h->workers <= MANY)
+			with_part(h, unit(h) / 8, SKEP_METHOD_GENETIC, c, search_genetic);
 		c->used = used;
-		with_part(h, unit(h) / 3, SKEP_METHOD_ANNEAL, c, search_anneal);
+		with_part(h, unit(h) / 4, SKEP_METHOD_ANNEAL, c, search_anneal);
 	}
-	finish(&t);
+	finish(h);
 }

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "core/allocate/search.h"
+#include "core/hash.h"
 #include "five_networks.h"
 
 enum { WORKERS = 64, STAGES = 8, GENETIC_EVALUATIONS = 5000 };
@@ -121,6 +122,23 @@ static void a_tenth_of_the_evaluations(void **state)
 	}
 }
 
+/* Same seed, same allocation, with every compiler: a pinned hash. A search that changes on purpose changes it. */
+static void the_same_everywhere(void **state)
+{
+	(void)state;
+	uint64_t hash = SKEP_HASH_EMPTY;
+	uint32_t stage_of[WORKERS];
+	struct case_of c = begin(4, WORKERS, 0.33);
+	make_cost(&c);
+	for (uint32_t m = 0; m < SKEP_METHODS; m++) {
+		struct skep_found found = run(&c, (enum skep_method)m, 60, 3, NULL, stage_of);
+		hash = skep_hash_bytes(hash, stage_of, sizeof stage_of);
+		hash = skep_hash_bytes(hash, &found.cost, sizeof found.cost);
+	}
+	assert_int_equal(hash, UINT64_C(0x6647db890f451d9d));
+	finish(&c);
+}
+
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
 
 static double cpu_s(void)
@@ -170,6 +188,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_known_by_thought),
 		cmocka_unit_test(a_tenth_of_the_evaluations),
+		cmocka_unit_test(the_same_everywhere),
 	};
 	if (argc > 1 && strcmp(argv[1], "--table") == 0)
 		return print_table(argc > 2 ? argv[2] : NULL, WORKERS);

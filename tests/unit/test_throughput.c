@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_throughput.c - the expected time of a step against the same sums written plainly, pair by pair; what changes cost; pipelines
- * that are fixed; links that are missing; and how many bytes go over which links.
+ * test_throughput.c - the expected time of a step against the same sums written plainly, pair by pair; what changes cost;
+ * pipelines that are fixed; links that are missing; and how many bytes go over which links.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -319,8 +319,8 @@ static void bytes_add_up(void **state)
 			skep_traffic_by_class(&traffic, stage_of, count, by_class);
 			assert_true(same_s(by_class[0].pipeline + by_class[1].pipeline, all.pipeline));
 			assert_true(same_s(by_class[0].reduction + by_class[1].reduction, all.reduction));
-			/* A stage in each half: all activations cross, no reduction does. Dealt out: half of a swarm's activations
-			 * do, none of fixed pipelines', and two hops of four of each ring. */
+			/* A stage in each half: all activations cross, no reduction does. Dealt out: half of a swarm's
+			 * activations do, none of fixed pipelines', and two hops of four of each ring. */
 			double crossing = strided ? (fixed ? 0 : 0.5) : 1;
 			assert_true(same_s(by_class[1].pipeline, crossing * all.pipeline));
 			assert_true(same_s(by_class[1].reduction, strided ? all.reduction / 2 : 0));
