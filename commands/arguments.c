@@ -39,6 +39,8 @@ static const struct option long_options[] = {
 	{"validation", no_argument, NULL, 'W'},
 	{"from", required_argument, NULL, 'F'},
 	{"bf16", no_argument, NULL, 'B'},
+	{"budget", required_argument, NULL, 'b'},
+	{"explain", no_argument, NULL, 'x'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -79,6 +81,10 @@ static const char *const option_help[] = {
 	['L'] = "  --log AXES            accuracy: none, x, y or xy (default: what spans more than a factor of 10, of y 5)\n",
 	['W'] = "  --validation          accuracy: the loss of validations, not of training\n",
 	['F'] = "  --from ROUND          leave out the rounds before this one (default: the warm-up and the first 5 %)\n",
+	['b'] = "  --budget TIME         as in 2 s: half for searching, half for simulating; the result then depends on the "
+		"machine\n"
+		"                        (default: 20000 evaluations a search, and the result on the seed alone)\n",
+	['x'] = "  --explain             also print the chosen allocation stage by stage, and what moves over which links\n",
 	['B'] = "  --bf16                numbers of 16 bits, rounded\n",
 	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
 };
@@ -176,9 +182,22 @@ static enum status bad_value(const char *option, const char *value, const char *
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
+static enum status take_plan_option(struct arguments *a, int letter)
+{
+	const char *expected;
+	if (letter == 'x')
+		a->explain = true;
+	else if (!skep_quantity_parse(optarg, SKEP_TIME, &a->budget_s, &expected) || !(a->budget_s >= 1e-3) ||
+		 a->budget_s > 86400)
+		return bad_value("--budget", optarg, "a time with its unit, from 1 ms to 1 d, as in '2 s'");
+	return STATUS_DONE;
+}
+
 static enum status take_export_option(struct arguments *a, int letter)
 {
 	uint64_t number;
+	if (letter == 'b' || letter == 'x')
+		return take_plan_option(a, letter);
 	if (letter == 'B')
 		a->bf16 = true;
 	else if (!parse_number(optarg, UINT32_MAX, &number) || number == 0)

@@ -43,6 +43,7 @@ struct draft { /* a scenario while it is read */
 	const struct skep_yaml_node *root;
 	struct skep_scenario *s;
 	FILE *details; /* or NULL */
+	bool any_memory;
 };
 
 static const struct skep_yaml_node *group(struct draft *d, const char *key)
@@ -492,7 +493,8 @@ static void read_root(struct draft *d)
 	skep_periodic_check(&d->r, sync, d->s);
 	check_stream(d);
 	check_time(d);
-	skep_memory_check(&d->r, group(d, "model"), d->s);
+	if (!d->any_memory)
+		skep_memory_check(&d->r, group(d, "model"), d->s);
 }
 
 static void apply_options(struct skep_yaml *yaml, const struct skep_scenario_options *options, struct skep_diag *reterr)
@@ -523,7 +525,8 @@ bool skep_scenario_read_text(const char *path, const char *text, size_t size,
 	snprintf(ret->path, sizeof ret->path, "%s", path);
 	struct draft d = {.r = {skep_yaml_parse(path, text, size, reterr), reterr},
 		.s = ret,
-		.details = options ? options->details : NULL};
+		.details = options ? options->details : NULL,
+		.any_memory = options && options->any_memory};
 	if (!d.r.yaml)
 		return false;
 	apply_options(d.r.yaml, options, reterr);

@@ -112,8 +112,9 @@ struct skep_scenario_options {
 	const char *const *set; /* "key.path=value" */
 	uint32_t sets;
 	bool has_seed;
-	uint64_t seed; /* replaces the file's */
-	FILE *details; /* for lists that a diagnosis has no room for; NULL: nowhere */
+	uint64_t seed;   /* replaces the file's */
+	FILE *details;   /* for lists that a diagnosis has no room for; NULL: nowhere */
+	bool any_memory; /* what does not fit is no error: for who looks for what does */
 };
 
 /* On failure *ret is empty, and finishing it does nothing. */

@@ -16,13 +16,13 @@ struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *c)
 	return bytes;
 }
 
-static double share_of(const struct skep_traffic *t, const uint32_t *count, const uint32_t *stage_of, uint32_t worker)
+static double share_of(const struct skep_step_traffic *t, const uint32_t *count, const uint32_t *stage_of, uint32_t worker)
 {
 	return t->share ? t->share[worker] : 1.0 / count[stage_of[worker]];
 }
 
 /* Which worker of its stage this one is. */
-static uint32_t place_of(const struct skep_traffic *t, const uint32_t *stage_of, uint32_t worker)
+static uint32_t place_of(const struct skep_step_traffic *t, const uint32_t *stage_of, uint32_t worker)
 {
 	uint32_t place = 0;
 	(void)t;
@@ -32,7 +32,7 @@ static uint32_t place_of(const struct skep_traffic *t, const uint32_t *stage_of,
 }
 
 /* From this worker to those of the next stage, and back. */
-static void add_cut(const struct skep_traffic *t, const uint32_t *stage_of, const uint32_t *count, uint32_t worker,
+static void add_cut(const struct skep_step_traffic *t, const uint32_t *stage_of, const uint32_t *count, uint32_t worker,
 	struct skep_complexity_bytes *ret)
 {
 	uint32_t stage = stage_of[worker], place = t->fixed ? place_of(t, stage_of, worker) : 0, nth = 0;
@@ -48,7 +48,7 @@ static void add_cut(const struct skep_traffic *t, const uint32_t *stage_of, cons
 }
 
 /* The hop of the ring from this worker to the next one of its stage. */
-static void add_hop(const struct skep_traffic *t, const uint32_t *stage_of, const uint32_t *count, uint32_t worker,
+static void add_hop(const struct skep_step_traffic *t, const uint32_t *stage_of, const uint32_t *count, uint32_t worker,
 	struct skep_complexity_bytes *ret)
 {
 	uint32_t stage = stage_of[worker], n = count[stage], next = worker;
@@ -60,7 +60,7 @@ static void add_hop(const struct skep_traffic *t, const uint32_t *stage_of, cons
 	ret[t->class_of(t->context, worker, next)].reduction += 2.0 * (n - 1) / n * t->reduced_bytes[stage] / t->period;
 }
 
-void skep_traffic_by_class(const struct skep_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
+void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
 	struct skep_complexity_bytes *ret)
 {
 	memset(ret, 0, traffic->classes * sizeof *ret);

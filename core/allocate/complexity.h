@@ -34,7 +34,7 @@ struct skep_complexity_bytes { /* a step, all links together */
 
 struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *complexity);
 
-struct skep_traffic { /* the same of one allocation, cut by cut */
+struct skep_step_traffic { /* the same of one allocation, cut by cut */
 	uint32_t workers, stages;
 	const double *share;                          /* [workers] part of its stage's microbatches; NULL: equal */
 	bool fixed;                                   /* pipeline p is the p-th of each stage */
@@ -47,7 +47,7 @@ struct skep_traffic { /* the same of one allocation, cut by cut */
 };
 
 /* ret [classes]. `count` is scratch, [stages]. */
-void skep_traffic_by_class(const struct skep_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
+void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
 	struct skep_complexity_bytes *ret);
 
 #endif

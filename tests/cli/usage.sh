@@ -49,7 +49,7 @@ done
 
 refuses 'no command' '^usage: skep COMMAND'
 refuses 'unknown command' "^skep: there is no command 'simm'" simm "${quick[@]}"
-for command in plan probe; do
+for command in probe; do
 	refuses "$command, which is still to come" "^skep: $command is not there yet; meanwhile: " "$command"
 done
 refuses 'unknown option' "^skep: unrecognized option '--frobnicate'" sim "${quick[@]}" --frobnicate

@@ -13,6 +13,7 @@ may_include() { # may_include FILE: the folders, as one extended regular express
 	models/*) echo 'core/|models/|scenarios/reader/' ;;
 	topologies/*) echo 'core/|topologies/|scenarios/reader/' ;;
 	scenarios/*) echo 'core/|models/|topologies/|scenarios/' ;;
+	planning/*) echo 'core/|models/|topologies/|scenarios/|planning/' ;;
 	sim/*) echo 'core/|models/|topologies/|scenarios/|sim/' ;;
 	exec/*) echo 'core/|models/|topologies/|scenarios/|exec/' ;;
 	analysis/*) echo 'core/|models/|topologies/|scenarios/|analysis/' ;;

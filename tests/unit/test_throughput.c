@@ -310,7 +310,7 @@ static void bytes_add_up(void **state)
 	assert_true(
 		same_s(all.pipeline, 2.0 * 16 * 1 * 4 * 128 * 512 * 2) && same_s(all.reduction, 2 * 3 * 2e6 * 2 / 5));
 	double bytes[] = {4 * 128 * 512 * 2, 0}, reduced[] = {2e6, 2e6};
-	struct skep_traffic traffic = {8, 2, NULL, false, bytes, bytes, reduced, 16, 5, 2, half_of, &half};
+	struct skep_step_traffic traffic = {8, 2, NULL, false, bytes, bytes, reduced, 16, 5, 2, half_of, &half};
 	for (uint32_t fixed = 0; fixed < 2; fixed++)
 		for (uint32_t strided = 0; strided < 2; strided++) {
 			traffic.fixed = fixed;

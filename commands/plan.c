@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.c - see plan.h. Cheap, then dear: every search walks on the expected time of a step (core/allocate/throughput.h); the
+ * best few of what they found, the scenario's own allocation and random ones are then simulated, and the simulator chooses.
+ *
+ * Decides what a budget means. Without --budget each search may ask up to EVALUATIONS times, and the result depends on the
+ * scenario and its seed alone. With it, searches share half of the time and trials the rest, so the result also depends on the
+ * machine.
+ *
+ * Keeps true: the scenario's own allocation is a candidate, so what is chosen is never worse in the simulator.
+ */
+#include "commands/plan.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "commands/plan_work.h"
+
+#define EVALUATIONS 20000u
+#define SMALL_POOL 64.0 /* workers: larger ones get fewer of the evaluations that grow with their square */
+#define TRIALS 6u       /* of what was found */
+#define REPAIRS 4u      /* searches anew, when what was found does not fit memory */
+
+static const struct {
+	enum skep_method method;
+	enum skep_planning_view view;
+} searches[] = {
+	{SKEP_METHOD_CONTIGUOUS, SKEP_VIEW_SHARED},
+	{SKEP_METHOD_STRIDED, SKEP_VIEW_SHARED},
+	{SKEP_METHOD_GREEDY, SKEP_VIEW_SHARED},
+	{SKEP_METHOD_RELAXED, SKEP_VIEW_SHARED},
+	{SKEP_METHOD_GENETIC, SKEP_VIEW_SHARED},
+	{SKEP_METHOD_ANNEAL, SKEP_VIEW_SHARED},
+	{SKEP_METHOD_PORTFOLIO, SKEP_VIEW_SHARED},
+	{SKEP_METHOD_PORTFOLIO, SKEP_VIEW_ALONE},
+};
+#define SEARCHES (sizeof searches / sizeof searches[0])
+
+static enum status complain(enum status status, const char *message)
+{
+	fprintf(stderr, "skep: %s\n", message);
+	return status;
+}
+
+static const char lacking[] = "not enough memory to plan this scenario";
+
+uint64_t plan_now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t read_clock(void *clock)
+{
+	(void)clock;
+	return plan_now_ns();
+}
+
+static bool is_late(const struct plan_work *w)
+{
+	return w->until_ns > 0 && plan_now_ns() >= w->until_ns;
+}
+
+/* ---- search ------------------------------------------------------------------------------------------------------- */
+
+/* False: no memory. */
+static bool add(struct plan_work *w, const char *name, struct plan_candidate **ret)
+{
+	struct plan_candidate *c = &w->candidate[w->candidates];
+	*c = (struct plan_candidate){.name = name, .fits = true};
+	c->stage_of = calloc(w->planning.workers, sizeof *c->stage_of);
+	w->candidates += c->stage_of != NULL;
+	*ret = c;
+	return c->stage_of != NULL;
+}
+
+static void expect(struct plan_work *w, struct plan_candidate *c)
+{
+	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
+		c->step_s[view] = w->cost[view]->whole(w->cost[view]->self, c->stage_of);
+}
+
+/* Seconds that the cost takes to make an allocation current, and about as many of them as a change takes. */
+static double cost_s(struct plan_work *w)
+{
+	uint64_t begin_ns = plan_now_ns(), now_ns = begin_ns;
+	uint32_t asked = 0;
+	for (; asked < 1000 && now_ns - begin_ns < 2000000; asked++, now_ns = plan_now_ns())
+		w->cost[0]->whole(w->cost[0]->self, w->candidate[0].stage_of);
+	return 1e-9 * (double)(now_ns - begin_ns) / asked;
+}
+
+/* What a search may ask. Making an allocation current takes as long as the square of the pool, a change as long as the pool: the
+ * genetic search does the one, the portfolio both. With a limit of time as much as fills it, or annealing would end while it is
+ * hot. */
+static uint64_t evaluations_for(struct plan_work *w, enum skep_method method)
+{
+	double workers = w->planning.workers, scale = fmax(1, workers / SMALL_POOL), all = EVALUATIONS;
+	if (w->until_ns > 0) {
+		double change_s = cost_s(w) * fmin(1, 4 / workers) + 1e-7;
+		all = fmax(100, 1e-9 * (double)(w->until_ns - w->begin_ns) / (2 * SEARCHES) / change_s / scale);
+	}
+	if (method == SKEP_METHOD_GENETIC)
+		return (uint64_t)fmax(200, all / (scale * scale));
+	if (method == SKEP_METHOD_PORTFOLIO)
+		return (uint64_t)fmax(2000, all / scale);
+	return (uint64_t)all;
+}
+
+/* What was found so far that costs least in this view; NULL: nothing. */
+static const uint32_t *best_of(const struct plan_work *w, enum skep_planning_view view)
+{
+	double least = SKEP_NEVER;
+	const uint32_t *best = NULL;
+	for (uint32_t i = 1; i < w->candidates; i++)
+		if (w->candidate[i].step_s[view] < least) {
+			least = w->candidate[i].step_s[view];
+			best = w->candidate[i].stage_of;
+		}
+	return best;
+}
+
+/* The portfolio goes on from what the others found, so it is no worse. In large pools all do: a walk from nowhere would not get
+ * there; in small ones each shows what it can do by itself. */
+static bool begins_at_best(const struct plan_work *w, enum skep_method method)
+{
+	return method == SKEP_METHOD_PORTFOLIO || w->planning.workers > 4 * (uint32_t)SMALL_POOL;
+}
+
+/* `nth` of the searches gets its part of the time. */
+static bool search_with(struct plan_work *w, size_t nth)
+{
+	struct plan_candidate *c;
+	enum skep_planning_view view = searches[nth].view;
+	const struct skep_objective *cost = w->cost[view];
+	struct skep_search search = {.method = searches[nth].method,
+		.problem = &w->planning.problem,
+		.cost = cost,
+		.budget = {.evaluations = evaluations_for(w, searches[nth].method)},
+		.seed = w->scenario.seed,
+		.start = begins_at_best(w, searches[nth].method) ? best_of(w, view) : NULL,
+		.together_s = skep_throughput_together(cost),
+		.along_s = skep_throughput_along(cost),
+		.alone_s = skep_throughput_alone(cost)};
+	if (w->until_ns > 0) {
+		search.budget.now_ns = read_clock;
+		search.budget.until_ns = w->begin_ns + (w->until_ns - w->begin_ns) * (nth + 1) / (2 * SEARCHES);
+	}
+	void *mem = malloc(skep_search_size(&search));
+	if (!mem || !add(w, skep_method_name(searches[nth].method), &c)) {
+		free(mem);
+		return false;
+	}
+	struct skep_found found = skep_search_run(&search, mem, c->stage_of);
+	free(mem);
+	c->view = view;
+	c->evaluations = found.evaluations;
+	c->optimal = found.optimal;
+	expect(w, c);
+	return true;
+}
+
+static bool search_all(struct plan_work *w)
+{
+	bool ok = true;
+	for (size_t i = 0; ok && i < SEARCHES; i++)
+		ok = search_with(w, i);
+	return ok;
+}
+
+/* ---- trials ------------------------------------------------------------------------------------------------------- */
+
+static bool is_known(const struct plan_work *w, uint32_t which)
+{
+	const struct plan_candidate *c = &w->candidate[which];
+	for (uint32_t i = 0; i < which; i++)
+		if (memcmp(w->candidate[i].stage_of, c->stage_of, w->planning.workers * sizeof *c->stage_of) == 0)
+			return true;
+	return false;
+}
+
+/* In which place among those of its view: each view's best is tried before any view's second. */
+static uint32_t rank_of(const struct plan_work *w, uint32_t which)
+{
+	const struct plan_candidate *c = &w->candidate[which];
+	uint32_t rank = 0;
+	for (uint32_t i = 1; i < w->candidates; i++) {
+		const struct plan_candidate *other = &w->candidate[i];
+		if (i == which || other->view != c->view || is_known(w, i))
+			continue;
+		rank += other->step_s[c->view] < c->step_s[c->view] ||
+		        (other->step_s[c->view] <= c->step_s[c->view] && i < which);
+	}
+	return rank;
+}
+
+static void share_trials(struct plan_work *w)
+{
+	for (uint32_t i = 1; i < w->candidates; i++) /* the same allocation is simulated once */
+		for (uint32_t j = 0; j < i; j++) {
+			struct plan_candidate *c = &w->candidate[i], *same = &w->candidate[j];
+			if (c->tried ||
+				memcmp(c->stage_of, same->stage_of, w->planning.workers * sizeof *c->stage_of) != 0)
+				continue;
+			c->tried = same->tried;
+			c->fits = same->fits;
+			c->samples_per_s = same->samples_per_s;
+			c->round_s = same->round_s;
+		}
+}
+
+/* The best few that were found; at least one is tried however late it is. */
+static void try_found(struct plan_work *w)
+{
+	uint32_t tried = 0;
+	for (uint32_t rank = 0; rank < w->candidates; rank++)
+		for (uint32_t i = w->candidates; i-- > 1;) {
+			struct plan_candidate *c = &w->candidate[i];
+			if (is_known(w, i) || rank_of(w, i) != rank || !(c->step_s[c->view] < SKEP_NEVER) ||
+				tried >= TRIALS || (tried > 0 && is_late(w)))
+				continue;
+			tried += plan_trial(w, c);
+		}
+	share_trials(w);
+}
+
+static bool any_tried(const struct plan_work *w)
+{
+	for (uint32_t i = 1; i < w->candidates; i++)
+		if (w->candidate[i].tried)
+			return true;
+	return false;
+}
+
+static void forget_found(struct plan_work *w)
+{
+	while (w->candidates > 1)
+		free(w->candidate[--w->candidates].stage_of);
+}
+
+/* Needs of memory are those of the scenario's sizes; where what was found has others and does not fit, it is looked for anew
+ * with the needs that were seen. */
+static bool find(struct plan_work *w)
+{
+	for (uint32_t repair = 0;; repair++) {
+		bool tightened = false;
+		if (!search_all(w))
+			return false;
+		try_found(w);
+		for (uint32_t i = 1; i < w->candidates; i++)
+			if (!w->candidate[i].fits)
+				tightened |= skep_planning_tighten(&w->planning, w->candidate[i].stage_of);
+		if (any_tried(w) || !tightened || repair == REPAIRS)
+			return true;
+		forget_found(w);
+	}
+}
+
+/* ---- what it is compared with ------------------------------------------------------------------------------------- */
+
+/* Student's t for 95 %, by degrees of freedom. */
+static double student(uint32_t freedom)
+{
+	static const double t[] = {0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306};
+	return freedom < sizeof t / sizeof t[0] ? t[freedom] : 1.998 + 0.5 / freedom;
+}
+
+static struct plan_mean mean_of(const double *value, uint32_t count)
+{
+	struct plan_mean m = {.count = count};
+	double sum = 0, squares = 0;
+	for (uint32_t i = 0; i < count; i++)
+		sum += value[i];
+	m.mean = count > 0 ? sum / count : NAN;
+	for (uint32_t i = 0; i < count; i++)
+		squares += (value[i] - m.mean) * (value[i] - m.mean);
+	m.half = count > 1 ? student(count - 1) * sqrt(squares / (count - 1) / count) : NAN;
+	return m;
+}
+
+static bool expect_random(struct plan_work *w)
+{
+	double step[PLAN_SAMPLES] = {0};
+	uint32_t count = 0;
+	struct plan_candidate c = {.stage_of = calloc(w->planning.workers, sizeof *c.stage_of)};
+	for (uint32_t i = 0; c.stage_of && i < PLAN_SAMPLES; i++) {
+		skep_planning_random(&w->planning, w->scenario.seed + i, c.stage_of);
+		expect(w, &c);
+		if (c.step_s[SKEP_VIEW_SHARED] < SKEP_NEVER)
+			step[count++] = c.step_s[SKEP_VIEW_SHARED];
+	}
+	w->random_step = mean_of(step, count);
+	bool ok = c.stage_of != NULL;
+	free(c.stage_of);
+	return ok;
+}
+
+static bool try_random(struct plan_work *w)
+{
+	double rate[PLAN_RANDOMS] = {0}, round[PLAN_RANDOMS] = {0};
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < PLAN_RANDOMS; i++) {
+		struct plan_candidate *c = &w->random[i];
+		*c = (struct plan_candidate){.name = "random"};
+		c->stage_of = calloc(w->planning.workers, sizeof *c->stage_of);
+		if (!c->stage_of)
+			return false;
+		skep_planning_random(&w->planning, w->scenario.seed + i, c->stage_of);
+		if (!(count > 0 && is_late(w)) && plan_trial(w, c)) {
+			rate[count] = c->samples_per_s;
+			round[count++] = c->round_s;
+		}
+	}
+	w->random_rate = mean_of(rate, count);
+	w->random_round = mean_of(round, count);
+	return true;
+}
+
+static bool begin_with_start(struct plan_work *w)
+{
+	struct plan_candidate *c;
+	if (!add(w, "start", &c))
+		return false;
+	bool whole = skep_planning_start(&w->planning, c->stage_of);
+	expect(w, c);
+	if (whole)
+		plan_trial(w, c);
+	return true;
+}
+
+/* False: nothing that was found can be. */
+static bool choose(struct plan_work *w)
+{
+	bool any = false;
+	for (uint32_t i = 0; i < w->candidates; i++) {
+		if (!w->candidate[i].tried ||
+			(any && w->candidate[i].samples_per_s <= w->candidate[w->chosen].samples_per_s))
+			continue;
+		w->chosen = i;
+		any = true;
+	}
+	return any;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+
+static bool make_costs(struct plan_work *w)
+{
+	for (uint32_t view = 0; view < SKEP_VIEWS; view++) {
+		const struct skep_throughput *throughput = &w->planning.throughput[view];
+		w->cost_memory[view] = malloc(skep_throughput_size(throughput));
+		if (!w->cost_memory[view])
+			return false;
+		w->cost[view] = skep_throughput_init(w->cost_memory[view], throughput);
+	}
+	return true;
+}
+
+static void finish(struct plan_work *w)
+{
+	for (uint32_t i = 0; i < w->candidates; i++)
+		free(w->candidate[i].stage_of);
+	for (uint32_t i = 0; i < PLAN_RANDOMS; i++)
+		free(w->random[i].stage_of);
+	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
+		free(w->cost_memory[view]);
+	skep_planning_finish(&w->planning);
+	skep_scenario_finish(&w->scenario);
+	free(w);
+}
+
+static enum status plan(struct plan_work *w)
+{
+	const struct arguments *a = w->arguments;
+	char error[1024];
+	if (!skep_planning_make(&w->scenario, &w->planning, error, sizeof error)) {
+		fprintf(stderr, "%s: error: %s\n", w->scenario.path, error);
+		return STATUS_BAD_INPUT;
+	}
+	w->rounds = plan_trial_rounds(&w->scenario);
+	if (!make_costs(w) || !begin_with_start(w) || !find(w) || !expect_random(w) || !try_random(w))
+		return complain(STATUS_FAILED, lacking);
+	if (!choose(w)) {
+		fprintf(stderr,
+			"%s: error: no allocation that was found fits the workers' memory and comes to an end\n",
+			w->scenario.path);
+		return STATUS_BAD_INPUT;
+	}
+	if (a->output && !plan_write(w))
+		return STATUS_BAD_INPUT;
+	if (a->json) {
+		plan_print_json(w, stdout);
+		return STATUS_DONE;
+	}
+	plan_print(w, stdout);
+	if (a->explain)
+		plan_explain(w, stdout);
+	if (a->output && !a->quiet)
+		fprintf(stderr, "wrote %s\n", a->output);
+	return STATUS_DONE;
+}
+
+static bool read_scenario(struct plan_work *w)
+{
+	struct skep_diag diag = {0};
+	char text[2048];
+	struct skep_scenario_options options = w->arguments->scenario;
+	options.details = stderr;
+	options.any_memory = true;
+	if (skep_scenario_read(w->arguments->positional[0], &options, &w->scenario, &diag))
+		return true;
+	skep_diag_print(&diag, text, sizeof text);
+	fputs(text, stderr);
+	return false;
+}
+
+enum status skep_plan_command(const struct arguments *arguments)
+{
+	struct plan_work *w = calloc(1, sizeof *w);
+	if (!w)
+		return complain(STATUS_FAILED, lacking);
+	w->arguments = arguments;
+	w->begin_ns = plan_now_ns();
+	if (arguments->budget_s > 0)
+		w->until_ns = w->begin_ns + (uint64_t)(1e9 * arguments->budget_s);
+	enum status status = read_scenario(w) ? plan(w) : STATUS_BAD_INPUT;
+	finish(w);
+	return status;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan_file.c - `skep plan -o FILE`: the scenario as it was read, with the allocation in it that was chosen, and above it what
+ * that is and what is expected of it.
+ *
+ * Keeps true: the file appears whole or not at all, and only if it reads as a scenario from where it lies; the scenario that it
+ * came from, whose comments it has not, is never overwritten.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands/plan_work.h"
+
+static bool fail(const char *path, const char *what)
+{
+	fprintf(stderr, "skep: %s: %s\n", path, what);
+	return false;
+}
+
+/* A name may hold what would end a comment. */
+static void say(FILE *out, const char *text)
+{
+	for (; *text; text++)
+		fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+}
+
+static void write_head(const struct plan_work *w, FILE *out)
+{
+	const struct plan_candidate *c = &w->candidate[w->chosen], *start = &w->candidate[0];
+	char crew[600];
+	fprintf(out, "# Who serves which stage, from: skep plan ");
+	say(out, w->arguments->positional[0]);
+	for (uint32_t i = 0; i < w->arguments->scenario.sets; i++) {
+		fprintf(out, " --set '");
+		say(out, w->arguments->scenario.set[i]);
+		fprintf(out, "'");
+	}
+	fprintf(out, " --seed %" PRIu64 "\n", w->scenario.seed);
+	fprintf(out, "# Found by %s. Expected of it, simulated over %" PRIu32 " steps: %.6g samples/s", c->name,
+		w->rounds, c->samples_per_s);
+	if (start->tried)
+		fprintf(out, "; the allocation before: %.6g", start->samples_per_s);
+	if (w->random_rate.count > 1)
+		fprintf(out, "; random ones: %.6g ± %.3g", w->random_rate.mean, w->random_rate.half);
+	fprintf(out, "\n");
+	for (uint32_t i = 0; i < w->planning.stages; i++) {
+		plan_crew(w, c->stage_of, i, crew, sizeof crew);
+		fprintf(out, "#   stage %" PRIu32 ": ", i);
+		say(out, crew);
+		fprintf(out, "\n");
+	}
+}
+
+/* The caller frees it; NULL: no memory. */
+static char *compose(const struct plan_work *w, const struct skep_scenario *planned)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	if (!out)
+		return NULL;
+	write_head(w, out);
+	fputs(planned->text, out);
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+	char *x = realpath(a, NULL), *y = realpath(b, NULL);
+	bool same = x && y && strcmp(x, y) == 0;
+	free(x);
+	free(y);
+	return same;
+}
+
+static bool reads(const char *path, const char *text)
+{
+	struct skep_scenario again;
+	struct skep_diag diag = {0};
+	char said[2048];
+	if (skep_scenario_read_text(path, text, strlen(text), NULL, &again, &diag)) {
+		skep_scenario_finish(&again);
+		return true;
+	}
+	skep_diag_print(&diag, said, sizeof said);
+	fputs(said, stderr);
+	return fail(path,
+		"not written, since it would not read from there: take a folder from which the files that it names are found");
+}
+
+static bool store(const char *path, const char *text)
+{
+	char *part = NULL;
+	if (asprintf(&part, "%s.part", path) < 0)
+		return fail(path, "not enough memory to write it");
+	FILE *out = fopen(part, "w");
+	bool wrote = out && fputs(text, out) >= 0;
+	wrote = out && fclose(out) == 0 && wrote;
+	wrote = wrote && rename(part, path) == 0;
+	int error = errno;
+	if (!wrote && out)
+		unlink(part);
+	free(part);
+	return wrote || fail(path, strerror(error));
+}
+
+bool plan_write(const struct plan_work *w)
+{
+	const char *path = w->arguments->output;
+	struct skep_scenario planned;
+	struct skep_diag diag = {0};
+	if (same_file(path, w->scenario.path))
+		return fail(path, "is the scenario itself, whose comments would be lost: take another name");
+	if (!plan_trial_read(w, w->candidate[w->chosen].stage_of, &planned, &diag))
+		return fail(path, "not enough memory to write it");
+	char *text = compose(w, &planned);
+	bool done = text ? reads(path, text) && store(path, text) : fail(path, "not enough memory to write it");
+	free(text);
+	skep_scenario_finish(&planned);
+	return done;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan_json.c - `skep plan --json`: one object. Numbers that there are not are null.
+ */
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "commands/plan_work.h"
+
+static void add_number(cJSON *to, const char *key, double value)
+{
+	if (isfinite(value))
+		cJSON_AddNumberToObject(to, key, value);
+	else
+		cJSON_AddNullToObject(to, key);
+}
+
+static cJSON *candidate(const struct plan_candidate *c)
+{
+	cJSON *row = cJSON_CreateObject();
+	cJSON_AddStringToObject(row, "method", c->name);
+	cJSON_AddStringToObject(row, "links", c->view == SKEP_VIEW_SHARED ? "shared" : "alone");
+	add_number(row, "expected_step_s", c->step_s[SKEP_VIEW_SHARED]);
+	add_number(row, "expected_step_alone_s", c->step_s[SKEP_VIEW_ALONE]);
+	add_number(row, "simulated_step_s", c->tried ? c->round_s : NAN);
+	add_number(row, "throughput_samples_per_s", c->tried ? c->samples_per_s : NAN);
+	cJSON_AddNumberToObject(row, "evaluations", (double)c->evaluations);
+	cJSON_AddBoolToObject(row, "least_expected", c->optimal);
+	return row;
+}
+
+static cJSON *mean(const struct plan_mean *m)
+{
+	cJSON *row = cJSON_CreateObject();
+	cJSON_AddNumberToObject(row, "count", m->count);
+	add_number(row, "mean", m->count > 0 ? m->mean : NAN);
+	add_number(row, "interval95", m->count > 1 ? m->half : NAN);
+	return row;
+}
+
+static void add_stages(const struct plan_work *w, cJSON *root)
+{
+	static const char *const by[] = {"compute", "send", "receive"};
+	const struct plan_candidate *c = &w->candidate[w->chosen];
+	struct skep_throughput_stage *stage = calloc(w->planning.stages, sizeof *stage);
+	cJSON *rows = cJSON_AddArrayToObject(root, "stages");
+	char crew[200];
+	if (!stage)
+		return;
+	struct skep_throughput_parts parts = skep_throughput_explain(w->cost[c->view], c->stage_of, stage);
+	for (uint32_t i = 0; i < w->planning.stages; i++) {
+		cJSON *row = cJSON_CreateObject();
+		plan_crew(w, c->stage_of, i, crew, sizeof crew);
+		cJSON_AddNumberToObject(row, "stage", i);
+		cJSON_AddNumberToObject(row, "workers", stage[i].workers);
+		cJSON_AddStringToObject(row, "who", crew);
+		add_number(row, "pace_s", stage[i].pace_s);
+		cJSON_AddStringToObject(row, "pace_by", by[stage[i].bottleneck]);
+		add_number(row, "reduction_s", stage[i].reduction_s);
+		cJSON_AddBoolToObject(row, "bottleneck", i == parts.slowest_stage);
+		cJSON_AddItemToArray(rows, row);
+	}
+	free(stage);
+}
+
+static void add_stage_of(const struct plan_work *w, cJSON *root)
+{
+	cJSON *list = cJSON_AddArrayToObject(root, "stage_of");
+	uint32_t at = 0;
+	for (uint32_t i = 0; i < w->scenario.plan.workers; i++) {
+		bool here = at < w->planning.workers && w->planning.machine[at] == i;
+		cJSON_AddItemToArray(
+			list, cJSON_CreateNumber(here ? (double)w->candidate[w->chosen].stage_of[at] : -1));
+		at += here;
+	}
+}
+
+void plan_print_json(const struct plan_work *w, FILE *out)
+{
+	cJSON *root = cJSON_CreateObject(), *rows;
+	const struct plan_candidate *c = &w->candidate[w->chosen];
+	cJSON_AddStringToObject(root, "scenario", w->scenario.name);
+	cJSON_AddNumberToObject(root, "seed", (double)w->scenario.seed);
+	cJSON_AddNumberToObject(root, "workers", w->planning.workers);
+	cJSON_AddNumberToObject(root, "steps_simulated", w->rounds);
+	cJSON_AddItemToObject(root, "start", candidate(&w->candidate[0]));
+	cJSON_AddItemToObject(root, "random_expected_step_s", mean(&w->random_step));
+	cJSON_AddItemToObject(root, "random_throughput_samples_per_s", mean(&w->random_rate));
+	rows = cJSON_AddArrayToObject(root, "searches");
+	for (uint32_t i = 1; i < w->candidates; i++)
+		cJSON_AddItemToArray(rows, candidate(&w->candidate[i]));
+	cJSON_AddStringToObject(root, "chosen", c->name);
+	add_number(root, "throughput_samples_per_s", c->samples_per_s);
+	add_stage_of(w, root);
+	add_stages(w, root);
+	char *text = cJSON_PrintUnformatted(root);
+	if (text)
+		fprintf(out, "%s\n", text);
+	cJSON_free(text);
+	cJSON_Delete(root);
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * problem.c - see problem.h. What is kept true: the costs see the same tables as the simulator (scenario's op_time, slice_bytes,
+ * topologies/path.h), only means of them.
+ */
+#include "planning/problem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/codec.h"
+#include "core/random.h"
+#include "core/record.h"
+#include "scenarios/layout.h"
+#include "scenarios/memory.h"
+#include "topologies/path.h"
+
+static bool fail(char *reterr, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool fail(char *reterr, size_t size, const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	vsnprintf(reterr, size, format, list);
+	va_end(list);
+	return false;
+}
+
+/* ---- workers and links -------------------------------------------------------------------------------------------- */
+
+static uint32_t choose_workers(struct skep_planning *p)
+{
+	const struct skep_scenario *s = p->scenario;
+	uint32_t count = s->has_trace ? s->churn.presents : s->plan.workers;
+	for (uint32_t i = 0; i < count; i++)
+		p->machine[i] = s->has_trace ? s->churn.present[i] : i;
+	return count;
+}
+
+/* Workers that stand at the place. */
+static uint32_t crowd(const struct skep_planning *p, uint32_t place)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < p->workers; i++)
+		count += p->scenario->topology.machine[p->machine[i]].place == place;
+	return count;
+}
+
+/* Of a line that all from one place to the other share, and of what each place has for all others. */
+static double fair_part(const struct skep_topology *t, uint32_t from, uint32_t to, const uint32_t *crowds)
+{
+	double part = t->pair[(size_t)from * t->places + to].shared_Bps / crowds[from];
+	if (t->gate && from != to)
+		part = fmin(part, fmin(t->gate[from].up_Bps / crowds[from], t->gate[to].down_Bps / crowds[to]));
+	return part;
+}
+
+static bool fill_links(struct skep_planning *p)
+{
+	const struct skep_topology *t = &p->scenario->topology;
+	uint32_t *crowds = calloc(t->places, sizeof *crowds);
+	for (uint32_t i = 0; crowds && i < t->places; i++)
+		crowds[i] = crowd(p, i);
+	for (uint32_t i = 0; crowds && i < p->workers; i++)
+		for (uint32_t j = 0; j < p->workers; j++) {
+			size_t at = (size_t)i * p->workers + j;
+			uint32_t from = t->machine[p->machine[i]].place, to = t->machine[p->machine[j]].place;
+			double alone = skep_path_lone_Bps(t, p->machine[i], p->machine[j]);
+			p->delay_s[at] = i == j ? 0 : skep_path_mean_s(t, from, to) + skep_path_overhead_s(t, from, to);
+			p->rate_Bps[SKEP_VIEW_ALONE][at] = alone;
+			p->rate_Bps[SKEP_VIEW_SHARED][at] =
+				i == j ? alone : fmin(alone, fair_part(t, from, to, crowds));
+		}
+	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
+		p->links[view] = (struct skep_links){p->workers, p->delay_s, p->rate_Bps[view]};
+	bool filled = crowds != NULL;
+	free(crowds);
+	return filled;
+}
+
+/* ---- stages ------------------------------------------------------------------------------------------------------- */
+
+/* Interleaved, a stage has several slices, and a microbatch comes by as often. */
+static void fill_stages(struct skep_planning *p)
+{
+	const struct skep_scenario *s = p->scenario;
+	uint32_t slices = skep_plan_slices(&s->plan);
+	for (uint32_t slice = 0; slice < slices; slice++) {
+		uint32_t stage = slice % p->stages;
+		double bytes = (double)(s->slice_bytes[slice] + SKEP_HEADER_BYTES);
+		p->forward_bytes[stage] += bytes;
+		p->backward_bytes[stage] += bytes;
+		for (uint32_t i = 0; i < p->workers; i++) {
+			uint32_t gpu = s->topology.machine[p->machine[i]].gpu;
+			const struct skep_op_time *time = &s->op_time[(size_t)gpu * slices + slice];
+			size_t at = (size_t)i * p->stages + stage;
+			p->compute_s[at] += 1e-9 * (double)time->forward_ns + 1e-9 * (double)time->backward_ns;
+			p->update_s[at] += 1e-9 * (double)time->step_ns;
+		}
+	}
+	for (uint32_t stage = 0; stage < p->stages; stage++)
+		p->reduced_bytes[stage] = (double)skep_codec_bytes(s->plan.reduction_codec, s->stage[stage].parameters);
+}
+
+/* The least need of those who could hold the stage, and nobody else serves it. */
+static void fill_memory(struct skep_planning *p)
+{
+	const struct skep_scenario *s = p->scenario;
+	struct skep_memory_terms terms = skep_memory_terms_of(s);
+	for (uint32_t stage = 0; stage < p->stages; stage++) {
+		double least = INFINITY;
+		for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
+			struct skep_memory memory = skep_memory_of(s, &terms, stage, gpu);
+			least = fmin(least, memory.total);
+			bool no_host = memory.host > 0 && !skep_memory_fits(s, &memory, gpu);
+			for (uint32_t i = 0; i < p->workers; i++)
+				if (s->topology.machine[p->machine[i]].gpu == gpu &&
+					(no_host || memory.total > s->topology.gpu[gpu].memory_bytes))
+					p->compute_s[(size_t)i * p->stages + stage] = INFINITY;
+		}
+		p->need_bytes[stage] = (uint64_t)ceil(least);
+	}
+	for (uint32_t i = 0; i < p->workers; i++)
+		p->have_bytes[i] = (uint64_t)s->topology.gpu[s->topology.machine[p->machine[i]].gpu].memory_bytes;
+}
+
+static void fill_problem(struct skep_planning *p)
+{
+	bool fixed = skep_plan_fixed(&p->scenario->plan);
+	for (uint32_t stage = 0; stage < p->stages; stage++) {
+		p->least[stage] = 1;
+		p->most[stage] = p->workers - p->stages + 1;
+	}
+	p->problem = (struct skep_problem){.workers = p->workers,
+		.stages = p->stages,
+		.least = fixed ? NULL : p->least,
+		.most = fixed ? NULL : p->most,
+		.need_bytes = p->need_bytes,
+		.have_bytes = p->have_bytes,
+		.kind = p->kind};
+}
+
+/* What the first stage may have issued and not got back, for each of its workers. */
+static double in_flight(const struct skep_scenario *s)
+{
+	if (skep_plan_fixed(&s->plan))
+		return skep_plan_fixed_in_flight(&s->plan);
+	return s->plan.in_flight;
+}
+
+static void fill_throughput(struct skep_planning *p)
+{
+	const struct skep_plan *plan = &p->scenario->plan;
+	bool by_speed = plan->wiring == SKEP_WIRING_THROUGHPUT;
+	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
+		p->throughput[view] = (struct skep_throughput){.links = &p->links[view],
+			.stages = p->stages,
+			.shares = skep_plan_fixed(plan) ? SKEP_SHARES_FIXED
+		                  : by_speed            ? SKEP_SHARES_BY_SPEED
+		                                        : SKEP_SHARES_EQUAL,
+			.compute_s = p->compute_s,
+			.update_s = p->update_s,
+			.forward_bytes = p->forward_bytes,
+			.backward_bytes = p->backward_bytes,
+			.reduced_bytes = p->reduced_bytes,
+			.microbatches = plan->microbatches,
+			.in_flight = in_flight(p->scenario),
+			.period = skep_plan_periodic(&s->plan) ? s->plan.inner_steps : 1,
+			.delayed = plan->delayed};
+}
+
+/* Interchangeable are machines that links, speeds and memory do not tell apart, in either view. */
+static bool fill_kinds(struct skep_planning *p)
+{
+	uint32_t traits = p->stages + 1;
+	double *trait = calloc((size_t)p->workers * traits, sizeof *trait);
+	for (uint32_t i = 0; trait && i < p->workers; i++) {
+		memcpy(trait + (size_t)i * traits, p->compute_s + (size_t)i * p->stages, p->stages * sizeof *trait);
+		trait[(size_t)i * traits + p->stages] = (double)p->have_bytes[i];
+	}
+	if (trait)
+		skep_kinds(&p->links[SKEP_VIEW_SHARED], trait, traits, NULL, p->kind);
+	free(trait);
+	return trait != NULL;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+
+static bool allocate(struct skep_planning *p)
+{
+	size_t n = p->workers, s = p->stages;
+	p->delay_s = calloc(n * n, sizeof *p->delay_s);
+	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
+		p->rate_Bps[view] = calloc(n * n, sizeof *p->rate_Bps[view]);
+	p->least = calloc(s, sizeof *p->least);
+	p->most = calloc(s, sizeof *p->most);
+	p->need_bytes = calloc(s, sizeof *p->need_bytes);
+	p->have_bytes = calloc(n, sizeof *p->have_bytes);
+	p->kind = calloc(n, sizeof *p->kind);
+	p->compute_s = calloc(n * s, sizeof *p->compute_s);
+	p->update_s = calloc(n * s, sizeof *p->update_s);
+	p->forward_bytes = calloc(s, sizeof *p->forward_bytes);
+	p->backward_bytes = calloc(s, sizeof *p->backward_bytes);
+	p->reduced_bytes = calloc(s, sizeof *p->reduced_bytes);
+	return p->delay_s && p->rate_Bps[0] && p->rate_Bps[1] && p->least && p->most && p->need_bytes &&
+	       p->have_bytes && p->kind && p->compute_s && p->update_s && p->forward_bytes && p->backward_bytes &&
+	       p->reduced_bytes;
+}
+
+static bool check_links(const struct skep_planning *p, char *reterr, size_t size)
+{
+	uint8_t *mark = calloc(p->workers, 1);
+	struct skep_links_check check = {.fault = SKEP_LINKS_FINE};
+	if (mark)
+		check = skep_links_check(&p->links[SKEP_VIEW_ALONE], mark);
+	bool lacking = !mark;
+	free(mark);
+	if (lacking)
+		return fail(reterr, size, "not enough memory to plan this scenario");
+	if (check.fault == SKEP_LINKS_APART)
+		return fail(reterr, size,
+			"there is no way from worker %" PRIu32 " to worker %" PRIu32
+			": the pool falls into pieces; join them in %.300s, or plan each by itself",
+			p->machine[check.row], p->machine[check.column], p->scenario->topology.path);
+	if (check.fault != SKEP_LINKS_FINE)
+		return fail(reterr, size, "the link from worker %" PRIu32 " to worker %" PRIu32 " is no number from 0",
+			p->machine[check.row], p->machine[check.column]);
+	return true;
+}
+
+static bool explain_memory(const struct skep_problem_check *c, char *reterr, size_t size)
+{
+	char need[SKEP_TEXT_BYTES], fit[SKEP_TEXT_BYTES], more[SKEP_TEXT_BYTES];
+	skep_bytes_text((double)c->need_bytes, need);
+	skep_bytes_text((double)c->fit_bytes, fit);
+	skep_bytes_text((double)c->more_bytes, more);
+	return fail(reterr, size,
+		"stage %" PRIu32 " needs %s on each of its workers: that and stages that need no less want %" PRIu32
+		" workers with as much, and there are %" PRIu32
+		"; nearest changes: a stage of at most %s (more stages, a smaller "
+		"microbatch, checkpoint_activations), or %s more on the nearest worker",
+		c->stage, need, c->wanted, c->found, fit, more);
+}
+
+/* A worker that can hold no stage could not even stand by. */
+static bool check_holders(const struct skep_planning *p, char *reterr, size_t size)
+{
+	char need[SKEP_TEXT_BYTES], have[SKEP_TEXT_BYTES];
+	uint32_t least = 0, idle = 0, first = 0;
+	for (uint32_t stage = 1; stage < p->stages; stage++)
+		least = p->need_bytes[stage] < p->need_bytes[least] ? stage : least;
+	for (uint32_t i = p->workers; i-- > 0;) {
+		if (p->have_bytes[i] >= p->need_bytes[least])
+			continue;
+		first = i;
+		idle++;
+	}
+	if (idle == 0 || idle == p->workers)
+		return true;
+	const struct skep_topology *t = &p->scenario->topology;
+	return fail(reterr, size,
+		"%" PRIu32 " workers can hold no stage, the first of them worker %" PRIu32
+		", a %.31s with %s: the smallest stage, %" PRIu32
+		", needs %s; leave those machines out, or make stages smaller (more stages, a smaller microbatch, "
+		"checkpoint_activations)",
+		idle, p->machine[first], t->gpu[t->machine[p->machine[first]].gpu].name,
+		skep_bytes_text((double)p->have_bytes[first], have), least,
+		skep_bytes_text((double)p->need_bytes[least], need));
+}
+
+static bool check_problem(const struct skep_planning *p, char *reterr, size_t size)
+{
+	void *scratch = malloc(skep_problem_scratch_size(&p->problem) + 1);
+	if (!scratch)
+		return fail(reterr, size, "not enough memory to plan this scenario");
+	struct skep_problem_check c = skep_problem_check(&p->problem, scratch);
+	free(scratch);
+	if (c.fault == SKEP_PROBLEM_FINE)
+		return true;
+	if (c.fault == SKEP_PROBLEM_MEMORY)
+		return explain_memory(&c, reterr, size);
+	if (c.fault == SKEP_PROBLEM_MANY)
+		return fail(reterr, size,
+			"fixed pipelines take as many workers for each stage: %" PRIu32 " workers, and %" PRIu32
+			" find a place",
+			c.found, c.wanted);
+	return fail(reterr, size, "the stages want %" PRIu32 " workers, and there are %" PRIu32, c.wanted, c.found);
+}
+
+bool skep_planning_make(const struct skep_scenario *s, struct skep_planning *p, char *reterr, size_t size)
+{
+	*p = (struct skep_planning){.scenario = s, .stages = s->plan.stages};
+	if (s->plan.workers > SKEP_ALLOCATE_WORKERS_MAX || s->plan.stages > SKEP_ALLOCATE_STAGES_MAX)
+		return fail(reterr, size, "plan takes at most %u workers in %u stages", SKEP_ALLOCATE_WORKERS_MAX,
+			SKEP_ALLOCATE_STAGES_MAX);
+	p->machine = calloc(s->plan.workers, sizeof *p->machine);
+	p->workers = p->machine ? choose_workers(p) : 0;
+	bool ok = p->machine && allocate(p) && fill_links(p);
+	if (!ok)
+		fail(reterr, size, "not enough memory to plan this scenario");
+	if (ok) {
+		fill_stages(p);
+		fill_memory(p);
+		fill_problem(p);
+		fill_throughput(p);
+		ok = fill_kinds(p) || fail(reterr, size, "not enough memory to plan this scenario");
+	}
+	ok = ok && check_links(p, reterr, size) && check_holders(p, reterr, size) && check_problem(p, reterr, size);
+	if (!ok)
+		skep_planning_finish(p);
+	return ok;
+}
+
+void skep_planning_finish(struct skep_planning *p)
+{
+	free(p->machine);
+	free(p->delay_s);
+	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
+		free(p->rate_Bps[view]);
+	free(p->least);
+	free(p->most);
+	free(p->need_bytes);
+	free(p->have_bytes);
+	free(p->kind);
+	free(p->compute_s);
+	free(p->update_s);
+	free(p->forward_bytes);
+	free(p->backward_bytes);
+	free(p->reduced_bytes);
+	*p = (struct skep_planning){0};
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------------------ */
+
+static void unpack(const struct skep_planning *p, const uint32_t *stage_of, uint32_t *ret_first_stage_of)
+{
+	for (uint32_t i = 0; i < p->scenario->plan.workers; i++)
+		ret_first_stage_of[i] = SKEP_NO_STAGE;
+	for (uint32_t i = 0; i < p->workers; i++)
+		ret_first_stage_of[p->machine[i]] = stage_of[i] == SKEP_SPARE ? SKEP_NO_STAGE : stage_of[i];
+}
+
+bool skep_planning_start(const struct skep_planning *p, uint32_t *ret)
+{
+	bool all = true;
+	for (uint32_t i = 0; i < p->workers; i++) {
+		uint32_t stage = p->scenario->first_stage_of[p->machine[i]];
+		ret[i] = stage == SKEP_NO_STAGE ? SKEP_SPARE : stage;
+		all = all && stage != SKEP_NO_STAGE;
+	}
+	return all;
+}
+
+void skep_planning_random(const struct skep_planning *p, uint64_t seed, uint32_t *ret)
+{
+	uint64_t state = skep_mix(seed ^ 0x706c616e6e696e67u); /* a stream of its own */
+	for (uint32_t i = 0; i < p->workers; i++)
+		ret[i] = i % p->stages;
+	for (uint32_t i = p->workers; i > 1; i--) {
+		uint32_t j = skep_random_below(&state, i), swap = ret[i - 1];
+		ret[i - 1] = ret[j];
+		ret[j] = swap;
+	}
+}
+
+bool skep_planning_tighten(struct skep_planning *p, const uint32_t *stage_of)
+{
+	struct skep_scenario with = *p->scenario; /* whose sizes memory asks for */
+	with.first_stage_of = calloc(with.plan.workers, sizeof *with.first_stage_of);
+	if (!with.first_stage_of)
+		return false;
+	unpack(p, stage_of, with.first_stage_of);
+	struct skep_memory_terms terms = skep_memory_terms_of(&with);
+	bool raised = false;
+	for (uint32_t i = 0; i < p->workers; i++) {
+		if (stage_of[i] >= p->stages)
+			continue;
+		uint32_t gpu = with.topology.machine[p->machine[i]].gpu;
+		struct skep_memory memory = skep_memory_of(&with, &terms, stage_of[i], gpu);
+		uint64_t *need = &p->need_bytes[stage_of[i]];
+		bool more = !skep_memory_fits(&with, &memory, gpu) && memory.total > (double)*need;
+		if (more)
+			*need = (uint64_t)ceil(memory.total);
+		raised = raised || more;
+	}
+	free(with.first_stage_of);
+	return raised;
+}
+
+char *skep_planning_assignment(const struct skep_planning *p, const uint32_t *stage_of)
+{
+	uint32_t machines = p->scenario->plan.workers, *first = calloc(machines, sizeof *first);
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = first ? open_memstream(&text, &bytes) : NULL;
+	if (out) {
+		unpack(p, stage_of, first);
+		fprintf(out, "cluster.allocation={method: explicit, stage_of: [");
+		for (uint32_t i = 0; i < machines; i++)
+			fprintf(out, "%s%" PRId64, i > 0 ? ", " : "",
+				first[i] == SKEP_NO_STAGE ? -1 : (int64_t)first[i]);
+		fprintf(out, "]}");
+		if (fclose(out) != 0) {
+			free(text);
+			text = NULL;
+		}
+	}
+	free(first);
+	return text;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * problem.h - the question that a scenario asks of core/allocate: its links, the time of its stages on its machines, what moves
+ * between them, what fits whom; and an answer turned back into what a scenario says.
+ *
+ * Who takes part: the workers that are there at the start. All of them serve: a spare would join as soon as it can. Stages may have
+ * unequal numbers of workers, but for fixed pipelines.
+ *
+ * Links. Two views of the same topology, since a link that machines share is seldom used by one flow, nor always by all:
+ *
+ *   alone   what a flow gets when nothing else moves
+ *   shared  ... when every machine of its place sends over the same shared line as well, and every machine of the other place
+ *           receives: each gets an even part
+ *
+ * A search is made with each, and the simulator, which knows who really sends, chooses between what they find.
+ *
+ * Memory. What a stage takes depends on how many serve it, because more is in flight for each where there are few. Needs are those of the
+ * scenario's own sizes; skep_planning_tighten() raises them to what a found allocation would really take.
+ */
+#ifndef SKEP_PLANNING_PROBLEM_H
+#define SKEP_PLANNING_PROBLEM_H
+
+#include "core/allocate/throughput.h"
+#include "scenarios/scenario.h"
+
+enum skep_planning_view { SKEP_VIEW_ALONE, SKEP_VIEW_SHARED, SKEP_VIEWS };
+
+struct skep_planning {
+	const struct skep_scenario *scenario;
+	uint32_t workers, stages;
+	uint32_t *machine; /* [workers] which machine of the scenario */
+	double *delay_s;   /* [workers * workers] */
+	double *rate_Bps[SKEP_VIEWS];
+	struct skep_links links[SKEP_VIEWS];
+	uint32_t *least, *most; /* [stages] */
+	uint64_t *need_bytes;   /* [stages] */
+	uint64_t *have_bytes;   /* [workers] */
+	uint32_t *kind;         /* [workers] */
+	struct skep_problem problem;
+	double *compute_s, *update_s;                           /* [workers * stages] */
+	double *forward_bytes, *backward_bytes, *reduced_bytes; /* [stages] */
+	struct skep_throughput throughput[SKEP_VIEWS];
+};
+
+/* The scenario must stay where it is. False: `reterr` says why it cannot be planned, and *ret is empty. */
+bool skep_planning_make(const struct skep_scenario *scenario, struct skep_planning *ret, char *reterr, size_t size);
+void skep_planning_finish(struct skep_planning *planning);
+
+/* Memory that stages really take with these sizes is needed from now on. False: nothing has changed. */
+bool skep_planning_tighten(struct skep_planning *planning, const uint32_t *stage_of);
+
+/* The scenario's own allocation, [workers]; false: some worker that is there serves no stage. */
+bool skep_planning_start(const struct skep_planning *planning, uint32_t *ret_stage_of);
+
+/* SWARM's start: even sizes, shuffled by the seed. */
+void skep_planning_random(const struct skep_planning *planning, uint64_t seed, uint32_t *ret_stage_of);
+
+/* `cluster.allocation={...}` as --set takes it; the caller frees it. NULL: no memory. */
+char *skep_planning_assignment(const struct skep_planning *planning, const uint32_t *stage_of);
+
+#endif

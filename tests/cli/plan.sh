@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# plan.sh - who should serve which stage: what is refused, what is chosen, and the scenario that comes of it, which check and sim must
+# take, and which must do what was expected.
+set -u
+. tests/cli/lib.sh
+
+two=$root/scenarios/two-datacentres.yaml
+fast=("$two" --set train.maths=none)
+
+# ---- refused ----------------------------------------------------------------------------------------------------------
+
+refuses 'no scenario' '^skep: plan takes SCENARIO' plan
+refuses 'no such scenario' 'nothing.yaml: error: ' plan nothing.yaml
+refuses 'a budget of nothing' "^skep: --budget 0 s: expected a time with its unit, from 1 ms" plan "${fast[@]}" --budget '0 s'
+refuses 'a budget without a unit' "^skep: --budget 2: expected a time with its unit" plan "${fast[@]}" --budget 2
+refuses 'a negative budget' "^skep: --budget -1 s: expected a time" plan "${fast[@]}" --budget '-1 s'
+refuses 'more stages than workers' 'model.stages: 9 stages need at least as many workers' plan "${fast[@]}" --set model.stages=9
+refuses 'more stages than layers' 'model.stages: 10 stages cannot be cut' plan "${fast[@]}" --set model.stages=10
+refuses 'what fits nobody' 'two-datacentres.yaml: error: stage [0-9]+ needs .* GB on each of its workers.*nearest changes' \
+	plan "${fast[@]}" --set schedule.global_batch=4194304 --set schedule.microbatch=1048576
+refuses 'workers that can hold nothing' 't4-a100-both.yaml: error: 8 workers can hold no stage, the first of them worker 0, a T4 with' \
+	plan "$root/scenarios/t4-a100-both.yaml" --set train.maths=none --set schedule.microbatch=32 --set schedule.global_batch=1024
+refuses 'a place from which its files are not found' 'far/plan.yaml: not written, since it would not read from there' \
+	plan "${fast[@]}" -o "$scratch/far/plan.yaml"
+cp "$two" own.yaml
+ln -s "$root/models" "$root/topologies" .
+refuses 'a folder that is not there' 'nowhere/plan.yaml: No such file' plan "${fast[@]}" -o nowhere/plan.yaml
+refuses 'the scenario itself' '^skep: own.yaml: is the scenario itself' plan own.yaml -o own.yaml
+
+# ---- found ------------------------------------------------------------------------------------------------------------
+
+better() { # the object of --json: chosen beats start and random, and is what the best search says
+	python3 - "$1" <<-'END'
+	import json, sys
+	text = open(sys.argv[1]).read()
+	assert text.count("\n") == 1, text
+	def refuse(word): raise ValueError(word)
+	seen = json.loads(text, parse_constant=refuse)
+	best, random = seen["throughput_samples_per_s"], seen["random_throughput_samples_per_s"]
+	assert random["count"] == 8 and 0 < random["interval95"] < random["mean"], random
+	assert best > 1.2 * seen["start"]["throughput_samples_per_s"], seen
+	assert best > 1.2 * (random["mean"] + random["interval95"]), seen
+	tried = [s["throughput_samples_per_s"] for s in seen["searches"] if s["throughput_samples_per_s"] is not None]
+	assert len(tried) >= 3 and best == max(tried), seen
+	assert {s["method"] for s in seen["searches"]} >= {"genetic", "anneal", "portfolio", "relaxed", "greedy"}, seen
+	assert len(seen["stage_of"]) == 8 and set(seen["stage_of"]) == {0, 1, 2, 3}, seen
+	assert sum(stage["workers"] for stage in seen["stages"]) == 8, seen
+	assert sum(stage["bottleneck"] for stage in seen["stages"]) == 1, seen
+	END
+}
+
+accepts 'two data centres' plan "${fast[@]}" --json -o plan.yaml
+cp "$out" first.json
+check 'better than the start and than random' better first.json
+check 'says what was expected above it' grep -q '^# Found by .* Expected of it, simulated over 8 steps: .* samples/s' plan.yaml
+check 'says who serves each stage' grep -q '^#   stage 3: ' plan.yaml
+accepts 'once more' plan "${fast[@]}" --json -o again.yaml
+check 'the same for the same seed' cmp first.json "$out"
+check 'the same file' cmp plan.yaml again.yaml
+accepts 'with another seed' plan "${fast[@]}" --json --seed 2
+check 'better as well' better "$out"
+
+agrees() { # the run of the file has the throughput that was expected, and the stages that were chosen
+	python3 - first.json "$out" <<-'END'
+	import json, sys
+	plan, run = (json.load(open(name)) for name in sys.argv[1:])
+	assert abs(run["throughput_samples_per_s"] / plan["throughput_samples_per_s"] - 1) < 1e-9, (plan, run)
+	END
+}
+
+accepts 'check takes the file' check plan.yaml
+accepts 'sim takes the file' sim plan.yaml -q --json --set train.until.steps=8
+check 'and does what was expected' agrees
+accepts 'plan takes the file' plan plan.yaml --json
+check 'and finds nothing better' python3 -c 'import json, sys
+a, b = (json.load(open(name))["throughput_samples_per_s"] for name in sys.argv[1:])
+assert b >= a, (a, b)' first.json "$out"
+
+accepts 'explained' plan "${fast[@]}" --explain
+check 'stages with their bottleneck' grep -qE '^ *[0-3] \* .* (computing|sending|receiving) ' "$out"
+check 'bytes by class of link' grep -qE '^100 Mbit/s to 1 Gbit/s ' "$out"
+check 'and in the closed form' grep -qF '2 B (S - 1) b L H = 2 x 32 x 3 x 64 x' "$out"
+accepts 'within a time' plan "${fast[@]}" --budget '50 ms'
+
+# One pipeline in each place; workers of one stage must be as many.
+accepts 'fixed pipelines' plan "${fast[@]}" --json --set schedule.pipeline=1f1b
+check 'have equal stages' python3 -c 'import json, sys
+seen = json.load(open(sys.argv[1]))
+assert all(stage["workers"] == 2 for stage in seen["stages"]), seen' "$out"
+# Here stages 1 to 3 fit the A100s alone, which the scenario has elsewhere.
+accepts 'what only another allocation makes fit' plan "$root/scenarios/t4-a100-both.yaml" --set train.maths=none \
+	--set schedule.microbatch=16 --set schedule.global_batch=1024 --set schedule.in_flight=36 -o fits.yaml
+check 'the scenario did not fit' grep -qE '^start .* does not fit ' "$out"
+check 'check takes what was found' "$skep" check fits.yaml -q
+
+plan
