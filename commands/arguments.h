@@ -29,7 +29,7 @@ struct arguments {
 	bool has_axes;
 	struct skep_plot_axes axes;
 	bool has_from;
-	uint32_t from; /* the first round that `fit` takes */
+	uint32_t from;   /* the first round that `fit` takes */
 	double budget_s; /* 0: not given */
 	bool explain;
 	uint32_t step; /* of a checkpoint; 0: not given */

@@ -456,20 +456,6 @@ static void on_suspect(struct directory *d, struct step *step, const struct skep
 		directory_fence(d, step, who.index);
 }
 
-/* What is not finite stays so: nobody is to learn from it. */
-static void on_fault(struct directory *d, struct step *step, const struct skep_message *message)
-{
-	d->diverged = true;
-	skep_emit_note(step, &d->node,
-		(struct skep_note){.kind = SKEP_NOTE_DIVERGED,
-			.stage = message->stage,
-			.round = message->round,
-			.microbatch = message->microbatch,
-			.peer = message->from,
-			.value = (int64_t)message->u.fault.kind << 16 | message->u.fault.layer});
-	directory_stop(d, step, false);
-}
-
 static void on_message(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	skep_emit_release(step, message->payload); /* nothing for the directory has one */
@@ -504,7 +490,7 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		norms_on_norm(d, step, message);
 		break;
 	case SKEP_MESSAGE_FAULT:
-		on_fault(d, step, message);
+		norms_on_fault(d, step, message);
 		break;
 	case SKEP_MESSAGE_CHECKPOINTED:
 	case SKEP_MESSAGE_UNKEPT:

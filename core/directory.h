@@ -210,6 +210,7 @@ uint32_t refound_waiting(struct directory *d, const struct skep_plan *plan);
 /* norms.c: all of it with `clip` alone */
 uint32_t norms_begin(struct directory *d, const struct skep_plan *plan, uint32_t stage); /* how many will be told */
 void norms_on_norm(struct directory *d, struct step *step, const struct skep_message *message);
+void norms_on_fault(struct directory *d, struct step *step, const struct skep_message *message);
 uint64_t norms_total(struct directory *d, const struct skep_plan *plan);
 
 /* keep.c */

@@ -11,6 +11,8 @@
  * the square of the norm of what the optimizers step by. Slices are added in their order, in integers (square.h), so all
  * compilers agree. A slice that nobody serves, or that has counted nothing, adds nothing: it makes no step. If a member is fenced
  * meanwhile its stage sums and tells anew, and the others wait.
+ *
+ * And what becomes of numbers that are not finite: the run stops where one is told of (FAULT).
  */
 #include <assert.h>
 
@@ -67,4 +69,18 @@ uint64_t norms_total(struct directory *d, const struct skep_plan *plan)
 		total = skep_square_add(total, skep_square_divide(mean, counted));
 	}
 	return total;
+}
+
+/* What is not finite stays so: nobody is to learn from it. */
+void norms_on_fault(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	d->diverged = true;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_DIVERGED,
+			.stage = message->stage,
+			.round = message->round,
+			.microbatch = message->microbatch,
+			.peer = message->from,
+			.value = (int64_t)message->u.fault.kind << 16 | message->u.fault.layer});
+	directory_stop(d, step, false);
 }

@@ -107,6 +107,11 @@ static void reduction(struct skep_wire *wire, struct skep_message *message)
 		for (int i = 0; i < SKEP_ROSTER_PART; i++)
 			skep_wire_peer(wire, &message->u.roster.peer[i]);
 		break;
+	case SKEP_MESSAGE_COMMIT:
+		skep_wire_u32(wire, &message->u.commit.microbatches);
+		skep_wire_bool(wire, &message->u.commit.checkpoint);
+		skep_wire_u64(wire, &message->u.commit.square);
+		break;
 	default:
 		skep_wire_u32(wire, &message->u.chunk.chunk);
 		skep_wire_u32(wire, &message->u.chunk.hop);
@@ -165,12 +170,8 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 	case SKEP_MESSAGE_ROSTER:
 	case SKEP_MESSAGE_CHUNK:
 	case SKEP_MESSAGE_TAKEN:
-		reduction(wire, message);
-		break;
 	case SKEP_MESSAGE_COMMIT:
-		skep_wire_u32(wire, &message->u.commit.microbatches);
-		skep_wire_bool(wire, &message->u.commit.checkpoint);
-		skep_wire_u64(wire, &message->u.commit.square);
+		reduction(wire, message);
 		break;
 	case SKEP_MESSAGE_NORM:
 	case SKEP_MESSAGE_FAULT:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * device_state.c - the operations on the state of a stage: given away, taken over, kept for good (if it is finite), and begun with.
+ * device_state.c - the operations on the state of a stage: given away, taken over, kept for good if it is finite, and begun
+ * with.
  */
 #include <stdio.h>
 

@@ -167,7 +167,7 @@ static void fill_throughput(struct skep_planning *p)
 			.reduced_bytes = p->reduced_bytes,
 			.microbatches = plan->microbatches,
 			.in_flight = in_flight(p->scenario),
-			.period = skep_plan_periodic(&s->plan) ? s->plan.inner_steps : 1,
+			.period = skep_plan_periodic(plan) ? plan->inner_steps : 1,
 			.delayed = plan->delayed};
 }
 

@@ -16,7 +16,8 @@ struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *c)
 	return bytes;
 }
 
-static double share_of(const struct skep_step_traffic *t, const uint32_t *count, const uint32_t *stage_of, uint32_t worker)
+static double share_of(
+	const struct skep_step_traffic *t, const uint32_t *count, const uint32_t *stage_of, uint32_t worker)
 {
 	return t->share ? t->share[worker] : 1.0 / count[stage_of[worker]];
 }

@@ -49,6 +49,7 @@ static void destroy(void *queue[SKEP_LANES])
 			continue;
 		if (lane->queue) {
 			skep_cuda_give(lane->queue, SKEP_MEMORY_DEVICE, lane->norms);
+			skep_cuda_give(lane->queue, SKEP_MEMORY_HOST, lane->sum);
 			skep_cuda_give(lane->queue, SKEP_MEMORY_HOST, lane->inputs);
 			skep_cuda_give(lane->queue, SKEP_MEMORY_HOST, lane->targets);
 			skep_cuda_give(lane->queue, SKEP_MEMORY_HOST, lane->losses);
@@ -71,6 +72,13 @@ static bool equip(struct skep_cuda_lane *lane, const struct skep_training *train
 	lane->targets = skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, (lane->tokens + samples) * sizeof *lane->targets);
 	lane->losses = skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, lane->tokens * sizeof *lane->losses);
 	return lane->count && lane->inputs && lane->targets && lane->losses;
+}
+
+static bool equip_squares(struct skep_cuda_lane *lane)
+{
+	lane->norms = skep_cuda_take(lane->queue, SKEP_MEMORY_DEVICE, skep_cuda_norms_bytes());
+	lane->sum = skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, sizeof *lane->sum);
+	return lane->norms && lane->sum;
 }
 
 static void *take(void *context, enum skep_memory_side side, size_t bytes)
@@ -97,9 +105,7 @@ static bool create(uint32_t ordinal, const struct skep_training *training, void 
 		struct skep_cuda_lane *lane = ret_queue[l] = calloc(1, sizeof *lane);
 		if (lane)
 			lane->queue = skep_cuda_queue_create(ordinal, l == SKEP_LANE_COMPUTE, error, error_size);
-		if (lane && lane->queue)
-			lane->norms = skep_cuda_take(lane->queue, SKEP_MEMORY_DEVICE, skep_cuda_norms_bytes());
-		good = lane && lane->norms;
+		good = lane && lane->queue && equip_squares(lane);
 	}
 	for (int l = 0; good && l < SKEP_LANES; l++) {
 		struct skep_cuda_lane *lane = ret_queue[l];
@@ -276,14 +282,12 @@ static void step_tensor(void *queue, const struct skep_tensor_step *s)
 static double squares(void *queue, size_t n, const skep_real *a)
 {
 	const struct skep_cuda_lane *lane = queue;
-	double sum = 0;
-	char why[256];
+	char why[256]; /* the wait of the operation tells */
 	if (n == 0)
 		return 0;
 	skep_cuda_squares(lane->queue, n, a, lane->norms);
-	skep_cuda_copy(lane->queue, &sum, lane->norms, sizeof sum);
-	return skep_cuda_wait(lane->queue, why, sizeof why) ? sum
-	                                                    : 0; /* what failed, the wait of the operation tells */
+	skep_cuda_copy(lane->queue, lane->sum, lane->norms, sizeof *lane->sum);
+	return skep_cuda_wait(lane->queue, why, sizeof why) ? *lane->sum : 0;
 }
 
 static bool all_finite(void *queue, size_t n, const skep_real *a)

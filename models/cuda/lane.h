@@ -21,9 +21,10 @@ struct skep_cuda_lane {
 	int32_t *count;                 /* [vocabulary]: of tokens by id, while inputs are drawn */
 	int32_t *inputs, *targets;      /* of the host's side: on their way to the device */
 	float *losses;                  /* of the host's side, [tokens] */
-	double *norms;                  /* of the device's side, skep_cuda_norms_bytes(): of squares() */
-	size_t tokens;                  /* of a microbatch */
-	double *loss;                   /* where the mean of the losses goes; NULL: nobody asked for one */
+	double *norms,
+		*sum;  /* for a sum of squares: of the device's side, skep_cuda_norms_bytes(); of the host's, one */
+	size_t tokens; /* of a microbatch */
+	double *loss;  /* where the mean of the losses goes; NULL: nobody asked for one */
 };
 
 struct skep_cuda_own {              /* of a stage; all of the device's side */

@@ -561,9 +561,7 @@ static bool do_story(struct cluster *cluster, const char *path, bool write)
 	struct story story;
 	char *text = read_file(path), *transcript = NULL;
 	size_t length = 0;
-	if (!text)
-		return false;
-	char *end = strstr(text, ruler);
+	char *end = text ? strstr(text, ruler) : NULL;
 	if (!end) {
 		fprintf(stderr, "%s: no line of four dashes\n", path);
 		free(text);
