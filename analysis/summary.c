@@ -139,8 +139,7 @@ static void hear_fault(struct skep_tally *tally, skep_time now, const struct ske
 	if (layer > 0)
 		snprintf(where, sizeof where, ", layer %u of %u", layer, tally->scenario->model.layers);
 	snprintf(tally->sum.failure, sizeof tally->sum.failure,
-		"%s became infinite or no number in round %u, first in worker %u (stage %u%s) after %.1f s; "
-		"%s",
+		"%s became infinite or no number in round %u, first in worker %u (stage %u%s) after %.1f s; %s",
 		kind < SKEP_FAULTS && what[kind] ? what[kind] : "numbers", note->round, note->peer.index,
 		note->stage % tally->scenario->plan.stages, where, (double)now * 1e-9,
 		note->round > 0 ? "a smaller learning rate, or train.optimizer.clip_norm, may help"
