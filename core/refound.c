@@ -14,14 +14,36 @@
 
 /* Members of the reduction serve when that is committed, unless it is void now. Any other newcomer can do so at once, but with
  * delayed updates it cannot work on the open round. */
-static void carry_on(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t worker)
+static void carry_on(struct directory *d, const struct skep_plan *plan, uint32_t worker)
 {
 	bool rerun = plan->on_loss == SKEP_ON_LOSS_RERUN;
-	bool member = d->reduced.on && !directory_stage(d, stage)->committed && !rerun;
+	bool member = d->reduced.on && directory_row(d, worker)->member && !rerun;
 	if (!member && plan->delayed)
 		rounds_cut(d, plan);
 	else if (!member && (d->phase != PHASE_REDUCING || rerun)) /* else when the round closes */
 		directory_serve(d, worker);
+}
+
+/* Newcomers among the members serve when the stage commits. With `clip` one that has lost all of them waits for the others. */
+static bool serves_soon(struct directory *d, const struct skep_plan *plan, uint32_t stage)
+{
+	for (uint32_t i = 0; i < plan->workers && d->reduced.on; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->member && row->stage == stage && row->standing == STANDING_READY)
+			return true;
+	}
+	return false;
+}
+
+/* With delayed updates: has a stage nobody but newcomers, who cannot work on the round that opens? */
+bool rounds_nobody_can(struct directory *d, const struct skep_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->stages && plan->delayed; i++) {
+		const struct stage_state *stage = directory_stage(d, i);
+		if (stage->serving == 0 && !stage->waiting && !serves_soon(d, plan, i))
+			return true;
+	}
+	return false;
 }
 
 void refound_stage(struct directory *d, struct step *step, uint32_t stage)
@@ -33,7 +55,7 @@ void refound_stage(struct directory *d, struct step *step, uint32_t stage)
 		if (row->standing != STANDING_READY || row->stage != stage)
 			continue;
 		alive = true;
-		carry_on(d, step->plan, stage, i);
+		carry_on(d, step->plan, i);
 	}
 	if (alive)
 		return;

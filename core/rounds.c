@@ -195,18 +195,6 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 		rounds_reduce(d, step);
 }
 
-/* With delayed updates: has a stage nobody but newcomers, who cannot work on the round that opens? */
-bool rounds_nobody_can(struct directory *d, const struct skep_plan *plan)
-{
-	for (uint32_t i = 0; i < plan->stages && plan->delayed; i++) {
-		const struct stage_state *stage = directory_stage(d, i);
-		bool serves_soon = d->reduced.on && !stage->committed;
-		if (stage->serving == 0 && !stage->waiting && !serves_soon)
-			return true;
-	}
-	return false;
-}
-
 void rounds_open(struct directory *d, struct step *step)
 {
 	const struct skep_plan *plan = step->plan;

@@ -16,9 +16,9 @@ struct skep_gathered {    /* the parts of a reduction side by side; grows to the
 	size_t part_room, weight_room;
 };
 
-struct skep_doubt {            /* what a pass makes; looked at when it is there */
-	enum skep_fault fault; /* what it is if it is not finite; none: there is nothing to look at */
-	const float *made;     /* [n], or NULL: a loss alone */
+struct skep_doubt {        /* what a pass makes; looked at when it is there */
+	uint8_t fault;     /* enum skep_fault: what it is if it is not finite; none: there is nothing to look at */
+	const float *made; /* [n], or NULL: a loss alone */
 	size_t n;
 	const float *stash; /* of FORWARD */
 };
