@@ -50,8 +50,8 @@ static const char *const TRAINING[SKEP_CURVE_XS] = {
 		" loss FROM losses"
 		" JOIN runs ON runs.id = run WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_SYNC_BYTES] =
-		"SELECT (round + 1.0) * bytes_sync / (SELECT count(*) FROM rounds WHERE run = ?1), loss FROM losses"
-		" JOIN runs ON runs.id = run WHERE run = ?1 AND loss < 9e300 ORDER BY round",
+		("SELECT (round + 1.0) * bytes_sync / (SELECT count(*) FROM rounds WHERE run = ?1), loss FROM losses"
+		 " JOIN runs ON runs.id = run WHERE run = ?1 AND loss < 9e300 ORDER BY round"),
 };
 
 static const char *const VALIDATION[SKEP_CURVE_XS] = {

@@ -369,7 +369,8 @@ static void test_the_very_bits(void **state)
 	static const uint64_t golden[2] = {0x7742bd3f7c3f5b14u, 0xdcbc62f11bd16961u};
 	for (size_t method = 0; method < 2; method++) {
 		struct case_of c;
-		struct skep_robust robust = {.method = SKEP_ROBUST_TRIMMED_MEAN + method, .trim = 2, .rho = 0.5};
+		struct skep_robust robust = {
+			.method = (enum skep_robust_method)(SKEP_ROBUST_TRIMMED_MEAN + method), .trim = 2, .rho = 0.5};
 		uint64_t hash = 0;
 		draw(&c, 11, 1003, 9, false);
 		for (size_t i = 0; i < 11 * c.n; i++)
