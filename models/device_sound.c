@@ -13,10 +13,10 @@ void device_judge(const struct skep_device *device, const struct skep_op *op, st
 	const struct skep_doubt *doubt = &device->doubt[op->lane];
 	if (doubt->fault == SKEP_FAULT_NONE)
 		return;
-	const struct skep_stage part = device_part(device, op);
 	if (isfinite(device->loss[op->lane]) &&
-		(!doubt->made || part.arrays->finite(part.queue, doubt->n, doubt->made)))
+		(!doubt->made || device->stage.arrays->finite(device_queue(device, op), doubt->n, doubt->made)))
 		return;
+	const struct skep_stage part = device_part(device, op);
 	ret->fault = doubt->fault;
 	ret->layer = doubt->stash ? skep_squares_forward_layer(&part, device->training->samples, doubt->stash)
 	                          : skep_squares_backward_layer(&part, device->stage.accumulator[op->round & 1]);

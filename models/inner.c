@@ -9,10 +9,8 @@
  * synchronous step makes. With delayed updates the worker has gone on when STEP comes, and v becomes mixing v + (1 - mixing) w,
  * alpha of Streaming DiLoCo (Douillard et al. 2025, algorithm 2) for the whole vector.
  */
-#include <math.h>
-
 #include "models/data.h"
-#include "models/stage.h"
+#include "models/squares.h"
 
 /* The worker knows no other stage's gradients, so it clips by the norm of its own. */
 static double scale_of(const struct skep_stage *stage, const struct skep_optimizer *optimizer, uint32_t microbatches,
@@ -21,8 +19,8 @@ static double scale_of(const struct skep_stage *stage, const struct skep_optimiz
 	if (optimizer->clip_norm <= 0)
 		return 1;
 	double squares = stage->arrays->squares(stage->queue, stage->parameters, sum);
-	double norm = isfinite(squares) ? sqrt(squares) / microbatches : INFINITY;
-	return norm > (double)optimizer->clip_norm ? (double)optimizer->clip_norm / (norm + 1e-6) : 1;
+	return skep_squares_scale(
+		(double)optimizer->clip_norm, skep_squares_encode(squares / ((double)microbatches * microbatches)));
 }
 
 /* Rates go by the steps of the run; when one comes more often than the plan has steps, the last ones share a rate. */
