@@ -82,6 +82,7 @@ accepts 'explained' plan "${fast[@]}" --explain
 check 'stages with their bottleneck' grep -qE '^ *[0-3] \* .* (computing|sending|receiving) ' "$out"
 check 'bytes by class of link' grep -qE '^100 Mbit/s to 1 Gbit/s ' "$out"
 check 'and in the closed form' grep -qF '2 B (S - 1) b L H = 2 x 32 x 3 x 64 x' "$out"
+check 'no blanks at the ends of lines' bash -c '! grep -qE "[[:blank:]]$" "$1"' - "$out"
 accepts 'within a time' plan "${fast[@]}" --budget '50 ms'
 
 # One pipeline in each place; workers of one stage must be as many.
