@@ -420,6 +420,8 @@ static bool read_scenario(struct plan_work *w)
 
 enum status skep_plan_command(const struct arguments *arguments)
 {
+	if (arguments->output && !plan_writable(arguments))
+		return STATUS_BAD_INPUT;
 	struct plan_work *w = calloc(1, sizeof *w);
 	if (!w)
 		return complain(STATUS_FAILED, lacking);

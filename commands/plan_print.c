@@ -68,9 +68,10 @@ void plan_print(const struct plan_work *w, FILE *out)
 	struct skep_layout layout;
 	const struct plan_candidate *c = &w->candidate[w->chosen];
 	fprintf(out,
-		"%s: %" PRIu32 " workers in %" PRIu32 " stages; a step's time as expected, and in %" PRIu32
+		"%s: %" PRIu32 " worker%s in %" PRIu32 " stage%s; a step's time as expected, and in %" PRIu32
 		" simulated\n\n",
-		w->scenario.name, w->planning.workers, w->planning.stages, w->rounds);
+		w->scenario.name, w->planning.workers, skep_plural(w->planning.workers), w->planning.stages,
+		skep_plural(w->planning.stages), w->rounds);
 	skep_layout_begin(&layout, "llrrrrrl", head);
 	lay_candidate(w, 0, &layout);
 	lay_random(w, &layout);
@@ -78,7 +79,9 @@ void plan_print(const struct plan_work *w, FILE *out)
 		lay_candidate(w, i, &layout);
 	skep_layout_end(&layout, out);
 	fprintf(out, "\nchosen: %s, %.6g samples/s simulated", c->name, c->samples_per_s);
-	if (w->candidate[0].tried)
+	if (w->chosen == 0)
+		fprintf(out, ": the scenario's own allocation, and nothing that was tried is faster");
+	else if (w->candidate[0].tried)
 		fprintf(out, ", %.2f times the scenario's own allocation",
 			c->samples_per_s / w->candidate[0].samples_per_s);
 	fprintf(out, "\n");

@@ -56,7 +56,8 @@ uint32_t plan_trial_rounds(const struct skep_scenario *scenario);
 void plan_print(const struct plan_work *work, FILE *out);
 void plan_explain(const struct plan_work *work, FILE *out);
 void plan_print_json(const struct plan_work *work, FILE *out);
-/* Says itself what is wrong. */
+/* Can -o be written, as far as that is known before? Says itself what is wrong, and so does the other one. */
+bool plan_writable(const struct arguments *arguments);
 bool plan_write(const struct plan_work *work);
 
 /* "west 2 x t4, east 1 x v100": who serves the stage. */
