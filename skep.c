@@ -26,6 +26,7 @@
 #include "commands/cores.h"
 #include "commands/fit.h"
 #include "commands/plan.h"
+#include "commands/plot.h"
 #include "commands/sweep.h"
 #include "commands/topology.h"
 #include "commands/trace.h"
@@ -308,6 +309,11 @@ static enum status plot(const struct arguments *arguments)
 	int64_t runs[RUNS_MAX];
 	uint32_t count;
 	char error[ERROR_BYTES];
+	if (skep_plot_is_of_scenario(arguments->positional[0]))
+		return skep_plot_scenario_command(arguments);
+	if (arguments->scenario.sets > 0 || arguments->scenario.has_seed)
+		return complain(
+			STATUS_BAD_INPUT, "--set and --seed are for pictures of a scenario: complexity and search");
 	if (!skep_arguments_run_ranges(arguments, 1, runs, &count))
 		return STATUS_BAD_INPUT;
 	if (!skep_plot_knows(arguments->positional[0], error, sizeof error))
@@ -442,15 +448,18 @@ static const struct command commands[] = {
 		"Fits the loss of runs against tokens, H, replicas and staleness, and prints the parameters with their\n"
 		"standard errors. The file of -o is what `maths: law` simulates with (train.law.file). 3..14 stands for\n"
 		"12 runs; without runs all of the newest scenario whose arithmetic was done.\n"},
-	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqormXYLW", 1, 1 + RUNS_MAX, plot,
+	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqormXYLWsS", 1, 1 + RUNS_MAX, plot,
 		"Kinds:\n"
 		"  accuracy    loss against wall-clock time, steps, tokens or bytes; without runs the newest of each world,\n"
 		"              with --x, --y, --log or --validation all of the newest scenario; 3..14 stands for 12 runs\n"
+		"  complexity  bytes that training moves, by class of link, against stages, parameters and steps: of a SCENARIO in\n"
+		"              place of runs\n"
 		"  cost        US dollars against time; without runs the newest of each world\n"
 		"  fit         the law that `skep fit` makes of these runs, over their losses\n"
 		"  matrix      bandwidth between workers, grouped by stage; without a run the newest\n"
 		"  pareto      time against cost, a point for each choice of settings; without runs all of the newest "
 		"scenario\n"
+		"  search      how each method of `skep plan` came down: of a SCENARIO, or of a table (.csv), in place of runs\n"
 		"  sweep       a figure of the newest sweep, or of that of a run, against one of its keys\n"
 		"  throughput  samples per second and the spread over stages; without runs all of the newest scenario\n"
 		"  timeline    what each worker did when; without a run the newest\n"
