@@ -138,7 +138,8 @@ static const struct kind *find_kind(const char *name, char *reterr, size_t size)
 		if (strcmp(KIND[i].name, name) == 0)
 			return &KIND[i];
 	snprintf(reterr, size,
-		"%s: not a kind of plot: take accuracy, complexity, cost, fit, matrix, pareto, search, sweep, throughput or timeline",
+		"%s: not a kind of plot: take accuracy, complexity, cost, fit, matrix, pareto, search, sweep, "
+		"throughput or timeline",
 		name);
 	return NULL;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_complexity.c - see plot_complexity.h. Two rows of panels: what passes move, and what reductions do; each against the stages
- * (every point is an allocation), the parameters of the model and the steps of the run.
+ * plot_complexity.c - see plot_complexity.h. Two rows of panels: what passes move, and what reductions do; each against the
+ * stages (every point is an allocation), the parameters of the model and the steps of the run.
  *
- * How bytes grow with parameters: reductions as they do; passes with the width of the model, so not at all when it gets deeper, and
- * with the root when it gets wider.
+ * How bytes grow with parameters: reductions as they do; passes with the width of the model, so not at all when it gets
+ * deeper, and with the root when it gets wider.
  */
 #include "analysis/plot_complexity.h"
 

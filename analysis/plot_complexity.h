@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_complexity.h - how many bytes training moves, against stages, parameters and steps: of passes and of reductions, in the closed
- * form (core/allocate/complexity.h) and by class of link. Whoever knows an allocation fills the numbers in.
+ * plot_complexity.h - how many bytes training moves, against stages, parameters and steps: of passes and of reductions, in the
+ * closed form (core/allocate/complexity.h) and by class of link. Whoever knows an allocation fills the numbers in.
  */
 #ifndef SKEP_ANALYSIS_PLOT_COMPLEXITY_H
 #define SKEP_ANALYSIS_PLOT_COMPLEXITY_H

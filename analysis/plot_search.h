@@ -35,8 +35,8 @@ struct skep_search_figure {
 	uint32_t panels;
 };
 
-/* From a table with the columns network, method, evaluations, steps and cost_s, as `test_allocate_64 --table` writes it. On failure
- * *ret is empty, and finishing it does nothing. */
+/* From a table with the columns network, method, evaluations, steps and cost_s, as `test_allocate_64 --table` writes it. On
+ * failure *ret is empty, and finishing it does nothing. */
 bool skep_search_figure_read(const char *path, struct skep_search_figure *ret, char *reterr, size_t size);
 void skep_search_figure_finish(struct skep_search_figure *figure);
 

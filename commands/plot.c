@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot.c - see plot.h. What the pictures show comes from planning/: bytes of a step by class of link, cut by cut, and how each search
- * came down by itself, with what `skep plan` lets it ask.
+ * plot.c - see plot.h. What the pictures show comes from planning/: bytes of a step by class of link, cut by cut, and how each
+ * search came down by itself, with what `skep plan` lets it ask.
  */
 #include "commands/plot.h"
 
@@ -103,8 +103,8 @@ static bool measure(const struct skep_scenario *s, struct skep_complexity_cut *r
 	return measured;
 }
 
-/* The same scenario with other numbers of stages, by its own method, or contiguous where the method is for one number alone. Such as
- * cannot be are left out. */
+/* The same scenario with other numbers of stages, by its own method, or contiguous where the method is for one number alone.
+ * Such as cannot be are left out. */
 static void measure_cut(
 	const struct arguments *a, const struct skep_scenario *own, uint32_t stages, struct skep_complexity_figure *f)
 {
