@@ -20,6 +20,7 @@
 #include "scenarios/memory.h"
 #include "scenarios/overlap.h"
 #include "scenarios/periodic.h"
+#include "scenarios/planned.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/train.h"
@@ -395,6 +396,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
 		fprintf(out, "            in %" PRIu32 " chunks that follow each other\n", plan->sync_chunks);
 	skep_robust_print(s, out);
+	skep_planned_print(s, out);
 	if (s->collectives_as_flows)
 		fprintf(out, "  sync      simulated with one flow per link for the messages of a reduction\n");
 	print_stages(s, out, &pipeline, &sync);
