@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_jobs.c - see plan_jobs.h. Keeps true: answers are told in ascending order, so what a plan decides by them does not depend on
- * how many processes there were; afterwards signals do again what they did before.
+ * plan_jobs.c - see plan_jobs.h. Keeps true: answers are told in ascending order, so what a plan decides by them does not
+ * depend on how many processes there were; afterwards signals do again what they did before.
  */
 #include "commands/plan_jobs.h"
 

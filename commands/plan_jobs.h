@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_jobs.h - many like things done side by side, in processes (sweep_pool.h): each answers with bytes, and the answers come back in
- * the order of their numbers, whoever was first.
+ * plan_jobs.h - many like things done side by side, in processes (sweep_pool.h): each answers with bytes, and the answers come
+ * back in the order of their numbers, whoever was first.
  */
 #ifndef SKEP_COMMANDS_PLAN_JOBS_H
 #define SKEP_COMMANDS_PLAN_JOBS_H

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_joint.c - see plan_joint.h. Successive halving (Jamieson, Talwalkar 2016, arXiv 1502.07943) over combinations, then a descent
- * along one key after the other, both from cheap to dear:
+ * plan_joint.c - see plan_joint.h. Successive halving (Jamieson, Talwalkar 2016, arXiv 1502.07943) over combinations, then a
+ * descent along one key after the other, both from cheap to dear:
  *
- *   cheap  the expected time of a step with simple allocations, for all combinations; of more than fit, for as many as were drawn,
+ *   cheap  the expected time of a step with simple allocations, for all combinations; of more than fit, for as many as were
+ *   drawn,
  *          and then for the neighbours of the best
  *   short  with the allocation of a short search, for the best 16
  *   full   all searches and their trials in the simulator (plan.c), for the best 4
  *   trial  the simulator, for all that differ from the best in one key, until none is better
  *   whole  the simulator until the target loss, for the best 3, if a loss is wanted and that is not too much
  *
- * The scenario as it is written comes along to the end: what is chosen is never worse in the simulator. What cannot be (its keys do not
- * go together, it fits nobody's memory) is left out, with the reason. The result depends on the scenario and its seed, not on how
- * many processes there were; with a budget of time also on the machine.
+ * The scenario as it is written comes along to the end: what is chosen is never worse in the simulator. What cannot be (its
+ * keys do not go together, it fits nobody's memory) is left out, with the reason. The result depends on the scenario and its
+ * seed, not on how many processes there were; with a budget of time also on the machine.
  */
 #include "commands/plan_joint.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_joint.h - `skep plan` where settings are free (scenarios/planned.h): which of their combinations, with which allocation. For
- * the files of `skep plan` alone.
+ * plan_joint.h - `skep plan` where settings are free (scenarios/planned.h): which of their combinations, with which allocation.
+ * For the files of `skep plan` alone.
  */
 #ifndef SKEP_COMMANDS_PLAN_JOINT_H
 #define SKEP_COMMANDS_PLAN_JOINT_H
@@ -57,7 +57,8 @@ struct plan_joint {
 	char *set[SKEP_VARY_KEYS_MAX];
 };
 
-/* Chooses; afterwards w->arguments, w->scenario and w->given are those of the choice, and w->joint is this. Says itself what is wrong. */
+/* Chooses; afterwards w->arguments, w->scenario and w->given are those of the choice, and w->joint is this. Says itself what is
+ * wrong. */
 enum status plan_joint_choose(struct plan_work *w);
 void plan_joint_destroy(struct plan_joint *joint); /* NULL is fine */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_joint_print.c - the settings that `skep plan` compared, for a person and as JSON: those that were simulated, the best first, and
- * the scenario as it is written.
+ * plan_joint_print.c - the settings that `skep plan` compared, for a person and as JSON: those that were simulated, the best
+ * first, and the scenario as it is written.
  */
 #include <inttypes.h>
 #include <math.h>

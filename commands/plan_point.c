@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_point.c - one combination of settings, in the process that looks at it: its scenario is read anew, and what is found out goes
- * into a struct plan_point. Keeps true: it prints nothing, and nothing of it but the answer is seen outside.
+ * plan_point.c - one combination of settings, in the process that looks at it: its scenario is read anew, and what is found out
+ * goes into a struct plan_point. Keeps true: it prints nothing, and nothing of it but the answer is seen outside.
  */
 #include "commands/plan_joint.h"
 

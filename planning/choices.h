@@ -3,8 +3,9 @@
  * choices.h - which settings `skep plan` may choose, as numbers: every choice of one value for each free key is a point
  * (scenarios/vary.h numbers them), and becomes assignments as --set takes them. Also what is worth a thought of many: the front.
  *
- * A key that --set gives on the command line is fixed, and so are those above and below it: `--set sync.every=8` keeps the plan from
- * choosing `sync`, and the other way round. Assignments are made from the top down, so that `sync` does not undo `sync.collective`.
+ * A key that --set gives on the command line is fixed, and so are those above and below it: `--set sync.every=8` keeps the plan
+ * from choosing `sync`, and the other way round. Assignments are made from the top down, so that `sync` does not undo
+ * `sync.collective`.
  */
 #ifndef SKEP_PLANNING_CHOICES_H
 #define SKEP_PLANNING_CHOICES_H

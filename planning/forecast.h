@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * forecast.h - from the time of a step to what a user wants of a plan: samples per second, the time until the target loss, and what
- * that costs. And the expected time of a step with the collective that the scenario asks for: the searches know a ring alone.
+ * forecast.h - from the time of a step to what a user wants of a plan: samples per second, the time until the target loss, and
+ * what that costs. And the expected time of a step with the collective that the scenario asks for: the searches know a ring
+ * alone.
  *
- * The loss is the law's (scenarios/law.h): the target is reached with the first round whose microbatches it gives that loss, with as many
- * replicas as the allocation has in the last stage. Where the law is asked outside of what it was fitted in, the forecast says
- * so. Money is that of all who are there at the start, at the prices of the start.
+ * The loss is the law's (scenarios/law.h): the target is reached with the first round whose microbatches it gives that loss,
+ * with as many replicas as the allocation has in the last stage. Where the law is asked outside of what it was fitted in, the
+ * forecast says so. Money is that of all who are there at the start, at the prices of the start.
  */
 #ifndef SKEP_PLANNING_FORECAST_H
 #define SKEP_PLANNING_FORECAST_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * planned.h - the group `plan` of a scenario: what `skep plan` is to look for, and which keys it may choose the values of. Neither
- * world looks at it.
+ * planned.h - the group `plan` of a scenario: what `skep plan` is to look for, and which keys it may choose the values of.
+ * Neither world looks at it.
  *
- * A key stands in `plan.search` with the values that it may have; every other key is fixed, whether the scenario writes it or not.
- * `auto` frees keys that the scenario does not write, and only such as leave alone what is learnt, or that the law of the losses
- * knows: compression is for the user to free.
+ * A key stands in `plan.search` with the values that it may have; every other key is fixed, whether the scenario writes it or
+ * not. `auto` frees keys that the scenario does not write, and only such as leave alone what is learnt, or that the law of the
+ * losses knows: compression is for the user to free.
  */
 #ifndef SKEP_SCENARIOS_PLANNED_H
 #define SKEP_SCENARIOS_PLANNED_H
