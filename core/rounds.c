@@ -30,6 +30,11 @@ uint32_t *rounds_counters(struct directory *d, uint32_t slice)
 	return (uint32_t *)skep_at(d, d->counter_at) + (size_t)slice * d->capacity;
 }
 
+uint32_t *rounds_counters_of(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t stage)
+{
+	return rounds_counters(d, (plan->async && round & 1 ? plan->stages : 0) + stage);
+}
+
 /* ---- grants --------------------------------------------------------------------------------------------------- */
 
 /* skep_plan_credit(), which looks at all workers to count pipelines. */
@@ -145,6 +150,14 @@ uint32_t rounds_choose_owner(struct directory *d, const struct skep_plan *plan, 
 	return worker;
 }
 
+static void begin_sum(struct directory *d, struct step *step, uint32_t stage)
+{
+	if (d->async)
+		merges_settle(d, step, stage);
+	else
+		rounds_begin_attempt(d, step, stage, true);
+}
+
 void rounds_reduce(struct directory *d, struct step *step)
 {
 	d->phase = PHASE_REDUCING;
@@ -153,14 +166,19 @@ void rounds_reduce(struct directory *d, struct step *step)
 		directory_stage(d, stage)->attempt = d->pass > 0 ? d->pass : d->void_attempt;
 		directory_stage(d, stage)->committed = false;
 	}
+	d->pressed = false;
+	for (uint32_t i = 0; i < step->plan->workers && d->async; i++)
+		merges_serve(d, i);
 	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on; stage++)
-		rounds_begin_attempt(d, step, stage, true);
+		begin_sum(d, step, stage);
 	if (step->plan->clip && d->reduced.on) /* if there is nobody to tell */
 		rounds_all_told(d, step);
 	bool overlaps = step->plan->delayed && d->reduced.on && d->round + 1 < step->plan->rounds;
 	if (overlaps && !edge_due(d, step->plan)) {
 		d->round++;
 		rounds_open(d, step);
+	} else if (d->async) {
+		merges_press(d, step);
 	}
 }
 
@@ -185,6 +203,9 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 			rerun = rerun_next(d, step->plan, &again, &span);
 		}
 	}
+	bool over = d->outstanding == 0 && wanted(d, step->plan) == 0;
+	if (d->async && (over || d->finished >= step->plan->microbatches / 2))
+		merges_press(d, step);
 	if (d->outstanding > 0 || wanted(d, step->plan) > 0 || rerun || d->reduced.on || d->ending)
 		return;
 	if (d->promised)
@@ -206,6 +227,8 @@ void rounds_open(struct directory *d, struct step *step)
 	d->full = false;
 	d->cut = rounds_nobody_can(d, step->plan);
 	d->issued = d->finished = d->outstanding = d->pass = 0;
+	if (d->async)
+		merges_opened(d, plan);
 	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = d->round});
 	uint32_t owners_now = owner_count(d), nth = 0;
 	uint64_t limit = rounds_limit(d, plan);
@@ -324,7 +347,7 @@ static uint32_t report_lost(struct directory *d, struct step *step, uint32_t sli
 	for (uint32_t first = 0; first < d->reduced.issued; first += 64) {
 		uint64_t missing = 0;
 		for (uint32_t i = first; i < first + 64 && i < d->reduced.issued; i++) {
-			if (rounds_counters(d, slice)[i] == SKEP_NO_INDEX)
+			if (rounds_counters_of(d, step->plan, d->reduced.round, slice)[i] == SKEP_NO_INDEX)
 				missing |= (uint64_t)1 << (i - first);
 		}
 		if (missing == 0)
@@ -422,6 +445,10 @@ static uint32_t note_slice(struct directory *d, struct step *step, uint32_t slic
 				.value = counted});
 	}
 	uint32_t lost = report_lost(d, step, slice);
+	if (d->async) { /* MERGED notes have said by whom */
+		total = d->reduced.issued - lost;
+		loss_sum = merges_loss(d, d->reduced.round, slice);
+	}
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_STAGE_COMMITTED,
 			.stage = (uint16_t)slice,
@@ -496,6 +523,10 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 		stream_on_tally(d, step, message);
 		return;
 	}
+	if (d->async) {
+		merges_on_tally(d, step, message);
+		return;
+	}
 	if ((!d->reduced.on && !d->promised) || message->round != d->reduced.round || stage->committed ||
 		!row->member || row->tallied || message->attempt != stage->attempt ||
 		message->u.tally.used > SKEP_TALLY_PART)
@@ -565,6 +596,8 @@ void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)
 		return;
 	}
 	fixed_lift_barrier(d, step);
+	if (d->async)
+		merges_worker_gone(d, step, worker);
 	bool summed = d->reduced.on && row->member && !directory_stage(d, row->stage)->committed;
 	if (summed && step->plan->on_loss == SKEP_ON_LOSS_RERUN)
 		rerun_count(d, step); /* what it had told is missing, and so would it be in the sums */
