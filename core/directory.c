@@ -184,9 +184,7 @@ static void send_stop(struct directory *d, struct step *step, uint32_t to)
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_STOP, directory_worker(d, to));
 	const struct row *row = directory_row(d, to);
 	bool apart = skep_plan_streams(step->plan) || step->plan->async;
-	uint32_t behind = apart && row->standing >= STANDING_READY
-	                          ? directory_stage(d, row->stage)->behind
-	                          : d->closed;
+	uint32_t behind = apart && row->standing >= STANDING_READY ? directory_stage(d, row->stage)->behind : d->closed;
 	message.round = row->standing >= STANDING_READY ? behind : 0;
 	message.u.stop.ok = d->node.outcome == SKEP_DONE;
 	skep_emit_send(step, &d->node, &message);
@@ -275,10 +273,8 @@ void directory_let_in(struct directory *d, struct step *step, uint32_t worker, s
 	row->standing = STANDING_JOINING;
 	bool over = d->ending && !skep_plan_streams(step->plan); /* else rounds that are open still may be committed */
 	row->since = over ? d->closed : d->round + (d->phase == PHASE_REDUCING);
-	if (d->async) {
-		merges_forget(d, worker);
-		row->since = directory_stage(d, row->stage)->behind;
-	}
+	if (d->async)
+		row->since = merges_let_in(d, worker);
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_ADMITTED,
 			.stage = (uint16_t)row->stage,
@@ -414,19 +410,6 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	directory_assign(d, step, worker, fixed ? step->plan->first_stage_of[worker] : edge_needy_stage(d, step->plan));
 }
 
-uint32_t directory_next_reduction(struct directory *d, const struct skep_plan *plan, const struct row *row)
-{
-	bool committed = directory_stage(d, row->stage)->committed;
-	if (plan->async) /* its versions are not rounds, and it works at once */
-		return d->round;
-	uint32_t round = d->round;
-	if (d->reduced.on && !committed)
-		round = d->reduced.round;
-	else if (d->reduced.on && plan->delayed && d->phase == PHASE_REDUCING)
-		round++; /* without delay it works from the next round on all the same */
-	return row->since > round ? row->since : round;
-}
-
 /* Its device has room for the stage: whatever comes, it can take part. */
 static void on_entered(struct directory *d, struct step *step, const struct skep_message *message)
 {
@@ -457,12 +440,8 @@ static void on_ready(struct directory *d, struct step *step, const struct skep_m
 			.peer = directory_worker(d, message->from.index)});
 	tell_choices(d, step, message->from.index);
 	refound_ready(d, step, message->from.index);
-	if (d->async && row->standing == STANDING_READY && d->phase != PHASE_STOPPED) {
-		directory_serve(d, message->from.index); /* it holds what all others hold */
-		rounds_refill(d, step);
-	}
 	if (d->async)
-		merges_go_on(d, step, row->stage);
+		merges_ready(d, step, message->from.index);
 	if (skep_plan_fixed(step->plan) && d->phase != PHASE_STOPPED)
 		fixed_ready(d, step, message->from.index);
 }
@@ -511,8 +490,7 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		rounds_on_tally(d, step, message);
 		break;
 	case SKEP_MESSAGE_MERGE:
-		if (d->async)
-			merges_on_merge(d, step, message);
+		merges_on_merge(d, step, message);
 		break;
 	case SKEP_MESSAGE_NORM:
 		norms_on_norm(d, step, message);

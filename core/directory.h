@@ -107,7 +107,7 @@ struct judged {         /* a microbatch of a validation (validate.c) */
 	bool settled;   /* its loss is known, or it is given up */
 };
 
-struct merger { /* async: one worker, since it serves (merges.c) */
+struct merger {                /* async: one worker, since it serves (merges.c) */
 	bool ready;            /* all of its merge `merged` + 1 is told */
 	bool member, awaited;  /* of the merge of its stage; it has not said yet that it has the part */
 	bool asked;            /* SETTLE was sent for the round that is being settled */
@@ -119,8 +119,8 @@ struct merger { /* async: one worker, since it serves (merges.c) */
 	int64_t loss_nano[2];  /* of the next one, by round parity */
 };
 
-struct merging {   /* async: one stage; merges that are final are its `behind` */
-	bool on;   /* there is one */
+struct merging {     /* async: one stage; merges that are final are its `behind` */
+	bool on;     /* there is one */
 	uint32_t by; /* whose */
 	uint32_t attempt, pending;
 	int64_t loss_nano[2]; /* of what is merged, by round parity */
@@ -307,13 +307,13 @@ void promise_complete(struct directory *d, struct step *step); /* it was: all ha
 /* merges.c: all of it with `async` alone */
 size_t merges_lay_out(struct directory *d, const struct skep_plan *plan, size_t at); /* returns where it ends */
 void merges_opened(struct directory *d, const struct skep_plan *plan);               /* the open round is a new one */
-void merges_settle(struct directory *d, struct step *step, uint32_t stage); /* the round that is complete */
-void merges_press(struct directory *d, struct step *step);                  /* it is wanted now */
+void merges_settle(struct directory *d, struct step *step);                          /* the round that is complete */
+void merges_press(struct directory *d, struct step *step);                           /* it is wanted now */
 void merges_serve(struct directory *d, uint32_t worker);
 void merges_ask_new(struct directory *d, struct step *step);
-bool merges_may_let_in(struct directory *d, uint32_t stage);
-void merges_go_on(struct directory *d, struct step *step, uint32_t stage); /* with what was waiting */
-void merges_forget(struct directory *d, uint32_t worker);
+uint32_t merges_let_in(struct directory *d, uint32_t worker);               /* returns its first version */
+void merges_ready(struct directory *d, struct step *step, uint32_t worker); /* it holds all of the state */
+void merges_go_on(struct directory *d, struct step *step, uint32_t stage);  /* with what was waiting */
 void merges_on_merge(struct directory *d, struct step *step, const struct skep_message *message);
 void merges_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
 void merges_worker_gone(struct directory *d, struct step *step, uint32_t worker);

@@ -49,6 +49,11 @@ size_t merges_lay_out(struct directory *d, const struct skep_plan *plan, size_t 
 	return at + skep_align(plan->stages * sizeof(struct merging));
 }
 
+uint32_t *rounds_counters_of(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t stage)
+{
+	return rounds_counters(d, (plan->async && round & 1 ? plan->stages : 0) + stage);
+}
+
 /* By microbatch of the open round, or of the one that is being settled: who merged it, or has told of it. */
 static uint32_t *counters(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t stage)
 {
@@ -80,14 +85,20 @@ int64_t merges_loss(struct directory *d, uint32_t round, uint32_t stage)
 	return merging_at(d, stage)->loss_nano[round & 1];
 }
 
-void merges_forget(struct directory *d, uint32_t worker)
+static void merges_forget(struct directory *d, uint32_t worker)
 {
 	*merger_at(d, worker) = (struct merger){0};
 }
 
-bool merges_may_let_in(struct directory *d, uint32_t stage)
+uint32_t merges_let_in(struct directory *d, uint32_t worker)
 {
-	return !merging_at(d, stage)->on;
+	merges_forget(d, worker);
+	return directory_stage(d, directory_row(d, worker)->stage)->behind;
+}
+
+void merges_serve(struct directory *d, uint32_t worker)
+{
+	merger_at(d, worker)->asked = false;
 }
 
 /* ---- settling a round --------------------------------------------------------------------------------------------- */
@@ -120,7 +131,7 @@ static void commit_if_settled(struct directory *d, struct step *step, uint32_t s
 	rounds_commit(d, step, stage);
 }
 
-void merges_settle(struct directory *d, struct step *step, uint32_t stage)
+static void settle_stage(struct directory *d, struct step *step, uint32_t stage)
 {
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
@@ -128,6 +139,15 @@ void merges_settle(struct directory *d, struct step *step, uint32_t stage)
 			send_settle(d, step, i);
 	}
 	commit_if_settled(d, step, stage);
+}
+
+void merges_settle(struct directory *d, struct step *step)
+{
+	d->pressed = false;
+	for (uint32_t i = 0; i < step->plan->workers; i++)
+		merges_serve(d, i);
+	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on; stage++)
+		settle_stage(d, step, stage);
 }
 
 void merges_press(struct directory *d, struct step *step)
@@ -149,11 +169,6 @@ void merges_ask_new(struct directory *d, struct step *step)
 		if (directory_row(d, i)->standing == STANDING_SERVING && !merger_at(d, i)->asked)
 			send_settle(d, step, i);
 	}
-}
-
-void merges_serve(struct directory *d, uint32_t worker)
-{
-	merger_at(d, worker)->asked = false;
 }
 
 /* ---- one merge ------------------------------------------------------------------------------------------------------ */
@@ -222,6 +237,16 @@ static void begin_next(struct directory *d, struct step *step, uint32_t stage)
 void merges_go_on(struct directory *d, struct step *step, uint32_t stage)
 {
 	begin_next(d, step, stage);
+}
+
+/* It holds what all others hold, and works at once. */
+void merges_ready(struct directory *d, struct step *step, uint32_t worker)
+{
+	if (directory_row(d, worker)->standing == STANDING_READY && d->phase != PHASE_STOPPED) {
+		directory_serve(d, worker);
+		rounds_refill(d, step);
+	}
+	begin_next(d, step, directory_row(d, worker)->stage);
 }
 
 /* What the merge had of one round; returns how many. */
@@ -294,7 +319,7 @@ static void hear(struct directory *d, const struct skep_plan *plan, const struct
 	struct merger *m = merger_at(d, worker);
 	if (message->u.tally.count == 0 || message->attempt != m->merged + 1 || m->ready ||
 		message->u.tally.used > SKEP_TALLY_PART)
-		return; /* there is none, or it is merged already */
+		return;                                       /* there is none, or it is merged already */
 	assert(round >= first_round(d) && round <= d->round); /* else it was settled without this */
 	uint32_t *counter = counters(d, plan, round, directory_row(d, worker)->stage);
 	for (uint32_t i = 0; i < message->u.tally.used; i++) {
@@ -316,7 +341,7 @@ void merges_on_merge(struct directory *d, struct step *step, const struct skep_m
 {
 	uint32_t worker = message->from.index, stage = directory_row(d, worker)->stage;
 	struct merger *m = merger_at(d, worker);
-	if (directory_row(d, worker)->standing < STANDING_READY)
+	if (!d->async || directory_row(d, worker)->standing < STANDING_READY)
 		return;
 	hear(d, step->plan, message);
 	if (message->microbatch > m->settled) {

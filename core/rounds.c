@@ -30,11 +30,6 @@ uint32_t *rounds_counters(struct directory *d, uint32_t slice)
 	return (uint32_t *)skep_at(d, d->counter_at) + (size_t)slice * d->capacity;
 }
 
-uint32_t *rounds_counters_of(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t stage)
-{
-	return rounds_counters(d, (plan->async && round & 1 ? plan->stages : 0) + stage);
-}
-
 /* ---- grants --------------------------------------------------------------------------------------------------- */
 
 /* skep_plan_credit(), which looks at all workers to count pipelines. */
@@ -150,14 +145,6 @@ uint32_t rounds_choose_owner(struct directory *d, const struct skep_plan *plan, 
 	return worker;
 }
 
-static void begin_sum(struct directory *d, struct step *step, uint32_t stage)
-{
-	if (d->async)
-		merges_settle(d, step, stage);
-	else
-		rounds_begin_attempt(d, step, stage, true);
-}
-
 void rounds_reduce(struct directory *d, struct step *step)
 {
 	d->phase = PHASE_REDUCING;
@@ -166,11 +153,10 @@ void rounds_reduce(struct directory *d, struct step *step)
 		directory_stage(d, stage)->attempt = d->pass > 0 ? d->pass : d->void_attempt;
 		directory_stage(d, stage)->committed = false;
 	}
-	d->pressed = false;
-	for (uint32_t i = 0; i < step->plan->workers && d->async; i++)
-		merges_serve(d, i);
-	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on; stage++)
-		begin_sum(d, step, stage);
+	if (d->async)
+		merges_settle(d, step);
+	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on && !d->async; stage++)
+		rounds_begin_attempt(d, step, stage, true);
 	if (step->plan->clip && d->reduced.on) /* if there is nobody to tell */
 		rounds_all_told(d, step);
 	bool overlaps = step->plan->delayed && d->reduced.on && d->round + 1 < step->plan->rounds;
@@ -203,8 +189,7 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 			rerun = rerun_next(d, step->plan, &again, &span);
 		}
 	}
-	bool over = d->outstanding == 0 && wanted(d, step->plan) == 0;
-	if (d->async && (over || d->finished >= step->plan->microbatches / 2))
+	if (d->async && (d->finished >= step->plan->microbatches / 2 || d->outstanding + wanted(d, step->plan) == 0))
 		merges_press(d, step);
 	if (d->outstanding > 0 || wanted(d, step->plan) > 0 || rerun || d->reduced.on || d->ending)
 		return;
@@ -445,10 +430,8 @@ static uint32_t note_slice(struct directory *d, struct step *step, uint32_t slic
 				.value = counted});
 	}
 	uint32_t lost = report_lost(d, step, slice);
-	if (d->async) { /* MERGED notes have said by whom */
-		total = d->reduced.issued - lost;
-		loss_sum = merges_loss(d, d->reduced.round, slice);
-	}
+	total = d->async ? d->reduced.issued - lost : total; /* MERGED notes have said by whom */
+	loss_sum = d->async ? merges_loss(d, d->reduced.round, slice) : loss_sum;
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_STAGE_COMMITTED,
 			.stage = (uint16_t)slice,
@@ -519,12 +502,8 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 {
 	struct row *row = directory_row(d, message->from.index);
 	struct stage_state *stage = directory_stage(d, row->stage);
-	if (skep_plan_streams(step->plan)) {
-		stream_on_tally(d, step, message);
-		return;
-	}
-	if (d->async) {
-		merges_on_tally(d, step, message);
+	if (skep_plan_streams(step->plan) || d->async) {
+		(d->async ? merges_on_tally : stream_on_tally)(d, step, message);
 		return;
 	}
 	if ((!d->reduced.on && !d->promised) || message->round != d->reduced.round || stage->committed ||

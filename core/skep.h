@@ -325,7 +325,7 @@ static inline bool skep_op_reduces(uint8_t kind)
 /* What a STEP means to the inner parameters, with `async`. */
 enum skep_merge {
 	SKEP_MERGE_OTHER, /* nothing: they are on their way from the parameters of the stage as they were */
-	SKEP_MERGE_OWN,   /* what is merged is their own PSEUDO: they go on from the new parameters, by what they did since */
+	SKEP_MERGE_OWN, /* what is merged is their own PSEUDO: they go on from the new parameters, by what they did since */
 	SKEP_MERGE_FRESH, /* they have done nothing since the last one: they are the new parameters */
 };
 

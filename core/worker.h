@@ -131,7 +131,7 @@ struct inner { /* periodic sync: of the round that it works on, and of the one t
 	uint32_t judged;  /* newest version that it was to validate, so that all steps up to it are wanted now */
 };
 
-struct merge { /* periodic sync, async */
+struct merge {             /* periodic sync, async */
 	bool told;         /* PSEUDO is done and the directory knows what is in it; until its STEP there is no other */
 	bool fresh;        /* it serves, and does not know yet which round is open */
 	uint32_t number;   /* merges that it has told */
@@ -429,8 +429,8 @@ void pipeline_forward_done(struct worker *w, struct step *step, struct skep_work
 void pipeline_backward_done(
 	struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event);
 void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, enum skep_op_kind kind);
-void pipeline_issue(struct worker *w, struct step *step);         /* start one of the granted microbatches */
-void pipeline_seal(struct worker *w, struct step *step);          /* the round takes no more work */
+void pipeline_issue(struct worker *w, struct step *step); /* start one of the granted microbatches */
+void pipeline_seal(struct worker *w, struct step *step);  /* the round takes no more work */
 void pipeline_seal_round(struct worker *w, struct step *step, uint32_t round);
 void pipeline_seal_given_up(struct worker *w, struct step *step); /* nor do those that TURN has named */
 void pipeline_peer_gone(struct worker *w, struct step *step, struct skep_peer gone);
@@ -490,7 +490,7 @@ void inner_stepped(struct worker *w); /* the round's STEP is done */
 
 /* merge.c: all of it with `async` alone */
 void merge_counted(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch);
-bool merge_run(struct worker *w, struct step *step); /* as inner_run() */
+bool merge_run(struct worker *w, struct step *step);     /* as inner_run() */
 void merge_written(struct worker *w, struct step *step); /* PSEUDO is done */
 void merge_settle(struct worker *w, struct step *step);  /* the device is idle: says what has been told, if it is new */
 void merge_on_settle(struct worker *w, struct step *step, const struct skep_message *message);

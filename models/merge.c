@@ -11,7 +11,7 @@
  *
  * Passes add to the first accumulator, the pseudo-gradient has the second.
  */
-#include "models/data.h"
+#include "models/stage.h"
 
 void skep_stage_settle(struct skep_stage *stage)
 {
@@ -27,14 +27,24 @@ static void pseudo(struct skep_stage *stage, const struct skep_op *op)
 	stage->arrays->copy(stage->queue, stage->base, stage->inner, stage->parameters * sizeof *stage->base);
 }
 
+/* Where the scenario does not say, as many turns as the stage has workers at the start. */
+static struct skep_optimizer outer_of(const struct skep_stage *stage, const struct skep_training *training)
+{
+	struct skep_optimizer outer = training->outer;
+	for (uint32_t i = 0; i < training->plan->workers && training->outer.turns == 0; i++)
+		outer.turns += training->plan->first_stage_of[i] == stage->index;
+	return outer;
+}
+
 static void step(
 	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum)
 {
 	skep_real *w = skep_stage_parameters(stage, op->round + 1);
+	const struct skep_optimizer outer = outer_of(stage, training);
 	if (op->microbatches > 0)
 		skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
-			&(struct skep_descent){.optimizer = &training->outer,
-				.rate = skep_optimizer_rate(&training->outer, op->round),
+			&(struct skep_descent){.optimizer = &outer,
+				.rate = skep_optimizer_rate(&outer, op->round),
 				.steps = ++stage->steps,
 				.microbatches = op->microbatches,
 				.scale = 1,

@@ -80,15 +80,16 @@ struct skep_stage {
 	skep_real *inner;                    /* periodic sync: what passes read, and INNER changes; else NULL */
 	uint32_t inner_moments;              /* of the inner optimizer: */
 	skep_real *inner_moment[SKEP_MOMENTS_MAX];
-	uint64_t inner_steps;      /* that it has made */
-	skep_real *base; /* async: where `inner` started from (merge.c); else NULL */
-	skep_real *accumulator[2]; /* by round & 1: sum of the microbatches' gradients; async: [1] is the pseudo-gradient */
-	skep_real *result;         /* of the reduction under way */
-	skep_real *scratch[2];     /* [samples][widest layer of the stage] */
-	skep_real *entry, *exit;   /* [entering] and [leaving], decoded; NULL without an activation codec */
-	skep_real *rotation;       /* of rotary positions; NULL where there are none */
-	skep_real *work;           /* what a layer needs during a pass; NULL: scratch does */
-	skep_real *workspace;      /* a stash, with checkpoint_activations; else NULL */
+	uint64_t inner_steps; /* that it has made */
+	skep_real *base;      /* async: where `inner` started from (merge.c); else NULL */
+	skep_real *accumulator
+		[2];           /* by round & 1: sum of the microbatches' gradients; async: [1] is the pseudo-gradient */
+	skep_real *result;     /* of the reduction under way */
+	skep_real *scratch[2]; /* [samples][widest layer of the stage] */
+	skep_real *entry, *exit; /* [entering] and [leaving], decoded; NULL without an activation codec */
+	skep_real *rotation;     /* of rotary positions; NULL where there are none */
+	skep_real *work;         /* what a layer needs during a pass; NULL: scratch does */
+	skep_real *workspace;    /* a stash, with checkpoint_activations; else NULL */
 	const struct skep_arrays *arrays;
 	void *queue; /* theirs */
 	void *own;   /* the back end's, beside all this */

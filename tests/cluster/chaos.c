@@ -101,7 +101,9 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_COLLECT_EATEN] = {"collect-eaten", "I1b"},
 	[SABOTAGE_NORM_WRONG] = {"norm-wrong", "I17"},
 	[SABOTAGE_FAULT_HIDDEN] = {"fault-hidden", "I18"},
-	[SABOTAGE_KEEP_DEAF] = {"keep-deaf", "I7"}};
+	[SABOTAGE_KEEP_DEAF] = {"keep-deaf", "I7"},
+	[SABOTAGE_MERGED_HIDDEN] = {"merged-hidden", "I1"},
+	[SABOTAGE_SETTLE_DEAF] = {"settle-deaf", "I7"}};
 
 struct options {
 	uint64_t first, last, again, least;
@@ -309,7 +311,7 @@ static void report(struct job *job)
 		job->options->fixed ? " --fixed" : "",
 		job->options->async      ? " --async"
 		: job->options->periodic ? " --periodic"
-		                         : "",
+					 : "",
 		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);

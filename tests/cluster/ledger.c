@@ -126,12 +126,8 @@ static void check_version(
 		stream_read(ledger, who, op, effect);
 		return;
 	}
-	if (ledger->plan->async) {
-		merge_read(ledger, who, op, effect);
-		return;
-	}
 	if (ledger->plan->inner_steps > 0) {
-		inner_read(ledger, who, op, effect);
+		(ledger->plan->async ? merge_read : inner_read)(ledger, who, op, effect);
 		return;
 	}
 	if (effect->version != version)

@@ -221,8 +221,8 @@ void merge_closes(struct ledger *ledger, uint32_t round, uint32_t stage)
 					"the COUNTED notes of worker %u are not what it merged", holder->peer.index);
 	}
 	if (cell->counted != books_bits(ledger, cell->merged))
-		verdict_break(ledger->verdict, "I1", round, stage, ANY,
-			"%u are said to be counted, and %u are merged", cell->counted, books_bits(ledger, cell->merged));
+		verdict_break(ledger->verdict, "I1", round, stage, ANY, "%u are said to be counted, and %u are merged",
+			cell->counted, books_bits(ledger, cell->merged));
 }
 
 /* Whoever is still trusted at the end has made the step of every merge. */

@@ -177,7 +177,8 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 	struct process *p = &c->process[index];
 	uint32_t stages = skep_op_sliced(op->kind) ? skep_plan_slices(c->setup.plan) : c->setup.plan->stages;
 	if (op->kind == 0 || op->kind >= SKEP_OP_KINDS || op->lane >= SKEP_LANES || op->id <= p->op_id ||
-		(op->round > c->setup.plan->rounds && !c->setup.plan->async) || op->stage >= stages || index == c->setup.plan->workers) {
+		(op->round > c->setup.plan->rounds && !c->setup.plan->async) || op->stage >= stages ||
+		index == c->setup.plan->workers) {
 		verdict_break(c->verdict, "I6", op->round, op->stage, op->microbatch,
 			"machine %u asks for a bad operation: kind %u, lane %u, number %llu after %llu, round %u, "
 			"stage %u",

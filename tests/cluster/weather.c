@@ -393,7 +393,8 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		if (!stream_pipelines(w))
 			interleave(w);
 		w->plan.in_flight = skep_plan_fixed_in_flight(&w->plan);
-	} else if (kind == WEATHER_PERIODIC || kind == WEATHER_ASYNC || inner % 8 == 7) /* again none of the pinned seeds */ {
+	} else if (kind == WEATHER_PERIODIC || kind == WEATHER_ASYNC ||
+		   inner % 8 == 7) /* again none of the pinned seeds */ {
 		draw_inner(w, inner);
 	}
 	draw_validation(w);

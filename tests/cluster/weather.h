@@ -49,7 +49,12 @@ struct weather {
 	skep_time link_last[CLUSTER_WORKERS + 1][CLUSTER_WORKERS + 1]; /* without reorder: the last arrival */
 };
 
-enum weather_kind { WEATHER_ANY, WEATHER_FIXED, WEATHER_PERIODIC, WEATHER_ASYNC }; /* what every seed has, whatever it says */
+enum weather_kind {
+	WEATHER_ANY,
+	WEATHER_FIXED,
+	WEATHER_PERIODIC,
+	WEATHER_ASYNC
+}; /* what every seed has, whatever it says */
 
 const char *weather_fault_name(enum weather_fault fault);
 /* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous or not, and a swarm even where it says fixed. */

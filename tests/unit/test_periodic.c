@@ -271,6 +271,106 @@ static void test_fragments_in_turn(void **state)
 	job_finish(&job);
 }
 
+static void merge(struct job *job, uint32_t version, enum skep_merge kind)
+{
+	struct skep_op op = {
+		.kind = SKEP_OP_STEP, .round = version, .microbatches = 1, .size = 1, .merge = (uint8_t)kind};
+	assert_false(job_run(job->device[0], op).failed);
+}
+
+/* What the device would merge now, from the next pseudo-gradient: how far it is from where it started. */
+static float *pseudo_of(struct job *job, size_t n)
+{
+	struct skep_op op = {.kind = SKEP_OP_TAKE, .first = 0, .count = n, .size = 2};
+	run(job, SKEP_OP_PSEUDO, 0, 1, 0);
+	struct skep_device_result result = job_run(job->device[0], op);
+	uint64_t bytes;
+	assert_false(result.failed);
+	float *copy = malloc(n * sizeof *copy);
+	memcpy(copy, skep_device_buffer_read(job->device[0], result.out, &bytes), n * sizeof *copy);
+	assert_int_equal(bytes, n * sizeof *copy);
+	skep_device_buffer_release(job->device[0], result.out);
+	return copy;
+}
+
+/* Six merges with a momentum that moves once in three, beside algorithm 3 of Liu et al. 2024 in plain loops, with c = 0. Before each
+ * the worker has made one inner step; half of the merges come while it has made another, which the next one then brings. */
+static void test_delayed_nesterov_against_its_algorithm(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	begin(&job, 1);
+	job.plan.async = job.plan.delayed = true;
+	job.training.outer = (struct skep_optimizer){
+		.kind = SKEP_OPTIMIZER_DELAYED_NESTEROV, .learning_rate = 0.7f, .momentum = 0.9f, .turns = 3};
+	job_restart(&job);
+	float *w = job_parameters(&job, &n);
+	float *m = calloc(n, sizeof *m), *delta = calloc(n, sizeof *delta), *ahead = calloc(n, sizeof *ahead);
+	for (uint32_t t = 0; t < 6; t++) {
+		job_microbatch(&job, 0, 2 * t);
+		float *sum = job_gradients(&job, 0, &n);
+		run(&job, SKEP_OP_INNER, 0, 1, 0);
+		float *g = pseudo_of(&job, n);
+		for (size_t i = 0; i < n; i++)
+			assert_true(fabsf(g[i] - (ahead[i] + RATE * sum[i])) <= 2e-6f);
+		memset(ahead, 0, n * sizeof *ahead);
+		if (t % 2 == 0) {
+			job_microbatch(&job, 0, 2 * t + 1);
+			float *more = job_gradients(&job, 0, &n);
+			for (size_t i = 0; i < n; i++)
+				ahead[i] = RATE * more[i];
+			run(&job, SKEP_OP_INNER, 0, 1, 0);
+			free(more);
+		}
+		for (size_t i = 0; i < n; i++) {
+			delta[i] += g[i];
+			m[i] = t % 3 == 2 ? 0.9f * m[i] + delta[i] / 3 : m[i];
+			w[i] -= 0.7f * ((t % 3 == 2 ? 0.9f * m[i] : 0) + g[i] / 3);
+			delta[i] = t % 3 == 2 ? 0 : delta[i];
+		}
+		merge(&job, t, SKEP_MERGE_OWN);
+		float *after = job_parameters(&job, &n);
+		near(after, w, n, 1e-5f);
+		free(sum), free(g), free(after);
+	}
+	free(w), free(m), free(delta), free(ahead);
+	job_finish(&job);
+}
+
+/* A merge of somebody else leaves a worker on its way, and takes along one that has nothing of its own. */
+static void test_others_merge(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	begin(&job, 1);
+	job.plan.async = job.plan.delayed = true;
+	job.training.outer =
+		(struct skep_optimizer){.kind = SKEP_OPTIMIZER_DELAYED_NESTEROV, .learning_rate = 1, .turns = 2};
+	job_restart(&job);
+	float *start = job_parameters(&job, &n);
+	job_microbatch(&job, 0, 0);
+	run(&job, SKEP_OP_INNER, 0, 1, 0);
+	float *g = pseudo_of(&job, n); /* as if it were somebody else's: */
+	merge(&job, 0, SKEP_MERGE_FRESH);
+	float *w = job_parameters(&job, &n);
+	for (size_t i = 0; i < n; i++)
+		assert_true(fabsf(w[i] - (start[i] - g[i] / 2)) <= 2e-6f);
+	float *none = pseudo_of(&job, n); /* it goes on from there */
+	for (size_t i = 0; i < n; i++)
+		assert_true(none[i] == 0);
+	job_microbatch(&job, 0, 1);
+	float *sum = job_gradients(&job, 0, &n);
+	run(&job, SKEP_OP_INNER, 0, 1, 0);
+	merge(&job, 1, SKEP_MERGE_OTHER); /* of nothing */
+	float *own = pseudo_of(&job, n);
+	for (size_t i = 0; i < n; i++)
+		assert_true(fabsf(own[i] - RATE * sum[i]) <= 2e-6f);
+	free(start), free(g), free(w), free(none), free(sum), free(own);
+	job_finish(&job);
+}
+
 static void test_without_it_there_is_nothing_inner(void **state)
 {
 	(void)state;
@@ -308,6 +408,8 @@ int main(void)
 		cmocka_unit_test(test_a_state_has_no_inner_part),
 		cmocka_unit_test(test_one_step_is_plain_data_parallelism),
 		cmocka_unit_test(test_fragments_in_turn),
+		cmocka_unit_test(test_delayed_nesterov_against_its_algorithm),
+		cmocka_unit_test(test_others_merge),
 		cmocka_unit_test(test_without_it_there_is_nothing_inner),
 		cmocka_unit_test(test_which_step_a_microbatch_belongs_to),
 	};
