@@ -155,7 +155,7 @@ CREATE TABLE stage_rounds (
 	stage INTEGER NOT NULL, -- or slice, where a stage has several: slice q is one of stage q % stages
 	counted INTEGER NOT NULL, -- microbatches
 	lost INTEGER NOT NULL,
-	members INTEGER NOT NULL, -- workers that took part in the reduction
+	members INTEGER NOT NULL, -- workers that took part in the reduction; with sync.method async merges that had some of it
 	PRIMARY KEY (run, round, stage)
 ) STRICT, WITHOUT ROWID;
 
@@ -206,7 +206,7 @@ CREATE TABLE notes (
 	epoch INTEGER NOT NULL,
 	kind TEXT NOT NULL,
 	round INTEGER NOT NULL,
-	stage INTEGER, -- of 'member', 'lost' and 'counted': the slice, where a stage has several
+	stage INTEGER, -- of 'member', 'merged', 'lost' and 'counted': the slice, where a stage has several
 	microbatch INTEGER,
 	peer INTEGER, -- of whom it is said
 	peer_epoch INTEGER,
@@ -336,9 +336,15 @@ CREATE VIEW v_counted_once AS
 	granted AS (
 		SELECT run, round, count(*) AS issued FROM grants GROUP BY run, round
 	),
+	merged AS (
+		SELECT run, round, stage, peer AS worker, peer_epoch AS epoch, microbatch + i AS microbatch
+		FROM notes JOIN bit ON (value >> i) & 1 WHERE kind = 'merged'
+	),
 	member AS (
 		SELECT run, round, stage, peer AS worker, peer_epoch AS epoch, value AS claimed
 		FROM notes WHERE kind = 'member'
+		UNION ALL
+		SELECT run, round, stage, worker, epoch, count(*) FROM merged GROUP BY run, round, stage, worker, epoch
 	),
 	count_notes AS (
 		SELECT run, round, stage, worker, epoch, microbatch FROM notes WHERE kind = 'counted'
@@ -368,7 +374,12 @@ CREATE VIEW v_counted_once AS
 		SELECT run, round, stage, microbatch, 1, 0, 0 FROM grants JOIN every USING (run)
 		UNION ALL
 		SELECT run, round, stage, microbatch, 0, 1, 0
-		FROM count_notes JOIN member USING (run, round, stage, worker, epoch)
+		FROM count_notes
+		JOIN (SELECT run, round, stage, peer AS worker, peer_epoch AS epoch FROM notes WHERE kind = 'member')
+			USING (run, round, stage, worker, epoch)
+		UNION ALL
+		SELECT run, round, stage, microbatch, 0, 1, 0
+		FROM count_notes JOIN merged USING (run, round, stage, worker, epoch, microbatch)
 		UNION ALL
 		SELECT run, round, stage, microbatch + i, 0, 0, 1
 		FROM notes JOIN bit ON (value >> i) & 1 WHERE kind = 'lost'

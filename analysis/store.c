@@ -156,6 +156,15 @@ static void hear_stage(struct skep_store *store, const struct skep_note *note)
 		stage->members++;
 		return;
 	}
+	if (note->kind == SKEP_NOTE_MERGED) { /* several notes, from the lowest numbers on, are of one merge */
+		bool same = stage->merges > 0 && stage->merged_by == note->peer.index &&
+		            note->microbatch > stage->merged_at;
+		stage->merges += !same;
+		stage->members += !same;
+		stage->merged_by = note->peer.index;
+		stage->merged_at = note->microbatch;
+		return;
+	}
 	stage->committed = true;
 	stage->counted = note->microbatch;
 	stage->lost = (uint32_t)note->value;
@@ -183,7 +192,7 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		hear_open(store, now, note->round);
 	if (open_round(store, note->round)->round != note->round || note->stage >= store->slices)
 		return;
-	if (note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_STAGE_COMMITTED)
+	if (note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_MERGED || note->kind == SKEP_NOTE_STAGE_COMMITTED)
 		hear_stage(store, note);
 	else if (note->kind == SKEP_NOTE_COUNTED)
 		hear_counted(store, note);

@@ -64,6 +64,7 @@ static const struct note_form {
 	[SKEP_NOTE_RERUN] = {true, false, true, true, true},
 	[SKEP_NOTE_MEMBER] = {true, true, false, true, true},
 	[SKEP_NOTE_LOST] = {true, true, true, false, false},
+	[SKEP_NOTE_MERGED] = {true, true, true, true, true},
 	[SKEP_NOTE_FENCED] = {true, true, false, true, false},
 	[SKEP_NOTE_ADMITTED] = {true, true, false, true, false},
 	[SKEP_NOTE_JOINED] = {true, true, false, true, false},

@@ -55,6 +55,7 @@ struct skep_validation_row {
 
 struct skep_stage_row {
 	uint32_t round, stage, counted, lost, members;
+	uint32_t merges, merged_by, merged_at; /* async: so far; of the newest note, the worker and its first number */
 	bool committed;
 };
 

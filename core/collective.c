@@ -75,6 +75,28 @@ static struct skep_hop server_hop(const struct skep_scheme *s, const uint64_t *f
 	return (struct skep_hop){.to = nth + 1, .number = 1};
 }
 
+/* ---- chain: what rank 0 has, to all ---------------------------------------------------------------------------------- */
+
+/* Rank 0, of C chunks: c takes it and brings it back to itself, C + c stores what all will store, and it goes on; the others
+ * store chunk c and pass it on. */
+static struct skep_scheme_move chain_move(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
+{
+	(void)fact;
+	if (s->rank == 0 && m < s->parts)
+		return sends(part(s, SKEP_OP_TAKE, m, s->parts), 1);
+	struct skep_scheme_move move = part(s, SKEP_OP_STORE, m % s->parts, s->parts);
+	return arrives(sends(move, s->rank + 1 < s->size));
+}
+
+static struct skep_hop chain_hop(const struct skep_scheme *s, const uint64_t *fact, uint32_t m, uint32_t nth)
+{
+	(void)fact;
+	(void)nth;
+	if (s->rank == 0 && m < s->parts)
+		return (struct skep_hop){.to = 0, .number = s->parts + m};
+	return (struct skep_hop){.to = s->rank + 1, .number = m % s->parts};
+}
+
 /* ---- all-to-all ------------------------------------------------------------------------------------------------- */
 
 /* 0: what I have, to all and myself. 1 + r: that of rank r, in this order; if they are gathered, then what they make. */
@@ -378,12 +400,13 @@ static const struct kind {
 	[SKEP_COLLECTIVE_TREE] = {tree_move, tree_hop},
 	[SKEP_COLLECTIVE_HIERARCHICAL] = {grouped_move, grouped_hop},
 	[SKEP_COLLECTIVE_BUTTERFLY] = {scheme_butterfly_move, scheme_butterfly_hop},
+	[SKEP_COLLECTIVE_CHAIN] = {chain_move, chain_hop},
 };
-static_assert(sizeof KIND / sizeof KIND[0] == SKEP_COLLECTIVES, "each kind has a scheme, but for WHOLE");
+static_assert(sizeof KIND / sizeof KIND[0] == SKEP_COLLECTIVE_CHAIN + 1, "each kind has a scheme, but for WHOLE");
 
 bool skep_collective_has_roster(enum skep_collective kind)
 {
-	return kind != SKEP_COLLECTIVE_RING && kind != SKEP_COLLECTIVE_WHOLE;
+	return kind != SKEP_COLLECTIVE_RING && kind != SKEP_COLLECTIVE_WHOLE && kind != SKEP_COLLECTIVE_CHAIN;
 }
 
 bool skep_collective_gathers(enum skep_collective kind)
@@ -406,6 +429,8 @@ static uint32_t parts_of(const struct skep_plan *plan)
 uint32_t skep_scheme_moves_max(const struct skep_plan *plan, uint32_t size)
 {
 	uint32_t tree = 8 * parts_of(plan), others = 4 * size + 5 * log2_up(size) + 4;
+	if (plan->collective == SKEP_COLLECTIVE_CHAIN)
+		return 2 * parts_of(plan);
 	if (!skep_collective_has_roster(plan->collective))
 		return plan->collective == SKEP_COLLECTIVE_RING ? 2 * size : 0;
 	if (plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
@@ -450,6 +475,8 @@ uint32_t skep_scheme_moves(const struct skep_scheme *s)
 		return s->rank < 1u << log2_down(s->size) ? 3 + 5 * log2_down(s->size) : 2;
 	case SKEP_COLLECTIVE_TREE:
 		return 8 * s->parts;
+	case SKEP_COLLECTIVE_CHAIN:
+		return s->rank == 0 ? 2 * s->parts : s->parts;
 	case SKEP_COLLECTIVE_BUTTERFLY:
 		return s->parts * (4 * s->size + 2 + s->gather);
 	case SKEP_COLLECTIVE_REDUCE_BROADCAST:
@@ -457,7 +484,6 @@ uint32_t skep_scheme_moves(const struct skep_scheme *s)
 		g = grouped_of(s);
 		return g.end + g.slots;
 	case SKEP_COLLECTIVE_WHOLE:
-	case SKEP_COLLECTIVES:
 		break;
 	}
 	return 0;

@@ -35,7 +35,7 @@ static size_t lay_out(struct directory *d, const struct skep_plan *plan)
 	d->owner_at = at;
 	at += skep_align(d->capacity * sizeof(uint32_t));
 	d->counter_at = at;
-	at += skep_align((size_t)skep_plan_slices(plan) * d->capacity * sizeof(uint32_t));
+	at += skep_align((plan->async ? 2 : 1) * (size_t)skep_plan_slices(plan) * d->capacity * sizeof(uint32_t));
 	d->order_at = at;
 	at += skep_align(plan->workers * sizeof(uint32_t));
 	d->load_at = at;
@@ -48,6 +48,8 @@ static size_t lay_out(struct directory *d, const struct skep_plan *plan)
 	if (skep_plan_fixed(plan))
 		at += skep_align(skep_plan_pipelines(plan) * sizeof(struct pipeline));
 	at = validate_lay_out(d, plan, at);
+	if (plan->async)
+		at = merges_lay_out(d, plan, at);
 	return skep_plan_streams(plan) ? stream_lay_out(d, plan, at) : at;
 }
 
@@ -66,6 +68,8 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 	                      2 * (plan->validate_every > 0);
 	if (skep_plan_streams(plan)) /* all that may be open opens; is summed anew for each that is fenced; ends */
 		per_worker += (FENCES_PER_STEP + 6) * skep_plan_window(plan);
+	if (plan->async) /* SETTLE, COMMIT, REDUCE; anew for each that is fenced */
+		per_worker += 4 * FENCES_PER_STEP + 8 + 4 * skep_bits_words(skep_round_capacity(plan));
 	if (skep_collective_has_roster(
 		    plan->collective)) /* a reduction of each stage, and anew for each that is fenced */
 		per_worker +=
@@ -82,6 +86,7 @@ void skep_directory_init(void *mem, const struct skep_plan *plan)
 	d->loss_nano = INT64_MAX;
 	d->mover.index = SKEP_NO_INDEX;
 	d->stages = plan->stages;
+	d->async = plan->async;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		row->stage = plan->first_stage_of[i];
@@ -178,9 +183,8 @@ static void send_stop(struct directory *d, struct step *step, uint32_t to)
 {
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_STOP, directory_worker(d, to));
 	const struct row *row = directory_row(d, to);
-	uint32_t behind = skep_plan_streams(step->plan) && row->standing >= STANDING_READY
-	                          ? directory_stage(d, row->stage)->behind
-	                          : d->closed;
+	bool apart = skep_plan_streams(step->plan) || step->plan->async;
+	uint32_t behind = apart && row->standing >= STANDING_READY ? directory_stage(d, row->stage)->behind : d->closed;
 	message.round = row->standing >= STANDING_READY ? behind : 0;
 	message.u.stop.ok = d->node.outcome == SKEP_DONE;
 	skep_emit_send(step, &d->node, &message);
@@ -209,6 +213,8 @@ void directory_serve(struct directory *d, uint32_t worker)
 	row->announced = false;
 	d->full = false;
 	d->unannounced++;
+	if (d->async)
+		merges_serve(d, worker);
 	directory_count_in(d, row);
 }
 
@@ -255,6 +261,8 @@ static void admit(struct directory *d, struct step *step, uint32_t worker, struc
 	message.attempt = ++row->assigned;
 	message.u.admit.source = row->source;
 	message.u.admit.checkpoint = directory_stage(d, row->stage)->checkpoint;
+	if (d->async)
+		message.microbatch = directory_stage(d, row->stage)->serving + 1;
 	skep_emit_send(step, &d->node, &message);
 }
 
@@ -265,10 +273,12 @@ void directory_let_in(struct directory *d, struct step *step, uint32_t worker, s
 	row->standing = STANDING_JOINING;
 	bool over = d->ending && !skep_plan_streams(step->plan); /* else rounds that are open still may be committed */
 	row->since = over ? d->closed : d->round + (d->phase == PHASE_REDUCING);
+	if (d->async)
+		row->since = merges_let_in(d, worker);
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_ADMITTED,
 			.stage = (uint16_t)row->stage,
-			.round = row->since,
+			.round = d->async ? d->round : row->since,
 			.peer = directory_worker(d, worker)});
 	admit(d, step, worker, source);
 }
@@ -400,17 +410,6 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	directory_assign(d, step, worker, fixed ? step->plan->first_stage_of[worker] : edge_needy_stage(d, step->plan));
 }
 
-uint32_t directory_next_reduction(struct directory *d, const struct skep_plan *plan, const struct row *row)
-{
-	bool committed = directory_stage(d, row->stage)->committed;
-	uint32_t round = d->round;
-	if (d->reduced.on && !committed)
-		round = d->reduced.round;
-	else if (d->reduced.on && plan->delayed && d->phase == PHASE_REDUCING)
-		round++; /* without delay it works from the next round on all the same */
-	return row->since > round ? row->since : round;
-}
-
 /* Its device has room for the stage: whatever comes, it can take part. */
 static void on_entered(struct directory *d, struct step *step, const struct skep_message *message)
 {
@@ -422,6 +421,8 @@ static void on_entered(struct directory *d, struct step *step, const struct skep
 		refound_entered(d, step, row->stage);
 	else if (skep_plan_streams(step->plan))
 		stream_fill(d, step); /* when no round is open */
+	else if (d->async)
+		merges_go_on(d, step, row->stage); /* when no merge is under way */
 	else
 		directory_let_in_from_any(d, step, message->from.index);
 }
@@ -439,6 +440,8 @@ static void on_ready(struct directory *d, struct step *step, const struct skep_m
 			.peer = directory_worker(d, message->from.index)});
 	tell_choices(d, step, message->from.index);
 	refound_ready(d, step, message->from.index);
+	if (d->async)
+		merges_ready(d, step, message->from.index);
 	if (skep_plan_fixed(step->plan) && d->phase != PHASE_STOPPED)
 		fixed_ready(d, step, message->from.index);
 }
@@ -485,6 +488,9 @@ static void on_message(struct directory *d, struct step *step, const struct skep
 		break;
 	case SKEP_MESSAGE_TALLY:
 		rounds_on_tally(d, step, message);
+		break;
+	case SKEP_MESSAGE_MERGE:
+		merges_on_merge(d, step, message);
 		break;
 	case SKEP_MESSAGE_NORM:
 		norms_on_norm(d, step, message);
@@ -583,6 +589,8 @@ void skep_directory_step(struct skep_node *node, struct step *step, const struct
 		d->node.deadline = SKEP_TIME_NEVER;
 		return;
 	}
+	if (d->async)
+		merges_ask_new(d, step);
 	announce(d, step);
 	d->node.deadline = d->unannounced > 0 ? d->node.now : d->scan_ns;
 }

@@ -6,6 +6,7 @@
  *   rounds.c     grants, the reductions that end a round, commit, what was lost
  *   promise.c    a reduction of which all are told when the round opens
  *   stream.c     the same where rounds are not flushed: several are open
+ *   merges.c     asynchronous periodic sync: each worker's part by itself, and when a round is settled
  *   norms.c      the norm of all gradients, where they are clipped
  *   keep.c       who keeps a stage's state, and what is kept in the end
  *   rerun.c      which microbatches of a round have to be run again, and through which stages
@@ -84,7 +85,7 @@ struct stage_state {
 	uint32_t unkept;          /* newest version that could not be, 0: none */
 	struct skep_peer keeper;  /* who was told last to keep a state, and ... */
 	uint32_t keeps;           /* ... of which version; 0: nobody was */
-	uint32_t behind;          /* without a flush: rounds that it has committed */
+	uint32_t behind;          /* without a flush: rounds that it has committed; async: merges */
 };
 
 enum phase {
@@ -104,6 +105,25 @@ struct judged {         /* a microbatch of a validation (validate.c) */
 	uint32_t owner; /* who has it, SKEP_NO_INDEX: nobody */
 	uint8_t tries;  /* grants, so far */
 	bool settled;   /* its loss is known, or it is given up */
+};
+
+struct merger {                /* async: one worker, since it serves (merges.c) */
+	bool ready;            /* all of its merge `merged` + 1 is told */
+	bool member, awaited;  /* of the merge of its stage; it has not said yet that it has the part */
+	bool asked;            /* SETTLE was sent for the round that is being settled */
+	uint32_t merged;       /* merges of it that are final */
+	uint32_t heard, count; /* microbatches of the next one */
+	uint32_t settled;      /* of rounds before this one nothing is left there when ... */
+	uint32_t settled_by;   /* ... so many of its merges are final */
+	uint64_t came;         /* ready: in which order */
+	int64_t loss_nano[2];  /* of the next one, by round parity */
+};
+
+struct merging {     /* async: one stage; merges that are final are its `behind` */
+	bool on;     /* there is one */
+	uint32_t by; /* whose */
+	uint32_t attempt, pending;
+	int64_t loss_nano[2]; /* of what is merged, by round parity */
 };
 
 struct validation {
@@ -128,6 +148,7 @@ struct directory {
 	uint32_t rerun_microbatch; /* where to go on looking for what is missing */
 	bool ending; /* all rounds are closed, and a stage waits, or its last state is not kept yet: a run is not done while
 	                what it has learnt is lost */
+	bool async;    /* of the plan */
 	bool diverged; /* the run stops for what is not finite */
 	uint32_t round, issued, finished, outstanding;
 	bool full; /* every owner holds its credit: nothing has happened since that was seen that may give one of them room */
@@ -152,6 +173,9 @@ struct directory {
 	struct validation validation;
 	size_t square_at; /* clip: [slices], norms.c */
 	uint64_t square;  /* clip: of the norm, in the commits under way */
+	size_t merger_at, merging_at;
+	uint64_t merges; /* async: that were told */
+	bool pressed;    /* async: the round that is being settled is wanted now */
 	size_t row_at, stage_at, owner_at, counter_at, order_at, load_at, stage_load_at;
 };
 
@@ -263,6 +287,8 @@ void rounds_commit(struct directory *d, struct step *step, uint32_t stage);
 void rounds_reduce(struct directory *d, struct step *step);   /* the open round is complete: sum its gradients */
 void rounds_all_told(struct directory *d, struct step *step); /* has everybody? then what follows */
 uint32_t *rounds_counters(struct directory *d, uint32_t slice);
+/* The same of a round and stage, where two rounds are kept (async). */
+uint32_t *rounds_counters_of(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t stage);
 /* Of the slice, by this member. */
 uint32_t rounds_counted_by(struct directory *d, const struct skep_plan *plan, uint32_t slice, uint32_t worker);
 /* No stage commits before all have their sums. */
@@ -277,6 +303,21 @@ void promise_opened(
 	struct directory *d, struct step *step); /* shares are granted: tell who is to sum, if all is as planned */
 void promise_off(struct directory *d);           /* it will not be as planned */
 void promise_complete(struct directory *d, struct step *step); /* it was: all has come back */
+
+/* merges.c: all of it with `async` alone */
+size_t merges_lay_out(struct directory *d, const struct skep_plan *plan, size_t at); /* returns where it ends */
+void merges_opened(struct directory *d, const struct skep_plan *plan);               /* the open round is a new one */
+void merges_settle(struct directory *d, struct step *step);                          /* the round that is complete */
+void merges_press(struct directory *d, struct step *step);                           /* it is wanted now */
+void merges_serve(struct directory *d, uint32_t worker);
+void merges_ask_new(struct directory *d, struct step *step);
+uint32_t merges_let_in(struct directory *d, uint32_t worker);               /* returns its first version */
+void merges_ready(struct directory *d, struct step *step, uint32_t worker); /* it holds all of the state */
+void merges_go_on(struct directory *d, struct step *step, uint32_t stage);  /* with what was waiting */
+void merges_on_merge(struct directory *d, struct step *step, const struct skep_message *message);
+void merges_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
+void merges_worker_gone(struct directory *d, struct step *step, uint32_t worker);
+int64_t merges_loss(struct directory *d, uint32_t round, uint32_t stage); /* sum, of what is merged */
 
 /* stream.c: all of it without a flush alone; rounds.c asks it */
 size_t stream_lay_out(struct directory *d, const struct skep_plan *plan, size_t at); /* returns where it ends */

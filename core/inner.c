@@ -35,16 +35,26 @@ void inner_init(struct worker *w, const struct skep_plan *plan)
 		w->inner.members += plan->first_stage_of[i] == w->node.stage;
 }
 
-void inner_counted(struct worker *w, const struct skep_plan *plan, uint32_t microbatch)
+void inner_counted(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch)
 {
+	if (w->async)
+		merge_counted(w, plan, round, microbatch);
 	uint32_t nth = skep_plan_inner_step(plan, microbatch);
-	w->inner.nth = nth > w->inner.nth ? nth : w->inner.nth;
+	if (nth > w->inner.nth && round == worker_round(w))
+		w->inner.nth = nth;
 	w->inner.counted++;
 }
 
 bool inner_unwritten(const struct worker *w)
 {
-	return w->reduction.size > 0 && !w->inner.written && w->counted[w->version & 1] > 0;
+	return !w->async && w->reduction.size > 0 && !w->inner.written && w->counted[w->version & 1] > 0;
+}
+
+uint32_t inner_share(const struct worker *w, const struct skep_plan *plan)
+{
+	uint32_t members = w->inner.members > 0 ? w->inner.members : 1;
+	uint32_t share = (skep_plan_inner_batch(plan) + members / 2) / members;
+	return share > 0 ? share : 1;
 }
 
 /* The next BACKWARD of the open round is of a later step than what is counted, or a part of a step is. */
@@ -52,16 +62,14 @@ static bool step_due(struct worker *w, const struct skep_plan *plan)
 {
 	const struct skep_inflight *table = worker_inflight(w);
 	uint16_t head = table->backward[worker_round(w) & 1].head;
-	uint32_t members = w->inner.members > 0 ? w->inner.members : 1;
-	uint32_t share = (skep_plan_inner_batch(plan) + members / 2) / members;
 	if (w->inner.counted == 0)
 		return false;
 	if (plan->inner_by_share)
-		return w->inner.counted >= share;
+		return w->inner.counted >= inner_share(w, plan);
 	return head != SKEP_NO_WORK && skep_plan_inner_step(plan, table->work[head].microbatch) > w->inner.nth;
 }
 
-static void run(struct worker *w, struct step *step, enum skep_op_kind kind, uint32_t round, uint32_t microbatches)
+void inner_do(struct worker *w, struct step *step, enum skep_op_kind kind, uint32_t round, uint32_t microbatches)
 {
 	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)w->node.stage, .round = round};
 	if (kind == SKEP_OP_PSEUDO && skep_plan_fragments(step->plan) > 1)
@@ -76,16 +84,18 @@ bool inner_run(struct worker *w, struct step *step)
 {
 	const struct reduction *r = &w->reduction;
 	uint32_t round = worker_round(w);
+	if (w->async)
+		return merge_run(w, step);
 	if (worker_sealed(w) && !r->waiting && inner_unwritten(w)) {
 		assert(w->reduce_ops == 0 && !r->begun);
 		bool rest = w->inner.counted > 0;
-		run(w, step, rest ? SKEP_OP_INNER : SKEP_OP_PSEUDO, w->version,
+		inner_do(w, step, rest ? SKEP_OP_INNER : SKEP_OP_PSEUDO, w->version,
 			rest ? w->inner.counted : w->counted[w->version & 1]);
 	} else if (worker_recounted(w) && w->inner.written && w->reduce_ops == 0) {
 		w->inner.written = false; /* from now on: the sum may be asked for while this runs */
-		run(w, step, SKEP_OP_INNER, w->version, 0);
+		inner_do(w, step, SKEP_OP_INNER, w->version, 0);
 	} else if (worker_works_on(w, round) && step_due(w, step->plan)) {
-		run(w, step, SKEP_OP_INNER, round, w->inner.counted);
+		inner_do(w, step, SKEP_OP_INNER, round, w->inner.counted);
 	}
 	return w->compute_op != 0;
 }
@@ -93,8 +103,13 @@ bool inner_run(struct worker *w, struct step *step)
 void inner_done(struct worker *w, struct step *step, const struct skep_op *op)
 {
 	w->inner.counted = 0;
+	w->merge.steps += op->kind == SKEP_OP_INNER;
 	if (op->kind != SKEP_OP_PSEUDO)
 		return;
+	if (w->async) {
+		merge_written(w, step);
+		return;
+	}
 	w->inner.written = true;
 	if (w->delayed)
 		w->inner.nth = 0;
@@ -105,7 +120,7 @@ void inner_done(struct worker *w, struct step *step, const struct skep_op *op)
  * directory asks for the sum of that round, or nobody will. */
 bool inner_puts_off(struct worker *w, const struct skep_plan *plan)
 {
-	if (w->state != WORKER_SERVING || w->inner.nth >= plan->inner_overlap || w->stop_when_stepped ||
+	if (w->async || w->state != WORKER_SERVING || w->inner.nth >= plan->inner_overlap || w->stop_when_stepped ||
 		w->inner.judged > w->version)
 		return false;
 	return worker_pending(w, w->version + 1)->kind == 0 && worker_inflight(w)->used + w->grants > 0;
@@ -114,6 +129,8 @@ bool inner_puts_off(struct worker *w, const struct skep_plan *plan)
 void inner_stepped(struct worker *w)
 {
 	w->inner.written = false;
+	if (w->async)
+		merge_stepped(w);
 	if (!w->delayed)
 		w->inner.nth = w->inner.counted = 0;
 }

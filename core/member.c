@@ -213,6 +213,8 @@ void member_on_admit(struct worker *w, struct step *step, const struct skep_mess
 		member_admit(w, step->plan, message->round);
 	w->restore = message->u.admit.source.index == SKEP_NO_INDEX;
 	w->restore_version = message->u.admit.checkpoint;
+	if (w->async)
+		w->inner.members = message->microbatch;
 	if (!w->restore)
 		download_from(w, step, message->u.admit.source);
 }
@@ -277,6 +279,8 @@ void member_fault(struct worker *w, struct step *step, const struct skep_event *
 void member_ready(struct worker *w, struct step *step)
 {
 	w->state = WORKER_SERVING;
+	w->merge.fresh = w->async;
+	w->merge.base = w->version;
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_READY, skep_directory_peer(step->plan));
 	message.round = w->version;
 	worker_send(w, step, &message);
@@ -354,7 +358,7 @@ void member_on_stop(struct worker *w, struct step *step, const struct skep_messa
 {
 	if (message->u.stop.ok && w->state == WORKER_SERVING && w->version < message->round) {
 		w->stop_when_stepped = true;
-		w->stop_version = w->streams ? message->round : 0;
+		w->stop_version = w->streams || w->async ? message->round : 0;
 	} else {
 		member_stop(w, step, message->u.stop.ok);
 	}

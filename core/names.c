@@ -78,6 +78,8 @@ static const char *const MESSAGE[] = {
 	[SKEP_MESSAGE_FAULT] = "FAULT",
 	[SKEP_MESSAGE_UNKEPT] = "UNKEPT",
 	[SKEP_MESSAGE_KEEP] = "KEEP",
+	[SKEP_MESSAGE_MERGE] = "MERGE",
+	[SKEP_MESSAGE_SETTLE] = "SETTLE",
 };
 static_assert(COUNT(MESSAGE) == SKEP_MESSAGE_KINDS, "each kind has a name");
 
@@ -105,6 +107,7 @@ static const char *const NOTE[] = {
 	[SKEP_NOTE_VALIDATED] = "validated",
 	[SKEP_NOTE_DIVERGED] = "diverged",
 	[SKEP_NOTE_UNKEPT] = "unkept",
+	[SKEP_NOTE_MERGED] = "merged",
 };
 static_assert(COUNT(NOTE) == SKEP_NOTE_KINDS, "each kind has a name");
 
@@ -127,8 +130,9 @@ static const char *const COLLECTIVE[] = {
 	[SKEP_COLLECTIVE_TREE] = "tree",
 	[SKEP_COLLECTIVE_HIERARCHICAL] = "hierarchical",
 	[SKEP_COLLECTIVE_BUTTERFLY] = "butterfly",
+	[SKEP_COLLECTIVE_CHAIN] = "chain",
 };
-static_assert(COUNT(COLLECTIVE) == SKEP_COLLECTIVES, "each kind has a name");
+static_assert(COUNT(COLLECTIVE) == SKEP_COLLECTIVE_CHAIN + 1, "each kind has a name");
 
 static const char *const LANE[] = {[SKEP_LANE_COMPUTE] = "compute", [SKEP_LANE_REDUCE] = "reduce"};
 static_assert(COUNT(LANE) == SKEP_LANES, "each lane has a name");

@@ -257,7 +257,7 @@ static void count(struct worker *w, struct step *step, const struct skep_work *w
 	skep_tally_add(worker_tally(w, work->round), work->item);
 	w->counted[work->round & 1]++;
 	if (w->periodic)
-		inner_counted(w, step->plan, work->microbatch);
+		inner_counted(w, step->plan, work->round, work->microbatch);
 	int64_t *loss_nano = &w->loss_nano[work->round & 1];
 	*loss_nano = add_saturating(*loss_nano, work->loss_nano);
 	skep_emit_note(step, &w->node,
@@ -266,7 +266,7 @@ static void count(struct worker *w, struct step *step, const struct skep_work *w
 			.round = work->round,
 			.microbatch = work->microbatch,
 			.peer = w->node.self,
-			.value = work->round - version});
+			.value = w->async ? w->version - w->merge.base : work->round - version});
 }
 
 /* Some layers are done: on with those before them, and with the sum of what is ready. */
@@ -292,7 +292,7 @@ void pipeline_backward_done(struct worker *w, struct step *step, struct skep_wor
 	w->part = w->parts = 0;
 	w->passed++;
 	bool open = worker_works_on(w, work->round); /* else it is the last one of a round that is sealed */
-	assert(open || work->round == w->version || w->streams);
+	assert(open || work->round == w->version || w->streams || w->async);
 	if (counts(w, work))
 		count(w, step, work);
 	if (step->plan->routing == SKEP_ROUTING_TRAINER && open) {
@@ -312,7 +312,7 @@ void pipeline_backward_done(struct worker *w, struct step *step, struct skep_wor
 	pipeline_drop(w, step, work);
 	if (w->streams)
 		reduce_settle(w, step);
-	else if (!open)
+	else if (!open && !w->async)
 		reduce_backward_ended(w, step);
 	else if (w->reduction.promised)
 		promised_counted(w, step);
@@ -341,19 +341,24 @@ static void drop_work(struct worker *w, struct step *step, struct skep_work *wor
 }
 
 /* Drops what is left of the round. Only a BACKWARD that runs right now may still be counted. */
-void pipeline_seal(struct worker *w, struct step *step)
+void pipeline_seal_round(struct worker *w, struct step *step, uint32_t round)
 {
 	struct skep_inflight *table = worker_inflight(w);
 	for (uint32_t i = 0; i < table->capacity; i++) {
-		if (table->work[i].round == w->version)
+		if (table->work[i].round == round)
 			drop_work(w, step, &table->work[i]);
 	}
-	skep_marks_clear(worker_seen(w, w->version));
+	skep_marks_clear(worker_seen(w, round));
 	if (step->plan->routing == SKEP_ROUTING_TRAINER)
-		skep_marks_clear(worker_done(w, w->version));
+		skep_marks_clear(worker_done(w, round));
 	w->issued_in_flight = w->forwarded = 0;
 	laps_begin(w);
-	drop_grants(w, w->version + 1);
+	drop_grants(w, round + 1);
+}
+
+void pipeline_seal(struct worker *w, struct step *step)
+{
+	pipeline_seal_round(w, step, w->version);
 }
 
 void pipeline_seal_given_up(struct worker *w, struct step *step)
@@ -415,6 +420,8 @@ bool pipeline_round_open(struct worker *w, const struct skep_message *message)
 		return false;
 	bool newcomer = message->round == w->version && !worker_sealed(w) && w->counted[w->version & 1] == 0 &&
 	                worker_inflight(w)->used == 0;
+	if (w->merge.fresh)
+		merge_first_work(w, message->round);
 	if (newcomer && message->attempt > 0)
 		reduce_catch_up(w, message->attempt);
 	bool now = worker_works_on(w, message->round), next = !w->streams && message->round == worker_round(w) + 1;

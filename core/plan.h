@@ -62,7 +62,9 @@ enum skep_collective {         /* collective.h has what each does */
 	SKEP_COLLECTIVE_TREE,
 	SKEP_COLLECTIVE_HIERARCHICAL,
 	SKEP_COLLECTIVE_BUTTERFLY,
-	SKEP_COLLECTIVES
+	SKEP_COLLECTIVES,
+	/* No all-reduce: what rank 0 has comes to all, chunk by chunk from each to the next one. With `async` alone. */
+	SKEP_COLLECTIVE_CHAIN = SKEP_COLLECTIVES
 };
 enum skep_on_loss {
 	SKEP_ON_LOSS_REPORT, /* a gradient that is lost is reported, a microbatch that did not come back is replaced by another */
@@ -147,6 +149,10 @@ struct skep_plan {
 	/* The parts of a reduction are not summed as they come, but gathered where a sum would have been made, and made one by
 	 * an AGGREGATE when all are there: with collectives that bring them there (skep_collective_gathers()), one chunk. */
 	bool gather;
+	/* Periodic sync, with `delayed` and SKEP_COLLECTIVE_CHAIN: no worker waits for others. Each one's pseudo-gradient is an
+	 * outer step of its own, in every member of the stage (merges.c): after `inner_steps` steps of its own, or with
+	 * `inner_by_share` once in the time of a round, however many steps it has made by then. */
+	bool async;
 };
 
 /* ---- what is derived from it ---------------------------------------------------------------------------------- */

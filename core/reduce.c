@@ -18,6 +18,9 @@
  * With `clip` the first member measures the sum, slice by slice, and tells the squares (NORM) before its tally; COMMIT brings
  * what they come to for all stages, and STEP is told.
  *
+ * With `async` a reduction is the merge of rank 0, whose number is `version`; it seals nothing, and TALLY says only that it is
+ * here (merge.c has how it comes to that).
+ *
  * With delayed updates all of this goes on beside the work of the next round, which has its own accumulator and tally.
  *
  * Without a flush REDUCE comes early and seals nothing: the sum begins when the worker's share of the round is counted. Rounds
@@ -51,6 +54,10 @@ static void send_tally(struct worker *w, struct step *step)
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_TALLY, skep_directory_peer(step->plan));
 	message.round = w->version;
 	message.attempt = w->reduction.attempt;
+	if (w->async) { /* the directory knows what is in it; this says that it is here */
+		worker_send(w, step, &message);
+		return;
+	}
 	message.u.tally.count = w->counted[w->version & 1];
 	message.u.tally.loss_nano = w->loss_nano[w->version & 1];
 	uint32_t used = 0;
@@ -233,7 +240,7 @@ void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_mes
 	if (message->round != w->version || message->attempt <= r->attempt || r->committed)
 		return;
 	assert(message->u.reduce.size <= w->members_max);
-	if (!w->streams && !message->u.reduce.promised && (!worker_sealed(w) || worker_recounted(w)))
+	if (!w->streams && !w->async && !message->u.reduce.promised && (!worker_sealed(w) || worker_recounted(w)))
 		pipeline_seal(w, step);
 	reduce_cancel(w, step);
 	moves_forget(w, step);
@@ -248,7 +255,7 @@ void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_mes
 		.checkpoint = message->u.reduce.checkpoint};
 	if (r->size > 0)
 		w->inner.members = r->size;
-	r->waiting = w->streams ? !settled(w) : !r->promised && backward_running(w);
+	r->waiting = w->streams ? !settled(w) : !w->async && !r->promised && backward_running(w);
 	r->overtaken = r->promised && backward_running(w) && promised_counts_more(w);
 	reduce_begin(w, step);
 }
@@ -351,12 +358,14 @@ void reduce_stepped(struct worker *w, struct step *step, bool fault)
 		w->reduction.stepping = false;
 		return;
 	}
-	worker_tally(w, w->version)->count = 0;
-	w->counted[w->version & 1] = 0;
-	w->loss_nano[w->version & 1] = 0;
+	if (!w->async) {
+		worker_tally(w, w->version)->count = 0;
+		w->counted[w->version & 1] = 0;
+		w->loss_nano[w->version & 1] = 0;
+	}
 	w->checkpoint = w->reduction.checkpoint && !fault;
-	w->reduction = (struct reduction){0};
 	inner_stepped(w);
+	w->reduction = (struct reduction){0};
 	w->version++;
 	w->checkpoint |= w->keep == w->version;
 	if (w->state == WORKER_JOINING)

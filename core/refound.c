@@ -35,6 +35,19 @@ static bool serves_soon(struct directory *d, const struct skep_plan *plan, uint3
 	return false;
 }
 
+uint32_t directory_next_reduction(struct directory *d, const struct skep_plan *plan, const struct row *row)
+{
+	bool committed = directory_stage(d, row->stage)->committed;
+	if (plan->async) /* its versions are not rounds, and it works at once */
+		return d->round;
+	uint32_t round = d->round;
+	if (d->reduced.on && !committed)
+		round = d->reduced.round;
+	else if (d->reduced.on && plan->delayed && d->phase == PHASE_REDUCING)
+		round++; /* without delay it works from the next round on all the same */
+	return row->since > round ? row->since : round;
+}
+
 /* With delayed updates: has a stage nobody but newcomers, who cannot work on the round that opens? */
 bool rounds_nobody_can(struct directory *d, const struct skep_plan *plan)
 {

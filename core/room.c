@@ -35,12 +35,15 @@ static size_t place_areas(struct worker *w)
 size_t room_lay_out(struct worker *w, const struct skep_plan *plan, size_t at)
 {
 	w->delayed = plan->delayed;
+	w->async = plan->async;
 	w->periodic = skep_plan_periodic(plan);
 	w->beside = skep_plan_steps_beside(plan);
 	w->trained = skep_round_capacity(plan);
 	w->numbers = skep_plan_numbers(plan) * skep_plan_chunks(plan);
 	w->headroom = skep_plan_credit(plan);
-	w->early_max = plan->collective == SKEP_COLLECTIVE_WHOLE ? 0 : w->members_max;
+	w->early_max = plan->collective == SKEP_COLLECTIVE_WHOLE   ? 0
+	               : plan->collective == SKEP_COLLECTIVE_CHAIN ? skep_scheme_moves_max(plan, w->members_max)
+	                                                           : w->members_max;
 	uint64_t mean = (uint64_t)w->numbers * plan->stages / plan->workers + 1;
 	uint32_t first = smaller(mean > SKEP_MET_FIRST ? mean : SKEP_MET_FIRST, w->numbers);
 	w->mark_slots = skep_marks_slots(first + w->headroom);

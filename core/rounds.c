@@ -153,7 +153,9 @@ void rounds_reduce(struct directory *d, struct step *step)
 		directory_stage(d, stage)->attempt = d->pass > 0 ? d->pass : d->void_attempt;
 		directory_stage(d, stage)->committed = false;
 	}
-	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on; stage++)
+	if (d->async)
+		merges_settle(d, step);
+	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on && !d->async; stage++)
 		rounds_begin_attempt(d, step, stage, true);
 	if (step->plan->clip && d->reduced.on) /* if there is nobody to tell */
 		rounds_all_told(d, step);
@@ -161,6 +163,8 @@ void rounds_reduce(struct directory *d, struct step *step)
 	if (overlaps && !edge_due(d, step->plan)) {
 		d->round++;
 		rounds_open(d, step);
+	} else if (d->async) {
+		merges_press(d, step);
 	}
 }
 
@@ -185,6 +189,8 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 			rerun = rerun_next(d, step->plan, &again, &span);
 		}
 	}
+	if (d->async && (d->finished >= step->plan->microbatches / 2 || d->outstanding + wanted(d, step->plan) == 0))
+		merges_press(d, step);
 	if (d->outstanding > 0 || wanted(d, step->plan) > 0 || rerun || d->reduced.on || d->ending)
 		return;
 	if (d->promised)
@@ -206,6 +212,8 @@ void rounds_open(struct directory *d, struct step *step)
 	d->full = false;
 	d->cut = rounds_nobody_can(d, step->plan);
 	d->issued = d->finished = d->outstanding = d->pass = 0;
+	if (d->async)
+		merges_opened(d, plan);
 	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = d->round});
 	uint32_t owners_now = owner_count(d), nth = 0;
 	uint64_t limit = rounds_limit(d, plan);
@@ -324,7 +332,7 @@ static uint32_t report_lost(struct directory *d, struct step *step, uint32_t sli
 	for (uint32_t first = 0; first < d->reduced.issued; first += 64) {
 		uint64_t missing = 0;
 		for (uint32_t i = first; i < first + 64 && i < d->reduced.issued; i++) {
-			if (rounds_counters(d, slice)[i] == SKEP_NO_INDEX)
+			if (rounds_counters_of(d, step->plan, d->reduced.round, slice)[i] == SKEP_NO_INDEX)
 				missing |= (uint64_t)1 << (i - first);
 		}
 		if (missing == 0)
@@ -422,6 +430,8 @@ static uint32_t note_slice(struct directory *d, struct step *step, uint32_t slic
 				.value = counted});
 	}
 	uint32_t lost = report_lost(d, step, slice);
+	total = d->async ? d->reduced.issued - lost : total; /* MERGED notes have said by whom */
+	loss_sum = d->async ? merges_loss(d, d->reduced.round, slice) : loss_sum;
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_STAGE_COMMITTED,
 			.stage = (uint16_t)slice,
@@ -492,8 +502,8 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 {
 	struct row *row = directory_row(d, message->from.index);
 	struct stage_state *stage = directory_stage(d, row->stage);
-	if (skep_plan_streams(step->plan)) {
-		stream_on_tally(d, step, message);
+	if (skep_plan_streams(step->plan) || d->async) {
+		(d->async ? merges_on_tally : stream_on_tally)(d, step, message);
 		return;
 	}
 	if ((!d->reduced.on && !d->promised) || message->round != d->reduced.round || stage->committed ||
@@ -565,6 +575,8 @@ void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)
 		return;
 	}
 	fixed_lift_barrier(d, step);
+	if (d->async)
+		merges_worker_gone(d, step, worker);
 	bool summed = d->reduced.on && row->member && !directory_stage(d, row->stage)->committed;
 	if (summed && step->plan->on_loss == SKEP_ON_LOSS_RERUN)
 		rerun_count(d, step); /* what it had told is missing, and so would it be in the sums */

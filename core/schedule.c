@@ -61,7 +61,7 @@ static bool compute_in_the_way(struct worker *w)
 	if (w->compute_op == 0)
 		return false;
 	bool pass = w->compute_kind == SKEP_OP_FORWARD || w->compute_kind == SKEP_OP_BACKWARD;
-	return !pass || worker_inflight(w)->work[w->compute_slot].round == w->version;
+	return !pass || (!w->async && worker_inflight(w)->work[w->compute_slot].round == w->version);
 }
 
 static bool start_step(struct worker *w, struct step *step)
@@ -81,6 +81,7 @@ static bool start_step(struct worker *w, struct step *step)
 	op.attempt = r->attempt;
 	op.microbatches = worker_divisor(w)[w->laps.stepped];
 	op.square = r->square;
+	op.merge = w->async ? (uint8_t)merge_of_step(w) : 0;
 	if (skep_plan_fragments(step->plan) > 1)
 		skep_plan_range(step->plan, w->node.stage, w->version, 0, &op.first, &op.count);
 	r->stepping = true;
@@ -223,7 +224,7 @@ static void pick_forward(struct worker *w, struct step *step)
 {
 	struct skep_inflight *table = worker_inflight(w);
 	uint32_t round = worker_round(w), end = w->version + w->staleness + 1;
-	if (w->delayed && waits_for_step(w, round))
+	if (w->delayed && !w->async && waits_for_step(w, round))
 		return;
 	struct skep_work *work = w->streams ? take_oldest(w, SKEP_WORK_READY_FORWARD, end)
 	                                    : skep_work_pop(table, &table->forward[round & 1]);
@@ -300,6 +301,8 @@ void schedule_next(struct worker *w, struct step *step)
 	bool stepping = w->beside && w->reduction.stepping;
 	if ((!w->beside && start_step(w, step)) || (!stepping && start_state(w, step)))
 		return;
+	if (w->state == WORKER_SERVING && w->async)
+		merge_settle(w, step);
 	if (w->state != WORKER_SERVING || (w->periodic && inner_run(w, step)))
 		return;
 	if (!stepping && !w->saved && start_save(w, step))

@@ -127,6 +127,13 @@ enum skep_message_kind {
 	SKEP_MESSAGE_UNKEPT, /* round: the state of the sender's stage as of the start of that round could not be kept */
 	/* directory to worker */
 	SKEP_MESSAGE_KEEP, /* round: all rounds are closed; keep the state of your stage as of the start of that round */
+	/* with `async`. Worker to directory: u.tally: some of the microbatches of round `round` that are in the pseudo-gradient
+	 * which the sender now has to merge, its merge number `attempt` (from 1), and u.tally.count in all, of all rounds.
+	 * count == 0: there is none. Of rounds before `microbatch` it has told all, in merges up to number `attempt` */
+	SKEP_MESSAGE_MERGE,
+	/* directory to worker: round `round` is complete: no work of it any more, and tell what you have of it with your next
+	 * merge, or, with u.settle.now, with one that you begin now */
+	SKEP_MESSAGE_SETTLE,
 	SKEP_MESSAGE_KINDS
 };
 
@@ -216,6 +223,9 @@ struct skep_message {
 		struct {
 			bool ok;
 		} stop;
+		struct {
+			bool now;
+		} settle;
 		struct {                   /* some of the microbatches counted: base + offset[0 .. used - 1] */
 			int64_t loss_nano; /* sum over all that were counted, 0 unless last stage */
 			uint32_t count;    /* in all parts together */
@@ -283,7 +293,9 @@ enum skep_op_kind {
 	                   accumulator. chunk: the number of the step in the round. microbatches == 0: only that */
 	SKEP_OP_PSEUDO, /* the round's accumulator holds the pseudo-gradient: (parameters of the stage - inner ones) *
 	                   microbatches, that many were counted in the round. With plan->fragments of elements first ..
-	                   first + count - 1, and STEP changes those alone; the rest of the accumulator is 0 */
+	                   first + count - 1, and STEP changes those alone; the rest of the accumulator is 0. With `async`:
+	                   (what the inner ones started from - inner ones) * microbatches, in a place of its own, which the
+	                   reduction reads; the round's accumulator is left alone */
 	/* on the reduce lane, with plan->gather. A part is what one member brings: a range of its accumulator, and how many
 	 * microbatches are in it */
 	SKEP_OP_OFFER,     /* out: the part of member `microbatch`, from the accumulator, with `microbatches` */
@@ -310,6 +322,13 @@ static inline bool skep_op_reduces(uint8_t kind)
 	       kind == SKEP_OP_NORM;
 }
 
+/* What a STEP means to the inner parameters, with `async`. */
+enum skep_merge {
+	SKEP_MERGE_OTHER, /* nothing: they are on their way from the parameters of the stage as they were */
+	SKEP_MERGE_OWN, /* what is merged is their own PSEUDO: they go on from the new parameters, by what they did since */
+	SKEP_MERGE_FRESH, /* they have done nothing since the last one: they are the new parameters */
+};
+
 enum skep_lane { SKEP_LANE_COMPUTE, SKEP_LANE_REDUCE, SKEP_LANES };
 
 struct skep_op {
@@ -329,6 +348,7 @@ struct skep_op {
 	uint64_t count;
 	uint32_t attempt, hop; /* as in messages; the hop that brought `in`, or the number of the move */
 	uint32_t microbatches; /* STEP: the divisor; OFFER, COLLECT: how many its own part has */
+	uint8_t merge;         /* STEP with `async`: enum skep_merge */
 	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */
 	bool recomputed;       /* BACKWARD, and the operation before it on this lane was the RECOMPUTE for it */
 };
@@ -411,6 +431,8 @@ enum skep_note_kind {
 	SKEP_NOTE_DIVERGED, /* round, stage (or slice), microbatch, peer: the first that saw what is not finite;
 	                       value = enum skep_fault << 16 | layer. The run stops */
 	SKEP_NOTE_UNKEPT,   /* stage, peer, round: the state as of the start of this round could not be kept */
+	SKEP_NOTE_MERGED, /* round, stage, peer, bits: microbatch + i was counted by the peer, for each bit i set in value, and is
+	                     in a merge that is committed */
 	SKEP_NOTE_KINDS
 };
 

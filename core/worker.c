@@ -91,7 +91,8 @@ uint32_t skep_worker_actions_limit(const struct skep_plan *plan)
 	/* The worst step gives up all that is held: per microbatch two messages, three releases and its legs. */
 	uint32_t members =
 		skep_stage_size_max(plan); /* a reduction releases what a void one held, and does all it can */
-	uint32_t moves = skep_collective_has_roster(plan->collective) ? skep_scheme_moves_max(plan, members) : 0;
+	bool many = skep_collective_has_roster(plan->collective) || plan->async;
+	uint32_t moves = many ? skep_scheme_moves_max(plan, members) : 0;
 	moves += plan->promise ? moves : 0; /* a fragment ends, and the next one begins */
 	return 64 + 5 * skep_inflight_capacity(plan) + (uint32_t)legs(plan) + members + 4 * moves +
 	       2 * (moves > 0) * members + skep_plan_chunks(plan) * skep_round_capacity(plan) / SKEP_TALLY_PART;
@@ -181,6 +182,7 @@ void worker_forget(struct worker *w, struct step *step)
 	w->forwarded = w->turn = w->back = w->part = w->parts = 0;
 	laps_begin(w);
 	w->inner = (struct inner){0};
+	w->merge = (struct merge){.open = w->merge.open};
 	w->queue_area = w->open_ns = w->passes_ns = w->passed = 0;
 	w->op_floor = w->node.next_op;
 	for (uint32_t parity = 0; parity < 2; parity++) {
@@ -283,6 +285,9 @@ static void on_message(struct worker *w, struct step *step, const struct skep_me
 	case SKEP_MESSAGE_TURN:
 	case SKEP_MESSAGE_BACK:
 		schedule_on_gate(w, step, message);
+		break;
+	case SKEP_MESSAGE_SETTLE:
+		merge_on_settle(w, step, message);
 		break;
 	case SKEP_MESSAGE_KEEP:
 		member_on_keep(w, message);

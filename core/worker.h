@@ -10,6 +10,7 @@
  *   reduce.c    the end of a round: seal the accumulator, sum, tally, step
  *   moves.c     the sum, move by move; roster.c: who takes part in it
  *   promised.c  a sum that begins before the round is complete
+ *   merge.c     the same, without waiting for others: when its pseudo-gradient is merged, and what it tells of it
  *   inner.c     periodic sync: steps of its own within a round, and the pseudo-gradient that they come to
  *   member.c    joining, being fenced, hearing of others, heartbeats, stopping
  *   download.c  a newcomer fetches its stage's state in chunks, another worker hands it out
@@ -130,6 +131,20 @@ struct inner { /* periodic sync: of the round that it works on, and of the one t
 	uint32_t judged;  /* newest version that it was to validate, so that all steps up to it are wanted now */
 };
 
+struct merge {             /* periodic sync, async */
+	bool told;         /* PSEUDO is done and the directory knows what is in it; until its STEP there is no other */
+	bool fresh;        /* it serves, and does not know yet which round is open */
+	uint32_t number;   /* merges that it has told */
+	uint32_t open;     /* the round that it works on */
+	uint32_t settled;  /* of rounds before this one it has told all, and has said so */
+	uint32_t pressed;  /* of rounds before this one it is to tell all now */
+	uint32_t steps;    /* INNER since the last PSEUDO */
+	uint32_t counted;  /* microbatches in what is merged now */
+	uint32_t base;     /* version that the inner parameters started from */
+	uint64_t position; /* of the newest microbatch that it has counted, all rounds in one row; and */
+	uint64_t due;      /* where its next merge is, by share; 0: not known yet */
+};
+
 struct worker {
 	struct skep_node node;
 	uint8_t state; /* enum worker_state */
@@ -137,6 +152,7 @@ struct worker {
 	bool periodic; /* of the plan: periodic sync */
 	bool beside;   /* skep_plan_steps_beside() */
 	bool streams;  /* of the plan: rounds without a flush */
+	bool async;    /* of the plan */
 	bool met;      /* in this step something that takes room (room.c) */
 	bool stop_when_stepped;
 	uint32_t stop_version;    /* without a flush: that it is to reach first */
@@ -169,6 +185,7 @@ struct worker {
 	uint32_t grants, grant_capacity;
 	struct reduction reduction;
 	struct inner inner;
+	struct merge merge;
 	uint32_t early, early_capacity, early_max;
 	uint32_t members_max;    /* of a reduction */
 	uint32_t moves_capacity; /* 0: a ring needs none of what is kept for each move and each member */
@@ -340,7 +357,7 @@ static inline bool worker_member(const struct worker *w)
 
 static inline bool worker_sealed(const struct worker *w)
 {
-	return w->reduction.attempt > 0 && !w->reduction.promised;
+	return w->reduction.attempt > 0 && !w->reduction.promised && !w->async;
 }
 
 /* It goes forwards to be judged, and leaves nothing behind. */
@@ -352,7 +369,7 @@ static inline bool worker_validates(const struct worker *w, uint32_t microbatch)
 /* The round whose work it does, or did last. */
 static inline uint32_t worker_round(const struct worker *w)
 {
-	return w->version + (w->delayed && worker_sealed(w));
+	return w->async ? w->merge.open : w->version + (w->delayed && worker_sealed(w));
 }
 
 /* It has told what it counted, and no reduction followed: what is missing may be run again. */
@@ -412,8 +429,9 @@ void pipeline_forward_done(struct worker *w, struct step *step, struct skep_work
 void pipeline_backward_done(
 	struct worker *w, struct step *step, struct skep_work *work, const struct skep_event *event);
 void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, enum skep_op_kind kind);
-void pipeline_issue(struct worker *w, struct step *step);         /* start one of the granted microbatches */
-void pipeline_seal(struct worker *w, struct step *step);          /* the round takes no more work */
+void pipeline_issue(struct worker *w, struct step *step); /* start one of the granted microbatches */
+void pipeline_seal(struct worker *w, struct step *step);  /* the round takes no more work */
+void pipeline_seal_round(struct worker *w, struct step *step, uint32_t round);
 void pipeline_seal_given_up(struct worker *w, struct step *step); /* nor do those that TURN has named */
 void pipeline_peer_gone(struct worker *w, struct step *step, struct skep_peer gone);
 void pipeline_hand_back(struct worker *w, struct step *step); /* what was granted and not begun */
@@ -461,12 +479,24 @@ void promised_make_way(struct worker *w, struct step *step);             /* more
 
 /* inner.c: all of it with periodic sync alone */
 void inner_init(struct worker *w, const struct skep_plan *plan);
-void inner_counted(struct worker *w, const struct skep_plan *plan, uint32_t microbatch);
+void inner_counted(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch);
+uint32_t inner_share(const struct worker *w, const struct skep_plan *plan); /* microbatches of a step, here */
+void inner_do(struct worker *w, struct step *step, enum skep_op_kind kind, uint32_t round, uint32_t microbatches);
 bool inner_unwritten(const struct worker *w);        /* the sum has to wait for the pseudo-gradient */
 bool inner_run(struct worker *w, struct step *step); /* gives an idle device what is due, if anything is */
 bool inner_puts_off(struct worker *w, const struct skep_plan *plan); /* STEP waits for inner steps of the next round */
 void inner_done(struct worker *w, struct step *step, const struct skep_op *op);
 void inner_stepped(struct worker *w); /* the round's STEP is done */
+
+/* merge.c: all of it with `async` alone */
+void merge_counted(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch);
+bool merge_run(struct worker *w, struct step *step);     /* as inner_run() */
+void merge_written(struct worker *w, struct step *step); /* PSEUDO is done */
+void merge_settle(struct worker *w, struct step *step);  /* the device is idle: says what has been told, if it is new */
+void merge_on_settle(struct worker *w, struct step *step, const struct skep_message *message);
+void merge_first_work(struct worker *w, uint32_t round); /* has come to one that did not know which round is open */
+enum skep_merge merge_of_step(const struct worker *w);
+void merge_stepped(struct worker *w);
 
 /* moves.c */
 void moves_prepare(struct worker *w, const struct skep_plan *plan); /* of a new attempt */

@@ -74,7 +74,7 @@ static void perform_send(struct rank *rank, const struct skep_message *message)
 			rank_fail(rank, "no memory for a message to itself");
 		return;
 	}
-	if (message->kind == SKEP_MESSAGE_TALLY)
+	if (message->kind == SKEP_MESSAGE_TALLY || message->kind == SKEP_MESSAGE_MERGE)
 		report_flush(rank);
 	struct skep_frame frame = {.type = SKEP_FRAME_MESSAGE, .number = ++rank->sent};
 	const void *body = NULL;

@@ -202,7 +202,11 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		skep_wire_bool(wire, &message->u.stop.ok);
 		break;
 	case SKEP_MESSAGE_TALLY:
+	case SKEP_MESSAGE_MERGE:
 		tally(wire, message);
+		break;
+	case SKEP_MESSAGE_SETTLE:
+		skep_wire_bool(wire, &message->u.settle.now);
 		break;
 	default: /* the others carry nothing more */
 		break;

@@ -68,7 +68,7 @@ static struct skep_device_memory memory_of(const struct skep_stage *stage)
 {
 	uint64_t array = sizeof(float) * stage->parameters;
 	return (struct skep_device_memory){
-		.weights_bytes = (stage->versions + (stage->inner != NULL)) * array,
+		.weights_bytes = (stage->versions + (stage->inner != NULL) + (stage->base != NULL)) * array,
 		.gradients_bytes = 2 * array,
 		.optimizer_bytes = (stage->moments + stage->inner_moments) * array,
 		.result_bytes = array,

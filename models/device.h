@@ -32,7 +32,8 @@ enum skep_optimizer_kind {
 	SKEP_OPTIMIZER_SGD,
 	SKEP_OPTIMIZER_ADAMW,
 	SKEP_OPTIMIZER_NESTEROV,
-	SKEP_OPTIMIZER_LAMB /* not element by element: a newcomer steps along only on a whole state, in one chunk */
+	SKEP_OPTIMIZER_LAMB, /* not element by element: a newcomer steps along only on a whole state, in one chunk */
+	SKEP_OPTIMIZER_DELAYED_NESTEROV /* the outer one of asynchronous periodic sync */
 };
 enum skep_rate_decay { SKEP_RATE_CONSTANT, SKEP_RATE_COSINE, SKEP_RATE_LINEAR };
 
@@ -48,13 +49,14 @@ struct skep_optimizer {
 	enum skep_optimizer_kind kind;
 	float learning_rate, momentum, beta1, beta2, epsilon, weight_decay;
 	float clip_norm; /* most that the norm of all gradients together may be; 0: it is not clipped */
+	uint32_t turns;  /* delayed Nesterov: steps from one change of the momentum to the next */
 	struct skep_rates rates;
 };
 
 /* Of the step that ends round `round`. */
 float skep_optimizer_rate(const struct skep_optimizer *optimizer, uint32_t round);
 
-/* Numbers that it keeps for each parameter: means and squares, or a velocity. */
+/* Numbers that it keeps for each parameter: means and squares, or a velocity, or that and a buffer. */
 uint32_t skep_optimizer_moments(const struct skep_optimizer *optimizer);
 
 struct skep_safetensors;

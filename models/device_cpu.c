@@ -59,7 +59,7 @@ const skep_real *skep_cpu_backward(struct skep_stage *stage, const struct skep_t
 	const struct skep_op *op, const struct skep_layers *layers, const skep_real *in, const skep_real *stash,
 	skep_real *ret_out)
 {
-	skep_real *accumulator = stage->accumulator[op->round & 1];
+	skep_real *accumulator = skep_stage_sum(stage, op->round);
 	skep_real *gradient = stage->scratch[0], *other = stage->scratch[1];
 	for (uint32_t l = layers->end; l-- > layers->first;) {
 		const struct skep_layer *layer = &stage->layer[l];

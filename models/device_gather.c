@@ -31,7 +31,7 @@ static void *grown(void *memory, size_t *room, size_t wanted, size_t size)
 
 const float *skep_device_own(struct skep_device *device, uint32_t round, uint64_t first, size_t n)
 {
-	const float *own = device->stage.accumulator[round & 1] + first;
+	const float *own = skep_stage_own(&device->stage, round) + first;
 	if (device->byzantine.lie == SKEP_LIE_NONE)
 		return own;
 	device->lie = grown(device->lie, &device->lie_room, n > 0 ? n : 1, sizeof *device->lie);

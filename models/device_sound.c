@@ -19,7 +19,7 @@ void device_judge(const struct skep_device *device, const struct skep_op *op, st
 	const struct skep_stage part = device_part(device, op);
 	ret->fault = doubt->fault;
 	ret->layer = doubt->stash ? skep_squares_forward_layer(&part, device->training->samples, doubt->stash)
-	                          : skep_squares_backward_layer(&part, device->stage.accumulator[op->round & 1]);
+	                          : skep_squares_backward_layer(&part, skep_stage_sum(&device->stage, op->round));
 }
 
 bool device_is_spoilt(const struct skep_device *device, const struct skep_op *op, uint16_t *ret_layer)

@@ -27,7 +27,7 @@ static double scale_of(const struct skep_stage *stage, const struct skep_optimiz
 static void step(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
 {
 	const struct skep_optimizer *optimizer = &training->optimizer;
-	skep_real *sum = stage->accumulator[op->round & 1];
+	skep_real *sum = skep_stage_sum(stage, op->round);
 	if (op->microbatches > 0)
 		skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
 			&(struct skep_descent){.optimizer = optimizer,
@@ -104,6 +104,8 @@ bool skep_stage_periodic(
 		return false;
 	if (op->kind == SKEP_OP_INNER)
 		step(stage, training, op);
+	else if (stage->base)
+		skep_stage_merge(stage, training, op, sum);
 	else if (op->kind == SKEP_OP_PSEUDO)
 		pseudo(stage, op);
 	else

@@ -4,6 +4,9 @@
  * 1711.05101, algorithm 2, with the learning rate as the schedule's multiplier of the decay) and LAMB (You et al., arXiv
  * 1904.00962, algorithm 2).
  *
+ * Delayed Nesterov (Liu et al., arXiv 2401.09135, algorithm 3 with c = 0) is that after Nesterov spread over N turns: each one goes
+ * an N-th of its gradient at once, and the last one moves the momentum by the mean of all N and goes by that.
+ *
  * All but LAMB go element by element, which is what lets a newcomer step along on parts of a state (core/README.md). LAMB
  * scales the step of each tensor by the norm of its parameters over that of the step. Tensors that do not decay (norms and
  * biases of transformers; a perceptron has none) are left out of weight decay and of that scale.
@@ -60,6 +63,23 @@ SKEP_ANY_WIDTH static void step_nesterov(const struct skep_tensor_step *s)
 	}
 }
 
+SKEP_ANY_WIDTH static void step_delayed_nesterov(const struct skep_tensor_step *s)
+{
+	const skep_real momentum = s->o->momentum, rate = s->rate, divisor = s->divisor, turns = (skep_real)s->o->turns;
+	const skep_real *restrict sum = s->sum;
+	skep_real *restrict w = s->w, *restrict velocity = s->moment[0], *restrict buffer = s->moment[1];
+	for (size_t i = 0; i < s->n; i++) {
+		skep_real g = sum[i] / divisor;
+		buffer[i] += g;
+		w[i] -= rate * (g / turns);
+	}
+	for (size_t i = 0; i < s->n && s->last; i++) {
+		velocity[i] = momentum * velocity[i] + buffer[i] / turns;
+		w[i] -= rate * (momentum * velocity[i]);
+		buffer[i] = 0;
+	}
+}
+
 SKEP_ANY_WIDTH static void step_adamw(const struct skep_tensor_step *s)
 {
 	const skep_real beta1 = s->o->beta1, beta2 = s->o->beta2, epsilon = s->o->epsilon, one = 1;
@@ -109,6 +129,7 @@ void skep_step_tensor(const struct skep_tensor_step *s)
 		[SKEP_OPTIMIZER_ADAMW] = step_adamw,
 		[SKEP_OPTIMIZER_NESTEROV] = step_nesterov,
 		[SKEP_OPTIMIZER_LAMB] = step_lamb,
+		[SKEP_OPTIMIZER_DELAYED_NESTEROV] = step_delayed_nesterov,
 	};
 	bool plain = s->o->kind == SKEP_OPTIMIZER_LAMB && !s->scales;
 	steps[plain ? SKEP_OPTIMIZER_ADAMW : s->o->kind](s);
@@ -150,6 +171,7 @@ void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layer
 		.rate = descent->rate,
 		.decay = o->weight_decay,
 		.divisor = (skep_real)(descent->microbatches / descent->scale),
+		.last = o->turns > 0 && descent->steps % o->turns == 0,
 		.sum = descent->sum,
 		.w = descent->w,
 		.moment = {descent->moment[0], descent->moment[1]}};

@@ -34,7 +34,7 @@ bool skep_training_recomputes(const struct skep_training *training, uint32_t sta
 
 uint32_t skep_optimizer_moments(const struct skep_optimizer *optimizer)
 {
-	return optimizer->kind == SKEP_OPTIMIZER_ADAMW || optimizer->kind == SKEP_OPTIMIZER_LAMB ? 2 : 1;
+	return optimizer->kind == SKEP_OPTIMIZER_SGD || optimizer->kind == SKEP_OPTIMIZER_NESTEROV ? 1 : 2;
 }
 
 const struct skep_optimizer *skep_training_stepper(const struct skep_training *training)
@@ -124,7 +124,8 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	const bool encodes = training->activation_codec != SKEP_CODEC_NONE,
 		   checkpoints = skep_training_recomputes(training, stage->index);
 	const bool periodic = skep_plan_periodic(training->plan);
-	size_t arrays = stage->versions + stage->moments + 2 + 1 + (periodic ? 1 + stage->inner_moments : 0);
+	const bool async = training->plan->async;
+	size_t arrays = stage->versions + stage->moments + 2 + 1 + (periodic ? 1 + stage->inner_moments + async : 0);
 	size_t floats = arrays * aligned(stage->parameters) + 2 * aligned(extent->widest) + aligned(extent->work) +
 	                aligned(extent->rotation);
 	floats += encodes ? aligned(stage->entering) + aligned(stage->leaving) : 0;
@@ -138,6 +139,8 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 		stage->moment[m] = carve(&rest, stage->parameters);
 	if (periodic)
 		stage->inner = carve(&rest, stage->parameters);
+	if (async)
+		stage->base = carve(&rest, stage->parameters);
 	for (uint32_t m = 0; m < stage->inner_moments; m++)
 		stage->inner_moment[m] = carve(&rest, stage->parameters);
 	stage->accumulator[0] = carve(&rest, stage->parameters);
@@ -191,6 +194,13 @@ static void mix(void *queue, size_t n, skep_real mixing, const skep_real *w, ske
 		v[i] = mixing * v[i] + rest * w[i];
 }
 
+static void shift(void *queue, size_t n, const skep_real *from, const skep_real *to, skep_real *v)
+{
+	(void)queue;
+	for (size_t i = 0; i < n; i++)
+		v[i] += to[i] - from[i];
+}
+
 static bool all_finite(void *queue, size_t n, const skep_real *a)
 {
 	(void)queue;
@@ -208,6 +218,7 @@ static const struct skep_arrays host_arrays = {.copy = copy,
 	.step = step,
 	.weigh = weigh,
 	.mix = mix,
+	.shift = shift,
 	.finite = all_finite,
 	.squares = squares};
 
@@ -250,7 +261,9 @@ bool skep_stage_init(const struct skep_training *training, uint32_t index, struc
 		return false;
 	}
 	skep_stage_draw(training, ret);
-	if (ret->inner)
+	if (ret->base)
+		skep_stage_settle(ret);
+	else if (ret->inner)
 		skep_stage_follow(ret, 0, 0, ret->parameters);
 	if (ret->rotation)
 		skep_rotation_fill(training->model->sequence, training->model->hidden / training->model->heads,
@@ -348,7 +361,9 @@ bool skep_stage_load(
 		stage->arrays->copy(stage->queue, stage->moment[m] + first, from + (m + 1) * each, each);
 	stage->steps = header.steps;
 	stage->version = version;
-	if (stage->inner)
+	if (stage->base)
+		skep_stage_settle(stage);
+	else if (stage->inner)
 		skep_stage_follow(stage, 0, first, count);
 	return true;
 }

@@ -32,6 +32,7 @@ struct skep_tensor_step { /* of the optimizer, of one tensor; optimizer.c says w
 	const skep_real *sum;
 	skep_real *w, *moment[SKEP_MOMENTS_MAX];
 	bool scales; /* LAMB, and the tensor is one of those that it scales */
+	bool last;   /* delayed Nesterov: of its turns */
 };
 
 /* How the arrays of a stage are worked on, wherever they lie, by whoever has the queue. */
@@ -43,6 +44,8 @@ struct skep_arrays {
 	void (*weigh)(void *queue, size_t n, const skep_real *w, const skep_real *v, skep_real weight, skep_real *ret);
 	/* v[i] = mixing v[i] + (1 - mixing) w[i], 0 < mixing */
 	void (*mix)(void *queue, size_t n, skep_real mixing, const skep_real *w, skep_real *v);
+	/* v[i] += to[i] - from[i] */
+	void (*shift)(void *queue, size_t n, const skep_real *from, const skep_real *to, skep_real *v);
 	/* These are there when they return. */
 	bool (*finite)(void *queue, size_t n, const skep_real *a);
 	double (*squares)(void *queue, size_t n, const skep_real *a);
@@ -77,14 +80,16 @@ struct skep_stage {
 	skep_real *inner;                    /* periodic sync: what passes read, and INNER changes; else NULL */
 	uint32_t inner_moments;              /* of the inner optimizer: */
 	skep_real *inner_moment[SKEP_MOMENTS_MAX];
-	uint64_t inner_steps;      /* that it has made */
-	skep_real *accumulator[2]; /* by round & 1: sum of the microbatches' gradients */
-	skep_real *result;         /* of the reduction under way */
-	skep_real *scratch[2];     /* [samples][widest layer of the stage] */
-	skep_real *entry, *exit;   /* [entering] and [leaving], decoded; NULL without an activation codec */
-	skep_real *rotation;       /* of rotary positions; NULL where there are none */
-	skep_real *work;           /* what a layer needs during a pass; NULL: scratch does */
-	skep_real *workspace;      /* a stash, with checkpoint_activations; else NULL */
+	uint64_t inner_steps; /* that it has made */
+	skep_real *base;      /* async: where `inner` started from (merge.c); else NULL */
+	skep_real *accumulator
+		[2];           /* by round & 1: sum of the microbatches' gradients; async: [1] is the pseudo-gradient */
+	skep_real *result;     /* of the reduction under way */
+	skep_real *scratch[2]; /* [samples][widest layer of the stage] */
+	skep_real *entry, *exit; /* [entering] and [leaving], decoded; NULL without an activation codec */
+	skep_real *rotation;     /* of rotary positions; NULL where there are none */
+	skep_real *work;         /* what a layer needs during a pass; NULL: scratch does */
+	skep_real *workspace;    /* a stash, with checkpoint_activations; else NULL */
 	const struct skep_arrays *arrays;
 	void *queue; /* theirs */
 	void *own;   /* the back end's, beside all this */
@@ -97,6 +102,17 @@ struct skep_stage skep_stage_slice(const struct skep_stage *stage, uint32_t stag
 static inline skep_real *skep_stage_parameters(const struct skep_stage *stage, uint32_t version)
 {
 	return stage->parameter + version % stage->versions * stage->stride;
+}
+
+/* What BACKWARD of a round adds to, and what a member brings to its reduction. */
+static inline skep_real *skep_stage_sum(const struct skep_stage *stage, uint32_t round)
+{
+	return stage->accumulator[stage->base ? 0 : round & 1];
+}
+
+static inline skep_real *skep_stage_own(const struct skep_stage *stage, uint32_t round)
+{
+	return stage->accumulator[stage->base ? 1 : round & 1];
 }
 
 /* What FORWARD and BACKWARD read: inner parameters where there are any, but what is judged are those of the stage. */
@@ -140,6 +156,11 @@ bool skep_stage_periodic(
 	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum);
 /* After a step: inner = mixing * inner + (1 - mixing) * parameters; of elements first .. first + count - 1. */
 void skep_stage_follow(struct skep_stage *stage, skep_real mixing, size_t first, size_t count);
+
+/* models/merge.c, async: PSEUDO and STEP; and the inner parameters begin anew at those of the stage. */
+void skep_stage_merge(
+	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum);
+void skep_stage_settle(struct skep_stage *stage);
 
 /* One step of an optimizer over layers first .. end - 1 of the stage, the `steps`th: optimizer.c has the formulas. */
 struct skep_descent {

@@ -114,7 +114,8 @@ static uint64_t reduction_bytes(const struct skep_scenario *s, uint32_t stage, u
 			skep_plan_range(&s->plan, stage, round, b, &first, &elements);
 			bytes += fragment_bytes(s, stage, elements, workers);
 		}
-	return bytes / fragments;
+	/* one merge of each member, of which each has one in a round */
+	return s->plan.async ? bytes * workers : bytes / fragments;
 }
 
 static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stage)
@@ -345,7 +346,10 @@ static void print_stages(const struct skep_scenario *s, FILE *out, uint64_t *pip
 static void print_sums(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_plan *plan = &s->plan;
-	if (plan->collective != SKEP_COLLECTIVE_RING)
+	if (plan->async)
+		fprintf(out, "  sync      each merge goes from worker to worker of its stage, in %" PRIu32 " chunks\n",
+			plan->sync_chunks);
+	else if (plan->collective != SKEP_COLLECTIVE_RING)
 		fprintf(out, "  sync      gradients are summed by %s\n",
 			skep_collective_name((uint8_t)plan->collective));
 	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
@@ -391,7 +395,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	if (plan->on_loss == SKEP_ON_LOSS_RERUN)
 		fprintf(out,
 			"  losses    what a lost worker had computed is computed again: every microbatch counts\n");
-	if (plan->delayed)
+	if (plan->delayed && !plan->async)
 		fprintf(out,
 			"  updates   delayed: a round works on parameters one %s old while the round before is "
 			"reduced%s\n",
@@ -455,7 +459,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 	cJSON_AddNumberToObject(root, "rounds", s->plan.rounds);
 	cJSON_AddNumberToObject(root, "microbatches", s->plan.microbatches);
 	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
-	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed);
+	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed && !s->plan.async);
 	cJSON_AddStringToObject(root, "collective", skep_collective_name((uint8_t)s->plan.collective));
 	cJSON_AddStringToObject(root, "on_loss", s->plan.on_loss == SKEP_ON_LOSS_RERUN ? "rerun" : "report");
 	skep_describe_choices_json(s, root);

@@ -177,7 +177,7 @@ struct skep_memory skep_memory_of(
 	double inner = periodic ? skep_optimizer_moments(&s->optimizer) : 0;
 	struct skep_memory m = {.held = held(s, of, stage)};
 	m.weights = (of->offload == SKEP_OFFLOAD_NONE ? skep_plan_versions(&t.plan, stage) : 1) * array;
-	m.weights += periodic ? array : 0;
+	m.weights += (periodic + t.plan.async) * array;
 	m.gradients = 2 * own;
 	m.optimizer = (moments + inner) * array / n;
 	m.activations = activations(&t, stage, m.held);

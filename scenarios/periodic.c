@@ -2,22 +2,27 @@
  *
  * periodic.c - see periodic.h. DiLoCo (Douillard et al. 2023) and its defaults: outer Nesterov, rate 0.7, momentum 0.9.
  *
+ * `async` (Liu et al. 2024) has delayed Nesterov, which with one turn is Nesterov. Workers never wait for it, so for the core it is
+ * also `delayed`.
+ *
  * Keeps true: without `method: diloco` nothing in the plan says so, and its keys are refused, not ignored.
  */
 #include "scenarios/periodic.h"
 
 #include <string.h>
 
+#include "core/collective.h"
 #include "scenarios/layout.h"
 
 enum {
 	EVERY_MAX = 100000,
 	FRAGMENTS_MAX = 4096,
+	TURNS_MAX = 1 << 20,
 	MICROBATCHES_MAX = 1 << 20 /* per round, as in scenario.c */
 };
 
-enum { METHOD_STEP, METHOD_DILOCO, METHOD_STREAMING };
-static const char *const methods[] = {"step", "diloco", "streaming", NULL};
+enum { METHOD_STEP, METHOD_DILOCO, METHOD_STREAMING, METHOD_ASYNC };
+static const char *const methods[] = {"step", "diloco", "streaming", "async", NULL};
 static const char *const optimizers[] = {"nesterov", "sgd", NULL};
 
 /* Keys that mean something with other methods alone. */
@@ -44,11 +49,23 @@ static void read_every(struct skep_reader *r, const struct skep_yaml_node *sync,
 			plan->inner_steps);
 }
 
-static void read_outer(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_optimizer *ret)
+static void read_outer(struct skep_reader *r, const struct skep_yaml_node *sync, bool async, struct skep_optimizer *ret)
 {
 	const struct skep_yaml_node *map = skep_read_map(r, sync, "outer", false);
 	bool plain = skep_read_choice(r, map, "optimizer", optimizers, 0) == 1;
 	*ret = (struct skep_optimizer){.kind = plain ? SKEP_OPTIMIZER_SGD : SKEP_OPTIMIZER_NESTEROV};
+	if (async)
+		ret->kind = SKEP_OPTIMIZER_DELAYED_NESTEROV;
+	if (async && plain && !r->diag->set)
+		skep_reader_fail(r, map, "optimizer",
+			"sync.outer.optimizer: with `method: async` it is `nesterov`, delayed; `momentum: 0` makes plain "
+			"descent of it");
+	if (async)
+		ret->turns = (uint32_t)skep_read_integer(r, map, "buffer", 1, TURNS_MAX, 0);
+	else if (!r->diag->set && skep_read_has(r, map, "buffer"))
+		skep_reader_fail(r, map, "buffer",
+			"sync.outer.buffer: comes with `method: async` alone, where the momentum changes once in so many "
+			"merges");
 	ret->learning_rate = (float)skep_read_number(r, map, "lr", 1e-12, 1e3, plain ? 1 : 0.7);
 	ret->momentum = (float)skep_read_number(r, map, "momentum", 0, 0.999999, plain ? 0 : 0.9);
 	skep_reader_close_map(r, map);
@@ -92,6 +109,32 @@ static void read_fragments(struct skep_reader *r, const struct skep_yaml_node *s
 			"out `on_loss: rerun`, or take `overlap_steps: 0`");
 }
 
+/* What has nobody to wait for cannot be put off, and a merge is one worker's: there is nothing to compare it with. */
+static void read_async(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan)
+{
+	static const struct {
+		const char *key, *why;
+	} never[] = {{"delayed", "no worker waits for a sum; leave this out"},
+		{"mixing", "a worker keeps all of what it did while its merge was under way; leave this out"},
+		{"collective", "a merge has one part, which goes from each member to the next; leave this out"},
+		{"chunks", "there is nothing to choose; leave this out"}, {NULL, NULL}};
+	for (uint32_t i = 0; never[i].key && !r->diag->set; i++)
+		if (skep_read_has(r, sync, never[i].key))
+			skep_reader_fail(
+				r, sync, never[i].key, "sync.%s: with `method: async` %s", never[i].key, never[i].why);
+	if (!r->diag->set && plan->gather)
+		skep_reader_fail(r, sync, "aggregate",
+			"sync.aggregate: with `method: async` each worker's part is merged by itself, so there is nothing to "
+			"compare it with; take `method: diloco`, or `aggregate: mean`");
+	if (!r->diag->set && plan->on_loss == SKEP_ON_LOSS_RERUN)
+		skep_reader_fail(r, sync, "method",
+			"sync.method: what a worker had counted is lost with it, and `async` goes on without it: leave out "
+			"`on_loss: rerun`, or take `diloco`");
+	plan->async = plan->delayed = true;
+	plan->collective = SKEP_COLLECTIVE_CHAIN;
+	plan->sync_chunks = SKEP_SYNC_CHUNKS;
+}
+
 void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
 {
 	static const char *const periodic[] = {"every", "mean", "outer", "mixing", NULL};
@@ -99,7 +142,7 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 	struct skep_plan *plan = &s->plan;
 	int method = skep_read_choice(r, sync, "method", methods, METHOD_STEP);
 	if (method == METHOD_STEP)
-		refuse_keys(r, sync, periodic, "diloco` or `streaming");
+		refuse_keys(r, sync, periodic, "diloco`, `streaming` or `async");
 	if (method != METHOD_STREAMING)
 		refuse_keys(r, sync, streaming, "streaming");
 	if (method == METHOD_STEP)
@@ -107,7 +150,9 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 	read_every(r, sync, plan);
 	if (method == METHOD_STREAMING)
 		read_fragments(r, sync, plan);
-	read_outer(r, sync, &s->outer);
+	if (method == METHOD_ASYNC)
+		read_async(r, sync, plan);
+	read_outer(r, sync, plan->async, &s->outer);
 	s->mixing = (float)skep_read_number(r, sync, "mixing", 0, 1, 0.5);
 	if (!r->diag->set && !plan->delayed && skep_read_has(r, sync, "mixing"))
 		skep_reader_fail(r, sync, "mixing",
@@ -134,12 +179,24 @@ void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *syn
 			s->plan.fragments, (unsigned long long)least);
 }
 
+static const char *method_of(const struct skep_plan *plan)
+{
+	return methods[plan->async ? METHOD_ASYNC : skep_plan_fragments(plan) > 1 ? METHOD_STREAMING : METHOD_DILOCO];
+}
+
 void skep_periodic_refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
 	const char *why, const struct skep_scenario *s)
 {
 	if (!r->diag->set && skep_plan_periodic(&s->plan))
-		skep_reader_fail(r, map, key, "%s.%s: not with `sync.method: %s`: %s", group, key,
-			skep_plan_fragments(&s->plan) > 1 ? "streaming" : "diloco", why);
+		skep_reader_fail(
+			r, map, key, "%s.%s: not with `sync.method: %s`: %s", group, key, method_of(&s->plan), why);
+}
+
+void skep_periodic_refuse_async(struct skep_reader *r, const struct skep_yaml_node *map, const char *group,
+	const char *key, const char *why, const struct skep_scenario *s)
+{
+	if (s->plan.async)
+		skep_periodic_refuse(r, map, group, key, why, s);
 }
 
 /* ---- what it costs -------------------------------------------------------------------------------------------- */
@@ -150,10 +207,10 @@ double skep_periodic_inner_bytes(const struct skep_scenario *s, double parameter
 	return 2 * parameters + 2 * (1 + skep_optimizer_moments(&s->optimizer)) * parameters;
 }
 
-/* Reads both kinds of parameters, writes the accumulator. */
-double skep_periodic_pseudo_bytes(double parameters)
+/* Reads both kinds of parameters, writes the accumulator; with `async` copies the inner ones. */
+double skep_periodic_pseudo_bytes(const struct skep_scenario *s, double parameters)
 {
-	return 3 * parameters;
+	return (s->plan.async ? 5 : 3) * parameters;
 }
 
 /* Writes the inner parameters; to mix them it reads them first. */
@@ -161,10 +218,27 @@ double skep_periodic_follow_bytes(const struct skep_scenario *s, double paramete
 {
 	if (!skep_plan_periodic(&s->plan))
 		return 0;
+	if (s->plan.async) /* its own merge: what it did since is added, and copied where it starts from */
+		return 5 * parameters;
 	return s->plan.delayed && s->mixing > 0 ? 2 * parameters : parameters;
 }
 
 /* ---- skep check ----------------------------------------------------------------------------------------------- */
+
+static void print_async(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_plan *plan = &s->plan;
+	if (plan->inner_by_share)
+		fprintf(out, "            each merges once in the time of a round, however many steps it has made\n");
+	else
+		fprintf(out, "            each merges after %u step%s of its own, its part of so many samples each\n",
+			plan->inner_steps, skep_plural(plan->inner_steps));
+	if (s->outer.turns > 0)
+		fprintf(out, "            the outer momentum changes every %u merge%s\n", s->outer.turns,
+			skep_plural(s->outer.turns));
+	else
+		fprintf(out, "            the outer momentum changes once in as many merges as a stage has workers\n");
+}
 
 void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 {
@@ -172,11 +246,13 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 	if (!skep_plan_periodic(plan))
 		return;
 	uint32_t samples = s->batch / plan->inner_steps;
-	fprintf(out, "  periodic  %s: a round is %u inner step%s of %u sample%s; %s\n",
-		plan->fragments > 1 ? "streaming" : "diloco", plan->inner_steps, skep_plural(plan->inner_steps),
-		samples, skep_plural(samples),
-		plan->inner_by_share ? "a worker makes as many as it counts its part of, a fast one more"
-				     : "each worker makes so many, on what it is sent");
+	fprintf(out, "  periodic  %s: a round is %u inner step%s of %u sample%s; %s\n", method_of(plan),
+		plan->inner_steps, skep_plural(plan->inner_steps), samples, skep_plural(samples),
+		plan->async            ? "no worker waits for another"
+		: plan->inner_by_share ? "a worker makes as many as it counts its part of, a fast one more"
+				       : "each worker makes so many, on what it is sent");
+	if (plan->async)
+		print_async(s, out);
 	if (plan->fragments > 1)
 		fprintf(out,
 			"            and sums one of %u fragments of each stage; each has its turn every %u steps and is "
@@ -186,7 +262,7 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 	fprintf(out, "            outer optimizer %s, lr %g, momentum %g",
 		s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov", (double)s->outer.learning_rate,
 		(double)s->outer.momentum);
-	if (plan->delayed)
+	if (plan->delayed && !plan->async)
 		fprintf(out, "; %g of what a worker did meanwhile is kept", (double)s->mixing);
 	fprintf(out, "\n");
 }
@@ -201,7 +277,7 @@ void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 		return;
 	}
 	cJSON *periodic = cJSON_AddObjectToObject(root, "periodic");
-	cJSON_AddStringToObject(periodic, "method", plan->fragments > 1 ? "streaming" : "diloco");
+	cJSON_AddStringToObject(periodic, "method", method_of(plan));
 	cJSON_AddNumberToObject(periodic, "fragments", skep_plan_fragments(plan));
 	cJSON_AddNumberToObject(periodic, "overlap_steps", plan->inner_overlap);
 	cJSON_AddNumberToObject(periodic, "inner_steps", plan->inner_steps);
@@ -209,5 +285,7 @@ void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(periodic, "outer_optimizer", s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov");
 	cJSON_AddNumberToObject(periodic, "outer_learning_rate", (double)s->outer.learning_rate);
 	cJSON_AddNumberToObject(periodic, "outer_momentum", (double)s->outer.momentum);
-	cJSON_AddNumberToObject(periodic, "mixing", plan->delayed ? (double)s->mixing : 0);
+	cJSON_AddNumberToObject(periodic, "mixing", plan->delayed && !plan->async ? (double)s->mixing : 0);
+	if (plan->async) /* 0: as many as the stage has workers at the start */
+		cJSON_AddNumberToObject(periodic, "buffer", s->outer.turns);
 }

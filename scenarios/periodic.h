@@ -17,6 +17,10 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 void skep_periodic_refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
 	const char *why, const struct skep_scenario *s);
 
+/* The same with `async` alone. */
+void skep_periodic_refuse_async(struct skep_reader *r, const struct skep_yaml_node *map, const char *group,
+	const char *key, const char *why, const struct skep_scenario *s);
+
 /* When the plan is made. */
 void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s);
 
@@ -34,7 +38,7 @@ static inline const struct skep_optimizer *skep_periodic_stepper(const struct sk
 
 /* Of one inner step and one pseudo-gradient, of so many bytes of parameters: what they move through memory. */
 double skep_periodic_inner_bytes(const struct skep_scenario *s, double parameters);
-double skep_periodic_pseudo_bytes(double parameters);
+double skep_periodic_pseudo_bytes(const struct skep_scenario *s, double parameters);
 /* What STEP moves beside the step itself. */
 double skep_periodic_follow_bytes(const struct skep_scenario *s, double parameters);
 

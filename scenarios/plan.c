@@ -125,7 +125,7 @@ static struct skep_op_time time_slice(const struct skep_scenario *s, uint32_t ty
 				2 * in + out),
 		.step_ns = op_ns(s, gpu, 0, 2 * parameters + 2 * own_state + skep_periodic_follow_bytes(s, parameters)),
 		.inner_ns = op_ns(s, gpu, 0, skep_periodic_inner_bytes(s, parameters)),
-		.pseudo_ns = op_ns(s, gpu, 0, skep_periodic_pseudo_bytes(parameters)),
+		.pseudo_ns = op_ns(s, gpu, 0, skep_periodic_pseudo_bytes(s, parameters)),
 		.state_ns = skep_split_move_ns(s, type, SKEP_PART_STATE, 2 * state),
 	};
 }

@@ -323,6 +323,10 @@ static void read_checkpoint(struct draft *d)
 							 (int)sizeof s->checkpoint_to))
 		skep_reader_fail(&d->r, map, "to", "checkpoint.to: expected the name of a folder, at most %zu bytes",
 			sizeof s->checkpoint_to - 1);
+	skep_periodic_refuse_async(&d->r, map, "checkpoint", "every",
+		"stages merge each at its own pace, so there is no round at whose end all states fit together; take "
+		"`diloco`, or leave it out",
+		s);
 }
 
 /* Of the worker that is farthest from it, when a message is late. */
@@ -398,6 +402,9 @@ static void read_train(struct draft *d)
 			"`maths: none`, or add `architecture` to its file",
 			d->s->model.name);
 	skep_loss_read(&d->r, map, d->s);
+	if (d->s->maths == SKEP_MATHS_LAW)
+		skep_periodic_refuse_async(&d->r, map, "train", "maths",
+			"a law knows of rounds that end together; take `maths: real` or `none`", d->s);
 	skep_train_read_data(&d->r, map, d->s);
 	skep_train_read_init(&d->r, map, d->s, d->details);
 	skep_train_read_optimizer(&d->r, map, d->s);

@@ -94,6 +94,10 @@ void skep_train_read_validation(struct skep_reader *r, const struct skep_yaml_no
 	s->plan.validate_microbatches =
 		(uint32_t)skep_read_integer(r, map, "microbatches", 1, VALIDATED_MOST, (int64_t)usual);
 	skep_reader_close_map(r, map);
+	skep_periodic_refuse_async(r, train, "train", "validate",
+		"stages merge each at its own pace, and there is no edge at which all stand still; leave it out", s);
+	if (r->diag->set)
+		return;
 	if (skep_plan_streams(&s->plan))
 		skep_reader_fail(r, train, "validate",
 			"train.validate: `pipedream` has no edge between two rounds at which all stages are at one "

@@ -13,7 +13,8 @@ static void close_microbatch(struct ledger *ledger, uint32_t r, uint32_t s, uint
 	struct cell *cell = &ledger->round[r].cell[s];
 	uint32_t times = 0;
 	for (uint32_t h = cell->first_holder; h != 0; h = ledger->holder[h].next)
-		times += ledger->holder[h].member && bit(ledger->holder[h].added, m);
+		times += ledger->plan->async ? bit(ledger->holder[h].merged, m)
+		                             : ledger->holder[h].member && bit(ledger->holder[h].added, m);
 	bool lost = bit(cell->lost, m);
 	if (times + lost == 1)
 		return;
@@ -32,6 +33,10 @@ static void close_stage(struct ledger *ledger, uint32_t r, uint32_t s)
 	for (uint32_t m = 0; m < ledger->capacity; m++)
 		if (bit(round->issued, m))
 			close_microbatch(ledger, r, s, m);
+	if (ledger->plan->async) {
+		merge_closes(ledger, r, s);
+		return;
+	}
 	if (cell->counted != books_counted(ledger, cell) || cell->lost_count != books_bits(ledger, cell->lost) ||
 		cell->counted + cell->lost_count != round->issued_count)
 		verdict_break(ledger->verdict, "I1", r, s, ANY,
@@ -118,6 +123,8 @@ void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t
 	if (outcome == SKEP_DONE) {
 		end_steps(ledger, epoch);
 		sound_end(ledger);
+		if (ledger->plan->async)
+			merge_ends(ledger, epoch);
 	}
 }
 

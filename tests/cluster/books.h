@@ -17,6 +17,7 @@
 struct holder {
 	struct skep_peer peer;
 	uint64_t *added, *noted; /* by BACKWARD; by COUNTED notes */
+	uint64_t *merged;        /* async: by MERGED notes */
 	uint64_t *
 		version; /* [capacity] without a flush, or periodic: of the parameters that FORWARD, or BACKWARD, read */
 	uint32_t inner, inner_steps, inner_share; /* periodic: microbatches in inner steps, steps, of the first one; */
@@ -28,6 +29,7 @@ struct holder {
 
 struct cell { /* one slice in one round; what all slices of a stage have in common is in the first one's */
 	uint64_t *forwarded, *backwarded, *lost, *sent_on;
+	uint64_t *merged;            /* async: by anybody */
 	struct skep_peer *forwarder; /* [capacity]: who did the forward pass, the newest in office */
 	struct skep_peer *dropper;   /* [capacity]: who said that it dropped the microbatch, the same */
 	uint64_t *dropped,
@@ -61,6 +63,7 @@ struct seat { /* what the directory's notes say about one worker */
 	bool admitted;    /* not in yet, but a member from since_round on; what it holds of the state: */
 	uint32_t known;
 	uint32_t leaving_epoch;         /* the directory has heard its LEAVE of this epoch */
+	uint32_t version;               /* async: of its newest STEP, LOAD or RESTORE */
 	uint32_t moved_epoch, moved_to; /* of the last move: the new life, and where it is to go */
 };
 
@@ -100,6 +103,16 @@ struct ailment { /* an operation whose result is not finite, or was not kept */
 	bool ended, redone; /* the operation is over; the same was done once more, and went well */
 };
 
+#define MERGES_KEPT 256u
+
+struct merged { /* async: a merge of a stage */
+	struct skep_peer by;
+	uint32_t count; /* microbatches */
+	uint64_t sum[CLUSTER_ELEMENTS];
+	uint64_t parameter[CLUSTER_ELEMENTS]; /* after its step, as far as `known` says */
+	uint32_t known;
+};
+
 struct ledger {
 	const struct skep_plan *plan;
 	struct verdict *verdict;
@@ -130,7 +143,10 @@ struct ledger {
 	skep_time broken_ns; /* ... then */
 	struct validation validation;
 	struct round round[CLUSTER_ROUNDS];
+	uint32_t merges[CLUSTER_STAGES];  /* async: that are final */
+	uint32_t merging[CLUSTER_STAGES]; /* microbatches of the next one, as far as was noted in this step */
 	struct holder holder[HOLDERS];
+	struct merged merged[CLUSTER_STAGES][MERGES_KEPT];
 	uint32_t holders;
 	uint64_t arena[ARENA_WORDS];
 	size_t arena_used;
@@ -220,6 +236,15 @@ void inner_did(struct ledger *ledger, struct skep_peer who, const struct skep_op
 void inner_of_fragment(struct ledger *ledger, struct skep_peer who, const struct skep_op *op);
 void inner_summed(struct ledger *ledger, const struct holder *holder, const struct skep_op *op);
 void inner_read(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+/* merge.c */
+void merge_read(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+/* True: there is nothing else to look at. */
+bool merge_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+void merge_noted(struct ledger *ledger, const struct skep_note *note);
+void merge_committed(struct ledger *ledger, const struct skep_message *m);
+void merge_restarted(struct ledger *ledger, uint32_t stage);
+void merge_closes(struct ledger *ledger, uint32_t round, uint32_t stage);
+void merge_ends(struct ledger *ledger, const uint32_t *epoch);
 /* validation.c */
 bool validation_names(
 	const struct ledger *ledger, uint32_t microbatch); /* is it the number of one of its microbatches */

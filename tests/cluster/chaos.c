@@ -8,7 +8,8 @@
  *     chaos --machine naive --reject 60     the canary: 0 if at least 60 of 100 seeds were rejected
  *     chaos --sabotage KIND --least 300     break a duty: 0 if the ledger named the right invariant for at least so many
  *                                           seeds (default 1)
- *     --calm: no faults    --fixed: fixed pipelines in every seed    --periodic: periodic sync in every seed
+ *     --calm: no faults    --fixed: fixed pipelines in every seed    --periodic: periodic sync in every seed,
+ *       --async: without waiting
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
  * Seeds are independent; --jobs shares them out among processes. Every seed that fails is run once more with a
@@ -100,12 +101,14 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_COLLECT_EATEN] = {"collect-eaten", "I1b"},
 	[SABOTAGE_NORM_WRONG] = {"norm-wrong", "I17"},
 	[SABOTAGE_FAULT_HIDDEN] = {"fault-hidden", "I18"},
-	[SABOTAGE_KEEP_DEAF] = {"keep-deaf", "I7"}};
+	[SABOTAGE_KEEP_DEAF] = {"keep-deaf", "I7"},
+	[SABOTAGE_MERGED_HIDDEN] = {"merged-hidden", "I1"},
+	[SABOTAGE_SETTLE_DEAF] = {"settle-deaf", "I7"}};
 
 struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
-	bool calm, verbose, fixed, periodic;
+	bool calm, verbose, fixed, periodic, async;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -188,6 +191,8 @@ struct variant { /* what may differ between two runs of a seed without changing 
 
 static enum weather_kind kind_of(const struct options *options)
 {
+	if (options->async)
+		return WEATHER_ASYNC;
 	return options->fixed ? WEATHER_FIXED : options->periodic ? WEATHER_PERIODIC : WEATHER_ANY;
 }
 
@@ -303,7 +308,10 @@ static void report(struct job *job)
 		printf("  | %s\n", job->line[i % HISTORY]);
 	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
-		job->options->fixed ? " --fixed" : "", job->options->periodic ? " --periodic" : "",
+		job->options->fixed ? " --fixed" : "",
+		job->options->async      ? " --async"
+		: job->options->periodic ? " --periodic"
+					 : "",
 		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
@@ -488,6 +496,8 @@ static bool parse(struct options *o, int argc, char **argv)
 			o->fixed = true;
 		else if (strcmp(argv[i], "--periodic") == 0)
 			o->periodic = true;
+		else if (strcmp(argv[i], "--async") == 0)
+			o->async = true;
 		else if (i + 1 < argc && parse_value(o, argv[i], argv[i + 1]))
 			i++;
 		else

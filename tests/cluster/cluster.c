@@ -93,6 +93,7 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 	return (note->kind == SKEP_NOTE_LOST && sabotaged(c, SABOTAGE_LOST_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_MEMBER && sabotaged(c, SABOTAGE_MEMBER_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_COUNTED_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_MERGED && sabotaged(c, SABOTAGE_MERGED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_MOVED && sabotaged(c, SABOTAGE_MOVED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_ADMITTED && sabotaged(c, SABOTAGE_ADMITTED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_STAGE_RESTARTED && sabotaged(c, SABOTAGE_RESTARTED_HIDDEN)) ||

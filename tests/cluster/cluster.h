@@ -110,6 +110,8 @@ enum sabotage {
 	SABOTAGE_NORM_WRONG,        /* one NORM tells twice the squares */
 	SABOTAGE_FAULT_HIDDEN,      /* one FORWARD whose result is not finite is said to be good */
 	SABOTAGE_KEEP_DEAF,         /* one KEEP reaches its worker as a heartbeat */
+	SABOTAGE_MERGED_HIDDEN,     /* one MERGED note is not written */
+	SABOTAGE_SETTLE_DEAF,       /* one SETTLE reaches its worker as a heartbeat */
 	SABOTAGES
 };
 

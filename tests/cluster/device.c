@@ -185,7 +185,8 @@ static void forward(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	check_place(job);
-	job->effect->version = job->device->version[place(job, op->version)];
+	job->effect->version =
+		job->plan->async ? job->device->drift.base : job->device->version[place(job, op->version)];
 	struct tensor in = activation(job);
 	check_whole(job);
 	bool last = op->stage + 1u == skep_plan_slices(job->plan), again = keeps_nothing(job);
@@ -226,7 +227,9 @@ static uint64_t between_parts(const struct job *job, uint32_t part)
 
 static void check_inner(const struct job *job)
 {
-	const char *what = job->plan->inner_steps > 0 ? device_inner(job->device, job->op) : NULL;
+	const char *what = job->plan->async             ? device_drift(&job->device->drift, job->op)
+	                   : job->plan->inner_steps > 0 ? device_inner(job->device, job->op)
+	                                                : NULL;
 	if (what)
 		wrong(job, "I15", what);
 }
@@ -245,7 +248,7 @@ static void backward(const struct job *job)
 	check_place(job);
 	struct tensor in = activation(job);
 	uint32_t version = job->device->version[place(job, op->version)];
-	job->effect->version = version;
+	job->effect->version = job->plan->async ? job->device->drift.base : version;
 	uint64_t answer = keeps_nothing(job) ? recomputed(job, &in) : stashed(job, &in);
 	if (keeps_nothing(job) && !buf_none(op->stash))
 		wrong(job, "I4", "nothing is kept between the two passes");
@@ -263,7 +266,7 @@ static void backward(const struct job *job)
 	check_inner(job);
 	uint32_t slice = device_slice_mask(job->plan, op->stage);
 	uint64_t first = op->size > 0 ? op->first : 0, end = op->size > 0 ? first + op->count : CLUSTER_ELEMENTS;
-	for (uint64_t e = first; e < end && !op->uncounted; e++)
+	for (uint64_t e = first; e < end && !op->uncounted && !job->plan->async; e++)
 		if (slice >> e & 1)
 			job->device->accumulator[op->round][e] +=
 				symbol_gradient(op->round, version, op->stage, op->microbatch, (uint32_t)e);
@@ -284,13 +287,25 @@ static void recompute(const struct job *job)
 	job->device->recomputed_microbatch = job->op->microbatch;
 }
 
+/* Merges are numbered beyond rounds. */
+static uint32_t row(const struct skep_op *op)
+{
+	return op->round % CLUSTER_ROUNDS;
+}
+
+/* What a member brings to a reduction. */
+static const uint64_t *own_part(const struct job *job)
+{
+	return job->plan->async ? job->device->drift.part : job->device->accumulator[row(job->op)];
+}
+
 static void step(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	struct device *device = job->device;
 	check_place(job);
 	check_inner(job);
-	const uint64_t *sum = op->size > 1 ? device->result[op->round] : device->accumulator[op->round];
+	const uint64_t *sum = op->size > 1 ? device->result[row(op)] : own_part(job);
 	if (job->plan->gather && op->size > 1 && op->microbatches != device->weight[op->round])
 		wrong(job, "I1b", "the parts say that there are other numbers of microbatches in them");
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
@@ -302,7 +317,7 @@ static void step(const struct job *job)
 			continue;
 		if (op->microbatches > 0 && fragment >> e & 1)
 			device->parameter[to][e] = mix64(device->parameter[to][e] + mix64(sum[e]) + op->microbatches);
-		device->accumulator[op->round][e] = 0;
+		device->accumulator[row(op)][e] = 0;
 	}
 	if (op->stage + job->plan->stages < skep_plan_slices(job->plan)) /* not the last one of its stage */
 		return;
@@ -389,6 +404,7 @@ static void load(const struct job *job)
 	memcpy(job->effect->parameter, device->parameter[to], sizeof(device->parameter[to]));
 	job->effect->known = device->known[to];
 	job->effect->version = op->version;
+	device->drift.base = op->version;
 }
 
 static void checkpoint(const struct job *job)
@@ -423,6 +439,7 @@ static void restore(const struct job *job)
 	}
 	memcpy(job->effect->parameter, device->parameter[to], sizeof(device->parameter[to]));
 	job->effect->known = ALL_KNOWN;
+	device->drift.base = op->version;
 }
 
 /* All but KEEP, FOLD, COLLECT and AGGREGATE put out a tensor; all but KEEP, TAKE, GIVE, OFFER, AGGREGATE and the COLLECT of
@@ -441,7 +458,7 @@ static bool takes_in(const struct skep_op *op)
 
 static uint64_t reduced(const struct job *job, const struct tensor *in, uint64_t e)
 {
-	uint64_t own = job->device->accumulator[job->op->round][e], *result = &job->device->result[job->op->round][e];
+	uint64_t own = own_part(job)[e], *result = &job->device->result[row(job->op)][e];
 	switch (job->op->kind) {
 	case SKEP_OP_TAKE:
 	case SKEP_OP_OFFER:
@@ -494,7 +511,7 @@ static void reduce(const struct job *job)
 	out->count = op->count;
 	out->size = op->size;
 	out->part = op->kind == SKEP_OP_OFFER;
-	out->weight = out->part ? op->microbatches : job->device->weight[op->round];
+	out->weight = out->part ? op->microbatches : job->device->weight[row(op)];
 	memcpy(out->value, sum.value, sizeof(out->value));
 }
 

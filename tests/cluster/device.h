@@ -98,6 +98,13 @@ struct gathered { /* parts beside each other: who has brought one, what they com
 	uint64_t first, count, member, value[CLUSTER_ELEMENTS];
 };
 
+struct drift { /* asynchronous periodic sync (merge.c) */
+	uint64_t added[CLUSTER_ELEMENTS], drift[CLUSTER_ELEMENTS], part[CLUSTER_ELEMENTS];
+	uint32_t added_count, drift_count; /* since the last INNER; in inner steps since the last PSEUDO */
+	uint32_t base;                     /* version that the inner parameters started from */
+	bool written;                      /* `part` is there, and its STEP has not been */
+};
+
 struct device {                             /* what one process holds */
 	uint32_t stage;                     /* SKEP_NO_STAGE before the first ENTER of a newcomer */
 	uint32_t newest;                    /* the version that the last STEP, LOAD or RESTORE made */
@@ -114,6 +121,7 @@ struct device {                             /* what one process holds */
 	uint64_t inner[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
 	uint32_t inner_total[CLUSTER_ROUNDS], inner_counted[CLUSTER_ROUNDS];
 	bool pseudo[CLUSTER_ROUNDS];
+	struct drift drift;
 	struct gathered gathered;
 	/* of the parts that the result of the round was made of in this attempt: microbatches, as they say */
 	uint32_t weight[CLUSTER_ROUNDS], weight_attempt[CLUSTER_ROUNDS];
@@ -147,6 +155,9 @@ uint32_t device_place(const struct skep_plan *plan, uint32_t stage, uint32_t ver
 /* inner.c: INNER and PSEUDO, and what others must not do between them; what is wrong about it, or NULL. A gradient that an inner
  * step was made on stays a gradient, so the pseudo-gradient is the sum of all that were counted. */
 const char *device_inner(struct device *device, const struct skep_op *op);
+
+/* merge.c: the same with `async`. */
+const char *device_drift(struct drift *drift, const struct skep_op *op);
 
 void device_reset(struct device *device, uint32_t stage);
 /* Inputs must be live and owned by `who`. Frees what the operation consumes. */

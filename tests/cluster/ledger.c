@@ -70,6 +70,7 @@ static void prepare(struct ledger *ledger, struct round *round)
 		round->cell[s].dropper = (struct skep_peer *)take(ledger, ledger->capacity);
 		round->cell[s].dropped = take(ledger, ledger->words);
 		round->cell[s].again = take(ledger, ledger->words);
+		round->cell[s].merged = take(ledger, ledger->words);
 	}
 }
 
@@ -96,6 +97,7 @@ struct holder *books_holder(struct ledger *ledger, struct cell *cell, struct ske
 	*holder = (struct holder){.peer = peer, .next = cell->first_holder};
 	holder->added = take(ledger, ledger->words);
 	holder->noted = take(ledger, ledger->words);
+	holder->merged = take(ledger, ledger->words);
 	if (pipes_stream(ledger) || ledger->plan->inner_steps > 0)
 		holder->version = take(ledger, ledger->capacity);
 	cell->first_holder = ledger->holders++;
@@ -125,7 +127,7 @@ static void check_version(
 		return;
 	}
 	if (ledger->plan->inner_steps > 0) {
-		inner_read(ledger, who, op, effect);
+		(ledger->plan->async ? merge_read : inner_read)(ledger, who, op, effect);
 		return;
 	}
 	if (effect->version != version)
@@ -265,6 +267,8 @@ static void did_restore(
 void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	bool pipeline = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
+	if (ledger->plan->async && merge_did(ledger, who, op, effect))
+		return;
 	if (op->kind == SKEP_OP_LOAD) {
 		books_check_parameters(ledger, who, effect->version, op->stage, effect);
 		return;
@@ -402,7 +406,7 @@ static void noted_committed(struct ledger *ledger, const struct skep_note *note)
 	uint32_t stage =
 		note->stage % ledger->plan->stages; /* clipped, it may have waited for others, and was founded since */
 	bool empty = ledger->empty[stage] || (ledger->plan->clip && ledger->restarted[stage]);
-	if (cell->committed || (cell->members == 0 && !empty))
+	if (cell->committed || (cell->members == 0 && !empty && !ledger->plan->async))
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
 			"stage %u is committed twice or without a member", note->stage);
 	const struct round *round = &ledger->round[note->round];
@@ -476,6 +480,7 @@ static void noted_restarted(struct ledger *ledger, const struct skep_note *note)
 			stage, (long long)note->value, note->peer.index);
 	ledger->empty[stage] = false;
 	ledger->restarted[stage] = true;
+	merge_restarted(ledger, stage);
 	ledger->seat[note->peer.index].founder = true; /* it can do the open round */
 	for (uint32_t r = note->round > 0 ? note->round - 1 : 0; r < ledger->plan->rounds; r++)
 		ledger->round[r].cell[stage].known = 0; /* from here on all hold what the founder holds */
@@ -524,6 +529,7 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		return;
 	bool about_peer = note->kind == SKEP_NOTE_ISSUED || note->kind == SKEP_NOTE_RERUN ||
 	                  note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_ADMITTED ||
+	                  note->kind == SKEP_NOTE_MERGED ||
 	                  (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED);
 	bool sliced = note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_LOST ||
 	              note->kind == SKEP_NOTE_STAGE_COMMITTED || note->kind == SKEP_NOTE_DIVERGED;
@@ -559,6 +565,7 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		[SKEP_NOTE_VALIDATED] = validation_noted,
 		[SKEP_NOTE_DIVERGED] = sound_diverged,
 		[SKEP_NOTE_UNKEPT] = sound_unkept,
+		[SKEP_NOTE_MERGED] = merge_noted,
 		[SKEP_NOTE_STOPPED] = noted_stopped};
 	act[note->kind](ledger, note);
 	if (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED)

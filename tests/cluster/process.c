@@ -177,7 +177,8 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 	struct process *p = &c->process[index];
 	uint32_t stages = skep_op_sliced(op->kind) ? skep_plan_slices(c->setup.plan) : c->setup.plan->stages;
 	if (op->kind == 0 || op->kind >= SKEP_OP_KINDS || op->lane >= SKEP_LANES || op->id <= p->op_id ||
-		op->round > c->setup.plan->rounds || op->stage >= stages || index == c->setup.plan->workers) {
+		(op->round > c->setup.plan->rounds && !c->setup.plan->async) || op->stage >= stages ||
+		index == c->setup.plan->workers) {
 		verdict_break(c->verdict, "I6", op->round, op->stage, op->microbatch,
 			"machine %u asks for a bad operation: kind %u, lane %u, number %llu after %llu, round %u, "
 			"stage %u",
@@ -200,8 +201,12 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 }
 
 /* Would these two, running side by side in the two lanes, touch the same numbers? */
-static bool clash(const struct skep_op *a, const struct skep_op *b)
+static bool clash(bool async, const struct skep_op *a, const struct skep_op *b)
 {
+	if (async && a->kind == SKEP_OP_PSEUDO)
+		return b->kind == SKEP_OP_TAKE;
+	if (async && (a->kind <= SKEP_OP_BACKWARD || a->kind == SKEP_OP_INNER)) /* merges have places of their own */
+		return false;
 	bool same_round = a->round == b->round;
 	bool reduces = skep_op_reduces(b->kind), state = a->kind == SKEP_OP_SAVE || a->kind == SKEP_OP_LOAD ||
 	                                                 a->kind == SKEP_OP_CHECKPOINT || a->kind == SKEP_OP_RESTORE;
@@ -225,7 +230,8 @@ static void check_lanes(struct cluster *c, const struct process *p, const struct
 {
 	const struct lane *other = &p->lane[job->op.lane == SKEP_LANE_COMPUTE ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE];
 	const struct skep_op *op = &job->op, *beside = other->count > 0 ? &other->item[other->head].op : NULL;
-	if (beside && (clash(op, beside) || clash(beside, op)))
+	bool async = c->setup.plan->async;
+	if (beside && (clash(async, op, beside) || clash(async, beside, op)))
 		verdict_break(c->verdict, "I4", op->round, op->stage, ANY,
 			"worker %u runs %s and %s side by side, on the same numbers", job->who.index,
 			skep_op_name(op->kind), skep_op_name(beside->kind));
@@ -270,21 +276,22 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		counted.kind = SKEP_OP_BACKWARD;
 		ledger_op_done(c->ledger, job->who, &counted, effect);
 	}
-	uint64_t *result = p->device.result[op->round], before[CLUSTER_ELEMENTS];
+	uint64_t *result = p->device.result[op->round % CLUSTER_ROUNDS], before[CLUSTER_ELEMENTS];
 	memcpy(before, result, sizeof(before));
 	device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, &astray, effect, c->verdict);
 	if (op->kind == SKEP_OP_FOLD)
 		spoil_fold(c, result, before);
 	if (op->kind == SKEP_OP_INNER && op->microbatches > 0 && sabotaged(c, SABOTAGE_INNER_EATEN))
-		p->device.inner[op->round][0] ^= 1;
+		*(c->setup.plan->async ? p->device.drift.drift : p->device.inner[op->round]) ^= 1;
 	if (op->kind == SKEP_OP_PSEUDO && sabotaged(c, SABOTAGE_PSEUDO_EATEN))
-		memset(p->device.accumulator[op->round], 0, sizeof(p->device.accumulator[op->round]));
+		memset(c->setup.plan->async ? p->device.drift.part : p->device.accumulator[op->round], 0,
+			sizeof(p->device.drift.part));
 	if (op->kind == SKEP_OP_OFFER && sabotaged(c, SABOTAGE_PART_MISCOUNTED))
 		c->tensors.slot[effect->out.slot].tensor.weight++;
 	if (op->kind == SKEP_OP_COLLECT && sabotaged(c, SABOTAGE_COLLECT_EATEN))
 		p->device.gathered.member &= ~(UINT64_C(1) << op->microbatch);
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_FLIPPED))
-		p->device.accumulator[op->round][0] ^= 1;
+		*(c->setup.plan->async ? p->device.drift.added : p->device.accumulator[op->round]) ^= 1;
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_TWICE))
 		ledger_op_done(c->ledger, job->who, op, effect);
 	if (op->kind == SKEP_OP_STEP && sabotaged(c, SABOTAGE_STEP_TWICE))

@@ -28,7 +28,7 @@ static bool another(const struct ledger *ledger, uint32_t stage, uint32_t except
 /* Rounds may overlap: it serves when the first reduction that it was a member of is committed. */
 bool books_able(const struct ledger *ledger, const struct seat *seat, uint32_t round)
 {
-	if (!seat->in || seat->founder)
+	if (!seat->in || seat->founder || ledger->plan->async)
 		return seat->in;
 	const struct cell *first = &ledger->round[seat->since_round].cell[seat->stage];
 	return seat->since_round < round && (!ledger->plan->delayed || first->committed);

@@ -11,7 +11,7 @@ static void check_order(struct ledger *ledger, const struct skep_message *m)
 		stream_told(ledger, m);
 		return;
 	}
-	if (m->kind == SKEP_MESSAGE_REDUCE && m->round != ledger->rounds_closed && !ledger->round[m->round].reducing)
+	if (m->kind != SKEP_MESSAGE_FINISHED && m->round != ledger->rounds_closed && !ledger->round[m->round].reducing)
 		verdict_break(ledger->verdict, "I9", m->round, m->stage, ANY,
 			"the reduction of round %u starts after %u closed rounds", m->round, ledger->rounds_closed);
 }
@@ -51,8 +51,11 @@ void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 	if (m->kind == SKEP_MESSAGE_CANCELLED && m->u.cancelled.dropped &&
 		books_valid(ledger, "a message", m->round, m->stage, m->microbatch))
 		travel_dropped(ledger, who, m);
+	if (ledger->plan->async && m->kind == SKEP_MESSAGE_COMMIT)
+		merge_committed(ledger, m);
 	bool finished = m->kind == SKEP_MESSAGE_FINISHED && m->u.finished.ok;
-	if (!finished && m->kind != SKEP_MESSAGE_REDUCE)
+	bool ends = m->kind == (ledger->plan->async ? SKEP_MESSAGE_SETTLE : SKEP_MESSAGE_REDUCE); /* a round */
+	if (!finished && !ends)
 		return;
 	if (!books_valid(ledger, "a message", m->round, m->stage, finished ? m->microbatch : 0))
 		return;

@@ -244,44 +244,43 @@ static bool read_visibility(struct story *story, const struct words *words)
 	return words->count > 1;
 }
 
+static bool read_flag(struct skep_plan *plan, const char *key)
+{
+	const struct {
+		const char *key;
+		bool *flag;
+	} flag[] = {{"clip", &plan->clip}, {"recompute", &plan->recompute}, {"barrier", &plan->barrier},
+		{"gather", &plan->gather}, {"promise", &plan->promise}, {"by-share", &plan->inner_by_share}};
+	for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
+		if (strcmp(key, flag[i].key) == 0)
+			return *flag[i].flag = true;
+	return false;
+}
+
 static bool read_line(struct story *story, const struct words *words)
 {
 	static const char *const rule[] = {"duplicate", "delay", "return"};
 	static const char *const blow[] = {"kill", "restart", "suspect", "pause", "notice", "start"};
+	static const struct {
+		const char *key;
+		bool (*read)(struct story *story, const struct words *words);
+	} reader[] = {{"workers", read_workers}, {"hide", read_visibility}, {"show", read_visibility},
+		{"wiring", read_wiring}, {"routing", read_routing}, {"collective", read_collective},
+		{"pipeline", read_pipeline}, {"slow", read_slowness}};
 	const char *key = words->word[0];
-	bool known = false, good = false;
+	bool known = read_flag(&story->plan, key), good = known && words->count == 1;
 	if (strcmp(key, "delayed") == 0)
 		known = true, good = story->plan.delayed = words->count == 1;
-	else if (strcmp(key, "clip") == 0)
-		known = true, good = words->count == 1, story->plan.clip = true;
-	else if (strcmp(key, "recompute") == 0)
-		known = true, good = words->count == 1, story->plan.recompute = true;
-	else if (strcmp(key, "barrier") == 0)
-		known = true, good = words->count == 1, story->plan.barrier = true;
-	else if (strcmp(key, "gather") == 0)
-		known = true, good = words->count == 1, story->plan.gather = true;
-	else if (strcmp(key, "promise") == 0)
-		known = true, good = words->count == 1, story->plan.promise = true;
-	else if (strcmp(key, "by-share") == 0)
-		known = true, good = words->count == 1, story->plan.inner_by_share = true;
+	else if (strcmp(key, "async") == 0)
+		known = true, good = story->plan.async = story->plan.delayed = words->count == 1,
+		story->plan.collective = SKEP_COLLECTIVE_CHAIN;
 	else if (strcmp(key, "rerun") == 0)
 		known = true, good = words->count == 1, story->plan.on_loss = SKEP_ON_LOSS_RERUN;
-	else if (strcmp(key, "workers") == 0)
-		known = true, good = read_workers(story, words);
-	else if (strcmp(key, "hide") == 0 || strcmp(key, "show") == 0)
-		known = true, good = read_visibility(story, words);
-	else if (strcmp(key, "wiring") == 0)
-		known = true, good = read_wiring(story, words);
-	else if (strcmp(key, "routing") == 0)
-		known = true, good = read_routing(story, words);
-	else if (strcmp(key, "collective") == 0)
-		known = true, good = read_collective(story, words);
-	else if (strcmp(key, "pipeline") == 0)
-		known = true, good = read_pipeline(story, words);
 	else if (strcmp(key, "sites") == 0 || strcmp(key, "links") == 0)
 		known = true, good = read_each(story, words, key[0] == 's');
-	else if (strcmp(key, "slow") == 0)
-		known = true, good = read_slowness(story, words);
+	for (size_t i = 0; i < sizeof reader / sizeof *reader; i++)
+		if (strcmp(key, reader[i].key) == 0)
+			known = true, good = reader[i].read(story, words);
 	for (uint32_t i = 0; i < 3; i++)
 		if (strcmp(key, rule[i]) == 0)
 			known = true, good = read_rule(story, words, i);

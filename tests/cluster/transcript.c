@@ -84,6 +84,18 @@ static void put_reduction(struct text *text, const struct skep_plan *plan, const
 			m->u.reduce.checkpoint ? ", then keep the state" : "");
 }
 
+/* Where nobody waits for others: what is told, and what is asked for. */
+static void put_merge(struct text *text, const struct skep_message *m)
+{
+	if (m->kind == SKEP_MESSAGE_SETTLE)
+		put(text, " round %u is complete%s", m->round, m->u.settle.now ? ", merge what you have of it" : "");
+	else if (m->u.tally.count == 0)
+		put(text, " nothing of rounds below %u is left, after merge %u", m->microbatch, m->attempt);
+	else
+		put(text, " number %u, of %u microbatches, %u of round %u among them", m->attempt, m->u.tally.count,
+			m->u.tally.used, m->round);
+}
+
 static void put_peer(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
 {
 	if (m->u.peer.alive)
@@ -169,6 +181,10 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_TALLY:
 		put_reduction(text, plan, m);
 		return;
+	case SKEP_MESSAGE_MERGE:
+	case SKEP_MESSAGE_SETTLE:
+		put_merge(text, m);
+		return;
 	case SKEP_MESSAGE_PEER:
 		put_peer(text, plan, m);
 		return;
@@ -217,7 +233,10 @@ static const char *part(const struct skep_plan *plan)
 
 static void put_lost(struct text *text, const struct skep_plan *plan, const struct skep_note *note)
 {
-	put(text, "lost in %s %u of round %u:", part(plan), note->stage, note->round);
+	if (note->kind == SKEP_NOTE_MERGED)
+		put(text, "%s has merged in stage %u, of round %u:", NAME(note->peer), note->stage, note->round);
+	else
+		put(text, "lost in %s %u of round %u:", part(plan), note->stage, note->round);
 	for (uint32_t i = 0; i < 64; i++)
 		if ((uint64_t)note->value >> i & 1)
 			put(text, " %u", note->microbatch + i);
@@ -284,6 +303,7 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 			note->round);
 		return;
 	case SKEP_NOTE_LOST:
+	case SKEP_NOTE_MERGED:
 		put_lost(text, plan, note);
 		return;
 	case SKEP_NOTE_STAGE_COMMITTED:

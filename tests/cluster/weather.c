@@ -30,6 +30,7 @@
 #define STREAM_SALT UINT64_C(0x73747265616d)
 #define INNER_SALT UINT64_C(0x696e6e6572)
 
+#define ASYNC_SALT UINT64_C(0x6173796e63)
 #define VALIDATION_SALT UINT64_C(0x76616c697b)
 #define VALIDATED 1u /* of 4, what none of the pinned seeds draws */
 
@@ -319,6 +320,20 @@ static void draw_inner(struct weather *w, uint64_t random)
 		w->plan.inner_overlap = 1 + (uint32_t)(random >> 32 & 0xff) % w->plan.inner_steps;
 }
 
+/* In a third of those with periodic sync. What does not go with it, scenarios refuse. */
+static void draw_async(struct weather *w, enum weather_kind kind)
+{
+	struct skep_plan *plan = &w->plan;
+	if (plan->inner_steps == 0 || (kind != WEATHER_ASYNC && mix64(w->seed ^ ASYNC_SALT) % 3 > 0))
+		return;
+	plan->async = plan->delayed = true;
+	plan->collective = SKEP_COLLECTIVE_CHAIN;
+	plan->on_loss = SKEP_ON_LOSS_REPORT;
+	plan->fragments = plan->inner_overlap = plan->checkpoint_every = 0;
+	plan->validate_every = plan->validate_microbatches = 0;
+	plan->clip = plan->gather = false;
+}
+
 /* In a quarter, after every one to three rounds, of few microbatches or many. */
 static void draw_validation(struct weather *w)
 {
@@ -378,11 +393,13 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		if (!stream_pipelines(w))
 			interleave(w);
 		w->plan.in_flight = skep_plan_fixed_in_flight(&w->plan);
-	} else if (kind == WEATHER_PERIODIC || inner % 8 == 7) /* again none of the pinned seeds */ {
+	} else if (kind == WEATHER_PERIODIC || kind == WEATHER_ASYNC ||
+		   inner % 8 == 7) /* again none of the pinned seeds */ {
 		draw_inner(w, inner);
 	}
 	draw_validation(w);
 	draw_numbers(w);
+	draw_async(w, kind);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */

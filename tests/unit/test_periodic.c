@@ -271,6 +271,120 @@ static void test_fragments_in_turn(void **state)
 	job_finish(&job);
 }
 
+static void begin_async(struct job *job, float rate, float momentum, uint32_t turns)
+{
+	begin(job, 1);
+	job->plan.async = job->plan.delayed = true;
+	job->training.outer = (struct skep_optimizer){
+		.kind = SKEP_OPTIMIZER_DELAYED_NESTEROV, .learning_rate = rate, .momentum = momentum, .turns = turns};
+	job_restart(job);
+}
+
+static void go(struct job *job, uint32_t microbatch)
+{
+	job_microbatch(job, 0, microbatch);
+	run(job, SKEP_OP_INNER, 0, 1, 0);
+}
+
+static void merge(struct job *job, uint32_t version, enum skep_merge kind)
+{
+	struct skep_op op = {
+		.kind = SKEP_OP_STEP, .round = version, .microbatches = 1, .size = 1, .merge = (uint8_t)kind};
+	assert_false(job_run(job->device[0], op).failed);
+}
+
+/* What the worker would merge now, as others would get it. */
+static float *pseudo_of(struct job *job)
+{
+	size_t n;
+	run(job, SKEP_OP_PSEUDO, 0, 1, 0);
+	return job_gradients(job, 0, &n);
+}
+
+/* Six merges with a momentum that moves once in three, beside algorithm 3 of Liu et al. 2024 in plain loops, with c = 0. */
+static void test_delayed_nesterov_against_its_algorithm(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	begin_async(&job, 0.7f, 0.9f, 3);
+	float *w = job_parameters(&job, &n), *m = calloc(n, sizeof *m), *delta = calloc(n, sizeof *delta), most = 0;
+	for (uint32_t t = 0; t < 6; t++) {
+		bool last = t % 3 == 2;
+		go(&job, 2 * t);
+		float *g = pseudo_of(&job);
+		if (t % 2 == 0) /* while its merge is under way */
+			go(&job, 2 * t + 1);
+		for (size_t i = 0; i < n; i++) {
+			most = fmaxf(most, fabsf(g[i]));
+			delta[i] += g[i];
+			m[i] = last ? 0.9f * m[i] + delta[i] / 3 : m[i];
+			w[i] -= 0.7f * ((last ? 0.9f * m[i] : 0) + g[i] / 3);
+			delta[i] = last ? 0 : delta[i];
+		}
+		merge(&job, t, SKEP_MERGE_OWN);
+		float *after = job_parameters(&job, &n);
+		near(after, w, n, 1e-6f);
+		free(g), free(after);
+	}
+	assert_true(most > 1e-3f);
+	free(w), free(m), free(delta);
+	job_finish(&job);
+}
+
+/* What it does after PSEUDO is in its next one, all of it and nothing else: after its own merge, here of rate 0, as after one
+ * of somebody else, which changes the stage's parameters and not its own. */
+static void test_nothing_is_lost_beside_a_merge(void **state)
+{
+	(void)state;
+	struct job whole;
+	size_t n;
+	begin_async(&whole, 0, 0, 2);
+	go(&whole, 0);
+	go(&whole, 1);
+	float *both = pseudo_of(&whole);
+	for (int other = 0; other < 2; other++) {
+		struct job job;
+		begin_async(&job, (float)other, 0, 2);
+		float *start = job_parameters(&job, &n), moved = 0;
+		go(&job, 0);
+		float *first = pseudo_of(&job);
+		go(&job, 1);
+		merge(&job, 0, other ? SKEP_MERGE_OTHER : SKEP_MERGE_OWN);
+		float *after = job_parameters(&job, &n), *second = pseudo_of(&job);
+		for (size_t i = 0; i < n; i++) {
+			moved = fmaxf(moved, fabsf(after[i] - start[i]));
+			first[i] += second[i];
+		}
+		near(first, both, n, 1e-6f);
+		assert_true((moved > 1e-3f) == (other == 1));
+		free(start), free(first), free(after), free(second);
+		job_finish(&job);
+	}
+	free(both);
+	job_finish(&whole);
+}
+
+/* Who has done nothing takes the new parameters for its own. */
+static void test_a_fresh_worker_follows(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	begin_async(&job, 1, 0, 2);
+	float *start = job_parameters(&job, &n);
+	go(&job, 0);
+	float *g = pseudo_of(&job);
+	merge(&job, 0, SKEP_MERGE_FRESH);
+	float *w = job_parameters(&job, &n), *none = pseudo_of(&job);
+	for (size_t i = 0; i < n; i++) {
+		assert_true(fabsf(w[i] - (start[i] - g[i] / 2)) <= 1e-6f);
+		assert_true(none[i] == 0);
+	}
+	free(start), free(g), free(w), free(none);
+	job_finish(&job);
+}
+
 static void test_without_it_there_is_nothing_inner(void **state)
 {
 	(void)state;
@@ -308,6 +422,9 @@ int main(void)
 		cmocka_unit_test(test_a_state_has_no_inner_part),
 		cmocka_unit_test(test_one_step_is_plain_data_parallelism),
 		cmocka_unit_test(test_fragments_in_turn),
+		cmocka_unit_test(test_delayed_nesterov_against_its_algorithm),
+		cmocka_unit_test(test_nothing_is_lost_beside_a_merge),
+		cmocka_unit_test(test_a_fresh_worker_follows),
 		cmocka_unit_test(test_without_it_there_is_nothing_inner),
 		cmocka_unit_test(test_which_step_a_microbatch_belongs_to),
 	};

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * merge.c - asynchronous periodic sync on a device (Liu et al. 2024, algorithms 1 and 3): the pseudo-gradient, and what a merge,
+ * one's own or another's, does to parameters of the stage and to inner ones.
+ *
+ * Beside parameters w and inner ones v there are b, where v started from: w as it was in this worker's last merge. PSEUDO writes
+ * (b - v) c, of c microbatches, and from then on b is v as it was at that moment. A STEP takes the outer optimizer's step on
+ * the sum over c, whoever's it is. After one's own v becomes w + (v - b): the new parameters, and what was done since
+ * PSEUDO; and b becomes w. So without anything in between v is w, as published, where a worker waits for its merge; and what
+ * it counts meanwhile is in the next pseudo-gradient, b - v. A worker that has done nothing takes w whenever it changes.
+ *
+ * Passes add to the first accumulator, the pseudo-gradient has the second.
+ */
+#include "models/stage.h"
+
+void skep_stage_settle(struct skep_stage *stage)
+{
+	const skep_real *w = skep_stage_parameters(stage, stage->version);
+	stage->arrays->copy(stage->queue, stage->inner, w, stage->parameters * sizeof *w);
+	stage->arrays->copy(stage->queue, stage->base, w, stage->parameters * sizeof *w);
+}
+
+static void pseudo(struct skep_stage *stage, const struct skep_op *op)
+{
+	stage->arrays->weigh(stage->queue, stage->parameters, stage->base, stage->inner, (skep_real)op->microbatches,
+		stage->accumulator[1]);
+	stage->arrays->copy(stage->queue, stage->base, stage->inner, stage->parameters * sizeof *stage->base);
+}
+
+/* Where the scenario does not say, as many turns as the stage has workers at the start. */
+static struct skep_optimizer outer_of(const struct skep_stage *stage, const struct skep_training *training)
+{
+	struct skep_optimizer outer = training->outer;
+	for (uint32_t i = 0; i < training->plan->workers && training->outer.turns == 0; i++)
+		outer.turns += training->plan->first_stage_of[i] == stage->index;
+	return outer;
+}
+
+static void step(
+	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum)
+{
+	skep_real *w = skep_stage_parameters(stage, op->round + 1);
+	const struct skep_optimizer outer = outer_of(stage, training);
+	if (op->microbatches > 0)
+		skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
+			&(struct skep_descent){.optimizer = &outer,
+				.rate = skep_optimizer_rate(&outer, op->round),
+				.steps = ++stage->steps,
+				.microbatches = op->microbatches,
+				.scale = 1,
+				.sum = sum,
+				.w = w,
+				.moment = {stage->moment[0], stage->moment[1]}});
+	stage->version = op->round + 1;
+	if (op->merge == SKEP_MERGE_OWN) {
+		stage->arrays->shift(stage->queue, stage->parameters, stage->base, w, stage->inner);
+		stage->arrays->copy(stage->queue, stage->base, w, stage->parameters * sizeof *w);
+	} else if (op->merge == SKEP_MERGE_FRESH) {
+		skep_stage_settle(stage);
+	}
+}
+
+void skep_stage_merge(
+	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum)
+{
+	if (op->kind == SKEP_OP_PSEUDO)
+		pseudo(stage, op);
+	else
+		step(stage, training, op, sum);
+}
