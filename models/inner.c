@@ -24,22 +24,24 @@ static double scale_of(const struct skep_stage *stage, const struct skep_optimiz
 }
 
 /* Rates go by the steps of the run; when one comes more often than the plan has steps, the last ones share a rate. But warm-up is
- * for moments of which little is known, and those are the worker's own: who has made fewer steps than the run, a newcomer
- * above all, warms up by these. */
+ * for moments of which little is known, and those are the worker's own: a newcomer's warm-up begins with its first round. */
 static float rate_of(const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
 {
 	const struct skep_optimizer *optimizer = &training->optimizer;
 	uint32_t warmup = optimizer->rates.warmup, step = op->round * training->plan->inner_steps + op->chunk;
 	float rate = skep_optimizer_rate(optimizer, step);
-	if (stage->inner_steps >= warmup || stage->inner_steps >= step)
+	uint32_t own = step - stage->inner_began;
+	if (own == step || own >= warmup)
 		return rate;
-	return rate * (float)(stage->inner_steps + 1) / (float)(step < warmup ? step + 1 : warmup);
+	return rate * (float)(own + 1) / (float)(step < warmup ? step + 1 : warmup);
 }
 
 static void step(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
 {
 	const struct skep_optimizer *optimizer = &training->optimizer;
 	skep_real *sum = stage->accumulator[op->round & 1];
+	if (op->microbatches > 0 && stage->inner_steps == 0)
+		stage->inner_began = op->round * training->plan->inner_steps;
 	if (op->microbatches > 0)
 		skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
 			&(struct skep_descent){.optimizer = optimizer,

@@ -125,14 +125,14 @@ static void test_rates_count_inner_steps(void **state)
 	job_finish(&job);
 }
 
-/* Who makes its first step in the fifth of the run warms up by its own: it has no moments to go by yet. In the middle of the run's
- * warm-up as well as behind it; and then its rate is the run's. */
-static void test_a_newcomer_warms_up_by_its_own_steps(void **state)
+/* Who makes its first step in the fifth of the run warms up from there: it has no moments to go by yet. In the middle of the run's
+ * warm-up as well as behind it; and then its rate is the run's. Its second step here is two of the run later. */
+static void test_a_newcomer_warms_up_from_where_it_began(void **state)
 {
 	(void)state;
 	static const uint32_t warmups[] = {4, 6, 1};
 	static const float rates[][2] = {
-		{1.f / 4, 2.f / 4}, {1.f / 6, 2.f / 6}, {1, 1}}; /* of its first and second step */
+		{1.f / 4, 3.f / 4}, {1.f / 6, 3.f / 6}, {1, 1}}; /* of its first and second step */
 	for (uint32_t i = 0; i < 3; i++) {
 		struct job job;
 		size_t n;
@@ -335,7 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_rounds_against_the_formulas),
 		cmocka_unit_test(test_rates_count_inner_steps),
-		cmocka_unit_test(test_a_newcomer_warms_up_by_its_own_steps),
+		cmocka_unit_test(test_a_newcomer_warms_up_from_where_it_began),
 		cmocka_unit_test(test_mixing),
 		cmocka_unit_test(test_a_state_has_no_inner_part),
 		cmocka_unit_test(test_one_step_is_plain_data_parallelism),
