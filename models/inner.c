@@ -23,22 +23,36 @@ static double scale_of(const struct skep_stage *stage, const struct skep_optimiz
 		(double)optimizer->clip_norm, skep_squares_encode(squares / ((double)microbatches * microbatches)));
 }
 
-/* Rates go by the steps of the run; when one comes more often than the plan has steps, the last ones share a rate. */
+/* Rates go by the steps of the run; when one comes more often than the plan has steps, the last ones share a rate. But warm-up is
+ * for moments of which little is known, and those are the worker's own: a newcomer's warm-up begins with its first round. */
+static float rate_of(const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
+{
+	const struct skep_optimizer *optimizer = &training->optimizer;
+	uint32_t warmup = optimizer->rates.warmup, step = op->round * training->plan->inner_steps + op->chunk;
+	float rate = skep_optimizer_rate(optimizer, step);
+	uint32_t own = step - stage->inner_began;
+	if (own == step || own >= warmup)
+		return rate;
+	return rate * (float)(own + 1) / (float)(step < warmup ? step + 1 : warmup);
+}
+
 static void step(struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op)
 {
 	const struct skep_optimizer *optimizer = &training->optimizer;
 	skep_real *sum = skep_stage_sum(stage, op->round);
+	if (op->microbatches > 0 && stage->inner_steps == 0)
+		stage->inner_began = op->round * training->plan->inner_steps;
 	if (op->microbatches > 0)
 		skep_stage_descend(stage, (struct skep_layers){0, stage->layers},
 			&(struct skep_descent){.optimizer = optimizer,
-				.rate = skep_optimizer_rate(
-					optimizer, op->round * training->plan->inner_steps + op->chunk),
-				.steps = ++stage->inner_steps,
+				.rate = rate_of(stage, training, op),
+				.steps = stage->inner_steps + 1,
 				.microbatches = op->microbatches,
 				.scale = scale_of(stage, optimizer, op->microbatches, sum),
 				.sum = sum,
 				.w = stage->inner,
 				.moment = {stage->inner_moment[0], stage->inner_moment[1]}});
+	stage->inner_steps += op->microbatches > 0;
 	stage->arrays->clear(stage->queue, sum, stage->parameters * sizeof *sum);
 }
 

@@ -81,6 +81,7 @@ struct skep_stage {
 	uint32_t inner_moments;              /* of the inner optimizer: */
 	skep_real *inner_moment[SKEP_MOMENTS_MAX];
 	uint64_t inner_steps; /* that it has made */
+	uint32_t inner_began; /* of the run, before the round in which it made the first of them */
 	skep_real *base;      /* async: where `inner` started from (merge.c); else NULL */
 	skep_real *accumulator
 		[2];           /* by round & 1: sum of the microbatches' gradients; async: [1] is the pseudo-gradient */

@@ -9,10 +9,12 @@
  */
 #include "scenarios/periodic.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/collective.h"
 #include "scenarios/layout.h"
+#include "scenarios/plan.h"
 
 enum {
 	EVERY_MAX = 100000,
@@ -240,6 +242,19 @@ static void print_async(const struct skep_scenario *s, FILE *out)
 		fprintf(out, "            the outer momentum changes once in as many merges as a stage has workers\n");
 }
 
+static uint64_t under_way(const struct skep_scenario *s)
+{
+	uint64_t all = (uint64_t)skep_plan_serving(s, 0) * s->plan.in_flight;
+	return all < s->plan.microbatches ? all : s->plan.microbatches;
+}
+
+/* How many inner steps the first stage makes while a microbatch is away, by Little's law: as many microbatches come back as are
+ * under way. Its gradient is of parameters that are newer than its activations by so many. */
+static double steps_away(const struct skep_scenario *s)
+{
+	return (double)under_way(s) / skep_plan_inner_batch(&s->plan);
+}
+
 void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_plan *plan = &s->plan;
@@ -264,7 +279,12 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 		(double)s->outer.momentum);
 	if (plan->delayed && !plan->async)
 		fprintf(out, "; %g of what a worker did meanwhile is kept", (double)s->mixing);
-	fprintf(out, "\n");
+	uint32_t batch = skep_plan_inner_batch(plan);
+	fprintf(out,
+		"\n            %" PRIu32 " microbatch%s a step, up to %" PRIu64
+		" under way: %.2g steps between the passes of one in the first stage%s\n",
+		batch, batch == 1 ? "" : "es", under_way(s), steps_away(s),
+		steps_away(s) >= 1 ? "; fewer under way learn better" : "");
 }
 
 void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
@@ -282,6 +302,9 @@ void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(periodic, "overlap_steps", plan->inner_overlap);
 	cJSON_AddNumberToObject(periodic, "inner_steps", plan->inner_steps);
 	cJSON_AddStringToObject(periodic, "steps_by", plan->inner_by_share ? "share" : "progress");
+	cJSON_AddNumberToObject(periodic, "microbatches_per_step", skep_plan_inner_batch(plan));
+	cJSON_AddNumberToObject(periodic, "under_way", (double)under_way(s));
+	cJSON_AddNumberToObject(periodic, "steps_between_passes", steps_away(s));
 	cJSON_AddStringToObject(periodic, "outer_optimizer", s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov");
 	cJSON_AddNumberToObject(periodic, "outer_learning_rate", (double)s->outer.learning_rate);
 	cJSON_AddNumberToObject(periodic, "outer_momentum", (double)s->outer.momentum);

@@ -121,6 +121,11 @@ if labels["periodic"]:
     number(r"inner steps? of (\d+) sample", seen["samples_per_step"])
     number(r"outer optimizer \w+, lr ([\d.e-]+)", seen["periodic"]["outer_learning_rate"])
     assert "outer optimizer " + seen["periodic"]["outer_optimizer"] in text
+    number(r"(\d+) microbatch(?:es)? a step", seen["periodic"]["microbatches_per_step"])
+    number(r"up to (\d+) under way", seen["periodic"]["under_way"])
+    between = float(re.search(r"([\d.e+]+) steps between", text)[1])
+    assert abs(between / seen["periodic"]["steps_between_passes"] - 1) < 0.06, between
+    assert ("fewer under way" in text) == (seen["periodic"]["steps_between_passes"] >= 1)
 if labels["zero"]:
     number(r"zero +stage (\d)", seen["zero"])
 if phrases["every link is "]:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # text.sh - transformers learn a text for real: with one worker in each stage and one microbatch under way both worlds have the same
-# losses to the bit; with two, nearly the same.
+# losses to the bit; with two, nearly the same. Also when workers make steps of their own, five to a round.
 set -u
 . tests/cli/lib.sh
 
@@ -10,14 +10,15 @@ mpi_environment
 job=("$root/scenarios/shakespeare.yaml" --json -q --set train.until.steps=25 --set 'train.schedule={warmup: 5}')
 
 twins() { # twins TOLERANCE: the last two runs, one of each world
-	python3 - "$1" <<-'END'
+	python3 - "$1" "$rounds" <<-'END'
 	import sqlite3, sys
 	db = sqlite3.connect("skep.db")
+	rounds = int(sys.argv[2])
 	runs = db.execute("SELECT id, world FROM runs ORDER BY id DESC LIMIT 2").fetchall()
 	assert {world for _, world in runs} == {"sim", "real"}, runs
 	losses = [[loss for loss, in db.execute("SELECT loss FROM rounds WHERE run = ? ORDER BY round", (run,))]
 		for run, _ in runs]
-	assert len(losses[0]) == len(losses[1]) == 25 and losses[0][-1] < 3.6 < losses[0][0], losses
+	assert len(losses[0]) == len(losses[1]) == rounds and losses[0][-1] < 3.6 < losses[0][0], losses
 	off = max(abs(a - b) for a, b in zip(*losses))
 	assert off <= float(sys.argv[1]), (off, losses)
 	END
@@ -29,9 +30,15 @@ both() { # both NAME TOLERANCE OPTION...
 	check "$1: losses differ by at most $2" twins "$2"
 }
 
+rounds=25
 place 4
 one=(--set schedule.in_flight=1 --set cluster.topology=place-4.yaml)
 both 'gpt2, one worker a stage' 0 "${one[@]}"
 both 'llama, one worker a stage' 0 "${one[@]}" --set "model.file=$root/models/tiny-llama.yaml"
 both 'gpt2, two workers a stage' 0.01
+rounds=5
+periodic=(--set 'sync={method: diloco, every: 5, outer: {optimizer: nesterov, lr: 0.7, momentum: 0.5}}' --set train.optimizer.clip_norm=1)
+both 'gpt2, rounds of five steps, one worker a stage' 0 "${one[@]}" "${periodic[@]}"
+both 'gpt2, rounds of five steps, two workers a stage' 0.05 --set schedule.in_flight=2 --set schedule.microbatch=2 "${periodic[@]}" \
+	--set train.optimizer.lr=2.0e-3 --set 'train.schedule={warmup: 15}'
 plan

@@ -125,6 +125,37 @@ static void test_rates_count_inner_steps(void **state)
 	job_finish(&job);
 }
 
+/* Who makes its first step in the fifth of the run warms up from there: it has no moments to go by yet. In the middle of the run's
+ * warm-up as well as behind it; and then its rate is the run's. Its second step here is two of the run later. */
+static void test_a_newcomer_warms_up_from_where_it_began(void **state)
+{
+	(void)state;
+	static const uint32_t warmups[] = {4, 6, 1};
+	static const float rates[][2] = {
+		{1.f / 4, 3.f / 4}, {1.f / 6, 3.f / 6}, {1, 1}}; /* of its first and second step */
+	for (uint32_t i = 0; i < 3; i++) {
+		struct job job;
+		size_t n;
+		begin(&job, 2);
+		job.training.optimizer.rates.warmup = warmups[i];
+		job_restart(&job);
+		for (uint32_t round = 0; round < 4; round++) {
+			job_microbatch(&job, round, round);
+			float *sum = job_gradients(&job, round, &n);
+			run(&job, SKEP_OP_INNER, round, round < 2 ? 0 : 1, 0); /* none in the first two */
+			run(&job, SKEP_OP_PSEUDO, round, 1, 0);
+			float *pseudo = job_gradients(&job, round, &n);
+			for (size_t j = 0; j < n; j++)
+				sum[j] *= round < 2 ? 0 : RATE * rates[i][round - 2];
+			near(pseudo, sum, n, 1e-6f);
+			job_step(&job, round, 1);
+			free(sum);
+			free(pseudo);
+		}
+		job_finish(&job);
+	}
+}
+
 /* With delayed updates STEP comes when the worker has gone on: it keeps `mixing` of the way that it is from the stage. */
 static void test_mixing(void **state)
 {
@@ -418,6 +449,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_rounds_against_the_formulas),
 		cmocka_unit_test(test_rates_count_inner_steps),
+		cmocka_unit_test(test_a_newcomer_warms_up_from_where_it_began),
 		cmocka_unit_test(test_mixing),
 		cmocka_unit_test(test_a_state_has_no_inner_part),
 		cmocka_unit_test(test_one_step_is_plain_data_parallelism),
