@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * checkpoint_folder.h - whose states a folder of checkpoints has, and which: for who begins a run there, and for who takes weights
- * from one.
+ * checkpoint_folder.h - whose states a folder of checkpoints has, and which: for who begins a run there, and for who takes
+ * weights from one.
  */
 #ifndef SKEP_MODELS_CHECKPOINT_FOLDER_H
 #define SKEP_MODELS_CHECKPOINT_FOLDER_H
