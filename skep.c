@@ -35,6 +35,7 @@
 #include "models/stage_weights.h"
 #include "scenarios/describe.h"
 #include "scenarios/loss.h"
+#include "scenarios/periodic.h"
 #include "scenarios/scenario.h"
 #include "sim/sim.h"
 #include "version.h"
@@ -260,7 +261,9 @@ static enum status export_weights(const struct arguments *arguments)
 	if (!read_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
 	const struct skep_export options = {.from = scenario.checkpoint_to,
+		.job = scenario.job,
 		.step = arguments->step,
+		.steps_per_round = skep_periodic_steps(&scenario.plan),
 		.to = arguments->output,
 		.dtype = arguments->bf16 ? SKEP_DTYPE_BF16 : SKEP_DTYPE_F32,
 		.shard_bytes = SHARD_BYTES,
@@ -277,10 +280,10 @@ static enum status export_weights(const struct arguments *arguments)
 		skep_diag_print(&diag, text, sizeof text);
 		fputs(text, stderr);
 	} else if (arguments->json) {
-		printf("{\"step\":%" PRIu32 ",\"weights\":%" PRIu32 ",\"parameters\":%" PRIu64 "}\n", facts.step,
+		printf("{\"step\":%" PRIu64 ",\"weights\":%" PRIu32 ",\"parameters\":%" PRIu64 "}\n", facts.step,
 			facts.weights, facts.parameters);
 	} else if (!arguments->quiet) {
-		fprintf(stderr, "wrote %" PRIu32 " weights with %" PRIu64 " parameters of step %" PRIu32 " into %s\n",
+		fprintf(stderr, "wrote %" PRIu32 " weights with %" PRIu64 " parameters of step %" PRIu64 " into %s\n",
 			facts.weights, facts.parameters, facts.step, arguments->output);
 	}
 	skep_scenario_finish(&scenario);

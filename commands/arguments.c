@@ -76,7 +76,7 @@ static const char *const option_help[] = {
 	['m'] = "  --metric KEY          sweep: the figure to draw, a key of --json (default "
 		"throughput_samples_per_s);\n"
 		"                        pareto: time_s or time_to_target_s\n",
-	['A'] = "  --step N              the checkpoint of this step (default: the newest that all stages have)\n",
+	['A'] = "  --step N              the checkpoint of this step, as results count them (default: the newest)\n",
 	['X'] = "  --x AXIS              accuracy: time, steps, tokens, bytes or sync-bytes (default time)\n",
 	['Y'] = "  --y FIGURE            accuracy: loss or perplexity (default loss)\n",
 	['L'] = "  --log AXES            accuracy: none, x, y or xy (default: what spans more than a factor of 10, of y 5)\n",

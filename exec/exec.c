@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/hash.h"
@@ -22,6 +23,7 @@
 #include "exec/remains.h"
 #include "exec/transport_mpi.h"
 #include "exec/ulfm.h"
+#include "models/checkpoint_folder.h"
 
 #define REASON_SIZE 256
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
@@ -176,14 +178,34 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 	return false;
 }
 
-/* Where devices keep their stages' states; every worker has to be able to write there. */
-static bool agree_on_checkpoints(
-	struct skep_checkpoint_folder *folder, struct skep_loop_setup *setup, char reason[REASON_SIZE])
+static uint64_t common_now_ns(void)
 {
-	if (folder->every > 0)
-		setup->keeper = skep_checkpoint_keeper(folder);
-	if (setup->device != NULL && folder->every > 0)
-		skep_checkpoint_folder_usable(folder->path, reason, REASON_SIZE);
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	MPI_Bcast(&ns, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+	return ns;
+}
+
+/* Where devices keep their stages' states; every worker has to be able to write there. What other runs have kept there is out of
+ * the way before anybody begins. */
+static bool agree_on_checkpoints(const struct skep_scenario *scenario, struct skep_checkpoint_folder *folder,
+	struct skep_loop_setup *setup, char reason[REASON_SIZE])
+{
+	uint32_t moved = 0, all = 0;
+	if (scenario->plan.checkpoint_every == 0)
+		return true;
+	*folder = (struct skep_checkpoint_folder){
+		scenario->checkpoint_to, scenario->job, common_now_ns(), SKEP_CHECKPOINTS_KEPT};
+	setup->keeper = skep_checkpoint_keeper(folder);
+	if (setup->device != NULL)
+		skep_checkpoint_folder_usable(folder, &moved, reason, REASON_SIZE);
+	MPI_Reduce(&moved, &all, 1, MPI_UINT32_T, MPI_SUM, 0, MPI_COMM_WORLD);
+	if (all > 0)
+		fprintf(stderr,
+			"skep: %s had %" PRIu32 " state%s that another run has kept, now in %s/run-*: remove what is "
+			"not needed\n",
+			folder->path, all, all == 1 ? "" : "s", folder->path);
 	return agree(reason);
 }
 
@@ -259,10 +281,10 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 		.device_kind = options->device,
 		.device_ordinal = device_of_host(options->device, rank > 0),
 		.signal_fd = -1};
-	struct skep_checkpoint_folder folder = {scenario->checkpoint_to, scenario->plan.checkpoint_every};
+	struct skep_checkpoint_folder folder = {0};
 	if (!agree(reason) || !agree_on_scenario(scenario, options, reason) ||
 		!agree_on_device(scenario, options, (uint32_t)rank, setup.device_ordinal, &setup.device, reason) ||
-		!agree_on_checkpoints(&folder, &setup, reason))
+		!agree_on_checkpoints(scenario, &folder, &setup, reason))
 		return false;
 	if (rank == 0) /* the others wait for its HALT */
 		setup.signal_fd = skep_quit_open();

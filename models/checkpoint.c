@@ -4,29 +4,34 @@
  */
 #include "models/checkpoint.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/hash.h"
+#include "models/checkpoint_folder.h"
 
-#define PATH_BYTES 768
-#define VERSIONS_KEPT 3u
+#define PATH_BYTES SKEP_CHECKPOINT_PATH_BYTES
+
+enum { AT_FORMAT = 8, AT_STAGE = 12, AT_VERSION = 16, AT_BYTES = 24, AT_JOB = 32, AT_RUN = 40, AT_CHECKSUM = 48 };
 
 static const char magic[8] = "skepkept";
-static const uint32_t format = 1;
 
 static void put(unsigned char *to, uint64_t value, unsigned bytes)
 {
 	for (unsigned i = 0; i < bytes; i++)
 		to[i] = (unsigned char)(value >> (8 * i));
+}
+
+static uint64_t get(const unsigned char *from, unsigned bytes)
+{
+	uint64_t value = 0;
+	for (unsigned i = 0; i < bytes; i++)
+		value |= (uint64_t)from[i] << (8 * i);
+	return value;
 }
 
 /* Over 64-bit words, the last one filled with zeros. */
@@ -43,16 +48,34 @@ static uint64_t checksum(const unsigned char *state, uint64_t bytes)
 	return hash;
 }
 
-static void make_header(uint32_t stage, uint32_t version, const void *state, uint64_t bytes,
+/* All but the checksum. */
+static void make_header(const struct skep_checkpoint_folder *folder, uint32_t stage, uint32_t version, uint64_t bytes,
 	unsigned char ret[SKEP_CHECKPOINT_HEADER_BYTES])
 {
 	memset(ret, 0, SKEP_CHECKPOINT_HEADER_BYTES);
 	memcpy(ret, magic, sizeof magic);
-	put(ret + 8, format, 4);
-	put(ret + 12, stage, 4);
-	put(ret + 16, version, 4);
-	put(ret + 24, bytes, 8);
-	put(ret + 32, checksum(state, bytes), 8);
+	put(ret + AT_FORMAT, SKEP_CHECKPOINT_FORMAT, 4);
+	put(ret + AT_STAGE, stage, 4);
+	put(ret + AT_VERSION, version, 4);
+	put(ret + AT_BYTES, bytes, 8);
+	put(ret + AT_JOB, folder->job, 8);
+	put(ret + AT_RUN, folder->run, 8);
+}
+
+struct skep_checkpoint_header skep_checkpoint_header_read(const char *path)
+{
+	struct skep_checkpoint_header ret = {0};
+	unsigned char raw[SKEP_CHECKPOINT_HEADER_BYTES];
+	FILE *file = fopen(path, "rb");
+	if (file != NULL && fread(raw, 1, sizeof raw, file) == sizeof raw && memcmp(raw, magic, sizeof magic) == 0)
+		ret = (struct skep_checkpoint_header){.format = (uint32_t)get(raw + AT_FORMAT, 4),
+			.stage = (uint32_t)get(raw + AT_STAGE, 4),
+			.version = (uint32_t)get(raw + AT_VERSION, 4),
+			.job = get(raw + AT_JOB, 8),
+			.run = get(raw + AT_RUN, 8)};
+	if (file != NULL)
+		fclose(file);
+	return ret;
 }
 
 static bool little_endian(void)
@@ -111,7 +134,8 @@ static bool write_file(
 	name(folder, stage, version, suffix, temporary);
 	if (!little_endian())
 		return wrong(reterr, size, path, "this machine is not little endian, as the file has to be");
-	make_header(stage, version, state, bytes, header);
+	make_header(folder, stage, version, bytes, header);
+	put(header + AT_CHECKSUM, checksum(state, bytes), 8);
 	mkdir(folder->path, 0777);
 	int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 	if (file < 0)
@@ -124,26 +148,40 @@ static bool write_file(
 		return wrong(reterr, size, path, strerror(why));
 	}
 	sync_folder(folder->path);
-	if (folder->every > 0 && version > VERSIONS_KEPT * folder->every) {
-		name(folder, stage, version - VERSIONS_KEPT * folder->every, "", path);
-		unlink(path);
-	}
+	if (folder->keep > 0)
+		skep_checkpoint_remove_old(folder, stage);
 	return true;
 }
 
-static const char *read_whole(FILE *file, uint32_t stage, uint32_t version, void *state, uint64_t bytes)
+/* Before anything else is compared: whose it is. */
+static const char *not_ours(const unsigned char *found, const unsigned char *expected)
 {
-	unsigned char found[SKEP_CHECKPOINT_HEADER_BYTES], expected[SKEP_CHECKPOINT_HEADER_BYTES];
-	if (fread(found, 1, sizeof found, file) != sizeof found || memcmp(found, magic, sizeof magic) != 0)
+	if (memcmp(found, magic, sizeof magic) != 0)
 		return "no checkpoint";
-	make_header(stage, version, state, 0, expected);
-	put(expected + 24, bytes, 8);
-	if (memcmp(found, expected, 32) != 0)
-		return "of another format, stage, version, model or optimizer";
+	if (get(found + AT_FORMAT, 4) != SKEP_CHECKPOINT_FORMAT)
+		return "of another format than this skep's, kept by an older or newer one: which run it belongs to "
+		       "cannot be told";
+	if (memcmp(found + AT_JOB, expected + AT_JOB, 8) != 0)
+		return "kept by a run of another scenario or seed";
+	if (memcmp(found + AT_RUN, expected + AT_RUN, 8) != 0)
+		return "kept by another run of this scenario: give each run that is under way a checkpoint.to of its "
+		       "own";
+	return NULL;
+}
+
+static const char *read_whole(FILE *file, const unsigned char *expected, void *state, uint64_t bytes)
+{
+	unsigned char found[SKEP_CHECKPOINT_HEADER_BYTES];
+	if (fread(found, 1, sizeof found, file) != sizeof found)
+		return "no checkpoint";
+	const char *why = not_ours(found, expected);
+	if (why != NULL)
+		return why;
+	if (memcmp(found, expected, AT_CHECKSUM) != 0)
+		return "of another stage, version, model or optimizer";
 	if (fread(state, 1, bytes, file) != bytes || fgetc(file) != EOF)
 		return "its length is not what it says";
-	put(expected + 32, checksum(state, bytes), 8);
-	if (memcmp(found, expected, sizeof found) != 0)
+	if (get(found + AT_CHECKSUM, 8) != checksum(state, bytes))
 		return "damaged: its checksum is not that of its contents; remove it and use an older one, or begin "
 		       "anew";
 	return NULL;
@@ -153,13 +191,15 @@ static bool read_file(
 	void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, char *reterr, size_t size)
 {
 	const struct skep_checkpoint_folder *folder = context;
+	unsigned char expected[SKEP_CHECKPOINT_HEADER_BYTES];
 	char path[PATH_BYTES];
 	name(folder, stage, version, "", path);
 	FILE *file = fopen(path, "rb");
 	if (file == NULL)
 		return wrong(reterr, size, path,
 			"cannot be read; checkpoint.to must be shared by all workers that may join");
-	const char *why = read_whole(file, stage, version, ret_state, bytes);
+	make_header(folder, stage, version, bytes, expected);
+	const char *why = read_whole(file, expected, ret_state, bytes);
 	fclose(file);
 	return why == NULL || wrong(reterr, size, path, why);
 }
@@ -167,73 +207,4 @@ static bool read_file(
 struct skep_keeper skep_checkpoint_keeper(struct skep_checkpoint_folder *folder)
 {
 	return (struct skep_keeper){folder, write_file, read_file};
-}
-
-static bool has_all(const struct skep_checkpoint_folder *folder, uint32_t stages, uint32_t version)
-{
-	char path[PATH_BYTES];
-	bool all = true;
-	for (uint32_t stage = 0; all && stage < stages; stage++) {
-		name(folder, stage, version, "", path);
-		all = access(path, R_OK) == 0;
-	}
-	return all;
-}
-
-bool skep_checkpoint_newest(const char *path, uint32_t stages, uint32_t *ret)
-{
-	const struct skep_checkpoint_folder folder = {.path = path};
-	bool found = false;
-	DIR *entries = opendir(path);
-	if (entries == NULL)
-		return false;
-	for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-		unsigned version;
-		int end = 0;
-		if (sscanf(entry->d_name, "stage-0-version-%u.kept%n", &version, &end) != 1 || end == 0 ||
-			entry->d_name[end] != 0 || (found && version <= *ret) || !has_all(&folder, stages, version))
-			continue;
-		*ret = version;
-		found = true;
-	}
-	closedir(entries);
-	return found;
-}
-
-/* What a process that was killed in the middle has left: no checkpoint, but room on the disk. One of another machine may still be
- * at it, so only what has not been touched for a minute, and not what a process here is writing. */
-static void remove_remains(const char *path)
-{
-	DIR *entries = opendir(path);
-	if (entries == NULL)
-		return;
-	for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-		unsigned stage, version;
-		long pid;
-		int end = 0;
-		struct stat about;
-		char whole[PATH_BYTES];
-		if (sscanf(entry->d_name, "stage-%u-version-%u.kept.%ld.new%n", &stage, &version, &pid, &end) != 3 ||
-			end == 0 || entry->d_name[end] != 0)
-			continue;
-		snprintf(whole, sizeof whole, "%.400s/%.300s", path, entry->d_name);
-		bool old = stat(whole, &about) == 0 && time(NULL) - about.st_mtime > 60;
-		if (old && kill((pid_t)pid, 0) != 0)
-			unlink(whole);
-	}
-	closedir(entries);
-}
-
-bool skep_checkpoint_folder_usable(const char *path, char *reterr, size_t size)
-{
-	if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-		snprintf(reterr, size, "checkpoint.to: cannot make the folder %s: %s", path, strerror(errno));
-		return false;
-	}
-	if (access(path, W_OK | X_OK) == 0) {
-		remove_remains(path);
-		return true;
-	}
-	snprintf(reterr, size, "checkpoint.to: cannot write into %s: %s", path, strerror(errno));
-	return false;
 }

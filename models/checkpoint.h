@@ -3,9 +3,11 @@
  * checkpoint.h - states of stages in files: what the executor's CHECKPOINT writes and RESTORE reads.
  *
  * One file for each stage and version, in a folder that every worker which may found the stage anew can read. A file is
- * written under a temporary name, synchronised and renamed, so what has its name is whole; of each stage the newest three
- * are left. All numbers are little endian: a header of 48 bytes (magic, format, stage, version, 0, bytes, checksum), then the
- * state as SAVE writes it in one chunk. A file of another format, stage, version or size, or whose checksum differs, is refused.
+ * written under a temporary name, synchronised and renamed, so what has its name is whole; when one is written, all but the
+ * newest three that this run has kept of the stage are removed. All numbers are little endian: a header of 56 bytes (magic,
+ * format, stage, version, 0, bytes, job, run, checksum), then the state as SAVE writes it in one chunk. A file of another format,
+ * stage, version, size, job or run, or whose checksum differs, is refused. The folder is one run's: its workers move what others
+ * have kept there into folders of their own before they begin (checkpoint_folder.h).
  */
 #ifndef SKEP_MODELS_CHECKPOINT_H
 #define SKEP_MODELS_CHECKPOINT_H
@@ -14,7 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SKEP_CHECKPOINT_HEADER_BYTES 48u
+#define SKEP_CHECKPOINT_HEADER_BYTES 56u
+#define SKEP_CHECKPOINT_FORMAT 2u /* 1 did not say whose a state is */
+#define SKEP_CHECKPOINTS_KEPT 3u
+#define SKEP_CHECKPOINT_PATH_BYTES 768u
 
 /* Where a device keeps states. Both return false with a reason that says what to do. */
 struct skep_keeper {
@@ -27,16 +32,18 @@ struct skep_keeper {
 
 struct skep_checkpoint_folder {
 	const char *path;
-	uint32_t every; /* versions from one checkpoint to the next, to remove old ones; 0: keep all */
+	uint64_t job;  /* digest of what is trained: scenarios with another one have other parameters */
+	uint64_t run;  /* ns since 1970 when it began, the same for all of its processes */
+	uint32_t keep; /* of each stage the newest so many; 0: all */
 };
 
 /* In files; `folder` must outlive the keeper. The folder is made if its parent is there. */
 struct skep_keeper skep_checkpoint_keeper(struct skep_checkpoint_folder *folder);
 
-/* The newest version of which the folder has a file for each stage. */
-bool skep_checkpoint_newest(const char *path, uint32_t stages, uint32_t *ret);
-
-/* Can files be written there? If not, what to do. Makes the folder, and removes what writers that were killed have left. */
-bool skep_checkpoint_folder_usable(const char *path, char *reterr, size_t size);
+struct skep_checkpoint_header {
+	uint32_t format, stage, version; /* format 0: no checkpoint at all */
+	uint64_t job, run;               /* not in format 1 */
+};
+struct skep_checkpoint_header skep_checkpoint_header_read(const char *path);
 
 #endif

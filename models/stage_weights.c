@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "models/checkpoint_folder.h"
 #include "models/hf_config.h"
 #include "models/hf_weights.h"
 
@@ -84,11 +85,11 @@ bool skep_stage_begin(const struct skep_training *training, uint32_t index, stru
 /* ---- out ---------------------------------------------------------------------------------------------------- */
 
 /* The stage as the checkpoint has it. */
-static bool load_stage(const struct skep_training *training, const char *folder, uint32_t version, uint32_t index,
-	struct skep_stage *ret, struct skep_diag *reterr)
+static bool load_stage(const struct skep_training *training, struct skep_checkpoint_folder *kept, uint32_t version,
+	uint32_t index, struct skep_stage *ret, struct skep_diag *reterr)
 {
-	struct skep_checkpoint_folder kept = {.path = folder};
-	struct skep_keeper keeper = skep_checkpoint_keeper(&kept);
+	struct skep_keeper keeper = skep_checkpoint_keeper(kept);
+	const char *folder = kept->path;
 	char why[512];
 	if (!skep_stage_init(training, index, ret))
 		return fail(folder, "not enough memory for stage %u", index);
@@ -123,6 +124,73 @@ static bool write_config(const struct skep_model *model, const char *folder, str
 	return good || fail(path, "cannot be written: %s", strerror(why));
 }
 
+/* If there are many, the last ones. */
+static void list_steps(const struct skep_checkpoints *list, uint32_t per_round, char *ret, size_t size)
+{
+	enum { MOST = 10 };
+	uint32_t first = list->versions > MOST ? list->versions - MOST : 0;
+	int at = snprintf(ret, size, "step%s%s", list->versions == 1 ? "" : "s", first > 0 ? " ..." : "");
+	for (uint32_t v = first; v < list->versions; v++)
+		at += snprintf(ret + at, size - (size_t)at, "%s %" PRIu64, v > first ? "," : "",
+			(uint64_t)list->version[v] * per_round);
+}
+
+/* Why a folder has nothing to take. */
+static bool nothing(const struct skep_checkpoints *list, uint32_t stages, const char *folder, struct skep_diag *reterr)
+{
+	if (list->files == 0)
+		return fail(folder,
+			"has no checkpoint of all %u stages: `skep run` of this scenario keeps them (`skep sim` keeps "
+			"none on disk)",
+			stages);
+	if (list->foreign > 0 && list->foreign + list->older == list->files)
+		return fail(folder,
+			"has %u states of stages, all of runs with another seed or scenario: export with the --seed "
+			"and --set of that run (what other runs had kept is in the folders run-*)",
+			list->foreign);
+	if (list->older == list->files)
+		return fail(folder,
+			"has %u states of stages, all in another format than this skep's: which run they are of cannot be "
+			"told; run again",
+			list->older);
+	return fail(folder,
+		"has no checkpoint of all %u stages: %u states of some, %u of them of another seed or scenario", stages,
+		list->files, list->foreign);
+}
+
+/* The place in the list of the version that is asked for. */
+static bool choose_version(const struct skep_checkpoints *list, uint32_t stages, const struct skep_export *options,
+	uint32_t *ret, struct skep_diag *reterr)
+{
+	char there[256];
+	if (options->step == 0 && list->damaged[0] != '\0')
+		return fail(list->damaged, "no checkpoint: it is damaged; remove it");
+	if (list->versions == 0)
+		return nothing(list, stages, options->from, reterr);
+	*ret = list->versions - 1;
+	while (options->step > 0 && (uint64_t)list->version[*ret] * options->steps_per_round != options->step)
+		if ((*ret)-- == 0) {
+			list_steps(list, options->steps_per_round, there, sizeof there);
+			return fail(options->from, "has no checkpoint of all %u stages of step %" PRIu64 ", but of %s",
+				stages, options->step, there);
+		}
+	return true;
+}
+
+static bool choose(const struct skep_export *options, uint32_t stages, struct skep_checkpoint_folder *ret_from,
+	uint32_t *ret_version, struct skep_diag *reterr)
+{
+	struct skep_checkpoints list;
+	uint32_t at = 0;
+	if (!skep_checkpoints_find(options->from, options->job, stages, &list))
+		return fail(options->from, "not enough memory");
+	bool good = choose_version(&list, stages, options, &at, reterr);
+	*ret_from = (struct skep_checkpoint_folder){.path = options->from, .job = options->job, .run = list.run};
+	*ret_version = good ? list.version[at] : 0;
+	skep_checkpoints_finish(&list);
+	return good;
+}
+
 static bool write_stages(const struct skep_stage *stage, uint32_t stages, const struct skep_export *options,
 	struct skep_export_facts *ret, struct skep_diag *reterr)
 {
@@ -138,7 +206,7 @@ static bool write_stages(const struct skep_stage *stage, uint32_t stages, const 
 	for (uint32_t s = 0; s < stages; s++)
 		at += skep_stage_weights(&stage[s], weight + at);
 	snprintf(path, sizeof path, "%s/model.safetensors", options->to);
-	snprintf(steps, sizeof steps, "%" PRIu64, stage[0].steps);
+	snprintf(steps, sizeof steps, "%" PRIu64, ret->step);
 	const char *const text[] = {"scenario", options->name, "steps", steps};
 	struct skep_safetensors_target target = {
 		.path = path, .dtype = options->dtype, .shard_bytes = options->shard_bytes, .text = text, .texts = 2};
@@ -151,14 +219,15 @@ static bool write_stages(const struct skep_stage *stage, uint32_t stages, const 
 bool skep_export_weights(const struct skep_training *training, const struct skep_export *options,
 	struct skep_export_facts *ret, struct skep_diag *reterr)
 {
-	uint32_t stages = training->plan->stages, made = 0;
-	*ret = (struct skep_export_facts){.step = options->step};
+	uint32_t stages = training->plan->stages, made = 0, version = 0;
+	struct skep_checkpoint_folder from;
+	*ret = (struct skep_export_facts){0};
 	assert(training->model->architecture != SKEP_ARCHITECTURE_NONE);
 	if (strlen(options->to) + 64 > PATH_BYTES)
 		return fail("", "the name of the folder is too long");
-	if (ret->step == 0 && !skep_checkpoint_newest(options->from, stages, &ret->step))
-		return fail(options->from, "has no checkpoint of all %u stages: set checkpoint.every and run first",
-			stages);
+	if (!choose(options, stages, &from, &version, reterr))
+		return false;
+	ret->step = (uint64_t)version * options->steps_per_round;
 	if (mkdir(options->to, 0777) != 0 && errno != EEXIST)
 		return fail(options->to, "cannot be made: %s", strerror(errno));
 	struct skep_stage *stage = calloc(stages, sizeof *stage);
@@ -166,7 +235,7 @@ bool skep_export_weights(const struct skep_training *training, const struct skep
 		return fail(options->to, "not enough memory");
 	bool good = true;
 	while (good && made < stages) {
-		good = load_stage(training, options->from, ret->step, made, &stage[made], reterr);
+		good = load_stage(training, &from, version, made, &stage[made], reterr);
 		made++;
 	}
 	good = good && write_stages(stage, stages, options, ret, reterr);

@@ -16,6 +16,7 @@
 #include "core/names.h"
 #include "models/safetensors.h"
 #include "models/tokens.h"
+#include "scenarios/job.h"
 #include "scenarios/loss.h"
 #include "scenarios/memory.h"
 #include "scenarios/overlap.h"
@@ -541,6 +542,8 @@ bool skep_scenario_read_text(const char *path, const char *text, size_t size,
 	apply_options(d.r.yaml, options, reterr);
 	d.root = skep_yaml_root(d.r.yaml);
 	read_root(&d);
+	if (!reterr->set)
+		ret->job = skep_job_digest(&d.r, d.root, ret->seed);
 	if (!reterr->set)
 		ret->text = skep_yaml_print(d.r.yaml);
 	if (!reterr->set && !ret->text)

@@ -47,6 +47,7 @@ struct skep_scenario {
 	char path[512];
 	char *text; /* as read, with overrides; goes into the database */
 	uint64_t seed;
+	uint64_t job; /* a digest of what determines the parameters: who keeps states writes it into them (job.h) */
 
 	struct skep_model model;
 	struct skep_topology topology;

@@ -97,7 +97,7 @@ refuses_at 'a config.json whose heads do not divide' config.json:14:13 'n_head: 
 
 refuses 'an export without a folder' 'export needs -o FOLDER' export llama.yaml
 refuses 'an export without checkpoints' 'keeps no checkpoints' export llama.yaml -o out
-refuses 'an export before the run' 'has no checkpoint of all 2 stages' export llama.yaml -o out --set checkpoint.every=2 --set checkpoint.to=kept
+refuses 'an export before the run' 'has no checkpoint of all 2 stages: `skep run` of this scenario keeps them \(`skep sim` keeps none on disk\)' export llama.yaml -o out --set checkpoint.every=2 --set checkpoint.to=kept
 refuses 'an export of a perceptron' 'no architecture' export "${quick[@]}" -o out
 refuses 'an export of step 0' '--step 0: expected' export llama.yaml -o out --step 0
 
@@ -113,6 +113,21 @@ accepts 'its export' export llama.yaml "${keeps[@]}" -o out --json
 check 'of its newest step' grep -qx '{"step":5,"weights":21,"parameters":6992}' "$out"
 accepts 'that of an older step, in 16 bits' export llama.yaml "${keeps[@]}" -o out16 --step 2 --bf16
 check 'which takes half the room' test $((2 * $(wc -c <out16/model.safetensors))) -lt $((3 * $(wc -c <out/model.safetensors) / 2))
+refuses 'a step that is not there' 'has no checkpoint of all 2 stages of step 3, but of steps 2, 4, 5' export llama.yaml "${keeps[@]}" -o out3 --step 3
+refuses 'a state of another seed' '6 states of stages, all of runs with another seed or scenario' export llama.yaml "${keeps[@]}" --seed 2 -o out2
+accepts 'a run of another seed, and shorter' run llama.yaml "${keeps[@]}" --seed 2 --set train.until.steps=3 -q --db "$scratch/run.db"
+check 'says where the states of the first one are' grep -qx 'skep: kept had 6 states that another run has kept, now in kept/run-\*: remove what is not needed' "$err"
+accepts 'its export, asked for by more steps' export llama.yaml "${keeps[@]}" --seed 2 -o out2 --json
+check 'is its own' grep -qx '{"step":3,"weights":21,"parameters":6992}' "$out"
+accepts 'the first one is still there' export llama.yaml "${keeps[@]}" --set checkpoint.to="$(echo kept/run-*)" -o out1 --json
+check 'with the same numbers' cmp out/model.safetensors out1/model.safetensors
+# Rounds of 4 inner steps.
+inner=(--set 'sync={method: diloco, every: 4}' --set train.until.steps=16 --set checkpoint.every=2 --set checkpoint.to=far)
+accepts 'a run with periodic sync' run llama.yaml "${inner[@]}" -q --json --db "$scratch/run.db"
+check 'counts inner steps' grep -q '"steps":16,' "$out"
+accepts 'and so does its export' export llama.yaml "${inner[@]}" -o outer --step 8 --json
+check 'in what it says' grep -q '"step":8,' "$out"
+refuses 'no step in the middle of a round' 'of step 2, but of steps 8, 16' export llama.yaml "${inner[@]}" -o outer --step 2
 job_of again.yaml out/config.json 3 out
 accepts 'a run of it, cut in three' check again.yaml
 check 'which begins elsewhere' test "$(loss again.yaml)" != "$one"

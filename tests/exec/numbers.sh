@@ -34,7 +34,7 @@ finite() { # finite FOLDER: no checkpoint holds what is not
 	names = os.listdir(sys.argv[1])
 	assert names and all(name.endswith(".kept") for name in names), names
 	for name in names:
-	    numbers = array.array("f", open(os.path.join(sys.argv[1], name), "rb").read()[48 + 32:])
+	    numbers = array.array("f", open(os.path.join(sys.argv[1], name), "rb").read()[56 + 32:])
 	    assert len(numbers) > 1000 and all(map(math.isfinite, numbers)), name
 	END
 }

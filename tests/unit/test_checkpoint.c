@@ -20,9 +20,11 @@
 
 #include <cmocka.h>
 
-#include "models/checkpoint.h"
+#include "models/checkpoint_folder.h"
 
 #define BYTES 1003u
+#define JOB UINT64_C(0x8877665544332211)
+#define RUN UINT64_C(1700000000000000005) /* 2023-11-14 22:13:20 UTC, and 5 ns */
 
 struct bench {
 	char path[64], file[128], error[512];
@@ -36,7 +38,7 @@ static void begin(struct bench *b)
 	memset(b, 0, sizeof *b);
 	strcpy(b->path, "/tmp/skep-kept-XXXXXX");
 	assert_non_null(mkdtemp(b->path));
-	b->folder = (struct skep_checkpoint_folder){b->path, 5};
+	b->folder = (struct skep_checkpoint_folder){b->path, JOB, RUN, SKEP_CHECKPOINTS_KEPT};
 	b->keeper = skep_checkpoint_keeper(&b->folder);
 	for (unsigned i = 0; i < BYTES; i++)
 		b->state[i] = (unsigned char)(i * 7 + i / 256);
@@ -74,7 +76,8 @@ static void test_what_is_written_is_read(void **state)
 	FILE *file = fopen(b.file, "rb");
 	assert_int_equal(fread(head, 1, sizeof head, file), sizeof head);
 	fclose(file);
-	assert_memory_equal(head, "skepkept\1\0\0\0\2\0\0\0\17\0\0\0\0\0\0\0\353\3\0\0\0\0\0\0", 32);
+	assert_memory_equal(head,
+		"skepkept\2\0\0\0\2\0\0\0\17\0\0\0\0\0\0\0\353\3\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77\x88", 40);
 	b.state[0] ^= 1; /* a newer one takes its place */
 	assert_true(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, b.error, sizeof b.error));
 	assert_true(read_back(&b, 2, 15, BYTES));
@@ -117,7 +120,7 @@ static void test_another_state_is_refused(void **state)
 	char other[128];
 	begin(&b);
 	assert_false(read_back(&b, 2, 15, BYTES - 1));
-	assert_non_null(strstr(b.error, "of another format, stage, version, model or optimizer"));
+	assert_non_null(strstr(b.error, "of another stage, version, model or optimizer"));
 	snprintf(other, sizeof other, "%s/stage-1-version-15.kept", b.path);
 	assert_int_equal(rename(b.file, other), 0);
 	assert_false(read_back(&b, 1, 15, BYTES));
@@ -133,6 +136,77 @@ static void test_the_newest_three_are_left(void **state)
 		assert_true(b.keeper.write(b.keeper.context, 2, version, b.state, BYTES, b.error, sizeof b.error));
 	for (uint32_t version = 15; version <= 40; version += 5)
 		assert_int_equal(read_back(&b, 2, version, BYTES), version >= 30);
+	/* The last round of a run is kept too, and need not be the next. */
+	assert_true(b.keeper.write(b.keeper.context, 2, 42, b.state, BYTES, b.error, sizeof b.error));
+	for (uint32_t version = 15; version <= 42; version++)
+		assert_int_equal(read_back(&b, 2, version, BYTES), version == 35 || version == 40 || version == 42);
+	assert_true(b.keeper.write(b.keeper.context, 1, 5, b.state, BYTES, b.error, sizeof b.error));
+	assert_true(read_back(&b, 2, 35, BYTES)); /* each stage has its own */
+	b.folder.keep = 0;
+	assert_true(b.keeper.write(b.keeper.context, 2, 45, b.state, BYTES, b.error, sizeof b.error));
+	assert_true(read_back(&b, 2, 35, BYTES));
+	finish(&b);
+}
+
+/* A folder that an older run has used, of more rounds: nothing of it is read, removed or in the way. */
+static void test_another_run_is_moved_aside(void **state)
+{
+	(void)state;
+	struct bench b;
+	struct skep_checkpoint_folder first, other;
+	uint32_t moved;
+	char aside[128];
+	begin(&b);
+	first = other = b.folder;
+	other.run += 1;
+	b.folder = other;
+	refused(&b, "kept by another run of this scenario");
+	b.folder.job ^= 1;
+	refused(&b, "kept by a run of another scenario or seed");
+	b.folder.job ^= 1;
+	for (uint32_t version = 3; version <= 6; version++) /* while the first one goes on: it loses none of its own */
+		assert_true(b.keeper.write(b.keeper.context, 2, version, b.state, BYTES, b.error, sizeof b.error));
+	b.folder = first;
+	assert_true(read_back(&b, 2, 15, BYTES));
+	b.folder = other;
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error) && moved == 1);
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error) && moved == 0);
+	refused(&b, "must be shared by all workers");
+	assert_true(read_back(&b, 2, 6, BYTES));
+	snprintf(aside, sizeof aside, "%s/run-20231114-221320-000000005", b.path);
+	b.folder = first;
+	b.folder.path = aside;
+	assert_true(read_back(&b, 2, 15, BYTES));
+	finish(&b);
+}
+
+/* What an older skep has kept is nobody's, and so is what only has the name. */
+static void test_what_is_nobodys(void **state)
+{
+	(void)state;
+	struct bench b;
+	struct skep_checkpoints list;
+	uint32_t moved;
+	char other[128];
+	begin(&b);
+	FILE *file = fopen(b.file, "rb+");
+	fseek(file, 8, SEEK_SET);
+	fputc(1, file);
+	fclose(file);
+	refused(&b, "of another format than this skep's");
+	assert_true(skep_checkpoints_find(b.path, JOB, 3, &list));
+	assert_true(list.versions == 0 && list.files == 1 && list.older == 1 && list.foreign == 0);
+	skep_checkpoints_finish(&list);
+	snprintf(other, sizeof other, "%s/stage-0-version-7.kept", b.path);
+	file = fopen(other, "wb");
+	fputs("nothing", file);
+	fclose(file);
+	assert_true(skep_checkpoints_find(b.path, JOB, 3, &list));
+	assert_string_equal(list.damaged, other);
+	skep_checkpoints_finish(&list);
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error) && moved == 2);
+	snprintf(other, sizeof other, "%s/run-unknown/stage-0-version-7.kept", b.path);
+	assert_int_equal(access(other, R_OK), 0);
 	finish(&b);
 }
 
@@ -140,11 +214,12 @@ static void test_a_folder_that_cannot_be_used(void **state)
 {
 	(void)state;
 	struct bench b;
+	uint32_t moved;
 	begin(&b);
-	assert_false(skep_checkpoint_folder_usable("/nowhere/at/all", b.error, sizeof b.error));
-	assert_non_null(strstr(b.error, "/nowhere/at/all"));
-	assert_true(skep_checkpoint_folder_usable(b.path, b.error, sizeof b.error));
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error));
 	b.folder.path = "/nowhere/at/all";
+	assert_false(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error));
+	assert_non_null(strstr(b.error, "/nowhere/at/all"));
 	assert_false(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, b.error, sizeof b.error));
 	assert_non_null(strstr(b.error, "/nowhere/at/all"));
 	finish(&b);
@@ -167,7 +242,8 @@ static void test_a_writer_is_killed(void **state)
 	enum { LARGE = 1 << 28 };
 	struct bench b;
 	begin(&b);
-	uint32_t newest;
+	uint32_t moved;
+	struct skep_checkpoints list;
 	const pid_t writer = fork();
 	if (writer == 0) {
 		void *large = calloc(1, LARGE);
@@ -182,14 +258,15 @@ static void test_a_writer_is_killed(void **state)
 	assert_true(read_back(&b, 2, 15, BYTES));
 	assert_memory_equal(b.got, b.state, BYTES);
 	assert_false(read_back(&b, 2, 20, LARGE));
-	assert_false(skep_checkpoint_newest(b.path, 1, &newest));
-	assert_true(skep_checkpoint_folder_usable(b.path, b.error, sizeof b.error));
+	assert_true(skep_checkpoints_find(b.path, JOB, 1, &list) && list.versions == 0);
+	skep_checkpoints_finish(&list);
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error));
 	assert_int_equal(files(&b), 2); /* it might be another machine's */
 	char remains[160];
 	snprintf(remains, sizeof remains, "%s/stage-2-version-20.kept.%ld.new", b.path, (long)writer);
 	const struct timespec old[2] = {{1000000000, 0}, {1000000000, 0}};
 	assert_int_equal(utimensat(AT_FDCWD, remains, old, 0), 0);
-	assert_true(skep_checkpoint_folder_usable(b.path, b.error, sizeof b.error));
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error));
 	assert_int_equal(files(&b), 1);
 	assert_true(read_back(&b, 2, 15, BYTES));
 	finish(&b);
@@ -223,6 +300,8 @@ int main(void)
 		cmocka_unit_test(test_damage_is_noticed),
 		cmocka_unit_test(test_another_state_is_refused),
 		cmocka_unit_test(test_the_newest_three_are_left),
+		cmocka_unit_test(test_another_run_is_moved_aside),
+		cmocka_unit_test(test_what_is_nobodys),
 		cmocka_unit_test(test_a_folder_that_cannot_be_used),
 		cmocka_unit_test(test_a_writer_is_killed),
 		cmocka_unit_test(test_a_full_disk),

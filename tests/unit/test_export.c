@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "models/checkpoint_folder.h"
 #include "models/hf_config.h"
 #include "models/stage_weights.h"
 
@@ -28,6 +29,7 @@ struct bench { /* not to be moved */
 	struct skep_export options;
 	struct skep_export_facts facts;
 	struct skep_diag diag;
+	uint64_t run; /* which keeps */
 };
 
 static void good(bool ok, const struct skep_diag *diag)
@@ -53,7 +55,8 @@ static void begin(struct bench *b, const char *from, uint32_t stages)
 	b->training.weights = skep_model_weights_open(&b->model, from, &list, &b->diag);
 	good(b->training.weights != NULL, &b->diag);
 	free(list);
-	b->options = (struct skep_export){.from = b->kept, .to = b->out, .name = "test"};
+	b->options =
+		(struct skep_export){.from = b->kept, .job = 7, .steps_per_round = 1, .to = b->out, .name = "test"};
 }
 
 static void finish(struct bench *b)
@@ -68,7 +71,7 @@ static void finish(struct bench *b)
 /* As a worker of that stage keeps it. */
 static void keep(struct bench *b, uint32_t index, uint32_t version)
 {
-	struct skep_checkpoint_folder folder = {.path = b->kept};
+	struct skep_checkpoint_folder folder = {.path = b->kept, .job = b->options.job, .run = 1 + b->run};
 	struct skep_keeper keeper = skep_checkpoint_keeper(&folder);
 	struct skep_stage stage;
 	char why[512];
@@ -185,30 +188,84 @@ static void test_the_cut_does_not_matter(void **state)
 	finish(&cut);
 }
 
+static uint32_t newest(const struct bench *b, const char *path, uint32_t stages)
+{
+	struct skep_checkpoints list;
+	assert_true(skep_checkpoints_find(path, b->options.job, stages, &list));
+	uint32_t version = list.versions > 0 ? list.version[list.versions - 1] : 0;
+	skep_checkpoints_finish(&list);
+	return version;
+}
+
 static void test_the_newest_of_all_stages(void **state)
 {
 	(void)state;
 	struct bench b;
-	uint32_t newest;
 	begin(&b, llama, 2);
-	refused(&b, "has no checkpoint of all 2 stages");
+	refused(&b, "has no checkpoint of all 2 stages: `skep run` of this scenario keeps them");
 	for (uint32_t version = 1; version <= 10; version++)
 		keep_all(&b, version);
 	keep(&b, 0, 20);
-	assert_true(skep_checkpoint_newest(b.kept, 1, &newest) && newest == 20);
-	assert_true(skep_checkpoint_newest(b.kept, 2, &newest) && newest == 10);
-	assert_false(skep_checkpoint_newest(b.kept, 3, &newest));
-	assert_false(skep_checkpoint_newest("/tmp/no-such-checkpoints", 1, &newest));
+	assert_int_equal(newest(&b, b.kept, 1), 20);
+	assert_int_equal(newest(&b, b.kept, 2), 10);
+	assert_int_equal(newest(&b, b.kept, 3), 0);
+	assert_int_equal(newest(&b, "/tmp/no-such-checkpoints", 1), 0);
 	export(&b);
 	assert_int_equal(b.facts.step, 10);
 	b.options.step = 9;
 	export(&b);
 	assert_int_equal(b.facts.step, 9);
 	b.options.step = 20;
-	refused(&b, "stage-1-version-20.kept: cannot be read");
+	refused(&b, "has no checkpoint of all 2 stages of step 20, but of steps 1, 2, 3, 4, 5, 6, 7, 8, 9, 10");
 	b.training.optimizer.kind = SKEP_OPTIMIZER_SGD;
 	b.options.step = 9;
-	refused(&b, "of another format, stage, version, model or optimizer");
+	refused(&b, "of another stage, version, model or optimizer");
+	finish(&b);
+}
+
+/* Rounds of four inner steps: steps are counted as the results count them. */
+static void test_steps_of_rounds(void **state)
+{
+	(void)state;
+	struct bench b;
+	begin(&b, llama, 2);
+	b.options.steps_per_round = 4;
+	for (uint32_t version = 1; version <= 12; version++)
+		keep_all(&b, version);
+	export(&b);
+	assert_int_equal(b.facts.step, 48);
+	b.options.step = 44;
+	export(&b);
+	assert_int_equal(b.facts.step, 44);
+	b.options.step = 11;
+	refused(&b, "of step 11, but of steps ... 12, 16, 20, 24, 28, 32, 36, 40, 44, 48");
+	finish(&b);
+}
+
+/* An older run has come further, one of another seed has come further still: neither is taken. */
+static void test_the_last_run_of_the_job(void **state)
+{
+	(void)state;
+	struct bench b;
+	begin(&b, llama, 2);
+	for (uint32_t version = 6; version <= 9; version++)
+		keep_all(&b, version);
+	b.run = 1;
+	keep_all(&b, 2);
+	keep_all(&b, 4);
+	keep(&b, 0, 5);
+	b.run = 2; /* has just begun */
+	keep(&b, 1, 1);
+	b.options.job++;
+	b.run = 3;
+	keep_all(&b, 11);
+	b.options.job--;
+	export(&b);
+	assert_int_equal(b.facts.step, 4);
+	b.options.step = 8;
+	refused(&b, "has no checkpoint of all 2 stages of step 8, but of steps 2, 4");
+	b.options.job += 2;
+	refused(&b, "of runs with another seed or scenario: export with the --seed and --set of that run");
 	finish(&b);
 }
 
@@ -259,6 +316,8 @@ int main(void)
 		cmocka_unit_test(test_weights_go_through_stages),
 		cmocka_unit_test(test_the_cut_does_not_matter),
 		cmocka_unit_test(test_the_newest_of_all_stages),
+		cmocka_unit_test(test_steps_of_rounds),
+		cmocka_unit_test(test_the_last_run_of_the_job),
 		cmocka_unit_test(test_old_weights_stay),
 		cmocka_unit_test(test_halves),
 	};

@@ -55,6 +55,37 @@ static void state_is_cut_into_chunks(void **state)
 	skep_scenario_finish(&s);
 }
 
+static uint64_t job_of(const char *set)
+{
+	struct skep_scenario s;
+	must_read(set, &s);
+	uint64_t ret = s.job;
+	skep_scenario_finish(&s);
+	return ret;
+}
+
+/* A run that is made longer, or named otherwise, goes on with the same parameters; another seed or rate has others. */
+static void the_job_is_what_is_trained(void **state)
+{
+	(void)state;
+	static const char *const same[] = {"seed=1", "name=other", "train.until={steps: 7, loss: 0.1}",
+		"checkpoint={every: 5, to: kept}", "train.validate.every=3", "directory.timeout=3 s",
+		"simulate.collectives=messages"};
+	static const char *const other[] = {"seed=2", "train.optimizer.lr=0.5", "schedule.microbatch=16",
+		"model.stages=2", "sync.delayed=true", "train.maths=none"};
+	uint64_t seen[7] = {job_of(NULL)};
+	for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+		assert_true(job_of(same[i]) == seen[0]);
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+		seen[i + 1] = job_of(other[i]);
+		for (size_t k = 0; k <= i; k++)
+			assert_true(seen[k] != seen[i + 1]);
+	}
+	static const char optimizer[] = "train.optimizer={lr: 0.5, name: sgd}";
+	assert_true(job_of(optimizer) == job_of("train.optimizer={name: sgd, lr: 0.5}"));
+	assert_true(job_of(optimizer) != job_of("train.optimizer={name: sgd, lr: 0.05}"));
+}
+
 static void checkpoints_go_by_their_bandwidth(void **state)
 {
 	(void)state;
@@ -89,6 +120,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(state_is_cut_into_chunks),
+		cmocka_unit_test(the_job_is_what_is_trained),
 		cmocka_unit_test(checkpoints_go_by_their_bandwidth),
 		cmocka_unit_test(an_empty_stage_waits_for_an_hour),
 	};

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * checkpoint_folder.c - see checkpoint_folder.h. What a file is its name says, whose it is its header. Nothing that another run
+ * has kept is ever removed.
+ */
+#include "models/checkpoint_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATH_BYTES SKEP_CHECKPOINT_PATH_BYTES
+
+static void join(const char *path, const char *name, char ret[PATH_BYTES])
+{
+	snprintf(ret, PATH_BYTES, "%.560s/%.200s", path, name);
+}
+
+struct kept { /* a file by the name of a checkpoint */
+	uint32_t stage, version;
+	char name[64];
+};
+
+static bool next_kept(DIR *entries, struct kept *ret)
+{
+	for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+		int end = 0;
+		if (sscanf(entry->d_name, "stage-%" SCNu32 "-version-%" SCNu32 ".kept%n", &ret->stage, &ret->version,
+			    &end) != 2 ||
+			end == 0 || entry->d_name[end] != 0 || (size_t)end >= sizeof ret->name)
+			continue;
+		memcpy(ret->name, entry->d_name, (size_t)end + 1);
+		return true;
+	}
+	return false;
+}
+
+/* ---- one run writes ----------------------------------------------------------------------------------------------- */
+
+void skep_checkpoint_remove_old(const struct skep_checkpoint_folder *folder, uint32_t stage)
+{
+	struct kept kept, oldest = {0};
+	char path[PATH_BYTES];
+	uint32_t count;
+	do {
+		DIR *entries = opendir(folder->path);
+		count = 0;
+		while (entries != NULL && next_kept(entries, &kept)) {
+			join(folder->path, kept.name, path);
+			if (kept.stage != stage || skep_checkpoint_header_read(path).run != folder->run)
+				continue;
+			if (count++ == 0 || kept.version < oldest.version)
+				oldest = kept;
+		}
+		if (entries != NULL)
+			closedir(entries);
+		if (count > folder->keep)
+			join(folder->path, oldest.name, path);
+	} while (count > folder->keep && unlink(path) == 0);
+}
+
+/* What a process that was killed in the middle has left: no checkpoint, but room on the disk. One of another machine may still be
+ * at it, so only what has not been touched for a minute, and not what a process here is writing. */
+static void remove_remains(const char *path)
+{
+	DIR *entries = opendir(path);
+	if (entries == NULL)
+		return;
+	for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+		unsigned stage, version;
+		long pid;
+		int end = 0;
+		struct stat about;
+		char whole[PATH_BYTES];
+		if (sscanf(entry->d_name, "stage-%u-version-%u.kept.%ld.new%n", &stage, &version, &pid, &end) != 3 ||
+			end == 0 || entry->d_name[end] != 0)
+			continue;
+		join(path, entry->d_name, whole);
+		bool old = stat(whole, &about) == 0 && time(NULL) - about.st_mtime > 60;
+		if (old && kill((pid_t)pid, 0) != 0)
+			unlink(whole);
+	}
+	closedir(entries);
+}
+
+/* The folder of the run by when it began: "run-20261231-235959-000000001"; of files that do not say so, "run-unknown". */
+static void name_run(const char *path, const struct skep_checkpoint_header *header, char ret[PATH_BYTES])
+{
+	char name[64] = "run-unknown", when[32];
+	time_t began = (time_t)(header->run / UINT64_C(1000000000));
+	struct tm utc;
+	if (header->format == SKEP_CHECKPOINT_FORMAT && gmtime_r(&began, &utc) != NULL &&
+		strftime(when, sizeof when, "%Y%m%d-%H%M%S", &utc) > 0)
+		snprintf(name, sizeof name, "run-%s-%09" PRIu64, when, header->run % UINT64_C(1000000000));
+	join(path, name, ret);
+}
+
+/* Another process may have moved it first. */
+static bool move(
+	const char *path, const struct kept *kept, const struct skep_checkpoint_header *header, bool *ret_moved)
+{
+	char from[PATH_BYTES], folder[PATH_BYTES], to[PATH_BYTES];
+	join(path, kept->name, from);
+	name_run(path, header, folder);
+	join(folder, kept->name, to);
+	if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+		return false;
+	*ret_moved = rename(from, to) == 0;
+	return *ret_moved || errno == ENOENT;
+}
+
+static bool move_others(const struct skep_checkpoint_folder *folder, uint32_t *ret_moved)
+{
+	struct kept kept;
+	char path[PATH_BYTES];
+	bool good = true, moved;
+	DIR *entries = opendir(folder->path);
+	if (entries == NULL)
+		return false;
+	while (good && next_kept(entries, &kept)) {
+		join(folder->path, kept.name, path);
+		struct skep_checkpoint_header header = skep_checkpoint_header_read(path);
+		moved = false;
+		if (header.format != SKEP_CHECKPOINT_FORMAT || header.run != folder->run)
+			good = move(folder->path, &kept, &header, &moved);
+		*ret_moved += moved;
+	}
+	int why = errno;
+	closedir(entries);
+	errno = why;
+	return good;
+}
+
+bool skep_checkpoint_folder_usable(
+	const struct skep_checkpoint_folder *folder, uint32_t *ret_moved, char *reterr, size_t size)
+{
+	const char *what = "make the folder";
+	*ret_moved = 0;
+	bool good = mkdir(folder->path, 0777) == 0 || errno == EEXIST;
+	if (good) {
+		what = "write into";
+		good = access(folder->path, W_OK | X_OK) == 0;
+	}
+	if (good) {
+		what = "move what other runs have kept in";
+		remove_remains(folder->path);
+		good = move_others(folder, ret_moved);
+	}
+	if (!good)
+		snprintf(reterr, size, "checkpoint.to: cannot %s %s: %s", what, folder->path, strerror(errno));
+	return good;
+}
+
+/* ---- what is there ------------------------------------------------------------------------------------------------ */
+
+struct mine {
+	uint64_t run;
+	uint32_t version;
+};
+
+/* The run that began last before the others, of each the oldest version first. */
+static int in_order(const void *a, const void *b)
+{
+	const struct mine *x = a, *y = b;
+	if (x->run != y->run)
+		return x->run < y->run ? 1 : -1;
+	return (x->version > y->version) - (x->version < y->version);
+}
+
+/* The files of this job, one for each stage; NULL: no memory. */
+static struct mine *collect(
+	const char *path, uint64_t job, uint32_t stages, struct skep_checkpoints *list, size_t *ret_count)
+{
+	struct mine *mine = malloc(sizeof *mine);
+	size_t room = 1, count = 0;
+	struct kept kept;
+	DIR *entries = opendir(path);
+	while (mine != NULL && entries != NULL && next_kept(entries, &kept)) {
+		char whole[PATH_BYTES];
+		join(path, kept.name, whole);
+		struct skep_checkpoint_header header = skep_checkpoint_header_read(whole);
+		list->files++;
+		if (header.format == 0)
+			strcpy(list->damaged, whole);
+		list->older += header.format != 0 && header.format != SKEP_CHECKPOINT_FORMAT;
+		list->foreign += header.format == SKEP_CHECKPOINT_FORMAT && header.job != job;
+		if (header.format != SKEP_CHECKPOINT_FORMAT || header.job != job || kept.stage >= stages)
+			continue;
+		if (count == room) {
+			struct mine *more = realloc(mine, 2 * room * sizeof *more);
+			if (more == NULL)
+				free(mine);
+			mine = more;
+			room *= 2;
+		}
+		if (mine != NULL)
+			mine[count++] = (struct mine){header.run, kept.version};
+	}
+	if (entries != NULL)
+		closedir(entries);
+	*ret_count = count;
+	return mine;
+}
+
+bool skep_checkpoints_find(const char *path, uint64_t job, uint32_t stages, struct skep_checkpoints *ret)
+{
+	size_t count;
+	*ret = (struct skep_checkpoints){0};
+	struct mine *mine = collect(path, job, stages, ret, &count);
+	ret->version = calloc(count + 1, sizeof *ret->version);
+	if (mine == NULL || ret->version == NULL) {
+		free(mine);
+		free(ret->version);
+		ret->version = NULL;
+		return false;
+	}
+	qsort(mine, count, sizeof *mine, in_order);
+	for (size_t i = 0, same = 0; i < count; i++) {
+		bool first = i == 0 || in_order(&mine[i - 1], &mine[i]) != 0;
+		same = first ? 1 : same + 1;
+		if (same != stages || (ret->versions > 0 && mine[i].run != ret->run))
+			continue;
+		ret->run = mine[i].run;
+		ret->version[ret->versions++] = mine[i].version;
+	}
+	free(mine);
+	return true;
+}
+
+void skep_checkpoints_finish(struct skep_checkpoints *list)
+{
+	free(list->version);
+	list->version = NULL;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * checkpoint_folder.h - whose states a folder of checkpoints has, and which: for who begins a run there, and for who takes
+ * weights from one.
+ */
+#ifndef SKEP_MODELS_CHECKPOINT_FOLDER_H
+#define SKEP_MODELS_CHECKPOINT_FOLDER_H
+
+#include "models/checkpoint.h"
+
+/* Of each stage the newest folder->keep that the run has kept are left. */
+void skep_checkpoint_remove_old(const struct skep_checkpoint_folder *folder, uint32_t stage);
+
+/* Can files be written there? If not, what to do. Makes the folder, removes what writers that were killed have left, and moves
+ * what other runs have kept into one folder for each of them, within this one: *ret_moved says how many files. Several
+ * processes may do so at once. */
+bool skep_checkpoint_folder_usable(
+	const struct skep_checkpoint_folder *folder, uint32_t *ret_moved, char *reterr, size_t size);
+
+/* What one run has kept. */
+struct skep_checkpoints {
+	uint64_t run;      /* the last one that has trained this job and has a version of all stages; 0: none has */
+	uint32_t versions; /* of which all stages are there, in rising order: */
+	uint32_t *version;
+	uint32_t files;   /* all there are, of whomever; of these: */
+	uint32_t older;   /* of another format, */
+	uint32_t foreign; /* and of another job */
+	char damaged
+		[SKEP_CHECKPOINT_PATH_BYTES]; /* one that has the name of a checkpoint and is none; "": there is none */
+};
+
+/* No such folder is an empty one. Returns false when memory lacks. */
+bool skep_checkpoints_find(const char *path, uint64_t job, uint32_t stages, struct skep_checkpoints *ret);
+void skep_checkpoints_finish(struct skep_checkpoints *list);
+
+#endif

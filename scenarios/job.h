@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job.h - names what a scenario trains, so that states of another job are not taken for its own.
+ */
+#ifndef SKEP_SCENARIOS_JOB_H
+#define SKEP_SCENARIOS_JOB_H
+
+#include "scenarios/reader/reader.h"
+
+/* A digest of the seed and of all keys but those that change no parameter: a name, where and how often states are kept, how long
+ * to train, what is validated, how it is simulated and how the directory watches. So a run that is made longer is the same job.
+ * Neither the order of keys nor the way they are written counts. */
+uint64_t skep_job_digest(struct skep_reader *r, const struct skep_yaml_node *root, uint64_t seed);
+
+#endif
