@@ -28,7 +28,7 @@ static bool read_range(
 	static const char sql[] = "SELECT count(*), max(time_s), min(loss), max(loss) FROM losses"
 				  " WHERE run = ?1 AND loss < 9e300";
 	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
-	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) > 0;
+	bool found = row != NULL && skep_store_row(store, row) && sqlite3_column_int64(row, 0) > 0;
 	if (found) {
 		range->time_s = fmax(range->time_s, sqlite3_column_double(row, 1));
 		range->low = fmin(range->low, sqlite3_column_double(row, 2));
@@ -55,7 +55,7 @@ static bool write_losses(struct skep_store *store, const struct skep_plot_run *r
 		"SELECT time_s, loss FROM losses WHERE run = ?1 AND loss < 9e300"
 		" AND (round % ?2 = 0 OR round = (SELECT max(round) FROM losses WHERE run = ?1)) ORDER BY round";
 	sqlite3_stmt *row = skep_store_query(store, sql, run->id, run->rounds / POINTS_MAX + 1, reterr, size);
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW)
+	while (row != NULL && skep_store_row(store, row))
 		fprintf(script, "%.9g %.9g\n", sqlite3_column_double(row, 0) * second, sqlite3_column_double(row, 1));
 	fprintf(script, "\n\n");
 	sqlite3_finalize(row);

@@ -74,9 +74,10 @@ static const char one[] = "SELECT scenario, world, text, time_s, cost_usd, time_
 			  "   ORDER BY round LIMIT 1)), id FROM runs";
 
 /* Reads what the statement gives; *work: samples that a run was to do, -1 if they differ. */
-static bool read_rows(struct figure *f, sqlite3_stmt *row, bool to_target, int64_t *work, bool *reached)
+static bool read_rows(
+	struct skep_store *store, struct figure *f, sqlite3_stmt *row, bool to_target, int64_t *work, bool *reached)
 {
-	while (sqlite3_step(row) == SQLITE_ROW && f->dots < RUNS_MAX) {
+	while (skep_store_row(store, row) && f->dots < RUNS_MAX) {
 		bool target = sqlite3_column_type(row, 5) != SQLITE_NULL;
 		if (sqlite3_column_type(row, 4) == SQLITE_NULL) {
 			f->unpriced++;
@@ -130,7 +131,7 @@ static bool read_once(struct skep_store *store, struct figure *f, const int64_t 
 	for (uint32_t i = 0; good && i < (runs > 0 ? runs : 1); i++) {
 		uint32_t before = f->dots + f->late;
 		sqlite3_stmt *row = skep_store_query(store, sql, runs > 0 ? run[i] : 0, 0, reterr, size);
-		good = row != NULL && read_rows(f, row, to_target, work, reached);
+		good = row != NULL && read_rows(store, f, row, to_target, work, reached);
 		sqlite3_finalize(row);
 		if (good && runs > 0 && f->dots + f->late == before) {
 			struct skep_plot_run there;

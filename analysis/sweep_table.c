@@ -43,7 +43,7 @@ static bool read_head(struct skep_store *store, struct skep_sweep_table *t, char
 				  " (SELECT 1 + max(point) FROM sweep_runs WHERE sweep = id) FROM sweeps"
 				  " WHERE ?1 = 0 OR id = ?1 ORDER BY id DESC LIMIT 1";
 	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr, size);
-	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
 		t->sweep = sqlite3_column_int64(row, 0);
 		snprintf(t->scenario, sizeof t->scenario, "%s", skep_column_text(row, 1));
@@ -65,7 +65,7 @@ static bool read_texts(
 {
 	sqlite3_stmt *row = skep_store_query(store, sql, sweep, 0, reterr, size);
 	uint32_t i = 0;
-	while (row != NULL && i < count && sqlite3_step(row) == SQLITE_ROW)
+	while (row != NULL && i < count && skep_store_row(store, row))
 		ret[i++] = strdup(skep_column_text(row, 0));
 	if (row != NULL && i < count)
 		snprintf(reterr, size, "sweep %lld is not whole in the database", (long long)sweep);
@@ -104,7 +104,7 @@ static bool read_runs(
 		" FROM sweep_runs LEFT JOIN runs ON runs.id = run"
 		" WHERE sweep = ?1 ORDER BY number";
 	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr, size);
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+	while (row != NULL && skep_store_row(store, row)) {
 		uint32_t point = (uint32_t)sqlite3_column_int64(row, 0);
 		if (point >= t->points)
 			continue;
@@ -146,8 +146,10 @@ bool skep_sweep_table_read(
 	struct skep_store *store, int64_t sweep, struct skep_sweep_table *ret, char *reterr, size_t size)
 {
 	*ret = (struct skep_sweep_table){.sweep = sweep};
-	if (!read_head(store, ret, reterr, size))
+	if (!read_head(store, ret, reterr, size)) {
+		skep_store_read_all(store, reterr, size);
 		return false;
+	}
 	ret->key = calloc(ret->keys + 1, sizeof *ret->key);
 	ret->value = calloc((size_t)ret->points * ret->keys + 1, sizeof *ret->value);
 	ret->row = calloc(ret->points + 1, sizeof *ret->row);
@@ -160,6 +162,7 @@ bool skep_sweep_table_read(
 	       read_texts(store, "SELECT value FROM sweep_values WHERE sweep = ?1 ORDER BY point, position", ret->sweep,
 		       ret->value, ret->points * ret->keys, reterr, size) &&
 	       read_rows(store, ret, reterr, size);
+	read = skep_store_read_all(store, reterr, size) && read;
 	if (!read)
 		skep_sweep_table_finish(ret);
 	return read;
