@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_curves.c - loss or perplexity of many runs in one picture, against time, steps, tokens or bytes; runs that differ by their
+ * plot_curves.c - accuracy: loss or perplexity of one run or many, against time, steps, tokens or bytes; runs that differ by their
  * seed alone taken together.
  *
  * A group is the runs of one world whose settings differ by the seed alone: its line is their mean, and the band goes from the
@@ -438,7 +438,7 @@ static bool read_all(struct skep_store *store, struct figure *f, const int64_t *
 	return name_groups(store, f, reterr, size);
 }
 
-bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size)
 {
 	static const struct skep_plot_axes usual;
@@ -450,7 +450,7 @@ bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t run
 	if (runs == 0) {
 		run = newest;
 		if (!skep_plot_scenario_runs(store, "EXISTS (SELECT 1 FROM losses WHERE run = id)",
-			    "no run in the database has a loss: run a scenario with `maths: real`", false, newest,
+			    "no run in the database has a loss: run a scenario with `maths: real`", true, newest,
 			    RUNS_MAX, &runs, reterr, size))
 			return false;
 	}
@@ -476,16 +476,4 @@ bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t run
 	free(shown);
 	free(curve);
 	return good;
-}
-
-bool skep_plot_has_seeds(struct skep_store *store, const int64_t *run, uint32_t runs)
-{
-	char error[256];
-	struct skep_differences d;
-	for (uint32_t a = 0; a < runs; a++)
-		for (uint32_t b = 0; b < a; b++)
-			if (skep_settings_compare_runs(store, run[a], run[b], &d, error, sizeof error) &&
-				d.count == 1 && strcmp(d.item[0].key, "seed") == 0)
-				return true;
-	return false;
 }

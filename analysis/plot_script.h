@@ -23,10 +23,6 @@ bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t r
 	char *reterr, size_t size);
 bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
-/* Accuracy of many runs; and whether some of these differ by their seed alone. */
-bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size);
-bool skep_plot_has_seeds(struct skep_store *store, const int64_t *run, uint32_t runs);
 bool skep_plot_fit(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
 bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
