@@ -19,16 +19,16 @@ static const struct metric {
 	const char *key, *title;
 	bool percent; /* of a share; --json has the share */
 } METRIC[SKEP_SWEEP_METRICS] = {
-	[SKEP_SWEEP_THROUGHPUT] = {"throughput_samples_per_s", "samples/s"},
-	[SKEP_SWEEP_TIME] = {"time_s", "time (s)"},
-	[SKEP_SWEEP_TO_TARGET] = {"time_to_target_s", "to target (s)"},
-	[SKEP_SWEEP_COST] = {"cost_usd", "cost (USD)"},
-	[SKEP_SWEEP_LOSS] = {"final_loss", "final loss"},
+	[SKEP_SWEEP_THROUGHPUT] = {"throughput_samples_per_s", "samples/s", false},
+	[SKEP_SWEEP_TIME] = {"time_s", "time (s)", false},
+	[SKEP_SWEEP_TO_TARGET] = {"time_to_target_s", "to target (s)", false},
+	[SKEP_SWEEP_COST] = {"cost_usd", "cost (USD)", false},
+	[SKEP_SWEEP_LOSS] = {"final_loss", "final loss", false},
 	[SKEP_SWEEP_UTILISATION] = {"utilisation", "utilisation (%)", true},
-	[SKEP_SWEEP_PASSES] = {"passes_s", "passes (s)"},
-	[SKEP_SWEEP_REDUCTION] = {"reduction_s", "reduction (s)"},
-	[SKEP_SWEEP_VALIDATION] = {"final_validation_loss", "validation loss"},
-	[SKEP_SWEEP_COST_TO_TARGET] = {"cost_to_target_usd", "cost to target (USD)"},
+	[SKEP_SWEEP_PASSES] = {"passes_s", "passes (s)", false},
+	[SKEP_SWEEP_REDUCTION] = {"reduction_s", "reduction (s)", false},
+	[SKEP_SWEEP_VALIDATION] = {"final_validation_loss", "validation loss", false},
+	[SKEP_SWEEP_COST_TO_TARGET] = {"cost_to_target_usd", "cost to target (USD)", false},
 };
 
 const char *skep_sweep_metric_key(enum skep_sweep_metric metric)
