@@ -27,6 +27,7 @@
 #include "commands/cores.h"
 #include "commands/fit.h"
 #include "commands/plan.h"
+#include "commands/plot.h"
 #include "commands/sweep.h"
 #include "commands/topology.h"
 #include "commands/trace.h"
@@ -309,6 +310,11 @@ static enum status plot(const struct arguments *arguments)
 	int64_t runs[RUNS_MAX];
 	uint32_t count;
 	char error[ERROR_BYTES];
+	if (skep_plot_is_of_scenario(arguments->positional[0]))
+		return skep_plot_scenario_command(arguments);
+	if (arguments->scenario.sets > 0 || arguments->scenario.has_seed)
+		return complain(
+			STATUS_BAD_INPUT, "--set and --seed are for pictures of a scenario: complexity and search");
 	if (!skep_arguments_run_ranges(arguments, 1, runs, &count))
 		return STATUS_BAD_INPUT;
 	if (!skep_plot_knows(arguments->positional[0], error, sizeof error))
@@ -422,11 +428,12 @@ static const struct command commands[] = {
 		"With --pace and --shape one machine stands in for the cluster of the topology; with neither it goes "
 		"as fast as\n"
 		"this machine can.\n"},
-	{"plan", "SCENARIO [-o FILE]", "who should serve which stage", "oxbsSjq", 1, 1, skep_plan_command,
+	{"plan", "SCENARIO [-o FILE]", "who should serve which stage", "oxObJsSjq", 1, 1, skep_plan_command,
 		"Searches for the allocation of workers to stages with the most throughput: by the expected time of a step,\n"
 		"then in the simulator, beside the scenario's own allocation and random ones. With -o the best becomes a\n"
-		"scenario that check, sim and run take. The result depends on the scenario and its seed, unless there is a\n"
-		"budget of time.\n"},
+		"scenario that check, sim and run take. Keys in the scenario's plan.search are chosen as well, for the\n"
+		"objective in plan.objective. The result depends on the scenario and its seed, unless there is a budget of\n"
+		"time.\n"},
 	{"sweep", "SCENARIO --vary KEY=A,B ...", "simulate all combinations, on all cores", "veJsStkdjq", 1, 1,
 		skep_sweep_command,
 		"Simulates each combination of the values, with each seed, and prints a row for every choice of "
@@ -443,15 +450,18 @@ static const struct command commands[] = {
 		"Fits the loss of runs against tokens, H, replicas and staleness, and prints the parameters with their\n"
 		"standard errors. The file of -o is what `maths: law` simulates with (train.law.file). 3..14 stands for\n"
 		"12 runs; without runs all of the newest scenario whose arithmetic was done.\n"},
-	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqormXYLW", 1, 1 + RUNS_MAX, plot,
+	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqormXYLWsS", 1, 1 + RUNS_MAX, plot,
 		"Kinds:\n"
 		"  accuracy    loss against wall-clock time, steps, tokens or bytes; without runs the newest of each world,\n"
 		"              with --x, --y, --log or --validation all of the newest scenario; 3..14 stands for 12 runs\n"
+		"  complexity  bytes that training moves, by class of link, against stages, parameters and steps: of a\n"
+		"              SCENARIO in place of runs\n"
 		"  cost        US dollars against time; without runs the newest of each world\n"
 		"  fit         the law that `skep fit` makes of these runs, over their losses\n"
 		"  matrix      bandwidth between workers, grouped by stage; without a run the newest\n"
 		"  pareto      time against cost, a point for each choice of settings; without runs all of the newest "
 		"scenario\n"
+		"  search      how each method of `skep plan` came down: of a SCENARIO, or of a table (.csv), in place of runs\n"
 		"  sweep       a figure of the newest sweep, or of that of a run, against one of its keys\n"
 		"  throughput  samples per second and the spread over stages; without runs all of the newest scenario\n"
 		"  timeline    what each worker did when; without a run the newest\n"

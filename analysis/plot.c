@@ -139,7 +139,8 @@ static const struct kind *find_kind(const char *name, char *reterr, size_t size)
 		if (strcmp(KIND[i].name, name) == 0)
 			return &KIND[i];
 	snprintf(reterr, size,
-		"%s: not a kind of plot: take accuracy, cost, fit, matrix, pareto, sweep, throughput or timeline",
+		"%s: not a kind of plot: take accuracy, complexity, cost, fit, matrix, pareto, search, sweep, "
+		"throughput or timeline",
 		name);
 	return NULL;
 }
@@ -214,23 +215,17 @@ static void write_terminal(FILE *script, enum format format, const struct skep_p
 			width / 100.0, height / 100.0);
 }
 
-static bool write_script(struct skep_store *store, const struct kind *kind, enum format format, const int64_t *run,
-	uint32_t runs, const struct skep_plot_choice *choice, FILE *script, char *reterr, size_t size)
+static bool write_script(
+	enum format format, skep_picture_write *write, const void *what, FILE *script, char *reterr, size_t size)
 {
 	char *body = NULL;
 	size_t length = 0;
-	struct skep_picture picture = {.script = open_memstream(&body, &length),
-		.width = 1200,
-		.height = 800,
-		.rounds = choice->rounds,
-		.metric = choice->metric,
-		.axes = choice->axes};
+	struct skep_picture picture = {.script = open_memstream(&body, &length), .width = 1200, .height = 800};
 	if (picture.script == NULL) {
 		snprintf(reterr, size, "no memory for the plot");
 		return false;
 	}
-	bool ok = kind->write(store, run, runs, &picture, reterr, size);
-	ok = skep_store_read_all(store, reterr, size) && ok;
+	bool ok = write(what, &picture, reterr, size);
 	bool whole = fclose(picture.script) == 0;
 	if (ok && whole) {
 		write_terminal(script, format, &picture);
@@ -352,6 +347,34 @@ static bool replace_target(int script, const char *target, char *reterr, size_t 
 	return done;
 }
 
+bool skep_plot_target(const char *target, char *reterr, size_t size)
+{
+	enum format format;
+	return find_format(target, &format, reterr, size) && check_target(target, reterr, size);
+}
+
+bool skep_plot_picture(const char *target, skep_picture_write *write, const void *what, char *reterr, size_t size)
+{
+	enum format format;
+	if (!find_format(target, &format, reterr, size) || !check_target(target, reterr, size))
+		return false;
+	int fd = memfd_create("gnuplot-script", MFD_CLOEXEC);
+	FILE *script = fd >= 0 ? fdopen(fd, "w") : NULL;
+	if (script == NULL) {
+		snprintf(reterr, size, "no memory for the plot: %s", strerror(errno));
+		return false;
+	}
+	bool ok = write_script(format, write, what, script, reterr, size);
+	bool there = skep_program_find("gnuplot");
+	if (ok && !there)
+		snprintf(reterr, size, "gnuplot is not installed: apt-get install gnuplot-nox");
+	ok = ok && there && replace_target(fd, target, reterr, size);
+	fclose(script);
+	return ok;
+}
+
+/* ---- of runs ---------------------------------------------------------------------------------------------------- */
+
 bool skep_plot(struct skep_store *store, const char *kind_name, const int64_t *run, uint32_t runs, const char *target,
 	const struct skep_plot_rounds *rounds, char *reterr, size_t size)
 {
@@ -379,26 +402,28 @@ static bool suits(const char *kind, const struct skep_plot_choice *choice, char 
 	return false;
 }
 
+struct chosen {
+	struct skep_store *store;
+	const struct kind *kind;
+	const int64_t *run;
+	uint32_t runs;
+	const struct skep_plot_choice *choice;
+};
+
+static bool write_chosen(const void *what, struct skep_picture *picture, char *reterr, size_t size)
+{
+	const struct chosen *c = what;
+	picture->rounds = c->choice->rounds;
+	picture->metric = c->choice->metric;
+	picture->axes = c->choice->axes;
+	bool ok = c->kind->write(c->store, c->run, c->runs, picture, reterr, size);
+	return skep_store_read_all(c->store, reterr, size) && ok;
+}
+
 bool skep_plot_chosen(struct skep_store *store, const char *kind_name, const int64_t *run, uint32_t runs,
 	const char *target, const struct skep_plot_choice *choice, char *reterr, size_t size)
 {
-	enum format format;
-	const struct kind *kind = find_kind(kind_name, reterr, size);
-	if (kind == NULL || !find_format(target, &format, reterr, size) || !check_target(target, reterr, size))
-		return false;
-	if (!suits(kind_name, choice, reterr, size))
-		return false;
-	int fd = memfd_create("gnuplot-script", MFD_CLOEXEC);
-	FILE *script = fd >= 0 ? fdopen(fd, "w") : NULL;
-	if (script == NULL) {
-		snprintf(reterr, size, "no memory for the plot: %s", strerror(errno));
-		return false;
-	}
-	bool ok = write_script(store, kind, format, run, runs, choice, script, reterr, size);
-	bool there = skep_program_find("gnuplot");
-	if (ok && !there)
-		snprintf(reterr, size, "gnuplot is not installed: apt-get install gnuplot-nox");
-	ok = ok && there && replace_target(fd, target, reterr, size);
-	fclose(script);
-	return ok;
+	const struct chosen chosen = {store, find_kind(kind_name, reterr, size), run, runs, choice};
+	return chosen.kind != NULL && skep_plot_target(target, reterr, size) &&
+	       suits(kind_name, choice, reterr, size) && skep_plot_picture(target, write_chosen, &chosen, reterr, size);
 }

@@ -33,7 +33,10 @@ struct skep_plot_choice { /* NULL: what suits */
 bool skep_plot(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target,
 	const struct skep_plot_rounds *rounds, char *reterr, size_t size);
 
-/* Is it a kind? Else says which there are. */
+/* Can this file be made, by its ending and its folder? */
+bool skep_plot_target(const char *target, char *reterr, size_t size);
+
+/* Is it a kind? Else says which there are; complexity and search are kinds too, of a scenario (commands/plot.h). */
 bool skep_plot_knows(const char *kind, char *reterr, size_t size);
 
 /* The same with the figure that a picture of a sweep shows, a key of --json; NULL: the throughput. Of pareto: time_s or

@@ -17,6 +17,10 @@ struct skep_picture {
 	const struct skep_plot_axes *axes;     /* the same, for accuracy */
 };
 
+/* Draws what `write` makes of `what`; refuses what is wrong with the target before it starts. */
+typedef bool skep_picture_write(const void *what, struct skep_picture *picture, char *reterr, size_t size);
+bool skep_plot_picture(const char *target, skep_picture_write *write, const void *what, char *reterr, size_t size);
+
 /* Each writes its script, or returns false with the reason (no such run, nothing to show). No runs: the newest that
  * closed a round. */
 bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,

@@ -8,11 +8,13 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "commands/plan_work.h"
+#include "commands/plan_joint.h"
 
 static bool fail(const char *path, const char *what)
 {
@@ -46,6 +48,8 @@ static void write_head(const struct plan_work *w, FILE *out)
 	if (w->random_rate.count > 1)
 		fprintf(out, "; random ones: %.6g ± %.3g", w->random_rate.mean, w->random_rate.half);
 	fprintf(out, "\n");
+	if (w->joint)
+		plan_joint_write(w->joint, out);
 	for (uint32_t i = 0; i < w->planning.stages; i++) {
 		plan_crew(w, c->stage_of, i, crew, sizeof crew);
 		fprintf(out, "#   stage %" PRIu32 ": ", i);
@@ -77,6 +81,33 @@ static bool same_file(const char *a, const char *b)
 	free(x);
 	free(y);
 	return same;
+}
+
+/* What can be known before anything is searched for. */
+bool plan_writable(const struct arguments *a)
+{
+	struct stat st;
+	char folder[PATH_MAX + 64];
+	const char *path = a->output, *slash = strrchr(path, '/');
+	if (path[0] == '\0')
+		return fail("-o", "expected the name of a file");
+	if (strlen(path) >= PATH_MAX)
+		return fail("-o", "the name of the file is too long");
+	if (same_file(path, a->positional[0]))
+		return fail(path, "is the scenario itself, whose comments would be lost: take another name");
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return fail(path, S_ISDIR(st.st_mode) ? "is a folder: name a file in it" : "is no regular file");
+	snprintf(folder, sizeof folder, "%.*s",
+		slash == path ? 1
+		: slash       ? (int)(slash - path)
+			      : 1,
+		slash ? path : ".");
+	if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
+		return fail(path, "the folder that it is to be in is not there: make it first");
+	if (euidaccess(folder, W_OK | X_OK) == 0)
+		return true;
+	snprintf(folder, sizeof folder, "its folder cannot be written to: %s", strerror(errno));
+	return fail(path, folder);
 }
 
 static bool reads(const char *path, const char *text)
@@ -115,8 +146,6 @@ bool plan_write(const struct plan_work *w)
 	const char *path = w->arguments->output;
 	struct skep_scenario planned;
 	struct skep_diag diag = {0};
-	if (same_file(path, w->scenario.path))
-		return fail(path, "is the scenario itself, whose comments would be lost: take another name");
 	if (!plan_trial_read(w, w->candidate[w->chosen].stage_of, &planned, &diag))
 		return fail(path, "not enough memory to write it");
 	char *text = compose(w, &planned);

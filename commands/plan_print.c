@@ -4,10 +4,11 @@
  * stage, and which links carry how much.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/plan_work.h"
+#include "commands/plan_joint.h"
 #include "planning/traffic.h"
 #include "scenarios/layout.h"
 #include "scenarios/memory.h"
@@ -67,10 +68,14 @@ void plan_print(const struct plan_work *w, FILE *out)
 		"allocation", "links", "expected", "links alone", "simulated", "samples/s", "times random", ""};
 	struct skep_layout layout;
 	const struct plan_candidate *c = &w->candidate[w->chosen];
+	char time[SKEP_TEXT_BYTES];
+	if (w->joint)
+		plan_joint_print(w->joint, out);
 	fprintf(out,
-		"%s: %" PRIu32 " workers in %" PRIu32 " stages; a step's time as expected, and in %" PRIu32
+		"%s: %" PRIu32 " worker%s in %" PRIu32 " stage%s; a step's time as expected, and in %" PRIu32
 		" simulated\n\n",
-		w->scenario.name, w->planning.workers, w->planning.stages, w->rounds);
+		w->scenario.name, w->planning.workers, skep_plural(w->planning.workers), w->planning.stages,
+		skep_plural(w->planning.stages), w->rounds);
 	skep_layout_begin(&layout, "llrrrrrl", head);
 	lay_candidate(w, 0, &layout);
 	lay_random(w, &layout);
@@ -78,10 +83,19 @@ void plan_print(const struct plan_work *w, FILE *out)
 		lay_candidate(w, i, &layout);
 	skep_layout_end(&layout, out);
 	fprintf(out, "\nchosen: %s, %.6g samples/s simulated", c->name, c->samples_per_s);
-	if (w->candidate[0].tried)
+	if (w->chosen == 0)
+		fprintf(out, ": the scenario's own allocation, and nothing that was tried is better");
+	else if (w->candidate[0].tried)
 		fprintf(out, ", %.2f times the scenario's own allocation",
 			c->samples_per_s / w->candidate[0].samples_per_s);
+	if (c->forecast.rounds > 0)
+		fprintf(out, "; %s to the target loss%s", skep_time_text(c->forecast.time_s, time),
+			c->forecast.extrapolated ? " (extrapolated)" : "");
+	if (c->forecast.rounds > 0 && isfinite(c->forecast.usd))
+		fprintf(out, ", %.4g USD", c->forecast.usd);
 	fprintf(out, "\n");
+	if (c->forecast.rounds > 0 && c->forecast.extrapolated)
+		fprintf(out, "extrapolated: the law was fitted elsewhere: %s\n", c->forecast.how);
 }
 
 /* ---- the stages --------------------------------------------------------------------------------------------------- */

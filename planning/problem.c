@@ -100,8 +100,10 @@ static void fill_stages(struct skep_planning *p)
 			p->update_s[at] += 1e-9 * (double)time->step_ns;
 		}
 	}
+	uint32_t fragments = skep_plan_fragments(&s->plan); /* one of which a round sums */
 	for (uint32_t stage = 0; stage < p->stages; stage++)
-		p->reduced_bytes[stage] = (double)skep_codec_bytes(s->plan.reduction_codec, s->stage[stage].parameters);
+		p->reduced_bytes[stage] =
+			(double)skep_codec_bytes(s->plan.reduction_codec, s->stage[stage].parameters) / fragments;
 }
 
 /* The least need of those who could hold the stage, and nobody else serves it. */
@@ -153,7 +155,8 @@ static double in_flight(const struct skep_scenario *s)
 static void fill_throughput(struct skep_planning *p)
 {
 	const struct skep_plan *plan = &p->scenario->plan;
-	bool by_speed = plan->wiring == SKEP_WIRING_THROUGHPUT;
+	bool by_speed = plan->wiring == SKEP_WIRING_THROUGHPUT || plan->wiring == SKEP_WIRING_LATENCY;
+	double period = skep_plan_periodic(plan) ? plan->inner_steps : 1; /* steps, whose microbatches a round has */
 	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
 		p->throughput[view] = (struct skep_throughput){.links = &p->links[view],
 			.stages = p->stages,
@@ -165,9 +168,9 @@ static void fill_throughput(struct skep_planning *p)
 			.forward_bytes = p->forward_bytes,
 			.backward_bytes = p->backward_bytes,
 			.reduced_bytes = p->reduced_bytes,
-			.microbatches = plan->microbatches,
+			.microbatches = plan->microbatches / period,
 			.in_flight = in_flight(p->scenario),
-			.period = skep_plan_periodic(plan) ? plan->inner_steps : 1,
+			.period = period,
 			.delayed = plan->delayed};
 }
 
@@ -230,24 +233,43 @@ static bool check_links(const struct skep_planning *p, char *reterr, size_t size
 	return true;
 }
 
-static bool explain_memory(const struct skep_problem_check *c, char *reterr, size_t size)
+/* What would do with the scenario's own allocation, in which everybody holds a stage: so it would do here. */
+static bool fail_memory(const struct skep_planning *p, const char *what, char *reterr, size_t size)
 {
-	char need[SKEP_TEXT_BYTES], fit[SKEP_TEXT_BYTES], more[SKEP_TEXT_BYTES];
+	char advice[256];
+	skep_memory_advise(p->scenario, advice, sizeof advice);
+	return fail(reterr, size, "%s; %s%s", what,
+		advice[0] ? "any of these would do: " : "no single change would do: take smaller parts of all", advice);
+}
+
+static bool explain_memory(const struct skep_planning *p, const struct skep_problem_check *c, char *reterr, size_t size)
+{
+	const struct skep_topology *t = &p->scenario->topology;
+	char what[512], who[160], need[SKEP_TEXT_BYTES], fit[SKEP_TEXT_BYTES], more[SKEP_TEXT_BYTES];
+	uint32_t nearest = 0; /* of those that are too small */
+	while (nearest + 1 < p->workers && p->have_bytes[nearest] + c->more_bytes != c->need_bytes)
+		nearest++;
 	skep_bytes_text((double)c->need_bytes, need);
-	skep_bytes_text((double)c->fit_bytes, fit);
-	skep_bytes_text((double)c->more_bytes, more);
-	return fail(reterr, size,
-		"stage %" PRIu32 " needs %s on each of its workers: that and stages that need no less want %" PRIu32
-		" workers with as much, and there are %" PRIu32
-		"; nearest changes: a stage of at most %s (more stages, a smaller "
-		"microbatch, checkpoint_activations), or %s more on the nearest worker",
-		c->stage, need, c->wanted, c->found, fit, more);
+	if (c->found == 0)
+		snprintf(who, sizeof who, "and no worker has as much");
+	else
+		snprintf(who, sizeof who,
+			"which with the stages that need no less takes %" PRIu32 " workers, and %" PRIu32 " %s as much",
+			c->wanted, c->found, c->found == 1 ? "has" : "have");
+	snprintf(what, sizeof what,
+		"stage %" PRIu32
+		" needs %s on each of its workers, %s; the nearest changes: a stage of at most %s, or %s more "
+		"on worker %" PRIu32 ", a %.31s",
+		c->stage, need, who, skep_bytes_text((double)c->fit_bytes, fit),
+		skep_bytes_text((double)c->more_bytes, more), p->machine[nearest],
+		t->gpu[t->machine[p->machine[nearest]].gpu].name);
+	return fail_memory(p, what, reterr, size);
 }
 
 /* A worker that can hold no stage could not even stand by. */
 static bool check_holders(const struct skep_planning *p, char *reterr, size_t size)
 {
-	char need[SKEP_TEXT_BYTES], have[SKEP_TEXT_BYTES];
+	char what[512], need[SKEP_TEXT_BYTES], have[SKEP_TEXT_BYTES];
 	uint32_t least = 0, idle = 0, first = 0;
 	for (uint32_t stage = 1; stage < p->stages; stage++)
 		least = p->need_bytes[stage] < p->need_bytes[least] ? stage : least;
@@ -260,14 +282,15 @@ static bool check_holders(const struct skep_planning *p, char *reterr, size_t si
 	if (idle == 0 || idle == p->workers)
 		return true;
 	const struct skep_topology *t = &p->scenario->topology;
-	return fail(reterr, size,
-		"%" PRIu32 " workers can hold no stage, the first of them worker %" PRIu32
+	snprintf(what, sizeof what,
+		"%" PRIu32 " of %" PRIu32 " workers can hold no stage, the first of them worker %" PRIu32
 		", a %.31s with %s: the smallest stage, %" PRIu32
-		", needs %s; leave those machines out, or make stages smaller (more stages, a smaller microbatch, "
-		"checkpoint_activations)",
-		idle, p->machine[first], t->gpu[t->machine[p->machine[first]].gpu].name,
+		", needs %s; leave those machines out of the topology, or "
+		"make stages smaller",
+		idle, p->workers, p->machine[first], t->gpu[t->machine[p->machine[first]].gpu].name,
 		skep_bytes_text((double)p->have_bytes[first], have), least,
 		skep_bytes_text((double)p->need_bytes[least], need));
+	return fail_memory(p, what, reterr, size);
 }
 
 static bool check_problem(const struct skep_planning *p, char *reterr, size_t size)
@@ -280,7 +303,7 @@ static bool check_problem(const struct skep_planning *p, char *reterr, size_t si
 	if (c.fault == SKEP_PROBLEM_FINE)
 		return true;
 	if (c.fault == SKEP_PROBLEM_MEMORY)
-		return explain_memory(&c, reterr, size);
+		return explain_memory(p, &c, reterr, size);
 	if (c.fault == SKEP_PROBLEM_MANY)
 		return fail(reterr, size,
 			"fixed pipelines take as many workers for each stage: %" PRIu32 " workers, and %" PRIu32

@@ -157,17 +157,25 @@ static int width(const char *text)
 	return characters;
 }
 
+/* Blanks are owed until something follows them in the line. */
 static void print_cell(
-	const struct skep_layout *layout, const int *widest, uint32_t column, const char *text, FILE *out)
+	const struct skep_layout *layout, const int *widest, uint32_t column, const char *text, int *owed, FILE *out)
 {
 	int blanks = widest[column] - width(text);
 	bool left = layout->align[column] == 'l', last = column + 1 == layout->columns;
-	fprintf(out, "%*s%s%*s%s", left ? 0 : blanks, "", text, left && !last ? blanks : 0, "", last ? "\n" : "  ");
+	*owed += left ? 0 : blanks;
+	if (text[0] != '\0') {
+		fprintf(out, "%*s%s", *owed, "", text);
+		*owed = 0;
+	}
+	*owed = last ? 0 : *owed + (left ? blanks : 0) + 2;
+	if (last)
+		fputc('\n', out);
 }
 
 void skep_layout_end(struct skep_layout *layout, FILE *out)
 {
-	int widest[SKEP_LAYOUT_COLUMNS_MAX];
+	int widest[SKEP_LAYOUT_COLUMNS_MAX], owed = 0;
 	for (uint32_t column = 0; column < layout->columns; column++)
 		widest[column] = width(layout->head[column]);
 	for (size_t i = 0; i < layout->cells; i++) {
@@ -175,9 +183,9 @@ void skep_layout_end(struct skep_layout *layout, FILE *out)
 		*most = here > *most ? here : *most;
 	}
 	for (uint32_t column = 0; column < layout->columns; column++)
-		print_cell(layout, widest, column, layout->head[column], out);
+		print_cell(layout, widest, column, layout->head[column], &owed, out);
 	for (size_t i = 0; i < layout->cells; i++)
-		print_cell(layout, widest, (uint32_t)(i % layout->columns), layout->cell[i], out);
+		print_cell(layout, widest, (uint32_t)(i % layout->columns), layout->cell[i], &owed, out);
 	if (layout->lacking)
 		fprintf(out, "\n(not enough memory for the rest of this table)\n");
 	for (size_t i = 0; i < layout->cells; i++)

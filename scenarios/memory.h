@@ -33,6 +33,9 @@ bool skep_memory_all_fit(const struct skep_scenario *s, const struct skep_memory
 /* Refuses a scenario that does not fit: who, by how much, and which single changes would do. */
 void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_scenario *s);
 
+/* Which single changes would make everybody fit, as in "model.stages: 8, schedule.microbatch: 16"; "": none would. */
+void skep_memory_advise(const struct skep_scenario *s, char *ret, size_t size);
+
 /* A row for each stage and kind of machine that serves it. */
 void skep_memory_print(const struct skep_scenario *s, FILE *out);
 

@@ -113,6 +113,13 @@ static void advise(struct advice *a, const struct skep_scenario *s)
 	try_offload(a, s);
 }
 
+void skep_memory_advise(const struct skep_scenario *s, char *ret, size_t size)
+{
+	struct advice a = {.any = false};
+	advise(&a, s);
+	snprintf(ret, size, "%s", a.text);
+}
+
 /* ---- refusal ---------------------------------------------------------------------------------------------------- */
 
 /* The first worker that cannot hold its stage; of a spare the largest stage. SKEP_NO_INDEX: all can. */

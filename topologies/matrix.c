@@ -116,10 +116,14 @@ static double entry(struct skep_draft *d, const struct grid *g, uint32_t row, ui
 				"is missing: fill the hole, or give the topology a fallback: {bandwidth, latency}");
 		return fallback;
 	}
-	char what[128];
-	if (value < g->low || value > g->high) {
-		snprintf(what, sizeof what, "expected %g to %g %s; leave it empty if it was not measured", g->low,
-			g->high, g->dimension == SKEP_TIME ? "s" : "B/s");
+	char what[160];
+	if (g->dimension == SKEP_BANDWIDTH && !(value > 0)) {
+		fail_cell(d, g, row, column,
+			"0 is no link: leave the cell empty, and give the topology a fallback: {bandwidth, latency}");
+	} else if (value < g->low || value > g->high) {
+		bool time = g->dimension == SKEP_TIME;
+		snprintf(what, sizeof what, "expected %g to %g %s; leave the cell empty if it was not measured",
+			time ? g->low : 8 * g->low, time ? g->high : 8 * g->high, time ? "s" : "bit/s");
 		fail_cell(d, g, row, column, what);
 	}
 	return value;

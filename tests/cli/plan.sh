@@ -14,19 +14,50 @@ fast=("$two" --set train.maths=none)
 refuses 'no scenario' '^skep: plan takes SCENARIO' plan
 refuses 'no such scenario' 'nothing.yaml: error: ' plan nothing.yaml
 refuses 'a budget of nothing' "^skep: --budget 0 s: expected a time with its unit, from 1 ms" plan "${fast[@]}" --budget '0 s'
+refuses 'a budget of 0' "^skep: --budget 0: expected a time with its unit, from 1 ms" plan "${fast[@]}" --budget 0
+refuses 'a budget that is no time' "^skep: --budget nan: expected a time" plan "${fast[@]}" --budget nan
+refuses 'a budget too small' "^skep: --budget 999 us: expected a time" plan "${fast[@]}" --budget '999 us'
+refuses 'a budget too large' "^skep: --budget 25 h: expected a time" plan "${fast[@]}" --budget '25 h'
 refuses 'a budget without a unit' "^skep: --budget 2: expected a time with its unit" plan "${fast[@]}" --budget 2
 refuses 'a negative budget' "^skep: --budget -1 s: expected a time" plan "${fast[@]}" --budget '-1 s'
 refuses 'more stages than workers' 'model.stages: 9 stages need at least as many workers' plan "${fast[@]}" --set model.stages=9
 refuses 'more stages than layers' 'model.stages: 10 stages cannot be cut' plan "${fast[@]}" --set model.stages=10
-refuses 'what fits nobody' 'two-datacentres.yaml: error: stage [0-9]+ needs .* GB on each of its workers.*nearest changes' \
+refuses 'what fits nobody' 'two-datacentres.yaml: error: stage 1 needs 45.1 GB on each of its workers, and no worker has as much; the nearest changes: a stage of at most 16.0 GB, or 29.1 GB more on worker 0, a T4; any of these would do: schedule.microbatch: 262144, schedule.in_flight: 2' \
 	plan "${fast[@]}" --set schedule.global_batch=4194304 --set schedule.microbatch=1048576
-refuses 'workers that can hold nothing' 't4-a100-both.yaml: error: 8 workers can hold no stage, the first of them worker 0, a T4 with' \
+refuses 'workers that can hold nothing' 't4-a100-both.yaml: error: 8 of 12 workers can hold no stage, the first of them worker 0, a T4 with .* any of these would do: model.stages: 8, schedule.microbatch: 16$' \
 	plan "$root/scenarios/t4-a100-both.yaml" --set train.maths=none --set schedule.microbatch=32 --set schedule.global_batch=1024
+mkdir "$scratch/far"
 refuses 'a place from which its files are not found' 'far/plan.yaml: not written, since it would not read from there' \
 	plan "${fast[@]}" -o "$scratch/far/plan.yaml"
 cp "$two" own.yaml
 ln -s "$root/models" "$root/topologies" .
-refuses 'a folder that is not there' 'nowhere/plan.yaml: No such file' plan "${fast[@]}" -o nowhere/plan.yaml
+cat >islands.yaml <<-END
+name: two islands
+source: assumed for this test
+directory: west
+sites:
+  west: {machines: [{count: 2, gpu: t4}], inside: {bandwidth: 10 Gbit/s, latency: 0.05 ms}}
+  east: {machines: [{count: 2, gpu: t4}], inside: {bandwidth: 10 Gbit/s, latency: 0.05 ms}}
+links: [{from: west, to: east, bandwidth: 1 Gbit/s, latency: 1 ms}]
+END
+refuses 'a pool in pieces' '^islands.yaml:7:8: error: no link from east to west: add one, or fallback' \
+	plan "${fast[@]}" --set cluster.topology=islands.yaml
+printf '0,100,100\n100,0,1\n100,0.0000001,0\n' >thin.csv
+cat >thin.yaml <<-END
+name: a link that is next to none
+source: assumed for this test
+directory: 0
+matrix: {bandwidth: thin.csv, bandwidth_unit: Mbit/s, latency: 1 ms}
+machines: [{count: 3, gpu: t4}]
+END
+refuses 'a link that is next to none' '^thin.csv:3:5: error: bandwidth from 2 to 1: expected 8 to 8e.15 bit/s; leave the cell empty' \
+	plan "${fast[@]}" --set cluster.topology=thin.yaml
+refuses 'a folder that is not there' '^skep: nowhere/plan.yaml: the folder that it is to be in is not there' plan "${fast[@]}" -o nowhere/plan.yaml
+refuses 'a folder' '^skep: models: is a folder: name a file in it' plan "${fast[@]}" -o models
+refuses 'no name' '^skep: -o: expected the name of a file' plan "${fast[@]}" -o ''
+mkdir locked && chmod a-w locked
+plan_locked() { bound_by_permissions "$skep" plan "${fast[@]}" -o locked/plan.yaml 2>&1 | grep -q '^skep: locked/plan.yaml: its folder cannot be written to: Permission denied'; }
+check 'a folder that may not be written to' plan_locked
 refuses 'the scenario itself' '^skep: own.yaml: is the scenario itself' plan own.yaml -o own.yaml
 
 # ---- found ------------------------------------------------------------------------------------------------------------
@@ -82,7 +113,14 @@ accepts 'explained' plan "${fast[@]}" --explain
 check 'stages with their bottleneck' grep -qE '^ *[0-3] \* .* (computing|sending|receiving) ' "$out"
 check 'bytes by class of link' grep -qE '^100 Mbit/s to 1 Gbit/s ' "$out"
 check 'and in the closed form' grep -qF '2 B (S - 1) b L H = 2 x 32 x 3 x 64 x' "$out"
-accepts 'within a time' plan "${fast[@]}" --budget '50 ms'
+check 'no blanks at the ends of lines' bash -c '! grep -qE "[[:blank:]]$" "$1"' - "$out"
+accepts 'within a time' plan "${fast[@]}" --budget '1 ms'
+check 'one random allocation at least' grep -qE '^random .* mean of [1-8]' "$out"
+
+# All allocations of one stage, and of one kind of workers on one kind of links, cost the same: then what is there stays.
+accepts 'all-equal costs' plan "${fast[@]}" --set model.stages=1
+check 'nothing is better' grep -qF "chosen: start, 9201.16 samples/s simulated: the scenario's own allocation, and nothing that was tried is better" "$out"
+check 'one stage' grep -qF ': 8 workers in 1 stage; ' "$out"
 
 # One pipeline in each place; workers of one stage must be as many.
 accepts 'fixed pipelines' plan "${fast[@]}" --json --set schedule.pipeline=1f1b

@@ -32,11 +32,75 @@ if command -v gnuplot >/dev/null; then
 	for axis in time steps tokens bytes; do
 		accepts "accuracy against $axis" plot accuracy 1 --x $axis --log xy -o "by-$axis.png"
 	done
+
+	# What a scenario is drawn from, as gnuplot gets it: bytes by class add up to what moves, and no cut moves more than the closed
+	# form of it; a search never comes up again.
+	mkdir spy
+	printf '#!/bin/sh\ntee "%s" | "%s"\n' "$PWD/script.gp" "$(command -v gnuplot)" >spy/gnuplot
+	chmod +x spy/gnuplot
+	drawn_bytes() {
+		python3 - <<-'END'
+		import re
+		text = open("script.gp").read()
+		def block(name):
+		    rows = re.search(r"^\$%s << END\n(.*?)^END$" % name, text, re.M | re.S).group(1).splitlines()
+		    return [list(map(float, row.split())) for row in rows]
+		passes, reductions, steps = block("stages_0"), block("stages_1"), block("steps_1")
+		assert [row[0] for row in passes] == [row[0] for row in reductions] == list(range(1, 9)), passes
+		assert passes[0][1:] == [0, 0, 0] and reductions[7][1:3] == [0, 0], (passes, reductions)
+		for stages, fast, thin, closed in passes:
+		    assert fast + thin <= closed * 1.0001 and (stages == 1 or fast + thin > 0.6 * closed), passes
+		assert passes[3][3] == 6.309888 and abs(passes[3][1] + passes[3][2] - 6.309888) < 1e-5, passes
+		assert reductions[3][1] == 0 and abs(reductions[3][2] - reductions[3][3]) < 1e-5, reductions
+		assert steps[-1][0] == 60 and abs(steps[-1][2] - 60 * reductions[3][2]) < 1e-3, steps
+		END
+	}
+	drawn_searches() {
+		python3 - <<-'END'
+		import re
+		text = open("script.gp").read()
+		lines = [[tuple(map(float, row.split())) for row in rows.splitlines()]
+		         for rows in re.findall(r"^\$line_1_\d+ << END\n(.*?)^END$", text, re.M | re.S)]
+		assert len(lines) == 8 and {len(line) for line in lines} > {2}, lines
+		for line in lines:
+		    assert all(a[0] <= b[0] and a[1] >= b[1] for a, b in zip(line, line[1:])), line
+		best = min(line[-1][1] for line in lines)
+		assert sum(line[-1][1] == best for line in lines) >= 4 and best < 0.8 * lines[0][0][1], lines
+		END
+	}
+	plain_path=$PATH
+	PATH=$PWD/spy:$PATH
+	accepts 'bytes of a scenario' plot complexity "$root/scenarios/two-datacentres.yaml" -o complexity.svg
+	check 'by class of link' grep -q '100 Mbit/s to 1 Gbit/s' complexity.svg
+	check 'which add up' drawn_bytes
+	accepts 'searches of a scenario' plot search "$root/scenarios/two-datacentres.yaml" -o search.svg
+	check 'each a line' grep -q '>portfolio<' search.svg
+	check 'which comes down' drawn_searches
+	PATH=$plain_path
+	accepts 'bytes with periodic sync' plot complexity "$root/scenarios/diloco.yaml" -o periodic.png
+	printf '%s\n' network,method,evaluations,steps,cost_s {north,south}{,}',greedy,1,0,2.5' 'north,portfolio,7,9,1.5' >searches.csv
+	accepts 'a table of searches' plot search searches.csv -o table.svg
+	check 'with a panel for each network' grep -q '>south<' table.svg
 else
 	skip 'pictures' 'gnuplot is not installed'
 fi
 
 refuses 'an unknown kind' 'accuracy.*matrix.*timeline|accurcy' plot accurcy -o a.png
+two=$root/scenarios/two-datacentres.yaml
+refuses 'a scenario that is not given' '^skep: plot complexity takes one scenario$' plot complexity -o a.png
+refuses 'two scenarios' '^skep: plot search takes one scenario, or a table of searches .\.csv.$' plot search "$two" "$two" -o a.png
+refuses 'a scenario that is not there' 'nothing.yaml: error: ' plot complexity nothing.yaml -o a.png
+refuses 'an axis of a scenario' 'are for pictures of runs' plot complexity "$two" --x time -o a.png
+refuses 'a setting of a run' '--set and --seed are for pictures of a scenario' plot accuracy --set seed=2 -o a.png
+refuses 'a scenario without a target' '^skep: plot needs -o FILE' plot complexity "$two"
+refuses 'a scenario and an unknown ending' 'a.gif: the ending of the file says' plot search "$two" -o a.gif
+refuses 'a table that is not there' '^skep: none.csv: No such file' plot search none.csv -o a.png
+printf 'network,method\nx,y\n' >"$scratch/few.csv"
+refuses 'a table of something else' 'few.csv:1: expected .network,method,evaluations,steps,cost_s., as' plot search "$scratch/few.csv" -o a.png
+printf 'network,method,evaluations,steps,cost_s\nx,y,1,0,nan\n' >"$scratch/nan.csv"
+refuses 'a table with a NaN' 'nan.csv:2: expected names of a network and a method, evaluations from 1' plot search "$scratch/nan.csv" -o a.png
+printf 'network,method,evaluations,steps,cost_s\n' >"$scratch/none.csv"
+refuses 'a table without rows' 'none.csv: there is no row in it' plot search "$scratch/none.csv" -o a.png
 refuses 'an unknown ending' 'png' plot accuracy -o a.gif
 refuses 'rounds of another kind of plot' 'rounds is for the timeline' plot accuracy --rounds 1 -o a.png
 refuses 'rounds that end before they begin' 'expected all, a round' plot timeline --rounds 4-2 -o a.png

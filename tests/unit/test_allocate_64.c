@@ -5,7 +5,8 @@
  *
  *     build/tests/test_allocate_64 --table [CSV]
  *
- * prints all methods on all networks, and writes how each came down: network, method, evaluations, steps, cost.
+ * prints all methods on all networks, and writes how each came down, up to its end: network, method, evaluations, steps, cost.
+ * `skep plot search CSV -o FILE` draws that.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -161,6 +162,9 @@ static void print_row(struct case_of *c, uint32_t network, enum skep_method meth
 	for (uint32_t i = 0; csv && i < trail.points; i++)
 		fprintf(csv, "%s,%s,%llu,%llu,%.9g\n", network_name[network], skep_method_name(method),
 			(unsigned long long)point[i].evaluations, (unsigned long long)point[i].steps, point[i].cost);
+	if (csv) /* where it ended */
+		fprintf(csv, "%s,%s,%llu,%llu,%.9g\n", network_name[network], skep_method_name(method),
+			(unsigned long long)found.evaluations, (unsigned long long)found.steps, found.cost);
 	free(stage_of);
 }
 

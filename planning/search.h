@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * search.h - one search for the allocation of a scenario, by the expected time of a step.
+ */
+#ifndef SKEP_PLANNING_SEARCH_H
+#define SKEP_PLANNING_SEARCH_H
+
+#include "core/allocate/search.h"
+#include "planning/problem.h"
+
+#define SKEP_PLANNING_EVALUATIONS 20000.0 /* that a search may make without a limit of time, in a small pool */
+
+/* What a search of so many workers may ask, if in a pool of 64 it may ask `all` times. Making an allocation current takes as long as
+ * the square of the pool, a change as long as the pool: random and genetic searches do the one, the portfolio both. */
+uint64_t skep_planning_evaluations(enum skep_method method, uint32_t workers, double all);
+
+struct skep_planning_search {
+	enum skep_method method;
+	enum skep_planning_view view;
+	uint64_t seed;
+	const uint32_t *start;    /* to begin from; NULL: the method's own */
+	struct skep_trail *trail; /* how it came down; NULL: not wanted */
+};
+
+/* ret_stage_of [workers] is allowed, whatever it costs. False: no memory. */
+bool skep_planning_search(const struct skep_planning *planning, const struct skep_planning_search *search,
+	uint32_t *ret_stage_of, struct skep_found *ret);
+
+#endif

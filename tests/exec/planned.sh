@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# planned.sh - two data centres, three allocations, simulated and real (paced and shaped): what `skep plan` chose, the scenario's
+# own, and one in which the thin line is crossed three times and a slow GPU serves a stage alone. Both worlds rank them alike.
+# planning/README.md has five of them with their figures.
+set -u
+. tests/cli/lib.sh
+
+mpi_environment
+ln -s "$root/models" "$root/topologies" .
+two=$root/scenarios/two-datacentres.yaml
+short=(--set train.maths=none --set train.until.steps=4)
+
+# Runs 1, 3, 5 are simulated, 2, 4, 6 real. No world is faster than what it simulates by more than a few messages' jitter.
+ranked_alike() {
+	python3 - <<-'END'
+	import sqlite3
+	rows = sqlite3.connect("skep.db").execute(
+	    "SELECT world, pace, shape, status, throughput_samples_per_s FROM runs ORDER BY id").fetchall()
+	assert len(rows) == 6 and all(row[3] == "done" for row in rows), rows
+	assert all(row[:3] == ("real", 1, 1) for row in rows[1::2]) and all(row[0] == "sim" for row in rows[::2]), rows
+	sim, real = ([row[4] for row in rows[i::2]] for i in (0, 1))
+	assert sim == sorted(sim, reverse=True) and sim[0] > 1.2 * sim[1] > 1.4 * sim[2], sim
+	assert real == sorted(real, reverse=True), real
+	assert all(r < 1.05 * s for r, s in zip(real, sim)), (sim, real)
+	END
+}
+
+accepts 'planned' plan "$two" "${short[@]}" -o planned.yaml -q
+for file in planned.yaml "$two"; do
+	accepts "simulated: ${file##*/}" sim "$file" -q "${short[@]}"
+	accepts "real: ${file##*/}" run "$file" -q --pace --shape "${short[@]}"
+done
+bad=(--set 'cluster.allocation={method: explicit, stage_of: [2, 0, 0, 0, 1, 1, 3, 3]}')
+accepts 'simulated: a bad one' sim "$two" -q "${short[@]}" "${bad[@]}"
+accepts 'real: a bad one' run "$two" -q --pace --shape "${short[@]}" "${bad[@]}"
+check 'both worlds rank them alike' ranked_alike
+
+plan
