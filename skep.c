@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -564,9 +565,11 @@ static enum status dispatch(int argc, char **argv)
 	return STATUS_BAD_INPUT;
 }
 
-/* Results that did not arrive are not done, whatever the command thinks. */
+/* Results that did not arrive are not done, whatever the command thinks. A file that grows beyond what the system allows is an
+ * error like a full disk, which is said, and nothing to die of. */
 int main(int argc, char **argv)
 {
+	signal(SIGXFSZ, SIG_IGN);
 	enum status status = dispatch(argc, argv);
 	bool flushed = fflush(stdout) == 0;
 	if (flushed && !ferror(stdout))

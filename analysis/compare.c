@@ -90,7 +90,7 @@ static bool choose(struct skep_store *store, int64_t *first, int64_t *second, ch
 		return false;
 	}
 	sqlite3_stmt *row = skep_store_query(store, newest, 0, 0, reterr, size);
-	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
 		*first = sqlite3_column_int64(row, 0);
 		*second = sqlite3_column_int64(row, 1);
@@ -111,7 +111,7 @@ static bool read_side(struct skep_store *store, int64_t id, struct side *ret, ch
 				  " printf('%llu', seed), EXISTS (SELECT 1 FROM links WHERE run = ?1)"
 				  " FROM runs WHERE id = ?1";
 	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr, size);
-	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
 		ret->id = id;
 		snprintf(ret->scenario, sizeof ret->scenario, "%s", skep_column_text(row, 0));
@@ -139,7 +139,7 @@ static bool read_quantile(
 	double *duration_s = NULL;
 	size_t count = 0, rounds = 0;
 	*ret = NAN;
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+	while (row != NULL && skep_store_row(store, row)) {
 		if (duration_s == NULL) {
 			rounds = (size_t)sqlite3_column_int64(row, 1);
 			duration_s = malloc(rounds * sizeof *duration_s);
@@ -164,7 +164,7 @@ static bool read_metric(struct skep_store *store, struct side *side, const struc
 	if (metric->sql == NULL)
 		return read_quantile(store, side->id, metric->quantile, ret, reterr, size);
 	sqlite3_stmt *row = skep_store_query(store, metric->sql, side->id, 0, reterr, size);
-	bool ok = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	bool ok = row != NULL && skep_store_row(store, row);
 	if (ok)
 		*ret = skep_column_real(row, 0);
 	else if (row != NULL)
@@ -367,8 +367,9 @@ bool skep_compare(
 	struct skep_store *store, int64_t first, int64_t second, bool json, FILE *out, char *reterr, size_t size)
 {
 	struct comparison comparison;
-	if (!choose(store, &first, &second, reterr, size) ||
-		!read_comparison(store, first, second, &comparison, reterr, size))
+	bool read = choose(store, &first, &second, reterr, size) &&
+	            read_comparison(store, first, second, &comparison, reterr, size);
+	if (!skep_store_read_all(store, reterr, size) || !read)
 		return false;
 	if (json)
 		print_json(&comparison, out);

@@ -12,6 +12,7 @@
 #include "analysis/settings.h"
 
 struct source { /* rows of x and loss */
+	struct skep_store *store;
 	sqlite3_stmt *row;
 	double scale; /* of x */
 };
@@ -22,7 +23,7 @@ static bool has_tokens(
 	uint32_t warmup;
 	sqlite3_stmt *row =
 		skep_store_query(store, "SELECT tokens > 0, text FROM runs WHERE id = ?1", run->id, 0, reterr, size);
-	bool has = row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int(row, 0) != 0;
+	bool has = row != NULL && skep_store_row(store, row) && sqlite3_column_int(row, 0) != 0;
 	*ret_every = row != NULL ? fmax(1, skep_settings_every(skep_column_text(row, 1), &warmup)) : 1;
 	sqlite3_finalize(row);
 	return has;
@@ -32,7 +33,7 @@ static bool has_validations(struct skep_store *store, char *reterr, size_t size)
 {
 	sqlite3_stmt *row = skep_store_query(
 		store, "SELECT 1 FROM sqlite_master WHERE name = 'v_validations' AND ?1 = 0", 0, 0, reterr, size);
-	bool has = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	bool has = row != NULL && skep_store_row(store, row);
 	sqlite3_finalize(row);
 	return has;
 }
@@ -71,7 +72,7 @@ static bool open_rows(struct skep_store *store, const struct skep_plot_run *run,
 	double every;
 	const char *sql = kind->validation ? VALIDATION[kind->x] : TRAINING[kind->x];
 	bool tokens = has_tokens(store, run, &every, reterr, size);
-	*ret = (struct source){.scale = kind->x == SKEP_CURVE_STEPS && !kind->validation ? every : 1};
+	*ret = (struct source){.store = store, .scale = kind->x == SKEP_CURVE_STEPS && !kind->validation ? every : 1};
 	if (kind->perplexity && !tokens)
 		snprintf(reterr, size, "run %lld has no tokens, so there is no perplexity: take `--y loss`",
 			(long long)run->id);
@@ -84,7 +85,7 @@ static bool open_rows(struct skep_store *store, const struct skep_plot_run *run,
 
 static bool next(struct source *source, const struct skep_curve_kind *kind, double *ret_x, double *ret_y)
 {
-	if (sqlite3_step(source->row) != SQLITE_ROW)
+	if (!skep_store_row(source->store, source->row))
 		return false;
 	*ret_x = sqlite3_column_double(source->row, 0) * source->scale;
 	*ret_y = sqlite3_column_double(source->row, 1);

@@ -61,7 +61,7 @@ static bool read_source(struct skep_store *store, int64_t id, uint32_t from, str
 		"SELECT model, maths, status, text, samples, tokens, samples_per_microbatch,"
 		" microbatches, slices, (SELECT count(*) FROM rounds WHERE run = ?1) FROM runs WHERE id = ?1";
 	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr, size);
-	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	bool found = row != NULL && skep_store_row(store, row);
 	uint32_t warmup = 0;
 	const char *why = "is not in the database";
 	if (found) {
@@ -90,7 +90,7 @@ static bool read_replicas(struct skep_store *store, struct source *source, char 
 			source->id, source->last_slice, reterr, size);
 	if (row == NULL)
 		return false;
-	source->replicas = sqlite3_step(row) == SQLITE_ROW ? fmax(1, round(sqlite3_column_double(row, 0))) : 1;
+	source->replicas = skep_store_row(store, row) ? fmax(1, round(sqlite3_column_double(row, 0))) : 1;
 	sqlite3_finalize(row);
 	return true;
 }
@@ -116,13 +116,13 @@ static bool close_bin(struct skep_loss_points *points, const struct source *sour
 }
 
 /* False: no memory, or *ret_bad is a round without a usable loss. */
-static bool take_rounds(
-	sqlite3_stmt *row, const struct source *source, struct skep_loss_points *points, int64_t *ret_bad)
+static bool take_rounds(struct skep_store *store, sqlite3_stmt *row, const struct source *source,
+	struct skep_loss_points *points, int64_t *ret_bad)
 {
 	struct bin bin = {.before = source->from};
 	double tokens = 0;
 	bool good = true;
-	while (good && sqlite3_step(row) == SQLITE_ROW) {
+	while (good && skep_store_row(store, row)) {
 		double loss = sqlite3_column_double(row, 1);
 		if (sqlite3_column_type(row, 1) == SQLITE_NULL || !isfinite(loss) || loss <= 0) {
 			*ret_bad = sqlite3_column_int64(row, 0);
@@ -163,7 +163,7 @@ static bool read_run(
 	}
 	snprintf(points->model, sizeof points->model, "%s", model);
 	sqlite3_stmt *row = skep_store_query(store, sql, id, source.last_slice, reterr, size);
-	bool good = row != NULL && take_rounds(row, &source, points, &bad);
+	bool good = row != NULL && take_rounds(store, row, &source, points, &bad);
 	if (row != NULL && !good && bad >= 0)
 		snprintf(reterr, size, "run %lld diverged: round %lld has no finite loss above 0; leave it out",
 			(long long)id, (long long)bad);
@@ -185,7 +185,7 @@ static bool newest_runs(struct skep_store *store, int64_t *ret, uint32_t *ret_ru
 		" SELECT id FROM shown JOIN newest USING (scenario) WHERE ?1 = 0 ORDER BY id DESC";
 	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
 	*ret_runs = 0;
-	while (row != NULL && *ret_runs < SKEP_FIT_RUNS_MAX && sqlite3_step(row) == SQLITE_ROW)
+	while (row != NULL && *ret_runs < SKEP_FIT_RUNS_MAX && skep_store_row(store, row))
 		ret[(*ret_runs)++] = sqlite3_column_int64(row, 0);
 	if (row != NULL && *ret_runs == 0)
 		snprintf(reterr, size,
@@ -205,16 +205,20 @@ bool skep_loss_points_read(struct skep_store *store, const int64_t *run, uint32_
 	}
 	if (runs == 0) {
 		run = newest;
-		if (!newest_runs(store, newest, &runs, reterr, size))
-			return false;
-	}
-	for (uint32_t i = 0; i < runs; i++)
-		if (!read_run(store, run[i], from, ret, reterr, size)) {
-			skep_loss_points_finish(ret);
+		if (!newest_runs(store, newest, &runs, reterr, size)) {
+			skep_store_read_all(store, reterr, size);
 			return false;
 		}
-	ret->first /= ret->runs;
-	return true;
+	}
+	bool read = true;
+	for (uint32_t i = 0; read && i < runs; i++)
+		read = read_run(store, run[i], from, ret, reterr, size);
+	read = skep_store_read_all(store, reterr, size) && read;
+	if (read)
+		ret->first /= ret->runs;
+	else
+		skep_loss_points_finish(ret);
+	return read;
 }
 
 void skep_loss_points_finish(struct skep_loss_points *points)

@@ -3,8 +3,9 @@
  * plot.c - turns a script into a picture file, or says why not.
  *
  * Everything that can be refused is refused before gnuplot starts. The script reaches gnuplot on its standard input and
- * the picture leaves on its standard output, into a file beside the target that is renamed at the end: no name is ever
- * quoted for gnuplot, and a target holds a whole picture or what it held before.
+ * the picture leaves on its standard output, into a pipe: gnuplot does not look whether what it writes arrives, so skep takes
+ * all of it and writes it itself, into a file beside the target that is renamed at the end. No name is ever quoted for gnuplot,
+ * and a target holds a whole picture or what it held before.
  */
 #include "analysis/plot.h"
 
@@ -80,7 +81,7 @@ bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_r
 		"SELECT scenario, world, device, printf('%llu', seed), workers, stages, pace, shape,"
 		" target_loss, maths, (SELECT count(*) FROM rounds WHERE run = ?1) FROM runs WHERE id = ?1";
 	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr, size);
-	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
 		*ret = (struct skep_plot_run){.id = id};
 		snprintf(ret->scenario, sizeof ret->scenario, "%s", skep_column_text(row, 0));
@@ -106,7 +107,7 @@ static bool newest_run(struct skep_store *store, int64_t *ret, char *reterr, siz
 	static const char sql[] = "SELECT max(CASE WHEN EXISTS (SELECT 1 FROM rounds WHERE run = id) THEN id END),"
 				  " count(*) FROM runs WHERE ?1 = 0";
 	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
-	bool read = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	bool read = row != NULL && skep_store_row(store, row);
 	*ret = read ? sqlite3_column_int64(row, 0) : 0;
 	if (read && *ret == 0)
 		snprintf(reterr, size, "the database holds no run%s: `skep sim` and `skep run` make one",
@@ -231,27 +232,44 @@ static bool write_script(
 		whole = fwrite(body, 1, length, script) == length && fflush(script) == 0;
 	}
 	if (ok && !whole)
-		snprintf(reterr, size, "no memory for the plot");
+		snprintf(reterr, size, "no memory for the plot: %s", strerror(errno));
 	free(body);
 	return ok && whole;
 }
 
-/* Returns 0 and how gnuplot ended, or why it could not be started. */
-static int run_gnuplot(int script, int picture, int messages, int *ret_status)
+/* All that comes out of a pipe; false without memory for it. */
+static bool take(int from, FILE *ret)
+{
+	char part[65536];
+	ssize_t length;
+	while ((length = read(from, part, sizeof part)) > 0 || (length < 0 && errno == EINTR))
+		if (length > 0 && fwrite(part, 1, (size_t)length, ret) != (size_t)length)
+			return false;
+	return length == 0;
+}
+
+/* Returns 0 and how gnuplot ended, or why it could not be started or what it drew not be taken. */
+static int run_gnuplot(int script, FILE *picture, int messages, int *ret_status)
 {
 	char *argv[] = {"gnuplot", NULL};
 	posix_spawn_file_actions_t files;
 	pid_t pid;
+	int end[2];
+	if (pipe2(end, O_CLOEXEC) != 0)
+		return errno;
 	lseek(script, 0, SEEK_SET);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, script, STDIN_FILENO);
-	posix_spawn_file_actions_adddup2(&files, picture, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&files, end[1], STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&files, messages, STDERR_FILENO);
 	int rc = posix_spawnp(&pid, "gnuplot", &files, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&files);
+	close(end[1]);
+	bool taken = rc != 0 || take(end[0], picture);
+	close(end[0]);
 	while (rc == 0 && waitpid(pid, ret_status, 0) < 0)
 		rc = errno == EINTR ? 0 : errno;
-	return rc;
+	return rc == 0 && !taken ? ENOMEM : rc;
 }
 
 /* What gnuplot complained of: the line "line N: ...", else the first one; without its indent. */
@@ -266,16 +284,18 @@ static void read_message(int messages, char *ret, size_t size)
 	snprintf(ret, size, "%.*s", (int)strcspn(complaint, "\n"), complaint);
 }
 
-static bool draw(int script, int picture, char *reterr, size_t size)
+/* The caller frees the picture. */
+static bool draw(int script, char **ret, size_t *ret_length, char *reterr, size_t size)
 {
 	char message[512];
-	int status = 0, messages = memfd_create("gnuplot-messages", MFD_CLOEXEC);
+	FILE *picture = open_memstream(ret, ret_length);
+	int status = 0, messages = picture ? memfd_create("gnuplot-messages", MFD_CLOEXEC) : -1;
 	int rc = messages < 0 ? errno : run_gnuplot(script, picture, messages, &status);
-	struct stat st = {0};
-	bool drawn =
-		rc == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 && fstat(picture, &st) == 0 && st.st_size > 0;
+	if (picture && fclose(picture) != 0 && rc == 0)
+		rc = ENOMEM;
+	bool drawn = rc == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 && *ret_length > 0;
 	if (rc != 0) {
-		snprintf(reterr, size, "gnuplot cannot be started: %s", strerror(rc));
+		snprintf(reterr, size, "gnuplot cannot be started, or what it drew not be kept: %s", strerror(rc));
 	} else if (!drawn) {
 		read_message(messages, message, sizeof message);
 		snprintf(reterr, size, "gnuplot failed: %s",
@@ -286,26 +306,45 @@ static bool draw(int script, int picture, char *reterr, size_t size)
 	return drawn;
 }
 
-/* The picture grows in a file beside the target and takes its place when it is whole. */
-static bool replace_target(int script, const char *target, char *reterr, size_t size)
+static bool write_all(int fd, const char *bytes, size_t length)
+{
+	while (length > 0) {
+		ssize_t written = write(fd, bytes, length);
+		if (written < 0 && errno != EINTR)
+			return false;
+		bytes += written > 0 ? written : 0;
+		length -= written > 0 ? (size_t)written : 0;
+	}
+	return true;
+}
+
+/* The picture goes into a file beside the target, which takes its place when it is whole and on the disk. */
+static bool write_target(const char *bytes, size_t length, const char *target, char *reterr, size_t size)
 {
 	char name[PATH_MAX];
 	snprintf(name, sizeof name, "%s.XXXXXX", target);
 	int picture = mkostemp(name, O_CLOEXEC);
-	if (picture < 0) {
-		snprintf(reterr, size, "%s: cannot be written: %s", target, strerror(errno));
-		return false;
-	}
 	mode_t mask = umask(0);
 	umask(mask);
-	bool drawn = draw(script, picture, reterr, size);
-	bool renamed = drawn && fchmod(picture, 0666 & ~mask) == 0 && rename(name, target) == 0;
-	if (drawn && !renamed)
+	bool done = picture >= 0 && write_all(picture, bytes, length) && fchmod(picture, 0666 & ~mask) == 0 &&
+	            fsync(picture) == 0 && rename(name, target) == 0;
+	if (!done)
 		snprintf(reterr, size, "%s: cannot be written: %s", target, strerror(errno));
-	if (!renamed)
+	if (picture >= 0 && !done)
 		unlink(name);
-	close(picture);
-	return renamed;
+	if (picture >= 0)
+		close(picture);
+	return done;
+}
+
+static bool replace_target(int script, const char *target, char *reterr, size_t size)
+{
+	char *picture = NULL;
+	size_t length = 0;
+	bool done =
+		draw(script, &picture, &length, reterr, size) && write_target(picture, length, target, reterr, size);
+	free(picture);
+	return done;
 }
 
 bool skep_plot_target(const char *target, char *reterr, size_t size)
@@ -377,7 +416,8 @@ static bool write_chosen(const void *what, struct skep_picture *picture, char *r
 	picture->rounds = c->choice->rounds;
 	picture->metric = c->choice->metric;
 	picture->axes = c->choice->axes;
-	return c->kind->write(c->store, c->run, c->runs, picture, reterr, size);
+	bool ok = c->kind->write(c->store, c->run, c->runs, picture, reterr, size);
+	return skep_store_read_all(c->store, reterr, size) && ok;
 }
 
 bool skep_plot_chosen(struct skep_store *store, const char *kind_name, const int64_t *run, uint32_t runs,

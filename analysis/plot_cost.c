@@ -21,7 +21,7 @@ static bool read_end(
 {
 	static const char sql[] = "SELECT max(closed_s) FROM rounds WHERE run = ?1 AND cost_usd IS NOT NULL";
 	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
-	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_type(row, 0) != SQLITE_NULL;
+	bool found = row != NULL && skep_store_row(store, row) && sqlite3_column_type(row, 0) != SQLITE_NULL;
 	if (found)
 		*end_s = fmax(*end_s, sqlite3_column_double(row, 0));
 	else if (row != NULL)
@@ -39,7 +39,7 @@ static bool write_costs(
 		" AND (round % ?2 = 0 OR round = (SELECT max(round) FROM rounds WHERE run = ?1)) ORDER BY round";
 	sqlite3_stmt *row = skep_store_query(store, sql, run->id, run->rounds / POINTS_MAX + 1, reterr, size);
 	fprintf(script, "0 0\n");
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW)
+	while (row != NULL && skep_store_row(store, row))
 		fprintf(script, "%.9g %.9g\n", sqlite3_column_double(row, 0) * unit, sqlite3_column_double(row, 1));
 	fprintf(script, "\n\n");
 	sqlite3_finalize(row);

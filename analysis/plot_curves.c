@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_curves.c - loss or perplexity of many runs in one picture, against time, steps, tokens or bytes; runs that differ by their
+ * plot_curves.c - accuracy: loss or perplexity of one run or many, against time, steps, tokens or bytes; runs that differ by their
  * seed alone taken together.
  *
  * A group is the runs of one world whose settings differ by the seed alone: its line is their mean, and the band goes from the
@@ -8,8 +8,8 @@
  * the runs that are there, as long as half of them are. The axis has 200 bins: what a run has in one of them is one point, its
  * mean, and the picture says of how many.
  *
- * A colour is a choice of settings, whichever world: simulated runs are thick lines, real ones circles on a thin line, runs by a
- * law dotted. Settings that differ in one number have colours in its order, from dark to light.
+ * A colour is a choice of settings, whichever world (of one choice alone, a world): simulated runs are thick lines, real ones
+ * circles on a thin line, runs by a law dotted. Settings that differ in one number have colours in its order, from dark to light.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -85,31 +85,17 @@ static bool asked_log(const struct figure *f, char axis, bool usual)
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
-/* Do they differ in more than their seed? */
-static bool differ(
-	struct skep_store *store, const struct figure *f, uint32_t a, uint32_t b, bool *ret, char *reterr, size_t size)
-{
-	struct skep_differences d;
-	if (!skep_settings_compare_runs(store, f->run[a].id, f->run[b].id, &d, reterr, size))
-		return false;
-	*ret = d.count > SKEP_DIFFERENCES_SHOWN;
-	for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++)
-		*ret = *ret || strcmp(d.item[i].key, "seed") != 0;
-	return true;
-}
-
 static bool put_into_group(struct skep_store *store, struct figure *f, uint32_t run, char *reterr, size_t size)
 {
 	uint32_t colour = f->colours;
-	bool other = true;
+	enum skep_plot_kin kin;
 	for (uint32_t g = 0; g < f->groups; g++) {
-		const struct skep_plot_run *first = &f->run[f->group[g].run[0]];
-		if (!differ(store, f, f->group[g].run[0], run, &other, reterr, size))
+		if (!skep_plot_kinship(store, &f->run[f->group[g].run[0]], &f->run[run], &kin, reterr, size))
 			return false;
-		if (other)
+		if (kin == SKEP_PLOT_OTHER)
 			continue;
 		colour = f->group[g].colour;
-		if (strcmp(first->world, f->run[run].world) != 0)
+		if (kin != SKEP_PLOT_ALIKE)
 			continue;
 		f->group[g].run[f->group[g].runs++] = run;
 		return true;
@@ -162,18 +148,17 @@ static bool name_group(struct skep_store *store, struct figure *f, uint32_t whic
 static void finish_title(const struct figure *f, struct group *group, bool worlds)
 {
 	const struct skep_plot_run *run = &f->run[group->run[0]];
-	char runs[64];
+	char runs[64], world[64];
 	size_t used = strlen(group->title);
+	bool same_seed = group->runs > 1 && strcmp(run->seed, f->run[group->run[1]].seed) == 0;
+	skep_plot_world(run, world, sizeof world);
+	worlds = worlds || strcmp(world, "simulated") != 0;
 	if (group->runs > 1)
-		snprintf(runs, sizeof runs, "%u seeds", group->runs);
+		snprintf(runs, sizeof runs, "%u %s", group->runs, same_seed ? "runs" : "seeds");
 	else
 		snprintf(runs, sizeof runs, "run %lld", (long long)run->id);
-	snprintf(group->title + used, sizeof group->title - used, "%s%s%s%s", used ? " (" : "", runs,
-		strcmp(run->world, "real") == 0  ? ", real"
-		: strcmp(run->maths, "law") == 0 ? ", by a law"
-		: worlds                         ? ", simulated"
-						 : "",
-		used ? ")" : "");
+	snprintf(group->title + used, sizeof group->title - used, "%s%s%s%s%s", used ? " (" : "", runs,
+		worlds ? ", " : "", worlds ? world : "", used ? ")" : "");
 }
 
 static int by_order(const void *a, const void *b)
@@ -279,7 +264,7 @@ static void write_style(const struct figure *f, uint32_t g, FILE *script)
 	if (f->ordered)
 		write_shade((double)before / (f->colours - 1), script);
 	else
-		fprintf(script, "'%s'\n", skep_plot_colour(group->colour));
+		fprintf(script, "'%s'\n", skep_plot_colour(f->colours == 1 ? real : group->colour));
 }
 
 static const char *byte_unit(double bytes, double *ret_per_byte)
@@ -453,24 +438,7 @@ static bool read_all(struct skep_store *store, struct figure *f, const int64_t *
 	return name_groups(store, f, reterr, size);
 }
 
-/* All of the newest scenario that has losses. */
-static bool newest_runs(struct skep_store *store, int64_t *ret, uint32_t *ret_runs, char *reterr, size_t size)
-{
-	static const char sql[] = "WITH shown AS (SELECT id, scenario FROM runs"
-				  "   WHERE EXISTS (SELECT 1 FROM losses WHERE run = id)),"
-				  " newest AS (SELECT scenario FROM shown ORDER BY id DESC LIMIT 1)"
-				  " SELECT id FROM shown JOIN newest USING (scenario) WHERE ?1 = 0 ORDER BY id";
-	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
-	*ret_runs = 0;
-	while (row != NULL && *ret_runs < RUNS_MAX && sqlite3_step(row) == SQLITE_ROW)
-		ret[(*ret_runs)++] = sqlite3_column_int64(row, 0);
-	if (row != NULL && *ret_runs == 0)
-		snprintf(reterr, size, "no run in the database has a loss: run a scenario with `maths: real`");
-	sqlite3_finalize(row);
-	return *ret_runs > 0;
-}
-
-bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size)
 {
 	static const struct skep_plot_axes usual;
@@ -481,7 +449,9 @@ bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t run
 	}
 	if (runs == 0) {
 		run = newest;
-		if (!newest_runs(store, newest, &runs, reterr, size))
+		if (!skep_plot_scenario_runs(store, "EXISTS (SELECT 1 FROM losses WHERE run = id)",
+			    "no run in the database has a loss: run a scenario with `maths: real`", true, newest,
+			    RUNS_MAX, &runs, reterr, size))
 			return false;
 	}
 	struct figure *f = calloc(1, sizeof *f);
@@ -506,16 +476,4 @@ bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t run
 	free(shown);
 	free(curve);
 	return good;
-}
-
-bool skep_plot_has_seeds(struct skep_store *store, const int64_t *run, uint32_t runs)
-{
-	char error[256];
-	struct skep_differences d;
-	for (uint32_t a = 0; a < runs; a++)
-		for (uint32_t b = 0; b < a; b++)
-			if (skep_settings_compare_runs(store, run[a], run[b], &d, error, sizeof error) &&
-				d.count == 1 && strcmp(d.item[0].key, "seed") == 0)
-				return true;
-	return false;
 }

@@ -91,6 +91,30 @@ bool skep_plot_heading(struct skep_store *store, const struct skep_plot_run *run
 	return true;
 }
 
+bool skep_plot_kinship(struct skep_store *store, const struct skep_plot_run *a, const struct skep_plot_run *b,
+	enum skep_plot_kin *ret, char *reterr, size_t size)
+{
+	struct skep_differences d;
+	if (!skep_settings_compare_runs(store, a->id, b->id, &d, reterr, size))
+		return false;
+	bool same = d.count <= SKEP_DIFFERENCES_SHOWN, world = strcmp(a->world, b->world) == 0;
+	for (size_t i = 0; same && i < d.count; i++)
+		same = strcmp(d.item[i].key, "seed") == 0;
+	if (strcmp(a->world, "real") == 0)
+		world = world && strcmp(a->device, b->device) == 0 && a->pace == b->pace && a->shape == b->shape;
+	*ret = !same ? SKEP_PLOT_OTHER : world ? SKEP_PLOT_ALIKE : SKEP_PLOT_SAME_SETTINGS;
+	return true;
+}
+
+void skep_plot_world(const struct skep_plot_run *run, char *ret, size_t size)
+{
+	if (strcmp(run->world, "real") == 0)
+		snprintf(ret, size, "real, %s%s%s", run->device, run->pace ? ", paced" : "",
+			run->shape ? ", shaped" : "");
+	else
+		snprintf(ret, size, "%s", strcmp(run->maths, "law") == 0 ? "by a law" : "simulated");
+}
+
 struct skep_plot_unit skep_plot_unit(double end_s)
 {
 	static const struct {
@@ -161,7 +185,28 @@ static bool newest_runs(struct skep_store *store, const char *has, const char *n
 		has);
 	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
 	*ret_runs = 0;
-	while (row != NULL && *ret_runs < SKEP_PLOT_RUNS_MAX && sqlite3_step(row) == SQLITE_ROW)
+	while (row != NULL && *ret_runs < SKEP_PLOT_RUNS_MAX && skep_store_row(store, row))
+		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
+	if (row != NULL && *ret_runs == 0)
+		snprintf(reterr, size, "%s", none);
+	sqlite3_finalize(row);
+	return *ret_runs > 0;
+}
+
+bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const char *none, bool one_a_world,
+	int64_t *ret_run, uint32_t most, uint32_t *ret_runs, char *reterr, size_t size)
+{
+	char sql[640];
+	snprintf(sql, sizeof sql,
+		"WITH shown AS (SELECT id, scenario, world FROM runs WHERE %s),"
+		" newest AS (SELECT scenario FROM shown ORDER BY id DESC LIMIT 1),"
+		" its AS (SELECT id, world FROM shown JOIN newest USING (scenario))"
+		" SELECT id FROM its WHERE ?1 = 0 OR (SELECT count(DISTINCT world) FROM its) = 1"
+		" OR id IN (SELECT max(id) FROM its GROUP BY world) ORDER BY ?1 * (world = 'real'), id",
+		has);
+	sqlite3_stmt *row = skep_store_query(store, sql, one_a_world, 0, reterr, size);
+	*ret_runs = 0;
+	while (row != NULL && *ret_runs < most && skep_store_row(store, row))
 		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
 	if (row != NULL && *ret_runs == 0)
 		snprintf(reterr, size, "%s", none);

@@ -52,7 +52,7 @@ static bool read_machines(
 	uint32_t stride = (run->workers + SHOWN_MAX - 1) / SHOWN_MAX, i = 0;
 	ret->machine = calloc(run->workers / stride + 1, sizeof *ret->machine);
 	sqlite3_stmt *row = ret->machine ? skep_store_query(store, sql, run->id, 0, reterr, size) : NULL;
-	for (; row != NULL && i < run->workers && sqlite3_step(row) == SQLITE_ROW; i++)
+	for (; row != NULL && i < run->workers && skep_store_row(store, row); i++)
 		if (i % stride == 0)
 			ret->machine[ret->workers++] =
 				(struct machine){.worker = (uint32_t)sqlite3_column_int64(row, 0),
@@ -74,7 +74,7 @@ static bool read_pairs(
 	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
 	if (row == NULL)
 		return false;
-	while (sqlite3_step(row) == SQLITE_ROW) {
+	while (skep_store_row(store, row)) {
 		size_t from = (size_t)sqlite3_column_int64(row, 0), to = (size_t)sqlite3_column_int64(row, 1);
 		if (ret->pair_Bps == NULL) {
 			ret->places = (uint32_t)sqlite3_column_int64(row, 4);
@@ -197,7 +197,7 @@ static void write_places(struct skep_store *store, const struct skep_plot_run *r
 	sqlite3_stmt *row = skep_store_query(
 		store, "SELECT name FROM places WHERE run = ?1 ORDER BY place", run->id, 0, reterr, size);
 	fprintf(script, "array Place[%u]\n", matrix->places);
-	for (uint32_t i = 1; row != NULL && i <= matrix->places && sqlite3_step(row) == SQLITE_ROW; i++) {
+	for (uint32_t i = 1; row != NULL && i <= matrix->places && skep_store_row(store, row); i++) {
 		fprintf(script, "Place[%u] = ", i);
 		skep_script_string(script, skep_column_text(row, 0));
 		fprintf(script, "\nset style line %u lc rgb '%s'\n", i, skep_plot_colour(i - 1));

@@ -94,7 +94,7 @@ static bool read_activity(struct skep_timeline *timeline, struct grid *grid, dou
 				  " WHERE run = ?1";
 	sqlite3_stmt *row =
 		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+	while (row != NULL && skep_store_row(timeline->store, row)) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
 		double at_s = ((double)sqlite3_column_int64(row, 1) + 0.5) * stored_s;
 		uint32_t bin = (uint32_t)fmin(at_s / grid->bin_s, grid->bins - 1);
@@ -115,7 +115,7 @@ static bool read_lane(struct skep_timeline *timeline, struct grid *grid)
 				  " OR EXISTS (SELECT 1 FROM ops WHERE run = ?1 AND kind = 'step' AND lane = 'reduce')";
 	sqlite3_stmt *row =
 		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
-	grid->delayed = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	grid->delayed = row != NULL && skep_store_row(timeline->store, row);
 	sqlite3_finalize(row);
 	return row != NULL;
 }
@@ -296,7 +296,7 @@ static bool write_rounds(struct skep_timeline *timeline)
 		skep_store_query(timeline->store, sql, timeline->run.id, every, timeline->error, timeline->error_size);
 	double last = -INFINITY, width = timeline->end_s * TIC_WIDTH;
 	fprintf(timeline->script, "set x2tics nomirror out (");
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+	while (row != NULL && skep_store_row(timeline->store, row)) {
 		double opened_s = sqlite3_column_double(row, 1);
 		if (opened_s - last < width)
 			continue;
@@ -333,7 +333,7 @@ static bool read_length(struct skep_timeline *timeline, double *ret_s)
 	static const char sql[] = "SELECT activity_bin_s FROM runs WHERE id = ?1 AND activity_bin_s > 0";
 	sqlite3_stmt *row =
 		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
-	bool there = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	bool there = row != NULL && skep_store_row(timeline->store, row);
 	*ret_s = there ? sqlite3_column_double(row, 0) : 0;
 	if (row != NULL && !there)
 		snprintf(timeline->error, timeline->error_size,

@@ -69,7 +69,7 @@ static bool read_first(struct skep_store *store, const struct skep_plot_run *run
 	static const char sql[] =
 		"SELECT worker, coalesce(first_stage, -1) FROM workers WHERE run = ?1 AND role = 'worker'";
 	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+	while (row != NULL && skep_store_row(store, row)) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
 		int64_t stage = sqlite3_column_int64(row, 1);
 		if (worker >= run->workers)
@@ -90,7 +90,7 @@ static bool read_turns(struct skep_store *store, const struct skep_plot_run *run
 		" ('fenced', 'left', 'admitted', 'moved', 'joined', 'stage_restarted') ORDER BY time_s, rowid";
 	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
 	bool ok = row != NULL;
-	while (ok && sqlite3_step(row) == SQLITE_ROW) {
+	while (ok && skep_store_row(store, row)) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 2);
 		if (worker < run->workers)
 			ok = turn(presence, &open[worker], sqlite3_column_double(row, 0),

@@ -75,7 +75,7 @@ static int64_t sweep_of(struct skep_store *store, int64_t run, char *reterr, siz
 {
 	static const char sql[] = "SELECT max(sweep) FROM sweep_runs WHERE run = ?1";
 	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, reterr, size);
-	int64_t sweep = row != NULL && sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
+	int64_t sweep = row != NULL && skep_store_row(store, row) ? sqlite3_column_int64(row, 0) : 0;
 	if (row != NULL && sweep == 0)
 		snprintf(reterr, size, "run %lld is part of no sweep", (long long)run);
 	sqlite3_finalize(row);

@@ -15,9 +15,10 @@
  *
  * All workers of a stage count the same, with the mean cost of that stage. So when GPUs are mixed 100 % is not what perfect
  * rebalancing would give: a stage served by slow GPUs looks costly instead of badly staffed, and swapping a fast worker for
- * a slow one changes nothing. The legend says so of such runs.
+ * a slow one changes nothing. The picture says so if it shows such runs.
  *
- * Each line is the mean over the runs of a group, the band one standard deviation to both sides. It ends with the first
+ * Each line is the mean over the runs of a group (a simulated run and a real one are never in one, nor real ones that were paced
+ * or shaped in other ways), the band one standard deviation to both sides. It ends with the first
  * run that ends.
  */
 #include <math.h>
@@ -29,7 +30,7 @@
 #include "analysis/settings.h"
 
 #define RUNS_MAX 64u
-#define GROUPS_MAX 8u
+#define GROUPS_MAX 24u
 #define BINS 160u /* of time */
 #define KEY_PIXELS 24u
 #define HEIGHT 800u /* of the picture without its key */
@@ -44,7 +45,7 @@ struct curve { /* of one run: time-weighted sums in each bin */
 	double sum[PANELS][BINS], weight[PANELS][BINS];
 };
 
-struct group { /* runs with the same settings but for the seed */
+struct group { /* runs with the same settings but for the seed, in one world */
 	uint32_t run[RUNS_MAX], runs;
 	char title[256];
 };
@@ -60,39 +61,14 @@ struct figure {
 
 /* ---- which runs ------------------------------------------------------------------------------------------------- */
 
-static bool newest_runs(struct skep_store *store, int64_t *ret_run, uint32_t *ret_runs, char *reterr, size_t size)
-{
-	static const char sql[] = "WITH shown AS (SELECT id, scenario FROM runs"
-				  "   WHERE EXISTS (SELECT 1 FROM rounds WHERE run = id)),"
-				  " newest AS (SELECT scenario FROM shown ORDER BY id DESC LIMIT 1)"
-				  " SELECT id FROM shown JOIN newest USING (scenario) WHERE ?1 = 0 ORDER BY id";
-	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
-	*ret_runs = 0;
-	while (row != NULL && *ret_runs < RUNS_MAX && sqlite3_step(row) == SQLITE_ROW)
-		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
-	if (row != NULL && *ret_runs == 0)
-		snprintf(reterr, size,
-			"the database holds no run that closed a round: `skep sim` and `skep run` make one");
-	sqlite3_finalize(row);
-	return *ret_runs > 0;
-}
-
-static bool only_seeds_differ(const struct skep_differences *d)
-{
-	for (size_t i = 0; i < d->count && i < SKEP_DIFFERENCES_SHOWN; i++)
-		if (strcmp(d->item[i].key, "seed") != 0)
-			return false;
-	return d->count <= SKEP_DIFFERENCES_SHOWN;
-}
-
 static bool put_into_group(struct skep_store *store, struct figure *f, uint32_t run, char *reterr, size_t size)
 {
-	struct skep_differences d;
+	enum skep_plot_kin kin = SKEP_PLOT_OTHER;
 	uint32_t g = 0;
 	for (; g < f->groups; g++) {
-		if (!skep_settings_compare_runs(store, f->run[f->group[g].run[0]].id, f->run[run].id, &d, reterr, size))
+		if (!skep_plot_kinship(store, &f->run[f->group[g].run[0]], &f->run[run], &kin, reterr, size))
 			return false;
-		if (only_seeds_differ(&d))
+		if (kin == SKEP_PLOT_ALIKE)
 			break;
 	}
 	if (g == GROUPS_MAX) {
@@ -127,8 +103,20 @@ static bool name_group(struct skep_store *store, struct figure *f, uint32_t whic
 					setting);
 		}
 	}
-	if (group->title[0] == '\0' && f->groups > 1)
-		snprintf(group->title, sizeof group->title, "defaults");
+	return true;
+}
+
+static bool name_groups(struct skep_store *store, struct figure *f, char *reterr, size_t size)
+{
+	bool named = false;
+	for (uint32_t g = 0; g < f->groups; g++) {
+		if (!name_group(store, f, g, reterr, size))
+			return false;
+		named = named || f->group[g].title[0] != '\0';
+	}
+	for (uint32_t g = 0; g < f->groups && named; g++)
+		if (f->group[g].title[0] == '\0')
+			snprintf(f->group[g].title, sizeof f->group[g].title, "defaults");
 	return true;
 }
 
@@ -173,7 +161,7 @@ static bool read_costs(
 				  " WHERE run = ?1 AND kind IN ('forward', 'backward') GROUP BY stage, kind";
 	bool known = true;
 	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW)
+	while (row != NULL && skep_store_row(store, row))
 		if (sqlite3_column_int64(row, 0) < run->stages)
 			ret[sqlite3_column_int64(row, 0)] += sqlite3_column_double(row, 1);
 	sqlite3_finalize(row);
@@ -193,7 +181,7 @@ static bool read_rounds(struct skep_store *store, const struct skep_plot_run *ru
 	if (!read_costs(store, run, cost, reterr, size))
 		return false;
 	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+	while (row != NULL && skep_store_row(store, row)) {
 		uint32_t stage = (uint32_t)sqlite3_column_int64(row, 0);
 		if (stage >= run->stages)
 			continue;
@@ -215,7 +203,7 @@ static bool read_rates(struct skep_store *store, const struct skep_plot_run *run
 	static const char sql[] = "SELECT time_s, samples FROM v_throughput WHERE run = ?1 ORDER BY round";
 	double before_s = 0, waiting = 0; /* samples of rounds that closed in the same instant as the one before */
 	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+	while (row != NULL && skep_store_row(store, row)) {
 		double closed_s = sqlite3_column_double(row, 0);
 		waiting += sqlite3_column_double(row, 1);
 		if (closed_s <= before_s)
@@ -243,7 +231,7 @@ static bool read_end(struct skep_store *store, struct figure *f, uint32_t i, cha
 {
 	sqlite3_stmt *row = skep_store_query(
 		store, "SELECT max(closed_s) FROM rounds WHERE run = ?1", f->run[i].id, 0, reterr, size);
-	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_double(row, 0) > 0;
+	bool found = row != NULL && skep_store_row(store, row) && sqlite3_column_double(row, 0) > 0;
 	if (found)
 		f->end_s = fmin(f->end_s, sqlite3_column_double(row, 0));
 	else if (row != NULL)
@@ -256,7 +244,7 @@ static bool read_gpus(struct skep_store *store, struct figure *f, uint32_t i, ch
 {
 	static const char sql[] = "SELECT count(DISTINCT gpu) FROM workers WHERE run = ?1 AND role = 'worker'";
 	sqlite3_stmt *row = skep_store_query(store, sql, f->run[i].id, 0, reterr, size);
-	f->mixed[i] = row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) > 1;
+	f->mixed[i] = row != NULL && skep_store_row(store, row) && sqlite3_column_int64(row, 0) > 1;
 	sqlite3_finalize(row);
 	return row != NULL;
 }
@@ -290,24 +278,30 @@ static double write_group(
 	return total;
 }
 
-/* What the legend says: the group, its runs, its mean. */
+/* What the legend says: the group, its runs, their world, its mean. */
 static void name_curve(
 	const struct figure *f, const struct group *group, const double mean[PANELS], char *ret, size_t size)
 {
-	char runs[32];
-	bool mixed = false;
-	for (uint32_t i = 0; i < group->runs; i++)
-		mixed = mixed || f->mixed[group->run[i]];
+	char runs[32], world[64];
+	skep_plot_world(&f->run[group->run[0]], world, sizeof world);
 	if (group->runs == 1)
 		snprintf(runs, sizeof runs, "run %lld", (long long)f->run[group->run[0]].id);
 	else
 		snprintf(runs, sizeof runs, "%u runs", group->runs);
-	snprintf(ret, size, "%s%s%s, %.*f samples/s on average, spread %.0f %%%s", group->title,
-		group->title[0] ? ": " : "", runs,
+	snprintf(ret, size, "%s%s%s, %s, %.*f samples/s on average, spread %.0f %%", group->title,
+		group->title[0] ? ": " : "", runs, world,
 		mean[RATE] < 10    ? 2
 		: mean[RATE] < 100 ? 1
 				   : 0,
-		mean[RATE], mean[SPREAD], mixed ? " (mixed GPUs, each taken as the mean of its stage)" : "");
+		mean[RATE], mean[SPREAD]);
+}
+
+static bool any_mixed(const struct figure *f)
+{
+	bool mixed = false;
+	for (uint32_t i = 0; i < f->runs; i++)
+		mixed = mixed || f->mixed[i];
+	return mixed;
 }
 
 static void write_figure(const struct figure *f, FILE *script)
@@ -323,14 +317,19 @@ static void write_figure(const struct figure *f, FILE *script)
 			mean[g][panel] = write_group(f, &f->group[g], (enum panel)panel, unit, script);
 		fprintf(script, "END\n");
 	}
-	fprintf(script, "groups = %u\nkey_part = %.4f\narray Title[%u]\narray Colour[%u]\n", f->groups,
-		(double)KEY_PIXELS * f->groups / (HEIGHT + KEY_PIXELS * f->groups), f->groups, f->groups);
+	fprintf(script, "groups = %u\nkey_part = %.4f\narray Title[%u]\narray Colour[%u]\narray Dash[%u]\n", f->groups,
+		(double)KEY_PIXELS * f->groups / (HEIGHT + KEY_PIXELS * f->groups), f->groups, f->groups, f->groups);
+	fprintf(script, "remark = '%s'\n",
+		any_mixed(f) ? "mixed GPUs, each taken as the mean of its stage: 100 % is no bound" : "");
 	for (uint32_t g = 0; g < f->groups; g++) {
 		char title[512];
 		name_curve(f, &f->group[g], mean[g], title, sizeof title);
 		fprintf(script, "Title[%u] = ", g + 1);
 		skep_script_string(script, title);
-		fprintf(script, "\nColour[%u] = '%s'\n", g + 1, skep_plot_colour(g));
+		fprintf(script, "\nColour[%u] = '%s'\nDash[%u] = %u\n", g + 1, skep_plot_colour(g), g + 1,
+			g < 8    ? 1
+			: g < 16 ? 2
+				 : 4);
 	}
 	skep_script_lines(script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
 }
@@ -345,10 +344,7 @@ static bool read_all(struct skep_store *store, struct figure *f, const int64_t *
 	for (uint32_t i = 0; i < f->runs; i++)
 		if (!read_run(store, f, i, reterr, size))
 			return false;
-	for (uint32_t g = 0; g < f->groups; g++)
-		if (!name_group(store, f, g, reterr, size))
-			return false;
-	return true;
+	return name_groups(store, f, reterr, size);
 }
 
 bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
@@ -358,7 +354,9 @@ bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t
 	struct figure *f = calloc(1, sizeof *f);
 	if (runs == 0) {
 		run = newest;
-		if (!newest_runs(store, newest, &runs, reterr, size)) {
+		if (!skep_plot_scenario_runs(store, "EXISTS (SELECT 1 FROM rounds WHERE run = id)",
+			    "the database holds no run that closed a round: `skep sim` and `skep run` make one", false,
+			    newest, RUNS_MAX, &runs, reterr, size)) {
 			free(f);
 			return false;
 		}

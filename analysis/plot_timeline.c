@@ -68,7 +68,7 @@ static bool read_window(struct skep_timeline *timeline, const struct skep_plot_r
 	*ret = (struct window){.first = first};
 	sqlite3_stmt *row =
 		skep_store_query(timeline->store, sql, timeline->run.id, first, timeline->error, timeline->error_size);
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) <= last) {
+	while (row != NULL && skep_store_row(timeline->store, row) && sqlite3_column_int64(row, 0) <= last) {
 		uint64_t ops = ret->ops + (uint64_t)sqlite3_column_int64(row, 3);
 		if (!asked && ret->rounds > 0 && (double)ops > OPS_PER_WORKER * timeline->run.workers)
 			break;
@@ -88,7 +88,7 @@ static bool read_end(struct skep_timeline *timeline)
 				  " (SELECT max(closed_s) FROM rounds WHERE run = ?1)) FROM runs WHERE id = ?1";
 	sqlite3_stmt *row =
 		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
-	if (row != NULL && sqlite3_step(row) == SQLITE_ROW)
+	if (row != NULL && skep_store_row(timeline->store, row))
 		timeline->end_s = sqlite3_column_double(row, 0);
 	sqlite3_finalize(row);
 	return row != NULL;
@@ -155,7 +155,7 @@ bool skep_timeline_workers(struct skep_timeline *timeline, double margin_pixels)
 	fprintf(timeline->script,
 		numbered ? "set label 'worker' at graph -0.008, graph 1 offset 0, 0.7 right\nset ytics scale 0 ()\n"
 			 : "unset ytics\n");
-	for (; row != NULL && i < workers && sqlite3_step(row) == SQLITE_ROW; i++) {
+	for (; row != NULL && i < workers && skep_store_row(timeline->store, row); i++) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
 		int64_t stage = sqlite3_column_int64(row, 1);
 		if (worker < workers)
@@ -205,7 +205,7 @@ static bool write_rounds(struct skep_timeline *timeline, const struct window *wi
 		timeline->store, sql, timeline->run.id, window->first, timeline->error, timeline->error_size);
 	double end = timeline->end_s * timeline->unit, width = ROUND_WIDTH * (end - timeline->begin_s * timeline->unit);
 	double room_from = -INFINITY;
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+	while (row != NULL && skep_store_row(timeline->store, row)) {
 		double opened = sqlite3_column_double(row, 1) * timeline->unit;
 		if (opened >= end)
 			break;
@@ -252,7 +252,7 @@ static bool write_ops(struct skep_timeline *timeline)
 			write_bar(timeline, span->begin_s, span->end_s, y - 0.42, y + 0.42,
 				away ? SKEP_TIMELINE_AWAY : SKEP_TIMELINE_STATE);
 	}
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+	while (row != NULL && skep_store_row(timeline->store, row)) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
 		double begin_s = sqlite3_column_double(row, 1), end_s = sqlite3_column_double(row, 2);
 		const char *lane = skep_column_text(row, 4);
@@ -295,13 +295,12 @@ static bool write_detail(struct skep_timeline *timeline, const struct window *wi
 	return true;
 }
 
-static void refuse_window(
-	struct skep_timeline *timeline, const struct skep_plot_rounds *asked, const struct window *window)
+static void refuse_window(struct skep_timeline *timeline, const struct window *window)
 {
 	const struct skep_plot_run *run = &timeline->run;
 	if (run->rounds > 0 && window->rounds == 0)
 		snprintf(timeline->error, timeline->error_size, "run %lld closed %u rounds: there is no round %u",
-			(long long)run->id, run->rounds, asked->first);
+			(long long)run->id, run->rounds, window->first);
 	else if (run->rounds > 0 && window->first > 0)
 		snprintf(timeline->error, timeline->error_size,
 			"run %lld kept no operations of these rounds, only of earlier ones: `--rounds all` shows them "
@@ -319,7 +318,7 @@ static bool has_activity(struct skep_timeline *timeline)
 	static const char sql[] = "SELECT 1 FROM runs WHERE id = ?1 AND activity_bin_s > 0";
 	sqlite3_stmt *row =
 		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
-	bool there = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	bool there = row != NULL && skep_store_row(timeline->store, row);
 	sqlite3_finalize(row);
 	return there;
 }
@@ -341,7 +340,7 @@ static bool write_timeline(struct skep_timeline *timeline, const struct skep_plo
 	if (!read_window(timeline, asked, &window))
 		return false;
 	if (window.ops == 0) {
-		refuse_window(timeline, asked, &window);
+		refuse_window(timeline, &window);
 		return false;
 	}
 	return write_detail(timeline, &window, asked != NULL);

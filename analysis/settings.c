@@ -129,7 +129,7 @@ bool skep_settings_compare_runs(struct skep_store *store, int64_t first, int64_t
 {
 	static const char sql[] = "SELECT a.text, b.text FROM runs AS a JOIN runs AS b WHERE a.id = ?1 AND b.id = ?2";
 	sqlite3_stmt *row = skep_store_query(store, sql, first, second, reterr, size);
-	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	bool found = row != NULL && skep_store_row(store, row);
 	if (found)
 		skep_settings_compare(skep_column_text(row, 0), skep_column_text(row, 1), ret);
 	else if (row != NULL)

@@ -479,12 +479,34 @@ sqlite3 *skep_store_database(struct skep_store *store)
 	return store->db;
 }
 
+static void keep_unread(struct skep_store *store, int code)
+{
+	if (store->unread[0] == '\0')
+		skep_database_explain(store->db, store->path, code, store->unread, sizeof store->unread);
+}
+
+bool skep_store_row(struct skep_store *store, sqlite3_stmt *row)
+{
+	int rc = sqlite3_step(row);
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		keep_unread(store, rc);
+	return rc == SQLITE_ROW;
+}
+
+bool skep_store_read_all(const struct skep_store *store, char *reterr, size_t size)
+{
+	if (store->unread[0] != '\0')
+		snprintf(reterr, size, "%s", store->unread);
+	return store->unread[0] == '\0';
+}
+
 sqlite3_stmt *skep_store_query(
 	struct skep_store *store, const char *sql, int64_t first, int64_t second, char *reterr, size_t size)
 {
 	sqlite3_stmt *statement = NULL;
 	int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
 	if (rc != SQLITE_OK) {
+		keep_unread(store, rc);
 		skep_database_explain(store->db, store->path, rc, reterr, size);
 		return NULL;
 	}

@@ -57,7 +57,7 @@ static bool read_run(struct skep_store *store, int64_t run, struct skep_run_log 
 	bool ok = false;
 	if (row == NULL)
 		return false;
-	if (sqlite3_step(row) != SQLITE_ROW) {
+	if (!skep_store_row(store, row)) {
 		snprintf(reterr, size, "there is no run %" PRId64 " in this database", run);
 	} else if (strcmp(skep_column_text(row, 0), "real") != 0) {
 		snprintf(reterr, size,
@@ -85,7 +85,7 @@ static bool read_ends(struct skep_store *store, int64_t run, struct skep_run_log
 		run, 0, reterr, size);
 	if (row == NULL)
 		return false;
-	while (sqlite3_step(row) == SQLITE_ROW) {
+	while (skep_store_row(store, row)) {
 		int64_t worker = sqlite3_column_int64(row, 0);
 		if (worker < 0 || worker >= log->machines)
 			continue;
@@ -153,9 +153,10 @@ static bool read_parts(struct skep_store *store, int64_t run, struct skep_run_lo
 bool skep_run_log_read(struct skep_store *store, int64_t run, struct skep_run_log *ret, char *reterr, size_t size)
 {
 	*ret = (struct skep_run_log){0};
-	if (read_run(store, run, ret, reterr, size) && read_ends(store, run, ret, reterr, size) &&
-		skep_run_sources_read(store, run, &ret->sources, reterr, size) &&
-		read_parts(store, run, ret, reterr, size))
+	bool read = read_run(store, run, ret, reterr, size) && read_ends(store, run, ret, reterr, size) &&
+	            skep_run_sources_read(store, run, &ret->sources, reterr, size) &&
+	            read_parts(store, run, ret, reterr, size);
+	if (skep_store_read_all(store, reterr, size) && read)
 		return true;
 	skep_run_log_finish(ret);
 	return false;

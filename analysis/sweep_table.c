@@ -17,17 +17,18 @@
 
 static const struct metric {
 	const char *key, *title;
+	bool percent; /* of a share; --json has the share */
 } METRIC[SKEP_SWEEP_METRICS] = {
-	[SKEP_SWEEP_THROUGHPUT] = {"throughput_samples_per_s", "samples/s"},
-	[SKEP_SWEEP_TIME] = {"time_s", "time (s)"},
-	[SKEP_SWEEP_TO_TARGET] = {"time_to_target_s", "to target (s)"},
-	[SKEP_SWEEP_COST] = {"cost_usd", "cost (USD)"},
-	[SKEP_SWEEP_LOSS] = {"final_loss", "final loss"},
-	[SKEP_SWEEP_UTILISATION] = {"utilisation", "utilisation"},
-	[SKEP_SWEEP_PASSES] = {"passes_s", "passes (s)"},
-	[SKEP_SWEEP_REDUCTION] = {"reduction_s", "reduction (s)"},
-	[SKEP_SWEEP_VALIDATION] = {"final_validation_loss", "validation loss"},
-	[SKEP_SWEEP_COST_TO_TARGET] = {"cost_to_target_usd", "cost to target (USD)"},
+	[SKEP_SWEEP_THROUGHPUT] = {"throughput_samples_per_s", "samples/s", false},
+	[SKEP_SWEEP_TIME] = {"time_s", "time (s)", false},
+	[SKEP_SWEEP_TO_TARGET] = {"time_to_target_s", "to target (s)", false},
+	[SKEP_SWEEP_COST] = {"cost_usd", "cost (USD)", false},
+	[SKEP_SWEEP_LOSS] = {"final_loss", "final loss", false},
+	[SKEP_SWEEP_UTILISATION] = {"utilisation", "utilisation (%)", true},
+	[SKEP_SWEEP_PASSES] = {"passes_s", "passes (s)", false},
+	[SKEP_SWEEP_REDUCTION] = {"reduction_s", "reduction (s)", false},
+	[SKEP_SWEEP_VALIDATION] = {"final_validation_loss", "validation loss", false},
+	[SKEP_SWEEP_COST_TO_TARGET] = {"cost_to_target_usd", "cost to target (USD)", false},
 };
 
 const char *skep_sweep_metric_key(enum skep_sweep_metric metric)
@@ -43,7 +44,7 @@ static bool read_head(struct skep_store *store, struct skep_sweep_table *t, char
 				  " (SELECT 1 + max(point) FROM sweep_runs WHERE sweep = id) FROM sweeps"
 				  " WHERE ?1 = 0 OR id = ?1 ORDER BY id DESC LIMIT 1";
 	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr, size);
-	bool found = row != NULL && sqlite3_step(row) == SQLITE_ROW;
+	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
 		t->sweep = sqlite3_column_int64(row, 0);
 		snprintf(t->scenario, sizeof t->scenario, "%s", skep_column_text(row, 1));
@@ -65,7 +66,7 @@ static bool read_texts(
 {
 	sqlite3_stmt *row = skep_store_query(store, sql, sweep, 0, reterr, size);
 	uint32_t i = 0;
-	while (row != NULL && i < count && sqlite3_step(row) == SQLITE_ROW)
+	while (row != NULL && i < count && skep_store_row(store, row))
 		ret[i++] = strdup(skep_column_text(row, 0));
 	if (row != NULL && i < count)
 		snprintf(reterr, size, "sweep %lld is not whole in the database", (long long)sweep);
@@ -104,7 +105,7 @@ static bool read_runs(
 		" FROM sweep_runs LEFT JOIN runs ON runs.id = run"
 		" WHERE sweep = ?1 ORDER BY number";
 	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr, size);
-	while (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
+	while (row != NULL && skep_store_row(store, row)) {
 		uint32_t point = (uint32_t)sqlite3_column_int64(row, 0);
 		if (point >= t->points)
 			continue;
@@ -146,8 +147,10 @@ bool skep_sweep_table_read(
 	struct skep_store *store, int64_t sweep, struct skep_sweep_table *ret, char *reterr, size_t size)
 {
 	*ret = (struct skep_sweep_table){.sweep = sweep};
-	if (!read_head(store, ret, reterr, size))
+	if (!read_head(store, ret, reterr, size)) {
+		skep_store_read_all(store, reterr, size);
 		return false;
+	}
 	ret->key = calloc(ret->keys + 1, sizeof *ret->key);
 	ret->value = calloc((size_t)ret->points * ret->keys + 1, sizeof *ret->value);
 	ret->row = calloc(ret->points + 1, sizeof *ret->row);
@@ -160,6 +163,7 @@ bool skep_sweep_table_read(
 	       read_texts(store, "SELECT value FROM sweep_values WHERE sweep = ?1 ORDER BY point, position", ret->sweep,
 		       ret->value, ret->points * ret->keys, reterr, size) &&
 	       read_rows(store, ret, reterr, size);
+	read = skep_store_read_all(store, reterr, size) && read;
 	if (!read)
 		skep_sweep_table_finish(ret);
 	return read;
@@ -232,13 +236,25 @@ void skep_sweep_table_print_json(const struct skep_sweep_table *table, FILE *out
 
 /* ---- for a person ------------------------------------------------------------------------------------------------ */
 
-/* Decimals with which a spread has two digits that count. */
-static int decimals(double spread)
+/* Decimals with which a number has so many digits that count; a number without a fraction is written in full. */
+static int decimals(double number, int digits)
 {
-	if (!(spread > 0))
-		return -1;
-	double places = 1 - floor(log10(spread));
-	return places < 0 ? 0 : places < 9 ? (int)places : -1;
+	double places = digits - 1 - floor(log10(fabs(number)));
+	return !(fabs(number) > 0) || places < 0 ? 0 : places < 9 ? (int)places : 9;
+}
+
+/* At most four digits of the mean and two of the spread; a spread that is not seen then goes without saying. */
+static void number_text(double mean, double spread, char *ret, size_t size)
+{
+	int places = decimals(mean, 4);
+	if (spread > 0 && decimals(spread, 2) < places)
+		places = decimals(spread, 2);
+	if (fabs(mean) > 0 && fabs(mean) < 1e-6)
+		snprintf(ret, size, "%.4g", mean);
+	else if (spread >= 0.5 * pow(10, -places))
+		snprintf(ret, size, "%.*f ± %.*f", places, mean, places, spread);
+	else
+		snprintf(ret, size, "%.*f", places, mean);
 }
 
 /* "12.3 ± 0.4", with how many of the runs it is when it is not all; "-": nobody has it. */
@@ -246,17 +262,12 @@ static void figure_text(const struct skep_sweep_row *row, int metric, char *ret,
 {
 	const struct skep_sweep_figure *f = &row->figure[metric];
 	char part[32] = "", number[64];
-	int places = decimals(f->spread);
+	double unit = METRIC[metric].percent ? 100 : 1;
 	if (metric == SKEP_SWEEP_LOSS && row->diverged > 0)
 		snprintf(part, sizeof part, " (%u diverged)", row->diverged);
 	else if (f->runs < row->done && f->runs > 0)
 		snprintf(part, sizeof part, " (%u of %u)", f->runs, row->done);
-	if (places >= 0)
-		snprintf(number, sizeof number, "%.*f ± %.*f", places, f->mean, places, f->spread);
-	else if (f->spread >= 0)
-		snprintf(number, sizeof number, "%.5g ± %.2g", f->mean, f->spread);
-	else
-		snprintf(number, sizeof number, "%.5g", f->mean);
+	number_text(f->mean * unit, f->spread * unit, number, sizeof number);
 	snprintf(ret, size, "%s%s", f->runs > 0 ? number : "-", part);
 }
 
@@ -307,8 +318,37 @@ static bool shown(const struct skep_sweep_table *t, uint32_t column)
 	return false;
 }
 
+/* The time to the target if a run reached one, else the throughput. */
+static enum skep_sweep_metric asked_for(const struct skep_sweep_table *t)
+{
+	for (uint32_t p = 0; p < t->points; p++)
+		if (t->row[p].figure[SKEP_SWEEP_TO_TARGET].runs > 0)
+			return SKEP_SWEEP_TO_TARGET;
+	return SKEP_SWEEP_THROUGHPUT;
+}
+
+/* The row with the best mean; one that more seeds reached goes before. UINT32_MAX: there is nothing to choose. */
+static uint32_t best_row(const struct skep_sweep_table *t, enum skep_sweep_metric by)
+{
+	uint32_t best = UINT32_MAX, rivals = 0;
+	for (uint32_t p = 0; p < t->points; p++) {
+		const struct skep_sweep_figure *f = &t->row[p].figure[by];
+		const struct skep_sweep_figure *b = best == UINT32_MAX ? NULL : &t->row[best].figure[by];
+		if (f->runs == 0)
+			continue;
+		bool more = b && f->runs > b->runs, as_many = b && f->runs == b->runs;
+		bool better = b && (by == SKEP_SWEEP_TO_TARGET ? f->mean < b->mean : f->mean > b->mean);
+		rivals++;
+		if (!b || more || (as_many && better))
+			best = p;
+	}
+	return rivals > 1 ? best : UINT32_MAX;
+}
+
 void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
 {
+	enum skep_sweep_metric by = asked_for(table);
+	uint32_t best = best_row(table, by);
 	uint32_t columns = table->keys + 1 + SKEP_SWEEP_METRICS, wide[64] = {0};
 	char text[96];
 	for (uint32_t c = 0; c < columns; c++)
@@ -327,6 +367,9 @@ void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
 			fprintf(out, "%s%*s%s", first ? "  " : "   ", (int)(wide[c] - width(what)), "", what);
 			first = false;
 		}
-		fputc('\n', out);
+		fprintf(out, "%s\n",
+			row < 0 || row != best       ? ""
+			: by == SKEP_SWEEP_TO_TARGET ? "   <- first at the target"
+						     : "   <- highest throughput");
 	}
 }

@@ -3,7 +3,10 @@
  * test_plot.c - pictures: that they are made, and everything that is refused without leaving a file behind.
  */
 #include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
 
+#include "analysis/database.h"
 #include "analysis/plot_script.h"
 #include "tests/unit/plot_fixture.h"
 
@@ -253,6 +256,77 @@ static void test_gnuplot_missing_or_failing(void **state)
 	synthetic_finish(&s);
 }
 
+/* gnuplot writes without looking: what does not fit onto the disk is no picture, whatever it says. */
+static void test_disk_full(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct rlimit before, small;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "full", 4, 2);
+	record(store, &s, "sim");
+	play_gnuplot();
+	write_file("bin/gnuplot", "#!/bin/sh\nhead -c 100000 /dev/zero 2>/dev/null\nexit 0\n", 0755);
+	write_file("a.png", "before", 0644);
+	void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = (struct rlimit){40960, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	refuse(store, "matrix", NULL, 0, "a.png", "a.png: cannot be written: File too large");
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	signal(SIGXFSZ, handler);
+	assert_string_equal(read_script("a.png"), "before");
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* As `sqlite3 plot.db SQL` does by hand. */
+static void change(const char *sql)
+{
+	sqlite3 *db;
+	assert_int_equal(sqlite3_open("plot.db", &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+}
+
+static void test_rounds_that_are_not_there(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "late", 4, 2);
+	record(store, &s, "sim");
+	change("UPDATE rounds SET round = round + 1000");
+	refuse(store, "timeline", NULL, 0, "a.png", "there is no round 0");
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* Rows that cannot be read are not taken for the end of the table. */
+static void test_damage(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *kind, *table, *from;
+	} damage[] = {{"accuracy", "losses", "round > 1"}, {"cost", "rounds", "round > 1"},
+		{"matrix", "workers", "worker > 2"}, {"throughput", "rounds", "round > 1"},
+		{"timeline", "ops", "begin_s > 0.1"}};
+	for (size_t i = 0; i < 5; i++) {
+		struct synthetic s;
+		char sql[256];
+		struct skep_store *store = open_store();
+		synthetic_init(&s, "damaged", 4, 2);
+		record(store, &s, "sim");
+		snprintf(sql, sizeof sql,
+			"CREATE TEMP VIEW %s AS SELECT * FROM main.%s WHERE abs(-9223372036854775807 - (%s)) > 0",
+			damage[i].table, damage[i].table, damage[i].from);
+		assert_int_equal(sqlite3_exec(skep_store_database(store), sql, NULL, NULL, NULL), SQLITE_OK);
+		refuse(store, damage[i].kind, NULL, 0, "a.png", "integer overflow");
+		skep_store_close(store);
+		synthetic_finish(&s);
+	}
+}
+
 /* A run that failed at once does not hide those before it. */
 static void test_newest(void **state)
 {
@@ -289,7 +363,7 @@ static void test_legend(void **state)
 		record(store, &s, i ? "real" : "sim");
 	}
 	play_gnuplot();
-	const char *text = script_of(store, "accuracy");
+	const char *text = script_of(store, "cost");
 	assert_non_null(strstr(text, "'run 1: simulated, tuned, seed 7, microbatch 64, clip 1.5'"));
 	assert_non_null(strstr(text, "'run 2: real, tuned, seed 7, microbatch 32, clip not set (cpu, paced, shaped)'"));
 	skep_store_close(store);
@@ -321,7 +395,8 @@ static void test_axis_and_title(void **state)
 		const char *text = script_of_rounds(store, kind[i], i == 3 ? &all : NULL);
 		assert_non_null(strstr(text, "time since the start of the run (s)'"));
 	}
-	assert_non_null(strstr(script_of(store, "accuracy"), "set title 'first: loss against wall-clock time'"));
+	assert_non_null(
+		strstr(script_of(store, "accuracy"), "set title 'first: training loss against wall-clock time'"));
 	assert_non_null(strstr(script_of(store, "cost"), "set title 'first: cost against time'"));
 	snprintf(s.scenario.name, sizeof s.scenario.name, "second");
 	run[1] = record(store, &s, "sim");
@@ -342,11 +417,17 @@ static void test_throughput(void **state)
 	play_gnuplot();
 	const char *text = script_of(store, "throughput");
 	assert_non_null(strstr(text, "set title 'spread: throughput'"));
-	assert_non_null(strstr(text, "'run 1, 320 samples/s on average, spread 100 %'"));
+	assert_non_null(strstr(text, "'run 1, simulated, 320 samples/s on average, spread 100 %'"));
 	s.scenario.seed = 8;
 	record(store, &s, "sim");
 	text = script_of(store, "throughput");
-	assert_non_null(strstr(text, "'2 runs, 320 samples/s on average, spread 100 %'"));
+	assert_non_null(strstr(text, "'2 runs, simulated, 320 samples/s on average, spread 100 %'"));
+	assert_non_null(strstr(text, "remark = ''"));
+	/* What was real is no more of the same. */
+	record(store, &s, "real");
+	text = script_of(store, "throughput");
+	assert_non_null(strstr(text, "groups = 2\n"));
+	assert_non_null(strstr(text, "'run 3, real, cpu, paced, shaped, 320 samples/s on average, spread 100 %'"));
 	/* Another kind of GPU beside it: what is said of equal workers has to be taken back. */
 	free(s.scenario.topology.gpu);
 	s.scenario.topology.gpu = calloc(2, sizeof *s.scenario.topology.gpu);
@@ -358,8 +439,36 @@ static void test_throughput(void **state)
 	snprintf(s.scenario.name, sizeof s.scenario.name, "mixed");
 	record(store, &s, "sim");
 	text = script_of(store, "throughput");
-	assert_non_null(strstr(text,
-		"'run 3, 320 samples/s on average, spread 100 % (mixed GPUs, each taken as the mean of its stage)'"));
+	assert_non_null(strstr(text, "'run 4, simulated, 320 samples/s on average, spread 100 %'"));
+	assert_non_null(strstr(text, "remark = 'mixed GPUs, each taken as the mean of its stage: 100 % is no bound'"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* gnuplot leaves out what a key has no room for, without a word. */
+static void test_key_has_all_groups(void **state)
+{
+	(void)state;
+	enum { SETTINGS = 11 };
+	if (!has_gnuplot())
+		skip();
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "many", 4, 2);
+	for (int i = 0; i < SETTINGS; i++) {
+		char text[64];
+		free(s.scenario.text);
+		snprintf(text, sizeof text, "seed: 7\nschedule: {in_flight: %d}\n", 100 + i);
+		s.scenario.text = strdup(text);
+		record(store, &s, "sim");
+	}
+	draw(store, "throughput", NULL, 0, "many.svg");
+	const char *picture = read_script("many.svg");
+	for (int i = 0; i < SETTINGS; i++) {
+		char title[64];
+		snprintf(title, sizeof title, "in_flight %d: run %d, simulated", 100 + i, i + 1);
+		assert_non_null(strstr(picture, title));
+	}
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
@@ -377,11 +486,11 @@ static void test_script(void **state)
 	play_gnuplot();
 	const char *text = script_of(store, "accuracy");
 	assert_non_null(strstr(text, "set terminal pngcairo"));
-	assert_non_null(strstr(text, "'run 1: simulated, scripted, seed 7'"));
-	assert_non_null(strstr(text, "'run 3: real, scripted, seed 7 (cpu, paced, shaped)'"));
+	assert_non_null(strstr(text, "'run 1, simulated'"));
+	assert_non_null(strstr(text, "'run 3, real, cpu, paced, shaped'"));
 	assert_null(strstr(text, "run 2"));
-	assert_non_null(strstr(text, "\n0.1 40.05\n")); /* round 0 ends after 0.1 s */
-	assert_non_null(strstr(text, "\n0.1 80.05\n"));
+	assert_non_null(strstr(text, "\n0.1 40.05 ")); /* round 0 ends after 0.1 s */
+	assert_non_null(strstr(text, "\n0.1 80.05 "));
 	assert_non_null(strstr(text, "set logscale y"));
 	struct stat st;
 	mode_t mask = umask(0);
@@ -401,10 +510,14 @@ int main(void)
 		TEST(test_which_runs),
 		TEST(test_targets),
 		TEST(test_gnuplot_missing_or_failing),
+		TEST(test_disk_full),
+		TEST(test_rounds_that_are_not_there),
+		TEST(test_damage),
 		TEST(test_newest),
 		TEST(test_legend),
 		TEST(test_axis_and_title),
 		TEST(test_throughput),
+		TEST(test_key_has_all_groups),
 		TEST(test_script),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
