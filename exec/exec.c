@@ -24,6 +24,7 @@
 #include "exec/transport_mpi.h"
 #include "exec/ulfm.h"
 #include "models/checkpoint_folder.h"
+#include "models/team.h"
 
 #define REASON_SIZE 256
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
@@ -141,33 +142,63 @@ static bool agree_on_scenario(
 	return agree(reason);
 }
 
-/* The processes of a host that have devices take those of the host in turn. */
-static uint32_t device_of_host(enum skep_device_kind kind, bool has)
+/* Devices on a host are worth a word where they share GPUs, or have asked for threads that have no core of their own. */
+static void say_who_shares(const struct skep_device_place *place, uint32_t processes, uint32_t gpus)
 {
-	MPI_Comm host;
 	char name[MPI_MAX_PROCESSOR_NAME] = "";
 	int length = 0;
+	uint32_t cores = skep_team_cores();
+	MPI_Get_processor_name(name, &length);
+	if (gpus > 0 && processes > gpus)
+		fprintf(stderr, "skep: %" PRIu32 " processes on %.64s share %" PRIu32 " GPU%s\n", processes, name, gpus,
+			gpus > 1 ? "s" : "");
+	if (place->threads > 1 && processes * place->threads > cores)
+		fprintf(stderr,
+			"skep: %" PRIu32 " processes on %.64s with %" PRIu32
+			" threads each (cluster.threads) share %" PRIu32 " core%s: fewer threads would be faster\n",
+			processes, name, place->threads, cores, cores > 1 ? "s" : "");
+}
+
+/* The processes of a host that have devices take those of the host in turn. */
+static struct skep_device_place place_on_host(
+	const struct skep_scenario *scenario, enum skep_device_kind kind, bool has)
+{
+	MPI_Comm host;
 	uint32_t one = has, nth = 0, here = 0, count = skep_device_count(kind);
+	struct skep_device_place place = {.threads = kind == SKEP_DEVICE_CPU ? scenario->threads : 1};
 	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
 	MPI_Scan(&one, &nth, 1, MPI_UINT32_T, MPI_SUM, host);
 	MPI_Allreduce(&one, &here, 1, MPI_UINT32_T, MPI_SUM, host);
 	MPI_Comm_free(&host);
-	MPI_Get_processor_name(name, &length);
-	if (has && nth == 1 && count > 0 && here > count)
-		fprintf(stderr, "skep: %" PRIu32 " processes on %.64s share %" PRIu32 " GPU%s\n", here, name, count,
-			count > 1 ? "s" : "");
-	return has && count > 0 ? (nth - 1) % count : 0;
+	if (has && nth == 1)
+		say_who_shares(&place, here, count);
+	place.ordinal = has && count > 0 ? (nth - 1) % count : 0;
+	return place;
+}
+
+/* More threads than cores would wait for each other. */
+static bool has_cores(const struct skep_device_place *place, uint32_t rank, char reason[REASON_SIZE])
+{
+	uint32_t cores = skep_team_cores();
+	if (place->threads <= cores)
+		return true;
+	snprintf(reason, REASON_SIZE,
+		"worker %" PRIu32 ": cluster.threads: %" PRIu32 " threads, but this process may use %" PRIu32
+		" core%s: take --set cluster.threads=%" PRIu32 "%s",
+		rank - 1, place->threads, cores, cores > 1 ? "s" : "", cores,
+		cores < (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) ? ", or give it more (mpirun --bind-to none)" : "");
+	return false;
 }
 
 /* The worker's device; the directory has none. */
 static bool agree_on_device(const struct skep_scenario *scenario, const struct skep_exec_options *options,
-	uint32_t rank, uint32_t ordinal, struct skep_device **ret, char reason[REASON_SIZE])
+	uint32_t rank, const struct skep_device_place *place, struct skep_device **ret, char reason[REASON_SIZE])
 {
 	char error[REASON_SIZE - 32] = "";
 	*ret = NULL;
-	if (rank > 0) {
+	if (rank > 0 && has_cores(place, rank, reason)) {
 		uint32_t stage = rank > scenario->plan.workers ? SKEP_NO_STAGE : scenario->first_stage_of[rank - 1];
-		*ret = skep_device_create_on(options->device, ordinal, &scenario->training, stage, error, sizeof error);
+		*ret = skep_device_create_on(options->device, place, &scenario->training, stage, error, sizeof error);
 		if (*ret == NULL)
 			snprintf(reason, REASON_SIZE, "worker %" PRIu32 ": %s", rank - 1, error);
 	}
@@ -279,11 +310,11 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 		.transport = &transport,
 		.recorder = recorder,
 		.device_kind = options->device,
-		.device_ordinal = device_of_host(options->device, rank > 0),
+		.device_place = place_on_host(scenario, options->device, rank > 0),
 		.signal_fd = -1};
 	struct skep_checkpoint_folder folder = {0};
 	if (!agree(reason) || !agree_on_scenario(scenario, options, reason) ||
-		!agree_on_device(scenario, options, (uint32_t)rank, setup.device_ordinal, &setup.device, reason) ||
+		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device_place, &setup.device, reason) ||
 		!agree_on_checkpoints(scenario, &folder, &setup, reason))
 		return false;
 	if (rank == 0) /* the others wait for its HALT */

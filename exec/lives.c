@@ -56,7 +56,7 @@ static bool lanes_begin(struct rank *rank)
 	char error[256];
 	struct skep_loop_setup *setup = rank->setup;
 	if (setup->device == NULL)
-		setup->device = skep_device_create_on(setup->device_kind, setup->device_ordinal,
+		setup->device = skep_device_create_on(setup->device_kind, &setup->device_place,
 			&setup->scenario->training, SKEP_NO_STAGE, error, sizeof error);
 	struct skep_lanes_setup lanes = {.device = setup->device,
 		.clock = setup->clock,

@@ -17,7 +17,7 @@ struct skep_loop_setup {
 	bool pace, shape;
 	struct skep_device *device; /* NULL on rank 0; each later life of a worker has a new one */
 	enum skep_device_kind device_kind;
-	uint32_t device_ordinal;      /* among those of this host */
+	struct skep_device_place device_place;
 	struct skep_keeper keeper;    /* of every life's device; zero: the scenario has no checkpoints */
 	struct skep_remains *remains; /* [ranks] in memory that all ranks share, or NULL */
 	struct skep_transport *transport;

@@ -20,8 +20,8 @@ struct skep_backend {
 	/* How many there are; if none, `error` says what is missing and what to do. */
 	uint32_t (*count)(char *error, size_t error_size);
 	/* One of them: its queues, and where buffers come from. */
-	bool (*create)(uint32_t ordinal, const struct skep_training *training, void *ret_queue[SKEP_LANES],
-		struct skep_memory_source *ret_source, char *error, size_t error_size);
+	bool (*create)(const struct skep_device_place *place, const struct skep_training *training,
+		void *ret_queue[SKEP_LANES], struct skep_memory_source *ret_source, char *error, size_t error_size);
 	void (*destroy)(void *queue[SKEP_LANES]);
 
 	/* skep_stage_begin() and skep_stage_finish(). Where payloads have to be brought to the device and back the stage has

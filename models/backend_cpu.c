@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * backend_cpu.c - the host as a device: everything is done at once, by whoever asks for it, in memory of the C library.
+ * backend_cpu.c - the host as a device: everything is done at once, by whoever asks for it, in memory of the C library. With several
+ * threads its queues are one team (team.h), whichever lane: passes and steps are shared out, reductions are not, since they wait for
+ * the network and go on beside passes.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/backend.h"
 #include "models/device_cpu.h"
 #include "models/stage_weights.h"
+#include "models/team.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -32,29 +36,34 @@ static void give(void *context, enum skep_memory_side side, void *memory)
 	free(memory);
 }
 
-static bool create(uint32_t ordinal, const struct skep_training *training, void *ret_queue[SKEP_LANES],
-	struct skep_memory_source *ret_source, char *error, size_t error_size)
+static bool create(const struct skep_device_place *place, const struct skep_training *training,
+	void *ret_queue[SKEP_LANES], struct skep_memory_source *ret_source, char *error, size_t error_size)
 {
-	(void)ordinal;
+	struct skep_team *team = NULL;
 	(void)training;
-	(void)error;
-	(void)error_size;
 	skep_cpu_init();
+	if (place->threads > 1) {
+		team = skep_team_create(place->threads);
+		if (!team) {
+			snprintf(error, error_size, "%u threads are not to be had: lower cluster.threads",
+				place->threads);
+			return false;
+		}
+	}
 	for (int lane = 0; lane < SKEP_LANES; lane++)
-		ret_queue[lane] = NULL;
+		ret_queue[lane] = team;
 	*ret_source = (struct skep_memory_source){.take = take, .give = give};
 	return true;
 }
 
 static void destroy(void *queue[SKEP_LANES])
 {
-	(void)queue;
+	skep_team_destroy(queue[0]);
 }
 
 static bool begin(void *queue, const struct skep_training *training, uint32_t index, struct skep_stage *ret)
 {
-	(void)queue;
-	return skep_stage_begin(training, index, ret);
+	return skep_stage_begin(training, queue, index, ret);
 }
 
 static void finish(void *queue, struct skep_stage *stage)

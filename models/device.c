@@ -36,7 +36,7 @@ uint32_t skep_device_count(enum skep_device_kind kind)
 }
 
 /* Without a stage. */
-static struct skep_device *create_bare(enum skep_device_kind kind, uint32_t ordinal,
+static struct skep_device *create_bare(enum skep_device_kind kind, const struct skep_device_place *place,
 	const struct skep_training *training, char *error, size_t error_size)
 {
 	struct skep_memory_source source;
@@ -47,7 +47,7 @@ static struct skep_device *create_bare(enum skep_device_kind kind, uint32_t ordi
 	} else {
 		*device = (struct skep_device){
 			.training = training, .backend = backend_of(kind), .stage.index = SKEP_NO_STAGE, .pool = pool};
-		if (device->backend->create(ordinal, training, device->queue, &source, error, error_size)) {
+		if (device->backend->create(place, training, device->queue, &source, error, error_size)) {
 			skep_pool_init_with(pool, &source);
 			return device;
 		}
@@ -68,10 +68,10 @@ static bool keeps_promise(const struct skep_device *device, enum skep_offload of
 struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
 	char *error, size_t error_size)
 {
-	return skep_device_create_on(kind, 0, training, stage, error, error_size);
+	return skep_device_create_on(kind, &(struct skep_device_place){0}, training, stage, error, error_size);
 }
 
-struct skep_device *skep_device_create_on(enum skep_device_kind kind, uint32_t ordinal,
+struct skep_device *skep_device_create_on(enum skep_device_kind kind, const struct skep_device_place *place,
 	const struct skep_training *training, uint32_t stage, char *error, size_t error_size)
 {
 	const char *expected;
@@ -84,7 +84,7 @@ struct skep_device *skep_device_create_on(enum skep_device_kind kind, uint32_t o
 			expected);
 		return NULL;
 	}
-	struct skep_device *device = create_bare(kind, ordinal, training, error, error_size);
+	struct skep_device *device = create_bare(kind, place, training, error, error_size);
 	if (!device)
 		return NULL;
 	if (!keeps_promise(device, training->offload)) {

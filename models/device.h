@@ -106,8 +106,12 @@ bool skep_device_available(enum skep_device_kind kind, char *error, size_t error
  * hardware. */
 struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
 	char *error, size_t error_size);
-/* The same on one of several such devices of this machine, counted from 0. */
-struct skep_device *skep_device_create_on(enum skep_device_kind kind, uint32_t ordinal,
+/* The same with a place on this machine. */
+struct skep_device_place {
+	uint32_t ordinal; /* among several such devices, from 0 */
+	uint32_t threads; /* of a CPU, which change no bit; 0 and 1: none but those who call */
+};
+struct skep_device *skep_device_create_on(enum skep_device_kind kind, const struct skep_device_place *place,
 	const struct skep_training *training, uint32_t stage, char *error, size_t error_size);
 void skep_device_destroy(struct skep_device *device); /* NULL is fine */
 

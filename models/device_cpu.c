@@ -26,7 +26,9 @@ static struct skep_pass pass_of(const struct skep_stage *stage, const struct ske
 		.parameter = parameter + layer->parameter,
 		.shared = ties ? parameter + stage->shared : NULL,
 		.rotation = stage->rotation,
-		.work = stage->work ? stage->work : stage->scratch[0]};
+		.work = stage->work ? stage->work : stage->scratch[0],
+		.strips = stage->strips,
+		.team = stage->queue};
 }
 
 bool skep_cpu_forward(const struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op,

@@ -8,7 +8,7 @@
 
 #include "models/stage.h"
 
-/* One product at a time and one thread: a machine has as many workers as it has cores. */
+/* One thread for each product that OpenBLAS is asked for: it is the device's team that shares them out. */
 void skep_cpu_init(void);
 
 /* in[samples][first width], NULL in the first stage, which draws its samples. out[samples][last width], NULL in the last stage,

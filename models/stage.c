@@ -79,6 +79,8 @@ static void place_layers(const struct skep_training *training, uint32_t first, s
 		extent->widest = larger(extent->widest, samples * layer->out);
 		if (layer->type->work)
 			extent->work = larger(extent->work, layer->type->work(layer, training->samples));
+		if (layer->type->strips)
+			extent->strips = larger(extent->strips, aligned(layer->type->strips(layer)));
 	}
 	slice->parameters = stage->parameters - slice->parameter;
 	slice->stash = stash;
@@ -119,15 +121,17 @@ static skep_real *carve(skep_real **rest, size_t floats)
 	return piece;
 }
 
+/* The stage's queue is the device's team. */
 static bool allocate(const struct skep_training *training, struct skep_stage *stage, const struct skep_extent *extent)
 {
+	const size_t strips = skep_team_members(stage->queue) * extent->strips;
 	const bool encodes = training->activation_codec != SKEP_CODEC_NONE,
 		   checkpoints = skep_training_recomputes(training, stage->index);
 	const bool periodic = skep_plan_periodic(training->plan);
 	const bool async = training->plan->async;
 	size_t arrays = stage->versions + stage->moments + 2 + 1 + (periodic ? 1 + stage->inner_moments + async : 0);
 	size_t floats = arrays * aligned(stage->parameters) + 2 * aligned(extent->widest) + aligned(extent->work) +
-	                aligned(extent->rotation);
+	                aligned(extent->rotation) + strips;
 	floats += encodes ? aligned(stage->entering) + aligned(stage->leaving) : 0;
 	floats += checkpoints ? stage->stash_bytes / sizeof(skep_real) : 0;
 	skep_real *rest = stage->memory = aligned_alloc(ALIGN_FLOATS * sizeof *rest, floats * sizeof *rest);
@@ -150,6 +154,8 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	stage->scratch[1] = carve(&rest, extent->widest);
 	if (extent->work > 0)
 		stage->work = carve(&rest, extent->work);
+	if (strips > 0)
+		stage->strips = carve(&rest, strips);
 	if (extent->rotation > 0)
 		stage->rotation = carve(&rest, extent->rotation);
 	if (encodes) {
@@ -161,67 +167,6 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	return true;
 }
 
-static void copy(void *queue, void *to, const void *from, size_t bytes)
-{
-	(void)queue;
-	memcpy(to, from, bytes);
-}
-
-static void clear(void *queue, void *memory, size_t bytes)
-{
-	(void)queue;
-	memset(memory, 0, bytes);
-}
-
-static void step(void *queue, const struct skep_tensor_step *one)
-{
-	(void)queue;
-	skep_step_tensor(one);
-}
-
-static void weigh(void *queue, size_t n, const skep_real *w, const skep_real *v, skep_real weight, skep_real *ret)
-{
-	(void)queue;
-	for (size_t i = 0; i < n; i++)
-		ret[i] = (w[i] - v[i]) * weight;
-}
-
-static void mix(void *queue, size_t n, skep_real mixing, const skep_real *w, skep_real *v)
-{
-	(void)queue;
-	const skep_real rest = 1 - mixing;
-	for (size_t i = 0; i < n; i++)
-		v[i] = mixing * v[i] + rest * w[i];
-}
-
-static void shift(void *queue, size_t n, const skep_real *from, const skep_real *to, skep_real *v)
-{
-	(void)queue;
-	for (size_t i = 0; i < n; i++)
-		v[i] += to[i] - from[i];
-}
-
-static bool all_finite(void *queue, size_t n, const skep_real *a)
-{
-	(void)queue;
-	return skep_squares_finite(n, a);
-}
-
-static double squares(void *queue, size_t n, const skep_real *a)
-{
-	(void)queue;
-	return skep_squares_sum(n, a);
-}
-
-static const struct skep_arrays host_arrays = {.copy = copy,
-	.clear = clear,
-	.step = step,
-	.weigh = weigh,
-	.mix = mix,
-	.shift = shift,
-	.finite = all_finite,
-	.squares = squares};
-
 bool skep_stage_place(
 	const struct skep_training *training, uint32_t index, struct skep_stage *ret, struct skep_extent *ret_extent)
 {
@@ -232,7 +177,7 @@ bool skep_stage_place(
 		.moments = skep_optimizer_moments(skep_training_stepper(training)),
 		.inner_moments = skep_plan_periodic(training->plan) ? skep_optimizer_moments(&training->optimizer) : 0,
 		.shared = SIZE_MAX,
-		.arrays = &host_arrays};
+		.arrays = &skep_arrays_host};
 	if (!cut(training, ret))
 		return false;
 	for (uint32_t nth = 0; nth < ret->slices; nth++)
@@ -255,8 +200,16 @@ void skep_stage_draw(const struct skep_training *training, const struct skep_sta
 
 bool skep_stage_init(const struct skep_training *training, uint32_t index, struct skep_stage *ret)
 {
+	return skep_stage_init_for(training, NULL, index, ret);
+}
+
+bool skep_stage_init_for(
+	const struct skep_training *training, struct skep_team *team, uint32_t index, struct skep_stage *ret)
+{
 	struct skep_extent extent;
-	if (!skep_stage_place(training, index, ret, &extent) || !allocate(training, ret, &extent)) {
+	bool placed = skep_stage_place(training, index, ret, &extent);
+	ret->queue = team;
+	if (!placed || !allocate(training, ret, &extent)) {
 		skep_stage_finish(ret);
 		return false;
 	}

@@ -51,12 +51,14 @@ struct skep_arrays {
 	double (*squares)(void *queue, size_t n, const skep_real *a);
 };
 
-/* On the host. */
+/* In the host's memory; the queue is a team (team.h), or NULL. */
+extern const struct skep_arrays skep_arrays_host;
 void skep_step_tensor(const struct skep_tensor_step *step);
 
 /* Elements of what the layers of a stage share, beside its arrays of parameters. */
 struct skep_extent {
 	size_t widest, work, rotation;
+	size_t strips; /* of one thread */
 };
 
 struct skep_stage {
@@ -83,13 +85,14 @@ struct skep_stage {
 	uint64_t inner_steps; /* that it has made */
 	uint32_t inner_began; /* of the run, before the round in which it made the first of them */
 	skep_real *base;      /* async: where `inner` started from (merge.c); else NULL */
-	skep_real *accumulator
-		[2];           /* by round & 1: sum of the microbatches' gradients; async: [1] is the pseudo-gradient */
-	skep_real *result;     /* of the reduction under way */
-	skep_real *scratch[2]; /* [samples][widest layer of the stage] */
+	/* By round & 1: sum of the microbatches' gradients. Async: [1] is the pseudo-gradient. */
+	skep_real *accumulator[2];
+	skep_real *result;       /* of the reduction under way */
+	skep_real *scratch[2];   /* [samples][widest layer of the stage] */
 	skep_real *entry, *exit; /* [entering] and [leaving], decoded; NULL without an activation codec */
 	skep_real *rotation;     /* of rotary positions; NULL where there are none */
 	skep_real *work;         /* what a layer needs during a pass; NULL: scratch does */
+	skep_real *strips;       /* the same, [threads][strips of a thread] */
 	skep_real *workspace;    /* a stash, with checkpoint_activations; else NULL */
 	const struct skep_arrays *arrays;
 	void *queue; /* theirs */
@@ -123,6 +126,9 @@ const skep_real *skep_stage_read(
 /* The stage's parameters at the start: a layer's are drawn from (seed, layer), whatever the cut. Returns false when memory
  * lacks; *ret is then empty. */
 bool skep_stage_init(const struct skep_training *training, uint32_t index, struct skep_stage *ret);
+/* The same, for a device with a team (team.h): its threads' strips are there too, and the team is the queue of its arrays. */
+bool skep_stage_init_for(
+	const struct skep_training *training, struct skep_team *team, uint32_t index, struct skep_stage *ret);
 /* The parts of it: all but memory, and the first parameters of a stage that has some, in the memory of the host. */
 bool skep_stage_place(
 	const struct skep_training *training, uint32_t index, struct skep_stage *ret, struct skep_extent *ret_extent);

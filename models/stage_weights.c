@@ -72,9 +72,10 @@ bool skep_stage_load_weights(const struct skep_training *training, struct skep_s
 	return true;
 }
 
-bool skep_stage_begin(const struct skep_training *training, uint32_t index, struct skep_stage *ret)
+bool skep_stage_begin(
+	const struct skep_training *training, struct skep_team *team, uint32_t index, struct skep_stage *ret)
 {
-	if (!skep_stage_init(training, index, ret))
+	if (!skep_stage_init_for(training, team, index, ret))
 		return false;
 	if (skep_stage_load_weights(training, ret))
 		return true;

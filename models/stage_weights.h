@@ -13,8 +13,9 @@
 struct skep_safetensors *skep_model_weights_open(
 	const struct skep_model *model, const char *path, char **ret_list, struct skep_diag *reterr);
 
-/* skep_stage_init(), and then the weights of the training, if it has any, in place of what was drawn. */
-bool skep_stage_begin(const struct skep_training *training, uint32_t index, struct skep_stage *ret);
+/* skep_stage_init_for(), and then the weights of the training, if it has any, in place of what was drawn. */
+bool skep_stage_begin(
+	const struct skep_training *training, struct skep_team *team, uint32_t index, struct skep_stage *ret);
 /* The last part of it, for a stage with parameters in the memory of the host. */
 bool skep_stage_load_weights(const struct skep_training *training, struct skep_stage *stage);
 

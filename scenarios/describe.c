@@ -376,6 +376,8 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	skep_network_describe(&s->topology, out);
 	if (s->extra_latency_s > 0)
 		fprintf(out, "            every link is %g ms longer than that\n", 1e3 * s->extra_latency_s);
+	if (s->threads > 1)
+		fprintf(out, "            skep run gives each worker's CPU %" PRIu32 " threads\n", s->threads);
 	print_churn(s, out);
 	if (s->zero == 0)
 		print_recovery(s, out);

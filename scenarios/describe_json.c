@@ -86,6 +86,7 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 	skep_robust_add_json(s, root);
 	cJSON_AddStringToObject(root, "collectives", s->collectives_as_flows ? "flows" : "messages");
 	cJSON_AddNumberToObject(root, "noise", s->compute.noise);
+	cJSON_AddNumberToObject(root, "threads", s->threads);
 }
 
 static void add_recovery(const struct skep_scenario *s, cJSON *root)

@@ -203,6 +203,7 @@ static void read_cluster(struct draft *d)
 	if (!d->r.diag->set)
 		skep_robust_read_byzantine(&d->r, map, d->s);
 	d->s->compute_scale = skep_read_number(&d->r, map, "compute_scale", 1e-6, 1e9, 1);
+	d->s->threads = (uint32_t)skep_read_integer(&d->r, map, "threads", 1, 1024, 1);
 	d->s->plan.wait_for_join_ns =
 		(skep_time)(1e9 * skep_read_quantity(&d->r, map, "wait_for_join", SKEP_TIME, 0, 365 * DAY_S, 3600));
 	skep_reader_close_map(&d->r, map);

@@ -61,6 +61,7 @@ struct skep_scenario {
 	char checkpoint_to[512];     /* a folder; "": no checkpoints */
 	double checkpoint_Bps;       /* how fast a state is kept and read again */
 	double state_chunk_bytes;    /* most that a chunk of a newcomer's download has */
+	uint32_t threads;            /* of each worker's device, where that is a CPU; the executor's alone */
 	double compute_scale;        /* every operation computes, and moves through memory, so many times as much */
 	struct skep_compute compute; /* how times are found ... */
 	struct skep_predictor *predictor;  /* ... [gpus], and ... */

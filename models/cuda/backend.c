@@ -91,11 +91,11 @@ static void give(void *context, enum skep_memory_side side, void *memory)
 	skep_cuda_give(context, side, memory);
 }
 
-static bool create(uint32_t ordinal, const struct skep_training *training, void *ret_queue[SKEP_LANES],
-	struct skep_memory_source *ret_source, char *error, size_t error_size)
+static bool create(const struct skep_device_place *place, const struct skep_training *training,
+	void *ret_queue[SKEP_LANES], struct skep_memory_source *ret_source, char *error, size_t error_size)
 {
 	memset(ret_queue, 0, SKEP_LANES * sizeof *ret_queue);
-	const uint32_t count = skep_cuda_count(error, error_size);
+	const uint32_t count = skep_cuda_count(error, error_size), ordinal = place->ordinal;
 	if (count == 0 || !can_train(training, error, error_size))
 		return false;
 	if (ordinal >= count)

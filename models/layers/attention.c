@@ -8,6 +8,8 @@
 
 #include <assert.h>
 
+#include "models/spread.h"
+
 struct head { /* where one lies */
 	const skep_real *q, *k, *v, *out;
 	size_t row, out_row; /* from one token to the next */
@@ -82,23 +84,49 @@ SKEP_ANY_WIDTH static void soften_again(uint32_t first, uint32_t rows, const ske
 	}
 }
 
+struct job {
+	const struct skep_attention *a;
+	const skep_real *qkv, *out, *kept, *gradient;
+	skep_real *ret_out, *ret_kept, *ret_gradient, *work;
+};
+
+/* One head of one sample. */
+static void forward_head(const struct job *job, uint32_t sample, uint32_t number, skep_real *work)
+{
+	const struct skep_attention *a = job->a;
+	struct head h = head_of(a, sample, number, job->qkv, job->ret_out);
+	skep_real *out = job->ret_out + (h.out - job->ret_out);
+	skep_real *kept = job->ret_kept + ((size_t)sample * a->heads + number) * a->sequence;
+	for (uint32_t first = 0; first < a->sequence; first += SKEP_ATTENTION_ROWS) {
+		uint32_t left = a->sequence - first;
+		uint32_t rows = left < SKEP_ATTENTION_ROWS ? left : SKEP_ATTENTION_ROWS;
+		scores(a, &h, first, rows, work);
+		soften(first, rows, work, kept + first);
+		skep_real_product_of(CblasNoTrans, CblasNoTrans, rows, a->width, first + rows, 1, work, first + rows,
+			h.v, h.row, 0, out + first * h.out_row, h.out_row);
+	}
+}
+
+static void forward(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct job *job = context;
+	skep_real *work = job->work + member * skep_attention_work(job->a);
+	for (size_t i = first; i < end; i++)
+		forward_head(job, (uint32_t)(i / job->a->heads), (uint32_t)(i % job->a->heads), work);
+}
+
+/* Heads in a range: as many as take some 50 us. */
+static size_t grain_of(const struct skep_attention *a, uint32_t heads)
+{
+	size_t products = (size_t)a->sequence * a->sequence * a->width * heads, least = 1000000;
+	return products < least ? least / products : 1;
+}
+
 void skep_attention_forward(
 	const struct skep_attention *a, const skep_real *qkv, skep_real *ret_out, skep_real *ret_kept, skep_real *work)
 {
-	for (uint32_t s = 0; s < a->samples; s++)
-		for (uint32_t number = 0; number < a->heads; number++) {
-			struct head h = head_of(a, s, number, qkv, ret_out);
-			skep_real *out = ret_out + (h.out - ret_out);
-			skep_real *kept = ret_kept + ((size_t)s * a->heads + number) * a->sequence;
-			for (uint32_t first = 0; first < a->sequence; first += SKEP_ATTENTION_ROWS) {
-				uint32_t left = a->sequence - first;
-				uint32_t rows = left < SKEP_ATTENTION_ROWS ? left : SKEP_ATTENTION_ROWS;
-				scores(a, &h, first, rows, work);
-				soften(first, rows, work, kept + first);
-				skep_real_product_of(CblasNoTrans, CblasNoTrans, rows, a->width, first + rows, 1, work,
-					first + rows, h.v, h.row, 0, out + first * h.out_row, h.out_row);
-			}
-		}
+	const struct job job = {.a = a, .qkv = qkv, .ret_out = ret_out, .ret_kept = ret_kept, .work = work};
+	skep_team_share(a->team, (size_t)a->samples * a->heads, grain_of(a, 1), forward, &job);
 }
 
 /* dS in place of dP: P (dP - D). */
@@ -140,20 +168,51 @@ static void backward_strip(const struct skep_attention *a, const struct head *h,
 		h->q + first * h->row, h->row, 1, back + h->keys, h->row);
 }
 
+/* Of a sample, what is added to: dK and dV of the heads that share `h`'s keys. */
+static void clear_keys(const struct skep_attention *a, const struct head *h, skep_real *back)
+{
+	for (uint32_t t = 0; t < a->sequence; t++) {
+		memset(back + t * h->row + h->keys, 0, a->width * sizeof *back);
+		memset(back + t * h->row + h->values, 0, a->width * sizeof *back);
+	}
+}
+
+/* The heads of one sample that share keys. */
+static void backward_group(const struct job *job, uint32_t sample, uint32_t group, skep_real *work)
+{
+	const struct skep_attention *a = job->a;
+	const uint32_t heads = a->heads / a->kv_heads;
+	for (uint32_t number = group * heads; number < (group + 1) * heads; number++) {
+		struct head h = head_of(a, sample, number, job->qkv, job->out);
+		skep_real *back = job->ret_gradient + (size_t)sample * a->sequence * h.row;
+		const skep_real *log_sums = job->kept + ((size_t)sample * a->heads + number) * a->sequence;
+		if (number == group * heads)
+			clear_keys(a, &h, back);
+		for (uint32_t first = 0; first < a->sequence; first += SKEP_ATTENTION_ROWS)
+			backward_strip(a, &h, first, log_sums, job->gradient + (h.out - job->out), back,
+				back + (size_t)number * a->width, work);
+	}
+}
+
+static void backward(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct job *job = context;
+	skep_real *work = job->work + member * skep_attention_work(job->a);
+	for (size_t i = first; i < end; i++)
+		backward_group(job, (uint32_t)(i / job->a->kv_heads), (uint32_t)(i % job->a->kv_heads), work);
+}
+
 void skep_attention_backward(const struct skep_attention *a, const skep_real *qkv, const skep_real *out,
 	const skep_real *kept, const skep_real *gradient, skep_real *ret_gradient, skep_real *work)
 {
-	const size_t row = (size_t)(a->heads + 2 * a->kv_heads) * a->width;
-	memset(ret_gradient, 0, (size_t)a->samples * a->sequence * row * sizeof *ret_gradient);
-	for (uint32_t s = 0; s < a->samples; s++)
-		for (uint32_t number = 0; number < a->heads; number++) {
-			struct head h = head_of(a, s, number, qkv, out);
-			skep_real *back = ret_gradient + (size_t)s * a->sequence * row;
-			const skep_real *log_sums = kept + ((size_t)s * a->heads + number) * a->sequence;
-			for (uint32_t first = 0; first < a->sequence; first += SKEP_ATTENTION_ROWS)
-				backward_strip(a, &h, first, log_sums, gradient + (h.out - out), back,
-					back + (size_t)number * a->width, work);
-		}
+	const struct job job = {.a = a,
+		.qkv = qkv,
+		.out = out,
+		.kept = kept,
+		.gradient = gradient,
+		.ret_gradient = ret_gradient,
+		.work = work};
+	skep_team_share(a->team, (size_t)a->samples * a->kv_heads, grain_of(a, a->heads / a->kv_heads), backward, &job);
 }
 
 /* ---- rotary positions ------------------------------------------------------------------------------------------- */
@@ -178,13 +237,29 @@ static void turn(uint32_t half, const skep_real *rotation, skep_real sign, skep_
 	}
 }
 
-void skep_rotation_apply(const struct skep_attention *a, const skep_real *rotation, int back, skep_real *qkv)
+struct rotation {
+	const struct skep_attention *a;
+	const skep_real *rotation;
+	skep_real sign, *qkv;
+};
+
+static void rotate(const void *context, size_t first, size_t end, uint32_t member)
 {
+	const struct rotation *r = context;
+	const struct skep_attention *a = r->a;
 	const uint32_t turned = a->heads + a->kv_heads;
 	const size_t row = (size_t)(turned + a->kv_heads) * a->width;
-	assert(a->width % 2 == 0);
-	for (size_t t = 0; t < (size_t)a->samples * a->sequence; t++)
+	(void)member;
+	for (size_t t = first; t < end; t++)
 		for (uint32_t h = 0; h < turned; h++)
-			turn(a->width / 2, rotation + t % a->sequence * a->width, back ? -1 : 1,
-				qkv + t * row + (size_t)h * a->width);
+			turn(a->width / 2, r->rotation + t % a->sequence * a->width, r->sign,
+				r->qkv + t * row + (size_t)h * a->width);
+}
+
+void skep_rotation_apply(const struct skep_attention *a, const skep_real *rotation, int back, skep_real *qkv)
+{
+	const struct rotation r = {a, rotation, back ? -1 : 1, qkv};
+	assert(a->width % 2 == 0);
+	skep_team_share(a->team, (size_t)a->samples * a->sequence,
+		skep_spread_rows((size_t)(a->heads + a->kv_heads) * a->width), rotate, &r);
 }

@@ -6,12 +6,14 @@
  * No matrix of sequence x sequence is ever in memory: queries are taken SKEP_ATTENTION_ROWS at a time, with the keys up to
  * the last of them, so what is needed beside the operands is two strips of so many rows. Kept for the way back is one number
  * for each query and head, the logarithm of the sum of its exponentials, from which the weights are made again (Dao et al.,
- * arXiv 2205.14135).
+ * arXiv 2205.14135). A team shares out the heads of all samples, backwards those that share keys together: then each has two
+ * strips of its own.
  */
 #ifndef SKEP_MODELS_LAYERS_ATTENTION_H
 #define SKEP_MODELS_LAYERS_ATTENTION_H
 
 #include "models/real.h"
+#include "models/team.h"
 
 enum { SKEP_ATTENTION_ROWS = 64 };
 
@@ -19,9 +21,10 @@ struct skep_attention {
 	uint32_t samples, sequence;
 	uint32_t heads, kv_heads; /* the first is a multiple of the second */
 	uint32_t width;           /* of a head */
+	struct skep_team *team;   /* that does it; NULL: whoever asks */
 };
 
-/* Numbers of the two strips. */
+/* Numbers of the two strips. What is called `work` below has them for each member of the team. */
 size_t skep_attention_work(const struct skep_attention *a);
 
 /* qkv[tokens][(heads + 2 kv_heads) width]: of each token its queries, keys and values. out[tokens][heads width],

@@ -13,6 +13,7 @@
 #include "models/layers/feed.h"
 #include "models/layers/layer.h"
 #include "models/layers/norm.h"
+#include "models/spread.h"
 
 /* Each followed by its bias. */
 enum { NORM_1, QKV = 2, OUT = 4, NORM_2 = 6, UP = 8, DOWN = 10, PARTS = 12 };
@@ -134,9 +135,14 @@ static struct kept kept_of(const struct block *b, uint32_t block, skep_real *ins
 static size_t work(const struct skep_layer *layer, uint32_t samples)
 {
 	struct block b = block_of(layer, samples);
-	size_t feed = b.tokens * (2 * b.feed + b.up);
-	size_t attention = b.tokens * (b.qkv + b.hidden) + skep_attention_work(&b.attention);
+	size_t feed = b.tokens * (2 * b.feed + b.up), attention = b.tokens * (b.qkv + b.hidden);
 	return b.tokens * b.hidden + (feed > attention ? feed : attention);
+}
+
+static size_t strips(const struct skep_layer *layer)
+{
+	struct block b = block_of(layer, 1);
+	return skep_attention_work(&b.attention);
 }
 
 /* Weights, and the pairs of tokens that the causal mask leaves. */
@@ -150,6 +156,14 @@ static uint64_t flop(const struct skep_layer *layer, uint64_t *ret_attention)
 
 /* ---- forwards --------------------------------------------------------------------------------------------------- */
 
+static struct block block_for(const struct skep_layer *layer, const struct skep_pass *pass)
+{
+	struct block b = block_of(layer, pass->training->samples);
+	b.pass = pass;
+	b.attention.team = pass->team;
+	return b;
+}
+
 static const skep_real *bias_of(const struct block *b, uint32_t part)
 {
 	return b->biases ? b->pass->parameter + b->at[part + 1] : NULL;
@@ -161,22 +175,63 @@ static struct skep_norm norm_of(const struct block *b, uint32_t part, const stru
 		.width = b->hidden,
 		.weight = b->pass->parameter + b->at[part],
 		.bias = bias_of(b, part),
-		.epsilon = (skep_real)layer->model->norm_epsilon};
+		.epsilon = (skep_real)layer->model->norm_epsilon,
+		.team = b->pass->team};
+}
+
+struct beginning { /* of a product that is added to something */
+	const skep_real *residual, *bias;
+	skep_real *ret;
+	size_t width;
+};
+
+static void begin_rows(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct beginning *b = context;
+	(void)member;
+	for (size_t i = first; i < end; i++) {
+		skep_real *row = b->ret + i * b->width;
+		memcpy(row, b->residual ? b->residual + i * b->width : b->bias, b->width * sizeof *row);
+		for (size_t j = 0; b->residual && b->bias && j < b->width; j++)
+			row[j] += b->bias[j];
+	}
 }
 
 /* ret[tokens][out] = residual + bias + x[tokens][in] W; the first two may be NULL. */
 static void project(const struct block *b, uint32_t part, size_t in, size_t out, const skep_real *x,
 	const skep_real *residual, skep_real *ret)
 {
-	const skep_real *bias = bias_of(b, part);
-	for (size_t i = 0; (residual || bias) && i < b->tokens; i++) {
-		skep_real *row = ret + i * out;
-		memcpy(row, residual ? residual + i * out : bias, out * sizeof *row);
-		for (size_t j = 0; residual && bias && j < out; j++)
-			row[j] += bias[j];
-	}
-	skep_real_product(CblasNoTrans, CblasNoTrans, b->tokens, out, in, x, b->pass->parameter + b->at[part],
-		residual || bias ? 1 : 0, ret);
+	const struct beginning from = {residual, bias_of(b, part), ret, out};
+	const bool adds = from.residual || from.bias;
+	if (adds)
+		skep_team_share(b->pass->team, b->tokens, skep_spread_rows(out), begin_rows, &from);
+	skep_spread_product(b->pass->team, CblasNoTrans, CblasNoTrans, b->tokens, out, in, x,
+		b->pass->parameter + b->at[part], adds ? 1 : 0, ret);
+}
+
+struct bend {
+	bool swiglu;
+	size_t width;
+	const skep_real *in, *gradient;
+	skep_real *ret_value, *ret_gradient; /* NULL: forwards */
+};
+
+static void bend_rows(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct bend *b = context;
+	const size_t rows = end - first, at = first * b->width, at_in = b->swiglu ? 2 * at : at;
+	(void)member;
+	if (b->ret_gradient)
+		(b->swiglu ? skep_swiglu_backward : skep_gelu_backward)(
+			rows, b->width, b->in + at_in, b->gradient + at, b->ret_value + at, b->ret_gradient + at_in);
+	else
+		(b->swiglu ? skep_swiglu_forward : skep_gelu_forward)(rows, b->width, b->in + at_in, b->ret_value + at);
+}
+
+/* Of all tokens. */
+static void bend(const struct block *b, const struct bend *bend)
+{
+	skep_team_share(b->pass->team, b->tokens, skep_spread_rows(bend->width), bend_rows, bend);
 }
 
 static void forward_one(
@@ -189,22 +244,21 @@ static void forward_one(
 	project(b, QKV, b->hidden, b->qkv, normed, NULL, k->qkv);
 	if (b->pass->rotation)
 		skep_rotation_apply(&b->attention, b->pass->rotation, 0, k->qkv);
-	skep_attention_forward(&b->attention, k->qkv, k->out, k->log_sums, bent);
+	skep_attention_forward(&b->attention, k->qkv, k->out, k->log_sums, b->pass->strips);
 	project(b, OUT, b->hidden, b->hidden, k->out, x, k->mid);
 	norm = norm_of(b, NORM_2, layer);
 	skep_norm_measure(&norm, k->mid, k->norm_2);
 	skep_norm_apply(&norm, k->mid, k->norm_2, normed);
 	project(b, UP, b->hidden, b->up, normed, NULL, k->up);
-	(b->biases ? skep_gelu_forward : skep_swiglu_forward)(b->tokens, b->feed, k->up, bent);
+	bend(b, &(struct bend){.swiglu = !b->biases, .width = b->feed, .in = k->up, .ret_value = bent});
 	project(b, DOWN, b->feed, b->hidden, bent, k->mid, ret);
 }
 
 static double forward(const struct skep_layer *layer, const struct skep_pass *pass, const void *in, skep_real *ret_out,
 	skep_real *ret_inside)
 {
-	struct block b = block_of(layer, pass->training->samples);
+	struct block b = block_for(layer, pass);
 	const skep_real *x = in;
-	b.pass = pass;
 	for (uint32_t block = 0; block < layer->model->shared; block++) {
 		struct kept k = kept_of(&b, block, ret_inside);
 		skep_real *out = block + 1 < layer->model->shared ? k.next : ret_out;
@@ -227,16 +281,17 @@ static void project_weights(
 {
 	skep_real *weight = gradient_of(b, part), *bias = gradient_of(b, part + 1);
 	if (bias)
-		skep_real_add_rows(b->tokens, out, gradient, bias);
+		skep_spread_add_rows(b->pass->team, b->tokens, out, gradient, bias);
 	if (weight)
-		skep_real_product(CblasTrans, CblasNoTrans, in, out, b->tokens, x, gradient, 1, weight);
+		skep_spread_product(
+			b->pass->team, CblasTrans, CblasNoTrans, in, out, b->tokens, x, gradient, 1, weight);
 }
 
 static void project_back(
 	const struct block *b, uint32_t part, size_t in, size_t out, const skep_real *gradient, skep_real *ret)
 {
-	skep_real_product(
-		CblasNoTrans, CblasTrans, b->tokens, in, out, gradient, b->pass->parameter + b->at[part], 0, ret);
+	skep_spread_product(b->pass->team, CblasNoTrans, CblasTrans, b->tokens, in, out, gradient,
+		b->pass->parameter + b->at[part], 0, ret);
 }
 
 /* `gradient`: at the block's output, becomes that at `mid`. */
@@ -247,7 +302,12 @@ static void backward_feed(
 	skep_real *bent = at_bent + b->tokens * b->feed, *at_up = bent + b->tokens * b->feed;
 	struct skep_norm norm = norm_of(b, NORM_2, layer);
 	project_back(b, DOWN, b->feed, b->hidden, gradient, at_bent);
-	(b->biases ? skep_gelu_backward : skep_swiglu_backward)(b->tokens, b->feed, k->up, at_bent, bent, at_up);
+	bend(b, &(struct bend){.swiglu = !b->biases,
+			.width = b->feed,
+			.in = k->up,
+			.gradient = at_bent,
+			.ret_value = bent,
+			.ret_gradient = at_up});
 	project_weights(b, DOWN, b->feed, b->hidden, bent, gradient);
 	if (b->pass->gradient)
 		skep_norm_apply(&norm, k->mid, k->norm_2, normed);
@@ -262,11 +322,11 @@ static void backward_attention(const struct skep_layer *layer, const struct bloc
 	const struct kept *k, skep_real *gradient)
 {
 	skep_real *normed = b->pass->work, *at_qkv = normed + b->tokens * b->hidden;
-	skep_real *at_out = at_qkv + b->tokens * b->qkv, *strips = at_out + b->tokens * b->hidden;
+	skep_real *at_out = at_qkv + b->tokens * b->qkv;
 	struct skep_norm norm = norm_of(b, NORM_1, layer);
 	project_weights(b, OUT, b->hidden, b->hidden, k->out, gradient);
 	project_back(b, OUT, b->hidden, b->hidden, gradient, at_out);
-	skep_attention_backward(&b->attention, k->qkv, k->out, k->log_sums, at_out, at_qkv, strips);
+	skep_attention_backward(&b->attention, k->qkv, k->out, k->log_sums, at_out, at_qkv, b->pass->strips);
 	if (b->pass->rotation)
 		skep_rotation_apply(&b->attention, b->pass->rotation, 1, at_qkv);
 	if (b->pass->gradient)
@@ -279,8 +339,7 @@ static void backward_attention(const struct skep_layer *layer, const struct bloc
 static void backward(const struct skep_layer *layer, const struct skep_pass *pass, const void *in,
 	const skep_real *inside, skep_real *gradient, skep_real *ret)
 {
-	struct block b = block_of(layer, pass->training->samples);
-	b.pass = pass;
+	struct block b = block_for(layer, pass);
 	for (uint32_t block = layer->model->shared; block-- > 0;) {
 		/* The pointers are not written through. */
 		struct kept k = kept_of(&b, block, (skep_real *)inside);
@@ -295,6 +354,7 @@ const struct skep_layer_type skep_layer_blocks = {.name = "blocks",
 	.tensors = tensors,
 	.inside = inside,
 	.work = work,
+	.strips = strips,
 	.flop = flop,
 	.forward = forward,
 	.backward = backward};

@@ -7,6 +7,7 @@
 #include "models/activation.h"
 #include "models/data.h"
 #include "models/layers/layer.h"
+#include "models/spread.h"
 
 /* What an activation takes away from the size of a signal, to be made up for by the weights before it: He et al., arXiv
  * 1502.01852, for relu and its like; 5/3 is the usual figure for tanh. The last layer has no activation. */
@@ -51,13 +52,33 @@ static size_t bias_offset(const struct skep_layer *layer)
 	return (size_t)layer->in * layer->out;
 }
 
+struct bend {
+	enum skep_activation activation;
+	uint32_t width;
+	const skep_real *bias;
+	skep_real *value, *slope;
+};
+
+static void bend_rows(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct bend *b = context;
+	const size_t at = first * b->width;
+	(void)member;
+	skep_activation_apply(b->activation, (uint32_t)(end - first), b->width, b->bias, b->value + at, b->slope + at);
+}
+
 static double forward(const struct skep_layer *layer, const struct skep_pass *pass, const void *in, skep_real *ret_out,
 	skep_real *ret_inside)
 {
 	uint32_t samples = pass->training->samples;
-	skep_real_product(CblasNoTrans, CblasNoTrans, samples, layer->out, layer->in, in, pass->parameter, 0, ret_out);
-	skep_activation_apply(layer->model->activation, samples, layer->out, pass->parameter + bias_offset(layer),
-		ret_out, ret_inside);
+	const struct bend bend = {.activation = layer->model->activation,
+		.width = layer->out,
+		.bias = pass->parameter + bias_offset(layer),
+		.value = ret_out,
+		.slope = ret_inside};
+	skep_spread_product(pass->team, CblasNoTrans, CblasNoTrans, samples, layer->out, layer->in, in, pass->parameter,
+		0, ret_out);
+	skep_team_share(pass->team, samples, skep_spread_rows(layer->out), bend_rows, &bend);
 	return 0;
 }
 
@@ -79,8 +100,8 @@ static double forward_last(const struct skep_layer *layer, const struct skep_pas
 	(void)ret_out;
 	uint32_t samples = pass->training->samples;
 	const skep_real *bias = pass->parameter + bias_offset(layer);
-	skep_real_product(
-		CblasNoTrans, CblasNoTrans, samples, layer->out, layer->in, in, pass->parameter, 0, ret_inside);
+	skep_spread_product(pass->team, CblasNoTrans, CblasNoTrans, samples, layer->out, layer->in, in, pass->parameter,
+		0, ret_inside);
 	for (uint32_t i = 0; i < samples; i++)
 		for (uint32_t j = 0; j < layer->out; j++)
 			ret_inside[(size_t)i * layer->out + j] += bias[j];
@@ -94,20 +115,33 @@ static void backward_delta(const struct skep_layer *layer, const struct skep_pas
 {
 	uint32_t samples = pass->training->samples;
 	if (pass->gradient) {
-		skep_real_add_rows(samples, layer->out, delta, pass->gradient + bias_offset(layer));
-		skep_real_product(
-			CblasTrans, CblasNoTrans, layer->in, layer->out, samples, in, delta, 1, pass->gradient);
+		skep_spread_add_rows(pass->team, samples, layer->out, delta, pass->gradient + bias_offset(layer));
+		skep_spread_product(pass->team, CblasTrans, CblasNoTrans, layer->in, layer->out, samples, in, delta, 1,
+			pass->gradient);
 	}
 	if (ret)
-		skep_real_product(
-			CblasNoTrans, CblasTrans, samples, layer->in, layer->out, delta, pass->parameter, 0, ret);
+		skep_spread_product(pass->team, CblasNoTrans, CblasTrans, samples, layer->in, layer->out, delta,
+			pass->parameter, 0, ret);
+}
+
+struct bent {
+	const skep_real *slope;
+	skep_real *gradient;
+};
+
+static void unbend(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct bent *b = context;
+	(void)member;
+	for (size_t i = first; i < end; i++)
+		b->gradient[i] *= b->slope[i];
 }
 
 static void backward(const struct skep_layer *layer, const struct skep_pass *pass, const void *in,
 	const skep_real *slope, skep_real *gradient, skep_real *ret)
 {
-	for (size_t i = 0; i < (size_t)pass->training->samples * layer->out; i++)
-		gradient[i] *= slope[i];
+	const struct bent bent = {slope, gradient};
+	skep_team_share(pass->team, (size_t)pass->training->samples * layer->out, SKEP_SPREAD_NUMBERS, unbend, &bent);
 	backward_delta(layer, pass, in, gradient, ret);
 }
 

@@ -9,6 +9,7 @@
 #include "models/data.h"
 #include "models/layers/layer.h"
 #include "models/layers/norm.h"
+#include "models/spread.h"
 
 static bool is_llama(const struct skep_layer *layer)
 {
@@ -44,10 +45,13 @@ static size_t inside(const struct skep_layer *layer)
 	return (size_t)layer->model->sequence * (SKEP_NORM_KEPT + layer->model->vocabulary);
 }
 
-/* Outputs of the norm, and targets. */
+enum { PER_LOSS = sizeof(double) / sizeof(skep_real) };
+
+/* Losses of tokens, outputs of the norm, and targets. */
 static size_t work(const struct skep_layer *layer, uint32_t samples)
 {
-	return (size_t)samples * ((size_t)layer->model->sequence * layer->model->hidden + layer->model->sequence + 1);
+	const size_t sequence = layer->model->sequence;
+	return samples * (sequence * PER_LOSS + sequence * layer->model->hidden + sequence + 1);
 }
 
 static uint64_t flop(const struct skep_layer *layer, uint64_t *ret_attention)
@@ -63,7 +67,8 @@ static struct skep_norm norm_of(const struct skep_layer *layer, const struct ske
 		.width = layer->model->hidden,
 		.weight = pass->parameter,
 		.bias = is_llama(layer) ? NULL : pass->parameter + layer->model->hidden,
-		.epsilon = (skep_real)layer->model->norm_epsilon};
+		.epsilon = (skep_real)layer->model->norm_epsilon,
+		.team = pass->team};
 }
 
 static size_t table_offset(const struct skep_layer *layer)
@@ -84,29 +89,63 @@ SKEP_ANY_WIDTH static double surprise(uint32_t vocabulary, int32_t target, skep_
 	return log((double)sum) + ((double)most - (double)wanted);
 }
 
+struct losses {
+	uint32_t vocabulary;
+	size_t sequence, tokens;
+	const int32_t *target;
+	skep_real *score;
+	double *ret;
+};
+
+static void find_losses(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct losses *l = context;
+	(void)member;
+	for (size_t i = first; i < end; i++)
+		l->ret[i] =
+			surprise(l->vocabulary, l->target[i / l->sequence * (l->sequence + 1) + i % l->sequence + 1],
+				(skep_real)l->tokens, l->score + i * l->vocabulary);
+}
+
+/* The mean, added up in the order of the tokens. */
+static double mean_loss(const struct skep_pass *pass, const struct losses *losses)
+{
+	double sum = 0;
+	skep_team_share(pass->team, losses->tokens, skep_spread_rows(losses->vocabulary), find_losses, losses);
+	for (size_t i = 0; i < losses->tokens; i++)
+		sum += losses->ret[i];
+	return sum / (double)losses->tokens;
+}
+
+static skep_real *normed_of(const struct skep_pass *pass, const struct skep_norm *norm)
+{
+	return pass->work + norm->rows * PER_LOSS;
+}
+
 static double forward(const struct skep_layer *layer, const struct skep_pass *pass, const void *in, skep_real *ret_out,
 	skep_real *ret_inside)
 {
 	const struct skep_model *m = layer->model;
 	struct skep_norm norm = norm_of(layer, pass);
-	const size_t h = m->hidden, vocabulary = m->vocabulary, sequence = m->sequence;
+	const size_t h = m->hidden, vocabulary = m->vocabulary;
 	const skep_real *table = pass->shared ? pass->shared : pass->parameter + table_offset(layer);
-	skep_real *normed = pass->work, *score = ret_inside + norm.rows * SKEP_NORM_KEPT;
+	skep_real *normed = normed_of(pass, &norm), *score = ret_inside + norm.rows * SKEP_NORM_KEPT;
 	int32_t *target = (int32_t *)(void *)(normed + norm.rows * h);
 	struct skep_diag diag = {0};
-	double sum = 0;
 	(void)ret_out;
 	skep_norm_measure(&norm, in, ret_inside);
 	skep_norm_apply(&norm, in, ret_inside, normed);
-	skep_real_product(CblasNoTrans, CblasTrans, norm.rows, vocabulary, h, normed, table, 0, score);
+	skep_spread_product(pass->team, CblasNoTrans, CblasTrans, norm.rows, vocabulary, h, normed, table, 0, score);
 	/* Whoever has the first stage drew the same ids. */
 	bool drawn = skep_corpus_tokens(pass->training, pass->op->round, pass->op->microbatch, target, &diag);
 	assert(drawn);
 	(void)drawn;
-	for (size_t i = 0; i < norm.rows; i++)
-		sum += surprise((uint32_t)vocabulary, target[i / sequence * (sequence + 1) + i % sequence + 1],
-			(skep_real)norm.rows, score + i * vocabulary);
-	return sum / (double)norm.rows;
+	return mean_loss(pass, &(struct losses){.vocabulary = m->vocabulary,
+				       .sequence = m->sequence,
+				       .tokens = norm.rows,
+				       .target = target,
+				       .score = score,
+				       .ret = (double *)(void *)pass->work});
 }
 
 static void backward(const struct skep_layer *layer, const struct skep_pass *pass, const void *in,
@@ -116,15 +155,16 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 	const size_t h = layer->model->hidden, vocabulary = layer->model->vocabulary;
 	const skep_real *table = pass->shared ? pass->shared : pass->parameter + table_offset(layer);
 	const skep_real *at_score = inside + norm.rows * SKEP_NORM_KEPT;
-	skep_real *normed = pass->work, *bias = NULL;
+	skep_real *normed = normed_of(pass, &norm), *bias = NULL;
 	(void)gradient;
 	if (pass->gradient) {
 		skep_norm_apply(&norm, in, inside, normed);
-		skep_real_product(CblasTrans, CblasNoTrans, vocabulary, h, norm.rows, at_score, normed, 1,
+		skep_spread_product(pass->team, CblasTrans, CblasNoTrans, vocabulary, h, norm.rows, at_score, normed, 1,
 			pass->shared ? pass->shared_gradient : pass->gradient + table_offset(layer));
 		bias = norm.bias ? pass->gradient + h : NULL;
 	}
-	skep_real_product(CblasNoTrans, CblasNoTrans, norm.rows, h, vocabulary, at_score, table, 0, normed);
+	skep_spread_product(
+		pass->team, CblasNoTrans, CblasNoTrans, norm.rows, h, vocabulary, at_score, table, 0, normed);
 	memset(ret, 0, norm.rows * h * sizeof *ret);
 	skep_norm_backward(&norm, in, inside, normed, pass->gradient, bias, ret);
 }

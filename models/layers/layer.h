@@ -12,6 +12,7 @@
 
 #include "models/device.h"
 #include "models/real.h"
+#include "models/team.h"
 
 enum { SKEP_TENSORS_MAX = 16 };
 enum skep_draw {
@@ -40,6 +41,8 @@ struct skep_pass { /* one operation on one layer */
 	skep_real *shared_gradient;
 	const skep_real *rotation; /* [sequence][head width]: see rotary.h; NULL where nothing is rotated */
 	skep_real *work;           /* type->work() numbers for all samples */
+	skep_real *strips;         /* type->strips() numbers for each member of the team */
+	struct skep_team *team;    /* that does it; NULL: whoever asks */
 };
 
 struct skep_layer_type {
@@ -48,6 +51,7 @@ struct skep_layer_type {
 	uint32_t (*tensors)(const struct skep_layer *layer, struct skep_tensor ret[SKEP_TENSORS_MAX]);
 	size_t (*inside)(const struct skep_layer *layer);                 /* per sample */
 	size_t (*work)(const struct skep_layer *layer, uint32_t samples); /* NULL: as much as the output, forwards */
+	size_t (*strips)(const struct skep_layer *layer);                 /* the same, of each thread; NULL: nothing */
 	/* FLOPs per sample; `ret_attention`: the part of them that is attention, whose backward pass is 2.5 times as much
 	 * where that of the rest is twice. */
 	uint64_t (*flop)(const struct skep_layer *layer, uint64_t *ret_attention);

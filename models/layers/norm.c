@@ -5,10 +5,13 @@
  */
 #include "models/layers/norm.h"
 
-SKEP_ANY_WIDTH static void measure_rows(const struct skep_norm *norm, const skep_real *x, skep_real *ret_kept)
+#include "models/spread.h"
+
+SKEP_ANY_WIDTH static void measure_rows(
+	const struct skep_norm *norm, size_t first, size_t end, const skep_real *x, skep_real *ret_kept)
 {
 	const size_t n = norm->width;
-	for (size_t i = 0; i < norm->rows; i++) {
+	for (size_t i = first; i < end; i++) {
 		const skep_real *row = x + i * n;
 		skep_real mean = norm->bias ? skep_real_sum(n, row) / (skep_real)n : 0;
 		skep_reals sum = {0}, next;
@@ -39,10 +42,10 @@ static inline void apply_row(size_t n, skep_real scale, skep_real offset, const 
 			y[j] = x[j] * scale * weight[j];
 }
 
-SKEP_ANY_WIDTH static void norm_rows(
-	const struct skep_norm *norm, const skep_real *x, const skep_real *kept, skep_real *ret_y)
+SKEP_ANY_WIDTH static void norm_rows(const struct skep_norm *norm, size_t first, size_t end, const skep_real *x,
+	const skep_real *kept, skep_real *ret_y)
 {
-	for (size_t i = 0; i < norm->rows; i++)
+	for (size_t i = first; i < end; i++)
 		apply_row(norm->width, kept[2 * i], kept[2 * i + 1], x + i * norm->width, norm->weight, norm->bias,
 			ret_y + i * norm->width);
 }
@@ -72,32 +75,77 @@ SKEP_ANY_WIDTH static void backward_row(const struct skep_norm *norm, skep_real 
 		sum[j] += scale * (dy[j] - mean - (x[j] * scale - offset) * along);
 }
 
-SKEP_ANY_WIDTH static void go_back(const struct skep_norm *norm, const skep_real *x, const skep_real *kept,
-	skep_real *y_gradient, skep_real *weight_gradient, skep_real *bias_gradient, skep_real *sum)
+/* ---- over a team -------------------------------------------------------------------------------------------------- */
+
+struct job {
+	const struct skep_norm *norm;
+	const skep_real *x, *kept;
+	skep_real *ret_kept, *ret_y; /* forwards */
+	skep_real *dy, *dw, *db, *sum;
+};
+
+static void measure(const void *context, size_t first, size_t end, uint32_t member)
 {
-	for (size_t i = 0; i < norm->rows; i++) {
-		const skep_real *row = x + i * norm->width;
-		skep_real *dy = y_gradient + i * norm->width;
-		if (weight_gradient)
-			add_row(norm->width, kept[2 * i], kept[2 * i + 1], row, dy, weight_gradient, bias_gradient);
-		backward_row(norm, kept[2 * i], kept[2 * i + 1], row, norm->weight, dy, sum + i * norm->width);
-	}
+	const struct job *job = context;
+	(void)member;
+	measure_rows(job->norm, first, end, job->x, job->ret_kept);
 }
 
-/* ---- for any width ------------------------------------------------------------------------------------------------ */
+static void apply(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct job *job = context;
+	(void)member;
+	norm_rows(job->norm, first, end, job->x, job->kept, job->ret_y);
+}
+
+/* Of columns first .. end - 1: all rows, in their order. */
+SKEP_ANY_WIDTH static void add_columns(const struct job *job, size_t first, size_t end)
+{
+	const size_t n = job->norm->width;
+	for (size_t i = 0; i < job->norm->rows; i++)
+		add_row(end - first, job->kept[2 * i], job->kept[2 * i + 1], job->x + i * n + first,
+			job->dy + i * n + first, job->dw + first, job->db ? job->db + first : NULL);
+}
+
+static void add(const void *context, size_t first, size_t end, uint32_t member)
+{
+	(void)member;
+	add_columns(context, first, end);
+}
+
+static void go_back(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct job *job = context;
+	const size_t n = job->norm->width;
+	(void)member;
+	for (size_t i = first; i < end; i++)
+		backward_row(job->norm, job->kept[2 * i], job->kept[2 * i + 1], job->x + i * n, job->norm->weight,
+			job->dy + i * n, job->sum + i * n);
+}
 
 void skep_norm_measure(const struct skep_norm *norm, const skep_real *x, skep_real *ret_kept)
 {
-	measure_rows(norm, x, ret_kept);
+	const struct job job = {.norm = norm, .x = x, .ret_kept = ret_kept};
+	skep_team_share(norm->team, norm->rows, skep_spread_rows(norm->width), measure, &job);
 }
 
 void skep_norm_apply(const struct skep_norm *norm, const skep_real *x, const skep_real *kept, skep_real *ret_y)
 {
-	norm_rows(norm, x, kept, ret_y);
+	const struct job job = {.norm = norm, .x = x, .kept = kept, .ret_y = ret_y};
+	skep_team_share(norm->team, norm->rows, skep_spread_rows(norm->width), apply, &job);
 }
 
 void skep_norm_backward(const struct skep_norm *norm, const skep_real *x, const skep_real *kept, skep_real *y_gradient,
 	skep_real *weight_gradient, skep_real *bias_gradient, skep_real *sum)
 {
-	go_back(norm, x, kept, y_gradient, weight_gradient, bias_gradient, sum);
+	const struct job job = {.norm = norm,
+		.x = x,
+		.kept = kept,
+		.dy = y_gradient,
+		.dw = weight_gradient,
+		.db = bias_gradient,
+		.sum = sum};
+	if (weight_gradient)
+		skep_team_share(norm->team, norm->width, skep_spread_columns(norm->rows, norm->width), add, &job);
+	skep_team_share(norm->team, norm->rows, skep_spread_rows(norm->width), go_back, &job);
 }

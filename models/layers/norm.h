@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "models/real.h"
+#include "models/team.h"
 
 enum { SKEP_NORM_KEPT = 2 };
 
@@ -18,6 +19,7 @@ struct skep_norm {
 	const skep_real *weight; /* [width] */
 	const skep_real *bias;   /* [width]; NULL: RMSNorm */
 	skep_real epsilon;
+	struct skep_team *team; /* that does it; NULL: whoever asks */
 };
 
 /* Finds ret_kept[rows][2]. */

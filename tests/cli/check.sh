@@ -46,6 +46,7 @@ labels = {
 phrases = {
     "source: ": bool(seen["source"]),
     "every link is ": seen["extra_latency_s"] > 0,
+    "worker's CPU": seen["threads"] > 1,
     "checkpoint every": seen.get("checkpoint_every", 0) > 0,
     "extrapolated: ": bool(seen["law"]) and seen["law"]["extrapolated"],
     "asked back": seen["patience_s"] > 0,
@@ -178,6 +179,7 @@ same 'a liar' "$two" --set 'cluster.byzantine={workers: [2], lie: noise, scale: 
 same 'flows' "$two" --set simulate.collectives=flows --set train.maths=none
 same 'a barrier' "$root/scenarios/baselines/gpipe.yaml" --set schedule.barrier=true
 same 'longer links' "$two" --set 'cluster.extra_latency=3 ms'
+same 'threads' "$two" --set cluster.threads=3
 same 'noise' "$root/scenarios/opt-350m.yaml" --set cluster.compute.noise=0.05
 same 'checkpoints' "$two" --set checkpoint.every=5 --set checkpoint.to=kept
 same 'price histories' "$two" --set "cluster.topology=$root/topologies/spot-mixed.yaml" --set 'cluster.price_start=30 d'

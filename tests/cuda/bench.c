@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench.c - tokens per second of a model on one GPU, forwards, backwards and with the step, and the part of the GPU's peak
- * that the model's FLOPs come to. With --stages 2 the model is cut and payloads go through the host's memory, as between two
- * workers.
+ * bench.c - tokens per second of a model on one GPU, or with --threads on the CPU, forwards, backwards and with the step, and
+ * the part of a peak that the model's FLOPs come to. With --stages 2 the model is cut and payloads go through the host's memory,
+ * as between two workers.
  *
  *     bench_cuda models/gpt2-124m.yaml --samples 16 --steps 20 --peak 989e12     (bf16 of an H100 SXM, dense)
+ *     bench_device models/gpt2-256x4.yaml --samples 8 --steps 20 --threads 2     (tests/torch/speed.py is the same in PyTorch)
  *
  * FLOPs are those of models/model.h, which counts attention as the causal mask leaves it; beside them is the customary count of
  * 6 per parameter and 12 blocks x hidden x sequence (Chowdhery et al., arXiv 2204.02311), which does not. Time is the
@@ -27,14 +28,22 @@ struct bench {
 	struct skep_plan plan;
 	struct skep_training training;
 	struct skep_device *device[STAGES_MAX];
-	uint32_t steps;
+	uint32_t steps, threads; /* 0: a GPU */
 	double peak;
+	double processor_s; /* of all threads, for all steps */
 };
 
 static double now_s(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double processor_s(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -113,8 +122,8 @@ static void report(const struct bench *b, double *seconds, double loss)
 	const double customary = 6 * parameters + 12.0 * ((double)m->layers - 2) * m->shared * m->hidden * m->sequence;
 	printf("%s: %.1f million parameters, %u x %u tokens, %u stage%s\n", m->name, parameters * 1e-6,
 		b->training.samples, m->sequence, b->plan.stages, b->plan.stages > 1 ? "s" : "");
-	printf("  step: %.2f ms median, %.2f least, %.2f most of %u; loss %.3f\n", median * 1e3, seconds[0] * 1e3,
-		seconds[b->steps - 1] * 1e3, b->steps, loss);
+	printf("  step: %.2f ms median, %.2f least, %.2f most of %u; %.2f of processor time; loss %.9f\n", median * 1e3,
+		seconds[0] * 1e3, seconds[b->steps - 1] * 1e3, b->steps, b->processor_s / b->steps * 1e3, loss);
 	printf("  %.0f tokens/s; %.1f TFLOP/s, %.1f as customarily counted\n", tokens / median,
 		flop * b->training.samples / median * 1e-12, customary * tokens / median * 1e-12);
 	if (b->peak > 0)
@@ -136,6 +145,8 @@ static bool parse(struct bench *b, int argc, char **argv)
 			b->steps = (uint32_t)value;
 		else if (!strcmp(argv[i], "--stages"))
 			stages = (uint32_t)value;
+		else if (!strcmp(argv[i], "--threads"))
+			b->threads = (uint32_t)value;
 		else if (!strcmp(argv[i], "--peak"))
 			b->peak = value;
 		else
@@ -184,7 +195,8 @@ static bool create(struct bench *b)
 {
 	char error[512];
 	for (uint32_t s = 0; s < b->plan.stages; s++) {
-		b->device[s] = skep_device_create(SKEP_DEVICE_CUDA, &b->training, s, error, sizeof error);
+		b->device[s] = skep_device_create_on(b->threads ? SKEP_DEVICE_CPU : SKEP_DEVICE_CUDA,
+			&(struct skep_device_place){.threads = b->threads}, &b->training, s, error, sizeof error);
 		if (b->device[s])
 			continue;
 		fprintf(stderr, "bench: %s\n", error);
@@ -199,17 +211,22 @@ int main(int argc, char **argv)
 	static double seconds[STEPS_MAX];
 	double loss = 0;
 	if (!parse(&b, argc, argv)) {
-		fprintf(stderr, "usage: %s MODEL [--samples N] [--steps N] [--stages N] [--peak FLOP/S]\n", argv[0]);
+		fprintf(stderr,
+			"usage: %s MODEL [--samples N] [--steps N] [--stages N] [--threads N] [--peak FLOP/S]\n",
+			argv[0]);
 		return 2;
 	}
 	b.training.tokens = open_text(b.model.sequence);
 	bool good = b.training.tokens && create(&b);
 	for (uint32_t i = 0; good && i < WARM_UP + b.steps; i++) {
 		const double begin = now_s();
+		if (i == WARM_UP)
+			b.processor_s = -processor_s();
 		loss = step(&b, i);
 		if (i >= WARM_UP)
 			seconds[i - WARM_UP] = now_s() - begin;
 	}
+	b.processor_s += processor_s();
 	if (good)
 		report(&b, seconds, loss);
 	for (uint32_t s = 0; s < b.plan.stages; s++)

@@ -39,7 +39,7 @@ static void check_norm_of(struct arrays *all, size_t rows, size_t width, bool ce
 		     y = array_of(all, rows * width, true, 7), dy = array_random(all, rows * width, true, 1),
 		     dw = array_random(all, width, false, 1), db = array_random(all, width, false, 1),
 		     sum = array_random(all, rows * width, false, 1), narrowed = array_of(all, rows * width, true, 7);
-	struct skep_norm norm = {rows, width, weight.host, centred ? bias.host : NULL, 1e-5};
+	struct skep_norm norm = {rows, width, weight.host, centred ? bias.host : NULL, 1e-5, NULL};
 	struct skep_cuda_norm of = {rows, width, floats_of(&weight), centred ? floats_of(&bias) : NULL, 1e-5f};
 	double *want_kept = fresh(2 * rows), *want = fresh(rows * width);
 	skep_norm_measure(&norm, x.host, want_kept);
@@ -225,30 +225,30 @@ static void check_attention_of(struct arrays *all, struct skep_attention a)
 
 static void check_attention(struct arrays *all)
 {
-	check_attention_of(all, (struct skep_attention){2, 150, 4, 4, 16});
+	check_attention_of(all, (struct skep_attention){2, 150, 4, 4, 16, NULL});
 }
 
 static void check_attention_shared(struct arrays *all)
 {
-	check_attention_of(all, (struct skep_attention){1, 131, 6, 2, 32});
+	check_attention_of(all, (struct skep_attention){1, 131, 6, 2, 32, NULL});
 }
 
 static void check_attention_wide(struct arrays *all)
 {
-	check_attention_of(all, (struct skep_attention){1, 70, 2, 1, 128});
-	check_attention_of(all, (struct skep_attention){1, 129, 1, 1, 64});
+	check_attention_of(all, (struct skep_attention){1, 70, 2, 1, 128, NULL});
+	check_attention_of(all, (struct skep_attention){1, 129, 1, 1, 64, NULL});
 }
 
 static void check_attention_odd(struct arrays *all)
 {
-	check_attention_of(all, (struct skep_attention){1, 67, 3, 3, 13});
-	check_attention_of(all, (struct skep_attention){1, 65, 2, 2, 40});
-	check_attention_of(all, (struct skep_attention){3, 1, 2, 2, 8});
+	check_attention_of(all, (struct skep_attention){1, 67, 3, 3, 13, NULL});
+	check_attention_of(all, (struct skep_attention){1, 65, 2, 2, 40, NULL});
+	check_attention_of(all, (struct skep_attention){3, 1, 2, 2, 8, NULL});
 }
 
 static void check_rotation(struct arrays *all)
 {
-	struct skep_attention a = {2, 21, 4, 2, 12};
+	struct skep_attention a = {2, 21, 4, 2, 12, NULL};
 	const struct skep_cuda_attention of = {2, 21, 4, 2, 12};
 	const size_t n = 2 * 21 * (4 + 2 * 2) * 12;
 	struct array qkv = array_random(all, n, true, 1), turns = array_random(all, 21 * 12, false, 1);

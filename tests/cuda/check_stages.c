@@ -303,7 +303,8 @@ static void test_a_state_goes_to_the_other_kind(void **state)
 static void refuses(struct job *job, uint32_t ordinal, const char *word)
 {
 	char error[512] = "";
-	assert_null(skep_device_create_on(SKEP_DEVICE_CUDA, ordinal, &job->training, 0, error, sizeof error));
+	assert_null(skep_device_create_on(SKEP_DEVICE_CUDA, &(struct skep_device_place){.ordinal = ordinal},
+		&job->training, 0, error, sizeof error));
 	if (!strstr(error, word))
 		fail_msg("no \"%s\" in: %s", word, error);
 }

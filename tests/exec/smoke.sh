@@ -58,11 +58,19 @@ twins() { # twins STALENESS: the last two runs, one of each world
 	END
 }
 
+# Threads of a device change no bit either. A machine of one core has no second one for them.
+threads=$(($(nproc) > 1 ? 2 : 1))
 for delayed in false true; do
 	accepts "3 stages, delayed: $delayed, simulated" sim smoke-3.yaml "${one[@]}" --set sync.delayed=$delayed --json -q
-	accepts "3 stages, delayed: $delayed, for real" run smoke-3.yaml "${one[@]}" --set sync.delayed=$delayed --json -q
+	accepts "3 stages, delayed: $delayed, for real" run smoke-3.yaml "${one[@]}" --set sync.delayed=$delayed \
+		--set cluster.threads=$threads --json -q
 	check "3 stages, delayed: $delayed: both worlds compute the same" twins "$([ $delayed = true ] && echo 1 || echo 0)"
 done
+[ "$threads" = 1 ] || [ "$(nproc)" -ge 6 ] || check 'threads without a core of their own are told of' \
+	grep -q '3 processes on .* with 2 threads each (cluster.threads) share [2-5] cores' "$err"
+run_skep run smoke-3.yaml --set cluster.threads=1000 --json -q
+[ "$(nproc)" -ge 1000 ] || check 'more threads than cores are refused' \
+	grep -q 'cluster.threads: 1000 threads, but this process may use [0-9]* cores\?: take --set cluster.threads=' "$err"
 accepts '8 workers, delayed' run smoke-8.yaml --set sync.delayed=true --json -q
 accepts '8 workers, delayed: replayed' replay "$(grep -o '"run_id":[0-9]*' "$out" | cut -d: -f2)"
 

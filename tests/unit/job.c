@@ -41,7 +41,8 @@ void job_restart(struct job *job)
 	char error[256];
 	for (uint32_t s = 0; s < job->plan.stages; s++) {
 		skep_device_destroy(job->device[s]);
-		job->device[s] = skep_device_create(job->kind, &job->training, s, error, sizeof error);
+		job->device[s] = skep_device_create_on(job->kind, &(struct skep_device_place){.threads = job->threads},
+			&job->training, s, error, sizeof error);
 		assert_non_null(job->device[s]);
 	}
 }

@@ -16,6 +16,7 @@ struct job { /* not to be moved: the devices keep pointers into it */
 	struct skep_plan plan;
 	struct skep_training training;
 	enum skep_device_kind kind;             /* CPU, unless a test says otherwise before it starts them */
+	uint32_t threads;                       /* of each device; 0: one */
 	struct skep_device *device[STAGES_MAX]; /* one per stage */
 };
 

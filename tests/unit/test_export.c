@@ -75,7 +75,7 @@ static void keep(struct bench *b, uint32_t index, uint32_t version)
 	struct skep_keeper keeper = skep_checkpoint_keeper(&folder);
 	struct skep_stage stage;
 	char why[512];
-	assert_true(skep_stage_begin(&b->training, index, &stage));
+	assert_true(skep_stage_begin(&b->training, NULL, index, &stage));
 	uint64_t bytes = skep_stage_state_bytes(&stage, 0, 1);
 	void *state = malloc(bytes);
 	stage.steps = version;
@@ -171,9 +171,9 @@ static void test_the_cut_does_not_matter(void **state)
 	size_t at = 0;
 	begin(&whole, llama, 1);
 	begin(&cut, llama, 3);
-	assert_true(skep_stage_begin(&whole.training, 0, &one));
+	assert_true(skep_stage_begin(&whole.training, NULL, 0, &one));
 	for (uint32_t s = 0; s < 3; s++) {
-		assert_true(skep_stage_begin(&cut.training, s, &part));
+		assert_true(skep_stage_begin(&cut.training, NULL, s, &part));
 		assert_memory_equal(one.parameter + at, part.parameter, part.parameters * sizeof(float));
 		at += part.parameters;
 		skep_stage_finish(&part);

@@ -353,6 +353,7 @@ static void take(struct run *r, const char *path)
 static void compute(struct run *r, const int32_t token[T + 1], float logits[T][VOCABULARY])
 {
 	static float x[2][T * 64], inside[T * 1024], work[T * 4096], rotation[T * 64];
+	static float strips[(2 * T + 1) * SKEP_ATTENTION_ROWS];
 	struct skep_training training = {.model = &r->model, .samples = 1};
 	const struct skep_model *m = &r->model;
 	bool llama = m->architecture == SKEP_ARCHITECTURE_LLAMA;
@@ -364,7 +365,8 @@ static void compute(struct run *r, const int32_t token[T + 1], float logits[T][V
 		struct skep_pass pass = {.training = &training,
 			.parameter = r->parameter[l],
 			.rotation = llama ? rotation : NULL,
-			.work = work};
+			.work = work,
+			.strips = strips};
 		assert_true(r->layer[l].type->inside(&r->layer[l]) <= sizeof inside / sizeof *inside);
 		r->layer[l].type->forward(&r->layer[l], &pass, in, x[l % 2], inside);
 		in = x[l % 2];

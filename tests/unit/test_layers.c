@@ -194,13 +194,14 @@ static void probe_init(struct probe *p, struct fixture *f, uint32_t number)
 		.op = &p->op,
 		.parameter = p->parameter,
 		.rotation = f->model.architecture == SKEP_ARCHITECTURE_LLAMA ? p->rotation : NULL,
-		.work = numbers(work, 9, 1)};
+		.work = numbers(work, 9, 1),
+		.strips = p->layer.type->strips ? numbers(p->layer.type->strips(&p->layer), 9, 1) : NULL};
 }
 
 static void probe_finish(struct probe *p)
 {
 	free(p->x), free(p->parameter), free(p->direction), free(p->kept), free(p->y), free(p->rotation),
-		free(p->pass.work);
+		free(p->pass.work), free(p->pass.strips);
 }
 
 /* What is in the accumulator is added to; and a gradient that is not counted leaves it alone and is the same. */

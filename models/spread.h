@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spread.h - products and sums over a team of threads (team.h), with the same bits for any number of them.
+ *
+ * A product is cut into blocks of the rows of its result: how many depends on its shape alone. OpenBLAS sums the products of one
+ * number in an order that depends on where it lies among the rows of a call, in groups of 4, 8 or 12; so blocks begin at
+ * multiples of 12 rows, and no bit is another than that of the product in one piece, as far as its kernels were tried
+ * (those for Nehalem, Sandy Bridge, Haswell, Zen and Skylake-X). That the numbers of threads agree does not depend on it.
+ */
+#ifndef SKEP_MODELS_SPREAD_H
+#define SKEP_MODELS_SPREAD_H
+
+#include "models/real.h"
+#include "models/team.h"
+
+/* Of a loop over numbers that takes about a nanosecond for each: so many in a range. */
+enum { SKEP_SPREAD_NUMBERS = 32768 };
+
+/* Rows of so many numbers in a range. */
+static inline size_t skep_spread_rows(size_t width)
+{
+	return width < SKEP_SPREAD_NUMBERS ? SKEP_SPREAD_NUMBERS / width : 1;
+}
+
+/* Columns of a sum over `rows` rows in a range: a few cache lines of each row. */
+static inline size_t skep_spread_columns(size_t rows, size_t width)
+{
+	return rows * width < SKEP_SPREAD_NUMBERS ? width : 128;
+}
+
+/* skep_real_product(), of dense matrices: C[rows][columns] = op(A) op(B) + beta C. */
+void skep_spread_product(struct skep_team *team, enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, size_t rows,
+	size_t columns, size_t inner, const skep_real *a, const skep_real *b, skep_real beta, skep_real *c);
+
+/* sum[width] += each row of from[rows][width], in their order: each range has some of the columns. */
+void skep_spread_add_rows(struct skep_team *team, size_t rows, size_t width, const skep_real *from, skep_real *sum);
+
+#endif
