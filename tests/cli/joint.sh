@@ -113,6 +113,13 @@ accepts 'where the law was fitted' plan "${two[@]}" "${law[@]}" --set "$free" --
 check 'H is no more than that' python3 -c 'import json, sys
 seen = json.load(open(sys.argv[1]))
 assert not seen["extrapolated"] and "64" not in seen["settings"]["chosen"]["settings"]["sync"], seen["settings"]' "$out"
+accepts 'with kills, over two seeds' plan "${two[@]}" "${law[@]}" --json \
+	--set 'cluster.trace={file: topologies/traces/six-kills.csv, scale: 0.05}' --set 'directory={heartbeat: 100 ms, timeout: 300 ms}' \
+	--set 'plan={objective: time-to-loss, seeds: 2, search: {schedule.microbatch: [32, 64]}}'
+check 'until the loss, with both' python3 -c 'import json, sys
+rows = json.load(open(sys.argv[1]))["settings"]["simulated"]
+assert all(row["runs"] == row["reached"] == 2 for row in rows), rows
+assert rows[0]["time_to_target_s"] < rows[-1]["time_to_target_s"], rows' "$out"
 accepts 'the cost of a loss, as text' plan "${two[@]}" "${law[@]}" --set "$free" --set plan.objective=cost-to-loss --pareto
 check 'what is chosen is marked' grep -q ' chosen: sync=' "$out"
 check 'what cannot be is said' grep -q '^2 cannot be, such as sync={every: 2}, ' "$out"
