@@ -269,6 +269,12 @@ static uint32_t key_number(struct figure *f, const char *key)
 	return k;
 }
 
+/* Who serves which stage has no room in a label; the method says that it was given. */
+static bool is_shown(const char *key)
+{
+	return strncmp(key, "cluster.allocation.stage_of", strlen("cluster.allocation.stage_of")) != 0;
+}
+
 /* A file is known by its name alone. */
 static void short_value(const char *value, char *ret, size_t size)
 {
@@ -287,7 +293,7 @@ static void label_point(struct figure *f, struct point *point, char base[KEYS_MA
 	memcpy(value, base, sizeof value);
 	skep_settings_compare(f->dot[f->point[0].first].settings, f->dot[point->first].settings, &d);
 	for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++) {
-		uint32_t k = key_number(f, d.item[i].key);
+		uint32_t k = is_shown(d.item[i].key) ? key_number(f, d.item[i].key) : KEYS_MAX;
 		if (k < KEYS_MAX)
 			short_value(d.item[i].second, value[k], sizeof value[k]);
 	}
@@ -315,7 +321,7 @@ static void label_points(struct figure *f)
 		skep_settings_compare(f->dot[f->point[0].first].settings, f->dot[f->point[p].first].settings, &d);
 		f->more_keys = f->more_keys || d.count > SKEP_DIFFERENCES_SHOWN;
 		for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++) {
-			uint32_t k = key_number(f, d.item[i].key);
+			uint32_t k = is_shown(d.item[i].key) ? key_number(f, d.item[i].key) : KEYS_MAX;
 			if (k < KEYS_MAX)
 				short_value(d.item[i].first, base[k], sizeof base[k]);
 		}

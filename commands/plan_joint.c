@@ -107,6 +107,18 @@ static double rank_of(const struct plan_point *p, bool tried)
 	return tried ? p->value : p->expected_value;
 }
 
+/* Of what expectations cannot tell apart one is enough: the descent tries the others. */
+static bool is_twin(const struct plan_joint *j, uint32_t which)
+{
+	double value = j->point[which].expected_value;
+	for (uint32_t i = 0; i < j->lists; i++) {
+		const struct plan_point *p = &j->point[j->list[i]];
+		if (p->number != SKEP_AS_WRITTEN && fabs(p->expected_value - value) <= 1e-6 * value)
+			return true;
+	}
+	return false;
+}
+
 /* Adds the best `count` to the list, by what is expected or by what was tried; of equal ones the first. */
 static void list_best(struct plan_joint *j, uint32_t count, bool tried)
 {
@@ -114,7 +126,7 @@ static void list_best(struct plan_joint *j, uint32_t count, bool tried)
 		uint32_t best = UINT32_MAX;
 		for (uint32_t i = 0; i < j->points; i++) {
 			double rank = rank_of(&j->point[i], tried);
-			if (isfinite(rank) && !is_listed(j, i) &&
+			if (isfinite(rank) && !is_listed(j, i) && (tried || !is_twin(j, i)) &&
 				(best == UINT32_MAX || rank < rank_of(&j->point[best], tried)))
 				best = i;
 		}
@@ -191,10 +203,11 @@ static bool finalists(struct plan_joint *j)
 	return climb(j, PLAN_FULL);
 }
 
+/* But for the scenario as it is written, which has no neighbours. */
 static uint32_t best_tried(const struct plan_joint *j)
 {
 	uint32_t best = UINT32_MAX;
-	for (uint32_t i = 0; i < j->points; i++)
+	for (uint32_t i = 1; i < j->points; i++)
 		if (isfinite(rank_of(&j->point[i], true)) &&
 			(best == UINT32_MAX || j->point[i].value < j->point[best].value))
 			best = i;
@@ -206,7 +219,7 @@ static bool descend(struct plan_joint *j)
 {
 	for (uint32_t pass = 0; pass < DESCENTS; pass++) {
 		uint32_t best = best_tried(j);
-		if (best == UINT32_MAX || j->point[best].number == SKEP_AS_WRITTEN)
+		if (best == UINT32_MAX)
 			return true;
 		j->lists = 0;
 		uint32_t base = j->point[best].number;

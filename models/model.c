@@ -186,6 +186,7 @@ bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag 
 void skep_model_finish(struct skep_model *model)
 {
 	free(model->width);
+	free(model->cut);
 	*model = (struct skep_model){0};
 }
 
@@ -389,6 +390,13 @@ void skep_model_cut(
 	const struct skep_model *model, uint32_t stages, uint32_t stage, uint32_t *ret_first, uint32_t *ret_count)
 {
 	assert(stage < stages && stages <= model->layers);
+	if (stages == model->cuts) {
+		*ret_first = 0;
+		for (uint32_t s = 0; s < stage; s++)
+			*ret_first += model->cut[s];
+		*ret_count = model->cut[stage];
+		return;
+	}
 	uint64_t limit = least_limit(model, stages);
 	uint32_t end = model->layers;
 	for (uint32_t s = stages - 1; s > stage; s--)

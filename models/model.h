@@ -36,6 +36,8 @@ struct skep_model {
 	uint32_t context;                    /* the longest sequence, of which gpt2 has positions; 0: `sequence` */
 	bool tied;                           /* the head takes the embedding's table; a model of one stage */
 	double norm_epsilon, rotary_base;
+	uint32_t *cut,
+		cuts; /* [cuts] layers of each stage, where a scenario says so; of any other number the cut is even */
 };
 
 /* How the GPUs of one worker share its stage: tensor parallel (Shoeybi et al. 2019), with `sequence` also what lies between the
@@ -57,8 +59,8 @@ bool skep_model_place(struct skep_model *model, uint32_t blocks);
 /* Samples of another length, at most the context. */
 void skep_model_set_sequence(struct skep_model *model, uint32_t sequence);
 
-/* Stage `stage` of `stages` serves layers [first, first + count): cut so that the largest number of FLOPs of a stage is
- * least, ties to the earlier cut; needs stages <= layers. */
+/* Stage `stage` of `stages` serves layers [first, first + count): as model->cut says of so many; else cut so that the largest
+ * number of FLOPs of a stage is least, ties to the earlier cut; needs stages <= layers. */
 void skep_model_cut(
 	const struct skep_model *model, uint32_t stages, uint32_t stage, uint32_t *ret_first, uint32_t *ret_count);
 

@@ -16,6 +16,7 @@
 #include "core/names.h"
 #include "models/safetensors.h"
 #include "models/tokens.h"
+#include "scenarios/cut.h"
 #include "scenarios/job.h"
 #include "scenarios/loss.h"
 #include "scenarios/memory.h"
@@ -74,9 +75,11 @@ static void read_model(struct draft *d)
 	find_file(d, map, "model", "file", path, sizeof path);
 	d->s->plan.stages = (uint32_t)skep_read_integer(&d->r, map, "stages", 1, UINT16_MAX - 1, INT64_MIN);
 	uint32_t sequence = (uint32_t)skep_read_integer(&d->r, map, "sequence", 1, UINT16_MAX, 0);
+	const struct skep_yaml_node *cut = skep_read_list(&d->r, map, "cut", false);
 	skep_reader_close_map(&d->r, map);
 	if (d->r.diag->set || !skep_model_read(path, &d->s->model, d->r.diag))
 		return;
+	skep_cut_read(&d->r, cut, &d->s->model);
 	if (sequence > 0)
 		skep_train_set_sequence(&d->r, map, sequence, d->s);
 	if (d->s->plan.stages > d->s->model.layers)
@@ -481,6 +484,7 @@ static void read_root(struct draft *d)
 	read_model(d);
 	read_cluster(d);
 	read_schedule(d);
+	skep_cut_check(&d->r, group(d, "model"), d->s);
 	read_sync(d);
 	read_directory(d);
 	check_patience(d);

@@ -113,9 +113,41 @@ accepts 'where the law was fitted' plan "${two[@]}" "${law[@]}" --set "$free" --
 check 'H is no more than that' python3 -c 'import json, sys
 seen = json.load(open(sys.argv[1]))
 assert not seen["extrapolated"] and "64" not in seen["settings"]["chosen"]["settings"]["sync"], seen["settings"]' "$out"
+accepts 'with kills, over two seeds' plan "${two[@]}" "${law[@]}" --json \
+	--set 'cluster.trace={file: topologies/traces/six-kills.csv, scale: 0.05}' --set 'directory={heartbeat: 100 ms, timeout: 300 ms}' \
+	--set 'plan={objective: time-to-loss, seeds: 2, search: {schedule.microbatch: [32, 64]}}'
+check 'until the loss, with both' python3 -c 'import json, sys
+rows = json.load(open(sys.argv[1]))["settings"]["simulated"]
+assert all(row["runs"] == row["reached"] == 2 for row in rows), rows
+assert rows[0]["time_to_target_s"] < rows[-1]["time_to_target_s"], rows' "$out"
 accepts 'the cost of a loss, as text' plan "${two[@]}" "${law[@]}" --set "$free" --set plan.objective=cost-to-loss --pareto
 check 'what is chosen is marked' grep -q ' chosen: sync=' "$out"
 check 'what cannot be is said' grep -q '^2 cannot be, such as sync={every: 2}, ' "$out"
 check 'the front too' grep -q '^nothing that was simulated is both faster and cheaper than' "$out"
+
+# ---- cut points -------------------------------------------------------------------------------------------------------
+
+digest() { python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(r["digest"], r["final_loss"])' "$out"; }
+few=(--set train.until.steps=3 --json -q)
+accepts 'cut as evenly as it can be' sim "${two[@]}" "${few[@]}"
+even=$(digest)
+accepts 'the same, said' sim "${two[@]}" "${few[@]}" --set 'model.cut=[3, 2, 2, 2]'
+check 'is the same run' test "$even" = "$(digest)"
+accepts 'cut elsewhere' sim "${two[@]}" "${few[@]}" --set 'model.cut=[1, 3, 3, 2]'
+check 'is another run' test "${even% *}" != "$(digest | cut -d ' ' -f 1)"
+check 'that learns the same' python3 -c 'import sys
+a, b = (float(word) for word in sys.argv[1:])
+assert abs(a / b - 1) < 1e-5, (a, b)' "${even#* }" "$(digest | cut -d ' ' -f 2)"
+accepts 'four cuts' plan "${two[@]}" "${none[@]}" --json -o cut.yaml \
+	--set 'plan.search={model.cut: [[6, 1, 1, 1], [3, 2, 2, 2], [1, 1, 1, 6], [3, 3, 3]]}'
+# As many workers as a stage wants: a cut that is even is not always the best.
+check 'the best is chosen, and three stages are no cut' python3 -c 'import json, sys
+seen = json.load(open(sys.argv[1]))["settings"]
+rates = {row["settings"].get("model.cut"): row["throughput_samples_per_s"] for row in seen["simulated"]}
+assert seen["refused"] == 1 and len(rates) == 4, seen
+assert rates["[3, 2, 2, 2]"] == rates[None], rates
+assert seen["chosen"]["throughput_samples_per_s"] == max(rates.values()) > 1.05 * min(rates.values()), seen' "$out"
+accepts 'check takes what came of it' check cut.yaml
+check 'and it is cut so' grep -q 'cut: \[' cut.yaml
 
 plan
