@@ -64,7 +64,7 @@ void refound_stage(struct directory *d, struct step *step, uint32_t stage)
 	state->waiting = true;
 	state->waiting_since_ns = d->node.now;
 	state->founder = (struct skep_peer){0, 0};
-	if (step->plan->wait_for_join_ns == 0)
+	if (step->plan->wait_for_join_ns == 0 || d->tried.on)
 		directory_stop(d, step, false);
 	for (uint32_t i = 0; i < step->plan->workers && d->phase != PHASE_STOPPED; i++) {
 		struct row *row = directory_row(d, i);

@@ -12,7 +12,7 @@
 #ifndef SKEP_TESTS_CLUSTER_CLUSTER_H
 #define SKEP_TESTS_CLUSTER_CLUSTER_H
 
-#include "tests/cluster/ledger.h"
+#include "tests/cluster/referee.h"
 
 struct machine { /* the functions of core/skep.h */
 	const char *name;
@@ -110,6 +110,9 @@ enum sabotage {
 	SABOTAGE_NORM_WRONG,        /* one NORM tells twice the squares */
 	SABOTAGE_FAULT_HIDDEN,      /* one FORWARD whose result is not finite is said to be good */
 	SABOTAGE_KEEP_DEAF,         /* one KEEP reaches its worker as a heartbeat */
+	SABOTAGE_CANDIDATE_WRONG,   /* another candidate is said to be kept */
+	SABOTAGE_CANDIDATES_MIXED,  /* one FORWARD goes to a worker of another candidate */
+	SABOTAGE_CANDIDATE_STAYS,   /* one MOVED note is hidden when a candidate is kept */
 	SABOTAGES
 };
 

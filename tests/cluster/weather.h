@@ -49,10 +49,15 @@ struct weather {
 	skep_time link_last[CLUSTER_WORKERS + 1][CLUSTER_WORKERS + 1]; /* without reorder: the last arrival */
 };
 
-enum weather_kind { WEATHER_ANY, WEATHER_FIXED, WEATHER_PERIODIC }; /* what every seed has, whatever it says */
+enum weather_kind {
+	WEATHER_ANY,
+	WEATHER_FIXED,
+	WEATHER_PERIODIC,
+	WEATHER_TRIAL
+}; /* what every seed has, whatever it says */
 
 const char *weather_fault_name(enum weather_fault fault);
-/* Fixed pipelines even where the seed says swarm; periodic sync, and a swarm even where it says fixed. */
+/* Fixed pipelines even where the seed says swarm; periodic sync, or a trial, and a swarm even where it says fixed. */
 void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);
 /* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */
 struct setup weather_setup(struct weather *weather);
