@@ -217,8 +217,6 @@ static bool can_go(struct directory *d, const struct skep_plan *plan, uint32_t w
 
 bool edge_due(struct directory *d, const struct skep_plan *plan)
 {
-	if (d->tried.on) /* all candidates are in the same round */
-		return true;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
 		if (row->standing >= STANDING_READY && row->leaving && can_go(d, plan, i))

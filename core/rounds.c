@@ -346,6 +346,7 @@ static void report_loss(struct directory *d, struct step *step, int64_t sum, uin
 		return;
 	int64_t mean = sum == INT64_MAX ? INT64_MAX : sum / counted;
 	d->tried.points.last_nano = mean;
+	d->tried.heard = d->reduced.round + 1;
 	if (step->plan->validate_every == 0 &&
 		!d->tried.on) /* else it is the newest validation's, or of one that may go */
 		d->loss_nano = mean;

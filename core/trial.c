@@ -48,6 +48,7 @@ void skep_trial_point(struct skep_trial_points *points, uint32_t round, uint32_t
 	int64_t window = skep_trial_window(rounds), i = (int64_t)round - (rounds - window);
 	if (i < 0)
 		return;
+	points->lacking |= points->last_nano == INT64_MAX;
 	int64_t loss_nano = within(points->last_nano, INT64_MAX / 2 / (window * window));
 	points->sum += loss_nano;
 	points->moment += (2 * i - (window - 1)) * loss_nano;
@@ -58,7 +59,8 @@ int64_t skep_trial_expected(const struct skep_trial_points *points, uint32_t rou
 	int64_t window = skep_trial_window(rounds), ahead = 3 * window - 1;
 	int64_t spread = window * (window * window - 1) / 3;
 	int64_t slope = points->moment / spread, rest = points->moment % spread;
-	return points->sum / window + slope * ahead + rest * ahead / spread;
+	int64_t expected = points->sum / window + slope * ahead + rest * ahead / spread;
+	return points->lacking ? INT64_MAX : expected;
 }
 
 /* ---- set-up --------------------------------------------------------------------------------------------------------- */
@@ -257,16 +259,14 @@ static void release(struct trial *t, struct step *step, uint32_t worker)
 	struct row *row = directory_row(d, worker);
 	struct skep_peer peer = directory_worker(d, worker);
 	uint32_t from = step->actions->count;
-	bool serves = row->standing == STANDING_SERVING;
-	if (serves && row->leaving) {
+	bool here = row->standing != STANDING_ABSENT;
+	if (here && row->leaving) {
 		skep_emit_note(step, &d->node,
 			(struct skep_note){.kind = SKEP_NOTE_LEFT, .stage = (uint16_t)row->stage, .peer = peer});
 		directory_tell_fenced(d, step, peer);
-	} else if (!serves && row->standing != STANDING_ABSENT) {
-		fence(d, step, worker);
 	}
 	lift(step, d, from);
-	if (serves && !row->leaving)
+	if (here && !row->leaving)
 		move(t, step, worker, row->stage);
 	else
 		carry(t, worker, t->kept);
@@ -285,7 +285,8 @@ static void keep(struct trial *t, struct step *step, uint32_t k)
 						      : d->tried.points.last_nano);
 	d->tried.on = d->tried.held = false;
 	d->tried.beside = held ? 0 : t->given_up;
-	if (step->plan->validate_every == 0)
+	bool known = d->tried.heard == (held ? d->closed : d->round + 1); /* of the round that ends, or is open */
+	if (step->plan->validate_every == 0 && known)
 		d->loss_nano = d->tried.points.last_nano;
 	d->rebalance_due_ns = d->node.now + step->plan->rebalance_ns;
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
@@ -341,17 +342,18 @@ static void open_round(struct trial *t, struct step *step)
 		if (!is_in(t, k))
 			continue;
 		d->tried.held = false;
-		d->round++;
 		edge_serve_late(d, step->plan);
 		edge_pass(d, step);
+		d->round++;
 		lift(step, d, from);
 	}
 	t->round++;
 	note(t, step, SKEP_NOTE_ROUND_OPENED, 0, 0);
 	for (uint32_t k = 0; k < step->plan->candidates; k++) {
 		uint32_t from = step->actions->count;
-		if (is_in(t, k))
-			rounds_open(candidate(t, k), step);
+		if (!is_in(t, k))
+			continue;
+		rounds_open(candidate(t, k), step);
 		lift(step, candidate(t, k), from);
 	}
 }
@@ -420,6 +422,13 @@ static void choose_home(struct trial *t, const struct skep_plan *plan, uint32_t 
 	carry(t, worker, chosen);
 }
 
+static struct skep_message as_heartbeat(const struct skep_message *message)
+{
+	struct skep_message heartbeat = *message;
+	heartbeat.kind = SKEP_MESSAGE_HEARTBEAT;
+	return heartbeat;
+}
+
 static void on_message(struct trial *t, struct step *step, const struct skep_event *event)
 {
 	const struct skep_message *message = &event->u.message;
@@ -427,10 +436,16 @@ static void on_message(struct trial *t, struct step *step, const struct skep_eve
 	if (from < step->plan->workers && message->kind == SKEP_MESSAGE_JOIN)
 		choose_home(t, step->plan, from);
 	uint32_t home = from < step->plan->workers ? homes(t)[from] : 0;
-	if (is_in(t, home)) {
+	bool rumour = message->kind == SKEP_MESSAGE_SUSPECT && message->u.peer.who.index < step->plan->workers &&
+	              homes(t)[message->u.peer.who.index] != home; /* its directory knows nobody of that name */
+	if (is_in(t, home) && rumour)
+		hand(t, step, home,
+			&(struct skep_event){
+				.kind = SKEP_EVENT_MESSAGE, .now = event->now, .u.message = as_heartbeat(message)});
+	else if (is_in(t, home))
 		hand(t, step, home, event);
+	if (is_in(t, home))
 		return;
-	}
 	skep_emit_release(step, message->payload); /* it is to come again, as a newcomer */
 	directory_tell_fenced(candidate(t, home), step, message->from);
 }

@@ -9,6 +9,7 @@
  *
  *     value = sum y_i / m + (2 h + m - 1) sum c_i y_i / (m (m^2 - 1) / 3),    h = m rounds ahead
  *
+ * or, if one of the points is missing since nothing was counted so far, the highest there is. All of it is
  * in integers, so both worlds and all compilers agree. Losses are cut off where sums would overflow: at 10^8 with 100 rounds.
  */
 #ifndef SKEP_CORE_TRIAL_H
@@ -20,6 +21,7 @@
 struct skep_trial_points {
 	int64_t last_nano; /* 1e-9 units, like all below; INT64_MAX: there was none yet */
 	int64_t sum, moment;
+	bool lacking; /* a point */
 };
 
 /* Of so many rounds, >= 2, those whose losses count; the last ones. */
@@ -29,7 +31,7 @@ static inline uint32_t skep_trial_window(uint32_t rounds)
 }
 
 void skep_trial_begin(struct skep_trial_points *points);
-/* After round `round` of `rounds`; a round in which nothing was counted has the loss of the one before. */
+/* After round `round` of `rounds`; one in which nothing was counted has the loss of the one before. */
 void skep_trial_point(struct skep_trial_points *points, uint32_t round, uint32_t rounds);
 /* When all rounds are over. */
 int64_t skep_trial_expected(const struct skep_trial_points *points, uint32_t rounds);

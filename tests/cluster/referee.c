@@ -9,6 +9,7 @@
 
 #include "tests/cluster/books.h"
 
+#define UNKNOWN 0xffu
 #define EPOCHS 64u /* of a worker; of two that are so far apart nobody speaks any more */
 
 struct referee {
@@ -60,7 +61,7 @@ void referee_begin(
 	r->candidates = r->on ? plan->candidates : 1;
 	r->kept = 0;
 	r->coming = false;
-	memset(r->home, 0, sizeof r->home);
+	memset(r->home, UNKNOWN, sizeof r->home);
 	for (uint32_t k = 0; k < r->candidates; k++) {
 		r->out[k] = false;
 		r->losses[k] = 0;
@@ -81,7 +82,8 @@ void referee_begin(
 
 static uint32_t home_of(const struct referee *r, struct skep_peer who)
 {
-	return who.index < r->plan->workers ? r->home[who.index][who.epoch % EPOCHS] : r->kept;
+	uint8_t home = who.index < r->plan->workers ? r->home[who.index][who.epoch % EPOCHS] : UNKNOWN;
+	return home == UNKNOWN ? r->kept : home;
 }
 
 /* ---- notes ---------------------------------------------------------------------------------------------------------- */
@@ -98,9 +100,9 @@ static double expected(const struct referee *r, uint32_t k)
 	uint32_t rounds = r->plan->trial_rounds, m = rounds > 4 ? (rounds + 1) / 2 : 2;
 	double t = 0, y = 0, tt = 0, ty = 0;
 	for (uint32_t i = rounds - m; i < rounds; i++) {
-		double loss = (double)r->loss_nano[k][i] < (double)(INT64_MAX / 2) / m / m
-		                      ? (double)r->loss_nano[k][i]
-		                      : (double)(INT64_MAX / 2) / m / m;
+		double loss = (double)r->loss_nano[k][i];
+		if (r->loss_nano[k][i] == INT64_MAX)
+			return (double)INT64_MAX;
 		t += i;
 		y += loss;
 		tt += (double)i * i;
@@ -158,6 +160,10 @@ static void noted_kept(struct referee *r, const struct skep_note *note)
 	r->on = false;
 	r->coming = true;
 	r->own[r->kept].target_loss_nano = r->plan->target_loss_nano;
+	struct ledger *ledger = r->ledger[r->kept];
+	if (ledger->round[ledger->rounds_closed].open &&
+		ledger->rounds_closed > 0) /* no round before this one ends the run */
+		ledger->round[ledger->rounds_closed - 1].has_loss = false;
 }
 
 /* Who worked for another candidate comes over before a round opens. */
@@ -167,12 +173,12 @@ static void noted_moved(struct referee *r, const struct skep_note *note, uint32_
 	const struct ledger *to = r->ledger[r->kept];
 	bool between =
 		to->rounds_closed > 0 && !to->round[to->rounds_closed].open && !to->round[to->rounds_closed - 1].open;
-	if (!r->coming || !between || !seat->in || seat->peer.epoch != note->peer.epoch ||
-		note->stage >= r->plan->stages)
+	bool known = seat->peer.epoch == note->peer.epoch || (!seat->in && !seat->admitted);
+	if (!r->coming || !between || !known || note->stage >= r->plan->stages)
 		verdict_break(r->verdict, "I19", note->round, note->stage, ANY,
 			"worker %u (epoch %u) comes from candidate %u, but was not there, or not between two rounds",
 			note->peer.index, note->peer.epoch, from);
-	seat->in = false;
+	seat->in = seat->admitted = false;
 }
 
 /* The candidates' losses go on where one was not told of: nothing was counted. */
@@ -233,6 +239,15 @@ static void noted_closed(struct referee *r, skep_time now, const struct skep_not
 			note->round, note->microbatch, issued);
 }
 
+/* It worked for another candidate, or was on its way to one. */
+static bool comes_over(const struct referee *r, const struct skep_note *note)
+{
+	if (note->kind != SKEP_NOTE_MOVED || !r->coming || note->peer.index >= r->plan->workers)
+		return false;
+	const struct seat *seat = &r->ledger[r->kept]->seat[note->peer.index];
+	return !seat->in || seat->peer.epoch != note->peer.epoch;
+}
+
 static void directory_said(struct referee *r, skep_time now, struct skep_note note)
 {
 	uint32_t stages = r->plan->stages, k = r->kept;
@@ -249,8 +264,8 @@ static void directory_said(struct referee *r, skep_time now, struct skep_note no
 		noted_opened(r, now, &note);
 	else if (note.kind == SKEP_NOTE_ROUND_CLOSED)
 		noted_closed(r, now, &note);
-	else if (note.kind == SKEP_NOTE_MOVED && !r->on && from != k)
-		noted_moved(r, &note, from);
+	else if (comes_over(r, &note))
+		noted_moved(r, &note, from == k ? (k + 1) % r->candidates : from);
 	else if (r->on && homeless) {
 		hand(r, now, from, note);
 	} else if (note.stage >= stages * r->candidates && !homeless) {
@@ -262,6 +277,8 @@ static void directory_said(struct referee *r, skep_time now, struct skep_note no
 		note.stage = other && !homeless ? note.stage % stages : note.stage;
 		if (note.kind == SKEP_NOTE_ADMITTED && note.peer.index < r->plan->workers)
 			r->home[note.peer.index][note.peer.epoch % EPOCHS] = (uint8_t)k;
+		if (note.kind == SKEP_NOTE_MOVED && note.peer.index < r->plan->workers)
+			r->home[note.peer.index][(note.peer.epoch + 1) % EPOCHS] = (uint8_t)k;
 		if (note.kind == SKEP_NOTE_LEFT && !r->on && k != r->kept)
 			noted_moved(r, &(struct skep_note){.peer = note.peer}, k);
 		else

@@ -367,6 +367,7 @@ static void draw_trial(struct weather *w, bool must)
 		plan->rounds = 3;
 	if (fewest < 2 || plan->rounds < 3)
 		return;
+	plan->delayed = false;
 	plan->candidates = 2 + (uint32_t)(random >> 8 & 0xff) % (fewest - 1);
 	plan->trial_rounds = 2 + (uint32_t)(random >> 16 & 0xff) % (plan->rounds - 2);
 	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->candidates;
