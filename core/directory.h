@@ -128,6 +128,7 @@ struct tried {     /* as one of several candidates (trial.c) */
 	uint32_t candidate;
 	uint32_t beside; /* microbatches of the open round by others, which are out since */
 	int64_t fault;   /* fell: as CANDIDATE_OUT says */
+	uint32_t stage;  /* fell: which was empty */
 	uint32_t heard;  /* the round that has the newest loss, from 1 */
 	struct skep_trial_points points;
 };

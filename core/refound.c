@@ -59,12 +59,17 @@ void refound_stage(struct directory *d, struct step *step, uint32_t stage)
 	}
 	if (alive)
 		return;
+	if (d->tried.on) { /* this candidate is out */
+		d->tried.stage = stage;
+		directory_stop(d, step, false);
+		return;
+	}
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_STAGE_EMPTY, .stage = (uint16_t)stage, .round = d->round});
 	state->waiting = true;
 	state->waiting_since_ns = d->node.now;
 	state->founder = (struct skep_peer){0, 0};
-	if (step->plan->wait_for_join_ns == 0 || d->tried.on)
+	if (step->plan->wait_for_join_ns == 0)
 		directory_stop(d, step, false);
 	for (uint32_t i = 0; i < step->plan->workers && d->phase != PHASE_STOPPED; i++) {
 		struct row *row = directory_row(d, i);

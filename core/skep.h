@@ -413,7 +413,7 @@ enum skep_note_kind {
 	SKEP_NOTE_UNKEPT,   /* stage, peer, round: the state as of the start of this round could not be kept */
 	/* the same, in a trial (trial.c), whose notes name stage candidate * stages + stage; microbatch = the candidate */
 	SKEP_NOTE_CANDIDATE_LOSS, /* round, value = its mean loss, as LOSS has it */
-	SKEP_NOTE_CANDIDATE_OUT, /* round, value = 0: a stage has lost its last worker; else enum skep_fault << 16 | layer */
+	SKEP_NOTE_CANDIDATE_OUT, /* round, value = 0: stage has lost its last worker; else enum skep_fault << 16 | layer */
 	SKEP_NOTE_CANDIDATE_KEPT, /* round = the last one that was open; value = the loss that is expected of it (trial.h), or
 	                             if it is the last one left its newest, INT64_MAX: none. The trial is over */
 	SKEP_NOTE_KINDS

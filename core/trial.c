@@ -209,13 +209,16 @@ static void drop(struct trial *t, struct step *step, uint32_t k)
 {
 	struct directory *d = candidate(t, k);
 	uint32_t from = step->actions->count;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_CANDIDATE_OUT,
+			.stage = (uint16_t)d->tried.stage,
+			.round = t->round,
+			.microbatch = k,
+			.value = d->tried.fault});
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		if (directory_row(d, i)->standing != STANDING_ABSENT)
 			fence(d, step, i);
 	}
-	lift(step, d, from);
-	note(t, step, SKEP_NOTE_CANDIDATE_OUT, k, d->tried.fault);
-	from = step->actions->count;
 	t->given_up += abandon(d, step);
 	lift(step, d, from);
 }

@@ -165,7 +165,9 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 	*ret = NULL;
 	if (rank > 0) {
 		uint32_t stage = rank > scenario->plan.workers ? SKEP_NO_STAGE : scenario->first_stage_of[rank - 1];
-		*ret = skep_device_create_on(options->device, ordinal, &scenario->training, stage, error, sizeof error);
+		uint32_t candidate = stage == SKEP_NO_STAGE ? 0 : skep_plan_candidate_of(&scenario->plan, rank - 1);
+		*ret = skep_device_create_for(
+			options->device, ordinal, &scenario->training, candidate, stage, error, sizeof error);
 		if (*ret == NULL)
 			snprintf(reason, REASON_SIZE, "worker %" PRIu32 ": %s", rank - 1, error);
 	}

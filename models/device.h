@@ -109,6 +109,10 @@ struct skep_device *skep_device_create_on(enum skep_device_kind kind, uint32_t o
 	const struct skep_training *training, uint32_t stage, char *error, size_t error_size);
 void skep_device_destroy(struct skep_device *device); /* NULL is fine */
 
+/* The same for a worker that begins in one of several candidates (core/plan.h); 0 is the one of a run without a trial. */
+struct skep_device *skep_device_create_for(enum skep_device_kind kind, uint32_t ordinal,
+	const struct skep_training *training, uint32_t candidate, uint32_t stage, char *error, size_t error_size);
+
 /* How many there are that skep_device_create_on can be asked for. */
 uint32_t skep_device_count(enum skep_device_kind kind);
 

@@ -120,12 +120,12 @@ static uint32_t in_count(const struct referee *r)
 	return in;
 }
 
-static void noted_out(struct referee *r, skep_time now, const struct skep_note *note)
+static void noted_out(struct referee *r, const struct skep_note *note)
 {
 	uint32_t k = note->microbatch;
 	bool reason = false, in = r->on && k < r->candidates && !r->out[k] && in_count(r) > 1;
-	for (uint32_t s = 0; in && note->value == 0 && s < r->plan->stages; s++)
-		reason |= r->ledger[k]->empty[s];
+	if (in && note->value == 0)
+		reason = !books_stage_has_worker(r->ledger[k], note->stage % r->plan->stages);
 	for (uint32_t i = 0; in && i < r->ledger[k]->ailments; i++)
 		reason |= note->value != 0 && r->ledger[k]->ailment[i].fault == note->value >> 16;
 	if (!in || !reason) {
@@ -135,10 +135,15 @@ static void noted_out(struct referee *r, skep_time now, const struct skep_note *
 	}
 	r->out[k] = true;
 	r->own[k].on_loss = SKEP_ON_LOSS_REPORT;
-	for (uint16_t s = 0; s < r->plan->stages; s++)
-		if (!r->ledger[k]->empty[s])
-			hand(r, now, k,
-				(struct skep_note){.kind = SKEP_NOTE_STAGE_EMPTY, .stage = s, .round = note->round});
+}
+
+/* Nobody is left in a stage of a candidate that is out, before anything of it is given up. */
+static void all_gone(struct referee *r, skep_time now, uint32_t k, const struct skep_note *note)
+{
+	bool gives_up = note->kind == SKEP_NOTE_LOST || note->kind == SKEP_NOTE_STAGE_COMMITTED;
+	if (k < r->candidates && r->out[k] && gives_up && !r->ledger[k]->empty[note->stage])
+		hand(r, now, k,
+			(struct skep_note){.kind = SKEP_NOTE_STAGE_EMPTY, .stage = note->stage, .round = note->round});
 }
 
 static void noted_kept(struct referee *r, const struct skep_note *note)
@@ -257,7 +262,7 @@ static void directory_said(struct referee *r, skep_time now, struct skep_note no
 	if (note.kind == SKEP_NOTE_CANDIDATE_LOSS)
 		noted_loss(r, now, note);
 	else if (note.kind == SKEP_NOTE_CANDIDATE_OUT)
-		noted_out(r, now, &note);
+		noted_out(r, &note);
 	else if (note.kind == SKEP_NOTE_CANDIDATE_KEPT)
 		noted_kept(r, &note);
 	else if (note.kind == SKEP_NOTE_ROUND_OPENED)
@@ -281,8 +286,10 @@ static void directory_said(struct referee *r, skep_time now, struct skep_note no
 			r->home[note.peer.index][(note.peer.epoch + 1) % EPOCHS] = (uint8_t)k;
 		if (note.kind == SKEP_NOTE_LEFT && !r->on && k != r->kept)
 			noted_moved(r, &(struct skep_note){.peer = note.peer}, k);
-		else
+		else {
+			all_gone(r, now, k, &note);
 			hand(r, now, k, note);
+		}
 	}
 }
 
