@@ -41,6 +41,7 @@ static const struct option long_options[] = {
 	{"bf16", no_argument, NULL, 'B'},
 	{"budget", required_argument, NULL, 'b'},
 	{"explain", no_argument, NULL, 'x'},
+	{"pareto", no_argument, NULL, 'O'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -85,6 +86,7 @@ static const char *const option_help[] = {
 		"machine\n"
 		"                        (default: 20000 evaluations a search, and the result on the seed alone)\n",
 	['x'] = "  --explain             also print the chosen allocation stage by stage, and what moves over which links\n",
+	['O'] = "  --pareto              also print which settings nothing beats in both time and cost\n",
 	['B'] = "  --bf16                numbers of 16 bits, rounded\n",
 	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
 };
@@ -187,6 +189,8 @@ static enum status take_plan_option(struct arguments *a, int letter)
 	const char *expected;
 	if (letter == 'x')
 		a->explain = true;
+	else if (letter == 'O')
+		a->pareto = true;
 	else if (!skep_quantity_parse(optarg, SKEP_TIME, &a->budget_s, &expected) || !(a->budget_s >= 1e-3) ||
 		 a->budget_s > 86400)
 		return bad_value("--budget", optarg, "a time with its unit, from 1 ms to 1 d, as in '2 s'");
@@ -196,7 +200,7 @@ static enum status take_plan_option(struct arguments *a, int letter)
 static enum status take_export_option(struct arguments *a, int letter)
 {
 	uint64_t number;
-	if (letter == 'b' || letter == 'x')
+	if (letter == 'b' || letter == 'x' || letter == 'O')
 		return take_plan_option(a, letter);
 	if (letter == 'B')
 		a->bf16 = true;

@@ -31,7 +31,7 @@ struct arguments {
 	bool has_from;
 	uint32_t from;   /* the first round that `fit` takes */
 	double budget_s; /* 0: not given */
-	bool explain;
+	bool explain, pareto;
 	uint32_t step; /* of a checkpoint; 0: not given */
 	bool bf16;
 	uint32_t ranks;      /* 0: not given */

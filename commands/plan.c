@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "commands/plan_joint.h"
 #include "commands/plan_work.h"
 
 #define EVALUATIONS 20000u
@@ -71,7 +72,7 @@ static bool is_late(const struct plan_work *w)
 static bool add(struct plan_work *w, const char *name, struct plan_candidate **ret)
 {
 	struct plan_candidate *c = &w->candidate[w->candidates];
-	*c = (struct plan_candidate){.name = name, .fits = true};
+	*c = (struct plan_candidate){.name = name, .fits = true, .value = INFINITY};
 	c->stage_of = calloc(w->planning.workers, sizeof *c->stage_of);
 	w->candidates += c->stage_of != NULL;
 	*ret = c;
@@ -164,9 +165,10 @@ static bool search_with(struct plan_work *w, size_t nth)
 	return true;
 }
 
+static bool go_on_with_given(struct plan_work *w);
 static bool search_all(struct plan_work *w)
 {
-	bool ok = true;
+	bool ok = go_on_with_given(w);
 	for (size_t i = 0; ok && i < SEARCHES; i++)
 		ok = search_with(w, i);
 	return ok;
@@ -210,6 +212,8 @@ static void share_trials(struct plan_work *w)
 			c->fits = same->fits;
 			c->samples_per_s = same->samples_per_s;
 			c->round_s = same->round_s;
+			c->forecast = same->forecast;
+			c->value = same->value;
 		}
 }
 
@@ -332,13 +336,27 @@ static bool begin_with_start(struct plan_work *w)
 	return true;
 }
 
-/* False: nothing that was found can be. */
-static bool choose(struct plan_work *w)
+/* Somebody knows one that is good. */
+static bool go_on_with_given(struct plan_work *w)
+{
+	struct plan_candidate *c;
+	if (!w->given)
+		return true;
+	if (!add(w, "settings", &c))
+		return false;
+	memcpy(c->stage_of, w->given, w->planning.workers * sizeof *c->stage_of);
+	expect(w, c);
+	return true;
+}
+
+bool plan_choose(struct plan_work *w)
 {
 	bool any = false;
 	for (uint32_t i = 0; i < w->candidates; i++) {
-		if (!w->candidate[i].tried ||
-			(any && w->candidate[i].samples_per_s <= w->candidate[w->chosen].samples_per_s))
+		const struct plan_candidate *c = &w->candidate[i], *best = &w->candidate[w->chosen];
+		bool better =
+			c->value < best->value || (!(best->value < c->value) && c->samples_per_s > best->samples_per_s);
+		if (!c->tried || (any && !better))
 			continue;
 		w->chosen = i;
 		any = true;
@@ -360,7 +378,7 @@ static bool make_costs(struct plan_work *w)
 	return true;
 }
 
-static void finish(struct plan_work *w)
+void plan_clear(struct plan_work *w)
 {
 	for (uint32_t i = 0; i < w->candidates; i++)
 		free(w->candidate[i].stage_of);
@@ -370,21 +388,35 @@ static void finish(struct plan_work *w)
 		free(w->cost_memory[view]);
 	skep_planning_finish(&w->planning);
 	skep_scenario_finish(&w->scenario);
-	free(w);
+}
+
+enum status plan_prepare(struct plan_work *w, char *reterr, size_t size)
+{
+	if (!skep_planning_make(&w->scenario, &w->planning, reterr, size))
+		return STATUS_BAD_INPUT;
+	w->rounds = plan_trial_rounds(&w->scenario);
+	w->aim = w->scenario.planned ? w->scenario.planned->aim : SKEP_AIM_THROUGHPUT;
+	snprintf(reterr, size, "%s", lacking);
+	return make_costs(w) ? STATUS_DONE : STATUS_FAILED;
+}
+
+bool plan_seek(struct plan_work *w)
+{
+	return begin_with_start(w) && find(w);
 }
 
 static enum status plan(struct plan_work *w)
 {
 	const struct arguments *a = w->arguments;
 	char error[1024];
-	if (!skep_planning_make(&w->scenario, &w->planning, error, sizeof error)) {
+	enum status prepared = plan_prepare(w, error, sizeof error);
+	if (prepared == STATUS_BAD_INPUT)
 		fprintf(stderr, "%s: error: %s\n", w->scenario.path, error);
-		return STATUS_BAD_INPUT;
-	}
-	w->rounds = plan_trial_rounds(&w->scenario);
-	if (!make_costs(w) || !begin_with_start(w) || !find(w) || !expect_random(w) || !try_random(w))
+	if (prepared == STATUS_BAD_INPUT)
+		return prepared;
+	if (prepared != STATUS_DONE || !plan_seek(w) || !expect_random(w) || !try_random(w))
 		return complain(STATUS_FAILED, lacking);
-	if (!choose(w)) {
+	if (!plan_choose(w)) {
 		fprintf(stderr,
 			"%s: error: no allocation that was found fits the workers' memory and comes to an end\n",
 			w->scenario.path);
@@ -404,18 +436,34 @@ static enum status plan(struct plan_work *w)
 	return STATUS_DONE;
 }
 
-static bool read_scenario(struct plan_work *w)
+bool plan_read(struct plan_work *w, char *reterr, size_t size)
 {
 	struct skep_diag diag = {0};
-	char text[2048];
 	struct skep_scenario_options options = w->arguments->scenario;
-	options.details = stderr;
+	options.details = w->details;
 	options.any_memory = true;
 	if (skep_scenario_read(w->arguments->positional[0], &options, &w->scenario, &diag))
 		return true;
-	skep_diag_print(&diag, text, sizeof text);
-	fputs(text, stderr);
+	skep_diag_print(&diag, reterr, size);
 	return false;
+}
+
+/* Reads the scenario, and chooses what is free in it. */
+static enum status begin(struct plan_work *w)
+{
+	struct skep_choices choices;
+	char error[2048];
+	const struct skep_scenario_options *o = &w->arguments->scenario;
+	w->details = stderr;
+	if (!plan_read(w, error, sizeof error)) {
+		fputs(error, stderr);
+		return STATUS_BAD_INPUT;
+	}
+	skep_choices_make(w->scenario.planned, o->set, o->sets, &choices);
+	if (choices.points == 0 && w->arguments->pareto)
+		return complain(STATUS_BAD_INPUT,
+			"--pareto: nothing is free to be compared: say what is in plan.search of the scenario");
+	return choices.points > 0 ? plan_joint_choose(w) : STATUS_DONE;
 }
 
 enum status skep_plan_command(const struct arguments *arguments)
@@ -427,7 +475,12 @@ enum status skep_plan_command(const struct arguments *arguments)
 	w->begin_ns = plan_now_ns();
 	if (arguments->budget_s > 0)
 		w->until_ns = w->begin_ns + (uint64_t)(1e9 * arguments->budget_s);
-	enum status status = read_scenario(w) ? plan(w) : STATUS_BAD_INPUT;
-	finish(w);
+	enum status status = begin(w);
+	if (status == STATUS_DONE)
+		status = plan(w);
+	struct plan_joint *joint = w->joint;
+	plan_clear(w);
+	plan_joint_destroy(joint);
+	free(w);
 	return status;
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands/plan_work.h"
+#include "commands/plan_joint.h"
 
 static bool fail(const char *path, const char *what)
 {
@@ -46,6 +46,8 @@ static void write_head(const struct plan_work *w, FILE *out)
 	if (w->random_rate.count > 1)
 		fprintf(out, "; random ones: %.6g ± %.3g", w->random_rate.mean, w->random_rate.half);
 	fprintf(out, "\n");
+	if (w->joint)
+		plan_joint_write(w->joint, out);
 	for (uint32_t i = 0; i < w->planning.stages; i++) {
 		plan_crew(w, c->stage_of, i, crew, sizeof crew);
 		fprintf(out, "#   stage %" PRIu32 ": ", i);

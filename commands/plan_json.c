@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "commands/plan_work.h"
+#include "commands/plan_joint.h"
 
 static void add_number(cJSON *to, const char *key, double value)
 {
@@ -92,6 +92,14 @@ void plan_print_json(const struct plan_work *w, FILE *out)
 		cJSON_AddItemToArray(rows, candidate(&w->candidate[i]));
 	cJSON_AddStringToObject(root, "chosen", c->name);
 	add_number(root, "throughput_samples_per_s", c->samples_per_s);
+	cJSON_AddStringToObject(root, "objective", skep_aim_name(w->aim));
+	add_number(root, "time_to_target_s", c->forecast.rounds > 0 ? c->forecast.time_s : NAN);
+	add_number(root, "cost_to_target_usd", c->forecast.rounds > 0 ? c->forecast.usd : NAN);
+	cJSON_AddBoolToObject(root, "extrapolated", c->forecast.extrapolated);
+	if (w->joint)
+		plan_joint_add_json(w->joint, root);
+	else
+		cJSON_AddNullToObject(root, "settings");
 	add_stage_of(w, root);
 	add_stages(w, root);
 	char *text = cJSON_PrintUnformatted(root);

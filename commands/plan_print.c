@@ -4,10 +4,11 @@
  * stage, and which links carry how much.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/plan_work.h"
+#include "commands/plan_joint.h"
 #include "planning/traffic.h"
 #include "scenarios/layout.h"
 #include "scenarios/memory.h"
@@ -67,6 +68,9 @@ void plan_print(const struct plan_work *w, FILE *out)
 		"allocation", "links", "expected", "links alone", "simulated", "samples/s", "times random", ""};
 	struct skep_layout layout;
 	const struct plan_candidate *c = &w->candidate[w->chosen];
+	char time[SKEP_TEXT_BYTES];
+	if (w->joint)
+		plan_joint_print(w->joint, out);
 	fprintf(out,
 		"%s: %" PRIu32 " workers in %" PRIu32 " stages; a step's time as expected, and in %" PRIu32
 		" simulated\n\n",
@@ -81,7 +85,14 @@ void plan_print(const struct plan_work *w, FILE *out)
 	if (w->candidate[0].tried)
 		fprintf(out, ", %.2f times the scenario's own allocation",
 			c->samples_per_s / w->candidate[0].samples_per_s);
+	if (c->forecast.rounds > 0)
+		fprintf(out, "; %s to the target loss%s", skep_time_text(c->forecast.time_s, time),
+			c->forecast.extrapolated ? " (extrapolated)" : "");
+	if (c->forecast.rounds > 0 && isfinite(c->forecast.usd))
+		fprintf(out, ", %.4g USD", c->forecast.usd);
 	fprintf(out, "\n");
+	if (c->forecast.rounds > 0 && c->forecast.extrapolated)
+		fprintf(out, "extrapolated: the law was fitted elsewhere: %s\n", c->forecast.how);
 }
 
 /* ---- the stages --------------------------------------------------------------------------------------------------- */

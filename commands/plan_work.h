@@ -8,6 +8,8 @@
 
 #include "commands/arguments.h"
 #include "core/allocate/search.h"
+#include "planning/choices.h"
+#include "planning/forecast.h"
 #include "planning/problem.h"
 
 #define PLAN_RANDOMS 8u  /* random allocations that are simulated, ... */
@@ -21,7 +23,9 @@ struct plan_candidate {
 	uint64_t evaluations;          /* of its search */
 	bool optimal;                  /* in its view */
 	bool tried, fits;              /* simulated; fits memory, as far as that is known */
-	double samples_per_s, round_s; /* simulated */
+	double samples_per_s, round_s; /* simulated, and ... */
+	struct skep_forecast forecast; /* ... what that means for the loss */
+	double value;                  /* of what is wanted, less is better; INFINITY: not tried */
 };
 
 struct plan_mean { /* over random allocations */
@@ -41,17 +45,45 @@ struct plan_work {
 	struct plan_mean random_step, random_rate, random_round;
 	uint32_t rounds;             /* that are simulated */
 	uint64_t begin_ns, until_ns; /* until_ns 0: no limit of time */
+	FILE *details;               /* for lists that an error of the scenario has no room for; NULL: nowhere */
+	enum skep_aim aim;
+	const uint32_t *given;    /* [workers] an allocation that is a candidate as well; NULL: none */
+	struct plan_joint *joint; /* how the settings were chosen; NULL: none were free */
 };
+
+/* In this order: reads; makes what searches need; searches and tries what they find; chooses. What is wrong is in reterr. */
+bool plan_read(struct plan_work *work, char *reterr, size_t size);
+enum status plan_prepare(struct plan_work *work, char *reterr, size_t size);
+bool plan_seek(struct plan_work *work);   /* false: no memory */
+bool plan_choose(struct plan_work *work); /* false: nothing that was found can be */
+void plan_clear(struct plan_work *work);  /* all that these have made */
 
 uint64_t plan_now_ns(void);
 
 /* Reads the scenario with this allocation, as -o writes it; false: it cannot be, and diag says why. */
 bool plan_trial_read(
 	const struct plan_work *work, const uint32_t *stage_of, struct skep_scenario *ret, struct skep_diag *reterr);
-/* Simulates it. False: it does not fit memory, or does not come to an end. */
+/* The same with another seed, and one more assignment (NULL: none); stage_of NULL: with the scenario's own allocation. */
+bool plan_trial_read_with(const struct plan_work *work, const uint32_t *stage_of, const uint64_t *seed, const char *set,
+	struct skep_scenario *ret, struct skep_diag *reterr);
+/* Simulates it, with as many seeds as the scenario's plan wants. False: it does not fit memory, or does not come to an end. */
 bool plan_trial(const struct plan_work *work, struct plan_candidate *candidate);
+/* Messages of a ring are too many for a trial: one flow for each link stands in for them. */
+bool plan_trial_flows(const struct skep_scenario *scenario);
 /* Rounds that make a trial of a size that does not depend on the pool. */
 uint32_t plan_trial_rounds(const struct skep_scenario *scenario);
+
+/* One run until the target loss, all of it and with this seed. */
+struct plan_whole {
+	bool done, reached, extrapolated;
+	double time_s, usd; /* until the target; NAN: not reached, or prices unknown */
+	double samples_per_s;
+};
+/* False: it cannot be read, or there is no memory. */
+bool plan_whole_run(
+	const struct plan_work *work, const uint32_t *stage_of, uint64_t seed, const char *set, struct plan_whole *ret);
+/* About how many events such a run has. */
+double plan_whole_events(const struct skep_scenario *scenario, uint32_t rounds);
 
 void plan_print(const struct plan_work *work, FILE *out);
 void plan_explain(const struct plan_work *work, FILE *out);

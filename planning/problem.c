@@ -100,8 +100,10 @@ static void fill_stages(struct skep_planning *p)
 			p->update_s[at] += 1e-9 * (double)time->step_ns;
 		}
 	}
+	uint32_t fragments = skep_plan_fragments(&s->plan); /* one of which a round sums */
 	for (uint32_t stage = 0; stage < p->stages; stage++)
-		p->reduced_bytes[stage] = (double)skep_codec_bytes(s->plan.reduction_codec, s->stage[stage].parameters);
+		p->reduced_bytes[stage] =
+			(double)skep_codec_bytes(s->plan.reduction_codec, s->stage[stage].parameters) / fragments;
 }
 
 /* The least need of those who could hold the stage, and nobody else serves it. */
@@ -153,7 +155,8 @@ static double in_flight(const struct skep_scenario *s)
 static void fill_throughput(struct skep_planning *p)
 {
 	const struct skep_plan *plan = &p->scenario->plan;
-	bool by_speed = plan->wiring == SKEP_WIRING_THROUGHPUT;
+	bool by_speed = plan->wiring == SKEP_WIRING_THROUGHPUT || plan->wiring == SKEP_WIRING_LATENCY;
+	double period = skep_plan_periodic(plan) ? plan->inner_steps : 1; /* steps, whose microbatches a round has */
 	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
 		p->throughput[view] = (struct skep_throughput){.links = &p->links[view],
 			.stages = p->stages,
@@ -165,9 +168,9 @@ static void fill_throughput(struct skep_planning *p)
 			.forward_bytes = p->forward_bytes,
 			.backward_bytes = p->backward_bytes,
 			.reduced_bytes = p->reduced_bytes,
-			.microbatches = plan->microbatches,
+			.microbatches = plan->microbatches / period,
 			.in_flight = in_flight(p->scenario),
-			.period = skep_plan_periodic(plan) ? plan->inner_steps : 1,
+			.period = period,
 			.delayed = plan->delayed};
 }
 

@@ -3,8 +3,8 @@
  * problem.h - the question that a scenario asks of core/allocate: its links, the time of its stages on its machines, what moves
  * between them, what fits whom; and an answer turned back into what a scenario says.
  *
- * Who takes part: the workers that are there at the start. All of them serve: a spare would join as soon as it can. Stages may have
- * unequal numbers of workers, but for fixed pipelines.
+ * Who takes part: the workers that are there at the start. All of them serve: a spare would join as soon as it can. Stages may
+ * have unequal numbers of workers, but for fixed pipelines.
  *
  * Links. Two views of the same topology, since a link that machines share is seldom used by one flow, nor always by all:
  *
@@ -14,8 +14,8 @@
  *
  * A search is made with each, and the simulator, which knows who really sends, chooses between what they find.
  *
- * Memory. What a stage takes depends on how many serve it, because more is in flight for each where there are few. Needs are those of the
- * scenario's own sizes; skep_planning_tighten() raises them to what a found allocation would really take.
+ * Memory. What a stage takes depends on how many serve it, because more is in flight for each where there are few. Needs are
+ * those of the scenario's own sizes; skep_planning_tighten() raises them to what a found allocation would really take.
  */
 #ifndef SKEP_PLANNING_PROBLEM_H
 #define SKEP_PLANNING_PROBLEM_H

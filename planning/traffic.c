@@ -46,7 +46,7 @@ static void fill_closed(const struct skep_planning *p, struct skep_planning_traf
 		widest = fmax(widest, p->forward_bytes[i]);
 	for (uint32_t i = 0; i < p->stages; i++)
 		reduced += p->reduced_bytes[i];
-	ret->microbatches = s->plan.microbatches;
+	ret->microbatches = p->throughput[0].microbatches;
 	ret->samples = s->samples;
 	ret->tokens = s->model.sequence > 0 ? s->model.sequence : 1;
 	ret->number_bytes = widest / ret->samples / ret->tokens;
@@ -79,7 +79,7 @@ bool skep_planning_traffic(const struct skep_planning *p, const uint32_t *stage_
 			.forward_bytes = p->forward_bytes,
 			.backward_bytes = p->backward_bytes,
 			.reduced_bytes = p->reduced_bytes,
-			.microbatches = p->scenario->plan.microbatches,
+			.microbatches = p->throughput[0].microbatches,
 			.period = p->throughput[0].period,
 			.classes = SKEP_LINK_CLASSES,
 			.class_of = class_of,

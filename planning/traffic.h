@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * traffic.h - how many bytes a step moves with an allocation: by the closed form (core/allocate/complexity.h), and which links carry
- * how much of it.
+ * traffic.h - how many bytes a step moves with an allocation: by the closed form (core/allocate/complexity.h), and which links
+ * carry how much of it.
  *
  * Links are classed by what one flow gets on them, in powers of ten: sites or not, that is what tells them apart.
  */

@@ -20,6 +20,7 @@
 #include "scenarios/memory.h"
 #include "scenarios/overlap.h"
 #include "scenarios/periodic.h"
+#include "scenarios/planned.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/train.h"
@@ -340,6 +341,21 @@ static void print_stages(const struct skep_scenario *s, FILE *out, uint64_t *pip
 	skep_layout_end(&layout, out);
 }
 
+/* How gradients are summed, and what a plan may make of all this. */
+static void print_sums(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_plan *plan = &s->plan;
+	if (plan->collective != SKEP_COLLECTIVE_RING)
+		fprintf(out, "  sync      gradients are summed by %s\n",
+			skep_collective_name((uint8_t)plan->collective));
+	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
+		fprintf(out, "            in %" PRIu32 " chunks that follow each other\n", plan->sync_chunks);
+	skep_robust_print(s, out);
+	skep_planned_print(s, out);
+	if (s->collectives_as_flows)
+		fprintf(out, "  sync      simulated with one flow per link for the messages of a reduction\n");
+}
+
 static void print_text(const struct skep_scenario *s, FILE *out)
 {
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
@@ -389,14 +405,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		fprintf(out, "  codecs    activations and their gradients travel as %s, what is reduced as %s\n",
 			codecs[s->activation_codec], codecs[plan->reduction_codec]);
 	skep_overlap_print(s, out);
-	if (plan->collective != SKEP_COLLECTIVE_RING)
-		fprintf(out, "  sync      gradients are summed by %s\n",
-			skep_collective_name((uint8_t)plan->collective));
-	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
-		fprintf(out, "            in %" PRIu32 " chunks that follow each other\n", plan->sync_chunks);
-	skep_robust_print(s, out);
-	if (s->collectives_as_flows)
-		fprintf(out, "  sync      simulated with one flow per link for the messages of a reduction\n");
+	print_sums(s, out);
 	print_stages(s, out, &pipeline, &sync);
 	if (skep_plan_chunks(plan) > 1)
 		print_slices(s, out);

@@ -8,6 +8,7 @@
 #include "scenarios/loss.h"
 #include "scenarios/overlap.h"
 #include "scenarios/periodic.h"
+#include "scenarios/planned.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/train.h"
@@ -145,6 +146,7 @@ void skep_describe_choices_json(const struct skep_scenario *s, cJSON *root)
 	add_schedule(s, root);
 	if (s->zero == 0)
 		add_recovery(s, root);
+	skep_planned_add_json(s, root);
 	cJSON_AddNumberToObject(root, "zero", s->zero);
 	cJSON_AddStringToObject(root, "offload", offloads[s->offload]);
 	cJSON *rows = cJSON_AddArrayToObject(root, "machines");

@@ -22,6 +22,7 @@
 #include "scenarios/periodic.h"
 #include "scenarios/pipelines.h"
 #include "scenarios/plan.h"
+#include "scenarios/planned.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/sync.h"
@@ -478,6 +479,7 @@ static void read_root(struct draft *d)
 	read_checkpoint(d);
 	read_train(d);
 	read_simulate(d);
+	skep_planned_read(&d->r, d->root, d->s);
 	skep_reader_close_map(&d->r, d->root);
 	if (d->r.diag->set)
 		return;
@@ -562,6 +564,7 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	skep_tokens_close(scenario->tokens);
 	skep_safetensors_close(scenario->weights);
 	free(scenario->law);
+	skep_planned_destroy(scenario->planned);
 	skep_model_finish(&scenario->model);
 	skep_topology_finish(&scenario->topology);
 	skep_churn_finish(&scenario->churn);

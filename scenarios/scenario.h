@@ -24,6 +24,7 @@ enum skep_allocation {
 };
 
 struct skep_law;
+struct skep_planned;
 
 struct skep_op_time { /* ns on one GPU type for one slice and one microbatch; state_ns: for all slices of its stage */
 	uint64_t forward_ns, backward_ns, step_ns, state_ns;
@@ -68,8 +69,9 @@ struct skep_scenario {
 	enum skep_codec activation_codec;
 	bool checkpoint_activations;
 	enum skep_maths maths;
-	struct skep_law *law;      /* with maths: law, else NULL; see loss.h */
-	bool collectives_as_flows; /* the simulator's choice; it leaves the plan alone */
+	struct skep_law *law;         /* with maths: law, else NULL; see loss.h */
+	struct skep_planned *planned; /* what `skep plan` is asked for; NULL: the file does not say; see planned.h */
+	bool collectives_as_flows;    /* the simulator's choice; it leaves the plan alone */
 	enum skep_corpus corpus;
 	struct skep_safetensors *weights; /* that training begins with; NULL: they are drawn */
 	char weights_path[512];           /* "": there are none */

@@ -148,6 +148,11 @@ bool skep_read_has(struct skep_reader *r, const struct skep_yaml_node *map, cons
 	return find(r, map, key, false) != NULL;
 }
 
+const struct skep_yaml_node *skep_read_any(struct skep_reader *r, const struct skep_yaml_node *map, const char *key)
+{
+	return find(r, map, key, false);
+}
+
 static const struct skep_yaml_node *find_kind(struct skep_reader *r, const struct skep_yaml_node *map, const char *key,
 	bool required, enum skep_yaml_kind kind, const char *expected)
 {

@@ -65,6 +65,8 @@ bool skep_yaml_override(struct skep_yaml *yaml, const char *assignment, struct s
 
 /* The document as text again, overrides included (what the database keeps). The caller frees it. */
 char *skep_yaml_print(const struct skep_yaml *yaml);
+/* One value as text of one line, such as stands behind the `=` of --set. The caller frees it; NULL: no memory. */
+char *skep_yaml_flow(const struct skep_yaml_node *node);
 
 const struct skep_yaml_node *skep_yaml_root(const struct skep_yaml *yaml);
 
@@ -89,6 +91,8 @@ const struct skep_yaml_node *skep_read_map(
 const struct skep_yaml_node *skep_read_list(
 	struct skep_reader *r, const struct skep_yaml_node *map, const char *key, bool required);
 bool skep_read_has(struct skep_reader *r, const struct skep_yaml_node *map, const char *key); /* marks it as known */
+/* The value of whatever kind, NULL if absent; for keys that take several kinds. */
+const struct skep_yaml_node *skep_read_any(struct skep_reader *r, const struct skep_yaml_node *map, const char *key);
 
 /* Keys of a map with free keys (site names ...): key i with its value. Marks it as known. */
 const struct skep_yaml_node *skep_read_entry(

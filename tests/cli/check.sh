@@ -28,6 +28,7 @@ labels = {
     "losses": seen["on_loss"] == "rerun",
     "updates": seen["delayed"],
     "periodic": seen["periodic"] is not None,
+    "plan": seen["plan"] is not None,
     "offload": seen["offload"] != "none",
     "split": any(m["gpus_per_worker"] > 1 for m in seen["machines"]),
     "zero": seen["zero"] > 0,
@@ -157,6 +158,11 @@ same 'delayed' "$two" --set sync.delayed=true
 same 'diloco' "$two" --set sync.method=diloco --set sync.every=1 --set sync.outer.optimizer=sgd
 same 'streaming' "$two" --set sync.method=streaming --set sync.every=8 --set sync.fragments=4
 same 'diloco by share' "$two" --set sync.method=diloco --set sync.every=auto --set sync.mean=8 --set sync.delayed=true
+same 'settings that are free' "$two" --set 'plan={seeds: 2, search: {auto: true, schedule.microbatch: [32, 64]}}'
+check 'which are listed, those that are written are not' python3 -c 'import json, sys
+plan = json.load(open(sys.argv[1]))["plan"]
+assert plan["objective"] == "throughput" and plan["seeds"] == 2 and plan["auto"] is True, plan
+assert set(plan["search"]) == {"schedule.microbatch", "schedule.wiring", "schedule.in_flight"}, plan' "$out"
 same 'trainer' "$two" --set schedule.routing=trainer
 same 'a tree' "$two" --set sync.collective=tree
 same 'a butterfly' "$two" --set sync.collective=butterfly
