@@ -7,8 +7,8 @@
 
 #include <sqlite3.h>
 
-#include "analysis/store.h"
 #include "analysis/candidates.h"
+#include "analysis/store.h"
 #include "analysis/store_activity.h"
 
 enum skep_statement {

@@ -49,8 +49,8 @@ int64_t skep_loss_nano(const struct skep_scenario *scenario, uint32_t round, uin
 	return 0;
 }
 
-struct skep_device *skep_device_create_for(enum skep_device_kind kind, uint32_t ordinal, const struct skep_training *training, uint32_t candidate, uint32_t stage,
-	char *error, size_t error_size)
+struct skep_device *skep_device_create_for(enum skep_device_kind kind, uint32_t ordinal,
+	const struct skep_training *training, uint32_t candidate, uint32_t stage, char *error, size_t error_size)
 {
 	(void)ordinal, (void)training, (void)candidate, (void)stage, (void)error, (void)error_size;
 	return kind == SKEP_DEVICE_CPU ? calloc(1, sizeof(struct skep_device)) : NULL;
