@@ -79,6 +79,13 @@ static void say(void *context, skep_time now, struct skep_peer who, const struct
 		progress->validated = true;
 		progress->validation_loss = (double)note->value / 1e9;
 	}
+	if (note->kind == SKEP_NOTE_CANDIDATE_OUT) {
+		skep_progress_end(context);
+		fprintf(stderr, "skep: at %.1f s, round %u: candidate %u is out: %s\n", at_s, note->round,
+			note->microbatch,
+			note->value == 0 ? "a stage of it has lost its last worker" : "its numbers are not finite");
+		return;
+	}
 	bool failed = note->kind == SKEP_NOTE_STOPPED && note->value == 0 && note->stage != (uint16_t)SKEP_NO_STAGE;
 	bool unkept = note->kind == SKEP_NOTE_UNKEPT;
 	if (note->kind != SKEP_NOTE_STAGE_EMPTY && note->kind != SKEP_NOTE_STAGE_RESTARTED && !failed && !unkept)

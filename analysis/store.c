@@ -125,11 +125,27 @@ static void hear_close(struct skep_store *store, skep_time now, const struct ske
 	open->closed = true;
 	open->closed_ns = now;
 	open->issued = note->microbatch;
+	if (store->tried && !store->candidates.over && note->round < store->candidates.rounds)
+		store->tried[note->round] = *open;
 	skep_rows_push(store, &store->rounds, open);
 	skep_rows_push(store, &store->closed, &(struct skep_closed_row){note->round, now});
 	for (uint32_t i = 0; i < store->slices; i++)
 		if (stage[i].committed)
 			skep_rows_push(store, &store->stage_rounds, &stage[i]);
+	flush(store);
+}
+
+/* What the kept candidate has learnt in the trial are the losses of these rounds. */
+static void hear_kept(struct skep_store *store)
+{
+	const struct skep_candidates *c = &store->candidates;
+	for (uint32_t round = 0; round < c->end && round < c->rounds && store->has_loss; round++) {
+		struct skep_round_row *row =
+			store->tried[round].closed ? &store->tried[round] : open_round(store, round);
+		row->loss = skep_candidates_loss(c, c->kept, round);
+		if (row->closed)
+			skep_rows_push(store, &store->rounds, row);
+	}
 	flush(store);
 }
 
@@ -166,8 +182,8 @@ static void hear_stage(struct skep_store *store, const struct skep_note *note)
 		return;
 	}
 	stage->committed = true;
-	stage->counted = note->microbatch;
-	stage->lost = (uint32_t)note->value;
+	stage->counted += note->microbatch; /* of each candidate */
+	stage->lost += (uint32_t)note->value;
 }
 
 static void keep_note(struct skep_store *store, skep_time now, struct skep_peer who, const struct skep_note *note)
@@ -178,16 +194,19 @@ static void keep_note(struct skep_store *store, skep_time now, struct skep_peer 
 		skep_rows_push(store, &store->notes, &(struct skep_note_row){now, who, *note});
 }
 
-static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *said)
 {
 	struct skep_store *store = context;
-	if (store->run == 0 || store->error[0] != '\0' || note->kind >= SKEP_NOTE_KINDS || who.index > store->workers)
+	if (store->run == 0 || store->error[0] != '\0' || said->kind >= SKEP_NOTE_KINDS || who.index > store->workers)
 		return;
+	const struct skep_note heard = skep_candidates_hear(&store->candidates, said), *note = &heard;
 	keep_note(store, now, who, note);
 	if (note->kind == SKEP_NOTE_VALIDATING || note->kind == SKEP_NOTE_VALIDATED) {
 		hear_validation(store, now, note);
 		return;
 	}
+	if (note->kind == SKEP_NOTE_CANDIDATE_KEPT)
+		hear_kept(store);
 	if (note->kind == SKEP_NOTE_ROUND_OPENED)
 		hear_open(store, now, note->round);
 	if (open_round(store, note->round)->round != note->round || note->stage >= store->slices)
@@ -269,8 +288,10 @@ static bool allocate(struct skep_store *store, const struct skep_scenario *scena
 	store->open = calloc(store->heard, sizeof *store->open);
 	store->open_stage = calloc((size_t)store->heard * slices, sizeof *store->open_stage);
 	store->log_parts = calloc(workers + 1, sizeof *store->log_parts);
+	bool tries = skep_plan_tries(&scenario->plan), room = skep_candidates_init(&store->candidates, &scenario->plan);
+	store->tried = tries ? calloc(scenario->plan.trial_rounds, sizeof *store->tried) : NULL;
 	if (store->place == NULL || store->ops_left == NULL || store->notes_left == NULL || store->open_stage == NULL ||
-		store->open == NULL || store->log_parts == NULL) {
+		store->open == NULL || store->log_parts == NULL || !room || (tries && !store->tried)) {
 		skep_store_fail(store, "no memory to record the run");
 		return false;
 	}
@@ -304,6 +325,9 @@ static void forget(struct skep_store *store)
 	free(store->open);
 	free(store->open_stage);
 	free(store->log_parts);
+	free(store->tried);
+	skep_candidates_finish(&store->candidates);
+	store->tried = NULL;
 	skep_activity_finish(&store->activity);
 	store->place = store->ops_left = store->notes_left = store->log_parts = NULL;
 	store->open_stage = NULL;

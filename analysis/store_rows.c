@@ -78,6 +78,9 @@ static const struct note_form {
 	[SKEP_NOTE_STOPPED] = {true, false, false, false, false},
 	[SKEP_NOTE_COUNTED] = {true, true, true, false, true},
 	[SKEP_NOTE_OVERFLOW] = {true, false, true, false, true},
+	[SKEP_NOTE_CANDIDATE_LOSS] = {true, false, true, false, false},
+	[SKEP_NOTE_CANDIDATE_OUT] = {true, true, true, false, false},
+	[SKEP_NOTE_CANDIDATE_KEPT] = {true, false, true, false, false},
 };
 
 bool skep_note_kept(uint8_t kind)

@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "analysis/candidates.h"
 #include "analysis/store.h"
 #include "analysis/store_activity.h"
 
@@ -106,6 +107,8 @@ struct skep_store {
 	const struct skep_topology *topology;
 	uint32_t *log_parts; /* [workers + 1] */
 	struct skep_activity activity;
+	struct skep_candidates candidates;
+	struct skep_round_row *tried; /* [candidates.rounds]: those that have closed, whose loss is not known yet */
 };
 
 void skep_store_fail(struct skep_store *store, const char *reason);

@@ -7,6 +7,8 @@
  */
 #include "analysis/summary.h"
 
+#include "analysis/candidates.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,6 +40,7 @@ struct skep_tally {
 	struct span *span;           /* [spans] by round */
 	size_t spans;
 	bool lacking; /* memory, for them: then the figures are not known */
+	struct skep_candidates candidates;
 };
 
 struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const char *world)
@@ -50,11 +53,13 @@ struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const
 	tally->heard = skep_plan_heard(&scenario->plan);
 	tally->open = calloc(tally->heard, sizeof *tally->open);
 	tally->moving = calloc((size_t)scenario->plan.workers + 1, sizeof *tally->moving);
-	if (tally->use == NULL || tally->moving == NULL || tally->open == NULL) {
+	bool room = skep_candidates_init(&tally->candidates, &scenario->plan);
+	if (tally->use == NULL || tally->moving == NULL || tally->open == NULL || !room) {
 		skep_tally_destroy(tally);
 		return NULL;
 	}
 	struct skep_summary *sum = &tally->sum;
+	sum->kept_candidate = -1;
 	snprintf(sum->scenario, sizeof sum->scenario, "%s", scenario->name);
 	sum->world = world;
 	sum->seed = scenario->seed;
@@ -70,6 +75,7 @@ void skep_tally_destroy(struct skep_tally *tally)
 {
 	if (tally == NULL)
 		return;
+	skep_candidates_finish(&tally->candidates);
 	free(tally->use);
 	free(tally->moving);
 	free(tally->open);
@@ -87,7 +93,7 @@ static void hear_stage(struct skep_tally *tally, const struct skep_note *note)
 	open->counted += note->microbatch;
 	open->lost += (uint64_t)note->value;
 	if (note->stage + 1u == skep_plan_slices(&tally->scenario->plan))
-		open->last_stage = note->microbatch;
+		open->last_stage += note->microbatch; /* of each candidate */
 }
 
 static void hear_close(struct skep_tally *tally, const struct skep_note *note)
@@ -147,9 +153,24 @@ static void hear_fault(struct skep_tally *tally, skep_time now, const struct ske
 				: "nothing was learnt yet: look at what it begins with and learns from");
 }
 
-static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+/* The trial is over: its newest loss is the run's. */
+static void hear_kept(struct skep_tally *tally, skep_time now, const struct skep_note *note)
+{
+	struct skep_summary *sum = &tally->sum;
+	const struct skep_candidates *c = &tally->candidates;
+	if (tally->scenario->maths == SKEP_MATHS_NONE || c->candidates == 0)
+		return;
+	sum->kept_candidate = (int32_t)c->kept;
+	sum->kept_loss = skep_candidates_last(c, c->kept);
+	sum->candidates_loss = skep_candidates_mean(c);
+	int64_t nano = isfinite(sum->kept_loss) ? llround(sum->kept_loss * 1e9) : INT64_MAX;
+	hear_loss(tally, now, &(struct skep_note){.kind = SKEP_NOTE_LOSS, .round = note->round, .value = nano});
+}
+
+static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *said)
 {
 	struct skep_tally *tally = context;
+	const struct skep_note heard = skep_candidates_hear(&tally->candidates, said), *note = &heard;
 	(void)who;
 	switch (note->kind) {
 	case SKEP_NOTE_STAGE_COMMITTED:
@@ -161,6 +182,9 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 	case SKEP_NOTE_LOSS:
 	case SKEP_NOTE_VALIDATED:
 		hear_loss(tally, now, note);
+		break;
+	case SKEP_NOTE_CANDIDATE_KEPT:
+		hear_kept(tally, now, note);
 		break;
 	case SKEP_NOTE_FENCED:
 		hear_join(tally, note);

@@ -36,6 +36,8 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 		extrapolated; /* `maths: law`, and the law was asked outside of what it was fitted in; no law: null */
 	char failure[200];    /* why it stopped before its time; "": it did not, or a stage was empty (null in JSON) */
 	bool ok;
+	int32_t kept_candidate;            /* of a trial; -1: there was none, or it is not over (null in JSON) */
+	double kept_loss, candidates_loss; /* at the end of the trial, of that one, and the mean of all; NAN: none */
 
 	/* Not in --json. */
 	double target_loss; /* what was to be reached; NAN or 0: nothing */

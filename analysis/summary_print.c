@@ -75,6 +75,14 @@ void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
 		cJSON_AddStringToObject(object, "failure", summary->failure);
 	else
 		cJSON_AddNullToObject(object, "failure");
+	if (summary->kept_candidate >= 0) {
+		cJSON *kept = cJSON_AddObjectToObject(object, "candidate");
+		add_count(kept, "kept", (uint64_t)summary->kept_candidate);
+		add_real(kept, "loss", summary->kept_loss);
+		add_real(kept, "mean_loss", summary->candidates_loss);
+	} else {
+		cJSON_AddNullToObject(object, "candidate");
+	}
 	char *text = cJSON_PrintUnformatted(object);
 	fprintf(out, "%s\n", text ? text : "{}");
 	cJSON_free(text);
@@ -135,6 +143,11 @@ static void print_bytes(FILE *out, const char *key, uint64_t bytes)
 static void print_loss(FILE *out, const struct skep_summary *summary)
 {
 	const char *how = !summary->has_law ? "" : summary->extrapolated ? " (by a law, extrapolated)" : " (by a law)";
+	if (summary->kept_candidate >= 0) {
+		print_key(out, "candidate");
+		fprintf(out, "%d was kept, with a loss of %.6g; the mean of all was %.6g\n", summary->kept_candidate,
+			summary->kept_loss, summary->candidates_loss);
+	}
 	if (!isnan(summary->final_loss)) {
 		print_key(out, "final loss");
 		if (isfinite(summary->final_loss))

@@ -193,6 +193,9 @@ static void send_stop(struct directory *d, struct step *step, uint32_t to)
 void directory_stop(struct directory *d, struct step *step, bool ok)
 {
 	d->phase = PHASE_STOPPED;
+	d->tried.fell = d->tried.on;
+	if (d->tried.fell)
+		return; /* there are others */
 	d->node.outcome = ok ? SKEP_DONE : SKEP_FAILED;
 	for (uint32_t i = 0; i < step->plan->workers; i++)
 		send_stop(d, step, i);
@@ -248,6 +251,7 @@ void directory_assign(struct directory *d, struct step *step, uint32_t worker, u
 	row->standing = STANDING_ASSIGNED;
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_ASSIGN, directory_worker(d, worker));
 	message.stage = (uint16_t)stage;
+	message.microbatch = d->tried.candidate;
 	skep_emit_send(step, &d->node, &message);
 }
 

@@ -13,6 +13,7 @@
  *   validate.c   what is judged between two rounds, and not trained on
  *   refound.c    a stage that has lost its last worker: waits, is founded anew, from a checkpoint if there is one
  *   fixed.c      fixed pipelines: which of them are whole, who owns a share, when nobody waits for all of it
+ *   trial.c      several directories beside each other, one for each candidate, until one is kept
  *   edge.c       what changes between two rounds: who gave notice goes, one worker may move to another stage
  *
  * A round is open (microbatches are granted and finish) or is being reduced (every stage sums its gradients). It opens when
@@ -34,6 +35,7 @@
 
 #include "core/machine.h"
 #include "core/route.h"
+#include "core/trial.h"
 
 enum standing {
 	STANDING_ABSENT,   /* this epoch is fenced, or there never was one */
@@ -139,6 +141,18 @@ struct stream { /* without a flush: what is known of each open round, by round m
 	size_t round_at, sum_at, part_at, counter_at, share_at;
 };
 
+struct tried {     /* as one of several candidates (trial.c) */
+	bool on;   /* the trial is not over */
+	bool held; /* its round has closed, and it waits for the others */
+	bool fell; /* it is out: phase STOPPED, and nobody was told */
+	uint32_t candidate;
+	uint32_t beside; /* microbatches of the open round by others, which are out since */
+	int64_t fault;   /* fell: as CANDIDATE_OUT says */
+	uint32_t stage;  /* fell: which was empty */
+	uint32_t heard;  /* the round that has the newest loss, from 1 */
+	struct skep_trial_points points;
+};
+
 /* Without a flush `round` is the next one to open, and rounds `closed` to `round` - 1 are open. */
 struct directory {
 	struct skep_node node;
@@ -176,6 +190,7 @@ struct directory {
 	size_t merger_at, merging_at;
 	uint64_t merges; /* async: that were told */
 	bool pressed;    /* async: the round that is being settled is wanted now */
+	struct tried tried;
 	size_t row_at, stage_at, owner_at, counter_at, order_at, load_at, stage_load_at;
 };
 
@@ -272,10 +287,15 @@ void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli, sk
 void edge_forget_load(struct directory *d, uint32_t worker);
 void edge_on_leave(struct directory *d, struct step *step, uint32_t worker);
 uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan);
+/* Where a worker goes that was in this stage: there, unless too many are. */
+uint32_t edge_place(struct directory *d, const struct skep_plan *plan, uint32_t stage);
 
 /* rounds.c */
 void rounds_open(struct directory *d, struct step *step);
 void rounds_next(struct directory *d, struct step *step); /* the last one has closed, and been judged if that was due */
+void rounds_go_on(struct directory *d, struct step *step); /* one has closed: what follows */
+/* What the members counted of a slice, and what is lost; returns how many were counted. */
+uint32_t rounds_note_slice(struct directory *d, struct step *step, uint32_t slice);
 void rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_on_tally(struct directory *d, struct step *step, const struct skep_message *message);
 void rounds_cut(struct directory *d, const struct skep_plan *plan); /* rounds_worker_gone() ends it */

@@ -91,6 +91,12 @@ static uint32_t fewest_workers(struct directory *d, const struct skep_plan *plan
 	return best;
 }
 
+uint32_t edge_place(struct directory *d, const struct skep_plan *plan, uint32_t stage)
+{
+	uint32_t fewest = fewest_workers(d, plan);
+	return stage_loads(d)[stage].workers < skep_stage_size_max(plan) ? stage : fewest;
+}
+
 /* Where a newcomer goes: with rebalancing the most loaded stage, else the one with the fewest workers, or any. */
 uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan)
 {

@@ -6,7 +6,7 @@
  * COMMIT to keep it after the step. A run that has checkpoints is over when each stage's last state is kept: whoever was
  * told may be gone, and a target loss may be reached in between, so then somebody is asked (KEEP). A stage whose state could
  * not be kept (UNKEPT: a full disk) is not asked again; what was kept before is still there. Without a flush rounds that are open
- * when a target loss is reached may have been stepped, so then nothing is kept in the end.
+ * when a target loss is reached may have been stepped, so then nothing is kept in the end. While candidates are tried nothing is.
  */
 #include "core/directory.h"
 
@@ -18,7 +18,7 @@ static bool due(const struct skep_plan *plan, uint32_t round)
 /* The first of the members that hold all of the state. */
 uint32_t keep_by(struct directory *d, const struct skep_plan *plan, uint32_t stage)
 {
-	for (uint32_t i = 0; i < plan->workers && due(plan, d->reduced.round); i++) {
+	for (uint32_t i = 0; i < plan->workers && due(plan, d->reduced.round) && !d->tried.on; i++) {
 		const struct row *row = directory_row(d, i);
 		if (!row->member || row->stage != stage || row->standing < STANDING_READY)
 			continue;

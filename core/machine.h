@@ -81,4 +81,10 @@ void skep_directory_init(void *mem, const struct skep_plan *plan);
 void skep_directory_step(struct skep_node *node, struct step *step, const struct skep_event *event);
 uint32_t skep_directory_actions_limit(const struct skep_plan *plan);
 
+/* trial.c: in the directory's place, where several candidates for the first parameters are tried */
+size_t skep_trial_size(const struct skep_plan *plan);
+void skep_trial_init(void *mem, const struct skep_plan *plan);
+void skep_trial_step(struct skep_node *node, struct step *step, const struct skep_event *event);
+uint32_t skep_trial_actions_limit(const struct skep_plan *plan);
+
 #endif

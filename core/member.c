@@ -175,6 +175,7 @@ void member_on_assign(struct worker *w, struct step *step, const struct skep_mes
 	w->state = WORKER_JOINING;
 	w->node.self.epoch = message->to.epoch;
 	w->node.stage = message->stage;
+	w->candidate = message->microbatch;
 	worker_clear_views(w, step->plan);
 	if (w->leaving) /* it was moved before its notice was heard */
 		ask_to_leave(w, step);
@@ -225,6 +226,7 @@ bool member_restore(struct worker *w, struct step *step)
 		return false;
 	struct skep_op op = {.kind = SKEP_OP_RESTORE, .stage = (uint16_t)w->node.stage, .round = w->version};
 	op.microbatch = w->restore_version;
+	op.chunk = w->candidate;
 	w->restore = false;
 	op.version = w->version;
 	worker_compute(w, step, &op);

@@ -108,6 +108,9 @@ static const char *const NOTE[] = {
 	[SKEP_NOTE_DIVERGED] = "diverged",
 	[SKEP_NOTE_UNKEPT] = "unkept",
 	[SKEP_NOTE_MERGED] = "merged",
+	[SKEP_NOTE_CANDIDATE_LOSS] = "candidate_loss",
+	[SKEP_NOTE_CANDIDATE_OUT] = "candidate_out",
+	[SKEP_NOTE_CANDIDATE_KEPT] = "candidate_kept",
 };
 static_assert(COUNT(NOTE) == SKEP_NOTE_KINDS, "each kind has a name");
 

@@ -10,12 +10,16 @@
 
 size_t skep_node_size(const struct skep_plan *plan, uint32_t index)
 {
-	return index == plan->workers ? skep_directory_size(plan) : skep_worker_size(plan);
+	if (index < plan->workers)
+		return skep_worker_size(plan);
+	return skep_plan_tries(plan) ? skep_trial_size(plan) : skep_directory_size(plan);
 }
 
 uint32_t skep_actions_limit(const struct skep_plan *plan)
 {
-	uint32_t worker = skep_worker_actions_limit(plan), directory = skep_directory_actions_limit(plan);
+	uint32_t worker = skep_worker_actions_limit(plan);
+	uint32_t directory =
+		skep_plan_tries(plan) ? skep_trial_actions_limit(plan) : skep_directory_actions_limit(plan);
 	return worker > directory ? worker : directory;
 }
 
@@ -30,7 +34,9 @@ struct skep_node *skep_node_init(void *mem, const struct skep_plan *plan, uint32
 	node->deadline = SKEP_TIME_NEVER;
 	node->random = skep_mix(skep_mix(plan->seed) ^ skep_mix((uint64_t)index << 32 | epoch));
 	node->next_op = 1;
-	if (node->is_directory)
+	if (node->is_directory && skep_plan_tries(plan))
+		skep_trial_init(mem, plan);
+	else if (node->is_directory)
 		skep_directory_init(mem, plan);
 	else
 		skep_worker_init(mem, plan);
@@ -51,7 +57,9 @@ void skep_node_step(struct skep_node *node, const struct skep_plan *plan, const 
 	node->now = event->now;
 	fold(&node->digest, event->now << 4 ^ event->kind);
 	struct step step = {plan, actions};
-	if (node->is_directory)
+	if (node->is_directory && skep_plan_tries(plan))
+		skep_trial_step(node, &step, event);
+	else if (node->is_directory)
 		skep_directory_step(node, &step, event);
 	else
 		skep_worker_step(node, &step, event);
@@ -176,6 +184,7 @@ void skep_emit_note(struct step *step, struct skep_node *node, struct skep_note 
 	next(step, SKEP_ACTION_NOTE)->u.note = note;
 	fold(&node->digest, (uint64_t)note.kind << 56 | (uint64_t)note.peer.epoch << 32 | note.peer.index);
 	fold(&node->digest, (uint64_t)note.round << 32 | note.microbatch);
-	if (note.kind != SKEP_NOTE_LOSS && note.kind != SKEP_NOTE_VALIDATED)
+	if (note.kind != SKEP_NOTE_LOSS && note.kind != SKEP_NOTE_VALIDATED && note.kind != SKEP_NOTE_CANDIDATE_LOSS &&
+		note.kind != SKEP_NOTE_CANDIDATE_KEPT)
 		fold(&node->digest, (uint64_t)note.value);
 }

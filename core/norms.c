@@ -71,9 +71,15 @@ uint64_t norms_total(struct directory *d, const struct skep_plan *plan)
 	return total;
 }
 
-/* What is not finite stays so: nobody is to learn from it. */
+/* What is not finite stays so: nobody is to learn from it. One of several candidates is out. */
 void norms_on_fault(struct directory *d, struct step *step, const struct skep_message *message)
 {
+	int64_t what = (int64_t)message->u.fault.kind << 16 | message->u.fault.layer;
+	if (d->tried.on) {
+		d->tried.fault = what;
+		directory_stop(d, step, false);
+		return;
+	}
 	d->diverged = true;
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_DIVERGED,
@@ -81,6 +87,6 @@ void norms_on_fault(struct directory *d, struct step *step, const struct skep_me
 			.round = message->round,
 			.microbatch = message->microbatch,
 			.peer = message->from,
-			.value = (int64_t)message->u.fault.kind << 16 | message->u.fault.layer});
+			.value = what});
 	directory_stop(d, step, false);
 }

@@ -107,6 +107,13 @@ uint32_t skep_plan_pipeline_of(const struct skep_plan *plan, uint32_t worker)
 	return before;
 }
 
+uint32_t skep_plan_candidate_of(const struct skep_plan *plan, uint32_t worker)
+{
+	if (!skep_plan_tries(plan) || plan->first_stage_of[worker] == SKEP_NO_STAGE)
+		return 0;
+	return skep_plan_pipeline_of(plan, worker) % plan->candidates;
+}
+
 uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32_t stage)
 {
 	for (uint32_t i = 0; i < plan->workers; i++) {
@@ -179,7 +186,8 @@ uint32_t skep_plan_validation(const struct skep_plan *plan, uint32_t microbatch)
 
 bool skep_plan_validation_due(const struct skep_plan *plan, uint32_t closed)
 {
-	return plan->validate_every > 0 && (closed % plan->validate_every == 0 || closed == plan->rounds);
+	return plan->validate_every > 0 && closed >= plan->trial_rounds &&
+	       (closed % plan->validate_every == 0 || closed == plan->rounds);
 }
 
 enum skep_traffic skep_message_traffic(const struct skep_message *message)

@@ -153,6 +153,10 @@ struct skep_plan {
 	 * outer step of its own, in every member of the stage (merges.c): after `inner_steps` steps of its own, or with
 	 * `inner_by_share` once in the time of a round, however many steps it has made by then. */
 	bool async;
+	/* Parallel random initialisation (trial.c), in a swarm whose rounds are one step each: so many sets of first parameters are
+	 * each trained by a part of the workers for `trial_rounds` rounds, >= 2 and fewer than `rounds`, one is kept. 0 is 1: none. */
+	uint32_t candidates;
+	uint32_t trial_rounds;
 };
 
 /* ---- what is derived from it ---------------------------------------------------------------------------------- */
@@ -260,6 +264,16 @@ uint32_t skep_pipeline_held(
 /* What in_flight is with fixed pipelines: what the first stage may hold. */
 uint32_t skep_plan_fixed_in_flight(const struct skep_plan *plan);
 
+/* ---- a trial of several candidates ------------------------------------------------------------------------------- */
+
+static inline bool skep_plan_tries(const struct skep_plan *plan)
+{
+	return plan->candidates > 1;
+}
+
+/* For which a worker works at the start: by its place among the workers of its stage. A spare: 0. */
+uint32_t skep_plan_candidate_of(const struct skep_plan *plan, uint32_t worker);
+
 /* ---- slices of the model: as many as stages, unless interleaved; slice q is lap q / stages of stage q % stages --------- */
 
 static inline uint32_t skep_plan_chunks(const struct skep_plan *plan)
@@ -297,7 +311,7 @@ uint32_t skep_plan_numbers(const struct skep_plan *plan);
 /* Which one it is, from 0: equal in every validation, and in every try. Samples of it are sample number that * samples + j
  * of those that nothing is trained on. */
 uint32_t skep_plan_validation(const struct skep_plan *plan, uint32_t microbatch);
-/* Is there a validation when so many rounds have closed? */
+/* Is there a validation when so many rounds have closed? Not while candidates are tried. */
 bool skep_plan_validation_due(const struct skep_plan *plan, uint32_t closed);
 
 #ifdef __cplusplus

@@ -32,7 +32,8 @@ static bool is_due(struct directory *d, const struct skep_plan *plan)
 
 void promise_opened(struct directory *d, struct step *step)
 {
-	d->void_attempt = 0;
+	/* No two sums of a stage have the same name, be they of two candidates. */
+	d->void_attempt = d->tried.on ? d->tried.candidate << 16 : 0;
 	d->promised = is_due(d, step->plan);
 	if (!d->promised)
 		return;

@@ -72,6 +72,11 @@ void refound_stage(struct directory *d, struct step *step, uint32_t stage)
 	}
 	if (alive)
 		return;
+	if (d->tried.on) { /* this candidate is out */
+		d->tried.stage = stage;
+		directory_stop(d, step, false);
+		return;
+	}
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_STAGE_EMPTY, .stage = (uint16_t)stage, .round = d->round});
 	state->waiting = true;

@@ -353,7 +353,10 @@ static void report_loss(struct directory *d, struct step *step, int64_t sum, uin
 	if (counted == 0)
 		return;
 	int64_t mean = sum == INT64_MAX ? INT64_MAX : sum / counted;
-	if (step->plan->validate_every == 0) /* else it is the newest validation's */
+	d->tried.points.last_nano = mean;
+	d->tried.heard = d->reduced.round + 1;
+	if (step->plan->validate_every == 0 &&
+		!d->tried.on) /* else it is the newest validation's, or of one that may go */
 		d->loss_nano = mean;
 	skep_emit_note(
 		step, &d->node, (struct skep_note){.kind = SKEP_NOTE_LOSS, .round = d->reduced.round, .value = mean});
@@ -371,11 +374,21 @@ void rounds_next(struct directory *d, struct step *step)
  * never closes, so nothing of it counts. */
 static void close_round(struct directory *d, struct step *step)
 {
-	skep_emit_note(step, &d->node,
-		(struct skep_note){
-			.kind = SKEP_NOTE_ROUND_CLOSED, .round = d->reduced.round, .microbatch = d->reduced.issued});
 	d->reduced.on = false;
 	d->closed++;
+	d->tried.held = d->tried.on; /* trial.c goes on when all candidates have come to this */
+	if (d->tried.held)
+		return;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED,
+			.round = d->reduced.round,
+			.microbatch = d->reduced.issued + d->tried.beside});
+	d->tried.beside = 0;
+	rounds_go_on(d, step);
+}
+
+void rounds_go_on(struct directory *d, struct step *step)
+{
 	bool over = d->closed == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano;
 	if (skep_plan_validation_due(step->plan, d->closed))
 		validate_begin(d, step, over);
@@ -409,8 +422,7 @@ uint32_t rounds_counted_by(struct directory *d, const struct skep_plan *plan, ui
 	return counted;
 }
 
-/* What the members counted of a slice; returns how many. */
-static uint32_t note_slice(struct directory *d, struct step *step, uint32_t slice)
+uint32_t rounds_note_slice(struct directory *d, struct step *step, uint32_t slice)
 {
 	uint32_t total = 0;
 	int64_t loss_sum = 0;
@@ -457,7 +469,7 @@ void rounds_commit(struct directory *d, struct step *step, uint32_t stage)
 {
 	uint32_t keeps = keep_by(d, step->plan, stage);
 	for (uint32_t slice = stage; slice < skep_plan_slices(step->plan); slice += step->plan->stages)
-		send_commits(d, step, slice, note_slice(d, step, slice), keeps);
+		send_commits(d, step, slice, rounds_note_slice(d, step, slice), keeps);
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		if (!row->member || row->stage != stage)

@@ -84,7 +84,7 @@ enum skep_message_kind {
 	                        with plan->promise, it comes when the round opens: begin when your share is counted */
 	SKEP_MESSAGE_COMMIT, /* round, attempt, u.commit: the reduction is final, step */
 	SKEP_MESSAGE_PEER,   /* u.peer: a worker (perhaps the receiver) now has this epoch, stage and standing */
-	SKEP_MESSAGE_ASSIGN, /* stage: you may join it */
+	SKEP_MESSAGE_ASSIGN, /* stage: you may join it; microbatch: of this candidate (plan.h) */
 	SKEP_MESSAGE_STOP,   /* u.stop: the run is over */
 	/* worker to directory */
 	SKEP_MESSAGE_FINISHED,  /* round, microbatch, u.finished: it came back to its owner, or was abandoned */
@@ -273,7 +273,7 @@ enum skep_op_kind {
 	                  one; every accumulator is empty */
 	SKEP_OP_CHECKPOINT, /* the stage's state is kept for good as that of version `round` */
 	SKEP_OP_RESTORE, /* the device holds the state that was kept of version `microbatch`, 0: that of the start of the
-	                       run; it is called version `round` from now on. Accumulators are left alone */
+	                       run, of candidate `chunk`; it is called version `round` from now on. Accumulators are left alone */
 	/* on the reduce lane again */
 	SKEP_OP_ALLREDUCE, /* the result holds the sum over all `size` members of (stage, round, attempt, first); chunk = rank,
 	                      microbatch = the worker that rank sends to. Ends when the sum is there, which needs all to
@@ -433,6 +433,11 @@ enum skep_note_kind {
 	SKEP_NOTE_UNKEPT,   /* stage, peer, round: the state as of the start of this round could not be kept */
 	SKEP_NOTE_MERGED, /* round, stage, peer, bits: microbatch + i was counted by the peer, for each bit i set in value, and is
 	                     in a merge that is committed */
+	/* the same, in a trial (trial.c), whose notes name stage candidate * stages + stage; microbatch = the candidate */
+	SKEP_NOTE_CANDIDATE_LOSS, /* round, value = its mean loss, as LOSS has it */
+	SKEP_NOTE_CANDIDATE_OUT, /* round, value = 0: stage has lost its last worker; else enum skep_fault << 16 | layer */
+	SKEP_NOTE_CANDIDATE_KEPT, /* round = the last one that was open; value = the loss that is expected of it (trial.h), or
+	                             if it is the last one left its newest, INT64_MAX: none. The trial is over */
 	SKEP_NOTE_KINDS
 };
 

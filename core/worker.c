@@ -126,11 +126,13 @@ void skep_worker_init(void *mem, const struct skep_plan *plan)
 		return;
 	w->state = WORKER_SERVING;
 	w->node.stage = stage;
+	w->candidate = skep_plan_candidate_of(plan, w->node.self.index);
 	inner_init(w, plan);
 	uint32_t partner = skep_plan_fixed(plan) ? partner_of(plan, w->node.self.index) : SKEP_NO_INDEX;
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		uint32_t other = plan->first_stage_of[i];
-		if (route_leads(plan, stage, other) && (!skep_plan_fixed(plan) || i == partner))
+		bool together = skep_plan_candidate_of(plan, i) == w->candidate;
+		if (together && route_leads(plan, stage, other) && (!skep_plan_fixed(plan) || i == partner))
 			skep_view_meet(worker_view(w, plan, other), skep_view_capacity(plan), (struct skep_peer){i, 1},
 				&w->node.random);
 	}

@@ -160,6 +160,7 @@ struct worker {
 	uint32_t keep;            /* all rounds are closed: its state of this version is to be kept; 0: nobody asked */
 	bool restore;             /* JOINING: it founds its stage anew, from this version: */
 	uint32_t restore_version; /* 0: as at the start of the run */
+	uint32_t candidate;       /* for which it works, or did before one was kept */
 	bool leaving;             /* notice was given: it does not join again */
 	bool entered, admitted;   /* JOINING: see above */
 	uint32_t version;

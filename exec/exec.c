@@ -198,7 +198,9 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 	*ret = NULL;
 	if (rank > 0 && has_cores(place, rank, reason)) {
 		uint32_t stage = rank > scenario->plan.workers ? SKEP_NO_STAGE : scenario->first_stage_of[rank - 1];
-		*ret = skep_device_create_on(options->device, place, &scenario->training, stage, error, sizeof error);
+		struct skep_device_place own = *place;
+		own.candidate = stage == SKEP_NO_STAGE ? 0 : skep_plan_candidate_of(&scenario->plan, rank - 1);
+		*ret = skep_device_create_on(options->device, &own, &scenario->training, stage, error, sizeof error);
 		if (*ret == NULL)
 			snprintf(reason, REASON_SIZE, "worker %" PRIu32 ": %s", rank - 1, error);
 	}

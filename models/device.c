@@ -14,6 +14,7 @@
 
 #include "models/data.h"
 #include "models/device_inside.h"
+#include "models/random.h"
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
 
@@ -71,6 +72,16 @@ struct skep_device *skep_device_create(enum skep_device_kind kind, const struct 
 	return skep_device_create_on(kind, &(struct skep_device_place){0}, training, stage, error, error_size);
 }
 
+/* What is drawn comes from a seed of the candidate's own; that of the data is not its business. */
+bool device_begin(struct skep_device *device, uint32_t candidate, uint32_t stage, struct skep_stage *ret)
+{
+	struct skep_plan plan = *device->training->plan;
+	struct skep_training training = *device->training;
+	plan.seed = skep_candidate_seed(plan.seed, candidate);
+	training.plan = &plan;
+	return device->backend->begin(device->queue[SKEP_LANE_COMPUTE], &training, stage, ret);
+}
+
 struct skep_device *skep_device_create_on(enum skep_device_kind kind, const struct skep_device_place *place,
 	const struct skep_training *training, uint32_t stage, char *error, size_t error_size)
 {
@@ -95,8 +106,7 @@ struct skep_device *skep_device_create_on(enum skep_device_kind kind, const stru
 			"out");
 		return NULL;
 	}
-	void *queue = device->queue[SKEP_LANE_COMPUTE];
-	if (stage == SKEP_NO_STAGE || device->backend->begin(queue, training, stage, &device->stage))
+	if (stage == SKEP_NO_STAGE || device_begin(device, place->candidate, stage, &device->stage))
 		return device;
 	skep_device_destroy(device);
 	snprintf(error, error_size, "not enough memory for stage %u of model %s", stage, training->model->name);

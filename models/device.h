@@ -106,10 +106,11 @@ bool skep_device_available(enum skep_device_kind kind, char *error, size_t error
  * hardware. */
 struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
 	char *error, size_t error_size);
-/* The same with a place on this machine. */
+/* The same with a place on this machine and among candidates. */
 struct skep_device_place {
-	uint32_t ordinal; /* among several such devices, from 0 */
-	uint32_t threads; /* of a CPU, which change no bit; 0 and 1: none but those who call */
+	uint32_t ordinal;   /* among several such devices, from 0 */
+	uint32_t threads;   /* of a CPU, which change no bit; 0 and 1: none but those who call */
+	uint32_t candidate; /* that its worker begins in (core/plan.h); 0 is the one of a run without a trial */
 };
 struct skep_device *skep_device_create_on(enum skep_device_kind kind, const struct skep_device_place *place,
 	const struct skep_training *training, uint32_t stage, char *error, size_t error_size);

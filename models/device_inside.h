@@ -48,6 +48,9 @@ static inline void *device_queue(const struct skep_device *device, const struct 
 /* The slice of the stage that an operation is about; its queue is that of the operation's lane. */
 struct skep_stage device_part(const struct skep_device *device, const struct skep_op *op);
 
+/* device.c */
+bool device_begin(struct skep_device *device, uint32_t candidate, uint32_t stage, struct skep_stage *ret);
+
 /* device_state.c */
 bool device_run_save(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
 bool device_run_load(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);

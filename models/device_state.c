@@ -38,8 +38,7 @@ bool device_run_enter(struct skep_device *device, const struct skep_op *op)
 {
 	struct skep_stage stage;
 	void *queue = device_queue(device, op);
-	if (op->stage >= device->training->plan->stages ||
-		!device->backend->begin(queue, device->training, op->stage, &stage))
+	if (op->stage >= device->training->plan->stages || !device_begin(device, 0, op->stage, &stage))
 		return false;
 	device->backend->finish(queue, &device->stage);
 	device->stage = stage;
@@ -90,7 +89,7 @@ static bool begin_anew(struct skep_device *device, const struct skep_op *op, voi
 {
 	struct skep_stage first;
 	void *queue = device_queue(device, op);
-	if (!device->backend->begin(queue, device->training, device->stage.index, &first))
+	if (!device_begin(device, op->chunk, device->stage.index, &first))
 		return false;
 	device->backend->save(queue, &first, 0, 1, state);
 	bool good = device->backend->wait(queue, device->why[op->lane], sizeof device->why[op->lane]);

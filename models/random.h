@@ -17,6 +17,12 @@ static inline uint64_t skep_random_key(uint64_t seed, uint64_t stream)
 	return skep_mix(skep_mix(seed) + stream);
 }
 
+/* Of a candidate for the first parameters: 0 has the run's own. */
+static inline uint64_t skep_candidate_seed(uint64_t seed, uint32_t candidate)
+{
+	return candidate == 0 ? seed : skep_mix(skep_mix(seed ^ 0x63616e64u) + candidate);
+}
+
 /* Uniform on [-1, 1), a multiple of 2^-23: exact in a float, so equal on every machine. */
 static inline float skep_random_signed(uint64_t key, uint64_t counter)
 {

@@ -29,6 +29,7 @@
 #include "scenarios/split.h"
 #include "scenarios/sync.h"
 #include "scenarios/train.h"
+#include "scenarios/trial.h"
 #include "topologies/path.h"
 
 enum {
@@ -506,6 +507,7 @@ static void read_root(struct draft *d)
 	skep_sync_check_members(&d->r, sync, &d->s->plan);
 	skep_robust_check(&d->r, sync, group(d, "cluster"), d->s);
 	skep_periodic_check(&d->r, sync, d->s);
+	skep_trial_check(&d->r, group(d, "train"), d->s);
 	check_stream(d);
 	check_time(d);
 	if (!d->any_memory)

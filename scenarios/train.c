@@ -14,6 +14,7 @@
 #include "models/tokens.h"
 #include "scenarios/periodic.h"
 #include "scenarios/split.h"
+#include "scenarios/trial.h"
 
 static const char *const corpora[] = {"quadratic", "text", "tokens", NULL};
 static const char *const optimizers[] = {"sgd", "adamw", "nesterov", "lamb", NULL};
@@ -174,10 +175,19 @@ void skep_train_read_init(
 	const struct skep_yaml_node *map = skep_read_map(r, train, "init", false);
 	if (!map)
 		return;
-	const char *name = skep_read_string(r, map, "weights", NULL);
+	bool tries = skep_trial_read(r, map, s);
+	const char *name = skep_read_string(r, map, "weights", tries ? "" : NULL);
 	skep_reader_close_map(r, map);
 	if (r->diag->set)
 		return;
+	if (tries && name[0] == '\0')
+		return;
+	if (tries) {
+		skep_reader_fail(r, map, "weights",
+			"train.init.weights: candidates draw their first parameters, so there is nothing to try with those "
+			"of a file; leave out either");
+		return;
+	}
 	if (s->model.architecture == SKEP_ARCHITECTURE_NONE)
 		skep_reader_fail(r, map, "weights",
 			"train.init.weights: only models with an architecture have weights in files, and %.60s has "
@@ -293,6 +303,7 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 		fprintf(out,
 			"  judged    after every %u rounds and the last, on %u microbatches that nothing is trained on\n",
 			s->plan.validate_every, s->plan.validate_microbatches);
+	skep_trial_print(s, out);
 	if (s->weights)
 		fprintf(out, "  begins    with the %u weights of %.400s\n", skep_safetensors_count(s->weights),
 			s->weights_path);
@@ -343,6 +354,7 @@ void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
 		cJSON_AddStringToObject(root, "weights", s->weights_path);
 	else
 		cJSON_AddNullToObject(root, "weights");
+	skep_trial_add_json(s, root);
 	cJSON *steps = cJSON_AddObjectToObject(root, "optimizer");
 	cJSON_AddStringToObject(steps, "name", optimizers[s->optimizer.kind]);
 	cJSON_AddNumberToObject(steps, "learning_rate", (double)s->optimizer.learning_rate);

@@ -51,7 +51,9 @@ bool skep_arithmetic_device(struct skep_world *world, uint32_t worker, uint32_t 
 	struct skep_actor *actor = &world->actor[worker];
 	if (world->scenario->maths != SKEP_MATHS_REAL)
 		return true;
-	actor->device = skep_device_create(SKEP_DEVICE_CPU, &world->scenario->training, stage, error, sizeof error);
+	uint32_t candidate = stage == SKEP_NO_STAGE ? 0 : skep_plan_candidate_of(world->plan, worker);
+	actor->device = skep_device_create_on(SKEP_DEVICE_CPU, &(struct skep_device_place){.candidate = candidate},
+		&world->scenario->training, stage, error, sizeof error);
 	if (!actor->device)
 		return false;
 	struct skep_byzantine byzantine = skep_scenario_byzantine(world->scenario, worker);

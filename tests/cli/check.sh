@@ -39,6 +39,7 @@ labels = {
     "byzantine": seen["byzantine"] is not None,
     "data": seen["data"] is not None,
     "begins": seen["weights"] is not None,
+    "tries": seen["candidates"] is not None,
     "law": seen["law"] is not None,
     "judged": seen["validate"]["every"] > 0,
     "steps": seen["optimizer"]["decay"] != "constant" or seen["optimizer"]["warmup"] > 0,

@@ -7,7 +7,7 @@ set -u
 
 keys=(run_id scenario world seed digest steps samples tokens time_s throughput_samples_per_s utilisation passes_s reduction_s bytes_pipeline
 	bytes_sync issued counted lost preemptions joins migrations checkpoints restarts final_loss final_validation_loss time_to_target_s
-	cost_to_target_usd cost_usd events wall_s extrapolated failure)
+	cost_to_target_usd cost_usd events wall_s extrapolated failure candidate)
 
 one_object() { # stdout is one JSON object, on one line, with these keys in this order
 	python3 - "$out" "${keys[@]}" <<-'END'

@@ -116,6 +116,7 @@ struct merged { /* async: a merge of a stage */
 struct ledger {
 	const struct skep_plan *plan;
 	struct verdict *verdict;
+	uint32_t candidate; /* whose parameters these were at the start */
 	uint32_t capacity, words, rounds_closed, view;
 	bool stopped;
 	bool empty[CLUSTER_STAGES]; /* has no worker, since empty_ns; its founder is at work from founded_version */

@@ -9,7 +9,7 @@
  *     chaos --sabotage KIND --least 300     break a duty: 0 if the ledger named the right invariant for at least so many
  *                                           seeds (default 1)
  *     --calm: no faults    --fixed: fixed pipelines in every seed    --periodic: periodic sync in every seed,
- *       --async: without waiting
+ *       --async: without waiting    --trial: candidates in every seed
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
  * Seeds are independent; --jobs shares them out among processes. Every seed that fails is run once more with a
@@ -103,12 +103,15 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_FAULT_HIDDEN] = {"fault-hidden", "I18"},
 	[SABOTAGE_KEEP_DEAF] = {"keep-deaf", "I7"},
 	[SABOTAGE_MERGED_HIDDEN] = {"merged-hidden", "I1"},
-	[SABOTAGE_SETTLE_DEAF] = {"settle-deaf", "I7"}};
+	[SABOTAGE_SETTLE_DEAF] = {"settle-deaf", "I7"},
+	[SABOTAGE_CANDIDATE_WRONG] = {"candidate-wrong", "I19"},
+	[SABOTAGE_CANDIDATES_MIXED] = {"candidates-mixed", "I4"},
+	[SABOTAGE_CANDIDATE_STAYS] = {"candidate-stays", "I19"}};
 
 struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
-	bool calm, verbose, fixed, periodic, async;
+	bool calm, verbose, fixed, periodic, async, trial;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -191,9 +194,11 @@ struct variant { /* what may differ between two runs of a seed without changing 
 
 static enum weather_kind kind_of(const struct options *options)
 {
-	if (options->async)
-		return WEATHER_ASYNC;
-	return options->fixed ? WEATHER_FIXED : options->periodic ? WEATHER_PERIODIC : WEATHER_ANY;
+	return options->async      ? WEATHER_ASYNC
+	       : options->fixed    ? WEATHER_FIXED
+	       : options->periodic ? WEATHER_PERIODIC
+	       : options->trial    ? WEATHER_TRIAL
+	                           : WEATHER_ANY;
 }
 
 static struct result run_once(struct job *job, struct variant variant)
@@ -206,7 +211,7 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.slice_bytes = NULL;
 		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
 		job->weather.plan.promise = job->weather.plan.clip = false;
-		job->weather.plan.inner_steps = 0;
+		job->weather.plan.inner_steps = job->weather.plan.candidates = job->weather.plan.trial_rounds = 0;
 		job->weather.plan.gather = false;
 		job->weather.plan.validate_every = 0;
 		job->weather.plan.checkpoint_every = job->weather.infinite = 0;
@@ -255,9 +260,12 @@ static void check_quiet(struct job *job, const struct result *result)
 {
 	const struct skep_plan *plan = &job->weather.plan;
 	const struct ledger_totals *t = &result->totals;
+	uint64_t rounds = t->rounds;
+	if (plan->candidates > 1)
+		rounds += (uint64_t)(plan->candidates - 1) * plan->trial_rounds;
 	job->totals->quiet++;
 	if (result->outcome != SKEP_DONE || t->lost > 0 || result->fences > 0 ||
-		t->issued != t->rounds * plan->microbatches || t->counted != t->issued * skep_plan_slices(plan))
+		t->issued != rounds * plan->microbatches || t->counted != t->issued * skep_plan_slices(plan))
 		verdict_break(&job->verdict, "I7", SKEP_NO_INDEX, SKEP_NO_INDEX, SKEP_NO_INDEX,
 			"without any fault: outcome %d, %llu issued, %llu counted, %llu lost, %llu fenced",
 			(int)result->outcome, (unsigned long long)t->issued, (unsigned long long)t->counted,
@@ -306,13 +314,13 @@ static void report(struct job *job)
 	weather_print(&job->weather, stdout);
 	for (uint32_t i = job->lines > HISTORY ? job->lines - HISTORY : 0; i < job->lines; i++)
 		printf("  | %s\n", job->line[i % HISTORY]);
-	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s\n\n", (unsigned long long)seed,
+	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
-		job->options->fixed ? " --fixed" : "",
-		job->options->async      ? " --async"
-		: job->options->periodic ? " --periodic"
-					 : "",
-		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+		options->fixed ? " --fixed" : "",
+		options->async      ? " --async"
+		: options->periodic ? " --periodic"
+				    : "",
+		options->trial ? " --trial" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
 }
@@ -332,8 +340,9 @@ static void run_seed(struct job *job, uint64_t seed)
 	if (!job->verdict.broken)
 		add_up(job, &result);
 	if (!job->verdict.broken && options->again > 0 && seed % options->again == 0) {
-		/* losses decide nothing, unless there is a target */
-		int64_t bias = job->weather.plan.target_loss_nano == INT64_MIN ? 1000000007 : 0;
+		/* losses decide nothing, unless there is a target, or a choice */
+		bool idle = job->weather.plan.target_loss_nano == INT64_MIN && job->weather.plan.candidates == 0;
+		int64_t bias = idle ? 1000000007 : 0;
 		struct result second = run_once(job, (struct variant){0x5a, false, false, bias});
 		if (second.digest != result.digest)
 			verdict_break(&job->verdict, "I8", SKEP_NO_INDEX, SKEP_NO_INDEX, SKEP_NO_INDEX,
@@ -498,6 +507,8 @@ static bool parse(struct options *o, int argc, char **argv)
 			o->periodic = true;
 		else if (strcmp(argv[i], "--async") == 0)
 			o->async = true;
+		else if (strcmp(argv[i], "--trial") == 0)
+			o->trial = true;
 		else if (i + 1 < argc && parse_value(o, argv[i], argv[i + 1]))
 			i++;
 		else

@@ -27,8 +27,8 @@ struct cluster *cluster_create(void)
 {
 	struct cluster *c = calloc(1, sizeof(*c));
 	assert(c);
-	c->ledger = ledger_create();
-	assert(c->ledger);
+	c->referee = referee_create();
+	assert(c->referee);
 	return c;
 }
 
@@ -40,7 +40,7 @@ void cluster_destroy(struct cluster *c)
 		for (uint32_t l = 0; l < SKEP_LANES; l++)
 			free(c->process[m].lane[l].item);
 	}
-	ledger_destroy(c->ledger);
+	referee_destroy(c->referee);
 	free(c->tensors.slot);
 	free(c->event);
 	free(c->heap);
@@ -95,6 +95,7 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 	       (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_COUNTED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_MERGED && sabotaged(c, SABOTAGE_MERGED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_MOVED && sabotaged(c, SABOTAGE_MOVED_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_MOVED && c->kept_now && sabotaged(c, SABOTAGE_CANDIDATE_STAYS)) ||
 	       (note->kind == SKEP_NOTE_ADMITTED && sabotaged(c, SABOTAGE_ADMITTED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_STAGE_RESTARTED && sabotaged(c, SABOTAGE_RESTARTED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_STAGE_EMPTY && sabotaged(c, SABOTAGE_EMPTY_HIDDEN)) ||
@@ -105,6 +106,12 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 
 static void falsify(struct cluster *c, struct skep_note *note)
 {
+	if (note->kind == SKEP_NOTE_CANDIDATE_KEPT) {
+		c->kept_now = true;
+		if (sabotaged(c, SABOTAGE_CANDIDATE_WRONG))
+			note->microbatch = (note->microbatch + 1) % c->setup.plan->candidates;
+	}
+	c->kept_now = c->kept_now && note->kind != SKEP_NOTE_ROUND_OPENED;
 	if (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_STALENESS_WRONG))
 		note->value ^= 1;
 	if (note->kind != SKEP_NOTE_MOVED)
@@ -172,6 +179,19 @@ static void misdirect(struct cluster *c, struct skep_message *m)
 	}
 }
 
+/* To one of the same stage that began with another candidate. */
+static void mix(struct cluster *c, struct skep_message *m)
+{
+	const struct skep_plan *plan = c->setup.plan;
+	uint32_t other = 0;
+	while (other < plan->workers && (plan->first_stage_of[other] != m->stage + 1u || c->process[other].epoch != 1 ||
+						referee_candidate(plan, other) == referee_candidate(plan, m->to.index)))
+		other++;
+	if (m->to.epoch == 1 && other < plan->workers && m->round < plan->trial_rounds &&
+		sabotaged(c, SABOTAGE_CANDIDATES_MIXED))
+		m->to = (struct skep_peer){other, 1};
+}
+
 static void perform(struct cluster *c, uint32_t index, struct skep_action *action)
 {
 	struct skep_peer who = {index, c->process[index].epoch};
@@ -184,7 +204,10 @@ static void perform(struct cluster *c, uint32_t index, struct skep_action *actio
 		action->u.send.to.index = c->setup.plan->workers + 1;
 	if (action->kind == SKEP_ACTION_SEND && skep_plan_fixed(c->setup.plan))
 		misdirect(c, &action->u.send);
-	ledger_action(c->ledger, c->now, who, action);
+	if (action->kind == SKEP_ACTION_SEND && c->setup.plan->candidates > 1 &&
+		action->u.send.kind == SKEP_MESSAGE_FORWARD)
+		mix(c, &action->u.send);
+	referee_action(c->referee, c->now, who, action);
 	if (c->verdict->broken)
 		return;
 	if (action->kind == SKEP_ACTION_SEND)
@@ -383,13 +406,14 @@ void cluster_begin(struct cluster *c, const struct setup *setup, struct verdict 
 	c->result = (struct result){.capacity = setup->machine->round_capacity(plan)};
 	c->events = c->heap_count = c->work = c->opportunities = 0;
 	c->event_free = ANY;
+	c->kept_now = false;
 	c->number = c->digest = c->now = 0;
 	c->random = mix64(setup->seed);
 	c->move_random = mix64(~setup->seed);
 	c->action_limit = setup->machine->actions_limit(plan);
 	c->action = grown(c->action, &c->action_capacity, c->action_limit, sizeof(*c->action));
 	tensors_clear(&c->tensors);
-	ledger_begin(c->ledger, plan, c->result.capacity, setup->view, verdict);
+	referee_begin(c->referee, plan, c->result.capacity, setup->view, verdict);
 	for (uint32_t m = 0; m <= plan->workers; m++) {
 		bool spare = m < plan->workers && plan->first_stage_of[m] == SKEP_NO_STAGE;
 		c->process[m].life = c->process[m].epoch_at_death = 0;
@@ -499,7 +523,7 @@ static void check_end(struct cluster *c)
 			verdict_break(c->verdict, "I5", ANY, ANY, ANY, "machine %u still holds %u tensors at the end",
 				m, tensors_owned(&c->tensors, m));
 	}
-	ledger_end(c->ledger, outcome, epoch);
+	referee_end(c->referee, outcome, epoch);
 	c->result.outcome = outcome;
 }
 
@@ -523,7 +547,7 @@ struct result cluster_run(struct cluster *c)
 		check_end(c);
 	c->result.digest = c->digest;
 	c->result.ended_ns = c->now;
-	c->result.totals = ledger_totals(c->ledger);
+	c->result.totals = referee_totals(c->referee);
 	c->result.tensors = c->tensors.count;
 	return c->result;
 }

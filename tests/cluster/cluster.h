@@ -12,7 +12,7 @@
 #ifndef SKEP_TESTS_CLUSTER_CLUSTER_H
 #define SKEP_TESTS_CLUSTER_CLUSTER_H
 
-#include "tests/cluster/ledger.h"
+#include "tests/cluster/referee.h"
 
 struct machine { /* the functions of core/skep.h */
 	const char *name;
@@ -112,6 +112,9 @@ enum sabotage {
 	SABOTAGE_KEEP_DEAF,         /* one KEEP reaches its worker as a heartbeat */
 	SABOTAGE_MERGED_HIDDEN,     /* one MERGED note is not written */
 	SABOTAGE_SETTLE_DEAF,       /* one SETTLE reaches its worker as a heartbeat */
+	SABOTAGE_CANDIDATE_WRONG,   /* another candidate is said to be kept */
+	SABOTAGE_CANDIDATES_MIXED,  /* one FORWARD goes to a worker of another candidate */
+	SABOTAGE_CANDIDATE_STAYS,   /* one MOVED note is hidden when a candidate is kept */
 	SABOTAGES
 };
 

@@ -42,14 +42,15 @@ uint64_t symbol_gradient(uint32_t round, uint32_t version, uint32_t stage, uint3
 	return mix64(work ^ ((uint64_t)version << 48 | (uint64_t)stage << 32 | element));
 }
 
-uint64_t symbol_parameter(uint32_t stage, uint32_t element)
+uint64_t symbol_parameter(uint32_t candidate, uint32_t stage, uint32_t element)
 {
-	return mix64(0x5eed000000000000u + ((uint64_t)stage << 16) + element);
+	return mix64(0x5eed000000000000u + ((uint64_t)candidate << 32) + ((uint64_t)stage << 16) + element);
 }
 
-int64_t symbol_loss(uint32_t round, uint32_t microbatch)
+int64_t symbol_loss(uint32_t candidate, uint32_t round, uint32_t microbatch)
 {
-	return (int64_t)(mix64(((uint64_t)round << 32 | microbatch) ^ 0x10550000000u) % 2000000000u);
+	uint64_t salt = 0x10550000000u ^ (uint64_t)candidate << 56;
+	return (int64_t)(mix64(((uint64_t)round << 32 | microbatch) ^ salt) % 2000000000u);
 }
 
 /* ---- operations ----------------------------------------------------------------------------------------------- */
@@ -64,14 +65,15 @@ struct job { /* one operation on its way */
 	struct verdict *verdict;
 };
 
-void device_reset(struct device *device, uint32_t stage)
+void device_reset(struct device *device, uint32_t candidate, uint32_t stage)
 {
 	memset(device, 0, sizeof(*device));
+	device->candidate = candidate;
 	device->stage = stage;
 	for (uint32_t at = 0; stage != SKEP_NO_STAGE && at < CLUSTER_VERSIONS; at++) {
 		device->known[at] = ALL_KNOWN;
 		for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
-			device->parameter[at][e] = symbol_parameter(stage, e);
+			device->parameter[at][e] = symbol_parameter(candidate, stage, e);
 	}
 }
 
@@ -143,6 +145,8 @@ static struct tensor activation(const struct job *job)
 	in = input(job, op->in, TENSOR_ACTIVATION, "the input is no activation");
 	if (in.stage + 1u != op->stage || in.round != op->round || in.microbatch != op->microbatch)
 		wrong(job, "I4", "the activation is of another stage, round or microbatch");
+	if (in.candidate != job->device->candidate)
+		wrong(job, "I4", "the activation is of another candidate");
 	return in;
 }
 
@@ -153,6 +157,7 @@ static struct tensor *output(const struct job *job, uint8_t kind, uint32_t stage
 	out->stage = (uint16_t)stage;
 	out->round = job->op->round;
 	out->microbatch = job->op->microbatch;
+	out->candidate = job->device->candidate;
 	return out;
 }
 
@@ -195,7 +200,7 @@ static void forward(const struct job *job)
 	if (!last)
 		output(job, TENSOR_ACTIVATION, op->stage, &job->effect->out)->name = name;
 	else
-		job->effect->loss_nano = symbol_loss(op->round, judged_as(job));
+		job->effect->loss_nano = symbol_loss(job->device->candidate, op->round, judged_as(job));
 	if (again)
 		return;
 	struct tensor *stash = output(job, TENSOR_STASH, op->stage, &job->effect->stash);
@@ -340,7 +345,7 @@ static void norm(const struct job *job)
 static void enter(const struct job *job)
 {
 	struct device *device = job->device;
-	device_reset(device, job->op->stage);
+	device_reset(device, 0, job->op->stage);
 	device->fresh = true;
 	for (uint32_t at = 0; at < CLUSTER_VERSIONS; at++) {
 		device->known[at] = 0;
@@ -401,6 +406,7 @@ static void load(const struct job *job)
 		if (mask >> e & 1)
 			device->parameter[to][e] = in.value[e];
 	device->known[to] |= mask;
+	device->candidate = in.candidate;
 	memcpy(job->effect->parameter, device->parameter[to], sizeof(device->parameter[to]));
 	job->effect->known = device->known[to];
 	job->effect->version = op->version;
@@ -427,10 +433,12 @@ static void restore(const struct job *job)
 	const struct kept *kept = &job->tensors->kept[op->stage][op->microbatch];
 	uint32_t to = place(job, op->version);
 	check_place(job);
+	device->candidate = op->chunk;
 	if (op->microbatch > 0 && !kept->is)
 		wrong(job, "I13", "it restores what was never kept");
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
-		device->parameter[to][e] = op->microbatch > 0 ? kept->parameter[e] : symbol_parameter(op->stage, e);
+		device->parameter[to][e] =
+			op->microbatch > 0 ? kept->parameter[e] : symbol_parameter(op->chunk, op->stage, e);
 	device->known[to] = ALL_KNOWN;
 	if (job->plan->delayed) {
 		memcpy(device->parameter[1 - to], device->parameter[to], sizeof(device->parameter[to]));

@@ -37,8 +37,8 @@ void verdict_break(struct verdict *verdict, const char *invariant, uint32_t roun
 
 uint64_t mix64(uint64_t x); /* a bijection that scatters */
 uint64_t symbol_gradient(uint32_t round, uint32_t version, uint32_t stage, uint32_t microbatch, uint32_t element);
-uint64_t symbol_parameter(uint32_t stage, uint32_t element); /* before any step */
-int64_t symbol_loss(uint32_t round, uint32_t microbatch);    /* 1e-9 units, in [0, 2) */
+uint64_t symbol_parameter(uint32_t candidate, uint32_t stage, uint32_t element); /* before any step */
+int64_t symbol_loss(uint32_t candidate, uint32_t round, uint32_t microbatch);    /* 1e-9 units, in [0, 2) */
 
 /* Of a slice's sum, and as core/square.h has it (sound.c). */
 double symbol_squares(const struct skep_plan *plan, uint32_t slice, const uint64_t *sum);
@@ -54,11 +54,12 @@ struct tensor {
 	uint32_t chunk, size;       /* state */
 	uint64_t first, count;      /* chunk: elements */
 	uint64_t name;              /* activation: unique */
-	uint64_t answer;  /* gradient: name of the activation it is for; stash: name of the activation that left */
-	uint64_t input;   /* stash: name of the activation that came in */
-	uint32_t version; /* stash: of the parameters that FORWARD read */
-	bool part;        /* chunk: it was OFFERed; `microbatch` is the member, and ... */
-	uint32_t weight;  /* ... so many microbatches are in it; of an AGGREGATE: in all */
+	uint64_t answer;    /* gradient: name of the activation it is for; stash: name of the activation that left */
+	uint64_t input;     /* stash: name of the activation that came in */
+	uint32_t version;   /* stash: of the parameters that FORWARD read */
+	bool part;          /* chunk: it was OFFERed; `microbatch` is the member, and ... */
+	uint32_t weight;    /* ... so many microbatches are in it; of an AGGREGATE: in all */
+	uint32_t candidate; /* activation, state: whose */
 	uint64_t value[CLUSTER_ELEMENTS];
 };
 
@@ -107,6 +108,7 @@ struct drift { /* asynchronous periodic sync (merge.c) */
 
 struct device {                             /* what one process holds */
 	uint32_t stage;                     /* SKEP_NO_STAGE before the first ENTER of a newcomer */
+	uint32_t candidate;                 /* of a trial: that it began with, or has loaded */
 	uint32_t newest;                    /* the version that the last STEP, LOAD or RESTORE made */
 	uint32_t version[CLUSTER_VERSIONS]; /* in each place; only the first is used if one is kept */
 	uint64_t parameter[CLUSTER_VERSIONS][CLUSTER_ELEMENTS];
@@ -159,7 +161,7 @@ const char *device_inner(struct device *device, const struct skep_op *op);
 /* merge.c: the same with `async`. */
 const char *device_drift(struct drift *drift, const struct skep_op *op);
 
-void device_reset(struct device *device, uint32_t stage);
+void device_reset(struct device *device, uint32_t candidate, uint32_t stage);
 /* Inputs must be live and owned by `who`. Frees what the operation consumes. */
 void device_run(struct device *device, struct tensors *tensors, const struct skep_plan *plan, uint32_t who,
 	const struct skep_op *op, struct effect *ret, struct verdict *verdict);

@@ -81,7 +81,8 @@ struct process {
 struct cluster {
 	struct setup setup;
 	struct verdict *verdict;
-	struct ledger *ledger;
+	struct referee *referee;
+	bool kept_now; /* a candidate, and no round has opened since */
 	struct tensors tensors;
 	struct process process[MACHINES];
 	struct event *event;

@@ -189,7 +189,7 @@ void books_check_parameters(
 			cell->parameter[e] = effect->parameter[e];
 		if (cell)
 			cell->known |= 1u << e;
-		if (effect->parameter[e] != (cell ? cell->parameter[e] : symbol_parameter(stage, e)))
+		if (effect->parameter[e] != (cell ? cell->parameter[e] : symbol_parameter(ledger->candidate, stage, e)))
 			verdict_break(ledger->verdict, "I3", version, stage, ANY,
 				"worker %u holds another element %u of stage %u, version %u, than its peers", who.index,
 				e, stage, version);
@@ -252,7 +252,7 @@ static void did_restore(
 	bool right = op->microbatch == ledger->kept[op->stage];
 	for (uint32_t e = 0; right && e < ledger->plan->stage[op->stage].parameters; e++)
 		right = effect->parameter[e] ==
-		        (op->microbatch > 0 ? kept->parameter[e] : symbol_parameter(op->stage, e));
+		        (op->microbatch > 0 ? kept->parameter[e] : symbol_parameter(ledger->candidate, op->stage, e));
 	if (seat->peer.epoch != who.epoch || !seat->admitted)
 		return; /* fenced meanwhile */
 	if (!ledger->empty[op->stage] || !right)

@@ -230,7 +230,7 @@ void post_arrives(struct cluster *c, const struct event *event)
 		*tensors_add(&c->tensors, m->to.index, &out.u.message.payload) = tensor;
 	}
 	trace(c, (struct trace){.what = TRACE_ARRIVE, .who = {m->to.index, p->epoch}, .message = m});
-	ledger_arrived(c->ledger, (struct skep_peer){m->to.index, p->epoch}, m);
+	referee_arrived(c->referee, (struct skep_peer){m->to.index, p->epoch}, m);
 	falsify(c, &out.u.message);
 	deliver(c, m->to.index, &out);
 }

@@ -69,7 +69,8 @@ void process_init(struct cluster *c, uint32_t index, uint32_t epoch)
 	for (uint32_t l = 0; l < SKEP_LANES; l++)
 		p->lane[l].head = p->lane[l].count = 0;
 	bool holds = index < plan->workers && epoch > 0;
-	device_reset(&p->device, holds ? plan->first_stage_of[index] : SKEP_NO_STAGE);
+	uint32_t candidate = holds ? referee_candidate(plan, index) : 0;
+	device_reset(&p->device, candidate, holds ? plan->first_stage_of[index] : SKEP_NO_STAGE);
 }
 
 /* No pointer into itself: a machine may wake up at another address. */
@@ -274,7 +275,7 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	if (judges && sabotaged(c, SABOTAGE_VALIDATED_COUNTED)) {
 		struct skep_op counted = *op;
 		counted.kind = SKEP_OP_BACKWARD;
-		ledger_op_done(c->ledger, job->who, &counted, effect);
+		referee_op_done(c->referee, job->who, &counted, effect);
 	}
 	uint64_t *result = p->device.result[op->round % CLUSTER_ROUNDS], before[CLUSTER_ELEMENTS];
 	memcpy(before, result, sizeof(before));
@@ -293,7 +294,7 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_FLIPPED))
 		*(c->setup.plan->async ? p->device.drift.added : p->device.accumulator[op->round]) ^= 1;
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_TWICE))
-		ledger_op_done(c->ledger, job->who, op, effect);
+		referee_op_done(c->referee, job->who, op, effect);
 	if (op->kind == SKEP_OP_STEP && sabotaged(c, SABOTAGE_STEP_TWICE))
 		device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, op, effect, c->verdict);
 	bool keeps = op->kind == SKEP_OP_STEP && op->round > 0 && skep_plan_streams(c->setup.plan) &&
@@ -321,7 +322,7 @@ void process_op_ends(struct cluster *c, const struct event *event)
 	check_lanes(c, p, &job);
 	uint8_t ails = c->setup.ails ? c->setup.ails(c->setup.context, c->now, &job.op) : SKEP_FAULT_NONE;
 	if (ails)
-		ledger_ailed(c->ledger, job.who, &job.op, ails);
+		referee_ailed(c->referee, job.who, &job.op, ails);
 	if (ails && job.op.kind == SKEP_OP_CHECKPOINT)
 		effect = (struct effect){0};
 	else
@@ -329,7 +330,7 @@ void process_op_ends(struct cluster *c, const struct event *event)
 	if (job.op.kind == SKEP_OP_FORWARD && job.op.stage + 1u == skep_plan_slices(c->setup.plan))
 		effect.loss_nano += c->setup.loss_bias_nano;
 	if (!ails || job.op.kind != SKEP_OP_CHECKPOINT)
-		ledger_op_done(c->ledger, job.who, &job.op, &effect);
+		referee_op_done(c->referee, job.who, &job.op, &effect);
 	trace(c, (struct trace){.what = TRACE_DONE, .who = job.who, .op = &job.op});
 	if (lane->count > 0)
 		lane_start(c, event->machine, event->lane);

@@ -5,8 +5,7 @@
  *     story FILE...              exit status 0 if every transcript is as expected
  *     story --rewrite FILE...    write the transcripts into the files (and read the difference before you commit it)
  *
- * A story is prose (lines that begin with #), settings and faults, one to a line, a line of four dashes, and the
- * transcript. README.md lists the words. The ledger watches stories too: a broken promise is part of the transcript.
+ * A story is prose (lines that begin with #), settings and faults, a line of four dashes, and the transcript; README.md.
  */
 #include "tests/cluster/transcript.h"
 
@@ -116,7 +115,8 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		const char *key;
 		uint32_t *number;
 		skep_time *time;
-	} setting[] = {{"periodic", &plan->inner_steps, NULL}, {"fragments", &plan->fragments, NULL},
+	} setting[] = {{"candidates", &plan->candidates, NULL}, {"trial", &plan->trial_rounds, NULL},
+		{"periodic", &plan->inner_steps, NULL}, {"fragments", &plan->fragments, NULL},
 		{"overlap", &plan->inner_overlap, NULL}, {"microbatches", &plan->microbatches, NULL},
 		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL}, {"slices", &plan->chunks, NULL},
 		{"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},

@@ -313,6 +313,17 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 	case SKEP_NOTE_LOSS:
 		put(text, "mean loss of round %u: %lld.%09lld", note->round, value / 1000000000, value % 1000000000);
 		return;
+	case SKEP_NOTE_CANDIDATE_LOSS:
+		put(text, "mean loss of candidate %u in round %u: %lld.%09lld", note->microbatch, note->round,
+			value / 1000000000, value % 1000000000);
+		return;
+	case SKEP_NOTE_CANDIDATE_OUT:
+		put(text, "candidate %u is out in round %u, for stage %u", note->microbatch, note->round, note->stage);
+		return;
+	case SKEP_NOTE_CANDIDATE_KEPT:
+		put(text, "candidate %u is kept after round %u, with %lld e-9 to come", note->microbatch, note->round,
+			value);
+		return;
 	case SKEP_NOTE_VALIDATING:
 		put(text, "validation after %u rounds, of %u microbatches", note->round, note->microbatch);
 		return;

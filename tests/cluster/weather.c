@@ -29,6 +29,8 @@
 #define UNKEPT_SALT UINT64_C(0x66756c6c)
 #define STREAM_SALT UINT64_C(0x73747265616d)
 #define INNER_SALT UINT64_C(0x696e6e6572)
+#define TRIAL_SALT UINT64_C(0x747269616c)
+#define TRIED 3u /* of 8, what none of the pinned seeds draws */
 
 #define ASYNC_SALT UINT64_C(0x6173796e63)
 #define VALIDATION_SALT UINT64_C(0x76616c697b)
@@ -360,6 +362,32 @@ static void draw_numbers(struct weather *w)
 	w->unkept = mix64(w->seed ^ UNKEPT_SALT) % 8 == 3 ? 300 : 0;
 }
 
+/* Two to four candidates, if every stage has so many workers; where it must be, a stage that lacks some gets them. */
+static void draw_trial(struct weather *w, bool must)
+{
+	struct skep_plan *plan = &w->plan;
+	uint64_t random = mix64(w->seed ^ TRIAL_SALT);
+	uint32_t size[CLUSTER_STAGES] = {0}, fewest = CLUSTER_CANDIDATES;
+	for (uint32_t i = 0; i < plan->workers; i++)
+		if (plan->first_stage_of[i] != SKEP_NO_STAGE)
+			size[plan->first_stage_of[i]]++;
+	for (uint32_t s = 0; s < plan->stages; s++) {
+		for (; must && size[s] < 2; size[s]++) {
+			w->slowness[plan->workers] = 1 + s % 4;
+			w->first_stage_of[plan->workers++] = s;
+		}
+		fewest = size[s] < fewest ? size[s] : fewest;
+	}
+	if (must && plan->rounds < 3)
+		plan->rounds = 3;
+	if (fewest < 2 || plan->rounds < 3)
+		return;
+	plan->delayed = false;
+	plan->candidates = 2 + (uint32_t)(random >> 8 & 0xff) % (fewest - 1);
+	plan->trial_rounds = 2 + (uint32_t)(random >> 16 & 0xff) % (plan->rounds - 2);
+	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->candidates;
+}
+
 void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind kind)
 {
 	memset(w, 0, sizeof(*w));
@@ -394,10 +422,13 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 			interleave(w);
 		w->plan.in_flight = skep_plan_fixed_in_flight(&w->plan);
 	} else if (kind == WEATHER_PERIODIC || kind == WEATHER_ASYNC ||
-		   inner % 8 == 7) /* again none of the pinned seeds */ {
+		   (kind != WEATHER_TRIAL && inner % 8 == 7)) /* again none of the pinned seeds */ {
 		draw_inner(w, inner);
 	}
 	draw_validation(w);
+	bool fixed = skep_plan_fixed(&w->plan) || w->plan.inner_steps > 0;
+	if (kind == WEATHER_TRIAL || (kind == WEATHER_ANY && !fixed && mix64(seed ^ TRIAL_SALT) % 8 == TRIED))
+		draw_trial(w, kind == WEATHER_TRIAL);
 	draw_numbers(w);
 	draw_async(w, kind);
 }

@@ -53,11 +53,13 @@ enum weather_kind {
 	WEATHER_ANY,
 	WEATHER_FIXED,
 	WEATHER_PERIODIC,
-	WEATHER_ASYNC
+	WEATHER_ASYNC,
+	WEATHER_TRIAL
 }; /* what every seed has, whatever it says */
 
 const char *weather_fault_name(enum weather_fault fault);
-/* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous or not, and a swarm even where it says fixed. */
+/* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous or not, or a trial, and a swarm even where it says
+ * fixed. */
 void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);
 /* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */
 struct setup weather_setup(struct weather *weather);

@@ -44,6 +44,8 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, "; reductions are promised%s", plan->stage[0].buckets ? ", in buckets" : "");
 	if (plan->joins == SKEP_JOINS_RANDOM)
 		fprintf(to, "; newcomers go anywhere");
+	if (plan->candidates > 1)
+		fprintf(to, "; %u candidates for %u rounds", plan->candidates, plan->trial_rounds);
 	if (plan->validate_every > 0)
 		fprintf(to, "; validation of %u after every %u rounds", plan->validate_microbatches,
 			plan->validate_every);

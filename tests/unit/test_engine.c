@@ -49,10 +49,10 @@ int64_t skep_loss_nano(const struct skep_scenario *scenario, uint32_t round, uin
 	return 0;
 }
 
-struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
-	char *error, size_t error_size)
+struct skep_device *skep_device_create_on(enum skep_device_kind kind, const struct skep_device_place *place,
+	const struct skep_training *training, uint32_t stage, char *error, size_t error_size)
 {
-	(void)training, (void)stage, (void)error, (void)error_size;
+	(void)place, (void)training, (void)stage, (void)error, (void)error_size;
 	return kind == SKEP_DEVICE_CPU ? calloc(1, sizeof(struct skep_device)) : NULL;
 }
 
