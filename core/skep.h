@@ -420,7 +420,7 @@ enum skep_note_kind {
 	                          stage, DIVERGED says why */
 	/* by a worker */
 	SKEP_NOTE_COUNTED,  /* round, stage, microbatch: added to the sender's accumulator; value = staleness, the steps
-	                       that the parameters it was computed on lacked */
+	                       that the parameters it was computed on lacked; with `async` merges */
 	SKEP_NOTE_OVERFLOW, /* round, microbatch: no room, abandoned */
 	/* by the directory */
 	SKEP_NOTE_ADMITTED, /* peer, stage, round: a newcomer takes part from this round's reduction on; it holds no state yet */

@@ -80,17 +80,20 @@ static void check_bytes(struct swarm *swarm, uint32_t size, uint64_t messages, u
 	while (UINT64_C(2) << k <= n)
 		k++;
 	uint64_t p = UINT64_C(1) << k;
-	const uint64_t expected[SKEP_COLLECTIVES] = {[SKEP_COLLECTIVE_RING] = 2 * n * (n - 1),
+	const uint64_t expected[SKEP_COLLECTIVE_CHAIN + 1] = {[SKEP_COLLECTIVE_RING] = 2 * n * (n - 1),
 		[SKEP_COLLECTIVE_PARAMETER_SERVER] = 2 * (n - 1),
 		[SKEP_COLLECTIVE_REDUCE_BROADCAST] = 2 * (n - 1),
 		[SKEP_COLLECTIVE_ALL_TO_ALL] = n * (n - 1),
 		[SKEP_COLLECTIVE_HALVING_DOUBLING] = 2 * (n - p) + 2 * p * k,
 		[SKEP_COLLECTIVE_TREE] = 2 * (n - 1) * chunks,
 		[SKEP_COLLECTIVE_HIERARCHICAL] = 2 * (n - s) + 2 * s * (s - 1),
-		[SKEP_COLLECTIVE_BUTTERFLY] = 2 * n * (n - 1) * chunks};
+		[SKEP_COLLECTIVE_BUTTERFLY] = 2 * n * (n - 1) * chunks,
+		[SKEP_COLLECTIVE_CHAIN] = (n - 1) * chunks};
+	uint64_t times = swarm->plan.collective == SKEP_COLLECTIVE_ALL_TO_ALL ? n
+	                 : swarm->plan.collective == SKEP_COLLECTIVE_CHAIN    ? 1
+	                                                                      : 2;
 	assert_int_equal(messages, expected[swarm->plan.collective]);
-	assert_int_equal(
-		elements, (swarm->plan.collective == SKEP_COLLECTIVE_ALL_TO_ALL ? n * (n - 1) : 2 * (n - 1)) * v);
+	assert_int_equal(elements, times * (n - 1) * v);
 }
 
 static void check_scheme(struct swarm *swarm, uint32_t size)
@@ -126,7 +129,7 @@ static void test_what_is_sent_is_waited_for(void **state)
 {
 	(void)state;
 	static struct swarm swarm;
-	for (uint32_t kind = 0; kind < SKEP_COLLECTIVES; kind++) {
+	for (uint32_t kind = 0; kind <= SKEP_COLLECTIVE_CHAIN; kind++) {
 		if (kind == SKEP_COLLECTIVE_WHOLE)
 			continue;
 		for (uint32_t sites = 1; sites <= 7; sites += 2) {
