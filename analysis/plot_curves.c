@@ -8,8 +8,8 @@
  * the runs that are there, as long as half of them are. The axis has 200 bins: what a run has in one of them is one point, its
  * mean, and the picture says of how many.
  *
- * A colour is a choice of settings, whichever world: simulated runs are thick lines, real ones circles on a thin line, runs by a
- * law dotted. Settings that differ in one number have colours in its order, from dark to light.
+ * A colour is a choice of settings, whichever world (of one choice alone, a world): simulated runs are thick lines, real ones
+ * circles on a thin line, runs by a law dotted. Settings that differ in one number have colours in its order, from dark to light.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -264,7 +264,7 @@ static void write_style(const struct figure *f, uint32_t g, FILE *script)
 	if (f->ordered)
 		write_shade((double)before / (f->colours - 1), script);
 	else
-		fprintf(script, "'%s'\n", skep_plot_colour(group->colour));
+		fprintf(script, "'%s'\n", skep_plot_colour(f->colours == 1 ? real : group->colour));
 }
 
 static const char *byte_unit(double bytes, double *ret_per_byte)

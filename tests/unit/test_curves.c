@@ -174,6 +174,8 @@ static void test_one_form(void **state)
 		char *plain = strdup(draw(store, NULL, 0, NULL));
 		assert_string_equal(draw(store, NULL, 0, &time), plain);
 		assert_non_null(strstr(plain, "groups = 2\n"));
+		assert_non_null(strstr(plain, "Colour[1] = '#0072B2'"));
+		assert_non_null(strstr(plain, "Colour[2] = '#D55E00'")); /* of a world, or of other settings */
 		assert_true((strstr(plain, "(run 1") != NULL) == !real);
 		assert_true((strstr(plain, "(run 3, real") != NULL) == real);
 		free(plain);
