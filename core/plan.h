@@ -147,8 +147,9 @@ struct skep_plan {
 	/* The parts of a reduction are not summed as they come, but gathered where a sum would have been made, and made one by
 	 * an AGGREGATE when all are there: with collectives that bring them there (skep_collective_gathers()), one chunk. */
 	bool gather;
-	/* Parallel random initialisation (trial.c), in a swarm whose rounds are one step each: so many sets of first parameters are
-	 * each trained by a part of the workers for `trial_rounds` rounds, >= 2 and fewer than `rounds`, one is kept. 0 is 1: none. */
+	/* Parallel random initialisation (trial.c), in a swarm whose rounds are one step each: so many sets of first parameters
+	 * are each trained by a part of the workers for `trial_rounds` rounds, >= 2 and fewer than `rounds`, and one is kept.
+	 * 0 is 1: none. */
 	uint32_t candidates;
 	uint32_t trial_rounds;
 };
