@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trial.c - parallel random initialisation: K candidates for the first parameters, each trained for some rounds by a part of the
- * workers; the best is kept, and all go on with that one.
+ * trial.c - parallel random initialisation: K candidates for the first parameters, each trained for some rounds by a part of
+ * the workers; the best is kept, and all go on with that one.
  *
- * Worker i of a stage, in the order of indices, begins in candidate i mod K (skep_plan_candidate_of()). So each candidate is a swarm
- * of its own, with its own directory: the machines below this one are directories as there are without a trial, each of
+ * Worker i of a stage, in the order of indices, begins in candidate i mod K (skep_plan_candidate_of()). So each candidate is a
+ * swarm of its own, with its own directory: the machines below this one are directories as there are without a trial, each of
  * which knows the workers of its candidate and no others. Grants, wiring, reductions, fences, joins and moves are what they
  * are everywhere, and nothing of one candidate can reach another. This file decides three things:
  *
- *   who belongs where   What a worker says goes to the directory of its candidate. One that joins and has no place goes to the
- *                       candidate whose smallest stage is the smallest; that one chooses the stage.
- *   the round           All candidates are in the same one: who has closed it (`held`) waits for the others. ROUND_OPENED and
- *                       ROUND_CLOSED are this file's notes, one for all. Microbatches have the same numbers in all
+ *   who belongs where   What a worker says goes to the directory of its candidate. One that joins and has no place goes to
+ *                       the candidate whose smallest stage is the smallest; that one chooses the stage.
+ *   the round           All candidates are in the same one: who has closed it (`held`) waits for the others. ROUND_OPENED
+ *                       and ROUND_CLOSED are this file's notes, one for all. Microbatches have the same numbers in all
  *                       candidates, so each trains on the same samples, and they differ by their seeds alone.
- *   who is kept         After plan->trial_rounds rounds, by the losses (trial.h), a tie going to the lower number. A candidate that
- *                       loses the last worker of a stage, or whose numbers are not finite, is out at once: its workers are fenced
- *                       and join the others. When one is left the trial is over, whatever it is doing.
+ *   who is kept         After plan->trial_rounds rounds, by the losses (trial.h), a tie going to the lower number. A
+ *                       candidate that loses the last worker of a stage, or whose numbers are not finite, is out at once:
+ *                       its workers are fenced and join the others. When one is left the trial is over, whatever it does.
  *
- * Then that directory is the directory, and is asked about everything. Workers of the others move to it (MOVED): to the stage that
- * they had, as newcomers, who download its state. Notes of a trial name stage `candidate * stages + stage`; later ones name stages.
- * What a candidate has learnt that is not kept is gone, and was counted as any other: its rounds are balanced like all rounds.
+ * Then that directory is the directory, and is asked about everything. Workers of the others move to it (MOVED): to the stage
+ * that they had, as newcomers, who download its state. Notes of a trial name stage `candidate * stages + stage`; later ones
+ * name stages. What a candidate has learnt that is not kept is gone, and was counted as any other: its rounds are balanced like
+ * all rounds.
  *
  * In a trial there is no target loss, no validation and no checkpoint, and no stage waits to be founded anew.
  */

@@ -17,7 +17,8 @@ void skep_train_set_sequence(
 	struct skep_reader *r, const struct skep_yaml_node *model, uint32_t sequence, struct skep_scenario *s);
 /* train.validate. Needs plan.microbatches, samples and data. */
 void skep_train_read_validation(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
-/* candidates, keep and steps of train.init are trial.h's. train.init; opens weights if there is arithmetic that begins with them. `details`: for all that differs, or NULL. */
+/* train.init, with what trial.h has; opens weights if there is arithmetic that begins with them. `details`: for all that
+ * differs, or NULL. */
 void skep_train_read_init(
 	struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s, FILE *details);
 /* train.optimizer */

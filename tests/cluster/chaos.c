@@ -316,11 +316,11 @@ static void report(struct job *job)
 		printf("  | %s\n", job->line[i % HISTORY]);
 	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
-		options->fixed ? " --fixed" : "",
-		options->async      ? " --async"
-		: options->periodic ? " --periodic"
-				    : "",
-		options->trial ? " --trial" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+		job->options->fixed ? " --fixed" : "",
+		job->options->async      ? " --async"
+		: job->options->periodic ? " --periodic"
+					 : "",
+		job->options->trial ? " --trial" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
 }

@@ -279,7 +279,7 @@ static void directory_said(struct referee *r, skep_time now, struct skep_note no
 		bool other =
 			r->on || (r->coming && leaves && note.stage >= stages) || (leaves && from != k && !homeless);
 		k = !other ? k : !r->on && note.stage < stages ? from : note.stage / stages;
-		note.stage = other && !homeless ? note.stage % stages : note.stage;
+		note.stage = (uint16_t)(other && !homeless ? note.stage % stages : note.stage);
 		if (note.kind == SKEP_NOTE_ADMITTED && note.peer.index < r->plan->workers)
 			r->home[note.peer.index][note.peer.epoch % EPOCHS] = (uint8_t)k;
 		if (note.kind == SKEP_NOTE_MOVED && note.peer.index < r->plan->workers)

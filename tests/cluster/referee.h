@@ -3,8 +3,8 @@
  * referee.h - one ledger, or as many as there are candidates for the first parameters.
  *
  * Each candidate of a trial is a swarm of its own, so each has its own ledger, which sees the workers of that candidate and no
- * others, and has to balance by itself. This file decides whose books a line belongs into, works out anew which candidate should be
- * kept, and sees to it that all others come over to that one. Without a trial it hands everything to the one ledger there is.
+ * others, and has to balance by itself. This file decides whose books a line belongs into, works out anew which candidate
+ * should be kept, and sees to it that all others come over to that one. Without a trial it hands everything to the one ledger.
  */
 #ifndef SKEP_TESTS_CLUSTER_REFEREE_H
 #define SKEP_TESTS_CLUSTER_REFEREE_H
