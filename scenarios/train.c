@@ -299,10 +299,15 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 			facts.files == 1 ? "" : "s", (unsigned long long)facts.windows[SKEP_TOKENS_TRAINING],
 			s->model.sequence, (unsigned long long)facts.windows[SKEP_TOKENS_HELD_OUT], s->batch);
 	}
-	if (s->plan.validate_every > 0)
-		fprintf(out,
-			"  judged    after every %u rounds and the last, on %u microbatches that nothing is trained on\n",
-			s->plan.validate_every, s->plan.validate_microbatches);
+	const uint32_t every = s->plan.validate_every, judged = s->plan.validate_microbatches;
+	if (every > 0) {
+		fprintf(out, "  judged    after every ");
+		if (every > 1)
+			fprintf(out, "%u rounds and the last", every);
+		else
+			fprintf(out, "round");
+		fprintf(out, ", on %u microbatch%s that nothing is trained on\n", judged, judged == 1 ? "" : "es");
+	}
 	skep_trial_print(s, out);
 	if (s->weights)
 		fprintf(out, "  begins    with the %u weights of %.400s\n", skep_safetensors_count(s->weights),

@@ -125,8 +125,8 @@ static void test_rates_count_inner_steps(void **state)
 	job_finish(&job);
 }
 
-/* Who makes its first step in the fifth of the run warms up from there: it has no moments to go by yet. In the middle of the run's
- * warm-up as well as behind it; and then its rate is the run's. Its second step here is two of the run later. */
+/* Who makes its first step in the fifth of the run warms up from there: it has no moments to go by yet. In the middle of the
+ * run's warm-up as well as behind it; and then its rate is the run's. Its second step here is two of the run later. */
 static void test_a_newcomer_warms_up_from_where_it_began(void **state)
 {
 	(void)state;
