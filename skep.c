@@ -26,6 +26,7 @@
 #include "commands/bench.h"
 #include "commands/cores.h"
 #include "commands/fit.h"
+#include "commands/launch.h"
 #include "commands/plan.h"
 #include "commands/plot.h"
 #include "commands/sweep.h"
@@ -34,6 +35,7 @@
 #include "exec/exec.h"
 #include "exec/replay.h"
 #include "models/stage_weights.h"
+#include "planning/read.h"
 #include "scenarios/describe.h"
 #include "scenarios/loss.h"
 #include "scenarios/periodic.h"
@@ -59,7 +61,7 @@ static bool read_scenario(const struct arguments *arguments, struct skep_scenari
 	struct skep_scenario_options options = arguments->scenario;
 	char text[2048];
 	options.details = stderr;
-	if (skep_scenario_read(arguments->positional[0], &options, ret, &diag))
+	if (skep_planning_read(arguments->positional[0], &options, ret, &diag))
 		return true;
 	skep_diag_print(&diag, text, sizeof text);
 	fputs(text, stderr);
@@ -194,7 +196,7 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 		return complain(STATUS_BAD_INPUT, error);
 	skep_store_close(store);
 	error[0] = '\0';
-	int status = skep_exec_launch(scenario, &arguments->exec, arguments->argv, error, sizeof error);
+	int status = skep_launch(arguments, scenario, error, sizeof error);
 	enum status ended = status < 0 ? STATUS_FAILED : (enum status)status;
 	return error[0] != '\0' ? complain(ended, error) : ended;
 }

@@ -19,6 +19,7 @@
 
 #include "commands/plan_joint.h"
 #include "commands/plan_work.h"
+#include "planning/read.h"
 
 #define EVALUATIONS 20000u
 #define SMALL_POOL 64.0 /* workers: larger ones get fewer of the evaluations that grow with their square */
@@ -442,7 +443,7 @@ bool plan_read(struct plan_work *w, char *reterr, size_t size)
 	struct skep_scenario_options options = w->arguments->scenario;
 	options.details = w->details;
 	options.any_memory = true;
-	if (skep_scenario_read(w->arguments->positional[0], &options, &w->scenario, &diag))
+	if (skep_planning_read(w->arguments->positional[0], &options, &w->scenario, &diag))
 		return true;
 	skep_diag_print(&diag, reterr, size);
 	return false;

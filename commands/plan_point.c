@@ -64,7 +64,7 @@ static void refuse_scenario(const struct plan_work *w, struct plan_point *p)
 	struct skep_scenario again;
 	struct skep_diag diag = {0};
 	struct skep_scenario_options options = w->arguments->scenario;
-	options.any_memory = true;
+	options.any_memory = options.searches = true;
 	if (skep_scenario_read(w->arguments->positional[0], &options, &again, &diag))
 		skep_scenario_finish(&again);
 	refuse(p, diag.message);

@@ -10,6 +10,7 @@
 
 #include "analysis/summary.h"
 #include "commands/plan_work.h"
+#include "planning/read.h"
 #include "sim/sim.h"
 
 #define EVENTS_MOST 250000.0 /* of a trial: about a second */
@@ -62,7 +63,7 @@ bool plan_trial_read_with(const struct plan_work *work, const uint32_t *stage_of
 		options.seed = *seed;
 	}
 	options.set = sets;
-	bool read = skep_scenario_read(work->scenario.path, &options, ret, reterr);
+	bool read = skep_planning_read(work->scenario.path, &options, ret, reterr);
 	free(assignment);
 	return read;
 }

@@ -10,6 +10,7 @@
 
 #include "analysis/plot_complexity.h"
 #include "analysis/plot_search.h"
+#include "planning/read.h"
 #include "planning/search.h"
 #include "planning/traffic.h"
 #include "scenarios/periodic.h"
@@ -53,7 +54,7 @@ static bool read_scenario(
 	options.set = set;
 	options.details = say;
 	options.any_memory = true;
-	if (skep_scenario_read(a->positional[1], &options, ret, &diag))
+	if (skep_planning_read(a->positional[1], &options, ret, &diag))
 		return true;
 	if (say) {
 		skep_diag_print(&diag, text, sizeof text);

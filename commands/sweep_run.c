@@ -18,6 +18,7 @@
 #include "analysis/store_sweep.h"
 #include "analysis/summary.h"
 #include "core/hash.h"
+#include "planning/read.h"
 #include "scenarios/sources.h"
 #include "sim/sim.h"
 #include "version.h"
@@ -84,7 +85,7 @@ static bool read_combination(
 	if (skep_vary_seed(&sweep->vary, number, &options.seed))
 		options.has_seed = true;
 	if (set != NULL)
-		read = skep_scenario_read_text(sweep->path, sweep->text, sweep->text_bytes, &options, ret, &diag);
+		read = skep_planning_read_text(sweep->path, sweep->text, sweep->text_bytes, &options, ret, &diag);
 	else
 		snprintf(reterr, size, "not enough memory to read the scenario\n");
 	if (set != NULL && !read) {

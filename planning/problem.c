@@ -412,24 +412,36 @@ bool skep_planning_tighten(struct skep_planning *p, const uint32_t *stage_of)
 	return raised;
 }
 
+static char *spell(const uint32_t *first_stage_of, uint32_t machines)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+	if (!out)
+		return NULL;
+	fprintf(out, "cluster.allocation={method: explicit, stage_of: [");
+	for (uint32_t i = 0; i < machines; i++)
+		fprintf(out, "%s%" PRId64, i > 0 ? ", " : "",
+			first_stage_of[i] == SKEP_NO_STAGE ? -1 : (int64_t)first_stage_of[i]);
+	fprintf(out, "]}");
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+char *skep_planning_own_assignment(const struct skep_scenario *s)
+{
+	return spell(s->first_stage_of, s->plan.workers);
+}
+
 char *skep_planning_assignment(const struct skep_planning *p, const uint32_t *stage_of)
 {
 	uint32_t machines = p->scenario->plan.workers, *first = calloc(machines, sizeof *first);
-	char *text = NULL;
-	size_t bytes = 0;
-	FILE *out = first ? open_memstream(&text, &bytes) : NULL;
-	if (out) {
-		unpack(p, stage_of, first);
-		fprintf(out, "cluster.allocation={method: explicit, stage_of: [");
-		for (uint32_t i = 0; i < machines; i++)
-			fprintf(out, "%s%" PRId64, i > 0 ? ", " : "",
-				first[i] == SKEP_NO_STAGE ? -1 : (int64_t)first[i]);
-		fprintf(out, "]}");
-		if (fclose(out) != 0) {
-			free(text);
-			text = NULL;
-		}
-	}
+	if (!first)
+		return NULL;
+	unpack(p, stage_of, first);
+	char *text = spell(first, machines);
 	free(first);
 	return text;
 }

@@ -55,6 +55,9 @@ bool skep_planning_start(const struct skep_planning *planning, uint32_t *ret_sta
 /* SWARM's start: even sizes, shuffled by the seed. */
 void skep_planning_random(const struct skep_planning *planning, uint64_t seed, uint32_t *ret_stage_of);
 
+/* The scenario's own, as --set takes it; the caller frees it. NULL: no memory. */
+char *skep_planning_own_assignment(const struct skep_scenario *scenario);
+
 /* `cluster.allocation={...}` as --set takes it; the caller frees it. NULL: no memory. */
 char *skep_planning_assignment(const struct skep_planning *planning, const uint32_t *stage_of);
 

@@ -355,6 +355,9 @@ static void print_sums(const struct skep_scenario *s, FILE *out)
 	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
 		fprintf(out, "            in %" PRIu32 " chunks that follow each other\n", plan->sync_chunks);
 	skep_robust_print(s, out);
+	if (skep_allocation_searched(s->allocation))
+		fprintf(out, "  found     who serves which stage, by the search `%s`\n",
+			skep_allocation_name(s->allocation));
 	skep_planned_print(s, out);
 	if (s->collectives_as_flows)
 		fprintf(out, "  sync      simulated with one flow per link for the messages of a reduction\n");

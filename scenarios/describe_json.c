@@ -26,6 +26,7 @@ static void add_cluster(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(root, "topology", s->topology.name);
 	cJSON_AddStringToObject(root, "source", s->topology.source);
 	cJSON_AddNumberToObject(root, "extra_latency_s", s->extra_latency_s);
+	cJSON_AddStringToObject(root, "allocation", skep_allocation_name(s->allocation));
 	if (s->has_trace)
 		cJSON_AddStringToObject(root, "trace", s->trace_path);
 	else

@@ -26,6 +26,14 @@
 
 /* ---- allocation ----------------------------------------------------------------------------------------------- */
 
+const char *const skep_allocation_names[] = {
+	"contiguous", "strided", "random", "explicit", "greedy", "relaxed", "genetic", "anneal", "portfolio", NULL};
+
+const char *skep_allocation_name(enum skep_allocation allocation)
+{
+	return skep_allocation_names[allocation];
+}
+
 static void shuffle(uint32_t *item, uint32_t count, uint64_t seed)
 {
 	uint64_t state = skep_mix(seed ^ 0x616c6c6f63617465u); /* a stream of its own */

@@ -7,6 +7,8 @@
 
 #include "scenarios/scenario.h"
 
+extern const char *const skep_allocation_names[]; /* by enum skep_allocation, and a NULL behind them */
+
 /* Fills first_stage_of, except for an explicit allocation, which the file gives. Needs plan.workers, stages, seed. */
 void skep_plan_allocate(struct skep_scenario *scenario);
 

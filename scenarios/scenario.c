@@ -47,7 +47,7 @@ struct draft { /* a scenario while it is read */
 	const struct skep_yaml_node *root;
 	struct skep_scenario *s;
 	FILE *details; /* or NULL */
-	bool any_memory;
+	bool any_memory, searches;
 };
 
 static const struct skep_yaml_node *group(struct draft *d, const char *key)
@@ -116,12 +116,16 @@ static void read_stage_of(struct draft *d, const struct skep_yaml_node *map)
 
 static void read_allocation(struct draft *d, const struct skep_yaml_node *cluster)
 {
-	static const char *const methods[] = {"contiguous", "strided", "random", "explicit", NULL};
 	const struct skep_yaml_node *map = skep_read_map(&d->r, cluster, "allocation", false);
-	d->s->allocation =
-		(enum skep_allocation)skep_read_choice(&d->r, map, "method", methods, SKEP_ALLOCATION_CONTIGUOUS);
+	d->s->allocation = (enum skep_allocation)skep_read_choice(
+		&d->r, map, "method", skep_allocation_names, SKEP_ALLOCATION_CONTIGUOUS);
 	if (d->s->allocation == SKEP_ALLOCATION_EXPLICIT)
 		read_stage_of(d, map);
+	if (!d->r.diag->set && skep_allocation_searched(d->s->allocation) && !d->searches)
+		skep_reader_fail(&d->r, map, "method",
+			"cluster.allocation.method: `%s` is searched for, which is not done here; take a scenario that `skep "
+			"plan -o` has written",
+			skep_allocation_name(d->s->allocation));
 	skep_reader_close_map(&d->r, map);
 }
 
@@ -510,7 +514,7 @@ static void read_root(struct draft *d)
 	skep_trial_check(&d->r, group(d, "train"), d->s);
 	check_stream(d);
 	check_time(d);
-	if (!d->any_memory)
+	if (!d->any_memory && !skep_allocation_searched(d->s->allocation))
 		skep_memory_check(&d->r, group(d, "model"), d->s);
 }
 
@@ -543,7 +547,8 @@ bool skep_scenario_read_text(const char *path, const char *text, size_t size,
 	struct draft d = {.r = {skep_yaml_parse(path, text, size, reterr), reterr},
 		.s = ret,
 		.details = options ? options->details : NULL,
-		.any_memory = options && options->any_memory};
+		.any_memory = options && options->any_memory,
+		.searches = options && options->searches};
 	if (!d.r.yaml)
 		return false;
 	apply_options(d.r.yaml, options, reterr);

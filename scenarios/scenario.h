@@ -20,8 +20,19 @@ enum skep_allocation {
 	SKEP_ALLOCATION_CONTIGUOUS,
 	SKEP_ALLOCATION_STRIDED,
 	SKEP_ALLOCATION_RANDOM,
-	SKEP_ALLOCATION_EXPLICIT
+	SKEP_ALLOCATION_EXPLICIT,
+	SKEP_ALLOCATION_GREEDY, /* this and those behind it are searched for: planning/read.h */
+	SKEP_ALLOCATION_RELAXED,
+	SKEP_ALLOCATION_GENETIC,
+	SKEP_ALLOCATION_ANNEAL,
+	SKEP_ALLOCATION_PORTFOLIO
 };
+
+static inline bool skep_allocation_searched(enum skep_allocation allocation)
+{
+	return allocation >= SKEP_ALLOCATION_GREEDY;
+}
+const char *skep_allocation_name(enum skep_allocation allocation); /* as in the file */
 
 struct skep_law;
 struct skep_planned;
@@ -119,6 +130,7 @@ struct skep_scenario_options {
 	uint64_t seed;   /* replaces the file's */
 	FILE *details;   /* for lists that a diagnosis has no room for; NULL: nowhere */
 	bool any_memory; /* what does not fit is no error: for who looks for what does */
+	bool searches;   /* who reads looks for the allocation where the file wants that; it is dealt out until then */
 };
 
 /* On failure *ret is empty, and finishing it does nothing. */

@@ -29,6 +29,7 @@ labels = {
     "updates": seen["delayed"],
     "periodic": seen["periodic"] is not None,
     "plan": seen["plan"] is not None,
+    "found": seen["allocation"] not in ("contiguous", "strided", "random", "explicit"),
     "offload": seen["offload"] != "none",
     "split": any(m["gpus_per_worker"] > 1 for m in seen["machines"]),
     "zero": seen["zero"] > 0,
@@ -170,6 +171,8 @@ check 'which are listed, those that are written are not' python3 -c 'import json
 plan = json.load(open(sys.argv[1]))["plan"]
 assert plan["objective"] == "throughput" and plan["seeds"] == 2 and plan["auto"] is True, plan
 assert set(plan["search"]) == {"schedule.microbatch", "schedule.wiring", "schedule.in_flight"}, plan' "$out"
+same 'a search for the allocation' "$two" --set cluster.allocation.method=genetic
+check 'which is named' grep -qF 'by the search `genetic`' "$scratch/text"
 same 'trainer' "$two" --set schedule.routing=trainer
 same 'a tree' "$two" --set sync.collective=tree
 same 'a butterfly' "$two" --set sync.collective=butterfly

@@ -122,6 +122,35 @@ accepts 'all-equal costs' plan "${fast[@]}" --set model.stages=1
 check 'nothing is better' grep -qF "chosen: start, 9201.16 samples/s simulated: the scenario's own allocation, and nothing that was tried is better" "$out"
 check 'one stage' grep -qF ': 8 workers in 1 stage; ' "$out"
 
+# ---- searched for when the scenario is read -----------------------------------------------------------------------------
+
+refuses 'a method that is none' 'cluster.allocation.method: expected one of: .*explicit.*genetic.*portfolio' \
+	sim "${fast[@]}" --set cluster.allocation.method=exact
+refuses 'no memory for any' 'stage 1 needs 45.1 GB .*, and no worker has as much' sim "${fast[@]}" \
+	--set cluster.allocation.method=genetic --set schedule.global_batch=4194304 --set schedule.microbatch=1048576
+rm -f skep.db
+for method in strided greedy relaxed genetic anneal portfolio portfolio; do
+	accepts "simulated with $method" sim "${fast[@]}" -q --json --set "cluster.allocation.method=$method" --set train.until.steps=8
+done
+found() { # runs 2 to 7 in the order above; 3 is the best that there is
+	python3 - first.json <<-'END'
+	import json, re, sqlite3, sys
+	rows = sqlite3.connect("skep.db").execute(
+	    "SELECT throughput_samples_per_s, digest, text FROM runs ORDER BY id").fetchall()
+	assert len(rows) == 7, rows
+	for rate, _, text in rows[1:]:
+	    assert re.search(r"method: explicit", text) and re.search(r"stage_of:", text), text
+	    assert rate > 1.05 * rows[0][0], (rate, rows[0][0])
+	assert rows[5] == rows[6], rows[5:]
+	best = json.load(open(sys.argv[1]))["throughput_samples_per_s"]
+	assert all(abs(rate / best - 1) < 1e-9 for rate, _, _ in rows[2:]), ([row[0] for row in rows], best)
+	END
+}
+check 'which is better than none, the same each time, and kept' found
+accepts 'a sweep over methods' sweep "${fast[@]}" -q --vary cluster.allocation.method=strided,genetic --set train.until.steps=2 --jobs 1
+accepts 'a plan that begins with it' plan "${fast[@]}" --set cluster.allocation.method=genetic
+check 'and finds nothing better' grep -q '^chosen: start, ' "$out"
+
 # One pipeline in each place; workers of one stage must be as many.
 accepts 'fixed pipelines' plan "${fast[@]}" --json --set schedule.pipeline=1f1b
 check 'have equal stages' python3 -c 'import json, sys

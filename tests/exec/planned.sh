@@ -32,9 +32,23 @@ for file in planned.yaml "$two"; do
 	accepts "simulated: ${file##*/}" sim "$file" -q "${short[@]}"
 	accepts "real: ${file##*/}" run "$file" -q --pace --shape "${short[@]}"
 done
+searched=(--set train.maths=none --set train.until.steps=2 --set cluster.allocation.method=genetic)
 bad=(--set 'cluster.allocation={method: explicit, stage_of: [2, 0, 0, 0, 1, 1, 3, 3]}')
 accepts 'simulated: a bad one' sim "$two" -q "${short[@]}" "${bad[@]}"
 accepts 'real: a bad one' run "$two" -q --pace --shape "${short[@]}" "${bad[@]}"
 check 'both worlds rank them alike' ranked_alike
+
+# An allocation that is searched for when the scenario is read: both worlds have the same, and so has a replay.
+same_text() {
+	python3 - <<-'END'
+	import sqlite3
+	texts = [row[0] for row in sqlite3.connect("skep.db").execute("SELECT text FROM runs WHERE id > 6 ORDER BY id")]
+	assert len(texts) == 2 and texts[0] == texts[1] and "method: explicit" in texts[0], texts
+	END
+}
+accepts 'simulated: searched for' sim "$two" -q "${searched[@]}"
+accepts 'real: searched for' run "$two" -q "${searched[@]}"
+check 'the same in both worlds' same_text
+accepts 'and in a replay' replay 8
 
 plan

@@ -187,8 +187,10 @@ static void test_targets(void **state)
 	record(store, &s, "sim");
 	mkdir("folder.png", 0777);
 	mkdir("shut", 0555);
-	refuse(store, "pie", NULL, 0, "a.png", "accuracy, cost, fit, matrix, pareto, sweep, throughput or timeline");
-	refuse(store, "", NULL, 0, "a.png", "accuracy, cost, fit, matrix, pareto, sweep, throughput or timeline");
+	refuse(store, "pie", NULL, 0, "a.png",
+		"accuracy, complexity, cost, fit, matrix, pareto, search, sweep, throughput or timeline");
+	refuse(store, "", NULL, 0, "a.png",
+		"accuracy, complexity, cost, fit, matrix, pareto, search, sweep, throughput or timeline");
 	refuse(store, "matrix", NULL, 0, "a.gif", ".png, .svg or .pdf");
 	refuse(store, "matrix", NULL, 0, "png", ".png, .svg or .pdf");
 	refuse(store, "matrix", NULL, 0, ".png", ".png, .svg or .pdf");
