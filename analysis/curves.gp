@@ -11,6 +11,8 @@ set key at screen 0.5, screen 0.012 bottom center vertical maxcols columns maxro
 set bmargin 4.7 + 1.15 * key_lines
 set lmargin 11
 set rmargin 4
+set tmargin 4.4 # the remark below the title
+set title offset 0, 0.9
 set label remark at graph 1, graph 1 offset -0.5, 0.6 right font ',10' textcolor rgb 'gray40'
 plot for [i = 1:groups] $mean index i - 1 using 1:3:4 with filledcurves lc rgb Colour[i] notitle, \
      for [i = 1:groups] $mean index i - 1 using 1:2 with lines lw (Points[i] ? 1.2 : 2.4) dt Dash[i] lc rgb Colour[i] \

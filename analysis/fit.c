@@ -323,10 +323,12 @@ bool skep_law_fit(const struct skep_loss_points *points, struct skep_law *ret, c
 		*ret = p.law;
 		return true;
 	}
+	char misfit[32];
+	skep_fit_percent(p.law.misfit, misfit, sizeof misfit);
 	snprintf(reterr, size,
-		"the law misses these losses by %.2g %%: they do not fall as a power of the tokens; see `skep plot accuracy`, "
+		"the law misses these losses by %s: they do not fall as a power of the tokens; see `skep plot accuracy`, "
 		"and leave out what comes before with --from",
-		100 * p.law.misfit);
+		misfit);
 	return false;
 }
 

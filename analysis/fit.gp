@@ -10,6 +10,8 @@ set key at screen 0.5, screen 0.012 bottom center vertical maxcols columns maxro
 set bmargin 4.7 + 1.15 * key_lines
 set lmargin 11
 set rmargin 4
+set tmargin 4.4 # the remark below the title
+set title offset 0, 0.9
 set label remark at graph 1, graph 1 offset -0.5, 0.6 right font ',10' textcolor rgb 'gray40'
 plot for [i = 1:groups] $point index i - 1 using 1:2 with points pt 6 ps 0.6 lw 0.8 lc rgb Colour[i] notitle, \
      for [i = 1:groups] $law index i - 1 using 1:2 with lines lw 2.4 lc rgb Colour[i] title Title[i]

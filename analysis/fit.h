@@ -48,6 +48,9 @@ void skep_loss_points_finish(struct skep_loss_points *points);
 bool skep_law_fit(const struct skep_loss_points *points, struct skep_law *ret, char *reterr, size_t size);
 void skep_law_judge(const struct skep_law *law, const struct skep_loss_points *points, struct skep_fit_run *ret);
 
+/* "0.43 %", "140 %". */
+void skep_fit_percent(double share, char *ret, size_t size);
+
 void skep_fit_print(const struct skep_law *law, const struct skep_loss_points *points, FILE *out);
 void skep_fit_print_json(const struct skep_law *law, const struct skep_loss_points *points, FILE *out);
 

@@ -14,6 +14,11 @@ static const char *const SAYS[SKEP_LAW_PARAMETERS] = {"what no training takes aw
 static const char *const AXIS[SKEP_LAW_AXES] = {"tokens", "H", "replicas", "staleness", "tokens a step"};
 static const char *const KEY[SKEP_LAW_AXES] = {"tokens", "every", "replicas", "staleness", "batch"};
 
+void skep_fit_percent(double share, char *ret, size_t size)
+{
+	snprintf(ret, size, fabs(share) < 0.1 ? "%.2g %%" : "%.0f %%", 100 * share);
+}
+
 static void print_parameter(const struct skep_law *law, int i, FILE *out)
 {
 	fprintf(out, "  %-6s ", skep_law_name((enum skep_law_parameter)i));
@@ -26,9 +31,11 @@ static void print_parameter(const struct skep_law *law, int i, FILE *out)
 void skep_fit_print(const struct skep_law *law, const struct skep_loss_points *points, FILE *out)
 {
 	struct skep_fit_run run[SKEP_FIT_RUNS_MAX];
+	char misfit[32], worst[32];
 	skep_law_judge(law, points, run);
-	fprintf(out, "law of %s: %u run%s, %u points, misfit %.2g %%\n", law->model, points->runs,
-		points->runs == 1 ? "" : "s", points->count, 100 * law->misfit);
+	skep_fit_percent(law->misfit, misfit, sizeof misfit);
+	fprintf(out, "law of %s: %u run%s, %u points, misfit %s\n", law->model, points->runs,
+		points->runs == 1 ? "" : "s", points->count, misfit);
 	fprintf(out,
 		"  L = E + A ((D' + D0) / (D1 + D0))^-alpha, D' = D / (H^gamma M^(mu ln H) (1 + s)^delta), "
 		"D1 = %.4g; at most %.4g\n",
@@ -42,9 +49,12 @@ void skep_fit_print(const struct skep_law *law, const struct skep_loss_points *p
 			fprintf(out, " to %.4g", law->most[axis]);
 	}
 	fprintf(out, "\n");
-	for (uint32_t i = 0; i < points->runs; i++)
-		fprintf(out, "  run %lld: misfit %.2g %%, at most %+.2g %% (after %.3g tokens)\n",
-			(long long)points->run[i], 100 * run[i].misfit, 100 * run[i].worst, run[i].worst_tokens);
+	for (uint32_t i = 0; i < points->runs; i++) {
+		skep_fit_percent(run[i].misfit, misfit, sizeof misfit);
+		skep_fit_percent(run[i].worst, worst, sizeof worst);
+		fprintf(out, "  run %lld: misfit %s, at most %s%s (after %.3g tokens)\n", (long long)points->run[i],
+			misfit, run[i].worst >= 0 ? "+" : "", worst, run[i].worst_tokens);
+	}
 }
 
 static void add_parameter(const struct skep_law *law, int i, cJSON *object)

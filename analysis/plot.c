@@ -324,7 +324,7 @@ static bool write_all(int fd, const char *bytes, size_t length)
 }
 
 /* The picture goes into a file beside the target, which takes its place when it is whole and on the disk. */
-static bool replace_target(const char *bytes, size_t length, const char *target, char *reterr, size_t size)
+static bool write_target(const char *bytes, size_t length, const char *target, char *reterr, size_t size)
 {
 	char name[PATH_MAX];
 	snprintf(name, sizeof name, "%s.XXXXXX", target);
@@ -342,12 +342,12 @@ static bool replace_target(const char *bytes, size_t length, const char *target,
 	return done;
 }
 
-static bool draw_target(int script, const char *target, char *reterr, size_t size)
+static bool replace_target(int script, const char *target, char *reterr, size_t size)
 {
 	char *picture = NULL;
 	size_t length = 0;
 	bool done =
-		draw(script, &picture, &length, reterr, size) && replace_target(picture, length, target, reterr, size);
+		draw(script, &picture, &length, reterr, size) && write_target(picture, length, target, reterr, size);
 	free(picture);
 	return done;
 }
@@ -398,7 +398,7 @@ bool skep_plot_chosen(struct skep_store *store, const char *kind_name, const int
 	bool there = skep_program_find("gnuplot");
 	if (ok && !there)
 		snprintf(reterr, size, "gnuplot is not installed: apt-get install gnuplot-nox");
-	ok = ok && there && draw_target(fd, target, reterr, size);
+	ok = ok && there && replace_target(fd, target, reterr, size);
 	fclose(script);
 	return ok;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_curves.c - loss or perplexity of many runs in one picture, against time, steps, tokens or bytes; runs that differ by their
- * seed alone taken together.
+ * plot_curves.c - accuracy: loss or perplexity of one run or many, against time, steps, tokens or bytes; runs that differ by
+ * their seed alone taken together.
  *
  * A group is the runs of one world whose settings differ by the seed alone: its line is their mean, and the band goes from the
  * least to the greatest of them, or with ten runs or more from the 10th to the 90th percentile; at each place of the axis over
  * the runs that are there, as long as half of them are. The axis has 200 bins: what a run has in one of them is one point, its
  * mean, and the picture says of how many.
  *
- * A colour is a choice of settings, whichever world: simulated runs are thick lines, real ones circles on a thin line, runs by a
- * law dotted. Settings that differ in one number have colours in its order, from dark to light.
+ * A colour is a choice of settings, whichever world (of one choice alone, a world): simulated runs are thick lines, real ones
+ * circles on a thin line, runs by a law dotted. Settings that differ in one number have colours in its order, from dark to light.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -264,7 +264,7 @@ static void write_style(const struct figure *f, uint32_t g, FILE *script)
 	if (f->ordered)
 		write_shade((double)before / (f->colours - 1), script);
 	else
-		fprintf(script, "'%s'\n", skep_plot_colour(group->colour));
+		fprintf(script, "'%s'\n", skep_plot_colour(f->colours == 1 ? real : group->colour));
 }
 
 static const char *byte_unit(double bytes, double *ret_per_byte)
@@ -438,7 +438,7 @@ static bool read_all(struct skep_store *store, struct figure *f, const int64_t *
 	return name_groups(store, f, reterr, size);
 }
 
-bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size)
 {
 	static const struct skep_plot_axes usual;
@@ -450,7 +450,7 @@ bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t run
 	if (runs == 0) {
 		run = newest;
 		if (!skep_plot_scenario_runs(store, "EXISTS (SELECT 1 FROM losses WHERE run = id)",
-			    "no run in the database has a loss: run a scenario with `maths: real`", false, newest,
+			    "no run in the database has a loss: run a scenario with `maths: real`", true, newest,
 			    RUNS_MAX, &runs, reterr, size))
 			return false;
 	}
@@ -476,16 +476,4 @@ bool skep_plot_curves(struct skep_store *store, const int64_t *run, uint32_t run
 	free(shown);
 	free(curve);
 	return good;
-}
-
-bool skep_plot_has_seeds(struct skep_store *store, const int64_t *run, uint32_t runs)
-{
-	char error[256];
-	struct skep_differences d;
-	for (uint32_t a = 0; a < runs; a++)
-		for (uint32_t b = 0; b < a; b++)
-			if (skep_settings_compare_runs(store, run[a], run[b], &d, error, sizeof error) &&
-				d.count == 1 && strcmp(d.item[0].key, "seed") == 0)
-				return true;
-	return false;
 }

@@ -118,12 +118,19 @@ static void write_titles(const struct figure *f, FILE *script)
 static void write_remark(const struct figure *f, FILE *script)
 {
 	const struct skep_law *law = &f->law;
-	fprintf(script, "remark = 'E = %.4g", law->value[SKEP_LAW_FLOOR]);
+	char text[384], floor[192], misfit[32];
+	skep_fit_percent(law->misfit, misfit, sizeof misfit);
 	if (law->fixed[SKEP_LAW_FLOOR][0] == '\0')
-		fprintf(script, " ± %.2g", law->error[SKEP_LAW_FLOOR]);
-	fprintf(script, ", alpha = %.3g ± %.2g; circles: losses of %u run%s; lines: the law, misfit %.2g %%'\n",
-		law->value[SKEP_LAW_EXPONENT], law->error[SKEP_LAW_EXPONENT], f->points.runs,
-		f->points.runs == 1 ? "" : "s", 100 * law->misfit);
+		snprintf(floor, sizeof floor, "± %.2g", law->error[SKEP_LAW_FLOOR]);
+	else
+		snprintf(floor, sizeof floor, "(not fitted: %.160s)", law->fixed[SKEP_LAW_FLOOR]);
+	snprintf(text, sizeof text,
+		"E = %.4g %s, alpha = %.3g ± %.2g; circles: losses of %u run%s; lines: the law, misfit %s",
+		law->value[SKEP_LAW_FLOOR], floor, law->value[SKEP_LAW_EXPONENT], law->error[SKEP_LAW_EXPONENT],
+		f->points.runs, f->points.runs == 1 ? "" : "s", misfit);
+	fprintf(script, "remark = ");
+	skep_script_string(script, text);
+	fprintf(script, "\n");
 }
 
 static void write_figure(struct figure *f, struct skep_picture *picture)

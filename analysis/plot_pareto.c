@@ -3,12 +3,14 @@
  * plot_pareto.c - time against cost: what each choice of settings takes and costs, and which are worth a thought, because no
  * other one is both faster and cheaper (the Pareto front).
  *
- * A small dot is a run, a large one the mean of the runs that differ by their seed alone; the front is that of the means. Time
- * is that to the target loss if any run reached one, with the cost until then, and those that did not are left out and
- * counted; else the time of the whole run, which says something only if all had the same work.
+ * A small dot is a run, a large one the mean of the runs of one world that differ by their seed alone; the front is that of the
+ * means. Each world has a front of its own: a prediction does not beat what it predicts. Time is that to the target loss if
+ * any run reached one, with the cost until then, and those that did not are left out and counted; else the time of the whole
+ * run, which says something only if all had the same work, and learnt as much by it: if final losses differ by more than seeds
+ * make them differ, the picture says so.
  *
- * A label has the values of the settings that differ between the points. The front is labelled first; a label that would stand
- * on another one is left out.
+ * A label has the settings that differ between the points. The front is labelled first; a label stands where it covers no
+ * other and no large dot, or is left out.
  */
 #include <ctype.h>
 #include <math.h>
@@ -22,7 +24,10 @@
 #define RUNS_MAX 4096u
 #define KEYS_MAX 5u   /* in a label */
 #define LOG_FROM 30.0 /* an axis that spans more is logarithmic */
-#define KEY_PIXELS 96u
+#define KEY_PIXELS 120u
+#define LOSS_NOISE 0.02 /* of the loss: what seeds may do where no two runs differ by them alone */
+#define LETTER 0.0088   /* width of a letter of a label, of the range of the runs; and height of its line */
+#define LINE 0.034
 
 static const char *const TEMPLATE[] = {
 #include "pareto.gp.inc"
@@ -31,14 +36,17 @@ static const char *const TEMPLATE[] = {
 struct dot { /* a run */
 	int64_t id;
 	bool real;
-	double usd, time_s;
-	char *settings; /* the scenario's text without its seed */
+	char world[48];           /* in words */
+	double usd, time_s, loss; /* loss: the last one; NAN: none */
+	char *settings;           /* the scenario's text without its seed */
 };
 
 struct point { /* runs that differ by their seed alone */
 	uint32_t first, runs;
 	bool best, labelled;
 	double usd, time_s;
+	double loss, least_loss, most_loss; /* mean, and over the runs; NAN: none */
+	int corner;                         /* where its label is, see CORNER */
 	char label[192];
 };
 
@@ -46,7 +54,7 @@ struct figure {
 	struct dot *dot;
 	struct point *point;
 	uint32_t dots, points, keys, late, unpriced; /* late: have not reached their target; unpriced: have no cost */
-	bool to_target, more_keys, both_worlds;
+	bool to_target, more_keys, both_worlds, first_world; /* first: of the only front, or of the simulated one */
 	char key[KEYS_MAX][96], scenario[64];
 	double low[2], high[2]; /* of cost and time */
 };
@@ -71,7 +79,17 @@ static const char one[] = "SELECT scenario, world, text, time_s, cost_usd, time_
 			  " rounds_planned * microbatches * samples_per_microbatch,"
 			  " coalesce(nullif(cost_to_target_usd, 0),"
 			  "  (SELECT cost_usd FROM rounds WHERE run = id AND closed_s >= time_to_target_s - 1e-9"
-			  "   ORDER BY round LIMIT 1)), id FROM runs";
+			  "   ORDER BY round LIMIT 1)), id, device, pace, shape, maths, final_loss FROM runs";
+
+static void name_world(sqlite3_stmt *row, struct dot *dot)
+{
+	struct skep_plot_run run = {.pace = sqlite3_column_int(row, 10), .shape = sqlite3_column_int(row, 11)};
+	snprintf(run.world, sizeof run.world, "%s", skep_column_text(row, 1));
+	snprintf(run.device, sizeof run.device, "%s", skep_column_text(row, 9));
+	snprintf(run.maths, sizeof run.maths, "%s", skep_column_text(row, 12));
+	skep_plot_world(&run, dot->world, sizeof dot->world);
+	dot->loss = skep_column_real(row, 13);
+}
 
 /* Reads what the statement gives; *work: samples that a run was to do, -1 if they differ. */
 static bool read_rows(
@@ -96,6 +114,7 @@ static bool read_rows(
 			.settings = without_seed(skep_column_text(row, 2))};
 		if (!dot->settings)
 			return false;
+		name_world(row, dot);
 		int64_t samples = sqlite3_column_int64(row, 6);
 		*work = f->dots == 1 || *work == samples ? samples : -1;
 		snprintf(f->scenario, sizeof f->scenario, "%s",
@@ -177,13 +196,17 @@ static void group_dots(struct figure *f)
 {
 	for (uint32_t i = 0; i < f->dots; i++) {
 		uint32_t p = 0;
-		while (p < f->points && (f->dot[f->point[p].first].real != f->dot[i].real ||
+		while (p < f->points && (strcmp(f->dot[f->point[p].first].world, f->dot[i].world) != 0 ||
 						strcmp(f->dot[f->point[p].first].settings, f->dot[i].settings) != 0))
 			p++;
 		struct point *point = &f->point[p];
 		if (p == f->points)
-			f->point[f->points++] = (struct point){.first = i};
+			f->point[f->points++] =
+				(struct point){.first = i, .least_loss = INFINITY, .most_loss = -INFINITY};
 		point->runs++;
+		point->loss += (f->dot[i].loss - point->loss) / point->runs;
+		point->least_loss = fmin(point->least_loss, f->dot[i].loss);
+		point->most_loss = fmax(point->most_loss, f->dot[i].loss);
 		point->usd += (f->dot[i].usd - point->usd) / point->runs;
 		point->time_s += (f->dot[i].time_s - point->time_s) / point->runs;
 	}
@@ -196,15 +219,40 @@ static int by_cost(const void *a, const void *b)
 	return cost != 0 ? cost : time != 0 ? time : (x->first > y->first) - (x->first < y->first);
 }
 
-/* Sorted by cost, so that the front falls. */
-static void find_front(struct figure *f)
+/* Sorted by cost, so that the fronts fall. */
+static void find_fronts(struct figure *f)
 {
 	qsort(f->point, f->points, sizeof *f->point, by_cost);
-	double least_s = INFINITY;
+	double least_s[2] = {INFINITY, INFINITY}; /* of each world */
 	for (uint32_t p = 0; p < f->points; p++) {
-		f->point[p].best = f->point[p].time_s < least_s;
-		least_s = fmin(least_s, f->point[p].time_s);
+		double *least = &least_s[f->dot[f->point[p].first].real];
+		f->point[p].best = f->point[p].time_s < *least;
+		*least = fmin(*least, f->point[p].time_s);
 	}
+	f->both_worlds = isfinite(least_s[0]) && isfinite(least_s[1]);
+	f->first_world = !isfinite(least_s[0]);
+}
+
+/* Do the points of a front end at other losses than the seeds of one point do? *ret_least, *ret_most: of all points. */
+static bool losses_differ(const struct figure *f, double *ret_least, double *ret_most)
+{
+	double seeds = 0;
+	bool differ = false;
+	*ret_least = INFINITY, *ret_most = -INFINITY;
+	for (uint32_t p = 0; p < f->points; p++) {
+		const struct point *point = &f->point[p];
+		if (isnan(point->loss))
+			continue;
+		seeds = fmax(seeds, point->runs > 1 ? point->most_loss - point->least_loss : 0);
+		*ret_least = fmin(*ret_least, point->loss);
+		*ret_most = fmax(*ret_most, point->loss);
+	}
+	seeds = seeds > 0 ? seeds : LOSS_NOISE * *ret_least;
+	for (uint32_t p = 0; p < f->points; p++)
+		for (uint32_t q = 0; q < p; q++)
+			differ = differ || (f->dot[f->point[p].first].real == f->dot[f->point[q].first].real &&
+						   fabs(f->point[p].loss - f->point[q].loss) > seeds);
+	return differ;
 }
 
 static uint32_t key_number(struct figure *f, const char *key)
@@ -231,7 +279,7 @@ static void short_value(const char *value, char *ret, size_t size)
 	snprintf(ret, size, "%.*s", (int)(length < size ? length : size - 1), name);
 }
 
-/* The values of a point in which it or another one differs from the first. */
+/* The settings of a point in which it or another one differs from the first. What it does not set goes without saying. */
 static void label_point(struct figure *f, struct point *point, char base[KEYS_MAX][64])
 {
 	struct skep_differences d;
@@ -244,13 +292,17 @@ static void label_point(struct figure *f, struct point *point, char base[KEYS_MA
 			short_value(d.item[i].second, value[k], sizeof value[k]);
 	}
 	size_t used = 0;
-	for (uint32_t k = 0; k < f->keys && used < sizeof point->label - 1; k++)
-		used += (size_t)snprintf(point->label + used, sizeof point->label - used, "%s%.24s", k > 0 ? " / " : "",
-			value[k][0] ? value[k] : "-");
-	used = strlen(point->label);
-	if (f->both_worlds)
-		snprintf(point->label + used, sizeof point->label - used, "%s%s", used ? " / " : "",
-			f->dot[point->first].real ? "real" : "simulated");
+	for (uint32_t k = 0; k < f->keys && used < sizeof point->label - 1; k++) {
+		const char *dot = strrchr(f->key[k], '.');
+		if (value[k][0])
+			used += (size_t)snprintf(point->label + used, sizeof point->label - used, "%s%s %.24s",
+				used ? ", " : "", dot ? dot + 1 : f->key[k], value[k]);
+	}
+	if (used == 0 && f->keys > 0)
+		used = (size_t)snprintf(point->label, sizeof point->label, "defaults");
+	if (f->both_worlds && used < sizeof point->label - 1)
+		snprintf(point->label + used, sizeof point->label - used, "%s%s", used ? ", " : "",
+			f->dot[point->first].world);
 	else if (f->points == 1)
 		snprintf(point->label, sizeof point->label, "%u run%s", point->runs, point->runs > 1 ? "s" : "");
 }
@@ -258,10 +310,8 @@ static void label_point(struct figure *f, struct point *point, char base[KEYS_MA
 static void label_points(struct figure *f)
 {
 	char base[KEYS_MAX][64] = {""};
-	bool worlds[2] = {false};
 	for (uint32_t p = 0; p < f->points; p++) { /* which keys, and what the first point has there */
 		struct skep_differences d;
-		worlds[f->dot[f->point[p].first].real] = true;
 		skep_settings_compare(f->dot[f->point[0].first].settings, f->dot[f->point[p].first].settings, &d);
 		f->more_keys = f->more_keys || d.count > SKEP_DIFFERENCES_SHOWN;
 		for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++) {
@@ -270,7 +320,6 @@ static void label_points(struct figure *f)
 				short_value(d.item[i].first, base[k], sizeof base[k]);
 		}
 	}
-	f->both_worlds = worlds[0] && worlds[1];
 	for (uint32_t p = 0; p < f->points; p++)
 		label_point(f, &f->point[p], base);
 }
@@ -302,18 +351,52 @@ static double place(const struct figure *f, int axis, double value)
 	return is_log(f, axis) ? log(value / low) / log(high / low) : (value - low) / (high - low);
 }
 
-/* The front first, and within it the cheapest. */
+/* Where a label can be beside its dot: to its right or its left, a little above, below, at its height. */
+static const struct corner {
+	int right, up;
+} CORNER[] = {{1, 1}, {1, -1}, {0, 1}, {0, -1}, {1, 0}, {0, 0}};
+#define CORNERS (sizeof CORNER / sizeof CORNER[0])
+
+struct box {
+	double left, right, low, high;
+};
+
+static struct box box_of(const struct figure *f, const struct point *point, int corner)
+{
+	double x = place(f, 0, point->usd), y = place(f, 1, point->time_s) + CORNER[corner].up * 0.7 * LINE;
+	double wide = LETTER * (double)strlen(point->label), gap = 1.5 * LETTER;
+	bool right = CORNER[corner].right;
+	return (struct box){
+		right ? x + gap : x - gap - wide, right ? x + gap + wide : x - gap, y - LINE / 2, y + LINE / 2};
+}
+
+static bool has_room(const struct figure *f, const struct point *point, int corner)
+{
+	struct box a = box_of(f, point, corner);
+	bool room = a.left > -0.05 && a.right < 1.29 && a.low > -0.05 && a.high < 1.09;
+	for (uint32_t q = 0; room && q < f->points; q++) {
+		const struct point *other = &f->point[q];
+		double x = place(f, 0, other->usd), y = place(f, 1, other->time_s);
+		room = !(x > a.left - LETTER && x < a.right + LETTER && y > a.low - LINE / 4 && y < a.high + LINE / 4);
+		if (!room || !other->labelled)
+			continue;
+		struct box b = box_of(f, other, other->corner);
+		room = a.right < b.left || b.right < a.left || a.high < b.low || b.high < a.low;
+	}
+	return room;
+}
+
+/* The fronts first, and within them the cheapest. */
 static void choose_labels(struct figure *f)
 {
 	for (int pass = 0; pass < 2; pass++)
 		for (uint32_t p = 0; p < f->points; p++) {
 			struct point *point = &f->point[p];
-			bool room = point->best == (pass == 0);
-			for (uint32_t q = 0; room && q < f->points; q++)
-				room = !f->point[q].labelled ||
-				       fabs(place(f, 1, f->point[q].time_s) - place(f, 1, point->time_s)) > 0.045 ||
-				       fabs(place(f, 0, f->point[q].usd) - place(f, 0, point->usd)) > 0.3;
-			point->labelled = point->labelled || room;
+			for (int c = 0; point->best == (pass == 0) && !point->labelled && c < (int)CORNERS; c++)
+				if (has_room(f, point, c)) {
+					point->labelled = true;
+					point->corner = c;
+				}
 		}
 }
 
@@ -332,22 +415,6 @@ static void write_range(const struct figure *f, int axis, double unit, FILE *scr
 	}
 }
 
-/* The last part of a key says enough. */
-static void write_keys(const struct figure *f, FILE *script)
-{
-	char text[512] = "";
-	for (uint32_t k = 0; k < f->keys; k++) {
-		const char *dot = strrchr(f->key[k], '.');
-		size_t used = strlen(text);
-		snprintf(text + used, sizeof text - used, "%s%s", k > 0 ? " / " : "", dot ? dot + 1 : f->key[k]);
-	}
-	if (f->both_worlds)
-		snprintf(text + strlen(text), sizeof text - strlen(text), "%sworld", f->keys > 0 ? " / " : "");
-	fprintf(script, "Keys = ");
-	skep_script_string(script, text);
-	fprintf(script, ".%s\n", f->more_keys ? "' and more'" : "''");
-}
-
 static void write_words(const struct figure *f, const char *unit, FILE *script)
 {
 	char title[160];
@@ -359,13 +426,25 @@ static void write_words(const struct figure *f, const char *unit, FILE *script)
 	skep_script_string(script, title);
 	fprintf(script, "\nset xlabel 'cost%s (USD)'\nset ylabel '%s (%s)'\n", f->to_target ? " until then" : "",
 		f->to_target ? "time to the target loss" : "time of the run", unit);
+	double least, most;
+	char warning[160] = "";
+	if (!f->to_target && losses_differ(f, &least, &most))
+		snprintf(warning, sizeof warning,
+			isfinite(most)
+				? "but final losses differ, %.3g to %.3g: set train.target_loss to compare the time "
+				  "to it"
+				: "but some diverged, or have other final losses than the least, %.3g: set "
+				  "train.target_loss",
+			least, most);
+	fprintf(script, "Warning = '%s'\nFront = 'Pareto front%s: nothing is both faster and cheaper'\n", warning,
+		f->both_worlds ? " of each world (blue: simulated, orange: real)" : "");
 	fprintf(script, "Runs = '%u run%s%s", f->dots, f->dots == 1 ? "" : "s",
 		f->points < f->dots ? ", those that differ by their seed joined in their mean" : "");
 	if (f->late > 0)
 		fprintf(script, "; %u did not reach their target", f->late);
 	if (f->unpriced > 0)
 		fprintf(script, "; %u without a price are left out", f->unpriced);
-	fprintf(script, "'\n");
+	fprintf(script, "%s'\n", f->more_keys ? "; more settings differ than labels have" : "");
 }
 
 static void write_points(const struct figure *f, double unit, FILE *script)
@@ -376,18 +455,23 @@ static void write_points(const struct figure *f, double unit, FILE *script)
 	fprintf(script, "END\n$points << END\n");
 	for (uint32_t p = 0; p < f->points; p++)
 		fprintf(script, "%.9g %.9g %d\n", f->point[p].usd, f->point[p].time_s * unit, f->point[p].best);
-	fprintf(script, "END\n$front << END\n");
-	for (uint32_t p = 0; p < f->points; p++)
-		if (f->point[p].best)
-			fprintf(script, "%.9g %.9g\n", f->point[p].usd, f->point[p].time_s * unit);
 	fprintf(script, "END\n");
+	for (int real = 0; real < 2; real++) {
+		fprintf(script, "%s << END\n", real == f->first_world ? "$front" : "$other");
+		for (uint32_t p = 0; p < f->points; p++)
+			if (f->point[p].best && f->dot[f->point[p].first].real == (bool)real)
+				fprintf(script, "%.9g %.9g\n", f->point[p].usd, f->point[p].time_s * unit);
+		fprintf(script, "END\n");
+	}
 	for (uint32_t p = 0; p < f->points; p++) {
+		const struct corner *at = &CORNER[f->point[p].corner];
 		if (!f->point[p].labelled)
 			continue;
 		fprintf(script, "set label ");
 		skep_script_string(script, f->point[p].label);
-		fprintf(script, " at first %.9g, first %.9g left offset 0.9, 0.6 front font ',11' textcolor rgb '%s'\n",
-			f->point[p].usd, f->point[p].time_s * unit, f->point[p].best ? "black" : "gray40");
+		fprintf(script, " at first %.9g, first %.9g %s offset %g, %g front font ',11' textcolor rgb '%s'\n",
+			f->point[p].usd, f->point[p].time_s * unit, at->right ? "left" : "right",
+			at->right ? 0.9 : -0.9, 0.7 * at->up, f->point[p].best ? "black" : "gray40");
 	}
 }
 
@@ -397,14 +481,13 @@ static bool make(struct skep_store *store, struct figure *f, const int64_t *run,
 	if (!read_runs(store, f, run, runs, picture->metric, reterr, size))
 		return false;
 	group_dots(f);
-	find_front(f);
+	find_fronts(f);
 	label_points(f);
 	find_ranges(f);
 	choose_labels(f);
 	struct skep_plot_unit unit = skep_plot_unit(f->high[1]);
 	picture->height += KEY_PIXELS;
 	write_words(f, unit.name, picture->script);
-	write_keys(f, picture->script);
 	write_range(f, 0, 1, picture->script);
 	write_range(f, 1, unit.per_s, picture->script);
 	write_points(f, unit.per_s, picture->script);

@@ -58,6 +58,7 @@ struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const
 	snprintf(sum->scenario, sizeof sum->scenario, "%s", scenario->name);
 	sum->world = world;
 	sum->seed = scenario->seed;
+	sum->target_loss = scenario->target_loss;
 	sum->final_loss = sum->final_validation_loss = sum->time_to_target_s = sum->cost_usd = NAN;
 	tally->target_ns = SKEP_TIME_NEVER;
 	for (uint32_t round = 0; round < tally->heard; round++)

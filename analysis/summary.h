@@ -38,8 +38,9 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 	bool ok;
 
 	/* Not in --json. */
-	uint64_t fenced; /* of the preemptions: the directory declared them dead */
-	bool unprovoked; /* workers were fenced though the scenario takes none away */
+	double target_loss; /* what was to be reached; NAN or 0: nothing */
+	uint64_t fenced;    /* of the preemptions: the directory declared them dead */
+	bool unprovoked;    /* workers were fenced though the scenario takes none away */
 };
 
 struct skep_tally; /* a recorder that adds up */

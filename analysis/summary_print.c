@@ -88,17 +88,37 @@ static void print_key(FILE *out, const char *key)
 	fprintf(out, "  %-14s", key);
 }
 
+static void put_time(FILE *out, double value_s)
+{
+	if (value_s >= 7200)
+		fprintf(out, "%.2f h", value_s / 3600);
+	else if (value_s >= 120)
+		fprintf(out, "%.2f min", value_s / 60);
+	else if (value_s >= 1)
+		fprintf(out, "%.3f s", value_s);
+	else
+		fprintf(out, "%.3f ms", value_s * 1e3);
+}
+
 static void print_time(FILE *out, const char *key, double value_s)
 {
 	print_key(out, key);
-	if (value_s >= 7200)
-		fprintf(out, "%.2f h\n", value_s / 3600);
-	else if (value_s >= 120)
-		fprintf(out, "%.2f min\n", value_s / 60);
-	else if (value_s >= 1)
-		fprintf(out, "%.3f s\n", value_s);
-	else
-		fprintf(out, "%.3f ms\n", value_s * 1e3);
+	put_time(out, value_s);
+	fputc('\n', out);
+}
+
+static void print_target(FILE *out, const struct skep_summary *summary)
+{
+	if (!isnan(summary->time_to_target_s)) {
+		print_key(out, "target after");
+		put_time(out, summary->time_to_target_s);
+		if (!isnan(summary->cost_to_target_usd))
+			fprintf(out, ", %.4f USD", summary->cost_to_target_usd);
+		fputc('\n', out);
+	} else if (summary->target_loss > 0) {
+		print_key(out, "target");
+		fprintf(out, "loss %g not reached\n", summary->target_loss);
+	}
 }
 
 static void print_bytes(FILE *out, const char *key, uint64_t bytes)
@@ -127,8 +147,7 @@ static void print_loss(FILE *out, const struct skep_summary *summary)
 		fprintf(out, isfinite(summary->final_validation_loss) ? "%.6g\n" : "diverged\n",
 			summary->final_validation_loss);
 	}
-	if (!isnan(summary->time_to_target_s))
-		print_time(out, "target after", summary->time_to_target_s);
+	print_target(out, summary);
 }
 
 static void print_workers(FILE *out, const struct skep_summary *summary)

@@ -17,17 +17,18 @@
 
 static const struct metric {
 	const char *key, *title;
+	bool percent; /* of a share; --json has the share */
 } METRIC[SKEP_SWEEP_METRICS] = {
-	[SKEP_SWEEP_THROUGHPUT] = {"throughput_samples_per_s", "samples/s"},
-	[SKEP_SWEEP_TIME] = {"time_s", "time (s)"},
-	[SKEP_SWEEP_TO_TARGET] = {"time_to_target_s", "to target (s)"},
-	[SKEP_SWEEP_COST] = {"cost_usd", "cost (USD)"},
-	[SKEP_SWEEP_LOSS] = {"final_loss", "final loss"},
-	[SKEP_SWEEP_UTILISATION] = {"utilisation", "utilisation"},
-	[SKEP_SWEEP_PASSES] = {"passes_s", "passes (s)"},
-	[SKEP_SWEEP_REDUCTION] = {"reduction_s", "reduction (s)"},
-	[SKEP_SWEEP_VALIDATION] = {"final_validation_loss", "validation loss"},
-	[SKEP_SWEEP_COST_TO_TARGET] = {"cost_to_target_usd", "cost to target (USD)"},
+	[SKEP_SWEEP_THROUGHPUT] = {"throughput_samples_per_s", "samples/s", false},
+	[SKEP_SWEEP_TIME] = {"time_s", "time (s)", false},
+	[SKEP_SWEEP_TO_TARGET] = {"time_to_target_s", "to target (s)", false},
+	[SKEP_SWEEP_COST] = {"cost_usd", "cost (USD)", false},
+	[SKEP_SWEEP_LOSS] = {"final_loss", "final loss", false},
+	[SKEP_SWEEP_UTILISATION] = {"utilisation", "utilisation (%)", true},
+	[SKEP_SWEEP_PASSES] = {"passes_s", "passes (s)", false},
+	[SKEP_SWEEP_REDUCTION] = {"reduction_s", "reduction (s)", false},
+	[SKEP_SWEEP_VALIDATION] = {"final_validation_loss", "validation loss", false},
+	[SKEP_SWEEP_COST_TO_TARGET] = {"cost_to_target_usd", "cost to target (USD)", false},
 };
 
 const char *skep_sweep_metric_key(enum skep_sweep_metric metric)
@@ -235,13 +236,25 @@ void skep_sweep_table_print_json(const struct skep_sweep_table *table, FILE *out
 
 /* ---- for a person ------------------------------------------------------------------------------------------------ */
 
-/* Decimals with which a spread has two digits that count. */
-static int decimals(double spread)
+/* Decimals with which a number has so many digits that count; a number without a fraction is written in full. */
+static int decimals(double number, int digits)
 {
-	if (!(spread > 0))
-		return -1;
-	double places = 1 - floor(log10(spread));
-	return places < 0 ? 0 : places < 9 ? (int)places : -1;
+	double places = digits - 1 - floor(log10(fabs(number)));
+	return !(fabs(number) > 0) || places < 0 ? 0 : places < 9 ? (int)places : 9;
+}
+
+/* At most four digits of the mean and two of the spread; a spread that is not seen then goes without saying. */
+static void number_text(double mean, double spread, char *ret, size_t size)
+{
+	int places = decimals(mean, 4);
+	if (spread > 0 && decimals(spread, 2) < places)
+		places = decimals(spread, 2);
+	if (fabs(mean) > 0 && fabs(mean) < 1e-6)
+		snprintf(ret, size, "%.4g", mean);
+	else if (spread >= 0.5 * pow(10, -places))
+		snprintf(ret, size, "%.*f ± %.*f", places, mean, places, spread);
+	else
+		snprintf(ret, size, "%.*f", places, mean);
 }
 
 /* "12.3 ± 0.4", with how many of the runs it is when it is not all; "-": nobody has it. */
@@ -249,17 +262,12 @@ static void figure_text(const struct skep_sweep_row *row, int metric, char *ret,
 {
 	const struct skep_sweep_figure *f = &row->figure[metric];
 	char part[32] = "", number[64];
-	int places = decimals(f->spread);
+	double unit = METRIC[metric].percent ? 100 : 1;
 	if (metric == SKEP_SWEEP_LOSS && row->diverged > 0)
 		snprintf(part, sizeof part, " (%u diverged)", row->diverged);
 	else if (f->runs < row->done && f->runs > 0)
 		snprintf(part, sizeof part, " (%u of %u)", f->runs, row->done);
-	if (places >= 0)
-		snprintf(number, sizeof number, "%.*f ± %.*f", places, f->mean, places, f->spread);
-	else if (f->spread >= 0)
-		snprintf(number, sizeof number, "%.5g ± %.2g", f->mean, f->spread);
-	else
-		snprintf(number, sizeof number, "%.5g", f->mean);
+	number_text(f->mean * unit, f->spread * unit, number, sizeof number);
 	snprintf(ret, size, "%s%s", f->runs > 0 ? number : "-", part);
 }
 
@@ -310,8 +318,37 @@ static bool shown(const struct skep_sweep_table *t, uint32_t column)
 	return false;
 }
 
+/* The time to the target if a run reached one, else the throughput. */
+static enum skep_sweep_metric asked_for(const struct skep_sweep_table *t)
+{
+	for (uint32_t p = 0; p < t->points; p++)
+		if (t->row[p].figure[SKEP_SWEEP_TO_TARGET].runs > 0)
+			return SKEP_SWEEP_TO_TARGET;
+	return SKEP_SWEEP_THROUGHPUT;
+}
+
+/* The row with the best mean; one that more seeds reached goes before. UINT32_MAX: there is nothing to choose. */
+static uint32_t best_row(const struct skep_sweep_table *t, enum skep_sweep_metric by)
+{
+	uint32_t best = UINT32_MAX, rivals = 0;
+	for (uint32_t p = 0; p < t->points; p++) {
+		const struct skep_sweep_figure *f = &t->row[p].figure[by];
+		const struct skep_sweep_figure *b = best == UINT32_MAX ? NULL : &t->row[best].figure[by];
+		if (f->runs == 0)
+			continue;
+		bool more = b && f->runs > b->runs, as_many = b && f->runs == b->runs;
+		bool better = b && (by == SKEP_SWEEP_TO_TARGET ? f->mean < b->mean : f->mean > b->mean);
+		rivals++;
+		if (!b || more || (as_many && better))
+			best = p;
+	}
+	return rivals > 1 ? best : UINT32_MAX;
+}
+
 void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
 {
+	enum skep_sweep_metric by = asked_for(table);
+	uint32_t best = best_row(table, by);
 	uint32_t columns = table->keys + 1 + SKEP_SWEEP_METRICS, wide[64] = {0};
 	char text[96];
 	for (uint32_t c = 0; c < columns; c++)
@@ -330,6 +367,9 @@ void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
 			fprintf(out, "%s%*s%s", first ? "  " : "   ", (int)(wide[c] - width(what)), "", what);
 			first = false;
 		}
-		fputc('\n', out);
+		fprintf(out, "%s\n",
+			row < 0 || row != best       ? ""
+			: by == SKEP_SWEEP_TO_TARGET ? "   <- first at the target"
+						     : "   <- highest throughput");
 	}
 }

@@ -16,6 +16,7 @@ static int64_t record_run(
 	free(s->scenario.text);
 	s->scenario.text = strdup(text);
 	s->start_loss = start;
+	sscanf(text, "seed: %lu", &s->scenario.seed);
 	if (!skep_store_begin(store, &s->scenario, world, "cpu", true, true, &run, error, sizeof error))
 		fail_msg("%s", error);
 	struct skep_recorder recorder = skep_store_recorder(store);
@@ -101,7 +102,7 @@ static void test_groups(void **state)
 	const char *script = draw(store, run, 6, &usual);
 	assert_non_null(strstr(script, "set title 'grouped: training loss against wall-clock time'"));
 	assert_non_null(strstr(script, "Title[1] = 'every 8 (3 seeds, simulated)"));
-	assert_non_null(strstr(script, "Title[2] = 'every 8 (run 3, real)"));
+	assert_non_null(strstr(script, "Title[2] = 'every 8 (run 3, real, cpu, paced, shaped)"));
 	assert_non_null(strstr(script, "Title[3] = 'every 64 (2 seeds, simulated)"));
 	assert_non_null(strstr(script, "Points[1] = 0") && strstr(script, "Points[2] = 1"));
 	const char *first = strstr(script, "Colour[1] = "), *second = strstr(script, "Colour[2] = "),
@@ -149,8 +150,36 @@ static void test_percentiles(void **state)
 	assert_near(row.mean, loss_of(90, at), 0.2);
 	assert_near(row.low, loss_of(50, at), 0.2);
 	assert_near(row.high, loss_of(130, at), 0.2);
-	script = draw(store, run, 1, NULL); /* and one run is drawn as ever */
-	assert_non_null(strstr(script, "set title 'many seeds: loss against wall-clock time'"));
+	script = draw(store, run, 1, NULL); /* and one run by itself */
+	assert_non_null(strstr(script, "set title 'many seeds: training loss against wall-clock time'"));
+	assert_non_null(strstr(script, "Title[1] = 'run 1'"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+/* To say what is usual changes nothing; without runs the newest of both worlds, or all where there is but one. */
+static void test_one_form(void **state)
+{
+	(void)state;
+	static const struct skep_plot_axes time = {.x = "time"};
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "one form", 4, 2);
+	record_run(store, &s, "sim", "seed: 1\n", 40);
+	record_run(store, &s, "sim", "seed: 1\nsync: {every: 8}\n", 50);
+	play_gnuplot();
+	for (int real = 0; real < 2; real++) {
+		if (real)
+			record_run(store, &s, "real", "seed: 1\n", 45);
+		char *plain = strdup(draw(store, NULL, 0, NULL));
+		assert_string_equal(draw(store, NULL, 0, &time), plain);
+		assert_non_null(strstr(plain, "groups = 2\n"));
+		assert_non_null(strstr(plain, "Colour[1] = '#0072B2'"));
+		assert_non_null(strstr(plain, "Colour[2] = '#D55E00'")); /* of a world, or of other settings */
+		assert_true((strstr(plain, "(run 1") != NULL) == !real);
+		assert_true((strstr(plain, "(run 3, real") != NULL) == real);
+		free(plain);
+	}
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
@@ -299,6 +328,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_groups),
 		TEST(test_percentiles),
+		TEST(test_one_form),
 		TEST(test_axes),
 		TEST(test_order),
 		TEST(test_refusals),

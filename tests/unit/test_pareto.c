@@ -11,10 +11,10 @@
 struct made { /* a run; NAN: none */
 	const char *text;
 	uint64_t seed;
-	double time_s, usd, target_s;
+	double time_s, usd, target_s, loss;
 };
 
-static int64_t put(struct skep_store *store, const struct made *made)
+static int64_t put_in(struct skep_store *store, const struct made *made, const char *world)
 {
 	struct synthetic s;
 	int64_t run;
@@ -24,18 +24,23 @@ static int64_t put(struct skep_store *store, const struct made *made)
 	free(s.scenario.text);
 	s.scenario.text = strdup(text);
 	s.scenario.seed = made->seed;
-	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", false, false, &run, error, sizeof error));
-	struct skep_summary summary = {.world = "sim",
+	assert_true(skep_store_begin(store, &s.scenario, world, "cpu", false, false, &run, error, sizeof error));
+	struct skep_summary summary = {.world = world,
 		.time_s = made->time_s,
 		.cost_usd = made->usd,
 		.final_validation_loss = NAN,
 		.time_to_target_s = made->target_s,
 		.cost_to_target_usd = NAN,
-		.final_loss = NAN,
+		.final_loss = made->loss > 0 ? made->loss : NAN,
 		.ok = true};
 	assert_true(skep_store_end(store, &summary, error, sizeof error));
 	synthetic_finish(&s);
 	return run;
+}
+
+static int64_t put(struct skep_store *store, const struct made *made)
+{
+	return put_in(store, made, "sim");
 }
 
 static const char *pareto(struct skep_store *store, const int64_t *run, uint32_t runs, const char *metric)
@@ -70,7 +75,7 @@ static void test_front_is_what_nothing_beats(void **state)
 	for (uint32_t i = 0; i < RUNS; i++) {
 		snprintf(text[i], sizeof text[i], "schedule: {in_flight: %u}\n", i);
 		made[i] = (struct made){text[i], 7, 100 + (double)skep_random_below(&random, 20),
-			1 + (double)skep_random_below(&random, 20), NAN};
+			1 + (double)skep_random_below(&random, 20), NAN, NAN};
 		put(store, &made[i]);
 	}
 	play_gnuplot();
@@ -94,11 +99,11 @@ static void test_seeds_are_joined_and_labels_have_what_varies(void **state)
 {
 	(void)state;
 	static const struct made made[] = {
-		{"schedule: {wiring: uniform, in_flight: 4}\n", 1, 10, 1, NAN},
-		{"schedule: {wiring: uniform, in_flight: 4}\n", 2, 20, 3, NAN},
-		{"schedule: {wiring: latency, in_flight: 4}\n", 1, 5, 4, NAN},
-		{"schedule: {wiring: latency, in_flight: 4}\n", 2, 5, 4, NAN},
-		{"schedule: {wiring: latency, in_flight: 4}\n", 3, 8, NAN, NAN}, /* nobody knows its price */
+		{"schedule: {wiring: uniform, in_flight: 4}\n", 1, 10, 1, NAN, NAN},
+		{"schedule: {wiring: uniform, in_flight: 4}\n", 2, 20, 3, NAN, NAN},
+		{"schedule: {wiring: latency, in_flight: 4}\n", 1, 5, 4, NAN, NAN},
+		{"schedule: {wiring: latency, in_flight: 4}\n", 2, 5, 4, NAN, NAN},
+		{"schedule: {wiring: latency, in_flight: 4}\n", 3, 8, NAN, NAN, NAN}, /* nobody knows its price */
 	};
 	double row[8][2];
 	struct skep_store *store = open_store();
@@ -110,11 +115,90 @@ static void test_seeds_are_joined_and_labels_have_what_varies(void **state)
 	assert_int_equal(block(text, "$points", row), 2);
 	assert_true(row[0][0] == 2 && row[0][1] == 15 && row[1][0] == 4 && row[1][1] == 5);
 	assert_non_null(strstr(text, "set title 'made up: time against cost'"));
-	assert_non_null(strstr(text, "set label 'uniform' at first 2, first 15"));
-	assert_non_null(strstr(text, "set label 'latency' at first 4, first 5"));
-	assert_non_null(strstr(text, "Keys = 'wiring'"));
+	assert_non_null(strstr(text, "set label 'wiring uniform' at first 2, first 15 left"));
+	assert_non_null(strstr(text, "set label 'wiring latency' at first 4, first 5 left"));
 	assert_non_null(strstr(text, "Runs = '4 runs, those that differ by their seed joined in their mean; 1 without "
 				     "a price are left out'"));
+	skep_store_close(store);
+}
+
+/* A prediction that is a little faster and cheaper than what it predicts does not beat it. */
+static void test_worlds_have_fronts_of_their_own(void **state)
+{
+	(void)state;
+	static const struct made sim = {"schedule: {in_flight: 4}\n", 1, 10, 1, NAN, 3},
+				 real = {"schedule: {in_flight: 4}\n", 1, 11, 1.1, NAN, 3};
+	double row[8][2];
+	struct skep_store *store = open_store();
+	put_in(store, &sim, "sim");
+	put_in(store, &real, "real");
+	play_gnuplot();
+	const char *text = pareto(store, NULL, 0, NULL);
+	assert_int_equal(block(text, "$front", row), 1);
+	assert_true(row[0][1] == 10);
+	assert_int_equal(block(text, "$other", row), 1);
+	assert_true(row[0][1] == 11);
+	assert_non_null(strstr(text, "set label 'simulated' at first 1,"));
+	assert_non_null(strstr(text, "set label 'real, cpu' at first 1.1,"));
+	skep_store_close(store);
+}
+
+static void test_other_losses_are_said(void **state)
+{
+	(void)state;
+	static const struct made made[] = {
+		{"schedule: {in_flight: 4}\n", 1, 10, 1, NAN, 3.4},
+		{"schedule: {in_flight: 4}\n", 2, 10, 1, NAN, 3.6},
+		{"schedule: {in_flight: 8}\n", 1, 9, 2, NAN, 3.6},
+		{"schedule: {in_flight: 16}\n", 1, 8, 3, NAN, 4.7},
+	};
+	struct skep_store *store = open_store();
+	for (size_t i = 0; i < 3; i++)
+		put(store, &made[i]);
+	play_gnuplot();
+	assert_non_null(strstr(pareto(store, NULL, 0, NULL), "Warning = ''")); /* no more than the seeds differ */
+	put(store, &made[3]);
+	assert_non_null(strstr(pareto(store, NULL, 0, NULL),
+		"Warning = 'but final losses differ, 3.5 to 4.7: set train.target_loss to compare the time to it'"));
+	skep_store_close(store);
+}
+
+/* Labels stand beside each other, and on no other dot. */
+static void test_labels_cover_no_other(void **state)
+{
+	(void)state;
+	struct at {
+		double x, y;
+		int left;
+	} seen[16];
+	uint32_t labels = 0;
+	char text[64];
+	struct skep_store *store = open_store();
+	for (int i = 0; i < 12; i++) {
+		snprintf(text, sizeof text, "schedule: {in_flight: %d}\n", 100 + i);
+		put(store, &(struct made){text, 1, i < 11 ? 10 + 0.5 * i : 20, i < 11 ? 1 + 0.05 * i : 2, NAN, NAN});
+	}
+	play_gnuplot();
+	const char *at = pareto(store, NULL, 0, NULL);
+	while ((at = strstr(at, "set label 'in_flight ")) != NULL) {
+		char side[8];
+		double up, along;
+		at += strlen("set label 'in_flight 1xx' ");
+		struct at *s = &seen[labels];
+		assert_int_equal(
+			sscanf(at, "at first %lf, first %lf %7s offset %lf, %lf", &s->x, &s->y, side, &along, &up), 5);
+		s->left = side[0] == 'l';
+		s->y += up * 0.34; /* a line is 0.34 of these 10 */
+		for (uint32_t i = 0; i < labels; i++)
+			assert_true(s->left != seen[i].left || fabs(s->y - seen[i].y) > 0.25 ||
+				    fabs(s->x - seen[i].x) > 0.1);
+		for (int i = 0; i < 11; i++) { /* of those that are near, none is where its letters are */
+			double dx = 1 + 0.05 * i - s->x, dy = 10 + 0.5 * i - s->y;
+			assert_true(fabs(dy) > 0.17 || (s->left ? dx < 0.005 || dx > 0.12 : dx > -0.005 || dx < -0.12));
+		}
+		labels++;
+	}
+	assert_in_range(labels, 3, 12);
 	skep_store_close(store);
 }
 
@@ -129,8 +213,8 @@ static void test_targets(void **state)
 {
 	(void)state;
 	static const struct made made[] = {
-		{"train: {until: {steps: 9}}\n", 1, 100, 10, 40},
-		{"train: {until: {steps: 8}}\n", 1, 90, 8, NAN},
+		{"train: {until: {steps: 9}}\n", 1, 100, 10, 40, NAN},
+		{"train: {until: {steps: 8}}\n", 1, 90, 8, NAN, NAN},
 	};
 	double row[8][2];
 	struct skep_store *store = open_store();
@@ -151,7 +235,8 @@ static void test_targets(void **state)
 static void test_refused(void **state)
 {
 	(void)state;
-	static const struct made poor = {"name: poor\n", 1, 10, NAN, NAN}, rich = {"name: rich\n", 1, 10, 1, NAN};
+	static const struct made poor = {"name: poor\n", 1, 10, NAN, NAN, NAN},
+				 rich = {"name: rich\n", 1, 10, 1, NAN, NAN};
 	struct skep_store *store = open_store();
 	refuses(store, NULL, 0, NULL, "no run that is done has a cost");
 	int64_t run[2] = {put(store, &rich), put(store, &poor)};
@@ -170,6 +255,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_front_is_what_nothing_beats),
 		TEST(test_seeds_are_joined_and_labels_have_what_varies),
+		TEST(test_worlds_have_fronts_of_their_own),
+		TEST(test_other_losses_are_said),
+		TEST(test_labels_cover_no_other),
 		TEST(test_targets),
 		TEST(test_refused),
 	};

@@ -347,6 +347,19 @@ static void test_text(void **state)
 	assert_non_null(strstr(text, "0 preempted, 0 joined"));
 	assert_null(strstr(text, "hint"));
 	free(text);
+	r.target_loss = 0.1;
+	out = open_memstream(&text, &size);
+	skep_summary_print_text(&r, out);
+	fclose(out);
+	assert_non_null(strstr(text, "  target        loss 0.1 not reached\n"));
+	free(text);
+	r.time_to_target_s = 1.268;
+	r.cost_to_target_usd = 0.0321;
+	out = open_memstream(&text, &size);
+	skep_summary_print_text(&r, out);
+	fclose(out);
+	assert_non_null(strstr(text, "  target after  1.268 s, 0.0321 USD\n"));
+	free(text);
 	synthetic_finish(&s);
 }
 

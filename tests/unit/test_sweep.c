@@ -307,6 +307,45 @@ static void test_rows_are_means_over_seeds(void **state)
 	skep_store_close(store);
 }
 
+/* Four digits, shares as %, and which row is best at what was asked for. */
+static void test_text_of_figures(void **state)
+{
+	(void)state;
+	char *key = "k", *value[] = {"x", "y", "z"}, *text = NULL;
+	size_t size = 0;
+	struct skep_sweep_row row[3] = {0};
+	struct skep_sweep_table table = {.sweep = 1, .keys = 1, .points = 3, .key = &key, .value = value, .row = row};
+	for (int i = 0; i < 3; i++) {
+		row[i].wanted = row[i].done = 2;
+		row[i].figure[SKEP_SWEEP_THROUGHPUT] = (struct skep_sweep_figure){2, 10137.3 + i, 44.2};
+		row[i].figure[SKEP_SWEEP_UTILISATION] = (struct skep_sweep_figure){2, 0.20568416, 0.00000043};
+		row[i].figure[SKEP_SWEEP_COST] = (struct skep_sweep_figure){2, 0.10159, 0};
+	}
+	for (int target = 0; target < 2; target++) {
+		if (target) { /* y is first, but one of its seeds did not get there */
+			row[0].figure[SKEP_SWEEP_TO_TARGET] = (struct skep_sweep_figure){2, 8, 1};
+			row[1].figure[SKEP_SWEEP_TO_TARGET] = (struct skep_sweep_figure){1, 5, NAN};
+			row[2].figure[SKEP_SWEEP_TO_TARGET] = (struct skep_sweep_figure){2, 9, 1};
+		}
+		FILE *out = open_memstream(&text, &size);
+		skep_sweep_table_print(&table, out);
+		fclose(out);
+		assert_non_null(strstr(text, " 10137 ± 44 "));
+		assert_non_null(strstr(text, "utilisation (%)"));
+		assert_non_null(strstr(text, " 20.57"));
+		assert_null(strstr(text, "20.57 ±"));
+		assert_non_null(strstr(text, " 0.1016 "));
+		const char *mark = strstr(text, "<- "), *line = mark;
+		assert_non_null(mark);
+		while (line > text && line[-1] != '\n')
+			line--;
+		assert_int_equal(line[strspn(line, " ")], target ? 'x' : 'z');
+		assert_memory_equal(mark, target ? "<- first at the target\n" : "<- highest throughput\n", 22);
+		assert_null(strstr(mark + 1, "<- "));
+		free(text);
+	}
+}
+
 static void test_both_forms_of_output_say_the_same(void **state)
 {
 	(void)state;
@@ -370,6 +409,7 @@ int main(void)
 		TEST(test_an_error_in_the_middle_leaves_no_half_run),
 		TEST(test_little_is_kept),
 		TEST(test_rows_are_means_over_seeds),
+		TEST(test_text_of_figures),
 		TEST(test_both_forms_of_output_say_the_same),
 		TEST(test_a_sweep_that_is_not_there),
 	};
