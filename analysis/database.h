@@ -26,9 +26,9 @@ sqlite3 *skep_store_database(struct skep_store *store);
 sqlite3_stmt *skep_store_query(
 	struct skep_store *store, const char *sql, int64_t first, int64_t second, char *reterr, size_t size);
 
-/* Steps a statement of skep_store_query(): true at a row. What is neither a row nor the end (damage, a disk that cannot be read, a
- * lock) ends the rows too, and is kept: whoever has read calls skep_store_read_all(), which says the first such failure. Half of
- * the rows look like all of them otherwise. */
+/* Steps a statement of skep_store_query(): true at a row. What is neither a row nor the end (damage, a disk that cannot be
+ * read, a lock) ends the rows too, and is kept: whoever has read calls skep_store_read_all(), which says the first such
+ * failure. Half of the rows look like all of them otherwise. */
 bool skep_store_row(struct skep_store *store, sqlite3_stmt *row);
 bool skep_store_read_all(const struct skep_store *store, char *reterr, size_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_curves.c - accuracy: loss or perplexity of one run or many, against time, steps, tokens or bytes; runs that differ by their
- * seed alone taken together.
+ * plot_curves.c - accuracy: loss or perplexity of one run or many, against time, steps, tokens or bytes; runs that differ by
+ * their seed alone taken together.
  *
  * A group is the runs of one world whose settings differ by the seed alone: its line is their mean, and the band goes from the
  * least to the greatest of them, or with ten runs or more from the 10th to the 90th percentile; at each place of the axis over

@@ -60,13 +60,13 @@ bool skep_plot_chosen_runs(struct skep_store *store, const int64_t *run, uint32_
 bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_plot_run *ret,
 	char *reterr, size_t size);
 
-/* All runs of the newest scenario that has some for which `has` holds, at most so many; with one_a_world only the newest of each
- * world if there are both. */
+/* All runs of the newest scenario that has some for which `has` holds, at most so many; with one_a_world only the newest of
+ * each world if there are both. */
 bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const char *none, bool one_a_world,
 	int64_t *ret_run, uint32_t most, uint32_t *ret_runs, char *reterr, size_t size);
 
-/* What two runs have in common. Alike are those that differ by their seed alone: one world, and of real runs one device, paced and
- * shaped in one way. */
+/* What two runs have in common. Alike are those that differ by their seed alone: one world, and of real runs one device, paced
+ * and shaped in one way. */
 enum skep_plot_kin { SKEP_PLOT_OTHER, SKEP_PLOT_SAME_SETTINGS, SKEP_PLOT_ALIKE };
 bool skep_plot_kinship(struct skep_store *store, const struct skep_plot_run *a, const struct skep_plot_run *b,
 	enum skep_plot_kin *ret, char *reterr, size_t size);
