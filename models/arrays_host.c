@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * arrays_host.c - the arrays of a stage in the host's memory. The queue that they are worked on is a team of threads, or NULL. All
- * but sums go element by element, so it matters to no bit how they are shared out. What sums over a whole array (the squares that
- * clip a gradient, LAMB's norms) whoever asks does alone: one pass through memory, once a step.
+ * arrays_host.c - the arrays of a stage in the host's memory. The queue that they are worked on is a team of threads, or NULL.
+ * All but sums go element by element, so it matters to no bit how they are shared out. What sums over a whole array (the squares
+ * that clip a gradient, LAMB's norms) whoever asks does alone: one pass through memory, once a step.
  */
 #include <stdatomic.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * backend_cpu.c - the host as a device: everything is done at once, by whoever asks for it, in memory of the C library. With several
- * threads its queues are one team (team.h), whichever lane: passes and steps are shared out, reductions are not, since they wait for
- * the network and go on beside passes.
+ * backend_cpu.c - the host as a device: everything is done at once, by whoever asks for it, in memory of the C library. With
+ * several threads its queues are one team (team.h), whichever lane: passes and steps are shared out, the arithmetic of
+ * reductions is not, since it waits for the network and goes on beside passes.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -156,6 +156,53 @@ static void test_a_newcomer_warms_up_from_where_it_began(void **state)
 	}
 }
 
+/* v -= rate g, where g is the mean gradient, made as short as `most` if it is longer, as PyTorch's clip_grad_norm_ does it.
+ * Returns how long it was. */
+static double clipped_step(const float *sum, float microbatches, double most, size_t n, float *v)
+{
+	double squares = 0;
+	for (size_t i = 0; i < n; i++)
+		squares += pow((double)(sum[i] / microbatches), 2);
+	double length = sqrt(squares), scale = fmin(1, most / (length + 1e-6));
+	for (size_t i = 0; i < n; i++)
+		v[i] -= RATE * (float)(scale * (double)(sum[i] / microbatches));
+	return length;
+}
+
+/* Each inner step clips by the norm of the worker's own gradient; one limit cuts, the other is beyond reach. */
+static void test_inner_steps_are_clipped(void **state)
+{
+	static const float limit[] = {0.25f, 1e6f};
+	(void)state;
+	for (size_t l = 0; l < sizeof limit / sizeof limit[0]; l++) {
+		struct job job;
+		size_t n;
+		begin(&job, 2);
+		job.training.optimizer.clip_norm = limit[l];
+		job_restart(&job);
+		float *w = job_parameters(&job, &n), *v = malloc(n * sizeof *v);
+		memcpy(v, w, n * sizeof *v);
+		for (uint32_t nth = 0; nth < 2; nth++) {
+			job_microbatch(&job, 0, 2 * nth);
+			job_microbatch(&job, 0, 2 * nth + 1);
+			float *sum = job_gradients(&job, 0, &n);
+			double length = clipped_step(sum, 2, (double)limit[l], n, v);
+			assert_true(length > 1 && length < 1e5);
+			free(sum);
+			run(&job, SKEP_OP_INNER, 0, 2, nth);
+		}
+		run(&job, SKEP_OP_PSEUDO, 0, 4, 0);
+		float *pseudo = job_gradients(&job, 0, &n);
+		for (size_t i = 0; i < n; i++)
+			v[i] = 4 * (w[i] - v[i]);
+		near(pseudo, v, n, 1e-5f);
+		free(pseudo);
+		free(w);
+		free(v);
+		job_finish(&job);
+	}
+}
+
 /* With delayed updates STEP comes when the worker has gone on: it keeps `mixing` of the way that it is from the stage. */
 static void test_mixing(void **state)
 {
@@ -450,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_two_rounds_against_the_formulas),
 		cmocka_unit_test(test_rates_count_inner_steps),
 		cmocka_unit_test(test_a_newcomer_warms_up_from_where_it_began),
+		cmocka_unit_test(test_inner_steps_are_clipped),
 		cmocka_unit_test(test_mixing),
 		cmocka_unit_test(test_a_state_has_no_inner_part),
 		cmocka_unit_test(test_one_step_is_plain_data_parallelism),
