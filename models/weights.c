@@ -17,15 +17,32 @@ enum { BLOCK = 4096 };
 
 /* ---- names -------------------------------------------------------------------------------------------------- */
 
-/* The tensor of the weight: by its name, else by its name without the prefix. */
+/* By the name, else by the name without the prefix. */
+static const struct skep_safetensor *find_name(
+	const struct skep_safetensors *set, const char *name, const struct skep_weight_names *names)
+{
+	const struct skep_safetensor *tensor = skep_safetensors_find(set, name);
+	size_t length = names->prefix != NULL ? strlen(names->prefix) : 0;
+	if (tensor == NULL && length > 0 && strncmp(name, names->prefix, length) == 0)
+		tensor = skep_safetensors_find(set, name + length);
+	return tensor;
+}
+
+const struct skep_safetensor *skep_weights_stand_in(
+	const struct skep_safetensors *set, const struct skep_weight_names *names)
+{
+	if (names->head == NULL || find_name(set, names->head, names) != NULL)
+		return NULL;
+	return find_name(set, names->table, names);
+}
+
+/* The tensor of the weight. */
 static const struct skep_safetensor *find(
 	const struct skep_safetensors *set, const struct skep_weight *weight, const struct skep_weight_names *names)
 {
-	const struct skep_safetensor *tensor = skep_safetensors_find(set, weight->name);
-	size_t length = names->prefix != NULL ? strlen(names->prefix) : 0;
-	if (tensor == NULL && length > 0 && strncmp(weight->name, names->prefix, length) == 0)
-		tensor = skep_safetensors_find(set, weight->name + length);
-	return tensor;
+	bool head = names->head != NULL && strcmp(weight->name, names->head) == 0;
+	const struct skep_safetensor *tensor = find_name(set, weight->name, names);
+	return tensor == NULL && head ? skep_weights_stand_in(set, names) : tensor;
 }
 
 static int by_pointer(const void *a, const void *b)
