@@ -208,8 +208,9 @@ bool skep_hf_config_read(const char *path, struct skep_hf_config *ret, struct sk
 		return false;
 	struct skep_diag why = {0};
 	struct skep_yaml *yaml = skep_yaml_parse(path, text, size, &why);
-	if (yaml == NULL && !fail_json(path, text, size, reterr))
-		*reterr = why; /* JSON, but with what the reader refuses: a key twice, for one */
+	bool broken = yaml == NULL && strncmp(why.message, "not YAML", 8) == 0;
+	if (yaml == NULL && !(broken && fail_json(path, text, size, reterr)))
+		*reterr = why; /* what else the reader refuses: a key twice, for one */
 	free(text);
 	if (yaml == NULL)
 		return false;
