@@ -136,7 +136,7 @@ static void test_bad_configs(void **state)
 		{"[]", "expected keys", 1},
 		{"{", "not JSON: the file ends here", 1},
 		{"{\n\"model_type\": \"gpt2\",\n\n\n", "not JSON: the file ends here", 2},
-		{GPT2 ",\n\"n_inner\": 4 5}", "not JSON: this cannot stand here", 3},
+		{GPT2 ",\n\"n_inner\": }}", "not JSON: this cannot stand here", 3},
 		{"", "empty", 1},
 		{GPT2 ",\n\"activation_function\":\"relu\"}", "expected gelu_new, not `relu`", 3},
 		{GPT2 ",\n\"activation_function\":\"gelu\"}", "the one with tanh", 3},
