@@ -40,6 +40,7 @@
 #include "scenarios/loss.h"
 #include "scenarios/periodic.h"
 #include "scenarios/scenario.h"
+#include "scenarios/train.h"
 #include "sim/sim.h"
 #include "version.h"
 
@@ -66,6 +67,15 @@ static bool read_scenario(const struct arguments *arguments, struct skep_scenari
 	skep_diag_print(&diag, text, sizeof text);
 	fputs(text, stderr);
 	return false;
+}
+
+/* To who starts a run: what the weights did not say. */
+static void say_head(const struct skep_scenario *scenario, bool quiet)
+{
+	const char *table = skep_train_head_from(scenario);
+	if (table != NULL && !quiet)
+		fprintf(stderr, "skep: %s has no lm_head.weight: the head begins as a copy of %s\n",
+			scenario->weights_path, table);
 }
 
 static double seconds(void)
@@ -160,6 +170,7 @@ static enum status sim(const struct arguments *arguments)
 		skep_scenario_finish(&scenario);
 		return complain(STATUS_BAD_INPUT, error);
 	}
+	say_head(&scenario, arguments->quiet);
 	uint32_t threads = arguments->threads > 0 ? arguments->threads : skep_cores();
 	bool ran = skep_sim_run_threaded(&scenario, threads, &recording.recorder, &result);
 	if (!ran)
@@ -196,6 +207,7 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 		return complain(STATUS_BAD_INPUT, error);
 	skep_store_close(store);
 	error[0] = '\0';
+	say_head(scenario, arguments->quiet);
 	int status = skep_launch(arguments, scenario, error, sizeof error);
 	enum status ended = status < 0 ? STATUS_FAILED : (enum status)status;
 	return error[0] != '\0' ? complain(ended, error) : ended;

@@ -176,6 +176,29 @@ static void read_config(struct reading *c, struct skep_hf_config *ret)
 		check(c, ret);
 }
 
+/* Is it no JSON? Where a file ends too early its last character is shown. */
+static bool fail_json(const char *path, const char *text, size_t size, struct skep_diag *reterr)
+{
+	const char *at = text;
+	cJSON *json = cJSON_ParseWithLengthOpts(text, size + 1, &at, false);
+	cJSON_Delete(json);
+	if (json != NULL)
+		return false;
+	bool ends = at[strspn(at, " \t\r\n")] == 0;
+	while (ends && at > text && strchr(" \t\r\n", *at) != NULL)
+		at--;
+	uint32_t line = 1;
+	const char *begin = text;
+	for (const char *c = text; c < at; c++)
+		if (*c == '\n') {
+			line++;
+			begin = c + 1;
+		}
+	skep_diag_set(reterr, path, line, (uint32_t)(at - begin) + 1, begin, "not JSON: %s",
+		ends ? "the file ends here, before what it has opened is closed" : "this cannot stand here");
+	return true;
+}
+
 bool skep_hf_config_read(const char *path, struct skep_hf_config *ret, struct skep_diag *reterr)
 {
 	char *text = NULL;
@@ -183,7 +206,11 @@ bool skep_hf_config_read(const char *path, struct skep_hf_config *ret, struct sk
 	*ret = (struct skep_hf_config){0};
 	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
 		return false;
-	struct skep_yaml *yaml = skep_yaml_parse(path, text, size, reterr);
+	struct skep_diag why = {0};
+	struct skep_yaml *yaml = skep_yaml_parse(path, text, size, &why);
+	bool broken = yaml == NULL && strncmp(why.message, "not YAML", 8) == 0;
+	if (yaml == NULL && !(broken && fail_json(path, text, size, reterr)))
+		*reterr = why; /* what else the reader refuses: a key twice, for one */
 	free(text);
 	if (yaml == NULL)
 		return false;
@@ -257,17 +284,23 @@ bool skep_hf_config_is(const char *path)
 	return length > 5 && strcmp(path + length - 5, ".json") == 0;
 }
 
-/* A config.json says no name: that of its folder, or else the kind. */
+/* A config.json says no name: that of its folder, wherever it is named from, or else the kind. The folder's real path and not the
+ * file's: caches keep files elsewhere, under names that are digests. */
 static void name_model(const char *path, const struct skep_hf_config *config, struct skep_model *ret)
 {
-	const char *end = strrchr(path, '/'), *begin = end;
-	while (begin != NULL && begin > path && begin[-1] != '/')
-		begin--;
-	size_t length = begin != NULL ? (size_t)(end - begin) : 0;
-	if (length == 0 || begin[0] == '.' || length >= sizeof ret->name)
-		strcpy(ret->name, config->family == SKEP_HF_LLAMA ? "llama" : "gpt2");
+	char folder[sizeof ret->path];
+	snprintf(folder, sizeof folder, "%s", path);
+	char *end = strrchr(folder, '/');
+	if (end != NULL && end > folder)
+		*end = 0;
 	else
-		snprintf(ret->name, sizeof ret->name, "%.*s", (int)length, begin);
+		strcpy(folder, end != NULL ? "/" : ".");
+	char *real = realpath(folder, NULL);
+	const char *name = real != NULL ? strrchr(real, '/') + 1 : "";
+	if (name[0] == 0 || name[0] == '.' || strlen(name) >= sizeof ret->name)
+		name = config->family == SKEP_HF_LLAMA ? "llama" : "gpt2";
+	strcpy(ret->name, name);
+	free(real);
 }
 
 bool skep_hf_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr)

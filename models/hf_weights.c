@@ -137,9 +137,15 @@ static bool is_buffer_or_tied(const char *name)
 	return is_buffer(name) || strcmp(name, "lm_head.weight") == 0;
 }
 
+/* Files of models with tied heads have no head; who unties one begins with a copy of the table, as transformers does. */
 struct skep_weight_names skep_hf_names(const struct skep_model *model)
 {
-	return (struct skep_weight_names){
-		.prefix = model->architecture == SKEP_ARCHITECTURE_LLAMA ? "model." : "transformer.",
-		.is_ignored = model->tied ? is_buffer_or_tied : is_buffer};
+	bool llama = model->architecture == SKEP_ARCHITECTURE_LLAMA;
+	struct skep_weight_names ret = {
+		.prefix = llama ? "model." : "transformer.", .is_ignored = model->tied ? is_buffer_or_tied : is_buffer};
+	if (!model->tied) {
+		ret.head = "lm_head.weight";
+		ret.table = llama ? "model.embed_tokens.weight" : "transformer.wte.weight";
+	}
+	return ret;
 }

@@ -17,15 +17,42 @@ enum { BLOCK = 4096 };
 
 /* ---- names -------------------------------------------------------------------------------------------------- */
 
-/* The tensor of the weight: by its name, else by its name without the prefix. */
+/* By the name, else by the name without the prefix. */
+static const struct skep_safetensor *find_name(
+	const struct skep_safetensors *set, const char *name, const struct skep_weight_names *names)
+{
+	const struct skep_safetensor *tensor = skep_safetensors_find(set, name);
+	size_t length = names->prefix != NULL ? strlen(names->prefix) : 0;
+	if (tensor == NULL && length > 0 && strncmp(name, names->prefix, length) == 0)
+		tensor = skep_safetensors_find(set, name + length);
+	return tensor;
+}
+
+const struct skep_safetensor *skep_weights_stand_in(
+	const struct skep_safetensors *set, const struct skep_weight_names *names)
+{
+	if (names->head == NULL || find_name(set, names->head, names) != NULL)
+		return NULL;
+	return find_name(set, names->table, names);
+}
+
+static bool same_shape(const struct skep_safetensor *tensor, const struct skep_weight *weight)
+{
+	if (tensor->dimensions != weight->dimensions || tensor->shape[0] != weight->shape[0])
+		return false;
+	return tensor->dimensions == 1 || tensor->shape[1] == weight->shape[1];
+}
+
+/* The tensor of the weight. One that stands in for it has to fit: else it is the weight that is missing. */
 static const struct skep_safetensor *find(
 	const struct skep_safetensors *set, const struct skep_weight *weight, const struct skep_weight_names *names)
 {
-	const struct skep_safetensor *tensor = skep_safetensors_find(set, weight->name);
-	size_t length = names->prefix != NULL ? strlen(names->prefix) : 0;
-	if (tensor == NULL && length > 0 && strncmp(weight->name, names->prefix, length) == 0)
-		tensor = skep_safetensors_find(set, weight->name + length);
-	return tensor;
+	bool head = names->head != NULL && strcmp(weight->name, names->head) == 0;
+	const struct skep_safetensor *tensor = find_name(set, weight->name, names);
+	if (tensor != NULL || !head)
+		return tensor;
+	tensor = skep_weights_stand_in(set, names);
+	return tensor != NULL && same_shape(tensor, weight) ? tensor : NULL;
 }
 
 static int by_pointer(const void *a, const void *b)
@@ -47,13 +74,6 @@ static void print_shape(FILE *to, uint32_t dimensions, const uint64_t *shape)
 	for (uint32_t d = 0; d < dimensions; d++)
 		fprintf(to, "%s%" PRIu64, d > 0 ? ", " : "[", shape[d]);
 	fprintf(to, dimensions > 0 ? "]" : "[]");
-}
-
-static bool same_shape(const struct skep_safetensor *tensor, const struct skep_weight *weight)
-{
-	if (tensor->dimensions != weight->dimensions || tensor->shape[0] != weight->shape[0])
-		return false;
-	return tensor->dimensions == 1 || tensor->shape[1] == weight->shape[1];
 }
 
 static void compare(struct report *r, const struct skep_safetensor *tensor, const struct skep_weight *weight)

@@ -26,13 +26,19 @@ struct skep_weight {
 	size_t step[2];      /* in floats */
 };
 
+struct skep_safetensor;
 struct skep_safetensors;
 
 /* How names may differ from those of the weights. */
 struct skep_weight_names {
 	const char *prefix;                   /* "transformer.": the file may leave it out of all names; or NULL */
 	bool (*is_ignored)(const char *name); /* of no weight, and not missed: buffers, copies of tied ones; or NULL */
+	const char *head, *table; /* a weight that the file may lack, and the one whose tensor it then takes; or NULL */
 };
+
+/* The tensor that the file has for `head`, if it is that of `table`; else NULL. */
+const struct skep_safetensor *skep_weights_stand_in(
+	const struct skep_safetensors *set, const struct skep_weight_names *names);
 
 /* Do names and shapes agree, all of them both ways? If not, the diagnosis counts what differs and *ret_list, which the caller
  * frees, has a line for each difference. */

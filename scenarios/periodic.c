@@ -40,7 +40,11 @@ static void read_every(struct skep_reader *r, const struct skep_yaml_node *sync,
 {
 	const char *text = skep_read_string(r, sync, "every", NULL);
 	plan->inner_by_share = !r->diag->set && strcmp(text, "auto") == 0;
-	if (plan->inner_by_share)
+	if (plan->inner_by_share && !skep_read_has(r, sync, "mean"))
+		skep_reader_fail(r, sync, "every",
+			"sync.every: `auto` needs sync.mean beside it, the inner steps that workers make in a round on "
+			"average, such as `mean: 8`");
+	else if (plan->inner_by_share)
 		plan->inner_steps = (uint32_t)skep_read_integer(r, sync, "mean", 1, EVERY_MAX, INT64_MIN);
 	else if (!r->diag->set)
 		plan->inner_steps = (uint32_t)skep_read_integer(r, sync, "every", 1, EVERY_MAX, INT64_MIN);

@@ -10,6 +10,9 @@
 #include <string.h>
 
 #include "models/data.h"
+#include "models/hf_config.h"
+#include "models/hf_weights.h"
+#include "models/safetensors.h"
 #include "models/stage_weights.h"
 #include "models/tokens.h"
 #include "scenarios/periodic.h"
@@ -267,8 +270,9 @@ void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model,
 	if (s->model.tied && s->plan.stages > 1)
 		skep_reader_fail(r, model, "stages",
 			"model.stages: the head of %.60s is tied to its embedding, so both have to be in one stage; "
-			"take `stages: 1`, or `tied: false` in the model's file",
-			s->model.name);
+			"take `stages: 1`, or `%s` in the model's file",
+			s->model.name,
+			skep_hf_config_is(s->model.path) ? "\"tie_word_embeddings\": false" : "tied: false");
 	if (s->plan.clip && skep_plan_streams(&s->plan))
 		skep_reader_fail(r, skep_read_map(r, train, "optimizer", false), "clip_norm",
 			"train.optimizer.clip_norm: with `pipedream` a stage steps as soon as its own gradients are there, so "
@@ -286,6 +290,30 @@ void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model,
 			(unsigned long long)((most >> 20) + 1));
 }
 
+const char *skep_train_head_from(const struct skep_scenario *s)
+{
+	struct skep_weight_names names = {0};
+	if (s->weights)
+		names = skep_hf_names(&s->model);
+	const struct skep_safetensor *tensor = s->weights ? skep_weights_stand_in(s->weights, &names) : NULL;
+	return tensor ? tensor->name : NULL;
+}
+
+/* How often the run sees each sample, on the mean. */
+static double epochs(const struct skep_scenario *s, const struct skep_tokens_facts *facts)
+{
+	return (double)s->plan.rounds * s->batch / (double)facts->windows[SKEP_TOKENS_TRAINING];
+}
+
+static void print_weights(const struct skep_scenario *s, FILE *out)
+{
+	const char *head = skep_train_head_from(s);
+	fprintf(out, "  begins    with the %u weights of %.400s", skep_safetensors_count(s->weights), s->weights_path);
+	if (head)
+		fprintf(out, "\n            and a copy of %.80s as lm_head.weight, which is not there", head);
+	fputc('\n', out);
+}
+
 void skep_train_print(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_rates *rates = &s->optimizer.rates;
@@ -294,10 +322,11 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 		skep_tokens_describe(s->tokens, &facts);
 		fprintf(out,
 			"  data      %.200s%s%llu tokens in %u file%s: %llu samples of %u to train on, %llu held out; a "
-			"round takes %u\n",
+			"round takes %u,\n            so what there is to train on is seen %.4g times over\n",
 			s->data_path, s->data_path[0] ? ": " : "", (unsigned long long)facts.tokens, facts.files,
 			facts.files == 1 ? "" : "s", (unsigned long long)facts.windows[SKEP_TOKENS_TRAINING],
-			s->model.sequence, (unsigned long long)facts.windows[SKEP_TOKENS_HELD_OUT], s->batch);
+			s->model.sequence, (unsigned long long)facts.windows[SKEP_TOKENS_HELD_OUT], s->batch,
+			epochs(s, &facts));
 	}
 	const uint32_t every = s->plan.validate_every, judged = s->plan.validate_microbatches;
 	if (every > 0) {
@@ -310,8 +339,7 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 	}
 	skep_trial_print(s, out);
 	if (s->weights)
-		fprintf(out, "  begins    with the %u weights of %.400s\n", skep_safetensors_count(s->weights),
-			s->weights_path);
+		print_weights(s, out);
 	const bool varies = rates->decay != SKEP_RATE_CONSTANT || rates->warmup > 0;
 	const bool clips = s->optimizer.clip_norm > 0;
 	if (varies || clips)
@@ -341,6 +369,7 @@ void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
 		cJSON_AddNumberToObject(data, "files", facts.files);
 		cJSON_AddNumberToObject(data, "tokens", (double)facts.tokens);
 		cJSON_AddNumberToObject(data, "training_samples", (double)facts.windows[SKEP_TOKENS_TRAINING]);
+		cJSON_AddNumberToObject(data, "times_seen", epochs(s, &facts));
 		cJSON_AddNumberToObject(data, "held_out_samples", (double)facts.windows[SKEP_TOKENS_HELD_OUT]);
 	} else {
 		cJSON_AddNullToObject(root, "data");

@@ -30,6 +30,9 @@ void skep_train_read_schedule(struct skep_reader *r, const struct skep_yaml_node
 void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_yaml_node *train,
 	const struct skep_scenario *s);
 
+/* The tensor of the weights that the head begins with for want of one of its own; NULL: there is one, or there are none. */
+const char *skep_train_head_from(const struct skep_scenario *s);
+
 /* For `skep check`: corpus, optimizer and schedule, where they are not those of every scenario. */
 void skep_train_print(const struct skep_scenario *s, FILE *out);
 void skep_train_add_json(const struct skep_scenario *s, cJSON *root);

@@ -12,9 +12,8 @@
  *             receiving it, for a device computes, sends and receives side by side
  *   pace      of the pipeline: max over workers of x busy, seconds per microbatch of the whole swarm
  *   trip      of one microbatch, there and back: means over the stages of compute, plus delay + bytes / rate on the way
- *   flow      seconds from the first microbatch to the last: trip + (M - 1) pace; and if no more than K are in flight, all
- * first
- *             stages together, at least M trip / K
+ *   flow      seconds from the first microbatch to the last: trip + (M - 1) pace; and if no more than K are in flight,
+ *             all first stages together, at least M trip / K
  *   reduction max over stages with n > 1 members of 2 (n - 1) (a + V / (n b)), a and b the mean delay and the slowest link of
  *             the ring in the order of the workers' numbers (Patarasuk, Yuan 2009)
  *   step      flow + reduction / period, or their maximum where updates are delayed; plus update, the longest of all
@@ -39,10 +38,9 @@ struct skep_throughput {
 	enum skep_shares shares;
 	const double *compute_s; /* [workers * stages] a microbatch forwards and backwards; INFINITY: cannot serve it */
 	const double *update_s;  /* [workers * stages] the optimizer's step; NULL: 0 */
-	const double *
-		forward_bytes; /* [stages] of a microbatch that leaves the stage for the next one; the last is ignored */
-	const double
-		*backward_bytes; /* [stages] of its gradient that comes back from the next one; the last is ignored */
+	/* [stages] of a microbatch that leaves the stage for the next one, and of its gradient that comes back; the last are
+	 * ignored */
+	const double *forward_bytes, *backward_bytes;
 	const double *reduced_bytes; /* [stages] V of its reduction, as it travels */
 	double microbatches;         /* M of a step, >= 1 */
 	double in_flight; /* K in all of the swarm for each worker of the first stage; INFINITY: not limited */

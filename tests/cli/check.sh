@@ -111,6 +111,9 @@ if labels["overlap"]:
 if labels["data"]:
     number(r"(\d+) tokens in", seen["data"]["tokens"])
     number(r"(\d+) held out", seen["data"]["held_out_samples"])
+    assert " is seen %.4g times over" % seen["data"]["times_seen"] in text
+    times = seen["rounds"] * seen["samples_per_round"] / seen["data"]["training_samples"]
+    assert abs(seen["data"]["times_seen"] / times - 1) < 1e-9, (seen["data"], times)
 if labels["aggregate"]:
     number(r"aggregate .* the (\d+) (?:least|with)", seen["left_out"])
 if labels["byzantine"]:

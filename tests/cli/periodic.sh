@@ -70,6 +70,7 @@ check 'they are what they should be' compared
 
 refuses 'with a fixed pipeline' 'sync.method: with `diloco` workers step while' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set schedule.pipeline=1f1b
 refuses 'keys of another method' 'sync.every: comes with `method: diloco` or `streaming` alone' check swarm.yaml --set sync.every=4
+refuses 'auto without a mean' 'sync.every: .auto. needs sync.mean' check swarm.yaml --set sync.method=diloco --set sync.every=auto
 refuses 'a mean and a number' 'sync.mean: comes with `every: auto` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mean=4
 refuses 'nothing to mix' 'sync.mixing: a worker waits' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mixing=0.5
 refuses 'too many' 'sync.every: 50000 inner steps of 24 microbatches' check swarm.yaml --set sync.method=diloco --set sync.every=50000

@@ -44,6 +44,20 @@ refuses 'a sequence longer than the context' '17 tokens are longer than the cont
 	check gpt2.yaml --set model.sequence=17
 refuses 'a tied head in two stages' 'tied to its embedding' check gpt2.yaml --set model.stages=2
 
+check 'which names the key of that kind of file' grep -q 'or `"tie_word_embeddings": false` in the model' "$err"
+# Untied, the head begins as a copy of the table, as in transformers: so the first loss is the same, over two stages too.
+mkdir untied
+sed 's/"tie_word_embeddings": true/"tie_word_embeddings": false/' "$hf/gpt2/config.json" >untied/config.json
+grep -q '"tie_word_embeddings": false' untied/config.json || sed -i '0,/{/s//{"tie_word_embeddings": false,/' untied/config.json
+untied=(gpt2.yaml --set model.file=untied/config.json --set model.stages=2)
+accepts 'its weights without a head, in two stages' check "${untied[@]}"
+check 'check says what the head is' grep -q 'and a copy of transformer.wte.weight as lm_head.weight, which is not there' "$out"
+check 'the first loss is that of the tied one' test "$(loss "${untied[@]}")" = "$(loss gpt2.yaml)"
+run_skep sim "${untied[@]}" --db "$scratch/loss.db"
+check 'a run says it too' grep -q 'has no lm_head.weight: the head begins as a copy of transformer.wte.weight' "$err"
+accepts 'a tied one has nothing to say' sim gpt2.yaml --db "$scratch/loss.db"
+check 'and says nothing' test "$(grep -c lm_head "$err")" = 0
+
 # What does not fit is said at the key, all of it.
 sed "s,weights: .*},weights: $hf/gpt},"  gpt2.yaml >none.yaml
 refuses_at 'weights that are not there' none.yaml:8:19 'no file or folder' sim none.yaml
@@ -94,6 +108,19 @@ printf '!#$' >short.txt
 refuses 'a corpus shorter than a sample' 'short.txt: has 3 tokens, but one sample takes 9' check text.yaml --set train.data.file=short.txt
 sed 's/"n_head": 2/"n_head": 3/' "$hf/gpt2/config.json" >config.json
 refuses_at 'a config.json whose heads do not divide' config.json:14:13 'n_head: expected a divisor' check gpt2.yaml --set model.file=config.json
+
+printf '{"model_type": "gpt2",\n "n_embd": {"n":1}\n\n' >ends.json
+refuses_at 'a config.json that ends too early' ends.json:2:18 'not JSON: the file ends here' check gpt2.yaml --set model.file=ends.json
+printf '{"model_type": "gpt2",\n "n_embd": }}\n' >wrong.json
+refuses_at 'one that is no JSON inside' wrong.json:2:12 'not JSON: this cannot stand here' check gpt2.yaml --set model.file=wrong.json
+
+# A model is named by its folder, whatever it is called by.
+mkdir mine
+cp "$hf/gpt2/config.json" mine
+accepts 'a model in a folder' check text.yaml --json --set model.file=mine/config.json
+check 'has its name' grep -q '"model":"mine"' "$out"
+(cd mine && "$skep" check ../text.yaml --json --set model.file=config.json >"$out" 2>"$err")
+check 'from within it, too' grep -q '"model":"mine"' "$out"
 
 refuses 'an export without a folder' 'export needs -o FOLDER' export llama.yaml
 refuses 'an export without checkpoints' 'keeps no checkpoints' export llama.yaml -o out
