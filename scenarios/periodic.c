@@ -124,14 +124,14 @@ static void read_async(struct skep_reader *r, const struct skep_yaml_node *sync,
 		{"mixing", "a worker keeps all of what it did while its merge was under way; leave this out"},
 		{"collective", "a merge has one part, which goes from each member to the next; leave this out"},
 		{"chunks", "there is nothing to choose; leave this out"}, {NULL, NULL}};
-	for (uint32_t i = 0; never[i].key && !r->diag->set; i++)
-		if (skep_read_has(r, sync, never[i].key))
-			skep_reader_fail(
-				r, sync, never[i].key, "sync.%s: with `method: async` %s", never[i].key, never[i].why);
 	if (!r->diag->set && plan->gather)
 		skep_reader_fail(r, sync, "aggregate",
 			"sync.aggregate: with `method: async` each worker's part is merged by itself, so there is nothing to "
 			"compare it with; take `method: diloco`, or `aggregate: mean`");
+	for (uint32_t i = 0; never[i].key && !r->diag->set; i++)
+		if (skep_read_has(r, sync, never[i].key))
+			skep_reader_fail(
+				r, sync, never[i].key, "sync.%s: with `method: async` %s", never[i].key, never[i].why);
 	if (!r->diag->set && plan->on_loss == SKEP_ON_LOSS_RERUN)
 		skep_reader_fail(r, sync, "method",
 			"sync.method: what a worker had counted is lost with it, and `async` goes on without it: leave out "

@@ -34,6 +34,9 @@ streaming() { # streaming H P OVERLAP OPTION ..
 streaming 4 2 1 --set sync.outer.optimizer=sgd
 streaming 6 3 0 --set schedule.on_loss=rerun
 streaming 8 2 4 --set sync.compression=fp16
+accepts 'without waiting' sim swarm.yaml --json -q --set sync.method=async --set sync.every=4
+accepts 'by share, in int8' sim swarm.yaml --json -q --set sync.method=async --set sync.every=auto --set sync.mean=4 \
+	--set sync.compression=int8
 
 compared() {
 	python3 - <<-'END'
@@ -64,12 +67,20 @@ compared() {
 	                  " FROM ops WHERE run = 8 AND kind = 'inner' AND worker = step.worker AND round = step.round + 1"
 	                  " AND end_s <= step.begin_s + 1e-9)").fetchone()[0]
 	assert late < 66 / 2, late # who has nothing to do meanwhile applies it at once
+	# each merge sends the part from each of three members to the next, and all three step
+	for run in (11, 12):
+	    assert ops(run)["pseudo"] * 3 == ops(run)["step"] and of(run, "steps") == 24, ops(run)
+	    assert losses(run)[-1] < 2 * plain[-1], (losses(run), plain)
+	    kept = db.execute("SELECT verdict, count(*) FROM v_counted_once WHERE run = ? GROUP BY 1", (run,)).fetchall()
+	    assert kept == [("kept", 2 * 24 * 24)], kept
+	merge = lambda run: sync(run) / ops(run)["pseudo"]
+	assert abs(2 * merge(11) / (sync(3) / 12) - 1) < 0.03, (merge(11), sync(3)) # half of a ring's
 	END
 }
 check 'they are what they should be' compared
 
 refuses 'with a fixed pipeline' 'sync.method: with `diloco` workers step while' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set schedule.pipeline=1f1b
-refuses 'keys of another method' 'sync.every: comes with `method: diloco` or `streaming` alone' check swarm.yaml --set sync.every=4
+refuses 'keys of another method' 'sync.every: comes with `method: diloco`, `streaming` or `async` alone' check swarm.yaml --set sync.every=4
 refuses 'auto without a mean' 'sync.every: .auto. needs sync.mean' check swarm.yaml --set sync.method=diloco --set sync.every=auto
 refuses 'a mean and a number' 'sync.mean: comes with `every: auto` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mean=4
 refuses 'nothing to mix' 'sync.mixing: a worker waits' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mixing=0.5
@@ -80,5 +91,9 @@ refuses 'fragments of another method' 'sync.fragments: comes with `method: strea
 refuses 'no multiple' 'sync.every: 3 fragments have their turns' check swarm.yaml "${streaming[@]}" --set sync.fragments=3
 refuses 'an overlap of more than a round' 'sync.overlap_steps: expected' check swarm.yaml "${streaming[@]}" --set sync.overlap_steps=3
 refuses 'delayed twice' 'sync.delayed: with `streaming`' check swarm.yaml "${streaming[@]}" --set sync.delayed=true
+async=(--set sync.method=async --set sync.every=4)
+refuses 'waiting for nobody, delayed' 'sync.delayed: with `method: async`' check swarm.yaml "${async[@]}" --set sync.delayed=true
+refuses 'one part and others' 'sync.aggregate: with `method: async`' check swarm.yaml "${async[@]}" --set sync.aggregate=zeno --set sync.collective=butterfly
+refuses 'no edge to keep' 'checkpoint.every: not with `sync.method: async`' check swarm.yaml "${async[@]}" --set 'checkpoint={every: 2, to: here}'
 refuses 'what overlaps cannot be run again' 'sync.method: a round that is reduced|sync.overlap_steps: a round' check swarm.yaml "${streaming[@]}" --set schedule.on_loss=rerun
 plan

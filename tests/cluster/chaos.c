@@ -212,7 +212,7 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
 		job->weather.plan.promise = job->weather.plan.clip = false;
 		job->weather.plan.inner_steps = job->weather.plan.candidates = job->weather.plan.trial_rounds = 0;
-		job->weather.plan.gather = false;
+		job->weather.plan.gather = job->weather.plan.async = false;
 		job->weather.plan.validate_every = 0;
 		job->weather.plan.checkpoint_every = job->weather.infinite = 0;
 	}

@@ -35,6 +35,11 @@ printf '1,leave,n1\n3,join,n1\n100,end,\n' >>churn.csv
 accepts 'with a loss' run swarm.yaml --json -q "${four[@]}" --pace --set cluster.compute_scale=5000 \
 	--set train.until.steps=80 --set cluster.trace.file=churn.csv --set 'directory.heartbeat=100 ms' \
 	--set 'directory.timeout=500 ms'
+accepts 'without waiting' run swarm.yaml --json -q --set sync.method=async --set sync.every=4
+accepts 'replay of that' replay 8
+accepts 'and with a loss' run swarm.yaml --json -q --set sync.method=async --set sync.every=4 --pace --set cluster.compute_scale=5000 \
+	--set train.until.steps=80 --set cluster.trace.file=churn.csv --set 'directory.heartbeat=100 ms' \
+	--set 'directory.timeout=500 ms'
 
 compared() {
 	python3 - <<-'END'
@@ -52,8 +57,12 @@ compared() {
 	assert ops(4)["pseudo"] == ops(4)["step"] == 4 * 3 and 4 * 3 * 3 <= ops(4)["inner"] <= 4 * 3 * 4, ops(4)
 	assert db.execute("SELECT steps FROM runs WHERE id = 4").fetchone()[0] == 12 and len(losses(4)) == 3
 	assert len(losses(6)) == 6 and 1 <= sync(6) / sync(4) < 1.01, (sync(6), sync(4))
-	lost, joins = db.execute("SELECT preemptions, joins FROM runs WHERE id = 7").fetchone()
-	assert lost == 1 and joins == 1, (lost, joins)
+	for run in (7, 9):
+	    lost, joins = db.execute("SELECT preemptions, joins FROM runs WHERE id = ?", (run,)).fetchone()
+	    assert lost == 1 and joins == 1, (lost, joins)
+	kept = db.execute("SELECT verdict, count(*) FROM v_counted_once WHERE run = 8 GROUP BY 1").fetchall()
+	assert kept == [("kept", 2 * 12 * 16)] and len(losses(8)) == 3, kept
+	assert db.execute("SELECT count(*) FROM v_ledger WHERE run = 9 AND verdict <> 'kept'").fetchone()[0] == 0
 	END
 }
 check 'they are what they should be' compared

@@ -488,7 +488,7 @@ static void keys_are_refused_at_their_place(void **state)
 			"no worker waits for a sum"},
 		{"train:", "sync: {method: async, every: 2, outer: {optimizer: sgd}}\ntrain:", 5, 52,
 			"it is `nesterov`"},
-		{"train:", "sync: {method: diloco, every: 2, outer: {buffer: 2}}\ntrain:", 5, 49,
+		{"train:", "sync: {method: diloco, every: 2, outer: {buffer: 2}}\ntrain:", 5, 50,
 			"`method: async` alone"},
 		{"train: {", "sync: {method: async, every: 2}\ntrain: {validate: {every: 2}, ", 6, 19,
 			"not with `sync.method: async`"},
