@@ -11,8 +11,8 @@
  * parameters by what it has done since PSEUDO; others go on undisturbed, but for those that have done nothing since
  * their last merge, which take the new parameters for theirs.
  *
- * `version` counts the merges of the stage; the round whose work it does is `merge.open`. SETTLE says that a round is complete, so
- * what is left of it here is of no use: the worker drops it and works on the next one. It owes the directory word when all
+ * `version` counts the merges of the stage; the round whose work it does is `merge.open`. SETTLE says that a round is complete,
+ * so what is left of it here is of no use: the worker drops it and works on the next one. It owes the directory word when all
  * that it has counted of that round is told: MERGE names the round before which nothing is left. Should that take too long
  * SETTLE comes again, with `now`, and the next merge begins at once, with fewer steps.
  *

@@ -125,6 +125,17 @@ static void span(struct skep_wire *wire, struct skep_message *message)
 	skep_wire_u16(wire, &message->span.last);
 }
 
+/* Yes or no. */
+static void word(struct skep_wire *wire, struct skep_message *message)
+{
+	if (message->kind == SKEP_MESSAGE_CANCELLED)
+		skep_wire_bool(wire, &message->u.cancelled.dropped);
+	else if (message->kind == SKEP_MESSAGE_STOP)
+		skep_wire_bool(wire, &message->u.stop.ok);
+	else
+		skep_wire_bool(wire, &message->u.settle.now);
+}
+
 /* A norm, or what is none. */
 static void number(struct skep_wire *wire, struct skep_message *message)
 {
@@ -153,7 +164,9 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		skep_wire_u64(wire, &message->u.output.needed_ns);
 		break;
 	case SKEP_MESSAGE_CANCELLED:
-		skep_wire_bool(wire, &message->u.cancelled.dropped);
+	case SKEP_MESSAGE_STOP:
+	case SKEP_MESSAGE_SETTLE:
+		word(wire, message);
 		break;
 	case SKEP_MESSAGE_GRANT:
 		skep_wire_u32(wire, &message->u.grant.count);
@@ -198,15 +211,9 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 	case SKEP_MESSAGE_JOIN:
 		skep_wire_u64(wire, &message->u.join.born_ns);
 		break;
-	case SKEP_MESSAGE_STOP:
-		skep_wire_bool(wire, &message->u.stop.ok);
-		break;
 	case SKEP_MESSAGE_TALLY:
 	case SKEP_MESSAGE_MERGE:
 		tally(wire, message);
-		break;
-	case SKEP_MESSAGE_SETTLE:
-		skep_wire_bool(wire, &message->u.settle.now);
 		break;
 	default: /* the others carry nothing more */
 		break;

@@ -4,8 +4,8 @@
  * 1711.05101, algorithm 2, with the learning rate as the schedule's multiplier of the decay) and LAMB (You et al., arXiv
  * 1904.00962, algorithm 2).
  *
- * Delayed Nesterov (Liu et al., arXiv 2401.09135, algorithm 3 with c = 0) is that after Nesterov spread over N turns: each one goes
- * an N-th of its gradient at once, and the last one moves the momentum by the mean of all N and goes by that.
+ * Delayed Nesterov (Liu et al., arXiv 2401.09135, algorithm 3 with c = 0) is that after Nesterov spread over N turns: each one
+ * goes an N-th of its gradient at once, and the last one moves the momentum by the mean of all N and goes by that.
  *
  * All but LAMB go element by element, which is what lets a newcomer step along on parts of a state (core/README.md). LAMB
  * scales the step of each tensor by the norm of its parameters over that of the step. Tensors that do not decay (norms and

@@ -2,8 +2,8 @@
  *
  * periodic.c - see periodic.h. DiLoCo (Douillard et al. 2023) and its defaults: outer Nesterov, rate 0.7, momentum 0.9.
  *
- * `async` (Liu et al. 2024) has delayed Nesterov, which with one turn is Nesterov. Workers never wait for it, so for the core it is
- * also `delayed`.
+ * `async` (Liu et al. 2024) has delayed Nesterov, which with one turn is Nesterov. Workers never wait for it, so for the core it
+ * is also `delayed`.
  *
  * Keeps true: without `method: diloco` nothing in the plan says so, and its keys are refused, not ignored.
  */

@@ -94,6 +94,9 @@ refuses 'delayed twice' 'sync.delayed: with `streaming`' check swarm.yaml "${str
 async=(--set sync.method=async --set sync.every=4)
 refuses 'waiting for nobody, delayed' 'sync.delayed: with `method: async`' check swarm.yaml "${async[@]}" --set sync.delayed=true
 refuses 'one part and others' 'sync.aggregate: with `method: async`' check swarm.yaml "${async[@]}" --set sync.aggregate=zeno --set sync.collective=butterfly
+refuses 'no delayed descent' 'sync.outer.optimizer: with `method: async`' check swarm.yaml "${async[@]}" --set sync.outer.optimizer=sgd
+refuses 'a buffer of nothing' 'sync.outer.buffer: comes with `method: async` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.outer.buffer=2
+refuses 'no edge to judge at' 'train.validate: not with `sync.method: async`' check swarm.yaml "${async[@]}" --set train.validate.every=4
 refuses 'no edge to keep' 'checkpoint.every: not with `sync.method: async`' check swarm.yaml "${async[@]}" --set 'checkpoint={every: 2, to: here}'
 refuses 'what overlaps cannot be run again' 'sync.method: a round that is reduced|sync.overlap_steps: a round' check swarm.yaml "${streaming[@]}" --set schedule.on_loss=rerun
 plan

@@ -89,6 +89,8 @@ static void put_merge(struct text *text, const struct skep_message *m)
 {
 	if (m->kind == SKEP_MESSAGE_SETTLE)
 		put(text, " round %u is complete%s", m->round, m->u.settle.now ? ", merge what you have of it" : "");
+	else if (m->kind != SKEP_MESSAGE_MERGE)
+		return;
 	else if (m->u.tally.count == 0)
 		put(text, " nothing of rounds below %u is left, after merge %u", m->microbatch, m->attempt);
 	else
@@ -181,10 +183,6 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_TALLY:
 		put_reduction(text, plan, m);
 		return;
-	case SKEP_MESSAGE_MERGE:
-	case SKEP_MESSAGE_SETTLE:
-		put_merge(text, m);
-		return;
 	case SKEP_MESSAGE_PEER:
 		put_peer(text, plan, m);
 		return;
@@ -221,7 +219,7 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 		put_round(text, m);
 		return;
 	default:
-		return;
+		put_merge(text, m);
 	}
 }
 
