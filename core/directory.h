@@ -4,6 +4,7 @@
  *
  *   directory.c  dispatch, the roster: who joins, is ready, is fenced, who is told
  *   rounds.c     grants, the reductions that end a round, commit, what was lost
+ *   attempt.c    one attempt of a stage to sum: who is a member, what each is told
  *   promise.c    a reduction of which all are told when the round opens
  *   stream.c     the same where rounds are not flushed: several are open
  *   merges.c     asynchronous periodic sync: each worker's part by itself, and when a round is settled
@@ -302,7 +303,6 @@ void rounds_cut(struct directory *d, const struct skep_plan *plan); /* rounds_wo
 void rounds_refill(struct directory *d, struct step *step); /* something is missing, or somebody works who did not */
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker);
 
-void rounds_begin_attempt(struct directory *d, struct step *step, uint32_t stage, bool sum);
 void rounds_commit(struct directory *d, struct step *step, uint32_t stage);
 void rounds_reduce(struct directory *d, struct step *step);   /* the open round is complete: sum its gradients */
 void rounds_all_told(struct directory *d, struct step *step); /* has everybody? then what follows */
@@ -317,6 +317,9 @@ static inline bool rounds_together(const struct skep_plan *plan)
 	return plan->on_loss == SKEP_ON_LOSS_RERUN || plan->clip;
 }
 void rounds_end(struct directory *d, struct step *step); /* all are closed, or the loss is low enough */
+
+/* attempt.c: sum: of the gradients; else the members only tell what they have counted */
+void attempt_begin(struct directory *d, struct step *step, uint32_t stage, bool sum);
 
 /* promise.c */
 void promise_opened(

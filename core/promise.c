@@ -41,7 +41,7 @@ void promise_opened(struct directory *d, struct step *step)
 	for (uint32_t stage = 0; stage < step->plan->stages; stage++) {
 		directory_stage(d, stage)->attempt = 0;
 		directory_stage(d, stage)->committed = false;
-		rounds_begin_attempt(d, step, stage, true);
+		attempt_begin(d, step, stage, true);
 	}
 }
 

@@ -26,7 +26,7 @@ void rerun_count(struct directory *d, struct step *step)
 	for (uint32_t stage = 0; stage < step->plan->stages; stage++) {
 		directory_stage(d, stage)->attempt = attempt;
 		directory_stage(d, stage)->committed = false;
-		rounds_begin_attempt(d, step, stage, false);
+		attempt_begin(d, step, stage, false);
 	}
 	rounds_all_told(d, step); /* if there is nobody to ask */
 }

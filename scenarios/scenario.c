@@ -36,7 +36,6 @@ enum {
 	MICROBATCH_MAX = 1 << 20,   /* samples */
 	MICROBATCHES_MAX = 1 << 20, /* per round */
 	IN_FLIGHT_MAX = 4096,
-	ROUNDS_MAX = 1000000000,
 };
 #define DAY_S 86400.0
 #define TRACE_S_MAX (10 * 365.25 * DAY_S)
@@ -325,7 +324,7 @@ static void read_checkpoint(struct draft *d)
 	struct skep_scenario *s = d->s;
 	if (!map)
 		return;
-	s->plan.checkpoint_every = (uint32_t)skep_read_integer(&d->r, map, "every", 1, ROUNDS_MAX, INT64_MIN);
+	s->plan.checkpoint_every = (uint32_t)skep_read_integer(&d->r, map, "every", 1, SKEP_STEPS_MAX, INT64_MIN);
 	const char *to = skep_read_string(&d->r, map, "to", NULL);
 	s->checkpoint_Bps = skep_read_quantity(&d->r, map, "bandwidth", SKEP_BANDWIDTH, 1, 1e15, 1e9);
 	skep_reader_close_map(&d->r, map);
@@ -367,39 +366,6 @@ static void read_directory(struct draft *d)
 
 /* ---- train ---------------------------------------------------------------------------------------------------- */
 
-static void read_until(struct draft *d, const struct skep_yaml_node *train)
-{
-	const struct skep_yaml_node *map = skep_read_map(&d->r, train, "until", true);
-	uint32_t each = skep_periodic_steps(&d->s->plan);
-	uint32_t steps = (uint32_t)skep_read_integer(&d->r, map, "steps", 1, ROUNDS_MAX, INT64_MIN);
-	d->s->plan.rounds = steps / each + (steps % each > 0); /* whole ones */
-	bool has_loss = skep_read_has(&d->r, map, "loss");
-	double loss = skep_read_number(&d->r, map, "loss", 0, 1e9, 0);
-	skep_reader_close_map(&d->r, map);
-	if (has_loss && d->s->maths == SKEP_MATHS_NONE)
-		skep_reader_fail(&d->r, map, "loss",
-			"train.until.loss: there is no loss to reach without `maths: real` or `law`");
-	d->s->target_loss = has_loss ? loss : NAN;
-	d->s->plan.target_loss_nano = has_loss ? (int64_t)(loss * 1e9 + 0.5) : INT64_MIN;
-}
-
-/* A loss whose time is wanted, and that ends nothing. */
-static void read_target(struct draft *d, const struct skep_yaml_node *train)
-{
-	bool has_loss = skep_read_has(&d->r, train, "target_loss");
-	double loss = skep_read_number(&d->r, train, "target_loss", 0, 1e9, 0);
-	if (!has_loss || d->r.diag->set)
-		return;
-	if (d->s->maths == SKEP_MATHS_NONE)
-		skep_reader_fail(&d->r, train, "target_loss",
-			"train.target_loss: there is no loss to reach without `maths: real`");
-	else if (!isnan(d->s->target_loss))
-		skep_reader_fail(&d->r, train, "target_loss",
-			"train.target_loss: train.until.loss is the target already, and ends the run; take one of them");
-	else
-		d->s->target_loss = loss;
-}
-
 static void read_train(struct draft *d)
 {
 	static const char *const maths[] = {"none", "real", "law", NULL};
@@ -418,8 +384,7 @@ static void read_train(struct draft *d)
 	skep_train_read_data(&d->r, map, d->s);
 	skep_train_read_init(&d->r, map, d->s, d->details);
 	skep_train_read_optimizer(&d->r, map, d->s);
-	read_until(d, map);
-	read_target(d, map);
+	skep_train_read_until(&d->r, map, d->s);
 	skep_train_read_validation(&d->r, map, d->s);
 	skep_train_read_schedule(&d->r, map, d->s);
 	skep_reader_close_map(&d->r, map);

@@ -25,6 +25,47 @@ static const char *const decays[] = {"constant", "cosine", "linear", NULL};
 enum { QUADRATIC, TEXT, TOKENS };
 enum { VALIDATED_MOST = 1 << 20 }; /* microbatches of a validation */
 
+/* ---- the end -------------------------------------------------------------------------------------------------------- */
+
+static void read_end(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, train, "until", true);
+	uint32_t each = skep_periodic_steps(&s->plan);
+	uint32_t steps = (uint32_t)skep_read_integer(r, map, "steps", 1, SKEP_STEPS_MAX, INT64_MIN);
+	s->plan.rounds = steps / each + (steps % each > 0); /* whole ones */
+	bool has_loss = skep_read_has(r, map, "loss");
+	double loss = skep_read_number(r, map, "loss", 0, 1e9, 0);
+	skep_reader_close_map(r, map);
+	if (has_loss && s->maths == SKEP_MATHS_NONE)
+		skep_reader_fail(
+			r, map, "loss", "train.until.loss: there is no loss to reach without `maths: real` or `law`");
+	s->target_loss = has_loss ? loss : NAN;
+	s->plan.target_loss_nano = has_loss ? (int64_t)(loss * 1e9 + 0.5) : INT64_MIN;
+}
+
+/* A loss whose time is wanted, and that ends nothing. */
+static void read_target(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
+{
+	bool has_loss = skep_read_has(r, train, "target_loss");
+	double loss = skep_read_number(r, train, "target_loss", 0, 1e9, 0);
+	if (!has_loss || r->diag->set)
+		return;
+	if (s->maths == SKEP_MATHS_NONE)
+		skep_reader_fail(
+			r, train, "target_loss", "train.target_loss: there is no loss to reach without `maths: real`");
+	else if (!isnan(s->target_loss))
+		skep_reader_fail(r, train, "target_loss",
+			"train.target_loss: train.until.loss is the target already, and ends the run; take one of them");
+	else
+		s->target_loss = loss;
+}
+
+void skep_train_read_until(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
+{
+	read_end(r, train, s);
+	read_target(r, train, s);
+}
+
 /* ---- data --------------------------------------------------------------------------------------------------------- */
 
 /* The file, or pattern of several, that is for validation alone; NULL: a part of the training's is, *ret_part. What begins with

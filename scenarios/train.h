@@ -10,6 +10,10 @@
 
 #include "scenarios/scenario.h"
 
+enum { SKEP_STEPS_MAX = 1000000000 };
+
+/* train.until and train.target_loss: when a run ends, and what it is to reach. Needs maths and inner steps. */
+void skep_train_read_until(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
 /* train.data; opens a corpus of tokens if there is arithmetic to feed. Needs model and maths. */
 void skep_train_read_data(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
 /* model.sequence: samples shorter than the model's own. */

@@ -31,7 +31,6 @@
 #define INNER_SALT UINT64_C(0x696e6e6572)
 #define TRIAL_SALT UINT64_C(0x747269616c)
 #define TRIED 3u /* of 8, what none of the pinned seeds draws */
-
 #define ASYNC_SALT UINT64_C(0x6173796e63)
 #define VALIDATION_SALT UINT64_C(0x76616c697b)
 #define VALIDATED 1u /* of 4, what none of the pinned seeds draws */
