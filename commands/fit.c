@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/fit.h"
@@ -39,6 +40,11 @@ static bool write_law(const char *path, const char *database, const struct skep_
 	const struct skep_loss_points *points, char *reterr, size_t size)
 {
 	char part[PATH_MAX];
+	struct stat st;
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a device would be replaced */
+		snprintf(reterr, size, "%s: is no regular file", path);
+		return false;
+	}
 	bool fits = snprintf(part, sizeof part, "%s.part", path) < (int)sizeof part;
 	FILE *file = fits ? fopen(part, "we") : NULL;
 	if (file) {

@@ -5,7 +5,7 @@
  * A product is cut into blocks of the rows of its result: how many depends on its shape alone. OpenBLAS sums the products of one
  * number in an order that depends on where it lies among the rows of a call, in groups of 4, 8 or 12; so blocks begin at
  * multiples of 12 rows, and no bit is another than that of the product in one piece, as far as its kernels were tried
- * (those for Nehalem, Sandy Bridge, Haswell, Zen and Skylake-X). That the numbers of threads agree does not depend on it.
+ * (those for Nehalem, Sandy Bridge, Haswell and Skylake-X). That the numbers of threads agree does not depend on it.
  */
 #ifndef SKEP_MODELS_SPREAD_H
 #define SKEP_MODELS_SPREAD_H

@@ -87,6 +87,8 @@ refuses 'a range backwards' 'not the number of a run' fit 3..1
 refuses 'too many runs' 'at most 256' fit 1..1000
 refuses 'one point' 'one point is no curve' fit 1 --from 115
 refuses 'too few points' 'too few' fit 1 --from 100
+mkfifo pipe
+refuses 'a target that would be replaced' 'pipe: is no regular file' fit 1..2 -o pipe
 refuses 'a target that cannot be written' 'none/law.yaml: cannot be written' fit 1..2 -o none/law.yaml
 refuses 'a database without runs' 'no such database' fit --db empty.db
 plan
