@@ -383,7 +383,6 @@ static void hand(struct trial *t, struct step *step, uint32_t k, const struct sk
 {
 	struct directory *d = candidate(t, k);
 	uint32_t from = step->actions->count;
-	d->node.now = event->now;
 	bool was_in = !d->tried.fell;
 	skep_directory_step(&d->node, step, event);
 	if (d->tried.on)
@@ -494,6 +493,8 @@ static void on_event(struct trial *t, struct step *step, const struct skep_event
 void skep_trial_step(struct skep_node *node, struct step *step, const struct skep_event *event)
 {
 	struct trial *t = (struct trial *)node;
+	for (uint32_t k = 0; k < step->plan->candidates; k++) /* what one hears may be an edge for all */
+		candidate(t, k)->node.now = event->now;
 	if (t->over)
 		hand(t, step, t->kept, event);
 	else
