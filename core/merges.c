@@ -49,17 +49,6 @@ size_t merges_lay_out(struct directory *d, const struct skep_plan *plan, size_t 
 	return at + skep_align(plan->stages * sizeof(struct merging));
 }
 
-uint32_t *rounds_counters_of(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t stage)
-{
-	return rounds_counters(d, (plan->async && round & 1 ? plan->stages : 0) + stage);
-}
-
-/* By microbatch of the open round, or of the one that is being settled: who merged it, or has told of it. */
-static uint32_t *counters(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t stage)
-{
-	return rounds_counters_of(d, plan, round, stage);
-}
-
 /* Rounds that somebody may tell of: from the first to the open one. */
 static uint32_t first_round(const struct directory *d)
 {
@@ -75,7 +64,7 @@ void merges_opened(struct directory *d, const struct skep_plan *plan)
 {
 	for (uint32_t stage = 0; stage < plan->stages; stage++) {
 		for (uint32_t i = 0; i < d->capacity; i++)
-			counters(d, plan, d->round, stage)[i] = SKEP_NO_INDEX;
+			rounds_counters_of(d, plan, d->round, stage)[i] = SKEP_NO_INDEX;
 		merging_at(d, stage)->loss_nano[d->round & 1] = 0;
 	}
 }
@@ -252,7 +241,7 @@ void merges_ready(struct directory *d, struct step *step, uint32_t worker)
 /* What the merge had of one round; returns how many. */
 static uint32_t note_merged(struct directory *d, struct step *step, uint32_t round, uint32_t stage, uint32_t by)
 {
-	uint32_t *counter = counters(d, step->plan, round, stage), end = issued(d, round), total = 0;
+	uint32_t *counter = rounds_counters_of(d, step->plan, round, stage), end = issued(d, round), total = 0;
 	for (uint32_t first = 0; first < end; first += 64) {
 		uint64_t bits = 0;
 		for (uint32_t i = first; i < first + 64 && i < end; i++) {
@@ -321,7 +310,7 @@ static void hear(struct directory *d, const struct skep_plan *plan, const struct
 		message->u.tally.used > SKEP_TALLY_PART)
 		return;                                       /* there is none, or it is merged already */
 	assert(round >= first_round(d) && round <= d->round); /* else it was settled without this */
-	uint32_t *counter = counters(d, plan, round, directory_row(d, worker)->stage);
+	uint32_t *counter = rounds_counters_of(d, plan, round, directory_row(d, worker)->stage);
 	for (uint32_t i = 0; i < message->u.tally.used; i++) {
 		uint32_t microbatch = message->u.tally.base + message->u.tally.offset[i];
 		if (microbatch >= issued(d, round) || counter[microbatch] == (worker | TOLD))
@@ -372,7 +361,7 @@ void merges_on_tally(struct directory *d, struct step *step, const struct skep_m
 static void untell(struct directory *d, const struct skep_plan *plan, uint32_t worker, uint32_t stage)
 {
 	for (uint32_t round = first_round(d); round <= d->round; round++) {
-		uint32_t *counter = counters(d, plan, round, stage);
+		uint32_t *counter = rounds_counters_of(d, plan, round, stage);
 		for (uint32_t i = 0; i < issued(d, round); i++)
 			if (counter[i] == (worker | TOLD))
 				counter[i] = SKEP_NO_INDEX;

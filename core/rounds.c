@@ -30,6 +30,12 @@ uint32_t *rounds_counters(struct directory *d, uint32_t slice)
 	return (uint32_t *)skep_at(d, d->counter_at) + (size_t)slice * d->capacity;
 }
 
+/* The same of the open round, or of the one that is being settled beside it: who merged it, or has told of it. */
+uint32_t *rounds_counters_of(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t stage)
+{
+	return rounds_counters(d, (plan->async && round & 1 ? plan->stages : 0) + stage);
+}
+
 /* ---- grants --------------------------------------------------------------------------------------------------- */
 
 /* skep_plan_credit(), which looks at all workers to count pipelines. */

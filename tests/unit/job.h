@@ -48,6 +48,9 @@ struct skep_device_result job_run(struct skep_device *device, struct skep_op op)
 /* The buffer of one device as a buffer of another; the first is released. */
 struct skep_buf job_carry(struct skep_device *from, struct skep_buf buf, struct skep_device *to);
 
+/* Shakespeare by bytes, in windows of so many. The caller closes it. */
+struct skep_tokens *job_open_text(uint32_t length);
+
 /* What the operation puts out, as a copy that the caller frees. */
 float *job_dump(struct skep_device *device, struct skep_op op, uint64_t *ret_bytes);
 

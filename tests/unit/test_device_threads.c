@@ -108,23 +108,6 @@ static void test_two_may_ask_at_once(void **state)
 
 enum { ROUNDS = 2, RUNS = 3 };
 
-static struct skep_tokens *open_text(uint32_t length)
-{
-	static const char *const files[] = {"models/text/tinyshakespeare.txt"};
-	struct skep_diag diag = {0};
-	struct skep_tokens_options options = {.from = __FILE__,
-		.training = files,
-		.trainings = 1,
-		.part = SKEP_TOKENS_VALIDATION,
-		.format = SKEP_TOKENS_BYTES,
-		.vocabulary = 256,
-		.length = length};
-	struct skep_tokens *tokens = skep_tokens_open(&options, &diag);
-	if (!tokens)
-		fail_msg("%s: %s", diag.file, diag.message);
-	return tokens;
-}
-
 /* 512 tokens a microbatch: the products of its matrices are up to 512 x 512 x 128. */
 static void init_transformer(struct job *job, enum skep_architecture architecture, uint32_t stages)
 {
@@ -150,7 +133,7 @@ static void init_transformer(struct job *job, enum skep_architecture architectur
 	job->plan.stages = job->plan.workers = stages;
 	job->training.samples = 8;
 	job->training.corpus = SKEP_CORPUS_TOKENS;
-	job->training.tokens = open_text(sequence);
+	job->training.tokens = job_open_text(sequence);
 }
 
 static void init_perceptron(struct job *job)

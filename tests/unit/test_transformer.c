@@ -35,23 +35,6 @@ static void model_of(const char *name, struct skep_model *ret)
 		fail_msg("%s: %s", path, diag.message);
 }
 
-static struct skep_tokens *open_text(uint32_t length)
-{
-	static const char *const files[] = {"models/text/tinyshakespeare.txt"};
-	struct skep_diag diag = {0};
-	struct skep_tokens_options options = {.from = __FILE__,
-		.training = files,
-		.trainings = 1,
-		.part = SKEP_TOKENS_VALIDATION,
-		.format = SKEP_TOKENS_BYTES,
-		.vocabulary = 256,
-		.length = length};
-	struct skep_tokens *tokens = skep_tokens_open(&options, &diag);
-	if (!tokens)
-		fail_msg("%s: %s", diag.file, diag.message);
-	return tokens;
-}
-
 /* Wants a restart. */
 static void init(struct job *job, const char *name, uint32_t stages)
 {
@@ -60,7 +43,7 @@ static void init(struct job *job, const char *name, uint32_t stages)
 	job->plan.stages = job->plan.workers = stages;
 	job->training.samples = 3;
 	job->training.corpus = SKEP_CORPUS_TOKENS;
-	job->training.tokens = open_text(job->model.sequence);
+	job->training.tokens = job_open_text(job->model.sequence);
 }
 
 static void finish(struct job *job)
