@@ -445,7 +445,7 @@ static const struct command commands[] = {
 		"With --pace and --shape one machine stands in for the cluster of the topology; with neither it goes "
 		"as fast as\n"
 		"this machine can.\n"},
-	{"plan", "SCENARIO [-o FILE]", "who should serve which stage", "oxObJsSjq", 1, 1, skep_plan_command,
+	{"plan", "SCENARIO [-o FILE]", "who should serve which stage", "oxObCdJsSjq", 1, 1, skep_plan_command,
 		"Searches for the allocation of workers to stages with the most throughput: by the expected time of a step,\n"
 		"then in the simulator, beside the scenario's own allocation and random ones. With -o the best becomes a\n"
 		"scenario that check, sim and run take. Keys in the scenario's plan.search are chosen as well, for the\n"
