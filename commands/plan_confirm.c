@@ -29,7 +29,7 @@ struct reply { /* behind it comes the image of the run's database, if one is kep
 	bool ok, ended, reached;
 	double value[PLAN_FIGURES];
 	uint64_t identity;
-	char why[200];
+	char why[512];
 };
 
 struct course {

@@ -19,7 +19,7 @@ struct plan_side {
 	double *value[PLAN_FIGURES];       /* [seeds]; NAN: there is none */
 	uint32_t ended, reached;           /* runs that came to their end, and to the target loss */
 	uint32_t impossible;               /* could not be run: does not fit memory, for example ... */
-	char why[200];                     /* ... the first of them */
+	char why[512];                     /* ... the first of them */
 };
 
 struct plan_confirm {
