@@ -9,6 +9,7 @@
 #include "commands/plan_confirm.h"
 #include "commands/plan_joint.h"
 #include "scenarios/json.h"
+#include "scenarios/split.h"
 
 static cJSON *candidate(const struct plan_candidate *c)
 {
@@ -33,6 +34,12 @@ static cJSON *mean(const struct plan_mean *m)
 	return row;
 }
 
+/* That a worker splits its stage over. */
+static uint32_t gpus_of(const struct plan_work *w, uint32_t worker)
+{
+	return skep_split_of(&w->scenario, w->scenario.topology.machine[w->planning.machine[worker]].gpu).gpus;
+}
+
 static void add_stages(const struct plan_work *w, cJSON *root)
 {
 	static const char *const by[] = {"compute", "send", "receive"};
@@ -49,6 +56,7 @@ static void add_stages(const struct plan_work *w, cJSON *root)
 		cJSON_AddNumberToObject(row, "stage", i);
 		cJSON_AddNumberToObject(row, "workers", stage[i].workers);
 		cJSON_AddStringToObject(row, "who", crew);
+		cJSON_AddNumberToObject(row, "gpus_of_slowest_worker", gpus_of(w, stage[i].slowest));
 		skep_json_add_number(row, "pace_s", stage[i].pace_s);
 		cJSON_AddStringToObject(row, "pace_by", by[stage[i].bottleneck]);
 		skep_json_add_number(row, "reduction_s", stage[i].reduction_s);
