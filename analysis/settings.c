@@ -88,8 +88,18 @@ static const char *find(const struct settings *s, const char *key, size_t near)
 	return "";
 }
 
+/* Two items of one list. */
+static bool are_neighbours(const char *a, const char *b)
+{
+	const char *index = strrchr(a, '[');
+	return index && strncmp(a, b, (size_t)(index - a) + 1) == 0 && strrchr(b, '[') == b + (index - a);
+}
+
+/* A list whose items differ is one setting, named by the first of them: else who serves which stage would hide all others. */
 static void differ(struct skep_differences *d, const char *key, const char *first, const char *second)
 {
+	if (d->count > 0 && d->count <= SKEP_DIFFERENCES_SHOWN && are_neighbours(d->item[d->count - 1].key, key))
+		return;
 	if (d->count < SKEP_DIFFERENCES_SHOWN) {
 		struct skep_difference *item = &d->item[d->count];
 		snprintf(item->key, sizeof item->key, "%s", key);
