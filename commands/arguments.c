@@ -91,7 +91,8 @@ static const char *const option_help[] = {
 		"                        (default: 20000 evaluations a search, and the result on the seed alone)\n",
 	['x'] = "  --explain             also print the chosen allocation stage by stage, and what moves over which links\n",
 	['O'] = "  --pareto              also print which settings nothing beats in both time and cost\n",
-	['C'] = "  --confirm N           then simulate the plan and SWARM's random start to their ends with N seeds that the plan\n"
+	['C'] = "  --confirm N           then simulate the plan and SWARM's random start to their ends with N seeds that the "
+		"plan\n"
 		"                        has not seen, and print means, their difference and ratio with intervals of 95 %\n",
 	['B'] = "  --bf16                numbers of 16 bits, rounded\n",
 	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",

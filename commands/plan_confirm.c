@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_confirm.c - see plan_confirm.h. Each side is simulated with every seed, to its end, as `skep sim` would do it: the plan as -o
- * writes it; the scenario as it is written, with stages drawn at random by each seed (SWARM's start); and, if its own allocation is
- * another one, the scenario as it is written.
+ * plan_confirm.c - see plan_confirm.h. Each side is simulated with every seed, to its end, as `skep sim` would do it: the
+ * plan as -o writes it; the scenario as it is written, with stages drawn at random by each seed (SWARM's start); and, if its
+ * own allocation is another one, the scenario as it is written.
  *
- * Keeps true: the seeds are those behind the ones that the plan was simulated with, so the plan was not chosen for them; the runs of one
- * seed share its trace and its draws, and are compared as a pair; what comes out does not depend on how many processes there were.
+ * Keeps true: the seeds are those behind the ones that the plan was simulated with, so the plan was not chosen for them; the
+ * runs of one seed share its trace and its draws, and are compared as a pair; what comes out does not depend on how many
+ * processes there were.
  */
 #include "commands/plan_confirm.h"
 

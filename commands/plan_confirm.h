@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_confirm.h - `skep plan --confirm N`: is the plan better than a swarm's random start where it was not looked at? For the files of
- * `skep plan` alone.
+ * plan_confirm.h - `skep plan --confirm N`: is the plan better than a swarm's random start where it was not looked at? For
+ * the files of `skep plan` alone.
  */
 #ifndef SKEP_COMMANDS_PLAN_CONFIRM_H
 #define SKEP_COMMANDS_PLAN_CONFIRM_H

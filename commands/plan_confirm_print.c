@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_confirm_print.c - what `skep plan --confirm` has seen, for a person and as JSON. "Times" is always how often the plan is better:
- * its throughput over the other's, the other's time and money over its.
+ * plan_confirm_print.c - what `skep plan --confirm` has seen, for a person and as JSON. "Times" is always how often the plan
+ * is better: its throughput over the other's, the other's time and money over its.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -31,8 +31,8 @@ struct skep_sweep_reply { /* the beginning of every answer; after that of a RUN 
 	char error[2048];                /* not ok: why; ends with a newline */
 };
 
-/* Of two runs that are the same: the scenario's text with its overrides and its seed, the bytes of the files that it names, and the
- * version of the code. */
+/* Of two runs that are the same: the scenario's text with its overrides and its seed, the bytes of the files that it names,
+ * and the version of the code. */
 uint64_t skep_sweep_identity(const struct skep_scenario *scenario);
 
 /* Simulates it as `skep sim` does. `store`: one in memory, which has the run afterwards; NULL: nothing is kept. */

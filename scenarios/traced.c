@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * traced.c - see traced.h. Keeps true: with `like` each seed has a trace of its own, the same on every machine that reads the scenario
- * with this seed; what only a recording can have (types, copies of its names) is refused beside it.
+ * traced.c - see traced.h. Keeps true: with `like` each seed has a trace of its own, the same on every machine that reads the
+ * scenario with this seed; what only a recording can have (types, copies of its names) is refused beside it.
  */
 #include "scenarios/traced.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * traced.h - the group `cluster.trace` of a scenario: which workers are there, and from when to when, as a recording says it or as it is
- * drawn by the seed from the law of one (topologies/churn.h).
+ * traced.h - the group `cluster.trace` of a scenario: which workers are there, and from when to when, as a recording says it
+ * or as it is drawn by the seed from the law of one (topologies/churn.h).
  */
 #ifndef SKEP_SCENARIOS_TRACED_H
 #define SKEP_SCENARIOS_TRACED_H

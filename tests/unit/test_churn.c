@@ -377,8 +377,8 @@ static void each_seed_draws_a_trace_of_its_own(void **state)
 	}
 }
 
-/* Over many seeds losses come as often for each machine and hour as the law says: 64 machines, of which the mean is there that the
- * recording had. */
+/* Over many seeds losses come as often for each machine and hour as the law says: 64 machines, of which the mean is there
+ * that the recording had. */
 static void drawn_losses_are_those_of_the_law(void **state)
 {
 	(void)state;

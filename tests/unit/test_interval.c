@@ -77,8 +77,8 @@ static double normal(uint64_t *state)
 	return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
 }
 
-/* Of 4000 samples of six, 3800 intervals should have the true mean, with a deviation of 14; those of a normal law (1.96 in place of
- * 2.571) would have it 3570 times. */
+/* Of 4000 samples of six, 3800 intervals should have the true mean, with a deviation of 14; those of a normal law (1.96 in
+ * place of 2.571) would have it 3570 times. */
 static void intervals_hold_the_mean_as_often_as_they_say(void **state)
 {
 	(void)state;
