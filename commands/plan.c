@@ -415,6 +415,8 @@ static enum status confirm(const struct plan_work *w)
 {
 	struct plan_confirm confirmed;
 	enum status status = plan_confirm_run(w, &confirmed) ? show(w, &confirmed) : STATUS_FAILED;
+	if (confirmed.kept && !w->arguments->quiet)
+		fprintf(stderr, "runs are in %s\n", w->arguments->db);
 	plan_confirm_finish(&confirmed);
 	return status;
 }
