@@ -6,7 +6,8 @@ set border 3 lw 1.2 lc rgb 'gray30'
 set tics nomirror out
 set grid xtics ytics lt 1 lw 0.6 lc rgb '#d9d9d9'
 set key bmargin left vertical maxcols 1 Left reverse spacing 1.2
-set bmargin (Warning eq '' ? 9 : 10.2)
+set bmargin (Warning eq '' ? 7.4 : 8.6)
+set style textbox opaque noborder fillcolor rgb '#60ffffff' margins 0.4, 0.2
 plot $dots using 1:2 with points pt 7 ps 0.5 lc rgb '#b0b0b0' title Runs, \
      $points using 1:($3 == 0 ? $2 : NaN) with points pt 7 ps 1.1 lc rgb '#888888' notitle, \
      $front using 1:2 with steps lw 2.2 lc rgb '#0072B2' notitle, \

@@ -14,12 +14,27 @@
 #define SETTINGS_MAX 3u /* of a run */
 #define VALUE_CHARS 20  /* of a setting */
 
+const char *skep_plot_short_key(const char *key, char *ret, size_t size)
+{
+	const char *last = strrchr(key, '.'), *word = last ? last + 1 : key;
+	bool plain = last && (strcmp(word, "method") == 0 || strcmp(word, "file") == 0 || strcmp(word, "name") == 0);
+	if (plain) {
+		const char *before = last;
+		while (before > key && before[-1] != '.')
+			before--;
+		snprintf(ret, size, "%.*s", (int)(last - before), before);
+	} else {
+		snprintf(ret, size, "%s", word);
+	}
+	return ret;
+}
+
 bool skep_plot_add_setting(char *settings, size_t size, uint32_t *count, const struct skep_difference *d)
 {
-	char setting[192];
-	const char *dot = strrchr(d->key, '.'), *value = d->second[0] ? d->second : "not set";
-	snprintf(setting, sizeof setting, ", %s %.*s%s", dot ? dot + 1 : d->key, VALUE_CHARS, value,
-		strlen(value) > VALUE_CHARS ? ".." : "");
+	char setting[192], key[96];
+	const char *value = d->second[0] ? d->second : "not set";
+	snprintf(setting, sizeof setting, ", %s %.*s%s", skep_plot_short_key(d->key, key, sizeof key), VALUE_CHARS,
+		value, strlen(value) > VALUE_CHARS ? ".." : "");
 	if (strstr(settings, setting) != NULL || strcmp(d->key, "seed") == 0) /* the legend has the seed anyway */
 		return true;
 	bool room = (*count)++ < SETTINGS_MAX;

@@ -10,7 +10,7 @@
  * make them differ, the picture says so.
  *
  * A label has the settings that differ between the points. The front is labelled first; a label stands where it covers no
- * other and no large dot, or is left out.
+ * other, no large dot and the fewest small ones, or is left out. What it does cover shows through its ground.
  */
 #include <ctype.h>
 #include <math.h>
@@ -24,7 +24,7 @@
 #define RUNS_MAX 4096u
 #define KEYS_MAX 5u   /* in a label */
 #define LOG_FROM 30.0 /* an axis that spans more is logarithmic */
-#define KEY_PIXELS 120u
+#define KEY_PIXELS 90u
 #define LOSS_NOISE 0.02 /* of the loss: what seeds may do where no two runs differ by them alone */
 #define LETTER 0.0088   /* width of a letter of a label, of the range of the runs; and height of its line */
 #define LINE 0.034
@@ -299,10 +299,10 @@ static void label_point(struct figure *f, struct point *point, char base[KEYS_MA
 	}
 	size_t used = 0;
 	for (uint32_t k = 0; k < f->keys && used < sizeof point->label - 1; k++) {
-		const char *dot = strrchr(f->key[k], '.');
+		char key[96];
 		if (value[k][0])
 			used += (size_t)snprintf(point->label + used, sizeof point->label - used, "%s%s %.24s",
-				used ? ", " : "", dot ? dot + 1 : f->key[k], value[k]);
+				used ? ", " : "", skep_plot_short_key(f->key[k], key, sizeof key), value[k]);
 	}
 	if (used == 0 && f->keys > 0)
 		used = (size_t)snprintf(point->label, sizeof point->label, "defaults");
@@ -392,18 +392,39 @@ static bool has_room(const struct figure *f, const struct point *point, int corn
 	return room;
 }
 
+/* Runs that a label would lie on. */
+static uint32_t covered(const struct figure *f, const struct point *point, int corner)
+{
+	struct box a = box_of(f, point, corner);
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < f->dots; i++) {
+		double x = place(f, 0, f->dot[i].usd), y = place(f, 1, f->dot[i].time_s);
+		count += x > a.left && x < a.right && y > a.low && y < a.high;
+	}
+	return count;
+}
+
+/* Where there is room and it covers least, the first of such. */
+static void label_best(const struct figure *f, struct point *point)
+{
+	uint32_t least = UINT32_MAX;
+	for (int c = 0; c < (int)CORNERS; c++) {
+		uint32_t count = has_room(f, point, c) ? covered(f, point, c) : UINT32_MAX;
+		if (count >= least)
+			continue;
+		least = count;
+		point->labelled = true;
+		point->corner = c;
+	}
+}
+
 /* The fronts first, and within them the cheapest. */
 static void choose_labels(struct figure *f)
 {
 	for (int pass = 0; pass < 2; pass++)
-		for (uint32_t p = 0; p < f->points; p++) {
-			struct point *point = &f->point[p];
-			for (int c = 0; point->best == (pass == 0) && !point->labelled && c < (int)CORNERS; c++)
-				if (has_room(f, point, c)) {
-					point->labelled = true;
-					point->corner = c;
-				}
-		}
+		for (uint32_t p = 0; p < f->points; p++)
+			if (f->point[p].best == (pass == 0))
+				label_best(f, &f->point[p]);
 }
 
 /* A margin on each side, and more of it to the right, where labels stand. */
@@ -475,7 +496,8 @@ static void write_points(const struct figure *f, double unit, FILE *script)
 			continue;
 		fprintf(script, "set label ");
 		skep_script_string(script, f->point[p].label);
-		fprintf(script, " at first %.9g, first %.9g %s offset %g, %g front font ',11' textcolor rgb '%s'\n",
+		fprintf(script,
+			" at first %.9g, first %.9g %s offset %g, %g front boxed font ',11' textcolor rgb '%s'\n",
 			f->point[p].usd, f->point[p].time_s * unit, at->right ? "left" : "right",
 			at->right ? 0.9 : -0.9, 0.7 * at->up, f->point[p].best ? "black" : "gray40");
 	}

@@ -66,6 +66,9 @@ bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t
 bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const char *none, bool one_a_world,
 	int64_t *ret_run, uint32_t most, uint32_t *ret_runs, char *reterr, size_t size);
 
+/* The last word of a key; of `allocation.method` and `data.file` the one before, which says more. Returns `ret`. */
+const char *skep_plot_short_key(const char *key, char *ret, size_t size);
+
 /* Adds ", microbatch 32" to the settings that a legend tells of a run, unless it is there; `count`: of them, 0 at first. False:
  * there are too many, and the text ends in dots. */
 bool skep_plot_add_setting(char *settings, size_t size, uint32_t *count, const struct skep_difference *d);

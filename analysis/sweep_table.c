@@ -345,6 +345,18 @@ static uint32_t best_row(const struct skep_sweep_table *t, enum skep_sweep_metri
 	return rivals > 1 ? best : UINT32_MAX;
 }
 
+/* The longer the period the higher the throughput, whatever it does to the loss. */
+static bool favours_long_periods(const struct skep_sweep_table *table)
+{
+	bool periods = false;
+	for (uint32_t k = 0; k < table->keys; k++)
+		periods = periods || strcmp(table->key[k], "sync.every") == 0 ||
+		          strcmp(table->key[k], "sync.method") == 0;
+	for (uint32_t p = 0; p < table->points; p++)
+		periods = periods && table->row[p].figure[SKEP_SWEEP_LOSS].runs == 0;
+	return periods;
+}
+
 void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
 {
 	enum skep_sweep_metric by = asked_for(table);
@@ -372,4 +384,8 @@ void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
 			: by == SKEP_SWEEP_TO_TARGET ? "   <- first at the target"
 						     : "   <- highest throughput");
 	}
+	if (best != UINT32_MAX && by == SKEP_SWEEP_THROUGHPUT && favours_long_periods(table))
+		fputs("  Throughput alone favours long periods; what they do to the loss is seen with `maths: real`, or with\n"
+		      "  `maths: law` and a law that `skep fit` makes of runs.\n",
+			out);
 }

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CONFIRM_MIN 2u /* an interval takes two */
+#define CONFIRM_MAX 1000u
+
 /* Every option; `val` is its letter in struct command. */
 static const struct option long_options[] = {
 	{"set", required_argument, NULL, 's'},
@@ -42,6 +45,7 @@ static const struct option long_options[] = {
 	{"budget", required_argument, NULL, 'b'},
 	{"explain", no_argument, NULL, 'x'},
 	{"pareto", no_argument, NULL, 'O'},
+	{"confirm", required_argument, NULL, 'C'},
 	{"help", no_argument, NULL, 'H'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -87,6 +91,9 @@ static const char *const option_help[] = {
 		"                        (default: 20000 evaluations a search, and the result on the seed alone)\n",
 	['x'] = "  --explain             also print the chosen allocation stage by stage, and what moves over which links\n",
 	['O'] = "  --pareto              also print which settings nothing beats in both time and cost\n",
+	['C'] = "  --confirm N           then simulate the plan and SWARM's random start to their ends with N seeds that the "
+		"plan\n"
+		"                        has not seen, and print means, their difference and ratio with intervals of 95 %\n",
 	['B'] = "  --bf16                numbers of 16 bits, rounded\n",
 	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
 };
@@ -187,10 +194,15 @@ static enum status bad_value(const char *option, const char *value, const char *
 static enum status take_plan_option(struct arguments *a, int letter)
 {
 	const char *expected;
+	uint64_t number;
 	if (letter == 'x')
 		a->explain = true;
 	else if (letter == 'O')
 		a->pareto = true;
+	else if (letter == 'C' && parse_number(optarg, CONFIRM_MAX, &number) && number >= CONFIRM_MIN)
+		a->confirm = (uint32_t)number;
+	else if (letter == 'C')
+		return bad_value("--confirm", optarg, "a number of seeds, from 2 to 1000");
 	else if (!skep_quantity_parse(optarg, SKEP_TIME, &a->budget_s, &expected) || !(a->budget_s >= 1e-3) ||
 		 a->budget_s > 86400)
 		return bad_value("--budget", optarg, "a time with its unit, from 1 ms to 1 d, as in '2 s'");
@@ -200,7 +212,7 @@ static enum status take_plan_option(struct arguments *a, int letter)
 static enum status take_export_option(struct arguments *a, int letter)
 {
 	uint64_t number;
-	if (letter == 'b' || letter == 'x' || letter == 'O')
+	if (strchr("bxOC", letter))
 		return take_plan_option(a, letter);
 	if (letter == 'B')
 		a->bf16 = true;
@@ -313,6 +325,7 @@ static enum status take_option(struct arguments *a, int letter)
 		break;
 	case 'd':
 		a->db = optarg;
+		a->has_db = true;
 		break;
 	case 'r':
 		if (!parse_rounds(optarg, &a->rounds))

@@ -12,15 +12,17 @@
 #include "analysis/plot.h"
 #include "exec/exec.h"
 #include "scenarios/scenario.h"
+#include "scenarios/vary.h"
 
 #define SETS_MAX 64
+#define SETS_ROOM (SETS_MAX + SKEP_VARY_KEYS_MAX + 2) /* with what a plan adds */
 #define RUNS_MAX 256
 #define VARIES_MAX 64
 
 enum status { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_BAD_INPUT = 2 };
 
 struct arguments {
-	const char *set[SETS_MAX];
+	const char *set[SETS_ROOM];
 	struct skep_scenario_options scenario;
 	const char *db, *output, *metric;     /* metric NULL: not given */
 	const char *vary[VARIES_MAX], *seeds; /* of a sweep; seeds NULL: not given */
@@ -32,6 +34,8 @@ struct arguments {
 	uint32_t from;   /* the first round that `fit` takes */
 	double budget_s; /* 0: not given */
 	bool explain, pareto;
+	uint32_t confirm; /* seeds; 0: not given */
+	bool has_db;
 	uint32_t step; /* of a checkpoint; 0: not given */
 	bool bf16;
 	uint32_t ranks;      /* 0: not given */

@@ -17,8 +17,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "commands/plan_confirm.h"
 #include "commands/plan_joint.h"
 #include "commands/plan_work.h"
+#include "planning/interval.h"
 #include "planning/read.h"
 
 #define EVALUATIONS 20000u
@@ -267,24 +269,10 @@ static bool find(struct plan_work *w)
 
 /* ---- what it is compared with ------------------------------------------------------------------------------------- */
 
-/* Student's t for 95 %, by degrees of freedom. */
-static double student(uint32_t freedom)
-{
-	static const double t[] = {0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306};
-	return freedom < sizeof t / sizeof t[0] ? t[freedom] : 1.998 + 0.5 / freedom;
-}
-
 static struct plan_mean mean_of(const double *value, uint32_t count)
 {
-	struct plan_mean m = {.count = count};
-	double sum = 0, squares = 0;
-	for (uint32_t i = 0; i < count; i++)
-		sum += value[i];
-	m.mean = count > 0 ? sum / count : NAN;
-	for (uint32_t i = 0; i < count; i++)
-		squares += (value[i] - m.mean) * (value[i] - m.mean);
-	m.half = count > 1 ? student(count - 1) * sqrt(squares / (count - 1) / count) : NAN;
-	return m;
+	struct skep_interval r = skep_interval_of(value, count);
+	return (struct plan_mean){.count = r.count, .mean = r.mean, .half = r.high - r.mean};
 }
 
 static bool expect_random(struct plan_work *w)
@@ -406,6 +394,33 @@ bool plan_seek(struct plan_work *w)
 	return begin_with_start(w) && find(w);
 }
 
+static enum status show(const struct plan_work *w, const struct plan_confirm *confirmed)
+{
+	const struct arguments *a = w->arguments;
+	if (a->json) {
+		plan_print_json(w, confirmed, stdout);
+		return STATUS_DONE;
+	}
+	plan_print(w, stdout);
+	if (a->explain)
+		plan_explain(w, stdout);
+	if (confirmed)
+		plan_confirm_print(w, confirmed, stdout);
+	if (a->output && !a->quiet)
+		fprintf(stderr, "wrote %s\n", a->output);
+	return STATUS_DONE;
+}
+
+static enum status confirm(const struct plan_work *w)
+{
+	struct plan_confirm confirmed;
+	enum status status = plan_confirm_run(w, &confirmed) ? show(w, &confirmed) : STATUS_FAILED;
+	if (confirmed.kept && !w->arguments->quiet)
+		fprintf(stderr, "runs are in %s\n", w->arguments->db);
+	plan_confirm_finish(&confirmed);
+	return status;
+}
+
 static enum status plan(struct plan_work *w)
 {
 	const struct arguments *a = w->arguments;
@@ -425,16 +440,7 @@ static enum status plan(struct plan_work *w)
 	}
 	if (a->output && !plan_write(w))
 		return STATUS_BAD_INPUT;
-	if (a->json) {
-		plan_print_json(w, stdout);
-		return STATUS_DONE;
-	}
-	plan_print(w, stdout);
-	if (a->explain)
-		plan_explain(w, stdout);
-	if (a->output && !a->quiet)
-		fprintf(stderr, "wrote %s\n", a->output);
-	return STATUS_DONE;
+	return a->confirm > 0 ? confirm(w) : show(w, NULL);
 }
 
 bool plan_read(struct plan_work *w, char *reterr, size_t size)
@@ -469,12 +475,12 @@ static enum status begin(struct plan_work *w)
 
 enum status skep_plan_command(const struct arguments *arguments)
 {
-	if (arguments->output && !plan_writable(arguments))
+	if ((arguments->output && !plan_writable(arguments)) || !plan_confirm_ready(arguments))
 		return STATUS_BAD_INPUT;
 	struct plan_work *w = calloc(1, sizeof *w);
 	if (!w)
 		return complain(STATUS_FAILED, lacking);
-	w->arguments = arguments;
+	w->arguments = w->as_given = arguments;
 	w->begin_ns = plan_now_ns();
 	if (arguments->budget_s > 0)
 		w->until_ns = w->begin_ns + (uint64_t)(1e9 * arguments->budget_s);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "commands/plan_joint.h"
+#include "scenarios/json.h"
 #include "scenarios/layout.h"
 
 #define SHOWN 10u
@@ -123,14 +124,6 @@ void plan_joint_print(const struct plan_joint *j, FILE *out)
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void add_number(cJSON *to, const char *key, double value)
-{
-	if (isfinite(value))
-		cJSON_AddNumberToObject(to, key, value);
-	else
-		cJSON_AddNullToObject(to, key);
-}
-
 static cJSON *settings_of(const struct plan_joint *j, const struct plan_point *p)
 {
 	cJSON *object = cJSON_CreateObject();
@@ -146,11 +139,11 @@ static cJSON *row_of(const struct plan_joint *j, const struct plan_point *p)
 	cJSON *row = cJSON_CreateObject();
 	cJSON_AddItemToObject(row, "settings", settings_of(j, p));
 	cJSON_AddBoolToObject(row, "as_written", p->number == SKEP_AS_WRITTEN);
-	add_number(row, "expected_step_s", p->expected_s);
-	add_number(row, "simulated_step_s", p->round_s);
-	add_number(row, "throughput_samples_per_s", p->tried.samples_per_s);
-	add_number(row, "time_to_target_s", plan_point_time_s(p));
-	add_number(row, "cost_to_target_usd", plan_point_usd(p));
+	skep_json_add_number(row, "expected_step_s", p->expected_s);
+	skep_json_add_number(row, "simulated_step_s", p->round_s);
+	skep_json_add_number(row, "throughput_samples_per_s", p->tried.samples_per_s);
+	skep_json_add_number(row, "time_to_target_s", plan_point_time_s(p));
+	skep_json_add_number(row, "cost_to_target_usd", plan_point_usd(p));
 	cJSON_AddBoolToObject(row, "extrapolated", extrapolates(p));
 	cJSON_AddNumberToObject(row, "runs", p->runs);
 	cJSON_AddNumberToObject(row, "reached", p->reached);

@@ -6,25 +6,20 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "commands/plan_confirm.h"
 #include "commands/plan_joint.h"
-
-static void add_number(cJSON *to, const char *key, double value)
-{
-	if (isfinite(value))
-		cJSON_AddNumberToObject(to, key, value);
-	else
-		cJSON_AddNullToObject(to, key);
-}
+#include "scenarios/json.h"
+#include "scenarios/split.h"
 
 static cJSON *candidate(const struct plan_candidate *c)
 {
 	cJSON *row = cJSON_CreateObject();
 	cJSON_AddStringToObject(row, "method", c->name);
 	cJSON_AddStringToObject(row, "links", c->view == SKEP_VIEW_SHARED ? "shared" : "alone");
-	add_number(row, "expected_step_s", c->step_s[SKEP_VIEW_SHARED]);
-	add_number(row, "expected_step_alone_s", c->step_s[SKEP_VIEW_ALONE]);
-	add_number(row, "simulated_step_s", c->tried ? c->round_s : NAN);
-	add_number(row, "throughput_samples_per_s", c->tried ? c->samples_per_s : NAN);
+	skep_json_add_number(row, "expected_step_s", c->step_s[SKEP_VIEW_SHARED]);
+	skep_json_add_number(row, "expected_step_alone_s", c->step_s[SKEP_VIEW_ALONE]);
+	skep_json_add_number(row, "simulated_step_s", c->tried ? c->round_s : NAN);
+	skep_json_add_number(row, "throughput_samples_per_s", c->tried ? c->samples_per_s : NAN);
 	cJSON_AddNumberToObject(row, "evaluations", (double)c->evaluations);
 	cJSON_AddBoolToObject(row, "least_expected", c->optimal);
 	return row;
@@ -34,9 +29,15 @@ static cJSON *mean(const struct plan_mean *m)
 {
 	cJSON *row = cJSON_CreateObject();
 	cJSON_AddNumberToObject(row, "count", m->count);
-	add_number(row, "mean", m->count > 0 ? m->mean : NAN);
-	add_number(row, "interval95", m->count > 1 ? m->half : NAN);
+	skep_json_add_number(row, "mean", m->count > 0 ? m->mean : NAN);
+	skep_json_add_number(row, "interval95", m->count > 1 ? m->half : NAN);
 	return row;
+}
+
+/* That a worker splits its stage over. */
+static uint32_t gpus_of(const struct plan_work *w, uint32_t worker)
+{
+	return skep_split_of(&w->scenario, w->scenario.topology.machine[w->planning.machine[worker]].gpu).gpus;
 }
 
 static void add_stages(const struct plan_work *w, cJSON *root)
@@ -55,9 +56,10 @@ static void add_stages(const struct plan_work *w, cJSON *root)
 		cJSON_AddNumberToObject(row, "stage", i);
 		cJSON_AddNumberToObject(row, "workers", stage[i].workers);
 		cJSON_AddStringToObject(row, "who", crew);
-		add_number(row, "pace_s", stage[i].pace_s);
+		cJSON_AddNumberToObject(row, "gpus_of_slowest_worker", gpus_of(w, stage[i].slowest));
+		skep_json_add_number(row, "pace_s", stage[i].pace_s);
 		cJSON_AddStringToObject(row, "pace_by", by[stage[i].bottleneck]);
-		add_number(row, "reduction_s", stage[i].reduction_s);
+		skep_json_add_number(row, "reduction_s", stage[i].reduction_s);
 		cJSON_AddBoolToObject(row, "bottleneck", i == parts.slowest_stage);
 		cJSON_AddItemToArray(rows, row);
 	}
@@ -76,7 +78,7 @@ static void add_stage_of(const struct plan_work *w, cJSON *root)
 	}
 }
 
-void plan_print_json(const struct plan_work *w, FILE *out)
+void plan_print_json(const struct plan_work *w, const struct plan_confirm *confirm, FILE *out)
 {
 	cJSON *root = cJSON_CreateObject(), *rows;
 	const struct plan_candidate *c = &w->candidate[w->chosen];
@@ -91,10 +93,10 @@ void plan_print_json(const struct plan_work *w, FILE *out)
 	for (uint32_t i = 1; i < w->candidates; i++)
 		cJSON_AddItemToArray(rows, candidate(&w->candidate[i]));
 	cJSON_AddStringToObject(root, "chosen", c->name);
-	add_number(root, "throughput_samples_per_s", c->samples_per_s);
+	skep_json_add_number(root, "throughput_samples_per_s", c->samples_per_s);
 	cJSON_AddStringToObject(root, "objective", skep_aim_name(w->aim));
-	add_number(root, "time_to_target_s", c->forecast.rounds > 0 ? c->forecast.time_s : NAN);
-	add_number(root, "cost_to_target_usd", c->forecast.rounds > 0 ? c->forecast.usd : NAN);
+	skep_json_add_number(root, "time_to_target_s", c->forecast.rounds > 0 ? c->forecast.time_s : NAN);
+	skep_json_add_number(root, "cost_to_target_usd", c->forecast.rounds > 0 ? c->forecast.usd : NAN);
 	cJSON_AddBoolToObject(root, "extrapolated", c->forecast.extrapolated);
 	if (w->joint)
 		plan_joint_add_json(w->joint, root);
@@ -102,9 +104,9 @@ void plan_print_json(const struct plan_work *w, FILE *out)
 		cJSON_AddNullToObject(root, "settings");
 	add_stage_of(w, root);
 	add_stages(w, root);
-	char *text = cJSON_PrintUnformatted(root);
-	if (text)
-		fprintf(out, "%s\n", text);
-	cJSON_free(text);
-	cJSON_Delete(root);
+	if (confirm)
+		plan_confirm_add_json(w, confirm, root);
+	else
+		cJSON_AddNullToObject(root, "confirmed");
+	skep_json_print(root, out);
 }

@@ -11,6 +11,7 @@
 
 #define CHEAP_EVALUATIONS 300 /* of the greedy search */
 #define SHORT_EVALUATIONS 4000
+#define FIRST 8u /* combinations, whatever the budget */
 
 double plan_point_value(const struct plan_point *p)
 {
@@ -223,12 +224,14 @@ static bool is_late(const struct plan_joint *j, uint64_t quarters)
 	return j->until_ns > 0 && plan_now_ns() > j->begin_ns + (j->until_ns - j->begin_ns) / 4 * quarters;
 }
 
-static void look(const struct plan_joint *j, enum plan_rung rung, struct plan_point *p)
+/* `nth` of its list. A few are looked at cheaply however late it is, so that with any budget something is compared. */
+static void look(const struct plan_joint *j, enum plan_rung rung, uint32_t nth, struct plan_point *p)
 {
 	struct plan_work *w = malloc(sizeof *w);
 	struct arguments *a = malloc(sizeof *a);
 	char *set[SKEP_VARY_KEYS_MAX] = {NULL};
-	bool skip = p->number != SKEP_AS_WRITTEN && rung != PLAN_FULL && is_late(j, rung == PLAN_CHEAP ? 1 : 2);
+	bool first = (p->number == SKEP_AS_WRITTEN && rung != PLAN_WHOLE) || (rung == PLAN_CHEAP && nth < FIRST);
+	bool skip = !first && rung != PLAN_FULL && is_late(j, rung == PLAN_CHEAP ? 1 : 2);
 	if (skip && p->rung == PLAN_UNKNOWN)
 		refuse(p, "there was no time to look at it");
 	if (!skip && w && a && plan_point_sets(j, p->number, a, set) && open_point(j, p, a, w)) {
@@ -259,7 +262,7 @@ bool plan_point_work(void *context, const struct skep_sweep_job *job, void **ret
 		memcpy(own, p.stage_of, p.workers * sizeof *own);
 	p.stage_of = own;
 	p.workers = own ? p.workers : 0;
-	look(j, (enum plan_rung)job->kind, &p);
+	look(j, (enum plan_rung)job->kind, job->number, &p);
 	p.workers = p.stage_of ? p.workers : 0;
 	*ret_count = sizeof p + p.workers * sizeof *p.stage_of;
 	char *bytes = malloc(*ret_count);

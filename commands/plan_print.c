@@ -12,6 +12,7 @@
 #include "planning/traffic.h"
 #include "scenarios/layout.h"
 #include "scenarios/memory.h"
+#include "scenarios/split.h"
 
 /* ---- the comparison ----------------------------------------------------------------------------------------------- */
 
@@ -121,8 +122,12 @@ void plan_crew(const struct plan_work *w, const uint32_t *stage_of, uint32_t sta
 		if (count == 0 || earlier > 0)
 			continue;
 		const struct skep_machine *m = &t->machine[w->planning.machine[i]];
-		int wrote = snprintf(ret + used, size - used, "%s%s %" PRIu32 " x %s", used > 0 ? ", " : "",
-			t->place_name[m->place], count, t->gpu[m->gpu].name);
+		uint32_t gpus = skep_split_of(&w->scenario, m->gpu).gpus;
+		char split[16] = "";
+		if (gpus > 1)
+			snprintf(split, sizeof split, "%" PRIu32 " ", gpus);
+		int wrote = snprintf(ret + used, size - used, "%s%s %" PRIu32 " x %s%s", used > 0 ? ", " : "",
+			t->place_name[m->place], count, split, t->gpu[m->gpu].name);
 		used = (size_t)wrote < size - used ? used + (size_t)wrote : size - 1;
 	}
 }
@@ -156,6 +161,34 @@ static void print_stages(const struct plan_work *w, const struct skep_throughput
 		skep_layout_cell(&layout, "%s", by[stage[i].bottleneck]);
 		skep_layout_cell(&layout, "%s", skep_time_text(stage[i].reduction_s, text));
 		skep_layout_cell(&layout, "%s", crew);
+	}
+	skep_layout_end(&layout, out);
+}
+
+/* Of the worker that sets the pace of each stage; nothing where all have one GPU. */
+static void print_split(const struct plan_work *w, const struct skep_throughput_stage *stage, FILE *out)
+{
+	static const char *const head[] = {"stage", "GPUs of a worker", "between them", "of its passes"};
+	struct skep_layout layout;
+	char text[SKEP_TEXT_BYTES];
+	bool any = false;
+	for (uint32_t gpu = 0; gpu < w->scenario.topology.gpus; gpu++)
+		any = any || skep_split_of(&w->scenario, gpu).gpus > 1;
+	if (!any)
+		return;
+	fprintf(out,
+		"\nstages that are split over the GPUs of a worker (cluster.tensor_parallel): time on the link between "
+		"them, of a\nmicrobatch there and back\n\n");
+	skep_layout_begin(&layout, "rrrr", head);
+	for (uint32_t i = 0; i < w->planning.stages; i++) {
+		uint32_t worker = stage[i].slowest, gpu = w->scenario.topology.machine[w->planning.machine[worker]].gpu;
+		double inner_s = 0, passes_s = w->planning.compute_s[(size_t)worker * w->planning.stages + i];
+		for (uint32_t slice = i; slice < skep_plan_slices(&w->scenario.plan); slice += w->planning.stages)
+			inner_s += skep_split_inner_s(&w->scenario, gpu, slice);
+		skep_layout_cell(&layout, "%" PRIu32, i);
+		skep_layout_cell(&layout, "%" PRIu32, skep_split_of(&w->scenario, gpu).gpus);
+		skep_layout_cell(&layout, "%s", skep_time_text(inner_s, text));
+		skep_layout_cell(&layout, "%.1f %%", 100 * inner_s / passes_s);
 	}
 	skep_layout_end(&layout, out);
 }
@@ -211,6 +244,7 @@ void plan_explain(const struct plan_work *w, FILE *out)
 		"\nwhat was chosen (forward and backward: a microbatch on the worker that sets the pace; pace: time of the\n"
 		"whole swarm for each microbatch; * the bottleneck)\n\n");
 	print_stages(w, &parts, stage, &planned, out);
+	print_split(w, stage, out);
 	fprintf(out,
 		"\nexpected: %s for all microbatches (pace %s, one there and back %s)%s, %s for the longest reduction%s\n",
 		skep_time_text(parts.flow_s, flow), skep_time_text(parts.pace_s, pace),

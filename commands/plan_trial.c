@@ -47,7 +47,7 @@ bool plan_trial_read_with(const struct plan_work *work, const uint32_t *stage_of
 	struct skep_scenario *ret, struct skep_diag *reterr)
 {
 	struct skep_scenario_options options = work->arguments->scenario;
-	const char *sets[SETS_MAX + 2];
+	const char *sets[SETS_ROOM];
 	memcpy(sets, options.set, options.sets * sizeof *sets);
 	char *assignment = stage_of ? skep_planning_assignment(&work->planning, stage_of) : NULL;
 	if (stage_of && !assignment) {

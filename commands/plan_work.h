@@ -34,8 +34,8 @@ struct plan_mean { /* over random allocations */
 };
 
 struct plan_work {
-	const struct arguments *arguments;
-	struct skep_scenario scenario; /* as it was read; the planning points to it */
+	const struct arguments *arguments, *as_given; /* with the settings that were chosen, and without */
+	struct skep_scenario scenario;                /* as it was read; the planning points to it */
 	struct skep_planning planning;
 	void *cost_memory[SKEP_VIEWS];
 	const struct skep_objective *cost[SKEP_VIEWS];
@@ -87,7 +87,9 @@ double plan_whole_events(const struct skep_scenario *scenario, uint32_t rounds);
 
 void plan_print(const struct plan_work *work, FILE *out);
 void plan_explain(const struct plan_work *work, FILE *out);
-void plan_print_json(const struct plan_work *work, FILE *out);
+struct plan_confirm;
+void plan_print_json(
+	const struct plan_work *work, const struct plan_confirm *confirm, FILE *out); /* NULL: not asked for */
 /* Can -o be written, as far as that is known before? Says itself what is wrong, and so does the other one. */
 bool plan_writable(const struct arguments *arguments);
 bool plan_write(const struct plan_work *work);

@@ -96,7 +96,7 @@ static bool read_combination(
 	return read;
 }
 
-static uint64_t identity_of(const struct skep_scenario *scenario)
+uint64_t skep_sweep_identity(const struct skep_scenario *scenario)
 {
 	uint64_t hash = skep_hash_bytes(SKEP_HASH_EMPTY, scenario->text, strlen(scenario->text) + 1);
 	const char *path;
@@ -132,7 +132,7 @@ static void check(const struct skep_sweep *sweep, uint32_t number, struct skep_s
 	ret->ok = read_combination(sweep, number, &scenario, ret->error, sizeof ret->error);
 	if (!ret->ok)
 		return;
-	ret->identity = identity_of(&scenario);
+	ret->identity = skep_sweep_identity(&scenario);
 	ret->seed = scenario.seed;
 	ret->memory_bytes = memory_of(&scenario);
 	snprintf(ret->name, sizeof ret->name, "%s", scenario.name);
@@ -154,38 +154,57 @@ static bool fail(struct skep_sweep_reply *reply, const char *error)
 	return false;
 }
 
+/* To the tally alone, or into the store as well. */
+static bool play(const struct skep_scenario *scenario, struct skep_tally *tally, struct skep_store *store,
+	struct skep_sim_result *ret)
+{
+	const struct skep_recorder adds = skep_tally_recorder(tally);
+	if (!store)
+		return skep_sim_run(scenario, &adds, ret);
+	struct skep_recorder_pair both = {skep_store_recorder(store), adds};
+	const struct skep_recorder recorder = skep_recorder_both(&both);
+	return skep_sim_run(scenario, &recorder, ret);
+}
+
+bool skep_sweep_simulate(const struct skep_scenario *scenario, struct skep_store *store, bool details,
+	struct skep_summary *ret, char *reterr, size_t size)
+{
+	int64_t run;
+	double begin_s = seconds();
+	struct skep_sim_result result;
+	struct skep_tally *tally = skep_tally_create(scenario, "sim");
+	if (!tally) {
+		snprintf(reterr, size, "not enough memory to record the run");
+		return false;
+	}
+	bool ran = !store || skep_store_begin(store, scenario, "sim", "cpu", false, false, &run, reterr, size);
+	if (ran && store && !details)
+		skep_store_keep_little(store, OPS_KEPT);
+	if (ran && !play(scenario, tally, store, &result)) {
+		snprintf(reterr, size,
+			"not enough memory to simulate this combination: take fewer processes with --jobs");
+		ran = false;
+	}
+	if (ran) {
+		skep_tally_finish(tally, result.end_ns, result.events, seconds() - begin_s, result.outcome, ret);
+		ran = !store || skep_store_end(store, ret, reterr, size);
+	}
+	skep_tally_destroy(tally);
+	return ran;
+}
+
 static bool simulate(const struct skep_sweep *sweep, const struct skep_scenario *scenario, struct skep_store *store,
 	struct skep_sweep_reply *ret)
 {
 	char error[1024];
-	int64_t run;
-	double begin_s = seconds();
 	struct skep_summary summary;
-	struct skep_sim_result result;
-	struct skep_tally *tally = skep_tally_create(scenario, "sim");
-	bool ran = tally != NULL &&
-	           skep_store_begin(store, scenario, "sim", "cpu", false, false, &run, error, sizeof error);
-	if (!ran) {
-		skep_tally_destroy(tally);
-		return fail(ret, tally != NULL ? error : "not enough memory to record the run");
-	}
-	if (!sweep->arguments->details)
-		skep_store_keep_little(store, OPS_KEPT);
-	struct skep_recorder_pair both = {skep_store_recorder(store), skep_tally_recorder(tally)};
-	const struct skep_recorder recorder = skep_recorder_both(&both);
-	ran = skep_sim_run(scenario, &recorder, &result);
-	if (!ran)
-		fail(ret, "not enough memory to simulate this combination: take fewer processes with --jobs");
-	if (ran) {
-		skep_tally_finish(tally, result.end_ns, result.events, seconds() - begin_s, result.outcome, &summary);
-		ran = skep_store_end(store, &summary, error, sizeof error) || fail(ret, error);
-		ret->done = summary.ok;
-		ret->throughput = summary.throughput_samples_per_s;
-		ret->time_s = summary.time_s;
-		ret->loss = summary.final_loss;
-	}
-	skep_tally_destroy(tally);
-	return ran;
+	if (!skep_sweep_simulate(scenario, store, sweep->arguments->details, &summary, error, sizeof error))
+		return fail(ret, error);
+	ret->done = summary.ok;
+	ret->throughput = summary.throughput_samples_per_s;
+	ret->time_s = summary.time_s;
+	ret->loss = summary.final_loss;
+	return true;
 }
 
 /* The reply and, behind it, the image. */
@@ -197,7 +216,7 @@ static void run(const struct skep_sweep *sweep, const struct skep_sweep_job *job
 	if (!read_combination(sweep, job->number, &scenario, ret->error, sizeof ret->error))
 		return;
 	struct skep_store *store = NULL;
-	if (identity_of(&scenario) != job->word)
+	if (skep_sweep_identity(&scenario) != job->word)
 		fail(ret, "a file of the scenario is not what it was when the sweep began");
 	else if ((store = skep_store_open_memory(error, sizeof error)) == NULL)
 		fail(ret, error);

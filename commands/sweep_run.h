@@ -5,6 +5,8 @@
 #ifndef SKEP_COMMANDS_SWEEP_RUN_H
 #define SKEP_COMMANDS_SWEEP_RUN_H
 
+#include "analysis/store.h"
+#include "analysis/summary.h"
 #include "commands/arguments.h"
 #include "commands/sweep_pool.h"
 #include "scenarios/vary.h"
@@ -28,6 +30,14 @@ struct skep_sweep_reply { /* the beginning of every answer; after that of a RUN 
 	double throughput, time_s, loss; /* RUN */
 	char error[2048];                /* not ok: why; ends with a newline */
 };
+
+/* Of two runs that are the same: the scenario's text with its overrides and its seed, the bytes of the files that it names,
+ * and the version of the code. */
+uint64_t skep_sweep_identity(const struct skep_scenario *scenario);
+
+/* Simulates it as `skep sim` does. `store`: one in memory, which has the run afterwards; NULL: nothing is kept. */
+bool skep_sweep_simulate(const struct skep_scenario *scenario, struct skep_store *store, bool details,
+	struct skep_summary *ret, char *reterr, size_t size);
 
 /* For a pool; `context` is a struct skep_sweep. */
 bool skep_sweep_work_on(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count);

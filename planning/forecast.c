@@ -157,6 +157,10 @@ double skep_forecast_reduction_s(
 		return 2 * rounds * all.delay_s + 4 * whole_s;
 	case SKEP_COLLECTIVE_BUTTERFLY:
 		return 2 * all.delay_s + 2 * part * whole_s;
+	case SKEP_COLLECTIVE_CHAIN: { /* merges one after the other, one of each member in the time of a round */
+		double chunks = fmax(1, p->scenario->plan.sync_chunks);
+		return n * (n - 2 + chunks) * (all.delay_s + whole_s / chunks);
+	}
 	case SKEP_COLLECTIVE_HIERARCHICAL: {
 		struct crowd site = crowd_of(p, view, stage_of, stage, true, false);
 		struct crowd sites = crowd_of(p, view, stage_of, stage, false, true);

@@ -15,6 +15,7 @@
 #include "scenarios/describe_compute.h"
 #include "scenarios/describe_json.h"
 #include "scenarios/describe_network.h"
+#include "scenarios/json.h"
 #include "scenarios/layout.h"
 #include "scenarios/loss.h"
 #include "scenarios/memory.h"
@@ -23,6 +24,7 @@
 #include "scenarios/planned.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
+#include "scenarios/traced.h"
 #include "scenarios/train.h"
 
 struct stage_view {                                      /* one row of the table */
@@ -209,13 +211,6 @@ static void print_price(const struct skep_scenario *s, FILE *out)
 					       : "with all workers there");
 }
 
-static void print_churn(const struct skep_scenario *s, FILE *out)
-{
-	if (s->has_trace)
-		fprintf(out, "  churn     %s: %" PRIu64 " loss%s, %" PRIu64 " join%s\n", s->trace_path, s->churn.leaves,
-			s->churn.leaves == 1 ? "" : "es", s->churn.joins, skep_plural(s->churn.joins));
-}
-
 static void print_by_stage(const struct skep_plan *plan, uint32_t (*of)(const struct skep_plan *, uint32_t), FILE *out)
 {
 	for (uint32_t stage = 0; stage < plan->stages; stage++)
@@ -381,7 +376,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		fprintf(out, "            every link is %g ms longer than that\n", 1e3 * s->extra_latency_s);
 	if (s->threads > 1)
 		fprintf(out, "            skep run gives each worker's CPU %" PRIu32 " threads\n", s->threads);
-	print_churn(s, out);
+	skep_traced_print(s, out);
 	if (s->zero == 0)
 		print_recovery(s, out);
 	print_price(s, out);
@@ -497,11 +492,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 	cJSON_AddNumberToObject(root, "bytes_pipeline_per_round", (double)pipeline);
 	cJSON_AddNumberToObject(root, "bytes_sync_per_round", (double)sync);
 	skep_compute_add_json(s, root);
-	char *text = cJSON_PrintUnformatted(root);
-	if (text)
-		fprintf(out, "%s\n", text);
-	cJSON_free(text);
-	cJSON_Delete(root);
+	skep_json_print(root, out);
 }
 
 void skep_scenario_describe(const struct skep_scenario *scenario, bool json, FILE *out)

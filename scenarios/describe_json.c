@@ -11,6 +11,7 @@
 #include "scenarios/planned.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
+#include "scenarios/traced.h"
 #include "scenarios/train.h"
 
 static double seconds(uint64_t ns)
@@ -27,10 +28,7 @@ static void add_cluster(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(root, "source", s->topology.source);
 	cJSON_AddNumberToObject(root, "extra_latency_s", s->extra_latency_s);
 	cJSON_AddStringToObject(root, "allocation", skep_allocation_name(s->allocation));
-	if (s->has_trace)
-		cJSON_AddStringToObject(root, "trace", s->trace_path);
-	else
-		cJSON_AddNullToObject(root, "trace");
+	skep_traced_add_json(s, root);
 	if (skep_describe_price(s, &usd_per_h))
 		cJSON_AddNumberToObject(root, "price_usd_per_h", usd_per_h);
 	else

@@ -270,6 +270,11 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 		plan->async            ? "no worker waits for another"
 		: plan->inner_by_share ? "a worker makes as many as it counts its part of, a fast one more"
 				       : "each worker makes so many, on what it is sent");
+	uint64_t steps = (uint64_t)plan->rounds * skep_periodic_steps(plan);
+	if (steps != s->until_steps)
+		fprintf(out,
+			"            rounds are whole: %" PRIu64 " steps, not the %" PRIu32 " of train.until.steps\n",
+			steps, s->until_steps);
 	if (plan->async)
 		print_async(s, out);
 	if (plan->fragments > 1)

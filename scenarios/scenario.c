@@ -28,6 +28,7 @@
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/sync.h"
+#include "scenarios/traced.h"
 #include "scenarios/train.h"
 #include "scenarios/trial.h"
 #include "topologies/path.h"
@@ -148,38 +149,6 @@ static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
 			s->plan.workers);
 }
 
-/* Which workers are there, and from when to when. */
-static void read_trace(struct draft *d, const struct skep_yaml_node *cluster)
-{
-	static const char *const machines[] = {"lowest", "random", NULL};
-	struct skep_churn_options o = SKEP_CHURN_DEFAULTS;
-	char path[sizeof d->s->trace_path] = "";
-	const struct skep_yaml_node *map = skep_read_map(&d->r, cluster, "trace", false);
-	if (!map)
-		return;
-	find_file(d, map, "cluster.trace", "file", path, sizeof path);
-	o.scale = skep_read_number(&d->r, map, "scale", 1e-6, 1e6, 1);
-	o.start_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "start", SKEP_TIME, 0, TRACE_S_MAX, 0));
-	if (skep_read_has(&d->r, map, "end"))
-		o.end_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "end", SKEP_TIME, 0, TRACE_S_MAX, NAN));
-	o.copies = skep_read_number(&d->r, map, "copies", 0, 1e6, 1);
-	d->s->notice_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "preempt_notice", SKEP_TIME, 0, DAY_S, 0));
-	o.jitter_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "jitter", SKEP_TIME, 0, DAY_S, 0));
-	o.any_gpu = skep_read_bool(&d->r, map, "any_gpu", false);
-	o.random_machine = skep_read_choice(&d->r, map, "machine", machines, 0) == 1;
-	o.seed = o.trace.seed = d->s->seed;
-	skep_reader_close_map(&d->r, map);
-	if (d->r.diag->set || !skep_churn_read(path, &d->s->topology, &o, &d->s->churn, d->r.diag))
-		return;
-	d->s->has_trace = true;
-	memcpy(d->s->trace_path, path, sizeof path);
-	if (d->s->churn.presents < d->s->plan.stages)
-		skep_reader_fail(&d->r, map, "file",
-			"cluster.trace: %u workers are there at the start, %u stages need one each; start later in the "
-			"trace (start: ...) or take more copies",
-			d->s->churn.presents, d->s->plan.stages);
-}
-
 /* Where in the price histories of the topology the run starts. */
 static void read_price_start(struct draft *d, const struct skep_yaml_node *cluster)
 {
@@ -200,7 +169,7 @@ static void read_cluster(struct draft *d)
 	const struct skep_yaml_node *map = group(d, "cluster");
 	read_topology(d, map);
 	if (!d->r.diag->set)
-		read_trace(d, map);
+		skep_traced_read(&d->r, map, d->s);
 	read_price_start(d, map);
 	read_allocation(d, map);
 	skep_compute_read(&d->r, map, &d->s->compute);

@@ -97,8 +97,9 @@ struct skep_scenario {
 	struct skep_robust robust;   /* what is made of gradients in place of the mean, with plan.gather */
 	enum skep_lie lie;           /* what these bring in place of theirs ... */
 	double lie_scale;
-	bool *liar;         /* ... [workers]; NULL: nobody lies */
-	double target_loss; /* NAN: none */
+	bool *liar;           /* ... [workers]; NULL: nobody lies */
+	double target_loss;   /* NAN: none */
+	uint32_t until_steps; /* as asked for; rounds are whole, so that there may be more */
 
 	uint32_t tensor_parallel; /* GPUs of its machine that a worker splits its stage over; 0: all that it has */
 	bool sequence_parallel;   /* ... and the sequence between the split products */

@@ -74,6 +74,14 @@ static double gathers_s(const struct skep_scenario *s, uint32_t gpu, uint32_t ga
 	return gathers > 0 ? (g - 1) * (gathers * board->inner_latency_s + bytes / g / board->inner_Bps) : 0;
 }
 
+double skep_split_inner_s(const struct skep_scenario *s, uint32_t gpu, uint32_t slice)
+{
+	struct skep_cost share;
+	skep_split_share(s, gpu, slice, &share);
+	return gathers_s(s, gpu, share.forward_gathers, share.forward_gathered_bytes) +
+	       gathers_s(s, gpu, share.backward_gathers, share.backward_gathered_bytes);
+}
+
 /* ---- the host --------------------------------------------------------------------------------------------------- */
 
 /* By all GPUs of a machine together: they share its memory. */

@@ -33,6 +33,9 @@ void skep_split_share(const struct skep_scenario *s, uint32_t gpu, uint32_t slic
 /* Adds to `time`, which has the arithmetic of each GPU, what moves between GPUs, hosts and machines. */
 void skep_split_time(const struct skep_scenario *s, uint32_t gpu, uint32_t slice, struct skep_op_time *time);
 
+/* Of both passes of a microbatch: what goes over the link between the GPUs of such a machine. 0: a worker has one. */
+double skep_split_inner_s(const struct skep_scenario *s, uint32_t gpu, uint32_t slice);
+
 /* Bytes of a round beside all messages: skep_scenario_op_bytes() of all of its passes. */
 uint64_t skep_split_round_bytes(const struct skep_scenario *s);
 

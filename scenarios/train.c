@@ -32,6 +32,7 @@ static void read_end(struct skep_reader *r, const struct skep_yaml_node *train, 
 	const struct skep_yaml_node *map = skep_read_map(r, train, "until", true);
 	uint32_t each = skep_periodic_steps(&s->plan);
 	uint32_t steps = (uint32_t)skep_read_integer(r, map, "steps", 1, SKEP_STEPS_MAX, INT64_MIN);
+	s->until_steps = steps;
 	s->plan.rounds = steps / each + (steps % each > 0); /* whole ones */
 	bool has_loss = skep_read_has(r, map, "loss");
 	double loss = skep_read_number(r, map, "loss", 0, 1e9, 0);

@@ -18,7 +18,9 @@
 #include <string.h>
 
 #include "core/random.h"
+#include "topologies/trace_generate.h"
 
+#define DRAWN_STREAM 0x6472617765u /* drawing a trace, apart from jitter and machines */
 #define MOVES_MAX (256u << 20)
 #define TYPES_MAX 64u
 #define NOWHERE UINT32_MAX
@@ -43,6 +45,8 @@ struct mapping {
 	const struct skep_topology *topology;
 	const struct skep_churn_options *options;
 	struct skep_churn *churn;
+	bool drawn;                  /* like the recording */
+	skep_time duration_ns;       /* of what is drawn; 0: as long as that */
 	skep_time first_ns, last_ns; /* of the trace */
 	bool begun, ended;           /* by a row of its own */
 	struct life *life;
@@ -385,15 +389,47 @@ static void free_mapping(struct mapping *m)
 	free(m);
 }
 
-static bool map(struct mapping *m, const char *path, struct skep_diag *reterr)
+static bool collect_recorded(struct mapping *m, const char *path, struct skep_diag *reterr)
 {
-	const struct skep_churn_options *o = m->options;
-	bool read = skep_trace_read(path, &o->trace, collect, m, &m->churn->trace, reterr);
+	bool read = skep_trace_read(path, &m->options->trace, collect, m, &m->churn->trace, reterr);
 	if (m->too_many_types) {
 		*reterr = (struct skep_diag){0};
 		skep_diag_set(reterr, path, 0, 0, NULL, "more than %u GPU types in a trace", TYPES_MAX);
 	}
-	if (!read || !check_types(m, path, reterr))
+	return read && check_types(m, path, reterr);
+}
+
+static bool draw(struct mapping *m, const struct skep_trace_stats *like, const char *path, struct skep_diag *reterr)
+{
+	struct skep_generate_options o;
+	bool known = skep_generate_like(like, &o);
+	o.machines = m->topology->machines;
+	o.seed = m->options->seed ^ DRAWN_STREAM;
+	if (m->duration_ns > 0)
+		o.duration_s = 1e-9 * (double)m->duration_ns;
+	const char *why = known ? skep_generate_check(&o) : "no life ends in it, so there is no law to draw from";
+	if (why)
+		skep_diag_set(reterr, path, 0, 0, NULL, "no trace can be drawn like this one: %s", why);
+	else if (!skep_trace_generate(&o, collect, m))
+		skep_diag_set(reterr, path, 0, 0, NULL, "not enough memory to draw a trace like this one");
+	m->churn->drawn_from = o.life;
+	return !reterr->set;
+}
+
+static bool collect_drawn(struct mapping *m, const char *path, struct skep_diag *reterr)
+{
+	struct skep_trace_stats like;
+	if (!skep_trace_stats_read(path, &m->options->trace, &like, reterr))
+		return false;
+	bool drawn = draw(m, &like, path, reterr);
+	skep_trace_stats_finish(&like);
+	return drawn;
+}
+
+static bool map(struct mapping *m, const char *path, struct skep_diag *reterr)
+{
+	const struct skep_churn_options *o = m->options;
+	if (!(m->drawn ? collect_drawn(m, path, reterr) : collect_recorded(m, path, reterr)))
 		return false;
 	if (o->start_ns > m->last_ns) {
 		skep_diag_set(reterr, path, 0, 0, NULL, "the start lies behind the end of the trace, %.10g s",
@@ -411,24 +447,39 @@ static bool map(struct mapping *m, const char *path, struct skep_diag *reterr)
 	return false;
 }
 
-bool skep_churn_read(const char *path, const struct skep_topology *topology, const struct skep_churn_options *options,
-	struct skep_churn *ret, struct skep_diag *reterr)
+static bool play(const char *path, const struct mapping *how, struct skep_churn *ret, struct skep_diag *reterr)
 {
 	*ret = (struct skep_churn){0};
-	if (reterr->set || !check_options(options, path, reterr))
+	if (reterr->set || !check_options(how->options, path, reterr))
 		return false;
 	struct mapping *m = calloc(1, sizeof *m);
 	if (!m) {
 		skep_diag_set(reterr, path, 0, 0, NULL, "not enough memory");
 		return false;
 	}
-	*m = (struct mapping){
-		.topology = topology, .options = options, .churn = ret, .random = skep_mix(options->seed)};
+	*m = *how;
+	m->churn = ret;
+	m->random = skep_mix(m->options->seed);
 	bool ok = map(m, path, reterr);
 	free_mapping(m);
 	if (!ok)
 		skep_churn_finish(ret);
 	return ok;
+}
+
+bool skep_churn_read(const char *path, const struct skep_topology *topology, const struct skep_churn_options *options,
+	struct skep_churn *ret, struct skep_diag *reterr)
+{
+	const struct mapping how = {.topology = topology, .options = options};
+	return play(path, &how, ret, reterr);
+}
+
+bool skep_churn_draw(const char *path, skep_time duration_ns, const struct skep_topology *topology,
+	const struct skep_churn_options *options, struct skep_churn *ret, struct skep_diag *reterr)
+{
+	const struct mapping how = {
+		.topology = topology, .options = options, .drawn = true, .duration_ns = duration_ns};
+	return play(path, &how, ret, reterr);
 }
 
 void skep_churn_finish(struct skep_churn *churn)

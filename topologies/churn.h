@@ -9,6 +9,7 @@
 #ifndef SKEP_TOPOLOGIES_CHURN_H
 #define SKEP_TOPOLOGIES_CHURN_H
 
+#include "topologies/life_fit.h"
 #include "topologies/topology.h"
 #include "topologies/trace.h"
 
@@ -30,6 +31,7 @@ struct skep_churn {
 	uint64_t refused; /* requests that the trace itself says were refused, in the time that is played */
 	uint32_t most;    /* at once */
 	struct skep_trace_report trace;
+	struct skep_life_fit drawn_from; /* of a drawn trace: the law of its lives; scale_s 0: it was recorded */
 };
 
 struct skep_churn_options {
@@ -56,6 +58,12 @@ bool skep_churn_suits(const char *type, const char *profile);
 
 bool skep_churn_read(const char *path, const struct skep_topology *topology, const struct skep_churn_options *options,
 	struct skep_churn *ret, struct skep_diag *reterr);
+
+/* A trace of its own for each seed: as many machines as the topology has, all there at 0, with the lives, bulks, refusals and
+ * waits of the recording at `path` (trace_generate.h), for duration_ns, 0: for as long as that. Of a drawn machine the type
+ * does not matter, and each name is one machine. */
+bool skep_churn_draw(const char *path, skep_time duration_ns, const struct skep_topology *topology,
+	const struct skep_churn_options *options, struct skep_churn *ret, struct skep_diag *reterr);
 void skep_churn_finish(struct skep_churn *churn);
 
 #endif

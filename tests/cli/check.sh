@@ -56,6 +56,7 @@ phrases = {
     "chunks that follow each other": seen["collective"] in ("tree", "butterfly"),
     "one flow per link": seen["collectives"] == "flows",
     "then as the price histories say": seen["price_changes"],
+    "drawn by the seed from its law": seen["trace_law"] is not None,
     "the sequence too": any(m["sequence_parallel"] and m["gpus_per_worker"] > 1 for m in seen["machines"]),
 }
 margins = {

@@ -150,4 +150,112 @@ assert seen["chosen"]["throughput_samples_per_s"] == max(rates.values()) > 1.05 
 accepts 'check takes what came of it' check cut.yaml
 check 'and it is cut so' grep -q 'cut: \[' cut.yaml
 
+# ---- every setting, and a budget ------------------------------------------------------------------------------------------
+
+# What a merge without waiting cannot have (a collective) stands in the values of `sync` that have it.
+methods='{method: step, collective: butterfly}, {method: step, delayed: true}, {method: diloco, every: 8}, {method: diloco, every: auto, mean: 8}'
+methods="$methods, {method: streaming, every: 8, fragments: 4}, {method: async, every: 8}"
+free="plan.search={sync: [$methods], sync.compression: [none, int8], schedule.microbatch: [32, 64], schedule.in_flight: [4, 8], \
+schedule.compression: [none, fp16], schedule.wiring: [uniform, latency]}"
+long=(--set train.until.steps=64)
+accepts 'every setting' plan "${two[@]}" "${none[@]}" "${long[@]}" --set "$free" --json
+check 'all can be, and all methods are tried' python3 - "$out" <<'END'
+import json, sys
+s = json.load(open(sys.argv[1]))["settings"]
+assert s["combinations"] == s["looked_at"] == 192 and s["refused"] == 0, s
+rate = {}
+for row in s["simulated"]:
+    if not row["as_written"]:
+        sync = row["settings"]["sync"]
+        rate[sync] = max(rate.get(sync, 0), row["throughput_samples_per_s"])
+assert len(rate) == 6, rate # the descent has tried all beside the best
+assert rate["{method: async, every: 8}"] > rate["{method: step, collective: butterfly}"], rate
+assert s["chosen"]["throughput_samples_per_s"] >= max(rate.values()), (s["chosen"], rate)
+END
+accepts 'with all but one set' plan "${two[@]}" "${none[@]}" "${long[@]}" --set "$free" --json -o async.yaml \
+	--set 'sync={method: async, every: 8}' --set schedule.microbatch=64 --set schedule.compression=none --set schedule.wiring=latency
+check 'the one is chosen' python3 -c 'import json, sys
+s = json.load(open(sys.argv[1]))["settings"]
+assert s["combinations"] == 2 and list(s["chosen"]["settings"]) in (["schedule.in_flight"], []), s' "$out"
+check 'the others stay' bash -c 'grep -q "method: async" async.yaml && grep -q "wiring: latency" async.yaml && grep -q "microbatch: 64" async.yaml'
+accepts 'which sim takes' sim async.yaml -q --set train.until.steps=16
+for budget in '1 ms' '1 s'; do
+	accepts "within $budget" plan "${two[@]}" "${none[@]}" --set "$free" --json --budget "$budget" --set schedule.wiring=uniform
+	check 'something is compared, and what is set stays' python3 -c 'import json, sys
+seen = json.load(open(sys.argv[1]))
+s = seen["settings"]
+assert s["combinations"] == 96 and s["refused"] < 96 and len(s["simulated"]) >= 2, s
+assert all("schedule.wiring" not in row["settings"] for row in s["simulated"]), s
+assert seen["throughput_samples_per_s"] > 0, seen' "$out"
+done
+refuses 'a budget of 0' '^skep: --budget 0: expected a time with its unit' plan "${two[@]}" --set "$free" --budget 0
+
+# ---- how many GPUs of its machine a worker splits its stage over -----------------------------------------------------------
+
+ln -s "$root/topologies/gpus" .
+nodes() { # nodes FILE LINK: four machines of four GPUs
+	cat >"$1" <<-END
+	name: four machines of four
+	source: assumed for this test
+	directory: here
+	sites:
+	  here:
+	    machines: [{count: 4, gpu: v100, gpus: 4, inner: $2}]
+	    inside: {bandwidth: 10 Gbit/s, latency: 0.05 ms}
+	END
+	cat >degrees.yaml <<-END
+	name: degrees
+	seed: 1
+	model: {file: models/opt-350m.yaml, stages: 2}
+	cluster: {topology: $1, allocation: {method: strided}}
+	schedule: {global_batch: 32, microbatch: 2, in_flight: 4, checkpoint_activations: true}
+	train: {maths: none, until: {steps: 2}}
+	plan: {search: {cluster.tensor_parallel: [1, 2, 4]}}
+	END
+}
+degrees() { # degrees BEST: this one has the most throughput, planned by itself as well, and is chosen
+	accepts 'all degrees' plan degrees.yaml --json
+	cp "$out" joint.json
+	rm -f all
+	for degree in 1 2 4; do
+		accepts "degree $degree" plan degrees.yaml --json --set cluster.tensor_parallel=$degree
+		echo "$degree $(rate)" >>all
+	done
+	check "$1 is best, and chosen" python3 - "$1" <<-'END'
+	import json, sys
+	seen = json.load(open("joint.json"))
+	rows = {degree: float(rate) for degree, rate in (line.split() for line in open("all"))}
+	settings = seen["settings"]["chosen"]["settings"]
+	best = max(rows, key=rows.get)
+	assert best == sys.argv[1] == settings.get("cluster.tensor_parallel", "4"), (rows, settings) # as written it is 4
+	assert abs(seen["throughput_samples_per_s"] / rows[best] - 1) < 0.02 and rows[best] > 1.1 * sorted(rows.values())[1], (seen, rows)
+	assert all(stage["gpus_of_slowest_worker"] == int(best) for stage in seen["stages"]), seen["stages"]
+	END
+}
+nodes wide.yaml '{bandwidth: 100 GB/s, latency: 5 us}'
+degrees 4
+accepts 'explained' plan degrees.yaml --explain -o split.yaml
+check 'with the GPUs of each worker' grep -qE 'here 2 x 4 V100-SXM2-16$' "$out"
+check 'and the time between them' grep -qE '^ +1 +4 +[0-9.]+ ms +[0-9]+\.[0-9] %$' "$out"
+nodes thin.yaml '{bandwidth: 2 GB/s, latency: 1 ms}'
+degrees 1
+accepts 'explained' plan degrees.yaml --explain -o split.yaml
+check 'no time where there is one' bash -c '! grep -q "GPUs of a worker" "$1"' - "$out"
+check 'in the file too' grep -q 'tensor_parallel: 1' split.yaml
+
+# The same machines as workers of one GPU each: two topologies are two values.
+python3 - <<'END'
+site = "  %s: {machines: [{count: 4, gpu: v100}], inside: {bandwidth: 80 Gbit/s, latency: 0.02 ms}, uplink: 10 Gbit/s, downlink: 10 Gbit/s}\n"
+link = "  - {from: %s, to: %s, bandwidth: 10 Gbit/s, latency: 0.05 ms}\n"
+with open("ones.yaml", "w") as out:
+    out.write("name: four machines of four workers\nsource: assumed for this test\ndirectory: a\nsites:\n")
+    out.writelines(site % name for name in "abcd")
+    out.write("links:\n")
+    out.writelines(link % (a, b) for a in "abcd" for b in "abcd" if a != b)
+END
+accepts 'one worker of a machine, or four' plan degrees.yaml --json --set 'plan={search: {cluster.topology: [thin.yaml, ones.yaml]}}'
+check 'four, over so thin a link' python3 -c 'import json, sys
+seen = json.load(open(sys.argv[1]))
+assert seen["settings"]["chosen"]["settings"] == {"cluster.topology": "ones.yaml"} and seen["workers"] == 16, seen["settings"]' "$out"
+
 plan

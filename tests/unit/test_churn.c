@@ -333,6 +333,90 @@ static void promises_hold_for_random_traces_and_options(void **state)
 	}
 }
 
+/* ---- drawn traces --------------------------------------------------------------------------------------------------- */
+
+static const char recording[] = "topologies/traces/aws-p3.csv";
+
+static struct skep_churn drawn(uint32_t machines, skep_time duration_ns, uint64_t seed, struct skep_topology *t)
+{
+	struct skep_churn churn;
+	struct skep_diag diag = {0};
+	struct skep_churn_options o = defaults;
+	o.seed = seed;
+	*t = many(machines);
+	if (!skep_churn_draw(recording, duration_ns, t, &o, &churn, &diag))
+		fail_msg("%u: %s", diag.line, diag.message);
+	check(&churn, t);
+	return churn;
+}
+
+static bool same_events(const struct skep_churn *a, const struct skep_churn *b)
+{
+	if (a->events != b->events)
+		return false;
+	for (size_t i = 0; i < a->events; i++)
+		if (a->event[i].at_ns != b->event[i].at_ns || a->event[i].worker != b->event[i].worker)
+			return false;
+	return true;
+}
+
+/* All there at 0, whatever their number; each seed another trace, the same each time. */
+static void each_seed_draws_a_trace_of_its_own(void **state)
+{
+	(void)state;
+	struct skep_topology t[3];
+	skep_time hours_ns = 8u * 3600u * (skep_time)SECOND;
+	struct skep_churn first = drawn(64, hours_ns, 1, &t[0]), again = drawn(64, hours_ns, 1, &t[1]),
+			  other = drawn(64, hours_ns, 2, &t[2]);
+	assert_true(first.presents == 64 && first.unplaced == 0 && first.end_ns == hours_ns && first.most == 64);
+	assert_true(same_events(&first, &again) && !same_events(&first, &other));
+	assert_true(first.drawn_from.law == SKEP_LIFE_EXPONENTIAL && first.drawn_from.scale_s > 3600);
+	struct skep_churn *all[] = {&first, &again, &other};
+	for (size_t i = 0; i < 3; i++) {
+		skep_churn_finish(all[i]);
+		free(t[i].machine);
+	}
+}
+
+/* Over many seeds losses come as often for each machine and hour as the law says: 64 machines, of which the mean is there
+ * that the recording had. */
+static void drawn_losses_are_those_of_the_law(void **state)
+{
+	(void)state;
+	double losses = 0, hours = 0, scale_s = 0;
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		struct skep_topology t;
+		struct skep_churn c = drawn(64, 0, seed, &t);
+		double alive = c.presents, since_s = 0;
+		for (size_t i = 0; i < c.events; i++) {
+			double now_s = 1e-9 * (double)c.event[i].at_ns;
+			hours += alive * (now_s - since_s) / 3600;
+			since_s = now_s;
+			alive += c.event[i].join ? 1 : -1;
+		}
+		hours += alive * (1e-9 * (double)c.end_ns - since_s) / 3600;
+		losses += (double)c.leaves;
+		scale_s = c.drawn_from.scale_s;
+		skep_churn_finish(&c);
+		free(t.machine);
+	}
+	double expected = hours * 3600 / scale_s;
+	assert_true(losses > 4000 && fabs(losses / expected - 1) < 0.05);
+}
+
+static void nothing_is_drawn_like_a_day_without_losses(void **state)
+{
+	(void)state;
+	struct skep_topology t = many(4);
+	struct skep_churn c;
+	struct skep_diag diag = {0};
+	put("0,join,a\n0,join,b\n3600,end\n");
+	assert_false(skep_churn_draw(path, 0, &t, &defaults, &c, &diag));
+	assert_non_null(strstr(diag.message, "no life ends in it, so there is no law to draw from"));
+	assert_null(c.event);
+	free(t.machine);
+}
+
 static int make_file(void **state)
 {
 	(void)state;
@@ -359,6 +443,9 @@ int main(void)
 		cmocka_unit_test(thirty_two_machines_become_four_hundred),
 		cmocka_unit_test(jitter_spreads_events_over_the_minute),
 		cmocka_unit_test(promises_hold_for_random_traces_and_options),
+		cmocka_unit_test(each_seed_draws_a_trace_of_its_own),
+		cmocka_unit_test(drawn_losses_are_those_of_the_law),
+		cmocka_unit_test(nothing_is_drawn_like_a_day_without_losses),
 	};
 	return cmocka_run_group_tests(tests, make_file, remove_file);
 }

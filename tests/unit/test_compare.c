@@ -260,6 +260,12 @@ static void test_settings(void **state)
 	assert_string_equal(d.item[2].key, "e");
 	assert_string_equal(d.item[2].first, "");
 	assert_string_equal(d.item[2].second, "new");
+	skep_settings_compare(
+		"a: [1, 2, 3, 4, 5, 6, 7]\nb: {c: [1]}\nz: 0\n", "a: [1, 3, 4, 5]\nb: {c: [2]}\nz: 1\n", &d);
+	assert_int_equal(d.count, 3); /* a list is one setting */
+	assert_string_equal(d.item[0].key, "a");
+	assert_string_equal(d.item[1].key, "b.c");
+	assert_string_equal(d.item[2].key, "z");
 	skep_settings_compare("a: 1\nb: 1\nc: 1\nd: 1\ne: 1\nf: 1\ng: 1\n", "name: none\n", &d);
 	assert_int_equal(d.count, 8);
 	char large[400] = "a: ", broken[] = "a: [1\n";

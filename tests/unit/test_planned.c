@@ -252,6 +252,64 @@ static void test_collectives_differ(void **state)
 	assert_true(seconds[1] < seconds[0] && seconds[3] < seconds[0] && seconds[2] > seconds[1]);
 }
 
+/* Four members: each merge goes down a chain of three hops in eight chunks, and four of them follow each other; half of it hides
+ * behind a round of eight steps, as does all of it where passes take longer. */
+static void test_merges_follow_each_other(void **state)
+{
+	(void)state;
+	static const uint32_t stage_of[8] = {0, 1, 0, 1, 0, 1, 0, 1};
+	struct skep_scenario s;
+	struct skep_planning p;
+	char error[512];
+	read_with(&s, (const char *[]){"model.stages=2", "sync={method: async, every: 8}"}, 2);
+	assert_true(skep_planning_make(&s, &p, error, sizeof error));
+	double bytes = p.reduced_bytes[0], delay_s = (8 * 0.010 + 4 * 0.05e-3) / 12, chunk_s = bytes / 8 / 25e6;
+	assert_int_equal(s.plan.sync_chunks, 8);
+	assert_true(near(skep_forecast_reduction_s(&p, SKEP_VIEW_ALONE, stage_of, 0), 4 * 10 * (delay_s + chunk_s)));
+	/* No barrier: what is merged meanwhile costs nothing as long as it is done within the round. */
+	void *memory = malloc(skep_throughput_size(&p.throughput[SKEP_VIEW_ALONE]));
+	assert_non_null(memory);
+	const struct skep_objective *cost = skep_throughput_init(memory, &p.throughput[SKEP_VIEW_ALONE]);
+	struct skep_throughput_stage stage[2];
+	struct skep_throughput_parts parts = skep_throughput_explain(cost, stage_of, stage);
+	double merging_s = 4 * 10 * (delay_s + chunk_s) / 8;
+	double step_s = skep_forecast_step_s(&p, SKEP_VIEW_ALONE, cost, stage_of, stage);
+	assert_true(near(step_s, fmax(parts.flow_s, merging_s) + parts.update_s));
+	free(memory);
+	skep_planning_finish(&p);
+	skep_scenario_finish(&s);
+}
+
+/* Whatever is free can be fixed by itself, and no other key with it, but for what is inside of it. */
+static void test_any_setting_can_be_fixed(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *set;
+		uint32_t points; /* that are left of 2 x 3 x 2 x 2 x 3 x 2 x 2 */
+	} all[] = {{"schedule.microbatch=32", 144}, {"schedule.in_flight=8", 96}, {"schedule.wiring=latency", 144},
+		{"schedule.compression=none", 144}, {"sync.method=step", 96}, {"sync.every=8", 96},
+		{"sync.compression=none", 48}, {"sync={method: diloco, every: 4}", 48}, {"model.stages=2", 144},
+		{"model={file: models/square-mlp.yaml, stages: 2}", 144}, {"train.maths=none", 288}};
+	struct skep_scenario s;
+	struct skep_choices c;
+	read_with(&s,
+		(const char *[]){
+			"plan.search={schedule.microbatch: [32, 64], schedule.in_flight: [4, 8, 16], schedule.wiring: "
+			"[uniform, latency], schedule.compression: [none, fp16], sync: [{method: step}, {method: diloco, "
+			"every: 8}, {method: async, every: 8}], sync.compression: [none, int8], model.stages: [2, 4]}"},
+		1);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		skep_choices_make(s.planned, &all[i].set, 1, &c);
+		if (c.points != all[i].points)
+			fail_msg("%s leaves %u points, not %u", all[i].set, c.points, all[i].points);
+		for (uint32_t k = 0; k < c.keys; k++)
+			assert_int_not_equal(
+				strncmp(c.free->key[c.key[k]].key, all[i].set, strcspn(all[i].set, "=")), 0);
+	}
+	skep_scenario_finish(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,6 +320,8 @@ int main(void)
 		cmocka_unit_test(test_the_front),
 		cmocka_unit_test(test_the_target_is_reached_when_the_law_says),
 		cmocka_unit_test(test_collectives_differ),
+		cmocka_unit_test(test_merges_follow_each_other),
+		cmocka_unit_test(test_any_setting_can_be_fixed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

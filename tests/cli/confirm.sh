@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# confirm.sh - `skep plan --confirm`: its runs are those that `skep sim` makes of the plan's file and of a random start, its means and
+# intervals are what Python makes of them, and what cannot be run is said.
+set -u
+. tests/cli/lib.sh
+
+two=("$root/scenarios/two-datacentres.yaml")
+none=(--set train.maths=none --set train.until.steps=6)
+ln -s "$root/models" "$root/topologies" "$root/scenarios" .
+
+# ---- refused ----------------------------------------------------------------------------------------------------------
+
+for number in 0 1 1001 many -2; do
+	refuses "confirmed by $number" "^skep: --confirm $number: expected a number of seeds, from 2 to 1000" plan "${two[@]}" --confirm "$number"
+done
+refuses 'a database for nothing' '^skep: --db: a plan keeps the runs of --confirm alone' plan "${two[@]}" --db c.db
+refuses 'a database in no folder' 'no/such.db: cannot be created' plan "${two[@]}" --confirm 2 --db no/such.db
+
+# ---- what it says is what the runs are ----------------------------------------------------------------------------------
+
+accepts 'a plan and four seeds' plan "${two[@]}" "${none[@]}" --confirm 4 --json --db c.db -o plan.yaml --jobs 2
+cp "$out" plan.json
+accepts 'in one process' plan "${two[@]}" "${none[@]}" --confirm 4 --json --jobs 1
+check 'the same' cmp plan.json "$out"
+for seed in 2 3 4 5; do
+	accepts "the plan with seed $seed" sim plan.yaml --json -q --seed $seed --db s.db
+	cat "$out" >>plan.sims
+	accepts "a random start with seed $seed" sim "${two[@]}" "${none[@]}" --json -q --seed $seed --set 'cluster.allocation={method: random}' --db s.db
+	cat "$out" >>random.sims
+done
+cat >"$scratch/figures.py" <<'END'
+import json, math, statistics
+seen = json.load(open("plan.json"))["confirmed"]
+assert seen["seeds"] == 4 and seen["first_seed"] == 2 and seen["traces"] == "none", seen
+assert [side["name"] for side in seen["sides"]] == ["random", "as written", "plan"], seen
+key, t = "throughput_samples_per_s", 3.182446
+near = lambda a, b: math.isclose(a, b, rel_tol=1e-6)
+def holds(r, values):
+    half = t * statistics.stdev(values) / math.sqrt(len(values))
+    mean = statistics.mean(values)
+    assert r["count"] == 4 and near(r["mean"], mean) and near(r["low95"], mean - half) and near(r["high95"], mean + half), (r, values)
+side = {side["name"]: side[key] for side in seen["sides"]}
+for name in ("random", "plan"):
+    sims = [json.loads(line)[key] for line in open(name + ".sims")]
+    assert side[name]["values"] == sims, (side[name], sims)
+for name, r in side.items():
+    holds(r, r["values"])
+assert [a["name"] for a in seen["plan_against"]] == ["random", "as written"], seen
+for against in seen["plan_against"]:
+    pairs = list(zip(side["plan"]["values"], side[against["name"]]["values"]))
+    holds(against[key]["difference"], [a - b for a, b in pairs])
+    logs = dict(against[key]["times"])
+    for bound in ("mean", "low95", "high95"):
+        logs[bound] = math.log(logs[bound])
+    holds(logs, [math.log(a / b) for a, b in pairs])
+    assert near(against[key]["least_times"], min(a / b for a, b in pairs)) and against[key]["least_times"] > 1.1, against
+    assert against["time_to_target_s"]["times"] == {"count": 0, "mean": None, "low95": None, "high95": None}, against
+END
+check 'means and intervals are those of these runs' python3 "$scratch/figures.py"
+kept() { # once each, as a simulation of theirs
+	python3 - <<-'END'
+	import sqlite3
+	rows = lambda name: sorted(sqlite3.connect(name).execute("SELECT seed, digest FROM runs WHERE world = 'sim'"))
+	seen, sims = rows("c.db"), rows("s.db")
+	assert len(seen) == 12 and len(sims) == 8 and set(sims) < set(seen), (seen, sims)
+	END
+}
+check 'the database has them' kept
+accepts 'as text' plan "${two[@]}" "${none[@]}" --confirm 2
+check 'with how often it is better' grep -qE '^times better than random +1\.[0-9]{3} \([01]\.[0-9]{3} to [0-9]\.[0-9]{3}\) +- +-' "$out"
+check 'without a trace' grep -q '^confirmed with 2 seeds that the plan has not seen, 2 to 3, without a trace:$' "$out"
+check 'no blanks at the ends of lines' bash -c '! grep -qE "[[:blank:]]$" "$1"' - "$out"
+
+# ---- a trace for each seed, until a loss ----------------------------------------------------------------------------------
+
+world=("$root/scenarios/plan-world.yaml" --set train.until.loss=4.0 --set plan='{objective: time-to-loss, search: {schedule.in_flight: [4]}}')
+accepts 'traces' plan "${world[@]}" --json --confirm 3 -o world.yaml --db w.db
+check 'each seed has its own, which the pair shares' python3 - "$out" <<'END'
+import json, sqlite3, sys
+seen = json.load(open(sys.argv[1]))["confirmed"]
+assert seen["traces"] == "drawn" and [side["name"] for side in seen["sides"]] == ["random", "plan"], seen
+assert all(side["ended"] == side["reached"] == 3 and side["impossible"] == 0 for side in seen["sides"]), seen
+plan, random = seen["sides"][1]["time_to_target_s"]["values"], seen["sides"][0]["time_to_target_s"]["values"]
+assert len(set(plan)) == 3 and all(a < b for a, b in zip(plan, random)), (plan, random)
+against = seen["plan_against"][0]["time_to_target_s"]
+assert against["times"]["mean"] > 1.05 and against["difference"]["mean"] < 0, against
+END
+
+# ---- what cannot be -------------------------------------------------------------------------------------------------------
+
+accepts 'random starts that do not fit' plan "$root/scenarios/t4-a100-both.yaml" --set train.maths=none --set train.until.steps=2 \
+	--set schedule.microbatch=16 --set schedule.global_batch=1024 --set schedule.in_flight=36 --confirm 2 --budget '1 s'
+check 'are counted, with the reason' grep -qE '^random: 2 of 2 runs cannot be, and their pairs are left out; the first: stage . needs .* GB on worker .*; any of these would do: ' "$out"
+check 'the plan is there' grep -qE '^plan +[0-9.]+ ± [0-9.]+ .* 2 of 2 ' "$out"
+
+plan
