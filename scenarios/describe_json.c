@@ -9,6 +9,7 @@
 #include "scenarios/overlap.h"
 #include "scenarios/periodic.h"
 #include "scenarios/planned.h"
+#include "scenarios/pool.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/train.h"
@@ -27,6 +28,7 @@ static void add_cluster(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(root, "source", s->topology.source);
 	cJSON_AddNumberToObject(root, "extra_latency_s", s->extra_latency_s);
 	cJSON_AddStringToObject(root, "allocation", skep_allocation_name(s->allocation));
+	skep_pool_add_json(s, root);
 	if (s->has_trace)
 		cJSON_AddStringToObject(root, "trace", s->trace_path);
 	else
