@@ -36,7 +36,7 @@
 enum {
 	MICROBATCH_MAX = 1 << 20,   /* samples */
 	MICROBATCHES_MAX = 1 << 20, /* per round */
-	IN_FLIGHT_MAX = 4096,
+	IN_FLIGHT_MAX = SKEP_IN_FLIGHT_MAX,
 };
 #define DAY_S 86400.0
 #define TRACE_S_MAX (10 * 365.25 * DAY_S)
@@ -262,8 +262,8 @@ static void read_schedule(struct draft *d)
 								       SKEP_TIME, 0, 365 * DAY_S, 0));
 		skep_reader_close_map(&d->r, rebalance);
 	}
+	d->s->usual_in_flight = !skep_read_has(&d->r, map, "in_flight");
 	uint32_t usual = d->r.diag->set ? 1 : skep_plan_in_flight(d->s);
-	usual = usual < IN_FLIGHT_MAX ? usual : IN_FLIGHT_MAX;
 	plan->in_flight = (uint32_t)skep_read_integer(&d->r, map, "in_flight", 1, IN_FLIGHT_MAX, usual);
 	skep_reader_close_map(&d->r, map);
 }

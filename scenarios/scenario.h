@@ -78,6 +78,7 @@ struct skep_scenario {
 	struct skep_predictor *predictor;  /* ... [gpus], and ... */
 	struct skep_compute_stage *timing; /* ... [gpus * slices], where they come from; both NULL with the roofline */
 	uint32_t samples;                  /* per microbatch */
+	bool usual_in_flight;              /* the file does not say schedule.in_flight: it follows from the sizes */
 	uint32_t batch;                    /* samples per round: microbatches * samples */
 	enum skep_codec activation_codec;
 	bool checkpoint_activations;
