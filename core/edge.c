@@ -117,8 +117,8 @@ static void compare_with_start(struct directory *d, const struct skep_plan *plan
 	}
 }
 
-/* Who stands by is wanted in place of somebody who is lost, or will go: the swarm is to be as strong as it began, or the candidate
- * as it did. Whoever else comes back later is one more, and nobody is sent away again. */
+/* Who stands by is wanted in place of somebody who is lost, or will go: the swarm, or the candidate, is to be as strong as it
+ * began. Whoever else comes back later is one more, and nobody is sent away again. */
 bool edge_wants(struct directory *d, const struct skep_plan *plan, uint32_t worker)
 {
 	const struct skep_stage_load *stage = stage_loads(d);

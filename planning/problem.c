@@ -312,7 +312,7 @@ static bool explain_memory(const struct skep_planning *p, const struct skep_prob
 			c->wanted, c->found, c->found == 1 ? "has" : "have");
 	snprintf(what, sizeof what,
 		"stage %" PRIu32
-		" needs %s on each of its workers, %s; the nearest changes: a stage of at most %s, or %s more "
+		" needs at least %s on each of its workers, %s; the nearest changes: a stage of at most %s, or %s more "
 		"on worker %" PRIu32 ", a %.31s",
 		c->stage, need, who, skep_bytes_text((double)c->fit_bytes, fit),
 		skep_bytes_text((double)c->more_bytes, more), p->machine[nearest],

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pool.h - cluster.allocation.stage_of: the stage of each machine, and those that have none because they stand by or are left out.
+ * pool.h - cluster.allocation.stage_of: the stage of each machine, and which have none since they stand by or are left out.
  */
 #ifndef SKEP_SCENARIOS_POOL_H
 #define SKEP_SCENARIOS_POOL_H
