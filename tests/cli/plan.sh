@@ -161,6 +161,18 @@ check 'and they stay out' python3 -c 'import json, sys
 seen = json.load(open(sys.argv[1]))
 assert seen["stage_of"][6:] == [-1, -1] and seen["workers"] <= 6, seen' "$out"
 
+# V100s are seven times as dear as T4s and three times as fast: for the least money they stay out, for the least time they do not.
+for aim in cost-to-loss time-to-loss; do
+	accepts "for $aim" plan "$two" --set train.maths=law --set train.law.file=scenarios/laws/tiny-gpt2.yaml --json \
+		--set train.until='{steps: 4000, loss: 3.5}' --set "plan={objective: $aim, extrapolate: true}"
+	cp "$out" "$aim.json"
+done
+check 'money leaves out what is dear' python3 -c 'import json
+cost, time = (json.load(open(name + "-to-loss.json")) for name in ("cost", "time"))
+assert [row["machine"] for row in cost["left_out"]] == [2, 3, 6, 7] and not {2, 3, 6, 7} & {row["machine"] for row in time["left_out"]}
+assert cost["cost_to_target_usd"] < 0.5 * time["cost_to_target_usd"]
+assert time["time_to_target_s"] < cost["time_to_target_s"]'
+
 # ---- searched for when the scenario is read -----------------------------------------------------------------------------
 
 refuses 'a method that is none' 'cluster.allocation.method: expected one of: .*explicit.*genetic.*portfolio' \
