@@ -26,20 +26,21 @@
 #define EVALUATIONS 20000u
 #define SMALL_POOL 64.0 /* workers: larger ones get fewer of the evaluations that grow with their square */
 #define TRIALS 6u       /* of what was found */
-#define REPAIRS 4u      /* searches anew, when what was found does not fit memory */
 
 static const struct {
 	enum skep_method method;
 	enum skep_planning_view view;
+	bool lean; /* may leave machines out */
 } searches[] = {
-	{SKEP_METHOD_CONTIGUOUS, SKEP_VIEW_SHARED},
-	{SKEP_METHOD_STRIDED, SKEP_VIEW_SHARED},
-	{SKEP_METHOD_GREEDY, SKEP_VIEW_SHARED},
-	{SKEP_METHOD_RELAXED, SKEP_VIEW_SHARED},
-	{SKEP_METHOD_GENETIC, SKEP_VIEW_SHARED},
-	{SKEP_METHOD_ANNEAL, SKEP_VIEW_SHARED},
-	{SKEP_METHOD_PORTFOLIO, SKEP_VIEW_SHARED},
-	{SKEP_METHOD_PORTFOLIO, SKEP_VIEW_ALONE},
+	{SKEP_METHOD_CONTIGUOUS, SKEP_VIEW_SHARED, false},
+	{SKEP_METHOD_STRIDED, SKEP_VIEW_SHARED, false},
+	{SKEP_METHOD_GREEDY, SKEP_VIEW_SHARED, false},
+	{SKEP_METHOD_RELAXED, SKEP_VIEW_SHARED, false},
+	{SKEP_METHOD_GENETIC, SKEP_VIEW_SHARED, false},
+	{SKEP_METHOD_ANNEAL, SKEP_VIEW_SHARED, false},
+	{SKEP_METHOD_PORTFOLIO, SKEP_VIEW_SHARED, false},
+	{SKEP_METHOD_PORTFOLIO, SKEP_VIEW_ALONE, false},
+	{SKEP_METHOD_PORTFOLIO, SKEP_VIEW_SHARED, true},
 };
 #define SEARCHES (sizeof searches / sizeof searches[0])
 
@@ -140,9 +141,9 @@ static bool search_with(struct plan_work *w, size_t nth)
 {
 	struct plan_candidate *c;
 	enum skep_planning_view view = searches[nth].view;
-	const struct skep_objective *cost = w->cost[view];
+	const struct skep_objective *cost = searches[nth].lean && w->rented ? w->rented : w->cost[view];
 	struct skep_search search = {.method = searches[nth].method,
-		.problem = &w->planning.problem,
+		.problem = searches[nth].lean ? &w->planning.lean : &w->planning.problem,
 		.cost = cost,
 		.budget = {.evaluations = evaluations_for(w, searches[nth].method)},
 		.seed = w->scenario.seed,
@@ -154,6 +155,8 @@ static bool search_with(struct plan_work *w, size_t nth)
 		search.budget.now_ns = read_clock;
 		search.budget.until_ns = w->begin_ns + (w->until_ns - w->begin_ns) * (nth + 1) / (2 * SEARCHES);
 	}
+	if (searches[nth].lean && w->planning.lean.spares <= w->planning.problem.spares)
+		return true;
 	void *mem = malloc(skep_search_size(&search));
 	if (!mem || !add(w, skep_method_name(searches[nth].method), &c)) {
 		free(mem);
@@ -162,6 +165,7 @@ static bool search_with(struct plan_work *w, size_t nth)
 	struct skep_found found = skep_search_run(&search, mem, c->stage_of);
 	free(mem);
 	c->view = view;
+	c->lean = searches[nth].lean;
 	c->evaluations = found.evaluations;
 	c->optimal = found.optimal;
 	expect(w, c);
@@ -233,38 +237,6 @@ static void try_found(struct plan_work *w)
 			tried += plan_trial(w, c);
 		}
 	share_trials(w);
-}
-
-static bool any_tried(const struct plan_work *w)
-{
-	for (uint32_t i = 1; i < w->candidates; i++)
-		if (w->candidate[i].tried)
-			return true;
-	return false;
-}
-
-static void forget_found(struct plan_work *w)
-{
-	while (w->candidates > 1)
-		free(w->candidate[--w->candidates].stage_of);
-}
-
-/* Needs of memory are those of the scenario's sizes; where what was found has others and does not fit, it is looked for anew
- * with the needs that were seen. */
-static bool find(struct plan_work *w)
-{
-	for (uint32_t repair = 0;; repair++) {
-		bool tightened = false;
-		if (!search_all(w))
-			return false;
-		try_found(w);
-		for (uint32_t i = 1; i < w->candidates; i++)
-			if (!w->candidate[i].fits)
-				tightened |= skep_planning_tighten(&w->planning, w->candidate[i].stage_of);
-		if (any_tried(w) || !tightened || repair == REPAIRS)
-			return true;
-		forget_found(w);
-	}
 }
 
 /* ---- what it is compared with ------------------------------------------------------------------------------------- */
@@ -364,7 +336,13 @@ static bool make_costs(struct plan_work *w)
 			return false;
 		w->cost[view] = skep_throughput_init(w->cost_memory[view], throughput);
 	}
-	return true;
+	if (w->aim != SKEP_AIM_COST || !w->planning.rent)
+		return true;
+	struct skep_throughput rented = w->planning.throughput[SKEP_VIEW_SHARED];
+	rented.rent = w->planning.rent;
+	w->rented_memory = malloc(skep_throughput_size(&rented));
+	w->rented = w->rented_memory ? skep_throughput_init(w->rented_memory, &rented) : NULL;
+	return w->rented != NULL;
 }
 
 void plan_clear(struct plan_work *w)
@@ -375,6 +353,7 @@ void plan_clear(struct plan_work *w)
 		free(w->random[i].stage_of);
 	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
 		free(w->cost_memory[view]);
+	free(w->rented_memory);
 	skep_planning_finish(&w->planning);
 	skep_scenario_finish(&w->scenario);
 }
@@ -391,7 +370,10 @@ enum status plan_prepare(struct plan_work *w, char *reterr, size_t size)
 
 bool plan_seek(struct plan_work *w)
 {
-	return begin_with_start(w) && find(w);
+	if (!begin_with_start(w) || !search_all(w))
+		return false;
+	try_found(w);
+	return true;
 }
 
 static enum status show(const struct plan_work *w, const struct plan_confirm *confirmed)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "commands/plan_joint.h"
+#include "commands/plan_out.h"
 
 static bool fail(const char *path, const char *what)
 {
@@ -56,6 +57,7 @@ static void write_head(const struct plan_work *w, FILE *out)
 		say(out, crew);
 		fprintf(out, "\n");
 	}
+	plan_out_write(w, out);
 }
 
 /* The caller frees it; NULL: no memory. */

@@ -8,7 +8,9 @@
 
 #include "commands/plan_confirm.h"
 #include "commands/plan_joint.h"
+#include "commands/plan_out.h"
 #include "scenarios/json.h"
+#include "scenarios/pool.h"
 #include "scenarios/split.h"
 
 static cJSON *candidate(const struct plan_candidate *c)
@@ -66,14 +68,16 @@ static void add_stages(const struct plan_work *w, cJSON *root)
 	free(stage);
 }
 
+/* Of the machines of the topology's file; -1: it serves none. */
 static void add_stage_of(const struct plan_work *w, cJSON *root)
 {
 	cJSON *list = cJSON_AddArrayToObject(root, "stage_of");
+	const uint32_t *stage_of = w->candidate[w->chosen].stage_of;
 	uint32_t at = 0;
-	for (uint32_t i = 0; i < w->scenario.plan.workers; i++) {
-		bool here = at < w->planning.workers && w->planning.machine[at] == i;
-		cJSON_AddItemToArray(
-			list, cJSON_CreateNumber(here ? (double)w->candidate[w->chosen].stage_of[at] : -1));
+	for (uint32_t i = 0; i < skep_pool_machines(&w->scenario); i++) {
+		bool here = at < w->planning.workers && skep_pool_machine(&w->scenario, w->planning.machine[at]) == i;
+		bool serves = here && stage_of[at] != SKEP_SPARE;
+		cJSON_AddItemToArray(list, cJSON_CreateNumber(serves ? (double)stage_of[at] : -1));
 		at += here;
 	}
 }
@@ -103,6 +107,7 @@ void plan_print_json(const struct plan_work *w, const struct plan_confirm *confi
 	else
 		cJSON_AddNullToObject(root, "settings");
 	add_stage_of(w, root);
+	plan_out_add_json(w, root);
 	add_stages(w, root);
 	if (confirm)
 		plan_confirm_add_json(w, confirm, root);

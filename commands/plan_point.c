@@ -167,7 +167,7 @@ static void look_at_trial(struct plan_work *w, struct plan_point *p)
 	struct skep_throughput_stage *stage = calloc(w->planning.stages, sizeof *stage);
 	bool suits = stage && p->workers == w->planning.workers;
 	for (uint32_t i = 0; suits && i < p->workers; i++)
-		suits = p->stage_of[i] < w->planning.stages;
+		suits = p->stage_of[i] < w->planning.stages || p->stage_of[i] == SKEP_SPARE;
 	if (suits)
 		p->expected_s = skep_forecast_step_s(
 			&w->planning, SKEP_VIEW_SHARED, w->cost[SKEP_VIEW_SHARED], p->stage_of, stage);

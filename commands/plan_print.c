@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "commands/plan_joint.h"
+#include "commands/plan_out.h"
 #include "planning/traffic.h"
 #include "scenarios/layout.h"
 #include "scenarios/memory.h"
@@ -20,6 +21,18 @@ static void lay_step(struct skep_layout *layout, double seconds)
 {
 	char text[SKEP_TEXT_BYTES];
 	skep_layout_cell(layout, "%s", seconds < SKEP_NEVER ? skep_time_text(seconds, text) : "-");
+}
+
+static void lay_remarks(const struct plan_work *w, uint32_t which, struct skep_layout *layout)
+{
+	const struct plan_candidate *c = &w->candidate[which];
+	uint32_t out = which > 0 ? plan_out_count(w, c->stage_of) : 0;
+	const char *chosen = which == w->chosen ? "chosen" : "", *optimal = c->optimal ? "least expected" : "";
+	char left[40] = "";
+	if (out > 0)
+		snprintf(left, sizeof left, "%" PRIu32 " left out", out);
+	const char *between = *chosen && *optimal ? ", " : "", *last = (*chosen || *optimal) && *left ? ", " : "";
+	skep_layout_cell(layout, "%s%s%s%s%s", chosen, between, optimal, last, left);
 }
 
 static void lay_candidate(const struct plan_work *w, uint32_t which, struct skep_layout *layout)
@@ -41,8 +54,7 @@ static void lay_candidate(const struct plan_work *w, uint32_t which, struct skep
 		skep_layout_cell(layout, "-");
 		skep_layout_cell(layout, "-");
 	}
-	skep_layout_cell(layout, "%s%s", which == w->chosen ? "chosen" : "",
-		c->optimal ? (which == w->chosen ? ", least expected" : "least expected") : "");
+	lay_remarks(w, which, layout);
 }
 
 static void lay_random(const struct plan_work *w, struct skep_layout *layout)
@@ -251,6 +263,7 @@ void plan_explain(const struct plan_work *w, FILE *out)
 		skep_time_text(parts.trip_s, trip), parts.starved ? "; more in flight would help" : "",
 		skep_time_text(parts.reduction_s, sum),
 		w->planning.throughput[0].delayed ? ", which goes on meanwhile" : "");
+	plan_out_print(w, out);
 	print_complexity(w, out);
 	skep_scenario_finish(&planned);
 	free(stage);

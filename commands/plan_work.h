@@ -22,6 +22,7 @@ struct plan_candidate {
 	double step_s[SKEP_VIEWS];     /* expected */
 	uint64_t evaluations;          /* of its search */
 	bool optimal;                  /* in its view */
+	bool lean;                     /* its search might leave machines out */
 	bool tried, fits;              /* simulated; fits memory, as far as that is known */
 	double samples_per_s, round_s; /* simulated, and ... */
 	struct skep_forecast forecast; /* ... what that means for the loss */
@@ -39,6 +40,8 @@ struct plan_work {
 	struct skep_planning planning;
 	void *cost_memory[SKEP_VIEWS];
 	const struct skep_objective *cost[SKEP_VIEWS];
+	void *rented_memory;
+	const struct skep_objective *rented; /* by what a step costs, where that is what is wanted; else NULL */
 	struct plan_candidate candidate[32]; /* the first is the scenario's own; then the searches' */
 	uint32_t candidates, chosen;
 	struct plan_candidate random[PLAN_RANDOMS];

@@ -399,7 +399,7 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 		return;
 	}
 	directory_fence(d, step, worker); /* the process that we knew is gone: this one holds nothing */
-	if (d->phase == PHASE_STOPPED)
+	if (d->phase == PHASE_STOPPED || !edge_wants(d, step->plan, worker)) /* it asks again with its next heartbeat */
 		return;
 	row->has_joined = true;
 	row->born_ns = message->u.join.born_ns;
@@ -410,8 +410,7 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	row->outstanding = 0;
 	row->member = row->leaving = false;
 	edge_forget_load(d, worker);
-	bool fixed = skep_plan_fixed(step->plan);
-	directory_assign(d, step, worker, fixed ? step->plan->first_stage_of[worker] : edge_needy_stage(d, step->plan));
+	directory_assign(d, step, worker, edge_needy_stage(d, step->plan, worker));
 }
 
 /* Its device has room for the stage: whatever comes, it can take part. */

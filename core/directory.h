@@ -287,7 +287,8 @@ void edge_serve_late(struct directory *d, const struct skep_plan *plan); /* the 
 void edge_on_load(struct directory *d, uint32_t worker, uint64_t queue_milli, skep_time needed_ns);
 void edge_forget_load(struct directory *d, uint32_t worker);
 void edge_on_leave(struct directory *d, struct step *step, uint32_t worker);
-uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan);
+uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan, uint32_t worker);
+bool edge_wants(struct directory *d, const struct skep_plan *plan, uint32_t worker); /* is it to have a stage at all? */
 /* Where a worker goes that was in this stage: there, unless too many are. */
 uint32_t edge_place(struct directory *d, const struct skep_plan *plan, uint32_t stage);
 

@@ -3,7 +3,7 @@
  * edge.c - what the directory changes at a round's edge, when nobody holds work: workers that gave notice go, and every
  * rebalancing period one worker may move, if the one before has arrived. To move is to end one epoch and to be assigned in
  * the next one: the mover fetches its new stage's state as any newcomer does. A stage never loses its last worker here.
- * And, at any time, where a newcomer goes.
+ * And, at any time, whether a newcomer is wanted, and where it goes.
  *
  * With delayed updates most rounds overlap and have no such edge. edge_due() says where one is needed: there the next round
  * waits until this one is committed everywhere.
@@ -97,9 +97,64 @@ uint32_t edge_place(struct directory *d, const struct skep_plan *plan, uint32_t 
 	return stage_loads(d)[stage].workers < skep_stage_size_max(plan) ? stage : fewest;
 }
 
-/* Where a newcomer goes: with rebalancing the most loaded stage, else the one with the fewest workers, or any. */
-uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan)
+static bool stands_by(const struct skep_plan *plan, uint32_t worker)
 {
+	return plan->stands_by && plan->stands_by[worker];
+}
+
+/* Workers of each stage at the start, and those of now who stay, on their way or there. */
+static void compare_with_start(struct directory *d, const struct skep_plan *plan, struct skep_stage_load *stage)
+{
+	for (uint32_t i = 0; i < plan->stages; i++)
+		stage[i].workers = stage[i].serving = 0;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		bool here = !d->tried.on || skep_plan_candidate_of(plan, i) == d->tried.candidate;
+		if (here && plan->first_stage_of[i] != SKEP_NO_STAGE)
+			stage[plan->first_stage_of[i]].workers++;
+		if (directory_has_stage(row) && !row->leaving)
+			stage[row->stage].serving++;
+	}
+}
+
+/* Who stands by is wanted in place of somebody who is lost, or will go: the swarm, or the candidate, is to be as strong as it
+ * began. Whoever else comes back later is one more, and nobody is sent away again. */
+bool edge_wants(struct directory *d, const struct skep_plan *plan, uint32_t worker)
+{
+	const struct skep_stage_load *stage = stage_loads(d);
+	uint32_t began = 0, now = 0;
+	if (!stands_by(plan, worker))
+		return true;
+	compare_with_start(d, plan, stage_loads(d));
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		began += stage[i].workers;
+		now += stage[i].serving;
+	}
+	return now < began;
+}
+
+/* The stage that lacks most of what it had at the start, which may have been unequal on purpose. */
+static uint32_t most_missed(struct directory *d, const struct skep_plan *plan)
+{
+	const struct skep_stage_load *stage = stage_loads(d);
+	uint32_t best = 0, most = 0;
+	compare_with_start(d, plan, stage_loads(d));
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		uint32_t missing = stage[i].workers > stage[i].serving ? stage[i].workers - stage[i].serving : 0;
+		if (missing <= most)
+			continue;
+		most = missing;
+		best = i;
+	}
+	return edge_place(d, plan, best);
+}
+
+/* Where a newcomer goes: with rebalancing the most loaded stage, else the one with the fewest workers, or any; who stood by to
+ * where somebody is missing. */
+uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan, uint32_t worker)
+{
+	if (skep_plan_fixed(plan)) /* back to its own */
+		return plan->first_stage_of[worker];
 	for (uint32_t i = 0; i < plan->stages; i++) { /* the run stands still until somebody founds it anew */
 		if (directory_stage(d, i)->waiting && on_their_way(d, plan, i) == 0)
 			return i;
@@ -107,7 +162,7 @@ uint32_t edge_needy_stage(struct directory *d, const struct skep_plan *plan)
 	if (plan->joins == SKEP_JOINS_RANDOM)
 		return skep_random_below(&d->node.random, plan->stages);
 	if (plan->rebalance_ns == 0)
-		return fewest_workers(d, plan);
+		return stands_by(plan, worker) ? most_missed(d, plan) : fewest_workers(d, plan);
 	weigh(d, plan);
 	return skep_most_loaded(plan, stage_loads(d));
 }

@@ -158,6 +158,9 @@ struct skep_plan {
 	 * 0 is 1: none. */
 	uint32_t candidates;
 	uint32_t trial_rounds;
+	/* [workers] a spare that stands by: it is given a stage only while fewer workers have one than at the start (edge.c).
+	 * NULL: nobody does, so a spare joins as soon as it can. Not with fixed pipelines. */
+	const bool *stands_by;
 };
 
 /* ---- what is derived from it ---------------------------------------------------------------------------------- */

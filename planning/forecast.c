@@ -37,11 +37,13 @@ static uint32_t rounds_to(const struct skep_scenario *s, double target)
 }
 
 /* NAN: of somebody who is there it is not known. */
-static double price_of(const struct skep_planning *p)
+static double price_of(const struct skep_planning *p, const uint32_t *stage_of)
 {
 	double sum = 0;
 	for (uint32_t i = 0; i < p->workers; i++) {
 		const struct skep_machine *m = &p->scenario->topology.machine[p->machine[i]];
+		if (stage_of[i] == SKEP_SPARE)
+			continue;
 		if (m->prices == 0 && !(m->price_usd_per_h > 0))
 			return NAN;
 		sum += m->price_usd_per_h;
@@ -75,7 +77,7 @@ void skep_forecast_make(
 	*ret = (struct skep_forecast){.samples_per_s = (double)s->samples * s->plan.microbatches / round_s,
 		.time_s = INFINITY,
 		.usd = INFINITY,
-		.usd_per_h = price_of(p)};
+		.usd_per_h = price_of(p, stage_of)};
 	if (s->law && !isnan(s->target_loss))
 		forecast_loss(p, stage_of, ret);
 	if (ret->rounds == 0)

@@ -16,6 +16,7 @@
 #include "core/record.h"
 #include "scenarios/layout.h"
 #include "scenarios/memory.h"
+#include "scenarios/pool.h"
 #include "topologies/path.h"
 
 static bool fail(char *reterr, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -33,10 +34,29 @@ static bool fail(char *reterr, size_t size, const char *format, ...)
 static uint32_t choose_workers(struct skep_planning *p)
 {
 	const struct skep_scenario *s = p->scenario;
-	uint32_t count = s->has_trace ? s->churn.presents : s->plan.workers;
-	for (uint32_t i = 0; i < count; i++)
-		p->machine[i] = s->has_trace ? s->churn.present[i] : i;
+	uint32_t all = s->has_trace ? s->churn.presents : s->plan.workers, count = 0;
+	for (uint32_t i = 0; i < all; i++) {
+		uint32_t worker = s->has_trace ? s->churn.present[i] : i;
+		if (s->plan.stands_by && s->plan.stands_by[worker])
+			continue;
+		p->type[count] = s->topology.machine[worker].gpu;
+		p->machine[count++] = worker;
+	}
 	return count;
+}
+
+/* The workers of the planning rise. */
+static bool takes_part(const struct skep_planning *p, uint32_t worker)
+{
+	uint32_t low = 0, high = p->workers;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (p->machine[middle] < worker)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < p->workers && p->machine[low] == worker;
 }
 
 /* Workers that stand at the place. */
@@ -106,26 +126,51 @@ static void fill_stages(struct skep_planning *p)
 			(double)skep_codec_bytes(s->plan.reduction_codec, s->stage[stage].parameters) / fragments;
 }
 
-/* The least need of those who could hold the stage, and nobody else serves it. */
+/* What is needed whatever the sizes are: the least need of those who could hold the stage, and nobody else ever serves it. Whether
+ * it fits with the sizes that a search looks at is for room.h to say. */
 static void fill_memory(struct skep_planning *p)
 {
 	const struct skep_scenario *s = p->scenario;
-	struct skep_memory_terms terms = skep_memory_terms_of(s);
 	for (uint32_t stage = 0; stage < p->stages; stage++) {
 		double least = INFINITY;
 		for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
-			struct skep_memory memory = skep_memory_of(s, &terms, stage, gpu);
+			struct skep_memory memory = skep_room_least(s, stage, gpu, p->workers);
 			least = fmin(least, memory.total);
-			bool no_host = memory.host > 0 && !skep_memory_fits(s, &memory, gpu);
+			bool never = !skep_memory_fits(s, &memory, gpu);
 			for (uint32_t i = 0; i < p->workers; i++)
-				if (s->topology.machine[p->machine[i]].gpu == gpu &&
-					(no_host || memory.total > s->topology.gpu[gpu].memory_bytes))
+				if (never && p->type[i] == gpu)
 					p->compute_s[(size_t)i * p->stages + stage] = INFINITY;
 		}
 		p->need_bytes[stage] = (uint64_t)ceil(least);
 	}
 	for (uint32_t i = 0; i < p->workers; i++)
-		p->have_bytes[i] = (uint64_t)s->topology.gpu[s->topology.machine[p->machine[i]].gpu].memory_bytes;
+		p->have_bytes[i] = (uint64_t)s->topology.gpu[p->type[i]].memory_bytes;
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		p->room.waits[s->topology.machine[i].gpu] |= s->first_stage_of[i] == SKEP_NO_STAGE && !takes_part(p, i);
+}
+
+/* Who can hold no stage, whatever the sizes are. */
+static bool is_idle(const struct skep_planning *p, uint32_t worker)
+{
+	for (uint32_t stage = 0; stage < p->stages; stage++)
+		if (p->compute_s[(size_t)worker * p->stages + stage] < INFINITY)
+			return false;
+	return true;
+}
+
+/* In USD per second; NULL: of somebody it is not known. */
+static void fill_rent(struct skep_planning *p)
+{
+	bool known = true;
+	for (uint32_t i = 0; i < p->workers; i++) {
+		double usd_per_h = p->scenario->topology.machine[p->machine[i]].price_usd_per_h;
+		p->rent[i] = usd_per_h / 3600;
+		known = known && usd_per_h > 0;
+	}
+	if (known)
+		return;
+	free(p->rent);
+	p->rent = NULL;
 }
 
 static void fill_problem(struct skep_planning *p)
@@ -142,6 +187,9 @@ static void fill_problem(struct skep_planning *p)
 		.need_bytes = p->need_bytes,
 		.have_bytes = p->have_bytes,
 		.kind = p->kind};
+	p->problem.spares = fixed ? 0 : p->idle;
+	p->lean = p->problem;
+	p->lean.spares = fixed ? 0 : p->workers - p->stages;
 }
 
 /* What the first stage may have issued and not got back, for each of its workers. */
@@ -171,17 +219,22 @@ static void fill_throughput(struct skep_planning *p)
 			.microbatches = plan->microbatches / period,
 			.in_flight = in_flight(p->scenario),
 			.period = period,
-			.delayed = plan->delayed};
+			.delayed = plan->delayed,
+			.fits = skep_room_fits,
+			.room = &p->room,
+			.type = p->type,
+			.types = p->scenario->topology.gpus};
 }
 
 /* Interchangeable are machines that links, speeds and memory do not tell apart, in either view. */
 static bool fill_kinds(struct skep_planning *p)
 {
-	uint32_t traits = p->stages + 1;
+	uint32_t traits = p->stages + 2;
 	double *trait = calloc((size_t)p->workers * traits, sizeof *trait);
 	for (uint32_t i = 0; trait && i < p->workers; i++) {
 		memcpy(trait + (size_t)i * traits, p->compute_s + (size_t)i * p->stages, p->stages * sizeof *trait);
 		trait[(size_t)i * traits + p->stages] = (double)p->have_bytes[i];
+		trait[(size_t)i * traits + p->stages + 1] = p->rent ? p->rent[i] : 0;
 	}
 	if (trait)
 		skep_kinds(&p->links[SKEP_VIEW_SHARED], trait, traits, NULL, p->kind);
@@ -204,12 +257,13 @@ static bool allocate(struct skep_planning *p)
 	p->kind = calloc(n, sizeof *p->kind);
 	p->compute_s = calloc(n * s, sizeof *p->compute_s);
 	p->update_s = calloc(n * s, sizeof *p->update_s);
+	p->rent = calloc(n, sizeof *p->rent);
 	p->forward_bytes = calloc(s, sizeof *p->forward_bytes);
 	p->backward_bytes = calloc(s, sizeof *p->backward_bytes);
 	p->reduced_bytes = calloc(s, sizeof *p->reduced_bytes);
 	return p->delay_s && p->rate_Bps[0] && p->rate_Bps[1] && p->least && p->most && p->need_bytes &&
-	       p->have_bytes && p->kind && p->compute_s && p->update_s && p->forward_bytes && p->backward_bytes &&
-	       p->reduced_bytes;
+	       p->have_bytes && p->kind && p->compute_s && p->update_s && p->rent && p->forward_bytes &&
+	       p->backward_bytes && p->reduced_bytes;
 }
 
 static bool check_links(const struct skep_planning *p, char *reterr, size_t size)
@@ -258,7 +312,7 @@ static bool explain_memory(const struct skep_planning *p, const struct skep_prob
 			c->wanted, c->found, c->found == 1 ? "has" : "have");
 	snprintf(what, sizeof what,
 		"stage %" PRIu32
-		" needs %s on each of its workers, %s; the nearest changes: a stage of at most %s, or %s more "
+		" needs at least %s on each of its workers, %s; the nearest changes: a stage of at most %s, or %s more "
 		"on worker %" PRIu32 ", a %.31s",
 		c->stage, need, who, skep_bytes_text((double)c->fit_bytes, fit),
 		skep_bytes_text((double)c->more_bytes, more), p->machine[nearest],
@@ -266,7 +320,7 @@ static bool explain_memory(const struct skep_planning *p, const struct skep_prob
 	return fail_memory(p, what, reterr, size);
 }
 
-/* A worker that can hold no stage could not even stand by. */
+/* Fixed pipelines have no place for a worker that can hold no stage; else it is left out. */
 static bool check_holders(const struct skep_planning *p, char *reterr, size_t size)
 {
 	char what[512], need[SKEP_TEXT_BYTES], have[SKEP_TEXT_BYTES];
@@ -279,7 +333,7 @@ static bool check_holders(const struct skep_planning *p, char *reterr, size_t si
 		first = i;
 		idle++;
 	}
-	if (idle == 0 || idle == p->workers)
+	if (idle == 0 || idle == p->workers || !skep_plan_fixed(&p->scenario->plan))
 		return true;
 	const struct skep_topology *t = &p->scenario->topology;
 	snprintf(what, sizeof what,
@@ -319,13 +373,17 @@ bool skep_planning_make(const struct skep_scenario *s, struct skep_planning *p, 
 		return fail(reterr, size, "plan takes at most %u workers in %u stages", SKEP_ALLOCATE_WORKERS_MAX,
 			SKEP_ALLOCATE_STAGES_MAX);
 	p->machine = calloc(s->plan.workers, sizeof *p->machine);
-	p->workers = p->machine ? choose_workers(p) : 0;
-	bool ok = p->machine && allocate(p) && fill_links(p);
+	p->type = calloc(s->plan.workers, sizeof *p->type);
+	p->workers = p->machine && p->type ? choose_workers(p) : 0;
+	bool ok = p->machine && p->type && skep_room_make(s, &p->room) && allocate(p) && fill_links(p);
 	if (!ok)
 		fail(reterr, size, "not enough memory to plan this scenario");
 	if (ok) {
 		fill_stages(p);
 		fill_memory(p);
+		for (uint32_t i = 0; i < p->workers; i++)
+			p->idle += is_idle(p, i);
+		fill_rent(p);
 		fill_problem(p);
 		fill_throughput(p);
 		ok = fill_kinds(p) || fail(reterr, size, "not enough memory to plan this scenario");
@@ -339,6 +397,8 @@ bool skep_planning_make(const struct skep_scenario *s, struct skep_planning *p, 
 void skep_planning_finish(struct skep_planning *p)
 {
 	free(p->machine);
+	free(p->type);
+	skep_room_finish(&p->room);
 	free(p->delay_s);
 	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
 		free(p->rate_Bps[view]);
@@ -349,6 +409,7 @@ void skep_planning_finish(struct skep_planning *p)
 	free(p->kind);
 	free(p->compute_s);
 	free(p->update_s);
+	free(p->rent);
 	free(p->forward_bytes);
 	free(p->backward_bytes);
 	free(p->reduced_bytes);
@@ -357,12 +418,14 @@ void skep_planning_finish(struct skep_planning *p)
 
 /* ---- answers ------------------------------------------------------------------------------------------------------ */
 
+#define OUT (SKEP_NO_STAGE - 1) /* in a list for spell() */
+
 static void unpack(const struct skep_planning *p, const uint32_t *stage_of, uint32_t *ret_first_stage_of)
 {
 	for (uint32_t i = 0; i < p->scenario->plan.workers; i++)
 		ret_first_stage_of[i] = SKEP_NO_STAGE;
 	for (uint32_t i = 0; i < p->workers; i++)
-		ret_first_stage_of[p->machine[i]] = stage_of[i] == SKEP_SPARE ? SKEP_NO_STAGE : stage_of[i];
+		ret_first_stage_of[p->machine[i]] = stage_of[i] == SKEP_SPARE ? OUT : stage_of[i];
 }
 
 bool skep_planning_start(const struct skep_planning *p, uint32_t *ret)
@@ -379,40 +442,21 @@ bool skep_planning_start(const struct skep_planning *p, uint32_t *ret)
 void skep_planning_random(const struct skep_planning *p, uint64_t seed, uint32_t *ret)
 {
 	uint64_t state = skep_mix(seed ^ 0x706c616e6e696e67u); /* a stream of its own */
+	uint32_t count = 0;
 	for (uint32_t i = 0; i < p->workers; i++)
-		ret[i] = i % p->stages;
-	for (uint32_t i = p->workers; i > 1; i--) {
+		if (!is_idle(p, i))
+			ret[count] = count % p->stages, count++;
+	for (uint32_t i = count; i > 1; i--) {
 		uint32_t j = skep_random_below(&state, i), swap = ret[i - 1];
 		ret[i - 1] = ret[j];
 		ret[j] = swap;
 	}
+	for (uint32_t i = p->workers; i-- > 0;) /* from the front to who can hold any, from behind */
+		ret[i] = is_idle(p, i) ? SKEP_SPARE : ret[--count];
 }
 
-bool skep_planning_tighten(struct skep_planning *p, const uint32_t *stage_of)
-{
-	struct skep_scenario with = *p->scenario; /* whose sizes memory asks for */
-	with.first_stage_of = calloc(with.plan.workers, sizeof *with.first_stage_of);
-	if (!with.first_stage_of)
-		return false;
-	unpack(p, stage_of, with.first_stage_of);
-	struct skep_memory_terms terms = skep_memory_terms_of(&with);
-	bool raised = false;
-	for (uint32_t i = 0; i < p->workers; i++) {
-		if (stage_of[i] >= p->stages)
-			continue;
-		uint32_t gpu = with.topology.machine[p->machine[i]].gpu;
-		struct skep_memory memory = skep_memory_of(&with, &terms, stage_of[i], gpu);
-		uint64_t *need = &p->need_bytes[stage_of[i]];
-		bool more = !skep_memory_fits(&with, &memory, gpu) && memory.total > (double)*need;
-		if (more)
-			*need = (uint64_t)ceil(memory.total);
-		raised = raised || more;
-	}
-	free(with.first_stage_of);
-	return raised;
-}
-
-static char *spell(const uint32_t *first_stage_of, uint32_t machines)
+/* Of the machines of the topology's file, those that the scenario has left out before among them. */
+static char *spell(const struct skep_scenario *s, const uint32_t *first_stage_of)
 {
 	char *text = NULL;
 	size_t bytes = 0;
@@ -420,9 +464,18 @@ static char *spell(const uint32_t *first_stage_of, uint32_t machines)
 	if (!out)
 		return NULL;
 	fprintf(out, "cluster.allocation={method: explicit, stage_of: [");
-	for (uint32_t i = 0; i < machines; i++)
-		fprintf(out, "%s%" PRId64, i > 0 ? ", " : "",
-			first_stage_of[i] == SKEP_NO_STAGE ? -1 : (int64_t)first_stage_of[i]);
+	for (uint32_t machine = 0, worker = 0; machine < skep_pool_machines(s); machine++) {
+		bool there = worker < s->plan.workers && skep_pool_machine(s, worker) == machine;
+		uint32_t stage = there ? first_stage_of[worker] : OUT;
+		fprintf(out, machine > 0 ? ", " : "");
+		if (stage == OUT)
+			fprintf(out, "out");
+		else if (stage == SKEP_NO_STAGE)
+			fprintf(out, s->plan.stands_by && s->plan.stands_by[worker] ? "spare" : "-1");
+		else
+			fprintf(out, "%" PRIu32, stage);
+		worker += there;
+	}
 	fprintf(out, "]}");
 	if (fclose(out) == 0)
 		return text;
@@ -432,16 +485,16 @@ static char *spell(const uint32_t *first_stage_of, uint32_t machines)
 
 char *skep_planning_own_assignment(const struct skep_scenario *s)
 {
-	return spell(s->first_stage_of, s->plan.workers);
+	return spell(s, s->first_stage_of);
 }
 
 char *skep_planning_assignment(const struct skep_planning *p, const uint32_t *stage_of)
 {
-	uint32_t machines = p->scenario->plan.workers, *first = calloc(machines, sizeof *first);
+	uint32_t *first = calloc(p->scenario->plan.workers, sizeof *first);
 	if (!first)
 		return NULL;
 	unpack(p, stage_of, first);
-	char *text = spell(first, machines);
+	char *text = spell(p->scenario, first);
 	free(first);
 	return text;
 }

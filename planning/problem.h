@@ -3,8 +3,7 @@
  * problem.h - the question that a scenario asks of core/allocate: its links, the time of its stages on its machines, what moves
  * between them, what fits whom; and an answer turned back into what a scenario says.
  *
- * Who takes part: the workers that are there at the start. All of them serve: a spare would join as soon as it can. Stages may
- * have unequal numbers of workers, but for fixed pipelines.
+ * Who takes part: the workers that are there at the start. Stages may have unequal numbers of workers, but for fixed pipelines.
  *
  * Links. Two views of the same topology, since a link that machines share is seldom used by one flow, nor always by all:
  *
@@ -14,13 +13,17 @@
  *
  * A search is made with each, and the simulator, which knows who really sends, chooses between what they find.
  *
- * Memory. What a stage takes depends on how many serve it, because more is in flight for each where there are few. Needs are
- * those of the scenario's own sizes; skep_planning_tighten() raises them to what a found allocation would really take.
+ * Memory. What a stage takes depends on how many serve it, because more is in flight for each where there are few. need_bytes is what
+ * it takes at least, whatever the sizes are; with those of an allocation the cost asks room.h, so what it calls possible fits.
+ *
+ * Left out. `problem` leaves out only machines that can hold no stage whatever the sizes are; `lean` may leave out any. Both but for
+ * fixed pipelines, of which the file says how many there are. Who stands by in the scenario is none of the planning's.
  */
 #ifndef SKEP_PLANNING_PROBLEM_H
 #define SKEP_PLANNING_PROBLEM_H
 
 #include "core/allocate/throughput.h"
+#include "planning/room.h"
 #include "scenarios/scenario.h"
 
 enum skep_planning_view { SKEP_VIEW_ALONE, SKEP_VIEW_SHARED, SKEP_VIEWS };
@@ -28,16 +31,20 @@ enum skep_planning_view { SKEP_VIEW_ALONE, SKEP_VIEW_SHARED, SKEP_VIEWS };
 struct skep_planning {
 	const struct skep_scenario *scenario;
 	uint32_t workers, stages;
-	uint32_t *machine; /* [workers] which machine of the scenario */
-	double *delay_s;   /* [workers * workers] */
+	uint32_t *machine; /* [workers] which worker of the scenario, rising */
+	uint32_t *type;    /* [workers] its GPU in the topology */
+	struct skep_room room;
+	double *delay_s; /* [workers * workers] */
 	double *rate_Bps[SKEP_VIEWS];
 	struct skep_links links[SKEP_VIEWS];
 	uint32_t *least, *most; /* [stages] */
 	uint64_t *need_bytes;   /* [stages] */
 	uint64_t *have_bytes;   /* [workers] */
 	uint32_t *kind;         /* [workers] */
-	struct skep_problem problem;
+	struct skep_problem problem, lean;
+	uint32_t idle;                                          /* workers that can hold no stage */
 	double *compute_s, *update_s;                           /* [workers * stages] */
+	double *rent;                                           /* [workers] USD per second; NULL: not known of all */
 	double *forward_bytes, *backward_bytes, *reduced_bytes; /* [stages] */
 	struct skep_throughput throughput[SKEP_VIEWS];
 };
@@ -45,9 +52,6 @@ struct skep_planning {
 /* The scenario must stay where it is. False: `reterr` says why it cannot be planned, and *ret is empty. */
 bool skep_planning_make(const struct skep_scenario *scenario, struct skep_planning *ret, char *reterr, size_t size);
 void skep_planning_finish(struct skep_planning *planning);
-
-/* Memory that stages really take with these sizes is needed from now on. False: nothing has changed. */
-bool skep_planning_tighten(struct skep_planning *planning, const uint32_t *stage_of);
 
 /* The scenario's own allocation, [workers]; false: some worker that is there serves no stage. */
 bool skep_planning_start(const struct skep_planning *planning, uint32_t *ret_stage_of);

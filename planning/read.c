@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * read.c - see read.h. Reads, searches, and reads again with what was found in place of the method, as if it had been written there.
- * Needs of memory are those of the sizes that the first reading deals out; where what was found has others and does not fit, it is
- * searched for once more with the needs that were seen.
  */
 #include "planning/read.h"
 
@@ -11,8 +9,6 @@
 #include <string.h>
 
 #include "planning/search.h"
-
-#define REPAIRS 4u
 
 /* Where the search has got to. */
 struct sought {
@@ -72,13 +68,8 @@ static bool resolve(const struct skep_scenario *s, const char *text, size_t size
 	if (!skep_planning_make(s, &w.planning, error, sizeof error))
 		return fail(s, error, reterr);
 	w.stage_of = calloc(w.planning.workers, sizeof *w.stage_of);
-	bool read = false, again = w.stage_of || fail(s, lacking, reterr);
-	for (uint32_t repair = 0; again; repair++) {
-		*reterr = (struct skep_diag){0};
-		again = search(s, &w, reterr);
-		read = again && read_found(s, text, size, options, &w, ret, reterr);
-		again = again && !read && repair < REPAIRS && skep_planning_tighten(&w.planning, w.stage_of);
-	}
+	bool read = w.stage_of || fail(s, lacking, reterr);
+	read = read && search(s, &w, reterr) && read_found(s, text, size, options, &w, ret, reterr);
 	free(w.stage_of);
 	free(w.assignment);
 	skep_planning_finish(&w.planning);

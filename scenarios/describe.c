@@ -22,6 +22,7 @@
 #include "scenarios/overlap.h"
 #include "scenarios/periodic.h"
 #include "scenarios/planned.h"
+#include "scenarios/pool.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/traced.h"
@@ -376,6 +377,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 		fprintf(out, "            every link is %g ms longer than that\n", 1e3 * s->extra_latency_s);
 	if (s->threads > 1)
 		fprintf(out, "            skep run gives each worker's CPU %" PRIu32 " threads\n", s->threads);
+	skep_pool_print(s, out);
 	skep_traced_print(s, out);
 	if (s->zero == 0)
 		print_recovery(s, out);

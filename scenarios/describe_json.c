@@ -9,6 +9,7 @@
 #include "scenarios/overlap.h"
 #include "scenarios/periodic.h"
 #include "scenarios/planned.h"
+#include "scenarios/pool.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/traced.h"
@@ -28,6 +29,7 @@ static void add_cluster(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(root, "source", s->topology.source);
 	cJSON_AddNumberToObject(root, "extra_latency_s", s->extra_latency_s);
 	cJSON_AddStringToObject(root, "allocation", skep_allocation_name(s->allocation));
+	skep_pool_add_json(s, root);
 	skep_traced_add_json(s, root);
 	if (skep_describe_price(s, &usd_per_h))
 		cJSON_AddNumberToObject(root, "price_usd_per_h", usd_per_h);

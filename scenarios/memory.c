@@ -32,16 +32,19 @@ struct terms { /* of one stage on one kind of machine */
 
 /* ---- microbatches held ------------------------------------------------------------------------------------------ */
 
-static uint32_t serving(const struct skep_scenario *s, uint32_t stages, uint32_t stage)
+static uint32_t serving(const struct skep_scenario *s, const struct skep_memory_terms *of, uint32_t stage)
 {
+	uint32_t stages = of->stages;
+	if (of->serving)
+		return of->serving[stage];
 	uint32_t active = s->plan.workers - skep_plan_serving(s, SKEP_NO_STAGE);
 	return stages == s->plan.stages ? skep_plan_serving(s, stage) : active / stages > 0 ? active / stages : 1;
 }
 
 /* The first stage holds what it issued; behind it wiring is a draw, and twice the mean is seldom exceeded. */
-static uint32_t held(const struct skep_scenario *s, const struct skep_memory_terms *of, uint32_t stage)
+uint32_t skep_memory_held(const struct skep_scenario *s, const struct skep_memory_terms *of, uint32_t stage)
 {
-	uint64_t all = (uint64_t)serving(s, of->stages, 0) * of->in_flight, workers = serving(s, of->stages, stage);
+	uint64_t all = (uint64_t)serving(s, of, 0) * of->in_flight, workers = serving(s, of, stage);
 	uint64_t twice_mean = 2 * ((all + workers - 1) / workers);
 	if (skep_plan_fixed(&s->plan)) {
 		uint64_t share = (uint64_t)skep_plan_share(&s->plan) * s->samples / of->samples;
@@ -145,7 +148,7 @@ static double activations(const struct terms *t, uint32_t stage, uint32_t microb
 /* Two chunks of a ring, one on its way in and one on its way out. */
 static double chunks(const struct terms *t, uint32_t stage, double parameters)
 {
-	double n = serving(t->s, t->of->stages, stage);
+	double n = serving(t->s, t->of, stage);
 	double encoded = (double)skep_codec_bytes(t->plan.reduction_codec, (uint64_t)ceil(parameters / n));
 	return n > 1 ? 2 * encoded : 0;
 }
@@ -174,14 +177,14 @@ struct skep_memory skep_memory_of(
 		skep_plan_periodic(&t.plan); /* inner parameters beside those of the stage, and two optimizers */
 	double moments = skep_optimizer_moments(skep_periodic_stepper(s));
 	double inner = periodic ? skep_optimizer_moments(&s->optimizer) : 0;
-	struct skep_memory m = {.held = held(s, of, stage)};
+	struct skep_memory m = {.held = skep_memory_held(s, of, stage)};
 	m.weights = (of->offload == SKEP_OFFLOAD_NONE ? skep_plan_versions(&t.plan, stage) : 1) * array;
 	m.weights += (periodic + t.plan.async) * array;
 	m.gradients = 2 * own;
 	m.optimizer = (moments + inner) * array / n;
 	m.activations = activations(&t, stage, m.held);
 	double result = (s->zero > 0 ? array / n : array) + chunks(&t, stage, (double)t.share.parameters);
-	result += skep_robust_gathered(&t.plan, serving(s, of->stages, stage)) * array;
+	result += skep_robust_gathered(&t.plan, serving(s, of, stage)) * array;
 	m.buffers = download(&t, (1 + moments) * array * t.gpus) + passes(&t);
 	if (s->zero == 3) {
 		m.weights /= n;

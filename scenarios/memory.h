@@ -17,8 +17,12 @@ struct skep_memory_terms {
 	uint32_t stages, samples, in_flight;
 	bool checkpoint_activations;
 	enum skep_offload offload;
+	const uint32_t *serving; /* [stages] workers of each; NULL: as many as the scenario has */
 };
 struct skep_memory_terms skep_memory_terms_of(const struct skep_scenario *s);
+
+/* Microbatches that a worker of the stage holds at most. More of them never take less memory. */
+uint32_t skep_memory_held(const struct skep_scenario *s, const struct skep_memory_terms *terms, uint32_t stage);
 
 /* Of each GPU of such a machine. With other stages than the scenario's it is as if they were shared out evenly. */
 struct skep_memory skep_memory_of(

@@ -82,11 +82,16 @@ uint32_t skep_plan_empty_stage(const struct skep_scenario *s)
 	return SKEP_NO_STAGE;
 }
 
+uint32_t skep_plan_usual_in_flight(uint32_t active, uint32_t first)
+{
+	uint32_t each = (2 * active + first - 1) / first;
+	return each < 2 ? 2 : each < SKEP_IN_FLIGHT_MAX ? each : SKEP_IN_FLIGHT_MAX;
+}
+
 uint32_t skep_plan_in_flight(const struct skep_scenario *s)
 {
-	uint32_t active = s->plan.workers - skep_plan_serving(s, SKEP_NO_STAGE), first = skep_plan_serving(s, 0);
-	uint32_t each = (2 * active + first - 1) / first;
-	return each < 2 ? 2 : each;
+	uint32_t active = s->plan.workers - skep_plan_serving(s, SKEP_NO_STAGE);
+	return skep_plan_usual_in_flight(active, skep_plan_serving(s, 0));
 }
 
 /* ---- time ----------------------------------------------------------------------------------------------------- */

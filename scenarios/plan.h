@@ -17,7 +17,10 @@ uint32_t skep_plan_empty_stage(const struct skep_scenario *scenario);
 
 /* Microbatches per first-stage worker such that the swarm holds about two per worker: while one is computed the next is on
  * its way. */
+#define SKEP_IN_FLIGHT_MAX 4096u
 uint32_t skep_plan_in_flight(const struct skep_scenario *scenario);
+/* The same of so many workers, and so many in the first stage. */
+uint32_t skep_plan_usual_in_flight(uint32_t active, uint32_t first);
 
 /* Fills stage, cost, op_time, memory (all allocated here) and training. False: no memory. */
 bool skep_plan_make(struct skep_scenario *scenario);

@@ -25,6 +25,7 @@
 #include "scenarios/pipelines.h"
 #include "scenarios/plan.h"
 #include "scenarios/planned.h"
+#include "scenarios/pool.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
 #include "scenarios/sync.h"
@@ -36,7 +37,7 @@
 enum {
 	MICROBATCH_MAX = 1 << 20,   /* samples */
 	MICROBATCHES_MAX = 1 << 20, /* per round */
-	IN_FLIGHT_MAX = 4096,
+	IN_FLIGHT_MAX = SKEP_IN_FLIGHT_MAX,
 };
 #define DAY_S 86400.0
 #define TRACE_S_MAX (10 * 365.25 * DAY_S)
@@ -91,36 +92,13 @@ static void read_model(struct draft *d)
 
 /* ---- cluster -------------------------------------------------------------------------------------------------- */
 
-static void read_stage_of(struct draft *d, const struct skep_yaml_node *map)
-{
-	struct skep_scenario *s = d->s;
-	const struct skep_yaml_node *list = skep_read_list(&d->r, map, "stage_of", true);
-	if (d->r.diag->set)
-		return;
-	if (skep_yaml_length(list) != s->plan.workers) {
-		skep_reader_fail(&d->r, list, NULL,
-			"cluster.allocation.stage_of: %u entries, the topology has %u machines (-1 leaves one as a "
-			"spare)",
-			skep_yaml_length(list), s->plan.workers);
-		return;
-	}
-	for (uint32_t i = 0; i < s->plan.workers; i++) {
-		int64_t stage = skep_read_integer(
-			&d->r, skep_yaml_item(list, i), NULL, -1, (int64_t)s->plan.stages - 1, INT64_MIN);
-		s->first_stage_of[i] = stage < 0 ? SKEP_NO_STAGE : (uint32_t)stage;
-	}
-	uint32_t empty = skep_plan_empty_stage(s);
-	if (empty != SKEP_NO_STAGE)
-		skep_reader_fail(&d->r, list, NULL, "cluster.allocation.stage_of: no worker serves stage %u", empty);
-}
-
 static void read_allocation(struct draft *d, const struct skep_yaml_node *cluster)
 {
 	const struct skep_yaml_node *map = skep_read_map(&d->r, cluster, "allocation", false);
 	d->s->allocation = (enum skep_allocation)skep_read_choice(
 		&d->r, map, "method", skep_allocation_names, SKEP_ALLOCATION_CONTIGUOUS);
 	if (d->s->allocation == SKEP_ALLOCATION_EXPLICIT)
-		read_stage_of(d, map);
+		skep_pool_read(&d->r, map, d->s);
 	if (!d->r.diag->set && skep_allocation_searched(d->s->allocation) && !d->searches)
 		skep_reader_fail(&d->r, map, "method",
 			"cluster.allocation.method: `%s` is searched for, which is not done here; take a scenario that `skep "
@@ -253,8 +231,8 @@ static void read_schedule(struct draft *d)
 								       SKEP_TIME, 0, 365 * DAY_S, 0));
 		skep_reader_close_map(&d->r, rebalance);
 	}
+	d->s->usual_in_flight = !skep_read_has(&d->r, map, "in_flight");
 	uint32_t usual = d->r.diag->set ? 1 : skep_plan_in_flight(d->s);
-	usual = usual < IN_FLIGHT_MAX ? usual : IN_FLIGHT_MAX;
 	plan->in_flight = (uint32_t)skep_read_integer(&d->r, map, "in_flight", 1, IN_FLIGHT_MAX, usual);
 	skep_reader_close_map(&d->r, map);
 }
@@ -539,5 +517,7 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->bucket_first);
 	free(scenario->part_end);
 	free(scenario->liar);
+	free(scenario->machine_of);
+	free(scenario->stands_by);
 	*scenario = (struct skep_scenario){.target_loss = NAN};
 }

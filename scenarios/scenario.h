@@ -78,6 +78,7 @@ struct skep_scenario {
 	struct skep_predictor *predictor;  /* ... [gpus], and ... */
 	struct skep_compute_stage *timing; /* ... [gpus * slices], where they come from; both NULL with the roofline */
 	uint32_t samples;                  /* per microbatch */
+	bool usual_in_flight;              /* the file does not say schedule.in_flight: it follows from the sizes */
 	uint32_t batch;                    /* samples per round: microbatches * samples */
 	enum skep_codec activation_codec;
 	bool checkpoint_activations;
@@ -121,6 +122,9 @@ struct skep_scenario {
 	uint64_t *part_end;            /* ... [gpus * model.layers], see overlap.c */
 	double *memory_bytes;          /* [stages] on one GPU, the most of those that serve it */
 	struct skep_memory *memory;    /* [gpus * stages] the same in its parts, see scenarios/README.md */
+	uint32_t machines_out;         /* of the topology's file that cluster.allocation leaves out ... */
+	uint32_t *machine_of;          /* ... [workers] numbers in that file; NULL: the workers' own. See pool.h */
+	bool *stands_by;               /* [workers] of the plan; NULL: nobody is asked */
 	struct skep_training training; /* points to model and plan, so the struct must stay where it was read */
 };
 

@@ -106,6 +106,18 @@ static bool is_unable(const struct flow *f, uint32_t worker, uint32_t stage)
 	return !(f->t.compute_s[(size_t)worker * f->stages + stage] < SKEP_NEVER);
 }
 
+/* The sets of a stage's workers, by `worker` that comes (1) or goes (UINT32_MAX). */
+static void recount(struct flow *f, uint32_t worker, uint32_t stage, uint32_t by)
+{
+	if (by == 1)
+		skep_bits_add(members(f, stage), worker);
+	else
+		members(f, stage)[worker / 64] &= ~((uint64_t)1 << worker % 64);
+	f->count[stage] += by;
+	if (f->t.fits)
+		f->present[(size_t)stage * f->t.types + f->t.type[worker]] += by;
+}
+
 static void leave(struct flow *f, uint32_t worker)
 {
 	uint32_t stage = f->stage_of[worker];
@@ -113,8 +125,7 @@ static void leave(struct flow *f, uint32_t worker)
 		return;
 	meet_all(f, stage - 1, worker, stage, true, -1);
 	meet_all(f, stage + 1, worker, stage, false, -1);
-	members(f, stage)[worker / 64] &= ~((uint64_t)1 << worker % 64);
-	f->count[stage]--;
+	recount(f, worker, stage, UINT32_MAX);
 	f->unable -= is_unable(f, worker, stage);
 	f->stage_of[worker] = SKEP_SPARE;
 	touch(f, stage);
@@ -125,8 +136,7 @@ static void enter(struct flow *f, uint32_t worker, uint32_t stage)
 	f->stage_of[worker] = stage;
 	if (!is_stage(f, stage))
 		return;
-	skep_bits_add(members(f, stage), worker);
-	f->count[stage]++;
+	recount(f, worker, stage, 1);
 	f->unable += is_unable(f, worker, stage);
 	meet_all(f, stage - 1, worker, stage, true, 1);
 	meet_all(f, stage + 1, worker, stage, false, 1);
@@ -233,10 +243,20 @@ static void measure_stage(struct flow *f, uint32_t stage)
 		struct sums s = f->t.shares == SKEP_SHARES_FIXED ? partners(f, i, stage, nth) : means(f, i, stage);
 		double share = f->weight[stage] > 0 ? weight_of(f, i, stage) / f->weight[stage] : 0;
 		weigh(f, &part, i, stage, share, &s);
+		part.rent += f->t.rent ? f->t.rent[i] : 0;
 	}
 	part.reduction_s = reduction_s(f, stage);
 	part.workers = f->lacks ? 0 : part.workers;
 	f->part[stage] = part;
+}
+
+static bool all_fit(const struct flow *f)
+{
+	for (uint32_t s = 0; f->t.fits && s < f->stages; s++)
+		for (uint32_t type = 0; type < f->t.types; type++)
+			if (f->present[(size_t)s * f->t.types + type] > 0 && !f->t.fits(f->t.room, s, type, f->count))
+				return false;
+	return true;
 }
 
 static double possible(const struct flow *f)
@@ -246,12 +266,13 @@ static double possible(const struct flow *f)
 		can = can && f->count[s] > 0 &&
 		      f->part[s].workers > 0 && /* 0 also where the ring or a partner lacks a link */
 		      (f->t.shares != SKEP_SHARES_FIXED || f->count[s] == f->count[0]);
-	return can ? 0 : SKEP_NEVER;
+	return can && all_fit(f) ? 0 : SKEP_NEVER;
 }
 
 static double add_up(struct flow *f)
 {
 	struct skep_throughput_parts p = {0};
+	double rent = 0;
 	for (uint32_t s = 0; s < f->stages; s++) {
 		const struct skep_throughput_stage *part = &f->part[s];
 		if (part->pace_s > p.pace_s || s == 0) {
@@ -261,6 +282,7 @@ static double add_up(struct flow *f)
 		p.trip_s += part->compute_s + part->travel_s;
 		p.reduction_s = part->reduction_s > p.reduction_s ? part->reduction_s : p.reduction_s;
 		p.update_s = part->update_s > p.update_s ? part->update_s : p.update_s;
+		rent += part->rent;
 	}
 	p.flow_s = p.trip_s + (f->t.microbatches - 1) * p.pace_s;
 	double in_flight = f->t.in_flight * f->count[0];
@@ -271,7 +293,7 @@ static double add_up(struct flow *f)
 	p.step_s = f->t.delayed ? (p.flow_s > reduction ? p.flow_s : reduction) : p.flow_s + reduction;
 	p.step_s += p.update_s + possible(f);
 	f->parts = p;
-	return p.step_s;
+	return f->t.rent && p.step_s < SKEP_NEVER ? p.step_s * rent : p.step_s;
 }
 
 static void list_places(struct flow *f)
@@ -317,12 +339,13 @@ static double whole(void *self, const uint32_t *stage_of)
 	f->unable = 0;
 	skep_bits_clear(f->member, f->stages * f->words);
 	memset(f->count, 0, f->stages * sizeof *f->count);
+	if (f->t.fits)
+		memset(f->present, 0, (size_t)f->stages * f->t.types * sizeof *f->present);
 	memcpy(f->stage_of, stage_of, f->workers * sizeof *stage_of);
 	for (uint32_t i = 0; i < f->workers; i++) {
 		if (!is_stage(f, stage_of[i]))
 			continue;
-		skep_bits_add(members(f, stage_of[i]), i);
-		f->count[stage_of[i]]++;
+		recount(f, i, stage_of[i], 1);
 		f->unable += is_unable(f, i, stage_of[i]);
 	}
 	for (uint32_t i = 0; i < f->workers; i++)
@@ -359,18 +382,14 @@ static void undo(struct flow *f, const struct skep_change *change, uint32_t a, u
 	uint32_t who[2] = {change->worker, change->other}, back[2] = {a, b};
 	for (uint32_t i = 0; i < 2 && who[i] != SKEP_NOBODY; i++) {
 		uint32_t at = f->stage_of[who[i]];
-		if (is_stage(f, at)) {
-			members(f, at)[who[i] / 64] &= ~((uint64_t)1 << who[i] % 64);
-			f->count[at]--;
-		}
+		if (is_stage(f, at))
+			recount(f, who[i], at, UINT32_MAX);
 		f->stage_of[who[i]] = SKEP_SPARE;
 	}
 	for (uint32_t i = 0; i < 2 && who[i] != SKEP_NOBODY; i++) {
 		f->stage_of[who[i]] = back[i];
-		if (is_stage(f, back[i])) {
-			skep_bits_add(members(f, back[i]), who[i]);
-			f->count[back[i]]++;
-		}
+		if (is_stage(f, back[i]))
+			recount(f, who[i], back[i], 1);
 	}
 	while (f->log_size > 0) {
 		f->log_size--;
@@ -428,6 +447,7 @@ static void carve_all(struct flow *f, struct carve *c, const struct skep_through
 	f->member = carve(c, (size_t)f->stages * f->words, sizeof *f->member);
 	f->stage_of = carve(c, f->workers, sizeof *f->stage_of);
 	f->count = carve(c, f->stages, sizeof *f->count);
+	f->present = carve(c, t->fits ? (size_t)f->stages * t->types : 0, sizeof *f->present);
 	f->place = carve(c, (size_t)f->stages * f->workers, sizeof *f->place);
 	f->weight = carve(c, f->stages, sizeof *f->weight);
 	f->old_weight = carve(c, f->stages, sizeof *f->old_weight);
@@ -496,12 +516,12 @@ struct skep_throughput_parts skep_throughput_explain(
 	const struct skep_objective *cost, const uint32_t *stage_of, struct skep_throughput_stage *ret_stage)
 {
 	struct flow *f = cost->self;
-	double step_s = whole(f, stage_of);
+	bool can = whole(f, stage_of) < SKEP_NEVER;
 	for (uint32_t s = 0; s < f->stages; s++) {
 		ret_stage[s] = f->part[s];
 		ret_stage[s].workers = f->count[s];
 	}
-	f->parts.step_s = step_s;
+	f->parts.step_s = can ? f->parts.step_s : SKEP_NEVER;
 	return f->parts;
 }
 

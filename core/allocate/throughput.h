@@ -21,6 +21,10 @@
  * Fixed pipelines: pipeline p is the p-th worker of every stage (core/fixed.c); sums over whom it may go to have one
  * member, and all stages must have equally many, or the cost is SKEP_NEVER.
  *
+ * Memory may depend on how many serve each stage, since where there are few more is in flight for each: then `fits` is asked, and
+ * what it refuses costs SKEP_NEVER. With `rent` the cost is what a step costs: its time, times what those who take part cost a
+ * second; so leaving somebody out may pay though a step takes longer.
+ *
  * Not in it: contention of sites' uplinks, churn, in-flight limits of single workers, the ledger's small messages.
  *
  * Incremental: a worker keeps its sums over the stage before and after its own; a change touches those of four stages.
@@ -46,6 +50,12 @@ struct skep_throughput {
 	double in_flight; /* K in all of the swarm for each worker of the first stage; INFINITY: not limited */
 	double period;    /* steps from reduction to reduction, >= 1 */
 	bool delayed;
+	const double *rent; /* [workers] per second; NULL: time is what counts */
+	/* Can a worker of the type hold the stage if stages have so many workers ([stages])? NULL: as compute_s says. */
+	bool (*fits)(void *room, uint32_t stage, uint32_t type, const uint32_t *workers);
+	void *room;
+	const uint32_t *type; /* [workers] below `types`, for `fits` */
+	uint32_t types;
 };
 
 enum skep_bottleneck { SKEP_BOTTLENECK_COMPUTE, SKEP_BOTTLENECK_SEND, SKEP_BOTTLENECK_RECEIVE };
@@ -59,6 +69,7 @@ struct skep_throughput_stage {
 	double travel_s;                 /* mean there and back to the next stage */
 	double reduction_s;
 	double update_s; /* the longest */
+	double rent;     /* of all its workers */
 };
 
 struct skep_throughput_parts {

@@ -26,6 +26,7 @@ struct flow {
 	double *together, *along, *alone;
 	uint64_t *member;            /* [stages * words] */
 	uint32_t *stage_of, *count;  /* [workers], [stages] */
+	uint32_t *present;           /* [stages * types] workers, where `fits` is asked */
 	uint32_t *place;             /* [stages * workers] with fixed pipelines: who is the n-th of a stage */
 	double *weight, *old_weight; /* [stages] sums of weights */
 	struct skep_throughput_stage *part, *old_part; /* [stages] workers 0: a link is missing */

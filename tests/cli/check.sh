@@ -20,6 +20,8 @@ labels = {
     "cluster": True,
     "network": any(not plain(link) for link in network["links"]) or bool(network["sites"]),
     "churn": seen["trace"] is not None,
+    "standby": bool(seen["standby"]),
+    "left": bool(seen["machines_out"]),
     "joins": "joins" in seen,
     "rebalance": "joins" in seen and seen["rebalance_s"] > 0,
     "price": seen["price_usd_per_h"] is not None,
@@ -164,6 +166,8 @@ for file in "$root"/scenarios/*.yaml "$root"/scenarios/baselines/*.yaml; do
 done
 two=$root/scenarios/two-datacentres.yaml
 same 'int8' "$two" --set schedule.compression=int8
+same 'machines that stand by and that are out' "$two" \
+	--set 'cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, out, spare, 2, out]}'
 same 'reductions in fp16' "$two" --set sync.compression=fp16
 same 'rerun' "$two" --set schedule.on_loss=rerun
 same 'delayed' "$two" --set sync.delayed=true

@@ -137,6 +137,7 @@ struct ledger {
 	struct seat seat[CLUSTER_WORKERS];
 	uint32_t news_epoch[CLUSTER_WORKERS]; /* in which life the worker has heard its news */
 	struct news news[CLUSTER_WORKERS][CLUSTER_WORKERS];
+	uint32_t assigned_epoch[CLUSTER_WORKERS]; /* the newest life that it was given a stage for */
 	struct pipe pipe[CLUSTER_WORKERS];
 	struct passer passer[CLUSTER_WORKERS];
 	bool regular;        /* the open round: all were there when it opened, and nothing has happened to them */
@@ -188,6 +189,7 @@ void seats_left(struct ledger *ledger, const struct skep_note *note);
 void seats_moved(struct ledger *ledger, const struct skep_note *note);
 void seats_granted(struct ledger *ledger, const struct skep_note *note);
 void seats_round_opens(struct ledger *ledger, uint32_t round);
+void seats_assigned(struct ledger *ledger, const struct skep_message *m);
 void seats_forward(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);
 /* Does the peer serve the stage, and take part in the round, as far as the directory has said? */
 bool books_seated(const struct ledger *ledger, struct skep_peer peer, uint32_t stage, uint32_t round);

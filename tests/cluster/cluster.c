@@ -122,6 +122,18 @@ static void falsify(struct cluster *c, struct skep_note *note)
 		note->kind = SKEP_NOTE_LEFT;
 }
 
+/* Who stands by waits for as long as nobody is missing. */
+static bool waits(const struct cluster *c, uint32_t worker)
+{
+	const struct skep_plan *plan = c->setup.plan;
+	uint32_t began = 0, now = 0;
+	for (uint32_t w = 0; w < plan->workers; w++) {
+		began += plan->first_stage_of[w] != SKEP_NO_STAGE;
+		now += c->process[w].seated;
+	}
+	return plan->stands_by && plan->stands_by[worker] && (now >= began || plan->candidates > 1);
+}
+
 /* In calm weather whoever lives comes (back) in: not at once, but three rounds and a long time are enough. */
 static void check_left_out(struct cluster *c)
 {
@@ -129,6 +141,11 @@ static void check_left_out(struct cluster *c)
 		struct process *p = &c->process[w];
 		if (!p->alive || p->left || p->seated || c->now < c->setup.calm_ns)
 			continue;
+		if (waits(c, w)) {
+			p->out_since = c->now;
+			p->out_rounds = 0;
+			continue;
+		}
 		skep_time since = p->out_since > c->setup.calm_ns ? p->out_since : c->setup.calm_ns;
 		if (++p->out_rounds > 3 && c->now - since > 30 * c->setup.plan->fence_after_ns)
 			verdict_break(c->verdict, "I7", ANY, ANY, ANY,
@@ -281,6 +298,8 @@ static void step(struct cluster *c, struct process *p, const struct skep_event *
 	if (c->setup.sabotage == SABOTAGE_ORDER_SWAPPED && skep_plan_fixed(&plan) && !skep_plan_streams(&plan) &&
 		p != &c->process[plan.workers])
 		plan.pipeline = plan.pipeline == SKEP_PIPELINE_1F1B ? SKEP_PIPELINE_GPIPE : SKEP_PIPELINE_1F1B;
+	if (c->setup.sabotage == SABOTAGE_SPARE_HASTY)
+		plan.stands_by = NULL;
 	c->setup.machine->step(p->node, &plan, event, actions);
 }
 

@@ -115,6 +115,7 @@ enum sabotage {
 	SABOTAGE_CANDIDATE_WRONG,   /* another candidate is said to be kept */
 	SABOTAGE_CANDIDATES_MIXED,  /* one FORWARD goes to a worker of another candidate */
 	SABOTAGE_CANDIDATE_STAYS,   /* one MOVED note is hidden when a candidate is kept */
+	SABOTAGE_SPARE_HASTY,       /* the directory takes those who stand by for spares that come in at once */
 	SABOTAGES
 };
 

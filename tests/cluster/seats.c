@@ -230,6 +230,26 @@ void seats_granted(struct ledger *ledger, const struct skep_note *note)
 			"granted to worker %u, which wants to leave, though others stay", note->peer.index);
 }
 
+/* Who stands by is called in place of somebody, and for no other reason; then it may be moved as any other. Of those that are on
+ * their way the books know only who was admitted. What came back is sent again. */
+void seats_assigned(struct ledger *ledger, const struct skep_message *m)
+{
+	const struct skep_plan *plan = ledger->plan;
+	uint32_t began = 0, now = 0, *newest = &ledger->assigned_epoch[m->to.index];
+	bool known = m->to.epoch <= *newest || m->to.epoch == ledger->seat[m->to.index].moved_epoch;
+	*newest = m->to.epoch > *newest ? m->to.epoch : *newest;
+	for (uint32_t w = 0; w < plan->workers; w++) {
+		const struct seat *seat = &ledger->seat[w];
+		began += plan->first_stage_of[w] != SKEP_NO_STAGE;
+		now += w != m->to.index && (seat->in || seat->admitted) && !is_leaving(seat);
+	}
+	bool waits = plan->stands_by && plan->stands_by[m->to.index] && plan->candidates < 2;
+	if (waits && !known && now >= began)
+		verdict_break(ledger->verdict, "I20", ANY, m->stage, ANY,
+			"worker %u stands by, and is given stage %u though %u serve of the %u there were at the start",
+			m->to.index, m->stage, now, began);
+}
+
 /* ---- what was heard ---------------------------------------------------------------------------------------------- */
 
 static void heard_of_peer(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)

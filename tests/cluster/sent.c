@@ -23,6 +23,8 @@ void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 			"machine %u sends to machine %u, which does not exist", who.index, m->to.index);
 		return;
 	}
+	if (m->kind == SKEP_MESSAGE_ASSIGN)
+		seats_assigned(ledger, m);
 	if ((m->kind <= SKEP_MESSAGE_BACKWARD || m->kind == SKEP_MESSAGE_OUTPUT || m->kind == SKEP_MESSAGE_INPUT ||
 		    m->kind == SKEP_MESSAGE_GRANT || m->kind == SKEP_MESSAGE_FINISHED ||
 		    m->kind == SKEP_MESSAGE_CANCELLED) &&

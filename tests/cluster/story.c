@@ -39,6 +39,7 @@ struct story {
 	struct skep_plan plan;
 	struct skep_stage_plan stage[CLUSTER_STAGES];
 	uint32_t first_stage_of[CLUSTER_WORKERS];
+	bool stands_by[CLUSTER_WORKERS];
 	skep_time download_ns; /* a STATE takes so much longer than other messages */
 	uint32_t chunks, buckets;
 	uint32_t site_of[CLUSTER_WORKERS];
@@ -70,8 +71,7 @@ static bool read_number(const char *word, uint32_t most, uint32_t *ret)
 {
 	char *end;
 	unsigned long value = strtoul(word, &end, 10);
-	*ret = (uint32_t)value;
-	return *word >= '0' && *word <= '9' && *end == '\0' && value <= most;
+	return *ret = (uint32_t)value, *word >= '0' && *word <= '9' && *end == '\0' && value <= most;
 }
 
 static bool read_time(const char *word, skep_time *ret)
@@ -95,10 +95,11 @@ static bool read_machine(const struct story *story, const char *word, uint32_t *
 static bool read_workers(struct story *story, const struct words *words)
 {
 	struct skep_plan *plan = &story->plan;
-	plan->workers = 0;
-	for (uint32_t i = 1; i < words->count && plan->workers < CLUSTER_WORKERS; i++) {
+	plan->stands_by = story->stands_by;
+	for (uint32_t i = plan->workers = 0; ++i < words->count && plan->workers < CLUSTER_WORKERS;) {
 		uint32_t stage = SKEP_NO_STAGE;
-		if (strcmp(words->word[i], "-") != 0 && !read_number(words->word[i], CLUSTER_STAGES - 1, &stage))
+		story->stands_by[plan->workers] = strcmp(words->word[i], "+") == 0;
+		if (strspn(words->word[i], "-+") != 1 && !read_number(words->word[i], CLUSTER_STAGES - 1, &stage))
 			return false;
 		if (stage != SKEP_NO_STAGE && stage >= plan->stages)
 			plan->stages = stage + 1;

@@ -412,8 +412,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 	if (below(w, 2)) /* from about an operation to the time after which the silent are fenced */
 		w->plan.patience_ns = w->plan.heartbeat_ns / 64 + w->op_ns / 2 + any_size(w, w->plan.fence_after_ns);
 	w->plan.gather = skep_collective_gathers(w->plan.collective) && mix64(seed ^ GATHER_SALT) % 2;
-	uint64_t random = mix64(seed ^ FIXED_SALT);
-	uint64_t inner = mix64(seed ^ INNER_SALT);
+	uint64_t random = mix64(seed ^ FIXED_SALT), inner = mix64(seed ^ INNER_SALT);
 	if (kind == WEATHER_FIXED ||
 		(kind == WEATHER_ANY && random % 8 == 5)) { /* of 8, the one that is none of the pinned seeds */
 		fix_pipelines(w, &random);
@@ -430,6 +429,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		draw_trial(w, kind == WEATHER_TRIAL);
 	draw_numbers(w);
 	draw_async(w, kind);
+	weather_standby(w);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */

@@ -34,6 +34,7 @@ struct weather {
 	uint64_t bucket_first[CLUSTER_STAGES][CLUSTER_ELEMENTS];
 	uint64_t slice_bytes[CLUSTER_SLICES];
 	uint32_t first_stage_of[CLUSTER_WORKERS];
+	bool stands_by[CLUSTER_WORKERS];
 	uint32_t place_of[CLUSTER_WORKERS];
 	skep_time transfer_ns[WEATHER_PLACES * WEATHER_PLACES];
 	uint32_t site_of[CLUSTER_WORKERS];
@@ -61,6 +62,7 @@ const char *weather_fault_name(enum weather_fault fault);
 /* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous or not, or a trial, and a swarm even where it says
  * fixed. */
 void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);
+void weather_standby(struct weather *weather); /* a part of that: which spares stand by */
 /* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */
 struct setup weather_setup(struct weather *weather);
 void weather_schedule(struct weather *weather, struct cluster *cluster); /* after cluster_begin */

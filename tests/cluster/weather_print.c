@@ -14,7 +14,7 @@ void weather_print(const struct weather *w, FILE *to)
 	fprintf(to, "  swarm: %u stages, workers serve", plan->stages);
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		if (plan->first_stage_of[i] == SKEP_NO_STAGE)
-			fprintf(to, " -");
+			fprintf(to, plan->stands_by && plan->stands_by[i] ? " +" : " -");
 		else
 			fprintf(to, " %u", plan->first_stage_of[i]);
 	}

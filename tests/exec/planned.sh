@@ -3,7 +3,7 @@
 #
 # planned.sh - two data centres, three allocations, simulated and real (paced and shaped): what `skep plan` chose, the scenario's
 # own, and one in which the thin line is crossed three times and a slow GPU serves a stage alone. Both worlds rank them alike.
-# planning/README.md has five of them with their figures.
+# planning/README.md has five of them with their figures. And a run without some of the machines.
 set -u
 . tests/cli/lib.sh
 
@@ -37,6 +37,14 @@ bad=(--set 'cluster.allocation={method: explicit, stage_of: [2, 0, 0, 0, 1, 1, 3
 accepts 'simulated: a bad one' sim "$two" -q "${short[@]}" "${bad[@]}"
 accepts 'real: a bad one' run "$two" -q --pace --shape "${short[@]}" "${bad[@]}"
 check 'both worlds rank them alike' ranked_alike
+
+# Two machines are out and one worker stands by: so many processes fewer, and the one that waits ends with the others.
+accepts 'real: without some' run "$two" -q --json --db lean.db "${short[@]}" \
+	--set 'cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, out, spare, out, 2]}'
+check 'all is counted, and nobody was called' python3 -c 'import json, sys
+seen = json.load(open(sys.argv[1]))
+assert seen["counted"] == seen["issued"] > 0 and seen["lost"] == seen["joins"] == 0, seen' "$out"
+accepts 'the core decides so again' replay 1 --db lean.db
 
 # An allocation that is searched for when the scenario is read: both worlds have the same, and so has a replay.
 same_text() {

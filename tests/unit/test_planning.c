@@ -14,9 +14,11 @@
 
 #include <cmocka.h>
 
+#include "core/random.h"
 #include "core/record.h"
-#include "planning/problem.h"
+#include "planning/search.h"
 #include "planning/traffic.h"
+#include "scenarios/memory.h"
 
 static const char two[] = "scenarios/two-datacentres.yaml";
 
@@ -175,21 +177,151 @@ static void test_what_fits_nobody(void **state)
 	skep_scenario_finish(&s);
 }
 
-/* With the sizes that the scenario has all fits; with one worker in a stage it holds more, and the need says so. */
-static void test_needs_rise_to_what_was_seen(void **state)
+/* As `skep check` says it, of machines with so much memory. */
+static bool fits(const struct skep_planning *p, const uint32_t *stage_of, const char *const *set, double bytes)
+{
+	struct skep_scenario s;
+	char *assignment = skep_planning_assignment(p, stage_of);
+	const char *sets[] = {assignment, set ? *set : assignment};
+	bool all = true;
+	assert_non_null(assignment);
+	read_with(&s, two, sets, 2);
+	for (uint32_t i = 0; i < s.topology.gpus; i++)
+		s.topology.gpu[i].memory_bytes = bytes;
+	for (uint32_t i = 0; i < s.plan.workers; i++) {
+		uint32_t gpu = s.topology.machine[i].gpu;
+		all = all && skep_memory_fits(&s, &s.memory[gpu * s.plan.stages + s.first_stage_of[i]], gpu);
+	}
+	skep_scenario_finish(&s);
+	free(assignment);
+	return all;
+}
+
+static void make_tight(struct skep_scenario *s, struct skep_planning *p, const char *const *set, double *ret_bytes)
+{
+	char error[1024] = "";
+	read_with(s, two, set, set ? 1 : 0);
+	*ret_bytes = 0;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		*ret_bytes = fmax(*ret_bytes, s->memory_bytes[stage]);
+	*ret_bytes *= 1.001; /* so that even sizes just fit */
+	for (uint32_t i = 0; i < s->topology.gpus; i++)
+		s->topology.gpu[i].memory_bytes = *ret_bytes;
+	assert_true(skep_planning_make(s, p, error, sizeof error));
+}
+
+/* What a search calls possible is what a scenario with these sizes is: no more and no less, whoever says how many are in
+ * flight. */
+static void test_memory_is_that_of_the_sizes(void **state)
 {
 	(void)state;
-	static const uint32_t lean[8] = {0, 0, 0, 0, 0, 1, 2, 3};
+	static const char *const sets[] = {NULL, "schedule.in_flight=8"};
+	for (uint32_t k = 0; k < 2; k++) {
+		struct skep_scenario s;
+		struct skep_planning p;
+		uint64_t random = 11;
+		uint32_t can = 0;
+		double bytes;
+		const char *const *set = k > 0 ? &sets[k] : NULL;
+		make_tight(&s, &p, set, &bytes);
+		void *mem = malloc(skep_throughput_size(&p.throughput[0]));
+		const struct skep_objective *cost = skep_throughput_init(mem, &p.throughput[0]);
+		for (uint32_t n = 0; n < 60; n++) {
+			uint32_t stage_of[8];
+			for (uint32_t i = 0; i < 8; i++)
+				stage_of[i] = i < 4 ? (i + n) % 4 : skep_random_below(&random, 4);
+			bool possible = cost->whole(cost->self, stage_of) < SKEP_NEVER;
+			assert_int_equal(possible, fits(&p, stage_of, set, bytes));
+			can += possible;
+		}
+		assert_true(can > 3 && can < 57);
+		free(mem);
+		finish(&s, &p);
+	}
+}
+
+/* Unequal sizes are faster where GPUs are, and where there is room; where there is none all that searches find fits. */
+static void test_what_searches_find_fits(void **state)
+{
+	(void)state;
+	struct skep_scenario s;
+	struct skep_planning roomy, tight;
+	double bytes;
+	uint32_t stage_of[8];
+	struct skep_found found;
+	make(&s, &roomy, NULL, 0);
+	struct skep_planning_search search = {.method = SKEP_METHOD_PORTFOLIO, .view = SKEP_VIEW_ALONE, .seed = 1};
+	assert_true(skep_planning_search(&roomy, &search, stage_of, &found));
+	double best = found.cost;
+	finish(&s, &roomy);
+	make_tight(&s, &tight, NULL, &bytes);
+	assert_false(fits(&tight, stage_of, NULL, bytes));
+	for (uint32_t method = 0; method < SKEP_METHODS; method++) {
+		search.method = (enum skep_method)method;
+		assert_true(skep_planning_search(&tight, &search, stage_of, &found));
+		assert_true(found.cost >= best && (method == SKEP_METHOD_STRIDED || found.cost < SKEP_NEVER));
+		assert_true(!(found.cost < SKEP_NEVER) || fits(&tight, stage_of, NULL, bytes));
+	}
+	finish(&s, &tight);
+}
+
+/* Half of the T4s have no memory for anything: they are left out, and nobody else is. */
+static void test_who_can_hold_nothing_is_left_out(void **state)
+{
+	(void)state;
+	struct skep_scenario s, again;
+	struct skep_planning p;
+	char error[1024];
+	uint32_t stage_of[8], out = 0;
+	read_with(&s, two, NULL, 0);
+	for (uint32_t i = 0; i < s.topology.gpus; i++)
+		if (strcmp(s.topology.gpu[i].name, "T4") == 0)
+			s.topology.gpu[i].memory_bytes = 1000;
+	assert_true(skep_planning_make(&s, &p, error, sizeof error));
+	assert_int_equal(p.idle, 4);
+	assert_int_equal(p.problem.spares, 4);
+	struct skep_found found;
+	const struct skep_planning_search search = {.method = SKEP_METHOD_GENETIC, .view = SKEP_VIEW_ALONE, .seed = 1};
+	for (uint32_t k = 0; k < 2; k++) {
+		if (k == 0)
+			skep_planning_random(&p, 1, stage_of);
+		else
+			assert_true(skep_planning_search(&p, &search, stage_of, &found));
+		for (uint32_t i = 0; i < 8; i++)
+			assert_int_equal(stage_of[i] == SKEP_SPARE, i % 4 < 2);
+	}
+	char *assignment = skep_planning_assignment(&p, stage_of);
+	assert_non_null(strstr(assignment, "[out, out, "));
+	const char *set[] = {assignment};
+	read_with(&again, two, set, 1);
+	assert_int_equal(again.plan.workers, 4);
+	char *own = skep_planning_own_assignment(&again);
+	assert_string_equal(own, assignment); /* what is out stays out */
+	for (uint32_t i = 0; i < 8; i++)
+		out += stage_of[i] == SKEP_SPARE;
+	assert_int_equal(again.machines_out, out);
+	free(own);
+	free(assignment);
+	skep_scenario_finish(&again);
+	finish(&s, &p);
+}
+
+/* Who stands by is none of the planning's, and goes on standing by. */
+static void test_who_stands_by_does_so_still(void **state)
+{
+	(void)state;
+	static const char *const set[] = {
+		"cluster.allocation={method: explicit, stage_of: [0, 1, 2, spare, out, 3, 0, -1]}"};
+	static const uint32_t stage_of[6] = {3, 2, 1, 0, 0, SKEP_SPARE};
 	struct skep_scenario s;
 	struct skep_planning p;
-	make(&s, &p, NULL, 0);
-	assert_false(skep_planning_tighten(&p, lean)); /* it fits by far */
-	for (uint32_t i = 0; i < s.topology.gpus; i++)
-		s.topology.gpu[i].memory_bytes = (double)p.need_bytes[1] + 1000; /* of the even sizes */
-	uint64_t before = p.need_bytes[1];
-	assert_true(skep_planning_tighten(&p, lean));
-	assert_true(p.need_bytes[1] > before + 1000);
-	assert_false(skep_planning_tighten(&p, lean));
+	make(&s, &p, set, 1);
+	assert_int_equal(p.workers, 6);
+	assert_int_equal(p.machine[3], 4);
+	char *assignment = skep_planning_assignment(&p, stage_of);
+	assert_string_equal(
+		assignment, "cluster.allocation={method: explicit, stage_of: [3, 2, 1, spare, out, 0, 0, out]}");
+	free(assignment);
 	finish(&s, &p);
 }
 
@@ -225,7 +357,10 @@ int main(void)
 		cmocka_unit_test(test_random_is_even_and_of_its_seed),
 		cmocka_unit_test(test_only_who_is_there),
 		cmocka_unit_test(test_what_fits_nobody),
-		cmocka_unit_test(test_needs_rise_to_what_was_seen),
+		cmocka_unit_test(test_memory_is_that_of_the_sizes),
+		cmocka_unit_test(test_what_searches_find_fits),
+		cmocka_unit_test(test_who_can_hold_nothing_is_left_out),
+		cmocka_unit_test(test_who_stands_by_does_so_still),
 		cmocka_unit_test(test_bytes_by_class_of_link),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * room.c - see room.h. Keeps true: no kinder and no stricter than the reader of a scenario with these sizes, since it is the same
+ * function that is asked, with the microbatches in flight that the reader would take where the file does not say how many.
+ */
+#include "planning/room.h"
+
+#include <stdlib.h>
+
+#include "core/random.h"
+#include "scenarios/memory.h"
+#include "scenarios/plan.h"
+
+bool skep_room_make(const struct skep_scenario *s, struct skep_room *ret)
+{
+	*ret = (struct skep_room){.scenario = s,
+		.waits = calloc(s->topology.gpus, sizeof *ret->waits),
+		.entry = calloc(SKEP_ROOM_ENTRIES, sizeof *ret->entry)};
+	return ret->waits && ret->entry;
+}
+
+void skep_room_finish(struct skep_room *room)
+{
+	free(room->waits);
+	free(room->entry);
+	*room = (struct skep_room){0};
+}
+
+static struct skep_memory_terms terms_with(const struct skep_scenario *s, const uint32_t *workers)
+{
+	struct skep_memory_terms terms = skep_memory_terms_of(s);
+	uint32_t active = 0;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		active += workers[stage];
+	terms.serving = workers;
+	if (s->usual_in_flight && !skep_plan_fixed(&s->plan))
+		terms.in_flight = skep_plan_usual_in_flight(active, workers[0]);
+	return terms;
+}
+
+static bool fits(const struct skep_room *room, const struct skep_memory_terms *terms, uint32_t stage, uint32_t gpu)
+{
+	struct skep_memory memory = skep_memory_of(room->scenario, terms, stage, gpu);
+	return skep_memory_fits(room->scenario, &memory, gpu);
+}
+
+static bool all_fit(const struct skep_room *room, const struct skep_memory_terms *terms, uint32_t stage, uint32_t type)
+{
+	for (uint32_t gpu = 0; gpu < room->scenario->topology.gpus; gpu++)
+		if ((gpu == type || room->waits[gpu]) && !fits(room, terms, stage, gpu))
+			return false;
+	return true;
+}
+
+/* Of what sizes change, memory knows the workers of the stage and the microbatches that each holds, and more of these never take
+ * less: so few questions have to be worked out. */
+bool skep_room_fits(void *self, uint32_t stage, uint32_t type, const uint32_t *workers)
+{
+	struct skep_room *room = self;
+	struct skep_memory_terms terms = terms_with(room->scenario, workers);
+	uint32_t held = skep_memory_held(room->scenario, &terms, stage);
+	uint64_t asked = (uint64_t)type << 48 | (uint64_t)stage << 32 | workers[stage];
+	struct skep_room_entry *e = &room->entry[skep_mix(asked) % SKEP_ROOM_ENTRIES];
+	if (e->asked != asked)
+		*e = (struct skep_room_entry){.asked = asked, .exceeds = UINT32_MAX};
+	if (held > e->fits && held < e->exceeds) {
+		if (all_fit(room, &terms, stage, type))
+			e->fits = held;
+		else
+			e->exceeds = held;
+	}
+	return held <= e->fits;
+}
+
+/* With more in a stage less is in flight for each, and a chunk of its reduction is smaller; with one there is no reduction; where
+ * parts are gathered they are fewest with one. The fewer there are elsewhere the less comes in. */
+struct skep_memory skep_room_least(const struct skep_scenario *s, uint32_t stage, uint32_t gpu, uint32_t workers)
+{
+	uint32_t stages = s->plan.stages, most = workers > stages ? workers - stages + 1 : 1;
+	uint32_t *size = calloc(stages, sizeof *size);
+	struct skep_memory_terms terms = skep_memory_terms_of(s);
+	struct skep_memory best = skep_memory_of(s, &terms, stage, gpu);
+	for (uint32_t i = 0; size && i < stages; i++)
+		size[i] = 1;
+	for (uint32_t n = 1; size && !skep_plan_fixed(&s->plan) && n <= most;
+		n += s->plan.gather || n == most ? 1 : most - 1) {
+		size[stage] = n;
+		terms = terms_with(s, size);
+		struct skep_memory memory = skep_memory_of(s, &terms, stage, gpu);
+		best = memory.total < best.total ? memory : best;
+	}
+	free(size);
+	return best;
+}
