@@ -250,12 +250,21 @@ static bool gather_remains(struct rank *rank, uint32_t peer, uint32_t machine, s
 	return rank->batches_had[peer] == atomic_load(&remains->open) + 1;
 }
 
+static void log_unseen_end(struct rank *rank, uint32_t machine, uint64_t events, uint64_t digest)
+{
+	struct skep_log last = {.left = SKEP_LOG_ENTRY_MAX};
+	skep_log_end(&last, 0, events, digest);
+	hear_log(rank, machine, last.bytes, last.count);
+}
+
 void report_died(struct rank *rank, uint32_t peer, uint32_t machine)
 {
 	struct books *books = &rank->books[machine];
 	struct skep_worker_use end = {.index = machine, .epoch = rank->seats.epoch[peer], .stage = SKEP_NO_STAGE};
 	bool known = gather_remains(rank, peer, machine, &end);
 	bool begun = !known || end.events > 0; /* it may have died on the way to its seat */
+	if (!begun)
+		log_unseen_end(rank, machine, 0, 0);
 	if (!books->open || !begun) {
 		books->open = false;
 		return;
@@ -265,11 +274,8 @@ void report_died(struct rank *rank, uint32_t peer, uint32_t machine)
 	end.compute_ns = books->compute_ns;
 	end.arithmetic_ns = books->arithmetic_ns;
 	end.torn = !known;
-	if (known) {
-		struct skep_log last = {.left = SKEP_LOG_ENTRY_MAX};
-		skep_log_end(&last, 0, end.events, end.digest);
-		hear_log(rank, machine, last.bytes, last.count);
-	}
+	if (known)
+		log_unseen_end(rank, machine, end.events, end.digest);
 	close_life(rank, &end);
 }
 

@@ -430,6 +430,32 @@ static void a_machine_may_have_several_lives(void **state)
 	swarm_finish(&s);
 }
 
+/* A process that died before its START: its seat is then a newcomer's. */
+static void a_life_may_end_before_it_begins(void **state)
+{
+	(void)state;
+	const uint32_t spare = SWARM_WORKERS - 1;
+	struct swarm s;
+	swarm_record(&s, 13, 3, true);
+	for (uint32_t i = 0; i <= spare; i += spare) {
+		struct skep_log log = {.left = SKEP_LOG_ENTRY_MAX};
+		const struct skep_machine_log before = s.log[i];
+		assert_true(skep_log_end(&log, 0, 0, 0));
+		uint8_t *bytes = malloc(log.count + before.count);
+		assert_non_null(bytes);
+		memcpy(bytes, log.bytes, log.count);
+		memcpy(bytes + log.count, before.bytes, before.count);
+		s.log[i].bytes = bytes;
+		s.log[i].count += log.count;
+		struct skep_replay_result result = replay(&s);
+		assert_int_equal(result.verdict, i == spare ? SKEP_REPLAY_AGREES : SKEP_REPLAY_DIFFERS);
+		assert_true(i != spare || (result.whole && result.lives == SWARM_MACHINES));
+		s.log[i] = before;
+		free(bytes);
+	}
+	swarm_finish(&s);
+}
+
 /* A log that has reached its limit is cut, not damaged. */
 static void a_full_log_agrees_as_far_as_it_reaches(void **state)
 {
@@ -586,6 +612,7 @@ int main(void)
 		cmocka_unit_test(the_earliest_difference_is_named),
 		cmocka_unit_test(another_plan_differs),
 		cmocka_unit_test(a_log_that_was_cut_is_damaged),
+		cmocka_unit_test(a_life_may_end_before_it_begins),
 		cmocka_unit_test(a_run_that_died_agrees_as_far_as_it_got),
 		cmocka_unit_test(a_machine_may_have_several_lives),
 		cmocka_unit_test(a_full_log_agrees_as_far_as_it_reaches),
