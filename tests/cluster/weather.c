@@ -325,7 +325,8 @@ static void draw_inner(struct weather *w, uint64_t random)
 static void draw_async(struct weather *w, enum weather_kind kind)
 {
 	struct skep_plan *plan = &w->plan;
-	if (plan->inner_steps == 0 || (kind != WEATHER_ASYNC && mix64(w->seed ^ ASYNC_SALT) % 3 > 0))
+	bool drawn = kind == WEATHER_ASYNC || mix64(w->seed ^ ASYNC_SALT) % 3 == 0;
+	if (plan->inner_steps == 0 || plan->candidates > 1 || !drawn)
 		return;
 	plan->async = plan->delayed = true;
 	plan->collective = SKEP_COLLECTIVE_CHAIN;
@@ -382,6 +383,7 @@ static void draw_trial(struct weather *w, bool must)
 	if (fewest < 2 || plan->rounds < 3)
 		return;
 	plan->delayed = false;
+	plan->inner_overlap = 0;
 	plan->candidates = 2 + (uint32_t)(random >> 8 & 0xff) % (fewest - 1);
 	plan->trial_rounds = 2 + (uint32_t)(random >> 16 & 0xff) % (plan->rounds - 2);
 	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->candidates;
@@ -421,11 +423,11 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 			interleave(w);
 		w->plan.in_flight = skep_plan_fixed_in_flight(&w->plan);
 	} else if (kind == WEATHER_PERIODIC || kind == WEATHER_ASYNC ||
-		   (kind != WEATHER_TRIAL && inner % 8 == 7)) /* again none of the pinned seeds */ {
+		   inner % 8 == 7) /* again none of the pinned seeds */ {
 		draw_inner(w, inner);
 	}
 	draw_validation(w);
-	bool fixed = skep_plan_fixed(&w->plan) || w->plan.inner_steps > 0;
+	bool fixed = skep_plan_fixed(&w->plan);
 	if (kind == WEATHER_TRIAL || (kind == WEATHER_ANY && !fixed && mix64(seed ^ TRIAL_SALT) % 8 == TRIED))
 		draw_trial(w, kind == WEATHER_TRIAL);
 	draw_numbers(w);

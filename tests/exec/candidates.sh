@@ -59,6 +59,24 @@ accepts 'two candidates, for real' run four.yaml "${tries[@]}"
 check 'two candidates: both worlds try, choose and send the same' twins
 accepts 'two candidates: replays' replay 2
 
+# Each inner step and each sum is the candidate's own: number 0 is what the run's seed alone would have become.
+alone() { # alone: runs 3 and 4
+	python3 - <<-'END'
+	import sqlite3
+	db = sqlite3.connect("skep.db")
+	ask = lambda sql: [row[0] for row in db.execute(sql)]
+	tried = ask("SELECT value FROM notes WHERE run = 3 AND kind = 'candidate_loss' AND microbatch = 0 ORDER BY round")
+	one = ask("SELECT loss FROM rounds WHERE run = 4 ORDER BY round")
+	assert len(tried) == 4 and tried == [round(1e9 * loss) for loss in one[:4]] and len(one) == 8, (tried, one)
+	assert ask("SELECT sum(verdict <> 'kept') FROM v_ledger WHERE run = 3") == [0]
+	END
+}
+diloco=(--set 'sync={method: diloco, every: 2}' --set schedule.in_flight=1)
+job two.yaml 7 16 2 2
+accepts 'two candidates, with periodic sync' sim four.yaml "${diloco[@]}" --set 'train.init={candidates: 2, steps: 8}' --json -q
+accepts 'one, with periodic sync' sim two.yaml "${diloco[@]}" --json -q
+check 'with periodic sync a candidate learns what it would learn alone' alone
+
 hurt=("${tries[@]}" --pace --set cluster.allocation.method=contiguous --set cluster.compute_scale=1000
 	--set 'cluster.trace={file: trace.csv, any_gpu: true}' --set 'directory={heartbeat: 200 ms, timeout: 1 s}')
 trace() { # trace WORKERS LINE...: so many come at once; then that, and an end
@@ -70,13 +88,13 @@ job six.yaml 7 16 6 2
 trace 6 0.15,leave,3 0.2,join,7
 accepts 'one of two dies' run six.yaml "${hurt[@]}"
 check 'one of two dies: another one comes, and the trial goes on' suffered 1 1 1 16 3 4
-accepts 'one of two dies: replays' replay 3
+accepts 'one of two dies: replays' replay 5
 
 trace 4 0.15,leave,2 0.15,leave,4
 accepts 'a candidate dies' run four.yaml "${hurt[@]}"
 says 'a candidate dies: it says so' 'candidate 1 is out: a stage of it has lost its last worker'
 check 'a candidate dies: two deaths are counted, and the other one is kept' suffered 0 2 0 16 1
-accepts 'a candidate dies: replays' replay 4
+accepts 'a candidate dies: replays' replay 6
 
 trace 4 0.15,leave,3 0.15,leave,4
 run_skep run four.yaml "${hurt[@]}" --set cluster.wait_for_join=0.3s
