@@ -64,9 +64,9 @@ struct skep_recorder {
 	/* A machine was there from then to then: at the end of each of its lives, not of the directory's; may be NULL. */
 	void (*life)(void *context, uint32_t machine, skep_time born_ns, skep_time ended_ns);
 	void (*progress)(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total); /* may be NULL */
-	/* What all machines together have sent since this was told last; before each note of which skep_note_ends() is true, and at
-	 * the end of the run; may be NULL. In real runs what each worker had told of by then: before its TALLY, and what it
-	 * sent for a validation. A message weighs what it weighs when it is sent, not when it arrives. */
+	/* What all machines together have sent since this was told last; before each note of which skep_note_ends() is
+	 * true, and at the end of the run; may be NULL. In real runs what each worker had told of by then: before its TALLY,
+	 * and what it sent for a validation. A message counts when it is sent, not when it arrives. */
 	void (*sent)(void *context, const uint64_t bytes[SKEP_TRAFFICS]);
 	/* The next bytes of a machine's log, whole entries; may be NULL, and the simulator has none. */
 	void (*log)(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * traffic.h - messages and bytes per ordered pair of machines and class; only pairs that were used take memory. And what all pairs
+ * traffic.h - messages and bytes per ordered pair of machines and class; only pairs that were used take memory. And what all
  * together have sent since that was told last.
  */
 #ifndef SKEP_SIM_TRAFFIC_H
