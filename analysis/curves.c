@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * curves.c - see curves.h. What a round took is all that was spent when it closed: the loss of round r of a run stands at its
- * closing time, behind (r + 1) H steps, the tokens of rounds 0 to r, and its part of the bytes of the run.
+ * closing time, behind (r + 1) H steps, the tokens of rounds 0 to r, and the bytes that were sent until then.
  */
 #include "analysis/curves.h"
 
@@ -38,7 +38,6 @@ static bool has_validations(struct skep_store *store, char *reterr, size_t size)
 	return has;
 }
 
-/* What of bytes is known is a total: each round has its part. */
 static const char *const TRAINING[SKEP_CURVE_XS] = {
 	[SKEP_CURVE_TIME] = "SELECT time_s, loss FROM losses WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_STEPS] = "SELECT round + 1.0, loss FROM losses WHERE run = ?1 AND loss < 9e300 ORDER BY round",
@@ -46,13 +45,9 @@ static const char *const TRAINING[SKEP_CURVE_XS] = {
 		"SELECT sum(stage_rounds.counted * 1.0 * samples_per_microbatch * iif(tokens > 0, tokens / samples, 1))"
 		" OVER (ORDER BY round), loss FROM losses JOIN runs ON runs.id = run JOIN stage_rounds USING (run, round)"
 		" WHERE run = ?1 AND stage = slices - 1 AND loss < 9e300 ORDER BY round",
-	[SKEP_CURVE_BYTES] =
-		"SELECT (round + 1.0) * (bytes_pipeline + bytes_sync) / (SELECT count(*) FROM rounds WHERE run = ?1),"
-		" loss FROM losses"
-		" JOIN runs ON runs.id = run WHERE run = ?1 AND loss < 9e300 ORDER BY round",
-	[SKEP_CURVE_SYNC_BYTES] =
-		("SELECT (round + 1.0) * bytes_sync / (SELECT count(*) FROM rounds WHERE run = ?1), loss FROM losses"
-		 " JOIN runs ON runs.id = run WHERE run = ?1 AND loss < 9e300 ORDER BY round"),
+	[SKEP_CURVE_BYTES] = "SELECT bytes_pipeline + bytes_sync, loss FROM rounds WHERE run = ?1 AND loss < 9e300"
+			     " ORDER BY round",
+	[SKEP_CURVE_SYNC_BYTES] = "SELECT bytes_sync, loss FROM rounds WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 };
 
 static const char *const VALIDATION[SKEP_CURVE_XS] = {
@@ -62,8 +57,7 @@ static const char *const VALIDATION[SKEP_CURVE_XS] = {
 			      " AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_BYTES] = "SELECT bytes, loss FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_SYNC_BYTES] =
-		"SELECT bytes * 1.0 * bytes_sync / max(1, bytes_sync + bytes_pipeline), v.loss FROM v_validations AS v"
-		" JOIN runs ON runs.id = v.run WHERE v.run = ?1 AND v.loss < 9e300 ORDER BY round",
+		"SELECT bytes_sync, loss FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 };
 
 static bool open_rows(struct skep_store *store, const struct skep_plot_run *run, const struct skep_curve_kind *kind,

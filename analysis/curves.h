@@ -12,7 +12,7 @@ enum skep_curve_x {
 	SKEP_CURVE_TIME,       /* seconds on the world's clock */
 	SKEP_CURVE_STEPS,      /* of the (inner) optimizer */
 	SKEP_CURVE_TOKENS,     /* counted in the last stage; of models without sequences samples */
-	SKEP_CURVE_BYTES,      /* pipeline and reductions, spread over the steps of the run */
+	SKEP_CURVE_BYTES,      /* sent until then, pipeline and reductions */
 	SKEP_CURVE_SYNC_BYTES, /* reductions alone */
 	SKEP_CURVE_XS
 };

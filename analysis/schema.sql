@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 7;
+PRAGMA user_version = 8;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -122,6 +122,8 @@ CREATE TABLE rounds (
 	loss REAL, -- mean over the microbatches counted in the last stage
 	staleness INTEGER, -- most steps that the parameters lacked on which a gradient was computed; NULL: none was
 	cost_usd REAL, -- of all workers, from the start of the run until closed_s; written at its end; NULL: prices not known
+	bytes_pipeline INTEGER NOT NULL, -- sent by all workers from the start of the run until closed_s
+	bytes_sync INTEGER NOT NULL,
 	PRIMARY KEY (run, round)
 ) STRICT, WITHOUT ROWID;
 
@@ -136,6 +138,8 @@ CREATE TABLE validations (
 	counted INTEGER NOT NULL, -- of these, in the mean; the rest was lost
 	loss REAL, -- mean, of a language model in nats for each token; NULL: no maths, or nothing in the mean
 	perplexity REAL, -- e to that; NULL also: a model without tokens
+	bytes_pipeline INTEGER NOT NULL, -- sent by all workers from the start of the run until ended_s, for validations too
+	bytes_sync INTEGER NOT NULL,
 	PRIMARY KEY (run, round)
 ) STRICT, WITHOUT ROWID;
 
@@ -266,13 +270,12 @@ CREATE INDEX sweep_runs_by_identity ON sweep_runs (identity);
 CREATE VIEW losses AS
 	SELECT run, round, closed_s AS time_s, loss FROM rounds WHERE loss IS NOT NULL;
 
--- Validations against what it took to get there. Bytes are those of the whole run, pipeline and reductions, in proportion to
--- rounds: no world tells them by time, and every round moves the same unless workers come and go.
+-- Validations against what it took to get there; bytes of pipeline and reductions.
 CREATE VIEW v_validations AS
 	SELECT run, round, step, ended_s AS time_s, loss, perplexity, validations.counted,
 		round * microbatches * samples_per_microbatch AS samples,
 		CASE WHEN samples > 0 THEN round * microbatches * samples_per_microbatch * (tokens / samples) END AS tokens,
-		CASE WHEN steps > 0 THEN 1.0 * (bytes_pipeline + bytes_sync) * step / steps END AS bytes
+		validations.bytes_pipeline + validations.bytes_sync AS bytes, validations.bytes_sync AS bytes_sync
 	FROM validations
 	JOIN runs ON runs.id = run;
 

@@ -125,6 +125,7 @@ static void hear_close(struct skep_store *store, skep_time now, const struct ske
 	open->closed = true;
 	open->closed_ns = now;
 	open->issued = note->microbatch;
+	memcpy(open->sent, store->sent, sizeof open->sent);
 	if (store->tried && !store->candidates.over && note->round < store->candidates.rounds)
 		store->tried[note->round] = *open;
 	skep_rows_push(store, &store->rounds, open);
@@ -158,6 +159,7 @@ static void hear_validation(struct skep_store *store, skep_time now, const struc
 	}
 	row->counted = note->microbatch;
 	row->ended_ns = now;
+	memcpy(row->sent, store->sent, sizeof row->sent);
 	row->loss = note->value == INT64_MAX ? INFINITY : (double)note->value / 1e9;
 	if (!store->has_loss || note->microbatch == 0)
 		row->loss = NAN;
@@ -232,6 +234,13 @@ static void hear_op(void *context, const struct skep_op_span *span)
 		skep_rows_push(store, &store->ops, span);
 }
 
+static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+{
+	struct skep_store *store = context;
+	for (int i = 0; i < SKEP_TRAFFICS; i++)
+		store->sent[i] += bytes[i];
+}
+
 static void hear_link(void *context, const struct skep_link_use *use)
 {
 	struct skep_store *store = context;
@@ -273,6 +282,7 @@ struct skep_recorder skep_store_recorder(struct skep_store *store)
 		.link = hear_link,
 		.worker = hear_worker,
 		.life = hear_life,
+		.sent = hear_sent,
 		.log = hear_log};
 }
 
@@ -334,6 +344,7 @@ static void forget(struct skep_store *store)
 	store->open = NULL;
 	store->run = 0;
 	store->ops_dropped = store->notes_dropped = 0;
+	memset(store->sent, 0, sizeof store->sent);
 	store->error[0] = '\0';
 	store->behind = false;
 }

@@ -28,10 +28,10 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 	[SKEP_INSERT_PAIR] = "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_WORKER] = "INSERT INTO workers (run, worker, role, gpu, place, up_bytes_per_s, down_bytes_per_s,"
 			       " price_usd_per_h, first_stage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[SKEP_INSERT_ROUND] = "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, NULL)"
+	[SKEP_INSERT_ROUND] = "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)"
 			      " ON CONFLICT (run, round) DO UPDATE SET loss = excluded.loss",
 	[SKEP_INSERT_STAGE_ROUND] = "INSERT INTO stage_rounds VALUES (?, ?, ?, ?, ?, ?)",
-	[SKEP_INSERT_VALIDATION] = "INSERT INTO validations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[SKEP_INSERT_VALIDATION] = "INSERT INTO validations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_OP] = "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_NOTE] = "INSERT INTO notes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_ACTIVITY] = "INSERT INTO activity VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -255,6 +255,8 @@ static bool put_round(struct skep_store *store, const void *item)
 	integer(&c, row->issued);
 	real(&c, row->loss);
 	integer_or_null(&c, row->has_staleness, row->staleness);
+	integer(&c, (int64_t)row->sent[SKEP_TRAFFIC_PIPELINE]);
+	integer(&c, (int64_t)row->sent[SKEP_TRAFFIC_SYNC]);
 	return put(store, &c);
 }
 
@@ -284,6 +286,8 @@ static bool put_validation(struct skep_store *store, const void *item)
 	integer(&c, row->counted);
 	real(&c, row->loss);
 	real(&c, store->has_tokens ? exp(row->loss) : NAN);
+	integer(&c, (int64_t)row->sent[SKEP_TRAFFIC_PIPELINE]);
+	integer(&c, (int64_t)row->sent[SKEP_TRAFFIC_SYNC]);
 	return put(store, &c);
 }
 

@@ -45,13 +45,15 @@ struct skep_round_row {
 	skep_time opened_ns, closed_ns;
 	double loss; /* NAN: none */
 	bool has_staleness;
-	int64_t staleness; /* the largest that was heard of */
+	int64_t staleness;            /* the largest that was heard of */
+	uint64_t sent[SKEP_TRAFFICS]; /* bytes, until it closed */
 };
 
 struct skep_validation_row {
 	uint32_t round, asked, counted;
 	skep_time began_ns, ended_ns;
-	double loss; /* NAN: none */
+	double loss;                  /* NAN: none */
+	uint64_t sent[SKEP_TRAFFICS]; /* bytes, until it ended */
 };
 
 struct skep_stage_row {
@@ -99,6 +101,7 @@ struct skep_store {
 	uint32_t *place;                       /* [workers + 1] */
 	uint32_t *ops_left, *notes_left;       /* [workers + 1] */
 	uint64_t ops_dropped, notes_dropped;
+	uint64_t sent[SKEP_TRAFFICS];      /* bytes so far */
 	uint32_t heard;                    /* skep_plan_heard() */
 	struct skep_round_row *open;       /* [heard], by round modulo that */
 	struct skep_stage_row *open_stage; /* [heard * slices] */

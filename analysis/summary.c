@@ -250,13 +250,12 @@ static void hear_op(void *context, const struct skep_op_span *op)
 	*last = op->end_ns > *last ? op->end_ns : *last;
 }
 
-static void hear_link(void *context, const struct skep_link_use *use)
+/* Links do not say what processes sent that were killed. */
+static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
 {
 	struct skep_tally *tally = context;
-	if (use->traffic == SKEP_TRAFFIC_PIPELINE)
-		tally->sum.bytes_pipeline += use->bytes;
-	else if (use->traffic == SKEP_TRAFFIC_SYNC)
-		tally->sum.bytes_sync += use->bytes;
+	tally->sum.bytes_pipeline += bytes[SKEP_TRAFFIC_PIPELINE];
+	tally->sum.bytes_sync += bytes[SKEP_TRAFFIC_SYNC];
 }
 
 static void hear_worker(void *context, const struct skep_worker_use *use)
@@ -282,7 +281,7 @@ struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
 	return (struct skep_recorder){.context = tally,
 		.note = hear_note,
 		.op = hear_op,
-		.link = hear_link,
+		.sent = hear_sent,
 		.worker = hear_worker,
 		.life = hear_life};
 }
@@ -424,6 +423,15 @@ static void both_progress(void *context, skep_time now, uint32_t rounds_done, ui
 		pair->second.progress(pair->second.context, now, rounds_done, rounds_total);
 }
 
+static void both_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.sent)
+		pair->first.sent(pair->first.context, bytes);
+	if (pair->second.sent)
+		pair->second.sent(pair->second.context, bytes);
+}
+
 static void both_log(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count)
 {
 	const struct skep_recorder_pair *pair = context;
@@ -442,5 +450,6 @@ struct skep_recorder skep_recorder_both(struct skep_recorder_pair *pair)
 		.worker = both_worker,
 		.life = both_life,
 		.progress = both_progress,
+		.sent = both_sent,
 		.log = both_log};
 }

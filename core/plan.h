@@ -153,7 +153,7 @@ struct skep_plan {
 	 * outer step of its own, in every member of the stage (merges.c): after `inner_steps` steps of its own, or with
 	 * `inner_by_share` once in the time of a round, however many steps it has made by then. */
 	bool async;
-	/* Parallel random initialisation (trial.c), in a swarm whose rounds are one step each: so many sets of first parameters
+	/* Parallel random initialisation (trial.c), in a swarm whose rounds do not overlap: so many sets of first parameters
 	 * are each trained by a part of the workers for `trial_rounds` rounds, >= 2 and fewer than `rounds`, and one is kept.
 	 * 0 is 1: none. */
 	uint32_t candidates;

@@ -18,6 +18,12 @@ enum skep_traffic skep_message_traffic(const struct skep_message *message);
 #define SKEP_HEADER_BYTES 96u
 uint64_t skep_message_bytes(const struct skep_message *message);
 
+/* Of a round, or a validation, that is over: a moment to which losses belong, and with them what was sent so far. */
+static inline bool skep_note_ends(uint8_t kind)
+{
+	return kind == SKEP_NOTE_ROUND_CLOSED || kind == SKEP_NOTE_VALIDATED;
+}
+
 struct skep_op_span { /* one operation on one worker's device */
 	uint32_t worker, epoch, round, microbatch;
 	uint16_t stage;
@@ -58,6 +64,10 @@ struct skep_recorder {
 	/* A machine was there from then to then: at the end of each of its lives, not of the directory's; may be NULL. */
 	void (*life)(void *context, uint32_t machine, skep_time born_ns, skep_time ended_ns);
 	void (*progress)(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total); /* may be NULL */
+	/* What all machines together have sent since this was told last; before each note of which skep_note_ends() is
+	 * true, and at the end of the run; may be NULL. In real runs what each worker had told of by then: before its TALLY,
+	 * and what it sent for a validation. A message counts when it is sent, not when it arrives. */
+	void (*sent)(void *context, const uint64_t bytes[SKEP_TRAFFICS]);
 	/* The next bytes of a machine's log, whole entries; may be NULL, and the simulator has none. */
 	void (*log)(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count);
 };

@@ -15,7 +15,9 @@
  *                       candidates, so each trains on the same samples, and they differ by their seeds alone.
  *   who is kept         After plan->trial_rounds rounds, by the losses (trial.h), a tie going to the lower number. A
  *                       candidate that loses the last worker of a stage, or whose numbers are not finite, is out at once:
- *                       its workers are fenced and join the others. When one is left the trial is over, whatever it does.
+ *                       its workers move to the others, each to the stage that it had. When one is left the trial is
+ *                       over, whatever it does. Who has died as well, and nobody knows it yet, is moved like them; where it
+ *                       belongs then it is silent, and fenced for that.
  *
  * Then that directory is the directory, and is asked about everything. Workers of the others move to it (MOVED): to the stage
  * that they had, as newcomers, who download its state. Notes of a trial name stage `candidate * stages + stage`; later ones
@@ -205,26 +207,34 @@ static uint32_t abandon(struct directory *d, struct step *step)
 	return d->reduced.issued;
 }
 
-/* It has just fallen: what it was working on is lost, and its workers are free. */
-static void drop(struct trial *t, struct step *step, uint32_t k)
+/* Workers of the smallest stage, those on their way included. */
+static uint32_t thinnest(struct directory *d, const struct skep_plan *plan)
 {
-	struct directory *d = candidate(t, k);
-	uint32_t from = step->actions->count;
-	skep_emit_note(step, &d->node,
-		(struct skep_note){.kind = SKEP_NOTE_CANDIDATE_OUT,
-			.stage = (uint16_t)d->tried.stage,
-			.round = t->round,
-			.microbatch = k,
-			.value = d->tried.fault});
-	for (uint32_t i = 0; i < step->plan->workers; i++) {
-		if (directory_row(d, i)->standing != STANDING_ABSENT)
-			fence(d, step, i);
+	uint32_t fewest = SKEP_NO_INDEX;
+	for (uint32_t stage = 0; stage < plan->stages; stage++) {
+		uint32_t count = 0;
+		for (uint32_t i = 0; i < plan->workers; i++) {
+			const struct row *row = directory_row(d, i);
+			count += directory_has_stage(row) && row->stage == stage && !row->leaving;
+		}
+		fewest = count < fewest ? count : fewest;
 	}
-	t->given_up += abandon(d, step);
-	lift(step, d, from);
+	return fewest;
 }
 
-/* ---- the end of the trial ------------------------------------------------------------------------------------------- */
+/* The candidate that a worker helps most. */
+static uint32_t neediest(struct trial *t, const struct skep_plan *plan)
+{
+	uint32_t chosen = SKEP_NO_INDEX, fewest = 0;
+	for (uint32_t k = 0; k < plan->candidates; k++) {
+		uint32_t count = is_in(t, k) ? thinnest(candidate(t, k), plan) : 0;
+		if (!is_in(t, k) || (chosen != SKEP_NO_INDEX && count >= fewest))
+			continue;
+		chosen = k;
+		fewest = count;
+	}
+	return chosen;
+}
 
 /* The worker is a stranger to the directory that it goes to; its epochs count on. */
 static void carry(struct trial *t, uint32_t worker, uint32_t to)
@@ -242,11 +252,12 @@ static void carry(struct trial *t, uint32_t worker, uint32_t to)
 		.heard_ns = was->heard_ns};
 }
 
-/* Who has nothing else to do goes on with what is kept. */
-static void move(struct trial *t, struct step *step, uint32_t worker, uint32_t stage)
+/* It goes on with this candidate. */
+static void move(struct trial *t, struct step *step, uint32_t worker, uint32_t to, uint32_t stage)
 {
-	struct directory *d = candidate(t, t->kept);
-	carry(t, worker, t->kept);
+	struct directory *d = candidate(t, to);
+	uint32_t from = step->actions->count;
+	carry(t, worker, to);
 	stage = edge_place(d, step->plan, stage);
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_MOVED,
@@ -255,7 +266,39 @@ static void move(struct trial *t, struct step *step, uint32_t worker, uint32_t s
 			.peer = directory_worker(d, worker)});
 	directory_row(d, worker)->epoch++;
 	directory_assign(d, step, worker, stage);
+	if (!t->over)
+		lift(step, d, from);
 }
+
+/* It has just fallen: what it was working on is lost, and its workers are free. */
+static void drop(struct trial *t, struct step *step, uint32_t k)
+{
+	struct directory *d = candidate(t, k);
+	uint32_t from = step->actions->count;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_CANDIDATE_OUT,
+			.stage = (uint16_t)d->tried.stage,
+			.round = t->round,
+			.microbatch = k,
+			.value = d->tried.fault});
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		if (directory_row(d, i)->standing != STANDING_ABSENT && directory_row(d, i)->leaving)
+			fence(d, step, i);
+	}
+	lift(step, d, from);
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		struct row *row = directory_row(d, i);
+		if (row->standing == STANDING_ABSENT)
+			continue;
+		move(t, step, i, neediest(t, step->plan), row->stage);
+		row->standing = STANDING_ABSENT;
+	}
+	from = step->actions->count;
+	t->given_up += abandon(d, step);
+	lift(step, d, from);
+}
+
+/* ---- the end of the trial ------------------------------------------------------------------------------------------- */
 
 static void release(struct trial *t, struct step *step, uint32_t worker)
 {
@@ -271,7 +314,7 @@ static void release(struct trial *t, struct step *step, uint32_t worker)
 	}
 	lift(step, d, from);
 	if (here && !row->leaving)
-		move(t, step, worker, row->stage);
+		move(t, step, worker, t->kept, row->stage);
 	else
 		carry(t, worker, t->kept);
 	row->standing = STANDING_ABSENT;
@@ -394,35 +437,13 @@ static void hand(struct trial *t, struct step *step, uint32_t k, const struct sk
 	t->node.digest = skep_mix(t->node.digest ^ d->node.digest);
 }
 
-/* Workers of the smallest stage, those on their way included. */
-static uint32_t thinnest(struct directory *d, const struct skep_plan *plan)
-{
-	uint32_t fewest = SKEP_NO_INDEX;
-	for (uint32_t stage = 0; stage < plan->stages; stage++) {
-		uint32_t count = 0;
-		for (uint32_t i = 0; i < plan->workers; i++) {
-			const struct row *row = directory_row(d, i);
-			count += directory_has_stage(row) && row->stage == stage && !row->leaving;
-		}
-		fewest = count < fewest ? count : fewest;
-	}
-	return fewest;
-}
-
 /* Somebody wants a place. Who has one keeps it; its directory knows what to do. */
 static void choose_home(struct trial *t, const struct skep_plan *plan, uint32_t worker)
 {
-	uint32_t home = homes(t)[worker], chosen = SKEP_NO_INDEX, fewest = 0;
+	uint32_t home = homes(t)[worker];
 	if (is_in(t, home) && directory_row(candidate(t, home), worker)->standing != STANDING_ABSENT)
 		return;
-	for (uint32_t k = 0; k < plan->candidates; k++) {
-		uint32_t count = is_in(t, k) ? thinnest(candidate(t, k), plan) : 0;
-		if (!is_in(t, k) || (chosen != SKEP_NO_INDEX && count >= fewest))
-			continue;
-		chosen = k;
-		fewest = count;
-	}
-	carry(t, worker, chosen);
+	carry(t, worker, neediest(t, plan));
 }
 
 static struct skep_message as_heartbeat(const struct skep_message *message)

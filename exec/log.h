@@ -7,7 +7,8 @@
  * which; the machine itself has asked for the rest.
  *
  * A log may hold several lives of its machine: each begins with START and closes with an end, which says how many events it
- * had and with which digest. A life without an end was cut off: its process died, and nobody could tell how.
+ * had and with which digest. A life without an end was cut off: its process died, and nobody could tell how. An end of no
+ * events, without START: a process died before its life began, so the next one is not the machine's first.
  */
 #ifndef SKEP_EXEC_LOG_H
 #define SKEP_EXEC_LOG_H

@@ -60,11 +60,20 @@ static void count_use(struct rank *rank, const struct skep_message *message)
 	use->traffic = (uint8_t)traffic;
 	use->messages++;
 	use->bytes += skep_message_bytes(message);
+	rank->untold[traffic] += skep_message_bytes(message);
 }
 
 static bool has_payload(const struct skep_message *message)
 {
 	return message->payload.slot != 0 || message->payload.generation != 0;
+}
+
+/* Rank 0 is to hear what this process has done and sent before it hears what follows from this message. */
+static bool tells(const struct rank *rank, const struct skep_message *message)
+{
+	bool judged = message->kind == SKEP_MESSAGE_VALIDATED ||
+	              (message->kind == SKEP_MESSAGE_FINISHED && skep_plan_validates(rank->plan, message->microbatch));
+	return judged || message->kind == SKEP_MESSAGE_TALLY || message->kind == SKEP_MESSAGE_MERGE;
 }
 
 static void perform_send(struct rank *rank, const struct skep_message *message)
@@ -74,7 +83,7 @@ static void perform_send(struct rank *rank, const struct skep_message *message)
 			rank_fail(rank, "no memory for a message to itself");
 		return;
 	}
-	if (message->kind == SKEP_MESSAGE_TALLY || message->kind == SKEP_MESSAGE_MERGE)
+	if (tells(rank, message))
 		report_flush(rank);
 	struct skep_frame frame = {.type = SKEP_FRAME_MESSAGE, .number = ++rank->sent};
 	const void *body = NULL;

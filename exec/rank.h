@@ -69,11 +69,12 @@ struct rank {
 	struct inbox inbox;
 	struct skep_rows rows;
 	struct skep_log log;
-	uint64_t sent;                /* messages; the last one's number */
-	struct skep_link_use *use;    /* [machines * SKEP_TRAFFICS], by destination and class */
-	struct skep_worker_use total; /* of this life */
-	uint64_t batches;             /* of the log that were sent */
-	struct skep_remains *remains; /* own ones; NULL: nobody else could see them */
+	uint64_t sent;                  /* messages; the last one's number */
+	struct skep_link_use *use;      /* [machines * SKEP_TRAFFICS], by destination and class */
+	uint64_t untold[SKEP_TRAFFICS]; /* bytes sent that rank 0 has not heard of */
+	struct skep_worker_use total;   /* of this life */
+	uint64_t batches;               /* of the log that were sent */
+	struct skep_remains *remains;   /* own ones; NULL: nobody else could see them */
 
 	/* rank 0 */
 	struct books *books;   /* [workers + 1] */

@@ -322,7 +322,9 @@ static void next(struct replay *r, struct machine *m)
 	}
 	uint64_t events, digest;
 	if (skep_log_read_end(&m->wire, &events, &digest)) {
-		if (m->wire.ok && end_life(r, m, events, digest))
+		bool unborn = m->wire.ok && !m->open && events == 0;
+		m->lives += unborn;
+		if (unborn || (m->wire.ok && end_life(r, m, events, digest)))
 			next(r, m);
 		else if (!m->wire.ok)
 			stop(r, m, SKEP_REPLAY_DAMAGED, "the bytes are no event");

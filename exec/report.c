@@ -4,6 +4,7 @@
  * its log, and sends each when it is full.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "core/random.h"
 #include "exec/rank.h"
@@ -78,12 +79,34 @@ static void log_end(struct rank *rank)
 	leave_remains(rank, 0, 0);
 }
 
-void report_flush(struct rank *rank)
+static void flush_rows(struct rank *rank)
 {
-	flush_log(rank);
 	if (rank->rows.count > 0)
 		send_batch(rank, SKEP_FRAME_ROWS, 0, rank->rows.bytes, rank->rows.count);
 	rank->rows.count = 0;
+}
+
+static void tell_sent(struct rank *rank)
+{
+	const struct skep_recorder *recorder = rank->setup->recorder;
+	static const uint64_t nothing[SKEP_TRAFFICS];
+	if (memcmp(rank->untold, nothing, sizeof nothing) == 0)
+		return;
+	if (rank_is_chief(rank) && recorder->sent != NULL)
+		recorder->sent(recorder->context, rank->untold);
+	if (!rank_is_chief(rank) && !skep_rows_sent(&rank->rows, rank_now(rank), rank->untold)) {
+		flush_rows(rank);
+		bool added = skep_rows_sent(&rank->rows, rank_now(rank), rank->untold);
+		assert(added);
+	}
+	memset(rank->untold, 0, sizeof rank->untold);
+}
+
+void report_flush(struct rank *rank)
+{
+	flush_log(rank);
+	tell_sent(rank);
+	flush_rows(rank);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -103,6 +126,8 @@ void report_note(struct rank *rank, const struct skep_note *note)
 	}
 	if (note->kind == SKEP_NOTE_ROUND_CLOSED)
 		flush_log(rank); /* the log of a round is there before the round is closed */
+	if (skep_note_ends(note->kind))
+		tell_sent(rank);
 	if (recorder->note != NULL)
 		recorder->note(recorder->context, at, who, note);
 	if (note->kind != SKEP_NOTE_ROUND_CLOSED)
@@ -225,12 +250,21 @@ static bool gather_remains(struct rank *rank, uint32_t peer, uint32_t machine, s
 	return rank->batches_had[peer] == atomic_load(&remains->open) + 1;
 }
 
+static void log_unseen_end(struct rank *rank, uint32_t machine, uint64_t events, uint64_t digest)
+{
+	struct skep_log last = {.left = SKEP_LOG_ENTRY_MAX};
+	skep_log_end(&last, 0, events, digest);
+	hear_log(rank, machine, last.bytes, last.count);
+}
+
 void report_died(struct rank *rank, uint32_t peer, uint32_t machine)
 {
 	struct books *books = &rank->books[machine];
 	struct skep_worker_use end = {.index = machine, .epoch = rank->seats.epoch[peer], .stage = SKEP_NO_STAGE};
 	bool known = gather_remains(rank, peer, machine, &end);
 	bool begun = !known || end.events > 0; /* it may have died on the way to its seat */
+	if (!begun)
+		log_unseen_end(rank, machine, 0, 0);
 	if (!books->open || !begun) {
 		books->open = false;
 		return;
@@ -240,11 +274,8 @@ void report_died(struct rank *rank, uint32_t peer, uint32_t machine)
 	end.compute_ns = books->compute_ns;
 	end.arithmetic_ns = books->arithmetic_ns;
 	end.torn = !known;
-	if (known) {
-		struct skep_log last = {.left = SKEP_LOG_ENTRY_MAX};
-		skep_log_end(&last, 0, end.events, end.digest);
-		hear_log(rank, machine, last.bytes, last.count);
-	}
+	if (known)
+		log_unseen_end(rank, machine, end.events, end.digest);
 	close_life(rank, &end);
 }
 
@@ -277,6 +308,13 @@ static void pass_op(void *context, const struct skep_op_span *span)
 		recorder->op(recorder->context, span);
 }
 
+static void pass_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+{
+	const struct skep_recorder *recorder = ((struct rank *)context)->setup->recorder;
+	if (recorder->sent != NULL)
+		recorder->sent(recorder->context, bytes);
+}
+
 static void pass_link(void *context, const struct skep_link_use *use)
 {
 	const struct skep_recorder *recorder = ((struct rank *)context)->setup->recorder;
@@ -293,8 +331,12 @@ static void pass_worker(void *context, const struct skep_worker_use *use)
 
 bool report_rows(struct rank *rank, const uint8_t *bytes, uint32_t count)
 {
-	const struct skep_recorder pass = {
-		.context = rank, .note = pass_note, .op = pass_op, .link = pass_link, .worker = pass_worker};
+	const struct skep_recorder pass = {.context = rank,
+		.note = pass_note,
+		.op = pass_op,
+		.link = pass_link,
+		.worker = pass_worker,
+		.sent = pass_sent};
 	uint64_t events = 0;
 	return skep_rows_replay(bytes, count, &pass, &events);
 }

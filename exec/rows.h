@@ -2,9 +2,9 @@
  *
  * rows.h - how what a worker reports reaches the recorder, which rank 0 alone may call.
  *
- * A worker writes its notes, operations and final figures into a batch that fits in one frame. The frame goes to rank 0
- * when it is full, before the worker's next TALLY, and when it has waited for a while; frames of one sender keep their
- * order, so when the directory closes a round it has heard all that the members reported about it.
+ * A worker writes its notes, operations, what it has sent, and final figures into a batch that fits in one frame. The frame
+ * goes to rank 0 when it is full, before the worker's next TALLY, and when it has waited for a while; frames of one sender
+ * keep their order, so when the directory closes a round it has heard all that the members reported about it.
  */
 #ifndef SKEP_EXEC_ROWS_H
 #define SKEP_EXEC_ROWS_H
@@ -22,6 +22,7 @@ struct skep_rows {
 bool skep_rows_note(struct skep_rows *rows, skep_time now, struct skep_peer who, const struct skep_note *note);
 bool skep_rows_op(struct skep_rows *rows, skep_time now, const struct skep_op_span *span);
 bool skep_rows_link(struct skep_rows *rows, skep_time now, const struct skep_link_use *use);
+bool skep_rows_sent(struct skep_rows *rows, skep_time now, const uint64_t bytes[SKEP_TRAFFICS]);
 bool skep_rows_worker(struct skep_rows *rows, skep_time now, const struct skep_worker_use *use);
 
 /* Passes a batch on, row by row; a NULL function is skipped. `ret_events` grows by the events of worker rows. False: not

@@ -5,8 +5,16 @@
 #include "scenarios/trial.h"
 
 #include "core/trial.h"
+#include "scenarios/periodic.h"
 
 enum { CANDIDATES_MOST = 64, STEPS_MOST = 10000 }; /* a note names stage candidate * stages + stage in 16 bits */
+
+/* Whole ones. */
+static uint32_t rounds_of(uint32_t steps, const struct skep_plan *plan)
+{
+	uint32_t each = skep_periodic_steps(plan);
+	return steps / each + (steps % each > 0);
+}
 
 bool skep_trial_read(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
 {
@@ -17,7 +25,8 @@ bool skep_trial_read(struct skep_reader *r, const struct skep_yaml_node *map, st
 		return false;
 	}
 	s->plan.candidates = (uint32_t)skep_read_integer(r, map, "candidates", 2, CANDIDATES_MOST, INT64_MIN);
-	s->plan.trial_rounds = (uint32_t)skep_read_integer(r, map, "steps", 2, STEPS_MOST, INT64_MIN);
+	uint32_t steps = (uint32_t)skep_read_integer(r, map, "steps", 2, STEPS_MOST, INT64_MIN);
+	s->plan.trial_rounds = rounds_of(steps, &s->plan);
 	int64_t keep = skep_read_integer(r, map, "keep", 1, CANDIDATES_MOST, 1);
 	if (!r->diag->set && keep != 1)
 		skep_reader_fail(r, map, "keep",
@@ -45,11 +54,12 @@ static const char *hindrance(const struct skep_scenario *s)
 	const struct skep_plan *plan = &s->plan;
 	if (skep_plan_fixed(plan))
 		return "in fixed pipelines every worker has its place for ever; take `schedule.pipeline: swarm`";
-	if (skep_plan_periodic(plan))
-		return "with periodic sync a round is many steps; take `sync.method: step`";
+	if (plan->async)
+		return "with `sync.method: async` workers do not wait for each other, and candidates have to be compared when "
+		       "all have gone as far; take another one";
 	if (plan->delayed)
-		return "with `sync.delayed` rounds overlap, and candidates have to be compared between two rounds; leave out "
-		       "either";
+		return "with `sync.delayed` rounds overlap, as they do with `sync.overlap_steps`, and candidates have to be "
+		       "compared between two rounds; leave out either";
 	if (s->zero > 0)
 		return "with `sync.zero` a worker holds a part of its stage, and the parts would be of several candidates; "
 		       "leave out either";
@@ -75,11 +85,15 @@ void skep_trial_check(struct skep_reader *r, const struct skep_yaml_node *train,
 	else if (plan->candidates * plan->stages >= UINT16_MAX)
 		skep_reader_fail(r, map, "candidates", "train.init.candidates: expected at most %u with so many stages",
 			(UINT16_MAX - 1) / plan->stages);
+	else if (plan->trial_rounds < 2)
+		skep_reader_fail(r, map, "steps",
+			"train.init.steps: a slope takes two rounds, and a round has %u steps (sync.every): expected at least %u",
+			skep_periodic_steps(plan), skep_periodic_steps(plan) + 1);
 	else if (plan->trial_rounds >= plan->rounds)
 		skep_reader_fail(r, map, "steps",
 			"train.init.steps: the run has %u steps, and none would be left for the one that is kept: expected "
 			"fewer",
-			plan->rounds);
+			plan->rounds * skep_periodic_steps(plan));
 }
 
 void skep_trial_print(const struct skep_scenario *s, FILE *out)
@@ -89,7 +103,8 @@ void skep_trial_print(const struct skep_scenario *s, FILE *out)
 		fprintf(out,
 			"  tries     %u candidates for the first parameters, each with a part of every stage's workers and all "
 			"microbatches of %u steps; the one whose last %u losses promise most is kept\n",
-			plan->candidates, plan->trial_rounds, skep_trial_window(plan->trial_rounds));
+			plan->candidates, plan->trial_rounds * skep_periodic_steps(plan),
+			skep_trial_window(plan->trial_rounds));
 }
 
 void skep_trial_add_json(const struct skep_scenario *s, cJSON *root)
@@ -100,6 +115,6 @@ void skep_trial_add_json(const struct skep_scenario *s, cJSON *root)
 	}
 	cJSON *trial = cJSON_AddObjectToObject(root, "candidates");
 	cJSON_AddNumberToObject(trial, "number", s->plan.candidates);
-	cJSON_AddNumberToObject(trial, "steps", s->plan.trial_rounds);
+	cJSON_AddNumberToObject(trial, "steps", s->plan.trial_rounds * skep_periodic_steps(&s->plan));
 	cJSON_AddNumberToObject(trial, "compared_by", skep_trial_window(s->plan.trial_rounds));
 }

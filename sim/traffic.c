@@ -8,6 +8,7 @@
 #include "sim/traffic.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "topologies/large_pages.h"
 
@@ -77,7 +78,15 @@ bool skep_traffic_add(struct skep_traffic_table *table, uint32_t source, uint32_
 {
 	table->waiting[table->waits++] = (struct skep_link_use){
 		.source = source, .destination = destination, .traffic = traffic, .messages = messages, .bytes = bytes};
+	table->untold[traffic] += bytes;
 	return table->waits < SKEP_TRAFFIC_WAITING || put_waiting(table);
+}
+
+void skep_traffic_tell(struct skep_traffic_table *table, const struct skep_recorder *recorder)
+{
+	if (recorder->sent)
+		recorder->sent(recorder->context, table->untold);
+	memset(table->untold, 0, sizeof table->untold);
 }
 
 static int by_link(const void *a, const void *b)
@@ -94,6 +103,7 @@ bool skep_traffic_report(struct skep_traffic_table *table, const struct skep_rec
 {
 	size_t count = 0;
 	bool good = put_waiting(table);
+	skep_traffic_tell(table, recorder);
 	for (size_t i = 0; i < table->size; i++)
 		if (table->use[i].messages > 0)
 			table->use[count++] = table->use[i];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * traffic.h - messages and bytes per ordered pair of machines and class; only pairs that were used take memory.
+ * traffic.h - messages and bytes per ordered pair of machines and class; only pairs that were used take memory. And what all
+ * together have sent since that was told last.
  */
 #ifndef SKEP_SIM_TRAFFIC_H
 #define SKEP_SIM_TRAFFIC_H
@@ -13,7 +14,8 @@ struct skep_traffic_table {        /* all zero: empty */
 	struct skep_link_use *use; /* hash, open addressing; messages == 0: free */
 	size_t count, size;        /* size is a power of two, at least twice count */
 	struct skep_link_use waiting[SKEP_TRAFFIC_WAITING];
-	uint32_t waits; /* of these: not in the hash yet */
+	uint32_t waits;                 /* of these: not in the hash yet */
+	uint64_t untold[SKEP_TRAFFICS]; /* bytes */
 };
 
 void skep_traffic_finish(struct skep_traffic_table *table);
@@ -21,6 +23,9 @@ void skep_traffic_finish(struct skep_traffic_table *table);
 /* So many messages more, which weigh `bytes` together. False: no memory, of the last ones some are not counted. */
 bool skep_traffic_add(struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic,
 	uint64_t messages, uint64_t bytes);
+
+/* Tells what was sent since the last time. */
+void skep_traffic_tell(struct skep_traffic_table *table, const struct skep_recorder *recorder);
 
 /* Reports all uses by rising (source, destination, class). Empties the table. False: as above. */
 bool skep_traffic_report(struct skep_traffic_table *table, const struct skep_recorder *recorder);

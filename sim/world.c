@@ -349,6 +349,8 @@ static void note(struct skep_world *world, uint32_t index, const struct skep_not
 {
 	const struct skep_recorder *recorder = world->recorder;
 	struct skep_peer who = {index, skep_node_epoch(world->actor[index].node)};
+	if (skep_note_ends(note->kind))
+		skep_traffic_tell(&world->traffic, recorder);
 	if (recorder->note)
 		recorder->note(recorder->context, world->now, who, note);
 	if (note->kind == SKEP_NOTE_ROUND_CLOSED) {

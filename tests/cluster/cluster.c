@@ -106,6 +106,8 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 
 static void falsify(struct cluster *c, struct skep_note *note)
 {
+	if (note->kind == SKEP_NOTE_CANDIDATE_OUT)
+		c->kept_now = true;
 	if (note->kind == SKEP_NOTE_CANDIDATE_KEPT) {
 		c->kept_now = true;
 		if (sabotaged(c, SABOTAGE_CANDIDATE_WRONG))

@@ -82,7 +82,7 @@ struct cluster {
 	struct setup setup;
 	struct verdict *verdict;
 	struct referee *referee;
-	bool kept_now; /* a candidate, and no round has opened since */
+	bool kept_now; /* a candidate, or one is out, and no round has opened since */
 	struct tensors tensors;
 	struct process process[MACHINES];
 	struct event *event;

@@ -186,6 +186,37 @@ static void noted_moved(struct referee *r, const struct skep_note *note, uint32_
 	seat->in = seat->admitted = false;
 }
 
+/* Where the ledger of its candidate has it; NULL: it was on its way there, and nobody has seen it. */
+static const struct seat *seat_of(const struct referee *r, struct skep_peer who)
+{
+	const struct seat *seat = &r->ledger[home_of(r, who)]->seat[who.index];
+	return (seat->in || seat->admitted) && seat->peer.epoch == who.epoch ? seat : NULL;
+}
+
+/* Its candidate is out, and it goes to another one. */
+static bool is_released(const struct referee *r, const struct skep_note *note)
+{
+	if (note->kind != SKEP_NOTE_MOVED || !r->on || note->peer.index >= r->plan->workers)
+		return false;
+	return r->out[home_of(r, note->peer)] || (in_count(r) < r->candidates && !seat_of(r, note->peer));
+}
+
+static void noted_released(struct referee *r, skep_time now, const struct skep_note *note)
+{
+	uint32_t to = note->stage / r->plan->stages;
+	const struct seat *seat = seat_of(r, note->peer);
+	if (to >= r->candidates || r->out[to]) {
+		verdict_break(r->verdict, "I19", note->round, note->stage, ANY,
+			"worker %u goes to candidate %u, which is out", note->peer.index, to);
+		return;
+	}
+	if (seat) {
+		struct skep_note end = {.kind = SKEP_NOTE_FENCED, .stage = (uint16_t)seat->stage, .peer = note->peer};
+		hand(r, now, home_of(r, note->peer), end);
+	}
+	r->home[note->peer.index][(note->peer.epoch + 1) % EPOCHS] = (uint8_t)to;
+}
+
 /* The candidates' losses go on where one was not told of: nothing was counted. */
 static void fill(struct referee *r, uint32_t k, uint32_t rounds)
 {
@@ -214,10 +245,11 @@ static void noted_loss(struct referee *r, skep_time now, struct skep_note note)
 static void noted_opened(struct referee *r, skep_time now, const struct skep_note *note)
 {
 	for (uint32_t k = 0; k < r->candidates; k++) {
-		for (uint32_t w = 0; r->coming && k != r->kept && w < r->plan->workers; w++)
+		bool over = r->on ? r->out[k] : r->coming && k != r->kept;
+		for (uint32_t w = 0; over && w < r->plan->workers; w++)
 			if (r->ledger[k]->seat[w].in)
 				verdict_break(r->verdict, "I19", note->round, ANY, ANY,
-					"worker %u still works for candidate %u, which was not kept", w, k);
+					"worker %u still works for candidate %u, which is out, or was not kept", w, k);
 		if (r->on ? !r->out[k] : k == r->kept)
 			hand(r, now, k, *note);
 	}
@@ -269,6 +301,8 @@ static void directory_said(struct referee *r, skep_time now, struct skep_note no
 		noted_opened(r, now, &note);
 	else if (note.kind == SKEP_NOTE_ROUND_CLOSED)
 		noted_closed(r, now, &note);
+	else if (is_released(r, &note))
+		noted_released(r, now, &note);
 	else if (comes_over(r, &note))
 		noted_moved(r, &note, from == k ? (k + 1) % r->candidates : from);
 	else if (r->on && homeless) {

@@ -381,7 +381,7 @@ static void draw_trial(struct weather *w, bool must)
 		plan->rounds = 3;
 	if (fewest < 2 || plan->rounds < 3)
 		return;
-	plan->delayed = false;
+	plan->inner_overlap = plan->delayed = false;
 	plan->candidates = 2 + (uint32_t)(random >> 8 & 0xff) % (fewest - 1);
 	plan->trial_rounds = 2 + (uint32_t)(random >> 16 & 0xff) % (plan->rounds - 2);
 	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->candidates;
@@ -419,16 +419,16 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		if (!stream_pipelines(w))
 			interleave(w);
 		w->plan.in_flight = skep_plan_fixed_in_flight(&w->plan);
-	} else if (kind == WEATHER_PERIODIC || kind == WEATHER_ASYNC ||
-		   (kind != WEATHER_TRIAL && inner % 8 == 7)) /* again none of the pinned seeds */ {
+	} else if (kind == WEATHER_PERIODIC || kind == WEATHER_ASYNC || inner % 8 == 7) { /* none of the pinned seeds */
 		draw_inner(w, inner);
 	}
 	draw_validation(w);
-	bool fixed = skep_plan_fixed(&w->plan) || w->plan.inner_steps > 0;
-	if (kind == WEATHER_TRIAL || (kind == WEATHER_ANY && !fixed && mix64(seed ^ TRIAL_SALT) % 8 == TRIED))
+	bool tried = !skep_plan_fixed(&w->plan) && mix64(seed ^ TRIAL_SALT) % 8 == TRIED;
+	if (kind == WEATHER_TRIAL || (kind == WEATHER_ANY && tried))
 		draw_trial(w, kind == WEATHER_TRIAL);
 	draw_numbers(w);
-	draw_async(w, kind);
+	if (w->plan.candidates == 0)
+		draw_async(w, kind);
 	weather_standby(w);
 }
 

@@ -38,18 +38,22 @@ if [ "$status" = 0 ]; then
 	scenario "$root" >kill.yaml
 	output=$(python3 "$root/tests/exec/torment.py" kill "$skep" kill.yaml "$runs" "$kills" 2>&1)
 else
-	recover=("$root/tests/exec/chroot.sh" env SKEP=/build/skep bash tests/exec/recover.sh)
+	hard=("$root/tests/exec/chroot.sh" env SKEP=/build/skep bash)
 	scenario /src >kill.yaml
 	output=$("$root/tests/exec/chroot.sh" sh -c "cd /tmp && cat >kill.yaml &&
 		python3 /src/tests/exec/torment.py kill /build/skep kill.yaml $runs $kills" <kill.yaml 2>&1)
 fi
 verdict $? "$output"
 
-# What the real runs of recover.sh show there, with hard kills; where MPI survives them here, that test does so by itself.
-if [ "${recover+set}" ]; then
-	output=$("${recover[@]}" 2>&1)
+# What the real runs of these show there, with hard kills; where MPI survives them here, those tests do so by themselves.
+hard() { # hard TEST NAME
+	output=$("${hard[@]}" "tests/exec/$1.sh" 2>&1)
 	result=$?
 	[ $result != 0 ] || ! grep -q '^not ok' <<<"$output" || result=1
-	name='a stage founded anew after a SIGKILL' verdict $result "$output"
+	name=$2 verdict $result "$output"
+}
+if [ "${hard+set}" ]; then
+	hard recover 'a stage founded anew after a SIGKILL'
+	hard candidates 'SIGKILLs in a trial of candidates'
 fi
 plan

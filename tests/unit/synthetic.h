@@ -181,6 +181,16 @@ static inline void synthetic_reduce(
 			.value = lost});
 }
 
+/* In round r a worker sends 1000 bytes between stages and 2000 (r + 1) in reductions, so both worlds' bytes go up ever faster. */
+static inline void synthetic_sent(const struct synthetic *s, const struct skep_recorder *r, uint32_t round)
+{
+	const uint64_t workers = s->scenario.plan.workers;
+	const uint64_t bytes[SKEP_TRAFFICS] = {
+		[SKEP_TRAFFIC_PIPELINE] = 1000 * workers, [SKEP_TRAFFIC_SYNC] = 2000 * (round + 1) * workers};
+	if (r->sent)
+		r->sent(r->context, bytes);
+}
+
 /* The notes and operations of a round, in the order in which a directory gives them. */
 static inline void synthetic_round(const struct synthetic *s, const struct skep_recorder *r, uint32_t round, bool close)
 {
@@ -206,6 +216,7 @@ static inline void synthetic_round(const struct synthetic *s, const struct skep_
 		synthetic_reduce(s, r, round, stage);
 	synthetic_note(r, closed, plan->workers,
 		(struct skep_note){.kind = SKEP_NOTE_LOSS, .round = round, .value = (int64_t)(loss * 1e9)});
+	synthetic_sent(s, r, round);
 	synthetic_note(r, closed, plan->workers,
 		(struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED, .round = round, .microbatch = plan->microbatches});
 }

@@ -174,7 +174,7 @@ static struct skep_sim_result simulate(script_function *function, enum skep_math
 		.plan = {.workers = 3, .stages = 2, .rounds = 5, .stage = stage, .first_stage_of = first_stage},
 		.topology = {.machines = 4, .places = 1, .machine = machine, .pair = &pair}};
 	struct skep_recorder recorder = {
-		heard, hear_note, hear_span, hear_link, hear_worker, hear_life, hear_progress, NULL};
+		heard, hear_note, hear_span, hear_link, hear_worker, hear_life, hear_progress, NULL, NULL};
 	struct skep_sim_result result;
 	for (uint32_t i = 0; i <= 4; i++)
 		machine[i] = (struct skep_machine){.up_Bps = i == 3 ? 1 : 1e6, .down_Bps = INFINITY};
@@ -532,7 +532,7 @@ static void the_queue_sorts_by_time_then_sequence(void **state)
 }
 
 struct sum {
-	uint64_t messages, bytes, last;
+	uint64_t messages, bytes, last, sent[SKEP_TRAFFICS];
 };
 
 static void add_up(void *context, const struct skep_link_use *use)
@@ -546,21 +546,34 @@ static void add_up(void *context, const struct skep_link_use *use)
 	sum->bytes += use->bytes;
 }
 
+static void add_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+{
+	struct sum *sum = context;
+	for (int i = 0; i < SKEP_TRAFFICS; i++)
+		sum->sent[i] += bytes[i];
+}
+
 static void traffic_is_summed_per_pair_and_class(void **state)
 {
 	(void)state;
 	struct skep_traffic_table table = {0};
 	struct sum sum = {0};
-	struct skep_recorder recorder = {.context = &sum, .link = add_up};
-	uint64_t bytes = 0;
+	struct skep_recorder recorder = {.context = &sum, .link = add_up, .sent = add_sent};
+	uint64_t bytes = 0, sent[SKEP_TRAFFICS] = {0};
 	for (uint32_t i = 0; i < 20000; i++) {
 		uint32_t source = i % 97, destination = i % 31;
 		assert_true(skep_traffic_add(&table, source, destination, (uint8_t)(i % SKEP_TRAFFICS), 1, source + 1));
 		bytes += source + 1;
+		sent[i % SKEP_TRAFFICS] += source + 1;
+		if (i % 777 == 0) { /* all of it, and nothing twice */
+			skep_traffic_tell(&table, &recorder);
+			assert_memory_equal(sum.sent, sent, sizeof sent);
+		}
 	}
 	assert_true(skep_traffic_report(&table, &recorder));
 	assert_int_equal(sum.messages, 20000);
 	assert_int_equal(sum.bytes, bytes);
+	assert_memory_equal(sum.sent, sent, sizeof sent);
 	assert_int_equal(table.count, 0);
 }
 

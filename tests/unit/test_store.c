@@ -93,8 +93,11 @@ static void test_validations(void **state)
 			{.kind = SKEP_NOTE_VALIDATING, .round = 2, .microbatch = 5},
 			{.kind = SKEP_NOTE_VALIDATED, .round = 2},
 			{.kind = SKEP_NOTE_VALIDATING, .round = 3, .microbatch = 5}};
-		for (uint64_t n = 0; n < sizeof notes / sizeof notes[0]; n++)
+		for (uint64_t n = 0; n < sizeof notes / sizeof notes[0]; n++) {
+			if (skep_note_ends(notes[n].kind))
+				recorder.sent(recorder.context, (const uint64_t[SKEP_TRAFFICS]){10, 7, 3, 2});
 			synthetic_note(&recorder, (n + 1) * 1000000000, 4, notes[n]);
+		}
 		skep_store_close(store); /* without an end: what has ended is there all the same */
 	}
 	assert_int_equal(query(path, "SELECT count(*) FROM validations"), 4);
@@ -105,6 +108,10 @@ static void test_validations(void **state)
 		query(path, "SELECT count(*) FROM validations WHERE round = 2 AND counted = 0 AND loss IS NULL"), 2);
 	assert_int_equal(query(path, "SELECT count(*) FROM validations WHERE abs(perplexity - 7.389056) < 1e-6"), 1);
 	assert_int_equal(query(path, "SELECT samples FROM v_validations WHERE run = 1 AND round = 1"), 8 * 4);
+	assert_int_equal(
+		query(path, "SELECT bytes FROM v_validations WHERE run = 1 AND round = 2"), 12000 + 2 * (10 + 7));
+	assert_int_equal(query(path, "SELECT bytes_sync FROM v_validations WHERE run = 2 AND round = 1"), 8000 + 7);
+	assert_int_equal(query(path, "SELECT bytes_pipeline FROM rounds WHERE run = 2 AND round = 0"), 4000);
 	synthetic_finish(&s);
 }
 

@@ -54,8 +54,8 @@ static void test_figures(void **state)
 	assert_near(r.throughput_samples_per_s, 640.0, 1e-9);
 	assert_near(r.utilisation, 0.5, 1e-12);
 	assert_near(r.cost_usd, 8 * 0.36 * 2 / 3600, 1e-12); /* the directory is not paid for */
-	assert_int_equal(r.bytes_pipeline, 8 * 1000);
-	assert_int_equal(r.bytes_sync, 8 * 2000);
+	assert_int_equal(r.bytes_pipeline, 20 * 8 * 1000);
+	assert_int_equal(r.bytes_sync, 210 * 8 * 2000);
 	assert_int_equal(r.preemptions + r.joins + r.migrations, 0);
 	assert_int_equal(r.events, 4242);
 	assert_true(r.ok);
@@ -341,7 +341,7 @@ static void test_text(void **state)
 	assert_non_null(strstr(text, "FAILED"));
 	assert_non_null(strstr(text, "640 samples/s"));
 	assert_non_null(strstr(text, "50.0 %"));
-	assert_non_null(strstr(text, "16.00 kB"));
+	assert_non_null(strstr(text, "3.36 MB"));
 	assert_null(strstr(text, "nan"));
 	assert_non_null(strstr(text, "simulated     in 0.500 s: 4242 events\n"));
 	assert_non_null(strstr(text, "0 preempted, 0 joined"));
@@ -426,6 +426,12 @@ static void trace_progress(void *context, skep_time now, uint32_t done, uint32_t
 	add_call(context, 'p');
 }
 
+static void trace_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+{
+	(void)bytes;
+	add_call(context, 's');
+}
+
 static void call_all(const struct skep_recorder *r)
 {
 	r->note(r->context, 1, (struct skep_peer){0, 1}, &(struct skep_note){.kind = SKEP_NOTE_LOSS});
@@ -433,6 +439,7 @@ static void call_all(const struct skep_recorder *r)
 	r->link(r->context, &(struct skep_link_use){0});
 	r->worker(r->context, &(struct skep_worker_use){0});
 	r->progress(r->context, 1, 1, 2);
+	r->sent(r->context, (const uint64_t[SKEP_TRAFFICS]){0});
 }
 
 static void test_both(void **state)
@@ -445,17 +452,18 @@ static void test_both(void **state)
 			.op = trace_op,
 			.link = trace_link,
 			.worker = trace_worker,
-			.progress = trace_progress},
+			.progress = trace_progress,
+			.sent = trace_sent},
 		.second = {.context = &trace[1], .note = trace_note, .link = trace_link},
 	};
 	struct skep_recorder both = skep_recorder_both(&pair);
 	call_all(&both);
-	assert_string_equal(trace[0].calls, "nolwp");
+	assert_string_equal(trace[0].calls, "nolwps");
 	assert_string_equal(trace[1].calls, "nl");
 	pair = (struct skep_recorder_pair){0}; /* nobody listens */
 	both = skep_recorder_both(&pair);
 	call_all(&both);
-	assert_string_equal(trace[0].calls, "nolwp");
+	assert_string_equal(trace[0].calls, "nolwps");
 }
 
 int main(void)

@@ -29,6 +29,8 @@
 struct tally { /* what rank 0's recorder has heard */
 	uint32_t notes[SKEP_NOTE_KINDS], ops, links, workers, progress;
 	uint64_t members, events, messages;
+	uint64_t used[SKEP_TRAFFICS], sent[SKEP_TRAFFICS]; /* bytes, as links say, and as was told on the way */
+	uint64_t first_sent;                               /* of pipeline and reductions, when the first round closed */
 	int64_t first_loss, last_loss;
 	struct skep_machine_log log[RANKS_MAX]; /* by machine */
 };
@@ -39,6 +41,11 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 	(void)now;
 	(void)who;
 	tally->notes[note->kind]++;
+	if (note->kind == SKEP_NOTE_ROUND_CLOSED) { /* all rounds move the same */
+		uint64_t sent = tally->sent[SKEP_TRAFFIC_PIPELINE] + tally->sent[SKEP_TRAFFIC_SYNC];
+		tally->first_sent = note->round == 0 ? sent : tally->first_sent;
+		assert(sent > 0 && sent == (note->round + 1) * tally->first_sent);
+	}
 	if (note->kind == SKEP_NOTE_MEMBER)
 		tally->members += (uint64_t)note->value;
 	if (note->kind == SKEP_NOTE_LOSS && note->round == 0)
@@ -59,6 +66,14 @@ static void hear_link(void *context, const struct skep_link_use *use)
 	struct tally *tally = context;
 	tally->links++;
 	tally->messages += use->messages;
+	tally->used[use->traffic] += use->bytes;
+}
+
+static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+{
+	struct tally *tally = context;
+	for (int i = 0; i < SKEP_TRAFFICS; i++)
+		tally->sent[i] += bytes[i];
 }
 
 static void hear_worker(void *context, const struct skep_worker_use *use)
@@ -146,6 +161,7 @@ static struct swarm *swarm_new(const char *steps, bool shape)
 		.link = hear_link,
 		.worker = hear_worker,
 		.progress = hear_progress,
+		.sent = hear_sent,
 		.log = hear_log};
 	for (uint32_t i = 0; i < swarm->ranks; i++) {
 		struct member *m = &swarm->member[i];
@@ -227,6 +243,7 @@ static void check_finished(const struct swarm *swarm, uint32_t rounds)
 	assert_int_equal(tally->notes[SKEP_NOTE_COUNTED], tally->members);
 	assert_true(tally->ops >= 2 * tally->members + rounds * plan->workers);
 	assert_true(tally->messages > 0 && tally->links > 0);
+	assert_memory_equal(tally->sent, tally->used, sizeof tally->sent);
 }
 
 /* Not for swarms that are told what nobody of them sent. */
