@@ -130,7 +130,9 @@ struct merging {     /* async: one stage; merges that are final are its `behind`
 };
 
 struct validation {
-	bool last;               /* no round follows */
+	bool last;            /* no round follows */
+	bool beside;          /* async: it is under way beside round `round`, which stays open until it is over, ... */
+	uint32_t outstanding; /* ... and so many of what is outstanding are its */
 	uint32_t settled, heard; /* microbatches; heard: losses that are in the sum */
 	uint32_t from;           /* all before it are granted or settled */
 	int64_t loss_nano_sum;
@@ -257,7 +259,8 @@ uint64_t norms_total(struct directory *d, const struct skep_plan *plan);
 uint32_t keep_by(struct directory *d, const struct skep_plan *plan, uint32_t stage); /* SKEP_NO_INDEX: nobody */
 bool keep_in_stream(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t worker);
 void keep_heard(struct directory *d, struct step *step, const struct skep_message *message);
-bool keep_last(struct directory *d, struct step *step); /* is it? Else somebody is asked */
+bool keep_last(struct directory *d, struct step *step);                   /* is it? Else somebody is asked */
+void keep_merged(struct directory *d, struct step *step, uint32_t stage); /* async: it commits a round; is that kept? */
 
 /* fixed.c: all of it for fixed pipelines alone */
 void fixed_init(struct directory *d, const struct skep_plan *plan);
@@ -355,9 +358,11 @@ bool rounds_nobody_can(struct directory *d, const struct skep_plan *plan);
 void rounds_send_grant(
 	struct directory *d, struct step *step, uint32_t worker, uint32_t first, uint32_t count, struct skep_span span);
 
-/* validate.c; all but the first two do something in PHASE_VALIDATING alone */
+/* validate.c; all but the first three do something while there is a validation alone */
 size_t validate_lay_out(struct directory *d, const struct skep_plan *plan, size_t at); /* returns where it ends */
 void validate_begin(struct directory *d, struct step *step, bool last);
+void validate_beside(struct directory *d, struct step *step); /* async: beside the round that is open */
+void validate_grant(struct directory *d, struct step *step, uint32_t preferred);
 void validate_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
 void validate_refill(struct directory *d, struct step *step, uint32_t preferred);
 void validate_worker_gone(struct directory *d, struct step *step, uint32_t worker);

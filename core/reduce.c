@@ -363,11 +363,11 @@ void reduce_stepped(struct worker *w, struct step *step, bool fault)
 		w->counted[w->version & 1] = 0;
 		w->loss_nano[w->version & 1] = 0;
 	}
-	w->checkpoint = w->reduction.checkpoint && !fault;
+	w->checkpoint = (w->reduction.checkpoint || (w->async && w->checkpoint)) && !fault;
 	inner_stepped(w);
 	w->reduction = (struct reduction){0};
 	w->version++;
-	w->checkpoint |= w->keep == w->version;
+	w->checkpoint |= w->keep > 0 && w->keep_version == w->version;
 	if (w->state == WORKER_JOINING)
 		download_stepped(w, step);
 	if (w->stop_when_stepped && w->version >= w->stop_version) {

@@ -157,7 +157,8 @@ struct worker {
 	bool stop_when_stepped;
 	uint32_t stop_version;    /* without a flush: that it is to reach first */
 	bool checkpoint;          /* its state is to be kept, now */
-	uint32_t keep;            /* all rounds are closed: its state of this version is to be kept; 0: nobody asked */
+	uint32_t keep;            /* KEEP: its state is to be kept under this number; 0: nobody asked */
+	uint32_t keep_version;    /* when it has come to this version; without `async` the same */
 	bool restore;             /* JOINING: it founds its stage anew, from this version: */
 	uint32_t restore_version; /* 0: as at the start of the run */
 	uint32_t candidate;       /* for which it works, or did before one was kept */

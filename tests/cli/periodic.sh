@@ -34,7 +34,8 @@ streaming() { # streaming H P OVERLAP OPTION ..
 streaming 4 2 1 --set sync.outer.optimizer=sgd
 streaming 6 3 0 --set schedule.on_loss=rerun
 streaming 8 2 4 --set sync.compression=fp16
-accepts 'without waiting' sim swarm.yaml --json -q --set sync.method=async --set sync.every=4
+accepts 'without waiting' sim swarm.yaml --json -q --set sync.method=async --set sync.every=4 --set train.validate.every=8 \
+	--set 'checkpoint={every: 2, to: here}'
 accepts 'by share, in int8' sim swarm.yaml --json -q --set sync.method=async --set sync.every=auto --set sync.mean=4 \
 	--set sync.compression=int8
 
@@ -73,6 +74,11 @@ compared() {
 	    assert losses(run)[-1] < 2 * plain[-1], (losses(run), plain)
 	    kept = db.execute("SELECT verdict, count(*) FROM v_counted_once WHERE run = ? GROUP BY 1", (run,)).fetchall()
 	    assert kept == [("kept", 2 * 24 * 24)], kept
+	judged = db.execute("SELECT round, step, asked = counted, loss FROM validations WHERE run = 11 ORDER BY round").fetchall()
+	assert [row[:3] for row in judged] == [(2, 8, 1), (4, 16, 1), (6, 24, 1)], judged
+	assert judged[0][3] > 1.5 * judged[2][3] > 0, judged
+	kept = db.execute("SELECT stage, round FROM notes WHERE run = 11 AND kind = 'checkpointed' ORDER BY 1, 2").fetchall()
+	assert kept == [(s, r) for s in (0, 1) for r in (2, 4, 6)], kept
 	merge = lambda run: sync(run) / ops(run)["pseudo"]
 	assert abs(2 * merge(11) / (sync(3) / 12) - 1) < 0.03, (merge(11), sync(3)) # half of a ring's
 	END
@@ -96,7 +102,5 @@ refuses 'waiting for nobody, delayed' 'sync.delayed: with `method: async`' check
 refuses 'one part and others' 'sync.aggregate: with `method: async`' check swarm.yaml "${async[@]}" --set sync.aggregate=zeno --set sync.collective=butterfly
 refuses 'no delayed descent' 'sync.outer.optimizer: with `method: async`' check swarm.yaml "${async[@]}" --set sync.outer.optimizer=sgd
 refuses 'a buffer of nothing' 'sync.outer.buffer: comes with `method: async` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.outer.buffer=2
-refuses 'no edge to judge at' 'train.validate: not with `sync.method: async`' check swarm.yaml "${async[@]}" --set train.validate.every=4
-refuses 'no edge to keep' 'checkpoint.every: not with `sync.method: async`' check swarm.yaml "${async[@]}" --set 'checkpoint={every: 2, to: here}'
 refuses 'what overlaps cannot be run again' 'sync.method: a round that is reduced|sync.overlap_steps: a round' check swarm.yaml "${streaming[@]}" --set schedule.on_loss=rerun
 plan

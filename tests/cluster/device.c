@@ -190,8 +190,9 @@ static void forward(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	check_place(job);
-	job->effect->version =
-		job->plan->async ? job->device->drift.base : job->device->version[place(job, op->version)];
+	bool drifts =
+		job->plan->async && !(job->plan->validate_every > 0 && skep_plan_validates(job->plan, op->microbatch));
+	job->effect->version = drifts ? job->device->drift.base : job->device->version[place(job, op->version)];
 	struct tensor in = activation(job);
 	check_whole(job);
 	bool last = op->stage + 1u == skep_plan_slices(job->plan), again = keeps_nothing(job);
@@ -416,7 +417,7 @@ static void load(const struct job *job)
 static void checkpoint(const struct job *job)
 {
 	uint32_t at = place(job, job->op->version);
-	struct kept *kept = &job->tensors->kept[job->op->stage][job->op->version];
+	struct kept *kept = &job->tensors->kept[job->op->stage][job->op->round];
 	check_place(job);
 	check_whole(job);
 	kept->is = true;

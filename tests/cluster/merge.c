@@ -124,6 +124,7 @@ void merge_noted(struct ledger *ledger, const struct skep_note *note)
 		next->count++;
 	}
 	ledger->merging[note->stage] = next->count;
+	cell->merged_before = ledger->merges[note->stage] + 1;
 }
 
 /* The first COMMIT of a merge closes its books; the others are to other members. */
@@ -186,6 +187,21 @@ static void stepped(struct ledger *ledger, struct skep_peer who, const struct sk
 	check_parameters(ledger, who, op->round + 1, op->stage, effect);
 }
 
+/* What is kept under the number of a round has all that was merged of rounds before it. */
+static void kept(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	struct kept *kept = &ledger->checkpoint[op->stage][op->round];
+	for (uint32_t r = 0; r < op->round && books_seated(ledger, who, op->stage, op->round); r++)
+		if (ledger->round[r].cell[op->stage].merged_before > op->version)
+			verdict_break(ledger->verdict, "I13", op->round, op->stage, ANY,
+				"worker %u keeps version %u for round %u, and merge %u has something of round %u",
+				who.index, op->version, op->round, ledger->round[r].cell[op->stage].merged_before - 1,
+				r);
+	check_parameters(ledger, who, op->version, op->stage, effect);
+	kept->is = true;
+	memcpy(kept->parameter, effect->parameter, sizeof(kept->parameter));
+}
+
 bool merge_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	switch (op->kind) {
@@ -194,6 +210,9 @@ bool merge_did(struct ledger *ledger, struct skep_peer who, const struct skep_op
 		return true;
 	case SKEP_OP_LOAD:
 		check_parameters(ledger, who, effect->version, op->stage, effect);
+		return true;
+	case SKEP_OP_CHECKPOINT:
+		kept(ledger, who, op, effect);
 		return true;
 	case SKEP_OP_RESTORE: /* ledger.c looks at what it restores */
 		ledger->seat[who.index].version = op->version;

@@ -330,8 +330,7 @@ static void draw_async(struct weather *w, enum weather_kind kind)
 	plan->async = plan->delayed = true;
 	plan->collective = SKEP_COLLECTIVE_CHAIN;
 	plan->on_loss = SKEP_ON_LOSS_REPORT;
-	plan->fragments = plan->inner_overlap = plan->checkpoint_every = 0;
-	plan->validate_every = plan->validate_microbatches = 0;
+	plan->fragments = plan->inner_overlap = 0;
 	plan->clip = plan->gather = false;
 }
 
