@@ -30,7 +30,7 @@ uint32_t norms_begin(struct directory *d, const struct skep_plan *plan, uint32_t
 		return 0;
 	for (uint32_t slice = stage; slice < skep_plan_slices(plan); slice += plan->stages)
 		squares(d)[slice] = SKEP_SQUARE_UNKNOWN;
-	return skep_plan_chunks(plan);
+	return skep_plan_laps(plan);
 }
 
 void norms_on_norm(struct directory *d, struct step *step, const struct skep_message *message)

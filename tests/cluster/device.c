@@ -364,9 +364,9 @@ uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_
 
 uint32_t device_slice_mask(const struct skep_plan *plan, uint32_t slice)
 {
-	if (plan->chunks <= 1)
+	if (plan->laps <= 1)
 		return ALL_KNOWN;
-	return device_chunk_mask(plan, slice % plan->stages, slice / plan->stages, plan->chunks);
+	return device_chunk_mask(plan, slice % plan->stages, slice / plan->stages, plan->laps);
 }
 
 uint32_t device_fragment_mask(const struct skep_plan *plan, const struct skep_op *op)

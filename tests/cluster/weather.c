@@ -292,18 +292,18 @@ static void interleave(struct weather *w)
 	plan->pipeline = SKEP_PIPELINE_INTERLEAVED;
 	promise_nothing(w);
 	plan->gather = false;
-	plan->chunks = (uint32_t)(2 + (random >> 32 & 1));
+	plan->laps = (uint32_t)(2 + (random >> 32 & 1));
 	plan->slice_bytes = w->slice_bytes;
 	for (uint32_t q = 0; q + 1 < skep_plan_slices(plan); q++)
 		w->slice_bytes[q] = 1 + mix64(random + q) % 1000;
 	for (uint32_t s = 0; s < plan->stages; s++) {
 		struct skep_stage_plan *stage = &w->stage[s];
-		stage->parameters = stage->parameters < plan->chunks ? plan->chunks : stage->parameters;
+		stage->parameters = stage->parameters < plan->laps ? plan->laps : stage->parameters;
 		stage->state_bytes = stage->state_chunks * SKEP_STATE_HEADER_BYTES + 12 * stage->parameters;
 	}
 	uint32_t all = plan->workers, before = plan->microbatches; /* pipelines * stages */
 	plan->microbatches += (all - before % all) % all;
-	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->chunks * (plan->microbatches / before + 1);
+	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->laps * (plan->microbatches / before + 1);
 }
 
 /* Rounds of a few steps, in which a worker counts from nothing to all of a step and more. */
