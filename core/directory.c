@@ -74,8 +74,7 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 		    plan->collective)) /* a reduction of each stage, and anew for each that is fenced */
 		per_worker +=
 			(FENCES_PER_STEP + 1 + plan->promise) * (skep_stage_size_max(plan) / SKEP_ROSTER_PART + 1);
-	uint32_t per_grant = 2 + (plan->async && plan->validate_every > 0); /* of what is judged beside others */
-	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * per_grant * GRANTS_PER_REFILL +
+	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * (2 + plan->async) * GRANTS_PER_REFILL +
 	       skep_plan_laps(plan) * skep_bits_words(skep_round_capacity(plan));
 }
 

@@ -11,6 +11,10 @@
  * parameters by what it has done since PSEUDO; others go on undisturbed, but for those that have done nothing since
  * their last merge, which take the new parameters for theirs.
  *
+ * With `merge_waits` it makes no pass from PSEUDO until the STEP of that merge, as published: so it begins each time where the
+ * stage is. Everything else goes on, above all what a merge may wait for: its moves, other merges, states for newcomers. So
+ * it waits for a time only that does not hang on its passes.
+ *
  * `version` counts the merges of the stage; the round whose work it does is `merge.open`. SETTLE says that a round is complete,
  * so what is left of it here is of no use: the worker drops it and works on the next one. It owes the directory word when all
  * that it has counted of that round is told: MERGE names the round before which nothing is left. Should that take too long
@@ -159,6 +163,11 @@ enum skep_merge merge_of_step(const struct worker *w)
 	if (w->reduction.rank == 0)
 		return SKEP_MERGE_OWN;
 	return w->merge.told || counted(w) > 0 ? SKEP_MERGE_OTHER : SKEP_MERGE_FRESH;
+}
+
+bool merge_waits(const struct worker *w, const struct skep_plan *plan)
+{
+	return plan->merge_waits && w->merge.told;
 }
 
 /* The version is still that before the step. */

@@ -158,6 +158,7 @@ struct skep_plan {
 	 * 0 is 1: none. */
 	uint32_t candidates;
 	uint32_t trial_rounds;
+	bool merge_waits; /* async: a worker makes no pass from PSEUDO until the STEP of that merge; else it goes on */
 };
 
 /* ---- what is derived from it ---------------------------------------------------------------------------------- */

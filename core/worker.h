@@ -499,6 +499,7 @@ void merge_on_settle(struct worker *w, struct step *step, const struct skep_mess
 void merge_first_work(struct worker *w, uint32_t round); /* has come to one that did not know which round is open */
 enum skep_merge merge_of_step(const struct worker *w);
 void merge_stepped(struct worker *w);
+bool merge_waits(const struct worker *w, const struct skep_plan *plan); /* its own is under way, so it makes no pass */
 
 /* moves.c */
 void moves_prepare(struct worker *w, const struct skep_plan *plan); /* of a new attempt */

@@ -406,6 +406,10 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 			"reduced%s\n",
 			skep_plan_periodic(plan) ? "outer step" : "step",
 			skep_plan_periodic(plan) ? "" : "; they are held twice");
+	if (plan->async && !plan->merge_waits)
+		fprintf(out,
+			"  updates   delayed: a worker goes on while its merge is under way, and keeps what it did "
+			"meanwhile\n");
 	skep_periodic_print(s, out);
 	skep_train_print(s, out);
 	skep_loss_print(s, out);
@@ -464,7 +468,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 	cJSON_AddNumberToObject(root, "rounds", s->plan.rounds);
 	cJSON_AddNumberToObject(root, "microbatches", s->plan.microbatches);
 	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
-	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed && !s->plan.async);
+	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed && !s->plan.merge_waits);
 	cJSON_AddStringToObject(root, "collective", skep_collective_name((uint8_t)s->plan.collective));
 	cJSON_AddStringToObject(root, "on_loss", s->plan.on_loss == SKEP_ON_LOSS_RERUN ? "rerun" : "report");
 	skep_describe_choices_json(s, root);

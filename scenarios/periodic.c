@@ -120,8 +120,7 @@ static void read_async(struct skep_reader *r, const struct skep_yaml_node *sync,
 {
 	static const struct {
 		const char *key, *why;
-	} never[] = {{"delayed", "no worker waits for a sum; leave this out"},
-		{"mixing", "a worker keeps all of what it did while its merge was under way; leave this out"},
+	} never[] = {{"mixing", "a worker keeps all of what it did while its merge was under way; leave this out"},
 		{"collective", "a merge has one part, which goes from each member to the next; leave this out"},
 		{"chunks", "there is nothing to choose; leave this out"}, {NULL, NULL}};
 	if (!r->diag->set && plan->gather)
@@ -136,6 +135,7 @@ static void read_async(struct skep_reader *r, const struct skep_yaml_node *sync,
 		skep_reader_fail(r, sync, "method",
 			"sync.method: what a worker had counted is lost with it, and `async` goes on without it: leave out "
 			"`on_loss: rerun`, or take `diloco`");
+	plan->merge_waits = skep_read_has(r, sync, "delayed") && !plan->delayed;
 	plan->async = plan->delayed = true;
 	plan->collective = SKEP_COLLECTIVE_CHAIN;
 	plan->sync_chunks = SKEP_SYNC_CHUNKS;
@@ -267,7 +267,8 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 	uint32_t samples = s->batch / plan->inner_steps;
 	fprintf(out, "  periodic  %s: a round is %u inner step%s of %u sample%s; %s\n", method_of(plan),
 		plan->inner_steps, skep_plural(plan->inner_steps), samples, skep_plural(samples),
-		plan->async            ? "no worker waits for another"
+		plan->merge_waits      ? "a worker waits for its own merge, and for nobody else"
+		: plan->async          ? "no worker waits for another"
 		: plan->inner_by_share ? "a worker makes as many as it counts its part of, a fast one more"
 				       : "each worker makes so many, on what it is sent");
 	if (plan->async)

@@ -98,7 +98,38 @@ refuses 'no multiple' 'sync.every: 3 fragments have their turns' check swarm.yam
 refuses 'an overlap of more than a round' 'sync.overlap_steps: expected' check swarm.yaml "${streaming[@]}" --set sync.overlap_steps=3
 refuses 'delayed twice' 'sync.delayed: with `streaming`' check swarm.yaml "${streaming[@]}" --set sync.delayed=true
 async=(--set sync.method=async --set sync.every=4)
-refuses 'waiting for nobody, delayed' 'sync.delayed: with `method: async`' check swarm.yaml "${async[@]}" --set sync.delayed=true
+refuses 'what it did meanwhile, in part' 'sync.mixing: with `method: async`' check swarm.yaml "${async[@]}" --set sync.mixing=0.5
+accepts 'waiting for its own merge' sim swarm.yaml --json -q "${async[@]}" --set sync.delayed=false
+waited() { # no pass between a pseudo-gradient and the step of its merge, and without that there are
+	python3 - <<-'END'
+	import sqlite3
+	db = sqlite3.connect("skep.db")
+	def beside(run):
+	    ops = db.execute("SELECT worker, kind, begin_s, end_s, round FROM ops WHERE run = ? ORDER BY worker, begin_s", (run,)).fetchall()
+	    total, since, last = 0, None, {}
+	    for worker, kind, begin, end, number in ops:
+	        if last.get(worker) is None:
+	            last[worker], since = True, None
+	        if kind == "pseudo":
+	            since = end
+	        elif kind == "step" and (run, worker, number) in own:
+	            since = None
+	        elif kind in ("forward", "backward") and since is not None:
+	            total += 1
+	    return total
+	own = set()
+	for run in (11, 13):
+	    for stage in (0, 1): # merge v of a stage is that of its vth MERGED worker
+	        order, seen = [], {}
+	        for worker, nth in db.execute("SELECT peer, time_s FROM notes WHERE run = ? AND kind = 'merged' AND stage = ? ORDER BY rowid", (run, stage)):
+	            if order and order[-1] == (worker, nth):
+	                continue
+	            order.append((worker, nth))
+	        own |= {(run, worker, v) for v, (worker, _) in enumerate(order)}
+	assert beside(13) == 0 < beside(11), (beside(13), beside(11))
+	END
+}
+check 'makes no pass meanwhile' waited
 refuses 'one part and others' 'sync.aggregate: with `method: async`' check swarm.yaml "${async[@]}" --set sync.aggregate=zeno --set sync.collective=butterfly
 refuses 'no delayed descent' 'sync.outer.optimizer: with `method: async`' check swarm.yaml "${async[@]}" --set sync.outer.optimizer=sgd
 refuses 'a buffer of nothing' 'sync.outer.buffer: comes with `method: async` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.outer.buffer=2

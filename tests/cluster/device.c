@@ -186,10 +186,18 @@ static uint32_t judged_as(const struct job *job)
 	               : trained + (microbatch - trained) % job->plan->validate_microbatches;
 }
 
+/* A pass, of a worker that is to wait for its merge. */
+static void check_waits(const struct job *job)
+{
+	if (job->plan->merge_waits && job->device->drift.written)
+		wrong(job, "I15", "it goes on while its merge is under way, and was to wait");
+}
+
 static void forward(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	check_place(job);
+	check_waits(job);
 	bool drifts =
 		job->plan->async && !(job->plan->validate_every > 0 && skep_plan_validates(job->plan, op->microbatch));
 	job->effect->version = drifts ? job->device->drift.base : job->device->version[place(job, op->version)];
@@ -252,6 +260,7 @@ static void backward(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	check_place(job);
+	check_waits(job);
 	struct tensor in = activation(job);
 	uint32_t version = job->device->version[place(job, op->version)];
 	job->effect->version = job->plan->async ? job->device->drift.base : version;

@@ -250,7 +250,8 @@ static bool read_flag(struct skep_plan *plan, const char *key)
 		const char *key;
 		bool *flag;
 	} flag[] = {{"clip", &plan->clip}, {"recompute", &plan->recompute}, {"barrier", &plan->barrier},
-		{"gather", &plan->gather}, {"promise", &plan->promise}, {"by-share", &plan->inner_by_share}};
+		{"gather", &plan->gather}, {"promise", &plan->promise}, {"by-share", &plan->inner_by_share},
+		{"waits", &plan->merge_waits}};
 	for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
 		if (strcmp(key, flag[i].key) == 0)
 			return *flag[i].flag = true;

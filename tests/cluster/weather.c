@@ -331,6 +331,7 @@ static void draw_async(struct weather *w, enum weather_kind kind)
 	plan->collective = SKEP_COLLECTIVE_CHAIN;
 	plan->on_loss = SKEP_ON_LOSS_REPORT;
 	plan->fragments = plan->inner_overlap = 0;
+	plan->merge_waits = mix64(w->seed + ASYNC_SALT) % 3 == 0;
 	plan->clip = plan->gather = false;
 }
 
