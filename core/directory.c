@@ -69,7 +69,7 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 	if (skep_plan_streams(plan)) /* all that may be open opens; is summed anew for each that is fenced; ends */
 		per_worker += (FENCES_PER_STEP + 6) * skep_plan_window(plan);
 	if (plan->async) /* SETTLE, COMMIT, REDUCE; anew for each that is fenced; KEEP */
-		per_worker += 4 * FENCES_PER_STEP + 9 + 4 * skep_bits_words(skep_round_capacity(plan));
+		per_worker += 4 * FENCES_PER_STEP + 12 + 4 * skep_bits_words(skep_round_capacity(plan));
 	if (skep_collective_has_roster(
 		    plan->collective)) /* a reduction of each stage, and anew for each that is fenced */
 		per_worker +=

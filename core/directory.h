@@ -113,6 +113,7 @@ struct judged {         /* a microbatch of a validation (validate.c) */
 struct merger {                /* async: one worker, since it serves (merges.c) */
 	bool ready;            /* all of its merge `merged` + 1 is told */
 	bool member, awaited;  /* of the merge of its stage; it has not said yet that it has the part */
+	bool in;               /* what it has told is in that merge */
 	bool asked;            /* SETTLE was sent for the round that is being settled */
 	uint32_t merged;       /* merges of it that are final */
 	uint32_t heard, count; /* microbatches of the next one */
@@ -122,9 +123,9 @@ struct merger {                /* async: one worker, since it serves (merges.c) 
 	int64_t loss_nano[2];  /* of the next one, by round parity */
 };
 
-struct merging {     /* async: one stage; merges that are final are its `behind` */
-	bool on;     /* there is one */
-	uint32_t by; /* whose */
+struct merging { /* async: one stage; merges that are final are its `behind` */
+	bool on; /* there is one, of those that are `in` it; in a chain of one worker: */
+	uint32_t by;
 	uint32_t attempt, pending;
 	int64_t loss_nano[2]; /* of what is merged, by round parity */
 };
@@ -323,6 +324,9 @@ void rounds_end(struct directory *d, struct step *step); /* all are closed, or t
 
 /* attempt.c: sum: of the gradients; else the members only tell what they have counted */
 void attempt_begin(struct directory *d, struct step *step, uint32_t stage, bool sum);
+/* For those that have to know each other. */
+void attempt_roster(struct directory *d, struct step *step, const struct skep_message *reduce, const uint32_t *order,
+	uint32_t size);
 
 /* promise.c */
 void promise_opened(

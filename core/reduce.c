@@ -252,6 +252,7 @@ void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_mes
 		.moves = skep_scheme_moves_max(step->plan, message->u.reduce.size),
 		.promised = message->u.reduce.promised,
 		.share = message->u.reduce.share,
+		.own = step->plan->gather ? message->u.reduce.share > 0 : message->u.reduce.rank == 0,
 		.checkpoint = message->u.reduce.checkpoint};
 	if (r->size > 0)
 		w->inner.members = r->size;

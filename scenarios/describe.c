@@ -114,8 +114,9 @@ static uint64_t reduction_bytes(const struct skep_scenario *s, uint32_t stage, u
 			skep_plan_range(&s->plan, stage, round, b, &first, &elements);
 			bytes += fragment_bytes(s, stage, elements, workers);
 		}
-	/* one merge of each member, of which each has one in a round */
-	return s->plan.async ? bytes * workers : bytes / fragments;
+	/* as many merges as it takes until each member has had one, as each has in a round */
+	uint32_t parts = s->plan.merge_parts > 1 ? s->plan.merge_parts : 1;
+	return s->plan.async ? bytes * ((workers + parts - 1) / parts) : bytes / fragments;
 }
 
 static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stage)
@@ -346,7 +347,7 @@ static void print_stages(const struct skep_scenario *s, FILE *out, uint64_t *pip
 static void print_sums(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_plan *plan = &s->plan;
-	if (plan->async)
+	if (plan->collective == SKEP_COLLECTIVE_CHAIN)
 		fprintf(out, "  sync      each merge goes from worker to worker of its stage, in %" PRIu32 " chunks\n",
 			plan->sync_chunks);
 	else if (plan->collective != SKEP_COLLECTIVE_RING)

@@ -130,7 +130,11 @@ waited() { # no pass between a pseudo-gradient and the step of its merge, and wi
 	END
 }
 check 'makes no pass meanwhile' waited
-refuses 'one part and others' 'sync.aggregate: with `method: async`' check swarm.yaml "${async[@]}" --set sync.aggregate=zeno --set sync.collective=butterfly
+gathers=("${async[@]}" --set sync.aggregate=zeno --set sync.collective=butterfly)
+refuses 'nothing to sum' 'sync.collective: with `method: async` a merge has one part' check swarm.yaml "${async[@]}" --set sync.collective=tree
+refuses 'parts of a mean' 'sync.parts: comes with `method: async` and an `aggregate`' check swarm.yaml "${async[@]}" --set sync.parts=3
+refuses 'two parts' 'sync.parts: of 2 parts none can be left out' check swarm.yaml "${gathers[@]}" --set sync.parts=2
+refuses 'waiting for those who wait' 'sync.delayed: a worker whose part waits' check swarm.yaml "${gathers[@]}" --set sync.delayed=false
 refuses 'no delayed descent' 'sync.outer.optimizer: with `method: async`' check swarm.yaml "${async[@]}" --set sync.outer.optimizer=sgd
 refuses 'a buffer of nothing' 'sync.outer.buffer: comes with `method: async` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.outer.buffer=2
 refuses 'what overlaps cannot be run again' 'sync.method: a round that is reduced|sync.overlap_steps: a round' check swarm.yaml "${streaming[@]}" --set schedule.on_loss=rerun

@@ -106,8 +106,9 @@ struct ailment { /* an operation whose result is not finite, or was not kept */
 
 #define MERGES_KEPT 256u
 
-struct merged { /* async: a merge of a stage */
-	struct skep_peer by;
+struct merged {                       /* async: a merge of a stage */
+	uint16_t by[CLUSTER_WORKERS]; /* under which epoch, 0: nothing of it is in there; so many are: */
+	uint32_t parts;
 	uint32_t count; /* microbatches */
 	uint64_t sum[CLUSTER_ELEMENTS];
 	uint64_t parameter[CLUSTER_ELEMENTS]; /* after its step, as far as `known` says */

@@ -311,6 +311,9 @@ static uint32_t row(const struct skep_op *op)
 /* What a member brings to a reduction. */
 static const uint64_t *own_part(const struct job *job)
 {
+	static const uint64_t nothing[CLUSTER_ELEMENTS]; /* of who has told nothing that is in the merge */
+	if (job->plan->async && job->plan->gather && job->op->kind != SKEP_OP_STEP && job->op->microbatches == 0)
+		return nothing;
 	return job->plan->async ? job->device->drift.part : job->device->accumulator[row(job->op)];
 }
 
@@ -321,7 +324,7 @@ static void step(const struct job *job)
 	check_place(job);
 	check_inner(job);
 	const uint64_t *sum = op->size > 1 ? device->result[row(op)] : own_part(job);
-	if (job->plan->gather && op->size > 1 && op->microbatches != device->weight[op->round])
+	if (job->plan->gather && op->size > 1 && op->microbatches != device->weight[row(op)])
 		wrong(job, "I1b", "the parts say that there are other numbers of microbatches in them");
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
 	uint32_t to = place(job, op->round + 1);
@@ -517,7 +520,7 @@ static void reduce(const struct job *job)
 	}
 	for (uint64_t e = op->first; e < op->first + op->count; e++)
 		sum.value[e] = reduced(job, &in, e);
-	const char *odd = gathered_run(job->device, op, &in, job->plan->gather);
+	const char *odd = gathered_run(job->device, op, &in, job->plan->gather ? own_part(job) : NULL);
 	if (odd)
 		wrong(job, "I1b", odd);
 	if (takes_in(op) && !job->verdict->broken)

@@ -205,7 +205,8 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 static bool clash(bool async, const struct skep_op *a, const struct skep_op *b)
 {
 	if (async && a->kind == SKEP_OP_PSEUDO)
-		return b->kind == SKEP_OP_TAKE;
+		return b->kind == SKEP_OP_TAKE ||
+		       ((b->kind == SKEP_OP_OFFER || b->kind == SKEP_OP_COLLECT) && b->microbatches > 0);
 	if (async && (a->kind <= SKEP_OP_BACKWARD || a->kind == SKEP_OP_INNER)) /* merges have places of their own */
 		return false;
 	bool same_round = a->round == b->round;
