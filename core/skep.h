@@ -189,9 +189,9 @@ struct skep_message {
 			uint32_t rank, size;
 			struct skep_peer next;
 			bool promised; /* begin when your share of the round is counted; if that will not be, another comes */
-			uint32_t
-				share; /* rounds without a flush: begin when so many were counted, and do not seal. `async`
-			                    with `gather`: so many are in what you told, which is in this merge; 0: it is not */
+			/* rounds without a flush: begin when so many were counted, and do not seal. `async` with `gather`:
+			 * so many are in what you told, which is in this merge; 0: it is not */
+			uint32_t share;
 			bool checkpoint; /* the same: after this step, keep the state */
 		} reduce;
 		struct {
