@@ -29,8 +29,7 @@ static uint32_t choose_members(struct directory *d, const struct skep_plan *plan
 	return size;
 }
 
-/* For those that have to know each other. */
-static void send_roster(
+void attempt_roster(
 	struct directory *d, struct step *step, const struct skep_message *reduce, const uint32_t *order, uint32_t size)
 {
 	struct skep_message message = *reduce;
@@ -70,6 +69,6 @@ void attempt_begin(struct directory *d, struct step *step, uint32_t stage, bool 
 		message.u.reduce.promised = d->promised;
 		skep_emit_send(step, &d->node, &message);
 		if (sum && size > 1 && skep_collective_has_roster(step->plan->collective))
-			send_roster(d, step, &message, order, size);
+			attempt_roster(d, step, &message, order, size);
 	}
 }

@@ -68,13 +68,13 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 	                      2 * (plan->validate_every > 0);
 	if (skep_plan_streams(plan)) /* all that may be open opens; is summed anew for each that is fenced; ends */
 		per_worker += (FENCES_PER_STEP + 6) * skep_plan_window(plan);
-	if (plan->async) /* SETTLE, COMMIT, REDUCE; anew for each that is fenced */
-		per_worker += 4 * FENCES_PER_STEP + 8 + 4 * skep_bits_words(skep_round_capacity(plan));
+	if (plan->async) /* SETTLE, COMMIT, REDUCE; anew for each that is fenced; KEEP */
+		per_worker += 4 * FENCES_PER_STEP + 12 + 4 * skep_bits_words(skep_round_capacity(plan));
 	if (skep_collective_has_roster(
 		    plan->collective)) /* a reduction of each stage, and anew for each that is fenced */
 		per_worker +=
 			(FENCES_PER_STEP + 1 + plan->promise) * (skep_stage_size_max(plan) / SKEP_ROSTER_PART + 1);
-	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * 2 * GRANTS_PER_REFILL +
+	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * (2 + plan->async) * GRANTS_PER_REFILL +
 	       skep_plan_laps(plan) * skep_bits_words(skep_round_capacity(plan));
 }
 

@@ -113,6 +113,7 @@ struct judged {         /* a microbatch of a validation (validate.c) */
 struct merger {                /* async: one worker, since it serves (merges.c) */
 	bool ready;            /* all of its merge `merged` + 1 is told */
 	bool member, awaited;  /* of the merge of its stage; it has not said yet that it has the part */
+	bool in;               /* what it has told is in that merge */
 	bool asked;            /* SETTLE was sent for the round that is being settled */
 	uint32_t merged;       /* merges of it that are final */
 	uint32_t heard, count; /* microbatches of the next one */
@@ -122,15 +123,17 @@ struct merger {                /* async: one worker, since it serves (merges.c) 
 	int64_t loss_nano[2];  /* of the next one, by round parity */
 };
 
-struct merging {     /* async: one stage; merges that are final are its `behind` */
-	bool on;     /* there is one */
-	uint32_t by; /* whose */
+struct merging { /* async: one stage; merges that are final are its `behind` */
+	bool on; /* there is one, of those that are `in` it; in a chain of one worker: */
+	uint32_t by;
 	uint32_t attempt, pending;
 	int64_t loss_nano[2]; /* of what is merged, by round parity */
 };
 
 struct validation {
-	bool last;               /* no round follows */
+	bool last;            /* no round follows */
+	bool beside;          /* async: it is under way beside round `round`, which stays open until it is over, ... */
+	uint32_t outstanding; /* ... and so many of what is outstanding are its */
 	uint32_t settled, heard; /* microbatches; heard: losses that are in the sum */
 	uint32_t from;           /* all before it are granted or settled */
 	int64_t loss_nano_sum;
@@ -257,7 +260,8 @@ uint64_t norms_total(struct directory *d, const struct skep_plan *plan);
 uint32_t keep_by(struct directory *d, const struct skep_plan *plan, uint32_t stage); /* SKEP_NO_INDEX: nobody */
 bool keep_in_stream(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t worker);
 void keep_heard(struct directory *d, struct step *step, const struct skep_message *message);
-bool keep_last(struct directory *d, struct step *step); /* is it? Else somebody is asked */
+bool keep_last(struct directory *d, struct step *step);                   /* is it? Else somebody is asked */
+void keep_merged(struct directory *d, struct step *step, uint32_t stage); /* async: it commits a round; is that kept? */
 
 /* fixed.c: all of it for fixed pipelines alone */
 void fixed_init(struct directory *d, const struct skep_plan *plan);
@@ -321,6 +325,9 @@ void rounds_end(struct directory *d, struct step *step); /* all are closed, or t
 
 /* attempt.c: sum: of the gradients; else the members only tell what they have counted */
 void attempt_begin(struct directory *d, struct step *step, uint32_t stage, bool sum);
+/* For those that have to know each other. */
+void attempt_roster(struct directory *d, struct step *step, const struct skep_message *reduce, const uint32_t *order,
+	uint32_t size);
 
 /* promise.c */
 void promise_opened(
@@ -356,9 +363,11 @@ bool rounds_nobody_can(struct directory *d, const struct skep_plan *plan);
 void rounds_send_grant(
 	struct directory *d, struct step *step, uint32_t worker, uint32_t first, uint32_t count, struct skep_span span);
 
-/* validate.c; all but the first two do something in PHASE_VALIDATING alone */
+/* validate.c; all but the first three do something while there is a validation alone */
 size_t validate_lay_out(struct directory *d, const struct skep_plan *plan, size_t at); /* returns where it ends */
 void validate_begin(struct directory *d, struct step *step, bool last);
+void validate_beside(struct directory *d, struct step *step); /* async: beside the round that is open */
+void validate_grant(struct directory *d, struct step *step, uint32_t preferred);
 void validate_on_finished(struct directory *d, struct step *step, const struct skep_message *message);
 void validate_refill(struct directory *d, struct step *step, uint32_t preferred);
 void validate_worker_gone(struct directory *d, struct step *step, uint32_t worker);

@@ -277,7 +277,8 @@ bool edge_due(struct directory *d, const struct skep_plan *plan)
 		if (row->standing >= STANDING_READY && row->leaving && can_go(d, plan, i))
 			return true;
 	}
-	if (skep_plan_validation_due(plan, d->round + 1) || choose_move(d, plan).worker != SKEP_NO_INDEX)
+	bool judged = !plan->async && skep_plan_validation_due(plan, d->round + 1);
+	if (judged || choose_move(d, plan).worker != SKEP_NO_INDEX)
 		return true;
 	begin_period(d, plan); /* nobody moves in this one */
 	return false;

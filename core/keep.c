@@ -7,6 +7,11 @@
  * told may be gone, and a target loss may be reached in between, so then somebody is asked (KEEP). A stage whose state could
  * not be kept (UNKEPT: a full disk) is not asked again; what was kept before is still there. Without a flush rounds that are open
  * when a target loss is reached may have been stepped, so then nothing is kept in the end. While candidates are tried nothing is.
+ *
+ * With `async` no COMMIT of a round comes to anybody, and stages have merged differently often. So when a stage commits a round
+ * one of its workers is asked (KEEP), and keeps the state when it has made all merges that were final by then: what is kept
+ * under the number of a round has all that was merged of it and before, and maybe some of the next one. Such states of all
+ * stages belong together as well as any do, for no other order between stages is kept.
  */
 #include "core/directory.h"
 
@@ -47,7 +52,7 @@ static bool asked(struct directory *d, const struct stage_state *stage)
 	return stage->keeps == d->closed && row->epoch == stage->keeper.epoch && row->standing >= STANDING_READY;
 }
 
-static void ask(struct directory *d, struct step *step, uint32_t stage)
+static void ask(struct directory *d, struct step *step, uint32_t stage, uint32_t version)
 {
 	uint32_t worker = 0;
 	while (worker < step->plan->workers &&
@@ -56,11 +61,19 @@ static void ask(struct directory *d, struct step *step, uint32_t stage)
 	if (worker == step->plan->workers)
 		return; /* who founds the stage anew comes first */
 	directory_stage(d, stage)->keeper = directory_worker(d, worker);
-	directory_stage(d, stage)->keeps = d->closed;
+	directory_stage(d, stage)->keeps = version;
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_KEEP, directory_worker(d, worker));
 	message.stage = (uint16_t)stage;
-	message.round = d->closed;
+	message.round = version;
+	if (d->async)
+		message.attempt = directory_stage(d, stage)->behind;
 	skep_emit_send(step, &d->node, &message);
+}
+
+void keep_merged(struct directory *d, struct step *step, uint32_t stage)
+{
+	if (due(step->plan, d->reduced.round))
+		ask(d, step, stage, d->reduced.round + 1);
 }
 
 bool keep_last(struct directory *d, struct step *step)
@@ -73,7 +86,7 @@ bool keep_last(struct directory *d, struct step *step)
 			continue;
 		all = false;
 		if (!stage->waiting && !asked(d, stage))
-			ask(d, step, i);
+			ask(d, step, i, d->closed);
 	}
 	return all;
 }

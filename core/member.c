@@ -238,6 +238,8 @@ bool member_checkpoint(struct worker *w, struct step *step)
 	if (w->state != WORKER_SERVING || !w->checkpoint)
 		return false;
 	struct skep_op op = {.kind = SKEP_OP_CHECKPOINT, .stage = (uint16_t)w->node.stage, .round = w->version};
+	if (w->async)
+		op.round = w->keep;
 	w->checkpoint = false;
 	op.version = w->version;
 	worker_compute(w, step, &op);
@@ -258,10 +260,12 @@ void member_checkpointed(struct worker *w, struct step *step, const struct skep_
 /* A duplicate, of what was asked for when the last round was committed too, comes to nothing. */
 void member_on_keep(struct worker *w, const struct skep_message *message)
 {
-	if (w->state != WORKER_SERVING || message->round <= w->keep || message->round < w->version)
+	uint32_t version = w->async ? message->attempt : message->round;
+	if (w->state != WORKER_SERVING || message->round <= w->keep || (!w->async && version < w->version))
 		return;
 	w->keep = message->round;
-	w->checkpoint |= message->round == w->version;
+	w->keep_version = version;
+	w->checkpoint = version <= w->version || (w->checkpoint && !w->async); /* else it is of an earlier number */
 }
 
 void member_fault(struct worker *w, struct step *step, const struct skep_event *event)

@@ -7,14 +7,19 @@
  * round's microbatches have gone by since its last merge, PSEUDO writes how far it has come into a place of its own, and MERGE
  * tells the directory which microbatches are in it. From there on the worker counts anew and goes on with its passes; it waits
  * for nobody. When the directory has put its merge in the row, a reduction of the stage brings it to all members (REDUCE, with
- * this worker as rank 0), and COMMIT makes all of them do the same outer step. The one whose merge it is goes on from the new
- * parameters by what it has done since PSEUDO; others go on undisturbed, but for those that have done nothing since
- * their last merge, which take the new parameters for theirs.
+ * this worker as rank 0, or where parts are gathered as one of those that bring some), and COMMIT makes all of them do the same
+ * outer step. The one whose merge it is goes on from the new parameters by what it has done since PSEUDO; others go on
+ * undisturbed, but for those that have done nothing since their last merge, which take the new parameters for theirs.
+ *
+ * With `merge_waits` it makes no pass from PSEUDO until the STEP of that merge, as published: so it begins each time where the
+ * stage is. Everything else goes on, above all what a merge may wait for: its moves, other merges, states for newcomers. So
+ * it waits for a time only that does not hang on its passes.
  *
  * `version` counts the merges of the stage; the round whose work it does is `merge.open`. SETTLE says that a round is complete,
  * so what is left of it here is of no use: the worker drops it and works on the next one. It owes the directory word when all
  * that it has counted of that round is told: MERGE names the round before which nothing is left. Should that take too long
- * SETTLE comes again, with `now`, and the next merge begins at once, with fewer steps.
+ * SETTLE comes again, with `now`, and the next merge begins at once, with fewer steps. Where parts are gathered it comes to all,
+ * and whoever has counted anything, of whichever round, tells it at once, so that what is left of the round has company.
  *
  * Kept true: what is counted is in exactly one tally that is told, or in none if the worker is lost before that. There is one
  * PSEUDO at a time. After it has said that a round is settled, a worker counts nothing of that round.
@@ -57,7 +62,8 @@ static bool due(const struct worker *w, const struct skep_plan *plan)
 	const struct merge *m = &w->merge;
 	if (m->told || counted(w) == 0)
 		return false;
-	return pressed(w) || (plan->inner_by_share ? m->position >= m->due : m->steps >= plan->inner_steps);
+	return m->called || pressed(w) ||
+	       (plan->inner_by_share ? m->position >= m->due : m->steps >= plan->inner_steps);
 }
 
 bool merge_run(struct worker *w, struct step *step)
@@ -109,6 +115,7 @@ void merge_written(struct worker *w, struct step *step)
 	struct merge *m = &w->merge;
 	m->counted = counted(w);
 	m->told = true;
+	m->called = false;
 	m->number++;
 	m->steps = 0;
 	m->due = m->position + step->plan->microbatches;
@@ -121,9 +128,10 @@ void merge_written(struct worker *w, struct step *step)
 void merge_settle(struct worker *w, struct step *step)
 {
 	struct merge *m = &w->merge;
-	if (m->settled >= m->open || w->counted[(m->open - 1) & 1] > 0)
+	if (m->settled >= m->open || w->counted[(m->open - 1) & 1] > 0 || (m->called && counted(w) > 0))
 		return;
 	m->settled = m->open;
+	m->called = false;
 	struct skep_message message = message_of(w, step->plan, m->open - 1);
 	worker_send(w, step, &message);
 }
@@ -145,6 +153,8 @@ void merge_on_settle(struct worker *w, struct step *step, const struct skep_mess
 	}
 	if (message->u.settle.now && m->pressed <= round)
 		m->pressed = round + 1;
+	if (message->u.settle.now && round + 1 == m->open)
+		m->called = step->plan->gather;
 	m->settled = m->settled < round ? m->settled : round;
 }
 
@@ -156,15 +166,20 @@ void merge_first_work(struct worker *w, uint32_t round)
 
 enum skep_merge merge_of_step(const struct worker *w)
 {
-	if (w->reduction.rank == 0)
+	if (w->reduction.own)
 		return SKEP_MERGE_OWN;
 	return w->merge.told || counted(w) > 0 ? SKEP_MERGE_OTHER : SKEP_MERGE_FRESH;
+}
+
+bool merge_waits(const struct worker *w, const struct skep_plan *plan)
+{
+	return plan->merge_waits && w->merge.told;
 }
 
 /* The version is still that before the step. */
 void merge_stepped(struct worker *w)
 {
-	bool own = w->reduction.rank == 0;
+	bool own = w->reduction.own;
 	if (own)
 		w->merge.told = false;
 	if (own || !(w->merge.told || counted(w) > 0))

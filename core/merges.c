@@ -14,11 +14,20 @@
  * merge v. A merge is a reduction with one part, that of rank 0, which SKEP_COLLECTIVE_CHAIN brings to all that hold
  * the stage's state. When all have said that they have it (TALLY) it is final (COMMIT), and MERGED notes say what was in it.
  *
+ * Where parts are gathered (plan->gather) a merge is made of several: when `merge_parts` workers of a stage have told, or all
+ * that serve it, what all who have told bring is made one, by the plan's collective, and is one step (buffered asynchronous
+ * aggregation: Nguyen et al. 2022, FedBuff). Members that have told nothing bring a part with nothing in it. When a round that is
+ * being settled is wanted now, all are asked, also those that have nothing of it left: whoever has counted anything tells it.
+ * When each has answered, or waits for its merge before it can, the parts that are there are merged. If that was not all of the
+ * round, since somebody had told before and counted on, all are asked once more. So a part waits at most until the middle of the
+ * next round, and as many as there are come together. What becomes of a merge of too few the world knows (models/merge.c).
+ *
  * What is kept true
  *   - A microbatch is in at most one merge, of the one worker of the stage that counted it. What a worker has counted is
  *     lost if it is fenced before its merge is final, told or not; what was merged before that stays.
- *   - If the worker whose merge it is is fenced, the merge is void and its number goes to the next one, with a higher attempt; if
- *     it is another member, the merge begins anew without it. The part is untouched until its STEP.
+ *   - If the worker whose merge it is is fenced (of several: the last of them), the merge is void and its number goes to the
+ *     next one, with a higher attempt; if it is another member, the merge begins anew without it. Parts are untouched until
+ *     their STEP.
  *   - While somebody downloads the stage's state no merge begins there, so all chunks are of one version. Newcomers are let in
  *     between two merges. Work goes on meanwhile; only that of others is merged later.
  *   - Where somebody is to leave or move (edge_due()) the next round opens when this one is settled, and all are asked to
@@ -27,6 +36,7 @@
 #include <assert.h>
 
 #include "core/bits.h"
+#include "core/collective.h"
 #include "core/directory.h"
 
 #define TOLD 0x80000000u /* beside a worker's number: it has told, and it is not merged yet */
@@ -108,16 +118,22 @@ static bool settled(struct directory *d, uint32_t worker)
 	return m->settled > d->reduced.round && m->merged >= m->settled_by;
 }
 
+static bool all_settled(struct directory *d, const struct skep_plan *plan, uint32_t stage)
+{
+	bool all = true;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->standing == STANDING_SERVING && row->stage == stage)
+			all = all && settled(d, i);
+	}
+	return all;
+}
+
 static void commit_if_settled(struct directory *d, struct step *step, uint32_t stage)
 {
-	if (!d->reduced.on || directory_stage(d, stage)->committed || d->phase == PHASE_STOPPED)
-		return;
-	for (uint32_t i = 0; i < step->plan->workers; i++) {
-		const struct row *row = directory_row(d, i);
-		if (row->standing == STANDING_SERVING && row->stage == stage && !settled(d, i))
-			return;
-	}
-	rounds_commit(d, step, stage);
+	bool open = d->reduced.on && !directory_stage(d, stage)->committed && d->phase != PHASE_STOPPED;
+	if (open && all_settled(d, step->plan, stage))
+		rounds_commit(d, step, stage);
 }
 
 static void settle_stage(struct directory *d, struct step *step, uint32_t stage)
@@ -139,16 +155,28 @@ void merges_settle(struct directory *d, struct step *step)
 		settle_stage(d, step, stage);
 }
 
+/* In one stage, or all. Where parts are gathered everybody is to tell, and to say so, even who has said before that nothing of
+ * the round is left there. */
+static void press(struct directory *d, struct step *step, uint32_t stage)
+{
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->standing != STANDING_SERVING || directory_stage(d, row->stage)->committed ||
+			(stage != SKEP_NO_STAGE && row->stage != stage))
+			continue;
+		if (step->plan->gather)
+			merger_at(d, i)->settled = 0;
+		if (!settled(d, i))
+			send_settle(d, step, i);
+	}
+}
+
 void merges_press(struct directory *d, struct step *step)
 {
 	if (!d->reduced.on || d->pressed)
 		return;
 	d->pressed = true;
-	for (uint32_t i = 0; i < step->plan->workers; i++) {
-		const struct row *row = directory_row(d, i);
-		if (row->standing == STANDING_SERVING && !directory_stage(d, row->stage)->committed && !settled(d, i))
-			send_settle(d, step, i);
-	}
+	press(d, step, SKEP_NO_STAGE);
 }
 
 /* Those that have begun to serve while a round is being settled may be sent some of it, and are asked too. */
@@ -171,10 +199,9 @@ static bool holds(struct directory *d, uint32_t worker, uint32_t stage)
 static void begin_attempt(struct directory *d, struct step *step, uint32_t stage)
 {
 	struct merging *merging = merging_at(d, stage);
-	uint32_t *order = skep_at(d, d->order_at), size = 1;
-	order[0] = merging->by;
-	for (uint32_t nth = 1; nth < step->plan->workers; nth++) { /* from the one behind it on, round the row */
-		uint32_t worker = (merging->by + nth) % step->plan->workers;
+	uint32_t *order = skep_at(d, d->order_at), size = 0, first = step->plan->gather ? 0 : merging->by;
+	for (uint32_t nth = 0; nth < step->plan->workers; nth++) { /* in a chain from its worker on, round the row */
+		uint32_t worker = (first + nth) % step->plan->workers;
 		if (holds(d, worker, stage))
 			order[size++] = worker;
 	}
@@ -192,18 +219,47 @@ static void begin_attempt(struct directory *d, struct step *step, uint32_t stage
 		message.u.reduce.rank = rank;
 		message.u.reduce.size = size;
 		message.u.reduce.next = directory_worker(d, order[(rank + 1) % size]);
-		merger_at(d, order[rank])->member = merger_at(d, order[rank])->awaited = true;
+		struct merger *m = merger_at(d, order[rank]);
+		message.u.reduce.share = step->plan->gather && m->in ? m->count : 0;
+		m->member = m->awaited = true;
 		skep_emit_send(step, &d->node, &message);
+		if (size > 1 && skep_collective_has_roster(step->plan->collective))
+			attempt_roster(d, step, &message, order, size);
 	}
+}
+
+/* Of those that have told: are they enough, or all that can be waited for? */
+static bool enough(struct directory *d, const struct skep_plan *plan, uint32_t stage)
+{
+	uint32_t ready = 0, serving = 0;
+	bool wanted = d->reduced.on && d->pressed && !directory_stage(d, stage)->committed;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct merger *m = merger_at(d, i);
+		if (!holds(d, i, stage))
+			continue;
+		ready += m->ready;
+		serving++;
+		wanted = wanted && (m->ready || m->settled > d->reduced.round);
+	}
+	return wanted || ready >= (plan->merge_parts < serving ? plan->merge_parts : serving);
+}
+
+/* Who is in it: the one that has waited longest, or all. */
+static void choose(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t longest)
+{
+	merging_at(d, stage)->on = true;
+	merging_at(d, stage)->by = longest;
+	for (uint32_t i = 0; i < plan->workers; i++)
+		if (holds(d, i, stage))
+			merger_at(d, i)->in = plan->gather ? merger_at(d, i)->ready : i == longest;
 }
 
 /* The one that has waited longest; first come those who wait to be let in. */
 static void begin_next(struct directory *d, struct step *step, uint32_t stage)
 {
-	struct merging *merging = merging_at(d, stage);
 	uint32_t best = SKEP_NO_INDEX;
 	bool download = directory_stage(d, stage)->waiting;
-	if (merging->on || d->phase == PHASE_STOPPED)
+	if (merging_at(d, stage)->on || d->phase == PHASE_STOPPED)
 		return;
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
@@ -216,10 +272,9 @@ static void begin_next(struct directory *d, struct step *step, uint32_t stage)
 		if (m->ready && (best == SKEP_NO_INDEX || m->came < merger_at(d, best)->came))
 			best = i;
 	}
-	if (download || best == SKEP_NO_INDEX)
+	if (download || best == SKEP_NO_INDEX || (step->plan->gather && !enough(d, step->plan, stage)))
 		return;
-	merging->on = true;
-	merging->by = best;
+	choose(d, step->plan, stage, best);
 	begin_attempt(d, step, stage);
 }
 
@@ -268,17 +323,31 @@ static int64_t add_saturating(int64_t a, int64_t b)
 	return b > 0 && a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
-static void commit(struct directory *d, struct step *step, uint32_t stage)
+/* The part of one worker; returns how many microbatches are in it. */
+static uint32_t close_part(struct directory *d, struct step *step, uint32_t stage, uint32_t by)
 {
-	struct merging *merging = merging_at(d, stage);
-	struct merger *m = merger_at(d, merging->by);
+	struct merger *m = merger_at(d, by);
 	uint32_t total = 0;
 	for (uint32_t round = first_round(d); round <= d->round; round++) {
-		total += note_merged(d, step, round, stage, merging->by);
-		int64_t *sum = &merging->loss_nano[round & 1];
+		total += note_merged(d, step, round, stage, by);
+		int64_t *sum = &merging_at(d, stage)->loss_nano[round & 1];
 		*sum = add_saturating(*sum, m->loss_nano[round & 1]);
 	}
 	assert(total == m->count);
+	m->merged++;
+	m->ready = m->in = false;
+	m->heard = m->count = 0;
+	m->loss_nano[0] = m->loss_nano[1] = 0;
+	return total;
+}
+
+static void commit(struct directory *d, struct step *step, uint32_t stage)
+{
+	struct merging *merging = merging_at(d, stage);
+	uint32_t total = 0;
+	for (uint32_t i = 0; i < step->plan->workers; i++)
+		if (holds(d, i, stage) && merger_at(d, i)->in)
+			total += close_part(d, step, stage, i);
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		if (directory_row(d, i)->stage != stage || !merger_at(d, i)->member)
 			continue;
@@ -290,10 +359,6 @@ static void commit(struct directory *d, struct step *step, uint32_t stage)
 		skep_emit_send(step, &d->node, &message);
 		merger_at(d, i)->member = false;
 	}
-	m->merged++;
-	m->ready = false;
-	m->heard = m->count = 0;
-	m->loss_nano[0] = m->loss_nano[1] = 0;
 	directory_stage(d, stage)->behind++;
 	merging->on = false;
 	merging->attempt = 0;
@@ -353,6 +418,8 @@ void merges_on_tally(struct directory *d, struct step *step, const struct skep_m
 	if (--merging->pending > 0)
 		return;
 	commit(d, step, stage);
+	if (step->plan->gather && d->reduced.on && d->pressed && !all_settled(d, step->plan, stage))
+		press(d, step, stage);
 	begin_next(d, step, stage);
 	commit_if_settled(d, step, stage);
 }
@@ -374,13 +441,15 @@ void merges_worker_gone(struct directory *d, struct step *step, uint32_t worker)
 	if (stage >= step->plan->stages)
 		return;
 	struct merging *merging = merging_at(d, stage);
-	bool member = merging->on && merger_at(d, worker)->member;
+	bool member = merging->on && merger_at(d, worker)->member, others = false;
 	untell(d, step->plan, worker, stage);
 	merges_forget(d, worker);
-	if (member && merging->by == worker)
-		merging->on = false;
-	else if (member)
+	for (uint32_t i = 0; i < step->plan->workers; i++)
+		others = others || (holds(d, i, stage) && merger_at(d, i)->in);
+	if (member && others)
 		begin_attempt(d, step, stage);
+	else if (member)
+		merging->on = false;
 	begin_next(d, step, stage);
 	commit_if_settled(d, step, stage);
 }

@@ -45,6 +45,8 @@ void moves_forget(struct worker *w, struct step *step)
 /* Of the round's microbatches, how many this worker's part holds: with a promise it begins before the last one is counted. */
 static uint32_t brought(const struct worker *w)
 {
+	if (w->async)
+		return w->reduction.share;
 	return w->reduction.promised ? w->share : w->counted[w->version & 1];
 }
 

@@ -122,7 +122,8 @@ void pipeline_run(struct worker *w, struct step *step, struct skep_work *work, e
 	op.attempt = work->attempt;
 	if (w->streams && kind == SKEP_OP_FORWARD)
 		work->version = w->version;
-	op.version = worker_validates(w, work->microbatch) ? work->round : version_of(w, step->plan, work);
+	bool edge = worker_validates(w, work->microbatch) && !w->async;
+	op.version = edge ? work->round : version_of(w, step->plan, work);
 	op.in = work->in;
 	op.stash = work->stash;
 	op.gradient = work->gradient;

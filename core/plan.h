@@ -149,9 +149,9 @@ struct skep_plan {
 	/* The parts of a reduction are not summed as they come, but gathered where a sum would have been made, and made one by
 	 * an AGGREGATE when all are there: with collectives that bring them there (skep_collective_gathers()), one chunk. */
 	bool gather;
-	/* Periodic sync, with `delayed` and SKEP_COLLECTIVE_CHAIN: no worker waits for others. Each one's pseudo-gradient is an
-	 * outer step of its own, in every member of the stage (merges.c): after `inner_steps` steps of its own, or with
-	 * `inner_by_share` once in the time of a round, however many steps it has made by then. */
+	/* Periodic sync, with `delayed` and SKEP_COLLECTIVE_CHAIN, or `gather`: no worker waits for others. Each one's pseudo-
+	 * gradient is an outer step of its own, in every member of the stage (merges.c): after `inner_steps` steps of its own, or
+	 * with `inner_by_share` once in the time of a round, however many steps it has made by then. */
 	bool async;
 	/* Parallel random initialisation (trial.c), in a swarm whose rounds do not overlap: so many sets of first parameters
 	 * are each trained by a part of the workers for `trial_rounds` rounds, >= 2 and fewer than `rounds`, and one is kept.
@@ -161,6 +161,10 @@ struct skep_plan {
 	/* [workers] a spare that stands by: it is given a stage only while fewer workers have one than at the start (edge.c).
 	 * NULL: nobody does, so a spare joins as soon as it can. Not with fixed pipelines. */
 	const bool *stands_by;
+	bool merge_waits; /* async: a worker makes no pass from PSEUDO until the STEP of that merge; else it goes on */
+	/* async with `gather`, and a collective that does so: a merge is one of the parts of so many workers, as soon as they are
+	 * told, or of fewer at the end of a round (merges.c). Not with merge_waits. */
+	uint32_t merge_parts;
 };
 
 /* ---- what is derived from it ---------------------------------------------------------------------------------- */

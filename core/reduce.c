@@ -252,6 +252,7 @@ void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_mes
 		.moves = skep_scheme_moves_max(step->plan, message->u.reduce.size),
 		.promised = message->u.reduce.promised,
 		.share = message->u.reduce.share,
+		.own = step->plan->gather ? message->u.reduce.share > 0 : message->u.reduce.rank == 0,
 		.checkpoint = message->u.reduce.checkpoint};
 	if (r->size > 0)
 		w->inner.members = r->size;
@@ -363,11 +364,11 @@ void reduce_stepped(struct worker *w, struct step *step, bool fault)
 		w->counted[w->version & 1] = 0;
 		w->loss_nano[w->version & 1] = 0;
 	}
-	w->checkpoint = w->reduction.checkpoint && !fault;
+	w->checkpoint = (w->reduction.checkpoint || (w->async && w->checkpoint)) && !fault;
 	inner_stepped(w);
 	w->reduction = (struct reduction){0};
 	w->version++;
-	w->checkpoint |= w->keep == w->version;
+	w->checkpoint |= w->keep > 0 && w->keep_version == w->version;
 	if (w->state == WORKER_JOINING)
 		download_stepped(w, step);
 	if (w->stop_when_stepped && w->version >= w->stop_version) {

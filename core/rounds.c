@@ -123,9 +123,10 @@ static uint32_t wanted(struct directory *d, const struct skep_plan *plan)
 {
 	if (plan->on_loss == SKEP_ON_LOSS_RERUN)
 		return plan->microbatches - d->issued;
-	if (d->cut || d->finished + d->outstanding >= plan->microbatches)
+	uint32_t outstanding = d->outstanding - d->validation.outstanding;
+	if (d->cut || d->finished + outstanding >= plan->microbatches)
 		return 0;
-	uint32_t want = plan->microbatches - d->finished - d->outstanding;
+	uint32_t want = plan->microbatches - d->finished - outstanding;
 	uint32_t numbers = skep_round_capacity(plan) - d->issued;
 	return want < numbers ? want : numbers;
 }
@@ -180,6 +181,8 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 	uint64_t limit = rounds_limit(d, step->plan);
 	struct skep_span span;
 	uint32_t again = 0;
+	if (d->async)
+		validate_grant(d, step, preferred);
 	bool rerun = d->pass > 0 && rerun_next(d, step->plan, &again, &span);
 	for (uint32_t i = 0; i < GRANTS_PER_REFILL && (rerun || wanted(d, step->plan) > 0) && d->outstanding < limit;
 		i++) {
@@ -197,7 +200,8 @@ static void refill(struct directory *d, struct step *step, uint32_t preferred)
 	}
 	if (d->async && (d->finished >= step->plan->microbatches / 2 || d->outstanding + wanted(d, step->plan) == 0))
 		merges_press(d, step);
-	if (d->outstanding > 0 || wanted(d, step->plan) > 0 || rerun || d->reduced.on || d->ending)
+	if (d->outstanding > 0 || wanted(d, step->plan) > 0 || rerun || d->reduced.on || d->ending ||
+		d->validation.beside)
 		return;
 	if (d->promised)
 		promise_complete(d, step);
@@ -247,8 +251,12 @@ void rounds_on_finished(struct directory *d, struct step *step, const struct ske
 		stream_on_finished(d, step, message);
 		return;
 	}
-	if (microbatch >= d->capacity)
+	if (microbatch >= d->capacity) {
 		validate_on_finished(d, step, message);
+		if (d->async && d->phase == PHASE_OPEN)
+			refill(d, step, worker);
+		return;
+	}
 	if (d->phase != PHASE_OPEN || message->round != d->round || message->attempt != d->pass ||
 		microbatch >= d->issued || owners(d)[microbatch] != worker)
 		return; /* a duplicate, or too late */
@@ -333,12 +341,15 @@ static void close_round(struct directory *d, struct step *step)
 void rounds_go_on(struct directory *d, struct step *step)
 {
 	bool over = d->closed == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano;
-	if (skep_plan_validation_due(step->plan, d->closed))
+	bool judged = skep_plan_validation_due(step->plan, d->closed), beside = judged && d->async && !over;
+	if (judged && !beside)
 		validate_begin(d, step, over);
 	else if (over)
 		rounds_end(d, step);
 	else if (d->phase == PHASE_REDUCING)
 		rounds_next(d, step);
+	if (beside)
+		validate_beside(d, step);
 }
 
 static void send_commit(
@@ -410,7 +421,9 @@ static void send_commits(struct directory *d, struct step *step, uint32_t slice,
 
 void rounds_commit(struct directory *d, struct step *step, uint32_t stage)
 {
-	uint32_t keeps = keep_by(d, step->plan, stage);
+	uint32_t keeps = d->async ? SKEP_NO_INDEX : keep_by(d, step->plan, stage);
+	if (d->async)
+		keep_merged(d, step, stage);
 	for (uint32_t slice = stage; slice < skep_plan_slices(step->plan); slice += step->plan->stages)
 		send_commits(d, step, slice, rounds_note_slice(d, step, slice), keeps);
 	for (uint32_t i = 0; i < step->plan->workers; i++) {

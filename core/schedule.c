@@ -308,7 +308,7 @@ void schedule_next(struct worker *w, struct step *step)
 	if (!stepping && !w->saved && start_save(w, step))
 		return;
 	w->saved = false;
-	if (w->streams || worker_works_on(w, worker_round(w)))
+	if (w->streams || (worker_works_on(w, worker_round(w)) && !merge_waits(w, step->plan)))
 		pick_work(w, step);
 	if (w->compute_op == 0 && !stepping)
 		start_save(w, step);

@@ -39,6 +39,8 @@
  * device is asked for a BACKWARD, no accumulator, tally or reduction knows of it, so nothing of it can be in a sum. What is
  * lost is granted again under another number, and is the same samples; after SKEP_VALIDATION_TRIES the mean is over fewer,
  * and the note says over how many. Then the next round opens. All of that takes the time that it takes, in both worlds.
+ * With `async` there is no such edge: but for the last one a validation goes beside the round that is open, under numbers of
+ * that, on the parameters of the stage as its worker has them then.
  *
  * A world's duties, in order
  *   1. Deliver START once to each machine.
@@ -126,7 +128,9 @@ enum skep_message_kind {
 	SKEP_MESSAGE_FAULT, /* round, microbatch, stage (the slice), u.fault: what the sender's device made is not finite */
 	SKEP_MESSAGE_UNKEPT, /* round: the state of the sender's stage as of the start of that round could not be kept */
 	/* directory to worker */
-	SKEP_MESSAGE_KEEP, /* round: all rounds are closed; keep the state of your stage as of the start of that round */
+	/* round: all rounds are closed; keep the state of your stage as of the start of that round. With `async`: keep it under
+	 * that number, when you have made `attempt` merges */
+	SKEP_MESSAGE_KEEP,
 	/* with `async`. Worker to directory: u.tally: some of the microbatches of round `round` that are in the pseudo-gradient
 	 * which the sender now has to merge, its merge number `attempt` (from 1), and u.tally.count in all, of all rounds.
 	 * count == 0: there is none. Of rounds before `microbatch` it has told all, in merges up to number `attempt` */
@@ -185,7 +189,9 @@ struct skep_message {
 			uint32_t rank, size;
 			struct skep_peer next;
 			bool promised; /* begin when your share of the round is counted; if that will not be, another comes */
-			uint32_t share;  /* rounds without a flush: begin when so many were counted, and do not seal */
+			/* rounds without a flush: begin when so many were counted, and do not seal. `async` with `gather`:
+			 * so many are in what you told, which is in this merge; 0: it is not */
+			uint32_t share;
 			bool checkpoint; /* the same: after this step, keep the state */
 		} reduce;
 		struct {
@@ -271,7 +277,8 @@ enum skep_op_kind {
 	/* on the compute lane again */
 	SKEP_OP_ENTER, /* the device holds this stage from now on, as at the start of the run, and nothing of another
 	                  one; every accumulator is empty */
-	SKEP_OP_CHECKPOINT, /* the stage's state is kept for good as that of version `round` */
+	SKEP_OP_CHECKPOINT, /* the stage's state is kept for good as that of version `round`; with `async`, where versions
+	                       count merges, under that number */
 	SKEP_OP_RESTORE, /* the device holds the state that was kept of version `microbatch`, 0: that of the start of the
 	                       run, of candidate `chunk`; it is called version `round` from now on. Accumulators are left alone */
 	/* on the reduce lane again */

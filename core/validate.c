@@ -17,10 +17,20 @@
  *
  * Where a stage has lost its last worker everything waits for its founder, as in an open round. Workers leave and move when
  * it is over, just before the next round.
+ *
+ * With `async` nobody waits for an edge: all but the one after the last round go beside the round that is open, whose number
+ * they have, before its own microbatches, and it is complete only when they are over. A worker judges the parameters of its
+ * stage (never its inner ones) as they are then, whatever has been merged by that time; so what is judged is a model that
+ * moves while it is judged, by as many merges as there are meanwhile.
  */
 #include <assert.h>
 
 #include "core/directory.h"
+
+static bool under_way(const struct directory *d)
+{
+	return d->phase == PHASE_VALIDATING || (d->validation.beside && d->phase == PHASE_OPEN);
+}
 
 static struct judged *judged(struct directory *d)
 {
@@ -38,6 +48,14 @@ size_t validate_lay_out(struct directory *d, const struct skep_plan *plan, size_
 /* The next round, or the end of the run if that was the last one, or the loss is low enough. */
 static void go_on(struct directory *d, struct step *step)
 {
+	if (d->validation.beside) {
+		d->validation.beside = false;
+		if (d->loss_nano <= step->plan->target_loss_nano)
+			rounds_end(d, step);
+		else
+			rounds_refill(d, step); /* the round may have waited for this alone */
+		return;
+	}
 	d->phase = PHASE_REDUCING;
 	d->round--; /* the one that closed last */
 	if (d->validation.last || d->loss_nano <= step->plan->target_loss_nano)
@@ -67,10 +85,10 @@ static uint32_t next_to_grant(struct directory *d, const struct skep_plan *plan)
 	return *i;
 }
 
-void validate_refill(struct directory *d, struct step *step, uint32_t preferred)
+void validate_grant(struct directory *d, struct step *step, uint32_t preferred)
 {
 	uint32_t all = step->plan->validate_microbatches;
-	if (d->phase != PHASE_VALIDATING)
+	if (!under_way(d))
 		return;
 	uint64_t limit = rounds_limit(d, step->plan);
 	for (uint32_t left = GRANTS_PER_REFILL; left > 0 && d->outstanding < limit && !d->cut; left--) {
@@ -80,26 +98,26 @@ void validate_refill(struct directory *d, struct step *step, uint32_t preferred)
 			break;
 		struct judged *j = &judged(d)[i];
 		j->owner = worker;
+		d->validation.outstanding += d->validation.beside;
 		rounds_send_grant(d, step, worker, d->capacity + j->tries++ * all + i, 1,
 			(struct skep_span){0, (uint16_t)(skep_plan_slices(step->plan) - 1)});
 	}
-	if (d->validation.settled == all || d->cut)
+}
+
+void validate_refill(struct directory *d, struct step *step, uint32_t preferred)
+{
+	if (!under_way(d))
+		return;
+	validate_grant(d, step, preferred);
+	if (d->validation.settled == step->plan->validate_microbatches || d->cut)
 		end(d, step);
 }
 
-void validate_begin(struct directory *d, struct step *step, bool last)
+static void begin(struct directory *d, struct step *step, struct validation validation)
 {
 	uint32_t all = step->plan->validate_microbatches;
-	assert(!skep_plan_streams(step->plan) && all > 0 && d->phase == PHASE_REDUCING);
-	edge_serve_late(d, step->plan);
-	d->phase = PHASE_VALIDATING;
-	d->round++;
-	d->validation = (struct validation){.last = last, .judged_at = d->validation.judged_at};
-	d->full = false;
-	d->cut = rounds_nobody_can(d, step->plan);
-	d->outstanding = d->pass = 0;
-	for (uint32_t i = 0; i < step->plan->workers; i++)
-		directory_row(d, i)->outstanding = 0;
+	validation.judged_at = d->validation.judged_at;
+	d->validation = validation;
 	for (uint32_t i = 0; i < all; i++)
 		judged(d)[i] = (struct judged){.owner = SKEP_NO_INDEX};
 	skep_emit_note(
@@ -107,11 +125,33 @@ void validate_begin(struct directory *d, struct step *step, bool last)
 	validate_refill(d, step, SKEP_NO_INDEX);
 }
 
+void validate_begin(struct directory *d, struct step *step, bool last)
+{
+	assert(!skep_plan_streams(step->plan) && step->plan->validate_microbatches > 0 && d->phase == PHASE_REDUCING);
+	edge_serve_late(d, step->plan);
+	d->phase = PHASE_VALIDATING;
+	d->round++;
+	d->full = false;
+	d->cut = rounds_nobody_can(d, step->plan);
+	d->outstanding = d->pass = 0;
+	for (uint32_t i = 0; i < step->plan->workers; i++)
+		directory_row(d, i)->outstanding = 0;
+	begin(d, step, (struct validation){.last = last});
+}
+
+void validate_beside(struct directory *d, struct step *step)
+{
+	assert(d->async && d->phase == PHASE_OPEN && d->round == d->closed && !d->validation.beside);
+	begin(d, step, (struct validation){.beside = true});
+}
+
 /* It is with nobody any more: again, or not at all. */
 static void give_back(struct directory *d, uint32_t i)
 {
 	struct judged *j = &judged(d)[i];
 	d->outstanding--;
+	d->validation.outstanding -= d->validation.beside;
+	d->full = d->full && !d->validation.beside; /* what is trained on beside it may have the room */
 	directory_row(d, j->owner)->outstanding--;
 	j->owner = SKEP_NO_INDEX;
 	j->settled = j->tries == SKEP_VALIDATION_TRIES;
@@ -129,7 +169,7 @@ static void add(struct validation *v, int64_t loss_nano)
 void validate_on_finished(struct directory *d, struct step *step, const struct skep_message *message)
 {
 	uint32_t all = step->plan->validate_microbatches, number = message->microbatch - d->capacity;
-	if (d->phase != PHASE_VALIDATING || message->round != d->round || number / all >= SKEP_VALIDATION_TRIES)
+	if (!under_way(d) || message->round != d->round || number / all >= SKEP_VALIDATION_TRIES)
 		return;
 	struct judged *j = &judged(d)[number % all];
 	if (j->owner != message->from.index || j->tries != number / all + 1)
@@ -146,7 +186,7 @@ void validate_on_finished(struct directory *d, struct step *step, const struct s
 void validate_worker_gone(struct directory *d, struct step *step, uint32_t worker)
 {
 	const struct row *row = directory_row(d, worker);
-	if (d->phase != PHASE_VALIDATING)
+	if (!under_way(d))
 		return;
 	for (uint32_t i = 0; i < step->plan->validate_microbatches && row->outstanding > 0; i++) {
 		if (judged(d)[i].owner == worker)

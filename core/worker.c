@@ -179,7 +179,7 @@ void worker_forget(struct worker *w, struct step *step)
 	skep_inflight_init(table, table->capacity);
 	download_forget(w, step);
 	w->entered = w->admitted = w->saved = w->restore = w->checkpoint = false;
-	w->keep = 0;
+	w->keep = w->keep_version = 0;
 	w->issued_in_flight = w->grants = 0;
 	w->forwarded = w->turn = w->back = w->part = w->parts = 0;
 	laps_begin(w);

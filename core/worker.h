@@ -105,10 +105,12 @@ struct reduction { /* of round `version`; attempt 0: not begun, the round is ope
 	bool complete;  /* all moves are done, the tally is sent */
 	bool committed; /* the divisors are known */
 	bool stepping;
+	bool own;        /* async: it is the merge of what this worker has told, or that is a part of it */
 	bool checkpoint; /* after the step */
 	uint32_t norms;  /* clip, rank 0: slices whose squares are still to be told; the tally waits */
 	uint64_t square; /* clip: of the norm of all gradients, once committed */
-	uint32_t share;  /* without a flush: begins when so many were counted here */
+	uint32_t
+		share; /* without a flush: begins when so many were counted here; async, gathered: so many are in its part */
 };
 
 struct roster { /* of the newest reduction that one was sent for; attempt 0: none */
@@ -134,6 +136,7 @@ struct inner { /* periodic sync: of the round that it works on, and of the one t
 struct merge {             /* periodic sync, async */
 	bool told;         /* PSEUDO is done and the directory knows what is in it; until its STEP there is no other */
 	bool fresh;        /* it serves, and does not know yet which round is open */
+	bool called;       /* gathered: all that it has counted is wanted now, for others to be compared with */
 	uint32_t number;   /* merges that it has told */
 	uint32_t open;     /* the round that it works on */
 	uint32_t settled;  /* of rounds before this one it has told all, and has said so */
@@ -157,7 +160,8 @@ struct worker {
 	bool stop_when_stepped;
 	uint32_t stop_version;    /* without a flush: that it is to reach first */
 	bool checkpoint;          /* its state is to be kept, now */
-	uint32_t keep;            /* all rounds are closed: its state of this version is to be kept; 0: nobody asked */
+	uint32_t keep;            /* KEEP: its state is to be kept under this number; 0: nobody asked */
+	uint32_t keep_version;    /* when it has come to this version; without `async` the same */
 	bool restore;             /* JOINING: it founds its stage anew, from this version: */
 	uint32_t restore_version; /* 0: as at the start of the run */
 	uint32_t candidate;       /* for which it works, or did before one was kept */
@@ -498,6 +502,7 @@ void merge_on_settle(struct worker *w, struct step *step, const struct skep_mess
 void merge_first_work(struct worker *w, uint32_t round); /* has come to one that did not know which round is open */
 enum skep_merge merge_of_step(const struct worker *w);
 void merge_stepped(struct worker *w);
+bool merge_waits(const struct worker *w, const struct skep_plan *plan); /* its own is under way, so it makes no pass */
 
 /* moves.c */
 void moves_prepare(struct worker *w, const struct skep_plan *plan); /* of a new attempt */

@@ -356,10 +356,13 @@ static bool run_recompute(struct skep_device *device, const struct skep_op *op, 
 
 /* ---- reduction and step ------------------------------------------------------------------------------------- */
 
+/* A part with nothing in it has no vote, and what lies in its place may be written meanwhile (merge.c). */
 static bool reads_own(const struct skep_op *op)
 {
-	return op->kind != SKEP_OP_STORE && op->kind != SKEP_OP_FOLD && op->kind != SKEP_OP_GIVE &&
-	       op->kind != SKEP_OP_AGGREGATE && (op->kind != SKEP_OP_COLLECT || is_none(op->in));
+	bool part = op->kind == SKEP_OP_OFFER || op->kind == SKEP_OP_COLLECT;
+	return (!part || op->microbatches > 0) && op->kind != SKEP_OP_STORE && op->kind != SKEP_OP_FOLD &&
+	       op->kind != SKEP_OP_GIVE && op->kind != SKEP_OP_AGGREGATE &&
+	       (op->kind != SKEP_OP_COLLECT || is_none(op->in));
 }
 
 bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, struct skep_chunk *ret)

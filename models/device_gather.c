@@ -56,8 +56,11 @@ bool skep_device_offer(struct skep_device *device, const struct skep_op *op, str
 	if (!out)
 		return false;
 	memcpy(out, &op->microbatches, SKEP_PART_HEADER_BYTES);
-	skep_codec_encode(
-		device->training->reduction_codec, chunk.count, chunk.own, (char *)out + SKEP_PART_HEADER_BYTES);
+	if (chunk.own)
+		skep_codec_encode(device->training->reduction_codec, chunk.count, chunk.own,
+			(char *)out + SKEP_PART_HEADER_BYTES);
+	else
+		memset((char *)out + SKEP_PART_HEADER_BYTES, 0, chunk.bytes);
 	return true;
 }
 
@@ -82,10 +85,12 @@ static bool collect(struct skep_device *device, const struct skep_op *op)
 		return false;
 	float *part = gathered->part + op->microbatch * chunk.count;
 	gathered->weight[op->microbatch] = op->microbatches;
-	if (own) {
+	if (own && chunk.own)
 		memcpy(part, chunk.own, chunk.count * sizeof *part);
+	else if (own)
+		memset(part, 0, chunk.count * sizeof *part);
+	if (own)
 		return true;
-	}
 	memcpy(&gathered->weight[op->microbatch], in, SKEP_PART_HEADER_BYTES);
 	skep_codec_decode(device->training->reduction_codec, chunk.count, in + SKEP_PART_HEADER_BYTES, part);
 	return true;
@@ -99,6 +104,16 @@ bool skep_device_collect(struct skep_device *device, const struct skep_op *op, s
 	return good;
 }
 
+/* Where no worker waits for others a merge may be of fewer than were to be compared, though the stage has as many: who is wrong
+ * cannot be told then, so nothing is made of it. */
+static bool too_few(const struct skep_device *device, const struct skep_op *op)
+{
+	uint32_t votes = 0, wanted = device->training->plan->merge_parts;
+	for (uint32_t r = 0; r < op->size; r++)
+		votes += device->gathered.weight[r] > 0;
+	return votes < (wanted < op->size ? wanted : op->size);
+}
+
 bool skep_device_aggregate(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const struct skep_gathered *gathered = &device->gathered;
@@ -107,6 +122,10 @@ bool skep_device_aggregate(struct skep_device *device, const struct skep_op *op,
 	if (!skep_device_chunk(device, op, &chunk) || gathered->part_room < op->size * chunk.count ||
 		gathered->weight_room < op->size)
 		return false;
+	if (too_few(device, op)) {
+		memset(chunk.result, 0, chunk.count * sizeof *chunk.result);
+		return true;
+	}
 	skep_robust_aggregate(
 		&device->training->robust, op->size, chunk.count, gathered->part, gathered->weight, chunk.result);
 	return true;

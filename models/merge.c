@@ -9,6 +9,10 @@
  * PSEUDO; and b becomes w. So without anything in between v is w, as published, where a worker waits for its merge; and what
  * it counts meanwhile is in the next pseudo-gradient, b - v. A worker that has done nothing takes w whenever it changes.
  *
+ * Where parts are gathered (robust.h) c is all that the workers whose parts are in a merge have counted, and the sum what the
+ * aggregate makes of their means, times c. Each of these workers then goes on as after a merge of its own. Of a merge of fewer
+ * parts than plan->merge_parts, in a stage that has as many workers, nothing is made: it is 0 (device_gather.c).
+ *
  * Passes add to the first accumulator, the pseudo-gradient has the second.
  */
 #include "models/stage.h"
@@ -27,12 +31,16 @@ static void pseudo(struct skep_stage *stage, const struct skep_op *op)
 	stage->arrays->copy(stage->queue, stage->base, stage->inner, stage->parameters * sizeof *stage->base);
 }
 
-/* Where the scenario does not say, as many turns as the stage has workers at the start. */
+/* Where the scenario does not say, as many turns as it takes until each of the workers that the stage has at the start has
+ * merged: of merges of several parts each as many fewer. */
 static struct skep_optimizer outer_of(const struct skep_stage *stage, const struct skep_training *training)
 {
 	struct skep_optimizer outer = training->outer;
-	for (uint32_t i = 0; i < training->plan->workers && training->outer.turns == 0; i++)
-		outer.turns += training->plan->first_stage_of[i] == stage->index;
+	uint32_t workers = 0, parts = training->plan->merge_parts > 1 ? training->plan->merge_parts : 1;
+	for (uint32_t i = 0; i < training->plan->workers && outer.turns == 0; i++)
+		workers += training->plan->first_stage_of[i] == stage->index;
+	if (outer.turns == 0)
+		outer.turns = (workers + parts - 1) / parts;
 	return outer;
 }
 

@@ -117,8 +117,9 @@ static uint64_t reduction_bytes(const struct skep_scenario *s, uint32_t stage, u
 			skep_plan_range(&s->plan, stage, round, b, &first, &elements);
 			bytes += fragment_bytes(s, stage, elements, workers);
 		}
-	/* one merge of each member, of which each has one in a round */
-	return s->plan.async ? bytes * workers : bytes / fragments;
+	/* as many merges as it takes until each member has had one, as each has in a round */
+	uint32_t parts = s->plan.merge_parts > 1 ? s->plan.merge_parts : 1;
+	return s->plan.async ? bytes * ((workers + parts - 1) / parts) : bytes / fragments;
 }
 
 static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stage)
@@ -342,7 +343,7 @@ static void print_stages(const struct skep_scenario *s, FILE *out, uint64_t *pip
 static void print_sums(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_plan *plan = &s->plan;
-	if (plan->async)
+	if (plan->collective == SKEP_COLLECTIVE_CHAIN)
 		fprintf(out, "  sync      each merge goes from worker to worker of its stage, in %" PRIu32 " chunks\n",
 			plan->sync_chunks);
 	else if (plan->collective != SKEP_COLLECTIVE_RING)
@@ -403,6 +404,10 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 			"reduced%s\n",
 			skep_plan_periodic(plan) ? "outer step" : "step",
 			skep_plan_periodic(plan) ? "" : "; they are held twice");
+	if (plan->async && !plan->merge_waits)
+		fprintf(out,
+			"  updates   delayed: a worker goes on while its merge is under way, and keeps what it did "
+			"meanwhile\n");
 	skep_periodic_print(s, out);
 	skep_train_print(s, out);
 	skep_loss_print(s, out);
@@ -461,7 +466,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 	cJSON_AddNumberToObject(root, "rounds", s->plan.rounds);
 	cJSON_AddNumberToObject(root, "microbatches", s->plan.microbatches);
 	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
-	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed && !s->plan.async);
+	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed && !s->plan.merge_waits);
 	cJSON_AddStringToObject(root, "collective", skep_collective_name((uint8_t)s->plan.collective));
 	cJSON_AddStringToObject(root, "on_loss", s->plan.on_loss == SKEP_ON_LOSS_RERUN ? "rerun" : "report");
 	skep_describe_choices_json(s, root);

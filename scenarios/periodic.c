@@ -115,20 +115,40 @@ static void read_fragments(struct skep_reader *r, const struct skep_yaml_node *s
 			"out `on_loss: rerun`, or take `overlap_steps: 0`");
 }
 
-/* What has nobody to wait for cannot be put off, and a merge is one worker's: there is nothing to compare it with. */
-static void read_async(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan)
+/* The fewest of which as many can be left out as the scenario says, of a share one. */
+static uint32_t usual_parts(const struct skep_robust *robust)
+{
+	uint32_t wanted = robust->trim > 0 ? robust->trim : 1, parts = 1;
+	while (parts < SKEP_ROSTER_MAX && skep_robust_left_out(robust, parts) < wanted)
+		parts++;
+	return parts;
+}
+
+static void read_parts(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan,
+	const struct skep_robust *robust)
+{
+	plan->merge_parts =
+		(uint32_t)skep_read_integer(r, sync, "parts", 1, SKEP_ROSTER_MAX, (int64_t)usual_parts(robust));
+	if (!r->diag->set && skep_robust_left_out(robust, plan->merge_parts) == 0)
+		skep_reader_fail(r, sync, skep_read_has(r, sync, "parts") ? "parts" : "aggregate",
+			"sync.parts: of %u part%s none can be left out: take at least 3, and with a share in sync.trim as many "
+			"as make one",
+			plan->merge_parts, skep_plural(plan->merge_parts));
+}
+
+/* What has nobody to wait for cannot be put off; and one part comes to all as it is, there is nothing to sum. */
+static void read_async(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan,
+	const struct skep_robust *robust)
 {
 	static const struct {
 		const char *key, *why;
-	} never[] = {{"delayed", "no worker waits for a sum; leave this out"},
-		{"mixing", "a worker keeps all of what it did while its merge was under way; leave this out"},
-		{"collective", "a merge has one part, which goes from each member to the next; leave this out"},
+	} never[] = {{"mixing", "a worker keeps all of what it did while its merge was under way; leave this out"},
+		{"collective", "a merge has one part, which goes from each member to the next; add an `aggregate` that "
+			       "compares several, or leave this out"},
 		{"chunks", "there is nothing to choose; leave this out"}, {NULL, NULL}};
-	if (!r->diag->set && plan->gather)
-		skep_reader_fail(r, sync, "aggregate",
-			"sync.aggregate: with `method: async` each worker's part is merged by itself, so there is nothing to "
-			"compare it with; take `method: diloco`, or `aggregate: mean`");
-	for (uint32_t i = 0; never[i].key && !r->diag->set; i++)
+	if (plan->gather)
+		read_parts(r, sync, plan, robust);
+	for (uint32_t i = 0; never[i].key && !r->diag->set && !(plan->gather && i > 0); i++)
 		if (skep_read_has(r, sync, never[i].key))
 			skep_reader_fail(
 				r, sync, never[i].key, "sync.%s: with `method: async` %s", never[i].key, never[i].why);
@@ -136,7 +156,14 @@ static void read_async(struct skep_reader *r, const struct skep_yaml_node *sync,
 		skep_reader_fail(r, sync, "method",
 			"sync.method: what a worker had counted is lost with it, and `async` goes on without it: leave out "
 			"`on_loss: rerun`, or take `diloco`");
+	plan->merge_waits = skep_read_has(r, sync, "delayed") && !plan->delayed;
+	if (!r->diag->set && plan->merge_waits && plan->gather)
+		skep_reader_fail(r, sync, "delayed",
+			"sync.delayed: a worker whose part waits for those of others cannot wait for their merge with "
+			"microbatches that they wait for; leave this out, or take `aggregate: mean`");
 	plan->async = plan->delayed = true;
+	if (plan->gather)
+		return;
 	plan->collective = SKEP_COLLECTIVE_CHAIN;
 	plan->sync_chunks = SKEP_SYNC_CHUNKS;
 }
@@ -149,15 +176,18 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 	int method = skep_read_choice(r, sync, "method", methods, METHOD_STEP);
 	if (method == METHOD_STEP)
 		refuse_keys(r, sync, periodic, "diloco`, `streaming` or `async");
+	static const char *const gathered[] = {"parts", NULL};
 	if (method != METHOD_STREAMING)
 		refuse_keys(r, sync, streaming, "streaming");
+	if (method != METHOD_ASYNC || !plan->gather)
+		refuse_keys(r, sync, gathered, "async` and an `aggregate` other than `mean");
 	if (method == METHOD_STEP)
 		return;
 	read_every(r, sync, plan);
 	if (method == METHOD_STREAMING)
 		read_fragments(r, sync, plan);
 	if (method == METHOD_ASYNC)
-		read_async(r, sync, plan);
+		read_async(r, sync, plan, &s->robust);
 	read_outer(r, sync, plan->async, &s->outer);
 	s->mixing = (float)skep_read_number(r, sync, "mixing", 0, 1, 0.5);
 	if (!r->diag->set && !plan->delayed && skep_read_has(r, sync, "mixing"))
@@ -239,9 +269,14 @@ static void print_async(const struct skep_scenario *s, FILE *out)
 	else
 		fprintf(out, "            each merges after %u step%s of its own, its part of so many samples each\n",
 			plan->inner_steps, skep_plural(plan->inner_steps));
+	if (plan->gather)
+		fprintf(out, "            what %u of a stage's workers bring, or all of them, is merged as one\n",
+			plan->merge_parts);
 	if (s->outer.turns > 0)
 		fprintf(out, "            the outer momentum changes every %u merge%s\n", s->outer.turns,
 			skep_plural(s->outer.turns));
+	else if (plan->gather)
+		fprintf(out, "            the outer momentum changes once when all of a stage have merged\n");
 	else
 		fprintf(out, "            the outer momentum changes once in as many merges as a stage has workers\n");
 }
@@ -267,7 +302,8 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 	uint32_t samples = s->batch / plan->inner_steps;
 	fprintf(out, "  periodic  %s: a round is %u inner step%s of %u sample%s; %s\n", method_of(plan),
 		plan->inner_steps, skep_plural(plan->inner_steps), samples, skep_plural(samples),
-		plan->async            ? "no worker waits for another"
+		plan->merge_waits      ? "a worker waits for its own merge, and for nobody else"
+		: plan->async          ? "no worker waits for another"
 		: plan->inner_by_share ? "a worker makes as many as it counts its part of, a fast one more"
 				       : "each worker makes so many, on what it is sent");
 	uint64_t steps = (uint64_t)plan->rounds * skep_periodic_steps(plan);
@@ -320,4 +356,6 @@ void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(periodic, "mixing", plan->delayed && !plan->async ? (double)s->mixing : 0);
 	if (plan->async) /* 0: as many as the stage has workers at the start */
 		cJSON_AddNumberToObject(periodic, "buffer", s->outer.turns);
+	if (plan->async)
+		cJSON_AddNumberToObject(periodic, "parts", plan->gather ? plan->merge_parts : 1);
 }

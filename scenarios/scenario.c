@@ -279,10 +279,6 @@ static void read_checkpoint(struct draft *d)
 							 (int)sizeof s->checkpoint_to))
 		skep_reader_fail(&d->r, map, "to", "checkpoint.to: expected the name of a folder, at most %zu bytes",
 			sizeof s->checkpoint_to - 1);
-	skep_periodic_refuse_async(&d->r, map, "checkpoint", "every",
-		"stages merge each at its own pace, so there is no round at whose end all states fit together; take "
-		"`diloco`, or leave it out",
-		s);
 }
 
 /* Of the worker that is farthest from it, when a message is late. */

@@ -140,8 +140,6 @@ void skep_train_read_validation(struct skep_reader *r, const struct skep_yaml_no
 	s->plan.validate_microbatches =
 		(uint32_t)skep_read_integer(r, map, "microbatches", 1, VALIDATED_MOST, (int64_t)usual);
 	skep_reader_close_map(r, map);
-	skep_periodic_refuse_async(r, train, "train", "validate",
-		"stages merge each at its own pace, and there is no edge at which all stand still; leave it out", s);
 	if (r->diag->set)
 		return;
 	if (skep_plan_streams(&s->plan))
@@ -377,7 +375,8 @@ void skep_train_print(const struct skep_scenario *s, FILE *out)
 			fprintf(out, "%u rounds and the last", every);
 		else
 			fprintf(out, "round");
-		fprintf(out, ", on %u microbatch%s that nothing is trained on\n", judged, judged == 1 ? "" : "es");
+		fprintf(out, ", on %u microbatch%s that nothing is trained on%s\n", judged, judged == 1 ? "" : "es",
+			s->plan.async ? ", while the next round is trained" : "");
 	}
 	skep_trial_print(s, out);
 	if (s->weights)
@@ -419,6 +418,7 @@ void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON *judged = cJSON_AddObjectToObject(root, "validate");
 	cJSON_AddNumberToObject(judged, "every", s->plan.validate_every);
 	cJSON_AddNumberToObject(judged, "microbatches", s->plan.validate_microbatches);
+	cJSON_AddBoolToObject(judged, "beside", s->plan.async && s->plan.validate_every > 0);
 	if (s->validation_path[0])
 		cJSON_AddStringToObject(judged, "path", s->validation_path);
 	if (isnan(s->target_loss))

@@ -52,6 +52,8 @@ phrases = {
     "every link is ": seen["extra_latency_s"] > 0,
     "worker's CPU": seen["threads"] > 1,
     "checkpoint every": seen.get("checkpoint_every", 0) > 0,
+    "is merged as one": bool(seen["periodic"]) and seen["periodic"].get("parts", 1) > 1,
+    "while the next round is trained": seen["validate"]["beside"],
     "extrapolated: ": bool(seen["law"]) and seen["law"]["extrapolated"],
     "asked back": seen["patience_s"] > 0,
     "pass through the first-stage worker": seen["routing"] == "trainer",
@@ -174,6 +176,8 @@ same 'delayed' "$two" --set sync.delayed=true
 same 'diloco' "$two" --set sync.method=diloco --set sync.every=1 --set sync.outer.optimizer=sgd
 same 'streaming' "$two" --set sync.method=streaming --set sync.every=8 --set sync.fragments=4
 same 'diloco by share' "$two" --set sync.method=diloco --set sync.every=auto --set sync.mean=8 --set sync.delayed=true
+same 'async' "$root/scenarios/async.yaml" --set train.validate.every=4 --set 'checkpoint={every: 2, to: kept}'
+same 'async, gathered' "$root/scenarios/byzantine.yaml" --set sync.method=async --set sync.every=4 --set sync.parts=4
 same 'settings that are free' "$two" --set 'plan={seeds: 2, search: {auto: true, schedule.microbatch: [32, 64]}}'
 check 'which are listed, those that are written are not' python3 -c 'import json, sys
 plan = json.load(open(sys.argv[1]))["plan"]

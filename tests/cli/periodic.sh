@@ -34,7 +34,8 @@ streaming() { # streaming H P OVERLAP OPTION ..
 streaming 4 2 1 --set sync.outer.optimizer=sgd
 streaming 6 3 0 --set schedule.on_loss=rerun
 streaming 8 2 4 --set sync.compression=fp16
-accepts 'without waiting' sim swarm.yaml --json -q --set sync.method=async --set sync.every=4
+accepts 'without waiting' sim swarm.yaml --json -q --set sync.method=async --set sync.every=4 --set train.validate.every=8 \
+	--set 'checkpoint={every: 2, to: here}'
 accepts 'by share, in int8' sim swarm.yaml --json -q --set sync.method=async --set sync.every=auto --set sync.mean=4 \
 	--set sync.compression=int8
 
@@ -73,6 +74,11 @@ compared() {
 	    assert losses(run)[-1] < 2 * plain[-1], (losses(run), plain)
 	    kept = db.execute("SELECT verdict, count(*) FROM v_counted_once WHERE run = ? GROUP BY 1", (run,)).fetchall()
 	    assert kept == [("kept", 2 * 24 * 24)], kept
+	judged = db.execute("SELECT round, step, asked = counted, loss FROM validations WHERE run = 11 ORDER BY round").fetchall()
+	assert [row[:3] for row in judged] == [(2, 8, 1), (4, 16, 1), (6, 24, 1)], judged
+	assert judged[0][3] > 1.5 * judged[2][3] > 0, judged
+	kept = db.execute("SELECT stage, round FROM notes WHERE run = 11 AND kind = 'checkpointed' ORDER BY 1, 2").fetchall()
+	assert kept == [(s, r) for s in (0, 1) for r in (2, 4, 6)], kept
 	merge = lambda run: sync(run) / ops(run)["pseudo"]
 	assert abs(2 * merge(11) / (sync(3) / 12) - 1) < 0.03, (merge(11), sync(3)) # half of a ring's
 	END
@@ -92,11 +98,44 @@ refuses 'no multiple' 'sync.every: 3 fragments have their turns' check swarm.yam
 refuses 'an overlap of more than a round' 'sync.overlap_steps: expected' check swarm.yaml "${streaming[@]}" --set sync.overlap_steps=3
 refuses 'delayed twice' 'sync.delayed: with `streaming`' check swarm.yaml "${streaming[@]}" --set sync.delayed=true
 async=(--set sync.method=async --set sync.every=4)
-refuses 'waiting for nobody, delayed' 'sync.delayed: with `method: async`' check swarm.yaml "${async[@]}" --set sync.delayed=true
-refuses 'one part and others' 'sync.aggregate: with `method: async`' check swarm.yaml "${async[@]}" --set sync.aggregate=zeno --set sync.collective=butterfly
+refuses 'what it did meanwhile, in part' 'sync.mixing: with `method: async`' check swarm.yaml "${async[@]}" --set sync.mixing=0.5
+accepts 'waiting for its own merge' sim swarm.yaml --json -q "${async[@]}" --set sync.delayed=false
+waited() { # no pass between a pseudo-gradient and the step of its merge, and without that there are
+	python3 - <<-'END'
+	import sqlite3
+	db = sqlite3.connect("skep.db")
+	def beside(run):
+	    ops = db.execute("SELECT worker, kind, begin_s, end_s, round FROM ops WHERE run = ? ORDER BY worker, begin_s", (run,)).fetchall()
+	    total, since, last = 0, None, {}
+	    for worker, kind, begin, end, number in ops:
+	        if last.get(worker) is None:
+	            last[worker], since = True, None
+	        if kind == "pseudo":
+	            since = end
+	        elif kind == "step" and (run, worker, number) in own:
+	            since = None
+	        elif kind in ("forward", "backward") and since is not None:
+	            total += 1
+	    return total
+	own = set()
+	for run in (11, 13):
+	    for stage in (0, 1): # merge v of a stage is that of its vth MERGED worker
+	        order, seen = [], {}
+	        for worker, nth in db.execute("SELECT peer, time_s FROM notes WHERE run = ? AND kind = 'merged' AND stage = ? ORDER BY rowid", (run, stage)):
+	            if order and order[-1] == (worker, nth):
+	                continue
+	            order.append((worker, nth))
+	        own |= {(run, worker, v) for v, (worker, _) in enumerate(order)}
+	assert beside(13) == 0 < beside(11), (beside(13), beside(11))
+	END
+}
+check 'makes no pass meanwhile' waited
+gathers=("${async[@]}" --set sync.aggregate=zeno --set sync.collective=butterfly)
+refuses 'nothing to sum' 'sync.collective: with `method: async` a merge has one part' check swarm.yaml "${async[@]}" --set sync.collective=tree
+refuses 'parts of a mean' 'sync.parts: comes with `method: async` and an `aggregate`' check swarm.yaml "${async[@]}" --set sync.parts=3
+refuses 'two parts' 'sync.parts: of 2 parts none can be left out' check swarm.yaml "${gathers[@]}" --set sync.parts=2
+refuses 'waiting for those who wait' 'sync.delayed: a worker whose part waits' check swarm.yaml "${gathers[@]}" --set sync.delayed=false
 refuses 'no delayed descent' 'sync.outer.optimizer: with `method: async`' check swarm.yaml "${async[@]}" --set sync.outer.optimizer=sgd
 refuses 'a buffer of nothing' 'sync.outer.buffer: comes with `method: async` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.outer.buffer=2
-refuses 'no edge to judge at' 'train.validate: not with `sync.method: async`' check swarm.yaml "${async[@]}" --set train.validate.every=4
-refuses 'no edge to keep' 'checkpoint.every: not with `sync.method: async`' check swarm.yaml "${async[@]}" --set 'checkpoint={every: 2, to: here}'
 refuses 'what overlaps cannot be run again' 'sync.method: a round that is reduced|sync.overlap_steps: a round' check swarm.yaml "${streaming[@]}" --set schedule.on_loss=rerun
 plan

@@ -51,6 +51,19 @@ learn() { # learn NAME OPTION ..
 learn 'liars, 4 bits, every 4 steps' --set "$all"
 learn 'NaNs, the same' --set "$all" --set 'cluster.byzantine={workers: [3, 4], lie: nan}'
 learn 'liars, a mean' --set "${all/trimmed-mean/mean}"
+learn 'liars, where nobody waits' --set 'sync={collective: butterfly, method: async, every: 4, aggregate: trimmed-mean, outer: {momentum: 0.3}}'
+apart() { # liars and others merge, each once; what three bring at a time is one step of all eleven
+	python3 - <<-'END'
+	import sqlite3
+	db = sqlite3.connect("learn.db")
+	losses = [r[0] for r in db.execute("SELECT loss FROM losses WHERE run = 4 ORDER BY round")]
+	ops = dict(db.execute("SELECT kind, count(*) FROM ops WHERE run = 4 GROUP BY kind"))
+	assert all(0 <= loss < 1e3 for loss in losses) and losses[-1] < losses[0] / 8, losses
+	assert db.execute("SELECT count(*) FROM v_counted_once WHERE run = 4 AND verdict <> 'kept'").fetchone()[0] == 0
+	assert ops["step"] < 4 * ops["pseudo"], ops # by themselves: six and five steps for each
+	END
+}
+check 'so does one of several merges' apart
 survived() {
 	python3 - <<-'END'
 	import sqlite3

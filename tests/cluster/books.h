@@ -29,7 +29,8 @@ struct holder {
 
 struct cell { /* one slice in one round; what all slices of a stage have in common is in the first one's */
 	uint64_t *forwarded, *backwarded, *lost, *sent_on;
-	uint64_t *merged;            /* async: by anybody */
+	uint64_t *merged; /* async: by anybody; of merges before this one, all that are final: */
+	uint32_t merged_before;
 	struct skep_peer *forwarder; /* [capacity]: who did the forward pass, the newest in office */
 	struct skep_peer *dropper;   /* [capacity]: who said that it dropped the microbatch, the same */
 	uint64_t *dropped,
@@ -105,8 +106,9 @@ struct ailment { /* an operation whose result is not finite, or was not kept */
 
 #define MERGES_KEPT 256u
 
-struct merged { /* async: a merge of a stage */
-	struct skep_peer by;
+struct merged {                       /* async: a merge of a stage */
+	uint16_t by[CLUSTER_WORKERS]; /* under which epoch, 0: nothing of it is in there; so many are: */
+	uint32_t parts;
 	uint32_t count; /* microbatches */
 	uint64_t sum[CLUSTER_ELEMENTS];
 	uint64_t parameter[CLUSTER_ELEMENTS]; /* after its step, as far as `known` says */
@@ -250,8 +252,9 @@ void merge_closes(struct ledger *ledger, uint32_t round, uint32_t stage);
 void merge_ends(struct ledger *ledger, const uint32_t *epoch);
 /* validation.c */
 bool validation_names(
-	const struct ledger *ledger, uint32_t microbatch); /* is it the number of one of its microbatches */
-bool validation_missing(const struct ledger *ledger);      /* one is due here and has not ended */
+	const struct ledger *ledger, uint32_t microbatch);           /* is it the number of one of its microbatches */
+bool validation_missing(const struct ledger *ledger);                /* one is due here and has not ended */
+bool validation_blocks(const struct ledger *ledger, uint32_t round); /* so this round must not open yet */
 bool validation_target_reached(const struct ledger *ledger);
 void validation_op(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 void validation_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m);

@@ -112,6 +112,8 @@ enum sabotage {
 	SABOTAGE_KEEP_DEAF,         /* one KEEP reaches its worker as a heartbeat */
 	SABOTAGE_MERGED_HIDDEN,     /* one MERGED note is not written */
 	SABOTAGE_SETTLE_DEAF,       /* one SETTLE reaches its worker as a heartbeat */
+	SABOTAGE_KEEP_HURRIED,      /* async: one KEEP names no merges that are to be made first */
+	SABOTAGE_VALIDATED_INNER,   /* async: one microbatch of a validation is judged on inner parameters */
 	SABOTAGE_CANDIDATE_WRONG,   /* another candidate is said to be kept */
 	SABOTAGE_CANDIDATES_MIXED,  /* one FORWARD goes to a worker of another candidate */
 	SABOTAGE_CANDIDATE_STAYS,   /* one MOVED note is hidden when a candidate is kept */

@@ -186,12 +186,21 @@ static uint32_t judged_as(const struct job *job)
 	               : trained + (microbatch - trained) % job->plan->validate_microbatches;
 }
 
+/* A pass, of a worker that is to wait for its merge. */
+static void check_waits(const struct job *job)
+{
+	if (job->plan->merge_waits && job->device->drift.written)
+		wrong(job, "I15", "it goes on while its merge is under way, and was to wait");
+}
+
 static void forward(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	check_place(job);
-	job->effect->version =
-		job->plan->async ? job->device->drift.base : job->device->version[place(job, op->version)];
+	check_waits(job);
+	bool drifts =
+		job->plan->async && !(job->plan->validate_every > 0 && skep_plan_validates(job->plan, op->microbatch));
+	job->effect->version = drifts ? job->device->drift.base : job->device->version[place(job, op->version)];
 	struct tensor in = activation(job);
 	check_whole(job);
 	bool last = op->stage + 1u == skep_plan_slices(job->plan), again = keeps_nothing(job);
@@ -251,6 +260,7 @@ static void backward(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	check_place(job);
+	check_waits(job);
 	struct tensor in = activation(job);
 	uint32_t version = job->device->version[place(job, op->version)];
 	job->effect->version = job->plan->async ? job->device->drift.base : version;
@@ -301,6 +311,9 @@ static uint32_t row(const struct skep_op *op)
 /* What a member brings to a reduction. */
 static const uint64_t *own_part(const struct job *job)
 {
+	static const uint64_t nothing[CLUSTER_ELEMENTS]; /* of who has told nothing that is in the merge */
+	if (job->plan->async && job->plan->gather && job->op->kind != SKEP_OP_STEP && job->op->microbatches == 0)
+		return nothing;
 	return job->plan->async ? job->device->drift.part : job->device->accumulator[row(job->op)];
 }
 
@@ -311,7 +324,7 @@ static void step(const struct job *job)
 	check_place(job);
 	check_inner(job);
 	const uint64_t *sum = op->size > 1 ? device->result[row(op)] : own_part(job);
-	if (job->plan->gather && op->size > 1 && op->microbatches != device->weight[op->round])
+	if (job->plan->gather && op->size > 1 && op->microbatches != device->weight[row(op)])
 		wrong(job, "I1b", "the parts say that there are other numbers of microbatches in them");
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
 	uint32_t to = place(job, op->round + 1);
@@ -416,7 +429,7 @@ static void load(const struct job *job)
 static void checkpoint(const struct job *job)
 {
 	uint32_t at = place(job, job->op->version);
-	struct kept *kept = &job->tensors->kept[job->op->stage][job->op->version];
+	struct kept *kept = &job->tensors->kept[job->op->stage][job->op->round];
 	check_place(job);
 	check_whole(job);
 	kept->is = true;
@@ -507,7 +520,7 @@ static void reduce(const struct job *job)
 	}
 	for (uint64_t e = op->first; e < op->first + op->count; e++)
 		sum.value[e] = reduced(job, &in, e);
-	const char *odd = gathered_run(job->device, op, &in, job->plan->gather);
+	const char *odd = gathered_run(job->device, op, &in, job->plan->gather ? own_part(job) : NULL);
 	if (odd)
 		wrong(job, "I1b", odd);
 	if (takes_in(op) && !job->verdict->broken)

@@ -10,9 +10,10 @@
 
 static const char *weigh(struct device *device, const struct skep_op *op, uint32_t weight)
 {
-	bool other = device->weight_attempt[op->round] == op->attempt && device->weight[op->round] != weight;
-	device->weight_attempt[op->round] = op->attempt;
-	device->weight[op->round] = weight;
+	uint32_t at = op->round % CLUSTER_ROUNDS, key = (op->round << 12) + op->attempt; /* merges are many */
+	bool other = device->weight_attempt[at] == key && device->weight[at] != weight;
+	device->weight_attempt[at] = key;
+	device->weight[at] = weight;
 	return other ? "here the parts say another number of microbatches than elsewhere" : NULL;
 }
 
@@ -22,7 +23,8 @@ static bool is_of(const struct gathered *g, const struct skep_op *op)
 }
 
 /* One more part beside the others, or the first of another range. */
-static const char *collect(struct device *device, const struct skep_op *op, const struct tensor *in)
+static const char *collect(
+	struct device *device, const struct skep_op *op, const struct tensor *in, const uint64_t *part)
 {
 	struct gathered *g = &device->gathered;
 	bool own = buf_none(op->in);
@@ -35,7 +37,7 @@ static const char *collect(struct device *device, const struct skep_op *op, cons
 	g->member |= UINT64_C(1) << op->microbatch;
 	g->weight += own ? op->microbatches : in->weight;
 	for (uint64_t e = op->first; e < op->first + op->count; e++)
-		g->value[e] += own ? device->accumulator[op->round][e] : in->value[e];
+		g->value[e] += own ? part[e] : in->value[e];
 	return NULL;
 }
 
@@ -45,19 +47,20 @@ static const char *aggregate(struct device *device, const struct skep_op *op)
 	device->gathered = (struct gathered){0};
 	if (!is_of(&g, op) || g.member != (UINT64_C(1) << op->size) - 1)
 		return "not all parts were collected";
-	memcpy(device->result[op->round] + op->first, g.value + op->first, op->count * sizeof(g.value[0]));
+	memcpy(device->result[op->round % CLUSTER_ROUNDS] + op->first, g.value + op->first,
+		op->count * sizeof(g.value[0]));
 	return weigh(device, op, g.weight);
 }
 
-const char *gathered_run(struct device *device, const struct skep_op *op, const struct tensor *in, bool gathers)
+const char *gathered_run(struct device *device, const struct skep_op *op, const struct tensor *in, const uint64_t *part)
 {
 	switch (op->kind) {
 	case SKEP_OP_COLLECT:
-		return collect(device, op, in);
+		return collect(device, op, in, part);
 	case SKEP_OP_AGGREGATE:
 		return aggregate(device, op);
 	case SKEP_OP_STORE:
-		return gathers ? weigh(device, op, in->weight) : NULL;
+		return part ? weigh(device, op, in->weight) : NULL;
 	default:
 		return NULL;
 	}

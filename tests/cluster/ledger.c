@@ -333,7 +333,7 @@ static void noted_opened(struct ledger *ledger, const struct skep_note *note)
 	if (target_reached(ledger))
 		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY,
 			"round %u opens though the target loss is reached", note->round);
-	if (validation_missing(ledger))
+	if (validation_blocks(ledger, note->round))
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
 			"round %u opens, and the validation before it has not been", note->round);
 	seats_round_opens(ledger, note->round);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * merge.c - asynchronous periodic sync, for devices and for the books: what a pseudo-gradient is made of, which merge is
+ * merge.c - asynchronous periodic sync, for devices, the weather and the books: what a pseudo-gradient is made of, which merge is
  * whose, and what every member holds after each.
  *
  * Gradients are hashes that do not depend on parameters here, so a merge is right exactly if the sum that all apply is that of
  * the microbatches which MERGED notes name for it. The notes of a merge come in the same step as its COMMIT.
  */
 #include "tests/cluster/books.h"
+#include "tests/cluster/weather.h"
 
 #include <string.h>
 
@@ -65,11 +66,31 @@ const char *device_drift(struct drift *d, const struct skep_op *op)
 		return pseudo(d, op);
 	case SKEP_OP_STEP:
 		return step(d, op);
+	case SKEP_OP_OFFER:
+	case SKEP_OP_COLLECT:
+		return d->written || op->microbatches == 0 ? NULL : "it brings a pseudo-gradient that is not there";
 	case SKEP_OP_TAKE:
 		return d->written ? NULL : "it takes a pseudo-gradient that is not there";
 	default:
 		return NULL;
 	}
+}
+
+/* ---- the weather ------------------------------------------------------------------------------------------------- */
+
+/* A third wait for their own merges, in a third parts are gathered. What does not go with it scenarios refuse. */
+void weather_merges(struct skep_plan *plan, uint64_t random)
+{
+	static const uint8_t gathers[] = {SKEP_COLLECTIVE_BUTTERFLY, SKEP_COLLECTIVE_ALL_TO_ALL,
+		SKEP_COLLECTIVE_PARAMETER_SERVER, SKEP_COLLECTIVE_BUTTERFLY};
+	plan->async = plan->delayed = true;
+	plan->merge_waits = random % 3 == 0;
+	plan->gather = random % 3 == 1;
+	plan->merge_parts = plan->gather ? 2 + (uint32_t)(random >> 8) % 5 : 0;
+	plan->collective = plan->gather ? gathers[random >> 40 & 3] : SKEP_COLLECTIVE_CHAIN;
+	plan->on_loss = SKEP_ON_LOSS_REPORT;
+	plan->fragments = plan->inner_overlap = 0;
+	plan->clip = false;
 }
 
 /* ---- the books --------------------------------------------------------------------------------------------------- */
@@ -102,8 +123,10 @@ void merge_noted(struct ledger *ledger, const struct skep_note *note)
 	struct holder *holder = books_holder(ledger, cell, note->peer);
 	struct merged *next = merged_at(ledger, note->stage, ledger->merges[note->stage]);
 	if (ledger->merging[note->stage] == 0)
-		*next = (struct merged){.by = note->peer};
-	if (!books_seated(ledger, note->peer, note->stage, note->round) || next->by.index != note->peer.index)
+		*next = (struct merged){.parts = 0};
+	next->parts += next->by[note->peer.index] == 0;
+	next->by[note->peer.index] = (uint16_t)note->peer.epoch;
+	if (!books_seated(ledger, note->peer, note->stage, note->round) || (next->parts > 1 && !ledger->plan->gather))
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
 			"worker %u (epoch %u) merges, and is fenced, or not of this stage, or another one does",
 			note->peer.index, note->peer.epoch);
@@ -124,6 +147,7 @@ void merge_noted(struct ledger *ledger, const struct skep_note *note)
 		next->count++;
 	}
 	ledger->merging[note->stage] = next->count;
+	cell->merged_before = ledger->merges[note->stage] + 1;
 }
 
 /* The first COMMIT of a merge closes its books; the others are to other members. */
@@ -173,7 +197,7 @@ static void check_parameters(
 static void stepped(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	const struct merged *merged = merged_at(ledger, op->stage, op->round);
-	bool own = merged->by.index == who.index && merged->by.epoch == who.epoch, same = true;
+	bool own = merged->by[who.index] == who.epoch, same = true;
 	for (uint32_t e = 0; e < ledger->plan->stage[op->stage].parameters; e++)
 		same = same && effect->applied[e] == merged->sum[e];
 	if (op->round >= ledger->merges[op->stage])
@@ -181,9 +205,24 @@ static void stepped(struct ledger *ledger, struct skep_peer who, const struct sk
 			"worker %u makes the step of merge %u, which is not final", who.index, op->round);
 	else if (op->microbatches != merged->count || !same || own != (op->merge == SKEP_MERGE_OWN))
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
-			"worker %u applies another sum than that of merge %u, of %u microbatches, by worker %u",
-			who.index, op->round, merged->count, merged->by.index);
+			"worker %u applies another sum than that of merge %u, of %u microbatches by %u workers",
+			who.index, op->round, merged->count, merged->parts);
 	check_parameters(ledger, who, op->round + 1, op->stage, effect);
+}
+
+/* What is kept under the number of a round has all that was merged of rounds before it. */
+static void kept(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	struct kept *kept = &ledger->checkpoint[op->stage][op->round];
+	for (uint32_t r = 0; r < op->round && books_seated(ledger, who, op->stage, op->round); r++)
+		if (ledger->round[r].cell[op->stage].merged_before > op->version)
+			verdict_break(ledger->verdict, "I13", op->round, op->stage, ANY,
+				"worker %u keeps version %u for round %u, and merge %u has something of round %u",
+				who.index, op->version, op->round, ledger->round[r].cell[op->stage].merged_before - 1,
+				r);
+	check_parameters(ledger, who, op->version, op->stage, effect);
+	kept->is = true;
+	memcpy(kept->parameter, effect->parameter, sizeof(kept->parameter));
 }
 
 bool merge_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
@@ -194,6 +233,9 @@ bool merge_did(struct ledger *ledger, struct skep_peer who, const struct skep_op
 		return true;
 	case SKEP_OP_LOAD:
 		check_parameters(ledger, who, effect->version, op->stage, effect);
+		return true;
+	case SKEP_OP_CHECKPOINT:
+		kept(ledger, who, op, effect);
 		return true;
 	case SKEP_OP_RESTORE: /* ledger.c looks at what it restores */
 		ledger->seat[who.index].version = op->version;

@@ -175,6 +175,8 @@ static void falsify(struct cluster *c, struct skep_message *m)
 		m->kind = SKEP_MESSAGE_HEARTBEAT;
 	if (m->kind == SKEP_MESSAGE_KEEP && sabotaged(c, SABOTAGE_KEEP_DEAF))
 		m->kind = SKEP_MESSAGE_HEARTBEAT;
+	if (m->kind == SKEP_MESSAGE_KEEP && c->setup.plan->async && sabotaged(c, SABOTAGE_KEEP_HURRIED))
+		m->attempt = 0;
 	if (m->kind == SKEP_MESSAGE_SETTLE && sabotaged(c, SABOTAGE_SETTLE_DEAF))
 		m->kind = SKEP_MESSAGE_HEARTBEAT;
 	if (m->kind == SKEP_MESSAGE_NORM && sabotaged(c, SABOTAGE_NORM_WRONG))

@@ -205,7 +205,8 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 static bool clash(bool async, const struct skep_op *a, const struct skep_op *b)
 {
 	if (async && a->kind == SKEP_OP_PSEUDO)
-		return b->kind == SKEP_OP_TAKE;
+		return b->kind == SKEP_OP_TAKE ||
+		       ((b->kind == SKEP_OP_OFFER || b->kind == SKEP_OP_COLLECT) && b->microbatches > 0);
 	if (async && (a->kind <= SKEP_OP_BACKWARD || a->kind == SKEP_OP_INNER)) /* merges have places of their own */
 		return false;
 	bool same_round = a->round == b->round;
@@ -270,7 +271,7 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	if (op->kind == SKEP_OP_BACKWARD && op->chunk > 0 && sabotaged(c, SABOTAGE_PART_EATEN))
 		astray.uncounted = true;
 	bool judges = op->kind == SKEP_OP_FORWARD && skep_plan_validates(c->setup.plan, op->microbatch);
-	if (judges && c->setup.plan->delayed && sabotaged(c, SABOTAGE_VALIDATED_OLD))
+	if (judges && c->setup.plan->delayed && !c->setup.plan->async && sabotaged(c, SABOTAGE_VALIDATED_OLD))
 		astray.version--;
 	if (judges && sabotaged(c, SABOTAGE_VALIDATED_COUNTED)) {
 		struct skep_op counted = *op;
@@ -280,6 +281,9 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	uint64_t *result = p->device.result[op->round % CLUSTER_ROUNDS], before[CLUSTER_ELEMENTS];
 	memcpy(before, result, sizeof(before));
 	device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, &astray, effect, c->verdict);
+	bool drifted = judges && c->setup.plan->async && p->device.drift.base != effect->version;
+	if (drifted && sabotaged(c, SABOTAGE_VALIDATED_INNER))
+		effect->version = p->device.drift.base;
 	if (op->kind == SKEP_OP_FOLD)
 		spoil_fold(c, result, before);
 	if (op->kind == SKEP_OP_INNER && op->microbatches > 0 && sabotaged(c, SABOTAGE_INNER_EATEN))

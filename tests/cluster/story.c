@@ -121,14 +121,14 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		{"overlap", &plan->inner_overlap, NULL}, {"microbatches", &plan->microbatches, NULL},
 		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL}, {"slices", &plan->laps, NULL},
 		{"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
-		{"sync-chunks", &plan->sync_chunks, NULL}, {"wait-for-join", NULL, &plan->wait_for_join_ns},
-		{"checkpoint-every", &plan->checkpoint_every, NULL}, {"validate-every", &plan->validate_every, NULL},
-		{"validate", &plan->validate_microbatches, NULL}, {"download", NULL, &story->download_ns},
-		{"rebalance", NULL, &plan->rebalance_ns}, {"heartbeat", NULL, &plan->heartbeat_ns},
-		{"fence-after", NULL, &plan->fence_after_ns}, {"latency", NULL, &story->latency_ns},
-		{"forward", NULL, &story->forward_ns}, {"backward", NULL, &story->backward_ns},
-		{"operation", NULL, &story->operation_ns}, {"patience", NULL, &plan->patience_ns},
-		{"until", NULL, &story->until_ns}};
+		{"sync-chunks", &plan->sync_chunks, NULL}, {"parts", &plan->merge_parts, NULL},
+		{"wait-for-join", NULL, &plan->wait_for_join_ns}, {"checkpoint-every", &plan->checkpoint_every, NULL},
+		{"validate-every", &plan->validate_every, NULL}, {"validate", &plan->validate_microbatches, NULL},
+		{"download", NULL, &story->download_ns}, {"rebalance", NULL, &plan->rebalance_ns},
+		{"heartbeat", NULL, &plan->heartbeat_ns}, {"fence-after", NULL, &plan->fence_after_ns},
+		{"latency", NULL, &story->latency_ns}, {"forward", NULL, &story->forward_ns},
+		{"backward", NULL, &story->backward_ns}, {"operation", NULL, &story->operation_ns},
+		{"patience", NULL, &plan->patience_ns}, {"until", NULL, &story->until_ns}};
 	for (size_t i = 0; i < sizeof(setting) / sizeof(*setting); i++) {
 		if (strcmp(key, setting[i].key) != 0)
 			continue;
@@ -251,7 +251,8 @@ static bool read_flag(struct skep_plan *plan, const char *key)
 		const char *key;
 		bool *flag;
 	} flag[] = {{"clip", &plan->clip}, {"recompute", &plan->recompute}, {"barrier", &plan->barrier},
-		{"gather", &plan->gather}, {"promise", &plan->promise}, {"by-share", &plan->inner_by_share}};
+		{"gather", &plan->gather}, {"promise", &plan->promise}, {"by-share", &plan->inner_by_share},
+		{"waits", &plan->merge_waits}};
 	for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
 		if (strcmp(key, flag[i].key) == 0)
 			return *flag[i].flag = true;

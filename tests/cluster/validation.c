@@ -24,6 +24,13 @@ bool validation_missing(const struct ledger *ledger)
 	return v->open || (is_due(ledger) && v->round != ledger->rounds_closed);
 }
 
+/* Without waiting it goes beside the round that opens when it is due, and the next one waits for it. */
+bool validation_blocks(const struct ledger *ledger, uint32_t round)
+{
+	bool beside = ledger->plan->async && round == ledger->rounds_closed;
+	return beside ? ledger->validation.open : validation_missing(ledger);
+}
+
 bool validation_target_reached(const struct ledger *ledger)
 {
 	const struct validation *v = &ledger->validation;
@@ -43,6 +50,12 @@ bool validation_names(const struct ledger *ledger, uint32_t microbatch)
 	return enabled(ledger) && microbatch >= ledger->capacity && microbatch != ANY;
 }
 
+/* Those of all steps so far; without waiting the newest that its worker has of its stage. */
+static uint32_t wanted_version(const struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
+{
+	return ledger->plan->async ? ledger->seat[who.index].version : op->round;
+}
+
 /* What a fenced worker does for one that is over is nobody's business. */
 void validation_op(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
@@ -56,10 +69,11 @@ void validation_op(struct ledger *ledger, struct skep_peer who, const struct ske
 	}
 	if (i == ANY)
 		return;
-	if (books_seated(ledger, who, op->stage % ledger->plan->stages, op->round) && effect->version != op->round)
+	uint32_t wanted = wanted_version(ledger, who, op);
+	if (books_seated(ledger, who, op->stage % ledger->plan->stages, op->round) &&
+		(effect->version != wanted || op->version != wanted))
 		verdict_break(ledger->verdict, "I11", op->round, op->stage, op->microbatch,
-			"worker %u validates version %u of the parameters, not %u", who.index, effect->version,
-			op->round);
+			"worker %u validates version %u of the parameters, not %u", who.index, effect->version, wanted);
 	if (op->stage + 1u < skep_plan_slices(ledger->plan))
 		return;
 	v->loss_nano[i] = effect->loss_nano;
@@ -142,7 +156,8 @@ static void ended(struct ledger *ledger, const struct skep_note *note)
 static void begun(struct ledger *ledger, const struct skep_note *note)
 {
 	uint32_t closed = ledger->rounds_closed, all = ledger->plan->validate_microbatches;
-	bool open = closed < ledger->plan->rounds && ledger->round[closed].open;
+	bool last = closed == ledger->plan->rounds, open = !last && ledger->round[closed].open;
+	open = ledger->plan->async && !last ? !open : open; /* then it is beside that one */
 	if (!is_due(ledger) || !validation_missing(ledger) || ledger->validation.open || open ||
 		note->round != closed || note->microbatch != all)
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,

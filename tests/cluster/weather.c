@@ -321,18 +321,11 @@ static void draw_inner(struct weather *w, uint64_t random)
 		w->plan.inner_overlap = 1 + (uint32_t)(random >> 32 & 0xff) % w->plan.inner_steps;
 }
 
-/* In a third of those with periodic sync. What does not go with it, scenarios refuse. */
+/* In a third of those with periodic sync. */
 static void draw_async(struct weather *w, enum weather_kind kind)
 {
-	struct skep_plan *plan = &w->plan;
-	if (plan->inner_steps == 0 || (kind != WEATHER_ASYNC && mix64(w->seed ^ ASYNC_SALT) % 3 > 0))
-		return;
-	plan->async = plan->delayed = true;
-	plan->collective = SKEP_COLLECTIVE_CHAIN;
-	plan->on_loss = SKEP_ON_LOSS_REPORT;
-	plan->fragments = plan->inner_overlap = plan->checkpoint_every = 0;
-	plan->validate_every = plan->validate_microbatches = 0;
-	plan->clip = plan->gather = false;
+	if (w->plan.inner_steps > 0 && (kind == WEATHER_ASYNC || mix64(w->seed ^ ASYNC_SALT) % 3 == 0))
+		weather_merges(&w->plan, mix64(w->seed + ASYNC_SALT));
 }
 
 /* In a quarter, after every one to three rounds, of few microbatches or many. */

@@ -68,4 +68,7 @@ struct setup weather_setup(struct weather *weather);
 void weather_schedule(struct weather *weather, struct cluster *cluster); /* after cluster_begin */
 void weather_print(const struct weather *weather, FILE *to);
 
+/* merge.c: rounds of inner steps, in which nobody waits for others. */
+void weather_merges(struct skep_plan *plan, uint64_t random);
+
 #endif

@@ -54,6 +54,18 @@ if [ "${SKEP_HAS_MPI:-yes}" = no ]; then
 fi
 check 'what was kept is finite' finite kept
 accepts 'that run can be replayed' replay 2
+run_skep sim explodes.yaml --json -q --set sync.method=async --set sync.every=2 --db apart.db
+check 'where nobody waits it fails' test "$status" = 1
+kept_before() { # apart.db: it names what is not finite, and the last states are of rounds that were good
+	python3 - <<-'END'
+	import sqlite3
+	db = sqlite3.connect("apart.db")
+	told, kept = (db.execute("SELECT max(round) FROM notes WHERE kind = ?", (kind,)).fetchone()[0] for kind in ("diverged", "checkpointed"))
+	worst = db.execute("SELECT max(loss) FROM losses WHERE round < ?", (kept,)).fetchone()[0]
+	assert 0 < kept <= told + 1 and kept % 2 == 0 and worst < 9e300, (told, kept, worst)
+	END
+}
+check 'says where, and had kept what was good' kept_before
 
 # ---- the last state -----------------------------------------------------------------------------------------------------
 

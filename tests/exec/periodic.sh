@@ -35,8 +35,10 @@ printf '1,leave,n1\n3,join,n1\n100,end,\n' >>churn.csv
 accepts 'with a loss' run swarm.yaml --json -q "${four[@]}" --pace --set cluster.compute_scale=5000 \
 	--set train.until.steps=80 --set cluster.trace.file=churn.csv --set 'directory.heartbeat=100 ms' \
 	--set 'directory.timeout=500 ms'
-accepts 'without waiting' run swarm.yaml --json -q --set sync.method=async --set sync.every=4
+accepts 'without waiting' run swarm.yaml --json -q --set sync.method=async --set sync.every=4 --set train.validate.every=4 \
+	--set 'checkpoint={every: 2, to: kept}'
 accepts 'replay of that' replay 8
+check 'which kept what it had learnt' test "$(ls kept)" = "$(printf 'stage-%s.kept\n' 0-version-2 0-version-3 1-version-2 1-version-3)"
 accepts 'and with a loss' run swarm.yaml --json -q --set sync.method=async --set sync.every=4 --pace --set cluster.compute_scale=5000 \
 	--set train.until.steps=80 --set cluster.trace.file=churn.csv --set 'directory.heartbeat=100 ms' \
 	--set 'directory.timeout=500 ms'
@@ -62,6 +64,8 @@ compared() {
 	    assert lost == 1 and joins == 1, (lost, joins)
 	kept = db.execute("SELECT verdict, count(*) FROM v_counted_once WHERE run = 8 GROUP BY 1").fetchall()
 	assert kept == [("kept", 2 * 12 * 16)] and len(losses(8)) == 3, kept
+	judged = db.execute("SELECT round, step, asked = counted, loss FROM validations WHERE run = 8 ORDER BY round").fetchall()
+	assert [row[:3] for row in judged] == [(1, 4, 1), (2, 8, 1), (3, 12, 1)] and judged[0][3] > judged[2][3] > 0, judged
 	assert db.execute("SELECT count(*) FROM v_ledger WHERE run = 9 AND verdict <> 'kept'").fetchone()[0] == 0
 	END
 }

@@ -463,6 +463,59 @@ static void test_a_fresh_worker_follows(void **state)
 	job_finish(&job);
 }
 
+/* Three parts, of weights 1 to 3 or nothing, are collected, and a step is made of them. */
+static void merge_gathered(struct job *job, uint32_t version, const uint32_t *weight)
+{
+	struct skep_op op = {
+		.kind = SKEP_OP_OFFER, .round = version, .lane = SKEP_LANE_REDUCE, .size = 3, .attempt = 1};
+	size_t n;
+	uint32_t all = 0;
+	free(job_parameters(job, &n));
+	op.count = n;
+	for (uint32_t rank = 0; rank < 3; rank++) {
+		op.microbatch = rank;
+		op.microbatches = weight[rank];
+		struct skep_op collect = op;
+		collect.kind = SKEP_OP_COLLECT;
+		collect.in = job_run(job->device[0], op).out;
+		assert_false(job_run(job->device[0], collect).failed);
+		all += weight[rank];
+	}
+	op.kind = SKEP_OP_AGGREGATE;
+	assert_false(job_run(job->device[0], op).failed);
+	struct skep_op step = {
+		.kind = SKEP_OP_STEP, .round = version, .microbatches = all, .size = 3, .merge = SKEP_MERGE_OWN};
+	assert_false(job_run(job->device[0], step).failed);
+}
+
+/* Of three that are to be compared. The parts have the same sum, of one microbatch, two and three: the median is half of it. */
+static void test_a_merge_of_too_few_is_nothing(void **state)
+{
+	(void)state;
+	struct job job;
+	size_t n;
+	begin_async(&job, 1, 0, 1);
+	job.plan.gather = true;
+	job.plan.merge_parts = 3;
+	job.training.robust = (struct skep_robust){.method = SKEP_ROBUST_TRIMMED_MEAN, .trim = 1};
+	float *start = job_parameters(&job, &n);
+	go(&job, 0);
+	float *g = pseudo_of(&job);
+	merge_gathered(&job, 0, (const uint32_t[]){1, 2, 0});
+	float *same = job_parameters(&job, &n);
+	assert_memory_equal(same, start, n * sizeof *same);
+	merge_gathered(&job, 1, (const uint32_t[]){1, 2, 3});
+	float *w = job_parameters(&job, &n), most = 0;
+	for (size_t i = 0; i < n; i++) {
+		most = fmaxf(most, fabsf(g[i]));
+		start[i] -= g[i] / 2;
+	}
+	assert_true(most > 1e-3f);
+	near(w, start, n, 1e-6f);
+	free(start), free(g), free(same), free(w);
+	job_finish(&job);
+}
+
 static void test_without_it_there_is_nothing_inner(void **state)
 {
 	(void)state;
@@ -505,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_delayed_nesterov_against_its_algorithm),
 		cmocka_unit_test(test_nothing_is_lost_beside_a_merge),
 		cmocka_unit_test(test_a_fresh_worker_follows),
+		cmocka_unit_test(test_a_merge_of_too_few_is_nothing),
 		cmocka_unit_test(test_without_it_there_is_nothing_inner),
 		cmocka_unit_test(test_which_step_a_microbatch_belongs_to),
 	};

@@ -132,6 +132,25 @@ static void it_does_not_depend_on_who_works(void **state)
 	}
 }
 
+/* Nobody waits, and an outer optimizer moves nothing: however far workers have come by themselves, the parameters of the stages
+ * are judged, which are the first ones. With one that moves them they learn. */
+static void it_goes_beside_rounds_that_nobody_waits_for(void **state)
+{
+	(void)state;
+	struct heard first =
+		RUN(SQUARES, "train.until.steps=1", "train.optimizer.lr=1.0e-12", "train.validate={every: 1}");
+	struct heard still = RUN(SQUARES, "train.until.steps=12",
+		"sync={method: async, every: 3, outer: {lr: 1.0e-12}}", "train.validate={every: 6}");
+	assert_int_equal(still.ended, 2);
+	assert_int_equal(still.judged, 2 * still.asked * 4);
+	for (uint32_t round = 2; round <= 4; round += 2)
+		assert_true(llabs(still.validation[round] - first.validation[1]) < first.validation[1] / 20000);
+	assert_true(llabs(still.training[3] - first.training[0]) > first.training[0] / 100);
+	struct heard moves =
+		RUN(SQUARES, "train.until.steps=12", "sync={method: async, every: 3}", "train.validate={every: 6}");
+	assert_true(moves.validation[4] < moves.validation[2] && moves.validation[2] < first.validation[1]);
+}
+
 static void it_stops_at_its_target(void **state)
 {
 	(void)state;
@@ -229,6 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_changes_nothing_but_the_time),
 		cmocka_unit_test(it_does_not_depend_on_who_works),
+		cmocka_unit_test(it_goes_beside_rounds_that_nobody_waits_for),
 		cmocka_unit_test(it_stops_at_its_target),
 		cmocka_unit_test(held_out_text_is_not_trained_on),
 		cmocka_unit_test(keys_are_checked),
