@@ -126,7 +126,7 @@ void skep_cuda_step(struct skep_cuda_queue *queue, const struct skep_cuda_step *
 /* ret[0] = the sum of the squares of n numbers; the rest of skep_cuda_norms_bytes() is used up. */
 void skep_cuda_squares(struct skep_cuda_queue *queue, size_t n, const float *x, double *ret);
 
-/* ---- codec.cu: codec.h to the bit, for fp32, fp16 and int8; `encoded` may be of the host's side ---------------------- */
+/* ---- codec.cu: codec.h to the bit; `encoded` may be of the host's side ---------------------- */
 
 void skep_cuda_encode(
 	struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded);

@@ -513,7 +513,9 @@ static void check_codec_of(struct arrays *all, enum skep_codec codec, size_t n)
 
 static void check_codecs(struct arrays *all)
 {
-	for (int codec = SKEP_CODEC_NONE; codec <= SKEP_CODEC_INT8; codec++) {
+	for (int codec = SKEP_CODEC_NONE; codec < SKEP_CODECS; codec++) {
+		for (size_t n = 60; n < 72; n++)
+			check_codec_of(all, (enum skep_codec)codec, n);
 		check_codec_of(all, (enum skep_codec)codec, 5 * 512 + 77);
 		check_codec_of(all, (enum skep_codec)codec, 1);
 	}
