@@ -12,12 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/collective.h"
 #include "core/random.h"
+#include "models/byzantine.h"
 #include "models/codec.h"
 #include "models/cuda/product.h"
 #include "models/layers/attention.h"
 #include "models/layers/feed.h"
 #include "models/layers/norm.h"
+#include "models/robust.h"
 #include "tests/cuda/arrays.h"
 
 void emulate_backwards(bool backwards) __attribute__((weak));
@@ -344,6 +347,12 @@ static void check_surprise(struct arrays *all)
 static double direction(const struct skep_cuda_step *s, double *m, double *v, double sum, double w)
 {
 	double g = sum / (double)s->divisor, decay = (double)s->decay * w;
+	if (s->rule == SKEP_CUDA_DELAYED_NESTEROV) {
+		const double buffer = *v + g, turns = (double)s->turns;
+		*m = s->last ? (double)s->momentum * *m + buffer / turns : *m;
+		*v = s->last ? 0 : buffer;
+		return g / turns + (s->last ? (double)s->momentum * *m : 0);
+	}
 	if (s->rule == SKEP_CUDA_SGD || s->rule == SKEP_CUDA_NESTEROV) {
 		*m = (double)s->momentum * *m + g;
 		return (s->rule == SKEP_CUDA_SGD ? *m : g + (double)s->momentum * *m) + decay;
@@ -353,7 +362,7 @@ static double direction(const struct skep_cuda_step *s, double *m, double *v, do
 	return *m * (double)s->unbias_mean / (sqrt(*v * (double)s->unbias_square) + (double)s->epsilon) + decay;
 }
 
-static void check_step_of(struct arrays *all, enum skep_cuda_rule rule)
+static void check_step_of(struct arrays *all, enum skep_cuda_rule rule, bool last)
 {
 	const size_t n = 40001;
 	struct array w = array_random(all, n, false, 1), sum = array_random(all, n, false, 3),
@@ -373,6 +382,8 @@ static void check_step_of(struct arrays *all, enum skep_cuda_rule rule)
 		.beta1 = 0.9f,
 		.beta2 = 0.99f,
 		.epsilon = 1e-3f,
+		.turns = 3,
+		.last = last,
 		.n = n,
 		.sum = floats_of(&sum),
 		.w = floats_of(&w),
@@ -396,7 +407,32 @@ static void check_step_of(struct arrays *all, enum skep_cuda_rule rule)
 static void check_steps(struct arrays *all)
 {
 	for (int rule = SKEP_CUDA_SGD; rule <= SKEP_CUDA_LAMB; rule++)
-		check_step_of(all, (enum skep_cuda_rule)rule);
+		check_step_of(all, (enum skep_cuda_rule)rule, false);
+}
+
+static void check_steps_by_turns(struct arrays *all)
+{
+	check_step_of(all, SKEP_CUDA_DELAYED_NESTEROV, false);
+	check_step_of(all, SKEP_CUDA_DELAYED_NESTEROV, true);
+}
+
+static void check_following(struct arrays *all)
+{
+	const size_t n = 3001;
+	struct array w = array_random(all, n, false, 1), v = array_random(all, n, false, 1),
+		     u = array_random(all, n, false, 1), ret = array_of(all, n, false, 7);
+	skep_cuda_weigh(all->queue, n, floats_of(&w), floats_of(&v), 12, floats_of(&ret));
+	for (size_t i = 0; i < n; i++)
+		ret.host[i] = (w.host[i] - v.host[i]) * 12;
+	array_near(all, &ret, ret.host, 1e-6, "pseudo-gradient");
+	skep_cuda_mix(all->queue, n, 0.7f, floats_of(&w), floats_of(&v));
+	for (size_t i = 0; i < n; i++)
+		v.host[i] = 0.7 * v.host[i] + 0.3 * w.host[i];
+	array_near(all, &v, v.host, 1e-6, "mixing");
+	skep_cuda_shift(all->queue, n, floats_of(&w), floats_of(&u), floats_of(&v));
+	for (size_t i = 0; i < n; i++)
+		v.host[i] += u.host[i] - w.host[i];
+	array_near(all, &v, v.host, 1e-6, "shifting");
 }
 
 static void check_squares(struct arrays *all)
@@ -521,6 +557,79 @@ static void check_codecs(struct arrays *all)
 	}
 }
 
+/* ---- gathered parts --------------------------------------------------------------------------------------------------- */
+
+/* Some have no vote, some columns ties and some what is no number; the result of the CPU, to the bit. */
+static void check_robust_of(struct arrays *all, const struct skep_robust *robust, uint32_t members, size_t n)
+{
+	const size_t parts = (members * n + 1) / 2 * 2, floats = parts + skep_robust_room(members, n);
+	char why[256];
+	struct skep_cuda_queue *queue = all->queue;
+	float *part = skep_cuda_take(queue, SKEP_MEMORY_HOST, parts * sizeof *part), *want = malloc(n * sizeof *want);
+	float *got = skep_cuda_take(queue, SKEP_MEMORY_HOST, n * sizeof *got);
+	float *on = skep_cuda_take(queue, SKEP_MEMORY_DEVICE, floats * sizeof *on),
+	      *ret = skep_cuda_take(queue, SKEP_MEMORY_DEVICE, n * sizeof *ret);
+	uint32_t weight[SKEP_ROSTER_MAX];
+	for (uint32_t m = 0; m < members; m++)
+		weight[m] = m % 5 == 3 ? 0 : 1 + m % 3;
+	for (size_t i = 0; i < members * n; i++) {
+		const uint64_t random = skep_mix(all->seed += 0x9e3779b97f4a7c15u);
+		part[i] = (float)((double)(random >> 40) * 0x1p-23 - 1);
+		if (i % n % 3 == 1)
+			part[i] = (float)(random % 3) - 1;
+		if (random % 7 == 0 && i % n % 16 == 5 && n < 1000)
+			part[i] = random % 2 ? NAN : random % 3 ? INFINITY : -INFINITY;
+	}
+	skep_cuda_copy(queue, on, part, members * n * sizeof *on);
+	skep_cuda_aggregate(queue, robust, members, n, on, weight, on + parts, ret);
+	skep_cuda_copy(queue, got, ret, n * sizeof *got);
+	all->failures += !skep_cuda_wait(queue, why, sizeof why);
+	skep_robust_aggregate(robust, members, n, part, weight, want);
+	same_numbers(all, got, want, n, robust->method == SKEP_ROBUST_ZENO ? "zeno" : "trimmed mean");
+	skep_cuda_give(queue, SKEP_MEMORY_DEVICE, on);
+	skep_cuda_give(queue, SKEP_MEMORY_DEVICE, ret);
+	skep_cuda_give(queue, SKEP_MEMORY_HOST, part);
+	skep_cuda_give(queue, SKEP_MEMORY_HOST, got);
+	free(want);
+}
+
+static void check_robust(struct arrays *all)
+{
+	static const uint32_t members[] = {1, 2, 5, 9, 70};
+	for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+		for (int method = SKEP_ROBUST_MEAN; method <= SKEP_ROBUST_ZENO; method++)
+			for (uint32_t trim = 1; trim < 3; trim++)
+				check_robust_of(all,
+					&(struct skep_robust){
+						.method = (enum skep_robust_method)method, .trim = trim, .rho = 0.5},
+					members[i], 133);
+	check_robust_of(all, &(struct skep_robust){.method = SKEP_ROBUST_ZENO, .share = 0.3, .rho = 0.4}, 4,
+		2 * SKEP_ROBUST_SPAN + 21);
+}
+
+static void check_lies(struct arrays *all)
+{
+	const size_t n = 701;
+	struct array own = array_random(all, n, false, 1), told = array_of(all, n, false, 7);
+	float *x = malloc(n * sizeof *x), *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
+	assert(x && want && got);
+	for (int lie = SKEP_LIE_NONE; lie <= SKEP_LIE_NAN; lie++) {
+		const struct skep_byzantine byzantine = {.lie = (enum skep_lie)lie, .scale = 1.7f, .seed = 11};
+		for (size_t i = 0; i < n; i++)
+			x[i] = (float)own.host[i];
+		skep_byzantine_tell(&byzantine, 5, UINT64_C(1) << 33, n, x, want);
+		skep_cuda_tell(all->queue, &byzantine, 5, UINT64_C(1) << 33, n, floats_of(&own), floats_of(&told));
+		double *read = array_read(all, &told);
+		for (size_t i = 0; i < n; i++)
+			got[i] = (float)read[i];
+		same_numbers(all, got, want, n, "lies");
+		free(read);
+	}
+	free(x);
+	free(want);
+	free(got);
+}
+
 /* ---- all -------------------------------------------------------------------------------------------------------------- */
 
 static unsigned run(struct skep_cuda_queue *queue, const char *name, void (*check)(struct arrays *))
@@ -560,7 +669,9 @@ int main(void)
 		{"attention", check_attention}, {"attention with shared keys", check_attention_shared},
 		{"attention with wide heads", check_attention_wide}, {"attention of odd shapes", check_attention_odd},
 		{"rotation", check_rotation}, {"embedding", check_embedding}, {"cross-entropy", check_surprise},
-		{"steps", check_steps}, {"squares", check_squares}, {"codecs", check_codecs}};
+		{"steps", check_steps}, {"steps by turns", check_steps_by_turns}, {"following", check_following},
+		{"gathered parts", check_robust}, {"lies", check_lies}, {"squares", check_squares},
+		{"codecs", check_codecs}};
 	char error[512];
 	unsigned failures = 0;
 	if (skep_cuda_count(error, sizeof error) == 0) {
