@@ -55,6 +55,8 @@ void skep_cuda_norm_backward(struct skep_cuda_queue *queue, const struct skep_cu
 /* ---- feed.cu: element by element, and sums over rows --------------------------------------------------------------- */
 
 void skep_cuda_narrow(struct skep_cuda_queue *queue, size_t n, const float *x, skep_bf16 *ret);
+/* sum[n] += x[n] */
+void skep_cuda_accumulate(struct skep_cuda_queue *queue, size_t n, const float *x, float *sum);
 /* sum[width] += the rows of x[rows][width]. */
 void skep_cuda_add_rows(struct skep_cuda_queue *queue, size_t rows, size_t width, const skep_bf16 *x, float *sum);
 /* GELU in its tanh form. `in` may be `ret`. */
