@@ -10,7 +10,8 @@
  * barrier.
  *   - Threads that wait for others that never come end the program, with the kernel's name.
  *   - Work on a stream is done when somebody waits for the stream, not before: memory that is used again too early shows. A
- *     stream that follows another has the other do just so much as it follows.
+ *     stream that follows another has the other do just so much as it follows. Where threads run backwards the other streams
+ *     are as fast as they may be: what should have followed and does not shows too.
  *   - Memory of the device is not there for the host but in the midst of that work, and copies take only what they could
  * take on a
  *     GPU: memory of the device, or of the host and page-locked.
