@@ -476,8 +476,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	pthread_attr_getstack(&attributes, &device.host_stack, &device.host_stack_bytes);
 	pthread_attr_destroy(&attributes);
 #endif
-	for (size_t i = 0; device.backwards && i < streams.size(); i++)
-		work_off(streams[i], streams[i]->asked);
+	for (size_t i = streams.size(); device.backwards && i-- > 0;)
+		if (streams[i] != stream)
+			work_off(streams[i], streams[i]->asked);
 	work_off(stream, stream->asked);
 	close_device();
 	return cudaSuccess;
