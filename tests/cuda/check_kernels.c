@@ -603,7 +603,7 @@ static void check_robust(struct arrays *all)
 					&(struct skep_robust){
 						.method = (enum skep_robust_method)method, .trim = trim, .rho = 0.5},
 					members[i], 133);
-	check_robust_of(all, &(struct skep_robust){.method = SKEP_ROBUST_ZENO, .share = 0.3, .rho = 0.4}, 4,
+	check_robust_of(all, &(struct skep_robust){.method = SKEP_ROBUST_ZENO, .share = 0.4, .rho = 0.01}, 7,
 		2 * SKEP_ROBUST_SPAN + 21);
 }
 
