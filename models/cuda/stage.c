@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * stage.c - a stage on a GPU: models/stage.c says where its layers lie, this lays out the arrays, all carved from one
- * allocation of the device's memory and, what is offloaded, one of page-locked memory of the host, and brings the first parameters there. What a layer keeps inside is other than on the
- * CPU, so stashes are laid out anew; edges are always decoded and encoded, since payloads are the host's.
+ * allocation of the device's memory and, what is offloaded, one of page-locked memory of the host, and brings the first
+ * parameters there. What a layer keeps inside is other than on the CPU, so stashes are laid out anew; edges are always decoded
+ * and encoded, since payloads are the host's.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,7 @@ flags="-O1 -ffp-contract=off -D_GNU_SOURCE -I$scratch -I. -Itests/cuda -w"
 for source in emulate emulate_lt; do
 	g++ -std=c++17 $flags -c "tests/cuda/$source.cpp" -o "$scratch/$source.o" || exit 1
 done
-for source in tests/cuda/check_kernels tests/cuda/arrays models/layers/attention models/layers/norm models/layers/feed models/codec models/robust models/team \
+for source in tests/cuda/check_kernels tests/cuda/arrays tests/cuda/payloads models/layers/attention models/layers/norm models/layers/feed models/codec models/robust models/team \
 	models/byzantine; do
 	gcc -std=c17 $flags -DSKEP_REAL_DOUBLE -c "$source.c" -o "$scratch/${source//\//_}.o" || exit 1
 done
