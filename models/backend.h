@@ -16,7 +16,6 @@
 
 struct skep_backend {
 	const char *name;
-	bool on_host; /* the host can read and write a stage's arrays, and so do there what is not in this table */
 	/* How many there are; if none, `error` says what is missing and what to do. */
 	uint32_t (*count)(char *error, size_t error_size);
 	/* One of them: its queues, and where buffers come from. */

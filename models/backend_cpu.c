@@ -197,7 +197,6 @@ static bool wait(void *queue, char *why, size_t why_size)
 }
 
 const struct skep_backend skep_backend_cpu = {.name = "CPU",
-	.on_host = true,
 	.count = count,
 	.create = create,
 	.destroy = destroy,
