@@ -16,7 +16,6 @@
 
 struct skep_backend {
 	const char *name;
-	bool on_host; /* the host can read and write a stage's arrays, and so do there what is not in this table */
 	/* How many there are; if none, `error` says what is missing and what to do. */
 	uint32_t (*count)(char *error, size_t error_size);
 	/* One of them: its queues, and where buffers come from. */
@@ -28,7 +27,8 @@ struct skep_backend {
 	 * `entry` and `exit`, whatever the codec. */
 	bool (*begin)(void *queue, const struct skep_training *training, uint32_t index, struct skep_stage *ret);
 	void (*finish)(void *queue, struct skep_stage *stage);
-	struct skep_device_memory (*memory)(const struct skep_stage *stage);
+	/* Of a stage, or of none yet. */
+	struct skep_device_memory (*memory)(const struct skep_training *training, const struct skep_stage *stage);
 
 	/* device_cpu.h says what these do. `in` and `out` are at the stage's entry and exit, or payloads where it has none;
 	 * stashes are of the device's side. *ret_loss is there when wait() has returned. */
@@ -52,6 +52,11 @@ struct skep_backend {
 	void (*decode)(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value);
 	void (*add)(void *queue, enum skep_codec codec, size_t n, const float *value, void *encoded, float *ret_sum);
 	void (*fold)(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum);
+	/* byzantine.h, robust.h; weights are of the host's side, `room` is for skep_robust_room() numbers. */
+	void (*tell)(void *queue, const struct skep_byzantine *byzantine, uint32_t round, uint64_t first, size_t n,
+		const float *own, float *ret);
+	void (*aggregate)(void *queue, const struct skep_robust *robust, uint32_t members, size_t n, const float *part,
+		const uint32_t *weight, float *room, float *ret);
 	/* From any memory to any. */
 	void (*copy)(void *queue, void *to, const void *from, size_t bytes);
 

@@ -73,8 +73,9 @@ static void finish(void *queue, struct skep_stage *stage)
 }
 
 /* It computes in the memory of its host, so all of it lies there, offloaded or not. */
-static struct skep_device_memory memory_of(const struct skep_stage *stage)
+static struct skep_device_memory memory_of(const struct skep_training *training, const struct skep_stage *stage)
 {
+	(void)training;
 	uint64_t array = sizeof(float) * stage->parameters;
 	return (struct skep_device_memory){
 		.weights_bytes = (stage->versions + (stage->inner != NULL) + (stage->base != NULL)) * array,
@@ -147,6 +148,21 @@ static void fold(void *queue, enum skep_codec codec, size_t n, const void *encod
 	skep_codec_fold(codec, n, encoded, sum);
 }
 
+static void tell(void *queue, const struct skep_byzantine *byzantine, uint32_t round, uint64_t first, size_t n,
+	const float *own, float *ret)
+{
+	(void)queue;
+	skep_byzantine_tell(byzantine, round, first, n, own, ret);
+}
+
+static void aggregate(void *queue, const struct skep_robust *robust, uint32_t members, size_t n, const float *part,
+	const uint32_t *weight, float *room, float *ret)
+{
+	(void)queue;
+	(void)room;
+	skep_robust_aggregate(robust, members, n, part, weight, ret);
+}
+
 static void copy(void *queue, void *to, const void *from, size_t bytes)
 {
 	(void)queue;
@@ -181,7 +197,6 @@ static bool wait(void *queue, char *why, size_t why_size)
 }
 
 const struct skep_backend skep_backend_cpu = {.name = "CPU",
-	.on_host = true,
 	.count = count,
 	.create = create,
 	.destroy = destroy,
@@ -197,6 +212,8 @@ const struct skep_backend skep_backend_cpu = {.name = "CPU",
 	.decode = decode,
 	.add = add,
 	.fold = fold,
+	.tell = tell,
+	.aggregate = aggregate,
 	.copy = copy,
 	.save = save,
 	.load = load,

@@ -58,14 +58,6 @@ static struct skep_device *create_bare(enum skep_device_kind kind, const struct 
 	return NULL;
 }
 
-/* What is offloaded lies on the host. */
-static bool keeps_promise(const struct skep_device *device, enum skep_offload offload)
-{
-	struct skep_device_memory memory = skep_device_memory(device);
-	return (offload == SKEP_OFFLOAD_NONE || memory.optimizer == SKEP_MEMORY_HOST) &&
-	       (offload != SKEP_OFFLOAD_GRADIENTS || memory.gradients == SKEP_MEMORY_HOST);
-}
-
 struct skep_device *skep_device_create(enum skep_device_kind kind, const struct skep_training *training, uint32_t stage,
 	char *error, size_t error_size)
 {
@@ -98,14 +90,6 @@ struct skep_device *skep_device_create_on(enum skep_device_kind kind, const stru
 	struct skep_device *device = create_bare(kind, place, training, error, error_size);
 	if (!device)
 		return NULL;
-	if (!keeps_promise(device, training->offload)) {
-		skep_device_destroy(device);
-		snprintf(error, error_size,
-			"this device has no room in the host's memory for what train.optimizer.offload puts there; "
-			"leave it "
-			"out");
-		return NULL;
-	}
 	if (stage == SKEP_NO_STAGE || device_begin(device, place->candidate, stage, &device->stage))
 		return device;
 	skep_device_destroy(device);
@@ -370,15 +354,18 @@ bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, str
 	uint64_t all = device->stage.parameters;
 	if (op->first > all || op->count > all - op->first)
 		return false;
-	ret->own = reads_own(op) ? skep_device_own(device, op->round, op->first, op->count) : NULL;
+	ret->own = reads_own(op) ? skep_device_own(device, op, op->first, op->count) : NULL;
 	ret->result = device->stage.result + op->first;
 	ret->count = op->count;
 	ret->bytes = skep_codec_bytes(device->training->reduction_codec, op->count);
 	return ret->own || !reads_own(op);
 }
 
+/* GIVE leaves in the result what the others will have there, as ADD_STORE does. */
 static bool run_take(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
+	const enum skep_codec codec = device->training->reduction_codec;
+	const bool gives = op->kind == SKEP_OP_GIVE;
 	struct skep_chunk chunk;
 	void *out;
 	if (!skep_device_chunk(device, op, &chunk))
@@ -386,8 +373,9 @@ static bool run_take(struct skep_device *device, const struct skep_op *op, struc
 	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
 	if (!out)
 		return false;
-	device->backend->encode(
-		device_queue(device, op), device->training->reduction_codec, chunk.count, chunk.own, out);
+	device->backend->encode(device_queue(device, op), codec, chunk.count, gives ? chunk.result : chunk.own, out);
+	if (gives && codec != SKEP_CODEC_NONE)
+		device->backend->decode(device_queue(device, op), codec, chunk.count, out, chunk.result);
 	return true;
 }
 
@@ -434,23 +422,6 @@ static bool run_fold(struct skep_device *device, const struct skep_op *op, struc
 	return in != NULL;
 }
 
-/* As with ADD_STORE: whoever made the sum has the bits of those who receive it. */
-static bool run_give(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
-{
-	const enum skep_codec codec = device->training->reduction_codec;
-	struct skep_chunk chunk;
-	void *out;
-	if (!skep_device_chunk(device, op, &chunk))
-		return false;
-	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
-	if (!out)
-		return false;
-	device->backend->encode(device_queue(device, op), codec, chunk.count, chunk.result, out);
-	if (codec != SKEP_CODEC_NONE)
-		device->backend->decode(device_queue(device, op), codec, chunk.count, out, chunk.result);
-	return true;
-}
-
 static bool run_inner(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	(void)ret;
@@ -466,7 +437,7 @@ void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper
 
 struct skep_device_memory skep_device_memory(const struct skep_device *device)
 {
-	return device->backend->memory(&device->stage);
+	return device->backend->memory(device->training, &device->stage);
 }
 
 uint64_t skep_device_digest(const struct skep_device *device)
@@ -514,7 +485,7 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_STORE] = run_receive,
 		[SKEP_OP_KEEP] = run_keep,
 		[SKEP_OP_FOLD] = run_fold,
-		[SKEP_OP_GIVE] = run_give,
+		[SKEP_OP_GIVE] = run_take,
 		[SKEP_OP_ALLREDUCE] = run_apart,
 		[SKEP_OP_OFFER] = skep_device_offer,
 		[SKEP_OP_COLLECT] = skep_device_collect,
@@ -545,17 +516,19 @@ void skep_device_start(struct skep_device *device, const struct skep_op *op, str
 		fail(device, op, ret);
 }
 
-/* FOLD's operand is the device's until it has been read. */
+/* The operand of FOLD and of COLLECT is the device's until it has been read. */
 void skep_device_wait(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	if (ret->failed)
 		return;
-	if (!device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane])) {
+	bool done =
+		device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
+	if (op->kind == SKEP_OP_FOLD || op->kind == SKEP_OP_COLLECT)
+		skep_pool_release(device->pool, op->in);
+	if (!done) {
 		fail(device, op, ret);
 		return;
 	}
-	if (op->kind == SKEP_OP_FOLD)
-		skep_pool_release(device->pool, op->in);
 	if (op->kind == SKEP_OP_FORWARD)
 		ret->loss_nano = loss_nano(device->loss[op->lane]);
 	device_judge(device, op, ret);

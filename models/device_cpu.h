@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * device_cpu.h - forward and backward pass of a stage, or of a slice of one (skep_stage_slice), on host memory, layer by layer.
- * The CPU is the only back end so far; one for CUDA would stand beside this file and keep the same signatures.
  */
 #ifndef SKEP_MODELS_DEVICE_CPU_H
 #define SKEP_MODELS_DEVICE_CPU_H

@@ -9,35 +9,29 @@
 #include "models/device_inside.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "models/codec.h"
-
-/* Room for so many elements of `size` bytes. */
-static void *grown(void *memory, size_t *room, size_t wanted, size_t size)
+static void *grown(struct skep_device *device, struct skep_room *room, size_t floats)
 {
-	if (wanted <= *room)
-		return memory;
-	void *larger = realloc(memory, wanted * size);
-	if (larger)
-		*room = wanted;
-	else
-		free(memory);
-	if (!larger)
-		*room = 0;
-	return larger;
+	const struct skep_memory_source *source = &device->pool->source;
+	const size_t line = 64 / sizeof(float), wanted = (floats / line + 1) * line;
+	if (floats < room->floats)
+		return room->memory;
+	source->give(source->context, SKEP_MEMORY_DEVICE, room->memory);
+	room->memory = source->take(source->context, SKEP_MEMORY_DEVICE, wanted * sizeof *room->memory);
+	room->floats = room->memory ? wanted : 0;
+	return room->memory;
 }
 
-const float *skep_device_own(struct skep_device *device, uint32_t round, uint64_t first, size_t n)
+const float *skep_device_own(struct skep_device *device, const struct skep_op *op, uint64_t first, size_t n)
 {
-	const float *own = skep_stage_own(&device->stage, round) + first;
+	const float *own = skep_stage_own(&device->stage, op->round) + first;
 	if (device->byzantine.lie == SKEP_LIE_NONE)
 		return own;
-	device->lie = grown(device->lie, &device->lie_room, n > 0 ? n : 1, sizeof *device->lie);
-	if (device->lie)
-		skep_byzantine_tell(&device->byzantine, round, first, n, own, device->lie);
-	return device->lie;
+	float *lie = grown(device, &device->lie, n);
+	if (lie)
+		device->backend->tell(device_queue(device, op), &device->byzantine, op->round, first, n, own, lie);
+	return lie;
 }
 
 void skep_device_set_byzantine(struct skep_device *device, const struct skep_byzantine *byzantine)
@@ -57,55 +51,50 @@ bool skep_device_offer(struct skep_device *device, const struct skep_op *op, str
 		return false;
 	memcpy(out, &op->microbatches, SKEP_PART_HEADER_BYTES);
 	if (chunk.own)
-		skep_codec_encode(device->training->reduction_codec, chunk.count, chunk.own,
-			(char *)out + SKEP_PART_HEADER_BYTES);
+		device->backend->encode(device_queue(device, op), device->training->reduction_codec, chunk.count,
+			chunk.own, (char *)out + SKEP_PART_HEADER_BYTES);
 	else
 		memset((char *)out + SKEP_PART_HEADER_BYTES, 0, chunk.bytes);
 	return true;
 }
 
-static bool make_room(struct skep_gathered *gathered, uint32_t members, size_t count)
+/* Where behind the parts there is room; even, since there are doubles. */
+static size_t behind(uint32_t members, size_t count)
 {
-	size_t wanted = members * count > 0 ? members * count : 1;
-	gathered->part = grown(gathered->part, &gathered->part_room, wanted, sizeof *gathered->part);
-	gathered->weight = grown(gathered->weight, &gathered->weight_room, members, sizeof *gathered->weight);
-	return gathered->part && gathered->weight;
-}
-
-static bool collect(struct skep_device *device, const struct skep_op *op)
-{
-	struct skep_gathered *gathered = &device->gathered;
-	struct skep_chunk chunk;
-	bool own = !op->in.slot && !op->in.generation;
-	uint64_t bytes;
-	const char *in = own ? NULL : skep_pool_find(device->pool, op->in, &bytes);
-	if (op->microbatch >= op->size || !skep_device_chunk(device, op, &chunk) ||
-		(!own && (!in || bytes != SKEP_PART_HEADER_BYTES + chunk.bytes)) ||
-		!make_room(gathered, op->size, chunk.count))
-		return false;
-	float *part = gathered->part + op->microbatch * chunk.count;
-	gathered->weight[op->microbatch] = op->microbatches;
-	if (own && chunk.own)
-		memcpy(part, chunk.own, chunk.count * sizeof *part);
-	else if (own)
-		memset(part, 0, chunk.count * sizeof *part);
-	if (own)
-		return true;
-	memcpy(&gathered->weight[op->microbatch], in, SKEP_PART_HEADER_BYTES);
-	skep_codec_decode(device->training->reduction_codec, chunk.count, in + SKEP_PART_HEADER_BYTES, part);
-	return true;
+	return (members * count + 1) / 2 * 2;
 }
 
 bool skep_device_collect(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
-	bool good = collect(device, op);
+	struct skep_gathered *gathered = &device->gathered;
+	const struct skep_backend *backend = device->backend;
+	struct skep_chunk chunk;
+	const bool own = !op->in.slot && !op->in.generation;
+	uint64_t bytes;
+	const char *in = own ? NULL : skep_pool_find(device->pool, op->in, &bytes);
 	(void)ret;
-	skep_pool_release(device->pool, op->in);
-	return good;
+	if (op->microbatch >= op->size || op->size > SKEP_ROSTER_MAX || !skep_device_chunk(device, op, &chunk) ||
+		(!own && (!in || bytes != SKEP_PART_HEADER_BYTES + chunk.bytes)) ||
+		!grown(device, &gathered->parts,
+			behind(op->size, chunk.count) + skep_robust_room(op->size, chunk.count))) {
+		skep_pool_release(device->pool, op->in);
+		return false;
+	}
+	float *part = gathered->parts.memory + op->microbatch * chunk.count;
+	gathered->weight[op->microbatch] = op->microbatches;
+	if (own) {
+		if (chunk.own) /* else it has no vote, and nobody reads its part */
+			backend->copy(device_queue(device, op), part, chunk.own, chunk.count * sizeof *part);
+		return true;
+	}
+	memcpy(&gathered->weight[op->microbatch], in, SKEP_PART_HEADER_BYTES);
+	backend->decode(device_queue(device, op), device->training->reduction_codec, chunk.count,
+		in + SKEP_PART_HEADER_BYTES, part);
+	return true;
 }
 
 /* Where no worker waits for others a merge may be of fewer than were to be compared, though the stage has as many: who is wrong
- * cannot be told then, so nothing is made of it. */
+ * cannot be told then, so nothing is made of it, as if nobody had a vote. */
 static bool too_few(const struct skep_device *device, const struct skep_op *op)
 {
 	uint32_t votes = 0, wanted = device->training->plan->merge_parts;
@@ -116,24 +105,24 @@ static bool too_few(const struct skep_device *device, const struct skep_op *op)
 
 bool skep_device_aggregate(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
+	static const uint32_t no_vote[SKEP_ROSTER_MAX];
 	const struct skep_gathered *gathered = &device->gathered;
 	struct skep_chunk chunk;
 	(void)ret;
-	if (!skep_device_chunk(device, op, &chunk) || gathered->part_room < op->size * chunk.count ||
-		gathered->weight_room < op->size)
+	if (!skep_device_chunk(device, op, &chunk) || op->size > SKEP_ROSTER_MAX)
 		return false;
-	if (too_few(device, op)) {
-		memset(chunk.result, 0, chunk.count * sizeof *chunk.result);
-		return true;
-	}
-	skep_robust_aggregate(
-		&device->training->robust, op->size, chunk.count, gathered->part, gathered->weight, chunk.result);
+	const size_t room = behind(op->size, chunk.count);
+	if (gathered->parts.floats < room + skep_robust_room(op->size, chunk.count))
+		return false;
+	device->backend->aggregate(device_queue(device, op), &device->training->robust, op->size, chunk.count,
+		gathered->parts.memory, too_few(device, op) ? no_vote : gathered->weight, gathered->parts.memory + room,
+		chunk.result);
 	return true;
 }
 
 void skep_device_gathered_finish(struct skep_device *device)
 {
-	free(device->gathered.part);
-	free(device->gathered.weight);
-	free(device->lie);
+	const struct skep_memory_source *source = &device->pool->source;
+	source->give(source->context, SKEP_MEMORY_DEVICE, device->gathered.parts.memory);
+	source->give(source->context, SKEP_MEMORY_DEVICE, device->lie.memory);
 }

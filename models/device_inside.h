@@ -6,14 +6,19 @@
 #ifndef SKEP_MODELS_DEVICE_INSIDE_H
 #define SKEP_MODELS_DEVICE_INSIDE_H
 
+#include "core/collective.h"
 #include "models/backend.h"
 #include "models/byzantine.h"
 #include "models/pool.h"
 
-struct skep_gathered {    /* the parts of a reduction side by side; grows to the largest that was asked for */
-	float *part;      /* [members][count] */
-	uint32_t *weight; /* [members] microbatches of each */
-	size_t part_room, weight_room;
+struct skep_room { /* of the device's side; grows to the largest that was asked for */
+	float *memory;
+	size_t floats;
+};
+
+struct skep_gathered {                    /* the parts of a reduction side by side */
+	struct skep_room parts;           /* [members][count], and behind them skep_robust_room() */
+	uint32_t weight[SKEP_ROSTER_MAX]; /* microbatches of each */
 };
 
 struct skep_doubt {        /* what a pass makes; looked at when it is there */
@@ -34,8 +39,7 @@ struct skep_device {
 	struct skep_keeper keeper; /* write NULL: none */
 	struct skep_gathered gathered;
 	struct skep_byzantine byzantine;
-	float *lie; /* [lie_room] */
-	size_t lie_room;
+	struct skep_room lie;
 	char why[SKEP_LANES][1024];
 	char unkept[1024]; /* why a state could not be kept */
 };
@@ -67,8 +71,9 @@ struct skep_chunk {
 
 /* The elements that a reduction operation is about; false: there are no such, or no memory for what is told in their place. */
 bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, struct skep_chunk *ret);
-/* What this device says it has in elements first .. first + n - 1 of the round's accumulator; NULL: no memory to lie in. */
-const float *skep_device_own(struct skep_device *device, uint32_t round, uint64_t first, size_t n);
+/* What this device says it has in elements first .. first + n - 1 of the accumulator of the operation's round; NULL: no memory
+ * to lie in. */
+const float *skep_device_own(struct skep_device *device, const struct skep_op *op, uint64_t first, size_t n);
 
 /* device_sound.c: is what it made finite? After the operation. */
 void device_judge(const struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);

@@ -36,7 +36,7 @@ bool device_is_spoilt(const struct skep_device *device, const struct skep_op *op
 static const float *sum_of(struct skep_device *device, const struct skep_op *op)
 {
 	struct skep_stage *stage = &device->stage;
-	return op->size == 1 ? skep_device_own(device, op->round, 0, stage->parameters) : stage->result;
+	return op->size == 1 ? skep_device_own(device, op, 0, stage->parameters) : stage->result;
 }
 
 bool device_run_step(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)

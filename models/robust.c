@@ -222,16 +222,17 @@ static inline void median(uint32_t rows, tile sorted, float *ret)
 		ret[j] = 0.5f * value_of(sorted[(rows - 1) / 2][j]) + 0.5f * value_of(sorted[rows / 2][j]);
 }
 
-/* Column by column into as many sums, which are folded in halves at the end. */
-SKEP_ANY_WIDTH static void score(
-	const struct votes *votes, double rho, size_t n, const float *part, double (*ret)[COLUMNS])
+/* Of a span, column by column into as many sums, which are folded in halves at the end. Adds to the scores. */
+SKEP_ANY_WIDTH static void score_span(
+	const struct votes *votes, double rho, size_t n, size_t first, size_t end, const float *part, double *score)
 {
 	tile key, sorted;
+	double sum[SKEP_ROSTER_MAX][COLUMNS];
 	for (uint32_t v = 0; v < votes->count; v++)
 		for (int j = 0; j < COLUMNS; j++)
-			ret[v][j] = 0;
-	for (size_t first = 0; first < n; first += COLUMNS) {
-		uint32_t columns = n - first < COLUMNS ? (uint32_t)(n - first) : COLUMNS;
+			sum[v][j] = 0;
+	for (; first < end; first += COLUMNS) {
+		uint32_t columns = end - first < COLUMNS ? (uint32_t)(end - first) : COLUMNS;
 		float centre[COLUMNS];
 		load(votes, columns, n, part + first, key);
 		for (uint32_t v = 0; v < votes->count; v++)
@@ -242,22 +243,24 @@ SKEP_ANY_WIDTH static void score(
 		for (uint32_t v = 0; v < votes->count; v++)
 			for (int j = 0; j < COLUMNS; j++) {
 				double g = (double)value_of(key[v][j]);
-				ret[v][j] += g * ((double)centre[j] - rho * g);
+				sum[v][j] += g * ((double)centre[j] - rho * g);
 			}
 	}
-	for (uint32_t v = 0; v < votes->count; v++)
+	for (uint32_t v = 0; v < votes->count; v++) {
 		for (int width = COLUMNS / 2; width > 0; width /= 2)
 			for (int j = 0; j < width; j++)
-				ret[v][j] += ret[v][j + width];
+				sum[v][j] += sum[v][j + width];
+		score[v] += sum[v][0];
+	}
 }
 
 /* How many are ahead of it: have a higher score, or an equal one and a lower rank. */
-static uint32_t place_of(const struct votes *votes, double (*score_of)[COLUMNS], uint32_t vote)
+static uint32_t place_of(const struct votes *votes, const double *score, uint32_t vote)
 {
 	uint32_t ahead = 0;
-	double own = isfinite(score_of[vote][0]) ? score_of[vote][0] : -INFINITY;
+	double own = isfinite(score[vote]) ? score[vote] : -INFINITY;
 	for (uint32_t v = 0; v < votes->count; v++) {
-		double other = isfinite(score_of[v][0]) ? score_of[v][0] : -INFINITY;
+		double other = isfinite(score[v]) ? score[v] : -INFINITY;
 		ahead += other > own || (other == own && v < vote);
 	}
 	return ahead;
@@ -280,12 +283,14 @@ SKEP_ANY_WIDTH static void add_up(const struct votes *votes, const bool *kept, s
 
 static void zeno(const struct skep_robust *robust, const struct votes *votes, size_t n, const float *part, float *ret)
 {
-	double score_of[SKEP_ROSTER_MAX][COLUMNS];
+	double score[SKEP_ROSTER_MAX] = {0};
 	bool kept[SKEP_ROSTER_MAX];
 	uint32_t stay = votes->count - skep_robust_left_out(robust, votes->count);
-	score(votes, robust->rho, n, part, score_of);
+	for (size_t first = 0; first < n; first += SKEP_ROBUST_SPAN)
+		score_span(votes, robust->rho, n, first, n - first < SKEP_ROBUST_SPAN ? n : first + SKEP_ROBUST_SPAN,
+			part, score);
 	for (uint32_t v = 0; v < votes->count; v++)
-		kept[v] = place_of(votes, score_of, v) < stay;
+		kept[v] = place_of(votes, score, v) < stay;
 	add_up(votes, kept, n, part, ret);
 }
 

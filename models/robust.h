@@ -48,6 +48,15 @@ struct skep_robust {
 /* Of `votes`, how many are left out: of trimmed means at each end. */
 uint32_t skep_robust_left_out(const struct skep_robust *robust, uint32_t votes);
 
+/* Scores are summed over so many elements at a time, in sixteen sums side by side, and then added: an order that can be shared
+ * out. */
+enum { SKEP_ROBUST_SPAN = 4096 };
+/* Numbers that a device may need for them beside the parts: a double for each member and span, and a word for each member. */
+static inline size_t skep_robust_room(uint32_t members, size_t n)
+{
+	return members * (2 * ((n + SKEP_ROBUST_SPAN - 1) / SKEP_ROBUST_SPAN) + 1);
+}
+
 /* ret[n] of part[members][n], rank by rank, which hold sums of weight[members] microbatches' gradients. At most SKEP_ROSTER_MAX
  * members. Zeros if nobody has counted anything. */
 void skep_robust_aggregate(const struct skep_robust *robust, uint32_t members, size_t n, const float *part,

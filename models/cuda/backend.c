@@ -33,11 +33,6 @@ static bool can_train(const struct skep_training *training, char *error, size_t 
 		return refuse("the CUDA device has attention for heads of up to %d numbers, and those of model %s have "
 			      "%u: use --device cpu",
 			SKEP_CUDA_HEAD_MAX, m->name, m->hidden / m->heads);
-	if (training->activation_codec > SKEP_CODEC_INT8 || training->reduction_codec > SKEP_CODEC_INT8)
-		return refuse("the CUDA device knows the codecs none, fp16 and int8: use one of these or --device cpu");
-	if (skep_plan_periodic(training->plan) || training->plan->gather)
-		return refuse(
-			"the CUDA device has no periodic sync and no aggregate but the mean yet: use --device cpu");
 	return true;
 }
 
@@ -54,6 +49,7 @@ static void destroy(void *queue[SKEP_LANES])
 			skep_cuda_give(lane->queue, SKEP_MEMORY_HOST, lane->targets);
 			skep_cuda_give(lane->queue, SKEP_MEMORY_HOST, lane->losses);
 		}
+		skep_cuda_queue_destroy(lane->down);
 		skep_cuda_queue_destroy(lane->queue);
 		free(lane->count);
 		free(lane);
@@ -111,6 +107,11 @@ static bool create(const struct skep_device_place *place, const struct skep_trai
 		struct skep_cuda_lane *lane = ret_queue[l];
 		lane->other = ret_queue[SKEP_LANES - 1 - l];
 	}
+	if (good && training->offload == SKEP_OFFLOAD_GRADIENTS) {
+		struct skep_cuda_lane *lane = ret_queue[SKEP_LANE_COMPUTE];
+		lane->down = skep_cuda_queue_create(ordinal, false, error, error_size);
+		good = lane->down != NULL;
+	}
 	if (good && !equip(ret_queue[SKEP_LANE_COMPUTE], training))
 		good = refuse("not enough memory for what goes between host and GPU");
 	if (!good)
@@ -121,16 +122,19 @@ static bool create(const struct skep_device_place *place, const struct skep_trai
 	return good;
 }
 
-static struct skep_device_memory memory_of(const struct skep_stage *stage)
+static struct skep_device_memory memory_of(const struct skep_training *training, const struct skep_stage *stage)
 {
-	const uint64_t array = sizeof(float) * stage->parameters;
+	const uint64_t array = sizeof(float) * stage->parameters, half = sizeof(skep_bf16) * stage->parameters;
+	const bool moments = training->offload != SKEP_OFFLOAD_NONE;
+	const bool gradients = training->offload == SKEP_OFFLOAD_GRADIENTS;
 	return (struct skep_device_memory){
-		.weights_bytes = stage->versions * (array + sizeof(skep_bf16) * stage->parameters),
+		.weights_bytes =
+			(stage->versions + (stage->inner != NULL)) * (array + half) + (stage->base ? array : 0),
 		.gradients_bytes = 2 * array,
-		.optimizer_bytes = stage->moments * array,
+		.optimizer_bytes = (stage->moments + stage->inner_moments) * array,
 		.result_bytes = array,
-		.gradients = SKEP_MEMORY_DEVICE,
-		.optimizer = SKEP_MEMORY_DEVICE,
+		.gradients = gradients ? SKEP_MEMORY_HOST : SKEP_MEMORY_DEVICE,
+		.optimizer = moments ? SKEP_MEMORY_HOST : SKEP_MEMORY_DEVICE,
 	};
 }
 
@@ -154,7 +158,7 @@ static struct skep_cuda_pass pass_of(struct skep_cuda_lane *lane, const struct s
 	const struct skep_training *training, const struct skep_op *op, const struct skep_layer *layer)
 {
 	const struct skep_cuda_own *own = stage->own;
-	const float *parameter = skep_stage_parameters(stage, op->version);
+	const float *parameter = skep_stage_read(stage, training, op);
 	const skep_bf16 *narrowed = own->narrowed + (parameter - stage->parameter);
 	const bool ties = stage->shared != SIZE_MAX && layer->type == &skep_layer_head;
 	return (struct skep_cuda_pass){.queue = lane->queue,
@@ -219,7 +223,7 @@ static const skep_real *backward(void *queue, struct skep_stage *stage, const st
 {
 	struct skep_cuda_lane *lane = queue;
 	const struct skep_cuda_own *own = stage->own;
-	float *accumulator = stage->accumulator[op->round & 1], *gradient = stage->scratch[0];
+	float *gradient = stage->scratch[0];
 	const size_t numbers = lane->tokens * training->model->hidden;
 	skep_cuda_queue_set_partial(lane->queue, own->partial, own->partial_floats);
 	skep_cuda_narrow(lane->queue, numbers, gradient, own->narrow_gradient);
@@ -227,12 +231,12 @@ static const skep_real *backward(void *queue, struct skep_stage *stage, const st
 		const struct skep_layer *layer = &stage->layer[l];
 		const float *x = l > 0 ? stash + layer[-1].value : in ? in : stash;
 		struct skep_cuda_pass pass = pass_of(lane, stage, training, op, layer);
-		if (!op->uncounted) {
-			pass.of.gradient = accumulator + layer->parameter;
-			pass.of.shared_gradient = pass.shared ? accumulator + stage->shared : NULL;
-		}
+		if (!op->uncounted)
+			skep_cuda_down_next(lane, stage, op, l, layers->end - 1 - l, &pass.of);
 		skep_cuda_layer(layer)->backward(layer, &pass, x, stash + layer->kept, gradient);
 	}
+	if (!op->uncounted)
+		skep_cuda_down_last(lane, stage, op, layers->first, layers->end - 1 - layers->first);
 	if (ret_out)
 		skep_cuda_copy(lane->queue, ret_out, gradient, numbers * sizeof *ret_out);
 	return gradient;
@@ -256,7 +260,8 @@ static void step_tensor(void *queue, const struct skep_tensor_step *s)
 	static const enum skep_cuda_rule rules[] = {[SKEP_OPTIMIZER_SGD] = SKEP_CUDA_SGD,
 		[SKEP_OPTIMIZER_ADAMW] = SKEP_CUDA_ADAMW,
 		[SKEP_OPTIMIZER_NESTEROV] = SKEP_CUDA_NESTEROV,
-		[SKEP_OPTIMIZER_LAMB] = SKEP_CUDA_LAMB};
+		[SKEP_OPTIMIZER_LAMB] = SKEP_CUDA_LAMB,
+		[SKEP_OPTIMIZER_DELAYED_NESTEROV] = SKEP_CUDA_DELAYED_NESTEROV};
 	const struct skep_cuda_lane *lane = queue;
 	const struct skep_cuda_own *own = lane->stage->own;
 	const bool plain = s->o->kind == SKEP_OPTIMIZER_LAMB && !s->scales;
@@ -271,12 +276,29 @@ static void step_tensor(void *queue, const struct skep_tensor_step *s)
 			.beta1 = s->o->beta1,
 			.beta2 = s->o->beta2,
 			.epsilon = s->o->epsilon,
+			.turns = (float)s->o->turns,
+			.last = s->last,
 			.n = s->n,
 			.sum = s->sum,
 			.w = s->w,
 			.moment = {s->moment[0], s->moment[1]},
 			.narrowed = own->narrowed + (s->w - lane->stage->parameter)},
 		own->norms);
+}
+
+static void weigh(void *queue, size_t n, const skep_real *w, const skep_real *v, skep_real weight, skep_real *ret)
+{
+	skep_cuda_weigh(queue_of(queue), n, w, v, weight, ret);
+}
+
+static void mix(void *queue, size_t n, skep_real mixing, const skep_real *w, skep_real *v)
+{
+	skep_cuda_mix(queue_of(queue), n, mixing, w, v);
+}
+
+static void shift(void *queue, size_t n, const skep_real *from, const skep_real *to, skep_real *v)
+{
+	skep_cuda_shift(queue_of(queue), n, from, to, v);
 }
 
 static double squares(void *queue, size_t n, const skep_real *a)
@@ -295,9 +317,14 @@ static bool all_finite(void *queue, size_t n, const skep_real *a)
 	return isfinite(squares(queue, n, a));
 }
 
-/* Those of periodic sync are missing: can_train(). */
-static const struct skep_arrays arrays = {
-	.copy = copy, .clear = clear, .step = step_tensor, .finite = all_finite, .squares = squares};
+static const struct skep_arrays arrays = {.copy = copy,
+	.clear = clear,
+	.step = step_tensor,
+	.weigh = weigh,
+	.mix = mix,
+	.shift = shift,
+	.finite = all_finite,
+	.squares = squares};
 
 static bool begin(void *queue, const struct skep_training *training, uint32_t index, struct skep_stage *ret)
 {
@@ -308,35 +335,58 @@ static bool begin(void *queue, const struct skep_training *training, uint32_t in
 	return true;
 }
 
+/* Rounds n parameters, or inner ones. */
+static void narrow(struct skep_cuda_lane *lane, const struct skep_stage *stage, size_t n, const float *w)
+{
+	const struct skep_cuda_own *own = stage->own;
+	skep_cuda_narrow(lane->queue, n, w, own->narrowed + (w - stage->parameter));
+}
+
+/* Who works on the arrays of the stage from now on; who did. */
+static void *hand_to(struct skep_cuda_lane *lane, struct skep_stage *stage)
+{
+	void *usual = stage->queue;
+	stage->queue = lane;
+	lane->stage = stage;
+	return usual;
+}
+
 /* On the queue of its lane, which may be that of reductions: nothing else of the device goes on beside it, as on the CPU, so
  * nobody sees half of a step. Lanes take turns in asking, so what is asked for next is done after it. */
 static void step(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer,
 	const struct skep_turn *turn, const skep_real *sum)
 {
 	struct skep_cuda_lane *lane = queue;
-	const struct skep_cuda_own *own = stage->own;
 	const struct skep_slice *slice = &stage->slice[turn->nth];
 	const float *w = skep_stage_parameters(stage, turn->round + 1) + slice->parameter;
-	void *usual = stage->queue;
 	skep_cuda_settle(lane->other->queue);
-	stage->queue = queue;
-	lane->stage = stage;
+	void *usual = hand_to(lane, stage);
 	skep_stage_step(stage, optimizer, turn, sum);
 	stage->queue = usual;
 	if (turn->microbatches == 0) /* copied from version to version, not stepped */
-		skep_cuda_narrow(lane->queue, slice->parameters, w, own->narrowed + (w - stage->parameter));
+		narrow(lane, stage, slice->parameters, w);
 	skep_cuda_settle(lane->queue);
 }
 
+/* INNER and PSEUDO touch nothing that reductions do, so these go on. Steps round what they change; inner parameters that
+ * follow those of the stage are copied or mixed. */
 static bool periodic(void *queue, struct skep_stage *stage, const struct skep_training *training,
 	const struct skep_op *op, const skep_real *sum)
 {
-	(void)queue;
-	(void)stage;
-	(void)training;
-	(void)op;
-	(void)sum;
-	return false;
+	struct skep_cuda_lane *lane = queue;
+	const bool steps = op->kind == SKEP_OP_STEP;
+	if (!stage->inner)
+		return false;
+	if (steps)
+		skep_cuda_settle(lane->other->queue);
+	void *usual = hand_to(lane, stage);
+	skep_stage_periodic(stage, training, op, sum);
+	stage->queue = usual;
+	if (steps) {
+		narrow(lane, stage, op->count > 0 ? op->count : stage->parameters, stage->inner + op->first);
+		skep_cuda_settle(lane->queue);
+	}
+	return true;
 }
 
 static void save(void *queue, const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state)
@@ -348,15 +398,16 @@ static void save(void *queue, const struct skep_stage *stage, uint32_t chunk, ui
 static bool load(void *queue, struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks,
 	const void *state, uint64_t bytes)
 {
-	const struct skep_cuda_own *own = stage->own;
 	uint64_t first, count;
 	if (!skep_stage_load(stage, version, chunk, chunks, state, bytes))
 		return false;
 	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
-	for (uint32_t v = 0; count > 0 && v < stage->versions; v++) {
-		const size_t at = v * stage->stride + first;
-		skep_cuda_narrow(queue_of(queue), count, stage->parameter + at, own->narrowed + at);
-	}
+	for (uint32_t v = 0; count > 0 && v < stage->versions; v++)
+		narrow(queue, stage, count, skep_stage_parameters(stage, v) + first);
+	if (stage->base) /* then all of them begin anew */
+		narrow(queue, stage, stage->parameters, stage->inner);
+	else if (stage->inner && count > 0)
+		narrow(queue, stage, count, stage->inner + first);
 	return true;
 }
 
@@ -406,6 +457,18 @@ static void fold(void *queue, enum skep_codec codec, size_t n, const void *encod
 	skep_cuda_fold(queue_of(queue), codec, n, encoded, sum);
 }
 
+static void tell(void *queue, const struct skep_byzantine *byzantine, uint32_t round, uint64_t first, size_t n,
+	const float *own, float *ret)
+{
+	skep_cuda_tell(queue_of(queue), byzantine, round, first, n, own, ret);
+}
+
+static void aggregate(void *queue, const struct skep_robust *robust, uint32_t members, size_t n, const float *part,
+	const uint32_t *weight, float *room, float *ret)
+{
+	skep_cuda_aggregate(queue_of(queue), robust, members, n, part, weight, room, ret);
+}
+
 const struct skep_backend skep_backend_cuda = {.name = "CUDA",
 	.count = skep_cuda_count,
 	.create = create,
@@ -422,6 +485,8 @@ const struct skep_backend skep_backend_cuda = {.name = "CUDA",
 	.decode = decode,
 	.add = add,
 	.fold = fold,
+	.tell = tell,
+	.aggregate = aggregate,
 	.copy = copy,
 	.save = save,
 	.load = load,

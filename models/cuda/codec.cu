@@ -58,6 +58,30 @@ __device__ static inline uint32_t whole_of(uint32_t half)
 	return sign | (size >= 31u << 23 ? size + (224u << 23) : size + (112u << 23));
 }
 
+/* ---- e3m0: models/codec.c says why ------------------------------------------------------------------------------------ */
+
+__device__ static inline uint32_t e3m0_of(float x, float inverse)
+{
+	const float y = __fmul_rn(fabsf(x), inverse);
+	int32_t number = ((int32_t)(__float_as_uint(y) + (1u << 22)) >> 23) - (127 + 2 - 7);
+	const int32_t least = y >= 0x1p-5f;
+	number = number > least ? number : least;
+	return number > 0 ? (uint32_t)number | (__float_as_uint(x) >> 31) << 3 : 0;
+}
+
+__device__ static inline float e3m0_value(uint32_t code)
+{
+	const uint32_t number = code & 7, sign = (code & 8) << 28;
+	return __uint_as_float(number > 0 ? (120 + number) << 23 | sign : 0);
+}
+
+/* Elements of the block in which the piece is. */
+__device__ static inline unsigned block_of(const struct piece &p, size_t n)
+{
+	const size_t first = p.first / SKEP_CODEC_BLOCK * SKEP_CODEC_BLOCK, rest = n > first ? n - first : 0;
+	return rest < SKEP_CODEC_BLOCK ? (unsigned)rest : SKEP_CODEC_BLOCK;
+}
+
 /* ---- four elements from and to a payload ---------------------------------------------------------------------------- */
 
 template <int codec> __device__ static inline unsigned char *place_of(void *encoded, const struct piece &p)
@@ -65,18 +89,33 @@ template <int codec> __device__ static inline unsigned char *place_of(void *enco
 	unsigned char *bytes = (unsigned char *)encoded;
 	if (codec == SKEP_CODEC_INT8)
 		return bytes + p.first / SKEP_CODEC_BLOCK * (SKEP_CODEC_BLOCK + SKEP_CODEC_SCALE_BYTES);
+	if (codec == SKEP_CODEC_E3M0)
+		return bytes + p.first / SKEP_CODEC_BLOCK * (SKEP_CODEC_BLOCK / 2 + SKEP_CODEC_SCALE_BYTES);
 	return bytes + p.first * (codec == SKEP_CODEC_FP16 ? 2 : 4);
 }
 
-template <int codec> __device__ static inline void read_piece(const struct piece &p, void *encoded, float value[EACH])
+__device__ static inline void read_quads(const struct piece &p, size_t n, const unsigned char *from, float value[EACH])
+{
+	const unsigned half = (block_of(p, n) + 1) / 2, at = p.first % SKEP_CODEC_BLOCK;
+	for (unsigned i = 0; i < p.count; i++) {
+		const bool high = at + i >= half;
+		const uint32_t byte = from[SKEP_CODEC_SCALE_BYTES + at + i - (high ? half : 0)];
+		value[i] = __fmul_rn(e3m0_value(high ? byte >> 4 : byte), *(const float *)from);
+	}
+}
+
+template <int codec>
+__device__ static inline void read_piece(const struct piece &p, size_t n, void *encoded, float value[EACH])
 {
 	unsigned char *from = place_of<codec>(encoded, p);
+	if (codec == SKEP_CODEC_E3M0)
+		read_quads(p, n, from, value);
 	for (unsigned i = 0; i < p.count; i++) {
 		if (codec == SKEP_CODEC_NONE)
 			value[i] = ((const float *)from)[i];
 		else if (codec == SKEP_CODEC_FP16)
 			value[i] = __uint_as_float(whole_of(((const uint16_t *)from)[i]));
-		else
+		else if (codec == SKEP_CODEC_INT8)
 			value[i] =
 				__fmul_rn((float)(int8_t)from[SKEP_CODEC_SCALE_BYTES + p.first % SKEP_CODEC_BLOCK + i],
 					*(const float *)from);
@@ -90,14 +129,21 @@ __device__ static inline float scale_of(float largest)
 	return fminf(fmaxf(scale, 0x1p-126f), 0x1.020406p121f);
 }
 
-__device__ static inline void write_bytes(const struct piece &p, unsigned char *to, const float value[EACH])
+/* Of the block: the bits of the largest |x|. */
+__device__ static inline uint32_t largest_of(const struct piece &p, const float value[EACH])
 {
-	uint32_t largest = 0, word = 0;
+	uint32_t largest = 0;
 	for (unsigned i = 0; i < p.count; i++) {
 		const uint32_t size = __float_as_uint(value[i]) & 0x7fffffff;
 		largest = size > largest ? size : largest;
 	}
-	largest = team_most(largest);
+	return team_most(largest);
+}
+
+__device__ static inline void write_bytes(const struct piece &p, unsigned char *to, const float value[EACH])
+{
+	uint32_t word = 0;
+	const uint32_t largest = largest_of(p, value);
 	const bool finite = largest < INFINITY_BITS;
 	const float scale = scale_of(__uint_as_float(largest)), inverse = __fdiv_rn(1.0f, scale);
 	for (unsigned i = 0; i < p.count && finite; i++)
@@ -111,12 +157,42 @@ __device__ static inline void write_bytes(const struct piece &p, unsigned char *
 		to[i] = (unsigned char)(word >> 8 * i);
 }
 
+/* A byte has one element of the first half of its block and one of the second, whose codes two neighbours have. */
+__device__ static inline void write_quads(const struct piece &p, size_t n, unsigned char *to, const float value[EACH])
+{
+	const unsigned block = block_of(p, n), half = (block + 1) / 2, at = p.first % SKEP_CODEC_BLOCK;
+	const uint32_t largest = largest_of(p, value);
+	const bool finite = largest < INFINITY_BITS;
+	const float scale = fmaxf(finite ? __uint_as_float(largest) : 0.0f, 0x1p-120f);
+	const float inverse = __fdiv_rn(1.0f, __fmul_rn(scale, 0.25f));
+	uint32_t code = 0, word = 0;
+	for (unsigned i = 0; i < p.count && finite; i++)
+		code |= e3m0_of(value[i], inverse) << 8 * i;
+	const unsigned lane = threadIdx.x % WARP, own = lane % TEAM, team = lane - own, other = own + half / EACH;
+	const uint32_t low = __shfl_sync(ALL_LANES, code, (int)(team + other % TEAM));
+	const uint32_t high = __shfl_sync(ALL_LANES, code, (int)(team + (other + 1) % TEAM));
+	const uint64_t across = (uint64_t)high << 32 | low;
+	if (at == 0 && p.count > 0)
+		*(uint32_t *)to = finite ? __float_as_uint(scale) : NAN_BITS;
+	to += SKEP_CODEC_SCALE_BYTES + at;
+	for (unsigned i = 0; i < EACH && at + i < half; i++) {
+		const uint32_t second = at + i + half < block ? (uint32_t)(across >> 8 * (half % EACH + i)) & 0xff : 0;
+		word |= ((code >> 8 * i & 0xff) | second << 4) << 8 * i;
+	}
+	if (at + EACH <= half)
+		*(uint32_t *)to = word;
+	for (unsigned i = 0; i < EACH && at + i < half && at + EACH > half; i++)
+		to[i] = (unsigned char)(word >> 8 * i);
+}
+
 template <int codec>
-__device__ static inline void write_piece(const struct piece &p, void *encoded, const float value[EACH])
+__device__ static inline void write_piece(const struct piece &p, size_t n, void *encoded, const float value[EACH])
 {
 	unsigned char *to = place_of<codec>(encoded, p);
 	if (codec == SKEP_CODEC_INT8)
 		write_bytes(p, to, value);
+	if (codec == SKEP_CODEC_E3M0)
+		write_quads(p, n, to, value);
 	for (unsigned i = 0; i < p.count; i++) {
 		if (codec == SKEP_CODEC_NONE)
 			((float *)to)[i] = value[i];
@@ -133,14 +209,14 @@ template <int codec> __global__ void encode(size_t n, const float *value, void *
 	float x[EACH] = {};
 	for (unsigned i = 0; i < p.count; i++)
 		x[i] = value[p.first + i];
-	write_piece<codec>(p, encoded, x);
+	write_piece<codec>(p, n, encoded, x);
 }
 
 template <int codec> __global__ void decode(size_t n, void *encoded, float *value)
 {
 	const struct piece p = own_piece(n);
 	float x[EACH] = {};
-	read_piece<codec>(p, encoded, x);
+	read_piece<codec>(p, n, encoded, x);
 	for (unsigned i = 0; i < p.count; i++)
 		value[p.first + i] = x[i];
 }
@@ -150,15 +226,15 @@ template <int codec> __global__ void take_in(size_t n, const float *value, void 
 {
 	const struct piece p = own_piece(n);
 	float x[EACH] = {};
-	read_piece<codec>(p, encoded, x);
+	read_piece<codec>(p, n, encoded, x);
 	for (unsigned i = 0; i < p.count; i++)
 		x[i] = __fadd_rn(x[i], value[p.first + i]);
 	__syncwarp();
-	write_piece<codec>(p, encoded, x);
+	write_piece<codec>(p, n, encoded, x);
 	__syncwarp();
 	if (!sum)
 		return;
-	read_piece<codec>(p, encoded, x);
+	read_piece<codec>(p, n, encoded, x);
 	for (unsigned i = 0; i < p.count; i++)
 		sum[p.first + i] = x[i];
 }
@@ -167,7 +243,7 @@ template <int codec> __global__ void fold(size_t n, void *encoded, float *sum)
 {
 	const struct piece p = own_piece(n);
 	float x[EACH] = {};
-	read_piece<codec>(p, encoded, x);
+	read_piece<codec>(p, n, encoded, x);
 	for (unsigned i = 0; i < p.count; i++)
 		sum[p.first + i] = __fadd_rn(sum[p.first + i], x[i]);
 }
@@ -183,8 +259,10 @@ template <int codec> __global__ void fold(size_t n, void *encoded, float *sum)
 			launch(queue, what, kernel<SKEP_CODEC_NONE>, grid, block, 0, n, __VA_ARGS__);                  \
 		else if (codec == SKEP_CODEC_FP16)                                                                     \
 			launch(queue, what, kernel<SKEP_CODEC_FP16>, grid, block, 0, n, __VA_ARGS__);                  \
-		else                                                                                                   \
+		else if (codec == SKEP_CODEC_INT8)                                                                     \
 			launch(queue, what, kernel<SKEP_CODEC_INT8>, grid, block, 0, n, __VA_ARGS__);                  \
+		else                                                                                                   \
+			launch(queue, what, kernel<SKEP_CODEC_E3M0>, grid, block, 0, n, __VA_ARGS__);                  \
 	} while (0)
 
 void skep_cuda_encode(

@@ -22,6 +22,13 @@ __global__ void narrow_all(size_t n, const float *x, bf16 *y)
 		y[i] = narrow(x[i]);
 }
 
+__global__ void accumulate_all(size_t n, const float *x, float *sum)
+{
+	const size_t i = own();
+	if (i < n)
+		sum[i] += x[i];
+}
+
 __global__ void gelu_forward(size_t n, const bf16 *in, bf16 *out)
 {
 	const size_t i = own();
@@ -99,6 +106,11 @@ __global__ void rotate(size_t n, uint32_t sequence, uint32_t turned, uint32_t he
 void skep_cuda_narrow(struct skep_cuda_queue *queue, size_t n, const float *x, skep_bf16 *ret)
 {
 	EACH(queue, "rounding", narrow_all, n, x, halves(ret));
+}
+
+void skep_cuda_accumulate(struct skep_cuda_queue *queue, size_t n, const float *x, float *sum)
+{
+	EACH(queue, "accumulating", accumulate_all, n, x, sum);
 }
 
 void skep_cuda_gelu_forward(struct skep_cuda_queue *queue, size_t n, const skep_bf16 *in, skep_bf16 *ret)

@@ -55,6 +55,8 @@ void skep_cuda_norm_backward(struct skep_cuda_queue *queue, const struct skep_cu
 /* ---- feed.cu: element by element, and sums over rows --------------------------------------------------------------- */
 
 void skep_cuda_narrow(struct skep_cuda_queue *queue, size_t n, const float *x, skep_bf16 *ret);
+/* sum[n] += x[n] */
+void skep_cuda_accumulate(struct skep_cuda_queue *queue, size_t n, const float *x, float *sum);
 /* sum[width] += the rows of x[rows][width]. */
 void skep_cuda_add_rows(struct skep_cuda_queue *queue, size_t rows, size_t width, const skep_bf16 *x, float *sum);
 /* GELU in its tanh form. `in` may be `ret`. */
@@ -109,11 +111,13 @@ void skep_cuda_surprise(struct skep_cuda_queue *queue, uint32_t samples, uint32_
 
 /* ---- optimizer.cu ------------------------------------------------------------------------------------------------- */
 
-enum skep_cuda_rule { SKEP_CUDA_SGD, SKEP_CUDA_NESTEROV, SKEP_CUDA_ADAMW, SKEP_CUDA_LAMB };
+enum skep_cuda_rule { SKEP_CUDA_SGD, SKEP_CUDA_NESTEROV, SKEP_CUDA_ADAMW, SKEP_CUDA_LAMB, SKEP_CUDA_DELAYED_NESTEROV };
 struct skep_cuda_step { /* of one tensor: struct skep_tensor_step, in numbers */
 	enum skep_cuda_rule rule;
 	float rate, decay, divisor, unbias_mean, unbias_square;
 	float momentum, beta1, beta2, epsilon;
+	float turns; /* delayed Nesterov: how many, */
+	bool last;   /* and is it the last of them */
 	size_t n;
 	const float *sum;
 	float *w, *moment[2];
@@ -123,10 +127,15 @@ struct skep_cuda_step { /* of one tensor: struct skep_tensor_step, in numbers */
 size_t skep_cuda_norms_bytes(void);
 void skep_cuda_step(struct skep_cuda_queue *queue, const struct skep_cuda_step *step, double *norms);
 
+/* struct skep_arrays has the formulas. */
+void skep_cuda_weigh(struct skep_cuda_queue *queue, size_t n, const float *w, const float *v, float weight, float *ret);
+void skep_cuda_mix(struct skep_cuda_queue *queue, size_t n, float mixing, const float *w, float *v);
+void skep_cuda_shift(struct skep_cuda_queue *queue, size_t n, const float *from, const float *to, float *v);
+
 /* ret[0] = the sum of the squares of n numbers; the rest of skep_cuda_norms_bytes() is used up. */
 void skep_cuda_squares(struct skep_cuda_queue *queue, size_t n, const float *x, double *ret);
 
-/* ---- codec.cu: codec.h to the bit, for fp32, fp16 and int8; `encoded` may be of the host's side ---------------------- */
+/* ---- codec.cu: codec.h to the bit; `encoded` may be of the host's side ---------------------- */
 
 void skep_cuda_encode(
 	struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded);
@@ -135,6 +144,17 @@ void skep_cuda_decode(
 void skep_cuda_add(struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const float *value, void *encoded,
 	float *ret_sum);
 void skep_cuda_fold(struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum);
+
+/* ---- robust.cu: byzantine.h and robust.h, to the bit ----------------------------------------------------------------- */
+
+struct skep_byzantine;
+void skep_cuda_tell(struct skep_cuda_queue *queue, const struct skep_byzantine *byzantine, uint32_t round,
+	uint64_t first, size_t n, const float *own, float *ret);
+
+/* part[members][n] and ret[n]; `room` is for skep_robust_room(members, n) numbers. */
+struct skep_robust;
+void skep_cuda_aggregate(struct skep_cuda_queue *queue, const struct skep_robust *robust, uint32_t members, size_t n,
+	const float *part, const uint32_t *weight, float *room, float *ret);
 
 #ifdef __cplusplus
 }

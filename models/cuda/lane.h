@@ -16,6 +16,7 @@
 
 struct skep_cuda_lane {
 	struct skep_cuda_queue *queue;
+	struct skep_cuda_queue *down;   /* on which gradients go to the host, beside passes; NULL: they stay */
 	struct skep_cuda_lane *other;   /* of the same device */
 	const struct skep_stage *stage; /* that steps */
 	int32_t *count;                 /* [vocabulary]: of tokens by id, while inputs are drawn */
@@ -27,8 +28,8 @@ struct skep_cuda_lane {
 	double *loss;  /* where the mean of the losses goes; NULL: nobody asked for one */
 };
 
-struct skep_cuda_own {              /* of a stage; all of the device's side */
-	skep_bf16 *narrowed;        /* [versions][stride]: the parameters, rounded */
+struct skep_cuda_own {              /* of a stage; all but one of the device's side */
+	skep_bf16 *narrowed;        /* [versions, and inner ones][stride]: the parameters, rounded */
 	skep_bf16 *narrow_gradient; /* [tokens][hidden]: what scratch[0] holds, rounded */
 	skep_bf16 *normed;          /* [tokens][hidden]: outputs of norms, or their gradients */
 	skep_bf16 *at_up, *at_bent; /* backwards through a feed-forward part */
@@ -36,6 +37,8 @@ struct skep_cuda_own {              /* of a stage; all of the device's side */
 	float *along;               /* the same */
 	float *partial;             /* of sums over rows */
 	size_t partial_floats;
+	void *host;       /* what is offloaded: moments, and accumulators and result; NULL: nothing */
+	float *down[2];   /* gradients of a layer on their way there; NULL: they stay */
 	double *norms;    /* of LAMB */
 	float *losses;    /* [tokens] */
 	int32_t *targets; /* [samples][sequence + 1] */
@@ -87,6 +90,14 @@ static inline skep_bf16 *skep_cuda_carve_halves(float **rest, size_t n)
 /* Integers that come with the samples of the first stage, tokens by id after the ids: layer_ends.c. */
 size_t skep_cuda_inputs(uint32_t samples, uint32_t sequence);
 void skep_cuda_group_inputs(uint32_t samples, uint32_t sequence, uint32_t vocabulary, int32_t *count, int32_t *inputs);
+
+/* down.c. Backwards, before the pass of layer l, the `turn`th of the operation: where it adds its gradient; and after the last
+ * one: all is done when all is in the accumulator. Floats: that a layer's gradient takes on its way. */
+size_t skep_cuda_down_floats(const struct skep_stage *stage, const struct skep_layer *layer);
+void skep_cuda_down_next(struct skep_cuda_lane *lane, const struct skep_stage *stage, const struct skep_op *op,
+	uint32_t l, uint32_t turn, struct skep_pass *pass);
+void skep_cuda_down_last(struct skep_cuda_lane *lane, const struct skep_stage *stage, const struct skep_op *op,
+	uint32_t l, uint32_t turn);
 
 /* stage.c */
 const struct skep_cuda_layer_type *skep_cuda_layer(const struct skep_layer *layer);

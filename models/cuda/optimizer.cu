@@ -1,13 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * optimizer.cu - one step of one tensor, by the formulas of models/optimizer.c, and sums of squares. Parameters stay in
- * fp32; what they round to in bf16 is written beside them, for the products. LAMB needs two norms before it steps: blocks
- * write partial sums, and every block that steps adds these up in the same order.
+ * optimizer.cu - one step of one tensor, by the formulas of models/optimizer.c; what periodic sync does to parameters
+ * (models/inner.c, models/merge.c); and sums of squares. Parameters stay in fp32; what they round to in bf16 is written beside
+ * them, for the products. LAMB needs two norms before it steps: blocks write partial sums, and every block that steps adds
+ * these up in the same order.
+ *
+ * But for LAMB's norms all has the bits of the CPU's loops: the order of operations is theirs, and this file is compiled
+ * without contraction (meson.build), as they are.
  */
 #include "models/cuda/portable.cuh"
 
 #define THREADS 256
 #define PARTS 128 /* blocks that share a sum of squares */
+
+/* As Nesterov's, spread over turns. */
+__device__ static inline void go_by_turns(const struct skep_cuda_step &s, size_t i)
+{
+	const float g = s.sum[i] / s.divisor, buffer = s.moment[1][i] + g;
+	float w = s.w[i] - s.rate * (g / s.turns);
+	if (s.last) {
+		const float velocity = s.moment[0][i] = s.momentum * s.moment[0][i] + buffer / s.turns;
+		w -= s.rate * (s.momentum * velocity);
+	}
+	s.moment[1][i] = s.last ? 0 : buffer;
+	s.w[i] = w;
+	halves(s.narrowed)[i] = narrow(w);
+}
 
 /* How far to go, as a multiple of the rate. Moves the moments on. */
 __device__ static inline float direction(const struct skep_cuda_step &s, size_t i)
@@ -39,8 +57,32 @@ __device__ static inline void go(const struct skep_cuda_step &s, size_t i, float
 __global__ void step_plainly(struct skep_cuda_step s)
 {
 	const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-	if (i < s.n)
+	if (i < s.n && s.rule == SKEP_CUDA_DELAYED_NESTEROV)
+		go_by_turns(s, i);
+	else if (i < s.n)
 		go(s, i, s.rate, direction(s, i));
+}
+
+__global__ void weigh_all(size_t n, const float *w, const float *v, float weight, float *ret)
+{
+	const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+	if (i < n)
+		ret[i] = (w[i] - v[i]) * weight;
+}
+
+__global__ void mix_all(size_t n, float mixing, const float *w, float *v)
+{
+	const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+	const float rest = 1 - mixing;
+	if (i < n)
+		v[i] = mixing * v[i] + rest * w[i];
+}
+
+__global__ void shift_all(size_t n, const float *from, const float *to, float *v)
+{
+	const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+	if (i < n)
+		v[i] += to[i] - from[i];
 }
 
 /* norms[PARTS][2]: of the squares of parameters, and of where they would go. */
@@ -112,4 +154,20 @@ void skep_cuda_squares(struct skep_cuda_queue *queue, size_t n, const float *x, 
 {
 	launch(queue, "squares", square_parts, dim3(PARTS), dim3(THREADS), WARP * sizeof(double), n, x, ret);
 	launch(queue, "sum of squares", sum_parts, dim3(1), dim3(THREADS), WARP * sizeof(double), ret);
+}
+
+void skep_cuda_weigh(struct skep_cuda_queue *queue, size_t n, const float *w, const float *v, float weight, float *ret)
+{
+	launch(queue, "pseudo-gradient", weigh_all, dim3(blocks_for(n, THREADS)), dim3(THREADS), 0, n, w, v, weight,
+		ret);
+}
+
+void skep_cuda_mix(struct skep_cuda_queue *queue, size_t n, float mixing, const float *w, float *v)
+{
+	launch(queue, "mixing", mix_all, dim3(blocks_for(n, THREADS)), dim3(THREADS), 0, n, mixing, w, v);
+}
+
+void skep_cuda_shift(struct skep_cuda_queue *queue, size_t n, const float *from, const float *to, float *v)
+{
+	launch(queue, "shifting", shift_all, dim3(blocks_for(n, THREADS)), dim3(THREADS), 0, n, from, to, v);
 }

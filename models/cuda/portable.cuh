@@ -27,6 +27,7 @@ typedef __nv_bfloat16 bf16;
 
 struct skep_cuda_queue {
 	cudaStream_t stream;
+	cudaEvent_t event; /* of who follows it, until it is asked to be followed again */
 	cudaError_t error; /* the first one since the last wait */
 	const char *what;  /* was asked for then */
 	int ordinal;

@@ -42,6 +42,8 @@ struct skep_cuda_queue *skep_cuda_queue_create(uint32_t ordinal, bool products, 
 	}
 	if (failed == cudaSuccess)
 		failed = cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking);
+	if (failed == cudaSuccess)
+		failed = cudaEventCreateWithFlags(&queue->event, cudaEventDisableTiming);
 	if (failed != cudaSuccess) {
 		snprintf(error, error_size, "GPU %u cannot be used: %s", ordinal, cudaGetErrorString(failed));
 		return fail(queue);
@@ -60,6 +62,8 @@ void skep_cuda_queue_destroy(struct skep_cuda_queue *queue)
 	if (!queue)
 		return;
 	cudaSetDevice(queue->ordinal);
+	if (queue->event)
+		cudaEventDestroy(queue->event);
 	if (queue->stream)
 		cudaStreamDestroy(queue->stream);
 	skep_lt_destroy(queue->lt);
@@ -102,6 +106,13 @@ void skep_cuda_clear(struct skep_cuda_queue *queue, void *memory, size_t bytes)
 {
 	cudaSetDevice(queue->ordinal);
 	note_error(queue, cudaMemsetAsync(memory, 0, bytes, queue->stream), "clearing");
+}
+
+void skep_cuda_follow(struct skep_cuda_queue *queue, struct skep_cuda_queue *first)
+{
+	cudaSetDevice(queue->ordinal);
+	note_error(queue, cudaEventRecord(first->event, first->stream), "an event");
+	note_error(queue, cudaStreamWaitEvent(queue->stream, first->event, 0), "following");
 }
 
 bool skep_cuda_wait(struct skep_cuda_queue *queue, char *why, size_t why_size)

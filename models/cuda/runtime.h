@@ -35,6 +35,9 @@ void skep_cuda_give(struct skep_cuda_queue *queue, enum skep_memory_side side, v
 void skep_cuda_copy(struct skep_cuda_queue *queue, void *to, const void *from, size_t bytes);
 void skep_cuda_clear(struct skep_cuda_queue *queue, void *memory, size_t bytes);
 
+/* What `queue` is asked for from now on is done after what `first` was asked for until now. */
+void skep_cuda_follow(struct skep_cuda_queue *queue, struct skep_cuda_queue *first);
+
 /* Until all that was asked for has been done. False: something could not be. */
 bool skep_cuda_wait(struct skep_cuda_queue *queue, char *why, size_t why_size);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * stage.c - a stage on a GPU: models/stage.c says where its layers lie, this lays out the arrays, all carved from one
- * allocation of the device's memory, and brings the first parameters there. What a layer keeps inside is other than on the
- * CPU, so stashes are laid out anew; edges are always decoded and encoded, since payloads are the host's.
+ * allocation of the device's memory and, what is offloaded, one of page-locked memory of the host, and brings the first
+ * parameters there. What a layer keeps inside is other than on the CPU, so stashes are laid out anew; edges are always decoded
+ * and encoded, since payloads are the host's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -98,17 +99,42 @@ static void carve_work(const struct sizes *s, struct arena *arena, struct skep_c
 	arena->floats = arena->floats > feed ? arena->floats : feed;
 }
 
-static void carve_stage(const struct skep_training *training, const struct skep_extent *extent, struct arena *arena,
+/* Where they are of the host's side, gradients go there by way of two arrays for the largest layer. */
+static void carve_sums(const struct skep_training *training, struct arena *arena, struct arena *host,
 	struct skep_stage *stage, struct skep_cuda_own *own)
+{
+	const bool goes = training->offload == SKEP_OFFLOAD_GRADIENTS;
+	struct arena *sums = goes ? host : arena;
+	size_t largest = 0;
+	stage->accumulator[0] = carve(sums, stage->parameters);
+	stage->accumulator[1] = carve(sums, stage->parameters);
+	stage->result = carve(sums, stage->parameters);
+	for (uint32_t l = 0; l < stage->layers; l++) {
+		const size_t floats = skep_cuda_down_floats(stage, &stage->layer[l]);
+		largest = floats > largest ? floats : largest;
+	}
+	for (int turn = 0; goes && turn < 2; turn++)
+		own->down[turn] = carve(arena, largest);
+}
+
+/* In the device's memory, and what is offloaded in the host's. */
+static void carve_stage(const struct skep_training *training, const struct skep_extent *extent, struct arena *arena,
+	struct arena *host, struct skep_stage *stage, struct skep_cuda_own *own)
 {
 	const struct sizes s = sizes_of(training);
 	const size_t partial = skep_cuda_partial_floats(s.widest);
-	stage->parameter = carve(arena, stage->versions * stage->stride);
+	const bool periodic = skep_plan_periodic(training->plan);
+	const size_t copies =
+		stage->versions + periodic; /* inner parameters lie behind the stage's, and both are rounded */
+	stage->parameter = carve(arena, copies * stage->stride);
+	stage->inner = periodic && arena->base ? stage->parameter + stage->versions * stage->stride : NULL;
+	stage->base = training->plan->async ? carve(arena, stage->parameters) : NULL;
+	struct arena *moments = training->offload != SKEP_OFFLOAD_NONE ? host : arena;
 	for (uint32_t m = 0; m < stage->moments; m++)
-		stage->moment[m] = carve(arena, stage->parameters);
-	stage->accumulator[0] = carve(arena, stage->parameters);
-	stage->accumulator[1] = carve(arena, stage->parameters);
-	stage->result = carve(arena, stage->parameters);
+		stage->moment[m] = carve(moments, stage->parameters);
+	for (uint32_t m = 0; m < stage->inner_moments; m++)
+		stage->inner_moment[m] = carve(moments, stage->parameters);
+	carve_sums(training, arena, host, stage, own);
 	stage->scratch[0] = carve(arena, s.tokens * s.hidden);
 	stage->entry = carve(arena, stage->entering);
 	stage->exit = carve(arena, stage->leaving);
@@ -116,7 +142,7 @@ static void carve_stage(const struct skep_training *training, const struct skep_
 		stage->rotation = carve(arena, extent->rotation);
 	if (skep_training_recomputes(training, stage->index))
 		stage->workspace = carve(arena, stage->stash_bytes / sizeof(float));
-	own->narrowed = carve_halves(arena, stage->versions * stage->stride);
+	own->narrowed = carve_halves(arena, copies * stage->stride);
 	own->narrow_gradient = carve_halves(arena, s.tokens * s.hidden);
 	own->normed = carve_halves(arena, s.tokens * s.hidden);
 	carve_work(&s, arena, own);
@@ -130,7 +156,7 @@ static void carve_stage(const struct skep_training *training, const struct skep_
 /* ---- first parameters
  * ------------------------------------------------------------------------------------------------------- */
 
-/* By the host, in memory from which they can be copied; all versions are the same. */
+/* By the host, in memory from which they can be copied; all versions are the same, and inner ones begin there too. */
 static bool bring_parameters(
 	const struct skep_training *training, struct skep_cuda_lane *lane, const struct skep_stage *stage)
 {
@@ -148,11 +174,13 @@ static bool bring_parameters(
 		skep_stage_draw(training, &host);
 		good = skep_stage_load_weights(training, &host);
 	}
-	for (uint32_t v = 0; good && v < stage->versions; v++) {
+	for (uint32_t v = 0; good && v < stage->versions + (stage->inner != NULL); v++) {
 		skep_cuda_copy(lane->queue, stage->parameter + v * stage->stride, host.parameter, bytes);
 		skep_cuda_narrow(lane->queue, stage->parameters, stage->parameter + v * stage->stride,
 			own->narrowed + v * stage->stride);
 	}
+	if (good && stage->base)
+		skep_cuda_copy(lane->queue, stage->base, host.parameter, bytes);
 	if (good && turns > 0) {
 		skep_rotation_fill(m->sequence, m->hidden / m->heads, m->rotary_base, turn);
 		skep_cuda_copy(lane->queue, stage->rotation, turn, turns * sizeof *turn);
@@ -170,21 +198,26 @@ bool skep_cuda_stage_begin(void *queue, const struct skep_training *training, ui
 {
 	struct skep_cuda_lane *lane = queue;
 	struct skep_extent extent;
-	struct arena arena = {0};
+	struct arena arena = {0}, host = {0};
 	struct skep_cuda_own *own = calloc(1, sizeof *own);
 	bool good = skep_stage_place(training, index, ret, &extent) && own;
 	ret->own = own;
 	if (good) {
 		place_stashes(training, ret);
-		carve_stage(training, &extent, &arena, ret, own);
+		carve_stage(training, &extent, &arena, &host, ret, own);
 		ret->memory = arena.base =
 			skep_cuda_take(lane->queue, SKEP_MEMORY_DEVICE, arena.floats * sizeof(float));
-		good = arena.base != NULL;
+		if (host.floats > 0)
+			own->host = host.base =
+				skep_cuda_take(lane->queue, SKEP_MEMORY_HOST, host.floats * sizeof(float));
+		good = arena.base && (host.base || host.floats == 0);
 	}
 	if (good) {
 		skep_cuda_clear(lane->queue, arena.base, arena.floats * sizeof(float));
-		arena.floats = 0;
-		carve_stage(training, &extent, &arena, ret, own);
+		if (host.base)
+			memset(host.base, 0, host.floats * sizeof(float));
+		arena.floats = host.floats = 0;
+		carve_stage(training, &extent, &arena, &host, ret, own);
 		good = bring_parameters(training, lane, ret);
 	}
 	if (!good)
@@ -195,8 +228,11 @@ bool skep_cuda_stage_begin(void *queue, const struct skep_training *training, ui
 void skep_cuda_stage_finish(void *queue, struct skep_stage *stage)
 {
 	struct skep_cuda_lane *lane = queue;
+	struct skep_cuda_own *own = stage->own;
 	if (stage->memory)
 		skep_cuda_give(lane->queue, SKEP_MEMORY_DEVICE, stage->memory);
+	if (own && own->host)
+		skep_cuda_give(lane->queue, SKEP_MEMORY_HOST, own->host);
 	free(stage->own);
 	stage->memory = NULL;
 	skep_stage_finish(stage);

@@ -19,7 +19,7 @@
 #include <time.h>
 
 #include "models/device.h"
-#include "models/tokens.h"
+#include "tests/unit/text.h"
 
 enum { STAGES_MAX = 8, STEPS_MAX = 1000, WARM_UP = 3 };
 
@@ -176,16 +176,8 @@ static bool parse(struct bench *b, int argc, char **argv)
 
 static const struct skep_tokens *open_text(uint32_t length)
 {
-	static const char *const files[] = {"models/text/tinyshakespeare.txt"};
 	struct skep_diag diag = {0};
-	struct skep_tokens_options options = {.from = ".",
-		.training = files,
-		.trainings = 1,
-		.part = SKEP_TOKENS_VALIDATION,
-		.format = SKEP_TOKENS_BYTES,
-		.vocabulary = 256,
-		.length = length};
-	struct skep_tokens *tokens = skep_tokens_open(&options, &diag);
+	struct skep_tokens *tokens = text_open(".", length, &diag);
 	if (!tokens)
 		fprintf(stderr, "%s: %s (run this in the root of the source tree)\n", diag.file, diag.message);
 	return tokens;

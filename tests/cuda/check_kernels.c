@@ -12,13 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/random.h"
-#include "models/codec.h"
 #include "models/cuda/product.h"
 #include "models/layers/attention.h"
 #include "models/layers/feed.h"
 #include "models/layers/norm.h"
 #include "tests/cuda/arrays.h"
+#include "tests/cuda/payloads.h"
 
 void emulate_backwards(bool backwards) __attribute__((weak));
 void emulate_refuses(bool refuses) __attribute__((weak));
@@ -344,6 +343,12 @@ static void check_surprise(struct arrays *all)
 static double direction(const struct skep_cuda_step *s, double *m, double *v, double sum, double w)
 {
 	double g = sum / (double)s->divisor, decay = (double)s->decay * w;
+	if (s->rule == SKEP_CUDA_DELAYED_NESTEROV) {
+		const double buffer = *v + g, turns = (double)s->turns;
+		*m = s->last ? (double)s->momentum * *m + buffer / turns : *m;
+		*v = s->last ? 0 : buffer;
+		return g / turns + (s->last ? (double)s->momentum * *m : 0);
+	}
 	if (s->rule == SKEP_CUDA_SGD || s->rule == SKEP_CUDA_NESTEROV) {
 		*m = (double)s->momentum * *m + g;
 		return (s->rule == SKEP_CUDA_SGD ? *m : g + (double)s->momentum * *m) + decay;
@@ -353,7 +358,7 @@ static double direction(const struct skep_cuda_step *s, double *m, double *v, do
 	return *m * (double)s->unbias_mean / (sqrt(*v * (double)s->unbias_square) + (double)s->epsilon) + decay;
 }
 
-static void check_step_of(struct arrays *all, enum skep_cuda_rule rule)
+static void check_step_of(struct arrays *all, enum skep_cuda_rule rule, bool last)
 {
 	const size_t n = 40001;
 	struct array w = array_random(all, n, false, 1), sum = array_random(all, n, false, 3),
@@ -373,6 +378,8 @@ static void check_step_of(struct arrays *all, enum skep_cuda_rule rule)
 		.beta1 = 0.9f,
 		.beta2 = 0.99f,
 		.epsilon = 1e-3f,
+		.turns = 3,
+		.last = last,
 		.n = n,
 		.sum = floats_of(&sum),
 		.w = floats_of(&w),
@@ -396,7 +403,32 @@ static void check_step_of(struct arrays *all, enum skep_cuda_rule rule)
 static void check_steps(struct arrays *all)
 {
 	for (int rule = SKEP_CUDA_SGD; rule <= SKEP_CUDA_LAMB; rule++)
-		check_step_of(all, (enum skep_cuda_rule)rule);
+		check_step_of(all, (enum skep_cuda_rule)rule, false);
+}
+
+static void check_steps_by_turns(struct arrays *all)
+{
+	check_step_of(all, SKEP_CUDA_DELAYED_NESTEROV, false);
+	check_step_of(all, SKEP_CUDA_DELAYED_NESTEROV, true);
+}
+
+static void check_following(struct arrays *all)
+{
+	const size_t n = 3001;
+	struct array w = array_random(all, n, false, 1), v = array_random(all, n, false, 1),
+		     u = array_random(all, n, false, 1), ret = array_of(all, n, false, 7);
+	skep_cuda_weigh(all->queue, n, floats_of(&w), floats_of(&v), 12, floats_of(&ret));
+	for (size_t i = 0; i < n; i++)
+		ret.host[i] = (w.host[i] - v.host[i]) * 12;
+	array_near(all, &ret, ret.host, 1e-6, "pseudo-gradient");
+	skep_cuda_mix(all->queue, n, 0.7f, floats_of(&w), floats_of(&v));
+	for (size_t i = 0; i < n; i++)
+		v.host[i] = 0.7 * v.host[i] + 0.3 * w.host[i];
+	array_near(all, &v, v.host, 1e-6, "mixing");
+	skep_cuda_shift(all->queue, n, floats_of(&w), floats_of(&u), floats_of(&v));
+	for (size_t i = 0; i < n; i++)
+		v.host[i] += u.host[i] - w.host[i];
+	array_near(all, &v, v.host, 1e-6, "shifting");
 }
 
 static void check_squares(struct arrays *all)
@@ -415,107 +447,6 @@ static void check_squares(struct arrays *all)
 	if (!(fabs(got - sum) <= 1e-12 * sum)) {
 		fprintf(stderr, "the sum of squares is %g, expected %g\n", got, sum);
 		all->failures++;
-	}
-}
-
-/* ---- codecs ----------------------------------------------------------------------------------------------------------- */
-
-struct payload { /* of the host's side */
-	size_t bytes;
-	unsigned char *ours, *theirs; /* by a kernel, by the CPU */
-};
-
-static void same(struct arrays *all, const void *ours, const void *theirs, size_t bytes, const char *what)
-{
-	const unsigned char *a = ours, *b = theirs;
-	for (size_t i = 0; i < bytes; i++) {
-		if (a[i] == b[i])
-			continue;
-		fprintf(stderr, "%s: byte %zu of %zu is %u, expected %u\n", what, i, bytes, a[i], b[i]);
-		all->failures++;
-		return;
-	}
-}
-
-/* As numbers: which of several NaNs a sum is, is the processor's affair. */
-static void same_numbers(struct arrays *all, const float *ours, const float *theirs, size_t n, const char *what)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (memcmp(&ours[i], &theirs[i], sizeof *ours) == 0 || (isnan(ours[i]) && isnan(theirs[i])))
-			continue;
-		fprintf(stderr, "%s: element %zu of %zu is %a, expected %a\n", what, i, n, (double)ours[i],
-			(double)theirs[i]);
-		all->failures++;
-		return;
-	}
-}
-
-/* Numbers of every size, and what is none. */
-static void fill(struct arrays *all, size_t n, float *x)
-{
-	for (size_t i = 0; i < n; i++) {
-		uint32_t bits = (uint32_t)(skep_mix(all->seed += 0x9e3779b97f4a7c15u) >> 32);
-		size_t block = i / SKEP_CODEC_BLOCK;
-		if (block % 4 != 3 && (bits & 0x7f800000) == 0x7f800000)
-			bits &= ~0x40000000u;
-		if (block % 4 == 1)
-			bits = (bits & 0x80ffffff) | 0x3f000000;
-		if (block % 4 == 2)
-			bits &= 0x807fffff;
-		memcpy(&x[i], &bits, sizeof bits);
-	}
-}
-
-static void check_codec_of(struct arrays *all, enum skep_codec codec, size_t n)
-{
-	const size_t bytes = skep_codec_bytes(codec, n), floats = n * sizeof(float);
-	char why[256];
-	struct skep_cuda_queue *queue = all->queue;
-	unsigned char *payload = skep_cuda_take(queue, SKEP_MEMORY_HOST, bytes), *theirs = malloc(bytes);
-	float *x = skep_cuda_take(queue, SKEP_MEMORY_HOST, floats),
-	      *y = skep_cuda_take(queue, SKEP_MEMORY_HOST, floats);
-	float *on_x = skep_cuda_take(queue, SKEP_MEMORY_DEVICE, floats);
-	float *on_y = skep_cuda_take(queue, SKEP_MEMORY_DEVICE, floats), *want = malloc(floats);
-	fill(all, n, x);
-	skep_cuda_copy(queue, on_x, x, floats);
-	skep_cuda_encode(queue, codec, n, on_x, payload);
-	skep_cuda_decode(queue, codec, n, payload, on_y);
-	skep_cuda_copy(queue, y, on_y, floats);
-	all->failures += !skep_cuda_wait(queue, why, sizeof why);
-	skep_codec_encode(codec, n, x, theirs);
-	skep_codec_decode(codec, n, theirs, want);
-	same(all, payload, theirs, bytes, "encoded");
-	same(all, y, want, floats, "decoded");
-	fill(all, n, x);
-	skep_cuda_copy(queue, on_x, x, floats);
-	skep_cuda_fold(queue, codec, n, payload, on_x);
-	skep_cuda_copy(queue, y, on_x, floats);
-	all->failures += !skep_cuda_wait(queue, why, sizeof why);
-	memcpy(want, x, floats);
-	skep_codec_fold(codec, n, theirs, want);
-	same_numbers(all, y, want, n, "folded");
-	skep_cuda_copy(queue, on_x, x, floats);
-	skep_cuda_add(queue, codec, n, on_x, payload, on_y);
-	skep_cuda_copy(queue, y, on_y, floats);
-	all->failures += !skep_cuda_wait(queue, why, sizeof why);
-	skep_codec_add(codec, n, x, theirs, want);
-	same_numbers(all, y, want, n, "added and decoded");
-	skep_codec_decode(codec, n, payload, y);
-	same_numbers(all, y, want, n, "added");
-	for (int side = 0; side < 2; side++) {
-		skep_cuda_give(queue, SKEP_MEMORY_DEVICE, side ? on_x : on_y);
-		skep_cuda_give(queue, SKEP_MEMORY_HOST, side ? x : y);
-	}
-	skep_cuda_give(queue, SKEP_MEMORY_HOST, payload);
-	free(theirs);
-	free(want);
-}
-
-static void check_codecs(struct arrays *all)
-{
-	for (int codec = SKEP_CODEC_NONE; codec <= SKEP_CODEC_INT8; codec++) {
-		check_codec_of(all, (enum skep_codec)codec, 5 * 512 + 77);
-		check_codec_of(all, (enum skep_codec)codec, 1);
 	}
 }
 
@@ -558,7 +489,9 @@ int main(void)
 		{"attention", check_attention}, {"attention with shared keys", check_attention_shared},
 		{"attention with wide heads", check_attention_wide}, {"attention of odd shapes", check_attention_odd},
 		{"rotation", check_rotation}, {"embedding", check_embedding}, {"cross-entropy", check_surprise},
-		{"steps", check_steps}, {"squares", check_squares}, {"codecs", check_codecs}};
+		{"steps", check_steps}, {"steps by turns", check_steps_by_turns}, {"following", check_following},
+		{"gathered parts", check_robust}, {"lies", check_lies}, {"squares", check_squares},
+		{"codecs", check_codecs}};
 	char error[512];
 	unsigned failures = 0;
 	if (skep_cuda_count(error, sizeof error) == 0) {

@@ -12,6 +12,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <deque>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -265,8 +266,27 @@ std::vector<cudaStream_t> streams;
 } // namespace
 
 struct emulate_stream {
-	std::vector<std::function<void()>> work;
+	std::deque<std::function<void()>> work;
+	uint64_t asked, done;
 };
+
+struct emulate_event {
+	cudaStream_t stream;
+	uint64_t asked;
+};
+
+/* The stream's first `count` pieces of work since it was made. */
+static void work_off(cudaStream_t stream, uint64_t count)
+{
+	while (stream->done < count) {
+		if (stream->work.empty())
+			die("streams follow each other in a circle");
+		std::function<void()> one = std::move(stream->work.front());
+		stream->work.pop_front();
+		one();
+		stream->done++;
+	}
+}
 
 /* ---- for kernels ---------------------------------------------------------------------------------------------------- */
 
@@ -340,6 +360,7 @@ void emulate_enqueue(cudaStream_t stream, std::function<void()> work)
 {
 	std::lock_guard<std::recursive_mutex> hold(device.lock);
 	stream->work.push_back(std::move(work));
+	stream->asked++;
 }
 
 void emulate_launch(
@@ -440,7 +461,7 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret, unsigned)
 {
 	std::lock_guard<std::recursive_mutex> hold(device.lock);
-	*ret = new emulate_stream;
+	*ret = new emulate_stream();
 	streams.push_back(*ret);
 	return cudaSuccess;
 }
@@ -448,8 +469,6 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret, unsigned)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	std::lock_guard<std::recursive_mutex> hold(device.lock);
-	std::vector<std::function<void()>> work;
-	work.swap(stream->work);
 	open_device();
 #ifdef ADDRESSES
 	pthread_attr_t attributes;
@@ -457,8 +476,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	pthread_attr_getstack(&attributes, &device.host_stack, &device.host_stack_bytes);
 	pthread_attr_destroy(&attributes);
 #endif
-	for (auto &one : work)
-		one();
+	for (size_t i = streams.size(); device.backwards && i-- > 0;)
+		if (streams[i] != stream)
+			work_off(streams[i], streams[i]->asked);
+	work_off(stream, stream->asked);
 	close_device();
 	return cudaSuccess;
 }
@@ -471,6 +492,34 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 		if (streams[i] == stream)
 			streams.erase(streams.begin() + (ptrdiff_t)i--);
 	delete stream;
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *ret, unsigned)
+{
+	*ret = new emulate_event();
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+	std::lock_guard<std::recursive_mutex> hold(device.lock);
+	*event = {stream, stream->asked};
+	return cudaSuccess;
+}
+
+/* What the event says now, whatever it says later. */
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+	emulate_event now = *event;
+	device.what = "cudaStreamWaitEvent";
+	emulate_enqueue(stream, [=] { work_off(now.stream, now.asked); });
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+	delete event;
 	return cudaSuccess;
 }
 

@@ -9,7 +9,9 @@
  *   - The order of threads is forwards in one run and backwards in the next, if a test says so: what depends on it lacks a
  * barrier.
  *   - Threads that wait for others that never come end the program, with the kernel's name.
- *   - Work on a stream is done when somebody waits for the stream, not before: memory that is used again too early shows.
+ *   - Work on a stream is done when somebody waits for the stream, not before: memory that is used again too early shows. A
+ *     stream that follows another has the other do just so much as it follows. Where threads run backwards the other streams
+ *     are as fast as they may be: what should have followed and does not shows too.
  *   - Memory of the device is not there for the host but in the midst of that work, and copies take only what they could
  * take on a
  *     GPU: memory of the device, or of the host and page-locked.
@@ -148,8 +150,9 @@ enum cudaError_t {
 	cudaErrorInsufficientDriver = 35
 };
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
-enum { cudaHostAllocDefault = 0, cudaStreamNonBlocking = 1 };
+enum { cudaHostAllocDefault = 0, cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 typedef struct emulate_stream *cudaStream_t;
+typedef struct emulate_event *cudaEvent_t;
 struct cudaDeviceProp {
 	char name[256];
 	int major, minor;
@@ -174,6 +177,10 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret, unsigned flags);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *ret, unsigned flags);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaGetLastError();
 

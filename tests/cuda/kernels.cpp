@@ -18,3 +18,5 @@
 #undef THREADS
 #include "models/cuda/optimizer.cu"
 #include "models/cuda/product.cu"
+#undef COLUMNS
+#include "models/cuda/robust.cu"

@@ -15,7 +15,8 @@ flags="-O1 -ffp-contract=off -D_GNU_SOURCE -I$scratch -I. -Itests/cuda -w"
 for source in emulate emulate_lt; do
 	g++ -std=c++17 $flags -c "tests/cuda/$source.cpp" -o "$scratch/$source.o" || exit 1
 done
-for source in tests/cuda/check_kernels tests/cuda/arrays models/layers/attention models/layers/norm models/layers/feed models/codec; do
+for source in tests/cuda/check_kernels tests/cuda/arrays tests/cuda/payloads models/layers/attention models/layers/norm models/layers/feed models/codec models/robust models/team \
+	models/byzantine; do
 	gcc -std=c17 $flags -DSKEP_REAL_DOUBLE -c "$source.c" -o "$scratch/${source//\//_}.o" || exit 1
 done
 
@@ -48,5 +49,13 @@ check 'embedding: the first token of an id is left out' noticed ends.cu 's/int32
 check 'step: no decay' noticed optimizer.cu 's/decay = s\.decay \* s\.w\[i\]/decay = 0/'
 check 'codec: rounded the other way' noticed codec.cu 's/0x1.8p23f/0x1.8p22f/'
 check 'codec: a scale of 128 steps' noticed codec.cu 's/__fdiv_rn\(largest, 127/__fdiv_rn(largest, 128/'
+check 'codec: four bits of a neighbour too far' noticed codec.cu 's/other = own \+ half \/ EACH/other = own + half \/ EACH + 1/'
+check 'step by turns: the buffer stays' noticed optimizer.cu 's/s\.last \? 0 : buffer/buffer/'
+check 'mixing: twice the same part' noticed optimizer.cu 's/rest = 1 - mixing/rest = mixing/'
+check 'aggregate: the vote after the one' noticed robust.cu 's/less <= place \&\& place < less \+ equal/less < place \&\& place <= less + equal/'
+check 'aggregate: all that tie are left out' noticed robust.cu '/b\.lows -= low;/d'
+check 'aggregate: votes that are no numbers stay' noticed robust.cu 's/below = above = more = 0;/;/; s/< FINITE_LEAST/< INT32_MIN/; s/> FINITE_MOST/> INT32_MAX/'
+check 'zeno: another score' noticed robust.cu 's/- rho \* g\)/- g)/'
+check 'zeno: of equal ones the last stay' noticed robust.cu 's/v < vote\)/v > vote)/'
 check 'gelu: another curve' noticed feed.cu 's/GELU_B 0.044715f/GELU_B 0.05f/'
 plan

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "models/tokens.h"
+#include "tests/unit/text.h"
 
 void job_init(struct job *job, uint32_t stages, enum skep_activation activation, uint32_t layers, uint32_t hidden)
 {
@@ -237,16 +237,8 @@ struct skep_op job_chunk(const struct job *job, struct skep_op op)
 
 struct skep_tokens *job_open_text(uint32_t length)
 {
-	static const char *const files[] = {"models/text/tinyshakespeare.txt"};
 	struct skep_diag diag = {0};
-	struct skep_tokens_options options = {.from = __FILE__,
-		.training = files,
-		.trainings = 1,
-		.part = SKEP_TOKENS_VALIDATION,
-		.format = SKEP_TOKENS_BYTES,
-		.vocabulary = 256,
-		.length = length};
-	struct skep_tokens *tokens = skep_tokens_open(&options, &diag);
+	struct skep_tokens *tokens = text_open(__FILE__, length, &diag);
 	if (!tokens)
 		fail_msg("%s: %s", diag.file, diag.message);
 	return tokens;
