@@ -43,7 +43,7 @@ static size_t lay_out(struct directory *d, const struct skep_plan *plan)
 	d->stage_load_at = at;
 	at += skep_align(plan->stages * sizeof(struct skep_stage_load));
 	d->square_at = at;
-	at += skep_align(plan->clip ? skep_plan_slices(plan) * sizeof(uint64_t) : 0);
+	at += skep_align(plan->clip ? (skep_plan_slices(plan) + 2) * sizeof(uint64_t) : 0);
 	d->pipeline_at = at;
 	if (skep_plan_fixed(plan))
 		at += skep_align(skep_plan_pipelines(plan) * sizeof(struct pipeline));
@@ -74,6 +74,9 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 		    plan->collective)) /* a reduction of each stage, and anew for each that is fenced */
 		per_worker +=
 			(FENCES_PER_STEP + 1 + plan->promise) * (skep_stage_size_max(plan) / SKEP_ROSTER_PART + 1);
+	if (plan->tied > 0) /* who is fenced voids the sums of two stages */
+		per_worker +=
+			FENCES_PER_STEP + (FENCES_PER_STEP + 1) * (skep_stage_size_max(plan) / SKEP_ROSTER_PART + 1);
 	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * 2 * GRANTS_PER_REFILL +
 	       skep_plan_chunks(plan) * skep_bits_words(skep_round_capacity(plan));
 }

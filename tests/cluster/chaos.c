@@ -106,7 +106,9 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_SETTLE_DEAF] = {"settle-deaf", "I7"},
 	[SABOTAGE_CANDIDATE_WRONG] = {"candidate-wrong", "I19"},
 	[SABOTAGE_CANDIDATES_MIXED] = {"candidates-mixed", "I4"},
-	[SABOTAGE_CANDIDATE_STAYS] = {"candidate-stays", "I19"}};
+	[SABOTAGE_CANDIDATE_STAYS] = {"candidate-stays", "I19"},
+	[SABOTAGE_TIE_EATEN] = {"tie-eaten", "I20"},
+	[SABOTAGE_TIE_PARTED] = {"tie-parted", "I20"}};
 
 struct options {
 	uint64_t first, last, again, least;

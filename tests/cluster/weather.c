@@ -32,7 +32,9 @@
 #define TRIAL_SALT UINT64_C(0x747269616c)
 #define TRIED 3u /* of 8, what none of the pinned seeds draws */
 #define ASYNC_SALT UINT64_C(0x6173796e63)
+#define TIED_SALT UINT64_C(0x74696564)
 #define VALIDATION_SALT UINT64_C(0x76616c697b)
+#define TIED 4u      /* of 5, what none of the pinned seeds draws */
 #define VALIDATED 1u /* of 4, what none of the pinned seeds draws */
 
 const char *weather_fault_name(enum weather_fault fault)
@@ -387,6 +389,23 @@ static void draw_trial(struct weather *w, bool must)
 	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->candidates;
 }
 
+/* In a fifth of those that can: a part of the first slice, or all of it, is a part of the last one too. */
+static void draw_tied(struct weather *w)
+{
+	struct skep_plan *plan = &w->plan;
+	uint64_t random = mix64(w->seed ^ TIED_SALT), most = CLUSTER_ELEMENTS, first;
+	bool whole = !skep_plan_streams(plan) && !plan->async && plan->fragments <= 1;
+	if (plan->stages < 2 || !whole || random % 5 != TIED)
+		return;
+	uint32_t ends[] = {0, plan->stages - 1};
+	for (uint32_t i = 0; i < 2; i++) {
+		uint64_t count, parameters = plan->stage[ends[i]].parameters;
+		skep_chunk_range(parameters, i * (skep_plan_chunks(plan) - 1), skep_plan_chunks(plan), &first, &count);
+		most = count < most ? count : most;
+	}
+	plan->tied = 1 + (random >> 8) % most;
+}
+
 void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind kind)
 {
 	memset(w, 0, sizeof(*w));
@@ -430,6 +449,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		draw_trial(w, kind == WEATHER_TRIAL);
 	draw_numbers(w);
 	draw_async(w, kind);
+	draw_tied(w);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
