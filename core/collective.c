@@ -452,7 +452,7 @@ void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, 
 		.members = size,
 		.position = rank};
 	assert(!skep_collective_has_roster(plan->collective) || size <= SKEP_ROSTER_MAX);
-	assert(!plan->gather || (skep_collective_gathers(plan->collective) && skep_plan_chunks(plan) == 1));
+	assert(!plan->gather || (skep_collective_gathers(plan->collective) && skep_plan_laps(plan) == 1));
 	if (plan->collective == SKEP_COLLECTIVE_BUTTERFLY && size > 1)
 		skep_share_out(plan, size, roster, scheme->elements, ret_fact);
 	else if (plan->collective == SKEP_COLLECTIVE_HIERARCHICAL && size > 1)

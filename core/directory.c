@@ -64,8 +64,8 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 	/* Announcements and fences reach two neighbour stages each, or all others; a commit names every member and opens a
 	 * round. */
 	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 12 + (plan->delayed ? 4 : 0) +
-	                      plan->promise + plan->barrier + 2 * (skep_plan_chunks(plan) - 1) +
-	                      2 * (plan->validate_every > 0);
+	                      plan->promise + plan->barrier + 2 * (skep_plan_laps(plan) - 1) +
+	                      2 * (plan->validate_every > 0) + ties_actions(plan, FENCES_PER_STEP);
 	if (skep_plan_streams(plan)) /* all that may be open opens; is summed anew for each that is fenced; ends */
 		per_worker += (FENCES_PER_STEP + 6) * skep_plan_window(plan);
 	if (plan->async) /* SETTLE, COMMIT, REDUCE; anew for each that is fenced */
@@ -74,11 +74,8 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 		    plan->collective)) /* a reduction of each stage, and anew for each that is fenced */
 		per_worker +=
 			(FENCES_PER_STEP + 1 + plan->promise) * (skep_stage_size_max(plan) / SKEP_ROSTER_PART + 1);
-	if (plan->tied > 0) /* who is fenced voids the sums of two stages */
-		per_worker +=
-			FENCES_PER_STEP + (FENCES_PER_STEP + 1) * (skep_stage_size_max(plan) / SKEP_ROSTER_PART + 1);
 	return 256 + per_worker * plan->workers + (FENCES_PER_STEP + 1) * 2 * GRANTS_PER_REFILL +
-	       skep_plan_chunks(plan) * skep_bits_words(skep_round_capacity(plan));
+	       skep_plan_laps(plan) * skep_bits_words(skep_round_capacity(plan));
 }
 
 void skep_directory_init(void *mem, const struct skep_plan *plan)
@@ -159,7 +156,7 @@ static void announce(struct directory *d, struct step *step)
 		struct row *row = directory_row(d, i);
 		if (row->standing != STANDING_SERVING || row->announced)
 			continue;
-		for (uint32_t to = 0; to < step->plan->workers && (row->stage > 0 || step->plan->chunks > 1); to++) {
+		for (uint32_t to = 0; to < step->plan->workers && (row->stage > 0 || step->plan->laps > 1); to++) {
 			const struct row *other = directory_row(d, to);
 			if (directory_has_stage(other) && directory_leads(step->plan, other, row))
 				directory_tell(d, step, to, directory_worker(d, i), row->stage, true);

@@ -258,6 +258,8 @@ uint64_t norms_total(struct directory *d, const struct skep_plan *plan);
 uint32_t norms_counted(struct directory *d, const struct skep_plan *plan, uint32_t slice); /* by its members */
 
 /* ties.c: all of it with a tied table alone */
+/* Actions per worker, of one step that fences so many. */
+uint32_t ties_actions(const struct skep_plan *plan, uint32_t fences);
 uint32_t ties_twin(const struct skep_plan *plan, uint32_t stage); /* SKEP_NO_STAGE: it holds no copy */
 /* To whom a member of rank `rank` is to give what; `order`: the `size` members of its stage, and then those of the twin. */
 void ties_name(struct directory *d, const uint32_t *order, uint32_t size, uint32_t others, struct skep_message *reduce);

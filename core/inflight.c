@@ -14,7 +14,7 @@ uint32_t skep_inflight_capacity(const struct skep_plan *plan)
 	if (skep_plan_streams(plan)) /* one of each round that may be open */
 		return skep_plan_window(plan) + 2;
 	if (skep_plan_fixed(plan)) { /* of one pipeline, and after a death what is left of it beside fresh ones */
-		uint64_t items = skep_plan_chunks(plan) * (2 * (uint64_t)plan->in_flight + 4);
+		uint64_t items = skep_plan_laps(plan) * (2 * (uint64_t)plan->in_flight + 4);
 		return items < SKEP_NO_WORK / 2 ? (uint32_t)items : SKEP_NO_WORK / 2;
 	}
 	uint32_t owners = 0, balanced = plan->workers / plan->stages + 1; /* joins may bring the first stage there */

@@ -29,7 +29,7 @@
 
 void laps_init(struct worker *w, const struct skep_plan *plan)
 {
-	w->laps = (struct laps){.count = skep_plan_chunks(plan), .stages = plan->stages, .first = SKEP_NO_INDEX};
+	w->laps = (struct laps){.count = skep_plan_laps(plan), .stages = plan->stages, .first = SKEP_NO_INDEX};
 	for (uint32_t lap = 0; lap < w->laps.count; lap++)
 		worker_divisor(w)[lap] = SKEP_NO_INDEX;
 }

@@ -137,7 +137,7 @@ static void emit_send(struct step *step, struct skep_node *node, const struct sk
 	fold(&node->digest, (uint64_t)message->kind << 56 | (uint64_t)message->to.epoch << 32 | message->to.index);
 	fold(&node->digest, (uint64_t)message->round << 32 | message->microbatch);
 	fold(&node->digest, (uint64_t)message->attempt << 32 ^ message->payload_bytes);
-	if (step->plan->chunks > 1)
+	if (step->plan->laps > 1)
 		fold(&node->digest, message->stage);
 }
 
@@ -160,7 +160,7 @@ uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op
 	fold(&node->digest, (uint64_t)op->kind << 56 | (uint64_t)op->uncounted << 55 | (uint64_t)op->recomputed << 54 |
 				    (uint64_t)op->chunk << 32 | op->size);
 	fold(&node->digest, (uint64_t)op->round << 32 | op->microbatch);
-	if (step->plan->chunks > 1)
+	if (step->plan->laps > 1)
 		fold(&node->digest, op->stage);
 	if (op->kind >= SKEP_OP_INNER)
 		fold(&node->digest, op->microbatches);

@@ -39,9 +39,9 @@ uint32_t norms_begin(struct directory *d, const struct skep_plan *plan, uint32_t
 	for (uint32_t slice = stage; slice < skep_plan_slices(plan); slice += plan->stages)
 		squares(d)[slice] = SKEP_SQUARE_UNKNOWN;
 	if (plan->tied == 0 || stage > 0)
-		return skep_plan_chunks(plan);
+		return skep_plan_laps(plan);
 	products(d, plan)[0] = products(d, plan)[1] = SKEP_SQUARE_UNKNOWN;
-	return skep_plan_chunks(plan) + 2;
+	return skep_plan_laps(plan) + 2;
 }
 
 /* Where what is told belongs; NULL: nowhere. */

@@ -124,16 +124,15 @@ uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32
 }
 
 /* Interleaved: one more than what it warms up with (laps.c). */
-uint32_t skep_pipeline_held(
-	enum skep_pipeline pipeline, uint32_t stages, uint32_t chunks, uint32_t share, uint32_t stage)
+uint32_t skep_pipeline_held(enum skep_pipeline pipeline, uint32_t stages, uint32_t laps, uint32_t share, uint32_t stage)
 {
-	uint64_t held = share, all = (uint64_t)share * (chunks > 1 ? chunks : 1);
+	uint64_t held = share, all = (uint64_t)share * (laps > 1 ? laps : 1);
 	if (pipeline == SKEP_PIPELINE_PIPEDREAM) /* of as many rounds */
 		return stages - stage;
 	if (pipeline == SKEP_PIPELINE_1F1B)
 		held = stages - stage;
 	else if (pipeline == SKEP_PIPELINE_INTERLEAVED)
-		held = 2 * (uint64_t)(stages - stage - 1) + (uint64_t)(chunks - 1) * stages + 1;
+		held = 2 * (uint64_t)(stages - stage - 1) + (uint64_t)(laps - 1) * stages + 1;
 	return (uint32_t)(held < all ? held : all);
 }
 
@@ -141,7 +140,7 @@ uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage)
 {
 	if (!skep_plan_fixed(plan))
 		return 0;
-	return skep_pipeline_held(plan->pipeline, plan->stages, skep_plan_chunks(plan), skep_plan_share(plan), stage);
+	return skep_pipeline_held(plan->pipeline, plan->stages, skep_plan_laps(plan), skep_plan_share(plan), stage);
 }
 
 /* Interleaved: a microbatch leaves when its slot in the third group after its own begins, at the latest. */

@@ -47,7 +47,7 @@ enum skep_pipeline {
 	SKEP_PIPELINE_SWARM,
 	SKEP_PIPELINE_GPIPE, /* all forwards of the share, then all backwards (GPipe, Huang et al. 2019) */
 	SKEP_PIPELINE_1F1B, /* PipeDream-flush (Narayanan et al. 2021): stage s of K holds at most K - s microbatches */
-	SKEP_PIPELINE_INTERLEAVED, /* 1F1B with `chunks` slices of the model on each worker (the same, section 2.2; laps.c) */
+	SKEP_PIPELINE_INTERLEAVED, /* 1F1B with `laps` slices of the model on each worker (the same, section 2.2; laps.c) */
 	SKEP_PIPELINE_PIPEDREAM, /* no flush (Narayanan et al. 2019): a round is one microbatch of each pipeline, several rounds
 	                            are open, and a stage steps as soon as its sum of a round is there (stream.c) */
 	SKEP_PIPELINES
@@ -130,10 +130,10 @@ struct skep_plan {
 	bool barrier; /* gpipe: nobody goes backwards before all pipelines have gone forwards with their shares */
 	bool clip;    /* no stage steps before all know the norm of all gradients together; not without a flush */
 	bool promise; /* with gpipe and 1f1b: REDUCE is sent when a round opens, and a worker begins when its share is counted */
-	/* SKEP_PIPELINE_INTERLEAVED: the model is cut into chunks * stages slices, and stage s holds slices s, s + stages, ..
+	/* SKEP_PIPELINE_INTERLEAVED: the model is cut into laps * stages slices, and stage s holds slices s, s + stages, ..
 	 * of it. A microbatch passes the pipeline once for each of them (a lap). 0 is 1. */
-	uint32_t chunks;
-	const uint64_t *slice_bytes; /* [chunks * stages] activation_bytes of each slice; NULL: those of its stage */
+	uint32_t laps;
+	const uint64_t *slice_bytes; /* [laps * stages] activation_bytes of each slice; NULL: those of its stage */
 	/* Periodic sync, in a swarm alone (inner.c): a round has the microbatches of so many steps, a worker steps by itself
 	 * meanwhile, and what the members sum is how far each has come. 0: a round is one step of all. */
 	uint32_t inner_steps;
@@ -264,7 +264,7 @@ uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32
 uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage);
 /* The same of one fixed pipeline with a share of so many microbatches. */
 uint32_t skep_pipeline_held(
-	enum skep_pipeline pipeline, uint32_t stages, uint32_t chunks, uint32_t share, uint32_t stage);
+	enum skep_pipeline pipeline, uint32_t stages, uint32_t laps, uint32_t share, uint32_t stage);
 
 /* What in_flight is with fixed pipelines: what the first stage may hold. */
 uint32_t skep_plan_fixed_in_flight(const struct skep_plan *plan);
@@ -300,14 +300,14 @@ static inline uint64_t skep_plan_tied_first(const struct skep_plan *plan, uint32
 
 /* ---- slices of the model: as many as stages, unless interleaved; slice q is lap q / stages of stage q % stages --------- */
 
-static inline uint32_t skep_plan_chunks(const struct skep_plan *plan)
+static inline uint32_t skep_plan_laps(const struct skep_plan *plan)
 {
-	return plan->chunks > 1 ? plan->chunks : 1;
+	return plan->laps > 1 ? plan->laps : 1;
 }
 
 static inline uint32_t skep_plan_slices(const struct skep_plan *plan)
 {
-	return plan->stages * skep_plan_chunks(plan);
+	return plan->stages * skep_plan_laps(plan);
 }
 
 /* The slice that holds a copy of a tied table. */

@@ -40,7 +40,7 @@ size_t room_lay_out(struct worker *w, const struct skep_plan *plan, size_t at)
 	w->periodic = skep_plan_periodic(plan);
 	w->beside = skep_plan_steps_beside(plan);
 	w->trained = skep_round_capacity(plan);
-	w->numbers = skep_plan_numbers(plan) * skep_plan_chunks(plan);
+	w->numbers = skep_plan_numbers(plan) * skep_plan_laps(plan);
 	w->headroom = skep_plan_credit(plan);
 	w->early_max = plan->collective == SKEP_COLLECTIVE_WHOLE   ? 0
 	               : plan->collective == SKEP_COLLECTIVE_CHAIN ? skep_scheme_moves_max(plan, w->members_max)

@@ -359,7 +359,7 @@ static void send_commit(
 uint32_t rounds_counted_by(struct directory *d, const struct skep_plan *plan, uint32_t slice, uint32_t worker)
 {
 	uint32_t counted = 0;
-	if (skep_plan_chunks(plan) == 1)
+	if (skep_plan_laps(plan) == 1)
 		return directory_row(d, worker)->tally_count;
 	for (uint32_t i = 0; i < d->reduced.issued; i++)
 		counted += rounds_counters(d, slice)[i] == worker;
@@ -467,10 +467,10 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 		!row->member || row->tallied || message->attempt != stage->attempt ||
 		message->u.tally.used > SKEP_TALLY_PART)
 		return;
-	uint32_t chunks = skep_plan_chunks(step->plan);
+	uint32_t laps = skep_plan_laps(step->plan);
 	for (uint32_t i = 0; i < message->u.tally.used; i++) {
-		uint32_t item = message->u.tally.base + message->u.tally.offset[i], microbatch = item / chunks;
-		uint32_t *counters = rounds_counters(d, item % chunks * step->plan->stages + row->stage);
+		uint32_t item = message->u.tally.base + message->u.tally.offset[i], microbatch = item / laps;
+		uint32_t *counters = rounds_counters(d, item % laps * step->plan->stages + row->stage);
 		if (microbatch >= d->reduced.issued || counters[microbatch] == message->from.index)
 			continue;                              /* a duplicate */
 		assert(counters[microbatch] == SKEP_NO_INDEX); /* else it is in the sum twice */

@@ -45,7 +45,7 @@ static inline bool route_leads(const struct skep_plan *plan, uint32_t from, uint
 {
 	if (plan->routing == SKEP_ROUTING_TRAINER)
 		return from == 0 && to > 0 && to < plan->stages;
-	if (skep_plan_chunks(plan) > 1 && from + 1 == plan->stages)
+	if (skep_plan_laps(plan) > 1 && from + 1 == plan->stages)
 		return to == 0;
 	return to == from + 1;
 }

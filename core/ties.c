@@ -15,6 +15,13 @@
  * would be different tables from there on. The run fails then, as one whose stages do not wait.
  */
 #include "core/directory.h"
+#include "core/rebalance.h"
+
+/* Who is fenced voids the sums of two stages. */
+uint32_t ties_actions(const struct skep_plan *plan, uint32_t fences)
+{
+	return plan->tied > 0 ? fences + (fences + 1) * (skep_stage_size_max(plan) / SKEP_ROSTER_PART + 1) : 0;
+}
 
 uint32_t ties_twin(const struct skep_plan *plan, uint32_t stage)
 {

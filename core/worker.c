@@ -76,7 +76,7 @@ static size_t lay_out(struct worker *w, const struct skep_plan *plan)
 	w->gone_at = at;
 	at += skep_align(w->gone_capacity * sizeof(struct skep_peer));
 	w->divisor_at = at;
-	at += skep_align(skep_plan_chunks(plan) * sizeof(uint32_t));
+	at += skep_align(skep_plan_laps(plan) * sizeof(uint32_t));
 	return room_lay_out(w, plan, lay_out_moves(w, plan, at));
 }
 
@@ -95,7 +95,7 @@ uint32_t skep_worker_actions_limit(const struct skep_plan *plan)
 	uint32_t moves = many ? skep_scheme_moves_max(plan, members) : 0;
 	moves += plan->promise ? moves : 0; /* a fragment ends, and the next one begins */
 	return 64 + 5 * skep_inflight_capacity(plan) + (uint32_t)legs(plan) + members + 4 * moves +
-	       2 * (moves > 0) * members + skep_plan_chunks(plan) * skep_round_capacity(plan) / SKEP_TALLY_PART;
+	       2 * (moves > 0) * members + skep_plan_laps(plan) * skep_round_capacity(plan) / SKEP_TALLY_PART;
 }
 
 /* In the next stage of its pipeline; that is the first one after the last, where there is another lap. */

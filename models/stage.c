@@ -173,7 +173,7 @@ bool skep_stage_place(
 	uint32_t layers;
 	*ret_extent = (struct skep_extent){0};
 	*ret = (struct skep_stage){.index = index,
-		.slices = skep_plan_chunks(training->plan),
+		.slices = skep_plan_laps(training->plan),
 		.moments = skep_optimizer_moments(skep_training_stepper(training)),
 		.inner_moments = skep_plan_periodic(training->plan) ? skep_optimizer_moments(&training->optimizer) : 0,
 		.shared = SIZE_MAX,

@@ -243,7 +243,7 @@ static void print_pipelines(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_plan *plan = &s->plan;
 	uint32_t pipelines = skep_plan_pipelines(plan), share = skep_plan_share(plan);
-	uint32_t chunks = skep_plan_chunks(plan);
+	uint32_t laps = skep_plan_laps(plan);
 	static const char *const order[SKEP_PIPELINES] = {
 		[SKEP_PIPELINE_GPIPE] = "gpipe: all forwards, then all backwards, then a step",
 		[SKEP_PIPELINE_1F1B] = "1f1b: backwards as soon as possible, then a step",
@@ -260,10 +260,10 @@ static void print_pipelines(const struct skep_scenario *s, FILE *out)
 		plan->barrier ? "; a barrier between all pipelines before any goes backwards" : "");
 	for (uint32_t stage = 0; stage < plan->stages; stage++)
 		fprintf(out, "%s%" PRIu32, stage > 0 ? ", " : " ", skep_plan_held(plan, stage));
-	double ramp = (plan->stages - 1.0) / chunks;
+	double ramp = (plan->stages - 1.0) / laps;
 	fprintf(out, " microbatch%s%s by stage; of a round of equal %s %.3g %% are fill and drain\n",
-		plan->stages == 1 && skep_plan_held(plan, 0) == 1 ? "" : "es", chunks > 1 ? " in one slice each" : "",
-		chunks > 1 ? "slices" : "stages", 100.0 * ramp / (share + ramp));
+		plan->stages == 1 && skep_plan_held(plan, 0) == 1 ? "" : "es", laps > 1 ? " in one slice each" : "",
+		laps > 1 ? "slices" : "stages", 100.0 * ramp / (share + ramp));
 }
 
 /* Of every slice; times are those of the stage's first worker. */
@@ -324,8 +324,8 @@ static void print_stages(const struct skep_scenario *s, FILE *out, uint64_t *pip
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
 		struct stage_view v = view_stage(s, stage);
 		skep_layout_cell(&layout, "%" PRIu32, stage);
-		if (skep_plan_chunks(&s->plan) > 1)
-			skep_layout_cell(&layout, "%" PRIu32 " in %" PRIu32, v.layers, s->plan.chunks);
+		if (skep_plan_laps(&s->plan) > 1)
+			skep_layout_cell(&layout, "%" PRIu32 " in %" PRIu32, v.layers, s->plan.laps);
 		else
 			skep_layout_cell(&layout, "%" PRIu32 "-%" PRIu32, v.first_layer, v.first_layer + v.layers - 1);
 		skep_layout_cell(&layout, "%" PRIu32, v.workers);
@@ -416,7 +416,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	skep_overlap_print(s, out);
 	print_sums(s, out);
 	print_stages(s, out, &pipeline, &sync);
-	if (skep_plan_chunks(plan) > 1)
+	if (skep_plan_laps(plan) > 1)
 		print_slices(s, out);
 	skep_memory_print(s, out);
 	fprintf(out, "\nper round: %s between stages (activations and gradients), %s in reductions\n",
@@ -491,7 +491,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 		pipeline += v.pipeline_bytes;
 		sync += v.sync_bytes;
 	}
-	if (skep_plan_chunks(&s->plan) > 1)
+	if (skep_plan_laps(&s->plan) > 1)
 		print_json_slices(s, root);
 	print_json_memory(s, root);
 	cJSON_AddNumberToObject(root, "bytes_pipeline_per_round", (double)pipeline);

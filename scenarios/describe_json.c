@@ -57,9 +57,9 @@ static void add_pipelines(const struct skep_scenario *s, cJSON *root)
 	uint32_t share = skep_plan_share(plan);
 	cJSON_AddNumberToObject(pipelines, "count", skep_plan_pipelines(plan));
 	cJSON_AddNumberToObject(pipelines, "microbatches", share);
-	double ramp = skep_plan_streams(plan) ? 0 : (plan->stages - 1.0) / skep_plan_chunks(plan);
+	double ramp = skep_plan_streams(plan) ? 0 : (plan->stages - 1.0) / skep_plan_laps(plan);
 	cJSON_AddStringToObject(pipelines, "schedule", skep_pipeline_name((uint8_t)plan->pipeline));
-	cJSON_AddNumberToObject(pipelines, "chunks", skep_plan_chunks(plan));
+	cJSON_AddNumberToObject(pipelines, "chunks", skep_plan_laps(plan));
 	cJSON_AddBoolToObject(pipelines, "barrier", plan->barrier);
 	cJSON_AddNumberToObject(pipelines, "fill_and_drain", ramp / (share + ramp));
 	add_by_stage(plan, skep_plan_held, pipelines, "held");

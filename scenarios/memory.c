@@ -45,9 +45,9 @@ static uint32_t held(const struct skep_scenario *s, const struct skep_memory_ter
 	uint64_t twice_mean = 2 * ((all + workers - 1) / workers);
 	if (skep_plan_fixed(&s->plan)) {
 		uint64_t share = (uint64_t)skep_plan_share(&s->plan) * s->samples / of->samples;
-		uint32_t chunks = skep_plan_chunks(&s->plan);
-		uint64_t most = skep_pipeline_held(s->plan.pipeline, of->stages, chunks, (uint32_t)share, stage);
-		return (uint32_t)most + chunks - 1; /* so many more while it makes up for what was lost, core/laps.c */
+		uint32_t laps = skep_plan_laps(&s->plan);
+		uint64_t most = skep_pipeline_held(s->plan.pipeline, of->stages, laps, (uint32_t)share, stage);
+		return (uint32_t)most + laps - 1; /* so many more while it makes up for what was lost, core/laps.c */
 	}
 	if (stage == 0)
 		return of->in_flight;
@@ -112,20 +112,19 @@ static uint32_t stashes(const struct terms *t, uint32_t stage, uint32_t microbat
  * one of them, since so much more may be held while a pipeline makes up for what was lost. */
 static double lap_by_lap(const struct terms *t, uint32_t most)
 {
-	uint32_t chunks = skep_plan_chunks(&t->plan), stages = t->of->stages, forwards = 0, backwards = 0;
-	uint32_t all = 8 * chunks * stages; /* then it repeats itself */
+	uint32_t laps = skep_plan_laps(&t->plan), stages = t->of->stages, forwards = 0, backwards = 0;
+	uint32_t all = 8 * laps * stages; /* then it repeats itself */
 	double held = 0, top = 0, largest = 0;
-	for (uint32_t lap = 0; lap < chunks; lap++)
+	for (uint32_t lap = 0; lap < laps; lap++)
 		largest = fmax(largest, t->lap[lap]);
 	while (forwards < all) {
 		bool forward = forwards - backwards < most;
-		held += forward ? t->lap[forwards / stages % chunks]
-		                : -t->lap[chunks - 1 - backwards / stages % chunks];
+		held += forward ? t->lap[forwards / stages % laps] : -t->lap[laps - 1 - backwards / stages % laps];
 		top = fmax(top, held);
 		forwards += forward;
 		backwards += !forward;
 	}
-	return top + (chunks - 1) * largest;
+	return top + (laps - 1) * largest;
 }
 
 /* What came in, what is kept for the backward pass, and what went out or, later, its gradient. With trainer routing an owner
@@ -133,9 +132,9 @@ static double lap_by_lap(const struct terms *t, uint32_t most)
 static double activations(const struct terms *t, uint32_t stage, uint32_t microbatches)
 {
 	double samples = t->of->samples, each = t->in + t->out;
-	uint32_t chunks = skep_plan_chunks(&t->plan);
-	if (chunks > 1)
-		return lap_by_lap(t, microbatches - (chunks - 1)) + samples * (double)t->share.workspace_bytes;
+	uint32_t laps = skep_plan_laps(&t->plan);
+	if (laps > 1)
+		return lap_by_lap(t, microbatches - (laps - 1)) + samples * (double)t->share.workspace_bytes;
 	double kept = stashes(t, stage, microbatches) * samples * (double)t->share.stash_bytes;
 	if (stage == 0 && t->plan.routing == SKEP_ROUTING_TRAINER)
 		for (uint32_t later = 1; later + 1 < t->plan.stages; later++)

@@ -55,19 +55,17 @@ void skep_pipelines_read_chunks(struct skep_reader *r, const struct skep_yaml_no
 				skep_pipeline_name((uint8_t)s->plan.pipeline));
 		return;
 	}
-	s->plan.chunks = (uint32_t)skep_read_integer(r, map, "chunks", 2, CHUNKS_MAX, INT64_MIN);
+	s->plan.laps = (uint32_t)skep_read_integer(r, map, "chunks", 2, CHUNKS_MAX, INT64_MIN);
 	if (!r->diag->set && stages < 2)
 		skep_reader_fail(r, map, "pipeline",
 			"schedule.pipeline: interleaved needs two stages at least, so that there is somebody to go on "
 			"to; raise model.stages, or take `1f1b`");
-	else if (!r->diag->set && (uint64_t)s->plan.chunks * stages > s->model.layers)
+	else if (!r->diag->set && (uint64_t)s->plan.laps * stages > s->model.layers)
 		skep_reader_fail(r, map, "chunks",
 			"schedule.chunks: %u chunks in each of %u stages are %llu slices, %.60s has %u layers; take fewer "
 			"stages, %s",
-			s->plan.chunks, stages, (unsigned long long)s->plan.chunks * stages, s->model.name,
-			s->model.layers,
-			s->plan.chunks > 2 && s->model.layers / stages >= 2 ? "or fewer chunks"
-									    : "or `pipeline: 1f1b`");
+			s->plan.laps, stages, (unsigned long long)s->plan.laps * stages, s->model.name, s->model.layers,
+			s->plan.laps > 2 && s->model.layers / stages >= 2 ? "or fewer chunks" : "or `pipeline: 1f1b`");
 }
 
 /* Megatron-LM's order takes the microbatches of a pipeline in groups of as many as there are stages. */

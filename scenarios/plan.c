@@ -104,7 +104,7 @@ static uint64_t op_ns(const struct skep_scenario *s, const struct skep_gpu *gpu,
 double skep_plan_state_bytes(const struct skep_scenario *s, uint32_t slice)
 {
 	const struct skep_stage_plan *stage = &s->stage[slice % s->plan.stages];
-	if (skep_plan_chunks(&s->plan) == 1)
+	if (skep_plan_laps(&s->plan) == 1)
 		return (double)stage->state_bytes;
 	return (double)stage->state_bytes * ((double)s->cost[slice].parameters / (double)stage->parameters);
 }

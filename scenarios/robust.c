@@ -53,7 +53,7 @@ void skep_robust_read_sync(struct skep_reader *r, const struct skep_yaml_node *s
 			"sync.aggregate: `%s` has to see what each worker brings, and `collective: %s` adds it up on the "
 			"way; take `butterfly`, `all-to-all` or `parameter-server`",
 			METHODS[robust->method], skep_collective_name((uint8_t)s->plan.collective));
-	else if (skep_plan_chunks(&s->plan) > 1)
+	else if (skep_plan_laps(&s->plan) > 1)
 		skep_reader_fail(r, sync, "aggregate",
 			"sync.aggregate: with `pipeline: interleaved` a worker may have counted a microbatch in one slice and "
 			"not in another, so its gradients are not of one number of them; take `mean`, or another pipeline");

@@ -209,7 +209,7 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.delayed = false;
 		job->weather.plan.on_loss = SKEP_ON_LOSS_REPORT;
 		job->weather.plan.pipeline = SKEP_PIPELINE_SWARM;
-		job->weather.plan.chunks = 0;
+		job->weather.plan.laps = 0;
 		job->weather.plan.slice_bytes = NULL;
 		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
 		job->weather.plan.promise = job->weather.plan.clip = false;

@@ -346,11 +346,8 @@ static void norm(const struct job *job)
 	const uint64_t *sum = op->size > 1 ? job->device->result[op->round] : job->device->accumulator[op->round];
 	if (job->device->stage != op->stage % job->plan->stages)
 		wrong(job, "I4", "its device holds another stage");
-	double squares = symbol_squares(job->plan, op->stage, sum);
-	if (op->chunk > 0)
-		squares = symbol_products(
-			job->plan->tied, job->device->result[op->round], job->device->twin[op->round], op->chunk);
-	job->effect->square = symbol_square(squares);
+	job->effect->square = symbol_square(
+		op->chunk > 0 ? tied_norm(job->device, job->plan, op) : symbol_squares(job->plan, op->stage, sum));
 }
 
 /* Room for a stage, filled with numbers that no other worker has. */
@@ -375,9 +372,9 @@ uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_
 
 uint32_t device_slice_mask(const struct skep_plan *plan, uint32_t slice)
 {
-	if (plan->chunks <= 1)
+	if (plan->laps <= 1)
 		return ALL_KNOWN;
-	return device_chunk_mask(plan, slice % plan->stages, slice / plan->stages, plan->chunks);
+	return device_chunk_mask(plan, slice % plan->stages, slice / plan->stages, plan->laps);
 }
 
 uint32_t device_fragment_mask(const struct skep_plan *plan, const struct skep_op *op)

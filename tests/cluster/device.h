@@ -163,6 +163,8 @@ uint32_t device_place(const struct skep_plan *plan, uint32_t stage, uint32_t ver
 uint64_t tied_gradient(const struct device *device, const struct skep_plan *plan, const struct skep_op *op,
 	uint32_t element, uint64_t own, struct effect *ret);
 
+double tied_norm(const struct device *device, const struct skep_plan *plan, const struct skep_op *op);
+
 /* inner.c: INNER and PSEUDO, and what others must not do between them; what is wrong about it, or NULL. A gradient that an inner
  * step was made on stays a gradient, so the pseudo-gradient is the sum of all that were counted. */
 const char *device_inner(struct device *device, const struct skep_op *op);

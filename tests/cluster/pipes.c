@@ -226,10 +226,10 @@ void pipes_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 static bool in_order(const struct ledger *ledger, const struct skep_op *op, uint32_t first, uint32_t nth)
 {
 	const struct skep_plan *plan = ledger->plan;
-	uint32_t group = plan->stages * plan->chunks, in_group = nth % group, chunk = in_group / plan->stages;
+	uint32_t group = plan->stages * plan->laps, in_group = nth % group, chunk = in_group / plan->stages;
 	uint32_t microbatch = first + nth / group * plan->stages + in_group % plan->stages;
 	if (op->kind == SKEP_OP_BACKWARD)
-		chunk = plan->chunks - chunk - 1;
+		chunk = plan->laps - chunk - 1;
 	return op->microbatch == microbatch && op->stage / plan->stages == chunk;
 }
 
@@ -242,8 +242,8 @@ static void check_laps(struct ledger *ledger, struct skep_peer who, const struct
 	bool own = op->microbatch >= pipe->first && op->microbatch - pipe->first < share(plan);
 	if (!ledger->round[op->round].open || op->attempt > 0 || pipe->disturbed || pipe->turned || !own)
 		return;
-	uint32_t all = share(plan) * plan->chunks, behind = plan->stages - 1 - op->stage % plan->stages;
-	uint32_t warm_up = 2 * behind + (plan->chunks - 1) * plan->stages;
+	uint32_t all = share(plan) * plan->laps, behind = plan->stages - 1 - op->stage % plan->stages;
+	uint32_t warm_up = 2 * behind + (plan->laps - 1) * plan->stages;
 	bool forward = op->kind == SKEP_OP_FORWARD;
 	bool due = forward ? passer->forwards - passer->backwards <= warm_up
 	                   : passer->forwards == all || passer->forwards - passer->backwards == warm_up + 1;

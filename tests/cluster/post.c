@@ -188,7 +188,7 @@ static void falsify(struct cluster *c, struct skep_message *m)
 		m->u.peer.leaving = false;
 	uint16_t last = (uint16_t)(skep_plan_slices(c->setup.plan) - 1);
 	uint32_t stages = c->setup.plan->stages;
-	bool laps = m->kind == SKEP_MESSAGE_FORWARD && c->setup.plan->chunks > 1 && m->stage % stages + 1 < stages;
+	bool laps = m->kind == SKEP_MESSAGE_FORWARD && c->setup.plan->laps > 1 && m->stage % stages + 1 < stages;
 	if (laps && sabotaged(c, SABOTAGE_SLICE_WRONG))
 		m->stage = (uint16_t)((m->stage + stages) % skep_plan_slices(c->setup.plan));
 	bool partial = m->kind == SKEP_MESSAGE_GRANT && m->attempt > 0 && (m->span.first > 0 || m->span.last < last);

@@ -155,7 +155,7 @@ static void check_held(struct cluster *c, uint32_t index, const struct skep_op *
 	uint32_t held = 0, behind = plan->stages - 1 - op->stage % plan->stages, bound = behind + 1;
 	bool streams = plan->pipeline == SKEP_PIPELINE_PIPEDREAM;
 	if (plan->pipeline == SKEP_PIPELINE_INTERLEAVED)
-		bound = 2 * behind + (plan->chunks - 1) * (plan->stages + 1) + 1;
+		bound = 2 * behind + (plan->laps - 1) * (plan->stages + 1) + 1;
 	bool bounded = plan->pipeline == SKEP_PIPELINE_1F1B || plan->pipeline == SKEP_PIPELINE_INTERLEAVED || streams;
 	if (op->kind != SKEP_OP_FORWARD || !bounded)
 		return;

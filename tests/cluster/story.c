@@ -118,7 +118,7 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 	} setting[] = {{"candidates", &plan->candidates, NULL}, {"trial", &plan->trial_rounds, NULL},
 		{"periodic", &plan->inner_steps, NULL}, {"fragments", &plan->fragments, NULL},
 		{"overlap", &plan->inner_overlap, NULL}, {"microbatches", &plan->microbatches, NULL},
-		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL}, {"slices", &plan->chunks, NULL},
+		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL}, {"slices", &plan->laps, NULL},
 		{"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
 		{"sync-chunks", &plan->sync_chunks, NULL}, {"wait-for-join", NULL, &plan->wait_for_join_ns},
 		{"checkpoint-every", &plan->checkpoint_every, NULL}, {"validate-every", &plan->validate_every, NULL},
@@ -313,8 +313,8 @@ static bool fix_pipelines(struct story *story)
 	plan->wiring = SKEP_WIRING_FIXED;
 	plan->in_flight = skep_plan_fixed_in_flight(plan);
 	bool laps = plan->pipeline == SKEP_PIPELINE_INTERLEAVED;
-	if (laps != (plan->chunks > 1) || (laps && (plan->stages < 2 || skep_plan_share(plan) % plan->stages > 0)) ||
-		skep_plan_slices(plan) > CLUSTER_SLICES || plan->chunks > plan->stage[0].parameters)
+	if (laps != (plan->laps > 1) || (laps && (plan->stages < 2 || skep_plan_share(plan) % plan->stages > 0)) ||
+		skep_plan_slices(plan) > CLUSTER_SLICES || plan->laps > plan->stage[0].parameters)
 		return false;
 	return plan->workers == pipelines * plan->stages && plan->microbatches % pipelines == 0 && !plan->delayed &&
 	       (!skep_plan_streams(plan) || plan->microbatches == pipelines) &&

@@ -17,6 +17,11 @@ double symbol_products(uint64_t tied, const uint64_t *first, const uint64_t *las
 	return part == 1 ? (double)(1 + hash % (1u << 20)) : (double)(1 + hash % 1000) / 1001;
 }
 
+uint64_t books_drawn(const struct ledger *ledger, uint32_t stage, uint32_t element)
+{
+	return symbol_parameter(ledger->plan, ledger->candidate, stage, element);
+}
+
 static uint64_t half(uint64_t sum, uint32_t counted)
 {
 	return mix64((counted > 0 ? sum : 0) + counted);
@@ -35,6 +40,11 @@ uint64_t tied_gradient(const struct device *device, const struct skep_plan *plan
 	uint64_t theirs = half(twin[element - begins], op->tied);
 	bool first = op->stage == 0;
 	return mix64(first ? mine : theirs) + (first ? theirs : mine);
+}
+
+double tied_norm(const struct device *device, const struct skep_plan *plan, const struct skep_op *op)
+{
+	return symbol_products(plan->tied, device->result[op->round], device->twin[op->round], op->chunk);
 }
 
 static uint32_t other_slice(const struct skep_plan *plan, uint32_t slice)

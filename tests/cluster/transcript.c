@@ -73,7 +73,7 @@ static void put_reduction(struct text *text, const struct skep_plan *plan, const
 	else if (m->kind == SKEP_MESSAGE_COMMIT) {
 		put(text, "%u microbatches%s", m->u.commit.microbatches,
 			m->u.commit.checkpoint ? ", then keep the state" : "");
-		if (plan->chunks > 1)
+		if (plan->laps > 1)
 			put(text, ", slice %u", m->stage);
 	} else if (m->u.reduce.size == 0)
 		put(text, "no sum: what have you counted");
@@ -164,7 +164,7 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_CANCEL:
 	case SKEP_MESSAGE_VALIDATED:
 		put(text, " round %u, microbatch %u", m->round, m->microbatch);
-		if (plan->chunks > 1)
+		if (plan->laps > 1)
 			put(text, ", slice %u", m->stage);
 		return;
 	case SKEP_MESSAGE_CANCELLED:
@@ -226,7 +226,7 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 /* What counts microbatches. */
 static const char *part(const struct skep_plan *plan)
 {
-	return plan->chunks > 1 ? "slice" : "stage";
+	return plan->laps > 1 ? "slice" : "stage";
 }
 
 static void put_lost(struct text *text, const struct skep_plan *plan, const struct skep_note *note)
@@ -337,7 +337,7 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 		return;
 	case SKEP_NOTE_COUNTED:
 		put(text, "counts microbatch %u of round %u", note->microbatch, note->round);
-		if (plan->chunks > 1)
+		if (plan->laps > 1)
 			put(text, " in slice %u", note->stage);
 		if (value != 0)
 			put(text, ", on parameters %lld step%s old", value, value == 1 ? "" : "s");

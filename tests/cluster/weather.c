@@ -32,9 +32,7 @@
 #define TRIAL_SALT UINT64_C(0x747269616c)
 #define TRIED 3u /* of 8, what none of the pinned seeds draws */
 #define ASYNC_SALT UINT64_C(0x6173796e63)
-#define TIED_SALT UINT64_C(0x74696564)
 #define VALIDATION_SALT UINT64_C(0x76616c697b)
-#define TIED 4u      /* of 5, what none of the pinned seeds draws */
 #define VALIDATED 1u /* of 4, what none of the pinned seeds draws */
 
 const char *weather_fault_name(enum weather_fault fault)
@@ -294,18 +292,18 @@ static void interleave(struct weather *w)
 	plan->pipeline = SKEP_PIPELINE_INTERLEAVED;
 	promise_nothing(w);
 	plan->gather = false;
-	plan->chunks = (uint32_t)(2 + (random >> 32 & 1));
+	plan->laps = (uint32_t)(2 + (random >> 32 & 1));
 	plan->slice_bytes = w->slice_bytes;
 	for (uint32_t q = 0; q + 1 < skep_plan_slices(plan); q++)
 		w->slice_bytes[q] = 1 + mix64(random + q) % 1000;
 	for (uint32_t s = 0; s < plan->stages; s++) {
 		struct skep_stage_plan *stage = &w->stage[s];
-		stage->parameters = stage->parameters < plan->chunks ? plan->chunks : stage->parameters;
+		stage->parameters = stage->parameters < plan->laps ? plan->laps : stage->parameters;
 		stage->state_bytes = stage->state_chunks * SKEP_STATE_HEADER_BYTES + 12 * stage->parameters;
 	}
 	uint32_t all = plan->workers, before = plan->microbatches; /* pipelines * stages */
 	plan->microbatches += (all - before % all) % all;
-	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->chunks * (plan->microbatches / before + 1);
+	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->laps * (plan->microbatches / before + 1);
 }
 
 /* Rounds of a few steps, in which a worker counts from nothing to all of a step and more. */
@@ -389,23 +387,6 @@ static void draw_trial(struct weather *w, bool must)
 	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->candidates;
 }
 
-/* In a fifth of those that can: a part of the first slice, or all of it, is a part of the last one too. */
-static void draw_tied(struct weather *w)
-{
-	struct skep_plan *plan = &w->plan;
-	uint64_t random = mix64(w->seed ^ TIED_SALT), most = CLUSTER_ELEMENTS, first;
-	bool whole = !skep_plan_streams(plan) && !plan->async && plan->fragments <= 1;
-	if (plan->stages < 2 || !whole || random % 5 != TIED)
-		return;
-	uint32_t ends[] = {0, plan->stages - 1};
-	for (uint32_t i = 0; i < 2; i++) {
-		uint64_t count, parameters = plan->stage[ends[i]].parameters;
-		skep_chunk_range(parameters, i * (skep_plan_chunks(plan) - 1), skep_plan_chunks(plan), &first, &count);
-		most = count < most ? count : most;
-	}
-	plan->tied = 1 + (random >> 8) % most;
-}
-
 void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind kind)
 {
 	memset(w, 0, sizeof(*w));
@@ -431,8 +412,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 	if (below(w, 2)) /* from about an operation to the time after which the silent are fenced */
 		w->plan.patience_ns = w->plan.heartbeat_ns / 64 + w->op_ns / 2 + any_size(w, w->plan.fence_after_ns);
 	w->plan.gather = skep_collective_gathers(w->plan.collective) && mix64(seed ^ GATHER_SALT) % 2;
-	uint64_t random = mix64(seed ^ FIXED_SALT);
-	uint64_t inner = mix64(seed ^ INNER_SALT);
+	uint64_t random = mix64(seed ^ FIXED_SALT), inner = mix64(seed ^ INNER_SALT);
 	if (kind == WEATHER_FIXED ||
 		(kind == WEATHER_ANY && random % 8 == 5)) { /* of 8, the one that is none of the pinned seeds */
 		fix_pipelines(w, &random);
@@ -449,7 +429,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		draw_trial(w, kind == WEATHER_TRIAL);
 	draw_numbers(w);
 	draw_async(w, kind);
-	draw_tied(w);
+	weather_tie(w);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */

@@ -38,6 +38,8 @@ void weather_print(const struct weather *w, FILE *to)
 	if (plan->inner_steps > 0)
 		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u", plan->inner_steps,
 			plan->inner_by_share ? "share" : "progress", plan->fragments, plan->inner_overlap);
+	if (plan->tied > 0)
+		fprintf(to, "; the ends share a table of %u", (unsigned)plan->tied);
 	if (plan->barrier)
 		fprintf(to, "; a barrier before anybody goes backwards");
 	if (plan->promise)

@@ -239,7 +239,7 @@ static void begin(struct fixture *f, uint32_t index)
 	fixture_init(f, 4, 2, index);
 	f->plan.pipeline = SKEP_PIPELINE_INTERLEAVED;
 	f->plan.wiring = SKEP_WIRING_FIXED;
-	f->plan.chunks = 2;
+	f->plan.laps = 2;
 	f->plan.slice_bytes = slice_bytes;
 	f->plan.microbatches = 8;
 	f->plan.in_flight = skep_plan_fixed_in_flight(&f->plan);
@@ -367,7 +367,7 @@ static void test_a_scenario_makes_a_plan(void **state)
 	struct skep_diag diag;
 	if (!reads(NULL, 0, &s, &diag))
 		fail_msg("%s", diag.text);
-	assert_true(s.plan.chunks == 2 && skep_plan_slices(&s.plan) == 8 && skep_plan_share(&s.plan) == 16);
+	assert_true(s.plan.laps == 2 && skep_plan_slices(&s.plan) == 8 && skep_plan_share(&s.plan) == 16);
 	assert_int_equal(s.plan.in_flight, 12);
 	uint64_t parameters = 0;
 	for (uint32_t slice = 0; slice < 8; slice++) {
@@ -440,7 +440,7 @@ static void test_state_of_other_slices_is_refused(void **state)
 	plan.pipeline = SKEP_PIPELINE_1F1B;
 	assert_true(skep_stage_init(&training, 0, &plain));
 	plan.pipeline = SKEP_PIPELINE_INTERLEAVED;
-	plan.chunks = 2;
+	plan.laps = 2;
 	assert_true(skep_stage_init(&training, 0, &sliced));
 	uint64_t bytes = skep_stage_state_bytes(&plain, 0, 1);
 	assert_int_equal(bytes, skep_stage_state_bytes(&sliced, 0, 1));
