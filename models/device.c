@@ -95,6 +95,13 @@ struct skep_device *skep_device_create_on(enum skep_device_kind kind, const stru
 			expected);
 		return NULL;
 	}
+	if (training->plan->tied > 0 && !backend_of(kind)->on_host) {
+		snprintf(error, error_size,
+			"the head of model %s is tied to its embedding, and in several stages each holds a copy, which this "
+			"kind of device cannot step: take `model.stages: 1`, or cluster.device: cpu",
+			training->model->name);
+		return NULL;
+	}
 	struct skep_device *device = create_bare(kind, place, training, error, error_size);
 	if (!device)
 		return NULL;
@@ -358,6 +365,8 @@ static bool run_recompute(struct skep_device *device, const struct skep_op *op, 
 
 static bool reads_own(const struct skep_op *op)
 {
+	if (op->kind == SKEP_OP_TIE_GIVE)
+		return op->size == 1;
 	return op->kind != SKEP_OP_STORE && op->kind != SKEP_OP_FOLD && op->kind != SKEP_OP_GIVE &&
 	       op->kind != SKEP_OP_AGGREGATE && (op->kind != SKEP_OP_COLLECT || is_none(op->in));
 }
@@ -442,10 +451,28 @@ static bool run_give(struct skep_device *device, const struct skep_op *op, struc
 	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
 	if (!out)
 		return false;
+	if (chunk.own)
+		device->backend->copy(
+			device_queue(device, op), chunk.result, chunk.own, chunk.count * sizeof *chunk.result);
 	device->backend->encode(device_queue(device, op), codec, chunk.count, chunk.result, out);
 	if (codec != SKEP_CODEC_NONE)
 		device->backend->decode(device_queue(device, op), codec, chunk.count, out, chunk.result);
 	return true;
+}
+
+/* What the other stage has summed of a tied table. */
+static bool run_take_twin(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_stage *stage = &device->stage;
+	const enum skep_codec codec = device->training->reduction_codec;
+	bool ours = stage->twin && op->first == stage->tied.first && op->count == stage->tied.count;
+	const void *in = ours ? find(device, op->in, skep_codec_bytes(codec, op->count)) : NULL;
+	(void)ret;
+	if (in)
+		device->backend->decode(device_queue(device, op), codec, op->count, in, stage->twin);
+	else
+		skep_pool_release(device->pool, op->in);
+	return in != NULL;
 }
 
 static bool run_inner(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
@@ -512,6 +539,8 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_KEEP] = run_keep,
 		[SKEP_OP_FOLD] = run_fold,
 		[SKEP_OP_GIVE] = run_give,
+		[SKEP_OP_TIE_GIVE] = run_give,
+		[SKEP_OP_TIE_TAKE] = run_take_twin,
 		[SKEP_OP_ALLREDUCE] = run_apart,
 		[SKEP_OP_OFFER] = skep_device_offer,
 		[SKEP_OP_COLLECT] = skep_device_collect,
@@ -542,7 +571,7 @@ void skep_device_start(struct skep_device *device, const struct skep_op *op, str
 		fail(device, op, ret);
 }
 
-/* FOLD's operand is the device's until it has been read. */
+/* FOLD's operand is the device's until it has been read, and so is TIE_TAKE's. */
 void skep_device_wait(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	if (ret->failed)
@@ -551,7 +580,7 @@ void skep_device_wait(struct skep_device *device, const struct skep_op *op, stru
 		fail(device, op, ret);
 		return;
 	}
-	if (op->kind == SKEP_OP_FOLD)
+	if (op->kind == SKEP_OP_FOLD || op->kind == SKEP_OP_TIE_TAKE)
 		skep_pool_release(device->pool, op->in);
 	if (op->kind == SKEP_OP_FORWARD)
 		ret->loss_nano = loss_nano(device->loss[op->lane]);

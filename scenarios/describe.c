@@ -104,6 +104,14 @@ static uint64_t fragment_bytes(const struct skep_scenario *s, uint32_t stage, ui
 	return bytes;
 }
 
+/* What the members of a stage are told of a tied table, by those of the other one or their own. */
+static uint64_t tied_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
+{
+	if (!skep_plan_ties(&s->plan, stage))
+		return 0;
+	return workers * (SKEP_HEADER_BYTES + skep_codec_bytes(s->plan.reduction_codec, s->plan.tied));
+}
+
 /* Of a round; with fragments the mean of as many rounds as there are. */
 static uint64_t reduction_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
 {
@@ -145,7 +153,8 @@ static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stag
 			v.memory_least_bytes = s->topology.gpu[gpu].memory_bytes;
 		v.workers++;
 	}
-	v.sync_bytes = reduction_bytes(s, stage, v.workers) + skep_split_round_bytes(s);
+	v.sync_bytes =
+		reduction_bytes(s, stage, v.workers) + skep_split_round_bytes(s) + tied_bytes(s, stage, v.workers);
 	for (uint32_t i = 1; i < slices; i++) {
 		struct visit visit = visit_slice(s, i);
 		uint32_t sender = s->plan.routing == SKEP_ROUTING_TRAINER ? 0 : (i - 1) % stages;
