@@ -20,6 +20,7 @@
 #include "scenarios/memory.h"
 #include "scenarios/overlap.h"
 #include "scenarios/periodic.h"
+#include "scenarios/plan.h"
 #include "scenarios/planned.h"
 #include "scenarios/robust.h"
 #include "scenarios/split.h"
@@ -372,6 +373,22 @@ static void print_sums(const struct skep_scenario *s, FILE *out)
 		fprintf(out, "  sync      simulated with one flow per link for the messages of a reduction\n");
 }
 
+/* Both stages' members are each told once. */
+static void print_tied(const struct skep_scenario *s, FILE *out)
+{
+	char bytes[SKEP_TEXT_BYTES];
+	uint32_t last = s->plan.stages - 1;
+	if (s->plan.tied == 0)
+		return;
+	uint64_t all = tied_bytes(s, 0, skep_plan_serving(s, 0)) + tied_bytes(s, last, skep_plan_serving(s, last));
+	fprintf(out,
+		"  tied      stages 0 and %" PRIu32 " each hold a copy of the embedding's table, %" PRIu64
+		" parameters, which is the head too\n"
+		"            and tell each other their gradients of it, %s a round; the run fails if either loses its last "
+		"worker\n",
+		last, s->plan.tied, skep_bytes_text((double)all, bytes));
+}
+
 static void print_text(const struct skep_scenario *s, FILE *out)
 {
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
@@ -424,6 +441,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 			codecs[s->activation_codec], codecs[plan->reduction_codec]);
 	skep_overlap_print(s, out);
 	print_sums(s, out);
+	print_tied(s, out);
 	print_stages(s, out, &pipeline, &sync);
 	if (skep_plan_laps(plan) > 1)
 		print_slices(s, out);
@@ -474,6 +492,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 	cJSON_AddNumberToObject(root, "microbatches", s->plan.microbatches);
 	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
 	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed && !s->plan.async);
+	cJSON_AddNumberToObject(root, "tied_parameters", (double)s->plan.tied);
 	cJSON_AddStringToObject(root, "collective", skep_collective_name((uint8_t)s->plan.collective));
 	cJSON_AddStringToObject(root, "on_loss", s->plan.on_loss == SKEP_ON_LOSS_RERUN ? "rerun" : "report");
 	skep_describe_choices_json(s, root);
