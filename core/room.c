@@ -7,8 +7,8 @@
  * This part lies last in the machine, so that all else stays where it is.
  *
  * Kept true: between two steps there is room for what any one step may add, `headroom` marks, one number of the tally and one
- * early hop. What is kept early is bounded by the members of a reduction, and with SKEP_COLLECTIVE_WHOLE nothing comes early but a tied
- * table.
+ * early hop. What is kept early is bounded by the members of a reduction, and with SKEP_COLLECTIVE_WHOLE nothing comes early
+ * but what is told of a tied table.
  */
 #include <string.h>
 

@@ -1,29 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tie.c - a worker's part in a tied table (plan->tied), as that of a language model whose head is its embedding. The first stage and
- * the last one each hold a copy, and each has its part of the gradient. The step of both is on the mean of the one and that of the
- * other, added:
+ * tie.c - a worker's part in a tied table (plan->tied), as that of a language model whose head is its embedding. The first stage
+ * and the last one each hold a copy, and each has its part of the gradient. The step of both is on the mean of the one and that
+ * of the other, added, which is what one device would step on that holds both:
  *
  *     gradient of the table = (sum in the first stage / counted there) + (sum in the last one / counted there)
  *
- * which is what one device would step on that holds both. Each stage sums its vector among its members as ever, its copy included.
- * Who has that sum tells what it says of the table (TIE_GIVE) to the member of the same rank in the other stage, if there is one.
- * What comes from there goes along, to the member so many ranks further in the own stage as the other one has members, so all get
- * it, each from one, unaltered; and it is put beside the own sum (TIE_TAKE). Who has both goes on to its tally.
+ * Each stage sums its vector among its members as ever, its copy included. Who has that sum tells what it says of the table
+ * (TIE_GIVE) to the member of the same rank in the other stage, if there is one. What comes from there goes along, to the member
+ * so many ranks further in the own stage as the other one has members; so all get it, each from one, unaltered, and put it
+ * beside the own sum (TIE_TAKE). Who has both goes on to its tally.
  *
- *     first stage, 3 members     0 ───── 1      2     0 and 1 across, 2 along from 0
- *                                │ ╲     │      ▲
- *     last stage, 2 members      0  ╲────1──────╯     (each line both ways, of one vector of the table's length)
+ *     first stage, 3 members     0        1        2     0 and 1 across, 2 along: from 0
+ *     last stage, 2 members      0        1              0 and 1 across
  *
  * With n and m members n + m tensors of the table travel, as encoded. A stage's sum is encoded once more for that, and held as
  * encoded by all its members: so both stages step on the same bits, whatever the encoding.
  *
- * Kept true: both sums are of one attempt. The attempts of the two stages begin together and have the same number; a member that is
- * fenced before they are committed voids both, and they are committed at once (ties.c). So a step is made in both stages or in none,
- * on the same two sums and the same two divisors, and copies that were equal are equal after it.
+ * Kept true: both sums are of one attempt. The attempts of the two stages begin together and have the same number; a member that
+ * is fenced before they are committed voids both, and they are committed at once (ties.c). So a step is made in both stages or
+ * in none, on the same two sums and the same two divisors, and copies that were equal are equal after it.
  */
-#include <assert.h>
-
 #include "core/worker.h"
 
 static struct skep_op op_of(struct worker *w, const struct skep_plan *plan, enum skep_op_kind kind)
@@ -92,8 +89,8 @@ void tie_taken(struct worker *w, struct step *step)
 	go_on(w, step);
 }
 
-/* The square of a sum of two is that of each, which slices tell, and twice their product, which may be below 0: what is above 0 of
- * it and what is below are told apart (square.h). */
+/* The square of a sum of two is that of each, which slices tell, and twice their product, which may be below 0: what is above
+ * 0 of it and what is below are told apart (square.h). */
 void tie_measure(struct worker *w, struct step *step)
 {
 	struct reduction *r = &w->reduction;

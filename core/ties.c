@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ties.c - the directory's part in a tied table (plan->tied, tie.c): the first stage and the last one step on each other's sums, so
- * what is true of one reduction elsewhere is true of both of these together.
+ * ties.c - the directory's part in a tied table (plan->tied, tie.c): the first stage and the last one step on each other's sums,
+ * so what is true of one reduction elsewhere is true of both of these together.
  *
  *   begun     in one step of the directory, with the same attempt, whose number is the same in both since no attempt of the one
  *             is begun without one of the other;
- *   void      when a member of either is fenced before the commit: both sum anew, since some member of the other may have the sum
- *             that the fenced one was in, and some may not;
+ *   void      when a member of either is fenced before the commit: both sum anew, since some member of the other may have the
+ *             sum that the fenced one was in, and some may not;
  *   final     at once, when all members of both have told. A tally says here that its sender has both sums.
  *
  * So there is no state in which one of the two has stepped and the other may still have to sum: nothing needs to be undone.
  *
- * A stage that holds a copy and has lost its last worker is not founded anew: a checkpoint is older than the other copy, and the two
- * would be different tables from there on. The run fails then, as one whose stages do not wait.
+ * A stage that holds a copy and has lost its last worker is not founded anew: a checkpoint is older than the other copy, and the
+ * two would be different tables from there on. The run fails then, as one whose stages do not wait.
  */
 #include "core/directory.h"
 #include "core/rebalance.h"

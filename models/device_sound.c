@@ -88,8 +88,8 @@ bool device_run_step(struct skep_device *device, const struct skep_op *op, struc
 	return true;
 }
 
-/* Of a slice with a copy of a tied table, which begins it or ends it; what is told of the table is in the result, also where that is
- * not the sum of the rest. Chunks 1 and 2: of the products of the two stages' sums. */
+/* Of a slice with a copy of a tied table, which begins it or ends it; what is told of the table is in the result, also where that
+ * is not the sum of the rest. Chunks 1 and 2: of the products of the two stages' sums. */
 static double tied_squares(
 	const struct skep_stage *part, const struct skep_op *op, const struct skep_slice *slice, const float *sum)
 {
