@@ -199,8 +199,8 @@ struct skep_message {
 		struct {
 			uint32_t chunk, hop;
 		} chunk; /* hop: the receiver's move (collective.h), in a ring hop h of 2(n-1), from 1; those of the buckets
-		            before come first, as many for each as skep_scheme_moves_max() says. SKEP_HOP_TIED: what the
-		            other stage has summed of the tied table */
+		            before come first, as many for each as skep_scheme_moves_max() says. SKEP_HOP_TIED: what
+		            stage `stage` has summed of the tied table */
 		struct {
 			uint32_t microbatches;
 			uint32_t tied;   /* the same of the other slice that holds a copy of a tied table */

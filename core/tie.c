@@ -76,6 +76,7 @@ void tie_arrived(struct worker *w, struct step *step, struct skep_buf payload)
 	}
 	tied->arrived = true;
 	struct skep_message message = message_for(w, step->plan, tied->along, payload);
+	message.stage = (uint16_t)skep_plan_twin(step->plan, w->node.stage);
 	if (tied->along.index != SKEP_NO_INDEX)
 		skep_emit_send_copy(step, &w->node, &message);
 	struct skep_op op = op_of(w, step->plan, SKEP_OP_TIE_TAKE);
