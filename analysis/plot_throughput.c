@@ -18,8 +18,7 @@
  * a slow one changes nothing. The picture says so if it shows such runs.
  *
  * Each line is the mean over the runs of a group (a simulated run and a real one are never in one, nor real ones that were paced
- * or shaped in other ways), the band one standard deviation to both sides. It ends with the first
- * run that ends.
+ * or shaped in other ways), the band one standard deviation to both sides. It ends with the group's first run that ends.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -47,6 +46,7 @@ struct curve { /* of one run: time-weighted sums in each bin */
 
 struct group { /* runs with the same settings but for the seed, in one world */
 	uint32_t run[RUNS_MAX], runs;
+	double end_s;
 	char title[256];
 };
 
@@ -54,8 +54,9 @@ struct figure {
 	struct skep_plot_run run[RUNS_MAX];
 	struct curve *curve;  /* [runs] */
 	bool mixed[RUNS_MAX]; /* the run's workers have GPUs of several kinds */
+	double ended_s[RUNS_MAX];
 	uint32_t runs, groups;
-	double end_s;
+	double end_s; /* of the picture: where the last line ends */
 	struct group group[GROUPS_MAX];
 };
 
@@ -233,7 +234,7 @@ static bool read_end(struct skep_store *store, struct figure *f, uint32_t i, cha
 		store, "SELECT max(closed_s) FROM rounds WHERE run = ?1", f->run[i].id, 0, reterr, size);
 	bool found = row != NULL && skep_store_row(store, row) && sqlite3_column_double(row, 0) > 0;
 	if (found)
-		f->end_s = fmin(f->end_s, sqlite3_column_double(row, 0));
+		f->ended_s[i] = sqlite3_column_double(row, 0);
 	else if (row != NULL)
 		snprintf(reterr, size, "run %lld closed no round: there is nothing to show", (long long)f->run[i].id);
 	sqlite3_finalize(row);
@@ -256,7 +257,9 @@ static double write_group(
 	const struct figure *f, const struct group *group, enum panel panel, double unit, FILE *script)
 {
 	double total = 0;
-	for (uint32_t b = 0; b < BINS; b++) {
+	uint32_t bins = 0;
+	for (uint32_t b = 0; b < BINS && b * f->end_s / BINS < group->end_s; b++) {
+		bins++;
 		double sum = 0, squares = 0, n = 0;
 		for (uint32_t r = 0; r < group->runs; r++) {
 			const struct curve *curve = &f->curve[group->run[r]];
@@ -270,12 +273,12 @@ static double write_group(
 		}
 		double mean = n > 0 ? sum / n : NAN, spread = n > 0 ? sqrt(fmax(squares / n - mean * mean, 0)) : NAN;
 		double most = panel == SPREAD ? 100 : INFINITY;
-		total += isnan(mean) ? 0 : mean / BINS;
+		total += isnan(mean) ? 0 : mean;
 		fprintf(script, "%.9g %.6g %.6g %.6g\n", (b + 0.5) * f->end_s / BINS * unit, mean,
 			fmax(mean - spread, 0), fmin(mean + spread, most));
 	}
 	fprintf(script, "\n\n");
-	return total;
+	return total / bins;
 }
 
 /* What the legend says: the group, its runs, their world, its mean. */
@@ -334,6 +337,17 @@ static void write_figure(const struct figure *f, FILE *script)
 	skep_script_lines(script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
 }
 
+static void end_groups(struct figure *f)
+{
+	for (uint32_t g = 0; g < f->groups; g++) {
+		struct group *group = &f->group[g];
+		group->end_s = INFINITY;
+		for (uint32_t i = 0; i < group->runs; i++)
+			group->end_s = fmin(group->end_s, f->ended_s[group->run[i]]);
+		f->end_s = fmax(f->end_s, group->end_s);
+	}
+}
+
 static bool read_all(struct skep_store *store, struct figure *f, const int64_t *run, char *reterr, size_t size)
 {
 	for (uint32_t i = 0; i < f->runs; i++)
@@ -341,6 +355,7 @@ static bool read_all(struct skep_store *store, struct figure *f, const int64_t *
 			!read_end(store, f, i, reterr, size) || !read_gpus(store, f, i, reterr, size) ||
 			!put_into_group(store, f, i, reterr, size))
 			return false;
+	end_groups(f);
 	for (uint32_t i = 0; i < f->runs; i++)
 		if (!read_run(store, f, i, reterr, size))
 			return false;
@@ -366,7 +381,6 @@ bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t
 	if (good) {
 		f->curve = curve;
 		f->runs = runs;
-		f->end_s = INFINITY;
 		good = read_all(store, f, run, reterr, size);
 	} else {
 		snprintf(reterr, size, "no memory, or more than %u runs for one picture", RUNS_MAX);
