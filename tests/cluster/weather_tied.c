@@ -4,7 +4,7 @@
  */
 #include "tests/cluster/weather.h"
 
-#define TIED_SALT UINT64_C(0x74696564)
+#define TIED_SALT UINT64_C(0x7461626c65)
 #define TIED 4u /* of 5, what none of the pinned seeds draws */
 
 /* In a fifth of those that can: a part of the first slice, or all of it, is a part of the last one too. */
