@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_tied.c - a tied head in another stage than its embedding, on devices: both copies of the table begin as one, stay equal to the
- * bit whatever the encoding and however unevenly the stages have counted, moments included, and count once in the norm. That what
- * they learn is what one device learns is shown by tests/exec/equal.sh.
+ * test_tied.c - a tied head in another stage than its embedding, on devices: both copies of the table begin as one, stay equal to
+ * the bit whatever the encoding and however unevenly the stages have counted, moments included, and count once in the norm. That
+ * what they learn is what one device learns is shown by tests/exec/equal.sh.
  */
 #include "tests/unit/job.h"
 
@@ -96,8 +96,8 @@ static void check_copies(struct job *job, float **last, bool changed, uint64_t s
 	*last = copy[0];
 }
 
-/* `first` microbatches are counted in the first stage, `second` in the last one; then both step. Returns the square of the norm as
- * they were told. */
+/* `first` microbatches are counted in the first stage, `second` in the last one; then both step. Returns the square of the norm
+ * as they were told. */
 static double round_of(struct job *job, uint32_t round, uint32_t first, uint32_t second)
 {
 	uint32_t counted[2] = {first, second};
