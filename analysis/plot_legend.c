@@ -10,16 +10,16 @@
 
 #include "analysis/database.h"
 #include "analysis/plot_script.h"
-#include "analysis/settings.h"
 
 #define SETTINGS_MAX 3u /* of a run */
+#define VALUE_CHARS 20  /* of a setting */
 
-/* Adds ", microbatch 32" unless it is there; false when there is no room for more. */
-static bool add_setting(char *settings, size_t size, uint32_t *count, const struct skep_difference *d)
+bool skep_plot_add_setting(char *settings, size_t size, uint32_t *count, const struct skep_difference *d)
 {
 	char setting[192];
-	const char *dot = strrchr(d->key, '.');
-	snprintf(setting, sizeof setting, ", %s %s", dot ? dot + 1 : d->key, d->second[0] ? d->second : "not set");
+	const char *dot = strrchr(d->key, '.'), *value = d->second[0] ? d->second : "not set";
+	snprintf(setting, sizeof setting, ", %s %.*s%s", dot ? dot + 1 : d->key, VALUE_CHARS, value,
+		strlen(value) > VALUE_CHARS ? ".." : "");
 	if (strstr(settings, setting) != NULL || strcmp(d->key, "seed") == 0) /* the legend has the seed anyway */
 		return true;
 	bool room = (*count)++ < SETTINGS_MAX;
@@ -41,7 +41,7 @@ static bool list_settings(struct skep_store *store, const struct skep_plot_run *
 		if (!skep_settings_compare_runs(store, run[i].id, run[which].id, &d, reterr, size))
 			return false;
 		for (size_t k = 0; k < d.count && k < SKEP_DIFFERENCES_SHOWN; k++)
-			if (!add_setting(ret, ret_size, &count, &d.item[k]))
+			if (!skep_plot_add_setting(ret, ret_size, &count, &d.item[k]))
 				return true;
 	}
 	return true;
@@ -173,14 +173,15 @@ double skep_plot_token_axis(FILE *script, double most)
 
 /* ---- which runs ------------------------------------------------------------------------------------------------- */
 
+/* The newest run, and beside it the newest one of the same text in the other world. */
 static bool newest_runs(struct skep_store *store, const char *has, const char *none, int64_t *ret_run,
 	uint32_t *ret_runs, char *reterr, size_t size)
 {
 	char sql[512];
 	snprintf(sql, sizeof sql,
-		"WITH shown AS (SELECT id, scenario, world FROM runs WHERE %s),"
-		" newest AS (SELECT scenario FROM shown ORDER BY id DESC LIMIT 1)"
-		" SELECT max(id) FROM shown JOIN newest USING (scenario) WHERE ?1 = 0"
+		"WITH shown AS (SELECT id, text, world FROM runs WHERE %s),"
+		" newest AS (SELECT text FROM shown ORDER BY id DESC LIMIT 1)"
+		" SELECT max(id) FROM shown JOIN newest USING (text) WHERE ?1 = 0"
 		" GROUP BY world ORDER BY world DESC",
 		has);
 	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "analysis/plot.h"
+#include "analysis/settings.h"
 
 struct skep_picture {
 	FILE *script;                          /* everything but the terminal and the output */
@@ -64,6 +65,10 @@ bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t
  * each world if there are both. */
 bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const char *none, bool one_a_world,
 	int64_t *ret_run, uint32_t most, uint32_t *ret_runs, char *reterr, size_t size);
+
+/* Adds ", microbatch 32" to the settings that a legend tells of a run, unless it is there; `count`: of them, 0 at first. False:
+ * there are too many, and the text ends in dots. */
+bool skep_plot_add_setting(char *settings, size_t size, uint32_t *count, const struct skep_difference *d);
 
 /* What two runs have in common. Alike are those that differ by their seed alone: one world, and of real runs one device, paced
  * and shaped in one way. */

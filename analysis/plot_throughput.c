@@ -26,7 +26,6 @@
 
 #include "analysis/database.h"
 #include "analysis/plot_script.h"
-#include "analysis/settings.h"
 
 #define RUNS_MAX 64u
 #define GROUPS_MAX 24u
@@ -82,28 +81,24 @@ static bool put_into_group(struct skep_store *store, struct figure *f, uint32_t 
 	return true;
 }
 
-/* What sets a group apart: "rebalance.period 300 s", with the last two parts of a key; what it does not set goes without
- * saying, and "defaults" sets nothing that another group sets. */
+/* What sets a group apart: "period 300 s"; what it does not set goes without saying, and "defaults" sets nothing that another
+ * group sets. */
 static bool name_group(struct skep_store *store, struct figure *f, uint32_t which, char *reterr, size_t size)
 {
 	struct group *group = &f->group[which];
-	group->title[0] = '\0';
-	for (uint32_t g = 0; g < f->groups; g++) {
+	char settings[256] = "";
+	uint32_t count = 0;
+	bool room = true;
+	for (uint32_t g = 0; room && g < f->groups; g++) {
 		struct skep_differences d;
 		if (!skep_settings_compare_runs(
 			    store, f->run[f->group[g].run[0]].id, f->run[group->run[0]].id, &d, reterr, size))
 			return false;
-		for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++) {
-			char setting[192];
-			const char *key = strchr(d.item[i].key, '.');
-			snprintf(setting, sizeof setting, "%s %s", key ? key + 1 : d.item[i].key, d.item[i].second);
-			size_t used = strlen(group->title);
-			if (strcmp(d.item[i].key, "seed") != 0 && d.item[i].second[0] != '\0' &&
-				!strstr(group->title, setting))
-				snprintf(group->title + used, sizeof group->title - used, "%s%s", used ? ", " : "",
-					setting);
-		}
+		for (size_t i = 0; room && i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++)
+			if (d.item[i].second[0] != '\0')
+				room = skep_plot_add_setting(settings, sizeof settings, &count, &d.item[i]);
 	}
+	snprintf(group->title, sizeof group->title, "%s", settings[0] ? settings + 2 : "");
 	return true;
 }
 

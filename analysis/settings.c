@@ -2,7 +2,8 @@
  *
  * settings.c - takes a scenario's text apart into keys and values, and compares two of them.
  *
- * By keys and not by lines: an override makes the program print the whole file anew, without its comments.
+ * By keys and not by lines: an override makes the program print the whole file anew, without its comments. A list of numbers
+ * or words, such as the stages of all machines, is one value.
  */
 #include "analysis/settings.h"
 
@@ -15,7 +16,8 @@
 
 struct setting {
 	char key[128];
-	const char *value; /* lives as long as the yaml */
+	const char *value; /* lives as long as the yaml, or is `list` */
+	char *list;        /* ours, of several values; or NULL */
 };
 
 struct settings {
@@ -24,20 +26,49 @@ struct settings {
 	size_t count, room;
 };
 
-static bool add(struct settings *s, const char *key, const char *value)
+/* Owns `list`, which may be NULL. */
+static bool add(struct settings *s, const char *key, const char *value, char *list)
 {
 	if (s->count == s->room) {
 		size_t room = 2 * s->room + 32;
 		struct setting *grown = realloc(s->item, room * sizeof *grown);
-		if (grown == NULL)
+		if (grown == NULL) {
+			free(list);
 			return false;
+		}
 		s->item = grown;
 		s->room = room;
 	}
 	struct setting *item = &s->item[s->count++];
 	snprintf(item->key, sizeof item->key, "%s", key);
 	item->value = value;
+	item->list = list;
 	return true;
+}
+
+static bool is_list_of_scalars(const struct skep_yaml_node *node)
+{
+	if (skep_yaml_kind(node) != SKEP_YAML_LIST)
+		return false;
+	for (uint32_t i = 0; i < skep_yaml_length(node); i++)
+		if (skep_yaml_kind(skep_yaml_item(node, i)) != SKEP_YAML_SCALAR)
+			return false;
+	return true;
+}
+
+static bool add_list(struct settings *s, struct skep_reader *r, const struct skep_yaml_node *node, const char *key)
+{
+	size_t size = 3, used = 0;
+	for (uint32_t i = 0; i < skep_yaml_length(node); i++)
+		size += strlen(skep_read_string(r, skep_yaml_item(node, i), NULL, "")) + 2;
+	char *list = malloc(size);
+	if (list == NULL)
+		return false;
+	for (uint32_t i = 0; i < skep_yaml_length(node); i++)
+		used += (size_t)snprintf(list + used, size - used, "%s%s", i > 0 ? "," : "[",
+			skep_read_string(r, skep_yaml_item(node, i), NULL, ""));
+	snprintf(list + used, size - used, "%s]", used > 0 ? "" : "[");
+	return add(s, key, list, list);
 }
 
 /* Adds every scalar at and below the node whose key is `key`. */
@@ -47,7 +78,9 @@ static bool collect(struct settings *s, const struct skep_yaml_node *node, const
 	struct skep_reader reader = {s->yaml, &diag};
 	enum skep_yaml_kind kind = skep_yaml_kind(node);
 	if (kind == SKEP_YAML_SCALAR)
-		return add(s, key, skep_read_string(&reader, node, NULL, ""));
+		return add(s, key, skep_read_string(&reader, node, NULL, ""), NULL);
+	if (is_list_of_scalars(node))
+		return add_list(s, &reader, node, key);
 	bool ok = true;
 	for (uint32_t i = 0; ok; i++) {
 		const char *name = "";
@@ -73,6 +106,8 @@ static bool read_settings(const char *text, struct settings *ret)
 
 static void finish_settings(struct settings *s)
 {
+	for (size_t i = 0; i < s->count; i++)
+		free(s->item[i].list);
 	free(s->item);
 	skep_yaml_destroy(s->yaml);
 }
@@ -88,13 +123,20 @@ static const char *find(const struct settings *s, const char *key, size_t near)
 	return "";
 }
 
+/* What does not fit ends in dots. */
+static void shorten(char *ret, size_t size, const char *text)
+{
+	if ((size_t)snprintf(ret, size, "%s", text) >= size)
+		memcpy(ret + size - 4, "...", 3);
+}
+
 static void differ(struct skep_differences *d, const char *key, const char *first, const char *second)
 {
 	if (d->count < SKEP_DIFFERENCES_SHOWN) {
 		struct skep_difference *item = &d->item[d->count];
 		snprintf(item->key, sizeof item->key, "%s", key);
-		snprintf(item->first, sizeof item->first, "%s", first);
-		snprintf(item->second, sizeof item->second, "%s", second);
+		shorten(item->first, sizeof item->first, first);
+		shorten(item->second, sizeof item->second, second);
 	}
 	d->count++;
 }

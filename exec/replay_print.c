@@ -73,19 +73,20 @@ static void print_unfinished(const struct skep_replay_result *result, FILE *out)
 
 static void print_text(const struct skep_replay_result *result, int64_t run, FILE *out)
 {
-	fprintf(out, "run %" PRId64 " %s: %" PRIu64 " events of %" PRIu32 " machines", run, verdict(result),
-		result->events, result->machines);
+	bool agrees = result->verdict == SKEP_REPLAY_AGREES;
+	fprintf(out, "run %" PRId64 " %s%s: %" PRIu64 " events of %" PRIu32 " machines", run, verdict(result),
+		agrees && !result->whole ? " as far as its logs go" : "", result->events, result->machines);
 	if (result->lives > result->machines)
 		fprintf(out, " in %" PRIu32 " lives", result->lives);
 	fputs(" replayed", out);
-	if (result->verdict == SKEP_REPLAY_AGREES && result->whole)
+	if (agrees && result->whole)
 		fputs(", each with the digest of the run\n", out);
 	else if (result->run_events > 0)
 		fprintf(out, ", the run had %" PRIu64 "\n", result->run_events);
 	else
 		fputs(", the logs do not reach the end of the run\n", out);
 	print_unfinished(result, out);
-	if (result->verdict != SKEP_REPLAY_AGREES)
+	if (!agrees)
 		print_first(result, out);
 }
 

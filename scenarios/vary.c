@@ -198,7 +198,14 @@ bool skep_vary_add_seeds(struct skep_vary *vary, const char *text, char *reterr,
 		bool good = parse_seed(at, &at, &first);
 		last = first;
 		if (good && strncmp(at, "..", 2) == 0)
-			good = parse_seed(at + 2, &at, &last) && first <= last;
+			good = parse_seed(at + 2, &at, &last);
+		if (good && first > last) {
+			snprintf(reterr, size,
+				"--seeds %.*s: %" PRIu64 " comes after %" PRIu64
+				"; a range begins with the smaller, as in 1..10",
+				SHOWN, text, first, last);
+			return false;
+		}
 		if (!good || (*at != '\0' && *at != ',')) {
 			snprintf(reterr, size,
 				"--seeds %.*s: expected whole numbers up to 9223372036854775807, as in 1..10 or 1,2,5",

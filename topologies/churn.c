@@ -44,7 +44,7 @@ struct mapping {
 	const struct skep_churn_options *options;
 	struct skep_churn *churn;
 	skep_time first_ns, last_ns; /* of the trace */
-	bool begun;
+	bool begun, ended;           /* by a row of its own */
 	struct life *life;
 	size_t lives, life_room;
 	size_t *of_slot; /* [slots]: the life in it */
@@ -164,6 +164,7 @@ static bool collect(void *user, const struct skep_trace_event *event)
 		m->churn->refused += at >= o->start_ns && at < o->end_ns;
 		return true;
 	case SKEP_TRACE_END:
+		m->ended = !event->implied;
 		return true;
 	}
 	return false;
@@ -198,11 +199,13 @@ static bool add_move(struct mapping *m, skep_time at_ns, bool join)
 static bool add_copy(struct mapping *m, const struct life *life)
 {
 	size_t room = m->copy_room;
-	skep_time start = m->options->start_ns, end = m->options->end_ns < m->last_ns ? m->options->end_ns : m->last_ns;
+	bool cut = m->options->end_ns < m->last_ns;
+	skep_time start = m->options->start_ns, end = cut ? m->options->end_ns : m->last_ns;
 	skep_time from = life->from_ns - m->first_ns, late = draw_jitter(m), later = draw_jitter(m);
 	bool ends = life->to_ns != SKEP_TIME_NEVER;
 	skep_time to = ends ? life->to_ns - m->first_ns : SKEP_TIME_NEVER;
-	if (from > end || to <= start || (from == end && from > start))
+	bool too_late = from == end && from > start && (cut || m->ended); /* nothing is known behind it */
+	if (from > end || to <= start || too_late)
 		return true;
 	skep_time join_ns = from <= start ? 0 : run_time(m, from, late);
 	if (!reserve((void **)&m->where, m->copies, &room, sizeof *m->where) || m->copies == NOWHERE - 1)

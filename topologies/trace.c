@@ -250,6 +250,7 @@ static bool read_all(struct skep_trace_reader *r)
 		return false;
 	}
 	struct skep_trace_event end = {.kind = SKEP_TRACE_END, .at_ns = r->seen_ns, .name = "", .gpu = "", .zone = ""};
+	end.implied = !r->ended;
 	report->last_ns = r->seen_ns;
 	return send(r, &end);
 }

@@ -27,6 +27,7 @@ struct skep_trace_event {
 		*zone;       /* never NULL, "" unknown; valid during the call. A leave has those of its join */
 	uint32_t slot;       /* join and leave: a number below the most alive so far, this name's while it lives */
 	skep_time joined_ns; /* join and leave */
+	bool implied;        /* an end that no row tells of: the last event is taken for it */
 };
 
 enum skep_trace_format {

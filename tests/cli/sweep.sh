@@ -52,7 +52,7 @@ refuses 'set and varied' '^skep: both --set and --vary give train.until.steps' s
 refuses 'the seed as a key' '^skep: --vary seed: take --seeds' sweep "${small[@]}" --vary seed=1,2
 refuses 'seed and seeds' '^skep: both --seed and --seeds' sweep "${small[@]}" --seed 1 --seeds 1..2
 refuses 'seeds that are none' '^skep: --seeds 1..x: expected whole numbers' sweep "${small[@]}" --seeds 1..x
-refuses 'seeds backwards' '^skep: --seeds 3..1: expected whole numbers' sweep "${small[@]}" --seeds 3..1
+refuses 'seeds backwards' '^skep: --seeds 3..1: 3 comes after 1' sweep "${small[@]}" --seeds 3..1
 refuses 'a seed twice' '^skep: --seeds: 2 is there twice' sweep "${small[@]}" --seeds 1..3,2
 refuses 'no processes' '^skep: --jobs 0: expected a number of processes' sweep "${small[@]}" --seeds 1..2 --jobs 0
 refuses 'too many combinations' '^skep: more than 100000 combinations' sweep "${small[@]}" --seeds 1..50001 --vary schedule.in_flight=2,4

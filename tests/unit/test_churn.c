@@ -132,6 +132,7 @@ static void joins_take_the_lowest_free_machine(void **state)
 	(void)state;
 	expect("0,join,a\n0,join,b\n5,join,c\n6,leave,a\n7,leave,b\n8,join,d\n9,join,e\n9,end\n", "tttt", &defaults,
 		"=0 =1 5+2 6-0 7-1 8+0", 0); /* e joins at the end: nothing is known behind it */
+	expect("0,join,a\n5,leave,a\n9,join,a\n", "t", &defaults, "=0 5-0 9+0", 0); /* no end: the last event counts */
 	expect("600,join,a\n660,join,b\n720,leave,a\n", "tt", &defaults, "=0 60+1 120-0", 0); /* 0 is the first event */
 }
 

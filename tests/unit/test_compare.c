@@ -252,9 +252,9 @@ static void test_settings(void **state)
 	skep_settings_compare("a: 1\nb: {c: [2, 3], d: x}\n", "e: new\nb: {c: [2, 4]}\na: 1\n", &d);
 	assert_false(d.same);
 	assert_int_equal(d.count, 3);
-	assert_string_equal(d.item[0].key, "b.c[1]");
-	assert_string_equal(d.item[0].first, "3");
-	assert_string_equal(d.item[0].second, "4");
+	assert_string_equal(d.item[0].key, "b.c");
+	assert_string_equal(d.item[0].first, "[2,3]");
+	assert_string_equal(d.item[0].second, "[2,4]");
 	assert_string_equal(d.item[1].key, "b.d");
 	assert_string_equal(d.item[1].second, "");
 	assert_string_equal(d.item[2].key, "e");
@@ -266,6 +266,13 @@ static void test_settings(void **state)
 	memset(large + 3, 'x', sizeof large - 4);
 	skep_settings_compare(large, "a: 1\n", &d);
 	assert_int_equal(d.count, 1);
+	assert_int_equal(strlen(d.item[0].first), sizeof d.item[0].first - 1);
+	assert_string_equal(d.item[0].first + sizeof d.item[0].first - 4, "...");
+	skep_settings_compare("a: [{b: [1]}, 2]\nc: []\n", "a: [{b: []}, 2]\nc: [1]\n", &d);
+	assert_int_equal(d.count, 2);
+	assert_string_equal(d.item[0].key, "a[0].b");
+	assert_string_equal(d.item[0].second, "[]");
+	assert_string_equal(d.item[1].first, "[]");
 	skep_settings_compare(broken, broken, &d);
 	assert_true(d.same);
 	skep_settings_compare(broken, "a: 1\n", &d);

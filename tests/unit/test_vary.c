@@ -133,9 +133,10 @@ static void test_seeds_are_ranges_and_numbers(void **state)
 	expect_seeds("9223372036854775806..9223372036854775807",
 		(const uint64_t[]){UINT64_C(9223372036854775806), UINT64_C(9223372036854775807)}, 2);
 	static const char *const wrong[] = {
-		"", ",", "1,", "x", "-1", "1..", "..2", "2..1", "1...2", "1 2", "9223372036854775808"};
+		"", ",", "1,", "x", "-1", "1..", "..2", "1...2", "1 2", "9223372036854775808"};
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
 		refuse_seeds(wrong[i], "expected whole numbers");
+	refuse_seeds("2..1", "2 comes after 1");
 	refuse_seeds("1..3,2", "2 is there twice");
 	refuse_seeds("0..9223372036854775807", "more than 100000 seeds");
 }
