@@ -216,6 +216,7 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.inner_steps = job->weather.plan.candidates = job->weather.plan.trial_rounds = 0;
 		job->weather.plan.gather = job->weather.plan.async = false;
 		job->weather.plan.validate_every = 0;
+		job->weather.plan.tied = 0;
 		job->weather.plan.checkpoint_every = job->weather.infinite = 0;
 	}
 	struct setup setup = weather_setup(&job->weather);
