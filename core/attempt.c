@@ -12,6 +12,11 @@
 #include "core/directory.h"
 
 /* Members are all that make the step of this round, newcomers included, in the order of their indices. */
+static bool is_member(const struct directory *d, const struct row *row)
+{
+	return row->standing >= STANDING_JOINING && row->since <= d->reduced.round;
+}
+
 static uint32_t choose_members(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t *ret_order)
 {
 	uint32_t size = 0;
@@ -19,13 +24,23 @@ static uint32_t choose_members(struct directory *d, const struct skep_plan *plan
 		struct row *row = directory_row(d, i);
 		if (row->stage != stage)
 			continue;
-		row->member = row->standing >= STANDING_JOINING && row->since <= d->reduced.round;
+		row->member = is_member(d, row);
 		row->tallied = false;
 		row->tally_count = row->tally_heard = 0;
 		row->loss_nano_sum = 0;
 		if (row->member)
 			ret_order[size++] = i;
 	}
+	return size;
+}
+
+/* Those of the stage that holds the other copy of a tied table, behind our own. */
+static uint32_t list_twins(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t *ret_order)
+{
+	uint32_t size = 0, twin = ties_twin(plan, stage);
+	for (uint32_t i = 0; i < plan->workers && twin != SKEP_NO_STAGE; i++)
+		if (directory_row(d, i)->stage == twin && is_member(d, directory_row(d, i)))
+			ret_order[size++] = i;
 	return size;
 }
 
@@ -49,6 +64,7 @@ void attempt_begin(struct directory *d, struct step *step, uint32_t stage, bool 
 	struct stage_state *state = directory_stage(d, stage);
 	uint32_t *order = skep_at(d, d->order_at);
 	uint32_t size = choose_members(d, step->plan, stage, order);
+	uint32_t twins = list_twins(d, step->plan, stage, order + size);
 	assert(size > 0 || state->waiting);
 	for (uint32_t slice = stage; slice < skep_plan_slices(step->plan); slice += step->plan->stages)
 		for (uint32_t i = 0; i < d->reduced.issued; i++)
@@ -67,6 +83,8 @@ void attempt_begin(struct directory *d, struct step *step, uint32_t stage, bool 
 		message.u.reduce.size = sum ? size : 0;
 		message.u.reduce.next = directory_worker(d, order[(rank + 1) % size]);
 		message.u.reduce.promised = d->promised;
+		if (skep_plan_ties(step->plan, stage))
+			ties_name(d, order, size, twins, &message);
 		skep_emit_send(step, &d->node, &message);
 		if (sum && size > 1 && skep_collective_has_roster(step->plan->collective))
 			attempt_roster(d, step, &message, order, size);

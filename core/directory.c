@@ -43,7 +43,7 @@ static size_t lay_out(struct directory *d, const struct skep_plan *plan)
 	d->stage_load_at = at;
 	at += skep_align(plan->stages * sizeof(struct skep_stage_load));
 	d->square_at = at;
-	at += skep_align(plan->clip ? skep_plan_slices(plan) * sizeof(uint64_t) : 0);
+	at += skep_align(plan->clip ? (skep_plan_slices(plan) + 2) * sizeof(uint64_t) : 0);
 	d->pipeline_at = at;
 	if (skep_plan_fixed(plan))
 		at += skep_align(skep_plan_pipelines(plan) * sizeof(struct pipeline));
@@ -65,7 +65,7 @@ uint32_t skep_directory_actions_limit(const struct skep_plan *plan)
 	 * round. */
 	uint32_t per_worker = ANNOUNCEMENTS_PER_STEP + 4 * FENCES_PER_STEP + 12 + (plan->delayed ? 4 : 0) +
 	                      plan->promise + plan->barrier + 2 * (skep_plan_laps(plan) - 1) +
-	                      2 * (plan->validate_every > 0);
+	                      2 * (plan->validate_every > 0) + ties_actions(plan, FENCES_PER_STEP);
 	if (skep_plan_streams(plan)) /* all that may be open opens; is summed anew for each that is fenced; ends */
 		per_worker += (FENCES_PER_STEP + 6) * skep_plan_window(plan);
 	if (plan->async) /* SETTLE, COMMIT, REDUCE; anew for each that is fenced; KEEP */

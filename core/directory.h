@@ -8,6 +8,7 @@
  *   promise.c    a reduction of which all are told when the round opens
  *   stream.c     the same where rounds are not flushed: several are open
  *   merges.c     asynchronous periodic sync: each worker's part by itself, and when a round is settled
+ *   ties.c       a tied table: two stages whose sums are begun, void and final together
  *   norms.c      the norm of all gradients, where they are clipped
  *   keep.c       who keeps a stage's state, and what is kept in the end
  *   rerun.c      which microbatches of a round have to be run again, and through which stages
@@ -191,6 +192,7 @@ struct directory {
 	struct validation validation;
 	size_t square_at; /* clip: [slices], norms.c */
 	uint64_t square;  /* clip: of the norm, in the commits under way */
+	uint32_t tied[2]; /* a tied table: what the first and the last slice have counted, the same */
 	size_t merger_at, merging_at;
 	uint64_t merges; /* async: that were told */
 	bool pressed;    /* async: the round that is being settled is wanted now */
@@ -256,6 +258,18 @@ void norms_on_norm(struct directory *d, struct step *step, const struct skep_mes
 void norms_on_fault(struct directory *d, struct step *step, const struct skep_message *message);
 uint64_t norms_total(struct directory *d, const struct skep_plan *plan);
 
+uint32_t norms_counted(struct directory *d, const struct skep_plan *plan, uint32_t slice); /* by its members */
+
+/* ties.c: all of it with a tied table alone */
+/* Actions per worker, of one step that fences so many. */
+uint32_t ties_actions(const struct skep_plan *plan, uint32_t fences);
+uint32_t ties_twin(const struct skep_plan *plan, uint32_t stage); /* SKEP_NO_STAGE: it holds no copy */
+/* To whom a member of rank `rank` is to give what; `order`: the `size` members of its stage, and then those of the twin. */
+void ties_name(struct directory *d, const uint32_t *order, uint32_t size, uint32_t others, struct skep_message *reduce);
+void ties_count(struct directory *d, const struct skep_plan *plan); /* before the commit of the two */
+uint32_t ties_counted(struct directory *d, const struct skep_plan *plan, uint32_t slice); /* by the other slice */
+void ties_commit(struct directory *d, struct step *step, uint32_t stage); /* all of this stage have told */
+
 /* keep.c */
 uint32_t keep_by(struct directory *d, const struct skep_plan *plan, uint32_t stage); /* SKEP_NO_INDEX: nobody */
 bool keep_in_stream(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t worker);
@@ -309,6 +323,7 @@ void rounds_refill(struct directory *d, struct step *step); /* something is miss
 void rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker);
 
 void rounds_commit(struct directory *d, struct step *step, uint32_t stage);
+void rounds_stage_told(struct directory *d, struct step *step, uint32_t stage); /* all of its members have */
 void rounds_reduce(struct directory *d, struct step *step);   /* the open round is complete: sum its gradients */
 void rounds_all_told(struct directory *d, struct step *step); /* has everybody? then what follows */
 uint32_t *rounds_counters(struct directory *d, uint32_t slice);

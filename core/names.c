@@ -36,6 +36,8 @@ static const char *const OP[] = {
 	[SKEP_OP_COLLECT] = "collect",
 	[SKEP_OP_AGGREGATE] = "aggregate",
 	[SKEP_OP_NORM] = "norm",
+	[SKEP_OP_TIE_GIVE] = "tie_give",
+	[SKEP_OP_TIE_TAKE] = "tie_take",
 };
 static_assert(COUNT(OP) == SKEP_OP_KINDS, "each kind has a name");
 

@@ -12,6 +12,8 @@
  * compilers agree. A slice that nobody serves, or that has counted nothing, adds nothing: it makes no step. If a member is fenced
  * meanwhile its stage sums and tells anew, and the others wait.
  *
+ * A tied table (tie.c) counts once, by the sum of the two means, so the first member of the first stage tells their products too.
+ *
  * And what becomes of numbers that are not finite: the run stops where one is told of (FAULT).
  */
 #include <assert.h>
@@ -24,13 +26,31 @@ static uint64_t *squares(struct directory *d)
 	return skep_at(d, d->square_at);
 }
 
+/* [2] of a tied table, behind those of the slices: what the products of the two sums come to above 0, and below. */
+static uint64_t *products(struct directory *d, const struct skep_plan *plan)
+{
+	return squares(d) + skep_plan_slices(plan);
+}
+
 uint32_t norms_begin(struct directory *d, const struct skep_plan *plan, uint32_t stage)
 {
 	if (!plan->clip)
 		return 0;
 	for (uint32_t slice = stage; slice < skep_plan_slices(plan); slice += plan->stages)
 		squares(d)[slice] = SKEP_SQUARE_UNKNOWN;
-	return skep_plan_laps(plan);
+	if (plan->tied == 0 || stage > 0)
+		return skep_plan_laps(plan);
+	products(d, plan)[0] = products(d, plan)[1] = SKEP_SQUARE_UNKNOWN;
+	return skep_plan_laps(plan) + 2;
+}
+
+/* Where what is told belongs; NULL: nowhere. */
+static uint64_t *place_of(struct directory *d, const struct skep_plan *plan, const struct skep_message *message)
+{
+	uint32_t slice = message->stage, part = message->u.norm.part;
+	if (slice >= skep_plan_slices(plan) || part > 2 || (part > 0 && (plan->tied == 0 || slice > 0)))
+		return NULL;
+	return part > 0 ? &products(d, plan)[part - 1] : &squares(d)[slice];
 }
 
 void norms_on_norm(struct directory *d, struct step *step, const struct skep_message *message)
@@ -38,18 +58,18 @@ void norms_on_norm(struct directory *d, struct step *step, const struct skep_mes
 	const struct skep_plan *plan = step->plan;
 	const struct row *row = directory_row(d, message->from.index);
 	struct stage_state *stage = directory_stage(d, row->stage);
-	uint32_t slice = message->stage;
-	if (!plan->clip || (!d->reduced.on && !d->promised) || message->round != d->reduced.round || stage->committed ||
-		!row->member || message->attempt != stage->attempt || slice >= skep_plan_slices(plan) ||
-		slice % plan->stages != row->stage || squares(d)[slice] != SKEP_SQUARE_UNKNOWN)
+	uint64_t *place = plan->clip ? place_of(d, plan, message) : NULL;
+	if (!place || (!d->reduced.on && !d->promised) || message->round != d->reduced.round || stage->committed ||
+		!row->member || message->attempt != stage->attempt || message->stage % plan->stages != row->stage ||
+		*place != SKEP_SQUARE_UNKNOWN)
 		return;
-	squares(d)[slice] = message->u.norm.square;
+	*place = message->u.norm.square;
 	assert(stage->pending > 0);
 	if (--stage->pending == 0 && !d->promised)
 		rounds_all_told(d, step);
 }
 
-static uint32_t counted_of(struct directory *d, const struct skep_plan *plan, uint32_t slice)
+uint32_t norms_counted(struct directory *d, const struct skep_plan *plan, uint32_t slice)
 {
 	uint32_t total = 0;
 	for (uint32_t i = 0; i < plan->workers; i++)
@@ -58,17 +78,31 @@ static uint32_t counted_of(struct directory *d, const struct skep_plan *plan, ui
 	return total;
 }
 
+/* The table counts once, by the sum of the two means: |a + b|^2 = |a|^2 + |b|^2 + 2ab. */
+static uint64_t with_products(struct directory *d, const struct skep_plan *plan, uint64_t total)
+{
+	uint32_t first = norms_counted(d, plan, 0), last = norms_counted(d, plan, skep_plan_slices(plan) - 1);
+	uint64_t mean[2];
+	if (first == 0 || last == 0 || products(d, plan)[0] == SKEP_SQUARE_UNKNOWN)
+		return total;
+	for (uint32_t i = 0; i < 2; i++) {
+		mean[i] = skep_square_divide(skep_square_divide(products(d, plan)[i], first), last);
+		mean[i] = skep_square_add(mean[i], mean[i]);
+	}
+	return skep_square_subtract(skep_square_add(total, mean[0]), mean[1]);
+}
+
 uint64_t norms_total(struct directory *d, const struct skep_plan *plan)
 {
 	uint64_t total = 0;
 	for (uint32_t slice = 0; slice < skep_plan_slices(plan); slice++) {
-		uint32_t counted = counted_of(d, plan, slice);
+		uint32_t counted = norms_counted(d, plan, slice);
 		if (counted == 0 || squares(d)[slice] == SKEP_SQUARE_UNKNOWN)
 			continue;
 		uint64_t mean = skep_square_divide(squares(d)[slice], counted);
 		total = skep_square_add(total, skep_square_divide(mean, counted));
 	}
-	return total;
+	return plan->tied > 0 ? with_products(d, plan, total) : total;
 }
 
 /* What is not finite stays so: nobody is to learn from it. One of several candidates is out. */

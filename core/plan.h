@@ -165,6 +165,10 @@ struct skep_plan {
 	/* async with `gather`, and a collective that does so: a merge is one of the parts of so many workers, as soon as they are
 	 * told, or of fewer at the end of a round (merges.c). Not with merge_waits. */
 	uint32_t merge_parts;
+	/* A table of so many elements of which the first stage and the last one each hold a copy, at the beginning of the one's
+	 * vector and at the end of the other's; both make the same step on it (tie.c). 0: none. With two stages or more; not
+	 * without a flush, nor in fragments, nor with `async`. */
+	uint64_t tied;
 };
 
 /* ---- what is derived from it ---------------------------------------------------------------------------------- */
@@ -282,6 +286,25 @@ static inline bool skep_plan_tries(const struct skep_plan *plan)
 /* For which a worker works at the start: by its place among the workers of its stage. A spare: 0. */
 uint32_t skep_plan_candidate_of(const struct skep_plan *plan, uint32_t worker);
 
+/* ---- a tied table ------------------------------------------------------------------------------------------------ */
+
+static inline bool skep_plan_ties(const struct skep_plan *plan, uint32_t stage)
+{
+	return plan->tied > 0 && (stage == 0 || stage + 1 == plan->stages);
+}
+
+/* The other one that holds a copy. */
+static inline uint32_t skep_plan_twin(const struct skep_plan *plan, uint32_t stage)
+{
+	return plan->stages - 1 - stage;
+}
+
+/* Where the stage's copy begins in its vector. */
+static inline uint64_t skep_plan_tied_first(const struct skep_plan *plan, uint32_t stage)
+{
+	return stage == 0 ? 0 : plan->stage[stage].parameters - plan->tied;
+}
+
 /* ---- slices of the model: as many as stages, unless interleaved; slice q is lap q / stages of stage q % stages --------- */
 
 static inline uint32_t skep_plan_laps(const struct skep_plan *plan)
@@ -292,6 +315,12 @@ static inline uint32_t skep_plan_laps(const struct skep_plan *plan)
 static inline uint32_t skep_plan_slices(const struct skep_plan *plan)
 {
 	return plan->stages * skep_plan_laps(plan);
+}
+
+/* The slice that holds a copy of a tied table. */
+static inline bool skep_plan_ties_slice(const struct skep_plan *plan, uint32_t slice)
+{
+	return plan->tied > 0 && (slice == 0 || slice + 1 == skep_plan_slices(plan));
 }
 
 /* Of what leaves the slice forwards, and of the gradient that comes back. */

@@ -62,7 +62,7 @@ void promise_complete(struct directory *d, struct step *step)
 		return;
 	}
 	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on; stage++) {
-		if (directory_stage(d, stage)->pending == 0)
-			rounds_commit(d, step, stage);
+		if (directory_stage(d, stage)->pending == 0 && !directory_stage(d, stage)->committed)
+			rounds_stage_told(d, step, stage);
 	}
 }

@@ -18,6 +18,8 @@
  * With `clip` the first member measures the sum, slice by slice, and tells the squares (NORM) before its tally; COMMIT brings
  * what they come to for all stages, and STEP is told.
  *
+ * In the stages that hold a copy of a tied table the other one's sum of it has to be here too, before the tally (tie.c).
+ *
  * With `async` a reduction is the merge of rank 0, whose number is `version`; it seals nothing, and TALLY says only that it is
  * here (merge.c has how it comes to that).
  *
@@ -93,6 +95,7 @@ static bool measure(struct worker *w, struct step *step)
 		op.count = step->plan->stage[w->node.stage].parameters / w->laps.count;
 		reduce_run(w, step, &op);
 	}
+	tie_measure(w, step);
 	return true;
 }
 
@@ -117,9 +120,16 @@ void reduce_complete(struct worker *w, struct step *step)
 		reduce_begin(w, step);
 		return;
 	}
-	if (step->plan->clip && measure(w, step))
-		return;
-	finish(w, step);
+	if (r->tied.on)
+		tie_begin(w, step);
+	else
+		reduce_summed(w, step);
+}
+
+void reduce_summed(struct worker *w, struct step *step)
+{
+	if (!step->plan->clip || !measure(w, step))
+		finish(w, step);
 }
 
 void reduce_measured(struct worker *w, struct step *step, const struct skep_event *event)
@@ -133,6 +143,7 @@ void reduce_measured(struct worker *w, struct step *step, const struct skep_even
 	message.round = op->round;
 	message.attempt = op->attempt;
 	message.u.norm.square = event->u.done.square;
+	message.u.norm.part = op->chunk;
 	worker_send(w, step, &message);
 	if (--r->norms == 0)
 		finish(w, step);
@@ -145,6 +156,12 @@ static bool of_fragment(const struct reduction *r, uint32_t hop, uint32_t *ret_n
 	return r->begun && hop >= r->fragment * r->moves && *ret_number < r->moves;
 }
 
+/* Told apart from moves; it may come before this stage's sum is here, but not before that has begun. */
+static bool is_tied(const struct reduction *r, uint32_t hop)
+{
+	return r->begun && hop == SKEP_HOP_TIED;
+}
+
 /* Takes up the hops that came early; those of older attempts are of no use any more. */
 static void take_early(struct worker *w, struct step *step)
 {
@@ -153,8 +170,10 @@ static void take_early(struct worker *w, struct step *step)
 	for (uint32_t i = 0; i < w->early; i++) {
 		struct early_chunk e = early[i];
 		uint32_t number;
-		if (e.round == w->version && e.attempt == w->reduction.attempt &&
-			of_fragment(&w->reduction, e.hop, &number))
+		bool now = e.round == w->version && e.attempt == w->reduction.attempt;
+		if (now && is_tied(&w->reduction, e.hop))
+			tie_arrived(w, step, e.payload);
+		else if (now && of_fragment(&w->reduction, e.hop, &number))
 			moves_arrive(w, step, e.chunk, number, e.payload);
 		else if (e.round < w->version || (e.round == w->version && e.attempt < w->reduction.attempt))
 			skep_emit_release(step, e.payload);
@@ -253,7 +272,10 @@ void reduce_on_reduce(struct worker *w, struct step *step, const struct skep_mes
 		.promised = message->u.reduce.promised,
 		.share = message->u.reduce.share,
 		.own = step->plan->gather ? message->u.reduce.share > 0 : message->u.reduce.rank == 0,
-		.checkpoint = message->u.reduce.checkpoint};
+		.checkpoint = message->u.reduce.checkpoint,
+		.tied = {.on = skep_plan_ties(step->plan, w->node.stage) && message->u.reduce.size > 0,
+			.across = message->u.reduce.across,
+			.along = message->u.reduce.along}};
 	if (r->size > 0)
 		w->inner.members = r->size;
 	r->waiting = w->streams ? !settled(w) : !w->async && !r->promised && backward_running(w);
@@ -316,6 +338,10 @@ void reduce_on_chunk(struct worker *w, struct step *step, const struct skep_mess
 		moves_arrive(w, step, message->u.chunk.chunk, number, message->payload);
 		return;
 	}
+	if (member && admitted && now && is_tied(r, hop)) {
+		tie_arrived(w, step, message->payload);
+		return;
+	}
 	bool later = !admitted || message->round == w->version + 1 ||
 	             (message->round == w->version && message->attempt > r->attempt) ||
 	             (now && hop >= r->fragment * r->moves);
@@ -337,7 +363,12 @@ void reduce_on_op_done(struct worker *w, struct step *step, const struct skep_op
 		reduce_complete(w, step);
 		return;
 	}
-	moves_done(w, step, op->hop - r->fragment * r->moves, out);
+	if (op->kind == SKEP_OP_TIE_GIVE)
+		tie_given(w, step, out);
+	else if (op->kind == SKEP_OP_TIE_TAKE)
+		tie_taken(w, step);
+	else
+		moves_done(w, step, op->hop - r->fragment * r->moves, out);
 }
 
 void reduce_on_commit(struct worker *w, struct step *step, const struct skep_message *message)
@@ -351,6 +382,8 @@ void reduce_on_commit(struct worker *w, struct step *step, const struct skep_mes
 	r->committed = laps_commit(w, message);
 	r->checkpoint |= message->u.commit.checkpoint;
 	r->square = message->u.commit.square;
+	if (skep_plan_ties_slice(step->plan, message->stage))
+		r->tied.counted = message->u.commit.tied;
 }
 
 void reduce_stepped(struct worker *w, struct step *step, bool fault)

@@ -82,7 +82,7 @@ void refound_stage(struct directory *d, struct step *step, uint32_t stage)
 	state->waiting = true;
 	state->waiting_since_ns = d->node.now;
 	state->founder = (struct skep_peer){0, 0};
-	if (step->plan->wait_for_join_ns == 0)
+	if (step->plan->wait_for_join_ns == 0 || skep_plan_ties(step->plan, stage))
 		directory_stop(d, step, false);
 	for (uint32_t i = 0; i < step->plan->workers && d->phase != PHASE_STOPPED; i++) {
 		struct row *row = directory_row(d, i);
@@ -164,6 +164,8 @@ uint32_t refound_waiting(struct directory *d, const struct skep_plan *plan)
 	skep_time since_ns = SKEP_TIME_NEVER;
 	for (uint32_t i = 0; i < plan->stages; i++) {
 		const struct stage_state *state = directory_stage(d, i);
+		if (state->waiting && skep_plan_ties(plan, i)) /* it does not wait */
+			return i;
 		if (!state->waiting || state->waiting_since_ns >= since_ns)
 			continue;
 		longest = i;

@@ -7,7 +7,8 @@
  * This part lies last in the machine, so that all else stays where it is.
  *
  * Kept true: between two steps there is room for what any one step may add, `headroom` marks, one number of the tally and one
- * early hop. What is kept early is bounded by the members of a reduction, and with SKEP_COLLECTIVE_WHOLE nothing comes early.
+ * early hop. What is kept early is bounded by the members of a reduction, and with SKEP_COLLECTIVE_WHOLE nothing comes early
+ * but what is told of a tied table.
  */
 #include <string.h>
 
@@ -44,6 +45,7 @@ size_t room_lay_out(struct worker *w, const struct skep_plan *plan, size_t at)
 	w->early_max = plan->collective == SKEP_COLLECTIVE_WHOLE   ? 0
 	               : plan->collective == SKEP_COLLECTIVE_CHAIN ? skep_scheme_moves_max(plan, w->members_max)
 	                                                           : w->members_max;
+	w->early_max += plan->tied > 0;
 	uint64_t mean = (uint64_t)w->numbers * plan->stages / plan->workers + 1;
 	uint32_t first = smaller(mean > SKEP_MET_FIRST ? mean : SKEP_MET_FIRST, w->numbers);
 	w->mark_slots = skep_marks_slots(first + w->headroom);

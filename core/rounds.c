@@ -363,6 +363,7 @@ static void send_commit(
 	message.u.commit.microbatches = counted;
 	message.u.commit.checkpoint = checkpoint;
 	message.u.commit.square = d->square;
+	message.u.commit.tied = ties_counted(d, step->plan, slice);
 	skep_emit_send(step, &d->node, &message);
 }
 
@@ -462,6 +463,7 @@ void rounds_all_told(struct directory *d, struct step *step)
 		return;
 	}
 	d->square = step->plan->clip ? norms_total(d, step->plan) : 0;
+	ties_count(d, step->plan);
 	for (uint32_t stage = 0; stage < step->plan->stages; stage++)
 		rounds_commit(d, step, stage);
 }
@@ -495,10 +497,17 @@ void rounds_on_tally(struct directory *d, struct step *step, const struct skep_m
 	row->tallied = true;
 	if (--stage->pending > 0 || d->promised)
 		return;
-	if (!rounds_together(step->plan))
-		rounds_commit(d, step, row->stage);
-	else
+	rounds_stage_told(d, step, row->stage);
+}
+
+void rounds_stage_told(struct directory *d, struct step *step, uint32_t stage)
+{
+	if (rounds_together(step->plan))
 		rounds_all_told(d, step);
+	else if (skep_plan_ties(step->plan, stage))
+		ties_commit(d, step, stage);
+	else
+		rounds_commit(d, step, stage);
 }
 
 void rounds_cut(struct directory *d, const struct skep_plan *plan)
@@ -528,7 +537,10 @@ void rounds_refill(struct directory *d, struct step *step)
 
 static void sum_anew(struct directory *d, struct step *step, uint32_t stage)
 {
+	uint32_t twin = ties_twin(step->plan, stage);
 	attempt_begin(d, step, stage, true);
+	if (twin != SKEP_NO_STAGE)
+		attempt_begin(d, step, twin, true);
 	if (step->plan->clip && d->reduced.on) /* nobody may be left to tell */
 		rounds_all_told(d, step);
 }

@@ -81,6 +81,8 @@ static bool start_step(struct worker *w, struct step *step)
 	op.attempt = r->attempt;
 	op.microbatches = worker_divisor(w)[w->laps.stepped];
 	op.square = r->square;
+	if (skep_plan_ties_slice(step->plan, op.stage))
+		op.tied = r->tied.counted;
 	op.merge = w->async ? (uint8_t)merge_of_step(w) : 0;
 	if (skep_plan_fragments(step->plan) > 1)
 		skep_plan_range(step->plan, w->node.stage, w->version, 0, &op.first, &op.count);

@@ -42,6 +42,10 @@
  * With `async` there is no such edge: but for the last one a validation goes beside the round that is open, under numbers of
  * that, on the parameters of the stage as its worker has them then.
  *
+ * A tied table (plan->tied). The first stage and the last one each hold a copy, and each has its part of the gradient. When both
+ * have their sums they exchange what these say of the table, both are committed at once, and all members of both step on the same
+ * numbers: so copies stay equal, to the bit (tie.c, ties.c).
+ *
  * A world's duties, in order
  *   1. Deliver START once to each machine.
  *   2. Deliver one event at a time to a machine, with `now` that never goes backwards for that machine.
@@ -143,6 +147,7 @@ enum skep_message_kind {
 
 #define SKEP_TALLY_PART 11
 #define SKEP_ROSTER_PART 4
+#define SKEP_HOP_TIED UINT32_MAX
 
 struct skep_span { /* of stages, or slices, both inclusive */
 	uint16_t first, last;
@@ -188,23 +193,29 @@ struct skep_message {
 		struct {
 			uint32_t rank, size;
 			struct skep_peer next;
-			bool promised; /* begin when your share of the round is counted; if that will not be, another comes */
 			/* rounds without a flush: begin when so many were counted, and do not seal. `async` with `gather`:
 			 * so many are in what you told, which is in this merge; 0: it is not */
 			uint32_t share;
-			bool checkpoint; /* the same: after this step, keep the state */
+			bool promised; /* begin when your share of the round is counted; if that will not be, another comes */
+			bool checkpoint; /* without a flush: after this step, keep the state */
+			/* With a tied table: to whom goes what your stage has summed of it, and what the other one has; index
+			 * SKEP_NO_INDEX: to nobody. */
+			struct skep_peer across, along;
 		} reduce;
 		struct {
 			uint32_t chunk, hop;
 		} chunk; /* hop: the receiver's move (collective.h), in a ring hop h of 2(n-1), from 1; those of the buckets
-		            before come first, as many for each as skep_scheme_moves_max() says */
+		            before come first, as many for each as skep_scheme_moves_max() says. SKEP_HOP_TIED: what
+		            stage `stage` has summed of the tied table */
 		struct {
 			uint32_t microbatches;
+			uint32_t tied;   /* the same of the other slice that holds a copy of a tied table */
 			bool checkpoint; /* after this step, keep the state */
 			uint64_t square; /* with `clip`: of the norm of the means of all slices (square.h) */
 		} commit;                /* counted by all members together: the divisor of the sum */
 		struct {
 			uint64_t square; /* square.h */
+			uint32_t part;   /* as operation NORM has its chunk */
 		} norm;
 		struct {
 			uint8_t kind;   /* enum skep_fault */
@@ -265,7 +276,11 @@ enum skep_op_kind {
 	                        adds, to the bit; what the device makes anew for it is made in the first */
 	SKEP_OP_STEP, /* gradient = reduced sum / microbatches (nothing is changed if microbatches == 0); optimizer
 	                        step from version `round` to the next; clears the round's accumulator. size == 1: the
-	                        sum is the accumulator itself. Delayed: on the reduce lane, beside the next round's work */
+	                        sum is the accumulator itself. Delayed: on the reduce lane, beside the next round's work.
+	                        With a tied table, in the two slices that hold a copy, the gradient of its elements is
+	                        the result of the first stage / microbatches counted there + that of the last one /
+	                        those counted there, in this order, of which `tied` are the other slice's; what nobody
+	                        has counted is 0, and nothing is changed only if both are */
 	SKEP_OP_SAVE, /* out: chunk `chunk` of `size` of the stage's state, as of now (size 0: all of it) */
 	SKEP_OP_LOAD, /* in: such a chunk, which takes the place of what the device holds of it */
 	/* the reduction of the round's accumulator among `size` members, of elements first .. first + count - 1; they never
@@ -311,7 +326,13 @@ enum skep_op_kind {
 	SKEP_OP_AGGREGATE, /* the result holds what the world makes of the `size` parts of these elements: as if it were
 	                      their sum, with all their microbatches for the divisor */
 	/* on the reduce lane */
-	SKEP_OP_NORM, /* the event says the sum of the squares of the slice's result, with size == 1 of its accumulator */
+	SKEP_OP_NORM, /* the event says the sum of the squares of the slice's result, with size == 1 of its accumulator. With a
+	                 tied table, in the first slice, of the products of what the two stages have summed of it: chunk 1 of
+	                 those above 0, chunk 2 of the others, without their sign */
+	/* with a tied table, of its elements first .. first + count - 1 in this stage's vector; on the reduce lane */
+	SKEP_OP_TIE_GIVE, /* out: copy of the result, which holds from now on what out says, also with size == 1; of the
+	                     accumulator then, which stays as it is */
+	SKEP_OP_TIE_TAKE, /* the device has what the other stage has summed, which is `in`, beside its result. `in` is consumed */
 	SKEP_OP_KINDS
 };
 
@@ -326,7 +347,7 @@ static inline bool skep_op_reduces(uint8_t kind)
 {
 	return (kind >= SKEP_OP_TAKE && kind <= SKEP_OP_STORE) || kind == SKEP_OP_ALLREDUCE || kind == SKEP_OP_KEEP ||
 	       kind == SKEP_OP_FOLD || kind == SKEP_OP_GIVE || (kind >= SKEP_OP_OFFER && kind <= SKEP_OP_AGGREGATE) ||
-	       kind == SKEP_OP_NORM;
+	       (kind >= SKEP_OP_NORM && kind <= SKEP_OP_TIE_TAKE);
 }
 
 /* What a STEP means to the inner parameters, with `async`. */
@@ -353,7 +374,11 @@ struct skep_op {
 		uint64_t square; /* STEP with `clip`: of the norm of the means of all slices */
 	};
 	uint64_t count;
-	uint32_t attempt, hop; /* as in messages; the hop that brought `in`, or the number of the move */
+	uint32_t attempt; /* as in messages */
+	union {
+		uint32_t hop;  /* that brought `in`, or the number of the move */
+		uint32_t tied; /* STEP of a slice that holds a copy of a tied table: what the other one has counted */
+	};
 	uint32_t microbatches; /* STEP: the divisor; OFFER, COLLECT: how many its own part has */
 	uint8_t merge;         /* STEP with `async`: enum skep_merge */
 	bool uncounted;        /* BACKWARD, for the sake of earlier stages: the accumulator stays as it is */

@@ -45,6 +45,18 @@ static inline uint64_t skep_square_add(uint64_t a, uint64_t b)
 	return skep_square_make(sum, (int64_t)(large >> SKEP_SQUARE_BITS));
 }
 
+/* a - b, 0 if b is more: of what cannot be below 0 but for rounding. */
+static inline uint64_t skep_square_subtract(uint64_t a, uint64_t b)
+{
+	uint64_t shift = (a >> SKEP_SQUARE_BITS) - (b >> SKEP_SQUARE_BITS);
+	if (b == 0 || a == SKEP_SQUARE_INFINITE)
+		return a;
+	if (a <= b)
+		return 0;
+	uint64_t large = skep_square_mantissa(a) << 15, small = skep_square_mantissa(b) << 15;
+	return skep_square_make(large - (shift < 64 ? small >> shift : 0), (int64_t)(a >> SKEP_SQUARE_BITS) - 15);
+}
+
 /* 0 by nothing is 0: a sum of no gradients. */
 static inline uint64_t skep_square_divide(uint64_t a, uint32_t divisor)
 {

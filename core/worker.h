@@ -11,6 +11,7 @@
  *   moves.c     the sum, move by move; roster.c: who takes part in it
  *   promised.c  a sum that begins before the round is complete
  *   merge.c     the same, without waiting for others: when its pseudo-gradient is merged, and what it tells of it
+ *   tie.c       a tied table: what the other stage that holds a copy has summed of it
  *   inner.c     periodic sync: steps of its own within a round, and the pseudo-gradient that they come to
  *   member.c    joining, being fenced, hearing of others, heartbeats, stopping
  *   download.c  a newcomer fetches its stage's state in chunks, another worker hands it out
@@ -89,6 +90,13 @@ struct early_chunk { /* a hop that came before this worker's REDUCE */
 	struct skep_buf payload;
 };
 
+struct tied { /* a tied table, in the stages that hold a copy */
+	bool on;
+	struct skep_peer across, along; /* as REDUCE says */
+	bool given, arrived, taken;     /* our stage's sum is told; the other's is here, and the device has it */
+	uint32_t counted;               /* by the other slice, once committed */
+};
+
 struct reduction { /* of round `version`; attempt 0: not begun, the round is open */
 	uint32_t attempt, rank, size;
 	struct skep_peer next;
@@ -109,6 +117,7 @@ struct reduction { /* of round `version`; attempt 0: not begun, the round is ope
 	bool checkpoint; /* after the step */
 	uint32_t norms;  /* clip, rank 0: slices whose squares are still to be told; the tally waits */
 	uint64_t square; /* clip: of the norm of all gradients, once committed */
+	struct tied tied;
 	uint32_t
 		share; /* without a flush: begins when so many were counted here; async, gathered: so many are in its part */
 };
@@ -471,9 +480,17 @@ void reduce_catch_up(struct worker *w, uint32_t attempt); /* a newcomer begins i
 bool reduce_wants(const struct worker *w, const struct skep_message *chunk); /* is this hop of use still */
 void reduce_begin(struct worker *w, struct step *step);                      /* unless something is missing */
 void reduce_complete(struct worker *w, struct step *step);
+void reduce_summed(struct worker *w, struct step *step); /* all that it steps on is here */
 void reduce_cancel(struct worker *w, struct step *step); /* the ALLREDUCE of an attempt that is void */
 void reduce_run(struct worker *w, struct step *step, struct skep_op *op);
 struct skep_op reduce_op(const struct worker *w, enum skep_op_kind kind);
+
+/* tie.c: all of it with a tied table alone, in the stages that hold a copy */
+void tie_begin(struct worker *w, struct step *step); /* this stage's sum is here */
+void tie_given(struct worker *w, struct step *step, struct skep_buf out);
+void tie_arrived(struct worker *w, struct step *step, struct skep_buf payload); /* the other one's */
+void tie_taken(struct worker *w, struct step *step);
+void tie_measure(struct worker *w, struct step *step); /* with `clip`: what no slice can tell by itself */
 
 /* promised.c */
 bool promised_due(const struct worker *w);         /* may the next fragment of a promised reduction begin? */

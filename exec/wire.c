@@ -100,6 +100,8 @@ static void reduction(struct skep_wire *wire, struct skep_message *message)
 		skep_wire_bool(wire, &message->u.reduce.promised);
 		skep_wire_u32(wire, &message->u.reduce.share);
 		skep_wire_bool(wire, &message->u.reduce.checkpoint);
+		skep_wire_peer(wire, &message->u.reduce.across);
+		skep_wire_peer(wire, &message->u.reduce.along);
 		break;
 	case SKEP_MESSAGE_ROSTER:
 		skep_wire_u32(wire, &message->u.roster.first);
@@ -109,6 +111,7 @@ static void reduction(struct skep_wire *wire, struct skep_message *message)
 		break;
 	case SKEP_MESSAGE_COMMIT:
 		skep_wire_u32(wire, &message->u.commit.microbatches);
+		skep_wire_u32(wire, &message->u.commit.tied);
 		skep_wire_bool(wire, &message->u.commit.checkpoint);
 		skep_wire_u64(wire, &message->u.commit.square);
 		break;
@@ -141,6 +144,7 @@ static void number(struct skep_wire *wire, struct skep_message *message)
 {
 	if (message->kind == SKEP_MESSAGE_NORM) {
 		skep_wire_u64(wire, &message->u.norm.square);
+		skep_wire_u32(wire, &message->u.norm.part);
 		return;
 	}
 	skep_wire_u8(wire, &message->u.fault.kind);

@@ -136,6 +136,33 @@ static double squares(void *queue, size_t n, const skep_real *a)
 	return skep_squares_sum(n, a);
 }
 
+struct blend {
+	const skep_real *a, *b; /* NULL: nothing of it */
+	skep_real p, q, *ret;
+};
+
+static void blend_part(const void *context, size_t first, size_t end, uint32_t member)
+{
+	const struct blend *s = context;
+	(void)member;
+	for (size_t i = first; i < end; i++) {
+		skep_real a = s->a ? s->a[i] / s->p : 0, b = s->b ? s->b[i] / s->q : 0;
+		s->ret[i] = a + b;
+	}
+}
+
+static void blend(void *queue, size_t n, const skep_real *a, uint32_t p, const skep_real *b, uint32_t q, skep_real *ret)
+{
+	share(queue, n, blend_part,
+		&(struct blend){p > 0 ? a : NULL, q > 0 ? b : NULL, (skep_real)p, (skep_real)q, ret});
+}
+
+static double products(void *queue, size_t n, const skep_real *a, const skep_real *b, bool above)
+{
+	(void)queue;
+	return skep_squares_products(n, a, b, above);
+}
+
 const struct skep_arrays skep_arrays_host = {.copy = copy,
 	.clear = clear,
 	.step = step,
@@ -143,4 +170,6 @@ const struct skep_arrays skep_arrays_host = {.copy = copy,
 	.mix = mix,
 	.shift = shift,
 	.finite = finite_all,
-	.squares = squares};
+	.squares = squares,
+	.blend = blend,
+	.products = products};

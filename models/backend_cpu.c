@@ -81,7 +81,7 @@ static struct skep_device_memory memory_of(const struct skep_training *training,
 		.weights_bytes = (stage->versions + (stage->inner != NULL) + (stage->base != NULL)) * array,
 		.gradients_bytes = 2 * array,
 		.optimizer_bytes = (stage->moments + stage->inner_moments) * array,
-		.result_bytes = array,
+		.result_bytes = array + sizeof(float) * stage->tied.count,
 		.gradients = SKEP_MEMORY_HOST,
 		.optimizer = SKEP_MEMORY_HOST,
 	};

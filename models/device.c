@@ -344,6 +344,8 @@ static bool run_recompute(struct skep_device *device, const struct skep_op *op, 
 static bool reads_own(const struct skep_op *op)
 {
 	bool part = op->kind == SKEP_OP_OFFER || op->kind == SKEP_OP_COLLECT;
+	if (op->kind == SKEP_OP_TIE_GIVE) /* else it gives the sum */
+		return op->size == 1;
 	return (!part || op->microbatches > 0) && op->kind != SKEP_OP_STORE && op->kind != SKEP_OP_FOLD &&
 	       op->kind != SKEP_OP_GIVE && op->kind != SKEP_OP_AGGREGATE &&
 	       (op->kind != SKEP_OP_COLLECT || is_none(op->in));
@@ -361,11 +363,12 @@ bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, str
 	return ret->own || !reads_own(op);
 }
 
-/* GIVE leaves in the result what the others will have there, as ADD_STORE does. */
+/* GIVE leaves in the result what the others will have there, as ADD_STORE does; so does TIE_GIVE, whose sum is the own part where
+ * the stage has one member. */
 static bool run_take(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const enum skep_codec codec = device->training->reduction_codec;
-	const bool gives = op->kind == SKEP_OP_GIVE;
+	const bool gives = op->kind == SKEP_OP_GIVE || op->kind == SKEP_OP_TIE_GIVE;
 	struct skep_chunk chunk;
 	void *out;
 	if (!skep_device_chunk(device, op, &chunk))
@@ -373,6 +376,9 @@ static bool run_take(struct skep_device *device, const struct skep_op *op, struc
 	ret->out = skep_pool_take(device->pool, chunk.bytes, &out);
 	if (!out)
 		return false;
+	if (gives && chunk.own)
+		device->backend->copy(
+			device_queue(device, op), chunk.result, chunk.own, chunk.count * sizeof *chunk.result);
 	device->backend->encode(device_queue(device, op), codec, chunk.count, gives ? chunk.result : chunk.own, out);
 	if (gives && codec != SKEP_CODEC_NONE)
 		device->backend->decode(device_queue(device, op), codec, chunk.count, out, chunk.result);
@@ -417,6 +423,21 @@ static bool run_fold(struct skep_device *device, const struct skep_op *op, struc
 	if (in)
 		device->backend->fold(
 			device_queue(device, op), device->training->reduction_codec, chunk.count, in, chunk.result);
+	else
+		skep_pool_release(device->pool, op->in);
+	return in != NULL;
+}
+
+/* What the other stage has summed of a tied table. */
+static bool run_take_twin(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_stage *stage = &device->stage;
+	const enum skep_codec codec = device->training->reduction_codec;
+	bool ours = stage->twin && op->first == stage->tied.first && op->count == stage->tied.count;
+	const void *in = ours ? find(device, op->in, skep_codec_bytes(codec, op->count)) : NULL;
+	(void)ret;
+	if (in)
+		device->backend->decode(device_queue(device, op), codec, op->count, in, stage->twin);
 	else
 		skep_pool_release(device->pool, op->in);
 	return in != NULL;
@@ -486,6 +507,8 @@ static bool run(struct skep_device *device, const struct skep_op *op, struct ske
 		[SKEP_OP_KEEP] = run_keep,
 		[SKEP_OP_FOLD] = run_fold,
 		[SKEP_OP_GIVE] = run_take,
+		[SKEP_OP_TIE_GIVE] = run_take,
+		[SKEP_OP_TIE_TAKE] = run_take_twin,
 		[SKEP_OP_ALLREDUCE] = run_apart,
 		[SKEP_OP_OFFER] = skep_device_offer,
 		[SKEP_OP_COLLECT] = skep_device_collect,
@@ -516,14 +539,14 @@ void skep_device_start(struct skep_device *device, const struct skep_op *op, str
 		fail(device, op, ret);
 }
 
-/* The operand of FOLD and of COLLECT is the device's until it has been read. */
+/* The operand of FOLD, COLLECT and TIE_TAKE is the device's until it has been read. */
 void skep_device_wait(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	if (ret->failed)
 		return;
 	bool done =
 		device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
-	if (op->kind == SKEP_OP_FOLD || op->kind == SKEP_OP_COLLECT)
+	if (op->kind == SKEP_OP_FOLD || op->kind == SKEP_OP_COLLECT || op->kind == SKEP_OP_TIE_TAKE)
 		skep_pool_release(device->pool, op->in);
 	if (!done) {
 		fail(device, op, ret);

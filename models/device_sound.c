@@ -39,6 +39,29 @@ static const float *sum_of(struct skep_device *device, const struct skep_op *op)
 	return op->size == 1 ? skep_device_own(device, op, 0, stage->parameters) : stage->result;
 }
 
+static bool ties(const struct skep_device *device, const struct skep_op *op)
+{
+	return skep_plan_ties_slice(device->training->plan, op->stage);
+}
+
+/* The gradient of a tied table: the mean of the first stage and that of the last one, added, in this order in both. */
+static const float *blend(struct skep_device *device, const struct skep_op *op)
+{
+	const struct skep_stage *stage = &device->stage;
+	const float *own = stage->result + stage->tied.first, *twin = stage->twin;
+	bool first = op->stage == 0;
+	stage->arrays->blend(device_queue(device, op), stage->tied.count, first ? own : twin,
+		first ? op->microbatches : op->tied, first ? twin : own, first ? op->tied : op->microbatches,
+		stage->twin);
+	return stage->twin;
+}
+
+/* Where nothing was counted the sum is 0, whatever it is divided by; what the other stage has counted is stepped on. */
+static uint32_t divisor_of(const struct skep_op *op, bool tied)
+{
+	return op->microbatches == 0 && tied && op->tied > 0 ? 1 : op->microbatches;
+}
+
 bool device_run_step(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const struct skep_training *training = device->training;
@@ -47,17 +70,36 @@ bool device_run_step(struct skep_device *device, const struct skep_op *op, struc
 	const float *sum = sum_of(device, op);
 	if (!sum)
 		return false;
+	const bool tied = ties(device, op);
+	const uint32_t microbatches = divisor_of(op, tied);
 	ret->layer = op->microbatches > 0 ? skep_squares_backward_layer(&part, sum) : 0;
+	if (tied && ret->layer == 0 && !part.arrays->finite(part.queue, part.tied.count, part.twin))
+		ret->layer = (uint16_t)(op->stage == 0 ? 1 : training->model->layers);
 	ret->fault = ret->layer > 0 ? SKEP_FAULT_GRADIENT : SKEP_FAULT_NONE;
 	const struct skep_turn turn = {.nth = op->stage / training->plan->stages,
 		.round = op->round,
-		.microbatches = ret->fault ? 0 : op->microbatches,
-		.scale = training->plan->clip ? skep_squares_scale((double)stepper->clip_norm, op->square) : 1};
+		.microbatches = ret->fault ? 0 : microbatches,
+		.scale = training->plan->clip ? skep_squares_scale((double)stepper->clip_norm, op->square) : 1,
+		.tied = tied ? blend(device, op) : NULL};
 	struct skep_op good = *op;
 	good.microbatches = turn.microbatches;
 	if (!device->backend->periodic(device_queue(device, op), &device->stage, training, &good, sum))
 		device->backend->step(device_queue(device, op), &device->stage, stepper, &turn, sum);
 	return true;
+}
+
+/* Of a slice with a copy of a tied table, which begins it or ends it; what is told of the table is in the result, also where that
+ * is not the sum of the rest. Chunks 1 and 2: of the products of the two stages' sums. */
+static double tied_squares(
+	const struct skep_stage *part, const struct skep_op *op, const struct skep_slice *slice, const float *sum)
+{
+	const struct skep_tied *tied = &part->tied;
+	const float *own = part->result + tied->first;
+	if (op->chunk > 0)
+		return part->arrays->products(part->queue, tied->count, own, part->twin, op->chunk == 1);
+	size_t rest = tied->first == slice->parameter ? slice->parameter + tied->count : slice->parameter;
+	return part->arrays->squares(part->queue, slice->parameters - tied->count, sum + rest) +
+	       part->arrays->squares(part->queue, tied->count, own);
 }
 
 bool device_run_norm(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
@@ -67,7 +109,8 @@ bool device_run_norm(struct skep_device *device, const struct skep_op *op, struc
 	const float *sum = sum_of(device, op);
 	if (!sum)
 		return false;
-	double squares = part.arrays->squares(part.queue, slice->parameters, sum + slice->parameter);
+	double squares = ties(device, op) ? tied_squares(&part, op, slice, sum)
+	                                  : part.arrays->squares(part.queue, slice->parameters, sum + slice->parameter);
 	ret->square = skep_squares_encode(squares);
 	if (isfinite(squares))
 		return true;

@@ -346,5 +346,5 @@ struct skep_hf_config skep_hf_config_of(const struct skep_model *model)
 		.feed_forward = model->feed_forward,
 		.norm_epsilon = model->norm_epsilon,
 		.rotary_base = model->rotary_base,
-		.tied = model->tied};
+		.tied = model->tied || model->copied};
 }

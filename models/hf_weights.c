@@ -40,7 +40,10 @@ static void name_weight(
 {
 	bool llama = model->architecture == SKEP_ARCHITECTURE_LLAMA;
 	const char *prefix = llama ? "model" : "transformer";
-	if (strcmp(name, "lm_head.weight") == 0)
+	bool head = strcmp(name, "lm_head.weight") == 0;
+	if (head && model->copied) /* files have one table */
+		snprintf(ret, SKEP_WEIGHT_NAME, "%s.%s", prefix, llama ? "embed_tokens.weight" : "wte.weight");
+	else if (head)
 		snprintf(ret, SKEP_WEIGHT_NAME, "%s", name);
 	else if (layer == 0 || layer + 1 == model->layers)
 		snprintf(ret, SKEP_WEIGHT_NAME, "%s.%s", prefix, name);
@@ -140,10 +143,10 @@ static bool is_buffer_or_tied(const char *name)
 /* Files of models with tied heads have no head; who unties one begins with a copy of the table, as transformers does. */
 struct skep_weight_names skep_hf_names(const struct skep_model *model)
 {
-	bool llama = model->architecture == SKEP_ARCHITECTURE_LLAMA;
+	bool llama = model->architecture == SKEP_ARCHITECTURE_LLAMA, tied = model->tied || model->copied;
 	struct skep_weight_names ret = {
-		.prefix = llama ? "model." : "transformer.", .is_ignored = model->tied ? is_buffer_or_tied : is_buffer};
-	if (!model->tied) {
+		.prefix = llama ? "model." : "transformer.", .is_ignored = tied ? is_buffer_or_tied : is_buffer};
+	if (!tied) {
 		ret.head = "lm_head.weight";
 		ret.table = llama ? "model.embed_tokens.weight" : "transformer.wte.weight";
 	}

@@ -104,6 +104,7 @@ static void outer(
 				.first = op->first,
 				.count = op->count,
 				.sum = sum,
+				.tied = stage->twin,
 				.w = skep_stage_parameters(stage, op->round + 1),
 				.moment = {stage->moment[0], stage->moment[1]}});
 	stage->arrays->clear(stage->queue, own, stage->parameters * sizeof *own);

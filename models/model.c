@@ -322,6 +322,17 @@ static struct layer layer_of(const struct skep_model *model, uint32_t l, const s
 	return layer;
 }
 
+void skep_model_part(struct skep_model *model, uint32_t stages)
+{
+	model->copied = model->tied && stages > 1;
+	model->tied = model->tied && !model->copied;
+}
+
+uint64_t skep_model_copied(const struct skep_model *model)
+{
+	return model->copied ? (uint64_t)model->vocabulary * model->hidden : 0;
+}
+
 const char *skep_model_refuses(const struct skep_model *model, const struct skep_split *split)
 {
 	if (split->gpus <= 1)

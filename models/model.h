@@ -34,7 +34,8 @@ struct skep_model {
 	enum skep_architecture architecture; /* the rest is 0 without one */
 	uint32_t kv_heads, feed_forward;     /* heads of keys and values; the width within the feed-forward part */
 	uint32_t context;                    /* the longest sequence, of which gpt2 has positions; 0: `sequence` */
-	bool tied;                           /* the head takes the embedding's table; a model of one stage */
+	bool tied;                           /* the head takes the embedding's table; of a model in one stage */
+	bool copied; /* the same of one in several: the head has a copy, which begins as the table and is stepped as that is */
 	double norm_epsilon, rotary_base;
 	uint32_t *cut,
 		cuts; /* [cuts] layers of each stage, where a scenario says so; of any other number the cut is even */
@@ -58,6 +59,11 @@ void skep_model_finish(struct skep_model *model);
 bool skep_model_place(struct skep_model *model, uint32_t blocks);
 /* Samples of another length, at most the context. */
 void skep_model_set_sequence(struct skep_model *model, uint32_t sequence);
+
+/* Before anything is asked of a model in several stages: a tied head has its copy. */
+void skep_model_part(struct skep_model *model, uint32_t stages);
+/* Elements of the table of which both ends hold a copy, core/plan.h's `tied`; 0: none. */
+uint64_t skep_model_copied(const struct skep_model *model);
 
 /* Stage `stage` of `stages` serves layers [first, first + count): as model->cut says of so many; else cut so that the largest
  * number of FLOPs of a stage is least, ties to the earlier cut; needs stages <= layers. */

@@ -135,7 +135,8 @@ void skep_step_tensor(const struct skep_tensor_step *s)
 	steps[plain ? SKEP_OPTIMIZER_ADAMW : s->o->kind](s);
 }
 
-static void step_layer(const struct skep_stage *stage, const struct skep_layer *layer, struct skep_tensor_step step)
+static void step_layer(const struct skep_stage *stage, const struct skep_layer *layer, struct skep_tensor_step step,
+	const struct skep_descent *descent)
 {
 	struct skep_tensor tensor[SKEP_TENSORS_MAX];
 	const uint32_t tensors = layer->type->tensors(layer, tensor);
@@ -149,6 +150,10 @@ static void step_layer(const struct skep_stage *stage, const struct skep_layer *
 		one.w += at;
 		one.moment[0] += at;
 		one.moment[1] += one.moment[1] ? at : 0;
+		if (descent->tied && at == stage->tied.first && one.n == stage->tied.count) {
+			one.sum = descent->tied; /* a mean */
+			one.divisor = (skep_real)(1 / descent->scale);
+		}
 		stage->arrays->step(stage->queue, &one);
 	}
 }
@@ -180,7 +185,7 @@ void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layer
 	if (descent->count > 0)
 		step_part(stage, step, descent->first, descent->count);
 	for (uint32_t l = layers.first; l < layers.end && descent->count == 0; l++)
-		step_layer(stage, &stage->layer[l], step);
+		step_layer(stage, &stage->layer[l], step, descent);
 }
 
 void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *optimizer, const struct skep_turn *turn,
@@ -201,6 +206,7 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
 				.microbatches = microbatches,
 				.scale = turn->scale,
 				.sum = sum,
+				.tied = turn->tied,
 				.w = w,
 				.moment = {stage->moment[0], stage->moment[1]}});
 	stage->arrays->clear(

@@ -57,6 +57,20 @@ double skep_squares_sum(size_t n, const skep_real *a)
 	return sum_of(n, a);
 }
 
+double skep_squares_products(size_t n, const skep_real *a, const skep_real *b, bool above)
+{
+	const double sign = above ? 1 : -1;
+	double lane[LANES] = {0}, sum = 0;
+	for (size_t i = 0; i < n; i++) {
+		double product = sign * (double)a[i] * (double)b[i];
+		if (product > 0 || isnan(product))
+			lane[i % LANES] += product;
+	}
+	for (int j = 0; j < LANES; j++)
+		sum += lane[j];
+	return sum;
+}
+
 uint64_t skep_squares_encode(double squares)
 {
 	int exponent;

@@ -14,6 +14,8 @@
 /* On the host. */
 bool skep_squares_finite(size_t n, const skep_real *a);
 double skep_squares_sum(size_t n, const skep_real *a);
+/* Of the products of two arrays, those above 0, or the others without their sign. */
+double skep_squares_products(size_t n, const skep_real *a, const skep_real *b, bool above);
 
 uint64_t skep_squares_encode(double squares); /* >= 0, or not finite */
 double skep_squares_decode(uint64_t square);  /* INFINITY: not finite */

@@ -132,6 +132,7 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	size_t arrays = stage->versions + stage->moments + 2 + 1 + (periodic ? 1 + stage->inner_moments + async : 0);
 	size_t floats = arrays * aligned(stage->parameters) + 2 * aligned(extent->widest) + aligned(extent->work) +
 	                aligned(extent->rotation) + strips;
+	floats += aligned(stage->tied.count);
 	floats += encodes ? aligned(stage->entering) + aligned(stage->leaving) : 0;
 	floats += checkpoints ? stage->stash_bytes / sizeof(skep_real) : 0;
 	skep_real *rest = stage->memory = aligned_alloc(ALIGN_FLOATS * sizeof *rest, floats * sizeof *rest);
@@ -150,6 +151,8 @@ static bool allocate(const struct skep_training *training, struct skep_stage *st
 	stage->accumulator[0] = carve(&rest, stage->parameters);
 	stage->accumulator[1] = carve(&rest, stage->parameters);
 	stage->result = carve(&rest, stage->parameters);
+	if (stage->tied.count > 0)
+		stage->twin = carve(&rest, stage->tied.count);
 	stage->scratch[0] = carve(&rest, extent->widest);
 	stage->scratch[1] = carve(&rest, extent->widest);
 	if (extent->work > 0)
@@ -187,6 +190,9 @@ bool skep_stage_place(
 			(size_t)training->model->sequence * (training->model->hidden / training->model->heads);
 	if (training->model->tied && ret->layers == training->model->layers)
 		ret->shared = 0;
+	if (skep_plan_ties(training->plan, index))
+		ret->tied = (struct skep_tied){
+			index == 0 ? 0 : ret->parameters - training->plan->tied, training->plan->tied};
 	ret->versions = skep_plan_versions(training->plan, index);
 	ret->stride = aligned(ret->parameters);
 	return true;

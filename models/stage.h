@@ -49,6 +49,11 @@ struct skep_arrays {
 	/* These are there when they return. */
 	bool (*finite)(void *queue, size_t n, const skep_real *a);
 	double (*squares)(void *queue, size_t n, const skep_real *a);
+	/* With a tied table, where the arrays are the host's alone. ret[i] = a[i] / p + b[i] / q; p or q 0: without that part.
+	 * The sum of those a[i] b[i] that are above 0, or of the others, without their sign. */
+	void (*blend)(
+		void *queue, size_t n, const skep_real *a, uint32_t p, const skep_real *b, uint32_t q, skep_real *ret);
+	double (*products)(void *queue, size_t n, const skep_real *a, const skep_real *b, bool above);
 };
 
 /* In the host's memory; the queue is a team (team.h), or NULL. */
@@ -87,7 +92,12 @@ struct skep_stage {
 	skep_real *base;      /* async: where `inner` started from (merge.c); else NULL */
 	/* By round & 1: sum of the microbatches' gradients. Async: [1] is the pseudo-gradient. */
 	skep_real *accumulator[2];
-	skep_real *result;       /* of the reduction under way */
+	skep_real *result; /* of the reduction under way */
+	skep_real *
+		twin; /* [tied.count] of a tied table: what the other stage has summed, and in STEP the gradient; else NULL */
+	struct skep_tied {
+		size_t first, count; /* elements of the stage's vector */
+	} tied;
 	skep_real *scratch[2];   /* [samples][widest layer of the stage] */
 	skep_real *entry, *exit; /* [entering] and [leaving], decoded; NULL without an activation codec */
 	skep_real *rotation;     /* of rotary positions; NULL where there are none */
@@ -149,7 +159,8 @@ uint64_t skep_stage_digest(const struct skep_stage *stage);
 
 struct skep_turn { /* of a slice, to step */
 	uint32_t nth, round, microbatches;
-	double scale; /* 1, or what clips the gradient */
+	double scale;          /* 1, or what clips the gradient */
+	const skep_real *tied; /* the gradient of its copy of a tied table; NULL: it has none */
 };
 
 /* Of slice `nth`: gradient = scale * sum / microbatches, then one step of the optimizer: from version `round` to the next one.
@@ -178,6 +189,7 @@ struct skep_descent {
 	double scale;          /* over this */
 	size_t first, count; /* of the stage's elements alone, as one tensor that does not decay; count 0: all layers */
 	const skep_real *sum;
+	const skep_real *tied; /* as in a turn */
 	skep_real *w, *moment[SKEP_MOMENTS_MAX];
 };
 void skep_stage_descend(const struct skep_stage *stage, struct skep_layers layers, const struct skep_descent *descent);

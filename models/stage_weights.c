@@ -206,6 +206,10 @@ static bool write_stages(const struct skep_stage *stage, uint32_t stages, const 
 	uint32_t at = 0;
 	for (uint32_t s = 0; s < stages; s++)
 		at += skep_stage_weights(&stage[s], weight + at);
+	uint64_t copied = skep_model_copied(stage[0].layer[0].model);
+	at -= copied > 0; /* the last one is the first once more */
+	ret->weights = at;
+	ret->parameters -= copied;
 	snprintf(path, sizeof path, "%s/model.safetensors", options->to);
 	snprintf(steps, sizeof steps, "%" PRIu64, ret->step);
 	const char *const text[] = {"scenario", options->name, "steps", steps};

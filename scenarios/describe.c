@@ -21,6 +21,7 @@
 #include "scenarios/memory.h"
 #include "scenarios/overlap.h"
 #include "scenarios/periodic.h"
+#include "scenarios/plan.h"
 #include "scenarios/planned.h"
 #include "scenarios/pool.h"
 #include "scenarios/robust.h"
@@ -107,6 +108,14 @@ static uint64_t fragment_bytes(const struct skep_scenario *s, uint32_t stage, ui
 	return bytes;
 }
 
+/* What the members of a stage are told of a tied table, by those of the other one or their own. */
+static uint64_t tied_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
+{
+	if (!skep_plan_ties(&s->plan, stage))
+		return 0;
+	return workers * (SKEP_HEADER_BYTES + skep_codec_bytes(s->plan.reduction_codec, s->plan.tied));
+}
+
 /* Of a round; with fragments the mean of as many rounds as there are. */
 static uint64_t reduction_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
 {
@@ -149,7 +158,8 @@ static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stag
 			v.memory_least_bytes = s->topology.gpu[gpu].memory_bytes;
 		v.workers++;
 	}
-	v.sync_bytes = reduction_bytes(s, stage, v.workers) + skep_split_round_bytes(s);
+	v.sync_bytes =
+		reduction_bytes(s, stage, v.workers) + skep_split_round_bytes(s) + tied_bytes(s, stage, v.workers);
 	for (uint32_t i = 1; i < slices; i++) {
 		struct visit visit = visit_slice(s, i);
 		uint32_t sender = s->plan.routing == SKEP_ROUTING_TRAINER ? 0 : (i - 1) % stages;
@@ -360,6 +370,22 @@ static void print_sums(const struct skep_scenario *s, FILE *out)
 		fprintf(out, "  sync      simulated with one flow per link for the messages of a reduction\n");
 }
 
+/* Both stages' members are each told once. */
+static void print_tied(const struct skep_scenario *s, FILE *out)
+{
+	char bytes[SKEP_TEXT_BYTES];
+	uint32_t last = s->plan.stages - 1;
+	if (s->plan.tied == 0)
+		return;
+	uint64_t all = tied_bytes(s, 0, skep_plan_serving(s, 0)) + tied_bytes(s, last, skep_plan_serving(s, last));
+	fprintf(out,
+		"  tied      stages 0 and %" PRIu32 " each hold a copy of the embedding's table, %" PRIu64
+		" parameters, which is the head too\n"
+		"            and tell each other their gradients of it, %s a round; the run fails if either loses its last "
+		"worker\n",
+		last, s->plan.tied, skep_bytes_text((double)all, bytes));
+}
+
 static void print_text(const struct skep_scenario *s, FILE *out)
 {
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
@@ -417,6 +443,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 			codecs[s->activation_codec], codecs[plan->reduction_codec]);
 	skep_overlap_print(s, out);
 	print_sums(s, out);
+	print_tied(s, out);
 	print_stages(s, out, &pipeline, &sync);
 	if (skep_plan_laps(plan) > 1)
 		print_slices(s, out);
@@ -467,6 +494,7 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 	cJSON_AddNumberToObject(root, "microbatches", s->plan.microbatches);
 	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
 	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed && !s->plan.merge_waits);
+	cJSON_AddNumberToObject(root, "tied_parameters", (double)s->plan.tied);
 	cJSON_AddStringToObject(root, "collective", skep_collective_name((uint8_t)s->plan.collective));
 	cJSON_AddStringToObject(root, "on_loss", s->plan.on_loss == SKEP_ON_LOSS_RERUN ? "rerun" : "report");
 	skep_describe_choices_json(s, root);

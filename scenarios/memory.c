@@ -153,6 +153,14 @@ static double chunks(const struct terms *t, uint32_t stage, double parameters)
 	return n > 1 ? 2 * encoded : 0;
 }
 
+/* Of a tied table: what the other stage has summed, that on its way in, and one's own on its way out. */
+static double twin(const struct terms *t, uint32_t stage)
+{
+	double plain = (double)(FLOAT_BYTES * t->plan.tied);
+	bool ties = t->plan.tied > 0 && t->of->stages > 1 && (stage == 0 || stage + 1 == t->of->stages);
+	return ties ? (plain + 2 * (double)skep_codec_bytes(t->plan.reduction_codec, t->plan.tied)) / t->gpus : 0;
+}
+
 /* Two chunks of a newcomer's state, which it gets or gives away. */
 static double download(const struct terms *t, double state)
 {
@@ -184,6 +192,7 @@ struct skep_memory skep_memory_of(
 	m.optimizer = (moments + inner) * array / n;
 	m.activations = activations(&t, stage, m.held);
 	double result = (s->zero > 0 ? array / n : array) + chunks(&t, stage, (double)t.share.parameters);
+	result += twin(&t, stage);
 	result += skep_robust_gathered(&t.plan, serving(s, of, stage)) * array;
 	m.buffers = download(&t, (1 + moments) * array * t.gpus) + passes(&t);
 	if (s->zero == 3) {

@@ -114,6 +114,12 @@ double skep_plan_state_bytes(const struct skep_scenario *s, uint32_t slice)
 	return (double)stage->state_bytes * ((double)s->cost[slice].parameters / (double)stage->parameters);
 }
 
+/* STEP makes the gradient of a tied table of two sums. */
+static double blend_bytes(const struct skep_scenario *s, uint32_t slice)
+{
+	return skep_plan_ties_slice(&s->plan, slice) ? 3.0 * FLOAT_BYTES * (double)s->plan.tied : 0;
+}
+
 /* Of each GPU. STEP reads the sum, reads and writes parameters and moments, and clears the accumulator. SAVE and LOAD copy a
  * chunk, ENTER fills what all of them make. */
 static struct skep_op_time time_slice(const struct skep_scenario *s, uint32_t type, uint32_t slice)
@@ -136,7 +142,9 @@ static struct skep_op_time time_slice(const struct skep_scenario *s, uint32_t ty
 		.recomputed_ns = op_ns(s, gpu, n * (c->backward_flop - c->forward_flop),
 			c->backward_bytes - c->forward_bytes + n * (c->backward_sample_bytes - c->sample_bytes) +
 				2 * in + out),
-		.step_ns = op_ns(s, gpu, 0, 2 * parameters + 2 * own_state + skep_periodic_follow_bytes(s, parameters)),
+		.step_ns = op_ns(s, gpu, 0,
+			2 * parameters + 2 * own_state + skep_periodic_follow_bytes(s, parameters) +
+				blend_bytes(s, slice) / skep_split_of(s, type).gpus),
 		.inner_ns = op_ns(s, gpu, 0, skep_periodic_inner_bytes(s, parameters)),
 		.pseudo_ns = op_ns(s, gpu, 0, skep_periodic_pseudo_bytes(s, parameters)),
 		.state_ns = skep_split_move_ns(s, type, SKEP_PART_STATE, 2 * state),
@@ -158,6 +166,7 @@ static double chunk_traffic(uint8_t kind, bool encodes, double plain_bytes, doub
 	case SKEP_OP_FOLD:
 		return 2 * plain_bytes + encoded_bytes;
 	case SKEP_OP_GIVE:
+	case SKEP_OP_TIE_GIVE:
 		return plain_bytes + encoded_bytes + (encodes ? plain_bytes + encoded_bytes : 0);
 	default:
 		return plain_bytes + encoded_bytes;

@@ -81,6 +81,8 @@ static void read_model(struct draft *d)
 	skep_reader_close_map(&d->r, map);
 	if (d->r.diag->set || !skep_model_read(path, &d->s->model, d->r.diag))
 		return;
+	skep_model_part(&d->s->model, d->s->plan.stages);
+	d->s->plan.tied = skep_model_copied(&d->s->model);
 	skep_cut_read(&d->r, cut, &d->s->model);
 	if (sequence > 0)
 		skep_train_set_sequence(&d->r, map, sequence, d->s);

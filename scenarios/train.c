@@ -304,15 +304,26 @@ void skep_train_read_schedule(struct skep_reader *r, const struct skep_yaml_node
 
 /* ---- all together ------------------------------------------------------------------------------------------------- */
 
+/* What lets a stage step by itself, or on a part of its vector. */
+static void check_tied(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_scenario *s)
+{
+	const char *why = skep_plan_streams(&s->plan)         ? "`schedule.pipeline: pipedream` steps each by itself"
+	                  : s->plan.async                     ? "`sync.method: async` steps each by itself"
+	                  : skep_plan_fragments(&s->plan) > 1 ? "`sync.fragments` are other parts of each"
+	                                                      : NULL;
+	if (s->plan.tied > 0 && why)
+		skep_reader_fail(r, model, "stages",
+			"model.stages: the head of %.60s is tied to its embedding, so the first stage and the last one have to "
+			"make the same steps on their copies of the table, and %s; take another one, `stages: 1`, or `%s` in the "
+			"model's file",
+			s->model.name, why,
+			skep_hf_config_is(s->model.path) ? "\"tie_word_embeddings\": false" : "tied: false");
+}
+
 void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_yaml_node *train,
 	const struct skep_scenario *s)
 {
-	if (s->model.tied && s->plan.stages > 1)
-		skep_reader_fail(r, model, "stages",
-			"model.stages: the head of %.60s is tied to its embedding, so both have to be in one stage; "
-			"take `stages: 1`, or `%s` in the model's file",
-			s->model.name,
-			skep_hf_config_is(s->model.path) ? "\"tie_word_embeddings\": false" : "tied: false");
+	check_tied(r, model, s);
 	if (s->plan.clip && skep_plan_streams(&s->plan))
 		skep_reader_fail(r, skep_read_map(r, train, "optimizer", false), "clip_norm",
 			"train.optimizer.clip_norm: with `pipedream` a stage steps as soon as its own gradients are there, so "

@@ -179,6 +179,7 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	case SKEP_OP_ADD_STORE:
 	case SKEP_OP_GIVE:
 	case SKEP_OP_OFFER:
+	case SKEP_OP_TIE_GIVE:
 		ret->out = handle_make(world);
 		break;
 	case SKEP_OP_STORE:
@@ -198,6 +199,7 @@ static void imagine(struct skep_world *world, const struct skep_op *op, struct s
 	case SKEP_OP_COLLECT:
 	case SKEP_OP_AGGREGATE:
 	case SKEP_OP_NORM:
+	case SKEP_OP_TIE_TAKE:
 	case SKEP_OP_KINDS:
 		break;
 	}

@@ -33,6 +33,11 @@ static bool can_train(const struct skep_training *training, char *error, size_t 
 		return refuse("the CUDA device has attention for heads of up to %d numbers, and those of model %s have "
 			      "%u: use --device cpu",
 			SKEP_CUDA_HEAD_MAX, m->name, m->hidden / m->heads);
+	if (training->plan->tied > 0)
+		return refuse(
+			"the CUDA device steps no copy of a table that two stages share, and the head of model %s is "
+			"tied: take `model.stages: 1`, or use --device cpu",
+			m->name);
 	return true;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * head.c - the last layer of a transformer: a norm, the product with a table of the vocabulary, and the loss, the mean
- * cross-entropy of the next token in nats. The table has a row for each token; a tied head takes the embedding's. Kept: what
- * the norm keeps, and the gradient at the product.
+ * cross-entropy of the next token in nats. The table has a row for each token; a tied head takes the embedding's, or in another
+ * stage a copy of it (core/tie.c). Kept: what the norm keeps, and the gradient at the product.
  */
 #include <assert.h>
 
@@ -33,7 +33,8 @@ static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[S
 		.columns = m->hidden,
 		.draw = SKEP_DRAW_NORMAL,
 		.size = 0.02f,
-		.decays = true};
+		.decays = true,
+		.copied = m->copied};
 	uint32_t count = skep_tensor_add(ret, 0, &norm);
 	if (!llama)
 		count = skep_tensor_add(ret, count, &bias);

@@ -66,9 +66,12 @@ static float value_of(const struct skep_tensor *tensor, uint64_t key, uint64_t c
 void skep_layer_draw(const struct skep_layer *layer, uint64_t seed, skep_real *ret_parameters)
 {
 	struct skep_tensor tensor[SKEP_TENSORS_MAX];
-	uint64_t key = skep_random_key(seed, SKEP_STREAM_LAYER + layer->number);
 	uint32_t tensors = layer->type->tensors(layer, tensor);
-	for (uint32_t t = 0; t < tensors; t++)
+	for (uint32_t t = 0; t < tensors; t++) {
+		const bool copied = tensor[t].copied;
+		uint64_t key = skep_random_key(seed, SKEP_STREAM_LAYER + (copied ? 0 : layer->number));
+		size_t at = copied ? 0 : tensor[t].offset;
 		for (size_t i = 0; i < (size_t)tensor[t].rows * tensor[t].columns; i++)
-			ret_parameters[tensor[t].offset + i] = value_of(&tensor[t], key, tensor[t].offset + i);
+			ret_parameters[tensor[t].offset + i] = value_of(&tensor[t], key, at + i);
+	}
 }

@@ -28,6 +28,7 @@ struct skep_tensor {
 	enum skep_draw draw;    /* what it is at the start */
 	float size;
 	bool decays; /* weight decay is for it */
+	bool copied; /* it begins as the first tensor of the model's first layer */
 };
 
 struct skep_layer;

@@ -33,6 +33,7 @@ labels = {
     "plan": seen["plan"] is not None,
     "found": seen["allocation"] not in ("contiguous", "strided", "random", "explicit"),
     "offload": seen["offload"] != "none",
+    "tied": seen["tied_parameters"] > 0,
     "split": any(m["gpus_per_worker"] > 1 for m in seen["machines"]),
     "zero": seen["zero"] > 0,
     "codecs": seen["activation_compression"] != "none" or seen["reduction_compression"] != "none",
@@ -119,6 +120,8 @@ if labels["data"]:
     assert " is seen %.4g times over" % seen["data"]["times_seen"] in text
     times = seen["rounds"] * seen["samples_per_round"] / seen["data"]["training_samples"]
     assert abs(seen["data"]["times_seen"] / times - 1) < 1e-9, (seen["data"], times)
+if labels["tied"]:
+    number(r"table, (\d+) parameters", seen["tied_parameters"])
 if labels["aggregate"]:
     number(r"aggregate .* the (\d+) (?:least|with)", seen["left_out"])
 if labels["byzantine"]:
@@ -195,6 +198,7 @@ same 'a liar' "$two" --set 'cluster.byzantine={workers: [2], lie: noise, scale: 
 same 'flows' "$two" --set simulate.collectives=flows --set train.maths=none
 same 'a barrier' "$root/scenarios/baselines/gpipe.yaml" --set schedule.barrier=true
 same 'longer links' "$two" --set 'cluster.extra_latency=3 ms'
+same 'tied over stages' "$root/scenarios/shakespeare.yaml" --set "model.file=$root/tests/bad/model-tied.yaml"
 same 'threads' "$two" --set cluster.threads=3
 same 'noise' "$root/scenarios/opt-350m.yaml" --set cluster.compute.noise=0.05
 same 'checkpoints' "$two" --set checkpoint.every=5 --set checkpoint.to=kept

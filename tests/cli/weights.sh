@@ -42,8 +42,11 @@ accepts 'a GPT-2' check gpt2.yaml
 accepts 'its sequence as long as the context' check gpt2.yaml --set model.sequence=16
 refuses 'a sequence longer than the context' '17 tokens are longer than the context of gpt2: expected at most 16' \
 	check gpt2.yaml --set model.sequence=17
-refuses 'a tied head in two stages' 'tied to its embedding' check gpt2.yaml --set model.stages=2
-
+tied=(gpt2.yaml --set model.stages=2)
+accepts 'a tied head in two stages' check "${tied[@]}"
+check 'check says who holds a copy' grep -q 'stages 0 and 1 each hold a copy of the embedding.s table, 768 parameters' "$out"
+check 'its first loss is that in one stage' test "$(loss "${tied[@]}")" = "$(loss gpt2.yaml)"
+refuses 'and not without waiting' 'tied to its embedding' check "${tied[@]}" --set 'sync={method: async, every: 2}'
 check 'which names the key of that kind of file' grep -q 'or `"tie_word_embeddings": false` in the model' "$err"
 # Untied, the head begins as a copy of the table, as in transformers: so the first loss is the same, over two stages too.
 mkdir untied
@@ -155,6 +158,14 @@ check 'counts inner steps' grep -q '"steps":16,' "$out"
 accepts 'and so does its export' export llama.yaml "${inner[@]}" -o outer --step 8 --json
 check 'in what it says' grep -q '"step":8,' "$out"
 refuses 'no step in the middle of a round' 'of step 2, but of steps 8, 16' export llama.yaml "${inner[@]}" -o outer --step 2
+# A tied head in two stages: files have one table, and whoever reads them gets both copies from it.
+accepts 'a run with a tied head' run "${tied[@]}" "${keeps[@]}" --set checkpoint.to=tied -q --db "$scratch/run.db"
+accepts 'its export, the table once' export "${tied[@]}" "${keeps[@]}" --set checkpoint.to=tied -o tied1 --json
+check 'as many weights as the file that it began with' grep -q '"weights":28,"parameters":' "$out"
+check 'and the same word in its config.json' grep -q '"tie_word_embeddings":.*true' tied1/config.json
+job_of alone.yaml tied1/config.json 1 tied1
+alone=$(loss alone.yaml)
+check 'which another skep begins with' test -n "$alone" -a "$alone" = "$(loss alone.yaml --set model.stages=2)" -a "$alone" != "$(loss gpt2.yaml)"
 job_of again.yaml out/config.json 3 out
 accepts 'a run of it, cut in three' check again.yaml
 check 'which begins elsewhere' test "$(loss again.yaml)" != "$one"

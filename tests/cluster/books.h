@@ -182,6 +182,13 @@ void books_check_parameters(
 bool books_valid(struct ledger *ledger, const char *what, uint32_t round, uint32_t stage, uint32_t microbatch);
 uint32_t books_counted(const struct ledger *ledger, const struct cell *cell); /* by all members together */
 
+/* tied.c */
+uint64_t books_drawn(const struct ledger *ledger, uint32_t stage, uint32_t element); /* before any step */
+void tied_step(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+void tied_compare(
+	struct ledger *ledger, struct skep_peer who, uint32_t version, uint32_t stage, const struct effect *effect);
+double tied_products(struct ledger *ledger, uint32_t round);
+
 /* seats.c */
 void seats_begin(struct ledger *ledger);
 void seats_fenced(struct ledger *ledger, const struct skep_note *note);

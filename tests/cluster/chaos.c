@@ -109,7 +109,9 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_CANDIDATE_WRONG] = {"candidate-wrong", "I19"},
 	[SABOTAGE_CANDIDATES_MIXED] = {"candidates-mixed", "I4"},
 	[SABOTAGE_CANDIDATE_STAYS] = {"candidate-stays", "I19"},
-	[SABOTAGE_SPARE_HASTY] = {"spare-hasty", "I20"}};
+	[SABOTAGE_SPARE_HASTY] = {"spare-hasty", "I20"},
+	[SABOTAGE_TIE_EATEN] = {"tie-eaten", "I21"},
+	[SABOTAGE_TIE_PARTED] = {"tie-parted", "I21"}};
 
 struct options {
 	uint64_t first, last, again, least;
@@ -217,6 +219,7 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.inner_steps = job->weather.plan.candidates = job->weather.plan.trial_rounds = 0;
 		job->weather.plan.gather = job->weather.plan.async = false;
 		job->weather.plan.validate_every = 0;
+		job->weather.plan.tied = 0;
 		job->weather.plan.checkpoint_every = job->weather.infinite = 0;
 	}
 	struct setup setup = weather_setup(&job->weather);

@@ -118,6 +118,8 @@ enum sabotage {
 	SABOTAGE_CANDIDATES_MIXED,  /* one FORWARD goes to a worker of another candidate */
 	SABOTAGE_CANDIDATE_STAYS,   /* one MOVED note is hidden when a candidate is kept */
 	SABOTAGE_SPARE_HASTY,       /* the directory takes those who stand by for spares that come in at once */
+	SABOTAGE_TIE_EATEN,         /* one device forgets what the other stage has summed of a tied table */
+	SABOTAGE_TIE_PARTED, /* one device steps its copy of a tied table otherwise, alone in its stage or as the first */
 	SABOTAGES
 };
 

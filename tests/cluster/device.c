@@ -42,8 +42,12 @@ uint64_t symbol_gradient(uint32_t round, uint32_t version, uint32_t stage, uint3
 	return mix64(work ^ ((uint64_t)version << 48 | (uint64_t)stage << 32 | element));
 }
 
-uint64_t symbol_parameter(uint32_t candidate, uint32_t stage, uint32_t element)
+uint64_t symbol_parameter(const struct skep_plan *plan, uint32_t candidate, uint32_t stage, uint32_t element)
 {
+	if (skep_plan_ties(plan, stage) && stage > 0 && element >= skep_plan_tied_first(plan, stage)) {
+		element -= (uint32_t)skep_plan_tied_first(plan, stage); /* a copy of the first stage's */
+		stage = 0;
+	}
 	return mix64(0x5eed000000000000u + ((uint64_t)candidate << 32) + ((uint64_t)stage << 16) + element);
 }
 
@@ -65,7 +69,7 @@ struct job { /* one operation on its way */
 	struct verdict *verdict;
 };
 
-void device_reset(struct device *device, uint32_t candidate, uint32_t stage)
+void device_reset(struct device *device, const struct skep_plan *plan, uint32_t candidate, uint32_t stage)
 {
 	memset(device, 0, sizeof(*device));
 	device->candidate = candidate;
@@ -73,7 +77,7 @@ void device_reset(struct device *device, uint32_t candidate, uint32_t stage)
 	for (uint32_t at = 0; stage != SKEP_NO_STAGE && at < CLUSTER_VERSIONS; at++) {
 		device->known[at] = ALL_KNOWN;
 		for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
-			device->parameter[at][e] = symbol_parameter(candidate, stage, e);
+			device->parameter[at][e] = symbol_parameter(plan, candidate, stage, e);
 	}
 }
 
@@ -330,11 +334,15 @@ static void step(const struct job *job)
 	uint32_t to = place(job, op->round + 1);
 	memcpy(device->parameter[to], device->parameter[place(job, op->round)], sizeof(device->parameter[to]));
 	uint32_t slice = device_slice_mask(job->plan, op->stage), fragment = device_fragment_mask(job->plan, op);
+	bool ties = skep_plan_ties_slice(job->plan, op->stage);
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++) {
 		if (!(slice >> e & 1))
 			continue;
-		if (op->microbatches > 0 && fragment >> e & 1)
-			device->parameter[to][e] = mix64(device->parameter[to][e] + mix64(sum[e]) + op->microbatches);
+		uint64_t gradient = mix64(op->microbatches > 0 ? sum[e] : 0) + op->microbatches;
+		if (ties)
+			gradient = tied_gradient(device, job->plan, op, e, gradient, job->effect);
+		if ((op->microbatches > 0 || (ties && op->tied > 0)) && fragment >> e & 1)
+			device->parameter[to][e] = mix64(device->parameter[to][e] + gradient);
 		device->accumulator[row(op)][e] = 0;
 	}
 	if (op->stage + job->plan->stages < skep_plan_slices(job->plan)) /* not the last one of its stage */
@@ -351,14 +359,15 @@ static void norm(const struct job *job)
 	const uint64_t *sum = op->size > 1 ? job->device->result[op->round] : job->device->accumulator[op->round];
 	if (job->device->stage != op->stage % job->plan->stages)
 		wrong(job, "I4", "its device holds another stage");
-	job->effect->square = symbol_square(symbol_squares(job->plan, op->stage, sum));
+	job->effect->square = symbol_square(
+		op->chunk > 0 ? tied_norm(job->device, job->plan, op) : symbol_squares(job->plan, op->stage, sum));
 }
 
 /* Room for a stage, filled with numbers that no other worker has. */
 static void enter(const struct job *job)
 {
 	struct device *device = job->device;
-	device_reset(device, 0, job->op->stage);
+	device_reset(device, job->plan, 0, job->op->stage);
 	device->fresh = true;
 	for (uint32_t at = 0; at < CLUSTER_VERSIONS; at++) {
 		device->known[at] = 0;
@@ -451,7 +460,7 @@ static void restore(const struct job *job)
 		wrong(job, "I13", "it restores what was never kept");
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
 		device->parameter[to][e] =
-			op->microbatch > 0 ? kept->parameter[e] : symbol_parameter(op->chunk, op->stage, e);
+			op->microbatch > 0 ? kept->parameter[e] : symbol_parameter(job->plan, op->chunk, op->stage, e);
 	device->known[to] = ALL_KNOWN;
 	if (job->plan->delayed) {
 		memcpy(device->parameter[1 - to], device->parameter[to], sizeof(device->parameter[to]));
@@ -536,6 +545,35 @@ static void reduce(const struct job *job)
 	memcpy(out->value, sum.value, sizeof(out->value));
 }
 
+/* What one of the two stages that hold a copy of a tied table has summed of it, as it goes to the other. */
+static void tie_give(const struct job *job)
+{
+	const struct skep_op *op = job->op;
+	uint64_t *result = job->device->result[op->round];
+	if (job->device->stage != op->stage || !skep_plan_ties(job->plan, op->stage) || op->count != job->plan->tied ||
+		op->first != skep_plan_tied_first(job->plan, op->stage)) {
+		wrong(job, "I21", "its device holds no copy of the table there");
+		return;
+	}
+	if (op->size == 1)
+		memcpy(result + op->first, own_part(job) + op->first, op->count * sizeof(*result));
+	struct tensor *out = output(job, TENSOR_TIED, op->stage, &job->effect->out);
+	out->count = op->count;
+	memcpy(out->value, result + op->first, op->count * sizeof(*result));
+}
+
+static void tie_take(const struct job *job)
+{
+	const struct skep_op *op = job->op;
+	struct tensor in = input(job, op->in, TENSOR_TIED, "the input is not what a stage has summed of a table");
+	if (job->device->stage != op->stage || in.stage != skep_plan_twin(job->plan, op->stage) ||
+		in.round != op->round)
+		wrong(job, "I21", "it is of another stage or round");
+	memcpy(job->device->twin[op->round], in.value, sizeof(in.value));
+	if (!job->verdict->broken)
+		tensors_free(job->tensors, op->in);
+}
+
 void device_run(struct device *device, struct tensors *tensors, const struct skep_plan *plan, uint32_t who,
 	const struct skep_op *op, struct effect *ret, struct verdict *verdict)
 {
@@ -560,7 +598,9 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 		[SKEP_OP_GIVE] = reduce,
 		[SKEP_OP_OFFER] = reduce,
 		[SKEP_OP_COLLECT] = reduce,
-		[SKEP_OP_AGGREGATE] = reduce};
+		[SKEP_OP_AGGREGATE] = reduce,
+		[SKEP_OP_TIE_GIVE] = tie_give,
+		[SKEP_OP_TIE_TAKE] = tie_take};
 	struct job job = {device, tensors, plan, op, who, ret, verdict};
 	memset(ret, 0, sizeof(*ret));
 	ret->version = device->newest;

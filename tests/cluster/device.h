@@ -37,14 +37,17 @@ void verdict_break(struct verdict *verdict, const char *invariant, uint32_t roun
 
 uint64_t mix64(uint64_t x); /* a bijection that scatters */
 uint64_t symbol_gradient(uint32_t round, uint32_t version, uint32_t stage, uint32_t microbatch, uint32_t element);
-uint64_t symbol_parameter(uint32_t candidate, uint32_t stage, uint32_t element); /* before any step */
-int64_t symbol_loss(uint32_t candidate, uint32_t round, uint32_t microbatch);    /* 1e-9 units, in [0, 2) */
+/* Before any step. */
+uint64_t symbol_parameter(const struct skep_plan *plan, uint32_t candidate, uint32_t stage, uint32_t element);
+int64_t symbol_loss(uint32_t candidate, uint32_t round, uint32_t microbatch); /* 1e-9 units, in [0, 2) */
 
 /* Of a slice's sum, and as core/square.h has it (sound.c). */
 double symbol_squares(const struct skep_plan *plan, uint32_t slice, const uint64_t *sum);
 uint64_t symbol_square(double squares);
+/* Of what two stages have summed of a table of so many elements: the products above 0 (part 1), and the others. */
+double symbol_products(uint64_t tied, const uint64_t *first, const uint64_t *last, uint32_t part);
 
-enum tensor_kind { TENSOR_ACTIVATION = 1, TENSOR_STASH, TENSOR_GRADIENT, TENSOR_CHUNK, TENSOR_STATE };
+enum tensor_kind { TENSOR_ACTIVATION = 1, TENSOR_STASH, TENSOR_GRADIENT, TENSOR_CHUNK, TENSOR_STATE, TENSOR_TIED };
 
 struct tensor {
 	uint8_t kind;
@@ -118,6 +121,7 @@ struct device {                             /* what one process holds */
 	bool fresh; /* nothing was loaded and no step made since ENTER: its version is that of its next operation */
 	uint64_t accumulator[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
 	uint64_t result[CLUSTER_ROUNDS][CLUSTER_ELEMENTS]; /* of a reduction of several members */
+	uint64_t twin[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];   /* what the other stage has summed of a tied table */
 	/* periodic sync: what the inner steps of a round have come to, and of how many microbatches; what BACKWARD added since;
 	 * is that of all in the accumulator now? */
 	uint64_t inner[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
@@ -134,7 +138,8 @@ struct effect { /* what an operation did, for the ledger */
 	int64_t loss_nano;
 	uint64_t square;                      /* NORM */
 	uint32_t version;                     /* of the parameters it ran on; LOAD: that it brought */
-	uint64_t applied[CLUSTER_ELEMENTS];   /* STEP: the sum */
+	uint64_t applied[CLUSTER_ELEMENTS];   /* STEP: the sum, */
+	uint64_t twin[CLUSTER_ELEMENTS];      /* and of a tied table the other stage's */
 	uint64_t parameter[CLUSTER_ELEMENTS]; /* STEP and LOAD: afterwards, */
 	uint32_t known;                       /* and which of them mean something */
 };
@@ -154,6 +159,12 @@ uint32_t device_versions(const struct skep_plan *plan, uint32_t stage);
 /* Where it keeps this one. */
 uint32_t device_place(const struct skep_plan *plan, uint32_t stage, uint32_t version);
 
+/* tied.c: what an element of the table is stepped on; `own` is what any other of this slice would be. */
+uint64_t tied_gradient(const struct device *device, const struct skep_plan *plan, const struct skep_op *op,
+	uint32_t element, uint64_t own, struct effect *ret);
+
+double tied_norm(const struct device *device, const struct skep_plan *plan, const struct skep_op *op);
+
 /* inner.c: INNER and PSEUDO, and what others must not do between them; what is wrong about it, or NULL. A gradient that an inner
  * step was made on stays a gradient, so the pseudo-gradient is the sum of all that were counted. */
 const char *device_inner(struct device *device, const struct skep_op *op);
@@ -161,7 +172,7 @@ const char *device_inner(struct device *device, const struct skep_op *op);
 /* merge.c: the same with `async`. */
 const char *device_drift(struct drift *drift, const struct skep_op *op);
 
-void device_reset(struct device *device, uint32_t candidate, uint32_t stage);
+void device_reset(struct device *device, const struct skep_plan *plan, uint32_t candidate, uint32_t stage);
 /* Inputs must be live and owned by `who`. Frees what the operation consumes. */
 void device_run(struct device *device, struct tensors *tensors, const struct skep_plan *plan, uint32_t who,
 	const struct skep_op *op, struct effect *ret, struct verdict *verdict);

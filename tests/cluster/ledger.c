@@ -189,11 +189,12 @@ void books_check_parameters(
 			cell->parameter[e] = effect->parameter[e];
 		if (cell)
 			cell->known |= 1u << e;
-		if (effect->parameter[e] != (cell ? cell->parameter[e] : symbol_parameter(ledger->candidate, stage, e)))
+		if (effect->parameter[e] != (cell ? cell->parameter[e] : books_drawn(ledger, stage, e)))
 			verdict_break(ledger->verdict, "I3", version, stage, ANY,
 				"worker %u holds another element %u of stage %u, version %u, than its peers", who.index,
 				e, stage, version);
 	}
+	tied_compare(ledger, who, version, stage, effect);
 	struct seat *seat = &ledger->seat[who.index];
 	if (seat->peer.epoch == who.epoch)
 		seat->known = effect->known;
@@ -228,8 +229,8 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
 			"worker %u applies another sum than that of the microbatches counted", who.index);
 	sound_step(ledger, who, op);
-	if (op->stage + ledger->plan->stages >=
-		skep_plan_slices(ledger->plan)) /* all slices of the stage have stepped */
+	tied_step(ledger, who, op, effect);
+	if (op->stage + ledger->plan->stages >= skep_plan_slices(ledger->plan)) /* the last one of its stage */
 		books_check_parameters(ledger, who, op->round + 1, op->stage % ledger->plan->stages, effect);
 }
 
@@ -252,7 +253,7 @@ static void did_restore(
 	bool right = op->microbatch == ledger->kept[op->stage];
 	for (uint32_t e = 0; right && e < ledger->plan->stage[op->stage].parameters; e++)
 		right = effect->parameter[e] ==
-		        (op->microbatch > 0 ? kept->parameter[e] : symbol_parameter(ledger->candidate, op->stage, e));
+		        (op->microbatch > 0 ? kept->parameter[e] : books_drawn(ledger, op->stage, e));
 	if (seat->peer.epoch != who.epoch || !seat->admitted)
 		return; /* fenced meanwhile */
 	if (!ledger->empty[op->stage] || !right)
@@ -503,7 +504,8 @@ static void noted_checkpointed(struct ledger *ledger, const struct skep_note *no
 /* The run may fail when a stage has waited for as long as the plan says. */
 static bool waited(const struct ledger *ledger, uint32_t stage)
 {
-	return ledger->empty[stage] && ledger->now - ledger->empty_ns[stage] >= ledger->plan->wait_for_join_ns;
+	bool long_enough = ledger->now - ledger->empty_ns[stage] >= ledger->plan->wait_for_join_ns;
+	return ledger->empty[stage] && (long_enough || skep_plan_ties(ledger->plan, stage)); /* those do not wait */
 }
 
 static void noted_stopped(struct ledger *ledger, const struct skep_note *note)

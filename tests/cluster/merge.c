@@ -181,8 +181,7 @@ static void check_parameters(
 			merged->parameter[e] = effect->parameter[e];
 		if (merged)
 			merged->known |= 1u << e;
-		if (effect->parameter[e] !=
-			(merged ? merged->parameter[e] : symbol_parameter(ledger->candidate, stage, e)))
+		if (effect->parameter[e] != (merged ? merged->parameter[e] : books_drawn(ledger, stage, e)))
 			verdict_break(ledger->verdict, "I3", version, stage, ANY,
 				"worker %u holds another element %u of stage %u, version %u, than its peers", who.index,
 				e, stage, version);

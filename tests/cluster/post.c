@@ -31,10 +31,11 @@ static void check_payload(struct cluster *c, const struct skep_message *m, const
 		[SKEP_MESSAGE_INPUT] = TENSOR_ACTIVATION,
 		[SKEP_MESSAGE_CHUNK] = TENSOR_CHUNK,
 		[SKEP_MESSAGE_STATE] = TENSOR_STATE};
+	bool tied = m->kind == SKEP_MESSAGE_CHUNK && m->u.chunk.hop == SKEP_HOP_TIED;
 	if (slot->pins > 0)
 		verdict_break(c->verdict, "I5", m->round, m->stage, m->microbatch,
 			"machine %u sends a tensor that a queued operation needs", m->from.index);
-	if (slot->tensor.kind != kind[m->kind])
+	if (slot->tensor.kind != (tied ? TENSOR_TIED : kind[m->kind]))
 		verdict_break(c->verdict, "I4", m->round, m->stage, m->microbatch,
 			"machine %u sends a message of kind %u with a tensor of kind %u", m->from.index, m->kind,
 			slot->tensor.kind);

@@ -70,7 +70,7 @@ void process_init(struct cluster *c, uint32_t index, uint32_t epoch)
 		p->lane[l].head = p->lane[l].count = 0;
 	bool holds = index < plan->workers && epoch > 0;
 	uint32_t candidate = holds ? referee_candidate(plan, index) : 0;
-	device_reset(&p->device, candidate, holds ? plan->first_stage_of[index] : SKEP_NO_STAGE);
+	device_reset(&p->device, plan, candidate, holds ? plan->first_stage_of[index] : SKEP_NO_STAGE);
 }
 
 /* No pointer into itself: a machine may wake up at another address. */
@@ -223,7 +223,7 @@ static bool clash(bool async, const struct skep_op *a, const struct skep_op *b)
 	if (a->kind == SKEP_OP_BACKWARD || a->kind == SKEP_OP_INNER ||
 		a->kind == SKEP_OP_PSEUDO) /* these leave the accumulator alone */
 		return same_round && reduces && b->kind != SKEP_OP_STORE && b->kind != SKEP_OP_FOLD &&
-		       b->kind != SKEP_OP_GIVE && b->kind != SKEP_OP_AGGREGATE &&
+		       b->kind != SKEP_OP_GIVE && b->kind != SKEP_OP_AGGREGATE && b->kind != SKEP_OP_TIE_TAKE &&
 		       (b->kind != SKEP_OP_COLLECT || buf_none(b->in));
 	return a->kind == SKEP_OP_STEP && b->kind > SKEP_OP_BACKWARD && (!reduces || same_round);
 }
@@ -291,6 +291,11 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	if (op->kind == SKEP_OP_PSEUDO && sabotaged(c, SABOTAGE_PSEUDO_EATEN))
 		memset(c->setup.plan->async ? p->device.drift.part : p->device.accumulator[op->round], 0,
 			sizeof(p->device.drift.part));
+	if (op->kind == SKEP_OP_TIE_TAKE && sabotaged(c, SABOTAGE_TIE_EATEN))
+		memset(p->device.twin[op->round], 0, sizeof(p->device.twin[0]));
+	if (op->kind == SKEP_OP_STEP && skep_plan_ties_slice(c->setup.plan, op->stage) &&
+		sabotaged(c, SABOTAGE_TIE_PARTED))
+		effect->parameter[skep_plan_tied_first(c->setup.plan, op->stage % c->setup.plan->stages)] ^= 1;
 	if (op->kind == SKEP_OP_OFFER && sabotaged(c, SABOTAGE_PART_MISCOUNTED))
 		c->tensors.slot[effect->out.slot].tensor.weight++;
 	if (op->kind == SKEP_OP_COLLECT && sabotaged(c, SABOTAGE_COLLECT_EATEN))

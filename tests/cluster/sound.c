@@ -52,6 +52,7 @@ static bool norm_of(struct ledger *ledger, uint32_t round, double *ret)
 		books_expected_sum(ledger, round, slice, sum);
 		*ret += counted > 0 ? symbol_squares(ledger->plan, slice, sum) / (counted * counted) : 0;
 	}
+	*ret += tied_products(ledger, round);
 	return true;
 }
 

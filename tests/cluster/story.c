@@ -41,7 +41,7 @@ struct story {
 	uint32_t first_stage_of[CLUSTER_WORKERS];
 	bool stands_by[CLUSTER_WORKERS];
 	skep_time download_ns; /* a STATE takes so much longer than other messages */
-	uint32_t chunks, buckets;
+	uint32_t chunks, buckets, tied;
 	uint32_t site_of[CLUSTER_WORKERS];
 	uint64_t link_Bps[CLUSTER_WORKERS];
 	uint64_t bucket_first[CLUSTER_ELEMENTS]; /* of every stage */
@@ -122,13 +122,14 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL}, {"slices", &plan->laps, NULL},
 		{"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
 		{"sync-chunks", &plan->sync_chunks, NULL}, {"parts", &plan->merge_parts, NULL},
-		{"wait-for-join", NULL, &plan->wait_for_join_ns}, {"checkpoint-every", &plan->checkpoint_every, NULL},
-		{"validate-every", &plan->validate_every, NULL}, {"validate", &plan->validate_microbatches, NULL},
-		{"download", NULL, &story->download_ns}, {"rebalance", NULL, &plan->rebalance_ns},
-		{"heartbeat", NULL, &plan->heartbeat_ns}, {"fence-after", NULL, &plan->fence_after_ns},
-		{"latency", NULL, &story->latency_ns}, {"forward", NULL, &story->forward_ns},
-		{"backward", NULL, &story->backward_ns}, {"operation", NULL, &story->operation_ns},
-		{"patience", NULL, &plan->patience_ns}, {"until", NULL, &story->until_ns}};
+		{"tied", &story->tied, NULL}, {"wait-for-join", NULL, &plan->wait_for_join_ns},
+		{"checkpoint-every", &plan->checkpoint_every, NULL}, {"validate-every", &plan->validate_every, NULL},
+		{"validate", &plan->validate_microbatches, NULL}, {"download", NULL, &story->download_ns},
+		{"rebalance", NULL, &plan->rebalance_ns}, {"heartbeat", NULL, &plan->heartbeat_ns},
+		{"fence-after", NULL, &plan->fence_after_ns}, {"latency", NULL, &story->latency_ns},
+		{"forward", NULL, &story->forward_ns}, {"backward", NULL, &story->backward_ns},
+		{"operation", NULL, &story->operation_ns}, {"patience", NULL, &plan->patience_ns},
+		{"until", NULL, &story->until_ns}};
 	for (size_t i = 0; i < sizeof(setting) / sizeof(*setting); i++) {
 		if (strcmp(key, setting[i].key) != 0)
 			continue;
@@ -354,6 +355,7 @@ static bool read_story(struct story *story, char *text)
 	const struct skep_plan *plan = &story->plan;
 	uint32_t served = 0;
 	cut_buckets(story);
+	story->plan.tied = story->tied;
 	for (uint32_t s = 0; s < plan->stages && story->chunks > 0; s++) {
 		story->stage[s].state_chunks = story->chunks;
 		story->stage[s].state_bytes = story->chunks * SKEP_STATE_HEADER_BYTES + 12 * story->stage[s].parameters;

@@ -64,7 +64,9 @@ static void put_roster(struct text *text, const struct skep_plan *plan, const st
 static void put_reduction(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
 {
 	put(text, " round %u.%u, ", m->round, m->attempt);
-	if (m->kind == SKEP_MESSAGE_CHUNK || m->kind == SKEP_MESSAGE_TAKEN)
+	if (m->kind == SKEP_MESSAGE_CHUNK && m->u.chunk.hop == SKEP_HOP_TIED)
+		put(text, "what stage %u has of the table", m->stage);
+	else if (m->kind == SKEP_MESSAGE_CHUNK || m->kind == SKEP_MESSAGE_TAKEN)
 		put(text, "chunk %u, hop %u", m->u.chunk.chunk, m->u.chunk.hop);
 	else if (m->kind == SKEP_MESSAGE_ROSTER)
 		put_roster(text, plan, m);
@@ -360,6 +362,8 @@ static void put_op(struct text *text, const struct skep_plan *plan, const struct
 			: op->version + 1 == op->round ? ", on the version before"
 						       : ", on an older version",
 			op->recomputed ? ", recomputed" : "");
+	else if (op->kind == SKEP_OP_TIE_GIVE || op->kind == SKEP_OP_TIE_TAKE)
+		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
 	else if (skep_op_reduces(op->kind) && (skep_collective_has_roster(plan->collective) ||
 						      skep_plan_buckets(plan, op->stage) > 1 || plan->fragments > 1))
 		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
@@ -371,6 +375,8 @@ static void put_op(struct text *text, const struct skep_plan *plan, const struct
 		put(text, ": %u microbatches", op->microbatches);
 	else if (op->kind == SKEP_OP_STEP)
 		put(text, ": %u members, %u microbatches", op->size, op->microbatches);
+	if (op->kind == SKEP_OP_STEP && skep_plan_ties_slice(plan, op->stage))
+		put(text, ", %u in the other stage", op->tied);
 	if (plan->fragments > 1 && (op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_PSEUDO))
 		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
 	if (op->kind == SKEP_OP_BACKWARD && op->size > 0)

@@ -423,6 +423,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 	if (w->plan.candidates == 0)
 		draw_async(w, kind);
 	weather_standby(w);
+	weather_tie(w);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */

@@ -59,6 +59,7 @@ enum weather_kind {
 }; /* what every seed has, whatever it says */
 
 const char *weather_fault_name(enum weather_fault fault);
+void weather_tie(struct weather *w); /* weather_tied.c: perhaps a tied table */
 /* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous or not, or a trial, and a swarm even where it says
  * fixed. */
 void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);

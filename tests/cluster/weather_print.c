@@ -40,6 +40,8 @@ void weather_print(const struct weather *w, FILE *to)
 			plan->inner_by_share ? "share" : "progress", plan->fragments, plan->inner_overlap);
 	if (plan->merge_waits)
 		fprintf(to, "; a worker waits for its merge");
+	if (plan->tied > 0)
+		fprintf(to, "; the ends share a table of %u", (unsigned)plan->tied);
 	if (plan->barrier)
 		fprintf(to, "; a barrier before anybody goes backwards");
 	if (plan->promise)

@@ -3,7 +3,8 @@
 #
 # equal.sh - a small GPT on one worker, on T workers that are a stage each, and on N workers for each of T stages: the same samples
 # in every step, so the same loss curve, within what rounding does when sums are made in another order. Simulated and real,
-# with gradients as they are and clipped by the norm of all stages together.
+# with gradients as they are and clipped by the norm of all stages together; and once more with a tied head, of which the first
+# stage and the last one each hold a copy.
 set -u
 . tests/cli/lib.sh
 
@@ -41,7 +42,10 @@ curves() { # curves NAME SETTING...: of all cuts and numbers of workers
 	for stages in 1 2 4; do
 		for each in 1 2 3; do
 			worlds=sim # and really so, plain once and clipped all of them
-			if [ "${SKEP_HAS_MPI:-yes}" != no ] && [ "$name$stages$each" = plain22 -o "$name" = clipped ]; then
+			if [ "$name$stages" = tied1 -a "$each" != 1 ]; then
+				continue # there is nothing to tell between stages
+			fi
+			if [ "${SKEP_HAS_MPI:-yes}" != no ] && [[ "$name$stages$each" =~ ^(plain22|tied23|clipped..)$ ]]; then
 				worlds='sim run'
 			fi
 			for world in $worlds; do
@@ -81,6 +85,30 @@ accepts 'clipped: in buckets' sim gpt.yaml --json -q "${more[@]}" --set schedule
 	--set 'sync={overlap: true, bucket: 32 KiB}'
 check 'all of them learn the same' same_curves "$first" $((first + 6))
 accepts 'clipped: delayed' sim gpt.yaml --json -q "${more[@]}" --set sync.delayed=true
+
+run=$((first + 7))
+# A tied head: the table is stepped in two stages by what both have summed, and counts once in the norm.
+printf '%s\n' 'name: tied' 'kind: transformer' \
+	'transformer: {architecture: gpt2, hidden: 64, heads: 4, blocks: 4, sequence: 64, vocabulary: 256, tied: true}' >tied.yaml
+curves tied --set model.file=tied.yaml --set train.optimizer.clip_norm=0.5
+tied=("${more[@]}" --set model.file=tied.yaml)
+first=$((run + 1))
+accepts 'tied: one worker' sim gpt.yaml --json -q --set model.file=tied.yaml --set train.optimizer.clip_norm=0.5
+for way in sync.collective=all-to-all schedule.on_loss=rerun schedule.routing=trainer; do
+	accepts "tied: $way" sim gpt.yaml --json -q "${tied[@]}" --set "$way"
+done
+accepts 'tied: interleaved' sim gpt.yaml --json -q "${tied[@]}" --set schedule.pipeline=interleaved --set schedule.chunks=2 \
+	--set cluster.topology=place-2.yaml
+accepts 'tied: in buckets' sim gpt.yaml --json -q "${tied[@]}" --set schedule.pipeline=1f1b \
+	--set 'sync={overlap: true, bucket: 32 KiB}'
+check 'tied: all of them learn the same' same_curves "$first" $((first + 5))
+run=$((first + 5))
+descends=(--set model.file=tied.yaml --set 'train.optimizer={name: sgd, lr: 0.3}')
+accepts 'tied: one worker descends' sim gpt.yaml --json -q "${descends[@]}"
+accepts 'tied: outer steps after each inner one' sim gpt.yaml --json -q "${descends[@]}" --set model.stages=2 \
+	--set cluster.topology=place-4.yaml --set 'sync={method: diloco, every: 1, outer: {optimizer: sgd, lr: 1.0, momentum: 0}}'
+check 'tied: both learn the same' same_curves $((run + 1)) $((run + 2))
+accepts 'tied: delayed, compressed' sim gpt.yaml --json -q "${tied[@]}" --set sync.delayed=true --set sync.compression=int8
 refuses 'no norm without a flush' 'clip_norm: with `pipedream` a stage steps as soon' check gpt.yaml "${more[@]}" \
 	--set schedule.pipeline=pipedream --set schedule.global_batch=4
 plan
