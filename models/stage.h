@@ -49,10 +49,10 @@ struct skep_arrays {
 	/* These are there when they return. */
 	bool (*finite)(void *queue, size_t n, const skep_real *a);
 	double (*squares)(void *queue, size_t n, const skep_real *a);
-	/* With a tied table, where the arrays are the host's alone. ret[i] = a[i] / p + b[i] / q; p or q 0: without that part.
-	 * The sum of those a[i] b[i] that are above 0, or of the others, without their sign. */
+	/* With a tied table. ret[i] = a[i] / p + b[i] / q; p or q 0: without that part. */
 	void (*blend)(
 		void *queue, size_t n, const skep_real *a, uint32_t p, const skep_real *b, uint32_t q, skep_real *ret);
+	/* The sum of those a[i] b[i] that are above 0, or of the others, without their sign; there when it returns. */
 	double (*products)(void *queue, size_t n, const skep_real *a, const skep_real *b, bool above);
 };
 

@@ -33,11 +33,6 @@ static bool can_train(const struct skep_training *training, char *error, size_t 
 		return refuse("the CUDA device has attention for heads of up to %d numbers, and those of model %s have "
 			      "%u: use --device cpu",
 			SKEP_CUDA_HEAD_MAX, m->name, m->hidden / m->heads);
-	if (training->plan->tied > 0)
-		return refuse(
-			"the CUDA device steps no copy of a table that two stages share, and the head of model %s is "
-			"tied: take `model.stages: 1`, or use --device cpu",
-			m->name);
 	return true;
 }
 
@@ -137,7 +132,7 @@ static struct skep_device_memory memory_of(const struct skep_training *training,
 			(stage->versions + (stage->inner != NULL)) * (array + half) + (stage->base ? array : 0),
 		.gradients_bytes = 2 * array,
 		.optimizer_bytes = (stage->moments + stage->inner_moments) * array,
-		.result_bytes = array,
+		.result_bytes = array + sizeof(float) * stage->tied.count,
 		.gradients = gradients ? SKEP_MEMORY_HOST : SKEP_MEMORY_DEVICE,
 		.optimizer = moments ? SKEP_MEMORY_HOST : SKEP_MEMORY_DEVICE,
 	};
@@ -306,15 +301,33 @@ static void shift(void *queue, size_t n, const skep_real *from, const skep_real 
 	skep_cuda_shift(queue_of(queue), n, from, to, v);
 }
 
+static void blend(void *queue, size_t n, const skep_real *a, uint32_t p, const skep_real *b, uint32_t q, skep_real *ret)
+{
+	skep_cuda_blend(queue_of(queue), n, a, (float)p, b, (float)q, ret);
+}
+
+/* What a sum over an array has left in the lane's norms. */
+static double summed(const struct skep_cuda_lane *lane)
+{
+	char why[256]; /* the wait of the operation tells */
+	skep_cuda_copy(lane->queue, lane->sum, lane->norms, sizeof *lane->sum);
+	return skep_cuda_wait(lane->queue, why, sizeof why) ? *lane->sum : 0;
+}
+
 static double squares(void *queue, size_t n, const skep_real *a)
 {
 	const struct skep_cuda_lane *lane = queue;
-	char why[256]; /* the wait of the operation tells */
 	if (n == 0)
 		return 0;
 	skep_cuda_squares(lane->queue, n, a, lane->norms);
-	skep_cuda_copy(lane->queue, lane->sum, lane->norms, sizeof *lane->sum);
-	return skep_cuda_wait(lane->queue, why, sizeof why) ? *lane->sum : 0;
+	return summed(lane);
+}
+
+static double products(void *queue, size_t n, const skep_real *a, const skep_real *b, bool above)
+{
+	const struct skep_cuda_lane *lane = queue;
+	skep_cuda_products(lane->queue, n, a, b, above, lane->norms);
+	return summed(lane);
 }
 
 static bool all_finite(void *queue, size_t n, const skep_real *a)
@@ -329,7 +342,9 @@ static const struct skep_arrays arrays = {.copy = copy,
 	.mix = mix,
 	.shift = shift,
 	.finite = all_finite,
-	.squares = squares};
+	.squares = squares,
+	.blend = blend,
+	.products = products};
 
 static bool begin(void *queue, const struct skep_training *training, uint32_t index, struct skep_stage *ret)
 {

@@ -131,9 +131,14 @@ void skep_cuda_step(struct skep_cuda_queue *queue, const struct skep_cuda_step *
 void skep_cuda_weigh(struct skep_cuda_queue *queue, size_t n, const float *w, const float *v, float weight, float *ret);
 void skep_cuda_mix(struct skep_cuda_queue *queue, size_t n, float mixing, const float *w, float *v);
 void skep_cuda_shift(struct skep_cuda_queue *queue, size_t n, const float *from, const float *to, float *v);
+void skep_cuda_blend(
+	struct skep_cuda_queue *queue, size_t n, const float *a, float p, const float *b, float q, float *ret);
 
 /* ret[0] = the sum of the squares of n numbers; the rest of skep_cuda_norms_bytes() is used up. */
 void skep_cuda_squares(struct skep_cuda_queue *queue, size_t n, const float *x, double *ret);
+/* The same of those products a[i] b[i] that are above 0, or of the others, without their sign. */
+void skep_cuda_products(
+	struct skep_cuda_queue *queue, size_t n, const float *a, const float *b, bool above, double *ret);
 
 /* ---- codec.cu: codec.h to the bit; `encoded` may be of the host's side ---------------------- */
 

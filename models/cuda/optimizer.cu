@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * optimizer.cu - one step of one tensor, by the formulas of models/optimizer.c; what periodic sync does to parameters
- * (models/inner.c, models/merge.c); and sums of squares. Parameters stay in fp32; what they round to in bf16 is written beside
- * them, for the products. LAMB needs two norms before it steps: blocks write partial sums, and every block that steps adds
- * these up in the same order.
+ * (models/inner.c, models/merge.c); the gradient of a tied table; and sums of squares. Parameters stay in fp32; what they round
+ * to in bf16 is written beside them, for the products. LAMB needs two norms before it steps: blocks write partial sums, and every
+ * block that steps adds these up in the same order.
  *
  * But for LAMB's norms all has the bits of the CPU's loops: the order of operations is theirs, and this file is compiled
  * without contraction (meson.build), as they are.
@@ -85,6 +85,16 @@ __global__ void shift_all(size_t n, const float *from, const float *to, float *v
 		v[i] += to[i] - from[i];
 }
 
+/* `ret` may be one of them. */
+__global__ void blend_all(size_t n, const float *a, float p, const float *b, float q, float *ret)
+{
+	const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+	if (i >= n)
+		return;
+	const float x = p > 0 ? a[i] / p : 0, y = q > 0 ? b[i] / q : 0;
+	ret[i] = x + y;
+}
+
 /* norms[PARTS][2]: of the squares of parameters, and of where they would go. */
 __global__ void measure(struct skep_cuda_step s, double *norms)
 {
@@ -124,6 +134,21 @@ __global__ void square_parts(size_t n, const float *x, double *parts)
 		parts[blockIdx.x] = sum;
 }
 
+/* What is no number is not left out. */
+__global__ void product_parts(size_t n, const float *a, const float *b, bool above, double *parts)
+{
+	double *room = (double *)shared_memory(), sum = 0;
+	const double sign = above ? 1 : -1;
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)PARTS * blockDim.x) {
+		const double product = sign * (double)a[i] * b[i];
+		if (!(product <= 0))
+			sum += product;
+	}
+	sum = block_sum(sum, room);
+	if (threadIdx.x == 0)
+		parts[blockIdx.x] = sum;
+}
+
 __global__ void sum_parts(double *parts)
 {
 	double *room = (double *)shared_memory();
@@ -156,6 +181,15 @@ void skep_cuda_squares(struct skep_cuda_queue *queue, size_t n, const float *x, 
 	launch(queue, "sum of squares", sum_parts, dim3(1), dim3(THREADS), WARP * sizeof(double), ret);
 }
 
+void skep_cuda_products(
+	struct skep_cuda_queue *queue, size_t n, const float *a, const float *b, bool above, double *ret)
+{
+	const dim3 block(THREADS);
+	launch(queue, "products of sums", product_parts, dim3(PARTS), block, WARP * sizeof(double), n, a, b, above,
+		ret);
+	launch(queue, "sum of products", sum_parts, dim3(1), block, WARP * sizeof(double), ret);
+}
+
 void skep_cuda_weigh(struct skep_cuda_queue *queue, size_t n, const float *w, const float *v, float weight, float *ret)
 {
 	launch(queue, "pseudo-gradient", weigh_all, dim3(blocks_for(n, THREADS)), dim3(THREADS), 0, n, w, v, weight,
@@ -170,4 +204,11 @@ void skep_cuda_mix(struct skep_cuda_queue *queue, size_t n, float mixing, const 
 void skep_cuda_shift(struct skep_cuda_queue *queue, size_t n, const float *from, const float *to, float *v)
 {
 	launch(queue, "shifting", shift_all, dim3(blocks_for(n, THREADS)), dim3(THREADS), 0, n, from, to, v);
+}
+
+void skep_cuda_blend(
+	struct skep_cuda_queue *queue, size_t n, const float *a, float p, const float *b, float q, float *ret)
+{
+	launch(queue, "gradient of a tied table", blend_all, dim3(blocks_for(n, THREADS)), dim3(THREADS), 0, n, a, p, b,
+		q, ret);
 }

@@ -109,6 +109,8 @@ static void carve_sums(const struct skep_training *training, struct arena *arena
 	stage->accumulator[0] = carve(sums, stage->parameters);
 	stage->accumulator[1] = carve(sums, stage->parameters);
 	stage->result = carve(sums, stage->parameters);
+	if (stage->tied.count > 0)
+		stage->twin = carve(sums, stage->tied.count);
 	for (uint32_t l = 0; l < stage->layers; l++) {
 		const size_t floats = skep_cuda_down_floats(stage, &stage->layer[l]);
 		largest = floats > largest ? floats : largest;

@@ -431,22 +431,76 @@ static void check_following(struct arrays *all)
 	array_near(all, &v, v.host, 1e-6, "shifting");
 }
 
-static void check_squares(struct arrays *all)
+/* To the bit, in place too; p or q 0: without that part, whatever lies there. */
+static void check_blend(struct arrays *all)
 {
-	struct array x = array_random(all, 70001, false, 2), ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0);
-	double sum = 0, got;
-	for (size_t i = 0; i < x.n; i++)
-		sum += x.host[i] * x.host[i];
-	skep_cuda_squares(all->queue, x.n, floats_of(&x), ret.device);
-	void *locked = skep_cuda_take(all->queue, SKEP_MEMORY_HOST, sizeof got);
+	static const float divisors[][2] = {{3, 7}, {0, 5}, {6, 0}, {0, 0}};
+	const size_t n = 3001;
+	struct array a = array_random(all, n, false, 1), b = array_random(all, n, false, 1);
+	for (size_t way = 0; way < sizeof divisors / sizeof divisors[0]; way++) {
+		const float p = divisors[way][0], q = divisors[way][1];
+		struct array ret = array_copy(all, way % 2 ? &a : &b);
+		skep_cuda_blend(all->queue, n, way % 2 ? floats_of(&ret) : floats_of(&a), p,
+			way % 2 ? floats_of(&b) : floats_of(&ret), q, floats_of(&ret));
+		double *got = array_read(all, &ret);
+		size_t amiss = 0;
+		for (size_t i = 0; i < n; i++) {
+			const float x = p > 0 ? (float)a.host[i] / p : 0, y = q > 0 ? (float)b.host[i] / q : 0;
+			const float sum = x + y;
+			amiss += !((float)got[i] == sum);
+		}
+		if (amiss > 0)
+			fprintf(stderr, "gradient of a tied table over %g and %g: %zu are amiss\n", (double)p,
+				(double)q, amiss);
+		all->failures += amiss > 0;
+		free(got);
+	}
+}
+
+/* The first number at ret, when it is there. */
+static double first_of(struct arrays *all, const struct array *ret)
+{
+	void *locked = skep_cuda_take(all->queue, SKEP_MEMORY_HOST, sizeof(double));
 	char why[256];
-	skep_cuda_copy(all->queue, locked, ret.device, sizeof got);
+	double got;
+	skep_cuda_copy(all->queue, locked, ret->device, sizeof got);
 	all->failures += !skep_cuda_wait(all->queue, why, sizeof why);
 	memcpy(&got, locked, sizeof got);
 	skep_cuda_give(all->queue, SKEP_MEMORY_HOST, locked);
-	if (!(fabs(got - sum) <= 1e-12 * sum)) {
-		fprintf(stderr, "the sum of squares is %g, expected %g\n", got, sum);
-		all->failures++;
+	return got;
+}
+
+static void check_sum(struct arrays *all, double got, double sum, const char *what)
+{
+	if (fabs(got - sum) <= 1e-12 * sum)
+		return;
+	fprintf(stderr, "the sum of %s is %g, expected %g\n", what, got, sum);
+	all->failures++;
+}
+
+static void check_squares(struct arrays *all)
+{
+	struct array x = array_random(all, 70001, false, 2), ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0);
+	double sum = 0;
+	for (size_t i = 0; i < x.n; i++)
+		sum += x.host[i] * x.host[i];
+	skep_cuda_squares(all->queue, x.n, floats_of(&x), ret.device);
+	check_sum(all, first_of(all, &ret), sum, "squares");
+}
+
+static void check_products_of_sums(struct arrays *all)
+{
+	struct array a = array_random(all, 70001, false, 2), b = array_random(all, a.n, false, 2),
+		     ret = array_of(all, skep_cuda_norms_bytes() / 4, false, 0),
+		     none = array_of(all, 301, false, (double)NAN), ones = array_of(all, 301, false, 1);
+	for (int above = 0; above < 2; above++) {
+		double sum = 0;
+		for (size_t i = 0; i < a.n; i++)
+			sum += fmax((above ? 1 : -1) * a.host[i] * b.host[i], 0);
+		skep_cuda_products(all->queue, a.n, floats_of(&a), floats_of(&b), above, ret.device);
+		check_sum(all, first_of(all, &ret), sum, above ? "products above 0" : "products below 0");
+		skep_cuda_products(all->queue, ones.n, floats_of(&ones), floats_of(&none), above, ret.device);
+		all->failures += !isnan(first_of(all, &ret));
 	}
 }
 
@@ -491,6 +545,7 @@ int main(void)
 		{"rotation", check_rotation}, {"embedding", check_embedding}, {"cross-entropy", check_surprise},
 		{"steps", check_steps}, {"steps by turns", check_steps_by_turns}, {"following", check_following},
 		{"gathered parts", check_robust}, {"lies", check_lies}, {"squares", check_squares},
+		{"gradient of a tied table", check_blend}, {"products of two sums", check_products_of_sums},
 		{"codecs", check_codecs}};
 	char error[512];
 	unsigned failures = 0;

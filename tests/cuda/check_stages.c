@@ -7,7 +7,7 @@
  *
  * Linked with kernels as nvcc makes them it checks a GPU; else it runs them in the emulation of tests/cuda/emulate.hpp.
  */
-#include "tests/unit/job.h"
+#include "tests/unit/tied_job.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -457,6 +457,75 @@ static void test_gathering_among_both_kinds(void **state)
 		finish(&job[m]);
 }
 
+/* ---- a tied head in two stages --------------------------------------------------------------------------------------------- */
+
+struct tie {
+	enum skep_device_kind kind[2]; /* of the stages */
+	enum skep_codec codec;
+	bool alone, periodic; /* alone: with no CPU, so LAMB has the same norms; and with gradients on the host */
+};
+
+static void init_tied(struct job *job, const struct tie *tie, bool cpu)
+{
+	char error[256];
+	init(job, "tiny-gpt2", 1, SKEP_DEVICE_CPU);
+	tied_init(job, tie->codec);
+	job->plan.inner_steps = tie->periodic;
+	job->training.samples = 1;
+	job->training.optimizer.kind = tie->alone ? SKEP_OPTIMIZER_LAMB : SKEP_OPTIMIZER_ADAMW;
+	job->training.optimizer.epsilon = 1e-3f; /* else signs of small gradients tell */
+	job->training.outer = job->training.optimizer;
+	job->training.offload = tie->alone ? SKEP_OFFLOAD_GRADIENTS : SKEP_OFFLOAD_NONE;
+	for (uint32_t s = 0; s < 2; s++) {
+		skep_device_destroy(job->device[s]);
+		job->device[s] = skep_device_create(
+			cpu ? SKEP_DEVICE_CPU : tie->kind[s], &job->training, s, error, sizeof error);
+		assert_non_null(job->device[s]);
+	}
+}
+
+/* Both copies are equal to the bit, whatever made them, and what is learnt, and gradients after that, are as on the CPU. In the
+ * first round nothing is counted in the first stage. */
+static void check_tie(const struct tie *tie)
+{
+	static const uint32_t counted[2][2] = {{0, 1}, {2, 1}};
+	static struct job cuda, cpu;
+	float *ours = NULL, *theirs = NULL;
+	if (emulate_backwards)
+		emulate_backwards(tie->alone);
+	init_tied(&cuda, tie, false);
+	init_tied(&cpu, tie, true);
+	tied_check_copies(&cuda, &ours, false, 0);
+	tied_check_copies(&cpu, &theirs, false, 0);
+	assert_memory_equal(ours, theirs, 3 * cpu.plan.tied * sizeof *ours);
+	for (uint32_t round = 0; round < 2; round++) {
+		double square = tied_round(&cuda, round, counted[round][0], counted[round][1]);
+		double expected = tied_round(&cpu, round, counted[round][0], counted[round][1]);
+		if (fabs(square - expected) > 0.02 * expected)
+			fail_msg("round %u: a square of %g, on the CPU %g", round, square, expected);
+		tied_check_copies(&cuda, &ours, true, round + 1);
+		tied_check_copies(&cpu, &theirs, true, round + 1);
+		double by = apart(cpu.plan.tied, ours, theirs);
+		if (!(by < 0.002))
+			fail_msg("round %u: %g of the table is amiss", round, by);
+	}
+	free(ours);
+	free(theirs);
+	finish(&cuda);
+	finish(&cpu);
+}
+
+static void test_a_tied_head_in_two_stages(void **state)
+{
+	static const struct tie ties[] = {
+		{{SKEP_DEVICE_CUDA, SKEP_DEVICE_CUDA}, SKEP_CODEC_NONE, true, false},
+		{{SKEP_DEVICE_CPU, SKEP_DEVICE_CUDA}, SKEP_CODEC_INT8, false, true},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof ties / sizeof ties[0]; i++)
+		check_tie(&ties[i]);
+}
+
 /* ---- what cannot be ------------------------------------------------------------------------------------------------------- */
 
 static void refuses(struct job *job, uint32_t ordinal, const char *word)
@@ -518,6 +587,7 @@ int main(void)
 		cmocka_unit_test(test_periodic_sync),
 		cmocka_unit_test(test_merges),
 		cmocka_unit_test(test_gathering_among_both_kinds),
+		cmocka_unit_test(test_a_tied_head_in_two_stages),
 		cmocka_unit_test(test_what_it_refuses),
 		cmocka_unit_test(test_operands_are_checked),
 	};
