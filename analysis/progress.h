@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * progress.h - a recorder that shows on stderr how far a run has come, with the time left: a bar that is drawn anew where a terminal
- * shows it, else (a log, a pipe) a line now and then.
+ * progress.h - a recorder that shows on stderr how far a run has come, with the time left: a bar that is drawn anew where a
+ * terminal shows it, else (a log, a pipe) a line now and then.
  */
 #ifndef SKEP_ANALYSIS_PROGRESS_H
 #define SKEP_ANALYSIS_PROGRESS_H
