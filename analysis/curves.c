@@ -45,16 +45,17 @@ static const char *const TRAINING[SKEP_CURVE_XS] = {
 		"SELECT sum(stage_rounds.counted * 1.0 * samples_per_microbatch * iif(tokens > 0, tokens / samples, 1))"
 		" OVER (ORDER BY round), loss FROM losses JOIN runs ON runs.id = run JOIN stage_rounds USING (run, round)"
 		" WHERE run = ?1 AND stage = slices - 1 AND loss < 9e300 ORDER BY round",
-	[SKEP_CURVE_BYTES] = "SELECT bytes_pipeline + bytes_sync, loss FROM rounds WHERE run = ?1 AND loss < 9e300"
-			     " ORDER BY round",
+	[SKEP_CURVE_BYTES] =
+		"SELECT bytes_pipeline + bytes_sync, loss FROM rounds WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_SYNC_BYTES] = "SELECT bytes_sync, loss FROM rounds WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 };
 
 static const char *const VALIDATION[SKEP_CURVE_XS] = {
 	[SKEP_CURVE_TIME] = "SELECT time_s, loss FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_STEPS] = "SELECT step, loss FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round",
-	[SKEP_CURVE_TOKENS] = "SELECT iif(tokens > 0, tokens, samples), loss FROM v_validations WHERE run = ?1"
-			      " AND loss < 9e300 ORDER BY round",
+	[SKEP_CURVE_TOKENS] =
+		("SELECT iif(tokens > 0, tokens, samples), loss FROM v_validations WHERE run = ?1 AND loss < 9e300"
+		 " ORDER BY round"),
 	[SKEP_CURVE_BYTES] = "SELECT bytes, loss FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_SYNC_BYTES] =
 		"SELECT bytes_sync, loss FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round",

@@ -386,13 +386,48 @@ static void print_tied(const struct skep_scenario *s, FILE *out)
 		last, s->plan.tied, skep_bytes_text((double)all, bytes));
 }
 
+static void print_schedule(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_plan *plan = &s->plan;
+	char a[SKEP_TEXT_BYTES];
+	fprintf(out,
+		"  schedule  %" PRIu32 " sample%s a round in %" PRIu32 " microbatch%s of %" PRIu32 ", %" PRIu32
+		" in flight per first-stage worker, %" PRIu32 " round%s\n%s",
+		s->batch, skep_plural(s->batch), plan->microbatches, plan->microbatches == 1 ? "" : "es", s->samples,
+		plan->in_flight, plan->rounds, skep_plural(plan->rounds),
+		plan->routing == SKEP_ROUTING_TRAINER
+			? "            all tensors of a microbatch pass through the first-stage worker that issued it\n"
+			: "");
+	if (skep_plan_fixed(plan))
+		print_pipelines(s, out);
+	if (plan->patience_ns > 0)
+		fprintf(out, "            asked back and sent to another worker if not begun after %s\n",
+			skep_time_text(seconds(plan->patience_ns), a));
+	if (plan->on_loss == SKEP_ON_LOSS_RERUN)
+		fprintf(out,
+			"  losses    what a lost worker had computed is computed again: every microbatch counts\n");
+}
+
+static void print_updates(const struct skep_plan *plan, FILE *out)
+{
+	if (plan->delayed && !plan->async)
+		fprintf(out,
+			"  updates   delayed: a round works on parameters one %s old while the round before is "
+			"reduced%s\n",
+			skep_plan_periodic(plan) ? "outer step" : "step",
+			skep_plan_periodic(plan) ? "" : "; they are held twice");
+	if (plan->async && !plan->merge_waits)
+		fprintf(out,
+			"  updates   delayed: a worker goes on while its merge is under way, and keeps what it did "
+			"meanwhile\n");
+}
+
 static void print_text(const struct skep_scenario *s, FILE *out)
 {
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
 	static const char *const codecs[] = {"fp32", "fp16", "int8", "e3m0"};
 	const struct skep_plan *plan = &s->plan;
 	uint64_t pipeline = 0, sync = 0;
-	bool trainer = plan->routing == SKEP_ROUTING_TRAINER;
 	fprintf(out, "%s\n", s->name);
 	fprintf(out, "  model     %s, %" PRIu32 " layer%s in %" PRIu32 " stage%s\n", s->model.name, s->model.layers,
 		skep_plural(s->model.layers), plan->stages, skep_plural(plan->stages));
@@ -409,31 +444,8 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	if (s->zero == 0)
 		print_recovery(s, out);
 	print_price(s, out);
-	fprintf(out,
-		"  schedule  %" PRIu32 " sample%s a round in %" PRIu32 " microbatch%s of %" PRIu32 ", %" PRIu32
-		" in flight per first-stage worker, %" PRIu32 " round%s\n%s",
-		s->batch, skep_plural(s->batch), plan->microbatches, plan->microbatches == 1 ? "" : "es", s->samples,
-		plan->in_flight, plan->rounds, skep_plural(plan->rounds),
-		trainer ? "            all tensors of a microbatch pass through the first-stage worker that issued it\n"
-			: "");
-	if (skep_plan_fixed(plan))
-		print_pipelines(s, out);
-	if (plan->patience_ns > 0)
-		fprintf(out, "            asked back and sent to another worker if not begun after %s\n",
-			skep_time_text(seconds(plan->patience_ns), a));
-	if (plan->on_loss == SKEP_ON_LOSS_RERUN)
-		fprintf(out,
-			"  losses    what a lost worker had computed is computed again: every microbatch counts\n");
-	if (plan->delayed && !plan->async)
-		fprintf(out,
-			"  updates   delayed: a round works on parameters one %s old while the round before is "
-			"reduced%s\n",
-			skep_plan_periodic(plan) ? "outer step" : "step",
-			skep_plan_periodic(plan) ? "" : "; they are held twice");
-	if (plan->async && !plan->merge_waits)
-		fprintf(out,
-			"  updates   delayed: a worker goes on while its merge is under way, and keeps what it did "
-			"meanwhile\n");
+	print_schedule(s, out);
+	print_updates(plan, out);
 	skep_periodic_print(s, out);
 	skep_train_print(s, out);
 	skep_loss_print(s, out);
