@@ -112,7 +112,9 @@ static bool begin_recording(struct recording *r, const struct arguments *argumen
 	skep_store_patience(r->store, END_PATIENCE_S, stderr);
 	r->tally = skep_tally_create(scenario, world);
 	r->results = (struct skep_recorder_pair){skep_store_recorder(r->store), skep_tally_recorder(r->tally)};
-	r->progress = skep_progress_begin(world, !arguments->quiet && !arguments->json && isatty(STDERR_FILENO));
+	bool terminal = isatty(STDERR_FILENO);
+	r->progress = skep_progress_begin(world, !arguments->quiet && !arguments->json && terminal);
+	r->progress.lines = !arguments->quiet && !terminal;
 	r->all = (struct skep_recorder_pair){skep_recorder_both(&r->results), skep_progress_recorder(&r->progress)};
 	r->recorder = skep_recorder_both(&r->all);
 	r->begin_s = seconds();

@@ -49,9 +49,32 @@ static void draw_rest(const struct skep_progress *progress, uint32_t done, uint3
 	fflush(stderr);
 }
 
+/* Notes come more often than rounds end, so that a run whose rounds take minutes says that it lives. */
+static void add_line(struct skep_progress *progress, skep_time now)
+{
+	double now_s = seconds(), at_s = (double)now * 1e-9;
+	if (!progress->lines || now_s - progress->drawn_s < SKEP_PROGRESS_LINE_S)
+		return;
+	if (progress->done == 0) {
+		fprintf(stderr, "skep: %s, at %.1f s: no round is done yet\n", progress->label, at_s);
+	} else {
+		fprintf(stderr, "skep: %s, at %.1f s: round %u of %u", progress->label, at_s, progress->done,
+			progress->total);
+		if (progress->validated)
+			fprintf(stderr, ", validation %.4g", progress->validation_loss);
+		fprintf(stderr, ", %.0f s left\n",
+			(now_s - progress->begin_s) * (progress->total - progress->done) / progress->done);
+	}
+	fflush(stderr);
+	progress->drawn_s = now_s;
+}
+
 static void draw(void *context, skep_time now, uint32_t done, uint32_t total)
 {
 	struct skep_progress *progress = context;
+	progress->done = done;
+	progress->total = total;
+	add_line(progress, now);
 	if (!draw_bar(progress, done, total))
 		return;
 	fprintf(stderr, "round %u of %u, at %.1f s", done, total, (double)now * 1e-9);
@@ -75,6 +98,7 @@ static void say(void *context, skep_time now, struct skep_peer who, const struct
 	double at_s = (double)now * 1e-9;
 	struct skep_progress *progress = context;
 	(void)who;
+	add_line(progress, now);
 	if (note->kind == SKEP_NOTE_VALIDATED && note->value != 0 && note->value != INT64_MAX) {
 		progress->validated = true;
 		progress->validation_loss = (double)note->value / 1e9;

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * progress.h - a recorder that draws a progress bar with the time left on stderr.
+ * progress.h - a recorder that shows on stderr how far a run has come, with the time left: a bar that is drawn anew where a
+ * terminal shows it, else (a log, a pipe) a line now and then.
  */
 #ifndef SKEP_ANALYSIS_PROGRESS_H
 #define SKEP_ANALYSIS_PROGRESS_H
 
 #include "core/record.h"
 
+#define SKEP_PROGRESS_LINE_S 30 /* between two lines */
+
 struct skep_progress {
 	const char *label;
-	bool visible, drawn;
+	bool visible, drawn; /* the bar */
+	bool lines;          /* instead of it; not for skep_progress_show */
 	double begin_s, drawn_s;
-	bool validated; /* the last validation's: */
+	uint32_t done, total; /* rounds; 0 before the first one is done */
+	bool validated;       /* the last validation's: */
 	double validation_loss;
 };
 

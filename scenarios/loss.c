@@ -14,7 +14,11 @@ void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, s
 {
 	struct skep_diag why = {0};
 	char path[sizeof s->law->path];
-	const struct skep_yaml_node *map = skep_read_map(r, train, "law", s->maths == SKEP_MATHS_LAW);
+	const struct skep_yaml_node *map = skep_read_map(r, train, "law", false);
+	if (!r->diag->set && !map && s->maths == SKEP_MATHS_LAW)
+		skep_reader_fail(r, train, "maths",
+			"train.law: `maths: law` needs one: `law: {file: FILE}`; `skep fit -o FILE` makes one of runs, and "
+			"scenarios/laws/tiny-gpt2.yaml is one, of models/tiny-gpt2.yaml");
 	if (r->diag->set || !map)
 		return;
 	const char *name = skep_read_string(r, map, "file", NULL);
