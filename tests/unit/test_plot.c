@@ -365,7 +365,11 @@ static void test_legend(void **state)
 		record(store, &s, i ? "real" : "sim");
 	}
 	play_gnuplot();
-	const char *text = script_of(store, "cost");
+	const char *text = script_of(store, "cost"); /* nobody simulated what the newest is */
+	assert_null(strstr(text, "run 1:"));
+	assert_non_null(strstr(text, "'run 2: real, tuned, seed 7 (cpu, paced, shaped)'"));
+	assert_true(skep_plot(store, "cost", (const int64_t[]){1, 2}, 2, "script.png", NULL, error, sizeof error));
+	text = read_script("script.png");
 	assert_non_null(strstr(text, "'run 1: simulated, tuned, seed 7, microbatch 64, clip 1.5'"));
 	assert_non_null(strstr(text, "'run 2: real, tuned, seed 7, microbatch 32, clip not set (cpu, paced, shaped)'"));
 	skep_store_close(store);
