@@ -15,16 +15,23 @@ if (period > 1) {
     formula = formula.sprintf(', one in %d steps', period)
 }
 grey = '#404040'
+# Where curves are equal, the gaps of the later ones, which are thinner, show the earlier.
+do for [i = 1:classes] {
+    set style line i lw 7 - 5.0 * i / classes lc rgb Colour[i] dt 1
+    if (i > 1) {
+        set style line i dt (i == 2 ? 28 : i == 3 ? 14 : 7, 18)
+    }
+}
 set border 3 lw 1.2 lc rgb 'gray30'
 set tics nomirror out
 set grid xtics ytics lt 1 lw 0.6 lc rgb '#d9d9d9'
 set label 1 heading at screen 0.5, 0.965 center font ',16'
 do for [i = 1:classes] {
-    set arrow 10 + i from screen 0.065 + (i - 1) * 0.92 / 5, 0.062 rto screen 0.025, 0 nohead lw 5.5 - 3.5 * i / classes lc rgb Colour[i] front
-    set label 10 + i Class[i] at screen 0.096 + (i - 1) * 0.92 / 5, 0.062 left
+    set arrow 10 + i from screen 0.065 + (i - 1) * 0.92 / 5, 0.062 rto screen 0.04, 0 nohead ls i front
+    set label 10 + i Class[i] at screen 0.111 + (i - 1) * 0.92 / 5, 0.062 left
 }
-set arrow 20 from screen 0.065, 0.025 rto screen 0.025, 0 nohead lw 1.8 dt 2 lc rgb grey front
-set label 20 formula at screen 0.096, 0.025 left
+set arrow 20 from screen 0.065, 0.025 rto screen 0.04, 0 nohead lw 1.8 dt 2 lc rgb grey front
+set label 20 formula at screen 0.111, 0.025 left
 set multiplot
 set key off
 do for [k = 0:1] {
@@ -33,16 +40,16 @@ do for [k = 0:1] {
     set bmargin at screen low
     # Stages
     set lmargin at screen 0.065
-    set rmargin at screen 0.335
+    set rmargin at screen 0.325
     set title k == 0 ? Name[1] : '' offset 0, -0.3
-    set ylabel sprintf('%s (%s a step)', Row[k + 1], Stages_unit[k + 1]) offset 0.5, 0
+    set ylabel sprintf('%s (%s a step)', Row[k + 1], Stages_unit[k + 1]) offset -0.5, 0
     set xlabel k == 0 ? '' : 'stages S' offset 0, 0.4
     set format x '%g'
     set xrange [0.5:most_stages + 0.5]
     set yrange [0:*]
     set arrow 1 from own, graph 0 to own, graph 1 nohead lw 1 dt 3 lc rgb 'gray50'
     set label 2 "the scenario's" at own, graph 0.96 left offset 0.4, 0 textcolor rgb 'gray40' font ',10'
-    plot for [i = 1:classes] sprintf('$stages_%d', k) using 1:(column(i + 1)) with linespoints pt 7 ps 0.7 lw 5.5 - 3.5 * i / classes lc rgb Colour[i], \
+    plot for [i = 1:classes] sprintf('$stages_%d', k) using 1:(column(i + 1)) with linespoints ls i pt 7 ps 0.7, \
         sprintf('$stages_%d', k) using 1:(column(classes + 2)) with lines lw 1.8 dt 2 lc rgb grey
     if (k == 0) { # written once is enough
         unset label 1
@@ -55,9 +62,9 @@ do for [k = 0:1] {
     }
     # Parameters
     set lmargin at screen 0.4
-    set rmargin at screen 0.665
+    set rmargin at screen 0.655
     set title k == 0 ? Name[2] : ''
-    set ylabel sprintf('%s (%s a step)', Row[k + 1], Parameters_unit[k + 1])
+    set ylabel sprintf('%s (%s a step)', Row[k + 1], Parameters_unit[k + 1]) offset -0.5, 0
     set xlabel k == 0 ? '' : 'parameters V'
     set logscale xy
     set format y '%g'
@@ -67,7 +74,7 @@ do for [k = 0:1] {
     set arrow 1 from parameters, graph 0 to parameters, graph 1 nohead lw 1 dt 3 lc rgb 'gray50'
     set label 2 k == 0 ? 'solid: wider, as √V' : 'as V' at graph 0.03, 0.96 left offset 0, 0 textcolor rgb 'gray40' font ',10'
     set label 3 k == 0 ? 'dotted: deeper, as before' : '' at graph 0.03, 0.90 left textcolor rgb 'gray40' font ',10'
-    plot for [i = 1:classes] sprintf('$parameters_%d', k) using 1:(column(2 * i)) with lines lw 5.5 - 3.5 * i / classes lc rgb Colour[i], \
+    plot for [i = 1:classes] sprintf('$parameters_%d', k) using 1:(column(2 * i)) with lines ls i, \
         for [i = 1:classes] sprintf('$parameters_%d', k) using 1:(k == 0 ? column(2 * i + 1) : NaN) with lines lw 2 dt 3 lc rgb Colour[i], \
         sprintf('$parameters_%d', k) using 1:(column(2 * classes + 2)) with lines lw 1.8 dt 2 lc rgb grey
     unset logscale
@@ -75,7 +82,7 @@ do for [k = 0:1] {
     set lmargin at screen 0.725
     set rmargin at screen 0.978
     set title k == 0 ? Name[3] : ''
-    set ylabel sprintf('%s (%s since the start)', Row[k + 1], Steps_unit[k + 1])
+    set ylabel sprintf('%s (%s since the start)', Row[k + 1], Steps_unit[k + 1]) offset -0.5, 0
     set xlabel k == 0 ? '' : 'steps'
     set format x '%g'
     set xrange [0:steps]
@@ -83,7 +90,7 @@ do for [k = 0:1] {
     unset arrow 1
     unset label 2
     unset label 3
-    plot for [i = 1:classes] sprintf('$steps_%d', k) using 1:(column(i + 1)) with lines lw 5.5 - 3.5 * i / classes lc rgb Colour[i], \
+    plot for [i = 1:classes] sprintf('$steps_%d', k) using 1:(column(i + 1)) with lines ls i, \
         sprintf('$steps_%d', k) using 1:(column(classes + 2)) with lines lw 1.8 dt 2 lc rgb grey
 }
 unset multiplot

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Bandwidth matrix. Given: title, colour scale and its label, tics, stage names and lines, workers, edge (where the place
-# bands begin; -0.5 without), places, Place[place] with line styles, $cells (row = sender).
+# bands begin; -0.5 without), White (what cells without a value are), places, Place[place] with line styles, $cells (row = sender).
 set xlabel 'receiver (worker)' offset 0, 0.3
 set ylabel 'sender (worker)' offset -4, 0
 set xrange [edge:workers - 0.5]
@@ -14,7 +14,8 @@ set palette defined (0 '#440154', 1 '#472c7a', 2 '#3b518b', 3 '#2c718e', 4 '#219
 set cblabel offset 1.5, 0
 set key outside below center horizontal samplen 1.5
 if (places > 0) {
-    plot $cells matrix with image notitle, for [i = 1:places] NaN with boxes fs solid noborder linestyle i title Place[i]
+    plot $cells matrix with image notitle, for [i = 1:places] NaN with boxes fs solid noborder linestyle i title Place[i], \
+        NaN with boxes fs solid border lc rgb 'gray50' fc rgb 'white' title White
 } else {
-    plot $cells matrix with image notitle
+    plot $cells matrix with image notitle, NaN with boxes fs solid border lc rgb 'gray50' fc rgb 'white' title White
 }

@@ -33,6 +33,7 @@ struct matrix {
 	double *pair_Bps;        /* [places * places] */
 	double *cell_Bps;        /* [workers * workers], row = sender; NAN: itself, or not limited */
 	double low_Bps, high_Bps;
+	bool unlimited; /* some cell beside those of workers themselves */
 };
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
@@ -105,6 +106,7 @@ static bool fill_cells(struct matrix *matrix, char *reterr, size_t size)
 		double pair_Bps = matrix->pair_Bps[(size_t)from->place * matrix->places + to->place];
 		double Bps = fmin(pair_Bps, fmin(from->up_Bps, to->down_Bps));
 		matrix->cell_Bps[i] = from == to || !isfinite(Bps) ? NAN : Bps;
+		matrix->unlimited = matrix->unlimited || (from != to && !isfinite(Bps));
 		matrix->low_Bps = fmin(matrix->low_Bps, matrix->cell_Bps[i]);
 		matrix->high_Bps = fmax(matrix->high_Bps, matrix->cell_Bps[i]);
 	}
@@ -245,7 +247,8 @@ static void write_heading(FILE *script, const struct skep_plot_run *run, const s
 		run->workers, part);
 	fprintf(script, "set title ");
 	skep_script_string(script, title);
-	fprintf(script, "\nset cblabel 'capacity (%s)'\nworkers = %u\n", unit, matrix->workers);
+	fprintf(script, "\nset cblabel 'capacity (%s)'\nworkers = %u\nWhite = 'to itself%s'\n", unit, matrix->workers,
+		matrix->unlimited ? ", or without a limit" : "");
 }
 
 static bool write_matrix(struct skep_store *store, const struct skep_plot_run *run, struct matrix *matrix, FILE *script,

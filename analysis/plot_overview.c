@@ -3,14 +3,15 @@
  * plot_overview.c - the timeline of a whole run, however long: each worker's row is cut into bins of time.
  *
  * Where rows are high enough a bin is a small stacked bar: from below the share of the bin that each kind of
- * operation had, from above the share in which the worker downloaded or was away, the narrow bar under it the reduce
- * lane; a step is drawn in the lane that did it, with delayed updates the reduce lane. Where they are not, a bin has
+ * operation had, then that in which the worker only waited for a reduction, from above the share in which it downloaded
+ * or was away; the narrow bar under it is the reduce lane with the reductions that were under way; a step is drawn in the lane that did it, with delayed updates the reduce lane. Where they are not, a bin has
  * one colour: the state that took most of it, the paler the less of the bin was busy. Under it, when workers came and
  * went, how many served each stage.
  */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/database.h"
 #include "analysis/plot_timeline.h"
@@ -23,6 +24,8 @@
 #define STACK_COMPUTE 15u
 #define STACK_REDUCE 6u
 #define STACK (2 * STACK_GAP + STACK_COMPUTE + STACK_REDUCE)
+#define UNDER_WAY SKEP_TIMELINE_COLOURS /* share: reductions, passes beside them or not; WAIT: without passes */
+#define SHARES (SKEP_TIMELINE_COLOURS + 1)
 #define TICS_MAX 14u
 #define TIC_WIDTH 0.03 /* of the width: the name of a round */
 #define LABELS_MAX 250u
@@ -42,7 +45,7 @@ struct grid {
 	uint32_t workers, bins, stages;
 	bool delayed;        /* updates: the reduce lane does the steps */
 	double bin_s, end_s; /* the last bin ends with the run */
-	double *share;       /* [workers][bins][SKEP_TIMELINE_COLOURS]: of the bin; IDLE is not used */
+	double *share;       /* [workers][bins][SHARES]: of the bin; IDLE is not used */
 	double *crowd;       /* [bins][stages + 1]: workers that serve each stage, then those that download */
 	uint32_t *colour;    /* [bins][STACK]: room for a row */
 	uint32_t *worker;    /* [workers]: by row of the picture */
@@ -52,7 +55,7 @@ struct grid {
 
 static double *share_of(const struct grid *grid, uint32_t worker, uint32_t bin)
 {
-	return grid->share + ((size_t)worker * grid->bins + bin) * SKEP_TIMELINE_COLOURS;
+	return grid->share + ((size_t)worker * grid->bins + bin) * SHARES;
 }
 
 static void finish(struct grid *grid)
@@ -74,7 +77,7 @@ static bool allocate(struct grid *grid, const struct skep_timeline *timeline, do
 		.bin_s = stored_s * factor,
 		.end_s = timeline->end_s};
 	grid->bins = (uint32_t)fmax(1, ceil(timeline->end_s / grid->bin_s - 1e-9));
-	grid->share = calloc((size_t)workers * grid->bins * SKEP_TIMELINE_COLOURS, sizeof *grid->share);
+	grid->share = calloc((size_t)workers * grid->bins * SHARES, sizeof *grid->share);
 	grid->crowd = calloc((size_t)grid->bins * (grid->stages + 1), sizeof *grid->crowd);
 	grid->colour = calloc((size_t)grid->bins * STACK, sizeof *grid->colour);
 	grid->worker = calloc(workers, sizeof *grid->worker);
@@ -136,6 +139,16 @@ static void add_span(struct grid *grid, const struct skep_presence_span *span)
 	}
 }
 
+static void add_share(struct grid *grid, uint32_t worker, int kind, double begin_s, double end_s)
+{
+	for (uint32_t bin = (uint32_t)(begin_s / grid->bin_s); bin < grid->bins; bin++) {
+		double part = fmin(end_s, (bin + 1) * grid->bin_s) - fmax(begin_s, bin * grid->bin_s);
+		if (part <= 0)
+			break;
+		share_of(grid, worker, bin)[kind] += part / length_s(grid, bin);
+	}
+}
+
 /* ---- the picture of the workers --------------------------------------------------------------------------------- */
 
 /* Of the idle colour and another one. */
@@ -190,8 +203,9 @@ static void stack(struct skep_timeline *timeline, const double *share, const enu
 	}
 	sum = 0;
 	for (int i = SKEP_TIMELINE_AWAY; i >= SKEP_TIMELINE_STATE; i--) {
-		sum += i == SKEP_TIMELINE_IDLE ? 0 : share[i];
-		for (; i != SKEP_TIMELINE_IDLE && top + bottom < height && top < lround(sum * height); top++) {
+		bool hangs = i == SKEP_TIMELINE_AWAY || i == SKEP_TIMELINE_STATE;
+		sum += hangs ? share[i] : 0;
+		for (; hangs && top + bottom < height && top < lround(sum * height); top++) {
 			ret[top] = skep_timeline_key[i].rgb;
 			timeline->present[i] = true;
 		}
@@ -201,20 +215,42 @@ static void stack(struct skep_timeline *timeline, const double *share, const enu
 /* The colours of all bins of a worker, one row of pixels after the other. */
 static void write_stacks(struct skep_timeline *timeline, const struct grid *grid, uint32_t row, uint32_t *colour)
 {
-	static const enum skep_timeline_colour kind[] = {
-		SKEP_TIMELINE_BACKWARD, SKEP_TIMELINE_FORWARD, SKEP_TIMELINE_STEP, SKEP_TIMELINE_REDUCE};
-	uint32_t compute = grid->delayed ? 2 : 3; /* kinds in the compute lane, the others in the reduce lane */
+	static const enum skep_timeline_colour kind[] = {SKEP_TIMELINE_BACKWARD, SKEP_TIMELINE_FORWARD,
+		SKEP_TIMELINE_STEP, SKEP_TIMELINE_WAIT},
+					       delayed[] = {SKEP_TIMELINE_BACKWARD, SKEP_TIMELINE_FORWARD,
+						       SKEP_TIMELINE_WAIT},
+					       reduce[] = {
+						       SKEP_TIMELINE_REDUCE, SKEP_TIMELINE_WAIT, SKEP_TIMELINE_STEP};
 	for (uint32_t bin = 0; bin < grid->bins; bin++) {
 		const double *share = share_of(grid, grid->worker[row], bin);
 		uint32_t *bar = colour + (size_t)bin * STACK;
-		stack(timeline, share, kind, compute, STACK_COMPUTE, bar + STACK_GAP);
-		stack(timeline, share, kind + compute, 4 - compute, STACK_REDUCE, bar + STACK_GAP + STACK_COMPUTE);
+		double narrow[SHARES];
+		memcpy(narrow, share, sizeof narrow);
+		narrow[SKEP_TIMELINE_WAIT] = fmax(0, share[UNDER_WAY] - share[SKEP_TIMELINE_REDUCE]);
+		stack(timeline, share, grid->delayed ? delayed : kind, grid->delayed ? 3 : 4, STACK_COMPUTE,
+			bar + STACK_GAP);
+		stack(timeline, narrow, reduce, grid->delayed ? 3 : 2, STACK_REDUCE, bar + STACK_GAP + STACK_COMPUTE);
 		for (uint32_t i = 0; i < STACK_GAP; i++)
 			bar[i] = bar[STACK - 1 - i] = 0xffffff;
 	}
 	for (uint32_t i = 0; i < STACK; i++)
 		for (uint32_t bin = 0; bin < grid->bins; bin++)
 			write_cell(timeline, grid, bin, row - 0.5 + (i + 0.5) / STACK, colour[(size_t)bin * STACK + i]);
+}
+
+/* Long runs keep their first operations alone: how far those reach is said. */
+static void add_parts(struct skep_timeline *timeline, struct grid *grid)
+{
+	const struct skep_parts *parts = &timeline->parts;
+	for (size_t i = 0; i < parts->parts; i++) {
+		const struct skep_part *part = &parts->part[i];
+		add_share(grid, part->worker, UNDER_WAY, part->begin_s, part->end_s);
+		add_share(grid, part->worker, SKEP_TIMELINE_WAIT, part->passed_s, part->end_s);
+	}
+	if (parts->parts > 0 && parts->known_s < timeline->end_s)
+		fprintf(timeline->script,
+			"set label 'reductions under way: known until %.4g %s' at screen 0.012, screen 0.065 font ',11'\n",
+			parts->known_s * timeline->unit, timeline->unit_name);
 }
 
 /* An image: gnuplot wants it row by row. */
@@ -353,6 +389,7 @@ static bool write_overview(struct skep_timeline *timeline, struct grid *grid, do
 		return false;
 	for (size_t i = 0; i < timeline->presence.spans; i++)
 		add_span(grid, &timeline->presence.span[i]);
+	add_parts(timeline, grid);
 	write_title(timeline);
 	write_layout(timeline, grid);
 	write_moves(timeline);

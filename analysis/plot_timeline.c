@@ -33,8 +33,9 @@ const struct skep_timeline_key skep_timeline_key[SKEP_TIMELINE_COLOURS] = {
 	[SKEP_TIMELINE_FORWARD] = {"forward", 0x0072b2},
 	[SKEP_TIMELINE_BACKWARD] = {"backward", 0xe69f00},
 	[SKEP_TIMELINE_STEP] = {"step", 0x000000},
-	[SKEP_TIMELINE_REDUCE] = {"reduction", 0x009e73},
+	[SKEP_TIMELINE_REDUCE] = {"sums of a reduction", 0x009e73},
 	[SKEP_TIMELINE_STATE] = {"download, state", 0xcc79a7},
+	[SKEP_TIMELINE_WAIT] = {"reduction under way", 0xa9dcc8},
 	[SKEP_TIMELINE_IDLE] = {"alive, idle", 0xeeeeee},
 	[SKEP_TIMELINE_AWAY] = {"dead or not there", 0x8a8a8a},
 };
@@ -235,8 +236,20 @@ static void write_bar(
 		lower, group);
 }
 
-/* begin, end, upper and lower edge of the bar, group: first who was away or downloads, as high as a row; then the
- * operations, the compute lane as the broad bar and the reduce lane as the narrow one below it. */
+/* As high as a row where the worker does nothing else, beside its passes as the narrow bar of the reduce lane. */
+static void write_part(struct skep_timeline *timeline, const struct skep_part *part)
+{
+	double y = timeline->position[part->worker];
+	double from_s[] = {part->begin_s, part->passed_s}, until_s[] = {part->passed_s, part->end_s};
+	for (int whole = 0; whole < 2; whole++)
+		if (until_s[whole] > from_s[whole] && from_s[whole] < timeline->end_s &&
+			until_s[whole] > timeline->begin_s)
+			write_bar(timeline, from_s[whole], until_s[whole], y + (whole ? -0.42 : 0.20), y + 0.42,
+				SKEP_TIMELINE_WAIT);
+}
+
+/* begin, end, upper and lower edge of the bar, group: first who was away or downloads, as high as a row, and reductions; then
+ * the operations, the compute lane as the broad bar and the reduce lane as the narrow one below it. */
 static bool write_ops(struct skep_timeline *timeline)
 {
 	static const char sql[] = "SELECT worker, begin_s, end_s, kind, lane FROM ops WHERE run = ?1";
@@ -252,6 +265,8 @@ static bool write_ops(struct skep_timeline *timeline)
 			write_bar(timeline, span->begin_s, span->end_s, y - 0.42, y + 0.42,
 				away ? SKEP_TIMELINE_AWAY : SKEP_TIMELINE_STATE);
 	}
+	for (size_t i = 0; i < timeline->parts.parts; i++)
+		write_part(timeline, &timeline->parts.part[i]);
 	while (row != NULL && skep_store_row(timeline->store, row)) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
 		double begin_s = sqlite3_column_double(row, 1), end_s = sqlite3_column_double(row, 2);
@@ -327,8 +342,10 @@ static bool write_timeline(struct skep_timeline *timeline, const struct skep_plo
 {
 	struct window window;
 	const struct skep_plot_run *run = &timeline->run;
-	if (!read_end(timeline) || !skep_presence_read(timeline->store, run, timeline->end_s, &timeline->presence,
-					   timeline->error, timeline->error_size))
+	if (!read_end(timeline) ||
+		!skep_presence_read(timeline->store, run, timeline->end_s, &timeline->presence, timeline->error,
+			timeline->error_size) ||
+		!skep_parts_read(timeline->store, run, &timeline->parts, timeline->error, timeline->error_size))
 		return false;
 	bool whole = asked ? asked->all
 	                   : run->rounds > 0 && (timeline->presence.churned || run->workers > NUMBERED_MAX) &&
@@ -360,6 +377,7 @@ bool skep_plot_timeline(struct skep_store *store, const int64_t *run, uint32_t r
 	}
 	bool ok = write_timeline(&timeline, picture->rounds);
 	skep_presence_finish(&timeline.presence);
+	skep_parts_finish(&timeline.parts);
 	free(timeline.position);
 	return ok;
 }

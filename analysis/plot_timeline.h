@@ -6,6 +6,7 @@
 #ifndef SKEP_ANALYSIS_PLOT_TIMELINE_H
 #define SKEP_ANALYSIS_PLOT_TIMELINE_H
 
+#include "analysis/plot_part.h"
 #include "analysis/plot_presence.h"
 
 enum skep_timeline_colour {
@@ -14,6 +15,7 @@ enum skep_timeline_colour {
 	SKEP_TIMELINE_STEP,
 	SKEP_TIMELINE_REDUCE,
 	SKEP_TIMELINE_STATE,
+	SKEP_TIMELINE_WAIT,
 	SKEP_TIMELINE_IDLE,
 	SKEP_TIMELINE_AWAY,
 	SKEP_TIMELINE_COLOURS
@@ -29,6 +31,7 @@ struct skep_timeline {
 	struct skep_store *store;
 	struct skep_plot_run run;
 	struct skep_presence presence;
+	struct skep_parts parts;
 	uint32_t *position; /* [workers]: row of the picture, by first stage and number */
 	double begin_s, end_s;
 	double unit; /* of the time axis, per second */

@@ -346,6 +346,8 @@ static void test_newest(void **state)
 		const char *text = script_of(store, kind[i]);
 		assert_non_null(strstr(text, "good"));
 		assert_null(strstr(text, "corpse"));
+		if (strcmp(kind[i], "matrix") == 0) /* the diagonal */
+			assert_non_null(strstr(text, "\nWhite = 'to itself'\n"));
 	}
 	skep_store_close(store);
 	synthetic_finish(&s);

@@ -20,6 +20,7 @@ static void test_timeline(void **state)
 	synthetic_op(&s, &recorder, SKEP_OP_STEP, SKEP_LANE_COMPUTE, 0, 0, 0, 1.1, 0.2);
 	synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 1, 0, 1, 0.25, 0.4);
 	synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 1, 0, 1, 0.7, 0.1);
+	synthetic_op(&s, &recorder, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 1, 0, 2, -0.2, 0.08); /* beside a reduction */
 	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true};
 	assert_true(skep_store_end(store, &summary, error, sizeof error));
 	play_gnuplot();
@@ -31,7 +32,12 @@ static void test_timeline(void **state)
 	assert_non_null(strstr(text, "'stage 0'"));
 	assert_null(strstr(text, "'stage 1'"));
 	assert_non_null(strstr(text, "'stage 2'"));
-	assert_non_null(strstr(text, "'reduction'"));
+	assert_non_null(strstr(text, "'sums of a reduction'"));
+	/* From its first operation to the step; a strip while a pass goes on, else as high as a row. */
+	assert_non_null(strstr(text, "\n82 110 -0.42 0.42 5\n"));
+	assert_non_null(strstr(text, "\n82 88 2.20 2.42 5\n"));
+	assert_non_null(strstr(text, "\n88 95 1.58 2.42 5\n"));
+	assert_non_null(strstr(text, "Group[5] = 5\nTitle[5] = 'reduction under way'"));
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
@@ -192,6 +198,9 @@ static void test_rounds(void **state)
 	text = script_of_rounds(store, "timeline", &(struct skep_plot_rounds){.all = true});
 	assert_non_null(strstr(text, "the whole run, 20 rounds in 2 s"));
 	assert_non_null(strstr(text, "panel = 0\n"));
+	assert_non_null(strstr(text, "Title[5] = 'reduction under way'"));
+	/* In the highest row of pixels of the compute lane, 13 ms of each round. */
+	assert_cells(text, -0.5 + 1.5 / 23, 0xa9dcc8, 20 * (13 / 2 - 2));
 	text = script_of(store, "timeline");
 	assert_non_null(strstr(text, "the first "));
 	struct skep_plot_rounds beyond = {.first = 20, .last = 30};
