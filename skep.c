@@ -484,7 +484,8 @@ static const struct command commands[] = {
 		"  sweep       a figure of the newest sweep, or of that of a run, against one of its keys\n"
 		"  throughput  samples per second and the spread over stages; without runs all of the newest scenario\n"
 		"  timeline    what each worker did when; without a run the newest\n"
-		"The ending of FILE says the format: .png, .svg or .pdf.\n"},
+		"The ending of FILE says the format: .png, .svg or .pdf. --set and --seed are for complexity and search of a\n"
+		"SCENARIO; all other kinds draw runs as the database of --db has them.\n"},
 	{"replay", "RUN", "feed a real run's log to the core, which must decide the same", "djq", 1, 1, replay,
 		"Every real run logs what its machines were told. Told the same again they must decide the same;\n"
 		"if not, the first event that goes another way is shown and the exit status is 1.\n"},

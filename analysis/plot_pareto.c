@@ -10,7 +10,8 @@
  * make them differ, the picture says so.
  *
  * A label has the settings that differ between the points. The front is labelled first; a label stands where it covers no
- * other, no large dot and the fewest small ones, or is left out. What it does cover shows through its ground.
+ * other, no large dot and the fewest small ones: beside its dot, else farther up or down at the end of a line, else it is left out
+ * and counted. What it does cover shows through its ground.
  */
 #include <ctype.h>
 #include <math.h>
@@ -285,7 +286,19 @@ static void short_value(const char *value, char *ret, size_t size)
 	snprintf(ret, size, "%.*s", (int)(length < size ? length : size - 1), name);
 }
 
-/* The settings of a point in which it or another one differs from the first. What it does not set goes without saying. */
+/* Is the key one of a method, and the points have different methods? Those without it then have no default of it. */
+static bool belongs_to_method(const struct figure *f, const char *key)
+{
+	for (uint32_t k = 0; k < f->keys; k++) {
+		const char *last = strrchr(f->key[k], '.');
+		size_t length = last ? (size_t)(last - f->key[k]) + 1 : 0;
+		if (length > 0 && strcmp(last, ".method") == 0 && strncmp(f->key[k], key, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The settings of a point in which it or another one differs from the first. */
 static void label_point(struct figure *f, struct point *point, char base[KEYS_MAX][64])
 {
 	struct skep_differences d;
@@ -298,11 +311,15 @@ static void label_point(struct figure *f, struct point *point, char base[KEYS_MA
 			short_value(d.item[i].second, value[k], sizeof value[k]);
 	}
 	size_t used = 0;
+	bool set = false; /* any of them */
+	for (uint32_t k = 0; k < f->keys; k++)
+		set = set || value[k][0];
 	for (uint32_t k = 0; k < f->keys && used < sizeof point->label - 1; k++) {
 		char key[96];
-		if (value[k][0])
+		if (value[k][0] || (set && !belongs_to_method(f, f->key[k])))
 			used += (size_t)snprintf(point->label + used, sizeof point->label - used, "%s%s %.24s",
-				used ? ", " : "", skep_plot_short_key(f->key[k], key, sizeof key), value[k]);
+				used ? ", " : "", skep_plot_short_key(f->key[k], key, sizeof key),
+				value[k][0] ? value[k] : "default");
 	}
 	if (used == 0 && f->keys > 0)
 		used = (size_t)snprintf(point->label, sizeof point->label, "defaults");
@@ -357,11 +374,14 @@ static double place(const struct figure *f, int axis, double value)
 	return is_log(f, axis) ? log(value / low) / log(high / low) : (value - low) / (high - low);
 }
 
-/* Where a label can be beside its dot: to its right or its left, a little above, below, at its height. */
+/* Where a label can be: to the right or the left of its dot, a little above, below, at its height; then where a line has to lead
+ * to it, in halves of a line farther up and down. */
 static const struct corner {
 	int right, up;
-} CORNER[] = {{1, 1}, {1, -1}, {0, 1}, {0, -1}, {1, 0}, {0, 0}};
+} CORNER[] = {{1, 1}, {1, -1}, {0, 1}, {0, -1}, {1, 0}, {0, 0}, {1, 3}, {1, -3}, {0, 3}, {0, -3}, {1, 5}, {1, -5},
+	{0, 5}, {0, -5}, {1, 7}, {1, -7}};
 #define CORNERS (sizeof CORNER / sizeof CORNER[0])
+#define CORNERS_NEAR 6
 
 struct box {
 	double left, right, low, high;
@@ -408,7 +428,7 @@ static uint32_t covered(const struct figure *f, const struct point *point, int c
 static void label_best(const struct figure *f, struct point *point)
 {
 	uint32_t least = UINT32_MAX;
-	for (int c = 0; c < (int)CORNERS; c++) {
+	for (int c = 0; c < (int)CORNERS && (c < CORNERS_NEAR || !point->labelled); c++) {
 		uint32_t count = has_room(f, point, c) ? covered(f, point, c) : UINT32_MAX;
 		if (count >= least)
 			continue;
@@ -471,6 +491,11 @@ static void write_words(const struct figure *f, const char *unit, FILE *script)
 		fprintf(script, "; %u did not reach their target", f->late);
 	if (f->unpriced > 0)
 		fprintf(script, "; %u without a price are left out", f->unpriced);
+	uint32_t unlabelled = 0;
+	for (uint32_t p = 0; p < f->points; p++)
+		unlabelled += !f->point[p].labelled;
+	if (unlabelled > 0)
+		fprintf(script, "; %u without room for a label", unlabelled);
 	fprintf(script, "%s'\n", f->more_keys ? "; more settings differ than labels have" : "");
 }
 
@@ -494,6 +519,11 @@ static void write_points(const struct figure *f, double unit, FILE *script)
 		const struct corner *at = &CORNER[f->point[p].corner];
 		if (!f->point[p].labelled)
 			continue;
+		if (f->point[p].corner >= CORNERS_NEAR)
+			fprintf(script,
+				"set arrow from first %.9g, first %.9g rto character %g, character %g nohead lw 0.8 lc rgb "
+				"'gray50'\n",
+				f->point[p].usd, f->point[p].time_s * unit, at->right ? 0.9 : -0.9, 0.7 * at->up);
 		fprintf(script, "set label ");
 		skep_script_string(script, f->point[p].label);
 		fprintf(script,

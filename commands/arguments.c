@@ -69,7 +69,6 @@ static const char *const option_help[] = {
 		"fast\n",
 	['r'] = "  --rounds A-B|A|all    timeline: the operations of these rounds, or the whole run in bins of time\n"
 		"                        (default: the first rounds; of runs with churn or more than 40 workers all)\n",
-	['o'] = "  -o, --output PATH     what is written, see above\n",
 	['R'] = "  --repeat N            run each row so often and print the median (default 1)\n",
 	['v'] = "  --vary KEY.PATH=A,B   all combinations of these values; may be given several times\n",
 	['e'] = "  --seeds A..B          every combination with each of these seeds, also 1,2,5 (default: the "
@@ -96,6 +95,16 @@ static const char *const option_help[] = {
 		"                        has not seen, and print means, their difference and ratio with intervals of 95 %\n",
 	['B'] = "  --bf16                numbers of 16 bits, rounded\n",
 	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
+};
+
+/* What -o writes, by command. */
+static const struct {
+	const char *command, *help;
+} output_help[] = {
+	{"plan", "  -o, --output FILE     the best as a scenario, for check, sim and run (default: none is written)\n"},
+	{"export", "  -o, --output FOLDER   for config.json and model.safetensors\n"},
+	{"fit", "  -o, --output FILE     the law, as train.law.file takes it (default: none is written)\n"},
+	{"plot", "  -o, --output FILE     the picture: .png, .svg or .pdf\n"},
 };
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -366,8 +375,15 @@ static enum status take_option(struct arguments *a, int letter)
 void skep_arguments_print_help(const struct command *command, FILE *out)
 {
 	fprintf(out, "usage: skep %s %s [OPTIONS]\n\n%s\n", command->name, command->operands, command->help);
-	for (const char *letter = command->options; *letter; letter++)
-		fputs(option_help[(unsigned char)*letter], out);
+	for (const char *letter = command->options; *letter; letter++) {
+		if (*letter != 'o') {
+			fputs(option_help[(unsigned char)*letter], out);
+			continue;
+		}
+		for (size_t i = 0; i < sizeof output_help / sizeof *output_help; i++)
+			if (strcmp(output_help[i].command, command->name) == 0)
+				fputs(output_help[i].help, out);
+	}
 }
 
 enum status skep_arguments_read(

@@ -26,10 +26,12 @@ silent() { # silent FILE
 	[ ! -s "$1" ]
 }
 
-for command in check sim run sweep export compare plot replay bench; do
+for command in check sim run plan sweep export compare fit plot replay bench; do
 	accepts "skep $command --help" "$command" --help
 	check "skep $command --help tells of $command" grep -q "skep $command" "$out"
 	check "skep $command --help is quiet on stderr" silent "$err"
+	check "skep $command --help says what -o writes" bash -c \
+		"! grep -q -e '-o F' '$out' || grep -q -e '^  -o, --output F[A-Z]* ' '$out'"
 done
 accepts 'skep --help' --help
 for command in check sim run sweep export compare plot replay bench trace topology; do

@@ -202,6 +202,52 @@ static void test_labels_cover_no_other(void **state)
 	skep_store_close(store);
 }
 
+/* What a point does not set is said where others set it, but not of a method that it does not have. */
+static void test_labels_say_defaults(void **state)
+{
+	(void)state;
+	static const struct made made[] = {
+		{"schedule: {in_flight: 16}\nsync: {method: step}\n", 1, 10, 1, NAN, NAN},
+		{"schedule: {in_flight: 16, wiring: latency}\nsync: {method: step}\n", 1, 8, 2, NAN, NAN},
+		{"schedule: {in_flight: 16}\nsync: {method: diloco, every: 8}\n", 1, 5, 3, NAN, NAN},
+	};
+	struct skep_store *store = open_store();
+	for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
+		put(store, &made[i]);
+	play_gnuplot();
+	const char *text = pareto(store, NULL, 0, NULL);
+	assert_non_null(strstr(text, "set label 'wiring default, sync step' at first 1,"));
+	assert_non_null(strstr(text, "set label 'wiring latency, sync step' at first 2,"));
+	assert_non_null(strstr(text, "set label 'wiring default, sync diloco, every 8' at first 3,"));
+	skep_store_close(store);
+}
+
+/* Of points at one place the later labels are at the end of lines; those that find none are counted. */
+static void test_labels_are_led_to(void **state)
+{
+	(void)state;
+	enum { POINTS = 20 };
+	char text[64];
+	uint32_t lines = 0, labels = 0;
+	struct skep_store *store = open_store();
+	for (int i = 0; i < POINTS; i++) {
+		snprintf(text, sizeof text, "schedule: {in_flight: %d}\n", 100 + i);
+		put(store, &(struct made){text, 1, i ? 10 : 20, i ? 1 : 2, NAN, NAN});
+	}
+	play_gnuplot();
+	const char *script = pareto(store, NULL, 0, NULL);
+	for (const char *at = script; (at = strstr(at, "set label 'in_flight")) != NULL; at++)
+		labels++;
+	for (const char *at = script; (at = strstr(at, "set arrow from first 1, first 10 rto character ")) != NULL;
+		at++)
+		lines++;
+	assert_in_range(lines, 2, 10);
+	assert_in_range(labels, lines + 2, POINTS - 1);
+	snprintf(text, sizeof text, "; %u without room for a label'", POINTS - labels);
+	assert_non_null(strstr(script, text));
+	skep_store_close(store);
+}
+
 static void refuses(struct skep_store *store, const int64_t *run, uint32_t runs, const char *metric, const char *phrase)
 {
 	assert_false(skep_plot_metric(store, "pareto", run, runs, "a.png", NULL, metric, error, sizeof error));
@@ -258,6 +304,8 @@ int main(void)
 		TEST(test_worlds_have_fronts_of_their_own),
 		TEST(test_other_losses_are_said),
 		TEST(test_labels_cover_no_other),
+		TEST(test_labels_say_defaults),
+		TEST(test_labels_are_led_to),
 		TEST(test_targets),
 		TEST(test_refused),
 	};
