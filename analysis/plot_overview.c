@@ -2,11 +2,11 @@
  *
  * plot_overview.c - the timeline of a whole run, however long: each worker's row is cut into bins of time.
  *
- * Where rows are high enough a bin is a small stacked bar: from below the share of the bin that each kind of
- * operation had, then that in which the worker only waited for a reduction, from above the share in which it downloaded
- * or was away; the narrow bar under it is the reduce lane with the reductions that were under way; a step is drawn in the lane that did it, with delayed updates the reduce lane. Where they are not, a bin has
- * one colour: the state that took most of it, the paler the less of the bin was busy. Under it, when workers came and
- * went, how many served each stage.
+ * Where rows are high enough a bin is a small stacked bar: from below the share of the bin that each kind of operation had,
+ * then that in which the worker only waited for a reduction, from above the share in which it downloaded or was away. The
+ * narrow bar under it is the reduce lane, with the reductions that were under way. A step is drawn in the lane that did it,
+ * with delayed updates the reduce lane. Where rows are lower a bin has one colour: the state that took most of it, the
+ * paler the less of the bin was busy. Under it, when workers came and went, how many served each stage.
  */
 #include <assert.h>
 #include <math.h>
