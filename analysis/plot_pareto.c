@@ -10,8 +10,8 @@
  * make them differ, the picture says so.
  *
  * A label has the settings that differ between the points. The front is labelled first; a label stands where it covers no
- * other, no large dot and the fewest small ones: beside its dot, else farther up or down at the end of a line, else it is left out
- * and counted. What it does cover shows through its ground.
+ * other, no large dot and the fewest small ones: beside its dot, else farther up or down at the end of a line, else it is
+ * left out and counted. What it does cover shows through its ground.
  */
 #include <ctype.h>
 #include <math.h>
