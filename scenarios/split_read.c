@@ -139,6 +139,12 @@ bool skep_scenario_runs(const struct skep_scenario *s, bool pace, char *reterr, 
 			"and without train.law");
 		return false;
 	}
+	if (s->maths == SKEP_MATHS_NONE && s->corpus == SKEP_CORPUS_TOKENS) {
+		snprintf(reterr, size,
+			"train.maths: without arithmetic no text is read, and a real run has nothing to learn from; run with "
+			"--set train.maths=real");
+		return false;
+	}
 	if (s->zero > 0) {
 		snprintf(reterr, size,
 			"sync.zero is simulated alone: a real worker would keep and step all of the optimizer's state; "

@@ -32,6 +32,7 @@ elif [ -e /proc/driver/nvidia/version ]; then
 else
 	refuses 'a device that this machine lacks' 'use --device cpu' run "${quick[@]}" --device cuda
 fi
+refuses 'a text without arithmetic' 'set train.maths=real' run "$root/scenarios/diloco.yaml" --set train.maths=none
 refuses 'a missing scenario' 'none.yaml' run none.yaml
 ln -s "$root/topologies/gpus" gpus
 sed 's/gpu: v100/gpu: v100, gpus: 2, inner: {bandwidth: 150 GB\/s, latency: 5 us}/' "$root/topologies/one-worker.yaml" >two-gpus.yaml
