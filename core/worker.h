@@ -118,8 +118,8 @@ struct reduction { /* of round `version`; attempt 0: not begun, the round is ope
 	uint32_t norms;  /* clip, rank 0: slices whose squares are still to be told; the tally waits */
 	uint64_t square; /* clip: of the norm of all gradients, once committed */
 	struct tied tied;
-	uint32_t
-		share; /* without a flush: begins when so many were counted here; async, gathered: so many are in its part */
+	/* Without a flush: begins when so many were counted here; async, gathered: so many are in its part. */
+	uint32_t share;
 };
 
 struct roster { /* of the newest reduction that one was sent for; attempt 0: none */

@@ -3,8 +3,9 @@
  * rows.h - how what a worker reports reaches the recorder, which rank 0 alone may call.
  *
  * A worker writes its notes, operations, what it has sent, and final figures into a batch that fits in one frame. The frame
- * goes to rank 0 when it is full, before the worker's next TALLY, and when it has waited for a while; frames of one sender
- * keep their order, so when the directory closes a round it has heard all that the members reported about it.
+ * goes to rank 0 when it is full, before the worker's next TALLY, MERGE or word of a validation, and when it has waited for
+ * a while; frames of one sender keep their order, so when the directory closes a round it has heard all that the members
+ * reported about it.
  */
 #ifndef SKEP_EXEC_ROWS_H
 #define SKEP_EXEC_ROWS_H

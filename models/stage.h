@@ -93,8 +93,8 @@ struct skep_stage {
 	/* By round & 1: sum of the microbatches' gradients. Async: [1] is the pseudo-gradient. */
 	skep_real *accumulator[2];
 	skep_real *result; /* of the reduction under way */
-	skep_real *
-		twin; /* [tied.count] of a tied table: what the other stage has summed, and in STEP the gradient; else NULL */
+	/* [tied.count] of a tied table: what the other stage has summed, and in STEP the gradient; else NULL */
+	skep_real *twin;
 	struct skep_tied {
 		size_t first, count; /* elements of the stage's vector */
 	} tied;
