@@ -4,7 +4,8 @@
  *
  *     scenario file -> plan -> one of two worlds -> recorder -> database -> compare, plot
  *
- * Results go to stdout, everything said to a person to stderr. Exit status: 0 done, 1 the run failed, 2 bad usage or input.
+ * Results go to stdout, everything said to a person to stderr. Exit status: 0 done, 1 the run failed, 2 bad usage or input; a
+ * command that a signal ends writes what is finished and then ends by that signal, 128 + its number to a shell.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,15 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "analysis/compare.h"
 #include "analysis/plot.h"
-#include "analysis/progress.h"
 #include "analysis/store.h"
 #include "analysis/store_log.h"
-#include "analysis/summary.h"
 #include "commands/arguments.h"
 #include "commands/bench.h"
 #include "commands/cores.h"
@@ -29,6 +27,8 @@
 #include "commands/launch.h"
 #include "commands/plan.h"
 #include "commands/plot.h"
+#include "commands/recording.h"
+#include "commands/stop.h"
 #include "commands/sweep.h"
 #include "commands/topology.h"
 #include "commands/trace.h"
@@ -46,7 +46,6 @@
 
 #define ERROR_BYTES 1024
 #define SHARD_BYTES (UINT64_C(5) << 30) /* larger files are cut, as others cut them */
-#define END_PATIENCE_S 600              /* a run is worth more than the time until its database is free */
 
 static enum status complain(enum status status, const char *message)
 {
@@ -78,76 +77,6 @@ static void say_head(const struct skep_scenario *scenario, bool quiet)
 			scenario->weights_path, table);
 }
 
-static double seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* One run on its way into the database: what a world reports goes to the store, the summary and the progress bar. */
-struct recording {
-	struct skep_store *store;
-	struct skep_tally *tally;
-	struct skep_progress progress;
-	struct skep_recorder_pair results, all;
-	struct skep_recorder recorder;
-	double begin_s;
-	int64_t run;
-	char failure[256]; /* once it has ended */
-};
-
-static bool begin_recording(struct recording *r, const struct arguments *arguments,
-	const struct skep_scenario *scenario, const char *world, char *error)
-{
-	const struct skep_exec_options *exec = &arguments->exec;
-	const char *device = exec->device == SKEP_DEVICE_CUDA ? "cuda" : "cpu";
-	*r = (struct recording){0};
-	r->store = skep_store_open(arguments->db, true, error, ERROR_BYTES);
-	if (!r->store || !skep_store_begin(r->store, scenario, world, device, exec->pace, exec->shape, &r->run, error,
-				 ERROR_BYTES)) {
-		skep_store_close(r->store);
-		return false;
-	}
-	skep_store_patience(r->store, END_PATIENCE_S, stderr);
-	r->tally = skep_tally_create(scenario, world);
-	r->results = (struct skep_recorder_pair){skep_store_recorder(r->store), skep_tally_recorder(r->tally)};
-	bool terminal = isatty(STDERR_FILENO);
-	r->progress = skep_progress_begin(world, !arguments->quiet && !arguments->json && terminal);
-	r->progress.lines = !arguments->quiet && !terminal;
-	r->all = (struct skep_recorder_pair){skep_recorder_both(&r->results), skep_progress_recorder(&r->progress)};
-	r->recorder = skep_recorder_both(&r->all);
-	r->begin_s = seconds();
-	return true;
-}
-
-static const char failed_run[] = "the run failed: a stage lost its last worker, and no other came in time";
-
-static enum status end_recording(struct recording *r, const struct arguments *arguments, skep_time end_ns,
-	uint64_t events, enum skep_outcome outcome)
-{
-	struct skep_summary summary;
-	char error[ERROR_BYTES];
-	skep_progress_end(&r->progress);
-	skep_tally_finish(r->tally, end_ns, events, seconds() - r->begin_s, outcome, &summary);
-	summary.run_id = r->run;
-	if (summary.failure[0] != '\0')
-		snprintf(r->failure, sizeof r->failure, "the run failed: %.*s", (int)sizeof summary.failure,
-			summary.failure);
-	else
-		snprintf(r->failure, sizeof r->failure, "%s", failed_run);
-	bool stored = skep_store_end(r->store, &summary, error, sizeof error);
-	skep_tally_destroy(r->tally);
-	skep_store_close(r->store);
-	if (arguments->json)
-		skep_summary_print_json(&summary, stdout);
-	else
-		skep_summary_print_text(&summary, stdout);
-	if (!stored)
-		return complain(STATUS_FAILED, error);
-	return outcome == SKEP_DONE ? STATUS_DONE : STATUS_FAILED;
-}
-
 /* ---- commands --------------------------------------------------------------------------------------------------- */
 
 static enum status check(const struct arguments *arguments)
@@ -165,19 +94,25 @@ static enum status sim(const struct arguments *arguments)
 	struct skep_scenario scenario;
 	struct recording recording;
 	struct skep_sim_result result;
-	char error[ERROR_BYTES];
+	char error[ERROR_BYTES], stopped[64];
 	if (!read_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
-	if (!begin_recording(&recording, arguments, &scenario, "sim", error)) {
+	const struct skep_sim_options options = {
+		.threads = arguments->threads > 0 ? arguments->threads : skep_cores(), .stop = skep_stop_listen()};
+	if (!skep_recording_begin(&recording, arguments, &scenario, "sim", error, sizeof error)) {
 		skep_scenario_finish(&scenario);
 		return complain(STATUS_BAD_INPUT, error);
 	}
 	say_head(&scenario, arguments->quiet);
-	uint32_t threads = arguments->threads > 0 ? arguments->threads : skep_cores();
-	bool ran = skep_sim_run_threaded(&scenario, threads, &recording.recorder, &result);
+	bool ran = skep_sim_run_with(&scenario, &options, &recording.recorder, &result);
+	if (result.stopped == 0)
+		skep_stop_deafen();
 	if (!ran)
 		result.outcome = SKEP_FAILED;
-	enum status status = end_recording(&recording, arguments, result.end_ns, result.events, result.outcome);
+	if (result.stopped != 0)
+		snprintf(stopped, sizeof stopped, "ended by SIG%s", sigabbrev_np(result.stopped));
+	enum status status = skep_recording_end(&recording, arguments, result.end_ns, result.events, result.outcome,
+		result.stopped != 0 ? stopped : NULL);
 	if (!ran)
 		complain(STATUS_FAILED, result.why[0] ? result.why : "not enough memory to simulate this scenario");
 	else if (result.outcome != SKEP_DONE)
@@ -185,7 +120,7 @@ static enum status sim(const struct arguments *arguments)
 	if (ran && !arguments->quiet && skep_loss_extrapolates(&scenario, result.rounds, error, sizeof error))
 		fprintf(stderr, "skep: extrapolated: the law was fitted elsewhere: %s\n", error);
 	skep_scenario_finish(&scenario);
-	return status;
+	return result.stopped != 0 ? (enum status)(STATUS_SIGNAL + result.stopped) : status;
 }
 
 /* The first process: everything a user can get wrong is said before any other process starts. */
@@ -220,15 +155,17 @@ static enum status run_directory(
 {
 	struct recording recording;
 	char error[ERROR_BYTES];
-	if (!begin_recording(&recording, arguments, scenario, "real", error)) {
+	if (!skep_recording_begin(&recording, arguments, scenario, "real", error, sizeof error)) {
 		enum status status = complain(STATUS_BAD_INPUT, error); /* nobody comes back from there */
 		skep_exec_abort((int)status);
 		return status;
 	}
 	bool ran = skep_exec_run(scenario, &arguments->exec, &recording.recorder, ret, error, sizeof error);
 	enum skep_outcome outcome = ran ? ret->outcome : SKEP_FAILED;
-	enum status status = end_recording(&recording, arguments, ret->end_ns, ret->events, outcome);
-	return outcome == SKEP_DONE ? status : complain(status, ran ? recording.failure : error);
+	enum status status = skep_recording_end(
+		&recording, arguments, ret->end_ns, ret->events, outcome, ret->signal != 0 ? error : NULL);
+	bool said = !ran && ret->signal == 0;
+	return outcome == SKEP_DONE ? status : complain(status, said ? error : recording.failure);
 }
 
 static enum status run_rank(const struct arguments *arguments, const struct skep_scenario *scenario)
@@ -589,6 +526,8 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	enum status status = dispatch(argc, argv);
 	bool flushed = fflush(stdout) == 0;
+	if (status > STATUS_SIGNAL)
+		skep_stop_die((int)status - STATUS_SIGNAL);
 	if (flushed && !ferror(stdout))
 		return (int)status;
 	fprintf(stderr, "skep: the results could not all be written to standard output%s%s\n", flushed ? "" : ": ",

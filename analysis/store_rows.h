@@ -91,6 +91,7 @@ struct skep_store {
 	bool behind;      /* the database was locked when the last round closed */
 	int patience_ms;  /* at the end, for a locked database */
 	FILE *say;        /* that it waits; NULL: nothing */
+	int reserve;      /* of the disk, for mark_dead(); -1: none */
 
 	int64_t run; /* 0: none has begun */
 	uint32_t workers, stages,

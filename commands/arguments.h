@@ -19,7 +19,8 @@
 #define RUNS_MAX 256
 #define VARIES_MAX 64
 
-enum status { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_BAD_INPUT = 2 };
+/* Above STATUS_SIGNAL: by so much the signal that ended the command, when all that was to be written is. */
+enum status { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_BAD_INPUT = 2, STATUS_SIGNAL = 128 };
 
 struct arguments {
 	const char *set[SETS_ROOM];

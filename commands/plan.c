@@ -397,6 +397,8 @@ static enum status confirm(const struct plan_work *w)
 {
 	struct plan_confirm confirmed;
 	enum status status = plan_confirm_run(w, &confirmed) ? show(w, &confirmed) : STATUS_FAILED;
+	if (confirmed.signal != 0)
+		status = (enum status)(STATUS_SIGNAL + confirmed.signal);
 	if (confirmed.kept && !w->arguments->quiet)
 		fprintf(stderr, "runs are in %s\n", w->arguments->db);
 	plan_confirm_finish(&confirmed);

@@ -26,7 +26,8 @@ struct plan_confirm {
 	uint64_t first_seed;
 	uint32_t seeds, sides; /* the last side is the plan, the first the random start */
 	struct plan_side side[3];
-	bool kept; /* in the database */
+	bool kept;  /* in the database */
+	int signal; /* that ended it; 0: none */
 };
 
 /* False: something went wrong, and it was said. Either way *ret is to be finished. */

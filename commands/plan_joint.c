@@ -57,11 +57,10 @@ static void take_answer(void *context, uint32_t number, void *bytes, uint64_t co
 /* All of list[]. */
 static bool climb(struct plan_joint *j, enum plan_rung rung)
 {
-	int signal;
-	if (plan_jobs_run(j->processes, rung, j->lists, plan_point_work, take_answer, j, &signal))
+	if (plan_jobs_run(j->processes, rung, j->lists, plan_point_work, take_answer, j, &j->signal))
 		return true;
-	if (signal != 0)
-		fprintf(stderr, "skep: ended by SIG%s before anything was chosen\n", sigabbrev_np(signal));
+	if (j->signal != 0)
+		fprintf(stderr, "skep: ended by SIG%s before anything was chosen\n", sigabbrev_np(j->signal));
 	else
 		fprintf(stderr, "skep: a process that looked at settings has died, or there is no memory for one\n");
 	return false;
@@ -396,7 +395,7 @@ enum status plan_joint_choose(struct plan_work *w)
 	j->planned = w->scenario.planned;
 	w->scenario.planned = NULL;
 	if (!find(w, j))
-		return STATUS_FAILED;
+		return j->signal != 0 ? (enum status)(STATUS_SIGNAL + j->signal) : STATUS_FAILED;
 	choose(j);
 	if (!is_any(j) || j->chosen == UINT32_MAX)
 		return complain(w, j);

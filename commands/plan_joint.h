@@ -54,6 +54,7 @@ struct plan_joint {
 	uint32_t points, room, chosen;
 	uint32_t *list, lists; /* points of the rung that goes on */
 	uint64_t asked;        /* jobs done */
+	int signal;            /* that ended it; 0: none */
 	char *set[SKEP_VARY_KEYS_MAX];
 };
 

@@ -23,6 +23,7 @@ struct skep_exec_result {
 	uint64_t events; /* machine steps, all ranks */
 	bool orphaned;   /* rank 0 has died */
 	bool bereaved;   /* some process has */
+	int signal;      /* that rank 0 was told to end by; 0: none */
 };
 
 /* Can this build start such a run on this machine; if not, `reterr` says what is missing and how to get it. */

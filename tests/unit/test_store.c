@@ -364,7 +364,7 @@ static void run_into_full_disk(const struct synthetic *s, rlim_t more, const cha
 	synthetic_feed(s, &recorder);
 	bool ended = end_run(store, run);
 	skep_store_close(store);
-	_exit(ended ? 1 : strstr(error, "disk") == NULL ? 2 : 0);
+	_exit(ended ? 1 : strstr(error, "is full: free some space") == NULL ? 2 : 0);
 }
 
 static void test_disk_limit_in_a_run(void **state)
@@ -386,7 +386,7 @@ static void test_disk_limit_in_a_run(void **state)
 	assert_in_range(rounds, 2, 199);
 	assert_int_equal(query("a.db", "SELECT max(round) + 1 FROM rounds"), rounds);
 	assert_int_equal(query("a.db", "SELECT count(*) FROM v_ledger WHERE verdict <> 'kept'"), 0);
-	assert_int_equal(query("a.db", "SELECT count(*) FROM runs WHERE status = 'done'"), 0);
+	assert_int_equal(query("a.db", "SELECT count(*) FROM runs WHERE status = 'dead'"), 1);
 	synthetic_finish(&s);
 }
 
@@ -412,7 +412,7 @@ static void test_full_disk(void **state)
 {
 	(void)state;
 	assert_int_equal(mkdir("small", 0777), 0);
-	if (mount("none", "small", "tmpfs", 0, "size=400k") != 0)
+	if (mount("none", "small", "tmpfs", 0, "size=600k") != 0)
 		skip();
 	struct synthetic s;
 	synthetic_init(&s, "full", 8, 2);
@@ -424,6 +424,7 @@ static void test_full_disk(void **state)
 	waitpid(pid, &status, 0);
 	struct skep_store *reader = skep_store_open("small/a.db", false, error, sizeof error);
 	int64_t rounds = reader ? query("small/a.db", "SELECT count(*) FROM rounds") : -1;
+	int64_t dead = reader ? query("small/a.db", "SELECT count(*) FROM runs WHERE status = 'dead'") : -1;
 	skep_store_close(reader);
 	umount("small");
 	assert_int_equal(mount("none", "small", "tmpfs", 0, "size=16k"), 0);
@@ -433,6 +434,7 @@ static void test_full_disk(void **state)
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 	assert_in_range(rounds, 1, 199);
+	assert_int_equal(dead, 1);
 	assert_null(none);
 	assert_non_null(strstr(error, "full"));
 	assert_int_equal(left, 0);
