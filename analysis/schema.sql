@@ -343,9 +343,12 @@ CREATE VIEW v_counted_once AS
 		SELECT run, round, stage, peer AS worker, peer_epoch AS epoch, microbatch + i AS microbatch
 		FROM notes JOIN bit ON (value >> i) & 1 WHERE kind = 'merged'
 	),
-	member AS (
+	seat AS MATERIALIZED ( -- else each of count_notes looks through all notes of its run
 		SELECT run, round, stage, peer AS worker, peer_epoch AS epoch, value AS claimed
 		FROM notes WHERE kind = 'member'
+	),
+	member AS (
+		SELECT run, round, stage, worker, epoch, claimed FROM seat
 		UNION ALL
 		SELECT run, round, stage, worker, epoch, count(*) FROM merged GROUP BY run, round, stage, worker, epoch
 	),
@@ -378,8 +381,7 @@ CREATE VIEW v_counted_once AS
 		UNION ALL
 		SELECT run, round, stage, microbatch, 0, 1, 0
 		FROM count_notes
-		JOIN (SELECT run, round, stage, peer AS worker, peer_epoch AS epoch FROM notes WHERE kind = 'member')
-			USING (run, round, stage, worker, epoch)
+		JOIN seat USING (run, round, stage, worker, epoch)
 		UNION ALL
 		SELECT run, round, stage, microbatch, 0, 1, 0
 		FROM count_notes JOIN merged USING (run, round, stage, worker, epoch, microbatch)

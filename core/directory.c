@@ -282,7 +282,7 @@ void directory_let_in(struct directory *d, struct step *step, uint32_t worker, s
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_ADMITTED,
 			.stage = (uint16_t)row->stage,
-			.round = d->async ? d->round : row->since,
+			.round = d->async ? directory_next_reduction(d, step->plan, row) : row->since,
 			.peer = directory_worker(d, worker)});
 	admit(d, step, worker, source);
 }

@@ -64,6 +64,7 @@ void process_init(struct cluster *c, uint32_t index, uint32_t epoch)
 	p->spins = 0;
 	p->noticed = p->left = false;
 	p->seated = epoch > 0;
+	p->moving = false;
 	p->out_since = c->now;
 	p->out_rounds = 0;
 	for (uint32_t l = 0; l < SKEP_LANES; l++)

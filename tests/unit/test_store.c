@@ -152,59 +152,6 @@ static void test_lost_worker(void **state)
 	synthetic_finish(&s);
 }
 
-/* Both views must see a promise that was broken, each way of breaking it. */
-static void test_broken_promises(void **state)
-{
-	(void)state;
-	static const struct {
-		const char *sql, *verdict;
-		int64_t times, ledger;
-	} broken[] = {
-		{"DELETE FROM notes WHERE kind = 'lost' AND microbatch = 1", "neither", 1, 0},
-		{"UPDATE notes SET value = 3 WHERE kind = 'lost' AND microbatch = 1", "counted and lost", 1, 0},
-		{"UPDATE notes SET value = 5 WHERE kind = 'lost' AND microbatch = 1", "lost twice", 1, 0},
-		{"UPDATE notes SET value = value + 1 WHERE kind = 'issued' AND round = 2", "neither", 3, 0},
-		{"INSERT INTO notes SELECT run, time_s, worker, epoch, kind, 2, 0, 0, NULL, NULL, value FROM notes"
-		 " WHERE kind = 'counted' AND round = 2 AND stage = 0 AND microbatch = 1 LIMIT 1",
-			"counted twice", 1, 0},
-		{"UPDATE notes SET microbatch = 99 WHERE kind = 'counted' AND round = 2 AND stage = 0 AND microbatch = "
-		 "1",
-			"never issued", 1, 0},
-		{"DELETE FROM notes WHERE kind = 'member' AND round = 2 AND stage = 0 AND peer = 0", "not seen", 1, 0},
-		{"UPDATE stage_rounds SET lost = lost + 1 WHERE round = 3 AND stage = 0", "neither", 0, 1},
-		{"DELETE FROM stage_rounds WHERE round = 3 AND stage = 0", "neither", 0, 1},
-	};
-	struct synthetic s;
-	synthetic_init(&s, "lossy", 6, 3);
-	s.lost_round = 4;
-	record("good.db", &s);
-	synthetic_finish(&s);
-	for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
-		char sql[256];
-		assert_int_equal(system("cp good.db bad.db"), 0);
-		change("bad.db", broken[i].sql);
-		snprintf(
-			sql, sizeof sql, "SELECT count(*) FROM v_counted_once WHERE verdict = '%s'", broken[i].verdict);
-		assert_int_equal(query("bad.db", sql), broken[i].times);
-		assert_int_equal(
-			query("bad.db", "SELECT count(*) FROM v_ledger WHERE verdict = 'broken'"), broken[i].ledger);
-		unlink("bad.db");
-	}
-}
-
-static void test_counted_twice_by_two(void **state)
-{
-	(void)state;
-	struct synthetic s;
-	synthetic_init(&s, "liar", 4, 2);
-	s.lie = true;
-	record("a.db", &s);
-	assert_int_equal(query("a.db", "SELECT count(*) FROM v_counted_once WHERE verdict = 'counted twice'"
-				       " AND round = 1 AND stage = 0 AND microbatch = 0"),
-		1);
-	synthetic_finish(&s);
-}
-
 static void test_several_runs_one_store(void **state)
 {
 	(void)state;
@@ -559,8 +506,6 @@ int main(void)
 		TEST(test_validations),
 		TEST(test_refused_value),
 		TEST(test_lost_worker),
-		TEST(test_broken_promises),
-		TEST(test_counted_twice_by_two),
 		TEST(test_several_runs_one_store),
 		TEST(test_caps),
 		TEST(test_out_of_range),
