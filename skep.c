@@ -29,6 +29,7 @@
 #include "commands/launch.h"
 #include "commands/plan.h"
 #include "commands/plot.h"
+#include "commands/probe.h"
 #include "commands/sweep.h"
 #include "commands/topology.h"
 #include "commands/trace.h"
@@ -497,13 +498,6 @@ static const struct command commands[] = {
 		"name or its beginning: P, R-fast, P-1024. Exit status 1 if a makespan is not the exact one.\n"},
 };
 
-/* Of the design, and not made yet: what to do meanwhile. */
-static const struct {
-	const char *name, *meanwhile;
-} not_yet[] = {
-	{"probe", "measure with iperf3 and ping, and write a topology in the matrix form (topologies/README.md)"},
-};
-
 /* One that has sub-commands, which read their own options. */
 typedef bool sub_commands(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size);
 static enum status run_sub_command(sub_commands *command, int argc, char **argv)
@@ -523,6 +517,8 @@ static void print_usage(FILE *out)
 		out);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		fprintf(out, "  skep %-8s %-43s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
+	fprintf(out, "  skep %-8s %-43s %s\n", "probe", "-o FILE [-n RANKS]",
+		"measure a cluster: ways between ranks, devices");
 	fprintf(out, "  skep %-8s %-43s %s\n", "trace", "import|stats|generate ...", "churn traces");
 	fprintf(out, "  skep %-8s %-43s %s\n", "topology", "import|stats ...",
 		"measured networks, and what is in a topology");
@@ -565,6 +561,8 @@ static enum status dispatch(int argc, char **argv)
 		puts("skep " SKEP_VERSION);
 		return STATUS_DONE;
 	}
+	if (strcmp(name, "probe") == 0)
+		return skep_probe_command(argc, argv);
 	if (strcmp(name, "trace") == 0)
 		return run_sub_command(skep_trace_command, argc - 2, argv + 2);
 	if (strcmp(name, "topology") == 0)
@@ -572,11 +570,6 @@ static enum status dispatch(int argc, char **argv)
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(name, commands[i].name) == 0)
 			return run_command(&commands[i], argc, argv);
-	for (size_t i = 0; i < sizeof not_yet / sizeof *not_yet; i++)
-		if (strcmp(name, not_yet[i].name) == 0) {
-			fprintf(stderr, "skep: %s is not there yet; meanwhile: %s\n", name, not_yet[i].meanwhile);
-			return STATUS_BAD_INPUT;
-		}
 	fprintf(stderr, "skep: there is no command '%s'\n\n", name);
 	print_usage(stderr);
 	return STATUS_BAD_INPUT;

@@ -253,7 +253,6 @@ bool skep_import_write(struct skep_importer *importer, const char *path)
 {
 	const struct skep_survey *s = &importer->survey;
 	struct skep_outputs outputs = {.diag = importer->diag};
-	struct skep_output yaml;
 	bool one_each = true;
 	for (uint32_t i = 0; i < s->places; i++)
 		one_each = one_each && s->place[i].machines == 1;
@@ -274,11 +273,7 @@ bool skep_import_write(struct skep_importer *importer, const char *path)
 		else
 			put_sites_form(importer, file);
 	}
-	if (outputs.count > 1) { /* the topology last */
-		yaml = outputs.output[0];
-		memmove(outputs.output, outputs.output + 1, (outputs.count - 1) * sizeof yaml);
-		outputs.output[outputs.count - 1] = yaml;
-	}
+	skep_outputs_put_last(&outputs, 0); /* the topology */
 	return skep_outputs_commit(&outputs);
 }
 

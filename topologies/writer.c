@@ -58,6 +58,15 @@ bool skep_outputs_commit(struct skep_outputs *o)
 	return !o->diag->set;
 }
 
+void skep_outputs_put_last(struct skep_outputs *o, uint32_t which)
+{
+	if (which >= o->count)
+		return;
+	struct skep_output last = o->output[which];
+	memmove(o->output + which, o->output + which + 1, (o->count - 1 - which) * sizeof last);
+	o->output[o->count - 1] = last;
+}
+
 void skep_path_beside(const char *path, const char *ending, char *ret, size_t size)
 {
 	snprintf(ret, size, "%.*s%s", (int)(strlen(path) - 5), path, ending);

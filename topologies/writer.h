@@ -30,6 +30,9 @@ FILE *skep_outputs_begin(struct skep_outputs *outputs, const char *path);
 /* All of them into place, or, with diag set, none that is new is left. */
 bool skep_outputs_commit(struct skep_outputs *outputs);
 
+/* The one that was begun as number `which` becomes the last to be renamed. */
+void skep_outputs_put_last(struct skep_outputs *outputs, uint32_t which);
+
 /* Path of a file beside a topology NAME.yaml: NAME and `ending`. */
 void skep_path_beside(const char *path, const char *ending, char *ret, size_t size);
 const char *skep_path_base(const char *path);

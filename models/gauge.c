@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gauge.c - see gauge.h. Every model here has three layers in three stages, of which the middle one is measured: it takes a
+ * payload and gives one, as the stages of a swarm do. Times of passes are means, so that what others take of the processor is in them, as it will be
+ * in training.
+ */
+#include "models/gauge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "models/backend.h"
+
+#define STAGE 1u
+#define TURNS_MIN 5u
+#define TURN_NS UINT64_C(60000000) /* for one figure, if TURNS_MIN are done */
+#define HEAD_WIDTH 64u
+#define SEQUENCE 256u
+
+struct bench { /* not to be moved: the device keeps pointers into it */
+	uint32_t width[4];
+	struct skep_model model;
+	struct skep_plan plan;
+	struct skep_training training;
+	struct skep_device *device;
+	struct skep_buf in, gradient;
+};
+
+struct pair { /* of one passage */
+	double forward_s, backward_s;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- a model and its device -------------------------------------------------------------------------------------- */
+
+/* Small numbers of both signs, so that nothing grows out of bounds. */
+static bool fill(struct bench *bench, size_t count, struct skep_buf *ret)
+{
+	void *memory;
+	*ret = skep_device_buffer_create(bench->device, count * sizeof(float), &memory);
+	float *number = memory;
+	for (size_t i = 0; number != NULL && i < count; i++)
+		number[i] = (float)(i % 13) * 1e-3f - 6e-3f;
+	return number != NULL;
+}
+
+static bool begin(struct bench *bench, enum skep_device_kind kind, const struct skep_device_place *place,
+	uint32_t samples, char *error, size_t error_size)
+{
+	bench->plan = (struct skep_plan){.workers = 3, .stages = 3, .microbatches = 1, .seed = 1};
+	bench->training = (struct skep_training){.model = &bench->model,
+		.plan = &bench->plan,
+		.samples = samples,
+		.optimizer = {.kind = SKEP_OPTIMIZER_ADAMW,
+			.learning_rate = 1e-9f,
+			.beta1 = 0.9f,
+			.beta2 = 0.999f,
+			.epsilon = 1e-8f}};
+	bench->device = skep_device_create_on(kind, place, &bench->training, STAGE, error, error_size);
+	if (bench->device == NULL)
+		return false;
+	if (fill(bench, (size_t)samples * bench->model.width[STAGE], &bench->in) &&
+		fill(bench, (size_t)samples * bench->model.width[STAGE + 1], &bench->gradient))
+		return true;
+	snprintf(error, error_size, "not enough memory to measure the device");
+	skep_device_destroy(bench->device);
+	return false;
+}
+
+static void finish(struct bench *bench)
+{
+	skep_device_buffer_release(bench->device, bench->in);
+	skep_device_buffer_release(bench->device, bench->gradient);
+	skep_device_destroy(bench->device);
+}
+
+/* From k to m numbers, between a layer and a layer that are not measured. */
+static void perceptron(struct bench *bench, uint32_t m, uint32_t k)
+{
+	*bench = (struct bench){
+		.width = {1, k, m, 1}, .model = {.name = "gauge", .activation = SKEP_ACTIVATION_RELU, .layers = 3}};
+	bench->model.width = bench->width;
+}
+
+static bool block(struct bench *bench, uint32_t size)
+{
+	*bench = (struct bench){.model = {.name = "gauge",
+					.kind = SKEP_MODEL_TRANSFORMER,
+					.architecture = SKEP_ARCHITECTURE_GPT2,
+					.activation = SKEP_ACTIVATION_GELU,
+					.hidden = size,
+					.sequence = SEQUENCE,
+					.shared = 1,
+					.vocabulary = 256,
+					.heads = size / HEAD_WIDTH,
+					.kv_heads = size / HEAD_WIDTH,
+					.feed_forward = 4 * size,
+					.norm_epsilon = 1e-5}};
+	return skep_model_place(&bench->model, 1);
+}
+
+/* ---- one figure -------------------------------------------------------------------------------------------------- */
+
+static bool failed(const struct skep_device_result *result, char *error, size_t error_size)
+{
+	if (result->failed)
+		snprintf(error, error_size, "the device cannot be measured: %s",
+			result->why ? result->why : "not enough memory");
+	return result->failed;
+}
+
+static bool pass(struct bench *bench, struct pair *ret, char *error, size_t error_size)
+{
+	struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = STAGE, .in = bench->in};
+	struct skep_device_result forward, backward;
+	uint64_t begin_ns = now_ns();
+	skep_device_run(bench->device, &op, &forward);
+	uint64_t middle_ns = now_ns();
+	if (failed(&forward, error, error_size))
+		return false;
+	op.kind = SKEP_OP_BACKWARD;
+	op.stash = forward.stash;
+	op.gradient = bench->gradient;
+	uint64_t again_ns = now_ns();
+	skep_device_run(bench->device, &op, &backward);
+	uint64_t end_ns = now_ns();
+	skep_device_buffer_release(bench->device, forward.out);
+	skep_device_buffer_release(bench->device, forward.stash);
+	if (failed(&backward, error, error_size))
+		return false;
+	skep_device_buffer_release(bench->device, backward.out);
+	*ret = (struct pair){1e-9 * (double)(middle_ns - begin_ns), 1e-9 * (double)(end_ns - again_ns)};
+	return true;
+}
+
+/* Means over many; the first one is not counted. */
+static bool passes(struct bench *bench, struct pair *ret, char *error, size_t error_size)
+{
+	struct pair one, sum = {0, 0};
+	uint32_t turns = 0;
+	if (!pass(bench, &one, error, error_size))
+		return false;
+	for (uint64_t end_ns = now_ns() + TURN_NS; turns < TURNS_MIN || now_ns() < end_ns; turns++) {
+		if (!pass(bench, &one, error, error_size))
+			return false;
+		sum.forward_s += one.forward_s;
+		sum.backward_s += one.backward_s;
+	}
+	*ret = (struct pair){sum.forward_s / turns, sum.backward_s / turns};
+	return true;
+}
+
+/* Bytes of a step per second of it: as its time is told from its bytes in scenarios/plan.c. */
+static bool steps(struct bench *bench, double overhead_s, double *ret_Bps, char *error, size_t error_size)
+{
+	struct skep_op op = {.kind = SKEP_OP_STEP, .stage = STAGE, .size = 1, .microbatches = 1};
+	struct skep_device_result result;
+	struct skep_cost cost;
+	double sum_s = 0;
+	skep_model_cost(&bench->model, 3, STAGE, &cost);
+	double bytes = 2.0 * sizeof(float) * (double)cost.parameters +
+	               2.0 * (double)skep_device_state_bytes(&bench->training.optimizer, cost.parameters, 1);
+	for (uint32_t i = 0; i < TURNS_MIN; i++) {
+		uint64_t begin_ns = now_ns();
+		skep_device_run(bench->device, &op, &result);
+		sum_s += 1e-9 * (double)(now_ns() - begin_ns);
+		if (failed(&result, error, error_size))
+			return false;
+	}
+	double rest_s = sum_s / TURNS_MIN - overhead_s;
+	*ret_Bps = bytes / (rest_s > 1e-9 ? rest_s : 1e-9);
+	return true;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+static void note_rate(struct skep_gauge *gauge, double flop, double seconds)
+{
+	if (seconds > 0 && flop / seconds > gauge->flops)
+		gauge->flops = flop / seconds;
+}
+
+/* A layer of one number: nothing but the operation itself. */
+static bool measure_overhead(
+	const struct skep_device_place *place, struct skep_gauge *ret, char *error, size_t error_size)
+{
+	struct bench bench;
+	struct pair pair;
+	perceptron(&bench, 1, 1);
+	if (!begin(&bench, SKEP_DEVICE_CPU, place, 1, error, error_size))
+		return false;
+	bool done = passes(&bench, &pair, error, error_size);
+	finish(&bench);
+	ret->overhead_s = (pair.forward_s + pair.backward_s) / 2;
+	return done;
+}
+
+static bool measure_product(const struct skep_device_place *place, struct skep_gauge_product *product, bool largest,
+	struct skep_gauge *gauge, char *error, size_t error_size)
+{
+	struct bench bench;
+	struct pair pair = {0, 0};
+	perceptron(&bench, product->m, product->k);
+	if (!begin(&bench, SKEP_DEVICE_CPU, place, product->n, error, error_size))
+		return false;
+	bool done = passes(&bench, &pair, error, error_size) &&
+	            (!largest || steps(&bench, gauge->overhead_s, &gauge->memory_Bps, error, error_size));
+	finish(&bench);
+	double rest_s = pair.forward_s + pair.backward_s - 2 * gauge->overhead_s;
+	product->seconds = rest_s > 3e-9 ? rest_s / 3 : 1e-9;
+	note_rate(gauge, 2.0 * product->m * product->k * product->n, product->seconds);
+	return done;
+}
+
+static bool measure_cpu(
+	const struct skep_device_place *place, uint32_t size, struct skep_gauge *ret, char *error, size_t error_size)
+{
+	const uint32_t wide[] = {size / 16, size / 4, size}, many[] = {size / 64, size / 8, size / 2};
+	if (!measure_overhead(place, ret, error, error_size))
+		return false;
+	for (uint32_t i = 0; i < SKEP_GAUGE_PRODUCTS_MAX; i++) {
+		struct skep_gauge_product *product = &ret->product[i];
+		*product = (struct skep_gauge_product){wide[i / 9], wide[i / 3 % 3], many[i % 3], 0};
+		bool largest = i + 1 == SKEP_GAUGE_PRODUCTS_MAX;
+		if (!measure_product(place, product, largest, ret, error, error_size))
+			return false;
+	}
+	ret->products = SKEP_GAUGE_PRODUCTS_MAX;
+	return true;
+}
+
+/* A block of one sequence is as good as nothing to a GPU that is worth its name, if the block is narrow: the overhead. */
+static bool measure_block(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,
+	uint32_t samples, struct skep_gauge *gauge, char *error, size_t error_size)
+{
+	struct bench bench;
+	struct skep_cost cost;
+	struct pair pair = {0, 0};
+	if (!block(&bench, size)) {
+		snprintf(error, error_size, "not enough memory to measure the device");
+		return false;
+	}
+	bool first = gauge->overhead_s <= 0, done = begin(&bench, kind, place, samples, error, error_size);
+	if (done) {
+		done = passes(&bench, &pair, error, error_size) &&
+		       (first || steps(&bench, gauge->overhead_s, &gauge->memory_Bps, error, error_size));
+		finish(&bench);
+	}
+	if (first)
+		gauge->overhead_s = (pair.forward_s + pair.backward_s) / 2;
+	skep_model_cost(&bench.model, 3, STAGE, &cost);
+	double rest_s = pair.forward_s + pair.backward_s - 2 * gauge->overhead_s;
+	if (done && !first)
+		note_rate(gauge, samples * (cost.forward_flop + cost.backward_flop), rest_s);
+	skep_model_finish(&bench.model);
+	return done;
+}
+
+static bool measure_blocks(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,
+	struct skep_gauge *ret, char *error, size_t error_size)
+{
+	static const uint32_t samples[] = {1, 4, 16};
+	bool done = measure_block(kind, place, HEAD_WIDTH, 1, ret, error, error_size);
+	for (size_t i = 0; done && i < sizeof samples / sizeof *samples; i++)
+		done = measure_block(kind, place, size, samples[i], ret, error, error_size);
+	if (done && ret->flops <= 0)
+		snprintf(error, error_size,
+			"blocks of %u numbers take the device no longer than none: measure larger "
+			"ones",
+			size);
+	return done && ret->flops > 0;
+}
+
+bool skep_gauge_measure(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,
+	struct skep_gauge *ret, char *error, size_t error_size)
+{
+	*ret = (struct skep_gauge){0};
+	return kind == SKEP_DEVICE_CPU ? measure_cpu(place, size, ret, error, error_size)
+	                               : measure_blocks(kind, place, size, ret, error, error_size);
+}
