@@ -150,7 +150,7 @@ static void measure_inside(struct prober *p)
 static bool first_of_host(const struct prober *p, uint32_t rank)
 {
 	for (uint32_t i = 0; i < rank; i++)
-		if (p->setup->host_of[i] == p->setup->host_of[rank])
+		if (p->setup->probed->host_of[i] == p->setup->probed->host_of[rank])
 			return false;
 	return true;
 }

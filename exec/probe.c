@@ -125,6 +125,7 @@ static bool find_places(const struct skep_probe_options *o, const struct cluster
 	}
 	ret->hosts = hosts;
 	memcpy(ret->place_of, place_of, c->ranks * sizeof *place_of);
+	memcpy(ret->host_of, c->host_of, c->ranks * sizeof *place_of);
 	free(place_of);
 	for (uint32_t i = 0, named = 0; i < c->ranks; i++) {
 		if (ret->place_of[i] != named)
@@ -238,8 +239,7 @@ static bool measure(const struct skep_probe_options *o, const struct cluster *c,
 		.gauge_context = &own,
 		.tell = c->rank == 0 ? o->tell : NULL,
 		.tell_context = o->context,
-		.probed = probed,
-		.host_of = c->host_of};
+		.probed = probed};
 	bool done = skep_prober_run(&setup, &clean, reason, SKEP_REASON_SIZE);
 	skep_complaints_close(&complaints);
 	skep_transport_mpi_destroy(&transport, clean);

@@ -35,7 +35,6 @@ struct skep_prober_setup {
 
 	/* rank 0 */
 	struct skep_probed *probed; /* with its places and who is where; the rest is filled */
-	const uint32_t *host_of;    /* [ranks]: whose devices are first measured one a host */
 };
 
 /* This rank's part, to the end. False: nobody has anything, and the reason. *ret_clean: nothing is under way. */

@@ -6,6 +6,7 @@
  */
 #include "models/gauge.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,9 @@
 
 #define STAGE 1u
 #define TURNS_MIN 5u
+#define TURNS_EMPTY 501u
 #define TURN_NS UINT64_C(60000000) /* for one figure, if TURNS_MIN are done */
+#define RATE_LEAST 20.0
 #define HEAD_WIDTH 64u
 #define SEQUENCE 256u
 
@@ -32,6 +35,12 @@ struct bench { /* not to be moved: the device keeps pointers into it */
 struct pair { /* of one passage */
 	double forward_s, backward_s;
 };
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
 
 static uint64_t now_ns(void)
 {
@@ -177,30 +186,45 @@ static bool steps(struct bench *bench, double overhead_s, double *ret_Bps, char 
 			return false;
 	}
 	double rest_s = sum_s / TURNS_MIN - overhead_s;
-	*ret_Bps = bytes / (rest_s > 1e-9 ? rest_s : 1e-9);
+	*ret_Bps = bytes / fmax(rest_s, sum_s / TURNS_MIN / 4);
 	return true;
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
+/* Of both passes, without the overhead of either. Never less than a part of what was seen, for what is hardly longer than the
+ * overhead is not known any better. */
+static double beyond(const struct skep_gauge *gauge, const struct pair *pair)
+{
+	double seen_s = pair->forward_s + pair->backward_s, rest_s = seen_s - 2 * gauge->overhead_s;
+	return fmax(rest_s, seen_s / 4);
+}
+
+/* A rate is one of passes that are much longer than their overhead. */
 static void note_rate(struct skep_gauge *gauge, double flop, double seconds)
 {
-	if (seconds > 0 && flop / seconds > gauge->flops)
+	if (seconds > RATE_LEAST * gauge->overhead_s && flop / seconds > gauge->flops)
 		gauge->flops = flop / seconds;
 }
 
-/* A layer of one number: nothing but the operation itself. */
+/* A layer of one number: nothing but the operation itself. The median, since there is nothing in it to be shared. */
 static bool measure_overhead(
 	const struct skep_device_place *place, struct skep_gauge *ret, char *error, size_t error_size)
 {
 	struct bench bench;
-	struct pair pair;
+	struct pair pair = {0, 0};
+	double seconds[TURNS_EMPTY];
 	perceptron(&bench, 1, 1);
-	if (!begin(&bench, SKEP_DEVICE_CPU, place, 1, error, error_size))
+	bool done = begin(&bench, SKEP_DEVICE_CPU, place, 1, error, error_size);
+	if (!done)
 		return false;
-	bool done = passes(&bench, &pair, error, error_size);
+	for (uint32_t i = 0; done && i < TURNS_EMPTY; i++) {
+		done = pass(&bench, &pair, error, error_size);
+		seconds[i] = (pair.forward_s + pair.backward_s) / 2;
+	}
 	finish(&bench);
-	ret->overhead_s = (pair.forward_s + pair.backward_s) / 2;
+	qsort(seconds, TURNS_EMPTY, sizeof *seconds, ascending);
+	ret->overhead_s = seconds[TURNS_EMPTY / 2];
 	return done;
 }
 
@@ -215,10 +239,17 @@ static bool measure_product(const struct skep_device_place *place, struct skep_g
 	bool done = passes(&bench, &pair, error, error_size) &&
 	            (!largest || steps(&bench, gauge->overhead_s, &gauge->memory_Bps, error, error_size));
 	finish(&bench);
-	double rest_s = pair.forward_s + pair.backward_s - 2 * gauge->overhead_s;
-	product->seconds = rest_s > 3e-9 ? rest_s / 3 : 1e-9;
-	note_rate(gauge, 2.0 * product->m * product->k * product->n, product->seconds);
+	double rest_s = beyond(gauge, &pair);
+	product->seconds = rest_s / 3;
+	note_rate(gauge, 6.0 * product->m * product->k * product->n, rest_s);
 	return done;
+}
+
+static bool too_small(uint32_t size, char *error, size_t error_size)
+{
+	snprintf(error, error_size,
+		"layers of %u numbers take the device hardly longer than none: measure larger ones (--size)", size);
+	return false;
 }
 
 static bool measure_cpu(
@@ -235,7 +266,9 @@ static bool measure_cpu(
 			return false;
 	}
 	ret->products = SKEP_GAUGE_PRODUCTS_MAX;
-	return true;
+	if (ret->flops > 0)
+		return true;
+	return too_small(size, error, error_size);
 }
 
 /* A block of one sequence is as good as nothing to a GPU that is worth its name, if the block is narrow: the overhead. */
@@ -258,9 +291,8 @@ static bool measure_block(enum skep_device_kind kind, const struct skep_device_p
 	if (first)
 		gauge->overhead_s = (pair.forward_s + pair.backward_s) / 2;
 	skep_model_cost(&bench.model, 3, STAGE, &cost);
-	double rest_s = pair.forward_s + pair.backward_s - 2 * gauge->overhead_s;
 	if (done && !first)
-		note_rate(gauge, samples * (cost.forward_flop + cost.backward_flop), rest_s);
+		note_rate(gauge, samples * (cost.forward_flop + cost.backward_flop), beyond(gauge, &pair));
 	skep_model_finish(&bench.model);
 	return done;
 }
@@ -272,12 +304,9 @@ static bool measure_blocks(enum skep_device_kind kind, const struct skep_device_
 	bool done = measure_block(kind, place, HEAD_WIDTH, 1, ret, error, error_size);
 	for (size_t i = 0; done && i < sizeof samples / sizeof *samples; i++)
 		done = measure_block(kind, place, size, samples[i], ret, error, error_size);
-	if (done && ret->flops <= 0)
-		snprintf(error, error_size,
-			"blocks of %u numbers take the device no longer than none: measure larger "
-			"ones",
-			size);
-	return done && ret->flops > 0;
+	if (!done || ret->flops > 0)
+		return done;
+	return too_small(size, error, error_size);
 }
 
 bool skep_gauge_measure(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,

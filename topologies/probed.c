@@ -43,10 +43,11 @@ bool skep_probed_create(struct skep_probed *ret, uint32_t ranks, uint32_t places
 {
 	*ret = (struct skep_probed){.ranks = ranks, .places = places};
 	ret->place_of = calloc(ranks, sizeof *ret->place_of);
+	ret->host_of = calloc(ranks, sizeof *ret->host_of);
 	ret->place_name = calloc(places, sizeof *ret->place_name);
 	ret->device = calloc(ranks, sizeof *ret->device);
 	ret->way = calloc((size_t)places * places, sizeof *ret->way);
-	if (!ret->place_of || !ret->place_name || !ret->device || !ret->way) {
+	if (!ret->place_of || !ret->host_of || !ret->place_name || !ret->device || !ret->way) {
 		skep_probed_finish(ret);
 		return false;
 	}
@@ -58,6 +59,7 @@ bool skep_probed_create(struct skep_probed *ret, uint32_t ranks, uint32_t places
 void skep_probed_finish(struct skep_probed *probed)
 {
 	free(probed->place_of);
+	free(probed->host_of);
 	free(probed->place_name);
 	free(probed->device);
 	free(probed->way);
@@ -144,10 +146,14 @@ bool skep_probed_writable(const char *path, struct skep_diag *reterr)
 
 /* ---- kinds of devices -------------------------------------------------------------------------------------------- */
 
-static bool alike(const struct skep_probed_device *a, const struct skep_probed_device *b)
+/* How much two ranks' devices differ, as a part of the rate; INFINITY: they are of different kinds. */
+static double difference(const struct skep_probed *p, uint32_t a, uint32_t b)
 {
-	return a->cuda == b->cuda && strcmp(a->name, b->name) == 0 && a->memory_bytes == b->memory_bytes &&
-	       a->products == b->products && fabs(a->flops / b->flops - 1) <= SKEP_PROBED_ALIKE;
+	const struct skep_probed_device *x = &p->device[a], *y = &p->device[b];
+	if (x->cuda != y->cuda || strcmp(x->name, y->name) != 0 || x->memory_bytes != y->memory_bytes ||
+		x->products != y->products)
+		return INFINITY;
+	return !x->cuda && p->host_of[a] == p->host_of[b] ? 0 : fabs(x->flops / y->flops - 1);
 }
 
 /* A plain file name, as profiles are asked for. */
@@ -164,6 +170,19 @@ static void name_kind(struct work *w, struct kind *kind)
 			*c = '-';
 }
 
+/* The nearest one; a new one if that is not near, and there is room. KINDS_MAX: neither. */
+static uint32_t find_kind(const struct work *w, uint32_t rank)
+{
+	uint32_t nearest = KINDS_MAX;
+	double least = INFINITY;
+	for (uint32_t k = 0; k < w->kinds; k++) {
+		double part = difference(w->probed, w->kind[k].member[0], rank);
+		nearest = part < least ? k : nearest;
+		least = fmin(part, least);
+	}
+	return least <= SKEP_PROBED_ALIKE || w->kinds == KINDS_MAX ? nearest : w->kinds;
+}
+
 static bool find_kinds(struct work *w)
 {
 	if (w->probed->gpu[0]) { /* one, whose profile is there */
@@ -172,10 +191,7 @@ static bool find_kinds(struct work *w)
 		return true;
 	}
 	for (uint32_t i = 0; i < w->probed->ranks; i++) {
-		const struct skep_probed_device *device = &w->probed->device[i];
-		uint32_t k = 0;
-		while (k < w->kinds && !alike(w->kind[k].first, device))
-			k++;
+		uint32_t k = find_kind(w, i);
 		if (k == KINDS_MAX) {
 			skep_diag_set(w->outputs.diag, w->path, 0, 0, NULL,
 				"more than %u kinds of devices: a topology has no room for them", KINDS_MAX);
@@ -184,7 +200,7 @@ static bool find_kinds(struct work *w)
 		struct kind *kind = &w->kind[k];
 		if (k == w->kinds) {
 			w->kinds++;
-			kind->first = device;
+			kind->first = &w->probed->device[i];
 			kind->member = calloc(w->probed->ranks, sizeof *kind->member);
 			name_kind(w, kind);
 		}

@@ -15,8 +15,9 @@ struct skep_probed_product { /* C (m x n) = A (m x k) B (k x n) */
 	double seconds;
 };
 
-/* Of one rank. Devices of equal name whose rates differ by no more than SKEP_PROBED_ALIKE get one profile, of medians. */
-#define SKEP_PROBED_ALIKE 0.05
+/* Of one rank. Devices of equal name get one profile, of medians, if they are the processors of one host, or if their rates differ
+ * by no more than SKEP_PROBED_ALIKE. */
+#define SKEP_PROBED_ALIKE 0.1
 struct skep_probed_device {
 	char name[64];
 	bool cuda;
@@ -37,7 +38,7 @@ struct skep_probed_way { /* one way, from a place to a place; a place to itself:
 
 struct skep_probed { /* made by skep_probed_create() but for what was measured */
 	uint32_t ranks, places, hosts;
-	uint32_t *place_of;                /* [ranks] */
+	uint32_t *place_of, *host_of;      /* [ranks] */
 	char (*place_name)[32];            /* [places] */
 	struct skep_probed_device *device; /* [ranks] */
 	struct skep_probed_way *way;       /* [places * places], row = source */
