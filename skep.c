@@ -485,6 +485,8 @@ static const struct command commands[] = {
 		"  sweep       a figure of the newest sweep, or of that of a run, against one of its keys\n"
 		"  throughput  samples per second and the spread over stages; without runs all of the newest scenario\n"
 		"  timeline    what each worker did when; without a run the newest\n"
+		"  utilisation compute time over time alive, worker by worker over time, of up to 4 runs; without runs the\n"
+		"              newest of each world\n"
 		"The ending of FILE says the format: .png, .svg or .pdf. --set and --seed are for complexity and search of a\n"
 		"SCENARIO; all other kinds draw runs as the database of --db has them.\n"},
 	{"replay", "RUN", "feed a real run's log to the core, which must decide the same", "djq", 1, 1, replay,
