@@ -27,6 +27,7 @@
 #include "commands/launch.h"
 #include "commands/plan.h"
 #include "commands/plot.h"
+#include "commands/probe.h"
 #include "commands/recording.h"
 #include "commands/stop.h"
 #include "commands/sweep.h"
@@ -421,6 +422,8 @@ static const struct command commands[] = {
 		"  sweep       a figure of the newest sweep, or of that of a run, against one of its keys\n"
 		"  throughput  samples per second and the spread over stages; without runs all of the newest scenario\n"
 		"  timeline    what each worker did when; without a run the newest\n"
+		"  utilisation compute time over time alive, worker by worker over time, of up to 4 runs; without runs the\n"
+		"              newest of each world\n"
 		"The ending of FILE says the format: .png, .svg or .pdf. --set and --seed are for complexity and search of a\n"
 		"SCENARIO; all other kinds draw runs as the database of --db has them.\n"},
 	{"replay", "RUN", "feed a real run's log to the core, which must decide the same", "djq", 1, 1, replay,
@@ -432,13 +435,6 @@ static const struct command commands[] = {
 		"full matrix), R-fast and R-wide (ring all-reduces), swarm (the whole simulator, scheduler included).\n"
 		"Without a workload: all but those that take long; all: every one; small: in about a second; else a\n"
 		"name or its beginning: P, R-fast, P-1024. Exit status 1 if a makespan is not the exact one.\n"},
-};
-
-/* Of the design, and not made yet: what to do meanwhile. */
-static const struct {
-	const char *name, *meanwhile;
-} not_yet[] = {
-	{"probe", "measure with iperf3 and ping, and write a topology in the matrix form (topologies/README.md)"},
 };
 
 /* One that has sub-commands, which read their own options. */
@@ -460,6 +456,8 @@ static void print_usage(FILE *out)
 		out);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		fprintf(out, "  skep %-8s %-43s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
+	fprintf(out, "  skep %-8s %-43s %s\n", "probe", "-o FILE [-n RANKS]",
+		"measure a cluster: ways between ranks, devices");
 	fprintf(out, "  skep %-8s %-43s %s\n", "trace", "import|stats|generate ...", "churn traces");
 	fprintf(out, "  skep %-8s %-43s %s\n", "topology", "import|stats ...",
 		"measured networks, and what is in a topology");
@@ -502,6 +500,8 @@ static enum status dispatch(int argc, char **argv)
 		puts("skep " SKEP_VERSION);
 		return STATUS_DONE;
 	}
+	if (strcmp(name, "probe") == 0)
+		return skep_probe_command(argc, argv);
 	if (strcmp(name, "trace") == 0)
 		return run_sub_command(skep_trace_command, argc - 2, argv + 2);
 	if (strcmp(name, "topology") == 0)
@@ -509,11 +509,6 @@ static enum status dispatch(int argc, char **argv)
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(name, commands[i].name) == 0)
 			return run_command(&commands[i], argc, argv);
-	for (size_t i = 0; i < sizeof not_yet / sizeof *not_yet; i++)
-		if (strcmp(name, not_yet[i].name) == 0) {
-			fprintf(stderr, "skep: %s is not there yet; meanwhile: %s\n", name, not_yet[i].meanwhile);
-			return STATUS_BAD_INPUT;
-		}
 	fprintf(stderr, "skep: there is no command '%s'\n\n", name);
 	print_usage(stderr);
 	return STATUS_BAD_INPUT;

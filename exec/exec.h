@@ -42,6 +42,9 @@ bool skep_exec_launched(void);
 int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
 	char *reterr, size_t size);
 
+/* The same for a command that is no run: so many processes, which end together. */
+int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], char *reterr, size_t size);
+
 /* MPI up and down. *ret_rank 0 is the directory, *ret_ranks all processes. */
 bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size);
 /* `status` is the run's, known to rank 0. When processes have died this ends the process. */

@@ -253,7 +253,7 @@ static int launch_child(char **command, const char *path, char *reterr, size_t s
 	"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca",                          \
 		"odls_base_sigkill_timeout", "3"
 
-static int launch(uint32_t ranks, char *const argv[], char *reterr, size_t size)
+int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], char *reterr, size_t size)
 {
 	char program[4096], number[16];
 	if (!this_program(program, sizeof program, reterr, size))
@@ -324,7 +324,7 @@ int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exe
 {
 	uint32_t ranks = scenario->plan.workers + 1;
 	if (!options->has_spares && !(scenario->has_trace && skep_exec_survives()))
-		return launch(ranks, argv, reterr, size);
+		return skep_exec_launch_ranks(ranks, argv, reterr, size);
 	uint64_t spares = options->has_spares ? options->spares : scenario->churn.joins;
 	ranks += (uint32_t)(spares < SKEP_EXEC_SPARES_MAX ? spares : SKEP_EXEC_SPARES_MAX);
 	return launch_surviving(ranks, largest_message(&scenario->plan), argv, reterr, size);

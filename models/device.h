@@ -118,6 +118,10 @@ void skep_device_destroy(struct skep_device *device); /* NULL is fine */
 
 /* How many there are that skep_device_create_on can be asked for. */
 uint32_t skep_device_count(enum skep_device_kind kind);
+/* What the processor or GPU number `ordinal` is called, and the memory that it computes in, bytes (a processor shares it with all
+ * others of its host); "" and 0 where that cannot be told. */
+void skep_device_describe(
+	enum skep_device_kind kind, uint32_t ordinal, char *ret_name, size_t name_size, double *ret_memory_bytes);
 
 struct skep_device_result {
 	struct skep_buf out, stash;

@@ -491,6 +491,7 @@ static void aggregate(void *queue, const struct skep_robust *robust, uint32_t me
 
 const struct skep_backend skep_backend_cuda = {.name = "CUDA",
 	.count = skep_cuda_count,
+	.describe = skep_cuda_describe,
 	.create = create,
 	.destroy = destroy,
 	.begin = begin,
