@@ -22,7 +22,8 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 	[SKEP_INSERT_RUN] =
 		"INSERT INTO runs (scenario, path, text, world, device, pace, shape, seed, version, host, pid, started,"
 		" model, topology, maths, workers, stages, rounds_planned, microbatches, samples_per_microbatch,"
-		" target_loss, slices) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		" target_loss, slices, first_round, kept_as, continues) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+		" ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT max(id) FROM runs WHERE kept_as = ?))",
 	[SKEP_INSERT_SOURCE] = "INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_PLACE] = "INSERT INTO places VALUES (?, ?, ?)",
 	[SKEP_INSERT_PAIR] = "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?)",
@@ -484,6 +485,9 @@ static bool put_run(struct skep_store *store, const struct skep_scenario *scenar
 	integer(&c, scenario->samples);
 	real(&c, scenario->target_loss);
 	integer(&c, skep_plan_slices(plan));
+	integer(&c, plan->first_round);
+	integer_or_null(&c, scenario->kept_as > 0, (int64_t)scenario->kept_as);
+	integer_or_null(&c, scenario->kept_from > 0, (int64_t)scenario->kept_from);
 	bool ok = put(store, &c);
 	store->run = ok ? sqlite3_last_insert_rowid(store->db) : 0;
 	return ok;

@@ -179,6 +179,7 @@ bool skep_stage_place(
 		.slices = skep_plan_laps(training->plan),
 		.moments = skep_optimizer_moments(skep_training_stepper(training)),
 		.inner_moments = skep_plan_periodic(training->plan) ? skep_optimizer_moments(&training->optimizer) : 0,
+		.inner_kept = skep_plan_fragments(training->plan) > 1,
 		.shared = SIZE_MAX,
 		.arrays = &skep_arrays_host};
 	if (!cut(training, ret))
@@ -324,6 +325,75 @@ bool skep_stage_load(
 		skep_stage_settle(stage);
 	else if (stage->inner)
 		skep_stage_follow(stage, 0, first, count);
+	return true;
+}
+
+/* ---- what is kept ------------------------------------------------------------------------------------------- */
+
+struct inner_header { /* behind the state, with periodic sync */
+	char magic[4];
+	uint32_t began;
+	uint64_t steps;
+};
+
+static const char inner_magic[4] = "innr";
+
+/* Arrays of parameters behind that header. */
+static uint32_t inner_arrays(const struct skep_stage *stage, skep_real *ret[SKEP_MOMENTS_MAX + 1])
+{
+	uint32_t count = 0;
+	for (uint32_t m = 0; m < stage->inner_moments; m++)
+		ret[count++] = stage->inner_moment[m];
+	if (stage->inner_kept)
+		ret[count++] = stage->inner;
+	return count;
+}
+
+uint64_t skep_stage_kept_bytes(const struct skep_stage *stage)
+{
+	skep_real *array[SKEP_MOMENTS_MAX + 1];
+	uint64_t bytes = skep_stage_state_bytes(stage, 0, 1);
+	if (!stage->inner)
+		return bytes;
+	return bytes + sizeof(struct inner_header) + inner_arrays(stage, array) * stage->parameters * sizeof **array;
+}
+
+void skep_stage_keep(const struct skep_stage *stage, void *ret_state)
+{
+	skep_real *array[SKEP_MOMENTS_MAX + 1];
+	struct inner_header header = {.began = stage->inner_began, .steps = stage->inner_steps};
+	char *to = (char *)ret_state + skep_stage_state_bytes(stage, 0, 1);
+	const size_t each = stage->parameters * sizeof **array;
+	skep_stage_save(stage, 0, 1, ret_state);
+	if (!stage->inner)
+		return;
+	memcpy(header.magic, inner_magic, sizeof header.magic);
+	memcpy(to, &header, sizeof header);
+	to += sizeof header;
+	for (uint32_t i = 0, arrays = inner_arrays(stage, array); i < arrays; i++, to += each)
+		stage->arrays->copy(stage->queue, to, array[i], each);
+}
+
+bool skep_stage_take_up(struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes)
+{
+	skep_real *array[SKEP_MOMENTS_MAX + 1];
+	struct inner_header header = {0};
+	const uint64_t plain = skep_stage_state_bytes(stage, 0, 1);
+	const char *from = (const char *)state + plain;
+	const size_t each = stage->parameters * sizeof **array;
+	if (bytes != skep_stage_kept_bytes(stage))
+		return false;
+	if (stage->inner) {
+		memcpy(&header, from, sizeof header);
+		from += sizeof header;
+	}
+	if ((stage->inner && memcmp(header.magic, inner_magic, sizeof header.magic) != 0) ||
+		!skep_stage_load(stage, version, 0, 1, state, plain))
+		return false;
+	stage->inner_began = header.began;
+	stage->inner_steps = header.steps;
+	for (uint32_t i = 0, arrays = stage->inner ? inner_arrays(stage, array) : 0; i < arrays; i++, from += each)
+		stage->arrays->copy(stage->queue, array[i], from, each);
 	return true;
 }
 

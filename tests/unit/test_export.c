@@ -265,7 +265,7 @@ static void test_the_last_run_of_the_job(void **state)
 	b.options.step = 8;
 	refused(&b, "has no checkpoint of all 2 stages of step 8, but of steps 2, 4");
 	b.options.job += 2;
-	refused(&b, "of runs with another seed or scenario: export with the --seed and --set of that run");
+	refused(&b, "of runs with another seed or scenario: take the --seed and --set of that run");
 	finish(&b);
 }
 
