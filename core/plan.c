@@ -62,7 +62,7 @@ skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uin
 
 uint32_t skep_plan_version(const struct skep_plan *plan, uint32_t round)
 {
-	return plan->delayed && round > plan->first_round ? round - 1 : round;
+	return plan->delayed && round > 0 ? round - 1 : round;
 }
 
 uint32_t skep_plan_staleness(const struct skep_plan *plan, uint32_t stage)

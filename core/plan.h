@@ -192,8 +192,8 @@ uint32_t skep_plan_buckets(const struct skep_plan *plan, uint32_t stage);
 void skep_plan_bucket(
 	const struct skep_plan *plan, uint32_t stage, uint32_t bucket, uint64_t *ret_first, uint64_t *ret_count);
 
-/* The version of the parameters that a round works on: its own, or with delayed updates that of one step earlier, where there
- * is one. Not with rounds without a flush: there FORWARD takes the newest at hand. */
+/* The version of the parameters that a round works on: its own, or with delayed updates that of one step earlier. Not with
+ * rounds without a flush: there FORWARD takes the newest at hand. */
 uint32_t skep_plan_version(const struct skep_plan *plan, uint32_t round);
 /* What the parameters that a run begins with are called. With `async` merges are counted, those of this run. */
 static inline uint32_t skep_plan_first_version(const struct skep_plan *plan)

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define SKEP_CHECKPOINT_HEADER_BYTES 56u
-#define SKEP_CHECKPOINT_FORMAT 3u /* 1 did not say whose a state is; 2 knew nothing of inner optimizers */
+#define SKEP_CHECKPOINT_FORMAT 3u /* 1 did not say whose a state is; 2 was of the state alone */
 #define SKEP_CHECKPOINTS_KEPT 3u
 #define SKEP_CHECKPOINT_PATH_BYTES 768u
 

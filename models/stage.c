@@ -179,6 +179,7 @@ bool skep_stage_place(
 		.slices = skep_plan_laps(training->plan),
 		.moments = skep_optimizer_moments(skep_training_stepper(training)),
 		.inner_moments = skep_plan_periodic(training->plan) ? skep_optimizer_moments(&training->optimizer) : 0,
+		.older_kept = skep_plan_steps_beside(training->plan),
 		.inner_kept = skep_plan_fragments(training->plan) > 1,
 		.shared = SIZE_MAX,
 		.arrays = &skep_arrays_host};
@@ -330,18 +331,22 @@ bool skep_stage_load(
 
 /* ---- what is kept ------------------------------------------------------------------------------------------- */
 
-struct inner_header { /* behind the state, with periodic sync */
+struct more_header { /* behind the state, where there is more */
 	char magic[4];
 	uint32_t began;
 	uint64_t steps;
 };
 
-static const char inner_magic[4] = "innr";
+static const char more_magic[4] = "more";
 
-/* Arrays of parameters behind that header. */
-static uint32_t inner_arrays(const struct skep_stage *stage, skep_real *ret[SKEP_MOMENTS_MAX + 1])
+enum { MORE_MAX = SKEP_MOMENTS_MAX + 2 };
+
+/* Arrays of parameters behind that header. A run's first parameters are also those of one step earlier. */
+static uint32_t more_arrays(const struct skep_stage *stage, uint32_t version, skep_real *ret[MORE_MAX])
 {
 	uint32_t count = 0;
+	if (stage->older_kept)
+		ret[count++] = skep_stage_parameters(stage, version > 0 ? version - 1 : version);
 	for (uint32_t m = 0; m < stage->inner_moments; m++)
 		ret[count++] = stage->inner_moment[m];
 	if (stage->inner_kept)
@@ -349,50 +354,55 @@ static uint32_t inner_arrays(const struct skep_stage *stage, skep_real *ret[SKEP
 	return count;
 }
 
+static bool has_more(const struct skep_stage *stage)
+{
+	return stage->older_kept || stage->inner;
+}
+
 uint64_t skep_stage_kept_bytes(const struct skep_stage *stage)
 {
-	skep_real *array[SKEP_MOMENTS_MAX + 1];
+	skep_real *array[MORE_MAX];
 	uint64_t bytes = skep_stage_state_bytes(stage, 0, 1);
-	if (!stage->inner)
+	if (!has_more(stage))
 		return bytes;
-	return bytes + sizeof(struct inner_header) + inner_arrays(stage, array) * stage->parameters * sizeof **array;
+	return bytes + sizeof(struct more_header) + more_arrays(stage, 0, array) * stage->parameters * sizeof **array;
 }
 
 void skep_stage_keep(const struct skep_stage *stage, void *ret_state)
 {
-	skep_real *array[SKEP_MOMENTS_MAX + 1];
-	struct inner_header header = {.began = stage->inner_began, .steps = stage->inner_steps};
+	skep_real *array[MORE_MAX];
+	struct more_header header = {.began = stage->inner_began, .steps = stage->inner_steps};
 	char *to = (char *)ret_state + skep_stage_state_bytes(stage, 0, 1);
 	const size_t each = stage->parameters * sizeof **array;
 	skep_stage_save(stage, 0, 1, ret_state);
-	if (!stage->inner)
+	if (!has_more(stage))
 		return;
-	memcpy(header.magic, inner_magic, sizeof header.magic);
+	memcpy(header.magic, more_magic, sizeof header.magic);
 	memcpy(to, &header, sizeof header);
 	to += sizeof header;
-	for (uint32_t i = 0, arrays = inner_arrays(stage, array); i < arrays; i++, to += each)
+	for (uint32_t i = 0, arrays = more_arrays(stage, stage->version, array); i < arrays; i++, to += each)
 		stage->arrays->copy(stage->queue, to, array[i], each);
 }
 
 bool skep_stage_take_up(struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes)
 {
-	skep_real *array[SKEP_MOMENTS_MAX + 1];
-	struct inner_header header = {0};
+	skep_real *array[MORE_MAX];
+	struct more_header header;
 	const uint64_t plain = skep_stage_state_bytes(stage, 0, 1);
 	const char *from = (const char *)state + plain;
 	const size_t each = stage->parameters * sizeof **array;
 	if (bytes != skep_stage_kept_bytes(stage))
 		return false;
-	if (stage->inner) {
-		memcpy(&header, from, sizeof header);
-		from += sizeof header;
-	}
-	if ((stage->inner && memcmp(header.magic, inner_magic, sizeof header.magic) != 0) ||
+	if (!has_more(stage))
+		return skep_stage_load(stage, version, 0, 1, state, plain);
+	memcpy(&header, from, sizeof header);
+	if (memcmp(header.magic, more_magic, sizeof header.magic) != 0 ||
 		!skep_stage_load(stage, version, 0, 1, state, plain))
 		return false;
+	from += sizeof header;
 	stage->inner_began = header.began;
 	stage->inner_steps = header.steps;
-	for (uint32_t i = 0, arrays = stage->inner ? inner_arrays(stage, array) : 0; i < arrays; i++, from += each)
+	for (uint32_t i = 0, arrays = more_arrays(stage, version, array); i < arrays; i++, from += each)
 		stage->arrays->copy(stage->queue, array[i], from, each);
 	return true;
 }

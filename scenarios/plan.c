@@ -210,14 +210,14 @@ static uint64_t part_of(const struct skep_scenario *s, const struct skep_op *op,
 	return clamp_ns((double)ns * ((double)op->count / (double)s->stage[op->stage].parameters));
 }
 
-/* What is kept of a stage has what an inner optimizer knows, too (skep_stage_keep()). */
+/* What is kept of a stage is more than its state (skep_stage_keep()). */
 static uint64_t kept_ns(const struct skep_scenario *s, uint32_t stage)
 {
 	const struct skep_stage_plan *of = &s->stage[stage];
-	uint32_t inner = skep_plan_periodic(&s->plan) ? skep_optimizer_moments(&s->optimizer) : 0;
-	inner += skep_plan_fragments(&s->plan) > 1;
+	uint32_t more = skep_plan_periodic(&s->plan) ? skep_optimizer_moments(&s->optimizer) : 0;
+	more += (skep_plan_fragments(&s->plan) > 1) + skep_plan_steps_beside(&s->plan);
 	return clamp_ns(
-		1e9 * ((double)of->state_bytes + inner * sizeof(float) * (double)of->parameters) / s->checkpoint_Bps);
+		1e9 * ((double)of->state_bytes + more * sizeof(float) * (double)of->parameters) / s->checkpoint_Bps);
 }
 
 uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, const struct skep_op *op)
