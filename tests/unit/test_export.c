@@ -76,10 +76,10 @@ static void keep(struct bench *b, uint32_t index, uint32_t version)
 	struct skep_stage stage;
 	char why[512];
 	assert_true(skep_stage_begin(&b->training, NULL, index, &stage));
-	uint64_t bytes = skep_stage_state_bytes(&stage, 0, 1);
+	uint64_t bytes = skep_stage_kept_bytes(&stage);
 	void *state = malloc(bytes);
 	stage.steps = version;
-	skep_stage_save(&stage, 0, 1, state);
+	skep_stage_keep(&stage, state);
 	assert_true(keeper.write(keeper.context, index, version, state, bytes, why, sizeof why));
 	free(state);
 	skep_stage_finish(&stage);
