@@ -45,7 +45,7 @@
 #include "version.h"
 
 #define ERROR_BYTES 1024
-#define END_PATIENCE_S 600              /* a run is worth more than the time until its database is free */
+#define END_PATIENCE_S 600 /* a run is worth more than the time until its database is free */
 
 static enum status complain(enum status status, const char *message)
 {
@@ -417,7 +417,8 @@ static const struct command commands[] = {
 		"Started again with the same words it does what is not in the database yet. Under mpirun or srun the "
 		"ranks\n"
 		"share the work, and rank 0 writes the database.\n"},
-	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSoABjq", 1, 1, skep_export_command,
+	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSoABjq", 1, 1,
+		skep_export_command,
 		"Writes config.json and model.safetensors into FOLDER, with the names and layouts of Hugging Face, from the\n"
 		"newest checkpoint in the folder that the scenario's checkpoint.to names (or from that of --step).\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,

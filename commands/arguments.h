@@ -38,7 +38,7 @@ struct arguments {
 	bool has_db;
 	uint32_t step; /* of a checkpoint; 0: not given */
 	bool bf16;
-	bool resume, keep; /* resume.h */
+	bool resume, keep;   /* resume.h */
 	uint32_t ranks;      /* 0: not given */
 	uint32_t repeat;     /* 1: not given */
 	uint32_t threads;    /* 0: not given */

@@ -87,11 +87,7 @@ void skep_directory_init(void *mem, const struct skep_plan *plan)
 	d->mover.index = SKEP_NO_INDEX;
 	d->stages = plan->stages;
 	d->async = plan->async;
-	d->round = d->closed = plan->first_round;
-	for (uint32_t i = 0; i < plan->stages; i++) {
-		directory_stage(d, i)->checkpoint = plan->first_round;
-		directory_stage(d, i)->behind = skep_plan_first_version(plan);
-	}
+	keep_begin(d, plan);
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		row->stage = plan->first_stage_of[i];

@@ -98,8 +98,9 @@ struct skep_plan {
 	uint32_t microbatches; /* per round: the directory closes a round when so many have finished */
 	uint32_t in_flight;    /* microbatches that one first-stage worker keeps in the pipeline at once, >= 1 */
 	uint32_t rounds;       /* stop after so many, those before first_round included */
-	/* The round that the run begins with. Its workers begin with the state of their stages as of the start of this round, which
-	 * an earlier run has kept, and directory and workers as if the rounds before it were behind them. 0: as drawn. */
+	/* The round that the run begins with. Its workers begin with the state of their stages as of the start of this
+	 * round, which an earlier run has kept, and directory and workers as if the rounds before it were behind them. 0:
+	 * with what is drawn. */
 	uint32_t first_round;
 	uint64_t seed;
 	enum skep_wiring wiring;

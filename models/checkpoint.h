@@ -38,9 +38,9 @@ struct skep_keeper {
 
 struct skep_checkpoint_folder {
 	const char *path;
-	uint64_t job;  /* digest of what is trained: scenarios with another one have other parameters */
-	uint64_t run;  /* ns since 1970 when it began, the same for all of its processes */
-	uint32_t keep; /* of each stage the newest so many; 0: all */
+	uint64_t job;          /* digest of what is trained: scenarios with another one have other parameters */
+	uint64_t run;          /* ns since 1970 when it began, the same for all of its processes */
+	uint32_t keep;         /* of each stage the newest so many; 0: all */
 	uint64_t from;         /* the run that this one goes on with, ... */
 	uint32_t from_version; /* ... from that version of its states on; 0: it begins by itself */
 };

@@ -76,8 +76,8 @@ bool device_run_checkpoint(struct skep_device *device, const struct skep_op *op,
 	bool there =
 		device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
 	bool good = there && has_keeper(device, device->unkept, sizeof device->unkept) &&
-	            keeper->write(keeper->context, op->stage, op->round, state,
-			    skep_stage_kept_bytes(&device->stage), device->unkept, sizeof device->unkept);
+	            keeper->write(keeper->context, op->stage, op->round, state, skep_stage_kept_bytes(&device->stage),
+			    device->unkept, sizeof device->unkept);
 	skep_pool_release(device->pool, buf);
 	ret->fault = good ? SKEP_FAULT_NONE : SKEP_FAULT_UNKEPT;
 	ret->why = good ? NULL : device->unkept;
@@ -111,8 +111,7 @@ bool device_run_restore(struct skep_device *device, const struct skep_op *op, st
 		good = has_keeper(device, device->why[op->lane], sizeof device->why[op->lane]) &&
 		       keeper->read(keeper->context, op->stage, op->microbatch, state, bytes, device->why[op->lane],
 			       sizeof device->why[op->lane]);
-	good = good &&
-	       device->backend->take_up(device_queue(device, op), &device->stage, op->version, state, bytes) &&
+	good = good && device->backend->take_up(device_queue(device, op), &device->stage, op->version, state, bytes) &&
 	       device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
 	skep_pool_release(device->pool, buf);
 	return good;

@@ -12,8 +12,9 @@ struct skep_resume {
 	uint32_t version; /* of all stages: as of the start of this round, > 0 */
 };
 
-/* In the folder of checkpoint.to: of the last run of this job that has kept a version of all stages the newest one. False, with the
- * reason and what to do: the scenario keeps nothing, there is none, or something in there is damaged. Reads files' heads alone. */
+/* In the folder of checkpoint.to: of the last run of this job that has kept a version of all stages the newest one. False, with
+ * the reason and what to do: the scenario keeps nothing, there is none, or something in there is damaged. Reads files' heads
+ * alone. */
 bool skep_resume_find(const struct skep_scenario *scenario, struct skep_resume *ret, struct skep_diag *reterr);
 
 /* Have all rounds closed that the scenario asks for? */

@@ -38,7 +38,8 @@ static void begin(struct bench *b)
 	memset(b, 0, sizeof *b);
 	strcpy(b->path, "/tmp/skep-kept-XXXXXX");
 	assert_non_null(mkdtemp(b->path));
-	b->folder = (struct skep_checkpoint_folder){.path = b->path, .job = JOB, .run = RUN, .keep = SKEP_CHECKPOINTS_KEPT};
+	b->folder =
+		(struct skep_checkpoint_folder){.path = b->path, .job = JOB, .run = RUN, .keep = SKEP_CHECKPOINTS_KEPT};
 	b->keeper = skep_checkpoint_keeper(&b->folder);
 	for (unsigned i = 0; i < BYTES; i++)
 		b->state[i] = (unsigned char)(i * 7 + i / 256);
