@@ -10,7 +10,7 @@
 #include "core/hash.h"
 
 static const char *const of_root[] = {"name", "seed", "checkpoint", "simulate", "directory", "cluster", "plan", NULL};
-static const char *const of_train[] = {"until", "validate", "maths", "law", NULL};
+static const char *const of_train[] = {"until", "validate", NULL};
 static const char *const none[] = {NULL};
 
 static bool is_one_of(const char *key, const char *const words[])

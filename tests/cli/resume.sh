@@ -98,12 +98,11 @@ accepts 'half of it' sim two.yaml "${how[@]}" --set train.until.steps=30 --keep
 rm -f skep.db
 accepts 'other machines' sim two.yaml "${how[@]}" --resume --set cluster.topology=place-4.yaml
 rm -f skep.db
-accepts 'durations alone' sim two.yaml "${how[@]}" --resume --set train.maths=none
-rm -f skep.db
 none='of runs with another seed or scenario: take the --seed and --set of that run'
 refuses 'another seed' "$none" sim two.yaml "${how[@]}" --resume --seed 4
 refuses 'another batch' "$none" sim two.yaml "${how[@]}" --resume --set schedule.global_batch=256
 refuses 'another optimizer' "$none" sim two.yaml "${how[@]}" --resume --set train.optimizer.lr=1.0e-3
+refuses 'without arithmetic' "$none" sim two.yaml "${how[@]}" --resume --set train.maths=none
 refuses 'another cut' "$none" sim two.yaml "${how[@]}" --resume --set model.stages=1
 refuses 'no folder' 'has no checkpoint of all 2 stages' sim two.yaml "${how[@]}" --resume --set checkpoint.to=elsewhere
 refuses 'no folder, for real' 'has no checkpoint of all 2 stages' run two.yaml "${how[@]}" --resume --set checkpoint.to=elsewhere

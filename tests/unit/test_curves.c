@@ -3,6 +3,7 @@
  * test_curves.c - the accuracy of many runs in one picture: which runs are taken together, their mean and band, the axes, and
  * what is refused.
  */
+#include "analysis/database.h"
 #include "tests/unit/plot_fixture.h"
 
 #define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))

@@ -405,11 +405,11 @@ static void test_bad_runs(void **state)
 	s.start_loss = 40;
 	snprintf(s.scenario.model.name, sizeof s.scenario.model.name, "other");
 	run[1] = record_whole(store, &s);
-	refuses_runs(store, run, 2, "run 1 trains mlp, run 5 trains other");
+	refuses_runs(store, run, 2, "run 1 trains mlp, run 6 trains other");
 	free(s.scenario.text);
 	s.scenario.text = strdup("sync: {method: diloco, every: auto}\n");
 	run[1] = record_whole(store, &s);
-	refuses_runs(store, run + 1, 1, "run 6 has a sync period that differs from worker to worker");
+	refuses_runs(store, run + 1, 1, "run 7 has a sync period that differs from worker to worker");
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
