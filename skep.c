@@ -23,30 +23,29 @@
 #include "commands/arguments.h"
 #include "commands/bench.h"
 #include "commands/cores.h"
+#include "commands/export.h"
 #include "commands/fit.h"
 #include "commands/launch.h"
 #include "commands/plan.h"
 #include "commands/plot.h"
 #include "commands/probe.h"
 #include "commands/recording.h"
+#include "commands/resume.h"
 #include "commands/stop.h"
 #include "commands/sweep.h"
 #include "commands/topology.h"
 #include "commands/trace.h"
 #include "exec/exec.h"
 #include "exec/replay.h"
-#include "models/stage_weights.h"
-#include "planning/read.h"
 #include "scenarios/describe.h"
 #include "scenarios/loss.h"
-#include "scenarios/periodic.h"
+#include "scenarios/resume.h"
 #include "scenarios/scenario.h"
 #include "scenarios/train.h"
 #include "sim/sim.h"
 #include "version.h"
 
 #define ERROR_BYTES 1024
-#define SHARD_BYTES (UINT64_C(5) << 30) /* larger files are cut, as others cut them */
 
 static enum status complain(enum status status, const char *message)
 {
@@ -55,19 +54,6 @@ static enum status complain(enum status status, const char *message)
 }
 
 /* ---- what commands share ---------------------------------------------------------------------------------------- */
-
-static bool read_scenario(const struct arguments *arguments, struct skep_scenario *ret)
-{
-	struct skep_diag diag = {0};
-	struct skep_scenario_options options = arguments->scenario;
-	char text[2048];
-	options.details = stderr;
-	if (skep_planning_read(arguments->positional[0], &options, ret, &diag))
-		return true;
-	skep_diag_print(&diag, text, sizeof text);
-	fputs(text, stderr);
-	return false;
-}
 
 /* To who starts a run: what the weights did not say. */
 static void say_head(const struct skep_scenario *scenario, bool quiet)
@@ -83,7 +69,7 @@ static void say_head(const struct skep_scenario *scenario, bool quiet)
 static enum status check(const struct arguments *arguments)
 {
 	struct skep_scenario scenario;
-	if (!read_scenario(arguments, &scenario))
+	if (!skep_arguments_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
 	skep_scenario_describe(&scenario, arguments->json, stdout);
 	skep_scenario_finish(&scenario);
@@ -96,8 +82,13 @@ static enum status sim(const struct arguments *arguments)
 	struct recording recording;
 	struct skep_sim_result result;
 	char error[ERROR_BYTES], stopped[64];
-	if (!read_scenario(arguments, &scenario))
+	enum status begun;
+	if (!skep_arguments_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
+	if (!skep_begin_simulated(arguments, &scenario, &begun)) {
+		skep_scenario_finish(&scenario);
+		return begun;
+	}
 	const struct skep_sim_options options = {
 		.threads = arguments->threads > 0 ? arguments->threads : skep_cores(), .stop = skep_stop_listen()};
 	if (!skep_recording_begin(&recording, arguments, &scenario, "sim", error, sizeof error)) {
@@ -125,7 +116,7 @@ static enum status sim(const struct arguments *arguments)
 }
 
 /* The first process: everything a user can get wrong is said before any other process starts. */
-static enum status launch(const struct arguments *arguments, const struct skep_scenario *scenario)
+static enum status launch(const struct arguments *arguments, struct skep_scenario *scenario)
 {
 	char error[ERROR_BYTES];
 	uint32_t ranks = scenario->plan.workers + 1;
@@ -140,6 +131,9 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 			arguments->ranks, ranks - 1, ranks == 2 ? "" : "s", ranks, ranks);
 		return complain(STATUS_BAD_INPUT, error);
 	}
+	enum status over = STATUS_BAD_INPUT;
+	if (!skep_take_up(arguments, false, scenario, &over))
+		return over;
 	struct skep_store *store = skep_store_open(arguments->db, true, error, sizeof error);
 	if (!store)
 		return complain(STATUS_BAD_INPUT, error);
@@ -169,7 +163,7 @@ static enum status run_directory(
 	return outcome == SKEP_DONE ? status : complain(status, said ? error : recording.failure);
 }
 
-static enum status run_rank(const struct arguments *arguments, const struct skep_scenario *scenario)
+static enum status run_rank(const struct arguments *arguments, struct skep_scenario *scenario)
 {
 	uint32_t rank, ranks, needed = scenario->plan.workers + 1;
 	struct skep_exec_result result = {.outcome = SKEP_FAILED};
@@ -186,6 +180,8 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 		status = rank == 0 ? complain(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
 	} else if (!skep_scenario_runs(scenario, arguments->exec.pace, error, sizeof error)) {
 		status = rank == 0 ? complain(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
+	} else if (!skep_take_up_together(arguments, rank, scenario, &status)) {
+		status = rank == 0 ? status : STATUS_DONE; /* rank 0 has said why */
 	} else if (rank == 0) {
 		status = run_directory(arguments, scenario, &result);
 	} else if (!skep_exec_run(scenario, &arguments->exec, NULL, &result, error, sizeof error)) {
@@ -198,51 +194,11 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 static enum status run(const struct arguments *arguments)
 {
 	struct skep_scenario scenario;
-	if (!read_scenario(arguments, &scenario))
+	if (!skep_arguments_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
 	enum status status = skep_exec_launched() ? run_rank(arguments, &scenario) : launch(arguments, &scenario);
 	skep_scenario_finish(&scenario);
 	return status;
-}
-
-static enum status export_weights(const struct arguments *arguments)
-{
-	struct skep_scenario scenario;
-	struct skep_export_facts facts;
-	struct skep_diag diag = {0};
-	char text[2048];
-	if (arguments->output == NULL)
-		return complain(STATUS_BAD_INPUT, "export needs -o FOLDER");
-	if (!read_scenario(arguments, &scenario))
-		return STATUS_BAD_INPUT;
-	const struct skep_export options = {.from = scenario.checkpoint_to,
-		.job = scenario.job,
-		.step = arguments->step,
-		.steps_per_round = skep_periodic_steps(&scenario.plan),
-		.to = arguments->output,
-		.dtype = arguments->bf16 ? SKEP_DTYPE_BF16 : SKEP_DTYPE_F32,
-		.shard_bytes = SHARD_BYTES,
-		.name = scenario.name};
-	if (scenario.model.architecture == SKEP_ARCHITECTURE_NONE)
-		skep_diag_set(
-			&diag, scenario.path, 0, 0, NULL, "the model has no architecture that files of weights know");
-	else if (scenario.checkpoint_to[0] == '\0')
-		skep_diag_set(&diag, scenario.path, 0, 0, NULL,
-			"keeps no checkpoints to take weights from: add `checkpoint: {every: 100, to: FOLDER}` and run "
-			"it");
-	bool done = !diag.set && skep_export_weights(&scenario.training, &options, &facts, &diag);
-	if (!done) {
-		skep_diag_print(&diag, text, sizeof text);
-		fputs(text, stderr);
-	} else if (arguments->json) {
-		printf("{\"step\":%" PRIu64 ",\"weights\":%" PRIu32 ",\"parameters\":%" PRIu64 "}\n", facts.step,
-			facts.weights, facts.parameters);
-	} else if (!arguments->quiet) {
-		fprintf(stderr, "wrote %" PRIu32 " weights with %" PRIu64 " parameters of step %" PRIu64 " into %s\n",
-			facts.weights, facts.parameters, facts.step, arguments->output);
-	}
-	skep_scenario_finish(&scenario);
-	return done ? STATUS_DONE : STATUS_BAD_INPUT;
 }
 
 static enum status compare(const struct arguments *arguments)
@@ -330,6 +286,7 @@ static enum status replay_log(const struct arguments *arguments, int64_t run, co
 	struct skep_replay_result result;
 	if (!read_logged_scenario(log, run, &scenario))
 		return STATUS_BAD_INPUT;
+	skep_resume_from(&scenario, &(struct skep_resume){.version = log->first_round});
 	bool ran = skep_replay_run(&scenario.plan, log->machine, &result);
 	skep_scenario_finish(&scenario);
 	if (!ran)
@@ -375,9 +332,9 @@ static enum status bench(const struct arguments *arguments)
 static const struct command commands[] = {
 	{"check", "SCENARIO", "validate; print stages, workers, memory, bytes per step", "sStjq", 1, 1, check,
 		"Reads the scenario and all files it names. Prints what would run, or the first error with its line.\n"},
-	{"sim", "SCENARIO", "simulate", "sSTtdjq", 1, 1, sim,
+	{"sim", "SCENARIO", "simulate", "sSTtUKdjq", 1, 1, sim,
 		"Runs the scenario in virtual time over the topology's network and GPU profiles, and stores the run.\n"},
-	{"run", "SCENARIO", "run for real over MPI", "sStdjqnphDP", 1, 1, run,
+	{"run", "SCENARIO", "run for real over MPI", "sStUdjqnphDP", 1, 1, run,
 		"Starts mpirun itself with one process per worker and one for the directory; started by mpirun or srun "
 		"it joins.\n"
 		"A trace in the scenario kills and starts its workers; how truly is up to the MPI, and is said at the "
@@ -398,7 +355,8 @@ static const struct command commands[] = {
 		"Started again with the same words it does what is not in the database yet. Under mpirun or srun the "
 		"ranks\n"
 		"share the work, and rank 0 writes the database.\n"},
-	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSoABjq", 1, 1, export_weights,
+	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSoABjq", 1, 1,
+		skep_export_command,
 		"Writes config.json and model.safetensors into FOLDER, with the names and layouts of Hugging Face, from the\n"
 		"newest checkpoint in the folder that the scenario's checkpoint.to names (or from that of --step).\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,

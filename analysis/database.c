@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define SKEP_APPLICATION_ID 1936418160 /* "skep" */
-#define SKEP_SCHEMA_VERSION 8
+#define SKEP_SCHEMA_VERSION 9
 #define OPEN_TIMEOUT_MS 5000
 #define NAME_BYTES_MAX (PATH_MAX - 48) /* leaves room for ".new-PID-journal" and "./" */
 #define HEADER_BYTES 100               /* of any SQLite file */

@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 8;
+PRAGMA user_version = 9;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -32,6 +32,9 @@ CREATE TABLE runs (
 	microbatches INTEGER NOT NULL, -- per round
 	samples_per_microbatch INTEGER NOT NULL,
 	target_loss REAL, -- NULL: none
+	first_round INTEGER NOT NULL, -- it began with what another run had kept as of the start of this round; 0: by itself
+	continues INTEGER REFERENCES runs, -- that run; NULL: there is none, or this database does not have it
+	kept_as INTEGER, -- its number in the folder of its checkpoints; NULL: it keeps nothing there
 	-- The result: NULL until the run has ended.
 	digest TEXT, -- 16 hexadecimal digits
 	steps INTEGER,
@@ -269,6 +272,29 @@ CREATE INDEX sweep_runs_by_identity ON sweep_runs (identity);
 -- What the accuracy plot shows.
 CREATE VIEW losses AS
 	SELECT run, round, closed_s AS time_s, loss FROM rounds WHERE loss IS NOT NULL;
+
+-- What the runs that a run goes on with had spent when the rounds before its own had closed, all together.
+CREATE VIEW v_before AS
+	WITH RECURSIVE line(run, earlier, round) AS (
+		SELECT id, continues, first_round FROM runs WHERE continues IS NOT NULL
+		UNION ALL
+		SELECT line.run, runs.continues, runs.first_round
+		FROM line
+		JOIN runs ON runs.id = line.earlier
+		WHERE runs.continues IS NOT NULL
+	)
+	SELECT line.run, sum(last.closed_s) AS time_s,
+		sum((
+			SELECT sum(counted) FROM stage_rounds
+			WHERE stage_rounds.run = earlier AND stage_rounds.round < line.round AND stage = slices - 1
+		)) AS counted, -- microbatches, in the last stage
+		sum(last.bytes_pipeline) AS bytes_pipeline, sum(last.bytes_sync) AS bytes_sync
+	FROM line
+	JOIN runs ON runs.id = earlier
+	JOIN (
+		SELECT rounds.*, lead(round, 1, 4294967296) OVER (PARTITION BY run ORDER BY round) AS next FROM rounds
+	) AS last ON last.run = earlier AND last.round < line.round AND last.next >= line.round
+	GROUP BY line.run;
 
 -- Validations against what it took to get there; bytes of pipeline and reductions.
 CREATE VIEW v_validations AS

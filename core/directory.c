@@ -87,6 +87,7 @@ void skep_directory_init(void *mem, const struct skep_plan *plan)
 	d->mover.index = SKEP_NO_INDEX;
 	d->stages = plan->stages;
 	d->async = plan->async;
+	keep_begin(d, plan);
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		row->stage = plan->first_stage_of[i];

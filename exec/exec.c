@@ -82,6 +82,11 @@ void skep_exec_finish(int status, const struct skep_exec_result *result)
 	MPI_Finalize();
 }
 
+void skep_exec_tell_all(uint64_t *number, uint32_t count)
+{
+	MPI_Bcast(number, (int)count, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+}
+
 void skep_exec_abort(int status)
 {
 	MPI_Abort(MPI_COMM_WORLD, status);
@@ -186,24 +191,22 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 }
 
 /* Where devices keep their stages' states; every worker has to be able to write there. What other runs have kept there is out of
- * the way before anybody begins. */
+ * the way before anybody begins, and a run that goes on with another has what it goes on with. */
 static bool agree_on_checkpoints(const struct skep_scenario *scenario, struct skep_checkpoint_folder *folder,
 	struct skep_loop_setup *setup, char reason[SKEP_REASON_SIZE])
 {
 	uint32_t moved = 0, all = 0;
 	if (scenario->plan.checkpoint_every == 0)
 		return true;
-	*folder = (struct skep_checkpoint_folder){
-		scenario->checkpoint_to, scenario->job, skep_together_now_ns(), SKEP_CHECKPOINTS_KEPT};
+	*folder = skep_scenario_folder(scenario);
 	setup->keeper = skep_checkpoint_keeper(folder);
-	if (setup->device != NULL)
-		skep_checkpoint_folder_usable(folder, &moved, reason, SKEP_REASON_SIZE);
+	bool usable = setup->device == NULL || skep_checkpoint_folder_usable(folder, &moved, reason, SKEP_REASON_SIZE);
+	if (setup->device != NULL && usable) {
+		skep_device_set_keeper(setup->device, &setup->keeper);
+		skep_device_take_up(setup->device, reason, SKEP_REASON_SIZE);
+	}
 	MPI_Reduce(&moved, &all, 1, MPI_UINT32_T, MPI_SUM, 0, MPI_COMM_WORLD);
-	if (all > 0)
-		fprintf(stderr,
-			"skep: %s had %" PRIu32 " state%s that another run has kept, now in %s/run-*: remove what is "
-			"not needed\n",
-			folder->path, all, all == 1 ? "" : "s", folder->path);
+	skep_checkpoint_say_moved(folder, all, stderr);
 	return skep_together_agree(reason);
 }
 

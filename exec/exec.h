@@ -47,6 +47,8 @@ int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], char *reterr, siz
 
 /* MPI up and down. *ret_rank 0 is the directory, *ret_ranks all processes. */
 bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size);
+/* Collective: rank 0's numbers become those of all. */
+void skep_exec_tell_all(uint64_t *number, uint32_t count);
 /* `status` is the run's, known to rank 0. When processes have died this ends the process. */
 void skep_exec_finish(int status, const struct skep_exec_result *result);
 /* Ends every rank at once, after an error on this one that the others cannot hear of (MPI_Abort). */

@@ -303,6 +303,7 @@ static bool chief_init(struct rank *rank)
 	const struct skep_scenario *scenario = rank->setup->scenario;
 	uint32_t workers = rank->plan->workers;
 	rank->patience_ns = skep_loop_patience_ns(scenario, rank->setup->pace);
+	rank->rounds_done = scenario->plan.first_round;
 	if (rank->setup->shape)
 		rank->shaper = skep_shaper_create(&scenario->topology);
 	rank->books = calloc(workers + 1u, sizeof *rank->books);

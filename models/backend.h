@@ -66,6 +66,8 @@ struct skep_backend {
 	void (*save)(void *queue, const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state);
 	bool (*load)(void *queue, struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks,
 		const void *state, uint64_t bytes);
+	void (*keep)(void *queue, const struct skep_stage *stage, void *ret_state);
+	bool (*take_up)(void *queue, struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes);
 	uint64_t (*digest)(void *queue, const struct skep_stage *stage);
 
 	/* All that this queue was asked for has been done; false, with the reason, if it could not be. */

@@ -203,6 +203,18 @@ static bool load(void *queue, struct skep_stage *stage, uint32_t version, uint32
 	return skep_stage_load(stage, version, chunk, chunks, state, bytes);
 }
 
+static void keep(void *queue, const struct skep_stage *stage, void *ret_state)
+{
+	(void)queue;
+	skep_stage_keep(stage, ret_state);
+}
+
+static bool take_up(void *queue, struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes)
+{
+	(void)queue;
+	return skep_stage_take_up(stage, version, state, bytes);
+}
+
 static uint64_t digest(void *queue, const struct skep_stage *stage)
 {
 	(void)queue;
@@ -239,5 +251,7 @@ const struct skep_backend skep_backend_cpu = {.name = "CPU",
 	.copy = copy,
 	.save = save,
 	.load = load,
+	.keep = keep,
+	.take_up = take_up,
 	.digest = digest,
 	.wait = wait};

@@ -134,6 +134,9 @@ struct skep_device_result {
 };
 /* Where CHECKPOINT and RESTORE keep states; without a keeper they fail. */
 void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper);
+/* Before its first operation: has it a stage, it begins with the state that was kept of plan->first_round, if there was a round
+ * before that. False with the reason: that state cannot be read. */
+bool skep_device_take_up(struct skep_device *device, char *reterr, size_t size);
 /* From now on it lies about its gradients; without this it does not. */
 void skep_device_set_byzantine(struct skep_device *device, const struct skep_byzantine *byzantine);
 

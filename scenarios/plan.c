@@ -210,6 +210,16 @@ static uint64_t part_of(const struct skep_scenario *s, const struct skep_op *op,
 	return clamp_ns((double)ns * ((double)op->count / (double)s->stage[op->stage].parameters));
 }
 
+/* What is kept of a stage is more than its state (skep_stage_keep()). */
+static uint64_t kept_ns(const struct skep_scenario *s, uint32_t stage)
+{
+	const struct skep_stage_plan *of = &s->stage[stage];
+	uint32_t more = skep_plan_periodic(&s->plan) ? skep_optimizer_moments(&s->optimizer) : 0;
+	more += (skep_plan_fragments(&s->plan) > 1) + skep_plan_steps_beside(&s->plan);
+	return clamp_ns(
+		1e9 * ((double)of->state_bytes + more * sizeof(float) * (double)of->parameters) / s->checkpoint_Bps);
+}
+
 uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, const struct skep_op *op)
 {
 	assert(worker < s->plan.workers);
@@ -235,11 +245,11 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 	case SKEP_OP_ENTER:
 		return time->state_ns;
 	case SKEP_OP_CHECKPOINT:
-		return clamp_ns(1e9 * (double)s->stage[op->stage].state_bytes / s->checkpoint_Bps);
+		return kept_ns(s, op->stage);
 	case SKEP_OP_RESTORE:
 		if (op->microbatch == 0)
 			return time->state_ns;
-		return clamp_ns(1e9 * (double)s->stage[op->stage].state_bytes / s->checkpoint_Bps);
+		return kept_ns(s, op->stage);
 	case SKEP_OP_SAVE:
 	case SKEP_OP_LOAD:
 		return skep_split_move_ns(s, gpu, SKEP_PART_STATE, 2 * (double)chunk_bytes(s, op));

@@ -14,7 +14,7 @@ struct skep_sim_result {
 	enum skep_outcome outcome;
 	skep_time end_ns;
 	uint64_t events; /* machine steps */
-	uint32_t rounds; /* closed */
+	uint32_t rounds; /* closed, those before the first one included */
 	int stopped;     /* what stood in options->stop and ended the run; 0: nothing */
 	char why[512];   /* of a run that could not go on: what could not be done; "": memory lacks */
 };

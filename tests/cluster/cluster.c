@@ -438,6 +438,7 @@ void cluster_begin(struct cluster *c, const struct setup *setup, struct verdict 
 	c->action_limit = setup->machine->actions_limit(plan);
 	c->action = grown(c->action, &c->action_capacity, c->action_limit, sizeof(*c->action));
 	tensors_clear(&c->tensors);
+	resumed_kept(&c->tensors, plan);
 	referee_begin(c->referee, plan, c->result.capacity, setup->view, verdict);
 	for (uint32_t m = 0; m <= plan->workers; m++) {
 		bool spare = m < plan->workers && plan->first_stage_of[m] == SKEP_NO_STAGE;

@@ -72,6 +72,8 @@ void process_init(struct cluster *c, uint32_t index, uint32_t epoch)
 	bool holds = index < plan->workers && epoch > 0;
 	uint32_t candidate = holds ? referee_candidate(plan, index) : 0;
 	device_reset(&p->device, plan, candidate, holds ? plan->first_stage_of[index] : SKEP_NO_STAGE);
+	if (holds)
+		resumed_device(&p->device, plan);
 }
 
 /* No pointer into itself: a machine may wake up at another address. */

@@ -38,7 +38,8 @@ static void begin(struct bench *b)
 	memset(b, 0, sizeof *b);
 	strcpy(b->path, "/tmp/skep-kept-XXXXXX");
 	assert_non_null(mkdtemp(b->path));
-	b->folder = (struct skep_checkpoint_folder){b->path, JOB, RUN, SKEP_CHECKPOINTS_KEPT};
+	b->folder =
+		(struct skep_checkpoint_folder){.path = b->path, .job = JOB, .run = RUN, .keep = SKEP_CHECKPOINTS_KEPT};
 	b->keeper = skep_checkpoint_keeper(&b->folder);
 	for (unsigned i = 0; i < BYTES; i++)
 		b->state[i] = (unsigned char)(i * 7 + i / 256);
@@ -77,7 +78,7 @@ static void test_what_is_written_is_read(void **state)
 	assert_int_equal(fread(head, 1, sizeof head, file), sizeof head);
 	fclose(file);
 	assert_memory_equal(head,
-		"skepkept\2\0\0\0\2\0\0\0\17\0\0\0\0\0\0\0\353\3\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77\x88", 40);
+		"skepkept\3\0\0\0\2\0\0\0\17\0\0\0\0\0\0\0\353\3\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77\x88", 40);
 	b.state[0] ^= 1; /* a newer one takes its place */
 	assert_true(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, b.error, sizeof b.error));
 	assert_true(read_back(&b, 2, 15, BYTES));
@@ -177,6 +178,73 @@ static void test_another_run_is_moved_aside(void **state)
 	b.folder = first;
 	b.folder.path = aside;
 	assert_true(read_back(&b, 2, 15, BYTES));
+	finish(&b);
+}
+
+static bool keep(struct bench *b, uint32_t stage, uint32_t version)
+{
+	return b->keeper.write(b->keeper.context, stage, version, b->state, BYTES, b->error, sizeof b->error);
+}
+
+static void expect_newest(struct bench *b, uint64_t run, uint32_t version)
+{
+	struct skep_checkpoints list;
+	assert_true(skep_checkpoints_find(b->path, JOB, 2, &list) && list.versions > 0);
+	assert_true(list.run == run && list.version[list.versions - 1] == version);
+	skep_checkpoints_finish(&list);
+}
+
+/* A run goes on with what another has kept: from the last version that all stages have, which stays where it is until the new run
+ * has a whole one, whenever it dies. What some stages had beyond that is no part of the new run's versions. */
+static void test_a_run_goes_on_with_another(void **state)
+{
+	(void)state;
+	struct bench b;
+	uint32_t moved;
+	begin(&b);
+	assert_int_equal(unlink(b.file), 0);
+	for (uint32_t version = 10; version <= 40; version += 10)
+		assert_true(keep(&b, 0, version) && (version == 40 || keep(&b, 1, version)));
+	expect_newest(&b, RUN, 30);
+	b.folder.run = RUN + 7;
+	b.folder.from = RUN;
+	b.folder.from_version = 30;
+	assert_true(read_back(&b, 0, 30, BYTES));
+	b.folder.from = RUN + 1;
+	assert_false(read_back(&b, 0, 30, BYTES));
+	b.folder.from = RUN;
+	assert_false(read_back(&b, 0, 40, BYTES)); /* it is the other's */
+	for (int twice = 0; twice < 2; twice++) {
+		assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error));
+		assert_int_equal(moved, twice == 0); /* stage 0 at 40 */
+		expect_newest(&b, RUN, 30);
+	}
+	assert_true(keep(&b, 1, 40)); /* and dies: stage 0 has none of this run's */
+	expect_newest(&b, RUN, 30);
+	assert_true(keep(&b, 0, 40));
+	expect_newest(&b, RUN + 7, 40);
+	for (uint32_t version = 50; version <= 60; version += 10)
+		assert_true(keep(&b, 0, version) && keep(&b, 1, version));
+	expect_newest(&b, RUN + 7, 60);
+	b.folder.from_version = 0;
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error) && moved == 0);
+	finish(&b);
+}
+
+/* Two at once: neither takes what the other keeps for its own. */
+static void test_two_go_on_at_once(void **state)
+{
+	(void)state;
+	struct bench b;
+	begin(&b);
+	b.folder.from = RUN;
+	b.folder.from_version = 15;
+	b.folder.run = RUN + 1;
+	assert_true(read_back(&b, 2, 15, BYTES) && keep(&b, 2, 20));
+	b.folder.run = RUN + 2;
+	assert_true(read_back(&b, 2, 15, BYTES));
+	assert_false(read_back(&b, 2, 20, BYTES));
+	assert_non_null(strstr(b.error, "kept by another run of this scenario"));
 	finish(&b);
 }
 
@@ -301,6 +369,8 @@ int main(void)
 		cmocka_unit_test(test_another_state_is_refused),
 		cmocka_unit_test(test_the_newest_three_are_left),
 		cmocka_unit_test(test_another_run_is_moved_aside),
+		cmocka_unit_test(test_a_run_goes_on_with_another),
+		cmocka_unit_test(test_two_go_on_at_once),
 		cmocka_unit_test(test_what_is_nobodys),
 		cmocka_unit_test(test_a_folder_that_cannot_be_used),
 		cmocka_unit_test(test_a_writer_is_killed),
