@@ -420,8 +420,9 @@ static bool begin_end(struct skep_store *store)
 	return rc == SQLITE_OK;
 }
 
-/* So that nobody takes the run for one that still goes on. A disk or a file that is full has room for that: what was kept for it,
- * or the log, once it has gone into the file. Should the reason for the end be in the way here too, whoever writes next does it. */
+/* So that nobody takes the run for one that still goes on. A disk or a file that is full has room for that: what was kept for
+ * it, or the log, once it has gone into the file. Should the reason for the end be in the way here too, whoever writes next does
+ * it. */
 static void mark_dead(struct skep_store *store)
 {
 	char sql[96];

@@ -138,6 +138,8 @@ static bool move_others(const struct skep_checkpoint_folder *folder, uint32_t *r
 		join(folder->path, kept.name, path);
 		struct skep_checkpoint_header header = skep_checkpoint_header_read(path);
 		moved = false;
+		if (header.format == 0 && access(path, F_OK) != 0 && errno == ENOENT)
+			continue; /* moved by another process, before this one has read whose it is */
 		if (!is_own(folder, &kept, &header))
 			good = move(folder->path, &kept, &header, &moved);
 		*ret_moved += moved;

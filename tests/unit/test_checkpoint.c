@@ -248,6 +248,49 @@ static void test_two_go_on_at_once(void **state)
 	finish(&b);
 }
 
+/* All processes of a run begin at once, and each looks for what others have kept: each file is moved by one of them, and none
+ * takes one that is gone by then for one that says nothing of its run. */
+static void test_many_move_at_once(void **state)
+{
+	(void)state;
+	enum { ROUNDS = 30, FILES = 60, PROCESSES = 4 };
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		struct bench b;
+		char name[128], unknown[128];
+		int start[2], sum = 0;
+		pid_t pid[PROCESSES];
+		begin(&b);
+		for (uint32_t i = 1; i < FILES; i++) {
+			snprintf(name, sizeof name, "%s/stage-%u-version-7.kept", b.path, i + 10);
+			assert_int_equal(link(b.file, name), 0);
+		}
+		b.folder.run++;
+		assert_int_equal(pipe(start), 0);
+		for (uint32_t i = 0; i < PROCESSES; i++)
+			if ((pid[i] = fork()) == 0) {
+				uint32_t moved;
+				char go;
+				close(start[1]);
+				if (read(start[0], &go, 1) != 0) /* until the other end is closed */
+					_exit(255);
+				bool good = skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error);
+				_exit(good ? (int)moved : 255);
+			}
+		close(start[0]);
+		close(start[1]);
+		for (uint32_t i = 0; i < PROCESSES; i++) {
+			int status;
+			waitpid(pid[i], &status, 0);
+			assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 255);
+			sum += WEXITSTATUS(status);
+		}
+		assert_int_equal(sum, FILES);
+		snprintf(unknown, sizeof unknown, "%s/run-unknown", b.path);
+		assert_int_not_equal(access(unknown, F_OK), 0);
+		finish(&b);
+	}
+}
+
 /* What an older skep has kept is nobody's, and so is what only has the name. */
 static void test_what_is_nobodys(void **state)
 {
@@ -372,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_a_run_goes_on_with_another),
 		cmocka_unit_test(test_two_go_on_at_once),
 		cmocka_unit_test(test_what_is_nobodys),
+		cmocka_unit_test(test_many_move_at_once),
 		cmocka_unit_test(test_a_folder_that_cannot_be_used),
 		cmocka_unit_test(test_a_writer_is_killed),
 		cmocka_unit_test(test_a_full_disk),
