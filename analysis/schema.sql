@@ -365,11 +365,11 @@ CREATE VIEW v_counted_once AS
 	granted AS (
 		SELECT run, round, count(*) AS issued FROM grants GROUP BY run, round
 	),
-	merged AS (
+	merged AS MATERIALIZED (
 		SELECT run, round, stage, peer AS worker, peer_epoch AS epoch, microbatch + i AS microbatch
 		FROM notes JOIN bit ON (value >> i) & 1 WHERE kind = 'merged'
 	),
-	seat AS MATERIALIZED ( -- else each of count_notes looks through all notes of its run
+	seat AS MATERIALIZED ( -- this and `merged`: else each of count_notes looks through all notes of its run
 		SELECT run, round, stage, peer AS worker, peer_epoch AS epoch, value AS claimed
 		FROM notes WHERE kind = 'member'
 	),
