@@ -203,7 +203,7 @@ static void look_until_the_end(const struct plan_joint *j, struct plan_work *w, 
 	p->reached = 0;
 	for (p->runs = 0; p->runs < j->seeds; p->runs++) {
 		struct plan_whole whole;
-		if (!plan_whole_run(w, p->stage_of, w->scenario.seed + p->runs, NULL, &whole) || !whole.reached ||
+		if (!plan_whole_run(w, p->stage_of, w->scenario.seed + p->runs, &whole) || !whole.reached ||
 			(whole.extrapolated && !j->planned->extrapolate))
 			continue;
 		p->reached++;

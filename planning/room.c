@@ -6,6 +6,7 @@
 #include "planning/room.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/random.h"
 #include "scenarios/memory.h"
@@ -24,6 +25,11 @@ void skep_room_finish(struct skep_room *room)
 	free(room->waits);
 	free(room->entry);
 	*room = (struct skep_room){0};
+}
+
+void skep_room_forget(struct skep_room *room)
+{
+	memset(room->entry, 0, SKEP_ROOM_ENTRIES * sizeof *room->entry);
 }
 
 static struct skep_memory_terms terms_with(const struct skep_scenario *s, const uint32_t *workers)
@@ -50,6 +56,12 @@ static bool all_fit(const struct skep_room *room, const struct skep_memory_terms
 		if ((gpu == type || room->waits[gpu]) && !fits(room, terms, stage, gpu))
 			return false;
 	return true;
+}
+
+bool skep_room_asks(const struct skep_room *room, uint32_t stage, uint32_t type, const uint32_t *workers)
+{
+	struct skep_memory_terms terms = terms_with(room->scenario, workers);
+	return all_fit(room, &terms, stage, type);
 }
 
 /* Of what sizes change, memory knows the workers of the stage and the microbatches that each holds, and more of these never take
