@@ -21,6 +21,8 @@
 #define NEAR_SLICES 16u
 #define NEAR_EVALUATIONS 1200.0 /* ... with so many */
 #define NEAR_PASSES 3u
+#define EXACT_WORKERS 12u /* in pools of so many the portfolio is used, which looks at all allocations where there are few */
+#define WIDE_WORKERS 64u
 #define SHIFTS 64u /* of a layer across a boundary */
 #define RANDOMS 4u /* allocations to begin with where nothing else leads anywhere */
 
@@ -277,7 +279,7 @@ static bool reallocate(
 		make_costs(c);
 		const struct skep_objective *by = c->cost[1];
 		bool begins = skep_problem_allows(problem, stage_of, c->size);
-		const struct skep_search search = {.method = SKEP_METHOD_PORTFOLIO,
+		const struct skep_search search = {.method = c->planning.workers <= (all < EVALUATIONS ? EXACT_WORKERS : WIDE_WORKERS) ? SKEP_METHOD_PORTFOLIO : SKEP_METHOD_ANNEAL,
 			.problem = problem,
 			.cost = by,
 			.budget = {.evaluations = skep_planning_evaluations(

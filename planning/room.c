@@ -11,17 +11,40 @@
 #include "core/random.h"
 #include "scenarios/memory.h"
 #include "scenarios/plan.h"
+#include "scenarios/recut.h"
+
+/* False: no memory. */
+static bool spell(struct skep_room *room)
+{
+	uint32_t slices = skep_plan_slices(&room->scenario->plan), *cut = calloc(slices, sizeof *cut);
+	room->spelt = malloc(sizeof *room->spelt);
+	if (!cut || !room->spelt) {
+		free(cut);
+		free(room->spelt);
+		room->spelt = NULL;
+		return false;
+	}
+	skep_recut_of(room->scenario, cut);
+	*room->spelt = *room->scenario;
+	room->spelt->model.cut = cut;
+	room->spelt->model.cuts = slices;
+	room->scenario = room->spelt;
+	return true;
+}
 
 bool skep_room_make(const struct skep_scenario *s, struct skep_room *ret)
 {
 	*ret = (struct skep_room){.scenario = s,
 		.waits = calloc(s->topology.gpus, sizeof *ret->waits),
 		.entry = calloc(SKEP_ROOM_ENTRIES, sizeof *ret->entry)};
-	return ret->waits && ret->entry;
+	return ret->waits && ret->entry && (s->model.cut || spell(ret));
 }
 
 void skep_room_finish(struct skep_room *room)
 {
+	if (room->spelt)
+		free(room->spelt->model.cut);
+	free(room->spelt);
 	free(room->waits);
 	free(room->entry);
 	*room = (struct skep_room){0};

@@ -91,7 +91,7 @@ void skep_tables_stage(struct skep_planning *p, uint32_t stage)
  * it fits with the sizes that a search looks at is for room.h to say. */
 static void fill_memory(struct skep_planning *p)
 {
-	const struct skep_scenario *s = p->scenario;
+	const struct skep_scenario *s = p->room.scenario;
 	for (uint32_t stage = 0; stage < p->stages; stage++) {
 		double least = INFINITY;
 		for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
