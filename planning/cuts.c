@@ -23,6 +23,7 @@
 #define NEAR_PASSES 3u
 #define EXACT_WORKERS 12u /* in pools of so many the portfolio is used, which looks at all allocations where there are few */
 #define WIDE_WORKERS 64u
+#define CUTS_FEW 100u /* so many cuts are all looked at in such pools */
 #define SHIFTS 64u /* of a layer across a boundary */
 #define RANDOMS 4u /* allocations to begin with where nothing else leads anywhere */
 
@@ -86,6 +87,7 @@ void skep_cutting_aim(struct skep_cutting *c, enum skep_planning_view view, bool
 	c->view = view;
 	c->lean = lean;
 	c->paid = paid;
+	c->all = false;
 	make_costs(c);
 }
 
@@ -308,30 +310,59 @@ static bool reallocate(
 
 /* ---- both ----------------------------------------------------------------------------------------------------------- */
 
-/* All cuts that differ in one layer, each with a search. The tables are those of `layers` afterwards. */
-static bool look_around(struct skep_cutting *c, uint64_t seed, uint32_t *layers, uint32_t *stage_of, double *cost,
-	uint64_t *evaluations)
+struct both { /* the best so far, and what is looked at */
+	uint64_t seed;
+	uint32_t *layers, *stage_of, *cut, *other;
+	double *cost;
+	uint64_t *evaluations;
+};
+
+/* The tables are those of some cut afterwards. True: it is better than the best. */
+static bool try_cut(struct skep_cutting *c, struct both *b)
 {
-	uint32_t workers = c->planning.workers, *other = calloc(workers, sizeof *other);
-	uint32_t *cut = calloc(c->slices, sizeof *cut);
+	double now = *b->cost;
+	memcpy(b->other, b->stage_of, c->planning.workers * sizeof *b->other);
+	set(c, b->cut);
+	if (!reallocate(c, b->seed, NEAR_EVALUATIONS, b->other, &now, b->evaluations))
+		return false;
+	memcpy(b->layers, b->cut, c->slices * sizeof *b->layers);
+	memcpy(b->stage_of, b->other, c->planning.workers * sizeof *b->other);
+	*b->cost = now;
+	return true;
+}
+
+/* All cuts that differ in one layer. */
+static bool look_around(struct skep_cutting *c, struct both *b)
+{
 	bool any = false;
-	for (uint32_t i = 0; other && cut && i < 2 * c->slices; i++) {
-		if (!move_layer(c, layers, i / 2, i % 2, cut))
-			continue;
-		double now = *cost;
-		memcpy(other, stage_of, workers * sizeof *other);
-		set(c, cut);
-		if (!reallocate(c, seed, NEAR_EVALUATIONS, other, &now, evaluations))
-			continue;
-		memcpy(layers, cut, c->slices * sizeof *layers);
-		memcpy(stage_of, other, workers * sizeof *other);
-		*cost = now;
-		any = true;
-	}
-	set(c, layers);
-	free(other);
-	free(cut);
+	for (uint32_t i = 0; i < 2 * c->slices; i++)
+		if (move_layer(c, b->layers, i / 2, i % 2, b->cut))
+			any = try_cut(c, b) || any;
+	set(c, b->layers);
 	return any;
+}
+
+/* How many cuts there are, up to CUTS_FEW and one more. */
+static uint32_t count_cuts(const struct skep_cutting *c)
+{
+	double cuts = 1, layers = c->recut.model.layers;
+	for (uint32_t i = 1; i < c->slices && cuts <= CUTS_FEW; i++)
+		cuts = cuts * (layers - i) / i;
+	return cuts > CUTS_FEW ? CUTS_FEW + 1 : (uint32_t)(cuts + 0.5);
+}
+
+/* All cuts, slices from `slice` on having `left` layers. */
+static void look_at_all(struct skep_cutting *c, struct both *b, uint32_t slice, uint32_t left)
+{
+	if (slice + 1 == c->slices) {
+		b->cut[slice] = left;
+		try_cut(c, b);
+		return;
+	}
+	for (uint32_t n = 1; n + (c->slices - slice - 1) <= left; n++) {
+		b->cut[slice] = n;
+		look_at_all(c, b, slice + 1, left - n);
+	}
 }
 
 static void alternate(struct skep_cutting *c, uint64_t seed, uint32_t *layers, uint32_t *stage_of, double *cost,
@@ -347,18 +378,38 @@ static void alternate(struct skep_cutting *c, uint64_t seed, uint32_t *layers, u
 	}
 }
 
+/* What alternating cannot reach. */
+static void look_further(struct skep_cutting *c, struct both *b)
+{
+	if (!c->all && c->planning.workers <= EXACT_WORKERS && count_cuts(c) <= CUTS_FEW) {
+		look_at_all(c, b, 0, c->recut.model.layers);
+		set(c, b->layers);
+		c->all = true;
+		alternate(c, b->seed, b->layers, b->stage_of, b->cost, b->evaluations);
+	}
+	for (uint32_t pass = 0; pass < NEAR_PASSES && look_around(c, b); pass++)
+		alternate(c, b->seed, b->layers, b->stage_of, b->cost, b->evaluations);
+}
+
 double skep_cutting_improve(
 	struct skep_cutting *c, uint64_t seed, uint32_t *layers, uint32_t *stage_of, uint64_t *evaluations)
 {
-	bool small = c->planning.workers <= NEAR_WORKERS && c->slices <= NEAR_SLICES;
 	set(c, layers);
 	double cost = ask(c, stage_of);
 	alternate(c, seed, layers, stage_of, &cost, evaluations);
-	for (uint32_t pass = 0; small && pass < NEAR_PASSES; pass++) {
-		if (!look_around(c, seed, layers, stage_of, &cost, evaluations))
-			break;
-		alternate(c, seed, layers, stage_of, &cost, evaluations);
-	}
+	if (c->planning.workers > NEAR_WORKERS || c->slices > NEAR_SLICES)
+		return cost;
+	struct both b = {.seed = seed,
+		.layers = layers,
+		.stage_of = stage_of,
+		.cut = calloc(c->slices, sizeof *b.cut),
+		.other = calloc(c->planning.workers, sizeof *b.other),
+		.cost = &cost,
+		.evaluations = evaluations};
+	if (b.cut && b.other)
+		look_further(c, &b);
+	free(b.cut);
+	free(b.other);
 	return cost;
 }
 

@@ -5,8 +5,8 @@
  * Machines differ in speed and memory, layers in what they cost: the even cut is the best one for machines that are alike alone. The
  * two questions are asked in turn. Given who serves which stage, core/allocate/cuts.h finds the cut (interleaved, where stages have
  * several slices, layers move across one boundary after the other); given the cut, the searches of core/allocate find the
- * allocation; until neither gets better. In small pools also all cuts are looked at that differ from the one found in one layer, each
- * with a search of its own. It begins at what the caller has, or at what HetPipe's recurrence over layers and kinds of machines
+ * allocation; until neither gets better. That ends where both would have to change at once, so in small pools cuts that differ from
+ * the one found in one layer are looked at as well, and in very small ones, of which there are few, all cuts, each with a search of its own. It begins at what the caller has, or at what HetPipe's recurrence over layers and kinds of machines
  * (core/allocate/chain.h) says of groups of machines that are alike.
  *
  * What is kept true: every cut is judged by the cost that all searches use (core/allocate/throughput.h), from the tables that a
@@ -30,7 +30,7 @@ struct skep_cutting {
 	uint32_t slices;
 	uint32_t *trial, *size; /* [slices] a cut that is looked at, [stages] */
 	enum skep_planning_view view;
-	bool lean, paid;      /* workers may be left out; what counts is what a step costs */
+	bool lean, paid, all; /* workers may be left out; what counts is what a step costs; all cuts were looked at */
 	void *cost_memory[2]; /* by time, and by money */
 	const struct skep_objective *cost[2];
 };
