@@ -57,6 +57,7 @@ static bool add_found(struct plan_work *w, struct skep_cutting *cutting, enum sk
 
 struct begin {
 	const uint32_t *stage_of; /* NULL: kinds of machines */
+	const uint32_t *layers;   /* NULL: the cut that there is */
 	enum skep_planning_view view;
 	bool lean;
 	bool keeps; /* who serves which stage is left as it is */
@@ -70,7 +71,7 @@ static bool seek_from(struct plan_work *w, struct skep_cutting *cutting, const s
 	bool ok = layers && stage_of, begun = true;
 	if (ok) {
 		skep_cutting_aim(cutting, begin->view, begin->lean, begin->lean && w->rented);
-		memcpy(layers, w->even, slices_of(w) * sizeof *layers);
+		memcpy(layers, begin->layers ? begin->layers : w->even, slices_of(w) * sizeof *layers);
 		if (begin->stage_of)
 			memcpy(stage_of, begin->stage_of, w->planning.workers * sizeof *stage_of);
 		else
@@ -112,15 +113,18 @@ static bool is_late(const struct plan_work *w)
 static bool seek_all(struct plan_work *w, struct skep_cutting *cutting)
 {
 	const struct begin begins[] = {
-		{best_of(w, SKEP_VIEW_SHARED, false, true), SKEP_VIEW_SHARED, false, true},
-		{best_of(w, SKEP_VIEW_SHARED, false, false), SKEP_VIEW_SHARED, false, false},
-		{NULL, SKEP_VIEW_SHARED, false, false},
-		{best_of(w, SKEP_VIEW_ALONE, false, false), SKEP_VIEW_ALONE, false, false},
-		{best_of(w, SKEP_VIEW_SHARED, true, false), SKEP_VIEW_SHARED, true, false},
+		{best_of(w, SKEP_VIEW_SHARED, false, true), NULL, SKEP_VIEW_SHARED, false, true},
+		{best_of(w, SKEP_VIEW_SHARED, false, false), NULL, SKEP_VIEW_SHARED, false, false},
+		{NULL, NULL, SKEP_VIEW_SHARED, false, false},
+		{best_of(w, SKEP_VIEW_ALONE, false, false), NULL, SKEP_VIEW_ALONE, false, false},
+		{best_of(w, SKEP_VIEW_SHARED, true, false), NULL, SKEP_VIEW_SHARED, true, false},
+		{NULL, NULL, SKEP_VIEW_SHARED, true, false},
 	};
-	bool ok = true;
+	bool ok = true, lean = w->planning.lean.spares > w->planning.problem.spares;
+	if (w->given_layers)
+		ok = seek_from(w, cutting, &(struct begin){w->given, w->given_layers, SKEP_VIEW_SHARED, false, true});
 	for (size_t i = 0; ok && i < sizeof begins / sizeof begins[0]; i++)
-		if ((begins[i].stage_of || i == 2) && !is_late(w))
+		if ((begins[i].stage_of || i % 3 == 2) && (lean || !begins[i].lean) && !is_late(w))
 			ok = seek_from(w, cutting, &begins[i]);
 	return ok;
 }
@@ -187,6 +191,7 @@ static bool take_over(struct plan_work *w, const uint32_t *layers)
 		return false;
 	if (!w->cut) { /* else it is the last one, and is replaced */
 		struct arguments with = *w->arguments;
+		w->given_sets = with.scenario.sets;
 		memcpy(with.set, w->arguments->scenario.set, with.scenario.sets * sizeof *with.set);
 		if (says)
 			with.set[with.scenario.sets++] = as_written;
@@ -205,6 +210,11 @@ static bool take_over(struct plan_work *w, const uint32_t *layers)
 	       skep_planning_make(&w->scenario, &w->planning, error, sizeof error);
 }
 
+bool plan_cuts_take(struct plan_work *w, const uint32_t *layers)
+{
+	return take_over(w, layers) && plan_make_costs(w);
+}
+
 bool plan_cuts_open(struct plan_work *w)
 {
 	struct skep_cutting cutting;
@@ -212,10 +222,12 @@ bool plan_cuts_open(struct plan_work *w)
 		 *stage_of = calloc(w->planning.workers, sizeof *stage_of);
 	bool found = false;
 	if (layers && stage_of && skep_cutting_make(&w->planning, &cutting)) {
-		found = skep_cutting_any(&cutting, w->scenario.seed, layers, stage_of);
+		found = skep_cutting_any(
+			&cutting, w->scenario.seed, w->hasty ? 1 : SKEP_CUT_TRIES, layers, stage_of);
 		skep_cutting_finish(&cutting);
 	}
 	found = found && take_over(w, layers);
+	w->opened = found;
 	free(layers);
 	free(stage_of);
 	return found;
@@ -224,5 +236,5 @@ bool plan_cuts_open(struct plan_work *w)
 bool plan_cuts_adopt(struct plan_work *w)
 {
 	const uint32_t *layers = w->candidate[w->chosen].layers;
-	return !layers || (take_over(w, layers) && plan_make_costs(w));
+	return !layers || plan_cuts_take(w, layers);
 }

@@ -124,6 +124,10 @@ void plan_print(const struct plan_work *w, FILE *out)
 	if (c->forecast.rounds > 0 && isfinite(c->forecast.usd))
 		fprintf(out, ", %.4g USD", c->forecast.usd);
 	fprintf(out, "\n");
+	if (w->opened)
+		fprintf(out,
+			"%s: as it is cut by itself the model fits nobody's memory, so all of this is with another cut\n",
+			w->cut);
 	if (c->forecast.rounds > 0 && c->forecast.extrapolated)
 		fprintf(out, "extrapolated: the law was fitted elsewhere: %s\n", c->forecast.how);
 }

@@ -13,7 +13,7 @@
 #include "planning/problem.h"
 
 #define PLAN_RANDOMS 8u  /* random allocations that are simulated, ... */
-#define PLAN_CUT_TRIALS 4u /* of what cuts the model elsewhere */
+#define PLAN_CUT_TRIALS 5u /* of what cuts the model elsewhere */
 #define PLAN_SAMPLES 64u /* ... and that the costs are asked about */
 
 struct plan_candidate {
@@ -53,9 +53,13 @@ struct plan_work {
 	FILE *details;               /* for lists that an error of the scenario has no room for; NULL: nowhere */
 	enum skep_aim aim;
 	const uint32_t *given;    /* [workers] an allocation that is a candidate as well; NULL: none */
+	const uint32_t *given_layers; /* [slices] with this cut; NULL: with the scenario's own */
 	bool cuts;                /* may it cut the model elsewhere? */
+	bool hasty;               /* one of many that are looked at */
 	struct arguments recut;   /* `arguments` once a cut was taken over, with these: */
 	char *cut;                /* "model.cut=[3, 2, 2, 2]"; NULL: none was */
+	uint32_t given_sets;      /* assignments before that */
+	bool opened;              /* the scenario's own cut fits nobody: all is with another one */
 	uint32_t *even;           /* [slices] the cut before that, for who is told */
 	double even_samples_per_s; /* the most that was simulated with it; 0: nothing was */
 	struct plan_joint *joint; /* how the settings were chosen; NULL: none were free */
@@ -78,7 +82,8 @@ void plan_free_costs(struct plan_work *work);
 bool plan_cuts_open(struct plan_work *work);
 /* Behind the searches and their trials: candidates that cut the model elsewhere, tried. False: no memory. */
 bool plan_cuts_seek(struct plan_work *work);
-/* From now on the scenario is cut as the chosen candidate cuts it. False: no memory. */
+/* From now on the scenario is cut like this ([slices]), or as the chosen candidate cuts it. False: no memory, or it cannot be. */
+bool plan_cuts_take(struct plan_work *work, const uint32_t *layers);
 bool plan_cuts_adopt(struct plan_work *work);
 
 /* Reads the scenario with this allocation, as -o writes it, cut as it is; false: it cannot be, and diag says why. */

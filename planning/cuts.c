@@ -25,7 +25,6 @@
 #define WIDE_WORKERS 64u
 #define CUTS_FEW 100u /* so many cuts are all looked at in such pools */
 #define SHIFTS 64u /* of a layer across a boundary */
-#define RANDOMS 4u /* allocations to begin with where nothing else leads anywhere */
 
 static bool better(double now, double before)
 {
@@ -444,12 +443,13 @@ static void deal_by_memory(const struct skep_cutting *c, bool largest_first, uin
 	}
 }
 
-bool skep_cutting_any(struct skep_cutting *c, uint64_t seed, uint32_t *layers, uint32_t *stage_of)
+bool skep_cutting_any(
+	struct skep_cutting *c, uint64_t seed, uint32_t tries, uint32_t *layers, uint32_t *stage_of)
 {
 	skep_cutting_aim(c, SKEP_VIEW_SHARED, false, false);
 	if (skep_cutting_begin(c, layers, stage_of) && leads(c, seed, layers, stage_of))
 		return true;
-	for (uint32_t i = 0; i < 3 + RANDOMS; i++) {
+	for (uint32_t i = 0; i + 1 < tries; i++) {
 		skep_recut_of(c->from->scenario, layers);
 		if (i == 0)
 			skep_planning_start(c->from, stage_of);

@@ -332,7 +332,7 @@ static double find_both(const struct pool *pool, double *ret_even)
 			assert_true(skep_planning_search(&p, &q, stage_of, &found));
 			*ret_even = found.cost;
 		} else if (can ? !skep_cutting_begin(&c, layers, stage_of)
-			       : k == 1 || !skep_cutting_any(&c, 1, layers, stage_of)) {
+			       : k == 1 || !skep_cutting_any(&c, 1, SKEP_CUT_TRIES, layers, stage_of)) {
 			continue;
 		}
 		double cost = skep_cutting_improve(&c, 1, layers, stage_of, &evaluations);
