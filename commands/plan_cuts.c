@@ -23,8 +23,8 @@ static uint32_t slices_of(const struct plan_work *w)
 
 /* ---- candidates ---------------------------------------------------------------------------------------------------- */
 
-static bool same(const struct plan_work *w, const struct plan_candidate *c, const uint32_t *layers,
-	const uint32_t *stage_of)
+static bool same(
+	const struct plan_work *w, const struct plan_candidate *c, const uint32_t *layers, const uint32_t *stage_of)
 {
 	return c->layers && memcmp(c->layers, layers, slices_of(w) * sizeof *layers) == 0 &&
 	       memcmp(c->stage_of, stage_of, w->planning.workers * sizeof *stage_of) == 0;
@@ -78,9 +78,9 @@ static bool seek_from(struct plan_work *w, struct skep_cutting *cutting, const s
 			begun = skep_cutting_begin(cutting, layers, stage_of);
 	}
 	if (ok && begun) {
-		double cost = begin->keeps ? skep_cutting_recut(cutting, layers, stage_of)
-		                           : skep_cutting_improve(
-						     cutting, w->scenario.seed, layers, stage_of, &evaluations);
+		double cost = begin->keeps
+		                      ? skep_cutting_recut(cutting, layers, stage_of)
+		                      : skep_cutting_improve(cutting, w->scenario.seed, layers, stage_of, &evaluations);
 		if (cost < SKEP_NEVER)
 			ok = add_found(w, cutting, begin->view, begin->lean, layers, stage_of, evaluations);
 	}
@@ -124,7 +124,8 @@ static bool seek_all(struct plan_work *w, struct skep_cutting *cutting)
 	if (w->given_layers)
 		ok = seek_from(w, cutting, &(struct begin){w->given, w->given_layers, SKEP_VIEW_SHARED, false, true});
 	for (size_t i = 0; ok && i < sizeof begins / sizeof begins[0]; i++)
-		if ((begins[i].stage_of || i % 3 == 2) && (lean || !begins[i].lean) && !is_late(w))
+		if ((begins[i].stage_of || i % 3 == 2) && (lean || !begins[i].lean) &&
+			!(w->hasty && (i == 3 || i == 4)) && !is_late(w))
 			ok = seek_from(w, cutting, &begins[i]);
 	return ok;
 }
@@ -206,8 +207,7 @@ static bool take_over(struct plan_work *w, const uint32_t *layers)
 	plan_free_costs(w);
 	skep_planning_finish(&w->planning);
 	skep_scenario_finish(&w->scenario);
-	return plan_read(w, error, sizeof error) &&
-	       skep_planning_make(&w->scenario, &w->planning, error, sizeof error);
+	return plan_read(w, error, sizeof error) && skep_planning_make(&w->scenario, &w->planning, error, sizeof error);
 }
 
 bool plan_cuts_take(struct plan_work *w, const uint32_t *layers)
@@ -222,8 +222,7 @@ bool plan_cuts_open(struct plan_work *w)
 		 *stage_of = calloc(w->planning.workers, sizeof *stage_of);
 	bool found = false;
 	if (layers && stage_of && skep_cutting_make(&w->planning, &cutting)) {
-		found = skep_cutting_any(
-			&cutting, w->scenario.seed, w->hasty ? 1 : SKEP_CUT_TRIES, layers, stage_of);
+		found = skep_cutting_any(&cutting, w->scenario.seed, w->hasty ? 1 : SKEP_CUT_TRIES, layers, stage_of);
 		skep_cutting_finish(&cutting);
 	}
 	found = found && take_over(w, layers);

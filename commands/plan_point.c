@@ -173,9 +173,8 @@ static void cut(struct plan_work *w, struct plan_point *p, bool both)
 		skep_recut_of(&w->scenario, layers);
 		if (p->slices == slices)
 			memcpy(layers, p->layers, slices * sizeof *layers);
-		double cost_s =
-			both ? skep_cutting_improve(&cutting, w->scenario.seed, layers, stage_of, &evaluations)
-			     : skep_cutting_recut(&cutting, layers, stage_of);
+		double cost_s = both ? skep_cutting_improve(&cutting, w->scenario.seed, layers, stage_of, &evaluations)
+		                     : skep_cutting_recut(&cutting, layers, stage_of);
 		if (cost_s < SKEP_NEVER)
 			consider(w, p, &cutting.planning, cutting.cost[0], stage_of, layers);
 		skep_cutting_finish(&cutting);

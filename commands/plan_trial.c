@@ -109,8 +109,8 @@ static bool try_seed(const struct plan_work *work, struct plan_candidate *candid
 	struct skep_scenario s;
 	struct skep_diag diag = {0};
 	uint64_t seed = work->scenario.seed + nth;
-	candidate->fits = plan_trial_read_with(
-		work, candidate->stage_of, nth > 0 ? &seed : NULL, candidate->layers, &s, &diag);
+	candidate->fits =
+		plan_trial_read_with(work, candidate->stage_of, nth > 0 ? &seed : NULL, candidate->layers, &s, &diag);
 	if (!candidate->fits)
 		return false;
 	s.maths = SKEP_MATHS_NONE;
@@ -151,8 +151,7 @@ static void end_at_target(struct skep_scenario *s)
 		s->plan.target_loss_nano = (int64_t)(s->target_loss * 1e9 + 0.5);
 }
 
-bool plan_whole_run(
-	const struct plan_work *work, const uint32_t *stage_of, uint64_t seed, struct plan_whole *ret)
+bool plan_whole_run(const struct plan_work *work, const uint32_t *stage_of, uint64_t seed, struct plan_whole *ret)
 {
 	struct skep_scenario s;
 	struct skep_diag diag = {0};

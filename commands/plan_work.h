@@ -12,9 +12,9 @@
 #include "planning/forecast.h"
 #include "planning/problem.h"
 
-#define PLAN_RANDOMS 8u  /* random allocations that are simulated, ... */
+#define PLAN_RANDOMS 8u    /* random allocations that are simulated, ... */
 #define PLAN_CUT_TRIALS 5u /* of what cuts the model elsewhere */
-#define PLAN_SAMPLES 64u /* ... and that the costs are asked about */
+#define PLAN_SAMPLES 64u   /* ... and that the costs are asked about */
 
 struct plan_candidate {
 	const char *name;              /* "start", "random", or a method */
@@ -52,17 +52,17 @@ struct plan_work {
 	uint64_t begin_ns, until_ns; /* until_ns 0: no limit of time */
 	FILE *details;               /* for lists that an error of the scenario has no room for; NULL: nowhere */
 	enum skep_aim aim;
-	const uint32_t *given;    /* [workers] an allocation that is a candidate as well; NULL: none */
+	const uint32_t *given;        /* [workers] an allocation that is a candidate as well; NULL: none */
 	const uint32_t *given_layers; /* [slices] with this cut; NULL: with the scenario's own */
-	bool cuts;                /* may it cut the model elsewhere? */
-	bool hasty;               /* one of many that are looked at */
-	struct arguments recut;   /* `arguments` once a cut was taken over, with these: */
-	char *cut;                /* "model.cut=[3, 2, 2, 2]"; NULL: none was */
-	uint32_t given_sets;      /* assignments before that */
-	bool opened;              /* the scenario's own cut fits nobody: all is with another one */
-	uint32_t *even;           /* [slices] the cut before that, for who is told */
-	double even_samples_per_s; /* the most that was simulated with it; 0: nothing was */
-	struct plan_joint *joint; /* how the settings were chosen; NULL: none were free */
+	bool cuts;                    /* may it cut the model elsewhere? */
+	bool hasty;                   /* one of many that are looked at */
+	struct arguments recut;       /* `arguments` once a cut was taken over, with these: */
+	char *cut;                    /* "model.cut=[3, 2, 2, 2]"; NULL: none was */
+	uint32_t given_sets;          /* assignments before that */
+	bool opened;                  /* the scenario's own cut fits nobody: all is with another one */
+	uint32_t *even;               /* [slices] the cut before that, for who is told */
+	double even_samples_per_s;    /* the most that was simulated with it; 0: nothing was */
+	struct plan_joint *joint;     /* how the settings were chosen; NULL: none were free */
 };
 
 /* In this order: reads; makes what searches need; searches and tries what they find; chooses. What is wrong is in reterr. */
@@ -106,8 +106,7 @@ struct plan_whole {
 	double samples_per_s;
 };
 /* False: it cannot be read, or there is no memory. */
-bool plan_whole_run(
-	const struct plan_work *work, const uint32_t *stage_of, uint64_t seed, struct plan_whole *ret);
+bool plan_whole_run(const struct plan_work *work, const uint32_t *stage_of, uint64_t seed, struct plan_whole *ret);
 /* About how many events such a run has. */
 double plan_whole_events(const struct skep_scenario *scenario, uint32_t rounds);
 

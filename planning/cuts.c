@@ -21,10 +21,10 @@
 #define NEAR_SLICES 16u
 #define NEAR_EVALUATIONS 1200.0 /* ... with so many */
 #define NEAR_PASSES 3u
-#define EXACT_WORKERS 12u /* in pools of so many the portfolio is used, which looks at all allocations where there are few */
-#define WIDE_WORKERS 64u
-#define CUTS_FEW 100u /* so many cuts are all looked at in such pools */
-#define SHIFTS 64u /* of a layer across a boundary */
+#define FEW_WORKERS 12u  /* in pools of so many all cuts are looked at, if they are ... */
+#define CUTS_FEW 100u    /* ... no more than this */
+#define WIDE_WORKERS 64u /* in pools of so many the portfolio makes the longer searches */
+#define SHIFTS 64u       /* of a layer across a boundary */
 
 static bool better(double now, double before)
 {
@@ -83,10 +83,10 @@ static void make_costs(struct skep_cutting *c)
 
 void skep_cutting_aim(struct skep_cutting *c, enum skep_planning_view view, bool lean, bool paid)
 {
+	c->all = c->all && c->view == view && c->lean == lean && c->paid == paid;
 	c->view = view;
 	c->lean = lean;
 	c->paid = paid;
-	c->all = false;
 	make_costs(c);
 }
 
@@ -180,8 +180,8 @@ static void count_sizes(const struct skep_cutting *c, const uint32_t *stage_of, 
 }
 
 /* ret_layers is the best cut for this allocation, if one is expected to take less than `worth`. */
-static bool find_cut(struct skep_cutting *c, const uint32_t *layers, const uint32_t *stage_of, double worth_s,
-	uint32_t *ret_layers)
+static bool find_cut(
+	struct skep_cutting *c, const uint32_t *layers, const uint32_t *stage_of, double worth_s, uint32_t *ret_layers)
 {
 	uint32_t stages = c->slices, *edge = calloc(3 * ((size_t)stages + 1), sizeof *edge);
 	struct asking asking = {.c = c, .serves = calloc((size_t)stages * c->recut.topology.gpus, 1)};
@@ -268,6 +268,13 @@ static bool shift(struct skep_cutting *c, uint32_t *layers, const uint32_t *stag
 
 /* ---- an allocation for a cut ---------------------------------------------------------------------------------------- */
 
+/* The portfolio looks at all allocations where they are few; else it takes a while whatever it is allowed. */
+static enum skep_method method_for(const struct skep_cutting *c, double all)
+{
+	bool few = pow(c->planning.stages, c->planning.workers) <= all, wide = all >= EVALUATIONS;
+	return few || (wide && c->planning.workers <= WIDE_WORKERS) ? SKEP_METHOD_PORTFOLIO : SKEP_METHOD_ANNEAL;
+}
+
 /* With the tables as they are. False: nothing better. */
 static bool reallocate(
 	struct skep_cutting *c, uint64_t seed, double all, uint32_t *stage_of, double *cost, uint64_t *evaluations)
@@ -280,11 +287,11 @@ static bool reallocate(
 		make_costs(c);
 		const struct skep_objective *by = c->cost[1];
 		bool begins = skep_problem_allows(problem, stage_of, c->size);
-		const struct skep_search search = {.method = c->planning.workers <= (all < EVALUATIONS ? EXACT_WORKERS : WIDE_WORKERS) ? SKEP_METHOD_PORTFOLIO : SKEP_METHOD_ANNEAL,
+		const struct skep_search search = {.method = method_for(c, all),
 			.problem = problem,
 			.cost = by,
-			.budget = {.evaluations = skep_planning_evaluations(
-					   SKEP_METHOD_ANNEAL, c->planning.workers, all)},
+			.budget = {.evaluations =
+					   skep_planning_evaluations(SKEP_METHOD_ANNEAL, c->planning.workers, all)},
 			.seed = seed,
 			.together_s = skep_throughput_together(by),
 			.along_s = skep_throughput_along(by),
@@ -380,7 +387,7 @@ static void alternate(struct skep_cutting *c, uint64_t seed, uint32_t *layers, u
 /* What alternating cannot reach. */
 static void look_further(struct skep_cutting *c, struct both *b)
 {
-	if (!c->all && c->planning.workers <= EXACT_WORKERS && count_cuts(c) <= CUTS_FEW) {
+	if (!c->all && c->planning.workers <= FEW_WORKERS && count_cuts(c) <= CUTS_FEW) {
 		look_at_all(c, b, 0, c->recut.model.layers);
 		set(c, b->layers);
 		c->all = true;
@@ -443,8 +450,7 @@ static void deal_by_memory(const struct skep_cutting *c, bool largest_first, uin
 	}
 }
 
-bool skep_cutting_any(
-	struct skep_cutting *c, uint64_t seed, uint32_t tries, uint32_t *layers, uint32_t *stage_of)
+bool skep_cutting_any(struct skep_cutting *c, uint64_t seed, uint32_t tries, uint32_t *layers, uint32_t *stage_of)
 {
 	skep_cutting_aim(c, SKEP_VIEW_SHARED, false, false);
 	if (skep_cutting_begin(c, layers, stage_of) && leads(c, seed, layers, stage_of))

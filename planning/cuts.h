@@ -57,13 +57,13 @@ double skep_cutting_improve(
 double skep_cutting_recut(struct skep_cutting *cutting, uint32_t *layers, const uint32_t *stage_of);
 
 /* The expected time of a step in a view, whatever counts. */
-double skep_cutting_expect(struct skep_cutting *cutting, enum skep_planning_view view, const uint32_t *layers,
-	const uint32_t *stage_of);
+double skep_cutting_expect(
+	struct skep_cutting *cutting, enum skep_planning_view view, const uint32_t *layers, const uint32_t *stage_of);
 
 /* From nothing: some cut and allocation that can be, where the scenario's own cut has none, begun at so many places at most. False:
  * none was found. */
 #define SKEP_CUT_TRIES 8u
-bool skep_cutting_any(struct skep_cutting *cutting, uint64_t seed, uint32_t tries, uint32_t *ret_layers,
-	uint32_t *ret_stage_of);
+bool skep_cutting_any(
+	struct skep_cutting *cutting, uint64_t seed, uint32_t tries, uint32_t *ret_layers, uint32_t *ret_stage_of);
 
 #endif

@@ -17,7 +17,8 @@ struct skep_room_entry {
 
 struct skep_room {
 	const struct skep_scenario *scenario;
-	struct skep_scenario *spelt; /* the same with its cut written out, which else is found anew for each question; NULL: it is written */
+	struct skep_scenario *
+		spelt; /* the same with its cut written out, which else is found anew for each question; NULL: it is written */
 	bool *waits; /* [gpus] some machine of this type waits without a stage, and so has to fit any */
 	struct skep_room_entry *entry; /* [SKEP_ROOM_ENTRIES] */
 };

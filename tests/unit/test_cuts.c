@@ -55,12 +55,12 @@ static void draw(uint64_t seed, struct drawn *d)
 		for (uint32_t i = 0; i < d->layers; i++)
 			for (uint32_t j = i + 1; j <= d->layers; j++) {
 				double size = j - i;
-				d->stage[s][i][j] = (struct skep_throughput_stage){
-					.pace_s = size * (0.2 + unit(&random)),
-					.compute_s = size * unit(&random),
-					.travel_s = unit(&random),
-					.reduction_s = 20 * size * unit(&random),
-					.update_s = 5 * size * unit(&random)};
+				d->stage[s][i][j] =
+					(struct skep_throughput_stage){.pace_s = size * (0.2 + unit(&random)),
+						.compute_s = size * unit(&random),
+						.travel_s = unit(&random),
+						.reduction_s = 20 * size * unit(&random),
+						.update_s = 5 * size * unit(&random)};
 				d->fits[s][i][j] = !tight || skep_random_below(&random, 3) > 0;
 			}
 }
@@ -182,7 +182,8 @@ static void same_slices(const struct skep_scenario *a, const struct skep_scenari
 {
 	uint32_t slices = skep_plan_slices(&a->plan);
 	for (uint32_t slice = from; slice < to; slice++) {
-		const struct skep_stage_plan *x = &a->stage[slice % a->plan.stages], *y = &b->stage[slice % b->plan.stages];
+		const struct skep_stage_plan *x = &a->stage[slice % a->plan.stages],
+					     *y = &b->stage[slice % b->plan.stages];
 		assert_memory_equal(&a->cost[slice], &b->cost[slice], sizeof *a->cost);
 		assert_int_equal(a->slice_bytes[slice], b->slice_bytes[slice]);
 		assert_int_equal(x->parameters, y->parameters);
@@ -407,8 +408,9 @@ static void compare(const struct pool *pool, uint32_t stages, struct tally *t)
 
 static void say(const struct tally *t)
 {
-	print_message("%u pools: %u exact, the worst %.4f times the least; %u gain, at most %.3f times; %u with an uneven "
-		      "cut alone; %u impossible\n",
+	print_message(
+		"%u pools: %u exact, the worst %.4f times the least; %u gain, at most %.3f times; %u with an uneven "
+		"cut alone; %u impossible\n",
 		t->cases, t->exact, t->worst, t->gained, t->most, t->only_uneven, t->impossible);
 }
 
