@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_cuts.c - where `skep plan` cuts the model (planning/cuts.h), where the scenario leaves that open: begun at what the searches found
- * with the cut that there is, and at kinds of machines; the best few are simulated like all else.
+ * plan_cuts.c - where `skep plan` cuts the model (planning/cuts.h), where the scenario leaves that open: begun at what the
+ * searches found with the cut that there is, and at kinds of machines; the best few are simulated like all else.
  *
- * Keeps true: all that was searched for and tried with the scenario's own cut was so before, and stays: what is chosen is never worse
- * in the simulator than without another cut. Once one is chosen the work is that of a scenario which has it written.
+ * Keeps true: all that was searched for and tried with the scenario's own cut was so before, and stays: what is chosen is
+ * never worse in the simulator than without another cut. Once one is chosen the work is that of a scenario which has it written.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -89,7 +89,8 @@ static bool seek_from(struct plan_work *w, struct skep_cutting *cutting, const s
 	return ok;
 }
 
-/* Of the searches that might leave machines out or of the others; `tried`: in the simulator, else by what is expected. NULL: nothing. */
+/* Of the searches that might leave machines out or of the others; `tried`: in the simulator, else by what is expected. NULL:
+ * nothing. */
 static const uint32_t *best_of(const struct plan_work *w, enum skep_planning_view view, bool lean, bool tried)
 {
 	double least = SKEP_NEVER;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuts.h - where to cut the model into stages, and who serves them, together: for `skep plan`, where the scenario leaves both open.
+ * cuts.h - where to cut the model into stages, and who serves them, together: for `skep plan`, where the scenario leaves both
+ * open.
  *
- * Machines differ in speed and memory, layers in what they cost: the even cut is the best one for machines that are alike alone. The
- * two questions are asked in turn. Given who serves which stage, core/allocate/cuts.h finds the cut (interleaved, where stages have
- * several slices, layers move across one boundary after the other); given the cut, the searches of core/allocate find the
- * allocation; until neither gets better. That ends where both would have to change at once, so in small pools cuts that differ from
- * the one found in one layer are looked at as well, and in very small ones, of which there are few, all cuts, each with a search of its own. It begins at what the caller has, or at what HetPipe's recurrence over layers and kinds of machines
- * (core/allocate/chain.h) says of groups of machines that are alike.
+ * Machines differ in speed and memory, layers in what they cost: the even cut is the best one for machines that are alike
+ * alone. The two questions are asked in turn. Given who serves which stage, core/allocate/cuts.h finds the cut (interleaved,
+ * where stages have several slices, layers move across one boundary after the other); given the cut, the searches of
+ * core/allocate find the allocation; until neither gets better. That ends where both would have to change at once, so in
+ * small pools cuts that differ from the one found in one layer are looked at as well, and in very small ones, of which there
+ * are few, all cuts, each with a search of its own. It begins at what the caller has, or at what HetPipe's recurrence over
+ * layers and kinds of machines (core/allocate/chain.h) says of groups of machines that are alike.
  *
  * What is kept true: every cut is judged by the cost that all searches use (core/allocate/throughput.h), from the tables that a
- * scenario with this model.cut would have (scenarios/recut.h, tables.h), and memory by room.h; so what is found reads, fits and is
- * expected to take what is said here. Every slice has a layer. Nothing depends on a clock. Ties go to what was there before.
+ * scenario with this model.cut would have (scenarios/recut.h, tables.h), and memory by room.h; so what is found reads, fits
+ * and is expected to take what is said here. Every slice has a layer. Nothing depends on a clock. Ties go to what was there
+ * before.
  *
  * In this order: possible; make; any of begin, improve, expect, as often as wanted; finish.
  */
@@ -60,8 +63,8 @@ double skep_cutting_recut(struct skep_cutting *cutting, uint32_t *layers, const 
 double skep_cutting_expect(
 	struct skep_cutting *cutting, enum skep_planning_view view, const uint32_t *layers, const uint32_t *stage_of);
 
-/* From nothing: some cut and allocation that can be, where the scenario's own cut has none, begun at so many places at most. False:
- * none was found. */
+/* From nothing: some cut and allocation that can be, where the scenario's own cut has none, begun at so many places at most.
+ * False: none was found. */
 #define SKEP_CUT_TRIES 8u
 bool skep_cutting_any(
 	struct skep_cutting *cutting, uint64_t seed, uint32_t tries, uint32_t *ret_layers, uint32_t *ret_stage_of);

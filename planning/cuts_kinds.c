@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuts_kinds.c - where a search for cuts begins (cuts.h): groups of machines of one kind, in the best order, each with the layers that
- * suit it, by HetPipe's recurrence (core/allocate/chain.h). What is left of a kind when groups are made then goes to the stages that
- * are slowest.
+ * cuts_kinds.c - where a search for cuts begins (cuts.h): groups of machines of one kind, in the best order, each with the
+ * layers that suit it, by HetPipe's recurrence (core/allocate/chain.h). What is left of a kind when groups are made then goes
+ * to the stages that are slowest.
  *
- * Decides what a machine's kind is here: its GPU, since places matter for who serves a stage, which is searched for later. Layers are
- * asked about as stages of their own, so each has the overhead of one; memory is that of parameters alone, and the cost has the last word.
+ * Decides what a machine's kind is here: its GPU, since places matter for who serves a stage, which is searched for later.
+ * Layers are asked about as stages of their own, so each has the overhead of one; memory is that of parameters alone, and the
+ * cost has the last word.
  */
 #include "planning/cuts.h"
 
@@ -170,7 +171,8 @@ static void deal_groups(const struct kinds *k, const struct skep_chain_stage *st
 			}
 }
 
-/* Seconds of a microbatch at the stage, by all who serve it; with fixed pipelines all have as many, so who has few comes first. */
+/* Seconds of a microbatch at the stage, by all who serve it; with fixed pipelines all have as many, so who has few comes
+ * first. */
 static double pace_of(const struct skep_planning *p, uint32_t stage, const uint32_t *stage_of)
 {
 	double rate = 0, workers = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * problem.c - see problem.h. Who takes part, links, and what is wrong with a problem; times and memory of stages are tables.c's. What
- * is kept true: the costs see the same links as the simulator (topologies/path.h), only means of them.
+ * problem.c - see problem.h. Who takes part, links, and what is wrong with a problem; times and memory of stages are
+ * tables.c's. What is kept true: the costs see the same links as the simulator (topologies/path.h), only means of them.
  */
 #include "planning/problem.h"
 

@@ -13,11 +13,12 @@
  *
  * A search is made with each, and the simulator, which knows who really sends, chooses between what they find.
  *
- * Memory. What a stage takes depends on how many serve it, because more is in flight for each where there are few. need_bytes is what
- * it takes at least, whatever the sizes are; with those of an allocation the cost asks room.h, so what it calls possible fits.
+ * Memory. What a stage takes depends on how many serve it, because more is in flight for each where there are few. need_bytes
+ * is what it takes at least, whatever the sizes are; with those of an allocation the cost asks room.h, so what it calls
+ * possible fits.
  *
- * Left out. `problem` leaves out only machines that can hold no stage whatever the sizes are; `lean` may leave out any. Both but for
- * fixed pipelines, of which the file says how many there are. Who stands by in the scenario is none of the planning's.
+ * Left out. `problem` leaves out only machines that can hold no stage whatever the sizes are; `lean` may leave out any. Both
+ * but for fixed pipelines, of which the file says how many there are. Who stands by in the scenario is none of the planning's.
  */
 #ifndef SKEP_PLANNING_PROBLEM_H
 #define SKEP_PLANNING_PROBLEM_H

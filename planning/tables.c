@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tables.c - see tables.h. What is kept true: the costs see the same tables as the simulator (scenario's op_time, slice_bytes), only
- * means of them.
+ * tables.c - see tables.h. What is kept true: the costs see the same tables as the simulator (scenario's op_time,
+ * slice_bytes), only means of them.
  */
 #include "planning/tables.h"
 
@@ -87,8 +87,8 @@ void skep_tables_stage(struct skep_planning *p, uint32_t stage)
 	add_bytes(p, stage - 1);
 }
 
-/* What is needed whatever the sizes are: the least need of those who could hold the stage, and nobody else ever serves it. Whether
- * it fits with the sizes that a search looks at is for room.h to say. */
+/* What is needed whatever the sizes are: the least need of those who could hold the stage, and nobody else ever serves it.
+ * Whether it fits with the sizes that a search looks at is for room.h to say. */
 static void fill_memory(struct skep_planning *p)
 {
 	const struct skep_scenario *s = p->room.scenario;

@@ -7,7 +7,8 @@
  * not. `auto` frees keys that the scenario does not write, and only such as leave alone what is learnt, or that the law of the
  * losses knows: compression is for the user to free.
  *
- * Where the model is cut is no such key: it is found (planning/cuts.h), unless `model.cut` is written or free, or plan.cut says not to.
+ * Where the model is cut is no such key: it is found (planning/cuts.h), unless `model.cut` is written or free, or plan.cut
+ * says not to.
  */
 #ifndef SKEP_SCENARIOS_PLANNED_H
 #define SKEP_SCENARIOS_PLANNED_H

@@ -2,10 +2,10 @@
  *
  * recut.h - a scenario whose model is cut elsewhere: what its stages and slices then cost, without reading it again.
  *
- * For who looks for a cut and asks about thousands. What is told is what a scenario with that model.cut would have, by the functions
- * that make it when it is read (plan.c): cost, slice_bytes, stage but for move_ns, op_time, timing; and by way of them what memory.h
- * says. The rest is the first scenario's, which must stay where it is: memory[], bucket_first and transfer_ns stay those of its cut,
- * and neither world can run it.
+ * For who looks for a cut and asks about thousands. What is told is what a scenario with that model.cut would have, by the
+ * functions that make it when it is read (plan.c): cost, slice_bytes, stage but for move_ns, op_time, timing; and by way of
+ * them what memory.h says. The rest is the first scenario's, which must stay where it is: memory[], bucket_first and
+ * transfer_ns stay those of its cut, and neither world can run it.
  *
  * In this order: make; set, or set one slice, as often as wanted; finish.
  */

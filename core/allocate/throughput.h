@@ -89,9 +89,9 @@ struct skep_throughput_parts skep_throughput_explain(
 void skep_throughput_sum(
 	const struct skep_throughput *throughput, uint32_t first_workers, struct skep_throughput_parts *parts);
 
-/* One stage of the current allocation, by the tables as they are now: whoever looks for cuts writes another stage into them and asks.
- * Neighbours share out their microbatches as they did when the allocation was made current. pace_s SKEP_NEVER: somebody in it
- * cannot serve it, or a link is missing. Memory is not asked about. Changes nothing. */
+/* One stage of the current allocation, by the tables as they are now: whoever looks for cuts writes another stage into them
+ * and asks. Neighbours share out their microbatches as they did when the allocation was made current. pace_s SKEP_NEVER:
+ * somebody in it cannot serve it, or a link is missing. Memory is not asked about. Changes nothing. */
 struct skep_throughput_stage skep_throughput_measure(const struct skep_objective *cost, uint32_t stage);
 
 /* Smooth stand-ins for struct skep_search, in `mem`. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_cuts.c - where to cut the model: the recurrence over layers against enumeration of drawn stages; what a scenario that is cut
- * anew says against one that is read with that cut; and the search for cut and allocation together against all cuts times all
- * allocations, with much memory and with little.
+ * test_cuts.c - where to cut the model: the recurrence over layers against enumeration of drawn stages; what a scenario that
+ * is cut anew says against one that is read with that cut; and the search for cut and allocation together against all cuts
+ * times all allocations, with much memory and with little.
  */
 #include <math.h>
 #include <setjmp.h>
