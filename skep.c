@@ -343,8 +343,9 @@ static const struct command commands[] = {
 		"as fast as\n"
 		"this machine can.\n"},
 	{"plan", "SCENARIO [-o FILE]", "who should serve which stage", "oxObCdJsSjq", 1, 1, skep_plan_command,
-		"Searches for the allocation of workers to stages with the most throughput: by the expected time of a step,\n"
-		"then in the simulator, beside the scenario's own allocation and random ones. With -o the best becomes a\n"
+		"Searches for the allocation of workers to stages with the most throughput, and for where to cut the model\n"
+		"unless model.cut says it or plan.cut is as-written: by the expected time of a step, then in the\n"
+		"simulator, beside the scenario's own allocation and random ones. With -o the best becomes a\n"
 		"scenario that check, sim and run take. Keys in the scenario's plan.search are chosen as well, for the\n"
 		"objective in plan.objective. The result depends on the scenario and its seed, unless there is a budget of\n"
 		"time. Runs of --confirm are kept in the database of --db, if it is given.\n"},

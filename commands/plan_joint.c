@@ -44,12 +44,13 @@ static void take_answer(void *context, uint32_t number, void *bytes, uint64_t co
 	struct plan_joint *j = context;
 	struct plan_point *p = &j->point[j->list[number]];
 	(void)count;
+	const uint32_t *lists = (const uint32_t *)(const void *)((const char *)bytes + sizeof *p);
 	free(p->stage_of);
+	free(p->layers);
 	memcpy(p, bytes, sizeof *p);
-	p->stage_of = p->workers > 0 ? malloc(p->workers * sizeof *p->stage_of) : NULL;
-	if (p->stage_of)
-		memcpy(p->stage_of, (char *)bytes + sizeof *p, p->workers * sizeof *p->stage_of);
-	p->workers = p->stage_of ? p->workers : 0;
+	p->stage_of = p->layers = NULL;
+	plan_point_keep(&p->stage_of, &p->workers, lists, p->workers);
+	plan_point_keep(&p->layers, &p->slices, lists + p->workers, p->slices);
 	j->asked++;
 	free(bytes);
 }
@@ -229,11 +230,8 @@ static bool descend(struct plan_joint *j)
 					(j->point[which].why[0] != '\0' && !j->point[which].can) || is_listed(j, which))
 					continue;
 				struct plan_point *p = &j->point[which], *from = &j->point[best];
-				free(p->stage_of);
-				p->stage_of = malloc(from->workers * sizeof *p->stage_of);
-				p->workers = p->stage_of ? from->workers : 0;
-				if (p->stage_of)
-					memcpy(p->stage_of, from->stage_of, from->workers * sizeof *p->stage_of);
+				plan_point_keep(&p->stage_of, &p->workers, from->stage_of, from->workers);
+				plan_point_keep(&p->layers, &p->slices, from->layers, from->slices);
 				j->list[j->lists++] = which;
 			}
 		if (j->lists == 0)
@@ -361,6 +359,7 @@ static enum status adopt(struct plan_work *w, struct plan_joint *j)
 	skep_scenario_finish(&w->scenario);
 	w->arguments = &j->arguments;
 	w->given = j->point[j->chosen].stage_of;
+	w->given_layers = j->point[j->chosen].layers;
 	if (plan_read(w, error, sizeof error))
 		return STATUS_DONE;
 	fputs(error, stderr);
@@ -403,12 +402,18 @@ enum status plan_joint_choose(struct plan_work *w)
 	return adopt(w, j);
 }
 
+static void free_lists(struct plan_point *p)
+{
+	free(p->stage_of);
+	free(p->layers);
+}
+
 void plan_joint_destroy(struct plan_joint *j)
 {
 	if (!j)
 		return;
 	for (uint32_t i = 0; i < j->points; i++)
-		free(j->point[i].stage_of);
+		free_lists(&j->point[i]);
 	plan_point_free_sets(j->set);
 	skep_planned_destroy(j->planned);
 	free(j->point);

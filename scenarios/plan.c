@@ -332,8 +332,8 @@ static void make_times(struct skep_scenario *s, uint32_t slice)
 	}
 }
 
-/* All of its slices. What leaves it is of the largest of them. */
-static void make_stage(struct skep_scenario *s, uint32_t stage)
+/* All of its slices. What leaves it is of the largest of them; `link_Bps` is what a newcomer can count on. */
+static void make_stage(struct skep_scenario *s, uint32_t stage, double link_Bps)
 {
 	uint64_t parameters = 0, activation_bytes = 0;
 	for (uint32_t slice = stage; slice < skep_plan_slices(&s->plan); slice += s->plan.stages) {
@@ -346,7 +346,7 @@ static void make_stage(struct skep_scenario *s, uint32_t stage)
 		.parameters = parameters,
 		.activation_bytes = activation_bytes,
 		.state_bytes = state_bytes,
-		.move_ns = clamp_ns(1e9 * (double)state_bytes / thinnest_Bps(s)),
+		.move_ns = clamp_ns(1e9 * (double)state_bytes / link_Bps),
 		.state_chunks = chunks,
 	};
 }
@@ -432,6 +432,26 @@ static bool make_collective(struct skep_scenario *s)
 	return s->plan.collective != SKEP_COLLECTIVE_BUTTERFLY || make_links(s);
 }
 
+void skep_plan_cut(struct skep_scenario *s, double link_Bps)
+{
+	uint32_t slices = skep_plan_slices(&s->plan);
+	for (uint32_t slice = 0; slice < slices; slice++)
+		make_slice(s, slice);
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		make_stage(s, stage, link_Bps);
+	for (uint32_t slice = 0; slice < slices; slice++)
+		make_times(s, slice);
+}
+
+void skep_plan_cut_slice(struct skep_scenario *s, uint32_t slice)
+{
+	if (slice > 0)
+		make_slice(s, slice - 1);
+	make_slice(s, slice);
+	make_stage(s, slice % s->plan.stages, INFINITY);
+	make_times(s, slice);
+}
+
 bool skep_plan_make(struct skep_scenario *s)
 {
 	uint32_t stages = s->plan.stages, slices = skep_plan_slices(&s->plan);
@@ -446,12 +466,7 @@ bool skep_plan_make(struct skep_scenario *s)
 	s->plan.stage = s->stage;
 	s->plan.slice_bytes = slices > stages ? s->slice_bytes : NULL;
 	s->plan.first_stage_of = s->first_stage_of;
-	for (uint32_t slice = 0; slice < slices; slice++)
-		make_slice(s, slice);
-	for (uint32_t stage = 0; stage < stages; stage++)
-		make_stage(s, stage);
-	for (uint32_t slice = 0; slice < slices; slice++)
-		make_times(s, slice);
+	skep_plan_cut(s, thinnest_Bps(s));
 	s->training = (struct skep_training){
 		.model = &s->model,
 		.plan = &s->plan,
