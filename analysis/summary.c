@@ -250,7 +250,7 @@ static void hear_op(void *context, const struct skep_op_span *op)
 	*last = op->end_ns > *last ? op->end_ns : *last;
 }
 
-/* Links do not say what processes sent that were killed. */
+/* In step with the rounds, as links are not: they are told of at the end. */
 static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
 {
 	struct skep_tally *tally = context;
