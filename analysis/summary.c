@@ -36,6 +36,7 @@ struct skep_tally {
 	double cost_usd;             /* of the lives that have ended */
 	double cost_to_target_usd;   /* of these, what was before the target was reached */
 	skep_time target_ns;         /* when that was; SKEP_TIME_NEVER: not yet */
+	uint64_t died;               /* processes of workers */
 	bool *moving;                /* [workers]: when it joins, that is the end of a migration */
 	struct span *span;           /* [spans] by round */
 	size_t spans;
@@ -276,6 +277,13 @@ static void hear_life(void *context, uint32_t machine, skep_time born_ns, skep_t
 		tally->cost_to_target_usd += skep_topology_cost_usd(topology, machine, born_ns, until_ns);
 }
 
+static void hear_death(void *context, uint32_t machine)
+{
+	struct skep_tally *tally = context;
+	assert(machine < tally->scenario->plan.workers);
+	tally->died++;
+}
+
 struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
 {
 	return (struct skep_recorder){.context = tally,
@@ -283,7 +291,8 @@ struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
 		.op = hear_op,
 		.sent = hear_sent,
 		.worker = hear_worker,
-		.life = hear_life};
+		.life = hear_life,
+		.died = hear_death};
 }
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
@@ -364,7 +373,7 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->ok = outcome == SKEP_DONE;
 	ret->has_law = tally->scenario->maths == SKEP_MATHS_LAW;
 	ret->extrapolated = extrapolated(tally);
-	ret->unprovoked = ret->fenced > 0 && !tally->scenario->has_trace;
+	ret->unprovoked = ret->fenced > tally->died && !tally->scenario->has_trace;
 }
 
 /* ---- two recorders at once -------------------------------------------------------------------------------------- */
@@ -414,6 +423,15 @@ static void both_life(void *context, uint32_t machine, skep_time born_ns, skep_t
 		pair->second.life(pair->second.context, machine, born_ns, ended_ns);
 }
 
+static void both_died(void *context, uint32_t machine)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.died)
+		pair->first.died(pair->first.context, machine);
+	if (pair->second.died)
+		pair->second.died(pair->second.context, machine);
+}
+
 static void both_progress(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total)
 {
 	const struct skep_recorder_pair *pair = context;
@@ -449,6 +467,7 @@ struct skep_recorder skep_recorder_both(struct skep_recorder_pair *pair)
 		.link = both_link,
 		.worker = both_worker,
 		.life = both_life,
+		.died = both_died,
 		.progress = both_progress,
 		.sent = both_sent,
 		.log = both_log};

@@ -275,10 +275,13 @@ static void log_unseen_end(struct rank *rank, uint32_t machine, uint64_t events,
 
 void report_died(struct rank *rank, uint32_t peer, uint32_t machine)
 {
+	const struct skep_recorder *recorder = rank->setup->recorder;
 	struct books *books = &rank->books[machine];
 	struct skep_worker_use end = {.index = machine, .epoch = rank->seats.epoch[peer], .stage = SKEP_NO_STAGE};
 	bool known = gather_remains(rank, peer, machine, &end);
 	gather_links(rank, peer);
+	if (recorder->died != NULL)
+		recorder->died(recorder->context, machine);
 	bool begun = !known || end.events > 0; /* it may have died on the way to its seat */
 	if (!begun)
 		log_unseen_end(rank, machine, 0, 0);

@@ -105,7 +105,7 @@ struct swarm {
 
 	uint64_t sent[SKEP_TRAFFICS];                                /* as was told on the way */
 	uint64_t link_bytes[SKEP_TRAFFICS], messages[SKEP_TRAFFICS]; /* and at the end */
-	uint32_t notes[SKEP_NOTE_KINDS];
+	uint32_t notes[SKEP_NOTE_KINDS], deaths;
 	uint64_t issued, counted, lost;
 	int64_t first_loss, last_loss;
 	bool torn;
@@ -128,6 +128,13 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		swarm->counted += note->microbatch;
 		swarm->lost += (uint64_t)note->value;
 	}
+}
+
+static void hear_death(void *context, uint32_t machine)
+{
+	struct swarm *swarm = context;
+	assert(machine == 2);
+	swarm->deaths++;
 }
 
 static void hear_worker(void *context, const struct skep_worker_use *use)
@@ -260,6 +267,7 @@ static struct swarm *swarm_new(const char *const *set, uint32_t sets, uint32_t s
 		.link = hear_link,
 		.sent = hear_sent,
 		.worker = hear_worker,
+		.died = hear_death,
 		.log = hear_log};
 	for (uint32_t i = 0; i < swarm->ranks; i++) {
 		struct member *m = &swarm->member[i];
@@ -364,6 +372,7 @@ static void a_trace_kills_softly_where_nothing_survives(void **state)
 	}
 	check_learnt(swarm);
 	check_traffic(swarm, true, false);
+	assert_int_equal(swarm->deaths, 0);
 	assert_true(swarm->notes[SKEP_NOTE_FENCED] > 0 && swarm->notes[SKEP_NOTE_JOINED] > 0);
 	struct skep_replay_result replay = swarm_replay(swarm);
 	assert_true(replay.whole && replay.lives > replay.machines);
@@ -388,6 +397,7 @@ static void kill_two(bool remains)
 	assert_true(swarm->member[0].result.bereaved);
 	check_learnt(swarm);
 	check_traffic(swarm, remains, true);
+	assert_int_equal(swarm->deaths, 2);
 	assert_true(swarm->notes[SKEP_NOTE_FENCED] >= 1 && swarm->notes[SKEP_NOTE_JOINED] >= 1);
 	assert_int_equal(swarm->torn, !remains);
 	struct skep_replay_result replay = swarm_replay(swarm);
