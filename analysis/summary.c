@@ -18,6 +18,8 @@
 #include "scenarios/loss.h"
 #include "scenarios/periodic.h"
 
+#define LATE_NS 200000u /* a machine that is free wakes a thread earlier than that */
+
 struct open_round { /* what becomes part of the sums when the round closes */
 	uint32_t round;
 	uint64_t counted, lost, last_stage;
@@ -36,6 +38,8 @@ struct skep_tally {
 	double cost_usd;             /* of the lives that have ended */
 	double cost_to_target_usd;   /* of these, what was before the target was reached */
 	skep_time target_ns;         /* when that was; SKEP_TIME_NEVER: not yet */
+	uint64_t paced, late;        /* operations */
+	double late_ns;              /* of the late ones: longer than paced, together */
 	uint64_t died;               /* processes of workers */
 	bool *moving;                /* [workers]: when it joins, that is the end of a migration */
 	struct span *span;           /* [spans] by round */
@@ -234,10 +238,24 @@ static bool make_room(struct skep_tally *tally, uint32_t round)
 	return true;
 }
 
+/* A wake-up some 50 us late is no overrun of an operation of more than a millisecond. */
+static void hear_pace(struct skep_tally *tally, const struct skep_op_span *op)
+{
+	if (op->paced_ns == 0)
+		return;
+	tally->paced++;
+	skep_time over_ns = op->end_ns - op->begin_ns > op->paced_ns ? op->end_ns - op->begin_ns - op->paced_ns : 0;
+	if (over_ns <= op->paced_ns / 20 || over_ns <= LATE_NS)
+		return;
+	tally->late++;
+	tally->late_ns += (double)over_ns;
+}
+
 /* Operations of other processes come late, so a round's are put together at the end of the run. */
 static void hear_op(void *context, const struct skep_op_span *op)
 {
 	struct skep_tally *tally = context;
+	hear_pace(tally, op);
 	bool pass = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
 	if (pass && skep_plan_validates(&tally->scenario->plan, op->microbatch)) /* before the round */
 		return;
@@ -373,6 +391,8 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->ok = outcome == SKEP_DONE;
 	ret->has_law = tally->scenario->maths == SKEP_MATHS_LAW;
 	ret->extrapolated = extrapolated(tally);
+	ret->late_share = tally->paced > 0 ? (double)tally->late / (double)tally->paced : NAN;
+	ret->late_s = tally->late > 0 ? tally->late_ns / 1e9 / (double)tally->late : NAN;
 	ret->unprovoked = ret->fenced > tally->died && !tally->scenario->has_trace;
 }
 

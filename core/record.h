@@ -29,7 +29,8 @@ struct skep_op_span { /* one operation on one worker's device */
 	uint16_t stage;
 	uint8_t kind, lane;
 	skep_time begin_ns, end_ns;
-	skep_time busy_ns; /* real arithmetic inside it; equals end - begin in the simulator */
+	skep_time busy_ns;  /* real arithmetic inside it; equals end - begin in the simulator */
+	skep_time paced_ns; /* real runs with pace: how long it was to take, by the profile; else 0 */
 };
 
 struct skep_link_use {                /* at the end of a run, one per ordered pair and class that was used */

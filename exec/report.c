@@ -178,7 +178,8 @@ void report_op(struct rank *rank, const struct skep_lanes_done *done)
 		.lane = op->lane,
 		.begin_ns = done->begin_ns,
 		.end_ns = done->end_ns,
-		.busy_ns = done->busy_ns};
+		.busy_ns = done->busy_ns,
+		.paced_ns = done->paced_ns};
 	if (op->lane == SKEP_LANE_COMPUTE) {
 		rank->total.compute_ns += span.end_ns - span.begin_ns;
 		rank->total.arithmetic_ns += span.busy_ns;

@@ -38,6 +38,7 @@ static void op_row(struct skep_wire *wire, struct skep_op_span *span)
 	skep_wire_u64(wire, &span->begin_ns);
 	skep_wire_u64(wire, &span->end_ns);
 	skep_wire_u64(wire, &span->busy_ns);
+	skep_wire_u64(wire, &span->paced_ns);
 	if (span->kind == 0 || span->kind >= SKEP_OP_KINDS || span->lane >= SKEP_LANES)
 		wire->ok = false;
 }

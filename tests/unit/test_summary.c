@@ -385,6 +385,39 @@ static void test_text_of_fenced(void **state)
 	synthetic_finish(&s);
 }
 
+/* Of five paced operations two are late: by less than a twentieth, or by what a wake-up takes, is in time. */
+static void test_pace(void **state)
+{
+	(void)state;
+	static const skep_time took_ns[][2] = {{10000000, 10000000}, {10000000, 30000000}, {10000000, 10400000},
+		{100000, 250000}, {10000000, 20000000}, {0, 10000000}};
+	struct synthetic s;
+	struct skep_summary r;
+	char *text = NULL;
+	size_t size = 0;
+	synthetic_init(&s, "paced", 2, 2);
+	struct skep_tally *tally = skep_tally_create(&s.scenario, "real");
+	struct skep_recorder recorder = skep_tally_recorder(tally);
+	skep_tally_finish(tally, 1, 1, 1, SKEP_DONE, &r);
+	assert_true(isnan(r.late_share) && isnan(r.late_s));
+	for (size_t i = 0; i < sizeof took_ns / sizeof took_ns[0]; i++) {
+		struct skep_op_span span = {.kind = SKEP_OP_STEP, .begin_ns = 7, .end_ns = 7 + took_ns[i][1]};
+		span.paced_ns = took_ns[i][0];
+		recorder.op(recorder.context, &span);
+	}
+	skep_tally_finish(tally, 1, 1, 1, SKEP_DONE, &r);
+	assert_double_equal(r.late_share, 0.4, 1e-12);
+	assert_double_equal(r.late_s, 0.015, 1e-12);
+	FILE *out = open_memstream(&text, &size);
+	skep_summary_print_text(&r, out);
+	fclose(out);
+	assert_non_null(strstr(text, "hint: 40 % of the operations took longer than their profile says, by 15.000 ms "
+				     "in the mean: this machine is too slow or too busy for this run\n"));
+	free(text);
+	skep_tally_destroy(tally);
+	synthetic_finish(&s);
+}
+
 /* Whoever died was fenced for that; one more, and the timeout may be too short. */
 static void test_deaths_are_no_hint(void **state)
 {
@@ -511,6 +544,7 @@ int main(void)
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_text_of_fenced),
 		cmocka_unit_test(test_deaths_are_no_hint),
+		cmocka_unit_test(test_pace),
 		cmocka_unit_test(test_both),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
