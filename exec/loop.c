@@ -308,8 +308,9 @@ static bool chief_init(struct rank *rank)
 	rank->heard = calloc(rank->transport->ranks * rank_links(rank->plan), sizeof *rank->heard);
 	rank->wanted = calloc(workers, sizeof *rank->wanted);
 	rank->began = calloc(workers, sizeof *rank->began);
+	rank->left_epoch = calloc(workers, sizeof *rank->left_epoch);
 	if ((rank->setup->shape && rank->shaper == NULL) || rank->books == NULL || rank->batches_had == NULL ||
-		rank->heard == NULL || rank->wanted == NULL || rank->began == NULL)
+		rank->heard == NULL || rank->left_epoch == NULL || rank->wanted == NULL || rank->began == NULL)
 		return false;
 	for (uint32_t i = 0; i <= workers; i++)
 		rank->books[i].sum = (struct skep_worker_use){.index = i, .stage = SKEP_NO_STAGE};
@@ -355,6 +356,7 @@ static void rank_finish(struct rank *rank)
 	free(rank->heard);
 	free(rank->wanted);
 	free(rank->began);
+	free(rank->left_epoch);
 	free(rank->inbox.message);
 	if (rank->setup->used == NULL)
 		free(rank->use);

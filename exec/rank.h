@@ -81,6 +81,8 @@ struct rank {
 	uint64_t *batches_had;       /* [ranks] */
 	struct skep_link_use *heard; /* [ranks * links] what each process has sent, as far as it is known */
 	bool *wanted;         /* [workers] somebody is to sit there, as soon as its process is known to be dead */
+	uint32_t *left_epoch; /* [workers] that the trace has taken away: its epoch then */
+	size_t heard_at;      /* the next event of the trace that is to be heard of */
 	bool *began;          /* [workers] the trace has let it come before */
 	bool short_of_spares; /* that has been said */
 	uint64_t events;      /* of the lives that have ended */

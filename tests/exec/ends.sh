@@ -46,6 +46,12 @@ begin
 mpirun=$(pgrep -P "$running")
 kill -KILL "$(pgrep -P "$mpirun" | tail -n 1)"
 ended 'a worker killed' '^skep: a process of the run died'
+over() { # over: the newest run does not seem to go on
+	python3 -c 'import sqlite3
+status, = sqlite3.connect("skep.db").execute("SELECT status FROM runs ORDER BY id DESC").fetchone()
+assert status in ("failed", "dead"), status'
+}
+check 'a worker killed: the run is not left running' over
 
 begin
 kill -KILL "$(pgrep -P "$running")"

@@ -379,6 +379,23 @@ static void a_trace_kills_softly_where_nothing_survives(void **state)
 	swarm_free(swarm);
 }
 
+/* No silence is long enough here: without the word that the directory gets nobody would be fenced, and the run would wait. */
+static void a_loss_is_heard_of(void **state)
+{
+	(void)state;
+	const char *const set[] = {"train.until.steps=60", "cluster.trace.scale=0.004", "schedule.microbatch=128",
+		"directory.heartbeat=20 ms", "directory.timeout=100 s", "cluster.trace.heard_after=5 ms"};
+	struct swarm *swarm = swarm_new(set, 6, 0);
+	swarm_run(swarm);
+	for (uint32_t i = 0; i < swarm->ranks; i++)
+		assert_true(swarm->member[i].fine && swarm->member[i].clean);
+	assert_true(swarm->issued > 0 && swarm->counted + swarm->lost == swarm->issued);
+	assert_true(swarm->notes[SKEP_NOTE_FENCED] > 0);
+	assert_true(swarm->member[0].result.end_ns < 100000000000);
+	assert_true(swarm_replay(swarm).whole);
+	swarm_free(swarm);
+}
+
 /* Two die for good, one of them as soon as it has taken the seat of the other. */
 static void kill_two(bool remains)
 {
@@ -429,6 +446,7 @@ int main(void)
 		cmocka_unit_test(a_seat_has_one_holder_at_a_time),
 		cmocka_unit_test(remains_hold_what_was_not_sent),
 		cmocka_unit_test(a_trace_kills_softly_where_nothing_survives),
+		cmocka_unit_test(a_loss_is_heard_of),
 		cmocka_unit_test(a_spare_takes_the_seat_of_the_dead),
 		cmocka_unit_test(without_remains_the_replay_says_what_it_lacks),
 	};
