@@ -118,7 +118,7 @@ static enum status sim(const struct arguments *arguments)
 /* The first process: everything a user can get wrong is said before any other process starts. */
 static enum status launch(const struct arguments *arguments, struct skep_scenario *scenario)
 {
-	char error[ERROR_BYTES];
+	char error[ERROR_BYTES], why[ERROR_BYTES];
 	uint32_t ranks = scenario->plan.workers + 1;
 	if (!skep_exec_ready(&arguments->exec, error, sizeof error) ||
 		!skep_scenario_runs(scenario, arguments->exec.pace, error, sizeof error) ||
@@ -141,6 +141,8 @@ static enum status launch(const struct arguments *arguments, struct skep_scenari
 	error[0] = '\0';
 	say_head(scenario, arguments->quiet);
 	int status = skep_launch(arguments, scenario, error, sizeof error);
+	if (error[0] != '\0' && (store = skep_store_open(arguments->db, true, why, sizeof why)) != NULL)
+		skep_store_close(store); /* which marks a run as dead whose rank 0 had no time to */
 	enum status ended = status < 0 ? STATUS_FAILED : (enum status)status;
 	return error[0] != '\0' ? complain(ended, error) : ended;
 }

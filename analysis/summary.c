@@ -18,6 +18,8 @@
 #include "scenarios/loss.h"
 #include "scenarios/periodic.h"
 
+#define LATE_NS 200000u /* a machine that is free wakes a thread earlier than that */
+
 struct open_round { /* what becomes part of the sums when the round closes */
 	uint32_t round;
 	uint64_t counted, lost, last_stage;
@@ -36,6 +38,9 @@ struct skep_tally {
 	double cost_usd;             /* of the lives that have ended */
 	double cost_to_target_usd;   /* of these, what was before the target was reached */
 	skep_time target_ns;         /* when that was; SKEP_TIME_NEVER: not yet */
+	uint64_t paced, late;        /* operations */
+	double late_ns;              /* of the late ones: longer than paced, together */
+	uint64_t died;               /* processes of workers */
 	bool *moving;                /* [workers]: when it joins, that is the end of a migration */
 	struct span *span;           /* [spans] by round */
 	size_t spans;
@@ -233,10 +238,24 @@ static bool make_room(struct skep_tally *tally, uint32_t round)
 	return true;
 }
 
+/* A wake-up some 50 us late is no overrun of an operation of more than a millisecond. */
+static void hear_pace(struct skep_tally *tally, const struct skep_op_span *op)
+{
+	if (op->paced_ns == 0)
+		return;
+	tally->paced++;
+	skep_time over_ns = op->end_ns - op->begin_ns > op->paced_ns ? op->end_ns - op->begin_ns - op->paced_ns : 0;
+	if (over_ns <= op->paced_ns / 20 || over_ns <= LATE_NS)
+		return;
+	tally->late++;
+	tally->late_ns += (double)over_ns;
+}
+
 /* Operations of other processes come late, so a round's are put together at the end of the run. */
 static void hear_op(void *context, const struct skep_op_span *op)
 {
 	struct skep_tally *tally = context;
+	hear_pace(tally, op);
 	bool pass = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
 	if (pass && skep_plan_validates(&tally->scenario->plan, op->microbatch)) /* before the round */
 		return;
@@ -250,7 +269,7 @@ static void hear_op(void *context, const struct skep_op_span *op)
 	*last = op->end_ns > *last ? op->end_ns : *last;
 }
 
-/* Links do not say what processes sent that were killed. */
+/* In step with the rounds, as links are not: they are told of at the end. */
 static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
 {
 	struct skep_tally *tally = context;
@@ -276,6 +295,13 @@ static void hear_life(void *context, uint32_t machine, skep_time born_ns, skep_t
 		tally->cost_to_target_usd += skep_topology_cost_usd(topology, machine, born_ns, until_ns);
 }
 
+static void hear_death(void *context, uint32_t machine)
+{
+	struct skep_tally *tally = context;
+	assert(machine < tally->scenario->plan.workers);
+	tally->died++;
+}
+
 struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
 {
 	return (struct skep_recorder){.context = tally,
@@ -283,7 +309,8 @@ struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
 		.op = hear_op,
 		.sent = hear_sent,
 		.worker = hear_worker,
-		.life = hear_life};
+		.life = hear_life,
+		.died = hear_death};
 }
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
@@ -365,7 +392,9 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->ok = outcome == SKEP_DONE;
 	ret->has_law = tally->scenario->maths == SKEP_MATHS_LAW;
 	ret->extrapolated = extrapolated(tally);
-	ret->unprovoked = ret->fenced > 0 && !tally->scenario->has_trace;
+	ret->late_share = tally->paced > 0 ? (double)tally->late / (double)tally->paced : NAN;
+	ret->late_s = tally->late > 0 ? tally->late_ns / 1e9 / (double)tally->late : NAN;
+	ret->unprovoked = ret->fenced > tally->died && !tally->scenario->has_trace;
 }
 
 /* ---- two recorders at once -------------------------------------------------------------------------------------- */
@@ -415,6 +444,15 @@ static void both_life(void *context, uint32_t machine, skep_time born_ns, skep_t
 		pair->second.life(pair->second.context, machine, born_ns, ended_ns);
 }
 
+static void both_died(void *context, uint32_t machine)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.died)
+		pair->first.died(pair->first.context, machine);
+	if (pair->second.died)
+		pair->second.died(pair->second.context, machine);
+}
+
 static void both_progress(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total)
 {
 	const struct skep_recorder_pair *pair = context;
@@ -450,6 +488,7 @@ struct skep_recorder skep_recorder_both(struct skep_recorder_pair *pair)
 		.link = both_link,
 		.worker = both_worker,
 		.life = both_life,
+		.died = both_died,
 		.progress = both_progress,
 		.sent = both_sent,
 		.log = both_log};

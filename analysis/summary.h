@@ -41,8 +41,10 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 
 	/* Not in --json. */
 	double target_loss; /* what was to be reached; NAN or 0: nothing */
-	uint64_t fenced;    /* of the preemptions: the directory declared them dead */
-	bool unprovoked;    /* workers were fenced though the scenario takes none away */
+	double late_share; /* of the operations that were paced: took longer by more than a twentieth; NAN: none was paced */
+	double late_s;   /* by so much, in the mean of these */
+	uint64_t fenced; /* of the preemptions: the directory declared them dead */
+	bool unprovoked; /* more workers were fenced than the scenario takes away, or died */
 };
 
 struct skep_tally; /* a recorder that adds up */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LATE_SHARE 0.1 /* from here on it is worth a word */
+
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
 /* cJSON numbers are doubles: whole numbers go in as text so that all 64 bits survive. */
@@ -183,6 +185,15 @@ static void print_events(FILE *out, const struct skep_summary *summary)
 	fprintf(out, "%llu events\n", (unsigned long long)summary->events);
 }
 
+/* The run is then no measure of what the scenario describes. */
+static void print_late(FILE *out, const struct skep_summary *summary)
+{
+	fprintf(out, "hint: %.0f %% of the operations took longer than their profile says, by ",
+		100 * summary->late_share);
+	put_time(out, summary->late_s);
+	fprintf(out, " in the mean: this machine is too slow or too busy for this run\n");
+}
+
 void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 {
 	fprintf(out, "run %lld: %s, %s world, seed %llu: %s\n", (long long)summary->run_id, summary->scenario,
@@ -224,6 +235,8 @@ void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
 	print_key(out, "digest");
 	fprintf(out, "%016llx\n", (unsigned long long)summary->digest);
 	print_events(out, summary);
+	if (summary->late_share > LATE_SHARE)
+		print_late(out, summary);
 	if (summary->unprovoked)
 		fprintf(out, "hint: workers were fenced though nothing in this scenario kills them: "
 			     "raise directory.timeout\n");

@@ -29,7 +29,8 @@ struct skep_op_span { /* one operation on one worker's device */
 	uint16_t stage;
 	uint8_t kind, lane;
 	skep_time begin_ns, end_ns;
-	skep_time busy_ns; /* real arithmetic inside it; equals end - begin in the simulator */
+	skep_time busy_ns;  /* real arithmetic inside it; equals end - begin in the simulator */
+	skep_time paced_ns; /* real runs with pace: how long it was to take, by the profile; else 0 */
 };
 
 struct skep_link_use {                /* at the end of a run, one per ordered pair and class that was used */
@@ -63,6 +64,8 @@ struct skep_recorder {
 	void (*worker)(void *context, const struct skep_worker_use *use);
 	/* A machine was there from then to then: at the end of each of its lives, not of the directory's; may be NULL. */
 	void (*life)(void *context, uint32_t machine, skep_time born_ns, skep_time ended_ns);
+	/* Real runs: the process of a worker that has a seat has died, whoever killed it; may be NULL. */
+	void (*died)(void *context, uint32_t machine);
 	void (*progress)(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total); /* may be NULL */
 	/* What all machines together have sent since this was told last; before each note of which skep_note_ends() is
 	 * true, and at the end of the run; may be NULL. In real runs what each worker had told of by then: before its TALLY,

@@ -244,6 +244,14 @@ static void say_how_hard(uint32_t spares)
 			stderr);
 }
 
+/* What killed processes leave, for rank 0 to find. */
+static void share_remains(const struct skep_scenario *scenario, size_t ranks, struct skep_loop_setup *setup)
+{
+	size_t links = (size_t)(scenario->plan.workers + 1) * SKEP_TRAFFICS;
+	setup->remains = skep_host_memory_create(MPI_COMM_WORLD, skep_together_name(), ranks * sizeof *setup->remains);
+	setup->used = skep_host_memory_create(MPI_COMM_WORLD, skep_together_name(), ranks * links * sizeof *setup->used);
+}
+
 static bool run_checked(const struct skep_scenario *scenario, const struct skep_exec_options *options,
 	const struct skep_recorder *recorder, struct skep_exec_result *ret, char reason[SKEP_REASON_SIZE])
 {
@@ -274,8 +282,7 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 	transport.rank = (uint32_t)rank;
 	setup.clock = &clock;
 	if (one && skep_ulfm_active())
-		setup.remains = skep_host_memory_create(
-			MPI_COMM_WORLD, skep_together_name(), (size_t)ranks * sizeof *setup.remains);
+		share_remains(scenario, (size_t)ranks, &setup);
 	bool fine = run_loop(&setup, ret, reason);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);

@@ -149,7 +149,7 @@ static bool on_report(struct rank *rank, uint32_t peer, const struct skep_frame 
 		perform_shape(rank, &flow, frame->u.flow.bytes, frame->u.flow.sent);
 		return true;
 	case SKEP_FRAME_ROWS:
-		return report_rows(rank, frame->u.text.bytes, frame->u.text.count);
+		return report_rows(rank, peer, frame->u.text.bytes, frame->u.text.count);
 	case SKEP_FRAME_LOG:
 		report_log(rank, peer, frame->number, frame->u.text.bytes, frame->u.text.count);
 		return true;

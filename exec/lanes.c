@@ -108,12 +108,12 @@ static void compute(struct skep_lanes *lanes, struct skep_lanes_done *done)
 }
 
 /* Sleeps out what the profile asks for. Called and returns with the lock held. */
-static void pace(struct skep_lanes *lanes, struct lane *lane, const struct skep_lanes_done *done)
+static void pace(struct skep_lanes *lanes, struct lane *lane, struct skep_lanes_done *done)
 {
 	if (lanes->setup.pace_from == NULL)
 		return;
-	uint64_t least_ns = skep_scenario_op_ns(lanes->setup.pace_from, lanes->setup.worker, &done->op);
-	skep_time end = done->begin_ns + least_ns;
+	done->paced_ns = skep_scenario_op_ns(lanes->setup.pace_from, lanes->setup.worker, &done->op);
+	skep_time end = done->begin_ns + done->paced_ns;
 	struct timespec until = skep_clock_timespec(lanes->setup.clock, end);
 	while (!lanes->stop && skep_clock_now(lanes->setup.clock) < end)
 		pthread_cond_timedwait(&lane->news, &lanes->lock, &until);

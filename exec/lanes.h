@@ -29,7 +29,8 @@ struct skep_lanes_done {
 	struct skep_op op;
 	struct skep_device_result result;
 	skep_time begin_ns, end_ns;
-	skep_time busy_ns; /* wall-clock time inside the device */
+	skep_time busy_ns;  /* wall-clock time inside the device */
+	skep_time paced_ns; /* what the profile gives; 0: no pace */
 };
 
 struct skep_lanes *skep_lanes_create(const struct skep_lanes_setup *setup); /* NULL: no memory or no thread */

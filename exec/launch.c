@@ -323,7 +323,9 @@ int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exe
 	char *reterr, size_t size)
 {
 	uint32_t ranks = scenario->plan.workers + 1;
-	if (!options->has_spares && !(scenario->has_trace && skep_exec_survives()))
+	/* What survives deaths has to do without shared memory, which a run as fast as this machine can would feel. */
+	bool shall = options->has_spares || ((scenario->has_trace || options->pace) && skep_exec_survives());
+	if (!shall)
 		return skep_exec_launch_ranks(ranks, argv, reterr, size);
 	uint64_t spares = options->has_spares ? options->spares : scenario->churn.joins;
 	ranks += (uint32_t)(spares < SKEP_EXEC_SPARES_MAX ? spares : SKEP_EXEC_SPARES_MAX);

@@ -8,6 +8,8 @@
  *   - A worker's process follows the trace by its own clock. At a leave it dies: where the transport survives that, by a
  *     SIGKILL that a timer of the kernel delivers, in the middle of anything; else it drops all it holds, falls silent and
  *     lives on as a mere rank until the trace lets the worker come back (a soft kill). What it had under way still arrives.
+ *   - The directory hears of such a death when the scenario says so (cluster.trace.heard_after), and else finds out, as in the
+ *     simulator, however hard the kill was. Of any other death all hear as soon as it is known.
  *   - Notice of a leave comes as long before as the scenario says, or at the start of a life that is shorter than that.
  *   - Rank 0 gives the seat of a dead process to a spare: when the trace lets the worker come back, or at once without one.
  *   - A life after the first holds nothing and starts as a newcomer, epoch 0.
@@ -222,15 +224,39 @@ static bool watch_trace(struct rank *rank)
 	rank->trace_at++;
 	rank->wanted[worker] = event->join && rank->transport->survives && (dead || rank->began[worker]);
 	rank->began[worker] = rank->began[worker] || event->join;
+	if (!event->join)
+		rank->left_epoch[worker] = rank->seats.epoch[rank->seats.rank_of[worker]];
 	if (event->join && !rank->wanted[worker])
 		report_born(rank, worker);
+	return true;
+}
+
+/* When the directory is to hear of the next loss that the trace has brought. */
+static skep_time loss_heard_at(const struct rank *rank)
+{
+	skep_time heard_ns = rank->setup->scenario->heard_ns;
+	if (heard_ns == SKEP_TIME_NEVER || rank->heard_at >= rank->trace_at)
+		return SKEP_TIME_NEVER;
+	return churn_of(rank)->event[rank->heard_at].at_ns + heard_ns;
+}
+
+static bool hear_loss(struct rank *rank)
+{
+	const struct skep_churn_event *event = churn_of(rank)->event + rank->heard_at;
+	if (loss_heard_at(rank) > rank_now(rank))
+		return false;
+	rank->heard_at++;
+	struct skep_event suspect = {.kind = SKEP_EVENT_SUSPECT};
+	suspect.u.peer = (struct skep_peer){event->worker, rank->left_epoch[event->worker]};
+	if (!event->join)
+		perform_step(rank, &suspect);
 	return true;
 }
 
 static bool fill_seats(struct rank *rank)
 {
 	bool any = false;
-	while (watch_trace(rank))
+	while (watch_trace(rank) || hear_loss(rank))
 		any = true;
 	for (uint32_t worker = 0; rank->transport->survives && worker < rank->plan->workers; worker++) {
 		if (!rank->wanted[worker] || !rank->seats.gone[rank->seats.rank_of[worker]])
@@ -258,6 +284,16 @@ void lives_on_seat(struct rank *rank, const struct skep_frame *frame)
 
 /* ---- the dead and the new ---------------------------------------------------------------------------------------- */
 
+/* Has the trace taken this worker away, and not brought it back since? */
+static bool taken_by_trace(const struct rank *rank, uint32_t machine)
+{
+	const struct skep_churn *churn = churn_of(rank);
+	bool taken = false;
+	for (size_t i = 0; i < churn->events && churn->event[i].at_ns <= rank_now(rank); i++)
+		taken = churn->event[i].worker == machine ? !churn->event[i].join : taken;
+	return taken;
+}
+
 void lives_gone(struct rank *rank, uint32_t peer)
 {
 	struct skep_seats *seats = &rank->seats;
@@ -281,6 +317,8 @@ void lives_gone(struct rank *rank, uint32_t peer)
 		report_died(rank, peer, machine);
 		rank->wanted[machine] = rank->wanted[machine] || !rank->setup->scenario->has_trace;
 	}
+	if (taken_by_trace(rank, machine))
+		return;
 	struct skep_event suspect = {.kind = SKEP_EVENT_SUSPECT};
 	suspect.u.peer = (struct skep_peer){machine, seats->epoch[peer]};
 	perform_step(rank, &suspect);
@@ -314,8 +352,10 @@ skep_time lives_next(struct rank *rank)
 	const struct skep_churn *churn = churn_of(rank);
 	if (rank->phase != PHASE_RUNNING)
 		return SKEP_TIME_NEVER;
-	if (rank_is_chief(rank))
-		return rank->trace_at < churn->events ? churn->event[rank->trace_at].at_ns : SKEP_TIME_NEVER;
+	if (rank_is_chief(rank)) {
+		skep_time next = rank->trace_at < churn->events ? churn->event[rank->trace_at].at_ns : SKEP_TIME_NEVER;
+		return loss_heard_at(rank) < next ? loss_heard_at(rank) : next;
+	}
 	const struct skep_churn_event *event = next_own(rank);
 	if (event == NULL)
 		return SKEP_TIME_NEVER;

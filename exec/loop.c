@@ -210,7 +210,6 @@ static void leave(struct rank *rank)
 {
 	if (rank->alive)
 		lives_end(rank);
-	report_links(rank);
 	report_flush(rank);
 	if (rank_is_chief(rank))
 		report_machines(rank);
@@ -308,10 +307,12 @@ static bool chief_init(struct rank *rank)
 		rank->shaper = skep_shaper_create(&scenario->topology);
 	rank->books = calloc(workers + 1u, sizeof *rank->books);
 	rank->batches_had = calloc(rank->transport->ranks, sizeof *rank->batches_had);
+	rank->heard = calloc(rank->transport->ranks * rank_links(rank->plan), sizeof *rank->heard);
 	rank->wanted = calloc(workers, sizeof *rank->wanted);
 	rank->began = calloc(workers, sizeof *rank->began);
+	rank->left_epoch = calloc(workers, sizeof *rank->left_epoch);
 	if ((rank->setup->shape && rank->shaper == NULL) || rank->books == NULL || rank->batches_had == NULL ||
-		rank->wanted == NULL || rank->began == NULL)
+		rank->heard == NULL || rank->left_epoch == NULL || rank->wanted == NULL || rank->began == NULL)
 		return false;
 	for (uint32_t i = 0; i <= workers; i++)
 		rank->books[i].sum = (struct skep_worker_use){.index = i, .stage = SKEP_NO_STAGE};
@@ -337,10 +338,12 @@ static bool rank_init(struct rank *rank, struct skep_loop_setup *setup)
 	rank->memory = aligned_alloc(16, (size + 15) / 16 * 16);
 	rank->actions.item = calloc(capacity, sizeof *rank->actions.item);
 	rank->actions.capacity = capacity;
-	rank->use = calloc((size_t)(plan->workers + 1) * SKEP_TRAFFICS, sizeof *rank->use);
+	size_t links = rank_links(plan);
+	rank->use = setup->used != NULL ? setup->used + number * links : calloc(links, sizeof *rank->use);
+	rank->told = calloc(links, sizeof *rank->told);
 	rank->log.left = skep_log_share(plan, number == 0 ? plan->workers : 0);
 	rank->remains = setup->remains != NULL && number > 0 ? &setup->remains[number] : NULL;
-	return rank->memory != NULL && rank->actions.item != NULL && rank->use != NULL &&
+	return rank->memory != NULL && rank->actions.item != NULL && rank->use != NULL && rank->told != NULL &&
 	       (number > 0 || chief_init(rank));
 }
 
@@ -352,10 +355,14 @@ static void rank_finish(struct rank *rank)
 	skep_seats_finish(&rank->seats);
 	free(rank->books);
 	free(rank->batches_had);
+	free(rank->heard);
 	free(rank->wanted);
 	free(rank->began);
+	free(rank->left_epoch);
 	free(rank->inbox.message);
-	free(rank->use);
+	if (rank->setup->used == NULL)
+		free(rank->use);
+	free(rank->told);
 	free(rank->actions.item);
 	free(rank->memory);
 }
@@ -378,7 +385,7 @@ bool skep_loop_run(
 	if (rank_is_chief(&rank) && rank.phase != PHASE_LEAVING) {
 		rank.ended_ns = rank_now(&rank);
 		lives_end(&rank);
-		report_links(&rank);
+		report_flush(&rank);
 		report_machines(&rank); /* what is known, without those who did not answer */
 	}
 	*ret_clean = finished(&rank) && !skep_seats_any_gone(&rank.seats);

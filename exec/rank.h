@@ -69,20 +69,23 @@ struct rank {
 	struct inbox inbox;
 	struct skep_rows rows;
 	struct skep_log log;
-	uint64_t sent;                  /* messages; the last one's number */
-	struct skep_link_use *use;      /* [machines * SKEP_TRAFFICS], by destination and class */
-	uint64_t untold[SKEP_TRAFFICS]; /* bytes sent that rank 0 has not heard of */
-	struct skep_worker_use total;   /* of this life */
-	uint64_t batches;               /* of the log that were sent */
-	struct skep_remains *remains;   /* own ones; NULL: nobody else could see them */
+	uint64_t sent;                /* messages; the last one's number */
+	struct skep_link_use *use;    /* [links] by destination and class: what this process has sent */
+	uint64_t *told;               /* [links] of its messages, those that rank 0 has been told of */
+	struct skep_worker_use total; /* of this life */
+	uint64_t batches;             /* of the log that were sent */
+	struct skep_remains *remains; /* own ones; NULL: nobody else could see them */
 
 	/* rank 0 */
-	struct books *books;   /* [workers + 1] */
-	uint64_t *batches_had; /* [ranks] */
-	bool *wanted;          /* [workers] somebody is to sit there, as soon as its process is known to be dead */
-	bool *began;           /* [workers] the trace has let it come before */
-	bool short_of_spares;  /* that has been said */
-	uint64_t events;       /* of the lives that have ended */
+	struct books *books;         /* [workers + 1] */
+	uint64_t *batches_had;       /* [ranks] */
+	struct skep_link_use *heard; /* [ranks * links] what each process has sent, as far as it is known */
+	bool *wanted;         /* [workers] somebody is to sit there, as soon as its process is known to be dead */
+	uint32_t *left_epoch; /* [workers] that the trace has taken away: its epoch then */
+	size_t heard_at;      /* the next event of the trace that is to be heard of */
+	bool *began;          /* [workers] the trace has let it come before */
+	bool short_of_spares; /* that has been said */
+	uint64_t events;      /* of the lives that have ended */
 	uint32_t rounds_done;
 
 	enum phase phase;
@@ -119,6 +122,12 @@ static inline uint32_t rank_to_machine(const struct rank *rank, uint32_t number)
 	return rank->seats.machine_of[number];
 }
 
+/* Of a process: one for each machine that it may send to and class of what it sends. */
+static inline size_t rank_links(const struct skep_plan *plan)
+{
+	return (size_t)(plan->workers + 1) * SKEP_TRAFFICS;
+}
+
 /* loop.c */
 void rank_send(struct rank *rank, uint32_t to, const struct skep_frame *frame, const void *body);
 void rank_send_all(struct rank *rank, const struct skep_frame *frame); /* to all others that are there */
@@ -139,15 +148,14 @@ void perform_shape(struct rank *rank, const struct skep_shaper_flow *flow, uint6
 void report_event(struct rank *rank, const struct skep_event *event); /* after its step, before its actions */
 void report_note(struct rank *rank, const struct skep_note *note);
 void report_op(struct rank *rank, const struct skep_lanes_done *done);
-void report_life(struct rank *rank); /* a life has ended: its figures, and its end in the log */
-void report_links(struct rank *rank);
-void report_flush(struct rank *rank);
+void report_life(struct rank *rank);  /* a life has ended: its figures, and its end in the log */
+void report_flush(struct rank *rank); /* what was logged, noted, done and sent until now */
 /* rank 0 */
 void report_log(struct rank *rank, uint32_t peer, uint64_t number, const uint8_t *bytes, uint32_t count);
-bool report_rows(struct rank *rank, const uint8_t *bytes, uint32_t count);
+bool report_rows(struct rank *rank, uint32_t peer, const uint8_t *bytes, uint32_t count);
 void report_born(struct rank *rank, uint32_t machine);
 void report_died(struct rank *rank, uint32_t peer, uint32_t machine);
-void report_machines(struct rank *rank); /* at the end */
+void report_machines(struct rank *rank); /* at the end, and what all have sent */
 
 /* lives.c */
 bool lives_at_start(const struct rank *rank); /* is there a worker at this rank when the run begins? */

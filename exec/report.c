@@ -86,26 +86,55 @@ static void flush_rows(struct rank *rank)
 	rank->rows.count = 0;
 }
 
-static void tell_sent(struct rank *rank)
+static void flush_batches(struct rank *rank)
+{
+	flush_log(rank);
+	flush_rows(rank);
+}
+
+/* ---- what was sent ----------------------------------------------------------------------------------------------- */
+
+/* What a process has sent on one link from its begin on, by its own count. What comes late, from one that is dead and whose
+ * counts are known from its remains, is no news. */
+static void hear_link(struct rank *rank, uint32_t peer, const struct skep_link_use *use)
 {
 	const struct skep_recorder *recorder = rank->setup->recorder;
-	static const uint64_t nothing[SKEP_TRAFFICS];
-	if (memcmp(rank->untold, nothing, sizeof nothing) == 0)
+	size_t links = rank_links(rank->plan);
+	struct skep_link_use *heard = &rank->heard[peer * links + use->destination * SKEP_TRAFFICS + use->traffic];
+	if (use->messages <= heard->messages)
 		return;
-	if (rank_is_chief(rank) && recorder->sent != NULL)
-		recorder->sent(recorder->context, rank->untold);
-	if (!rank_is_chief(rank) && !skep_rows_sent(&rank->rows, rank_now(rank), rank->untold)) {
-		flush_rows(rank);
-		bool added = skep_rows_sent(&rank->rows, rank_now(rank), rank->untold);
+	uint64_t more[SKEP_TRAFFICS] = {0};
+	more[use->traffic] = use->bytes - heard->bytes;
+	*heard = *use;
+	if (recorder->sent != NULL)
+		recorder->sent(recorder->context, more);
+}
+
+static void tell_link(struct rank *rank, const struct skep_link_use *use)
+{
+	if (rank_is_chief(rank)) {
+		hear_link(rank, 0, use);
+	} else if (!skep_rows_link(&rank->rows, rank_now(rank), use)) {
+		flush_batches(rank);
+		bool added = skep_rows_link(&rank->rows, rank_now(rank), use);
 		assert(added);
 	}
-	memset(rank->untold, 0, sizeof rank->untold);
+}
+
+static void tell_links(struct rank *rank)
+{
+	for (size_t i = 0; i < rank_links(rank->plan); i++) {
+		if (rank->told[i] == rank->use[i].messages)
+			continue;
+		tell_link(rank, &rank->use[i]);
+		rank->told[i] = rank->use[i].messages;
+	}
 }
 
 void report_flush(struct rank *rank)
 {
 	flush_log(rank);
-	tell_sent(rank);
+	tell_links(rank);
 	flush_rows(rank);
 }
 
@@ -118,7 +147,7 @@ void report_note(struct rank *rank, const struct skep_note *note)
 	struct skep_peer who = {rank->self, skep_node_epoch(rank->node)};
 	if (!rank_is_chief(rank)) {
 		if (!skep_rows_note(&rank->rows, at, who, note)) {
-			report_flush(rank);
+			flush_batches(rank);
 			bool added = skep_rows_note(&rank->rows, at, who, note);
 			assert(added);
 		}
@@ -127,7 +156,7 @@ void report_note(struct rank *rank, const struct skep_note *note)
 	if (note->kind == SKEP_NOTE_ROUND_CLOSED)
 		flush_log(rank); /* the log of a round is there before the round is closed */
 	if (skep_note_ends(note->kind))
-		tell_sent(rank);
+		tell_links(rank);
 	if (recorder->note != NULL)
 		recorder->note(recorder->context, at, who, note);
 	if (note->kind != SKEP_NOTE_ROUND_CLOSED)
@@ -149,29 +178,15 @@ void report_op(struct rank *rank, const struct skep_lanes_done *done)
 		.lane = op->lane,
 		.begin_ns = done->begin_ns,
 		.end_ns = done->end_ns,
-		.busy_ns = done->busy_ns};
+		.busy_ns = done->busy_ns,
+		.paced_ns = done->paced_ns};
 	if (op->lane == SKEP_LANE_COMPUTE) {
 		rank->total.compute_ns += span.end_ns - span.begin_ns;
 		rank->total.arithmetic_ns += span.busy_ns;
 	}
 	if (!skep_rows_op(&rank->rows, span.end_ns, &span)) {
-		report_flush(rank);
+		flush_batches(rank);
 		bool added = skep_rows_op(&rank->rows, span.end_ns, &span);
-		assert(added);
-	}
-}
-
-static void link_use(struct rank *rank, const struct skep_link_use *use)
-{
-	const struct skep_recorder *recorder = rank->setup->recorder;
-	if (rank_is_chief(rank)) {
-		if (recorder->link != NULL)
-			recorder->link(recorder->context, use);
-		return;
-	}
-	if (!skep_rows_link(&rank->rows, rank_now(rank), use)) {
-		report_flush(rank);
-		bool added = skep_rows_link(&rank->rows, rank_now(rank), use);
 		assert(added);
 	}
 }
@@ -209,18 +224,9 @@ void report_life(struct rank *rank)
 		return;
 	}
 	if (!skep_rows_worker(&rank->rows, rank_now(rank), &rank->total)) {
-		report_flush(rank);
+		flush_batches(rank);
 		bool added = skep_rows_worker(&rank->rows, rank_now(rank), &rank->total);
 		assert(added);
-	}
-}
-
-void report_links(struct rank *rank)
-{
-	flush_log(rank);
-	for (uint32_t i = 0; i < (rank->plan->workers + 1) * SKEP_TRAFFICS; i++) {
-		if (rank->use[i].messages > 0)
-			link_use(rank, &rank->use[i]);
 	}
 }
 
@@ -250,6 +256,17 @@ static bool gather_remains(struct rank *rank, uint32_t peer, uint32_t machine, s
 	return rank->batches_had[peer] == atomic_load(&remains->open) + 1;
 }
 
+/* What a dead process has sent and not told of. */
+static void gather_links(struct rank *rank, uint32_t peer)
+{
+	size_t links = rank_links(rank->plan);
+	const struct skep_link_use *use = rank->setup->used;
+	for (size_t i = 0; use != NULL && i < links; i++) {
+		if (use[peer * links + i].messages > 0)
+			hear_link(rank, peer, &use[peer * links + i]);
+	}
+}
+
 static void log_unseen_end(struct rank *rank, uint32_t machine, uint64_t events, uint64_t digest)
 {
 	struct skep_log last = {.left = SKEP_LOG_ENTRY_MAX};
@@ -259,9 +276,13 @@ static void log_unseen_end(struct rank *rank, uint32_t machine, uint64_t events,
 
 void report_died(struct rank *rank, uint32_t peer, uint32_t machine)
 {
+	const struct skep_recorder *recorder = rank->setup->recorder;
 	struct books *books = &rank->books[machine];
 	struct skep_worker_use end = {.index = machine, .epoch = rank->seats.epoch[peer], .stage = SKEP_NO_STAGE};
 	bool known = gather_remains(rank, peer, machine, &end);
+	gather_links(rank, peer);
+	if (recorder->died != NULL)
+		recorder->died(recorder->context, machine);
 	bool begun = !known || end.events > 0; /* it may have died on the way to its seat */
 	if (!begun)
 		log_unseen_end(rank, machine, 0, 0);
@@ -279,26 +300,42 @@ void report_died(struct rank *rank, uint32_t peer, uint32_t machine)
 	close_life(rank, &end);
 }
 
-/* Of a machine that has not reported its end nothing is said. */
+/* Of a machine that has not reported its end nothing is said but what it has sent. */
 void report_machines(struct rank *rank)
 {
 	const struct skep_recorder *recorder = rank->setup->recorder;
+	size_t links = rank->transport->ranks * rank_links(rank->plan);
+	for (size_t i = 0; recorder->link != NULL && i < links; i++) {
+		if (rank->heard[i].messages > 0)
+			recorder->link(recorder->context, &rank->heard[i]);
+	}
 	for (uint32_t i = 0; recorder->worker != NULL && i <= rank->plan->workers; i++) {
 		if (!rank->books[i].open)
 			recorder->worker(recorder->context, &rank->books[i].sum);
 	}
 }
 
+struct batch { /* of rows, on rank 0 */
+	struct rank *rank;
+	uint32_t peer; /* that it came from */
+	bool fine;
+};
+
+static struct rank *rank_of_batch(void *context)
+{
+	return ((struct batch *)context)->rank;
+}
+
 static void pass_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
 {
-	const struct skep_recorder *recorder = ((struct rank *)context)->setup->recorder;
+	const struct skep_recorder *recorder = rank_of_batch(context)->setup->recorder;
 	if (recorder->note != NULL)
 		recorder->note(recorder->context, now, who, note);
 }
 
 static void pass_op(void *context, const struct skep_op_span *span)
 {
-	struct rank *rank = context;
+	struct rank *rank = rank_of_batch(context);
 	const struct skep_recorder *recorder = rank->setup->recorder;
 	if (span->lane == SKEP_LANE_COMPUTE && span->worker < rank->plan->workers) {
 		rank->books[span->worker].compute_ns += span->end_ns - span->begin_ns;
@@ -308,35 +345,30 @@ static void pass_op(void *context, const struct skep_op_span *span)
 		recorder->op(recorder->context, span);
 }
 
-static void pass_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
-{
-	const struct skep_recorder *recorder = ((struct rank *)context)->setup->recorder;
-	if (recorder->sent != NULL)
-		recorder->sent(recorder->context, bytes);
-}
-
+/* A process speaks for the machine that it runs, of which there is none before it has a seat. */
 static void pass_link(void *context, const struct skep_link_use *use)
 {
-	const struct skep_recorder *recorder = ((struct rank *)context)->setup->recorder;
-	if (recorder->link != NULL)
-		recorder->link(recorder->context, use);
+	struct batch *batch = context;
+	const struct rank *rank = batch->rank;
+	uint32_t machine = rank_to_machine(rank, batch->peer);
+	if (machine == SKEP_NO_INDEX || use->source != machine || use->destination > rank->plan->workers)
+		batch->fine = false;
+	else
+		hear_link(batch->rank, batch->peer, use);
 }
 
 static void pass_worker(void *context, const struct skep_worker_use *use)
 {
-	struct rank *rank = context;
+	struct rank *rank = rank_of_batch(context);
 	if (use->index < rank->plan->workers)
 		close_life(rank, use);
 }
 
-bool report_rows(struct rank *rank, const uint8_t *bytes, uint32_t count)
+bool report_rows(struct rank *rank, uint32_t peer, const uint8_t *bytes, uint32_t count)
 {
-	const struct skep_recorder pass = {.context = rank,
-		.note = pass_note,
-		.op = pass_op,
-		.link = pass_link,
-		.worker = pass_worker,
-		.sent = pass_sent};
+	struct batch batch = {.rank = rank, .peer = peer, .fine = true};
+	const struct skep_recorder pass = {
+		.context = &batch, .note = pass_note, .op = pass_op, .link = pass_link, .worker = pass_worker};
 	uint64_t events = 0;
-	return skep_rows_replay(bytes, count, &pass, &events);
+	return skep_rows_replay(bytes, count, &pass, &events) && batch.fine;
 }

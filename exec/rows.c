@@ -4,7 +4,7 @@
  */
 #include "exec/rows.h"
 
-enum row_type { ROW_NOTE = 1, ROW_OP, ROW_LINK, ROW_WORKER, ROW_SENT };
+enum row_type { ROW_NOTE = 1, ROW_OP, ROW_LINK, ROW_WORKER };
 
 struct stamped_note {
 	skep_time now;
@@ -38,6 +38,7 @@ static void op_row(struct skep_wire *wire, struct skep_op_span *span)
 	skep_wire_u64(wire, &span->begin_ns);
 	skep_wire_u64(wire, &span->end_ns);
 	skep_wire_u64(wire, &span->busy_ns);
+	skep_wire_u64(wire, &span->paced_ns);
 	if (span->kind == 0 || span->kind >= SKEP_OP_KINDS || span->lane >= SKEP_LANES)
 		wire->ok = false;
 }
@@ -51,12 +52,6 @@ static void link_row(struct skep_wire *wire, struct skep_link_use *use)
 	skep_wire_u64(wire, &use->bytes);
 	if (use->traffic >= SKEP_TRAFFICS)
 		wire->ok = false;
-}
-
-static void sent_row(struct skep_wire *wire, uint64_t bytes[SKEP_TRAFFICS])
-{
-	for (int i = 0; i < SKEP_TRAFFICS; i++)
-		skep_wire_u64(wire, &bytes[i]);
 }
 
 static void worker_row(struct skep_wire *wire, struct skep_worker_use *use)
@@ -125,16 +120,6 @@ bool skep_rows_worker(struct skep_rows *rows, skep_time now, const struct skep_w
 	return row_end(rows, &wire, now);
 }
 
-bool skep_rows_sent(struct skep_rows *rows, skep_time now, const uint64_t bytes[SKEP_TRAFFICS])
-{
-	uint64_t row[SKEP_TRAFFICS];
-	for (int i = 0; i < SKEP_TRAFFICS; i++)
-		row[i] = bytes[i];
-	struct skep_wire wire = row_begin(rows, ROW_SENT);
-	sent_row(&wire, row);
-	return row_end(rows, &wire, now);
-}
-
 /* ---- out of a batch ---------------------------------------------------------------------------------------------- */
 
 static void replay_note(struct skep_wire *wire, const struct skep_recorder *recorder)
@@ -172,14 +157,6 @@ static void replay_worker(struct skep_wire *wire, const struct skep_recorder *re
 		recorder->worker(recorder->context, &row);
 }
 
-static void replay_sent(struct skep_wire *wire, const struct skep_recorder *recorder)
-{
-	uint64_t row[SKEP_TRAFFICS] = {0};
-	sent_row(wire, row);
-	if (wire->ok && recorder->sent != NULL)
-		recorder->sent(recorder->context, row);
-}
-
 bool skep_rows_replay(const uint8_t *bytes, uint32_t count, const struct skep_recorder *recorder, uint64_t *ret_events)
 {
 	struct skep_wire wire = skep_wire_reader(bytes, count);
@@ -198,9 +175,6 @@ bool skep_rows_replay(const uint8_t *bytes, uint32_t count, const struct skep_re
 			break;
 		case ROW_WORKER:
 			replay_worker(&wire, recorder, ret_events);
-			break;
-		case ROW_SENT:
-			replay_sent(&wire, recorder);
 			break;
 		default:
 			wire.ok = false;

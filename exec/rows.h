@@ -22,8 +22,8 @@ struct skep_rows {
 /* Each adds a row; false: the batch is full and has to be emptied first. */
 bool skep_rows_note(struct skep_rows *rows, skep_time now, struct skep_peer who, const struct skep_note *note);
 bool skep_rows_op(struct skep_rows *rows, skep_time now, const struct skep_op_span *span);
+/* What the sender's process has sent there since it began, so that a row that is lost is made good by the next one. */
 bool skep_rows_link(struct skep_rows *rows, skep_time now, const struct skep_link_use *use);
-bool skep_rows_sent(struct skep_rows *rows, skep_time now, const uint64_t bytes[SKEP_TRAFFICS]);
 bool skep_rows_worker(struct skep_rows *rows, skep_time now, const struct skep_worker_use *use);
 
 /* Passes a batch on, row by row; a NULL function is skipped. `ret_events` grows by the events of worker rows. False: not

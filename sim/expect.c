@@ -59,6 +59,7 @@ void skep_world_expect(const struct skep_world *world, const struct skep_queue_e
 		break;
 	case SKEP_HAPPENING_CHURN:
 	case SKEP_HAPPENING_NOTICE:
+	case SKEP_HAPPENING_HEARD:
 		break;
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * life.c - processes that end and begin as the scenario's trace says, and the notice that one is given before its end.
+ * life.c - processes that end and begin as the scenario's trace says, the notice that one is given before its end, and the word of
+ * it that the directory gets afterwards.
  *
  * Kept true: notice is given once in a life, after its START and no earlier than cluster.trace.preempt_notice before its end.
  */
@@ -33,6 +34,10 @@ static void die(struct skep_world *world, uint32_t index)
 	skep_arithmetic_forget(world, index);
 	actor->armed = SKEP_TIME_NEVER;
 	actor->dead = true;
+	actor->lost_epoch = skep_node_epoch(actor->node);
+	if (world->scenario->heard_ns != SKEP_TIME_NEVER)
+		skep_world_happen(
+			world, world->now + world->scenario->heard_ns, world->sequence++, SKEP_HAPPENING_HEARD, index);
 	skep_time ended_ns = actor->stopped_ns < world->now ? actor->stopped_ns : world->now;
 	actor->alive_ns += ended_ns - actor->born_ns;
 	if (world->recorder->life)
@@ -66,6 +71,14 @@ void skep_life_churn(struct skep_world *world, uint32_t number)
 		die(world, event->worker);
 	if (number + 1 < world->scenario->churn.events)
 		skep_world_happen(world, event[1].at_ns, world->sequence++, SKEP_HAPPENING_CHURN, number + 1);
+}
+
+void skep_life_heard(struct skep_world *world, uint32_t index)
+{
+	const uint32_t directory = world->plan->workers;
+	struct skep_event event = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {index, world->actor[index].lost_epoch}};
+	if (world->actor[directory].stopped_ns == SKEP_TIME_NEVER)
+		skep_world_step(world, directory, &event);
 }
 
 /* ---- notice ----------------------------------------------------------------------------------------------------- */

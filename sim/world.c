@@ -488,6 +488,9 @@ void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *
 	case SKEP_HAPPENING_NOTICE:
 		skep_life_notice(world, entry->index);
 		break;
+	case SKEP_HAPPENING_HEARD:
+		skep_life_heard(world, entry->index);
+		break;
 	case SKEP_HAPPENING_OP_END:
 		if (entry->sequence != lane_of(world, entry->index)->end_sequence)
 			break;

@@ -18,6 +18,7 @@ enum skep_happening {           /* kinds of queue entries, and what their index 
 	SKEP_HAPPENING_MESSAGE, /* a message in the pool */
 	SKEP_HAPPENING_CHURN,   /* an event of the scenario's trace */
 	SKEP_HAPPENING_NOTICE,  /* one of the world's notices */
+	SKEP_HAPPENING_HEARD,   /* an actor that has died: the directory hears of it */
 };
 
 struct skep_flight { /* a message under way; free: next is the next free one */
@@ -49,6 +50,7 @@ struct skep_actor { /* a machine and its process: a worker or, last, the directo
 	skep_time stopped_ns;       /* SKEP_TIME_NEVER while it runs */
 	skep_time alive_ns;         /* in earlier lives */
 	uint32_t life;              /* processes that were here before */
+	uint32_t lost_epoch;        /* of the one that died last */
 	bool dead;
 	uint64_t digest; /* of earlier lives */
 	uint64_t events;
@@ -154,6 +156,7 @@ const struct skep_op *skep_world_whole(const struct skep_world *world, uint32_t 
 bool skep_life_begin(struct skep_world *world); /* false: no memory */
 void skep_life_churn(struct skep_world *world, uint32_t number);
 void skep_life_notice(struct skep_world *world, uint32_t number);
+void skep_life_heard(struct skep_world *world, uint32_t index); /* by the directory: that this worker has died */
 
 /* arithmetic.c; with maths: none none of it does anything */
 bool skep_arithmetic_init(struct skep_world *world, uint32_t threads); /* false: no memory, or no threads */

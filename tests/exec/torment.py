@@ -134,6 +134,9 @@ def faults(skep, run, status, what, wanted):
         wrong.append("its row does not say done")
     if one("SELECT counted + lost - issued FROM runs") != 0:
         wrong.append("counted + lost is not issued")
+    for kind in ("pipeline", "sync"):  # the dead too have said what they sent
+        if one(f"SELECT sum(bytes) FROM links WHERE traffic = '{kind}'") != one(f"SELECT bytes_{kind} FROM runs"):
+            wrong.append(f"links and the run differ in bytes of {kind}")
     if one("SELECT count(*) FROM v_ledger WHERE verdict <> 'kept'") != 0:
         wrong.append("v_ledger: a round and stage is broken")
     if one("SELECT count(*) FROM v_counted_once WHERE verdict <> 'kept'") != 0:

@@ -362,6 +362,71 @@ static void notice_lets_workers_leave(void **state)
 	assert_true(2 * a.fenced < b.fenced && 2 * a.lost < b.lost);
 }
 
+struct hearing {
+	const struct skep_churn *churn;
+	skep_time after_ns;
+	uint32_t fenced, heard; /* those at just so long after a loss */
+};
+
+static void hearing_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	struct hearing *hearing = context;
+	(void)who;
+	if (note->kind != SKEP_NOTE_FENCED)
+		return;
+	hearing->fenced++;
+	for (size_t i = 0; i < hearing->churn->events; i++) {
+		const struct skep_churn_event *event = &hearing->churn->event[i];
+		hearing->heard +=
+			!event->join && event->worker == note->peer.index && event->at_ns + hearing->after_ns == now;
+	}
+}
+
+static struct hearing losses(const char *heard, skep_time after_ns, skep_time *ret_end_ns)
+{
+	const char *const set[] = {"train.maths=none", heard};
+	struct skep_scenario_options options = {.set = set, .sets = heard ? 2 : 1};
+	struct skep_scenario scenario;
+	struct skep_diag diag = {0};
+	if (!skep_scenario_read("scenarios/churn.yaml", &options, &scenario, &diag))
+		fail_msg("%s", diag.message);
+	struct hearing hearing = {.churn = &scenario.churn, .after_ns = after_ns};
+	struct skep_recorder recorder = {.context = &hearing, .note = hearing_note};
+	struct skep_sim_result result;
+	assert_true(skep_sim_run(&scenario, &recorder, &result));
+	assert_int_equal(result.outcome, SKEP_DONE);
+	*ret_end_ns = result.end_ns;
+	skep_scenario_finish(&scenario);
+	return hearing;
+}
+
+/* The directory hears of a loss when the scenario says so, and otherwise finds out, a second after the last sign of life. */
+static void losses_are_heard_of(void **state)
+{
+	(void)state;
+	skep_time told_ns, later_ns, silent_ns;
+	struct hearing told = losses("cluster.trace.heard_after=3 ms", 3000000, &told_ns);
+	struct hearing later = losses("cluster.trace.heard_after=100 ms", 100000000, &later_ns);
+	struct hearing silent = losses(NULL, 0, &silent_ns);
+	assert_int_equal(told.fenced, 10);
+	assert_int_equal(told.heard, 10);
+	assert_int_equal(later.fenced, 10);
+	assert_int_equal(later.heard, 10);
+	assert_true(silent.fenced > 0 && silent.heard == 0);
+	assert_true(told_ns < later_ns && later_ns < silent_ns);
+}
+
+static void a_time_of_hearing_is_refused(void **state)
+{
+	(void)state;
+	static const char *const set[] = {"cluster.trace.heard_after=-1 s"};
+	struct skep_scenario_options options = {.set = set, .sets = 1};
+	struct skep_scenario scenario;
+	struct skep_diag diag = {0};
+	assert_false(skep_scenario_read("scenarios/churn.yaml", &options, &scenario, &diag));
+	assert_non_null(strstr(diag.message, "heard_after"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +441,8 @@ int main(void)
 		cmocka_unit_test(both_ways_agree),
 		cmocka_unit_test(both_ways_agree_on_traits_of_links),
 		cmocka_unit_test(notice_lets_workers_leave),
+		cmocka_unit_test(losses_are_heard_of),
+		cmocka_unit_test(a_time_of_hearing_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,8 @@ struct member {
 	struct skep_transport transport;
 	struct skep_loop_setup setup;
 	struct skep_exec_result result;
-	uint32_t sends; /* that are left until it dies; 0: it lives on */
+	uint32_t sends;                                         /* that are left until it dies; 0: it lives on */
+	uint64_t bytes[SKEP_TRAFFICS], messages[SKEP_TRAFFICS]; /* that it has handed over */
 	bool dead, fine, clean;
 	char reason[256];
 };
@@ -99,9 +100,12 @@ struct swarm {
 	struct skep_recorder recorder;
 	uint32_t ranks;
 	struct skep_remains *remains, *left; /* [ranks] as they are written, and as they were left */
+	struct skep_link_use *used, *last;   /* [ranks * links] the same */
 	struct member member[RANKS_MAX];
 
-	uint32_t notes[SKEP_NOTE_KINDS];
+	uint64_t sent[SKEP_TRAFFICS];                                /* as was told on the way */
+	uint64_t link_bytes[SKEP_TRAFFICS], messages[SKEP_TRAFFICS]; /* and at the end */
+	uint32_t notes[SKEP_NOTE_KINDS], deaths;
 	uint64_t issued, counted, lost;
 	int64_t first_loss, last_loss;
 	bool torn;
@@ -126,6 +130,13 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 	}
 }
 
+static void hear_death(void *context, uint32_t machine)
+{
+	struct swarm *swarm = context;
+	assert(machine == 2);
+	swarm->deaths++;
+}
+
 static void hear_worker(void *context, const struct skep_worker_use *use)
 {
 	struct swarm *swarm = context;
@@ -133,6 +144,20 @@ static void hear_worker(void *context, const struct skep_worker_use *use)
 	swarm->log[use->index].ended = !use->torn;
 	swarm->log[use->index].events = use->torn ? 0 : use->events;
 	swarm->log[use->index].digest = use->digest;
+}
+
+static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+{
+	struct swarm *swarm = context;
+	for (int i = 0; i < SKEP_TRAFFICS; i++)
+		swarm->sent[i] += bytes[i];
+}
+
+static void hear_link(void *context, const struct skep_link_use *use)
+{
+	struct swarm *swarm = context;
+	swarm->link_bytes[use->traffic] += use->bytes;
+	swarm->messages[use->traffic] += use->messages;
 }
 
 static void hear_log(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count)
@@ -146,12 +171,20 @@ static void hear_log(void *context, uint32_t machine, const uint8_t *bytes, uint
 	log->count += count;
 }
 
+static size_t links_of(const struct swarm *swarm)
+{
+	return (size_t)(swarm->scenario.plan.workers + 1) * SKEP_TRAFFICS;
+}
+
 /* Dies in the middle of sending: this frame and all later ones are lost, and the others hear of its death. */
 static void die(struct member *m)
 {
 	struct post *post = m->swarm->post;
 	m->dead = true; /* its thread goes on for a little, a killed process would not */
-	m->swarm->left[m->transport.rank] = m->swarm->remains[m->transport.rank];
+	const uint32_t rank = m->transport.rank;
+	const size_t links = links_of(m->swarm);
+	m->swarm->left[rank] = m->swarm->remains[rank];
+	memcpy(m->swarm->last + rank * links, m->swarm->used + rank * links, links * sizeof *m->swarm->last);
 	for (uint32_t to = 0; to < post->ranks; to++) {
 		if (to == m->transport.rank)
 			continue;
@@ -170,6 +203,10 @@ static struct box *box_of(void *self)
 static void mortal_send(void *self, uint32_t peer, const struct skep_frame *frame, const void *body)
 {
 	struct member *m = self;
+	if (!m->dead && frame->type == SKEP_FRAME_MESSAGE) {
+		m->bytes[skep_message_traffic(&frame->u.message)] += skep_message_bytes(&frame->u.message);
+		m->messages[skep_message_traffic(&frame->u.message)]++;
+	}
 	if (m->sends > 0 && --m->sends == 0)
 		die(m);
 	if (!m->dead)
@@ -222,9 +259,16 @@ static struct swarm *swarm_new(const char *const *set, uint32_t sets, uint32_t s
 	swarm->post = post_new(swarm->ranks);
 	swarm->remains = calloc(swarm->ranks, sizeof *swarm->remains);
 	swarm->left = calloc(swarm->ranks, sizeof *swarm->left);
-	assert_true(swarm->remains != NULL && swarm->left != NULL);
-	swarm->recorder =
-		(struct skep_recorder){.context = swarm, .note = hear_note, .worker = hear_worker, .log = hear_log};
+	swarm->used = calloc(swarm->ranks * links_of(swarm), sizeof *swarm->used);
+	swarm->last = calloc(swarm->ranks * links_of(swarm), sizeof *swarm->last);
+	assert_true(swarm->remains != NULL && swarm->left != NULL && swarm->used != NULL && swarm->last != NULL);
+	swarm->recorder = (struct skep_recorder){.context = swarm,
+		.note = hear_note,
+		.link = hear_link,
+		.sent = hear_sent,
+		.worker = hear_worker,
+		.died = hear_death,
+		.log = hear_log};
 	for (uint32_t i = 0; i < swarm->ranks; i++) {
 		struct member *m = &swarm->member[i];
 		m->swarm = swarm;
@@ -243,6 +287,7 @@ static struct swarm *swarm_new(const char *const *set, uint32_t sets, uint32_t s
 			.complaints = &swarm->post->box[i].complaints,
 			.recorder = i == 0 ? &swarm->recorder : NULL,
 			.remains = i == 0 ? swarm->left : swarm->remains,
+			.used = i == 0 ? swarm->last : swarm->used,
 			.signal_fd = -1};
 		if (i == 0)
 			continue;
@@ -279,6 +324,8 @@ static void swarm_free(struct swarm *swarm)
 	skep_scenario_finish(&swarm->scenario);
 	free(swarm->remains);
 	free(swarm->left);
+	free(swarm->used);
+	free(swarm->last);
 	free(swarm);
 }
 
@@ -287,6 +334,26 @@ static void check_learnt(const struct swarm *swarm)
 	assert_true(swarm->issued > 0);
 	assert_int_equal(swarm->counted + swarm->lost, swarm->issued);
 	assert_true(swarm->last_loss < swarm->first_loss / 4);
+}
+
+/* What rank 0 knows to have been sent; what the dead had not told of is in it only if they have left their counts. A message
+ * to a process that is known to be dead counts though nobody takes it. */
+static void check_traffic(const struct swarm *swarm, bool whole, bool deaths)
+{
+	uint64_t least = 0;
+	for (int i = 0; i < SKEP_TRAFFICS; i++) {
+		uint64_t bytes = 0, messages = 0;
+		for (uint32_t rank = 0; rank < swarm->ranks; rank++) {
+			bytes += swarm->member[rank].bytes[i];
+			messages += swarm->member[rank].messages[i];
+		}
+		assert_int_equal(swarm->sent[i], swarm->link_bytes[i]);
+		assert_true(!whole || (swarm->link_bytes[i] >= bytes && swarm->messages[i] >= messages));
+		assert_true(deaths || (swarm->link_bytes[i] == bytes && swarm->messages[i] == messages));
+		assert_true(!whole || swarm->messages[i] <= messages + 8);
+		least += bytes;
+	}
+	assert_true(whole || swarm->sent[SKEP_TRAFFIC_PIPELINE] > least / 2);
 }
 
 /* ---- what happens to it -------------------------------------------------------------------------------------------- */
@@ -304,9 +371,28 @@ static void a_trace_kills_softly_where_nothing_survives(void **state)
 		assert_true(swarm->member[i].fine && swarm->member[i].clean);
 	}
 	check_learnt(swarm);
+	check_traffic(swarm, true, false);
+	assert_int_equal(swarm->deaths, 0);
 	assert_true(swarm->notes[SKEP_NOTE_FENCED] > 0 && swarm->notes[SKEP_NOTE_JOINED] > 0);
 	struct skep_replay_result replay = swarm_replay(swarm);
 	assert_true(replay.whole && replay.lives > replay.machines);
+	swarm_free(swarm);
+}
+
+/* No silence is long enough here: without the word that the directory gets nobody would be fenced, and the run would wait. */
+static void a_loss_is_heard_of(void **state)
+{
+	(void)state;
+	const char *const set[] = {"train.until.steps=60", "cluster.trace.scale=0.004", "schedule.microbatch=128",
+		"directory.heartbeat=20 ms", "directory.timeout=100 s", "cluster.trace.heard_after=5 ms"};
+	struct swarm *swarm = swarm_new(set, 6, 0);
+	swarm_run(swarm);
+	for (uint32_t i = 0; i < swarm->ranks; i++)
+		assert_true(swarm->member[i].fine && swarm->member[i].clean);
+	assert_true(swarm->issued > 0 && swarm->counted + swarm->lost == swarm->issued);
+	assert_true(swarm->notes[SKEP_NOTE_FENCED] > 0);
+	assert_true(swarm->member[0].result.end_ns < 100000000000);
+	assert_true(swarm_replay(swarm).whole);
 	swarm_free(swarm);
 }
 
@@ -315,8 +401,10 @@ static void kill_two(bool remains)
 {
 	const char *const set[] = {"train.until.steps=40", "schedule.global_batch=512", "schedule.microbatch=32"};
 	struct swarm *swarm = swarm_new(set, 3, 3);
-	for (uint32_t i = 0; i < swarm->ranks && !remains; i++)
+	for (uint32_t i = 0; i < swarm->ranks && !remains; i++) {
 		swarm->member[i].setup.remains = NULL;
+		swarm->member[i].setup.used = NULL;
+	}
 	swarm->member[3].sends = 400;
 	swarm->member[9].sends = 60; /* of which 11 say where it sits */
 	swarm_run(swarm);
@@ -325,6 +413,8 @@ static void kill_two(bool remains)
 	assert_int_equal(swarm->member[0].result.outcome, SKEP_DONE);
 	assert_true(swarm->member[0].result.bereaved);
 	check_learnt(swarm);
+	check_traffic(swarm, remains, true);
+	assert_int_equal(swarm->deaths, 2);
 	assert_true(swarm->notes[SKEP_NOTE_FENCED] >= 1 && swarm->notes[SKEP_NOTE_JOINED] >= 1);
 	assert_int_equal(swarm->torn, !remains);
 	struct skep_replay_result replay = swarm_replay(swarm);
@@ -356,6 +446,7 @@ int main(void)
 		cmocka_unit_test(a_seat_has_one_holder_at_a_time),
 		cmocka_unit_test(remains_hold_what_was_not_sent),
 		cmocka_unit_test(a_trace_kills_softly_where_nothing_survives),
+		cmocka_unit_test(a_loss_is_heard_of),
 		cmocka_unit_test(a_spare_takes_the_seat_of_the_dead),
 		cmocka_unit_test(without_remains_the_replay_says_what_it_lacks),
 	};

@@ -385,6 +385,59 @@ static void test_text_of_fenced(void **state)
 	synthetic_finish(&s);
 }
 
+/* Of five paced operations two are late: by less than a twentieth, or by what a wake-up takes, is in time. */
+static void test_pace(void **state)
+{
+	(void)state;
+	static const skep_time took_ns[][2] = {{10000000, 10000000}, {10000000, 30000000}, {10000000, 10400000},
+		{100000, 250000}, {10000000, 20000000}, {0, 10000000}};
+	struct synthetic s;
+	struct skep_summary r;
+	char *text = NULL;
+	size_t size = 0;
+	synthetic_init(&s, "paced", 2, 2);
+	struct skep_tally *tally = skep_tally_create(&s.scenario, "real");
+	struct skep_recorder recorder = skep_tally_recorder(tally);
+	skep_tally_finish(tally, 1, 1, 1, SKEP_DONE, &r);
+	assert_true(isnan(r.late_share) && isnan(r.late_s));
+	for (size_t i = 0; i < sizeof took_ns / sizeof took_ns[0]; i++) {
+		struct skep_op_span span = {.kind = SKEP_OP_STEP, .begin_ns = 7, .end_ns = 7 + took_ns[i][1]};
+		span.paced_ns = took_ns[i][0];
+		recorder.op(recorder.context, &span);
+	}
+	skep_tally_finish(tally, 1, 1, 1, SKEP_DONE, &r);
+	assert_true(fabs(r.late_share - 0.4) < 1e-12);
+	assert_true(fabs(r.late_s - 0.015) < 1e-12);
+	FILE *out = open_memstream(&text, &size);
+	skep_summary_print_text(&r, out);
+	fclose(out);
+	assert_non_null(strstr(text, "hint: 40 % of the operations took longer than their profile says, by 15.000 ms "
+				     "in the mean: this machine is too slow or too busy for this run\n"));
+	free(text);
+	skep_tally_destroy(tally);
+	synthetic_finish(&s);
+}
+
+/* Whoever died was fenced for that; one more, and the timeout may be too short. */
+static void test_deaths_are_no_hint(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_summary r;
+	synthetic_init(&s, "died", 2, 2);
+	struct skep_tally *tally = skep_tally_create(&s.scenario, "real");
+	struct skep_recorder recorder = skep_tally_recorder(tally);
+	recorder.died(recorder.context, 1);
+	hear(&recorder, SKEP_NOTE_FENCED, 1);
+	skep_tally_finish(tally, 1, 1, 1, SKEP_DONE, &r);
+	assert_false(r.unprovoked);
+	hear(&recorder, SKEP_NOTE_FENCED, 0);
+	skep_tally_finish(tally, 1, 1, 1, SKEP_DONE, &r);
+	assert_true(r.unprovoked);
+	skep_tally_destroy(tally);
+	synthetic_finish(&s);
+}
+
 /* ---- two recorders at once -------------------------------------------------------------------------------------- */
 
 struct trace {
@@ -420,6 +473,12 @@ static void trace_worker(void *context, const struct skep_worker_use *use)
 	add_call(context, 'w');
 }
 
+static void trace_died(void *context, uint32_t machine)
+{
+	(void)machine;
+	add_call(context, 'd');
+}
+
 static void trace_progress(void *context, skep_time now, uint32_t done, uint32_t total)
 {
 	(void)now, (void)done, (void)total;
@@ -438,6 +497,7 @@ static void call_all(const struct skep_recorder *r)
 	r->op(r->context, &(struct skep_op_span){0});
 	r->link(r->context, &(struct skep_link_use){0});
 	r->worker(r->context, &(struct skep_worker_use){0});
+	r->died(r->context, 0);
 	r->progress(r->context, 1, 1, 2);
 	r->sent(r->context, (const uint64_t[SKEP_TRAFFICS]){0});
 }
@@ -452,18 +512,19 @@ static void test_both(void **state)
 			.op = trace_op,
 			.link = trace_link,
 			.worker = trace_worker,
+			.died = trace_died,
 			.progress = trace_progress,
 			.sent = trace_sent},
 		.second = {.context = &trace[1], .note = trace_note, .link = trace_link},
 	};
 	struct skep_recorder both = skep_recorder_both(&pair);
 	call_all(&both);
-	assert_string_equal(trace[0].calls, "nolwps");
+	assert_string_equal(trace[0].calls, "nolwdps");
 	assert_string_equal(trace[1].calls, "nl");
 	pair = (struct skep_recorder_pair){0}; /* nobody listens */
 	both = skep_recorder_both(&pair);
 	call_all(&both);
-	assert_string_equal(trace[0].calls, "nolwps");
+	assert_string_equal(trace[0].calls, "nolwdps");
 }
 
 int main(void)
@@ -482,6 +543,8 @@ int main(void)
 		cmocka_unit_test(test_json_keys),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_text_of_fenced),
+		cmocka_unit_test(test_deaths_are_no_hint),
+		cmocka_unit_test(test_pace),
 		cmocka_unit_test(test_both),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,6 @@ struct heard {
 	struct skep_op_span span;
 	struct skep_link_use link;
 	struct skep_worker_use worker;
-	uint64_t sent[SKEP_TRAFFICS];
 };
 
 static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
@@ -54,28 +53,17 @@ static void hear_worker(void *context, const struct skep_worker_use *use)
 	heard->worker = *use;
 }
 
-static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
-{
-	struct heard *heard = context;
-	memcpy(heard->sent, bytes, sizeof heard->sent);
-}
-
 static struct skep_recorder recorder_of(struct heard *heard)
 {
 	memset(heard, 0, sizeof *heard);
-	return (struct skep_recorder){.context = heard,
-		.note = hear_note,
-		.op = hear_op,
-		.link = hear_link,
-		.worker = hear_worker,
-		.sent = hear_sent};
+	return (struct skep_recorder){
+		.context = heard, .note = hear_note, .op = hear_op, .link = hear_link, .worker = hear_worker};
 }
 
 static const struct skep_peer who = {7, 3};
 static const struct skep_note note = {SKEP_NOTE_COUNTED, 2, 9, 11, {5, 6}, -12345678901};
-static const struct skep_op_span span = {1, 2, 3, 4, 5, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 100, 250, 120};
+static const struct skep_op_span span = {1, 2, 3, 4, 5, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 100, 250, 120, 130};
 static const struct skep_link_use link_use = {3, 4, SKEP_TRAFFIC_SYNC, 17, 1u << 31};
-static const uint64_t sent[SKEP_TRAFFICS] = {1, 1u << 31, 0, UINT64_C(1) << 40};
 static const struct skep_worker_use worker_use = {5, 6, 1, 77, 1000, 900, 800, 4321, 0xfedcba9876543210, false};
 
 static void rows_come_back(void **state)
@@ -89,7 +77,6 @@ static void rows_come_back(void **state)
 	assert_true(skep_rows_op(&rows, 41, &span));
 	assert_true(skep_rows_link(&rows, 42, &link_use));
 	assert_true(skep_rows_worker(&rows, 43, &worker_use));
-	assert_true(skep_rows_sent(&rows, 44, sent));
 	assert_int_equal(rows.oldest, 40);
 	assert_true(skep_rows_replay(rows.bytes, rows.count, &recorder, &events));
 	assert_int_equal(events, 1 + 4321);
@@ -103,7 +90,6 @@ static void rows_come_back(void **state)
 	assert_true(heard.link.source == 3 && heard.link.destination == 4 && heard.link.traffic == SKEP_TRAFFIC_SYNC);
 	assert_true(heard.link.messages == 17 && heard.link.bytes == 1u << 31);
 	assert_memory_equal(&heard.worker, &worker_use, sizeof worker_use);
-	assert_memory_equal(heard.sent, sent, sizeof sent);
 }
 
 /* As many rows as fit, then none; what fitted is whole. */
