@@ -27,6 +27,7 @@
 #include "commands/cores.h"
 #include "commands/fit.h"
 #include "commands/launch.h"
+#include "commands/output.h"
 #include "commands/plan.h"
 #include "commands/plot.h"
 #include "commands/sweep.h"
@@ -275,8 +276,12 @@ static enum status export_weights(const struct arguments *arguments)
 	char text[2048];
 	if (arguments->output == NULL)
 		return complain(STATUS_BAD_INPUT, "export needs -o FOLDER");
-	if (!read_scenario(arguments, &scenario))
+	if (!skep_output_folder_ready(arguments) || !read_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
+	if (!skep_output_no_source(arguments, &scenario)) {
+		skep_scenario_finish(&scenario);
+		return STATUS_BAD_INPUT;
+	}
 	const struct skep_export options = {.from = scenario.checkpoint_to,
 		.job = scenario.job,
 		.step = arguments->step,
@@ -340,6 +345,10 @@ static enum status plot(const struct arguments *arguments)
 		return complain(STATUS_BAD_INPUT, error);
 	if (!arguments->output)
 		return complain(STATUS_BAD_INPUT, "plot needs -o FILE, for example -o accuracy.png");
+	if (!skep_plot_target(arguments->output, error, sizeof error))
+		return complain(STATUS_BAD_INPUT, error);
+	if (!skep_output_ready(arguments, NULL))
+		return STATUS_BAD_INPUT;
 	struct skep_store *store = skep_store_open(arguments->db, false, error, sizeof error);
 	if (!store)
 		return complain(STATUS_BAD_INPUT, error);
@@ -447,7 +456,7 @@ static const struct command commands[] = {
 		"With --pace and --shape one machine stands in for the cluster of the topology; with neither it goes "
 		"as fast as\n"
 		"this machine can.\n"},
-	{"plan", "SCENARIO [-o FILE]", "who should serve which stage", "oxObCdJsSjq", 1, 1, skep_plan_command,
+	{"plan", "SCENARIO [-o FILE]", "who should serve which stage", "ofxObCdJsSjq", 1, 1, skep_plan_command,
 		"Searches for the allocation of workers to stages with the most throughput: by the expected time of a step,\n"
 		"then in the simulator, beside the scenario's own allocation and random ones. With -o the best becomes a\n"
 		"scenario that check, sim and run take. Keys in the scenario's plan.search are chosen as well, for the\n"
@@ -460,16 +469,16 @@ static const struct command commands[] = {
 		"Started again with the same words it does what is not in the database yet. Under mpirun or srun the "
 		"ranks\n"
 		"share the work, and rank 0 writes the database.\n"},
-	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSoABjq", 1, 1, export_weights,
+	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSofABjq", 1, 1, export_weights,
 		"Writes config.json and model.safetensors into FOLDER, with the names and layouts of Hugging Face, from the\n"
 		"newest checkpoint in the folder that the scenario's checkpoint.to names (or from that of --step).\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,
 		"Without runs: the newest simulated and the newest real run of the same scenario.\n"},
-	{"fit", "[RUN ...]", "a law of the loss, from runs", "djqoF", 0, RUNS_MAX, skep_fit_command,
+	{"fit", "[RUN ...]", "a law of the loss, from runs", "djqofF", 0, RUNS_MAX, skep_fit_command,
 		"Fits the loss of runs against tokens, H, replicas and staleness, and prints the parameters with their\n"
 		"standard errors. The file of -o is what `maths: law` simulates with (train.law.file). 3..14 stands for\n"
 		"12 runs; without runs all of the newest scenario whose arithmetic was done.\n"},
-	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqormXYLWsS", 1, 1 + RUNS_MAX, plot,
+	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqofrmXYLWsS", 1, 1 + RUNS_MAX, plot,
 		"Kinds:\n"
 		"  accuracy    loss against wall-clock time, steps, tokens or bytes; without runs the newest of each world,\n"
 		"              with --x, --y, --log or --validation all of the newest scenario; 3..14 stands for 12 runs\n"

@@ -28,6 +28,7 @@ static const struct option long_options[] = {
 	{"time-scale", required_argument, NULL, 't'},
 	{"rounds", required_argument, NULL, 'r'},
 	{"output", required_argument, NULL, 'o'},
+	{"force", no_argument, NULL, 'f'},
 	{"repeat", required_argument, NULL, 'R'},
 	{"vary", required_argument, NULL, 'v'},
 	{"seeds", required_argument, NULL, 'e'},
@@ -69,6 +70,7 @@ static const char *const option_help[] = {
 		"fast\n",
 	['r'] = "  --rounds A-B|A|all    timeline: the operations of these rounds, or the whole run in bins of time\n"
 		"                        (default: the first rounds; of runs with churn or more than 40 workers all)\n",
+	['f'] = "  --force               let -o replace a file that skep has not written\n",
 	['R'] = "  --repeat N            run each row so often and print the median (default 1)\n",
 	['v'] = "  --vary KEY.PATH=A,B   all combinations of these values; may be given several times\n",
 	['e'] = "  --seeds A..B          every combination with each of these seeds, also 1,2,5 (default: the "
@@ -301,6 +303,9 @@ static enum status take_switch(struct arguments *a, int letter)
 		break;
 	case 'h':
 		a->exec.shape = true;
+		break;
+	case 'f':
+		a->force = true;
 		break;
 	default:
 		return take_sweep_option(a, letter);

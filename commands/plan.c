@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "commands/output.h"
 #include "commands/plan_confirm.h"
 #include "commands/plan_joint.h"
 #include "commands/plan_work.h"
@@ -448,6 +449,8 @@ static enum status begin(struct plan_work *w)
 		fputs(error, stderr);
 		return STATUS_BAD_INPUT;
 	}
+	if (!skep_output_no_source(w->arguments, &w->scenario))
+		return STATUS_BAD_INPUT;
 	skep_choices_make(w->scenario.planned, o->set, o->sets, &choices);
 	if (choices.points == 0 && w->arguments->pareto)
 		return complain(STATUS_BAD_INPUT,

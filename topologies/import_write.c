@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "scenarios/reader/replace.h"
 #include "topologies/regions.h"
 
 #define SITES_MAX 256u /* their links are lines of a file of at most 4 MiB */
@@ -31,13 +32,31 @@ struct output {
 };
 
 struct outputs {
+	const struct skep_import_options *options;
 	struct skep_diag *diag;
 	struct output output[FILES_MAX];
 	uint32_t count;
 };
 
+/* Nothing that is imported, whose names may stand behind FROM,TO=; nor what no import has written. */
+static bool may_write(struct outputs *o, const char *path)
+{
+	char error[sizeof o->diag->message];
+	bool may = o->options->force || skep_replace_written(path, SKEP_IMPORT_HEAD, error, sizeof error);
+	for (uint32_t i = 0; may && i < o->options->files; i++) {
+		const char *file = o->options->file[i], *equals = strchr(file, '=');
+		may = skep_replace_not_read(path, file, "an operand", error, sizeof error) &&
+		      (!equals || skep_replace_not_read(path, equals + 1, "an operand", error, sizeof error));
+	}
+	if (!may) /* it begins with the path, as the diagnosis does */
+		skep_diag_set(o->diag, path, 0, 0, NULL, "%s", error + strlen(path) + 2);
+	return may;
+}
+
 static FILE *begin(struct outputs *o, const char *path)
 {
+	if (!may_write(o, path))
+		return NULL;
 	struct output *out = &o->output[o->count];
 	mode_t mask = umask(0);
 	umask(mask);
@@ -185,7 +204,7 @@ static bool put_head(struct skep_importer *importer, FILE *file, const char *pat
 	const char *base = base_name(path);
 	char name[64];
 	snprintf(name, sizeof name, "%.*s", (int)(strlen(base) - 5), base);
-	fprintf(file, "# Imported by `skep topology import %s`.\n",
+	fprintf(file, SKEP_IMPORT_HEAD "%s`.\n",
 		skep_import_format_names[importer->options->format]);
 	put_notes(file, importer->report->notes);
 	put_quoted(file, "name", importer->options->name ? importer->options->name : name);
@@ -287,7 +306,7 @@ static bool put_matrix(struct skep_importer *importer, FILE *file, enum skep_sur
 	fprintf(file, "# %s in %s; row = source, column = destination.\n",
 		kind == SKEP_BANDWIDTH_SAMPLE ? "Bandwidth" : "One-way latency", unit->name);
 	fprintf(file,
-		"# Imported by `skep topology import %s`; source and licence: the topology that names this file.\n",
+		SKEP_IMPORT_HEAD "%s`; source and licence: the topology that names this file.\n",
 		skep_import_format_names[importer->options->format]);
 	for (uint32_t i = 0; i < s->places; i++) {
 		for (uint32_t j = 0; j < s->places; j++) {
@@ -412,7 +431,7 @@ static void put_sites_form(struct skep_importer *importer, FILE *file)
 bool skep_import_write(struct skep_importer *importer, const char *path)
 {
 	const struct skep_survey *s = &importer->survey;
-	struct outputs outputs = {.diag = importer->diag};
+	struct outputs outputs = {.options = importer->options, .diag = importer->diag};
 	struct output yaml;
 	bool one_each = true;
 	for (uint32_t i = 0; i < s->places; i++)
@@ -450,6 +469,7 @@ static bool copy_table(struct skep_importer *importer, FILE *out)
 	size_t size;
 	if (!skep_file_read(importer->options->file[0], SKEP_FILE_BYTES_MAX, &text, &size, importer->diag))
 		return false;
+	fputs(SKEP_IMPORT_HEAD "regions`; source and licence: the topology that names this file.\n", out);
 	fwrite(text, 1, size, out);
 	free(text);
 	return true;
@@ -459,7 +479,7 @@ bool skep_import_write_peers(struct skep_importer *importer, const char *path)
 {
 	const struct skep_import_options *o = importer->options;
 	struct skep_regions regions;
-	struct outputs outputs = {.diag = importer->diag};
+	struct outputs outputs = {.options = importer->options, .diag = importer->diag};
 	char csv[600], base[64];
 	if (!skep_regions_read(o->file[0], &regions, importer->diag))
 		return false;
@@ -474,7 +494,7 @@ bool skep_import_write_peers(struct skep_importer *importer, const char *path)
 	FILE *file = table && copy_table(importer, table) ? begin(&outputs, path) : NULL;
 	if (file) {
 		snprintf(base, sizeof base, "%.*s", (int)(strlen(base_name(path)) - 5), base_name(path));
-		fputs("# Imported by `skep topology import regions`.\n", file);
+		fputs(SKEP_IMPORT_HEAD "regions`.\n", file);
 		put_quoted(file, "name", o->name ? o->name : base);
 		put_quoted(file, "source",
 			o->source ? o->source
