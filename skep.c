@@ -63,6 +63,7 @@ static bool read_scenario(const struct arguments *arguments, struct skep_scenari
 	struct skep_scenario_options options = arguments->scenario;
 	char text[2048];
 	options.details = stderr;
+	options.tries_values = !skep_exec_launched(); /* once, by who starts the others */
 	if (skep_planning_read(arguments->positional[0], &options, ret, &diag))
 		return true;
 	skep_diag_print(&diag, text, sizeof text);

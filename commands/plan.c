@@ -432,6 +432,7 @@ bool plan_read(struct plan_work *w, char *reterr, size_t size)
 	struct skep_scenario_options options = w->arguments->scenario;
 	options.details = w->details;
 	options.any_memory = true;
+	options.tries_values = w->details != NULL; /* once, not for each combination */
 	if (skep_planning_read(w->arguments->positional[0], &options, &w->scenario, &diag))
 		return true;
 	skep_diag_print(&diag, reterr, size);
