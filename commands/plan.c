@@ -326,6 +326,17 @@ bool plan_choose(struct plan_work *w)
 	return any;
 }
 
+void plan_choose_why(const struct plan_work *w, char *ret, size_t size)
+{
+	uint32_t i = 0;
+	while (i < w->candidates && w->candidate[i].why[0] == '\0')
+		i++;
+	if (i < w->candidates)
+		snprintf(ret, size, "no allocation that was found can be: %s", w->candidate[i].why);
+	else
+		snprintf(ret, size, "no allocation that was found fits the workers' memory");
+}
+
 /* ---- all of it ---------------------------------------------------------------------------------------------------- */
 
 static bool make_costs(struct plan_work *w)
@@ -416,9 +427,8 @@ static enum status plan(struct plan_work *w)
 	if (prepared != STATUS_DONE || !plan_seek(w) || !expect_random(w) || !try_random(w))
 		return complain(STATUS_FAILED, lacking);
 	if (!plan_choose(w)) {
-		fprintf(stderr,
-			"%s: error: no allocation that was found fits the workers' memory and comes to an end\n",
-			w->scenario.path);
+		plan_choose_why(w, error, sizeof error);
+		fprintf(stderr, "%s: error: %s\n", w->scenario.path, error);
 		return STATUS_BAD_INPUT;
 	}
 	if (a->output && !plan_write(w))
@@ -450,7 +460,7 @@ static enum status begin(struct plan_work *w)
 		fputs(error, stderr);
 		return STATUS_BAD_INPUT;
 	}
-	if (!skep_output_no_source(w->arguments, &w->scenario))
+	if (!skep_output_no_source(w->arguments, &w->scenario) || !plan_confirm_seeds_ready(w))
 		return STATUS_BAD_INPUT;
 	skep_choices_make(w->scenario.planned, o->set, o->sets, &choices);
 	if (choices.points == 0 && w->arguments->pareto)

@@ -173,7 +173,7 @@ static void look_at_trial(struct plan_work *w, struct plan_point *p)
 			&w->planning, SKEP_VIEW_SHARED, w->cost[SKEP_VIEW_SHARED], p->stage_of, stage);
 	free(stage);
 	if (!suits || !(p->expected_s < SKEP_NEVER) || !plan_trial(w, &c)) {
-		refuse(p, "the allocation of the best settings cannot be, or does not fit memory");
+		refuse(p, c.why[0] ? c.why : "the allocation of the best settings cannot be here");
 		return;
 	}
 	p->can = true;
@@ -190,7 +190,9 @@ static void look_fully(const struct plan_joint *j, struct plan_work *w, struct p
 	}
 	w->given = p->stage_of;
 	if (!plan_seek(w) || !plan_choose(w)) {
-		refuse(p, "no allocation that was found fits the workers' memory and comes to an end");
+		char why[sizeof p->why];
+		plan_choose_why(w, why, sizeof why);
+		refuse(p, why);
 		return;
 	}
 	keep_trial(w, p, &w->candidate[w->chosen]);

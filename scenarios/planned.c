@@ -278,6 +278,11 @@ void skep_planned_read(struct skep_reader *r, const struct skep_yaml_node *root,
 	}
 	s->planned->aim = (enum skep_aim)skep_read_choice(r, map, "objective", AIM, SKEP_AIM_THROUGHPUT);
 	s->planned->seeds = (uint32_t)skep_read_integer(r, map, "seeds", 1, SEEDS_MAX, 1);
+	if (!r->diag->set && s->seed > (uint64_t)INT64_MAX - (s->planned->seeds - 1))
+		skep_reader_fail(r, map, "seeds",
+			"plan.seeds: %u of them, from seed %llu on: there is none above 9223372036854775807; take a smaller "
+			"seed, or fewer",
+			s->planned->seeds, (unsigned long long)s->seed);
 	s->planned->extrapolate = skep_read_bool(r, map, "extrapolate", true);
 	check_aim(r, map, s);
 	read_search(r, root, map, s);
