@@ -26,6 +26,7 @@
 #include "commands/export.h"
 #include "commands/fit.h"
 #include "commands/launch.h"
+#include "commands/output.h"
 #include "commands/plan.h"
 #include "commands/plot.h"
 #include "commands/probe.h"
@@ -236,6 +237,10 @@ static enum status plot(const struct arguments *arguments)
 		return complain(STATUS_BAD_INPUT, error);
 	if (!arguments->output)
 		return complain(STATUS_BAD_INPUT, "plot needs -o FILE, for example -o accuracy.png");
+	if (!skep_plot_target(arguments->output, error, sizeof error))
+		return complain(STATUS_BAD_INPUT, error);
+	if (!skep_output_ready(arguments, NULL))
+		return STATUS_BAD_INPUT;
 	struct skep_store *store = skep_store_open(arguments->db, false, error, sizeof error);
 	if (!store)
 		return complain(STATUS_BAD_INPUT, error);
@@ -344,7 +349,7 @@ static const struct command commands[] = {
 		"With --pace and --shape one machine stands in for the cluster of the topology; with neither it goes "
 		"as fast as\n"
 		"this machine can.\n"},
-	{"plan", "SCENARIO [-o FILE]", "who should serve which stage", "oxObCdJsSjq", 1, 1, skep_plan_command,
+	{"plan", "SCENARIO [-o FILE]", "who should serve which stage", "ofxObCdJsSjq", 1, 1, skep_plan_command,
 		"Searches for the allocation of workers to stages with the most throughput, and for where to cut the model\n"
 		"unless model.cut says it or plan.cut is as-written: by the expected time of a step, then in the\n"
 		"simulator, beside the scenario's own allocation and random ones. With -o the best becomes a\n"
@@ -358,17 +363,17 @@ static const struct command commands[] = {
 		"Started again with the same words it does what is not in the database yet. Under mpirun or srun the "
 		"ranks\n"
 		"share the work, and rank 0 writes the database.\n"},
-	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSoABjq", 1, 1,
+	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSofABjq", 1, 1,
 		skep_export_command,
 		"Writes config.json and model.safetensors into FOLDER, with the names and layouts of Hugging Face, from the\n"
 		"newest checkpoint in the folder that the scenario's checkpoint.to names (or from that of --step).\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,
 		"Without runs: the newest simulated and the newest real run of the same scenario.\n"},
-	{"fit", "[RUN ...]", "a law of the loss, from runs", "djqoF", 0, RUNS_MAX, skep_fit_command,
+	{"fit", "[RUN ...]", "a law of the loss, from runs", "djqofF", 0, RUNS_MAX, skep_fit_command,
 		"Fits the loss of runs against tokens, H, replicas and staleness, and prints the parameters with their\n"
 		"standard errors. The file of -o is what `maths: law` simulates with (train.law.file). 3..14 stands for\n"
 		"12 runs; without runs all of the newest scenario whose arithmetic was done.\n"},
-	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqormXYLWsS", 1, 1 + RUNS_MAX, plot,
+	{"plot", "KIND [RUN ...] -o FILE", "draw a picture with gnuplot", "djqofrmXYLWsS", 1, 1 + RUNS_MAX, plot,
 		"Kinds:\n"
 		"  accuracy    loss against wall-clock time, steps, tokens or bytes; without runs the newest of each world,\n"
 		"              with --x, --y, --log or --validation all of the newest scenario; 3..14 stands for 12 runs\n"

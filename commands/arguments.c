@@ -30,6 +30,7 @@ static const struct option long_options[] = {
 	{"time-scale", required_argument, NULL, 't'},
 	{"rounds", required_argument, NULL, 'r'},
 	{"output", required_argument, NULL, 'o'},
+	{"force", no_argument, NULL, 'f'},
 	{"repeat", required_argument, NULL, 'R'},
 	{"vary", required_argument, NULL, 'v'},
 	{"seeds", required_argument, NULL, 'e'},
@@ -73,6 +74,7 @@ static const char *const option_help[] = {
 		"fast\n",
 	['r'] = "  --rounds A-B|A|all    timeline: the operations of these rounds, or the whole run in bins of time\n"
 		"                        (default: the first rounds; of runs with churn or more than 40 workers all)\n",
+	['f'] = "  --force               let -o replace a file that skep has not written\n",
 	['R'] = "  --repeat N            run each row so often and print the median (default 1)\n",
 	['v'] = "  --vary KEY.PATH=A,B   all combinations of these values; may be given several times\n",
 	['e'] = "  --seeds A..B          every combination with each of these seeds, also 1,2,5 (default: the "
@@ -315,6 +317,9 @@ static enum status take_switch(struct arguments *a, int letter)
 	case 'K':
 		a->keep = true;
 		break;
+	case 'f':
+		a->force = true;
+		break;
 	default:
 		return take_sweep_option(a, letter);
 	}
@@ -439,6 +444,7 @@ bool skep_arguments_scenario(const struct arguments *arguments, struct skep_scen
 	struct skep_scenario_options options = arguments->scenario;
 	char text[2048];
 	options.details = stderr;
+	options.tries_values = !skep_exec_launched(); /* once, by who starts the others */
 	if (skep_planning_read(arguments->positional[0], &options, ret, &diag))
 		return true;
 	skep_diag_print(&diag, text, sizeof text);

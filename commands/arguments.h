@@ -29,6 +29,7 @@ struct arguments {
 	const char *vary[VARIES_MAX], *seeds; /* of a sweep; seeds NULL: not given */
 	uint32_t varies, jobs;                /* jobs 0: not given */
 	bool details;
+	bool force; /* -o may replace what skep has not written */
 	bool has_axes;
 	struct skep_plot_axes axes;
 	bool has_from;

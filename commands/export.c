@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "commands/output.h"
 #include "models/stage_weights.h"
 #include "scenarios/periodic.h"
 
@@ -22,8 +23,12 @@ enum status skep_export_command(const struct arguments *arguments)
 		fputs("skep: export needs -o FOLDER\n", stderr);
 		return STATUS_BAD_INPUT;
 	}
-	if (!skep_arguments_scenario(arguments, &scenario))
+	if (!skep_output_folder_ready(arguments) || !skep_arguments_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
+	if (!skep_output_no_source(arguments, &scenario)) {
+		skep_scenario_finish(&scenario);
+		return STATUS_BAD_INPUT;
+	}
 	const struct skep_export options = {.from = scenario.checkpoint_to,
 		.job = scenario.job,
 		.step = arguments->step,

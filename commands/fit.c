@@ -14,7 +14,10 @@
 #include <unistd.h>
 
 #include "analysis/fit.h"
+#include "commands/output.h"
 #include "version.h"
+
+#define HEAD "# Fitted by skep "
 
 static enum status complain(const char *message)
 {
@@ -48,7 +51,7 @@ static bool write_law(const char *path, const char *database, const struct skep_
 	bool fits = snprintf(part, sizeof part, "%s.part", path) < (int)sizeof part;
 	FILE *file = fits ? fopen(part, "we") : NULL;
 	if (file) {
-		fprintf(file, "# Fitted by skep %s to run%s", SKEP_VERSION, points->runs == 1 ? "" : "s");
+		fprintf(file, HEAD "%s to run%s", SKEP_VERSION, points->runs == 1 ? "" : "s");
 		write_runs(points, file);
 		fprintf(file, " of %s, %" PRIu32 " points. The law is in scenarios/law.h of skep.\n", database,
 			points->count);
@@ -90,6 +93,8 @@ enum status skep_fit_command(const struct arguments *arguments)
 	char error[1024];
 	struct skep_loss_points points;
 	if (!skep_arguments_run_ranges(arguments, 0, run, &runs))
+		return STATUS_BAD_INPUT;
+	if (arguments->output && !skep_output_ready(arguments, HEAD))
 		return STATUS_BAD_INPUT;
 	struct skep_store *store = skep_store_open(arguments->db, false, error, sizeof error);
 	if (!store)

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "commands/output.h"
 #include "commands/plan_confirm.h"
 #include "commands/plan_joint.h"
 #include "commands/plan_work.h"
@@ -325,6 +326,17 @@ bool plan_choose(struct plan_work *w)
 	return any;
 }
 
+void plan_choose_why(const struct plan_work *w, char *ret, size_t size)
+{
+	uint32_t i = 0;
+	while (i < w->candidates && w->candidate[i].why[0] == '\0')
+		i++;
+	if (i < w->candidates)
+		snprintf(ret, size, "no allocation that was found can be: %s", w->candidate[i].why);
+	else
+		snprintf(ret, size, "no allocation that was found fits the workers' memory");
+}
+
 /* ---- all of it ---------------------------------------------------------------------------------------------------- */
 
 bool plan_make_costs(struct plan_work *w)
@@ -434,9 +446,8 @@ static enum status plan(struct plan_work *w)
 	if (prepared != STATUS_DONE || !plan_seek(w) || !expect_random(w) || !try_random(w))
 		return complain(STATUS_FAILED, lacking);
 	if (!plan_choose(w)) {
-		fprintf(stderr,
-			"%s: error: no allocation that was found fits the workers' memory and comes to an end\n",
-			w->scenario.path);
+		plan_choose_why(w, error, sizeof error);
+		fprintf(stderr, "%s: error: %s\n", w->scenario.path, error);
 		return STATUS_BAD_INPUT;
 	}
 	if (!plan_cuts_adopt(w))
@@ -452,6 +463,7 @@ bool plan_read(struct plan_work *w, char *reterr, size_t size)
 	struct skep_scenario_options options = w->arguments->scenario;
 	options.details = w->details;
 	options.any_memory = true;
+	options.tries_values = w->details != NULL; /* once, not for each combination */
 	if (skep_planning_read(w->arguments->positional[0], &options, &w->scenario, &diag))
 		return true;
 	skep_diag_print(&diag, reterr, size);
@@ -469,6 +481,8 @@ static enum status begin(struct plan_work *w)
 		fputs(error, stderr);
 		return STATUS_BAD_INPUT;
 	}
+	if (!skep_output_no_source(w->arguments, &w->scenario) || !plan_confirm_seeds_ready(w))
+		return STATUS_BAD_INPUT;
 	skep_choices_make(w->scenario.planned, o->set, o->sets, &choices);
 	if (choices.points == 0 && w->arguments->pareto)
 		return complain(STATUS_BAD_INPUT,

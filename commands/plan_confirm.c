@@ -230,3 +230,15 @@ bool plan_confirm_ready(const struct arguments *a)
 	skep_store_close(store);
 	return store || complain(error);
 }
+
+bool plan_confirm_seeds_ready(const struct plan_work *w)
+{
+	uint64_t needed = (w->scenario.planned ? w->scenario.planned->seeds : 1) - 1 + (uint64_t)w->arguments->confirm;
+	if (w->scenario.seed <= (uint64_t)INT64_MAX - needed)
+		return true;
+	fprintf(stderr,
+		"skep: --confirm %" PRIu32 ": takes the seeds up to %" PRIu64 " above the scenario's, %" PRIu64
+		", and there is none above 9223372036854775807: take a smaller one\n",
+		w->arguments->confirm, needed, w->scenario.seed);
+	return false;
+}

@@ -36,6 +36,8 @@ void plan_confirm_finish(struct plan_confirm *confirm);
 
 /* Can the runs be kept? Says itself what is wrong. */
 bool plan_confirm_ready(const struct arguments *arguments);
+/* Are there so many seeds behind those of the plan? The same, once the scenario is read. */
+bool plan_confirm_seeds_ready(const struct plan_work *work);
 
 void plan_confirm_print(const struct plan_work *work, const struct plan_confirm *confirm, FILE *out);
 void plan_confirm_add_json(const struct plan_work *work, const struct plan_confirm *confirm, cJSON *root);

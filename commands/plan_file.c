@@ -4,7 +4,7 @@
  * that is and what is expected of it.
  *
  * Keeps true: the file appears whole or not at all, and only if it reads as a scenario from where it lies; the scenario that it
- * came from, whose comments it has not, is never overwritten.
+ * came from, whose comments it has not, and the files that this one names are never overwritten.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,8 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "commands/output.h"
 #include "commands/plan_joint.h"
 #include "commands/plan_out.h"
+#include "scenarios/reader/replace.h"
+
+#define HEAD "# Who serves which stage, from: skep plan "
 
 static bool fail(const char *path, const char *what)
 {
@@ -45,7 +49,7 @@ static void write_head(const struct plan_work *w, FILE *out)
 {
 	const struct plan_candidate *c = &w->candidate[w->chosen], *start = &w->candidate[0];
 	char crew[600];
-	fprintf(out, "# Who serves which stage, from: skep plan ");
+	fprintf(out, HEAD);
 	say(out, w->arguments->positional[0]);
 	for (uint32_t i = 0; i < (w->cut ? w->given_sets : w->arguments->scenario.sets); i++) {
 		fprintf(out, " --set '");
@@ -88,15 +92,6 @@ static char *compose(const struct plan_work *w, const struct skep_scenario *plan
 	return NULL;
 }
 
-static bool same_file(const char *a, const char *b)
-{
-	char *x = realpath(a, NULL), *y = realpath(b, NULL);
-	bool same = x && y && strcmp(x, y) == 0;
-	free(x);
-	free(y);
-	return same;
-}
-
 /* What can be known before anything is searched for. */
 bool plan_writable(const struct arguments *a)
 {
@@ -107,7 +102,7 @@ bool plan_writable(const struct arguments *a)
 		return fail("-o", "expected the name of a file");
 	if (strlen(path) >= PATH_MAX)
 		return fail("-o", "the name of the file is too long");
-	if (same_file(path, a->positional[0]))
+	if (skep_replace_same(path, a->positional[0]))
 		return fail(path, "is the scenario itself, whose comments would be lost: take another name");
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return fail(path, S_ISDIR(st.st_mode) ? "is a folder: name a file in it" : "is no regular file");
@@ -119,7 +114,7 @@ bool plan_writable(const struct arguments *a)
 	if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
 		return fail(path, "the folder that it is to be in is not there: make it first");
 	if (euidaccess(folder, W_OK | X_OK) == 0)
-		return true;
+		return skep_output_ready(a, HEAD);
 	snprintf(folder, sizeof folder, "its folder cannot be written to: %s", strerror(errno));
 	return fail(path, folder);
 }

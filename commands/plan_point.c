@@ -245,7 +245,7 @@ static void look_at_trial(struct plan_work *w, struct plan_point *p)
 		w->opened = w->cut != NULL; /* the cut is kept with what was simulated */
 		keep_trial(w, p, &c);
 	} else {
-		refuse(p, "the allocation of the best settings cannot be, or does not fit memory");
+		refuse(p, c.why[0] ? c.why : "the allocation of the best settings cannot be here");
 	}
 	free(stage);
 	free(stage_of);
@@ -260,7 +260,9 @@ static void look_fully(const struct plan_joint *j, struct plan_work *w, struct p
 	w->given = p->stage_of;
 	w->given_layers = p->slices == skep_plan_slices(&w->scenario.plan) ? p->layers : NULL;
 	if (!plan_seek(w) || !plan_choose(w)) {
-		refuse(p, "no allocation that was found fits the workers' memory and comes to an end");
+		char why[sizeof p->why];
+		plan_choose_why(w, why, sizeof why);
+		refuse(p, why);
 		return;
 	}
 	keep_trial(w, p, &w->candidate[w->chosen]);

@@ -94,8 +94,15 @@ static bool simulate(struct skep_scenario *s, struct plan_candidate *candidate)
 	if (!tally)
 		return false;
 	const struct skep_recorder recorder = skep_tally_recorder(tally);
-	if (skep_sim_run(s, &recorder, &result)) {
+	if (!skep_sim_run(s, &recorder, &result)) {
+		snprintf(candidate->why, sizeof candidate->why, "%.250s",
+			result.why[0] ? result.why : "not enough memory to simulate it");
+	} else {
 		skep_tally_finish(tally, result.end_ns, result.events, 0, result.outcome, &summary);
+		if (!summary.ok)
+			snprintf(candidate->why, sizeof candidate->why, "its trial does not come to an end: %.200s",
+				summary.failure[0] ? summary.failure
+						   : "a stage lost its last worker, and no other came in time");
 		candidate->samples_per_s += summary.throughput_samples_per_s;
 		candidate->round_s += summary.time_s / (double)(summary.steps > 0 ? summary.steps : 1);
 	}
@@ -111,6 +118,8 @@ static bool try_seed(const struct plan_work *work, struct plan_candidate *candid
 	uint64_t seed = work->scenario.seed + nth;
 	candidate->fits =
 		plan_trial_read_with(work, candidate->stage_of, nth > 0 ? &seed : NULL, candidate->layers, &s, &diag);
+	if (!candidate->fits)
+		snprintf(candidate->why, sizeof candidate->why, "%.*s", (int)sizeof candidate->why - 1, diag.message);
 	if (!candidate->fits)
 		return false;
 	s.maths = SKEP_MATHS_NONE;
@@ -128,6 +137,7 @@ bool plan_trial(const struct plan_work *work, struct plan_candidate *candidate)
 	uint32_t seeds = work->scenario.planned ? work->scenario.planned->seeds : 1;
 	candidate->samples_per_s = candidate->round_s = 0;
 	candidate->value = INFINITY;
+	candidate->why[0] = '\0';
 	candidate->tried = true;
 	for (uint32_t nth = 0; candidate->tried && nth < seeds; nth++)
 		candidate->tried = try_seed(work, candidate, nth);

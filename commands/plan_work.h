@@ -28,6 +28,7 @@ struct plan_candidate {
 	bool tried, fits;              /* simulated; fits memory, as far as that is known */
 	double samples_per_s, round_s; /* simulated, and ... */
 	struct skep_forecast forecast; /* ... what that means for the loss */
+	char why[256];                 /* its trial failed; "": it did not, or there was none */
 	double value;                  /* of what is wanted, less is better; INFINITY: not tried */
 };
 
@@ -69,8 +70,9 @@ struct plan_work {
 bool plan_read(struct plan_work *work, char *reterr, size_t size);
 enum status plan_prepare(struct plan_work *work, char *reterr, size_t size);
 bool plan_seek(struct plan_work *work);   /* false: no memory */
-bool plan_choose(struct plan_work *work); /* false: nothing that was found can be */
-void plan_clear(struct plan_work *work);  /* all that these have made */
+bool plan_choose(struct plan_work *work); /* false: nothing that was found can be, and ... */
+void plan_choose_why(const struct plan_work *work, char *ret, size_t size); /* ... why */
+void plan_clear(struct plan_work *work);                                    /* all that these have made */
 
 uint64_t plan_now_ns(void);
 bool plan_add(struct plan_work *work, const char *name, struct plan_candidate **ret); /* false: no memory */

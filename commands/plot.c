@@ -10,6 +10,7 @@
 
 #include "analysis/plot_complexity.h"
 #include "analysis/plot_search.h"
+#include "commands/output.h"
 #include "planning/read.h"
 #include "planning/search.h"
 #include "planning/traffic.h"
@@ -248,11 +249,15 @@ enum status skep_plot_scenario_command(const struct arguments *a)
 		return refuse("--rounds, --metric, --x, --y, --log and --validation are for pictures of runs");
 	if (!a->output || !skep_plot_target(a->output, error, sizeof error))
 		return refuse(a->output ? error : "plot needs -o FILE, for example -o complexity.png");
+	if (!skep_output_ready(a, NULL))
+		return STATUS_BAD_INPUT;
 	if (search && ends_with(a->positional[1], ".csv"))
 		return draw_table(a);
 	if (!read_scenario(a, NULL, 0, stderr, &s))
 		return STATUS_BAD_INPUT;
-	enum status status = search ? draw_search(a, &s) : draw_complexity(a, &s);
+	enum status status = STATUS_BAD_INPUT;
+	if (skep_output_no_source(a, &s))
+		status = search ? draw_search(a, &s) : draw_complexity(a, &s);
 	skep_scenario_finish(&s);
 	return status;
 }

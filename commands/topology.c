@@ -24,6 +24,7 @@ static const char import_help[] =
 	"  simgrid      a platform file of SimGrid: hosts, links, routes of a zone with Full routing\n"
 	"\n"
 	"  -o, --output NAME     NAME.yaml, with its matrices beside it; or a folder\n"
+	"  --force               replace files of these names that no import has written\n"
 	"  --between A,B,...     these places only, in this order\n"
 	"  --fill RULE,...       what fills holes, tried in this order: reverse (the other direction), worst (the "
 	"least\n"
@@ -70,7 +71,8 @@ enum {
 	OPTION_UNIT,
 	OPTION_COUNT,
 	OPTION_SEED,
-	OPTION_JSON
+	OPTION_JSON,
+	OPTION_FORCE
 };
 
 static const struct option long_options[] = {
@@ -94,6 +96,7 @@ static const struct option long_options[] = {
 	{"count", required_argument, NULL, OPTION_COUNT},
 	{"seed", required_argument, NULL, OPTION_SEED},
 	{"json", no_argument, NULL, OPTION_JSON},
+	{"force", no_argument, NULL, OPTION_FORCE},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -268,6 +271,8 @@ static bool take(void *context, int option, const char *name, const char *value)
 		a->import.output = value;
 		return true;
 	}
+	if (option == OPTION_FORCE)
+		return a->import.force = true;
 	a->given |= 1u << (option - OPTION_BETWEEN);
 	if (option == OPTION_FILL || (option >= OPTION_BANDWIDTH && option <= OPTION_INSIDE) ||
 		option == OPTION_COUNT || option == OPTION_SEED)

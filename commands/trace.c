@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "commands/values.h"
+#include "scenarios/reader/replace.h"
 #include "topologies/trace_generate.h"
 
 enum { IMPORT = 1, STATS = 2, GENERATE = 4 };
@@ -38,6 +39,7 @@ static const struct sub_command {
 	{IMPORT, "import", "FILE -o OUT", "any trace format to ours",
 		"Reads a trace in any of the formats below and writes it in ours",
 		"  -o, --output FILE  the trace in our format\n"
+		"  --force            replace a file of this name that skep has not written\n"
 		"  --source TEXT      where it comes from, a comment in the file (default: the imported file's name)\n"
 		"  --licence TEXT     its licence, the same (default: not stated)\n"},
 	{STATS, "stats", "FILE", "how long machines live, how they go, how many there are",
@@ -45,6 +47,7 @@ static const struct sub_command {
 	{GENERATE, "generate", "-o OUT", "draw a trace from a law, or like another one",
 		"Draws a trace from a law of how long machines live, or from one fitted to another trace",
 		"  -o, --output FILE  the trace, in our format\n"
+		"  --force            replace a file of this name that skep has not written\n"
 		"  --like FILE        fit to this trace; the options below replace single values\n"
 		"  --machines N       as many are wanted\n"
 		"  --duration TIME    with its unit, such as 24 h\n"
@@ -80,7 +83,8 @@ enum {
 	OPTION_BULKS,
 	OPTION_REFUSAL,
 	OPTION_WAIT,
-	OPTION_DIURNAL
+	OPTION_DIURNAL,
+	OPTION_FORCE
 };
 
 static const struct option long_options[] = {
@@ -107,6 +111,7 @@ static const struct option long_options[] = {
 	{"refusal", required_argument, NULL, OPTION_REFUSAL},
 	{"wait", required_argument, NULL, OPTION_WAIT},
 	{"diurnal", required_argument, NULL, OPTION_DIURNAL},
+	{"force", no_argument, NULL, OPTION_FORCE},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -117,7 +122,7 @@ static const struct option long_options[] = {
 struct arguments {
 	int command;
 	struct skep_trace_options trace;
-	bool json, quiet, help;
+	bool json, quiet, help, force;
 	const char *file, *output, *source, *licence, *gpu;
 	/* generate; NAN, 0, -1, NULL: not given */
 	const char *bulks;
@@ -245,7 +250,7 @@ static bool take(void *context, int option, const char *name, const char *value)
 	bool generating = option >= OPTION_LIKE && option <= OPTION_DIURNAL;
 	bool importing = option == OPTION_SOURCE || option == OPTION_LICENCE;
 	if ((generating && a->command != GENERATE) || (importing && a->command != IMPORT) ||
-		(option == 'o' && a->command == STATS))
+		((option == 'o' || option == OPTION_FORCE) && a->command == STATS))
 		return skep_value_refuse(&a->complaint, "--%s is not an option of this command", name);
 	if (generating)
 		return take_generating(a, option, name, value);
@@ -258,6 +263,9 @@ static bool take(void *context, int option, const char *name, const char *value)
 		return true;
 	case 'h':
 		a->help = true;
+		return true;
+	case OPTION_FORCE:
+		a->force = true;
 		return true;
 	case OPTION_SOURCE:
 		a->source = value;
@@ -276,6 +284,13 @@ static bool take(void *context, int option, const char *name, const char *value)
 	}
 }
 
+static bool may_write(struct arguments *a)
+{
+	struct skep_complaint *c = &a->complaint;
+	return (!a->file || skep_replace_not_read(a->output, a->file, "the trace", c->text, c->size)) &&
+	       (a->force || skep_replace_written(a->output, SKEP_TRACE_WRITTEN, c->text, c->size));
+}
+
 static bool parse_files(struct arguments *a, char **file, int files)
 {
 	if (files != (a->command == GENERATE ? 0 : 1))
@@ -287,6 +302,8 @@ static bool parse_files(struct arguments *a, char **file, int files)
 		a->file = file[0];
 	if (a->command != STATS && !a->output)
 		return skep_value_refuse(&a->complaint, "expected -o FILE, the trace that is written");
+	if (a->command != STATS && !may_write(a))
+		return false;
 	if (a->command != GENERATE && a->gpu && !check_gpu(a, a->gpu))
 		return false;
 	a->trace.gpu = a->command == GENERATE ? NULL : a->gpu;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "planning/search.h"
+#include "planning/tried.h"
 
 /* Where the search has got to. */
 struct sought {
@@ -84,6 +85,10 @@ bool skep_planning_read_text(const char *path, const char *text, size_t size,
 	o.searches = true;
 	if (!skep_scenario_read_text(path, text, size, &o, ret, reterr))
 		return false;
+	if (o.tries_values && !skep_planning_try_values(path, text, size, options, ret, reterr)) {
+		skep_scenario_finish(ret);
+		return false;
+	}
 	if (!skep_allocation_searched(ret->allocation))
 		return true;
 	struct skep_scenario *first =

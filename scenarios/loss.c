@@ -28,7 +28,7 @@ void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, s
 	if (s->maths != SKEP_MATHS_LAW)
 		skep_reader_fail(r, map, "file", "train.law: is for `maths: law`; take that, or leave this out");
 	else if (!skep_file_find(s->path, name, path, sizeof path))
-		skep_reader_fail(
+		skep_reader_fail_value(
 			r, map, "file", "train.law.file: no file `%.200s`; `skep fit -o FILE` makes one", name);
 	if (r->diag->set)
 		return;

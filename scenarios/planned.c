@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * planned.c - see planned.h. Whether a value is one that its key can have is not known here: it may be so only together with
- * others. `skep plan` reads the scenario with each choice and leaves out what is refused.
+ * others (planning/tried.c). `skep plan` reads the scenario with each choice and leaves out what is refused.
  */
 #include "scenarios/planned.h"
 
@@ -103,6 +103,37 @@ static void read_key(
 	}
 	if (!ok)
 		skep_reader_fail(r, list, NULL, "not enough memory for so many values");
+}
+
+/* Does the value of a group write what stands at this path in it? */
+static bool writes(struct skep_reader *r, const struct skep_yaml_node *value, const char *path)
+{
+	const char *name;
+	const struct skep_yaml_node *entry;
+	for (uint32_t i = 0; (entry = skep_read_entry(r, value, i, &name)) != NULL; i++) {
+		size_t length = strlen(name);
+		if (strncmp(path, name, length) == 0 &&
+			(path[length] == '\0' || (path[length] == '.' && writes(r, entry, path + length + 1))))
+			return true;
+	}
+	return false;
+}
+
+/* A key that a group's values write, and that is free by itself, would have two values: the group's is never seen. */
+static void refuse_twice_free(
+	struct skep_reader *r, const struct skep_yaml_node *list, const char *group, const struct skep_vary *free_keys)
+{
+	size_t length = strlen(group);
+	for (uint32_t i = 0; i < free_keys->keys; i++) {
+		const char *key = free_keys->key[i].key;
+		if (strncmp(key, group, length) != 0 || key[length] != '.')
+			continue;
+		for (uint32_t v = 0; v < skep_yaml_length(list); v++)
+			if (writes(r, skep_yaml_item(list, v), key + length + 1))
+				skep_reader_fail(r, skep_yaml_item(list, v), NULL,
+					"plan.search: this value of %.60s has %.100s, which is free by itself: leave out either",
+					group, key);
+	}
 }
 
 /* ---- auto ------------------------------------------------------------------------------------------------------- */
@@ -234,6 +265,12 @@ static void read_search(struct skep_reader *r, const struct skep_yaml_node *root
 		if (strcmp(name, "auto") != 0)
 			read_key(r, entry, name, &planned->free);
 	}
+	for (uint32_t i = 0; search && !r->diag->set; i++) {
+		const struct skep_yaml_node *entry = skep_read_entry(r, search, i, &name);
+		if (!entry)
+			break;
+		refuse_twice_free(r, entry, name, &planned->free);
+	}
 	struct automatic a = {.r = r, .root = root, .planned = planned, .ok = true};
 	if (!r->diag->set && planned->automatic)
 		free_automatically(&a, s);
@@ -276,6 +313,11 @@ void skep_planned_read(struct skep_reader *r, const struct skep_yaml_node *root,
 	}
 	s->planned->aim = (enum skep_aim)skep_read_choice(r, map, "objective", AIM, SKEP_AIM_THROUGHPUT);
 	s->planned->seeds = (uint32_t)skep_read_integer(r, map, "seeds", 1, SEEDS_MAX, 1);
+	if (!r->diag->set && s->seed > (uint64_t)INT64_MAX - (s->planned->seeds - 1))
+		skep_reader_fail(r, map, "seeds",
+			"plan.seeds: %u of them, from seed %llu on: there is none above 9223372036854775807; take a smaller "
+			"seed, or fewer",
+			s->planned->seeds, (unsigned long long)s->seed);
 	s->planned->extrapolate = skep_read_bool(r, map, "extrapolate", true);
 	check_aim(r, map, s);
 	read_search(r, root, map, s);

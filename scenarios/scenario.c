@@ -64,7 +64,7 @@ static void find_file(
 {
 	const char *name = skep_read_string(&d->r, map, key, NULL);
 	if (!d->r.diag->set && !skep_file_find(d->s->path, name, ret, size))
-		skep_reader_fail(&d->r, map, key,
+		skep_reader_fail_value(&d->r, map, key,
 			"%s.%s: no file `%.200s` (looked in the working directory, beside %.100s and in the folders "
 			"above it)",
 			in, key, name, d->s->path);

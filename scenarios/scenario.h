@@ -135,10 +135,11 @@ struct skep_scenario_options {
 	const char *const *set; /* "key.path=value" */
 	uint32_t sets;
 	bool has_seed;
-	uint64_t seed;   /* replaces the file's */
-	FILE *details;   /* for lists that a diagnosis has no room for; NULL: nowhere */
-	bool any_memory; /* what does not fit is no error: for who looks for what does */
-	bool searches;   /* who reads looks for the allocation where the file wants that; it is dealt out until then */
+	uint64_t seed;     /* replaces the file's */
+	FILE *details;     /* for lists that a diagnosis has no room for; NULL: nowhere */
+	bool any_memory;   /* what does not fit is no error: for who looks for what does */
+	bool tries_values; /* skep_planning_read(): each value of plan.search is tried, and a wrong one is an error */
+	bool searches; /* who reads looks for the allocation where the file wants that; it is dealt out until then */
 };
 
 /* On failure *ret is empty, and finishing it does nothing. */

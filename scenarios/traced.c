@@ -24,7 +24,7 @@ static void find_file(struct skep_reader *r, const struct skep_yaml_node *map, c
 {
 	const char *name = skep_read_string(r, map, key, NULL);
 	if (!r->diag->set && !skep_file_find(s->path, name, s->trace_path, sizeof s->trace_path))
-		skep_reader_fail(r, map, key,
+		skep_reader_fail_value(r, map, key,
 			"cluster.trace.%s: no file `%.200s` (looked in the working directory, beside %.100s and in the "
 			"folders above it)",
 			key, name, s->path);

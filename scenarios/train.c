@@ -241,7 +241,7 @@ void skep_train_read_init(
 			"train.init.weights: blocks of %.60s share their parameters, those of a file do not",
 			s->model.name);
 	else if (!skep_file_find(s->path, name, path, sizeof path))
-		skep_reader_fail(r, map, "weights", "train.init.weights: no file or folder `%.200s`", name);
+		skep_reader_fail_value(r, map, "weights", "train.init.weights: no file or folder `%.200s`", name);
 	else if (s->maths == SKEP_MATHS_REAL)
 		open_weights(r, map, path, s, details);
 }

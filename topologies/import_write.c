@@ -14,10 +14,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scenarios/reader/replace.h"
 #include "topologies/regions.h"
 #include "topologies/writer.h"
 
 #define SITES_MAX 256u /* their links are lines of a file of at most 4 MiB */
+
+/* Nothing that is imported, whose names may stand behind FROM,TO=; nor what no import has written. */
+static bool may_write(const struct skep_importer *importer, const char *path)
+{
+	const struct skep_import_options *options = importer->options;
+	char error[sizeof importer->diag->message];
+	bool may = options->force || skep_replace_written(path, SKEP_IMPORT_HEAD, error, sizeof error);
+	for (uint32_t i = 0; may && i < options->files; i++) {
+		const char *file = options->file[i], *equals = strchr(file, '=');
+		may = skep_replace_not_read(path, file, "an operand", error, sizeof error) &&
+		      (!equals || skep_replace_not_read(path, equals + 1, "an operand", error, sizeof error));
+	}
+	if (!may) /* it begins with the path, as the diagnosis does */
+		skep_diag_set(importer->diag, path, 0, 0, NULL, "%s", error + strlen(path) + 2);
+	return may;
+}
+
+static FILE *begin(const struct skep_importer *importer, struct skep_outputs *outputs, const char *path)
+{
+	return may_write(importer, path) ? skep_outputs_begin(outputs, path) : NULL;
+}
 
 /* ---- what both forms begin with ---------------------------------------------------------------------------------- */
 
@@ -83,8 +105,7 @@ static bool put_head(struct skep_importer *importer, FILE *file, const char *pat
 	const char *base = skep_path_base(path);
 	char name[64];
 	snprintf(name, sizeof name, "%.*s", (int)(strlen(base) - 5), base);
-	fprintf(file, "# Imported by `skep topology import %s`.\n",
-		skep_import_format_names[importer->options->format]);
+	fprintf(file, SKEP_IMPORT_HEAD "%s`.\n", skep_import_format_names[importer->options->format]);
 	put_notes(file, importer->report->notes);
 	skep_put_quoted(file, "name", importer->options->name ? importer->options->name : name);
 	return put_source(importer, file);
@@ -125,8 +146,7 @@ static bool put_matrix(
 	const struct skep_survey *s = &importer->survey;
 	fprintf(file, "# %s in %s; row = source, column = destination.\n",
 		kind == SKEP_BANDWIDTH_SAMPLE ? "Bandwidth" : "One-way latency", unit->name);
-	fprintf(file,
-		"# Imported by `skep topology import %s`; source and licence: the topology that names this file.\n",
+	fprintf(file, SKEP_IMPORT_HEAD "%s`; source and licence: the topology that names this file.\n",
 		skep_import_format_names[importer->options->format]);
 	for (uint32_t i = 0; i < s->places; i++) {
 		for (uint32_t j = 0; j < s->places; j++) {
@@ -176,7 +196,7 @@ static void put_pairs(
 		return;
 	}
 	csv_path(path, kind, csv, sizeof csv);
-	FILE *matrix = skep_outputs_begin(outputs, csv);
+	FILE *matrix = begin(importer, outputs, csv);
 	const struct skep_unit *unit = skep_unit_of_matrix(dimension_of(kind), s->cell[kind], s->places);
 	if (!matrix || !put_matrix(importer, matrix, (enum skep_survey_kind)kind, unit))
 		return;
@@ -266,7 +286,7 @@ bool skep_import_write(struct skep_importer *importer, const char *path)
 		if (s->measured[kind] > 0 && !skep_outputs_unshadowed(importer->diag, csv))
 			return false;
 	}
-	FILE *file = skep_outputs_begin(&outputs, path);
+	FILE *file = begin(importer, &outputs, path);
 	if (file && put_head(importer, file, path)) {
 		if (one_each)
 			put_matrix_form(importer, &outputs, file, path);
@@ -285,6 +305,7 @@ static bool copy_table(struct skep_importer *importer, FILE *out)
 	size_t size;
 	if (!skep_file_read(importer->options->file[0], SKEP_FILE_BYTES_MAX, &text, &size, importer->diag))
 		return false;
+	fputs(SKEP_IMPORT_HEAD "regions`; source and licence: the topology that names this file.\n", out);
 	fwrite(text, 1, size, out);
 	free(text);
 	return true;
@@ -306,12 +327,12 @@ bool skep_import_write_peers(struct skep_importer *importer, const char *path)
 			importer->diag, "--directory", 0, 0, NULL, "no region '%.100s' in this table", o->directory);
 	skep_path_beside(path, "-regions.csv", csv, sizeof csv);
 	FILE *table = !importer->diag->set && skep_outputs_unshadowed(importer->diag, csv)
-	                      ? skep_outputs_begin(&outputs, csv)
+	                      ? begin(importer, &outputs, csv)
 	                      : NULL;
-	FILE *file = table && copy_table(importer, table) ? skep_outputs_begin(&outputs, path) : NULL;
+	FILE *file = table && copy_table(importer, table) ? begin(importer, &outputs, path) : NULL;
 	if (file) {
 		snprintf(base, sizeof base, "%.*s", (int)(strlen(skep_path_base(path)) - 5), skep_path_base(path));
-		fputs("# Imported by `skep topology import regions`.\n", file);
+		fputs(SKEP_IMPORT_HEAD "regions`.\n", file);
 		skep_put_quoted(file, "name", o->name ? o->name : base);
 		skep_put_quoted(file, "source",
 			o->source ? o->source

@@ -16,6 +16,9 @@
 #define SKEP_IMPORT_S_MAX 3600.0
 #define SKEP_IMPORT_BPS_MIN 1.0
 
+/* A comment on top of every file that an import writes begins like this; by it the next one may replace the file. */
+#define SKEP_IMPORT_HEAD "# Imported by `skep topology import "
+
 struct skep_importer {
 	const struct skep_import_options *options;
 	struct skep_survey survey;

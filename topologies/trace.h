@@ -92,6 +92,9 @@ size_t skep_trace_repairs_print(const struct skep_trace_report *report, const ch
 
 struct skep_trace_writer;
 
+/* A comment on top of every trace that skep writes, by which it may be replaced. */
+#define SKEP_TRACE_WRITTEN "# written by: skep trace"
+
 /* The file appears under its name when it is complete. `source` and `licence` become comments, one line each (line breaks
  * in them start another comment line). NULL with `reterr` filled. */
 struct skep_trace_writer *skep_trace_writer_create(

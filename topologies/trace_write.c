@@ -70,7 +70,7 @@ struct skep_trace_writer *skep_trace_writer_create(
 	}
 	w->diag = reterr;
 	fputs("# skep trace: who is there when. A row is seconds,join|leave|refused|end,name,gpu,zone\n"
-	      "# unit: seconds since the trace began\n",
+	      "# unit: seconds since the trace began\n" SKEP_TRACE_WRITTEN "\n",
 		w->file);
 	comment(w->file, "source", source);
 	comment(w->file, "licence", licence);

@@ -35,26 +35,45 @@ __attribute__((format(printf, 4, 0))) static void fail_at(
 			message);
 }
 
-void skep_reader_fail(
-	struct skep_reader *r, const struct skep_yaml_node *node, const char *key, const char *format, ...)
+/* At the value of the key, if there is one. */
+static const struct skep_yaml_node *value_of(const struct skep_yaml_node *node, const char *key)
 {
 	const struct skep_yaml_node *value =
 		node && key && node->kind == SKEP_YAML_MAP ? skep_tree_find(node, key) : NULL;
-	if (value)
-		node = value;
+	return value ? value : node;
+}
+
+void skep_reader_fail(
+	struct skep_reader *r, const struct skep_yaml_node *node, const char *key, const char *format, ...)
+{
 	va_list args;
+	node = value_of(node, key);
 	va_start(args, format);
 	fail_at(r, node, node ? node->at : (struct skep_mark){0}, format, args);
 	va_end(args);
+}
+
+void skep_reader_fail_value(
+	struct skep_reader *r, const struct skep_yaml_node *node, const char *key, const char *format, ...)
+{
+	va_list args;
+	bool first = !r->diag->set;
+	node = value_of(node, key);
+	va_start(args, format);
+	fail_at(r, node, node ? node->at : (struct skep_mark){0}, format, args);
+	va_end(args);
+	r->diag->of_value = first || r->diag->of_value;
 }
 
 __attribute__((format(printf, 3, 4))) static void fail_key(
 	struct skep_reader *r, const struct skep_yaml_node *node, const char *format, ...)
 {
 	va_list args;
+	bool first = !r->diag->set;
 	va_start(args, format);
 	fail_at(r, node, node->key_at, format, args);
 	va_end(args);
+	r->diag->of_value = first || r->diag->of_value;
 }
 
 /* "path: expected X, not `text`" */
@@ -63,12 +82,12 @@ static void fail_expected(struct skep_reader *r, const struct skep_yaml_node *no
 	char path[PATH_MAX_BYTES];
 	skep_tree_path(node, path, sizeof path);
 	if (node->kind != SKEP_YAML_SCALAR)
-		skep_reader_fail(r, node, NULL, "%s: expected %s, not a %s", path, expected,
+		skep_reader_fail_value(r, node, NULL, "%s: expected %s, not a %s", path, expected,
 			node->kind == SKEP_YAML_MAP ? "group of keys" : "list");
 	else if (node->text[0] == 0)
-		skep_reader_fail(r, node, NULL, "%s: expected %s, but there is nothing", path, expected);
+		skep_reader_fail_value(r, node, NULL, "%s: expected %s, but there is nothing", path, expected);
 	else
-		skep_reader_fail(r, node, NULL, "%s: expected %s, not `%.60s`", path, expected, node->text);
+		skep_reader_fail_value(r, node, NULL, "%s: expected %s, not `%.60s`", path, expected, node->text);
 }
 
 /* A child whose key is near the one that is missing, or NULL. */
@@ -90,7 +109,7 @@ static void fail_missing(struct skep_reader *r, const struct skep_yaml_node *map
 	if (near)
 		fail_key(r, near, "key `%s%s%s` is missing; is `%.60s` misspelt?", path, dot, key, near->key);
 	else
-		skep_reader_fail(r, map, NULL, "key `%s%s%s` is missing", path, dot, key);
+		skep_reader_fail_value(r, map, NULL, "key `%s%s%s` is missing", path, dot, key);
 }
 
 /* ---- keys ----------------------------------------------------------------------------------------------------- */

@@ -22,6 +22,7 @@ struct skep_diag {
 	char text[256];        /* the offending line, tabs made blanks, cut around the column */
 	uint32_t caret;        /* position of the caret in text, from 0 */
 	char message[512];     /* what was expected, and what to do */
+	bool of_value; /* the value is wrong by itself: its type, range, an unknown key, a file that is not there */
 };
 
 /* Only the first call on a clear diagnosis has an effect. `text` is the line that is shown: NULL, or up to its first
@@ -137,6 +138,9 @@ void skep_reader_close_map(struct skep_reader *r, const struct skep_yaml_node *m
 /* An error of the caller's at a node (or, with a key, at the value of that key). */
 void skep_reader_fail(struct skep_reader *r, const struct skep_yaml_node *node, const char *key, const char *format,
 	...) __attribute__((format(printf, 4, 5)));
+/* The same, of a value that is wrong by itself: skep_diag.of_value. */
+void skep_reader_fail_value(struct skep_reader *r, const struct skep_yaml_node *node, const char *key,
+	const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* ---- CSV -------------------------------------------------------------------------------------------------------- */
 

@@ -34,7 +34,7 @@ law=(--set train.maths=law --set "train.law.file=$PWD/law.yaml" --set train.unti
 # ---- refused ----------------------------------------------------------------------------------------------------------
 
 refuses 'a front of nothing' '^skep: --pareto: nothing is free' plan "${two[@]}" --pareto
-refuses 'keys that are none' 'plan.search: no combination of these settings can be; the first: unknown key .sync.evry.' \
+refuses 'keys that are none' 'plan.search: unknown key .sync.evry.' \
 	plan "${two[@]}" --set 'plan.search={sync.evry: [1, 2]}'
 refuses 'a loss that is too far' 'with none of these settings the target loss is reached' \
 	plan "${two[@]}" "${law[@]}" --set train.until.steps=5 --set 'plan={objective: time-to-loss, search: {schedule.microbatch: [64]}}'

@@ -13,6 +13,7 @@ done
 accepts 'fit' fit 1..2 -o law.yaml
 check 'what cannot be told is said' grep -q 'gamma *0, not fitted: all runs have H = 1' "$out"
 check 'the law has a file' grep -q '^law: chinchilla-diloco' law.yaml
+accepts 'fit over its own file' fit 1..2 -o law.yaml
 accepts 'fit in JSON' fit --json -q
 check 'JSON of fit' python3 - "$out" <<'END'
 import json, sys

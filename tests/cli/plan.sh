@@ -58,6 +58,19 @@ plan_locked() { bound_by_permissions "$skep" plan "${fast[@]}" -o locked/plan.ya
 check 'a folder that may not be written to' plan_locked
 refuses 'the scenario itself' '^skep: own.yaml: is the scenario itself' plan own.yaml -o own.yaml
 
+seeds=(--seed 9223372036854775806)
+refuses 'more seeds than there are' 'plan.seeds: 5 of them, from seed 9223372036854775806 on: there is none above' plan "${fast[@]}" "${seeds[@]}" --set plan.seeds=5
+refuses 'by check, at the line' 'plan.seeds: 3 of them, from seed 9223372036854775807' check "${fast[@]}" --seed 9223372036854775807 --set plan.seeds=3
+refuses 'more of them to confirm' '^skep: --confirm 2: takes the seeds up to 2 above' plan "${fast[@]}" "${seeds[@]}" --confirm 2
+refuses 'more of both' '^skep: --confirm 2: takes the seeds up to 3 above' plan "${fast[@]}" --seed 9223372036854775805 --set plan.seeds=2 --confirm 2
+accepts 'the last seeds that there are' check "${fast[@]}" "${seeds[@]}" --set plan.seeds=2
+{
+	printf '0,join,node%s\n' 1 2 3 4 5 6 7 8
+	printf '0.2,leave,node%s\n' 1 2 3 4 5 6 7
+} >die.csv
+refuses 'trials that do not end' 'error: no allocation that was found can be: its trial does not come to an end: a stage lost its last worker' \
+	plan "${fast[@]}" --set 'cluster.trace={file: die.csv}'
+
 # ---- found ------------------------------------------------------------------------------------------------------------
 
 better() { # the object of --json: chosen beats start and random, and is what the best search says
