@@ -310,14 +310,17 @@ static bool go_on_with_given(struct plan_work *w)
 	return true;
 }
 
+/* By the longer trials, if there are any. */
 bool plan_choose(struct plan_work *w)
 {
-	bool any = false;
+	bool any = false, again = false;
+	for (uint32_t i = 0; i < w->candidates; i++)
+		again = again || w->candidate[i].again;
 	for (uint32_t i = 0; i < w->candidates; i++) {
 		const struct plan_candidate *c = &w->candidate[i], *best = &w->candidate[w->chosen];
 		bool better =
 			c->value < best->value || (!(best->value < c->value) && c->samples_per_s > best->samples_per_s);
-		if (!c->tried || (any && !better))
+		if (!c->tried || (again && !c->again) || (any && !better))
 			continue;
 		w->chosen = i;
 		any = true;
@@ -403,9 +406,25 @@ static enum status confirm(const struct plan_work *w)
 	return status;
 }
 
-static enum status plan(struct plan_work *w)
+/* What is to be expected of the choice comes first: it stands in the file, too. */
+static enum status tell(struct plan_work *w)
 {
 	const struct arguments *a = w->arguments;
+	struct plan_confirm stated;
+	enum status status = STATUS_FAILED;
+	if (plan_confirm_state(w, &stated)) {
+		w->stated = &stated;
+		status = a->output && !plan_write(w) ? STATUS_BAD_INPUT
+		         : a->confirm > 0            ? confirm(w)
+		                                     : show(w, NULL);
+		w->stated = NULL;
+	}
+	plan_confirm_finish(&stated);
+	return status;
+}
+
+static enum status plan(struct plan_work *w)
+{
 	char error[1024];
 	enum status prepared = plan_prepare(w, error, sizeof error);
 	if (prepared == STATUS_BAD_INPUT)
@@ -414,15 +433,14 @@ static enum status plan(struct plan_work *w)
 		return prepared;
 	if (prepared != STATUS_DONE || !plan_seek(w) || !expect_random(w) || !try_random(w))
 		return complain(STATUS_FAILED, lacking);
+	plan_span_try(w);
 	if (!plan_choose(w)) {
 		fprintf(stderr,
 			"%s: error: no allocation that was found fits the workers' memory and comes to an end\n",
 			w->scenario.path);
 		return STATUS_BAD_INPUT;
 	}
-	if (a->output && !plan_write(w))
-		return STATUS_BAD_INPUT;
-	return a->confirm > 0 ? confirm(w) : show(w, NULL);
+	return tell(w);
 }
 
 bool plan_read(struct plan_work *w, char *reterr, size_t size)

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "commands/plan_confirm.h"
 #include "commands/plan_joint.h"
 #include "commands/plan_out.h"
 
@@ -49,6 +50,7 @@ static void write_head(const struct plan_work *w, FILE *out)
 	if (w->random_rate.count > 1)
 		fprintf(out, "; random ones: %.6g ± %.3g", w->random_rate.mean, w->random_rate.half);
 	fprintf(out, "\n");
+	plan_confirm_print_stated(w, "#   ", out);
 	if (w->joint)
 		plan_joint_write(w->joint, out);
 	for (uint32_t i = 0; i < w->planning.stages; i++) {

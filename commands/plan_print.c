@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/plan_confirm.h"
 #include "commands/plan_joint.h"
 #include "commands/plan_out.h"
 #include "planning/traffic.h"
@@ -109,6 +110,7 @@ void plan_print(const struct plan_work *w, FILE *out)
 	fprintf(out, "\n");
 	if (c->forecast.rounds > 0 && c->forecast.extrapolated)
 		fprintf(out, "extrapolated: the law was fitted elsewhere: %s\n", c->forecast.how);
+	plan_confirm_print_stated(w, "", out);
 }
 
 /* ---- the stages --------------------------------------------------------------------------------------------------- */

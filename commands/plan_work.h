@@ -27,6 +27,7 @@ struct plan_candidate {
 	double samples_per_s, round_s; /* simulated, and ... */
 	struct skep_forecast forecast; /* ... what that means for the loss */
 	double value;                  /* of what is wanted, less is better; INFINITY: not tried */
+	bool again;                    /* that is of a longer trial: plan_span.h */
 };
 
 struct plan_mean { /* over random allocations */
@@ -52,6 +53,7 @@ struct plan_work {
 	enum skep_aim aim;
 	const uint32_t *given;    /* [workers] an allocation that is a candidate as well; NULL: none */
 	struct plan_joint *joint; /* how the settings were chosen; NULL: none were free */
+	const struct plan_confirm *stated; /* what is expected of the choice; NULL: that is not known yet */
 };
 
 /* In this order: reads; makes what searches need; searches and tries what they find; chooses. What is wrong is in reterr. */
