@@ -39,7 +39,7 @@ struct skep_tally {
 	bool *moving;                /* [workers]: when it joins, that is the end of a migration */
 	struct span *span;           /* [spans] by round */
 	size_t spans;
-	bool lacking; /* memory, for them: then the figures are not known */
+	bool lacking;     /* memory, for them: then the figures are not known */
 	uint32_t warm_up; /* rounds that throughput leaves out */
 	uint64_t warm_samples, closed_samples;
 	skep_time warm_ns, closed_ns; /* of the last of these rounds, and of the last of all */

@@ -264,11 +264,17 @@ static bool expect_random(struct plan_work *w)
 	return ok;
 }
 
+/* A large pool's trials are dear, and its random allocations much alike. */
+uint32_t plan_randoms(const struct plan_work *w)
+{
+	return w->planning.workers > 4 * (uint32_t)SMALL_POOL ? PLAN_RANDOMS / 2 : PLAN_RANDOMS;
+}
+
 static bool try_random(struct plan_work *w)
 {
 	double rate[PLAN_RANDOMS] = {0}, round[PLAN_RANDOMS] = {0};
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < PLAN_RANDOMS; i++) {
+	uint32_t count = 0, wanted = plan_randoms(w);
+	for (uint32_t i = 0; i < wanted; i++) {
 		struct plan_candidate *c = &w->random[i];
 		*c = (struct plan_candidate){.name = "random"};
 		c->stage_of = calloc(w->planning.workers, sizeof *c->stage_of);
@@ -414,9 +420,7 @@ static enum status tell(struct plan_work *w)
 	enum status status = STATUS_FAILED;
 	if (plan_confirm_state(w, &stated)) {
 		w->stated = &stated;
-		status = a->output && !plan_write(w) ? STATUS_BAD_INPUT
-		         : a->confirm > 0            ? confirm(w)
-		                                     : show(w, NULL);
+		status = a->output && !plan_write(w) ? STATUS_BAD_INPUT : a->confirm > 0 ? confirm(w) : show(w, NULL);
 		w->stated = NULL;
 	}
 	plan_confirm_finish(&stated);

@@ -84,7 +84,8 @@ static void simulate(
 }
 
 /* *ret_image is to be given to skep_sweep_image_free(). */
-static void run(const struct course *c, struct skep_scenario *s, struct reply *reply, void **ret_image, size_t *ret_bytes)
+static void run(
+	const struct course *c, struct skep_scenario *s, struct reply *reply, void **ret_image, size_t *ret_bytes)
 {
 	struct skep_store *store = NULL;
 	bool kept = c->work->arguments->has_db && !c->confirm->stated;
@@ -214,21 +215,24 @@ static bool run_all(const struct plan_work *w, struct plan_confirm *ret)
 	ret->kept = c.store && !c.failed;
 	skep_store_close(c.store);
 	if (!ran && signal != 0)
-		fprintf(stderr, "skep: ended by SIG%s before it was known how good the plan is\n", sigabbrev_np(signal));
+		fprintf(stderr, "skep: ended by SIG%s before it was known how good the plan is\n",
+			sigabbrev_np(signal));
 	else if (!ran)
 		complain("a process that simulated has died, or there is no memory for one");
 	return ran && !c.failed;
 }
 
-/* Behind those that chose. */
-static uint64_t first_seed(const struct plan_work *w)
+/* Behind those that chose and `others`; where no seeds are left, before them. */
+static uint64_t first_seed(const struct plan_work *w, uint32_t others, uint32_t seeds)
 {
-	return w->scenario.seed + (w->scenario.planned ? w->scenario.planned->seeds : 1);
+	uint64_t own = w->scenario.seed, chose = w->scenario.planned ? w->scenario.planned->seeds : 1;
+	return own + chose + others + seeds > INT64_MAX ? own - others - seeds : own + chose + others;
 }
 
 bool plan_confirm_run(const struct plan_work *w, struct plan_confirm *ret)
 {
-	*ret = (struct plan_confirm){.seeds = w->arguments->confirm, .first_seed = first_seed(w)};
+	uint32_t seeds = w->arguments->confirm;
+	*ret = (struct plan_confirm){.seeds = seeds, .first_seed = first_seed(w, 0, seeds)};
 	return run_all(w, ret);
 }
 
@@ -238,7 +242,7 @@ bool plan_confirm_state(const struct plan_work *w, struct plan_confirm *ret)
 	*ret = (struct plan_confirm){.stated = true,
 		.span = span,
 		.seeds = span.seeds,
-		.first_seed = first_seed(w) + PLAN_CONFIRM_SEEDS_MOST};
+		.first_seed = first_seed(w, PLAN_CONFIRM_SEEDS_MOST, span.seeds)};
 	return run_all(w, ret);
 }
 

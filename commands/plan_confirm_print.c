@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "commands/plan_confirm.h"
 #include "planning/interval.h"
@@ -164,14 +165,16 @@ void plan_confirm_print_stated(const struct plan_work *w, const char *margin, FI
 	static const char *const shared[] = {"", ", the trace played as each draws", ", each with a trace of its own"};
 	const struct plan_confirm *c = w->stated;
 	const struct plan_side *plan = &c->side[c->sides - 1];
-	fprintf(out, "%sexpected with %" PRIu32 " other seeds%s, ", margin, c->seeds, shared[kind_of_trace(&w->scenario)]);
+	fprintf(out, "%sexpected with %" PRIu32 " other seeds%s, ", margin, c->seeds,
+		shared[kind_of_trace(&w->scenario)]);
 	if (c->span.whole)
 		fprintf(out, "in whole runs: ");
 	else
 		fprintf(out, "in %" PRIu32 " steps behind the first %" PRIu32 ": ", c->span.rounds - c->span.warm_up,
 			c->span.warm_up);
 	if (plan->ended == 0) {
-		fprintf(out, "none of these runs comes to its end\n");
+		fprintf(out, "none of these runs comes to its end%s%.*s\n", plan->why[0] ? ": " : "",
+			(int)strcspn(plan->why, "\n"), plan->why);
 		return;
 	}
 	say_mean(c, PLAN_RATE, "samples/s", out);

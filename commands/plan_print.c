@@ -73,7 +73,7 @@ static void lay_random(const struct plan_work *w, struct skep_layout *layout)
 		skep_layout_cell(layout, "-");
 	skep_layout_cell(layout, w->random_rate.count > 0 ? "1.00" : "-");
 	skep_layout_cell(layout, "mean of %" PRIu32 "%s", w->random_rate.count,
-		w->random_rate.count < PLAN_RANDOMS ? ", the others cannot be or were not tried" : "");
+		w->random_rate.count < plan_randoms(w) ? ", the others cannot be or were not tried" : "");
 }
 
 void plan_print(const struct plan_work *w, FILE *out)

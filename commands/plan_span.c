@@ -15,8 +15,8 @@
 #include "core/wiring.h"
 #include "sim/sim.h"
 
-#define RUN_EVENTS 50000.0 /* of one run of the span, where there are rounds enough behind the warm-up ... */
-#define RUN_EVENTS_MOST 150000.0 /* ... and where there are not */
+#define RUN_EVENTS 50000.0         /* of one run of the span, where there are rounds enough behind the warm-up ... */
+#define RUN_EVENTS_MOST 150000.0   /* ... and where there are not */
 #define RUN_EVENTS_JOINT 1000000.0 /* settings were compared, so that time has another measure */
 #define ROUNDS_COUNTED 8.0
 #define ALL_EVENTS_JOINT 2e7 /* of all runs of both sides, where seeds are not the fewest */

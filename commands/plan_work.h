@@ -12,7 +12,7 @@
 #include "planning/forecast.h"
 #include "planning/problem.h"
 
-#define PLAN_RANDOMS 8u  /* random allocations that are simulated, ... */
+#define PLAN_RANDOMS 8u  /* random allocations that are simulated, at most, ... */
 #define PLAN_SAMPLES 64u /* ... and that the costs are asked about */
 
 struct plan_candidate {
@@ -51,17 +51,18 @@ struct plan_work {
 	uint64_t begin_ns, until_ns; /* until_ns 0: no limit of time */
 	FILE *details;               /* for lists that an error of the scenario has no room for; NULL: nowhere */
 	enum skep_aim aim;
-	const uint32_t *given;    /* [workers] an allocation that is a candidate as well; NULL: none */
-	struct plan_joint *joint; /* how the settings were chosen; NULL: none were free */
+	const uint32_t *given;             /* [workers] an allocation that is a candidate as well; NULL: none */
+	struct plan_joint *joint;          /* how the settings were chosen; NULL: none were free */
 	const struct plan_confirm *stated; /* what is expected of the choice; NULL: that is not known yet */
 };
 
 /* In this order: reads; makes what searches need; searches and tries what they find; chooses. What is wrong is in reterr. */
 bool plan_read(struct plan_work *work, char *reterr, size_t size);
 enum status plan_prepare(struct plan_work *work, char *reterr, size_t size);
-bool plan_seek(struct plan_work *work);   /* false: no memory */
-bool plan_choose(struct plan_work *work); /* false: nothing that was found can be */
-void plan_clear(struct plan_work *work);  /* all that these have made */
+bool plan_seek(struct plan_work *work);              /* false: no memory */
+bool plan_choose(struct plan_work *work);            /* false: nothing that was found can be */
+uint32_t plan_randoms(const struct plan_work *work); /* that are to be simulated */
+void plan_clear(struct plan_work *work);             /* all that these have made */
 
 uint64_t plan_now_ns(void);
 
