@@ -179,6 +179,17 @@ static void print_stages(const struct plan_work *w, const struct skep_throughput
 	skep_layout_end(&layout, out);
 }
 
+void plan_print_stages(const struct plan_work *w, const struct skep_scenario *planned, FILE *out)
+{
+	const struct plan_candidate *c = &w->candidate[w->chosen];
+	struct skep_throughput_stage *stage = calloc(w->planning.stages, sizeof *stage);
+	if (!stage)
+		return;
+	struct skep_throughput_parts parts = skep_throughput_explain(w->cost[c->view], c->stage_of, stage);
+	print_stages(w, &parts, stage, planned, out);
+	free(stage);
+}
+
 /* Of the worker that sets the pace of each stage; nothing where all have one GPU. */
 static void print_split(const struct plan_work *w, const struct skep_throughput_stage *stage, FILE *out)
 {

@@ -93,6 +93,8 @@ double plan_whole_events(const struct skep_scenario *scenario, uint32_t rounds);
 
 void plan_print(const struct plan_work *work, FILE *out);
 void plan_explain(const struct plan_work *work, FILE *out);
+/* Of --explain the table of stages; `planned` is the scenario with the choice. */
+void plan_print_stages(const struct plan_work *work, const struct skep_scenario *planned, FILE *out);
 struct plan_confirm;
 void plan_print_json(
 	const struct plan_work *work, const struct plan_confirm *confirm, FILE *out); /* NULL: not asked for */
