@@ -44,7 +44,10 @@ struct skep_tally {
 	bool *moving;                /* [workers]: when it joins, that is the end of a migration */
 	struct span *span;           /* [spans] by round */
 	size_t spans;
-	bool lacking; /* memory, for them: then the figures are not known */
+	bool lacking;     /* memory, for them: then the figures are not known */
+	uint32_t warm_up; /* rounds that throughput leaves out */
+	uint64_t warm_samples, closed_samples;
+	skep_time warm_ns, closed_ns; /* of the last of these rounds, and of the last of all */
 	struct skep_candidates candidates;
 };
 
@@ -115,6 +118,17 @@ static void hear_close(struct skep_tally *tally, const struct skep_note *note)
 	*open = (struct open_round){.round = note->round};
 }
 
+/* After hear_close(). */
+static void hear_pace(struct skep_tally *tally, skep_time now)
+{
+	tally->closed_ns = now;
+	tally->closed_samples = tally->sum.samples;
+	if (tally->sum.steps != tally->warm_up)
+		return;
+	tally->warm_ns = now;
+	tally->warm_samples = tally->sum.samples;
+}
+
 static void hear_loss(struct skep_tally *tally, skep_time now, const struct skep_note *note)
 {
 	struct skep_summary *sum = &tally->sum;
@@ -183,6 +197,7 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 		break;
 	case SKEP_NOTE_ROUND_CLOSED:
 		hear_close(tally, note);
+		hear_pace(tally, now);
 		break;
 	case SKEP_NOTE_LOSS:
 	case SKEP_NOTE_VALIDATED:
@@ -239,7 +254,7 @@ static bool make_room(struct skep_tally *tally, uint32_t round)
 }
 
 /* A wake-up some 50 us late is no overrun of an operation of more than a millisecond. */
-static void hear_pace(struct skep_tally *tally, const struct skep_op_span *op)
+static void hear_overrun(struct skep_tally *tally, const struct skep_op_span *op)
 {
 	if (op->paced_ns == 0)
 		return;
@@ -255,7 +270,7 @@ static void hear_pace(struct skep_tally *tally, const struct skep_op_span *op)
 static void hear_op(void *context, const struct skep_op_span *op)
 {
 	struct skep_tally *tally = context;
-	hear_pace(tally, op);
+	hear_overrun(tally, op);
 	bool pass = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
 	if (pass && skep_plan_validates(&tally->scenario->plan, op->microbatch)) /* before the round */
 		return;
@@ -374,6 +389,21 @@ static bool extrapolated(const struct skep_tally *tally)
 	return skep_loss_extrapolates(tally->scenario, rounds, how, sizeof how);
 }
 
+void skep_tally_warm_up(struct skep_tally *tally, uint32_t rounds)
+{
+	tally->warm_up = rounds;
+}
+
+/* Here steps are still rounds. */
+static void add_pace(const struct skep_tally *tally, struct skep_summary *ret)
+{
+	uint32_t warm = tally->sum.steps > tally->warm_up ? tally->warm_up : 0;
+	double begun_ns = warm > 0 ? (double)tally->warm_ns : 0, seconds = ((double)tally->closed_ns - begun_ns) / 1e9;
+	ret->round_s = ret->steps > 0 ? seconds / (double)(ret->steps - warm) : NAN;
+	if (warm > 0 && seconds > 0)
+		ret->throughput_samples_per_s = (double)(tally->closed_samples - tally->warm_samples) / seconds;
+}
+
 void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t events, double wall_s,
 	enum skep_outcome outcome, struct skep_summary *ret)
 {
@@ -383,6 +413,7 @@ void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t even
 	ret->throughput_samples_per_s = end_ns > 0 ? (double)ret->samples / ret->time_s : NAN;
 	ret->utilisation = utilisation(tally);
 	add_spans(tally, ret);
+	add_pace(tally, ret);
 	ret->steps *= skep_periodic_steps(&tally->scenario->plan);
 	ret->cost_usd = cost_usd(tally);
 	bool priced = !isnan(ret->cost_usd) && tally->target_ns != SKEP_TIME_NEVER;

@@ -41,6 +41,7 @@ struct skep_summary { /* the keys of --json in this order, then what only the te
 
 	/* Not in --json. */
 	double target_loss; /* what was to be reached; NAN or 0: nothing */
+	double round_s;     /* of a closed round, after those of skep_tally_warm_up(); NAN: there is none */
 	double late_share; /* of the operations that were paced: took longer by more than a twentieth; NAN: none was paced */
 	double late_s;   /* by so much, in the mean of these */
 	uint64_t fenced; /* of the preemptions: the directory declared them dead */
@@ -51,6 +52,8 @@ struct skep_tally; /* a recorder that adds up */
 struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const char *world);
 void skep_tally_destroy(struct skep_tally *tally);
 struct skep_recorder skep_tally_recorder(struct skep_tally *tally);
+/* Before the run: throughput is then that from the close of so many rounds to that of the last one, if there are more. */
+void skep_tally_warm_up(struct skep_tally *tally, uint32_t rounds);
 void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t events, double wall_s,
 	enum skep_outcome outcome, struct skep_summary *ret);
 

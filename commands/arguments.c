@@ -13,7 +13,6 @@
 #include "planning/read.h"
 
 #define CONFIRM_MIN 2u /* an interval takes two */
-#define CONFIRM_MAX 1000u
 
 /* Every option; `val` is its letter in struct command. */
 static const struct option long_options[] = {
@@ -217,7 +216,7 @@ static enum status take_plan_option(struct arguments *a, int letter)
 		a->explain = true;
 	else if (letter == 'O')
 		a->pareto = true;
-	else if (letter == 'C' && parse_number(optarg, CONFIRM_MAX, &number) && number >= CONFIRM_MIN)
+	else if (letter == 'C' && parse_number(optarg, PLAN_CONFIRM_SEEDS_MOST, &number) && number >= CONFIRM_MIN)
 		a->confirm = (uint32_t)number;
 	else if (letter == 'C')
 		return bad_value("--confirm", optarg, "a number of seeds, from 2 to 1000");

@@ -15,6 +15,7 @@
 #include "scenarios/vary.h"
 
 #define SETS_MAX 64
+#define PLAN_CONFIRM_SEEDS_MOST 1000u
 #define SETS_ROOM (SETS_MAX + SKEP_VARY_KEYS_MAX + 4) /* with what a plan adds */
 #define RUNS_MAX 256
 #define VARIES_MAX 64

@@ -265,11 +265,17 @@ static bool expect_random(struct plan_work *w)
 	return ok;
 }
 
+/* A large pool's trials are dear, and its random allocations much alike. */
+uint32_t plan_randoms(const struct plan_work *w)
+{
+	return w->planning.workers > 4 * (uint32_t)SMALL_POOL ? PLAN_RANDOMS / 2 : PLAN_RANDOMS;
+}
+
 static bool try_random(struct plan_work *w)
 {
 	double rate[PLAN_RANDOMS] = {0}, round[PLAN_RANDOMS] = {0};
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < PLAN_RANDOMS; i++) {
+	uint32_t count = 0, wanted = plan_randoms(w);
+	for (uint32_t i = 0; i < wanted; i++) {
 		struct plan_candidate *c = &w->random[i];
 		*c = (struct plan_candidate){.name = "random"};
 		c->stage_of = calloc(w->planning.workers, sizeof *c->stage_of);
@@ -311,14 +317,17 @@ static bool go_on_with_given(struct plan_work *w)
 	return true;
 }
 
+/* By the longer trials, if there are any. */
 bool plan_choose(struct plan_work *w)
 {
-	bool any = false;
+	bool any = false, again = false;
+	for (uint32_t i = 0; i < w->candidates; i++)
+		again = again || w->candidate[i].again;
 	for (uint32_t i = 0; i < w->candidates; i++) {
 		const struct plan_candidate *c = &w->candidate[i], *best = &w->candidate[w->chosen];
 		bool better =
 			c->value < best->value || (!(best->value < c->value) && c->samples_per_s > best->samples_per_s);
-		if (!c->tried || (any && !better))
+		if (!c->tried || (again && !c->again) || (any && !better))
 			continue;
 		w->chosen = i;
 		any = true;
@@ -432,9 +441,23 @@ static enum status confirm(const struct plan_work *w)
 	return status;
 }
 
-static enum status plan(struct plan_work *w)
+/* What is to be expected of the choice comes first: it stands in the file, too. */
+static enum status tell(struct plan_work *w)
 {
 	const struct arguments *a = w->arguments;
+	struct plan_confirm stated;
+	enum status status = STATUS_FAILED;
+	if (plan_confirm_state(w, &stated)) {
+		w->stated = &stated;
+		status = a->output && !plan_write(w) ? STATUS_BAD_INPUT : a->confirm > 0 ? confirm(w) : show(w, NULL);
+		w->stated = NULL;
+	}
+	plan_confirm_finish(&stated);
+	return status;
+}
+
+static enum status plan(struct plan_work *w)
+{
 	char error[1024];
 	w->cuts = true;
 	enum status prepared = plan_prepare(w, error, sizeof error);
@@ -445,6 +468,7 @@ static enum status plan(struct plan_work *w)
 		return prepared;
 	if (prepared != STATUS_DONE || !plan_seek(w) || !expect_random(w) || !try_random(w))
 		return complain(STATUS_FAILED, lacking);
+	plan_span_try(w);
 	if (!plan_choose(w)) {
 		plan_choose_why(w, error, sizeof error);
 		fprintf(stderr, "%s: error: %s\n", w->scenario.path, error);
@@ -452,9 +476,7 @@ static enum status plan(struct plan_work *w)
 	}
 	if (!plan_cuts_adopt(w))
 		return complain(STATUS_FAILED, lacking);
-	if (a->output && !plan_write(w))
-		return STATUS_BAD_INPUT;
-	return a->confirm > 0 ? confirm(w) : show(w, NULL);
+	return tell(w);
 }
 
 bool plan_read(struct plan_work *w, char *reterr, size_t size)

@@ -66,10 +66,14 @@ static bool read_side(const struct plan_work *w, const struct plan_side *side, u
 	return false;
 }
 
-static void simulate(const struct skep_scenario *s, struct skep_store *store, struct reply *reply)
+static void simulate(
+	const struct plan_confirm *c, struct skep_scenario *s, struct skep_store *store, struct reply *reply)
 {
-	struct skep_summary summary;
-	reply->ok = skep_sweep_simulate(s, store, false, &summary, reply->why, sizeof reply->why);
+	struct skep_summary summary = {.ok = false};
+	if (c->stated)
+		reply->ok = plan_span_simulate(&c->span, s, &summary);
+	else
+		reply->ok = skep_sweep_simulate(s, store, false, &summary, reply->why, sizeof reply->why);
 	if (!reply->ok)
 		return;
 	reply->ended = summary.ok;
@@ -80,18 +84,26 @@ static void simulate(const struct skep_scenario *s, struct skep_store *store, st
 }
 
 /* *ret_image is to be given to skep_sweep_image_free(). */
-static void run(const struct plan_work *w, const struct skep_scenario *s, struct reply *reply, void **ret_image,
-	size_t *ret_bytes)
+static void run(
+	const struct course *c, struct skep_scenario *s, struct reply *reply, void **ret_image, size_t *ret_bytes)
 {
 	struct skep_store *store = NULL;
-	if (w->arguments->has_db && !(store = skep_store_open_memory(reply->why, sizeof reply->why)))
+	bool kept = c->work->arguments->has_db && !c->confirm->stated;
+	if (kept && !(store = skep_store_open_memory(reply->why, sizeof reply->why)))
 		return;
-	simulate(s, store, reply);
+	simulate(c->confirm, s, store, reply);
 	if (reply->ok && store) {
 		reply->identity = skep_sweep_identity(s);
 		reply->ok = skep_sweep_image(store, ret_image, ret_bytes, reply->why, sizeof reply->why);
 	}
 	skep_store_close(store);
+}
+
+/* A statement is within the budget of time, but for its first two pairs. */
+static bool is_late(const struct course *c, uint32_t number)
+{
+	uint64_t until_ns = c->work->until_ns;
+	return c->confirm->stated && number >= 2 * c->confirm->sides && until_ns > 0 && plan_now_ns() >= until_ns;
 }
 
 static bool work_on(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count)
@@ -103,8 +115,10 @@ static bool work_on(void *context, const struct skep_sweep_job *job, void **ret,
 	void *image = NULL;
 	size_t bytes = 0;
 	const struct plan_side *side = &confirm->side[job->number % confirm->sides];
-	if (read_side(c->work, side, confirm->first_seed + job->number / confirm->sides, &s, &reply)) {
-		run(c->work, &s, &reply, &image, &bytes);
+	if (is_late(c, job->number))
+		snprintf(reply.why, sizeof reply.why, "there was no time for it");
+	else if (read_side(c->work, side, confirm->first_seed + job->number / confirm->sides, &s, &reply)) {
+		run(c, &s, &reply, &image, &bytes);
 		skep_scenario_finish(&s);
 	}
 	char *answer = malloc(sizeof reply + bytes);
@@ -184,28 +198,51 @@ static bool add_sides(const struct plan_work *w, struct plan_confirm *confirm)
 {
 	char *random = strdup("cluster.allocation={method: random}");
 	char *plan = skep_planning_assignment(&w->planning, w->candidate[w->chosen].stage_of);
-	bool other = w->scenario.allocation != SKEP_ALLOCATION_RANDOM;
+	bool other = w->scenario.allocation != SKEP_ALLOCATION_RANDOM && !confirm->stated;
 	bool ok = add_side(confirm, "random", w->as_given, random);
 	ok = (!other || add_side(confirm, "as written", w->as_given, NULL)) && ok;
 	return add_side(confirm, "plan", w->arguments, plan) && ok && random && plan;
 }
 
-bool plan_confirm_run(const struct plan_work *w, struct plan_confirm *ret)
+static bool run_all(const struct plan_work *w, struct plan_confirm *ret)
 {
 	struct course c = {.work = w, .confirm = ret};
 	uint32_t processes = w->arguments->jobs > 0 ? w->arguments->jobs : skep_cores();
-	*ret = (struct plan_confirm){.seeds = w->arguments->confirm,
-		.first_seed = w->scenario.seed + (w->scenario.planned ? w->scenario.planned->seeds : 1)};
 	if (!add_sides(w, ret))
 		return complain(lacking);
 	bool ran = plan_jobs_run(processes, 0, ret->seeds * ret->sides, work_on, take_answer, &c, &ret->signal);
 	ret->kept = c.store && !c.failed;
 	skep_store_close(c.store);
 	if (!ran && ret->signal != 0)
-		fprintf(stderr, "skep: ended by SIG%s before the plan was confirmed\n", sigabbrev_np(ret->signal));
+		fprintf(stderr, "skep: ended by SIG%s before it was known how good the plan is\n",
+			sigabbrev_np(ret->signal));
 	else if (!ran)
 		complain("a process that simulated has died, or there is no memory for one");
 	return ran && !c.failed;
+}
+
+/* Behind those that chose and `others`; where no seeds are left, before them. */
+static uint64_t first_seed(const struct plan_work *w, uint32_t others, uint32_t seeds)
+{
+	uint64_t own = w->scenario.seed, chose = w->scenario.planned ? w->scenario.planned->seeds : 1;
+	return own + chose + others + seeds > INT64_MAX ? own - others - seeds : own + chose + others;
+}
+
+bool plan_confirm_run(const struct plan_work *w, struct plan_confirm *ret)
+{
+	uint32_t seeds = w->arguments->confirm;
+	*ret = (struct plan_confirm){.seeds = seeds, .first_seed = first_seed(w, 0, seeds)};
+	return run_all(w, ret);
+}
+
+bool plan_confirm_state(const struct plan_work *w, struct plan_confirm *ret)
+{
+	struct plan_span span = plan_span_of(w, w->candidate[w->chosen].forecast.rounds);
+	*ret = (struct plan_confirm){.stated = true,
+		.span = span,
+		.seeds = span.seeds,
+		.first_seed = first_seed(w, PLAN_CONFIRM_SEEDS_MOST, span.seeds)};
+	return run_all(w, ret);
 }
 
 void plan_confirm_finish(struct plan_confirm *confirm)

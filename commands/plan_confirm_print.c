@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "commands/plan_confirm.h"
 #include "planning/interval.h"
@@ -23,11 +24,16 @@ static struct skep_interval difference_of(const struct plan_confirm *c, uint32_t
 	return skep_interval_difference(c->side[c->sides - 1].value[figure], c->side[side].value[figure], c->seeds);
 }
 
-static struct skep_interval times_of(const struct plan_confirm *c, uint32_t side, enum plan_figure figure)
+struct skep_interval plan_confirm_times(const struct plan_confirm *c, uint32_t side, enum plan_figure figure)
 {
 	const double *plan = c->side[c->sides - 1].value[figure], *other = c->side[side].value[figure];
 	return figure == PLAN_RATE ? skep_interval_ratio(plan, other, c->seeds)
 	                           : skep_interval_ratio(other, plan, c->seeds);
+}
+
+struct skep_interval plan_confirm_mean(const struct plan_confirm *c, uint32_t side, enum plan_figure figure)
+{
+	return skep_interval_of(c->side[side].value[figure], c->seeds);
 }
 
 /* Of all pairs; NAN: there are none. */
@@ -43,10 +49,16 @@ static double least_times(const struct plan_confirm *c, uint32_t side, enum plan
 /* ---- text ----------------------------------------------------------------------------------------------------------- */
 
 /* As many digits as the interval bears: two of its own. */
+static int decimals_of(const struct skep_interval *r)
+{
+	double half = r->high - r->mean;
+	return half > 0 ? (int)fmin(fmax(0, 1 - floor(log10(half))), 9) : 3;
+}
+
 static void lay_mean(struct skep_layout *layout, const struct skep_interval *r)
 {
 	double half = r->high - r->mean;
-	int decimals = half > 0 ? (int)fmin(fmax(0, 1 - floor(log10(half))), 9) : 3;
+	int decimals = decimals_of(r);
 	if (r->count == 0)
 		skep_layout_cell(layout, "-");
 	else if (r->count == 1)
@@ -60,7 +72,7 @@ static void lay_side(const struct plan_confirm *c, uint32_t side, struct skep_la
 	const struct plan_side *s = &c->side[side];
 	skep_layout_cell(layout, "%s", s->name);
 	for (uint32_t i = 0; i < PLAN_FIGURES; i++) {
-		struct skep_interval r = skep_interval_of(s->value[i], c->seeds);
+		struct skep_interval r = plan_confirm_mean(c, side, i);
 		lay_mean(layout, &r);
 	}
 	skep_layout_cell(layout, "%" PRIu32 " of %" PRIu32, s->ended, c->seeds);
@@ -82,7 +94,7 @@ static void lay_times(const struct plan_confirm *c, uint32_t side, struct skep_l
 {
 	skep_layout_cell(layout, "times better than %s", c->side[side].name);
 	for (uint32_t i = 0; i < PLAN_FIGURES; i++) {
-		struct skep_interval r = times_of(c, side, i);
+		struct skep_interval r = plan_confirm_times(c, side, i);
 		if (r.count > 1)
 			skep_layout_cell(layout, "%.3f (%.3f to %.3f)", r.mean, r.low, r.high);
 		else
@@ -136,6 +148,52 @@ void plan_confirm_print(const struct plan_work *w, const struct plan_confirm *c,
 	print_impossible(c, out);
 }
 
+/* ---- a statement ---------------------------------------------------------------------------------------------------- */
+
+static void say_mean(const struct plan_confirm *c, enum plan_figure figure, const char *unit, FILE *out)
+{
+	struct skep_interval r = plan_confirm_mean(c, c->sides - 1, figure);
+	int decimals = decimals_of(&r);
+	if (r.count > 1)
+		fprintf(out, "%.*f ± %.*f %s", decimals, r.mean, decimals, r.high - r.mean, unit);
+	else
+		fprintf(out, "%.5g %s", r.mean, unit);
+}
+
+void plan_confirm_print_stated(const struct plan_work *w, const char *margin, FILE *out)
+{
+	static const char *const shared[] = {"", ", the trace played as each draws", ", each with a trace of its own"};
+	const struct plan_confirm *c = w->stated;
+	const struct plan_side *plan = &c->side[c->sides - 1];
+	fprintf(out, "%sexpected with %" PRIu32 " other seeds%s, ", margin, c->seeds,
+		shared[kind_of_trace(&w->scenario)]);
+	if (c->span.whole)
+		fprintf(out, "in whole runs: ");
+	else
+		fprintf(out, "in %" PRIu32 " steps behind the first %" PRIu32 ": ", c->span.rounds - c->span.warm_up,
+			c->span.warm_up);
+	if (plan->ended == 0) {
+		fprintf(out, "none of these runs comes to its end%s%.*s\n", plan->why[0] ? ": " : "",
+			(int)strcspn(plan->why, "\n"), plan->why);
+		return;
+	}
+	say_mean(c, PLAN_RATE, "samples/s", out);
+	struct skep_interval times = plan_confirm_times(c, 0, PLAN_RATE);
+	if (times.count > 1)
+		fprintf(out, ", %.2f times random (%.2f to %.2f)", times.mean, times.low, times.high);
+	if (plan->reached > 0) {
+		fprintf(out, "\n%s  ", margin);
+		say_mean(c, PLAN_TIME, "s to the target loss", out);
+	}
+	if (plan->reached > 0 && isfinite(plan_confirm_mean(c, c->sides - 1, PLAN_USD).mean)) {
+		fprintf(out, ", ");
+		say_mean(c, PLAN_USD, "USD", out);
+	}
+	if (plan->ended < c->seeds)
+		fprintf(out, "; %" PRIu32 " of them end", plan->ended);
+	fprintf(out, "\n");
+}
+
 /* ---- JSON ----------------------------------------------------------------------------------------------------------- */
 
 static const char *const keys[] = {"throughput_samples_per_s", "time_to_target_s", "cost_to_target_usd"};
@@ -159,7 +217,7 @@ static cJSON *side_of(const struct plan_confirm *c, uint32_t side)
 	cJSON_AddNumberToObject(object, "reached", s->reached);
 	cJSON_AddNumberToObject(object, "impossible", s->impossible);
 	for (uint32_t i = 0; i < PLAN_FIGURES; i++) {
-		struct skep_interval r = skep_interval_of(s->value[i], c->seeds);
+		struct skep_interval r = plan_confirm_mean(c, side, i);
 		cJSON *figure = interval_of(&r), *values = cJSON_AddArrayToObject(figure, "values");
 		for (uint32_t seed = 0; seed < c->seeds; seed++)
 			cJSON_AddItemToArray(values, isfinite(s->value[i][seed]) ? cJSON_CreateNumber(s->value[i][seed])
@@ -174,7 +232,7 @@ static cJSON *against_of(const struct plan_confirm *c, uint32_t side)
 	cJSON *object = cJSON_CreateObject();
 	cJSON_AddStringToObject(object, "name", c->side[side].name);
 	for (uint32_t i = 0; i < PLAN_FIGURES; i++) {
-		struct skep_interval minus = difference_of(c, side, i), times = times_of(c, side, i);
+		struct skep_interval minus = difference_of(c, side, i), times = plan_confirm_times(c, side, i);
 		cJSON *figure = cJSON_AddObjectToObject(object, keys[i]);
 		cJSON_AddItemToObject(figure, "difference", interval_of(&minus));
 		cJSON_AddItemToObject(figure, "times", interval_of(&times));
@@ -185,7 +243,12 @@ static cJSON *against_of(const struct plan_confirm *c, uint32_t side)
 
 void plan_confirm_add_json(const struct plan_work *w, const struct plan_confirm *c, cJSON *root)
 {
-	cJSON *confirmed = cJSON_AddObjectToObject(root, "confirmed");
+	cJSON *confirmed = cJSON_AddObjectToObject(root, c->stated ? "stated" : "confirmed");
+	if (c->stated) {
+		cJSON_AddNumberToObject(confirmed, "rounds", c->span.rounds);
+		cJSON_AddNumberToObject(confirmed, "rounds_not_counted", c->span.warm_up);
+		cJSON_AddBoolToObject(confirmed, "whole", c->span.whole);
+	}
 	cJSON_AddNumberToObject(confirmed, "seeds", c->seeds);
 	cJSON_AddNumberToObject(confirmed, "first_seed", (double)c->first_seed);
 	cJSON_AddStringToObject(confirmed, "traces", traces[kind_of_trace(&w->scenario)]);

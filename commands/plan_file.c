@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "commands/output.h"
+#include "commands/plan_confirm.h"
 #include "commands/plan_joint.h"
 #include "commands/plan_out.h"
 #include "scenarios/reader/replace.h"
@@ -45,7 +46,26 @@ static void write_layers(const struct plan_work *w, uint32_t stage, FILE *out)
 	}
 }
 
-static void write_head(const struct plan_work *w, FILE *out)
+/* As --explain has them, each line a comment. */
+static void write_stages(const struct plan_work *w, const struct skep_scenario *planned, FILE *out)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *table = open_memstream(&text, &bytes);
+	if (!table)
+		return;
+	plan_print_stages(w, planned, table);
+	fprintf(out,
+		"# Expected of a microbatch (forward and backward: on the worker that sets the pace; * the bottleneck):\n");
+	for (char *line = fclose(table) == 0 ? strtok(text, "\n") : NULL; line; line = strtok(NULL, "\n")) {
+		fprintf(out, "#   ");
+		say(out, line);
+		fprintf(out, "\n");
+	}
+	free(text);
+}
+
+static void write_head(const struct plan_work *w, const struct skep_scenario *planned, FILE *out)
 {
 	const struct plan_candidate *c = &w->candidate[w->chosen], *start = &w->candidate[0];
 	char crew[600];
@@ -64,6 +84,7 @@ static void write_head(const struct plan_work *w, FILE *out)
 	if (w->random_rate.count > 1)
 		fprintf(out, "; random ones: %.6g ± %.3g", w->random_rate.mean, w->random_rate.half);
 	fprintf(out, "\n");
+	plan_confirm_print_stated(w, "#   ", out);
 	if (w->joint)
 		plan_joint_write(w->joint, out);
 	for (uint32_t i = 0; i < w->planning.stages; i++) {
@@ -74,6 +95,7 @@ static void write_head(const struct plan_work *w, FILE *out)
 		fprintf(out, "\n");
 	}
 	plan_out_write(w, out);
+	write_stages(w, planned, out);
 }
 
 /* The caller frees it; NULL: no memory. */
@@ -84,7 +106,7 @@ static char *compose(const struct plan_work *w, const struct skep_scenario *plan
 	FILE *out = open_memstream(&text, &bytes);
 	if (!out)
 		return NULL;
-	write_head(w, out);
+	write_head(w, planned, out);
 	fputs(planned->text, out);
 	if (fclose(out) == 0)
 		return text;

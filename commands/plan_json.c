@@ -146,6 +146,7 @@ void plan_print_json(const struct plan_work *w, const struct plan_confirm *confi
 	add_stage_of(w, root);
 	plan_out_add_json(w, root);
 	add_stages(w, root);
+	plan_confirm_add_json(w, w->stated, root);
 	if (confirm)
 		plan_confirm_add_json(w, confirm, root);
 	else

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands/plan_confirm.h"
 #include "commands/plan_joint.h"
 #include "commands/plan_out.h"
 #include "planning/traffic.h"
@@ -86,7 +87,7 @@ static void lay_random(const struct plan_work *w, struct skep_layout *layout)
 		skep_layout_cell(layout, "-");
 	skep_layout_cell(layout, w->random_rate.count > 0 ? "1.00" : "-");
 	skep_layout_cell(layout, "mean of %" PRIu32 "%s", w->random_rate.count,
-		w->random_rate.count < PLAN_RANDOMS ? ", the others cannot be or were not tried" : "");
+		w->random_rate.count < plan_randoms(w) ? ", the others cannot be or were not tried" : "");
 }
 
 void plan_print(const struct plan_work *w, FILE *out)
@@ -130,6 +131,7 @@ void plan_print(const struct plan_work *w, FILE *out)
 			w->cut);
 	if (c->forecast.rounds > 0 && c->forecast.extrapolated)
 		fprintf(out, "extrapolated: the law was fitted elsewhere: %s\n", c->forecast.how);
+	plan_confirm_print_stated(w, "", out);
 }
 
 /* ---- the stages --------------------------------------------------------------------------------------------------- */
@@ -196,6 +198,17 @@ static void print_stages(const struct plan_work *w, const struct skep_throughput
 		skep_layout_cell(&layout, "%s", crew);
 	}
 	skep_layout_end(&layout, out);
+}
+
+void plan_print_stages(const struct plan_work *w, const struct skep_scenario *planned, FILE *out)
+{
+	const struct plan_candidate *c = &w->candidate[w->chosen];
+	struct skep_throughput_stage *stage = calloc(w->planning.stages, sizeof *stage);
+	if (!stage)
+		return;
+	struct skep_throughput_parts parts = skep_throughput_explain(w->cost[c->view], c->stage_of, stage);
+	print_stages(w, &parts, stage, planned, out);
+	free(stage);
 }
 
 /* Of the worker that sets the pace of each stage; nothing where all have one GPU. */

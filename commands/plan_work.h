@@ -12,9 +12,9 @@
 #include "planning/forecast.h"
 #include "planning/problem.h"
 
-#define PLAN_RANDOMS 8u    /* random allocations that are simulated, ... */
-#define PLAN_CUT_TRIALS 5u /* of what cuts the model elsewhere */
+#define PLAN_RANDOMS 8u    /* random allocations that are simulated, at most, ... */
 #define PLAN_SAMPLES 64u   /* ... and that the costs are asked about */
+#define PLAN_CUT_TRIALS 5u /* of what cuts the model elsewhere */
 
 struct plan_candidate {
 	const char *name;              /* "start", "random", or a method */
@@ -30,6 +30,7 @@ struct plan_candidate {
 	struct skep_forecast forecast; /* ... what that means for the loss */
 	char why[256];                 /* its trial failed; "": it did not, or there was none */
 	double value;                  /* of what is wanted, less is better; INFINITY: not tried */
+	bool again;                    /* that is of a longer trial: plan_span.h */
 };
 
 struct plan_mean { /* over random allocations */
@@ -53,17 +54,18 @@ struct plan_work {
 	uint64_t begin_ns, until_ns; /* until_ns 0: no limit of time */
 	FILE *details;               /* for lists that an error of the scenario has no room for; NULL: nowhere */
 	enum skep_aim aim;
-	const uint32_t *given;        /* [workers] an allocation that is a candidate as well; NULL: none */
-	const uint32_t *given_layers; /* [slices] with this cut; NULL: with the scenario's own */
-	bool cuts;                    /* may it cut the model elsewhere? */
-	bool hasty;                   /* one of many that are looked at */
-	struct arguments recut;       /* `arguments` once a cut was taken over, with these: */
-	char *cut;                    /* "model.cut=[3, 2, 2, 2]"; NULL: none was */
-	uint32_t given_sets;          /* assignments before that */
-	bool opened;                  /* the scenario's own cut fits nobody: all is with another one */
-	uint32_t *even;               /* [slices] the cut before that, for who is told */
-	double even_samples_per_s;    /* the most that was simulated with it; 0: nothing was */
-	struct plan_joint *joint;     /* how the settings were chosen; NULL: none were free */
+	const uint32_t *given;             /* [workers] an allocation that is a candidate as well; NULL: none */
+	const uint32_t *given_layers;      /* [slices] with this cut; NULL: with the scenario's own */
+	bool cuts;                         /* may it cut the model elsewhere? */
+	bool hasty;                        /* one of many that are looked at */
+	struct arguments recut;            /* `arguments` once a cut was taken over, with these: */
+	char *cut;                         /* "model.cut=[3, 2, 2, 2]"; NULL: none was */
+	uint32_t given_sets;               /* assignments before that */
+	bool opened;                       /* the scenario's own cut fits nobody: all is with another one */
+	uint32_t *even;                    /* [slices] the cut before that, for who is told */
+	double even_samples_per_s;         /* the most that was simulated with it; 0: nothing was */
+	struct plan_joint *joint;          /* how the settings were chosen; NULL: none were free */
+	const struct plan_confirm *stated; /* what is expected of the choice; NULL: that is not known yet */
 };
 
 /* In this order: reads; makes what searches need; searches and tries what they find; chooses. What is wrong is in reterr. */
@@ -72,6 +74,7 @@ enum status plan_prepare(struct plan_work *work, char *reterr, size_t size);
 bool plan_seek(struct plan_work *work);   /* false: no memory */
 bool plan_choose(struct plan_work *work); /* false: nothing that was found can be, and ... */
 void plan_choose_why(const struct plan_work *work, char *ret, size_t size); /* ... why */
+uint32_t plan_randoms(const struct plan_work *work);                        /* that are to be simulated */
 void plan_clear(struct plan_work *work);                                    /* all that these have made */
 
 uint64_t plan_now_ns(void);
@@ -114,6 +117,8 @@ double plan_whole_events(const struct skep_scenario *scenario, uint32_t rounds);
 
 void plan_print(const struct plan_work *work, FILE *out);
 void plan_explain(const struct plan_work *work, FILE *out);
+/* Of --explain the table of stages; `planned` is the scenario with the choice. */
+void plan_print_stages(const struct plan_work *work, const struct skep_scenario *planned, FILE *out);
 struct plan_confirm;
 void plan_print_json(
 	const struct plan_work *work, const struct plan_confirm *confirm, FILE *out); /* NULL: not asked for */

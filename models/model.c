@@ -351,43 +351,67 @@ const char *skep_model_refuses(const struct skep_model *model, const struct skep
 
 /* ---- the cut ------------------------------------------------------------------------------------------------ */
 
-static uint64_t layer_flop(const struct skep_model *model, uint32_t layer)
+/* Of a sample. A cut asks for them again and again; of a transformer's layers three differ: the first, a block, the last. */
+struct flops {
+	const struct skep_model *model;
+	uint64_t first, block, last; /* of a transformer */
+};
+
+static uint64_t work_out(const struct skep_model *model, uint32_t layer)
 {
 	struct layer one = layer_of(model, layer, &SKEP_SPLIT_NONE);
 	return one.forward_flop + one.backward_flop;
 }
 
+static struct flops flops_of(const struct skep_model *model)
+{
+	struct flops flops = {.model = model};
+	if (model->kind != SKEP_MODEL_TRANSFORMER)
+		return flops;
+	flops.first = work_out(model, 0);
+	flops.last = work_out(model, model->layers - 1);
+	flops.block = model->layers > 2 ? work_out(model, 1) : 0;
+	return flops;
+}
+
+static uint64_t layer_flop(const struct flops *flops, uint32_t layer)
+{
+	if (flops->model->kind != SKEP_MODEL_TRANSFORMER)
+		return work_out(flops->model, layer);
+	return layer == 0 ? flops->first : layer + 1 == flops->model->layers ? flops->last : flops->block;
+}
+
 /* First layer of the longest stage that ends before layer `end`, costs at most `limit` and leaves `before` layers. The
  * layer end - 1 alone must fit. */
-static uint32_t stage_begin(const struct skep_model *model, uint32_t before, uint32_t end, uint64_t limit)
+static uint32_t stage_begin(const struct flops *flops, uint32_t before, uint32_t end, uint64_t limit)
 {
 	uint32_t begin = end - 1;
-	uint64_t flop = layer_flop(model, begin);
-	while (begin > before && flop + layer_flop(model, begin - 1) <= limit)
-		flop += layer_flop(model, --begin);
+	uint64_t flop = layer_flop(flops, begin);
+	while (begin > before && flop + layer_flop(flops, begin - 1) <= limit)
+		flop += layer_flop(flops, --begin);
 	return begin;
 }
 
-static bool limit_suffices(const struct skep_model *model, uint32_t stages, uint64_t limit)
+static bool limit_suffices(const struct flops *flops, uint32_t stages, uint64_t limit)
 {
-	uint32_t end = model->layers;
+	uint32_t end = flops->model->layers;
 	for (uint32_t s = stages; s && end; s--)
-		end = stage_begin(model, 0, end, limit);
+		end = stage_begin(flops, 0, end, limit);
 	return end == 0;
 }
 
 /* The least FLOPs per sample that the most loaded of `stages` stages can have. */
-static uint64_t least_limit(const struct skep_model *model, uint32_t stages)
+static uint64_t least_limit(const struct flops *flops, uint32_t stages)
 {
 	uint64_t low = 0, high = 0;
-	for (uint32_t l = 0; l < model->layers; l++) {
-		uint64_t flop = layer_flop(model, l);
+	for (uint32_t l = 0; l < flops->model->layers; l++) {
+		uint64_t flop = layer_flop(flops, l);
 		low = flop > low ? flop : low;
 		high += flop;
 	}
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
-		if (limit_suffices(model, stages, middle))
+		if (limit_suffices(flops, stages, middle))
 			high = middle;
 		else
 			low = middle + 1;
@@ -408,11 +432,12 @@ void skep_model_cut(
 		*ret_count = model->cut[stage];
 		return;
 	}
-	uint64_t limit = least_limit(model, stages);
+	const struct flops flops = flops_of(model);
+	uint64_t limit = least_limit(&flops, stages);
 	uint32_t end = model->layers;
 	for (uint32_t s = stages - 1; s > stage; s--)
-		end = stage_begin(model, s, end, limit);
-	*ret_first = stage ? stage_begin(model, stage, end, limit) : 0;
+		end = stage_begin(&flops, s, end, limit);
+	*ret_first = stage ? stage_begin(&flops, stage, end, limit) : 0;
 	*ret_count = end - *ret_first;
 }
 

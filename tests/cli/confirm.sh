@@ -73,6 +73,54 @@ check 'with how often it is better' grep -qE '^times better than random +1\.[0-9
 check 'without a trace' grep -q '^confirmed with 2 seeds that the plan has not seen, 2 to 3, without a trace:$' "$out"
 check 'no blanks at the ends of lines' bash -c '! grep -qE "[[:blank:]]$" "$1"' - "$out"
 
+# ---- what is expected -------------------------------------------------------------------------------------------------------
+
+# Short runs are simulated to their ends, with seeds that no confirmation has.
+for seed in 1002 1003 1004 1005; do
+	accepts "the plan with seed $seed" sim plan.yaml --json -q --seed $seed --db e.db
+	cat "$out" >>expected.sims
+done
+check 'whole runs with other seeds' python3 -c '
+import json
+seen = json.load(open("plan.json"))["stated"]
+assert seen["seeds"] == 4 and seen["first_seed"] == 1002 and seen["whole"] and seen["rounds_not_counted"] == 0, seen
+assert [side["name"] for side in seen["sides"]] == ["random", "plan"] and seen["rounds"] == 6, seen
+key = "throughput_samples_per_s"
+assert seen["sides"][1][key]["values"] == [json.loads(line)[key] for line in open("expected.sims")], seen
+assert seen["plan_against"][0][key]["times"]["low95"] > 1.1, seen'
+check 'the file says it' grep -qE '^#   expected with 4 other seeds, in whole runs: [0-9]+ ± [0-9]+ samples/s, 1\.[0-9]+ times random' plan.yaml
+accepts 'the last seed there is' plan "${two[@]}" "${none[@]}" --confirm 2 --json --seed 9223372036854775807
+check 'has seeds before it' python3 -c 'import json, sys
+seen = json.load(open(sys.argv[1]))
+assert all(side["ended"] == seen[what]["seeds"] for what in ("stated", "confirmed") for side in seen[what]["sides"]), seen' "$out"
+accepts 'with no time left' plan "${two[@]}" "${none[@]}" --json --budget '1 ms'
+check 'two pairs' python3 -c 'import json, sys
+seen = json.load(open(sys.argv[1]))["stated"]
+assert seen["seeds"] == 4 and [side["ended"] for side in seen["sides"]] == [2, 2], seen' "$out"
+
+# Wiring by latency tries each of 16 workers twice before it knows them, 2 in a round: until then a random start has two thirds of
+# its throughput, and eight steps see nothing else.
+learns=("$root/scenarios/swarm-64-learns.yaml" --set train.maths=none --set train.until.steps=200)
+accepts 'wiring that learns' plan "${learns[@]}" --json -o learns.yaml
+cp "$out" learns.json
+accepts 'and its run' sim learns.yaml -q --seed 1002 --set train.until.steps=100 --db l.db
+accepts 'and that of a random start' sim "${learns[@]}" -q --seed 1002 --set 'cluster.allocation={method: random}' --db l.db
+check 'the warm-up is not counted' python3 - <<'END'
+import json, sqlite3
+plan = json.load(open("learns.json"))
+seen, key = plan["stated"], "throughput_samples_per_s"
+assert not seen["whole"] and seen["rounds"] == 24 and seen["rounds_not_counted"] == 16, seen
+closed = [[row[0] for row in sqlite3.connect("l.db").execute("SELECT closed_s FROM rounds WHERE run = ? ORDER BY round", (run,))]
+          for run in (1, 2)]
+for side, run in ((1, closed[0]), (0, closed[1])): # the same rounds of the same run
+    rate = seen["sides"][side][key]["values"][0]
+    assert abs(rate * (run[23] - run[15]) / (8 * 32) - 1) < 1e-6, (rate, run)
+times, trial = seen["plan_against"][0][key]["times"], plan[key] / plan["random_throughput_samples_per_s"]["mean"]
+later = (closed[1][199] - closed[1][23]) / 176 / ((closed[0][99] - closed[0][23]) / 76)
+assert trial > 1.3 * later, (trial, later) # what eight steps say
+assert times["low95"] < 1.05 * later and later < 1.05 * times["high95"], (times, later)
+END
+
 # ---- a trace for each seed, until a loss ----------------------------------------------------------------------------------
 
 world=("$root/scenarios/plan-world.yaml" --set train.until.loss=4.0 --set plan='{objective: time-to-loss, search: {schedule.in_flight: [4]}}')

@@ -191,6 +191,41 @@ assert seen["throughput_samples_per_s"] > 0, seen' "$out"
 done
 refuses 'a budget of 0' '^skep: --budget 0: expected a time with its unit' plan "${two[@]}" --set "$free" --budget 0
 
+# ---- schedules, collectives, and money ------------------------------------------------------------------------------------------
+
+short=(--set train.until.steps=6)
+for pipeline in swarm gpipe 1f1b pipedream; do
+	accepts "$pipeline alone" plan "${two[@]}" "${none[@]}" "${short[@]}" --json --set "schedule.pipeline=$pipeline"
+	echo "$pipeline $(rate)" >>pipelines
+done
+accepts 'fixed pipelines or a swarm' plan "${two[@]}" "${none[@]}" "${short[@]}" --json -o pipeline.yaml \
+	--set 'plan.search={schedule.pipeline: [swarm, gpipe, 1f1b, pipedream]}'
+check 'the best is chosen' python3 - "$out" <<'END'
+import json, sys
+seen = json.load(open(sys.argv[1]))
+rate = {name: float(value) for name, value in (line.split() for line in open("pipelines"))}
+chosen = seen["settings"]["chosen"]["settings"].get("schedule.pipeline", "swarm")
+assert rate[chosen] == max(rate.values()) > 1.02 * min(rate.values()), (chosen, rate)
+assert seen["throughput_samples_per_s"] >= rate[chosen] * (1 - 1e-9), (seen, rate)
+END
+accepts 'check takes it' check pipeline.yaml -q
+free='plan.search={sync.collective: [ring, parameter-server, halving-doubling, hierarchical, butterfly]}'
+accepts 'collectives' plan "${two[@]}" "${none[@]}" "${short[@]}" --set "$free" --set model.stages=2 --json
+check 'all are simulated, the best is chosen' python3 -c 'import json, sys
+s = json.load(open(sys.argv[1]))["settings"]
+rate = {row["settings"]["sync.collective"]: row["throughput_samples_per_s"] for row in s["simulated"] if not row["as_written"]}
+assert len(rate) == 5 and s["chosen"]["throughput_samples_per_s"] == max(rate.values()) > 1.05 * min(rate.values()), (s["chosen"], rate)' "$out"
+accepts 'cost to a loss, with kills' plan "${two[@]}" "${law[@]}" --json --pareto \
+	--set 'cluster.trace={file: topologies/traces/six-kills.csv, scale: 0.05}' --set 'directory={heartbeat: 100 ms, timeout: 300 ms}' \
+	--set 'plan={objective: cost-to-loss, seeds: 2, search: {schedule.microbatch: [32, 64], sync: [{method: step}, {method: diloco, every: 8}]}}'
+check 'the cheapest over both seeds, which is on the front' python3 -c 'import json, sys
+seen = json.load(open(sys.argv[1]))
+rows = [row for row in seen["settings"]["simulated"] if row["runs"] == row["reached"] == 2]
+chosen = seen["settings"]["chosen"]
+assert seen["objective"] == "cost-to-loss" and len(rows) > 2, seen["settings"]
+assert chosen["cost_to_target_usd"] == min(row["cost_to_target_usd"] for row in rows) and chosen["front"], rows
+assert chosen["cost_to_target_usd"] < 0.9 * max(row["cost_to_target_usd"] for row in rows), rows' "$out"
+
 # ---- how many GPUs of its machine a worker splits its stage over -----------------------------------------------------------
 
 ln -s "$root/topologies/gpus" .
@@ -238,6 +273,8 @@ degrees 4
 accepts 'explained' plan degrees.yaml --explain -o split.yaml
 check 'with the GPUs of each worker' grep -qE 'here 2 x 4 V100-SXM2-16$' "$out"
 check 'and the time between them' grep -qE '^ +1 +4 +[0-9.]+ ms +[0-9]+\.[0-9] %$' "$out"
+accepts 'check takes it' check split.yaml -q
+accepts 'sim takes it' sim split.yaml -q
 nodes thin.yaml '{bandwidth: 2 GB/s, latency: 1 ms}'
 degrees 1
 accepts 'explained' plan degrees.yaml --explain -o split.yaml

@@ -48,8 +48,11 @@ directory: 0
 matrix: {bandwidth: thin.csv, bandwidth_unit: Mbit/s, latency: 1 ms}
 machines: [{count: 3, gpu: t4}]
 END
+sed 's/thin.csv/nan.csv/' thin.yaml >nan.yaml
 refuses 'a link that is next to none' '^thin.csv:3:5: error: bandwidth from 2 to 1: expected 8 to 8e.15 bit/s; leave the cell empty' \
 	plan "${fast[@]}" --set cluster.topology=thin.yaml
+printf '0,100,100\n100,0,nan\n100,100,0\n' >nan.csv
+refuses 'a NaN in the matrix' '^nan.csv:2:7: error: bandwidth from 1 to 2: is missing: fill the hole' plan "${fast[@]}" --set cluster.topology=nan.yaml
 refuses 'a folder that is not there' '^skep: nowhere/plan.yaml: the folder that it is to be in is not there' plan "${fast[@]}" -o nowhere/plan.yaml
 refuses 'a folder' '^skep: models: is a folder: name a file in it' plan "${fast[@]}" -o models
 refuses 'no name' '^skep: -o: expected the name of a file' plan "${fast[@]}" -o ''
@@ -99,6 +102,13 @@ cp "$out" first.json
 check 'better than the start and than random' better first.json
 check 'says what was expected above it' grep -q '^# Found by .* Expected of it, simulated over 8 steps: .* samples/s' plan.yaml
 check 'says who serves each stage' grep -q '^#   stage 3: ' plan.yaml
+inspectable() { # the table of --explain, in comments: layers, workers, memory, bytes, times, who
+	"$skep" plan "${fast[@]}" -q --explain >explained.txt || return 1
+	grep -E '^ *(stage +layers|[0-9]+( \*)? +[0-9]+-[0-9]+) ' explained.txt | sed 's/^/#   /' >wanted.txt
+	[ "$(wc -l <wanted.txt)" = 5 ] && grep -q ' memory .* to next .* reduced .* pace ' wanted.txt && grep -qE '^# +[0-3] \* ' wanted.txt &&
+		grep -xF -f wanted.txt "$1" | cmp - wanted.txt
+}
+check 'and what is expected of each stage' inspectable plan.yaml
 accepts 'once more' plan "${fast[@]}" --json -o again.yaml
 check 'the same for the same seed' cmp first.json "$out"
 check 'the same file' cmp plan.yaml again.yaml
@@ -286,6 +296,20 @@ check 'which is better than none, the same each time, and kept' found
 accepts 'a sweep over methods' sweep "${fast[@]}" -q --vary cluster.allocation.method=strided,genetic --set train.until.steps=2 --jobs 1
 accepts 'a plan that begins with it' plan "${fast[@]}" --set cluster.allocation.method=genetic --set plan.cut=as-written
 check 'and finds nothing better' grep -q '^chosen: start, ' "$out"
+
+# Whatever the schedule, check and sim take the file, whose whole runs are those that the plan states. tests/exec/planned.sh runs some.
+for kind in gpipe 1f1b interleaved pipedream; do
+	steps=(--set train.maths=none --set train.until.steps=6)
+	accepts "$kind" plan "$root/scenarios/baselines/$kind.yaml" "${steps[@]}" --json -o "$kind.yaml"
+	cp "$out" "$kind.json"
+	accepts "$kind: check takes it" check "$kind.yaml" -q
+	accepts "$kind: sim takes it" sim "$kind.yaml" --json -q --seed 1002
+	check "$kind: as stated, with equal stages" python3 -c 'import json, sys
+plan, run = (json.load(open(name)) for name in sys.argv[1:])
+key = "throughput_samples_per_s"
+assert plan["stated"]["whole"] and plan["stated"]["sides"][1][key]["values"][0] == run[key], (plan["stated"], run)
+assert len({stage["workers"] for stage in plan["stages"]}) == 1, plan["stages"]' "$kind.json" "$out"
+done
 
 # One pipeline in each place; workers of one stage must be as many.
 accepts 'fixed pipelines' plan "${fast[@]}" --json --set schedule.pipeline=1f1b

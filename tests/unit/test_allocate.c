@@ -191,6 +191,35 @@ static void all_seeds_find_the_optimum_of_twelve(void **state)
 	}
 }
 
+/* The same in smaller pools of all shapes, whose links are not the same there and back, with fewer evaluations. */
+static void all_seeds_find_the_optimum_of_fewer(void **state)
+{
+	(void)state;
+	static const enum skep_method method[] = {SKEP_METHOD_GENETIC, SKEP_METHOD_ANNEAL, SKEP_METHOD_PORTFOLIO};
+	static const uint32_t shape[][2] = {{4, 2}, {6, 2}, {6, 3}, {8, 2}, {8, 4}, {9, 3}, {10, 2}, {10, 5}, {5, 5}};
+	for (uint32_t i = 0; i < 2 * sizeof shape / sizeof *shape; i++) {
+		uint32_t workers = shape[i / 2][0], stages = shape[i / 2][1], stage_of[12];
+		struct pool pool = pool_make(workers, stages, 100 + i, false);
+		struct skep_problem problem = {.workers = workers, .stages = stages};
+		pool_cost(&pool);
+		struct skep_search search = {
+			SKEP_METHOD_EXACT, &problem, pool.cost, {.evaluations = 1000000}, .seed = 1};
+		search.together_s = skep_dtfm_together(pool.cost);
+		search.along_s = skep_dtfm_along(pool.cost);
+		struct skep_found exact = search_with(&search, stage_of);
+		assert_true(exact.optimal);
+		search.budget.evaluations = 6000;
+		for (uint32_t m = 0; m < 3; m++)
+			for (search.seed = 1; search.seed <= 10; search.seed++) {
+				search.method = method[m];
+				struct skep_found found = search_with(&search, stage_of);
+				assert_true(same_cost(plain_cost(&pool, stage_of), found.cost));
+				assert_true(same_cost(found.cost, exact.cost));
+			}
+		pool_finish(&pool);
+	}
+}
+
 /* The walks of the portfolio have to find it too, without the enumeration that settles small pools. */
 static void a_portfolio_needs_no_enumeration(void **state)
 {
@@ -438,6 +467,7 @@ int main(void)
 		cmocka_unit_test(exact_with_sizes_and_spares),
 		cmocka_unit_test(kinds_change_nothing_but_the_work),
 		cmocka_unit_test(all_seeds_find_the_optimum_of_twelve),
+		cmocka_unit_test(all_seeds_find_the_optimum_of_fewer),
 		cmocka_unit_test(a_portfolio_needs_no_enumeration),
 		cmocka_unit_test(every_method_keeps_the_rules),
 		cmocka_unit_test(no_budget_is_one_evaluation),

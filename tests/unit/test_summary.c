@@ -64,6 +64,37 @@ static void test_figures(void **state)
 	synthetic_finish(&s);
 }
 
+/* The 20 rounds of 64 samples close one after the other; what comes after the last one is no round. */
+static void test_a_warm_up_is_not_counted(void **state)
+{
+	(void)state;
+	for (uint32_t warm_up = 0; warm_up <= 20; warm_up += 4) {
+		struct synthetic s;
+		struct skep_summary r;
+		synthetic_init(&s, "warm-up", 8, 2);
+		struct skep_tally *tally = skep_tally_create(&s.scenario, "sim");
+		const struct skep_recorder recorder = skep_tally_recorder(tally);
+		skep_tally_warm_up(tally, warm_up);
+		for (uint32_t round = 0; round < 20; round++) { /* the first eight take three times as long */
+			double end_s = round < 8 ? 3.0 * (round + 1) : 24 + 1.0 * (round - 7);
+			struct skep_note stage = {.kind = SKEP_NOTE_STAGE_COMMITTED, .round = round, .microbatch = 16};
+			struct skep_note close = {.kind = SKEP_NOTE_ROUND_CLOSED, .round = round, .microbatch = 16};
+			for (stage.stage = 0; stage.stage < 2; stage.stage++)
+				recorder.note(recorder.context, 0, (struct skep_peer){8, 1}, &stage);
+			recorder.note(recorder.context, (skep_time)(end_s * 1e9), (struct skep_peer){8, 1}, &close);
+		}
+		skep_tally_finish(tally, 40000000000, 4242, 0.5, SKEP_DONE, &r);
+		skep_tally_destroy(tally);
+		const bool all = warm_up == 0 || warm_up == 20; /* none, or nothing is left */
+		double seconds = all ? 36 : warm_up < 8 ? 36 - 3.0 * warm_up : 20 - warm_up;
+		uint32_t rounds = all ? 20 : 20 - warm_up;
+		assert_near(r.round_s, seconds / rounds, 1e-9);
+		assert_near(r.throughput_samples_per_s, rounds * 64 / (all ? 40 : seconds), 1e-9);
+		assert_int_equal(r.samples, 20 * 64);
+		synthetic_finish(&s);
+	}
+}
+
 static void hear(const struct skep_recorder *recorder, enum skep_note_kind kind, uint32_t worker)
 {
 	struct skep_note note = {.kind = (uint8_t)kind, .peer = {worker, 1}};
@@ -531,6 +562,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_a_warm_up_is_not_counted),
 		cmocka_unit_test(test_movers_are_no_joins),
 		cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_target),

@@ -18,7 +18,7 @@
 #include "core/allocate/throughput.h"
 #include "dtfm_fixture.h"
 
-enum { STAGES_MOST = 4, WORKERS_MOST = 16 };
+enum { STAGES_MOST = 4, WORKERS_MOST = 16, PUZZLES = 24 };
 
 struct world {
 	struct pool pool;
@@ -356,6 +356,106 @@ static void searches_find_it(void **state)
 	}
 }
 
+/* Problems of all sorts, drawn: sizes with bounds, spares, memory by stage and by sizes, workers whose stage is given, kinds of
+ * workers, fixed pipelines; by time and by rent. ret_least and so on have room for all. */
+struct puzzle {
+	struct world w;
+	struct skep_problem problem;
+	uint32_t least[STAGES_MOST], most[STAGES_MOST], fixed[WORKERS_MOST], kind[WORKERS_MOST];
+	uint64_t need[STAGES_MOST], have[WORKERS_MOST];
+};
+
+static void draw_puzzle(struct puzzle *p, uint64_t *seed)
+{
+	const uint32_t stages = 2 + pool_draw(seed, 2), shares = pool_draw(seed, 3);
+	const bool even = shares == SKEP_SHARES_FIXED;
+	const uint32_t workers = even ? stages * (stages == 2 ? 4 : 2 + pool_draw(seed, 2)) : 6 + pool_draw(seed, 3);
+	begin(&p->w, workers, stages, (enum skep_shares)shares, *seed);
+	p->problem = (struct skep_problem){.workers = workers, .stages = stages};
+	if (!even && pool_draw(seed, 3) == 0)
+		pay(&p->w);
+	for (uint32_t s = 0; s < stages; s++) {
+		p->least[s] = 1 + pool_draw(seed, 2);
+		p->most[s] = p->least[s] + 1 + pool_draw(seed, 4);
+		p->need[s] = pool_draw(seed, 4);
+	}
+	for (uint32_t i = 0; i < workers; i++) {
+		p->have[i] = 1 + pool_draw(seed, 6);
+		p->fixed[i] = pool_draw(seed, 8) == 0 ? pool_draw(seed, stages) : SKEP_ANY_STAGE;
+	}
+	if (!even) {
+		p->problem.least = p->least;
+		p->problem.most = p->most;
+		p->problem.spares = pool_draw(seed, 3);
+	}
+	if (pool_draw(seed, 2) == 0) {
+		p->problem.need_bytes = p->need;
+		p->problem.have_bytes = p->have;
+	}
+	if (pool_draw(seed, 3) == 0)
+		p->problem.fixed = p->fixed;
+}
+
+static double plain_cost_of(const struct puzzle *p, const uint32_t *stage_of)
+{
+	double rent = p->w.t.rent ? 0 : 1;
+	if (p->w.t.fits && !all_fit(&p->w, stage_of))
+		return INFINITY;
+	for (uint32_t i = 0; p->w.t.rent && i < p->w.workers; i++)
+		rent += stage_of[i] == SKEP_SPARE ? 0 : p->w.rent[i];
+	return rent * plain_step(&p->w, stage_of);
+}
+
+/* The best of all, by the plain formulas. */
+static double plain_best(struct puzzle *p, uint32_t *stage_of, uint32_t at)
+{
+	uint32_t count[STAGES_MOST];
+	double best = INFINITY;
+	if (at == p->w.workers)
+		return skep_problem_allows(&p->problem, stage_of, count) ? plain_cost_of(p, stage_of) : INFINITY;
+	for (uint32_t s = 0; s <= p->w.stages; s++) {
+		stage_of[at] = s == p->w.stages ? SKEP_SPARE : s;
+		if (s < p->w.stages || p->problem.spares > 0)
+			best = fmin(best, plain_best(p, stage_of, at + 1));
+	}
+	return best;
+}
+
+/* Issue "Planning", shown by 1, for the expected time of a step: three methods, ten seeds each, as often as `skep plan` asks. */
+static void all_seeds_find_it_in_puzzles(void **state)
+{
+	(void)state;
+	static const enum skep_method method[] = {SKEP_METHOD_GENETIC, SKEP_METHOD_ANNEAL, SKEP_METHOD_PORTFOLIO};
+	uint64_t seed = 77;
+	uint32_t possible = 0;
+	for (uint32_t n = 0; n < PUZZLES; n++) {
+		struct puzzle p;
+		uint32_t stage_of[WORKERS_MOST], count[STAGES_MOST];
+		draw_puzzle(&p, &seed);
+		double best = plain_best(&p, stage_of, 0);
+		struct skep_search search = {.problem = &p.problem, .cost = p.w.cost, .budget = {.evaluations = 20000}};
+		search.together_s = skep_throughput_together(p.w.cost);
+		search.along_s = skep_throughput_along(p.w.cost);
+		search.alone_s = skep_throughput_alone(p.w.cost);
+		possible += isfinite(best);
+		for (uint32_t m = 0; isfinite(best) && m < 3; m++)
+			for (search.seed = 1; search.seed <= 10; search.seed++) {
+				search.method = method[m];
+				void *mem = malloc(skep_search_size(&search));
+				struct skep_found found = skep_search_run(&search, mem, stage_of);
+				free(mem);
+				assert_true(skep_problem_allows(&p.problem, stage_of, count));
+				if (!same_s(found.cost, best))
+					print_error("puzzle %u, %s, seed %u: %g, and %g is the best\n", n,
+						skep_method_name(search.method), (unsigned)search.seed, found.cost,
+						best);
+				assert_true(same_s(found.cost, best));
+			}
+		finish(&p.w);
+	}
+	assert_true(possible > PUZZLES / 2);
+}
+
 /* ---- bytes ---------------------------------------------------------------------------------------------------------- */
 
 static uint32_t half_of(const void *context, uint32_t source, uint32_t destination)
@@ -406,6 +506,7 @@ int main(void)
 		cmocka_unit_test(a_change_costs_what_the_whole_would),
 		cmocka_unit_test(what_cannot_be),
 		cmocka_unit_test(searches_find_it),
+		cmocka_unit_test(all_seeds_find_it_in_puzzles),
 		cmocka_unit_test(bytes_add_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
