@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gauge.c - see gauge.h. Every model here has three stages, of which the middle one is measured: it takes a payload and gives one,
- * as the stages of a swarm do. Of a perceptron it has two layers, there and back, so that one's parameters have to make room in
- * the caches for the other's, as they do in training. Times of passes are means over blocks of time, so that what the other
- * processes of a host take of its processor all the time is in them, and of these the median, so that what somebody takes for a
- * moment is not.
+ * gauge.c - see gauge.h. Every model here has three stages, of which the middle one is measured: it takes a payload and gives
+ * one, as the stages of a swarm do. Of a perceptron it has two layers, there and back, so that one's parameters have to make
+ * room in the caches for the other's, as they do in training. Times of passes are means over blocks of time, so that what the
+ * other processes of a host take of its processor all the time is in them, and of these the median, so that what somebody takes
+ * for a moment is not.
  */
 #include "models/gauge.h"
 
