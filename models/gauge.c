@@ -84,6 +84,7 @@ static bool begin(struct bench *bench, enum skep_device_kind kind, const struct 
 	bench->training = (struct skep_training){.model = &bench->model,
 		.plan = &bench->plan,
 		.samples = samples,
+		.corpus = bench->model.kind == SKEP_MODEL_MLP ? SKEP_CORPUS_QUADRATIC : SKEP_CORPUS_TOKENS,
 		.optimizer = {.kind = SKEP_OPTIMIZER_ADAMW,
 			.learning_rate = 1e-9f,
 			.beta1 = 0.9f,
