@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot_utilisation.c - how much of its time alive each worker spent computing, over the run: compute time over time alive, bin by
- * bin of time.
+ * plot_utilisation.c - how much of its time alive each worker spent computing: compute time over time alive, bin by bin of
+ * time.
  *
  * Of each run a map: a row for each worker, sorted by the stage that it had at first, a colour for the share of the bin; grey
- * where it was not alive. Below them lines: of one run the mean of each stage, of the workers that serve it at that time, and of
- * all; of several runs the mean of each.
+ * where it was not alive. Below them lines: of one run the mean of each stage, of the workers that serve it at that time, and
+ * of all; of several runs the mean of each.
  *
- * Compute time is what `activity` has of the compute lane. Its rows do not say in which lane steps were done, and of a run they may be
- * in both (inner steps and delayed outer ones): so much of them counts as makes the sum that `workers` has of the lane, and the
- * mean of all bins is the utilisation of the run.
+ * Compute time is what `activity` has of the compute lane. Its rows do not say in which lane steps were done, and of a run they
+ * may be in both (inner steps and delayed outer ones): so much of them counts as makes the sum that `workers` has of the lane,
+ * and the mean of all bins is the utilisation of the run.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -364,13 +364,17 @@ static void write_line_panel(const struct figure *f, FILE *script, double height
 	double low = BOTTOM_PIXELS + KEY_PIXELS * key_rows(f);
 	write_titles(f, script);
 	fprintf(script,
-		"set tmargin at screen %.5f\nset bmargin at screen %.5f\nset yrange [0:105]\nset ytics nomirror out scale 1 25\n"
-		"set format y '%%g %%%%'\nset format x '%%g'\nset xlabel timelabel\nset ylabel 'mean of the workers' offset 0.5, 0\n"
+		"set tmargin at screen %.5f\nset bmargin at screen %.5f\nset yrange [0:105]\n"
+		"set ytics nomirror out scale 1 25\n"
+		"set format y '%%g %%%%'\nset format x '%%g'\nset xlabel timelabel\n"
+		"set ylabel 'mean of the workers' offset 0.5, 0\n"
 		"set grid ytics lt 1 lw 0.6 lc rgb '#d9d9d9'\n"
-		"set key at screen 0.5, screen 0.008 bottom center horizontal maxrows %u samplen 2 Left reverse\nunset colorbox\n",
+		"set key at screen 0.5, screen 0.008 bottom center horizontal maxrows %u samplen 2 Left reverse\n"
+		"unset colorbox\n",
 		(low + LINES_PIXELS) / height, low / height, key_rows(f));
 	fprintf(script,
-		"plot for [i = 1:%u] $lines index i - 1 using 1:2 with lines lw (i <= %u ? 2.5 : 1.6) lc rgb Colour[i] notitle, "
+		"plot for [i = 1:%u] $lines index i - 1 using 1:2 with lines lw (i <= %u ? 2.5 : 1.6)"
+		" lc rgb Colour[i] notitle, "
 		"for [i = 1:%u] NaN with lines lw (i <= %u ? 2.5 : 1.6) lc rgb Colour[i] title Title[i]\nunset multiplot\n",
 		lines, f->runs, lines, f->runs);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * probe.c - `skep probe`: options, who starts the processes, what is said meanwhile, and the files at the end. Measuring is done in
- * exec/, writing in topologies/.
+ * probe.c - `skep probe`: options, who starts the processes, what is said meanwhile, and the files at the end. Measuring is
+ * done in exec/, writing in topologies/.
  */
 #include "commands/probe.h"
 
@@ -40,7 +40,8 @@ static const char help[] =
 	"                        (default: what takes long enough, at most 16 MiB)\n"
 	"  --device cpu|cuda     what does the arithmetic (default cpu)\n"
 	"  --threads N           of each CPU device (default 1)\n"
-	"  --size N              of the largest layer that a device is measured with, a multiple of 64 (default 1024, cuda 2048)\n"
+	"  --size N              of the largest layer that a device is measured with, a multiple of 64 (default 1024,\n"
+	"                        cuda 2048)\n"
 	"  --gpu NAME            the profile of all devices, in place of measuring them\n"
 	"  --shape TOPOLOGY      hold messages back as on this topology, machine by machine (one host only): a test of the\n"
 	"                        measurement\n"

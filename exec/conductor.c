@@ -3,10 +3,10 @@
  * conductor.c - rank 0 of a measurement: who measures what, and when.
  *
  * A way between two places is measured between the first ranks there, and inside a place between its first two. Two
- * measurements disturb each other if they have a processor or a line in common, so they follow each other; those of a batch, which
- * is one alone unless more are asked for, are under way together, and no rank is in two of them. Pairs meet as in a tournament
- * (the circle method: place 0 stays, the others move on by one), so that all ways of n places take n - 1 rounds, or n, there and
- * back.
+ * measurements disturb each other if they have a processor or a line in common, so they follow each other; those of a batch,
+ * which is one alone unless more are asked for, are under way together, and no rank is in two of them. Pairs meet as in a
+ * tournament (the circle method: place 0 stays, the others move on by one), so that all ways of n places take n - 1 rounds,
+ * or n, there and back.
  */
 #include "exec/prober_inside.h"
 

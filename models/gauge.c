@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gauge.c - see gauge.h. Every model here has three layers in three stages, of which the middle one is measured: it takes a
- * payload and gives one, as the stages of a swarm do. Times of passes are means over blocks of time, so that what the other
- * processes of a host take of its processor all the time is in them, and of these the median, so that what somebody takes for a
- * moment is not.
+ * gauge.c - see gauge.h. Every model here has three stages, of which the middle one is measured: it takes a payload and gives
+ * one, as the stages of a swarm do. Of a perceptron it has two layers, there and back, so that one's parameters have to make
+ * room in the caches for the other's, as they do in training. Times of passes are means over blocks of time, so that what the
+ * other processes of a host take of its processor all the time is in them, and of these the median, so that what somebody takes
+ * for a moment is not.
  */
 #include "models/gauge.h"
 
@@ -19,14 +20,15 @@
 #define STAGE 1u
 #define STEPS 5u
 #define TURNS_EMPTY 501u
-#define BLOCKS 7u                   /* of a figure ... */
+#define BLOCKS 5u                   /* of a figure ... */
 #define BLOCK_NS UINT64_C(10000000) /* ... of at least so long: others have had their turn of the processor in it */
+#define PRODUCTS 6.0                /* of two layers: one forwards, two backwards each */
 #define RATE_LEAST 20.0
 #define HEAD_WIDTH 64u
 #define SEQUENCE 256u
 
 struct bench { /* not to be moved: the device keeps pointers into it */
-	uint32_t width[4];
+	uint32_t width[5], cut[3];
 	struct skep_model model;
 	struct skep_plan plan;
 	struct skep_training training;
@@ -64,6 +66,17 @@ static bool fill(struct bench *bench, size_t count, struct skep_buf *ret)
 	return number != NULL;
 }
 
+/* Numbers of a sample, before and behind the stage. */
+static uint32_t in_of(const struct bench *bench)
+{
+	return bench->model.width[1];
+}
+
+static uint32_t out_of(const struct bench *bench)
+{
+	return bench->model.width[bench->model.layers - 1];
+}
+
 static bool begin(struct bench *bench, enum skep_device_kind kind, const struct skep_device_place *place,
 	uint32_t samples, char *error, size_t error_size)
 {
@@ -71,6 +84,7 @@ static bool begin(struct bench *bench, enum skep_device_kind kind, const struct 
 	bench->training = (struct skep_training){.model = &bench->model,
 		.plan = &bench->plan,
 		.samples = samples,
+		.corpus = bench->model.kind == SKEP_MODEL_MLP ? SKEP_CORPUS_QUADRATIC : SKEP_CORPUS_TOKENS,
 		.optimizer = {.kind = SKEP_OPTIMIZER_ADAMW,
 			.learning_rate = 1e-9f,
 			.beta1 = 0.9f,
@@ -79,8 +93,8 @@ static bool begin(struct bench *bench, enum skep_device_kind kind, const struct 
 	bench->device = skep_device_create_on(kind, place, &bench->training, STAGE, error, error_size);
 	if (bench->device == NULL)
 		return false;
-	if (fill(bench, (size_t)samples * bench->model.width[STAGE], &bench->in) &&
-		fill(bench, (size_t)samples * bench->model.width[STAGE + 1], &bench->gradient))
+	if (fill(bench, (size_t)samples * in_of(bench), &bench->in) &&
+		fill(bench, (size_t)samples * out_of(bench), &bench->gradient))
 		return true;
 	snprintf(error, error_size, "not enough memory to measure the device");
 	skep_device_destroy(bench->device);
@@ -94,11 +108,13 @@ static void finish(struct bench *bench)
 	skep_device_destroy(bench->device);
 }
 
-/* From k to m numbers, between a layer and a layer that are not measured. */
+/* From k to m numbers and back, between a layer and a layer that are not measured. */
 static void perceptron(struct bench *bench, uint32_t m, uint32_t k)
 {
-	*bench = (struct bench){
-		.width = {1, k, m, 1}, .model = {.name = "gauge", .activation = SKEP_ACTIVATION_GELU, .layers = 3}};
+	*bench = (struct bench){.width = {1, k, m, k, 1},
+		.cut = {1, 2, 1},
+		.model = {.name = "gauge", .activation = SKEP_ACTIVATION_GELU, .layers = 4, .cuts = 3}};
+	bench->model.cut = bench->cut;
 	bench->model.width = bench->width;
 }
 
@@ -261,8 +277,8 @@ static bool measure_product(const struct skep_device_place *place, struct skep_g
 	            (!largest || steps(&bench, gauge->overhead_s, &gauge->memory_Bps, error, error_size));
 	finish(&bench);
 	double rest_s = beyond(gauge, &pair);
-	product->seconds = rest_s / 3;
-	note_rate(gauge, 6.0 * product->m * product->k * product->n, rest_s);
+	product->seconds = rest_s / PRODUCTS;
+	note_rate(gauge, 2.0 * PRODUCTS * product->m * product->k * product->n, rest_s);
 	return done;
 }
 

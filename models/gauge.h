@@ -13,9 +13,9 @@
 
 enum { SKEP_GAUGE_PRODUCTS_MAX = 27 };
 
-struct skep_gauge_product { /* C (m x n) = A (m x k) B (k x n): a layer from k to m numbers, with n samples */
+struct skep_gauge_product { /* C (m x n) = A (m x k) B (k x n): layers from k to m numbers and back, with n samples */
 	uint32_t m, k, n;
-	double seconds; /* the mean of the three products of its passes, without the overhead of the operations */
+	double seconds; /* the mean of the products of their passes, without the overhead of the operations */
 };
 
 struct skep_gauge {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * probed.c - see probed.h. What is written says how it was measured; what was not measured is not written, but for two things
- * that the forms ask for, which the file names: that the machines of a place share its links to other places, and what is inside
- * a place of one machine beside which the directory runs.
+ * that the forms ask for, which the file names: that the machines of a place share its links to other places, and what is
+ * inside a place of one machine beside which the directory runs.
  */
 #include "topologies/probed.h"
 
@@ -235,7 +235,8 @@ static void put_table(struct work *w, const struct kind *kind, FILE *file)
 	double before_s = 0;
 	uint32_t left_out = 0;
 	fprintf(file,
-		"# Measured by `skep probe` on %s: the mean of the three products of a dense layer's passes.\n"
+		"# Measured by `skep probe` on %s: the mean of the products of the passes of two dense layers, k to m\n"
+		"# and back.\n"
 		"batch,m,k,n,time_us\n",
 		w->probed->date);
 	for (uint32_t p = 0; p < kind->first->products; p++) {
@@ -307,7 +308,8 @@ static bool put_profile(struct work *w, const struct kind *kind)
 	put_figures(w, kind, file);
 	if (first->products > 0) {
 		fprintf(file,
-			"tables:\n  - {file: \"%s-products.csv\", of: products, type: fp32, source: \"measured by skep probe\"}\n",
+			"tables:\n  - {file: \"%s-products.csv\", of: products, type: fp32, "
+			"source: \"measured by skep probe\"}\n",
 			kind->name);
 	}
 	return true;
@@ -332,7 +334,8 @@ static void put_pair(const struct skep_probed *p, FILE *file, uint32_t from, uin
 static void put_pairs(const struct skep_probed *p, FILE *file)
 {
 	uint32_t shown = 0;
-	fputs("# Latency is half of a round trip of a message without a payload: the median (least; spread, by quartiles, one way).\n"
+	fputs("# Latency is half of a round trip of a message without a payload: the median (least; spread one way, by "
+	      "quartiles).\n"
 	      "# Bandwidth is that of one message at a time, its payload over the time beyond such a round trip: one flow.\n",
 		file);
 	for (size_t i = 0; i < (size_t)p->places * p->places && shown < PAIRS_SHOWN; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * probed.h - a cluster as `skep probe` has measured it, and how it becomes a topology that everything else reads: sites where some
- * place has several machines, else matrices; and a profile for each kind of device, with a table of its products.
+ * probed.h - a cluster as `skep probe` has measured it, and how it becomes a topology that everything else reads: sites where
+ * some place has several machines, else matrices; and a profile for each kind of device, with a table of its products.
  */
 #ifndef SKEP_TOPOLOGIES_PROBED_H
 #define SKEP_TOPOLOGIES_PROBED_H
@@ -15,8 +15,8 @@ struct skep_probed_product { /* C (m x n) = A (m x k) B (k x n) */
 	double seconds;
 };
 
-/* Of one rank. Devices of equal name get one profile, of medians, if they are the processors of one host, or if their rates differ
- * by no more than SKEP_PROBED_ALIKE. */
+/* Of one rank. Devices of equal name get one profile, of medians, if they are the processors of one host, or if their rates
+ * differ by no more than SKEP_PROBED_ALIKE. */
 #define SKEP_PROBED_ALIKE 0.1
 struct skep_probed_device {
 	char name[64];

@@ -72,7 +72,7 @@ static struct skep_probed measured(uint32_t places, const uint32_t *ranks_at)
 
 static struct skep_topology written(const struct skep_probed *p, const char *path)
 {
-	struct skep_topology t;
+	struct skep_topology t = {0};
 	struct skep_diag diag = {0};
 	char text[1024] = "";
 	bool good = skep_probed_writable(path, &diag) && skep_probed_write(p, path, &diag) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_prober.c - a whole measurement with a thread for each rank and letter boxes between them: that every way and every device is
- * heard of, in either order, and that nobody is left waiting when one rank cannot go on.
+ * test_prober.c - a whole measurement with a thread for each rank and letter boxes between them: that every way and every
+ * device is heard of, in either order, and that nobody is left waiting when one rank cannot go on.
  */
 #include "tests/unit/post_fixture.h"
 
