@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * life.c - processes that end and begin as the scenario's trace says, the notice that one is given before its end, and the word of
- * it that the directory gets afterwards.
+ * life.c - processes that end and begin as the scenario's trace says, the notice that one is given before its end, and the
+ * word of it that the directory gets afterwards.
  *
  * Kept true: notice is given once in a life, after its START and no earlier than cluster.trace.preempt_notice before its end.
  */
