@@ -35,7 +35,7 @@ static void die(struct skep_world *world, uint32_t index)
 	actor->armed = SKEP_TIME_NEVER;
 	actor->dead = true;
 	actor->lost_epoch = skep_node_epoch(actor->node);
-	if (world->scenario->heard_ns != SKEP_TIME_NEVER)
+	if (world->scenario->heard_ns > 0)
 		skep_world_happen(
 			world, world->now + world->scenario->heard_ns, world->sequence++, SKEP_HAPPENING_HEARD, index);
 	skep_time ended_ns = actor->stopped_ns < world->now ? actor->stopped_ns : world->now;

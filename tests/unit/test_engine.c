@@ -174,7 +174,7 @@ static struct skep_sim_result simulate(script_function *function, enum skep_math
 		.plan = {.workers = 3, .stages = 2, .rounds = 5, .stage = stage, .first_stage_of = first_stage},
 		.topology = {.machines = 4, .places = 1, .machine = machine, .pair = &pair}};
 	struct skep_recorder recorder = {
-		heard, hear_note, hear_span, hear_link, hear_worker, hear_life, hear_progress, NULL, NULL};
+		heard, hear_note, hear_span, hear_link, hear_worker, hear_life, NULL, hear_progress, NULL, NULL};
 	struct skep_sim_result result;
 	for (uint32_t i = 0; i <= 4; i++)
 		machine[i] = (struct skep_machine){.up_Bps = i == 3 ? 1 : 1e6, .down_Bps = INFINITY};
