@@ -235,7 +235,7 @@ static bool watch_trace(struct rank *rank)
 static skep_time loss_heard_at(const struct rank *rank)
 {
 	skep_time heard_ns = rank->setup->scenario->heard_ns;
-	if (heard_ns == SKEP_TIME_NEVER || rank->heard_at >= rank->trace_at)
+	if (heard_ns == 0 || rank->heard_at >= rank->trace_at)
 		return SKEP_TIME_NEVER;
 	return churn_of(rank)->event[rank->heard_at].at_ns + heard_ns;
 }

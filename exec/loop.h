@@ -20,8 +20,8 @@ struct skep_loop_setup {
 	struct skep_device_place device_place;
 	struct skep_keeper keeper;    /* of every life's device; zero: the scenario has no checkpoints */
 	struct skep_remains *remains; /* [ranks] in memory that all ranks share, or NULL */
-	/* [ranks * (workers + 1) * SKEP_TRAFFICS] what each has sent, in such memory, all zero; or NULL: what a process has not told
-	 * of when it dies is not known. */
+	/* [ranks * (workers + 1) * SKEP_TRAFFICS] what each has sent, in such memory, all zero; or NULL: what a process has not
+	 * told of when it dies is not known. */
 	struct skep_link_use *used;
 	struct skep_transport *transport;
 	const struct skep_clock *clock;

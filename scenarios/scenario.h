@@ -66,7 +66,7 @@ struct skep_scenario {
 	bool has_trace;
 	char trace_path[512];    /* where it was read; "": there is none */
 	struct skep_churn churn; /* has_trace: who is there when; else empty, all are there */
-	skep_time heard_ns;      /* so long after a loss the directory hears of it; SKEP_TIME_NEVER: by silence only */
+	skep_time heard_ns;      /* so long after a loss the directory hears of it; 0: by silence only */
 	skep_time notice_ns;     /* so long before the trace takes a worker away it is told; 0: it is not */
 	enum skep_allocation allocation;
 

@@ -81,8 +81,7 @@ void skep_traced_read(struct skep_reader *r, const struct skep_yaml_node *cluste
 	}
 	read_options(r, map, drawn, &o);
 	s->notice_ns = read_time(r, map, "preempt_notice", DAY_S, 0);
-	bool heard = skep_read_has(r, map, "heard_after");
-	s->heard_ns = heard ? read_time(r, map, "heard_after", DAY_S, 0) : SKEP_TIME_NEVER;
+	s->heard_ns = read_time(r, map, "heard_after", DAY_S, 0);
 	o.seed = o.trace.seed = s->seed;
 	skep_reader_close_map(r, map);
 	if (!r->diag->set)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * life.c - processes that end and begin as the scenario's trace says, the notice that one is given before its end, and the word of
- * it that the directory gets afterwards.
+ * life.c - processes that end and begin as the scenario's trace says, the notice that one is given before its end, and the
+ * word of it that the directory gets afterwards.
  *
  * Kept true: notice is given once in a life, after its START and no earlier than cluster.trace.preempt_notice before its end.
  */
@@ -35,7 +35,7 @@ static void die(struct skep_world *world, uint32_t index)
 	actor->armed = SKEP_TIME_NEVER;
 	actor->dead = true;
 	actor->lost_epoch = skep_node_epoch(actor->node);
-	if (world->scenario->heard_ns != SKEP_TIME_NEVER)
+	if (world->scenario->heard_ns > 0)
 		skep_world_happen(
 			world, world->now + world->scenario->heard_ns, world->sequence++, SKEP_HAPPENING_HEARD, index);
 	skep_time ended_ns = actor->stopped_ns < world->now ? actor->stopped_ns : world->now;
