@@ -24,6 +24,8 @@ static cJSON *candidate(const struct plan_candidate *c)
 	skep_json_add_number(row, "throughput_samples_per_s", c->tried ? c->samples_per_s : NAN);
 	cJSON_AddNumberToObject(row, "evaluations", (double)c->evaluations);
 	cJSON_AddBoolToObject(row, "least_expected", c->optimal);
+	skep_json_add_number(row, "expected_mean_of_all_s", c->mean_s);
+	skep_json_add_number(row, "expected_worst_of_all_s", c->worst_s);
 	return row;
 }
 

@@ -25,7 +25,8 @@ enum skep_allocation {
 	SKEP_ALLOCATION_RELAXED,
 	SKEP_ALLOCATION_GENETIC,
 	SKEP_ALLOCATION_ANNEAL,
-	SKEP_ALLOCATION_PORTFOLIO
+	SKEP_ALLOCATION_PORTFOLIO,
+	SKEP_ALLOCATION_EXACT
 };
 
 static inline bool skep_allocation_searched(enum skep_allocation allocation)
