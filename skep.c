@@ -25,6 +25,7 @@
 #include "commands/arguments.h"
 #include "commands/bench.h"
 #include "commands/cores.h"
+#include "commands/export.h"
 #include "commands/fit.h"
 #include "commands/launch.h"
 #include "commands/output.h"
@@ -35,19 +36,16 @@
 #include "commands/trace.h"
 #include "exec/exec.h"
 #include "exec/replay.h"
-#include "models/stage_weights.h"
 #include "planning/read.h"
 #include "scenarios/describe.h"
 #include "scenarios/loss.h"
-#include "scenarios/periodic.h"
 #include "scenarios/scenario.h"
 #include "scenarios/train.h"
 #include "sim/sim.h"
 #include "version.h"
 
 #define ERROR_BYTES 1024
-#define SHARD_BYTES (UINT64_C(5) << 30) /* larger files are cut, as others cut them */
-#define END_PATIENCE_S 600              /* a run is worth more than the time until its database is free */
+#define END_PATIENCE_S 600 /* a run is worth more than the time until its database is free */
 
 static enum status complain(enum status status, const char *message)
 {
@@ -57,18 +55,25 @@ static enum status complain(enum status status, const char *message)
 
 /* ---- what commands share ---------------------------------------------------------------------------------------- */
 
-static bool read_scenario(const struct arguments *arguments, struct skep_scenario *ret)
+static bool read_scenario_for(const struct arguments *arguments, bool real, struct skep_scenario *ret)
 {
 	struct skep_diag diag = {0};
 	struct skep_scenario_options options = arguments->scenario;
 	char text[2048];
 	options.details = stderr;
+	options.real = real;
+	options.pace = arguments->exec.pace;
 	options.tries_values = !skep_exec_launched(); /* once, by who starts the others */
 	if (skep_planning_read(arguments->positional[0], &options, ret, &diag))
 		return true;
 	skep_diag_print(&diag, text, sizeof text);
 	fputs(text, stderr);
 	return false;
+}
+
+static bool read_scenario(const struct arguments *arguments, struct skep_scenario *ret)
+{
+	return read_scenario_for(arguments, false, ret);
 }
 
 /* To who starts a run: what the weights did not say. */
@@ -196,7 +201,6 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 	char error[ERROR_BYTES];
 	uint32_t ranks = scenario->plan.workers + 1;
 	if (!skep_exec_ready(&arguments->exec, error, sizeof error) ||
-		!skep_scenario_runs(scenario, arguments->exec.pace, error, sizeof error) ||
 		!skep_device_available(arguments->exec.device, error, sizeof error))
 		return complain(STATUS_BAD_INPUT, error);
 	if (arguments->ranks != 0 && arguments->ranks != ranks) {
@@ -237,6 +241,7 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 {
 	uint32_t rank, ranks, needed = scenario->plan.workers + 1;
 	struct skep_exec_result result = {.outcome = SKEP_FAILED};
+	const char *key[2];
 	char error[ERROR_BYTES];
 	if (!skep_exec_init(&rank, &ranks, error, sizeof error))
 		return complain(STATUS_FAILED, error);
@@ -248,7 +253,7 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 			" worker%s and needs %" PRIu32 ", one of them the directory",
 			ranks, ranks == 1 ? "" : "es", needed - 1, needed == 2 ? "" : "s", needed);
 		status = rank == 0 ? complain(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
-	} else if (!skep_scenario_runs(scenario, arguments->exec.pace, error, sizeof error)) {
+	} else if (!skep_scenario_runs(scenario, arguments->exec.pace, key, error, sizeof error)) {
 		status = rank == 0 ? complain(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
 	} else if (rank == 0) {
 		status = run_directory(arguments, scenario, &result);
@@ -262,55 +267,11 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 static enum status run(const struct arguments *arguments)
 {
 	struct skep_scenario scenario;
-	if (!read_scenario(arguments, &scenario))
+	if (!read_scenario_for(arguments, !skep_exec_launched(), &scenario)) /* rank 0 says what else is wrong */
 		return STATUS_BAD_INPUT;
 	enum status status = skep_exec_launched() ? run_rank(arguments, &scenario) : launch(arguments, &scenario);
 	skep_scenario_finish(&scenario);
 	return status;
-}
-
-static enum status export_weights(const struct arguments *arguments)
-{
-	struct skep_scenario scenario;
-	struct skep_export_facts facts;
-	struct skep_diag diag = {0};
-	char text[2048];
-	if (arguments->output == NULL)
-		return complain(STATUS_BAD_INPUT, "export needs -o FOLDER");
-	if (!skep_output_folder_ready(arguments) || !read_scenario(arguments, &scenario))
-		return STATUS_BAD_INPUT;
-	if (!skep_output_no_source(arguments, &scenario)) {
-		skep_scenario_finish(&scenario);
-		return STATUS_BAD_INPUT;
-	}
-	const struct skep_export options = {.from = scenario.checkpoint_to,
-		.job = scenario.job,
-		.step = arguments->step,
-		.steps_per_round = skep_periodic_steps(&scenario.plan),
-		.to = arguments->output,
-		.dtype = arguments->bf16 ? SKEP_DTYPE_BF16 : SKEP_DTYPE_F32,
-		.shard_bytes = SHARD_BYTES,
-		.name = scenario.name};
-	if (scenario.model.architecture == SKEP_ARCHITECTURE_NONE)
-		skep_diag_set(
-			&diag, scenario.path, 0, 0, NULL, "the model has no architecture that files of weights know");
-	else if (scenario.checkpoint_to[0] == '\0')
-		skep_diag_set(&diag, scenario.path, 0, 0, NULL,
-			"keeps no checkpoints to take weights from: add `checkpoint: {every: 100, to: FOLDER}` and run "
-			"it");
-	bool done = !diag.set && skep_export_weights(&scenario.training, &options, &facts, &diag);
-	if (!done) {
-		skep_diag_print(&diag, text, sizeof text);
-		fputs(text, stderr);
-	} else if (arguments->json) {
-		printf("{\"step\":%" PRIu64 ",\"weights\":%" PRIu32 ",\"parameters\":%" PRIu64 "}\n", facts.step,
-			facts.weights, facts.parameters);
-	} else if (!arguments->quiet) {
-		fprintf(stderr, "wrote %" PRIu32 " weights with %" PRIu64 " parameters of step %" PRIu64 " into %s\n",
-			facts.weights, facts.parameters, facts.step, arguments->output);
-	}
-	skep_scenario_finish(&scenario);
-	return done ? STATUS_DONE : STATUS_BAD_INPUT;
 }
 
 static enum status compare(const struct arguments *arguments)
@@ -470,7 +431,8 @@ static const struct command commands[] = {
 		"Started again with the same words it does what is not in the database yet. Under mpirun or srun the "
 		"ranks\n"
 		"share the work, and rank 0 writes the database.\n"},
-	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSofABjq", 1, 1, export_weights,
+	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSofABjq", 1, 1,
+		skep_export_command,
 		"Writes config.json and model.safetensors into FOLDER, with the names and layouts of Hugging Face, from the\n"
 		"newest checkpoint in the folder that the scenario's checkpoint.to names (or from that of --step).\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,

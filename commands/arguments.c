@@ -53,7 +53,8 @@ static const struct option long_options[] = {
 };
 
 static const char *const option_help[] = {
-	['s'] = "  --set KEY.PATH=VALUE  replace a value of the scenario; may be given several times\n",
+	['s'] = "  --set KEY.PATH=VALUE  replace a value of the scenario, or with KEY.PATH=null take the key away; may\n"
+		"                        be given several times\n",
 	['S'] = "  --seed N              replace the scenario's seed\n",
 	['d'] = "  --db FILE             database (default skep.db)\n",
 	['j'] = "  --json                one JSON object on stdout, nothing else\n",

@@ -48,7 +48,7 @@ struct draft { /* a scenario while it is read */
 	const struct skep_yaml_node *root;
 	struct skep_scenario *s;
 	FILE *details; /* or NULL */
-	bool any_memory, searches;
+	bool any_memory, searches, real, pace;
 };
 
 static const struct skep_yaml_node *group(struct draft *d, const char *key)
@@ -393,6 +393,14 @@ static void check_patience(struct draft *d)
 			(double)plan->patience_ns / 1e9, (double)plan->fence_after_ns / 1e9);
 }
 
+static void check_real(struct draft *d)
+{
+	const char *key[2];
+	char error[sizeof d->r.diag->message];
+	if (d->real && !d->r.diag->set && !skep_scenario_runs(d->s, d->pace, key, error, sizeof error))
+		skep_reader_fail(&d->r, skep_read_map(&d->r, d->root, key[0], false), key[1], "%s", error);
+}
+
 static void read_root(struct draft *d)
 {
 	read_head(d);
@@ -424,6 +432,7 @@ static void read_root(struct draft *d)
 	skep_trial_check(&d->r, group(d, "train"), d->s);
 	check_stream(d);
 	check_time(d);
+	check_real(d);
 	if (!d->any_memory && !skep_allocation_searched(d->s->allocation))
 		skep_memory_check(&d->r, group(d, "model"), d->s);
 }
@@ -458,6 +467,8 @@ bool skep_scenario_read_text(const char *path, const char *text, size_t size,
 		.s = ret,
 		.details = options ? options->details : NULL,
 		.any_memory = options && options->any_memory,
+		.real = options && options->real,
+		.pace = options && options->pace,
 		.searches = options && options->searches};
 	if (!d.r.yaml)
 		return false;

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * export.h - `skep export`: weights of a checkpoint as others read them.
+ */
+#ifndef SKEP_COMMANDS_EXPORT_H
+#define SKEP_COMMANDS_EXPORT_H
+
+#include "commands/arguments.h"
+
+enum status skep_export_command(const struct arguments *arguments);
+
+#endif
