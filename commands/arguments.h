@@ -59,7 +59,7 @@ struct command {
 	const char *help;
 };
 
-/* Reads the options and operands of one command; argv[0] begins what getopt_long() says. Says itself what is wrong. *ret_help:
+/* Reads the options and operands of one command; argv[0] is not looked at. Says itself what is wrong. *ret_help:
  * the user asks for the command's help, and nothing else counts. */
 enum status skep_arguments_read(
 	const struct command *command, int argc, char **argv, struct arguments *ret, bool *ret_help);

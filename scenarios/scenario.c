@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/names.h"
 #include "models/safetensors.h"
@@ -62,12 +63,16 @@ static const struct skep_yaml_node *group(struct draft *d, const char *key)
 static void find_file(
 	struct draft *d, const struct skep_yaml_node *map, const char *in, const char *key, char *ret, size_t size)
 {
+	struct stat st;
 	const char *name = skep_read_string(&d->r, map, key, NULL);
 	if (!d->r.diag->set && !skep_file_find(d->s->path, name, ret, size))
 		skep_reader_fail_value(&d->r, map, key,
 			"%s.%s: no file `%.200s` (looked in the working directory, beside %.100s and in the folders "
 			"above it)",
 			in, key, name, d->s->path);
+	else if (!d->r.diag->set && stat(ret, &st) == 0 && S_ISDIR(st.st_mode))
+		skep_reader_fail_value(
+			&d->r, map, key, "%s.%s: `%.200s` is a directory: expected a file", in, key, name);
 }
 
 static void read_model(struct draft *d)
