@@ -122,7 +122,6 @@ static enum status launch(const struct arguments *arguments, struct skep_scenari
 	char error[ERROR_BYTES], why[ERROR_BYTES];
 	uint32_t ranks = scenario->plan.workers + 1;
 	if (!skep_exec_ready(&arguments->exec, error, sizeof error) ||
-		!skep_scenario_runs(scenario, arguments->exec.pace, error, sizeof error) ||
 		!skep_device_available(arguments->exec.device, error, sizeof error))
 		return complain(STATUS_BAD_INPUT, error);
 	if (arguments->ranks != 0 && arguments->ranks != ranks) {
@@ -170,6 +169,7 @@ static enum status run_rank(const struct arguments *arguments, struct skep_scena
 {
 	uint32_t rank, ranks, needed = scenario->plan.workers + 1;
 	struct skep_exec_result result = {.outcome = SKEP_FAILED};
+	const char *key[2];
 	char error[ERROR_BYTES];
 	if (!skep_exec_init(&rank, &ranks, error, sizeof error))
 		return complain(STATUS_FAILED, error);
@@ -181,7 +181,7 @@ static enum status run_rank(const struct arguments *arguments, struct skep_scena
 			" worker%s and needs %" PRIu32 ", one of them the directory",
 			ranks, ranks == 1 ? "" : "es", needed - 1, needed == 2 ? "" : "s", needed);
 		status = rank == 0 ? complain(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
-	} else if (!skep_scenario_runs(scenario, arguments->exec.pace, error, sizeof error)) {
+	} else if (!skep_scenario_runs(scenario, arguments->exec.pace, key, error, sizeof error)) {
 		status = rank == 0 ? complain(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
 	} else if (!skep_take_up_together(arguments, rank, scenario, &status)) {
 		status = rank == 0 ? status : STATUS_DONE; /* rank 0 has said why */
@@ -197,7 +197,8 @@ static enum status run_rank(const struct arguments *arguments, struct skep_scena
 static enum status run(const struct arguments *arguments)
 {
 	struct skep_scenario scenario;
-	if (!skep_arguments_scenario(arguments, &scenario))
+	if (!skep_arguments_scenario_for(
+		    arguments, !skep_exec_launched(), &scenario)) /* rank 0 says what else is wrong */
 		return STATUS_BAD_INPUT;
 	enum status status = skep_exec_launched() ? run_rank(arguments, &scenario) : launch(arguments, &scenario);
 	skep_scenario_finish(&scenario);

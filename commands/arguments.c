@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "planning/read.h"
+#include "scenarios/reader/text.h"
 
 #define CONFIRM_MIN 2u /* an interval takes two */
 
@@ -56,7 +57,8 @@ static const struct option long_options[] = {
 };
 
 static const char *const option_help[] = {
-	['s'] = "  --set KEY.PATH=VALUE  replace a value of the scenario; may be given several times\n",
+	['s'] = "  --set KEY.PATH=VALUE  replace a value of the scenario, or with KEY.PATH=null take the key away; may\n"
+		"                        be given several times\n",
 	['S'] = "  --seed N              replace the scenario's seed\n",
 	['d'] = "  --db FILE             database (default skep.db)\n",
 	['j'] = "  --json                one JSON object on stdout, nothing else\n",
@@ -325,6 +327,14 @@ static enum status take_switch(struct arguments *a, int letter)
 	return STATUS_DONE;
 }
 
+/* As cluster.trace.scale has it, so that the option that was typed is named. */
+static bool is_scale(const char *text)
+{
+	char *end;
+	double scale = strtod(text, &end);
+	return end != text && *end == '\0' && scale >= 1e-6 && scale <= 1e6;
+}
+
 static enum status take_option(struct arguments *a, int letter)
 {
 	uint64_t number;
@@ -378,8 +388,8 @@ static enum status take_option(struct arguments *a, int letter)
 		a->repeat = (uint32_t)number;
 		break;
 	case 't':
-		if (a->scenario.sets == SETS_MAX || strlen(optarg) > 30)
-			return bad_value("--time-scale", optarg, "a number above 0");
+		if (a->scenario.sets == SETS_MAX || strlen(optarg) > 30 || !is_scale(optarg))
+			return bad_value("--time-scale", optarg, "a number from 1e-6 to 1e6");
 		snprintf(a->time_scale, sizeof a->time_scale, "cluster.trace.scale=%s", optarg);
 		a->set[a->scenario.sets++] = a->time_scale;
 		break;
@@ -403,23 +413,55 @@ void skep_arguments_print_help(const struct command *command, FILE *out)
 	}
 }
 
+/* The nearest of the options that the command takes; NULL: none is near. */
+static const char *nearest(const struct command *command, const char *word)
+{
+	const char *name[sizeof long_options / sizeof *long_options];
+	char typed[64];
+	uint32_t names = 0;
+	for (const struct option *o = long_options; o->name; o++)
+		if (strchr(command->options, o->val) || strchr("HV", o->val))
+			name[names++] = o->name;
+	snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word, "="), word);
+	return skep_text_nearest(typed, name, names);
+}
+
+/* What getopt makes nothing of; `letter` is its answer. */
+static void refuse_option(const struct command *command, int letter, const char *word)
+{
+	const char *near = strncmp(word, "--", 2) == 0 ? nearest(command, word + 2) : NULL;
+	if (letter == ':')
+		fprintf(stderr, "skep: option '%s' requires an argument", word);
+	else if (strncmp(word, "--", 2) != 0)
+		fprintf(stderr, "skep: invalid option -- '%c'", optopt);
+	else if (optopt != 0)
+		fprintf(stderr, "skep: option '%s' takes no value", word);
+	else
+		fprintf(stderr, "skep: unrecognized option '%s'%s%s%s", word, near ? ", did you mean --" : "",
+			near ? near : "", near ? "?" : "");
+	fprintf(stderr, "; see skep %s --help\n", command->name);
+}
+
 enum status skep_arguments_read(
 	const struct command *command, int argc, char **argv, struct arguments *ret, bool *ret_help)
 {
 	int letter, index = -1;
 	*ret = (struct arguments){.db = "skep.db", .repeat = 1, .argv = argv};
 	ret->scenario.set = ret->set;
-	while ((letter = getopt_long(argc, argv, "n:o:qh", long_options, &index)) != -1) {
+	opterr = 0;
+	while ((letter = getopt_long(argc, argv, ":n:o:qh", long_options, &index)) != -1) {
 		if (letter == 'H' || (letter == 'h' && index < 0)) { /* the letter of --shape is no option */
 			*ret_help = true;
 			return STATUS_DONE;
 		}
-		if (letter == '?' || !strchr(command->options, letter)) {
+		if (letter == '?' || letter == ':' || !strchr(command->options, letter)) {
 			const char given[] = {(char)letter, 0};
-			if (letter != '?') /* getopt has said what it is */
-				fprintf(stderr, "skep: %s does not take the option -%s%s\n", command->name,
-					index < 0 ? "" : "-", index < 0 ? given : long_options[index].name);
-			skep_arguments_print_help(command, stderr);
+			if (letter != '?' && letter != ':')
+				fprintf(stderr, "skep: %s does not take the option -%s%s; see skep %s --help\n",
+					command->name, index < 0 ? "" : "-",
+					index < 0 ? given : long_options[index].name, command->name);
+			else
+				refuse_option(command, letter, argv[optind - 1]);
 			return STATUS_BAD_INPUT;
 		}
 		if (take_option(ret, letter) != STATUS_DONE)
@@ -437,16 +479,23 @@ enum status skep_arguments_read(
 	return STATUS_BAD_INPUT;
 }
 
-bool skep_arguments_scenario(const struct arguments *arguments, struct skep_scenario *ret)
+bool skep_arguments_scenario_for(const struct arguments *arguments, bool real, struct skep_scenario *ret)
 {
 	struct skep_diag diag = {0};
 	struct skep_scenario_options options = arguments->scenario;
 	char text[2048];
 	options.details = stderr;
+	options.real = real;
+	options.pace = arguments->exec.pace;
 	options.tries_values = !skep_exec_launched(); /* once, by who starts the others */
 	if (skep_planning_read(arguments->positional[0], &options, ret, &diag))
 		return true;
 	skep_diag_print(&diag, text, sizeof text);
 	fputs(text, stderr);
 	return false;
+}
+
+bool skep_arguments_scenario(const struct arguments *arguments, struct skep_scenario *ret)
+{
+	return skep_arguments_scenario_for(arguments, false, ret);
 }

@@ -62,7 +62,7 @@ struct command {
 	const char *help;
 };
 
-/* Reads the options and operands of one command; argv[0] begins what getopt_long() says. Says itself what is wrong. *ret_help:
+/* Reads the options and operands of one command; argv[0] is not looked at. Says itself what is wrong. *ret_help:
  * the user asks for the command's help, and nothing else counts. */
 enum status skep_arguments_read(
 	const struct command *command, int argc, char **argv, struct arguments *ret, bool *ret_help);
@@ -70,6 +70,8 @@ void skep_arguments_print_help(const struct command *command, FILE *out);
 
 /* The scenario that the first operand names, with what --set and --seed say; false: it was said what is wrong. */
 bool skep_arguments_scenario(const struct arguments *arguments, struct skep_scenario *ret);
+/* The same for a real run: what it cannot do is wrong at its line. */
+bool skep_arguments_scenario_for(const struct arguments *arguments, bool real, struct skep_scenario *ret);
 
 /* Operands `first` and on are numbers of runs; false: one is not, and it was said. */
 bool skep_arguments_runs(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * export.c - see export.h.
+ * export.c - see export.h. The work is in models/stage_weights.c; what is refused here is what the command line or the scenario
+ * lack.
  */
 #include "commands/export.h"
 

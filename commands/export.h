@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * export.h - `skep export`.
+ * export.h - `skep export`: weights of a checkpoint as others read them.
  */
 #ifndef SKEP_COMMANDS_EXPORT_H
 #define SKEP_COMMANDS_EXPORT_H

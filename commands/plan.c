@@ -24,6 +24,7 @@
 #include "planning/cuts.h"
 #include "planning/interval.h"
 #include "planning/read.h"
+#include "planning/search.h"
 
 #define EVALUATIONS 20000u
 #define SMALL_POOL 64.0 /* workers: larger ones get fewer of the evaluations that grow with their square */
@@ -34,15 +35,12 @@ static const struct {
 	enum skep_planning_view view;
 	bool lean; /* may leave machines out */
 } searches[] = {
-	{SKEP_METHOD_CONTIGUOUS, SKEP_VIEW_SHARED, false},
-	{SKEP_METHOD_STRIDED, SKEP_VIEW_SHARED, false},
-	{SKEP_METHOD_GREEDY, SKEP_VIEW_SHARED, false},
-	{SKEP_METHOD_RELAXED, SKEP_VIEW_SHARED, false},
-	{SKEP_METHOD_GENETIC, SKEP_VIEW_SHARED, false},
-	{SKEP_METHOD_ANNEAL, SKEP_VIEW_SHARED, false},
-	{SKEP_METHOD_PORTFOLIO, SKEP_VIEW_SHARED, false},
-	{SKEP_METHOD_PORTFOLIO, SKEP_VIEW_ALONE, false},
+	{SKEP_METHOD_CONTIGUOUS, SKEP_VIEW_SHARED, false}, {SKEP_METHOD_STRIDED, SKEP_VIEW_SHARED, false},
+	{SKEP_METHOD_GREEDY, SKEP_VIEW_SHARED, false}, {SKEP_METHOD_RELAXED, SKEP_VIEW_SHARED, false},
+	{SKEP_METHOD_GENETIC, SKEP_VIEW_SHARED, false}, {SKEP_METHOD_ANNEAL, SKEP_VIEW_SHARED, false},
+	{SKEP_METHOD_PORTFOLIO, SKEP_VIEW_SHARED, false}, {SKEP_METHOD_PORTFOLIO, SKEP_VIEW_ALONE, false},
 	{SKEP_METHOD_PORTFOLIO, SKEP_VIEW_SHARED, true},
+	{SKEP_METHOD_EXACT, SKEP_VIEW_SHARED, false}, /* the last, so that others show what they can do by themselves */
 };
 #define SEARCHES (sizeof searches / sizeof searches[0])
 
@@ -77,7 +75,7 @@ static bool is_late(const struct plan_work *w)
 bool plan_add(struct plan_work *w, const char *name, struct plan_candidate **ret)
 {
 	struct plan_candidate *c = &w->candidate[w->candidates];
-	*c = (struct plan_candidate){.name = name, .fits = true, .value = INFINITY};
+	*c = (struct plan_candidate){.name = name, .fits = true, .value = INFINITY, .mean_s = NAN, .worst_s = NAN};
 	c->stage_of = calloc(w->planning.workers, sizeof *c->stage_of);
 	w->candidates += c->stage_of != NULL;
 	*ret = c;
@@ -110,6 +108,8 @@ static uint64_t evaluations_for(struct plan_work *w, enum skep_method method)
 		double change_s = cost_s(w) * fmin(1, 4 / workers) + 1e-7;
 		all = fmax(100, 1e-9 * (double)(w->until_ns - w->begin_ns) / (2 * SEARCHES) / change_s / scale);
 	}
+	if (method == SKEP_METHOD_EXACT)
+		return UINT64_MAX;
 	if (method == SKEP_METHOD_GENETIC)
 		return (uint64_t)fmax(200, all / (scale * scale));
 	if (method == SKEP_METHOD_PORTFOLIO)
@@ -158,6 +158,9 @@ static bool search_with(struct plan_work *w, size_t nth)
 	}
 	if (searches[nth].lean && w->planning.lean.spares <= w->planning.problem.spares)
 		return true;
+	double count;
+	if (search.method == SKEP_METHOD_EXACT && !skep_planning_exact(&w->planning, &count))
+		return true;
 	void *mem = malloc(skep_search_size(&search));
 	if (!mem || !plan_add(w, skep_method_name(searches[nth].method), &c)) {
 		free(mem);
@@ -165,10 +168,17 @@ static bool search_with(struct plan_work *w, size_t nth)
 	}
 	struct skep_found found = skep_search_run(&search, mem, c->stage_of);
 	free(mem);
+	if (search.method == SKEP_METHOD_EXACT && !found.optimal) { /* there was no time for all */
+		free(c->stage_of);
+		w->candidates--;
+		return true;
+	}
 	c->view = view;
 	c->lean = searches[nth].lean;
 	c->evaluations = found.evaluations;
 	c->optimal = found.optimal;
+	c->mean_s = found.mean;
+	c->worst_s = found.worst;
 	expect(w, c);
 	return true;
 }

@@ -34,6 +34,8 @@ static cJSON *candidate(const struct plan_work *w, const struct plan_candidate *
 	cJSON_AddNumberToObject(row, "evaluations", (double)c->evaluations);
 	cJSON_AddBoolToObject(row, "least_expected", c->optimal);
 	add_layers(w, row, "cut", c->layers);
+	skep_json_add_number(row, "expected_mean_of_all_s", c->mean_s);
+	skep_json_add_number(row, "expected_worst_of_all_s", c->worst_s);
 	return row;
 }
 

@@ -40,14 +40,20 @@ static void lay_remarks(const struct plan_work *w, uint32_t which, struct skep_l
 	const struct plan_candidate *c = &w->candidate[which];
 	uint32_t out = which > 0 ? plan_out_count(w, c->stage_of) : 0;
 	const char *chosen = which == w->chosen ? "chosen" : "", *optimal = c->optimal ? "least expected" : "";
-	char left[40] = "", cut[80] = "";
+	char left[40] = "", cut[80] = "", all[120] = "", mean[SKEP_TEXT_BYTES], worst[SKEP_TEXT_BYTES];
 	if (out > 0)
 		snprintf(left, sizeof left, "%" PRIu32 " left out", out);
 	if (c->layers)
 		name_cut(w, c->layers, cut, sizeof cut);
-	const char *between = *chosen && *optimal ? ", " : "", *last = (*chosen || *optimal) && *left ? ", " : "";
-	const char *behind = *cut && (*chosen || *optimal || *left) ? ", " : "";
-	skep_layout_cell(layout, "%s%s%s%s%s%s%s", chosen, between, optimal, last, left, behind, cut);
+	if (!isnan(c->mean_s))
+		snprintf(all, sizeof all, "of all the mean is %s, the worst %s", skep_time_text(c->mean_s, mean),
+			skep_time_text(c->worst_s, worst));
+	const char *part[] = {chosen, optimal, all, left, cut};
+	char text[320] = "";
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+		if (*part[i])
+			snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? ", " : "", part[i]);
+	skep_layout_cell(layout, "%s", text);
 }
 
 static void lay_candidate(const struct plan_work *w, uint32_t which, struct skep_layout *layout)

@@ -24,6 +24,7 @@ struct plan_candidate {
 	double step_s[SKEP_VIEWS];     /* expected */
 	uint64_t evaluations;          /* of its search */
 	bool optimal;                  /* in its view */
+	double mean_s, worst_s;        /* expected of all allocations that can be; NAN: not all were looked at */
 	bool lean;                     /* its search might leave machines out */
 	bool tried, fits;              /* simulated; fits memory, as far as that is known */
 	double samples_per_s, round_s; /* simulated, and ... */

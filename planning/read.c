@@ -27,6 +27,25 @@ static bool fail(const struct skep_scenario *s, const char *what, struct skep_di
 
 static const char lacking[] = "not enough memory to search for an allocation";
 
+/* At the method. */
+static bool refuse_exact(const struct skep_scenario *s, const char *text, size_t size,
+	const struct skep_scenario_options *options, double count, struct skep_diag *reterr)
+{
+	struct skep_diag none = {0};
+	struct skep_reader r = {skep_yaml_parse(s->path, text, size, &none), reterr};
+	if (!r.yaml)
+		return fail(s, lacking, reterr);
+	for (uint32_t i = 0; options && i < options->sets; i++)
+		skep_yaml_override(r.yaml, options->set[i], reterr);
+	const struct skep_yaml_node *cluster = skep_read_map(&r, skep_yaml_root(r.yaml), "cluster", false);
+	skep_reader_fail(&r, skep_read_map(&r, cluster, "allocation", false), "method",
+		"cluster.allocation.method: `exact` looks at every allocation, of which this pool has up to %.3g; it does at "
+		"most %.0f: take `portfolio`",
+		count, SKEP_PLANNING_EXACT_MOST);
+	skep_yaml_destroy(r.yaml);
+	return false;
+}
+
 static bool search(const struct skep_scenario *s, struct sought *w, struct skep_diag *reterr)
 {
 	const struct skep_planning_search question = {.method = skep_method_named(skep_allocation_name(s->allocation)),
@@ -66,11 +85,14 @@ static bool resolve(const struct skep_scenario *s, const char *text, size_t size
 	const struct skep_scenario_options *options, struct skep_scenario *ret, struct skep_diag *reterr)
 {
 	struct sought w = {.assignment = NULL};
+	double count;
 	char error[1024];
 	if (!skep_planning_make(s, &w.planning, error, sizeof error))
 		return fail(s, error, reterr);
 	w.stage_of = calloc(w.planning.workers, sizeof *w.stage_of);
 	bool read = w.stage_of || fail(s, lacking, reterr);
+	if (read && s->allocation == SKEP_ALLOCATION_EXACT && !skep_planning_exact(&w.planning, &count))
+		read = refuse_exact(s, text, size, options, count, reterr);
 	read = read && search(s, &w, reterr) && read_found(s, text, size, options, &w, ret, reterr);
 	free(w.stage_of);
 	free(w.assignment);

@@ -9,9 +9,17 @@
 
 #define SMALL_POOL 64.0 /* workers */
 
+bool skep_planning_exact(const struct skep_planning *p, double *ret_count)
+{
+	*ret_count = skep_exact_count(&p->problem);
+	return *ret_count <= SKEP_PLANNING_EXACT_MOST;
+}
+
 uint64_t skep_planning_evaluations(enum skep_method method, uint32_t workers, double all)
 {
 	double scale = fmax(1, workers / SMALL_POOL);
+	if (method == SKEP_METHOD_EXACT)
+		return UINT64_MAX; /* none is left out, so that mean and worst are known */
 	if (method == SKEP_METHOD_GENETIC || method == SKEP_METHOD_RANDOM)
 		return (uint64_t)fmax(200, all / (scale * scale));
 	if (method == SKEP_METHOD_PORTFOLIO)

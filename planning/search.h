@@ -10,8 +10,14 @@
 
 #define SKEP_PLANNING_EVALUATIONS 20000.0 /* that a search may make without a limit of time, in a small pool */
 
-/* What a search of so many workers may ask, if in a pool of 64 it may ask `all` times. Making an allocation current takes as
- * long as the square of the pool, a change as long as the pool: random and genetic searches do the one, the portfolio both. */
+/* Allocations that `exact` may have to look at; of a larger pool it is not asked. */
+#define SKEP_PLANNING_EXACT_MOST 100000.0
+
+/* Is the pool small enough for `exact`? *ret_count: how many there are, at most. */
+bool skep_planning_exact(const struct skep_planning *planning, double *ret_count);
+
+/* What a search of so many workers may ask, if in a pool of 64 it may ask `all` times. Making an allocation current takes as long as
+ * the square of the pool, a change as long as the pool: random and genetic searches do the one, the portfolio both. */
 uint64_t skep_planning_evaluations(enum skep_method method, uint32_t workers, double all);
 
 struct skep_planning_search {

@@ -26,8 +26,8 @@
 
 /* ---- allocation ----------------------------------------------------------------------------------------------- */
 
-const char *const skep_allocation_names[] = {
-	"contiguous", "strided", "random", "explicit", "greedy", "relaxed", "genetic", "anneal", "portfolio", NULL};
+const char *const skep_allocation_names[] = {"contiguous", "strided", "random", "explicit", "greedy", "relaxed",
+	"genetic", "anneal", "portfolio", "exact", NULL};
 
 const char *skep_allocation_name(enum skep_allocation allocation)
 {

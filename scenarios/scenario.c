@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/names.h"
 #include "models/safetensors.h"
@@ -48,7 +49,7 @@ struct draft { /* a scenario while it is read */
 	const struct skep_yaml_node *root;
 	struct skep_scenario *s;
 	FILE *details; /* or NULL */
-	bool any_memory, searches;
+	bool any_memory, searches, real, pace;
 };
 
 static const struct skep_yaml_node *group(struct draft *d, const char *key)
@@ -62,12 +63,16 @@ static const struct skep_yaml_node *group(struct draft *d, const char *key)
 static void find_file(
 	struct draft *d, const struct skep_yaml_node *map, const char *in, const char *key, char *ret, size_t size)
 {
+	struct stat st;
 	const char *name = skep_read_string(&d->r, map, key, NULL);
 	if (!d->r.diag->set && !skep_file_find(d->s->path, name, ret, size))
 		skep_reader_fail_value(&d->r, map, key,
 			"%s.%s: no file `%.200s` (looked in the working directory, beside %.100s and in the folders "
 			"above it)",
 			in, key, name, d->s->path);
+	else if (!d->r.diag->set && stat(ret, &st) == 0 && S_ISDIR(st.st_mode))
+		skep_reader_fail_value(
+			&d->r, map, key, "%s.%s: `%.200s` is a directory: expected a file", in, key, name);
 }
 
 static void read_model(struct draft *d)
@@ -393,6 +398,14 @@ static void check_patience(struct draft *d)
 			(double)plan->patience_ns / 1e9, (double)plan->fence_after_ns / 1e9);
 }
 
+static void check_real(struct draft *d)
+{
+	const char *key[2];
+	char error[sizeof d->r.diag->message];
+	if (d->real && !d->r.diag->set && !skep_scenario_runs(d->s, d->pace, key, error, sizeof error))
+		skep_reader_fail(&d->r, skep_read_map(&d->r, d->root, key[0], false), key[1], "%s", error);
+}
+
 static void read_root(struct draft *d)
 {
 	read_head(d);
@@ -424,6 +437,7 @@ static void read_root(struct draft *d)
 	skep_trial_check(&d->r, group(d, "train"), d->s);
 	check_stream(d);
 	check_time(d);
+	check_real(d);
 	if (!d->any_memory && !skep_allocation_searched(d->s->allocation))
 		skep_memory_check(&d->r, group(d, "model"), d->s);
 }
@@ -458,6 +472,8 @@ bool skep_scenario_read_text(const char *path, const char *text, size_t size,
 		.s = ret,
 		.details = options ? options->details : NULL,
 		.any_memory = options && options->any_memory,
+		.real = options && options->real,
+		.pace = options && options->pace,
 		.searches = options && options->searches};
 	if (!d.r.yaml)
 		return false;

@@ -25,7 +25,8 @@ enum skep_allocation {
 	SKEP_ALLOCATION_RELAXED,
 	SKEP_ALLOCATION_GENETIC,
 	SKEP_ALLOCATION_ANNEAL,
-	SKEP_ALLOCATION_PORTFOLIO
+	SKEP_ALLOCATION_PORTFOLIO,
+	SKEP_ALLOCATION_EXACT
 };
 
 static inline bool skep_allocation_searched(enum skep_allocation allocation)
@@ -137,6 +138,7 @@ struct skep_scenario_options {
 	bool has_seed;
 	uint64_t seed;     /* replaces the file's */
 	FILE *details;     /* for lists that a diagnosis has no room for; NULL: nowhere */
+	bool real, pace;   /* it is to run for real, with --pace: what cannot is an error */
 	bool any_memory;   /* what does not fit is no error: for who looks for what does */
 	bool tries_values; /* skep_planning_read(): each value of plan.search is tried, and a wrong one is an error */
 	bool searches; /* who reads looks for the allocation where the file wants that; it is dealt out until then */
@@ -161,7 +163,8 @@ uint64_t skep_scenario_op_bytes(const struct skep_scenario *scenario, const stru
 /* What the worker's device is to tell of its gradients. */
 struct skep_byzantine skep_scenario_byzantine(const struct skep_scenario *scenario, uint32_t worker);
 
-/* Can it run for real? If not, the error says why and what to do. */
-bool skep_scenario_runs(const struct skep_scenario *scenario, bool pace, char *reterr, size_t size);
+/* Can it run for real? If not, the error says why and what to do, and ret_key where that stands: a group and a key of it. */
+bool skep_scenario_runs(
+	const struct skep_scenario *scenario, bool pace, const char *ret_key[2], char *reterr, size_t size);
 
 #endif

@@ -47,6 +47,18 @@ double exact_count(const struct hunt *h)
 	return count;
 }
 
+double skep_exact_count(const struct skep_problem *p)
+{
+	double count = 1, places = p->stages + (p->spares > 0);
+	for (uint32_t i = 0; i < p->workers && count < 1e300; i++) {
+		double before = 0; /* of its kind */
+		for (uint32_t j = 0; p->kind && j < i; j++)
+			before += p->kind[j] == p->kind[i];
+		count *= (before + places) / (before + 1);
+	}
+	return count;
+}
+
 static double factorial(uint32_t n)
 {
 	double product = 1;
@@ -79,7 +91,7 @@ static double weight(const struct tree *t)
 static void leaf(struct tree *t)
 {
 	double cost = hunt_begin(t->h, t->stage_of);
-	if (t->prune)
+	if (t->prune || !(cost < SKEP_NEVER))
 		return;
 	double times = weight(t);
 	t->weight += times;
@@ -203,7 +215,7 @@ void search_exact(struct hunt *h, struct carve *c, struct skep_found *ret)
 	t.prune = h->cost->bound && exact_count(h) > (double)h->search->budget.evaluations;
 	grow(&t);
 	ret->optimal = t.stage_of[t.order[0]] == SKEP_UNDECIDED; /* the tree was taken down to its root */
-	if (ret->optimal && !t.prune) {
+	if (ret->optimal && !t.prune && t.weight > 0) {
 		ret->mean = t.sum / t.weight;
 		ret->worst = t.worst;
 	}

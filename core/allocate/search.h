@@ -65,12 +65,16 @@ struct skep_found {
 	uint64_t steps;       /* the same of its sketch */
 	bool optimal;         /* proved: no allowed allocation costs less */
 	bool exhausted;       /* the budget ended the search, not the method */
-	double mean, worst;   /* over all allocations, where `exact` saw all; NaN else */
+	double mean, worst;   /* over all allocations that can be, where `exact` saw all; NaN else */
 	enum skep_method by;  /* of a portfolio: who found it */
 };
 
 /* Bytes of memory that skep_search_run() needs. */
 size_t skep_search_size(const struct skep_search *search);
+
+/* How many allocations `exact` looks at, at most, if it leaves out none but those that others stand for: of n[k] workers of kind k
+ * the product over k of (n[k] + S - 1)! / (n[k]! (S - 1)!), the ways to deal them to S stages (one more for spares). Up to 1e300. */
+double skep_exact_count(const struct skep_problem *problem);
 
 /* The problem has been checked. ret_stage_of [workers] is allowed in any case, arranged where the cost can. */
 struct skep_found skep_search_run(const struct skep_search *search, void *mem, uint32_t *ret_stage_of);

@@ -93,6 +93,36 @@ static void replace(struct skep_yaml_node *old, struct skep_yaml_node *value, st
 	skep_tree_destroy(old);
 }
 
+/* YAML's word for nothing, without quotes around it. Its other one, `~`, many shells make a folder of. */
+static bool is_nothing(const struct skep_yaml_node *value)
+{
+	return value->kind == SKEP_YAML_SCALAR && value->style == (int)YAML_PLAIN_SCALAR_STYLE &&
+	       strcmp(value->text, "null") == 0;
+}
+
+/* Takes `mark` over, which stands for what is gone. `old`: a child of the map, or NULL. */
+static bool take_away(
+	struct skep_yaml_node *map, const char *key, struct skep_yaml_node *old, struct skep_yaml_node *mark)
+{
+	struct skep_yaml_node **more = realloc(map->gone, (map->gones + 1) * sizeof *more);
+	if (more)
+		map->gone = more;
+	mark->key = strdup(key);
+	if (!more || !mark->key) {
+		skep_tree_destroy(mark);
+		return false;
+	}
+	mark->parent = map;
+	map->gone[map->gones++] = mark;
+	uint32_t at = 0;
+	while (at < map->children && map->child[at] != old)
+		at++;
+	if (at < map->children)
+		memmove(&map->child[at], &map->child[at + 1], (--map->children - at) * sizeof *map->child);
+	skep_tree_destroy(old);
+	return true;
+}
+
 /* Takes the value over and puts it at the path, which ends in '='; makes the maps on the way. False without a diagnosis: no
  * memory. */
 static bool assign(struct skep_yaml *yaml, const char *path, struct skep_yaml_node *value, struct skep_diag *reterr)
@@ -111,6 +141,8 @@ static bool assign(struct skep_yaml *yaml, const char *path, struct skep_yaml_no
 		}
 		snprintf(name, sizeof name, "%.*s", (int)length, key);
 		struct skep_yaml_node *old = skep_tree_find(map, name);
+		if (is_nothing(value) && (key[length] == '=' || !old)) /* without its group a key is not there */
+			return take_away(map, name, old, value);
 		if (key[length] == '=') {
 			if (!old)
 				return add(map, name, value, path_mark(path, key), value->option) != NULL;

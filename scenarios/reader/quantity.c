@@ -22,7 +22,8 @@ static const struct dimension {
 	struct unit unit[UNITS_MAX];
 } dimensions[] = {
 	[SKEP_TIME] = {"s", "a time with its unit, such as `100 ms` (ns us ms s min h d)",
-		{{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}}},
+		{{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400},
+			{"\xc2\xb5s", 1e-6}, {"\xce\xbcs", 1e-6}}}, /* the micro sign, and the Greek letter */
 	[SKEP_BYTES] = {"B", "a size with its unit, such as `16 GiB` (B kB MB GB TB KiB MiB GiB TiB)",
 		{{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20},
 			{"GiB", 0x1p30}, {"TiB", 0x1p40}}},

@@ -213,11 +213,20 @@ static void join(const char *const words[], uint32_t count, char *ret, size_t si
 		used += (size_t)snprintf(ret + used, size - used, "%s%s", i > 0 ? ", " : "", words[i]);
 }
 
+static bool was_asked(const struct skep_yaml_node *map, const char *key)
+{
+	uint32_t i = 0;
+	while (i < map->asks && strcmp(map->asked[i], key) != 0)
+		i++;
+	return i < map->asks;
+}
+
 void skep_reader_close_map(struct skep_reader *r, const struct skep_yaml_node *map)
 {
-	for (uint32_t i = 0; map && !r->diag->set && i < map->children; i++) {
-		const struct skep_yaml_node *child = map->child[i];
-		if (child->known)
+	uint32_t there = map ? map->children : 0, all = map ? there + map->gones : 0;
+	for (uint32_t i = 0; !r->diag->set && i < all; i++) {
+		const struct skep_yaml_node *child = i < there ? map->child[i] : map->gone[i - there];
+		if (i < there ? child->known : was_asked(map, child->key))
 			continue;
 		char path[PATH_MAX_BYTES], accepted[200];
 		skep_tree_path(child, path, sizeof path);

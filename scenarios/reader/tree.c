@@ -25,6 +25,9 @@ void skep_tree_destroy(struct skep_yaml_node *node)
 		return;
 	for (uint32_t i = 0; i < node->children; i++)
 		skep_tree_destroy(node->child[i]);
+	for (uint32_t i = 0; i < node->gones; i++)
+		skep_tree_destroy(node->gone[i]);
+	free(node->gone);
 	free(node->child);
 	free(node->asked);
 	free(node->key);

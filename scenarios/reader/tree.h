@@ -24,6 +24,9 @@ struct skep_yaml_node {
 	const char *option;            /* the --set that wrote it, NULL when the file did */
 	struct skep_yaml_node **child; /* [children] of a map or list, in the file's order */
 	uint32_t children, child_room;
+	struct skep_yaml_node *
+		*gone; /* [gones] keys of a map that a --set has taken away, so that a wrong one is noticed */
+	uint32_t gones;
 	bool known;         /* somebody asked for this key */
 	const char **asked; /* [asks] keys that somebody asked this map for, there or not */
 	uint32_t asks, ask_room;

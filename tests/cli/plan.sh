@@ -131,6 +131,31 @@ check 'and finds nothing better' python3 -c 'import json, sys
 a, b = (json.load(open(name))["throughput_samples_per_s"] for name in sys.argv[1:])
 assert b >= a, (a, b)' first.json "$out"
 
+of_all() { # exact is the least expected of all searches that leave nobody out, and better than the mean, which is better than the worst
+	python3 - "$1" <<-'END'
+	import json, sys
+	rows = json.load(open(sys.argv[1]))["searches"]
+	exact = [r for r in rows if r["method"] == "exact"]
+	assert len(exact) == 1 and exact[0]["least_expected"], rows
+	least, mean, worst = (exact[0][k] for k in ("expected_step_s", "expected_mean_of_all_s", "expected_worst_of_all_s"))
+	assert 0 < least < mean < worst, exact
+	seen = [r["expected_step_s"] for r in rows if r["links"] == "shared" and r["method"] != "exact"][:-1]
+	assert seen and min(seen) >= least * (1 - 1e-9) and max(seen) <= worst * (1 + 1e-9), rows
+	assert all(r["expected_mean_of_all_s"] is None for r in rows if r["method"] != "exact"), rows
+	END
+}
+check 'exact is the least of all' of_all first.json
+accepts 'the table says what all come to' plan "${fast[@]}"
+check 'in the mean and at worst' grep -qE '^exact .* of all the mean is [0-9.]+ m?s, the worst [0-9.]+ m?s$' "$out"
+accepts 'a pool too large for exact' plan "${fast[@]}" --set cluster.topology=topologies/two-datacentres-64.yaml
+check 'has no such row' bash -c '! grep -q "^exact" "$1"' - "$out"
+accepts 'exact as a method' check "${fast[@]}" --set cluster.allocation.method=exact
+check 'is named' grep -q 'by the search `exact`' "$out"
+sed 's/method: strided/method: exact/' "$two" >exact.yaml
+refuses_at 'exact for a pool too large' exact.yaml:8:24 \
+	'cluster.allocation.method: .exact. looks at every allocation, of which this pool has up to [0-9.e+]+; it does at most 100000: take .portfolio.' \
+	check exact.yaml --set cluster.topology=topologies/two-datacentres-64.yaml
+
 accepts 'explained' plan "${fast[@]}" --explain --set plan.cut=as-written # which crosses the thin line
 check 'stages with their bottleneck' grep -qE '^ *[0-3] \* .* (computing|sending|receiving) ' "$out"
 check 'bytes by class of link' grep -qE '^100 Mbit/s to 1 Gbit/s ' "$out"
@@ -271,7 +296,7 @@ assert time["time_to_target_s"] < cost["time_to_target_s"]'
 # ---- searched for when the scenario is read -----------------------------------------------------------------------------
 
 refuses 'a method that is none' 'cluster.allocation.method: expected one of: .*explicit.*genetic.*portfolio' \
-	sim "${fast[@]}" --set cluster.allocation.method=exact
+	sim "${fast[@]}" --set cluster.allocation.method=best
 refuses 'no memory for any' 'stage 1 needs at least 23.6 GB .*, and no worker has as much' sim "${fast[@]}" \
 	--set cluster.allocation.method=genetic --set schedule.global_batch=4194304 --set schedule.microbatch=1048576
 rm -f skep.db

@@ -54,6 +54,23 @@ refuses 'unknown command' "^skep: there is no command 'simm'" simm "${quick[@]}"
 refuses 'probe without a file' '^skep: expected -o NAME.yaml, the topology that is written$' probe
 refuses 'unknown option' "^skep: unrecognized option '--frobnicate'" sim "${quick[@]}" --frobnicate
 refuses 'unknown short option' "^skep: invalid option -- 'Z'" sim "${quick[@]}" -Z
+refuses 'a typo, in one line' "^skep: unrecognized option '--jsn', did you mean --json\?; see skep sim --help$" sim --jsn x
+check 'and no more' test "$(wc -l <"$err")" = 1
+refuses 'an option without its value' "^skep: option '--set' requires an argument; see skep sim --help" sim x --set
+refuses 'a switch with a value' "^skep: option '--json=1' takes no value" sim x --json=1
+refuses 'a letter that is none' "^skep: invalid option -- 'z'; see skep sim --help" sim x -z
+refuses 'a trace of no speed' '^skep: --time-scale 0: expected a number from 1e-6 to 1e6' sim "${quick[@]}" --time-scale 0
+refuses 'of one that is no number' '^skep: --time-scale x: expected a number' sim "${quick[@]}" --time-scale x
+refuses 'a folder as a model' 'model.file: .\.\.. is a directory: expected a file' check "${quick[@]}" --set model.file=..
+printf 'name: x\nmodel: {file: .., stages: 1}\n' >folder.yaml
+refuses_at 'a folder as a model, at its line' folder.yaml:2:15 'model.file: .\.\.. is a directory' check folder.yaml
+for unit in us µs μs; do
+	accepts "$unit" check "${quick[@]}" --set "cluster.extra_latency=5 $unit" --json
+	cp "$out" "$unit.json"
+done
+check 'all of them are the same' cmp us.json µs.json
+check 'with the Greek letter too' cmp us.json μs.json
+rm -f ./*.json folder.yaml
 refuses 'an option of another command' '^skep: check does not take the option --pace' check "${quick[@]}" --pace
 refuses 'a short option of another command' '^skep: check does not take the option -o' check "${quick[@]}" -o a.png
 refuses 'check with a database' '^skep: check does not take the option --db' check "${quick[@]}" --db a.db

@@ -158,8 +158,43 @@ static void kinds_change_nothing_but_the_work(void **state)
 			    same_cost(fast.cost, all.best));
 		assert_true(same_cost(slow.mean, all.sum / all.count) && same_cost(fast.mean, all.sum / all.count));
 		assert_true(same_cost(fast.worst, all.worst) && fast.evaluations < slow.evaluations);
+		assert_true((double)fast.evaluations <= skep_exact_count(&problem));
 		pool_finish(&pool);
 	}
+}
+
+static void what_is_looked_at_is_counted_before(void **state)
+{
+	(void)state;
+	static const uint32_t kind[] = {0, 1, 2, 0, 2, 1, 0, 2}; /* three, two and three of a kind */
+	struct skep_problem problem = {.workers = 8, .stages = 4};
+	assert_true(same_cost(skep_exact_count(&problem), 65536)); /* 4^8 */
+	problem.kind = kind;
+	assert_true(same_cost(skep_exact_count(&problem), 20 * 10 * 20));
+	problem.spares = 1;
+	assert_true(same_cost(skep_exact_count(&problem), 35 * 15 * 35));
+	problem = (struct skep_problem){.workers = 4000, .stages = 4};
+	assert_true(skep_exact_count(&problem) >= 1e300);
+}
+
+/* Worker 1 may not serve stage 0. */
+static double picky_cost(void *self, const uint32_t *stage_of)
+{
+	(void)self;
+	return stage_of[1] == 0 ? SKEP_NEVER : 1 + 2 * stage_of[0] + stage_of[2];
+}
+
+static void what_cannot_be_is_in_no_mean(void **state)
+{
+	(void)state;
+	static const uint32_t least[] = {1, 1}, most[] = {3, 3};
+	struct skep_problem problem = {.workers = 3, .stages = 2, .least = least, .most = most};
+	struct skep_objective cost = skep_objective_function(picky_cost, NULL);
+	struct skep_search search = {SKEP_METHOD_EXACT, &problem, &cost, {.evaluations = 1000}, .seed = 1};
+	uint32_t stage_of[3];
+	struct skep_found found = search_with(&search, stage_of);
+	/* Of (a, 1, c) all but (1, 1, 1), which leaves stage 0 empty: 1, 2 and 3. */
+	assert_true(found.optimal && same_cost(found.cost, 1) && same_cost(found.mean, 2) && same_cost(found.worst, 3));
 }
 
 /* Issue "Planning", shown by 1. */
@@ -466,6 +501,8 @@ int main(void)
 		cmocka_unit_test(exact_is_exact),
 		cmocka_unit_test(exact_with_sizes_and_spares),
 		cmocka_unit_test(kinds_change_nothing_but_the_work),
+		cmocka_unit_test(what_is_looked_at_is_counted_before),
+		cmocka_unit_test(what_cannot_be_is_in_no_mean),
 		cmocka_unit_test(all_seeds_find_the_optimum_of_twelve),
 		cmocka_unit_test(all_seeds_find_the_optimum_of_fewer),
 		cmocka_unit_test(a_portfolio_needs_no_enumeration),

@@ -349,19 +349,22 @@ static void test_what_does_not_run_for_real(void **state)
 {
 	(void)state;
 	struct skep_scenario s;
+	const char *key[2];
 	char error[512];
 	must_read("block.yaml", "four.yaml", NULL, &s);
-	assert_false(skep_scenario_runs(&s, true, error, sizeof error));
+	assert_false(skep_scenario_runs(&s, true, key, error, sizeof error));
 	assert_non_null(strstr(error, "is known by its cost alone"));
 	skep_scenario_finish(&s);
 	must_read("mlp.yaml", "four.yaml", "sync={zero: 1}", &s);
-	assert_false(skep_scenario_runs(&s, true, error, sizeof error));
+	assert_false(skep_scenario_runs(&s, true, key, error, sizeof error));
 	assert_non_null(strstr(error, "sync.zero is simulated alone"));
+	assert_string_equal(key[0], "sync");
+	assert_string_equal(key[1], "zero");
 	skep_scenario_finish(&s);
 	must_read("mlp.yaml", "node.yaml", NULL, &s);
-	assert_false(skep_scenario_runs(&s, false, error, sizeof error));
+	assert_false(skep_scenario_runs(&s, false, key, error, sizeof error));
 	assert_non_null(strstr(error, "--pace"));
-	assert_true(skep_scenario_runs(&s, true, error, sizeof error));
+	assert_true(skep_scenario_runs(&s, true, key, error, sizeof error));
 	skep_scenario_finish(&s);
 }
 
