@@ -4,7 +4,8 @@
  *
  *     scenario file -> plan -> one of two worlds -> recorder -> database -> compare, plot
  *
- * Results go to stdout, everything said to a person to stderr. Exit status: 0 done, 1 the run failed, 2 bad usage or input.
+ * Results go to stdout, everything said to a person to stderr. Exit status: 0 done, 1 the run failed, 2 bad usage or input; a
+ * command that a signal ends writes what is finished and then ends by that signal, 128 + its number to a shell.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,40 +14,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "analysis/compare.h"
 #include "analysis/plot.h"
-#include "analysis/progress.h"
 #include "analysis/store.h"
 #include "analysis/store_log.h"
-#include "analysis/summary.h"
 #include "commands/arguments.h"
 #include "commands/bench.h"
 #include "commands/cores.h"
+#include "commands/export.h"
 #include "commands/fit.h"
 #include "commands/launch.h"
 #include "commands/plan.h"
 #include "commands/plot.h"
+#include "commands/probe.h"
+#include "commands/recording.h"
+#include "commands/resume.h"
+#include "commands/stop.h"
 #include "commands/sweep.h"
 #include "commands/topology.h"
 #include "commands/trace.h"
 #include "exec/exec.h"
 #include "exec/replay.h"
-#include "models/stage_weights.h"
-#include "planning/read.h"
 #include "scenarios/describe.h"
 #include "scenarios/loss.h"
-#include "scenarios/periodic.h"
+#include "scenarios/resume.h"
 #include "scenarios/scenario.h"
 #include "scenarios/train.h"
 #include "sim/sim.h"
 #include "version.h"
 
 #define ERROR_BYTES 1024
-#define SHARD_BYTES (UINT64_C(5) << 30) /* larger files are cut, as others cut them */
-#define END_PATIENCE_S 600              /* a run is worth more than the time until its database is free */
 
 static enum status complain(enum status status, const char *message)
 {
@@ -55,19 +54,6 @@ static enum status complain(enum status status, const char *message)
 }
 
 /* ---- what commands share ---------------------------------------------------------------------------------------- */
-
-static bool read_scenario(const struct arguments *arguments, struct skep_scenario *ret)
-{
-	struct skep_diag diag = {0};
-	struct skep_scenario_options options = arguments->scenario;
-	char text[2048];
-	options.details = stderr;
-	if (skep_planning_read(arguments->positional[0], &options, ret, &diag))
-		return true;
-	skep_diag_print(&diag, text, sizeof text);
-	fputs(text, stderr);
-	return false;
-}
 
 /* To who starts a run: what the weights did not say. */
 static void say_head(const struct skep_scenario *scenario, bool quiet)
@@ -78,82 +64,12 @@ static void say_head(const struct skep_scenario *scenario, bool quiet)
 			scenario->weights_path, table);
 }
 
-static double seconds(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* One run on its way into the database: what a world reports goes to the store, the summary and the progress bar. */
-struct recording {
-	struct skep_store *store;
-	struct skep_tally *tally;
-	struct skep_progress progress;
-	struct skep_recorder_pair results, all;
-	struct skep_recorder recorder;
-	double begin_s;
-	int64_t run;
-	char failure[256]; /* once it has ended */
-};
-
-static bool begin_recording(struct recording *r, const struct arguments *arguments,
-	const struct skep_scenario *scenario, const char *world, char *error)
-{
-	const struct skep_exec_options *exec = &arguments->exec;
-	const char *device = exec->device == SKEP_DEVICE_CUDA ? "cuda" : "cpu";
-	*r = (struct recording){0};
-	r->store = skep_store_open(arguments->db, true, error, ERROR_BYTES);
-	if (!r->store || !skep_store_begin(r->store, scenario, world, device, exec->pace, exec->shape, &r->run, error,
-				 ERROR_BYTES)) {
-		skep_store_close(r->store);
-		return false;
-	}
-	skep_store_patience(r->store, END_PATIENCE_S, stderr);
-	r->tally = skep_tally_create(scenario, world);
-	r->results = (struct skep_recorder_pair){skep_store_recorder(r->store), skep_tally_recorder(r->tally)};
-	bool terminal = isatty(STDERR_FILENO);
-	r->progress = skep_progress_begin(world, !arguments->quiet && !arguments->json && terminal);
-	r->progress.lines = !arguments->quiet && !terminal;
-	r->all = (struct skep_recorder_pair){skep_recorder_both(&r->results), skep_progress_recorder(&r->progress)};
-	r->recorder = skep_recorder_both(&r->all);
-	r->begin_s = seconds();
-	return true;
-}
-
-static const char failed_run[] = "the run failed: a stage lost its last worker, and no other came in time";
-
-static enum status end_recording(struct recording *r, const struct arguments *arguments, skep_time end_ns,
-	uint64_t events, enum skep_outcome outcome)
-{
-	struct skep_summary summary;
-	char error[ERROR_BYTES];
-	skep_progress_end(&r->progress);
-	skep_tally_finish(r->tally, end_ns, events, seconds() - r->begin_s, outcome, &summary);
-	summary.run_id = r->run;
-	if (summary.failure[0] != '\0')
-		snprintf(r->failure, sizeof r->failure, "the run failed: %.*s", (int)sizeof summary.failure,
-			summary.failure);
-	else
-		snprintf(r->failure, sizeof r->failure, "%s", failed_run);
-	bool stored = skep_store_end(r->store, &summary, error, sizeof error);
-	skep_tally_destroy(r->tally);
-	skep_store_close(r->store);
-	if (arguments->json)
-		skep_summary_print_json(&summary, stdout);
-	else
-		skep_summary_print_text(&summary, stdout);
-	if (!stored)
-		return complain(STATUS_FAILED, error);
-	return outcome == SKEP_DONE ? STATUS_DONE : STATUS_FAILED;
-}
-
 /* ---- commands --------------------------------------------------------------------------------------------------- */
 
 static enum status check(const struct arguments *arguments)
 {
 	struct skep_scenario scenario;
-	if (!read_scenario(arguments, &scenario))
+	if (!skep_arguments_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
 	skep_scenario_describe(&scenario, arguments->json, stdout);
 	skep_scenario_finish(&scenario);
@@ -165,19 +81,30 @@ static enum status sim(const struct arguments *arguments)
 	struct skep_scenario scenario;
 	struct recording recording;
 	struct skep_sim_result result;
-	char error[ERROR_BYTES];
-	if (!read_scenario(arguments, &scenario))
+	char error[ERROR_BYTES], stopped[64];
+	enum status begun;
+	if (!skep_arguments_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
-	if (!begin_recording(&recording, arguments, &scenario, "sim", error)) {
+	if (!skep_begin_simulated(arguments, &scenario, &begun)) {
+		skep_scenario_finish(&scenario);
+		return begun;
+	}
+	const struct skep_sim_options options = {
+		.threads = arguments->threads > 0 ? arguments->threads : skep_cores(), .stop = skep_stop_listen()};
+	if (!skep_recording_begin(&recording, arguments, &scenario, "sim", error, sizeof error)) {
 		skep_scenario_finish(&scenario);
 		return complain(STATUS_BAD_INPUT, error);
 	}
 	say_head(&scenario, arguments->quiet);
-	uint32_t threads = arguments->threads > 0 ? arguments->threads : skep_cores();
-	bool ran = skep_sim_run_threaded(&scenario, threads, &recording.recorder, &result);
+	bool ran = skep_sim_run_with(&scenario, &options, &recording.recorder, &result);
+	if (result.stopped == 0)
+		skep_stop_deafen();
 	if (!ran)
 		result.outcome = SKEP_FAILED;
-	enum status status = end_recording(&recording, arguments, result.end_ns, result.events, result.outcome);
+	if (result.stopped != 0)
+		snprintf(stopped, sizeof stopped, "ended by SIG%s", sigabbrev_np(result.stopped));
+	enum status status = skep_recording_end(&recording, arguments, result.end_ns, result.events, result.outcome,
+		result.stopped != 0 ? stopped : NULL);
 	if (!ran)
 		complain(STATUS_FAILED, result.why[0] ? result.why : "not enough memory to simulate this scenario");
 	else if (result.outcome != SKEP_DONE)
@@ -185,11 +112,11 @@ static enum status sim(const struct arguments *arguments)
 	if (ran && !arguments->quiet && skep_loss_extrapolates(&scenario, result.rounds, error, sizeof error))
 		fprintf(stderr, "skep: extrapolated: the law was fitted elsewhere: %s\n", error);
 	skep_scenario_finish(&scenario);
-	return status;
+	return result.stopped != 0 ? (enum status)(STATUS_SIGNAL + result.stopped) : status;
 }
 
 /* The first process: everything a user can get wrong is said before any other process starts. */
-static enum status launch(const struct arguments *arguments, const struct skep_scenario *scenario)
+static enum status launch(const struct arguments *arguments, struct skep_scenario *scenario)
 {
 	char error[ERROR_BYTES];
 	uint32_t ranks = scenario->plan.workers + 1;
@@ -204,6 +131,9 @@ static enum status launch(const struct arguments *arguments, const struct skep_s
 			arguments->ranks, ranks - 1, ranks == 2 ? "" : "s", ranks, ranks);
 		return complain(STATUS_BAD_INPUT, error);
 	}
+	enum status over = STATUS_BAD_INPUT;
+	if (!skep_take_up(arguments, false, scenario, &over))
+		return over;
 	struct skep_store *store = skep_store_open(arguments->db, true, error, sizeof error);
 	if (!store)
 		return complain(STATUS_BAD_INPUT, error);
@@ -220,18 +150,20 @@ static enum status run_directory(
 {
 	struct recording recording;
 	char error[ERROR_BYTES];
-	if (!begin_recording(&recording, arguments, scenario, "real", error)) {
+	if (!skep_recording_begin(&recording, arguments, scenario, "real", error, sizeof error)) {
 		enum status status = complain(STATUS_BAD_INPUT, error); /* nobody comes back from there */
 		skep_exec_abort((int)status);
 		return status;
 	}
 	bool ran = skep_exec_run(scenario, &arguments->exec, &recording.recorder, ret, error, sizeof error);
 	enum skep_outcome outcome = ran ? ret->outcome : SKEP_FAILED;
-	enum status status = end_recording(&recording, arguments, ret->end_ns, ret->events, outcome);
-	return outcome == SKEP_DONE ? status : complain(status, ran ? recording.failure : error);
+	enum status status = skep_recording_end(
+		&recording, arguments, ret->end_ns, ret->events, outcome, ret->signal != 0 ? error : NULL);
+	bool said = !ran && ret->signal == 0;
+	return outcome == SKEP_DONE ? status : complain(status, said ? error : recording.failure);
 }
 
-static enum status run_rank(const struct arguments *arguments, const struct skep_scenario *scenario)
+static enum status run_rank(const struct arguments *arguments, struct skep_scenario *scenario)
 {
 	uint32_t rank, ranks, needed = scenario->plan.workers + 1;
 	struct skep_exec_result result = {.outcome = SKEP_FAILED};
@@ -248,6 +180,8 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 		status = rank == 0 ? complain(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
 	} else if (!skep_scenario_runs(scenario, arguments->exec.pace, error, sizeof error)) {
 		status = rank == 0 ? complain(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
+	} else if (!skep_take_up_together(arguments, rank, scenario, &status)) {
+		status = rank == 0 ? status : STATUS_DONE; /* rank 0 has said why */
 	} else if (rank == 0) {
 		status = run_directory(arguments, scenario, &result);
 	} else if (!skep_exec_run(scenario, &arguments->exec, NULL, &result, error, sizeof error)) {
@@ -260,51 +194,11 @@ static enum status run_rank(const struct arguments *arguments, const struct skep
 static enum status run(const struct arguments *arguments)
 {
 	struct skep_scenario scenario;
-	if (!read_scenario(arguments, &scenario))
+	if (!skep_arguments_scenario(arguments, &scenario))
 		return STATUS_BAD_INPUT;
 	enum status status = skep_exec_launched() ? run_rank(arguments, &scenario) : launch(arguments, &scenario);
 	skep_scenario_finish(&scenario);
 	return status;
-}
-
-static enum status export_weights(const struct arguments *arguments)
-{
-	struct skep_scenario scenario;
-	struct skep_export_facts facts;
-	struct skep_diag diag = {0};
-	char text[2048];
-	if (arguments->output == NULL)
-		return complain(STATUS_BAD_INPUT, "export needs -o FOLDER");
-	if (!read_scenario(arguments, &scenario))
-		return STATUS_BAD_INPUT;
-	const struct skep_export options = {.from = scenario.checkpoint_to,
-		.job = scenario.job,
-		.step = arguments->step,
-		.steps_per_round = skep_periodic_steps(&scenario.plan),
-		.to = arguments->output,
-		.dtype = arguments->bf16 ? SKEP_DTYPE_BF16 : SKEP_DTYPE_F32,
-		.shard_bytes = SHARD_BYTES,
-		.name = scenario.name};
-	if (scenario.model.architecture == SKEP_ARCHITECTURE_NONE)
-		skep_diag_set(
-			&diag, scenario.path, 0, 0, NULL, "the model has no architecture that files of weights know");
-	else if (scenario.checkpoint_to[0] == '\0')
-		skep_diag_set(&diag, scenario.path, 0, 0, NULL,
-			"keeps no checkpoints to take weights from: add `checkpoint: {every: 100, to: FOLDER}` and run "
-			"it");
-	bool done = !diag.set && skep_export_weights(&scenario.training, &options, &facts, &diag);
-	if (!done) {
-		skep_diag_print(&diag, text, sizeof text);
-		fputs(text, stderr);
-	} else if (arguments->json) {
-		printf("{\"step\":%" PRIu64 ",\"weights\":%" PRIu32 ",\"parameters\":%" PRIu64 "}\n", facts.step,
-			facts.weights, facts.parameters);
-	} else if (!arguments->quiet) {
-		fprintf(stderr, "wrote %" PRIu32 " weights with %" PRIu64 " parameters of step %" PRIu64 " into %s\n",
-			facts.weights, facts.parameters, facts.step, arguments->output);
-	}
-	skep_scenario_finish(&scenario);
-	return done ? STATUS_DONE : STATUS_BAD_INPUT;
 }
 
 static enum status compare(const struct arguments *arguments)
@@ -392,6 +286,7 @@ static enum status replay_log(const struct arguments *arguments, int64_t run, co
 	struct skep_replay_result result;
 	if (!read_logged_scenario(log, run, &scenario))
 		return STATUS_BAD_INPUT;
+	skep_resume_from(&scenario, &(struct skep_resume){.version = log->first_round});
 	bool ran = skep_replay_run(&scenario.plan, log->machine, &result);
 	skep_scenario_finish(&scenario);
 	if (!ran)
@@ -437,9 +332,9 @@ static enum status bench(const struct arguments *arguments)
 static const struct command commands[] = {
 	{"check", "SCENARIO", "validate; print stages, workers, memory, bytes per step", "sStjq", 1, 1, check,
 		"Reads the scenario and all files it names. Prints what would run, or the first error with its line.\n"},
-	{"sim", "SCENARIO", "simulate", "sSTtdjq", 1, 1, sim,
+	{"sim", "SCENARIO", "simulate", "sSTtUKdjq", 1, 1, sim,
 		"Runs the scenario in virtual time over the topology's network and GPU profiles, and stores the run.\n"},
-	{"run", "SCENARIO", "run for real over MPI", "sStdjqnphDP", 1, 1, run,
+	{"run", "SCENARIO", "run for real over MPI", "sStUdjqnphDP", 1, 1, run,
 		"Starts mpirun itself with one process per worker and one for the directory; started by mpirun or srun "
 		"it joins.\n"
 		"A trace in the scenario kills and starts its workers; how truly is up to the MPI, and is said at the "
@@ -448,8 +343,9 @@ static const struct command commands[] = {
 		"as fast as\n"
 		"this machine can.\n"},
 	{"plan", "SCENARIO [-o FILE]", "who should serve which stage", "oxObCdJsSjq", 1, 1, skep_plan_command,
-		"Searches for the allocation of workers to stages with the most throughput: by the expected time of a step,\n"
-		"then in the simulator, beside the scenario's own allocation and random ones. With -o the best becomes a\n"
+		"Searches for the allocation of workers to stages with the most throughput, and for where to cut the model\n"
+		"unless model.cut says it or plan.cut is as-written: by the expected time of a step, then in the\n"
+		"simulator, beside the scenario's own allocation and random ones. With -o the best becomes a\n"
 		"scenario that check, sim and run take. Keys in the scenario's plan.search are chosen as well, for the\n"
 		"objective in plan.objective. What to expect is then stated from runs with other seeds. The result depends\n"
 		"on the scenario and its seed, unless there is a budget of time. Runs of --confirm are kept in the database of --db, if it is given.\n"},
@@ -460,7 +356,8 @@ static const struct command commands[] = {
 		"Started again with the same words it does what is not in the database yet. Under mpirun or srun the "
 		"ranks\n"
 		"share the work, and rank 0 writes the database.\n"},
-	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSoABjq", 1, 1, export_weights,
+	{"export", "SCENARIO -o FOLDER", "weights of a checkpoint for `transformers`", "sSoABjq", 1, 1,
+		skep_export_command,
 		"Writes config.json and model.safetensors into FOLDER, with the names and layouts of Hugging Face, from the\n"
 		"newest checkpoint in the folder that the scenario's checkpoint.to names (or from that of --step).\n"},
 	{"compare", "[RUN RUN]", "prediction against reality, metric by metric", "djq", 0, 2, compare,
@@ -484,6 +381,8 @@ static const struct command commands[] = {
 		"  sweep       a figure of the newest sweep, or of that of a run, against one of its keys\n"
 		"  throughput  samples per second and the spread over stages; without runs all of the newest scenario\n"
 		"  timeline    what each worker did when; without a run the newest\n"
+		"  utilisation compute time over time alive, worker by worker over time, of up to 4 runs; without runs the\n"
+		"              newest of each world\n"
 		"The ending of FILE says the format: .png, .svg or .pdf. --set and --seed are for complexity and search of a\n"
 		"SCENARIO; all other kinds draw runs as the database of --db has them.\n"},
 	{"replay", "RUN", "feed a real run's log to the core, which must decide the same", "djq", 1, 1, replay,
@@ -495,13 +394,6 @@ static const struct command commands[] = {
 		"full matrix), R-fast and R-wide (ring all-reduces), swarm (the whole simulator, scheduler included).\n"
 		"Without a workload: all but those that take long; all: every one; small: in about a second; else a\n"
 		"name or its beginning: P, R-fast, P-1024. Exit status 1 if a makespan is not the exact one.\n"},
-};
-
-/* Of the design, and not made yet: what to do meanwhile. */
-static const struct {
-	const char *name, *meanwhile;
-} not_yet[] = {
-	{"probe", "measure with iperf3 and ping, and write a topology in the matrix form (topologies/README.md)"},
 };
 
 /* One that has sub-commands, which read their own options. */
@@ -523,6 +415,8 @@ static void print_usage(FILE *out)
 		out);
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		fprintf(out, "  skep %-8s %-43s %s\n", commands[i].name, commands[i].operands, commands[i].summary);
+	fprintf(out, "  skep %-8s %-43s %s\n", "probe", "-o FILE [-n RANKS]",
+		"measure a cluster: ways between ranks, devices");
 	fprintf(out, "  skep %-8s %-43s %s\n", "trace", "import|stats|generate ...", "churn traces");
 	fprintf(out, "  skep %-8s %-43s %s\n", "topology", "import|stats ...",
 		"measured networks, and what is in a topology");
@@ -565,6 +459,8 @@ static enum status dispatch(int argc, char **argv)
 		puts("skep " SKEP_VERSION);
 		return STATUS_DONE;
 	}
+	if (strcmp(name, "probe") == 0)
+		return skep_probe_command(argc, argv);
 	if (strcmp(name, "trace") == 0)
 		return run_sub_command(skep_trace_command, argc - 2, argv + 2);
 	if (strcmp(name, "topology") == 0)
@@ -572,11 +468,6 @@ static enum status dispatch(int argc, char **argv)
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(name, commands[i].name) == 0)
 			return run_command(&commands[i], argc, argv);
-	for (size_t i = 0; i < sizeof not_yet / sizeof *not_yet; i++)
-		if (strcmp(name, not_yet[i].name) == 0) {
-			fprintf(stderr, "skep: %s is not there yet; meanwhile: %s\n", name, not_yet[i].meanwhile);
-			return STATUS_BAD_INPUT;
-		}
 	fprintf(stderr, "skep: there is no command '%s'\n\n", name);
 	print_usage(stderr);
 	return STATUS_BAD_INPUT;
@@ -589,6 +480,8 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	enum status status = dispatch(argc, argv);
 	bool flushed = fflush(stdout) == 0;
+	if (status > STATUS_SIGNAL)
+		skep_stop_die((int)status - STATUS_SIGNAL);
 	if (flushed && !ferror(stdout))
 		return (int)status;
 	fprintf(stderr, "skep: the results could not all be written to standard output%s%s\n", flushed ? "" : ": ",

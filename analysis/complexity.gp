@@ -73,7 +73,7 @@ do for [k = 0:1] {
     set xrange [parameters / 10:parameters * 10]
     set arrow 1 from parameters, graph 0 to parameters, graph 1 nohead lw 1 dt 3 lc rgb 'gray50'
     set label 2 k == 0 ? 'solid: wider, as √V' : 'as V' at graph 0.03, 0.96 left offset 0, 0 textcolor rgb 'gray40' font ',10'
-    set label 3 k == 0 ? 'dotted: deeper, as before' : '' at graph 0.03, 0.90 left textcolor rgb 'gray40' font ',10'
+    set label 3 k == 0 ? 'dotted: deeper instead of wider' : '' at graph 0.03, 0.90 left textcolor rgb 'gray40' font ',10'
     plot for [i = 1:classes] sprintf('$parameters_%d', k) using 1:(column(2 * i)) with lines ls i, \
         for [i = 1:classes] sprintf('$parameters_%d', k) using 1:(k == 0 ? column(2 * i + 1) : NaN) with lines lw 2 dt 3 lc rgb Colour[i], \
         sprintf('$parameters_%d', k) using 1:(column(2 * classes + 2)) with lines lw 1.8 dt 2 lc rgb grey

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * curves.c - see curves.h. What a round took is all that was spent when it closed: the loss of round r of a run stands at its
- * closing time, behind (r + 1) H steps, the tokens of rounds 0 to r, and the bytes that were sent until then.
+ * closing time, behind (r + 1) H steps, the tokens of rounds 0 to r, and the bytes that were sent until then. A run that goes on
+ * with another stands behind what that one had spent (v_before), so that both are one line.
  */
 #include "analysis/curves.h"
 
@@ -39,26 +40,36 @@ static bool has_validations(struct skep_store *store, char *reterr, size_t size)
 }
 
 static const char *const TRAINING[SKEP_CURVE_XS] = {
-	[SKEP_CURVE_TIME] = "SELECT time_s, loss FROM losses WHERE run = ?1 AND loss < 9e300 ORDER BY round",
+	[SKEP_CURVE_TIME] = ("SELECT time_s + (SELECT total(time_s) FROM v_before WHERE v_before.run = ?1), loss"
+			     " FROM losses WHERE run = ?1 AND loss < 9e300 ORDER BY round"),
 	[SKEP_CURVE_STEPS] = "SELECT round + 1.0, loss FROM losses WHERE run = ?1 AND loss < 9e300 ORDER BY round",
-	[SKEP_CURVE_TOKENS] =
-		"SELECT sum(stage_rounds.counted * 1.0 * samples_per_microbatch * iif(tokens > 0, tokens / samples, 1))"
-		" OVER (ORDER BY round), loss FROM losses JOIN runs ON runs.id = run JOIN stage_rounds USING (run, round)"
-		" WHERE run = ?1 AND stage = slices - 1 AND loss < 9e300 ORDER BY round",
+	[SKEP_CURVE_TOKENS] = ("SELECT (sum(stage_rounds.counted) OVER (ORDER BY round)"
+			       " + (SELECT total(counted) FROM v_before WHERE v_before.run = ?1))"
+			       " * 1.0 * samples_per_microbatch * iif(tokens > 0, tokens / samples, 1), loss"
+			       " FROM losses JOIN runs ON runs.id = run JOIN stage_rounds USING (run, round)"
+			       " WHERE run = ?1 AND stage = slices - 1 AND loss < 9e300 ORDER BY round"),
 	[SKEP_CURVE_BYTES] =
-		"SELECT bytes_pipeline + bytes_sync, loss FROM rounds WHERE run = ?1 AND loss < 9e300 ORDER BY round",
-	[SKEP_CURVE_SYNC_BYTES] = "SELECT bytes_sync, loss FROM rounds WHERE run = ?1 AND loss < 9e300 ORDER BY round",
+		("SELECT bytes_pipeline + bytes_sync"
+		 " + (SELECT total(bytes_pipeline + bytes_sync) FROM v_before WHERE v_before.run = ?1), loss"
+		 " FROM rounds WHERE run = ?1 AND loss < 9e300 ORDER BY round"),
+	[SKEP_CURVE_SYNC_BYTES] =
+		("SELECT bytes_sync + (SELECT total(bytes_sync) FROM v_before WHERE v_before.run = ?1), loss"
+		 " FROM rounds WHERE run = ?1 AND loss < 9e300 ORDER BY round"),
 };
 
 static const char *const VALIDATION[SKEP_CURVE_XS] = {
-	[SKEP_CURVE_TIME] = "SELECT time_s, loss FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round",
+	[SKEP_CURVE_TIME] = ("SELECT time_s + (SELECT total(time_s) FROM v_before WHERE v_before.run = ?1), loss"
+			     " FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round"),
 	[SKEP_CURVE_STEPS] = "SELECT step, loss FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round",
 	[SKEP_CURVE_TOKENS] =
 		("SELECT iif(tokens > 0, tokens, samples), loss FROM v_validations WHERE run = ?1 AND loss < 9e300"
 		 " ORDER BY round"),
-	[SKEP_CURVE_BYTES] = "SELECT bytes, loss FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round",
+	[SKEP_CURVE_BYTES] =
+		("SELECT bytes + (SELECT total(bytes_pipeline + bytes_sync) FROM v_before WHERE v_before.run = ?1), loss"
+		 " FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round"),
 	[SKEP_CURVE_SYNC_BYTES] =
-		"SELECT bytes_sync, loss FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round",
+		("SELECT bytes_sync + (SELECT total(bytes_sync) FROM v_before WHERE v_before.run = ?1), loss"
+		 " FROM v_validations WHERE run = ?1 AND loss < 9e300 ORDER BY round"),
 };
 
 static bool open_rows(struct skep_store *store, const struct skep_plot_run *run, const struct skep_curve_kind *kind,

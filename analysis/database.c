@@ -16,14 +16,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define SKEP_APPLICATION_ID 1936418160 /* "skep" */
-#define SKEP_SCHEMA_VERSION 8
+#define SKEP_SCHEMA_VERSION 9
 #define OPEN_TIMEOUT_MS 5000
 #define NAME_BYTES_MAX (PATH_MAX - 48) /* leaves room for ".new-PID-journal" and "./" */
 #define HEADER_BYTES 100               /* of any SQLite file */
+#define PAGE_ROOM 4120                 /* what a page takes in the log */
 
 static const char *const SCHEMA[] = {
 #include "schema.sql.inc"
@@ -33,11 +35,26 @@ enum owner { OURS, FRESH, FOREIGN, NEWER, OLDER, UNKNOWN };
 
 /* ---- errors --------------------------------------------------------------------------------------------------- */
 
+/* Have we come to where a file must not grow any more? SQLite forgets the system's reason when a transaction ends by it. */
+static bool at_limit(const char *path)
+{
+	struct rlimit limit;
+	struct stat st;
+	char log[PATH_MAX + 8];
+	snprintf(log, sizeof log, "%s-wal", path);
+	const char *const file[] = {path, log};
+	for (size_t i = 0; getrlimit(RLIMIT_FSIZE, &limit) == 0 && i < sizeof file / sizeof file[0]; i++)
+		if (stat(file[i], &st) == 0 && (rlim_t)st.st_size + PAGE_ROOM > limit.rlim_cur)
+			return true;
+	return false;
+}
+
 void skep_database_explain(sqlite3 *db, const char *path, int code, char *reterr, size_t size)
 {
 	const char *other = "or name another file with --db";
 	int os_error = sqlite3_system_errno(db), primary = code & 0xff;
-	if (primary == SQLITE_IOERR && (os_error == ENOSPC || os_error == EDQUOT || os_error == EFBIG))
+	if (primary == SQLITE_IOERR &&
+		(os_error == ENOSPC || os_error == EDQUOT || os_error == EFBIG || at_limit(path)))
 		primary = SQLITE_FULL;
 	switch (primary) {
 	case SQLITE_READONLY:

@@ -39,7 +39,7 @@ static bool add(struct skep_loss_points *points, const struct skep_loss_point *p
 /* ---- a run ------------------------------------------------------------------------------------------------------ */
 
 /* Why the run cannot be fitted; NULL: it can. */
-static const char *refusal(const char *maths, const char *status, double samples, double every)
+static const char *refusal(const char *maths, const char *status, double samples, double every, bool resumed)
 {
 	if (strcmp(maths, "none") == 0)
 		return "has no loss: its scenario says `maths: none`";
@@ -49,6 +49,8 @@ static const char *refusal(const char *maths, const char *status, double samples
 		return "was not recorded to its end";
 	if (!(samples > 0))
 		return "closed no round";
+	if (resumed)
+		return "goes on with another run, and a law is about whole ones";
 	if (every == 0)
 		return "has a sync period that differs from worker to worker: a law has one H";
 	return NULL;
@@ -59,7 +61,7 @@ static bool read_source(struct skep_store *store, int64_t id, uint32_t from, str
 {
 	static const char sql[] =
 		"SELECT model, maths, status, text, samples, tokens, samples_per_microbatch,"
-		" microbatches, slices, (SELECT count(*) FROM rounds WHERE run = ?1) FROM runs WHERE id = ?1";
+		" microbatches, slices, (SELECT count(*) FROM rounds WHERE run = ?1), first_round FROM runs WHERE id = ?1";
 	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr, size);
 	bool found = row != NULL && skep_store_row(store, row);
 	uint32_t warmup = 0;
@@ -75,7 +77,8 @@ static bool read_source(struct skep_store *store, int64_t id, uint32_t from, str
 		if (from == SKEP_FIT_FROM_USUAL)
 			from = (uint32_t)fmax(warmup, ceil(sqlite3_column_double(row, 9) / ROUNDS_PER_POINT));
 		ret->from = from;
-		why = refusal(skep_column_text(row, 1), skep_column_text(row, 2), samples, ret->every);
+		why = refusal(skep_column_text(row, 1), skep_column_text(row, 2), samples, ret->every,
+			sqlite3_column_int64(row, 10) > 0);
 	}
 	if (row != NULL && why)
 		snprintf(reterr, size, "run %lld %s", (long long)id, why);
@@ -179,7 +182,7 @@ static bool read_run(
 static bool newest_runs(struct skep_store *store, int64_t *ret, uint32_t *ret_runs, char *reterr, size_t size)
 {
 	static const char sql[] =
-		"WITH shown AS (SELECT id, scenario FROM runs WHERE maths = 'real' AND status = 'done'"
+		"WITH shown AS (SELECT id, scenario FROM runs WHERE maths = 'real' AND status = 'done' AND first_round = 0"
 		"   AND NOT EXISTS (SELECT 1 FROM rounds WHERE run = id AND NOT loss < 9e300)),"
 		" newest AS (SELECT scenario FROM shown ORDER BY id DESC LIMIT 1)"
 		" SELECT id FROM shown JOIN newest USING (scenario) WHERE ?1 = 0 ORDER BY id DESC";

@@ -40,6 +40,7 @@ static const struct kind {
 	{"sweep", skep_plot_sweep},
 	{"throughput", skep_plot_throughput},
 	{"timeline", skep_plot_timeline},
+	{"utilisation", skep_plot_utilisation},
 };
 
 enum format { FORMAT_PNG, FORMAT_SVG, FORMAT_PDF, FORMATS };
@@ -140,7 +141,7 @@ static const struct kind *find_kind(const char *name, char *reterr, size_t size)
 			return &KIND[i];
 	snprintf(reterr, size,
 		"%s: not a kind of plot: take accuracy, complexity, cost, fit, matrix, pareto, search, sweep, "
-		"throughput or timeline",
+		"throughput, timeline or utilisation",
 		name);
 	return NULL;
 }

@@ -25,12 +25,12 @@ struct skep_plot_choice { /* NULL: what suits */
 	const struct skep_plot_axes *axes;
 };
 
-/* Kinds: accuracy, cost, fit, matrix, pareto, sweep, throughput, timeline. No runs given: accuracy and cost take the newest
- * run of each world of the newest scenario (accuracy all of them if it was in one world alone), throughput and pareto all
- * runs of that scenario, fit those that were computed, sweep the newest one, the others the newest run; only runs that
- * closed a round count. The format follows the file's ending: .png .svg .pdf. Refuses before it starts gnuplot: unknown
- * kind, run not there, target folder not writable, gnuplot missing; rounds (NULL: what suits) of another kind than
- * timeline. */
+/* Kinds: accuracy, cost, fit, matrix, pareto, sweep, throughput, timeline, utilisation. No runs given: accuracy, cost and
+ * utilisation take the newest run of each world of the newest scenario (accuracy all of them if it was in one world alone),
+ * throughput and pareto all runs of that scenario, fit those that were computed, sweep the newest one, the others the newest
+ * run; only runs that closed a round count. The format follows the file's ending: .png .svg .pdf. Refuses before it starts
+ * gnuplot: unknown kind, run not there, target folder not writable, gnuplot missing; rounds (NULL: what suits) of another
+ * kind than timeline. */
 bool skep_plot(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target,
 	const struct skep_plot_rounds *rounds, char *reterr, size_t size);
 

@@ -462,6 +462,27 @@ static void write_range(const struct figure *f, int axis, double unit, FILE *scr
 	}
 }
 
+static bool any_beaten(const struct figure *f)
+{
+	for (uint32_t p = 0; p < f->points; p++)
+		if (!f->point[p].best)
+			return true;
+	return false;
+}
+
+/* What the key calls the large dots. An empty title has no row. */
+static void write_fronts(const struct figure *f, FILE *script)
+{
+	static const char *const world[2] = {"simulated", "real"};
+	const char *front = "Pareto front: nothing is both faster and cheaper";
+	if (f->both_worlds)
+		fprintf(script, "Front = '%s, %s'\nOther = '%s'\n", front, world[f->first_world],
+			world[!f->first_world]);
+	else
+		fprintf(script, "Front = '%s'\nOther = ''\n", front);
+	fprintf(script, "Beaten = '%s'\n", any_beaten(f) ? "another one is both faster and cheaper" : "");
+}
+
 static void write_words(const struct figure *f, const char *unit, FILE *script)
 {
 	char title[160];
@@ -483,8 +504,8 @@ static void write_words(const struct figure *f, const char *unit, FILE *script)
 				: "but some diverged, or have other final losses than the least, %.3g: set "
 				  "train.target_loss",
 			least, most);
-	fprintf(script, "Warning = '%s'\nFront = 'Pareto front%s: nothing is both faster and cheaper'\n", warning,
-		f->both_worlds ? " of each world (blue: simulated, orange: real)" : "");
+	fprintf(script, "Warning = '%s'\n", warning);
+	write_fronts(f, script);
 	fprintf(script, "Runs = '%u run%s%s", f->dots, f->dots == 1 ? "" : "s",
 		f->points < f->dots ? ", those that differ by their seed joined in their mean" : "");
 	if (f->late > 0)

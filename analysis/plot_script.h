@@ -40,6 +40,8 @@ bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t
 	char *reterr, size_t size);
 bool skep_plot_timeline(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	char *reterr, size_t size);
+bool skep_plot_utilisation(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
 
 /* What titles and legends say about a run. */
 struct skep_plot_run {

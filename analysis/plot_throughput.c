@@ -31,7 +31,8 @@
 #define GROUPS_MAX 24u
 #define BINS 160u /* of time */
 #define KEY_PIXELS 24u
-#define HEIGHT 800u /* of the picture without its key */
+#define KEY_CHARS 130u /* of a title, that the key has room for in its usual size */
+#define HEIGHT 800u    /* of the picture without its key */
 
 static const char *const TEMPLATE[] = {
 #include "throughput.gp.inc"
@@ -247,14 +248,10 @@ static bool read_gpus(struct skep_store *store, struct figure *f, uint32_t i, ch
 
 /* ---- the script ------------------------------------------------------------------------------------------------- */
 
-/* Time, mean, mean less and plus one standard deviation; a block for each group. Returns the mean over all. */
-static double write_group(
-	const struct figure *f, const struct group *group, enum panel panel, double unit, FILE *script)
+/* Time, mean, mean less and plus one standard deviation; a block for each group. */
+static void write_group(const struct figure *f, const struct group *group, enum panel panel, double unit, FILE *script)
 {
-	double total = 0;
-	uint32_t bins = 0;
 	for (uint32_t b = 0; b < BINS && b * f->end_s / BINS < group->end_s; b++) {
-		bins++;
 		double sum = 0, squares = 0, n = 0;
 		for (uint32_t r = 0; r < group->runs; r++) {
 			const struct curve *curve = &f->curve[group->run[r]];
@@ -268,15 +265,29 @@ static double write_group(
 		}
 		double mean = n > 0 ? sum / n : NAN, spread = n > 0 ? sqrt(fmax(squares / n - mean * mean, 0)) : NAN;
 		double most = panel == SPREAD ? 100 : INFINITY;
-		total += isnan(mean) ? 0 : mean;
 		fprintf(script, "%.9g %.6g %.6g %.6g\n", (b + 0.5) * f->end_s / BINS * unit, mean,
 			fmax(mean - spread, 0), fmin(mean + spread, most));
 	}
 	fprintf(script, "\n\n");
-	return total / bins;
 }
 
-/* What the legend says: the group, its runs, their world, its mean. */
+/* Over the whole time of each run, as the database's own throughput is; the mean of the group's runs. */
+static double mean_of(const struct figure *f, const struct group *group, enum panel panel)
+{
+	double mean = 0;
+	for (uint32_t r = 0; r < group->runs; r++) {
+		const struct curve *curve = &f->curve[group->run[r]];
+		double sum = 0, weight = 0;
+		for (uint32_t b = 0; b < BINS; b++) {
+			sum += curve->sum[panel][b];
+			weight += curve->weight[panel][b];
+		}
+		mean += weight > 0 ? sum / weight / group->runs : 0;
+	}
+	return mean;
+}
+
+/* What the legend says: its means, its runs, their world, and what sets the group apart, which may be long. */
 static void name_curve(
 	const struct figure *f, const struct group *group, const double mean[PANELS], char *ret, size_t size)
 {
@@ -286,12 +297,11 @@ static void name_curve(
 		snprintf(runs, sizeof runs, "run %lld", (long long)f->run[group->run[0]].id);
 	else
 		snprintf(runs, sizeof runs, "%u runs", group->runs);
-	snprintf(ret, size, "%s%s%s, %s, %.*f samples/s on average, spread %.0f %%", group->title,
-		group->title[0] ? ": " : "", runs, world,
+	snprintf(ret, size, "%.*f samples/s, spread %.0f %%: %s, %s%s%s",
 		mean[RATE] < 10    ? 2
 		: mean[RATE] < 100 ? 1
 				   : 0,
-		mean[RATE], mean[SPREAD]);
+		mean[RATE], mean[SPREAD], runs, world, group->title[0] ? ", " : "", group->title);
 }
 
 static bool any_mixed(const struct figure *f)
@@ -305,14 +315,15 @@ static bool any_mixed(const struct figure *f)
 static void write_figure(const struct figure *f, FILE *script)
 {
 	static const char *const block[PANELS] = {"$rate", "$share"};
-	double mean[GROUPS_MAX][PANELS];
+	bool banded = false;
+	size_t longest = 0;
 	skep_plot_title(script, f->run, f->runs, "throughput");
 	double unit = skep_plot_time_axis(script, f->end_s, 1);
 	fprintf(script, "timelabel = 'time since the start of the run (%s)'\n", skep_plot_unit(f->end_s).name);
 	for (int panel = 0; panel < PANELS; panel++) {
 		fprintf(script, "%s << END\n", block[panel]);
 		for (uint32_t g = 0; g < f->groups; g++)
-			mean[g][panel] = write_group(f, &f->group[g], (enum panel)panel, unit, script);
+			write_group(f, &f->group[g], (enum panel)panel, unit, script);
 		fprintf(script, "END\n");
 	}
 	fprintf(script, "groups = %u\nkey_part = %.4f\narray Title[%u]\narray Colour[%u]\narray Dash[%u]\n", f->groups,
@@ -321,7 +332,10 @@ static void write_figure(const struct figure *f, FILE *script)
 		any_mixed(f) ? "mixed GPUs, each taken as the mean of its stage: 100 % is no bound" : "");
 	for (uint32_t g = 0; g < f->groups; g++) {
 		char title[512];
-		name_curve(f, &f->group[g], mean[g], title, sizeof title);
+		double mean[PANELS] = {mean_of(f, &f->group[g], RATE), mean_of(f, &f->group[g], SPREAD)};
+		name_curve(f, &f->group[g], mean, title, sizeof title);
+		banded = banded || f->group[g].runs > 1;
+		longest = strlen(title) > longest ? strlen(title) : longest;
 		fprintf(script, "Title[%u] = ", g + 1);
 		skep_script_string(script, title);
 		fprintf(script, "\nColour[%u] = '%s'\nDash[%u] = %u\n", g + 1, skep_plot_colour(g), g + 1,
@@ -329,6 +343,11 @@ static void write_figure(const struct figure *f, FILE *script)
 			: g < 16 ? 2
 				 : 4);
 	}
+	fprintf(script, "bands = '%s'\nkey_font = ',%u'\n",
+		banded ? "bands: one standard deviation of the runs with other seeds" : "",
+		longest > 2 * KEY_CHARS ? 6
+		: longest > KEY_CHARS   ? 9
+					: 13);
 	skep_script_lines(script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
 }
 

@@ -21,8 +21,9 @@
 #define NUMBERED_MAX 40u     /* workers with their number on the axis */
 #define ROW_PIXELS 34.0
 #define MARGIN_PIXELS 190.0
-#define ROUND_WIDTH 0.06  /* of the width: the name of a round */
-#define LABEL_PIXELS 24.0 /* of height that the name of a stage needs */
+#define ROUND_WIDTH 0.06   /* of the width: the name of a round */
+#define LABEL_PIXELS 24.0  /* of height that the name of a stage needs ... */
+#define NUMBER_PIXELS 15.0 /* ... and the number of a worker */
 
 static const char *const TEMPLATE[] = {
 #include "timeline.gp.inc"
@@ -139,8 +140,7 @@ static void write_stage(struct skep_timeline *timeline, int64_t stage, uint32_t 
 			end - 0.5, end - 0.5);
 }
 
-/* Which row each worker has; with the numbers and the stages on the axis, and the height of the picture. */
-bool skep_timeline_workers(struct skep_timeline *timeline, double margin_pixels)
+bool skep_timeline_rows(struct skep_timeline *timeline, double row_pixels)
 {
 	static const char sql[] =
 		"SELECT worker, coalesce(first_stage, -1) FROM workers WHERE run = ?1 AND role = 'worker'"
@@ -148,10 +148,8 @@ bool skep_timeline_workers(struct skep_timeline *timeline, double margin_pixels)
 	uint32_t workers = timeline->run.workers, first = 0, i = 0;
 	sqlite3_stmt *row =
 		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
-	timeline->picture->width = 1400;
-	timeline->picture->height = height_of(workers, margin_pixels);
-	double row_pixels = (timeline->picture->height - margin_pixels) / workers, labelled = -INFINITY;
-	bool numbered = workers <= NUMBERED_MAX;
+	double labelled = -INFINITY;
+	bool numbered = workers <= NUMBERED_MAX && row_pixels >= NUMBER_PIXELS;
 	int64_t last = -1;
 	fprintf(timeline->script,
 		numbered ? "set label 'worker' at graph -0.008, graph 1 offset 0, 0.7 right\nset ytics scale 0 ()\n"
@@ -172,6 +170,15 @@ bool skep_timeline_workers(struct skep_timeline *timeline, double margin_pixels)
 	write_stage(timeline, last, first, workers, &labelled, row_pixels);
 	sqlite3_finalize(row);
 	return row != NULL;
+}
+
+/* With the height of the picture. */
+bool skep_timeline_workers(struct skep_timeline *timeline, double margin_pixels)
+{
+	uint32_t workers = timeline->run.workers;
+	timeline->picture->width = 1400;
+	timeline->picture->height = height_of(workers, margin_pixels);
+	return skep_timeline_rows(timeline, (timeline->picture->height - margin_pixels) / workers);
 }
 
 /* `pale`: colours are blended with that of idleness. */

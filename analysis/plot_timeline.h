@@ -45,6 +45,8 @@ struct skep_timeline {
 
 void skep_timeline_unit(struct skep_timeline *timeline); /* from end_s */
 bool skep_timeline_workers(struct skep_timeline *timeline, double margin_pixels);
+/* The same for rows of that height: which row each worker has, with the numbers and the stages on the axis. */
+bool skep_timeline_rows(struct skep_timeline *timeline, double row_pixels);
 void skep_timeline_legend(struct skep_timeline *timeline, bool pale);
 void skep_timeline_title(struct skep_timeline *timeline, const char *part);
 

@@ -63,7 +63,8 @@ static void add_line(struct skep_progress *progress, skep_time now)
 		if (progress->validated)
 			fprintf(stderr, ", validation %.4g", progress->validation_loss);
 		fprintf(stderr, ", %.0f s left\n",
-			(now_s - progress->begin_s) * (progress->total - progress->done) / progress->done);
+			(now_s - progress->begin_s) * (progress->total - progress->done) /
+				(progress->done - progress->before));
 	}
 	fflush(stderr);
 	progress->drawn_s = now_s;
@@ -72,6 +73,8 @@ static void add_line(struct skep_progress *progress, skep_time now)
 static void draw(void *context, skep_time now, uint32_t done, uint32_t total)
 {
 	struct skep_progress *progress = context;
+	if (progress->done == 0)
+		progress->before = done - 1;
 	progress->done = done;
 	progress->total = total;
 	add_line(progress, now);
@@ -80,7 +83,7 @@ static void draw(void *context, skep_time now, uint32_t done, uint32_t total)
 	fprintf(stderr, "round %u of %u, at %.1f s", done, total, (double)now * 1e-9);
 	if (progress->validated)
 		fprintf(stderr, ", validation %.4g", progress->validation_loss);
-	draw_rest(progress, done, total);
+	draw_rest(progress, done - progress->before, total - progress->before);
 }
 
 void skep_progress_show(

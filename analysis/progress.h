@@ -16,6 +16,7 @@ struct skep_progress {
 	bool lines;          /* instead of it; not for skep_progress_show */
 	double begin_s, drawn_s;
 	uint32_t done, total; /* rounds; 0 before the first one is done */
+	uint32_t before;      /* that were done when the run began: it goes on with another */
 	bool validated;       /* the last validation's: */
 	double validation_loss;
 };

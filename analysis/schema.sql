@@ -5,7 +5,7 @@
 -- Change user_version and SKEP_SCHEMA_VERSION in database.c together.
 
 PRAGMA application_id = 1936418160; -- the letters "skep"
-PRAGMA user_version = 8;
+PRAGMA user_version = 9;
 
 CREATE TABLE runs (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -32,6 +32,9 @@ CREATE TABLE runs (
 	microbatches INTEGER NOT NULL, -- per round
 	samples_per_microbatch INTEGER NOT NULL,
 	target_loss REAL, -- NULL: none
+	first_round INTEGER NOT NULL, -- it began with what another run had kept as of the start of this round; 0: by itself
+	continues INTEGER REFERENCES runs, -- that run; NULL: there is none, or this database does not have it
+	kept_as INTEGER, -- its number in the folder of its checkpoints; NULL: it keeps nothing there
 	-- The result: NULL until the run has ended.
 	digest TEXT, -- 16 hexadecimal digits
 	steps INTEGER,
@@ -270,6 +273,29 @@ CREATE INDEX sweep_runs_by_identity ON sweep_runs (identity);
 CREATE VIEW losses AS
 	SELECT run, round, closed_s AS time_s, loss FROM rounds WHERE loss IS NOT NULL;
 
+-- What the runs that a run goes on with had spent when the rounds before its own had closed, all together.
+CREATE VIEW v_before AS
+	WITH RECURSIVE line(run, earlier, round) AS (
+		SELECT id, continues, first_round FROM runs WHERE continues IS NOT NULL
+		UNION ALL
+		SELECT line.run, runs.continues, runs.first_round
+		FROM line
+		JOIN runs ON runs.id = line.earlier
+		WHERE runs.continues IS NOT NULL
+	)
+	SELECT line.run, sum(last.closed_s) AS time_s,
+		sum((
+			SELECT sum(counted) FROM stage_rounds
+			WHERE stage_rounds.run = earlier AND stage_rounds.round < line.round AND stage = slices - 1
+		)) AS counted, -- microbatches, in the last stage
+		sum(last.bytes_pipeline) AS bytes_pipeline, sum(last.bytes_sync) AS bytes_sync
+	FROM line
+	JOIN runs ON runs.id = earlier
+	JOIN (
+		SELECT rounds.*, lead(round, 1, 4294967296) OVER (PARTITION BY run ORDER BY round) AS next FROM rounds
+	) AS last ON last.run = earlier AND last.round < line.round AND last.next >= line.round
+	GROUP BY line.run;
+
 -- Validations against what it took to get there; bytes of pipeline and reductions.
 CREATE VIEW v_validations AS
 	SELECT run, round, step, ended_s AS time_s, loss, perplexity, validations.counted,
@@ -339,13 +365,16 @@ CREATE VIEW v_counted_once AS
 	granted AS (
 		SELECT run, round, count(*) AS issued FROM grants GROUP BY run, round
 	),
-	merged AS (
+	merged AS MATERIALIZED (
 		SELECT run, round, stage, peer AS worker, peer_epoch AS epoch, microbatch + i AS microbatch
 		FROM notes JOIN bit ON (value >> i) & 1 WHERE kind = 'merged'
 	),
-	member AS (
+	seat AS MATERIALIZED ( -- this and `merged`: else each of count_notes looks through all notes of its run
 		SELECT run, round, stage, peer AS worker, peer_epoch AS epoch, value AS claimed
 		FROM notes WHERE kind = 'member'
+	),
+	member AS (
+		SELECT run, round, stage, worker, epoch, claimed FROM seat
 		UNION ALL
 		SELECT run, round, stage, worker, epoch, count(*) FROM merged GROUP BY run, round, stage, worker, epoch
 	),
@@ -378,8 +407,7 @@ CREATE VIEW v_counted_once AS
 		UNION ALL
 		SELECT run, round, stage, microbatch, 0, 1, 0
 		FROM count_notes
-		JOIN (SELECT run, round, stage, peer AS worker, peer_epoch AS epoch FROM notes WHERE kind = 'member')
-			USING (run, round, stage, worker, epoch)
+		JOIN seat USING (run, round, stage, worker, epoch)
 		UNION ALL
 		SELECT run, round, stage, microbatch, 0, 1, 0
 		FROM count_notes JOIN merged USING (run, round, stage, worker, epoch, microbatch)

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "analysis/database.h"
+#include "analysis/reserve.h"
 #include "analysis/store_rows.h"
 #include "scenarios/periodic.h"
 
@@ -347,6 +348,8 @@ static void forget(struct skep_store *store)
 	memset(store->sent, 0, sizeof store->sent);
 	store->error[0] = '\0';
 	store->behind = false;
+	skep_reserve_give_back(store->reserve);
+	store->reserve = -1;
 }
 
 bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
@@ -366,6 +369,8 @@ bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scen
 	store->round_steps = skep_periodic_steps(&scenario->plan);
 	for (uint32_t round = 0; round < store->heard; round++)
 		hear_open(store, 0, round);
+	if (sqlite3_db_filename(store->db, "main")[0] != '\0') /* not in memory */
+		store->reserve = skep_reserve_take(store->path);
 	*ret_run = store->run;
 	return true;
 }
@@ -415,14 +420,18 @@ static bool begin_end(struct skep_store *store)
 	return rc == SQLITE_OK;
 }
 
-/* So that nobody takes the run for one that still goes on; without success if the reason for its end is in the way here too,
- * and then whoever writes next does it. */
+/* So that nobody takes the run for one that still goes on. A disk or a file that is full has room for that: what was kept for
+ * it, or the log, once it has gone into the file. Should the reason for the end be in the way here too, whoever writes next does
+ * it. */
 static void mark_dead(struct skep_store *store)
 {
 	char sql[96];
 	snprintf(sql, sizeof sql, "UPDATE runs SET status = 'dead' WHERE id = %" PRId64, store->run);
 	sqlite3_busy_timeout(store->db, MARK_TIMEOUT_MS);
-	run_sql(store, sql);
+	skep_reserve_give_back(store->reserve);
+	store->reserve = -1;
+	if (run_sql(store, sql) != SQLITE_OK && run_sql(store, "PRAGMA wal_checkpoint(TRUNCATE)") == SQLITE_OK)
+		run_sql(store, sql);
 }
 
 bool skep_store_end(struct skep_store *store, const struct skep_summary *summary, char *reterr, size_t size)
@@ -462,6 +471,7 @@ static struct skep_store *create_store(const char *path, char *reterr, size_t si
 	store->lives.item_size = sizeof(struct skep_life_row);
 	store->closed.item_size = sizeof(struct skep_closed_row);
 	store->patience_ms = END_TIMEOUT_MS;
+	store->reserve = -1;
 	snprintf(store->path, sizeof store->path, "%s", path);
 	return store;
 }

@@ -53,7 +53,7 @@ bool skep_store_put_logs(struct skep_store *store)
 static bool read_run(struct skep_store *store, int64_t run, struct skep_run_log *ret, char *reterr, size_t size)
 {
 	sqlite3_stmt *row = skep_store_query(
-		store, "SELECT world, workers, path, text FROM runs WHERE id = ?1", run, 0, reterr, size);
+		store, "SELECT world, workers, path, text, first_round FROM runs WHERE id = ?1", run, 0, reterr, size);
 	bool ok = false;
 	if (row == NULL)
 		return false;
@@ -62,10 +62,12 @@ static bool read_run(struct skep_store *store, int64_t run, struct skep_run_log 
 	} else if (strcmp(skep_column_text(row, 0), "real") != 0) {
 		snprintf(reterr, size,
 			"run %" PRId64 " was simulated and has no log: simulate it again, one seed gives one run", run);
-	} else if (sqlite3_column_int64(row, 1) < 1 || sqlite3_column_int64(row, 1) > MACHINES_MAX) {
+	} else if (sqlite3_column_int64(row, 1) < 1 || sqlite3_column_int64(row, 1) > MACHINES_MAX ||
+		   sqlite3_column_int64(row, 4) < 0 || sqlite3_column_int64(row, 4) > UINT32_MAX) {
 		snprintf(reterr, size, "the row of run %" PRId64 " is damaged", run);
 	} else {
 		ret->machines = (uint32_t)sqlite3_column_int64(row, 1) + 1;
+		ret->first_round = (uint32_t)sqlite3_column_int64(row, 4);
 		ret->path = strdup(skep_column_text(row, 2));
 		ret->text = strdup(skep_column_text(row, 3));
 		ret->machine = calloc(ret->machines, sizeof *ret->machine);

@@ -22,7 +22,8 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 	[SKEP_INSERT_RUN] =
 		"INSERT INTO runs (scenario, path, text, world, device, pace, shape, seed, version, host, pid, started,"
 		" model, topology, maths, workers, stages, rounds_planned, microbatches, samples_per_microbatch,"
-		" target_loss, slices) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		" target_loss, slices, first_round, kept_as, continues) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+		" ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT max(id) FROM runs WHERE kept_as = ?))",
 	[SKEP_INSERT_SOURCE] = "INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?)",
 	[SKEP_INSERT_PLACE] = "INSERT INTO places VALUES (?, ?, ?)",
 	[SKEP_INSERT_PAIR] = "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?)",
@@ -45,6 +46,7 @@ static const char *const SQL[SKEP_STATEMENTS] = {
 	[SKEP_UPDATE_WORKER] =
 		"UPDATE workers SET final_stage = ?, final_epoch = ?, alive_s = ?, compute_s = ?, arithmetic_s = ?,"
 		" events = ?, digest = ? WHERE run = ? AND worker = ?",
+	[SKEP_UPDATE_EARLIER] = "UPDATE runs SET status = 'dead' WHERE kept_as = ? AND status = 'running'",
 	[SKEP_UPDATE_RUN] =
 		"UPDATE runs SET status = ?, digest = ?, steps = ?, samples = ?, tokens = ?, time_s = ?,"
 		" throughput_samples_per_s = ?, utilisation = ?, passes_s = ?, reduction_s = ?, bytes_pipeline = ?,"
@@ -484,9 +486,14 @@ static bool put_run(struct skep_store *store, const struct skep_scenario *scenar
 	integer(&c, scenario->samples);
 	real(&c, scenario->target_loss);
 	integer(&c, skep_plan_slices(plan));
+	integer(&c, plan->first_round);
+	integer_or_null(&c, scenario->kept_as > 0, (int64_t)scenario->kept_as);
+	integer_or_null(&c, scenario->kept_from > 0, (int64_t)scenario->kept_from);
 	bool ok = put(store, &c);
 	store->run = ok ? sqlite3_last_insert_rowid(store->db) : 0;
-	return ok;
+	struct cursor earlier = fill(store, SKEP_UPDATE_EARLIER); /* its host may never come back to say so */
+	integer_or_null(&earlier, scenario->kept_from > 0, (int64_t)scenario->kept_from);
+	return ok && put(store, &earlier);
 }
 
 static bool put_pair(struct skep_store *store, const struct skep_topology *topology, uint32_t from, uint32_t to)

@@ -30,6 +30,7 @@ enum skep_statement {
 	SKEP_INSERT_LOG,
 	SKEP_UPDATE_WORKER,
 	SKEP_UPDATE_RUN,
+	SKEP_UPDATE_EARLIER,
 	SKEP_STATEMENTS
 };
 
@@ -91,6 +92,7 @@ struct skep_store {
 	bool behind;      /* the database was locked when the last round closed */
 	int patience_ms;  /* at the end, for a locked database */
 	FILE *say;        /* that it waits; NULL: nothing */
+	int reserve;      /* of the disk, for mark_dead(); -1: none */
 
 	int64_t run; /* 0: none has begun */
 	uint32_t workers, stages,

@@ -330,7 +330,7 @@ static void add_spans(const struct skep_tally *tally, struct skep_summary *ret)
 {
 	double passes_ns = 0, reduction_ns = 0;
 	uint32_t passes = 0, reductions = 0;
-	for (size_t i = 0; i < tally->spans && i < tally->sum.steps; i++) {
+	for (size_t i = 0; i < tally->spans && i < tally->scenario->plan.first_round + tally->sum.steps; i++) {
 		const struct span *span = &tally->span[i];
 		if (span->passed_ns == 0)
 			continue;
@@ -358,7 +358,8 @@ static double cost_usd(const struct skep_tally *tally)
 static bool extrapolated(const struct skep_tally *tally)
 {
 	char how[256];
-	return skep_loss_extrapolates(tally->scenario, (uint32_t)tally->sum.steps, how, sizeof how);
+	uint32_t rounds = tally->scenario->plan.first_round + (uint32_t)tally->sum.steps;
+	return skep_loss_extrapolates(tally->scenario, rounds, how, sizeof how);
 }
 
 void skep_tally_warm_up(struct skep_tally *tally, uint32_t rounds)

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planning/read.h"
+
 #define CONFIRM_MIN 2u /* an interval takes two */
 
 /* Every option; `val` is its letter in struct command. */
@@ -41,6 +43,8 @@ static const struct option long_options[] = {
 	{"validation", no_argument, NULL, 'W'},
 	{"from", required_argument, NULL, 'F'},
 	{"bf16", no_argument, NULL, 'B'},
+	{"resume", no_argument, NULL, 'U'},
+	{"keep", no_argument, NULL, 'K'},
 	{"budget", required_argument, NULL, 'b'},
 	{"explain", no_argument, NULL, 'x'},
 	{"pareto", no_argument, NULL, 'O'},
@@ -93,6 +97,9 @@ static const char *const option_help[] = {
 		"plan\n"
 		"                        has not seen, and print means, their difference and ratio with intervals of 95 %\n",
 	['B'] = "  --bf16                numbers of 16 bits, rounded\n",
+	['U'] = "  --resume              go on with the newest states in the folder of checkpoint.to, which an earlier run has "
+		"kept\n",
+	['K'] = "  --keep                write states into the folder of checkpoint.to, as `skep run` does\n",
 	['k'] = "  --details             keep of each run what `skep sim` keeps: all operations and notes\n",
 };
 
@@ -301,6 +308,12 @@ static enum status take_switch(struct arguments *a, int letter)
 	case 'h':
 		a->exec.shape = true;
 		break;
+	case 'U':
+		a->resume = true;
+		break;
+	case 'K':
+		a->keep = true;
+		break;
 	default:
 		return take_sweep_option(a, letter);
 	}
@@ -417,4 +430,17 @@ enum status skep_arguments_read(
 		fprintf(stderr, "; '%s' is one word too many", ret->positional[command->most]);
 	fprintf(stderr, "; see skep %s --help\n", command->name);
 	return STATUS_BAD_INPUT;
+}
+
+bool skep_arguments_scenario(const struct arguments *arguments, struct skep_scenario *ret)
+{
+	struct skep_diag diag = {0};
+	struct skep_scenario_options options = arguments->scenario;
+	char text[2048];
+	options.details = stderr;
+	if (skep_planning_read(arguments->positional[0], &options, ret, &diag))
+		return true;
+	skep_diag_print(&diag, text, sizeof text);
+	fputs(text, stderr);
+	return false;
 }

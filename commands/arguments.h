@@ -16,11 +16,12 @@
 
 #define SETS_MAX 64
 #define PLAN_CONFIRM_SEEDS_MOST 1000u
-#define SETS_ROOM (SETS_MAX + SKEP_VARY_KEYS_MAX + 2) /* with what a plan adds */
+#define SETS_ROOM (SETS_MAX + SKEP_VARY_KEYS_MAX + 4) /* with what a plan adds */
 #define RUNS_MAX 256
 #define VARIES_MAX 64
 
-enum status { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_BAD_INPUT = 2 };
+/* Above STATUS_SIGNAL: by so much the signal that ended the command, when all that was to be written is. */
+enum status { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_BAD_INPUT = 2, STATUS_SIGNAL = 128 };
 
 struct arguments {
 	const char *set[SETS_ROOM];
@@ -39,6 +40,7 @@ struct arguments {
 	bool has_db;
 	uint32_t step; /* of a checkpoint; 0: not given */
 	bool bf16;
+	bool resume, keep;   /* resume.h */
 	uint32_t ranks;      /* 0: not given */
 	uint32_t repeat;     /* 1: not given */
 	uint32_t threads;    /* 0: not given */
@@ -64,6 +66,9 @@ struct command {
 enum status skep_arguments_read(
 	const struct command *command, int argc, char **argv, struct arguments *ret, bool *ret_help);
 void skep_arguments_print_help(const struct command *command, FILE *out);
+
+/* The scenario that the first operand names, with what --set and --seed say; false: it was said what is wrong. */
+bool skep_arguments_scenario(const struct arguments *arguments, struct skep_scenario *ret);
 
 /* Operands `first` and on are numbers of runs; false: one is not, and it was said. */
 bool skep_arguments_runs(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count);

@@ -20,6 +20,7 @@
 #include "commands/plan_confirm.h"
 #include "commands/plan_joint.h"
 #include "commands/plan_work.h"
+#include "planning/cuts.h"
 #include "planning/interval.h"
 #include "planning/read.h"
 
@@ -72,8 +73,7 @@ static bool is_late(const struct plan_work *w)
 
 /* ---- search ------------------------------------------------------------------------------------------------------- */
 
-/* False: no memory. */
-static bool add(struct plan_work *w, const char *name, struct plan_candidate **ret)
+bool plan_add(struct plan_work *w, const char *name, struct plan_candidate **ret)
 {
 	struct plan_candidate *c = &w->candidate[w->candidates];
 	*c = (struct plan_candidate){.name = name, .fits = true, .value = INFINITY};
@@ -158,7 +158,7 @@ static bool search_with(struct plan_work *w, size_t nth)
 	if (searches[nth].lean && w->planning.lean.spares <= w->planning.problem.spares)
 		return true;
 	void *mem = malloc(skep_search_size(&search));
-	if (!mem || !add(w, skep_method_name(searches[nth].method), &c)) {
+	if (!mem || !plan_add(w, skep_method_name(searches[nth].method), &c)) {
 		free(mem);
 		return false;
 	}
@@ -267,7 +267,7 @@ static bool expect_random(struct plan_work *w)
 /* A large pool's trials are dear, and its random allocations much alike. */
 uint32_t plan_randoms(const struct plan_work *w)
 {
-	return w->planning.workers > 4 * (uint32_t)SMALL_POOL ? PLAN_RANDOMS / 2 : PLAN_RANDOMS;
+	return w->planning.workers >= (uint32_t)SMALL_POOL ? PLAN_RANDOMS / 2 : PLAN_RANDOMS;
 }
 
 static bool try_random(struct plan_work *w)
@@ -294,7 +294,7 @@ static bool try_random(struct plan_work *w)
 static bool begin_with_start(struct plan_work *w)
 {
 	struct plan_candidate *c;
-	if (!add(w, "start", &c))
+	if (!plan_add(w, "start", &c))
 		return false;
 	bool whole = skep_planning_start(&w->planning, c->stage_of);
 	expect(w, c);
@@ -309,7 +309,7 @@ static bool go_on_with_given(struct plan_work *w)
 	struct plan_candidate *c;
 	if (!w->given)
 		return true;
-	if (!add(w, "settings", &c))
+	if (!plan_add(w, "settings", &c))
 		return false;
 	memcpy(c->stage_of, w->given, w->planning.workers * sizeof *c->stage_of);
 	expect(w, c);
@@ -336,7 +336,7 @@ bool plan_choose(struct plan_work *w)
 
 /* ---- all of it ---------------------------------------------------------------------------------------------------- */
 
-static bool make_costs(struct plan_work *w)
+bool plan_make_costs(struct plan_work *w)
 {
 	for (uint32_t view = 0; view < SKEP_VIEWS; view++) {
 		const struct skep_throughput *throughput = &w->planning.throughput[view];
@@ -354,27 +354,42 @@ static bool make_costs(struct plan_work *w)
 	return w->rented != NULL;
 }
 
+void plan_free_costs(struct plan_work *w)
+{
+	for (uint32_t view = 0; view < SKEP_VIEWS; view++) {
+		free(w->cost_memory[view]);
+		w->cost_memory[view] = NULL;
+	}
+	free(w->rented_memory);
+	w->rented_memory = NULL;
+}
+
 void plan_clear(struct plan_work *w)
 {
-	for (uint32_t i = 0; i < w->candidates; i++)
+	for (uint32_t i = 0; i < w->candidates; i++) {
 		free(w->candidate[i].stage_of);
+		free(w->candidate[i].layers);
+	}
 	for (uint32_t i = 0; i < PLAN_RANDOMS; i++)
 		free(w->random[i].stage_of);
-	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
-		free(w->cost_memory[view]);
-	free(w->rented_memory);
+	plan_free_costs(w);
+	free(w->cut);
+	free(w->even);
 	skep_planning_finish(&w->planning);
 	skep_scenario_finish(&w->scenario);
 }
 
 enum status plan_prepare(struct plan_work *w, char *reterr, size_t size)
 {
-	if (!skep_planning_make(&w->scenario, &w->planning, reterr, size))
+	if (!skep_planning_pose(&w->scenario, &w->planning, reterr, size))
+		return STATUS_BAD_INPUT;
+	w->cuts = w->cuts && skep_planned_cuts(&w->scenario) && skep_cuts_possible(&w->scenario);
+	if (!skep_planning_check(&w->planning, reterr, size) && !(w->cuts && plan_cuts_open(w)))
 		return STATUS_BAD_INPUT;
 	w->rounds = plan_trial_rounds(&w->scenario);
 	w->aim = w->scenario.planned ? w->scenario.planned->aim : SKEP_AIM_THROUGHPUT;
 	snprintf(reterr, size, "%s", lacking);
-	return make_costs(w) ? STATUS_DONE : STATUS_FAILED;
+	return plan_make_costs(w) ? STATUS_DONE : STATUS_FAILED;
 }
 
 bool plan_seek(struct plan_work *w)
@@ -382,7 +397,7 @@ bool plan_seek(struct plan_work *w)
 	if (!begin_with_start(w) || !search_all(w))
 		return false;
 	try_found(w);
-	return true;
+	return plan_cuts_seek(w);
 }
 
 static enum status show(const struct plan_work *w, const struct plan_confirm *confirmed)
@@ -406,6 +421,8 @@ static enum status confirm(const struct plan_work *w)
 {
 	struct plan_confirm confirmed;
 	enum status status = plan_confirm_run(w, &confirmed) ? show(w, &confirmed) : STATUS_FAILED;
+	if (confirmed.signal != 0)
+		status = (enum status)(STATUS_SIGNAL + confirmed.signal);
 	if (confirmed.kept && !w->arguments->quiet)
 		fprintf(stderr, "runs are in %s\n", w->arguments->db);
 	plan_confirm_finish(&confirmed);
@@ -422,6 +439,8 @@ static enum status tell(struct plan_work *w)
 		w->stated = &stated;
 		status = a->output && !plan_write(w) ? STATUS_BAD_INPUT : a->confirm > 0 ? confirm(w) : show(w, NULL);
 		w->stated = NULL;
+	} else if (stated.signal != 0) {
+		status = (enum status)(STATUS_SIGNAL + stated.signal);
 	}
 	plan_confirm_finish(&stated);
 	return status;
@@ -430,9 +449,11 @@ static enum status tell(struct plan_work *w)
 static enum status plan(struct plan_work *w)
 {
 	char error[1024];
+	w->cuts = true;
 	enum status prepared = plan_prepare(w, error, sizeof error);
 	if (prepared == STATUS_BAD_INPUT)
-		fprintf(stderr, "%s: error: %s\n", w->scenario.path, error);
+		fprintf(stderr, "%s: error: %s%s\n", w->scenario.path, error,
+			w->cuts ? "; nor was another cut of the model found that would do" : "");
 	if (prepared == STATUS_BAD_INPUT)
 		return prepared;
 	if (prepared != STATUS_DONE || !plan_seek(w) || !expect_random(w) || !try_random(w))
@@ -444,6 +465,8 @@ static enum status plan(struct plan_work *w)
 			w->scenario.path);
 		return STATUS_BAD_INPUT;
 	}
+	if (!plan_cuts_adopt(w))
+		return complain(STATUS_FAILED, lacking);
 	return tell(w);
 }
 

@@ -208,15 +208,14 @@ static bool run_all(const struct plan_work *w, struct plan_confirm *ret)
 {
 	struct course c = {.work = w, .confirm = ret};
 	uint32_t processes = w->arguments->jobs > 0 ? w->arguments->jobs : skep_cores();
-	int signal;
 	if (!add_sides(w, ret))
 		return complain(lacking);
-	bool ran = plan_jobs_run(processes, 0, ret->seeds * ret->sides, work_on, take_answer, &c, &signal);
+	bool ran = plan_jobs_run(processes, 0, ret->seeds * ret->sides, work_on, take_answer, &c, &ret->signal);
 	ret->kept = c.store && !c.failed;
 	skep_store_close(c.store);
-	if (!ran && signal != 0)
+	if (!ran && ret->signal != 0)
 		fprintf(stderr, "skep: ended by SIG%s before it was known how good the plan is\n",
-			sigabbrev_np(signal));
+			sigabbrev_np(ret->signal));
 	else if (!ran)
 		complain("a process that simulated has died, or there is no memory for one");
 	return ran && !c.failed;

@@ -31,6 +31,7 @@ struct plan_confirm {
 	bool stated;           /* a statement, not a confirmation: ... */
 	struct plan_span span; /* ... over so much of each run */
 	bool kept;             /* in the database */
+	int signal;            /* that ended it; 0: none */
 };
 
 /* False: something went wrong, and it was said. Either way *ret is to be finished. */

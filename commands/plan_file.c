@@ -50,13 +50,24 @@ static void write_stages(const struct plan_work *w, const struct skep_scenario *
 	free(text);
 }
 
+/* Where another cut was found: "layers 0-3: ". */
+static void write_layers(const struct plan_work *w, uint32_t stage, FILE *out)
+{
+	uint32_t slices = skep_plan_slices(&w->scenario.plan), first, layers;
+	for (uint32_t slice = stage; w->cut && slice < slices; slice += w->planning.stages) {
+		skep_model_cut(&w->scenario.model, slices, slice, &first, &layers);
+		fprintf(out, "%s%" PRIu32 "-%" PRIu32 "%s", slice == stage ? "layers " : ", ", first,
+			first + layers - 1, slice + w->planning.stages < slices ? "" : ": ");
+	}
+}
+
 static void write_head(const struct plan_work *w, const struct skep_scenario *planned, FILE *out)
 {
 	const struct plan_candidate *c = &w->candidate[w->chosen], *start = &w->candidate[0];
 	char crew[600];
 	fprintf(out, "# Who serves which stage, from: skep plan ");
 	say(out, w->arguments->positional[0]);
-	for (uint32_t i = 0; i < w->arguments->scenario.sets; i++) {
+	for (uint32_t i = 0; i < (w->cut ? w->given_sets : w->arguments->scenario.sets); i++) {
 		fprintf(out, " --set '");
 		say(out, w->arguments->scenario.set[i]);
 		fprintf(out, "'");
@@ -75,6 +86,7 @@ static void write_head(const struct plan_work *w, const struct skep_scenario *pl
 	for (uint32_t i = 0; i < w->planning.stages; i++) {
 		plan_crew(w, c->stage_of, i, crew, sizeof crew);
 		fprintf(out, "#   stage %" PRIu32 ": ", i);
+		write_layers(w, i, out);
 		say(out, crew);
 		fprintf(out, "\n");
 	}

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * plan_jobs.c - see plan_jobs.h. Keeps true: answers are told in ascending order, so what a plan decides by them does not
- * depend on how many processes there were; afterwards signals do again what they did before.
+ * depend on how many processes there were, and those that have come are told of whatever ends the others; afterwards signals do
+ * again what they did before.
  */
 #include "commands/plan_jobs.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "exec/quit.h"
 
 struct slot {
 	void *bytes;
@@ -56,28 +58,21 @@ bool plan_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep
 	void *context, int *ret_signal)
 {
 	char error[256];
-	struct sigaction interrupt, terminate;
-	sigset_t before;
 	*ret_signal = 0;
 	processes = processes < count ? processes : count;
 	if (processes <= 1)
 		return run_here(kind, count, work, answer, context);
 	struct slot *slot = calloc(count, sizeof *slot);
-	sigprocmask(SIG_BLOCK, NULL, &before);
-	sigaction(SIGINT, NULL, &interrupt);
-	sigaction(SIGTERM, NULL, &terminate);
+	struct skep_quit_before before;
+	skep_quit_block(&before);
 	struct skep_sweep_pool *pool =
 		slot ? skep_sweep_pool_create(processes, work, context, error, sizeof error) : NULL;
 	bool ok = pool && run_there(pool, processes, kind, count, slot, ret_signal);
 	skep_sweep_pool_destroy(pool);
-	sigaction(SIGINT, &interrupt, NULL);
-	sigaction(SIGTERM, &terminate, NULL);
-	sigprocmask(SIG_SETMASK, &before, NULL);
+	skep_quit_restore(&before);
 	for (uint32_t i = 0; slot && i < count; i++)
-		if (ok)
+		if (slot[i].bytes)
 			answer(context, i, slot[i].bytes, slot[i].count);
-		else
-			free(slot[i].bytes);
 	free(slot);
 	return ok;
 }

@@ -12,7 +12,8 @@
 typedef void plan_answer(void *context, uint32_t number, void *bytes, uint64_t count);
 
 /* Jobs 0 .. count-1 of this kind, in at most so many processes; with one, in this process. What work() changes behind its context
- * is not seen by anybody. False: a process died or was not to be had (*ret_signal 0), or a signal came. */
+ * is not seen by anybody. False: a process died or was not to be had (*ret_signal 0), or a signal came;
+ * the answers that had come by then are told all the same. */
 bool plan_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep_work *work, plan_answer *answer,
 	void *context, int *ret_signal);
 

@@ -44,12 +44,13 @@ static void take_answer(void *context, uint32_t number, void *bytes, uint64_t co
 	struct plan_joint *j = context;
 	struct plan_point *p = &j->point[j->list[number]];
 	(void)count;
+	const uint32_t *lists = (const uint32_t *)(const void *)((const char *)bytes + sizeof *p);
 	free(p->stage_of);
+	free(p->layers);
 	memcpy(p, bytes, sizeof *p);
-	p->stage_of = p->workers > 0 ? malloc(p->workers * sizeof *p->stage_of) : NULL;
-	if (p->stage_of)
-		memcpy(p->stage_of, (char *)bytes + sizeof *p, p->workers * sizeof *p->stage_of);
-	p->workers = p->stage_of ? p->workers : 0;
+	p->stage_of = p->layers = NULL;
+	plan_point_keep(&p->stage_of, &p->workers, lists, p->workers);
+	plan_point_keep(&p->layers, &p->slices, lists + p->workers, p->slices);
 	j->asked++;
 	free(bytes);
 }
@@ -57,11 +58,10 @@ static void take_answer(void *context, uint32_t number, void *bytes, uint64_t co
 /* All of list[]. */
 static bool climb(struct plan_joint *j, enum plan_rung rung)
 {
-	int signal;
-	if (plan_jobs_run(j->processes, rung, j->lists, plan_point_work, take_answer, j, &signal))
+	if (plan_jobs_run(j->processes, rung, j->lists, plan_point_work, take_answer, j, &j->signal))
 		return true;
-	if (signal != 0)
-		fprintf(stderr, "skep: ended by SIG%s before anything was chosen\n", sigabbrev_np(signal));
+	if (j->signal != 0)
+		fprintf(stderr, "skep: ended by SIG%s before anything was chosen\n", sigabbrev_np(j->signal));
 	else
 		fprintf(stderr, "skep: a process that looked at settings has died, or there is no memory for one\n");
 	return false;
@@ -230,11 +230,8 @@ static bool descend(struct plan_joint *j)
 					(j->point[which].why[0] != '\0' && !j->point[which].can) || is_listed(j, which))
 					continue;
 				struct plan_point *p = &j->point[which], *from = &j->point[best];
-				free(p->stage_of);
-				p->stage_of = malloc(from->workers * sizeof *p->stage_of);
-				p->workers = p->stage_of ? from->workers : 0;
-				if (p->stage_of)
-					memcpy(p->stage_of, from->stage_of, from->workers * sizeof *p->stage_of);
+				plan_point_keep(&p->stage_of, &p->workers, from->stage_of, from->workers);
+				plan_point_keep(&p->layers, &p->slices, from->layers, from->slices);
 				j->list[j->lists++] = which;
 			}
 		if (j->lists == 0)
@@ -362,6 +359,7 @@ static enum status adopt(struct plan_work *w, struct plan_joint *j)
 	skep_scenario_finish(&w->scenario);
 	w->arguments = &j->arguments;
 	w->given = j->point[j->chosen].stage_of;
+	w->given_layers = j->point[j->chosen].layers;
 	if (plan_read(w, error, sizeof error))
 		return STATUS_DONE;
 	fputs(error, stderr);
@@ -396,7 +394,7 @@ enum status plan_joint_choose(struct plan_work *w)
 	j->planned = w->scenario.planned;
 	w->scenario.planned = NULL;
 	if (!find(w, j))
-		return STATUS_FAILED;
+		return j->signal != 0 ? (enum status)(STATUS_SIGNAL + j->signal) : STATUS_FAILED;
 	choose(j);
 	if (!is_any(j) || j->chosen == UINT32_MAX)
 		return complain(w, j);
@@ -404,12 +402,18 @@ enum status plan_joint_choose(struct plan_work *w)
 	return adopt(w, j);
 }
 
+static void free_lists(struct plan_point *p)
+{
+	free(p->stage_of);
+	free(p->layers);
+}
+
 void plan_joint_destroy(struct plan_joint *j)
 {
 	if (!j)
 		return;
 	for (uint32_t i = 0; i < j->points; i++)
-		free(j->point[i].stage_of);
+		free_lists(&j->point[i]);
 	plan_point_free_sets(j->set);
 	skep_planned_destroy(j->planned);
 	free(j->point);

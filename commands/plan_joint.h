@@ -40,6 +40,8 @@ struct plan_point {
 	bool front;                           /* nothing else is both as fast and as cheap */
 	uint32_t workers;                     /* of stage_of; 0: none was found */
 	uint32_t *stage_of;
+	uint32_t slices;  /* of layers; 0: the model is cut as the scenario cuts it */
+	uint32_t *layers; /* where it is cut for stage_of */
 };
 
 struct plan_joint {
@@ -54,6 +56,7 @@ struct plan_joint {
 	uint32_t points, room, chosen;
 	uint32_t *list, lists; /* points of the rung that goes on */
 	uint64_t asked;        /* jobs done */
+	int signal;            /* that ended it; 0: none */
 	char *set[SKEP_VARY_KEYS_MAX];
 };
 
@@ -72,6 +75,9 @@ bool plan_point_work(void *context, const struct skep_sweep_job *job, void **ret
 /* Those that were given, and behind them those of a point, which set[SKEP_VARY_KEYS_MAX] then has. False: no memory. */
 bool plan_point_sets(const struct plan_joint *joint, uint32_t number, struct arguments *ret, char **set);
 void plan_point_free_sets(char **set);
+
+/* The list that a point carries becomes a copy of another's. */
+void plan_point_keep(uint32_t **list, uint32_t *count, const uint32_t *from, uint32_t from_count);
 
 void plan_joint_print(const struct plan_joint *joint, FILE *out);
 void plan_joint_add_json(const struct plan_joint *joint, cJSON *root);

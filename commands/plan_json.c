@@ -11,9 +11,18 @@
 #include "commands/plan_out.h"
 #include "scenarios/json.h"
 #include "scenarios/pool.h"
+#include "scenarios/recut.h"
 #include "scenarios/split.h"
 
-static cJSON *candidate(const struct plan_candidate *c)
+/* Of each slice; null: where the scenario cuts. */
+static void add_layers(const struct plan_work *w, cJSON *row, const char *key, const uint32_t *layers)
+{
+	cJSON *list = layers ? cJSON_AddArrayToObject(row, key) : cJSON_AddNullToObject(row, key);
+	for (uint32_t i = 0; layers && i < skep_plan_slices(&w->scenario.plan); i++)
+		cJSON_AddItemToArray(list, cJSON_CreateNumber(layers[i]));
+}
+
+static cJSON *candidate(const struct plan_work *w, const struct plan_candidate *c)
 {
 	cJSON *row = cJSON_CreateObject();
 	cJSON_AddStringToObject(row, "method", c->name);
@@ -24,6 +33,7 @@ static cJSON *candidate(const struct plan_candidate *c)
 	skep_json_add_number(row, "throughput_samples_per_s", c->tried ? c->samples_per_s : NAN);
 	cJSON_AddNumberToObject(row, "evaluations", (double)c->evaluations);
 	cJSON_AddBoolToObject(row, "least_expected", c->optimal);
+	add_layers(w, row, "cut", c->layers);
 	return row;
 }
 
@@ -42,6 +52,31 @@ static uint32_t gpus_of(const struct plan_work *w, uint32_t worker)
 	return skep_split_of(&w->scenario, w->scenario.topology.machine[w->planning.machine[worker]].gpu).gpus;
 }
 
+/* In all of its slices. */
+static uint32_t layers_of(const struct plan_work *w, uint32_t stage)
+{
+	uint32_t slices = skep_plan_slices(&w->scenario.plan), first, count, sum = 0;
+	for (uint32_t slice = stage; slice < slices; slice += w->planning.stages) {
+		skep_model_cut(&w->scenario.model, slices, slice, &first, &count);
+		sum += count;
+	}
+	return sum;
+}
+
+/* What was chosen, and the best that was simulated without another cut than the scenario's, as far as one was looked for. */
+static void add_cut(const struct plan_work *w, cJSON *root)
+{
+	uint32_t *layers = calloc(skep_plan_slices(&w->scenario.plan), sizeof *layers);
+	if (layers)
+		skep_recut_of(&w->scenario, layers);
+	add_layers(w, root, "cut", layers);
+	cJSON_AddBoolToObject(root, "cut_searched", w->cuts);
+	cJSON_AddBoolToObject(root, "cut_found", w->cut != NULL);
+	skep_json_add_number(root, "throughput_without_cut_samples_per_s",
+		w->cuts && w->even_samples_per_s > 0 ? w->even_samples_per_s : NAN);
+	free(layers);
+}
+
 static void add_stages(const struct plan_work *w, cJSON *root)
 {
 	static const char *const by[] = {"compute", "send", "receive"};
@@ -56,6 +91,7 @@ static void add_stages(const struct plan_work *w, cJSON *root)
 		cJSON *row = cJSON_CreateObject();
 		plan_crew(w, c->stage_of, i, crew, sizeof crew);
 		cJSON_AddNumberToObject(row, "stage", i);
+		cJSON_AddNumberToObject(row, "layers", layers_of(w, i));
 		cJSON_AddNumberToObject(row, "workers", stage[i].workers);
 		cJSON_AddStringToObject(row, "who", crew);
 		cJSON_AddNumberToObject(row, "gpus_of_slowest_worker", gpus_of(w, stage[i].slowest));
@@ -90,18 +126,19 @@ void plan_print_json(const struct plan_work *w, const struct plan_confirm *confi
 	cJSON_AddNumberToObject(root, "seed", (double)w->scenario.seed);
 	cJSON_AddNumberToObject(root, "workers", w->planning.workers);
 	cJSON_AddNumberToObject(root, "steps_simulated", w->rounds);
-	cJSON_AddItemToObject(root, "start", candidate(&w->candidate[0]));
+	cJSON_AddItemToObject(root, "start", candidate(w, &w->candidate[0]));
 	cJSON_AddItemToObject(root, "random_expected_step_s", mean(&w->random_step));
 	cJSON_AddItemToObject(root, "random_throughput_samples_per_s", mean(&w->random_rate));
 	rows = cJSON_AddArrayToObject(root, "searches");
 	for (uint32_t i = 1; i < w->candidates; i++)
-		cJSON_AddItemToArray(rows, candidate(&w->candidate[i]));
+		cJSON_AddItemToArray(rows, candidate(w, &w->candidate[i]));
 	cJSON_AddStringToObject(root, "chosen", c->name);
 	skep_json_add_number(root, "throughput_samples_per_s", c->samples_per_s);
 	cJSON_AddStringToObject(root, "objective", skep_aim_name(w->aim));
 	skep_json_add_number(root, "time_to_target_s", c->forecast.rounds > 0 ? c->forecast.time_s : NAN);
 	skep_json_add_number(root, "cost_to_target_usd", c->forecast.rounds > 0 ? c->forecast.usd : NAN);
 	cJSON_AddBoolToObject(root, "extrapolated", c->forecast.extrapolated);
+	add_cut(w, root);
 	if (w->joint)
 		plan_joint_add_json(w->joint, root);
 	else

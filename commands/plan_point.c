@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planning/cuts.h"
+#include "scenarios/recut.h"
+
 #define CHEAP_EVALUATIONS 300 /* of the greedy search */
 #define SHORT_EVALUATIONS 4000
 #define FIRST 8u /* combinations, whatever the budget */
@@ -30,6 +33,16 @@ double plan_point_usd(const struct plan_point *p)
 	if (p->rung == PLAN_WHOLE)
 		return p->usd;
 	return p->rung >= PLAN_TRIAL && p->tried.rounds > 0 ? p->tried.usd : NAN;
+}
+
+void plan_point_keep(uint32_t **list, uint32_t *count, const uint32_t *from, uint32_t from_count)
+{
+	uint32_t *copy = from_count > 0 ? malloc(from_count * sizeof *copy) : NULL;
+	if (copy)
+		memcpy(copy, from, from_count * sizeof *copy);
+	free(*list);
+	*list = copy;
+	*count = copy ? from_count : 0;
 }
 
 static void refuse(struct plan_point *p, const char *why)
@@ -74,7 +87,7 @@ static void refuse_scenario(const struct plan_work *w, struct plan_point *p)
 static bool open_point(const struct plan_joint *j, struct plan_point *p, struct arguments *a, struct plan_work *w)
 {
 	char error[1024];
-	*w = (struct plan_work){.arguments = a, .begin_ns = plan_now_ns()};
+	*w = (struct plan_work){.arguments = a, .begin_ns = plan_now_ns(), .cuts = true, .hasty = true};
 	if (!plan_read(w, error, sizeof error)) {
 		refuse_scenario(w, p);
 		return false;
@@ -88,15 +101,29 @@ static bool open_point(const struct plan_joint *j, struct plan_point *p, struct 
 	return true;
 }
 
-/* Keeps the allocation if it promises more than what the point has. */
-static void consider(struct plan_work *w, struct plan_point *p, const uint32_t *stage_of)
+/* Where the scenario is cut that was read: nothing if that is its own doing. */
+static void keep_cut(const struct plan_work *w, struct plan_point *p, const uint32_t *layers)
+{
+	uint32_t slices = skep_plan_slices(&w->scenario.plan), *own = calloc(slices, sizeof *own);
+	if (own)
+		skep_recut_of(&w->scenario, own);
+	if (layers || w->opened)
+		plan_point_keep(&p->layers, &p->slices, layers ? layers : own, slices);
+	else
+		plan_point_keep(&p->layers, &p->slices, NULL, 0);
+	free(own);
+}
+
+/* Keeps the allocation, and the cut (NULL: as the scenario was read), if they promise more than what the point has. `planning` is
+ * that of the cut, and `cost` its. */
+static void consider(struct plan_work *w, struct plan_point *p, const struct skep_planning *planning,
+	const struct skep_objective *cost, const uint32_t *stage_of, const uint32_t *layers)
 {
 	struct skep_forecast forecast;
 	struct skep_throughput_stage *stage = calloc(w->planning.stages, sizeof *stage);
 	if (!stage)
 		return;
-	double step_s =
-		skep_forecast_step_s(&w->planning, SKEP_VIEW_SHARED, w->cost[SKEP_VIEW_SHARED], stage_of, stage);
+	double step_s = skep_forecast_step_s(planning, SKEP_VIEW_SHARED, cost, stage_of, stage);
 	free(stage);
 	if (!(step_s < SKEP_NEVER))
 		return;
@@ -104,12 +131,8 @@ static void consider(struct plan_work *w, struct plan_point *p, const uint32_t *
 	double value = skep_forecast_value(&forecast, w->aim);
 	if (p->stage_of && p->workers == w->planning.workers && !(value < p->expected_value))
 		return;
-	if (!p->stage_of)
-		p->stage_of = calloc(w->planning.workers, sizeof *p->stage_of);
-	if (!p->stage_of)
-		return;
-	p->workers = w->planning.workers;
-	memcpy(p->stage_of, stage_of, p->workers * sizeof *stage_of);
+	plan_point_keep(&p->stage_of, &p->workers, stage_of, w->planning.workers);
+	keep_cut(w, p, layers);
 	p->expected = forecast;
 	p->expected_s = step_s;
 	p->expected_value = value;
@@ -131,9 +154,32 @@ static void search(struct plan_work *w, struct plan_point *p, enum skep_method m
 	void *mem = malloc(skep_search_size(&s));
 	if (mem && stage_of) {
 		skep_search_run(&s, mem, stage_of);
-		consider(w, p, stage_of);
+		consider(w, p, &w->planning, cost, stage_of, NULL);
 	}
 	free(mem);
+	free(stage_of);
+}
+
+/* Another cut for what the point has; `both`: and another allocation with it. */
+static void cut(struct plan_work *w, struct plan_point *p, bool both)
+{
+	struct skep_cutting cutting;
+	uint32_t slices = skep_plan_slices(&w->scenario.plan), *layers = calloc(slices, sizeof *layers);
+	uint32_t *stage_of = calloc(w->planning.workers, sizeof *stage_of);
+	uint64_t evaluations = 0;
+	if (w->cuts && p->stage_of && p->workers == w->planning.workers && layers && stage_of &&
+		skep_cutting_make(&w->planning, &cutting)) {
+		memcpy(stage_of, p->stage_of, p->workers * sizeof *stage_of);
+		skep_recut_of(&w->scenario, layers);
+		if (p->slices == slices)
+			memcpy(layers, p->layers, slices * sizeof *layers);
+		double cost_s = both ? skep_cutting_improve(&cutting, w->scenario.seed, layers, stage_of, &evaluations)
+		                     : skep_cutting_recut(&cutting, layers, stage_of);
+		if (cost_s < SKEP_NEVER)
+			consider(w, p, &cutting.planning, cutting.cost[0], stage_of, layers);
+		skep_cutting_finish(&cutting);
+	}
+	free(layers);
 	free(stage_of);
 }
 
@@ -142,13 +188,20 @@ static void look_cheaply(struct plan_work *w, struct plan_point *p)
 	uint32_t *start = calloc(w->planning.workers, sizeof *start);
 	p->can = true;
 	if (start && skep_planning_start(&w->planning, start))
-		consider(w, p, start);
+		consider(w, p, &w->planning, w->cost[SKEP_VIEW_SHARED], start, NULL);
 	free(start);
 	search(w, p, SKEP_METHOD_CONTIGUOUS, 1);
 	search(w, p, SKEP_METHOD_STRIDED, 1);
 	search(w, p, SKEP_METHOD_GREEDY, CHEAP_EVALUATIONS);
+	cut(w, p, false);
 	if (!p->stage_of)
 		refuse(p, "no allocation that was tried fits the workers' memory");
+}
+
+static void look_shortly(struct plan_work *w, struct plan_point *p)
+{
+	search(w, p, SKEP_METHOD_PORTFOLIO, SHORT_EVALUATIONS);
+	cut(w, p, true);
 }
 
 static void keep_trial(struct plan_work *w, struct plan_point *p, const struct plan_candidate *c)
@@ -157,29 +210,45 @@ static void keep_trial(struct plan_work *w, struct plan_point *p, const struct p
 	p->tried = c->forecast;
 	p->round_s = c->round_s;
 	p->rounds = w->rounds;
-	memcpy(p->stage_of, c->stage_of, p->workers * sizeof *c->stage_of);
+	plan_point_keep(&p->stage_of, &p->workers, c->stage_of, w->planning.workers);
+	keep_cut(w, p, c->layers);
+}
+
+/* The scenario is cut as the point says, if that is a cut of it. */
+static bool take_cut(struct plan_work *w, const struct plan_point *p)
+{
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < p->slices; i++)
+		sum += p->layers[i];
+	bool suits = w->cuts && p->slices == skep_plan_slices(&w->scenario.plan) && sum == w->scenario.model.layers;
+	return !suits || plan_cuts_take(w, p->layers);
 }
 
 /* With an allocation that was made for other settings, as long as it is one here. */
 static void look_at_trial(struct plan_work *w, struct plan_point *p)
 {
-	struct plan_candidate c = {.name = "", .fits = true, .stage_of = p->stage_of};
 	struct skep_throughput_stage *stage = calloc(w->planning.stages, sizeof *stage);
-	bool suits = stage && p->workers == w->planning.workers;
-	for (uint32_t i = 0; suits && i < p->workers; i++)
-		suits = p->stage_of[i] < w->planning.stages || p->stage_of[i] == SKEP_SPARE;
+	uint32_t *stage_of = calloc(w->planning.workers, sizeof *stage_of);
+	struct plan_candidate c = {.name = "", .fits = true, .stage_of = stage_of};
+	bool suits = stage && stage_of && p->workers == w->planning.workers && take_cut(w, p);
+	for (uint32_t i = 0; suits && i < p->workers; i++) {
+		stage_of[i] = p->stage_of[i];
+		suits = stage_of[i] < w->planning.stages || stage_of[i] == SKEP_SPARE;
+	}
 	if (suits)
 		p->expected_s = skep_forecast_step_s(
-			&w->planning, SKEP_VIEW_SHARED, w->cost[SKEP_VIEW_SHARED], p->stage_of, stage);
-	free(stage);
-	if (!suits || !(p->expected_s < SKEP_NEVER) || !plan_trial(w, &c)) {
+			&w->planning, SKEP_VIEW_SHARED, w->cost[SKEP_VIEW_SHARED], stage_of, stage);
+	p->can = suits && p->expected_s < SKEP_NEVER && plan_trial(w, &c);
+	if (p->can) {
+		skep_forecast_make(&w->planning, stage_of, p->expected_s, &p->expected);
+		p->expected_value = skep_forecast_value(&p->expected, w->aim);
+		w->opened = w->cut != NULL; /* the cut is kept with what was simulated */
+		keep_trial(w, p, &c);
+	} else {
 		refuse(p, "the allocation of the best settings cannot be, or does not fit memory");
-		return;
 	}
-	p->can = true;
-	skep_forecast_make(&w->planning, p->stage_of, p->expected_s, &p->expected);
-	p->expected_value = skep_forecast_value(&p->expected, w->aim);
-	keep_trial(w, p, &c);
+	free(stage);
+	free(stage_of);
 }
 
 static void look_fully(const struct plan_joint *j, struct plan_work *w, struct plan_point *p)
@@ -189,6 +258,7 @@ static void look_fully(const struct plan_joint *j, struct plan_work *w, struct p
 		w->until_ns = w->begin_ns + (j->until_ns - j->begin_ns) / (4 * PLAN_FULL_POINTS);
 	}
 	w->given = p->stage_of;
+	w->given_layers = p->slices == skep_plan_slices(&w->scenario.plan) ? p->layers : NULL;
 	if (!plan_seek(w) || !plan_choose(w)) {
 		refuse(p, "no allocation that was found fits the workers' memory and comes to an end");
 		return;
@@ -201,9 +271,11 @@ static void look_until_the_end(const struct plan_joint *j, struct plan_work *w, 
 {
 	double sum[3] = {0};
 	p->reached = 0;
+	if (!take_cut(w, p))
+		return;
 	for (p->runs = 0; p->runs < j->seeds; p->runs++) {
 		struct plan_whole whole;
-		if (!plan_whole_run(w, p->stage_of, w->scenario.seed + p->runs, NULL, &whole) || !whole.reached ||
+		if (!plan_whole_run(w, p->stage_of, w->scenario.seed + p->runs, &whole) || !whole.reached ||
 			(whole.extrapolated && !j->planned->extrapolate))
 			continue;
 		p->reached++;
@@ -238,7 +310,7 @@ static void look(const struct plan_joint *j, enum plan_rung rung, uint32_t nth, 
 		if (rung == PLAN_CHEAP)
 			look_cheaply(w, p);
 		else if (rung == PLAN_SHORT)
-			search(w, p, SKEP_METHOD_PORTFOLIO, SHORT_EVALUATIONS);
+			look_shortly(w, p);
 		else if (rung == PLAN_TRIAL)
 			look_at_trial(w, p);
 		else if (rung == PLAN_FULL)
@@ -257,21 +329,23 @@ bool plan_point_work(void *context, const struct skep_sweep_job *job, void **ret
 {
 	const struct plan_joint *j = context;
 	struct plan_point p = j->point[j->list[job->number]];
-	uint32_t *own = p.workers > 0 ? malloc(p.workers * sizeof *own) : NULL;
-	if (own)
-		memcpy(own, p.stage_of, p.workers * sizeof *own);
-	p.stage_of = own;
-	p.workers = own ? p.workers : 0;
+	const struct plan_point from = p;
+	p.stage_of = p.layers = NULL;
+	plan_point_keep(&p.stage_of, &p.workers, from.stage_of, from.workers);
+	plan_point_keep(&p.layers, &p.slices, from.layers, from.slices);
 	look(j, (enum plan_rung)job->kind, job->number, &p);
-	p.workers = p.stage_of ? p.workers : 0;
-	*ret_count = sizeof p + p.workers * sizeof *p.stage_of;
+	*ret_count = sizeof p + ((uint64_t)p.workers + p.slices) * sizeof *p.stage_of;
 	char *bytes = malloc(*ret_count);
 	if (bytes) {
+		char *lists = bytes + sizeof p;
 		memcpy(bytes, &p, sizeof p);
 		if (p.workers > 0)
-			memcpy(bytes + sizeof p, p.stage_of, p.workers * sizeof *p.stage_of);
+			memcpy(lists, p.stage_of, p.workers * sizeof *p.stage_of);
+		if (p.slices > 0)
+			memcpy(lists + p.workers * sizeof *p.stage_of, p.layers, p.slices * sizeof *p.layers);
 	}
 	free(p.stage_of);
+	free(p.layers);
 	*ret = bytes;
 	return bytes != NULL;
 }

@@ -24,16 +24,30 @@ static void lay_step(struct skep_layout *layout, double seconds)
 	skep_layout_cell(layout, "%s", seconds < SKEP_NEVER ? skep_time_text(seconds, text) : "-");
 }
 
+/* "layers 3 2 2 2"; of many, only that there is a cut. */
+static void name_cut(const struct plan_work *w, const uint32_t *layers, char *ret, size_t size)
+{
+	uint32_t slices = skep_plan_slices(&w->scenario.plan);
+	int used = snprintf(ret, size, "layers");
+	for (uint32_t i = 0; i < slices && (size_t)used + 8 < size; i++)
+		used += snprintf(ret + used, size - (size_t)used, " %" PRIu32, layers[i]);
+	if ((size_t)used + 8 >= size)
+		snprintf(ret, size, "another cut");
+}
+
 static void lay_remarks(const struct plan_work *w, uint32_t which, struct skep_layout *layout)
 {
 	const struct plan_candidate *c = &w->candidate[which];
 	uint32_t out = which > 0 ? plan_out_count(w, c->stage_of) : 0;
 	const char *chosen = which == w->chosen ? "chosen" : "", *optimal = c->optimal ? "least expected" : "";
-	char left[40] = "";
+	char left[40] = "", cut[80] = "";
 	if (out > 0)
 		snprintf(left, sizeof left, "%" PRIu32 " left out", out);
+	if (c->layers)
+		name_cut(w, c->layers, cut, sizeof cut);
 	const char *between = *chosen && *optimal ? ", " : "", *last = (*chosen || *optimal) && *left ? ", " : "";
-	skep_layout_cell(layout, "%s%s%s%s%s", chosen, between, optimal, last, left);
+	const char *behind = *cut && (*chosen || *optimal || *left) ? ", " : "";
+	skep_layout_cell(layout, "%s%s%s%s%s%s%s", chosen, between, optimal, last, left, behind, cut);
 }
 
 static void lay_candidate(const struct plan_work *w, uint32_t which, struct skep_layout *layout)
@@ -102,12 +116,19 @@ void plan_print(const struct plan_work *w, FILE *out)
 	else if (w->candidate[0].tried)
 		fprintf(out, ", %.2f times the scenario's own allocation",
 			c->samples_per_s / w->candidate[0].samples_per_s);
+	if (c->layers && w->even_samples_per_s > 0)
+		fprintf(out, ", %.2f times the best that was tried without another cut",
+			c->samples_per_s / w->even_samples_per_s);
 	if (c->forecast.rounds > 0)
 		fprintf(out, "; %s to the target loss%s", skep_time_text(c->forecast.time_s, time),
 			c->forecast.extrapolated ? " (extrapolated)" : "");
 	if (c->forecast.rounds > 0 && isfinite(c->forecast.usd))
 		fprintf(out, ", %.4g USD", c->forecast.usd);
 	fprintf(out, "\n");
+	if (w->opened)
+		fprintf(out,
+			"%s: as it is cut by itself the model fits nobody's memory, so all of this is with another cut\n",
+			w->cut);
 	if (c->forecast.rounds > 0 && c->forecast.extrapolated)
 		fprintf(out, "extrapolated: the law was fitted elsewhere: %s\n", c->forecast.how);
 	plan_confirm_print_stated(w, "", out);

@@ -11,6 +11,7 @@
 #include "analysis/summary.h"
 #include "commands/plan_work.h"
 #include "planning/read.h"
+#include "scenarios/recut.h"
 #include "sim/sim.h"
 
 #define EVENTS_MOST 250000.0 /* of a trial: about a second */
@@ -43,21 +44,28 @@ uint32_t plan_trial_rounds(const struct skep_scenario *s)
 	return rounds < s->plan.rounds ? (uint32_t)rounds : s->plan.rounds;
 }
 
-bool plan_trial_read_with(const struct plan_work *work, const uint32_t *stage_of, const uint64_t *seed, const char *set,
-	struct skep_scenario *ret, struct skep_diag *reterr)
+static const char as_written[] = "plan.cut=as-written";
+
+bool plan_trial_read_with(const struct plan_work *work, const uint32_t *stage_of, const uint64_t *seed,
+	const uint32_t *layers, struct skep_scenario *ret, struct skep_diag *reterr)
 {
 	struct skep_scenario_options options = work->arguments->scenario;
 	const char *sets[SETS_ROOM];
 	memcpy(sets, options.set, options.sets * sizeof *sets);
 	char *assignment = stage_of ? skep_planning_assignment(&work->planning, stage_of) : NULL;
-	if (stage_of && !assignment) {
+	char *cut = layers ? skep_recut_assignment(layers, skep_plan_slices(&work->scenario.plan)) : NULL;
+	if ((stage_of && !assignment) || (layers && !cut)) {
+		free(assignment);
+		free(cut);
 		skep_diag_set(reterr, work->scenario.path, 0, 0, NULL, "not enough memory to plan this scenario");
 		return false;
 	}
 	if (assignment)
 		sets[options.sets++] = assignment;
-	if (set)
-		sets[options.sets++] = set;
+	if (cut)
+		sets[options.sets++] = cut;
+	if (cut && work->scenario.planned && work->scenario.planned->says_cut)
+		sets[options.sets++] = as_written;
 	if (seed) {
 		options.has_seed = true;
 		options.seed = *seed;
@@ -65,6 +73,7 @@ bool plan_trial_read_with(const struct plan_work *work, const uint32_t *stage_of
 	options.set = sets;
 	bool read = skep_planning_read(work->scenario.path, &options, ret, reterr);
 	free(assignment);
+	free(cut);
 	return read;
 }
 
@@ -100,7 +109,8 @@ static bool try_seed(const struct plan_work *work, struct plan_candidate *candid
 	struct skep_scenario s;
 	struct skep_diag diag = {0};
 	uint64_t seed = work->scenario.seed + nth;
-	candidate->fits = plan_trial_read_with(work, candidate->stage_of, nth > 0 ? &seed : NULL, NULL, &s, &diag);
+	candidate->fits =
+		plan_trial_read_with(work, candidate->stage_of, nth > 0 ? &seed : NULL, candidate->layers, &s, &diag);
 	if (!candidate->fits)
 		return false;
 	s.maths = SKEP_MATHS_NONE;
@@ -141,15 +151,14 @@ static void end_at_target(struct skep_scenario *s)
 		s->plan.target_loss_nano = (int64_t)(s->target_loss * 1e9 + 0.5);
 }
 
-bool plan_whole_run(
-	const struct plan_work *work, const uint32_t *stage_of, uint64_t seed, const char *set, struct plan_whole *ret)
+bool plan_whole_run(const struct plan_work *work, const uint32_t *stage_of, uint64_t seed, struct plan_whole *ret)
 {
 	struct skep_scenario s;
 	struct skep_diag diag = {0};
 	struct skep_sim_result result;
 	struct skep_summary summary;
 	*ret = (struct plan_whole){.time_s = NAN, .usd = NAN};
-	if (!plan_trial_read_with(work, stage_of, &seed, set, &s, &diag))
+	if (!plan_trial_read_with(work, stage_of, &seed, NULL, &s, &diag))
 		return false;
 	end_at_target(&s);
 	struct skep_tally *tally = skep_tally_create(&s, "sim");

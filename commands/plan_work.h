@@ -12,13 +12,15 @@
 #include "planning/forecast.h"
 #include "planning/problem.h"
 
-#define PLAN_RANDOMS 8u  /* random allocations that are simulated, at most, ... */
-#define PLAN_SAMPLES 64u /* ... and that the costs are asked about */
+#define PLAN_RANDOMS 8u    /* random allocations that are simulated, at most, ... */
+#define PLAN_CUT_TRIALS 5u /* of what cuts the model elsewhere */
+#define PLAN_SAMPLES 64u   /* ... and that the costs are asked about */
 
 struct plan_candidate {
 	const char *name;              /* "start", "random", or a method */
 	enum skep_planning_view view;  /* that it was searched with */
 	uint32_t *stage_of;            /* [workers] */
+	uint32_t *layers;              /* [slices] where it cuts the model; NULL: where the scenario does */
 	double step_s[SKEP_VIEWS];     /* expected */
 	uint64_t evaluations;          /* of its search */
 	bool optimal;                  /* in its view */
@@ -43,7 +45,7 @@ struct plan_work {
 	const struct skep_objective *cost[SKEP_VIEWS];
 	void *rented_memory;
 	const struct skep_objective *rented; /* by what a step costs, where that is what is wanted; else NULL */
-	struct plan_candidate candidate[32]; /* the first is the scenario's own; then the searches' */
+	struct plan_candidate candidate[40]; /* the first is the scenario's own; then the searches' */
 	uint32_t candidates, chosen;
 	struct plan_candidate random[PLAN_RANDOMS];
 	struct plan_mean random_step, random_rate, random_round;
@@ -52,6 +54,15 @@ struct plan_work {
 	FILE *details;               /* for lists that an error of the scenario has no room for; NULL: nowhere */
 	enum skep_aim aim;
 	const uint32_t *given;             /* [workers] an allocation that is a candidate as well; NULL: none */
+	const uint32_t *given_layers;      /* [slices] with this cut; NULL: with the scenario's own */
+	bool cuts;                         /* may it cut the model elsewhere? */
+	bool hasty;                        /* one of many that are looked at */
+	struct arguments recut;            /* `arguments` once a cut was taken over, with these: */
+	char *cut;                         /* "model.cut=[3, 2, 2, 2]"; NULL: none was */
+	uint32_t given_sets;               /* assignments before that */
+	bool opened;                       /* the scenario's own cut fits nobody: all is with another one */
+	uint32_t *even;                    /* [slices] the cut before that, for who is told */
+	double even_samples_per_s;         /* the most that was simulated with it; 0: nothing was */
 	struct plan_joint *joint;          /* how the settings were chosen; NULL: none were free */
 	const struct plan_confirm *stated; /* what is expected of the choice; NULL: that is not known yet */
 };
@@ -65,13 +76,25 @@ uint32_t plan_randoms(const struct plan_work *work); /* that are to be simulated
 void plan_clear(struct plan_work *work);             /* all that these have made */
 
 uint64_t plan_now_ns(void);
+bool plan_add(struct plan_work *work, const char *name, struct plan_candidate **ret); /* false: no memory */
+bool plan_make_costs(struct plan_work *work);                                         /* false: no memory */
+void plan_free_costs(struct plan_work *work);
 
-/* Reads the scenario with this allocation, as -o writes it; false: it cannot be, and diag says why. */
+/* ---- cuts (plan_cuts.c) */
+/* The scenario's own cut fits nobody: takes over one that does. False: none was found, or no memory. */
+bool plan_cuts_open(struct plan_work *work);
+/* Behind the searches and their trials: candidates that cut the model elsewhere, tried. False: no memory. */
+bool plan_cuts_seek(struct plan_work *work);
+/* From now on the scenario is cut like this ([slices]), or as the chosen candidate cuts it. False: no memory, or it cannot be. */
+bool plan_cuts_take(struct plan_work *work, const uint32_t *layers);
+bool plan_cuts_adopt(struct plan_work *work);
+
+/* Reads the scenario with this allocation, as -o writes it, cut as it is; false: it cannot be, and diag says why. */
 bool plan_trial_read(
 	const struct plan_work *work, const uint32_t *stage_of, struct skep_scenario *ret, struct skep_diag *reterr);
-/* The same with another seed, and one more assignment (NULL: none); stage_of NULL: with the scenario's own allocation. */
-bool plan_trial_read_with(const struct plan_work *work, const uint32_t *stage_of, const uint64_t *seed, const char *set,
-	struct skep_scenario *ret, struct skep_diag *reterr);
+/* The same with another seed (NULL: its own), cut into these layers (NULL: as it is); stage_of NULL: with its own allocation. */
+bool plan_trial_read_with(const struct plan_work *work, const uint32_t *stage_of, const uint64_t *seed,
+	const uint32_t *layers, struct skep_scenario *ret, struct skep_diag *reterr);
 /* Simulates it, with as many seeds as the scenario's plan wants. False: it does not fit memory, or does not come to an end. */
 bool plan_trial(const struct plan_work *work, struct plan_candidate *candidate);
 /* Messages of a ring are too many for a trial: one flow for each link stands in for them. */
@@ -86,8 +109,7 @@ struct plan_whole {
 	double samples_per_s;
 };
 /* False: it cannot be read, or there is no memory. */
-bool plan_whole_run(
-	const struct plan_work *work, const uint32_t *stage_of, uint64_t seed, const char *set, struct plan_whole *ret);
+bool plan_whole_run(const struct plan_work *work, const uint32_t *stage_of, uint64_t seed, struct plan_whole *ret);
 /* About how many events such a run has. */
 double plan_whole_events(const struct skep_scenario *scenario, uint32_t rounds);
 

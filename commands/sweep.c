@@ -339,7 +339,7 @@ static enum status check_combinations(struct course *c)
 	check_all(c);
 	if (c->signal != 0) {
 		fprintf(stderr, "skep: ended by SIG%s before anything was simulated\n", sigabbrev_np(c->signal));
-		return STATUS_FAILED;
+		return (enum status)(STATUS_SIGNAL + c->signal);
 	}
 	if (c->wrong == c->combinations)
 		return all_differ(c) ? STATUS_DONE : STATUS_BAD_INPUT;
@@ -480,7 +480,7 @@ static enum status run_combinations(struct course *c)
 		fprintf(stderr,
 			"skep: ended by SIG%s: %u of %u runs are in %s; the same command again does the others\n",
 			sigabbrev_np(c->signal), c->there, c->combinations, c->arguments->db);
-		return STATUS_FAILED;
+		return (enum status)(STATUS_SIGNAL + c->signal);
 	}
 	if (c->failed > 0)
 		fprintf(stderr, "skep: %u of %u combinations are not there; the same command again tries them anew\n",

@@ -36,8 +36,8 @@ struct worker {
 struct skep_sweep_pool {
 	skep_sweep_work *work;
 	void *context;
-	sigset_t before; /* as the signals were */
-	int signals;     /* a descriptor */
+	struct skep_quit_before before;
+	int signals; /* a descriptor */
 	uint32_t workers;
 	struct worker worker[];
 };
@@ -83,9 +83,10 @@ static _Noreturn void live(struct skep_sweep_pool *pool, int fd, pid_t parent)
 	void *answer;
 	uint64_t count;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGINT, SIG_IGN); /* a terminal sends it to all; the parent says what becomes of it */
+	signal(SIGINT, SIG_IGN); /* a terminal sends these two to all; the parent says what becomes of it */
+	signal(SIGHUP, SIG_IGN);
 	signal(SIGTERM, SIG_DFL);
-	sigprocmask(SIG_SETMASK, &pool->before, NULL);
+	sigprocmask(SIG_SETMASK, &pool->before.mask, NULL);
 	for (uint32_t i = 0; i < pool->workers; i++)
 		if (pool->worker[i].pid != 0)
 			close(pool->worker[i].fd);

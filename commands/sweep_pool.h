@@ -21,7 +21,7 @@ enum skep_sweep_event {
 	SKEP_SWEEP_NOTHING, /* the time is over */
 	SKEP_SWEEP_ANSWER,
 	SKEP_SWEEP_DEATH, /* the process that did the job has ended without an answer */
-	SKEP_SWEEP_SIGNAL /* SIGINT or SIGTERM */
+	SKEP_SWEEP_SIGNAL /* SIGINT, SIGTERM or SIGHUP */
 };
 
 struct skep_sweep_answer {
@@ -32,7 +32,7 @@ struct skep_sweep_answer {
 	uint32_t pid; /* DEATH */
 };
 
-/* Forks so many processes. From here on SIGINT and SIGTERM do nothing but come out of skep_sweep_pool_wait(). The caller's
+/* Forks so many processes. From here on these signals do nothing but come out of skep_sweep_pool_wait(). The caller's
  * memory is the workers': what `context` points to is as it was when a worker was forked. */
 struct skep_sweep_pool *skep_sweep_pool_create(
 	uint32_t workers, skep_sweep_work *work, void *context, char *reterr, size_t size);

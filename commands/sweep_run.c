@@ -69,6 +69,11 @@ static void name_vary(const struct skep_sweep *sweep, struct skep_diag *diag)
 			continue;
 		memcpy(rest, diag->file + length, sizeof rest - length);
 		snprintf(diag->file, sizeof diag->file, "--vary %.*s", (int)(sizeof diag->file - sizeof set - 2), rest);
+		if (strncmp(diag->text, set, length) == 0 && strlen(diag->text) + 1 < sizeof diag->text) {
+			memmove(diag->text + length + 1, diag->text + length, strlen(diag->text + length) + 1);
+			memcpy(diag->text, "--vary ", length + 1);
+			diag->caret++;
+		}
 		return;
 	}
 }

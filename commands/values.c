@@ -56,14 +56,16 @@ bool skep_options_read(int argc, char **argv, const struct option *row, skep_opt
 	int option;
 	optind = 0;
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":o:qh", row, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":n:o:qh", row, NULL)) != -1) {
 		const struct option *taken = row;
 		if (option == '?')
 			return skep_value_refuse(complaint, "unknown option '%.60s'", argv[optind - 1]);
 		if (option == ':')
 			return skep_value_refuse(complaint, "'%.60s' needs a value", argv[optind - 1]);
-		while (taken->val != option)
+		while (taken->name && taken->val != option)
 			taken++;
+		if (!taken->name)
+			return skep_value_refuse(complaint, "unknown option '-%c'", option);
 		if (!take(context, option, taken->name, optarg))
 			return false;
 	}

@@ -25,7 +25,7 @@ bool skep_value_refuse_word(
 	struct skep_complaint *complaint, const char *what, const char *text, const char *const *word);
 
 /* Hands every option of the words behind argv[0] to `take`: `option` is the `val` of its row, `name` its long form. What is no
- * option is left: *ret_operand. `-o`, `-q` and `-h` are short for the rows that have these letters. */
+ * option is left: *ret_operand. `-n`, `-o`, `-q` and `-h` are short for the rows that have these letters. */
 typedef bool skep_option_take(void *context, int option, const char *name, const char *value);
 bool skep_options_read(int argc, char **argv, const struct option *row, skep_option_take *take, void *context,
 	struct skep_complaint *complaint, char ***ret_operand, int *ret_operands);

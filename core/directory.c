@@ -87,6 +87,7 @@ void skep_directory_init(void *mem, const struct skep_plan *plan)
 	d->mover.index = SKEP_NO_INDEX;
 	d->stages = plan->stages;
 	d->async = plan->async;
+	keep_begin(d, plan);
 	for (uint32_t i = 0; i < plan->workers; i++) {
 		struct row *row = directory_row(d, i);
 		row->stage = plan->first_stage_of[i];
@@ -282,7 +283,7 @@ void directory_let_in(struct directory *d, struct step *step, uint32_t worker, s
 	skep_emit_note(step, &d->node,
 		(struct skep_note){.kind = SKEP_NOTE_ADMITTED,
 			.stage = (uint16_t)row->stage,
-			.round = d->async ? d->round : row->since,
+			.round = d->async ? directory_next_reduction(d, step->plan, row) : row->since,
 			.peer = directory_worker(d, worker)});
 	admit(d, step, worker, source);
 }

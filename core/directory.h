@@ -271,6 +271,7 @@ uint32_t ties_counted(struct directory *d, const struct skep_plan *plan, uint32_
 void ties_commit(struct directory *d, struct step *step, uint32_t stage); /* all of this stage have told */
 
 /* keep.c */
+void keep_begin(struct directory *d, const struct skep_plan *plan); /* with what is kept of the first round */
 uint32_t keep_by(struct directory *d, const struct skep_plan *plan, uint32_t stage); /* SKEP_NO_INDEX: nobody */
 bool keep_in_stream(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t worker);
 void keep_heard(struct directory *d, struct step *step, const struct skep_message *message);

@@ -20,6 +20,16 @@ static bool due(const struct skep_plan *plan, uint32_t round)
 	return plan->checkpoint_every > 0 && ((round + 1) % plan->checkpoint_every == 0 || round + 1 == plan->rounds);
 }
 
+/* The rounds before the first one are closed, and what the stages begin with is kept. */
+void keep_begin(struct directory *d, const struct skep_plan *plan)
+{
+	d->round = d->closed = plan->first_round;
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		directory_stage(d, i)->checkpoint = plan->first_round;
+		directory_stage(d, i)->behind = skep_plan_first_version(plan);
+	}
+}
+
 /* The first of the members that hold all of the state. */
 uint32_t keep_by(struct directory *d, const struct skep_plan *plan, uint32_t stage)
 {

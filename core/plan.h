@@ -97,7 +97,11 @@ struct skep_plan {
 	uint32_t samples;      /* per microbatch, >= 1 */
 	uint32_t microbatches; /* per round: the directory closes a round when so many have finished */
 	uint32_t in_flight;    /* microbatches that one first-stage worker keeps in the pipeline at once, >= 1 */
-	uint32_t rounds;       /* stop after so many */
+	uint32_t rounds;       /* stop after so many, those before first_round included */
+	/* The round that the run begins with. Its workers begin with the state of their stages as of the start of this
+	 * round, which an earlier run has kept, and directory and workers as if the rounds before it were behind them. 0:
+	 * with what is drawn. */
+	uint32_t first_round;
 	uint64_t seed;
 	enum skep_wiring wiring;
 	enum skep_routing routing;
@@ -192,6 +196,11 @@ void skep_plan_bucket(
 /* The version of the parameters that a round works on: its own, or with delayed updates that of one step earlier. Not with
  * rounds without a flush: there FORWARD takes the newest at hand. */
 uint32_t skep_plan_version(const struct skep_plan *plan, uint32_t round);
+/* What the parameters that a run begins with are called. With `async` merges are counted, those of this run. */
+static inline uint32_t skep_plan_first_version(const struct skep_plan *plan)
+{
+	return plan->async ? 0 : plan->first_round;
+}
 
 /* ---- rounds without a flush (SKEP_PIPELINE_PIPEDREAM) ------------------------------------------------------------- */
 

@@ -38,8 +38,8 @@ static bool serves_soon(struct directory *d, const struct skep_plan *plan, uint3
 uint32_t directory_next_reduction(struct directory *d, const struct skep_plan *plan, const struct row *row)
 {
 	bool committed = directory_stage(d, row->stage)->committed;
-	if (plan->async) /* its versions are not rounds, and it works at once */
-		return d->round;
+	if (plan->async) /* its versions are not rounds, and it works at once; when all are closed, on none */
+		return d->ending ? d->closed : d->round;
 	uint32_t round = d->round;
 	if (d->reduced.on && !committed)
 		round = d->reduced.round;

@@ -126,6 +126,8 @@ void skep_worker_init(void *mem, const struct skep_plan *plan)
 		return;
 	w->state = WORKER_SERVING;
 	w->node.stage = stage;
+	w->version = skep_plan_first_version(plan);
+	w->merge.open = w->merge.settled = plan->first_round;
 	w->candidate = skep_plan_candidate_of(plan, w->node.self.index);
 	inner_init(w, plan);
 	uint32_t partner = skep_plan_fixed(plan) ? partner_of(plan, w->node.self.index) : SKEP_NO_INDEX;

@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/hash.h"
@@ -21,12 +20,12 @@
 #include "exec/loop.h"
 #include "exec/quit.h"
 #include "exec/remains.h"
+#include "exec/together.h"
 #include "exec/transport_mpi.h"
 #include "exec/ulfm.h"
 #include "models/checkpoint_folder.h"
 #include "models/team.h"
 
-#define REASON_SIZE 256
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
 
 bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)
@@ -83,38 +82,17 @@ void skep_exec_finish(int status, const struct skep_exec_result *result)
 	MPI_Finalize();
 }
 
+void skep_exec_tell_all(uint64_t *number, uint32_t count)
+{
+	MPI_Bcast(number, (int)count, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+}
+
 void skep_exec_abort(int status)
 {
 	MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 /* ---- agreeing ---------------------------------------------------------------------------------------------------- */
-
-/* `reason` is empty where nothing is wrong. Afterwards every rank has that of the lowest one that found something; true:
- * none did. */
-static bool agree(char reason[REASON_SIZE])
-{
-	int rank, ranks, first;
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	int mine = reason[0] == '\0' ? ranks : rank;
-	MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-	if (first == ranks)
-		return true;
-	MPI_Bcast(reason, REASON_SIZE, MPI_CHAR, first, MPI_COMM_WORLD);
-	return false;
-}
-
-static bool one_host(void)
-{
-	MPI_Comm host;
-	int here = 0, all = 0;
-	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
-	MPI_Comm_size(host, &here);
-	MPI_Comm_size(MPI_COMM_WORLD, &all);
-	MPI_Comm_free(&host);
-	return here == all;
-}
 
 /* Over what makes two processes run the same thing. */
 static uint64_t fingerprint(const struct skep_scenario *scenario, const struct skep_exec_options *options)
@@ -128,7 +106,7 @@ static uint64_t fingerprint(const struct skep_scenario *scenario, const struct s
 }
 
 static bool agree_on_scenario(
-	const struct skep_scenario *scenario, const struct skep_exec_options *options, char reason[REASON_SIZE])
+	const struct skep_scenario *scenario, const struct skep_exec_options *options, char reason[SKEP_REASON_SIZE])
 {
 	int rank;
 	char name[MPI_MAX_PROCESSOR_NAME] = "";
@@ -138,8 +116,9 @@ static bool agree_on_scenario(
 	MPI_Get_processor_name(name, &length);
 	MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
 	if (mine != first)
-		snprintf(reason, REASON_SIZE, "rank %d on %.64s has read another scenario than rank 0", rank, name);
-	return agree(reason);
+		snprintf(
+			reason, SKEP_REASON_SIZE, "rank %d on %.64s has read another scenario than rank 0", rank, name);
+	return skep_together_agree(reason);
 }
 
 /* Devices on a host are worth a word where they share GPUs, or have asked for threads that have no core of their own. */
@@ -177,12 +156,12 @@ static struct skep_device_place place_on_host(
 }
 
 /* More threads than cores would wait for each other. */
-static bool has_cores(const struct skep_device_place *place, uint32_t rank, char reason[REASON_SIZE])
+static bool has_cores(const struct skep_device_place *place, uint32_t rank, char reason[SKEP_REASON_SIZE])
 {
 	uint32_t cores = skep_team_cores();
 	if (place->threads <= cores)
 		return true;
-	snprintf(reason, REASON_SIZE,
+	snprintf(reason, SKEP_REASON_SIZE,
 		"worker %" PRIu32 ": cluster.threads: %" PRIu32 " threads, but this process may use %" PRIu32
 		" core%s: take --set cluster.threads=%" PRIu32 "%s",
 		rank - 1, place->threads, cores, cores > 1 ? "s" : "", cores,
@@ -192,9 +171,9 @@ static bool has_cores(const struct skep_device_place *place, uint32_t rank, char
 
 /* The worker's device; the directory has none. */
 static bool agree_on_device(const struct skep_scenario *scenario, const struct skep_exec_options *options,
-	uint32_t rank, const struct skep_device_place *place, struct skep_device **ret, char reason[REASON_SIZE])
+	uint32_t rank, const struct skep_device_place *place, struct skep_device **ret, char reason[SKEP_REASON_SIZE])
 {
-	char error[REASON_SIZE - 32] = "";
+	char error[SKEP_REASON_SIZE - 32] = "";
 	*ret = NULL;
 	if (rank > 0 && has_cores(place, rank, reason)) {
 		uint32_t stage = rank > scenario->plan.workers ? SKEP_NO_STAGE : scenario->first_stage_of[rank - 1];
@@ -202,79 +181,49 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 		own.candidate = stage == SKEP_NO_STAGE ? 0 : skep_plan_candidate_of(&scenario->plan, rank - 1);
 		*ret = skep_device_create_on(options->device, &own, &scenario->training, stage, error, sizeof error);
 		if (*ret == NULL)
-			snprintf(reason, REASON_SIZE, "worker %" PRIu32 ": %s", rank - 1, error);
+			snprintf(reason, SKEP_REASON_SIZE, "worker %" PRIu32 ": %s", rank - 1, error);
 	}
-	if (agree(reason))
+	if (skep_together_agree(reason))
 		return true;
 	skep_device_destroy(*ret);
 	*ret = NULL;
 	return false;
 }
 
-static uint64_t common_now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	MPI_Bcast(&ns, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-	return ns;
-}
-
 /* Where devices keep their stages' states; every worker has to be able to write there. What other runs have kept there is out of
- * the way before anybody begins. */
+ * the way before anybody begins, and a run that goes on with another has what it goes on with. */
 static bool agree_on_checkpoints(const struct skep_scenario *scenario, struct skep_checkpoint_folder *folder,
-	struct skep_loop_setup *setup, char reason[REASON_SIZE])
+	struct skep_loop_setup *setup, char reason[SKEP_REASON_SIZE])
 {
 	uint32_t moved = 0, all = 0;
 	if (scenario->plan.checkpoint_every == 0)
 		return true;
-	*folder = (struct skep_checkpoint_folder){
-		scenario->checkpoint_to, scenario->job, common_now_ns(), SKEP_CHECKPOINTS_KEPT};
+	*folder = skep_scenario_folder(scenario);
 	setup->keeper = skep_checkpoint_keeper(folder);
-	if (setup->device != NULL)
-		skep_checkpoint_folder_usable(folder, &moved, reason, REASON_SIZE);
+	bool usable = setup->device == NULL || skep_checkpoint_folder_usable(folder, &moved, reason, SKEP_REASON_SIZE);
+	if (setup->device != NULL && usable) {
+		skep_device_set_keeper(setup->device, &setup->keeper);
+		skep_device_take_up(setup->device, reason, SKEP_REASON_SIZE);
+	}
 	MPI_Reduce(&moved, &all, 1, MPI_UINT32_T, MPI_SUM, 0, MPI_COMM_WORLD);
-	if (all > 0)
-		fprintf(stderr,
-			"skep: %s had %" PRIu32 " state%s that another run has kept, now in %s/run-*: remove what is "
-			"not needed\n",
-			folder->path, all, all == 1 ? "" : "s", folder->path);
-	return agree(reason);
-}
-
-/* One instant for all processes of a host; over several hosts each takes its own after the barrier. */
-static struct skep_clock common_clock(bool one)
-{
-	struct skep_clock clock;
-	MPI_Barrier(MPI_COMM_WORLD);
-	clock.start_ns = skep_clock_raw_ns();
-	if (one)
-		MPI_Bcast(&clock.start_ns, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-	return clock;
-}
-
-/* Names the run, so that a frame of another one is known as such. */
-static uint64_t common_name(void)
-{
-	uint64_t name = skep_clock_raw_ns() ^ (uint64_t)getpid() << 40;
-	MPI_Bcast(&name, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-	return name;
+	skep_checkpoint_say_moved(folder, all, stderr);
+	return skep_together_agree(reason);
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 /* Device and transport are kept when the loop did not end cleanly: a transfer may still touch their memory, and the process
  * is about to end. */
-static bool run_loop(struct skep_loop_setup *setup, struct skep_exec_result *ret, char reason[REASON_SIZE])
+static bool run_loop(struct skep_loop_setup *setup, struct skep_exec_result *ret, char reason[SKEP_REASON_SIZE])
 {
 	struct skep_complaints complaints = {.rank = setup->transport->rank};
 	bool clean = false;
 	setup->complaints = &complaints;
-	if (!skep_transport_mpi_create(setup->transport, common_name(), &complaints))
-		snprintf(reason, REASON_SIZE, "no memory for the transport");
-	if (!agree(reason))
+	if (!skep_transport_mpi_create(setup->transport, skep_together_name(), &complaints))
+		snprintf(reason, SKEP_REASON_SIZE, "no memory for the transport");
+	if (!skep_together_agree(reason))
 		return false;
-	bool fine = skep_loop_run(setup, ret, &clean, reason, REASON_SIZE);
+	bool fine = skep_loop_run(setup, ret, &clean, reason, SKEP_REASON_SIZE);
 	skep_complaints_close(&complaints);
 	skep_transport_mpi_destroy(setup->transport, clean);
 	if (clean)
@@ -296,15 +245,15 @@ static void say_how_hard(uint32_t spares)
 }
 
 static bool run_checked(const struct skep_scenario *scenario, const struct skep_exec_options *options,
-	const struct skep_recorder *recorder, struct skep_exec_result *ret, char reason[REASON_SIZE])
+	const struct skep_recorder *recorder, struct skep_exec_result *ret, char reason[SKEP_REASON_SIZE])
 {
 	int rank, ranks;
 	struct skep_transport transport = {0};
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	bool one = one_host();
+	bool one = skep_together_one_host();
 	if (options->shape && !one)
-		snprintf(reason, REASON_SIZE,
+		snprintf(reason, SKEP_REASON_SIZE,
 			"--shape plays the network on one host, and these processes are on several");
 	struct skep_loop_setup setup = {.scenario = scenario,
 		.pace = options->pace,
@@ -315,18 +264,18 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 		.device_place = place_on_host(scenario, options->device, rank > 0),
 		.signal_fd = -1};
 	struct skep_checkpoint_folder folder = {0};
-	if (!agree(reason) || !agree_on_scenario(scenario, options, reason) ||
+	if (!skep_together_agree(reason) || !agree_on_scenario(scenario, options, reason) ||
 		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device_place, &setup.device, reason) ||
 		!agree_on_checkpoints(scenario, &folder, &setup, reason))
 		return false;
 	if (rank == 0) /* the others wait for its HALT */
 		setup.signal_fd = skep_quit_open();
-	struct skep_clock clock = common_clock(one);
+	struct skep_clock clock = skep_together_clock(one);
 	transport.rank = (uint32_t)rank;
 	setup.clock = &clock;
 	if (one && skep_ulfm_active())
-		setup.remains =
-			skep_host_memory_create(MPI_COMM_WORLD, common_name(), (size_t)ranks * sizeof *setup.remains);
+		setup.remains = skep_host_memory_create(
+			MPI_COMM_WORLD, skep_together_name(), (size_t)ranks * sizeof *setup.remains);
 	bool fine = run_loop(&setup, ret, reason);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);
@@ -337,7 +286,7 @@ bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_
 	const struct skep_recorder *recorder, struct skep_exec_result *ret, char *reterr, size_t size)
 {
 	const struct skep_recorder nobody = {0};
-	char reason[REASON_SIZE] = "";
+	char reason[SKEP_REASON_SIZE] = "";
 	uint32_t workers = scenario->plan.workers;
 	int ranks;
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};

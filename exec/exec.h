@@ -23,6 +23,7 @@ struct skep_exec_result {
 	uint64_t events; /* machine steps, all ranks */
 	bool orphaned;   /* rank 0 has died */
 	bool bereaved;   /* some process has */
+	int signal;      /* that rank 0 was told to end by; 0: none */
 };
 
 /* Can this build start such a run on this machine; if not, `reterr` says what is missing and how to get it. */
@@ -41,8 +42,13 @@ bool skep_exec_launched(void);
 int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
 	char *reterr, size_t size);
 
+/* The same for a command that is no run: so many processes, which end together. */
+int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], char *reterr, size_t size);
+
 /* MPI up and down. *ret_rank 0 is the directory, *ret_ranks all processes. */
 bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size);
+/* Collective: rank 0's numbers become those of all. */
+void skep_exec_tell_all(uint64_t *number, uint32_t count);
 /* `status` is the run's, known to rank 0. When processes have died this ends the process. */
 void skep_exec_finish(int status, const struct skep_exec_result *result);
 /* Ends every rank at once, after an error on this one that the others cannot hear of (MPI_Abort). */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "exec/exec.h"
+#include "exec/probe.h"
 #include "exec/share.h"
 
 static const char missing[] =
@@ -38,11 +39,25 @@ int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exe
 	return -1;
 }
 
+int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], char *reterr, size_t size)
+{
+	(void)ranks;
+	(void)argv;
+	snprintf(reterr, size, "%s", missing);
+	return -1;
+}
+
 bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)
 {
 	*ret_rank = 0;
 	*ret_ranks = 0;
 	return skep_exec_ready(NULL, reterr, size);
+}
+
+void skep_exec_tell_all(uint64_t *number, uint32_t count)
+{
+	(void)number;
+	(void)count;
 }
 
 void skep_exec_finish(int status, const struct skep_exec_result *result)
@@ -63,6 +78,13 @@ bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_
 	(void)recorder;
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
 	return skep_exec_ready(options, reterr, size);
+}
+
+bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, char *reterr, size_t size)
+{
+	(void)options;
+	*ret = (struct skep_probed){0};
+	return skep_exec_ready(NULL, reterr, size);
 }
 
 bool skep_share_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)

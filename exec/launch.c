@@ -19,6 +19,7 @@
 
 #include "exec/clock.h"
 #include "exec/launch.h"
+#include "exec/quit.h"
 #include "scenarios/reader/reader.h"
 
 /* srun numbers real steps from 0; the batch script, an interactive shell and the like have numbers from here on. */
@@ -119,6 +120,7 @@ static bool this_program(char *ret, size_t room, char *reterr, size_t size)
 #define LOOK_MS 20
 #define WORD_NS UINT64_C(1000000000)   /* from the last word to the end of mpirun: all ranks end at once */
 #define SIGNAL_NS UINT64_C(8000000000) /* from a signal to the same: rank 0 has things to write */
+#define AGAIN_NS UINT64_C(100000000)   /* what comes sooner is the same word twice: timeout(1) tells us and our group */
 #define NOT_THERE 127                  /* mpirun's status when it could not be started, as a shell has it */
 
 bool skep_launch_wants_word(void)
@@ -154,18 +156,26 @@ struct watch {
 	int signals;      /* a descriptor: what this process is sent */
 	const char *path; /* where rank 0 leaves word; NULL: the run ends with mpirun, whose status is the run's */
 	int word, asked;  /* -1: none yet; the signal that was to end the run, 0: none */
+	uint64_t asked_ns;
 };
 
 /* Passes on what was sent to this process. A terminal has sent it to mpirun too, and a second one would leave rank 0 no time
- * to write. */
+ * to write. (SIGHUP mpirun does not hear: who sent that cannot be told.) If somebody does not want to wait, and has said it
+ * again, all ends at once. */
 static bool pass_on(struct watch *w)
 {
 	struct signalfd_siginfo info;
 	if (read(w->signals, &info, sizeof info) != (ssize_t)sizeof info || info.ssi_signo == SIGCHLD)
 		return false;
-	w->asked = (int)info.ssi_signo;
-	if (info.ssi_code != SI_KERNEL)
-		kill(w->mpirun, w->asked);
+	uint64_t now_ns = skep_clock_raw_ns();
+	if (w->asked == 0) {
+		w->asked = (int)info.ssi_signo;
+		w->asked_ns = now_ns;
+		if (w->asked == SIGHUP || info.ssi_code != SI_KERNEL)
+			kill(w->mpirun, w->asked == SIGHUP ? SIGTERM : w->asked);
+	} else if (now_ns - w->asked_ns > AGAIN_NS) {
+		kill(w->mpirun, SIGKILL);
+	}
 	return true;
 }
 
@@ -210,15 +220,12 @@ static int verdict(const struct watch *w, int state, char *reterr, size_t size)
 			"a process of the run died, and the run with it; which one it was, mpirun says (its status is "
 			"%d)",
 			code);
-	return status;
+	return status != 0 && w->asked != 0 ? 128 + w->asked : status;
 }
 
 static int launch_child(char **command, const char *path, char *reterr, size_t size)
 {
-	sigset_t heard, before;
-	sigemptyset(&heard);
-	sigaddset(&heard, SIGINT);
-	sigaddset(&heard, SIGTERM);
+	sigset_t heard = skep_quit_signals(), before;
 	sigaddset(&heard, SIGCHLD);
 	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &heard, &before);
@@ -227,6 +234,7 @@ static int launch_child(char **command, const char *path, char *reterr, size_t s
 	w.mpirun = w.signals >= 0 ? fork() : -1;
 	if (w.mpirun == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		sigaddset(&before, SIGHUP);
 		sigprocmask(SIG_SETMASK, &before, NULL);
 		if (path != NULL)
 			setenv(WORD, path, 1);
@@ -245,7 +253,7 @@ static int launch_child(char **command, const char *path, char *reterr, size_t s
 	"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca",                          \
 		"odls_base_sigkill_timeout", "3"
 
-static int launch(uint32_t ranks, char *const argv[], char *reterr, size_t size)
+int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], char *reterr, size_t size)
 {
 	char program[4096], number[16];
 	if (!this_program(program, sizeof program, reterr, size))
@@ -316,7 +324,7 @@ int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exe
 {
 	uint32_t ranks = scenario->plan.workers + 1;
 	if (!options->has_spares && !(scenario->has_trace && skep_exec_survives()))
-		return launch(ranks, argv, reterr, size);
+		return skep_exec_launch_ranks(ranks, argv, reterr, size);
 	uint64_t spares = options->has_spares ? options->spares : scenario->churn.joins;
 	ranks += (uint32_t)(spares < SKEP_EXEC_SPARES_MAX ? spares : SKEP_EXEC_SPARES_MAX);
 	return launch_surviving(ranks, largest_message(&scenario->plan), argv, reterr, size);

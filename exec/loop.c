@@ -169,8 +169,9 @@ static void take_signal(struct rank *rank)
 	char text[128];
 	if (rank->setup->signal_fd < 0 || read(rank->setup->signal_fd, &info, sizeof info) != (ssize_t)sizeof info)
 		return;
-	snprintf(text, sizeof text, "told to end by SIG%s after %" PRIu32 " rounds", sigabbrev_np((int)info.ssi_signo),
-		rank->rounds_done); /* mpirun makes SIGTERM of any: launch.c knows which it was */
+	if (!rank->halted)
+		rank->signal = (int)info.ssi_signo; /* mpirun makes SIGTERM of any: launch.c knows which it was */
+	snprintf(text, sizeof text, "told to end by SIG%s", sigabbrev_np((int)info.ssi_signo));
 	rank_halt(rank, text);
 }
 
@@ -302,6 +303,7 @@ static bool chief_init(struct rank *rank)
 	const struct skep_scenario *scenario = rank->setup->scenario;
 	uint32_t workers = rank->plan->workers;
 	rank->patience_ns = skep_loop_patience_ns(scenario, rank->setup->pace);
+	rank->rounds_done = scenario->plan.first_round;
 	if (rank->setup->shape)
 		rank->shaper = skep_shaper_create(&scenario->topology);
 	rank->books = calloc(workers + 1u, sizeof *rank->books);
@@ -382,6 +384,7 @@ bool skep_loop_run(
 	*ret_clean = finished(&rank) && !skep_seats_any_gone(&rank.seats);
 	ret->outcome = rank.node != NULL ? skep_node_outcome(rank.node) : SKEP_DONE;
 	ret->end_ns = rank.ended_ns;
+	ret->signal = rank.signal;
 	ret->orphaned = rank.seats.gone[0];
 	ret->bereaved = skep_seats_any_gone(&rank.seats);
 	ret->events = rank_is_chief(&rank) ? rank.events : rank.total.events;

@@ -92,6 +92,7 @@ struct rank {
 	skep_time give_up_ns; /* halted: when to stop waiting for the others */
 	bool failed;          /* `reason` says why */
 	bool halted;          /* the run ends early */
+	int signal;           /* on this signal; 0: on none */
 	bool broken;          /* the transport is of no more use */
 	char reason[256];
 	uint32_t idle;  /* turns in a row with nothing to do */

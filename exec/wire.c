@@ -343,6 +343,7 @@ static void content(struct skep_wire *wire, struct skep_frame *frame)
 	case SKEP_FRAME_ROWS:
 	case SKEP_FRAME_LOG:
 	case SKEP_FRAME_FAULT:
+	case SKEP_FRAME_PROBE:
 		text(wire, frame);
 		break;
 	default: /* HALT, LAST and END say all by being there */

@@ -45,6 +45,7 @@ enum skep_frame_type {
 	SKEP_FRAME_SEAT,        /* u.seat: that rank runs this machine from now on; by rank 0, and by the rank itself */
 	SKEP_FRAME_GONE,        /* by rank 0: the process u.seat.rank is dead */
 	SKEP_FRAME_END,         /* by rank 0: the run is over, nobody is born any more */
+	SKEP_FRAME_PROBE,       /* an order or a result of a measurement (prober.h), to and from rank 0 */
 	SKEP_FRAME_TYPES
 };
 
@@ -71,7 +72,7 @@ struct skep_frame {
 			uint32_t machine, rank, life; /* GONE: the rank alone */
 		} seat;
 		struct
-		{ /* ROWS, LOG and FAULT: not copied; the caller's when encoding, inside the bytes when decoded */
+		{ /* ROWS, LOG, FAULT and PROBE: not copied; the caller's when encoding, inside the bytes when decoded */
 			const uint8_t *bytes;
 			uint32_t count;
 		} text;

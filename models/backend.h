@@ -18,6 +18,8 @@ struct skep_backend {
 	const char *name;
 	/* How many there are; if none, `error` says what is missing and what to do. */
 	uint32_t (*count)(char *error, size_t error_size);
+	/* What number `ordinal` is called, and the memory that it computes in, bytes; "" and 0 where that cannot be told. */
+	void (*describe)(uint32_t ordinal, char *ret_name, size_t name_size, double *ret_memory_bytes);
 	/* One of them: its queues, and where buffers come from. */
 	bool (*create)(const struct skep_device_place *place, const struct skep_training *training,
 		void *ret_queue[SKEP_LANES], struct skep_memory_source *ret_source, char *error, size_t error_size);
@@ -64,6 +66,8 @@ struct skep_backend {
 	void (*save)(void *queue, const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state);
 	bool (*load)(void *queue, struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks,
 		const void *state, uint64_t bytes);
+	void (*keep)(void *queue, const struct skep_stage *stage, void *ret_state);
+	bool (*take_up)(void *queue, struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes);
 	uint64_t (*digest)(void *queue, const struct skep_stage *stage);
 
 	/* All that this queue was asked for has been done; false, with the reason, if it could not be. */

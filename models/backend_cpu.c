@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "models/backend.h"
 #include "models/device_cpu.h"
@@ -20,6 +21,26 @@ static uint32_t count(char *error, size_t error_size)
 	(void)error;
 	(void)error_size;
 	return UINT32_MAX; /* of those that share the host */
+}
+
+/* As Linux tells it: the line "model name" of the first processor. */
+static void describe(uint32_t ordinal, char *ret_name, size_t name_size, double *ret_memory_bytes)
+{
+	char line[256];
+	FILE *file = fopen("/proc/cpuinfo", "r");
+	(void)ordinal;
+	ret_name[0] = '\0';
+	*ret_memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+	while (file && fgets(line, sizeof line, file)) {
+		const char *colon = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
+		if (!colon)
+			continue;
+		colon += 1 + strspn(colon + 1, " \t");
+		snprintf(ret_name, name_size, "%.*s", (int)strcspn(colon, "\n"), colon);
+		break;
+	}
+	if (file)
+		fclose(file);
 }
 
 static void *take(void *context, enum skep_memory_side side, size_t bytes)
@@ -182,6 +203,18 @@ static bool load(void *queue, struct skep_stage *stage, uint32_t version, uint32
 	return skep_stage_load(stage, version, chunk, chunks, state, bytes);
 }
 
+static void keep(void *queue, const struct skep_stage *stage, void *ret_state)
+{
+	(void)queue;
+	skep_stage_keep(stage, ret_state);
+}
+
+static bool take_up(void *queue, struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes)
+{
+	(void)queue;
+	return skep_stage_take_up(stage, version, state, bytes);
+}
+
 static uint64_t digest(void *queue, const struct skep_stage *stage)
 {
 	(void)queue;
@@ -198,6 +231,7 @@ static bool wait(void *queue, char *why, size_t why_size)
 
 const struct skep_backend skep_backend_cpu = {.name = "CPU",
 	.count = count,
+	.describe = describe,
 	.create = create,
 	.destroy = destroy,
 	.begin = begin,
@@ -217,5 +251,7 @@ const struct skep_backend skep_backend_cpu = {.name = "CPU",
 	.copy = copy,
 	.save = save,
 	.load = load,
+	.keep = keep,
+	.take_up = take_up,
 	.digest = digest,
 	.wait = wait};

@@ -59,7 +59,7 @@ static void make_header(const struct skep_checkpoint_folder *folder, uint32_t st
 	put(ret + AT_VERSION, version, 4);
 	put(ret + AT_BYTES, bytes, 8);
 	put(ret + AT_JOB, folder->job, 8);
-	put(ret + AT_RUN, folder->run, 8);
+	put(ret + AT_RUN, version <= folder->from_version ? folder->from : folder->run, 8);
 }
 
 struct skep_checkpoint_header skep_checkpoint_header_read(const char *path)

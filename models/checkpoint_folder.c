@@ -44,6 +44,15 @@ static bool next_kept(DIR *entries, struct kept *ret)
 
 /* ---- one run writes ----------------------------------------------------------------------------------------------- */
 
+/* Kept by this run, or by those that it goes on with, up to where it does. */
+static bool is_own(const struct skep_checkpoint_folder *folder, const struct kept *kept,
+	const struct skep_checkpoint_header *header)
+{
+	if (header->format != SKEP_CHECKPOINT_FORMAT || header->job != folder->job)
+		return false;
+	return header->run == folder->run || kept->version <= folder->from_version;
+}
+
 void skep_checkpoint_remove_old(const struct skep_checkpoint_folder *folder, uint32_t stage)
 {
 	struct kept kept, oldest = {0};
@@ -54,7 +63,8 @@ void skep_checkpoint_remove_old(const struct skep_checkpoint_folder *folder, uin
 		count = 0;
 		while (entries != NULL && next_kept(entries, &kept)) {
 			join(folder->path, kept.name, path);
-			if (kept.stage != stage || skep_checkpoint_header_read(path).run != folder->run)
+			const struct skep_checkpoint_header header = skep_checkpoint_header_read(path);
+			if (kept.stage != stage || !is_own(folder, &kept, &header))
 				continue;
 			if (count++ == 0 || kept.version < oldest.version)
 				oldest = kept;
@@ -128,7 +138,9 @@ static bool move_others(const struct skep_checkpoint_folder *folder, uint32_t *r
 		join(folder->path, kept.name, path);
 		struct skep_checkpoint_header header = skep_checkpoint_header_read(path);
 		moved = false;
-		if (header.format != SKEP_CHECKPOINT_FORMAT || header.run != folder->run)
+		if (header.format == 0 && access(path, F_OK) != 0 && errno == ENOENT)
+			continue; /* moved by another process, before this one has read whose it is */
+		if (!is_own(folder, &kept, &header))
 			good = move(folder->path, &kept, &header, &moved);
 		*ret_moved += moved;
 	}
@@ -156,6 +168,15 @@ bool skep_checkpoint_folder_usable(
 	if (!good)
 		snprintf(reterr, size, "checkpoint.to: cannot %s %s: %s", what, folder->path, strerror(errno));
 	return good;
+}
+
+void skep_checkpoint_say_moved(const struct skep_checkpoint_folder *folder, uint32_t moved, FILE *out)
+{
+	if (moved > 0)
+		fprintf(out,
+			"skep: %s had %" PRIu32
+			" state%s that another run has kept, now in %s/run-*: remove what is not needed\n",
+			folder->path, moved, moved == 1 ? "" : "s", folder->path);
 }
 
 /* ---- what is there ------------------------------------------------------------------------------------------------ */
@@ -238,4 +259,31 @@ void skep_checkpoints_finish(struct skep_checkpoints *list)
 {
 	free(list->version);
 	list->version = NULL;
+}
+
+void skep_checkpoints_say_none(const struct skep_checkpoints *list, uint32_t stages, char *ret, size_t size)
+{
+	if (list->files == 0)
+		snprintf(ret, size,
+			"has no checkpoint of all %" PRIu32
+			" stages: `skep run` of this scenario keeps them (`skep sim` with --keep alone; what a run that began "
+			"anew has found is in the folders run-*)",
+			stages);
+	else if (list->foreign > 0 && list->foreign + list->older == list->files)
+		snprintf(ret, size,
+			"has %" PRIu32
+			" states of stages, all of runs with another seed or scenario: take the --seed and --set of that "
+			"run (what other runs had kept is in the folders run-*)",
+			list->foreign);
+	else if (list->older == list->files)
+		snprintf(ret, size,
+			"has %" PRIu32
+			" states of stages, all in another format than this skep's: which run they are of cannot be told; "
+			"run again",
+			list->older);
+	else
+		snprintf(ret, size,
+			"has no checkpoint of all %" PRIu32 " stages: %" PRIu32 " states of some, %" PRIu32
+			" of them of another seed or scenario",
+			stages, list->files, list->foreign);
 }

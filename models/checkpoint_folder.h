@@ -6,16 +6,22 @@
 #ifndef SKEP_MODELS_CHECKPOINT_FOLDER_H
 #define SKEP_MODELS_CHECKPOINT_FOLDER_H
 
+#include <stdio.h>
+
 #include "models/checkpoint.h"
 
-/* Of each stage the newest folder->keep that the run has kept are left. */
+/* Of each stage the newest folder->keep that the run has kept are left, those that it goes on with included. */
 void skep_checkpoint_remove_old(const struct skep_checkpoint_folder *folder, uint32_t stage);
 
 /* Can files be written there? If not, what to do. Makes the folder, removes what writers that were killed have left, and moves
- * what other runs have kept into one folder for each of them, within this one: *ret_moved says how many files. Several
+ * what other runs have kept into one folder for each of them, within this one: *ret_moved says how many files. Of the run that
+ * this one goes on with that is what it has kept beyond the version to go on from, which not all of its stages have. Several
  * processes may do so at once. */
 bool skep_checkpoint_folder_usable(
 	const struct skep_checkpoint_folder *folder, uint32_t *ret_moved, char *reterr, size_t size);
+
+/* How many were moved, for who begins a run; 0: nothing. */
+void skep_checkpoint_say_moved(const struct skep_checkpoint_folder *folder, uint32_t moved, FILE *out);
 
 /* What one run has kept. */
 struct skep_checkpoints {
@@ -32,5 +38,7 @@ struct skep_checkpoints {
 /* No such folder is an empty one. Returns false when memory lacks. */
 bool skep_checkpoints_find(const char *path, uint64_t job, uint32_t stages, struct skep_checkpoints *ret);
 void skep_checkpoints_finish(struct skep_checkpoints *list);
+/* Why there is no version of all stages, and what to do; what goes behind the name of the folder. */
+void skep_checkpoints_say_none(const struct skep_checkpoints *list, uint32_t stages, char *ret, size_t size);
 
 #endif

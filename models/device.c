@@ -36,6 +36,16 @@ uint32_t skep_device_count(enum skep_device_kind kind)
 	return backend_of(kind)->count(error, sizeof error);
 }
 
+void skep_device_describe(
+	enum skep_device_kind kind, uint32_t ordinal, char *ret_name, size_t name_size, double *ret_memory_bytes)
+{
+	const struct skep_backend *backend = backend_of(kind);
+	ret_name[0] = '\0';
+	*ret_memory_bytes = 0;
+	if (backend->describe)
+		backend->describe(ordinal, ret_name, name_size, ret_memory_bytes);
+}
+
 /* Without a stage. */
 static struct skep_device *create_bare(enum skep_device_kind kind, const struct skep_device_place *place,
 	const struct skep_training *training, char *error, size_t error_size)

@@ -118,6 +118,10 @@ void skep_device_destroy(struct skep_device *device); /* NULL is fine */
 
 /* How many there are that skep_device_create_on can be asked for. */
 uint32_t skep_device_count(enum skep_device_kind kind);
+/* What the processor or GPU number `ordinal` is called, and the memory that it computes in, bytes (a processor shares it with all
+ * others of its host); "" and 0 where that cannot be told. */
+void skep_device_describe(
+	enum skep_device_kind kind, uint32_t ordinal, char *ret_name, size_t name_size, double *ret_memory_bytes);
 
 struct skep_device_result {
 	struct skep_buf out, stash;
@@ -130,6 +134,9 @@ struct skep_device_result {
 };
 /* Where CHECKPOINT and RESTORE keep states; without a keeper they fail. */
 void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper);
+/* Before its first operation: has it a stage, it begins with the state that was kept of plan->first_round, if there was a round
+ * before that. False with the reason: that state cannot be read. */
+bool skep_device_take_up(struct skep_device *device, char *reterr, size_t size);
 /* From now on it lies about its gradients; without this it does not. */
 void skep_device_set_byzantine(struct skep_device *device, const struct skep_byzantine *byzantine);
 

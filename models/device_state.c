@@ -45,11 +45,11 @@ bool device_run_enter(struct skep_device *device, const struct skep_op *op)
 	return true;
 }
 
-/* Memory for the whole state; the caller gives it back. */
+/* Memory for all that is kept; the caller gives it back. */
 static void *take_whole(struct skep_device *device, struct skep_buf *ret)
 {
 	void *state;
-	*ret = skep_pool_take(device->pool, skep_stage_state_bytes(&device->stage, 0, 1), &state);
+	*ret = skep_pool_take(device->pool, skep_stage_kept_bytes(&device->stage), &state);
 	return state;
 }
 
@@ -72,12 +72,12 @@ bool device_run_checkpoint(struct skep_device *device, const struct skep_op *op,
 	void *state = take_whole(device, &buf);
 	if (!state)
 		return false;
-	device->backend->save(device_queue(device, op), &device->stage, 0, 1, state);
+	device->backend->keep(device_queue(device, op), &device->stage, state);
 	bool there =
 		device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
 	bool good = there && has_keeper(device, device->unkept, sizeof device->unkept) &&
-	            keeper->write(keeper->context, op->stage, op->round, state,
-			    skep_stage_state_bytes(&device->stage, 0, 1), device->unkept, sizeof device->unkept);
+	            keeper->write(keeper->context, op->stage, op->round, state, skep_stage_kept_bytes(&device->stage),
+			    device->unkept, sizeof device->unkept);
 	skep_pool_release(device->pool, buf);
 	ret->fault = good ? SKEP_FAULT_NONE : SKEP_FAULT_UNKEPT;
 	ret->why = good ? NULL : device->unkept;
@@ -91,7 +91,7 @@ static bool begin_anew(struct skep_device *device, const struct skep_op *op, voi
 	void *queue = device_queue(device, op);
 	if (!device_begin(device, op->chunk, device->stage.index, &first))
 		return false;
-	device->backend->save(queue, &first, 0, 1, state);
+	device->backend->keep(queue, &first, state);
 	bool good = device->backend->wait(queue, device->why[op->lane], sizeof device->why[op->lane]);
 	device->backend->finish(queue, &first);
 	return good;
@@ -100,7 +100,7 @@ static bool begin_anew(struct skep_device *device, const struct skep_op *op, voi
 bool device_run_restore(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const struct skep_keeper *keeper = &device->keeper;
-	uint64_t bytes = skep_stage_state_bytes(&device->stage, 0, 1);
+	uint64_t bytes = skep_stage_kept_bytes(&device->stage);
 	struct skep_buf buf;
 	void *state = take_whole(device, &buf);
 	bool good = state != NULL;
@@ -111,9 +111,23 @@ bool device_run_restore(struct skep_device *device, const struct skep_op *op, st
 		good = has_keeper(device, device->why[op->lane], sizeof device->why[op->lane]) &&
 		       keeper->read(keeper->context, op->stage, op->microbatch, state, bytes, device->why[op->lane],
 			       sizeof device->why[op->lane]);
-	good = good &&
-	       device->backend->load(device_queue(device, op), &device->stage, op->version, 0, 1, state, bytes) &&
+	good = good && device->backend->take_up(device_queue(device, op), &device->stage, op->version, state, bytes) &&
 	       device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
 	skep_pool_release(device->pool, buf);
 	return good;
+}
+
+bool skep_device_take_up(struct skep_device *device, char *reterr, size_t size)
+{
+	const struct skep_plan *plan = device->training->plan;
+	struct skep_device_result result;
+	struct skep_op op = {.kind = SKEP_OP_RESTORE, .lane = SKEP_LANE_COMPUTE, .microbatch = plan->first_round};
+	if (plan->first_round == 0 || device->stage.index == SKEP_NO_STAGE)
+		return true;
+	op.stage = (uint16_t)device->stage.index;
+	op.round = op.version = skep_plan_first_version(plan);
+	skep_device_run(device, &op, &result);
+	if (result.failed)
+		snprintf(reterr, size, "%s", result.why ? result.why : "not enough memory for a checkpoint");
+	return !result.failed;
 }

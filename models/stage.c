@@ -179,6 +179,8 @@ bool skep_stage_place(
 		.slices = skep_plan_laps(training->plan),
 		.moments = skep_optimizer_moments(skep_training_stepper(training)),
 		.inner_moments = skep_plan_periodic(training->plan) ? skep_optimizer_moments(&training->optimizer) : 0,
+		.older_kept = skep_plan_steps_beside(training->plan),
+		.inner_kept = skep_plan_fragments(training->plan) > 1,
 		.shared = SIZE_MAX,
 		.arrays = &skep_arrays_host};
 	if (!cut(training, ret))
@@ -324,6 +326,84 @@ bool skep_stage_load(
 		skep_stage_settle(stage);
 	else if (stage->inner)
 		skep_stage_follow(stage, 0, first, count);
+	return true;
+}
+
+/* ---- what is kept ------------------------------------------------------------------------------------------- */
+
+struct more_header { /* behind the state, where there is more */
+	char magic[4];
+	uint32_t began;
+	uint64_t steps;
+};
+
+static const char more_magic[4] = "more";
+
+enum { MORE_MAX = SKEP_MOMENTS_MAX + 2 };
+
+/* Arrays of parameters behind that header. A run's first parameters are also those of one step earlier. */
+static uint32_t more_arrays(const struct skep_stage *stage, uint32_t version, skep_real *ret[MORE_MAX])
+{
+	uint32_t count = 0;
+	if (stage->older_kept)
+		ret[count++] = skep_stage_parameters(stage, version > 0 ? version - 1 : version);
+	for (uint32_t m = 0; m < stage->inner_moments; m++)
+		ret[count++] = stage->inner_moment[m];
+	if (stage->inner_kept)
+		ret[count++] = stage->inner;
+	return count;
+}
+
+static bool has_more(const struct skep_stage *stage)
+{
+	return stage->older_kept || stage->inner;
+}
+
+uint64_t skep_stage_kept_bytes(const struct skep_stage *stage)
+{
+	skep_real *array[MORE_MAX];
+	uint64_t bytes = skep_stage_state_bytes(stage, 0, 1);
+	if (!has_more(stage))
+		return bytes;
+	return bytes + sizeof(struct more_header) + more_arrays(stage, 0, array) * stage->parameters * sizeof **array;
+}
+
+void skep_stage_keep(const struct skep_stage *stage, void *ret_state)
+{
+	skep_real *array[MORE_MAX];
+	struct more_header header = {.began = stage->inner_began, .steps = stage->inner_steps};
+	char *to = (char *)ret_state + skep_stage_state_bytes(stage, 0, 1);
+	const size_t each = stage->parameters * sizeof **array;
+	skep_stage_save(stage, 0, 1, ret_state);
+	if (!has_more(stage))
+		return;
+	memcpy(header.magic, more_magic, sizeof header.magic);
+	memcpy(to, &header, sizeof header);
+	to += sizeof header;
+	for (uint32_t i = 0, arrays = more_arrays(stage, stage->version, array); i < arrays; i++, to += each)
+		stage->arrays->copy(stage->queue, to, array[i], each);
+}
+
+bool skep_stage_take_up(struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes)
+{
+	skep_real *array[MORE_MAX];
+	struct more_header header;
+	const uint64_t plain = skep_stage_state_bytes(stage, 0, 1);
+	const char *from = (const char *)state + plain;
+	const size_t each = stage->parameters * sizeof **array;
+	if (bytes != skep_stage_kept_bytes(stage))
+		return false;
+	if (!has_more(stage))
+		return skep_stage_load(stage, version, 0, 1, state, plain);
+	memcpy(&header, from, sizeof header);
+	if (memcmp(header.magic, more_magic, sizeof header.magic) != 0 ||
+		!skep_stage_load(stage, version, 0, 1, state, plain))
+		return false;
+	from += sizeof header;
+	stage->inner_began = header.began;
+	stage->inner_steps = header.steps;
+	for (uint32_t i = 0, arrays = more_arrays(stage, version, array); i < arrays; i++, from += each)
+		stage->arrays->copy(stage->queue, array[i], from, each);
 	return true;
 }
 

@@ -89,6 +89,8 @@ struct skep_stage {
 	skep_real *inner_moment[SKEP_MOMENTS_MAX];
 	uint64_t inner_steps; /* that it has made */
 	uint32_t inner_began; /* of the run, before the round in which it made the first of them */
+	bool inner_kept;      /* a round sums a fragment alone */
+	bool older_kept;      /* a round reads the parameters of one step earlier */
 	skep_real *base;      /* async: where `inner` started from (merge.c); else NULL */
 	/* By round & 1: sum of the microbatches' gradients. Async: [1] is the pseudo-gradient. */
 	skep_real *accumulator[2];
@@ -154,6 +156,16 @@ uint64_t skep_stage_state_bytes(const struct skep_stage *stage, uint32_t chunk, 
 void skep_stage_save(const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state);
 bool skep_stage_load(
 	struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks, const void *state, uint64_t bytes);
+
+/* What is kept for good: the state in one chunk, and behind it what else a run needs that goes on with it. Where a step is made
+ * beside the passes of the next round: the parameters that these read, one version older. With periodic sync: what the inner
+ * optimizer of this worker knows, which is steps, moments and, where a round sums a fragment alone, the inner parameters, most of
+ * which no sum has had yet. Without a fragment passes begin anew at the parameters of the stage, as behind any STEP; with delayed
+ * updates what is under way of the next round goes with that, for the round is done again. */
+uint64_t skep_stage_kept_bytes(const struct skep_stage *stage);
+void skep_stage_keep(const struct skep_stage *stage, void *ret_state);
+/* Refuses as load does. */
+bool skep_stage_take_up(struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes);
 
 uint64_t skep_stage_digest(const struct skep_stage *stage);
 

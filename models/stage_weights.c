@@ -94,14 +94,14 @@ static bool load_stage(const struct skep_training *training, struct skep_checkpo
 	char why[512];
 	if (!skep_stage_init(training, index, ret))
 		return fail(folder, "not enough memory for stage %u", index);
-	uint64_t bytes = skep_stage_state_bytes(ret, 0, 1);
+	uint64_t bytes = skep_stage_kept_bytes(ret);
 	void *state = malloc(bytes);
 	bool good = state != NULL;
 	if (!good)
 		skep_diag_set(reterr, folder, 0, 0, NULL, "not enough memory for stage %u", index);
 	good = good &&
 	       (keeper.read(keeper.context, index, version, state, bytes, why, sizeof why) || fail("", "%s", why));
-	good = good && (skep_stage_load(ret, version, 0, 1, state, bytes) ||
+	good = good && (skep_stage_take_up(ret, version, state, bytes) ||
 			       fail(folder, "the checkpoint of stage %u is of another model or optimizer", index));
 	free(state);
 	return good;
@@ -136,38 +136,17 @@ static void list_steps(const struct skep_checkpoints *list, uint32_t per_round, 
 			(uint64_t)list->version[v] * per_round);
 }
 
-/* Why a folder has nothing to take. */
-static bool nothing(const struct skep_checkpoints *list, uint32_t stages, const char *folder, struct skep_diag *reterr)
-{
-	if (list->files == 0)
-		return fail(folder,
-			"has no checkpoint of all %u stages: `skep run` of this scenario keeps them (`skep sim` keeps "
-			"none on disk)",
-			stages);
-	if (list->foreign > 0 && list->foreign + list->older == list->files)
-		return fail(folder,
-			"has %u states of stages, all of runs with another seed or scenario: export with the --seed "
-			"and --set of that run (what other runs had kept is in the folders run-*)",
-			list->foreign);
-	if (list->older == list->files)
-		return fail(folder,
-			"has %u states of stages, all in another format than this skep's: which run they are of cannot be "
-			"told; run again",
-			list->older);
-	return fail(folder,
-		"has no checkpoint of all %u stages: %u states of some, %u of them of another seed or scenario", stages,
-		list->files, list->foreign);
-}
-
 /* The place in the list of the version that is asked for. */
 static bool choose_version(const struct skep_checkpoints *list, uint32_t stages, const struct skep_export *options,
 	uint32_t *ret, struct skep_diag *reterr)
 {
-	char there[256];
+	char there[512];
 	if (options->step == 0 && list->damaged[0] != '\0')
 		return fail(list->damaged, "no checkpoint: it is damaged; remove it");
-	if (list->versions == 0)
-		return nothing(list, stages, options->from, reterr);
+	if (list->versions == 0) {
+		skep_checkpoints_say_none(list, stages, there, sizeof there);
+		return fail(options->from, "%s", there);
+	}
 	*ret = list->versions - 1;
 	while (options->step > 0 && (uint64_t)list->version[*ret] * options->steps_per_round != options->step)
 		if ((*ret)-- == 0) {

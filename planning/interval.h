@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * interval.h - means of runs with different seeds, and how sure they are: intervals that have the true mean with 95 %, by Student's t.
+ * interval.h - means of runs with different seeds, and how sure they are: intervals that have the true mean with 95 %, by
+ * Student's t.
  *
- * Pairs are runs of two scenarios with the same seed: they share the trace and the draws, so what is compared is the pair, and what
- * both have from their seed falls out.
+ * Pairs are runs of two scenarios with the same seed: they share the trace and the draws, so what is compared is the pair,
+ * and what both have from their seed falls out.
  */
 #ifndef SKEP_PLANNING_INTERVAL_H
 #define SKEP_PLANNING_INTERVAL_H
@@ -23,7 +24,8 @@ struct skep_interval skep_interval_of(const double *value, uint32_t count);
 /* Of a[i] - b[i], where both are there. */
 struct skep_interval skep_interval_difference(const double *a, const double *b, uint32_t count);
 
-/* Of a[i] / b[i], both above 0: the geometric mean, with the interval of the logarithms, so that b / a has the inverse of all three. */
+/* Of a[i] / b[i], both above 0: the geometric mean, with the interval of the logarithms, so that b / a has the inverse of all
+ * three. */
 struct skep_interval skep_interval_ratio(const double *a, const double *b, uint32_t count);
 
 #endif

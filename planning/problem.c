@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * problem.c - see problem.h. What is kept true: the costs see the same tables as the simulator (scenario's op_time, slice_bytes,
- * topologies/path.h), only means of them.
+ * problem.c - see problem.h. Who takes part, links, and what is wrong with a problem; times and memory of stages are
+ * tables.c's. What is kept true: the costs see the same links as the simulator (topologies/path.h), only means of them.
  */
 #include "planning/problem.h"
 
@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/codec.h"
 #include "core/random.h"
-#include "core/record.h"
+#include "planning/tables.h"
 #include "scenarios/layout.h"
 #include "scenarios/memory.h"
 #include "scenarios/pool.h"
@@ -43,20 +42,6 @@ static uint32_t choose_workers(struct skep_planning *p)
 		p->machine[count++] = worker;
 	}
 	return count;
-}
-
-/* The workers of the planning rise. */
-static bool takes_part(const struct skep_planning *p, uint32_t worker)
-{
-	uint32_t low = 0, high = p->workers;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (p->machine[middle] < worker)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < p->workers && p->machine[low] == worker;
 }
 
 /* Workers that stand at the place. */
@@ -100,63 +85,7 @@ static bool fill_links(struct skep_planning *p)
 	return filled;
 }
 
-/* ---- stages ------------------------------------------------------------------------------------------------------- */
-
-/* Interleaved, a stage has several slices, and a microbatch comes by as often. */
-static void fill_stages(struct skep_planning *p)
-{
-	const struct skep_scenario *s = p->scenario;
-	uint32_t slices = skep_plan_slices(&s->plan);
-	for (uint32_t slice = 0; slice < slices; slice++) {
-		uint32_t stage = slice % p->stages;
-		double bytes = (double)(s->slice_bytes[slice] + SKEP_HEADER_BYTES);
-		p->forward_bytes[stage] += bytes;
-		p->backward_bytes[stage] += bytes;
-		for (uint32_t i = 0; i < p->workers; i++) {
-			uint32_t gpu = s->topology.machine[p->machine[i]].gpu;
-			const struct skep_op_time *time = &s->op_time[(size_t)gpu * slices + slice];
-			size_t at = (size_t)i * p->stages + stage;
-			p->compute_s[at] += 1e-9 * (double)time->forward_ns + 1e-9 * (double)time->backward_ns;
-			p->update_s[at] += 1e-9 * (double)time->step_ns;
-		}
-	}
-	uint32_t fragments = skep_plan_fragments(&s->plan); /* one of which a round sums */
-	for (uint32_t stage = 0; stage < p->stages; stage++)
-		p->reduced_bytes[stage] =
-			(double)skep_codec_bytes(s->plan.reduction_codec, s->stage[stage].parameters) / fragments;
-}
-
-/* What is needed whatever the sizes are: the least need of those who could hold the stage, and nobody else ever serves it. Whether
- * it fits with the sizes that a search looks at is for room.h to say. */
-static void fill_memory(struct skep_planning *p)
-{
-	const struct skep_scenario *s = p->scenario;
-	for (uint32_t stage = 0; stage < p->stages; stage++) {
-		double least = INFINITY;
-		for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
-			struct skep_memory memory = skep_room_least(s, stage, gpu, p->workers);
-			least = fmin(least, memory.total);
-			bool never = !skep_memory_fits(s, &memory, gpu);
-			for (uint32_t i = 0; i < p->workers; i++)
-				if (never && p->type[i] == gpu)
-					p->compute_s[(size_t)i * p->stages + stage] = INFINITY;
-		}
-		p->need_bytes[stage] = (uint64_t)ceil(least);
-	}
-	for (uint32_t i = 0; i < p->workers; i++)
-		p->have_bytes[i] = (uint64_t)s->topology.gpu[p->type[i]].memory_bytes;
-	for (uint32_t i = 0; i < s->plan.workers; i++)
-		p->room.waits[s->topology.machine[i].gpu] |= s->first_stage_of[i] == SKEP_NO_STAGE && !takes_part(p, i);
-}
-
-/* Who can hold no stage, whatever the sizes are. */
-static bool is_idle(const struct skep_planning *p, uint32_t worker)
-{
-	for (uint32_t stage = 0; stage < p->stages; stage++)
-		if (p->compute_s[(size_t)worker * p->stages + stage] < INFINITY)
-			return false;
-	return true;
-}
+/* ---- kinds and prices ---------------------------------------------------------------------------------------------- */
 
 /* In USD per second; NULL: of somebody it is not known. */
 static void fill_rent(struct skep_planning *p)
@@ -173,68 +102,16 @@ static void fill_rent(struct skep_planning *p)
 	p->rent = NULL;
 }
 
-static void fill_problem(struct skep_planning *p)
-{
-	bool fixed = skep_plan_fixed(&p->scenario->plan);
-	for (uint32_t stage = 0; stage < p->stages; stage++) {
-		p->least[stage] = 1;
-		p->most[stage] = p->workers - p->stages + 1;
-	}
-	p->problem = (struct skep_problem){.workers = p->workers,
-		.stages = p->stages,
-		.least = fixed ? NULL : p->least,
-		.most = fixed ? NULL : p->most,
-		.need_bytes = p->need_bytes,
-		.have_bytes = p->have_bytes,
-		.kind = p->kind};
-	p->problem.spares = fixed ? 0 : p->idle;
-	p->lean = p->problem;
-	p->lean.spares = fixed ? 0 : p->workers - p->stages;
-}
-
-/* What the first stage may have issued and not got back, for each of its workers. */
-static double in_flight(const struct skep_scenario *s)
-{
-	if (skep_plan_fixed(&s->plan))
-		return skep_plan_fixed_in_flight(&s->plan);
-	return s->plan.in_flight;
-}
-
-static void fill_throughput(struct skep_planning *p)
-{
-	const struct skep_plan *plan = &p->scenario->plan;
-	bool by_speed = plan->wiring == SKEP_WIRING_THROUGHPUT || plan->wiring == SKEP_WIRING_LATENCY;
-	double period = skep_plan_periodic(plan) ? plan->inner_steps : 1; /* steps, whose microbatches a round has */
-	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
-		p->throughput[view] = (struct skep_throughput){.links = &p->links[view],
-			.stages = p->stages,
-			.shares = skep_plan_fixed(plan) ? SKEP_SHARES_FIXED
-		                  : by_speed            ? SKEP_SHARES_BY_SPEED
-		                                        : SKEP_SHARES_EQUAL,
-			.compute_s = p->compute_s,
-			.update_s = p->update_s,
-			.forward_bytes = p->forward_bytes,
-			.backward_bytes = p->backward_bytes,
-			.reduced_bytes = p->reduced_bytes,
-			.microbatches = plan->microbatches / period,
-			.in_flight = in_flight(p->scenario),
-			.period = period,
-			.delayed = plan->delayed,
-			.fits = skep_room_fits,
-			.room = &p->room,
-			.type = p->type,
-			.types = p->scenario->topology.gpus};
-}
-
-/* Interchangeable are machines that links, speeds and memory do not tell apart, in either view. */
+/* Interchangeable are machines that links, type, speeds and memory do not tell apart, in either view, and so with any cut. */
 static bool fill_kinds(struct skep_planning *p)
 {
-	uint32_t traits = p->stages + 2;
+	uint32_t traits = p->stages + 3;
 	double *trait = calloc((size_t)p->workers * traits, sizeof *trait);
 	for (uint32_t i = 0; trait && i < p->workers; i++) {
 		memcpy(trait + (size_t)i * traits, p->compute_s + (size_t)i * p->stages, p->stages * sizeof *trait);
 		trait[(size_t)i * traits + p->stages] = (double)p->have_bytes[i];
 		trait[(size_t)i * traits + p->stages + 1] = p->rent ? p->rent[i] : 0;
+		trait[(size_t)i * traits + p->stages + 2] = p->type[i];
 	}
 	if (trait)
 		skep_kinds(&p->links[SKEP_VIEW_SHARED], trait, traits, NULL, p->kind);
@@ -246,24 +123,15 @@ static bool fill_kinds(struct skep_planning *p)
 
 static bool allocate(struct skep_planning *p)
 {
-	size_t n = p->workers, s = p->stages;
+	size_t n = p->workers;
 	p->delay_s = calloc(n * n, sizeof *p->delay_s);
 	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
 		p->rate_Bps[view] = calloc(n * n, sizeof *p->rate_Bps[view]);
-	p->least = calloc(s, sizeof *p->least);
-	p->most = calloc(s, sizeof *p->most);
-	p->need_bytes = calloc(s, sizeof *p->need_bytes);
 	p->have_bytes = calloc(n, sizeof *p->have_bytes);
 	p->kind = calloc(n, sizeof *p->kind);
-	p->compute_s = calloc(n * s, sizeof *p->compute_s);
-	p->update_s = calloc(n * s, sizeof *p->update_s);
 	p->rent = calloc(n, sizeof *p->rent);
-	p->forward_bytes = calloc(s, sizeof *p->forward_bytes);
-	p->backward_bytes = calloc(s, sizeof *p->backward_bytes);
-	p->reduced_bytes = calloc(s, sizeof *p->reduced_bytes);
-	return p->delay_s && p->rate_Bps[0] && p->rate_Bps[1] && p->least && p->most && p->need_bytes &&
-	       p->have_bytes && p->kind && p->compute_s && p->update_s && p->rent && p->forward_bytes &&
-	       p->backward_bytes && p->reduced_bytes;
+	return p->delay_s && p->rate_Bps[0] && p->rate_Bps[1] && p->have_bytes && p->kind && p->rent &&
+	       skep_tables_make(p);
 }
 
 static bool check_links(const struct skep_planning *p, char *reterr, size_t size)
@@ -366,7 +234,7 @@ static bool check_problem(const struct skep_planning *p, char *reterr, size_t si
 	return fail(reterr, size, "the stages want %" PRIu32 " workers, and there are %" PRIu32, c.wanted, c.found);
 }
 
-bool skep_planning_make(const struct skep_scenario *s, struct skep_planning *p, char *reterr, size_t size)
+bool skep_planning_pose(const struct skep_scenario *s, struct skep_planning *p, char *reterr, size_t size)
 {
 	*p = (struct skep_planning){.scenario = s, .stages = s->plan.stages};
 	if (s->plan.workers > SKEP_ALLOCATE_WORKERS_MAX || s->plan.stages > SKEP_ALLOCATE_STAGES_MAX)
@@ -375,20 +243,30 @@ bool skep_planning_make(const struct skep_scenario *s, struct skep_planning *p, 
 	p->machine = calloc(s->plan.workers, sizeof *p->machine);
 	p->type = calloc(s->plan.workers, sizeof *p->type);
 	p->workers = p->machine && p->type ? choose_workers(p) : 0;
-	bool ok = p->machine && p->type && skep_room_make(s, &p->room) && allocate(p) && fill_links(p);
+	bool ok = p->machine && p->type && allocate(p) && fill_links(p);
+	if (ok) {
+		skep_tables_fill(p);
+		fill_rent(p);
+		ok = fill_kinds(p);
+	}
 	if (!ok)
 		fail(reterr, size, "not enough memory to plan this scenario");
-	if (ok) {
-		fill_stages(p);
-		fill_memory(p);
-		for (uint32_t i = 0; i < p->workers; i++)
-			p->idle += is_idle(p, i);
-		fill_rent(p);
-		fill_problem(p);
-		fill_throughput(p);
-		ok = fill_kinds(p) || fail(reterr, size, "not enough memory to plan this scenario");
-	}
-	ok = ok && check_links(p, reterr, size) && check_holders(p, reterr, size) && check_problem(p, reterr, size);
+	ok = ok && check_links(p, reterr, size);
+	if (!ok)
+		skep_planning_finish(p);
+	return ok;
+}
+
+bool skep_planning_check(const struct skep_planning *p, char *reterr, size_t size)
+{
+	return check_holders(p, reterr, size) && check_problem(p, reterr, size);
+}
+
+bool skep_planning_make(const struct skep_scenario *s, struct skep_planning *p, char *reterr, size_t size)
+{
+	if (!skep_planning_pose(s, p, reterr, size))
+		return false;
+	bool ok = skep_planning_check(p, reterr, size);
 	if (!ok)
 		skep_planning_finish(p);
 	return ok;
@@ -398,21 +276,13 @@ void skep_planning_finish(struct skep_planning *p)
 {
 	free(p->machine);
 	free(p->type);
-	skep_room_finish(&p->room);
 	free(p->delay_s);
 	for (uint32_t view = 0; view < SKEP_VIEWS; view++)
 		free(p->rate_Bps[view]);
-	free(p->least);
-	free(p->most);
-	free(p->need_bytes);
 	free(p->have_bytes);
 	free(p->kind);
-	free(p->compute_s);
-	free(p->update_s);
 	free(p->rent);
-	free(p->forward_bytes);
-	free(p->backward_bytes);
-	free(p->reduced_bytes);
+	skep_tables_finish(p);
 	*p = (struct skep_planning){0};
 }
 
@@ -444,7 +314,7 @@ void skep_planning_random(const struct skep_planning *p, uint64_t seed, uint32_t
 	uint64_t state = skep_mix(seed ^ 0x706c616e6e696e67u); /* a stream of its own */
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < p->workers; i++)
-		if (!is_idle(p, i))
+		if (!skep_tables_idle(p, i))
 			ret[count] = count % p->stages, count++;
 	for (uint32_t i = count; i > 1; i--) {
 		uint32_t j = skep_random_below(&state, i), swap = ret[i - 1];
@@ -452,7 +322,7 @@ void skep_planning_random(const struct skep_planning *p, uint64_t seed, uint32_t
 		ret[j] = swap;
 	}
 	for (uint32_t i = p->workers; i-- > 0;) /* from the front to who can hold any, from behind */
-		ret[i] = is_idle(p, i) ? SKEP_SPARE : ret[--count];
+		ret[i] = skep_tables_idle(p, i) ? SKEP_SPARE : ret[--count];
 }
 
 /* Of the machines of the topology's file, those that the scenario has left out before among them. */

@@ -13,11 +13,12 @@
  *
  * A search is made with each, and the simulator, which knows who really sends, chooses between what they find.
  *
- * Memory. What a stage takes depends on how many serve it, because more is in flight for each where there are few. need_bytes is what
- * it takes at least, whatever the sizes are; with those of an allocation the cost asks room.h, so what it calls possible fits.
+ * Memory. What a stage takes depends on how many serve it, because more is in flight for each where there are few. need_bytes
+ * is what it takes at least, whatever the sizes are; with those of an allocation the cost asks room.h, so what it calls
+ * possible fits.
  *
- * Left out. `problem` leaves out only machines that can hold no stage whatever the sizes are; `lean` may leave out any. Both but for
- * fixed pipelines, of which the file says how many there are. Who stands by in the scenario is none of the planning's.
+ * Left out. `problem` leaves out only machines that can hold no stage whatever the sizes are; `lean` may leave out any. Both
+ * but for fixed pipelines, of which the file says how many there are. Who stands by in the scenario is none of the planning's.
  */
 #ifndef SKEP_PLANNING_PROBLEM_H
 #define SKEP_PLANNING_PROBLEM_H
@@ -52,6 +53,11 @@ struct skep_planning {
 /* The scenario must stay where it is. False: `reterr` says why it cannot be planned, and *ret is empty. */
 bool skep_planning_make(const struct skep_scenario *scenario, struct skep_planning *ret, char *reterr, size_t size);
 void skep_planning_finish(struct skep_planning *planning);
+
+/* The two halves of it: what is asked, and whether there is an allocation at all. After pose() without check() nothing may be
+ * searched for; another cut of the model may mend it (cuts.h). */
+bool skep_planning_pose(const struct skep_scenario *scenario, struct skep_planning *ret, char *reterr, size_t size);
+bool skep_planning_check(const struct skep_planning *planning, char *reterr, size_t size);
 
 /* The scenario's own allocation, [workers]; false: some worker that is there serves no stage. */
 bool skep_planning_start(const struct skep_planning *planning, uint32_t *ret_stage_of);

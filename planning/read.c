@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * read.c - see read.h. Reads, searches, and reads again with what was found in place of the method, as if it had been written there.
+ * read.c - see read.h. Reads, searches, and reads again with what was found in place of the method, as if it had been written
+ * there.
  */
 #include "planning/read.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * read.h - reads a scenario whose allocation may have to be searched for (`cluster.allocation.method: genetic`): what comes back has
- * one, and its text says which, so whoever reads that text again (a replay, a rank of the same run) searches no more.
+ * read.h - reads a scenario whose allocation may have to be searched for (`cluster.allocation.method: genetic`): what comes
+ * back has one, and its text says which, so whoever reads that text again (a replay, a rank of the same run) searches no more.
  *
- * The search is by the expected time of a step, with links shared, and depends on the scenario and its seed alone: the same on every
- * machine (core/allocate/allocate.h says why).
+ * The search is by the expected time of a step, with links shared, and depends on the scenario and its seed alone: the same
+ * on every machine (core/allocate/allocate.h says why).
  */
 #ifndef SKEP_PLANNING_READ_H
 #define SKEP_PLANNING_READ_H

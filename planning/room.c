@@ -6,24 +6,53 @@
 #include "planning/room.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/random.h"
 #include "scenarios/memory.h"
 #include "scenarios/plan.h"
+#include "scenarios/recut.h"
+
+/* False: no memory. */
+static bool spell(struct skep_room *room)
+{
+	uint32_t slices = skep_plan_slices(&room->scenario->plan), *cut = calloc(slices, sizeof *cut);
+	room->spelt = malloc(sizeof *room->spelt);
+	if (!cut || !room->spelt) {
+		free(cut);
+		free(room->spelt);
+		room->spelt = NULL;
+		return false;
+	}
+	skep_recut_of(room->scenario, cut);
+	*room->spelt = *room->scenario;
+	room->spelt->model.cut = cut;
+	room->spelt->model.cuts = slices;
+	room->scenario = room->spelt;
+	return true;
+}
 
 bool skep_room_make(const struct skep_scenario *s, struct skep_room *ret)
 {
 	*ret = (struct skep_room){.scenario = s,
 		.waits = calloc(s->topology.gpus, sizeof *ret->waits),
 		.entry = calloc(SKEP_ROOM_ENTRIES, sizeof *ret->entry)};
-	return ret->waits && ret->entry;
+	return ret->waits && ret->entry && (s->model.cut || spell(ret));
 }
 
 void skep_room_finish(struct skep_room *room)
 {
+	if (room->spelt)
+		free(room->spelt->model.cut);
+	free(room->spelt);
 	free(room->waits);
 	free(room->entry);
 	*room = (struct skep_room){0};
+}
+
+void skep_room_forget(struct skep_room *room)
+{
+	memset(room->entry, 0, SKEP_ROOM_ENTRIES * sizeof *room->entry);
 }
 
 static struct skep_memory_terms terms_with(const struct skep_scenario *s, const uint32_t *workers)
@@ -50,6 +79,12 @@ static bool all_fit(const struct skep_room *room, const struct skep_memory_terms
 		if ((gpu == type || room->waits[gpu]) && !fits(room, terms, stage, gpu))
 			return false;
 	return true;
+}
+
+bool skep_room_asks(const struct skep_room *room, uint32_t stage, uint32_t type, const uint32_t *workers)
+{
+	struct skep_memory_terms terms = terms_with(room->scenario, workers);
+	return all_fit(room, &terms, stage, type);
 }
 
 /* Of what sizes change, memory knows the workers of the stage and the microbatches that each holds, and more of these never take

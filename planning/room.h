@@ -17,6 +17,8 @@ struct skep_room_entry {
 
 struct skep_room {
 	const struct skep_scenario *scenario;
+	struct skep_scenario *
+		spelt; /* the same with its cut written out, which else is found anew for each question; NULL: it is written */
 	bool *waits; /* [gpus] some machine of this type waits without a stage, and so has to fit any */
 	struct skep_room_entry *entry; /* [SKEP_ROOM_ENTRIES] */
 };
@@ -24,9 +26,13 @@ struct skep_room {
 /* False: no memory. */
 bool skep_room_make(const struct skep_scenario *scenario, struct skep_room *ret);
 void skep_room_finish(struct skep_room *room);
+void skep_room_forget(struct skep_room *room); /* what is remembered: the scenario has another cut now */
 
 /* As struct skep_throughput wants it: `self` a room, `type` a GPU of the topology, `workers` [stages]. */
 bool skep_room_fits(void *self, uint32_t stage, uint32_t type, const uint32_t *workers);
+
+/* The same, worked out and not remembered. */
+bool skep_room_asks(const struct skep_room *room, uint32_t stage, uint32_t type, const uint32_t *workers);
 
 /* What the stage takes on such a machine at least, whatever the sizes are, of so many workers in all, but each stage has one. */
 struct skep_memory skep_room_least(

@@ -10,8 +10,8 @@
 
 #define SKEP_PLANNING_EVALUATIONS 20000.0 /* that a search may make without a limit of time, in a small pool */
 
-/* What a search of so many workers may ask, if in a pool of 64 it may ask `all` times. Making an allocation current takes as long as
- * the square of the pool, a change as long as the pool: random and genetic searches do the one, the portfolio both. */
+/* What a search of so many workers may ask, if in a pool of 64 it may ask `all` times. Making an allocation current takes as
+ * long as the square of the pool, a change as long as the pool: random and genetic searches do the one, the portfolio both. */
 uint64_t skep_planning_evaluations(enum skep_method method, uint32_t workers, double all);
 
 struct skep_planning_search {

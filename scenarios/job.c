@@ -9,7 +9,7 @@
 
 #include "core/hash.h"
 
-static const char *const of_root[] = {"name", "seed", "checkpoint", "simulate", "directory", NULL};
+static const char *const of_root[] = {"name", "seed", "checkpoint", "simulate", "directory", "cluster", "plan", NULL};
 static const char *const of_train[] = {"until", "validate", NULL};
 static const char *const none[] = {NULL};
 

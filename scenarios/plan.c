@@ -210,6 +210,16 @@ static uint64_t part_of(const struct skep_scenario *s, const struct skep_op *op,
 	return clamp_ns((double)ns * ((double)op->count / (double)s->stage[op->stage].parameters));
 }
 
+/* What is kept of a stage is more than its state (skep_stage_keep()). */
+static uint64_t kept_ns(const struct skep_scenario *s, uint32_t stage)
+{
+	const struct skep_stage_plan *of = &s->stage[stage];
+	uint32_t more = skep_plan_periodic(&s->plan) ? skep_optimizer_moments(&s->optimizer) : 0;
+	more += (skep_plan_fragments(&s->plan) > 1) + skep_plan_steps_beside(&s->plan);
+	return clamp_ns(
+		1e9 * ((double)of->state_bytes + more * sizeof(float) * (double)of->parameters) / s->checkpoint_Bps);
+}
+
 uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, const struct skep_op *op)
 {
 	assert(worker < s->plan.workers);
@@ -235,11 +245,11 @@ uint64_t skep_scenario_op_ns(const struct skep_scenario *s, uint32_t worker, con
 	case SKEP_OP_ENTER:
 		return time->state_ns;
 	case SKEP_OP_CHECKPOINT:
-		return clamp_ns(1e9 * (double)s->stage[op->stage].state_bytes / s->checkpoint_Bps);
+		return kept_ns(s, op->stage);
 	case SKEP_OP_RESTORE:
 		if (op->microbatch == 0)
 			return time->state_ns;
-		return clamp_ns(1e9 * (double)s->stage[op->stage].state_bytes / s->checkpoint_Bps);
+		return kept_ns(s, op->stage);
 	case SKEP_OP_SAVE:
 	case SKEP_OP_LOAD:
 		return skep_split_move_ns(s, gpu, SKEP_PART_STATE, 2 * (double)chunk_bytes(s, op));
@@ -322,8 +332,8 @@ static void make_times(struct skep_scenario *s, uint32_t slice)
 	}
 }
 
-/* All of its slices. What leaves it is of the largest of them. */
-static void make_stage(struct skep_scenario *s, uint32_t stage)
+/* All of its slices. What leaves it is of the largest of them; `link_Bps` is what a newcomer can count on. */
+static void make_stage(struct skep_scenario *s, uint32_t stage, double link_Bps)
 {
 	uint64_t parameters = 0, activation_bytes = 0;
 	for (uint32_t slice = stage; slice < skep_plan_slices(&s->plan); slice += s->plan.stages) {
@@ -336,7 +346,7 @@ static void make_stage(struct skep_scenario *s, uint32_t stage)
 		.parameters = parameters,
 		.activation_bytes = activation_bytes,
 		.state_bytes = state_bytes,
-		.move_ns = clamp_ns(1e9 * (double)state_bytes / thinnest_Bps(s)),
+		.move_ns = clamp_ns(1e9 * (double)state_bytes / link_Bps),
 		.state_chunks = chunks,
 	};
 }
@@ -422,6 +432,26 @@ static bool make_collective(struct skep_scenario *s)
 	return s->plan.collective != SKEP_COLLECTIVE_BUTTERFLY || make_links(s);
 }
 
+void skep_plan_cut(struct skep_scenario *s, double link_Bps)
+{
+	uint32_t slices = skep_plan_slices(&s->plan);
+	for (uint32_t slice = 0; slice < slices; slice++)
+		make_slice(s, slice);
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		make_stage(s, stage, link_Bps);
+	for (uint32_t slice = 0; slice < slices; slice++)
+		make_times(s, slice);
+}
+
+void skep_plan_cut_slice(struct skep_scenario *s, uint32_t slice)
+{
+	if (slice > 0)
+		make_slice(s, slice - 1);
+	make_slice(s, slice);
+	make_stage(s, slice % s->plan.stages, INFINITY);
+	make_times(s, slice);
+}
+
 bool skep_plan_make(struct skep_scenario *s)
 {
 	uint32_t stages = s->plan.stages, slices = skep_plan_slices(&s->plan);
@@ -436,12 +466,7 @@ bool skep_plan_make(struct skep_scenario *s)
 	s->plan.stage = s->stage;
 	s->plan.slice_bytes = slices > stages ? s->slice_bytes : NULL;
 	s->plan.first_stage_of = s->first_stage_of;
-	for (uint32_t slice = 0; slice < slices; slice++)
-		make_slice(s, slice);
-	for (uint32_t stage = 0; stage < stages; stage++)
-		make_stage(s, stage);
-	for (uint32_t slice = 0; slice < slices; slice++)
-		make_times(s, slice);
+	skep_plan_cut(s, thinnest_Bps(s));
 	s->training = (struct skep_training){
 		.model = &s->model,
 		.plan = &s->plan,

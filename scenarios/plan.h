@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan.h - from what a scenario says to the tables that the core and the worlds run on. For scenario.c alone.
+ * plan.h - from what a scenario says to the tables that the core and the worlds run on. For scenario.c, and for recut.c.
  */
 #ifndef SKEP_SCENARIOS_PLAN_H
 #define SKEP_SCENARIOS_PLAN_H
@@ -24,6 +24,12 @@ uint32_t skep_plan_usual_in_flight(uint32_t active, uint32_t first);
 
 /* Fills stage, cost, op_time, memory (all allocated here) and training. False: no memory. */
 bool skep_plan_make(struct skep_scenario *scenario);
+
+/* What follows from where the model is cut: cost, slice_bytes, stage, op_time, of tables that are there. `link_Bps`: what a
+ * newcomer's download can count on, INFINITY where nobody asks for move_ns. */
+void skep_plan_cut(struct skep_scenario *scenario, double link_Bps);
+/* The same of one slice, and of its stage, if that is all of it: the rest stays what it was. */
+void skep_plan_cut_slice(struct skep_scenario *scenario, uint32_t slice);
 
 /* A slice's part of its stage's state. */
 double skep_plan_state_bytes(const struct skep_scenario *scenario, uint32_t slice);

@@ -177,6 +177,41 @@ static void free_automatically(struct automatic *a, const struct skep_scenario *
 		skep_reader_fail(a->r, a->root, "plan", "not enough memory for so many values");
 }
 
+/* ---- the cut ---------------------------------------------------------------------------------------------------- */
+
+bool skep_planned_cuts(const struct skep_scenario *s)
+{
+	return s->planned ? s->planned->cuts : !s->model.cut;
+}
+
+static bool is_free(const struct skep_planned *planned, const char *key)
+{
+	for (uint32_t i = 0; i < planned->free.keys; i++)
+		if (strcmp(planned->free.key[i].key, key) == 0)
+			return true;
+	return false;
+}
+
+static void read_cut(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
+{
+	static const char *const words[] = {"auto", "as-written", NULL};
+	struct skep_planned *planned = s->planned;
+	bool said = skep_read_has(r, map, "cut"), listed = is_free(planned, "model.cut") || is_free(planned, "model");
+	bool finds = skep_read_choice(r, map, "cut", words, 0) == 0;
+	planned->says_cut = said && finds;
+	planned->cuts = finds && !s->model.cut && !listed;
+	if (r->diag->set || !planned->says_cut)
+		return;
+	if (s->model.cut)
+		skep_reader_fail(r, map, "cut",
+			"plan.cut: `auto` looks for the layers of each stage, and model.cut says them: leave out either, or "
+			"take `as-written`");
+	else if (listed)
+		skep_reader_fail(r, map, "cut",
+			"plan.cut: `auto` looks for the layers of each stage, and plan.search has values of model.cut to "
+			"choose from: leave out either");
+}
+
 /* ---- the group -------------------------------------------------------------------------------------------------- */
 
 static void read_search(struct skep_reader *r, const struct skep_yaml_node *root, const struct skep_yaml_node *map,
@@ -244,6 +279,7 @@ void skep_planned_read(struct skep_reader *r, const struct skep_yaml_node *root,
 	s->planned->extrapolate = skep_read_bool(r, map, "extrapolate", true);
 	check_aim(r, map, s);
 	read_search(r, root, map, s);
+	read_cut(r, map, s);
 	skep_reader_close_map(r, map);
 }
 
@@ -259,6 +295,8 @@ void skep_planned_print(const struct skep_scenario *s, FILE *out)
 	if (!s->planned->extrapolate)
 		fprintf(out, ", where the law was fitted");
 	fprintf(out, "; %s\n", s->planned->free.keys > 0 ? "free are" : "who serves which stage is free alone");
+	if (s->planned->cuts)
+		fprintf(out, "            model.cut: found, where that is better than as it is\n");
 	for (uint32_t i = 0; i < s->planned->free.keys; i++) {
 		const struct skep_vary_key *key = &s->planned->free.key[i];
 		fprintf(out, "            %s:", key->key);
@@ -279,6 +317,7 @@ void skep_planned_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(plan, "seeds", s->planned->seeds);
 	cJSON_AddBoolToObject(plan, "extrapolate", s->planned->extrapolate);
 	cJSON_AddBoolToObject(plan, "auto", s->planned->automatic);
+	cJSON_AddBoolToObject(plan, "cuts", s->planned->cuts);
 	for (uint32_t i = 0; i < s->planned->free.keys; i++) {
 		const struct skep_vary_key *key = &s->planned->free.key[i];
 		cJSON *list = cJSON_AddArrayToObject(search, key->key);

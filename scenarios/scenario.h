@@ -70,6 +70,8 @@ struct skep_scenario {
 	enum skep_allocation allocation;
 
 	char checkpoint_to[512];     /* a folder; "": no checkpoints */
+	uint64_t kept_as;            /* the run's number in there; 0: it has none, and writes nothing there */
+	uint64_t kept_from;          /* plan.first_round > 0: that of the run that has kept its states (resume.h) */
 	double checkpoint_Bps;       /* how fast a state is kept and read again */
 	double state_chunk_bytes;    /* most that a chunk of a newcomer's download has */
 	uint32_t threads;            /* of each worker's device, where that is a CPU; the executor's alone */
@@ -145,6 +147,9 @@ bool skep_scenario_read(const char *path, const struct skep_scenario_options *op
 bool skep_scenario_read_text(const char *path, const char *text, size_t size,
 	const struct skep_scenario_options *options, struct skep_scenario *ret, struct skep_diag *reterr);
 void skep_scenario_finish(struct skep_scenario *scenario);
+
+/* Where its run keeps states and finds those that it goes on with; it points into the scenario. */
+struct skep_checkpoint_folder skep_scenario_folder(const struct skep_scenario *scenario);
 
 /* Time that an operation takes on a worker's GPU, for the simulator's clock and the executor's pace. */
 uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op);

@@ -11,7 +11,7 @@
 
 #include "sim/world.h"
 
-/* ---- checkpoints: the folder of a simulated cluster is memory ------------------------------------------------- */
+/* ---- checkpoints: the folder of a simulated cluster is memory, unless it is asked to keep more ------------------ */
 
 static bool keep(
 	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, char *reterr, size_t size)
@@ -27,7 +27,8 @@ static bool keep(
 	}
 	memcpy(memory, state, bytes);
 	*oldest = (struct skep_kept){version, memory};
-	return true;
+	const struct skep_keeper files = skep_checkpoint_keeper(&world->folder);
+	return world->folder.run == 0 || files.write(files.context, stage, version, state, bytes, reterr, size);
 }
 
 static bool find_kept(
@@ -41,6 +42,9 @@ static bool find_kept(
 		memcpy(ret_state, kept[i].state, bytes);
 		return true;
 	}
+	const struct skep_keeper files = skep_checkpoint_keeper(&world->folder);
+	if (version == world->folder.from_version)
+		return files.read(files.context, stage, version, ret_state, bytes, reterr, size);
 	snprintf(reterr, size, "no checkpoint of stage %u, version %u", stage, version);
 	return false;
 }
@@ -59,7 +63,7 @@ bool skep_arithmetic_device(struct skep_world *world, uint32_t worker, uint32_t 
 	struct skep_byzantine byzantine = skep_scenario_byzantine(world->scenario, worker);
 	skep_device_set_keeper(actor->device, &(struct skep_keeper){world, keep, find_kept});
 	skep_device_set_byzantine(actor->device, &byzantine);
-	return true;
+	return skep_device_take_up(actor->device, world->why, sizeof world->why);
 }
 
 /* ---- operations ----------------------------------------------------------------------------------------------- */

@@ -75,20 +75,24 @@ static void result(const struct skep_world *world, struct skep_sim_result *ret)
 bool skep_sim_run(
 	const struct skep_scenario *scenario, const struct skep_recorder *recorder, struct skep_sim_result *ret)
 {
-	return skep_sim_run_threaded(scenario, 1, recorder, ret);
+	return skep_sim_run_with(scenario, &(struct skep_sim_options){.threads = 1}, recorder, ret);
 }
 
-bool skep_sim_run_threaded(const struct skep_scenario *scenario, uint32_t threads, const struct skep_recorder *recorder,
-	struct skep_sim_result *ret)
+bool skep_sim_run_with(const struct skep_scenario *scenario, const struct skep_sim_options *options,
+	const struct skep_recorder *recorder, struct skep_sim_result *ret)
 {
+	static const volatile sig_atomic_t never = 0;
+	const volatile sig_atomic_t *stop = options->stop != NULL ? options->stop : &never;
 	struct skep_world world;
 	*ret = (struct skep_sim_result){0};
-	bool good = skep_world_init(&world, scenario, threads, recorder);
+	bool good = skep_world_init(&world, scenario, options->threads, recorder);
 	if (good) {
-		while (world.running > 0 && !world.no_memory && advance(&world))
+		while (world.running > 0 && !world.no_memory && *stop == 0 && advance(&world))
 			;
 		good = !world.no_memory;
 	}
+	if (good && world.running > 0)
+		ret->stopped = (int)*stop;
 	if (good) {
 		skep_world_report(&world);
 		result(&world, ret);

@@ -5,6 +5,8 @@
 #ifndef SKEP_SIM_SIM_H
 #define SKEP_SIM_SIM_H
 
+#include <signal.h>
+
 #include "core/record.h"
 #include "scenarios/scenario.h"
 
@@ -12,7 +14,8 @@ struct skep_sim_result {
 	enum skep_outcome outcome;
 	skep_time end_ns;
 	uint64_t events; /* machine steps */
-	uint32_t rounds; /* closed */
+	uint32_t rounds; /* closed, those before the first one included */
+	int stopped;     /* what stood in options->stop and ended the run; 0: nothing */
 	char why[512];   /* of a run that could not go on: what could not be done; "": memory lacks */
 };
 
@@ -22,8 +25,15 @@ struct skep_sim_result {
 bool skep_sim_run(
 	const struct skep_scenario *scenario, const struct skep_recorder *recorder, struct skep_sim_result *ret);
 
-/* The same with the arithmetic of `maths: real` on so many threads, this one included: the same run to the bit, sooner. */
-bool skep_sim_run_threaded(const struct skep_scenario *scenario, uint32_t threads, const struct skep_recorder *recorder,
-	struct skep_sim_result *ret);
+struct skep_sim_options {
+	uint32_t
+		threads; /* that share the arithmetic of `maths: real`, the caller's included: the same run to the bit, sooner */
+	/* Once it is not 0 the run fails before its next event, and is reported as far as it has come; NULL: nobody asks. */
+	const volatile sig_atomic_t *stop;
+};
+
+/* The same, so. */
+bool skep_sim_run_with(const struct skep_scenario *scenario, const struct skep_sim_options *options,
+	const struct skep_recorder *recorder, struct skep_sim_result *ret);
 
 #endif

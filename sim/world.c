@@ -533,7 +533,9 @@ bool skep_world_init(struct skep_world *world, const struct skep_scenario *scena
 		.recorder = recorder,
 		.free_flight = NONE,
 		.free_job = NONE,
-		.running = scenario->plan.workers + 1};
+		.running = scenario->plan.workers + 1,
+		.rounds_closed = scenario->plan.first_round,
+		.folder = skep_scenario_folder(scenario)};
 	if (scenario->collectives_as_flows)
 		world->own_plan.collective = SKEP_COLLECTIVE_WHOLE;
 	assert(plan->workers <= scenario->topology.machines);

@@ -105,6 +105,7 @@ struct skep_world {
 	bool no_memory;         /* ends the run */
 	char why[512];          /* an operation could not be done, and that ends it; "": it is memory that lacks */
 	struct skep_kept *kept; /* [stages][SKEP_WORLD_KEPT], the oldest is overwritten */
+	struct skep_checkpoint_folder folder; /* what it goes on with; with a number of its own also what it keeps */
 
 	struct skep_actor *actor; /* [workers + 1] */
 	void *node_memory;

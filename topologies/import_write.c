@@ -9,105 +9,15 @@
  */
 #include "topologies/importer.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "topologies/regions.h"
+#include "topologies/writer.h"
 
 #define SITES_MAX 256u /* their links are lines of a file of at most 4 MiB */
-#define FILES_MAX 3
-
-/* ---- files ------------------------------------------------------------------------------------------------------- */
-
-struct output {
-	FILE *file;
-	char path[600], part[608];
-};
-
-struct outputs {
-	struct skep_diag *diag;
-	struct output output[FILES_MAX];
-	uint32_t count;
-};
-
-static FILE *begin(struct outputs *o, const char *path)
-{
-	struct output *out = &o->output[o->count];
-	mode_t mask = umask(0);
-	umask(mask);
-	snprintf(out->path, sizeof out->path, "%s", path);
-	snprintf(out->part, sizeof out->part, "%s.XXXXXX", path);
-	int fd = mkostemp(out->part, O_CLOEXEC);
-	out->file = fd >= 0 && fchmod(fd, 0666 & ~mask) == 0 ? fdopen(fd, "w") : NULL;
-	if (!out->file) {
-		skep_diag_set(o->diag, path, 0, 0, NULL, "cannot be written: %s", strerror(errno));
-		if (fd >= 0) {
-			close(fd);
-			unlink(out->part);
-		}
-		return NULL;
-	}
-	o->count++;
-	return out->file;
-}
-
-/* All of them into place, or none that is new is left. */
-static bool commit(struct outputs *o)
-{
-	for (uint32_t i = 0; i < o->count; i++) {
-		struct output *out = &o->output[i];
-		bool sound = ferror(out->file) == 0;
-		if ((fclose(out->file) != 0 || !sound) && !o->diag->set)
-			skep_diag_set(o->diag, out->path, 0, 0, NULL, "cannot be written: %s", strerror(errno));
-	}
-	for (uint32_t i = 0; i < o->count; i++) {
-		struct output *out = &o->output[i];
-		if (!o->diag->set && rename(out->part, out->path) != 0)
-			skep_diag_set(o->diag, out->path, 0, 0, NULL, "cannot be written: %s", strerror(errno));
-		if (o->diag->set)
-			unlink(out->part);
-	}
-	return !o->diag->set;
-}
-
-/* Path of a file beside the topology: its name without .yaml, and `ending`. */
-static void beside(const char *path, const char *ending, char *ret, size_t size)
-{
-	snprintf(ret, size, "%.*s%s", (int)(strlen(path) - 5), path, ending);
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
-/* A file that a topology names is looked for in the working folder first. */
-static bool check_shadow(struct skep_importer *importer, const char *path)
-{
-	struct stat here, there;
-	const char *name = base_name(path);
-	if (name == path || stat(name, &here) != 0)
-		return true;
-	if (stat(path, &there) == 0 && there.st_ino == here.st_ino && there.st_dev == here.st_dev)
-		return true;
-	char folder[600];
-	snprintf(folder, sizeof folder, "%.*s.", (int)(name - path), path);
-	if (stat(folder, &there) == 0 && stat(".", &here) == 0 && there.st_ino == here.st_ino &&
-		there.st_dev == here.st_dev)
-		return true;
-	skep_diag_set(importer->diag, path, 0, 0, NULL,
-		"the working folder has another file called %.200s, which would be read in its place: choose another "
-		"name",
-		name);
-	return false;
-}
 
 /* ---- what both forms begin with ---------------------------------------------------------------------------------- */
 
@@ -118,18 +28,6 @@ static void put_notes(FILE *file, const char *notes)
 		fprintf(file, "# %.*s\n", (int)length, notes);
 		notes += length + (notes[length] == '\n');
 	}
-}
-
-/* Within double quotes. */
-static void put_quoted(FILE *file, const char *key, const char *text)
-{
-	fprintf(file, "%s: \"", key);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			putc('\\', file);
-		putc((uint8_t)*text < 0x20 ? ' ' : *text, file);
-	}
-	fputs("\"\n", file);
 }
 
 static void fill_text(const struct skep_survey *s, enum skep_survey_kind kind, char *ret, size_t size)
@@ -164,7 +62,7 @@ static bool put_source(struct skep_importer *importer, FILE *file)
 	if (strlen(text) > 255)
 		skep_diag_set(importer->diag, "--source", 0, 0, NULL,
 			"with what was filled and assumed it would have %zu bytes; at most 255 fit", strlen(text));
-	put_quoted(file, "source", text);
+	skep_put_quoted(file, "source", text);
 	return !importer->diag->set;
 }
 
@@ -182,71 +80,22 @@ static uint32_t directory_place(struct skep_importer *importer)
 
 static bool put_head(struct skep_importer *importer, FILE *file, const char *path)
 {
-	const char *base = base_name(path);
+	const char *base = skep_path_base(path);
 	char name[64];
 	snprintf(name, sizeof name, "%.*s", (int)(strlen(base) - 5), base);
 	fprintf(file, "# Imported by `skep topology import %s`.\n",
 		skep_import_format_names[importer->options->format]);
 	put_notes(file, importer->report->notes);
-	put_quoted(file, "name", importer->options->name ? importer->options->name : name);
+	skep_put_quoted(file, "name", importer->options->name ? importer->options->name : name);
 	return put_source(importer, file);
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-struct unit {
-	const char *name;
-	double per_base; /* of it in a byte per second, or in a second */
-};
-
-#define UNITS 5u
-static const struct unit units[SKEP_SURVEY_KINDS][UNITS] = {
-	[SKEP_BANDWIDTH_SAMPLE] = {{"Tbit/s", 8e-12}, {"Gbit/s", 8e-9}, {"Mbit/s", 8e-6}, {"kbit/s", 8e-3},
-		{"bit/s", 8}},
-	[SKEP_LATENCY_SAMPLE] = {{"s", 1}, {"ms", 1e3}, {"us", 1e6}, {"us", 1e6}, {"us", 1e6}},
-};
-
-/* What was measured is known to three digits at best, and gets four; what somebody wrote down stays as it is. */
+/* What was measured gets four digits; what somebody wrote down stays as it is. */
 static bool is_exact(const struct skep_importer *importer)
 {
 	return importer->options->format == SKEP_IMPORT_SIMGRID;
-}
-
-/* Without an exponent, and without zeros at its end. */
-static void put_number(FILE *file, double value, bool exact)
-{
-	char text[64];
-	int digits = exact ? 10 : 4, before = value > 0 ? (int)floor(log10(value)) + 1 : 1, decimals = digits - before;
-	double step = pow(10, decimals < 0 ? -decimals : 0);
-	snprintf(text, sizeof text, "%.*f",
-		decimals < 0    ? 0
-		: decimals > 30 ? 30
-				: decimals,
-		decimals < 0 ? round(value / step) * step : value);
-	size_t length = strlen(text);
-	while (strchr(text, '.') && (text[length - 1] == '0' || text[length - 1] == '.')) {
-		bool point = text[--length] == '.';
-		text[length] = '\0';
-		if (point)
-			break;
-	}
-	fputs(text, file);
-}
-
-/* The largest unit in which the value is at least 1. */
-static const struct unit *unit_of(enum skep_survey_kind kind, double value)
-{
-	uint32_t i = 0;
-	while (i + 1 < UNITS && value * units[kind][i].per_base < 0.99995)
-		i++;
-	return &units[kind][i];
-}
-
-static void put_quantity(FILE *file, enum skep_survey_kind kind, double value, bool exact)
-{
-	const struct unit *unit = unit_of(kind, value);
-	put_number(file, value * unit->per_base, exact);
-	fprintf(file, " %s", unit->name);
 }
 
 /* gpu and what one machine can send and receive. */
@@ -258,30 +107,20 @@ static void put_machine(
 	for (int way = 0; way < 2; way++)
 		if (isfinite(limit[way])) {
 			fprintf(file, ", %s: ", way == 0 ? "up" : "down");
-			put_quantity(file, SKEP_BANDWIDTH_SAMPLE, limit[way], is_exact(importer));
+			skep_put_quantity(file, SKEP_BANDWIDTH, limit[way], is_exact(importer));
 		}
 	fputs("}", file);
 }
 
 /* ---- the matrix form --------------------------------------------------------------------------------------------- */
 
-/* One for all values: the largest in which half of them are at least 1. */
-static const struct unit *matrix_unit(const struct skep_survey *s, enum skep_survey_kind kind)
+static enum skep_dimension dimension_of(int kind)
 {
-	for (uint32_t u = 0; u < UNITS; u++) {
-		size_t large = 0, all = 0;
-		for (size_t i = 0; i < (size_t)s->places * s->places; i++) {
-			bool pair = i / s->places != i % s->places;
-			all += pair;
-			large += pair && s->cell[kind][i] * units[kind][u].per_base >= 0.99995;
-		}
-		if (2 * large >= all)
-			return &units[kind][u];
-	}
-	return &units[kind][UNITS - 1];
+	return kind == SKEP_BANDWIDTH_SAMPLE ? SKEP_BANDWIDTH : SKEP_TIME;
 }
 
-static bool put_matrix(struct skep_importer *importer, FILE *file, enum skep_survey_kind kind, const struct unit *unit)
+static bool put_matrix(
+	struct skep_importer *importer, FILE *file, enum skep_survey_kind kind, const struct skep_unit *unit)
 {
 	const struct skep_survey *s = &importer->survey;
 	fprintf(file, "# %s in %s; row = source, column = destination.\n",
@@ -293,7 +132,7 @@ static bool put_matrix(struct skep_importer *importer, FILE *file, enum skep_sur
 		for (uint32_t j = 0; j < s->places; j++) {
 			double value = i == j ? 0 : s->cell[kind][(size_t)i * s->places + j];
 			fputs(j ? "," : "", file);
-			put_number(file, value * unit->per_base, is_exact(importer));
+			skep_put_number(file, value * unit->per_base, is_exact(importer));
 		}
 		putc('\n', file);
 	}
@@ -319,11 +158,12 @@ static void put_machines(struct skep_importer *importer, FILE *file)
 
 static void csv_path(const char *path, int kind, char *ret, size_t size)
 {
-	beside(path, kind == SKEP_BANDWIDTH_SAMPLE ? "-bandwidth.csv" : "-latency.csv", ret, size);
+	skep_path_beside(path, kind == SKEP_BANDWIDTH_SAMPLE ? "-bandwidth.csv" : "-latency.csv", ret, size);
 }
 
 /* What nobody measured is one value and needs no file. */
-static void put_pairs(struct skep_importer *importer, struct outputs *outputs, FILE *file, const char *path, int kind)
+static void put_pairs(
+	struct skep_importer *importer, struct skep_outputs *outputs, FILE *file, const char *path, int kind)
 {
 	const struct skep_survey *s = &importer->survey;
 	char csv[600];
@@ -331,19 +171,19 @@ static void put_pairs(struct skep_importer *importer, struct outputs *outputs, F
 	if (s->measured[kind] == 0) {
 		double constant = importer->options->rules.constant[kind];
 		fprintf(file, "  %s: ", word);
-		put_quantity(file, (enum skep_survey_kind)kind, constant, true);
+		skep_put_quantity(file, dimension_of(kind), constant, true);
 		putc('\n', file);
 		return;
 	}
 	csv_path(path, kind, csv, sizeof csv);
-	FILE *matrix = begin(outputs, csv);
-	const struct unit *unit = matrix_unit(s, (enum skep_survey_kind)kind);
+	FILE *matrix = skep_outputs_begin(outputs, csv);
+	const struct skep_unit *unit = skep_unit_of_matrix(dimension_of(kind), s->cell[kind], s->places);
 	if (!matrix || !put_matrix(importer, matrix, (enum skep_survey_kind)kind, unit))
 		return;
-	fprintf(file, "  %s: \"%s\"\n  %s_unit: %s\n", word, base_name(csv), word, unit->name);
+	fprintf(file, "  %s: \"%s\"\n  %s_unit: %s\n", word, skep_path_base(csv), word, unit->name);
 }
 
-static void put_matrix_form(struct skep_importer *importer, struct outputs *outputs, FILE *file, const char *path)
+static void put_matrix_form(struct skep_importer *importer, struct skep_outputs *outputs, FILE *file, const char *path)
 {
 	const struct skep_survey *s = &importer->survey;
 	fputs("matrix:\n", file);
@@ -374,9 +214,9 @@ static void put_site(struct skep_importer *importer, FILE *file, uint32_t i)
 	fprintf(file, "  \"%s\":\n    machines: [", place->name);
 	put_machine(importer, file, place, place->machines);
 	fputs("]\n    inside: {bandwidth: ", file);
-	put_quantity(file, SKEP_BANDWIDTH_SAMPLE, Bps, is_exact(importer));
+	skep_put_quantity(file, SKEP_BANDWIDTH, Bps, is_exact(importer));
 	fputs(", latency: ", file);
-	put_quantity(file, SKEP_LATENCY_SAMPLE, latency_s, is_exact(importer));
+	skep_put_quantity(file, SKEP_TIME, latency_s, is_exact(importer));
 	fputs("}\n", file);
 }
 
@@ -400,9 +240,9 @@ static void put_sites_form(struct skep_importer *importer, FILE *file)
 		if (from == to)
 			continue;
 		fprintf(file, "  - {from: \"%s\", to: \"%s\", bandwidth: ", s->place[from].name, s->place[to].name);
-		put_quantity(file, SKEP_BANDWIDTH_SAMPLE, s->cell[SKEP_BANDWIDTH_SAMPLE][i], is_exact(importer));
+		skep_put_quantity(file, SKEP_BANDWIDTH, s->cell[SKEP_BANDWIDTH_SAMPLE][i], is_exact(importer));
 		fputs(", latency: ", file);
-		put_quantity(file, SKEP_LATENCY_SAMPLE, s->cell[SKEP_LATENCY_SAMPLE][i], is_exact(importer));
+		skep_put_quantity(file, SKEP_TIME, s->cell[SKEP_LATENCY_SAMPLE][i], is_exact(importer));
 		fprintf(file, "%s}\n", importer->shared ? ", shared: true" : "");
 	}
 }
@@ -412,8 +252,7 @@ static void put_sites_form(struct skep_importer *importer, FILE *file)
 bool skep_import_write(struct skep_importer *importer, const char *path)
 {
 	const struct skep_survey *s = &importer->survey;
-	struct outputs outputs = {.diag = importer->diag};
-	struct output yaml;
+	struct skep_outputs outputs = {.diag = importer->diag};
 	bool one_each = true;
 	for (uint32_t i = 0; i < s->places; i++)
 		one_each = one_each && s->place[i].machines == 1;
@@ -424,22 +263,18 @@ bool skep_import_write(struct skep_importer *importer, const char *path)
 	for (int kind = 0; kind < SKEP_SURVEY_KINDS && one_each; kind++) {
 		char csv[600];
 		csv_path(path, kind, csv, sizeof csv);
-		if (s->measured[kind] > 0 && !check_shadow(importer, csv))
+		if (s->measured[kind] > 0 && !skep_outputs_unshadowed(importer->diag, csv))
 			return false;
 	}
-	FILE *file = begin(&outputs, path);
+	FILE *file = skep_outputs_begin(&outputs, path);
 	if (file && put_head(importer, file, path)) {
 		if (one_each)
 			put_matrix_form(importer, &outputs, file, path);
 		else
 			put_sites_form(importer, file);
 	}
-	if (outputs.count > 1) { /* the topology last */
-		yaml = outputs.output[0];
-		memmove(outputs.output, outputs.output + 1, (outputs.count - 1) * sizeof yaml);
-		outputs.output[outputs.count - 1] = yaml;
-	}
-	return commit(&outputs);
+	skep_outputs_put_last(&outputs, 0); /* the topology */
+	return skep_outputs_commit(&outputs);
 }
 
 /* ---- peers of a region table ------------------------------------------------------------------------------------- */
@@ -459,7 +294,7 @@ bool skep_import_write_peers(struct skep_importer *importer, const char *path)
 {
 	const struct skep_import_options *o = importer->options;
 	struct skep_regions regions;
-	struct outputs outputs = {.diag = importer->diag};
+	struct skep_outputs outputs = {.diag = importer->diag};
 	char csv[600], base[64];
 	if (!skep_regions_read(o->file[0], &regions, importer->diag))
 		return false;
@@ -469,21 +304,23 @@ bool skep_import_write_peers(struct skep_importer *importer, const char *path)
 	if (directory == regions.count)
 		skep_diag_set(
 			importer->diag, "--directory", 0, 0, NULL, "no region '%.100s' in this table", o->directory);
-	beside(path, "-regions.csv", csv, sizeof csv);
-	FILE *table = !importer->diag->set && check_shadow(importer, csv) ? begin(&outputs, csv) : NULL;
-	FILE *file = table && copy_table(importer, table) ? begin(&outputs, path) : NULL;
+	skep_path_beside(path, "-regions.csv", csv, sizeof csv);
+	FILE *table = !importer->diag->set && skep_outputs_unshadowed(importer->diag, csv)
+	                      ? skep_outputs_begin(&outputs, csv)
+	                      : NULL;
+	FILE *file = table && copy_table(importer, table) ? skep_outputs_begin(&outputs, path) : NULL;
 	if (file) {
-		snprintf(base, sizeof base, "%.*s", (int)(strlen(base_name(path)) - 5), base_name(path));
+		snprintf(base, sizeof base, "%.*s", (int)(strlen(skep_path_base(path)) - 5), skep_path_base(path));
 		fputs("# Imported by `skep topology import regions`.\n", file);
-		put_quoted(file, "name", o->name ? o->name : base);
-		put_quoted(file, "source",
+		skep_put_quoted(file, "name", o->name ? o->name : base);
+		skep_put_quoted(file, "source",
 			o->source ? o->source
 				  : "Published: the region table beside this file. Assumed: number and GPUs of the "
 				    "peers.");
 		fprintf(file, "peers:\n  count: %u\n  regions: \"%s\"\n  gpu: \"%s\"\n  seed: %llu\n", o->count,
-			base_name(csv), o->gpu, (unsigned long long)o->seed);
-		put_quoted(file, "directory", regions.region[directory].name);
+			skep_path_base(csv), o->gpu, (unsigned long long)o->seed);
+		skep_put_quoted(file, "directory", regions.region[directory].name);
 	}
 	skep_regions_finish(&regions);
-	return commit(&outputs);
+	return skep_outputs_commit(&outputs);
 }

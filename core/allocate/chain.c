@@ -29,6 +29,31 @@ void chain_sums_init(struct chain_sums *sums, struct carve *c, const struct skep
 	}
 }
 
+static void sift(double *value, size_t root, size_t end)
+{
+	for (size_t child = 2 * root + 1; child < end; child = 2 * root + 1) {
+		child += child + 1 < end && value[child + 1] > value[child];
+		if (!(value[child] > value[root]))
+			return;
+		double swapped = value[root];
+		value[root] = value[child];
+		value[child] = swapped;
+		root = child;
+	}
+}
+
+void chain_sort(double *value, size_t count)
+{
+	for (size_t i = count / 2; i-- > 0;)
+		sift(value, i, count);
+	for (size_t end = count; end-- > 1;) {
+		double largest = value[0];
+		value[0] = value[end];
+		value[end] = largest;
+		sift(value, 0, end);
+	}
+}
+
 double chain_transfer_s(double bytes, double rate_Bps)
 {
 	if (!(bytes > 0) || !(rate_Bps < SKEP_NEVER))

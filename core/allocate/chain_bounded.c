@@ -56,19 +56,6 @@ size_t skep_chain_bounded_size(const struct skep_chain_bound *bound)
 
 /* ---- the bounds ----------------------------------------------------------------------------------------------------- */
 
-static void sift(double *value, size_t root, size_t end)
-{
-	for (size_t child = 2 * root + 1; child < end; child = 2 * root + 1) {
-		child += child + 1 < end && value[child + 1] > value[child];
-		if (!(value[child] > value[root]))
-			return;
-		double swapped = value[root];
-		value[root] = value[child];
-		value[child] = swapped;
-		root = child;
-	}
-}
-
 /* Asks for all times; returns how many bounds there are, sorted. */
 static size_t ask_times(struct table *t)
 {
@@ -83,14 +70,7 @@ static size_t ask_times(struct table *t)
 				if (time < SKEP_NEVER)
 					t->bound[bounds++] = time;
 			}
-	for (size_t i = bounds / 2; i-- > 0;)
-		sift(t->bound, i, bounds);
-	for (size_t end = bounds; end-- > 1;) {
-		double largest = t->bound[0];
-		t->bound[0] = t->bound[end];
-		t->bound[end] = largest;
-		sift(t->bound, 0, end);
-	}
+	chain_sort(t->bound, bounds);
 	return bounds;
 }
 

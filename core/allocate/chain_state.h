@@ -13,6 +13,7 @@ struct chain_sums { /* [layers + 1] of the layers before */
 };
 
 void chain_sums_init(struct chain_sums *sums, struct carve *c, const struct skep_chain *chain);
+void chain_sort(double *value, size_t count);           /* ascending */
 double chain_transfer_s(double bytes, double rate_Bps); /* nothing takes no time, even where there is no way */
 
 #endif

@@ -269,6 +269,17 @@ static double possible(const struct flow *f)
 	return can && all_fit(f) ? 0 : SKEP_NEVER;
 }
 
+void skep_throughput_sum(const struct skep_throughput *t, uint32_t first_workers, struct skep_throughput_parts *p)
+{
+	double in_flight = t->in_flight * first_workers, reduction = p->reduction_s / t->period;
+	double starved_s = in_flight < SKEP_NEVER && in_flight > 0 ? t->microbatches * p->trip_s / in_flight : 0;
+	p->flow_s = p->trip_s + (t->microbatches - 1) * p->pace_s;
+	p->starved = starved_s > p->flow_s;
+	p->flow_s = p->starved ? starved_s : p->flow_s;
+	p->step_s = t->delayed ? (p->flow_s > reduction ? p->flow_s : reduction) : p->flow_s + reduction;
+	p->step_s += p->update_s;
+}
+
 static double add_up(struct flow *f)
 {
 	struct skep_throughput_parts p = {0};
@@ -284,14 +295,8 @@ static double add_up(struct flow *f)
 		p.update_s = part->update_s > p.update_s ? part->update_s : p.update_s;
 		rent += part->rent;
 	}
-	p.flow_s = p.trip_s + (f->t.microbatches - 1) * p.pace_s;
-	double in_flight = f->t.in_flight * f->count[0];
-	double starved_s = in_flight < SKEP_NEVER && in_flight > 0 ? f->t.microbatches * p.trip_s / in_flight : 0;
-	p.starved = starved_s > p.flow_s;
-	p.flow_s = p.starved ? starved_s : p.flow_s;
-	double reduction = p.reduction_s / f->t.period;
-	p.step_s = f->t.delayed ? (p.flow_s > reduction ? p.flow_s : reduction) : p.flow_s + reduction;
-	p.step_s += p.update_s + possible(f);
+	skep_throughput_sum(&f->t, f->count[0], &p);
+	p.step_s += possible(f);
 	f->parts = p;
 	return f->t.rent && p.step_s < SKEP_NEVER ? p.step_s * rent : p.step_s;
 }
@@ -523,6 +528,26 @@ struct skep_throughput_parts skep_throughput_explain(
 	}
 	f->parts.step_s = can ? f->parts.step_s : SKEP_NEVER;
 	return f->parts;
+}
+
+struct skep_throughput_stage skep_throughput_measure(const struct skep_objective *cost, uint32_t stage)
+{
+	struct flow *f = cost->self;
+	struct skep_throughput_stage before = f->part[stage], now;
+	double weight = f->weight[stage];
+	bool able = f->missing == 0, lacks = f->lacks;
+	f->weight[stage] = weight_in(f, stage);
+	measure_stage(f, stage);
+	now = f->part[stage];
+	for (uint32_t i = skep_bits_next(members(f, stage), 0, f->workers); i < f->workers;
+		i = skep_bits_next(members(f, stage), i + 1, f->workers))
+		able = able && !is_unable(f, i, stage);
+	if (!able || now.workers == 0)
+		now.pace_s = SKEP_NEVER;
+	f->part[stage] = before;
+	f->weight[stage] = weight;
+	f->lacks = lacks;
+	return now;
 }
 
 const double *skep_throughput_together(const struct skep_objective *cost)

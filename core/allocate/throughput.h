@@ -85,6 +85,15 @@ const struct skep_objective *skep_throughput_init(void *mem, const struct skep_t
 struct skep_throughput_parts skep_throughput_explain(
 	const struct skep_objective *cost, const uint32_t *stage_of, struct skep_throughput_stage *ret_stage);
 
+/* Fills flow_s, starved and step_s from the other times, with so many workers in the first stage. */
+void skep_throughput_sum(
+	const struct skep_throughput *throughput, uint32_t first_workers, struct skep_throughput_parts *parts);
+
+/* One stage of the current allocation, by the tables as they are now: whoever looks for cuts writes another stage into them
+ * and asks. Neighbours share out their microbatches as they did when the allocation was made current. pace_s SKEP_NEVER:
+ * somebody in it cannot serve it, or a link is missing. Memory is not asked about. Changes nothing. */
+struct skep_throughput_stage skep_throughput_measure(const struct skep_objective *cost, uint32_t stage);
+
 /* Smooth stand-ins for struct skep_search, in `mem`. */
 const double *skep_throughput_together(const struct skep_objective *cost);
 const double *skep_throughput_along(const struct skep_objective *cost);

@@ -431,6 +431,23 @@ static bool load(void *queue, struct skep_stage *stage, uint32_t version, uint32
 	return true;
 }
 
+static void keep(void *queue, const struct skep_stage *stage, void *ret_state)
+{
+	(void)queue;
+	skep_stage_keep(stage, ret_state);
+}
+
+static bool take_up(void *queue, struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes)
+{
+	if (!skep_stage_take_up(stage, version, state, bytes))
+		return false;
+	for (uint32_t v = 0; v < stage->versions; v++)
+		narrow(queue, stage, stage->parameters, skep_stage_parameters(stage, v));
+	if (stage->inner)
+		narrow(queue, stage, stage->parameters, stage->inner);
+	return true;
+}
+
 /* 0: it could not be read. */
 static uint64_t digest(void *queue, const struct skep_stage *stage)
 {
@@ -491,6 +508,7 @@ static void aggregate(void *queue, const struct skep_robust *robust, uint32_t me
 
 const struct skep_backend skep_backend_cuda = {.name = "CUDA",
 	.count = skep_cuda_count,
+	.describe = skep_cuda_describe,
 	.create = create,
 	.destroy = destroy,
 	.begin = begin,
@@ -510,5 +528,7 @@ const struct skep_backend skep_backend_cuda = {.name = "CUDA",
 	.copy = copy,
 	.save = save,
 	.load = load,
+	.keep = keep,
+	.take_up = take_up,
 	.digest = digest,
 	.wait = wait};

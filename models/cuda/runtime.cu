@@ -21,6 +21,14 @@ uint32_t skep_cuda_count(char *error, size_t error_size)
 	return failed == cudaSuccess && count > 0 ? (uint32_t)count : 0;
 }
 
+void skep_cuda_describe(uint32_t ordinal, char *ret_name, size_t name_size, double *ret_memory_bytes)
+{
+	struct cudaDeviceProp facts;
+	bool told = cudaGetDeviceProperties(&facts, (int)ordinal) == cudaSuccess;
+	snprintf(ret_name, name_size, "%s", told ? facts.name : "");
+	*ret_memory_bytes = told ? (double)facts.totalGlobalMem : 0;
+}
+
 static struct skep_cuda_queue *fail(struct skep_cuda_queue *queue)
 {
 	skep_cuda_queue_destroy(queue);

@@ -20,6 +20,8 @@ struct skep_cuda_queue;
 
 /* GPUs that can be used; 0: none, and `error` says why. */
 uint32_t skep_cuda_count(char *error, size_t error_size);
+/* Its name and memory; "" and 0: that cannot be told. */
+void skep_cuda_describe(uint32_t ordinal, char *ret_name, size_t name_size, double *ret_memory_bytes);
 /* On GPU `ordinal`. With products if it shall have them. */
 struct skep_cuda_queue *skep_cuda_queue_create(uint32_t ordinal, bool products, char *error, size_t error_size);
 void skep_cuda_queue_destroy(struct skep_cuda_queue *queue); /* NULL is fine */

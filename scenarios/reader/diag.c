@@ -111,7 +111,7 @@ void skep_diag_print(const struct skep_diag *diag, char *ret, size_t size)
 	if (diag->line > 0)
 		snprintf(place, sizeof place, ":%u:%u", diag->line, diag->column);
 	const char *colon = diag->file[0] ? ": " : "";
-	if (diag->line == 0)
+	if (diag->line == 0 && diag->column == 0)
 		snprintf(ret, size, "%s%serror: %s\n", diag->file, colon, diag->message);
 	else
 		snprintf(ret, size, "%s%s%serror: %s\n  %s\n  %*s^\n", diag->file, place, colon, diag->message,

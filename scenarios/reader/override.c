@@ -3,6 +3,7 @@
  * override.c - `--set key.path=value` on a parsed file, and the file as text again. What is printed reads back as the
  * same tree.
  */
+#include "scenarios/reader/text.h"
 #include "scenarios/reader/tree.h"
 
 #include <stdio.h>
@@ -27,8 +28,44 @@ static const char *keep_option(struct skep_yaml *yaml, const char *assignment)
 	return option;
 }
 
-static struct skep_yaml_node *add(
-	struct skep_yaml_node *map, const char *key, struct skep_yaml_node *value, const char *option)
+static uint32_t characters(const char *from, const char *to)
+{
+	uint32_t count = 0, code;
+	while (from < to) {
+		uint32_t bytes = skep_utf8_next(from, (size_t)(to - from), &code);
+		from += bytes > 0 ? bytes : 1;
+		count++;
+	}
+	return count;
+}
+
+/* Behind the last character: where libyaml wants more, it names the line after the last one. */
+static uint32_t end_column(const char *line)
+{
+	return characters(line, line + strcspn(line, "\r\n")) + 1;
+}
+
+void skep_tree_fail_option(struct skep_diag *diag, const char *option, struct skep_mark at, const char *message)
+{
+	const char *equals = strchr(option, '='), *line = skep_text_line(option, at.line > 0 ? at.line : 1);
+	uint32_t before = at.line == 1 && equals != NULL ? characters(option, equals + 1) : 0;
+	uint32_t column = at.column > 0 ? before + at.column : 0;
+	if (*line == 0) {
+		while (*line == 0 && at.line > 1)
+			line = skep_text_line(option, --at.line);
+		column = end_column(line);
+	}
+	skep_diag_set(diag, option, 0, column, line, "%s", message);
+}
+
+/* The place of a key in the option's path. */
+static struct skep_mark path_mark(const char *path, const char *key)
+{
+	return (struct skep_mark){0, (uint32_t)(sizeof "--set " - 1) + characters(path, key) + 1};
+}
+
+static struct skep_yaml_node *add(struct skep_yaml_node *map, const char *key, struct skep_yaml_node *value,
+	struct skep_mark at, const char *option)
 {
 	if (value)
 		value->key = strdup(key);
@@ -37,10 +74,13 @@ static struct skep_yaml_node *add(
 		return NULL;
 	}
 	value->option = option;
+	value->key_at = at;
+	if (value->at.line == 0) /* a group that is on the way */
+		value->at = at;
 	return value;
 }
 
-static void replace(struct skep_yaml_node *old, struct skep_yaml_node *value)
+static void replace(struct skep_yaml_node *old, struct skep_yaml_node *value, struct skep_mark at)
 {
 	struct skep_yaml_node *map = old->parent;
 	for (uint32_t i = 0; i < map->children; i++)
@@ -48,6 +88,7 @@ static void replace(struct skep_yaml_node *old, struct skep_yaml_node *value)
 			map->child[i] = value;
 	value->parent = map;
 	value->key = old->key;
+	value->key_at = at;
 	old->key = NULL;
 	skep_tree_destroy(old);
 }
@@ -62,19 +103,21 @@ static bool assign(struct skep_yaml *yaml, const char *path, struct skep_yaml_no
 		size_t length = strcspn(key, ".=");
 		char name[128];
 		if (length == 0 || length >= sizeof name || map->kind != SKEP_YAML_MAP) {
-			skep_diag_set(reterr, value->option, 0, 0, NULL, "`%.*s` does not lead to a key",
-				(int)strcspn(path, "="), path);
+			char message[sizeof reterr->message];
+			snprintf(message, sizeof message, "`%.*s` does not lead to a key", (int)strcspn(path, "="),
+				path);
+			skep_tree_fail_option(reterr, value->option, path_mark(path, key), message);
 			break;
 		}
 		snprintf(name, sizeof name, "%.*s", (int)length, key);
 		struct skep_yaml_node *old = skep_tree_find(map, name);
 		if (key[length] == '=') {
 			if (!old)
-				return add(map, name, value, value->option) != NULL;
-			replace(old, value);
+				return add(map, name, value, path_mark(path, key), value->option) != NULL;
+			replace(old, value, path_mark(path, key));
 			return true;
 		}
-		map = old ? old : add(map, name, skep_tree_create(SKEP_YAML_MAP), value->option);
+		map = old ? old : add(map, name, skep_tree_create(SKEP_YAML_MAP), path_mark(path, key), value->option);
 		if (!map)
 			break;
 		key += length + 1;
@@ -98,6 +141,7 @@ static struct skep_yaml_node *empty_value(const char *option)
 	if (!value)
 		return NULL;
 	value->option = option;
+	value->at = (struct skep_mark){1, 1};
 	value->text = strdup("");
 	if (value->text)
 		return value;
@@ -111,7 +155,8 @@ bool skep_yaml_override(struct skep_yaml *yaml, const char *assignment, struct s
 		return false;
 	const char *option = keep_option(yaml, assignment), *equals = strchr(assignment, '=');
 	if (option && !equals)
-		skep_diag_set(reterr, option, 0, 0, NULL, "expected --set key.path=value");
+		skep_tree_fail_option(
+			reterr, option, (struct skep_mark){0, end_column(option)}, "expected --set key.path=value");
 	struct skep_yaml_node *value = NULL;
 	if (!reterr->set && option &&
 		skep_tree_parse(yaml, equals + 1, strlen(equals + 1), option, path_depth(assignment), &value, reterr)) {

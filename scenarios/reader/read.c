@@ -29,7 +29,7 @@ __attribute__((format(printf, 4, 0))) static void fail_at(
 	if (!node)
 		skep_diag_set(r->diag, r->yaml->path, 0, 0, NULL, "%s", message);
 	else if (node->option)
-		skep_diag_set(r->diag, node->option, 0, 0, NULL, "%s", message);
+		skep_tree_fail_option(r->diag, node->option, at, message);
 	else
 		skep_diag_set(r->diag, r->yaml->path, at.line, at.column, skep_text_line(r->yaml->text, at.line), "%s",
 			message);

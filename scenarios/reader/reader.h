@@ -14,11 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is wrong in a user's file and where. line 0: the file as a whole. */
+/* What is wrong in a user's file and where. line 0, column 0: the file as a whole. */
 struct skep_diag {
 	bool set;
 	char file[512];
-	uint32_t line, column; /* from 1 */
+	uint32_t line, column; /* from 1; line 0 with a column: in an option, not in a file */
 	char text[256];        /* the offending line, tabs made blanks, cut around the column */
 	uint32_t caret;        /* position of the caret in text, from 0 */
 	char message[512];     /* what was expected, and what to do */
@@ -60,7 +60,8 @@ struct skep_yaml_node;
 struct skep_yaml *skep_yaml_parse(const char *path, const char *text, size_t size, struct skep_diag *reterr);
 void skep_yaml_destroy(struct skep_yaml *yaml); /* NULL is fine */
 
-/* `--set key.path=value`: replaces or adds the value at the dotted path; errors name the option, not a file line. */
+/* `--set key.path=value`: replaces or adds the value at the dotted path; errors show the option, not a line of
+ * the file. */
 bool skep_yaml_override(struct skep_yaml *yaml, const char *assignment, struct skep_diag *reterr);
 
 /* The document as text again, overrides included (what the database keeps). The caller frees it. */

@@ -9,7 +9,8 @@
 
 #define SKEP_YAML_DEPTH 16u
 
-struct skep_mark { /* from 1 */
+/* From 1. What an option wrote: in its value; with line 0 in the option itself, where no column is the option as a whole. */
+struct skep_mark {
 	uint32_t line, column;
 };
 
@@ -40,6 +41,8 @@ struct skep_yaml {
  * stands `depth` levels down. An empty text is *ret == NULL without an error. */
 bool skep_tree_parse(struct skep_yaml *yaml, const char *text, size_t size, const char *option, uint32_t depth,
 	struct skep_yaml_node **ret, struct skep_diag *reterr);
+/* What is wrong with what `--set` was told, at this place of it. */
+void skep_tree_fail_option(struct skep_diag *diag, const char *option, struct skep_mark at, const char *message);
 struct skep_yaml_node *skep_tree_create(enum skep_yaml_kind kind);                  /* NULL: no memory */
 void skep_tree_destroy(struct skep_yaml_node *node);                                /* NULL is fine */
 bool skep_tree_append(struct skep_yaml_node *parent, struct skep_yaml_node *child); /* false: no memory */

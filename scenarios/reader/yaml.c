@@ -23,7 +23,7 @@ struct builder {
 	struct skep_diag *diag;
 };
 
-/* At line and column from 1, or at the option as a whole. */
+/* At line and column from 1, of the file or of the option's value. */
 __attribute__((format(printf, 4, 5))) static void fail(
 	struct builder *b, size_t line, size_t column, const char *format, ...)
 {
@@ -33,7 +33,8 @@ __attribute__((format(printf, 4, 5))) static void fail(
 	vsnprintf(message, sizeof message, format, args);
 	va_end(args);
 	if (b->option)
-		skep_diag_set(b->diag, b->option, 0, 0, NULL, "%s", message);
+		skep_tree_fail_option(
+			b->diag, b->option, (struct skep_mark){(uint32_t)line, (uint32_t)column}, message);
 	else
 		skep_diag_set(b->diag, b->path, (uint32_t)line, (uint32_t)column,
 			skep_text_line(b->text, (uint32_t)line), "%s", message);

@@ -137,7 +137,7 @@ if with_mounts sh -c 'mount -t tmpfs -o size=64k tmpfs small' 2>/dev/null; then
 		status=$?
 		python3 -c "import sqlite3
 d = sqlite3.connect(\"small/a.db\")
-print(d.execute(\"PRAGMA integrity_check\").fetchone()[0], d.execute(\"SELECT count(*) FROM runs\").fetchone()[0])" >"$0.sound" 2>&1
+print(d.execute(\"PRAGMA integrity_check\").fetchone()[0], *d.execute(\"SELECT count(*), max(status) FROM runs\").fetchone())" >"$0.sound" 2>&1
 		exit "$status"' "$scratch/full" timeout 60 "$skep" sim "$root/scenarios/two-datacentres.yaml" --set train.maths=none
 	status=$?
 	if [ "$status" = 1 ] && grep -qE '^skep: run 1 was not recorded to its end: .*disk.* full' "$err" &&
@@ -146,7 +146,7 @@ print(d.execute(\"PRAGMA integrity_check\").fetchone()[0], d.execute(\"SELECT co
 	else
 		fail 'the disk fills up during the run' "$(seen)"
 	fi
-	check 'it leaves a sound database' equals 'ok 1' "$(cat "$scratch/full.sound")"
+	check 'it leaves a sound database, in which the run goes on no more' equals 'ok 1 dead' "$(cat "$scratch/full.sound")"
 	out=$scratch/out err=$scratch/err
 else
 	skip 'a full disk' 'this system does not let a test mount a small file system'

@@ -12,7 +12,7 @@ begins_with() { # begins_with FILE BYTES
 }
 
 if command -v gnuplot >/dev/null; then
-	for kind in accuracy cost matrix pareto throughput timeline; do
+	for kind in accuracy cost matrix pareto throughput timeline utilisation; do
 		accepts "plot $kind as PNG" plot "$kind" -o "$kind.png"
 		check "$kind.png is a PNG file" begins_with "$kind.png" $'\x89PNG'
 		accepts "plot $kind as SVG" plot "$kind" -o "$kind.svg"

@@ -164,11 +164,12 @@ accepts 'the same again, after that' sweep "${long[@]}" --db f.db
 check 'does the others' grep -qx "skep: $there of 8 are there" "$err"
 check 'and none twice' equals '8 8' "$(query f.db "SELECT count(*) || ' ' || count(DISTINCT seed) FROM runs")"
 
-for signal in INT TERM; do
+for signal in INT TERM HUP; do
 	begin "$signal.db" 1 "${long[@]}"
 	kill "-$signal" "$sweep"
 	wait "$sweep"
-	check "SIG$signal: exit status 1" equals 1 $?
+	status=$?
+	check "SIG$signal: exit status of the signal" equals "$signal" "$(kill -l "$status")"
 	# shellcheck disable=SC2086
 	check "SIG$signal: its workers end" ended $workers
 	check "SIG$signal: it says how to go on" grep -qE \

@@ -51,9 +51,7 @@ done
 
 refuses 'no command' '^usage: skep COMMAND'
 refuses 'unknown command' "^skep: there is no command 'simm'" simm "${quick[@]}"
-for command in probe; do
-	refuses "$command, which is still to come" "^skep: $command is not there yet; meanwhile: " "$command"
-done
+refuses 'probe without a file' '^skep: expected -o NAME.yaml, the topology that is written$' probe
 refuses 'unknown option' "^skep: unrecognized option '--frobnicate'" sim "${quick[@]}" --frobnicate
 refuses 'unknown short option' "^skep: invalid option -- 'Z'" sim "${quick[@]}" -Z
 refuses 'an option of another command' '^skep: check does not take the option --pace' check "${quick[@]}" --pace

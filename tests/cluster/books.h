@@ -183,6 +183,7 @@ bool books_valid(struct ledger *ledger, const char *what, uint32_t round, uint32
 uint32_t books_counted(const struct ledger *ledger, const struct cell *cell); /* by all members together */
 
 /* tied.c */
+void resumed_books(struct ledger *ledger); /* resumed.c: rounds before the first one are closed */
 uint64_t books_drawn(const struct ledger *ledger, uint32_t stage, uint32_t element); /* before any step */
 void tied_step(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 void tied_compare(

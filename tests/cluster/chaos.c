@@ -10,6 +10,7 @@
  *                                           seeds (default 1)
  *     --calm: no faults    --fixed: fixed pipelines in every seed    --periodic: periodic sync in every seed,
  *       --async: without waiting    --trial: candidates in every seed
+ *       --resumed: every run begins with some round, from what another one has kept; with any of these
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
  * Seeds are independent; --jobs shares them out among processes. Every seed that fails is run once more with a
@@ -116,7 +117,7 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
-	bool calm, verbose, fixed, periodic, async, trial;
+	bool calm, verbose, fixed, periodic, async, trial, resumed;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -204,6 +205,13 @@ static enum weather_kind kind_of(const struct options *options)
 	       : options->periodic ? WEATHER_PERIODIC
 	       : options->trial    ? WEATHER_TRIAL
 	                           : WEATHER_ANY;
+}
+
+static void draw(struct job *job, uint64_t seed)
+{
+	weather_draw(&job->weather, seed, job->options->calm, kind_of(job->options));
+	if (job->options->resumed)
+		resumed_draw(&job->weather.plan, seed);
 }
 
 static struct result run_once(struct job *job, struct variant variant)
@@ -312,7 +320,7 @@ static void report(struct job *job)
 	job->lines = 0;
 	if (strcmp(verdict.invariant, "I8") != 0) {
 		job->wanted = verdict;
-		weather_draw(&job->weather, seed, job->options->calm, kind_of(job->options));
+		draw(job, seed);
 		run_once(job, (struct variant){0xa5, true, true, 0});
 	}
 	flockfile(stdout);
@@ -320,13 +328,14 @@ static void report(struct job *job)
 	weather_print(&job->weather, stdout);
 	for (uint32_t i = job->lines > HISTORY ? job->lines - HISTORY : 0; i < job->lines; i++)
 		printf("  | %s\n", job->line[i % HISTORY]);
-	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
+	printf("  again: chaos --seed %llu -v%s%s%s%s%s%s%s%s\n\n", (unsigned long long)seed,
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
 		job->options->fixed ? " --fixed" : "",
 		job->options->async      ? " --async"
 		: job->options->periodic ? " --periodic"
 					 : "",
-		job->options->trial ? " --trial" : "", sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
+		job->options->trial ? " --trial" : "", job->options->resumed ? " --resumed" : "",
+		sabotage ? " --sabotage " : "", sabotage ? sabotage : "");
 	fflush(stdout);
 	funlockfile(stdout);
 }
@@ -339,7 +348,7 @@ static bool failures_expected(const struct options *options)
 static void run_seed(struct job *job, uint64_t seed)
 {
 	const struct options *options = job->options;
-	weather_draw(&job->weather, seed, options->calm, kind_of(options));
+	draw(job, seed);
 	struct result result = run_once(job, (struct variant){0xa5, true, false, 0});
 	if (!job->verdict.broken && faultless(&job->weather))
 		check_quiet(job, &result);
@@ -515,6 +524,8 @@ static bool parse(struct options *o, int argc, char **argv)
 			o->async = true;
 		else if (strcmp(argv[i], "--trial") == 0)
 			o->trial = true;
+		else if (strcmp(argv[i], "--resumed") == 0)
+			o->resumed = true;
 		else if (i + 1 < argc && parse_value(o, argv[i], argv[i + 1]))
 			i++;
 		else

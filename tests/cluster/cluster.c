@@ -124,14 +124,17 @@ static void falsify(struct cluster *c, struct skep_note *note)
 		note->kind = SKEP_NOTE_LEFT;
 }
 
-/* Who stands by waits for as long as nobody is missing. */
+/* Who stands by waits for as long as nobody is missing. One that moves is not missing: it has its stage, and is only on its way
+ * there. Where somebody moves at every round's edge there is always one on its way when a round opens, and the swarm is as
+ * strong as it began all the same. It is missing from when it is fenced; and should it never arrive, then it is the one that
+ * has been left out. */
 static bool waits(const struct cluster *c, uint32_t worker)
 {
 	const struct skep_plan *plan = c->setup.plan;
 	uint32_t began = 0, now = 0;
 	for (uint32_t w = 0; w < plan->workers; w++) {
 		began += plan->first_stage_of[w] != SKEP_NO_STAGE;
-		now += c->process[w].seated;
+		now += c->process[w].seated || (c->process[w].moving && w != worker);
 	}
 	return plan->stands_by && plan->stands_by[worker] && (now >= began || plan->candidates > 1);
 }
@@ -167,6 +170,7 @@ static void follow_seats(struct cluster *c, const struct skep_note *note)
 	if (!ends && note->kind != SKEP_NOTE_JOINED)
 		return;
 	p->seated = note->kind == SKEP_NOTE_JOINED;
+	p->moving = note->kind == SKEP_NOTE_MOVED;
 	p->out_since = c->now;
 	p->out_rounds = 0;
 	c->result.fences += note->kind == SKEP_NOTE_FENCED;
@@ -434,6 +438,7 @@ void cluster_begin(struct cluster *c, const struct setup *setup, struct verdict 
 	c->action_limit = setup->machine->actions_limit(plan);
 	c->action = grown(c->action, &c->action_capacity, c->action_limit, sizeof(*c->action));
 	tensors_clear(&c->tensors);
+	resumed_kept(&c->tensors, plan);
 	referee_begin(c->referee, plan, c->result.capacity, setup->view, verdict);
 	for (uint32_t m = 0; m <= plan->workers; m++) {
 		bool spare = m < plan->workers && plan->first_stage_of[m] == SKEP_NO_STAGE;

@@ -172,6 +172,11 @@ const char *device_inner(struct device *device, const struct skep_op *op);
 /* merge.c: the same with `async`. */
 const char *device_drift(struct drift *drift, const struct skep_op *op);
 
+/* resumed.c: plan->first_round of a seed; what a device begins with, which holds a stage, and what was kept before that */
+void resumed_draw(struct skep_plan *plan, uint64_t seed);
+void resumed_device(struct device *device, const struct skep_plan *plan);
+void resumed_kept(struct tensors *tensors, const struct skep_plan *plan);
+
 void device_reset(struct device *device, const struct skep_plan *plan, uint32_t candidate, uint32_t stage);
 /* Inputs must be live and owned by `who`. Frees what the operation consumes. */
 void device_run(struct device *device, struct tensors *tensors, const struct skep_plan *plan, uint32_t who,

@@ -71,6 +71,7 @@ struct process {
 	uint32_t spins;
 	bool noticed, left;  /* was told that it will be taken away; has stopped for that */
 	bool seated;         /* as JOINED, FENCED, LEFT and MOVED say */
+	bool moving;         /* the newest of these is MOVED: it has been given its next stage */
 	skep_time out_since; /* not seated since then */
 	uint32_t out_rounds; /* that opened meanwhile */
 	struct lane lane[SKEP_LANES];

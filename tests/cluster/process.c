@@ -64,6 +64,7 @@ void process_init(struct cluster *c, uint32_t index, uint32_t epoch)
 	p->spins = 0;
 	p->noticed = p->left = false;
 	p->seated = epoch > 0;
+	p->moving = false;
 	p->out_since = c->now;
 	p->out_rounds = 0;
 	for (uint32_t l = 0; l < SKEP_LANES; l++)
@@ -71,6 +72,8 @@ void process_init(struct cluster *c, uint32_t index, uint32_t epoch)
 	bool holds = index < plan->workers && epoch > 0;
 	uint32_t candidate = holds ? referee_candidate(plan, index) : 0;
 	device_reset(&p->device, plan, candidate, holds ? plan->first_stage_of[index] : SKEP_NO_STAGE);
+	if (holds)
+		resumed_device(&p->device, plan);
 }
 
 /* No pointer into itself: a machine may wake up at another address. */

@@ -77,6 +77,7 @@ void referee_begin(
 			r->ledger[k] = ledger_create();
 		ledger_begin(r->ledger[k], &r->own[k], capacity, view, verdict);
 		r->ledger[k]->candidate = k;
+		resumed_books(r->ledger[k]);
 	}
 }
 

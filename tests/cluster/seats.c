@@ -231,7 +231,7 @@ void seats_granted(struct ledger *ledger, const struct skep_note *note)
 }
 
 /* Who stands by is called in place of somebody, and for no other reason; then it may be moved as any other. Of those that are on
- * their way the books know only who was admitted. What came back is sent again. */
+ * their way the books know only who moves or was admitted. What came back is sent again. */
 void seats_assigned(struct ledger *ledger, const struct skep_message *m)
 {
 	const struct skep_plan *plan = ledger->plan;
@@ -241,7 +241,8 @@ void seats_assigned(struct ledger *ledger, const struct skep_message *m)
 	for (uint32_t w = 0; w < plan->workers; w++) {
 		const struct seat *seat = &ledger->seat[w];
 		began += plan->first_stage_of[w] != SKEP_NO_STAGE;
-		now += w != m->to.index && (seat->in || seat->admitted) && !is_leaving(seat);
+		bool moves = seat->moved_epoch > seat->peer.epoch;
+		now += w != m->to.index && (seat->in || seat->admitted || moves) && !is_leaving(seat);
 	}
 	bool waits = plan->stands_by && plan->stands_by[m->to.index] && plan->candidates < 2;
 	if (waits && !known && now >= began)

@@ -14,7 +14,7 @@ static bool enabled(const struct ledger *ledger)
 static bool is_due(const struct ledger *ledger)
 {
 	uint32_t closed = ledger->rounds_closed;
-	return enabled(ledger) && closed > 0 && closed >= ledger->plan->trial_rounds &&
+	return enabled(ledger) && closed > ledger->plan->first_round && closed >= ledger->plan->trial_rounds &&
 	       (closed % ledger->plan->validate_every == 0 || closed == ledger->plan->rounds);
 }
 

@@ -405,7 +405,7 @@ cudaError_t cudaSetDevice(int ordinal)
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *ret, int)
 {
-	*ret = {"emulated", 9, 0};
+	*ret = {"emulated", 9, 0, (size_t)1 << 30};
 	return cudaSuccess;
 }
 

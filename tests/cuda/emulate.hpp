@@ -156,6 +156,7 @@ typedef struct emulate_event *cudaEvent_t;
 struct cudaDeviceProp {
 	char name[256];
 	int major, minor;
+	size_t totalGlobalMem;
 };
 
 void emulate_launch(cudaStream_t stream, const char *what, dim3 grid, dim3 block, size_t shared_bytes,

@@ -14,7 +14,6 @@ kept() { # kept KILLS JOINS: every gradient of the newest run is counted once or
 	run = json.load(open(sys.argv[1]))
 	kills, joins = int(sys.argv[2]), int(sys.argv[3])
 	db = sqlite3.connect("skep.db")
-	db.execute("ANALYZE")
 	one = lambda sql: db.execute(sql, (run["run_id"],)).fetchone()[0]
 	assert run["preemptions"] == kills and run["joins"] >= joins, run
 	assert run["issued"] == run["counted"] + run["lost"] and run["issued"] > 0, run

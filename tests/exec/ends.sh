@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# ends.sh - real runs that are ended before their time, by a signal to skep or by the death of a process: exit status 1, a last
-# line that says which of the two it was, and a database with every round that had finished.
+# ends.sh - real runs that are ended before their time, by a signal to skep or by the death of a process: the exit status of the
+# signal, or 1, a last line that says which of the two it was, a database with every round that had finished, and no process left.
 set -u
 . tests/cli/lib.sh
 
@@ -21,33 +21,67 @@ begin() { # begin: a run that would take long, until it has finished some rounds
 	"$skep" run long.yaml -q >"$out" 2>"$err" </dev/null &
 	running=$!
 	for _ in $(seq 200); do
-		[ "$(rounds)" -gt 0 ] 2>/dev/null && return 0
+		if [ "$(rounds)" -gt 0 ] 2>/dev/null; then
+			mpirun=$(pgrep -P "$running")
+			processes="$mpirun $(pgrep -P "$mpirun")"
+			return 0
+		fi
 		sleep 0.1
 	done
 	return 1
 }
 
-ended() { # ended NAME PATTERN: the run has failed, and said so in its last line
-	status=0
-	wait "$running" || status=$?
-	if [ "$status" = 1 ] && tail -n 1 "$err" | grep -q "$2"; then pass "$1"; else fail "$1" "$(seen)"; fi
-	check "$1: rounds are kept" [ "$(rounds)" -gt 0 ]
+gone() { # gone: within ten seconds no process of the run is left
+	for _ in $(seq 100); do
+		# shellcheck disable=SC2086
+		ps -p "$(echo $processes | tr ' ' ,)" >/dev/null || return 0
+		sleep 0.1
+	done
+	return 1
 }
 
+ended() { # ended STATUS NAME PATTERN: the run has failed, and said so in its last line
+	local wanted=$1
+	shift
+	status=0
+	wait "$running" || status=$?
+	if [ "$status" = "$wanted" ] && tail -n 1 "$err" | grep -q "$2"; then pass "$1"; else fail "$1" "$(seen)"; fi
+	check "$1: rounds are kept" [ "$(rounds)" -gt 0 ]
+	check "$1: no process is left" gone
+}
+
+state() {
+	python3 -c 'import sqlite3
+print(sqlite3.connect("skep.db", timeout=10).execute("SELECT status FROM runs ORDER BY id DESC").fetchone()[0])'
+}
+
+for signal in INT:130 TERM:143 HUP:129; do
+	name=${signal%:*}
+	begin
+	kill -s "$name" "$running"
+	ended "${signal#*:}" "SIG$name" "^skep: the run was ended by SIG$name\$"
+	check "SIG$name: rank 0 names the run" grep -q '^skep: run 1 was told to end by SIGTERM after [0-9]* steps, which are in skep.db$' "$err"
+	check "SIG$name: the run goes on no more" [ "$(state)" = failed ]
+done
+
+# To mpirun as well, as a terminal does.
 begin
+kill -INT "$running" "$mpirun"
+ended 130 'to all' '^skep: the run was ended by SIGINT$'
+
+# Somebody who does not want to wait: rank 0, stopped, could not end.
+begin
+kill -STOP "$(pgrep -P "$mpirun" | head -n 1)"
 kill -INT "$running"
-ended 'interrupted' '^skep: the run was ended by SIGINT$'
+sleep 0.5
+kill -INT "$running"
+ended 130 'told twice' '^skep: the run was ended by SIGINT$'
 
 begin
-kill -TERM "$running"
-ended 'terminated' '^skep: the run was ended by SIGTERM$'
-
-begin
-mpirun=$(pgrep -P "$running")
 kill -KILL "$(pgrep -P "$mpirun" | tail -n 1)"
-ended 'a worker killed' '^skep: a process of the run died'
+ended 1 'a worker killed' '^skep: a process of the run died'
 
 begin
-kill -KILL "$(pgrep -P "$running")"
-ended 'mpirun killed' '^skep: mpirun was ended by SIGKILL'
+kill -KILL "$mpirun"
+ended 1 'mpirun killed' '^skep: mpirun was ended by SIGKILL'
 plan

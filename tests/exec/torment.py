@@ -126,8 +126,6 @@ def freeze(run, draw, count):
 def faults(skep, run, status, what, wanted):
     """What is wrong with a run that has ended, line by line."""
     one, wrong = ask, []
-    with sqlite3.connect(DB) as db:
-        db.execute("ANALYZE")  # SQLite 3.46 takes a hundred times as long for v_counted_once without
     if status != 0:
         return [f"exit status {status} after {run.signals} signals"]
     if run.signals < wanted:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * engine_scenario.h - what test_engine.c puts in the place of scenarios/: how long an operation takes, and that it sends nothing
- * besides.
+ * engine_scenario.h - what test_engine.c puts in the place of scenarios/: how long an operation takes, that it sends nothing
+ * besides, and that no state is kept in files.
  */
 #ifndef SKEP_TESTS_UNIT_ENGINE_SCENARIO_H
 #define SKEP_TESTS_UNIT_ENGINE_SCENARIO_H
@@ -21,6 +21,31 @@ uint64_t skep_scenario_op_bytes(const struct skep_scenario *scenario, const stru
 	(void)scenario;
 	(void)op;
 	return 0;
+}
+
+/* ---- states that are kept: nobody begins with any, nor writes files -------------------------------------------- */
+
+void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper)
+{
+	assert(device && keeper->write);
+}
+
+bool skep_device_take_up(struct skep_device *device, char *reterr, size_t size)
+{
+	(void)reterr, (void)size;
+	return device != NULL;
+}
+
+struct skep_keeper skep_checkpoint_keeper(struct skep_checkpoint_folder *folder)
+{
+	assert(folder->run == 0 && folder->from_version == 0);
+	return (struct skep_keeper){0};
+}
+
+struct skep_checkpoint_folder skep_scenario_folder(const struct skep_scenario *scenario)
+{
+	(void)scenario;
+	return (struct skep_checkpoint_folder){0};
 }
 
 #endif

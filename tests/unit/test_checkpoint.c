@@ -38,7 +38,8 @@ static void begin(struct bench *b)
 	memset(b, 0, sizeof *b);
 	strcpy(b->path, "/tmp/skep-kept-XXXXXX");
 	assert_non_null(mkdtemp(b->path));
-	b->folder = (struct skep_checkpoint_folder){b->path, JOB, RUN, SKEP_CHECKPOINTS_KEPT};
+	b->folder =
+		(struct skep_checkpoint_folder){.path = b->path, .job = JOB, .run = RUN, .keep = SKEP_CHECKPOINTS_KEPT};
 	b->keeper = skep_checkpoint_keeper(&b->folder);
 	for (unsigned i = 0; i < BYTES; i++)
 		b->state[i] = (unsigned char)(i * 7 + i / 256);
@@ -77,7 +78,7 @@ static void test_what_is_written_is_read(void **state)
 	assert_int_equal(fread(head, 1, sizeof head, file), sizeof head);
 	fclose(file);
 	assert_memory_equal(head,
-		"skepkept\2\0\0\0\2\0\0\0\17\0\0\0\0\0\0\0\353\3\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77\x88", 40);
+		"skepkept\3\0\0\0\2\0\0\0\17\0\0\0\0\0\0\0\353\3\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77\x88", 40);
 	b.state[0] ^= 1; /* a newer one takes its place */
 	assert_true(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, b.error, sizeof b.error));
 	assert_true(read_back(&b, 2, 15, BYTES));
@@ -178,6 +179,116 @@ static void test_another_run_is_moved_aside(void **state)
 	b.folder.path = aside;
 	assert_true(read_back(&b, 2, 15, BYTES));
 	finish(&b);
+}
+
+static bool keep(struct bench *b, uint32_t stage, uint32_t version)
+{
+	return b->keeper.write(b->keeper.context, stage, version, b->state, BYTES, b->error, sizeof b->error);
+}
+
+static void expect_newest(struct bench *b, uint64_t run, uint32_t version)
+{
+	struct skep_checkpoints list;
+	assert_true(skep_checkpoints_find(b->path, JOB, 2, &list) && list.versions > 0);
+	assert_true(list.run == run && list.version[list.versions - 1] == version);
+	skep_checkpoints_finish(&list);
+}
+
+/* A run goes on with what another has kept: from the last version that all stages have, which stays where it is until the new run
+ * has a whole one, whenever it dies. What some stages had beyond that is no part of the new run's versions. */
+static void test_a_run_goes_on_with_another(void **state)
+{
+	(void)state;
+	struct bench b;
+	uint32_t moved;
+	begin(&b);
+	assert_int_equal(unlink(b.file), 0);
+	for (uint32_t version = 10; version <= 40; version += 10)
+		assert_true(keep(&b, 0, version) && (version == 40 || keep(&b, 1, version)));
+	expect_newest(&b, RUN, 30);
+	b.folder.run = RUN + 7;
+	b.folder.from = RUN;
+	b.folder.from_version = 30;
+	assert_true(read_back(&b, 0, 30, BYTES));
+	b.folder.from = RUN + 1;
+	assert_false(read_back(&b, 0, 30, BYTES));
+	b.folder.from = RUN;
+	assert_false(read_back(&b, 0, 40, BYTES)); /* it is the other's */
+	for (int twice = 0; twice < 2; twice++) {
+		assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error));
+		assert_int_equal(moved, twice == 0); /* stage 0 at 40 */
+		expect_newest(&b, RUN, 30);
+	}
+	assert_true(keep(&b, 1, 40)); /* and dies: stage 0 has none of this run's */
+	expect_newest(&b, RUN, 30);
+	assert_true(keep(&b, 0, 40));
+	expect_newest(&b, RUN + 7, 40);
+	for (uint32_t version = 50; version <= 60; version += 10)
+		assert_true(keep(&b, 0, version) && keep(&b, 1, version));
+	expect_newest(&b, RUN + 7, 60);
+	b.folder.from_version = 0;
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error) && moved == 0);
+	finish(&b);
+}
+
+/* Two at once: neither takes what the other keeps for its own. */
+static void test_two_go_on_at_once(void **state)
+{
+	(void)state;
+	struct bench b;
+	begin(&b);
+	b.folder.from = RUN;
+	b.folder.from_version = 15;
+	b.folder.run = RUN + 1;
+	assert_true(read_back(&b, 2, 15, BYTES) && keep(&b, 2, 20));
+	b.folder.run = RUN + 2;
+	assert_true(read_back(&b, 2, 15, BYTES));
+	assert_false(read_back(&b, 2, 20, BYTES));
+	assert_non_null(strstr(b.error, "kept by another run of this scenario"));
+	finish(&b);
+}
+
+/* All processes of a run begin at once, and each looks for what others have kept: each file is moved by one of them, and none
+ * takes one that is gone by then for one that says nothing of its run. */
+static void test_many_move_at_once(void **state)
+{
+	(void)state;
+	enum { ROUNDS = 30, FILES = 60, PROCESSES = 4 };
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		struct bench b;
+		char name[128], unknown[128];
+		int start[2], sum = 0;
+		pid_t pid[PROCESSES];
+		begin(&b);
+		for (uint32_t i = 1; i < FILES; i++) {
+			snprintf(name, sizeof name, "%s/stage-%u-version-7.kept", b.path, i + 10);
+			assert_int_equal(link(b.file, name), 0);
+		}
+		b.folder.run++;
+		assert_int_equal(pipe(start), 0);
+		for (uint32_t i = 0; i < PROCESSES; i++)
+			if ((pid[i] = fork()) == 0) {
+				uint32_t moved;
+				char go;
+				close(start[1]);
+				if (read(start[0], &go, 1) != 0) /* until the other end is closed */
+					_exit(255);
+				bool good = skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error);
+				_exit(good ? (int)moved : 255);
+			}
+		close(start[0]);
+		close(start[1]);
+		for (uint32_t i = 0; i < PROCESSES; i++) {
+			int status;
+			waitpid(pid[i], &status, 0);
+			assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 255);
+			sum += WEXITSTATUS(status);
+		}
+		assert_int_equal(sum, FILES);
+		snprintf(unknown, sizeof unknown, "%s/run-unknown", b.path);
+		assert_int_not_equal(access(unknown, F_OK), 0);
+		finish(&b);
+	}
 }
 
 /* What an older skep has kept is nobody's, and so is what only has the name. */
@@ -301,7 +412,10 @@ int main(void)
 		cmocka_unit_test(test_another_state_is_refused),
 		cmocka_unit_test(test_the_newest_three_are_left),
 		cmocka_unit_test(test_another_run_is_moved_aside),
+		cmocka_unit_test(test_a_run_goes_on_with_another),
+		cmocka_unit_test(test_two_go_on_at_once),
 		cmocka_unit_test(test_what_is_nobodys),
+		cmocka_unit_test(test_many_move_at_once),
 		cmocka_unit_test(test_a_folder_that_cannot_be_used),
 		cmocka_unit_test(test_a_writer_is_killed),
 		cmocka_unit_test(test_a_full_disk),

@@ -68,7 +68,7 @@ static struct heard simulate(const char *path, const char *set, uint32_t threads
 	const struct skep_recorder recorder = {
 		.context = &heard, .note = hear_note, .worker = hear_worker, .life = hear_life};
 	read_scenario(path, set, &s);
-	assert_true(skep_sim_run_threaded(&s, threads, &recorder, &result));
+	assert_true(skep_sim_run_with(&s, &(struct skep_sim_options){.threads = threads}, &recorder, &result));
 	assert_int_equal(result.outcome, SKEP_DONE);
 	fold(&heard, result.events ^ result.end_ns);
 	skep_scenario_finish(&s);

@@ -3,6 +3,7 @@
  * test_curves.c - the accuracy of many runs in one picture: which runs are taken together, their mean and band, the axes, and
  * what is refused.
  */
+#include "analysis/database.h"
 #include "tests/unit/plot_fixture.h"
 
 #define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
@@ -151,6 +152,61 @@ static void test_percentiles(void **state)
 	script = draw(store, run, 1, NULL); /* and one run by itself */
 	assert_non_null(strstr(script, "set title 'many seeds: training loss against wall-clock time'"));
 	assert_non_null(strstr(script, "Title[1] = 'run 1'"));
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
+static double only_number(struct skep_store *store, const char *sql, int64_t run)
+{
+	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, error, sizeof error);
+	assert_true(row != NULL && skep_store_row(store, row));
+	double number = sqlite3_column_double(row, 0);
+	sqlite3_finalize(row);
+	return number;
+}
+
+static double first_x(struct skep_store *store, int64_t run, const char *x)
+{
+	struct row row[256];
+	const struct skep_plot_axes axes = {.x = x, .log = "none"};
+	assert_true(rows_of(draw(store, &run, 1, &axes), 0, row, 256) > 0);
+	return row[0].x;
+}
+
+/* Runs that go on with each other, the last but one from before the end of what was done: each begins where the one before had
+ * come to, in time and bytes, also over two of them. */
+static void test_one_line(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	synthetic_init(&s, "one line", 4, 2);
+	int64_t run[3];
+	for (uint32_t i = 0; i < 3; i++) {
+		s.scenario.kept_as = 100 + i;
+		s.scenario.kept_from = i > 0 ? 99 + i : 0;
+		s.scenario.plan.first_round = 5 * i; /* it is told of rounds from 0 on in any case */
+		run[i] = record_run(store, &s, "sim", "seed: 1\n", 40);
+	}
+	play_gnuplot();
+	for (uint32_t i = 0; i < 3; i++) {
+		static const char spent[] =
+			"SELECT coalesce(sum(closed_s), 0) FROM rounds JOIN runs ON runs.continues = run"
+			" AND round = first_round - 1 WHERE runs.id <= ?1";
+		static const char bytes[] =
+			"SELECT (SELECT total(rounds.bytes_sync) FROM rounds JOIN runs ON runs.continues = run"
+			"  AND round = first_round - 1 WHERE runs.id <= ?1)"
+			" - (SELECT total(bytes_sync) FROM v_before WHERE run = ?1)";
+		double own = only_number(store, "SELECT min(closed_s) FROM rounds WHERE run = ?1", run[i]);
+		double before = only_number(store, spent, run[i]);
+		assert_near(before, i == 0 ? 0 : i == 1 ? 0.5 : 1.5, 1e-9);
+		assert_near(first_x(store, run[i], "time"), before + own, 1e-9);
+		assert_near(only_number(store, bytes, run[i]), 0, 0);
+		assert_near(first_x(store, run[i], "steps"), 1, 0); /* as it is told */
+		if (i > 0)
+			assert_true(only_number(store, "SELECT continues FROM runs WHERE id = ?1", run[i]) ==
+				    (double)run[i - 1]);
+	}
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
@@ -326,6 +382,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_groups),
 		TEST(test_percentiles),
+		TEST(test_one_line),
 		TEST(test_one_form),
 		TEST(test_axes),
 		TEST(test_order),

@@ -56,10 +56,6 @@ struct skep_device *skep_device_create_on(enum skep_device_kind kind, const stru
 	return kind == SKEP_DEVICE_CPU ? calloc(1, sizeof(struct skep_device)) : NULL;
 }
 
-void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper)
-{
-	assert_true(device && keeper->write);
-}
 void skep_device_set_byzantine(struct skep_device *device, const struct skep_byzantine *byzantine)
 {
 	assert_true(device && byzantine->lie == SKEP_LIE_NONE);

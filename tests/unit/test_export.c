@@ -76,10 +76,10 @@ static void keep(struct bench *b, uint32_t index, uint32_t version)
 	struct skep_stage stage;
 	char why[512];
 	assert_true(skep_stage_begin(&b->training, NULL, index, &stage));
-	uint64_t bytes = skep_stage_state_bytes(&stage, 0, 1);
+	uint64_t bytes = skep_stage_kept_bytes(&stage);
 	void *state = malloc(bytes);
 	stage.steps = version;
-	skep_stage_save(&stage, 0, 1, state);
+	skep_stage_keep(&stage, state);
 	assert_true(keeper.write(keeper.context, index, version, state, bytes, why, sizeof why));
 	free(state);
 	skep_stage_finish(&stage);
@@ -265,7 +265,7 @@ static void test_the_last_run_of_the_job(void **state)
 	b.options.step = 8;
 	refused(&b, "has no checkpoint of all 2 stages of step 8, but of steps 2, 4");
 	b.options.job += 2;
-	refused(&b, "of runs with another seed or scenario: export with the --seed and --set of that run");
+	refused(&b, "of runs with another seed or scenario: take the --seed and --set of that run");
 	finish(&b);
 }
 

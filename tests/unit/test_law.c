@@ -395,17 +395,21 @@ static void test_bad_runs(void **state)
 	run[1] = record_whole(store, &s);
 	refuses_runs(store, run, 2, "run 3 has its losses from a law");
 	s.scenario.maths = SKEP_MATHS_REAL;
+	s.scenario.plan.first_round = 3;
+	run[1] = record_whole(store, &s);
+	refuses_runs(store, run, 2, "run 4 goes on with another run, and a law is about whole ones");
+	s.scenario.plan.first_round = 0;
 	s.start_loss = INFINITY;
 	run[1] = record_whole(store, &s);
-	refuses_runs(store, run, 2, "run 4 diverged: round 0");
+	refuses_runs(store, run, 2, "run 5 diverged: round 0");
 	s.start_loss = 40;
 	snprintf(s.scenario.model.name, sizeof s.scenario.model.name, "other");
 	run[1] = record_whole(store, &s);
-	refuses_runs(store, run, 2, "run 1 trains mlp, run 5 trains other");
+	refuses_runs(store, run, 2, "run 1 trains mlp, run 6 trains other");
 	free(s.scenario.text);
 	s.scenario.text = strdup("sync: {method: diloco, every: auto}\n");
 	run[1] = record_whole(store, &s);
-	refuses_runs(store, run + 1, 1, "run 6 has a sync period that differs from worker to worker");
+	refuses_runs(store, run + 1, 1, "run 7 has a sync period that differs from worker to worker");
 	skep_store_close(store);
 	synthetic_finish(&s);
 }

@@ -70,7 +70,7 @@ static void the_job_is_what_is_trained(void **state)
 	(void)state;
 	static const char *const same[] = {"seed=1", "name=other", "train.until={steps: 7, loss: 0.1}",
 		"checkpoint={every: 5, to: kept}", "train.validate.every=3", "directory.timeout=3 s",
-		"simulate.collectives=messages"};
+		"simulate.collectives=messages", "cluster.compute_scale=2", "cluster.allocation.method=strided"};
 	static const char *const other[] = {"seed=2", "train.optimizer.lr=0.5", "schedule.microbatch=16",
 		"model.stages=2", "sync.delayed=true", "train.maths=none"};
 	uint64_t seen[7] = {job_of(NULL)};

@@ -135,8 +135,9 @@ static void check_set_refused(const char *set, const char *part)
 	struct skep_diag diag;
 	if (try_read(base_text, set, &s, &diag))
 		fail_msg("accepted: %s", set);
-	check_diag(&diag, 0, 0, part);
+	check_diag(&diag, 0, diag.column, part);
 	assert_string_equal(diag.file + 6, set);
+	assert_in_range(diag.column, sizeof "--set ", sizeof "--set " + strlen(set));
 }
 
 static void check_stages(const struct skep_scenario *s, const uint32_t stages[6])

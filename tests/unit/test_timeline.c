@@ -49,10 +49,14 @@ static void assert_cells(const char *text, double row, uint32_t rgb, int least)
 	const char *line = strstr(text, "$cells << END\n");
 	assert_non_null(line);
 	for (line = strchr(line, '\n') + 1; strncmp(line, "END", 3) != 0; line = strchr(line, '\n') + 1) {
-		double at, y;
-		unsigned r, g, b;
-		assert_int_equal(sscanf(line, "%lf %lf %u %u %u", &at, &y, &r, &g, &b), 5);
-		found += fabs(y - row) < 1e-6 && (r << 16 | g << 8 | b) == rgb;
+		char *end; /* not sscanf(), which looks for the end of all of the text each time */
+		strtod(line, &end);
+		double y = strtod(end, &end);
+		unsigned long colour = 0;
+		for (int i = 0; i < 3; i++)
+			colour = colour << 8 | strtoul(end, &end, 10);
+		assert_true(*end == ' ' || *end == '\n'); /* all five were there */
+		found += fabs(y - row) < 1e-6 && colour == rgb;
 	}
 	if (found < least)
 		fail_msg("row %g has %d cells of colour %06x, not %d", row, found, rgb, least);

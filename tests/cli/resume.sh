@@ -1,0 +1,136 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# resume.sh - runs that go on with what an earlier one has kept, simulated with arithmetic. With one worker in each stage, and with
+# fixed pipelines of several, the losses are those of a run that nothing has happened to, to the bit: nothing of weights,
+# optimizers, rates or the place in the data is lost. And what cannot be gone on with.
+set -u
+. tests/cli/lib.sh
+
+place 4
+job two.yaml 3 60 2 2
+kept=(--set checkpoint.to=kept -q --json)
+
+# equals NAME WHOLE PART EVERY ARGUMENT...: a run of WHOLE steps that keeps its states every EVERY rounds, and one of PART which is
+# then taken up. The database is that of the name.
+equals() {
+	local name=$1 whole=$2 part=$3 every=$4 how=("${kept[@]}" --db "$1.db" --set checkpoint.every="$4")
+	shift 4
+	rm -rf kept
+	if run_skep sim two.yaml "${how[@]}" "$@" --set train.until.steps="$whole" && [ "$status" = 0 ] &&
+		run_skep sim two.yaml "${how[@]}" "$@" --set train.until.steps="$part" --keep && [ "$status" = 0 ] &&
+		run_skep sim two.yaml "${how[@]}" "$@" --set train.until.steps="$whole" --keep --resume && [ "$status" = 0 ]; then
+		check "$name" same "$name.db"
+	else
+		fail "$name" "$(seen)"
+	fi
+}
+
+same() { # same DB: rounds and validations of run 1 are those of 2 and then 3, and the books of 3 are in order
+	python3 - "$1" <<-'END'
+	import sqlite3, sys
+	db = sqlite3.connect(sys.argv[1])
+	def of(table, run):
+	    return db.execute(f"SELECT round, loss FROM {table} WHERE run = ? ORDER BY round", (run,)).fetchall()
+	first, continues = db.execute("SELECT first_round, continues FROM runs WHERE id = 3").fetchone()
+	rest = of("rounds", 3)
+	assert continues == 2 and first > 0 and rest[0][0] == first, (first, continues, rest[0])
+	assert of("rounds", 1) == [r for r in of("rounds", 2) if r[0] < first] + rest
+	judged = dict(of("validations", 1))
+	assert dict(of("validations", 3)).items() <= judged.items()
+	assert len(of("validations", 3)) == sum(r > first for r in judged)
+	for view in ("v_ledger", "v_counted_once"):
+	    assert db.execute(f"SELECT DISTINCT verdict FROM {view} WHERE run = 3").fetchall() == [("kept",)]
+	END
+}
+
+rates='train.schedule={decay: cosine, warmup: 20, steps: 60}'
+outer='outer: {optimizer: nesterov, lr: 0.7, momentum: 0.6}'
+equals adamw 60 30 10 --set "$rates" --set 'train.validate={every: 7, microbatches: 3}'
+equals sgd 60 30 10 --set 'train.optimizer={name: sgd, lr: 1.0e-4, momentum: 0.9}' --set "$rates"
+equals lamb 40 20 10 --set 'train.optimizer={name: lamb, lr: 1.0e-3}'
+equals clipped 40 20 10 --set train.optimizer.clip_norm=0.5
+equals delayed 60 30 10 --set sync.delayed=true --set "$rates"
+equals diloco 160 80 5 --set "sync={method: diloco, every: 8, $outer}" --set schedule.global_batch=128 \
+	--set 'train.schedule={decay: cosine, warmup: 20, steps: 160}'
+equals interleaved 30 15 5 --set schedule.pipeline=interleaved --set schedule.chunks=2
+equals gpipe 40 20 10 --set schedule.pipeline=gpipe --set cluster.topology=place-4.yaml
+equals 1f1b 40 20 10 --set schedule.pipeline=1f1b --set cluster.topology=place-4.yaml
+equals rerun 40 20 10 --set schedule.pipeline=gpipe --set cluster.topology=place-4.yaml --set schedule.on_loss=rerun
+
+# Where states were not all kept at the end: of the newest one that is whole.
+rm -rf kept
+accepts 'until the end' sim two.yaml "${kept[@]}" --db mid.db --set checkpoint.every=8 --keep
+rm kept/stage-1-version-60.kept
+accepts 'before the end' sim two.yaml "${kept[@]}" --db mid.db --set checkpoint.every=8 --keep --resume
+check 'before the end: it begins where all stages were' python3 -c 'import sqlite3
+db = sqlite3.connect("mid.db")
+assert db.execute("SELECT first_round, continues FROM runs WHERE id = 2").fetchone() == (56, 1)
+of = lambda r: db.execute("SELECT round, loss FROM rounds WHERE run = ? AND round >= 56", (r,)).fetchall()
+assert of(1) == of(2) and len(of(2)) == 4'
+check 'before the end: what not all stages had is aside' test -e "$(echo kept/run-*/stage-0-version-60.kept)"
+
+# These begin with their pipelines empty, or without what was under way; they go on all the same.
+goes_on() { # goes_on NAME STEPS PART EVERY ARGUMENT...
+	local name=$1 whole=$2 part=$3 how=("${kept[@]}" --db "$1.db" --set checkpoint.every="$4")
+	shift 4
+	rm -rf kept
+	accepts "$name: first" sim two.yaml "${how[@]}" "$@" --set train.until.steps="$part" --keep
+	accepts "$name: then" sim two.yaml "${how[@]}" "$@" --set train.until.steps="$whole" --resume
+	check "$name: has learnt" python3 -c 'import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+of = lambda r: [l for l, in db.execute("SELECT loss FROM rounds WHERE run = ? ORDER BY round", (r,))]
+a, b = of(1), of(2)
+assert max(b) < 2 * a[0] and min(b) < a[0] / 10, (a[0], b)
+assert [v for v, in db.execute("SELECT DISTINCT verdict FROM v_counted_once WHERE run = 2")] == ["kept"]' "$name.db"
+}
+goes_on pipedream 400 200 50 --set schedule.pipeline=pipedream --set schedule.global_batch=32
+goes_on async 160 80 5 --set "sync={method: async, every: 8, $outer}" --set schedule.global_batch=128
+goes_on streaming 160 80 5 --set "sync={method: streaming, every: 16, fragments: 2, $outer}" --set schedule.global_batch=128 \
+	--set train.optimizer.lr=1.0e-3
+goes_on candidates 60 30 10 --set 'train.init={candidates: 2, steps: 12}' --set cluster.topology=place-4.yaml
+check 'nothing is written without --keep' test ! -e kept/stage-0-version-60.kept
+
+# Others: more workers, elsewhere; not another model, cut, batch or seed.
+rm -rf kept
+how=("${kept[@]}" --set checkpoint.every=10)
+accepts 'half of it' sim two.yaml "${how[@]}" --set train.until.steps=30 --keep
+rm -f skep.db
+accepts 'other machines' sim two.yaml "${how[@]}" --resume --set cluster.topology=place-4.yaml
+rm -f skep.db
+none='of runs with another seed or scenario: take the --seed and --set of that run'
+refuses 'another seed' "$none" sim two.yaml "${how[@]}" --resume --seed 4
+refuses 'another batch' "$none" sim two.yaml "${how[@]}" --resume --set schedule.global_batch=256
+refuses 'another optimizer' "$none" sim two.yaml "${how[@]}" --resume --set train.optimizer.lr=1.0e-3
+refuses 'without arithmetic' "$none" sim two.yaml "${how[@]}" --resume --set train.maths=none
+refuses 'another cut' "$none" sim two.yaml "${how[@]}" --resume --set model.stages=1
+refuses 'no folder' 'has no checkpoint of all 2 stages' sim two.yaml "${how[@]}" --resume --set checkpoint.to=elsewhere
+refuses 'no folder, for real' 'has no checkpoint of all 2 stages' run two.yaml "${how[@]}" --resume --set checkpoint.to=elsewhere
+refuses 'no checkpoint in the scenario' 'two.yaml.*keeps no states to go on with: add .checkpoint' sim two.yaml --resume
+refuses 'none, for real' 'two.yaml.*keeps no states to go on with: add .checkpoint' run two.yaml --resume
+refuses 'nowhere to keep' '--keep: the scenario does not say where' sim two.yaml --keep
+refuses 'nothing to keep' '--keep: without arithmetic' sim two.yaml "${how[@]}" --keep --set train.maths=none
+refuses 'a folder that is a file' 'checkpoint.to: cannot' sim two.yaml --keep --set 'checkpoint={every: 10, to: two.yaml}'
+refuses 'check takes no --resume' 'check does not take the option --resume' check two.yaml --resume
+refuses 'run takes no --keep' 'run does not take the option --keep' run two.yaml --keep
+
+mkdir half && cp kept/stage-0-* half
+refuses 'half of the stages' 'has no checkpoint of all 2 stages: 3 states of some' sim two.yaml "${how[@]}" --resume \
+	--set checkpoint.to=half
+cp -r kept cut && head -c 40 kept/stage-1-version-30.kept >cut/stage-1-version-30.kept
+refuses 'a head is cut off' 'stage-1-version-30.kept: .*no checkpoint: it is damaged; remove it' sim two.yaml "${how[@]}" \
+	--resume --set checkpoint.to=cut
+cp -r kept spoilt && python3 -c 'f = open("spoilt/stage-1-version-30.kept", "r+b"); f.seek(200); f.write(b"?")'
+run_skep sim two.yaml "${how[@]}" --resume --set checkpoint.to=spoilt
+if [ "$status" = 1 ] && grep -q 'stage-1-version-30.kept: damaged: its checksum' "$err"; then
+	pass 'a state is damaged'
+else
+	fail 'a state is damaged' "$(seen)"
+fi
+rm spoilt/stage-1-version-30.kept
+accepts 'the one before it is taken' sim two.yaml "${how[@]}" --resume --set checkpoint.to=spoilt
+rm -f skep.db
+accepts 'the end is reached' sim two.yaml "${how[@]}" --resume --set train.until.steps=30
+check 'the end is reached: it is said' grep -q '"resumed":false,"steps":30' "$out"
+check 'the end is reached: nothing is recorded' test ! -e skep.db
+plan

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_probed.c - what was measured, as files that are read back: both forms, kinds of devices, what is filled and left out, and
+ * what is not written.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "topologies/path.h"
+#include "topologies/probed.h"
+#include "topologies/topology.h"
+
+static int enter(void **state)
+{
+	static char folder[64];
+	snprintf(folder, sizeof folder, "/tmp/skep-probed-XXXXXX");
+	*state = folder;
+	return mkdtemp(folder) == NULL || chdir(folder) != 0 ? -1 : 0;
+}
+
+static int leave(void **state)
+{
+	char command[128];
+	snprintf(command, sizeof command, "rm -rf '%s'", (char *)*state);
+	return chdir("/") || system(command);
+}
+
+/* As many ranks as places have; every way i -> j has (10 + i) ms, (1 + j) Mbit/s x 8. */
+static struct skep_probed measured(uint32_t places, const uint32_t *ranks_at)
+{
+	struct skep_probed p;
+	uint32_t ranks = 0, next = 0;
+	for (uint32_t i = 0; i < places; i++)
+		ranks += ranks_at[i];
+	assert_true(skep_probed_create(&p, ranks, places));
+	p.hosts = places;
+	snprintf(p.date, sizeof p.date, "2026-05-01 10:00 UTC");
+	for (uint32_t i = 0; i < places; i++) {
+		snprintf(p.place_name[i], sizeof *p.place_name, "host%u", i);
+		for (uint32_t k = 0; k < ranks_at[i]; k++, next++) {
+			p.place_of[next] = p.host_of[next] = i;
+			p.device[next] = (struct skep_probed_device){.name = "a processor",
+				.cores = 4,
+				.memory_bytes = 8e9,
+				.flops = 50e9 + 1e9 * k,
+				.memory_Bps = 10e9,
+				.overhead_s = 1e-6,
+				.alone_flops = k ? NAN : 80e9,
+				.products = 2,
+				.product = {{64, 64, 8, 1e-6}, {64, 64, 64, 4e-6}}};
+		}
+		for (uint32_t j = 0; j < places; j++)
+			if (i != j || ranks_at[i] > 1)
+				*skep_probed_way(&p, i, j) = (struct skep_probed_way){.latency_s = 1e-3 * (10 + i),
+					.least_s = 9e-3,
+					.deviation_s = i == 0 ? 2e-3 : 0,
+					.Bps = 1e6 * (1 + j),
+					.pings = 100,
+					.bytes = 1 << 20};
+	}
+	return p;
+}
+
+static struct skep_topology written(const struct skep_probed *p, const char *path)
+{
+	struct skep_topology t;
+	struct skep_diag diag = {0};
+	char text[1024] = "";
+	bool good = skep_probed_writable(path, &diag) && skep_probed_write(p, path, &diag) &&
+	            skep_topology_read(path, &t, &diag);
+	if (!good)
+		skep_diag_print(&diag, text, sizeof text);
+	assert_string_equal(text, "");
+	return t;
+}
+
+static char *text_of(const char *path)
+{
+	char *text;
+	size_t size;
+	struct skep_diag diag = {0};
+	assert_true(skep_file_read(path, 1 << 20, &text, &size, &diag));
+	return text;
+}
+
+static void assert_near(double a, double b)
+{
+	if (fabs(a - b) > 1e-3 * fabs(b))
+		fail_msg("%g is not %g", a, b);
+}
+
+/* Two ranks here, one there: sites; the directory's place has an inside of its own. */
+static void test_sites(void **state)
+{
+	(void)state;
+	struct skep_probed p = measured(2, (const uint32_t[]){2, 1});
+	struct skep_topology t = written(&p, "two.yaml");
+	assert_int_equal(t.machines, 3);
+	assert_int_equal(t.places, 2);
+	assert_string_equal(t.place_name[1], "host1");
+	assert_near(t.pair[1].latency_s, 10e-3);
+	assert_near(t.pair[1].capacity_Bps, 2e6);
+	assert_near(t.pair[1].shared_Bps, 2e6);
+	assert_near(t.pair[2].latency_s, 11e-3);
+	assert_near(t.pair[0].capacity_Bps, 1e6);
+	assert_true(isinf(t.pair[0].shared_Bps));
+	assert_non_null(skep_path_trait(&t, 0, 1)); /* its jitter, of 2 ms */
+	assert_int_equal(t.gpus, 1);
+	assert_near(t.gpu[0].flops, 50e9); /* the median of 50, 51 and 50 */
+	assert_near(t.gpu[0].memory_bytes, 8e9);
+	assert_non_null(strcasestr(
+		t.source, "measured by skep probe over MPI on 2026-05-01 10:00 UTC, 3 ranks at host0, host1"));
+	skep_topology_finish(&t);
+	char *text = text_of("two.yaml"), *profile = text_of("gpus/two-cpu.yaml");
+	assert_non_null(strstr(text, "host0 -> host1: 10 ms (9 ms; 2 ms) of 100 round trips, 16 Mbit/s with 1024 KiB"));
+	assert_non_null(strstr(profile, "one alone had 80 GFLOP/s"));
+	free(text);
+	free(profile);
+	skep_probed_finish(&p);
+}
+
+/* The directory is at a place of one rank: what is inside comes from another place, and the file says so. */
+static void test_borrowed_inside(void **state)
+{
+	(void)state;
+	struct skep_probed p = measured(2, (const uint32_t[]){1, 2});
+	struct skep_topology t = written(&p, "lone.yaml");
+	assert_near(t.pair[0].latency_s, 11e-3);
+	skep_topology_finish(&t);
+	char *text = text_of("lone.yaml");
+	assert_non_null(strstr(text, "# One rank: not measured, taken from host1."));
+	free(text);
+	skep_probed_finish(&p);
+}
+
+static void test_matrices(void **state)
+{
+	(void)state;
+	struct skep_probed p = measured(3, (const uint32_t[]){1, 1, 1});
+	p.device[2].flops = 90e9; /* another host, another rate: another kind */
+	struct skep_topology t = written(&p, "three.yaml");
+	assert_int_equal(t.places, 3);
+	assert_near(t.pair[3 * 2 + 1].latency_s, 12e-3);
+	assert_near(t.pair[3 * 2 + 1].capacity_Bps, 2e6);
+	assert_true(isinf(t.pair[1].shared_Bps));
+	assert_int_equal(t.gpus, 2);
+	assert_near(t.gpu[t.machine[2].gpu].flops, 90e9);
+	assert_int_equal(access("three-bandwidth.csv", R_OK), 0);
+	assert_int_equal(access("gpus/three-cpu-2.yaml", R_OK), 0);
+	skep_topology_finish(&t);
+	skep_probed_finish(&p);
+}
+
+/* A larger product that was faster than a smaller one was disturbed, or the smaller one: a table would be refused with it. */
+static void test_disturbed_rows(void **state)
+{
+	(void)state;
+	struct skep_diag diag = {0};
+	struct skep_probed p = measured(2, (const uint32_t[]){1, 1});
+	for (uint32_t i = 0; i < 2; i++)
+		p.device[i].product[1].seconds = 1e-7;
+	struct skep_topology t = written(&p, "odd.yaml");
+	struct skep_gpu_table *table = skep_gpu_load(&t.gpu[0], SKEP_TABLE_PRODUCTS, SKEP_TYPE_FP32, &diag);
+	assert_non_null(table);
+	assert_int_equal(table->rows, 1);
+	skep_topology_finish(&t);
+	char *text = text_of("gpus/odd-cpu-products.csv");
+	assert_non_null(strstr(text, "# Left out: 1 rows"));
+	free(text);
+	skep_probed_finish(&p);
+}
+
+static void refused(const char *path, const char *why)
+{
+	struct skep_diag diag = {0};
+	assert_false(skep_probed_writable(path, &diag));
+	if (!strstr(diag.message, why))
+		fail_msg("%s: %s", path, diag.message);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	fclose(fopen("there.yaml", "w"));
+	fclose(fopen("matrix-latency.csv", "w"));
+	refused("there.yaml", "is there already");
+	refused("matrix.yaml", "is there already, and would be written beside matrix.yaml");
+	refused("no.csv", "expected the name of a topology");
+	refused(".yaml", "expected the name of a topology");
+	refused("none/x.yaml", "its folder is not there");
+	/* gpus is a file: nothing is written at all */
+	fclose(fopen("gpus", "w"));
+	struct skep_diag diag = {0};
+	struct skep_probed p = measured(2, (const uint32_t[]){1, 1});
+	assert_false(skep_probed_write(&p, "half.yaml", &diag));
+	assert_int_not_equal(access("half.yaml", F_OK), 0);
+	assert_int_not_equal(access("half-latency.csv", F_OK), 0);
+	skep_probed_finish(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_sites, enter, leave),
+		cmocka_unit_test_setup_teardown(test_borrowed_inside, enter, leave),
+		cmocka_unit_test_setup_teardown(test_matrices, enter, leave),
+		cmocka_unit_test_setup_teardown(test_disturbed_rows, enter, leave),
+		cmocka_unit_test_setup_teardown(test_refused, enter, leave),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
