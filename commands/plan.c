@@ -278,7 +278,7 @@ static bool expect_random(struct plan_work *w)
 /* A large pool's trials are dear, and its random allocations much alike. */
 uint32_t plan_randoms(const struct plan_work *w)
 {
-	return w->planning.workers > 4 * (uint32_t)SMALL_POOL ? PLAN_RANDOMS / 2 : PLAN_RANDOMS;
+	return w->planning.workers >= (uint32_t)SMALL_POOL ? PLAN_RANDOMS / 2 : PLAN_RANDOMS;
 }
 
 static bool try_random(struct plan_work *w)
@@ -461,6 +461,8 @@ static enum status tell(struct plan_work *w)
 		w->stated = &stated;
 		status = a->output && !plan_write(w) ? STATUS_BAD_INPUT : a->confirm > 0 ? confirm(w) : show(w, NULL);
 		w->stated = NULL;
+	} else if (stated.signal != 0) {
+		status = (enum status)(STATUS_SIGNAL + stated.signal);
 	}
 	plan_confirm_finish(&stated);
 	return status;

@@ -35,17 +35,6 @@ static void say(FILE *out, const char *text)
 		fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
 }
 
-/* Where another cut was found: "layers 0-3: ". */
-static void write_layers(const struct plan_work *w, uint32_t stage, FILE *out)
-{
-	uint32_t slices = skep_plan_slices(&w->scenario.plan), first, layers;
-	for (uint32_t slice = stage; w->cut && slice < slices; slice += w->planning.stages) {
-		skep_model_cut(&w->scenario.model, slices, slice, &first, &layers);
-		fprintf(out, "%s%" PRIu32 "-%" PRIu32 "%s", slice == stage ? "layers " : ", ", first,
-			first + layers - 1, slice + w->planning.stages < slices ? "" : ": ");
-	}
-}
-
 /* As --explain has them, each line a comment. */
 static void write_stages(const struct plan_work *w, const struct skep_scenario *planned, FILE *out)
 {
@@ -63,6 +52,17 @@ static void write_stages(const struct plan_work *w, const struct skep_scenario *
 		fprintf(out, "\n");
 	}
 	free(text);
+}
+
+/* Where another cut was found: "layers 0-3: ". */
+static void write_layers(const struct plan_work *w, uint32_t stage, FILE *out)
+{
+	uint32_t slices = skep_plan_slices(&w->scenario.plan), first, layers;
+	for (uint32_t slice = stage; w->cut && slice < slices; slice += w->planning.stages) {
+		skep_model_cut(&w->scenario.model, slices, slice, &first, &layers);
+		fprintf(out, "%s%" PRIu32 "-%" PRIu32 "%s", slice == stage ? "layers " : ", ", first,
+			first + layers - 1, slice + w->planning.stages < slices ? "" : ": ");
+	}
 }
 
 static void write_head(const struct plan_work *w, const struct skep_scenario *planned, FILE *out)

@@ -22,7 +22,7 @@
 #define ALL_EVENTS_JOINT 2e7 /* of all runs of both sides, where seeds are not the fewest */
 #define SEEDS 4u
 #define SEEDS_JOINT 16u
-#define FINALISTS 3u
+#define FINALISTS 2u
 
 /* Each of a stage tries each of the next one, as far as it knows them, once for its speed; once more, and shares have settled. */
 static double warm_up_rounds(const struct skep_scenario *s)
@@ -82,7 +82,7 @@ static bool try_again(const struct plan_work *w, const struct plan_span *span, s
 		struct skep_summary summary;
 		struct skep_diag diag = {0};
 		uint64_t seed = w->scenario.seed + nth;
-		if (!plan_trial_read_with(w, c->stage_of, &seed, NULL, &s, &diag))
+		if (!plan_trial_read_with(w, c->stage_of, &seed, c->layers, &s, &diag))
 			return false;
 		struct plan_span counted = *span;
 		counted.whole = false; /* as many rounds for each */
@@ -111,13 +111,21 @@ static struct plan_candidate *next_best(struct plan_work *w)
 	return best;
 }
 
-/* The same allocation is simulated once. */
+static bool same(const struct plan_work *w, const struct plan_candidate *a, const struct plan_candidate *b)
+{
+	size_t slices = skep_plan_slices(&w->scenario.plan);
+	bool alike = memcmp(a->stage_of, b->stage_of, w->planning.workers * sizeof *a->stage_of) == 0;
+	if (!a->layers || !b->layers)
+		return alike && a->layers == b->layers;
+	return alike && memcmp(a->layers, b->layers, slices * sizeof *a->layers) == 0;
+}
+
+/* The same allocation with the same cut is simulated once. */
 static void share(struct plan_work *w, const struct plan_candidate *c)
 {
 	for (uint32_t i = 0; i < w->candidates; i++) {
 		struct plan_candidate *other = &w->candidate[i];
-		if (!other->tried ||
-			memcmp(other->stage_of, c->stage_of, w->planning.workers * sizeof *c->stage_of) != 0)
+		if (!other->tried || !same(w, other, c))
 			continue;
 		other->value = c->value;
 		other->again = c->again;

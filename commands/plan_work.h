@@ -13,8 +13,8 @@
 #include "planning/problem.h"
 
 #define PLAN_RANDOMS 8u    /* random allocations that are simulated, at most, ... */
-#define PLAN_SAMPLES 64u   /* ... and that the costs are asked about */
 #define PLAN_CUT_TRIALS 5u /* of what cuts the model elsewhere */
+#define PLAN_SAMPLES 64u   /* ... and that the costs are asked about */
 
 struct plan_candidate {
 	const char *name;              /* "start", "random", or a method */
