@@ -125,8 +125,7 @@ static bool seek_all(struct plan_work *w, struct skep_cutting *cutting)
 	if (w->given_layers)
 		ok = seek_from(w, cutting, &(struct begin){w->given, w->given_layers, SKEP_VIEW_SHARED, false, true});
 	for (size_t i = 0; ok && i < sizeof begins / sizeof begins[0]; i++)
-		if ((begins[i].stage_of || i % 3 == 2) && (lean || !begins[i].lean) &&
-			!(w->hasty && (i == 3 || i == 4)) && !is_late(w))
+		if ((begins[i].stage_of || i % 3 == 2) && (lean || !begins[i].lean) && !is_late(w))
 			ok = seek_from(w, cutting, &begins[i]);
 	return ok;
 }

@@ -257,6 +257,7 @@ static void look_fully(const struct plan_joint *j, struct plan_work *w, struct p
 		w->begin_ns = plan_now_ns();
 		w->until_ns = w->begin_ns + (j->until_ns - j->begin_ns) / (4 * PLAN_FULL_POINTS);
 	}
+	w->hasty = false;
 	w->given = p->stage_of;
 	w->given_layers = p->slices == skep_plan_slices(&w->scenario.plan) ? p->layers : NULL;
 	if (!plan_seek(w) || !plan_choose(w)) {
