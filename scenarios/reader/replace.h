@@ -17,8 +17,8 @@ bool skep_replace_picture(const char *path, char *reterr, size_t size);
 
 /* Are these two names of one file? Not if either names none. */
 bool skep_replace_same(const char *a, const char *b);
-/* Not a file that the command reads, whatever else is allowed; `what` says which of them it is ("the topology of x.yaml"). False
- * and reterr: it is. */
+/* Not a file that the command reads, whatever else is allowed; `what` says which of them it is ("the topology of x.yaml").
+ * False and reterr: it is. */
 bool skep_replace_not_read(const char *path, const char *read, const char *what, char *reterr, size_t size);
 
 #endif
