@@ -72,8 +72,9 @@ struct skep_found {
 /* Bytes of memory that skep_search_run() needs. */
 size_t skep_search_size(const struct skep_search *search);
 
-/* How many allocations `exact` looks at, at most, if it leaves out none but those that others stand for: of n[k] workers of kind k
- * the product over k of (n[k] + S - 1)! / (n[k]! (S - 1)!), the ways to deal them to S stages (one more for spares). Up to 1e300. */
+/* How many allocations `exact` looks at, at most, if it leaves out none but those that others stand for: of n[k] workers of
+ * kind k the product over k of (n[k] + S - 1)! / (n[k]! (S - 1)!), the ways to deal them to S stages (one more for spares).
+ * Above 1e300 it counts no further. */
 double skep_exact_count(const struct skep_problem *problem);
 
 /* The problem has been checked. ret_stage_of [workers] is allowed in any case, arranged where the cost can. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * replace.c - see replace.h. Decides by what is in a file, not by its name or age. What cannot be read is not replaced either: nobody
- * knows what it is. What is no regular file the writers refuse themselves.
+ * replace.c - see replace.h. Decides by what is in a file, not by its name or age. What cannot be read is not replaced either:
+ * nobody knows what it is. What is no regular file the writers refuse themselves.
  */
 #include "scenarios/reader/replace.h"
 

@@ -9,16 +9,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Is there nothing at `path`, nothing in it, or a file of which one of the comment lines on top begins with `head`, the line that
- * its writer begins with? Else the file is somebody's, and reterr says so. */
+/* Is there nothing at `path`, nothing in it, or a file of which one of the comment lines on top begins with `head`, the line
+ * that its writer begins with? Else the file is somebody's, and reterr says so. */
 bool skep_replace_written(const char *path, const char *head, char *reterr, size_t size);
-/* The same for a picture, which has no head: it may replace one of its own format, by the ending of the name (.png, .svg, .pdf). */
+/* The same for a picture, which has no head: it may replace one of its own format, by the ending (.png, .svg, .pdf). */
 bool skep_replace_picture(const char *path, char *reterr, size_t size);
 
 /* Are these two names of one file? Not if either names none. */
 bool skep_replace_same(const char *a, const char *b);
-/* Not a file that the command reads, whatever else is allowed; `what` says which of them it is ("the topology of x.yaml"). False
- * and reterr: it is. */
+/* Not a file that the command reads, whatever else is allowed; `what` says which of them it is ("the topology of x.yaml").
+ * False and reterr: it is. */
 bool skep_replace_not_read(const char *path, const char *read, const char *what, char *reterr, size_t size);
 
 #endif
