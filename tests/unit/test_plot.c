@@ -425,17 +425,17 @@ static void test_throughput(void **state)
 	play_gnuplot();
 	const char *text = script_of(store, "throughput");
 	assert_non_null(strstr(text, "set title 'spread: throughput'"));
-	assert_non_null(strstr(text, "'run 1, simulated, 320 samples/s on average, spread 100 %'"));
+	assert_non_null(strstr(text, "'320 samples/s, spread 100 %: run 1, simulated'"));
 	s.scenario.seed = 8;
 	record(store, &s, "sim");
 	text = script_of(store, "throughput");
-	assert_non_null(strstr(text, "'2 runs, simulated, 320 samples/s on average, spread 100 %'"));
+	assert_non_null(strstr(text, "'320 samples/s, spread 100 %: 2 runs, simulated'"));
 	assert_non_null(strstr(text, "remark = ''"));
 	/* What was real is no more of the same. */
 	record(store, &s, "real");
 	text = script_of(store, "throughput");
 	assert_non_null(strstr(text, "groups = 2\n"));
-	assert_non_null(strstr(text, "'run 3, real, cpu, paced, shaped, 320 samples/s on average, spread 100 %'"));
+	assert_non_null(strstr(text, "'320 samples/s, spread 100 %: run 3, real, cpu, paced, shaped'"));
 	/* Another kind of GPU beside it: what is said of equal workers has to be taken back. */
 	free(s.scenario.topology.gpu);
 	s.scenario.topology.gpu = calloc(2, sizeof *s.scenario.topology.gpu);
@@ -447,7 +447,7 @@ static void test_throughput(void **state)
 	snprintf(s.scenario.name, sizeof s.scenario.name, "mixed");
 	record(store, &s, "sim");
 	text = script_of(store, "throughput");
-	assert_non_null(strstr(text, "'run 4, simulated, 320 samples/s on average, spread 100 %'"));
+	assert_non_null(strstr(text, "'320 samples/s, spread 100 %: run 4, simulated'"));
 	assert_non_null(strstr(text, "remark = 'mixed GPUs, each taken as the mean of its stage: 100 % is no bound'"));
 	skep_store_close(store);
 	synthetic_finish(&s);

@@ -553,7 +553,7 @@ static void errors_in_named_files_stand_there(void **state)
 	check_diag(&diag, 2, 7, "kind");
 	assert_non_null(strstr(diag.file, "bad.yaml"));
 	assert_false(try_read(base_text, "model.file=gpus", &s, &diag));
-	check_diag(&diag, 0, 0, "is a directory");
+	check_diag(&diag, 0, 18, "`gpus` is a directory");
 }
 
 static void no_file_is_an_error(void **state)
