@@ -356,7 +356,8 @@ static const struct command commands[] = {
 		"simulator, beside the scenario's own allocation and random ones. With -o the best becomes a\n"
 		"scenario that check, sim and run take. Keys in the scenario's plan.search are chosen as well, for the\n"
 		"objective in plan.objective. What to expect is then stated from runs with other seeds. The result depends\n"
-		"on the scenario and its seed, unless there is a budget of time. Runs of --confirm are kept in the database of --db, if it is given.\n"},
+		"on the scenario and its seed, unless there is a budget of time. Runs of --confirm are kept in the database of\n"
+		"--db, if it is given.\n"},
 	{"sweep", "SCENARIO --vary KEY=A,B ...", "simulate all combinations, on all cores", "veJsStkdjq", 1, 1,
 		skep_sweep_command,
 		"Simulates each combination of the values, with each seed, and prints a row for every choice of "

@@ -66,8 +66,8 @@ bool skep_output_folder_ready(const struct arguments *a)
 		ready = ready && is_exported(found.gl_pathv[i]);
 	ready = ready && (!config || found.gl_pathc > 0);
 	globfree(&found);
-	snprintf(error, sizeof error, "%s: has a model already that skep has not exported: take another folder, or --force",
-		a->output);
+	snprintf(error, sizeof error,
+		"%s: has a model already that skep has not exported: take another folder, or --force", a->output);
 	return ready || complain(error);
 }
 
@@ -98,7 +98,8 @@ bool skep_output_no_source(const struct arguments *a, const struct skep_scenario
 	const char *path = a->output ? skep_scenario_source(s, 0) : NULL;
 	for (uint32_t i = 0; path; path = skep_scenario_source(s, ++i))
 		if (is_written(a->output, path)) {
-			snprintf(error, sizeof error, "%s: %s is read by %s: take another name", a->output, path, s->path);
+			snprintf(error, sizeof error, "%s: %s is read by %s: take another name", a->output, path,
+				s->path);
 			return complain(error);
 		}
 	for (uint32_t k = 0; a->output && s->planned && k < s->planned->free.keys; k++)
@@ -106,8 +107,9 @@ bool skep_output_no_source(const struct arguments *a, const struct skep_scenario
 			char found[PATH_BYTES];
 			const char *value = s->planned->free.key[k].value[v];
 			if (skep_file_find(s->path, value, found, sizeof found) && is_written(a->output, found)) {
-				snprintf(error, sizeof error, "%s: is one of the files in plan.search of %s: take another name",
-					a->output, s->path);
+				snprintf(error, sizeof error,
+					"%s: is one of the files in plan.search of %s: take another name", a->output,
+					s->path);
 				return complain(error);
 			}
 		}

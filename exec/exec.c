@@ -249,7 +249,8 @@ static void share_remains(const struct skep_scenario *scenario, size_t ranks, st
 {
 	size_t links = (size_t)(scenario->plan.workers + 1) * SKEP_TRAFFICS;
 	setup->remains = skep_host_memory_create(MPI_COMM_WORLD, skep_together_name(), ranks * sizeof *setup->remains);
-	setup->used = skep_host_memory_create(MPI_COMM_WORLD, skep_together_name(), ranks * links * sizeof *setup->used);
+	setup->used =
+		skep_host_memory_create(MPI_COMM_WORLD, skep_together_name(), ranks * links * sizeof *setup->used);
 }
 
 static bool run_checked(const struct skep_scenario *scenario, const struct skep_exec_options *options,

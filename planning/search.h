@@ -16,8 +16,8 @@
 /* Is the pool small enough for `exact`? *ret_count: how many there are, at most. */
 bool skep_planning_exact(const struct skep_planning *planning, double *ret_count);
 
-/* What a search of so many workers may ask, if in a pool of 64 it may ask `all` times. Making an allocation current takes as long as
- * the square of the pool, a change as long as the pool: random and genetic searches do the one, the portfolio both. */
+/* What a search of so many workers may ask, if in a pool of 64 it may ask `all` times. Making an allocation current takes
+ * as long as the square of the pool, a change as long as the pool: random and genetic searches do the one, the portfolio both. */
 uint64_t skep_planning_evaluations(enum skep_method method, uint32_t workers, double all);
 
 struct skep_planning_search {

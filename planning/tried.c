@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tried.c - see tried.h. A value that is refused by itself may be right beside another: `sync.every` is unknown until sync.method is
- * diloco. So it is tried in combinations too, all of them if there are few, and one in which it can be acquits it. None does where
- * its type or range is wrong.
+ * tried.c - see tried.h. A value that is refused by itself may be right beside another: `sync.every` is unknown until
+ * sync.method is diloco. So it is tried in combinations too, all of them if there are few, and one in which it can be acquits
+ * it. None does where its type or range is wrong.
  */
 #include "planning/tried.h"
 
@@ -77,8 +77,8 @@ static bool read_point(const struct trying *t, uint32_t point, struct skep_diag 
 	return whole && !ret->set;
 }
 
-/* Is there a combination with this value that can be read? Looks at those whose nth key has this digit; what is wrong with the value
- * itself in one of them is left in *wrong, unless something is there. */
+/* Is there a combination with this value that can be read? Looks at those whose nth key has this digit; what is wrong with
+ * the value itself in one of them is left in *wrong, unless something is there. */
 static bool can_be(
 	const struct trying *t, uint32_t nth, uint32_t digit, const char *assignment, struct skep_diag *wrong)
 {

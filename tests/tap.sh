@@ -40,7 +40,7 @@ plan() {
 
 # Every C file of the project, relative to its root, one a line.
 c_files() {
-	find ./*.c commands core sim exec models topologies scenarios analysis tests -type f -name '*.[ch]' | sed 's,^\./,,' | LC_ALL=C sort
+	find ./*.c commands core planning sim exec models topologies scenarios analysis tests -type f -name '*.[ch]' | sed 's,^\./,,' | LC_ALL=C sort
 }
 
 headers() {

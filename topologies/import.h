@@ -35,8 +35,8 @@ struct skep_import_options {
 	const char *name, *source, *gpu, *directory, *between, *provider; /* NULL: not given */
 	enum skep_import_tier tier;                                       /* skyplane */
 	double unit_s;                                                    /* rtt: 1 or 1e-3; 0: to be recognised */
-	bool force; /* files that no import has written may be replaced */
-	bool one_way;                                                     /* delays are not halved */
+	bool force;   /* files that no import has written may be replaced */
+	bool one_way; /* delays are not halved */
 	struct skep_survey_rules rules;
 	double up_Bps, down_Bps, inside_Bps, inside_s; /* NAN: not given */
 	uint32_t machines;                             /* at each place; 0: as the importer says, else 1 */

@@ -61,8 +61,8 @@ struct skep_yaml_node;
 struct skep_yaml *skep_yaml_parse(const char *path, const char *text, size_t size, struct skep_diag *reterr);
 void skep_yaml_destroy(struct skep_yaml *yaml); /* NULL is fine */
 
-/* `--set key.path=value`: replaces or adds the value at the dotted path, `key.path=null` takes the key away; errors show the option,
- * not a line of the file. */
+/* `--set key.path=value`: replaces or adds the value at the dotted path, `key.path=null` takes the key away; errors show
+ * the option, not a line of the file. */
 bool skep_yaml_override(struct skep_yaml *yaml, const char *assignment, struct skep_diag *reterr);
 
 /* The document as text again, overrides included (what the database keeps). The caller frees it. */

@@ -72,8 +72,8 @@ static bool decide(const char *path, const char *head, char *reterr, size_t size
 	}
 	if (head ? has_line(text, head) : has_magic(path, text))
 		return true;
-	snprintf(reterr, size, "%s: is there already, and is not what this command writes: take another name, or --force",
-		path);
+	snprintf(reterr, size,
+		"%s: is there already, and is not what this command writes: take another name, or --force", path);
 	return false;
 }
 

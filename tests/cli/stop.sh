@@ -114,7 +114,7 @@ sleep 2
 kill -INT "$running"
 status=0
 wait "$running" || status=$?
-if [ "$status" = 130 ] && grep -q '^skep: ended by SIGINT before the plan was confirmed' "$err"; then
+if [ "$status" = 130 ] && grep -q '^skep: ended by SIGINT before it was known how good the plan is' "$err"; then
 	pass 'a plan in processes'
 else
 	fail 'a plan in processes' "$(seen)"
