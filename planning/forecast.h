@@ -17,7 +17,7 @@
 struct skep_forecast {
 	double samples_per_s;
 	uint32_t
-		rounds; /* until the target; 0: there is none, it is not reached within train.until.steps or where the law was fitted */
+		rounds; /* until the target; 0: none, or not reached within train.until.steps or where the law was fitted */
 	double time_s, usd; /* until then; INFINITY: never; usd NAN: prices unknown */
 	double usd_per_h;   /* NAN: unknown */
 	bool extrapolated;  /* the law was asked outside of its data, ... */

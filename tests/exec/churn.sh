@@ -17,8 +17,8 @@ kept() { # kept KILLS JOINS: every gradient of the newest run is counted once or
 	one = lambda sql: db.execute(sql, (run["run_id"],)).fetchone()[0]
 	assert run["preemptions"] == kills and run["joins"] >= joins, run
 	assert run["issued"] == run["counted"] + run["lost"] and run["issued"] > 0, run
-	for kind in "pipeline", "sync": # of the dead too
-		assert one(f"SELECT sum(bytes) FROM links WHERE run = ? AND traffic = '{kind}'") == run[f"bytes_{kind}"], run
+	links = [one(f"SELECT sum(bytes) FROM links WHERE run = ? AND traffic = '{kind}'") for kind in ("pipeline", "sync")]
+	assert links == [run["bytes_pipeline"], run["bytes_sync"]], (links, run) # of the dead too
 	assert one("SELECT count(*) FROM v_ledger WHERE run = ? AND verdict <> 'kept'") == 0
 	assert one("SELECT count(*) FROM v_counted_once WHERE run = ? AND verdict = 'kept'") == run["issued"]
 	assert one("SELECT count(*) FROM v_counted_once WHERE run = ? AND verdict <> 'kept'") == 0

@@ -150,10 +150,12 @@ begin() { # begin: a measurement that would take long; its process is $running
 	return 1
 }
 
-ended() { # ended NAME PATTERN: status 1, the reason, and no file
+ended() { # ended STATUS NAME PATTERN: the reason, and no file
+	local wanted=$1
+	shift
 	status=0
 	wait "$running" || status=$?
-	if [ "$status" = 1 ] && grep -q "$2" "$err" && [ "$(find . -name 'long*')" = '' ]; then
+	if [ "$status" = "$wanted" ] && grep -q "$2" "$err" && [ "$(find . -name 'long*')" = '' ]; then
 		pass "$1"
 	else
 		fail "$1" "$(seen)"
@@ -163,9 +165,9 @@ ended() { # ended NAME PATTERN: status 1, the reason, and no file
 begin
 mpirun=$(pgrep -P "$running")
 kill -KILL "$(pgrep -P "$mpirun" | tail -n 1)"
-ended 'a rank killed' 'a process of the run died'
+ended 1 'a rank killed' 'a process of the run died'
 
 begin
 kill -TERM "$running"
-ended 'terminated' 'ended by SIGTERM'
+ended 143 'terminated' 'ended by SIGTERM'
 plan
