@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "analysis/database.h"
+#include "scenarios/layout.h"
 
 static const struct metric {
 	const char *key, *title;
@@ -236,39 +237,17 @@ void skep_sweep_table_print_json(const struct skep_sweep_table *table, FILE *out
 
 /* ---- for a person ------------------------------------------------------------------------------------------------ */
 
-/* Decimals with which a number has so many digits that count; a number without a fraction is written in full. */
-static int decimals(double number, int digits)
-{
-	double places = digits - 1 - floor(log10(fabs(number)));
-	return !(fabs(number) > 0) || places < 0 ? 0 : places < 9 ? (int)places : 9;
-}
-
-/* At most four digits of the mean and two of the spread; a spread that is not seen then goes without saying. */
-static void number_text(double mean, double spread, char *ret, size_t size)
-{
-	int places = decimals(mean, 4);
-	if (spread > 0 && decimals(spread, 2) < places)
-		places = decimals(spread, 2);
-	if (fabs(mean) > 0 && fabs(mean) < 1e-6)
-		snprintf(ret, size, "%.4g", mean);
-	else if (spread >= 0.5 * pow(10, -places))
-		snprintf(ret, size, "%.*f ± %.*f", places, mean, places, spread);
-	else
-		snprintf(ret, size, "%.*f", places, mean);
-}
-
 /* "12.3 ± 0.4", with how many of the runs it is when it is not all; "-": nobody has it. */
 static void figure_text(const struct skep_sweep_row *row, int metric, char *ret, size_t size)
 {
 	const struct skep_sweep_figure *f = &row->figure[metric];
-	char part[32] = "", number[64];
+	char part[32] = "", number[SKEP_TEXT_BYTES];
 	double unit = METRIC[metric].percent ? 100 : 1;
 	if (metric == SKEP_SWEEP_LOSS && row->diverged > 0)
 		snprintf(part, sizeof part, " (%u diverged)", row->diverged);
 	else if (f->runs < row->done && f->runs > 0)
 		snprintf(part, sizeof part, " (%u of %u)", f->runs, row->done);
-	number_text(f->mean * unit, f->spread * unit, number, sizeof number);
-	snprintf(ret, size, "%s%s", f->runs > 0 ? number : "-", part);
+	snprintf(ret, size, "%s%s", f->runs > 0 ? skep_mean_text(f->mean * unit, f->spread * unit, number) : "-", part);
 }
 
 /* "10", or with what is wrong: "7 of 10", "9, 1 failed". */

@@ -48,23 +48,10 @@ static double least_times(const struct plan_confirm *c, uint32_t side, enum plan
 
 /* ---- text ----------------------------------------------------------------------------------------------------------- */
 
-/* As many digits as the interval bears: two of its own. */
-static int decimals_of(const struct skep_interval *r)
-{
-	double half = r->high - r->mean;
-	return half > 0 ? (int)fmin(fmax(0, 1 - floor(log10(half))), 9) : 3;
-}
-
 static void lay_mean(struct skep_layout *layout, const struct skep_interval *r)
 {
-	double half = r->high - r->mean;
-	int decimals = decimals_of(r);
-	if (r->count == 0)
-		skep_layout_cell(layout, "-");
-	else if (r->count == 1)
-		skep_layout_cell(layout, "%.5g", r->mean);
-	else
-		skep_layout_cell(layout, "%.*f ± %.*f", decimals, r->mean, decimals, half);
+	char text[SKEP_TEXT_BYTES];
+	skep_layout_cell(layout, "%s", r->count > 0 ? skep_mean_text(r->mean, r->high - r->mean, text) : "-");
 }
 
 static void lay_side(const struct plan_confirm *c, uint32_t side, struct skep_layout *layout)
@@ -153,11 +140,8 @@ void plan_confirm_print(const struct plan_work *w, const struct plan_confirm *c,
 static void say_mean(const struct plan_confirm *c, enum plan_figure figure, const char *unit, FILE *out)
 {
 	struct skep_interval r = plan_confirm_mean(c, c->sides - 1, figure);
-	int decimals = decimals_of(&r);
-	if (r.count > 1)
-		fprintf(out, "%.*f ± %.*f %s", decimals, r.mean, decimals, r.high - r.mean, unit);
-	else
-		fprintf(out, "%.5g %s", r.mean, unit);
+	char text[SKEP_TEXT_BYTES];
+	fprintf(out, "%s %s", skep_mean_text(r.mean, r.high - r.mean, text), unit);
 }
 
 void plan_confirm_print_stated(const struct plan_work *w, const char *margin, FILE *out)

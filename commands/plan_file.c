@@ -18,6 +18,7 @@
 #include "commands/plan_confirm.h"
 #include "commands/plan_joint.h"
 #include "commands/plan_out.h"
+#include "scenarios/layout.h"
 #include "scenarios/reader/replace.h"
 
 #define HEAD "# Who serves which stage, from: skep plan "
@@ -68,7 +69,7 @@ static void write_layers(const struct plan_work *w, uint32_t stage, FILE *out)
 static void write_head(const struct plan_work *w, const struct skep_scenario *planned, FILE *out)
 {
 	const struct plan_candidate *c = &w->candidate[w->chosen], *start = &w->candidate[0];
-	char crew[600];
+	char crew[600], rate[SKEP_TEXT_BYTES];
 	fprintf(out, HEAD);
 	say(out, w->arguments->positional[0]);
 	for (uint32_t i = 0; i < (w->cut ? w->given_sets : w->arguments->scenario.sets); i++) {
@@ -82,7 +83,7 @@ static void write_head(const struct plan_work *w, const struct skep_scenario *pl
 	if (start->tried)
 		fprintf(out, "; the allocation before: %.6g", start->samples_per_s);
 	if (w->random_rate.count > 1)
-		fprintf(out, "; random ones: %.6g ± %.3g", w->random_rate.mean, w->random_rate.half);
+		fprintf(out, "; random ones: %s", skep_mean_text(w->random_rate.mean, w->random_rate.half, rate));
 	fprintf(out, "\n");
 	plan_confirm_print_stated(w, "#   ", out);
 	if (w->joint)

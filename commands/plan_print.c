@@ -80,15 +80,14 @@ static void lay_candidate(const struct plan_work *w, uint32_t which, struct skep
 
 static void lay_random(const struct plan_work *w, struct skep_layout *layout)
 {
+	char rate[SKEP_TEXT_BYTES];
 	skep_layout_cell(layout, "random");
 	skep_layout_cell(layout, "-");
 	lay_step(layout, w->random_step.count > 0 ? w->random_step.mean : SKEP_NEVER);
 	skep_layout_cell(layout, "-");
 	lay_step(layout, w->random_round.count > 0 ? w->random_round.mean : SKEP_NEVER);
-	if (w->random_rate.count > 1)
-		skep_layout_cell(layout, "%.6g ± %.3g", w->random_rate.mean, w->random_rate.half);
-	else if (w->random_rate.count > 0)
-		skep_layout_cell(layout, "%.6g", w->random_rate.mean);
+	if (w->random_rate.count > 0)
+		skep_layout_cell(layout, "%s", skep_mean_text(w->random_rate.mean, w->random_rate.half, rate));
 	else
 		skep_layout_cell(layout, "-");
 	skep_layout_cell(layout, w->random_rate.count > 0 ? "1.00" : "-");

@@ -110,6 +110,27 @@ const char *skep_rate_text(double Bps, char ret[SKEP_TEXT_BYTES])
 	return short_quantity(8 * Bps, unit_for(8 * Bps, RATE, COUNT(RATE)), ret);
 }
 
+/* Decimals with which a number has so many digits that count; a number without a fraction is written in full. */
+static int decimals(double number, int digits)
+{
+	double places = digits - 1 - floor(log10(fabs(number)));
+	return !(fabs(number) > 0) || places < 0 ? 0 : places < 9 ? (int)places : 9;
+}
+
+const char *skep_mean_text(double mean, double spread, char ret[SKEP_TEXT_BYTES])
+{
+	int places = decimals(mean, 4);
+	if (spread > 0 && decimals(spread, 2) < places)
+		places = decimals(spread, 2);
+	if (fabs(mean) > 0 && fabs(mean) < 1e-6)
+		snprintf(ret, SKEP_TEXT_BYTES, "%.4g", mean);
+	else if (spread >= 0.5 * pow(10, -places))
+		snprintf(ret, SKEP_TEXT_BYTES, "%.*f ± %.*f", places, mean, places, spread);
+	else
+		snprintf(ret, SKEP_TEXT_BYTES, "%.*f", places, mean);
+	return ret;
+}
+
 const char *skep_plural(uint64_t count)
 {
 	return count == 1 ? "" : "s";

@@ -21,6 +21,9 @@ const char *skep_bytes_text(double bytes, char ret[SKEP_TEXT_BYTES]);
 const char *skep_binary_text(double bytes, char ret[SKEP_TEXT_BYTES]);
 /* Bits per second; "unlimited" if infinite. */
 const char *skep_rate_text(double Bps, char ret[SKEP_TEXT_BYTES]);
+/* "12.3 ± 0.4": at most four digits of the mean and two of the spread; a spread that is not seen then, or 0 or NAN, goes
+ * without saying. */
+const char *skep_mean_text(double mean, double spread, char ret[SKEP_TEXT_BYTES]);
 
 /* "s" behind the name of what there are `count` of, but for one. */
 const char *skep_plural(uint64_t count);
