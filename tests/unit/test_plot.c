@@ -474,7 +474,7 @@ static void test_key_has_all_groups(void **state)
 	const char *picture = read_script("many.svg");
 	for (int i = 0; i < SETTINGS; i++) {
 		char title[64];
-		snprintf(title, sizeof title, "in_flight %d: run %d, simulated", 100 + i, i + 1);
+		snprintf(title, sizeof title, "run %d, simulated, in_flight %d<", i + 1, 100 + i);
 		assert_non_null(strstr(picture, title));
 	}
 	skep_store_close(store);
