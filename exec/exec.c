@@ -238,8 +238,7 @@ static void say_how_hard(uint32_t spares)
 			spares);
 	else
 		fputs("skep: cluster.trace: this run's MPI does not survive the death of a process, so kills are soft: "
-		      "a "
-		      "worker drops\n"
+		      "a worker drops\n"
 		      "skep: all it holds, falls silent for as long as the trace says, and comes back as a newcomer\n",
 			stderr);
 }

@@ -54,8 +54,7 @@ bool skep_exec_ready(const struct skep_exec_options *options, char *reterr, size
 	if (options->has_spares && !skep_exec_survives()) {
 		snprintf(reterr, size,
 			"--spares: the MPI that this program was built with ends a run when one of its processes dies; "
-			"it "
-			"takes Open MPI 5, as in Debian 13");
+			"it takes Open MPI 5, as in Debian 13");
 		return false;
 	}
 	if (skep_program_find("mpirun"))

@@ -207,8 +207,7 @@ static bool check_holders(const struct skep_planning *p, char *reterr, size_t si
 	snprintf(what, sizeof what,
 		"%" PRIu32 " of %" PRIu32 " workers can hold no stage, the first of them worker %" PRIu32
 		", a %.31s with %s: the smallest stage, %" PRIu32
-		", needs %s; leave those machines out of the topology, or "
-		"make stages smaller",
+		", needs %s; leave those machines out of the topology, or make stages smaller",
 		idle, p->workers, p->machine[first], t->gpu[t->machine[p->machine[first]].gpu].name,
 		skep_bytes_text((double)p->have_bytes[first], have), least,
 		skep_bytes_text((double)p->need_bytes[least], need));

@@ -5,7 +5,7 @@
 set -u
 . tests/tap.sh
 
-check 'texts' python3 tests/style/texts.py skep.c commands/*.[ch] analysis/*.[ch] topologies/*.[ch] scenarios/*.[ch] \
+check 'texts' python3 tests/style/texts.py skep.c {commands,planning,analysis,topologies,scenarios,exec,sim,models,core}/*.[ch] \
 	scenarios/reader/*.[ch]
 cut=$(mktemp)
 printf '\tfail("a text that would "\n\t     "fit");\n' >"$cut"
