@@ -23,7 +23,7 @@
 #define NEAR_PASSES 3u
 #define FEW_WORKERS 12u  /* in pools of so many all cuts are looked at, if they are ... */
 #define CUTS_FEW 100u    /* ... no more than this */
-#define WIDE_WORKERS 64u /* in pools of so many the portfolio makes the longer searches */
+#define WIDE_WORKERS 48u /* in pools of so many the portfolio makes the longer searches */
 #define SHIFTS 64u       /* of a layer across a boundary */
 
 static bool better(double now, double before)
