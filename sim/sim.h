@@ -26,8 +26,8 @@ bool skep_sim_run(
 	const struct skep_scenario *scenario, const struct skep_recorder *recorder, struct skep_sim_result *ret);
 
 struct skep_sim_options {
-	uint32_t
-		threads; /* that share the arithmetic of `maths: real`, the caller's included: the same run to the bit, sooner */
+	/* That share the arithmetic of `maths: real`, the caller's included: the same run to the bit, sooner. */
+	uint32_t threads;
 	/* Once it is not 0 the run fails before its next event, and is reported as far as it has come; NULL: nobody asks. */
 	const volatile sig_atomic_t *stop;
 };

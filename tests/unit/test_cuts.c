@@ -21,6 +21,7 @@
 #include "planning/search.h"
 #include "scenarios/memory.h"
 #include "scenarios/recut.h"
+#include "tests/unit/read_with.h"
 
 enum { STAGES_MOST = 6, LAYERS_MOST = 10 };
 
@@ -164,19 +165,6 @@ static void test_the_recurrence_is_exact(void **state)
 }
 
 /* ---- a scenario that is cut anew ------------------------------------------------------------------------------------- */
-
-static void read_with(struct skep_scenario *ret, const char *path, const char *const *set, uint32_t sets)
-{
-	struct skep_diag diag = {0};
-	const struct skep_scenario_options options = {.set = set, .sets = sets, .any_memory = true};
-	char text[2048] = "";
-	bool read = skep_scenario_read(path, &options, ret, &diag);
-	if (!read)
-		skep_diag_print(&diag, text, sizeof text);
-	if (!read)
-		print_error("%s\n", text);
-	assert_true(read);
-}
 
 static void same_slices(const struct skep_scenario *a, const struct skep_scenario *b, uint32_t from, uint32_t to)
 {

@@ -19,21 +19,9 @@
 #include "planning/search.h"
 #include "planning/traffic.h"
 #include "scenarios/memory.h"
+#include "tests/unit/read_with.h"
 
 static const char two[] = "scenarios/two-datacentres.yaml";
-
-static void read_with(struct skep_scenario *ret, const char *path, const char *const *set, uint32_t sets)
-{
-	struct skep_diag diag = {0};
-	const struct skep_scenario_options options = {.set = set, .sets = sets, .any_memory = true};
-	char text[2048] = "";
-	bool read = skep_scenario_read(path, &options, ret, &diag);
-	if (!read)
-		skep_diag_print(&diag, text, sizeof text);
-	if (!read)
-		print_error("%s\n", text);
-	assert_true(read);
-}
 
 static void make(struct skep_scenario *s, struct skep_planning *p, const char *const *set, uint32_t sets)
 {
