@@ -5,7 +5,6 @@
 #include "exec/together.h"
 
 #include <mpi.h>
-#include <time.h>
 #include <unistd.h>
 
 bool skep_together_agree(char reason[SKEP_REASON_SIZE])
@@ -51,15 +50,6 @@ struct skep_clock skep_together_clock(bool one_host)
 	if (one_host)
 		MPI_Bcast(&clock.start_ns, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
 	return clock;
-}
-
-uint64_t skep_together_now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	MPI_Bcast(&ns, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-	return ns;
 }
 
 uint64_t skep_together_name(void)

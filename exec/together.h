@@ -22,8 +22,7 @@ uint32_t skep_together_host(void);
 /* One instant for all processes of a host; over several hosts each takes its own after the barrier. */
 struct skep_clock skep_together_clock(bool one_host);
 
-/* Of rank 0: the time of day, ns; and what names the run, so that a frame of another one is known as such. */
-uint64_t skep_together_now_ns(void);
+/* Of rank 0: what names the run, so that a frame of another one is known as such. */
 uint64_t skep_together_name(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * read_with.h - for tests of plans: a scenario of the tree with some of its keys set, which may ask for more memory than there is.
+ * read_with.h - for tests of plans: a scenario of the tree with some keys set, which may ask for more memory than there is.
  */
 #ifndef SKEP_TESTS_READ_WITH_H
 #define SKEP_TESTS_READ_WITH_H
