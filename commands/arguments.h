@@ -1,77 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * arguments.h - the command line of the program: which options there are, what a command takes, and what a user gave.
+ * arguments.h - options and operands that several commands share.
  */
 #ifndef SKEP_COMMANDS_ARGUMENTS_H
 #define SKEP_COMMANDS_ARGUMENTS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "analysis/plot.h"
-#include "exec/exec.h"
-#include "scenarios/scenario.h"
-#include "scenarios/vary.h"
+#include "base/options.h"
+#include "scenarios/read/scenario.h"
+#include "scenarios/read/vary.h"
 
 #define SETS_MAX 64
-#define PLAN_CONFIRM_SEEDS_MOST 1000u
-#define SETS_ROOM (SETS_MAX + SKEP_VARY_KEYS_MAX + 4) /* with what a plan adds */
 #define RUNS_MAX 256
-#define VARIES_MAX 64
 
-/* Above STATUS_SIGNAL: by so much the signal that ended the command, when all that was to be written is. */
-enum status { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_BAD_INPUT = 2, STATUS_SIGNAL = 128 };
-
-struct arguments {
-	const char *set[SETS_ROOM];
+struct arguments { /* the first member of each command's own */
+	const char *set[SETS_MAX];
 	struct skep_scenario_options scenario;
-	const char *db, *output, *metric;     /* metric NULL: not given */
-	const char *vary[VARIES_MAX], *seeds; /* of a sweep; seeds NULL: not given */
-	uint32_t varies, jobs;                /* jobs 0: not given */
-	bool details;
-	bool force; /* -o may replace what skep has not written */
-	bool has_axes;
-	struct skep_plot_axes axes;
-	bool has_from;
-	uint32_t from;   /* the first round that `fit` takes */
-	double budget_s; /* 0: not given */
-	bool explain, pareto;
-	uint32_t confirm; /* seeds; 0: not given */
-	bool has_db;
-	uint32_t step; /* of a checkpoint; 0: not given */
-	bool bf16;
-	bool resume, keep;   /* resume.h */
-	uint32_t ranks;      /* 0: not given */
-	uint32_t repeat;     /* 1: not given */
-	uint32_t threads;    /* 0: not given */
 	char time_scale[64]; /* as --set has it */
-	bool json, quiet, has_rounds;
-	struct skep_plot_rounds rounds;
-	struct skep_exec_options exec;
+	const char *db, *output;
+	bool has_db, force; /* force: -o may replace what skep has not written */
+	bool json, quiet;
+	uint32_t jobs; /* 0: not given */
 	char **positional;
 	uint32_t positionals;
-	char **argv; /* the whole command line, for mpirun */
 };
 
-struct command {
-	const char *name, *operands, *summary;
-	const char *options;  /* letters of long_options that it takes */
-	uint32_t least, most; /* operands */
-	enum status (*run)(const struct arguments *arguments);
-	const char *help;
-};
+extern const struct skep_option skep_scenario_rows[3]; /* --set, --seed, --time-scale */
+extern const struct skep_option skep_result_rows[3];   /* --db, --json, --quiet */
+extern const struct skep_option skep_jobs_row[1], skep_force_row[1];
+extern const char *const skep_device_words[];
 
-/* Reads the options and operands of one command; argv[0] is not looked at. Says itself what is wrong. *ret_help:
- * the user asks for the command's help, and nothing else counts. */
-enum status skep_arguments_read(
-	const struct command *command, int argc, char **argv, struct arguments *ret, bool *ret_help);
-void skep_arguments_print_help(const struct command *command, FILE *out);
+#define SKEP_SCENARIO_OPTIONS                                                                                          \
+	{                                                                                                              \
+		.title = "Scenario", .row = skep_scenario_rows, .rows = 2                                              \
+	}
+#define SKEP_SCENARIO_AND_TRACE_OPTIONS                                                                                \
+	{                                                                                                              \
+		.title = "Scenario", .row = skep_scenario_rows, .rows = 3                                              \
+	}
+#define SKEP_FORCE_OPTION                                                                                              \
+	{                                                                                                              \
+		.title = "Output", .row = skep_force_row, .rows = 1                                                    \
+	}
+#define SKEP_OUTPUT_OPTIONS                                                                                            \
+	{                                                                                                              \
+		.title = "Output", .row = skep_result_rows + 1, .rows = 2                                              \
+	}
+#define SKEP_DATABASE_OPTIONS                                                                                          \
+	{                                                                                                              \
+		.title = "Output", .row = skep_result_rows, .rows = 3                                                  \
+	}
+/* Of a table of rows for a command's own struct. */
+#define SKEP_OWN_OPTIONS(title, table) SKEP_OPTION_GROUP(title, table, 0)
+
+/* *ret begins the command's struct, which has the command's defaults. As skep_options_read(). */
+bool skep_arguments_read(struct skep_command_line *line, struct arguments *ret, enum status *ret_status);
 
 /* The scenario that the first operand names, with what --set and --seed say; false: it was said what is wrong. */
 bool skep_arguments_scenario(const struct arguments *arguments, struct skep_scenario *ret);
 /* The same for a real run: what it cannot do is wrong at its line. */
-bool skep_arguments_scenario_for(const struct arguments *arguments, bool real, struct skep_scenario *ret);
+bool skep_arguments_scenario_for(const struct arguments *arguments, bool real, bool pace, struct skep_scenario *ret);
 
 /* Operands `first` and on are numbers of runs; false: one is not, and it was said. */
 bool skep_arguments_runs(const struct arguments *arguments, uint32_t first, int64_t *ret, uint32_t *ret_count);

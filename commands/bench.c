@@ -1,61 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench.c - `skep bench`: which rows are run, and what is printed. The work is done in sim/bench/.
+ * bench.c - `skep bench`: which workloads are run. The work is done in sim/bench/.
  */
-#include "commands/bench.h"
-
-#include <cjson/cJSON.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
-#include "sim/bench/rows.h"
+#include "commands/arguments.h"
+#include "commands/commands.h"
+#include "sim/bench/print.h"
+#include "version.h"
 
-#if defined(__clang__)
-#define COMPILER "clang " __clang_version__
-#else
-#define COMPILER "gcc " __VERSION__
-#endif
-#ifdef __OPTIMIZE__
-#define OPTIMISED ""
-#else
-#define OPTIMISED ", not optimised"
-#endif
-
-/* ---- the machine ---------------------------------------------------------------------------------------------------- */
-
-struct machine {
-	char processor[128];
-	long cores;
-	double load; /* processes that ran or waited to run, mean of the last minute */
+struct bench_arguments {
+	struct arguments common;
+	uint32_t repeat;
 };
-
-static void read_processor(char *ret, size_t size)
-{
-	char line[256];
-	FILE *file = fopen("/proc/cpuinfo", "r");
-	snprintf(ret, size, "unknown processor");
-	while (file && fgets(line, sizeof line, file)) {
-		const char *value = strchr(line, ':');
-		if (strncmp(line, "model name", 10) != 0 || !value)
-			continue;
-		snprintf(ret, size, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
-		break;
-	}
-	if (file)
-		fclose(file);
-}
-
-static struct machine this_machine(void)
-{
-	struct machine machine = {.cores = sysconf(_SC_NPROCESSORS_ONLN)};
-	read_processor(machine.processor, sizeof machine.processor);
-	if (getloadavg(&machine.load, 1) != 1)
-		machine.load = NAN;
-	return machine;
-}
 
 /* ---- which rows ----------------------------------------------------------------------------------------------------- */
 
@@ -68,137 +26,123 @@ static bool word_takes(const char *word, const struct skep_bench_row *row)
 	return skep_bench_named(row, word);
 }
 
-static bool wanted(const struct skep_bench_request *request, const struct skep_bench_row *row)
+static bool wanted(const struct bench_arguments *a, const struct skep_bench_row *row)
 {
-	for (uint32_t i = 0; i < request->words; i++)
-		if (word_takes(request->word[i], row))
+	for (uint32_t i = 0; i < a->common.positionals; i++)
+		if (word_takes(a->common.positional[i], row))
 			return true;
-	return request->words == 0 && row->length != SKEP_BENCH_LONG;
+	return a->common.positionals == 0 && row->length != SKEP_BENCH_LONG;
 }
 
-static void print_names(const struct skep_bench_row *row, uint32_t rows, FILE *err)
+static void print_names(const struct skep_bench_row *row, uint32_t rows)
 {
 	for (uint32_t r = 0; r < rows; r++)
 		if (r == 0 || strcmp(row[r].name, row[r - 1].name) != 0)
-			fprintf(err, " %s", row[r].name);
+			fprintf(stderr, " %s", row[r].name);
 }
 
-bool skep_bench_understood(const struct skep_bench_request *request, FILE *err)
+static bool understood(const struct bench_arguments *a)
 {
 	struct skep_bench_row row[SKEP_BENCH_ROWS_MAX];
 	uint32_t rows = skep_bench_rows(row);
-	for (uint32_t i = 0; i < request->words; i++) {
+	for (uint32_t i = 0; i < a->common.positionals; i++) {
 		uint32_t r = 0;
-		while (r < rows && !word_takes(request->word[i], &row[r]))
+		while (r < rows && !word_takes(a->common.positional[i], &row[r]))
 			r++;
 		if (r < rows)
 			continue;
-		fprintf(err, "skep: there is no workload '%s'; write all, small, or a name or its beginning:",
-			request->word[i]);
-		print_names(row, rows, err);
-		fputc('\n', err);
+		fprintf(stderr, "skep: there is no workload '%s'; write all, small, or a name or its beginning:",
+			a->common.positional[i]);
+		print_names(row, rows);
+		fputc('\n', stderr);
 		return false;
 	}
 	return true;
 }
 
-/* ---- what is printed ------------------------------------------------------------------------------------------------ */
+/* ---- all of them ---------------------------------------------------------------------------------------------------- */
 
-static double per_second(const struct skep_bench_figures *f)
+/* Returns how many rows went wrong. */
+static uint32_t measure_rows(
+	const struct bench_arguments *a, const struct skep_bench_row *row, uint32_t rows, cJSON *list)
 {
-	return (double)f->result.done / f->cpu_s;
-}
-
-static void print_head(const struct skep_bench_request *request, const struct machine *machine, FILE *out)
-{
-	fprintf(out, "skep %s, %s%s\n%s, one of %ld cores, load %.1f%s\n\n", request->version, COMPILER, OPTIMISED,
-		machine->processor, machine->cores, machine->load,
-		machine->load > 0.5 ? ": other programs run, trust cpu_s before wall_s" : "");
-	fprintf(out, "%-12s %-54s %15s %9s %9s %9s %11s %9s\n", "workload", "parameters", "makespan_s", "error",
-		"wall_s", "cpu_s", "done_per_s", "peak_MiB");
-}
-
-static void print_row(const struct skep_bench_row *row, const struct skep_bench_figures *f, FILE *out)
-{
-	char error[16] = "-";
-	if (!isnan(f->error))
-		snprintf(error, sizeof error, "%.1e", f->error);
-	fprintf(out, "%-12s %-54s %15.9f %9s %9.4f %9.4f %11.0f %9.1f%s\n", row->name, row->parameters,
-		f->result.makespan_s, error, f->wall_s, f->cpu_s, per_second(f), f->peak_MiB,
-		f->right ? "" : "  WRONG");
-	fflush(out);
-}
-
-static void add_number(cJSON *object, const char *name, double value)
-{
-	if (isfinite(value))
-		cJSON_AddNumberToObject(object, name, value);
-	else
-		cJSON_AddNullToObject(object, name);
-}
-
-static cJSON *row_object(const struct skep_bench_row *row, const struct skep_bench_figures *f)
-{
-	cJSON *object = cJSON_CreateObject();
-	cJSON_AddStringToObject(object, "workload", row->name);
-	cJSON_AddStringToObject(object, "parameters", row->parameters);
-	add_number(object, "makespan_s", f->result.makespan_s);
-	add_number(object, "exact_s", row->makespan_s);
-	add_number(object, "error", f->error);
-	cJSON_AddBoolToObject(object, "right", f->right);
-	add_number(object, "wall_s", f->wall_s);
-	add_number(object, "cpu_s", f->cpu_s);
-	add_number(object, "done", (double)f->result.done);
-	add_number(object, "done_per_s", per_second(f));
-	add_number(object, "peak_MiB", f->peak_MiB);
-	return object;
-}
-
-static bool print_json(
-	const struct skep_bench_request *request, const struct machine *machine, cJSON *rows, bool right, FILE *out)
-{
-	cJSON *object = cJSON_CreateObject();
-	cJSON_AddStringToObject(object, "version", request->version);
-	cJSON_AddStringToObject(object, "compiler", COMPILER OPTIMISED);
-	cJSON_AddStringToObject(object, "processor", machine->processor);
-	add_number(object, "cores", (double)machine->cores);
-	add_number(object, "load", machine->load);
-	cJSON_AddItemToObject(object, "rows", rows);
-	cJSON_AddBoolToObject(object, "right", right);
-	char *text = cJSON_PrintUnformatted(object);
-	if (text)
-		fprintf(out, "%s\n", text);
-	cJSON_free(text);
-	cJSON_Delete(object);
-	return text;
-}
-
-bool skep_bench_command(const struct skep_bench_request *request, FILE *out, FILE *err)
-{
-	struct skep_bench_row row[SKEP_BENCH_ROWS_MAX];
-	uint32_t rows = skep_bench_rows(row), wrong = 0;
-	struct machine machine = this_machine();
-	cJSON *list = request->json ? cJSON_CreateArray() : NULL;
-	if (!request->json)
-		print_head(request, &machine, out);
+	uint32_t wrong = 0;
 	for (uint32_t r = 0; r < rows; r++) {
 		struct skep_bench_figures figures;
-		if (!wanted(request, &row[r]))
+		if (!wanted(a, &row[r]))
 			continue;
-		if (!skep_bench_measure(&row[r], request->repeat, &figures)) {
+		if (!skep_bench_measure(&row[r], a->repeat, &figures)) {
 			wrong++;
 			continue;
 		}
 		wrong += !figures.right;
-		if (request->json)
-			cJSON_AddItemToArray(list, row_object(&row[r], &figures));
+		if (list != NULL)
+			cJSON_AddItemToArray(list, skep_bench_row_json(&row[r], &figures));
 		else
-			print_row(&row[r], &figures, out);
+			skep_bench_print_row(&row[r], &figures, stdout);
 	}
-	if (request->json && !print_json(request, &machine, list, wrong == 0, out))
+	return wrong;
+}
+
+static enum status run(struct skep_command_line *line)
+{
+	struct bench_arguments a = {.repeat = 1};
+	struct skep_bench_row row[SKEP_BENCH_ROWS_MAX];
+	enum status status;
+	if (!skep_arguments_read(line, &a.common, &status))
+		return status;
+	if (!understood(&a))
+		return STATUS_BAD_INPUT;
+	const struct skep_bench_machine machine = skep_bench_this_machine();
+	cJSON *list = a.common.json ? cJSON_CreateArray() : NULL;
+	if (list == NULL)
+		skep_bench_print_head(SKEP_VERSION, &machine, stdout);
+	uint32_t wrong = measure_rows(&a, row, skep_bench_rows(row), list);
+	if (list != NULL && !skep_bench_print_json(SKEP_VERSION, &machine, list, wrong == 0, stdout))
 		wrong++;
 	if (wrong > 0)
-		fprintf(err, "skep: %u of the rows went wrong: a makespan is not the exact one, or a run did not end\n",
+		fprintf(stderr,
+			"skep: %u of the rows went wrong: a makespan is not the exact one, or a run did not end\n",
 			wrong);
-	return wrong == 0;
+	return wrong == 0 ? STATUS_DONE : STATUS_FAILED;
 }
+
+static const struct skep_option rows[] = {
+	{"repeat", 0, SKEP_OPTION_U32, offsetof(struct bench_arguments, repeat), "N",
+		.help = "run each workload N times and print the median", .least = 1, .most = 1000, .usual = "1",
+		.expected = "a number from 1 to 1000"},
+};
+
+static const struct skep_option_group groups[] = {SKEP_OWN_OPTIONS("Measurement", rows), SKEP_OUTPUT_OPTIONS, {0}};
+static const struct skep_word workloads[] = {
+	{"all", "every workload, also those that take long"},
+	{"small", "those that together take about a second"},
+	{"PHOLD", "bare events"},
+	{"P", "a step of a pipeline"},
+	{"F", "random flows over a star network"},
+	{"X", "random flows over a full bandwidth matrix"},
+	{"R-fast", "one ring all-reduce over many workers"},
+	{"R-wide", "many ring all-reduces at the same time"},
+	{"swarm", "the whole simulator, scheduler included"},
+	{0},
+};
+static const struct skep_example examples[] = {
+	{"skep bench small --repeat 5", "a quick look, the median of five"},
+	{"skep bench P-1024", "one row, by its name"},
+	{0},
+};
+
+const struct skep_command skep_command_bench = {
+	.name = "bench",
+	.operands = "[WORKLOAD ...]",
+	.summary = "measure the simulator's speed, and check its makespans",
+	.text = "Runs workloads whose makespans are known exactly through the simulator's queue and network on one "
+		"core. The exit status is 1 if a makespan is not the exact one. Without operands: all but those that "
+		"take long.",
+	.words = "Workloads, by a name or how it begins",
+	.word = workloads,
+	.most = 64,
+	.group = groups,
+	.example = examples,
+	.run = run,
+};

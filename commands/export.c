@@ -1,61 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * export.c - see export.h. The work is in models/stage_weights.c; what is refused here is what the command line or the scenario
- * lack.
+ * export.c - `skep export`: weights of a checkpoint in the format of Hugging Face.
  */
-#include "commands/export.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "commands/arguments.h"
+#include "commands/commands.h"
 #include "commands/output.h"
-#include "models/stage_weights.h"
-#include "scenarios/periodic.h"
+#include "models/stage/stage_weights.h"
+#include "scenarios/read/periodic.h"
 
 #define SHARD_BYTES (UINT64_C(5) << 30) /* larger files are cut, as others cut them */
 
-enum status skep_export_command(const struct arguments *arguments)
+struct export_arguments {
+	struct arguments common;
+	uint32_t step; /* of the checkpoint; 0: the newest */
+	bool bf16;
+};
+
+static enum status export_weights(const struct export_arguments *a, const struct skep_scenario *scenario)
 {
-	struct skep_scenario scenario;
 	struct skep_export_facts facts;
 	struct skep_diag diag = {0};
-	char text[2048];
-	if (arguments->output == NULL) {
-		fputs("skep: export needs -o FOLDER\n", stderr);
-		return STATUS_BAD_INPUT;
-	}
-	if (!skep_output_folder_ready(arguments) || !skep_arguments_scenario(arguments, &scenario))
-		return STATUS_BAD_INPUT;
-	if (!skep_output_no_source(arguments, &scenario)) {
-		skep_scenario_finish(&scenario);
-		return STATUS_BAD_INPUT;
-	}
-	const struct skep_export options = {.from = scenario.checkpoint_to,
-		.job = scenario.job,
-		.step = arguments->step,
-		.steps_per_round = skep_periodic_steps(&scenario.plan),
-		.to = arguments->output,
-		.dtype = arguments->bf16 ? SKEP_DTYPE_BF16 : SKEP_DTYPE_F32,
+	const struct skep_export options = {.from = scenario->checkpoint_to,
+		.job = scenario->job,
+		.step = a->step,
+		.steps_per_round = skep_periodic_steps(&scenario->plan),
+		.to = a->common.output,
+		.dtype = a->bf16 ? SKEP_DTYPE_BF16 : SKEP_DTYPE_F32,
 		.shard_bytes = SHARD_BYTES,
-		.name = scenario.name};
-	if (scenario.model.architecture == SKEP_ARCHITECTURE_NONE)
+		.name = scenario->name};
+	if (scenario->model.architecture == SKEP_ARCHITECTURE_NONE)
 		skep_diag_set(
-			&diag, scenario.path, 0, 0, NULL, "the model has no architecture that files of weights know");
-	else if (scenario.checkpoint_to[0] == '\0')
-		skep_diag_set(&diag, scenario.path, 0, 0, NULL,
+			&diag, scenario->path, 0, 0, NULL, "the model has no architecture that files of weights know");
+	else if (scenario->checkpoint_to[0] == '\0')
+		skep_diag_set(&diag, scenario->path, 0, 0, NULL,
 			"keeps no checkpoints to take weights from: add `checkpoint: {every: 100, to: FOLDER}` and run "
 			"it");
-	bool done = !diag.set && skep_export_weights(&scenario.training, &options, &facts, &diag);
-	if (!done) {
-		skep_diag_print(&diag, text, sizeof text);
-		fputs(text, stderr);
-	} else if (arguments->json) {
+	if (diag.set || !skep_export_weights(&scenario->training, &options, &facts, &diag))
+		return skep_report_diag(STATUS_BAD_INPUT, &diag);
+	if (a->common.json)
 		printf("{\"step\":%" PRIu64 ",\"weights\":%" PRIu32 ",\"parameters\":%" PRIu64 "}\n", facts.step,
 			facts.weights, facts.parameters);
-	} else if (!arguments->quiet) {
+	else if (!a->common.quiet)
 		fprintf(stderr, "wrote %" PRIu32 " weights with %" PRIu64 " parameters of step %" PRIu64 " into %s\n",
-			facts.weights, facts.parameters, facts.step, arguments->output);
-	}
-	skep_scenario_finish(&scenario);
-	return done ? STATUS_DONE : STATUS_BAD_INPUT;
+			facts.weights, facts.parameters, facts.step, a->common.output);
+	return STATUS_DONE;
 }
+
+static enum status run(struct skep_command_line *line)
+{
+	struct export_arguments a = {0};
+	struct skep_scenario scenario;
+	enum status status;
+	if (!skep_arguments_read(line, &a.common, &status))
+		return status;
+	if (a.common.output == NULL)
+		return skep_report_error(STATUS_BAD_INPUT, "export needs -o FOLDER");
+	if (!skep_output_folder_ready(&a.common) || !skep_arguments_scenario(&a.common, &scenario))
+		return STATUS_BAD_INPUT;
+	status = STATUS_BAD_INPUT;
+	if (skep_output_no_source(&a.common, &scenario))
+		status = export_weights(&a, &scenario);
+	skep_scenario_finish(&scenario);
+	return status;
+}
+
+static const struct skep_option weights_rows[] = {
+	{"step", 0, SKEP_OPTION_U32, offsetof(struct export_arguments, step), "N",
+		.help = "the checkpoint of this training step", .least = 1, .most = UINT32_MAX, .usual = "the newest",
+		.expected = "the number of a step, from 1"},
+	{"bf16", 0, SKEP_OPTION_FLAG, offsetof(struct export_arguments, bf16), .help = "round the weights to bfloat16",
+		.usual = "float32"},
+};
+
+static const struct skep_option output_rows[] = {
+	{"output", 'o', SKEP_OPTION_PATH, offsetof(struct export_arguments, common.output), "FOLDER",
+		.help = "folder for config.json and model.safetensors; required"},
+};
+
+static const struct skep_option_group groups[] = {SKEP_SCENARIO_OPTIONS, SKEP_OWN_OPTIONS("Weights", weights_rows),
+	SKEP_OWN_OPTIONS("Output", output_rows), SKEP_FORCE_OPTION, SKEP_OUTPUT_OPTIONS, {0}};
+static const struct skep_example examples[] = {
+	{"skep export mine.yaml -o weights", "the newest checkpoint of a run of this scenario"},
+	{0},
+};
+
+const struct skep_command skep_command_export = {
+	.name = "export",
+	.operands = "SCENARIO -o FOLDER",
+	.summary = "write a checkpoint's weights for Hugging Face transformers",
+	.text = "Writes config.json and model.safetensors with the names and layouts of Hugging Face, from the newest "
+		"checkpoint in the folder that the scenario's checkpoint.to names, or from that of --step.",
+	.least = 1,
+	.most = 1,
+	.group = groups,
+	.example = examples,
+	.run = run,
+};

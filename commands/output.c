@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * output.c - see output.h. Files are told apart by what they are, not by how they are spelt (scenarios/reader/replace.h).
+ * output.c - see output.h. Files are told apart by what they are, not by how they are spelt (base/files/replace.h).
  */
 #include "commands/output.h"
 
@@ -8,13 +8,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "scenarios/planned.h"
-#include "scenarios/reader/replace.h"
-#include "scenarios/sources.h"
+#include "base/files/outputs.h"
+#include "base/files/replace.h"
+#include "scenarios/read/planned.h"
+#include "scenarios/read/sources.h"
 
 enum { PATH_BYTES = 4096 };
 
-/* How a file of weights begins that skep has written, behind the eight bytes of its length (models/safetensors_write.c). */
+/* How a file of weights begins that skep has written, behind the eight bytes of its length
+ * (models/weights/safetensors_write.c). */
 static const char weights_head[] = "{\"__metadata__\":{\"format\":\"pt\",\"scenario\":";
 
 static bool complain(const char *what)
@@ -76,15 +78,14 @@ bool skep_output_folder_ready(const struct arguments *a)
 static bool is_in(const char *path, const char *folder)
 {
 	char of[PATH_BYTES];
-	const char *slash = strrchr(path, '/');
-	snprintf(of, sizeof of, "%.*s", slash == path ? 1 : slash ? (int)(slash - path) : 1, slash ? path : ".");
+	skep_path_folder(path, of, sizeof of);
 	return skep_replace_same(of, folder);
 }
 
 /* Of a folder only what an export has in it. */
 static bool is_written(const char *output, const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = skep_path_base(path);
 	if (skep_replace_same(output, path))
 		return true;
 	bool exported = strcmp(name, "config.json") == 0 ||

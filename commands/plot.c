@@ -1,38 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plot.c - see plot.h. What the pictures show comes from planning/: bytes of a step by class of link, cut by cut, and how each
- * search came down by itself, with what `skep plan` lets it ask.
+ * plot.c - `skep plot`: pictures of runs, from the database, and of a scenario itself, from the planner.
  */
-#include "commands/plot.h"
+#include "analysis/plot/plot.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/plot_complexity.h"
-#include "analysis/plot_search.h"
+#include "commands/arguments.h"
+#include "commands/commands.h"
 #include "commands/output.h"
-#include "planning/read.h"
-#include "planning/search.h"
-#include "planning/traffic.h"
-#include "scenarios/periodic.h"
+#include "planning/print/figures.h"
+#include "planning/problem/resolve.h"
 
-#define TRAIL_ROOM 4096u
+#define ERROR_BYTES 1024
 
-static enum status refuse(const char *what)
+struct plot_arguments {
+	struct arguments common;
+	struct skep_plot_rounds rounds;
+	struct skep_plot_axes axes;
+	const char *metric; /* NULL: not given */
+	bool has_rounds, has_axes;
+};
+
+static enum status drawn(const struct arguments *a, bool done, const char *error)
 {
-	fprintf(stderr, "skep: %s\n", what);
-	return STATUS_BAD_INPUT;
+	if (!done)
+		return skep_report_error(STATUS_BAD_INPUT, error);
+	if (a->json)
+		printf("{\"plot\":\"%s\"}\n", a->positional[0]);
+	else if (!a->quiet)
+		fprintf(stderr, "wrote %s\n", a->output);
+	return STATUS_DONE;
 }
 
-static enum status lack(void)
+/* Is there a file to draw into, that may be written? Else it is said. */
+static bool target_ready(const struct arguments *a)
 {
-	fprintf(stderr, "skep: not enough memory for this picture\n");
-	return STATUS_FAILED;
+	char error[ERROR_BYTES];
+	if (!a->output)
+		snprintf(error, sizeof error, "plot needs -o FILE, for example -o %.40s.png", a->positional[0]);
+	else if (skep_plot_target(a->output, error, sizeof error))
+		return skep_output_ready(a, NULL);
+	skep_report_error(STATUS_BAD_INPUT, error);
+	return false;
 }
 
-bool skep_plot_is_of_scenario(const char *kind)
+/* ---- of a scenario -------------------------------------------------------------------------------------------------- */
+
+static enum status draw_complexity(const struct arguments *a, const struct skep_scenario *s)
 {
-	return strcmp(kind, "complexity") == 0 || strcmp(kind, "search") == 0;
+	struct skep_complexity_figure *f = calloc(1, sizeof *f);
+	char error[ERROR_BYTES] = "not enough memory for this picture";
+	bool done = f && skep_figure_complexity(a->positional[1], &a->scenario, s, f, error, sizeof error) &&
+	            skep_plot_complexity(f, a->output, error, sizeof error);
+	free(f);
+	return drawn(a, done, error);
+}
+
+/* Of a table of searches, or of a scenario, whose searches are done first. */
+static enum status draw_search(const struct arguments *a, const struct skep_scenario *s)
+{
+	struct skep_search_figure *f = calloc(1, sizeof *f);
+	struct skep_diag diag = {0};
+	char error[ERROR_BYTES] = "not enough memory for this picture";
+	bool done = f && (s ? skep_figure_search(s, f, error, sizeof error)
+			    : skep_search_figure_read(a->positional[1], f, &diag));
+	done = done && skep_plot_search(f, a->output, error, sizeof error);
+	if (f)
+		skep_search_figure_finish(f);
+	free(f);
+	return diag.set ? skep_report_diag(STATUS_BAD_INPUT, &diag) : drawn(a, done, error);
+}
+
+static enum status draw_read(const struct arguments *a, bool search)
+{
+	struct skep_scenario scenario;
+	struct skep_scenario_options options = a->scenario;
+	struct skep_diag diag = {0};
+	enum status status = STATUS_BAD_INPUT;
+	options.details = stderr;
+	options.any_memory = true; /* bytes move whether a stage fits or not */
+	if (!skep_resolve_file(a->positional[1], &options, &scenario, &diag))
+		return skep_report_diag(STATUS_BAD_INPUT, &diag);
+	if (skep_output_no_source(a, &scenario))
+		status = search ? draw_search(a, &scenario) : draw_complexity(a, &scenario);
+	skep_scenario_finish(&scenario);
+	return status;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -41,223 +96,159 @@ static bool ends_with(const char *text, const char *end)
 	return length >= last && strcmp(text + length - last, end) == 0;
 }
 
-/* Memory is no matter here: bytes move whether a stage fits or not. */
-static bool read_scenario(
-	const struct arguments *a, const char *const *more, uint32_t mores, FILE *say, struct skep_scenario *ret)
+static enum status plot_scenario(const struct plot_arguments *a, bool search)
 {
-	struct skep_scenario_options options = a->scenario;
-	struct skep_diag diag = {0};
-	const char *set[SETS_MAX + 2];
-	char text[2048];
-	memcpy(set, options.set, options.sets * sizeof *set);
-	for (uint32_t i = 0; i < mores; i++)
-		set[options.sets++] = more[i];
-	options.set = set;
-	options.details = say;
-	options.any_memory = true;
-	if (skep_planning_read(a->positional[1], &options, ret, &diag))
-		return true;
-	if (say) {
-		skep_diag_print(&diag, text, sizeof text);
-		fputs(text, say);
-	}
-	return false;
-}
-
-static enum status drawn(const struct arguments *a, bool done, const char *error)
-{
-	if (!done)
-		return refuse(error);
-	if (a->json)
-		printf("{\"plot\":\"%s\"}\n", a->positional[0]);
-	else if (!a->quiet)
-		fprintf(stderr, "wrote %s\n", a->output);
-	return STATUS_DONE;
-}
-
-/* ---- complexity --------------------------------------------------------------------------------------------------- */
-
-/* What a step moves, with everybody where the scenario has them. False: it cannot be planned, or memory lacks. */
-static bool measure(const struct skep_scenario *s, struct skep_complexity_cut *ret, char *reterr, size_t size)
-{
-	struct skep_planning planning;
-	struct skep_planning_traffic traffic;
-	if (!skep_planning_make(s, &planning, reterr, size))
-		return false;
-	uint32_t *stage_of = calloc(planning.workers, sizeof *stage_of);
-	bool measured = stage_of != NULL;
-	if (measured) {
-		skep_planning_start(&planning, stage_of);
-		measured = skep_planning_traffic(&planning, stage_of, &traffic);
-	}
-	if (measured) {
-		*ret = (struct skep_complexity_cut){
-			.stages = planning.stages, .closed = {traffic.closed.pipeline, traffic.closed.reduction}};
-		for (uint32_t i = 0; i < SKEP_LINK_CLASSES; i++) {
-			ret->on[i][0] = traffic.on[i].pipeline;
-			ret->on[i][1] = traffic.on[i].reduction;
-		}
-	} else {
-		snprintf(reterr, size, "not enough memory for this picture");
-	}
-	free(stage_of);
-	skep_planning_finish(&planning);
-	return measured;
-}
-
-/* The same scenario with other numbers of stages, by its own method, or contiguous where the method is for one number alone.
- * Such as cannot be are left out. */
-static void measure_cut(
-	const struct arguments *a, const struct skep_scenario *own, uint32_t stages, struct skep_complexity_figure *f)
-{
-	struct skep_scenario s;
-	char cut[48], error[1024];
-	const char *more[] = {cut, "cluster.allocation={method: contiguous}"};
-	snprintf(cut, sizeof cut, "model.stages=%u", stages);
-	bool own_method = own->allocation < SKEP_ALLOCATION_EXPLICIT;
-	if (f->cuts == SKEP_COMPLEXITY_CUTS_MAX || !read_scenario(a, more, own_method ? 1 : 2, NULL, &s))
-		return;
-	f->cuts += measure(&s, &f->cut[f->cuts], error, sizeof error);
-	skep_scenario_finish(&s);
-}
-
-static bool measure_all(const struct arguments *a, const struct skep_scenario *s, struct skep_complexity_figure *f,
-	char *reterr, size_t size)
-{
-	uint32_t most = s->model.layers < s->plan.workers ? s->model.layers : s->plan.workers;
-	for (uint32_t stages = 1; stages <= most; stages += 1 + stages / 16) {
-		if (stages > s->plan.stages && (f->cuts == 0 || f->cut[f->own].stages != s->plan.stages)) {
-			f->own = f->cuts; /* it lies between two of the others */
-			if (!measure(s, &f->cut[f->cuts++], reterr, size))
-				return false;
-		}
-		if (stages != s->plan.stages) {
-			measure_cut(a, s, stages, f);
-			continue;
-		}
-		f->own = f->cuts;
-		if (!measure(s, &f->cut[f->cuts++], reterr, size))
-			return false;
-	}
-	return true;
-}
-
-static enum status draw_complexity(const struct arguments *a, const struct skep_scenario *s)
-{
-	struct skep_complexity_figure *f = calloc(1, sizeof *f);
-	char error[1024];
-	if (!f)
-		return lack();
-	snprintf(f->title, sizeof f->title, "%s: bytes that move, by class of link", s->name);
-	f->classes = SKEP_LINK_CLASSES;
-	for (uint32_t i = 0; i < SKEP_LINK_CLASSES; i++)
-		f->name[i] = skep_link_class_name[i];
-	for (uint32_t i = 0; i < skep_plan_slices(&s->plan); i++)
-		f->parameters += (double)s->cost[i].parameters;
-	f->period = skep_plan_periodic(&s->plan) ? s->plan.inner_steps : 1;
-	f->steps = s->plan.rounds * skep_periodic_steps(&s->plan);
-	bool done =
-		measure_all(a, s, f, error, sizeof error) && skep_plot_complexity(f, a->output, error, sizeof error);
-	free(f);
-	return drawn(a, done, error);
-}
-
-/* ---- search ------------------------------------------------------------------------------------------------------- */
-
-static bool trail(const struct skep_planning *p, uint64_t seed, enum skep_method method, struct skep_trail *points,
-	uint32_t *stage_of, struct skep_search_figure *f)
-{
-	const struct skep_planning_search search = {
-		.method = method, .view = SKEP_VIEW_SHARED, .seed = seed, .trail = points};
-	struct skep_found found;
-	points->points = 0;
-	if (!skep_planning_search(p, &search, stage_of, &found))
-		return false;
-	for (uint32_t i = 0; i <= points->points; i++) {
-		bool end = i == points->points;
-		struct skep_search_dot dot = {(double)found.evaluations, found.cost};
-		if (!end)
-			dot = (struct skep_search_dot){(double)points->point[i].evaluations, points->point[i].cost};
-		if (dot.cost_s < SKEP_NEVER && !skep_search_figure_add(f, "", skep_method_name(method), dot))
-			return false;
-	}
-	return true;
-}
-
-static bool search_all(const struct skep_planning *p, uint64_t seed, struct skep_search_figure *f)
-{
-	struct skep_trail points = {.point = calloc(TRAIL_ROOM, sizeof *points.point), .room = TRAIL_ROOM};
-	uint32_t *stage_of = calloc(p->workers, sizeof *stage_of);
-	bool done = points.point && stage_of;
-	for (uint32_t m = 0; done && m < SKEP_METHODS; m++)
-		if (m != SKEP_METHOD_EXACT) /* for small pools alone */
-			done = trail(p, seed, (enum skep_method)m, &points, stage_of, f);
-	free(points.point);
-	free(stage_of);
-	return done;
-}
-
-static enum status draw_search(const struct arguments *a, const struct skep_scenario *s)
-{
-	struct skep_planning planning;
-	char error[1024];
-	if (!skep_planning_make(s, &planning, error, sizeof error)) {
-		fprintf(stderr, "%s: error: %s\n", s->path, error);
-		return STATUS_BAD_INPUT;
-	}
-	struct skep_search_figure *f = calloc(1, sizeof *f);
-	bool searched = f && search_all(&planning, s->seed, f), done = false;
-	if (searched) {
-		snprintf(f->title, sizeof f->title, "%s: the expected time of a step, as each search brought it down",
-			s->name);
-		snprintf(error, sizeof error, "no search found an allocation that can be");
-		done = f->panels > 0 && skep_plot_search(f, a->output, error, sizeof error);
-	}
-	if (f)
-		skep_search_figure_finish(f);
-	free(f);
-	skep_planning_finish(&planning);
-	return searched ? drawn(a, done, error) : lack();
-}
-
-static enum status draw_table(const struct arguments *a)
-{
-	struct skep_search_figure *f = calloc(1, sizeof *f);
-	char error[1024];
-	if (!f)
-		return lack();
-	bool done = skep_search_figure_read(a->positional[1], f, error, sizeof error) &&
-	            skep_plot_search(f, a->output, error, sizeof error);
-	skep_search_figure_finish(f);
-	free(f);
-	return drawn(a, done, error);
-}
-
-/* ---- both --------------------------------------------------------------------------------------------------------- */
-
-enum status skep_plot_scenario_command(const struct arguments *a)
-{
-	struct skep_scenario s;
-	bool search = strcmp(a->positional[0], "search") == 0;
-	char error[1024];
-	if (a->positionals != 2) {
-		snprintf(error, sizeof error, "plot %s takes one scenario%s", a->positional[0],
-			search ? ", or a table of searches (.csv)" : "");
-		return refuse(error);
-	}
+	char error[ERROR_BYTES];
+	snprintf(error, sizeof error, "plot %s takes one scenario%s", a->common.positional[0],
+		search ? ", or a table of searches (.csv)" : "");
+	if (a->common.positionals != 2)
+		return skep_report_error(STATUS_BAD_INPUT, error);
 	if (a->has_rounds || a->metric || a->has_axes)
-		return refuse("--rounds, --metric, --x, --y, --log and --validation are for pictures of runs");
-	if (!a->output || !skep_plot_target(a->output, error, sizeof error))
-		return refuse(a->output ? error : "plot needs -o FILE, for example -o complexity.png");
-	if (!skep_output_ready(a, NULL))
+		return skep_report_error(STATUS_BAD_INPUT,
+			"--rounds, --metric, --x, --y, --log and --validation are for pictures of runs");
+	if (!target_ready(&a->common))
 		return STATUS_BAD_INPUT;
-	if (search && ends_with(a->positional[1], ".csv"))
-		return draw_table(a);
-	if (!read_scenario(a, NULL, 0, stderr, &s))
-		return STATUS_BAD_INPUT;
-	enum status status = STATUS_BAD_INPUT;
-	if (skep_output_no_source(a, &s))
-		status = search ? draw_search(a, &s) : draw_complexity(a, &s);
-	skep_scenario_finish(&s);
-	return status;
+	if (search && ends_with(a->common.positional[1], ".csv"))
+		return draw_search(&a->common, NULL);
+	return draw_read(&a->common, search);
 }
+
+/* ---- of runs -------------------------------------------------------------------------------------------------------- */
+
+static enum status draw_runs(const struct plot_arguments *a, const int64_t *runs, uint32_t count)
+{
+	char error[ERROR_BYTES];
+	const struct skep_plot_choice choice = {.rounds = a->has_rounds ? &a->rounds : NULL,
+		.metric = a->metric,
+		.axes = a->has_axes ? &a->axes : NULL};
+	struct skep_store *store = skep_store_open(a->common.db, false, error, sizeof error);
+	if (!store)
+		return skep_report_error(STATUS_BAD_INPUT, error);
+	bool done = skep_plot_chosen(
+		store, a->common.positional[0], runs, count, a->common.output, &choice, error, sizeof error);
+	skep_store_close(store);
+	return drawn(&a->common, done, error);
+}
+
+static enum status plot_runs(const struct plot_arguments *a)
+{
+	int64_t runs[RUNS_MAX];
+	uint32_t count;
+	char error[ERROR_BYTES];
+	if (a->common.scenario.sets > 0 || a->common.scenario.has_seed)
+		return skep_report_error(
+			STATUS_BAD_INPUT, "--set and --seed are for pictures of a scenario: complexity and search");
+	if (!skep_arguments_run_ranges(&a->common, 1, runs, &count))
+		return STATUS_BAD_INPUT;
+	if (!skep_plot_knows(a->common.positional[0], error, sizeof error))
+		return skep_report_error(STATUS_BAD_INPUT, error);
+	return target_ready(&a->common) ? draw_runs(a, runs, count) : STATUS_BAD_INPUT;
+}
+
+static enum status run(struct skep_command_line *line)
+{
+	struct plot_arguments a = {0};
+	enum status status;
+	if (!skep_arguments_read(line, &a.common, &status))
+		return status;
+	bool search = strcmp(a.common.positional[0], "search") == 0;
+	a.has_axes = a.axes.x != NULL || a.axes.y != NULL || a.axes.log != NULL || a.axes.validation;
+	if (search || strcmp(a.common.positional[0], "complexity") == 0)
+		return plot_scenario(&a, search);
+	return plot_runs(&a);
+}
+
+/* ---- options -------------------------------------------------------------------------------------------------------- */
+
+/* all, A or A-B */
+static bool parse_rounds(const char *text, void *to)
+{
+	struct skep_plot_rounds *ret = to;
+	char *end;
+	*ret = (struct skep_plot_rounds){.all = strcmp(text, "all") == 0};
+	if (ret->all)
+		return true;
+	errno = 0;
+	unsigned long long first = strtoull(text, &end, 10), last = first;
+	const char *second = end + 1;
+	bool good =
+		text[0] >= '0' && text[0] <= '9' && (*end == '\0' || (*end == '-' && *second >= '0' && *second <= '9'));
+	if (good && *end == '-')
+		last = strtoull(second, &end, 10);
+	ret->first = (uint32_t)first;
+	ret->last = (uint32_t)last;
+	return good && *end == '\0' && errno == 0 && first <= last && last < UINT32_MAX;
+}
+
+static const char *const axes[] = {"time", "steps", "tokens", "bytes", "sync-bytes", NULL};
+static const char *const figures[] = {"loss", "perplexity", NULL}, *const logs[] = {"none", "x", "y", "xy", NULL};
+
+static const struct skep_option accuracy_rows[] = {
+	{"x", 0, SKEP_OPTION_TEXT, offsetof(struct plot_arguments, axes.x), "AXIS",
+		.help = "time, steps, tokens, bytes or sync-bytes", .choice = axes, .usual = "time"},
+	{"y", 0, SKEP_OPTION_TEXT, offsetof(struct plot_arguments, axes.y), "FIGURE", .help = "loss or perplexity",
+		.choice = figures, .usual = "loss"},
+	{"log", 0, SKEP_OPTION_TEXT, offsetof(struct plot_arguments, axes.log), "AXES",
+		.help = "logarithmic axes: none, x, y or xy", .choice = logs,
+		.usual = "x if it spans more than a factor of 10, y of 5"},
+	{"validation", 0, SKEP_OPTION_FLAG, offsetof(struct plot_arguments, axes.validation),
+		.help = "the validation loss instead of the training loss"},
+};
+
+static const struct skep_option other_rows[] = {
+	{"rounds", 0, SKEP_OPTION_PARSED, offsetof(struct plot_arguments, rounds), "A-B|A|all",
+		.help = "timeline: the operations of these rounds, or the whole run in bins of time",
+		.given_at = offsetof(struct plot_arguments, has_rounds), .parse = parse_rounds,
+		.usual = "the first rounds; with preemptions or more than 40 workers, all", .example = "10-12",
+		.expected = "all, a round or two of them as in 10-12, from 0"},
+	{"metric", 0, SKEP_OPTION_TEXT, offsetof(struct plot_arguments, metric), "KEY",
+		.help = "sweep: the metric to draw, a key of --json (default: throughput_samples_per_s); pareto: "
+			"time_s or time_to_target_s"},
+};
+
+static const struct skep_option output_rows[] = {
+	{"output", 'o', SKEP_OPTION_PATH, offsetof(struct plot_arguments, common.output), "FILE",
+		.help = "the picture, in the format of its ending: .png, .svg or .pdf; required"},
+};
+
+static const struct skep_option_group groups[] = {SKEP_OWN_OPTIONS("Axes of accuracy", accuracy_rows),
+	SKEP_OWN_OPTIONS("Other kinds", other_rows), {"Scenario (complexity and search)", skep_scenario_rows, 2, 0},
+	SKEP_OWN_OPTIONS("Output", output_rows), SKEP_FORCE_OPTION, SKEP_DATABASE_OPTIONS, {0}};
+static const struct skep_word kinds[] = {
+	{"accuracy", "loss against time, steps, tokens or bytes; without runs the newest of each world, with an option "
+		     "for its axes all runs of the newest scenario"},
+	{"complexity",
+		"bytes that training moves, by class of link, against stages, parameters and steps; of a scenario"},
+	{"cost", "US dollars against time; without runs the newest of each world"},
+	{"fit", "the scaling law that `skep fit` fits to the runs, over their losses"},
+	{"matrix", "bandwidth between workers, grouped by stage; without a run the newest"},
+	{"pareto", "time against cost, a point for each choice of settings; without runs all of the newest scenario"},
+	{"search", "how the cost fell in each search method of `skep plan`; of a scenario or a table (.csv)"},
+	{"sweep", "a metric of the newest sweep, or of that of a run, against one of its keys"},
+	{"throughput", "samples per second and the spread over stages; without runs all of the newest scenario"},
+	{"timeline", "what each worker did when; without a run the newest"},
+	{"utilisation",
+		"compute time over time alive of each worker, over time, of up to 4 runs; without runs the newest "
+		"of each world"},
+	{0},
+};
+static const struct skep_example examples[] = {
+	{"skep plot accuracy 3..14 --x tokens -o accuracy.png", "the losses of 12 runs"},
+	{"skep plot timeline --rounds 10-12 -o timeline.svg", "three rounds of the newest run, worker by worker"},
+	{"skep plot complexity scenarios/square-cube.yaml -o complexity.pdf", "a scenario's traffic, before any run"},
+	{0},
+};
+
+const struct skep_command skep_command_plot = {
+	.name = "plot",
+	.operands = "KIND [RUN|RUN..RUN ...|SCENARIO] -o FILE",
+	.summary = "draw a picture with gnuplot",
+	.text = "Draws runs from the database, or, for the kinds complexity and search, a scenario.",
+	.words = "Kinds",
+	.word = kinds,
+	.least = 1,
+	.most = 1 + RUNS_MAX,
+	.group = groups,
+	.example = examples,
+	.run = run,
+};

@@ -6,19 +6,13 @@
 #include "commands/resume.h"
 
 #include <inttypes.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "exec/exec.h"
-#include "models/checkpoint_folder.h"
-#include "scenarios/periodic.h"
-#include "scenarios/resume.h"
-
-static void complain(const struct skep_diag *diag)
-{
-	char text[2048];
-	skep_diag_print(diag, text, sizeof text);
-	fputs(text, stderr);
-}
+#include "models/checkpoint/checkpoint_folder.h"
+#include "scenarios/read/groups.h"
+#include "scenarios/read/periodic.h"
+#include "scenarios/read/resume.h"
 
 static uint64_t steps_of(const struct skep_scenario *scenario, uint32_t rounds)
 {
@@ -36,15 +30,12 @@ static void say_over(const struct arguments *arguments, const struct skep_scenar
 			scenario->checkpoint_to, steps_of(scenario, version));
 }
 
-bool skep_take_up(const struct arguments *arguments, bool says, struct skep_scenario *scenario, enum status *ret)
+static bool find(const struct arguments *arguments, bool says, struct skep_scenario *scenario, enum status *ret)
 {
 	struct skep_diag diag = {0};
 	struct skep_resume from;
-	if (!arguments->resume)
-		return true;
-	*ret = STATUS_BAD_INPUT;
 	if (!skep_resume_find(scenario, &from, &diag)) {
-		complain(&diag);
+		*ret = skep_report_diag(STATUS_BAD_INPUT, &diag);
 		return false;
 	}
 	*ret = STATUS_DONE;
@@ -59,28 +50,30 @@ bool skep_take_up(const struct arguments *arguments, bool says, struct skep_scen
 	return true;
 }
 
+bool skep_take_up(const struct arguments *arguments, bool resume, struct skep_scenario *scenario, enum status *ret)
+{
+	return !resume || find(arguments, false, scenario, ret);
+}
+
 /* The run gets its number, if it keeps states. */
 static void keep_as_of_now(struct skep_scenario *scenario)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
 	if (scenario->plan.checkpoint_every > 0)
-		scenario->kept_as = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+		scenario->kept_as = skep_date_now();
 }
 
-static bool keep_simulated(const struct arguments *arguments, struct skep_scenario *scenario)
+static bool keep_simulated(struct skep_scenario *scenario)
 {
 	struct skep_diag diag = {0};
 	char error[1024];
 	uint32_t moved;
-	if (!arguments->keep)
-		return true;
 	if (scenario->plan.checkpoint_every == 0)
 		skep_diag_set(&diag, scenario->path, 0, 0, NULL,
-			"--keep: the scenario does not say where: add `checkpoint: {every: 100, to: FOLDER}`");
-	else if (scenario->maths != SKEP_MATHS_REAL)
+			"--write-checkpoints: the scenario does not say where: add `checkpoint: {every: 100, to: FOLDER}`");
+	else if (scenario->arithmetic != SKEP_ARITHMETIC_REAL)
 		skep_diag_set(&diag, scenario->path, 0, 0, NULL,
-			"--keep: without arithmetic there are no states to keep: take `--set train.maths=real`");
+			"--write-checkpoints: without arithmetic there are no states to keep: take `--set "
+			"train.arithmetic=real`");
 	keep_as_of_now(scenario);
 	const struct skep_checkpoint_folder folder = skep_scenario_folder(scenario);
 	if (!diag.set && !skep_checkpoint_folder_usable(&folder, &moved, error, sizeof error))
@@ -88,27 +81,28 @@ static bool keep_simulated(const struct arguments *arguments, struct skep_scenar
 	else if (!diag.set)
 		skep_checkpoint_say_moved(&folder, moved, stderr);
 	if (diag.set)
-		complain(&diag);
+		skep_report_diag(STATUS_BAD_INPUT, &diag);
 	return !diag.set;
 }
 
-bool skep_begin_simulated(const struct arguments *arguments, struct skep_scenario *scenario, enum status *ret)
+bool skep_begin_simulated(
+	const struct arguments *arguments, bool resume, bool keep, struct skep_scenario *scenario, enum status *ret)
 {
-	if (!skep_take_up(arguments, true, scenario, ret))
+	if (resume && !find(arguments, true, scenario, ret))
 		return false;
 	*ret = STATUS_BAD_INPUT;
-	return keep_simulated(arguments, scenario);
+	return !keep || keep_simulated(scenario);
 }
 
 bool skep_take_up_together(
-	const struct arguments *arguments, uint32_t rank, struct skep_scenario *scenario, enum status *ret)
+	const struct arguments *arguments, bool resume, uint32_t rank, struct skep_scenario *scenario, enum status *ret)
 {
 	enum { GOES, STATUS, ROUND, FROM, AS, NUMBERS };
 	uint64_t number[NUMBERS] = {0};
 	if (rank == 0) {
 		*ret = STATUS_DONE;
 		keep_as_of_now(scenario);
-		number[GOES] = skep_take_up(arguments, true, scenario, ret);
+		number[GOES] = !resume || find(arguments, true, scenario, ret);
 		number[STATUS] = *ret;
 		number[ROUND] = scenario->plan.first_round;
 		number[FROM] = scenario->kept_from;
@@ -120,4 +114,12 @@ bool skep_take_up_together(
 	scenario->kept_as = number[AS];
 	skep_resume_from(scenario, &from);
 	return number[GOES] != 0;
+}
+
+void skep_say_copied_head(const struct skep_scenario *scenario, bool quiet)
+{
+	const char *table = skep_train_head_from(scenario);
+	if (table != NULL && !quiet)
+		fprintf(stderr, "skep: %s has no lm_head.weight: the head begins as a copy of %s\n",
+			scenario->weights_path, table);
 }

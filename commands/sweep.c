@@ -1,528 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sweep.c - `skep sweep`: all combinations of some values, each a simulated run, into one database.
- *
- * It goes in three steps. All combinations are read and checked, by all processes, so that nothing starts before everything
- * can; each gets its identity (sweep_run.c). The database is asked which of them are there. The others are simulated in
- * processes of their own, hand their run over as the image of a database in memory, and this process, the only one that
- * writes, puts it into the file in one transaction (analysis/store_sweep.c).
- *
- * Keeps true: a combination has one run in the database, whole, or none; a process that dies, or a run that cannot be written,
- * costs that combination alone, is said, and makes the exit status 1; the same words again do what is missing.
+ * sweep.c - `skep sweep`: what is to vary; the rest is done in sweeping/.
  */
-#include "commands/sweep.h"
+#include "sweeping/sweep.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "commands/arguments.h"
+#include "commands/commands.h"
 
-#include "analysis/progress.h"
-#include "analysis/store_sweep.h"
-#include "analysis/sweep_table.h"
-#include "commands/cores.h"
-#include "commands/sweep_run.h"
-#include "commands/sweep_team.h"
-#include "exec/exec.h"
-#include "scenarios/reader/reader.h"
+#define VARIES_MAX 64
 
-#define ERROR_BYTES 1024
-#define NAME_BYTES 512
-#define LOCKED_MOST 1200 /* tries of half a second each while another program keeps the database locked */
-#define LOCKED_SAY 120
-
-struct course { /* of a sweep: what rank 0 knows */
-	const struct arguments *arguments;
-	struct skep_sweep sweep;
-	struct skep_sweep_team *team;
-	struct skep_store *store;
-	struct skep_progress progress;
-	uint32_t combinations, next; /* the first that was not handed out */
-	uint64_t *seed, *identity;   /* [combinations] */
-	int64_t *run;                /* [combinations]; 0: not there */
-	int64_t id;                  /* of the sweep */
-	char name[64];               /* of the scenario */
-	uint64_t memory_bytes;       /* of the largest run, as far as is known */
-	uint64_t memory_there;       /* on this host when it began; 0: not known */
-	uint32_t jobs, fitting;      /* processes here; as many runs as memory has room for, if fewer */
-	uint32_t before, there, failed;
-	uint32_t wrong; /* the first combination that cannot be, or `combinations` */
-	char *error;    /* of that */
-	int signal;     /* that ends it; 0: none */
+struct sweep_arguments {
+	struct arguments common;
+	const char *vary[VARIES_MAX], *seeds; /* seeds NULL: not given */
+	uint32_t varies;
+	bool details;
 };
 
-static bool complain(const char *message)
+static enum status run(struct skep_command_line *line)
 {
-	fprintf(stderr, "skep: %s\n", message);
-	return false;
-}
-
-static bool no_memory(void)
-{
-	return complain("not enough memory for so many combinations");
-}
-
-/* A line among the bars. */
-static void clear(struct course *c)
-{
-	skep_progress_end(&c->progress);
-}
-
-/* ---- what was asked for ------------------------------------------------------------------------------------------ */
-
-static bool set_and_varied(const struct arguments *arguments, const struct skep_vary *vary)
-{
-	for (uint32_t i = 0; i < arguments->scenario.sets; i++)
-		for (uint32_t k = 0; k < vary->keys; k++) {
-			const char *set = arguments->set[i], *key = vary->key[k].key;
-			size_t length = strlen(key);
-			if (strncmp(set, key, length) != 0 || set[length] != '=')
-				continue;
-			fprintf(stderr, "skep: both --set and --vary give %s: take one of them\n", key);
-			return true;
-		}
-	return false;
-}
-
-static bool read_words(const struct arguments *arguments, struct skep_vary *ret)
-{
-	char error[ERROR_BYTES];
-	for (uint32_t i = 0; i < arguments->varies; i++)
-		if (!skep_vary_add(ret, arguments->vary[i], error, sizeof error))
-			return complain(error);
-	if (arguments->seeds && arguments->scenario.has_seed)
-		return complain("both --seed and --seeds are given: take one of them");
-	if (arguments->seeds && !skep_vary_add_seeds(ret, arguments->seeds, error, sizeof error))
-		return complain(error);
-	if (ret->keys == 0 && ret->seeds == 0)
-		return complain("sweep needs something to vary: --vary KEY=A,B,C, or --seeds 1..10");
-	if (!skep_vary_check(ret, error, sizeof error))
-		return complain(error);
-	return !set_and_varied(arguments, ret);
-}
-
-static bool read_text(struct skep_sweep *sweep)
-{
-	struct skep_diag diag = {0};
-	char text[2048];
-	if (skep_file_read(sweep->path, SKEP_FILE_BYTES_MAX, &sweep->text, &sweep->text_bytes, &diag))
-		return true;
-	skep_diag_print(&diag, text, sizeof text);
-	fputs(text, stderr);
-	return false;
-}
-
-static bool prepare(struct course *c, const struct arguments *arguments)
-{
-	c->arguments = arguments;
-	c->sweep.arguments = arguments;
-	c->sweep.path = arguments->positional[0];
-	if (!read_words(arguments, &c->sweep.vary) || !read_text(&c->sweep))
-		return false;
-	c->combinations = c->wrong = skep_vary_combinations(&c->sweep.vary);
-	c->seed = calloc(c->combinations, sizeof *c->seed);
-	c->identity = calloc(c->combinations, sizeof *c->identity);
-	c->run = calloc(c->combinations, sizeof *c->run);
-	return (c->seed != NULL && c->identity != NULL && c->run != NULL) || no_memory();
-}
-
-static void finish(struct course *c)
-{
-	skep_store_close(c->store);
-	skep_vary_finish(&c->sweep.vary);
-	free(c->sweep.text);
-	free(c->seed);
-	free(c->identity);
-	free(c->run);
-	free(c->error);
-}
-
-/* Of the ranks of a host each is one. */
-static uint32_t usual_jobs(void)
-{
-	return skep_exec_launched() ? 1 : skep_cores();
-}
-
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
-
-/* Bytes that this host could give; 0: not known. */
-static uint64_t memory_there(void)
-{
-	char line[128];
-	unsigned long long kib = 0;
-	FILE *file = fopen("/proc/meminfo", "re");
-	while (file != NULL && fgets(line, sizeof line, file) && sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
-		;
-	if (file != NULL)
-		fclose(file);
-	return (uint64_t)kib << 10;
-}
-
-/* A run takes so much. What was asked for is done, with a warning; what was not is made to fit. */
-static void fit_memory(struct course *c, uint64_t bytes)
-{
-	if (bytes <= c->memory_bytes || c->memory_there == 0)
-		return;
-	c->memory_bytes = bytes;
-	uint64_t fit = c->memory_there / bytes;
-	if (fit >= c->fitting)
-		return;
-	clear(c);
-	fprintf(stderr, "skep: a run of this sweep takes %.3g GB, and %.3g GB were free: %u at a time fit",
-		(double)bytes / 1e9, (double)c->memory_there / 1e9, (uint32_t)fit);
-	if (c->arguments->jobs > 0)
-		fprintf(stderr, ", and --jobs says %u\n", c->jobs);
-	else
-		fprintf(stderr, ", so there will be no more than %u\n", fit > 0 ? (uint32_t)fit : 1);
-	c->fitting = (uint32_t)fit;
-	if (c->arguments->jobs == 0)
-		skep_sweep_team_limit(c->team, fit > 0 ? c->fitting : 1);
-}
-
-/* ---- jobs -------------------------------------------------------------------------------------------------------- */
-
-static void show(struct course *c, uint32_t done)
-{
-	skep_progress_show(&c->progress, done, c->before, c->combinations, skep_sweep_team_busy(c->team));
-}
-
-/* Why a process ended that should have answered. */
-static void explain_death(const struct skep_sweep_answer *death, char *ret, size_t size)
-{
-	if (death->pid == 0)
-		snprintf(ret, size, "no process can be started for it, or its rank has died");
-	else if (WIFSIGNALED(death->number))
-		snprintf(ret, size, "process %u was ended by SIG%s%s", death->pid,
-			sigabbrev_np(WTERMSIG(death->number)),
-			WTERMSIG(death->number) == SIGKILL ? ", by hand or because memory was short" : "");
-	else
-		snprintf(ret, size, "process %u ended before its run (status %d)", death->pid,
-			WEXITSTATUS(death->number));
-}
-
-static void fail_combination(struct course *c, uint32_t number, const char *why)
-{
-	char name[NAME_BYTES];
-	skep_vary_name(&c->sweep.vary, number, name, sizeof name);
-	clear(c);
-	fprintf(stderr, "skep: combination %u of %u failed: %s\n%s%s", number + 1, c->combinations, name, why,
-		why[0] != '\0' && why[strlen(why) - 1] == '\n' ? "" : "\n");
-	c->failed++;
-}
-
-/* To everybody who is idle. False: there is no process for the job that *ret_failed names. */
-static bool hand_out(struct course *c, uint32_t kind, struct skep_sweep_job *ret_failed)
-{
-	while (c->signal == 0 && c->wrong == c->combinations && c->next < c->combinations &&
-		skep_sweep_team_idle(c->team)) {
-		const struct skep_sweep_job job = {kind, c->next, c->identity[c->next]};
-		c->next++;
-		*ret_failed = job;
-		if (c->run[job.number] == 0 && !skep_sweep_team_give(c->team, &job))
-			return false;
-	}
-	return true;
-}
-
-/* Hands out what there is, and waits for something. False: nothing is left to wait for. Whoever has answered gets its next
- * job before the answer is looked at, which may take a while. */
-static bool turn(struct course *c, uint32_t kind, struct skep_sweep_answer *ret, enum skep_sweep_event *ret_event)
-{
-	struct skep_sweep_job failed;
-	if (!hand_out(c, kind, &failed)) {
-		*ret = (struct skep_sweep_answer){.job = failed};
-		*ret_event = SKEP_SWEEP_DEATH;
-		return true;
-	}
-	if (c->signal != 0 || skep_sweep_team_busy(c->team) == 0)
-		return false;
-	*ret_event = skep_sweep_team_wait(c->team, ret);
-	if (*ret_event == SKEP_SWEEP_SIGNAL)
-		c->signal = ret->number;
-	if (*ret_event == SKEP_SWEEP_ANSWER && !hand_out(c, kind, &failed))
-		c->next = failed.number; /* once more, in the next turn */
-	return true;
-}
-
-/* ---- first: check all -------------------------------------------------------------------------------------------- */
-
-static void refuse(struct course *c, uint32_t number, const char *why)
-{
-	char *copy = strdup(why);
-	if (number > c->wrong || copy == NULL) {
-		free(copy);
-		return;
-	}
-	c->wrong = number;
-	free(c->error);
-	c->error = copy;
-}
-
-static void hear_check(struct course *c, const struct skep_sweep_answer *answer)
-{
-	const struct skep_sweep_reply *reply = answer->bytes;
-	uint32_t number = answer->job.number;
-	if (!reply->ok) {
-		refuse(c, number, reply->error);
-		return;
-	}
-	c->identity[number] = reply->identity;
-	c->seed[number] = reply->seed;
-	fit_memory(c, reply->memory_bytes);
-	if (number == 0)
-		memcpy(c->name, reply->name, sizeof c->name);
-}
-
-static void check_all(struct course *c)
-{
-	struct skep_sweep_answer answer;
-	enum skep_sweep_event event;
-	char why[256];
-	uint32_t checked = 0;
-	while (turn(c, SKEP_SWEEP_CHECK, &answer, &event)) {
-		checked += event == SKEP_SWEEP_ANSWER;
-		if (event == SKEP_SWEEP_ANSWER) {
-			hear_check(c, &answer);
-		} else if (event == SKEP_SWEEP_DEATH) {
-			explain_death(&answer, why, sizeof why);
-			refuse(c, answer.job.number, why);
-		}
-		free(answer.bytes);
-		show(c, checked);
-	}
-	clear(c);
-}
-
-struct place {
-	uint64_t identity;
-	uint32_t number;
-};
-
-static int compare_places(const void *a, const void *b)
-{
-	const struct place *first = a, *second = b;
-	if (first->identity != second->identity)
-		return first->identity < second->identity ? -1 : 1;
-	return (first->number > second->number) - (first->number < second->number);
-}
-
-/* Two combinations that come to the same run: a later key replaces what an earlier one has set. */
-static bool all_differ(struct course *c)
-{
-	char first[NAME_BYTES], second[NAME_BYTES];
-	struct place *place = malloc(c->combinations * sizeof *place);
-	bool differ = true;
-	if (place == NULL)
-		return no_memory();
-	for (uint32_t i = 0; i < c->combinations; i++)
-		place[i] = (struct place){c->identity[i], i};
-	qsort(place, c->combinations, sizeof *place, compare_places);
-	for (uint32_t i = 0; differ && i + 1 < c->combinations; i++)
-		if (place[i].identity == place[i + 1].identity) {
-			skep_vary_name(&c->sweep.vary, place[i].number, first, sizeof first);
-			skep_vary_name(&c->sweep.vary, place[i + 1].number, second, sizeof second);
-			fprintf(stderr, "skep: these two are the same run: %s; and %s\n", first, second);
-			differ = false;
-		}
-	free(place);
-	return differ;
-}
-
-static enum status check_combinations(struct course *c)
-{
-	char name[NAME_BYTES];
-	bool bar = !c->arguments->quiet && !c->arguments->json && isatty(STDERR_FILENO);
-	c->progress = skep_progress_begin("check", bar);
-	check_all(c);
-	if (c->signal != 0) {
-		fprintf(stderr, "skep: ended by SIG%s before anything was simulated\n", sigabbrev_np(c->signal));
-		return (enum status)(STATUS_SIGNAL + c->signal);
-	}
-	if (c->wrong == c->combinations)
-		return all_differ(c) ? STATUS_DONE : STATUS_BAD_INPUT;
-	skep_vary_name(&c->sweep.vary, c->wrong, name, sizeof name);
-	fprintf(stderr, "%s%sskep: nothing was simulated: combination %u of %u cannot be: %s\n", c->error,
-		c->error[0] != '\0' && c->error[strlen(c->error) - 1] == '\n' ? "" : "\n", c->wrong + 1,
-		c->combinations, name);
-	return STATUS_BAD_INPUT;
-}
-
-/* ---- then: run those that are not there -------------------------------------------------------------------------- */
-
-/* True: it is in the database, or it was said why not. */
-static enum skep_sweep_put put_patiently(
-	struct course *c, const struct skep_sweep_answer *answer, int64_t *ret_run, char *error, size_t size)
-{
-	const size_t head = sizeof(struct skep_sweep_reply);
-	uint32_t tries = 0;
-	for (;;) {
-		enum skep_sweep_put put = skep_sweep_put(c->store, c->identity[answer->job.number],
-			(const char *)answer->bytes + head, answer->count - head, ret_run, error, size);
-		if (put != SKEP_SWEEP_PUT_LOCKED || ++tries == LOCKED_MOST)
-			return put;
-		c->signal = skep_sweep_team_signal(c->team);
-		if (c->signal != 0)
-			return put;
-		if (tries % LOCKED_SAY != 2)
-			continue;
-		clear(c);
-		fprintf(stderr, "skep: %s is locked by another program: the sweep waits until it is free\n",
-			c->arguments->db);
-	}
-}
-
-static void tell(struct course *c, uint32_t number, const struct skep_sweep_reply *reply)
-{
-	char name[NAME_BYTES];
-	if (c->progress.visible || c->arguments->quiet)
-		return;
-	skep_vary_name(&c->sweep.vary, number, name, sizeof name);
-	fprintf(stderr, "%u of %u: %s: ", c->there, c->combinations, name);
-	if (!reply->done)
-		fprintf(stderr, "FAILED after ");
-	else if (isfinite(reply->throughput))
-		fprintf(stderr, "%.5g samples/s, ", reply->throughput);
-	fprintf(stderr, "%.5g s", reply->time_s);
-	if (isfinite(reply->loss))
-		fprintf(stderr, ", loss %.4g", reply->loss);
-	fputc('\n', stderr);
-}
-
-static void hear_run(struct course *c, const struct skep_sweep_answer *answer)
-{
-	const struct skep_sweep_reply *reply = answer->bytes;
-	uint32_t number = answer->job.number;
-	char error[ERROR_BYTES];
-	if (!reply->ok) {
-		fail_combination(c, number, reply->error);
-		return;
-	}
-	fit_memory(c, reply->memory_bytes);
-	if (put_patiently(c, answer, &c->run[number], error, sizeof error) == SKEP_SWEEP_PUT_DONE) {
-		c->there++;
-		tell(c, number, reply);
-	} else if (c->signal == 0) {
-		c->run[number] = 0;
-		fail_combination(c, number, error);
-	}
-}
-
-static void run_all(struct course *c)
-{
-	struct skep_sweep_answer answer;
-	enum skep_sweep_event event;
-	char why[256];
-	c->next = 0;
-	while (turn(c, SKEP_SWEEP_RUN, &answer, &event)) {
-		if (event == SKEP_SWEEP_ANSWER) {
-			hear_run(c, &answer);
-		} else if (event == SKEP_SWEEP_DEATH) {
-			explain_death(&answer, why, sizeof why);
-			fail_combination(c, answer.job.number, why);
-		}
-		free(answer.bytes);
-		show(c, c->there);
-	}
-	clear(c);
-}
-
-static bool open_database(struct course *c)
-{
-	char error[ERROR_BYTES];
-	const struct skep_sweep_words words = {.scenario = c->name,
-		.path = c->sweep.path,
-		.vary = &c->sweep.vary,
-		.seed = c->seed,
-		.identity = c->identity};
-	c->store = skep_store_open(c->arguments->db, true, error, sizeof error);
-	if (c->store == NULL || !skep_sweep_begin(c->store, &words, &c->id, c->run, error, sizeof error))
-		return complain(error);
-	for (uint32_t i = 0; i < c->combinations; i++)
-		c->before += c->run[i] != 0;
-	c->there = c->before;
-	if (c->before > 0 && !c->arguments->quiet)
-		fprintf(stderr, "skep: %u of %u are there\n", c->before, c->combinations);
-	return true;
-}
-
-/* ---- the end ----------------------------------------------------------------------------------------------------- */
-
-static enum status print_table(struct course *c)
-{
-	struct skep_sweep_table table;
-	char error[ERROR_BYTES];
-	if (!skep_sweep_table_read(c->store, c->id, &table, error, sizeof error)) {
-		complain(error);
-		return STATUS_FAILED;
-	}
-	if (c->arguments->json)
-		skep_sweep_table_print_json(&table, stdout);
-	else
-		skep_sweep_table_print(&table, stdout);
-	bool all = table.done == table.wanted;
-	if (table.failed > 0)
-		fprintf(stderr, "skep: %u runs failed: a stage lost its last worker, and no other came in time\n",
-			table.failed);
-	skep_sweep_table_finish(&table);
-	return all ? STATUS_DONE : STATUS_FAILED;
-}
-
-static enum status run_combinations(struct course *c)
-{
-	uint32_t left = c->combinations - c->before;
-	c->progress = skep_progress_begin("sweep", c->progress.visible);
-	if (left > 0)
-		run_all(c);
-	if (c->signal != 0) {
-		fprintf(stderr,
-			"skep: ended by SIG%s: %u of %u runs are in %s; the same command again does the others\n",
-			sigabbrev_np(c->signal), c->there, c->combinations, c->arguments->db);
-		return (enum status)(STATUS_SIGNAL + c->signal);
-	}
-	if (c->failed > 0)
-		fprintf(stderr, "skep: %u of %u combinations are not there; the same command again tries them anew\n",
-			c->combinations - c->there, c->combinations);
-	return print_table(c);
-}
-
-static enum status direct(struct course *c)
-{
-	enum status status = check_combinations(c);
-	if (status != STATUS_DONE)
+	struct sweep_arguments a = {0};
+	enum status status;
+	if (!skep_arguments_read(line, &a.common, &status))
 		return status;
-	if (!open_database(c))
-		return STATUS_BAD_INPUT;
-	return run_combinations(c);
+	const struct skep_sweep_request request = {.path = a.common.positional[0],
+		.set = a.common.set,
+		.sets = a.common.scenario.sets,
+		.vary = a.vary,
+		.varies = a.varies,
+		.has_seed = a.common.scenario.has_seed,
+		.seed = a.common.scenario.seed,
+		.seeds = a.seeds,
+		.db = a.common.db,
+		.jobs = a.common.jobs,
+		.details = a.details,
+		.json = a.common.json,
+		.quiet = a.common.quiet};
+	return skep_sweep(&request);
 }
 
-enum status skep_sweep_command(const struct arguments *arguments)
-{
-	struct course c = {0};
-	enum status status = STATUS_BAD_INPUT;
-	char error[ERROR_BYTES];
-	if (prepare(&c, arguments)) {
-		c.jobs = arguments->jobs > 0 ? arguments->jobs : usual_jobs();
-		c.jobs = c.fitting = c.jobs < c.combinations ? c.jobs : c.combinations;
-		c.memory_there = memory_there();
-		c.team = skep_sweep_team_create(c.jobs, skep_sweep_work_on, &c.sweep, error, sizeof error);
-		if (c.team == NULL) {
-			complain(error);
-			status = STATUS_FAILED;
-		} else {
-			bool clean = true;
-			if (skep_sweep_team_rank(c.team) == 0) {
-				status = direct(&c);
-				clean = c.signal == 0;
-			} else {
-				clean = skep_sweep_team_serve(c.team);
-				status = clean ? STATUS_DONE : STATUS_FAILED;
-			}
-			skep_sweep_team_destroy(c.team, clean, (int)status);
-		}
-	}
-	finish(&c);
-	return status;
-}
+static const struct skep_option vary_rows[] = {
+	{"vary", 0, SKEP_OPTION_TEXTS, offsetof(struct sweep_arguments, vary), "KEY=A,B,...",
+		.help = "simulate with each of these values; repeated, with all combinations",
+		.given_at = offsetof(struct sweep_arguments, varies), .most = VARIES_MAX},
+	{"seeds", 0, SKEP_OPTION_TEXT, offsetof(struct sweep_arguments, seeds), "A..B",
+		.help = "each combination with each of these seeds; also 1,2,5", .usual = "the scenario's seed"},
+};
+
+static const struct skep_option details_rows[] = {
+	{"details", 0, SKEP_OPTION_FLAG, offsetof(struct sweep_arguments, details),
+		.help = "store all operations and notes of each run, as `skep sim` does"},
+};
+
+static const struct skep_option_group groups[] = {SKEP_OWN_OPTIONS("Combinations", vary_rows), SKEP_SCENARIO_OPTIONS,
+	{"Processes", skep_jobs_row, 1, 0}, SKEP_OWN_OPTIONS("Output", details_rows), SKEP_DATABASE_OPTIONS, {0}};
+static const struct skep_example examples[] = {
+	{"skep sweep scenarios/diloco.yaml --vary sync.every=10,50,250 --seeds 1..5",
+		"three sync periods with five seeds each: 15 runs, and their means as a table"},
+	{0},
+};
+
+const struct skep_command skep_command_sweep = {
+	.name = "sweep",
+	.operands = "SCENARIO --vary KEY=A,B,...",
+	.summary = "simulate all combinations of values, on all cores",
+	.text = "Simulates every combination of the values with every seed, and prints a row for each combination. "
+		"Runs that are in the database already are not repeated, so an interrupted sweep continues when it is "
+		"started again. Under mpirun or srun the ranks share the work, and rank 0 writes the database.",
+	.least = 1,
+	.most = 1,
+	.group = groups,
+	.example = examples,
+	.run = run,
+};

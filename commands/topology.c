@@ -1,128 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * topology.c - `skep topology import|stats`: options, and what is printed. The work is done in topologies/.
+ * topology.c - `skep topology import|stats`. The work is done in topologies/.
  */
-#include "commands/topology.h"
-
-#include <stdlib.h>
+#include <stdarg.h>
 #include <string.h>
 
-#include "commands/values.h"
-#include "topologies/import.h"
-#include "topologies/topology_stats.h"
+#include "commands/arguments.h"
+#include "commands/commands.h"
+#include "topologies/import/import.h"
+#include "topologies/read/topology_stats.h"
 
-static const char import_help[] =
-	"Formats (topologies/README.md says what each measures and how it is taken):\n"
-	"  skyplane     throughput and ping tables of cloud regions: one file of each, told apart by their columns\n"
-	"  city-pairs   region_a,region_b,delay_ms,bandwidth_gbps\n"
-	"  rtt          a square matrix of round trips\n"
-	"  gcp-ping     REGION.dat for each source: min/avg/max/mdev:destination\n"
-	"  regions      a region table, from which home peers are drawn\n"
-	"  nccl         output of nccl-tests, a file for each group of hosts\n"
-	"  osu          output of osu_bw and osu_latency; each operand FROM,TO=FILE\n"
-	"  iperf3       output of iperf3 --json; FROM,TO=FILE where addresses do not tell the machines\n"
-	"  simgrid      a platform file of SimGrid: hosts, links, routes of a zone with Full routing\n"
-	"\n"
-	"  -o, --output NAME     NAME.yaml, with its matrices beside it; or a folder\n"
-	"  --force               replace files of these names that no import has written\n"
-	"  --between A,B,...     these places only, in this order\n"
-	"  --fill RULE,...       what fills holes, tried in this order: reverse (the other direction), worst (the "
-	"least\n"
-	"                        bandwidth or longest latency of both ends), median (of all pairs)\n"
-	"  --bandwidth RATE      of pairs that were not measured and that no rule fills, such as '100 Mbit/s'\n"
-	"  --latency TIME        the same, one way, such as '50 ms'\n"
-	"  --up RATE, --down RATE  what one machine sends or receives in all\n"
-	"  --machines N          machines at each place (default 1)\n"
-	"  --inside 'RATE, TIME' between machines of one place, where that was not measured\n"
-	"  --gpu NAME            profile of all machines (default v100)\n"
-	"  --directory PLACE     where the directory runs (default: the first place)\n"
-	"  --name TEXT, --source TEXT  of the topology (default: the file's name, and what was measured)\n"
-	"  --one-way             skyplane, city-pairs, rtt, gcp-ping: delays are one way already, do not halve them\n"
-	"  --provider NAME,...   skyplane: regions of these providers only: aws, azure, gcp\n"
-	"  --tier TIER           skyplane: premium (default), standard or any\n"
-	"  --unit ms|s           rtt: of the numbers; recognised if their median is 5 or more\n"
-	"  --count N, --seed N   regions: peers to draw (default 1024), and how (default 0)\n";
-
-static const struct sub_command {
-	const char *name, *operands, *summary, *sentence, *help;
-} sub_commands[] = {
-	{"import", "FORMAT FILE... -o NAME.yaml", "measurements and platforms of others to a topology of ours",
-		"Makes a topology of measurements and platforms of others", import_help},
-	{"stats", "FILE", "who is where, and quantiles of bandwidth and latency",
-		"Tells which machines are where, and how bandwidth and latency between two of them are spread", ""},
-};
-
-enum {
-	OPTION_BETWEEN = 256,
-	OPTION_FILL,
-	OPTION_BANDWIDTH,
-	OPTION_LATENCY,
-	OPTION_UP,
-	OPTION_DOWN,
-	OPTION_MACHINES,
-	OPTION_INSIDE,
-	OPTION_GPU,
-	OPTION_DIRECTORY,
-	OPTION_NAME,
-	OPTION_SOURCE,
-	OPTION_ONE_WAY,
-	OPTION_PROVIDER,
-	OPTION_TIER,
-	OPTION_UNIT,
-	OPTION_COUNT,
-	OPTION_SEED,
-	OPTION_JSON,
-	OPTION_FORCE
-};
-
-static const struct option long_options[] = {
-	{"output", required_argument, NULL, 'o'},
-	{"between", required_argument, NULL, OPTION_BETWEEN},
-	{"fill", required_argument, NULL, OPTION_FILL},
-	{"bandwidth", required_argument, NULL, OPTION_BANDWIDTH},
-	{"latency", required_argument, NULL, OPTION_LATENCY},
-	{"up", required_argument, NULL, OPTION_UP},
-	{"down", required_argument, NULL, OPTION_DOWN},
-	{"machines", required_argument, NULL, OPTION_MACHINES},
-	{"inside", required_argument, NULL, OPTION_INSIDE},
-	{"gpu", required_argument, NULL, OPTION_GPU},
-	{"directory", required_argument, NULL, OPTION_DIRECTORY},
-	{"name", required_argument, NULL, OPTION_NAME},
-	{"source", required_argument, NULL, OPTION_SOURCE},
-	{"one-way", no_argument, NULL, OPTION_ONE_WAY},
-	{"provider", required_argument, NULL, OPTION_PROVIDER},
-	{"tier", required_argument, NULL, OPTION_TIER},
-	{"unit", required_argument, NULL, OPTION_UNIT},
-	{"count", required_argument, NULL, OPTION_COUNT},
-	{"seed", required_argument, NULL, OPTION_SEED},
-	{"json", no_argument, NULL, OPTION_JSON},
-	{"force", no_argument, NULL, OPTION_FORCE},
-	{"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
-
-struct arguments {
+struct import_arguments {
+	struct arguments common;
 	struct skep_import_options import;
-	bool json, quiet, help, importing;
-	uint32_t given; /* bits of options that only some formats take */
-	char **operand;
-	int operands;
-	struct skep_complaint complaint;
 };
 
 /* ---- values of options ------------------------------------------------------------------------------------------- */
 
-static bool read_quantity(
-	struct arguments *a, const char *name, const char *text, enum skep_dimension dimension, double *ret)
+/* A bandwidth of 1 bit/s to 1 PB/s, or a time of 0 to 1 h. */
+static bool parse_quantity(const char *text, enum skep_dimension dimension, double *ret)
 {
 	const char *expected;
 	bool bandwidth = dimension == SKEP_BANDWIDTH;
-	if (skep_quantity_parse(text, dimension, ret, &expected) && *ret >= (bandwidth ? 1 : 0) &&
-		*ret <= (bandwidth ? 1e15 : 3600))
-		return true;
-	return skep_value_refuse(&a->complaint, "--%s %.60s: expected %s with its unit, such as '%s'", name, text,
-		bandwidth ? "a bandwidth above 0" : "a time of 0 to 1 h", bandwidth ? "100 Mbit/s" : "50 ms");
+	return skep_quantity_parse(text, dimension, ret, &expected) && *ret >= (bandwidth ? 1 : 0) &&
+	       *ret <= (bandwidth ? 1e15 : 3600);
 }
 
 static int word_index(const char *text, size_t length, const char *const *word)
@@ -133,15 +34,16 @@ static int word_index(const char *text, size_t length, const char *const *word)
 	return -1;
 }
 
-static bool read_fill(struct arguments *a, const char *text)
+/* reverse,median */
+static bool parse_fill(const char *text, void *ret)
 {
-	struct skep_survey_rules *rules = &a->import.rules;
+	struct skep_survey_rules *rules = ret;
 	rules->fills = 0;
 	for (const char *at = text;;) {
 		size_t length = strcspn(at, ",");
 		int rule = word_index(at, length, skep_fill_names);
 		if (rule < 0 || rules->fills == SKEP_FILL_CONSTANT)
-			return skep_value_refuse_word(&a->complaint, "--fill", text, skep_fill_names);
+			return false;
 		rules->fill[rules->fills++] = (enum skep_fill)rule;
 		if (!at[length])
 			return true;
@@ -150,247 +52,268 @@ static bool read_fill(struct arguments *a, const char *text)
 }
 
 /* '10 Gbit/s, 0.1 ms' */
-static bool read_inside(struct arguments *a, const char *text)
+static bool parse_inside(const char *text, void *ret)
 {
+	struct skep_import_options *options = ret;
 	char rate[64] = "";
 	const char *comma = strchr(text, ',');
 	if (!comma || comma - text >= (int)sizeof rate)
-		return skep_value_refuse(&a->complaint,
-			"--inside %.60s: expected a bandwidth and a latency, such as '10 Gbit/s, 0.1 ms'", text);
+		return false;
 	memcpy(rate, text, (size_t)(comma - text));
 	comma += 1 + strspn(comma + 1, " ");
-	return read_quantity(a, "inside", rate, SKEP_BANDWIDTH, &a->import.inside_Bps) &&
-	       read_quantity(a, "inside", comma, SKEP_TIME, &a->import.inside_s);
+	return parse_quantity(rate, SKEP_BANDWIDTH, &options->inside_Bps) &&
+	       parse_quantity(comma, SKEP_TIME, &options->inside_s);
 }
 
-/* ---- the command line -------------------------------------------------------------------------------------------- */
-
-static bool take_number(struct arguments *a, int option, const char *name, const char *value)
+static bool parse_unit(const char *text, void *ret)
 {
-	struct skep_import_options *o = &a->import;
-	uint64_t number = 0;
-	bool ok;
-	switch (option) {
-	case OPTION_BANDWIDTH:
-		return read_quantity(a, name, value, SKEP_BANDWIDTH, &o->rules.constant[SKEP_BANDWIDTH_SAMPLE]);
-	case OPTION_LATENCY:
-		return read_quantity(a, name, value, SKEP_TIME, &o->rules.constant[SKEP_LATENCY_SAMPLE]);
-	case OPTION_UP:
-		return read_quantity(a, name, value, SKEP_BANDWIDTH, &o->up_Bps);
-	case OPTION_DOWN:
-		return read_quantity(a, name, value, SKEP_BANDWIDTH, &o->down_Bps);
-	case OPTION_INSIDE:
-		return read_inside(a, value);
-	case OPTION_FILL:
-		return read_fill(a, value);
-	case OPTION_MACHINES:
-		ok = skep_value_integer(&a->complaint, name, value, 1, 65536, &number);
-		o->machines = (uint32_t)number;
-		return ok;
-	case OPTION_COUNT:
-		ok = skep_value_integer(&a->complaint, name, value, 1, 1048576, &number);
-		o->count = (uint32_t)number;
-		return ok;
-	default:
-		return skep_value_integer(&a->complaint, name, value, 0, INT64_MAX, &o->seed);
-	}
+	*(double *)ret = strcmp(text, "ms") == 0 ? 1e-3 : 1;
+	return strcmp(text, "ms") == 0 || strcmp(text, "s") == 0;
 }
 
-static bool take_word(struct arguments *a, int option, const char *value)
+static bool parse_bandwidth(const char *text, void *ret)
 {
-	static const char *const units[] = {"ms", "s", NULL};
-	struct skep_import_options *o = &a->import;
-	int word = -1;
-	switch (option) {
-	case OPTION_BETWEEN:
-		o->between = value;
-		return true;
-	case OPTION_GPU:
-		o->gpu = value;
-		return true;
-	case OPTION_DIRECTORY:
-		o->directory = value;
-		return true;
-	case OPTION_NAME:
-		o->name = value;
-		return (value[0] && strlen(value) < 64) ||
-		       skep_value_refuse(&a->complaint, "--name: expected a text of 1 to 63 bytes");
-	case OPTION_SOURCE:
-		o->source = value;
-		return value[0] || skep_value_refuse(&a->complaint, "--source: expected a text");
-	case OPTION_ONE_WAY:
-		return o->one_way = true;
-	case OPTION_PROVIDER:
-		o->provider = value;
-		return true;
-	case OPTION_TIER:
-		word = word_index(value, strlen(value), skep_import_tier_names);
-		o->tier = (enum skep_import_tier)word;
-		return word >= 0 || skep_value_refuse_word(&a->complaint, "--tier", value, skep_import_tier_names);
-	default:
-		word = word_index(value, strlen(value), units);
-		o->unit_s = word == 0 ? 1e-3 : 1;
-		return word >= 0 || skep_value_refuse_word(&a->complaint, "--unit", value, units);
-	}
+	return parse_quantity(text, SKEP_BANDWIDTH, ret);
 }
+
+static bool parse_latency(const char *text, void *ret)
+{
+	return parse_quantity(text, SKEP_TIME, ret);
+}
+
+/* ---- import ------------------------------------------------------------------------------------------------------ */
+
+#define FORMAT(name) (1u << SKEP_IMPORT_##name)
+#define OF_PAIRS (~FORMAT(REGIONS))
 
 /* Options that mean something to some formats only; the others refuse them. */
-static bool check_format(struct arguments *a, int option, const char *name)
+static const struct {
+	const char *option;
+	uint32_t formats;
+} only[] = {
+	{"provider", FORMAT(SKYPLANE)},
+	{"tier", FORMAT(SKYPLANE)},
+	{"unit", FORMAT(RTT)},
+	{"one-way", FORMAT(SKYPLANE) | FORMAT(CITY_PAIRS) | FORMAT(RTT) | FORMAT(GCP_PING)},
+	{"count", FORMAT(REGIONS)},
+	{"seed", FORMAT(REGIONS)},
+	{"between", OF_PAIRS},
+	{"fill", OF_PAIRS},
+	{"bandwidth", OF_PAIRS},
+	{"latency", OF_PAIRS},
+	{"up", OF_PAIRS},
+	{"down", OF_PAIRS},
+	{"machines", OF_PAIRS},
+	{"inside", OF_PAIRS},
+};
+
+__attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...)
 {
-	enum skep_import_format f = a->import.format;
-	bool fits = true;
-	if (option == OPTION_PROVIDER || option == OPTION_TIER)
-		fits = f == SKEP_IMPORT_SKYPLANE;
-	else if (option == OPTION_UNIT)
-		fits = f == SKEP_IMPORT_RTT;
-	else if (option == OPTION_ONE_WAY)
-		fits = f <= SKEP_IMPORT_GCP_PING;
-	else if (option == OPTION_COUNT || option == OPTION_SEED)
-		fits = f == SKEP_IMPORT_REGIONS;
-	else if (f == SKEP_IMPORT_REGIONS)
-		fits = option == OPTION_GPU || option == OPTION_DIRECTORY || option == OPTION_NAME ||
-		       option == OPTION_SOURCE;
-	return fits || skep_value_refuse(&a->complaint, "--%s is not an option of the format %s", name,
-			       skep_import_format_names[f]);
+	char text[200];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	skep_report_error(STATUS_BAD_INPUT, text);
+	return false;
 }
 
-static bool take(void *context, int option, const char *name, const char *value)
+static bool takes_all(const struct skep_command_line *line, enum skep_import_format format)
 {
-	struct arguments *a = context;
-	switch (option) {
-	case OPTION_JSON:
-		return a->json = true;
-	case 'q':
-		return a->quiet = true;
-	case 'h':
-		return a->help = true;
-	}
-	if (!a->importing)
-		return skep_value_refuse(&a->complaint, "--%s is not an option of this command", name);
-	if (option == 'o') {
-		a->import.output = value;
-		return true;
-	}
-	if (option == OPTION_FORCE)
-		return a->import.force = true;
-	a->given |= 1u << (option - OPTION_BETWEEN);
-	if (option == OPTION_FILL || (option >= OPTION_BANDWIDTH && option <= OPTION_INSIDE) ||
-		option == OPTION_COUNT || option == OPTION_SEED)
-		return take_number(a, option, name, value);
-	return take_word(a, option, value);
-}
-
-/* After all of them: the format stands among the operands. */
-static bool check_given(struct arguments *a)
-{
-	for (const struct option *o = long_options; o->name; o++)
-		if (o->val >= OPTION_BETWEEN && o->val < OPTION_JSON && a->given & 1u << (o->val - OPTION_BETWEEN) &&
-			!check_format(a, o->val, o->name))
-			return false;
+	for (uint32_t i = 0; i < line->givens; i++)
+		for (size_t k = 0; k < sizeof only / sizeof *only; k++)
+			if (strcmp(only[k].option, line->given[i]->name) == 0 && !(only[k].formats & 1u << format))
+				return refuse("--%s is not an option of the format %s", only[k].option,
+					skep_import_format_names[format]);
 	return true;
 }
 
-static bool parse_operands(struct arguments *a)
+static bool read_operands(const struct skep_command_line *line, struct import_arguments *a)
 {
 	struct skep_import_options *o = &a->import;
-	if (!a->importing)
-		return a->operands == 1 ||
-		       skep_value_refuse(&a->complaint, "expected one topology file; see skep topology stats --help");
-	if (a->operands == 0)
-		return skep_value_refuse(
-			&a->complaint, "expected a format and its files; see skep topology import --help");
-	int format = word_index(a->operand[0], strlen(a->operand[0]), skep_import_format_names);
+	const char *name = line->operand[0];
+	int format = word_index(name, strlen(name), skep_import_format_names);
 	if (format < 0)
-		return skep_value_refuse_word(
-			&a->complaint, "skep topology import", a->operand[0], skep_import_format_names);
+		return refuse("there is no format '%.40s'; see skep topology import --help", name);
 	o->format = (enum skep_import_format)format;
-	o->file = a->operand + 1;
-	o->files = (uint32_t)a->operands - 1;
+	o->file = line->operand + 1;
+	o->files = line->operands - 1;
+	o->output = a->common.output;
+	o->force = a->common.force;
 	if (o->files == 0)
-		return skep_value_refuse(&a->complaint, "expected files of the format %s", a->operand[0]);
+		return refuse("expected files of the format %s", name);
 	if (o->files > 1 && (o->format == SKEP_IMPORT_REGIONS || o->format == SKEP_IMPORT_SIMGRID))
-		return skep_value_refuse(&a->complaint, "the format %s takes one file", a->operand[0]);
+		return refuse("the format %s takes one file", name);
 	if (!o->output)
-		return skep_value_refuse(&a->complaint, "expected -o NAME.yaml, the topology that is written");
-	return check_given(a);
+		return refuse("expected -o NAME.yaml, the topology that is written");
+	return takes_all(line, o->format);
 }
 
-static bool parse(struct arguments *a, bool importing, int argc, char **argv, char *error, size_t size)
-{
-	*a = (struct arguments){.import = skep_import_defaults(), .importing = importing, .complaint = {error, size}};
-	return skep_options_read(argc, argv, long_options, take, a, &a->complaint, &a->operand, &a->operands) &&
-	       (a->help || parse_operands(a));
-}
-
-static bool print_help(bool importing, FILE *out)
-{
-	const struct sub_command *sub = &sub_commands[importing ? 0 : 1];
-	fprintf(out, "usage: skep topology %s %s [OPTIONS]\n\n%s.\n\n%s%s", sub->name, sub->operands, sub->sentence,
-		sub->help, sub->help[0] ? "\n" : "");
-	fputs("Always:\n  --json                one JSON object on stdout, nothing else\n  -q, --quiet           "
-	      "nothing on stderr but errors\n",
-		out);
-	return true;
-}
-
-/* ---- what is done ------------------------------------------------------------------------------------------------ */
-
-static bool print_stats(struct arguments *a, const char *path, FILE *out)
+static enum status print_stats(const struct arguments *a, const char *path)
 {
 	struct skep_topology topology;
 	struct skep_topology_stats stats;
 	struct skep_diag diag = {0};
 	if (!skep_topology_read(path, &topology, &diag))
-		return skep_value_refuse_diag(&a->complaint, &diag);
-	bool ok = skep_topology_stats_make(&topology, &stats);
-	if (ok && a->json)
-		skep_topology_stats_print_json(&topology, &stats, out);
-	else if (ok)
-		skep_topology_stats_print(&topology, &stats, out);
+		return skep_report_diag(STATUS_BAD_INPUT, &diag);
+	bool made = skep_topology_stats_make(&topology, &stats);
+	if (made && a->json)
+		skep_topology_stats_print_json(&topology, &stats, stdout);
+	else if (made)
+		skep_topology_stats_print(&topology, &stats, stdout);
 	skep_topology_finish(&topology);
-	return ok || skep_value_refuse(&a->complaint, "not enough memory");
+	return made ? STATUS_DONE : skep_report_error(STATUS_BAD_INPUT, "not enough memory");
 }
 
-static bool import(struct arguments *a, FILE *out, FILE *warn)
+static enum status run_import(struct skep_command_line *line)
 {
+	struct import_arguments a = {.import = skep_import_defaults()};
 	struct skep_import_report report;
 	struct skep_diag diag = {0};
-	if (!skep_import(&a->import, &report, &diag))
-		return skep_value_refuse_diag(&a->complaint, &diag);
-	for (char *end, *at = report.notes; !a->quiet && (end = strchr(at, '\n')); at = end + 1) {
+	enum status status;
+	if (!skep_arguments_read(line, &a.common, &status))
+		return status;
+	if (!read_operands(line, &a))
+		return STATUS_BAD_INPUT;
+	if (!skep_import(&a.import, &report, &diag))
+		return skep_report_diag(STATUS_BAD_INPUT, &diag);
+	for (char *end, *at = report.notes; !a.common.quiet && (end = strchr(at, '\n')); at = end + 1) {
 		*end = '\0';
-		fprintf(warn, "note: %s\n", at);
+		fprintf(stderr, "note: %s\n", at);
 	}
-	return print_stats(a, report.path, out);
+	return print_stats(&a.common, report.path);
 }
 
-static void print_usage(FILE *out)
+static enum status run_stats(struct skep_command_line *line)
 {
-	fputs("usage: skep topology SUB-COMMAND [OPTIONS]\n\nMachines and the links between them.\n\n", out);
-	for (size_t i = 0; i < sizeof sub_commands / sizeof *sub_commands; i++)
-		fprintf(out, "  skep topology %-6s %-31s  %s\n", sub_commands[i].name, sub_commands[i].operands,
-			sub_commands[i].summary);
-	fputs("\n`skep topology SUB-COMMAND --help` lists its options.\n", out);
+	struct arguments a = {0};
+	enum status status;
+	return skep_arguments_read(line, &a, &status) ? print_stats(&a, line->operand[0]) : status;
 }
 
-bool skep_topology_command(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size)
-{
-	struct arguments a;
-	const char *name = argc > 0 ? argv[0] : "";
-	bool importing = strcmp(name, "import") == 0;
-	if (importing || strcmp(name, "stats") == 0) {
-		if (!parse(&a, importing, argc, argv, error, size))
-			return false;
-		if (a.help)
-			return print_help(importing, out);
-		return importing ? import(&a, out, warn) : print_stats(&a, a.operand[0], out);
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+#define AT(member) offsetof(struct import_arguments, import.member)
+#define BANDWIDTH(option, member, text)                                                                                \
+	{                                                                                                              \
+		.name = option, .type = SKEP_OPTION_PARSED, .parse = parse_bandwidth, .at = AT(member),                \
+		.value = "RATE", .help = text, .example = "100 Mbit/s",                                                \
+		.expected = "a bandwidth above 0 with its unit, such as '100 Mbit/s'"                                  \
 	}
-	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-		print_usage(out);
-		return true;
+#define TEXT(option, member, called, text)                                                                             \
+	{                                                                                                              \
+		.name = option, .type = SKEP_OPTION_TEXT, .at = AT(member), .value = called, .help = text              \
 	}
-	if (argc == 0)
-		print_usage(warn);
-	snprintf(error, size, "expected skep topology import or stats%s%.40s", argc > 0 ? ", not " : "", name);
-	return false;
-}
+
+static const struct skep_option place_rows[] = {
+	TEXT("between", between, "A,B,...", "these places only, in this order"),
+	{"machines", 0, SKEP_OPTION_U32, AT(machines), "N", .help = "machines at each place", .least = 1, .most = 65536,
+		.usual = "1"},
+	TEXT("gpu", gpu, "NAME", "GPU profile of all machines (default: v100)"),
+	TEXT("directory", directory, "PLACE", "where the directory runs (default: the first place)"),
+	BANDWIDTH("up", up_Bps, "what one machine sends in all"),
+	BANDWIDTH("down", down_Bps, "what one machine receives in all"),
+	{"inside", 0, SKEP_OPTION_PARSED, offsetof(struct import_arguments, import), "'RATE, TIME'",
+		.help = "bandwidth and latency between machines of one place, where they were not measured",
+		.parse = parse_inside, .example = "10 Gbit/s, 0.1 ms",
+		.expected = "a bandwidth and a latency, such as '10 Gbit/s, 0.1 ms'"},
+};
+
+static const struct skep_option hole_rows[] = {
+	{"fill", 0, SKEP_OPTION_PARSED, AT(rules), "RULE,...",
+		.help = "rules tried in this order: reverse (the other direction), worst (the lowest bandwidth or "
+			"longest latency of both ends), median (of all pairs)",
+		.parse = parse_fill, .example = "reverse,median",
+		.expected = "one of reverse, worst, median, or several with commas between them"},
+	BANDWIDTH("bandwidth", rules.constant[SKEP_BANDWIDTH_SAMPLE],
+		"of pairs that no rule fills, such as '100 Mbit/s'"),
+	{"latency", 0, SKEP_OPTION_PARSED, AT(rules.constant[SKEP_LATENCY_SAMPLE]), "TIME",
+		.help = "the same, one way, such as '50 ms'", .parse = parse_latency, .example = "50 ms",
+		.expected = "a time of 0 to 1 h with its unit, such as '50 ms'"},
+};
+
+static const struct skep_option format_rows[] = {
+	{"one-way", 0, SKEP_OPTION_FLAG, AT(one_way),
+		.help = "skyplane, city-pairs, rtt, gcp-ping: delays are one way already; do not halve them"},
+	TEXT("provider", provider, "NAME,...", "skyplane: regions of these providers only: aws, azure, gcp"),
+	{"tier", 0, SKEP_OPTION_CHOICE, AT(tier), "TIER", .help = "skyplane: premium, standard or any",
+		.choice = skep_import_tier_names, .usual = "premium"},
+	{"unit", 0, SKEP_OPTION_PARSED, AT(unit_s), "ms|s",
+		.help = "rtt: unit of the numbers; recognised if their median is 5 or more", .parse = parse_unit,
+		.example = "ms", .expected = "one of ms, s"},
+	{"count", 0, SKEP_OPTION_U32, AT(count), "N", .help = "regions: home peers to draw", .least = 1,
+		.most = 1048576, .usual = "1024"},
+	{"seed", 0, SKEP_OPTION_U64, AT(seed), "N", .help = "regions: seed of the draw", .most = INT64_MAX,
+		.usual = "0"},
+};
+
+static const struct skep_option output_rows[] = {
+	{"output", 'o', SKEP_OPTION_PATH, offsetof(struct import_arguments, common.output), "NAME",
+		.help = "NAME.yaml, with its matrices beside it; or a folder; required"},
+	{"name", 0, SKEP_OPTION_TEXT, AT(name), "TEXT", .help = "name of the topology", .least = 1, .most = 63,
+		.usual = "the file's name"},
+	{"source", 0, SKEP_OPTION_TEXT, AT(source), "TEXT", .help = "where it comes from, for its first lines",
+		.least = 1, .most = UINT32_MAX, .usual = "what was measured", .expected = "a text"},
+};
+
+static const struct skep_option_group import_groups[] = {SKEP_OWN_OPTIONS("Machines", place_rows),
+	SKEP_OWN_OPTIONS("Pairs that were not measured", hole_rows), SKEP_OWN_OPTIONS("Of some formats", format_rows),
+	SKEP_OWN_OPTIONS("Output", output_rows), SKEP_FORCE_OPTION, SKEP_OUTPUT_OPTIONS, {0}};
+static const struct skep_option_group stats_groups[] = {SKEP_OUTPUT_OPTIONS, {0}};
+static const struct skep_word formats[] = {
+	{"skyplane", "throughput and ping tables of cloud regions: one file of each, told apart by their columns"},
+	{"city-pairs", "region_a,region_b,delay_ms,bandwidth_gbps"},
+	{"rtt", "a square matrix of round-trip times"},
+	{"gcp-ping", "REGION.dat for each source: min/avg/max/mdev:destination"},
+	{"regions", "a table of regions, from which home peers are drawn"},
+	{"nccl", "output of nccl-tests, a file for each group of hosts"},
+	{"osu", "output of osu_bw and osu_latency; each operand is FROM,TO=FILE"},
+	{"iperf3", "output of iperf3 --json; FROM,TO=FILE where addresses do not tell the machines"},
+	{"simgrid", "a platform file of SimGrid: hosts, links and routes of a zone with Full routing"},
+	{0},
+};
+static const struct skep_example import_examples[] = {
+	{"skep topology import rtt rtt.txt --bandwidth '1 Gbit/s' -o net.yaml",
+		"round-trip times from a matrix, one bandwidth for all pairs"},
+	{0},
+};
+static const struct skep_example stats_examples[] = {
+	{"skep topology stats topologies/two-datacentres.yaml", "quantiles of bandwidth and latency between machines"},
+	{0},
+};
+
+static const struct skep_command import_command = {
+	.name = "topology import",
+	.operands = "FORMAT FILE... -o NAME.yaml",
+	.summary = "make a topology from measurements or platform files",
+	.text = "Makes a topology from measurements and platform files of other tools. docs/networks.md says what each format "
+		"measures and how to get such files.",
+	.least = 1,
+	.most = UINT32_MAX,
+	.words = "Formats",
+	.word = formats,
+	.group = import_groups,
+	.example = import_examples,
+	.run = run_import,
+};
+
+static const struct skep_command stats_command = {
+	.name = "topology stats",
+	.operands = "FILE",
+	.summary = "print machines, and quantiles of bandwidth and latency",
+	.text = "Prints which machines are where, and quantiles of bandwidth and latency between two of them.",
+	.least = 1,
+	.most = 1,
+	.group = stats_groups,
+	.example = stats_examples,
+	.run = run_stats,
+};
+
+static const struct skep_command *const sub_commands[] = {&import_command, &stats_command, NULL};
+const struct skep_command skep_command_topology = {
+	.name = "topology",
+	.operands = "",
+	.summary = "import measured networks; describe a topology",
+	.text = "Machines and the links between them.",
+	.sub = sub_commands,
+};

@@ -1,18 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trace.h - `skep trace`. It takes its own command line, argv[0] the sub-command's name.
- *
- * Results go to `out`, warnings (repairs) and the usage to `warn`. False: `error` says what was wrong, with file, line and
- * caret if it was in a file. --help prints the help to `out`. Not for several threads at once: options are read with
- * getopt_long().
+ * trace.h - what the commands of `skep trace` share.
  */
 #ifndef SKEP_COMMANDS_TRACE_H
 #define SKEP_COMMANDS_TRACE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
+#include "commands/arguments.h"
+#include "topologies/churn/trace_stats.h"
 
-bool skep_trace_command(int argc, char **argv, FILE *out, FILE *warn, char *error, size_t size);
+struct trace_arguments { /* begins those of each command */
+	struct arguments common;
+	struct skep_trace_options trace;
+	double gap_s; /* of the format gaps; 0: not given */
+	const char *gpu;
+};
+
+extern const struct skep_option skep_trace_rows[8]; /* how a trace is read, and the seed */
+extern const struct skep_option skep_trace_gpu_row[1], skep_trace_output_row[1];
+#define SKEP_TRACE_OPTIONS                                                                                             \
+	{                                                                                                              \
+		"Reading the trace", skep_trace_rows, 8, 0                                                             \
+	}
+
+extern const struct skep_command skep_command_trace_generate;
+
+/* As skep_arguments_read(). */
+bool skep_trace_arguments_read(struct skep_command_line *line, struct trace_arguments *ret, enum status *ret_status);
+/* True if the trace can be written: an output file is named, it is not the file that is read, and it is no file of
+ * another kind. Else prints what is wrong. */
+bool skep_trace_output_ready(const struct arguments *a, const char *read);
+/* A GPU type is a cell of a CSV file. */
+bool skep_trace_is_gpu(const char *text);
+/* What was put right in reading, unless the user wants to know of nothing. */
+void skep_trace_say_repairs(const struct arguments *a, const struct skep_trace_report *report, const char *path);
+enum status skep_trace_print_stats(
+	const struct arguments *a, const char *path, const struct skep_trace_options *options);
 
 #endif

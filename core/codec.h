@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * codec.h - how many bytes a tensor takes when it travels. models/codec.h says what the encodings are.
+ * codec.h - how many bytes a tensor takes when it travels. models/update/codec.h says what the encodings are.
  */
 #ifndef SKEP_CORE_CODEC_H
 #define SKEP_CORE_CODEC_H
@@ -13,7 +13,7 @@ enum skep_codec { SKEP_CODEC_NONE, SKEP_CODEC_FP16, SKEP_CODEC_INT8, SKEP_CODEC_
 #define SKEP_CODEC_BLOCK 64u      /* elements; the last block may have fewer */
 #define SKEP_CODEC_SCALE_BYTES 4u /* before the integers of each block */
 #define SKEP_PART_HEADER_BYTES                                                                                         \
-	4u /* before a part that is gathered (core/skep.h, OFFER): how many microbatches it has */
+	4u /* before a part that is gathered (core/skep.h, PACK_PART): how many microbatches it has */
 
 /* Does it encode elements in blocks, with a scale each? Then only whole blocks stand alone. */
 static inline bool skep_codec_blocks(enum skep_codec codec)

@@ -8,6 +8,7 @@
 #ifndef SKEP_CORE_MACHINE_H
 #define SKEP_CORE_MACHINE_H
 
+#include "core/methods/method.h"
 #include "core/skep.h"
 
 struct skep_node { /* head of struct worker and struct directory */
@@ -23,6 +24,7 @@ struct skep_node { /* head of struct worker and struct directory */
 struct step { /* one call of skep_node_step */
 	const struct skep_plan *plan;
 	struct skep_actions *actions;
+	struct skep_methods how;
 };
 
 static inline size_t skep_align(size_t size)
@@ -41,7 +43,7 @@ static inline bool skep_peer_same(struct skep_peer a, struct skep_peer b)
 	return a.index == b.index && a.epoch == b.epoch;
 }
 
-/* `peer` is the process that `fenced` names, or an earlier life of it. */
+/* `peer` is the process that `fenced` names, or an earlier incarnation of it. */
 static inline bool skep_peer_covers(struct skep_peer fenced, struct skep_peer peer)
 {
 	return fenced.index == peer.index && fenced.epoch >= peer.epoch;
@@ -57,6 +59,12 @@ static inline bool skep_buf_none(struct skep_buf buf)
 	return buf.slot == 0 && buf.generation == 0;
 }
 
+static inline void skep_digest_fold(uint64_t *digest, uint64_t value)
+{
+	*digest = (*digest ^ value) * 0x9fb21c651e98df25u;
+	*digest ^= *digest >> 32;
+}
+
 /* A message from this machine, empty but for its addresses. */
 struct skep_message skep_message_to(const struct skep_node *node, enum skep_message_kind kind, struct skep_peer to);
 
@@ -69,22 +77,22 @@ void skep_emit_release(struct step *step, struct skep_buf buf); /* none is fine 
 void skep_emit_cancel(struct step *step, struct skep_node *node, uint64_t op);
 void skep_emit_note(struct step *step, struct skep_node *node, struct skep_note note);
 
-size_t skep_worker_size(const struct skep_plan *plan);
-void skep_worker_init(void *mem, const struct skep_plan *plan);
+size_t skep_worker_size(const struct skep_plan *plan, const struct skep_methods *how);
+void skep_worker_init(void *mem, const struct skep_plan *plan, const struct skep_methods *how);
 void skep_worker_step(struct skep_node *node, struct step *step, const struct skep_event *event);
-uint32_t skep_worker_actions_limit(const struct skep_plan *plan);
+uint32_t skep_worker_actions_limit(const struct skep_plan *plan, const struct skep_methods *how);
 void skep_worker_fetch(const struct skep_node *node, bool deep);
-void skep_worker_move(void *mem, const struct skep_node *node); /* to memory of the size that it wants */
+void skep_worker_relocate(void *mem, const struct skep_node *node); /* to memory of the size that it wants */
 
-size_t skep_directory_size(const struct skep_plan *plan);
-void skep_directory_init(void *mem, const struct skep_plan *plan);
+size_t skep_directory_size(const struct skep_plan *plan, const struct skep_methods *how);
+void skep_directory_init(void *mem, const struct skep_plan *plan, const struct skep_methods *how);
 void skep_directory_step(struct skep_node *node, struct step *step, const struct skep_event *event);
-uint32_t skep_directory_actions_limit(const struct skep_plan *plan);
+uint32_t skep_directory_actions_limit(const struct skep_plan *plan, const struct skep_methods *how);
 
-/* trial.c: in the directory's place, where several candidates for the first parameters are tried */
-size_t skep_trial_size(const struct skep_plan *plan);
-void skep_trial_init(void *mem, const struct skep_plan *plan);
-void skep_trial_step(struct skep_node *node, struct step *step, const struct skep_event *event);
-uint32_t skep_trial_actions_limit(const struct skep_plan *plan);
+/* candidates.c: in the directory's place, where several candidates for the first parameters are tried */
+size_t skep_candidates_size(const struct skep_plan *plan);
+void skep_candidates_init_node(void *mem, const struct skep_plan *plan);
+void skep_candidates_step(struct skep_node *node, struct step *step, const struct skep_event *event);
+uint32_t skep_candidates_actions_limit(const struct skep_plan *plan);
 
 #endif

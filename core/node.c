@@ -6,20 +6,25 @@
 #include <string.h>
 
 #include "core/machine.h"
+#include "core/prefetch.h"
 #include "core/random.h"
 
 size_t skep_node_size(const struct skep_plan *plan, uint32_t index)
 {
-	if (index < plan->workers)
-		return skep_worker_size(plan);
-	return skep_plan_tries(plan) ? skep_trial_size(plan) : skep_directory_size(plan);
+	bool worker = index < plan->workers;
+	struct skep_methods how = worker ? skep_methods_of_worker(plan) : skep_methods_of_directory(plan);
+	if (worker)
+		return skep_worker_size(plan, &how);
+	return skep_plan_has_candidates(plan) ? skep_candidates_size(plan) : skep_directory_size(plan, &how);
 }
 
 uint32_t skep_actions_limit(const struct skep_plan *plan)
 {
-	uint32_t worker = skep_worker_actions_limit(plan);
-	uint32_t directory =
-		skep_plan_tries(plan) ? skep_trial_actions_limit(plan) : skep_directory_actions_limit(plan);
+	struct skep_methods how = skep_methods_of_worker(plan);
+	uint32_t worker = skep_worker_actions_limit(plan, &how);
+	how = skep_methods_of_directory(plan);
+	uint32_t directory = skep_plan_has_candidates(plan) ? skep_candidates_actions_limit(plan)
+	                                                    : skep_directory_actions_limit(plan, &how);
 	return worker > directory ? worker : directory;
 }
 
@@ -27,6 +32,9 @@ struct skep_node *skep_node_init(void *mem, const struct skep_plan *plan, uint32
 {
 	assert(index <= plan->workers);
 	struct skep_node *node = mem;
+	bool worker = index < plan->workers;
+	struct skep_methods how = worker ? skep_methods_of_worker(plan) : skep_methods_of_directory(plan);
+	skep_methods_check(plan);
 	memset(mem, 0, skep_node_size(plan, index));
 	node->is_directory = index == plan->workers;
 	node->stage = SKEP_NO_STAGE;
@@ -34,19 +42,13 @@ struct skep_node *skep_node_init(void *mem, const struct skep_plan *plan, uint32
 	node->deadline = SKEP_TIME_NEVER;
 	node->random = skep_mix(skep_mix(plan->seed) ^ skep_mix((uint64_t)index << 32 | epoch));
 	node->next_op = 1;
-	if (node->is_directory && skep_plan_tries(plan))
-		skep_trial_init(mem, plan);
+	if (node->is_directory && skep_plan_has_candidates(plan))
+		skep_candidates_init_node(mem, plan);
 	else if (node->is_directory)
-		skep_directory_init(mem, plan);
+		skep_directory_init(mem, plan, &how);
 	else
-		skep_worker_init(mem, plan);
+		skep_worker_init(mem, plan, &how);
 	return node;
-}
-
-static void fold(uint64_t *digest, uint64_t value)
-{
-	*digest = (*digest ^ value) * 0x9fb21c651e98df25u;
-	*digest ^= *digest >> 32;
 }
 
 void skep_node_step(struct skep_node *node, const struct skep_plan *plan, const struct skep_event *event,
@@ -55,14 +57,18 @@ void skep_node_step(struct skep_node *node, const struct skep_plan *plan, const 
 	assert(event->now >= node->now);
 	actions->count = 0;
 	node->now = event->now;
-	fold(&node->digest, event->now << 4 ^ event->kind);
-	struct step step = {plan, actions};
-	if (node->is_directory && skep_plan_tries(plan))
-		skep_trial_step(node, &step, event);
-	else if (node->is_directory)
-		skep_directory_step(node, &step, event);
-	else
+	assert(skep_event_legal(plan, event));
+	skep_digest_fold(&node->digest, event->now << 4 ^ event->kind);
+	if (!node->is_directory) {
+		struct step step = {plan, actions, skep_methods_of_worker(plan)};
 		skep_worker_step(node, &step, event);
+		return;
+	}
+	struct step step = {plan, actions, skep_methods_of_directory(plan)};
+	if (skep_plan_has_candidates(plan))
+		skep_candidates_step(node, &step, event);
+	else
+		skep_directory_step(node, &step, event);
 }
 
 size_t skep_node_wanted(const struct skep_node *node)
@@ -70,14 +76,14 @@ size_t skep_node_wanted(const struct skep_node *node)
 	return node->wanted;
 }
 
-struct skep_node *skep_node_move(void *mem, const struct skep_node *node)
+struct skep_node *skep_node_relocate(void *mem, const struct skep_node *node)
 {
 	assert(node->wanted > 0 && !node->is_directory);
-	skep_worker_move(mem, node);
+	skep_worker_relocate(mem, node);
 	return mem;
 }
 
-void skep_node_fetch(const struct skep_node *node, bool deep)
+void skep_node_prefetch(const struct skep_node *node, bool deep)
 {
 	if (!deep || !node->is_directory)
 		skep_worker_fetch(node, deep);
@@ -106,85 +112,4 @@ uint64_t skep_node_digest(const struct skep_node *node)
 enum skep_outcome skep_node_outcome(const struct skep_node *node)
 {
 	return (enum skep_outcome)node->outcome;
-}
-
-/* ---- emitting ------------------------------------------------------------------------------------------------- */
-
-struct skep_message skep_message_to(const struct skep_node *node, enum skep_message_kind kind, struct skep_peer to)
-{
-	struct skep_message message;
-	memset(&message, 0, sizeof message);
-	message.kind = (uint8_t)kind;
-	message.stage = (uint16_t)node->stage;
-	message.from = node->self;
-	message.to = to;
-	return message;
-}
-
-static struct skep_action *next(struct step *step, enum skep_action_kind kind)
-{
-	assert(step->actions->count < step->actions->capacity);
-	struct skep_action *action = &step->actions->item[step->actions->count++];
-	action->kind = (uint8_t)kind;
-	return action;
-}
-
-static void emit_send(struct step *step, struct skep_node *node, const struct skep_message *message, bool keep)
-{
-	struct skep_action *action = next(step, SKEP_ACTION_SEND);
-	action->keep = keep;
-	action->u.send = *message;
-	fold(&node->digest, (uint64_t)message->kind << 56 | (uint64_t)message->to.epoch << 32 | message->to.index);
-	fold(&node->digest, (uint64_t)message->round << 32 | message->microbatch);
-	fold(&node->digest, (uint64_t)message->attempt << 32 ^ message->payload_bytes);
-	if (step->plan->laps > 1)
-		fold(&node->digest, message->stage);
-}
-
-void skep_emit_send(struct step *step, struct skep_node *node, const struct skep_message *message)
-{
-	emit_send(step, node, message, false);
-}
-
-void skep_emit_send_copy(struct step *step, struct skep_node *node, const struct skep_message *message)
-{
-	emit_send(step, node, message, true);
-}
-
-uint64_t skep_emit_run(struct step *step, struct skep_node *node, struct skep_op *op)
-{
-	op->id = node->next_op++;
-	bool beside = op->kind == SKEP_OP_STEP && skep_plan_steps_beside(step->plan);
-	op->lane = skep_op_reduces(op->kind) || beside ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE;
-	next(step, SKEP_ACTION_RUN)->u.run = *op;
-	fold(&node->digest, (uint64_t)op->kind << 56 | (uint64_t)op->uncounted << 55 | (uint64_t)op->recomputed << 54 |
-				    (uint64_t)op->chunk << 32 | op->size);
-	fold(&node->digest, (uint64_t)op->round << 32 | op->microbatch);
-	if (step->plan->laps > 1)
-		fold(&node->digest, op->stage);
-	if (op->kind >= SKEP_OP_INNER)
-		fold(&node->digest, op->microbatches);
-	return op->id;
-}
-
-void skep_emit_release(struct step *step, struct skep_buf buf)
-{
-	if (!skep_buf_none(buf))
-		next(step, SKEP_ACTION_RELEASE)->u.release = buf;
-}
-
-void skep_emit_cancel(struct step *step, struct skep_node *node, uint64_t op)
-{
-	next(step, SKEP_ACTION_CANCEL)->u.cancel = op;
-	fold(&node->digest, op);
-}
-
-void skep_emit_note(struct step *step, struct skep_node *node, struct skep_note note)
-{
-	next(step, SKEP_ACTION_NOTE)->u.note = note;
-	fold(&node->digest, (uint64_t)note.kind << 56 | (uint64_t)note.peer.epoch << 32 | note.peer.index);
-	fold(&node->digest, (uint64_t)note.round << 32 | note.microbatch);
-	if (note.kind != SKEP_NOTE_LOSS && note.kind != SKEP_NOTE_VALIDATED && note.kind != SKEP_NOTE_CANDIDATE_LOSS &&
-		note.kind != SKEP_NOTE_CANDIDATE_KEPT)
-		fold(&node->digest, (uint64_t)note.value);
 }

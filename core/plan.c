@@ -30,7 +30,7 @@ uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, ui
 
 uint32_t skep_plan_buckets(const struct skep_plan *plan, uint32_t stage)
 {
-	return plan->promise && plan->stage[stage].buckets > 1 ? plan->stage[stage].buckets : 1;
+	return plan->eager && plan->stage[stage].buckets > 1 ? plan->stage[stage].buckets : 1;
 }
 
 void skep_plan_bucket(
@@ -67,7 +67,7 @@ uint32_t skep_plan_version(const struct skep_plan *plan, uint32_t round)
 
 uint32_t skep_plan_staleness(const struct skep_plan *plan, uint32_t stage)
 {
-	if (!skep_plan_streams(plan))
+	if (!skep_plan_no_flush(plan))
 		return plan->delayed;
 	return plan->stages - 1 - stage + (skep_plan_pipelines(plan) > 1);
 }
@@ -81,7 +81,7 @@ uint32_t skep_plan_versions(const struct skep_plan *plan, uint32_t stage)
  * back, so that the first stage never waits for it unless the way takes longer than K + 4 microbatches. */
 uint32_t skep_plan_window(const struct skep_plan *plan)
 {
-	if (!skep_plan_streams(plan))
+	if (!skep_plan_no_flush(plan))
 		return plan->delayed ? 2 : 1;
 	return 2 * plan->stages + 4;
 }
@@ -109,7 +109,7 @@ uint32_t skep_plan_pipeline_of(const struct skep_plan *plan, uint32_t worker)
 
 uint32_t skep_plan_candidate_of(const struct skep_plan *plan, uint32_t worker)
 {
-	if (!skep_plan_tries(plan) || plan->first_stage_of[worker] == SKEP_NO_STAGE)
+	if (!skep_plan_has_candidates(plan) || plan->first_stage_of[worker] == SKEP_NO_STAGE)
 		return 0;
 	return skep_plan_pipeline_of(plan, worker) % plan->candidates;
 }
@@ -123,16 +123,17 @@ uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32
 	return SKEP_NO_INDEX;
 }
 
-/* Interleaved: one more than what it warms up with (laps.c). */
-uint32_t skep_pipeline_held(enum skep_pipeline pipeline, uint32_t stages, uint32_t laps, uint32_t share, uint32_t stage)
+/* Interleaved: one more than what it warms up with (interleaved.c). */
+uint32_t skep_pipeline_held(
+	enum skep_pipeline pipeline, uint32_t stages, uint32_t model_chunks, uint32_t share, uint32_t stage)
 {
-	uint64_t held = share, all = (uint64_t)share * (laps > 1 ? laps : 1);
+	uint64_t held = share, all = (uint64_t)share * (model_chunks > 1 ? model_chunks : 1);
 	if (pipeline == SKEP_PIPELINE_PIPEDREAM) /* of as many rounds */
 		return stages - stage;
 	if (pipeline == SKEP_PIPELINE_1F1B)
 		held = stages - stage;
 	else if (pipeline == SKEP_PIPELINE_INTERLEAVED)
-		held = 2 * (uint64_t)(stages - stage - 1) + (uint64_t)(laps - 1) * stages + 1;
+		held = 2 * (uint64_t)(stages - stage - 1) + (uint64_t)(model_chunks - 1) * stages + 1;
 	return (uint32_t)(held < all ? held : all);
 }
 
@@ -140,7 +141,8 @@ uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage)
 {
 	if (!skep_plan_fixed(plan))
 		return 0;
-	return skep_pipeline_held(plan->pipeline, plan->stages, skep_plan_laps(plan), skep_plan_share(plan), stage);
+	return skep_pipeline_held(
+		plan->pipeline, plan->stages, skep_plan_model_chunks(plan), skep_plan_share(plan), stage);
 }
 
 /* Interleaved: a microbatch leaves when its slot in the third group after its own begins, at the latest. */
@@ -152,9 +154,9 @@ uint32_t skep_plan_fixed_in_flight(const struct skep_plan *plan)
 	return share / 3 < plan->stages ? share : 3 * plan->stages;
 }
 
-uint64_t skep_plan_slice_bytes(const struct skep_plan *plan, uint32_t slice)
+uint64_t skep_plan_vstage_bytes(const struct skep_plan *plan, uint32_t vstage)
 {
-	return plan->slice_bytes ? plan->slice_bytes[slice] : plan->stage[slice % plan->stages].activation_bytes;
+	return plan->vstage_bytes ? plan->vstage_bytes[vstage] : plan->stage[vstage % plan->stages].activation_bytes;
 }
 
 uint32_t skep_plan_credit(const struct skep_plan *plan)
@@ -166,7 +168,7 @@ uint32_t skep_plan_credit(const struct skep_plan *plan)
 
 uint32_t skep_round_capacity(const struct skep_plan *plan)
 {
-	if (skep_plan_streams(plan)) /* nothing is refilled: the next rounds are open already */
+	if (skep_plan_no_flush(plan)) /* nothing is refilled: the next rounds are open already */
 		return plan->microbatches;
 	/* Room to refill every second microbatch; a round that loses more closes with what it has. */
 	return plan->microbatches + plan->microbatches / 2 + 64;
@@ -185,7 +187,7 @@ uint32_t skep_plan_validation(const struct skep_plan *plan, uint32_t microbatch)
 
 bool skep_plan_validation_due(const struct skep_plan *plan, uint32_t closed)
 {
-	return plan->validate_every > 0 && closed >= plan->trial_rounds &&
+	return plan->validate_every > 0 && closed >= plan->candidate_rounds &&
 	       (closed % plan->validate_every == 0 || closed == plan->rounds);
 }
 

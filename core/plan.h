@@ -47,14 +47,15 @@ enum skep_pipeline {
 	SKEP_PIPELINE_SWARM,
 	SKEP_PIPELINE_GPIPE, /* all forwards of the share, then all backwards (GPipe, Huang et al. 2019) */
 	SKEP_PIPELINE_1F1B, /* PipeDream-flush (Narayanan et al. 2021): stage s of K holds at most K - s microbatches */
-	SKEP_PIPELINE_INTERLEAVED, /* 1F1B with `laps` slices of the model on each worker (the same, section 2.2; laps.c) */
+	SKEP_PIPELINE_INTERLEAVED, /* 1F1B with `model_chunks` model chunks on each worker (the same, section 2.2) */
 	SKEP_PIPELINE_PIPEDREAM, /* no flush (Narayanan et al. 2019): a round is one microbatch of each pipeline, several rounds
-	                            are open, and a stage steps as soon as its sum of a round is there (stream.c) */
+	                            are open, and a stage steps as soon as its sum of a round is there (no_flush.c) */
 	SKEP_PIPELINES
 };
-enum skep_collective {         /* collective.h has what each does */
-	SKEP_COLLECTIVE_RING,  /* hop by hop, as messages and operations of the members, as all but the next */
-	SKEP_COLLECTIVE_WHOLE, /* one ALLREDUCE of each member; the world does the hops of a ring between them */
+enum skep_collective {        /* collective.h has what each does */
+	SKEP_COLLECTIVE_RING, /* hop by hop, as messages and operations of the members, as all but the next */
+	/* In the simulator alone: one ALLREDUCE of each member; the world does the hops of a ring between them. */
+	SKEP_COLLECTIVE_FUSED,
 	SKEP_COLLECTIVE_PARAMETER_SERVER,
 	SKEP_COLLECTIVE_REDUCE_BROADCAST,
 	SKEP_COLLECTIVE_ALL_TO_ALL,
@@ -73,7 +74,7 @@ enum skep_on_loss {
 
 enum skep_joins {
 	SKEP_JOINS_NEEDED, /* a newcomer goes where it is needed most */
-	SKEP_JOINS_RANDOM, /* to any stage: what a swarm does that spreads nobody; only a stage that waits comes first */
+	SKEP_JOINS_RANDOM, /* to any stage, drawn at random; only a stage that waits for a worker comes first */
 };
 
 struct skep_stage_plan {
@@ -82,25 +83,24 @@ struct skep_stage_plan {
 	 * last stage. */
 	uint64_t activation_bytes;
 	uint64_t state_bytes;  /* parameters and optimizer state, all chunks together: what a newcomer downloads */
-	skep_time move_ns;     /* how long that is expected to take */
+	skep_time migrate_ns;  /* how long that is expected to take */
 	uint32_t state_chunks; /* that it is downloaded in, at most `parameters`; 0 is 1. Chunk c holds the elements of
 	                          skep_chunk_range(parameters, c, chunks) of the parameters and of every optimizer array */
-	uint32_t buckets;      /* with `promise`, parts of the last BACKWARD of a round and of the sum; 0 is 1 */
+	uint32_t buckets;      /* with `eager`, parts of the last BACKWARD of a round and of the sum; 0 is 1 */
 	/* [buckets] the first element of each. Bucket 0 ends with the stage, each other one where the one before begins,
 	 * and the last begins at 0: as BACKWARD makes them. */
 	const uint64_t *bucket_first;
 };
 
 struct skep_plan {
-	uint32_t workers;      /* N >= stages */
-	uint32_t stages;       /* T >= 1 */
+	uint32_t workers;      /* number of workers, >= stages */
+	uint32_t stages;       /* number of stages, >= 1 */
 	uint32_t samples;      /* per microbatch, >= 1 */
 	uint32_t microbatches; /* per round: the directory closes a round when so many have finished */
-	uint32_t in_flight;    /* microbatches that one first-stage worker keeps in the pipeline at once, >= 1 */
-	uint32_t rounds;       /* stop after so many, those before first_round included */
-	/* The round that the run begins with. Its workers begin with the state of their stages as of the start of this
-	 * round, which an earlier run has kept, and directory and workers as if the rounds before it were behind them. 0:
-	 * with what is drawn. */
+	uint32_t in_flight;    /* microbatches that one first-stage worker keeps in the pipeline, >= 1 */
+	uint32_t rounds;       /* the run ends after this number of rounds, those before first_round included */
+	/* The round that the run begins with. Workers load the state of their stages as of the start of this round from
+	 * the checkpoints of an earlier run. 0: parameters are drawn from the seed. */
 	uint32_t first_round;
 	uint64_t seed;
 	enum skep_wiring wiring;
@@ -110,67 +110,68 @@ struct skep_plan {
 	enum skep_codec reduction_codec; /* of the chunks of a reduction */
 	enum skep_on_loss on_loss;
 	enum skep_joins joins;
-	bool recompute; /* FORWARD keeps no stash, and an idle device may do it again ahead of its BACKWARD: with gpipe alone */
-	bool delayed; /* a round works on the parameters of one step earlier: it is open while the one before is summed */
-	skep_time rebalance_ns;         /* how often a worker may change its stage; 0: never */
-	skep_time rebalance_horizon_ns; /* a move must pay for itself within this time; 0: no such condition */
-	/* A worker looks so often whether it has sent the directory anything in the last half of it. */
+	bool recompute; /* activation checkpointing: FORWARD keeps no stash and is repeated before BACKWARD; gpipe alone */
+	bool delayed; /* a round uses the parameters of one step earlier: it is open while the one before is reduced */
+	skep_time rebalance_ns;         /* the period in which one worker may migrate; 0: none does */
+	skep_time rebalance_horizon_ns; /* a migration must pay for itself within this time; 0: no such condition */
+	/* Period of a worker's test whether it has sent the directory anything within the last half of it. */
 	skep_time heartbeat_ns;
-	skep_time fence_after_ns; /* a worker not heard of for so long is fenced; at least 2 heartbeats */
-	skep_time patience_ns; /* a microbatch that has been with another worker for so long is asked back; 0: never */
-	/* A stage that has lost its last worker waits so long for another; 0: the run fails. */
+	skep_time fence_after_ns; /* a worker that is silent for this time is fenced; at least 2 heartbeats */
+	skep_time
+		reissue_timeout_ns; /* a microbatch that has been with another worker for so long is asked back; 0: never */
+	/* The time that a stage without workers waits for one before the run fails; 0: it fails at once. */
 	skep_time wait_for_join_ns;
-	uint32_t checkpoint_every; /* one worker of each stage keeps its state after so many rounds; 0: never */
+	uint32_t checkpoint_every; /* rounds between the checkpoints of a stage; 0: there are none */
 	int64_t target_loss_nano; /* stop when the mean loss of a round, or where there are validations of one of these, is
 	                             at most this (1e-9 units); INT64_MIN: never */
 	const struct skep_stage_plan *stage; /* [stages] */
 	const uint32_t *first_stage_of;      /* [workers] stage at the start, SKEP_NO_STAGE for a spare */
-	uint32_t places;                     /* for wiring by latency, else 0 */
-	const uint32_t *place_of;            /* [workers] */
-	const skep_time *transfer_ns;        /* [places * places] a microbatch's activations one way, row = source */
-	uint32_t sync_chunks;    /* of a tree, or a share of a butterfly, that follow each other; 0: the usual number */
-	const uint32_t *site_of; /* [workers] SKEP_COLLECTIVE_HIERARCHICAL; NULL: all at one */
-	const uint64_t *link_Bps; /* [workers] SKEP_COLLECTIVE_BUTTERFLY; NULL: all equal */
-	bool barrier; /* gpipe: nobody goes backwards before all pipelines have gone forwards with their shares */
-	bool clip;    /* no stage steps before all know the norm of all gradients together; not without a flush */
-	bool promise; /* with gpipe and 1f1b: REDUCE is sent when a round opens, and a worker begins when its share is counted */
-	/* SKEP_PIPELINE_INTERLEAVED: the model is cut into laps * stages slices, and stage s holds slices s, s + stages, ..
-	 * of it. A microbatch passes the pipeline once for each of them (a lap). 0 is 1. */
-	uint32_t laps;
-	const uint64_t *slice_bytes; /* [laps * stages] activation_bytes of each slice; NULL: those of its stage */
-	/* Periodic sync, in a swarm alone (inner.c): a round has the microbatches of so many steps, a worker steps by itself
-	 * meanwhile, and what the members sum is how far each has come. 0: a round is one step of all. */
+	uint32_t places;                     /* endpoints of transfer_ns, for wiring by latency, else 0 */
+	const uint32_t *place_of;            /* [workers] index of its place */
+	const skep_time *transfer_ns;        /* [places * places] time of a microbatch's activations; row = source */
+	uint32_t sync_chunks;     /* chunks of a tree's vector, or of a butterfly's shard; 0: the default number */
+	const uint32_t *site_of;  /* [workers] SKEP_COLLECTIVE_HIERARCHICAL; NULL: all at one site */
+	const uint64_t *link_Bps; /* [workers] bytes per second, SKEP_COLLECTIVE_BUTTERFLY; NULL: all equal */
+	bool barrier; /* gpipe: no backward pass begins before all pipelines have done their forward passes */
+	bool clip;    /* clip by the norm of all gradients, which every stage's step waits for; not without a flush */
+	bool eager; /* with gpipe and 1f1b: REDUCE is sent when a round opens, and a worker begins when its share is counted */
+	/* SKEP_PIPELINE_INTERLEAVED: the model is cut into model_chunks * stages virtual stages, and stage s holds the
+	 * virtual stages s, s + stages, ... A microbatch passes the pipeline once for each model chunk. 0 is 1. */
+	uint32_t model_chunks;
+	const uint64_t *vstage_bytes; /* [model_chunks * stages] activation_bytes of each; NULL: those of its stage */
+	/* Periodic sync, in a swarm alone (periodic.c): inner steps in a round. A worker makes them by itself, and the
+	 * members reduce their pseudo-gradients. 0: a round is one step of all. */
 	uint32_t inner_steps;
-	uint32_t fragments; /* the same: a round sums one of so many parts of the vector, in turn; 0 is 1: all of it */
-	uint32_t
-		inner_overlap; /* the same, delayed: STEP comes after so many inner steps of the next round, or later */
+	uint32_t fragments; /* the same: parts of the vector, one of which is reduced each round; 0 is 1: all of it */
+	uint32_t inner_overlap; /* the same, delayed: inner steps of the next round before STEP, at least */
 	bool inner_by_share; /* a worker steps when it has counted its part of a step, so a fast one more often than a slow one;
 	                        else with the round's progress, all about equally often */
 	uint32_t
 		validate_every; /* rounds between validations (skep.h), one more follows the last round; 0: there are none.
 	                            Not without a flush */
-	uint32_t validate_microbatches; /* of each, if there are any >= 1 */
+	uint32_t validate_microbatches; /* in each validation; >= 1 if there are any */
 	/* The parts of a reduction are not summed as they come, but gathered where a sum would have been made, and made one by
 	 * an AGGREGATE when all are there: with collectives that bring them there (skep_collective_gathers()), one chunk. */
 	bool gather;
 	/* Periodic sync, with `delayed` and SKEP_COLLECTIVE_CHAIN, or `gather`: no worker waits for others. Each one's pseudo-
-	 * gradient is an outer step of its own, in every member of the stage (merges.c): after `inner_steps` steps of its own, or
+	 * gradient is an outer step of its own, in every member of the stage (async.c): after `inner_steps` steps of its own, or
 	 * with `inner_by_share` once in the time of a round, however many steps it has made by then. */
 	bool async;
-	/* Parallel random initialisation (trial.c), in a swarm whose rounds do not overlap: so many sets of first parameters
-	 * are each trained by a part of the workers for `trial_rounds` rounds, >= 2 and fewer than `rounds`, and one is kept.
+	/* Parallel random initialisation (candidates.c), in a swarm whose rounds do not overlap: so many sets of first parameters
+	 * are each trained by a part of the workers for `candidate_rounds` rounds, >= 2 and fewer than `rounds`, and one is kept.
 	 * 0 is 1: none. */
 	uint32_t candidates;
-	uint32_t trial_rounds;
-	/* [workers] a spare that stands by: it is given a stage only while fewer workers have one than at the start (edge.c).
-	 * NULL: nobody does, so a spare joins as soon as it can. Not with fixed pipelines. */
+	uint32_t candidate_rounds;
+	/* [workers] a standby: it is given a stage only while fewer workers have one than at the start (boundary.c).
+	 * NULL: none is, so a spare joins as soon as it can. Not with fixed pipelines. */
 	const bool *stands_by;
-	bool merge_waits; /* async: a worker makes no pass from PSEUDO until the STEP of that merge; else it goes on */
-	/* async with `gather`, and a collective that does so: a merge is one of the parts of so many workers, as soon as they are
-	 * told, or of fewer at the end of a round (merges.c). Not with merge_waits. */
-	uint32_t merge_parts;
+	bool async_waits; /* async: a worker makes no pass between PSEUDO_GRAD and the STEP of that update */
+	/* async with `gather`, and a collective that does so: an outer update is made of the parts of so many workers,
+	 * as soon as they are announced, or of fewer at the end of a round (async.c). Not with skep_async_waits. */
+	uint32_t group_size;
 	/* A table of so many elements of which the first stage and the last one each hold a copy, at the beginning of the one's
-	 * vector and at the end of the other's; both make the same step on it (tie.c). 0: none. With two stages or more; not
+	 * vector and at the end of the other's; both make the same step on it (tied_embeddings.c). 0: none. With two stages or
+	 * more; not
 	 * without a flush, nor in fragments, nor with `async`. */
 	uint64_t tied;
 };
@@ -185,6 +186,14 @@ void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64
 uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t stage);
 uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint32_t chunk);
 
+/* Most workers that a stage may have at a time, so members of a reduction, whichever workers come and go. Where
+ * newcomers go to those that have the fewest, only the first allocation can make a stage larger than the average: the
+ * directory sees to that. */
+uint32_t skep_stage_size_max(const struct skep_plan *plan);
+
+/* Workers of another stage that one worker knows at most, to choose among (wiring.h). */
+uint32_t skep_view_capacity(const struct skep_plan *plan);
+
 /* How long the activations of a microbatch are expected to take from one worker to another; 0 where the plan does not say. */
 skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uint32_t to);
 
@@ -196,15 +205,34 @@ void skep_plan_bucket(
 /* The version of the parameters that a round works on: its own, or with delayed updates that of one step earlier. Not with
  * rounds without a flush: there FORWARD takes the newest at hand. */
 uint32_t skep_plan_version(const struct skep_plan *plan, uint32_t round);
-/* What the parameters that a run begins with are called. With `async` merges are counted, those of this run. */
+/* The version of the parameters that a run begins with. With `async` versions count the outer updates of this run. */
 static inline uint32_t skep_plan_first_version(const struct skep_plan *plan)
 {
 	return plan->async ? 0 : plan->first_round;
 }
 
+/* The epoch of a machine's first process: 0 for a spare, which holds nothing. */
+static inline uint32_t skep_plan_first_epoch(const struct skep_plan *plan, uint32_t index)
+{
+	return index == plan->workers || plan->first_stage_of[index] != SKEP_NO_STAGE;
+}
+
+/* Is stage `stage` visited twice, forwards and backwards, and told its input both times? */
+static inline bool skep_plan_visits_twice(const struct skep_plan *plan, uint32_t stage)
+{
+	return plan->routing == SKEP_ROUTING_TRAINER && stage > 0 && stage + 1 < plan->stages;
+}
+
+/* True if BACKWARD recomputes the activations of this virtual stage, because FORWARD kept none. `recompute`: every
+ * stage does. */
+static inline bool skep_plan_recomputes(const struct skep_plan *plan, bool recompute, uint32_t vstage)
+{
+	return recompute || skep_plan_visits_twice(plan, vstage);
+}
+
 /* ---- rounds without a flush (SKEP_PIPELINE_PIPEDREAM) ------------------------------------------------------------- */
 
-static inline bool skep_plan_streams(const struct skep_plan *plan)
+static inline bool skep_plan_no_flush(const struct skep_plan *plan)
 {
 	return plan->pipeline == SKEP_PIPELINE_PIPEDREAM;
 }
@@ -221,7 +249,7 @@ uint32_t skep_plan_versions(const struct skep_plan *plan, uint32_t stage);
 uint32_t skep_plan_window(const struct skep_plan *plan);
 static inline uint32_t skep_plan_heard(const struct skep_plan *plan)
 {
-	return skep_plan_streams(plan) ? 2 * skep_plan_window(plan) : 2;
+	return skep_plan_no_flush(plan) ? 2 * skep_plan_window(plan) : 2;
 }
 
 /* ---- periodic sync ------------------------------------------------------------------------------------------------ */
@@ -275,21 +303,27 @@ uint32_t skep_plan_share(const struct skep_plan *plan);
 uint32_t skep_plan_pipeline_of(const struct skep_plan *plan, uint32_t worker);
 uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32_t stage);
 
-/* Most microbatches, times slices, that a worker of the stage may hold between the begin of FORWARD and the end of BACKWARD; 0:
- * the schedule sets no bound but in_flight in the first stage. */
+/* Most microbatches, times virtual stages, that a worker of the stage may hold between the begin of FORWARD and the end
+ * of BACKWARD; 0: the schedule sets no bound but in_flight in the first stage. */
 uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage);
 /* The same of one fixed pipeline with a share of so many microbatches. */
 uint32_t skep_pipeline_held(
-	enum skep_pipeline pipeline, uint32_t stages, uint32_t laps, uint32_t share, uint32_t stage);
+	enum skep_pipeline pipeline, uint32_t stages, uint32_t model_chunks, uint32_t share, uint32_t stage);
 
 /* What in_flight is with fixed pipelines: what the first stage may hold. */
 uint32_t skep_plan_fixed_in_flight(const struct skep_plan *plan);
 
 /* ---- a trial of several candidates ------------------------------------------------------------------------------- */
 
-static inline bool skep_plan_tries(const struct skep_plan *plan)
+static inline bool skep_plan_has_candidates(const struct skep_plan *plan)
 {
 	return plan->candidates > 1;
+}
+
+/* Of so many rounds, >= 2, those whose losses count; the last ones. */
+static inline uint32_t skep_candidate_window(uint32_t rounds)
+{
+	return rounds > 4 ? (rounds + 1) / 2 : 2;
 }
 
 /* For which a worker works at the start: by its place among the workers of its stage. A spare: 0. */
@@ -297,13 +331,13 @@ uint32_t skep_plan_candidate_of(const struct skep_plan *plan, uint32_t worker);
 
 /* ---- a tied table ------------------------------------------------------------------------------------------------ */
 
-static inline bool skep_plan_ties(const struct skep_plan *plan, uint32_t stage)
+static inline bool skep_plan_is_tied(const struct skep_plan *plan, uint32_t stage)
 {
 	return plan->tied > 0 && (stage == 0 || stage + 1 == plan->stages);
 }
 
 /* The other one that holds a copy. */
-static inline uint32_t skep_plan_twin(const struct skep_plan *plan, uint32_t stage)
+static inline uint32_t skep_plan_tied_peer(const struct skep_plan *plan, uint32_t stage)
 {
 	return plan->stages - 1 - stage;
 }
@@ -314,29 +348,30 @@ static inline uint64_t skep_plan_tied_first(const struct skep_plan *plan, uint32
 	return stage == 0 ? 0 : plan->stage[stage].parameters - plan->tied;
 }
 
-/* ---- slices of the model: as many as stages, unless interleaved; slice q is lap q / stages of stage q % stages --------- */
+/* ---- virtual stages: as many as stages, unless interleaved; q is chunk q / stages of stage q % stages -------------- */
 
-static inline uint32_t skep_plan_laps(const struct skep_plan *plan)
+static inline uint32_t skep_plan_model_chunks(const struct skep_plan *plan)
 {
-	return plan->laps > 1 ? plan->laps : 1;
+	return plan->model_chunks > 1 ? plan->model_chunks : 1;
 }
 
-static inline uint32_t skep_plan_slices(const struct skep_plan *plan)
+static inline uint32_t skep_plan_vstages(const struct skep_plan *plan)
 {
-	return plan->stages * skep_plan_laps(plan);
+	return plan->stages * skep_plan_model_chunks(plan);
 }
 
-/* The slice that holds a copy of a tied table. */
-static inline bool skep_plan_ties_slice(const struct skep_plan *plan, uint32_t slice)
+/* The virtual stage that holds a copy of the tied embeddings. */
+static inline bool skep_plan_is_tied_vstage(const struct skep_plan *plan, uint32_t vstage)
 {
-	return plan->tied > 0 && (slice == 0 || slice + 1 == skep_plan_slices(plan));
+	return plan->tied > 0 && (vstage == 0 || vstage + 1 == skep_plan_vstages(plan));
 }
 
-/* Of what leaves the slice forwards, and of the gradient that comes back. */
-uint64_t skep_plan_slice_bytes(const struct skep_plan *plan, uint32_t slice);
+/* Bytes of the activations that leave the virtual stage, and of the gradient that comes back. */
+uint64_t skep_plan_vstage_bytes(const struct skep_plan *plan, uint32_t vstage);
 
-/* Most microbatches of a swarm that the directory has one owner have outstanding: what it keeps in flight, and some to start
- * while word travels to the directory and back. With fixed pipelines all of a pipeline's share: nobody else is to have it. */
+/* Most microbatches of a swarm that the directory has one owner have outstanding: what it keeps in flight, and some to
+ * start while word travels to the directory and back. With fixed pipelines all of a pipeline's share: no other worker
+ * is to have it. */
 uint32_t skep_plan_credit(const struct skep_plan *plan);
 
 /* Most microbatch numbers that one round may use, refills included. Sample j of (round, microbatch) is sample number

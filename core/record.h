@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * record.h - what both worlds report while they run. A world calls the recorder it was given and never knows who
- * listens (database, summary, test). Calls come from one thread of one process, times are ns since the run began.
+ * record.h - decides in what form both worlds report a run. A world calls the recorder that it was given and does not
+ * know what it feeds (a database, a summary, a test). Calls come from one thread of one process, times are ns since the
+ * run began.
  */
 #ifndef SKEP_CORE_RECORD_H
 #define SKEP_CORE_RECORD_H
@@ -18,14 +19,24 @@ enum skep_traffic skep_message_traffic(const struct skep_message *message);
 #define SKEP_HEADER_BYTES 96u
 uint64_t skep_message_bytes(const struct skep_message *message);
 
-/* Of a round, or a validation, that is over: a moment to which losses belong, and with them what was sent so far. */
+/* True if a worker reports to rank 0 what it has done and sent before this message leaves it. */
+bool skep_message_reports(const struct skep_plan *plan, const struct skep_message *message);
+
+/* Most payload bytes that a message may carry: exact where the plan is, an upper bound for a chunk. 0: none belongs. */
+uint64_t skep_message_payload_max(const struct skep_plan *plan, const struct skep_message *message);
+
+/* True if the operation outputs a tensor; that of STORE is the one that it took in. */
+bool skep_op_puts_out(const struct skep_plan *plan, const struct skep_op *op);
+
+/* True if the note ends a round or a validation: losses are reported then, and with them the bytes sent so far. */
 static inline bool skep_note_ends(uint8_t kind)
 {
 	return kind == SKEP_NOTE_ROUND_CLOSED || kind == SKEP_NOTE_VALIDATED;
 }
 
 struct skep_op_span { /* one operation on one worker's device */
-	uint32_t worker, epoch, round, microbatch;
+	uint32_t worker, epoch, round;
+	uint32_t number; /* as struct skep_op has it: of a pass its microbatch */
 	uint16_t stage;
 	uint8_t kind, lane;
 	skep_time begin_ns, end_ns;
@@ -41,14 +52,14 @@ struct skep_link_use {                /* at the end of a run, one per ordered pa
 
 struct skep_worker_use { /* at the end of a run, one per machine, the directory included */
 	uint32_t index, epoch, stage;
-	skep_time born_ns;              /* of one life, where one is told of; 0 in the sum of all */
+	skep_time started_ns;           /* of one incarnation, where it is reported alone; 0 in the sum of all */
 	skep_time alive_ns, compute_ns; /* compute lane busy, as spans say */
-	skep_time arithmetic_ns;        /* real arithmetic in the compute lane; 0 when no maths is done */
-	uint64_t events, digest;        /* over all its lives; the digests of several folded in their order */
-	bool torn;                      /* real runs: a life was cut off, so events and digest are not all */
+	skep_time arithmetic_ns;        /* real arithmetic in the compute lane; 0 when no arithmetic is done */
+	uint64_t events, digest;        /* over all its incarnations; their digests folded in order */
+	bool torn;                      /* real runs: an incarnation was cut off, so events and digest are incomplete */
 };
 
-/* What a real run keeps of each machine: every event that it was told, in order (exec/log.h). */
+/* What a real run keeps of each machine: every event that it was told, in order (exec/loop/log.h). */
 struct skep_machine_log {
 	const uint8_t *bytes;
 	size_t count;
@@ -56,22 +67,25 @@ struct skep_machine_log {
 	uint64_t events, digest;
 };
 
+/* A function that is NULL is not called. */
 struct skep_recorder {
 	void *context;
 	void (*note)(void *context, skep_time now, struct skep_peer who, const struct skep_note *note);
 	void (*op)(void *context, const struct skep_op_span *span);
 	void (*link)(void *context, const struct skep_link_use *use);
 	void (*worker)(void *context, const struct skep_worker_use *use);
-	/* A machine was there from then to then: at the end of each of its lives, not of the directory's; may be NULL. */
-	void (*life)(void *context, uint32_t machine, skep_time born_ns, skep_time ended_ns);
-	/* Real runs: the process of a worker that has a seat has died, whoever killed it; may be NULL. */
+	/* A machine was present from `started_ns` to `ended_ns`: called when an incarnation of a worker ends, not for
+	 * the directory. */
+	void (*life)(void *context, uint32_t machine, skep_time started_ns, skep_time ended_ns);
+	/* Real runs: the process of a worker that has a slot has died, for whatever reason. */
 	void (*died)(void *context, uint32_t machine);
-	void (*progress)(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total); /* may be NULL */
-	/* What all machines together have sent since this was told last; before each note of which skep_note_ends() is
-	 * true, and at the end of the run; may be NULL. In real runs what each worker had told of by then: before its TALLY,
-	 * and what it sent for a validation. A message counts when it is sent, not when it arrives. */
+	void (*progress)(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total);
+	/* Bytes that all machines together have sent since the last call; called before each note of which
+	 * skep_note_ends() is true, and at the end of the run. In real runs these are the bytes that workers had
+	 * reported by then: those before their TALLY, and those of a validation. A message counts when it is sent, not
+	 * when it arrives. */
 	void (*sent)(void *context, const uint64_t bytes[SKEP_TRAFFICS]);
-	/* The next bytes of a machine's log, whole entries; may be NULL, and the simulator has none. */
+	/* The next bytes of a machine's log, which are whole entries; the simulator has no log. */
 	void (*log)(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count);
 };
 

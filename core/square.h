@@ -4,7 +4,8 @@
  * compiler gets the same ones from the same ones.
  *
  * 48 bits of mantissa below 16 of exponent: m * 2^(e - 32768 - 48), the mantissa's top bit set; 0 is 0, and all ones is what is
- * not finite. A world makes them of doubles and back (models/squares.h). Relative error: of a sum 2^-47; of a quotient 2^-47,
+ * not finite. A world makes them of doubles and back (models/update/squares.h). Relative error: of a sum
+ * 2^-47; of a quotient 2^-47,
  * or 2^-31 for a divisor near 2^32.
  */
 #ifndef SKEP_CORE_SQUARE_H

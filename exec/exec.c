@@ -7,6 +7,7 @@
  */
 #include "exec/exec.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <mpi.h>
 #include <signal.h>
@@ -14,17 +15,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "core/hash.h"
-#include "exec/host_memory.h"
-#include "exec/launch.h"
-#include "exec/loop.h"
-#include "exec/quit.h"
-#include "exec/remains.h"
-#include "exec/together.h"
-#include "exec/transport_mpi.h"
-#include "exec/ulfm.h"
-#include "models/checkpoint_folder.h"
-#include "models/team.h"
+#include "exec/loop/loop.h"
+#include "exec/loop/post_mortem.h"
+#include "exec/mpi/host_memory.h"
+#include "exec/mpi/launch.h"
+#include "exec/mpi/startup.h"
+#include "exec/mpi/transport_mpi.h"
+#include "exec/mpi/ulfm.h"
+#include "models/checkpoint/checkpoint_folder.h"
+#include "models/layers/thread_pool.h"
 
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
 
@@ -52,15 +53,9 @@ bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_
 	return false;
 }
 
-bool skep_exec_survives(void)
-{
-	int up = 0;
-	MPI_Initialized(&up);
-	return up ? skep_ulfm_active() : skep_ulfm_built();
-}
-
-/* MPI_Finalize would not always return. mpirun waits for those that end without it: whoever has launched it ends it. If that
- * was not skep, rank 0 does. */
+/* Ends this process after the death of others, when MPI_Finalize might not return. mpirun then waits for the
+ * processes that end without MPI_Finalize: if skep has launched mpirun, skep ends it; otherwise rank 0 aborts the
+ * job. */
 static void finish_bereaved(int rank, int status)
 {
 	if (rank == 0 && !skep_launch_wants_word())
@@ -78,7 +73,7 @@ void skep_exec_finish(int status, const struct skep_exec_result *result)
 	if (skep_ulfm_active() && (result->bereaved || status != 0))
 		finish_bereaved(rank, status);
 	if (!skep_mpi_meet(MPI_COMM_WORLD, MEET_S))
-		skep_exec_abort(1); /* somebody has died or hangs, and MPI_Finalize would wait for them */
+		skep_exec_abort(1); /* a rank has died or hangs, and MPI_Finalize would wait for it */
 	MPI_Finalize();
 }
 
@@ -126,7 +121,7 @@ static void say_who_shares(const struct skep_device_place *place, uint32_t proce
 {
 	char name[MPI_MAX_PROCESSOR_NAME] = "";
 	int length = 0;
-	uint32_t cores = skep_team_cores();
+	uint32_t cores = skep_thread_pool_cores();
 	MPI_Get_processor_name(name, &length);
 	if (gpus > 0 && processes > gpus)
 		fprintf(stderr, "skep: %" PRIu32 " processes on %.64s share %" PRIu32 " GPU%s\n", processes, name, gpus,
@@ -158,7 +153,7 @@ static struct skep_device_place place_on_host(
 /* More threads than cores would wait for each other. */
 static bool has_cores(const struct skep_device_place *place, uint32_t rank, char reason[SKEP_REASON_SIZE])
 {
-	uint32_t cores = skep_team_cores();
+	uint32_t cores = skep_thread_pool_cores();
 	if (place->threads <= cores)
 		return true;
 	snprintf(reason, SKEP_REASON_SIZE,
@@ -190,8 +185,9 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
 	return false;
 }
 
-/* Where devices keep their stages' states; every worker has to be able to write there. What other runs have kept there is out of
- * the way before anybody begins, and a run that goes on with another has what it goes on with. */
+/* Opens the folder for checkpoints on every rank and fails unless every worker can write there. Checkpoints of
+ * other runs are moved away before any worker begins; a run that continues another one takes over that run's
+ * checkpoints. */
 static bool agree_on_checkpoints(const struct skep_scenario *scenario, struct skep_checkpoint_folder *folder,
 	struct skep_loop_setup *setup, char reason[SKEP_REASON_SIZE])
 {
@@ -216,15 +212,15 @@ static bool agree_on_checkpoints(const struct skep_scenario *scenario, struct sk
  * is about to end. */
 static bool run_loop(struct skep_loop_setup *setup, struct skep_exec_result *ret, char reason[SKEP_REASON_SIZE])
 {
-	struct skep_complaints complaints = {.rank = setup->transport->rank};
+	struct skep_rejects rejects = {.rank = setup->transport->rank};
 	bool clean = false;
-	setup->complaints = &complaints;
-	if (!skep_transport_mpi_create(setup->transport, skep_together_name(), &complaints))
+	setup->rejects = &rejects;
+	if (!skep_transport_mpi_create(setup->transport, skep_together_name(), &rejects))
 		snprintf(reason, SKEP_REASON_SIZE, "no memory for the transport");
 	if (!skep_together_agree(reason))
 		return false;
 	bool fine = skep_loop_run(setup, ret, &clean, reason, SKEP_REASON_SIZE);
-	skep_complaints_close(&complaints);
+	skep_rejects_close(&rejects);
 	skep_transport_mpi_destroy(setup->transport, clean);
 	if (clean)
 		skep_device_destroy(setup->device);
@@ -244,10 +240,11 @@ static void say_how_hard(uint32_t spares)
 }
 
 /* What killed processes leave, for rank 0 to find. */
-static void share_remains(const struct skep_scenario *scenario, size_t ranks, struct skep_loop_setup *setup)
+static void share_post_mortem(const struct skep_scenario *scenario, size_t ranks, struct skep_loop_setup *setup)
 {
 	size_t links = (size_t)(scenario->plan.workers + 1) * SKEP_TRAFFICS;
-	setup->remains = skep_host_memory_create(MPI_COMM_WORLD, skep_together_name(), ranks * sizeof *setup->remains);
+	setup->post_mortem =
+		skep_host_memory_create(MPI_COMM_WORLD, skep_together_name(), ranks * sizeof *setup->post_mortem);
 	setup->used =
 		skep_host_memory_create(MPI_COMM_WORLD, skep_together_name(), ranks * links * sizeof *setup->used);
 }
@@ -282,7 +279,7 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 	transport.rank = (uint32_t)rank;
 	setup.clock = &clock;
 	if (one && skep_ulfm_active())
-		share_remains(scenario, (size_t)ranks, &setup);
+		share_post_mortem(scenario, (size_t)ranks, &setup);
 	bool fine = run_loop(&setup, ret, reason);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);
@@ -292,10 +289,11 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_options *options,
 	const struct skep_recorder *recorder, struct skep_exec_result *ret, char *reterr, size_t size)
 {
-	const struct skep_recorder nobody = {0};
+	const struct skep_recorder no_worker = {0};
 	char reason[SKEP_REASON_SIZE] = "";
 	uint32_t workers = scenario->plan.workers;
 	int ranks;
+	assert(!scenario->unresolved);
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	if ((uint32_t)ranks < workers + 1 || ((uint32_t)ranks > workers + 1 && !skep_exec_survives())) {
@@ -309,7 +307,7 @@ bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	if (rank == 0 && scenario->has_trace)
 		say_how_hard((uint32_t)ranks - workers - 1);
-	bool fine = run_checked(scenario, options, recorder != NULL ? recorder : &nobody, ret, reason);
+	bool fine = run_checked(scenario, options, recorder != NULL ? recorder : &no_worker, ret, reason);
 	snprintf(reterr, size, "%s", reason);
 	return fine;
 }

@@ -6,7 +6,7 @@
 #define SKEP_EXEC_EXEC_H
 
 #include "core/record.h"
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 
 struct skep_exec_options {
 	bool pace;  /* an operation takes at least the time that the profile gives for the worker's GPU */

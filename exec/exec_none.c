@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exec_none.c - stands in for the executor where MPI was not found at build time: every function says so. Nothing
- * was launched then, so nobody shares work over MPI.
+ * exec_none.c - stands in for the executor where MPI was not found at build time: every function reports that. Without
+ * MPI a program has no other ranks, so the functions of the farm have none to send to or receive from.
  */
 #include <stdio.h>
 
 #include "exec/exec.h"
-#include "exec/probe.h"
-#include "exec/share.h"
+#include "exec/mpi/farm.h"
+#include "exec/probe/probe.h"
 
 static const char missing[] =
 	"this program was built without MPI: apt-get install libopenmpi-dev openmpi-bin, and build again";
@@ -87,14 +87,14 @@ bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed
 	return skep_exec_ready(NULL, reterr, size);
 }
 
-bool skep_share_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)
+bool skep_farm_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)
 {
 	*ret_rank = 0;
 	*ret_ranks = 1;
 	return skep_exec_ready(NULL, reterr, size);
 }
 
-bool skep_share_send(uint32_t rank, const void *bytes, uint64_t count)
+bool skep_farm_send(uint32_t rank, const void *bytes, uint64_t count)
 {
 	(void)rank;
 	(void)bytes;
@@ -102,7 +102,7 @@ bool skep_share_send(uint32_t rank, const void *bytes, uint64_t count)
 	return false;
 }
 
-bool skep_share_receive(uint32_t *ret_rank, void **ret, uint64_t *ret_count)
+bool skep_farm_receive(uint32_t *ret_rank, void **ret, uint64_t *ret_count)
 {
 	*ret_rank = 0;
 	*ret = NULL;
@@ -110,17 +110,17 @@ bool skep_share_receive(uint32_t *ret_rank, void **ret, uint64_t *ret_count)
 	return false;
 }
 
-bool skep_share_gone(uint32_t rank)
+bool skep_farm_gone(uint32_t rank)
 {
 	(void)rank;
 	return false;
 }
 
-void skep_share_finish(void)
+void skep_farm_finish(void)
 {
 }
 
-void skep_share_abort(int status)
+void skep_farm_abort(int status)
 {
 	(void)status;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * arithmetic.c - what the devices of a simulated run really compute (maths: real).
+ * arithmetic.c - decides when the devices of a simulated run compute (arithmetic: real).
  *
- * Passes, steps and reductions are offered to the crew when they begin and called in when they end. What touches more than its
- * own device (a checkpoint, which all see from then on) or is rare (state in and out) is done here when it ends.
+ * Passes, steps and reductions are offered to the device threads when they begin and called in when they end. An
+ * operation that touches more than its own device (a checkpoint, which all workers see from then on) or is rare (a
+ * state that is sent or loaded) is done here when it ends.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 static bool keep(
 	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, char *reterr, size_t size)
 {
+	assert(((struct skep_world *)context)->plan->stages > stage);
 	struct skep_world *world = context;
 	struct skep_kept *kept = &world->kept[stage * SKEP_WORLD_KEPT], *oldest = kept;
 	for (uint32_t i = 1; i < SKEP_WORLD_KEPT; i++)
@@ -34,6 +37,7 @@ static bool keep(
 static bool find_kept(
 	void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, char *reterr, size_t size)
 {
+	assert(((struct skep_world *)context)->plan->stages > stage);
 	struct skep_world *world = context;
 	const struct skep_kept *kept = &world->kept[stage * SKEP_WORLD_KEPT];
 	for (uint32_t i = 0; i < SKEP_WORLD_KEPT; i++) {
@@ -51,19 +55,20 @@ static bool find_kept(
 
 bool skep_arithmetic_device(struct skep_world *world, uint32_t worker, uint32_t stage)
 {
+	assert(worker < world->plan->workers);
 	char error[256];
-	struct skep_actor *actor = &world->actor[worker];
-	if (world->scenario->maths != SKEP_MATHS_REAL)
+	struct skep_process *process = &world->process[worker];
+	if (world->scenario->arithmetic != SKEP_ARITHMETIC_REAL)
 		return true;
 	uint32_t candidate = stage == SKEP_NO_STAGE ? 0 : skep_plan_candidate_of(world->plan, worker);
-	actor->device = skep_device_create_on(SKEP_DEVICE_CPU, &(struct skep_device_place){.candidate = candidate},
+	process->device = skep_device_create_on(SKEP_DEVICE_CPU, &(struct skep_device_place){.candidate = candidate},
 		&world->scenario->training, stage, error, sizeof error);
-	if (!actor->device)
+	if (!process->device)
 		return false;
 	struct skep_byzantine byzantine = skep_scenario_byzantine(world->scenario, worker);
-	skep_device_set_keeper(actor->device, &(struct skep_keeper){world, keep, find_kept});
-	skep_device_set_byzantine(actor->device, &byzantine);
-	return skep_device_take_up(actor->device, world->why, sizeof world->why);
+	skep_device_set_keeper(process->device, &(struct skep_keeper){world, keep, find_kept});
+	skep_device_set_byzantine(process->device, &byzantine);
+	return skep_device_take_up(process->device, world->why, sizeof world->why);
 }
 
 /* ---- operations ----------------------------------------------------------------------------------------------- */
@@ -78,7 +83,7 @@ static bool is_pass(const struct skep_op *op)
 
 static bool is_shared_out(const struct skep_op *op)
 {
-	bool steps = op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_INNER || op->kind == SKEP_OP_PSEUDO;
+	bool steps = op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_INNER_STEP || op->kind == SKEP_OP_PSEUDO_GRAD;
 	return is_pass(op) || steps || skep_op_reduces(op->kind);
 }
 
@@ -98,36 +103,41 @@ static void weigh(struct skep_world *world)
 
 bool skep_arithmetic_init(struct skep_world *world, uint32_t threads)
 {
-	if (world->scenario->maths != SKEP_MATHS_REAL)
+	if (world->scenario->arithmetic != SKEP_ARITHMETIC_REAL)
 		return true;
 	weigh(world);
-	world->crew = skep_crew_create(world->plan->workers, threads);
-	return world->crew != NULL;
+	world->device_threads = skep_device_threads_create(world->plan->workers, threads);
+	return world->device_threads != NULL;
 }
 
 void skep_arithmetic_begin(struct skep_world *world, uint32_t worker, const struct skep_op *op)
 {
-	struct skep_device *device = world->actor[worker].device;
+	assert(worker < world->plan->workers);
+	assert(op->lane < SKEP_LANES);
+	struct skep_device *device = world->process[worker].device;
 	if (device && is_shared_out(op))
-		skep_crew_begin(
-			world->crew, worker, device, op, is_pass(op) ? world->light_passes : world->light_steps);
+		skep_device_threads_begin(world->device_threads, worker, device, op,
+			is_pass(op) ? world->light_passes : world->light_steps);
 }
 
 void skep_arithmetic_end(
 	struct skep_world *world, uint32_t worker, const struct skep_op *op, struct skep_device_result *ret)
 {
+	assert(worker < world->plan->workers);
+	assert(op->lane < SKEP_LANES);
 	if (is_shared_out(op)) {
-		skep_crew_end(world->crew, worker, op->lane, ret);
+		skep_device_threads_end(world->device_threads, worker, op->lane, ret);
 		return;
 	}
-	skep_crew_settle(world->crew, worker);
-	skep_device_run(world->actor[worker].device, op, ret);
+	skep_device_threads_drain(world->device_threads, worker);
+	skep_device_run(world->process[worker].device, op, ret);
 }
 
 void skep_arithmetic_forget(struct skep_world *world, uint32_t worker)
 {
-	if (world->crew)
-		skep_crew_forget(world->crew, worker);
-	skep_device_destroy(world->actor[worker].device);
-	world->actor[worker].device = NULL;
+	assert(worker < world->plan->workers);
+	if (world->device_threads)
+		skep_device_threads_forget(world->device_threads, worker);
+	skep_device_destroy(world->process[worker].device);
+	world->process[worker].device = NULL;
 }

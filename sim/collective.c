@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * collective.c - a ring all-reduce as flows: one for each link, in place of the 2(n - 1) messages that cross it.
+ * collective.c - simulates a ring all-reduce as flows, a fused collective: one flow for each link, in place of the
+ * 2(n - 1) messages that cross it.
  *
- * The flow from rank r to rank r + 1 begins when rank r asks. It has the bytes of the messages that it stands for, headers
- * included, and shares the network as every other flow does. When all have arrived it is known how long each link is busy
- * with a chunk, and so when the chunks would have come round, latencies and operations included (ring_time.c). What the
- * flows do not show is that a link which waits for chunks leaves its share to others meanwhile.
+ * The flow from rank r to rank r + 1 begins when rank r asks. It has the bytes of the messages that it stands for,
+ * headers included, and shares the network as every other flow does. When all have arrived it is known how long each
+ * link is busy with a chunk, and so when the chunks would have come round, latencies and operations included
+ * (ring_time.c). What the flows do not show is that a link which waits for chunks leaves its share to others
+ * meanwhile.
  *
- * A flow here has no jitter and no overhead of messages: ring_time.c has both, for each chunk. A strand has the cap of one
- * message, as each chunk of a bunch has; a chunk that is alone on its link is no faster than that, which is up to ring_time.c.
+ * A flow here has no jitter and no overhead of messages: ring_time.c has both, for each chunk. A strand has the cap
+ * of one message, as each chunk of a bunch has; a chunk that is alone on its link is no faster than that, which is up
+ * to ring_time.c.
  *
- * Kept true: nobody is answered twice. Whoever leaves (it died, or cancelled: its attempt is void) stops the flows, and the
- * others wait until they cancel as well.
+ * Kept true: no worker is answered twice. A worker that leaves (it died, or cancelled as its attempt is void) stops
+ * the flows, and the others wait until they cancel as well.
  */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/collective/ring.h"
 #include "core/random.h"
-#include "core/ring.h"
 #include "sim/ring_time.h"
 #include "sim/world.h"
 
@@ -27,42 +30,46 @@
 #define STRANDS 16u
 
 /* By the number of the whole, not its slot: an arrival that is being handled may be of one that has just been left. */
-static uint64_t tag_of(const struct skep_whole *whole, uint32_t rank)
+static uint64_t tag_of(const struct skep_fused *whole, uint32_t rank)
 {
-	return SKEP_WHOLE_TAG | (uint64_t)whole->number << 32 | rank;
+	assert(rank < whole->size);
+	return SKEP_FUSED_TAG | (uint64_t)whole->number << 32 | rank;
 }
 
-static uint32_t next_rank(const struct skep_whole *whole, uint32_t rank)
+static uint32_t next_rank(const struct skep_fused *whole, uint32_t rank)
 {
+	assert(rank < whole->size);
 	return (rank + 1) % whole->size;
 }
 
-static bool is_of(const struct skep_whole *whole, const struct skep_op *op)
+static bool is_of(const struct skep_fused *whole, const struct skep_op *op)
 {
-	return whole->size == op->size && whole->stage == op->stage && whole->round == op->round &&
+	assert(op->kind == SKEP_OP_ALLREDUCE);
+	return whole->size == op->members && whole->stage == op->stage && whole->round == op->round &&
 	       whole->attempt == op->attempt && whole->first == op->first;
 }
 
 static uint32_t find(const struct skep_world *world, const struct skep_op *op)
 {
-	for (uint32_t slot = 0; slot < world->wholes; slot++)
-		if (is_of(&world->whole[slot], op))
+	for (uint32_t slot = 0; slot < world->fused_slots; slot++)
+		if (is_of(&world->fused[slot], op))
 			return slot;
 	return NONE;
 }
 
 static bool grow(struct skep_world *world)
 {
-	struct skep_whole *grown = realloc(world->whole, (world->wholes + 1) * sizeof *grown);
+	struct skep_fused *grown = realloc(world->fused, (world->fused_slots + 1) * sizeof *grown);
 	if (!grown)
 		return false;
-	world->whole = grown;
-	world->wholes++;
+	world->fused = grown;
+	world->fused_slots++;
 	return true;
 }
 
-static uint64_t chunk_bytes(const struct skep_world *world, const struct skep_whole *whole, uint32_t chunk)
+static uint64_t chunk_bytes(const struct skep_world *world, const struct skep_fused *whole, uint32_t chunk)
 {
+	assert(whole->size > 0);
 	uint64_t first, count;
 	skep_chunk_range(whole->elements, chunk % whole->size, whole->size, &first, &count);
 	return skep_codec_bytes(world->plan->reduction_codec, count) + SKEP_HEADER_BYTES;
@@ -70,92 +77,99 @@ static uint64_t chunk_bytes(const struct skep_world *world, const struct skep_wh
 
 static uint32_t make(struct skep_world *world, const struct skep_op *op)
 {
+	assert(op->members > 1);
+	assert(op->receiver < world->plan->workers);
 	uint32_t slot = 0;
-	struct skep_whole_rank *rank = calloc(op->size, sizeof *rank);
-	while (slot < world->wholes && world->whole[slot].size > 0)
+	struct skep_fused_rank *rank = calloc(op->members, sizeof *rank);
+	while (slot < world->fused_slots && world->fused[slot].size > 0)
 		slot++;
-	if (!rank || (slot == world->wholes && !grow(world))) {
+	if (!rank || (slot == world->fused_slots && !grow(world))) {
 		free(rank);
 		world->no_memory = true;
 		return NONE;
 	}
-	struct skep_whole whole = {.stage = op->stage, .round = op->round, .attempt = op->attempt, .size = op->size};
+	struct skep_fused whole = {.stage = op->stage, .round = op->round, .attempt = op->attempt, .size = op->members};
 	whole.rank = rank;
 	whole.first = op->first;
 	whole.elements = op->count;
-	whole.number = world->wholes_made++ & INT32_MAX;
+	whole.number = world->fused_made++ & INT32_MAX;
 	for (uint32_t chunk = 0; chunk < whole.size; chunk++)
 		whole.chunks_bytes += chunk_bytes(world, &whole, chunk);
-	world->whole[slot] = whole;
+	world->fused[slot] = whole;
 	return slot;
 }
 
-static void drop(struct skep_whole *whole)
+static void drop(struct skep_fused *whole)
 {
 	free(whole->rank);
-	*whole = (struct skep_whole){0};
+	*whole = (struct skep_fused){0};
 }
 
 /* ---- what it amounts to --------------------------------------------------------------------------------------- */
 
 /* In 2(n - 1) hops a rank sends every chunk twice, but for the two that end their way with it: those of ranks + 1 and + 2. */
-static uint64_t link_bytes(const struct skep_world *world, const struct skep_whole *whole, uint32_t rank)
+static uint64_t link_bytes(const struct skep_world *world, const struct skep_fused *whole, uint32_t rank)
 {
 	return 2 * whole->chunks_bytes - chunk_bytes(world, whole, rank + 1) - chunk_bytes(world, whole, rank + 2);
 }
 
 static uint32_t place_of(const struct skep_world *world, uint32_t worker)
 {
+	assert(worker < world->plan->workers);
 	return world->scenario->topology.machine[worker].place;
 }
 
-static double latency_ns(const struct skep_world *world, const struct skep_whole *whole, uint32_t rank)
+static double latency_ns(const struct skep_world *world, const struct skep_fused *whole, uint32_t rank)
 {
+	assert(rank < whole->size);
 	uint32_t source = whole->rank[rank].worker, destination = whole->rank[rank].next;
 	return round(1e9 * skep_path_mean_s(
 				   &world->scenario->topology, place_of(world, source), place_of(world, destination)));
 }
 
 static double operation_ns(
-	const struct skep_world *world, const struct skep_whole *whole, uint32_t rank, enum skep_op_kind kind)
+	const struct skep_world *world, const struct skep_fused *whole, uint32_t rank, enum skep_op_kind kind)
 {
+	assert(rank < whole->size);
 	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)whole->stage, .size = whole->size};
 	skep_chunk_range(whole->elements, 0, whole->size, &op.first, &op.count);
 	return (double)skep_scenario_op_ns(world->scenario, whole->rank[rank].worker, &op);
 }
 
-static void add_trait(
-	const struct skep_world *world, const struct skep_whole *whole, uint32_t rank, struct skep_ring_link *link)
+static void add_link_profile(
+	const struct skep_world *world, const struct skep_fused *whole, uint32_t rank, struct skep_ring_link *link)
 {
 	const struct skep_topology *t = &world->scenario->topology;
 	uint32_t from = place_of(world, whole->rank[rank].worker), to = place_of(world, whole->rank[rank].next);
 	double bytes = (double)link_bytes(world, whole, rank) / skep_ring_hops(whole->size);
 	link->topology = t;
-	link->trait = skep_path_trait(t, from, to);
+	link->link_profile = skep_path_link_profile(t, from, to);
 	link->overhead_ns = round(1e9 * skep_path_overhead_s(t, from, to));
 	link->random = skep_mix(skep_mix(t->seed ^ whole->number) ^ rank);
 	link->cap_ns = 1e9 * bytes / skep_path_cap_Bps(t, from, to);
 }
 
 static struct skep_ring_link ring_link(
-	const struct skep_world *world, const struct skep_whole *whole, uint32_t rank, skep_time first_ns)
+	const struct skep_world *world, const struct skep_fused *whole, uint32_t rank, skep_time first_ns)
 {
 	uint32_t next = next_rank(whole, rank);
 	struct skep_ring_link link = {.ready_ns = (double)(whole->rank[rank].asked_ns - first_ns),
 		.chunk_ns = fmax(1, (double)whole->rank[rank].busy_ns / skep_ring_hops(whole->size)),
 		.latency_ns = latency_ns(world, whole, rank),
-		.take_ns = operation_ns(world, whole, rank, SKEP_OP_TAKE),
+		.take_ns = operation_ns(world, whole, rank, SKEP_OP_COPY_GRAD),
 		.add_ns = operation_ns(world, whole, next, SKEP_OP_ADD),
 		.add_store_ns = operation_ns(world, whole, next, SKEP_OP_ADD_STORE),
 		.store_ns = operation_ns(world, whole, next, SKEP_OP_STORE)};
-	if (world->scenario->topology.traits > 0)
-		add_trait(world, whole, rank, &link);
+	if (world->scenario->topology.link_profiles > 0)
+		add_link_profile(world, whole, rank, &link);
 	return link;
 }
 
 /* All flows are over: each member's ALLREDUCE ends when it would have stored its last chunk. */
-static void end(struct skep_world *world, const struct skep_whole *whole)
+static void end(struct skep_world *world, const struct skep_fused *whole)
 {
+	assert(whole->arrived == whole->size);
+	assert(!whole->left);
 	skep_time first_ns = world->now;
 	struct skep_ring_link *link = malloc(whole->size * sizeof *link);
 	double *ns = malloc(whole->size * sizeof *ns);
@@ -166,7 +180,7 @@ static void end(struct skep_world *world, const struct skep_whole *whole)
 	if (link && ns && skep_ring_time(link, whole->size, ns)) {
 		for (uint32_t rank = 0; rank < whole->size; rank++) {
 			skep_time time = first_ns + (skep_time)llround(ns[rank]);
-			skep_world_end_whole(world, whole->rank[rank].worker, time > world->now ? time : world->now);
+			skep_world_end_fused(world, whole->rank[rank].worker, time > world->now ? time : world->now);
 		}
 	} else {
 		world->no_memory = true;
@@ -177,8 +191,9 @@ static void end(struct skep_world *world, const struct skep_whole *whole)
 
 /* ---- its course ----------------------------------------------------------------------------------------------- */
 
-static void count(struct skep_world *world, const struct skep_whole *whole, uint32_t rank, uint64_t bytes)
+static void count(struct skep_world *world, const struct skep_fused *whole, uint32_t rank, uint64_t bytes)
 {
+	assert(rank < whole->size);
 	uint64_t messages = skep_ring_hops(whole->size);
 	if (!skep_traffic_add(&world->traffic, whole->rank[rank].worker, whole->rank[rank].next, SKEP_TRAFFIC_SYNC,
 		    messages, bytes))
@@ -187,8 +202,10 @@ static void count(struct skep_world *world, const struct skep_whole *whole, uint
 
 static void start(struct skep_world *world, uint32_t slot, uint32_t rank)
 {
-	struct skep_whole *whole = &world->whole[slot];
-	struct skep_whole_rank *from = &whole->rank[rank];
+	assert(rank < world->fused[slot].size);
+	assert(world->fused[slot].rank[rank].flowing == 0);
+	struct skep_fused *whole = &world->fused[slot];
+	struct skep_fused_rank *from = &whole->rank[rank];
 	uint64_t bytes = link_bytes(world, whole, rank);
 	for (uint64_t strand = 0; strand < STRANDS; strand++) {
 		uint64_t part = bytes * (strand + 1) / STRANDS - bytes * strand / STRANDS;
@@ -199,29 +216,30 @@ static void start(struct skep_world *world, uint32_t slot, uint32_t rank)
 	from->flowing = STRANDS;
 }
 
-void skep_whole_ask(struct skep_world *world, uint32_t worker, const struct skep_op *op)
+void skep_fused_join(struct skep_world *world, uint32_t worker, const struct skep_op *op)
 {
+	assert(op->kind == SKEP_OP_ALLREDUCE);
 	uint32_t slot = find(world, op);
 	if (slot == NONE)
 		slot = make(world, op);
 	if (slot == NONE)
 		return;
-	struct skep_whole *whole = &world->whole[slot];
-	assert(op->chunk < whole->size && !whole->rank[op->chunk].here);
-	struct skep_whole_rank *rank = &whole->rank[op->chunk];
-	*rank = (struct skep_whole_rank){
-		.worker = worker, .next = op->microbatch, .here = true, .asked_ns = world->now};
+	struct skep_fused *whole = &world->fused[slot];
+	assert(op->rank < whole->size && !whole->rank[op->rank].here);
+	struct skep_fused_rank *rank = &whole->rank[op->rank];
+	*rank = (struct skep_fused_rank){.worker = worker, .next = op->receiver, .here = true, .asked_ns = world->now};
 	whole->asked++;
 	if (whole->left)
 		return;
-	start(world, slot, op->chunk);
+	start(world, slot, op->rank);
 }
 
-void skep_whole_leave(struct skep_world *world, uint32_t worker, const struct skep_op *op)
+void skep_fused_leave(struct skep_world *world, uint32_t worker, const struct skep_op *op)
 {
+	assert(op->kind == SKEP_OP_ALLREDUCE);
 	uint32_t slot = find(world, op);
 	assert(slot != NONE);
-	struct skep_whole *whole = &world->whole[slot];
+	struct skep_fused *whole = &world->fused[slot];
 	for (uint32_t rank = 0; !whole->left && rank < whole->size; rank++) {
 		uint64_t left;
 		if (whole->rank[rank].flowing == 0)
@@ -230,20 +248,21 @@ void skep_whole_leave(struct skep_world *world, uint32_t worker, const struct sk
 		count(world, whole, rank, link_bytes(world, whole, rank) - left);
 		whole->rank[rank].flowing = 0;
 	}
-	assert(whole->rank[op->chunk].here && whole->rank[op->chunk].worker == worker);
+	assert(whole->rank[op->rank].here && whole->rank[op->rank].worker == worker);
 	whole->left = true;
-	whole->rank[op->chunk].here = false;
+	whole->rank[op->rank].here = false;
 	if (--whole->asked == 0)
 		drop(whole);
 }
 
-void skep_whole_arrive(struct skep_world *world, uint64_t tag)
+void skep_fused_arrive(struct skep_world *world, uint64_t tag)
 {
-	uint32_t number = (uint32_t)((tag & ~SKEP_WHOLE_TAG) >> 32), rank = (uint32_t)tag, slot = 0;
-	while (slot < world->wholes && (world->whole[slot].size == 0 || world->whole[slot].number != number))
+	assert(tag & SKEP_FUSED_TAG);
+	uint32_t number = (uint32_t)((tag & ~SKEP_FUSED_TAG) >> 32), rank = (uint32_t)tag, slot = 0;
+	while (slot < world->fused_slots && (world->fused[slot].size == 0 || world->fused[slot].number != number))
 		slot++;
-	struct skep_whole *whole = &world->whole[slot];
-	if (slot == world->wholes || whole->rank[rank].flowing == 0 || --whole->rank[rank].flowing > 0)
+	struct skep_fused *whole = &world->fused[slot];
+	if (slot == world->fused_slots || whole->rank[rank].flowing == 0 || --whole->rank[rank].flowing > 0)
 		return;
 	whole->rank[rank].busy_ns = world->now - whole->rank[rank].asked_ns - (skep_time)latency_ns(world, whole, rank);
 	count(world, whole, rank, link_bytes(world, whole, rank));
@@ -253,9 +272,9 @@ void skep_whole_arrive(struct skep_world *world, uint64_t tag)
 	drop(whole);
 }
 
-void skep_whole_finish(struct skep_world *world)
+void skep_fused_finish(struct skep_world *world)
 {
-	for (uint32_t slot = 0; slot < world->wholes; slot++)
-		drop(&world->whole[slot]);
-	free(world->whole);
+	for (uint32_t slot = 0; slot < world->fused_slots; slot++)
+		drop(&world->fused[slot]);
+	free(world->fused);
 }

@@ -2,26 +2,28 @@
  *
  * engine.c - virtual time: which event is next, and when the run is over.
  *
- * Order at one instant: as turn.h has it; messages that the network hands over while the queue holds more for the same instant
+ * Order at one instant: as next.h has it; messages that the network hands over while the queue holds more for the same instant
  * join it with the sequence that they drew when they were sent.
  */
+#include <assert.h>
 #include <stdio.h>
 
-#include "sim/turn.h"
+#include "sim/next.h"
 #include "sim/world.h"
 
 #define ARRIVALS 64u
 
 /* What has come nearer by what has just left the queue or the network. */
-static void expect(const struct skep_world *world, enum skep_turn turn)
+static void expect(const struct skep_world *world, enum skep_next turn)
 {
 	for (uint32_t row = 1; row <= SKEP_WORLD_ROWS; row++) {
 		const struct skep_queue_entry *entry = skep_queue_risen(&world->queue, row);
-		if (turn == SKEP_TURN_EVENT && entry)
-			skep_world_expect(world, entry, row);
-		uint64_t tag = turn == SKEP_TURN_NETWORK ? skep_network_soon(world->network, row) : SKEP_NETWORK_NOBODY;
-		if (!(tag & SKEP_WHOLE_TAG))
-			skep_world_expect_flight(world, (uint32_t)tag, row);
+		if (turn == SKEP_NEXT_EVENT && entry)
+			skep_world_prefetch(world, entry, row);
+		uint64_t tag =
+			turn == SKEP_NEXT_NETWORK ? skep_network_soon(world->network, row) : SKEP_NETWORK_NO_FLOW;
+		if (!(tag & SKEP_FUSED_TAG))
+			skep_world_prefetch_message(world, (uint32_t)tag, row);
 	}
 }
 
@@ -34,10 +36,10 @@ static void take_arrivals(struct skep_world *world, bool more)
 	do {
 		got = skep_network_advance(world->network, world->now, flight, ARRIVALS);
 		if (world->looks_ahead)
-			expect(world, SKEP_TURN_NETWORK);
+			expect(world, SKEP_NEXT_NETWORK);
 		for (uint32_t i = 0; i < got; i++) {
-			if (flight[i] & SKEP_WHOLE_TAG)
-				skep_whole_arrive(world, flight[i]);
+			if (flight[i] & SKEP_FUSED_TAG)
+				skep_fused_arrive(world, flight[i]);
 			else if (more)
 				skep_world_arrive(world, (uint32_t)flight[i]);
 			else
@@ -50,26 +52,26 @@ static void take_arrivals(struct skep_world *world, bool more)
 static bool advance(struct skep_world *world)
 {
 	struct skep_queue_entry entry;
-	enum skep_turn turn = skep_turn_next(&world->queue, world->network, &world->now, &entry);
-	if (turn == SKEP_TURN_EVENT) {
+	enum skep_next turn = skep_next_event(&world->queue, world->network, &world->now, &entry);
+	if (turn == SKEP_NEXT_EVENT) {
 		if (world->looks_ahead)
 			expect(world, turn);
 		skep_world_handle(world, &entry);
 	}
-	if (turn == SKEP_TURN_NETWORK)
+	if (turn == SKEP_NEXT_NETWORK)
 		take_arrivals(world, skep_queue_next(&world->queue) == world->now);
-	return turn != SKEP_TURN_NONE;
+	return turn != SKEP_NEXT_NONE;
 }
 
 static void result(const struct skep_world *world, struct skep_sim_result *ret)
 {
-	ret->outcome = skep_node_outcome(world->actor[world->plan->workers].node);
+	ret->outcome = skep_node_outcome(world->process[world->plan->workers].node);
 	if (ret->outcome == SKEP_RUNNING) /* everybody waits for something that will not come */
 		ret->outcome = SKEP_FAILED;
 	ret->end_ns = world->now;
 	ret->rounds = world->rounds_closed;
 	for (uint32_t i = 0; i <= world->plan->workers; i++)
-		ret->events += world->actor[i].events;
+		ret->events += world->process[i].events;
 }
 
 bool skep_sim_run(
@@ -84,6 +86,7 @@ bool skep_sim_run_with(const struct skep_scenario *scenario, const struct skep_s
 	static const volatile sig_atomic_t never = 0;
 	const volatile sig_atomic_t *stop = options->stop != NULL ? options->stop : &never;
 	struct skep_world world;
+	assert(!scenario->unresolved);
 	*ret = (struct skep_sim_result){0};
 	bool good = skep_world_init(&world, scenario, options->threads, recorder);
 	if (good) {

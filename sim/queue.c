@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * queue.c - a heap of four children in one array: half as deep as one of two, and children lie side by side. Kept true:
- * no entry comes before its parent (n - 1) / 4. Which of four comes first is as good as random, so it is found without a jump
- * that the processor would guess wrong; and since then nothing is fetched on a guess either, it is asked for beforehand.
+ * queue.c - a heap with four children per node in one array: half as deep as a binary heap, and children lie side by
+ * side.
+ *
+ * Kept true: no entry comes before its parent, which has index (n - 1) / 4. Which of four children comes first is as
+ * good as random, so it is found without a branch, which the processor would mispredict. Without a branch the
+ * processor fetches no children speculatively either, so they are prefetched.
  */
 #include "sim/queue.h"
 
@@ -22,6 +25,7 @@ void skep_queue_finish(struct skep_queue *queue)
 
 bool skep_queue_push(struct skep_queue *queue, struct skep_queue_entry entry)
 {
+	assert(queue->count <= queue->capacity);
 	if (queue->count == queue->capacity) {
 		size_t capacity = queue->capacity ? queue->capacity * 2 : 256;
 		struct skep_queue_entry *grown = realloc(queue->entry, capacity * sizeof *grown);
@@ -39,7 +43,8 @@ bool skep_queue_push(struct skep_queue *queue, struct skep_queue_entry entry)
 	return true;
 }
 
-/* The first of four entries that lie side by side, by arithmetic: whose turn it is among them nobody can foresee. */
+/* The first of four entries that lie side by side. It is found by arithmetic, as a branch would often be
+ * mispredicted. */
 static size_t first_of_four(const struct skep_queue_entry *entry, size_t at)
 {
 	size_t one = at + sooner(&entry[at + 1], &entry[at]);
@@ -50,6 +55,7 @@ static size_t first_of_four(const struct skep_queue_entry *entry, size_t at)
 /* The first child of the hole at `at`, which has `count` entries below and beside it; count: it has none. */
 static size_t first_child(const struct skep_queue_entry *entry, size_t at, size_t count)
 {
+	assert(at < count || count == 0);
 	size_t child = 4 * at + 1, best = child;
 	if (child + 4 > count) {
 		for (size_t other = child + 1; other < count; other++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * queue.h - what will happen: a heap of small events, by (time, sequence). The sequence is drawn when an event's
- * cause happens, so ties are settled in that order and a run is the same every time.
+ * queue.h - the simulator's queue: a heap of small events, ordered by (time, sequence). A sequence number is drawn
+ * when the cause of an event happens, so events at one time come in the order of their causes, and a run is the same
+ * every time.
  */
 #ifndef SKEP_SIM_QUEUE_H
 #define SKEP_SIM_QUEUE_H
@@ -11,7 +12,7 @@
 struct skep_queue_entry {
 	skep_time time;
 	uint64_t sequence;
-	uint32_t kind, index; /* the user's */
+	uint32_t kind, index; /* mean nothing to the queue */
 };
 
 #define SKEP_QUEUE_RISES 4u
@@ -30,8 +31,8 @@ bool skep_queue_push(struct skep_queue *queue, struct skep_queue_entry entry);
 /* Removes the first entry; the queue must not be empty. */
 struct skep_queue_entry skep_queue_pop(struct skep_queue *queue);
 
-/* What comes up soon: the entry that has risen to the `level`-th row of the heap by the last removal, NULL if none has. There are
- * 4^level places in a row, so it will be removed after as many others, about. */
+/* An entry that is removed soon: the one that the last removal moved up to row `level` of the heap, NULL if it
+ * moved none. A row has 4^level places, so the entry is removed after about as many others. */
 static inline const struct skep_queue_entry *skep_queue_risen(const struct skep_queue *queue, uint32_t level)
 {
 	size_t at = queue->risen[level];

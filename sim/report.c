@@ -1,40 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report.c - what a simulated run says of its machines and links when it is over: their lives, use, digests and traffic.
+ * report.c - tells the recorder at the end of a simulated run what each machine did (lives, time alive and computing,
+ * digest) and what each pair of machines sent.
  */
 #include "core/random.h"
+
 #include "sim/world.h"
+#include <assert.h>
 
 static void report_worker(const struct skep_world *world, uint32_t index)
 {
-	const struct skep_actor *actor = &world->actor[index];
+	assert(index <= world->plan->workers);
+	const struct skep_process *process = &world->process[index];
 	struct skep_worker_use use = {.index = index,
-		.epoch = skep_node_epoch(actor->node),
-		.stage = skep_node_stage(actor->node),
-		.events = actor->events,
-		.digest = skep_node_digest(actor->node)};
-	skep_time end_ns = actor->stopped_ns < world->now ? actor->stopped_ns : world->now;
-	use.alive_ns = actor->alive_ns + (actor->dead ? 0 : end_ns - actor->born_ns);
-	if (actor->life > 0)
-		use.digest = skep_mix(actor->digest ^ use.digest);
-	use.compute_ns = actor->lane[SKEP_LANE_COMPUTE].busy_ns;
-	use.arithmetic_ns = world->scenario->maths == SKEP_MATHS_REAL ? use.compute_ns : 0;
+		.epoch = skep_node_epoch(process->node),
+		.stage = skep_node_stage(process->node),
+		.events = process->events,
+		.digest = skep_node_digest(process->node)};
+	skep_time end_ns = process->stopped_ns < world->now ? process->stopped_ns : world->now;
+	use.alive_ns = process->alive_ns + (process->dead ? 0 : end_ns - process->started_ns);
+	if (process->life > 0)
+		use.digest = skep_mix(process->digest ^ use.digest);
+	use.compute_ns = process->lane[SKEP_LANE_COMPUTE].busy_ns;
+	use.arithmetic_ns = world->scenario->arithmetic == SKEP_ARITHMETIC_REAL ? use.compute_ns : 0;
 	world->recorder->worker(world->recorder->context, &use);
 }
 
 /* Lives that go on at the end; those before were told of when they ended. */
-static void report_life(const struct skep_world *world, uint32_t index)
+static void skep_report_incarnation(const struct skep_world *world, uint32_t index)
 {
-	const struct skep_actor *actor = &world->actor[index];
-	skep_time end_ns = actor->stopped_ns < world->now ? actor->stopped_ns : world->now;
-	if (!actor->dead)
-		world->recorder->life(world->recorder->context, index, actor->born_ns, end_ns);
+	assert(index < world->plan->workers);
+	const struct skep_process *process = &world->process[index];
+	skep_time end_ns = process->stopped_ns < world->now ? process->stopped_ns : world->now;
+	if (!process->dead)
+		world->recorder->life(world->recorder->context, index, process->started_ns, end_ns);
 }
 
 void skep_world_report(struct skep_world *world)
 {
 	for (uint32_t i = 0; world->recorder->life && i < world->plan->workers; i++)
-		report_life(world, i);
+		skep_report_incarnation(world, i);
 	for (uint32_t i = 0; world->recorder->worker && i <= world->plan->workers; i++)
 		report_worker(world, i);
 	if (!skep_traffic_report(&world->traffic, world->recorder))

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ring_time.c - n chunks on their ways through n links, by themselves: a small simulation in place of the large one.
+ * ring_time.c - simulates n chunks on their ways through the n links of a ring, apart from the rest of the run: see
+ * ring_time.h.
  *
- * Chunks that are on a link at the same time share it evenly, as messages do in the network model. All chunks are equal here,
- * so they leave a link in the order in which they came, and `work`, the part of a chunk that each one present has been given so
- * far, says when. At the far end of a link a rank takes them one by one.
+ * Chunks that are on a link at the same time share it evenly, as messages do in the network model. All chunks are
+ * equal here, so they leave a link in the order in which they came, and `work`, the part of a chunk that each one
+ * present has been given so far, says when. At the far end of a link a rank takes them one by one.
  *
- * What one chunk gets is limited by itself as well (cap_ns), so that a bunch may be faster than its chunks one by one. Latency
- * is drawn for each chunk on each link, as for each message.
+ * The rate of a single chunk has a limit of its own as well (cap_ns), so several chunks together may be faster than
+ * one after the other. Latency is drawn for each chunk on each link, as for each message.
  *
- * Why not a formula: where links differ, chunks bunch up before the thin ones and reach the next of these together, and the
- * sum lies anywhere between the largest of the terms (a pipeline that is always full) and their sum (one bunch). Where all
- * links are nearly equal no chunk meets another, and there is a formula.
+ * Why not a formula: where links differ, chunks bunch up before the thin ones and reach the next of these together,
+ * and the sum lies anywhere between the largest of the terms (a pipeline that is always full) and their sum (one
+ * bunch). Where all links are nearly equal no chunk meets another, and there is a formula.
  */
 #include "sim/ring_time.h"
 
@@ -19,7 +20,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/ring.h"
+#include "core/collective/ring.h"
 
 #define NEARLY 0.01
 #define ENTRIES 8u /* for each chunk */
@@ -75,6 +76,7 @@ static void push(struct ring *ring, struct entry entry)
 
 static struct entry pop(struct ring *ring)
 {
+	assert(ring->entries > 0);
 	struct entry first = ring->entry[0], last = ring->entry[--ring->entries];
 	uint32_t at = 0;
 	for (;;) {
@@ -97,12 +99,14 @@ static struct entry pop(struct ring *ring)
 
 static uint32_t link_of(const struct ring *ring, uint32_t chunk)
 {
+	assert(chunk < ring->size && ring->chunk[chunk].hop > 0);
 	return (chunk + ring->chunk[chunk].hop - 1) % ring->size;
 }
 
 /* From a chunk's worth to the next, for each one present. */
 static double pace_ns(const struct ring *ring, uint32_t l)
 {
+	assert(l < ring->size);
 	return fmax(ring->of[l].chunk_ns * ring->link[l].present, ring->of[l].cap_ns);
 }
 
@@ -116,6 +120,7 @@ static void bring_up_to(struct ring *ring, uint32_t l, double now_ns)
 
 static void expect(struct ring *ring, uint32_t l)
 {
+	assert(l < ring->size);
 	struct link *link = &ring->link[l];
 	link->version++;
 	if (link->present == 0)
@@ -126,6 +131,7 @@ static void expect(struct ring *ring, uint32_t l)
 
 static void come(struct ring *ring, uint32_t c, double now_ns)
 {
+	assert(c < ring->size);
 	uint32_t l = link_of(ring, c);
 	struct link *link = &ring->link[l];
 	bring_up_to(ring, l, now_ns);
@@ -140,20 +146,21 @@ static void come(struct ring *ring, uint32_t c, double now_ns)
 
 static double draw_latency_ns(const struct skep_ring_link *of, struct link *link)
 {
-	if (!of->trait || of->trait->jitter.kind == SKEP_JITTER_NONE)
+	if (!of->link_profile || of->link_profile->jitter.kind == SKEP_JITTER_NONE)
 		return of->latency_ns;
-	double mean_s = 1e-9 * of->latency_ns - of->trait->jitter.mean_s; /* what the draw is around */
-	return round(1e9 * skep_jitter_draw_s(of->topology, &of->trait->jitter, mean_s, &link->random));
+	double mean_s = 1e-9 * of->latency_ns - of->link_profile->jitter.mean_s; /* what the draw is around */
+	return round(1e9 * skep_jitter_draw_s(of->topology, &of->link_profile->jitter, mean_s, &link->random));
 }
 
 /* Its sender has the chunk ready. */
 static void depart(struct ring *ring, uint32_t c, double ready_ns)
 {
+	assert(ring->chunk[c].hop <= skep_ring_hops(ring->size));
 	uint32_t l = link_of(ring, c);
 	struct link *link = &ring->link[l];
 	link->sender_ns = fmax(ready_ns, link->sender_ns) + ring->of[l].overhead_ns;
 	double come_ns = link->sender_ns + draw_latency_ns(&ring->of[l], link);
-	if (!ring->of[l].trait || !ring->of[l].trait->overtake)
+	if (!ring->of[l].link_profile || !ring->of[l].link_profile->overtake)
 		come_ns = fmax(come_ns, link->latest_ns);
 	link->latest_ns = come_ns;
 	push(ring, (struct entry){come_ns, c, 0});
@@ -161,6 +168,7 @@ static void depart(struct ring *ring, uint32_t c, double ready_ns)
 
 static double receive_ns(const struct ring *ring, uint32_t l, uint32_t hop)
 {
+	assert(hop >= 1 && hop <= skep_ring_hops(ring->size));
 	if (!skep_ring_adds(ring->size, hop))
 		return ring->of[l].store_ns;
 	return skep_ring_stores(ring->size, hop) ? ring->of[l].add_store_ns : ring->of[l].add_ns;
@@ -168,6 +176,7 @@ static double receive_ns(const struct ring *ring, uint32_t l, uint32_t hop)
 
 static void leave(struct ring *ring, uint32_t l, double now_ns)
 {
+	assert(ring->link[l].present > 0);
 	struct link *link = &ring->link[l];
 	uint32_t c = link->first;
 	bring_up_to(ring, l, now_ns);
@@ -209,7 +218,7 @@ static double hop_ns(const struct skep_ring_link *link)
 	       (link->add_ns + link->store_ns) / 2;
 }
 
-/* If no link differs much from the others, nobody is late and no latency is drawn, no chunk meets another. */
+/* If no link differs much from the others, no rank is late and no latency is drawn, no chunk meets another. */
 static bool formula(const struct skep_ring_link *link, uint32_t size, double *ret_ns)
 {
 	double least = INFINITY, most = 0, way = 0, late = 0;
@@ -219,10 +228,10 @@ static bool formula(const struct skep_ring_link *link, uint32_t size, double *re
 		least = fmin(least, ns);
 		most = fmax(most, ns);
 		late = fmax(late, link[l].ready_ns);
-		steady = steady && (!link[l].trait || link[l].trait->jitter.kind == SKEP_JITTER_NONE);
-		double move_ns = fmax(link[l].chunk_ns, link[l].cap_ns) + link[l].latency_ns + link[l].overhead_ns;
+		steady = steady && (!link[l].link_profile || link[l].link_profile->jitter.kind == SKEP_JITTER_NONE);
+		double migrate_ns = fmax(link[l].chunk_ns, link[l].cap_ns) + link[l].latency_ns + link[l].overhead_ns;
 		way += link[l].take_ns + link[l].add_store_ns + (size - 2.0) * link[l].add_ns +
-		       (size - 1.0) * link[l].store_ns + skep_ring_hops(size) * move_ns;
+		       (size - 1.0) * link[l].store_ns + skep_ring_hops(size) * migrate_ns;
 	}
 	for (uint32_t rank = 0; rank < size; rank++)
 		ret_ns[rank] = late + way / size;
@@ -231,6 +240,7 @@ static bool formula(const struct skep_ring_link *link, uint32_t size, double *re
 
 bool skep_ring_time(const struct skep_ring_link *link, uint32_t size, double *ret_ns)
 {
+	assert(size > 1);
 	if (formula(link, size, ret_ns))
 		return true;
 	/* Entries: for a link one that counts, and older ones, sooner by nature, for those that came since its first chunk

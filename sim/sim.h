@@ -8,7 +8,7 @@
 #include <signal.h>
 
 #include "core/record.h"
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 
 struct skep_sim_result {
 	enum skep_outcome outcome;
@@ -19,16 +19,18 @@ struct skep_sim_result {
 	char why[512];   /* of a run that could not go on: what could not be done; "": memory lacks */
 };
 
-/* Runs the scenario to its end. Reports to `recorder` (a NULL function is skipped). Returns false only when the machine
+/* Runs the scenario to its end. Reports to `recorder` (core/record.h). Returns false only when the machine
  * lacks memory, or an operation cannot be done, its samples read for one (`why`); a run that fails (a stage lost its last
  * worker, nothing is left to happen) is an outcome. */
 bool skep_sim_run(
 	const struct skep_scenario *scenario, const struct skep_recorder *recorder, struct skep_sim_result *ret);
 
 struct skep_sim_options {
-	/* That share the arithmetic of `maths: real`, the caller's included: the same run to the bit, sooner. */
+	/* Threads that share the arithmetic of `arithmetic: real`, the caller's included; the results do not
+	 * depend on it. */
 	uint32_t threads;
-	/* Once it is not 0 the run fails before its next event, and is reported as far as it has come; NULL: nobody asks. */
+	/* Once *stop is not 0 the run fails before its next event, and is reported as far as it has come; NULL:
+	 * never. */
 	const volatile sig_atomic_t *stop;
 };
 

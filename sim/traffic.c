@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * traffic.c - a hash from (source, destination, class) to what was sent. Kept true: at most half full, no deletion.
+ * traffic.c - a hash table from (source, destination, class) to what was sent. Kept true: it is at most half full,
+ * and nothing is deleted from it.
  *
- * In a large swarm the hash is larger than the caches, and each message of another pair. So what is added waits, and is looked
- * up with others in one loop, where the processor waits for many places at a time.
+ * In a large swarm the table is larger than the caches, and consecutive messages belong to different pairs. So
+ * additions are collected and looked up together in one loop, in which the processor waits for many cache lines at a
+ * time.
  */
 #include "sim/traffic.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topologies/large_pages.h"
+#include "topologies/network/large_pages.h"
 
 void skep_traffic_finish(struct skep_traffic_table *table)
 {
@@ -21,6 +24,7 @@ void skep_traffic_finish(struct skep_traffic_table *table)
 static struct skep_link_use *find(
 	const struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic)
 {
+	assert(table->count * 2 <= table->size || table->size == 0);
 	uint64_t key = ((uint64_t)source << 32 | destination) * SKEP_TRAFFICS + traffic;
 	size_t slot = (key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (table->size - 1);
 	for (;; slot = (slot + 1) & (table->size - 1)) {
@@ -51,6 +55,7 @@ static bool grow(struct skep_traffic_table *table)
 
 static bool put(struct skep_traffic_table *table, const struct skep_link_use *more)
 {
+	assert(more->messages > 0);
 	if (table->count * 2 >= table->size && !grow(table))
 		return false;
 	struct skep_link_use *use = find(table, more->source, more->destination, more->traffic);
@@ -76,6 +81,8 @@ static bool put_waiting(struct skep_traffic_table *table)
 bool skep_traffic_add(struct skep_traffic_table *table, uint32_t source, uint32_t destination, uint8_t traffic,
 	uint64_t messages, uint64_t bytes)
 {
+	assert(traffic < SKEP_TRAFFICS);
+	assert(table->waits < SKEP_TRAFFIC_WAITING);
 	table->waiting[table->waits++] = (struct skep_link_use){
 		.source = source, .destination = destination, .traffic = traffic, .messages = messages, .bytes = bytes};
 	table->untold[traffic] += bytes;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * world.c - performs what the machines ask for: moves messages through the network, runs operations on lanes, keeps
- * timers, does the arithmetic when there is any. It decides nothing.
+ * world.c - performs what the machines ask for: moves messages through the network, runs operations on lanes,
+ * keeps timers, does the arithmetic when there is any. It decides nothing.
  *
  * What is kept true
  *   - All actions of a step are performed in order before anything else happens.
- *   - Arithmetic is done when its operation ends, so that nobody sees a result, a changed parameter or a used-up input
- *     earlier than the clock allows; operations that overlap on two lanes take effect in the order in which they end.
+ *   - Arithmetic takes effect when its operation ends, so that no machine sees a result, a changed parameter or a
+ *     used-up input earlier than the clock allows; operations that overlap on two lanes take effect in the order in
+ *     which they end.
  *   - A payload stays in its sender's device until the message is delivered; then it is copied to the receiver's.
- *   - Without maths a handle is a number that is never used twice.
+ *   - Without arithmetic a handle is a number that is never used twice.
  *   - A machine has at most one TIMER entry that counts (`armed`). When a deadline moves back, the entry stays, and is
  *     put off when its time has come; when a deadline moves forward, a new entry is made and the old one is ignored.
  */
@@ -19,9 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/route.h"
-#include "scenarios/loss.h"
-#include "topologies/large_pages.h"
+#include "scenarios/plan/loss.h"
+#include "scenarios/plan/plan.h"
+#include "topologies/network/large_pages.h"
 
 #define NONE UINT32_MAX
 
@@ -31,7 +32,7 @@ static uint32_t flight_take(struct skep_world *world)
 {
 	if (world->free_flight == NONE) {
 		uint32_t capacity = world->flight_capacity ? world->flight_capacity * 2 : 256;
-		struct skep_flight *grown = realloc(world->flight, capacity * sizeof *grown);
+		struct skep_inflight_message *grown = realloc(world->flight, capacity * sizeof *grown);
 		if (!grown)
 			return NONE;
 		skep_large_pages(grown, capacity * sizeof *grown);
@@ -67,9 +68,10 @@ static uint32_t job_take(struct skep_world *world)
 	return job;
 }
 
-void skep_world_happen(
-	struct skep_world *world, skep_time time, uint64_t sequence, enum skep_happening kind, uint32_t index)
+void skep_world_schedule(
+	struct skep_world *world, skep_time time, uint64_t sequence, enum skep_sim_event kind, uint32_t index)
 {
+	assert(time >= world->now);
 	struct skep_queue_entry entry = {time, sequence, kind, index};
 	if (!skep_queue_push(&world->queue, entry))
 		world->no_memory = true;
@@ -80,6 +82,7 @@ void skep_world_happen(
 /* The directory is the topology's last machine. */
 static uint32_t machine_of(const struct skep_world *world, uint32_t index)
 {
+	assert(index <= world->plan->workers);
 	return index == world->plan->workers ? world->scenario->topology.machines : index;
 }
 
@@ -92,23 +95,16 @@ static struct skep_buf handle_make(struct skep_world *world)
 /* A buffer of its own for a payload whose sender keeps the first one. */
 static struct skep_buf copy_of(struct skep_world *world, uint32_t index, struct skep_buf buf)
 {
-	struct skep_device *device = world->actor[index].device;
-	uint64_t bytes;
-	void *to;
-	if (!device)
-		return handle_make(world);
-	const void *from = skep_device_buffer_read(device, buf, &bytes);
-	assert(from);
-	struct skep_buf copy = skep_device_buffer_create(device, bytes, &to);
-	if (to)
-		memcpy(to, from, bytes);
-	else
-		world->no_memory = true;
+	struct skep_device *device = world->process[index].device;
+	struct skep_buf copy = device ? skep_device_buffer_copy(device, device, buf) : handle_make(world);
+	world->no_memory = world->no_memory || copy.generation == 0;
 	return copy;
 }
 
 static void send(struct skep_world *world, const struct skep_message *message, bool keep)
 {
+	assert(message->from.index <= world->plan->workers);
+	assert(message->to.index <= world->plan->workers);
 	uint32_t f = flight_take(world);
 	if (f == NONE) {
 		world->no_memory = true;
@@ -118,7 +114,7 @@ static void send(struct skep_world *world, const struct skep_message *message, b
 	if (keep)
 		world->flight[f].message.payload = copy_of(world, message->from.index, message->payload);
 	world->flight[f].sequence = world->sequence++;
-	world->flight[f].life = world->actor[message->from.index].life;
+	world->flight[f].life = world->process[message->from.index].life;
 	if (message->from.index == message->to.index) {
 		skep_world_arrive(world, f);
 		return;
@@ -133,23 +129,17 @@ static void send(struct skep_world *world, const struct skep_message *message, b
 
 void skep_world_arrive(struct skep_world *world, uint32_t flight)
 {
-	skep_world_happen(world, world->now, world->flight[flight].sequence, SKEP_HAPPENING_MESSAGE, flight);
+	skep_world_schedule(world, world->now, world->flight[flight].sequence, SKEP_SIM_EVENT_MESSAGE, flight);
 }
 
 /* Copies the payload from the sender's device to the receiver's. */
 static void move_payload(struct skep_world *world, struct skep_message *message)
 {
-	struct skep_device *source = world->actor[message->from.index].device;
-	struct skep_device *destination = world->actor[message->to.index].device;
-	uint64_t bytes;
-	const void *from = skep_device_buffer_read(source, message->payload, &bytes);
-	assert(from && destination);
-	void *to;
-	struct skep_buf copy = skep_device_buffer_create(destination, bytes, &to);
-	if (to)
-		memcpy(to, from, bytes);
-	else
-		world->no_memory = true;
+	struct skep_device *source = world->process[message->from.index].device;
+	struct skep_device *destination = world->process[message->to.index].device;
+	assert(source && destination);
+	struct skep_buf copy = skep_device_buffer_copy(destination, source, message->payload);
+	world->no_memory = world->no_memory || copy.generation == 0;
 	skep_device_buffer_release(source, message->payload);
 	message->payload = copy;
 }
@@ -159,73 +149,43 @@ static void move_payload(struct skep_world *world, struct skep_message *message)
 /* The handles that a device would have returned, and the loss that a law says. */
 static void imagine(struct skep_world *world, const struct skep_op *op, struct skep_device_result *ret)
 {
+	const struct skep_scenario *scenario = world->scenario;
+	bool forward = op->kind == SKEP_OP_FORWARD;
 	*ret = (struct skep_device_result){0};
-	switch ((enum skep_op_kind)op->kind) {
-	case SKEP_OP_FORWARD:
-		if (!world->scenario->checkpoint_activations && !route_visits_twice(world->plan, op->stage))
-			ret->stash = handle_make(world);
-		if (op->stage + 1u < skep_plan_slices(world->plan))
-			ret->out = handle_make(world);
-		else if (world->scenario->law)
-			ret->loss_nano = skep_loss_nano(world->scenario, op->round, op->microbatch);
-		break;
-	case SKEP_OP_BACKWARD:
-		if (op->stage > 0 || op->chunk + 1 < op->size)
-			ret->out = handle_make(world);
-		break;
-	case SKEP_OP_SAVE:
-	case SKEP_OP_TAKE:
-	case SKEP_OP_ADD:
-	case SKEP_OP_ADD_STORE:
-	case SKEP_OP_GIVE:
-	case SKEP_OP_OFFER:
-	case SKEP_OP_TIE_GIVE:
-		ret->out = handle_make(world);
-		break;
-	case SKEP_OP_STORE:
-		ret->out = op->in;
-		break;
-	case SKEP_OP_STEP:
-	case SKEP_OP_ENTER:
-	case SKEP_OP_LOAD:
-	case SKEP_OP_CHECKPOINT:
-	case SKEP_OP_RESTORE:
-	case SKEP_OP_ALLREDUCE:
-	case SKEP_OP_KEEP:
-	case SKEP_OP_FOLD:
-	case SKEP_OP_RECOMPUTE:
-	case SKEP_OP_INNER:
-	case SKEP_OP_PSEUDO:
-	case SKEP_OP_COLLECT:
-	case SKEP_OP_AGGREGATE:
-	case SKEP_OP_NORM:
-	case SKEP_OP_TIE_TAKE:
-	case SKEP_OP_KINDS:
-		break;
-	}
+	if (forward && !skep_plan_recomputes(world->plan, scenario->checkpoint_activations, op->stage))
+		ret->stash = handle_make(world);
+	if (skep_op_puts_out(world->plan, op))
+		ret->out = op->kind == SKEP_OP_STORE ? op->in : handle_make(world);
+	else if (forward && scenario->law)
+		ret->loss_nano = skep_loss_nano(scenario, op->round, op->microbatch);
 }
 
-void skep_world_end_whole(struct skep_world *world, uint32_t worker, skep_time time)
+void skep_world_end_fused(struct skep_world *world, uint32_t worker, skep_time time)
 {
-	world->actor[worker].lane[SKEP_LANE_REDUCE].end_sequence = world->sequence;
-	skep_world_happen(
-		world, time, world->sequence++, SKEP_HAPPENING_OP_END, worker * SKEP_LANES + SKEP_LANE_REDUCE);
+	assert(worker < world->plan->workers);
+	assert(world->process[worker].lane[SKEP_LANE_REDUCE].first != NONE);
+	world->process[worker].lane[SKEP_LANE_REDUCE].end_sequence = world->sequence;
+	skep_world_schedule(
+		world, time, world->sequence++, SKEP_SIM_EVENT_OP_END, worker * SKEP_LANES + SKEP_LANE_REDUCE);
 }
 
 /* An ALLREDUCE is first in its lane. */
 static void begin_whole(struct skep_world *world, uint32_t worker)
 {
-	struct skep_lane_queue *lane = &world->actor[worker].lane[SKEP_LANE_REDUCE];
+	assert(world->process[worker].lane[SKEP_LANE_REDUCE].first != NONE);
+	struct skep_lane_queue *lane = &world->process[worker].lane[SKEP_LANE_REDUCE];
 	lane->end_sequence = UINT64_MAX;
 	if (world->job[lane->first].cancelled)
-		skep_world_end_whole(world, worker, world->now);
+		skep_world_end_fused(world, worker, world->now);
 	else
-		skep_whole_ask(world, worker, &world->job[lane->first].op);
+		skep_fused_join(world, worker, &world->job[lane->first].op);
 }
 
 static void job_begin(struct skep_world *world, uint32_t worker, uint32_t lane)
 {
-	struct skep_job *job = &world->job[world->actor[worker].lane[lane].first];
+	assert(worker < world->plan->workers);
+	assert(lane < SKEP_LANES && world->process[worker].lane[lane].first != NONE);
+	struct skep_job *job = &world->job[world->process[worker].lane[lane].first];
 	job->begin_ns = world->now;
 	if (job->op.kind == SKEP_OP_ALLREDUCE) {
 		begin_whole(world, worker);
@@ -233,14 +193,15 @@ static void job_begin(struct skep_world *world, uint32_t worker, uint32_t lane)
 	}
 	skep_arithmetic_begin(world, worker, &job->op);
 	skep_time end_ns = world->now + skep_scenario_op_ns(world->scenario, worker, &job->op);
-	world->actor[worker].lane[lane].end_sequence = world->sequence;
-	skep_world_happen(world, end_ns, world->sequence++, SKEP_HAPPENING_OP_END, worker * SKEP_LANES + lane);
+	world->process[worker].lane[lane].end_sequence = world->sequence;
+	skep_world_schedule(world, end_ns, world->sequence++, SKEP_SIM_EVENT_OP_END, worker * SKEP_LANES + lane);
 }
 
 /* The ALLREDUCE that is first in its lane and has no end yet, or NULL. */
-const struct skep_op *skep_world_whole(const struct skep_world *world, uint32_t worker)
+const struct skep_op *skep_world_fused(const struct skep_world *world, uint32_t worker)
 {
-	const struct skep_lane_queue *lane = &world->actor[worker].lane[SKEP_LANE_REDUCE];
+	assert(worker < world->plan->workers);
+	const struct skep_lane_queue *lane = &world->process[worker].lane[SKEP_LANE_REDUCE];
 	if (lane->first == NONE || lane->end_sequence != UINT64_MAX)
 		return NULL;
 	const struct skep_op *op = &world->job[lane->first].op;
@@ -249,7 +210,7 @@ const struct skep_op *skep_world_whole(const struct skep_world *world, uint32_t 
 
 static void cancel(struct skep_world *world, uint32_t worker, uint64_t id)
 {
-	const struct skep_lane_queue *lane = &world->actor[worker].lane[SKEP_LANE_REDUCE];
+	const struct skep_lane_queue *lane = &world->process[worker].lane[SKEP_LANE_REDUCE];
 	uint32_t j = lane->first;
 	while (j != NONE && world->job[j].op.id != id)
 		j = world->job[j].next;
@@ -257,15 +218,15 @@ static void cancel(struct skep_world *world, uint32_t worker, uint64_t id)
 	world->job[j].cancelled = true;
 	if (j != lane->first)
 		return;
-	if (skep_world_whole(world, worker))
-		skep_whole_leave(world, worker, skep_world_whole(world, worker));
-	skep_world_end_whole(world, worker, world->now);
+	if (skep_world_fused(world, worker))
+		skep_fused_leave(world, worker, skep_world_fused(world, worker));
+	skep_world_end_fused(world, worker, world->now);
 }
 
 static void run(struct skep_world *world, uint32_t worker, const struct skep_op *op)
 {
 	assert(op->lane < SKEP_LANES && worker < world->plan->workers);
-	struct skep_lane_queue *lane = &world->actor[worker].lane[op->lane];
+	struct skep_lane_queue *lane = &world->process[worker].lane[op->lane];
 	uint32_t j = job_take(world);
 	if (j == NONE) {
 		world->no_memory = true;
@@ -283,12 +244,14 @@ static void run(struct skep_world *world, uint32_t worker, const struct skep_op 
 
 static void report_span(struct skep_world *world, uint32_t worker, const struct skep_op *op, skep_time begin_ns)
 {
+	assert(worker < world->plan->workers);
+	assert(begin_ns <= world->now);
 	if (!world->recorder->op)
 		return;
 	struct skep_op_span span = {.worker = worker,
-		.epoch = skep_node_epoch(world->actor[worker].node),
+		.epoch = skep_node_epoch(world->process[worker].node),
 		.round = op->round,
-		.microbatch = op->microbatch,
+		.number = op->number,
 		.stage = (uint16_t)(op->stage % world->plan->stages),
 		.kind = op->kind,
 		.lane = op->lane,
@@ -301,6 +264,7 @@ static void report_span(struct skep_world *world, uint32_t worker, const struct 
 /* What an operation sent besides, as one message. */
 static void count_gathers(struct skep_world *world, uint32_t worker, const struct skep_op *op)
 {
+	assert(worker < world->plan->workers);
 	uint64_t bytes = skep_scenario_op_bytes(world->scenario, op);
 	if (bytes > 0 && !skep_traffic_add(&world->traffic, worker, (worker + 1) % world->plan->workers,
 				 SKEP_TRAFFIC_SYNC, 1, bytes))
@@ -310,12 +274,14 @@ static void count_gathers(struct skep_world *world, uint32_t worker, const struc
 /* The first job of a lane is done: the arithmetic, the report, the next job. Fills the machine's event. */
 static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struct skep_event *ret)
 {
-	struct skep_actor *actor = &world->actor[worker];
-	struct skep_lane_queue *lane = &actor->lane[l];
+	assert(worker < world->plan->workers);
+	assert(l < SKEP_LANES && world->process[worker].lane[l].first != NONE);
+	struct skep_process *process = &world->process[worker];
+	struct skep_lane_queue *lane = &process->lane[l];
 	uint32_t j = lane->first;
 	struct skep_job *job = &world->job[j];
 	struct skep_device_result result;
-	if (actor->device)
+	if (process->device)
 		skep_arithmetic_end(world, worker, &job->op, &result);
 	else
 		imagine(world, &job->op, &result);
@@ -327,16 +293,7 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 	}
 	report_span(world, worker, &job->op, job->begin_ns);
 	count_gathers(world, worker, &job->op);
-	ret->kind = SKEP_EVENT_OP_DONE;
-	ret->u.done.op = job->op;
-	ret->u.done.out = result.out;
-	ret->u.done.stash = result.stash;
-	ret->u.done.loss_nano = result.loss_nano;
-	if (job->op.kind == SKEP_OP_NORM)
-		ret->u.done.square = result.square;
-	ret->fault = result.fault;
-	ret->layer = result.layer;
-	ret->u.done.elapsed_ns = world->now - job->begin_ns;
+	*ret = skep_device_event(&job->op, &result, world->now - job->begin_ns);
 	lane->busy_ns += world->now - job->begin_ns;
 	lane->first = job->next;
 	job->next = world->free_job;
@@ -349,8 +306,9 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 
 static void note(struct skep_world *world, uint32_t index, const struct skep_note *note)
 {
+	assert(index <= world->plan->workers);
 	const struct skep_recorder *recorder = world->recorder;
-	struct skep_peer who = {index, skep_node_epoch(world->actor[index].node)};
+	struct skep_peer who = {index, skep_node_epoch(world->process[index].node)};
 	if (skep_note_ends(note->kind))
 		skep_traffic_tell(&world->traffic, recorder);
 	if (recorder->note)
@@ -364,6 +322,8 @@ static void note(struct skep_world *world, uint32_t index, const struct skep_not
 
 static void perform(struct skep_world *world, uint32_t index)
 {
+	assert(index <= world->plan->workers);
+	assert(world->actions.count <= world->actions.capacity);
 	for (uint32_t i = 0; i < world->actions.count; i++) {
 		const struct skep_action *action = &world->actions.item[i];
 		switch ((enum skep_action_kind)action->kind) {
@@ -374,8 +334,8 @@ static void perform(struct skep_world *world, uint32_t index)
 			run(world, index, &action->u.run);
 			break;
 		case SKEP_ACTION_RELEASE:
-			if (world->actor[index].device)
-				skep_device_buffer_release(world->actor[index].device, action->u.release);
+			if (world->process[index].device)
+				skep_device_buffer_release(world->process[index].device, action->u.release);
 			break;
 		case SKEP_ACTION_CANCEL:
 			cancel(world, index, action->u.cancel);
@@ -389,12 +349,13 @@ static void perform(struct skep_world *world, uint32_t index)
 
 static void arm(struct skep_world *world, uint32_t index)
 {
-	struct skep_actor *actor = &world->actor[index];
-	skep_time deadline = skep_node_deadline(actor->node);
-	if (deadline >= actor->armed)
+	assert(index <= world->plan->workers);
+	struct skep_process *process = &world->process[index];
+	skep_time deadline = skep_node_deadline(process->node);
+	if (deadline >= process->armed)
 		return;
-	actor->armed = deadline > world->now ? deadline : world->now;
-	skep_world_happen(world, actor->armed, world->sequence++, SKEP_HAPPENING_TIMER, index);
+	process->armed = deadline > world->now ? deadline : world->now;
+	skep_world_schedule(world, process->armed, world->sequence++, SKEP_SIM_EVENT_TIMER, index);
 }
 
 static size_t aligned(size_t size)
@@ -403,48 +364,53 @@ static size_t aligned(size_t size)
 }
 
 /* The machine needs more memory than it has: out of the place that it began in, or out of the last one that was larger. */
-static void move_node(struct skep_world *world, struct skep_actor *actor)
+static void relocate_node(struct skep_world *world, struct skep_process *process)
 {
-	void *larger = aligned_alloc(64, aligned(skep_node_wanted(actor->node)));
+	void *larger = aligned_alloc(64, aligned(skep_node_wanted(process->node)));
 	if (!larger) {
 		world->no_memory = true;
 		return;
 	}
-	actor->node = skep_node_move(larger, actor->node);
-	free(actor->moved);
-	actor->moved = larger;
+	process->node = skep_node_relocate(larger, process->node);
+	free(process->moved);
+	process->moved = larger;
 }
 
 void skep_world_step(struct skep_world *world, uint32_t index, struct skep_event *event)
 {
-	struct skep_actor *actor = &world->actor[index];
+	assert(index <= world->plan->workers);
+	assert(!world->process[index].dead);
+	struct skep_process *process = &world->process[index];
 	if (world->no_memory) /* what has just happened is not whole, and the run ends */
 		return;
 	event->now = world->now;
-	actor->events++;
-	skep_node_step(actor->node, world->plan, event, &world->actions);
-	if (skep_node_wanted(actor->node) > 0)
-		move_node(world, actor);
+	process->events++;
+	skep_node_step(process->node, world->plan, event, &world->actions);
+	if (skep_node_wanted(process->node) > 0)
+		relocate_node(world, process);
 	perform(world, index);
 	arm(world, index);
-	if (actor->stopped_ns == SKEP_TIME_NEVER && skep_node_outcome(actor->node) != SKEP_RUNNING) {
-		actor->stopped_ns = world->now;
+	if (process->stopped_ns == SKEP_TIME_NEVER && skep_node_outcome(process->node) != SKEP_RUNNING) {
+		process->stopped_ns = world->now;
 		world->running--;
 	}
 }
 
 static struct skep_lane_queue *lane_of(struct skep_world *world, uint32_t index)
 {
-	return &world->actor[index / SKEP_LANES].lane[index % SKEP_LANES];
+	assert(index < (world->plan->workers + 1) * SKEP_LANES);
+	return &world->process[index / SKEP_LANES].lane[index % SKEP_LANES];
 }
 
 static void handle_timer(struct skep_world *world, uint32_t index)
 {
-	struct skep_actor *actor = &world->actor[index];
-	if (actor->armed != world->now)
+	assert(index <= world->plan->workers);
+	assert(world->process[index].armed >= world->now);
+	struct skep_process *process = &world->process[index];
+	if (process->armed != world->now)
 		return;
-	actor->armed = SKEP_TIME_NEVER;
-	if (skep_node_deadline(actor->node) > world->now)
+	process->armed = SKEP_TIME_NEVER;
+	if (skep_node_deadline(process->node) > world->now)
 		arm(world, index);
 	else
 		skep_world_step(world, index, &(struct skep_event){.kind = SKEP_EVENT_TIMER});
@@ -452,21 +418,22 @@ static void handle_timer(struct skep_world *world, uint32_t index)
 
 void skep_world_deliver(struct skep_world *world, uint32_t f)
 {
+	assert(f < world->flight_capacity);
 	struct skep_event event = {.kind = SKEP_EVENT_MESSAGE, .u.message = world->flight[f].message};
 	struct skep_message *message = &event.u.message;
 	uint32_t life = world->flight[f].life;
 	world->flight[f].next = world->free_flight;
 	world->free_flight = f;
-	const struct skep_actor *sender = &world->actor[message->from.index];
+	const struct skep_process *sender = &world->process[message->from.index];
 	if (message->payload.generation != 0 && (sender->life != life || sender->dead))
 		return; /* the payload went with its process */
-	if (world->actor[message->to.index].dead) {
+	if (world->process[message->to.index].dead) {
 		if (sender->device)
 			skep_device_buffer_release(sender->device, message->payload);
 		return;
 	}
 	if (message->payload.generation != 0 && message->from.index != message->to.index &&
-		world->actor[message->from.index].device)
+		world->process[message->from.index].device)
 		move_payload(world, message);
 	skep_world_step(world, message->to.index, &event);
 }
@@ -474,30 +441,30 @@ void skep_world_deliver(struct skep_world *world, uint32_t f)
 void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *entry)
 {
 	struct skep_event event;
-	switch ((enum skep_happening)entry->kind) {
-	case SKEP_HAPPENING_START:
+	switch ((enum skep_sim_event)entry->kind) {
+	case SKEP_SIM_EVENT_START:
 		event.kind = SKEP_EVENT_START;
 		skep_world_step(world, entry->index, &event);
 		break;
-	case SKEP_HAPPENING_TIMER:
+	case SKEP_SIM_EVENT_TIMER:
 		handle_timer(world, entry->index);
 		break;
-	case SKEP_HAPPENING_CHURN:
-		skep_life_churn(world, entry->index);
+	case SKEP_SIM_EVENT_CHURN:
+		skep_preemption_churn(world, entry->index);
 		break;
-	case SKEP_HAPPENING_NOTICE:
-		skep_life_notice(world, entry->index);
+	case SKEP_SIM_EVENT_NOTICE:
+		skep_preemption_notice(world, entry->index);
 		break;
-	case SKEP_HAPPENING_HEARD:
-		skep_life_heard(world, entry->index);
+	case SKEP_SIM_EVENT_DETECTED:
+		skep_preemption_detected(world, entry->index);
 		break;
-	case SKEP_HAPPENING_OP_END:
+	case SKEP_SIM_EVENT_OP_END:
 		if (entry->sequence != lane_of(world, entry->index)->end_sequence)
 			break;
 		job_end(world, entry->index / SKEP_LANES, entry->index % SKEP_LANES, &event);
 		skep_world_step(world, entry->index / SKEP_LANES, &event);
 		break;
-	case SKEP_HAPPENING_MESSAGE:
+	case SKEP_SIM_EVENT_MESSAGE:
 		skep_world_deliver(world, entry->index);
 		break;
 	}
@@ -519,8 +486,7 @@ static bool init_nodes(struct skep_world *world)
 		skep_network_look_ahead(world->network);
 	unsigned char *at = world->node_memory;
 	for (uint32_t i = 0; i <= plan->workers; i++) {
-		bool spare = i < plan->workers && plan->first_stage_of[i] == SKEP_NO_STAGE;
-		world->actor[i].node = skep_node_init(at, plan, i, spare ? 0 : 1);
+		world->process[i].node = skep_node_init(at, plan, i, skep_plan_first_epoch(plan, i));
 		at += worker_size;
 	}
 	return true;
@@ -532,63 +498,61 @@ bool skep_world_init(struct skep_world *world, const struct skep_scenario *scena
 	const struct skep_plan *plan = &world->own_plan;
 	*world = (struct skep_world){.scenario = scenario,
 		.plan = plan,
-		.own_plan = scenario->plan,
+		.own_plan = skep_plan_simulated(scenario),
 		.recorder = recorder,
 		.free_flight = NONE,
 		.free_job = NONE,
 		.running = scenario->plan.workers + 1,
 		.rounds_closed = scenario->plan.first_round,
 		.folder = skep_scenario_folder(scenario)};
-	if (scenario->collectives_as_flows)
-		world->own_plan.collective = SKEP_COLLECTIVE_WHOLE;
 	assert(plan->workers <= scenario->topology.machines);
 	world->actions.capacity = skep_actions_limit(plan);
 	world->actions.item = calloc(world->actions.capacity, sizeof *world->actions.item);
-	world->actor = calloc(plan->workers + 1u, sizeof *world->actor);
+	world->process = calloc(plan->workers + 1u, sizeof *world->process);
 	world->network = skep_network_create(&scenario->topology);
 	world->kept = calloc((size_t)plan->stages * SKEP_WORLD_KEPT, sizeof *world->kept);
-	if (!world->kept || !world->actions.item || !world->actor || !world->network ||
+	if (!world->kept || !world->actions.item || !world->process || !world->network ||
 		!skep_arithmetic_init(world, threads))
 		return false;
-	skep_large_pages(world->actor, (plan->workers + 1) * sizeof *world->actor);
+	skep_large_pages(world->process, (plan->workers + 1) * sizeof *world->process);
 	for (uint32_t i = 0; i <= plan->workers; i++) {
-		world->actor[i].armed = world->actor[i].stopped_ns = SKEP_TIME_NEVER;
+		world->process[i].armed = world->process[i].stopped_ns = SKEP_TIME_NEVER;
 		for (uint32_t l = 0; l < SKEP_LANES; l++)
-			world->actor[i].lane[l] = (struct skep_lane_queue){.first = NONE, .last = NONE};
-		world->actor[i].dead = scenario->has_trace && i < plan->workers;
+			world->process[i].lane[l] = (struct skep_lane_queue){.first = NONE, .last = NONE};
+		world->process[i].dead = scenario->has_trace && i < plan->workers;
 	}
 	for (uint32_t i = 0; i < scenario->churn.presents; i++)
-		world->actor[scenario->churn.present[i]].dead = false;
+		world->process[scenario->churn.present[i]].dead = false;
 	for (uint32_t i = 0; i <= plan->workers; i++) {
-		if (world->actor[i].dead)
+		if (world->process[i].dead)
 			world->running--;
 		else
-			skep_world_happen(world, 0, world->sequence++, SKEP_HAPPENING_START, i);
-		if (i < plan->workers && !world->actor[i].dead &&
+			skep_world_schedule(world, 0, world->sequence++, SKEP_SIM_EVENT_START, i);
+		if (i < plan->workers && !world->process[i].dead &&
 			!skep_arithmetic_device(world, i, plan->first_stage_of[i]))
 			return false;
 	}
-	return init_nodes(world) && skep_life_begin(world) && !world->no_memory;
+	return init_nodes(world) && skep_preemption_begin(world) && !world->no_memory;
 }
 
 void skep_world_finish(struct skep_world *world)
 {
-	skep_crew_destroy(world->crew);
-	for (uint32_t i = 0; world->actor && i <= world->plan->workers; i++)
-		skep_device_destroy(world->actor[i].device);
-	for (uint32_t i = 0; world->actor && i <= world->plan->workers; i++)
-		free(world->actor[i].moved);
+	skep_device_threads_destroy(world->device_threads);
+	for (uint32_t i = 0; world->process && i <= world->plan->workers; i++)
+		skep_device_destroy(world->process[i].device);
+	for (uint32_t i = 0; world->process && i <= world->plan->workers; i++)
+		free(world->process[i].moved);
 	for (uint32_t i = 0; world->kept && i < world->plan->stages * SKEP_WORLD_KEPT; i++)
 		free(world->kept[i].state);
 	free(world->kept);
 	skep_network_destroy(world->network);
 	skep_queue_finish(&world->queue);
 	skep_traffic_finish(&world->traffic);
-	skep_whole_finish(world);
+	skep_fused_finish(world);
 	free(world->notice);
 	free(world->node_memory);
 	free(world->actions.item);
-	free(world->actor);
+	free(world->process);
 	free(world->flight);
 	free(world->job);
 }

@@ -5,6 +5,7 @@
 # program, and twice in a row; and another seed has another digest.
 set -u
 . tests/tap.sh
+needs python3
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -42,7 +43,7 @@ last=
 all=()
 one_digest 'two data centres, arithmetic' $two --set train.until.steps=20
 one=$last
-one_digest 'two data centres, no arithmetic' $two --set train.until.steps=50 --set train.maths=none
+one_digest 'two data centres, no arithmetic' $two --set train.until.steps=50 --set train.arithmetic=none
 one_digest 'two data centres, another seed' $two --set train.until.steps=20 --seed 2
 if [ "$one" = "$last" ]; then
 	fail 'another seed is another run' "$one"
@@ -59,7 +60,7 @@ for codec in fp16 int8; do
 done
 one_digest 'periodic sync' $two --set train.until.steps=20 --set sync.method=diloco --set sync.every=4
 one_digest 'periodic sync by share, delayed' $two --set train.until.steps=20 --set sync.method=diloco --set sync.every=auto \
-	--set sync.mean=4 --set sync.delayed=true --set schedule.wiring=throughput
+	--set sync.mean_inner_steps=4 --set sync.delayed=true --set schedule.wiring=throughput
 one_digest 'reduced in 4 bits' $two --set train.until.steps=20 --set sync.compression=e3m0
 for way in all-to-all,trimmed-mean butterfly,zeno; do
 	one_digest "gathered: $way" $two --set train.until.steps=20 --set model.stages=2 --set sync.collective="${way%,*}" \
@@ -68,7 +69,7 @@ done
 one_digest 'recomputed activations' $two --set train.until.steps=20 --set schedule.checkpoint_activations=true
 wan=cluster.topology=topologies/two-datacentres-wan.yaml
 one_digest 'jitter, windows and loss' $two --set train.until.steps=20 --set $wan
-one_digest 'the same with reductions as flows' $two --set train.until.steps=20 --set $wan --set train.maths=none \
+one_digest 'the same with reductions as flows' $two --set train.until.steps=20 --set $wan --set train.arithmetic=none \
 	--set simulate.collectives=flows
 one_digest 'GPipe' scenarios/baselines/gpipe.yaml --set train.until.steps=10
 one_digest 'GPipe, recomputed activations' scenarios/baselines/gpipe.yaml --set train.until.steps=10 \
@@ -84,7 +85,7 @@ one_digest 'one worker' scenarios/one-worker.yaml --set train.until.steps=20
 one_digest 'times from measured layers' scenarios/opt-350m.yaml
 one_digest 'times from laws of layers' scenarios/opt-350m.yaml --set 'cluster.compute={predictor: regression}'
 for predictor in table analytic; do
-	one_digest "times of products by $predictor" $two --set train.until.steps=5 --set train.maths=none \
+	one_digest "times of products by $predictor" $two --set train.until.steps=5 --set train.arithmetic=none \
 		--set "cluster.compute={predictor: $predictor, type: fp16}"
 done
 one_digest 'swarm of 256' scenarios/swarm-256.yaml --set train.until.steps=1

@@ -11,6 +11,7 @@ import re
 import sys
 
 TAP = re.compile(r"^(not ok|ok)\b[ \d]*-? ?([^#\n]*)(?:# SKIP(.*))?", re.MULTILINE | re.IGNORECASE)
+BAIL = re.compile(r"^Bail out! (.*)", re.MULTILINE)
 CMOCKA = re.compile(r"^\[ *(OK|FAILED|SKIPPED) *\] (\w+)", re.MULTILINE)
 
 
@@ -23,6 +24,8 @@ def checks(test):
             yield "skip", f"{name}: {check.strip()} ({reason.strip()})"
         else:
             yield "pass" if verdict.lower() == "ok" else "fail", f"{name}: {check.strip()}"
+    for reason in BAIL.findall(text):
+        yield "fail", f"{name}: {reason.strip()}"
     seen = set()
     for verdict, check in CMOCKA.findall(text):
         if check in seen or not check.strip("0123456789"):

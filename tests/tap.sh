@@ -34,13 +34,23 @@ check() { # check NAME COMMAND...: passes if the command succeeds; its output is
 	fi
 }
 
+# A test does not begin where a program that it uses is not installed. What a bare Debian has need not be named.
+needs() { # needs PROGRAM...
+	local program
+	for program in "$@"; do
+		command -v "$program" >/dev/null && continue
+		echo "Bail out! $program is not installed, and ${0##*/} needs it"
+		exit 1
+	done
+}
+
 plan() {
 	echo "1..$tap_count"
 }
 
 # Every C file of the project, relative to its root, one a line.
 c_files() {
-	find ./*.c commands core planning sim exec models topologies scenarios analysis tests -type f -name '*.[ch]' | sed 's,^\./,,' | LC_ALL=C sort
+	find ./*.c base commands core planning sim exec models topologies scenarios analysis tests -type f -name '*.[ch]' | sed 's,^\./,,' | LC_ALL=C sort
 }
 
 headers() {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attention_back.cu - attention backwards, by the formulas of models/layers/attention.c, in three kernels: the sums of dO O by
- * rows; dQ, by a block for each 64 queries that goes over the keys; dK and dV, by a block for each 64 keys that goes over
- * the queries of all heads that share these. Weights are made twice from what was kept, so that no sum is anybody else's and
- * none needs atomics.
+ * attention_back.cu - the backward pass of attention, by the formulas of models/layers/attention.c, in three kernels.
+ * The first one sums dO O over each row. The second one computes dQ: a block takes 64 queries and goes over the keys.
+ * The third one computes dK and dV: a block takes 64 keys and goes over the queries of all heads that share these keys.
+ *
+ * The second and the third kernel each recompute the weights from what the forward pass kept. So every sum has one
+ * block that writes it, and no kernel needs atomics.
  */
 #include "models/cuda/attention.cuh"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * backend.c - CUDA as a back end: parameters, moments and sums in fp32, products and attention in bf16. Each lane has a
- * queue of its own, so that reductions, and with them their copies, go on beside passes. Payloads are page-locked memory of
- * the host, which codecs read and write from the device.
+ * backend.c - CUDA as a back end: parameters, moments and sums are fp32; products and attention are bf16. Each lane has
+ * a queue of its own, so that reductions and their copies run beside passes. Payloads lie in page-locked memory of the
+ * host, which the kernels of the codecs read and write from the device.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/corpus/data.h"
 #include "models/cuda/lane.h"
-#include "models/data.h"
 
 #define refuse(...) (snprintf(error, error_size, __VA_ARGS__), false)
 
@@ -371,25 +371,26 @@ static void *hand_to(struct skep_cuda_lane *lane, struct skep_stage *stage)
 	return usual;
 }
 
-/* On the queue of its lane, which may be that of reductions: nothing else of the device goes on beside it, as on the CPU, so
- * nobody sees half of a step. Lanes take turns in asking, so what is asked for next is done after it. */
+/* The step runs on the queue of its lane, which may be the reduce lane. As on the CPU, no other work of the device
+ * runs beside a step, so no pass reads parameters that are half updated. Only one lane enqueues at a time, so work
+ * that is enqueued later runs after the step. */
 static void step(void *queue, struct skep_stage *stage, const struct skep_optimizer *optimizer,
-	const struct skep_turn *turn, const skep_real *sum)
+	const struct skep_vstage_step *turn, const skep_real *sum)
 {
 	struct skep_cuda_lane *lane = queue;
-	const struct skep_slice *slice = &stage->slice[turn->nth];
-	const float *w = skep_stage_parameters(stage, turn->round + 1) + slice->parameter;
+	const struct skep_vstage *vstage = &stage->vstage[turn->nth];
+	const float *w = skep_stage_parameters(stage, turn->round + 1) + vstage->parameter;
 	skep_cuda_settle(lane->other->queue);
 	void *usual = hand_to(lane, stage);
 	skep_stage_step(stage, optimizer, turn, sum);
 	stage->queue = usual;
 	if (turn->microbatches == 0) /* copied from version to version, not stepped */
-		narrow(lane, stage, slice->parameters, w);
+		narrow(lane, stage, vstage->parameters, w);
 	skep_cuda_settle(lane->queue);
 }
 
-/* INNER and PSEUDO touch nothing that reductions do, so these go on. Steps round what they change; inner parameters that
- * follow those of the stage are copied or mixed. */
+/* INNER_STEP and PSEUDO_GRAD touch nothing that reductions do, so these go on. Steps round what they change; inner
+ * parameters that follow those of the stage are copied or mixed. */
 static bool periodic(void *queue, struct skep_stage *stage, const struct skep_training *training,
 	const struct skep_op *op, const skep_real *sum)
 {

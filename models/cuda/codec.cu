@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * codec.cu - the codecs of models/codec.c, to the bit. Sixteen threads have a block of 64 elements, each four in a row: what they
+ * codec.cu - the codecs of models/update/codec.c, to the bit. Sixteen threads have a block of 64 elements, each four in a row: what they
  * write of a payload, which may be the host's, is 4 or 8 bytes at a time. Products and sums that round are kept apart, since a
  * fused one would round once.
  */
 #include "models/cuda/portable.cuh"
 
 #define THREADS 128
-#define TEAM 16 /* threads of a block of elements */
+#define THREAD_POOL 16 /* threads of a block of elements */
 #define EACH 4
 #define INFINITY_BITS 0x7f800000u
 #define NAN_BITS 0x7fc00000u
@@ -27,9 +27,9 @@ __device__ static inline struct piece own_piece(size_t n)
 }
 
 /* Of the sixteen. */
-__device__ static inline uint32_t team_most(uint32_t x)
+__device__ static inline uint32_t thread_pool_most(uint32_t x)
 {
-	for (int distance = TEAM / 2; distance > 0; distance /= 2) {
+	for (int distance = THREAD_POOL / 2; distance > 0; distance /= 2) {
 		const uint32_t other = __shfl_xor_sync(ALL_LANES, x, distance);
 		x = other > x ? other : x;
 	}
@@ -58,7 +58,7 @@ __device__ static inline uint32_t whole_of(uint32_t half)
 	return sign | (size >= 31u << 23 ? size + (224u << 23) : size + (112u << 23));
 }
 
-/* ---- e3m0: models/codec.c says why ------------------------------------------------------------------------------------ */
+/* ---- e3m0: models/update/codec.c says why ------------------------------------------------------------------------------------ */
 
 __device__ static inline uint32_t e3m0_of(float x, float inverse)
 {
@@ -137,7 +137,7 @@ __device__ static inline uint32_t largest_of(const struct piece &p, const float 
 		const uint32_t size = __float_as_uint(value[i]) & 0x7fffffff;
 		largest = size > largest ? size : largest;
 	}
-	return team_most(largest);
+	return thread_pool_most(largest);
 }
 
 __device__ static inline void write_bytes(const struct piece &p, unsigned char *to, const float value[EACH])
@@ -168,9 +168,9 @@ __device__ static inline void write_quads(const struct piece &p, size_t n, unsig
 	uint32_t code = 0, word = 0;
 	for (unsigned i = 0; i < p.count && finite; i++)
 		code |= e3m0_of(value[i], inverse) << 8 * i;
-	const unsigned lane = threadIdx.x % WARP, own = lane % TEAM, team = lane - own, other = own + half / EACH;
-	const uint32_t low = __shfl_sync(ALL_LANES, code, (int)(team + other % TEAM));
-	const uint32_t high = __shfl_sync(ALL_LANES, code, (int)(team + (other + 1) % TEAM));
+	const unsigned lane = threadIdx.x % WARP, own = lane % THREAD_POOL, thread_pool = lane - own, other = own + half / EACH;
+	const uint32_t low = __shfl_sync(ALL_LANES, code, (int)(thread_pool + other % THREAD_POOL));
+	const uint32_t high = __shfl_sync(ALL_LANES, code, (int)(thread_pool + (other + 1) % THREAD_POOL));
 	const uint64_t across = (uint64_t)high << 32 | low;
 	if (at == 0 && p.count > 0)
 		*(uint32_t *)to = finite ? __float_as_uint(scale) : NAN_BITS;

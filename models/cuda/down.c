@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * down.c - gradients on their way to the host's memory (train.optimizer.offload: gradients). A layer's is made in one of two
- * arrays of the device, by turns, and added to the accumulator on a queue of its own, while the layer below makes its own in
- * the other one. Without it they are made where they stay.
+ * down.c - copies gradients to the host's memory (train.optimizer.offload: gradients). The gradients of a layer are
+ * made in one of two arrays on the device, in turn, and added to the host's accumulator on a queue of their own, while
+ * the next layer's are made in the other array. Without offload the backward pass adds to the accumulator on the
+ * device.
  */
 #include "models/cuda/lane.h"
 

@@ -156,7 +156,7 @@ struct skep_byzantine;
 void skep_cuda_tell(struct skep_cuda_queue *queue, const struct skep_byzantine *byzantine, uint32_t round,
 	uint64_t first, size_t n, const float *own, float *ret);
 
-/* part[members][n] and ret[n]; `room` is for skep_robust_room(members, n) numbers. */
+/* part[members][n] and ret[n]; `room` is for skep_robust_scratch(members, n) numbers. */
 struct skep_robust;
 void skep_cuda_aggregate(struct skep_cuda_queue *queue, const struct skep_robust *robust, uint32_t members, size_t n,
 	const float *part, const uint32_t *weight, float *room, float *ret);

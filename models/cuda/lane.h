@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lane.h - what the CUDA back end keeps: of each lane its queue and what goes between host and device through it, of each stage
- * what lies beside the arrays that every stage has.
+ * lane.h - what the CUDA back end keeps: for each lane its queue and the buffers through which data goes between host
+ * and device, for each stage the memory that only this back end needs beside the arrays of struct skep_stage.
  *
- * A layer's pass is written once more for the GPU, for the kinds of layers that transformers have; their parameters and the
- * numbers at their edges lie as on the CPU, what they keep inside does not.
+ * The passes of layers are written once more for the GPU, for the types of layers that transformers have. Parameters,
+ * and the numbers at a layer's entry and exit, have the same layout as on the CPU; what a layer keeps between its
+ * passes has another one.
  */
 #ifndef SKEP_MODELS_CUDA_LANE_H
 #define SKEP_MODELS_CUDA_LANE_H
 
-#include "models/backend.h"
 #include "models/cuda/kernels.h"
 #include "models/cuda/product.h"
 #include "models/cuda/runtime.h"
+#include "models/device/backend.h"
 
 struct skep_cuda_lane {
 	struct skep_cuda_queue *queue;
-	struct skep_cuda_queue *down;   /* on which gradients go to the host, beside passes; NULL: they stay */
-	struct skep_cuda_lane *other;   /* of the same device */
-	const struct skep_stage *stage; /* that steps */
-	int32_t *count;                 /* [vocabulary]: of tokens by id, while inputs are drawn */
-	int32_t *inputs, *targets;      /* of the host's side: on their way to the device */
-	float *losses;                  /* of the host's side, [tokens] */
-	double *norms,
-		*sum;  /* for a sum of squares: of the device's side, skep_cuda_norms_bytes(); of the host's, one */
-	size_t tokens; /* of a microbatch */
-	double *loss;  /* where the mean of the losses goes; NULL: nobody asked for one */
+	struct skep_cuda_queue *down;   /* copies gradients to the host beside passes; NULL: they stay on the device */
+	struct skep_cuda_lane *other;   /* the other lane of the same device */
+	const struct skep_stage *stage; /* the stage that this device steps */
+	int32_t *count;                 /* [vocabulary] tokens by id, while inputs are drawn */
+	int32_t *inputs, *targets;      /* on the host, on their way to the device */
+	float *losses;                  /* [tokens], on the host */
+	double *norms, *sum; /* a sum of squares: skep_cuda_norms_bytes() on the device, one number on the host */
+	size_t tokens;       /* tokens of a microbatch */
+	double *loss;        /* receives the mean of the losses; NULL: the operation reports no loss */
 };
 
-struct skep_cuda_own {              /* of a stage; all but one of the device's side */
+struct skep_cuda_own {              /* memory of one stage; all but `host` lies on the device */
 	skep_bf16 *narrowed;        /* [versions, and inner ones][stride]: the parameters, rounded */
 	skep_bf16 *narrow_gradient; /* [tokens][hidden]: what scratch[0] holds, rounded */
 	skep_bf16 *normed;          /* [tokens][hidden]: outputs of norms, or their gradients */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * layer_ends.c - the embedding and the head of a transformer: models/layers/embedding.c and head.c on the GPU. Samples are
- * drawn by the host, which also sorts the tokens of a microbatch by id, so that gradients of the table are added in an
- * order.
+ * layer_ends.c - the embedding and the head of a transformer on the GPU, as models/layers/embedding.c and head.c have
+ * them for the CPU. The host draws the samples and sorts the tokens of a microbatch by id, so that gradients of the
+ * embedding's table are always added in the same order.
  */
 #include <assert.h>
 #include <string.h>
 
+#include "models/corpus/data.h"
 #include "models/cuda/lane.h"
-#include "models/data.h"
 #include "models/layers/norm.h"
 
 static uint32_t samples_of(const struct skep_cuda_pass *pass)
@@ -66,7 +66,7 @@ void skep_cuda_group_inputs(uint32_t samples, uint32_t sequence, uint32_t vocabu
 		in.order[count[id_of(&in, sequence, t)]++] = (int32_t)t;
 	*in.groups = groups;
 	in.start[groups] = before;
-	for (size_t i = (size_t)groups; i < tokens; i++) { /* nobody reads these, but they go along */
+	for (size_t i = (size_t)groups; i < tokens; i++) { /* unused, but copied with the rest */
 		in.group[i] = 0;
 		in.start[i + 1] = before;
 	}
@@ -167,7 +167,7 @@ static skep_bf16 *scores_of(const struct skep_cuda_norm *norm, float *inside)
 static void bring_targets(const struct skep_cuda_pass *pass, const struct skep_model *m)
 {
 	struct skep_diag diag = {0};
-	/* Whoever has the first stage drew the same ids. */
+	/* The worker of the first stage drew the same ids for this microbatch. */
 	bool drawn = skep_corpus_tokens(
 		pass->of.training, pass->of.op->round, pass->of.op->microbatch, pass->lane->targets, &diag);
 	assert(drawn);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * none.c - stands in for the CUDA back end where it was not built: there is no such device, and this says why.
+ * none.c - takes the place of the CUDA back end in builds without CUDA: it has no devices, and its error says why.
  */
 #include <stdio.h>
 
-#include "models/backend.h"
+#include "models/device/backend.h"
 
 static uint32_t count(char *error, size_t error_size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * optimizer.cu - one step of one tensor, by the formulas of models/optimizer.c; what periodic sync does to parameters
- * (models/inner.c, models/merge.c); the gradient of a tied table; and sums of squares. Parameters stay in fp32; what they round
+ * optimizer.cu - one step of one tensor, by the formulas of models/update/optimizer.c; what periodic sync does to parameters
+ * (models/update/inner.c, models/update/outer_step.c); the gradient of a tied table; and sums of squares. Parameters stay in fp32; what they round
  * to in bf16 is written beside them, for the products. LAMB needs two norms before it steps: blocks write partial sums, and every
  * block that steps adds these up in the same order.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * robust.cu - what is made of parts that are gathered, and what is told in place of gradients: models/robust.c and
- * models/byzantine.c, to the bit; this file is compiled without contraction (meson.build), as these are. A thread has a column. What
+ * robust.cu - what is made of parts that are gathered, and what is told in place of gradients: models/update/robust.c and
+ * models/update/byzantine.c, to the bit; this file is compiled without contraction (meson.build), as these are. A thread has a column. What
  * the CPU sorts, it counts: the k-th of a few votes is the one that has k before it. The votes are in shared memory, each
  * thread's side by side, since there may be hundreds.
  *
@@ -10,13 +10,13 @@
  */
 #include <math.h>
 
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/random.h"
 #include "models/cuda/portable.cuh"
 
 extern "C" {
-#include "models/byzantine.h"
-#include "models/robust.h"
+#include "models/update/byzantine.h"
+#include "models/update/robust.h"
 }
 
 #define COLUMNS 256 /* of a block, where it needs no room for votes */
@@ -39,23 +39,23 @@ __device__ static inline uint64_t mixed(uint64_t z)
 	return z ^ z >> 31;
 }
 
-__global__ void tell(int lie, float scale, uint64_t seed, uint64_t first, size_t n, const float *own, float *ret)
+__global__ void tell(int attack, float scale, uint64_t seed, uint64_t first, size_t n, const float *own, float *ret)
 {
 	const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
 	if (i >= n)
 		return;
 	const float drawn = (float)(mixed(seed ^ mixed(first + i)) >> 40) * 0x1p-23f - 1;
 	float told = own[i];
-	if (lie == SKEP_LIE_SIGN_FLIP)
+	if (attack == SKEP_ATTACK_SIGN_FLIP)
 		told = -scale * own[i];
-	else if (lie == SKEP_LIE_NOISE)
+	else if (attack == SKEP_ATTACK_NOISE)
 		told = scale * (drawn * 1.7320508f) * own[i];
-	else if (lie == SKEP_LIE_NAN)
+	else if (attack == SKEP_ATTACK_NAN)
 		told = __uint_as_float(0x7fc00000);
 	ret[i] = told;
 }
 
-/* ---- order: models/robust.c has the formulas ---------------------------------------------------------------------------- */
+/* ---- order: models/update/robust.c has the formulas ---------------------------------------------------------------------------- */
 
 __device__ static inline int32_t key_of(float x)
 {
@@ -220,7 +220,7 @@ void skep_cuda_tell(struct skep_cuda_queue *queue, const struct skep_byzantine *
 {
 	const uint64_t seed = skep_mix(byzantine->seed ^ round);
 	if (n > 0)
-		launch(queue, "a lie", tell, dim3(blocks_for(n, COLUMNS)), dim3(COLUMNS), 0, (int)byzantine->lie,
+		launch(queue, "a lie", tell, dim3(blocks_for(n, COLUMNS)), dim3(COLUMNS), 0, (int)byzantine->attack,
 			byzantine->scale, seed, first, n, own, ret);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * runtime.cu - see runtime.h. Any thread may call: each call says which GPU it means, since CUDA keeps that by thread.
+ * runtime.cu - see runtime.h. Any thread may call these functions: each call sets its GPU first, since CUDA keeps the
+ * current GPU per thread.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stage.c - a stage on a GPU: models/stage.c says where its layers lie, this lays out the arrays, all carved from one
+ * stage.c - a stage on a GPU: models/stage/stage.c says where its layers lie, this lays out the arrays, all carved from one
  * allocation of the device's memory and, what is offloaded, one of page-locked memory of the host, and brings the first
  * parameters there. What a layer keeps inside is other than on the CPU, so stashes are laid out anew; edges are always decoded
  * and encoded, since payloads are the host's.
@@ -10,7 +10,7 @@
 
 #include "models/cuda/lane.h"
 #include "models/layers/attention.h"
-#include "models/stage_weights.h"
+#include "models/stage/stage_weights.h"
 
 const struct skep_cuda_layer_type *skep_cuda_layer(const struct skep_layer *layer)
 {
@@ -24,18 +24,18 @@ const struct skep_cuda_layer_type *skep_cuda_layer(const struct skep_layer *laye
 
 /* ---- stashes -------------------------------------------------------------------------------------------------------------- */
 
-static void place_slice(const struct skep_training *training, struct skep_stage *stage, struct skep_slice *slice)
+static void place_vstage(const struct skep_training *training, struct skep_stage *stage, struct skep_vstage *vstage)
 {
 	const struct skep_model *m = training->model;
 	const uint32_t samples = training->samples;
-	struct skep_layer *layer = &stage->layer[slice->layer];
+	struct skep_layer *layer = &stage->layer[vstage->layer];
 	size_t stash = layer->number == 0 ? skep_cuda_floats(skep_cuda_inputs(samples, m->sequence)) : 0;
-	for (uint32_t l = 0; l < slice->layers; l++) {
+	for (uint32_t l = 0; l < vstage->layers; l++) {
 		layer[l].value = stash;
-		layer[l].kept = stash + (l + 1 < slice->layers ? skep_cuda_floats((size_t)samples * layer[l].out) : 0);
+		layer[l].kept = stash + (l + 1 < vstage->layers ? skep_cuda_floats((size_t)samples * layer[l].out) : 0);
 		stash = layer[l].kept + skep_cuda_layer(&layer[l])->inside(&layer[l], samples);
 	}
-	slice->stash = stash;
+	vstage->stash = stash;
 	if (stash * sizeof(float) > stage->stash_bytes)
 		stage->stash_bytes = stash * sizeof(float);
 }
@@ -43,8 +43,8 @@ static void place_slice(const struct skep_training *training, struct skep_stage 
 static void place_stashes(const struct skep_training *training, struct skep_stage *stage)
 {
 	stage->stash_bytes = 0;
-	for (uint32_t nth = 0; nth < stage->slices; nth++)
-		place_slice(training, stage, &stage->slice[nth]);
+	for (uint32_t nth = 0; nth < stage->vstages; nth++)
+		place_vstage(training, stage, &stage->vstage[nth]);
 }
 
 /* ---- arrays --------------------------------------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static void carve_sums(const struct skep_training *training, struct arena *arena
 	stage->accumulator[1] = carve(sums, stage->parameters);
 	stage->result = carve(sums, stage->parameters);
 	if (stage->tied.count > 0)
-		stage->twin = carve(sums, stage->tied.count);
+		stage->tied_peer = carve(sums, stage->tied.count);
 	for (uint32_t l = 0; l < stage->layers; l++) {
 		const size_t floats = skep_cuda_down_floats(stage, &stage->layer[l]);
 		largest = floats > largest ? floats : largest;

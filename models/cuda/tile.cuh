@@ -88,8 +88,7 @@ template <int D> struct tile {
 	}
 };
 
-template <int D> __device__ static inline struct tile<D> tile_at(void *memory)
-{
+template <int D> __device__ static inline struct tile<D> tile_at(void *memory) {
 	return {(bf16 *)memory};
 }
 

@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-#include "models/spread.h"
+#include "models/layers/spread.h"
 
 struct head { /* where one lies */
 	const skep_real *q, *k, *v, *out;
@@ -126,7 +126,7 @@ void skep_attention_forward(
 	const struct skep_attention *a, const skep_real *qkv, skep_real *ret_out, skep_real *ret_kept, skep_real *work)
 {
 	const struct job job = {.a = a, .qkv = qkv, .ret_out = ret_out, .ret_kept = ret_kept, .work = work};
-	skep_team_share(a->team, (size_t)a->samples * a->heads, grain_of(a, 1), forward, &job);
+	skep_thread_pool_for(a->thread_pool, (size_t)a->samples * a->heads, grain_of(a, 1), forward, &job);
 }
 
 /* dS in place of dP: P (dP - D). */
@@ -212,7 +212,8 @@ void skep_attention_backward(const struct skep_attention *a, const skep_real *qk
 		.gradient = gradient,
 		.ret_gradient = ret_gradient,
 		.work = work};
-	skep_team_share(a->team, (size_t)a->samples * a->kv_heads, grain_of(a, a->heads / a->kv_heads), backward, &job);
+	skep_thread_pool_for(
+		a->thread_pool, (size_t)a->samples * a->kv_heads, grain_of(a, a->heads / a->kv_heads), backward, &job);
 }
 
 /* ---- rotary positions ------------------------------------------------------------------------------------------- */
@@ -260,6 +261,6 @@ void skep_rotation_apply(const struct skep_attention *a, const skep_real *rotati
 {
 	const struct rotation r = {a, rotation, back ? -1 : 1, qkv};
 	assert(a->width % 2 == 0);
-	skep_team_share(a->team, (size_t)a->samples * a->sequence,
+	skep_thread_pool_for(a->thread_pool, (size_t)a->samples * a->sequence,
 		skep_spread_rows((size_t)(a->heads + a->kv_heads) * a->width), rotate, &r);
 }

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attention.h - causal attention of several heads, with fewer heads of keys and values where these share theirs (grouped
+ * attention.h - causal attention with several heads, of which groups may share one head of keys and values (grouped
  * queries: Ainslie et al., arXiv 2305.13245), and rotary positions (Su et al., arXiv 2104.09864).
  *
- * No matrix of sequence x sequence is ever in memory: queries are taken SKEP_ATTENTION_ROWS at a time, with the keys up to
- * the last of them, so what is needed beside the operands is two strips of so many rows. Kept for the way back is one number
- * for each query and head, the logarithm of the sum of its exponentials, from which the weights are made again (Dao et al.,
- * arXiv 2205.14135). A team shares out the heads of all samples, backwards those that share keys together: then each has two
- * strips of its own.
+ * No matrix of sequence x sequence is ever in memory: a pass takes SKEP_ATTENTION_ROWS queries at a time with the keys
+ * up to the last of them, so beside the operands it needs two strips of so many rows. For the backward pass one number
+ * is kept for each query and head, the logarithm of the sum of its exponentials, from which the weights are recomputed
+ * (Dao et al., arXiv 2205.14135). A thread pool shares out the heads of all samples; the backward pass keeps the heads
+ * that share keys on one thread. Each thread has two strips of its own.
  */
 #ifndef SKEP_MODELS_LAYERS_ATTENTION_H
 #define SKEP_MODELS_LAYERS_ATTENTION_H
 
-#include "models/real.h"
-#include "models/team.h"
+#include "models/layers/real.h"
+#include "models/layers/thread_pool.h"
 
 enum { SKEP_ATTENTION_ROWS = 64 };
 
 struct skep_attention {
 	uint32_t samples, sequence;
-	uint32_t heads, kv_heads; /* the first is a multiple of the second */
-	uint32_t width;           /* of a head */
-	struct skep_team *team;   /* that does it; NULL: whoever asks */
+	uint32_t heads, kv_heads;             /* the first is a multiple of the second */
+	uint32_t width;                       /* numbers of one head */
+	struct skep_thread_pool *thread_pool; /* shares the loops out; NULL: the calling thread does all */
 };
 
-/* Numbers of the two strips. What is called `work` below has them for each member of the team. */
+/* Numbers of the two strips. `work` below has so many for each member of the thread pool. */
 size_t skep_attention_work(const struct skep_attention *a);
 
 /* qkv[tokens][(heads + 2 kv_heads) width]: of each token its queries, keys and values. out[tokens][heads width],

@@ -13,7 +13,7 @@
 #include "models/layers/feed.h"
 #include "models/layers/layer.h"
 #include "models/layers/norm.h"
-#include "models/spread.h"
+#include "models/layers/spread.h"
 
 /* Each followed by its bias. */
 enum { NORM_1, QKV = 2, OUT = 4, NORM_2 = 6, UP = 8, DOWN = 10, PARTS = 12 };
@@ -160,7 +160,7 @@ static struct block block_for(const struct skep_layer *layer, const struct skep_
 {
 	struct block b = block_of(layer, pass->training->samples);
 	b.pass = pass;
-	b.attention.team = pass->team;
+	b.attention.thread_pool = pass->thread_pool;
 	return b;
 }
 
@@ -176,7 +176,7 @@ static struct skep_norm norm_of(const struct block *b, uint32_t part, const stru
 		.weight = b->pass->parameter + b->at[part],
 		.bias = bias_of(b, part),
 		.epsilon = (skep_real)layer->model->norm_epsilon,
-		.team = b->pass->team};
+		.thread_pool = b->pass->thread_pool};
 }
 
 struct beginning { /* of a product that is added to something */
@@ -204,8 +204,8 @@ static void project(const struct block *b, uint32_t part, size_t in, size_t out,
 	const struct beginning from = {residual, bias_of(b, part), ret, out};
 	const bool adds = from.residual || from.bias;
 	if (adds)
-		skep_team_share(b->pass->team, b->tokens, skep_spread_rows(out), begin_rows, &from);
-	skep_spread_product(b->pass->team, CblasNoTrans, CblasNoTrans, b->tokens, out, in, x,
+		skep_thread_pool_for(b->pass->thread_pool, b->tokens, skep_spread_rows(out), begin_rows, &from);
+	skep_spread_product(b->pass->thread_pool, CblasNoTrans, CblasNoTrans, b->tokens, out, in, x,
 		b->pass->parameter + b->at[part], adds ? 1 : 0, ret);
 }
 
@@ -231,7 +231,7 @@ static void bend_rows(const void *context, size_t first, size_t end, uint32_t me
 /* Of all tokens. */
 static void bend(const struct block *b, const struct bend *bend)
 {
-	skep_team_share(b->pass->team, b->tokens, skep_spread_rows(bend->width), bend_rows, bend);
+	skep_thread_pool_for(b->pass->thread_pool, b->tokens, skep_spread_rows(bend->width), bend_rows, bend);
 }
 
 static void forward_one(
@@ -281,16 +281,16 @@ static void project_weights(
 {
 	skep_real *weight = gradient_of(b, part), *bias = gradient_of(b, part + 1);
 	if (bias)
-		skep_spread_add_rows(b->pass->team, b->tokens, out, gradient, bias);
+		skep_spread_add_rows(b->pass->thread_pool, b->tokens, out, gradient, bias);
 	if (weight)
 		skep_spread_product(
-			b->pass->team, CblasTrans, CblasNoTrans, in, out, b->tokens, x, gradient, 1, weight);
+			b->pass->thread_pool, CblasTrans, CblasNoTrans, in, out, b->tokens, x, gradient, 1, weight);
 }
 
 static void project_back(
 	const struct block *b, uint32_t part, size_t in, size_t out, const skep_real *gradient, skep_real *ret)
 {
-	skep_spread_product(b->pass->team, CblasNoTrans, CblasTrans, b->tokens, in, out, gradient,
+	skep_spread_product(b->pass->thread_pool, CblasNoTrans, CblasTrans, b->tokens, in, out, gradient,
 		b->pass->parameter + b->at[part], 0, ret);
 }
 

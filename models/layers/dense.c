@@ -4,10 +4,10 @@
  * loss is the mean squared error against the corpus's targets. Kept: the slopes f'(...), or in the last layer the
  * gradient of the loss.
  */
-#include "models/activation.h"
-#include "models/data.h"
+#include "models/corpus/data.h"
+#include "models/layers/activation.h"
 #include "models/layers/layer.h"
-#include "models/spread.h"
+#include "models/layers/spread.h"
 
 /* What an activation takes away from the size of a signal, to be made up for by the weights before it: He et al., arXiv
  * 1502.01852, for relu and its like; 5/3 is the usual figure for tanh. The last layer has no activation. */
@@ -76,9 +76,9 @@ static double forward(const struct skep_layer *layer, const struct skep_pass *pa
 		.bias = pass->parameter + bias_offset(layer),
 		.value = ret_out,
 		.slope = ret_inside};
-	skep_spread_product(pass->team, CblasNoTrans, CblasNoTrans, samples, layer->out, layer->in, in, pass->parameter,
-		0, ret_out);
-	skep_team_share(pass->team, samples, skep_spread_rows(layer->out), bend_rows, &bend);
+	skep_spread_product(pass->thread_pool, CblasNoTrans, CblasNoTrans, samples, layer->out, layer->in, in,
+		pass->parameter, 0, ret_out);
+	skep_thread_pool_for(pass->thread_pool, samples, skep_spread_rows(layer->out), bend_rows, &bend);
 	return 0;
 }
 
@@ -100,8 +100,8 @@ static double forward_last(const struct skep_layer *layer, const struct skep_pas
 	(void)ret_out;
 	uint32_t samples = pass->training->samples;
 	const skep_real *bias = pass->parameter + bias_offset(layer);
-	skep_spread_product(pass->team, CblasNoTrans, CblasNoTrans, samples, layer->out, layer->in, in, pass->parameter,
-		0, ret_inside);
+	skep_spread_product(pass->thread_pool, CblasNoTrans, CblasNoTrans, samples, layer->out, layer->in, in,
+		pass->parameter, 0, ret_inside);
 	for (uint32_t i = 0; i < samples; i++)
 		for (uint32_t j = 0; j < layer->out; j++)
 			ret_inside[(size_t)i * layer->out + j] += bias[j];
@@ -115,12 +115,13 @@ static void backward_delta(const struct skep_layer *layer, const struct skep_pas
 {
 	uint32_t samples = pass->training->samples;
 	if (pass->gradient) {
-		skep_spread_add_rows(pass->team, samples, layer->out, delta, pass->gradient + bias_offset(layer));
-		skep_spread_product(pass->team, CblasTrans, CblasNoTrans, layer->in, layer->out, samples, in, delta, 1,
-			pass->gradient);
+		skep_spread_add_rows(
+			pass->thread_pool, samples, layer->out, delta, pass->gradient + bias_offset(layer));
+		skep_spread_product(pass->thread_pool, CblasTrans, CblasNoTrans, layer->in, layer->out, samples, in,
+			delta, 1, pass->gradient);
 	}
 	if (ret)
-		skep_spread_product(pass->team, CblasNoTrans, CblasTrans, samples, layer->in, layer->out, delta,
+		skep_spread_product(pass->thread_pool, CblasNoTrans, CblasTrans, samples, layer->in, layer->out, delta,
 			pass->parameter, 0, ret);
 }
 
@@ -141,7 +142,8 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 	const skep_real *slope, skep_real *gradient, skep_real *ret)
 {
 	const struct bent bent = {slope, gradient};
-	skep_team_share(pass->team, (size_t)pass->training->samples * layer->out, SKEP_SPREAD_NUMBERS, unbend, &bent);
+	skep_thread_pool_for(
+		pass->thread_pool, (size_t)pass->training->samples * layer->out, SKEP_SPREAD_NUMBERS, unbend, &bent);
 	backward_delta(layer, pass, in, gradient, ret);
 }
 

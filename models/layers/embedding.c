@@ -4,7 +4,7 @@
  * its place. Its input is what a stage draws: ids[samples][sequence + 1], of which the last of each sample is a target alone.
  */
 #include "models/layers/layer.h"
-#include "models/spread.h"
+#include "models/layers/spread.h"
 
 static uint32_t tensors(const struct skep_layer *layer, struct skep_tensor ret[SKEP_TENSORS_MAX])
 {
@@ -80,8 +80,8 @@ static double forward(const struct skep_layer *layer, const struct skep_pass *pa
 		.positions = positions_of(layer, pass->parameter),
 		.ret = ret_out};
 	(void)ret_inside;
-	skep_team_share(
-		pass->team, (size_t)pass->training->samples * m->sequence, skep_spread_rows(m->hidden), look_up, &job);
+	skep_thread_pool_for(pass->thread_pool, (size_t)pass->training->samples * m->sequence,
+		skep_spread_rows(m->hidden), look_up, &job);
 	return 0;
 }
 
@@ -118,7 +118,7 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 		.positions_gradient = positions_of(layer, pass->gradient)
 	                                      ? pass->gradient + (size_t)m->vocabulary * m->hidden
 	                                      : NULL};
-	skep_team_share(pass->team, m->hidden, skep_spread_columns(tokens, m->hidden), add_up, &job);
+	skep_thread_pool_for(pass->thread_pool, m->hidden, skep_spread_columns(tokens, m->hidden), add_up, &job);
 }
 
 const struct skep_layer_type skep_layer_embedding = {.name = "embedding",

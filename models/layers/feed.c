@@ -47,7 +47,7 @@ SKEP_ANY_WIDTH static void swiglu_forward(size_t rows, size_t width, const skep_
 
 /* With s = 1 / (1 + exp(-g)): the slope of g s is s + g s (1 - s). */
 static inline void swiglu_row_backward(size_t width, const skep_real *restrict gate, const skep_real *restrict up,
-	const skep_real *restrict gradient, skep_real *restrict ret_value, skep_real *restrict ret_gate,
+	const skep_real *restrict gradient, skep_real *restrict ret_value, skep_real *restrict ret_site_link,
 	skep_real *restrict ret_up)
 {
 	const skep_real one = 1;
@@ -55,7 +55,7 @@ static inline void swiglu_row_backward(size_t width, const skep_real *restrict g
 		skep_real s = one / (one + skep_real_exp(-gate[j])), bent = gate[j] * s;
 		ret_value[j] = bent * up[j];
 		ret_up[j] = gradient[j] * bent;
-		ret_gate[j] = gradient[j] * up[j] * (s + bent * (one - s));
+		ret_site_link[j] = gradient[j] * up[j] * (s + bent * (one - s));
 	}
 }
 

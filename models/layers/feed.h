@@ -7,7 +7,7 @@
 #ifndef SKEP_MODELS_LAYERS_FEED_H
 #define SKEP_MODELS_LAYERS_FEED_H
 
-#include "models/real.h"
+#include "models/layers/real.h"
 
 void skep_gelu_forward(size_t rows, size_t width, const skep_real *in, skep_real *ret);
 /* `gradient`: at the value. It has the width of the value; ret_gradient that of `in`, and may not be `gradient`. */

@@ -2,14 +2,14 @@
  *
  * head.c - the last layer of a transformer: a norm, the product with a table of the vocabulary, and the loss, the mean
  * cross-entropy of the next token in nats. The table has a row for each token; a tied head takes the embedding's, or in another
- * stage a copy of it (core/tie.c). Kept: what the norm keeps, and the gradient at the product.
+ * stage a copy of it (core/methods/tied_embeddings.c). Kept: what the norm keeps, and the gradient at the product.
  */
 #include <assert.h>
 
-#include "models/data.h"
+#include "models/corpus/data.h"
 #include "models/layers/layer.h"
 #include "models/layers/norm.h"
-#include "models/spread.h"
+#include "models/layers/spread.h"
 
 static bool is_llama(const struct skep_layer *layer)
 {
@@ -69,7 +69,7 @@ static struct skep_norm norm_of(const struct skep_layer *layer, const struct ske
 		.weight = pass->parameter,
 		.bias = is_llama(layer) ? NULL : pass->parameter + layer->model->hidden,
 		.epsilon = (skep_real)layer->model->norm_epsilon,
-		.team = pass->team};
+		.thread_pool = pass->thread_pool};
 }
 
 static size_t table_offset(const struct skep_layer *layer)
@@ -112,7 +112,8 @@ static void find_losses(const void *context, size_t first, size_t end, uint32_t 
 static double mean_loss(const struct skep_pass *pass, const struct losses *losses)
 {
 	double sum = 0;
-	skep_team_share(pass->team, losses->tokens, skep_spread_rows(losses->vocabulary), find_losses, losses);
+	skep_thread_pool_for(
+		pass->thread_pool, losses->tokens, skep_spread_rows(losses->vocabulary), find_losses, losses);
 	for (size_t i = 0; i < losses->tokens; i++)
 		sum += losses->ret[i];
 	return sum / (double)losses->tokens;
@@ -136,8 +137,9 @@ static double forward(const struct skep_layer *layer, const struct skep_pass *pa
 	(void)ret_out;
 	skep_norm_measure(&norm, in, ret_inside);
 	skep_norm_apply(&norm, in, ret_inside, normed);
-	skep_spread_product(pass->team, CblasNoTrans, CblasTrans, norm.rows, vocabulary, h, normed, table, 0, score);
-	/* Whoever has the first stage drew the same ids. */
+	skep_spread_product(
+		pass->thread_pool, CblasNoTrans, CblasTrans, norm.rows, vocabulary, h, normed, table, 0, score);
+	/* The worker of the first stage drew the same ids for this microbatch. */
 	bool drawn = skep_corpus_tokens(pass->training, pass->op->round, pass->op->microbatch, target, &diag);
 	assert(drawn);
 	(void)drawn;
@@ -160,12 +162,12 @@ static void backward(const struct skep_layer *layer, const struct skep_pass *pas
 	(void)gradient;
 	if (pass->gradient) {
 		skep_norm_apply(&norm, in, inside, normed);
-		skep_spread_product(pass->team, CblasTrans, CblasNoTrans, vocabulary, h, norm.rows, at_score, normed, 1,
-			pass->shared ? pass->shared_gradient : pass->gradient + table_offset(layer));
+		skep_spread_product(pass->thread_pool, CblasTrans, CblasNoTrans, vocabulary, h, norm.rows, at_score,
+			normed, 1, pass->shared ? pass->shared_gradient : pass->gradient + table_offset(layer));
 		bias = norm.bias ? pass->gradient + h : NULL;
 	}
 	skep_spread_product(
-		pass->team, CblasNoTrans, CblasNoTrans, norm.rows, h, vocabulary, at_score, table, 0, normed);
+		pass->thread_pool, CblasNoTrans, CblasNoTrans, norm.rows, h, vocabulary, at_score, table, 0, normed);
 	memset(ret, 0, norm.rows * h * sizeof *ret);
 	skep_norm_backward(&norm, in, inside, normed, pass->gradient, bias, ret);
 }

@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#include "models/random.h"
+#include "models/layers/random.h"
 
 static const struct skep_layer_type *type_of(const struct skep_model *model, uint32_t number)
 {

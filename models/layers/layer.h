@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * layer.h - a layer as a value with a table of functions: what the passes of a stage, its parameters, optimizers and costs
- * all go by. A stage is a loop over its layers; what kind they are it does not know.
+ * layer.h - a layer as a value with a table of functions, by which a stage runs passes, finds parameters and counts
+ * costs. A stage is a loop over its layers and does not know their types.
  *
- * Memory. Every size here is in numbers (skep_real) of one sample or one layer. A layer's parameters are its tensors one
- * after the other. Between its forward and its backward pass a layer keeps `inside` numbers a sample, and its output beside
- * them unless that leaves the stage; what it only needs during a pass is `work`.
+ * Memory. Every size here is a number of elements (skep_real) of one sample or one layer. A layer's parameters are its
+ * tensors one after the other. Between its forward and its backward pass a layer keeps `inside` elements a sample, and
+ * its output as well unless the output leaves the stage. What it needs only during a pass is `work`.
  */
 #ifndef SKEP_MODELS_LAYERS_LAYER_H
 #define SKEP_MODELS_LAYERS_LAYER_H
 
-#include "models/device.h"
-#include "models/real.h"
-#include "models/team.h"
+#include "models/device/device.h"
+#include "models/layers/real.h"
+#include "models/layers/thread_pool.h"
 
 enum { SKEP_TENSORS_MAX = 16 };
 enum skep_draw {
@@ -25,10 +25,10 @@ struct skep_tensor {
 	const char *name;
 	uint32_t rows, columns; /* row-major; a vector has one row */
 	size_t offset;          /* in the layer's parameters */
-	enum skep_draw draw;    /* what it is at the start */
+	enum skep_draw draw;    /* how its first values are drawn */
 	float size;
-	bool decays; /* weight decay is for it */
-	bool copied; /* it begins as the first tensor of the model's first layer */
+	bool decays; /* weight decay applies to it */
+	bool copied; /* its first values are those of the first tensor of the model's first layer */
 };
 
 struct skep_layer;
@@ -37,13 +37,13 @@ struct skep_pass { /* one operation on one layer */
 	const struct skep_training *training;
 	const struct skep_op *op;
 	const skep_real *parameter; /* the layer's */
-	const skep_real *shared;    /* of a tied head: the embedding's table; else NULL */
-	skep_real *gradient;        /* backwards: the layer's in the accumulator; NULL: it is not counted */
+	const skep_real *shared;    /* the embedding's table, for a tied head; else NULL */
+	skep_real *gradient; /* BACKWARD: the layer's part of the accumulator; NULL: the gradient is not counted */
 	skep_real *shared_gradient;
-	const skep_real *rotation; /* [sequence][head width]: see rotary.h; NULL where nothing is rotated */
-	skep_real *work;           /* type->work() numbers for all samples */
-	skep_real *strips;         /* type->strips() numbers for each member of the team */
-	struct skep_team *team;    /* that does it; NULL: whoever asks */
+	const skep_real *rotation;            /* [sequence][head width]: see rotary.h; NULL where nothing is rotated */
+	skep_real *work;                      /* type->work() numbers for all samples */
+	skep_real *strips;                    /* type->strips() numbers for each member of the thread pool */
+	struct skep_thread_pool *thread_pool; /* shares the loops out; NULL: the calling thread does all */
 };
 
 struct skep_layer_type {

@@ -5,7 +5,7 @@
  */
 #include "models/layers/norm.h"
 
-#include "models/spread.h"
+#include "models/layers/spread.h"
 
 SKEP_ANY_WIDTH static void measure_rows(
 	const struct skep_norm *norm, size_t first, size_t end, const skep_real *x, skep_real *ret_kept)
@@ -126,13 +126,13 @@ static void go_back(const void *context, size_t first, size_t end, uint32_t memb
 void skep_norm_measure(const struct skep_norm *norm, const skep_real *x, skep_real *ret_kept)
 {
 	const struct job job = {.norm = norm, .x = x, .ret_kept = ret_kept};
-	skep_team_share(norm->team, norm->rows, skep_spread_rows(norm->width), measure, &job);
+	skep_thread_pool_for(norm->thread_pool, norm->rows, skep_spread_rows(norm->width), measure, &job);
 }
 
 void skep_norm_apply(const struct skep_norm *norm, const skep_real *x, const skep_real *kept, skep_real *ret_y)
 {
 	const struct job job = {.norm = norm, .x = x, .kept = kept, .ret_y = ret_y};
-	skep_team_share(norm->team, norm->rows, skep_spread_rows(norm->width), apply, &job);
+	skep_thread_pool_for(norm->thread_pool, norm->rows, skep_spread_rows(norm->width), apply, &job);
 }
 
 void skep_norm_backward(const struct skep_norm *norm, const skep_real *x, const skep_real *kept, skep_real *y_gradient,
@@ -146,6 +146,7 @@ void skep_norm_backward(const struct skep_norm *norm, const skep_real *x, const 
 		.db = bias_gradient,
 		.sum = sum};
 	if (weight_gradient)
-		skep_team_share(norm->team, norm->width, skep_spread_columns(norm->rows, norm->width), add, &job);
-	skep_team_share(norm->team, norm->rows, skep_spread_rows(norm->width), go_back, &job);
+		skep_thread_pool_for(
+			norm->thread_pool, norm->width, skep_spread_columns(norm->rows, norm->width), add, &job);
+	skep_thread_pool_for(norm->thread_pool, norm->rows, skep_spread_rows(norm->width), go_back, &job);
 }

@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-#include "models/real.h"
-#include "models/team.h"
+#include "models/layers/real.h"
+#include "models/layers/thread_pool.h"
 
 enum { SKEP_NORM_KEPT = 2 };
 
@@ -19,7 +19,7 @@ struct skep_norm {
 	const skep_real *weight; /* [width] */
 	const skep_real *bias;   /* [width]; NULL: RMSNorm */
 	skep_real epsilon;
-	struct skep_team *team; /* that does it; NULL: whoever asks */
+	struct skep_thread_pool *thread_pool; /* shares the loops out; NULL: the calling thread does all */
 };
 
 /* Finds ret_kept[rows][2]. */

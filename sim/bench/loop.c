@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * loop.c - runs a workload through the queue and the network of the simulator. Decides nothing about time: the order of
- * events is turn.h's, the rates of flows are the network's.
+ * events is next.h's, the rates of flows are the network's.
  */
 #include "sim/bench/loop.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "sim/bench/draw.h"
-#include "sim/turn.h"
+#include "sim/next.h"
 
 #define ARRIVALS 64u
 
@@ -108,10 +108,10 @@ bool skep_bench_loop_run(
 {
 	while (*left > 0 && !loop->no_memory) {
 		struct skep_queue_entry entry;
-		enum skep_turn turn = skep_turn_next(&loop->queue, loop->network, &loop->now, &entry);
-		if (turn == SKEP_TURN_NONE)
+		enum skep_next turn = skep_next_event(&loop->queue, loop->network, &loop->now, &entry);
+		if (turn == SKEP_NEXT_NONE)
 			break;
-		if (turn == SKEP_TURN_EVENT) {
+		if (turn == SKEP_NEXT_EVENT) {
 			hearer->event(context, &entry);
 			continue;
 		}

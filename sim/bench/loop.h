@@ -10,7 +10,7 @@
 #define SKEP_SIM_BENCH_LOOP_H
 
 #include "sim/queue.h"
-#include "topologies/network.h"
+#include "topologies/network/network.h"
 
 struct skep_bench_loop {
 	struct skep_queue queue;

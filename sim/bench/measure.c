@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "sim/bench/rows.h"
 
 static bool run(const struct skep_bench_row *row, struct skep_bench_result *ret)
@@ -29,13 +29,6 @@ static bool run(const struct skep_bench_row *row, struct skep_bench_result *ret)
 		return skep_bench_swarm(&row->work.swarm, ret);
 	}
 	return false;
-}
-
-static double now_s(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static double seconds(struct timeval time)
@@ -73,7 +66,7 @@ static bool await(pid_t child, int from, struct skep_bench_figures *ret)
 static bool run_apart(const struct skep_bench_row *row, struct skep_bench_figures *ret)
 {
 	int ends[2];
-	double begin_s = now_s();
+	double begin_s = skep_monotonic_s();
 	fflush(NULL);
 	if (pipe(ends) != 0) {
 		perror("skep: pipe");
@@ -87,7 +80,7 @@ static bool run_apart(const struct skep_bench_row *row, struct skep_bench_figure
 		perror("skep: fork");
 	bool good = child > 0 && await(child, ends[0], ret);
 	close(ends[0]);
-	ret->wall_s = now_s() - begin_s;
+	ret->wall_s = skep_monotonic_s() - begin_s;
 	return good;
 }
 

@@ -79,7 +79,7 @@ static bool write_files(const struct folder *folder, const struct skep_swarm_wor
 		       "name: benchmark\nseed: 1\nmodel: {file: %s, stages: %" PRIu32 "}\n"
 		       "cluster: {topology: %s, allocation: {method: strided}, compute_scale: 20}\n"
 		       "schedule: {global_batch: %" PRIu64 ", microbatch: %u}\n%s"
-		       "train: {maths: none, until: {steps: %" PRIu32 "}}\n",
+		       "train: {arithmetic: none, until: {steps: %" PRIu32 "}}\n",
 		       folder->file[MODEL], work->stages, folder->file[TOPOLOGY], samples, SAMPLES,
 		       work->flows ? "simulate: {collectives: flows}\n" : "", work->rounds);
 }

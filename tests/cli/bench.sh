@@ -4,6 +4,7 @@
 # bench.sh - `skep bench`: its small rows are right, and what it refuses. No figure of speed is asked for.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 rows() { # rows LEAST NAME=MAKESPAN...: one object, all rows right, and these rows have these makespans
 	python3 - "$out" "$@" <<-'END'

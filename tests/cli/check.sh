@@ -4,6 +4,7 @@
 # check.sh - `skep check`: its text and its --json tell the same facts, and its tables stand in columns.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 cat >"$scratch/same.py" <<'END'
 """same.py TEXT JSON: each line of the text has its fact in the JSON and the other way round. A line begins with a word in column
@@ -53,7 +54,7 @@ phrases = {
     "every link is ": seen["extra_latency_s"] > 0,
     "worker's CPU": seen["threads"] > 1,
     "checkpoint every": seen.get("checkpoint_every", 0) > 0,
-    "is merged as one": bool(seen["periodic"]) and seen["periodic"].get("parts", 1) > 1,
+    "is merged as one": bool(seen["periodic"]) and seen["periodic"].get("group_size", 1) > 1,
     "while the next round is trained": seen["validate"]["beside"],
     "extrapolated: ": bool(seen["law"]) and seen["law"]["extrapolated"],
     "asked back": seen["patience_s"] > 0,
@@ -127,7 +128,7 @@ if labels["aggregate"]:
 if labels["byzantine"]:
     liars = re.search(r"byzantine workers? ([\d, ]+):", text)[1]
     assert [int(w) for w in liars.split(",")] == seen["byzantine"]["workers"], liars
-    assert (": what goes into reductions is NaN" in text) == (seen["byzantine"]["lie"] == "nan")
+    assert (": what goes into reductions is NaN" in text) == (seen["byzantine"]["attack"] == "nan")
 if labels["steps"]:
     number(r"learning rate ([\d.e-]+)", seen["optimizer"]["learning_rate"])
 if labels["periodic"]:
@@ -172,15 +173,15 @@ done
 two=$root/scenarios/two-datacentres.yaml
 same 'int8' "$two" --set schedule.compression=int8
 same 'machines that stand by and that are out' "$two" \
-	--set 'cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, out, spare, 2, out]}'
+	--set 'cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, unused, spare, 2, unused]}'
 same 'reductions in fp16' "$two" --set sync.compression=fp16
 same 'rerun' "$two" --set schedule.on_loss=rerun
 same 'delayed' "$two" --set sync.delayed=true
 same 'diloco' "$two" --set sync.method=diloco --set sync.every=1 --set sync.outer.optimizer=sgd
 same 'streaming' "$two" --set sync.method=streaming --set sync.every=8 --set sync.fragments=4
-same 'diloco by share' "$two" --set sync.method=diloco --set sync.every=auto --set sync.mean=8 --set sync.delayed=true
+same 'diloco by share' "$two" --set sync.method=diloco --set sync.every=auto --set sync.mean_inner_steps=8 --set sync.delayed=true
 same 'async' "$root/scenarios/async.yaml" --set train.validate.every=4 --set 'checkpoint={every: 2, to: kept}'
-same 'async, gathered' "$root/scenarios/byzantine.yaml" --set sync.method=async --set sync.every=4 --set sync.parts=4
+same 'async, gathered' "$root/scenarios/byzantine.yaml" --set sync.method=async --set sync.every=4 --set sync.group_size=4
 same 'settings that are free' "$two" --set 'plan={seeds: 2, search: {auto: true, schedule.microbatch: [32, 64]}}'
 check 'which are listed, those that are written are not' python3 -c 'import json, sys
 plan = json.load(open(sys.argv[1]))["plan"]
@@ -194,8 +195,8 @@ same 'a butterfly' "$two" --set sync.collective=butterfly
 same 'reductions in 4 bits' "$two" --set sync.compression=e3m0
 same 'trimmed means' "$two" --set model.stages=2 --set sync.collective=all-to-all --set sync.aggregate=trimmed-mean --set 'sync.trim=40 %'
 same 'scores' "$two" --set model.stages=2 --set sync.collective=butterfly --set sync.aggregate=zeno --set sync.rho=0.25
-same 'a liar' "$two" --set 'cluster.byzantine={workers: [2], lie: noise, scale: 2}'
-same 'flows' "$two" --set simulate.collectives=flows --set train.maths=none
+same 'a liar' "$two" --set 'cluster.byzantine={workers: [2], attack: noise, scale: 2}'
+same 'flows' "$two" --set simulate.collectives=flows --set train.arithmetic=none
 same 'a barrier' "$root/scenarios/baselines/gpipe.yaml" --set schedule.barrier=true
 same 'longer links' "$two" --set 'cluster.extra_latency=3 ms'
 same 'tied over stages' "$root/scenarios/shakespeare.yaml" --set "model.file=$root/tests/bad/model-tied.yaml"

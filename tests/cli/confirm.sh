@@ -5,9 +5,10 @@
 # intervals are what Python makes of them, and what cannot be run is said.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 two=("$root/scenarios/two-datacentres.yaml")
-none=(--set train.maths=none --set train.until.steps=6)
+none=(--set train.arithmetic=none --set train.until.steps=6)
 ln -s "$root/models" "$root/topologies" "$root/scenarios" .
 
 # ---- refused ----------------------------------------------------------------------------------------------------------
@@ -100,7 +101,7 @@ assert seen["seeds"] == 4 and [side["ended"] for side in seen["sides"]] == [2, 2
 
 # Wiring by latency tries each of 16 workers twice before it knows them, 2 in a round: until then a random start has two thirds of
 # its throughput, and eight steps see nothing else.
-learns=("$root/scenarios/swarm-64-learns.yaml" --set train.maths=none --set train.until.steps=200)
+learns=("$root/scenarios/swarm-64-learns.yaml" --set train.arithmetic=none --set train.until.steps=200)
 accepts 'wiring that learns' plan "${learns[@]}" --json -o learns.yaml
 cp "$out" learns.json
 accepts 'and its run' sim learns.yaml -q --seed 1002 --set train.until.steps=100 --db l.db
@@ -138,7 +139,7 @@ END
 
 # ---- what cannot be -------------------------------------------------------------------------------------------------------
 
-accepts 'random starts that do not fit' plan "$root/scenarios/t4-a100-both.yaml" --set train.maths=none --set train.until.steps=2 \
+accepts 'random starts that do not fit' plan "$root/scenarios/t4-a100-both.yaml" --set train.arithmetic=none --set train.until.steps=2 \
 	--set schedule.microbatch=16 --set schedule.global_batch=1024 --set schedule.in_flight=36 --confirm 2 --budget '1 s'
 check 'are counted, with the reason' grep -qE '^random: 2 of 2 runs cannot be, and their pairs are left out; the first: stage . needs .* GB on worker .*; any of these would do: ' "$out"
 check 'the plan is there' grep -qE '^plan +[0-9.]+ ± [0-9.]+ .* 2 of 2 ' "$out"

@@ -4,6 +4,7 @@
 # database.sh - databases that cannot be used, and what a run that is killed leaves behind.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 accepts 'a good one to begin with' sim "${quick[@]}" --db good.db
 
@@ -138,7 +139,7 @@ if with_mounts sh -c 'mount -t tmpfs -o size=64k tmpfs small' 2>/dev/null; then
 		python3 -c "import sqlite3
 d = sqlite3.connect(\"small/a.db\")
 print(d.execute(\"PRAGMA integrity_check\").fetchone()[0], *d.execute(\"SELECT count(*), max(status) FROM runs\").fetchone())" >"$0.sound" 2>&1
-		exit "$status"' "$scratch/full" timeout 60 "$skep" sim "$root/scenarios/two-datacentres.yaml" --set train.maths=none
+		exit "$status"' "$scratch/full" timeout 60 "$skep" sim "$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none
 	status=$?
 	if [ "$status" = 1 ] && grep -qE '^skep: run 1 was not recorded to its end: .*disk.* full' "$err" &&
 		! grep -q 'lost its last worker' "$err"; then

@@ -5,6 +5,7 @@
 # comes of it.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 cat >law.yaml <<'END'
 law: chinchilla-diloco
@@ -29,7 +30,7 @@ fitted:
 END
 ln -s "$root/models" "$root/topologies" .
 two=("$root/scenarios/two-datacentres.yaml")
-law=(--set train.maths=law --set "train.law.file=$PWD/law.yaml" --set train.until='{steps: 400, loss: 2.5}')
+law=(--set train.arithmetic=law --set "train.law.file=$PWD/law.yaml" --set train.until='{steps: 400, loss: 2.5}')
 
 # ---- refused ----------------------------------------------------------------------------------------------------------
 
@@ -46,7 +47,7 @@ refuses 'a loss that nobody knows of' 'is reached within train.until.steps, wher
 
 free='plan.search={schedule.microbatch: [16, 64, 256], schedule.wiring: [uniform, latency]}'
 rate() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["throughput_samples_per_s"])' "$out"; }
-none=(--set train.maths=none)
+none=(--set train.arithmetic=none)
 for microbatch in 16 64 256; do
 	for wiring in uniform latency; do
 		accepts "$microbatch samples, $wiring" plan "${two[@]}" "${none[@]}" --json \
@@ -86,7 +87,7 @@ accepts 'which check takes' check fixed.yaml
 
 methods='{method: step}, {method: diloco, every: 8}, {method: diloco, every: 64}, {every: 2}'
 # The cut as it is: with the one that is found the thin line is not crossed, and then no method beats steps.
-free="plan={objective: time-to-loss, cut: as-written, search: {sync: [$methods], sync.compression: [none, int8]}}"
+free="plan={objective: time-to-loss, cut: fixed, search: {sync: [$methods], sync.compression: [none, int8]}}"
 accepts 'time to a loss' plan "${two[@]}" "${law[@]}" --set "$free" --json --pareto -o best.yaml
 cp "$out" joint.json
 accepts 'sim takes the file' sim best.yaml --json -q
@@ -154,7 +155,7 @@ check 'and it is cut so' grep -q 'cut: \[' cut.yaml
 # ---- every setting, and a budget ------------------------------------------------------------------------------------------
 
 # What a merge without waiting cannot have (a collective) stands in the values of `sync` that have it.
-methods='{method: step, collective: butterfly}, {method: step, delayed: true}, {method: diloco, every: 8}, {method: diloco, every: auto, mean: 8}'
+methods='{method: step, collective: butterfly}, {method: step, delayed: true}, {method: diloco, every: 8}, {method: diloco, every: auto, mean_inner_steps: 8}'
 methods="$methods, {method: streaming, every: 8, fragments: 4}, {method: async, every: 8}"
 free="plan.search={sync: [$methods], sync.compression: [none, int8], schedule.microbatch: [32, 64], schedule.in_flight: [4, 8], \
 schedule.compression: [none, fp16], schedule.wiring: [uniform, latency]}"
@@ -245,7 +246,7 @@ nodes() { # nodes FILE LINK: four machines of four GPUs
 	model: {file: models/opt-350m.yaml, stages: 2}
 	cluster: {topology: $1, allocation: {method: strided}}
 	schedule: {global_batch: 32, microbatch: 2, in_flight: 4, checkpoint_activations: true}
-	train: {maths: none, until: {steps: 2}}
+	train: {arithmetic: none, until: {steps: 2}}
 	plan: {search: {cluster.tensor_parallel: [1, 2, 4]}}
 	END
 }

@@ -5,6 +5,7 @@
 # help begins alike, and bad input ends with status 2 and a message, with nothing on stdout.
 set -u
 . tests/cli/lib.sh
+needs python3
 mpi_environment
 
 one_object() { # stdout is one line with one JSON object, without numbers that JSON has not
@@ -35,7 +36,7 @@ two=("$root/scenarios/two-datacentres.yaml" --set train.until.steps=3)
 speaks check check "${quick[@]}"
 speaks 'check of a topology with all' check "$root/scenarios/opt-350m.yaml"
 speaks sim sim "${two[@]}"
-speaks 'sim without maths' sim "${two[@]}" --set train.maths=none
+speaks 'sim without arithmetic' sim "${two[@]}" --set train.arithmetic=none
 speaks sweep sweep "${quick[@]}" --vary schedule.in_flight=1,2 --seeds 1..2
 speaks compare compare 1 2
 speaks 'trace stats' trace stats topologies/traces/small.csv

@@ -4,6 +4,7 @@
 # law.sh - a law of losses from end to end: fitted to runs whose arithmetic was done, simulated with, and what is refused.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 gpt=("$root/scenarios/shakespeare.yaml" --set schedule.global_batch=8 --set 'train.schedule={warmup: 10}'
 	--set train.until.steps=120)
@@ -45,7 +46,7 @@ if command -v gnuplot >/dev/null; then
 fi
 refuses 'validations of a run without' 'it made no validation' plot accuracy 1 --validation -o none.svg
 
-law=(--set train.maths=law --set train.law.file=law.yaml)
+law=(--set train.arithmetic=law --set train.law.file=law.yaml)
 accepts 'by the law' sim "${gpt[@]}" "${law[@]}" --json
 check 'the law says what the arithmetic did' python3 - "$out" <<'END'
 import json, sqlite3, sys
@@ -53,14 +54,14 @@ run = json.load(open(sys.argv[1]))
 db = sqlite3.connect("skep.db")
 last = lambda n: db.execute("SELECT avg(loss) FROM rounds WHERE run = ? AND round >= 100", (n,)).fetchone()[0]
 assert run["extrapolated"] is False and abs(last(3) / last(1) - 1) < 0.05, (run, last(3), last(1))
-assert db.execute("SELECT maths, extrapolated FROM runs WHERE id = 3").fetchone() == ("law", 0)
+assert db.execute("SELECT arithmetic, extrapolated FROM runs WHERE id = 3").fetchone() == ("law", 0)
 assert db.execute("SELECT extrapolated FROM runs WHERE id = 1").fetchone() == (None,)
 END
-# The loss changes no decision: the same times as without maths. And no randomness: the same digest twice.
+# The loss changes no decision: the same times as without arithmetic. And no randomness: the same digest twice.
 time_of() { python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(r[sys.argv[2]])' "$out" "$1"; }
 by_law=$(time_of time_s) digest=$(time_of digest)
-accepts 'without maths' sim "${gpt[@]}" --set train.maths=none --json -q
-check 'the same time without maths' test "$by_law" = "$(time_of time_s)"
+accepts 'without arithmetic' sim "${gpt[@]}" --set train.arithmetic=none --json -q
+check 'the same time without arithmetic' test "$by_law" = "$(time_of time_s)"
 accepts 'by the law again' sim "${gpt[@]}" "${law[@]}" --json -q
 check 'the same digest again' test "$digest" = "$(time_of digest)"
 
@@ -74,14 +75,14 @@ assert 20 < r["steps"] < 120 and 2.8 < r["final_loss"] <= 2.9 and r["time_to_tar
 accepts 'check' check "${gpt[@]}" "${law[@]}" --set cluster.topology="$root/topologies/four-a100.yaml" --set model.stages=2
 check 'check tells of the law' grep -q 'law  *of law.yaml instead of arithmetic' "$out"
 
-refuses 'a law without its file' 'train.law' sim "${gpt[@]}" --set train.maths=law
+refuses 'a law without its file' 'train.law' sim "${gpt[@]}" --set train.arithmetic=law
 refuses 'a file that is not there' 'no file .none.yaml' sim "${gpt[@]}" "${law[@]}" --set train.law.file=none.yaml
-refuses 'a law with real maths' 'is for .maths: law' sim "${gpt[@]}" --set train.law.file=law.yaml
+refuses 'a law with real arithmetic' 'is for .arithmetic: law' sim "${gpt[@]}" --set train.law.file=law.yaml
 sed 's/alpha/beta/' law.yaml >broken.yaml
 refuses 'a broken law' 'broken.yaml:' sim "${gpt[@]}" "${law[@]}" --set train.law.file=broken.yaml
 [ "${SKEP_HAS_MPI:-no}" = no ] || refuses 'a law in a real run' 'in .skep sim. alone' run "${gpt[@]}" "${law[@]}"
 refuses 'a fit to a law' 'run 3 has its losses from a law' fit 3
-refuses 'a fit to no maths' 'run 4 has no loss' fit 4
+refuses 'a fit to no arithmetic' 'run 4 has no loss' fit 4
 refuses 'a run that is not there' 'run 99 is not in the database' fit 99
 refuses 'a run that is no number' 'not the number of a run' fit 3..x
 refuses 'a range backwards' 'not the number of a run' fit 3..1
@@ -89,7 +90,7 @@ refuses 'too many runs' 'at most 256' fit 1..1000
 refuses 'one point' 'one point is no curve' fit 1 --from 115
 refuses 'too few points' 'too few' fit 1 --from 100
 mkfifo pipe
-refuses 'a target that would be replaced' 'pipe: is no regular file' fit 1..2 -o pipe
+refuses 'a target that would be replaced' 'pipe: cannot be written: it is no regular file' fit 1..2 -o pipe
 refuses 'a target that cannot be written' 'none/law.yaml: cannot be written' fit 1..2 -o none/law.yaml
 refuses 'a database without runs' 'no such database' fit --db empty.db
 plan

@@ -5,6 +5,7 @@
 # where the variance of y is 55.6; the proof of concept below 0.5. tests/exec/smoke.sh asks the same of real runs.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 below() { # below BOUND: the run that was printed last has learnt, and counted every gradient once
 	python3 - "$out" "$1" <<-'END'
@@ -49,7 +50,7 @@ check 'two data centres: loss below 0.5' below 0.5
 
 liars=$root/scenarios/byzantine.yaml
 for aggregate in trimmed-mean zeno; do
-	for lie in '{workers: [3, 4], lie: sign-flip, scale: 10}' '{workers: [3, 4], lie: nan}'; do
+	for lie in '{workers: [3, 4], attack: sign-flip, scale: 10}' '{workers: [3, 4], attack: nan}'; do
 		accepts "$aggregate, liars: $lie" sim "$liars" --set train.until.steps=80 --json -q \
 			--set sync.aggregate=$aggregate --set "cluster.byzantine=$lie"
 		check "$aggregate, liars: loss below 4" below 4

@@ -41,14 +41,30 @@ job() { # job FILE SEED STEPS WORKERS STAGES
 	model: {file: $root/models/square-mlp.yaml, stages: $5}
 	cluster: {topology: place-$4.yaml, allocation: {method: strided}}
 	schedule: {global_batch: 512, microbatch: 32}
-	train: {maths: real, optimizer: {name: adamw, lr: 3.0e-3}, until: {steps: $3}}
+	train: {arithmetic: real, optimizer: {name: adamw, lr: 3.0e-3}, until: {steps: $3}}
 	END
 }
 
-# For runs over MPI, whoever starts them.
-mpi_environment() {
+# For runs over MPI. Those of two builds may go side by side (quickstart); a test that measures how fast something is waits until it is
+# `alone`, and holds the others back.
+mpi_environment() { # mpi_environment [alone]
+	exec 9<"$root/tests/tap.sh"
+	if [ "${1:-}" = alone ]; then flock -w 600 9; else flock -s -w 600 9; fi
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 	export ASAN_OPTIONS=detect_leaks=0 # MPI keeps memory to its end; the rest of the sanitizer watches
+}
+
+# What `ps` would tell, of which not every system has one.
+children() { # children PID: its child processes, the oldest first as long as numbers grow
+	grep -lx "PPid:[[:space:]]*$1" /proc/[0-9]*/status 2>/dev/null | sed 's,/proc/\([0-9]*\)/.*,\1,' | sort -n
+}
+
+any_left() { # any_left PID...: is one of these still there, if only as a zombie?
+	local pid
+	for pid in "$@"; do
+		[ ! -d "/proc/$pid" ] || return 0
+	done
+	return 1
 }
 
 # As skep at the user's prompt, but for the files that hold what it printed. Stops what does not come to an end.

@@ -9,7 +9,7 @@ mkdir scenarios topologies models
 cp "$root/scenarios/two-datacentres.yaml" scenarios/my.yaml
 cp -r "$root/topologies/." topologies
 cp -r "$root/models/." models
-mine=(scenarios/my.yaml --set train.maths=none --set train.until.steps=4)
+mine=(scenarios/my.yaml --set train.arithmetic=none --set train.until.steps=4)
 net=$(sed -n 's/.*topology: \([^ ,]*\.yaml\).*/\1/p' scenarios/my.yaml)
 data=$root/tests/data
 echo 'precious: words' >mine.yaml
@@ -63,7 +63,7 @@ accepts 'a trace' "${drawn[@]}" -o drawn.csv -q
 accepts 'over a trace' "${drawn[@]}" -o drawn.csv -q
 accepts 'over a trace by hand, by force' "${drawn[@]}" -o mine.csv -q --force
 check 'it is the same as the other' cmp mine.csv drawn.csv
-refuses 'by force where nothing is written' '^skep: --force is not an option of this command' trace stats mine.csv --force
+refuses 'by force where nothing is written' '^skep: trace stats does not take the option --force' trace stats mine.csv --force
 
 # ---- topologies -------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
 # H of them the reductions move 1/H of the bytes, every worker steps as the plan says, and results count inner steps.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 place 6
 cat >swarm.yaml <<-END
@@ -24,7 +25,7 @@ diloco 1 --set sync.outer.optimizer=sgd
 diloco 4 --set sync.outer.optimizer=sgd
 diloco 12
 diloco 5
-diloco auto --set sync.mean=4 --set schedule.wiring=throughput --set sync.delayed=true
+diloco auto --set sync.mean_inner_steps=4 --set schedule.wiring=throughput --set sync.delayed=true
 diloco 4 --set sync.compression=int8 --set schedule.on_loss=rerun --set sync.collective=tree
 
 streaming() { # streaming H P OVERLAP OPTION ..
@@ -36,7 +37,7 @@ streaming 6 3 0 --set schedule.on_loss=rerun
 streaming 8 2 4 --set sync.compression=fp16
 accepts 'without waiting' sim swarm.yaml --json -q --set sync.method=async --set sync.every=4 --set train.validate.every=8 \
 	--set 'checkpoint={every: 2, to: here}'
-accepts 'by share, in int8' sim swarm.yaml --json -q --set sync.method=async --set sync.every=auto --set sync.mean=4 \
+accepts 'by share, in int8' sim swarm.yaml --json -q --set sync.method=async --set sync.every=auto --set sync.mean_inner_steps=4 \
 	--set sync.compression=int8
 
 compared() {
@@ -55,22 +56,22 @@ compared() {
 	assert [len(losses(r)) for r in range(1, 8)] == [24, 24, 6, 2, 5, 6, 6]
 	assert of(3, "samples") == 24 * 384 and of(5, "samples") == 25 * 384
 	for run, rounds, h in (2, 24, 1), (3, 6, 4), (4, 2, 12):
-	    assert ops(run)["inner"] == 6 * rounds * h and ops(run)["pseudo"] == 6 * rounds == ops(run)["step"], ops(run)
-	assert ops(6)["pseudo"] <= 36 and 120 <= ops(6)["inner"] <= 6 * 36, ops(6)
-	per_worker = db.execute("SELECT worker, round, count(*) FROM ops WHERE run = 3 AND kind = 'inner' GROUP BY 1, 2").fetchall()
+	    assert ops(run)["inner_step"] == 6 * rounds * h and ops(run)["pseudo_grad"] == 6 * rounds == ops(run)["step"], ops(run)
+	assert ops(6)["pseudo_grad"] <= 36 and 120 <= ops(6)["inner_step"] <= 6 * 36, ops(6)
+	per_worker = db.execute("SELECT worker, round, count(*) FROM ops WHERE run = 3 AND kind = 'inner_step' GROUP BY 1, 2").fetchall()
 	assert all(n == 4 for _, _, n in per_worker), per_worker
 	assert losses(3)[-1] < 2 * plain[-1], (losses(3), plain)
 	# each of P fragments of V is summed every H steps: headers but for, as much as without fragments
 	assert 1 <= sync(8) / sync(3) < 1.01, (sync(8), sync(3))
 	assert [len(losses(r)) for r in (8, 9, 10)] == [12, 12, 6] and losses(8)[-1] < 2 * plain[-1], (losses(8), plain)
-	assert ops(8)["inner"] == 6 * 24 and ops(8)["pseudo"] == ops(8)["step"] == 6 * 12, ops(8)
+	assert ops(8)["inner_step"] == 6 * 24 and ops(8)["pseudo_grad"] == ops(8)["step"] == 6 * 12, ops(8)
 	late = db.execute("SELECT count(*) FROM ops AS step WHERE run = 8 AND kind = 'step' AND round < 11 AND NOT EXISTS (SELECT 1"
-	                  " FROM ops WHERE run = 8 AND kind = 'inner' AND worker = step.worker AND round = step.round + 1"
+	                  " FROM ops WHERE run = 8 AND kind = 'inner_step' AND worker = step.worker AND round = step.round + 1"
 	                  " AND end_s <= step.begin_s + 1e-9)").fetchone()[0]
 	assert late < 66 / 2, late # who has nothing to do meanwhile applies it at once
 	# each merge sends the part from each of three members to the next, and all three step
 	for run in (11, 12):
-	    assert ops(run)["pseudo"] * 3 == ops(run)["step"] and of(run, "steps") == 24, ops(run)
+	    assert ops(run)["pseudo_grad"] * 3 == ops(run)["step"] and of(run, "steps") == 24, ops(run)
 	    assert losses(run)[-1] < 2 * plain[-1], (losses(run), plain)
 	    kept = db.execute("SELECT verdict, count(*) FROM v_counted_once WHERE run = ? GROUP BY 1", (run,)).fetchall()
 	    assert kept == [("kept", 2 * 24 * 24)], kept
@@ -79,7 +80,7 @@ compared() {
 	assert judged[0][3] > 1.5 * judged[2][3] > 0, judged
 	kept = db.execute("SELECT stage, round FROM notes WHERE run = 11 AND kind = 'checkpointed' ORDER BY 1, 2").fetchall()
 	assert kept == [(s, r) for s in (0, 1) for r in (2, 4, 6)], kept
-	merge = lambda run: sync(run) / ops(run)["pseudo"]
+	merge = lambda run: sync(run) / ops(run)["pseudo_grad"]
 	assert abs(2 * merge(11) / (sync(3) / 12) - 1) < 0.03, (merge(11), sync(3)) # half of a ring's
 	END
 }
@@ -87,8 +88,8 @@ check 'they are what they should be' compared
 
 refuses 'with a fixed pipeline' 'sync.method: with `diloco` workers step while' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set schedule.pipeline=1f1b
 refuses 'keys of another method' 'sync.every: comes with `method: diloco`, `streaming` or `async` alone' check swarm.yaml --set sync.every=4
-refuses 'auto without a mean' 'sync.every: .auto. needs sync.mean' check swarm.yaml --set sync.method=diloco --set sync.every=auto
-refuses 'a mean and a number' 'sync.mean: comes with `every: auto` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mean=4
+refuses 'auto without a mean' 'sync.every: .auto. needs sync.mean_inner_steps' check swarm.yaml --set sync.method=diloco --set sync.every=auto
+refuses 'a mean and a number' 'sync.mean_inner_steps: comes with `every: auto` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mean_inner_steps=4
 refuses 'nothing to mix' 'sync.mixing: a worker waits' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mixing=0.5
 refuses 'too many' 'sync.every: 50000 inner steps of 24 microbatches' check swarm.yaml --set sync.method=diloco --set sync.every=50000
 refuses 'no period' 'key `sync.every` is missing' check swarm.yaml --set sync.method=diloco
@@ -110,7 +111,7 @@ waited() { # no pass between a pseudo-gradient and the step of its merge, and wi
 	    for worker, kind, begin, end, number in ops:
 	        if last.get(worker) is None:
 	            last[worker], since = True, None
-	        if kind == "pseudo":
+	        if kind == "pseudo_grad":
 	            since = end
 	        elif kind == "step" and (run, worker, number) in own:
 	            since = None
@@ -121,7 +122,7 @@ waited() { # no pass between a pseudo-gradient and the step of its merge, and wi
 	for run in (11, 13):
 	    for stage in (0, 1): # merge v of a stage is that of its vth MERGED worker
 	        order, seen = [], {}
-	        for worker, nth in db.execute("SELECT peer, time_s FROM notes WHERE run = ? AND kind = 'merged' AND stage = ? ORDER BY rowid", (run, stage)):
+	        for worker, nth in db.execute("SELECT peer, time_s FROM notes WHERE run = ? AND kind = 'outer_updated' AND stage = ? ORDER BY rowid", (run, stage)):
 	            if order and order[-1] == (worker, nth):
 	                continue
 	            order.append((worker, nth))
@@ -132,8 +133,8 @@ waited() { # no pass between a pseudo-gradient and the step of its merge, and wi
 check 'makes no pass meanwhile' waited
 gathers=("${async[@]}" --set sync.aggregate=zeno --set sync.collective=butterfly)
 refuses 'nothing to sum' 'sync.collective: with `method: async` a merge has one part' check swarm.yaml "${async[@]}" --set sync.collective=tree
-refuses 'parts of a mean' 'sync.parts: comes with `method: async` and an `aggregate`' check swarm.yaml "${async[@]}" --set sync.parts=3
-refuses 'two parts' 'sync.parts: of 2 parts none can be left out' check swarm.yaml "${gathers[@]}" --set sync.parts=2
+refuses 'parts of a mean' 'sync.group_size: comes with `method: async` and an `aggregate`' check swarm.yaml "${async[@]}" --set sync.group_size=3
+refuses 'two parts' 'sync.group_size: of 2 parts none can be left out' check swarm.yaml "${gathers[@]}" --set sync.group_size=2
 refuses 'waiting for those who wait' 'sync.delayed: a worker whose part waits' check swarm.yaml "${gathers[@]}" --set sync.delayed=false
 refuses 'no delayed descent' 'sync.outer.optimizer: with `method: async`' check swarm.yaml "${async[@]}" --set sync.outer.optimizer=sgd
 refuses 'a buffer of nothing' 'sync.outer.buffer: comes with `method: async` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.outer.buffer=2

@@ -4,6 +4,7 @@
 # plots.sh - pictures that can be drawn, and those that cannot.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 accepts 'something to draw' sim "$root/scenarios/two-datacentres.yaml" --set train.until.steps=10
 
@@ -94,19 +95,19 @@ refuses 'an axis of a scenario' 'are for pictures of runs' plot complexity "$two
 refuses 'a setting of a run' '--set and --seed are for pictures of a scenario' plot accuracy --set seed=2 -o a.png
 refuses 'a scenario without a target' '^skep: plot needs -o FILE' plot complexity "$two"
 refuses 'a scenario and an unknown ending' 'a.gif: the ending of the file says' plot search "$two" -o a.gif
-refuses 'a table that is not there' '^skep: none.csv: No such file' plot search none.csv -o a.png
+refuses 'a table that is not there' '^none.csv: error: cannot be opened: No such file' plot search none.csv -o a.png
 printf 'network,method\nx,y\n' >"$scratch/few.csv"
-refuses 'a table of something else' 'few.csv:1: expected .network,method,evaluations,steps,cost_s., as' plot search "$scratch/few.csv" -o a.png
+refuses 'a table of something else' 'few.csv:1:1: error: the header lacks these columns: evaluations, steps, cost_s' plot search "$scratch/few.csv" -o a.png
 printf 'network,method,evaluations,steps,cost_s\nx,y,1,0,nan\n' >"$scratch/nan.csv"
-refuses 'a table with a NaN' 'nan.csv:2: expected names of a network and a method, evaluations from 1' plot search "$scratch/nan.csv" -o a.png
+refuses 'a table with a NaN' 'nan.csv:2:9: error: expected cost_s, a plain decimal number, not .nan.' plot search "$scratch/nan.csv" -o a.png
 printf 'network,method,evaluations,steps,cost_s\n' >"$scratch/none.csv"
-refuses 'a table without rows' 'none.csv: there is no row in it' plot search "$scratch/none.csv" -o a.png
+refuses 'a table without rows' 'none.csv: error: there is no row in it' plot search "$scratch/none.csv" -o a.png
 refuses 'an unknown ending' 'png' plot accuracy -o a.gif
 refuses 'rounds of another kind of plot' 'rounds is for the timeline' plot accuracy --rounds 1 -o a.png
 refuses 'rounds that end before they begin' 'expected all, a round' plot timeline --rounds 4-2 -o a.png
 refuses 'rounds that are no numbers' 'expected all, a round' plot timeline --rounds 1-x -o a.png
 refuses 'a round that is not there' 'no round 10' plot timeline --rounds 10 -o a.png
-refuses 'an axis that is not known' 'expected time, steps, tokens' plot accuracy --x weeks -o a.png
+refuses 'an axis that is not known' 'expected one of time, steps, tokens' plot accuracy --x weeks -o a.png
 refuses 'an axis of another kind of plot' 'are for accuracy' plot cost --y loss -o a.png
 refuses 'perplexity without tokens' 'no perplexity' plot accuracy --y perplexity -o a.png
 refuses 'validation that was not made' 'validation' plot accuracy --validation -o a.png

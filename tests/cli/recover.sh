@@ -5,6 +5,7 @@
 # or from nothing, and the run says so; nobody comes, and the run fails. And a join whose download takes many rounds.
 set -u
 . tests/cli/lib.sh
+needs python3
 ln -s "$root/topologies/gpus" gpus
 
 cat >place.yaml <<-END
@@ -87,7 +88,7 @@ if [ "$status" = 1 ]; then
 else
 	fail 'nobody comes: the run fails' "$(seen)"
 fi
-says 'and says which stage waited' 'nobody has come to serve stage 1'
+says 'and says which stage waited' 'no worker has come to serve stage 1'
 run_skep sim job.yaml --json -q --set 'cluster.wait_for_join=0 s'
 if [ "$status" = 1 ] && python3 -c "import sys; sys.exit(not $(figure time_s) < 3)"; then
 	pass 'without a wait it fails at once'

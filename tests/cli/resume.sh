@@ -6,6 +6,7 @@
 # optimizers, rates or the place in the data is lost. And what cannot be gone on with.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 place 4
 job two.yaml 3 60 2 2
@@ -18,8 +19,8 @@ equals() {
 	shift 4
 	rm -rf kept
 	if run_skep sim two.yaml "${how[@]}" "$@" --set train.until.steps="$whole" && [ "$status" = 0 ] &&
-		run_skep sim two.yaml "${how[@]}" "$@" --set train.until.steps="$part" --keep && [ "$status" = 0 ] &&
-		run_skep sim two.yaml "${how[@]}" "$@" --set train.until.steps="$whole" --keep --resume && [ "$status" = 0 ]; then
+		run_skep sim two.yaml "${how[@]}" "$@" --set train.until.steps="$part" --write-checkpoints && [ "$status" = 0 ] &&
+		run_skep sim two.yaml "${how[@]}" "$@" --set train.until.steps="$whole" --write-checkpoints --resume && [ "$status" = 0 ]; then
 		check "$name" same "$name.db"
 	else
 		fail "$name" "$(seen)"
@@ -53,16 +54,16 @@ equals clipped 40 20 10 --set train.optimizer.clip_norm=0.5
 equals delayed 60 30 10 --set sync.delayed=true --set "$rates"
 equals diloco 160 80 5 --set "sync={method: diloco, every: 8, $outer}" --set schedule.global_batch=128 \
 	--set 'train.schedule={decay: cosine, warmup: 20, steps: 160}'
-equals interleaved 30 15 5 --set schedule.pipeline=interleaved --set schedule.chunks=2
+equals interleaved 30 15 5 --set schedule.pipeline=interleaved --set schedule.model_chunks=2
 equals gpipe 40 20 10 --set schedule.pipeline=gpipe --set cluster.topology=place-4.yaml
 equals 1f1b 40 20 10 --set schedule.pipeline=1f1b --set cluster.topology=place-4.yaml
 equals rerun 40 20 10 --set schedule.pipeline=gpipe --set cluster.topology=place-4.yaml --set schedule.on_loss=rerun
 
 # Where states were not all kept at the end: of the newest one that is whole.
 rm -rf kept
-accepts 'until the end' sim two.yaml "${kept[@]}" --db mid.db --set checkpoint.every=8 --keep
+accepts 'until the end' sim two.yaml "${kept[@]}" --db mid.db --set checkpoint.every=8 --write-checkpoints
 rm kept/stage-1-version-60.kept
-accepts 'before the end' sim two.yaml "${kept[@]}" --db mid.db --set checkpoint.every=8 --keep --resume
+accepts 'before the end' sim two.yaml "${kept[@]}" --db mid.db --set checkpoint.every=8 --write-checkpoints --resume
 check 'before the end: it begins where all stages were' python3 -c 'import sqlite3
 db = sqlite3.connect("mid.db")
 assert db.execute("SELECT first_round, continues FROM runs WHERE id = 2").fetchone() == (56, 1)
@@ -75,7 +76,7 @@ goes_on() { # goes_on NAME STEPS PART EVERY ARGUMENT...
 	local name=$1 whole=$2 part=$3 how=("${kept[@]}" --db "$1.db" --set checkpoint.every="$4")
 	shift 4
 	rm -rf kept
-	accepts "$name: first" sim two.yaml "${how[@]}" "$@" --set train.until.steps="$part" --keep
+	accepts "$name: first" sim two.yaml "${how[@]}" "$@" --set train.until.steps="$part" --write-checkpoints
 	accepts "$name: then" sim two.yaml "${how[@]}" "$@" --set train.until.steps="$whole" --resume
 	check "$name: has learnt" python3 -c 'import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
@@ -89,12 +90,12 @@ goes_on async 160 80 5 --set "sync={method: async, every: 8, $outer}" --set sche
 goes_on streaming 160 80 5 --set "sync={method: streaming, every: 16, fragments: 2, $outer}" --set schedule.global_batch=128 \
 	--set train.optimizer.lr=1.0e-3
 goes_on candidates 60 30 10 --set 'train.init={candidates: 2, steps: 12}' --set cluster.topology=place-4.yaml
-check 'nothing is written without --keep' test ! -e kept/stage-0-version-60.kept
+check 'nothing is written without --write-checkpoints' test ! -e kept/stage-0-version-60.kept
 
 # Others: more workers, elsewhere; not another model, cut, batch or seed.
 rm -rf kept
 how=("${kept[@]}" --set checkpoint.every=10)
-accepts 'half of it' sim two.yaml "${how[@]}" --set train.until.steps=30 --keep
+accepts 'half of it' sim two.yaml "${how[@]}" --set train.until.steps=30 --write-checkpoints
 rm -f skep.db
 accepts 'other machines' sim two.yaml "${how[@]}" --resume --set cluster.topology=place-4.yaml
 rm -f skep.db
@@ -102,17 +103,17 @@ none='of runs with another seed or scenario: take the --seed and --set of that r
 refuses 'another seed' "$none" sim two.yaml "${how[@]}" --resume --seed 4
 refuses 'another batch' "$none" sim two.yaml "${how[@]}" --resume --set schedule.global_batch=256
 refuses 'another optimizer' "$none" sim two.yaml "${how[@]}" --resume --set train.optimizer.lr=1.0e-3
-refuses 'without arithmetic' "$none" sim two.yaml "${how[@]}" --resume --set train.maths=none
+refuses 'without arithmetic' "$none" sim two.yaml "${how[@]}" --resume --set train.arithmetic=none
 refuses 'another cut' "$none" sim two.yaml "${how[@]}" --resume --set model.stages=1
 refuses 'no folder' 'has no checkpoint of all 2 stages' sim two.yaml "${how[@]}" --resume --set checkpoint.to=elsewhere
 refuses 'no folder, for real' 'has no checkpoint of all 2 stages' run two.yaml "${how[@]}" --resume --set checkpoint.to=elsewhere
 refuses 'no checkpoint in the scenario' 'two.yaml.*keeps no states to go on with: add .checkpoint' sim two.yaml --resume
 refuses 'none, for real' 'two.yaml.*keeps no states to go on with: add .checkpoint' run two.yaml --resume
-refuses 'nowhere to keep' '--keep: the scenario does not say where' sim two.yaml --keep
-refuses 'nothing to keep' '--keep: without arithmetic' sim two.yaml "${how[@]}" --keep --set train.maths=none
-refuses 'a folder that is a file' 'checkpoint.to: cannot' sim two.yaml --keep --set 'checkpoint={every: 10, to: two.yaml}'
+refuses 'nowhere to keep' '--write-checkpoints: the scenario does not say where' sim two.yaml --write-checkpoints
+refuses 'nothing to keep' '--write-checkpoints: without arithmetic' sim two.yaml "${how[@]}" --write-checkpoints --set train.arithmetic=none
+refuses 'a folder that is a file' 'checkpoint.to: cannot' sim two.yaml --write-checkpoints --set 'checkpoint={every: 10, to: two.yaml}'
 refuses 'check takes no --resume' 'check does not take the option --resume' check two.yaml --resume
-refuses 'run takes no --keep' 'run does not take the option --keep' run two.yaml --keep
+refuses 'run takes no --write-checkpoints' 'run does not take the option --write-checkpoints' run two.yaml --write-checkpoints
 
 mkdir half && cp kept/stage-0-* half
 refuses 'half of the stages' 'has no checkpoint of all 2 stages: 3 states of some' sim two.yaml "${how[@]}" --resume \

@@ -5,6 +5,7 @@
 # `skep check` knows them, liars change no decision, and what trims them out of pseudo-gradients learns.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 place 6
 cat >swarm.yaml <<-END
@@ -13,7 +14,7 @@ seed: 3
 model: {file: $root/models/square-mlp.yaml, stages: 2}
 cluster: {topology: place-6.yaml, allocation: {method: strided}}
 schedule: {global_batch: 96, microbatch: 16}
-train: {maths: none, optimizer: {name: adamw, lr: 2.0e-3}, until: {steps: 8}}
+train: {arithmetic: none, optimizer: {name: adamw, lr: 2.0e-3}, until: {steps: 8}}
 END
 
 # With n members and V elements everybody sends n - 1 others all of it, once in H steps: n (n - 1) (codec(V) + 96) bytes, where
@@ -49,7 +50,7 @@ learn() { # learn NAME OPTION ..
 	accepts "$1" sim "$root/scenarios/byzantine.yaml" --json -q --db learn.db --set train.until.steps=80 "${@:2}"
 }
 learn 'liars, 4 bits, every 4 steps' --set "$all"
-learn 'NaNs, the same' --set "$all" --set 'cluster.byzantine={workers: [3, 4], lie: nan}'
+learn 'NaNs, the same' --set "$all" --set 'cluster.byzantine={workers: [3, 4], attack: nan}'
 learn 'liars, a mean' --set "${all/trimmed-mean/mean}"
 learn 'liars, where nobody waits' --set 'sync={collective: butterfly, method: async, every: 4, aggregate: trimmed-mean, outer: {momentum: 0.3}}'
 apart() { # liars and others merge, each once; what three bring at a time is one step of all eleven
@@ -60,7 +61,7 @@ apart() { # liars and others merge, each once; what three bring at a time is one
 	ops = dict(db.execute("SELECT kind, count(*) FROM ops WHERE run = 4 GROUP BY kind"))
 	assert all(0 <= loss < 1e3 for loss in losses) and losses[-1] < losses[0] / 8, losses
 	assert db.execute("SELECT count(*) FROM v_counted_once WHERE run = 4 AND verdict <> 'kept'").fetchone()[0] == 0
-	assert ops["step"] < 4 * ops["pseudo"], ops # by themselves: six and five steps for each
+	assert ops["step"] < 4 * ops["pseudo_grad"], ops # by themselves: six and five steps for each
 	END
 }
 check 'so does one of several merges' apart

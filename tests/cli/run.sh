@@ -24,7 +24,7 @@ else
 	refuses 'spares where MPI ends a run' 'takes Open MPI 5' run "${quick[@]}" --spares 2
 fi
 refuses 'a time scale without a trace' 'cluster.trace' run "${quick[@]}" --time-scale 0.1
-refuses 'an unknown device' '--device tpu: expected cpu or cuda' run "${quick[@]}" --device tpu
+refuses 'an unknown device' '--device tpu: expected one of cpu, cuda' run "${quick[@]}" --device tpu
 if [ "${SKEP_HAS_CUDA:-no}" = no ]; then
 	refuses 'a device that this build lacks' 'built without CUDA; install' run "${quick[@]}" --device cuda
 elif [ -e /proc/driver/nvidia/version ]; then
@@ -32,7 +32,7 @@ elif [ -e /proc/driver/nvidia/version ]; then
 else
 	refuses 'a device that this machine lacks' 'use --device cpu' run "${quick[@]}" --device cuda
 fi
-refuses 'a text without arithmetic' 'set train.maths=real' run "$root/scenarios/diloco.yaml" --set train.maths=none
+refuses 'a text without arithmetic' 'set train.arithmetic=real' run "$root/scenarios/diloco.yaml" --set train.arithmetic=none
 refuses 'a missing scenario' 'none.yaml' run none.yaml
 ln -s "$root/topologies/gpus" gpus
 sed 's/gpu: v100/gpu: v100, gpus: 2, inner: {bandwidth: 150 GB\/s, latency: 5 us}/' "$root/topologies/one-worker.yaml" >two-gpus.yaml
@@ -40,14 +40,14 @@ refuses 'two GPUs without a pace' 'splits its stage over 2 GPUs: here one proces
 	run "${quick[@]}" --set cluster.topology=two-gpus.yaml
 # A law's scenario: the line, and what the message says does it.
 world=$root/scenarios/plan-world.yaml
-line=$(grep -n '^  maths: law' "$world" | cut -d: -f1)
-refuses_at 'a law for real' "$world:$line:10" 'without any: --set train.maths=none --set train.law=null --set train.until.loss=null --set plan=null; or' \
+line=$(grep -n '^  arithmetic: law' "$world" | cut -d: -f1)
+refuses_at 'a law for real' "$world:$line:15" 'without any: --set train.arithmetic=none --set train.law=null --set train.until.loss=null --set plan=null; or' \
 	run "$world"
-accepts 'without it' check "$world" --set train.maths=none --set train.law=null --set train.until.loss=null --set plan=null
-accepts 'or with arithmetic' check "$world" --set train.maths=real --set train.law=null --set plan=null \
+accepts 'without it' check "$world" --set train.arithmetic=none --set train.law=null --set train.until.loss=null --set plan=null
+accepts 'or with arithmetic' check "$world" --set train.arithmetic=real --set train.law=null --set plan=null \
 	--set "train.data={corpus: text, file: $root/models/text/tinyshakespeare.txt}"
-refuses 'a target without losses' 'there is no loss to reach' check "$root/scenarios/three-spot.yaml" --set train.maths=none
-accepts 'taken away' check "$root/scenarios/three-spot.yaml" --set train.maths=none --set train.target_loss=null
+refuses 'a target without losses' 'there is no loss to reach' check "$root/scenarios/three-spot.yaml" --set train.arithmetic=none
+accepts 'taken away' check "$root/scenarios/three-spot.yaml" --set train.arithmetic=none --set train.target_loss=null
 refuses 'a key that is none taken away' 'unknown key .train.targt_loss., did you mean .target_loss.' \
 	check "${quick[@]}" --set train.targt_loss=null
 refuses 'a group that is none' 'unknown key .foo.' check "${quick[@]}" --set foo.bar=null
@@ -55,7 +55,7 @@ refuses 'what has to be there' 'key .train. is missing' check "${quick[@]}" --se
 accepts 'what is not there anyway' check "${quick[@]}" --set sync.compression=null --set checkpoint=null
 accepts 'taken away and put back' check "${quick[@]}" --set name=null --set name=again
 check 'is there' grep -q '^again' "$out"
-refuses 'null in quotes is a text' 'train.maths: expected one of: .*not .null.' check "${quick[@]}" --set 'train.maths="null"'
+refuses 'null in quotes is a text' 'train.arithmetic: expected one of: .*not .null.' check "${quick[@]}" --set 'train.arithmetic="null"'
 refuses 'ZeRO for real' 'sync.zero is simulated alone' run "${quick[@]}" --set sync.zero=1 --pace
 mkdir bin
 plain=$skep

@@ -63,7 +63,7 @@ mine 'sync.method: [step, diloco]' 'sync.every: [4, 8]' 'sync.outer.momentum: [0
 accepts 'the same of three keys' check my.yaml
 mine 'schedule.microbatch: [3, 4]'
 accepts 'what does not divide the batch' check my.yaml
-accepts 'plan leaves it out' plan my.yaml --set train.maths=none
+accepts 'plan leaves it out' plan my.yaml --set train.arithmetic=none
 check 'and counts it' grep -q '^1 cannot be, such as schedule.microbatch=3: schedule.global_batch: 2048 is not a multiple' "$out"
 mine 'model.stages: [4, 100]'
 accepts 'more stages than layers' check my.yaml

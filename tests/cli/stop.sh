@@ -5,6 +5,7 @@
 # that of the signal, no process and no other file is left; and who says it twice does not wait.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 query() { # query FILE SQL: the first row, its values one after the other
 	python3 -c 'import sqlite3, sys
@@ -35,7 +36,7 @@ stopped() { # stopped NAME STATUS PATTERN: what ended so, and said so in one lin
 	fi
 }
 
-long=("$root/scenarios/two-datacentres.yaml" --set train.until.steps=1000000 --set train.maths=none -q)
+long=("$root/scenarios/two-datacentres.yaml" --set train.until.steps=1000000 --set train.arithmetic=none -q)
 rounds='SELECT count(*) FROM rounds'
 
 # ---- a simulation ---------------------------------------------------------------------------------------------------
@@ -103,16 +104,16 @@ exec 5<&-
 
 # ---- a plan (sweeps: sweep.sh) --------------------------------------------------------------------------------------
 
-begin plan.db 'SELECT count(*) FROM runs' plan "$root/scenarios/two-datacentres.yaml" --set train.maths=none --confirm 1000 --jobs 1 -q || fail 'a plan' "$(cat "$err")"
+begin plan.db 'SELECT count(*) FROM runs' plan "$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none --confirm 1000 --jobs 1 -q || fail 'a plan' "$(cat "$err")"
 kill -TERM "$running"
 status=0
 wait "$running" || status=$?
 check 'a plan' [ "$status" = 143 ]
 check 'a plan: what is there is whole' grep -qx '1 1' <(query plan.db "SELECT count(*) = sum(status = 'done'), count(*) > 0 FROM runs")
-env --default-signal=INT "$skep" plan "$root/scenarios/two-datacentres.yaml" --set train.maths=none --confirm 1000 --jobs 2 --db plans.db >"$out" 2>"$err" </dev/null &
+env --default-signal=INT "$skep" plan "$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none --confirm 1000 --jobs 2 --db plans.db >"$out" 2>"$err" </dev/null &
 running=$!
 for _ in {1..600}; do
-	[ "$(pgrep -P "$running" | wc -l)" = 2 ] && break
+	[ "$(children "$running" | wc -l)" = 2 ] && break
 	sleep 0.05
 done
 sleep 2

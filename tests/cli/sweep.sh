@@ -5,6 +5,7 @@
 # what is left of a sweep whose processes, or which itself, is killed: no half run, none lost, none twice.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 query() { # query FILE SQL: the first value
 	python3 -c 'import sqlite3, sys
@@ -32,7 +33,7 @@ rows() { # rows SEEDS VALUE...: the object of --json has a row for each value, i
 
 # ---- refused before anything starts ---------------------------------------------------------------------------------
 
-small=("$root/scenarios/two-datacentres.yaml" --set train.maths=none --set train.until.steps=3)
+small=("$root/scenarios/two-datacentres.yaml" --set train.arithmetic=none --set train.until.steps=3)
 refuses 'nothing varies' '^skep: sweep needs something to vary: --vary' sweep "${small[@]}"
 refuses 'no scenario' '^skep: sweep takes SCENARIO' sweep --seeds 1..2
 refuses 'no such scenario' 'nothing.yaml: error: ' sweep nothing.yaml --seeds 1..2
@@ -91,7 +92,7 @@ check 'the table says what and how many' grep -qE '^ +throughput +3 +[0-9.]+ ± 
 
 cp -r "$root/topologies" "$root/models" . 2>/dev/null
 cp "$root/scenarios/two-datacentres.yaml" mine.yaml
-mine=(mine.yaml --set train.maths=none --set train.until.steps=3 --seeds 1..2 --db b.db)
+mine=(mine.yaml --set train.arithmetic=none --set train.until.steps=3 --seeds 1..2 --db b.db)
 accepts 'a scenario with files of its own' sweep "${mine[@]}"
 printf '# another comment\n' >>topologies/two-datacentres.yaml
 accepts 'and with one of them changed' sweep "${mine[@]}"
@@ -121,7 +122,7 @@ begin() { # begin FILE RUNS ARGUMENT...: a sweep in the background, `sweep`, tha
 		[ "$(query "$file" 'SELECT count(*) FROM runs' 2>/dev/null || echo 0)" -lt "$runs" ] || break
 		sleep 0.05
 	done
-	workers=$(ps -o pid= --ppid "$sweep")
+	workers=$(children "$sweep")
 }
 
 whole() { # whole FILE: every run that is there has ended and has all its rounds
@@ -131,10 +132,10 @@ whole() { # whole FILE: every run that is there has ended and has all its rounds
 
 ended() { # ended PID...: none of these is there any more
 	for _ in {1..100}; do
-		ps -o pid= -p "$(echo "$@" | tr ' ' ',')" >/dev/null || return 0
+		any_left "$@" || return 0
 		sleep 0.05
 	done
-	ps -p "$(echo "$@" | tr ' ' ',')"
+	echo "one of $* is still there"
 	return 1
 }
 

@@ -5,6 +5,7 @@
 # same losses to the bit in 1, 2 and 4 stages. A uniform guess costs 5.55 nats a byte, the frequencies of bytes 3.3.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 loss() {
 	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["final_loss"])' "$out"

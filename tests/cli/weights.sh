@@ -5,6 +5,7 @@
 # exported.
 set -u
 . tests/cli/lib.sh
+needs python3
 
 hf=$root/tests/data/hf
 place 3
@@ -127,7 +128,7 @@ check 'from within it, too' grep -q '"model":"mine"' "$out"
 
 refuses 'an export without a folder' 'export needs -o FOLDER' export llama.yaml
 refuses 'an export without checkpoints' 'keeps no checkpoints' export llama.yaml -o out
-refuses 'an export before the run' 'has no checkpoint of all 2 stages: `skep run` of this scenario keeps them \(`skep sim` with --keep alone' export llama.yaml -o out --set checkpoint.every=2 --set checkpoint.to=kept
+refuses 'an export before the run' 'has no checkpoint of all 2 stages: `skep run` of this scenario keeps them \(`skep sim` with --write-checkpoints alone' export llama.yaml -o out --set checkpoint.every=2 --set checkpoint.to=kept
 refuses 'an export of a perceptron' 'no architecture' export "${quick[@]}" -o out
 refuses 'an export of step 0' '--step 0: expected' export llama.yaml -o out --step 0
 

@@ -2,7 +2,7 @@
  *
  * audit.c - balances the books: at the end of a round, and of the run.
  */
-#include "tests/cluster/books.h"
+#include "tests/cluster/ledger_internal.h"
 
 #include <string.h>
 
@@ -54,8 +54,8 @@ static void close_stage(struct ledger *ledger, uint32_t r, uint32_t s)
 				"the COUNTED notes of member %u are not what it added", holder->peer.index);
 	}
 	for (uint32_t w = 0; w < ledger->plan->workers; w++)
-		if (books_member(ledger, ledger->seat[w].peer, s % ledger->plan->stages, r) &&
-			!books_holder(ledger, cell, ledger->seat[w].peer)->member)
+		if (books_member(ledger, ledger->membership[w].peer, s % ledger->plan->stages, r) &&
+			!books_holder(ledger, cell, ledger->membership[w].peer)->member)
 			verdict_break(ledger->verdict, "I3", r, s, ANY,
 				"worker %u serves or enters stage %u but is left out of the committed reduction", w, s);
 }
@@ -64,7 +64,7 @@ static void close_stage(struct ledger *ledger, uint32_t r, uint32_t s)
 static void close_loss(struct ledger *ledger, uint32_t r)
 {
 	struct round *round = &ledger->round[r];
-	uint32_t last = skep_plan_slices(ledger->plan) - 1, counted = 0;
+	uint32_t last = skep_plan_vstages(ledger->plan) - 1, counted = 0;
 	int64_t sum = 0;
 	for (uint32_t m = 0; m < ledger->capacity; m++) {
 		if (bit(round->issued, m) && !bit(round->cell[last].lost, m)) {
@@ -82,18 +82,18 @@ static void close_loss(struct ledger *ledger, uint32_t r)
 
 void audit_round(struct ledger *ledger, uint32_t round)
 {
-	for (uint32_t s = 0; s < skep_plan_slices(ledger->plan) && !ledger->verdict->broken; s++)
+	for (uint32_t s = 0; s < skep_plan_vstages(ledger->plan) && !ledger->verdict->broken; s++)
 		close_stage(ledger, round, s);
 	close_loss(ledger, round);
 }
 
 /* ---- the end of a run ------------------------------------------------------------------------------------------ */
 
-/* Whoever is still trusted at the end has made every step that it was a member of. */
+/* A worker that is still trusted at the end has made every step that it was a member of. */
 static void end_steps(struct ledger *ledger, const uint32_t *epoch)
 {
 	for (uint32_t r = 0; r < ledger->rounds_closed; r++) {
-		for (uint32_t s = 0; s < skep_plan_slices(ledger->plan); s++) {
+		for (uint32_t s = 0; s < skep_plan_vstages(ledger->plan); s++) {
 			const struct cell *cell = &ledger->round[r].cell[s];
 			for (uint32_t h = cell->first_holder; h != 0; h = ledger->holder[h].next) {
 				const struct holder *holder = &ledger->holder[h];
@@ -119,7 +119,7 @@ void ledger_end(struct ledger *ledger, enum skep_outcome outcome, const uint32_t
 			"the run ended %s, a stage is %sempty, %s STOPPED note", failed ? "failed" : "well",
 			empty ? "" : "not ", ledger->stopped ? "with a" : "without a");
 	if (emptied && outcome == SKEP_DONE)
-		verdict_break(ledger->verdict, "I7", ANY, ANY, ANY, "a stage lost its last worker, and nobody said so");
+		verdict_break(ledger->verdict, "I7", ANY, ANY, ANY, "a stage lost its last worker without a note");
 	if (outcome == SKEP_DONE) {
 		end_steps(ledger, epoch);
 		sound_end(ledger);
@@ -134,7 +134,7 @@ struct ledger_totals ledger_totals(const struct ledger *ledger)
 		.rounds = ledger->rounds_closed - ledger->plan->first_round, .given_back = ledger->given_back};
 	for (uint32_t r = 0; r < ledger->rounds_closed; r++) {
 		totals.issued += ledger->round[r].issued_count;
-		for (uint32_t s = 0; s < skep_plan_slices(ledger->plan); s++) {
+		for (uint32_t s = 0; s < skep_plan_vstages(ledger->plan); s++) {
 			totals.counted += ledger->round[r].cell[s].counted;
 			totals.lost += ledger->round[r].cell[s].lost_count;
 		}

@@ -2,10 +2,10 @@
  *
  * canary.c - a deliberately wrong machine: the obvious retry rule, which the ledger must reject.
  *
- * It trains correctly while nothing fails. Its rules under faults are those that come to mind first: whoever finishes a
- * backward has counted the microbatch; the owner sends a microbatch again, to someone else, when it has waited too long,
- * when the send failed or when the worker is suspected; nobody is fenced, nothing is reported lost, duplicates are not
- * recognised. Never repair it: if the ledger stops rejecting it, the ledger is wrong.
+ * It trains correctly while nothing fails. Its rules under faults are those that come to mind first: the worker that
+ * finishes a backward has counted the microbatch; the owner sends a microbatch again, to another worker, when it has
+ * waited too long, when the send failed or when the worker is suspected; no worker is fenced, nothing is reported lost,
+ * duplicates are not recognised. Never repair it: if the ledger stops rejecting it, the ledger is wrong.
  */
 #include "tests/cluster/cluster.h"
 
@@ -248,7 +248,7 @@ static void tally(struct naive_step s)
 static void reduce_done(struct naive_step s, const struct skep_event *event)
 {
 	const struct skep_op *op = &event->u.done.op;
-	uint32_t hop = op->kind == SKEP_OP_TAKE ? 0 : op->microbatch; /* the hop travels in the unused number */
+	uint32_t hop = op->kind == SKEP_OP_COPY_GRAD ? 0 : op->microbatch; /* the hop travels in the unused number */
 	if (hop < 2 * (s.n->size - 1))
 		pass_on(s, op->chunk, hop + 1, event->u.done.out);
 	else
@@ -270,7 +270,7 @@ static void got_reduce(struct naive_step s, const struct skep_message *m)
 		tally(s);
 		return;
 	}
-	struct skep_op *op = run(s, SKEP_OP_TAKE, n->round, 0);
+	struct skep_op *op = run(s, SKEP_OP_COPY_GRAD, n->round, 0);
 	op->chunk = n->rank;
 	op->size = n->size;
 	skep_chunk_range(s.plan->stage[n->stage].parameters, op->chunk, op->size, &op->first, &op->count);

@@ -16,8 +16,8 @@
  * Seeds are independent; --jobs shares them out among processes. Every seed that fails is run once more with a
  * transcript, so that nothing is recorded in runs that pass.
  */
+#include "tests/cluster/fault_mix.h"
 #include "tests/cluster/transcript.h"
-#include "tests/cluster/weather.h"
 
 #include <assert.h>
 #include <setjmp.h>
@@ -52,16 +52,16 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_MESSAGE_EATEN] = {"message-eaten", "I7"},
 	[SABOTAGE_NEWEST_READ] = {"newest-read", "I11"},
 	[SABOTAGE_STALENESS_WRONG] = {"staleness-wrong", "I11"},
-	[SABOTAGE_MOVED_HIDDEN] = {"moved-hidden", "I6"},
-	[SABOTAGE_MOVED_ELSEWHERE] = {"moved-elsewhere", "I10"},
-	[SABOTAGE_MOVED_OFTEN] = {"moved-often", "I10"},
+	[SABOTAGE_MOVED_HIDDEN] = {"migrated-hidden", "I6"},
+	[SABOTAGE_MOVED_ELSEWHERE] = {"migrated-elsewhere", "I10"},
+	[SABOTAGE_MOVED_OFTEN] = {"migrated-often", "I10"},
 	[SABOTAGE_LEFT_HIDDEN] = {"left-hidden", "I10"},
 	[SABOTAGE_LEFT_UNASKED] = {"left-unasked", "I10"},
 	[SABOTAGE_LEAVE_DEAF] = {"leave-deaf", "I10"},
 	[SABOTAGE_LEAVER_PRAISED] = {"leaver-praised", "I10"},
 	[SABOTAGE_SPAN_WIDENED] = {"span-widened", "I12"},
 	[SABOTAGE_NEWS_FALSE] = {"news-false", "I1"},
-	[SABOTAGE_KEEP_FORGOTTEN] = {"keep-forgotten", "I5"},
+	[SABOTAGE_KEEP_FORGOTTEN] = {"checkpoint-forgotten", "I5"},
 	[SABOTAGE_INPUT_SWAPPED] = {"input-swapped", "I4"},
 	[SABOTAGE_DROP_INVENTED] = {"drop-invented", "I1"},
 	[SABOTAGE_DROP_UNHEARD] = {"drop-unheard", "I7"},
@@ -73,25 +73,25 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_EMPTY_HIDDEN] = {"empty-hidden", "I7"},
 	[SABOTAGE_KEPT_HIDDEN] = {"kept-hidden", "I13"},
 	[SABOTAGE_IMPATIENT] = {"impatient", "I7"},
-	[SABOTAGE_WHOLE_SHORT] = {"whole-short", "I1b"},
-	[SABOTAGE_FOLD_EATEN] = {"fold-eaten", "I1b"},
-	[SABOTAGE_FOLD_TWICE] = {"fold-twice", "I1b"},
+	[SABOTAGE_WHOLE_SHORT] = {"fused-short", "I1b"},
+	[SABOTAGE_FOLD_EATEN] = {"add-to-result-eaten", "I1b"},
+	[SABOTAGE_FOLD_TWICE] = {"add-to-result-twice", "I1b"},
 	[SABOTAGE_ROSTER_SWAPPED] = {"roster-swapped", "I7"},
 	[SABOTAGE_CANCEL_DEAF] = {"cancel-deaf", "I7"},
 	[SABOTAGE_PARTNER_WRONG] = {"partner-wrong", "I14"},
 	[SABOTAGE_ORDER_SWAPPED] = {"order-swapped", "I14"},
-	[SABOTAGE_TURN_DEAF] = {"turn-deaf", "I7"},
-	[SABOTAGE_TURN_INVENTED] = {"turn-invented", "I14"},
-	[SABOTAGE_SLICE_WRONG] = {"slice-wrong", "I4"},
+	[SABOTAGE_TURN_DEAF] = {"drain-deaf", "I7"},
+	[SABOTAGE_TURN_INVENTED] = {"drain-invented", "I14"},
+	[SABOTAGE_VSTAGE_WRONG] = {"vstage-wrong", "I4"},
 	[SABOTAGE_RECOMPUTE_SPARED] = {"recompute-spared", "I4"},
-	[SABOTAGE_PROMISE_FORCED] = {"promise-forced", "I7"},
-	[SABOTAGE_PROMISE_INVENTED] = {"promise-invented", "I14"},
+	[SABOTAGE_EAGER_FORCED] = {"eager-forced", "I7"},
+	[SABOTAGE_EAGER_INVENTED] = {"eager-invented", "I14"},
 	[SABOTAGE_PART_EATEN] = {"part-eaten", "I1b"},
 	[SABOTAGE_VERSION_LOST] = {"version-lost", "I3"},
-	[SABOTAGE_BACK_DEAF] = {"back-deaf", "I7"},
-	[SABOTAGE_BACK_INVENTED] = {"back-invented", "I14"},
+	[SABOTAGE_BACK_DEAF] = {"barrier-lifted-deaf", "I7"},
+	[SABOTAGE_BACK_INVENTED] = {"barrier-lifted-invented", "I14"},
 	[SABOTAGE_INNER_EATEN] = {"inner-eaten", "I1b"},
-	[SABOTAGE_PSEUDO_EATEN] = {"pseudo-eaten", "I1b"},
+	[SABOTAGE_PSEUDO_EATEN] = {"pseudo-grad-eaten", "I1b"},
 	[SABOTAGE_WEIGHT_WRONG] = {"weight-wrong", "I15"},
 	[SABOTAGE_VALIDATED_FALSE] = {"validated-false", "I16"},
 	[SABOTAGE_VALIDATED_HIDDEN] = {"validated-hidden", "I16"},
@@ -99,20 +99,20 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 	[SABOTAGE_VALIDATED_COUNTED] = {"validated-counted", "I16"},
 	[SABOTAGE_RERUN_DIFFERS] = {"rerun-differs", "I8"},
 	[SABOTAGE_PART_MISCOUNTED] = {"part-miscounted", "I1b"},
-	[SABOTAGE_COLLECT_EATEN] = {"collect-eaten", "I1b"},
+	[SABOTAGE_COLLECT_EATEN] = {"unpack-eaten", "I1b"},
 	[SABOTAGE_NORM_WRONG] = {"norm-wrong", "I17"},
 	[SABOTAGE_FAULT_HIDDEN] = {"fault-hidden", "I18"},
-	[SABOTAGE_KEEP_DEAF] = {"keep-deaf", "I7"},
-	[SABOTAGE_MERGED_HIDDEN] = {"merged-hidden", "I1"},
-	[SABOTAGE_SETTLE_DEAF] = {"settle-deaf", "I7"},
-	[SABOTAGE_KEEP_HURRIED] = {"keep-hurried", "I13"},
+	[SABOTAGE_KEEP_DEAF] = {"checkpoint-deaf", "I7"},
+	[SABOTAGE_MERGED_HIDDEN] = {"outer-updated-hidden", "I1"},
+	[SABOTAGE_SETTLE_DEAF] = {"close-round-deaf", "I7"},
+	[SABOTAGE_KEEP_HURRIED] = {"checkpoint-hurried", "I13"},
 	[SABOTAGE_VALIDATED_INNER] = {"validated-inner", "I11"},
 	[SABOTAGE_CANDIDATE_WRONG] = {"candidate-wrong", "I19"},
 	[SABOTAGE_CANDIDATES_MIXED] = {"candidates-mixed", "I4"},
 	[SABOTAGE_CANDIDATE_STAYS] = {"candidate-stays", "I19"},
 	[SABOTAGE_SPARE_HASTY] = {"spare-hasty", "I20"},
-	[SABOTAGE_TIE_EATEN] = {"tie-eaten", "I21"},
-	[SABOTAGE_TIE_PARTED] = {"tie-parted", "I21"}};
+	[SABOTAGE_TIE_EATEN] = {"tied-eaten", "I21"},
+	[SABOTAGE_TIE_PARTED] = {"tied-parted", "I21"}};
 
 struct options {
 	uint64_t first, last, again, least;
@@ -220,11 +220,11 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.delayed = false;
 		job->weather.plan.on_loss = SKEP_ON_LOSS_REPORT;
 		job->weather.plan.pipeline = SKEP_PIPELINE_SWARM;
-		job->weather.plan.laps = 0;
-		job->weather.plan.slice_bytes = NULL;
+		job->weather.plan.model_chunks = 0;
+		job->weather.plan.vstage_bytes = NULL;
 		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
-		job->weather.plan.promise = job->weather.plan.clip = false;
-		job->weather.plan.inner_steps = job->weather.plan.candidates = job->weather.plan.trial_rounds = 0;
+		job->weather.plan.eager = job->weather.plan.clip = false;
+		job->weather.plan.inner_steps = job->weather.plan.candidates = job->weather.plan.candidate_rounds = 0;
 		job->weather.plan.gather = job->weather.plan.async = false;
 		job->weather.plan.validate_every = 0;
 		job->weather.plan.tied = 0;
@@ -269,17 +269,17 @@ static bool faultless(const struct weather *weather)
 	return true;
 }
 
-/* Without faults there is no excuse: all is counted, nobody is fenced, what is granted is what was asked for. */
+/* Without faults there is no excuse: all is counted, no worker is fenced, what is granted is what was asked for. */
 static void check_quiet(struct job *job, const struct result *result)
 {
 	const struct skep_plan *plan = &job->weather.plan;
 	const struct ledger_totals *t = &result->totals;
 	uint64_t rounds = t->rounds;
 	if (plan->candidates > 1)
-		rounds += (uint64_t)(plan->candidates - 1) * plan->trial_rounds;
+		rounds += (uint64_t)(plan->candidates - 1) * plan->candidate_rounds;
 	job->totals->quiet++;
 	if (result->outcome != SKEP_DONE || t->lost > 0 || result->fences > 0 ||
-		t->issued != rounds * plan->microbatches || t->counted != t->issued * skep_plan_slices(plan))
+		t->issued != rounds * plan->microbatches || t->counted != t->issued * skep_plan_vstages(plan))
 		verdict_break(&job->verdict, "I7", SKEP_NO_INDEX, SKEP_NO_INDEX, SKEP_NO_INDEX,
 			"without any fault: outcome %d, %llu issued, %llu counted, %llu lost, %llu fenced",
 			(int)result->outcome, (unsigned long long)t->issued, (unsigned long long)t->counted,

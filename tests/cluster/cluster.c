@@ -93,9 +93,9 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 	return (note->kind == SKEP_NOTE_LOST && sabotaged(c, SABOTAGE_LOST_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_MEMBER && sabotaged(c, SABOTAGE_MEMBER_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_COUNTED_HIDDEN)) ||
-	       (note->kind == SKEP_NOTE_MERGED && sabotaged(c, SABOTAGE_MERGED_HIDDEN)) ||
-	       (note->kind == SKEP_NOTE_MOVED && sabotaged(c, SABOTAGE_MOVED_HIDDEN)) ||
-	       (note->kind == SKEP_NOTE_MOVED && c->kept_now && sabotaged(c, SABOTAGE_CANDIDATE_STAYS)) ||
+	       (note->kind == SKEP_NOTE_OUTER_UPDATED && sabotaged(c, SABOTAGE_MERGED_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_MIGRATED && sabotaged(c, SABOTAGE_MOVED_HIDDEN)) ||
+	       (note->kind == SKEP_NOTE_MIGRATED && c->kept_now && sabotaged(c, SABOTAGE_CANDIDATE_STAYS)) ||
 	       (note->kind == SKEP_NOTE_ADMITTED && sabotaged(c, SABOTAGE_ADMITTED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_STAGE_RESTARTED && sabotaged(c, SABOTAGE_RESTARTED_HIDDEN)) ||
 	       (note->kind == SKEP_NOTE_STAGE_EMPTY && sabotaged(c, SABOTAGE_EMPTY_HIDDEN)) ||
@@ -106,28 +106,30 @@ static bool hidden(struct cluster *c, const struct skep_note *note)
 
 static void falsify(struct cluster *c, struct skep_note *note)
 {
-	if (note->kind == SKEP_NOTE_CANDIDATE_OUT)
+	if (note->kind == SKEP_NOTE_CANDIDATE_DROPPED)
 		c->kept_now = true;
-	if (note->kind == SKEP_NOTE_CANDIDATE_KEPT) {
+	if (note->kind == SKEP_NOTE_CANDIDATE_CHOSEN) {
 		c->kept_now = true;
 		if (sabotaged(c, SABOTAGE_CANDIDATE_WRONG))
-			note->microbatch = (note->microbatch + 1) % c->setup.plan->candidates;
+			note->candidate = (uint8_t)((note->candidate + 1u) % c->setup.plan->candidates);
 	}
 	c->kept_now = c->kept_now && note->kind != SKEP_NOTE_ROUND_OPENED;
 	if (note->kind == SKEP_NOTE_COUNTED && sabotaged(c, SABOTAGE_STALENESS_WRONG))
-		note->value ^= 1;
-	if (note->kind != SKEP_NOTE_MOVED)
+		note->staleness ^= 1;
+	if (note->kind != SKEP_NOTE_MIGRATED)
 		return;
-	if (sabotaged(c, SABOTAGE_MOVED_ELSEWHERE))
+	if (sabotaged(c, SABOTAGE_MOVED_ELSEWHERE)) {
 		note->stage = (uint16_t)((note->stage + 1u) % c->setup.plan->stages);
+		note->candidate = 0;
+	}
 	if (sabotaged(c, SABOTAGE_LEFT_UNASKED))
 		note->kind = SKEP_NOTE_LEFT;
 }
 
-/* Who stands by waits for as long as nobody is missing. One that moves is not missing: it has its stage, and is only on its way
- * there. Where somebody moves at every round's edge there is always one on its way when a round opens, and the swarm is as
- * strong as it began all the same. It is missing from when it is fenced; and should it never arrive, then it is the one that
- * has been left out. */
+/* A standby worker waits for as long as no worker is missing. One that moves is not missing: it has its stage, and is
+ * only on its way there. Where a worker migrates at every round boundary there is always one on its way when a round
+ * opens, and the swarm is as strong as it began all the same. It is missing from when it is fenced; and should it never
+ * arrive, then it is the one that has been left out. */
 static bool waits(const struct cluster *c, uint32_t worker)
 {
 	const struct skep_plan *plan = c->setup.plan;
@@ -139,7 +141,7 @@ static bool waits(const struct cluster *c, uint32_t worker)
 	return plan->stands_by && plan->stands_by[worker] && (now >= began || plan->candidates > 1);
 }
 
-/* In calm weather whoever lives comes (back) in: not at once, but three rounds and a long time are enough. */
+/* In calm weather a worker that lives comes (back) in: not at once, but three rounds and a long time are enough. */
 static void check_left_out(struct cluster *c)
 {
 	for (uint32_t w = 0; w < c->setup.plan->workers; w++) {
@@ -159,23 +161,23 @@ static void check_left_out(struct cluster *c)
 	}
 }
 
-static void follow_seats(struct cluster *c, const struct skep_note *note)
+static void follow_membership(struct cluster *c, const struct skep_note *note)
 {
 	struct process *p = &c->process[note->peer.index];
 	if (note->kind == SKEP_NOTE_ROUND_OPENED)
 		check_left_out(c);
 	c->result.kept += note->kind == SKEP_NOTE_CHECKPOINTED;
 	c->result.founded += note->kind == SKEP_NOTE_STAGE_RESTARTED;
-	bool ends = note->kind == SKEP_NOTE_FENCED || note->kind == SKEP_NOTE_LEFT || note->kind == SKEP_NOTE_MOVED;
+	bool ends = note->kind == SKEP_NOTE_FENCED || note->kind == SKEP_NOTE_LEFT || note->kind == SKEP_NOTE_MIGRATED;
 	if (!ends && note->kind != SKEP_NOTE_JOINED)
 		return;
 	p->seated = note->kind == SKEP_NOTE_JOINED;
-	p->moving = note->kind == SKEP_NOTE_MOVED;
+	p->moving = note->kind == SKEP_NOTE_MIGRATED;
 	p->out_since = c->now;
 	p->out_rounds = 0;
 	c->result.fences += note->kind == SKEP_NOTE_FENCED;
 	c->result.leaves += note->kind == SKEP_NOTE_LEFT;
-	c->result.moves += note->kind == SKEP_NOTE_MOVED;
+	c->result.moves += note->kind == SKEP_NOTE_MIGRATED;
 	c->result.joins += p->seated;
 }
 
@@ -187,18 +189,18 @@ static void misdirect(struct cluster *c, struct skep_message *m)
 	if (m->kind == SKEP_MESSAGE_FORWARD && skep_plan_pipeline_of(plan, m->to.index) < pipe &&
 		sabotaged(c, SABOTAGE_PARTNER_WRONG))
 		m->to.index = skep_plan_place(plan, pipe, (m->stage + 1u) % plan->stages);
-	if (m->kind == SKEP_MESSAGE_REDUCE && !m->u.reduce.promised && plan->promise &&
-		sabotaged(c, SABOTAGE_PROMISE_INVENTED))
-		m->u.reduce.promised = true;
-	if (m->kind == SKEP_MESSAGE_PASSED && pipe > 0 && sabotaged(c, SABOTAGE_BACK_INVENTED)) {
-		m->kind = SKEP_MESSAGE_BACK;
+	if (m->kind == SKEP_MESSAGE_REDUCE && !m->u.reduce.eager && plan->eager &&
+		sabotaged(c, SABOTAGE_EAGER_INVENTED))
+		m->u.reduce.eager = true;
+	if (m->kind == SKEP_MESSAGE_FORWARDS_DONE && pipe > 0 && sabotaged(c, SABOTAGE_BACK_INVENTED)) {
+		m->kind = SKEP_MESSAGE_BARRIER_LIFTED;
 		m->to = m->from;
 	}
 	if (m->kind == SKEP_MESSAGE_GRANT && plan->pipeline != SKEP_PIPELINE_1F1B &&
 		sabotaged(c, SABOTAGE_TURN_INVENTED)) {
 		m->to.index = skep_plan_place(plan, skep_plan_pipeline_of(plan, m->to.index), plan->stages - 1);
 		m->to.epoch = c->process[m->to.index].epoch;
-		m->kind = SKEP_MESSAGE_TURN;
+		m->kind = SKEP_MESSAGE_DRAIN;
 	}
 }
 
@@ -210,7 +212,7 @@ static void mix(struct cluster *c, struct skep_message *m)
 	while (other < plan->workers && (plan->first_stage_of[other] != m->stage + 1u || c->process[other].epoch != 1 ||
 						referee_candidate(plan, other) == referee_candidate(plan, m->to.index)))
 		other++;
-	if (m->to.epoch == 1 && other < plan->workers && m->round < plan->trial_rounds &&
+	if (m->to.epoch == 1 && other < plan->workers && m->round < plan->candidate_rounds &&
 		sabotaged(c, SABOTAGE_CANDIDATES_MIXED))
 		m->to = (struct skep_peer){other, 1};
 }
@@ -242,7 +244,7 @@ static void perform(struct cluster *c, uint32_t index, struct skep_action *actio
 	else if (action->kind == SKEP_ACTION_CANCEL)
 		whole_cancel(c, index, action->u.cancel);
 	else if (action->kind == SKEP_ACTION_NOTE) {
-		follow_seats(c, &action->u.note);
+		follow_membership(c, &action->u.note);
 		trace(c, (struct trace){.what = TRACE_NOTE, .who = who, .note = &action->u.note});
 	}
 }
@@ -301,7 +303,7 @@ static void step(struct cluster *c, struct process *p, const struct skep_event *
 		plan.rebalance_ns = plan.rebalance_ns / 64 + 1; /* a second move also waits for the first one to end */
 	if (c->setup.sabotage == SABOTAGE_IMPATIENT && p == &c->process[plan.workers])
 		plan.wait_for_join_ns /= 4;
-	if (c->setup.sabotage == SABOTAGE_ORDER_SWAPPED && skep_plan_fixed(&plan) && !skep_plan_streams(&plan) &&
+	if (c->setup.sabotage == SABOTAGE_ORDER_SWAPPED && skep_plan_fixed(&plan) && !skep_plan_no_flush(&plan) &&
 		p != &c->process[plan.workers])
 		plan.pipeline = plan.pipeline == SKEP_PIPELINE_1F1B ? SKEP_PIPELINE_GPIPE : SKEP_PIPELINE_1F1B;
 	if (c->setup.sabotage == SABOTAGE_SPARE_HASTY)
@@ -441,9 +443,8 @@ void cluster_begin(struct cluster *c, const struct setup *setup, struct verdict 
 	resumed_kept(&c->tensors, plan);
 	referee_begin(c->referee, plan, c->result.capacity, setup->view, verdict);
 	for (uint32_t m = 0; m <= plan->workers; m++) {
-		bool spare = m < plan->workers && plan->first_stage_of[m] == SKEP_NO_STAGE;
 		c->process[m].life = c->process[m].epoch_at_death = 0;
-		process_init(c, m, spare ? 0 : 1);
+		process_init(c, m, skep_plan_first_epoch(plan, m));
 	}
 }
 
@@ -585,7 +586,7 @@ const struct machine machine_skep = {.name = "skep",
 	.init = skep_node_init,
 	.step = skep_node_step,
 	.wanted = skep_node_wanted,
-	.move = skep_node_move,
+	.move = skep_node_relocate,
 	.deadline = skep_node_deadline,
 	.epoch = skep_node_epoch,
 	.digest = skep_node_digest,

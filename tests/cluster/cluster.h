@@ -59,11 +59,11 @@ enum sabotage {
 	SABOTAGE_MESSAGE_EATEN,     /* one message is neither delivered nor returned */
 	SABOTAGE_NEWEST_READ,       /* one BACKWARD reads the newest parameters, not those of its round */
 	SABOTAGE_STALENESS_WRONG,   /* one COUNTED note tells another staleness */
-	SABOTAGE_MOVED_HIDDEN,      /* one MOVED note is hidden */
-	SABOTAGE_MOVED_ELSEWHERE,   /* one MOVED note names another stage */
+	SABOTAGE_MOVED_HIDDEN,      /* one MIGRATED note is hidden */
+	SABOTAGE_MOVED_ELSEWHERE,   /* one MIGRATED note names another stage */
 	SABOTAGE_MOVED_OFTEN,       /* the directory believes in a shorter period */
 	SABOTAGE_LEFT_HIDDEN,       /* one LEFT note is hidden */
-	SABOTAGE_LEFT_UNASKED,      /* one MOVED note becomes a LEFT note */
+	SABOTAGE_LEFT_UNASKED,      /* one MIGRATED note becomes a LEFT note */
 	SABOTAGE_LEAVE_DEAF,        /* one LEAVE reaches the directory as a heartbeat */
 	SABOTAGE_LEAVER_PRAISED,    /* one worker is told that a leaver stays */
 	SABOTAGE_SPAN_WIDENED,      /* one microbatch that is run again is to be counted by every stage */
@@ -84,22 +84,22 @@ enum sabotage {
 	SABOTAGE_CANCEL_DEAF,       /* one CANCEL is not heard */
 	SABOTAGE_PARTNER_WRONG,     /* one FORWARD goes to a worker of another pipeline */
 	SABOTAGE_ORDER_SWAPPED,     /* workers of 1F1B believe in GPipe, and all others in 1F1B */
-	SABOTAGE_TURN_DEAF,         /* one TURN reaches its worker as a heartbeat */
-	SABOTAGE_TURN_INVENTED,     /* one GRANT becomes a TURN for the last worker of its pipeline */
-	SABOTAGE_SLICE_WRONG,       /* one FORWARD names another slice of its stage */
+	SABOTAGE_TURN_DEAF,         /* one DRAIN reaches its worker as a heartbeat */
+	SABOTAGE_TURN_INVENTED,     /* one GRANT becomes a DRAIN for the last worker of its pipeline */
+	SABOTAGE_VSTAGE_WRONG,      /* one FORWARD names another slice of its stage */
 	SABOTAGE_RECOMPUTE_SPARED,  /* one BACKWARD believes in a RECOMPUTE that was not done for it */
 	SABOTAGE_VERSION_LOST,      /* one STEP also overwrites the oldest of the other versions that are kept */
-	SABOTAGE_FOLD_EATEN,        /* one FOLD adds nothing */
-	SABOTAGE_FOLD_TWICE,        /* one FOLD adds what came in twice */
+	SABOTAGE_FOLD_EATEN,        /* one ADD_TO_RESULT adds nothing */
+	SABOTAGE_FOLD_TWICE,        /* one ADD_TO_RESULT adds what came in twice */
 	SABOTAGE_ROSTER_SWAPPED,    /* one ROSTER names two members the other way round */
-	SABOTAGE_PROMISE_FORCED,    /* one promised REDUCE reaches its worker as an ordinary one */
-	SABOTAGE_PROMISE_INVENTED,  /* one ordinary REDUCE is sent as a promised one */
+	SABOTAGE_EAGER_FORCED,      /* one promised REDUCE reaches its worker as an ordinary one */
+	SABOTAGE_EAGER_INVENTED,    /* one ordinary REDUCE is sent as a promised one */
 	SABOTAGE_PART_EATEN,        /* one part of a BACKWARD adds nothing */
-	SABOTAGE_BACK_DEAF,         /* one BACK reaches its worker as a heartbeat */
-	SABOTAGE_BACK_INVENTED,     /* one PASSED comes back to its sender as a BACK */
-	SABOTAGE_INNER_EATEN,       /* one INNER is made on another gradient than the accumulator holds */
-	SABOTAGE_PSEUDO_EATEN,      /* one PSEUDO leaves the accumulator empty */
-	SABOTAGE_WEIGHT_WRONG,      /* one PSEUDO weighs one microbatch too many */
+	SABOTAGE_BACK_DEAF,         /* one BARRIER_LIFTED reaches its worker as a heartbeat */
+	SABOTAGE_BACK_INVENTED,     /* one FORWARDS_DONE comes back to its sender as a BARRIER_LIFTED */
+	SABOTAGE_INNER_EATEN,       /* one INNER_STEP is made on another gradient than the accumulator holds */
+	SABOTAGE_PSEUDO_EATEN,      /* one PSEUDO_GRAD leaves the accumulator empty */
+	SABOTAGE_WEIGHT_WRONG,      /* one PSEUDO_GRAD weighs one microbatch too many */
 	SABOTAGE_VALIDATED_FALSE,   /* one VALIDATED tells another loss */
 	SABOTAGE_VALIDATED_HIDDEN,  /* one VALIDATED note is hidden */
 	SABOTAGE_VALIDATED_OLD,     /* one microbatch of a validation is judged on the parameters of one step earlier */
@@ -109,14 +109,14 @@ enum sabotage {
 	SABOTAGE_COLLECT_EATEN,     /* a part is not beside the others */
 	SABOTAGE_NORM_WRONG,        /* one NORM tells twice the squares */
 	SABOTAGE_FAULT_HIDDEN,      /* one FORWARD whose result is not finite is said to be good */
-	SABOTAGE_KEEP_DEAF,         /* one KEEP reaches its worker as a heartbeat */
-	SABOTAGE_MERGED_HIDDEN,     /* one MERGED note is not written */
-	SABOTAGE_SETTLE_DEAF,       /* one SETTLE reaches its worker as a heartbeat */
-	SABOTAGE_KEEP_HURRIED,      /* async: one KEEP names no merges that are to be made first */
+	SABOTAGE_KEEP_DEAF,         /* one CHECKPOINT reaches its worker as a heartbeat */
+	SABOTAGE_MERGED_HIDDEN,     /* one OUTER_UPDATED note is not written */
+	SABOTAGE_SETTLE_DEAF,       /* one CLOSE_ROUND reaches its worker as a heartbeat */
+	SABOTAGE_KEEP_HURRIED,      /* async: one CHECKPOINT names no merges that are to be made first */
 	SABOTAGE_VALIDATED_INNER,   /* async: one microbatch of a validation is judged on inner parameters */
 	SABOTAGE_CANDIDATE_WRONG,   /* another candidate is said to be kept */
 	SABOTAGE_CANDIDATES_MIXED,  /* one FORWARD goes to a worker of another candidate */
-	SABOTAGE_CANDIDATE_STAYS,   /* one MOVED note is hidden when a candidate is kept */
+	SABOTAGE_CANDIDATE_STAYS,   /* one MIGRATED note is hidden when a candidate is kept */
 	SABOTAGE_SPARE_HASTY,       /* the directory takes those who stand by for spares that come in at once */
 	SABOTAGE_TIE_EATEN,         /* one device forgets what the other stage has summed of a tied table */
 	SABOTAGE_TIE_PARTED, /* one device steps its copy of a tied table otherwise, alone in its stage or as the first */
@@ -150,7 +150,7 @@ struct setup {
 	uint8_t padding;        /* what memory holds before a machine is made: must not matter */
 	int64_t loss_bias_nano; /* added to every loss: must not matter to the digest */
 	uint32_t view;          /* a worker may know only so many of the next stage; 0: all */
-	skep_time calm_ns;      /* from here on whoever is out has to get in again */
+	skep_time calm_ns;      /* from here on every worker that is out has to get in again */
 	skep_time end_ns;       /* progress is demanded: the run must be over by then */
 	uint64_t events_limit;  /* and within so many events */
 	enum sabotage sabotage; /* and after how many opportunities, from 1 */

@@ -117,8 +117,8 @@ static struct tensor *output(const struct job *job, uint8_t kind, uint32_t stage
 	return out;
 }
 
-/* With trainer routing a stage in the middle keeps no stash, and with recomputation nobody does: whoever does the backward pass
- * does the forward pass again, and gets the same from the same input. */
+/* With trainer routing a stage in the middle keeps no stash, and with recomputation no stage does: the worker of the
+ * backward pass does the forward pass again, and gets the same from the same input. */
 static bool keeps_nothing(const struct job *job)
 {
 	bool middle = job->op->stage > 0 && job->op->stage + 1u < job->plan->stages;
@@ -145,7 +145,7 @@ static uint32_t judged_as(const struct job *job)
 /* A pass, of a worker that is to wait for its merge. */
 static void check_waits(const struct job *job)
 {
-	if (job->plan->merge_waits && job->device->drift.written)
+	if (job->plan->async_waits && job->device->drift.written)
 		wrong(job, "I15", "it goes on while its merge is under way, and was to wait");
 }
 
@@ -159,7 +159,7 @@ static void forward(const struct job *job)
 	job->effect->version = drifts ? job->device->drift.base : job->device->version[place(job, op->version)];
 	struct tensor in = activation(job);
 	check_whole(job);
-	bool last = op->stage + 1u == skep_plan_slices(job->plan), again = keeps_nothing(job);
+	bool last = op->stage + 1u == skep_plan_vstages(job->plan), again = keeps_nothing(job);
 	uint64_t name =
 		again ? recomputed(job, &in) : mix64(in.name + mix64((uint64_t)job->who << 32 | op->stage) + op->id);
 	if (!last)
@@ -208,7 +208,7 @@ static void inner(const struct job *job)
 {
 	check_place(job);
 	if (job->plan->inner_steps == 0)
-		wrong(job, "I15", "nobody asked for periodic sync");
+		wrong(job, "I15", "no plan asked for periodic sync");
 	check_inner(job);
 }
 
@@ -227,22 +227,22 @@ static void backward(const struct job *job)
 	if (op->recomputed &&
 		(!d->recomputed || d->recomputed_round != op->round || d->recomputed_microbatch != op->microbatch))
 		wrong(job, "I4", "what BACKWARD needs was not recomputed for it");
-	if (op->chunk > 0 || op->stage + 1u < skep_plan_slices(job->plan)) {
+	if (op->part > 0 || op->stage + 1u < skep_plan_vstages(job->plan)) {
 		struct tensor gradient = input(job, op->gradient, TENSOR_GRADIENT, "the gradient is none");
-		if (gradient.answer != (op->chunk > 0 ? between_parts(job, op->chunk) : answer))
+		if (gradient.answer != (op->part > 0 ? between_parts(job, op->part) : answer))
 			wrong(job, "I4", "the gradient is for another activation, or of another part");
 	} else if (!buf_none(op->gradient)) {
 		wrong(job, "I4", "the last stage has no gradient from outside");
 	}
 	check_inner(job);
-	uint32_t slice = device_slice_mask(job->plan, op->stage);
-	uint64_t first = op->size > 0 ? op->first : 0, end = op->size > 0 ? first + op->count : CLUSTER_ELEMENTS;
+	uint32_t vstage = device_vstage_mask(job->plan, op->stage);
+	uint64_t first = op->parts > 0 ? op->first : 0, end = op->parts > 0 ? first + op->count : CLUSTER_ELEMENTS;
 	for (uint64_t e = first; e < end && !op->uncounted && !job->plan->async; e++)
-		if (slice >> e & 1)
+		if (vstage >> e & 1)
 			job->device->accumulator[op->round][e] +=
 				symbol_gradient(op->round, version, op->stage, op->microbatch, (uint32_t)e);
-	if (op->chunk + 1 < op->size)
-		output(job, TENSOR_GRADIENT, op->stage, &job->effect->out)->answer = between_parts(job, op->chunk + 1);
+	if (op->part + 1 < op->parts)
+		output(job, TENSOR_GRADIENT, op->stage, &job->effect->out)->answer = between_parts(job, op->part + 1);
 	else if (op->stage > 0)
 		output(job, TENSOR_GRADIENT, op->stage - 1u, &job->effect->out)->answer = in.name;
 }
@@ -253,7 +253,7 @@ static void recompute(const struct job *job)
 	activation(job);
 	check_whole(job);
 	if (!job->plan->recompute)
-		wrong(job, "I4", "nobody asked for recomputation");
+		wrong(job, "I4", "no plan asked for recomputation");
 	job->device->recomputed_round = job->op->round;
 	job->device->recomputed_microbatch = job->op->microbatch;
 }
@@ -279,16 +279,16 @@ static void step(const struct job *job)
 	struct device *device = job->device;
 	check_place(job);
 	check_inner(job);
-	const uint64_t *sum = op->size > 1 ? device->result[row(op)] : own_part(job);
-	if (job->plan->gather && op->size > 1 && op->microbatches != device->weight[row(op)])
+	const uint64_t *sum = op->members > 1 ? device->result[row(op)] : own_part(job);
+	if (job->plan->gather && op->members > 1 && op->microbatches != device->weight[row(op)])
 		wrong(job, "I1b", "the parts say that there are other numbers of microbatches in them");
 	memcpy(job->effect->applied, sum, sizeof(job->effect->applied));
 	uint32_t to = place(job, op->round + 1);
 	memcpy(device->parameter[to], device->parameter[place(job, op->round)], sizeof(device->parameter[to]));
-	uint32_t slice = device_slice_mask(job->plan, op->stage), fragment = device_fragment_mask(job->plan, op);
-	bool ties = skep_plan_ties_slice(job->plan, op->stage);
+	uint32_t vstage = device_vstage_mask(job->plan, op->stage), fragment = device_fragment_mask(job->plan, op);
+	bool ties = skep_plan_is_tied_vstage(job->plan, op->stage);
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++) {
-		if (!(slice >> e & 1))
+		if (!(vstage >> e & 1))
 			continue;
 		uint64_t gradient = mix64(op->microbatches > 0 ? sum[e] : 0) + op->microbatches;
 		if (ties)
@@ -297,7 +297,7 @@ static void step(const struct job *job)
 			device->parameter[to][e] = mix64(device->parameter[to][e] + gradient);
 		device->accumulator[row(op)][e] = 0;
 	}
-	if (op->stage + job->plan->stages < skep_plan_slices(job->plan)) /* not the last one of its stage */
+	if (op->stage + job->plan->stages < skep_plan_vstages(job->plan)) /* not the last one of its stage */
 		return;
 	device->newest = device->version[to] = op->round + 1;
 	device->known[to] = device->known[place(job, op->round)];
@@ -308,11 +308,11 @@ static void step(const struct job *job)
 static void norm(const struct job *job)
 {
 	const struct skep_op *op = job->op;
-	const uint64_t *sum = op->size > 1 ? job->device->result[op->round] : job->device->accumulator[op->round];
+	const uint64_t *sum = op->members > 1 ? job->device->result[op->round] : job->device->accumulator[op->round];
 	if (job->device->stage != op->stage % job->plan->stages)
 		wrong(job, "I4", "its device holds another stage");
-	job->effect->square = symbol_square(
-		op->chunk > 0 ? tied_norm(job->device, job->plan, op) : symbol_squares(job->plan, op->stage, sum));
+	job->effect->square = symbol_square(op->term != SKEP_NORM_SQUARES ? tied_norm(job->device, job->plan, op)
+									  : symbol_squares(job->plan, op->stage, sum));
 }
 
 /* Room for a stage, filled with numbers that no other worker has. */
@@ -335,11 +335,11 @@ uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_
 	return ((1u << count) - 1) << first;
 }
 
-uint32_t device_slice_mask(const struct skep_plan *plan, uint32_t slice)
+uint32_t device_vstage_mask(const struct skep_plan *plan, uint32_t vstage)
 {
-	if (plan->laps <= 1)
+	if (plan->model_chunks <= 1)
 		return ALL_KNOWN;
-	return device_chunk_mask(plan, slice % plan->stages, slice / plan->stages, plan->laps);
+	return device_chunk_mask(plan, vstage % plan->stages, vstage / plan->stages, plan->model_chunks);
 }
 
 uint32_t device_fragment_mask(const struct skep_plan *plan, const struct skep_op *op)
@@ -358,8 +358,8 @@ static void save(const struct job *job)
 	out->round = job->device->newest;
 	out->microbatch = 0;
 	out->chunk = op->chunk;
-	out->size = op->size;
-	uint32_t mask = device_chunk_mask(job->plan, op->stage, op->chunk, op->size);
+	out->size = op->chunks;
+	uint32_t mask = device_chunk_mask(job->plan, op->stage, op->chunk, op->chunks);
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
 		out->value[e] = mask >> e & 1 ? job->device->parameter[place(job, op->version)][e] : 0;
 }
@@ -371,11 +371,11 @@ static void load(const struct job *job)
 	struct tensor in = input(job, op->in, TENSOR_STATE, "the input is no state");
 	uint32_t to = place(job, op->version);
 	check_place(job);
-	if (in.stage != op->stage || in.chunk != op->chunk || in.size != op->size)
+	if (in.stage != op->stage || in.chunk != op->chunk || in.size != op->chunks)
 		wrong(job, "I4", "the state is of another stage or chunk");
 	else if (in.round != op->version)
 		wrong(job, "I3", "the chunk of the state is of another version");
-	uint32_t mask = device_chunk_mask(job->plan, op->stage, op->chunk, op->size);
+	uint32_t mask = device_chunk_mask(job->plan, op->stage, op->chunk, op->chunks);
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
 		if (mask >> e & 1)
 			device->parameter[to][e] = in.value[e];
@@ -404,15 +404,16 @@ static void restore(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	struct device *device = job->device;
-	const struct kept *kept = &job->tensors->kept[op->stage][op->microbatch];
+	const struct kept *kept = &job->tensors->kept[op->stage][op->checkpoint];
 	uint32_t to = place(job, op->version);
 	check_place(job);
-	device->candidate = op->chunk;
-	if (op->microbatch > 0 && !kept->is)
+	device->candidate = op->candidate;
+	if (op->checkpoint > 0 && !kept->is)
 		wrong(job, "I13", "it restores what was never kept");
 	for (uint32_t e = 0; e < CLUSTER_ELEMENTS; e++)
-		device->parameter[to][e] =
-			op->microbatch > 0 ? kept->parameter[e] : symbol_parameter(job->plan, op->chunk, op->stage, e);
+		device->parameter[to][e] = op->checkpoint > 0
+		                                   ? kept->parameter[e]
+		                                   : symbol_parameter(job->plan, op->candidate, op->stage, e);
 	device->known[to] = ALL_KNOWN;
 	if (job->plan->delayed) {
 		memcpy(device->parameter[1 - to], device->parameter[to], sizeof(device->parameter[to]));
@@ -424,26 +425,28 @@ static void restore(const struct job *job)
 	device->drift.base = op->version;
 }
 
-/* All but KEEP, FOLD, COLLECT and AGGREGATE put out a tensor; all but KEEP, TAKE, GIVE, OFFER, AGGREGATE and the COLLECT of
- * one's own part take one in. Elements beyond the range stay zero in it. */
+/* All but CHECKPOINT, ADD_TO_RESULT, UNPACK_PART and AGGREGATE put out a tensor; all but CHECKPOINT, COPY_GRAD,
+ * COPY_RESULT, PACK_PART, AGGREGATE and the UNPACK_PART of one's own part take one in. Elements beyond the range stay zero
+ * in it. */
 static bool puts_out(uint8_t kind)
 {
-	return kind != SKEP_OP_KEEP && kind != SKEP_OP_FOLD && kind != SKEP_OP_COLLECT && kind != SKEP_OP_AGGREGATE;
+	return kind != SKEP_OP_INIT_RESULT && kind != SKEP_OP_ADD_TO_RESULT && kind != SKEP_OP_UNPACK_PART &&
+	       kind != SKEP_OP_AGGREGATE;
 }
 
 static bool takes_in(const struct skep_op *op)
 {
-	return op->kind != SKEP_OP_KEEP && op->kind != SKEP_OP_TAKE && op->kind != SKEP_OP_GIVE &&
-	       op->kind != SKEP_OP_OFFER && op->kind != SKEP_OP_AGGREGATE &&
-	       (op->kind != SKEP_OP_COLLECT || !buf_none(op->in));
+	return op->kind != SKEP_OP_INIT_RESULT && op->kind != SKEP_OP_COPY_GRAD && op->kind != SKEP_OP_COPY_RESULT &&
+	       op->kind != SKEP_OP_PACK_PART && op->kind != SKEP_OP_AGGREGATE &&
+	       (op->kind != SKEP_OP_UNPACK_PART || !buf_none(op->in));
 }
 
 static uint64_t reduced(const struct job *job, const struct tensor *in, uint64_t e)
 {
 	uint64_t own = own_part(job)[e], *result = &job->device->result[row(job->op)][e];
 	switch (job->op->kind) {
-	case SKEP_OP_TAKE:
-	case SKEP_OP_OFFER:
+	case SKEP_OP_COPY_GRAD:
+	case SKEP_OP_PACK_PART:
 		return own;
 	case SKEP_OP_ADD:
 		return in->value[e] + own;
@@ -451,9 +454,9 @@ static uint64_t reduced(const struct job *job, const struct tensor *in, uint64_t
 		return *result = in->value[e] + own;
 	case SKEP_OP_STORE:
 		return *result = in->value[e];
-	case SKEP_OP_KEEP:
+	case SKEP_OP_INIT_RESULT:
 		return *result = own;
-	case SKEP_OP_FOLD:
+	case SKEP_OP_ADD_TO_RESULT:
 		return *result += in->value[e];
 	default:
 		return *result;
@@ -471,7 +474,7 @@ static void reduce(const struct job *job)
 		in = input(job, op->in, TENSOR_CHUNK, "the input is no chunk");
 		if (in.stage != op->stage || in.round != op->round || in.first != op->first || in.count != op->count)
 			wrong(job, "I1b", "the chunk is of another reduction");
-		if (in.part != (op->kind == SKEP_OP_COLLECT))
+		if (in.part != (op->kind == SKEP_OP_UNPACK_PART))
 			wrong(job, "I4", "what one member brings is taken for a sum, or a sum for that");
 	}
 	uint64_t all = job->plan->stage[op->stage].parameters;
@@ -491,8 +494,8 @@ static void reduce(const struct job *job)
 	struct tensor *out = output(job, TENSOR_CHUNK, op->stage, &job->effect->out);
 	out->first = op->first;
 	out->count = op->count;
-	out->size = op->size;
-	out->part = op->kind == SKEP_OP_OFFER;
+	out->size = op->members;
+	out->part = op->kind == SKEP_OP_PACK_PART;
 	out->weight = out->part ? op->microbatches : job->device->weight[row(op)];
 	memcpy(out->value, sum.value, sizeof(out->value));
 }
@@ -502,12 +505,12 @@ static void tie_give(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	uint64_t *result = job->device->result[op->round];
-	if (job->device->stage != op->stage || !skep_plan_ties(job->plan, op->stage) || op->count != job->plan->tied ||
-		op->first != skep_plan_tied_first(job->plan, op->stage)) {
+	if (job->device->stage != op->stage || !skep_plan_is_tied(job->plan, op->stage) ||
+		op->count != job->plan->tied || op->first != skep_plan_tied_first(job->plan, op->stage)) {
 		wrong(job, "I21", "its device holds no copy of the table there");
 		return;
 	}
-	if (op->size == 1)
+	if (op->members == 1)
 		memcpy(result + op->first, own_part(job) + op->first, op->count * sizeof(*result));
 	struct tensor *out = output(job, TENSOR_TIED, op->stage, &job->effect->out);
 	out->count = op->count;
@@ -518,10 +521,10 @@ static void tie_take(const struct job *job)
 {
 	const struct skep_op *op = job->op;
 	struct tensor in = input(job, op->in, TENSOR_TIED, "the input is not what a stage has summed of a table");
-	if (job->device->stage != op->stage || in.stage != skep_plan_twin(job->plan, op->stage) ||
+	if (job->device->stage != op->stage || in.stage != skep_plan_tied_peer(job->plan, op->stage) ||
 		in.round != op->round)
 		wrong(job, "I21", "it is of another stage or round");
-	memcpy(job->device->twin[op->round], in.value, sizeof(in.value));
+	memcpy(job->device->tied_peer[op->round], in.value, sizeof(in.value));
 	if (!job->verdict->broken)
 		tensors_free(job->tensors, op->in);
 }
@@ -533,26 +536,26 @@ void device_run(struct device *device, struct tensors *tensors, const struct ske
 		[SKEP_OP_BACKWARD] = backward,
 		[SKEP_OP_STEP] = step,
 		[SKEP_OP_RECOMPUTE] = recompute,
-		[SKEP_OP_INNER] = inner,
-		[SKEP_OP_PSEUDO] = inner,
+		[SKEP_OP_INNER_STEP] = inner,
+		[SKEP_OP_PSEUDO_GRAD] = inner,
 		[SKEP_OP_NORM] = norm,
 		[SKEP_OP_ENTER] = enter,
 		[SKEP_OP_CHECKPOINT] = checkpoint,
 		[SKEP_OP_RESTORE] = restore,
 		[SKEP_OP_SAVE] = save,
 		[SKEP_OP_LOAD] = load,
-		[SKEP_OP_TAKE] = reduce,
+		[SKEP_OP_COPY_GRAD] = reduce,
 		[SKEP_OP_ADD] = reduce,
 		[SKEP_OP_ADD_STORE] = reduce,
 		[SKEP_OP_STORE] = reduce,
-		[SKEP_OP_KEEP] = reduce,
-		[SKEP_OP_FOLD] = reduce,
-		[SKEP_OP_GIVE] = reduce,
-		[SKEP_OP_OFFER] = reduce,
-		[SKEP_OP_COLLECT] = reduce,
+		[SKEP_OP_INIT_RESULT] = reduce,
+		[SKEP_OP_ADD_TO_RESULT] = reduce,
+		[SKEP_OP_COPY_RESULT] = reduce,
+		[SKEP_OP_PACK_PART] = reduce,
+		[SKEP_OP_UNPACK_PART] = reduce,
 		[SKEP_OP_AGGREGATE] = reduce,
-		[SKEP_OP_TIE_GIVE] = tie_give,
-		[SKEP_OP_TIE_TAKE] = tie_take};
+		[SKEP_OP_COPY_TIED] = tie_give,
+		[SKEP_OP_STORE_TIED] = tie_take};
 	struct job job = {device, tensors, plan, op, who, ret, verdict};
 	memset(ret, 0, sizeof(*ret));
 	ret->version = device->newest;

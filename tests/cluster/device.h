@@ -9,7 +9,8 @@
  * also says what it is, and each operation refuses an input that is not what the operation needs.
  *
  * Kept true: a handle is used only while it is live, by the machine that owns it, in its generation; a tensor that a
- * queued operation needs is neither sent nor released. Whoever breaks that gets a verdict, never undefined behaviour.
+ * queued operation needs is neither sent nor released. A worker that breaks that gets a verdict, never undefined
+ * behaviour.
  */
 #ifndef SKEP_TESTS_CLUSTER_DEVICE_H
 #define SKEP_TESTS_CLUSTER_DEVICE_H
@@ -20,7 +21,7 @@
 #define CLUSTER_ELEMENTS 8u /* most parameters of a stage */
 #define CLUSTER_ROUNDS 13u
 #define CLUSTER_STAGES 8u
-#define CLUSTER_SLICES 24u /* stages * chunks */
+#define CLUSTER_VSTAGES 24u /* stages * chunks */
 #define CLUSTER_WORKERS 48u
 #define CLUSTER_VERSIONS 8u  /* most that a device keeps; at least as many as CLUSTER_STAGES */
 #define IN_FLIGHT UINT32_MAX /* owner of a tensor that travels */
@@ -41,8 +42,8 @@ uint64_t symbol_gradient(uint32_t round, uint32_t version, uint32_t stage, uint3
 uint64_t symbol_parameter(const struct skep_plan *plan, uint32_t candidate, uint32_t stage, uint32_t element);
 int64_t symbol_loss(uint32_t candidate, uint32_t round, uint32_t microbatch); /* 1e-9 units, in [0, 2) */
 
-/* Of a slice's sum, and as core/square.h has it (sound.c). */
-double symbol_squares(const struct skep_plan *plan, uint32_t slice, const uint64_t *sum);
+/* Of a slice's sum, and as core/square.h has it (finite.c). */
+double symbol_squares(const struct skep_plan *plan, uint32_t vstage, const uint64_t *sum);
 uint64_t symbol_square(double squares);
 /* Of what two stages have summed of a table of so many elements: the products above 0 (part 1), and the others. */
 double symbol_products(uint64_t tied, const uint64_t *first, const uint64_t *last, uint32_t part);
@@ -102,9 +103,9 @@ struct gathered { /* parts beside each other: who has brought one, what they com
 	uint64_t first, count, member, value[CLUSTER_ELEMENTS];
 };
 
-struct drift { /* asynchronous periodic sync (merge.c) */
+struct drift { /* asynchronous periodic sync (async.c) */
 	uint64_t added[CLUSTER_ELEMENTS], drift[CLUSTER_ELEMENTS], part[CLUSTER_ELEMENTS];
-	uint32_t added_count, drift_count; /* since the last INNER; in inner steps since the last PSEUDO */
+	uint32_t added_count, drift_count; /* since the last INNER_STEP; in inner steps since the last PSEUDO_GRAD */
 	uint32_t base;                     /* version that the inner parameters started from */
 	bool written;                      /* `part` is there, and its STEP has not been */
 };
@@ -120,8 +121,8 @@ struct device {                             /* what one process holds */
 	uint32_t recomputed_round, recomputed_microbatch; /* ... this one */
 	bool fresh; /* nothing was loaded and no step made since ENTER: its version is that of its next operation */
 	uint64_t accumulator[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
-	uint64_t result[CLUSTER_ROUNDS][CLUSTER_ELEMENTS]; /* of a reduction of several members */
-	uint64_t twin[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];   /* what the other stage has summed of a tied table */
+	uint64_t result[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];    /* of a reduction of several members */
+	uint64_t tied_peer[CLUSTER_ROUNDS][CLUSTER_ELEMENTS]; /* what the other stage has summed of a tied table */
 	/* periodic sync: what the inner steps of a round have come to, and of how many microbatches; what BACKWARD added since;
 	 * is that of all in the accumulator now? */
 	uint64_t inner[CLUSTER_ROUNDS][CLUSTER_ELEMENTS];
@@ -139,7 +140,7 @@ struct effect { /* what an operation did, for the ledger */
 	uint64_t square;                      /* NORM */
 	uint32_t version;                     /* of the parameters it ran on; LOAD: that it brought */
 	uint64_t applied[CLUSTER_ELEMENTS];   /* STEP: the sum, */
-	uint64_t twin[CLUSTER_ELEMENTS];      /* and of a tied table the other stage's */
+	uint64_t tied_peer[CLUSTER_ELEMENTS]; /* and of a tied table the other stage's */
 	uint64_t parameter[CLUSTER_ELEMENTS]; /* STEP and LOAD: afterwards, */
 	uint32_t known;                       /* and which of them mean something */
 };
@@ -148,7 +149,7 @@ struct effect { /* what an operation did, for the ledger */
 /* Bits of the elements that chunk `chunk` of `size` holds. */
 uint32_t device_chunk_mask(const struct skep_plan *plan, uint32_t stage, uint32_t chunk, uint32_t size);
 /* Those of a slice, among its stage's. */
-uint32_t device_slice_mask(const struct skep_plan *plan, uint32_t slice);
+uint32_t device_vstage_mask(const struct skep_plan *plan, uint32_t vstage);
 
 /* Those that the operation's round sums and steps. */
 uint32_t device_fragment_mask(const struct skep_plan *plan, const struct skep_op *op);
@@ -165,11 +166,11 @@ uint64_t tied_gradient(const struct device *device, const struct skep_plan *plan
 
 double tied_norm(const struct device *device, const struct skep_plan *plan, const struct skep_op *op);
 
-/* inner.c: INNER and PSEUDO, and what others must not do between them; what is wrong about it, or NULL. A gradient that an inner
- * step was made on stays a gradient, so the pseudo-gradient is the sum of all that were counted. */
+/* inner.c: INNER_STEP and PSEUDO_GRAD, and what others must not do between them; what is wrong about it, or NULL. A
+ * gradient that an inner step was made on stays a gradient, so the pseudo-gradient is the sum of all that were counted. */
 const char *device_inner(struct device *device, const struct skep_op *op);
 
-/* merge.c: the same with `async`. */
+/* async.c: the same with `async`. */
 const char *device_drift(struct drift *drift, const struct skep_op *op);
 
 /* resumed.c: plan->first_round of a seed; what a device begins with, which holds a stage, and what was kept before that */

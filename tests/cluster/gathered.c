@@ -30,11 +30,11 @@ static const char *collect(
 	bool own = buf_none(op->in);
 	if (!is_of(g, op))
 		*g = (struct gathered){op->round, op->attempt, 0, op->first, op->count, 0, {0}};
-	if (op->microbatch >= op->size || g->member >> op->microbatch & 1)
+	if (op->member >= op->members || g->member >> op->member & 1)
 		return "a part is collected twice, or of a member that there is not";
-	if (!own && (in->microbatch != op->microbatch || in->size != op->size))
+	if (!own && (in->microbatch != op->member || in->size != op->members))
 		return "it is the part of another member";
-	g->member |= UINT64_C(1) << op->microbatch;
+	g->member |= UINT64_C(1) << op->member;
 	g->weight += own ? op->microbatches : in->weight;
 	for (uint64_t e = op->first; e < op->first + op->count; e++)
 		g->value[e] += own ? part[e] : in->value[e];
@@ -45,7 +45,7 @@ static const char *aggregate(struct device *device, const struct skep_op *op)
 {
 	struct gathered g = device->gathered;
 	device->gathered = (struct gathered){0};
-	if (!is_of(&g, op) || g.member != (UINT64_C(1) << op->size) - 1)
+	if (!is_of(&g, op) || g.member != (UINT64_C(1) << op->members) - 1)
 		return "not all parts were collected";
 	memcpy(device->result[op->round % CLUSTER_ROUNDS] + op->first, g.value + op->first,
 		op->count * sizeof(g.value[0]));
@@ -55,7 +55,7 @@ static const char *aggregate(struct device *device, const struct skep_op *op)
 const char *gathered_run(struct device *device, const struct skep_op *op, const struct tensor *in, const uint64_t *part)
 {
 	switch (op->kind) {
-	case SKEP_OP_COLLECT:
+	case SKEP_OP_UNPACK_PART:
 		return collect(device, op, in, part);
 	case SKEP_OP_AGGREGATE:
 		return aggregate(device, op);

@@ -2,10 +2,10 @@
  *
  * inner.c - periodic sync, for devices and for the books: inner steps, the pseudo-gradient, and when it has to be there.
  *
- * A device moves what its accumulator holds aside with each INNER, and PSEUDO puts all of that back. So what the members sum is
- * right exactly if each has made a step on everything that it has counted, and has said how much that was.
+ * A device moves what its accumulator holds aside with each INNER_STEP, and PSEUDO_GRAD puts all of that back. So what the
+ * members sum is right exactly if each has made a step on everything that it has counted, and has said how much that was.
  */
-#include "tests/cluster/books.h"
+#include "tests/cluster/ledger_internal.h"
 
 #include <string.h>
 
@@ -43,9 +43,9 @@ static const char *pseudo(struct device *d, const struct skep_op *op)
 const char *device_inner(struct device *d, const struct skep_op *op)
 {
 	uint32_t r = op->round;
-	if (op->kind == SKEP_OP_INNER)
+	if (op->kind == SKEP_OP_INNER_STEP)
 		return step(d, op);
-	if (op->kind == SKEP_OP_PSEUDO)
+	if (op->kind == SKEP_OP_PSEUDO_GRAD)
 		return pseudo(d, op);
 	if (op->kind == SKEP_OP_BACKWARD) {
 		d->inner_counted[r] += !op->uncounted;
@@ -95,7 +95,7 @@ void inner_of_fragment(struct ledger *ledger, struct skep_peer who, const struct
 void inner_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
 {
 	struct holder *holder = books_holder(ledger, &ledger->round[op->round].cell[op->stage], who);
-	if (op->kind == SKEP_OP_PSEUDO) {
+	if (op->kind == SKEP_OP_PSEUDO_GRAD) {
 		inner_of_fragment(ledger, who, op);
 		holder->pseudo = op->microbatches;
 		return;

@@ -2,9 +2,9 @@
  *
  * internal.h - what the files of the test world share: its state, and who does what.
  *
- *     agenda.c   which event is next             post.c    messages on their way
+ *     event_queue.c   which event is next             network.c    messages on their way
  *     process.c  memory of machines, devices     cluster.c steps, faults, the run
- *     whole.c    collectives in one piece
+ *     fused.c    collectives in one piece
  *
  * The public face is cluster.h.
  */
@@ -70,8 +70,8 @@ struct process {
 	skep_time paused_until, timer_at, spin_at;
 	uint32_t spins;
 	bool noticed, left;  /* was told that it will be taken away; has stopped for that */
-	bool seated;         /* as JOINED, FENCED, LEFT and MOVED say */
-	bool moving;         /* the newest of these is MOVED: it has been given its next stage */
+	bool seated;         /* as JOINED, FENCED, LEFT and MIGRATED say */
+	bool moving;         /* the newest of these is MIGRATED: it has been given its next stage */
 	skep_time out_since; /* not seated since then */
 	uint32_t out_rounds; /* that opened meanwhile */
 	struct lane lane[SKEP_LANES];
@@ -106,7 +106,7 @@ uint64_t draw(uint64_t *state);
 bool sabotaged(struct cluster *c, enum sabotage kind);
 void trace(struct cluster *c, struct trace trace);
 
-/* agenda.c: events in the order (time, tie, number) */
+/* event_queue.c: events in the order (time, tie, number) */
 struct event *agenda_add(
 	struct cluster *c, skep_time at, uint8_t kind, uint32_t machine); /* valid until the next add */
 void agenda_postpone(struct cluster *c, const struct event *event, skep_time at);
@@ -121,12 +121,12 @@ bool process_guards_whole(const struct process *p);
 void process_run(struct cluster *c, uint32_t index, const struct skep_op *op); /* RUN */
 void process_op_ends(struct cluster *c, const struct event *event);
 
-/* whole.c: ALLREDUCE */
+/* fused.c: ALLREDUCE */
 void whole_asked(struct cluster *c, uint32_t index);               /* it is first in its lane */
 void whole_cancel(struct cluster *c, uint32_t index, uint64_t id); /* CANCEL */
 void whole_ends(struct cluster *c, const struct queued *job);
 
-/* post.c */
+/* network.c */
 void post_send(struct cluster *c, uint32_t index, const struct skep_message *m);      /* SEND */
 void post_send_copy(struct cluster *c, uint32_t index, const struct skep_message *m); /* SEND with keep */
 void post_arrives(struct cluster *c, const struct event *event);

@@ -2,7 +2,7 @@
  *
  * ledger.c - writes the books: who added what, who was a member, what was lost.
  */
-#include "tests/cluster/books.h"
+#include "tests/cluster/ledger_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ void ledger_begin(
 	struct ledger *ledger, const struct skep_plan *plan, uint32_t capacity, uint32_t view, struct verdict *verdict)
 {
 	assert(plan->workers <= CLUSTER_WORKERS && plan->stages <= CLUSTER_STAGES && plan->rounds < CLUSTER_ROUNDS);
-	assert(skep_plan_slices(plan) <= CLUSTER_SLICES && plan->validate_microbatches <= VALIDATION_MOST);
+	assert(skep_plan_vstages(plan) <= CLUSTER_VSTAGES && plan->validate_microbatches <= VALIDATION_MOST);
 	memset(ledger, 0, offsetof(struct ledger, holder));
 	ledger->plan = plan;
 	ledger->verdict = verdict;
@@ -48,7 +48,7 @@ void ledger_begin(
 	ledger->words = (capacity + 63) / 64;
 	ledger->holders = 1;
 	ledger->arena_used = 0;
-	seats_begin(ledger);
+	membership_begin(ledger);
 }
 
 /* Bitmaps of a round are made when it opens: a run rarely uses all the rounds it may. */
@@ -61,7 +61,7 @@ static void prepare(struct ledger *ledger, struct round *round)
 	round->owner = (struct skep_peer *)take(ledger, ledger->capacity);
 	round->loss = (int64_t *)take(ledger, ledger->capacity);
 	round->rerun = take(ledger, ledger->capacity);
-	for (uint32_t s = 0; s < skep_plan_slices(ledger->plan); s++) {
+	for (uint32_t s = 0; s < skep_plan_vstages(ledger->plan); s++) {
 		round->cell[s].forwarded = take(ledger, ledger->words);
 		round->cell[s].backwarded = take(ledger, ledger->words);
 		round->cell[s].lost = take(ledger, ledger->words);
@@ -76,8 +76,8 @@ static void prepare(struct ledger *ledger, struct round *round)
 
 bool books_valid(struct ledger *ledger, const char *what, uint32_t round, uint32_t stage, uint32_t microbatch)
 {
-	bool good =
-		round < ledger->plan->rounds && stage < skep_plan_slices(ledger->plan) && microbatch < ledger->capacity;
+	bool good = round < ledger->plan->rounds && stage < skep_plan_vstages(ledger->plan) &&
+	            microbatch < ledger->capacity;
 	if (!good)
 		verdict_break(ledger->verdict, "I5", round, stage, microbatch,
 			"%s names round %u, stage %u, microbatch %u: outside of the plan (capacity %u)", what, round,
@@ -168,8 +168,8 @@ uint32_t books_counted(const struct ledger *ledger, const struct cell *cell)
 static bool same_sum(const struct ledger *ledger, const struct skep_op *op, const uint64_t *a, const uint64_t *b)
 {
 	const struct skep_plan *plan = ledger->plan;
-	uint32_t slice = op->stage, mask = device_slice_mask(plan, slice) & device_fragment_mask(plan, op),
-		 parameters = (uint32_t)plan->stage[slice % plan->stages].parameters;
+	uint32_t vstage = op->stage, mask = device_vstage_mask(plan, vstage) & device_fragment_mask(plan, op),
+		 parameters = (uint32_t)plan->stage[vstage % plan->stages].parameters;
 	for (uint32_t e = 0; e < parameters; e++)
 		if (mask >> e & 1 && a[e] != b[e])
 			return false;
@@ -195,9 +195,9 @@ void books_check_parameters(
 				e, stage, version);
 	}
 	tied_compare(ledger, who, version, stage, effect);
-	struct seat *seat = &ledger->seat[who.index];
-	if (seat->peer.epoch == who.epoch)
-		seat->known = effect->known;
+	struct membership *membership = &ledger->membership[who.index];
+	if (membership->peer.epoch == who.epoch)
+		membership->known = effect->known;
 }
 
 static void did_step(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
@@ -205,7 +205,7 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 	struct cell *cell = &ledger->round[op->round].cell[op->stage];
 	struct holder *holder = books_holder(ledger, cell, who);
 	uint64_t expected[CLUSTER_ELEMENTS];
-	if (!holder->member && pipes_stream(ledger) && op->size == 1) {
+	if (!holder->member && pipes_stream(ledger) && op->members == 1) {
 		stream_stepped_alone(ledger, who, op, effect);
 		return;
 	}
@@ -219,9 +219,9 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 	holder->stepped = true;
 	if (ledger->plan->inner_steps > 0)
 		inner_summed(ledger, holder, op);
-	if (op->size != cell->members || op->microbatches != books_counted(ledger, cell))
+	if (op->members != cell->members || op->microbatches != books_counted(ledger, cell))
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
-			"worker %u steps with %u members and divisor %u; %u members counted %u", who.index, op->size,
+			"worker %u steps with %u members and divisor %u; %u members counted %u", who.index, op->members,
 			op->microbatches, cell->members, books_counted(ledger, cell));
 	books_expected_sum(ledger, op->round, op->stage, expected);
 	/* with no microbatch counted nothing is applied, so the sum does not matter */
@@ -230,7 +230,7 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 			"worker %u applies another sum than that of the microbatches counted", who.index);
 	sound_step(ledger, who, op);
 	tied_step(ledger, who, op, effect);
-	if (op->stage + ledger->plan->stages >= skep_plan_slices(ledger->plan)) /* the last one of its stage */
+	if (op->stage + ledger->plan->stages >= skep_plan_vstages(ledger->plan)) /* the last one of its stage */
 		books_check_parameters(ledger, who, op->round + 1, op->stage % ledger->plan->stages, effect);
 }
 
@@ -248,21 +248,21 @@ static void did_checkpoint(
 static void did_restore(
 	struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
-	const struct kept *kept = &ledger->checkpoint[op->stage][op->microbatch];
-	struct seat *seat = &ledger->seat[who.index];
-	bool right = op->microbatch == ledger->kept[op->stage];
+	const struct kept *kept = &ledger->checkpoint[op->stage][op->checkpoint];
+	struct membership *membership = &ledger->membership[who.index];
+	bool right = op->checkpoint == ledger->kept[op->stage];
 	for (uint32_t e = 0; right && e < ledger->plan->stage[op->stage].parameters; e++)
 		right = effect->parameter[e] ==
-		        (op->microbatch > 0 ? kept->parameter[e] : books_drawn(ledger, op->stage, e));
-	if (seat->peer.epoch != who.epoch || !seat->admitted)
+		        (op->checkpoint > 0 ? kept->parameter[e] : books_drawn(ledger, op->stage, e));
+	if (membership->peer.epoch != who.epoch || !membership->admitted)
 		return; /* fenced meanwhile */
 	if (!ledger->empty[op->stage] || !right)
 		verdict_break(ledger->verdict, "I13", op->round, op->stage, ANY,
 			"worker %u restores version %u of stage %u, which is %sempty; %u was kept%s", who.index,
-			op->microbatch, op->stage, ledger->empty[op->stage] ? "" : "not ", ledger->kept[op->stage],
+			op->checkpoint, op->stage, ledger->empty[op->stage] ? "" : "not ", ledger->kept[op->stage],
 			right ? "" : ", or it is not what was kept");
-	seat->known = effect->known;
-	ledger->restored[op->stage] = op->microbatch + 1;
+	membership->known = effect->known;
+	ledger->restored[op->stage] = op->checkpoint + 1;
 }
 
 void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
@@ -278,7 +278,7 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 		did_checkpoint(ledger, who, op, effect);
 	else if (op->kind == SKEP_OP_RESTORE)
 		did_restore(ledger, who, op, effect);
-	bool inner = op->kind == SKEP_OP_INNER || op->kind == SKEP_OP_PSEUDO;
+	bool inner = op->kind == SKEP_OP_INNER_STEP || op->kind == SKEP_OP_PSEUDO_GRAD;
 	if (inner && books_valid(ledger, "an operation", op->round, op->stage, 0))
 		inner_did(ledger, who, op);
 	if ((pipeline || op->kind == SKEP_OP_RECOMPUTE) && validation_names(ledger, op->microbatch)) {
@@ -296,7 +296,7 @@ void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct sk
 	if (op->kind == SKEP_OP_FORWARD) {
 		sound_forward(ledger, who, op);
 		travel_forward(ledger, who, op, effect->loss_nano);
-	} else if (op->kind == SKEP_OP_BACKWARD && op->chunk + 1 >= op->size) { /* in parts, the last one ends it */
+	} else if (op->kind == SKEP_OP_BACKWARD && op->part + 1 >= op->parts) { /* in parts, the last one ends it */
 		sound_passed_on(ledger, who, op->round, op->stage, op->microbatch);
 		travel_backward(ledger, who, op);
 	} else if (op->kind == SKEP_OP_STEP)
@@ -315,8 +315,8 @@ static bool target_reached(const struct ledger *ledger)
 	return last->has_loss && last->loss_nano <= ledger->plan->target_loss_nano;
 }
 
-/* May the round open although the one before is not closed? It is the only one, it is being reduced, and there is nobody for
- * whom the edge between the two is needed. */
+/* May the round open although the one before is not closed? It is the only one, it is being reduced, and no worker
+ * needs the boundary between the two. */
 static bool overlaps(const struct ledger *ledger, uint32_t round)
 {
 	if (pipes_stream(ledger))
@@ -337,7 +337,7 @@ static void noted_opened(struct ledger *ledger, const struct skep_note *note)
 	if (validation_blocks(ledger, note->round))
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
 			"round %u opens, and the validation before it has not been", note->round);
-	seats_round_opens(ledger, note->round);
+	membership_round_opens(ledger, note->round);
 	pipes_round_opens(ledger, note->round);
 	round->open = true;
 }
@@ -349,15 +349,15 @@ static void noted_issued(struct ledger *ledger, const struct skep_note *note)
 		verdict_break(ledger->verdict, "I4", note->round, 0, note->microbatch,
 			"granted to worker %u (epoch %u), which does not serve the first stage in round %u",
 			note->peer.index, note->peer.epoch, note->round);
-	seats_granted(ledger, note);
+	membership_granted(ledger, note);
 	pipes_granted(ledger, note);
-	if (note->value <= 0 || note->microbatch + (uint64_t)note->value > ledger->capacity) {
+	if (note->granted <= 0 || note->microbatch + (uint64_t)note->granted > ledger->capacity) {
 		verdict_break(ledger->verdict, "I5", note->round, 0, note->microbatch,
-			"a grant of %lld from microbatch %u on passes the capacity %u", (long long)note->value,
+			"a grant of %lld from microbatch %u on passes the capacity %u", (long long)note->granted,
 			note->microbatch, ledger->capacity);
 		return;
 	}
-	for (uint32_t m = note->microbatch; m < note->microbatch + (uint32_t)note->value; m++) {
+	for (uint32_t m = note->microbatch; m < note->microbatch + (uint32_t)note->granted; m++) {
 		if (bit(round->issued, m))
 			verdict_break(ledger->verdict, "I1", note->round, 0, m, "microbatch %u is granted twice", m);
 		set_bit(round->issued, m);
@@ -377,10 +377,10 @@ static void noted_member(struct ledger *ledger, const struct skep_note *note)
 	if (holder->member)
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY, "worker %u is named member twice",
 			note->peer.index);
-	if (note->value != (int64_t)books_bits(ledger, holder->added))
+	if (note->microbatches != (int64_t)books_bits(ledger, holder->added))
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
 			"member %u is said to have counted %lld, but added %u", note->peer.index,
-			(long long)note->value, books_bits(ledger, holder->added));
+			(long long)note->microbatches, books_bits(ledger, holder->added));
 	holder->member = true;
 	cell->members++;
 }
@@ -390,7 +390,7 @@ static void noted_lost(struct ledger *ledger, const struct skep_note *note)
 	struct round *round = &ledger->round[note->round];
 	for (uint32_t i = 0; i < 64; i++) {
 		uint32_t m = note->microbatch + i;
-		if (!((uint64_t)note->value >> i & 1))
+		if (!(note->bits >> i & 1))
 			continue;
 		if (m >= ledger->capacity || !bit(round->issued, m) || bit(round->cell[note->stage].lost, m)) {
 			verdict_break(ledger->verdict, "I1", note->round, note->stage, m,
@@ -411,16 +411,16 @@ static void noted_committed(struct ledger *ledger, const struct skep_note *note)
 		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
 			"stage %u is committed twice or without a member", note->stage);
 	const struct round *round = &ledger->round[note->round];
-	bool promised = round->promised && !round->reducing && cell->members > 0; /* nobody can be asked */
-	if (promised && books_bits(ledger, round->finished) < ledger->plan->microbatches)
+	bool eager = round->eager && !round->reducing && cell->members > 0; /* no worker can be asked */
+	if (eager && books_bits(ledger, round->finished) < ledger->plan->microbatches)
 		verdict_break(ledger->verdict, "I9", note->round, note->stage, ANY,
 			"stage %u is committed as was promised, after %u of %u microbatches", note->stage,
 			books_bits(ledger, round->finished), ledger->plan->microbatches);
 	if (pipes_stream(ledger))
 		stream_committed(ledger, note, cell);
 	cell->committed = true;
-	cell->counted = note->microbatch;
-	cell->lost_count = (uint32_t)note->value;
+	cell->counted = note->counted;
+	cell->lost_count = (uint32_t)note->lost;
 }
 
 static void noted_counted(struct ledger *ledger, struct skep_peer who, const struct skep_note *note)
@@ -432,26 +432,26 @@ static void noted_counted(struct ledger *ledger, struct skep_peer who, const str
 			who.epoch, note->microbatch);
 	set_bit(holder->noted, note->microbatch);
 	uint32_t lacked = books_staleness(ledger, holder, note->round, note->microbatch);
-	if (note->value != lacked)
+	if (note->staleness != lacked)
 		verdict_break(ledger->verdict, "I11", note->round, note->stage, note->microbatch,
 			"worker %u says that microbatch %u has staleness %lld, not %u", who.index, note->microbatch,
-			(long long)note->value, lacked);
+			(long long)note->staleness, lacked);
 }
 
 static void noted_loss(struct ledger *ledger, const struct skep_note *note)
 {
 	struct round *round = &ledger->round[note->round];
 	round->has_loss = true;
-	round->loss_nano = note->value;
+	round->loss_nano = note->loss_nano;
 }
 
 static void noted_closed(struct ledger *ledger, const struct skep_note *note)
 {
 	struct round *round = &ledger->round[note->round];
-	if (!round->open || round->closed || note->microbatch != round->issued_count)
+	if (!round->open || round->closed || note->issued != round->issued_count)
 		verdict_break(ledger->verdict, "I1", note->round, ANY, ANY,
-			"round %u closes, but it is not open, or not %u were issued but %u", note->round,
-			note->microbatch, round->issued_count);
+			"round %u closes, but it is not open, or not %u were issued but %u", note->round, note->issued,
+			round->issued_count);
 	audit_round(ledger, note->round);
 	pipes_round_closes(ledger, note->round);
 	round->open = false;
@@ -473,16 +473,16 @@ static void noted_empty(struct ledger *ledger, const struct skep_note *note)
 static void noted_restarted(struct ledger *ledger, const struct skep_note *note)
 {
 	uint32_t stage = note->stage;
-	if (!ledger->empty[stage] || ledger->restored[stage] != (uint32_t)note->value + 1 ||
+	if (!ledger->empty[stage] || ledger->restored[stage] != (uint32_t)note->version + 1 ||
 		!books_seated(ledger, note->peer, stage, note->round))
 		verdict_break(ledger->verdict, "I13", note->round, stage, ANY,
 			"stage %u is restarted from version %lld by worker %u, which did not restore that, or it was "
 			"not empty",
-			stage, (long long)note->value, note->peer.index);
+			stage, (long long)note->version, note->peer.index);
 	ledger->empty[stage] = false;
 	ledger->restarted[stage] = true;
 	merge_restarted(ledger, stage);
-	ledger->seat[note->peer.index].founder = true; /* it can do the open round */
+	ledger->membership[note->peer.index].founder = true; /* it can do the open round */
 	for (uint32_t r = note->round > 0 ? note->round - 1 : 0; r < ledger->plan->rounds; r++)
 		ledger->round[r].cell[stage].known = 0; /* from here on all hold what the founder holds */
 }
@@ -505,21 +505,21 @@ static void noted_checkpointed(struct ledger *ledger, const struct skep_note *no
 static bool waited(const struct ledger *ledger, uint32_t stage)
 {
 	bool long_enough = ledger->now - ledger->empty_ns[stage] >= ledger->plan->wait_for_join_ns;
-	return ledger->empty[stage] && (long_enough || skep_plan_ties(ledger->plan, stage)); /* those do not wait */
+	return ledger->empty[stage] && (long_enough || skep_plan_is_tied(ledger->plan, stage)); /* those do not wait */
 }
 
 static void noted_stopped(struct ledger *ledger, const struct skep_note *note)
 {
 	bool target = target_reached(ledger);
-	bool good = note->value == 0 ? ledger->diverged || waited(ledger, note->stage) || pipes_waited(ledger)
-	                             : target || ledger->rounds_closed == ledger->plan->rounds;
-	if (note->value != 0 && validation_missing(ledger))
+	bool good = !note->ok ? ledger->diverged || waited(ledger, note->stage) || pipes_waited(ledger)
+	                      : target || ledger->rounds_closed == ledger->plan->rounds;
+	if (note->ok && validation_missing(ledger))
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
 			"the run stops, and its last validation has not been");
 	if (ledger->stopped || !good || note->round != ledger->rounds_closed)
 		verdict_break(ledger->verdict, "I7", note->round, ANY, ANY,
 			"the run stops (ok = %lld, %u rounds) after %u of %u rounds, target %sreached, stage %sempty",
-			(long long)note->value, note->round, ledger->rounds_closed, ledger->plan->rounds,
+			(long long)note->ok, note->round, ledger->rounds_closed, ledger->plan->rounds,
 			target ? "" : "not ", books_any_empty(ledger) ? "" : "not ");
 	ledger->stopped = true;
 }
@@ -531,11 +531,11 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		return;
 	bool about_peer = note->kind == SKEP_NOTE_ISSUED || note->kind == SKEP_NOTE_RERUN ||
 	                  note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_ADMITTED ||
-	                  note->kind == SKEP_NOTE_MERGED ||
-	                  (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED);
+	                  note->kind == SKEP_NOTE_OUTER_UPDATED ||
+	                  (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MIGRATED);
 	bool sliced = note->kind == SKEP_NOTE_MEMBER || note->kind == SKEP_NOTE_LOST ||
 	              note->kind == SKEP_NOTE_STAGE_COMMITTED || note->kind == SKEP_NOTE_DIVERGED;
-	uint32_t stages = sliced ? skep_plan_slices(ledger->plan) : ledger->plan->stages;
+	uint32_t stages = sliced ? skep_plan_vstages(ledger->plan) : ledger->plan->stages;
 	bool homeless = note->stage == (uint16_t)SKEP_NO_STAGE && /* had none yet; or it is not about one */
 	                (note->kind == SKEP_NOTE_FENCED || (note->kind == SKEP_NOTE_STOPPED && ledger->diverged));
 	if ((about_peer && note->peer.index >= ledger->plan->workers) || (note->stage >= stages && !homeless)) {
@@ -555,22 +555,22 @@ static void directory_said(struct ledger *ledger, const struct skep_note *note)
 		[SKEP_NOTE_STAGE_COMMITTED] = noted_committed,
 		[SKEP_NOTE_LOSS] = noted_loss,
 		[SKEP_NOTE_ROUND_CLOSED] = noted_closed,
-		[SKEP_NOTE_FENCED] = seats_fenced,
-		[SKEP_NOTE_ADMITTED] = seats_admitted,
-		[SKEP_NOTE_JOINED] = seats_joined,
-		[SKEP_NOTE_LEFT] = seats_left,
-		[SKEP_NOTE_MOVED] = seats_moved,
+		[SKEP_NOTE_FENCED] = membership_fenced,
+		[SKEP_NOTE_ADMITTED] = membership_admitted,
+		[SKEP_NOTE_JOINED] = membership_joined,
+		[SKEP_NOTE_LEFT] = membership_left,
+		[SKEP_NOTE_MIGRATED] = membership_moved,
 		[SKEP_NOTE_STAGE_EMPTY] = noted_empty,
 		[SKEP_NOTE_STAGE_RESTARTED] = noted_restarted,
 		[SKEP_NOTE_CHECKPOINTED] = noted_checkpointed,
 		[SKEP_NOTE_VALIDATING] = validation_noted,
 		[SKEP_NOTE_VALIDATED] = validation_noted,
 		[SKEP_NOTE_DIVERGED] = sound_diverged,
-		[SKEP_NOTE_UNKEPT] = sound_unkept,
-		[SKEP_NOTE_MERGED] = merge_noted,
+		[SKEP_NOTE_CHECKPOINT_FAILED] = sound_unkept,
+		[SKEP_NOTE_OUTER_UPDATED] = merge_noted,
 		[SKEP_NOTE_STOPPED] = noted_stopped};
 	act[note->kind](ledger, note);
-	if (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MOVED)
+	if (note->kind >= SKEP_NOTE_FENCED && note->kind <= SKEP_NOTE_MIGRATED)
 		pipes_changed(ledger, note);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ledger.h - the referee. It watches a cluster from outside and decides whether the promises of core/skep.h were kept.
+ * ledger.h - the referee. It watches a cluster from outside and decides whether the rules of core/skep.h were kept.
  *
- * It sees what anybody could see: what machines ask for, which news reach them, what devices finish, and who is left
- * at the end. It shares no code with the machines. What it demands is listed, with the names I1 to I10, in README.md.
+ * It sees what an outsider could see: what machines ask for, which news reach them, what devices finish, and who is
+ * left at the end. It shares no code with the machines. What it demands is listed, with the names I1 to I10, in
+ * README.md.
  *
  * Kept true: the ledger never asks a machine anything, and the first broken promise stays in the verdict.
  */

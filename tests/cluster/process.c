@@ -156,13 +156,13 @@ static void check_held(struct cluster *c, uint32_t index, const struct skep_op *
 {
 	const struct skep_plan *plan = c->setup.plan;
 	uint32_t held = 0, behind = plan->stages - 1 - op->stage % plan->stages, bound = behind + 1;
-	bool streams = plan->pipeline == SKEP_PIPELINE_PIPEDREAM;
+	bool no_flush = plan->pipeline == SKEP_PIPELINE_PIPEDREAM;
 	if (plan->pipeline == SKEP_PIPELINE_INTERLEAVED)
-		bound = 2 * behind + (plan->laps - 1) * (plan->stages + 1) + 1;
-	bool bounded = plan->pipeline == SKEP_PIPELINE_1F1B || plan->pipeline == SKEP_PIPELINE_INTERLEAVED || streams;
+		bound = 2 * behind + (plan->model_chunks - 1) * (plan->stages + 1) + 1;
+	bool bounded = plan->pipeline == SKEP_PIPELINE_1F1B || plan->pipeline == SKEP_PIPELINE_INTERLEAVED || no_flush;
 	if (op->kind != SKEP_OP_FORWARD || !bounded)
 		return;
-	if (streams && !c->process[index].device.fresh && op->version != c->process[index].device.newest)
+	if (no_flush && !c->process[index].device.fresh && op->version != c->process[index].device.newest)
 		verdict_break(c->verdict, "I11", op->round, op->stage, op->microbatch,
 			"worker %u goes forwards on version %u of the parameters, but has %u", index, op->version,
 			c->process[index].device.newest);
@@ -179,7 +179,7 @@ static void check_held(struct cluster *c, uint32_t index, const struct skep_op *
 void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 {
 	struct process *p = &c->process[index];
-	uint32_t stages = skep_op_sliced(op->kind) ? skep_plan_slices(c->setup.plan) : c->setup.plan->stages;
+	uint32_t stages = skep_op_sliced(op->kind) ? skep_plan_vstages(c->setup.plan) : c->setup.plan->stages;
 	if (op->kind == 0 || op->kind >= SKEP_OP_KINDS || op->lane >= SKEP_LANES || op->id <= p->op_id ||
 		(op->round > c->setup.plan->rounds && !c->setup.plan->async) || op->stage >= stages ||
 		index == c->setup.plan->workers) {
@@ -207,10 +207,11 @@ void process_run(struct cluster *c, uint32_t index, const struct skep_op *op)
 /* Would these two, running side by side in the two lanes, touch the same numbers? */
 static bool clash(bool async, const struct skep_op *a, const struct skep_op *b)
 {
-	if (async && a->kind == SKEP_OP_PSEUDO)
-		return b->kind == SKEP_OP_TAKE ||
-		       ((b->kind == SKEP_OP_OFFER || b->kind == SKEP_OP_COLLECT) && b->microbatches > 0);
-	if (async && (a->kind <= SKEP_OP_BACKWARD || a->kind == SKEP_OP_INNER)) /* merges have places of their own */
+	if (async && a->kind == SKEP_OP_PSEUDO_GRAD)
+		return b->kind == SKEP_OP_COPY_GRAD ||
+		       ((b->kind == SKEP_OP_PACK_PART || b->kind == SKEP_OP_UNPACK_PART) && b->microbatches > 0);
+	if (async &&
+		(a->kind <= SKEP_OP_BACKWARD || a->kind == SKEP_OP_INNER_STEP)) /* merges have places of their own */
 		return false;
 	bool same_round = a->round == b->round;
 	bool reduces = skep_op_reduces(b->kind), state = a->kind == SKEP_OP_SAVE || a->kind == SKEP_OP_LOAD ||
@@ -223,11 +224,11 @@ static bool clash(bool async, const struct skep_op *a, const struct skep_op *b)
 	if (a->kind == SKEP_OP_BACKWARD && a->size > 0 && reduces &&
 		(a->first >= b->first + b->count || b->first >= a->first + a->count)) /* of other elements */
 		return false;
-	if (a->kind == SKEP_OP_BACKWARD || a->kind == SKEP_OP_INNER ||
-		a->kind == SKEP_OP_PSEUDO) /* these leave the accumulator alone */
-		return same_round && reduces && b->kind != SKEP_OP_STORE && b->kind != SKEP_OP_FOLD &&
-		       b->kind != SKEP_OP_GIVE && b->kind != SKEP_OP_AGGREGATE && b->kind != SKEP_OP_TIE_TAKE &&
-		       (b->kind != SKEP_OP_COLLECT || buf_none(b->in));
+	if (a->kind == SKEP_OP_BACKWARD || a->kind == SKEP_OP_INNER_STEP ||
+		a->kind == SKEP_OP_PSEUDO_GRAD) /* these leave the accumulator alone */
+		return same_round && reduces && b->kind != SKEP_OP_STORE && b->kind != SKEP_OP_ADD_TO_RESULT &&
+		       b->kind != SKEP_OP_COPY_RESULT && b->kind != SKEP_OP_AGGREGATE &&
+		       b->kind != SKEP_OP_STORE_TIED && (b->kind != SKEP_OP_UNPACK_PART || buf_none(b->in));
 	return a->kind == SKEP_OP_STEP && b->kind > SKEP_OP_BACKWARD && (!reduces || same_round);
 }
 
@@ -260,7 +261,7 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		return;
 	}
 	struct skep_op astray = *op;
-	if (op->kind == SKEP_OP_PSEUDO && sabotaged(c, SABOTAGE_WEIGHT_WRONG))
+	if (op->kind == SKEP_OP_PSEUDO_GRAD && sabotaged(c, SABOTAGE_WEIGHT_WRONG))
 		astray.microbatches++;
 	bool spared = op->kind == SKEP_OP_BACKWARD && c->setup.plan->recompute && !op->recomputed;
 	if (spared && sabotaged(c, SABOTAGE_RECOMPUTE_SPARED))
@@ -271,7 +272,7 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 		if (!buf_none(op->stash))
 			c->tensors.slot[op->stash.slot].tensor.version = astray.version;
 	}
-	if (op->kind == SKEP_OP_BACKWARD && op->chunk > 0 && sabotaged(c, SABOTAGE_PART_EATEN))
+	if (op->kind == SKEP_OP_BACKWARD && op->part > 0 && sabotaged(c, SABOTAGE_PART_EATEN))
 		astray.uncounted = true;
 	bool judges = op->kind == SKEP_OP_FORWARD && skep_plan_validates(c->setup.plan, op->microbatch);
 	if (judges && c->setup.plan->delayed && !c->setup.plan->async && sabotaged(c, SABOTAGE_VALIDATED_OLD))
@@ -287,29 +288,29 @@ static void run_on_device(struct cluster *c, const struct queued *job, struct ef
 	bool drifted = judges && c->setup.plan->async && p->device.drift.base != effect->version;
 	if (drifted && sabotaged(c, SABOTAGE_VALIDATED_INNER))
 		effect->version = p->device.drift.base;
-	if (op->kind == SKEP_OP_FOLD)
+	if (op->kind == SKEP_OP_ADD_TO_RESULT)
 		spoil_fold(c, result, before);
-	if (op->kind == SKEP_OP_INNER && op->microbatches > 0 && sabotaged(c, SABOTAGE_INNER_EATEN))
+	if (op->kind == SKEP_OP_INNER_STEP && op->microbatches > 0 && sabotaged(c, SABOTAGE_INNER_EATEN))
 		*(c->setup.plan->async ? p->device.drift.drift : p->device.inner[op->round]) ^= 1;
-	if (op->kind == SKEP_OP_PSEUDO && sabotaged(c, SABOTAGE_PSEUDO_EATEN))
+	if (op->kind == SKEP_OP_PSEUDO_GRAD && sabotaged(c, SABOTAGE_PSEUDO_EATEN))
 		memset(c->setup.plan->async ? p->device.drift.part : p->device.accumulator[op->round], 0,
 			sizeof(p->device.drift.part));
-	if (op->kind == SKEP_OP_TIE_TAKE && sabotaged(c, SABOTAGE_TIE_EATEN))
-		memset(p->device.twin[op->round], 0, sizeof(p->device.twin[0]));
-	if (op->kind == SKEP_OP_STEP && skep_plan_ties_slice(c->setup.plan, op->stage) &&
+	if (op->kind == SKEP_OP_STORE_TIED && sabotaged(c, SABOTAGE_TIE_EATEN))
+		memset(p->device.tied_peer[op->round], 0, sizeof(p->device.tied_peer[0]));
+	if (op->kind == SKEP_OP_STEP && skep_plan_is_tied_vstage(c->setup.plan, op->stage) &&
 		sabotaged(c, SABOTAGE_TIE_PARTED))
 		effect->parameter[skep_plan_tied_first(c->setup.plan, op->stage % c->setup.plan->stages)] ^= 1;
-	if (op->kind == SKEP_OP_OFFER && sabotaged(c, SABOTAGE_PART_MISCOUNTED))
+	if (op->kind == SKEP_OP_PACK_PART && sabotaged(c, SABOTAGE_PART_MISCOUNTED))
 		c->tensors.slot[effect->out.slot].tensor.weight++;
-	if (op->kind == SKEP_OP_COLLECT && sabotaged(c, SABOTAGE_COLLECT_EATEN))
-		p->device.gathered.member &= ~(UINT64_C(1) << op->microbatch);
+	if (op->kind == SKEP_OP_UNPACK_PART && sabotaged(c, SABOTAGE_COLLECT_EATEN))
+		p->device.gathered.member &= ~(UINT64_C(1) << op->member);
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_FLIPPED))
 		*(c->setup.plan->async ? p->device.drift.added : p->device.accumulator[op->round]) ^= 1;
 	if (op->kind == SKEP_OP_BACKWARD && sabotaged(c, SABOTAGE_ADD_TWICE))
 		referee_op_done(c->referee, job->who, op, effect);
 	if (op->kind == SKEP_OP_STEP && sabotaged(c, SABOTAGE_STEP_TWICE))
 		device_run(&p->device, &c->tensors, c->setup.plan, job->who.index, op, effect, c->verdict);
-	bool keeps = op->kind == SKEP_OP_STEP && op->round > 0 && skep_plan_streams(c->setup.plan) &&
+	bool keeps = op->kind == SKEP_OP_STEP && op->round > 0 && skep_plan_no_flush(c->setup.plan) &&
 	             device_versions(c->setup.plan, op->stage) > 1;
 	if (keeps && sabotaged(c, SABOTAGE_VERSION_LOST)) /* where the next step will be */
 		p->device.version[device_place(c->setup.plan, op->stage, op->round + 2)] = op->round + 1;
@@ -339,7 +340,7 @@ void process_op_ends(struct cluster *c, const struct event *event)
 		effect = (struct effect){0};
 	else
 		run_on_device(c, &job, &effect);
-	if (job.op.kind == SKEP_OP_FORWARD && job.op.stage + 1u == skep_plan_slices(c->setup.plan))
+	if (job.op.kind == SKEP_OP_FORWARD && job.op.stage + 1u == skep_plan_vstages(c->setup.plan))
 		effect.loss_nano += c->setup.loss_bias_nano;
 	if (!ails || job.op.kind != SKEP_OP_CHECKPOINT)
 		referee_op_done(c->referee, job.who, &job.op, &effect);

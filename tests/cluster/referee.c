@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/cluster/books.h"
+#include "tests/cluster/ledger_internal.h"
 
 #define UNKNOWN 0xffu
-#define EPOCHS 64u /* of a worker; of two that are so far apart nobody speaks any more */
+#define EPOCHS 64u /* of a worker; two that are so far apart are never both in use */
 
 struct referee {
 	const struct skep_plan *plan;
@@ -98,7 +98,7 @@ static void hand(struct referee *r, skep_time now, uint32_t k, struct skep_note 
 /* By least squares over the last half of the rounds, the line's value as many rounds ahead as there are points. */
 static double expected(const struct referee *r, uint32_t k)
 {
-	uint32_t rounds = r->plan->trial_rounds, m = rounds > 4 ? (rounds + 1) / 2 : 2;
+	uint32_t rounds = r->plan->candidate_rounds, m = rounds > 4 ? (rounds + 1) / 2 : 2;
 	double t = 0, y = 0, tt = 0, ty = 0;
 	for (uint32_t i = rounds - m; i < rounds; i++) {
 		double loss = (double)r->loss_nano[k][i];
@@ -123,12 +123,13 @@ static uint32_t in_count(const struct referee *r)
 
 static void noted_out(struct referee *r, const struct skep_note *note)
 {
-	uint32_t k = note->microbatch;
+	uint32_t k = note->candidate;
+	bool fault = note->fault.kind != SKEP_FAULT_NONE;
 	bool reason = false, in = r->on && k < r->candidates && !r->out[k] && in_count(r) > 1;
-	if (in && note->value == 0)
-		reason = !books_stage_has_worker(r->ledger[k], note->stage % r->plan->stages);
+	if (in && !fault)
+		reason = !books_stage_has_worker(r->ledger[k], note->stage);
 	for (uint32_t i = 0; in && i < r->ledger[k]->ailments; i++)
-		reason |= note->value != 0 && r->ledger[k]->ailment[i].fault == note->value >> 16;
+		reason |= fault && r->ledger[k]->ailment[i].fault == note->fault.kind;
 	if (!in || !reason) {
 		verdict_break(r->verdict, "I19", note->round, ANY, ANY,
 			"candidate %u is out, and was before, or is the last one, or has no reason", k);
@@ -138,7 +139,7 @@ static void noted_out(struct referee *r, const struct skep_note *note)
 	r->own[k].on_loss = SKEP_ON_LOSS_REPORT;
 }
 
-/* Nobody is left in a stage of a candidate that is out, before anything of it is given up. */
+/* No worker is left in a stage of a candidate that is out, before anything of it is given up. */
 static void all_gone(struct referee *r, skep_time now, uint32_t k, const struct skep_note *note)
 {
 	bool gives_up = note->kind == SKEP_NOTE_LOST || note->kind == SKEP_NOTE_STAGE_COMMITTED;
@@ -149,18 +150,18 @@ static void all_gone(struct referee *r, skep_time now, uint32_t k, const struct 
 
 static void noted_kept(struct referee *r, const struct skep_note *note)
 {
-	uint32_t k = note->microbatch;
+	uint32_t k = note->candidate;
 	bool last = r->on && in_count(r) == 1, good = r->on && k < r->candidates && !r->out[k];
 	for (uint32_t other = 0; good && !last && other < r->candidates; other++) {
-		bool whole = r->out[other] || (r->losses[other] == r->plan->trial_rounds &&
-						      !r->ledger[other]->round[r->plan->trial_rounds - 1].open);
+		bool whole = r->out[other] || (r->losses[other] == r->plan->candidate_rounds &&
+						      !r->ledger[other]->round[r->plan->candidate_rounds - 1].open);
 		good = whole && (r->out[other] || expected(r, k) <= expected(r, other) + 4);
 	}
-	double difference = good && !last ? (double)note->value - expected(r, k) : 0;
+	double difference = good && !last ? (double)note->loss_nano - expected(r, k) : 0;
 	if (!good || difference > 4 || difference < -4)
 		verdict_break(r->verdict, "I19", note->round, ANY, ANY,
 			"candidate %u is kept, with %lld expected: it is out, or not the best, or it is too early", k,
-			(long long)note->value);
+			(long long)note->loss_nano);
 	else
 		r->kept = k;
 	r->on = false;
@@ -175,44 +176,45 @@ static void noted_kept(struct referee *r, const struct skep_note *note)
 /* Who worked for another candidate comes over before a round opens. */
 static void noted_moved(struct referee *r, const struct skep_note *note, uint32_t from)
 {
-	struct seat *seat = &r->ledger[from]->seat[note->peer.index];
+	struct membership *membership = &r->ledger[from]->membership[note->peer.index];
 	const struct ledger *to = r->ledger[r->kept];
 	bool between =
 		to->rounds_closed > 0 && !to->round[to->rounds_closed].open && !to->round[to->rounds_closed - 1].open;
-	bool known = seat->peer.epoch == note->peer.epoch || (!seat->in && !seat->admitted);
-	if (!r->coming || !between || !known || note->stage >= r->plan->stages)
+	bool known = membership->peer.epoch == note->peer.epoch || (!membership->in && !membership->admitted);
+	if (!r->coming || !between || !known || note->candidate > 0 || note->stage >= r->plan->stages)
 		verdict_break(r->verdict, "I19", note->round, note->stage, ANY,
 			"worker %u (epoch %u) comes from candidate %u, but was not there, or not between two rounds",
 			note->peer.index, note->peer.epoch, from);
-	seat->in = seat->admitted = false;
+	membership->in = membership->admitted = false;
 }
 
-/* Where the ledger of its candidate has it; NULL: it was on its way there, and nobody has seen it. */
-static const struct seat *seat_of(const struct referee *r, struct skep_peer who)
+/* Where the ledger of its candidate has it; NULL: it was on its way there, and no ledger has seen it. */
+static const struct membership *membership_of(const struct referee *r, struct skep_peer who)
 {
-	const struct seat *seat = &r->ledger[home_of(r, who)]->seat[who.index];
-	return (seat->in || seat->admitted) && seat->peer.epoch == who.epoch ? seat : NULL;
+	const struct membership *membership = &r->ledger[home_of(r, who)]->membership[who.index];
+	return (membership->in || membership->admitted) && membership->peer.epoch == who.epoch ? membership : NULL;
 }
 
 /* Its candidate is out, and it goes to another one. */
 static bool is_released(const struct referee *r, const struct skep_note *note)
 {
-	if (note->kind != SKEP_NOTE_MOVED || !r->on || note->peer.index >= r->plan->workers)
+	if (note->kind != SKEP_NOTE_MIGRATED || !r->on || note->peer.index >= r->plan->workers)
 		return false;
-	return r->out[home_of(r, note->peer)] || (in_count(r) < r->candidates && !seat_of(r, note->peer));
+	return r->out[home_of(r, note->peer)] || (in_count(r) < r->candidates && !membership_of(r, note->peer));
 }
 
 static void noted_released(struct referee *r, skep_time now, const struct skep_note *note)
 {
-	uint32_t to = note->stage / r->plan->stages;
-	const struct seat *seat = seat_of(r, note->peer);
+	uint32_t to = note->candidate;
+	const struct membership *membership = membership_of(r, note->peer);
 	if (to >= r->candidates || r->out[to]) {
 		verdict_break(r->verdict, "I19", note->round, note->stage, ANY,
 			"worker %u goes to candidate %u, which is out", note->peer.index, to);
 		return;
 	}
-	if (seat) {
-		struct skep_note end = {.kind = SKEP_NOTE_FENCED, .stage = (uint16_t)seat->stage, .peer = note->peer};
+	if (membership) {
+		struct skep_note end = {
+			.kind = SKEP_NOTE_FENCED, .stage = (uint16_t)membership->stage, .peer = note->peer};
 		hand(r, now, home_of(r, note->peer), end);
 	}
 	r->home[note->peer.index][(note->peer.epoch + 1) % EPOCHS] = (uint8_t)to;
@@ -229,17 +231,16 @@ static void fill(struct referee *r, uint32_t k, uint32_t rounds)
 
 static void noted_loss(struct referee *r, skep_time now, struct skep_note note)
 {
-	uint32_t k = note.microbatch;
-	if (!r->on || k >= r->candidates || note.round >= r->plan->trial_rounds) {
+	uint32_t k = note.candidate;
+	if (!r->on || k >= r->candidates || note.round >= r->plan->candidate_rounds) {
 		verdict_break(r->verdict, "I19", note.round, ANY, ANY, "a loss of candidate %u: there is none", k);
 		return;
 	}
 	fill(r, k, note.round);
-	r->loss_nano[k][note.round] = note.value;
+	r->loss_nano[k][note.round] = note.loss_nano;
 	r->losses[k] = note.round + 1;
 	note.kind = SKEP_NOTE_LOSS;
 	note.stage = 0;
-	note.microbatch = 0;
 	hand(r, now, k, note);
 }
 
@@ -248,7 +249,7 @@ static void noted_opened(struct referee *r, skep_time now, const struct skep_not
 	for (uint32_t k = 0; k < r->candidates; k++) {
 		bool over = r->on ? r->out[k] : r->coming && k != r->kept;
 		for (uint32_t w = 0; over && w < r->plan->workers; w++)
-			if (r->ledger[k]->seat[w].in)
+			if (r->ledger[k]->membership[w].in)
 				verdict_break(r->verdict, "I19", note->round, ANY, ANY,
 					"worker %u still works for candidate %u, which is out, or was not kept", w, k);
 		if (r->on ? !r->out[k] : k == r->kept)
@@ -269,34 +270,34 @@ static void noted_closed(struct referee *r, skep_time now, const struct skep_not
 		if (r->on)
 			fill(r, k, note->round + 1);
 		issued += round->issued_count;
-		own.microbatch = round->issued_count;
+		own.issued = round->issued_count;
 		hand(r, now, k, own);
 	}
-	if (issued != note->microbatch)
+	if (issued != note->issued)
 		verdict_break(r->verdict, "I19", note->round, ANY, ANY, "round %u closes with %u issued, not %u",
-			note->round, note->microbatch, issued);
+			note->round, note->issued, issued);
 }
 
 /* It worked for another candidate, or was on its way to one. */
 static bool comes_over(const struct referee *r, const struct skep_note *note)
 {
-	if (note->kind != SKEP_NOTE_MOVED || !r->coming || note->peer.index >= r->plan->workers)
+	if (note->kind != SKEP_NOTE_MIGRATED || !r->coming || note->peer.index >= r->plan->workers)
 		return false;
-	const struct seat *seat = &r->ledger[r->kept]->seat[note->peer.index];
-	return !seat->in || seat->peer.epoch != note->peer.epoch;
+	const struct membership *membership = &r->ledger[r->kept]->membership[note->peer.index];
+	return !membership->in || membership->peer.epoch != note->peer.epoch;
 }
 
 static void directory_said(struct referee *r, skep_time now, struct skep_note note)
 {
 	uint32_t stages = r->plan->stages, k = r->kept;
 	bool homeless = note.stage == (uint16_t)SKEP_NO_STAGE;
-	bool leaves = note.kind == SKEP_NOTE_FENCED || note.kind == SKEP_NOTE_LEFT || note.kind == SKEP_NOTE_MOVED;
+	bool leaves = note.kind == SKEP_NOTE_FENCED || note.kind == SKEP_NOTE_LEFT || note.kind == SKEP_NOTE_MIGRATED;
 	uint32_t from = leaves && note.peer.index < r->plan->workers ? home_of(r, note.peer) : k;
 	if (note.kind == SKEP_NOTE_CANDIDATE_LOSS)
 		noted_loss(r, now, note);
-	else if (note.kind == SKEP_NOTE_CANDIDATE_OUT)
+	else if (note.kind == SKEP_NOTE_CANDIDATE_DROPPED)
 		noted_out(r, &note);
-	else if (note.kind == SKEP_NOTE_CANDIDATE_KEPT)
+	else if (note.kind == SKEP_NOTE_CANDIDATE_CHOSEN)
 		noted_kept(r, &note);
 	else if (note.kind == SKEP_NOTE_ROUND_OPENED)
 		noted_opened(r, now, &note);
@@ -308,16 +309,14 @@ static void directory_said(struct referee *r, skep_time now, struct skep_note no
 		noted_moved(r, &note, from == k ? (k + 1) % r->candidates : from);
 	else if (r->on && homeless) {
 		hand(r, now, from, note);
-	} else if (note.stage >= stages * r->candidates && !homeless) {
+	} else if (note.candidate >= r->candidates || (note.stage >= stages && !homeless)) {
 		verdict_break(r->verdict, "I6", note.round, note.stage, ANY, "a note names stage %u", note.stage);
 	} else {
-		bool other =
-			r->on || (r->coming && leaves && note.stage >= stages) || (leaves && from != k && !homeless);
-		k = !other ? k : !r->on && note.stage < stages ? from : note.stage / stages;
-		note.stage = (uint16_t)(other && !homeless ? note.stage % stages : note.stage);
+		bool other = r->on || (r->coming && leaves && note.candidate > 0) || (leaves && from != k && !homeless);
+		k = !other ? k : !r->on && note.candidate == 0 ? from : note.candidate;
 		if (note.kind == SKEP_NOTE_ADMITTED && note.peer.index < r->plan->workers)
 			r->home[note.peer.index][note.peer.epoch % EPOCHS] = (uint8_t)k;
-		if (note.kind == SKEP_NOTE_MOVED && note.peer.index < r->plan->workers)
+		if (note.kind == SKEP_NOTE_MIGRATED && note.peer.index < r->plan->workers)
 			r->home[note.peer.index][(note.peer.epoch + 1) % EPOCHS] = (uint8_t)k;
 		if (note.kind == SKEP_NOTE_LEFT && !r->on && k != r->kept)
 			noted_moved(r, &(struct skep_note){.peer = note.peer}, k);

@@ -3,7 +3,7 @@
  * resumed.c - a run that begins with what another one has kept (plan->first_round): what the devices hold, what is kept, and what
  * the books take for done. What that other run has made of the parameters is as good as what is drawn, so it is that.
  */
-#include "tests/cluster/books.h"
+#include "tests/cluster/ledger_internal.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 void resumed_draw(struct skep_plan *plan, uint64_t seed)
 {
 	plan->first_round = (uint32_t)(mix64(seed ^ RESUMED_SALT) % plan->rounds);
-	plan->candidates = plan->trial_rounds = 0; /* that is behind it */
+	plan->candidates = plan->candidate_rounds = 0; /* that is behind it */
 }
 
 /* In all places; the newest ones are the newest. */
@@ -41,8 +41,8 @@ void resumed_books(struct ledger *ledger)
 	ledger->rounds_closed = first;
 	for (uint32_t r = 0; r < first; r++) {
 		ledger->round[r].closed = true;
-		for (uint32_t slice = 0; slice < skep_plan_slices(plan); slice++)
-			ledger->round[r].cell[slice].committed = true;
+		for (uint32_t vstage = 0; vstage < skep_plan_vstages(plan); vstage++)
+			ledger->round[r].cell[vstage].committed = true;
 	}
 	for (uint32_t s = 0; s < plan->stages && first > 0; s++) {
 		struct cell *cell = &ledger->round[first - 1].cell[s];

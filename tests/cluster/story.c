@@ -22,8 +22,8 @@ static struct fate fate_of(void *context, skep_time now, const struct skep_messa
 	(void)now;
 	for (uint32_t i = 0; i < story->rules; i++) {
 		struct rule *rule = &story->rule[i];
-		bool fits = rule->kind == m->kind && (rule->from == STORY_ANYBODY || rule->from == m->from.index) &&
-		            (rule->to == STORY_ANYBODY || rule->to == m->to.index);
+		bool fits = rule->kind == m->kind && (rule->from == STORY_ANY || rule->from == m->from.index) &&
+		            (rule->to == STORY_ANY || rule->to == m->to.index);
 		if (rule->used || !fits)
 			continue;
 		rule->used = true;

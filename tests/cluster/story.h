@@ -11,7 +11,7 @@
 
 #define STORY_RULES 16u
 #define STORY_FAULTS 32u
-#define STORY_ANYBODY (SKEP_NO_INDEX - 1u)
+#define STORY_ANY (SKEP_NO_INDEX - 1u)
 
 struct rule { /* about the first message that fits */
 	uint8_t kind;

@@ -40,7 +40,7 @@ static bool read_time(const char *word, skep_time *ret)
 static bool read_machine(const struct story *story, const char *word, uint32_t *ret)
 {
 	if (strcmp(word, "dir") == 0 || strcmp(word, "any") == 0) {
-		*ret = word[0] == 'd' ? story->plan.workers : STORY_ANYBODY;
+		*ret = word[0] == 'd' ? story->plan.workers : STORY_ANY;
 		return true;
 	}
 	return word[0] == 'w' && story->plan.workers > 0 && read_number(word + 1, story->plan.workers - 1, ret);
@@ -71,19 +71,20 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		const char *key;
 		uint32_t *number;
 		skep_time *time;
-	} setting[] = {{"candidates", &plan->candidates, NULL}, {"trial", &plan->trial_rounds, NULL},
+	} setting[] = {{"candidates", &plan->candidates, NULL}, {"candidate-rounds", &plan->candidate_rounds, NULL},
 		{"periodic", &plan->inner_steps, NULL}, {"fragments", &plan->fragments, NULL},
 		{"overlap", &plan->inner_overlap, NULL}, {"microbatches", &plan->microbatches, NULL},
-		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL}, {"slices", &plan->laps, NULL},
-		{"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
-		{"sync-chunks", &plan->sync_chunks, NULL}, {"parts", &plan->merge_parts, NULL},
+		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL},
+		{"model-chunks", &plan->model_chunks, NULL}, {"samples", &plan->samples, NULL},
+		{"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
+		{"sync-chunks", &plan->sync_chunks, NULL}, {"group-size", &plan->group_size, NULL},
 		{"tied", &story->tied, NULL}, {"wait-for-join", NULL, &plan->wait_for_join_ns},
 		{"checkpoint-every", &plan->checkpoint_every, NULL}, {"validate-every", &plan->validate_every, NULL},
 		{"validate", &plan->validate_microbatches, NULL}, {"download", NULL, &story->download_ns},
 		{"rebalance", NULL, &plan->rebalance_ns}, {"heartbeat", NULL, &plan->heartbeat_ns},
 		{"fence-after", NULL, &plan->fence_after_ns}, {"latency", NULL, &story->latency_ns},
 		{"forward", NULL, &story->forward_ns}, {"backward", NULL, &story->backward_ns},
-		{"operation", NULL, &story->operation_ns}, {"patience", NULL, &plan->patience_ns},
+		{"operation", NULL, &story->operation_ns}, {"reissue-timeout", NULL, &plan->reissue_timeout_ns},
 		{"until", NULL, &story->until_ns}};
 	for (size_t i = 0; i < sizeof(setting) / sizeof(*setting); i++) {
 		if (strcmp(key, setting[i].key) != 0)
@@ -207,8 +208,8 @@ static bool read_flag(struct skep_plan *plan, const char *key)
 		const char *key;
 		bool *flag;
 	} flag[] = {{"clip", &plan->clip}, {"recompute", &plan->recompute}, {"barrier", &plan->barrier},
-		{"gather", &plan->gather}, {"promise", &plan->promise}, {"by-share", &plan->inner_by_share},
-		{"waits", &plan->merge_waits}};
+		{"gather", &plan->gather}, {"eager", &plan->eager}, {"by-share", &plan->inner_by_share},
+		{"waits", &plan->async_waits}};
 	for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
 		if (strcmp(key, flag[i].key) == 0)
 			return *flag[i].flag = true;
@@ -270,15 +271,16 @@ static bool fix_pipelines(struct story *story)
 			return false;
 	plan->wiring = SKEP_WIRING_FIXED;
 	plan->in_flight = skep_plan_fixed_in_flight(plan);
-	bool laps = plan->pipeline == SKEP_PIPELINE_INTERLEAVED;
-	if (laps != (plan->laps > 1) || (laps && (plan->stages < 2 || skep_plan_share(plan) % plan->stages > 0)) ||
-		skep_plan_slices(plan) > CLUSTER_SLICES || plan->laps > plan->stage[0].parameters)
+	bool model_chunks = plan->pipeline == SKEP_PIPELINE_INTERLEAVED;
+	if (model_chunks != (plan->model_chunks > 1) ||
+		(model_chunks && (plan->stages < 2 || skep_plan_share(plan) % plan->stages > 0)) ||
+		skep_plan_vstages(plan) > CLUSTER_VSTAGES || plan->model_chunks > plan->stage[0].parameters)
 		return false;
 	return plan->workers == pipelines * plan->stages && plan->microbatches % pipelines == 0 && !plan->delayed &&
-	       (!skep_plan_streams(plan) || plan->microbatches == pipelines) &&
+	       (!skep_plan_no_flush(plan) || plan->microbatches == pipelines) &&
 	       (!plan->barrier || plan->pipeline == SKEP_PIPELINE_GPIPE) &&
 	       (!plan->recompute || plan->pipeline == SKEP_PIPELINE_GPIPE) && plan->rebalance_ns == 0 &&
-	       plan->patience_ns == 0 && plan->routing == SKEP_ROUTING_PEER;
+	       plan->reissue_timeout_ns == 0 && plan->routing == SKEP_ROUTING_PEER;
 }
 
 /* Equal ones, from the end. */

@@ -38,7 +38,7 @@ uint64_t symbol_gradient(uint32_t round, uint32_t version, uint32_t stage, uint3
 
 uint64_t symbol_parameter(const struct skep_plan *plan, uint32_t candidate, uint32_t stage, uint32_t element)
 {
-	if (skep_plan_ties(plan, stage) && stage > 0 && element >= skep_plan_tied_first(plan, stage)) {
+	if (skep_plan_is_tied(plan, stage) && stage > 0 && element >= skep_plan_tied_first(plan, stage)) {
 		element -= (uint32_t)skep_plan_tied_first(plan, stage); /* a copy of the first stage's */
 		stage = 0;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tensors.c - the buffers of the test world: who owns which, and which are read by an operation on its way; a stale handle or one
- * of somebody else's is a broken rule.
+ * tensors.c - the buffers of the test world: who owns which, and which are read by an operation on its way; a stale
+ * handle or one of another worker is a broken rule.
  */
 #include "tests/cluster/device.h"
 

@@ -4,7 +4,7 @@
  */
 #include "tests/cluster/transcript.h"
 
-#include "core/collective.h"
+#include "core/collective/collective.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ static void put_reduction(struct text *text, const struct skep_plan *plan, const
 	put(text, " round %u.%u, ", m->round, m->attempt);
 	if (m->kind == SKEP_MESSAGE_CHUNK && m->u.chunk.hop == SKEP_HOP_TIED)
 		put(text, "what stage %u has of the table", m->stage);
-	else if (m->kind == SKEP_MESSAGE_CHUNK || m->kind == SKEP_MESSAGE_TAKEN)
+	else if (m->kind == SKEP_MESSAGE_CHUNK || m->kind == SKEP_MESSAGE_CHUNK_ACK)
 		put(text, "chunk %u, hop %u", m->u.chunk.chunk, m->u.chunk.hop);
 	else if (m->kind == SKEP_MESSAGE_ROSTER)
 		put_roster(text, plan, m);
@@ -75,28 +75,29 @@ static void put_reduction(struct text *text, const struct skep_plan *plan, const
 	else if (m->kind == SKEP_MESSAGE_COMMIT) {
 		put(text, "%u microbatches%s", m->u.commit.microbatches,
 			m->u.commit.checkpoint ? ", then keep the state" : "");
-		if (plan->laps > 1)
+		if (plan->model_chunks > 1)
 			put(text, ", slice %u", m->stage);
 	} else if (m->u.reduce.size == 0)
 		put(text, "no sum: what have you counted");
 	else
 		put(text, "member %u of %u, next is %s%s%s%s", m->u.reduce.rank + 1, m->u.reduce.size,
-			NAME(m->u.reduce.next), m->u.reduce.promised ? ", when your share is counted" : "",
-			skep_plan_streams(plan) && m->u.reduce.share == 0 ? ", with nothing" : "",
+			NAME(m->u.reduce.next), m->u.reduce.eager ? ", when your share is counted" : "",
+			skep_plan_no_flush(plan) && m->u.reduce.share == 0 ? ", with nothing" : "",
 			m->u.reduce.checkpoint ? ", then keep the state" : "");
 }
 
-/* Where nobody waits for others: what is told, and what is asked for. */
+/* Asynchronous sync: what is told, and what is asked for. */
 static void put_merge(struct text *text, const struct skep_message *m)
 {
-	if (m->kind == SKEP_MESSAGE_SETTLE)
-		put(text, " round %u is complete%s", m->round, m->u.settle.now ? ", merge what you have of it" : "");
-	else if (m->kind != SKEP_MESSAGE_MERGE)
+	if (m->kind == SKEP_MESSAGE_CLOSE_ROUND)
+		put(text, " round %u is complete%s", m->round,
+			m->u.close_round.now ? ", merge what you have of it" : "");
+	else if (m->kind != SKEP_MESSAGE_OUTER_UPDATE)
 		return;
 	else if (m->u.tally.count == 0)
-		put(text, " nothing of rounds below %u is left, after merge %u", m->microbatch, m->attempt);
+		put(text, " nothing of rounds below %u is left, after merge %u", m->open_round, m->update);
 	else
-		put(text, " number %u, of %u microbatches, %u of round %u among them", m->attempt, m->u.tally.count,
+		put(text, " number %u, of %u microbatches, %u of round %u among them", m->update, m->u.tally.count,
 			m->u.tally.used, m->round);
 }
 
@@ -125,14 +126,14 @@ static void put_admit(struct text *text, const struct skep_plan *plan, const str
 /* When the last worker of a fixed pipeline goes backwards. */
 static void put_gate(struct text *text, const struct skep_plan *plan, const struct skep_message *m)
 {
-	if (m->kind == SKEP_MESSAGE_TURN && skep_plan_streams(plan)) {
+	if (m->kind == SKEP_MESSAGE_DRAIN && skep_plan_no_flush(plan)) {
 		put(text, " give up all up to round %u", m->round);
 		return;
 	}
 	put(text, " round %u, %s", m->round,
-		m->kind == SKEP_MESSAGE_TURN     ? "do not wait for all of the share"
-		: m->kind == SKEP_MESSAGE_PASSED ? "all of the share has gone forwards"
-						 : "the barrier is open");
+		m->kind == SKEP_MESSAGE_DRAIN           ? "do not wait for all of the share"
+		: m->kind == SKEP_MESSAGE_FORWARDS_DONE ? "all of the share has gone forwards"
+							: "the barrier is open");
 }
 
 static void put_load(struct text *text, const struct skep_message *m)
@@ -166,7 +167,7 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_CANCEL:
 	case SKEP_MESSAGE_VALIDATED:
 		put(text, " round %u, microbatch %u", m->round, m->microbatch);
-		if (plan->laps > 1)
+		if (plan->model_chunks > 1)
 			put(text, ", slice %u", m->stage);
 		return;
 	case SKEP_MESSAGE_CANCELLED:
@@ -178,7 +179,7 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 			m->microbatch + m->u.grant.count - 1);
 		return;
 	case SKEP_MESSAGE_CHUNK:
-	case SKEP_MESSAGE_TAKEN:
+	case SKEP_MESSAGE_CHUNK_ACK:
 	case SKEP_MESSAGE_ROSTER:
 	case SKEP_MESSAGE_REDUCE:
 	case SKEP_MESSAGE_COMMIT:
@@ -205,9 +206,9 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_SUSPECT:
 		put(text, " %s", NAME(m->u.peer.who));
 		return;
-	case SKEP_MESSAGE_TURN:
-	case SKEP_MESSAGE_PASSED:
-	case SKEP_MESSAGE_BACK:
+	case SKEP_MESSAGE_DRAIN:
+	case SKEP_MESSAGE_FORWARDS_DONE:
+	case SKEP_MESSAGE_BARRIER_LIFTED:
 		put_gate(text, plan, m);
 		return;
 	case SKEP_MESSAGE_FETCH:
@@ -215,8 +216,8 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 	case SKEP_MESSAGE_NORM:
 	case SKEP_MESSAGE_FAULT:
 	case SKEP_MESSAGE_CHECKPOINTED:
-	case SKEP_MESSAGE_UNKEPT:
-	case SKEP_MESSAGE_KEEP:
+	case SKEP_MESSAGE_CHECKPOINT_FAILED:
+	case SKEP_MESSAGE_CHECKPOINT:
 	case SKEP_MESSAGE_READY:
 		put_round(text, m);
 		return;
@@ -228,22 +229,22 @@ static void put_message(struct text *text, const struct skep_plan *plan, const s
 /* What counts microbatches. */
 static const char *part(const struct skep_plan *plan)
 {
-	return plan->laps > 1 ? "slice" : "stage";
+	return plan->model_chunks > 1 ? "slice" : "stage";
 }
 
 static void put_lost(struct text *text, const struct skep_plan *plan, const struct skep_note *note)
 {
-	if (note->kind == SKEP_NOTE_MERGED)
+	if (note->kind == SKEP_NOTE_OUTER_UPDATED)
 		put(text, "%s has merged in stage %u, of round %u:", NAME(note->peer), note->stage, note->round);
 	else
 		put(text, "lost in %s %u of round %u:", part(plan), note->stage, note->round);
 	for (uint32_t i = 0; i < 64; i++)
-		if ((uint64_t)note->value >> i & 1)
+		if (note->bits >> i & 1)
 			put(text, " %u", note->microbatch + i);
 }
 
 /* Who serves which stage, and what a stage holds. */
-static void put_seat(struct text *text, const struct skep_plan *plan, const struct skep_note *note)
+static void put_membership(struct text *text, const struct skep_plan *plan, const struct skep_note *note)
 {
 	switch (note->kind) {
 	case SKEP_NOTE_FENCED:
@@ -258,7 +259,7 @@ static void put_seat(struct text *text, const struct skep_plan *plan, const stru
 	case SKEP_NOTE_LEFT:
 		put(text, "%s has left stage %u", NAME(note->peer), note->stage);
 		return;
-	case SKEP_NOTE_MOVED:
+	case SKEP_NOTE_MIGRATED:
 		put(text, "%s moves to stage %u", NAME(note->peer), note->stage);
 		return;
 	case SKEP_NOTE_STAGE_EMPTY:
@@ -266,12 +267,12 @@ static void put_seat(struct text *text, const struct skep_plan *plan, const stru
 		return;
 	case SKEP_NOTE_STAGE_RESTARTED:
 		put(text, "%s founds stage %u anew in round %u, from version %lld", NAME(note->peer), note->stage,
-			note->round, (long long)note->value);
+			note->round, (long long)note->version);
 		return;
 	case SKEP_NOTE_CHECKPOINTED:
 		put(text, "version %u of stage %u is kept by %s", note->round, note->stage, NAME(note->peer));
 		return;
-	case SKEP_NOTE_UNKEPT:
+	case SKEP_NOTE_CHECKPOINT_FAILED:
 		put(text, "version %u of stage %u could not be kept by %s", note->round, note->stage, NAME(note->peer));
 		return;
 	case SKEP_NOTE_DIVERGED:
@@ -285,7 +286,7 @@ static void put_seat(struct text *text, const struct skep_plan *plan, const stru
 
 static void put_note(struct text *text, const struct skep_plan *plan, const struct skep_note *note)
 {
-	long long value = note->value;
+	long long value = skep_note_value(note);
 	switch (note->kind) {
 	case SKEP_NOTE_ROUND_OPENED:
 		put(text, "round %u opens", note->round);
@@ -295,51 +296,51 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 			note->microbatch + value - 1, note->round);
 		return;
 	case SKEP_NOTE_RERUN:
-		put(text, "%s may issue microbatch %u of round %u again, for %ss %lld..%lld", NAME(note->peer),
-			note->microbatch, note->round, part(plan), value >> 16 & 0xffff, value & 0xffff);
+		put(text, "%s may issue microbatch %u of round %u again, for %ss %u..%u", NAME(note->peer),
+			note->microbatch, note->round, part(plan), note->rerun.span.first, note->rerun.span.last);
 		return;
 	case SKEP_NOTE_MEMBER:
 		put(text, "%s counted %lld in %s %u of round %u", NAME(note->peer), value, part(plan), note->stage,
 			note->round);
 		return;
 	case SKEP_NOTE_LOST:
-	case SKEP_NOTE_MERGED:
+	case SKEP_NOTE_OUTER_UPDATED:
 		put_lost(text, plan, note);
 		return;
 	case SKEP_NOTE_STAGE_COMMITTED:
 		put(text, "%s %u of round %u is committed: %u counted, %lld lost", part(plan), note->stage, note->round,
-			note->microbatch, value);
+			note->counted, value);
 		return;
 	case SKEP_NOTE_LOSS:
 		put(text, "mean loss of round %u: %lld.%09lld", note->round, value / 1000000000, value % 1000000000);
 		return;
 	case SKEP_NOTE_CANDIDATE_LOSS:
-		put(text, "mean loss of candidate %u in round %u: %lld.%09lld", note->microbatch, note->round,
+		put(text, "mean loss of candidate %u in round %u: %lld.%09lld", note->candidate, note->round,
 			value / 1000000000, value % 1000000000);
 		return;
-	case SKEP_NOTE_CANDIDATE_OUT:
-		put(text, "candidate %u is out in round %u, for stage %u", note->microbatch, note->round, note->stage);
+	case SKEP_NOTE_CANDIDATE_DROPPED:
+		put(text, "candidate %u is out in round %u, for stage %u", note->candidate, note->round, note->stage);
 		return;
-	case SKEP_NOTE_CANDIDATE_KEPT:
-		put(text, "candidate %u is kept after round %u, with %lld e-9 to come", note->microbatch, note->round,
+	case SKEP_NOTE_CANDIDATE_CHOSEN:
+		put(text, "candidate %u is kept after round %u, with %lld e-9 to come", note->candidate, note->round,
 			value);
 		return;
 	case SKEP_NOTE_VALIDATING:
-		put(text, "validation after %u rounds, of %u microbatches", note->round, note->microbatch);
+		put(text, "validation after %u rounds, of %u microbatches", note->round, note->asked);
 		return;
 	case SKEP_NOTE_VALIDATED:
-		put(text, "mean loss of %u microbatches: %lld.%09lld", note->microbatch, value / 1000000000,
+		put(text, "mean loss of %u microbatches: %lld.%09lld", note->judged, value / 1000000000,
 			value % 1000000000);
 		return;
 	case SKEP_NOTE_ROUND_CLOSED:
-		put(text, "round %u closes: %u issued", note->round, note->microbatch);
+		put(text, "round %u closes: %u issued", note->round, note->issued);
 		return;
 	case SKEP_NOTE_STOPPED:
 		put(text, "the run stops after %u rounds: %s", note->round, value ? "done" : "failed");
 		return;
 	case SKEP_NOTE_COUNTED:
 		put(text, "counts microbatch %u of round %u", note->microbatch, note->round);
-		if (plan->laps > 1)
+		if (plan->model_chunks > 1)
 			put(text, " in slice %u", note->stage);
 		if (value != 0)
 			put(text, ", on parameters %lld step%s old", value, value == 1 ? "" : "s");
@@ -348,7 +349,7 @@ static void put_note(struct text *text, const struct skep_plan *plan, const stru
 		put(text, "has no room for microbatch %u of round %u", note->microbatch, note->round);
 		return;
 	default:
-		put_seat(text, plan, note);
+		put_membership(text, plan, note);
 	}
 }
 
@@ -362,36 +363,41 @@ static void put_op(struct text *text, const struct skep_plan *plan, const struct
 			: op->version + 1 == op->round ? ", on the version before"
 						       : ", on an older version",
 			op->recomputed ? ", recomputed" : "");
-	else if (op->kind == SKEP_OP_TIE_GIVE || op->kind == SKEP_OP_TIE_TAKE)
+	else if (op->kind == SKEP_OP_COPY_TIED || op->kind == SKEP_OP_STORE_TIED)
 		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
 	else if (skep_op_reduces(op->kind) && (skep_collective_has_roster(plan->collective) ||
 						      skep_plan_buckets(plan, op->stage) > 1 || plan->fragments > 1))
 		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
-	else if (skep_op_reduces(op->kind) || op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
-		put(text, ", chunk %u of %u", op->chunk, op->size);
-	else if (op->kind == SKEP_OP_INNER)
-		put(text, ", step %u: %u microbatches", op->chunk, op->microbatches);
-	else if (op->kind == SKEP_OP_PSEUDO)
+	else if (skep_op_reduces(op->kind))
+		put(text, ", chunk %u of %u", op->chunk, op->members);
+	else if (op->kind == SKEP_OP_SAVE || op->kind == SKEP_OP_LOAD)
+		put(text, ", chunk %u of %u", op->chunk, op->chunks);
+	else if (op->kind == SKEP_OP_INNER_STEP)
+		put(text, ", step %u: %u microbatches", op->nth, op->microbatches);
+	else if (op->kind == SKEP_OP_PSEUDO_GRAD)
 		put(text, ": %u microbatches", op->microbatches);
 	else if (op->kind == SKEP_OP_STEP)
-		put(text, ": %u members, %u microbatches", op->size, op->microbatches);
-	if (op->kind == SKEP_OP_STEP && skep_plan_ties_slice(plan, op->stage))
+		put(text, ": %u members, %u microbatches", op->members, op->microbatches);
+	if (op->kind == SKEP_OP_STEP && skep_plan_is_tied_vstage(plan, op->stage))
 		put(text, ", %u in the other stage", op->tied);
-	if (plan->fragments > 1 && (op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_PSEUDO))
+	if (plan->fragments > 1 && (op->kind == SKEP_OP_STEP || op->kind == SKEP_OP_PSEUDO_GRAD))
 		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
-	if (op->kind == SKEP_OP_BACKWARD && op->size > 0)
-		put(text, ", part %u of %u", op->chunk + 1, op->size);
-	if (op->kind == SKEP_OP_OFFER || (op->kind == SKEP_OP_COLLECT && buf_none(op->in)))
+	if (op->kind == SKEP_OP_BACKWARD && op->parts > 0)
+		put(text, ", part %u of %u", op->part + 1, op->parts);
+	if (op->kind == SKEP_OP_PACK_PART || (op->kind == SKEP_OP_UNPACK_PART && buf_none(op->in)))
 		put(text, ", its own part, of %u", op->microbatches);
-	else if (op->kind == SKEP_OP_COLLECT)
-		put(text, ", the part of member %u", op->microbatch + 1);
+	else if (op->kind == SKEP_OP_UNPACK_PART)
+		put(text, ", the part of member %u", op->member + 1);
 }
 
 void transcript_line(const struct skep_plan *plan, const struct trace *trace, char ret[TRANSCRIPT_LINE])
 {
 	struct text text = {ret, TRANSCRIPT_LINE};
 	const struct skep_message *m = trace->message;
+	struct skep_note note = trace->what == TRACE_NOTE ? *trace->note : (struct skep_note){0};
 	unsigned long long us = trace->now / 1000;
+	if (note.stage != (uint16_t)SKEP_NO_STAGE) /* stages of all candidates are numbered through */
+		note.stage += (uint16_t)(note.candidate * plan->stages);
 	put(&text, "%6llu.%03llu ms  ", us / 1000, us % 1000);
 	switch (trace->what) {
 	case TRACE_SEND:
@@ -411,7 +417,7 @@ void transcript_line(const struct skep_plan *plan, const struct trace *trace, ch
 		return;
 	case TRACE_NOTE:
 		put(&text, "%-5s : ", NAME(trace->who));
-		put_note(&text, plan, trace->note);
+		put_note(&text, plan, &note);
 		return;
 	case TRACE_FAULT:
 		put(&text, "      * %s %s", NAME(trace->who), trace->fault);

@@ -4,7 +4,7 @@
  * is that of what came back, and that nothing of it is counted. (It cannot be: numbers from the capacity on are outside of the
  * plan for everything but FORWARD, its messages and FINISHED.)
  */
-#include "tests/cluster/books.h"
+#include "tests/cluster/ledger_internal.h"
 
 static bool enabled(const struct ledger *ledger)
 {
@@ -14,7 +14,7 @@ static bool enabled(const struct ledger *ledger)
 static bool is_due(const struct ledger *ledger)
 {
 	uint32_t closed = ledger->rounds_closed;
-	return enabled(ledger) && closed > ledger->plan->first_round && closed >= ledger->plan->trial_rounds &&
+	return enabled(ledger) && closed > ledger->plan->first_round && closed >= ledger->plan->candidate_rounds &&
 	       (closed % ledger->plan->validate_every == 0 || closed == ledger->plan->rounds);
 }
 
@@ -53,10 +53,10 @@ bool validation_names(const struct ledger *ledger, uint32_t microbatch)
 /* Those of all steps so far; without waiting the newest that its worker has of its stage. */
 static uint32_t wanted_version(const struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
 {
-	return ledger->plan->async ? ledger->seat[who.index].version : op->round;
+	return ledger->plan->async ? ledger->membership[who.index].version : op->round;
 }
 
-/* What a fenced worker does for one that is over is nobody's business. */
+/* What a fenced worker does for a validation that is over is not checked. */
 void validation_op(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	struct validation *v = &ledger->validation;
@@ -74,7 +74,7 @@ void validation_op(struct ledger *ledger, struct skep_peer who, const struct ske
 		(effect->version != wanted || op->version != wanted))
 		verdict_break(ledger->verdict, "I11", op->round, op->stage, op->microbatch,
 			"worker %u validates version %u of the parameters, not %u", who.index, effect->version, wanted);
-	if (op->stage + 1u < skep_plan_slices(ledger->plan))
+	if (op->stage + 1u < skep_plan_vstages(ledger->plan))
 		return;
 	v->loss_nano[i] = effect->loss_nano;
 	v->judged[i] = true;
@@ -119,7 +119,7 @@ void validation_sent(struct ledger *ledger, struct skep_peer who, const struct s
 			m->microbatch);
 }
 
-/* All came back, or what did not has been tried as often as may be; or a stage has nobody who can. */
+/* All came back, or what did not has been tried as often as may be; or a stage has no worker that can. */
 static bool may_lack(const struct ledger *ledger, uint32_t back)
 {
 	const struct validation *v = &ledger->validation;
@@ -139,17 +139,17 @@ static void ended(struct ledger *ledger, const struct skep_note *note)
 		back += v->back[i];
 		sum += v->loss_nano[i];
 	}
-	v->heard = note->microbatch;
-	v->mean_nano = note->value;
+	v->heard = note->judged;
+	v->mean_nano = note->loss_nano;
 	bool good = v->open && note->round == v->round && v->heard <= all;
 	if (good && v->heard == all)
-		good = back == all && note->value == sum / (int64_t)all;
+		good = back == all && note->loss_nano == sum / (int64_t)all;
 	else if (good)
 		good = may_lack(ledger, back);
 	if (!good)
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
 			"a validation of %u microbatches ends with %u and mean %lld; %u came back, with sum %lld", all,
-			note->microbatch, (long long)note->value, back, (long long)sum);
+			note->judged, (long long)note->loss_nano, back, (long long)sum);
 	v->open = false;
 }
 
@@ -159,10 +159,10 @@ static void begun(struct ledger *ledger, const struct skep_note *note)
 	bool last = closed == ledger->plan->rounds, open = !last && ledger->round[closed].open;
 	open = ledger->plan->async && !last ? !open : open; /* then it is beside that one */
 	if (!is_due(ledger) || !validation_missing(ledger) || ledger->validation.open || open ||
-		note->round != closed || note->microbatch != all)
+		note->round != closed || note->asked != all)
 		verdict_break(ledger->verdict, "I16", note->round, ANY, ANY,
-			"a validation of %u microbatches begins after %u of %u rounds, and is not due",
-			note->microbatch, closed, ledger->plan->rounds);
+			"a validation of %u microbatches begins after %u of %u rounds, and is not due", note->asked,
+			closed, ledger->plan->rounds);
 	ledger->validation = (struct validation){.open = true, .round = note->round};
 }
 

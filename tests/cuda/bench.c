@@ -7,7 +7,8 @@
  *     bench_cuda models/gpt2-124m.yaml --samples 16 --steps 20 --peak 989e12     (bf16 of an H100 SXM, dense)
  *     bench_device models/gpt2-256x4.yaml --samples 8 --steps 20 --threads 2     (tests/torch/speed.py is the same in PyTorch)
  *
- * FLOPs are those of models/model.h, which counts attention as the causal mask leaves it; beside them is the customary count of
+ * FLOPs are those of models/read/model.h, which counts attention as the causal mask leaves it; beside them
+ * is the customary count of
  * 6 per parameter and 12 blocks x hidden x sequence (Chowdhery et al., arXiv 2204.02311), which does not. Time is the
  * median over the steps. Each begins when the one before has been waited for.
  */
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "models/device.h"
+#include "models/device/device.h"
 #include "tests/unit/text.h"
 
 enum { STAGES_MAX = 8, STEPS_MAX = 1000, WARM_UP = 3 };

@@ -5,6 +5,7 @@
 # starts without any library of CUDA, and it says what is missing before it begins a run. On a GPU it checks the kernels instead.
 set -u
 . tests/tap.sh
+needs ldd
 
 folder=$1
 

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "models/tokens.h"
+#include "models/corpus/tokens.h"
 
 void emulate_refuses(bool refuses) __attribute__((weak));
 void emulate_backwards(bool backwards) __attribute__((weak));
@@ -341,7 +341,7 @@ static void work(struct job *job, uint32_t round, uint32_t nth)
 {
 	for (uint32_t m = 0; m < MEMBERS; m++)
 		job_microbatch(&job[m], round, nth);
-	each(job, (struct skep_op){.kind = SKEP_OP_INNER, .round = round, .chunk = nth, .microbatches = 1});
+	each(job, (struct skep_op){.kind = SKEP_OP_INNER_STEP, .round = round, .chunk = nth, .microbatches = 1});
 }
 
 /* `part`: of the parameters alone, as fragments are. */
@@ -358,7 +358,7 @@ static void check_periodic(bool delayed, bool part)
 	const uint32_t held_out = skep_round_capacity(&job[0].plan);
 	const struct skep_op chunk = job_chunk(&job[0], (struct skep_op){.chunk = 1, .size = 3});
 	for (uint32_t round = 0; round < 2; round++) {
-		struct skep_op op = {.kind = SKEP_OP_PSEUDO, .round = round, .microbatches = INNER_STEPS};
+		struct skep_op op = {.kind = SKEP_OP_PSEUDO_GRAD, .round = round, .microbatches = INNER_STEPS};
 		op.first = part ? chunk.first : 0, op.count = part ? chunk.count : 0;
 		work(job, round, 0);
 		work(job, round, 1);
@@ -386,7 +386,7 @@ static void test_periodic_sync(void **state)
 static void test_merges(void **state)
 {
 	static struct job job[MEMBERS];
-	static const uint8_t merges[] = {SKEP_MERGE_OWN, SKEP_MERGE_FRESH, SKEP_MERGE_OTHER};
+	static const uint8_t merges[] = {SKEP_OUTER_UPDATE_OWN, SKEP_OUTER_UPDATE_FRESH, SKEP_OUTER_UPDATE_OTHER};
 	struct skep_plan plan = {.seed = 3, .inner_steps = INNER_STEPS, .async = true};
 	(void)state;
 	begin_members(job, &plan,
@@ -394,16 +394,16 @@ static void test_merges(void **state)
 			.kind = SKEP_OPTIMIZER_DELAYED_NESTEROV, .learning_rate = 0.7f, .momentum = 0.9f, .turns = 2});
 	for (uint32_t round = 0; round < 3; round++) {
 		work(job, round, 0);
-		each(job, (struct skep_op){.kind = SKEP_OP_PSEUDO, .round = round, .microbatches = 1});
+		each(job, (struct skep_op){.kind = SKEP_OP_PSEUDO_GRAD, .round = round, .microbatches = 1});
 		check_gradients(&job[0], &job[1], round, 0.03);
-		if (merges[round] == SKEP_MERGE_OWN)
+		if (merges[round] == SKEP_OUTER_UPDATE_OWN)
 			work(job, round, 1);
 		job_reduce(job, MEMBERS, 0, round);
 		each(job, (struct skep_op){.kind = SKEP_OP_STEP,
 				  .round = round,
 				  .size = MEMBERS,
 				  .microbatches = MEMBERS,
-				  .merge = merges[round]});
+				  .update = merges[round]});
 		check_members(job);
 		check_losses(job, round + 1, 5);
 	}
@@ -421,11 +421,11 @@ static void gather(struct job *job, uint32_t members)
 		const struct skep_op whole = {.chunk = 0, .size = 1};
 		for (uint32_t from = 0; from < members; from++) {
 			struct skep_op op = job_chunk(&job[m], whole);
-			op.kind = SKEP_OP_OFFER, op.microbatches = 1 + from;
+			op.kind = SKEP_OP_PACK_PART, op.microbatches = 1 + from;
 			part[from] = from == m ? (struct skep_buf){0}
 			                       : job_carry(job[from].device[0], job_run(job[from].device[0], op).out,
 							 job[m].device[0]);
-			op.kind = SKEP_OP_COLLECT, op.in = part[from], op.size = members, op.microbatch = from;
+			op.kind = SKEP_OP_UNPACK_PART, op.in = part[from], op.size = members, op.microbatch = from;
 			assert_false(job_run(job[m].device[0], op).failed);
 		}
 		struct skep_op op = job_chunk(&job[m], whole);
@@ -437,7 +437,7 @@ static void gather(struct job *job, uint32_t members)
 static void test_gathering_among_both_kinds(void **state)
 {
 	static struct job job[MEMBERS_MAX];
-	const struct skep_byzantine lies = {.lie = SKEP_LIE_NOISE, .scale = 9, .seed = 5};
+	const struct skep_byzantine lies = {.attack = SKEP_ATTACK_NOISE, .scale = 9, .seed = 5};
 	(void)state;
 	for (uint32_t m = 0; m < MEMBERS_MAX; m++) {
 		init(&job[m], "tiny-gpt2", 1, m == 1 ? SKEP_DEVICE_CPU : SKEP_DEVICE_CUDA);
@@ -478,8 +478,8 @@ static void init_tied(struct job *job, const struct tie *tie, bool cpu)
 	job->training.offload = tie->alone ? SKEP_OFFLOAD_GRADIENTS : SKEP_OFFLOAD_NONE;
 	for (uint32_t s = 0; s < 2; s++) {
 		skep_device_destroy(job->device[s]);
-		job->device[s] = skep_device_create(
-			cpu ? SKEP_DEVICE_CPU : tie->kind[s], &job->training, s, error, sizeof error);
+		job->device[s] = skep_device_create_on(cpu ? SKEP_DEVICE_CPU : tie->kind[s],
+			&(struct skep_device_place){0}, &job->training, s, error, sizeof error);
 		assert_non_null(job->device[s]);
 	}
 }

@@ -36,7 +36,7 @@ enum { THREADS_MAX = 1024, STACK_BYTES = 256 * 1024, MAILBOX_BYTES = 32, PATIENC
 struct fiber {
 	void *place[5]; /* where it goes on */
 	emulate_thread self;
-	bool born, done;
+	bool started, done;
 	void *stack;
 	ucontext_t first;
 };
@@ -71,9 +71,9 @@ struct {
 
 __attribute__((noinline)) void leap(fiber *to)
 {
-	if (to->born || to == &device.host)
+	if (to->started || to == &device.host)
 		__builtin_longjmp(to->place, 1);
-	to->born = true;
+	to->started = true;
 	setcontext(&to->first);
 	abort();
 }

@@ -6,6 +6,7 @@
 set -u
 cd "$(dirname "$0")/../.."
 . tests/tap.sh
+needs gcc
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/random.h"
-#include "models/byzantine.h"
-#include "models/codec.h"
-#include "models/robust.h"
+#include "models/update/byzantine.h"
+#include "models/update/codec.h"
+#include "models/update/robust.h"
 
 /* ---- codecs ----------------------------------------------------------------------------------------------------------- */
 
@@ -124,7 +124,7 @@ void check_codecs(struct arrays *all)
 /* Some have no vote, some columns ties and some what is no number; the result of the CPU, to the bit. */
 static void check_robust_of(struct arrays *all, const struct skep_robust *robust, uint32_t members, size_t n)
 {
-	const size_t parts = (members * n + 1) / 2 * 2, floats = parts + skep_robust_room(members, n);
+	const size_t parts = (members * n + 1) / 2 * 2, floats = parts + skep_robust_scratch(members, n);
 	char why[256];
 	struct skep_cuda_queue *queue = all->queue;
 	float *part = skep_cuda_take(queue, SKEP_MEMORY_HOST, parts * sizeof *part), *want = malloc(n * sizeof *want);
@@ -175,8 +175,8 @@ void check_lies(struct arrays *all)
 	struct array own = array_random(all, n, false, 1), told = array_of(all, n, false, 7);
 	float *x = malloc(n * sizeof *x), *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
 	assert(x && want && got);
-	for (int lie = SKEP_LIE_NONE; lie <= SKEP_LIE_NAN; lie++) {
-		const struct skep_byzantine byzantine = {.lie = (enum skep_lie)lie, .scale = 1.7f, .seed = 11};
+	for (int attack = SKEP_ATTACK_NONE; attack <= SKEP_ATTACK_NAN; attack++) {
+		const struct skep_byzantine byzantine = {.attack = (enum skep_attack)attack, .scale = 1.7f, .seed = 11};
 		for (size_t i = 0; i < n; i++)
 			x[i] = (float)own.host[i];
 		skep_byzantine_tell(&byzantine, 5, UINT64_C(1) << 33, n, x, want);

@@ -5,6 +5,7 @@
 # in 4 bits, and text that is held out. It learns what it learns on CPUs, but for what is bf16.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 place 2

@@ -6,6 +6,7 @@
 # of a stage, all of a candidate, and all of a stage, of both candidates. Each run replays.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 
@@ -21,7 +22,7 @@ twins() { # twins: runs 1 and 2, one of each world
 	assert pair("SELECT world FROM runs WHERE id = ?") == [[("sim",)], [("real",)]]
 	tried = pair("SELECT round, microbatch, value FROM notes WHERE run = ? AND kind = 'candidate_loss' ORDER BY round, microbatch")
 	assert len(tried[0]) == 12 and tried[0] == tried[1], tried
-	kept = pair("SELECT round, microbatch, value FROM notes WHERE run = ? AND kind = 'candidate_kept'")
+	kept = pair("SELECT round, microbatch, value FROM notes WHERE run = ? AND kind = 'candidate_chosen'")
 	assert len(kept[0]) == 1 and kept[0] == kept[1], kept
 	last = [value for round, candidate, value in tried[0] if round == 5]
 	assert last[kept[0][0][1]] > min(last), (kept, last) # by its slope: a seed at which it is not the lowest one

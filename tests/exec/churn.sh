@@ -5,6 +5,7 @@
 # joins (SIGKILL where MPI survives it, else softly, and said so), a worker that is lost while it downloads, frozen ones.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 

@@ -5,6 +5,7 @@
 # brings: they come to their end, put on the links exactly what `skep check` says, and decide the same when they are replayed.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 
@@ -16,7 +17,7 @@ model: {file: $root/models/square-mlp.yaml, stages: 1}
 cluster: {topology: place-5.yaml}
 schedule: {global_batch: 80, microbatch: 16}
 train:
-  maths: real
+  arithmetic: real
   optimizer: {name: adamw, lr: 1.0e-3}
   until: {steps: 6}
 END
@@ -46,7 +47,7 @@ finite() {
 }
 
 run=0
-liar='cluster.byzantine={workers: [3], lie: nan}'
+liar='cluster.byzantine={workers: [3], attack: nan}'
 for way in halving-doubling,int8 tree,fp16 butterfly,none all-to-all,e3m0,trimmed-mean butterfly,int8,zeno; do
 	IFS=, read -r collective codec aggregate <<<"$way"
 	options=(--set "sync.collective=$collective" --set "sync.compression=$codec")

@@ -5,6 +5,7 @@
 # signal, or 1, a last line that says which of the two it was, a database with every round that had finished, and no process left.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 
@@ -22,8 +23,8 @@ begin() { # begin: a run that would take long, until it has finished some rounds
 	running=$!
 	for _ in $(seq 200); do
 		if [ "$(rounds)" -gt 0 ] 2>/dev/null; then
-			mpirun=$(pgrep -P "$running")
-			processes="$mpirun $(pgrep -P "$mpirun")"
+			mpirun=$(children "$running")
+			processes="$mpirun $(children "$mpirun")"
 			return 0
 		fi
 		sleep 0.1
@@ -34,7 +35,7 @@ begin() { # begin: a run that would take long, until it has finished some rounds
 gone() { # gone: within ten seconds no process of the run is left
 	for _ in $(seq 100); do
 		# shellcheck disable=SC2086
-		ps -p "$(echo $processes | tr ' ' ,)" >/dev/null || return 0
+		any_left $processes || return 0
 		sleep 0.1
 	done
 	return 1
@@ -71,14 +72,14 @@ ended 130 'to all' '^skep: the run was ended by SIGINT$'
 
 # Somebody who does not want to wait: rank 0, stopped, could not end.
 begin
-kill -STOP "$(pgrep -P "$mpirun" | head -n 1)"
+kill -STOP "$(children "$mpirun" | head -n 1)"
 kill -INT "$running"
 sleep 0.5
 kill -INT "$running"
 ended 130 'told twice' '^skep: the run was ended by SIGINT$'
 
 begin
-kill -KILL "$(pgrep -P "$mpirun" | tail -n 1)"
+kill -KILL "$(children "$mpirun" | tail -n 1)"
 ended 1 'a worker killed' '^skep: a process of the run died'
 check 'a worker killed: the run goes on no more' [ "$(state)" != running ]
 

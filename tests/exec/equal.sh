@@ -7,6 +7,7 @@
 # stage and the last one each hold a copy.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 for workers in 1 2 3 4 6 8 12; do place "$workers"; done
@@ -79,7 +80,7 @@ accepts 'clipped: one worker' sim gpt.yaml --json -q --set train.optimizer.clip_
 for way in sync.collective=tree schedule.pipeline=1f1b schedule.pipeline=gpipe schedule.on_loss=rerun; do
 	accepts "clipped: $way" sim gpt.yaml --json -q "${more[@]}" --set "$way"
 done
-accepts 'clipped: interleaved' sim gpt.yaml --json -q "${more[@]}" --set schedule.pipeline=interleaved --set schedule.chunks=2 \
+accepts 'clipped: interleaved' sim gpt.yaml --json -q "${more[@]}" --set schedule.pipeline=interleaved --set schedule.model_chunks=2 \
 	--set cluster.topology=place-2.yaml
 accepts 'clipped: in buckets' sim gpt.yaml --json -q "${more[@]}" --set schedule.pipeline=1f1b \
 	--set 'sync={overlap: true, bucket: 32 KiB}'
@@ -97,7 +98,7 @@ accepts 'tied: one worker' sim gpt.yaml --json -q --set model.file=tied.yaml --s
 for way in sync.collective=all-to-all schedule.on_loss=rerun schedule.routing=trainer; do
 	accepts "tied: $way" sim gpt.yaml --json -q "${tied[@]}" --set "$way"
 done
-accepts 'tied: interleaved' sim gpt.yaml --json -q "${tied[@]}" --set schedule.pipeline=interleaved --set schedule.chunks=2 \
+accepts 'tied: interleaved' sim gpt.yaml --json -q "${tied[@]}" --set schedule.pipeline=interleaved --set schedule.model_chunks=2 \
 	--set cluster.topology=place-2.yaml
 accepts 'tied: in buckets' sim gpt.yaml --json -q "${tied[@]}" --set schedule.pipeline=1f1b \
 	--set 'sync={overlap: true, bucket: 32 KiB}'

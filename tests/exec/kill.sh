@@ -10,6 +10,7 @@
 set -u
 [ -f tests/tap.sh ] || cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 runs=${1:-10} kills=${2:-10}

@@ -6,6 +6,7 @@
 # full disk what was there before.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 job learns.yaml 5 20 4 2

@@ -6,6 +6,7 @@
 # machines decide the same when the run is replayed. And with a worker that is killed and comes back.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 
@@ -56,8 +57,8 @@ compared() {
 	assert all(abs(a / b - 1) < 1e-4 for a, b in zip(inner, step)), (inner, step)
 	assert all(abs(a / b - 1) < 1e-4 for a, b in zip(inner, simulated)), (inner, simulated)
 	assert sync(1) == sync(2) == sync(3) == 4 * sync(4), [sync(r) for r in (1, 2, 3, 4)]
-	assert ops(2)["inner"] == ops(2)["pseudo"] == ops(2)["step"] == 4 * 12, ops(2)
-	assert ops(4)["pseudo"] == ops(4)["step"] == 4 * 3 and 4 * 3 * 3 <= ops(4)["inner"] <= 4 * 3 * 4, ops(4)
+	assert ops(2)["inner_step"] == ops(2)["pseudo_grad"] == ops(2)["step"] == 4 * 12, ops(2)
+	assert ops(4)["pseudo_grad"] == ops(4)["step"] == 4 * 3 and 4 * 3 * 3 <= ops(4)["inner_step"] <= 4 * 3 * 4, ops(4)
 	assert db.execute("SELECT steps FROM runs WHERE id = 4").fetchone()[0] == 12 and len(losses(4)) == 3
 	assert len(losses(6)) == 6 and 1 <= sync(6) / sync(4) < 1.01, (sync(6), sync(4))
 	for run in (7, 9):

@@ -3,14 +3,15 @@
 #
 # planned.sh - two data centres, three allocations, simulated and real (paced and shaped): what `skep plan` chose, the scenario's
 # own, and one in which the thin line is crossed three times and a slow GPU serves a stage alone. Both worlds rank them alike.
-# planning/README.md has five of them with their figures. And a run without some of the machines.
+# docs/planning.md has five of them with their figures. And a run without some of the machines.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 ln -s "$root/models" "$root/topologies" .
 two=$root/scenarios/two-datacentres.yaml
-short=(--set train.maths=none --set train.until.steps=4)
+short=(--set train.arithmetic=none --set train.until.steps=4)
 
 # Runs 1, 3, 5 are simulated, 2, 4, 6 real. No world is faster than what it simulates by more than a few messages' jitter.
 ranked_alike() {
@@ -32,7 +33,7 @@ for file in planned.yaml "$two"; do
 	accepts "simulated: ${file##*/}" sim "$file" -q "${short[@]}"
 	accepts "real: ${file##*/}" run "$file" -q --pace --shape "${short[@]}"
 done
-searched=(--set train.maths=none --set train.until.steps=2 --set cluster.allocation.method=genetic)
+searched=(--set train.arithmetic=none --set train.until.steps=2 --set cluster.allocation.method=genetic)
 bad=(--set 'cluster.allocation={method: explicit, stage_of: [2, 0, 0, 0, 1, 1, 3, 3]}')
 accepts 'simulated: a bad one' sim "$two" -q "${short[@]}" "${bad[@]}"
 accepts 'real: a bad one' run "$two" -q --pace --shape "${short[@]}" "${bad[@]}"
@@ -40,7 +41,7 @@ check 'both worlds rank them alike' ranked_alike
 
 # Two machines are out and one worker stands by: so many processes fewer, and the one that waits ends with the others.
 accepts 'real: without some' run "$two" -q --json --db lean.db "${short[@]}" \
-	--set 'cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, out, spare, out, 2]}'
+	--set 'cluster.allocation={method: explicit, stage_of: [0, 1, 2, 3, unused, spare, unused, 2]}'
 check 'all is counted, and nobody was called' python3 -c 'import json, sys
 seen = json.load(open(sys.argv[1]))
 assert seen["counted"] == seen["issued"] > 0 and seen["lost"] == seen["joins"] == 0, seen' "$out"

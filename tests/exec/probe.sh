@@ -5,8 +5,9 @@
 # be measured is refused, and nothing is left of it.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
-mpi_environment
+mpi_environment alone
 ln -s "$root/topologies/gpus" shipped
 mkdir work
 cd work || exit 1
@@ -27,7 +28,7 @@ seed: 3
 model: {file: $root/models/square-mlp.yaml, stages: 2}
 cluster: {topology: cluster.yaml}
 schedule: {global_batch: 256, microbatch: 32}
-train: {maths: real, optimizer: {name: adamw, lr: 3.0e-3}, until: {steps: 5}}
+train: {arithmetic: real, optimizer: {name: adamw, lr: 3.0e-3}, until: {steps: 5}}
 END
 accepts 'check takes it' check job.yaml
 accepts 'check takes its products' check job.yaml --set cluster.compute.predictor=table
@@ -93,9 +94,9 @@ check 'what is imposed: the file says so' grep -q '^# Messages were held back as
 
 refuses 'no -o' 'expected -o NAME.yaml' probe -n 2
 refuses 'no number of processes' 'needs -n RANKS' probe -o new.yaml
-refuses 'one process' '--ranks 1: expected a whole number from 2' probe -o new.yaml -n 1
-refuses 'a word too many' "takes no 'more'" probe -o new.yaml -n 2 more
-refuses 'an option of others' "unknown option '--seed'" probe -o new.yaml -n 2 --seed 1
+refuses 'one process' '-n 1: expected a whole number from 2' probe -o new.yaml -n 1
+refuses 'a word too many' "'more' is one word too many" probe -o new.yaml -n 2 more
+refuses 'an option of others' 'probe does not take the option --seed' probe -o new.yaml -n 2 --seed 1
 refuses 'by what' '--by site: expected one of host, rank' probe -o new.yaml -n 2 --by site
 refuses 'no device of that kind' '--device tpu: expected one of cpu, cuda' probe -o new.yaml -n 2 --device tpu
 refuses 'a size between' '--size 100: expected a multiple of 64' probe -o new.yaml -n 2 --size 100
@@ -132,7 +133,7 @@ alone() { # alone COMMAND...: one process of mpirun
 	timeout -k 5 120 mpirun -n 1 "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
 }
 alone probe -o new.yaml
-if [ "$status" = 2 ] && grep -q 'one process has nobody to measure a way to' "$err" && [ ! -e new.yaml ]; then
+if [ "$status" = 2 ] && grep -q 'one process has no other one to measure a way to' "$err" && [ ! -e new.yaml ]; then
 	pass 'one process under mpirun'
 else
 	fail 'one process under mpirun' "$(seen)"
@@ -163,8 +164,8 @@ ended() { # ended STATUS NAME PATTERN: the reason, and no file
 }
 
 begin
-mpirun=$(pgrep -P "$running")
-kill -KILL "$(pgrep -P "$mpirun" | tail -n 1)"
+mpirun=$(children "$running")
+kill -KILL "$(children "$mpirun" | tail -n 1)"
 ended 1 'a rank killed' 'a process of the run died'
 
 begin

@@ -5,6 +5,7 @@
 # founds it anew from the newest checkpoint, or from nothing; the run says which, learns, and replays.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 

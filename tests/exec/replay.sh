@@ -5,6 +5,7 @@
 # between is found; a log that is not there, or damaged, is refused.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 

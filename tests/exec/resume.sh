@@ -6,6 +6,7 @@
 # line, each gradient is counted once, decisions replay, and what is learnt is what a run learns that nothing has happened to.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 job job.yaml 5 300 4 2
@@ -27,7 +28,7 @@ whole() { # whole: the newest version of both stages
 processes() { # processes PID: it and all below it
 	local child
 	echo "$1"
-	for child in $(pgrep -P "$1"); do processes "$child"; done
+	for child in $(children "$1"); do processes "$child"; done
 }
 
 cut_short() { # cut_short UNTIL ARGUMENT...: all of it is killed at once as soon as that version is kept

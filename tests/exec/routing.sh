@@ -5,6 +5,7 @@
 # routings learn the same to the bit, with and without compression, and put on the links what they should.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 
@@ -16,7 +17,7 @@ model: {file: $root/models/square-mlp.yaml, stages: 4}
 cluster: {topology: place-4.yaml, allocation: {method: strided}}
 schedule: {global_batch: 64, microbatch: 16, in_flight: 1}
 train:
-  maths: real
+  arithmetic: real
   optimizer: {name: adamw, lr: 3.0e-3}
   until: {steps: 12}
 END

@@ -7,6 +7,7 @@
 # loses a worker, which returns to its own place; also without a flush.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 
@@ -77,7 +78,7 @@ laps() {
 sed -e 's/global_batch: 96/global_batch: 128/' one.yaml >laps.yaml
 accepts 'sim: 1f1b' sim laps.yaml --json -q --set schedule.pipeline=1f1b
 for world in sim run; do
-	accepts "$world: interleaved" "$world" laps.yaml --json -q --set schedule.pipeline=interleaved --set schedule.chunks=2
+	accepts "$world: interleaved" "$world" laps.yaml --json -q --set schedule.pipeline=interleaved --set schedule.model_chunks=2
 done
 check 'a slice at a time they learn the same' laps
 accepts 'interleaved can be replayed' replay 9
@@ -115,7 +116,7 @@ kept() { # kept STEPS: of the newest run, of so many steps, every gradient is co
 run=10
 for pipeline in gpipe 1f1b interleaved; do
 	more=()
-	[ "$pipeline" != interleaved ] || more=(--set schedule.chunks=2)
+	[ "$pipeline" != interleaved ] || more=(--set schedule.model_chunks=2)
 	accepts "$pipeline, a worker lost" run two.yaml --pace --json -q --set "schedule.pipeline=$pipeline" "${more[@]}"
 	check "$pipeline: counted once, and back in its place" kept 40
 	accepts "$pipeline, a worker lost: replays" replay $((run++))

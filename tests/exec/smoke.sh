@@ -5,6 +5,7 @@
 # once, learn, and leave what they did in the database. Started by skep and by mpirun.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 

@@ -5,6 +5,7 @@
 # is killed costs its combination alone, a rank that is killed what MPI does not survive, and the same words again do the rest.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 mpi=(mpirun --oversubscribe --bind-to none -n 3 "$skep" sweep)
@@ -51,13 +52,13 @@ begin() { # begin FILE: a sweep in the background that has a run; its ranks are 
 		[ "$(query "$1" 'SELECT count(*) FROM runs' 2>/dev/null || echo 0)" -lt 1 ] || break
 		sleep 0.05
 	done
-	ranks=$(ps -o pid= --ppid "$sweep")
-	workers=$(for rank in $ranks; do ps -o pid= --ppid "$rank"; done)
+	ranks=$(children "$sweep")
+	workers=$(for rank in $ranks; do children "$rank"; done)
 }
 
 begin worker.db
 check 'each rank has its worker' equals 3 "$(echo "$workers" | wc -w)"
-kill -9 "$(echo "$workers" | tail -n 1 | tr -d ' ')"
+kill -9 "$(echo "$workers" | tail -n 1)"
 wait "$sweep"
 check 'a worker of another rank is killed: exit status 1' equals 1 $?
 check 'which is said' grep -qE '^process [0-9]+ was ended by SIGKILL' "$err"
@@ -66,18 +67,18 @@ spread "${long[@]}" --db worker.db
 check 'the same again does the one' equals '0 8' "$status $(query worker.db 'SELECT count(*) FROM runs')"
 
 begin rank.db
-kill -9 "$(echo "$ranks" | tail -n 1 | tr -d ' ')"
+kill -9 "$(echo "$ranks" | tail -n 1)"
 wait "$sweep"
 check 'a rank is killed: the sweep fails' test $? != 0
 check 'what is there is whole' equals '0 ok' "$(query rank.db "SELECT count(*) FROM runs WHERE status <> 'done' OR steps <> 45
 	OR steps <> (SELECT count(*) FROM rounds WHERE run = id)") $(query rank.db 'PRAGMA integrity_check')"
 for _ in {1..100}; do
 	# shellcheck disable=SC2086
-	ps -o pid= -p "$(echo $workers | tr ' ' ',')" >/dev/null || break
+	any_left $workers || break
 	sleep 0.05
 done
 # shellcheck disable=SC2086
-check 'no worker is left' test -z "$(ps -o pid= -p "$(echo $workers | tr ' ' ',')")"
+if any_left $workers; then fail 'no worker is left'; else pass 'no worker is left'; fi
 spread "${long[@]}" --db rank.db
 check 'the same again does the others' equals '0 8' "$status $(query rank.db 'SELECT count(*) FROM runs')"
 plan

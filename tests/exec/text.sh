@@ -5,6 +5,7 @@
 # losses to the bit; with two, nearly the same. Also when workers make steps of their own, five to a round.
 set -u
 . tests/cli/lib.sh
+needs python3 mpirun
 
 mpi_environment
 job=("$root/scenarios/shakespeare.yaml" --json -q --set train.until.steps=25 --set 'train.schedule={warmup: 5}')

@@ -94,7 +94,7 @@ class Run:
 
 
 def kill(run, draw, count):
-    """Seats go to the lowest spare, as in exec/seats.c; now and then the newcomer dies too, while it downloads."""
+    """Seats go to the lowest spare, as in exec/loop/slots.c; now and then the newcomer dies too, while it downloads."""
     ranks = processes(run.mark)
     serving, spares = list(range(1, run.workers + 1)), sorted(r for r in ranks if r > run.workers)
     newest = None

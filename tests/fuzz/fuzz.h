@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "scenarios/reader/reader.h"
+#include "base/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 #include "tests/fuzz/fuzz.h"
 
 static const char *const base_text = "name: base\n"
@@ -47,7 +47,7 @@ static bool same(const struct skep_scenario *a, const struct skep_scenario *b)
 	            p->in_flight == q->in_flight && p->rounds == q->rounds && p->seed == q->seed &&
 	            p->heartbeat_ns == q->heartbeat_ns && p->fence_after_ns == q->fence_after_ns &&
 	            p->target_loss_nano == q->target_loss_nano;
-	return plan && strcmp(a->name, b->name) == 0 && a->samples == b->samples && a->maths == b->maths &&
+	return plan && strcmp(a->name, b->name) == 0 && a->samples == b->samples && a->arithmetic == b->arithmetic &&
 	       memcmp(&a->optimizer, &b->optimizer, sizeof a->optimizer) == 0 && a->compute_scale == b->compute_scale &&
 	       memcmp(a->first_stage_of, b->first_stage_of, p->workers * sizeof *a->first_stage_of) == 0 &&
 	       memcmp(a->op_time, b->op_time, p->stages * sizeof *a->op_time) == 0;

@@ -6,7 +6,7 @@
  *   clang -DSKEP_LIBFUZZER -fsanitize=fuzzer,address,undefined ...    then: fuzz_tokens FOLDER
  *   without SKEP_LIBFUZZER it is a plain program: the files of its arguments, each also in damaged versions
  */
-#include "models/tokens.h"
+#include "models/corpus/tokens.h"
 #include "tests/fuzz/damage.h"
 
 enum { DAMAGES = 300 };

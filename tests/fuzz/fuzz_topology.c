@@ -13,8 +13,8 @@
 #include <math.h>
 
 #include "tests/fuzz/damage.h"
-#include "topologies/import.h"
-#include "topologies/topology_stats.h"
+#include "topologies/import/import.h"
+#include "topologies/read/topology_stats.h"
 
 #define DAMAGES 30
 

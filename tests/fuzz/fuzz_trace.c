@@ -18,13 +18,13 @@
 
 #include "core/hash.h"
 #include "tests/fuzz/fuzz.h"
-#include "topologies/churn.h"
-#include "topologies/living.h"
-#include "topologies/trace_stats.h"
+#include "topologies/churn/churn.h"
+#include "topologies/churn/live_names.h"
+#include "topologies/churn/trace_stats.h"
 
 /* Keeps books of its own, and a digest of all that it was told. */
 struct witness {
-	struct skep_living living;
+	struct skep_live_names live;
 	skep_time last_ns;
 	uint64_t events, digest;
 	bool ended;
@@ -45,13 +45,13 @@ static bool watch(void *user, const struct skep_trace_event *e)
 	w->ended = e->kind == SKEP_TRACE_END;
 	w->events++;
 	if (e->kind == SKEP_TRACE_JOIN) {
-		must(e->name[0] && skep_living_find(&w->living, e->name) == SKEP_NOT_LIVING);
-		must(skep_living_add(&w->living, e->name, e->gpu, e->zone, e->at_ns) == e->slot);
+		must(e->name[0] && skep_live_names_find(&w->live, e->name) == SKEP_NOT_LIVE);
+		must(skep_live_names_add(&w->live, e->name, e->gpu, e->zone, e->at_ns) == e->slot);
 	} else if (e->kind == SKEP_TRACE_LEAVE) {
-		must(skep_living_find(&w->living, e->name) == e->slot);
-		must(w->living.life[e->slot].joined_ns == e->joined_ns);
-		must(strcmp(w->living.life[e->slot].zone, e->zone) == 0);
-		skep_living_remove(&w->living, e->slot);
+		must(skep_live_names_find(&w->live, e->name) == e->slot);
+		must(w->live.life[e->slot].joined_ns == e->joined_ns);
+		must(strcmp(w->live.life[e->slot].zone, e->zone) == 0);
+		skep_live_names_remove(&w->live, e->slot);
 	}
 	w->digest = w->digest * 31 + (uint64_t)e->kind + e->at_ns;
 	mix(w, e->name);
@@ -70,11 +70,11 @@ static bool read_file(const char *path, const struct skep_trace_options *options
 	must(ok == !diag.set);
 	if (!ok)
 		check_diag(&diag);
-	must(!ok || (ret->ended && report.living == ret->living.count));
-	must(!ok || report.joins == report.leaves + report.living);
+	must(!ok || (ret->ended && report.live == ret->live.count));
+	must(!ok || report.joins == report.leaves + report.live);
 	skep_trace_repairs_print(&report, "f", text, sizeof text);
 	must(options->repair || text[0] == 0);
-	skep_living_finish(&ret->living);
+	skep_live_names_finish(&ret->live);
 	return ok;
 }
 
@@ -97,7 +97,7 @@ static void count(const char *path, const struct skep_trace_options *options)
 	struct skep_trace_stats s;
 	struct skep_diag diag = {0};
 	must(skep_trace_stats_read(path, options, &s, &diag));
-	must(s.instant.losses == s.lives && s.window.losses == s.lives && s.window.bulks <= s.instant.bulks);
+	must(s.instant.losses == s.lives && s.window.losses == s.lives && s.window.bursts <= s.instant.bursts);
 	must(s.mean_alive >= 0 && s.mean_alive <= s.report.most * (1 + 1e-6));
 	must(s.lives == 0 || (s.p10_s <= s.median_s && s.median_s <= s.p90_s));
 	must(!s.fitted || (isfinite(s.weibull.scale_s) && s.weibull.shape > 0));

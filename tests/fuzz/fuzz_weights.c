@@ -7,8 +7,8 @@
  *   clang -DSKEP_LIBFUZZER -fsanitize=fuzzer,address,undefined ...    then: fuzz_weights FOLDER
  *   without SKEP_LIBFUZZER it is a plain program: the files of its arguments, each also in damaged versions
  */
-#include "models/hf_config.h"
-#include "models/safetensors.h"
+#include "models/read/hf_config.h"
+#include "models/weights/safetensors.h"
 #include "tests/fuzz/damage.h"
 
 enum { DAMAGES = 1500, NUMBERS = 1 << 14 };

@@ -33,7 +33,7 @@ for compiler in g++ clang++; do
 		skip "C++17 with $compiler" "$compiler is not installed"
 		continue
 	fi
-	for header in core/skep.h core/record.h models/model.h models/device.h; do
+	for header in core/skep.h core/record.h models/read/model.h models/device/device.h; do
 		check "$header as C++17 with $compiler" alone "$compiler" c++ c++17 "$header"
 	done
 done

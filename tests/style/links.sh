@@ -4,6 +4,7 @@
 # links.sh - links of the documents lead somewhere (links.py), and one that does not is found.
 set -u
 . tests/tap.sh
+needs python3
 
 mapfile -t pages < <(find . -name '*.md' -not -path './.*' -not -path './build*' | sed 's,^\./,,' | LC_ALL=C sort)
 check 'links' python3 tests/style/links.py "${pages[@]}"

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# purity.sh LIBRARY - core/ is pure: the library asks the outside for nothing but a few memory functions, assert's
-# message and the compiler's own runtime; and core/purity.h refuses what it is meant to refuse.
+# purity.sh LIBRARY FUNCTION - core/ and planning/search/ are pure: the library, which has this function, asks the
+# outside for nothing but a few memory functions, assert's message and the compiler's own runtime; and core/purity.h refuses
+# what it is meant to refuse.
 set -u
 . tests/tap.sh
+needs nm gcc
 
 allowed='memcpy|memset|memmove|memcmp|__mem(cpy|set|move)_chk|__assert_fail|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_'
 runtime='__(asan|ubsan|sanitizer|tsan|gcov|llvm|sanitizer_cov)_.*|__(u?divti3|u?modti3|multi3|float[a-z]+|fix[a-z]+)'
@@ -21,12 +23,12 @@ refused() { # refused SOURCE: does core's compilation stop at it, though it is C
 	! printf '%s\n' "$1" | ${CC:-gcc} -std=c17 -w -I. -include core/purity.h -fsyntax-only -x c - 2>/dev/null
 }
 
-library=${1:?usage: purity.sh LIBRARY}
+library=${1:?usage: purity.sh LIBRARY FUNCTION} function=${2:?usage: purity.sh LIBRARY FUNCTION}
 found=$(outside "$library")
-if nm "$library" | grep -q ' T skep_node_step$' && [ -z "$found" ]; then
+if nm "$library" | grep -q " T $function\$" && [ -z "$found" ]; then
 	pass 'no undefined symbol but the allowed'
 else
-	fail 'no undefined symbol but the allowed' "${found:-skep_node_step is not in $library}"
+	fail 'no undefined symbol but the allowed' "${found:-$function is not in $library}"
 fi
 
 check 'memory is refused' refused 'void *malloc(unsigned long); void *f(void) { return malloc(1); }'

@@ -1,41 +1,51 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tables.py README.md...: a README whose tables name C files of its folder in their first cells names all of them somewhere in a
-table, and none that is not there or in a folder below. A header goes with the source of its name; `plot_*.c` stands for
-several, `.c` behind `name.h` for name.c. Prints what is missing or too much."""
+"""tables.py README.md...: what a README of a folder says of its files is so. Each C file that a table names in its first cell or
+under "begin with" is there, in the folder, below, or by its path from
+the root; a page with a table of folders names each
+folder one step down that git knows.
+Files are not listed one by one: their heads say what they are. Prints what is missing or too much."""
 import fnmatch
+import glob
 import os
 import re
+import subprocess
 import sys
 
-KINDS = ("c", "h", "cu", "cuh")
-SOURCE = re.compile(r"^[^/]+\.(%s)$" % "|".join(KINDS))
+SOURCE = re.compile(r"\.(c|h|cu|cuh)$")
 
 
 def named(text):
-    """The files that this part of a table names."""
+    """The source files that this part of a table names; `.c` behind `name.h` is name.c."""
     found = []
-    for word in re.findall(r"`([^`\s]+)`", text):
+    for word in re.findall(r"[`\[]([^`\]\s]+)[`\]]", text):
         if re.fullmatch(r"\.[a-z]+", word) and found:
             word = re.sub(r"\.[a-z]+$", word, found[-1])
         found.append(word)
     return [word for word in found if SOURCE.search(word)]
 
 
+def folders_below(folder):
+    """Folders one step down with files that git knows; without git, all of them."""
+    listed = subprocess.run(["git", "ls-files", "--", folder], capture_output=True, text=True)
+    if listed.returncode == 0 and listed.stdout:
+        paths = [os.path.relpath(path, folder) for path in listed.stdout.split("\n") if path]
+        return sorted({path.split("/")[0] for path in paths if "/" in path and not path.startswith(".")})
+    return sorted(name for name in os.listdir(folder) if os.path.isdir(os.path.join(folder, name)))
+
+
 def wrong(readme):
     folder = os.path.dirname(readme) or "."
-    rows = [line for line in open(readme, encoding="utf-8") if line.startswith("|") and line.count("|") > 1]
-    first = [name for row in rows for name in named(row.split("|")[1])]
-    anywhere = [name for row in rows for name in named(row)]
-    below = [name for _, _, names in os.walk(folder) for name in names]
-    for name in sorted(filter(SOURCE.search, os.listdir(folder))) if first else []:
-        stem = name.rsplit(".", 1)[0]
-        pair = [stem + "." + kind for kind in KINDS if os.path.exists(os.path.join(folder, stem + "." + kind))]
-        if not any(fnmatch.fnmatch(one, pattern) for one in pair for pattern in anywhere):
-            yield "%s: no table names %s" % (readme, name)
-    for pattern in first:
-        if not any(fnmatch.fnmatch(name, pattern) for name in below):
-            yield "%s: a table names %s, which is not there" % (readme, pattern)
+    text = open(readme, encoding="utf-8").read()
+    rows = [line.split("|") for line in text.split("\n") if line.startswith("|") and line.count("|") > 2]
+    below = [os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder) for name in names]
+    for row in rows:
+        for pattern in named(row[1]) + named(row[-2] if len(row) > 4 else ""):
+            if not glob.glob(pattern) and not any(fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(os.path.basename(name), pattern) for name in below):
+                yield "%s: a table names %s, which is not there" % (readme, pattern)
+    for name in folders_below(folder) if re.search(r"^\| folder (or file )?\|", text, re.M) else []:
+        if not re.search(r"\b%s/" % re.escape(name), text):
+            yield "%s: says nothing of the folder %s/" % (readme, name)
 
 
 if __name__ == "__main__":

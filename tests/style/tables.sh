@@ -1,19 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tables.sh - each README's table of files is whole (tables.py), and what it lacks is found.
+# tables.sh - what READMEs say of their folders is so (tables.py), and what is not so is found.
 set -u
 . tests/tap.sh
+needs python3
 
 mapfile -t pages < <(find . -name README.md -not -path './.*' -not -path './build*' | sed 's,^\./,,' | LC_ALL=C sort)
-check 'tables of files' python3 tests/style/tables.py "${pages[@]}"
+check 'READMEs of folders' python3 tests/style/tables.py "${pages[@]}"
 folder=$(mktemp -d)
-touch "$folder"/{here.h,here.c,other.c,plot_one.c}
-printf '| file | |\n|---|---|\n| `here.h`, `.c` | with `other.c` |\n| `plot_*.c` | |\n' >"$folder/README.md"
-check 'a whole one is left alone' python3 tests/style/tables.py "$folder/README.md"
-touch "$folder/more.c"
+mkdir "$folder/below"
+touch "$folder"/{here.h,here.c,below/other.c}
+printf '| folder | what | begin with |\n|---|---|---|\n| `here.h`, `.c` | | |\n| [below/](below/) | | `below/other.c` |\n' >"$folder/README.md"
+check 'a right one is left alone' python3 tests/style/tables.py "$folder/README.md"
+mkdir "$folder/unnamed"
 printf '| `gone.c` | |\n' >>"$folder/README.md"
 found=$(python3 tests/style/tables.py "$folder/README.md")
-[[ $found == *'no table names more.c'*'names gone.c, which is not there'* ]] && pass 'others are found' || fail 'others are found' "$found"
+[[ $found == *'names gone.c, which is not there'*'nothing of the folder unnamed/'* ]] && pass 'others are found' || fail 'others are found' "$found"
 rm -rf "$folder"
 plan

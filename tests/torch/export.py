@@ -28,7 +28,7 @@ def mix(z):  # core/random.h
     return z ^ z >> 31
 
 
-def permute(key, n, i):  # models/tokens.c
+def permute(key, n, i):  # models/corpus/tokens.c
     bits = 1
     while 1 << 2 * bits < n:
         bits += 1

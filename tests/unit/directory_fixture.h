@@ -51,11 +51,11 @@ static inline void suspect(struct fixture *f, uint32_t worker)
 	fixture_event(f, event);
 }
 
-static inline void join(struct fixture *f, uint32_t worker, uint32_t epoch, skep_time born_ns)
+static inline void join(struct fixture *f, uint32_t worker, uint32_t epoch, skep_time started_ns)
 {
 	struct skep_message message = from_worker(SKEP_MESSAGE_JOIN, worker, 0);
 	message.from.epoch = epoch;
-	message.u.join.born_ns = born_ns;
+	message.u.join.started_ns = started_ns;
 	fixture_deliver(f, message);
 }
 

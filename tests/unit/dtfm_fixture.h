@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dtfm_fixture.h - pools for the tests of core/allocate/, and the cost of dtfm.h once more, as slow and plain as it can be: all
+ * dtfm_fixture.h - pools for the tests of planning/search/, and the cost of dtfm.h once more, as slow and plain as it can be: all
  * pairings of two groups, all orders of the groups. Shares no code with core/.
  */
 #ifndef SKEP_TESTS_UNIT_DTFM_FIXTURE_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "core/allocate/dtfm.h"
+#include "tests/search/dtfm.h"
 
 struct pool {
 	struct skep_links links;

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "core/prefetch.h"
 #include "core/skep.h"
 
 struct skep_node {
@@ -59,7 +60,7 @@ size_t skep_node_wanted(const struct skep_node *node)
 	return node->wanted;
 }
 
-struct skep_node *skep_node_move(void *mem, const struct skep_node *node)
+struct skep_node *skep_node_relocate(void *mem, const struct skep_node *node)
 {
 	struct skep_node *moved = mem;
 	assert_true((uintptr_t)mem % 16 == 0 && mem != (const void *)node);
@@ -70,7 +71,7 @@ struct skep_node *skep_node_move(void *mem, const struct skep_node *node)
 	return moved;
 }
 
-void skep_node_fetch(const struct skep_node *node, bool deep)
+void skep_node_prefetch(const struct skep_node *node, bool deep)
 {
 	(void)node, (void)deep;
 }

@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 
 uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op)
 {
@@ -23,7 +23,7 @@ uint64_t skep_scenario_op_bytes(const struct skep_scenario *scenario, const stru
 	return 0;
 }
 
-/* ---- states that are kept: nobody begins with any, nor writes files -------------------------------------------- */
+/* ---- states that are kept: no worker begins with any, nor writes files ----------------------------------------- */
 
 void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper)
 {

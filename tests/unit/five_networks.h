@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/allocate/dtfm.h"
+#include "tests/search/dtfm.h"
 
 enum { NETWORKS = 5, REGIONS = 10 };
 

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "topologies/network.h"
+#include "topologies/network/network.h"
 
 /* ---- topologies made by hand -------------------------------------------------------------------------------- */
 
@@ -37,27 +37,27 @@ static inline void topology_free(struct skep_topology *topology)
 {
 	free(topology->machine);
 	free(topology->pair);
-	free(topology->gate);
-	free(topology->trait);
-	free(topology->trait_of);
+	free(topology->site_link);
+	free(topology->link_profile);
+	free(topology->link_profile_of);
 }
 
 /* All links alike but for latency and capacity. */
-static inline struct skep_trait *topology_trait(struct skep_topology *topology)
+static inline struct skep_link_profile *topology_link_profile(struct skep_topology *topology)
 {
-	topology->traits = 1;
-	topology->trait = calloc(1, sizeof *topology->trait);
-	assert_non_null(topology->trait);
-	*topology->trait = (struct skep_trait){.window_bytes = INFINITY, .mss_bytes = 1460};
-	return topology->trait;
+	topology->link_profiles = 1;
+	topology->link_profile = calloc(1, sizeof *topology->link_profile);
+	assert_non_null(topology->link_profile);
+	*topology->link_profile = (struct skep_link_profile){.window_bytes = INFINITY, .mss_bytes = 1460};
+	return topology->link_profile;
 }
 
 static inline void topology_gates(struct skep_topology *topology)
 {
-	topology->gate = calloc(topology->places, sizeof *topology->gate);
-	assert_non_null(topology->gate);
+	topology->site_link = calloc(topology->places, sizeof *topology->site_link);
+	assert_non_null(topology->site_link);
 	for (uint32_t i = 0; i < topology->places; i++)
-		topology->gate[i] = (struct skep_gate){INFINITY, INFINITY};
+		topology->site_link[i] = (struct skep_site_link){INFINITY, INFINITY};
 }
 
 /* ---- a driver: transfers with start times in, arrival times out ------------------------------------------------ */

@@ -18,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "topologies/import.h"
-#include "topologies/topology.h"
+#include "topologies/import/import.h"
+#include "topologies/read/topology.h"
 
 #define DATA "tests/data/"
 

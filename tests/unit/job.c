@@ -143,7 +143,7 @@ void job_step(struct job *job, uint32_t round, uint32_t microbatches)
 void job_reduce(struct job *job, uint32_t members, uint32_t stage, uint32_t round)
 {
 	for (uint32_t c = 0; c < members; c++) {
-		struct skep_op op = {.kind = SKEP_OP_TAKE, .stage = (uint16_t)stage, .round = round, .chunk = c};
+		struct skep_op op = {.kind = SKEP_OP_COPY_GRAD, .stage = (uint16_t)stage, .round = round, .chunk = c};
 		op.size = members;
 		op = job_chunk(job, op);
 		struct skep_device *at = job[c].device[stage];
@@ -162,7 +162,7 @@ void job_reduce(struct job *job, uint32_t members, uint32_t stage, uint32_t roun
 	}
 }
 
-/* A device's state or, with TAKE, the accumulator of the round, as floats in memory of the caller's to free. */
+/* A device's state or, with COPY_GRAD, the accumulator of the round, as floats in memory of the caller's to free. */
 float *job_dump(struct skep_device *device, struct skep_op op, uint64_t *ret_bytes)
 {
 	struct skep_device_result result = job_run(device, op);
@@ -208,7 +208,7 @@ float *job_gradients(struct job *job, uint32_t round, size_t *ret_n)
 	uint64_t bytes;
 	*ret_n = 0;
 	for (uint32_t s = 0; s < job->plan.stages; s++) {
-		struct skep_op take = {.kind = SKEP_OP_TAKE, .stage = (uint16_t)s, .round = round, .size = 1};
+		struct skep_op take = {.kind = SKEP_OP_COPY_GRAD, .stage = (uint16_t)s, .round = round, .size = 1};
 		float *one = job_dump(job->device[s], job_chunk(job, take), &bytes);
 		all = append(all, ret_n, one, bytes / sizeof(float));
 		free(one);

@@ -6,7 +6,7 @@
 #ifndef SKEP_TESTS_JOB_H
 #define SKEP_TESTS_JOB_H
 
-#include "models/device.h"
+#include "models/device/device.h"
 
 enum { STAGES_MAX = 5, SAMPLES = 16 };
 

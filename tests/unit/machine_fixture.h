@@ -15,10 +15,11 @@
 #include <cmocka.h>
 
 #include "core/skep.h"
-#include "tests/unit/give_room.h"
+#include "tests/unit/give_arena.h"
 
 #define FIXTURE_WORKERS_MAX 8
 #define SECOND_NS 1000000000ull
+#define EVERY_STAGE UINT16_MAX /* in a span: the last one of the plan */
 
 struct fixture {
 	struct skep_plan plan;
@@ -73,6 +74,10 @@ static inline void fixture_finish(struct fixture *f)
 
 static inline void fixture_event(struct fixture *f, struct skep_event event)
 {
+	struct skep_span *span = &event.u.message.span;
+	bool message = event.kind == SKEP_EVENT_MESSAGE || event.kind == SKEP_EVENT_SEND_FAILED;
+	if (message && span->last == EVERY_STAGE)
+		span->last = (uint16_t)(skep_plan_vstages(&f->plan) - 1);
 	event.now = f->now;
 	skep_node_step(f->node, &f->plan, &event, &f->out);
 	f->node = give_room(f->node);
@@ -99,7 +104,9 @@ static inline struct skep_message fixture_message(
 	message.from = (struct skep_peer){from, 1};
 	message.to = (struct skep_peer){to, 1};
 	message.round = round;
-	message.span.last = UINT16_MAX; /* every stage counts */
+	bool spans = kind == SKEP_MESSAGE_GRANT || kind == SKEP_MESSAGE_FORWARD || kind == SKEP_MESSAGE_BACKWARD ||
+	             kind == SKEP_MESSAGE_OUTPUT || kind == SKEP_MESSAGE_INPUT;
+	message.span.last = spans ? EVERY_STAGE : 0;
 	return message;
 }
 

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/plot.h"
+#include "tests/unit/plot_call.h"
 #include "tests/unit/synthetic.h"
 
 static char error[1024];
@@ -94,7 +94,7 @@ static inline char *read_script(const char *path)
 
 static inline char *script_of_rounds(struct skep_store *store, const char *kind, const struct skep_plot_rounds *rounds)
 {
-	if (!skep_plot(store, kind, NULL, 0, "script.png", rounds, error, sizeof error))
+	if (!plot_rounds(store, kind, NULL, 0, "script.png", rounds, error, sizeof error))
 		fail_msg("%s", error);
 	return read_script("script.png");
 }

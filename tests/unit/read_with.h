@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 
 static inline void read_with(struct skep_scenario *ret, const char *path, const char *const *set, uint32_t sets)
 {

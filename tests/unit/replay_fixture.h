@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/log.h"
-#include "exec/replay.h"
-#include "tests/unit/give_room.h"
+#include "exec/loop/log.h"
+#include "exec/replay/replay.h"
+#include "tests/unit/give_arena.h"
 
 #define SWARM_WORKERS 5u
 #define SWARM_MACHINES (SWARM_WORKERS + 1)

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 
 enum { BLOCK = 49984, HEAD = 6528, ALL = 4 * BLOCK + HEAD };
 
@@ -88,7 +88,7 @@ static inline bool try_read(const char *model, const char *topology, const char 
 	struct skep_scenario_options options = {.set = set, .sets = sets};
 	snprintf(text, sizeof text,
 		"name: s\nmodel: {file: %s, stages: 1}\ncluster: {topology: %s}\n"
-		"schedule: {global_batch: 8, microbatch: 2, in_flight: 1}\ntrain: {maths: none, until: {steps: 2}}\n",
+		"schedule: {global_batch: 8, microbatch: 2, in_flight: 1}\ntrain: {arithmetic: none, until: {steps: 2}}\n",
 		model, topology);
 	snprintf(path, sizeof path, "%s/s.yaml", folder);
 	memset(reterr, 0, sizeof *reterr);

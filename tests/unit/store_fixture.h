@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/store.h"
+#include "analysis/store/store.h"
 #include "tests/unit/synthetic.h"
 
 static char error[1024];

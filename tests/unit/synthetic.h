@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "core/record.h"
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 
 #define SYNTHETIC_NEVER UINT32_MAX
 
@@ -24,7 +24,7 @@ struct synthetic {
 	uint32_t rounds;     /* to feed */
 	uint32_t lost_round; /* SYNTHETIC_NEVER: none; then the last worker is fenced in it */
 	double start_loss, decay;
-	bool lie; /* the first microbatch of round 1 is counted twice in stage 0 */
+	bool attack; /* the first microbatch of round 1 is counted twice in stage 0 */
 };
 
 static inline void synthetic_init(struct synthetic *s, const char *name, uint32_t workers, uint32_t stages)
@@ -39,7 +39,7 @@ static inline void synthetic_init(struct synthetic *s, const char *name, uint32_
 	c->text = strdup("name: synthetic\n");
 	c->seed = 7;
 	c->samples = 4;
-	c->maths = SKEP_MATHS_REAL;
+	c->arithmetic = SKEP_ARITHMETIC_REAL;
 	c->target_loss = 1;
 	snprintf(c->model.name, sizeof c->model.name, "mlp");
 	snprintf(t->name, sizeof t->name, "two places");
@@ -107,7 +107,7 @@ static inline void synthetic_op(const struct synthetic *s, const struct skep_rec
 	struct skep_op_span span = {.worker = worker,
 		.epoch = 1,
 		.round = round,
-		.microbatch = m,
+		.number = m,
 		.stage = (uint16_t)s->scenario.first_stage_of[worker],
 		.kind = (uint8_t)kind,
 		.lane = (uint8_t)lane,
@@ -203,7 +203,7 @@ static inline void synthetic_round(const struct synthetic *s, const struct skep_
 	for (uint32_t stage = 0; stage < plan->stages; stage++)
 		for (uint32_t m = 0; m < plan->microbatches; m++)
 			synthetic_work(s, r, round, stage, m);
-	if (s->lie && round == 1)
+	if (s->attack && round == 1)
 		synthetic_note(r, opened, 1, (struct skep_note){.kind = SKEP_NOTE_COUNTED, .round = round});
 	if (round == s->lost_round)
 		synthetic_note(r, opened, plan->workers,

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/store_activity.h"
+#include "analysis/store/store_activity.h"
 
 static void add(struct skep_activity *activity, uint32_t worker, int kind, int lane, skep_time begin, skep_time end)
 {

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "core/allocate/search.h"
 #include "dtfm_fixture.h"
+#include "planning/search/methods.h"
 
 #define GIB (UINT64_C(1) << 30)
 
@@ -120,7 +120,7 @@ static void exact_with_sizes_and_spares(void **state)
 		struct skep_problem problem = {
 			.workers = 7, .stages = 3, .least = least, .most = most, .spares = (uint32_t)seed % 3};
 		uint64_t self = seed;
-		struct skep_objective cost = skep_objective_function(crooked, &self);
+		struct skep_objective cost = {.whole = crooked, .self = &self};
 		struct all all = all_of(&problem, crooked, &self);
 		struct skep_search search = {SKEP_METHOD_EXACT, &problem, &cost, {.evaluations = 1000000}, .seed = 1};
 		struct skep_found found = search_with(&search, stage_of);
@@ -189,7 +189,7 @@ static void what_cannot_be_is_in_no_mean(void **state)
 	(void)state;
 	static const uint32_t least[] = {1, 1}, most[] = {3, 3};
 	struct skep_problem problem = {.workers = 3, .stages = 2, .least = least, .most = most};
-	struct skep_objective cost = skep_objective_function(picky_cost, NULL);
+	struct skep_objective cost = {.whole = picky_cost, .self = NULL};
 	struct skep_search search = {SKEP_METHOD_EXACT, &problem, &cost, {.evaluations = 1000}, .seed = 1};
 	uint32_t stage_of[3];
 	struct skep_found found = search_with(&search, stage_of);
@@ -291,7 +291,7 @@ static void every_method_keeps_the_rules(void **state)
 		.need_bytes = need,
 		.have_bytes = have,
 		.fixed = fixed};
-	struct skep_objective cost = skep_objective_function(crooked, &self);
+	struct skep_objective cost = {.whole = crooked, .self = &self};
 	assert_int_equal(check_problem(&problem).fault, SKEP_PROBLEM_FINE);
 	struct all all = all_of(&problem, crooked, &self);
 	assert_true(all.count > 10);
@@ -313,29 +313,23 @@ static void every_method_keeps_the_rules(void **state)
 
 /* ---- ends ----------------------------------------------------------------------------------------------------------- */
 
-static uint64_t always_late(void *clock)
-{
-	++*(uint32_t *)clock;
-	return 100;
-}
-
 static void no_budget_is_one_evaluation(void **state)
 {
 	(void)state;
 	struct pool pool = pool_make(12, 3, 1, true);
 	struct skep_problem problem = {.workers = 12, .stages = 3};
-	uint32_t stage_of[12], count[3], asked = 0;
+	uint32_t stage_of[12], count[3];
+	const bool over = true;
 	pool_cost(&pool);
 	for (uint32_t m = 0; m < SKEP_METHODS; m++) {
 		struct skep_search search = {(enum skep_method)m, &problem, pool.cost, {.evaluations = 0}, .seed = 1};
 		struct skep_found found = search_with(&search, stage_of);
 		assert_true(found.evaluations == 1 && isfinite(found.cost) &&
 			    skep_problem_allows(&problem, stage_of, count));
-		search.budget = (struct skep_budget){100000, always_late, &asked, 99};
+		search.budget = (struct skep_budget){.evaluations = 100000, .over = &over};
 		found = search_with(&search, stage_of);
 		assert_true(found.evaluations == 1 && skep_problem_allows(&problem, stage_of, count));
 	}
-	assert_true(asked > 0);
 	pool_finish(&pool);
 }
 
@@ -354,7 +348,7 @@ static void all_equal_costs(void **state)
 		for (uint32_t m = 0; m < SKEP_METHODS; m++) {
 			double value = n == 0 ? 7 : INFINITY;
 			struct skep_problem problem = {.workers = 12, .stages = 4};
-			struct skep_objective cost = skep_objective_function(level, &value);
+			struct skep_objective cost = {.whole = level, .self = &value};
 			struct skep_search search = {
 				(enum skep_method)m, &problem, &cost, {.evaluations = 3000}, .seed = 1};
 			struct skep_found found = search_with(&search, stage_of);
@@ -427,7 +421,7 @@ static void memory_that_is_not_there(void **state)
 	need[1] = 14 * GIB;
 	have[check.worker] += check.more_bytes;
 	assert_int_equal(check_problem(&problem).fault, SKEP_PROBLEM_FINE);
-	have[0] = have[4] = 13 * GIB; /* and nobody */
+	have[0] = have[4] = 13 * GIB; /* and no other worker */
 	check = check_problem(&problem);
 	assert_true(check.fault == SKEP_PROBLEM_MEMORY && check.found == 0 && check.fit_bytes == 13 * GIB);
 	have[0] = have[4] = 16 * GIB;
@@ -471,7 +465,7 @@ static void links_that_make_no_sense(void **state)
 	struct pool pool = pool_make(6, 2, 1, true);
 	double *delay = (double *)pool.links.delay_s, *rate = (double *)pool.links.rate_Bps;
 	uint8_t mark[6];
-	delay[0] = NAN; /* the diagonal is nobody's */
+	delay[0] = NAN; /* the diagonal is not read */
 	assert_int_equal(skep_links_check(&pool.links, mark).fault, SKEP_LINKS_FINE);
 	delay[3 * 6 + 1] = NAN;
 	struct skep_links_check check = skep_links_check(&pool.links, mark);

@@ -19,9 +19,9 @@
 
 #include <cmocka.h>
 
-#include "core/allocate/search.h"
 #include "core/hash.h"
 #include "five_networks.h"
+#include "planning/search/methods.h"
 
 enum { WORKERS = 64, STAGES = 8, GENETIC_EVALUATIONS = 5000 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_buckets.c - gradients that are summed bucket by bucket while the backward pass runs: the arithmetic is that of a whole
- * pass, to the bit; the simulated time of a step is the closed form of core/promised.c, and the bytes are those of one sum.
+ * pass, to the bit; the simulated time of a step is the closed form of core/methods/eager.c, and the bytes
+ * are those of one sum.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -164,7 +165,7 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 static void hear_op(void *context, const struct skep_op_span *span)
 {
 	struct heard *heard = context;
-	if (span->kind == SKEP_OP_BACKWARD && span->microbatch % MICROBATCHES == MICROBATCHES - 1) {
+	if (span->kind == SKEP_OP_BACKWARD && span->number % MICROBATCHES == MICROBATCHES - 1) {
 		if (heard->parts++ == 0 || span->begin_ns < heard->last_begin_ns)
 			heard->last_begin_ns = span->begin_ns;
 		heard->backward_end_ns = span->end_ns;
@@ -205,7 +206,7 @@ static struct heard simulate(const struct shape *shape)
 	int size = snprintf(text, sizeof text,
 		"name: t\nmodel: {file: model.yaml, stages: 1}\ncluster: {topology: star.yaml}\n"
 		"schedule: {pipeline: 1f1b, global_batch: %u, microbatch: 1}\nsync: {collective: %s%s}\n"
-		"train: {maths: none, until: {steps: 1}}\nsimulate: {collectives: %s}\n",
+		"train: {arithmetic: none, until: {steps: 1}}\nsimulate: {collectives: %s}\n",
 		shape->members * MICROBATCHES, skep_collective_name(shape->collective), sync,
 		shape->flows ? "flows" : "messages");
 	if (!skep_scenario_read_text(path, text, (size_t)size, NULL, &s, &diag))
@@ -296,8 +297,8 @@ static void test_overlap_hides_what_it_can(void **state)
 	assert_true(beside.begin_ns < beside.backward_end_ns && beside_ns < 0.75 * after_ns);
 	/* one sum from the directory's word on: the word goes there and back, and nothing else is different */
 	shape.buckets = 1;
-	struct heard promised = simulate(&shape);
-	double word_ns = after_ns - (double)(promised.end_ns - promised.last_begin_ns);
+	struct heard eager = simulate(&shape);
+	double word_ns = after_ns - (double)(eager.end_ns - eager.last_begin_ns);
 	assert_true(word_ns > 2 * LATENCY_NS && word_ns < 2 * LATENCY_NS + 100000);
 }
 
@@ -332,7 +333,7 @@ static struct heard train(uint32_t members, const char *sync)
 	int size = snprintf(text, sizeof text,
 		"name: t\nmodel: {file: model.yaml, stages: 1}\ncluster: {topology: star.yaml}\n"
 		"schedule: {pipeline: 1f1b, global_batch: %u, microbatch: 4}\nsync: %s\n"
-		"train: {maths: real, until: {steps: 8}}\n",
+		"train: {arithmetic: real, until: {steps: 8}}\n",
 		members * 4 * 3, sync);
 	if (!skep_scenario_read_text(path, text, (size_t)size, NULL, &s, &diag))
 		fail_msg("%s", diag.message);

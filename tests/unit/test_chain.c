@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "core/allocate/chain.h"
+#include "tests/search/partition.h"
 
 enum { LAYERS_MOST = 12, NODES_MOST = 256, EDGES_MOST = 512 };
 
@@ -135,7 +135,7 @@ static void put_in_order(struct graph *g)
 	}
 }
 
-/* What a cut behind this place lets through: each output once that somebody behind it needs. */
+/* What a cut behind this place lets through: each output once that a layer behind it needs. */
 static double crossing(struct graph *g, int32_t place)
 {
 	double bytes = 0;

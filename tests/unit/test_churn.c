@@ -3,7 +3,7 @@
  * test_churn.c - traces played on machines: which machine a join takes, what the options do, and what holds for any
  * trace. Moves are compared as text: "=0" present, "+1" joins, "-1" leaves, each move after its second.
  */
-#include "topologies/churn.h"
+#include "topologies/churn/churn.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -370,7 +370,7 @@ static void each_seed_draws_a_trace_of_its_own(void **state)
 			  other = drawn(64, hours_ns, 2, &t[2]);
 	assert_true(first.presents == 64 && first.unplaced == 0 && first.end_ns == hours_ns && first.most == 64);
 	assert_true(same_events(&first, &again) && !same_events(&first, &other));
-	assert_true(first.drawn_from.law == SKEP_LIFE_EXPONENTIAL && first.drawn_from.scale_s > 3600);
+	assert_true(first.drawn_from.law == SKEP_LIFETIME_EXPONENTIAL && first.drawn_from.scale_s > 3600);
 	struct skep_churn *all[] = {&first, &again, &other};
 	for (size_t i = 0; i < 3; i++) {
 		skep_churn_finish(all[i]);

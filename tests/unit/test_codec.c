@@ -3,7 +3,7 @@
  * test_codec.c - codecs against models of them in double precision, over every binary16 pattern and over floats of every size
  * and kind; what becomes of numbers that are none; exact sizes; and the very bits, which no compiler or machine may change.
  */
-#include "models/codec.h"
+#include "models/update/codec.h"
 
 #include <float.h>
 #include <math.h>

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "core/random.h"
-#include "models/codec.h"
-#include "models/vector.h"
+#include "models/layers/vector.h"
+#include "models/update/codec.h"
 
 enum { N = SKEP_CODEC_BLOCK };
 

@@ -16,7 +16,7 @@
 
 #include "sim/ring_time.h"
 #include "sim/sim.h"
-#include "topologies/network.h"
+#include "topologies/network/network.h"
 
 #define TOLERANCE 0.02 /* what is promised */
 
@@ -85,7 +85,7 @@ static void bunches_pay_the_latency_once(void **state)
 }
 
 /* The others' chunks wait for it, and then go on as a bunch. */
-static void whoever_is_late_holds_up_the_ring(void **state)
+static void who_is_late_holds_up_the_ring(void **state)
 {
 	(void)state;
 	struct skep_ring_link link[RANKS];
@@ -118,21 +118,21 @@ static void chunks_have_overheads_and_caps(void **state)
 	assert_true(last_of(ns) >= alone_ns - 1e-6 && last_of(ns) < alone_ns + 500);
 }
 
-/* Each chunk meets 2(n - 1) draws. Whoever waits for all of them waits longer than the mean, and longer still if a chunk must
- * not overtake another. */
+/* Each chunk meets 2(n - 1) draws. A member that waits for all of them waits longer than the mean, and longer still if
+ * a chunk must not overtake another. */
 static void latencies_of_chunks_are_drawn(void **state)
 {
 	(void)state;
-	struct skep_trait trait = {.jitter = {.kind = SKEP_JITTER_NORMAL, .deviation = 1e-6}};
+	struct skep_link_profile link_profile = {.jitter = {.kind = SKEP_JITTER_NORMAL, .deviation = 1e-6}};
 	const struct skep_topology topology = {0};
 	struct skep_ring_link link[RANKS];
 	double ns[RANKS], sum[2] = {0};
 	for (uint64_t seed = 0; seed < 400; seed++) {
 		fill(link);
-		trait.overtake = seed % 2;
+		link_profile.overtake = seed % 2;
 		for (uint32_t i = 0; i < RANKS; i++) {
 			link[i].topology = &topology;
-			link[i].trait = &trait;
+			link[i].link_profile = &link_profile;
 			link[i].latency_ns = 10000; /* far more than a chunk is on a link: they hardly meet */
 			link[i].chunk_ns = 1;
 			link[i].random = 1000 * (seed / 2) + i;
@@ -249,7 +249,7 @@ static struct sums simulate(const char *path, const char *const set[SETS], const
 	struct skep_sim_result result;
 	for (; set[options.sets]; options.sets++)
 		all[options.sets] = set[options.sets];
-	all[options.sets++] = "train.maths=none";
+	all[options.sets++] = "train.arithmetic=none";
 	all[options.sets++] = collectives;
 	if (!skep_scenario_read(path, &options, &scenario, &diag))
 		fail_msg("%s: %s", path, diag.message);
@@ -286,7 +286,7 @@ static void both_ways_agree(void **state)
 }
 
 /* The two data centres with more to say of their links; the last two of the rest are drawn, and the draws are others. */
-static void both_ways_agree_on_traits_of_links(void **state)
+static void both_ways_agree_on_link_profiles_of_links(void **state)
 {
 	(void)state;
 	static const char *const keys[] = {"window: 64 KiB", "loss: 0.1 %", "overhead: 200 us",
@@ -351,8 +351,8 @@ static struct tally churn(const char *const *set, uint32_t sets)
 	return tally;
 }
 
-/* Whoever is told goes at a round's edge, if there is one in time and few go with it; whoever is not told is fenced, and what
- * it had counted is lost. */
+/* A worker that is told goes at a round boundary, if there is one in time and few go with it; one that is not told is
+ * fenced, and what it had counted is lost. */
 static void notice_lets_workers_leave(void **state)
 {
 	(void)state;
@@ -386,7 +386,7 @@ static void hearing_note(void *context, skep_time now, struct skep_peer who, con
 
 static struct hearing losses(const char *heard, skep_time after_ns, skep_time *ret_end_ns)
 {
-	const char *const set[] = {"train.maths=none", heard};
+	const char *const set[] = {"train.arithmetic=none", heard};
 	struct skep_scenario_options options = {.set = set, .sets = heard ? 2 : 1};
 	struct skep_scenario scenario;
 	struct skep_diag diag = {0};
@@ -411,8 +411,8 @@ static void losses_are_heard_of(void **state)
 {
 	(void)state;
 	skep_time told_ns, later_ns, silent_ns;
-	struct hearing told = losses("cluster.trace.heard_after=3 ms", 3000000, &told_ns);
-	struct hearing later = losses("cluster.trace.heard_after=100 ms", 100000000, &later_ns);
+	struct hearing told = losses("cluster.trace.detection_delay=3 ms", 3000000, &told_ns);
+	struct hearing later = losses("cluster.trace.detection_delay=100 ms", 100000000, &later_ns);
 	struct hearing silent = losses(NULL, 0, &silent_ns);
 	assert_true(told.due > 5 && later.due > 5);
 	assert_int_equal(told.fenced, told.due);
@@ -426,12 +426,12 @@ static void losses_are_heard_of(void **state)
 static void a_time_of_hearing_is_refused(void **state)
 {
 	(void)state;
-	static const char *const set[] = {"cluster.trace.heard_after=-1 s"};
+	static const char *const set[] = {"cluster.trace.detection_delay=-1 s"};
 	struct skep_scenario_options options = {.set = set, .sets = 1};
 	struct skep_scenario scenario;
 	struct skep_diag diag = {0};
 	assert_false(skep_scenario_read("scenarios/churn.yaml", &options, &scenario, &diag));
-	assert_non_null(strstr(diag.message, "heard_after"));
+	assert_non_null(strstr(diag.message, "detection_delay"));
 }
 
 int main(void)
@@ -440,13 +440,13 @@ int main(void)
 		cmocka_unit_test(equal_links_have_no_queues),
 		cmocka_unit_test(a_thin_link_sets_the_pace),
 		cmocka_unit_test(bunches_pay_the_latency_once),
-		cmocka_unit_test(whoever_is_late_holds_up_the_ring),
+		cmocka_unit_test(who_is_late_holds_up_the_ring),
 		cmocka_unit_test(chunks_have_overheads_and_caps),
 		cmocka_unit_test(latencies_of_chunks_are_drawn),
 		cmocka_unit_test(what_is_stopped_leaves_its_share),
 		cmocka_unit_test(all_of_a_tag_are_stopped),
 		cmocka_unit_test(both_ways_agree),
-		cmocka_unit_test(both_ways_agree_on_traits_of_links),
+		cmocka_unit_test(both_ways_agree_on_link_profiles_of_links),
 		cmocka_unit_test(notice_lets_workers_leave),
 		cmocka_unit_test(losses_are_heard_of),
 		cmocka_unit_test(a_time_of_hearing_is_refused),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_collective_time.c - how long each collective takes in a simulated star that is idle otherwise, and what it sends: the
- * closed forms of core/collective.h. Each message has its header, TAKEN is nothing else; GPUs need no time but the least that
+ * closed forms of core/collective/collective.h. Each message has its header, CHUNK_ACK is nothing else; GPUs
+ * need no time but the least that
  * an operation takes, a nanosecond.
  */
 #include <math.h>
@@ -92,7 +93,7 @@ static struct heard run(uint8_t kind, uint32_t members, bool equal)
 	int size = snprintf(text, sizeof text,
 		"name: t\nmodel: {file: model.yaml, stages: 1}\ncluster: {topology: star.yaml}\n"
 		"schedule: {global_batch: %u, microbatch: 1}\nsync: {collective: %s}\n"
-		"train: {maths: none, until: {steps: 1}}\n",
+		"train: {arithmetic: none, until: {steps: 1}}\n",
 		members, skep_collective_name(kind));
 	if (!skep_scenario_read_text(path, text, (size_t)size, NULL, &scenario, &diag))
 		fail_msg("%s", diag.message);
@@ -244,8 +245,8 @@ static void test_sites_work_side_by_side(void **state)
 	}
 }
 
-/* Four links of 100 MB/s and four of 25 MB/s. Nobody is done before the slow ones have sent what they have, V / B; with equal
- * shares they take V (1 + 6/8) / B. That members wait for each other between the two halves comes on top. */
+/* Four links of 100 MB/s and four of 25 MB/s. No member is done before the slow ones have sent what they have, V / B;
+ * with equal shares they take V (1 + 6/8) / B. That members wait for each other between the two halves comes on top. */
 static void test_a_butterfly_spares_slow_links(void **state)
 {
 	(void)state;
@@ -286,7 +287,7 @@ static void test_one_member_needs_no_time(void **state)
 	(void)state;
 	for (uint8_t kind = 0; kind < SKEP_COLLECTIVES; kind++) {
 		struct heard heard = {0};
-		if (kind != SKEP_COLLECTIVE_WHOLE)
+		if (kind != SKEP_COLLECTIVE_FUSED)
 			heard = simulate(kind, 1, 1);
 		assert_int_equal(heard.operations, 0);
 		assert_int_equal(heard.sync_messages, 0);

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "analysis/compare.h"
-#include "analysis/settings.h"
+#include "analysis/store/settings.h"
+#include "analysis/summary/compare.h"
 #include "tests/unit/synthetic.h"
 
 #define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))

@@ -3,7 +3,7 @@
  * test_compute.c - `cluster.compute` of a scenario: stages' times against sums of measured layers and products worked out
  * here, what is outside of a table, and what is refused.
  */
-#include "scenarios/compute.h"
+#include "scenarios/plan/compute.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "scenarios/scenario.h"
-#include "scenarios/sources.h"
+#include "scenarios/read/scenario.h"
+#include "scenarios/read/sources.h"
 
 #define OPT "scenarios/opt-350m.yaml"
 #define LEAN "model.file=tests/data/opt-350m-lean.yaml", "cluster.topology=tests/data/three-gpus.yaml"
@@ -78,7 +78,7 @@ static void test_measured_layers(void **state)
 	assert_int_equal(time_of(&s, V100, 4)->forward_ns, 2 * 28839000 + 74796000);
 	assert_int_equal(time_of(&s, V100, 4)->step_ns, 2 * 3900940 + 15953200);
 	assert_true(timing_of(&s, V100, 4)->step_known && timing_of(&s, V100, 4)->backward_measured);
-	assert_false(timing_of(&s, A100_80, 1)->step_known); /* nobody measured it */
+	assert_false(timing_of(&s, A100_80, 1)->step_known); /* not measured */
 	double ratio = (double)time_of(&s, V100, 1)->forward_ns / (double)time_of(&s, A100_40, 1)->forward_ns;
 	assert_true(ratio > 3.2 && ratio < 3.55);
 	struct skep_op op = {.kind = SKEP_OP_BACKWARD, .stage = 1};
@@ -124,7 +124,7 @@ static void test_products(void **state)
 	struct skep_scenario s;
 	MUST_READ("scenarios/one-worker.yaml", &s, "cluster.compute={predictor: table, type: fp16}", "seed=1",
 		"model.file=models/bench-mlp-512.yaml", "cluster.topology=topologies/eleven.yaml", "model.stages=2",
-		"train.maths=none");
+		"train.arithmetic=none");
 	const struct skep_predictor *p = &s.predictor[0];
 	uint32_t first, count;
 	double forward_s = 1e-4, backward_s = 1e-4; /* the profile's overhead */

@@ -2,10 +2,10 @@
  *
  * test_cost.c - what a run costs while workers come and go and prices change, against sums computed by hand.
  */
+#include "tests/unit/plot_call.h"
 #include "tests/unit/store_fixture.h"
 
-#include "analysis/plot.h"
-#include "analysis/summary.h"
+#include "analysis/summary/summary.h"
 
 #define HALF_HOUR (1800 * (skep_time)1000000000u)
 
@@ -64,9 +64,11 @@ static void test_come_and_go(void **state)
 	struct skep_summary summary = run(&s, "a.db");
 	assert_true(fabs(summary.cost_usd - 7.75) < 1e-12);
 	assert_int_equal(query("a.db", "SELECT round(cost_usd * 1e9) FROM runs"), 7750000000);
-	assert_int_equal(query("a.db", "SELECT count(*) FROM lives"), 4);
-	assert_int_equal(query("a.db", "SELECT round(sum(cost_usd) * 1e9) FROM lives WHERE worker = 1"), 3875000000);
-	assert_int_equal(query("a.db", "SELECT round(cost_usd * 1e9) FROM lives WHERE worker = 2 AND born_s = 7200"),
+	assert_int_equal(query("a.db", "SELECT count(*) FROM incarnations"), 4);
+	assert_int_equal(
+		query("a.db", "SELECT round(sum(cost_usd) * 1e9) FROM incarnations WHERE worker = 1"), 3875000000);
+	assert_int_equal(
+		query("a.db", "SELECT round(cost_usd * 1e9) FROM incarnations WHERE worker = 2 AND started_s = 7200"),
 		1875000000);
 	/* After 1 h: 0.5 and 0.5. After 2: 1 and 0.5 + 0.25 + 1.5. After 3: 1.5, 3.875, 1.5 + 0.125. */
 	static const int64_t micro[] = {1000000, 3250000, 7000000, 7750000};
@@ -90,12 +92,12 @@ static void test_unknown(void **state)
 	struct skep_summary summary = run(&s, "a.db");
 	assert_true(isnan(summary.cost_usd));
 	assert_int_equal(query("a.db", "SELECT count(*) FROM rounds WHERE cost_usd IS NULL"), 4);
-	assert_int_equal(query("a.db", "SELECT count(*) FROM lives WHERE cost_usd IS NULL"), 1);
+	assert_int_equal(query("a.db", "SELECT count(*) FROM incarnations WHERE cost_usd IS NULL"), 1);
 	struct skep_store *store = must_open("a.db", false);
 	int64_t one = 1;
-	assert_false(skep_plot(store, "cost", NULL, 0, "a.png", NULL, error, sizeof error));
+	assert_false(plot_rounds(store, "cost", NULL, 0, "a.png", NULL, error, sizeof error));
 	assert_non_null(strstr(error, "no run in the database has a cost"));
-	assert_false(skep_plot(store, "cost", &one, 1, "a.png", NULL, error, sizeof error));
+	assert_false(plot_rounds(store, "cost", &one, 1, "a.png", NULL, error, sizeof error));
 	assert_non_null(strstr(error, "the price of a machine is not known"));
 	skep_store_close(store);
 	synthetic_finish(&s);
@@ -121,7 +123,7 @@ static void test_picture(void **state)
 	char *kept = strdup(before);
 	setenv("PATH", path, 1);
 	struct skep_store *store = must_open("a.db", false);
-	if (!skep_plot(store, "cost", NULL, 0, "a.png", NULL, error, sizeof error))
+	if (!plot_rounds(store, "cost", NULL, 0, "a.png", NULL, error, sizeof error))
 		fail_msg("%s", error);
 	setenv("PATH", kept, 1);
 	free(kept);

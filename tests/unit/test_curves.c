@@ -3,7 +3,8 @@
  * test_curves.c - the accuracy of many runs in one picture: which runs are taken together, their mean and band, the axes, and
  * what is refused.
  */
-#include "analysis/database.h"
+#include "analysis/store/database.h"
+#include "tests/unit/plot_call.h"
 #include "tests/unit/plot_fixture.h"
 
 #define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
@@ -346,9 +347,9 @@ static void test_refusals(void **state)
 	for (int i = 26; i < 300; i++)
 		run[i] = 1;
 	refuse(store, "accuracy", run, 300, NULL, "at most 256 runs");
-	s.scenario.maths = SKEP_MATHS_NONE;
+	s.scenario.arithmetic = SKEP_ARITHMETIC_NONE;
 	run[0] = record_run(store, &s, "sim", "seed: 1\n", 40);
-	refuse(store, "accuracy", run, 1, &usual, "maths: none");
+	refuse(store, "accuracy", run, 1, &usual, "arithmetic: none");
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
@@ -365,13 +366,13 @@ static void test_fit(void **state)
 	play_gnuplot();
 	s.decay = 0.995;
 	run = record_run(store, &s, "sim", "seed: 2\n", 40);
-	if (!skep_plot(store, "fit", &run, 1, "fit.png", NULL, error, sizeof error))
+	if (!plot_rounds(store, "fit", &run, 1, "fit.png", NULL, error, sizeof error))
 		fail_msg("%s", error);
 	const char *script = read_script("fit.png");
 	assert_non_null(strstr(script, "set title 'mlp: a law of the loss'"));
 	assert_non_null(strstr(script, "Title[1] = 'H = 1, 2 replicas, staleness 0'"));
 	assert_non_null(strstr(script, "$law << END\n"));
-	assert_false(skep_plot(store, "fit", (int64_t[]){77}, 1, "none.png", NULL, error, sizeof error));
+	assert_false(plot_rounds(store, "fit", (int64_t[]){77}, 1, "none.png", NULL, error, sizeof error));
 	assert_non_null(strstr(error, "run 77 is not in the database"));
 	skep_store_close(store);
 	synthetic_finish(&s);

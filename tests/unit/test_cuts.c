@@ -15,12 +15,12 @@
 
 #include <cmocka.h>
 
-#include "core/allocate/cuts.h"
 #include "core/random.h"
-#include "planning/cuts.h"
-#include "planning/search.h"
-#include "scenarios/memory.h"
-#include "scenarios/recut.h"
+#include "planning/problem/cuts.h"
+#include "planning/problem/run_search.h"
+#include "planning/search/layers_cut.h"
+#include "scenarios/plan/memory.h"
+#include "scenarios/plan/recut.h"
 #include "tests/unit/read_with.h"
 
 enum { STAGES_MOST = 6, LAYERS_MOST = 10 };
@@ -166,20 +166,20 @@ static void test_the_recurrence_is_exact(void **state)
 
 /* ---- a scenario that is cut anew ------------------------------------------------------------------------------------- */
 
-static void same_slices(const struct skep_scenario *a, const struct skep_scenario *b, uint32_t from, uint32_t to)
+static void same_vstages(const struct skep_scenario *a, const struct skep_scenario *b, uint32_t from, uint32_t to)
 {
-	uint32_t slices = skep_plan_slices(&a->plan);
-	for (uint32_t slice = from; slice < to; slice++) {
-		const struct skep_stage_plan *x = &a->stage[slice % a->plan.stages],
-					     *y = &b->stage[slice % b->plan.stages];
-		assert_memory_equal(&a->cost[slice], &b->cost[slice], sizeof *a->cost);
-		assert_int_equal(a->slice_bytes[slice], b->slice_bytes[slice]);
+	uint32_t vstages = skep_plan_vstages(&a->plan);
+	for (uint32_t vstage = from; vstage < to; vstage++) {
+		const struct skep_stage_plan *x = &a->stage[vstage % a->plan.stages],
+					     *y = &b->stage[vstage % b->plan.stages];
+		assert_memory_equal(&a->cost[vstage], &b->cost[vstage], sizeof *a->cost);
+		assert_int_equal(a->vstage_bytes[vstage], b->vstage_bytes[vstage]);
 		assert_int_equal(x->parameters, y->parameters);
 		assert_int_equal(x->activation_bytes, y->activation_bytes);
 		assert_int_equal(x->state_bytes, y->state_bytes);
 		for (uint32_t gpu = 0; gpu < a->topology.gpus; gpu++)
-			assert_memory_equal(&a->op_time[(size_t)gpu * slices + slice],
-				&b->op_time[(size_t)gpu * slices + slice], sizeof *a->op_time);
+			assert_memory_equal(&a->op_time[(size_t)gpu * vstages + vstage],
+				&b->op_time[(size_t)gpu * vstages + vstage], sizeof *a->op_time);
 	}
 }
 
@@ -192,12 +192,12 @@ static void same_memory(const struct skep_scenario *a, const struct skep_scenari
 				    skep_memory_of(b, &of_b, stage, gpu).total);
 }
 
-static void draw_layers(uint64_t *random, uint32_t slices, uint32_t layers, uint32_t *ret)
+static void draw_layers(uint64_t *random, uint32_t vstages, uint32_t layers, uint32_t *ret)
 {
-	for (uint32_t i = 0; i < slices; i++)
+	for (uint32_t i = 0; i < vstages; i++)
 		ret[i] = 1;
-	for (uint32_t i = slices; i < layers; i++)
-		ret[skep_random_below(random, slices)]++;
+	for (uint32_t i = vstages; i < layers; i++)
+		ret[skep_random_below(random, vstages)]++;
 }
 
 static void test_cut_anew_is_read_anew(void **state)
@@ -205,8 +205,8 @@ static void test_cut_anew_is_read_anew(void **state)
 	(void)state;
 	static const char *const sets[][5] = {{NULL}, {"schedule.routing=trainer", "model.stages=4"},
 		{"schedule.compression=int8", "sync.compression=fp16"},
-		{"schedule.pipeline=interleaved", "schedule.chunks=2", "model.stages=2"},
-		{"model.file=models/gpt2-256x4.yaml", "model.stages=3", "train.maths=none"},
+		{"schedule.pipeline=interleaved", "schedule.model_chunks=2", "model.stages=2"},
+		{"model.file=models/gpt2-256x4.yaml", "model.stages=3", "train.arithmetic=none"},
 		{"schedule.checkpoint_activations=true", "schedule.pipeline=1f1b"}};
 	uint64_t random = 5;
 	for (uint32_t k = 0; k < sizeof sets / sizeof sets[0]; k++) {
@@ -217,21 +217,22 @@ static void test_cut_anew_is_read_anew(void **state)
 		struct skep_scenario s, recut;
 		read_with(&s, "scenarios/two-datacentres.yaml", set, count);
 		assert_true(skep_cuts_possible(&s) && skep_recut_make(&s, &recut));
-		uint32_t slices = skep_plan_slices(&s.plan), layers[64];
-		same_slices(&s, &recut, 0, slices);
+		uint32_t vstages = skep_plan_vstages(&s.plan), layers[64];
+		same_vstages(&s, &recut, 0, vstages);
 		same_memory(&s, &recut);
 		for (uint32_t n = 0; n < 5; n++) {
 			struct skep_scenario again;
-			draw_layers(&random, slices, s.model.layers, layers);
-			set[count] = skep_recut_assignment(layers, slices);
+			draw_layers(&random, vstages, s.model.layers, layers);
+			set[count] = skep_recut_assignment(layers, vstages);
 			read_with(&again, "scenarios/two-datacentres.yaml", set, count + 1);
 			skep_recut_set(&recut, layers);
-			same_slices(&again, &recut, 0, slices);
+			same_vstages(&again, &recut, 0, vstages);
 			same_memory(&again, &recut);
-			for (uint32_t slice = 0, first = 0; skep_plan_laps(&s.plan) == 1 && slice < slices; slice++) {
-				skep_recut_set_slice(&recut, slice, first, first + layers[slice]);
-				same_slices(&again, &recut, slice, slice + 1);
-				first += layers[slice];
+			for (uint32_t vstage = 0, first = 0; skep_plan_model_chunks(&s.plan) == 1 && vstage < vstages;
+				vstage++) {
+				skep_recut_set_vstage(&recut, vstage, first, first + layers[vstage]);
+				same_vstages(&again, &recut, vstage, vstage + 1);
+				first += layers[vstage];
 			}
 			skep_scenario_finish(&again);
 			free((char *)(uintptr_t)set[count]);
@@ -249,11 +250,11 @@ struct pool {
 	double memory_bytes; /* of every GPU; 0: as it is */
 };
 
-static void open_pool(const struct pool *pool, const uint32_t *layers, uint32_t slices, struct skep_scenario *s)
+static void open_pool(const struct pool *pool, const uint32_t *layers, uint32_t vstages, struct skep_scenario *s)
 {
 	const char *set[9];
 	memcpy(set, pool->set, pool->sets * sizeof *set);
-	char *cut = layers ? skep_recut_assignment(layers, slices) : NULL;
+	char *cut = layers ? skep_recut_assignment(layers, vstages) : NULL;
 	set[pool->sets] = cut;
 	read_with(s, "scenarios/two-datacentres.yaml", set, pool->sets + (cut != NULL));
 	for (uint32_t i = 0; pool->memory_bytes > 0 && i < s->topology.gpus; i++)
@@ -262,16 +263,16 @@ static void open_pool(const struct pool *pool, const uint32_t *layers, uint32_t 
 }
 
 /* Of all allocations, by the problem of a scenario that was read with this cut. */
-static double least_of_cut(const struct pool *pool, const uint32_t *layers, uint32_t slices)
+static double least_of_cut(const struct pool *pool, const uint32_t *layers, uint32_t vstages)
 {
 	struct skep_scenario s;
 	struct skep_planning p;
 	char error[1024];
 	double least = INFINITY;
-	open_pool(pool, layers, slices, &s);
+	open_pool(pool, layers, vstages, &s);
 	assert_true(skep_planning_pose(&s, &p, error, sizeof error));
-	void *mem = malloc(skep_throughput_size(&p.throughput[SKEP_VIEW_SHARED]));
-	const struct skep_objective *cost = skep_throughput_init(mem, &p.throughput[SKEP_VIEW_SHARED]);
+	void *mem = malloc(skep_throughput_size(&p.throughput[SKEP_CONTENDED]));
+	const struct skep_objective *cost = skep_throughput_init(mem, &p.throughput[SKEP_CONTENDED]);
 	uint32_t stage_of[8] = {0}, count[STAGES_MOST], at = 0;
 	while (at < p.workers) {
 		if (skep_problem_allows(&p.problem, stage_of, count))
@@ -285,16 +286,16 @@ static double least_of_cut(const struct pool *pool, const uint32_t *layers, uint
 	return least;
 }
 
-static double least_of_all(const struct pool *pool, uint32_t *layers, uint32_t slice, uint32_t slices, uint32_t left)
+static double least_of_all(const struct pool *pool, uint32_t *layers, uint32_t vstage, uint32_t vstages, uint32_t left)
 {
 	double least = INFINITY;
-	if (slice + 1 == slices) {
-		layers[slice] = left;
-		return least_of_cut(pool, layers, slices);
+	if (vstage + 1 == vstages) {
+		layers[vstage] = left;
+		return least_of_cut(pool, layers, vstages);
 	}
-	for (uint32_t n = 1; n + (slices - slice - 1) <= left; n++) {
-		layers[slice] = n;
-		least = fmin(least, least_of_all(pool, layers, slice + 1, slices, left - n));
+	for (uint32_t n = 1; n + (vstages - vstage - 1) <= left; n++) {
+		layers[vstage] = n;
+		least = fmin(least, least_of_all(pool, layers, vstage + 1, vstages, left - n));
 	}
 	return least;
 }
@@ -314,7 +315,7 @@ static double find_both(const struct pool *pool, double *ret_even)
 	bool can = skep_planning_check(&p, error, sizeof error);
 	*ret_even = INFINITY;
 	for (uint32_t k = 0; k < 2; k++) {
-		struct skep_planning_search q = {.method = SKEP_METHOD_PORTFOLIO, .view = SKEP_VIEW_SHARED, .seed = 1};
+		struct skep_planning_search q = {.method = SKEP_METHOD_PORTFOLIO, .view = SKEP_CONTENDED, .seed = 1};
 		struct skep_found found;
 		skep_recut_of(&s, layers);
 		if (can && k == 0) {
@@ -335,8 +336,8 @@ static double find_both(const struct pool *pool, double *ret_even)
 	if (best < INFINITY) {
 		open_pool(pool, best_layers, p.stages, &again);
 		assert_true(skep_planning_make(&again, &posed, error, sizeof error));
-		void *mem = malloc(skep_throughput_size(&posed.throughput[SKEP_VIEW_SHARED]));
-		const struct skep_objective *cost = skep_throughput_init(mem, &posed.throughput[SKEP_VIEW_SHARED]);
+		void *mem = malloc(skep_throughput_size(&posed.throughput[SKEP_CONTENDED]));
+		const struct skep_objective *cost = skep_throughput_init(mem, &posed.throughput[SKEP_CONTENDED]);
 		assert_true(fabs(cost->whole(cost->self, best_of) - best) <= 1e-9 * best);
 		free(mem);
 		skep_planning_finish(&posed);
@@ -348,14 +349,14 @@ static double find_both(const struct pool *pool, double *ret_even)
 }
 
 static const char *const pools[2][4] = {
-	{"cluster.allocation={method: explicit, stage_of: [0, out, 1, 0, out, out, 1, 0]}",
-		"cluster.allocation={method: explicit, stage_of: [0, 1, out, 0, 0, out, 1, out]}",
-		"cluster.allocation={method: explicit, stage_of: [0, 1, 0, 1, 0, out, 1, out]}",
-		"cluster.allocation={method: explicit, stage_of: [0, 1, out, 1, 0, 1, 0, out]}"},
-	{"cluster.allocation={method: explicit, stage_of: [0, out, 1, 2, out, out, 1, 0]}",
-		"cluster.allocation={method: explicit, stage_of: [0, 1, out, 2, 0, out, 1, out]}",
-		"cluster.allocation={method: explicit, stage_of: [0, 1, 0, 1, 2, out, 1, out]}",
-		"cluster.allocation={method: explicit, stage_of: [0, 1, out, 1, 2, 1, 0, out]}"},
+	{"cluster.allocation={method: explicit, stage_of: [0, unused, 1, 0, unused, unused, 1, 0]}",
+		"cluster.allocation={method: explicit, stage_of: [0, 1, unused, 0, 0, unused, 1, unused]}",
+		"cluster.allocation={method: explicit, stage_of: [0, 1, 0, 1, 0, unused, 1, unused]}",
+		"cluster.allocation={method: explicit, stage_of: [0, 1, unused, 1, 0, 1, 0, unused]}"},
+	{"cluster.allocation={method: explicit, stage_of: [0, unused, 1, 2, unused, unused, 1, 0]}",
+		"cluster.allocation={method: explicit, stage_of: [0, 1, unused, 2, 0, unused, 1, unused]}",
+		"cluster.allocation={method: explicit, stage_of: [0, 1, 0, 1, 2, unused, 1, unused]}",
+		"cluster.allocation={method: explicit, stage_of: [0, 1, unused, 1, 2, 1, 0, unused]}"},
 };
 static const char *const scales[] = {
 	"cluster.compute_scale=1", "cluster.compute_scale=30", "cluster.compute_scale=1000"};
@@ -367,7 +368,7 @@ static struct pool pool_of(uint32_t nth)
 {
 	uint32_t three = nth / 4 % 2;
 	return (struct pool){.set = {pools[three][nth % 4], scales[nth % 3], more[nth % 5],
-				     three ? "model.stages=3" : "model.stages=2", "train.maths=none"},
+				     three ? "model.stages=3" : "model.stages=2", "train.arithmetic=none"},
 		.sets = 5};
 }
 

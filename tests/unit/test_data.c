@@ -2,7 +2,7 @@
  *
  * test_data.c - the quadratic corpus: pure in (seed, sample number), spread as it says, disjoint among microbatches.
  */
-#include "models/data.h"
+#include "models/corpus/data.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -80,10 +80,10 @@ static void test_microbatches_are_disjoint_and_numbered(void **state)
 	}
 	qsort(all, n, sizeof *all,
 		compare); /* 24 random bits each: a few chance twins are expected, shared runs are not */
-	uint32_t twins = 0;
+	uint32_t tied_peers = 0;
 	for (size_t i = 1; i < n; i++)
-		twins += all[i] == all[i - 1];
-	assert_true(twins < 8);
+		tied_peers += all[i] == all[i - 1];
+	assert_true(tied_peers < 8);
 	free(all);
 }
 

@@ -4,7 +4,7 @@
  */
 #include "tests/unit/store_fixture.h"
 
-#define NOBODY 65534
+#define UNPRIVILEGED_UID 65534
 
 static void write_file(const char *path, const void *bytes, size_t size)
 {
@@ -131,7 +131,7 @@ static void test_locked(void **state)
 	sqlite3_close(other);
 }
 
-/* Permissions do not bind root: these run as nobody then. */
+/* Permissions do not bind the user root: these tests run under another user then. */
 static void test_read_only(void **state)
 {
 	(void)state;
@@ -143,7 +143,7 @@ static void test_read_only(void **state)
 	chmod("folder", 0777);
 	bool root = geteuid() == 0;
 	if (root)
-		assert_int_equal(seteuid(NOBODY), 0);
+		assert_int_equal(seteuid(UNPRIVILEGED_UID), 0);
 	struct skep_store *store[2];
 	char said[4][sizeof error] = {"", "", "", ""};
 	store[0] = skep_store_open("folder/a.db", true, said[0], sizeof error);
@@ -153,7 +153,7 @@ static void test_read_only(void **state)
 	chmod("folder/a.db", 0666);
 	chmod("folder", 0555);
 	if (root)
-		assert_int_equal(seteuid(NOBODY), 0);
+		assert_int_equal(seteuid(UNPRIVILEGED_UID), 0);
 	struct skep_store *shut = skep_store_open("folder/a.db", true, said[2], sizeof error);
 	struct skep_store *made = skep_store_open("folder/b.db", true, said[3], sizeof error);
 	struct skep_store *frozen = skep_store_open("folder/a.db", false, error, sizeof error);

@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#include "models/data.h"
-#include "models/stage.h"
-#include "scenarios/scenario.h"
+#include "models/corpus/data.h"
+#include "models/stage/stage.h"
+#include "scenarios/read/scenario.h"
 #include "sim/sim.h"
 
 #define ROUNDS 24u
@@ -118,7 +118,7 @@ static void check_period(unsigned batch, bool reduction_is_longer)
 	snprintf(text, sizeof text,
 		"name: d\nmodel: {file: m.yaml, stages: 1}\ncluster: {topology: t.yaml}\n"
 		"schedule: {global_batch: %u, microbatch: 16}\n"
-		"train: {maths: none, until: {steps: %u}}\n",
+		"train: {arithmetic: none, until: {steps: %u}}\n",
 		batch, ROUNDS);
 	read_scenario(text, false, &s);
 	simulate(&s, &prompt);

@@ -56,7 +56,7 @@ static void test_microbatches_add_up(void **state)
 	job_finish(&job);
 }
 
-/* Stage 1 of three is to count it: stage 2 hands its gradient on, stage 0 computes for nobody. */
+/* Stage 1 of three is to count it: stage 2 hands its gradient on, stage 0 does not compute it. */
 static void test_a_stage_that_does_not_count(void **state)
 {
 	(void)state;
@@ -114,7 +114,7 @@ static void test_more_chunks_than_parameters(void **state)
 		struct job job;
 		job_init(&job, 1, SKEP_ACTIVATION_TANH, 1, 0); /* one weight, one bias */
 		job.training.reduction_codec = codecs[c];
-		struct skep_op op = job_chunk(&job, (struct skep_op){.kind = SKEP_OP_TAKE, .chunk = 4, .size = 5});
+		struct skep_op op = job_chunk(&job, (struct skep_op){.kind = SKEP_OP_COPY_GRAD, .chunk = 4, .size = 5});
 		uint64_t bytes;
 		op.in = job_run(job.device[0], op).out;
 		assert_non_null(skep_device_buffer_read(job.device[0], op.in, &bytes));
@@ -132,7 +132,7 @@ static void test_more_chunks_than_parameters(void **state)
 static bool consumes(const struct skep_op *op)
 {
 	return op->kind == SKEP_OP_ADD || op->kind == SKEP_OP_ADD_STORE || op->kind == SKEP_OP_STORE ||
-	       op->kind == SKEP_OP_FOLD;
+	       op->kind == SKEP_OP_ADD_TO_RESULT;
 }
 
 static void expect_refused(struct skep_device *device, struct skep_op op)
@@ -177,7 +177,7 @@ static void test_wrong_operands_are_refused(void **state)
 			op = (struct skep_op){.kind = (uint8_t)kind, .stage = 1, .size = 2, .in = bad[i]};
 			expect_refused(middle, job_chunk(&job, op));
 		}
-		op = (struct skep_op){.kind = SKEP_OP_FOLD, .stage = 1, .size = 2, .in = bad[i]};
+		op = (struct skep_op){.kind = SKEP_OP_ADD_TO_RESULT, .stage = 1, .size = 2, .in = bad[i]};
 		expect_refused(middle, job_chunk(&job, op));
 	}
 	/* Operands that a stage does not have, and operations for a stage that the device does not serve. */
@@ -186,7 +186,7 @@ static void test_wrong_operands_are_refused(void **state)
 	skep_device_buffer_release(job.device[0], op.in);
 	forward.stage = 2;
 	expect_refused(middle, forward);
-	const uint8_t kinds[] = {SKEP_OP_TAKE, SKEP_OP_KEEP, SKEP_OP_GIVE};
+	const uint8_t kinds[] = {SKEP_OP_COPY_GRAD, SKEP_OP_INIT_RESULT, SKEP_OP_COPY_RESULT};
 	for (size_t i = 0; i < sizeof kinds; i++) { /* beyond the parameters */
 		op = job_chunk(&job, (struct skep_op){.kind = kinds[i], .stage = 2, .size = 1});
 		op.first = 1;
@@ -211,7 +211,7 @@ static void test_operands_of_another_codec_are_refused(void **state)
 	job.training.checkpoint_activations = true;
 	job_restart(&job);
 	struct skep_device *middle = job.device[1];
-	const struct skep_op take = job_chunk(&job, (struct skep_op){.kind = SKEP_OP_TAKE, .stage = 1, .size = 2});
+	const struct skep_op take = job_chunk(&job, (struct skep_op){.kind = SKEP_OP_COPY_GRAD, .stage = 1, .size = 2});
 	uint64_t chunk_bytes, bytes[3];
 	struct skep_buf chunk = job_run(middle, take).out, fits[3];
 	skep_device_buffer_read(middle, chunk, &chunk_bytes);
@@ -253,8 +253,8 @@ static void test_a_device_without_a_stage_refuses(void **state)
 	struct job job;
 	char error[256];
 	job_init(&job, 1, SKEP_ACTIVATION_TANH, 2, 4);
-	struct skep_device *idle =
-		skep_device_create(SKEP_DEVICE_CPU, &job.training, SKEP_NO_STAGE, error, sizeof error);
+	struct skep_device *idle = skep_device_create_on(
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, SKEP_NO_STAGE, error, sizeof error);
 	for (uint8_t kind = SKEP_OP_FORWARD; kind < SKEP_OP_KINDS; kind++)
 		if (kind != SKEP_OP_ENTER) /* which gives it one */
 			expect_refused(idle, (struct skep_op){.kind = kind, .stage = 0, .size = 1, .microbatches = 1});
@@ -336,16 +336,16 @@ static float *brought(struct skep_device *device, uint8_t kind, size_t n)
 static void test_a_liar_lies_wherever_it_brings_its_own(void **state)
 {
 	(void)state;
-	const uint8_t kinds[] = {SKEP_OP_TAKE, SKEP_OP_ADD, SKEP_OP_OFFER};
-	const struct skep_byzantine honest = {SKEP_LIE_NONE, 0, 0}, liar = {SKEP_LIE_SIGN_FLIP, 3, 1};
+	const uint8_t kinds[] = {SKEP_OP_COPY_GRAD, SKEP_OP_ADD, SKEP_OP_PACK_PART};
+	const struct skep_byzantine honest = {SKEP_ATTACK_NONE, 0, 0}, liar = {SKEP_ATTACK_SIGN_FLIP, 3, 1};
 	struct job job;
 	size_t n;
 	uint64_t bytes;
 	job_init(&job, 1, SKEP_ACTIVATION_TANH, 3, 8);
 	job_microbatch(&job, 0, 0);
 	float *own = job_gradients(&job, 0, &n);
-	struct skep_op keep = {.kind = SKEP_OP_KEEP, .size = 2, .count = n}, give = keep;
-	give.kind = SKEP_OP_GIVE;
+	struct skep_op keep = {.kind = SKEP_OP_INIT_RESULT, .size = 2, .count = n}, give = keep;
+	give.kind = SKEP_OP_COPY_RESULT;
 	for (size_t k = 0; k <= 3; k++) {
 		skep_device_set_byzantine(job.device[0], &liar);
 		if (k == 3)
@@ -368,7 +368,8 @@ static void test_a_liar_lies_wherever_it_brings_its_own(void **state)
 
 static struct skep_buf offered(struct skep_device *device, size_t n)
 {
-	return job_run(device, (struct skep_op){.kind = SKEP_OP_OFFER, .size = 2, .count = n, .microbatches = 1}).out;
+	return job_run(device, (struct skep_op){.kind = SKEP_OP_PACK_PART, .size = 2, .count = n, .microbatches = 1})
+	        .out;
 }
 
 /* Parts of no member, of another size, stale ones; a whole without parts. What is refused is released. */
@@ -383,7 +384,7 @@ static void test_parts_that_cannot_be_collected(void **state)
 	struct skep_op op = {.kind = SKEP_OP_AGGREGATE, .size = 2, .count = n};
 	assert_true(job_run(device, op).failed);
 	for (uint32_t wrong = 0; wrong < 4; wrong++) {
-		op = (struct skep_op){.kind = SKEP_OP_COLLECT, .size = 2, .count = n, .in = offered(device, n)};
+		op = (struct skep_op){.kind = SKEP_OP_UNPACK_PART, .size = 2, .count = n, .in = offered(device, n)};
 		op.microbatch = wrong == 0 ? 2 : 1;
 		op.count -= wrong == 1;
 		op.first = wrong == 2 ? n : 0;
@@ -393,7 +394,7 @@ static void test_parts_that_cannot_be_collected(void **state)
 		assert_int_equal(skep_device_buffers_live(device), 0);
 	}
 	for (uint32_t member = 0; member < 2; member++) {
-		op = (struct skep_op){.kind = SKEP_OP_COLLECT, .size = 2, .count = n, .microbatch = member};
+		op = (struct skep_op){.kind = SKEP_OP_UNPACK_PART, .size = 2, .count = n, .microbatch = member};
 		op.in = member == 1 ? offered(device, n) : op.in;
 		assert_false(job_run(device, op).failed);
 	}
@@ -412,10 +413,12 @@ static void test_what_cannot_be_created(void **state)
 	assert_false(skep_device_available(SKEP_DEVICE_CUDA, error, sizeof error));
 	assert_non_null(strstr(error, "CUDA"));
 	error[0] = '\0';
-	assert_null(skep_device_create(SKEP_DEVICE_CUDA, &job.training, 0, error, sizeof error));
+	assert_null(skep_device_create_on(
+		SKEP_DEVICE_CUDA, &(struct skep_device_place){0}, &job.training, 0, error, sizeof error));
 	assert_non_null(strstr(error, "CUDA"));
 	job.width[2] = 3;
-	assert_null(skep_device_create(SKEP_DEVICE_CPU, &job.training, 0, error, sizeof error));
+	assert_null(skep_device_create_on(
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, 0, error, sizeof error));
 	assert_non_null(strstr(error, "one output"));
 	job.width[2] = 1;
 	skep_device_destroy(NULL);

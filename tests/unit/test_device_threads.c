@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_device_threads.c - a team does every thing of a loop once, whoever asks and however busy it is; and a device learns to the
- * bit the same on any number of threads: losses, gradients, parameters. The models are large enough that products are cut.
+ * test_device_threads.c - a thread pool does every item of a loop once, whichever thread asks and however busy it is;
+ * and a device learns to the bit the same on any number of threads: losses, gradients, parameters. The models are large
+ * enough that products are cut.
  */
 #include "tests/unit/job.h"
 
@@ -16,9 +17,9 @@
 
 #include <cmocka.h>
 
-#include "models/stage.h"
-#include "models/team.h"
-#include "models/tokens.h"
+#include "models/corpus/tokens.h"
+#include "models/layers/thread_pool.h"
+#include "models/stage/stage.h"
 
 /* ---- the team ----------------------------------------------------------------------------------------------------- */
 
@@ -46,25 +47,25 @@ static void test_each_thing_is_done_once(void **state)
 	static const size_t grains[] = {1, 7, 250, 999, THINGS, 5000};
 	(void)state;
 	for (uint32_t members = 1; members <= MEMBERS; members++) {
-		struct skep_team *team = skep_team_create(members);
-		assert_non_null(team);
-		assert_int_equal(skep_team_members(team), members);
+		struct skep_thread_pool *thread_pool = skep_thread_pool_create(members);
+		assert_non_null(thread_pool);
+		assert_int_equal(skep_thread_pool_size(thread_pool), members);
 		for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++) {
 			atomic_uint times[THINGS] = {0}, busy[MEMBERS] = {0};
 			struct tally tally = {grains[g], members, times, busy};
 			for (int loop = 0; loop < 50; loop++)
-				skep_team_share(team, THINGS, grains[g], count, &tally);
+				skep_thread_pool_for(thread_pool, THINGS, grains[g], count, &tally);
 			for (size_t i = 0; i < THINGS; i++)
 				assert_int_equal(times[i], 50);
 		}
-		skep_team_destroy(team);
+		skep_thread_pool_destroy(thread_pool);
 	}
-	assert_int_equal(skep_team_members(NULL), 1);
-	skep_team_destroy(NULL);
+	assert_int_equal(skep_thread_pool_size(NULL), 1);
+	skep_thread_pool_destroy(NULL);
 }
 
 struct asker {
-	struct skep_team *team;
+	struct skep_thread_pool *thread_pool;
 	pthread_t thread;
 	atomic_uint times[THINGS];
 };
@@ -82,7 +83,7 @@ static void *ask(void *context)
 	struct asker *a = context;
 	atomic_uint *times = a->times;
 	for (int loop = 0; loop < 200; loop++)
-		skep_team_share(a->team, THINGS, 100, add_one, &times);
+		skep_thread_pool_for(a->thread_pool, THINGS, 100, add_one, &times);
 	return NULL;
 }
 
@@ -90,10 +91,10 @@ static void *ask(void *context)
 static void test_two_may_ask_at_once(void **state)
 {
 	static struct asker asker[2];
-	struct skep_team *team = skep_team_create(3);
+	struct skep_thread_pool *thread_pool = skep_thread_pool_create(3);
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		asker[i].team = team;
+		asker[i].thread_pool = thread_pool;
 		assert_int_equal(pthread_create(&asker[i].thread, NULL, ask, &asker[i]), 0);
 	}
 	for (int i = 0; i < 2; i++) {
@@ -101,7 +102,7 @@ static void test_two_may_ask_at_once(void **state)
 		for (size_t t = 0; t < THINGS; t++)
 			assert_int_equal(asker[i].times[t], 200);
 	}
-	skep_team_destroy(team);
+	skep_thread_pool_destroy(thread_pool);
 }
 
 /* ---- devices ------------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_directory.c - the directory's machine: directory.c, rounds.c and edge.c, event by event.
+ * test_directory.c - the directory's machine: directory.c, rounds.c and boundary.c, event by event.
  */
 #include "directory_fixture.h"
 
@@ -297,7 +297,7 @@ static void test_the_last_of_a_stage_works_on(void **state)
 	leave(&f, 0);
 	leave(&f, 2);
 	finish(&f, 0, 1, false);
-	assert_non_null(fixture_sent(&f, SKEP_MESSAGE_GRANT)); /* nobody stays: all are asked */
+	assert_non_null(fixture_sent(&f, SKEP_MESSAGE_GRANT)); /* none stays: all are asked */
 	finish(&f, 0, 0, true);
 	finish(&f, 2, 2, true);
 	finish(&f, 2, 3, true);
@@ -384,7 +384,7 @@ static void test_idle_worker_moves_to_the_loaded_stage(void **state)
 	finish_all(&f);
 	f.now = 2 * SECOND_NS;
 	commit_round(&f);
-	const struct skep_note *moved = fixture_noted(&f, SKEP_NOTE_MOVED);
+	const struct skep_note *moved = fixture_noted(&f, SKEP_NOTE_MIGRATED);
 	assert_true(moved && moved->peer.index == 2 && moved->peer.epoch == 1 && moved->stage == 1);
 	assert_null(fixture_noted(&f, SKEP_NOTE_FENCED));
 	const struct skep_message *assign = fixture_sent(&f, SKEP_MESSAGE_ASSIGN);
@@ -400,7 +400,7 @@ static void test_idle_worker_moves_to_the_loaded_stage(void **state)
 	fixture_finish(&f);
 }
 
-static void test_nobody_moves_before_the_period_is_over(void **state)
+static void test_none_moves_before_the_period_is_over(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -410,7 +410,7 @@ static void test_nobody_moves_before_the_period_is_over(void **state)
 	finish_all(&f);
 	f.now = 2 * SECOND_NS - 1;
 	commit_round(&f);
-	assert_null(fixture_noted(&f, SKEP_NOTE_MOVED));
+	assert_null(fixture_noted(&f, SKEP_NOTE_MIGRATED));
 	assert_int_equal(fixture_count_sent(&f, SKEP_MESSAGE_GRANT), 2);
 	fixture_finish(&f);
 }
@@ -445,7 +445,7 @@ static void test_who_gave_notice_is_no_help(void **state)
 }
 
 /* A load is shared by those that are on their way. */
-static void test_newcomers_of_a_bulk_spread_over_the_loads(void **state)
+static void test_newcomers_of_a_burst_spread_over_the_loads(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -513,10 +513,10 @@ int main(void)
 		cmocka_unit_test(test_who_joins_and_leaves_is_fenced),
 		cmocka_unit_test(test_newcomer_hears_who_leaves),
 		cmocka_unit_test(test_idle_worker_moves_to_the_loaded_stage),
-		cmocka_unit_test(test_nobody_moves_before_the_period_is_over),
+		cmocka_unit_test(test_none_moves_before_the_period_is_over),
 		cmocka_unit_test(test_newcomer_goes_where_the_load_is),
 		cmocka_unit_test(test_who_gave_notice_is_no_help),
-		cmocka_unit_test(test_newcomers_of_a_bulk_spread_over_the_loads),
+		cmocka_unit_test(test_newcomers_of_a_burst_spread_over_the_loads),
 		cmocka_unit_test(test_who_waits_may_ask_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_directory_join.c - the directory's machine when workers join, and when a stage has lost its last one: refound.c. Four
+ * test_directory_join.c - the directory's machine when workers join, and when a stage has lost its last one: restore.c. Four
  * workers in two stages, as in test_directory.c.
  */
 #include "directory_fixture.h"
@@ -106,7 +106,7 @@ static void test_who_gave_notice_is_as_good_as_gone(void **state)
 	fixture_finish(&f);
 }
 
-/* Nobody is spread: any stage, drawn, whatever is there. But a stage that waits for a founder comes first. */
+/* Newcomers are not spread: any stage, drawn, whatever is there. But a stage that waits for a restorer comes first. */
 static void test_joins_may_be_random(void **state)
 {
 	(void)state;
@@ -118,12 +118,12 @@ static void test_joins_may_be_random(void **state)
 	fixture_start(&f);
 	struct skep_event dead = {.kind = SKEP_EVENT_SUSPECT, .u.peer = {3, 1}};
 	fixture_event(&f, dead);
-	dead.u.peer.index = 7; /* nobody is left in stage 3 */
+	dead.u.peer.index = 7; /* no worker is left in stage 3 */
 	fixture_event(&f, dead);
 	for (uint32_t life = 0; life < 40; life++) { /* born again and again, into stages that have two workers */
 		struct skep_message message = fixture_message(SKEP_MESSAGE_JOIN, life == 0 ? 3 : 7, 8, 0);
 		message.from.epoch = 0;
-		message.u.join.born_ns = life + 1;
+		message.u.join.started_ns = life + 1;
 		fixture_deliver(&f, message);
 		uint32_t given = fixture_sent(&f, SKEP_MESSAGE_ASSIGN)->stage;
 		assert_true(life > 0 || given == 3);
@@ -199,7 +199,7 @@ static void test_another_founds_if_the_first_dies(void **state)
 	fixture_finish(&f);
 }
 
-static void test_a_reduction_closes_with_nobody(void **state)
+static void test_a_reduction_closes_with_none(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -287,7 +287,7 @@ int main(void)
 		cmocka_unit_test(test_joins_may_be_random),
 		cmocka_unit_test(test_the_first_founds_the_rest_downloads),
 		cmocka_unit_test(test_another_founds_if_the_first_dies),
-		cmocka_unit_test(test_a_reduction_closes_with_nobody),
+		cmocka_unit_test(test_a_reduction_closes_with_none),
 		cmocka_unit_test(test_the_wait_has_an_end),
 		cmocka_unit_test(test_the_founder_restores_the_newest_checkpoint),
 	};

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "scenarios/loss.h"
+#include "scenarios/plan/loss.h"
 #include "sim/queue.h"
 #include "sim/sim.h"
 #include "sim/traffic.h"
@@ -58,7 +58,7 @@ struct skep_device *skep_device_create_on(enum skep_device_kind kind, const stru
 
 void skep_device_set_byzantine(struct skep_device *device, const struct skep_byzantine *byzantine)
 {
-	assert_true(device && byzantine->lie == SKEP_LIE_NONE);
+	assert_true(device && byzantine->attack == SKEP_ATTACK_NONE);
 }
 struct skep_byzantine skep_scenario_byzantine(const struct skep_scenario *scenario, uint32_t worker)
 {
@@ -142,11 +142,11 @@ static void hear_worker(void *context, const struct skep_worker_use *use)
 	assert_int_equal(heard->lived_ns[use->index], use->index < 3 ? use->alive_ns : 0);
 }
 
-static void hear_life(void *context, uint32_t machine, skep_time born_ns, skep_time ended_ns)
+static void hear_life(void *context, uint32_t machine, skep_time started_ns, skep_time ended_ns)
 {
 	struct heard *heard = context;
-	assert_true(machine < 3 && born_ns <= ended_ns);
-	heard->lived_ns[machine] += ended_ns - born_ns;
+	assert_true(machine < 3 && started_ns <= ended_ns);
+	heard->lived_ns[machine] += ended_ns - started_ns;
 }
 
 static void hear_progress(void *context, skep_time now, uint32_t done, uint32_t total)
@@ -158,14 +158,14 @@ static void hear_progress(void *context, skep_time now, uint32_t done, uint32_t 
 }
 
 /* 1 MB/s up, 10 ms latency between machines, also with the directory. One machine more than workers, and a slow one. */
-static struct skep_sim_result simulate(script_function *function, enum skep_maths maths, struct heard *heard)
+static struct skep_sim_result simulate(script_function *function, enum skep_arithmetic arithmetic, struct heard *heard)
 {
 	static const uint32_t first_stage[3] = {0, 1, SKEP_NO_STAGE};
 	struct skep_machine machine[5];
 	struct skep_pair pair = {INFINITY, 0.01, INFINITY};
 	static const struct skep_stage_plan stage[2] = {{.parameters = 1}, {.parameters = 1}};
 	struct skep_model model = {0};
-	struct skep_scenario scenario = {.maths = maths,
+	struct skep_scenario scenario = {.arithmetic = arithmetic,
 		.training = {.model = &model, .samples = 1},
 		.plan = {.workers = 3, .stages = 2, .rounds = 5, .stage = stage, .first_stage_of = first_stage},
 		.topology = {.machines = 4, .places = 1, .machine = machine, .pair = &pair}};
@@ -259,7 +259,7 @@ static void messages_take_latency_and_bandwidth(void **state)
 {
 	(void)state;
 	struct heard heard;
-	struct skep_sim_result result = simulate(ping_pong, SKEP_MATHS_NONE, &heard);
+	struct skep_sim_result result = simulate(ping_pong, SKEP_ARITHMETIC_NONE, &heard);
 	assert_string_equal(story, "1010 ms: 1 has it\n2020 ms: 0 has it\n3030 ms: 1 has it\n3040 ms: 3 has it\n");
 	assert_int_equal(result.outcome, SKEP_DONE);
 	assert_int_equal(result.end_ns, 3050 * MS + 2 * SKEP_HEADER_BYTES * 1000);
@@ -295,7 +295,7 @@ static void ties_are_settled_by_cause(void **state)
 {
 	(void)state;
 	struct heard heard;
-	simulate(many_at_once, SKEP_MATHS_NONE, &heard);
+	simulate(many_at_once, SKEP_ARITHMETIC_NONE, &heard);
 	assert_string_equal(story, "0: 0 got 9\n10096000: 3 got 0\n10096000: 3 got 1\n10096000: 3 got 2\n");
 	assert_int_equal(heard.links, 4); /* the one to itself used no link */
 }
@@ -320,7 +320,7 @@ static void ties_between_lanes_and_network_too(void **state)
 {
 	(void)state;
 	struct heard heard;
-	simulate(all_at_once, SKEP_MATHS_NONE, &heard);
+	simulate(all_at_once, SKEP_ARITHMETIC_NONE, &heard);
 	assert_string_equal(story, "10096000: 3\n10096000: 0\n10096000: 3\n");
 }
 
@@ -335,7 +335,7 @@ static void no_event_left_is_a_failed_run(void **state)
 {
 	(void)state;
 	struct heard heard;
-	struct skep_sim_result result = simulate(silent, SKEP_MATHS_NONE, &heard);
+	struct skep_sim_result result = simulate(silent, SKEP_ARITHMETIC_NONE, &heard);
 	assert_string_equal(story, "started\n");
 	assert_int_equal(result.outcome, SKEP_FAILED);
 	assert_int_equal(result.end_ns, 0);
@@ -373,12 +373,12 @@ static void lanes_run_side_by_side_each_in_order(void **state)
 {
 	(void)state;
 	struct heard heard;
-	simulate(two_lanes, SKEP_MATHS_NONE, &heard);
+	simulate(two_lanes, SKEP_ARITHMETIC_NONE, &heard);
 	assert_string_equal(story, "20000001: 1 after 20000001\n20000002: 2 after 20000002\n"
 				   "40000004: 3 after 20000003\n60000008: 4 after 20000004\n");
 	assert_int_equal(heard.spans, 4);
 	assert_true(heard.span[2].begin_ns == 20000001 && heard.span[2].end_ns == 40000004);
-	assert_true(heard.span[2].worker == 1 && heard.span[2].microbatch == 3 && heard.span[2].busy_ns == 20000003);
+	assert_true(heard.span[2].worker == 1 && heard.span[2].number == 3 && heard.span[2].busy_ns == 20000003);
 	assert_int_equal(heard.worker[1].compute_ns, 60000008);
 	assert_int_equal(heard.worker[1].arithmetic_ns, 0);
 	assert_int_equal(heard.notes, 5);
@@ -411,7 +411,7 @@ static void who_wants_memory_gets_it(void **state)
 {
 	(void)state;
 	struct heard heard;
-	struct skep_sim_result result = simulate(hungry, SKEP_MATHS_NONE, &heard);
+	struct skep_sim_result result = simulate(hungry, SKEP_ARITHMETIC_NONE, &heard);
 	assert_int_equal(result.outcome, SKEP_DONE);
 }
 
@@ -446,7 +446,7 @@ static void timers_follow_the_deadline(void **state)
 {
 	(void)state;
 	struct heard heard;
-	struct skep_sim_result result = simulate(alarm_clock, SKEP_MATHS_NONE, &heard);
+	struct skep_sim_result result = simulate(alarm_clock, SKEP_ARITHMETIC_NONE, &heard);
 	assert_string_equal(story, "50 ms\n100 ms\n");
 	assert_int_equal(result.outcome, SKEP_DONE);
 }
@@ -473,11 +473,11 @@ static void a_deadline_in_the_past_is_now(void **state)
 {
 	(void)state;
 	struct heard heard;
-	simulate(late_alarm, SKEP_MATHS_NONE, &heard);
+	simulate(late_alarm, SKEP_ARITHMETIC_NONE, &heard);
 	assert_string_equal(story, "30 ms\n");
 }
 
-/* ---- real maths ------------------------------------------------------------------------------------------------- */
+/* ---- real arithmetic ------------------------------------------------------------------------------------------------- */
 
 static void payload_travels(struct skep_node *node, const struct skep_event *event, struct skep_actions *actions)
 {
@@ -502,7 +502,7 @@ static void payloads_move_between_devices(void **state)
 {
 	(void)state;
 	struct heard heard;
-	simulate(payload_travels, SKEP_MATHS_REAL, &heard);
+	simulate(payload_travels, SKEP_ARITHMETIC_REAL, &heard);
 	assert_string_equal(story, "arithmetic 5\nloss 42\nreceived\n");
 	assert_int_equal(heard.worker[0].arithmetic_ns, 10 * MS + 5);
 }

@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "models/checkpoint_folder.h"
-#include "models/hf_config.h"
-#include "models/stage_weights.h"
+#include "models/checkpoint/checkpoint_folder.h"
+#include "models/read/hf_config.h"
+#include "models/stage/stage_weights.h"
 
 static const char gpt2[] = "tests/data/hf/gpt2", llama[] = "tests/data/hf/llama";
 

@@ -3,7 +3,7 @@
  * test_gpu.c - GPU profiles: what is read and refused, where a name is looked for, and the time of an operation against
  * the roofline written out.
  */
-#include "topologies/gpu.h"
+#include "topologies/gpu/gpu.h"
 
 #include <math.h>
 #include <setjmp.h>

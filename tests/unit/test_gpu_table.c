@@ -3,7 +3,7 @@
  * test_gpu_table.c - tables of measured times: what is read and refused, look-ups against values worked out by hand, and the
  * shipped tables against the figures that their makers published.
  */
-#include "topologies/gpu_table.h"
+#include "topologies/gpu/gpu_table.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -150,21 +150,6 @@ static void test_layers(void **state)
 	skep_gpu_table_finish(&t);
 }
 
-static void test_halves(void **state)
-{
-	(void)state;
-	struct skep_gpu_table t = power_grid(), half[2];
-	for (uint32_t i = 0; i < 2; i++) {
-		assert_true(skep_gpu_table_half(&t, i, &half[i]));
-		assert_int_equal(half[i].rows, 27);
-	}
-	for (uint32_t i = 0; i < t.rows; i++)
-		assert_memory_equal(&half[i % 2].row[i / 2], &t.row[i], sizeof t.row[i]);
-	for (uint32_t i = 0; i < 2; i++)
-		skep_gpu_table_finish(&half[i]);
-	skep_gpu_table_finish(&t);
-}
-
 static void test_refuses(void **state)
 {
 	(void)state;
@@ -279,7 +264,6 @@ int main(void)
 		cmocka_unit_test(test_products),
 		cmocka_unit_test(test_scattered_products),
 		cmocka_unit_test(test_layers),
-		cmocka_unit_test(test_halves),
 		cmocka_unit_test(test_refuses),
 		cmocka_unit_test(test_best_products),
 		cmocka_unit_test(test_opt_blocks),

@@ -15,11 +15,11 @@
 
 #include <cmocka.h>
 
-#include "models/hf_config.h"
-#include "models/hf_weights.h"
 #include "models/layers/attention.h"
 #include "models/layers/norm.h"
-#include "models/safetensors.h"
+#include "models/read/hf_config.h"
+#include "models/weights/hf_weights.h"
+#include "models/weights/safetensors.h"
 
 struct bench {
 	char folder[64], path[128];

@@ -225,7 +225,7 @@ static void test_rtt(void **state)
 	check_pair(&t, 0, 1, 1e8, 0.0875);
 	check_pair(&t, 3, 1, 1e8, 66.945);
 	assert_non_null(strstr(report.notes, "round trips taken as ms: their median is"));
-	assert_int_equal(files_left(), 2); /* what nobody measured has no matrix */
+	assert_int_equal(files_left(), 2); /* what was not measured has no matrix */
 	skep_topology_finish(&t);
 
 	refuse(&o, seattle, 0, 0, "the unit cannot be told: the median round trip would be 0.");

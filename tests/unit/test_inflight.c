@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/inflight.h"
 #include "core/random.h"
+#include "core/worker/inflight.h"
 
 #define CAPACITY 37
 #define NUMBERS 200

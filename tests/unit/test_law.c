@@ -5,10 +5,10 @@
  */
 #include "tests/unit/plot_fixture.h"
 
-#include "analysis/fit.h"
+#include "analysis/fit/fit.h"
 #include "core/random.h"
-#include "scenarios/law.h"
-#include "scenarios/loss.h"
+#include "scenarios/plan/law.h"
+#include "scenarios/plan/loss.h"
 
 #define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
 
@@ -278,7 +278,7 @@ static void test_refuses(void **state)
 	for (uint32_t i = 0; i < points.count; i++) /* five decades, and back again */
 		points.point[i].loss = pow(10, -5.0 + fabs(i - 30.0) / 6);
 	refuses(&points, "they do not fall as a power");
-	/* H and staleness change together: nobody can tell which it was. */
+	/* H and staleness change together, so the data cannot tell which it was. */
 	add_run(&points, &law, 1, 2, 0, 4e3, 60, 0.01, &random);
 	add_run(&points, &law, 8, 2, 1, 4e3, 60, 0.01, &random);
 	refuses(&points, "cannot tell two parameters apart");
@@ -298,7 +298,7 @@ static void test_scenario(void **state)
 	fclose(out);
 	snprintf(path, sizeof path, "%s/scenarios/diloco.yaml", root);
 	snprintf(file, sizeof file, "train.law.file=%s/law.yaml", getcwd(how, sizeof how));
-	const char *const set[] = {"train.maths=law", file, "sync.delayed=true"};
+	const char *const set[] = {"train.arithmetic=law", file, "sync.delayed=true"};
 	struct skep_scenario_options options = {.set = set, .sets = 3};
 	if (!skep_scenario_read(path, &options, &s, &diag))
 		fail_msg("%s", diag.message);
@@ -388,13 +388,13 @@ static void test_bad_runs(void **state)
 	struct skep_store *store = open_store();
 	synthetic_init(&s, "bad", 4, 2);
 	int64_t run[2] = {record_whole(store, &s), 0};
-	s.scenario.maths = SKEP_MATHS_NONE;
+	s.scenario.arithmetic = SKEP_ARITHMETIC_NONE;
 	run[1] = record_whole(store, &s);
-	refuses_runs(store, run, 2, "run 2 has no loss: its scenario says `maths: none`");
-	s.scenario.maths = SKEP_MATHS_LAW;
+	refuses_runs(store, run, 2, "run 2 has no loss: its scenario says `arithmetic: none`");
+	s.scenario.arithmetic = SKEP_ARITHMETIC_SCALING_LAW;
 	run[1] = record_whole(store, &s);
 	refuses_runs(store, run, 2, "run 3 has its losses from a law");
-	s.scenario.maths = SKEP_MATHS_REAL;
+	s.scenario.arithmetic = SKEP_ARITHMETIC_REAL;
 	s.scenario.plan.first_round = 3;
 	run[1] = record_whole(store, &s);
 	refuses_runs(store, run, 2, "run 4 goes on with another run, and a law is about whole ones");

@@ -14,10 +14,10 @@
 #include <cmocka.h>
 
 #include "core/random.h"
-#include "models/data.h"
-#include "models/device_cpu.h"
+#include "models/corpus/data.h"
+#include "models/corpus/tokens.h"
+#include "models/device/device_cpu.h"
 #include "models/layers/attention.h"
-#include "models/tokens.h"
 
 #define STEP 1e-5
 #define TOLERANCE 1e-7 /* of the largest gradient */

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "core/marks.h"
 #include "core/random.h"
+#include "core/worker/marks.h"
 
 #define SETS 3u
 #define NUMBERS 400u

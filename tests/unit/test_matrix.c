@@ -2,7 +2,7 @@
  *
  * test_matrix.c - matrices from comma-separated text: what is read, and where it says that it cannot be.
  */
-#include "scenarios/reader/reader.h"
+#include "base/reader.h"
 
 #include <math.h>
 #include <setjmp.h>

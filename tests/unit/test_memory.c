@@ -5,7 +5,7 @@
  */
 #include "tests/unit/split_fixture.h"
 
-#include "scenarios/memory.h"
+#include "scenarios/plan/memory.h"
 
 #define STASH (4 * (66 * 2048 + 9 * 8192) + 4 * 32 * (64 + 2 * 100)) /* bytes of a sample: four blocks and the head */
 #define SCRATCH (2 * 4 * 8192)
@@ -114,7 +114,8 @@ static void check_device(const struct skep_scenario *s, uint32_t stage, uint32_t
 {
 	char error[256];
 	const struct skep_memory *m = &s->memory[gpu * s->plan.stages + stage];
-	struct skep_device *device = skep_device_create(SKEP_DEVICE_CPU, &s->training, stage, error, sizeof error);
+	struct skep_device *device = skep_device_create_on(
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &s->training, stage, error, sizeof error);
 	assert_non_null(device);
 	struct skep_device_memory has = skep_device_memory(device);
 	assert_int_equal(has.optimizer, SKEP_MEMORY_HOST);

@@ -3,7 +3,7 @@
  * test_model.c - model files: what is read and what is refused where; the cut against every other cut there is; the cost
  * against sums written out.
  */
-#include "models/model.h"
+#include "models/read/model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include "tests/unit/flow_drive.h"
 
 #include "core/random.h"
-#include "topologies/sharing.h"
+#include "topologies/network/sharing.h"
 
 #define MANY 4096u
 #define LIMITS 7u
@@ -25,23 +25,25 @@ struct limit {
 };
 
 /* NULL: none, as where there is no network at all. */
-static const struct skep_trait *trait_of(const struct skep_topology *topology, uint64_t row, uint64_t column)
+static const struct skep_link_profile *link_profile_of(
+	const struct skep_topology *topology, uint64_t row, uint64_t column)
 {
 	uint64_t at = row * topology->places + column;
 	bool network = topology->pair[at].latency_s > 0 || !isinf(topology->pair[at].capacity_Bps);
-	return topology->traits > 0 && network ? &topology->trait[topology->trait_of[at]] : NULL;
+	return topology->link_profiles > 0 && network ? &topology->link_profile[topology->link_profile_of[at]] : NULL;
 }
 
 /* What one flow may have by itself. */
 static double cap_of(const struct skep_topology *topology, uint64_t row, uint64_t column)
 {
-	const struct skep_trait *trait = trait_of(topology, row, column);
+	const struct skep_link_profile *link_profile = link_profile_of(topology, row, column);
 	double rtt = topology->pair[row * topology->places + column].latency_s +
 	             topology->pair[column * topology->places + row].latency_s;
-	if (!trait || rtt <= 0)
+	if (!link_profile || rtt <= 0)
 		return INFINITY;
-	double mathis = trait->loss > 0 ? trait->mss_bytes * sqrt(1.5) / (rtt * sqrt(trait->loss)) : INFINITY;
-	return fmin(trait->window_bytes / rtt, mathis);
+	double mathis = link_profile->loss > 0 ? link_profile->mss_bytes * sqrt(1.5) / (rtt * sqrt(link_profile->loss))
+	                                       : INFINITY;
+	return fmin(link_profile->window_bytes / rtt, mathis);
 }
 
 static void limits_of(const struct skep_topology *topology, const struct transfer *t, struct limit ret[LIMITS])
@@ -54,9 +56,9 @@ static void limits_of(const struct skep_topology *topology, const struct transfe
 	ret[2] = (struct limit){UINT64_C(3) << 60 | machines, pair->capacity_Bps};
 	ret[3] = (struct limit){UINT64_C(4) << 60 | places, pair->shared_Bps};
 	ret[4] = ret[5] = (struct limit){UINT64_C(8) << 60, INFINITY};
-	if (topology->gate && row != column) {
-		ret[4] = (struct limit){UINT64_C(5) << 60 | row, topology->gate[row].up_Bps};
-		ret[5] = (struct limit){UINT64_C(6) << 60 | column, topology->gate[column].down_Bps};
+	if (topology->site_link && row != column) {
+		ret[4] = (struct limit){UINT64_C(5) << 60 | row, topology->site_link[row].up_Bps};
+		ret[5] = (struct limit){UINT64_C(6) << 60 | column, topology->site_link[column].down_Bps};
 	}
 	ret[6] = (struct limit){UINT64_C(7) << 60 | (uintptr_t)t, cap_of(topology, row, column)};
 }
@@ -149,8 +151,8 @@ static void oracle_enter(
 	size_t row = topology->machine[transfer->source].place, column = topology->machine[transfer->destination].place;
 	double latency = topology->pair[row * topology->places + column].latency_s;
 	*flow = (struct oracle_flow){.transfer = transfer, .left = (double)transfer->bytes, .arrival = -1};
-	const struct skep_trait *trait = trait_of(topology, row, column);
-	double begin = (double)transfer->start * 1e-9, overhead = trait ? trait->overhead_s : 0;
+	const struct skep_link_profile *link_profile = link_profile_of(topology, row, column);
+	double begin = (double)transfer->start * 1e-9, overhead = link_profile ? link_profile->overhead_s : 0;
 	if (overhead > 0)
 		begin = free[transfer->source] = fmax(begin, free[transfer->source]) + overhead;
 	flow->enter = begin + latency;
@@ -203,17 +205,17 @@ static double draw_capacity(uint64_t *seed)
 }
 
 /* A third of the windows cannot bind, a third may, a third must. */
-static void draw_traits(uint64_t *seed, struct skep_topology *topology)
+static void draw_link_profiles(uint64_t *seed, struct skep_topology *topology)
 {
 	uint32_t pairs = topology->places * topology->places;
-	topology->traits = pairs;
-	topology->trait = calloc(pairs, sizeof *topology->trait);
-	topology->trait_of = calloc(pairs, sizeof *topology->trait_of);
-	assert_true(topology->trait && topology->trait_of);
+	topology->link_profiles = pairs;
+	topology->link_profile = calloc(pairs, sizeof *topology->link_profile);
+	topology->link_profile_of = calloc(pairs, sizeof *topology->link_profile_of);
+	assert_true(topology->link_profile && topology->link_profile_of);
 	for (uint32_t i = 0; i < pairs; i++) {
 		static const double window[] = {INFINITY, 1e5, 2e4};
-		topology->trait_of[i] = (uint16_t)i;
-		topology->trait[i] = (struct skep_trait){.window_bytes = window[draw(seed, 3)],
+		topology->link_profile_of[i] = (uint16_t)i;
+		topology->link_profile[i] = (struct skep_link_profile){.window_bytes = window[draw(seed, 3)],
 			.loss = draw(seed, 4) ? 0 : 1e-5 * (double)(1 + draw(seed, 100)),
 			.mss_bytes = 1460,
 			.overhead_s = draw(seed, 4) ? 0 : 1e-3 * (double)draw(seed, 300)};
@@ -236,10 +238,10 @@ static void draw_topology(uint64_t *seed, struct skep_topology *topology)
 	if (draw(seed, 2)) {
 		topology_gates(topology);
 		for (uint32_t i = 0; i < places; i++)
-			topology->gate[i] = (struct skep_gate){draw_capacity(seed), draw_capacity(seed)};
+			topology->site_link[i] = (struct skep_site_link){draw_capacity(seed), draw_capacity(seed)};
 	}
 	if (draw(seed, 2))
-		draw_traits(seed, topology);
+		draw_link_profiles(seed, topology);
 }
 
 static int by_start(const void *a, const void *b)

@@ -103,7 +103,7 @@ static struct skep_peer join(struct fixture *f)
 {
 	struct skep_message message = from_worker(SKEP_MESSAGE_JOIN, 3, 0);
 	message.from.epoch = 0;
-	message.u.join.born_ns = 7;
+	message.u.join.started_ns = 7;
 	fixture_deliver(f, message);
 	assert_int_equal(fixture_sent(f, SKEP_MESSAGE_ASSIGN)->stage, 1);
 	return fixture_sent(f, SKEP_MESSAGE_ASSIGN)->to;

@@ -2,7 +2,7 @@
  *
  * test_override.c - what is wrong with a value that `--set` gave is shown in the option, with a caret under what is wrong.
  */
-#include "scenarios/reader/reader.h"
+#include "base/reader.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

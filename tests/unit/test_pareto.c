@@ -3,9 +3,10 @@
  * test_pareto.c - the picture of time against cost: which runs are on it, how they are joined, and the front against one found
  * the slow way.
  */
+#include "tests/unit/plot_call.h"
 #include "tests/unit/plot_fixture.h"
 
-#include "analysis/database.h"
+#include "analysis/store/database.h"
 #include "core/random.h"
 
 struct made { /* a run; NAN: none */
@@ -45,7 +46,7 @@ static int64_t put(struct skep_store *store, const struct made *made)
 
 static const char *pareto(struct skep_store *store, const int64_t *run, uint32_t runs, const char *metric)
 {
-	if (!skep_plot_metric(store, "pareto", run, runs, "script.png", NULL, metric, error, sizeof error))
+	if (!plot_metric(store, "pareto", run, runs, "script.png", NULL, metric, error, sizeof error))
 		fail_msg("%s", error);
 	return read_script("script.png");
 }
@@ -103,7 +104,7 @@ static void test_seeds_are_joined_and_labels_have_what_varies(void **state)
 		{"schedule: {wiring: uniform, in_flight: 4}\n", 2, 20, 3, NAN, NAN},
 		{"schedule: {wiring: latency, in_flight: 4}\n", 1, 5, 4, NAN, NAN},
 		{"schedule: {wiring: latency, in_flight: 4}\n", 2, 5, 4, NAN, NAN},
-		{"schedule: {wiring: latency, in_flight: 4}\n", 3, 8, NAN, NAN, NAN}, /* nobody knows its price */
+		{"schedule: {wiring: latency, in_flight: 4}\n", 3, 8, NAN, NAN, NAN}, /* its price is not known */
 	};
 	double row[8][2];
 	struct skep_store *store = open_store();
@@ -250,7 +251,7 @@ static void test_labels_are_led_to(void **state)
 
 static void refuses(struct skep_store *store, const int64_t *run, uint32_t runs, const char *metric, const char *phrase)
 {
-	assert_false(skep_plot_metric(store, "pareto", run, runs, "a.png", NULL, metric, error, sizeof error));
+	assert_false(plot_metric(store, "pareto", run, runs, "a.png", NULL, metric, error, sizeof error));
 	if (!strstr(error, phrase))
 		fail_msg("'%s' is not in: %s", phrase, error);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_payload.c - what travels between devices and what waits for its gradient: reductions by hand under each codec, with the
- * error that models/codec.h allows; passes on encoded payloads against passes on floats; recomputing against keeping.
+ * error that models/update/codec.h allows; passes on encoded payloads against passes on floats; recomputing against keeping.
  */
 #include "tests/unit/job.h"
 
@@ -52,7 +52,7 @@ static double partial_sum(const struct ring *ring, uint32_t members, uint32_t fi
 	return sum;
 }
 
-/* By how much models/codec.h allows parameter i of a chunk to be off, the chunk being [begin, end) and on its way from its
+/* By how much models/update/codec.h allows parameter i of a chunk to be off, the chunk being [begin, end) and on its way from its
  * own member on. */
 static double allowed(const struct ring *ring, uint32_t members, enum skep_codec codec, uint32_t chunk, size_t begin,
 	size_t end, size_t i)
@@ -220,7 +220,7 @@ static void test_a_chunk_travels_encoded(void **state)
 		job.training.reduction_codec = codecs[c];
 		for (uint32_t chunk = 0; chunk < 3; chunk++) {
 			uint64_t first, count;
-			struct skep_op op = {.kind = SKEP_OP_TAKE, .round = 1, .chunk = chunk, .size = 3};
+			struct skep_op op = {.kind = SKEP_OP_COPY_GRAD, .round = 1, .chunk = chunk, .size = 3};
 			skep_chunk_range(n, chunk, 3, &first, &count);
 			assert_true(4 * count <= sizeof expected);
 			skep_codec_encode(codecs[c], count, sum + first, expected);

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "core/hash.h"
-#include "topologies/regions.h"
-#include "topologies/topology.h"
-#include "topologies/topology_stats.h"
+#include "topologies/read/regions.h"
+#include "topologies/read/topology.h"
+#include "topologies/read/topology_stats.h"
 
 static char folder[64], root[512];
 

@@ -58,13 +58,13 @@ static void test_two_rounds_against_the_formulas(void **state)
 			for (size_t i = 0; i < n; i++)
 				v[i] -= RATE * (sum[i] / 2);
 			free(sum);
-			run(&job, SKEP_OP_INNER, round, 2, nth);
+			run(&job, SKEP_OP_INNER_STEP, round, 2, nth);
 		}
 		float *empty = job_gradients(&job, round, &n);
 		for (size_t i = 0; i < n; i++)
 			assert_true(empty[i] == 0);
 		free(empty);
-		run(&job, SKEP_OP_PSEUDO, round, 4, 0);
+		run(&job, SKEP_OP_PSEUDO_GRAD, round, 4, 0);
 		float *pseudo = job_gradients(&job, round, &n), *expected = malloc(n * sizeof *expected);
 		float most = 0;
 		for (size_t i = 0; i < n; i++) {
@@ -105,17 +105,17 @@ static void test_rates_count_inner_steps(void **state)
 		float *before = job_parameters(&job, &n);
 		job_microbatch(&job, step / 2, step);
 		float *sum = job_gradients(&job, step / 2, &n);
-		run(&job, SKEP_OP_INNER, step / 2, 1, step % 2);
-		run(&job, SKEP_OP_PSEUDO, step / 2, 1, 0);
+		run(&job, SKEP_OP_INNER_STEP, step / 2, 1, step % 2);
+		run(&job, SKEP_OP_PSEUDO_GRAD, step / 2, 1, 0);
 		float *pseudo = job_gradients(&job, step / 2, &n);
 		for (size_t i = 0; i < n && step % 2 == 0;
 			i++) /* the first of a round: from the parameters of the stage */
 			sum[i] *= RATE * (float)(step + 1) / 4;
 		if (step % 2 == 0)
 			near(pseudo, sum, n, 1e-6f);
-		run(&job, SKEP_OP_INNER, step / 2, 0, 0); /* clears it, and leaves the inner parameters */
+		run(&job, SKEP_OP_INNER_STEP, step / 2, 0, 0); /* clears it, and leaves the inner parameters */
 		if (step % 2 == 1) {
-			run(&job, SKEP_OP_PSEUDO, step / 2, 1, 0);
+			run(&job, SKEP_OP_PSEUDO_GRAD, step / 2, 1, 0);
 			job_step(&job, step / 2, 1);
 		}
 		free(before);
@@ -142,8 +142,8 @@ static void test_a_newcomer_warms_up_from_where_it_began(void **state)
 		for (uint32_t round = 0; round < 4; round++) {
 			job_microbatch(&job, round, round);
 			float *sum = job_gradients(&job, round, &n);
-			run(&job, SKEP_OP_INNER, round, round < 2 ? 0 : 1, 0); /* none in the first two */
-			run(&job, SKEP_OP_PSEUDO, round, 1, 0);
+			run(&job, SKEP_OP_INNER_STEP, round, round < 2 ? 0 : 1, 0); /* none in the first two */
+			run(&job, SKEP_OP_PSEUDO_GRAD, round, 1, 0);
 			float *pseudo = job_gradients(&job, round, &n);
 			for (size_t j = 0; j < n; j++)
 				sum[j] *= round < 2 ? 0 : RATE * rates[i][round - 2];
@@ -189,9 +189,9 @@ static void test_inner_steps_are_clipped(void **state)
 			double length = clipped_step(sum, 2, (double)limit[l], n, v);
 			assert_true(length > 1 && length < 1e5);
 			free(sum);
-			run(&job, SKEP_OP_INNER, 0, 2, nth);
+			run(&job, SKEP_OP_INNER_STEP, 0, 2, nth);
 		}
-		run(&job, SKEP_OP_PSEUDO, 0, 4, 0);
+		run(&job, SKEP_OP_PSEUDO_GRAD, 0, 4, 0);
 		float *pseudo = job_gradients(&job, 0, &n);
 		for (size_t i = 0; i < n; i++)
 			v[i] = 4 * (w[i] - v[i]);
@@ -214,17 +214,17 @@ static void test_mixing(void **state)
 	job.training.mixing = 0.25f;
 	job_restart(&job);
 	job_microbatch(&job, 0, 0);
-	run(&job, SKEP_OP_INNER, 0, 1, 0);
-	run(&job, SKEP_OP_PSEUDO, 0, 1, 0);
+	run(&job, SKEP_OP_INNER_STEP, 0, 1, 0);
+	run(&job, SKEP_OP_PSEUDO_GRAD, 0, 1, 0);
 	float *old = job_parameters(&job, &n);
 	job_microbatch(&job, 1, 0);
-	run(&job, SKEP_OP_INNER, 1, 1, 0);
-	run(&job, SKEP_OP_PSEUDO, 1, 1, 0);
+	run(&job, SKEP_OP_INNER_STEP, 1, 1, 0);
+	run(&job, SKEP_OP_PSEUDO_GRAD, 1, 1, 0);
 	float *both = job_gradients(&job, 1, &n); /* w0 - v, both steps */
 	job_step(&job, 0, 1);
 	float *new = job_parameters(&job, &n);
-	run(&job, SKEP_OP_INNER, 1, 0, 0);
-	run(&job, SKEP_OP_PSEUDO, 1, 1, 0);
+	run(&job, SKEP_OP_INNER_STEP, 1, 0, 0);
+	run(&job, SKEP_OP_PSEUDO_GRAD, 1, 1, 0);
 	float *left = job_gradients(&job, 1, &n), *expected = malloc(n * sizeof *expected);
 	for (size_t i = 0; i < n; i++) {
 		float v = old[i] - both[i];
@@ -249,14 +249,14 @@ static void test_a_state_has_no_inner_part(void **state)
 	job_restart(&job);
 	job_restart(&newcomer);
 	job_microbatch(&job, 0, 0);
-	run(&job, SKEP_OP_INNER, 0, 1, 0);
+	run(&job, SKEP_OP_INNER_STEP, 0, 1, 0);
 	float *kept = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE}, &bytes);
 	free(job_parameters(&job, &n));
 	assert_int_equal(bytes, SKEP_STATE_HEADER_BYTES + sizeof(float) * n * 2);
 	job_microbatch(&newcomer, 0, 1);
-	run(&newcomer, SKEP_OP_INNER, 0, 1, 0);
+	run(&newcomer, SKEP_OP_INNER_STEP, 0, 1, 0);
 	assert_false(job_load(newcomer.device[0], 0, kept, bytes).failed);
-	run(&newcomer, SKEP_OP_PSEUDO, 0, 7, 0);
+	run(&newcomer, SKEP_OP_PSEUDO_GRAD, 0, 7, 0);
 	float *zero = job_gradients(&newcomer, 0, &n);
 	for (size_t i = 0; i < n; i++)
 		assert_true(zero[i] == 0);
@@ -290,8 +290,8 @@ static void test_one_step_is_plain_data_parallelism(void **state)
 			job_microbatch(&inner[b > 0], round, b);
 		}
 		for (uint32_t m = 0; m < 2; m++) {
-			run(&inner[m], SKEP_OP_INNER, round, m ? 3 : 1, 0);
-			run(&inner[m], SKEP_OP_PSEUDO, round, m ? 3 : 1, 0);
+			run(&inner[m], SKEP_OP_INNER_STEP, round, m ? 3 : 1, 0);
+			run(&inner[m], SKEP_OP_PSEUDO_GRAD, round, m ? 3 : 1, 0);
 		}
 		job_reduce(plain, 2, 0, round);
 		job_reduce(inner, 2, 0, round);
@@ -311,7 +311,7 @@ static void test_one_step_is_plain_data_parallelism(void **state)
 	}
 }
 
-/* Two fragments in turn, one inner step each round: PSEUDO and STEP leave the other half alone, and what a worker has learnt
+/* Two fragments in turn, one inner step each round: PSEUDO_GRAD and STEP leave the other half alone, and what a worker has learnt
  * in it is in the pseudo-gradient of its next turn: both steps. */
 static void test_fragments_in_turn(void **state)
 {
@@ -324,13 +324,13 @@ static void test_fragments_in_turn(void **state)
 	job_restart(&job);
 	float *start = job_parameters(&job, &n), *moved = calloc(n, sizeof *moved);
 	for (uint32_t round = 0; round < 2; round++) {
-		struct skep_op op = {.kind = SKEP_OP_PSEUDO, .round = round, .microbatches = 2, .size = 1};
+		struct skep_op op = {.kind = SKEP_OP_PSEUDO_GRAD, .round = round, .microbatches = 2, .size = 1};
 		float *before = job_parameters(&job, &n);
 		job_microbatch(&job, round, 0);
 		float *sum = job_gradients(&job, round, &n);
 		for (size_t i = 0; i < n; i++)
 			moved[i] += RATE * sum[i];
-		run(&job, SKEP_OP_INNER, round, 1, 0);
+		run(&job, SKEP_OP_INNER_STEP, round, 1, 0);
 		skep_chunk_range(n, round, 2, &op.first, &op.count);
 		assert_false(job_run(job.device[0], op).failed);
 		float *pseudo = job_gradients(&job, round, &n);
@@ -361,13 +361,13 @@ static void begin_async(struct job *job, float rate, float momentum, uint32_t tu
 static void go(struct job *job, uint32_t microbatch)
 {
 	job_microbatch(job, 0, microbatch);
-	run(job, SKEP_OP_INNER, 0, 1, 0);
+	run(job, SKEP_OP_INNER_STEP, 0, 1, 0);
 }
 
-static void merge(struct job *job, uint32_t version, enum skep_merge kind)
+static void merge(struct job *job, uint32_t version, enum skep_outer_update kind)
 {
 	struct skep_op op = {
-		.kind = SKEP_OP_STEP, .round = version, .microbatches = 1, .size = 1, .merge = (uint8_t)kind};
+		.kind = SKEP_OP_STEP, .round = version, .microbatches = 1, .size = 1, .update = (uint8_t)kind};
 	assert_false(job_run(job->device[0], op).failed);
 }
 
@@ -375,7 +375,7 @@ static void merge(struct job *job, uint32_t version, enum skep_merge kind)
 static float *pseudo_of(struct job *job)
 {
 	size_t n;
-	run(job, SKEP_OP_PSEUDO, 0, 1, 0);
+	run(job, SKEP_OP_PSEUDO_GRAD, 0, 1, 0);
 	return job_gradients(job, 0, &n);
 }
 
@@ -400,7 +400,7 @@ static void test_delayed_nesterov_against_its_algorithm(void **state)
 			w[i] -= 0.7f * ((last ? 0.9f * m[i] : 0) + g[i] / 3);
 			delta[i] = last ? 0 : delta[i];
 		}
-		merge(&job, t, SKEP_MERGE_OWN);
+		merge(&job, t, SKEP_OUTER_UPDATE_OWN);
 		float *after = job_parameters(&job, &n);
 		near(after, w, n, 1e-6f);
 		free(g), free(after);
@@ -410,8 +410,8 @@ static void test_delayed_nesterov_against_its_algorithm(void **state)
 	job_finish(&job);
 }
 
-/* What it does after PSEUDO is in its next one, all of it and nothing else: after its own merge, here of rate 0, as after one
- * of somebody else, which changes the stage's parameters and not its own. */
+/* What it does after PSEUDO_GRAD is in its next one, all of it and nothing else: after its own merge, here of rate 0,
+ * as after one of another worker, which changes the stage's parameters and not its own. */
 static void test_nothing_is_lost_beside_a_merge(void **state)
 {
 	(void)state;
@@ -428,7 +428,7 @@ static void test_nothing_is_lost_beside_a_merge(void **state)
 		go(&job, 0);
 		float *first = pseudo_of(&job);
 		go(&job, 1);
-		merge(&job, 0, other ? SKEP_MERGE_OTHER : SKEP_MERGE_OWN);
+		merge(&job, 0, other ? SKEP_OUTER_UPDATE_OTHER : SKEP_OUTER_UPDATE_OWN);
 		float *after = job_parameters(&job, &n), *second = pseudo_of(&job);
 		for (size_t i = 0; i < n; i++) {
 			moved = fmaxf(moved, fabsf(after[i] - start[i]));
@@ -453,7 +453,7 @@ static void test_a_fresh_worker_follows(void **state)
 	float *start = job_parameters(&job, &n);
 	go(&job, 0);
 	float *g = pseudo_of(&job);
-	merge(&job, 0, SKEP_MERGE_FRESH);
+	merge(&job, 0, SKEP_OUTER_UPDATE_FRESH);
 	float *w = job_parameters(&job, &n), *none = pseudo_of(&job);
 	for (size_t i = 0; i < n; i++) {
 		assert_true(fabsf(w[i] - (start[i] - g[i] / 2)) <= 1e-6f);
@@ -467,7 +467,7 @@ static void test_a_fresh_worker_follows(void **state)
 static void merge_gathered(struct job *job, uint32_t version, const uint32_t *weight)
 {
 	struct skep_op op = {
-		.kind = SKEP_OP_OFFER, .round = version, .lane = SKEP_LANE_REDUCE, .size = 3, .attempt = 1};
+		.kind = SKEP_OP_PACK_PART, .round = version, .lane = SKEP_LANE_REDUCE, .size = 3, .attempt = 1};
 	size_t n;
 	uint32_t all = 0;
 	free(job_parameters(job, &n));
@@ -476,15 +476,18 @@ static void merge_gathered(struct job *job, uint32_t version, const uint32_t *we
 		op.microbatch = rank;
 		op.microbatches = weight[rank];
 		struct skep_op collect = op;
-		collect.kind = SKEP_OP_COLLECT;
+		collect.kind = SKEP_OP_UNPACK_PART;
 		collect.in = job_run(job->device[0], op).out;
 		assert_false(job_run(job->device[0], collect).failed);
 		all += weight[rank];
 	}
 	op.kind = SKEP_OP_AGGREGATE;
 	assert_false(job_run(job->device[0], op).failed);
-	struct skep_op step = {
-		.kind = SKEP_OP_STEP, .round = version, .microbatches = all, .size = 3, .merge = SKEP_MERGE_OWN};
+	struct skep_op step = {.kind = SKEP_OP_STEP,
+		.round = version,
+		.microbatches = all,
+		.size = 3,
+		.update = SKEP_OUTER_UPDATE_OWN};
 	assert_false(job_run(job->device[0], step).failed);
 }
 
@@ -496,7 +499,7 @@ static void test_a_merge_of_too_few_is_nothing(void **state)
 	size_t n;
 	begin_async(&job, 1, 0, 1);
 	job.plan.gather = true;
-	job.plan.merge_parts = 3;
+	job.plan.group_size = 3;
 	job.training.robust = (struct skep_robust){.method = SKEP_ROBUST_TRIMMED_MEAN, .trim = 1};
 	float *start = job_parameters(&job, &n);
 	go(&job, 0);
@@ -521,8 +524,8 @@ static void test_without_it_there_is_nothing_inner(void **state)
 	(void)state;
 	struct job job;
 	begin(&job, 0);
-	assert_true(job_run(job.device[0], (struct skep_op){.kind = SKEP_OP_INNER, .microbatches = 1}).failed);
-	assert_true(job_run(job.device[0], (struct skep_op){.kind = SKEP_OP_PSEUDO, .microbatches = 1}).failed);
+	assert_true(job_run(job.device[0], (struct skep_op){.kind = SKEP_OP_INNER_STEP, .microbatches = 1}).failed);
+	assert_true(job_run(job.device[0], (struct skep_op){.kind = SKEP_OP_PSEUDO_GRAD, .microbatches = 1}).failed);
 	job_finish(&job);
 }
 

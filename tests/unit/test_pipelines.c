@@ -5,7 +5,7 @@
  */
 #include "machine_fixture.h"
 
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 
 static const struct skep_buf none = {0, 0};
 
@@ -109,7 +109,7 @@ static void test_turn_ends_the_wait(void **state)
 	bring(&f, 0, 1, 0);
 	pass(&f, ran(&f, SKEP_OP_FORWARD, 0), true);
 	assert_null(fixture_ran(&f, SKEP_OP_BACKWARD));
-	fixture_deliver(&f, fixture_message(SKEP_MESSAGE_TURN, 4, 1, 0));
+	fixture_deliver(&f, fixture_message(SKEP_MESSAGE_DRAIN, 4, 1, 0));
 	struct skep_op op = ran(&f, SKEP_OP_BACKWARD, 0);
 	bring(&f, 0, 1, 1); /* what comes after all goes forwards first */
 	pass(&f, op, true);
@@ -192,7 +192,7 @@ static void come_back(struct fixture *f, uint32_t worker)
 {
 	struct skep_message message = fixture_message(SKEP_MESSAGE_JOIN, worker, DIRECTORY, 0);
 	message.from.epoch = 0;
-	message.u.join.born_ns = 7;
+	message.u.join.started_ns = 7;
 	fixture_deliver(f, message);
 	assert_int_equal(fixture_sent(f, SKEP_MESSAGE_ASSIGN)->stage, worker % 2);
 	message = fixture_message(SKEP_MESSAGE_ENTERED, worker, DIRECTORY, 0);
@@ -214,14 +214,14 @@ static void test_each_pipeline_is_granted_its_share(void **state)
 		assert_int_equal(grant->to.index, 2 * i);
 		assert_int_equal(grant->u.grant.count, 3);
 	}
-	assert_null(fixture_sent(&f, SKEP_MESSAGE_TURN));
+	assert_null(fixture_sent(&f, SKEP_MESSAGE_DRAIN));
 	finish(&f, 0, 0, true); /* the faster one gets no more than its share */
 	assert_null(fixture_sent(&f, SKEP_MESSAGE_GRANT));
 	finish(&f, 0, 1, false);
-	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_TURN)->to.index, 1);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_DRAIN)->to.index, 1);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 0);
 	finish(&f, 0, 2, false); /* once is enough */
-	assert_null(fixture_sent(&f, SKEP_MESSAGE_TURN));
+	assert_null(fixture_sent(&f, SKEP_MESSAGE_DRAIN));
 	fixture_finish(&f);
 }
 
@@ -239,13 +239,13 @@ static void test_a_broken_pipeline_is_granted_nothing(void **state)
 	finish(&f, 2, 3, true);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 2);
 	come_back(&f, 1); /* at once, and it has not seen what passed before */
-	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_TURN)->to.index, 1);
-	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_TURN)->to.epoch, 2);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_DRAIN)->to.index, 1);
+	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_DRAIN)->to.epoch, 2);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_GRANT)->to.index, 0);
 	fixture_finish(&f);
 }
 
-/* Of each pipeline one, of different stages: no stage is empty, and nobody can work. */
+/* Of each pipeline one, of different stages: no stage is empty, and no worker can work. */
 static void test_when_all_are_broken_the_run_waits_and_fails(void **state)
 {
 	(void)state;
@@ -326,10 +326,11 @@ static void test_what_is_refused(void **state)
 		{{"schedule.wiring=uniform"}, "schedule.wiring: a worker of a fixed pipeline has one partner"},
 		{{"schedule.pipeline=swarm", "schedule.wiring=fixed"},
 			"`fixed` comes with `pipeline: gpipe`, `1f1b`, `interleaved` and `pipedream`"},
-		{{"schedule.chunks=2"}, "schedule.chunks: comes with `pipeline: interleaved` alone; with `1f1b` a "
-					"worker has one piece"},
+		{{"schedule.model_chunks=2"},
+			"schedule.model_chunks: comes with `pipeline: interleaved` alone; with `1f1b` a "
+			"worker has one piece"},
 		{{"schedule.routing=trainer"}, "schedule.routing: in a fixed pipeline"},
-		{{"schedule.patience=1 s"}, "schedule.patience: not with `pipeline: 1f1b`"},
+		{{"schedule.reissue_timeout=1 s"}, "schedule.reissue_timeout: not with `pipeline: 1f1b`"},
 		{{"schedule.joins=needed"}, "schedule.joins: not with `pipeline: 1f1b`: a newcomer returns"},
 		{{"schedule.rebalance={period: 1 s}"}, "schedule.rebalance: not with"},
 		{{"schedule.in_flight=3"}, "schedule.in_flight: not with `pipeline: 1f1b`: it follows"},

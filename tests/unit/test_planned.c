@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "planning/choices.h"
-#include "planning/forecast.h"
-#include "scenarios/loss.h"
+#include "planning/problem/choices.h"
+#include "planning/problem/forecast.h"
+#include "scenarios/plan/loss.h"
 
 static const char two[] = "scenarios/two-datacentres.yaml";
 static const char law_path[] = "test_planned.law.yaml";
@@ -167,8 +167,8 @@ static void write_law(void)
 	assert_int_equal(fclose(out), 0);
 }
 
-static const char *const by_law[] = {"train.maths=law", "train.law.file=test_planned.law.yaml", "train.until.steps=400",
-	"train.until.loss=2.5", "plan.objective=time-to-loss"};
+static const char *const by_law[] = {"train.arithmetic=law", "train.law.file=test_planned.law.yaml",
+	"train.until.steps=400", "train.until.loss=2.5", "plan.objective=time-to-loss"};
 
 static void forecast(const char *more, double step_s, struct skep_forecast *ret, uint32_t *ret_rounds)
 {
@@ -237,7 +237,7 @@ static void test_collectives_differ(void **state)
 		snprintf(set, sizeof set, "sync.collective=%s", names[i]);
 		read_with(&s, (const char *[]){"model.stages=2", set}, 2);
 		assert_true(skep_planning_make(&s, &p, error, sizeof error));
-		seconds[i] = skep_forecast_reduction_s(&p, SKEP_VIEW_ALONE, stage_of, 0);
+		seconds[i] = skep_forecast_reduction_s(&p, SKEP_UNCONTENDED, stage_of, 0);
 		double bytes = p.reduced_bytes[0], rate_Bps = 25e6, delay_s = (8 * 0.010 + 4 * 0.05e-3) / 12;
 		if (i == 0)
 			assert_true(near(seconds[0], 6 * (delay_s + bytes / 4 / rate_Bps)));
@@ -265,15 +265,15 @@ static void test_merges_follow_each_other(void **state)
 	assert_true(skep_planning_make(&s, &p, error, sizeof error));
 	double bytes = p.reduced_bytes[0], delay_s = (8 * 0.010 + 4 * 0.05e-3) / 12, chunk_s = bytes / 8 / 25e6;
 	assert_int_equal(s.plan.sync_chunks, 8);
-	assert_true(near(skep_forecast_reduction_s(&p, SKEP_VIEW_ALONE, stage_of, 0), 4 * 10 * (delay_s + chunk_s)));
+	assert_true(near(skep_forecast_reduction_s(&p, SKEP_UNCONTENDED, stage_of, 0), 4 * 10 * (delay_s + chunk_s)));
 	/* No barrier: what is merged meanwhile costs nothing as long as it is done within the round. */
-	void *memory = malloc(skep_throughput_size(&p.throughput[SKEP_VIEW_ALONE]));
+	void *memory = malloc(skep_throughput_size(&p.throughput[SKEP_UNCONTENDED]));
 	assert_non_null(memory);
-	const struct skep_objective *cost = skep_throughput_init(memory, &p.throughput[SKEP_VIEW_ALONE]);
+	const struct skep_objective *cost = skep_throughput_init(memory, &p.throughput[SKEP_UNCONTENDED]);
 	struct skep_throughput_stage stage[2];
 	struct skep_throughput_parts parts = skep_throughput_explain(cost, stage_of, stage);
 	double merging_s = 4 * 10 * (delay_s + chunk_s) / 8;
-	double step_s = skep_forecast_step_s(&p, SKEP_VIEW_ALONE, cost, stage_of, stage);
+	double step_s = skep_forecast_step_s(&p, SKEP_UNCONTENDED, cost, stage_of, stage);
 	assert_true(near(step_s, fmax(parts.flow_s, merging_s) + parts.update_s));
 	free(memory);
 	skep_planning_finish(&p);
@@ -290,7 +290,7 @@ static void test_any_setting_can_be_fixed(void **state)
 	} all[] = {{"schedule.microbatch=32", 144}, {"schedule.in_flight=8", 96}, {"schedule.wiring=latency", 144},
 		{"schedule.compression=none", 144}, {"sync.method=step", 96}, {"sync.every=8", 96},
 		{"sync.compression=none", 48}, {"sync={method: diloco, every: 4}", 48}, {"model.stages=2", 144},
-		{"model={file: models/square-mlp.yaml, stages: 2}", 144}, {"train.maths=none", 288}};
+		{"model={file: models/square-mlp.yaml, stages: 2}", 144}, {"train.arithmetic=none", 288}};
 	struct skep_scenario s;
 	struct skep_choices c;
 	read_with(&s,

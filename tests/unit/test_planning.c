@@ -16,9 +16,10 @@
 
 #include "core/random.h"
 #include "core/record.h"
-#include "planning/search.h"
-#include "planning/traffic.h"
-#include "scenarios/memory.h"
+#include "planning/problem/resolve.h"
+#include "planning/problem/run_search.h"
+#include "planning/problem/traffic.h"
+#include "scenarios/plan/memory.h"
 #include "tests/unit/read_with.h"
 
 static const char two[] = "scenarios/two-datacentres.yaml";
@@ -53,7 +54,7 @@ static void test_links_in_both_views(void **state)
 	make(&s, &p, NULL, 0);
 	assert_int_equal(p.workers, 8);
 	assert_int_equal(p.stages, 4);
-	const double *alone = p.rate_Bps[SKEP_VIEW_ALONE], *shared = p.rate_Bps[SKEP_VIEW_SHARED];
+	const double *alone = p.rate_Bps[SKEP_UNCONTENDED], *shared = p.rate_Bps[SKEP_CONTENDED];
 	assert_true(near(alone[0 * 8 + 3], 1.25e9) && near(shared[0 * 8 + 3], 1.25e9));
 	assert_true(near(alone[0 * 8 + 4], 25e6) && near(shared[0 * 8 + 4], 25e6 / 4));
 	assert_true(near(p.delay_s[0 * 8 + 4], 0.010) && near(p.delay_s[0 * 8 + 3], 0.05e-3));
@@ -151,7 +152,7 @@ static void test_only_who_is_there(void **state)
 }
 
 /* A T4 and a V100 have 16 GB each. */
-static void test_what_fits_nobody(void **state)
+static void test_what_fits_none(void **state)
 {
 	(void)state;
 	struct skep_scenario s;
@@ -198,8 +199,8 @@ static void make_tight(struct skep_scenario *s, struct skep_planning *p, const c
 	assert_true(skep_planning_make(s, p, error, sizeof error));
 }
 
-/* What a search calls possible is what a scenario with these sizes is: no more and no less, whoever says how many are in
- * flight. */
+/* What a search calls possible is what a scenario with these sizes is: no more and no less, whichever side says how
+ * many are in flight. */
 static void test_memory_is_that_of_the_sizes(void **state)
 {
 	(void)state;
@@ -238,7 +239,7 @@ static void test_what_searches_find_fits(void **state)
 	uint32_t stage_of[8];
 	struct skep_found found;
 	make(&s, &roomy, NULL, 0);
-	struct skep_planning_search search = {.method = SKEP_METHOD_PORTFOLIO, .view = SKEP_VIEW_ALONE, .seed = 1};
+	struct skep_planning_search search = {.method = SKEP_METHOD_PORTFOLIO, .view = SKEP_UNCONTENDED, .seed = 1};
 	assert_true(skep_planning_search(&roomy, &search, stage_of, &found));
 	double best = found.cost;
 	finish(&s, &roomy);
@@ -253,7 +254,7 @@ static void test_what_searches_find_fits(void **state)
 	finish(&s, &tight);
 }
 
-/* Half of the T4s have no memory for anything: they are left out, and nobody else is. */
+/* Half of the T4s have no memory for anything: they are left out, and no others are. */
 static void test_who_can_hold_nothing_is_left_out(void **state)
 {
 	(void)state;
@@ -269,7 +270,7 @@ static void test_who_can_hold_nothing_is_left_out(void **state)
 	assert_int_equal(p.idle, 4);
 	assert_int_equal(p.problem.spares, 4);
 	struct skep_found found;
-	const struct skep_planning_search search = {.method = SKEP_METHOD_GENETIC, .view = SKEP_VIEW_ALONE, .seed = 1};
+	const struct skep_planning_search search = {.method = SKEP_METHOD_GENETIC, .view = SKEP_UNCONTENDED, .seed = 1};
 	for (uint32_t k = 0; k < 2; k++) {
 		if (k == 0)
 			skep_planning_random(&p, 1, stage_of);
@@ -279,16 +280,13 @@ static void test_who_can_hold_nothing_is_left_out(void **state)
 			assert_int_equal(stage_of[i] == SKEP_SPARE, i % 4 < 2);
 	}
 	char *assignment = skep_planning_assignment(&p, stage_of);
-	assert_non_null(strstr(assignment, "[out, out, "));
+	assert_non_null(strstr(assignment, "[unused, unused, "));
 	const char *set[] = {assignment};
 	read_with(&again, two, set, 1);
 	assert_int_equal(again.plan.workers, 4);
-	char *own = skep_planning_own_assignment(&again);
-	assert_string_equal(own, assignment); /* what is out stays out */
 	for (uint32_t i = 0; i < 8; i++)
 		out += stage_of[i] == SKEP_SPARE;
 	assert_int_equal(again.machines_out, out);
-	free(own);
 	free(assignment);
 	skep_scenario_finish(&again);
 	finish(&s, &p);
@@ -299,7 +297,7 @@ static void test_who_stands_by_does_so_still(void **state)
 {
 	(void)state;
 	static const char *const set[] = {
-		"cluster.allocation={method: explicit, stage_of: [0, 1, 2, spare, out, 3, 0, -1]}"};
+		"cluster.allocation={method: explicit, stage_of: [0, 1, 2, spare, unused, 3, 0, -1]}"};
 	static const uint32_t stage_of[6] = {3, 2, 1, 0, 0, SKEP_SPARE};
 	struct skep_scenario s;
 	struct skep_planning p;
@@ -308,9 +306,31 @@ static void test_who_stands_by_does_so_still(void **state)
 	assert_int_equal(p.machine[3], 4);
 	char *assignment = skep_planning_assignment(&p, stage_of);
 	assert_string_equal(
-		assignment, "cluster.allocation={method: explicit, stage_of: [3, 2, 1, spare, out, 0, 0, out]}");
+		assignment, "cluster.allocation={method: explicit, stage_of: [3, 2, 1, spare, unused, 0, 0, unused]}");
 	free(assignment);
 	finish(&s, &p);
+}
+
+/* Reading searches nothing; once resolved the text has the allocation, and is read as it is. */
+static void test_a_method_is_resolved(void **state)
+{
+	(void)state;
+	const char *const set[] = {"cluster.allocation.method=greedy"};
+	const struct skep_scenario_options options = {.set = set, .sets = 1};
+	struct skep_scenario s, again;
+	struct skep_diag diag = {0};
+	assert_true(skep_scenario_read(two, &options, &s, &diag));
+	assert_true(s.unresolved && strstr(s.text, "method: greedy"));
+	assert_true(skep_resolve(&s, &options, &diag));
+	assert_true(!s.unresolved && s.allocation == SKEP_ALLOCATION_GREEDY && strstr(s.text, "method: explicit"));
+	read_with(&again, two, set, 0);
+	assert_false(again.unresolved);
+	skep_scenario_finish(&again);
+	assert_true(skep_scenario_read_text(two, s.text, strlen(s.text), NULL, &again, &diag));
+	assert_memory_equal(again.first_stage_of, s.first_stage_of, s.plan.workers * sizeof *s.first_stage_of);
+	skep_scenario_finish(&again);
+	assert_true(skep_resolve(&s, &options, &diag));
+	skep_scenario_finish(&s);
 }
 
 /* The closed form is exact where all boundaries are alike; what the classes have is all that moves. */
@@ -344,11 +364,12 @@ int main(void)
 		cmocka_unit_test(test_an_allocation_there_and_back),
 		cmocka_unit_test(test_random_is_even_and_of_its_seed),
 		cmocka_unit_test(test_only_who_is_there),
-		cmocka_unit_test(test_what_fits_nobody),
+		cmocka_unit_test(test_what_fits_none),
 		cmocka_unit_test(test_memory_is_that_of_the_sizes),
 		cmocka_unit_test(test_what_searches_find_fits),
 		cmocka_unit_test(test_who_can_hold_nothing_is_left_out),
 		cmocka_unit_test(test_who_stands_by_does_so_still),
+		cmocka_unit_test(test_a_method_is_resolved),
 		cmocka_unit_test(test_bytes_by_class_of_link),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

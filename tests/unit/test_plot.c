@@ -6,8 +6,9 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "analysis/database.h"
-#include "analysis/plot_script.h"
+#include "analysis/plot/plot_script.h"
+#include "analysis/store/database.h"
+#include "tests/unit/plot_call.h"
 #include "tests/unit/plot_fixture.h"
 
 static int files(void)
@@ -28,7 +29,7 @@ static bool has_gnuplot(void)
 
 static void draw(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target)
 {
-	if (!skep_plot(store, kind, run, runs, target, NULL, error, sizeof error))
+	if (!plot_rounds(store, kind, run, runs, target, NULL, error, sizeof error))
 		fail_msg("%s: %s", target, error);
 }
 
@@ -37,7 +38,7 @@ static void refuse(struct skep_store *store, const char *kind, const int64_t *ru
 {
 	int before = files();
 	error[0] = '\0';
-	assert_false(skep_plot(store, kind, run, runs, target, NULL, error, sizeof error));
+	assert_false(plot_rounds(store, kind, run, runs, target, NULL, error, sizeof error));
 	if (strstr(error, phrase) == NULL)
 		fail_msg("expected '%s' in: %s", phrase, error);
 	assert_int_equal(files(), before);
@@ -153,10 +154,10 @@ static void test_which_runs(void **state)
 	refuse(store, "matrix", NULL, 0, "a.png", "holds no run");
 	refuse(store, "timeline", NULL, 0, "a.png", "holds no run");
 	synthetic_init(&s, "dry", 4, 2);
-	s.scenario.maths = SKEP_MATHS_NONE;
+	s.scenario.arithmetic = SKEP_ARITHMETIC_NONE;
 	int64_t dry = record(store, &s, "sim");
-	refuse(store, "accuracy", NULL, 0, "a.png", "maths: real");
-	refuse(store, "accuracy", &dry, 1, "a.png", "maths: none");
+	refuse(store, "accuracy", NULL, 0, "a.png", "arithmetic: real");
+	refuse(store, "accuracy", &dry, 1, "a.png", "arithmetic: none");
 	const int64_t none[] = {99, -1};
 	refuse(store, "accuracy", none, 1, "a.png", "no run 99");
 	refuse(store, "matrix", none + 1, 1, "a.png", "no run -1");
@@ -202,7 +203,7 @@ static void test_targets(void **state)
 	bool root = geteuid() == 0;
 	if (root)
 		assert_int_equal(seteuid(65534), 0);
-	bool drawn = skep_plot(store, "matrix", NULL, 0, "shut/a.png", NULL, error, sizeof error);
+	bool drawn = plot_rounds(store, "matrix", NULL, 0, "shut/a.png", NULL, error, sizeof error);
 	if (root)
 		assert_int_equal(seteuid(0), 0);
 	assert_false(drawn);
@@ -367,10 +368,10 @@ static void test_legend(void **state)
 		record(store, &s, i ? "real" : "sim");
 	}
 	play_gnuplot();
-	const char *text = script_of(store, "cost"); /* nobody simulated what the newest is */
+	const char *text = script_of(store, "cost"); /* what the newest is was not simulated */
 	assert_null(strstr(text, "run 1:"));
 	assert_non_null(strstr(text, "'run 2: real, tuned, seed 7 (cpu, paced, shaped)'"));
-	assert_true(skep_plot(store, "cost", (const int64_t[]){1, 2}, 2, "script.png", NULL, error, sizeof error));
+	assert_true(plot_rounds(store, "cost", (const int64_t[]){1, 2}, 2, "script.png", NULL, error, sizeof error));
 	text = read_script("script.png");
 	assert_non_null(strstr(text, "'run 1: simulated, tuned, seed 7, microbatch 64, clip 1.5'"));
 	assert_non_null(strstr(text, "'run 2: real, tuned, seed 7, microbatch 32, clip not set (cpu, paced, shaped)'"));

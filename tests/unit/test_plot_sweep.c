@@ -2,9 +2,10 @@
  *
  * test_plot_sweep.c - the picture of a sweep: which key is the axis, which lines there are, and when a scale is logarithmic.
  */
+#include "tests/unit/plot_call.h"
 #include "tests/unit/plot_fixture.h"
 
-#include "analysis/store_sweep.h"
+#include "analysis/store/store_sweep.h"
 
 static void put(struct skep_store *store, uint64_t identity, double throughput)
 {
@@ -61,7 +62,7 @@ static const char *draw(const char *metric)
 {
 	struct skep_store *store = open_store();
 	play_gnuplot();
-	if (!skep_plot_metric(store, "sweep", NULL, 0, "script.png", NULL, metric, error, sizeof error))
+	if (!plot_metric(store, "sweep", NULL, 0, "script.png", NULL, metric, error, sizeof error))
 		fail_msg("%s", error);
 	skep_store_close(store);
 	return read_script("script.png");
@@ -70,7 +71,7 @@ static const char *draw(const char *metric)
 static void refuse(const char *metric, const char *expected)
 {
 	struct skep_store *store = open_store();
-	assert_false(skep_plot_metric(store, "sweep", NULL, 0, "a.png", NULL, metric, error, sizeof error));
+	assert_false(plot_metric(store, "sweep", NULL, 0, "a.png", NULL, metric, error, sizeof error));
 	if (!strstr(error, expected))
 		fail_msg("%s", error);
 	skep_store_close(store);
@@ -135,7 +136,7 @@ static void test_what_cannot_be_drawn_is_refused(void **state)
 	refuse("speed", "--metric speed: expected throughput_samples_per_s, time_s");
 }
 
-static void test_a_figure_that_nobody_has(void **state)
+static void test_a_figure_that_none_has(void **state)
 {
 	(void)state;
 	sweep((const char *const[]){"k=1,2"}, 1, 100, 1);
@@ -150,7 +151,7 @@ int main(void)
 		TEST(test_labels_do_not_touch),
 		TEST(test_words_stand_side_by_side),
 		TEST(test_what_cannot_be_drawn_is_refused),
-		TEST(test_a_figure_that_nobody_has),
+		TEST(test_a_figure_that_none_has),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

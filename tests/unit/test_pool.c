@@ -3,16 +3,33 @@
  * test_pool.c - buffers behind handles: stale handles are ignored, memory is used again, generations wrap around 0, and
  * threads that hold different buffers do not disturb each other.
  */
-#include "models/pool.h"
+#include "models/device/pool.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "core/random.h"
+
+static void *take_host(void *context, enum skep_memory_side side, size_t bytes)
+{
+	(void)context;
+	(void)side;
+	return aligned_alloc(64, bytes);
+}
+
+static void give_host(void *context, enum skep_memory_side side, void *memory)
+{
+	(void)context;
+	(void)side;
+	free(memory);
+}
+
+static const struct skep_memory_source host = {.take = take_host, .give = give_host};
 
 static void test_stale_handles_are_ignored(void **state)
 {
@@ -20,7 +37,7 @@ static void test_stale_handles_are_ignored(void **state)
 	struct skep_pool pool;
 	void *memory;
 	uint64_t bytes;
-	skep_pool_init(&pool);
+	skep_pool_init(&pool, &host);
 	struct skep_buf a = skep_pool_take(&pool, 100, &memory);
 	assert_ptr_equal(skep_pool_find(&pool, a, &bytes), memory);
 	assert_int_equal(bytes, 100);
@@ -28,7 +45,7 @@ static void test_stale_handles_are_ignored(void **state)
 	skep_pool_release(&pool, a);
 	assert_null(skep_pool_find(&pool, a, &bytes));
 	assert_int_equal(bytes, 0);
-	struct skep_buf early = {a.slot, a.generation + 1}; /* a handle that nobody has been given yet */
+	struct skep_buf early = {a.slot, a.generation + 1}; /* a handle that has not been given out yet */
 	assert_null(skep_pool_find(&pool, early, &bytes));
 	skep_pool_release(&pool, early);
 	struct skep_buf b = skep_pool_take(&pool, 101, &memory);
@@ -36,11 +53,11 @@ static void test_stale_handles_are_ignored(void **state)
 	assert_int_not_equal(b.generation, a.generation);
 	skep_pool_release(&pool, a);
 	assert_non_null(skep_pool_find(&pool, b, &bytes));
-	const struct skep_buf nobody[] = {
+	const struct skep_buf no_worker[] = {
 		{0, 0}, {0, 1}, {b.slot, 0}, {b.slot, b.generation + 1}, {b.slot + 1, 1}, {UINT32_MAX, UINT32_MAX}};
-	for (size_t i = 0; i < sizeof nobody / sizeof *nobody; i++) {
-		assert_null(skep_pool_find(&pool, nobody[i], &bytes));
-		skep_pool_release(&pool, nobody[i]);
+	for (size_t i = 0; i < sizeof no_worker / sizeof *no_worker; i++) {
+		assert_null(skep_pool_find(&pool, no_worker[i], &bytes));
+		skep_pool_release(&pool, no_worker[i]);
 	}
 	assert_int_equal(skep_pool_live(&pool), 1);
 	skep_pool_finish(&pool);
@@ -52,7 +69,7 @@ static void test_generations_wrap_around_zero(void **state)
 	struct skep_pool pool;
 	void *memory;
 	uint64_t bytes;
-	skep_pool_init(&pool);
+	skep_pool_init(&pool, &host);
 	struct skep_buf buf = skep_pool_take(&pool, 1, &memory);
 	pool.slot[buf.slot].generation = buf.generation = UINT32_MAX;
 	skep_pool_release(&pool, buf);
@@ -69,7 +86,7 @@ static void test_every_size_fits_and_wastes_little(void **state)
 	(void)state;
 	struct skep_pool pool;
 	void *memory;
-	skep_pool_init(&pool);
+	skep_pool_init(&pool, &host);
 	for (uint64_t size = 0; size < 5000; size++) {
 		struct skep_buf buf = skep_pool_take(&pool, size, &memory);
 		assert_true(buf.slot && buf.generation);
@@ -126,7 +143,7 @@ static void test_threads_share_a_pool(void **state)
 	(void)state;
 	struct skep_pool pool;
 	struct hammer hammers[3];
-	skep_pool_init(&pool);
+	skep_pool_init(&pool, &host);
 	for (int i = 0; i < 3; i++) {
 		hammers[i] = (struct hammer){.pool = &pool, .mark = (unsigned char)(i + 1)};
 		assert_int_equal(pthread_create(&hammers[i].thread, NULL, hammer, &hammers[i]), 0);

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "topologies/topology.h"
+#include "topologies/read/topology.h"
 
 #define S 1000000000u
 #define HOUR (3600 * (skep_time)S)

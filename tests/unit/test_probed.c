@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "topologies/path.h"
-#include "topologies/probed.h"
-#include "topologies/topology.h"
+#include "topologies/import/probed.h"
+#include "topologies/read/path.h"
+#include "topologies/read/topology.h"
 
 static int enter(void **state)
 {
@@ -60,7 +60,7 @@ static struct skep_probed measured(uint32_t places, const uint32_t *ranks_at)
 		}
 		for (uint32_t j = 0; j < places; j++)
 			if (i != j || ranks_at[i] > 1)
-				*skep_probed_way(&p, i, j) = (struct skep_probed_way){.latency_s = 1e-3 * (10 + i),
+				*skep_probed_link(&p, i, j) = (struct skep_probed_link){.latency_s = 1e-3 * (10 + i),
 					.least_s = 9e-3,
 					.deviation_s = i == 0 ? 2e-3 : 0,
 					.Bps = 1e6 * (1 + j),
@@ -113,7 +113,7 @@ static void test_sites(void **state)
 	assert_near(t.pair[2].latency_s, 11e-3);
 	assert_near(t.pair[0].capacity_Bps, 1e6);
 	assert_true(isinf(t.pair[0].shared_Bps));
-	assert_non_null(skep_path_trait(&t, 0, 1)); /* its jitter, of 2 ms */
+	assert_non_null(skep_path_link_profile(&t, 0, 1)); /* its jitter, of 2 ms */
 	assert_int_equal(t.gpus, 1);
 	assert_near(t.gpu[0].flops, 50e9); /* the median of 50, 51 and 50 */
 	assert_near(t.gpu[0].memory_bytes, 8e9);

@@ -2,7 +2,7 @@
  *
  * test_products.c - the products of each layer add up to what skep_model_cost() says of FLOPs, parameters and memory traffic.
  */
-#include "models/model.h"
+#include "models/read/model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/progress.h"
+#include "analysis/summary/progress.h"
 
 /* What one note, or one round of four, writes on stderr. */
 static void said(struct skep_progress *progress, bool round, uint32_t done, char *ret, size_t bytes)

@@ -2,7 +2,7 @@
  *
  * test_reader.c - what the reader accepts, and what it says of everything else: place, caret, text, expectation.
  */
-#include "scenarios/reader/reader.h"
+#include "base/reader.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_rebalance.c - the rebalancing policy, rule by rule: what a stage's load is, who moves, where to, and when nobody
- * does.
+ * test_rebalance.c - the rebalancing policy, rule by rule: what a stage's load is, which worker migrates, where to, and
+ * when none does.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/rebalance.h"
+#include "core/directory/rebalance.h"
 
 #define STAGES 4
 
@@ -48,7 +48,7 @@ static void comes(struct scene *s, uint32_t worker, uint32_t stage)
 	s->load[s->loads++] = (struct skep_load){worker, stage, false, 0, 0};
 }
 
-static struct skep_move decide(struct scene *s)
+static struct skep_migration decide(struct scene *s)
 {
 	skep_stage_loads(&s->plan, s->load, s->loads, s->stage);
 	return skep_rebalance(&s->plan, s->stage);
@@ -70,7 +70,7 @@ static void test_shortest_queue_of_the_least_loaded_goes_to_the_most_loaded(void
 	for (uint32_t i = 3; i < 8; i++)
 		serves(&s, i, 1, i == 6 ? 400 : 500);
 	serves(&s, 8, 2, 5);
-	struct skep_move move = decide(&s);
+	struct skep_migration move = decide(&s);
 	assert_int_equal(move.worker, 6);
 	assert_int_equal(move.to, 2);
 }
@@ -85,7 +85,7 @@ static void test_a_long_queue_is_no_load(void **state)
 	serves(&s, 1, 0, 0);
 	for (uint32_t i = 2; i < 6; i++)
 		serves(&s, i, 1, 9000);
-	struct skep_move move = decide(&s);
+	struct skep_migration move = decide(&s);
 	assert_int_equal(move.worker, 2);
 	assert_int_equal(move.to, 0);
 }
@@ -118,7 +118,7 @@ static void test_a_slow_stage_gets_more_workers(void **state)
 		has_stage(&s, i, 1, 0, 2000); /* five do what two and a half would */
 	assert_int_equal(decide(&s).worker, 0);
 	assert_int_equal(s.loads, 9);
-	s.load[0].stage = 1; /* three against six that do three: nobody */
+	s.load[0].stage = 1; /* three against six that do three: none */
 	s.load[0].needed_ns = 2000;
 	assert_int_equal(decide(&s).worker, SKEP_NO_INDEX);
 }
@@ -139,7 +139,7 @@ static void test_who_has_not_told_counts_as_usual(void **state)
 	assert_int_equal(s.stage[0].rate, 2000000000000);
 	assert_int_equal(s.stage[1].rate, 750000000000 + 375000000000);
 	assert_int_equal(s.stage[2].rate, (1000000000000 + 750000000000) / 3);
-	scene_init(&s, 2); /* nobody has told: heads count */
+	scene_init(&s, 2); /* none has told its time: the number of workers counts */
 	for (uint32_t i = 0; i < 4; i++)
 		has_stage(&s, i, i == 3, 0, 0);
 	assert_int_equal(decide(&s).worker, 0);
@@ -171,7 +171,7 @@ static void test_ties_go_to_the_lower_number(void **state)
 	scene_init(&s, 4);
 	for (uint32_t i = 0; i < 8; i++) /* stages 0 and 2 have three each, 1 and 3 one */
 		serves(&s, i, i < 6 ? i % 2 * 2 : i * 2 - 11, 5);
-	struct skep_move move = decide(&s);
+	struct skep_migration move = decide(&s);
 	assert_int_equal(move.worker, 0);
 	assert_int_equal(move.to, 1);
 }
@@ -189,7 +189,7 @@ static void test_a_stage_keeps_its_last_worker(void **state)
 	assert_int_equal(decide(&s).worker, 0);
 }
 
-/* Not the stage with the highest rate, but the one that can spare somebody. */
+/* Not the stage with the highest rate, but the one that can spare a worker. */
 static void test_the_giver_is_judged_by_what_it_keeps(void **state)
 {
 	(void)state;
@@ -200,7 +200,7 @@ static void test_the_giver_is_judged_by_what_it_keeps(void **state)
 	for (uint32_t i = 2; i < 9; i++) /* 1.75, and 1.5 */
 		has_stage(&s, i, 1, 0, 4000);
 	has_stage(&s, 9, 2, 0, 800); /* 1.25 */
-	struct skep_move move = decide(&s);
+	struct skep_migration move = decide(&s);
 	assert_int_equal(move.worker, 2);
 	assert_int_equal(move.to, 2);
 }
@@ -216,8 +216,8 @@ static void test_a_move_that_gains_nothing_is_not_made(void **state)
 	assert_int_equal(decide(&s).worker, SKEP_NO_INDEX);
 	serves(&s, 7, 0, 9);
 	assert_int_equal(decide(&s).worker, 0);
-	for (uint32_t round = 0; round < 8; round++) { /* and nobody goes back and forth */
-		struct skep_move move = decide(&s);
+	for (uint32_t round = 0; round < 8; round++) { /* and no worker goes back and forth */
+		struct skep_migration move = decide(&s);
 		assert_true(round == 0 || move.worker == SKEP_NO_INDEX);
 		for (uint32_t i = 0; i < s.loads; i++)
 			s.load[i].stage = s.load[i].worker == move.worker ? move.to : s.load[i].stage;
@@ -234,7 +234,7 @@ static void test_moves_end_in_an_even_spread(void **state)
 		scene_init(&s, STAGES);
 		for (uint32_t i = 0; i < 16; i++)
 			serves(&s, i, i < STAGES ? i : (seed * 2654435761u >> i) % STAGES, i * seed % 7);
-		for (struct skep_move move = decide(&s); move.worker != SKEP_NO_INDEX; move = decide(&s)) {
+		for (struct skep_migration move = decide(&s); move.worker != SKEP_NO_INDEX; move = decide(&s)) {
 			s.load[move.worker].stage = move.to;
 			assert_true(++moves <= 12);
 		}
@@ -255,7 +255,7 @@ static void test_a_stage_without_workers_is_the_most_loaded(void **state)
 	assert_int_equal(decide(&s).to, 1);
 }
 
-static void test_nothing_reported_nobody_there_one_stage(void **state)
+static void test_nothing_reported_none_there_one_stage(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -295,13 +295,13 @@ static void test_a_move_must_pay_within_the_horizon(void **state)
 	for (uint32_t i = 0; i < 6; i++)
 		serves(&s, i, i >= 4, 0);
 	s.plan.rebalance_horizon_ns = 3000;
-	s.stage_plan[0].move_ns = 1u << 30; /* nobody goes there */
-	s.stage_plan[1].move_ns = 999;
+	s.stage_plan[0].migrate_ns = 1u << 30; /* no worker goes there */
+	s.stage_plan[1].migrate_ns = 999;
 	assert_int_equal(decide(&s).worker, 0);
-	s.stage_plan[1].move_ns = 1000;
+	s.stage_plan[1].migrate_ns = 1000;
 	assert_int_equal(decide(&s).worker, SKEP_NO_INDEX);
 	s.plan.rebalance_horizon_ns = 0; /* no such condition */
-	s.stage_plan[1].move_ns = SKEP_TIME_NEVER;
+	s.stage_plan[1].migrate_ns = SKEP_TIME_NEVER;
 	assert_int_equal(decide(&s).worker, 0);
 }
 
@@ -320,7 +320,7 @@ int main(void)
 		cmocka_unit_test(test_a_move_that_gains_nothing_is_not_made),
 		cmocka_unit_test(test_moves_end_in_an_even_spread),
 		cmocka_unit_test(test_a_stage_without_workers_is_the_most_loaded),
-		cmocka_unit_test(test_nothing_reported_nobody_there_one_stage),
+		cmocka_unit_test(test_nothing_reported_none_there_one_stage),
 		cmocka_unit_test(test_extremes_do_not_overflow),
 		cmocka_unit_test(test_a_move_must_pay_within_the_horizon),
 	};

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 
 static void must_read(const char *set, struct skep_scenario *ret)
 {
@@ -72,7 +72,7 @@ static void the_job_is_what_is_trained(void **state)
 		"checkpoint={every: 5, to: kept}", "train.validate.every=3", "directory.timeout=3 s",
 		"simulate.collectives=messages", "cluster.compute_scale=2", "cluster.allocation.method=strided"};
 	static const char *const other[] = {"seed=2", "train.optimizer.lr=0.5", "schedule.microbatch=16",
-		"model.stages=2", "sync.delayed=true", "train.maths=none"};
+		"model.stages=2", "sync.delayed=true", "train.arithmetic=none"};
 	uint64_t seen[7] = {job_of(NULL)};
 	for (size_t i = 0; i < sizeof same / sizeof *same; i++)
 		assert_true(job_of(same[i]) == seen[0]);

@@ -207,7 +207,7 @@ static void another_decision_is_found_and_named(void **state)
 	swarm_finish(&s);
 }
 
-static void a_message_that_nobody_sends_is_found(void **state)
+static void a_message_that_none_sends_is_found(void **state)
 {
 	(void)state;
 	struct swarm s;
@@ -220,7 +220,7 @@ static void a_message_that_nobody_sends_is_found(void **state)
 	assert_found(&s, SKEP_REPLAY_DIFFERS, 1, number);
 	struct skep_replay_result result = replay(&s);
 	assert_non_null(strstr(result.what, "FORWARD from machine"));
-	assert_string_equal(result.why, "nobody sends this message");
+	assert_string_equal(result.why, "no machine sends this message");
 	swarm_finish(&s);
 }
 
@@ -345,7 +345,7 @@ static void a_log_that_was_cut_is_damaged(void **state)
 	swarm_finish(&s);
 }
 
-/* A run that died: its machines' logs end somewhere, and nobody knows how they would have ended. */
+/* A run that died: its machines' logs end somewhere, and how they would have ended is not known. */
 static void a_run_that_died_agrees_as_far_as_it_got(void **state)
 {
 	(void)state;
@@ -513,7 +513,7 @@ int main(void)
 		cmocka_unit_test(events_come_back),
 		cmocka_unit_test(a_flipped_bit_is_found_and_named),
 		cmocka_unit_test(another_decision_is_found_and_named),
-		cmocka_unit_test(a_message_that_nobody_sends_is_found),
+		cmocka_unit_test(a_message_that_none_sends_is_found),
 		cmocka_unit_test(an_operation_that_was_not_asked_for_is_found),
 		cmocka_unit_test(an_early_timer_is_found),
 		cmocka_unit_test(a_missing_event_is_found),

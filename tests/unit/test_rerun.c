@@ -7,7 +7,7 @@
  */
 #include "machine_fixture.h"
 
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 #include "sim/sim.h"
 
 static void begin(struct fixture *f, uint32_t stages)
@@ -93,7 +93,7 @@ static uint32_t expect_again(
 	assert_int_equal(grant->span.first, first);
 	assert_int_equal(grant->span.last, last);
 	assert_int_equal(noted->u.note.microbatch, microbatch);
-	assert_int_equal(noted->u.note.value, (int64_t)attempt << 32 | (int64_t)first << 16 | last);
+	assert_int_equal(skep_note_value(&noted->u.note), (int64_t)attempt << 32 | (int64_t)first << 16 | last);
 	assert_int_equal(noted->u.note.peer.index, grant->to.index);
 	return grant->to.index;
 }
@@ -184,7 +184,7 @@ static void begin_sums(struct fixture *f)
 	expect_no_more(f, 0);
 }
 
-static void test_nobody_commits_before_all_have_their_sums(void **state)
+static void test_none_commits_before_all_have_their_sums(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -314,7 +314,7 @@ static void simulate(const char *on_loss, struct run *ret)
 {
 	struct skep_diag diag = {0};
 	struct skep_scenario s;
-	const char *set[] = {"train.maths=none", on_loss};
+	const char *set[] = {"train.arithmetic=none", on_loss};
 	struct skep_scenario_options options = {.set = set, .sets = 2};
 	*ret = (struct run){0};
 	const struct skep_recorder recorder = {.context = ret, .note = hear_note};
@@ -348,7 +348,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_missing_is_granted_again),
 		cmocka_unit_test(test_a_gap_between_two_runs_of_stages_takes_two_passes),
 		cmocka_unit_test(test_what_was_abandoned_waits_for_the_count),
-		cmocka_unit_test(test_nobody_commits_before_all_have_their_sums),
+		cmocka_unit_test(test_none_commits_before_all_have_their_sums),
 		cmocka_unit_test(test_a_death_in_the_sums_sends_the_round_back),
 		cmocka_unit_test(test_a_death_in_the_count_begins_it_anew),
 		cmocka_unit_test(test_a_founder_that_is_ready_in_the_count_is_asked_too),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_ring.c - the ring of core/ring.h with numbers: every rank ends with every sum, whatever the order of arrival, and
+ * test_ring.c - the ring of core/collective/ring.h with numbers: every rank ends with every sum, whatever
+ * the order of arrival, and
  * sends 2(n-1) chunks.
  */
 #include <setjmp.h>
@@ -11,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "core/collective/ring.h"
 #include "core/random.h"
-#include "core/ring.h"
 #include "core/skep.h"
 
 #define RANKS_MAX 9

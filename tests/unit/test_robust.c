@@ -3,7 +3,7 @@
  * test_robust.c - aggregates of gradients against plain references in double precision: who is left out, ties, weights, votes
  * that there are not, numbers that are none; what a few liars can do, and what devices that lie tell.
  */
-#include "models/robust.h"
+#include "models/update/robust.h"
 
 #include <float.h>
 #include <math.h>
@@ -15,10 +15,10 @@
 
 #include <cmocka.h>
 
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/random.h"
-#include "models/byzantine.h"
-#include "models/codec.h"
+#include "models/update/byzantine.h"
+#include "models/update/codec.h"
 
 enum { MEMBERS_MAX = 40 };
 
@@ -203,7 +203,7 @@ static void test_trimmed_means(void **state)
 }
 
 /* All kept: the sum, rank by rank, to the bit. */
-static void test_nobody_left_out_is_the_sum(void **state)
+static void test_none_left_out_is_the_sum(void **state)
 {
 	(void)state;
 	const struct skep_robust none[] = {{.method = SKEP_ROBUST_MEAN, .trim = 3},
@@ -225,28 +225,28 @@ static void test_nobody_left_out_is_the_sum(void **state)
 }
 
 /* b liars among m > 2b votes: each element of the mean stays between the least and the largest of the others. */
-static void test_liars_stay_between_the_others(void **state)
+static void test_attackers_stay_between_the_others(void **state)
 {
 	(void)state;
 	const float lies[] = {FLT_MAX, -FLT_MAX, INFINITY, -INFINITY, NAN, -NAN, 0, 1e30f, 2, -0.0f};
 	uint64_t random = 1;
 	for (uint32_t turn = 0; turn < 3000; turn++) {
 		struct case_of c;
-		uint32_t liars = 1 + skep_random_below(&random, 4),
-			 members = 2 * liars + 1 + skep_random_below(&random, 6);
-		struct skep_robust robust = {.method = SKEP_ROBUST_TRIMMED_MEAN, .trim = liars};
+		uint32_t attackers = 1 + skep_random_below(&random, 4),
+			 members = 2 * attackers + 1 + skep_random_below(&random, 6);
+		struct skep_robust robust = {.method = SKEP_ROBUST_TRIMMED_MEAN, .trim = attackers};
 		draw(&c, members, 20, turn, turn % 2);
 		for (uint32_t m = 0; m < members; m++)
 			c.weight[m] = 1 + m % 3;
 		for (size_t i = 0; i < c.n; i++)
-			for (uint32_t m = 0; m < liars; m++)
+			for (uint32_t m = 0; m < attackers; m++)
 				c.part[(m * 3 + turn) % members * c.n + i] = lies[skep_random_below(&random, 10)];
 		aggregate(&c, &robust);
 		for (size_t i = 0; i < c.n; i++) {
 			double least = INFINITY, largest = -INFINITY;
 			for (uint32_t m = 0; m < members; m++) {
 				bool lies_here = false;
-				for (uint32_t l = 0; l < liars; l++)
+				for (uint32_t l = 0; l < attackers; l++)
 					lies_here |= (l * 3 + turn) % members == m;
 				double g = (double)(c.part[m * c.n + i] / (float)c.weight[m]);
 				least = lies_here ? least : fmin(least, g);
@@ -397,8 +397,8 @@ static void test_lies(void **state)
 	static float own[N], whole[N], piece[N], other[N];
 	for (size_t i = 0; i < N; i++)
 		own[i] = (float)(i % 7) - 2.5f;
-	for (enum skep_lie lie = SKEP_LIE_SIGN_FLIP; lie <= SKEP_LIE_NAN; lie++) {
-		struct skep_byzantine liar = {lie, 3, 11}, another = {lie, 3, 12};
+	for (enum skep_attack attack = SKEP_ATTACK_SIGN_FLIP; attack <= SKEP_ATTACK_NAN; attack++) {
+		struct skep_byzantine liar = {attack, 3, 11}, another = {attack, 3, 12};
 		double squares = 0;
 		skep_byzantine_tell(&liar, 4, 0, N, own, whole);
 		for (size_t first = 0; first < N; first += 1234)
@@ -409,12 +409,12 @@ static void test_lies(void **state)
 		skep_byzantine_tell(&liar, 5, 0, N, own, other);
 		for (size_t i = 0; i < N; i++) {
 			double ratio = (double)whole[i] / (double)own[i];
-			assert_true(lie != SKEP_LIE_SIGN_FLIP || ratio == -3);
-			assert_true(lie == SKEP_LIE_NAN ? isnan(whole[i]) : isfinite(whole[i]));
+			assert_true(attack != SKEP_ATTACK_SIGN_FLIP || ratio == -3);
+			assert_true(attack == SKEP_ATTACK_NAN ? isnan(whole[i]) : isfinite(whole[i]));
 			squares += ratio * ratio;
 		}
-		assert_true(lie == SKEP_LIE_NAN || fabs(squares / N - 9) < 0.3);
-		bool draws = lie == SKEP_LIE_NOISE;
+		assert_true(attack == SKEP_ATTACK_NAN || fabs(squares / N - 9) < 0.3);
+		bool draws = attack == SKEP_ATTACK_NOISE;
 		assert_true((memcmp(whole, piece, sizeof whole) != 0) == draws);
 		assert_true((memcmp(whole, other, sizeof whole) != 0) == draws);
 	}
@@ -425,8 +425,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_at_most_a_minority),
 		cmocka_unit_test(test_trimmed_means),
-		cmocka_unit_test(test_nobody_left_out_is_the_sum),
-		cmocka_unit_test(test_liars_stay_between_the_others),
+		cmocka_unit_test(test_none_left_out_is_the_sum),
+		cmocka_unit_test(test_attackers_stay_between_the_others),
 		cmocka_unit_test(test_zeno),
 		cmocka_unit_test(test_zeno_leaves_out_who_is_far),
 		cmocka_unit_test(test_zeno_of_equals),

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 
 static void must_read(const char *set, struct skep_scenario *ret)
 {
@@ -64,8 +64,9 @@ static void test_gathered_parts_need_time(void **state)
 		enum skep_op_kind kind;
 		struct skep_buf in;
 		double bytes;
-	} cases[] = {{&trimmed, SKEP_OP_OFFER, none, plain + encoded}, {&trimmed, SKEP_OP_COLLECT, none, 2 * plain},
-		{&trimmed, SKEP_OP_COLLECT, some, plain + encoded}, {&trimmed, SKEP_OP_AGGREGATE, none, 7 * plain},
+	} cases[] = {{&trimmed, SKEP_OP_PACK_PART, none, plain + encoded},
+		{&trimmed, SKEP_OP_UNPACK_PART, none, 2 * plain},
+		{&trimmed, SKEP_OP_UNPACK_PART, some, plain + encoded}, {&trimmed, SKEP_OP_AGGREGATE, none, 7 * plain},
 		{&zeno, SKEP_OP_AGGREGATE, none, 13 * plain}};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		double right = 1e9 * gpu->overhead_s + 1e9 * cases[i].bytes / gpu->memory_Bps;
@@ -76,14 +77,14 @@ static void test_gathered_parts_need_time(void **state)
 }
 
 /* Also of one that there is not: the directory. */
-static void test_liars_are_who_was_named(void **state)
+static void test_attackers_are_who_was_named(void **state)
 {
 	(void)state;
 	struct skep_scenario s;
-	must_read("cluster.byzantine={workers: [4, 1], lie: noise, scale: 2}", &s);
+	must_read("cluster.byzantine={workers: [4, 1], attack: noise, scale: 2}", &s);
 	for (uint32_t i = 0; i < 12; i++) {
 		struct skep_byzantine b = skep_scenario_byzantine(&s, i);
-		assert_int_equal(b.lie, i == 1 || i == 4 ? SKEP_LIE_NOISE : SKEP_LIE_NONE);
+		assert_int_equal(b.attack, i == 1 || i == 4 ? SKEP_ATTACK_NOISE : SKEP_ATTACK_NONE);
 		assert_true(b.scale == (i == 1 || i == 4 ? 2.0f : 0));
 	}
 	assert_true(skep_scenario_byzantine(&s, 1).seed != skep_scenario_byzantine(&s, 4).seed);
@@ -95,7 +96,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gathered_parts_need_memory),
 		cmocka_unit_test(test_gathered_parts_need_time),
-		cmocka_unit_test(test_liars_are_who_was_named),
+		cmocka_unit_test(test_attackers_are_who_was_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

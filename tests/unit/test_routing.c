@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "core/record.h"
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 #include "sim/sim.h"
 
 #define DIRECTORY 8
@@ -174,7 +174,7 @@ static void test_who_may_have_counted_is_given_up(void **state)
 	}
 }
 
-static void test_an_owner_waits_when_nobody_serves_a_stage(void **state)
+static void test_an_owner_waits_when_none_serves_a_stage(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -355,13 +355,13 @@ static void test_bytes_of_both_routings(void **state)
 	(void)state;
 	static const uint64_t in[2][STAGES] = {{1, 2, 2, 1}, {5, 3, 3, 1}},
 			      out[2][STAGES] = {{1, 2, 2, 1}, {7, 2, 2, 1}};
-	static const char *const codecs[] = {"none", "fp16", "int8"}, *const maths[] = {"none", "real"};
+	static const char *const codecs[] = {"none", "fp16", "int8"}, *const arithmetic[] = {"none", "real"};
 	for (int c = 0; c < 3; c++)
 		for (int m = 0; m < 2; m++)
 			for (int trainer = 0; trainer < 2; trainer++) {
 				char codec[64], real[64];
 				snprintf(codec, sizeof codec, "schedule.compression=%s", codecs[c]);
-				snprintf(real, sizeof real, "train.maths=%s", maths[m]);
+				snprintf(real, sizeof real, "train.arithmetic=%s", arithmetic[m]);
 				const char *set[] = {codec, real, "schedule.microbatch=16", "schedule.global_batch=256",
 					"train.until.steps=3",
 					trainer ? "schedule.routing=trainer" : "schedule.routing=peer"};
@@ -433,7 +433,7 @@ int main(void)
 		cmocka_unit_test(test_who_is_gone_before_it_counts_is_replaced),
 		cmocka_unit_test(test_who_is_gone_between_its_visits_is_replaced),
 		cmocka_unit_test(test_who_may_have_counted_is_given_up),
-		cmocka_unit_test(test_an_owner_waits_when_nobody_serves_a_stage),
+		cmocka_unit_test(test_an_owner_waits_when_none_serves_a_stage),
 		cmocka_unit_test(test_a_copy_that_came_back_goes_again_while_it_is_awaited),
 		cmocka_unit_test(test_nothing_is_kept_between_two_visits),
 		cmocka_unit_test(test_a_gradient_of_the_next_round_waits_for_the_step),

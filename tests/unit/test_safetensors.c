@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "models/safetensors.h"
+#include "models/weights/safetensors.h"
 
 struct bench {
 	char folder[64], path[128];

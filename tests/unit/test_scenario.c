@@ -3,7 +3,7 @@
  * test_scenario.c - from a scenario file to a plan: what each key does, what is taken when it is absent, and the error when
  * keys contradict each other, the model or the topology.
  */
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static const char *const full_text =
 	"sync: {method: step, collective: ring}\r\n"
 	"directory: {heartbeat: 500 ms, timeout: 3 s}\r\n"
 	"train:\r\n"
-	"  maths: real\r\n"
+	"  arithmetic: real\r\n"
 	"  data: {corpus: quadratic}\r\n"
 	"  optimizer: {name: sgd, lr: 0.125, momentum: 0.5, weight_decay: 0.25}\r\n"
 	"  until: {steps: 1000, loss: 0.5}\r\n";
@@ -168,7 +168,7 @@ static void short_file_takes_the_usual_values(void **state)
 	assert_int_equal(s.plan.fence_after_ns, 10000000000);
 	assert_true(s.plan.target_loss_nano == INT64_MIN);
 	assert_true(isnan(s.target_loss));
-	assert_int_equal(s.maths, SKEP_MATHS_REAL);
+	assert_int_equal(s.arithmetic, SKEP_ARITHMETIC_REAL);
 	assert_int_equal(s.optimizer.kind, SKEP_OPTIMIZER_ADAMW);
 	assert_true(s.optimizer.beta2 == 0.999f && s.optimizer.learning_rate == 1e-3f);
 	assert_true(s.compute_scale == 1);
@@ -311,15 +311,15 @@ static void times_of_state_and_chunks_follow_memory(void **state)
 		{SKEP_OP_ENTER, 2 * all},
 		{SKEP_OP_SAVE, 2 * all},
 		{SKEP_OP_LOAD, 2 * all},
-		{SKEP_OP_TAKE, 8.0 * (double)count},
+		{SKEP_OP_COPY_GRAD, 8.0 * (double)count},
 		{SKEP_OP_ADD, 12.0 * (double)count},
 		{SKEP_OP_ADD_STORE, 16.0 * (double)count},
 		{SKEP_OP_STORE, 8.0 * (double)count},
-		{SKEP_OP_KEEP, 8.0 * (double)count},
-		{SKEP_OP_FOLD, 12.0 * (double)count},
-		{SKEP_OP_GIVE, 8.0 * (double)count},
-		{SKEP_OP_OFFER, 8.0 * (double)count},
-		{SKEP_OP_COLLECT, 8.0 * (double)count},
+		{SKEP_OP_INIT_RESULT, 8.0 * (double)count},
+		{SKEP_OP_ADD_TO_RESULT, 12.0 * (double)count},
+		{SKEP_OP_COPY_RESULT, 8.0 * (double)count},
+		{SKEP_OP_PACK_PART, 8.0 * (double)count},
+		{SKEP_OP_UNPACK_PART, 8.0 * (double)count},
 		{SKEP_OP_AGGREGATE, 4.0 * (2 + 1) * (double)count},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -461,8 +461,6 @@ static void keys_are_refused_at_their_place(void **state)
 		{"m.yaml", "[m.yaml]", 2, 15, "model.file: expected a text, not a list"},
 		{"t.yaml", "t.yaml, allocation: {method: evolution}", 3, 50,
 			"expected one of: contiguous, strided, random, explicit, greedy, relaxed, genetic, anneal, portfolio"},
-		{"t.yaml", "t.yaml, allocation: {method: genetic}", 3, 50,
-			"cluster.allocation.method: `genetic` is searched for, which is not done here"},
 		{"t.yaml", "t.yaml, allocation: {stage_of: [0]}", 3, 42, "unknown key `cluster.allocation.stage_of`"},
 		{"t.yaml", "t.yaml, allocation: {method: explicit}", 3, 41,
 			"key `cluster.allocation.stage_of` is missing"},
@@ -493,7 +491,7 @@ static void keys_are_refused_at_their_place(void **state)
 		{"{steps: 10}", "{loss: 1}", 5, 16, "key `train.until.steps` is missing"},
 		{"{steps: 10}", "{steps: 1e3}", 5, 24, "train.until.steps: expected a whole decimal number"},
 		{"{steps: 10}", "{steps: 10, loss: -1}", 5, 34, "train.until.loss: expected a decimal number from 0"},
-		{"{until: {steps: 10}", "{maths: none, until: {steps: 10, loss: 1}", 5, 47, "no loss to reach"},
+		{"{until: {steps: 10}", "{arithmetic: none, until: {steps: 10, loss: 1}", 5, 52, "no loss to reach"},
 		{"{until", "{optimizer: {name: sgd, beta1: 0.9}, until", 5, 32,
 			"unknown key `train.optimizer.beta1`; accepted here: name, lr, momentum, weight_decay"},
 		{"{until", "{optimizer: {lr: 0}, until", 5, 25,
@@ -538,8 +536,8 @@ static void corpus_must_fit_the_model(void **state)
 	check_refused("m.yaml", "odd.yaml", 5, 8, "odd has 2 inputs and 3 outputs");
 	struct skep_scenario s;
 	must_read("name: odd\nmodel: {file: odd.yaml, stages: 3}\ncluster: {topology: t.yaml}\n"
-		  "schedule: {global_batch: 64, microbatch: 8}\ntrain: {maths: none, until: {steps: 10}}\n",
-		NULL, &s); /* no maths, no data */
+		  "schedule: {global_batch: 64, microbatch: 8}\ntrain: {arithmetic: none, until: {steps: 10}}\n",
+		NULL, &s); /* no arithmetic, no data */
 	skep_scenario_finish(&s);
 }
 

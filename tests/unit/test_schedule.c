@@ -24,7 +24,7 @@
 #include <cmocka.h>
 
 #include "folder_fixture.h"
-#include "scenarios/scenario.h"
+#include "scenarios/read/scenario.h"
 #include "sim/sim.h"
 
 #define WORKERS_MAX 32u
@@ -81,14 +81,14 @@ struct shape {
 	uint32_t stages, pipelines, share;
 	skep_time forward_ns, backward_ns, latency_ns;
 	skep_time recompute_ns; /* 0: FORWARD keeps what BACKWARD needs */
-	bool maths, barrier;
+	bool arithmetic, barrier;
 };
 
 static const char *const scenario_text =
 	"name: s\nmodel: {file: m.yaml, stages: %u}\n"
 	"cluster: {topology: t.yaml, allocation: {method: strided}}\n"
 	"schedule: {pipeline: %s, global_batch: %u, microbatch: 1, checkpoint_activations: %s, barrier: %s}\n"
-	"train: {maths: %s, until: {steps: %u}}\n";
+	"train: {arithmetic: %s, until: {steps: %u}}\n";
 static const char *const topology_text = "name: t\nsource: assumed for this test\ndirectory: here\nsites:\n  here:\n"
 					 "    machines: [{count: %u, gpu: g}]\n"
 					 "    inside: {bandwidth: 1000000 Gbit/s, latency: %u us}\n";
@@ -105,7 +105,7 @@ static void simulate(const struct shape *shape, struct run *ret)
 	folder_write("t.yaml", text);
 	snprintf(text, sizeof text, scenario_text, shape->stages, shape->pipeline, shape->share * shape->pipelines,
 		shape->recompute_ns > 0 ? "true" : "false", shape->barrier ? "true" : "false",
-		shape->maths ? "real" : "none", ROUNDS);
+		shape->arithmetic ? "real" : "none", ROUNDS);
 	if (!skep_scenario_read_text("s.yaml", text, strlen(text), NULL, &s, &diag))
 		fail_msg("%s", diag.text);
 	for (uint32_t stage = 0; stage < shape->stages; stage++) {

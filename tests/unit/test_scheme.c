@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_scheme.c - the schemes of core/collective.h by themselves: what one member sends another one waits for, and nobody waits
- * in vain; bytes are those of the closed forms; a butterfly's shares let the slowest member be done as early as can be.
+ * test_scheme.c - the schemes of core/collective/collective.h by themselves: what one member sends another one waits
+ * for, and no member waits in vain; bytes are those of the closed forms; a butterfly's shares let the slowest member be
+ * done as early as can be.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -13,11 +14,11 @@
 
 #include <cmocka.h>
 
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/names.h"
 #include "core/random.h"
 
-enum { MEMBERS_MAX = 40, MOVES_MAX = 8 * SKEP_SYNC_CHUNKS_MAX };
+enum { MEMBERS_MAX = 40, TRANSFERS_MAX = 8 * SKEP_SYNC_CHUNKS_MAX };
 
 struct swarm { /* worker i is member i */
 	struct skep_stage_plan stage;
@@ -51,19 +52,19 @@ static struct skep_scheme scheme_of(struct swarm *swarm, uint32_t rank, uint32_t
 	return scheme;
 }
 
-/* A tensor comes to an operation on the same elements, TAKEN to a move that waits for one. */
+/* A tensor comes to an operation on the same elements, CHUNK_ACK to a move that waits for one. */
 static void check_hop(
-	struct swarm *swarm, uint32_t size, const struct skep_scheme_move *from, const struct skep_hop *hop)
+	struct swarm *swarm, uint32_t size, const struct skep_scheme_transfer *from, const struct skep_hop *hop)
 {
 	assert_true(hop->to < size);
 	struct skep_scheme to = scheme_of(swarm, hop->to, size);
-	assert_true(hop->number < skep_scheme_moves(&to));
-	struct skep_scheme_move move = skep_scheme_move_at(&to, swarm->fact, hop->number);
-	assert_true(move.arrives);
-	assert_int_equal(hop->taken, move.op == 0);
+	assert_true(hop->number < skep_scheme_transfers(&to));
+	struct skep_scheme_transfer transfer = skep_scheme_transfer_at(&to, swarm->fact, hop->number);
+	assert_true(transfer.arrives);
+	assert_int_equal(hop->taken, transfer.op == 0);
 	if (hop->taken)
 		return;
-	assert_true(move.first == from->first && move.count == from->count && move.chunk == from->chunk);
+	assert_true(transfer.first == from->first && transfer.count == from->count && transfer.chunk == from->chunk);
 }
 
 static uint32_t sites_of(struct swarm *swarm, uint32_t size)
@@ -98,29 +99,29 @@ static void check_bytes(struct swarm *swarm, uint32_t size, uint64_t messages, u
 
 static void check_scheme(struct swarm *swarm, uint32_t size)
 {
-	static uint8_t comes[MEMBERS_MAX][MOVES_MAX];
+	static uint8_t comes[MEMBERS_MAX][TRANSFERS_MAX];
 	uint64_t messages = 0, elements = 0;
 	memset(comes, 0, sizeof comes);
 	for (uint32_t rank = 0; rank < size; rank++) {
 		struct skep_scheme scheme = scheme_of(swarm, rank, size);
-		assert_true(skep_scheme_moves(&scheme) <= skep_scheme_moves_max(&swarm->plan, size));
-		for (uint32_t m = 0; m < skep_scheme_moves(&scheme); m++) {
-			struct skep_scheme_move move = skep_scheme_move_at(&scheme, swarm->fact, m);
-			for (uint32_t nth = 0; nth < move.hops; nth++) {
+		assert_true(skep_scheme_transfers(&scheme) <= skep_scheme_transfers_max(&swarm->plan, size));
+		for (uint32_t m = 0; m < skep_scheme_transfers(&scheme); m++) {
+			struct skep_scheme_transfer transfer = skep_scheme_transfer_at(&scheme, swarm->fact, m);
+			for (uint32_t nth = 0; nth < transfer.hops; nth++) {
 				struct skep_hop hop = skep_scheme_hop(&scheme, swarm->fact, m, nth);
-				check_hop(swarm, size, &move, &hop);
+				check_hop(swarm, size, &transfer, &hop);
 				scheme = scheme_of(swarm, rank, size);
 				assert_int_equal(comes[hop.to][hop.number]++, 0);
-				assert_true(hop.to != rank || nth + 1 == move.hops);
+				assert_true(hop.to != rank || nth + 1 == transfer.hops);
 				messages += hop.to != rank && !hop.taken;
-				elements += hop.to != rank && !hop.taken ? move.count : 0;
+				elements += hop.to != rank && !hop.taken ? transfer.count : 0;
 			}
 		}
 	}
 	for (uint32_t rank = 0; rank < size; rank++) {
 		struct skep_scheme scheme = scheme_of(swarm, rank, size);
-		for (uint32_t m = 0; m < skep_scheme_moves(&scheme); m++)
-			assert_int_equal(skep_scheme_move_at(&scheme, swarm->fact, m).arrives, comes[rank][m]);
+		for (uint32_t m = 0; m < skep_scheme_transfers(&scheme); m++)
+			assert_int_equal(skep_scheme_transfer_at(&scheme, swarm->fact, m).arrives, comes[rank][m]);
 	}
 	check_bytes(swarm, size, messages, elements);
 }
@@ -130,7 +131,7 @@ static void test_what_is_sent_is_waited_for(void **state)
 	(void)state;
 	static struct swarm swarm;
 	for (uint32_t kind = 0; kind <= SKEP_COLLECTIVE_CHAIN; kind++) {
-		if (kind == SKEP_COLLECTIVE_WHOLE)
+		if (kind == SKEP_COLLECTIVE_FUSED)
 			continue;
 		for (uint32_t sites = 1; sites <= 7; sites += 2) {
 			init(&swarm, (enum skep_collective)kind, sites, kind % 2 ? 5 : 100001);
@@ -147,7 +148,7 @@ static void test_one_member_has_nothing_to_do(void **state)
 	for (uint32_t kind = 0; kind < SKEP_COLLECTIVES; kind++) {
 		init(&swarm, (enum skep_collective)kind, 1, 10);
 		struct skep_scheme scheme = scheme_of(&swarm, 0, 1);
-		assert_int_equal(skep_scheme_moves(&scheme), 0);
+		assert_int_equal(skep_scheme_transfers(&scheme), 0);
 	}
 }
 

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "topologies/import.h"
-#include "topologies/topology.h"
+#include "topologies/import/import.h"
+#include "topologies/read/topology.h"
 
 #define ANYWHERE UINT32_MAX /* in the line: versions of the library differ */
 

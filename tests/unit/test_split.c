@@ -5,7 +5,7 @@
  */
 #include "tests/unit/split_fixture.h"
 
-#include "scenarios/split.h"
+#include "scenarios/plan/split.h"
 #include "sim/sim.h"
 
 /* ---- the shares of a model -------------------------------------------------------------------------------------- */

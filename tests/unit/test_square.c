@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "core/random.h"
-#include "models/squares.h"
+#include "models/update/squares.h"
 
 static bool near(double a, double b, double tolerance)
 {

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/summary.h"
-#include "scenarios/pool.h"
+#include "analysis/summary/summary.h"
+#include "scenarios/read/pool.h"
 #include "sim/sim.h"
 
 static const char two[] = "scenarios/two-datacentres.yaml", churn[] = "scenarios/churn.yaml";
@@ -35,7 +35,7 @@ static void read_with(struct skep_scenario *ret, const char *path, const char *s
 {
 	char set[256], why[2048];
 	snprintf(set, sizeof set, "cluster.allocation={method: explicit, stage_of: %s}", stage_of);
-	const char *const sets[] = {set, "train.maths=none"};
+	const char *const sets[] = {set, "train.arithmetic=none"};
 	if (!try_read(ret, path, sets, 2, why, sizeof why))
 		fail_msg("%s", why);
 }
@@ -48,7 +48,7 @@ static void test_who_is_out_is_not_there(void **state)
 	static const uint32_t machine[] = {0, 2, 3, 4, 7}, stage[] = {0, 2, 1, 3, 2};
 	struct skep_scenario all, s;
 	read_with(&all, two, "[0, 0, 1, 1, 2, 2, 3, 3]");
-	read_with(&s, two, "[0, out, 2, 1, 3, out, out, 2]");
+	read_with(&s, two, "[0, unused, 2, 1, 3, unused, unused, 2]");
 	assert_int_equal(s.plan.workers, 5);
 	assert_int_equal(s.topology.machines, 5);
 	assert_int_equal(s.machines_out, 3);
@@ -69,7 +69,7 @@ static void test_who_stands_by_is_there(void **state)
 {
 	(void)state;
 	struct skep_scenario s;
-	read_with(&s, two, "[0, spare, 1, 2, -1, out, 3, spare]");
+	read_with(&s, two, "[0, spare, 1, 2, -1, unused, 3, spare]");
 	assert_int_equal(s.plan.workers, 7);
 	assert_non_null(s.plan.stands_by);
 	for (uint32_t i = 0; i < 7; i++)
@@ -90,7 +90,11 @@ static void test_a_trace_without_who_is_out(void **state)
 	read_with(&all, churn, "[0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1]");
 	const uint32_t out = all.churn.event[0].worker;
 	for (uint32_t i = 0; i < 11; i++)
-		strcat(strcat(list, i == out ? "out" : i % 3 == 0 ? "0" : i % 3 == 1 ? "1" : "2"), i < 10 ? ", " : "]");
+		strcat(strcat(list, i == out     ? "unused"
+				    : i % 3 == 0 ? "0"
+				    : i % 3 == 1 ? "1"
+						 : "2"),
+			i < 10 ? ", " : "]");
 	read_with(&s, churn, list);
 	for (size_t i = 0; i < all.churn.events; i++) {
 		struct skep_churn_event event = all.churn.event[i];
@@ -119,8 +123,8 @@ static void test_what_is_refused(void **state)
 		const char *set, *says;
 	} cases[] = {
 		{"[0, 1, 2, 3, 0, 1, 2, off]", "`off`: expected a stage, -1 for a spare that joins as soon as it can"},
-		{"[0, 1, 2, out, 0, 1, 2, spare]", "no worker serves stage 3"},
-		{"[out, out, out, out, out, out, out, out]", "no worker serves stage 0"},
+		{"[0, 1, 2, unused, 0, 1, 2, spare]", "no worker serves stage 3"},
+		{"[unused, unused, unused, unused, unused, unused, unused, unused]", "no worker serves stage 0"},
 		{"[0, 1, 2, 3, 0, 1, 2]", "7 entries, the topology has 8 machines"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -155,7 +159,8 @@ static double usd_per_h(const struct skep_summary *summary)
 	return summary->cost_usd / summary->time_s * 3600;
 }
 
-/* Four T4 at 0.35 USD/h and four V100 at 2.48: who stands by is paid for, who is out is not, and nobody is called. */
+/* Four T4 at 0.35 USD/h and four V100 at 2.48: a standby worker is paid for, one that is out is not, and none is
+ * called. */
 static void test_who_is_paid(void **state)
 {
 	(void)state;
@@ -164,7 +169,7 @@ static void test_who_is_paid(void **state)
 	s.plan.rounds = 6;
 	struct skep_summary waits = simulate(&s);
 	skep_scenario_finish(&s);
-	read_with(&s, two, "[0, 1, 2, 3, 0, 1, 2, out]");
+	read_with(&s, two, "[0, 1, 2, 3, 0, 1, 2, unused]");
 	s.plan.rounds = 6;
 	struct skep_summary out = simulate(&s);
 	skep_scenario_finish(&s);

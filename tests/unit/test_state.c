@@ -30,8 +30,8 @@ static void test_state_moves_between_devices(void **state)
 		job_microbatch(&job, round, 0);
 		job_step(&job, round, 1);
 	}
-	struct skep_device *newcomer =
-		skep_device_create(SKEP_DEVICE_CPU, &job.training, SKEP_NO_STAGE, error, sizeof error);
+	struct skep_device *newcomer = skep_device_create_on(
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, SKEP_NO_STAGE, error, sizeof error);
 	assert_non_null(newcomer);
 	for (uint32_t stage = 2; stage--;) { /* no stage to stage 1, then stage 1 to stage 0 */
 		struct skep_op save = {.kind = SKEP_OP_SAVE, .stage = (uint16_t)stage};
@@ -43,14 +43,14 @@ static void test_state_moves_between_devices(void **state)
 		free(blob);
 	}
 	/* The moments and the count of steps came along: the next steps are the same. */
-	struct job twin = job;
-	twin.device[0] = newcomer;
+	struct job tied_peer = job;
+	tied_peer.device[0] = newcomer;
 	for (uint32_t round = 3; round < 6; round++) {
 		float *blob = job_dump(job.device[1], (struct skep_op){.kind = SKEP_OP_SAVE, .stage = 1}, &bytes);
 		int64_t loss = job_microbatch(&job, round, 0);
 		enter(job.device[1], 1); /* clears its accumulator */
 		assert_false(job_load(job.device[1], 1, blob, bytes).failed);
-		assert_true(loss == job_microbatch(&twin, round, 0));
+		assert_true(loss == job_microbatch(&tied_peer, round, 0));
 		job_run(newcomer, (struct skep_op){.kind = SKEP_OP_STEP, .round = round, .size = 1, .microbatches = 1});
 		job_step(&job, round, 1);
 		assert_true(skep_device_digest(newcomer) == skep_device_digest(job.device[0]));
@@ -91,8 +91,8 @@ static void test_two_versions(void **state)
 	job_step(&job, 3, 0); /* nothing was counted: version 4 is version 3 */
 	assert_true(loss_on(job.device[0], 4) == loss[3]);
 	assert_true(loss_on(job.device[0], 3) == loss[3]);
-	struct skep_device *newcomer =
-		skep_device_create(SKEP_DEVICE_CPU, &job.training, SKEP_NO_STAGE, error, sizeof error);
+	struct skep_device *newcomer = skep_device_create_on(
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, SKEP_NO_STAGE, error, sizeof error);
 	assert_non_null(newcomer);
 	float *blob = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE, .version = 4}, &bytes);
 	enter(newcomer, 0);
@@ -138,8 +138,8 @@ static void test_a_newcomer_steps_along(void **state)
 	char error[64];
 	uint64_t bytes;
 	job_init(&job, 1, SKEP_ACTIVATION_TANH, 4, 8);
-	struct skep_device *newcomer =
-		skep_device_create(SKEP_DEVICE_CPU, &job.training, SKEP_NO_STAGE, error, sizeof error);
+	struct skep_device *newcomer = skep_device_create_on(
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, SKEP_NO_STAGE, error, sizeof error);
 	for (uint32_t round = 0; round < 3; round++) {
 		job_microbatch(&job, round, 0);
 		job_step(&job, round, 1);
@@ -160,7 +160,7 @@ static void test_a_newcomer_steps_along(void **state)
 		skep_device_buffer_release(newcomer, op.in);
 		free(blob);
 		job_microbatch(&job, round, 0);
-		struct skep_op take = {.kind = SKEP_OP_TAKE, .round = round, .size = 1}; /* the sum of the two */
+		struct skep_op take = {.kind = SKEP_OP_COPY_GRAD, .round = round, .size = 1}; /* the sum of the two */
 		take = job_chunk(&job, take);
 		blob = job_dump(job.device[0], take, &bytes);
 		take.kind = SKEP_OP_STORE;
@@ -217,7 +217,7 @@ static void test_a_state_is_kept_and_restored(void **state)
 	struct skep_device *device = job.device[0];
 	uint64_t start = skep_device_digest(device), digest[6];
 	struct skep_device_result kept = job_run(device, (struct skep_op){.kind = SKEP_OP_CHECKPOINT, .round = 1});
-	assert_int_equal(kept.fault, SKEP_FAULT_UNKEPT);
+	assert_int_equal(kept.fault, SKEP_FAULT_CHECKPOINT_FAILED);
 	assert_string_equal(kept.why, "this worker has nowhere to keep checkpoints");
 	skep_device_set_keeper(device, &(struct skep_keeper){&m, keep, find_kept});
 	for (uint32_t round = 0; round < 6; round++) {
@@ -247,7 +247,7 @@ static bool has_gradient(const struct job *job, struct skep_device *device, uint
 {
 	uint64_t bytes;
 	float *sum = job_dump(
-		device, job_chunk(job, (struct skep_op){.kind = SKEP_OP_TAKE, .stage = stage, .size = 1}), &bytes);
+		device, job_chunk(job, (struct skep_op){.kind = SKEP_OP_COPY_GRAD, .stage = stage, .size = 1}), &bytes);
 	bool any = false;
 	for (size_t i = 0; i < bytes / sizeof *sum; i++)
 		any = any || sum[i] != 0.0f;

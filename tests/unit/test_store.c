@@ -4,7 +4,7 @@
  */
 #include "tests/unit/store_fixture.h"
 
-#include "analysis/database.h"
+#include "analysis/store/database.h"
 
 #include <signal.h>
 #include <sys/mount.h>
@@ -450,7 +450,7 @@ static void test_locked_at_the_end(void **state)
 	synthetic_finish(&s);
 }
 
-/* A recording that failed for a reason of its own is marked at once: nobody takes the run for one that goes on. */
+/* A recording that failed for a reason of its own is marked at once: no reader takes the run for one that goes on. */
 static void test_failed_recording_is_marked(void **state)
 {
 	(void)state;

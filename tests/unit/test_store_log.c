@@ -5,9 +5,9 @@
  */
 #include "tests/unit/store_fixture.h"
 
-#include "analysis/store_log.h"
+#include "analysis/store/store_log.h"
 #include "core/hash.h"
-#include "scenarios/sources.h"
+#include "scenarios/read/sources.h"
 
 #define PATH "log.db"
 
@@ -87,7 +87,7 @@ static void a_log_comes_back(void **state)
 	synthetic_finish(&s);
 }
 
-/* Only what was heard before the last closed round is there, and nobody knows how the machines ended. */
+/* Only what was heard before the last closed round is there, and how the machines ended is not known. */
 static void a_run_that_died_has_a_log(void **state)
 {
 	(void)state;

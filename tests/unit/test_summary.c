@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "analysis/summary.h"
+#include "analysis/summary/summary.h"
 #include "tests/unit/synthetic.h"
 
 #define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
@@ -111,9 +111,9 @@ static void test_movers_are_no_joins(void **state)
 	struct skep_tally *tally = skep_tally_create(&s.scenario, "sim");
 	struct skep_recorder recorder = skep_tally_recorder(tally);
 	hear(&recorder, SKEP_NOTE_JOINED, 3);
-	hear(&recorder, SKEP_NOTE_MOVED, 3);
+	hear(&recorder, SKEP_NOTE_MIGRATED, 3);
 	hear(&recorder, SKEP_NOTE_JOINED, 3);
-	hear(&recorder, SKEP_NOTE_MOVED, 4);
+	hear(&recorder, SKEP_NOTE_MIGRATED, 4);
 	hear(&recorder, SKEP_NOTE_FENCED, 4);
 	hear(&recorder, SKEP_NOTE_JOINED, 4);
 	skep_tally_finish(tally, 1, 1, 1, SKEP_DONE, &r);
@@ -149,7 +149,7 @@ static void test_phases(void **state)
 	hear_span(&recorder, SKEP_OP_ALLREDUCE, 1, 280);
 	hear_span(&recorder, SKEP_OP_BACKWARD, 2, 400);
 	hear_span(&recorder, SKEP_OP_BACKWARD, 3, 500);
-	hear_span(&recorder, SKEP_OP_TAKE, 3, 900);
+	hear_span(&recorder, SKEP_OP_COPY_GRAD, 3, 900);
 	for (uint32_t round = 0; round < 3; round++) {
 		struct skep_note note = {.kind = SKEP_NOTE_ROUND_CLOSED, .round = round, .microbatch = 1};
 		recorder.note(recorder.context, 1000, (struct skep_peer){4, 1}, &note);
@@ -267,7 +267,7 @@ static void test_unknown_stays_unknown(void **state)
 	assert_true(isnan(r.utilisation));
 	assert_true(isnan(r.final_loss));
 	skep_tally_destroy(tally);
-	s.scenario.maths = SKEP_MATHS_NONE;
+	s.scenario.arithmetic = SKEP_ARITHMETIC_NONE;
 	s.scenario.topology.machine[2].price_usd_per_h = 0;
 	r = run(&s, 1000, SKEP_DONE);
 	assert_true(isnan(r.final_loss));
@@ -449,7 +449,7 @@ static void test_pace(void **state)
 	synthetic_finish(&s);
 }
 
-/* Whoever died was fenced for that; one more, and the timeout may be too short. */
+/* A worker that died was fenced for that; one more, and the timeout may be too short. */
 static void test_deaths_are_no_hint(void **state)
 {
 	(void)state;
@@ -552,7 +552,7 @@ static void test_both(void **state)
 	call_all(&both);
 	assert_string_equal(trace[0].calls, "nolwdps");
 	assert_string_equal(trace[1].calls, "nl");
-	pair = (struct skep_recorder_pair){0}; /* nobody listens */
+	pair = (struct skep_recorder_pair){0}; /* no recorder listens */
 	both = skep_recorder_both(&pair);
 	call_all(&both);
 	assert_string_equal(trace[0].calls, "nolwdps");

@@ -14,11 +14,11 @@
 
 #include <cmocka.h>
 
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/names.h"
 #include "core/random.h"
-#include "models/codec.h"
-#include "tests/unit/give_room.h"
+#include "models/update/codec.h"
+#include "tests/unit/give_arena.h"
 #include "tests/unit/job.h"
 
 enum { MEMBERS_MAX = 33, WAITING_MAX = 8192, ROUND = 0 };
@@ -145,7 +145,7 @@ static uint32_t weight_of(uint32_t member)
 
 static struct skep_op weighed(uint32_t self, struct skep_op op)
 {
-	bool own = op.kind == SKEP_OP_OFFER || (op.kind == SKEP_OP_COLLECT && op.in.slot == 0);
+	bool own = op.kind == SKEP_OP_PACK_PART || (op.kind == SKEP_OP_UNPACK_PART && op.in.slot == 0);
 	op.microbatches = own ? weight_of(self) : op.microbatches;
 	return op;
 }
@@ -236,8 +236,8 @@ static void check_sum(struct world *w, enum skep_codec codec)
 	                                               : 0.34;
 	uint64_t bytes;
 	float *own[MEMBERS_MAX];
-	struct skep_op give = {.kind = SKEP_OP_GIVE, .count = w->stage.parameters};
-	struct skep_op take = {.kind = SKEP_OP_TAKE, .count = w->stage.parameters};
+	struct skep_op give = {.kind = SKEP_OP_COPY_RESULT, .count = w->stage.parameters};
+	struct skep_op take = {.kind = SKEP_OP_COPY_GRAD, .count = w->stage.parameters};
 	for (uint32_t m = 0; m < w->size; m++) {
 		w->job[m].training.reduction_codec = SKEP_CODEC_NONE;
 		own[m] = job_dump(w->job[m].device[0], take, &bytes);
@@ -288,7 +288,7 @@ static void check_whole(struct world *w, enum skep_codec codec)
 	uint64_t bytes, n = w->stage.parameters;
 	bool all_to_all = w->plan.collective == SKEP_COLLECTIVE_ALL_TO_ALL;
 	float *part = malloc(w->size * n * sizeof *part), *right = malloc(n * sizeof *right);
-	struct skep_op give = {.kind = SKEP_OP_GIVE, .count = n}, take = {.kind = SKEP_OP_TAKE, .count = n};
+	struct skep_op give = {.kind = SKEP_OP_COPY_RESULT, .count = n}, take = {.kind = SKEP_OP_COPY_GRAD, .count = n};
 	uint32_t weight[MEMBERS_MAX];
 	for (uint32_t m = 0; m < w->size; m++) {
 		weight[m] = weight_of(m);
@@ -352,7 +352,7 @@ static void test_all_members_end_with_the_same_bits(void **state)
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		for (uint32_t kind = 0; kind < SKEP_COLLECTIVES; kind++)
 			for (uint32_t codec = SKEP_CODEC_NONE; codec < SKEP_CODECS; codec++) {
-				if (kind == SKEP_COLLECTIVE_WHOLE)
+				if (kind == SKEP_COLLECTIVE_FUSED)
 					continue;
 				uint64_t first = check(sizes[i], (enum skep_collective)kind, (enum skep_codec)codec, 1);
 				for (uint64_t seed = 2; seed < (sizes[i] > 8 ? 3 : 6); seed++)

@@ -2,12 +2,12 @@
  *
  * test_sweep.c - sweeps in the database: which runs are there, how one comes in as an image, and the table of results.
  */
-#include "analysis/sweep_table.h"
+#include "analysis/summary/sweep_table.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>
 
-#include "analysis/store_sweep.h"
+#include "analysis/store/store_sweep.h"
 #include "tests/unit/store_fixture.h"
 
 #define assert_near(a, b) assert_true(fabs((a) - (b)) <= 1e-9 * fabs(b))

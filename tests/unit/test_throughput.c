@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "core/allocate/complexity.h"
-#include "core/allocate/search.h"
-#include "core/allocate/throughput.h"
 #include "dtfm_fixture.h"
+#include "planning/search/complexity.h"
+#include "planning/search/methods.h"
+#include "planning/search/throughput.h"
 
 enum { STAGES_MOST = 4, WORKERS_MOST = 16, PUZZLES = 24 };
 
@@ -248,7 +248,7 @@ static struct skep_change draw_change(const struct world *w, uint64_t *seed)
 {
 	bool swaps = w->t.shares == SKEP_SHARES_FIXED || pool_draw(seed, 2);
 	uint32_t to = pool_draw(seed, w->stages + 1);
-	struct skep_change change = {pool_draw(seed, w->workers), SKEP_NOBODY, to == w->stages ? SKEP_SPARE : to};
+	struct skep_change change = {pool_draw(seed, w->workers), SKEP_NO_WORKER, to == w->stages ? SKEP_SPARE : to};
 	if (swaps)
 		change.other = pool_draw(seed, w->workers);
 	return change;
@@ -273,13 +273,13 @@ static void a_change_costs_what_the_whole_would(void **state)
 		for (uint32_t i = 0; i < 300; i++) {
 			struct skep_change change = draw_change(&w, &seed);
 			memcpy(changed, stage_of, sizeof changed);
-			changed[change.worker] = change.other == SKEP_NOBODY ? change.to : stage_of[change.other];
-			if (change.other != SKEP_NOBODY)
+			changed[change.worker] = change.other == SKEP_NO_WORKER ? change.to : stage_of[change.other];
+			if (change.other != SKEP_NO_WORKER)
 				changed[change.other] = stage_of[change.worker];
 			uint32_t left = 0;
 			for (uint32_t j = 0; j < 12; j++)
 				left += changed[j] == stage_of[change.worker];
-			if (left == 0 || (change.other == SKEP_NOBODY && change.to == stage_of[change.worker]) ||
+			if (left == 0 || (change.other == SKEP_NO_WORKER && change.to == stage_of[change.worker]) ||
 				change.other == change.worker)
 				continue;
 			double said = w.cost->change(w.cost->self, &change),

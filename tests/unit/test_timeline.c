@@ -2,6 +2,7 @@
  *
  * test_timeline.c - what the timeline shows: of some rounds each operation, of a whole run bins of time.
  */
+#include "tests/unit/plot_call.h"
 #include "tests/unit/plot_fixture.h"
 
 /* The picture ends with the last step, which is after the end of its round; the names of 90 stages do not all fit. */
@@ -130,7 +131,7 @@ static void test_overview_stacked(void **state)
 		synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 0, 0, 2, i / 100.0, 0.0025);
 		synthetic_op(&s, &recorder, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 0, 0, 2, i / 100.0 + 0.0025, 0.005);
 	}
-	note(&s, &recorder, 0.1, SKEP_NOTE_MOVED, 3, 0);
+	note(&s, &recorder, 0.1, SKEP_NOTE_MIGRATED, 3, 0);
 	note(&s, &recorder, 0.15, SKEP_NOTE_JOINED, 3, 0);
 	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true, .time_s = 0.2};
 	assert_true(skep_store_end(store, &summary, error, sizeof error));
@@ -208,9 +209,9 @@ static void test_rounds(void **state)
 	text = script_of(store, "timeline");
 	assert_non_null(strstr(text, "the first "));
 	struct skep_plot_rounds beyond = {.first = 20, .last = 30};
-	assert_false(skep_plot(store, "timeline", NULL, 0, "a.png", &beyond, error, sizeof error));
+	assert_false(plot_rounds(store, "timeline", NULL, 0, "a.png", &beyond, error, sizeof error));
 	assert_non_null(strstr(error, "closed 20 rounds: there is no round 20"));
-	assert_false(skep_plot(store, "matrix", NULL, 0, "a.png", &beyond, error, sizeof error));
+	assert_false(plot_rounds(store, "matrix", NULL, 0, "a.png", &beyond, error, sizeof error));
 	assert_non_null(strstr(error, "--rounds is for the timeline"));
 	skep_store_close(store);
 	synthetic_finish(&s);

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "core/hash.h"
-#include "models/tokens.h"
+#include "models/corpus/tokens.h"
 
 struct bench {
 	char folder[64], path[4][128];

@@ -3,7 +3,7 @@
  * test_topology.c - topology files: what both forms give, what they default to, and that each fault is refused with the
  * place where it stands. The caret is checked by the text that it points at.
  */
-#include "topologies/topology.h"
+#include "topologies/read/topology.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static const char sites_form[] = "name: two\nsource: assumed by this test\ndirec
 				 "  - {from: west, to: east, bandwidth: 200 Mbit/s, latency: 10 ms, shared: true}\n"
 				 "  - {from: east, to: west, bandwidth: 100 Mbit/s, latency: 20 ms}\n"; /* 15 */
 
-static const char matrix_form[] = "name: three\nsource: measured by nobody\nmatrix:\n"
+static const char matrix_form[] = "name: three\nsource: not measured\nmatrix:\n"
 				  "  bandwidth: bandwidth.csv\n  bandwidth_unit: Mbit/s\n" /* 5 */
 				  "  latency: latency.csv\n  latency_unit: ms\n"
 				  "  names: [red, green, blue]\n"
@@ -224,7 +224,7 @@ static void test_fallback_fills_what_is_missing(void **state)
 	skep_topology_finish(&t);
 }
 
-/* A single machine at a site has nobody there to talk to, unless the directory stands there too. */
+/* A single machine at a site has no other machine there to talk to, unless the directory stands there too. */
 static void test_inside_is_needed_by_two_endpoints(void **state)
 {
 	(void)state;

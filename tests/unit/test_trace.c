@@ -22,7 +22,7 @@ static void own_format(void **state)
 	assert_string_equal(record.text, "0+a(t4,west) 0+b 1.5-a(t4,west) 2?(v100,) 2? 2.000000001+a(v100-32,) 9.");
 	assert_int_equal(report.format, SKEP_TRACE_OWN);
 	assert_true(report.joins == 3 && report.leaves == 1 && report.refused == 2);
-	assert_true(report.most == 2 && report.living == 2 && report.last_ns == 9000000000u);
+	assert_true(report.most == 2 && report.live == 2 && report.last_ns == 9000000000u);
 	expect("seconds,event,name\n5,join,x\n6,leave,x", &plain, false, "5+x 6-x 6.");
 	expect("5,join,x\n", &(struct skep_trace_options){.gpu = "t4"}, true, "5+x(t4,) 5.");
 }
@@ -147,7 +147,7 @@ static void tasks_hold_machines(void **state)
 	struct record record;
 	struct skep_trace_report report = read_events(text, &plain, true, &record);
 	assert_string_equal(record.text, "10+b(v100-16,) 15?d 20-b(v100-16,) 20+a 31+f(t4,) 50.");
-	assert_true(report.living == 2 && report.idle == 2 && report.format == SKEP_TRACE_TASKS);
+	assert_true(report.live == 2 && report.idle == 2 && report.format == SKEP_TRACE_TASKS);
 	expect(text, &(struct skep_trace_options){.per_gpu = true}, false,
 		"10+b/0 10+b/1 15?d 20-b/0 20-b/1 20+a/0 31+f/0 50.");
 }
@@ -236,7 +236,7 @@ static void the_books_hold_under_many_moves(void **state)
 	struct skep_diag diag = {0};
 	assert_true(skep_trace_read(in_folder("many"), &plain, compare, &mirror, &report, &diag));
 	assert_memory_equal(alive, mirror.alive, sizeof alive);
-	assert_true(report.living == count && report.most == most && report.lines == 200000);
+	assert_true(report.live == count && report.most == most && report.lines == 200000);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && defined(__has_feature)

@@ -5,9 +5,9 @@
 #include <glob.h>
 #include <math.h>
 
-#include "commands/trace.h"
+#include "commands/commands.h"
 #include "tests/unit/trace_fixture.h"
-#include "topologies/trace_generate.h"
+#include "topologies/churn/trace_generate.h"
 
 /* ---- generating ------------------------------------------------------------------------------------------------------ */
 
@@ -25,7 +25,7 @@ static struct skep_generate_options law(double shape, double scale_s)
 {
 	return (struct skep_generate_options){.machines = 400,
 		.duration_s = 5 * 86400,
-		.life = {.law = SKEP_LIFE_WEIBULL, .shape = shape, .scale_s = scale_s},
+		.life = {.law = SKEP_LIFETIME_WEIBULL, .shape = shape, .scale_s = scale_s},
 		.wait_s = 300};
 }
 
@@ -59,7 +59,7 @@ static void a_trace_like_another_fits_the_same_law(void **state)
 	assert_true(fabs(s.weibull.shape / real.weibull.shape - 1) < 0.03);
 	assert_true(fabs(s.weibull.scale_s / real.weibull.scale_s - 1) < 0.03);
 	for (uint32_t i = 0; i < real.window.most; i++) {
-		double share = (double)real.window.count[i] / (double)real.window.bulks, n = (double)s.instant.bulks;
+		double share = (double)real.window.count[i] / (double)real.window.bursts, n = (double)s.instant.bursts;
 		double got = (double)s.instant.count[i] / n;
 		assert_true(fabs(got - share) < 4 * sqrt(share * (1 - share) / n) + 0.003);
 	}
@@ -71,17 +71,17 @@ static void a_trace_like_another_fits_the_same_law(void **state)
 }
 
 /* Even where a bulk is a large part of all machines. */
-static void bulks_keep_the_mean_life(void **state)
+static void bursts_keep_the_mean_life(void **state)
 {
 	(void)state;
 	uint64_t count[8] = {[7] = 1};
 	struct skep_generate_options o = law(1, 3600);
 	o.machines = 100;
 	o.duration_s = 30 * 86400;
-	o.bulks = (struct skep_bulks){.count = count, .room = 8, .most = 8, .bulks = 1, .losses = 8};
+	o.bursts = (struct skep_bursts){.count = count, .room = 8, .most = 8, .bursts = 1, .losses = 8};
 	generate_into("drawn", &o);
 	struct skep_trace_stats s = stats_of(in_folder("drawn"));
-	assert_true(s.instant.count[7] > s.instant.bulks * 99 / 100);
+	assert_true(s.instant.count[7] > s.instant.bursts * 99 / 100);
 	assert_true(fabs(s.exponential.scale_s / 3600 - 1) < 0.015);
 	skep_trace_stats_finish(&s);
 }
@@ -94,7 +94,7 @@ static void the_same_seed_draws_the_same_trace(void **state)
 	uint64_t count[3] = {3, 1, 2};
 	assert_non_null(a);
 	o.machines = 20;
-	o.bulks = (struct skep_bulks){.count = count, .room = 3, .most = 3, .bulks = 6, .losses = 11};
+	o.bursts = (struct skep_bursts){.count = count, .room = 3, .most = 3, .bursts = 6, .losses = 11};
 	o.refusal = 0.4;
 	o.diurnal = 0.5;
 	for (int i = 0; i < 3; i++) {
@@ -132,7 +132,7 @@ static void refusals_types_and_the_ramp(void **state)
 	assert_int_equal(a100, 100);
 	free(r);
 	o = law(1, 3600);
-	o.diurnal = 1; /* nobody wanted at noon: half of all on average, and those that outlive the fall */
+	o.diurnal = 1; /* none wanted at noon: half of all on average, and those that outlive the fall */
 	generate_into("drawn", &o);
 	s = stats_of(in_folder("drawn"));
 	assert_true(s.mean_alive > 0.45 * 400 && s.mean_alive < 0.58 * 400);
@@ -161,25 +161,29 @@ static void options_out_of_range_are_refused(void **state)
 
 /* ---- the commands ---------------------------------------------------------------------------------------------------- */
 
+static const struct skep_command *const trace_alone[] = {&skep_command_trace, NULL};
+static const struct skep_program program = {.name = "skep", .version = "", .text = "", .command = trace_alone};
+
 /* Splits at blanks; what the command printed is in *ret, the error or the warnings in ret_error. */
 static bool command(const char *line, char **ret, char ret_error[4096])
 {
-	char copy[1024], *argv[32], warnings[2048] = "";
-	int argc = 0;
+	char copy[1024], *argv[32] = {"skep", "trace"};
+	int argc = 2;
 	size_t size;
+	FILE *out = stdout, *err = stderr;
 	snprintf(copy, sizeof copy, "%s", line);
 	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
 		argv[argc++] = word;
-	argv[argc] = NULL;
-	FILE *out = open_memstream(ret, &size), *warn = fmemopen(warnings, sizeof warnings, "w");
-	assert_true(out && warn);
-	ret_error[0] = 0;
-	bool ok = skep_trace_command(argc, argv, out, warn, ret_error, 4096);
-	fclose(out);
-	fclose(warn);
-	if (ok)
-		snprintf(ret_error, 4096, "%s", warnings);
-	return ok;
+	memset(ret_error, 0, 4096);
+	stdout = open_memstream(ret, &size);
+	stderr = fmemopen(ret_error, 4096, "w");
+	assert_true(stdout && stderr);
+	enum status status = skep_program_run(&program, argc, argv);
+	fclose(stdout);
+	fclose(stderr);
+	stdout = out;
+	stderr = err;
+	return status == STATUS_DONE;
 }
 
 static void expect_command(const char *line, bool ok, const char *printed, const char *error)
@@ -205,14 +209,14 @@ static const struct {
 		"most 50", ""},
 	{"generate -o h.csv --like g.csv --seed 4 --machines 10 --life weibull", true, "own format", ""},
 	{"stats g.csv --format log", false, "", "expected a time such as"},
-	{"stats", false, "", "expected one trace file"},
-	{"stats a b", false, "", "expected one trace file"},
-	{"stats --wrong g.csv", false, "", "unknown option '--wrong'"},
-	{"stats g.csv --machines 3", false, "", "not an option of this command"},
+	{"stats", false, "", "skep: trace stats takes FILE; see skep trace stats --help"},
+	{"stats a b", false, "", "'b' is one word too many"},
+	{"stats --wrong g.csv", false, "", "unrecognized option '--wrong'"},
+	{"stats g.csv --machines 3", false, "", "trace stats does not take the option --machines"},
 	{"stats g.csv --seed x", false, "", "--seed x: expected a whole number"},
 	{"stats g.csv --format csv", false, "", "expected one of detect, own"},
 	{"stats g.csv --gap 5", false, "", "with its unit"},
-	{"stats g.csv --seed", false, "", "needs a value"},
+	{"stats g.csv --seed", false, "", "option '--seed' requires an argument"},
 	{"import g.csv", false, "", "expected -o FILE"},
 	{"generate -o never.csv", false, "", "expected --like FILE, or"},
 	{"generate -o never.csv --machines 5 --duration 1h --scale 1h --bulks 3y", false, "", "--bulks"},
@@ -246,7 +250,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_drawn_trace_has_the_law_it_was_drawn_from),
-		cmocka_unit_test(a_trace_like_another_fits_the_same_law), cmocka_unit_test(bulks_keep_the_mean_life),
+		cmocka_unit_test(a_trace_like_another_fits_the_same_law), cmocka_unit_test(bursts_keep_the_mean_life),
 		cmocka_unit_test(the_same_seed_draws_the_same_trace), cmocka_unit_test(refusals_types_and_the_ramp),
 		cmocka_unit_test(options_out_of_range_are_refused),
 		cmocka_unit_test(commands), /* last: it changes the working directory */

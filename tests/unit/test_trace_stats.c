@@ -21,9 +21,9 @@ static void statistics_by_hand(void **state)
 	assert_true(fabs(s.mean_s - (60 + 60 + 89 + 50) / 4.0) < 1e-9 && fabs(s.median_s - 60) < 1e-9);
 	assert_true(fabs(s.p10_s - 53) < 1e-9 && fabs(s.p90_s - (60 + 0.7 * 29)) < 1e-9);
 	assert_true(fabs(s.refusal_rate - 0.25) < 1e-12);
-	assert_true(s.instant.bulks == 3 && s.instant.count[0] == 2 && s.instant.count[1] == 1);
+	assert_true(s.instant.bursts == 3 && s.instant.count[0] == 2 && s.instant.count[1] == 1);
 	/* 160, 160 and 219 are less than a minute apart, 280 is not */
-	assert_true(s.window.bulks == 2 && s.window.count[0] == 1 && s.window.count[2] == 1 && s.window.most == 3);
+	assert_true(s.window.bursts == 2 && s.window.count[0] == 1 && s.window.count[2] == 1 && s.window.most == 3);
 	assert_true(fabs(s.exponential.scale_s - (60 + 60 + 89 + 50 + 10) / 4.0) < 1e-9);
 	skep_trace_stats_finish(&s);
 }
@@ -55,7 +55,7 @@ static void shipped_traces(void **state)
 	skep_trace_stats_finish(&s);
 }
 
-/* Beyond SKEP_LIVES_KEPT a sample stands for all: the median is near the true one, the mean exact. */
+/* Beyond SKEP_INCARNATIONS_KEPT a sample stands for all: the median is near the true one, the mean exact. */
 static void many_lives_are_sampled(void **state)
 {
 	(void)state;
@@ -78,12 +78,12 @@ static void many_lives_are_sampled(void **state)
 
 /* Lives of a known law, those beyond `cut` censored there. */
 static size_t draw_lives(
-	double shape, double scale_s, double cut, size_t n, uint64_t seed, struct skep_life_sample *ret)
+	double shape, double scale_s, double cut, size_t n, uint64_t seed, struct skep_lifetime_sample *ret)
 {
-	struct skep_life_fit law = {.law = SKEP_LIFE_WEIBULL, .shape = shape, .scale_s = scale_s};
+	struct skep_lifetime_fit law = {.law = SKEP_LIFETIME_WEIBULL, .shape = shape, .scale_s = scale_s};
 	for (size_t i = 0; i < n; i++) {
-		double life = skep_life_quantile_s(&law, (double)(skep_random_next(&seed) >> 11) * 0x1p-53);
-		ret[i] = (struct skep_life_sample){life < cut ? fmax(life, 1e-6) : cut, 1, life < cut};
+		double life = skep_lifetime_quantile_s(&law, (double)(skep_random_next(&seed) >> 11) * 0x1p-53);
+		ret[i] = (struct skep_lifetime_sample){life < cut ? fmax(life, 1e-6) : cut, 1, life < cut};
 	}
 	return n;
 }
@@ -91,14 +91,14 @@ static size_t draw_lives(
 static void fits_find_the_law_they_were_drawn_from(void **state)
 {
 	(void)state;
-	static struct skep_life_sample sample[4000];
+	static struct skep_lifetime_sample sample[4000];
 	static const double shapes[] = {0.4, 0.7, 1, 1.5, 4}, cuts[] = {1e12, 5000, 2000};
 	uint32_t far = 0, all = 0;
 	for (size_t i = 0; i < COUNT(shapes) * COUNT(cuts) * 10; i++) {
 		double shape = shapes[i % COUNT(shapes)], cut = cuts[i / COUNT(shapes) % COUNT(cuts)];
-		struct skep_life_fit fit;
+		struct skep_lifetime_fit fit;
 		size_t n = draw_lives(shape, 3600, cut, COUNT(sample), i, sample);
-		assert_true(skep_life_fit(SKEP_LIFE_WEIBULL, sample, n, &fit));
+		assert_true(skep_lifetime_fit(SKEP_LIFETIME_WEIBULL, sample, n, &fit));
 		double off[2] = {
 			fabs(fit.shape - shape) / fit.shape_error, fabs(fit.scale_s - 3600) / fit.scale_error_s};
 		for (int j = 0; j < 2; j++) {
@@ -110,7 +110,7 @@ static void fits_find_the_law_they_were_drawn_from(void **state)
 	assert_true(far > all / 100 && far < all / 10); /* 4.6 % lie beyond two standard errors */
 }
 
-static double log_likelihood(const struct skep_life_sample *sample, size_t n, double k, double c)
+static double log_likelihood(const struct skep_lifetime_sample *sample, size_t n, double k, double c)
 {
 	double sum = 0;
 	for (size_t i = 0; i < n; i++)
@@ -120,7 +120,7 @@ static double log_likelihood(const struct skep_life_sample *sample, size_t n, do
 }
 
 /* The stated errors against the likelihood's curvature in (shape, ln scale), by differences. */
-static void assert_errors(const struct skep_life_sample *sample, size_t n, const struct skep_life_fit *fit)
+static void assert_errors(const struct skep_lifetime_sample *sample, size_t n, const struct skep_lifetime_fit *fit)
 {
 	double h = 1e-4, l[3][3];
 	for (int i = 0; i < 3; i++)
@@ -135,13 +135,13 @@ static void assert_errors(const struct skep_life_sample *sample, size_t n, const
 static void a_fit_is_the_maximum(void **state)
 {
 	(void)state;
-	struct skep_life_sample sample[60];
+	struct skep_lifetime_sample sample[60];
 	size_t n = COUNT(sample);
 	for (uint64_t seed = 0; seed < 20; seed++) {
-		struct skep_life_fit fit, exponential;
+		struct skep_lifetime_fit fit, exponential;
 		draw_lives(0.8, 1000, 1500, n, seed, sample);
-		assert_true(skep_life_fit(SKEP_LIFE_WEIBULL, sample, n, &fit));
-		assert_true(skep_life_fit(SKEP_LIFE_EXPONENTIAL, sample, n, &exponential));
+		assert_true(skep_lifetime_fit(SKEP_LIFETIME_WEIBULL, sample, n, &fit));
+		assert_true(skep_lifetime_fit(SKEP_LIFETIME_EXPONENTIAL, sample, n, &exponential));
 		double best = log_likelihood(sample, n, fit.shape, fit.scale_s);
 		assert_true(fabs(best - fit.log_likelihood) < 1e-6);
 		for (int i = -3; i <= 3; i++)
@@ -158,20 +158,21 @@ static void a_fit_is_the_maximum(void **state)
 static void odd_samples(void **state)
 {
 	(void)state;
-	struct skep_life_sample sample[3] = {{100, 1, false}, {200, 1, false}, {300, 1, false}};
-	struct skep_life_fit fit, a, b;
-	assert_false(skep_life_fit(SKEP_LIFE_WEIBULL, sample, 3, &fit));
-	assert_false(skep_life_fit(SKEP_LIFE_WEIBULL, sample, 0, &fit));
+	struct skep_lifetime_sample sample[3] = {{100, 1, false}, {200, 1, false}, {300, 1, false}};
+	struct skep_lifetime_fit fit, a, b;
+	assert_false(skep_lifetime_fit(SKEP_LIFETIME_WEIBULL, sample, 3, &fit));
+	assert_false(skep_lifetime_fit(SKEP_LIFETIME_WEIBULL, sample, 0, &fit));
 	sample[0].ended = true;
-	assert_true(skep_life_fit(SKEP_LIFE_WEIBULL, sample, 3, &fit) && isfinite(fit.scale_s));
+	assert_true(skep_lifetime_fit(SKEP_LIFETIME_WEIBULL, sample, 3, &fit) && isfinite(fit.scale_s));
 	for (int i = 0; i < 3; i++)
-		sample[i] = (struct skep_life_sample){100, 1, true};
-	assert_true(skep_life_fit(SKEP_LIFE_WEIBULL, sample, 3, &fit)); /* no spread: as steep as it goes */
+		sample[i] = (struct skep_lifetime_sample){100, 1, true};
+	assert_true(skep_lifetime_fit(SKEP_LIFETIME_WEIBULL, sample, 3, &fit)); /* no spread: as steep as it goes */
 	assert_true(fit.shape > 100 && fabs(fit.scale_s - 100) < 1 && isfinite(fit.log_likelihood));
 	/* a weight is as many equal lives */
-	struct skep_life_sample twice[4] = {{50, 1, true}, {50, 1, true}, {90, 1, true}, {90, 1, true}};
-	struct skep_life_sample once[2] = {{50, 2, true}, {90, 2, true}};
-	assert_true(skep_life_fit(SKEP_LIFE_WEIBULL, twice, 4, &a) && skep_life_fit(SKEP_LIFE_WEIBULL, once, 2, &b));
+	struct skep_lifetime_sample twice[4] = {{50, 1, true}, {50, 1, true}, {90, 1, true}, {90, 1, true}};
+	struct skep_lifetime_sample once[2] = {{50, 2, true}, {90, 2, true}};
+	assert_true(skep_lifetime_fit(SKEP_LIFETIME_WEIBULL, twice, 4, &a) &&
+		    skep_lifetime_fit(SKEP_LIFETIME_WEIBULL, once, 2, &b));
 	assert_true(fabs(a.shape - b.shape) < 1e-7 && fabs(a.scale_s - b.scale_s) < 1e-5);
 }
 

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "models/data.h"
+#include "models/corpus/data.h"
 
 /* ---- an independent model ----------------------------------------------------------------------------------- */
 

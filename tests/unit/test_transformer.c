@@ -20,9 +20,9 @@
 
 #include <cmocka.h>
 
-#include "models/data.h"
-#include "models/stage.h"
-#include "models/tokens.h"
+#include "models/corpus/data.h"
+#include "models/corpus/tokens.h"
+#include "models/stage/stage.h"
 
 static void model_of(const char *name, struct skep_model *ret)
 {

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "exec/bell.h"
-#include "exec/lanes.h"
+#include "exec/loop/lanes.h"
+#include "exec/loop/wakeup.h"
 
 #define MS UINT64_C(1000000)
 
@@ -58,16 +58,16 @@ static struct skep_clock start;
 
 static void ring(void *context)
 {
-	skep_bell_ring(context);
+	skep_wakeup_ring(context);
 }
 
-static struct skep_lanes *lanes_with(struct skep_device *device, struct skep_bell *bell, bool pace)
+static struct skep_lanes *lanes_with(struct skep_device *device, struct skep_wakeup *wakeup, bool pace)
 {
-	start.start_ns = skep_clock_raw_ns();
+	start.start_ns = skep_monotonic_ns();
 	struct skep_lanes_setup setup = {.device = device,
 		.clock = &start,
 		.wake = ring,
-		.wake_context = bell,
+		.wake_context = wakeup,
 		.pace_from = pace ? &paced : NULL,
 		.worker = 3};
 	struct skep_lanes *lanes = skep_lanes_create(&setup);
@@ -81,15 +81,15 @@ static void push(struct skep_lanes *lanes, enum skep_lane lane, uint64_t id, uin
 	assert_true(skep_lanes_push(lanes, &op));
 }
 
-static struct skep_lanes_done next(struct skep_lanes *lanes, struct skep_bell *bell)
+static struct skep_lanes_done next(struct skep_lanes *lanes, struct skep_wakeup *wakeup)
 {
 	struct skep_lanes_done done;
 	while (true) {
-		uint32_t seen = skep_bell_count(bell);
+		uint32_t seen = skep_wakeup_count(wakeup);
 		if (skep_lanes_pop(lanes, &done))
 			return done;
-		skep_bell_wait(bell, seen, 10000 * MS);
-		assert_true(skep_bell_count(bell) != seen); /* an ended operation rings */
+		skep_wakeup_wait(wakeup, seen, 10000 * MS);
+		assert_true(skep_wakeup_count(wakeup) != seen); /* an ended operation rings */
 	}
 }
 
@@ -97,8 +97,8 @@ static void a_lane_keeps_its_order(void **state)
 {
 	(void)state;
 	struct skep_device device = {.sleep_us = 10};
-	struct skep_bell bell = {0};
-	struct skep_lanes *lanes = lanes_with(&device, &bell, false);
+	struct skep_wakeup wakeup = {0};
+	struct skep_lanes *lanes = lanes_with(&device, &wakeup, false);
 	uint64_t expected[SKEP_LANES] = {0, 1000};
 	for (uint64_t i = 0; i < 100; i++) {
 		push(lanes, SKEP_LANE_COMPUTE, i, 0);
@@ -106,7 +106,7 @@ static void a_lane_keeps_its_order(void **state)
 	}
 	skep_time ended[SKEP_LANES] = {0};
 	for (int i = 0; i < 200; i++) {
-		struct skep_lanes_done done = next(lanes, &bell);
+		struct skep_lanes_done done = next(lanes, &wakeup);
 		assert_int_equal(done.op.id, expected[done.op.lane]++);
 		assert_int_equal(done.result.loss_nano, done.op.id);
 		assert_int_equal(done.result.failed, done.op.id % 7 == 3);
@@ -118,20 +118,20 @@ static void a_lane_keeps_its_order(void **state)
 	skep_lanes_destroy(lanes);
 }
 
-/* What has ended is kept in order while there are always some that nobody has asked for. */
+/* What has ended is kept in order while there are always some that were not asked for. */
 static void a_lane_that_is_never_empty(void **state)
 {
 	(void)state;
 	struct skep_device device = {0};
-	struct skep_bell bell = {0};
-	struct skep_lanes *lanes = lanes_with(&device, &bell, false);
+	struct skep_wakeup wakeup = {0};
+	struct skep_lanes *lanes = lanes_with(&device, &wakeup, false);
 	for (uint64_t i = 0; i < 500; i++) {
 		push(lanes, SKEP_LANE_COMPUTE, i, 0);
 		if (i >= 5)
-			assert_int_equal(next(lanes, &bell).op.id, i - 5);
+			assert_int_equal(next(lanes, &wakeup).op.id, i - 5);
 	}
 	for (uint64_t i = 495; i < 500; i++)
-		assert_int_equal(next(lanes, &bell).op.id, i);
+		assert_int_equal(next(lanes, &wakeup).op.id, i);
 	skep_lanes_destroy(lanes);
 }
 
@@ -139,11 +139,11 @@ static void pace_is_the_least_time(void **state)
 {
 	(void)state;
 	struct skep_device device = {.sleep_us = 1000};
-	struct skep_bell bell = {0};
-	struct skep_lanes *lanes = lanes_with(&device, &bell, true);
+	struct skep_wakeup wakeup = {0};
+	struct skep_lanes *lanes = lanes_with(&device, &wakeup, true);
 	push(lanes, SKEP_LANE_COMPUTE, 1, 20);
 	push(lanes, SKEP_LANE_COMPUTE, 2, 0);
-	struct skep_lanes_done slow = next(lanes, &bell), fast = next(lanes, &bell);
+	struct skep_lanes_done slow = next(lanes, &wakeup), fast = next(lanes, &wakeup);
 	assert_true(slow.end_ns - slow.begin_ns >= 20 * MS);
 	assert_true(slow.busy_ns >= 1 * MS && slow.busy_ns < slow.end_ns - slow.begin_ns);
 	assert_true(fast.begin_ns >= slow.end_ns && fast.end_ns - fast.begin_ns >= 1 * MS);
@@ -155,11 +155,11 @@ static void paced_lanes_run_side_by_side(void **state)
 {
 	(void)state;
 	struct skep_device device = {.sleep_us = 100};
-	struct skep_bell bell = {0};
-	struct skep_lanes *lanes = lanes_with(&device, &bell, true);
+	struct skep_wakeup wakeup = {0};
+	struct skep_lanes *lanes = lanes_with(&device, &wakeup, true);
 	push(lanes, SKEP_LANE_COMPUTE, 1, 300);
 	push(lanes, SKEP_LANE_REDUCE, 2, 1);
-	struct skep_lanes_done short_one = next(lanes, &bell), long_one = next(lanes, &bell);
+	struct skep_lanes_done short_one = next(lanes, &wakeup), long_one = next(lanes, &wakeup);
 	assert_int_equal(short_one.op.id, 2);
 	assert_true(short_one.begin_ns < long_one.end_ns && short_one.end_ns < long_one.end_ns);
 	assert_int_equal(device.most_inside, 1);
@@ -171,12 +171,12 @@ static void lanes_wait_side_by_side(void **state)
 {
 	(void)state;
 	struct skep_device device = {.wait_us = 2000};
-	struct skep_bell bell = {0};
-	struct skep_lanes *lanes = lanes_with(&device, &bell, false);
+	struct skep_wakeup wakeup = {0};
+	struct skep_lanes *lanes = lanes_with(&device, &wakeup, false);
 	for (uint64_t i = 0; i < 20; i++)
 		push(lanes, i % 2 ? SKEP_LANE_REDUCE : SKEP_LANE_COMPUTE, i, 0);
 	for (int i = 0; i < 20; i++)
-		next(lanes, &bell);
+		next(lanes, &wakeup);
 	assert_int_equal(device.most_waiting, 2);
 	assert_int_equal(device.most_inside, 1);
 	skep_lanes_destroy(lanes);
@@ -187,8 +187,8 @@ static void the_end_does_not_wait_for_pace(void **state)
 {
 	(void)state;
 	struct skep_device device = {0};
-	struct skep_bell bell = {0};
-	struct skep_lanes *lanes = lanes_with(&device, &bell, true);
+	struct skep_wakeup wakeup = {0};
+	struct skep_lanes *lanes = lanes_with(&device, &wakeup, true);
 	for (uint64_t i = 0; i < 50; i++)
 		push(lanes, SKEP_LANE_COMPUTE, i, 3600000);
 	while (atomic_load(&device.runs) == 0)

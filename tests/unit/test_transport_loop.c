@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_transport_loop.c - whole runs of the real loop, core and devices in one process: a thread per rank, and the
- * letter boxes of post_fixture.h in place of MPI.
+ * letter boxes of network_fixture.h in place of MPI.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -17,10 +17,10 @@
 
 #include <cmocka.h>
 
-#include "exec/loop.h"
-#include "exec/replay.h"
-#include "exec/rows.h"
-#include "tests/unit/post_fixture.h"
+#include "exec/loop/loop.h"
+#include "exec/loop/rows.h"
+#include "exec/replay/replay.h"
+#include "tests/unit/network_fixture.h"
 
 #define MS UINT64_C(1000000)
 
@@ -178,13 +178,13 @@ static struct swarm *swarm_new(const char *steps, bool shape)
 			.shape = shape,
 			.transport = &m->transport,
 			.clock = &swarm->clock,
-			.complaints = &swarm->post->box[i].complaints,
+			.rejects = &swarm->post->box[i].rejects,
 			.recorder = i == 0 ? &swarm->recorder : NULL,
 			.signal_fd = -1};
 		if (i == 0)
 			continue;
-		m->setup.device = skep_device_create(SKEP_DEVICE_CPU, &swarm->scenario.training,
-			swarm->scenario.first_stage_of[i - 1], error, sizeof error);
+		m->setup.device = skep_device_create_on(SKEP_DEVICE_CPU, &(struct skep_device_place){0},
+			&swarm->scenario.training, swarm->scenario.first_stage_of[i - 1], error, sizeof error);
 		assert_non_null(m->setup.device);
 	}
 	return swarm;
@@ -192,7 +192,7 @@ static struct swarm *swarm_new(const char *steps, bool shape)
 
 static void swarm_start(struct swarm *swarm)
 {
-	swarm->clock.start_ns = skep_clock_raw_ns();
+	swarm->clock.start_ns = skep_monotonic_ns();
 	for (uint32_t i = 0; i < swarm->ranks; i++) {
 		if (i == 0 || i != swarm->silent)
 			assert_int_equal(
@@ -219,9 +219,9 @@ static void swarm_free(struct swarm *swarm)
 	free(swarm);
 }
 
-static uint64_t complaints(const struct swarm *swarm, uint32_t rank, int kind)
+static uint64_t rejects(const struct swarm *swarm, uint32_t rank, int kind)
 {
-	return swarm->post->box[rank].complaints.count[kind];
+	return swarm->post->box[rank].rejects.count[kind];
 }
 
 /* All ranks have ended as they should, and rank 0 has heard everything. */
@@ -246,7 +246,7 @@ static void check_finished(const struct swarm *swarm, uint32_t rounds)
 	assert_memory_equal(tally->sent, tally->used, sizeof tally->sent);
 }
 
-/* Not for swarms that are told what nobody of them sent. */
+/* Not for swarms that are told what none of their machines sent. */
 static void check_replays(const struct swarm *swarm)
 {
 	const struct tally *tally = &swarm->tally;
@@ -267,7 +267,7 @@ static void a_swarm_learns_over_threads(void **state)
 	check_replays(swarm);
 	assert_true(swarm->tally.last_loss < swarm->tally.first_loss / 4);
 	for (uint32_t i = 0; i < swarm->ranks; i++)
-		assert_int_equal(skep_complaints_close(&swarm->post->box[i].complaints), 0);
+		assert_int_equal(skep_rejects_close(&swarm->post->box[i].rejects), 0);
 	swarm_free(swarm);
 }
 
@@ -314,15 +314,16 @@ static void nonsense_is_dropped_and_counted(void **state)
 	struct post *post = swarm->post;
 	struct skep_frame f;
 
-	struct letter *garbage = letter_new(4, 0);
+	struct probe_message *garbage = letter_new(4, 0);
 	memset(garbage->bytes, 0xa5, garbage->size = 200);
 	drop_in(&post->box[2], garbage);
-	struct letter *stranger = letter_new(4, 0);
+	struct probe_message *stranger = letter_new(4, 0);
 	f = message_frame(swarm, SKEP_MESSAGE_STOP, 4, 2, 0);
 	stranger->size = skep_frame_encode(&f, RUN + 1, stranger->bytes); /* of another run */
 	drop_in(&post->box[2], stranger);
 	f = message_frame(swarm, SKEP_MESSAGE_STOP, 0, 2, 0);
 	f.u.message.kind = SKEP_MESSAGE_GRANT;
+	f.u.message.u.grant.count = 1;
 	f.u.message.to.epoch = 77; /* of an age that is not */
 	post_frame(post, 0, 2, &f, NULL);
 	f = (struct skep_frame){.type = SKEP_FRAME_HALT}; /* not by rank 0 */
@@ -340,34 +341,34 @@ static void nonsense_is_dropped_and_counted(void **state)
 	swarm_start(swarm);
 	swarm_join(swarm);
 	check_finished(swarm, 5);
-	assert_int_equal(complaints(swarm, 2, SKEP_FRAME_BAD_MAGIC), 1);
-	assert_int_equal(complaints(swarm, 2, SKEP_FRAME_BAD_RUN), 1);
-	assert_int_equal(complaints(swarm, 2, SKEP_COMPLAINT_OUT_OF_PLACE), 3);
-	assert_int_equal(complaints(swarm, 0, SKEP_COMPLAINT_OUT_OF_PLACE), 2);
+	assert_int_equal(rejects(swarm, 2, SKEP_FRAME_BAD_MAGIC), 1);
+	assert_int_equal(rejects(swarm, 2, SKEP_FRAME_BAD_RUN), 1);
+	assert_int_equal(rejects(swarm, 2, SKEP_REJECT_OUT_OF_PLACE), 3);
+	assert_int_equal(rejects(swarm, 0, SKEP_REJECT_OUT_OF_PLACE), 2);
 	swarm_free(swarm);
 }
 
 /* A message of the run that its machine cannot be given: the run ends, counts it, and says who has lost what. */
 static void check_lost(uint32_t kind, uint32_t from, uint32_t to, uint64_t body, uint64_t posted, uint32_t stage,
-	uint32_t receiver, int complaint)
+	uint32_t receiver, int reject)
 {
 	static const uint8_t zeros[100000];
 	char reason[128];
 	struct swarm *swarm = swarm_new("train.until.steps=100000", false);
 	struct skep_frame frame = message_frame(swarm, kind, from, to, body);
 	frame.u.message.stage = (uint16_t)stage;
-	struct letter *letter = letter_new(4, posted);
-	letter->size = skep_frame_encode(&frame, RUN, letter->bytes);
-	memcpy(letter->body, zeros, posted);
-	drop_in(&swarm->post->box[receiver], letter);
+	struct probe_message *probe_message = letter_new(4, posted);
+	probe_message->size = skep_frame_encode(&frame, RUN, probe_message->bytes);
+	memcpy(probe_message->body, zeros, posted);
+	drop_in(&swarm->post->box[receiver], probe_message);
 	swarm_start(swarm);
 	swarm_join(swarm);
 	assert_false(swarm->member[0].fine);
 	assert_true(swarm->member[0].clean);
 	snprintf(reason, sizeof reason, "%slost a message %s, from rank 4",
-		receiver == 0 ? "" : "worker 1: ", skep_complaint_text((enum skep_complaint)complaint));
+		receiver == 0 ? "" : "worker 1: ", skep_reject_text((enum skep_reject)reject));
 	assert_string_equal(swarm->member[0].reason, reason);
-	assert_int_equal(complaints(swarm, receiver, complaint), complaint == SKEP_COMPLAINT_BODY_SIZE ? 0 : 1);
+	assert_int_equal(rejects(swarm, receiver, reject), reject == SKEP_REJECT_BODY_SIZE ? 0 : 1);
 	swarm_free(swarm);
 }
 
@@ -378,15 +379,16 @@ static void a_lost_message_ends_the_run(void **state)
 	read_scenario("train.until.steps=1", &scenario);
 	uint64_t right = scenario.plan.stage[0].activation_bytes;
 	skep_scenario_finish(&scenario);
-	check_lost(SKEP_MESSAGE_STOP, 4, 3, 0, 0, 0, 2, SKEP_COMPLAINT_MISDIRECTED); /* for another machine */
-	check_lost(SKEP_MESSAGE_STOP, 0, 2, 0, 0, 0, 2, SKEP_COMPLAINT_MISDIRECTED); /* in another's name */
-	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, right + 1, right + 1, 0, 2, SKEP_COMPLAINT_PAYLOAD);
-	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, right - 1, right - 1, 0, 2, SKEP_COMPLAINT_PAYLOAD);
-	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, 0, 0, 0, 2, SKEP_COMPLAINT_PAYLOAD);
-	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, right, right, UINT16_MAX, 2, SKEP_COMPLAINT_PAYLOAD); /* no such stage */
-	check_lost(SKEP_MESSAGE_HEARTBEAT, 4, 2, 64, 64, 0, 2, SKEP_COMPLAINT_PAYLOAD); /* where none belongs */
-	check_lost(SKEP_MESSAGE_CHUNK, 4, 0, 64, 64, 0, 0, SKEP_COMPLAINT_PAYLOAD);     /* no device */
-	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, right, right - 1, 0, 2, SKEP_COMPLAINT_BODY_SIZE);
+	check_lost(SKEP_MESSAGE_STOP, 4, 3, 0, 0, 0, 2, SKEP_REJECT_MISDIRECTED); /* for another machine */
+	check_lost(SKEP_MESSAGE_STOP, 0, 2, 0, 0, 0, 2, SKEP_REJECT_MISDIRECTED); /* in another's name */
+	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, right + 1, right + 1, 0, 2, SKEP_REJECT_PAYLOAD);
+	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, right - 1, right - 1, 0, 2, SKEP_REJECT_PAYLOAD);
+	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, 0, 0, 0, 2, SKEP_REJECT_PAYLOAD);
+	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, right, right, UINT16_MAX, 2, SKEP_REJECT_PAYLOAD); /* no such stage */
+	check_lost(SKEP_MESSAGE_HEARTBEAT, 4, 2, 64, 64, 0, 2, SKEP_REJECT_PAYLOAD); /* where none belongs */
+	check_lost(SKEP_MESSAGE_CHUNK, 4, 0, 64, 64, 0, 0, SKEP_REJECT_PAYLOAD);     /* no device */
+	check_lost(SKEP_MESSAGE_HEARTBEAT, 4, 2, 0, 0, 0, 2, SKEP_REJECT_FIELDS);    /* a directory sends none */
+	check_lost(SKEP_MESSAGE_FORWARD, 4, 2, right, right - 1, 0, 2, SKEP_REJECT_BODY_SIZE);
 }
 
 /* A device that holds another stage can do nothing that it is asked for. */
@@ -399,7 +401,8 @@ static void a_failed_operation_ends_the_run(void **state)
 	char error[256];
 	uint32_t stage = (swarm->scenario.first_stage_of[2] + 1) % swarm->scenario.plan.stages;
 	skep_device_destroy(m->setup.device);
-	m->setup.device = skep_device_create(SKEP_DEVICE_CPU, &swarm->scenario.training, stage, error, sizeof error);
+	m->setup.device = skep_device_create_on(
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &swarm->scenario.training, stage, error, sizeof error);
 	assert_non_null(m->setup.device);
 	swarm_start(swarm);
 	swarm_join(swarm);

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "exec/held.h"
-#include "exec/rows.h"
+#include "exec/loop/delay_queue.h"
+#include "exec/loop/rows.h"
 
 struct heard {
 	uint32_t notes, ops, links, workers;
@@ -61,7 +61,13 @@ static struct skep_recorder recorder_of(struct heard *heard)
 }
 
 static const struct skep_peer who = {7, 3};
-static const struct skep_note note = {SKEP_NOTE_COUNTED, 2, 9, 11, {5, 6}, -12345678901};
+static const struct skep_note note = {.kind = SKEP_NOTE_COUNTED,
+	.candidate = 3,
+	.stage = 2,
+	.round = 9,
+	.microbatch = 11,
+	.peer = {5, 6},
+	.staleness = -12345678901};
 static const struct skep_op_span span = {1, 2, 3, 4, 5, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 100, 250, 120, 130};
 static const struct skep_link_use link_use = {3, 4, SKEP_TRAFFIC_SYNC, 17, 1u << 31};
 static const struct skep_worker_use worker_use = {5, 6, 1, 77, 1000, 900, 800, 4321, 0xfedcba9876543210, false};
@@ -83,8 +89,9 @@ static void rows_come_back(void **state)
 	assert_true(heard.notes == 1 && heard.ops == 1 && heard.links == 1 && heard.workers == 1);
 	assert_int_equal(heard.now, 40);
 	assert_memory_equal(&heard.who, &who, sizeof who);
-	assert_int_equal(heard.note.value, note.value);
-	assert_true(heard.note.kind == note.kind && heard.note.stage == 2 && heard.note.round == 9);
+	assert_int_equal(heard.note.staleness, note.staleness);
+	assert_true(heard.note.kind == note.kind && heard.note.candidate == 3 && heard.note.stage == 2 &&
+		    heard.note.round == 9);
 	assert_true(heard.note.microbatch == 11 && heard.note.peer.index == 5 && heard.note.peer.epoch == 6);
 	assert_memory_equal(&heard.span, &span, sizeof span);
 	assert_true(heard.link.source == 3 && heard.link.destination == 4 && heard.link.traffic == SKEP_TRAFFIC_SYNC);
@@ -159,37 +166,37 @@ static struct skep_message from(uint32_t index, uint32_t microbatch)
 static void a_message_waits_for_its_release(void **state)
 {
 	(void)state;
-	struct skep_held held = {0};
+	struct skep_delay_queue held = {0};
 	struct skep_message first = from(1, 10), second = from(2, 20), got;
-	assert_false(skep_held_arrive(&held, 5, &first));
-	assert_false(skep_held_arrive(&held, 5, &second));  /* the same number of another sender */
-	assert_false(skep_held_release(&held, 1, 6, &got)); /* its message is still to come */
-	assert_true(skep_held_release(&held, 2, 5, &got));
+	assert_false(skep_delay_queue_arrive(&held, 5, &first));
+	assert_false(skep_delay_queue_arrive(&held, 5, &second));  /* the same number of another sender */
+	assert_false(skep_delay_queue_release(&held, 1, 6, &got)); /* its message is still to come */
+	assert_true(skep_delay_queue_release(&held, 2, 5, &got));
 	assert_int_equal(got.microbatch, 20);
-	assert_true(skep_held_release(&held, 1, 5, &got));
+	assert_true(skep_delay_queue_release(&held, 1, 5, &got));
 	assert_int_equal(got.microbatch, 10);
 	struct skep_message third = from(1, 30);
-	assert_true(skep_held_arrive(&held, 6, &third));
+	assert_true(skep_delay_queue_arrive(&held, 6, &third));
 	assert_int_equal(held.count, 0);
-	skep_held_finish(&held);
+	skep_delay_queue_finish(&held);
 }
 
 static void a_release_without_a_message_can_be_forgotten(void **state)
 {
 	(void)state;
-	struct skep_held held = {0};
+	struct skep_delay_queue held = {0};
 	struct skep_message got;
 	for (uint64_t number = 1; number <= 100; number++)
-		assert_false(skep_held_release(&held, 1, number, &got));
-	assert_false(skep_held_release(&held, 1, 50, &got)); /* twice is once */
+		assert_false(skep_delay_queue_release(&held, 1, number, &got));
+	assert_false(skep_delay_queue_release(&held, 1, 50, &got)); /* twice is once */
 	for (uint64_t number = 1; number <= 100; number += 2)
-		skep_held_forget(&held, 1, number);
-	skep_held_forget(&held, 1, 1000);
+		skep_delay_queue_forget(&held, 1, number);
+	skep_delay_queue_forget(&held, 1, 1000);
 	assert_int_equal(held.count, 50);
 	struct skep_message even = from(1, 1), odd = from(1, 2);
-	assert_true(skep_held_arrive(&held, 50, &even));
-	assert_false(skep_held_arrive(&held, 51, &odd));
-	skep_held_finish(&held);
+	assert_true(skep_delay_queue_arrive(&held, 50, &even));
+	assert_false(skep_delay_queue_arrive(&held, 51, &odd));
+	skep_delay_queue_finish(&held);
 }
 
 int main(void)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "exec/shaper.h"
+#include "exec/loop/shaper.h"
 
 #define MS UINT64_C(1000000)
 #define MACHINES 4u
@@ -122,12 +122,12 @@ static void nothing_comes_before_the_model_allows(void **state)
 {
 	(void)state;
 	enum { MANY = 1000 };
-	struct skep_trait trait = {.window_bytes = 2000, /* 100 kB/s */
+	struct skep_link_profile link_profile = {.window_bytes = 2000, /* 100 kB/s */
 		.overhead_s = 0.002,
 		.jitter = {.kind = SKEP_JITTER_NORMAL, .deviation = 0.005}};
 	struct skep_topology jittery = topology;
-	jittery.trait = &trait;
-	jittery.traits = 1;
+	jittery.link_profile = &link_profile;
+	jittery.link_profiles = 1;
 	jittery.seed = 3;
 	struct skep_shaper *shaper = skep_shaper_create(&jittery);
 	struct skep_network *network = skep_network_create(&jittery);

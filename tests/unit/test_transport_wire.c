@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "exec/wire.h"
+#include "exec/loop/wire.h"
 
 #define RUN UINT64_C(0x1122334455667788)
 
@@ -41,7 +41,7 @@ static void fill_reduction(struct skep_message *m, uint64_t *s)
 		m->u.reduce.rank = (uint32_t)draw(s);
 		m->u.reduce.size = (uint32_t)draw(s);
 		m->u.reduce.next = (struct skep_peer){(uint32_t)draw(s), (uint32_t)draw(s)};
-		m->u.reduce.promised = true;
+		m->u.reduce.eager = true;
 		m->u.reduce.share = (uint32_t)draw(s);
 		m->u.reduce.checkpoint = draw(s) & 1;
 		break;
@@ -78,7 +78,7 @@ static void fill_union(struct skep_message *m, uint64_t *s)
 	case SKEP_MESSAGE_REDUCE:
 	case SKEP_MESSAGE_ROSTER:
 	case SKEP_MESSAGE_CHUNK:
-	case SKEP_MESSAGE_TAKEN:
+	case SKEP_MESSAGE_CHUNK_ACK:
 		fill_reduction(m, s);
 		break;
 	case SKEP_MESSAGE_BACKWARD:
@@ -110,7 +110,7 @@ static void fill_union(struct skep_message *m, uint64_t *s)
 		m->u.load.needed_ns = draw(s);
 		break;
 	case SKEP_MESSAGE_JOIN:
-		m->u.join.born_ns = draw(s);
+		m->u.join.started_ns = draw(s);
 		break;
 	case SKEP_MESSAGE_STOP:
 		m->u.stop.ok = true;
@@ -224,7 +224,7 @@ static void the_bytes_are_little_endian(void **state)
 	uint8_t bytes[SKEP_FRAME_MAX];
 	struct skep_frame frame = {.type = SKEP_FRAME_RELEASE, .number = 0x0102030405060708};
 	frame.u.release.source = 0xa1b2c3d4;
-	const uint8_t want[] = {'S', 'K', 'E', 'P', 5, 0, SKEP_FRAME_RELEASE, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33,
+	const uint8_t want[] = {'S', 'K', 'E', 'P', 6, 0, SKEP_FRAME_RELEASE, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33,
 		0x22, 0x11, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0xd4, 0xc3, 0xb2, 0xa1};
 	assert_int_equal(skep_frame_encode(&frame, RUN, bytes), sizeof want);
 	assert_memory_equal(bytes, want, sizeof want);

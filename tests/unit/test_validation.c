@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "models/data.h"
-#include "models/tokens.h"
+#include "models/corpus/data.h"
+#include "models/corpus/tokens.h"
 #include "sim/sim.h"
 
 #define SQUARES "scenarios/two-datacentres.yaml"
@@ -52,7 +52,7 @@ static void hear_note(void *context, skep_time now, struct skep_peer who, const 
 static void hear_op(void *context, const struct skep_op_span *span)
 {
 	struct heard *heard = context;
-	if (!skep_plan_validates(heard->plan, span->microbatch))
+	if (!skep_plan_validates(heard->plan, span->number))
 		return;
 	heard->judged += span->kind == SKEP_OP_FORWARD;
 	assert_true(span->kind != SKEP_OP_BACKWARD);
@@ -132,9 +132,9 @@ static void it_does_not_depend_on_who_works(void **state)
 	}
 }
 
-/* Nobody waits, and an outer optimizer moves nothing: however far workers have come by themselves, the parameters of the stages
- * are judged, which are the first ones. With one that moves them they learn. */
-static void it_goes_beside_rounds_that_nobody_waits_for(void **state)
+/* No worker waits, and an outer optimizer moves nothing: however far workers have come by themselves, the parameters of
+ * the stages are judged, which are the first ones. With one that moves them they learn. */
+static void it_goes_beside_rounds_that_none_waits_for(void **state)
 {
 	(void)state;
 	struct heard first =
@@ -205,7 +205,7 @@ static void keys_are_checked(void **state)
 		{TEXT, "train.data.validation=models/text/tinyshakespeare.txt", NULL, "named twice"},
 		{TEXT, "train.data.validation=10", NULL, "validation"},
 		{SQUARES, "train.target_loss=1", "train.until={steps: 5, loss: 2}", "train.target_loss"},
-		{SQUARES, "train.target_loss=1", "train.maths=none", "train.target_loss"},
+		{SQUARES, "train.target_loss=1", "train.arithmetic=none", "train.target_loss"},
 		{"scenarios/baselines/pipedream.yaml", "train.validate={every: 2}", NULL, "pipedream"},
 	};
 	for (uint32_t i = 0; i < COUNT(cases); i++) {
@@ -248,7 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_changes_nothing_but_the_time),
 		cmocka_unit_test(it_does_not_depend_on_who_works),
-		cmocka_unit_test(it_goes_beside_rounds_that_nobody_waits_for),
+		cmocka_unit_test(it_goes_beside_rounds_that_none_waits_for),
 		cmocka_unit_test(it_stops_at_its_target),
 		cmocka_unit_test(held_out_text_is_not_trained_on),
 		cmocka_unit_test(keys_are_checked),

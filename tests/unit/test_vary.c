@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "scenarios/vary.h"
+#include "scenarios/read/vary.h"
 
 static void accept(struct skep_vary *vary, const char *text)
 {

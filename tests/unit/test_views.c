@@ -50,7 +50,7 @@ static void test_counted_twice_by_two(void **state)
 	(void)state;
 	struct synthetic s;
 	synthetic_init(&s, "liar", 4, 2);
-	s.lie = true;
+	s.attack = true;
 	record("a.db", &s);
 	assert_int_equal(query("a.db", "SELECT count(*) FROM v_counted_once WHERE verdict = 'counted twice'"
 				       " AND round = 1 AND stage = 0 AND microbatch = 0"),

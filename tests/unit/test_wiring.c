@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/wiring.h"
+#include "core/route/wiring.h"
 
 static struct skep_view *view_of(uint32_t capacity)
 {

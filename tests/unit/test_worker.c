@@ -107,7 +107,7 @@ static void test_a_full_table_gives_up_what_comes(void **state)
 	fixture_finish(&f);
 }
 
-static void test_waits_when_nobody_serves_the_next_stage(void **state)
+static void test_waits_when_none_serves_the_next_stage(void **state)
 {
 	(void)state;
 	struct fixture f;
@@ -211,7 +211,7 @@ static void test_round_ends_with_a_step(void **state)
 	fixture_deliver(&f, answer(&f, sent, SKEP_MESSAGE_BACKWARD));
 	fixture_done(&f, *fixture_ran(&f, SKEP_OP_BACKWARD), fixture_buf(&f), none);
 	fixture_deliver(&f, reduce(0, 1, 0, 2, 4));
-	finish_reduction(&f, 1, *fixture_ran(&f, SKEP_OP_TAKE));
+	finish_reduction(&f, 1, *fixture_ran(&f, SKEP_OP_COPY_GRAD));
 	const struct skep_message *tally = fixture_sent(&f, SKEP_MESSAGE_TALLY);
 	assert_int_equal(tally->u.tally.count, 1);
 	assert_int_equal(tally->u.tally.used, 1);
@@ -256,7 +256,7 @@ static void test_a_count_without_a_sum(void **state)
 	assert_non_null(tally);
 	assert_int_equal(tally->attempt, 1);
 	assert_int_equal(tally->u.tally.count, 1);
-	assert_null(fixture_ran(&f, SKEP_OP_TAKE));
+	assert_null(fixture_ran(&f, SKEP_OP_COPY_GRAD));
 	fixture_deliver(&f, answer(&f, held, SKEP_MESSAGE_BACKWARD)); /* of the pass before: too late */
 	assert_null(fixture_ran(&f, SKEP_OP_BACKWARD));
 
@@ -281,7 +281,7 @@ static void test_a_count_without_a_sum(void **state)
 	assert_null(fixture_noted(&f, SKEP_NOTE_COUNTED));
 	assert_non_null(fixture_sent(&f, SKEP_MESSAGE_BACKWARD));
 	fixture_deliver(&f, reduce(0, 2, 0, 2, 4));
-	assert_non_null(fixture_ran(&f, SKEP_OP_TAKE));
+	assert_non_null(fixture_ran(&f, SKEP_OP_COPY_GRAD));
 	fixture_finish(&f);
 }
 
@@ -294,10 +294,10 @@ static void test_a_running_backward_is_still_counted(void **state)
 	fixture_deliver(&f, answer(&f, sent, SKEP_MESSAGE_BACKWARD));
 	struct skep_op backward = *fixture_ran(&f, SKEP_OP_BACKWARD);
 	fixture_deliver(&f, reduce(0, 1, 0, 2, 4));
-	assert_null(fixture_ran(&f, SKEP_OP_TAKE));
+	assert_null(fixture_ran(&f, SKEP_OP_COPY_GRAD));
 	fixture_done(&f, backward, fixture_buf(&f), none);
 	assert_non_null(fixture_noted(&f, SKEP_NOTE_COUNTED));
-	assert_non_null(fixture_ran(&f, SKEP_OP_TAKE));
+	assert_non_null(fixture_ran(&f, SKEP_OP_COPY_GRAD));
 	fixture_finish(&f);
 }
 
@@ -307,13 +307,13 @@ static void test_a_new_attempt_voids_the_old_one(void **state)
 	struct fixture f;
 	begin(&f, 1);
 	fixture_deliver(&f, reduce(0, 1, 0, 2, 4));
-	struct skep_op take = *fixture_ran(&f, SKEP_OP_TAKE);
+	struct skep_op take = *fixture_ran(&f, SKEP_OP_COPY_GRAD);
 	struct skep_message early = chunk(&f, 2, 1, 1); /* of the next attempt, before its REDUCE */
 	fixture_deliver(&f, early);
 	assert_false(fixture_released(&f, early.payload));
 	fixture_deliver(&f, reduce(0, 2, 0, 2, 4));
 	assert_int_equal(fixture_ran(&f, SKEP_OP_ADD_STORE)->in.slot, early.payload.slot);
-	assert_int_equal(fixture_ran(&f, SKEP_OP_TAKE)->attempt, 2);
+	assert_int_equal(fixture_ran(&f, SKEP_OP_COPY_GRAD)->attempt, 2);
 	struct skep_buf stale = fixture_buf(&f);
 	fixture_done(&f, take, stale, none);
 	assert_true(fixture_released(&f, stale));
@@ -322,7 +322,7 @@ static void test_a_new_attempt_voids_the_old_one(void **state)
 	fixture_deliver(&f, late);
 	assert_true(fixture_released(&f, late.payload));
 	fixture_deliver(&f, reduce(0, 1, 0, 2, 4)); /* the old one again */
-	assert_null(fixture_ran(&f, SKEP_OP_TAKE));
+	assert_null(fixture_ran(&f, SKEP_OP_COPY_GRAD));
 	fixture_finish(&f);
 }
 
@@ -336,7 +336,7 @@ static void test_fenced_worker_forgets_and_joins_again(void **state)
 	assert_non_null(fixture_find(&f, SKEP_ACTION_RELEASE, 0, 1));
 	assert_non_null(fixture_sent(&f, SKEP_MESSAGE_JOIN));
 	assert_int_equal(skep_node_stage(f.node), SKEP_NO_STAGE);
-	struct skep_message assign = fixture_message(SKEP_MESSAGE_ASSIGN, DIRECTORY, 1, 4);
+	struct skep_message assign = fixture_message(SKEP_MESSAGE_ASSIGN, DIRECTORY, 1, 0);
 	assign.to.epoch = 2;
 	assign.stage = 2;
 	fixture_deliver(&f, assign);
@@ -465,7 +465,7 @@ int main(void)
 		cmocka_unit_test(test_abandon_travels_back),
 		cmocka_unit_test(test_gone_next_is_given_up_and_not_chosen),
 		cmocka_unit_test(test_a_full_table_gives_up_what_comes),
-		cmocka_unit_test(test_waits_when_nobody_serves_the_next_stage),
+		cmocka_unit_test(test_waits_when_none_serves_the_next_stage),
 		cmocka_unit_test(test_gradients_run_before_activations),
 		cmocka_unit_test(test_owner_keeps_to_in_flight),
 		cmocka_unit_test(test_round_ends_with_a_step),

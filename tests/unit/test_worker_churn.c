@@ -46,7 +46,7 @@ static void test_notice_hands_back_what_is_not_begun(void **state)
 	fixture_done(&f, op, fixture_buf(&f), fixture_buf(&f));
 	assert_non_null(fixture_sent(&f, SKEP_MESSAGE_FORWARD)); /* what it has begun goes on */
 	assert_null(fixture_find(&f, SKEP_ACTION_RUN, 0, 0));
-	fixture_deliver(&f, grant_of(3, 1)); /* was under way, or nobody else is there */
+	fixture_deliver(&f, grant_of(3, 1)); /* was under way, or no other worker is there */
 	assert_int_equal(fixture_ran(&f, SKEP_OP_FORWARD)->microbatch, 3);
 	assert_null(fixture_sent(&f, SKEP_MESSAGE_FINISHED));
 	fixture_finish(&f);
@@ -80,9 +80,9 @@ static void test_leaver_without_a_stage_stops_at_once(void **state)
 	fixture_finish(&f);
 }
 
-static struct skep_message assignment(uint32_t epoch, uint16_t stage, uint32_t round)
+static struct skep_message assignment(uint32_t epoch, uint16_t stage)
 {
-	struct skep_message assign = fixture_message(SKEP_MESSAGE_ASSIGN, DIRECTORY, 1, round);
+	struct skep_message assign = fixture_message(SKEP_MESSAGE_ASSIGN, DIRECTORY, 1, 0);
 	assign.to.epoch = epoch;
 	assign.stage = stage;
 	return assign;
@@ -94,7 +94,7 @@ static void test_mover_leaves_all_behind(void **state)
 	struct fixture f;
 	begin(&f, 1);
 	struct skep_message sent = bring_through(&f, 0, 3), back = answer(&f, sent, SKEP_MESSAGE_BACKWARD);
-	fixture_deliver(&f, assignment(2, 2, 1));
+	fixture_deliver(&f, assignment(2, 2));
 	assert_non_null(fixture_find(&f, SKEP_ACTION_RELEASE, 0, 1)); /* input and stash */
 	assert_int_equal(fixture_ran(&f, SKEP_OP_ENTER)->stage, 2);
 	assert_int_equal(skep_node_stage(f.node), 2);
@@ -113,7 +113,7 @@ static void test_leaver_that_is_moved_asks_again(void **state)
 	begin(&f, 1);
 	notice(&f);
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_LEAVE)->from.epoch, 1);
-	fixture_deliver(&f, assignment(2, 2, 1));
+	fixture_deliver(&f, assignment(2, 2));
 	assert_null(fixture_ran(&f, SKEP_OP_ENTER));
 	assert_int_equal(fixture_sent(&f, SKEP_MESSAGE_LEAVE)->from.epoch, 2);
 	fixture_finish(&f);
@@ -134,7 +134,7 @@ static void test_who_leaves_is_chosen_last(void **state)
 		fixture_deliver(&f, peer_news(5, 1, 2, true)); /* old news */
 		assert_int_equal(bring_through(&f, 0, 3).to.index, 2);
 		fixture_deliver(&f, peer_news(2, 1, 2, false));
-		assert_int_equal(bring_through(&f, 0, 4).to.index, 5); /* nobody stays */
+		assert_int_equal(bring_through(&f, 0, 4).to.index, 5); /* none stays */
 		fixture_deliver(&f, peer_news(2, 2, 2, true));
 		assert_int_equal(bring_through(&f, 0, 5).to.index, 2);
 		fixture_finish(&f);
@@ -161,7 +161,7 @@ static void test_load_is_the_mean_queue(void **state)
 		fixture_deliver(&f, forward);
 	}
 	f.now = SECOND_NS / 4;
-	struct skep_op op = {.id = 1, .kind = SKEP_OP_FORWARD, .stage = 1};
+	struct skep_op op = {.id = 1, .kind = SKEP_OP_FORWARD, .stage = 1, .in = forward.payload};
 	fixture_done(&f, op, fixture_buf(&f), fixture_buf(&f));
 	fixture_timer(&f, skep_node_deadline(f.node));
 	assert_int_equal(f.now, SECOND_NS / 2);
@@ -229,10 +229,10 @@ static void test_who_is_out_asks_at_each_heartbeat(void **state)
 	for (uint32_t i = 0; i < 3; i++) {
 		fixture_timer(&f, skep_node_deadline(f.node));
 		const struct skep_message *again = fixture_sent(&f, SKEP_MESSAGE_JOIN);
-		assert_true(again && again->u.join.born_ns == join.u.join.born_ns && again->from.epoch == 1);
+		assert_true(again && again->u.join.started_ns == join.u.join.started_ns && again->from.epoch == 1);
 		assert_null(fixture_sent(&f, SKEP_MESSAGE_HEARTBEAT));
 	}
-	fixture_deliver(&f, assignment(2, 2, 1));
+	fixture_deliver(&f, assignment(2, 2));
 	fixture_timer(&f, skep_node_deadline(f.node));
 	assert_null(fixture_sent(&f, SKEP_MESSAGE_JOIN));
 	fixture_finish(&f);

@@ -5,7 +5,7 @@
 #ifndef SKEP_TESTS_TEXT_H
 #define SKEP_TESTS_TEXT_H
 
-#include "models/tokens.h"
+#include "models/corpus/tokens.h"
 
 /* Looked for from `from`, a file or folder of the tree, upwards. NULL, with a diagnosis, if it is not there. */
 static inline struct skep_tokens *text_open(const char *from, uint32_t length, struct skep_diag *reterr)

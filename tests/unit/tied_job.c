@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "models/squares.h"
+#include "models/update/squares.h"
 
 void tied_init(struct job *job, enum skep_codec reduction)
 {
@@ -78,10 +78,10 @@ void tied_check_copies(struct job *job, float **last, bool changed, uint64_t ste
 static void inner(struct job *job, uint32_t round, const uint32_t *counted)
 {
 	for (uint32_t s = 0; s < 2; s++) {
-		struct skep_op op = {.kind = SKEP_OP_INNER, .stage = (uint16_t)s, .round = round};
+		struct skep_op op = {.kind = SKEP_OP_INNER_STEP, .stage = (uint16_t)s, .round = round};
 		op.microbatches = counted[s];
 		assert_false(job_run(job->device[s], op).failed);
-		op.kind = SKEP_OP_PSEUDO;
+		op.kind = SKEP_OP_PSEUDO_GRAD;
 		assert_false(job_run(job->device[s], op).failed);
 	}
 }
@@ -100,9 +100,9 @@ double tied_round(struct job *job, uint32_t round, uint32_t first, uint32_t seco
 		inner(job, round, counted);
 	struct skep_buf told[2];
 	for (uint32_t s = 0; s < 2; s++)
-		told[s] = job_run(job->device[s], tied_op(job, SKEP_OP_TIE_GIVE, s, round)).out;
+		told[s] = job_run(job->device[s], tied_op(job, SKEP_OP_COPY_TIED, s, round)).out;
 	for (uint32_t s = 0; s < 2; s++) {
-		struct skep_op take = tied_op(job, SKEP_OP_TIE_TAKE, s, round);
+		struct skep_op take = tied_op(job, SKEP_OP_STORE_TIED, s, round);
 		take.in = job_carry(job->device[1 - s], told[1 - s], job->device[s]);
 		assert_false(job_run(job->device[s], take).failed);
 	}

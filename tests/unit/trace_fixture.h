@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "topologies/trace_stats.h"
+#include "topologies/churn/trace_stats.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot.c - turns a script into a picture file, or says why not.
+ *
+ * Everything that can be refused is refused before gnuplot starts. The script reaches gnuplot on its standard input and
+ * the picture leaves on its standard output, into a pipe: gnuplot does not look whether what it writes arrives, so skep takes
+ * all of it and writes it itself (base/files/outputs.h). No name is ever quoted for gnuplot, and a target holds a whole picture
+ * or what it held before.
+ */
+#include "analysis/plot/plot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analysis/plot/plot_script.h"
+#include "analysis/store/database.h"
+#include "base/files/outputs.h"
+
+extern char **environ;
+
+static const struct kind {
+	const char *name;
+	bool (*write)(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+		char *reterr, size_t size);
+} KIND[] = {
+	{"accuracy", skep_plot_accuracy},
+	{"cost", skep_plot_cost},
+	{"fit", skep_plot_fit},
+	{"matrix", skep_plot_matrix},
+	{"pareto", skep_plot_pareto},
+	{"sweep", skep_plot_sweep},
+	{"throughput", skep_plot_throughput},
+	{"timeline", skep_plot_timeline},
+	{"utilisation", skep_plot_utilisation},
+};
+
+enum format { FORMAT_PNG, FORMAT_SVG, FORMAT_PDF, FORMATS };
+
+static const char *const ENDING[FORMATS] = {".png", ".svg", ".pdf"};
+
+/* ---- the target ------------------------------------------------------------------------------------------------- */
+
+static const struct kind *find_kind(const char *name, char *reterr, size_t size)
+{
+	for (size_t i = 0; i < sizeof KIND / sizeof KIND[0]; i++)
+		if (strcmp(KIND[i].name, name) == 0)
+			return &KIND[i];
+	snprintf(reterr, size,
+		"%s: not a kind of plot: take accuracy, complexity, cost, fit, matrix, pareto, search, sweep, "
+		"throughput, timeline or utilisation",
+		name);
+	return NULL;
+}
+
+bool skep_plot_knows(const char *kind, char *reterr, size_t size)
+{
+	return find_kind(kind, reterr, size) != NULL;
+}
+
+static bool find_format(const char *target, enum format *ret, char *reterr, size_t size)
+{
+	size_t length = strlen(target);
+	for (int i = 0; i < FORMATS; i++) {
+		size_t ending = strlen(ENDING[i]);
+		if (length > ending && strcmp(target + length - ending, ENDING[i]) == 0) {
+			*ret = (enum format)i;
+			return true;
+		}
+	}
+	snprintf(reterr, size, "%s: the ending of the file says which format: .png, .svg or .pdf", target);
+	return false;
+}
+
+static bool check_target(const char *target, char *reterr, size_t size)
+{
+	char folder[PATH_MAX];
+	struct stat st;
+	if (strlen(target) >= PATH_MAX - 8) {
+		snprintf(reterr, size, "the name of the picture is too long");
+		return false;
+	}
+	skep_path_folder(target, folder, sizeof folder);
+	if (stat(target, &st) == 0 && !S_ISREG(st.st_mode))
+		snprintf(reterr, size, "%s: %s: name a file", target,
+			S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
+	else if (stat(target, &st) == 0 && euidaccess(target, W_OK) != 0)
+		snprintf(reterr, size, "%s: cannot be written: %s", target, strerror(errno));
+	else if (stat(folder, &st) != 0)
+		snprintf(reterr, size, "%s: the folder %s is not there: make it first", target, folder);
+	else if (!S_ISDIR(st.st_mode))
+		snprintf(reterr, size, "%s: %s is not a folder", target, folder);
+	else if (euidaccess(folder, W_OK | X_OK) != 0)
+		snprintf(reterr, size, "%s: the folder %s is not writable: %s", target, folder, strerror(errno));
+	else
+		return true;
+	return false;
+}
+
+/* ---- gnuplot ---------------------------------------------------------------------------------------------------- */
+
+static void write_terminal(FILE *script, enum format format, const struct skep_picture *picture)
+{
+	unsigned width = picture->width, height = picture->height;
+	fprintf(script, "set encoding utf8\n");
+	if (format == FORMAT_PNG)
+		fprintf(script, "set terminal pngcairo noenhanced size %u,%u font 'DejaVu Sans,13'\n", width, height);
+	else if (format == FORMAT_SVG)
+		fprintf(script, "set terminal svg noenhanced size %u,%u font 'DejaVu Sans,16' background 'white'\n",
+			width, height);
+	else
+		fprintf(script,
+			"set terminal pdfcairo noenhanced size %.2fin,%.2fin font 'DejaVu Sans,12' fontscale 1\n",
+			width / 100.0, height / 100.0);
+}
+
+static bool write_script(
+	enum format format, skep_picture_write *write, const void *what, FILE *script, char *reterr, size_t size)
+{
+	char *body = NULL;
+	size_t length = 0;
+	struct skep_picture picture = {.script = open_memstream(&body, &length), .width = 1200, .height = 800};
+	if (picture.script == NULL) {
+		snprintf(reterr, size, "no memory for the plot");
+		return false;
+	}
+	bool ok = write(what, &picture, reterr, size);
+	bool whole = fclose(picture.script) == 0;
+	if (ok && whole) {
+		write_terminal(script, format, &picture);
+		whole = fwrite(body, 1, length, script) == length && fflush(script) == 0;
+	}
+	if (ok && !whole)
+		snprintf(reterr, size, "no memory for the plot: %s", strerror(errno));
+	free(body);
+	return ok && whole;
+}
+
+/* All that comes out of a pipe; false without memory for it. */
+static bool take(int from, FILE *ret)
+{
+	char part[65536];
+	ssize_t length;
+	while ((length = read(from, part, sizeof part)) > 0 || (length < 0 && errno == EINTR))
+		if (length > 0 && fwrite(part, 1, (size_t)length, ret) != (size_t)length)
+			return false;
+	return length == 0;
+}
+
+/* Returns 0 and how gnuplot ended, or why it could not be started or what it drew not be taken. */
+static int run_gnuplot(int script, FILE *picture, int messages, int *ret_status)
+{
+	char *argv[] = {"gnuplot", NULL};
+	posix_spawn_file_actions_t files;
+	pid_t pid;
+	int end[2];
+	if (pipe2(end, O_CLOEXEC) != 0)
+		return errno;
+	lseek(script, 0, SEEK_SET);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, script, STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&files, end[1], STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&files, messages, STDERR_FILENO);
+	int rc = posix_spawnp(&pid, "gnuplot", &files, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	close(end[1]);
+	bool taken = rc != 0 || take(end[0], picture);
+	close(end[0]);
+	while (rc == 0 && waitpid(pid, ret_status, 0) < 0)
+		rc = errno == EINTR ? 0 : errno;
+	return rc == 0 && !taken ? ENOMEM : rc;
+}
+
+/* What gnuplot complained of: the line "line N: ...", else the first one; without its indent. */
+static void read_message(int messages, char *ret, size_t size)
+{
+	char text[2048];
+	ssize_t length = pread(messages, text, sizeof text - 1, 0);
+	text[length > 0 ? length : 0] = '\0';
+	const char *reject = strstr(text, "line ");
+	if (reject == NULL)
+		reject = text + strspn(text, " \t\n^");
+	snprintf(ret, size, "%.*s", (int)strcspn(reject, "\n"), reject);
+}
+
+/* The caller frees the picture. */
+static bool draw(int script, char **ret, size_t *ret_length, char *reterr, size_t size)
+{
+	char message[512];
+	FILE *picture = open_memstream(ret, ret_length);
+	int status = 0, messages = picture ? memfd_create("gnuplot-messages", MFD_CLOEXEC) : -1;
+	int rc = messages < 0 ? errno : run_gnuplot(script, picture, messages, &status);
+	if (picture && fclose(picture) != 0 && rc == 0)
+		rc = ENOMEM;
+	bool drawn = rc == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 && *ret_length > 0;
+	if (rc != 0) {
+		snprintf(reterr, size, "gnuplot cannot be started, or what it drew not be kept: %s", strerror(rc));
+	} else if (!drawn) {
+		read_message(messages, message, sizeof message);
+		snprintf(reterr, size, "gnuplot failed: %s",
+			message[0] ? message : "it wrote no picture and said nothing");
+	}
+	if (messages >= 0)
+		close(messages);
+	return drawn;
+}
+
+static bool replace_target(int script, const char *target, char *reterr, size_t size)
+{
+	char *picture = NULL;
+	size_t length = 0;
+	struct skep_diag diag = {0};
+	bool done = draw(script, &picture, &length, reterr, size);
+	if (done && !skep_file_write(target, picture, length, &diag)) {
+		snprintf(reterr, size, "%s: %s", target, diag.message);
+		done = false;
+	}
+	free(picture);
+	return done;
+}
+
+bool skep_plot_target(const char *target, char *reterr, size_t size)
+{
+	enum format format;
+	return find_format(target, &format, reterr, size) && check_target(target, reterr, size);
+}
+
+bool skep_plot_picture(const char *target, skep_picture_write *write, const void *what, char *reterr, size_t size)
+{
+	enum format format;
+	if (!find_format(target, &format, reterr, size) || !check_target(target, reterr, size))
+		return false;
+	int fd = memfd_create("gnuplot-script", MFD_CLOEXEC);
+	FILE *script = fd >= 0 ? fdopen(fd, "w") : NULL;
+	if (script == NULL) {
+		snprintf(reterr, size, "no memory for the plot: %s", strerror(errno));
+		return false;
+	}
+	bool ok = write_script(format, write, what, script, reterr, size);
+	bool there = skep_program_find("gnuplot");
+	if (ok && !there)
+		snprintf(reterr, size, "gnuplot is not installed: apt-get install gnuplot-nox");
+	ok = ok && there && replace_target(fd, target, reterr, size);
+	fclose(script);
+	return ok;
+}
+
+/* ---- of runs ---------------------------------------------------------------------------------------------------- */
+
+/* What is asked for is for this kind. */
+static bool suits(const char *kind, const struct skep_plot_choice *choice, char *reterr, size_t size)
+{
+	if (choice->rounds != NULL && strcmp(kind, "timeline") != 0)
+		snprintf(reterr, size, "--rounds is for the timeline, not for %s", kind);
+	else if (choice->metric != NULL && strcmp(kind, "sweep") != 0 && strcmp(kind, "pareto") != 0)
+		snprintf(reterr, size, "--metric is for sweep and pareto, not for %s", kind);
+	else if (choice->axes != NULL && strcmp(kind, "accuracy") != 0)
+		snprintf(reterr, size, "--x, --y, --log and --validation are for accuracy, not for %s", kind);
+	else
+		return true;
+	return false;
+}
+
+struct chosen {
+	struct skep_store *store;
+	const struct kind *kind;
+	const int64_t *run;
+	uint32_t runs;
+	const struct skep_plot_choice *choice;
+};
+
+static bool write_chosen(const void *what, struct skep_picture *picture, char *reterr, size_t size)
+{
+	const struct chosen *c = what;
+	picture->rounds = c->choice->rounds;
+	picture->metric = c->choice->metric;
+	picture->axes = c->choice->axes;
+	bool ok = c->kind->write(c->store, c->run, c->runs, picture, reterr, size);
+	return skep_store_read_all(c->store, reterr, size) && ok;
+}
+
+bool skep_plot_chosen(struct skep_store *store, const char *kind_name, const int64_t *run, uint32_t runs,
+	const char *target, const struct skep_plot_choice *choice, char *reterr, size_t size)
+{
+	const struct chosen chosen = {store, find_kind(kind_name, reterr, size), run, runs, choice};
+	return chosen.kind != NULL && skep_plot_target(target, reterr, size) &&
+	       suits(kind_name, choice, reterr, size) && skep_plot_picture(target, write_chosen, &chosen, reterr, size);
+}

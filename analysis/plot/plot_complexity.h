@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_complexity.h - how many bytes training moves, against stages, parameters and steps: of passes and of
+ * reductions, in the closed form (planning/search/complexity.h) and by class of link. The caller, which has the
+ * allocations, fills the numbers in.
+ */
+#ifndef SKEP_ANALYSIS_PLOT_COMPLEXITY_H
+#define SKEP_ANALYSIS_PLOT_COMPLEXITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SKEP_COMPLEXITY_CLASSES_MAX 8u
+#define SKEP_COMPLEXITY_CUTS_MAX 64u
+
+struct skep_complexity_cut { /* bytes of a step with so many stages */
+	uint32_t stages;
+	double closed[2];                          /* pipeline, reduction */
+	double on[SKEP_COMPLEXITY_CLASSES_MAX][2]; /* the same of the links of a class */
+};
+
+struct skep_complexity_figure {
+	char title[128];
+	const char *name[SKEP_COMPLEXITY_CLASSES_MAX]; /* of the classes */
+	uint32_t classes;
+	struct skep_complexity_cut cut[SKEP_COMPLEXITY_CUTS_MAX]; /* by rising stages */
+	uint32_t cuts, own;                                       /* own: which is the scenario's */
+	double parameters;                                        /* of the model */
+	uint32_t steps, period;                                   /* of the run; from reduction to reduction */
+};
+
+/* The format follows the ending of `target`: .png .svg .pdf. */
+bool skep_plot_complexity(const struct skep_complexity_figure *figure, const char *target, char *reterr, size_t size);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_legend.c - what pictures of several runs share: which runs, the title, the unit of the time axis, and what the legend
+ * calls a run: its number, world, scenario and seed, and the settings that tell it from the other runs of its scenario in the
+ * picture.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "analysis/plot/plot_script.h"
+#include "analysis/store/database.h"
+
+#define SETTINGS_MAX 3u /* of a run */
+#define VALUE_CHARS 20  /* of a setting */
+
+const char *skep_plot_short_key(const char *key, char *ret, size_t size)
+{
+	const char *last = strrchr(key, '.'), *word = last ? last + 1 : key;
+	bool plain = last && (strcmp(word, "method") == 0 || strcmp(word, "file") == 0 || strcmp(word, "name") == 0);
+	if (plain) {
+		const char *before = last;
+		while (before > key && before[-1] != '.')
+			before--;
+		snprintf(ret, size, "%.*s", (int)(last - before), before);
+	} else {
+		snprintf(ret, size, "%s", word);
+	}
+	return ret;
+}
+
+bool skep_plot_add_setting(char *settings, size_t size, uint32_t *count, const struct skep_difference *d)
+{
+	char setting[192], key[96];
+	const char *value = d->second[0] ? d->second : "not set";
+	snprintf(setting, sizeof setting, ", %s %.*s%s", skep_plot_short_key(d->key, key, sizeof key), VALUE_CHARS,
+		value, strlen(value) > VALUE_CHARS ? ".." : "");
+	if (strstr(settings, setting) != NULL || strcmp(d->key, "seed") == 0) /* the legend has the seed anyway */
+		return true;
+	bool room = (*count)++ < SETTINGS_MAX;
+	size_t used = strlen(settings);
+	snprintf(settings + used, size - used, "%s", room ? setting : ", ...");
+	return room;
+}
+
+/* The settings that tell a run from the other runs of its scenario. */
+static bool list_settings(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which,
+	char *ret, size_t ret_size, char *reterr, size_t size)
+{
+	uint32_t count = 0;
+	ret[0] = '\0';
+	for (uint32_t i = 0; i < runs; i++) {
+		struct skep_differences d;
+		if (strcmp(run[i].scenario, run[which].scenario) != 0)
+			continue;
+		if (!skep_settings_compare_runs(store, run[i].id, run[which].id, &d, reterr, size))
+			return false;
+		for (size_t k = 0; k < d.count && k < SKEP_DIFFERENCES_SHOWN; k++)
+			if (!skep_plot_add_setting(ret, ret_size, &count, &d.item[k]))
+				return true;
+	}
+	return true;
+}
+
+static bool name_run(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which,
+	char *ret, size_t ret_size, char *reterr, size_t size)
+{
+	char settings[640];
+	const struct skep_plot_run *r = &run[which];
+	bool real = strcmp(r->world, "real") == 0;
+	if (!list_settings(store, run, runs, which, settings, sizeof settings, reterr, size))
+		return false;
+	snprintf(ret, ret_size, "run %lld: %s, %s, seed %s%s%s%s%s%s%s", (long long)r->id, real ? "real" : "simulated",
+		r->scenario, r->seed, settings, real ? " (" : "", real ? r->device : "",
+		real && r->pace ? ", paced" : "", real && r->shape ? ", shaped" : "", real ? ")" : "");
+	return true;
+}
+
+void skep_plot_title(FILE *script, const struct skep_plot_run *run, uint32_t runs, const char *what)
+{
+	char title[256];
+	bool same = true;
+	for (uint32_t i = 1; i < runs; i++)
+		same = same && strcmp(run[i].scenario, run[0].scenario) == 0;
+	snprintf(title, sizeof title, "%s%s%s", same ? run[0].scenario : "", same ? ": " : "", what);
+	if (!same)
+		title[0] = (char)toupper((unsigned char)title[0]);
+	fprintf(script, "set title ");
+	skep_script_string(script, title);
+	fprintf(script, "\n");
+}
+
+bool skep_plot_heading(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, const char *what,
+	FILE *script, char *reterr, size_t size)
+{
+	char name[1024];
+	skep_plot_title(script, run, runs, what);
+	fprintf(script, "runs = %u\narray Title[%u]\n", runs, runs);
+	for (uint32_t i = 0; i < runs; i++) {
+		if (!name_run(store, run, runs, i, name, sizeof name, reterr, size))
+			return false;
+		fprintf(script, "Title[%u] = ", i + 1);
+		skep_script_string(script, name);
+		fprintf(script, "\n");
+	}
+	return true;
+}
+
+bool skep_plot_kinship(struct skep_store *store, const struct skep_plot_run *a, const struct skep_plot_run *b,
+	enum skep_plot_kin *ret, char *reterr, size_t size)
+{
+	struct skep_differences d;
+	if (!skep_settings_compare_runs(store, a->id, b->id, &d, reterr, size))
+		return false;
+	bool same = d.count <= SKEP_DIFFERENCES_SHOWN, world = strcmp(a->world, b->world) == 0;
+	for (size_t i = 0; same && i < d.count; i++)
+		same = strcmp(d.item[i].key, "seed") == 0;
+	if (strcmp(a->world, "real") == 0)
+		world = world && strcmp(a->device, b->device) == 0 && a->pace == b->pace && a->shape == b->shape;
+	*ret = !same ? SKEP_PLOT_OTHER : world ? SKEP_PLOT_ALIKE : SKEP_PLOT_SAME_SETTINGS;
+	return true;
+}
+
+void skep_plot_world(const struct skep_plot_run *run, char *ret, size_t size)
+{
+	if (strcmp(run->world, "real") == 0)
+		snprintf(ret, size, "real, %s%s%s", run->device, run->pace ? ", paced" : "",
+			run->shape ? ", shaped" : "");
+	else
+		snprintf(ret, size, "%s", strcmp(run->arithmetic, "law") == 0 ? "by a law" : "simulated");
+}
+
+struct skep_plot_unit skep_plot_unit(double end_s)
+{
+	static const struct {
+		double least_s;
+		struct skep_plot_unit unit;
+	} scale[] = {{7200, {1 / 3600.0, "h"}}, {300, {1 / 60.0, "min"}}, {1, {1, "s"}}, {0, {1e3, "ms"}}};
+	size_t i = 0;
+	while (i + 1 < sizeof scale / sizeof scale[0] && end_s < scale[i].least_s)
+		i++;
+	return scale[i].unit;
+}
+
+double skep_plot_time_axis(FILE *script, double end_s, double room)
+{
+	struct skep_plot_unit unit = skep_plot_unit(end_s);
+	fprintf(script, "set xlabel 'time since the start of the run (%s)'\nset xrange [0:%.9g]\n", unit.name,
+		room * unit.per_s * end_s);
+	return unit.per_s;
+}
+
+/* 1, 2 or 5 times a power of ten, at least so much. */
+static double nice_step(double least)
+{
+	double power = pow(10, floor(log10(least)));
+	return power * (least <= power ? 1 : least <= 2 * power ? 2 : least <= 5 * power ? 5 : 10);
+}
+
+void skep_plot_tics(FILE *script, char axis, double low, double high)
+{
+	static const int times[] = {1, 2, 3, 5};
+	const char *comma = "";
+	if (high > 50 * low)
+		return;
+	fprintf(script, "set %ctics (", axis);
+	double step = nice_step((high - low) / 8);
+	for (double at = ceil(low / step) * step; high < 6 * low && at <= high; at += step, comma = ", ")
+		fprintf(script, "%s'%g' %g", comma, at, at);
+	for (int power = (int)floor(log10(low)); high >= 6 * low && power <= (int)ceil(log10(high)); power++)
+		for (size_t i = 0; i < sizeof times / sizeof times[0]; i++, comma = ", ")
+			fprintf(script, "%s'%g' %g", comma, times[i] * pow(10, power), times[i] * pow(10, power));
+	fprintf(script, ")\n");
+}
+
+double skep_plot_token_axis(FILE *script, double most)
+{
+	static const struct {
+		double least, per;
+		const char *name;
+	} unit[] = {{1e10, 1e-9, "billion "}, {1e7, 1e-6, "million "}, {1e4, 1e-3, "thousand "}, {0, 1, ""}};
+	size_t i = 0;
+	while (most < unit[i].least)
+		i++;
+	fprintf(script, "set xlabel '%stokens trained on (samples, of models without tokens)'\n", unit[i].name);
+	return unit[i].per;
+}
+
+/* ---- which runs ------------------------------------------------------------------------------------------------- */
+
+/* The newest run, and beside it the newest one of the same text in the other world. */
+static bool newest_runs(struct skep_store *store, const char *has, const char *none, int64_t *ret_run,
+	uint32_t *ret_runs, char *reterr, size_t size)
+{
+	char sql[512];
+	snprintf(sql, sizeof sql,
+		"WITH shown AS (SELECT id, text, world FROM runs WHERE %s),"
+		" newest AS (SELECT text FROM shown ORDER BY id DESC LIMIT 1)"
+		" SELECT max(id) FROM shown JOIN newest USING (text) WHERE ?1 = 0"
+		" GROUP BY world ORDER BY world DESC",
+		has);
+	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
+	*ret_runs = 0;
+	while (row != NULL && *ret_runs < SKEP_PLOT_RUNS_MAX && skep_store_row(store, row))
+		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
+	if (row != NULL && *ret_runs == 0)
+		snprintf(reterr, size, "%s", none);
+	sqlite3_finalize(row);
+	return *ret_runs > 0;
+}
+
+bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const char *none, bool one_a_world,
+	int64_t *ret_run, uint32_t most, uint32_t *ret_runs, char *reterr, size_t size)
+{
+	char sql[640];
+	snprintf(sql, sizeof sql,
+		"WITH shown AS (SELECT id, scenario, world FROM runs WHERE %s),"
+		" newest AS (SELECT scenario FROM shown ORDER BY id DESC LIMIT 1),"
+		" its AS (SELECT id, world FROM shown JOIN newest USING (scenario))"
+		" SELECT id FROM its WHERE ?1 = 0 OR (SELECT count(DISTINCT world) FROM its) = 1"
+		" OR id IN (SELECT max(id) FROM its GROUP BY world) ORDER BY ?1 * (world = 'real'), id",
+		has);
+	sqlite3_stmt *row = skep_store_query(store, sql, one_a_world, 0, reterr, size);
+	*ret_runs = 0;
+	while (row != NULL && *ret_runs < most && skep_store_row(store, row))
+		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
+	if (row != NULL && *ret_runs == 0)
+		snprintf(reterr, size, "%s", none);
+	sqlite3_finalize(row);
+	return *ret_runs > 0;
+}
+
+bool skep_plot_chosen_runs(struct skep_store *store, const int64_t *run, uint32_t runs, const char *has,
+	const char *none, struct skep_plot_run ret[SKEP_PLOT_RUNS_MAX], uint32_t *ret_runs, char *reterr, size_t size)
+{
+	int64_t newest[SKEP_PLOT_RUNS_MAX];
+	if (runs > SKEP_PLOT_RUNS_MAX) {
+		snprintf(reterr, size, "at most %u runs fit into one picture, not %u", SKEP_PLOT_RUNS_MAX, runs);
+		return false;
+	}
+	if (runs == 0) {
+		run = newest;
+		if (!newest_runs(store, has, none, newest, &runs, reterr, size))
+			return false;
+	}
+	*ret_runs = runs;
+	for (uint32_t i = 0; i < runs; i++)
+		if (!skep_plot_read_run(store, run[i], &ret[i], reterr, size))
+			return false;
+	return true;
+}

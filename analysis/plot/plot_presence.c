@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_presence.c - the spans of each worker's presence, from the notes of the directory.
+ *
+ * A worker that has a stage in the plan serves it from the start; `fenced` and `left` end that, `admitted` and `migrated` begin a
+ * download, `joined` and `stage_restarted` end it. This is what the directory knew: a death is seen when it is fenced, at most
+ * directory.timeout after it happened.
+ */
+#include "analysis/plot/plot_presence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/store/database.h"
+#include "base/grow.h"
+
+struct open_span {
+	struct skep_presence_span span;
+	int64_t served; /* last; -1: none */
+};
+
+static bool close_span(struct skep_presence *presence, struct open_span *open, double now_s, char *reterr, size_t size)
+{
+	if (now_s <= open->span.begin_s)
+		return true;
+	if (!skep_grow(&presence->span, presence->spans, sizeof *presence->span)) {
+		snprintf(reterr, size, "no memory for the plot");
+		return false;
+	}
+	open->span.end_s = now_s;
+	presence->span[presence->spans++] = open->span;
+	return true;
+}
+
+static enum skep_presence_state state_of(const char *kind)
+{
+	if (strcmp(kind, "fenced") == 0 || strcmp(kind, "left") == 0)
+		return SKEP_PRESENCE_AWAY;
+	bool serves = strcmp(kind, "joined") == 0 || strcmp(kind, "stage_restarted") == 0;
+	return serves ? SKEP_PRESENCE_SERVING : SKEP_PRESENCE_DOWNLOADING;
+}
+
+static bool turn(struct skep_presence *presence, struct open_span *open, double now_s, enum skep_presence_state state,
+	int64_t stage, char *reterr, size_t size)
+{
+	struct skep_presence_span *span = &open->span;
+	stage = state == SKEP_PRESENCE_AWAY ? -1 : stage;
+	presence->churned = true;
+	if (span->state == state && span->stage == stage)
+		return true;
+	if (!close_span(presence, open, now_s, reterr, size))
+		return false;
+	bool serves = state == SKEP_PRESENCE_SERVING;
+	*span = (struct skep_presence_span){
+		.worker = span->worker, .state = state, .stage = stage, .begin_s = now_s, .changed = serves};
+	span->changed = serves && open->served != stage;
+	open->served = serves ? stage : open->served;
+	return true;
+}
+
+static bool read_first(struct skep_store *store, const struct skep_plot_run *run, struct open_span *open,
+	struct skep_presence *presence, char *reterr, size_t size)
+{
+	static const char sql[] =
+		"SELECT worker, coalesce(first_stage, -1) FROM workers WHERE run = ?1 AND role = 'worker'";
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	while (row != NULL && skep_store_row(store, row)) {
+		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
+		int64_t stage = sqlite3_column_int64(row, 1);
+		if (worker >= run->workers)
+			continue;
+		presence->churned = presence->churned || stage < 0;
+		open[worker].served = open[worker].span.stage = stage;
+		open[worker].span.state = stage < 0 ? SKEP_PRESENCE_AWAY : SKEP_PRESENCE_SERVING;
+	}
+	sqlite3_finalize(row);
+	return row != NULL;
+}
+
+static bool read_turns(struct skep_store *store, const struct skep_plot_run *run, struct open_span *open,
+	struct skep_presence *presence, char *reterr, size_t size)
+{
+	static const char sql[] =
+		"SELECT time_s, kind, peer, coalesce(stage, -1) FROM notes WHERE run = ?1 AND kind IN"
+		" ('fenced', 'left', 'admitted', 'migrated', 'joined', 'stage_restarted') ORDER BY time_s, rowid";
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	bool ok = row != NULL;
+	while (ok && skep_store_row(store, row)) {
+		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 2);
+		if (worker < run->workers)
+			ok = turn(presence, &open[worker], sqlite3_column_double(row, 0),
+				state_of(skep_column_text(row, 1)), sqlite3_column_int64(row, 3), reterr, size);
+	}
+	sqlite3_finalize(row);
+	return ok;
+}
+
+bool skep_presence_read(struct skep_store *store, const struct skep_plot_run *run, double end_s,
+	struct skep_presence *ret, char *reterr, size_t size)
+{
+	*ret = (struct skep_presence){0};
+	struct open_span *open = calloc(run->workers ? run->workers : 1, sizeof *open);
+	if (open == NULL) {
+		snprintf(reterr, size, "no memory for %u workers", run->workers);
+		return false;
+	}
+	for (uint32_t i = 0; i < run->workers; i++)
+		open[i] = (struct open_span){
+			.served = -1, .span = {.worker = i, .state = SKEP_PRESENCE_AWAY, .stage = -1}};
+	bool ok = read_first(store, run, open, ret, reterr, size) && read_turns(store, run, open, ret, reterr, size);
+	for (uint32_t i = 0; ok && i < run->workers; i++)
+		ok = close_span(ret, &open[i], end_s, reterr, size);
+	free(open);
+	if (!ok)
+		skep_presence_finish(ret);
+	return ok;
+}
+
+void skep_presence_finish(struct skep_presence *presence)
+{
+	free(presence->span);
+	*presence = (struct skep_presence){0};
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_presence.h - when each worker was alive, and which stage it served then. Comes from the notes of a run
+ * about membership: these are rare, so all of them are kept, however long the run was. Private to analysis/.
+ */
+#ifndef SKEP_ANALYSIS_PLOT_PRESENCE_H
+#define SKEP_ANALYSIS_PLOT_PRESENCE_H
+
+#include "analysis/plot/plot_script.h"
+
+enum skep_presence_state {
+	SKEP_PRESENCE_SERVING,
+	SKEP_PRESENCE_DOWNLOADING, /* assigned to a stage, without its state */
+	SKEP_PRESENCE_AWAY,        /* dead, left, or not there yet */
+	SKEP_PRESENCE_STATES
+};
+
+struct skep_presence_span { /* of a worker they follow each other without gaps, from 0 to the end of the run */
+	uint32_t worker;
+	enum skep_presence_state state;
+	int64_t stage; /* -1: away */
+	double begin_s, end_s;
+	bool changed; /* it serves another stage than the one it served last */
+};
+
+struct skep_presence {
+	struct skep_presence_span *span;
+	size_t spans;
+	bool churned; /* at least one worker was away for a time or migrated */
+};
+
+bool skep_presence_read(struct skep_store *store, const struct skep_plot_run *run, double end_s,
+	struct skep_presence *ret, char *reterr, size_t size);
+void skep_presence_finish(struct skep_presence *presence);
+
+#endif

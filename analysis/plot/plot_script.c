@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_script.c - what all kinds of pictures write into their scripts, and what they say of a run. See plot_script.h.
+ */
+#include "analysis/plot/plot_script.h"
+
+#include <string.h>
+
+#include "analysis/store/database.h"
+
+/* Nothing can be escaped in a single-quoted string of gnuplot but the quote itself, and not everywhere: it becomes the
+ * typographic one. */
+void skep_script_string(FILE *script, const char *text)
+{
+	fputc('\'', script);
+	for (const char *c = text; *c; c++) {
+		if (*c == '\'')
+			fputs("\xe2\x80\x99", script);
+		else
+			fputc((unsigned char)*c < ' ' ? ' ' : *c, script);
+	}
+	fputc('\'', script);
+}
+
+void skep_script_lines(FILE *script, const char *const *line, size_t lines)
+{
+	for (size_t i = 0; i < lines; i++)
+		fputs(line[i], script);
+}
+
+const char *skep_plot_colour(uint32_t i)
+{
+	static const char *const colour[] = {
+		"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442"};
+	return colour[i % (sizeof colour / sizeof colour[0])];
+}
+
+bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_run *ret, char *reterr, size_t size)
+{
+	static const char sql[] =
+		"SELECT scenario, world, device, printf('%llu', seed), workers, stages, pace, shape,"
+		" target_loss, arithmetic, (SELECT count(*) FROM rounds WHERE run = ?1) FROM runs WHERE id = ?1";
+	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr, size);
+	bool found = row != NULL && skep_store_row(store, row);
+	if (found) {
+		*ret = (struct skep_plot_run){.id = id};
+		snprintf(ret->scenario, sizeof ret->scenario, "%s", skep_column_text(row, 0));
+		snprintf(ret->world, sizeof ret->world, "%s", skep_column_text(row, 1));
+		snprintf(ret->device, sizeof ret->device, "%s", skep_column_text(row, 2));
+		snprintf(ret->seed, sizeof ret->seed, "%s", skep_column_text(row, 3));
+		ret->workers = (uint32_t)sqlite3_column_int64(row, 4);
+		ret->stages = (uint32_t)sqlite3_column_int64(row, 5);
+		ret->pace = sqlite3_column_int(row, 6);
+		ret->shape = sqlite3_column_int(row, 7);
+		ret->target_loss = skep_column_real(row, 8);
+		snprintf(ret->arithmetic, sizeof ret->arithmetic, "%s", skep_column_text(row, 9));
+		ret->rounds = (uint32_t)sqlite3_column_int64(row, 10);
+	} else if (row != NULL) {
+		snprintf(reterr, size, "there is no run %lld in the database", (long long)id);
+	}
+	sqlite3_finalize(row);
+	return found;
+}
+
+static bool newest_run(struct skep_store *store, int64_t *ret, char *reterr, size_t size)
+{
+	static const char sql[] = "SELECT max(CASE WHEN EXISTS (SELECT 1 FROM rounds WHERE run = id) THEN id END),"
+				  " count(*) FROM runs WHERE ?1 = 0";
+	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
+	bool read = row != NULL && skep_store_row(store, row);
+	*ret = read ? sqlite3_column_int64(row, 0) : 0;
+	if (read && *ret == 0)
+		snprintf(reterr, size, "the database holds no run%s: `skep sim` and `skep run` make one",
+			sqlite3_column_int64(row, 1) > 0 ? " that closed a round" : "");
+	else if (row != NULL && !read)
+		snprintf(reterr, size, "%s", sqlite3_errmsg(skep_store_database(store)));
+	sqlite3_finalize(row);
+	return *ret != 0;
+}
+
+bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_plot_run *ret,
+	char *reterr, size_t size)
+{
+	int64_t id = runs > 0 ? run[0] : 0;
+	if (runs > 1) {
+		snprintf(reterr, size, "this picture shows one run, not %u", runs);
+		return false;
+	}
+	if (runs == 0 && !newest_run(store, &id, reterr, size))
+		return false;
+	return skep_plot_read_run(store, id, ret, reterr, size);
+}

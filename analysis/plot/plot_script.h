@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_script.h - what each kind of picture gives to plot.c: a gnuplot script with its data inside. Private to analysis/.
+ */
+#ifndef SKEP_ANALYSIS_PLOT_SCRIPT_H
+#define SKEP_ANALYSIS_PLOT_SCRIPT_H
+
+#include <stdio.h>
+
+#include "analysis/plot/plot.h"
+#include "analysis/store/settings.h"
+
+struct skep_picture {
+	FILE *script;                          /* everything but the terminal and the output */
+	uint32_t width, height;                /* pixels; 100 of them are one inch on paper */
+	const struct skep_plot_rounds *rounds; /* asked for; NULL: what suits. For the timeline */
+	const char *metric;                    /* the same, for sweep and pareto */
+	const struct skep_plot_axes *axes;     /* the same, for accuracy */
+};
+
+/* Draws what `write` makes of `what`; refuses what is wrong with the target before it starts. */
+typedef bool skep_picture_write(const void *what, struct skep_picture *picture, char *reterr, size_t size);
+bool skep_plot_picture(const char *target, skep_picture_write *write, const void *what, char *reterr, size_t size);
+
+/* Each writes its script, or returns false with the reason (no such run, nothing to show). No runs: the newest that
+ * closed a round. */
+bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_fit(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_pareto(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_sweep(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_timeline(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+bool skep_plot_utilisation(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+	char *reterr, size_t size);
+
+/* What titles and legends say about a run. */
+struct skep_plot_run {
+	int64_t id;
+	char scenario[64], world[8], device[32], arithmetic[8], seed[24];
+	uint32_t workers, stages, rounds; /* rounds closed */
+	bool pace, shape;
+	double target_loss; /* NAN: none */
+};
+bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_run *ret, char *reterr, size_t size);
+
+/* Runs to compare: those that were given, or the newest of each world of the newest scenario, of runs for which `has` holds, in
+ * SQL about the run `runs.id`. `none` is the complaint if there is no such run. */
+#define SKEP_PLOT_RUNS_MAX 16u
+bool skep_plot_chosen_runs(struct skep_store *store, const int64_t *run, uint32_t runs, const char *has,
+	const char *none, struct skep_plot_run ret[SKEP_PLOT_RUNS_MAX], uint32_t *ret_runs, char *reterr, size_t size);
+
+/* The run to show: the one that was given, or the newest that closed a round; two or more are refused. */
+bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_plot_run *ret,
+	char *reterr, size_t size);
+
+/* All runs of the newest scenario that has some for which `has` holds, at most so many; with one_a_world only the newest of
+ * each world if there are both. */
+bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const char *none, bool one_a_world,
+	int64_t *ret_run, uint32_t most, uint32_t *ret_runs, char *reterr, size_t size);
+
+/* The last word of a key; of `allocation.method` and `data.file` the one before, which says more. Returns `ret`. */
+const char *skep_plot_short_key(const char *key, char *ret, size_t size);
+
+/* Adds ", microbatch 32" to the settings that a legend tells of a run, unless it is there; `count`: of them, 0 at first. False:
+ * there are too many, and the text ends in dots. */
+bool skep_plot_add_setting(char *settings, size_t size, uint32_t *count, const struct skep_difference *d);
+
+/* What two runs have in common. Alike are those that differ by their seed alone: one world, and of real runs one device, paced
+ * and shaped in one way. */
+enum skep_plot_kin { SKEP_PLOT_OTHER, SKEP_PLOT_SAME_SETTINGS, SKEP_PLOT_ALIKE };
+bool skep_plot_kinship(struct skep_store *store, const struct skep_plot_run *a, const struct skep_plot_run *b,
+	enum skep_plot_kin *ret, char *reterr, size_t size);
+
+/* In which world it was, in words: "simulated", "by a law", "real, cpu, paced, shaped". */
+void skep_plot_world(const struct skep_plot_run *run, char *ret, size_t size);
+
+/* The title "NAME: what" with the name of the scenario; "What" if the runs are of several. */
+void skep_plot_title(FILE *script, const struct skep_plot_run *run, uint32_t runs, const char *what);
+
+/* That title, `runs`, and what the legend calls each run as Title[]. */
+bool skep_plot_heading(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, const char *what,
+	FILE *script, char *reterr, size_t size);
+
+/* In which unit a picture that ends at end_s shows time. */
+struct skep_plot_unit {
+	double per_s;
+	const char *name;
+};
+struct skep_plot_unit skep_plot_unit(double end_s);
+
+/* Label and range of a time axis that goes from 0 to `room` times end_s; returns its unit, per second. */
+double skep_plot_time_axis(FILE *script, double end_s, double room);
+
+/* Label of an axis of tokens; returns its unit, per token. */
+double skep_plot_token_axis(FILE *script, double most);
+
+/* Labels of a logarithmic axis: gnuplot gives them to powers of ten alone; of a short one 1, 2, 3 and 5 times these, of a very
+ * short one as many as of a straight one. */
+void skep_plot_tics(FILE *script, char axis, double low, double high);
+
+/* A gnuplot string with its quotes: what people named cannot break out of it. */
+void skep_script_string(FILE *script, const char *text);
+void skep_script_lines(FILE *script, const char *const *line, size_t lines);
+
+/* Colours that differ for every kind of colour vision (Okabe and Ito): "#rrggbb", counted round. */
+const char *skep_plot_colour(uint32_t i);
+
+#endif

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * database.c - opens the file that holds all runs.
+ *
+ * Decides whether a file is ours (application_id), readable by this program (user_version) and writable, and turns what
+ * SQLite reports into a sentence that says what to do. Keeps true: a file that is not ours is never changed; a new
+ * file is made under another name and appears under its own when it is complete, so that it is whole or not there at all, and
+ * of two processes that make it at the same time the second one uses the file of the first.
+ */
+#include "analysis/store/database.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files/outputs.h"
+
+#define SKEP_APPLICATION_ID 1936418160 /* "skep" */
+#define SKEP_SCHEMA_VERSION 10
+#define OPEN_TIMEOUT_MS 5000
+#define NAME_BYTES_MAX (PATH_MAX - 48) /* leaves room for ".PID-RANDOM.new-journal" and "./" */
+#define HEADER_BYTES 100               /* of any SQLite file */
+#define PAGE_ROOM 4120                 /* what a page takes in the log */
+
+static const char *const SCHEMA[] = {
+#include "schema.sql.inc"
+};
+
+enum owner { OURS, FRESH, FOREIGN, NEWER, OLDER, UNKNOWN };
+
+/* ---- errors --------------------------------------------------------------------------------------------------- */
+
+/* Have we come to where a file must not grow any more? SQLite forgets the system's reason when a transaction ends by it. */
+static bool at_limit(const char *path)
+{
+	struct rlimit limit;
+	struct stat st;
+	char log[PATH_MAX + 8];
+	snprintf(log, sizeof log, "%s-wal", path);
+	const char *const file[] = {path, log};
+	for (size_t i = 0; getrlimit(RLIMIT_FSIZE, &limit) == 0 && i < sizeof file / sizeof file[0]; i++)
+		if (stat(file[i], &st) == 0 && (rlim_t)st.st_size + PAGE_ROOM > limit.rlim_cur)
+			return true;
+	return false;
+}
+
+void skep_database_explain(sqlite3 *db, const char *path, int code, char *reterr, size_t size)
+{
+	const char *other = "or name another file with --db";
+	int os_error = sqlite3_system_errno(db), primary = code & 0xff;
+	if (primary == SQLITE_IOERR &&
+		(os_error == ENOSPC || os_error == EDQUOT || os_error == EFBIG || at_limit(path)))
+		primary = SQLITE_FULL;
+	switch (primary) {
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+		snprintf(reterr, size, "%s: the database or its folder is read-only: make both writable, %s", path,
+			other);
+		return;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		snprintf(reterr, size, "%s: locked by another program: wait until it has ended, %s", path, other);
+		return;
+	case SQLITE_NOTADB:
+		snprintf(reterr, size, "%s: not a database: name another file with --db", path);
+		return;
+	case SQLITE_CORRUPT:
+		snprintf(reterr, size, "%s: the database is damaged: move it away, %s", path, other);
+		return;
+	case SQLITE_FULL:
+		snprintf(reterr, size, "%s: the disk, a quota or a limit of file sizes is full: free some space, %s",
+			path, other);
+		return;
+	case SQLITE_CANTOPEN:
+		snprintf(reterr, size, "%s: cannot be opened, or its folder is not writable%s%s: check both, %s", path,
+			os_error ? ": " : "", os_error ? strerror(os_error) : "", other);
+		return;
+	case SQLITE_IOERR:
+		snprintf(reterr, size, "%s: cannot be read or written%s%s: check the disk and its limits, %s", path,
+			os_error ? ": " : "", os_error ? strerror(os_error) : "", other);
+		return;
+	default:
+		snprintf(reterr, size, "%s: %s", path,
+			(sqlite3_errcode(db) & 0xff) == primary ? sqlite3_errmsg(db) : sqlite3_errstr(code));
+	}
+}
+
+static bool fail_owner(enum owner owner, const char *path, char *reterr, size_t size)
+{
+	const char *why = owner == FOREIGN ? "a database of another program"
+	                  : owner == NEWER ? "written by a newer skep: use that one"
+	                                   : "written by an older skep: read it with that one";
+	snprintf(reterr, size, "%s: %s, or name another file with --db", path, why);
+	return false;
+}
+
+/* ---- the path ------------------------------------------------------------------------------------------------- */
+
+/* Both the file and its folder, where the write-ahead log lives. */
+static bool writable(const char *path)
+{
+	char folder[PATH_MAX];
+	skep_path_folder(path, folder, sizeof folder);
+	return euidaccess(path, W_OK) == 0 && euidaccess(folder, W_OK | X_OK) == 0;
+}
+
+static bool check_file(const char *path, const struct stat *st, bool write, char *reterr, size_t size)
+{
+	if (S_ISDIR(st->st_mode))
+		snprintf(reterr, size, "%s: a folder, not a database: name a file with --db", path);
+	else if (!S_ISREG(st->st_mode))
+		snprintf(reterr, size, "%s: not a regular file: name a file with --db", path);
+	else if (st->st_size > 0 && st->st_size < HEADER_BYTES) /* SQLite may take it for empty */
+		snprintf(reterr, size, "%s: not a database: name another file with --db", path);
+	else if (write && !writable(path)) /* SQLite would leave its log beside it */
+		snprintf(reterr, size,
+			"%s: it or its folder is read-only: make both writable, or name another with --db", path);
+	else
+		return true;
+	return false;
+}
+
+/* ret_absent: there is no such file, and it may be made. */
+static bool check_path(const char *path, bool create, bool *ret_absent, char *reterr, size_t size)
+{
+	struct stat st;
+	*ret_absent = false;
+	if (path[0] == '\0') {
+		snprintf(reterr, size, "the database needs a file name: --db FILE");
+		return false;
+	}
+	if (strlen(path) > NAME_BYTES_MAX) {
+		snprintf(reterr, size, "the name of the database is longer than %d bytes", NAME_BYTES_MAX);
+		return false;
+	}
+	if (stat(path, &st) == 0)
+		return check_file(path, &st, create, reterr, size);
+	if (errno == ENOENT && create)
+		return *ret_absent = true;
+	if (errno == ENOENT)
+		snprintf(reterr, size, "%s: no such database: `skep sim` and `skep run` make one", path);
+	else
+		snprintf(reterr, size, "%s: cannot be opened: %s", path, strerror(errno));
+	return false;
+}
+
+/* ---- whose it is ---------------------------------------------------------------------------------------------- */
+
+/* One statement, so that all three values are of one moment: another process may be making the schema just then. */
+static int read_owner(sqlite3 *db, enum owner *ret)
+{
+	static const char sql[] = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)"
+				  " FROM pragma_application_id JOIN pragma_user_version";
+	sqlite3_stmt *row = NULL;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &row, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(row);
+	if (rc == SQLITE_ROW) {
+		int id = sqlite3_column_int(row, 0), version = sqlite3_column_int(row, 1),
+		    tables = sqlite3_column_int(row, 2);
+		if (id == SKEP_APPLICATION_ID)
+			*ret = version == SKEP_SCHEMA_VERSION ? OURS : version > SKEP_SCHEMA_VERSION ? NEWER : OLDER;
+		else
+			*ret = id == 0 && version == 0 && tables == 0 ? FRESH : FOREIGN;
+	}
+	sqlite3_finalize(row);
+	return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+static int make_schema(sqlite3 *db)
+{
+	sqlite3_str *text = sqlite3_str_new(db);
+	for (size_t i = 0; i < sizeof SCHEMA / sizeof SCHEMA[0]; i++)
+		sqlite3_str_appendall(text, SCHEMA[i]);
+	char *sql = sqlite3_str_finish(text);
+	int rc = sql ? sqlite3_exec(db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
+	sqlite3_free(sql);
+	return rc;
+}
+
+/* ---- for writing ---------------------------------------------------------------------------------------------- */
+
+static void host_name(sqlite3_context *context, int arguments, sqlite3_value **value)
+{
+	(void)arguments, (void)value;
+	char name[256] = "";
+	gethostname(name, sizeof name - 1);
+	sqlite3_result_text(context, name, -1, SQLITE_TRANSIENT);
+}
+
+static void process_gone(sqlite3_context *context, int arguments, sqlite3_value **value)
+{
+	(void)arguments;
+	pid_t pid = (pid_t)sqlite3_value_int64(value[0]);
+	sqlite3_result_int(context, pid > 0 && kill(pid, 0) != 0 && errno == ESRCH);
+}
+
+/* Takes the write lock once. That waits for another process that makes the schema, and fails if the file cannot be
+ * written. */
+static int prepare_writer(sqlite3 *db, enum owner *ret_owner)
+{
+	int rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = read_owner(db, ret_owner);
+	if (rc == SQLITE_OK && *ret_owner == FRESH) {
+		rc = make_schema(db);
+		*ret_owner = OURS;
+	}
+	if (rc == SQLITE_OK && *ret_owner == OURS)
+		rc = sqlite3_exec(db,
+			"UPDATE runs SET status = 'dead' WHERE status = 'running' AND host = host_name() AND "
+			"process_gone(pid)",
+			NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+	return rc;
+}
+
+/* A checkpoint waits for the disk: the long log leaves that to the end of most runs. SQLite does not wait by itself when two
+ * switch to a log at the same time. */
+static int use_write_ahead_log(sqlite3 *db)
+{
+	static const char sql[] =
+		"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 16384";
+	for (int waited_ms = 0;; waited_ms += 10) {
+		int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+		if ((rc & 0xff) != SQLITE_BUSY || waited_ms >= OPEN_TIMEOUT_MS)
+			return rc;
+		sqlite3_sleep(10);
+	}
+}
+
+static bool setup_writer(sqlite3 *db, const char *path, char *reterr, size_t size)
+{
+	enum owner owner = UNKNOWN;
+	int rc = read_owner(db, &owner);
+	if (rc == SQLITE_OK && owner != OURS && owner != FRESH)
+		return fail_owner(owner, path, reterr, size);
+	if (rc == SQLITE_OK && sqlite3_db_readonly(db, "main") == 1)
+		rc = SQLITE_READONLY;
+	if (rc == SQLITE_OK)
+		rc = use_write_ahead_log(db);
+	if (rc == SQLITE_OK)
+		rc = prepare_writer(db, &owner);
+	if (rc == SQLITE_OK && owner != OURS)
+		return fail_owner(owner, path, reterr, size);
+	if (rc != SQLITE_OK)
+		skep_database_explain(db, path, rc, reterr, size);
+	return rc == SQLITE_OK;
+}
+
+/* ---- for reading ---------------------------------------------------------------------------------------------- */
+
+static bool setup_reader(sqlite3 *db, const char *path, char *reterr, size_t size)
+{
+	enum owner owner = UNKNOWN;
+	int rc = sqlite3_exec(db, "PRAGMA query_only = ON", NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = read_owner(db, &owner);
+	if (rc != SQLITE_OK)
+		skep_database_explain(db, path, rc, reterr, size);
+	else if (owner == FRESH)
+		snprintf(reterr, size, "%s: an empty database: `skep sim` and `skep run` fill it", path);
+	else if (owner != OURS)
+		fail_owner(owner, path, reterr, size);
+	return rc == SQLITE_OK && owner == OURS;
+}
+
+static sqlite3 *connect_name(const char *name, int flags, const char *path, char *reterr, size_t size)
+{
+	sqlite3 *db = NULL;
+	int rc = sqlite3_open_v2(name, &db, flags, NULL);
+	if (rc == SQLITE_OK) {
+		sqlite3_busy_timeout(db, OPEN_TIMEOUT_MS);
+		sqlite3_create_function(db, "host_name", 0, SQLITE_UTF8, NULL, host_name, NULL, NULL);
+		sqlite3_create_function(db, "process_gone", 1, SQLITE_UTF8, NULL, process_gone, NULL, NULL);
+		return db;
+	}
+	if (db != NULL)
+		skep_database_explain(db, path, rc, reterr, size);
+	else
+		snprintf(reterr, size, "%s: no memory", path);
+	sqlite3_close(db);
+	return NULL;
+}
+
+/* The "./" keeps SQLite from seeing a name that means something else to it, such as ":memory:". */
+static sqlite3 *connect_plain(const char *file, const char *path, char *reterr, size_t size)
+{
+	char name[PATH_MAX + 4];
+	snprintf(name, sizeof name, "%s%s", file[0] == '/' ? "" : "./", file);
+	return connect_name(name, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, path, reterr, size);
+}
+
+/* True: the folder is read-only, so that SQLite cannot open its write-ahead log or would leave one behind, and
+ * there is no log: then no process writes, and the file alone is the whole database. */
+static bool frozen(const char *path)
+{
+	char log[PATH_MAX + 8];
+	snprintf(log, sizeof log, "%s-wal", path);
+	return !writable(path) && access(log, F_OK) != 0;
+}
+
+static sqlite3 *connect_frozen(const char *path, char *reterr, size_t size)
+{
+	char name[3 * PATH_MAX + 32];
+	size_t used = (size_t)snprintf(name, sizeof name, "file:%s", path[0] == '/' ? "" : "./");
+	for (const char *c = path; *c; c++)
+		used += (size_t)snprintf(name + used, sizeof name - used, strchr("%?#", *c) ? "%%%02x" : "%c", *c);
+	snprintf(name + used, sizeof name - used, "?immutable=1");
+	return connect_name(name, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, path, reterr, size);
+}
+
+static sqlite3 *open_reader(const char *path, char *reterr, size_t size)
+{
+	sqlite3 *db = frozen(path) ? connect_frozen(path, reterr, size) : connect_plain(path, path, reterr, size);
+	if (db != NULL && setup_reader(db, path, reterr, size))
+		return db;
+	sqlite3_close(db);
+	return NULL;
+}
+
+static sqlite3 *open_writer(const char *path, char *reterr, size_t size)
+{
+	sqlite3 *db = connect_plain(path, path, reterr, size);
+	if (db != NULL && setup_writer(db, path, reterr, size))
+		return db;
+	sqlite3_close(db);
+	return NULL;
+}
+
+/* ---- a new one ------------------------------------------------------------------------------------------------ */
+
+static void remove_all(const char *path)
+{
+	static const char *const ending[] = {"", "-wal", "-shm", "-journal"};
+	for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++) {
+		char name[PATH_MAX + 16];
+		snprintf(name, sizeof name, "%s%s", path, ending[i]);
+		unlink(name);
+	}
+}
+
+/* Makes the file, empty, so that the reason for a refusal is the system's own. */
+static bool make_empty(const char *path, char *ret_name, char *reterr, size_t size)
+{
+	int fd = skep_temporary_create(path, ret_name);
+	if (fd >= 0) {
+		close(fd);
+		return true;
+	}
+	const char *hint = errno == ENOENT ? "make its folder first" : "name another file with --db";
+	snprintf(reterr, size, "%s: cannot be created: %s: %s", path, strerror(errno), hint);
+	return false;
+}
+
+/* Gives the complete file its own name. If another process has made one meanwhile, that one stays; on a file
+ * system without hard links two processes may still both see none, and the later one wins. */
+static bool publish(const char *name, const char *path, char *reterr, size_t size)
+{
+	if (link(name, path) == 0 || errno == EEXIST || access(path, F_OK) == 0 || rename(name, path) == 0)
+		return true;
+	snprintf(reterr, size, "%s: cannot be created: %s: name another file with --db", path, strerror(errno));
+	return false;
+}
+
+static bool make_database(const char *path, char *reterr, size_t size)
+{
+	char name[SKEP_PATH_BYTES];
+	if (!make_empty(path, name, reterr, size))
+		return false;
+	enum owner owner = UNKNOWN;
+	sqlite3 *db = connect_plain(name, path, reterr, size);
+	int rc = db != NULL ? prepare_writer(db, &owner) : SQLITE_OK;
+	if (rc != SQLITE_OK)
+		skep_database_explain(db, path, rc, reterr, size);
+	bool made = db != NULL && rc == SQLITE_OK;
+	sqlite3_close(db);
+	made = made && publish(name, path, reterr, size);
+	remove_all(name);
+	return made;
+}
+
+sqlite3 *skep_database_open(const char *path, bool create, char *reterr, size_t size)
+{
+	bool absent;
+	if (!check_path(path, create, &absent, reterr, size) || (absent && !make_database(path, reterr, size)))
+		return NULL;
+	return create ? open_writer(path, reterr, size) : open_reader(path, reterr, size);
+}
+
+sqlite3 *skep_database_open_memory(char *reterr, size_t size)
+{
+	static const char name[] = ":memory:";
+	sqlite3 *db = connect_name(name, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, name, reterr, size);
+	int rc = db != NULL ? make_schema(db) : SQLITE_OK;
+	if (rc == SQLITE_OK)
+		return db;
+	skep_database_explain(db, name, rc, reterr, size);
+	sqlite3_close(db);
+	return NULL;
+}
+
+double skep_column_real(sqlite3_stmt *row, int column)
+{
+	bool null = sqlite3_column_type(row, column) == SQLITE_NULL;
+	return null ? NAN : sqlite3_column_double(row, column);
+}
+
+const char *skep_column_text(sqlite3_stmt *row, int column)
+{
+	const unsigned char *text = sqlite3_column_text(row, column);
+	return text ? (const char *)text : "";
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * store_rows.h - what a store holds while a run is recorded, and how it becomes rows. Private to analysis/.
+ */
+#ifndef SKEP_ANALYSIS_STORE_ROWS_H
+#define SKEP_ANALYSIS_STORE_ROWS_H
+
+#include <sqlite3.h>
+
+#include "analysis/store/candidates.h"
+#include "analysis/store/store.h"
+#include "analysis/store/store_activity.h"
+
+enum skep_statement {
+	SKEP_INSERT_RUN,
+	SKEP_INSERT_SOURCE,
+	SKEP_INSERT_PLACE,
+	SKEP_INSERT_PAIR,
+	SKEP_INSERT_WORKER,
+	SKEP_INSERT_ROUND,
+	SKEP_INSERT_STAGE_ROUND,
+	SKEP_INSERT_VALIDATION,
+	SKEP_INSERT_OP,
+	SKEP_INSERT_NOTE,
+	SKEP_INSERT_ACTIVITY,
+	SKEP_INSERT_INCARNATION,
+	SKEP_UPDATE_ROUND_COST,
+	SKEP_INSERT_LINK,
+	SKEP_ADD_LINK,
+	SKEP_INSERT_LOG,
+	SKEP_UPDATE_WORKER,
+	SKEP_UPDATE_RUN,
+	SKEP_UPDATE_EARLIER,
+	SKEP_STATEMENTS
+};
+
+struct skep_note_row {
+	skep_time now;
+	struct skep_peer who;
+	struct skep_note note;
+};
+
+struct skep_round_row {
+	uint32_t round, issued;
+	bool closed;
+	skep_time opened_ns, closed_ns;
+	double loss; /* NAN: none */
+	bool has_staleness;
+	int64_t staleness;            /* the largest that was heard of */
+	uint64_t sent[SKEP_TRAFFICS]; /* bytes, until it closed */
+};
+
+struct skep_validation_row {
+	uint32_t round, asked, counted;
+	skep_time began_ns, ended_ns;
+	double loss;                  /* NAN: none */
+	uint64_t sent[SKEP_TRAFFICS]; /* bytes, until it ended */
+};
+
+struct skep_stage_row {
+	uint32_t round, stage, counted, lost, members;
+	uint32_t merges, merged_by, merged_at; /* async: so far; of the newest note, the worker and its first number */
+	bool committed;
+};
+
+struct skep_incarnation_row {
+	uint32_t worker;
+	skep_time started_ns, ended_ns;
+};
+
+struct skep_closed_row { /* a round that was closed, for its cost */
+	uint32_t round;
+	skep_time closed_ns;
+};
+
+struct skep_log_row { /* a part of a machine's log */
+	uint32_t worker, part;
+	size_t first, count; /* in log_bytes */
+};
+
+struct skep_rows { /* what waits for the next transaction */
+	void *item;
+	size_t count, capacity, item_size;
+};
+
+struct skep_store {
+	sqlite3 *db;
+	sqlite3_stmt *statement[SKEP_STATEMENTS];
+	char path[512];
+	char error[768];  /* the first one; "" while all is well */
+	char unread[768]; /* the first failure to read; "" while all is well */
+	bool behind;      /* the database was locked when the last round closed */
+	int patience_ms;  /* at the end, for a locked database */
+	FILE *say;        /* that it waits; NULL: nothing */
+	int reserve;      /* of the disk, for mark_dead(); -1: none */
+
+	int64_t run; /* 0: none has begun */
+	uint32_t workers, stages,
+		vstages; /* slices: where microbatches are counted; stages, unless pipelines are interleaved */
+	bool has_loss, has_tokens;
+	uint32_t round_steps;                  /* optimizer steps of a round */
+	struct skep_validation_row validation; /* the one under way */
+	uint32_t *place;                       /* [workers + 1] */
+	uint32_t *ops_left, *notes_left;       /* [workers + 1] */
+	uint64_t ops_dropped, notes_dropped;
+	uint64_t sent[SKEP_TRAFFICS];      /* bytes so far */
+	uint32_t heard;                    /* skep_plan_heard() */
+	struct skep_round_row *open;       /* [heard], by round modulo that */
+	struct skep_stage_row *open_stage; /* [heard * vstages] */
+	struct skep_rows rounds, stage_rounds, validations, notes, ops, links, uses, logs, log_bytes;
+	struct skep_rows lives, closed; /* of the whole run */
+	const struct skep_topology *topology;
+	uint32_t *log_parts; /* [workers + 1] */
+	struct skep_activity activity;
+	struct skep_candidates candidates;
+	struct skep_round_row *tried; /* [candidates.rounds]: those that have closed, whose loss is not known yet */
+};
+
+void skep_store_fail(struct skep_store *store, const char *reason);
+void skep_store_fail_sql(struct skep_store *store, int code);
+
+void skep_rows_push(struct skep_store *store, struct skep_rows *rows, const void *item);
+void skep_rows_append(struct skep_store *store, struct skep_rows *rows, const void *items, size_t count);
+
+/* Kinds that are rows of `notes`, and those of them that a cap bounds. */
+bool skep_note_kept(uint8_t kind);
+bool skep_note_capped(uint8_t kind);
+
+/* All of these return false after an error, which is then in store->error. The caller holds the transaction. */
+bool skep_store_prepare(struct skep_store *store);
+bool skep_store_put_start(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
+	const char *device, bool pace, bool shape);
+bool skep_store_put_waiting(struct skep_store *store);
+bool skep_store_put_activity(struct skep_store *store);
+bool skep_store_put_costs(struct skep_store *store); /* lives, and the cost of rounds */
+bool skep_store_put_logs(struct skep_store *store);  /* store_log.c */
+bool skep_store_put_sources(struct skep_store *store, const struct skep_scenario *scenario); /* store_sources.c */
+bool skep_store_put_result(struct skep_store *store, const struct skep_summary *summary);
+
+#endif

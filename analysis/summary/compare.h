@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * compare.h - prediction against reality, metric by metric, from the database.
+ */
+#ifndef SKEP_ANALYSIS_COMPARE_H
+#define SKEP_ANALYSIS_COMPARE_H
+
+#include <stdio.h>
+
+#include "analysis/store/store.h"
+
+/* Compares two runs; 0, 0 takes a finished simulated and a finished real run of the same scenario name: the newest two with
+ * the same text, or the newest if there are none. A warning names the settings in which the two differ.
+ * Prints a table (metric, unit, first, second, difference in percent): throughput, utilisation, time per round (median,
+ * p90), bytes and messages per class and per link class (inside a place, between places), issued, counted, lost, final loss. */
+bool skep_compare(
+	struct skep_store *store, int64_t first, int64_t second, bool json, FILE *out, char *reterr, size_t size);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * recording.c - see recording.h. Keeps true: whatever has ended the run, every round that was closed is in the database, and
+ * its row says that it goes on no more.
+ */
+#include "analysis/summary/recording.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define ERROR_BYTES 1024
+#define END_PATIENCE_S 600 /* a run is worth more than the time until its database is free */
+
+bool skep_recording_begin(struct skep_recording *r, const struct skep_recording_options *options,
+	const struct skep_scenario *scenario, char *reterr, size_t size)
+{
+	*r = (struct skep_recording){.options = *options};
+	r->store = skep_store_open(options->db, true, reterr, size);
+	if (!r->store || !skep_store_begin(r->store, scenario, options->world, options->device, options->pace,
+				 options->shape, &r->run, reterr, size)) {
+		skep_store_close(r->store);
+		return false;
+	}
+	skep_store_patience(r->store, END_PATIENCE_S, stderr);
+	r->tally = skep_tally_create(scenario, options->world);
+	r->results = (struct skep_recorder_pair){skep_store_recorder(r->store), skep_tally_recorder(r->tally)};
+	bool terminal = isatty(STDERR_FILENO);
+	r->progress = skep_progress_begin(options->world, !options->quiet && !options->json && terminal);
+	r->progress.lines = !options->quiet && !terminal;
+	r->all = (struct skep_recorder_pair){skep_recorder_both(&r->results), skep_progress_recorder(&r->progress)};
+	r->recorder = skep_recorder_both(&r->all);
+	r->begin_s = skep_monotonic_s();
+	return true;
+}
+
+static const char failed_run[] = "the run failed: a stage lost its last worker, and no other came in time";
+
+static void explain(struct skep_recording *r, const char *stopped, struct skep_summary *summary)
+{
+	if (stopped != NULL) {
+		snprintf(summary->failure, sizeof summary->failure, "%s", stopped);
+		const char *s = summary->steps == 1 ? "" : "s", *are = summary->steps == 1 ? "is" : "are";
+		snprintf(r->failure, sizeof r->failure,
+			"run %" PRId64 " was %s after %" PRIu64 " step%s, which %s in %s", r->run, stopped,
+			summary->steps, s, are, r->options.db);
+	} else if (summary->failure[0] != '\0') {
+		snprintf(r->failure, sizeof r->failure, "the run failed: %.*s", (int)sizeof summary->failure,
+			summary->failure);
+	} else {
+		snprintf(r->failure, sizeof r->failure, "%s", failed_run);
+	}
+}
+
+bool skep_recording_end(
+	struct skep_recording *r, skep_time end_ns, uint64_t events, enum skep_outcome outcome, const char *stopped)
+{
+	struct skep_summary summary;
+	char error[ERROR_BYTES];
+	skep_progress_end(&r->progress);
+	skep_tally_finish(r->tally, end_ns, events, skep_monotonic_s() - r->begin_s, outcome, &summary);
+	summary.run_id = r->run;
+	if (outcome != SKEP_DONE)
+		explain(r, stopped, &summary);
+	bool stored = skep_store_end(r->store, &summary, error, sizeof error);
+	skep_tally_destroy(r->tally);
+	skep_store_close(r->store);
+	if (r->options.json)
+		skep_summary_print_json(&summary, stdout);
+	else
+		skep_summary_print_text(&summary, stdout);
+	if (!stored)
+		fprintf(stderr, "skep: %s\n", error);
+	return stored && outcome == SKEP_DONE;
+}

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * summary.c - adds up what a recorder hears into the result of a run.
+ *
+ * Decides what each figure means. Keeps true: only closed rounds count, so issued = counted + lost whenever the core
+ * kept its promise; figures that are not known are NAN, never 0.
+ */
+#include "analysis/summary/summary.h"
+
+#include "analysis/store/candidates.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hash.h"
+#include "scenarios/plan/loss.h"
+#include "scenarios/read/periodic.h"
+
+#define LATE_NS 200000u /* a machine that is free wakes a thread earlier than that */
+
+struct open_round { /* what becomes part of the sums when the round closes */
+	uint32_t round;
+	uint64_t counted, lost, last_stage;
+};
+
+struct span { /* of one round: when its first operation began and the last ones ended; 0: none was heard of */
+	skep_time begun_ns, passed_ns, reduced_ns;
+};
+
+struct skep_tally {
+	const struct skep_scenario *scenario;
+	struct skep_summary sum;     /* the counters, while they grow */
+	uint32_t heard;              /* skep_plan_heard() */
+	struct open_round *open;     /* [heard], by round modulo that */
+	struct skep_worker_use *use; /* [workers + 1], the directory last */
+	double cost_usd;             /* of the lives that have ended */
+	double cost_to_target_usd;   /* of these, what was before the target was reached */
+	skep_time target_ns;         /* when that was; SKEP_TIME_NEVER: not yet */
+	uint64_t paced, late;        /* operations */
+	double late_ns;              /* of the late ones: longer than paced, together */
+	uint64_t died;               /* processes of workers */
+	bool *moving;                /* [workers]: when it joins, that is the end of a migration */
+	struct span *span;           /* [spans] by round */
+	size_t spans;
+	bool lacking;     /* memory, for them: then the figures are not known */
+	uint32_t warm_up; /* rounds that throughput leaves out */
+	uint64_t warm_samples, closed_samples;
+	skep_time warm_ns, closed_ns; /* of the last of these rounds, and of the last of all */
+	struct skep_candidates candidates;
+};
+
+struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const char *world)
+{
+	struct skep_tally *tally = calloc(1, sizeof *tally);
+	if (tally == NULL)
+		return NULL;
+	tally->scenario = scenario;
+	tally->use = calloc((size_t)scenario->plan.workers + 1, sizeof *tally->use);
+	tally->heard = skep_plan_heard(&scenario->plan);
+	tally->open = calloc(tally->heard, sizeof *tally->open);
+	tally->moving = calloc((size_t)scenario->plan.workers + 1, sizeof *tally->moving);
+	bool room = skep_candidates_init(&tally->candidates, &scenario->plan);
+	if (tally->use == NULL || tally->moving == NULL || tally->open == NULL || !room) {
+		skep_tally_destroy(tally);
+		return NULL;
+	}
+	struct skep_summary *sum = &tally->sum;
+	sum->kept_candidate = -1;
+	snprintf(sum->scenario, sizeof sum->scenario, "%s", scenario->name);
+	sum->world = world;
+	sum->seed = scenario->seed;
+	sum->target_loss = scenario->target_loss;
+	sum->final_loss = sum->final_validation_loss = sum->time_to_target_s = sum->cost_usd = NAN;
+	tally->target_ns = SKEP_TIME_NEVER;
+	for (uint32_t round = 0; round < tally->heard; round++)
+		tally->open[round].round = round;
+	return tally;
+}
+
+void skep_tally_destroy(struct skep_tally *tally)
+{
+	if (tally == NULL)
+		return;
+	skep_candidates_finish(&tally->candidates);
+	free(tally->use);
+	free(tally->moving);
+	free(tally->open);
+	free(tally->span);
+	free(tally);
+}
+
+/* ---- what is heard ---------------------------------------------------------------------------------------------- */
+
+static void hear_stage(struct skep_tally *tally, const struct skep_note *note)
+{
+	struct open_round *open = &tally->open[note->round % tally->heard];
+	if (open->round != note->round)
+		*open = (struct open_round){.round = note->round};
+	open->counted += note->counted;
+	open->lost += (uint64_t)note->lost;
+	if (note->stage + 1u == skep_plan_vstages(&tally->scenario->plan))
+		open->last_stage += note->counted; /* of each candidate */
+}
+
+static void hear_close(struct skep_tally *tally, const struct skep_note *note)
+{
+	struct open_round *open = &tally->open[note->round % tally->heard];
+	tally->sum.steps++;
+	tally->sum.issued += (uint64_t)note->issued * skep_plan_vstages(&tally->scenario->plan);
+	if (open->round != note->round)
+		return;
+	tally->sum.counted += open->counted;
+	tally->sum.lost += open->lost;
+	tally->sum.samples += open->last_stage * tally->scenario->samples;
+	tally->sum.tokens += open->last_stage * tally->scenario->samples * tally->scenario->model.sequence;
+	*open = (struct open_round){.round = note->round};
+}
+
+/* After hear_close(). */
+static void hear_pace(struct skep_tally *tally, skep_time now)
+{
+	tally->closed_ns = now;
+	tally->closed_samples = tally->sum.samples;
+	if (tally->sum.steps != tally->warm_up)
+		return;
+	tally->warm_ns = now;
+	tally->warm_samples = tally->sum.samples;
+}
+
+static void hear_loss(struct skep_tally *tally, skep_time now, const struct skep_note *note)
+{
+	struct skep_summary *sum = &tally->sum;
+	bool validated = note->kind == SKEP_NOTE_VALIDATED, counts = tally->scenario->plan.validate_every == 0;
+	if (tally->scenario->arithmetic == SKEP_ARITHMETIC_NONE || (validated && note->judged == 0))
+		return;
+	double loss = note->loss_nano == INT64_MAX ? INFINITY : (double)note->loss_nano / 1e9;
+	*(validated ? &sum->final_validation_loss : &sum->final_loss) = loss;
+	if ((validated || counts) && isnan(sum->time_to_target_s) && loss <= tally->scenario->target_loss) {
+		sum->time_to_target_s = (double)now / 1e9;
+		tally->target_ns = now;
+	}
+}
+
+/* Movers join too, but that is told as a migration. */
+static void hear_join(struct skep_tally *tally, const struct skep_note *note)
+{
+	if (note->peer.index >= tally->scenario->plan.workers)
+		return;
+	bool *moving = &tally->moving[note->peer.index];
+	tally->sum.joins += note->kind == SKEP_NOTE_JOINED && !*moving;
+	*moving = note->kind == SKEP_NOTE_MIGRATED;
+}
+
+/* What stopped the run, in one sentence. */
+static void hear_fault(struct skep_tally *tally, skep_time now, const struct skep_note *note)
+{
+	static const char *const what[SKEP_FAULTS] = {[SKEP_FAULT_ACTIVATIONS] = "activations",
+		[SKEP_FAULT_LOSS] = "the loss",
+		[SKEP_FAULT_GRADIENT] = "gradients",
+		[SKEP_FAULT_STATE] = "parameters or optimizer state"};
+	const uint32_t kind = note->fault.kind, layer = note->fault.layer;
+	char where[32] = "";
+	if (layer > 0)
+		snprintf(where, sizeof where, ", layer %u of %u", layer, tally->scenario->model.layers);
+	snprintf(tally->sum.failure, sizeof tally->sum.failure,
+		"%s became infinite or no number in round %u, first in worker %u (stage %u%s) after %.1f s; %s",
+		kind < SKEP_FAULTS && what[kind] ? what[kind] : "numbers", note->round, note->peer.index,
+		note->stage % tally->scenario->plan.stages, where, (double)now * 1e-9,
+		note->round > 0 ? "a smaller learning rate, or train.optimizer.clip_norm, may help"
+				: "nothing was learnt yet: look at what it begins with and learns from");
+}
+
+/* The trial is over: its newest loss is the run's. */
+static void hear_kept(struct skep_tally *tally, skep_time now, const struct skep_note *note)
+{
+	struct skep_summary *sum = &tally->sum;
+	const struct skep_candidates *c = &tally->candidates;
+	if (tally->scenario->arithmetic == SKEP_ARITHMETIC_NONE || c->candidates == 0)
+		return;
+	sum->kept_candidate = (int32_t)c->kept;
+	sum->kept_loss = skep_candidates_last(c, c->kept);
+	sum->candidates_loss = skep_candidates_mean(c);
+	int64_t nano = isfinite(sum->kept_loss) ? llround(sum->kept_loss * 1e9) : INT64_MAX;
+	hear_loss(tally, now, &(struct skep_note){.kind = SKEP_NOTE_LOSS, .round = note->round, .loss_nano = nano});
+}
+
+static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *said)
+{
+	struct skep_tally *tally = context;
+	const struct skep_note heard = skep_candidates_hear(&tally->candidates, said), *note = &heard;
+	(void)who;
+	switch (note->kind) {
+	case SKEP_NOTE_STAGE_COMMITTED:
+		hear_stage(tally, note);
+		break;
+	case SKEP_NOTE_ROUND_CLOSED:
+		hear_close(tally, note);
+		hear_pace(tally, now);
+		break;
+	case SKEP_NOTE_LOSS:
+	case SKEP_NOTE_VALIDATED:
+		hear_loss(tally, now, note);
+		break;
+	case SKEP_NOTE_CANDIDATE_CHOSEN:
+		hear_kept(tally, now, note);
+		break;
+	case SKEP_NOTE_FENCED:
+		hear_join(tally, note);
+		tally->sum.fenced++;
+		tally->sum.preemptions++;
+		break;
+	case SKEP_NOTE_CHECKPOINTED:
+		tally->sum.checkpoints++;
+		break;
+	case SKEP_NOTE_CHECKPOINT_FAILED:
+		tally->sum.unkept++;
+		break;
+	case SKEP_NOTE_DIVERGED:
+		hear_fault(tally, now, note);
+		break;
+	case SKEP_NOTE_STAGE_RESTARTED:
+		tally->sum.restarts++;
+		break;
+	case SKEP_NOTE_LEFT:
+		tally->sum.preemptions++;
+		break;
+	case SKEP_NOTE_MIGRATED:
+		hear_join(tally, note);
+		tally->sum.migrations++;
+		break;
+	case SKEP_NOTE_JOINED:
+		hear_join(tally, note);
+		break;
+	default:
+		break;
+	}
+}
+
+static bool make_room(struct skep_tally *tally, uint32_t round)
+{
+	if (round < tally->spans || tally->lacking)
+		return !tally->lacking;
+	size_t wanted = 2 * (size_t)round + 64;
+	struct span *grown = realloc(tally->span, wanted * sizeof *grown);
+	tally->lacking = grown == NULL;
+	if (grown == NULL)
+		return false;
+	memset(grown + tally->spans, 0, (wanted - tally->spans) * sizeof *grown);
+	tally->span = grown;
+	tally->spans = wanted;
+	return true;
+}
+
+/* A wake-up some 50 us late is no overrun of an operation of more than a millisecond. */
+static void hear_overrun(struct skep_tally *tally, const struct skep_op_span *op)
+{
+	if (op->paced_ns == 0)
+		return;
+	tally->paced++;
+	skep_time over_ns = op->end_ns - op->begin_ns > op->paced_ns ? op->end_ns - op->begin_ns - op->paced_ns : 0;
+	if (over_ns <= op->paced_ns / 20 || over_ns <= LATE_NS)
+		return;
+	tally->late++;
+	tally->late_ns += (double)over_ns;
+}
+
+/* Operations of other processes come late, so a round's are put together at the end of the run. */
+static void hear_op(void *context, const struct skep_op_span *op)
+{
+	struct skep_tally *tally = context;
+	hear_overrun(tally, op);
+	bool pass = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
+	if (pass && skep_plan_validates(&tally->scenario->plan, op->number)) /* before the round */
+		return;
+	if ((!pass && !skep_op_reduces(op->kind)) || op->round >= tally->scenario->plan.rounds ||
+		!make_room(tally, op->round))
+		return;
+	struct span *span = &tally->span[op->round];
+	skep_time *last = pass ? &span->passed_ns : &span->reduced_ns;
+	if (pass && (span->passed_ns == 0 || op->begin_ns < span->begun_ns))
+		span->begun_ns = op->begin_ns;
+	*last = op->end_ns > *last ? op->end_ns : *last;
+}
+
+/* In step with the rounds, as links are not: they are told of at the end. */
+static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+{
+	struct skep_tally *tally = context;
+	tally->sum.bytes_pipeline += bytes[SKEP_TRAFFIC_PIPELINE];
+	tally->sum.bytes_sync += bytes[SKEP_TRAFFIC_SYNC];
+}
+
+static void hear_worker(void *context, const struct skep_worker_use *use)
+{
+	struct skep_tally *tally = context;
+	assert(use->index <= tally->scenario->plan.workers);
+	tally->use[use->index] = *use;
+}
+
+static void hear_life(void *context, uint32_t machine, skep_time started_ns, skep_time ended_ns)
+{
+	struct skep_tally *tally = context;
+	assert(machine < tally->scenario->plan.workers && started_ns <= ended_ns);
+	const struct skep_topology *topology = &tally->scenario->topology;
+	skep_time until_ns = ended_ns < tally->target_ns ? ended_ns : tally->target_ns;
+	tally->cost_usd += skep_topology_cost_usd(topology, machine, started_ns, ended_ns);
+	if (until_ns > started_ns)
+		tally->cost_to_target_usd += skep_topology_cost_usd(topology, machine, started_ns, until_ns);
+}
+
+static void hear_death(void *context, uint32_t machine)
+{
+	struct skep_tally *tally = context;
+	assert(machine < tally->scenario->plan.workers);
+	tally->died++;
+}
+
+struct skep_recorder skep_tally_recorder(struct skep_tally *tally)
+{
+	return (struct skep_recorder){.context = tally,
+		.note = hear_note,
+		.op = hear_op,
+		.sent = hear_sent,
+		.worker = hear_worker,
+		.life = hear_life,
+		.died = hear_death};
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------------------- */
+
+/* Folds the digests in the order of the machine index, whatever the order in which they were heard; with a final mix, so that
+ * the high bits of a word reach the low ones. */
+static uint64_t fold_digests(const struct skep_tally *tally)
+{
+	uint64_t hash = SKEP_HASH_EMPTY;
+	for (uint32_t i = 0; i <= tally->scenario->plan.workers; i++) {
+		hash = skep_hash_word(hash, tally->use[i].digest);
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+static double utilisation(const struct skep_tally *tally)
+{
+	double compute = 0, alive = 0;
+	for (uint32_t i = 0; i < tally->scenario->plan.workers; i++) {
+		compute += (double)tally->use[i].compute_ns;
+		alive += (double)tally->use[i].alive_ns;
+	}
+	return alive > 0 ? compute / alive : NAN;
+}
+
+/* A backward pass may end after the reduction: of a microbatch that was no longer waited for. */
+static void add_spans(const struct skep_tally *tally, struct skep_summary *ret)
+{
+	double passes_ns = 0, reduction_ns = 0;
+	uint32_t passes = 0, reductions = 0;
+	for (size_t i = 0; i < tally->spans && i < tally->scenario->plan.first_round + tally->sum.steps; i++) {
+		const struct span *span = &tally->span[i];
+		if (span->passed_ns == 0)
+			continue;
+		passes_ns += (double)(span->passed_ns - span->begun_ns);
+		passes++;
+		if (span->reduced_ns == 0)
+			continue;
+		reduction_ns += fmax(0, (double)span->reduced_ns - (double)span->passed_ns);
+		reductions++;
+	}
+	ret->passes_s = passes > 0 && !tally->lacking ? passes_ns / 1e9 / passes : NAN;
+	ret->reduction_s = reductions > 0 && !tally->lacking ? reduction_ns / 1e9 / reductions : NAN;
+}
+
+/* NAN as soon as the price of one worker is not known, though it may never have been there. */
+static double cost_usd(const struct skep_tally *tally)
+{
+	const struct skep_topology *topology = &tally->scenario->topology;
+	for (uint32_t i = 0; i < tally->scenario->plan.workers; i++)
+		if (isnan(skep_topology_cost_usd(topology, i, 0, 0)))
+			return NAN;
+	return tally->cost_usd;
+}
+
+static bool extrapolated(const struct skep_tally *tally)
+{
+	char how[256];
+	uint32_t rounds = tally->scenario->plan.first_round + (uint32_t)tally->sum.steps;
+	return skep_loss_extrapolates(tally->scenario, rounds, how, sizeof how);
+}
+
+void skep_tally_warm_up(struct skep_tally *tally, uint32_t rounds)
+{
+	tally->warm_up = rounds;
+}
+
+/* Here steps are still rounds. */
+static void add_pace(const struct skep_tally *tally, struct skep_summary *ret)
+{
+	uint32_t warm = tally->sum.steps > tally->warm_up ? tally->warm_up : 0;
+	double begun_ns = warm > 0 ? (double)tally->warm_ns : 0, seconds = ((double)tally->closed_ns - begun_ns) / 1e9;
+	ret->round_s = ret->steps > 0 ? seconds / (double)(ret->steps - warm) : NAN;
+	if (warm > 0 && seconds > 0)
+		ret->throughput_samples_per_s = (double)(tally->closed_samples - tally->warm_samples) / seconds;
+}
+
+void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t events, double wall_s,
+	enum skep_outcome outcome, struct skep_summary *ret)
+{
+	*ret = tally->sum;
+	ret->digest = fold_digests(tally);
+	ret->time_s = (double)end_ns / 1e9;
+	ret->throughput_samples_per_s = end_ns > 0 ? (double)ret->samples / ret->time_s : NAN;
+	ret->utilisation = utilisation(tally);
+	add_spans(tally, ret);
+	add_pace(tally, ret);
+	ret->steps *= skep_periodic_steps(&tally->scenario->plan);
+	ret->cost_usd = cost_usd(tally);
+	bool priced = !isnan(ret->cost_usd) && tally->target_ns != SKEP_TIME_NEVER;
+	ret->cost_to_target_usd = priced ? tally->cost_to_target_usd : NAN;
+	ret->events = events;
+	ret->wall_s = wall_s;
+	ret->ok = outcome == SKEP_DONE;
+	ret->has_law = tally->scenario->arithmetic == SKEP_ARITHMETIC_SCALING_LAW;
+	ret->extrapolated = extrapolated(tally);
+	ret->late_share = tally->paced > 0 ? (double)tally->late / (double)tally->paced : NAN;
+	ret->late_s = tally->late > 0 ? tally->late_ns / 1e9 / (double)tally->late : NAN;
+	ret->unprovoked = ret->fenced > tally->died && !tally->scenario->has_trace;
+}
+
+/* ---- two recorders at once -------------------------------------------------------------------------------------- */
+
+static void both_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *note)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.note)
+		pair->first.note(pair->first.context, now, who, note);
+	if (pair->second.note)
+		pair->second.note(pair->second.context, now, who, note);
+}
+
+static void both_op(void *context, const struct skep_op_span *span)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.op)
+		pair->first.op(pair->first.context, span);
+	if (pair->second.op)
+		pair->second.op(pair->second.context, span);
+}
+
+static void both_link(void *context, const struct skep_link_use *use)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.link)
+		pair->first.link(pair->first.context, use);
+	if (pair->second.link)
+		pair->second.link(pair->second.context, use);
+}
+
+static void both_worker(void *context, const struct skep_worker_use *use)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.worker)
+		pair->first.worker(pair->first.context, use);
+	if (pair->second.worker)
+		pair->second.worker(pair->second.context, use);
+}
+
+static void both_life(void *context, uint32_t machine, skep_time started_ns, skep_time ended_ns)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.life)
+		pair->first.life(pair->first.context, machine, started_ns, ended_ns);
+	if (pair->second.life)
+		pair->second.life(pair->second.context, machine, started_ns, ended_ns);
+}
+
+static void both_died(void *context, uint32_t machine)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.died)
+		pair->first.died(pair->first.context, machine);
+	if (pair->second.died)
+		pair->second.died(pair->second.context, machine);
+}
+
+static void both_progress(void *context, skep_time now, uint32_t rounds_done, uint32_t rounds_total)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.progress)
+		pair->first.progress(pair->first.context, now, rounds_done, rounds_total);
+	if (pair->second.progress)
+		pair->second.progress(pair->second.context, now, rounds_done, rounds_total);
+}
+
+static void both_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.sent)
+		pair->first.sent(pair->first.context, bytes);
+	if (pair->second.sent)
+		pair->second.sent(pair->second.context, bytes);
+}
+
+static void both_log(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count)
+{
+	const struct skep_recorder_pair *pair = context;
+	if (pair->first.log)
+		pair->first.log(pair->first.context, machine, bytes, count);
+	if (pair->second.log)
+		pair->second.log(pair->second.context, machine, bytes, count);
+}
+
+struct skep_recorder skep_recorder_both(struct skep_recorder_pair *pair)
+{
+	return (struct skep_recorder){.context = pair,
+		.note = both_note,
+		.op = both_op,
+		.link = both_link,
+		.worker = both_worker,
+		.life = both_life,
+		.died = both_died,
+		.progress = both_progress,
+		.sent = both_sent,
+		.log = both_log};
+}

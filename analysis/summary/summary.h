@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * summary.h - the result of a run, computed in one place for both worlds from what a recorder hears.
+ */
+#ifndef SKEP_ANALYSIS_SUMMARY_H
+#define SKEP_ANALYSIS_SUMMARY_H
+
+#include <stdio.h>
+
+#include "core/record.h"
+#include "scenarios/read/scenario.h"
+
+struct skep_summary { /* the keys of --json in this order, then what only the text says */
+	int64_t run_id;
+	char scenario[64];
+	const char *world; /* "sim" or "real" */
+	uint64_t seed, digest;
+	uint64_t steps, samples, tokens; /* rounds closed; samples counted in the last stage */
+	double time_s, throughput_samples_per_s, utilisation;
+	/* Means over the closed rounds: from the begin of the first forward pass to the end of the last backward pass, and, where
+	 * more than one reduced, from there to the end of the last operation of the reduction. No steps. NAN: none. */
+	double passes_s, reduction_s;
+	uint64_t bytes_pipeline, bytes_sync;
+	uint64_t issued, counted, lost; /* gradients, one per microbatch and stage, of the rounds closed */
+	uint64_t preemptions, joins, migrations;
+	uint64_t checkpoints, restarts; /* states of stages that were kept; stages that were founded anew */
+	uint64_t unkept;                /* not in --json: states that could not be kept */
+	double final_loss;              /* NAN: none (null in JSON) */
+	double final_validation_loss;   /* of the last one; NAN: none */
+	double time_to_target_s;   /* NAN: no target, or not reached. Where there are validations, by one of these */
+	double cost_to_target_usd; /* of all workers, until then; NAN: not reached, or prices unknown */
+	double cost_usd;           /* NAN: prices unknown */
+	uint64_t events;
+	double wall_s;
+	bool has_law,
+		extrapolated; /* `arithmetic: law`, and the law was asked outside of what it was fitted in; no law: null */
+	char failure[200];    /* why it stopped before its time; "": it did not, or a stage was empty (null in JSON) */
+	bool ok;
+	int32_t kept_candidate;            /* of a trial; -1: there was none, or it is not over (null in JSON) */
+	double kept_loss, candidates_loss; /* at the end of the trial, of that one, and the mean of all; NAN: none */
+
+	/* Not in --json. */
+	double target_loss; /* what was to be reached; NAN or 0: nothing */
+	double round_s;     /* of a closed round, after those of skep_tally_warm_up(); NAN: there is none */
+	double late_share; /* of the operations that were paced: took longer by more than a twentieth; NAN: none was paced */
+	double late_s;   /* by so much, in the mean of these */
+	uint64_t fenced; /* of the preemptions: the directory declared them dead */
+	bool unprovoked; /* more workers were fenced than the scenario takes away, or died */
+};
+
+struct skep_tally; /* a recorder that adds up */
+struct skep_tally *skep_tally_create(const struct skep_scenario *scenario, const char *world);
+void skep_tally_destroy(struct skep_tally *tally);
+struct skep_recorder skep_tally_recorder(struct skep_tally *tally);
+/* Before the run: throughput is then that from the close of so many rounds to that of the last one, if there are more. */
+void skep_tally_warm_up(struct skep_tally *tally, uint32_t rounds);
+void skep_tally_finish(struct skep_tally *tally, skep_time end_ns, uint64_t events, double wall_s,
+	enum skep_outcome outcome, struct skep_summary *ret);
+
+/* Both get every call, in this order. `pair` holds the two and must outlive the recorder. */
+struct skep_recorder_pair {
+	struct skep_recorder first, second;
+};
+struct skep_recorder skep_recorder_both(struct skep_recorder_pair *pair);
+
+void skep_summary_print_json(const struct skep_summary *summary, FILE *out); /* one object, one line */
+void skep_summary_print_text(const struct skep_summary *summary, FILE *out); /* for a person, with units */
+
+#endif

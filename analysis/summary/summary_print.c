@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * summary_print.c - a result as one line of JSON, or as a short table with units.
+ */
+#include "analysis/summary/summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+#define LATE_SHARE 0.1 /* from here on it is worth a word */
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
+
+static void add_digest(cJSON *object, uint64_t digest)
+{
+	char digits[17];
+	snprintf(digits, sizeof digits, "%016llx", (unsigned long long)digest);
+	cJSON_AddStringToObject(object, "digest", digits);
+}
+
+void skep_summary_print_json(const struct skep_summary *summary, FILE *out)
+{
+	cJSON *object = cJSON_CreateObject();
+	skep_json_add_count(object, "run_id", (uint64_t)summary->run_id);
+	cJSON_AddStringToObject(object, "scenario", summary->scenario);
+	cJSON_AddStringToObject(object, "world", summary->world);
+	skep_json_add_count(object, "seed", summary->seed);
+	add_digest(object, summary->digest);
+	skep_json_add_count(object, "steps", summary->steps);
+	skep_json_add_count(object, "samples", summary->samples);
+	skep_json_add_count(object, "tokens", summary->tokens);
+	skep_json_add_number(object, "time_s", summary->time_s);
+	skep_json_add_number(object, "throughput_samples_per_s", summary->throughput_samples_per_s);
+	skep_json_add_number(object, "utilisation", summary->utilisation);
+	skep_json_add_number(object, "passes_s", summary->passes_s);
+	skep_json_add_number(object, "reduction_s", summary->reduction_s);
+	skep_json_add_count(object, "bytes_pipeline", summary->bytes_pipeline);
+	skep_json_add_count(object, "bytes_sync", summary->bytes_sync);
+	skep_json_add_count(object, "issued", summary->issued);
+	skep_json_add_count(object, "counted", summary->counted);
+	skep_json_add_count(object, "lost", summary->lost);
+	skep_json_add_count(object, "preemptions", summary->preemptions);
+	skep_json_add_count(object, "joins", summary->joins);
+	skep_json_add_count(object, "migrations", summary->migrations);
+	skep_json_add_count(object, "checkpoints", summary->checkpoints);
+	skep_json_add_count(object, "restarts", summary->restarts);
+	skep_json_add_number(object, "final_loss", summary->final_loss);
+	skep_json_add_number(object, "final_validation_loss", summary->final_validation_loss);
+	skep_json_add_number(object, "time_to_target_s", summary->time_to_target_s);
+	skep_json_add_number(object, "cost_to_target_usd", summary->cost_to_target_usd);
+	skep_json_add_number(object, "cost_usd", summary->cost_usd);
+	skep_json_add_count(object, "events", summary->events);
+	skep_json_add_number(object, "wall_s", summary->wall_s);
+	if (summary->has_law)
+		cJSON_AddBoolToObject(object, "extrapolated", summary->extrapolated);
+	else
+		cJSON_AddNullToObject(object, "extrapolated");
+	skep_json_add_text(object, "failure", summary->failure);
+	if (summary->kept_candidate >= 0) {
+		cJSON *kept = cJSON_AddObjectToObject(object, "candidate");
+		skep_json_add_count(kept, "kept", (uint64_t)summary->kept_candidate);
+		skep_json_add_number(kept, "loss", summary->kept_loss);
+		skep_json_add_number(kept, "mean_loss", summary->candidates_loss);
+	} else {
+		cJSON_AddNullToObject(object, "candidate");
+	}
+	skep_json_print(object, out);
+}
+
+/* ---- for a person ----------------------------------------------------------------------------------------------- */
+
+static void print_key(FILE *out, const char *key)
+{
+	fprintf(out, "  %-14s", key);
+}
+
+static void put_time(FILE *out, double value_s)
+{
+	if (value_s >= 7200)
+		fprintf(out, "%.2f h", value_s / 3600);
+	else if (value_s >= 120)
+		fprintf(out, "%.2f min", value_s / 60);
+	else if (value_s >= 1)
+		fprintf(out, "%.3f s", value_s);
+	else
+		fprintf(out, "%.3f ms", value_s * 1e3);
+}
+
+static void print_time(FILE *out, const char *key, double value_s)
+{
+	print_key(out, key);
+	put_time(out, value_s);
+	fputc('\n', out);
+}
+
+static void print_target(FILE *out, const struct skep_summary *summary)
+{
+	if (!isnan(summary->time_to_target_s)) {
+		print_key(out, "target after");
+		put_time(out, summary->time_to_target_s);
+		if (!isnan(summary->cost_to_target_usd))
+			fprintf(out, ", %.4f USD", summary->cost_to_target_usd);
+		fputc('\n', out);
+	} else if (summary->target_loss > 0) {
+		print_key(out, "target");
+		fprintf(out, "loss %g not reached\n", summary->target_loss);
+	}
+}
+
+static void print_bytes(FILE *out, const char *key, uint64_t bytes)
+{
+	static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+	double value = (double)bytes;
+	size_t i = 0;
+	for (; value >= 1000 && i + 1 < sizeof unit / sizeof unit[0]; i++)
+		value /= 1000;
+	print_key(out, key);
+	fprintf(out, i ? "%.2f %s\n" : "%.0f %s\n", value, unit[i]);
+}
+
+static void print_loss(FILE *out, const struct skep_summary *summary)
+{
+	const char *how = !summary->has_law ? "" : summary->extrapolated ? " (by a law, extrapolated)" : " (by a law)";
+	if (summary->kept_candidate >= 0) {
+		print_key(out, "candidate");
+		fprintf(out, "%d was kept, with a loss of %.6g; the mean of all was %.6g\n", summary->kept_candidate,
+			summary->kept_loss, summary->candidates_loss);
+	}
+	if (!isnan(summary->final_loss)) {
+		print_key(out, "final loss");
+		if (isfinite(summary->final_loss))
+			fprintf(out, "%.6g%s\n", summary->final_loss, how);
+		else
+			fprintf(out, "diverged%s\n", how);
+	}
+	if (!isnan(summary->final_validation_loss)) {
+		print_key(out, "validation");
+		fprintf(out, isfinite(summary->final_validation_loss) ? "%.6g\n" : "diverged\n",
+			summary->final_validation_loss);
+	}
+	print_target(out, summary);
+}
+
+static void print_workers(FILE *out, const struct skep_summary *summary)
+{
+	print_key(out, "workers");
+	fprintf(out, "%llu preempted", (unsigned long long)summary->preemptions);
+	if (summary->preemptions > 0)
+		fprintf(out, " (%llu fenced)", (unsigned long long)summary->fenced);
+	fprintf(out, ", %llu joined, %llu migrated\n", (unsigned long long)summary->joins,
+		(unsigned long long)summary->migrations);
+}
+
+/* A real run takes as long as its own clock says, which `time` has told. */
+static void print_events(FILE *out, const struct skep_summary *summary)
+{
+	bool sim = strcmp(summary->world, "sim") == 0;
+	print_key(out, sim ? "simulated" : "handled");
+	if (sim)
+		fprintf(out, summary->wall_s < 1 ? "in %.3f s: " : "in %.1f s: ", summary->wall_s);
+	fprintf(out, "%llu events\n", (unsigned long long)summary->events);
+}
+
+/* The run is then no measure of what the scenario describes. */
+static void print_late(FILE *out, const struct skep_summary *summary)
+{
+	fprintf(out, "hint: %.0f %% of the operations took longer than their profile says, by ",
+		100 * summary->late_share);
+	put_time(out, summary->late_s);
+	fprintf(out, " in the mean: this machine is too slow or too busy for this run\n");
+}
+
+void skep_summary_print_text(const struct skep_summary *summary, FILE *out)
+{
+	fprintf(out, "run %lld: %s, %s world, seed %llu: %s\n", (long long)summary->run_id, summary->scenario,
+		summary->world, (unsigned long long)summary->seed, summary->ok ? "done" : "FAILED");
+	print_key(out, "steps");
+	fprintf(out, "%llu (%llu samples)\n", (unsigned long long)summary->steps, (unsigned long long)summary->samples);
+	print_time(out, "time", summary->time_s);
+	if (isfinite(summary->throughput_samples_per_s)) {
+		print_key(out, "throughput");
+		fprintf(out, "%.6g samples/s\n", summary->throughput_samples_per_s);
+	}
+	if (isfinite(summary->utilisation)) {
+		print_key(out, "utilisation");
+		fprintf(out, "%.1f %%\n", 100 * summary->utilisation);
+	}
+	if (isfinite(summary->passes_s))
+		print_time(out, "passes", summary->passes_s);
+	if (isfinite(summary->reduction_s))
+		print_time(out, "reduction", summary->reduction_s);
+	print_bytes(out, "pipeline", summary->bytes_pipeline);
+	print_bytes(out, "sync", summary->bytes_sync);
+	print_key(out, "gradients");
+	fprintf(out, "%llu issued, %llu counted, %llu lost\n", (unsigned long long)summary->issued,
+		(unsigned long long)summary->counted, (unsigned long long)summary->lost);
+	print_workers(out, summary);
+	if (summary->checkpoints + summary->restarts + summary->unkept > 0) {
+		print_key(out, "stages");
+		fprintf(out, "%llu checkpoint%s", (unsigned long long)summary->checkpoints,
+			summary->checkpoints == 1 ? "" : "s");
+		if (summary->unkept > 0)
+			fprintf(out, " (%llu more could not be written)", (unsigned long long)summary->unkept);
+		fprintf(out, ", %llu founded anew\n", (unsigned long long)summary->restarts);
+	}
+	print_loss(out, summary);
+	if (!isnan(summary->cost_usd)) {
+		print_key(out, "cost");
+		fprintf(out, "%.4f USD\n", summary->cost_usd);
+	}
+	print_key(out, "digest");
+	fprintf(out, "%016llx\n", (unsigned long long)summary->digest);
+	print_events(out, summary);
+	if (summary->late_share > LATE_SHARE)
+		print_late(out, summary);
+	if (summary->unprovoked)
+		fprintf(out, "hint: workers were fenced though nothing in this scenario kills them: "
+			     "raise directory.timeout\n");
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sweep_table.c - see sweep_table.h.
+ *
+ * Keeps true: only runs that are done have figures, so a run that failed bends no mean; a figure that some runs lack (no
+ * target, or not reached; no price; a loss that is infinite) is over those that have it, and how many they are is said.
+ * A column without a single figure is not printed.
+ */
+#include "analysis/summary/sweep_table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/store/database.h"
+#include "base/json.h"
+#include "base/layout.h"
+
+static const struct metric {
+	const char *key, *title;
+	bool percent; /* of a share; --json has the share */
+} METRIC[SKEP_SWEEP_METRICS] = {
+	[SKEP_SWEEP_THROUGHPUT] = {"throughput_samples_per_s", "samples/s", false},
+	[SKEP_SWEEP_TIME] = {"time_s", "time (s)", false},
+	[SKEP_SWEEP_TO_TARGET] = {"time_to_target_s", "to target (s)", false},
+	[SKEP_SWEEP_COST] = {"cost_usd", "cost (USD)", false},
+	[SKEP_SWEEP_LOSS] = {"final_loss", "final loss", false},
+	[SKEP_SWEEP_UTILISATION] = {"utilisation", "utilisation (%)", true},
+	[SKEP_SWEEP_PASSES] = {"passes_s", "passes (s)", false},
+	[SKEP_SWEEP_REDUCTION] = {"reduction_s", "reduction (s)", false},
+	[SKEP_SWEEP_VALIDATION] = {"final_validation_loss", "validation loss", false},
+	[SKEP_SWEEP_COST_TO_TARGET] = {"cost_to_target_usd", "cost to target (USD)", false},
+};
+
+const char *skep_sweep_metric_key(enum skep_sweep_metric metric)
+{
+	return METRIC[metric].key;
+}
+
+/* ---- read -------------------------------------------------------------------------------------------------------- */
+
+static bool read_head(struct skep_store *store, struct skep_sweep_table *t, char *reterr, size_t size)
+{
+	static const char sql[] = "SELECT id, scenario, version, (SELECT count(*) FROM sweep_keys WHERE sweep = id),"
+				  " (SELECT 1 + max(point) FROM sweep_runs WHERE sweep = id) FROM sweeps"
+				  " WHERE ?1 = 0 OR id = ?1 ORDER BY id DESC LIMIT 1";
+	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr, size);
+	bool found = row != NULL && skep_store_row(store, row);
+	if (found) {
+		t->sweep = sqlite3_column_int64(row, 0);
+		snprintf(t->scenario, sizeof t->scenario, "%s", skep_column_text(row, 1));
+		snprintf(t->version, sizeof t->version, "%s", skep_column_text(row, 2));
+		t->keys = (uint32_t)sqlite3_column_int64(row, 3);
+		t->points = (uint32_t)sqlite3_column_int64(row, 4);
+	} else if (row != NULL && t->sweep != 0) {
+		snprintf(reterr, size, "there is no sweep %lld in the database", (long long)t->sweep);
+	} else if (row != NULL) {
+		snprintf(reterr, size, "the database holds no sweep: `skep sweep` makes one");
+	}
+	sqlite3_finalize(row);
+	return found;
+}
+
+/* Texts by position, from a query of two columns. */
+static bool read_texts(
+	struct skep_store *store, const char *sql, int64_t sweep, char **ret, uint32_t count, char *reterr, size_t size)
+{
+	sqlite3_stmt *row = skep_store_query(store, sql, sweep, 0, reterr, size);
+	uint32_t i = 0;
+	while (row != NULL && i < count && skep_store_row(store, row))
+		ret[i++] = strdup(skep_column_text(row, 0));
+	if (row != NULL && i < count)
+		snprintf(reterr, size, "sweep %lld is not whole in the database", (long long)sweep);
+	sqlite3_finalize(row);
+	return row != NULL && i == count;
+}
+
+/* Sums while the runs are read: of the values, and of their squares about the first one, which keeps the digits. */
+struct sums {
+	double first, sum, squares;
+};
+
+static void add(struct skep_sweep_figure *figure, struct sums *sums, double value)
+{
+	if (!isfinite(value))
+		return;
+	if (figure->runs++ == 0)
+		sums->first = value;
+	sums->sum += value - sums->first;
+	sums->squares += (value - sums->first) * (value - sums->first);
+}
+
+static void close_figure(struct skep_sweep_figure *figure, const struct sums *sums)
+{
+	double n = figure->runs;
+	figure->mean = n > 0 ? sums->first + sums->sum / n : NAN;
+	figure->spread = n > 1 ? sqrt(fmax(sums->squares - sums->sum * sums->sum / n, 0) / (n - 1)) : NAN;
+}
+
+static bool read_runs(
+	struct skep_store *store, struct skep_sweep_table *t, struct sums *sums, char *reterr, size_t size)
+{
+	static const char sql[] =
+		"SELECT point, status, throughput_samples_per_s, time_s, time_to_target_s, cost_usd,"
+		" final_loss, utilisation, passes_s, reduction_s, final_validation_loss, cost_to_target_usd"
+		" FROM sweep_runs LEFT JOIN runs ON runs.id = run"
+		" WHERE sweep = ?1 ORDER BY number";
+	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr, size);
+	while (row != NULL && skep_store_row(store, row)) {
+		uint32_t point = (uint32_t)sqlite3_column_int64(row, 0);
+		if (point >= t->points)
+			continue;
+		struct skep_sweep_row *r = &t->row[point];
+		bool there = sqlite3_column_type(row, 1) != SQLITE_NULL;
+		bool done = there && strcmp(skep_column_text(row, 1), "done") == 0;
+		r->wanted++;
+		r->done += done;
+		r->failed += there && !done;
+		r->diverged += done && isinf(skep_column_real(row, 2 + SKEP_SWEEP_LOSS));
+		for (int m = 0; done && m < SKEP_SWEEP_METRICS; m++)
+			add(&r->figure[m], &sums[point * SKEP_SWEEP_METRICS + (unsigned)m],
+				skep_column_real(row, 2 + m));
+	}
+	sqlite3_finalize(row);
+	return row != NULL;
+}
+
+static bool read_rows(struct skep_store *store, struct skep_sweep_table *t, char *reterr, size_t size)
+{
+	struct sums *sums = calloc((size_t)t->points * SKEP_SWEEP_METRICS, sizeof *sums);
+	if (sums == NULL) {
+		snprintf(reterr, size, "no memory for the table");
+		return false;
+	}
+	bool read = read_runs(store, t, sums, reterr, size);
+	for (uint32_t p = 0; p < t->points; p++) {
+		for (int m = 0; m < SKEP_SWEEP_METRICS; m++)
+			close_figure(&t->row[p].figure[m], &sums[p * SKEP_SWEEP_METRICS + (unsigned)m]);
+		t->wanted += t->row[p].wanted;
+		t->done += t->row[p].done;
+		t->failed += t->row[p].failed;
+	}
+	free(sums);
+	return read;
+}
+
+bool skep_sweep_table_read(
+	struct skep_store *store, int64_t sweep, struct skep_sweep_table *ret, char *reterr, size_t size)
+{
+	*ret = (struct skep_sweep_table){.sweep = sweep};
+	if (!read_head(store, ret, reterr, size)) {
+		skep_store_read_all(store, reterr, size);
+		return false;
+	}
+	ret->key = calloc(ret->keys + 1, sizeof *ret->key);
+	ret->value = calloc((size_t)ret->points * ret->keys + 1, sizeof *ret->value);
+	ret->row = calloc(ret->points + 1, sizeof *ret->row);
+	bool read = ret->key != NULL && ret->value != NULL && ret->row != NULL;
+	if (!read)
+		snprintf(reterr, size, "no memory for the table");
+	read = read &&
+	       read_texts(store, "SELECT key FROM sweep_keys WHERE sweep = ?1 ORDER BY position", ret->sweep, ret->key,
+		       ret->keys, reterr, size) &&
+	       read_texts(store, "SELECT value FROM sweep_values WHERE sweep = ?1 ORDER BY point, position", ret->sweep,
+		       ret->value, ret->points * ret->keys, reterr, size) &&
+	       read_rows(store, ret, reterr, size);
+	read = skep_store_read_all(store, reterr, size) && read;
+	if (!read)
+		skep_sweep_table_finish(ret);
+	return read;
+}
+
+void skep_sweep_table_finish(struct skep_sweep_table *table)
+{
+	for (uint32_t i = 0; table->key != NULL && i < table->keys; i++)
+		free(table->key[i]);
+	for (size_t i = 0; table->value != NULL && i < (size_t)table->points * table->keys; i++)
+		free(table->value[i]);
+	free(table->key);
+	free(table->value);
+	free(table->row);
+	*table = (struct skep_sweep_table){0};
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+static void add_counts(cJSON *object, uint32_t wanted, uint32_t done, uint32_t failed)
+{
+	cJSON_AddNumberToObject(object, "runs", wanted);
+	cJSON_AddNumberToObject(object, "done", done);
+	cJSON_AddNumberToObject(object, "failed", failed);
+	cJSON_AddNumberToObject(object, "missing", wanted - done - failed);
+}
+
+static cJSON *row_object(const struct skep_sweep_table *t, uint32_t point)
+{
+	const struct skep_sweep_row *row = &t->row[point];
+	cJSON *object = cJSON_CreateObject(), *values = cJSON_AddObjectToObject(object, "values");
+	for (uint32_t i = 0; i < t->keys; i++)
+		cJSON_AddStringToObject(values, t->key[i], t->value[(size_t)point * t->keys + i]);
+	add_counts(object, row->wanted, row->done, row->failed);
+	cJSON_AddNumberToObject(object, "diverged", row->diverged);
+	for (int m = 0; m < SKEP_SWEEP_METRICS; m++) {
+		cJSON *figure = cJSON_AddObjectToObject(object, METRIC[m].key);
+		cJSON_AddNumberToObject(figure, "runs", row->figure[m].runs);
+		skep_json_add_number(figure, "mean", row->figure[m].mean);
+		skep_json_add_number(figure, "sd", row->figure[m].spread);
+	}
+	return object;
+}
+
+void skep_sweep_table_print_json(const struct skep_sweep_table *table, FILE *out)
+{
+	cJSON *object = cJSON_CreateObject();
+	cJSON_AddNumberToObject(object, "sweep", (double)table->sweep);
+	cJSON_AddStringToObject(object, "scenario", table->scenario);
+	cJSON_AddStringToObject(object, "version", table->version);
+	add_counts(object, table->wanted, table->done, table->failed);
+	cJSON *keys = cJSON_AddArrayToObject(object, "keys"), *rows = cJSON_AddArrayToObject(object, "rows");
+	for (uint32_t i = 0; i < table->keys; i++)
+		cJSON_AddItemToArray(keys, cJSON_CreateString(table->key[i]));
+	for (uint32_t p = 0; p < table->points; p++)
+		cJSON_AddItemToArray(rows, row_object(table, p));
+	skep_json_print(object, out);
+}
+
+/* ---- for a person ------------------------------------------------------------------------------------------------ */
+
+/* "12.3 ± 0.4", with the number of runs that have the figure when that is not all of them; "-" when none has it. */
+static void figure_text(const struct skep_sweep_row *row, int metric, char *ret, size_t size)
+{
+	const struct skep_sweep_figure *f = &row->figure[metric];
+	char part[32] = "", number[SKEP_TEXT_BYTES];
+	double unit = METRIC[metric].percent ? 100 : 1;
+	if (metric == SKEP_SWEEP_LOSS && row->diverged > 0)
+		snprintf(part, sizeof part, " (%u diverged)", row->diverged);
+	else if (f->runs < row->done && f->runs > 0)
+		snprintf(part, sizeof part, " (%u of %u)", f->runs, row->done);
+	snprintf(ret, size, "%s%s", f->runs > 0 ? skep_mean_text(f->mean * unit, f->spread * unit, number) : "-", part);
+}
+
+/* "10", or with what is wrong: "7 of 10", "9, 1 failed". */
+static void runs_text(const struct skep_sweep_row *row, char *ret, size_t size)
+{
+	char failed[32] = "", of[32] = "";
+	if (row->failed > 0)
+		snprintf(failed, sizeof failed, ", %u failed", row->failed);
+	if (row->done + row->failed < row->wanted)
+		snprintf(of, sizeof of, " of %u", row->wanted);
+	snprintf(ret, size, "%u%s%s", row->done, of, failed);
+}
+
+/* The text of a cell; columns are the keys, the runs, the metrics. Row -1 is the heading. */
+static const char *cell(const struct skep_sweep_table *t, int64_t row, uint32_t column, char *ret, size_t size)
+{
+	if (row < 0 && column > t->keys)
+		return METRIC[column - t->keys - 1].title;
+	if (row < 0)
+		return column == t->keys ? "runs" : t->key[column];
+	if (column < t->keys)
+		return t->value[(size_t)row * t->keys + column];
+	if (column == t->keys)
+		runs_text(&t->row[row], ret, size);
+	else
+		figure_text(&t->row[row], (int)(column - t->keys - 1), ret, size);
+	return ret;
+}
+
+/* Characters, not bytes. */
+static uint32_t width(const char *text)
+{
+	uint32_t count = 0;
+	for (; *text; text++)
+		count += ((unsigned char)*text & 0xc0) != 0x80;
+	return count;
+}
+
+static bool shown(const struct skep_sweep_table *t, uint32_t column)
+{
+	if (column <= t->keys)
+		return true;
+	for (uint32_t p = 0; p < t->points; p++)
+		if (t->row[p].figure[column - t->keys - 1].runs > 0 ||
+			(column - t->keys - 1 == SKEP_SWEEP_LOSS && t->row[p].diverged > 0))
+			return true;
+	return false;
+}
+
+/* The time to the target if a run reached one, else the throughput. */
+static enum skep_sweep_metric asked_for(const struct skep_sweep_table *t)
+{
+	for (uint32_t p = 0; p < t->points; p++)
+		if (t->row[p].figure[SKEP_SWEEP_TO_TARGET].runs > 0)
+			return SKEP_SWEEP_TO_TARGET;
+	return SKEP_SWEEP_THROUGHPUT;
+}
+
+/* The row with the best mean; one that more seeds reached goes before. UINT32_MAX: there is nothing to choose. */
+static uint32_t best_row(const struct skep_sweep_table *t, enum skep_sweep_metric by)
+{
+	uint32_t best = UINT32_MAX, rivals = 0;
+	for (uint32_t p = 0; p < t->points; p++) {
+		const struct skep_sweep_figure *f = &t->row[p].figure[by];
+		const struct skep_sweep_figure *b = best == UINT32_MAX ? NULL : &t->row[best].figure[by];
+		if (f->runs == 0)
+			continue;
+		bool more = b && f->runs > b->runs, as_many = b && f->runs == b->runs;
+		bool better = b && (by == SKEP_SWEEP_TO_TARGET ? f->mean < b->mean : f->mean > b->mean);
+		rivals++;
+		if (!b || more || (as_many && better))
+			best = p;
+	}
+	return rivals > 1 ? best : UINT32_MAX;
+}
+
+/* The longer the period the higher the throughput, whatever it does to the loss. */
+static bool favours_long_periods(const struct skep_sweep_table *table)
+{
+	bool periods = false;
+	for (uint32_t k = 0; k < table->keys; k++)
+		periods = periods || strcmp(table->key[k], "sync.every") == 0 ||
+		          strcmp(table->key[k], "sync.method") == 0;
+	for (uint32_t p = 0; p < table->points; p++)
+		periods = periods && table->row[p].figure[SKEP_SWEEP_LOSS].runs == 0;
+	return periods;
+}
+
+void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
+{
+	enum skep_sweep_metric by = asked_for(table);
+	uint32_t best = best_row(table, by);
+	uint32_t columns = table->keys + 1 + SKEP_SWEEP_METRICS, wide[64] = {0};
+	char text[96];
+	for (uint32_t c = 0; c < columns; c++)
+		for (int64_t row = -1; row < table->points; row++) {
+			uint32_t here = width(cell(table, row, c, text, sizeof text));
+			wide[c] = here > wide[c] ? here : wide[c];
+		}
+	fprintf(out, "sweep %lld: %s, %u of %u runs%s\n", (long long)table->sweep, table->scenario,
+		table->done + table->failed, table->wanted, table->failed ? ", some of which failed" : "");
+	for (int64_t row = -1; row < table->points; row++) {
+		bool first = true;
+		for (uint32_t c = 0; c < columns; c++) {
+			if (!shown(table, c))
+				continue;
+			const char *what = cell(table, row, c, text, sizeof text);
+			fprintf(out, "%s%*s%s", first ? "  " : "   ", (int)(wide[c] - width(what)), "", what);
+			first = false;
+		}
+		fprintf(out, "%s\n",
+			row < 0 || row != best       ? ""
+			: by == SKEP_SWEEP_TO_TARGET ? "   <- first at the target"
+						     : "   <- highest throughput");
+	}
+	if (best != UINT32_MAX && by == SKEP_SWEEP_THROUGHPUT && favours_long_periods(table))
+		fputs("  Throughput alone favours long periods; what they do to the loss is seen with `arithmetic: "
+		      "real`, or with\n"
+		      "  `arithmetic: law` and a law that `skep fit` makes of runs.\n",
+			out);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sweep_table.h - the result of a sweep: a row per choice of values, each figure over its seeds.
+ */
+#ifndef SKEP_ANALYSIS_SWEEP_TABLE_H
+#define SKEP_ANALYSIS_SWEEP_TABLE_H
+
+#include "analysis/store/store.h"
+
+enum skep_sweep_metric {
+	SKEP_SWEEP_THROUGHPUT,
+	SKEP_SWEEP_TIME,
+	SKEP_SWEEP_TO_TARGET,
+	SKEP_SWEEP_COST,
+	SKEP_SWEEP_LOSS,
+	SKEP_SWEEP_UTILISATION,
+	SKEP_SWEEP_PASSES,
+	SKEP_SWEEP_REDUCTION,
+	SKEP_SWEEP_VALIDATION,
+	SKEP_SWEEP_COST_TO_TARGET,
+	SKEP_SWEEP_METRICS
+};
+const char *skep_sweep_metric_key(enum skep_sweep_metric metric); /* as --json of `sim` and the table runs have it */
+
+struct skep_sweep_figure {
+	uint32_t runs;       /* how many runs have the figure */
+	double mean, spread; /* over these runs: mean, NAN without a run; standard deviation, NAN below two runs */
+};
+
+struct skep_sweep_row {
+	uint32_t wanted, done, failed; /* runs: combinations; those that are there, by how they ended */
+	uint32_t diverged;             /* of those that are done: their loss is infinite */
+	struct skep_sweep_figure figure[SKEP_SWEEP_METRICS]; /* of those that are done */
+};
+
+struct skep_sweep_table {
+	int64_t sweep;
+	char scenario[64], version[64];
+	uint32_t keys, points;
+	char **key;                 /* [keys] */
+	char **value;               /* [points * keys] */
+	struct skep_sweep_row *row; /* [points] in the order that was asked for */
+	uint32_t wanted, done, failed;
+};
+
+/* sweep 0: the newest. */
+bool skep_sweep_table_read(
+	struct skep_store *store, int64_t sweep, struct skep_sweep_table *ret, char *reterr, size_t size);
+void skep_sweep_table_finish(struct skep_sweep_table *table);
+
+void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out);
+void skep_sweep_table_print_json(const struct skep_sweep_table *table, FILE *out);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * diag.c - one error in a user's file, and how it is shown.
+ *
+ * Keeps true: the first error stays; what is shown is valid UTF-8 without control characters, one column per character,
+ * so that a file cannot drive the terminal and the caret stands under the right place.
+ */
+#include "base/reader.h"
+#include "base/text.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BEFORE 40u /* characters left of the caret in a line that is cut */
+
+/* The first character of [s, s + left) as it is shown; ret gets at most 4 bytes. */
+static uint32_t shown(const char *s, size_t left, char ret[4], uint32_t *ret_bytes)
+{
+	uint32_t code, length = skep_utf8_next(s, left, &code);
+	bool plain = length > 0 && skep_utf8_printable(code) && code != '\t';
+	*ret_bytes = plain ? length : 1;
+	memcpy(ret, plain ? s : length > 0 && code == '\t' ? " " : "?", *ret_bytes);
+	return length > 0 ? length : 1;
+}
+
+/* Copies at most `characters` characters of the source; returns how many. */
+static uint32_t copy(char *ret, size_t size, const char *s, size_t left, uint32_t characters)
+{
+	size_t used = 0;
+	uint32_t count = 0;
+	while (left > 0 && count < characters) {
+		char c[4];
+		uint32_t bytes, length = shown(s, left, c, &bytes);
+		if (used + bytes >= size)
+			break;
+		memcpy(ret + used, c, bytes);
+		used += bytes;
+		s += length;
+		left -= length;
+		count++;
+	}
+	ret[used] = 0;
+	return count;
+}
+
+static size_t skip(const char *s, size_t left, uint32_t characters)
+{
+	size_t at = 0;
+	while (at < left && characters-- > 0) {
+		char c[4];
+		uint32_t bytes;
+		at += shown(s + at, left - at, c, &bytes);
+	}
+	return at;
+}
+
+/* The whole line if it fits, else the part around the column between dots. */
+static void show_line(struct skep_diag *diag, const char *line)
+{
+	size_t left = strcspn(line, "\r\n");
+	uint32_t at = diag->column > 0 ? diag->column - 1 : 0;
+	diag->caret = at;
+	if (left < sizeof diag->text) {
+		uint32_t length = copy(diag->text, sizeof diag->text, line, left, UINT32_MAX);
+		diag->caret = at < length ? at : length;
+		return;
+	}
+	char *to = diag->text;
+	if (at > BEFORE) {
+		size_t first = skip(line, left, at - BEFORE);
+		line += first;
+		left -= first;
+		diag->caret = BEFORE + 3;
+		memcpy(to, "...", 3);
+		to += 3;
+	}
+	size_t room = (size_t)(diag->text + sizeof diag->text - to) - 3;
+	uint32_t length = copy(to, room, line, left, 2 * BEFORE);
+	if (diag->caret > length + (uint32_t)(to - diag->text))
+		diag->caret = length + (uint32_t)(to - diag->text);
+	if (skip(line, left, length) < left)
+		memcpy(to + strlen(to), "...", 4);
+}
+
+void skep_diag_set(struct skep_diag *diag, const char *file, uint32_t line, uint32_t column, const char *text,
+	const char *format, ...)
+{
+	if (diag->set)
+		return;
+	memset(diag, 0, sizeof *diag);
+	diag->set = true;
+	diag->line = line;
+	diag->column = column;
+	copy(diag->file, sizeof diag->file, file, strlen(file), UINT32_MAX);
+	if (text)
+		show_line(diag, text);
+	char message[sizeof diag->message];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(message, sizeof message, format, args);
+	va_end(args);
+	copy(diag->message, sizeof diag->message, message, strlen(message), UINT32_MAX);
+}
+
+void skep_diag_print(const struct skep_diag *diag, char *ret, size_t size)
+{
+	assert(size > 0);
+	char place[32] = "";
+	if (diag->line > 0)
+		snprintf(place, sizeof place, ":%u:%u", diag->line, diag->column);
+	const char *colon = diag->file[0] ? ": " : "";
+	if (diag->line == 0 && diag->column == 0)
+		snprintf(ret, size, "%s%serror: %s\n", diag->file, colon, diag->message);
+	else
+		snprintf(ret, size, "%s%s%serror: %s\n  %s\n  %*s^\n", diag->file, place, colon, diag->message,
+			diag->text, (int)diag->caret, "");
+}

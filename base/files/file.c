@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * file.c - finds and reads whole files that people write. Reads regular files only, so that a directory, a device or a
+ * pipe named by mistake is an error and never a wait.
+ */
+#include "base/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define fail(...) skep_diag_set(reterr, path, 0, 0, NULL, __VA_ARGS__)
+
+static bool is_file(int fd, size_t limit, const char *path, struct skep_diag *reterr)
+{
+	struct stat st;
+	if (fstat(fd, &st) != 0)
+		fail("cannot be read: %s", strerror(errno));
+	else if (S_ISDIR(st.st_mode))
+		fail("is a directory: expected a file");
+	else if (!S_ISREG(st.st_mode))
+		fail("is not a regular file");
+	else if ((uint64_t)st.st_size > limit)
+		fail("is too large: %lld bytes, the limit for such a file is %zu", (long long)st.st_size, limit);
+	return !reterr->set;
+}
+
+/* Up to `limit` bytes into a 0-terminated buffer; NULL with the diagnosis filled. */
+static char *read_all(int fd, size_t limit, size_t *ret_size, const char *path, struct skep_diag *reterr)
+{
+	char *text = NULL;
+	size_t size = 0, room = 0;
+	for (;;) {
+		if (size + 1 >= room) {
+			room = room ? 2 * room : 1 << 14;
+			char *more = realloc(text, room);
+			if (!more) {
+				fail("cannot be read: not enough memory");
+				break;
+			}
+			text = more;
+		}
+		ssize_t got = read(fd, text + size, room - size - 1);
+		if (got < 0 && errno == EINTR)
+			continue;
+		size += got > 0 ? (size_t)got : 0;
+		if (got < 0)
+			fail("cannot be read: %s", strerror(errno));
+		else if (size > limit)
+			fail("is too large: the limit for such a file is %zu bytes", limit);
+		if (got <= 0 || reterr->set)
+			break;
+	}
+	if (reterr->set) {
+		free(text);
+		return NULL;
+	}
+	text[size] = 0;
+	*ret_size = size;
+	return text;
+}
+
+bool skep_file_read(const char *path, size_t limit, char **ret, size_t *ret_size, struct skep_diag *reterr)
+{
+	*ret = NULL;
+	*ret_size = 0;
+	if (reterr->set)
+		return false;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0) {
+		fail("cannot be opened: %s", strerror(errno));
+		return false;
+	}
+	char *text = NULL;
+	size_t size = 0;
+	if (is_file(fd, limit, path, reterr))
+		text = read_all(fd, limit, &size, path, reterr);
+	close(fd);
+	if (text && memchr(text, 0, size)) {
+		fail("is not text: it holds zero bytes (a binary file, or text that is not UTF-8)");
+		free(text);
+		return false;
+	}
+	if (text && size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark says nothing in UTF-8 */
+		memmove(text, text + 3, size - 2);
+		size -= 3;
+	}
+	*ret = text;
+	*ret_size = size;
+	return text != NULL;
+}
+
+static bool try(char *ret, size_t size, const char *folder, size_t length, const char *name)
+{
+	int n = snprintf(ret, size, "%.*s%s%s", (int)length, folder, length > 0 ? "/" : "", name);
+	return n >= 0 && (size_t)n < size && access(ret, F_OK) == 0;
+}
+
+bool skep_file_find(const char *from, const char *name, char *ret, size_t size)
+{
+	if (name[0] == 0)
+		return false;
+	if (try(ret, size, "", 0, name))
+		return true;
+	if (name[0] == '/' || !from)
+		return false;
+	/* Each folder above `from`, nearest first; the root itself is the folder of length 0 of an absolute path. */
+	for (size_t length = strnlen(from, 4096); length > 0;) {
+		while (length > 0 && from[length - 1] != '/')
+			length--;
+		while (length > 0 && from[length - 1] == '/')
+			length--;
+		if (length == 0 && from[0] != '/')
+			return false;
+		if (length > 0 ? try(ret, size, from, length, name) : try(ret, size, "/", 1, name))
+			return true;
+	}
+	return false;
+}
+
+bool skep_program_find(const char *name)
+{
+	const char *folder = getenv("PATH");
+	while (folder != NULL && *folder != 0) {
+		char path[4096];
+		struct stat st;
+		size_t length = strcspn(folder, ":");
+		if (try(path, sizeof path, length > 0 ? folder : ".", length > 0 ? length : 1, name) &&
+			stat(path, &st) == 0 && S_ISREG(st.st_mode) && euidaccess(path, X_OK) == 0)
+			return true;
+		folder += length + (folder[length] == ':');
+	}
+	return false;
+}

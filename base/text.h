@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * text.h - what the files of the reader share about plain text: UTF-8, lines, numbers, near words. Not for other folders.
+ */
+#ifndef SKEP_BASE_TEXT_H
+#define SKEP_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes of the first character (1 to 4) and the character; 0 when it is not well-formed UTF-8 or left is 0. */
+uint32_t skep_utf8_next(const char *s, size_t left, uint32_t *ret_code);
+
+/* What may stand in a line of text: no control character but the tab, no line break of any kind. */
+bool skep_utf8_printable(uint32_t code);
+
+/* Start of line `line` (from 1) of a 0-terminated text; lines end in LF, CR or CR LF. "" when there is none. */
+const char *skep_text_line(const char *text, uint32_t line);
+
+/* The decimal number at the start of the text: sign, digits without leading zeros, fraction, exponent; no hexadecimal,
+ * no nan, no inf. False when there is none. It may overflow to infinity. */
+bool skep_number_parse(const char *text, const char **ret_end, double *ret);
+
+/* The word nearest to `word`, near enough to be what was meant; else NULL. */
+const char *skep_text_nearest(const char *word, const char *const words[], uint32_t count);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run.c - `skep run`: one scenario for real, over MPI. The process that a user starts checks everything and starts mpirun with
+ * the same words; each process of that is a rank: 0 the directory, which records the run, the others workers.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/summary/recording.h"
+#include "commands/arguments.h"
+#include "commands/commands.h"
+#include "commands/resume.h"
+#include "exec/exec.h"
+#include "planning/problem/resolve.h"
+
+#define ERROR_BYTES 1024
+
+struct run_arguments {
+	struct arguments common;
+	struct skep_exec_options exec;
+	bool resume;
+	uint32_t ranks; /* 0: not given */
+};
+
+/* ---- the process that a user starts --------------------------------------------------------------------------------- */
+
+static enum status launch(const struct run_arguments *a, char **whole, struct skep_scenario *scenario)
+{
+	char error[ERROR_BYTES], why[ERROR_BYTES];
+	uint32_t ranks = scenario->plan.workers + 1;
+	enum status over = STATUS_BAD_INPUT;
+	if (!skep_exec_ready(&a->exec, error, sizeof error) ||
+		!skep_device_available(a->exec.device, error, sizeof error))
+		return skep_report_error(STATUS_BAD_INPUT, error);
+	if (a->ranks != 0 && a->ranks != ranks) {
+		snprintf(error, sizeof error,
+			"-n %" PRIu32 ": this scenario has %" PRIu32 " worker%s and needs %" PRIu32
+			" processes, one of them the directory; leave -n out or write -n %" PRIu32,
+			a->ranks, ranks - 1, ranks == 2 ? "" : "s", ranks, ranks);
+		return skep_report_error(STATUS_BAD_INPUT, error);
+	}
+	if (!skep_take_up(&a->common, a->resume, scenario, &over))
+		return over;
+	struct skep_store *store = skep_store_open(a->common.db, true, error, sizeof error);
+	if (!store)
+		return skep_report_error(STATUS_BAD_INPUT, error);
+	skep_store_close(store);
+	error[0] = '\0';
+	skep_say_copied_head(scenario, a->common.quiet);
+	int status = skep_exec_launch(scenario, &a->exec, whole, error, sizeof error);
+	if (error[0] != '\0' && (store = skep_store_open(a->common.db, true, why, sizeof why)) != NULL)
+		skep_store_close(store); /* which marks a run as dead whose rank 0 had no time to */
+	enum status ended = status < 0 ? STATUS_FAILED : (enum status)status;
+	return error[0] != '\0' ? skep_report_error(ended, error) : ended;
+}
+
+/* ---- a rank --------------------------------------------------------------------------------------------------------- */
+
+static struct skep_scenario_options options_of_rank(const struct run_arguments *a)
+{
+	struct skep_scenario_options options = a->common.scenario;
+	options.details = stderr;
+	options.pace = a->exec.pace;
+	return options;
+}
+
+/* Rank 0's text becomes that of all, which the caller frees; NULL: it has none, or there is no memory. */
+static char *tell_all(char *text)
+{
+	uint64_t bytes = text ? strlen(text) + 1 : 0;
+	skep_exec_tell_all(&bytes, 1);
+	uint64_t *number = bytes > 0 ? calloc(bytes / sizeof *number + 1, sizeof *number) : NULL;
+	if (bytes > 0 && !number)
+		skep_exec_abort(STATUS_FAILED); /* the others wait for this rank */
+	if (number && text)
+		memcpy(number, text, bytes);
+	if (number)
+		skep_exec_tell_all(number, (uint32_t)(bytes / sizeof *number + 1));
+	free(text);
+	return (char *)number;
+}
+
+/* Rank 0 searches for an allocation that is to be searched for, and all run with it. */
+static bool resolve_together(const struct run_arguments *a, uint32_t rank, struct skep_scenario *scenario)
+{
+	struct skep_diag diag = {0};
+	struct skep_scenario_options options = options_of_rank(a);
+	if (!scenario->unresolved)
+		return true;
+	char *allocation = tell_all(rank == 0 ? skep_resolve_search(scenario, &options, &diag) : NULL);
+	bool resolved = allocation && skep_resolve_with(scenario, &options, allocation, &diag);
+	if (!resolved && rank == 0)
+		skep_report_diag(STATUS_BAD_INPUT, &diag);
+	free(allocation);
+	return resolved;
+}
+
+static enum status run_directory(
+	const struct run_arguments *a, const struct skep_scenario *scenario, struct skep_exec_result *ret)
+{
+	struct skep_recording recording;
+	char error[ERROR_BYTES];
+	const struct skep_recording_options how = {.db = a->common.db,
+		.world = "real",
+		.device = a->exec.device == SKEP_DEVICE_CUDA ? "cuda" : "cpu",
+		.pace = a->exec.pace,
+		.shape = a->exec.shape,
+		.json = a->common.json,
+		.quiet = a->common.quiet};
+	if (!skep_recording_begin(&recording, &how, scenario, error, sizeof error)) {
+		enum status status = skep_report_error(STATUS_BAD_INPUT, error); /* the call below does not return */
+		skep_exec_abort((int)status);
+		return status;
+	}
+	bool ran = skep_exec_run(scenario, &a->exec, &recording.recorder, ret, error, sizeof error);
+	enum skep_outcome outcome = ran ? ret->outcome : SKEP_FAILED;
+	bool done = skep_recording_end(&recording, ret->end_ns, ret->events, outcome, ret->signal != 0 ? error : NULL);
+	if (outcome != SKEP_DONE)
+		skep_report_error(STATUS_FAILED, !ran && ret->signal == 0 ? error : recording.failure);
+	return done ? STATUS_DONE : STATUS_FAILED;
+}
+
+/* False: the run cannot be started, for a reason that all ranks see alike. */
+static bool may_run(
+	const struct run_arguments *a, const struct skep_scenario *scenario, uint32_t ranks, char *reterr, size_t size)
+{
+	const char *key[2];
+	uint32_t needed = scenario->plan.workers + 1;
+	if (ranks == needed || (ranks > needed && skep_exec_survives()))
+		return skep_scenario_runs(scenario, a->exec.pace, key, reterr, size);
+	snprintf(reterr, size,
+		"started with %" PRIu32 " process%s, but this scenario has %" PRIu32 " worker%s and needs %" PRIu32
+		", one of them the directory",
+		ranks, ranks == 1 ? "" : "es", needed - 1, needed == 2 ? "" : "s", needed);
+	return false;
+}
+
+static enum status run_rank(const struct run_arguments *a, struct skep_scenario *scenario)
+{
+	uint32_t rank, ranks;
+	struct skep_exec_result result = {.outcome = SKEP_FAILED};
+	char error[ERROR_BYTES];
+	if (!skep_exec_init(&rank, &ranks, error, sizeof error))
+		return skep_report_error(STATUS_FAILED, error);
+	enum status status = STATUS_DONE;
+	if (!resolve_together(a, rank, scenario))
+		status = STATUS_BAD_INPUT;
+	else if (!may_run(a, scenario, ranks, error, sizeof error))
+		status = rank == 0 ? skep_report_error(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
+	else if (!skep_take_up_together(&a->common, a->resume, rank, scenario, &status))
+		status = rank == 0 ? status : STATUS_DONE; /* rank 0 has said why */
+	else if (rank == 0)
+		status = run_directory(a, scenario, &result);
+	else if (!skep_exec_run(scenario, &a->exec, NULL, &result, error, sizeof error))
+		status = STATUS_FAILED; /* rank 0 says why */
+	skep_exec_finish((int)status, &result);
+	return status;
+}
+
+static enum status run(struct skep_command_line *line)
+{
+	struct run_arguments a = {0};
+	struct skep_scenario scenario;
+	enum status status;
+	if (!skep_arguments_read(line, &a.common, &status))
+		return status;
+	if (!skep_exec_launched()) {
+		if (!skep_arguments_scenario_for(&a.common, true, a.exec.pace, &scenario))
+			return STATUS_BAD_INPUT;
+		status = launch(&a, line->whole, &scenario);
+	} else {
+		struct skep_diag diag = {0};
+		struct skep_scenario_options options = options_of_rank(&a);
+		if (!skep_scenario_read(a.common.positional[0], &options, &scenario, &diag))
+			return skep_report_diag(STATUS_BAD_INPUT, &diag);
+		status = run_rank(&a, &scenario);
+	}
+	skep_scenario_finish(&scenario);
+	return status;
+}
+
+/* ---- options -------------------------------------------------------------------------------------------------------- */
+
+static const struct skep_option rows[] = {
+	{"ranks", 'n', SKEP_OPTION_U32, offsetof(struct run_arguments, ranks), "N", .help = "MPI processes to start",
+		.least = 1, .most = 1 << 20, .usual = "one for each worker and one for the directory",
+		.expected = "a number of processes, from 1"},
+	{"device", 0, SKEP_OPTION_CHOICE, offsetof(struct run_arguments, exec.device), "cpu|cuda",
+		.help = "what does the arithmetic", .choice = skep_device_words, .usual = "cpu"},
+	{"spares", 0, SKEP_OPTION_U32, offsetof(struct run_arguments, exec.spares), "N",
+		.help = "idle processes that replace workers whose process dies; needs Open MPI 5",
+		.given_at = offsetof(struct run_arguments, exec.has_spares), .most = SKEP_EXEC_SPARES_MAX,
+		.usual = "as many as the trace restarts; without a trace none",
+		.expected = "a number of processes, from 0"},
+	{"resume", 0, SKEP_OPTION_FLAG, offsetof(struct run_arguments, resume),
+		.help = "continue from the newest checkpoint in the folder of checkpoint.to"},
+};
+
+static const struct skep_option emulation[] = {
+	{"pace", 0, SKEP_OPTION_FLAG, offsetof(struct run_arguments, exec.pace),
+		.help = "slow each operation down to the time in the GPU profile"},
+	{"shape", 0, SKEP_OPTION_FLAG, offsetof(struct run_arguments, exec.shape),
+		.help = "delay each message by the time that the topology gives; one host only"},
+};
+
+static const struct skep_option_group groups[] = {SKEP_SCENARIO_AND_TRACE_OPTIONS, SKEP_OWN_OPTIONS("Processes", rows),
+	SKEP_OWN_OPTIONS("Emulating the topology on this machine", emulation), SKEP_DATABASE_OPTIONS, {0}};
+static const struct skep_example examples[] = {
+	{"skep run scenarios/two-datacentres.yaml --pace --shape",
+		"on this machine, at the speed of the GPUs and links that the topology describes"},
+	{"srun -n 9 skep run scenarios/two-datacentres.yaml --device cuda",
+		"on a cluster: one process for each worker and one for the directory"},
+	{0},
+};
+
+const struct skep_command skep_command_run = {
+	.name = "run",
+	.operands = "SCENARIO",
+	.summary = "train for real over MPI",
+	.text = "Trains for real: starts mpirun with one process per worker and one for the directory, or joins the "
+		"job when mpirun or srun has started it. A preemption trace in the scenario kills and restarts the "
+		"workers' processes if the MPI survives that; the run says at its start how real the preemptions are.",
+	.least = 1,
+	.most = 1,
+	.group = groups,
+	.example = examples,
+	.run = run,
+};

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sim.c - `skep sim`: one scenario in virtual time, into the database.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/summary/recording.h"
+#include "base/stop.h"
+#include "commands/arguments.h"
+#include "commands/commands.h"
+#include "commands/resume.h"
+#include "models/layers/thread_pool.h"
+#include "scenarios/plan/loss.h"
+#include "sim/sim.h"
+
+#define ERROR_BYTES 1024
+
+struct sim_arguments {
+	struct arguments common;
+	bool resume, keep;
+	uint32_t threads;
+};
+
+/* Simulates from where `resume` says to the end, and stores the run. */
+static enum status simulate(const struct sim_arguments *a, const struct skep_scenario *scenario)
+{
+	struct skep_recording recording;
+	struct skep_sim_result result;
+	char error[ERROR_BYTES], stopped[64] = "";
+	const struct skep_sim_options options = {
+		.threads = a->threads > 0 ? a->threads : skep_thread_pool_cores(), .stop = skep_stop_listen()};
+	const struct skep_recording_options how = {
+		.db = a->common.db, .world = "sim", .device = "cpu", .json = a->common.json, .quiet = a->common.quiet};
+	if (!skep_recording_begin(&recording, &how, scenario, error, sizeof error))
+		return skep_report_error(STATUS_BAD_INPUT, error);
+	skep_say_copied_head(scenario, a->common.quiet);
+	bool ran = skep_sim_run_with(scenario, &options, &recording.recorder, &result);
+	if (result.stopped == 0)
+		skep_stop_deafen();
+	else
+		snprintf(stopped, sizeof stopped, "ended by SIG%s", sigabbrev_np(result.stopped));
+	bool done = skep_recording_end(&recording, result.end_ns, result.events, ran ? result.outcome : SKEP_FAILED,
+		result.stopped != 0 ? stopped : NULL);
+	if (!ran)
+		skep_report_error(
+			STATUS_FAILED, result.why[0] ? result.why : "not enough memory to simulate this scenario");
+	else if (result.outcome != SKEP_DONE)
+		skep_report_error(STATUS_FAILED, recording.failure);
+	if (ran && !a->common.quiet && skep_loss_extrapolates(scenario, result.rounds, error, sizeof error))
+		fprintf(stderr, "skep: extrapolated: the law was fitted elsewhere: %s\n", error);
+	if (result.stopped != 0)
+		return (enum status)(STATUS_SIGNAL + result.stopped);
+	return done ? STATUS_DONE : STATUS_FAILED;
+}
+
+static enum status run(struct skep_command_line *line)
+{
+	struct sim_arguments a = {0};
+	struct skep_scenario scenario;
+	enum status status;
+	if (!skep_arguments_read(line, &a.common, &status))
+		return status;
+	if (!skep_arguments_scenario(&a.common, &scenario))
+		return STATUS_BAD_INPUT;
+	if (skep_begin_simulated(&a.common, a.resume, a.keep, &scenario, &status))
+		status = simulate(&a, &scenario);
+	skep_scenario_finish(&scenario);
+	return status;
+}
+
+static const struct skep_option rows[] = {
+	{"resume", 0, SKEP_OPTION_FLAG, offsetof(struct sim_arguments, resume),
+		.help = "continue from the newest checkpoint in the folder of checkpoint.to"},
+	{"write-checkpoints", 0, SKEP_OPTION_FLAG, offsetof(struct sim_arguments, keep),
+		.help = "write checkpoints into the folder of checkpoint.to, as `skep run` does"},
+	{"threads", 0, SKEP_OPTION_U32, offsetof(struct sim_arguments, threads), "N",
+		.help = "threads for the arithmetic of train.arithmetic: real; results do not depend on it", .least = 1,
+		.most = 1024, .usual = "one per core", .expected = "a number from 1 to 1024"},
+};
+
+static const struct skep_option_group groups[] = {
+	SKEP_SCENARIO_AND_TRACE_OPTIONS, SKEP_OWN_OPTIONS("Simulation", rows), SKEP_DATABASE_OPTIONS, {0}};
+static const struct skep_example examples[] = {
+	{"skep sim scenarios/two-datacentres.yaml", "simulate a shipped scenario; the run goes into skep.db"},
+	{"skep sim scenarios/two-datacentres.yaml --set train.until.steps=50 --json",
+		"50 steps only; the results as JSON"},
+	{0},
+};
+
+const struct skep_command skep_command_sim = {
+	.name = "sim",
+	.operands = "SCENARIO",
+	.summary = "simulate a scenario in virtual time",
+	.text = "Simulates training in virtual time over the topology's network and GPU profiles, prints throughput, "
+		"traffic, losses of work and cost, and stores the run in the database.",
+	.least = 1,
+	.most = 1,
+	.group = groups,
+	.example = examples,
+	.run = run,
+};

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * checkpoints.c - which worker of a stage keeps its state, and what is kept at the end of a run.
+ *
+ * Every `checkpoint_every` rounds, and after the last one, one member of each stage that holds all of the state is told
+ * with its COMMIT to keep it after the step. A run that has checkpoints is over when each stage's last state is kept:
+ * the worker that was told may be gone, and a target loss may be reached in between, so then another one is asked
+ * (CHECKPOINT). A stage whose state could not be kept (CHECKPOINT_FAILED: a full disk) is not asked again; what was
+ * kept before is still there. Without a flush rounds that are open when a target loss is reached may have been stepped,
+ * so then nothing is kept in the end. While candidates are tried nothing is.
+ *
+ * With `async` no worker gets a COMMIT for a round, and stages have made different numbers of outer updates. So when a
+ * stage commits a round one of its workers is asked (CHECKPOINT), and keeps the state when it has made all outer
+ * updates that were final by then: a checkpoint under the number of a round has all updates of it and before, and maybe
+ * some of the next one. Such states of all stages belong together as well as any do, for no other order between stages
+ * is kept.
+ */
+#include "core/directory/directory.h"
+
+#include <assert.h>
+
+static bool due(const struct skep_plan *plan, uint32_t round)
+{
+	return plan->checkpoint_every > 0 && ((round + 1) % plan->checkpoint_every == 0 || round + 1 == plan->rounds);
+}
+
+/* The rounds before the first one are closed, and what the stages begin with is kept. */
+void skep_checkpoints_begin(struct directory *d, const struct skep_plan *plan)
+{
+	assert(d->phase == PHASE_OPEN);
+	d->round = d->closed = plan->first_round;
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		directory_stage(d, i)->checkpoint = plan->first_round;
+		directory_stage(d, i)->behind = skep_plan_first_version(plan);
+	}
+}
+
+/* The first of the members that hold all of the state. */
+uint32_t skep_checkpoints_keeper(struct directory *d, struct step *step, uint32_t stage)
+{
+	assert(!directory_stage(d, stage)->committed);
+	assert(directory_stage(d, stage)->attempt > 0);
+	bool wanted = due(step->plan, d->reduced.round) && step->how.scope->keeps;
+	for (uint32_t i = 0; i < step->plan->workers && wanted; i++) {
+		const struct row *row = directory_row(d, i);
+		if (!row->member || row->stage != stage || row->standing < STANDING_READY)
+			continue;
+		directory_stage(d, stage)->keeper = directory_worker(d, i);
+		directory_stage(d, stage)->keeps = d->reduced.round + 1;
+		return i;
+	}
+	return SKEP_NO_INDEX;
+}
+
+/* Without a flush the members of a sum are chosen when its round opens. */
+bool skep_checkpoints_no_flush(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t worker)
+{
+	assert(directory_row(d, worker)->standing == STANDING_SERVING);
+	assert(d->phase == PHASE_OPEN);
+	const struct row *row = directory_row(d, worker);
+	if (!due(plan, round) || row->standing < STANDING_READY)
+		return false;
+	directory_stage(d, row->stage)->keeper = directory_worker(d, worker);
+	directory_stage(d, row->stage)->keeps = round + 1;
+	return true;
+}
+
+/* True if a worker of the stage has been asked and has not answered yet. */
+static bool asked(struct directory *d, const struct stage_state *stage)
+{
+	const struct row *row = directory_row(d, stage->keeper.index);
+	return stage->keeps == d->closed && row->epoch == stage->keeper.epoch && row->standing >= STANDING_READY;
+}
+
+static void ask(struct directory *d, struct step *step, uint32_t stage, uint32_t version)
+{
+	assert(stage < step->plan->stages);
+	assert(d->phase != PHASE_STOPPED);
+	uint32_t worker = 0;
+	while (worker < step->plan->workers &&
+		(directory_row(d, worker)->stage != stage || directory_row(d, worker)->standing < STANDING_READY))
+		worker++;
+	if (worker == step->plan->workers)
+		return; /* the restorer of the stage comes first */
+	directory_stage(d, stage)->keeper = directory_worker(d, worker);
+	directory_stage(d, stage)->keeps = version;
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_CHECKPOINT, directory_worker(d, worker));
+	message.stage = (uint16_t)stage;
+	message.round = version;
+	step->how.directory->keep(d, stage, &message);
+	skep_emit_send(step, &d->node, &message);
+}
+
+void skep_checkpoints_async(struct directory *d, struct step *step, uint32_t stage)
+{
+	assert(!directory_stage(d, stage)->committed);
+	if (due(step->plan, d->reduced.round))
+		ask(d, step, stage, d->reduced.round + 1);
+}
+
+bool skep_checkpoints_last(struct directory *d, struct step *step)
+{
+	assert(d->phase != PHASE_STOPPED);
+	const struct skep_plan *plan = step->plan;
+	bool all = true, open = step->how.directory->steps_ahead && d->closed < plan->rounds;
+	for (uint32_t i = 0; i < plan->stages && plan->checkpoint_every > 0 && !open; i++) {
+		struct stage_state *stage = directory_stage(d, i);
+		if (stage->checkpoint == d->closed || stage->checkpoint_failed == d->closed)
+			continue;
+		all = false;
+		if (!stage->waiting && !asked(d, stage))
+			ask(d, step, i, d->closed);
+	}
+	return all;
+}
+
+void skep_checkpoints_heard(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	assert(message->from.index < step->plan->workers);
+	const struct row *row = directory_row(d, message->from.index);
+	struct stage_state *state = directory_stage(d, row->stage);
+	bool kept = message->kind == SKEP_MESSAGE_CHECKPOINTED;
+	uint32_t *newest = kept ? &state->checkpoint : &state->checkpoint_failed;
+	if (message->round <= *newest || state->waiting)
+		return; /* a duplicate, or a restorer may be on its way with the one before */
+	*newest = message->round;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = kept ? SKEP_NOTE_CHECKPOINTED : SKEP_NOTE_CHECKPOINT_FAILED,
+			.stage = (uint16_t)row->stage,
+			.round = message->round,
+			.peer = message->from});
+	if (d->ending)
+		skep_rounds_end(d, step);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rebalance.c - see rebalance.h. Pure functions of what was reported.
+ */
+#include "core/directory/rebalance.h"
+
+#include <string.h>
+
+#define STAGES_COUNTED 256          /* on the stack; with more stages the bound is a loose one */
+#define RATE_UNIT 1000000000000000u /* ns: sums over any number of workers fit, and a day per microbatch is not 0 */
+
+static uint64_t rate_of(skep_time needed_ns)
+{
+	return needed_ns < RATE_UNIT ? RATE_UNIT / needed_ns : 1;
+}
+
+/* The rate that is assumed of a worker whose time is not known yet. */
+static uint64_t usual_rate(const struct skep_load *load, uint32_t loads)
+{
+	uint64_t rate = 0, known = 0;
+	for (uint32_t i = 0; i < loads; i++) {
+		rate += load[i].needed_ns > 0 ? rate_of(load[i].needed_ns) : 0;
+		known += load[i].needed_ns > 0;
+	}
+	return known > 0 ? rate / known : 1;
+}
+
+static void add_known(struct skep_stage_load *stage, const struct skep_load *load)
+{
+	stage->workers++;
+	stage->known += load->needed_ns > 0;
+	stage->rate += load->needed_ns > 0 ? rate_of(load->needed_ns) : 0;
+}
+
+static void add_idle(struct skep_stage_load *stage, const struct skep_load *load)
+{
+	if (!load->serves)
+		return;
+	if (stage->serving++ > 0 && load->queue_milli >= stage->idle_queue_milli)
+		return;
+	stage->idle = load->worker;
+	stage->idle_queue_milli = load->queue_milli;
+	stage->idle_rate = load->needed_ns > 0 ? rate_of(load->needed_ns) : stage->each;
+}
+
+void skep_stage_loads(
+	const struct skep_plan *plan, const struct skep_load *load, uint32_t loads, struct skep_stage_load *stage)
+{
+	uint64_t usual = usual_rate(load, loads);
+	memset(stage, 0, plan->stages * sizeof *stage);
+	for (uint32_t i = 0; i < loads; i++)
+		add_known(&stage[load[i].stage], &load[i]);
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		stage[i].each = stage[i].known > 0 ? stage[i].rate / stage[i].known : usual;
+		stage[i].rate += (stage[i].workers - stage[i].known) * stage[i].each;
+	}
+	for (uint32_t i = 0; i < loads; i++)
+		add_idle(&stage[load[i].stage], &load[i]);
+}
+
+uint32_t skep_most_loaded(const struct skep_plan *plan, const struct skep_stage_load *stage)
+{
+	uint32_t most = 0;
+	for (uint32_t i = 1; i < plan->stages; i++)
+		most = stage[i].rate < stage[most].rate ? i : most;
+	return most;
+}
+
+static bool pays(const struct skep_plan *plan, uint32_t to, uint32_t workers)
+{
+	return plan->rebalance_horizon_ns == 0 ||
+	       plan->rebalance_horizon_ns / (workers + 1) > plan->stage[to].migrate_ns;
+}
+
+struct skep_migration skep_rebalance(const struct skep_plan *plan, const struct skep_stage_load *stage)
+{
+	struct skep_migration move = {SKEP_NO_INDEX, skep_most_loaded(plan, stage)};
+	uint64_t left = stage[move.to].rate; /* the giver must keep more */
+	if (!pays(plan, move.to, stage[move.to].workers))
+		return move;
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		if (stage[i].serving < 2 || stage[i].rate - stage[i].idle_rate <= left)
+			continue;
+		left = stage[i].rate - stage[i].idle_rate;
+		move.worker = stage[i].idle;
+	}
+	return move;
+}
+
+uint32_t skep_stage_size_max(const struct skep_plan *plan)
+{
+	uint32_t size[STAGES_COUNTED] = {0}, most = plan->workers / plan->stages + 1;
+	bool anywhere = plan->rebalance_ns > 0 || plan->joins == SKEP_JOINS_RANDOM;
+	if (plan->stages > STAGES_COUNTED || anywhere)
+		return plan->workers;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		uint32_t stage = plan->first_stage_of[i];
+		if (stage != SKEP_NO_STAGE && ++size[stage] > most)
+			most = size[stage];
+	}
+	return most;
+}

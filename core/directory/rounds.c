@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rounds.c - the directory's rounds: grants, reductions, commit.
+ *
+ * Microbatches are numbered from 0 in each round and granted to first-stage workers, a few ahead of what they have in
+ * flight, one more for each that comes back: a faster worker issues more. One that was abandoned is replaced by a
+ * fresh one. When enough have come back every stage reduces; a stage commits when all members of one attempt have told
+ * which microbatches their sum holds. What was issued and is in no member's sum is lost, and a note says so.
+ *
+ * These are the parts that methods are put together from (methods/method.h); what is judged between two rounds: validation.c.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "core/bits.h"
+#include "core/collective/collective.h"
+#include "core/directory/directory.h"
+
+static uint32_t *owners(struct directory *d)
+{
+	return skep_at(d, d->owner_at);
+}
+
+/* The worker that counted each microbatch of the round in this virtual stage, by the tallies of the current attempt;
+ * SKEP_NO_INDEX: none. */
+uint32_t *skep_rounds_counters(struct directory *d, uint32_t vstage)
+{
+	return (uint32_t *)skep_at(d, d->counter_at) + (size_t)vstage * d->capacity;
+}
+
+/* The same of the open round, or of the one that is being closed beside it: the worker whose update has it, or that has
+ * announced it. */
+uint32_t *skep_rounds_counters_of(struct directory *d, const struct skep_plan *plan, uint32_t round, uint32_t stage)
+{
+	return skep_rounds_counters(d, (round & (d->counted_rounds - 1)) * plan->stages + stage);
+}
+
+/* ---- grants --------------------------------------------------------------------------------------------------- */
+
+/* skep_plan_credit(), which looks at all workers to count pipelines. */
+static uint32_t credit(const struct directory *d, const struct skep_plan *plan)
+{
+	return d->pipelines > 0 ? plan->microbatches / d->pipelines : skep_plan_credit(plan);
+}
+
+/* Half of what the smallest stage can hold: random wiring is uneven, and what overflows is work thrown away. */
+uint64_t skep_rounds_limit(struct directory *d, const struct skep_plan *plan)
+{
+	if (d->pipelines > 0)
+		return plan->microbatches;
+	uint32_t fewest = UINT32_MAX;
+	for (uint32_t stage = 0; stage < plan->stages; stage++) {
+		uint32_t serving = directory_stage(d, stage)->serving;
+		fewest = serving < fewest ? serving : fewest;
+	}
+	uint64_t limit = (uint64_t)fewest * ((d->inflight_capacity + 1) / 2);
+	return limit > 0 ? limit : 1;
+}
+
+/* The number of workers that issue microbatches: those of the first stage that stay, or all if none stays. */
+static uint32_t owner_count(struct directory *d)
+{
+	assert(d->phase == PHASE_OPEN);
+	if (d->pipelines > 0)
+		return skep_fixed_owner_count(d);
+	const struct stage_state *first = directory_stage(d, 0);
+	return first->leaving < first->serving ? first->serving - first->leaving : first->serving;
+}
+
+static bool is_owner(struct directory *d, const struct row *row)
+{
+	assert(d->phase != PHASE_STOPPED);
+	if (d->pipelines > 0)
+		return skep_fixed_is_owner(d, row);
+	const struct stage_state *first = directory_stage(d, 0);
+	return row->standing == STANDING_SERVING && row->stage == 0 &&
+	       (!row->leaving || first->leaving == first->serving);
+}
+
+void skep_rounds_send_grant(
+	struct directory *d, struct step *step, uint32_t worker, uint32_t first, uint32_t count, struct skep_span span)
+{
+	assert(directory_row(d, worker)->standing == STANDING_SERVING);
+	assert(worker < step->plan->workers);
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_GRANT, directory_worker(d, worker));
+	message.round = d->round;
+	message.microbatch = first;
+	message.attempt = d->pass;
+	message.span = span;
+	message.u.grant.count = count;
+	skep_emit_send(step, &d->node, &message);
+	d->outstanding += count;
+	directory_row(d, worker)->outstanding += count;
+}
+
+static void grant(struct directory *d, struct step *step, uint32_t worker, uint32_t count)
+{
+	assert(count > 0 && count <= d->capacity - d->issued);
+	assert(directory_row(d, worker)->standing == STANDING_SERVING);
+	assert(d->phase == PHASE_OPEN);
+	for (uint32_t i = 0; i < count; i++)
+		owners(d)[d->issued + i] = worker;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_ISSUED,
+			.round = d->round,
+			.microbatch = d->issued,
+			.peer = directory_worker(d, worker),
+			.granted = count});
+	skep_rounds_send_grant(d, step, worker, d->issued, count,
+		(struct skep_span){0, (uint16_t)(skep_plan_vstages(step->plan) - 1)});
+	d->issued += count;
+}
+
+static void grant_again(
+	struct directory *d, struct step *step, uint32_t worker, uint32_t microbatch, struct skep_span span)
+{
+	assert(microbatch < d->issued && span.first <= span.last);
+	assert(directory_row(d, worker)->standing == STANDING_SERVING);
+	assert(d->phase == PHASE_OPEN);
+	owners(d)[microbatch] = worker;
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_RERUN,
+			.round = d->round,
+			.microbatch = microbatch,
+			.peer = directory_worker(d, worker),
+			.rerun = {d->pass, span}});
+	skep_rounds_send_grant(d, step, worker, microbatch, 1, span);
+}
+
+uint32_t skep_rounds_wanted(struct directory *d, const struct skep_plan *plan)
+{
+	assert(d->phase == PHASE_OPEN);
+	assert(d->issued <= d->capacity);
+	uint32_t outstanding = d->outstanding - d->validation.outstanding;
+	if (d->cut || d->finished + outstanding >= plan->microbatches)
+		return 0;
+	uint32_t want = plan->microbatches - d->finished - outstanding;
+	uint32_t numbers = skep_round_capacity(plan) - d->issued;
+	return want < numbers ? want : numbers;
+}
+
+static uint32_t least_loaded_owner(struct directory *d, const struct skep_plan *plan)
+{
+	assert(d->phase != PHASE_STOPPED);
+	uint32_t best = SKEP_NO_INDEX;
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (is_owner(d, row) && row->outstanding < credit(d, plan) &&
+			(best == SKEP_NO_INDEX || row->outstanding < directory_row(d, best)->outstanding))
+			best = i;
+	}
+	return best;
+}
+
+uint32_t skep_rounds_choose_owner(struct directory *d, const struct skep_plan *plan, uint32_t preferred)
+{
+	assert(d->phase != PHASE_STOPPED);
+	const struct row *row = preferred == SKEP_NO_INDEX ? NULL : directory_row(d, preferred);
+	bool fits = row && is_owner(d, row) && row->outstanding < credit(d, plan);
+	uint32_t worker = fits ? preferred : d->full ? SKEP_NO_INDEX : least_loaded_owner(d, plan);
+	d->full = worker == SKEP_NO_INDEX || (d->full && fits);
+	return worker;
+}
+
+void skep_rounds_close(struct directory *d, const struct skep_plan *plan)
+{
+	assert(d->issued <= d->capacity);
+	assert(d->phase == PHASE_OPEN || d->phase == PHASE_COUNTING);
+	skep_directory_enter(d, PHASE_REDUCING);
+	d->reduced = (struct reduced){.on = true, .round = d->round, .issued = d->issued};
+	for (uint32_t stage = 0; stage < plan->stages; stage++) {
+		directory_stage(d, stage)->attempt = d->pass > 0 ? d->pass : d->void_attempt;
+		directory_stage(d, stage)->committed = false;
+	}
+}
+
+void skep_rounds_sum(struct directory *d, struct step *step)
+{
+	assert(d->phase == PHASE_REDUCING);
+	for (uint32_t stage = 0; stage < step->plan->stages && d->reduced.on; stage++)
+		skep_attempt_begin(d, step, stage, true);
+	if (d->reduced.on)
+		step->how.agreement->begun(d, step);
+}
+
+/* Replaces what has come back or was lost, first by `preferred`. */
+void skep_rounds_grant(struct directory *d, struct step *step, uint32_t preferred)
+{
+	assert(d->phase == PHASE_OPEN);
+	const struct skep_losses *losses = step->how.losses;
+	uint64_t limit = skep_rounds_limit(d, step->plan);
+	struct skep_span span;
+	uint32_t again = 0;
+	bool lost = losses->again(d, step->plan, &again, &span);
+	for (uint32_t i = 0;
+		i < GRANTS_PER_REFILL && (lost || losses->wanted(d, step->plan) > 0) && d->outstanding < limit; i++) {
+		uint32_t worker = skep_rounds_choose_owner(d, step->plan, preferred);
+		if (worker == SKEP_NO_INDEX)
+			break;
+		if (lost)
+			grant_again(d, step, worker, again, span);
+		else
+			grant(d, step, worker, 1);
+		if (lost) {
+			d->rerun_microbatch = again + 1;
+			lost = losses->again(d, step->plan, &again, &span);
+		}
+	}
+}
+
+bool skep_rounds_all_back(struct directory *d, struct step *step)
+{
+	assert(d->phase == PHASE_OPEN);
+	struct skep_span span;
+	uint32_t again;
+	return d->outstanding == 0 && step->how.losses->wanted(d, step->plan) == 0 && !d->reduced.on && !d->ending &&
+	       !step->how.losses->again(d, step->plan, &again, &span);
+}
+
+void skep_rounds_begin(struct directory *d, struct step *step)
+{
+	assert(d->issued <= d->capacity);
+	assert(d->phase != PHASE_STOPPED);
+	const struct skep_plan *plan = step->plan;
+	skep_directory_enter(d, PHASE_OPEN);
+	d->full = false;
+	d->cut = step->how.directory->none_can(d, plan);
+	d->issued = d->finished = d->outstanding = d->pass = 0;
+	d->void_attempt = step->how.scope->first_attempt(d);
+	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = d->round});
+	uint32_t owners_now = owner_count(d), nth = 0;
+	uint64_t limit = skep_rounds_limit(d, plan);
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		struct row *row = directory_row(d, i);
+		row->outstanding = 0;
+		if (!is_owner(d, row) || d->cut)
+			continue;
+		uint64_t share = plan->microbatches / owners_now + (nth++ < plan->microbatches % owners_now);
+		share = share < credit(d, plan) ? share : credit(d, plan);
+		uint64_t room = limit - d->outstanding;
+		share = share < room ? share : room;
+		if (share > 0)
+			grant(d, step, i, (uint32_t)share);
+	}
+	if (d->pipelines > 0)
+		skep_fixed_opened(d, step);
+}
+
+void skep_rounds_on_finished(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	assert(message->kind == SKEP_MESSAGE_FINISHED);
+	assert(message->from.index < step->plan->workers);
+	uint32_t worker = message->from.index, microbatch = message->microbatch;
+	if (microbatch >= d->capacity) {
+		skep_validate_on_finished(d, step, message);
+		return;
+	}
+	if (d->phase != PHASE_OPEN || message->round != d->round || message->attempt != d->pass ||
+		microbatch >= d->issued || owners(d)[microbatch] != worker)
+		return; /* a duplicate, or too late */
+	assert(d->outstanding > 0 && directory_row(d, worker)->outstanding > 0);
+	owners(d)[microbatch] = SKEP_NO_INDEX;
+	d->outstanding--;
+	directory_row(d, worker)->outstanding--;
+	d->finished += message->u.finished.ok;
+	if (!message->u.finished.ok) {
+		step->how.directory->given_up(d);
+		skep_fixed_lift_barrier(d, step);
+	}
+	if (d->pipelines > 0 && !message->u.finished.ok)
+		skep_fixed_drain(d, step, directory_row(d, worker)->pipeline);
+	step->how.directory->refill(d, step, worker);
+	d->full = d->full && directory_row(d, worker)->outstanding == credit(d, step->plan);
+}
+
+/* ---- reduction ------------------------------------------------------------------------------------------------ */
+
+/* Notes for what was issued and is in no member's sum; returns how many. */
+static uint32_t report_lost(struct directory *d, struct step *step, uint32_t vstage)
+{
+	assert(d->issued <= d->capacity);
+	uint32_t lost = 0;
+	for (uint32_t first = 0; first < d->reduced.issued; first += 64) {
+		uint64_t missing = 0;
+		for (uint32_t i = first; i < first + 64 && i < d->reduced.issued; i++) {
+			if (skep_rounds_counters_of(d, step->plan, d->reduced.round, vstage)[i] == SKEP_NO_INDEX)
+				missing |= (uint64_t)1 << (i - first);
+		}
+		if (missing == 0)
+			continue;
+		lost += skep_bits_count(missing);
+		skep_emit_note(step, &d->node,
+			(struct skep_note){.kind = SKEP_NOTE_LOST,
+				.stage = (uint16_t)vstage,
+				.round = d->reduced.round,
+				.microbatch = first,
+				.bits = missing});
+	}
+	return lost;
+}
+
+static void report_loss(struct directory *d, struct step *step, int64_t sum, uint32_t counted)
+{
+	if (counted == 0)
+		return;
+	int64_t mean = sum == INT64_MAX ? INT64_MAX : sum / counted;
+	step->how.scope->loss(d, step->plan, mean);
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_LOSS, .round = d->reduced.round, .loss_nano = mean});
+}
+
+void skep_rounds_next(struct directory *d, struct step *step)
+{
+	assert(d->phase == PHASE_REDUCING);
+	skep_boundary_serve_late(d, step);
+	skep_boundary_pass(d, step);
+	d->round++;
+	step->how.directory->begin(d, step);
+}
+
+static void close_round(struct directory *d, struct step *step)
+{
+	assert(d->reduced.on);
+	d->reduced.on = false;
+	d->closed++;
+	step->how.scope->round_closed(d, step);
+}
+
+/* Goes on with the round that is open already, or opens the next one. When the run ends here, an open round is dropped: it
+ * never closes, so nothing of it counts. */
+void skep_rounds_continue(struct directory *d, struct step *step, bool over)
+{
+	if (over)
+		skep_rounds_end(d, step);
+	else if (d->phase == PHASE_REDUCING)
+		skep_rounds_next(d, step);
+}
+
+void skep_rounds_closed(struct directory *d, struct step *step)
+{
+	assert(d->issued <= d->capacity);
+	assert(d->phase != PHASE_STOPPED);
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED,
+			.round = d->reduced.round,
+			.issued = d->reduced.issued + d->candidacy.beside});
+	d->candidacy.beside = 0;
+	skep_rounds_after_close(d, step);
+}
+
+void skep_rounds_after_close(struct directory *d, struct step *step)
+{
+	assert(d->phase != PHASE_STOPPED);
+	bool over = d->closed == step->plan->rounds || d->loss_nano <= step->plan->target_loss_nano;
+	if (skep_plan_validation_due(step->plan, d->closed))
+		step->how.directory->validate(d, step, over);
+	else
+		skep_rounds_continue(d, step, over);
+}
+
+static void send_commit(
+	struct directory *d, struct step *step, uint32_t vstage, uint32_t worker, uint32_t counted, bool checkpoint)
+{
+	assert(directory_row(d, worker)->standing != STANDING_ABSENT);
+	assert(directory_row(d, worker)->member);
+	uint32_t stage = vstage % step->plan->stages;
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_COMMIT, directory_worker(d, worker));
+	message.stage = (uint16_t)vstage;
+	message.round = d->reduced.round;
+	message.attempt = directory_stage(d, stage)->attempt;
+	message.u.commit.microbatches = counted;
+	message.u.commit.checkpoint = checkpoint;
+	for (uint32_t i = 0; i < step->how.features; i++)
+		step->how.feature[i]->commit(d, step->plan, &message);
+	skep_emit_send(step, &d->node, &message);
+}
+
+uint32_t skep_rounds_counted_by(struct directory *d, const struct skep_plan *plan, uint32_t vstage, uint32_t worker)
+{
+	assert(directory_row(d, worker)->standing != STANDING_ABSENT);
+	assert(directory_row(d, worker)->member);
+	uint32_t counted = 0;
+	if (skep_plan_model_chunks(plan) == 1)
+		return directory_row(d, worker)->tally_count;
+	for (uint32_t i = 0; i < d->reduced.issued; i++)
+		counted += skep_rounds_counters(d, vstage)[i] == worker;
+	return counted;
+}
+
+uint32_t skep_rounds_counted_in(struct directory *d, const struct skep_plan *plan, uint32_t vstage)
+{
+	assert(d->reduced.on);
+	assert(d->phase != PHASE_STOPPED);
+	uint32_t total = 0;
+	for (uint32_t i = 0; i < plan->workers; i++)
+		if (directory_row(d, i)->member && directory_row(d, i)->stage == vstage % plan->stages)
+			total += skep_rounds_counted_by(d, plan, vstage, i);
+	return total;
+}
+
+uint32_t skep_rounds_note_vstage(struct directory *d, struct step *step, uint32_t vstage)
+{
+	uint32_t total = 0;
+	int64_t loss_sum = 0;
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		struct row *row = directory_row(d, i);
+		if (!row->member || row->stage != vstage % step->plan->stages)
+			continue;
+		uint32_t counted = skep_rounds_counted_by(d, step->plan, vstage, i);
+		total += counted;
+		bool overflow = row->loss_nano_sum > 0 && loss_sum > INT64_MAX - row->loss_nano_sum;
+		loss_sum = overflow ? INT64_MAX : loss_sum + row->loss_nano_sum;
+		skep_emit_note(step, &d->node,
+			(struct skep_note){.kind = SKEP_NOTE_MEMBER,
+				.stage = (uint16_t)vstage,
+				.round = d->reduced.round,
+				.peer = directory_worker(d, i),
+				.microbatches = counted});
+	}
+	uint32_t lost = report_lost(d, step, vstage);
+	step->how.directory->counted(d, vstage, lost, &total, &loss_sum);
+	skep_emit_note(step, &d->node,
+		(struct skep_note){.kind = SKEP_NOTE_STAGE_COMMITTED,
+			.stage = (uint16_t)vstage,
+			.round = d->reduced.round,
+			.counted = total,
+			.lost = lost});
+	if (vstage + 1 == skep_plan_vstages(step->plan))
+		report_loss(d, step, loss_sum, total);
+	return total;
+}
+
+/* Sends all members the divisor of a virtual stage. */
+static void send_commits(struct directory *d, struct step *step, uint32_t vstage, uint32_t total, uint32_t keeps)
+{
+	assert(d->reduced.on);
+	assert(d->phase != PHASE_STOPPED);
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->member && row->stage == vstage % step->plan->stages)
+			send_commit(d, step, vstage, i, total, i == keeps);
+	}
+}
+
+void skep_rounds_commit(struct directory *d, struct step *step, uint32_t stage)
+{
+	assert(stage < step->plan->stages);
+	assert(d->phase != PHASE_STOPPED);
+	uint32_t keeps = step->how.directory->keeper(d, step, stage);
+	assert(d->reduced.on && !directory_stage(d, stage)->committed);
+	for (uint32_t vstage = stage; vstage < skep_plan_vstages(step->plan); vstage += step->plan->stages)
+		send_commits(d, step, vstage, skep_rounds_note_vstage(d, step, vstage), keeps);
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		struct row *row = directory_row(d, i);
+		if (!row->member || row->stage != stage)
+			continue;
+		row->member = false;
+		if (row->standing == STANDING_READY)
+			skep_directory_serve(d, i);
+	}
+	directory_stage(d, stage)->committed = true;
+	bool all = true;
+	for (uint32_t other = 0; other < step->plan->stages; other++)
+		all = all && directory_stage(d, other)->committed;
+	if (all)
+		close_round(d, step);
+	step->how.directory->committed(d, step);
+}
+
+static bool all_told(struct directory *d, const struct skep_plan *plan)
+{
+	assert(d->reduced.on);
+	assert(d->phase != PHASE_STOPPED);
+	for (uint32_t stage = 0; stage < plan->stages; stage++) {
+		if (directory_stage(d, stage)->pending > 0)
+			return false;
+	}
+	return true;
+}
+
+void skep_rounds_all_told(struct directory *d, struct step *step)
+{
+	assert(d->reduced.on);
+	if (!all_told(d, step->plan))
+		return;
+	if (d->phase == PHASE_COUNTING) {
+		step->how.losses->counted(d, step);
+		return;
+	}
+	for (uint32_t i = 0; i < step->how.features; i++)
+		step->how.feature[i]->resolve(d, step->plan);
+	for (uint32_t stage = 0; stage < step->plan->stages; stage++)
+		skep_rounds_commit(d, step, stage);
+}
+
+bool skep_rounds_take_tally(struct directory *d, const struct skep_plan *plan, const struct skep_message *message)
+{
+	assert(message->kind == SKEP_MESSAGE_TALLY);
+	assert(message->from.index < plan->workers);
+	struct row *row = directory_row(d, message->from.index);
+	struct stage_state *stage = directory_stage(d, row->stage);
+	if (message->round != d->reduced.round || stage->committed || !row->member || row->tallied ||
+		message->attempt != stage->attempt || message->u.tally.used > SKEP_TALLY_PART)
+		return false;
+	uint32_t model_chunks = skep_plan_model_chunks(plan);
+	for (uint32_t i = 0; i < message->u.tally.used; i++) {
+		uint32_t item = message->u.tally.base + message->u.tally.offset[i], microbatch = item / model_chunks;
+		uint32_t *counters = skep_rounds_counters(d, item % model_chunks * plan->stages + row->stage);
+		if (microbatch >= d->reduced.issued || counters[microbatch] == message->from.index)
+			continue;                              /* a duplicate */
+		assert(counters[microbatch] == SKEP_NO_INDEX); /* else it is in the sum twice */
+		counters[microbatch] = message->from.index;
+		row->tally_heard++;
+	}
+	row->tally_count = message->u.tally.count;
+	row->loss_nano_sum = message->u.tally.loss_nano;
+	if (row->tally_heard != row->tally_count)
+		return false; /* more parts to come */
+	row->tallied = true;
+	assert(stage->pending > 0);
+	return --stage->pending == 0;
+}
+
+void skep_rounds_cut(struct directory *d, const struct skep_plan *plan)
+{
+	d->cut = true;
+	d->full = false;
+	d->outstanding = 0;
+	for (uint32_t i = 0; i < d->issued; i++)
+		owners(d)[i] = SKEP_NO_INDEX;
+	for (uint32_t i = 0; i < plan->workers; i++)
+		directory_row(d, i)->outstanding = 0;
+}
+
+void skep_rounds_resume(struct directory *d, struct step *step)
+{
+	skep_validate_refill(d, step, SKEP_NO_INDEX);
+	if (d->phase != PHASE_OPEN)
+		return;
+	/* A restorer can do what those that waited for a step could not. */
+	d->cut = d->cut && step->how.directory->none_can(d, step->plan);
+	step->how.directory->refill(d, step, SKEP_NO_INDEX);
+}
+
+void skep_rounds_sum_anew(struct directory *d, struct step *step, uint32_t stage)
+{
+	assert(stage < step->plan->stages);
+	skep_attempt_begin(d, step, stage, true);
+	for (uint32_t i = 0; i < step->how.features; i++)
+		step->how.feature[i]->anew(d, step, stage);
+	if (d->reduced.on)
+		step->how.agreement->begun(d, step);
+}
+
+void skep_rounds_worker_gone(struct directory *d, struct step *step, uint32_t worker)
+{
+	assert(worker < step->plan->workers);
+	assert(directory_row(d, worker)->stage < step->plan->stages);
+	struct row *row = directory_row(d, worker);
+	d->full = false;
+	skep_fixed_lift_barrier(d, step);
+	if (d->reduced.on && row->member && !directory_stage(d, row->stage)->committed)
+		step->how.losses->member_gone(d, step, row->stage);
+	skep_validate_worker_gone(d, step, worker);
+	if (d->phase != PHASE_OPEN)
+		return;
+	for (uint32_t i = 0; i < d->issued && row->outstanding > 0; i++) {
+		if (owners(d)[i] != worker)
+			continue;
+		owners(d)[i] = SKEP_NO_INDEX;
+		d->outstanding--;
+		row->outstanding--;
+	}
+	step->how.directory->refill(d, step, SKEP_NO_INDEX);
+}

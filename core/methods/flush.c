@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * flush.c - synchronous rounds: a round is open, or it is reduced. When all of its microbatches have come back every stage
+ * sums its gradients, and the next round opens when all stages have committed; so all gradients of a round are of the
+ * parameters that it began with.
+ *
+ * This is also what becomes of a gradient that is lost, unless it is computed again (rerun.c): it is reported, and the
+ * microbatch is replaced by a fresh one as long as the round is open.
+ */
+#include "core/methods/flush.h"
+
+#include <assert.h>
+
+#include "core/bits.h"
+#include "core/directory/directory.h"
+#include "core/worker/worker.h"
+
+/* ---- the directory ------------------------------------------------------------------------------------------------ */
+
+size_t skep_flush_lay_out(struct directory *d, const struct skep_plan *plan, size_t at)
+{
+	(void)d, (void)plan;
+	return at;
+}
+
+static uint32_t actions(const struct skep_plan *plan, uint32_t fences)
+{
+	(void)plan, (void)fences;
+	return 0;
+}
+
+void skep_flush_given_up(struct directory *d)
+{
+	(void)d;
+}
+
+void skep_flush_refill(struct directory *d, struct step *step, uint32_t preferred)
+{
+	assert(d->phase == PHASE_OPEN);
+	skep_rounds_grant(d, step, preferred);
+	if (skep_rounds_all_back(d, step))
+		step->how.directory->complete(d, step);
+}
+
+void skep_flush_complete(struct directory *d, struct step *step)
+{
+	step->how.losses->complete(d, step);
+}
+
+void skep_flush_reduce(struct directory *d, struct step *step)
+{
+	skep_rounds_close(d, step->plan);
+	skep_rounds_sum(d, step);
+}
+
+void skep_flush_on_tally(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	assert(message->kind == SKEP_MESSAGE_TALLY);
+	if (d->reduced.on && skep_rounds_take_tally(d, step->plan, message))
+		step->how.agreement->told(d, step, directory_row(d, message->from.index)->stage);
+}
+
+void skep_flush_on_merge(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	(void)d, (void)step, (void)message;
+}
+
+void skep_flush_counted(struct directory *d, uint32_t vstage, uint32_t lost, uint32_t *total, int64_t *loss_nano_sum)
+{
+	(void)d, (void)vstage, (void)lost, (void)total, (void)loss_nano_sum;
+}
+
+void skep_flush_committed(struct directory *d, struct step *step)
+{
+	(void)d, (void)step;
+}
+
+uint32_t skep_flush_stop_version(struct directory *d, const struct row *row)
+{
+	assert(row->standing != STANDING_ABSENT);
+	(void)row;
+	return d->closed;
+}
+
+void skep_flush_stepped(struct directory *d, struct step *step)
+{
+	(void)d, (void)step;
+}
+
+/* The open round's, or if that is being reduced the next one's. */
+uint32_t skep_flush_since(struct directory *d, uint32_t worker)
+{
+	(void)worker;
+	return d->ending ? d->closed : d->round + (d->phase == PHASE_REDUCING);
+}
+
+uint32_t skep_flush_next_reduction(struct directory *d, const struct row *row)
+{
+	assert(row->standing != STANDING_ABSENT);
+	bool committed = directory_stage(d, row->stage)->committed;
+	uint32_t round = d->reduced.on && !committed ? d->reduced.round : d->round;
+	return row->since > round ? row->since : round;
+}
+
+void skep_flush_ready(struct directory *d, struct step *step, uint32_t worker)
+{
+	(void)d, (void)step, (void)worker;
+}
+
+bool skep_flush_serves_late(struct directory *d, uint32_t worker)
+{
+	(void)d, (void)worker;
+	return true;
+}
+
+void skep_flush_admit(struct directory *d, const struct row *row, struct skep_message *admit)
+{
+	(void)d, (void)row, (void)admit;
+}
+
+void skep_flush_keep(struct directory *d, uint32_t stage, struct skep_message *keep)
+{
+	(void)d, (void)stage, (void)keep;
+}
+
+/* At once, or when the round closes. */
+void skep_flush_carry_on(struct directory *d, struct step *step, uint32_t worker)
+{
+	assert(worker < step->plan->workers);
+	if (d->phase != PHASE_REDUCING || step->how.losses->voids)
+		skep_directory_serve(d, worker);
+}
+
+bool skep_flush_none_can(struct directory *d, const struct skep_plan *plan)
+{
+	(void)d, (void)plan;
+	return false;
+}
+
+const struct skep_directory_method skep_flush_directory = {
+	SKEP_FLUSH_COMMIT,
+	SKEP_FLUSH_NEWCOMERS,
+	SKEP_FLUSH_SERVICE,
+	.actions = actions,
+	.begin = skep_rounds_begin,
+	.on_finished = skep_rounds_on_finished,
+	.given_up = skep_flush_given_up,
+	.refill = skep_flush_refill,
+	.resume = skep_rounds_resume,
+	.complete = skep_flush_complete,
+	.reduce = skep_flush_reduce,
+	.on_tally = skep_flush_on_tally,
+	.committed = skep_flush_committed,
+	.worker_gone = skep_rounds_worker_gone,
+};
+
+/* ---- what is lost --------------------------------------------------------------------------------------------------- */
+
+static bool again(
+	struct directory *d, const struct skep_plan *plan, uint32_t *ret_microbatch, struct skep_span *ret_span)
+{
+	assert(d->phase == PHASE_OPEN);
+	(void)d, (void)plan, (void)ret_microbatch, (void)ret_span;
+	return false;
+}
+
+static void reduce(struct directory *d, struct step *step)
+{
+	step->how.directory->reduce(d, step);
+}
+
+static void counted(struct directory *d, struct step *step)
+{
+	(void)d, (void)step;
+	assert(false); /* members are asked what they have counted only to run again what is missing */
+}
+
+const struct skep_losses skep_losses_report = {
+	.voids = false,
+	.wanted = skep_rounds_wanted,
+	.again = again,
+	.complete = reduce,
+	.counted = counted,
+	.member_gone = skep_rounds_sum_anew,
+};
+
+/* ---- a worker ------------------------------------------------------------------------------------------------------- */
+
+size_t skep_flush_worker_lay_out(struct worker *w, const struct skep_plan *plan, size_t at)
+{
+	w->slots = 2;
+	w->tallies = 1;
+	w->grant_capacity = 2 * (skep_plan_fixed(plan) ? skep_plan_share(plan) : plan->in_flight) + 8;
+	return at;
+}
+
+/* When it has told what it counted, and is asked for no sum, what is missing may come once more. */
+void skep_flush_derive(struct worker *w)
+{
+	assert(w->early <= w->early_capacity);
+	assert(w->state != WORKER_STOPPED);
+	bool sealed = worker_sealed(w);
+	w->work = (struct worker_work){.round = w->version,
+		.first = w->version,
+		.count = !sealed || worker_recounted(w),
+		.early = 1,
+		.pass = sealed ? w->reduction.attempt : 0};
+}
+
+void skep_flush_forget(struct worker *w)
+{
+	(void)w;
+}
+
+uint32_t skep_flush_version_of(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
+{
+	assert(w->state == WORKER_SERVING);
+	(void)w, (void)plan;
+	return work->round;
+}
+
+uint32_t skep_flush_staleness(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
+{
+	assert(work->state == SKEP_WORK_RUNNING_BACKWARD);
+	(void)w, (void)plan, (void)work;
+	return 0;
+}
+
+/* Marks it as seen. */
+bool skep_flush_first_visit(struct worker *w, uint32_t round, uint32_t item)
+{
+	assert(w->state == WORKER_SERVING);
+	bool seen = skep_marks_has(worker_seen(w, round), item);
+	skep_marks_add(worker_seen(w, round), item);
+	return !seen;
+}
+
+bool skep_flush_wants_gradient(struct worker *w, const struct skep_message *gradient)
+{
+	return worker_works_on(w, gradient->round) && gradient->attempt == worker_pass(w, gradient->round);
+}
+
+void skep_flush_make_way(struct worker *w, struct step *step)
+{
+	(void)w, (void)step;
+}
+
+uint32_t skep_flush_parts(struct worker *w, const struct skep_plan *plan)
+{
+	assert(w->state == WORKER_SERVING);
+	(void)w, (void)plan;
+	return 0;
+}
+
+void skep_flush_part_ended(struct worker *w, struct step *step)
+{
+	(void)w, (void)step;
+}
+
+/* The last one of a round that is sealed is what its sum has waited for. */
+void skep_flush_backward_ended(struct worker *w, struct step *step, bool open_round)
+{
+	assert(w->state == WORKER_SERVING);
+	if (!open_round)
+		skep_reduce_backward_ended(w, step);
+}
+
+void skep_flush_take(struct worker *w, struct step *step, const struct skep_message *reduce)
+{
+	assert(reduce->kind == SKEP_MESSAGE_REDUCE);
+	(void)reduce;
+	if (!worker_sealed(w) || worker_recounted(w))
+		skep_pipeline_seal(w, step);
+}
+
+void skep_flush_taken(struct worker *w, const struct skep_message *reduce)
+{
+	assert(reduce->kind == SKEP_MESSAGE_REDUCE);
+	(void)reduce;
+	w->reduction.sealed = true;
+	w->reduction.waiting = skep_reduce_backward_running(w);
+}
+
+bool skep_flush_may_begin(const struct worker *w)
+{
+	assert(w->reduction.attempt > 0);
+	(void)w;
+	return true;
+}
+
+uint32_t skep_flush_brought(const struct worker *w)
+{
+	return w->counted[w->version & 1];
+}
+
+void skep_flush_step_committed(struct worker *w, struct step *step)
+{
+	(void)w, (void)step;
+}
+
+bool skep_flush_may_step(struct worker *w)
+{
+	assert(w->reduction.attempt > 0);
+	(void)w;
+	return true;
+}
+
+void skep_flush_worker_stepped(struct worker *w, bool fault)
+{
+	assert(w->reduction.attempt > 0);
+	assert(w->reduction.committed);
+	worker_tally(w, w->version)->count = 0;
+	w->counted[w->version & 1] = 0;
+	w->loss_nano[w->version & 1] = 0;
+	w->checkpoint = w->reduction.checkpoint && !fault;
+}
+
+void skep_flush_notice(struct worker *w, struct step *step)
+{
+	skep_pipeline_hand_back(w, step);
+}
+
+void skep_flush_gate(struct worker *w, struct step *step)
+{
+	(void)w, (void)step;
+}
+
+uint32_t skep_flush_kept_as(const struct worker *w)
+{
+	return w->version;
+}
+
+/* A duplicate, of what was asked for when the last round was committed too, comes to nothing. */
+void skep_flush_on_keep(struct worker *w, const struct skep_message *keep)
+{
+	if (w->state != WORKER_SERVING || keep->round <= w->keep || keep->round < w->version)
+		return;
+	skep_member_keep(w, keep->round, keep->round);
+	w->checkpoint = w->checkpoint || w->keep_version <= w->version;
+}
+
+const struct skep_worker_method skep_flush_worker = {
+	SKEP_FLUSH_PASSES,
+	SKEP_FLUSH_SEAL,
+	.lay_out = skep_flush_worker_lay_out,
+	.fragments = 1,
+	.derive = skep_flush_derive,
+	.version_of = skep_flush_version_of,
+	.staleness = skep_flush_staleness,
+};

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * method.h - the tables of functions in which methods of training differ. The state machines of worker and directory ask them
+ * and never ask which method is on.
+ *
+ * skep_methods_of_worker() and skep_methods_of_directory() look at the plan once for each step of a machine and choose one
+ * entry of each family that it needs:
+ *
+ *   directory, worker   how rounds begin, overlap and end. flush.c: a round is open or reduced. delayed.c: the next round is open
+ *                       while one is reduced (DPU). eager.c: REDUCE is sent when a round opens. no_flush.c: several rounds are
+ *                       open (PipeDream). async.c, async_worker.c: each worker's update is merged by itself.
+ *   local               what a worker does by itself within a round: nothing, or steps of its own (periodic.c), also without
+ *                       waiting for others (async_worker.c).
+ *   losses              what becomes of a gradient that is lost: flush.c reports it, rerun.c computes it again.
+ *   agreement           which stages make their reductions final together (agreement.c): each by itself, the two that hold tied
+ *                       embeddings, or all.
+ *   feature             what is done with a sum before it is told, one after the other: tied_embeddings.c, clip.c.
+ *   scope               what the directory directs: the run, or one of several candidates (candidates.c).
+ *   route, order        how microbatches travel (core/route), and in which order a device does passes (core/schedule).
+ *
+ * Who calls what
+ *   A round, in the directory:  begin -> on_finished .. -> refill -> complete -> reduce -> on_tally .. -> agreement.told ->
+ *   keeper, counted (per virtual stage), committed (per stage) -> validate if that is due -> begin.
+ *   A round, in a worker:  local.counted .. -> take (REDUCE has come: seal) -> taken -> may_begin, local.unwritten -> [the
+ *   collective] -> feature.begin, one after the other -> tell -> committed -> may_step, local.puts_off -> [STEP] -> stepped.
+ *
+ * What is kept true
+ *   - Methods stand above the state machines: a method calls functions of worker/ and directory/, and these call methods
+ *     through a table alone. So worker/ and directory/ need no symbol of each other, and no file of theirs needs a method.
+ *   - Tables are constant. What a method remembers stands in the machine's own memory, laid out by lay_out.
+ *   - Each function is set in each table of its family, with one that does nothing if there is nothing to do.
+ *   - A worker never looks at the plan to know of which round it does work: derive() says so (struct worker_work), after each
+ *     change of its version, its reduction, or what it was told about rounds.
+ *
+ * To add a method: a file here with its tables, a line in methods.c, and a reader of its keys.
+ */
+#ifndef SKEP_CORE_METHODS_METHOD_H
+#define SKEP_CORE_METHODS_METHOD_H
+
+#include "core/skep.h"
+
+struct step;
+struct directory;
+struct row;
+struct worker;
+struct skep_work;
+struct attempt;
+struct route;
+struct skep_order;
+
+struct skep_directory_method {
+	/* Set-up: the method's own memory behind the directory's from `at` on, returns where it ends. */
+	size_t (*lay_out)(struct directory *d, const struct skep_plan *plan, size_t at);
+	uint32_t counted_rounds; /* of which it is known at a time who counted what: 1 or 2 */
+	/* Most actions of a step that fences so many: per worker, more than a flush has; and refills, per fence. */
+	uint32_t (*actions)(const struct skep_plan *plan, uint32_t fences);
+	uint32_t refills;
+	bool steps_ahead; /* a worker may have stepped on what the directory has not committed */
+
+	void (*begin)(struct directory *d, struct step *step); /* open the next round, or what may be open */
+	void (*on_finished)(struct directory *d, struct step *step, const struct skep_message *message);
+	void (*given_up)(struct directory *d); /* a microbatch of the open round did not come back */
+	/* Grants what may be granted, first to `preferred`, and ends the round when nothing is left to wait for. */
+	void (*refill)(struct directory *d, struct step *step, uint32_t preferred);
+	void (*resume)(struct directory *d, struct step *step);   /* a worker is there that was not: go on */
+	void (*complete)(struct directory *d, struct step *step); /* all that was granted has come back */
+	void (*reduce)(struct directory *d, struct step *step);   /* begin to sum the open round */
+	void (*on_tally)(struct directory *d, struct step *step, const struct skep_message *message);
+	void (*on_merge)(struct directory *d, struct step *step, const struct skep_message *message);
+	/* The worker that is to keep the stage's state after its step, SKEP_NO_INDEX: none. */
+	uint32_t (*keeper)(struct directory *d, struct step *step, uint32_t stage);
+	/* What all members have counted of a virtual stage, if their tallies do not say so. */
+	void (*counted)(struct directory *d, uint32_t vstage, uint32_t lost, uint32_t *total, int64_t *loss_nano_sum);
+	void (*committed)(struct directory *d, struct step *step);           /* a stage has committed the round */
+	void (*validate)(struct directory *d, struct step *step, bool over); /* a round has closed, and it is time to */
+	uint32_t (*stop_version)(struct directory *d, const struct row *row);
+	void (*stepped)(struct directory *d, struct step *step); /* after each event */
+
+	/* A newcomer: its device has room; its first reduction; it holds all; may it serve, though late for the commit? */
+	void (*entered)(struct directory *d, struct step *step, uint32_t worker);
+	uint32_t (*since)(struct directory *d, uint32_t worker);
+	uint32_t (*next_reduction)(struct directory *d, const struct row *row);
+	void (*ready)(struct directory *d, struct step *step, uint32_t worker);
+	bool (*serves_late)(struct directory *d, uint32_t worker);
+	void (*admit)(struct directory *d, const struct row *row, struct skep_message *admit);
+	void (*keep)(struct directory *d, uint32_t stage, struct skep_message *keep);
+
+	/* A worker is fenced. A stage has lost its last serving one: a newcomer that holds all goes on, or no worker can. */
+	void (*worker_gone)(struct directory *d, struct step *step, uint32_t worker);
+	void (*carry_on)(struct directory *d, struct step *step, uint32_t worker);
+	bool (*none_can)(struct directory *d, const struct skep_plan *plan);
+};
+
+struct skep_worker_method {
+	size_t (*lay_out)(struct worker *w, const struct skep_plan *plan, size_t at);
+	uint32_t fragments; /* of a sum that may be under way in one step: one ends, and the next one begins */
+	void (*derive)(struct worker *w); /* of which rounds it does work now */
+	void (*forget)(struct worker *w); /* an epoch has ended */
+
+	/* The version of the parameters that a pass of the microbatch reads; how many steps they lack when it is counted. */
+	uint32_t (*version_of)(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work);
+	uint32_t (*staleness)(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work);
+	bool (*first_visit)(struct worker *w, uint32_t round, uint32_t item);
+	bool (*wants_gradient)(
+		struct worker *w, const struct skep_message *gradient);    /* does its receiver want it still? */
+	void (*make_way)(struct worker *w, struct step *step);             /* a BACKWARD is about to begin */
+	uint32_t (*parts)(struct worker *w, const struct skep_plan *plan); /* of a BACKWARD that counts; 0: a whole */
+	void (*part_ended)(struct worker *w, struct step *step);
+	void (*backward_ended)(struct worker *w, struct step *step, bool open); /* open: its round takes work still */
+
+	/* REDUCE: before it is taken in, and after. Not before may_begin() does the sum begin. */
+	void (*take)(struct worker *w, struct step *step, const struct skep_message *reduce);
+	void (*taken)(struct worker *w, const struct skep_message *reduce);
+	bool (*may_begin)(const struct worker *w);
+	uint32_t (*brought)(const struct worker *w);       /* microbatches in this worker's part of the sum */
+	void (*tell)(struct worker *w, struct step *step); /* the sum is here */
+	void (*committed)(struct worker *w, struct step *step);
+	bool (*may_step)(struct worker *w);
+	void (*stepped)(struct worker *w, bool fault); /* the version is still that before the step */
+
+	void (*notice)(struct worker *w, struct step *step); /* it will be taken away */
+	void (*gate)(struct worker *w, struct step *step);   /* DRAIN or BARRIER_LIFTED has come */
+	uint32_t (*kept_as)(const struct worker *w);         /* the number under which a checkpoint is kept */
+	void (*on_keep)(struct worker *w, const struct skep_message *keep);
+};
+
+/* Steps of a worker's own, between two of its stage. */
+struct skep_local_steps {
+	void (*init)(struct worker *w, const struct skep_plan *plan);
+	void (*serves)(struct worker *w); /* a newcomer holds all of the state */
+	void (*first_work)(struct worker *w, uint32_t round);
+	void (*counted)(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch);
+	bool (*run)(struct worker *w, struct step *step); /* gives an idle device what is due, if anything is */
+	void (*idle)(struct worker *w, struct step *step);
+	bool (*waits)(const struct worker *w, const struct skep_plan *plan); /* it makes no pass now */
+	void (*done)(struct worker *w, struct step *step, const struct skep_op *op);
+	bool (*unwritten)(const struct worker *w); /* the sum has to wait for what is to be summed */
+	bool (*puts_off)(struct worker *w, const struct skep_plan *plan); /* STEP has to wait */
+	void (*step)(const struct worker *w, struct skep_op *op);         /* what STEP is told */
+	void (*stepped)(struct worker *w);
+	void (*on_resolve)(struct worker *w, struct step *step, const struct skep_message *message);
+};
+
+/* In the directory. */
+struct skep_losses {
+	bool voids; /* with a member, what all stages have summed is void */
+	uint32_t (*wanted)(struct directory *d, const struct skep_plan *plan); /* to be granted for the first time */
+	bool (*again)(struct directory *d, const struct skep_plan *plan, uint32_t *ret_microbatch,
+		struct skep_span *ret_span);
+	void (*complete)(struct directory *d, struct step *step); /* all that was granted has come back */
+	void (*counted)(struct directory *d, struct step *step);  /* all members have told what they counted */
+	void (*member_gone)(struct directory *d, struct step *step, uint32_t stage); /* of the reduction under way */
+};
+
+/* In the directory. */
+struct skep_agreement {
+	void (*told)(struct directory *d, struct step *step, uint32_t stage);     /* all members of the stage have */
+	void (*deserted)(struct directory *d, struct step *step, uint32_t stage); /* it has no members */
+	void (*begun)(struct directory *d, struct step *step); /* attempts are; there may be no member to hear from */
+};
+
+struct skep_feature {
+	/* In the directory: an attempt begins, a member is told of it; a sum is void; what is added up before a commit, and
+	 * what a COMMIT says. */
+	uint32_t (*actions)(const struct skep_plan *plan, uint32_t fences);
+	size_t (*lay_out)(struct directory *d, const struct skep_plan *plan, size_t at);
+	void (*attempt)(struct directory *d, const struct skep_plan *plan, struct attempt *attempt);
+	void (*name)(struct directory *d, const struct attempt *attempt, struct skep_message *reduce);
+	void (*anew)(struct directory *d, struct step *step, uint32_t stage);
+	void (*resolve)(struct directory *d, const struct skep_plan *plan);
+	void (*commit)(struct directory *d, const struct skep_plan *plan, struct skep_message *commit);
+	void (*on_norm)(struct directory *d, struct step *step, const struct skep_message *message);
+
+	/* In a worker. begin: the sum is here; true: the feature calls skep_reduce_go_on() when it is done. */
+	uint32_t early; /* hops that may come early */
+	void (*reduce)(struct worker *w, const struct skep_plan *plan, const struct skep_message *reduce);
+	bool (*begin)(struct worker *w, struct step *step);
+	bool (*arrived)(struct worker *w, struct step *step, struct skep_buf payload);
+	bool (*done)(struct worker *w, struct step *step, const struct skep_event *event);
+	void (*committed)(struct worker *w, const struct skep_plan *plan, const struct skep_message *commit);
+	void (*step)(const struct worker *w, const struct skep_plan *plan, struct skep_op *op);
+};
+
+#define SKEP_FEATURES_MAX 2u
+
+/* Of a directory. */
+struct skep_scope {
+	bool keeps; /* states */
+	bool (*began_here)(const struct directory *d, const struct skep_plan *plan, uint32_t worker);
+	uint32_t (*first_attempt)(const struct directory *d); /* no two sums of a stage have the same name */
+	void (*loss)(struct directory *d, const struct skep_plan *plan, int64_t mean_nano);
+	void (*round_closed)(struct directory *d, struct step *step);
+	bool (*stage_empty)(struct directory *d, struct step *step, uint32_t stage); /* true: that is the end here */
+	bool (*fault)(struct directory *d, struct step *step, struct skep_fault_at what); /* the same, of bad numbers */
+	bool (*falls)(struct directory *d); /* it stops; true: and others go on */
+};
+
+struct skep_methods {
+	const struct skep_directory_method *directory;
+	const struct skep_worker_method *worker;
+	const struct skep_local_steps *local;
+	const struct skep_losses *losses;
+	const struct skep_agreement *agreement;
+	const struct skep_scope *scope;
+	const struct route *route;
+	const struct skep_order *order;
+	uint32_t features;
+	const struct skep_feature *feature[SKEP_FEATURES_MAX];
+};
+
+struct skep_methods skep_methods_of_worker(const struct skep_plan *plan);
+struct skep_methods skep_methods_of_directory(const struct skep_plan *plan);
+/* Asserts that what the plan asks for goes together. */
+void skep_methods_check(const struct skep_plan *plan);
+
+/* methods.c has the table of these. */
+extern const struct skep_directory_method skep_flush_directory, skep_delayed_directory, skep_eager_directory,
+	skep_no_flush_directory, skep_async_directory;
+extern const struct skep_worker_method skep_flush_worker, skep_delayed_worker, skep_eager_worker, skep_no_flush_worker,
+	skep_async_worker;
+extern const struct skep_local_steps skep_local_none, skep_local_periodic, skep_local_async;
+extern const struct skep_losses skep_losses_report, skep_losses_rerun;
+extern const struct skep_agreement skep_agreement_alone, skep_agreement_pair, skep_agreement_all;
+extern const struct skep_feature skep_feature_tied, skep_feature_clip;
+extern const struct skep_scope skep_scope_run, skep_scope_candidate;
+
+#endif

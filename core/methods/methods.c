@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * methods.c - which entry of each family of tables a plan calls for. Which of them go together is checked by the readers of
+ * scenarios; what the tables rely on is asserted here.
+ */
+#include <assert.h>
+
+#include "core/methods/method.h"
+#include "core/route/route.h"
+#include "core/schedule/order.h"
+
+enum method { FLUSH, DELAYED, EAGER, NO_FLUSH, ASYNC };
+
+static const struct skep_directory_method *const directory_of[] = {
+	[FLUSH] = &skep_flush_directory,
+	[DELAYED] = &skep_delayed_directory,
+	[EAGER] = &skep_eager_directory,
+	[NO_FLUSH] = &skep_no_flush_directory,
+	[ASYNC] = &skep_async_directory,
+};
+
+static const struct skep_worker_method *const worker_of[] = {
+	[FLUSH] = &skep_flush_worker,
+	[DELAYED] = &skep_delayed_worker,
+	[EAGER] = &skep_eager_worker,
+	[NO_FLUSH] = &skep_no_flush_worker,
+	[ASYNC] = &skep_async_worker,
+};
+
+static enum method method_of(const struct skep_plan *plan)
+{
+	if (plan->async)
+		return ASYNC;
+	if (plan->delayed)
+		return DELAYED;
+	if (skep_plan_no_flush(plan))
+		return NO_FLUSH;
+	return plan->eager ? EAGER : FLUSH;
+}
+
+static const struct skep_local_steps *local_of(const struct skep_plan *plan)
+{
+	if (plan->async)
+		return &skep_local_async;
+	return skep_plan_periodic(plan) ? &skep_local_periodic : &skep_local_none;
+}
+
+static const struct skep_agreement *agreement_of(const struct skep_plan *plan)
+{
+	if (plan->clip || plan->on_loss == SKEP_ON_LOSS_RERUN)
+		return &skep_agreement_all;
+	return plan->tied > 0 ? &skep_agreement_pair : &skep_agreement_alone;
+}
+
+static void add_features(struct skep_methods *how, const struct skep_plan *plan)
+{
+	if (plan->tied > 0)
+		how->feature[how->features++] = &skep_feature_tied;
+	if (plan->clip)
+		how->feature[how->features++] = &skep_feature_clip;
+}
+
+struct skep_methods skep_methods_of_worker(const struct skep_plan *plan)
+{
+	struct skep_methods how = {
+		.worker = worker_of[method_of(plan)],
+		.local = local_of(plan),
+		.route = plan->routing == SKEP_ROUTING_TRAINER ? &skep_route_trainer : &skep_route_peer,
+		.order = skep_order_of[plan->pipeline],
+	};
+	if (plan->tied > 0 || plan->clip)
+		add_features(&how, plan);
+	return how;
+}
+
+struct skep_methods skep_methods_of_directory(const struct skep_plan *plan)
+{
+	struct skep_methods how = {
+		.directory = directory_of[method_of(plan)],
+		.losses = plan->on_loss == SKEP_ON_LOSS_RERUN ? &skep_losses_rerun : &skep_losses_report,
+		.agreement = agreement_of(plan),
+		.scope = &skep_scope_run,
+		.order = skep_order_of[plan->pipeline],
+	};
+	add_features(&how, plan);
+	return how;
+}
+
+void skep_methods_check(const struct skep_plan *plan)
+{
+	enum method method = method_of(plan);
+	bool rerun = plan->on_loss == SKEP_ON_LOSS_RERUN, fixed = skep_plan_fixed(plan);
+	assert(plan->pipeline < SKEP_PIPELINES);
+	assert(!plan->async || (plan->delayed && skep_plan_periodic(plan) && plan->tied == 0 && !plan->clip));
+	assert(!rerun || (method != DELAYED && method != ASYNC));
+	assert(method != NO_FLUSH || (!plan->clip && plan->tied == 0 && !rerun && plan->validate_every == 0));
+	assert(method != EAGER || fixed);
+	assert(!fixed || (method != DELAYED && method != ASYNC && !skep_plan_periodic(plan)));
+	assert(!skep_plan_has_candidates(plan) || (method == FLUSH && !fixed));
+	(void)rerun, (void)fixed, (void)method;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * periodic.c - periodic sync, DiLoCo (Douillard et al. 2023): a worker's steps of its own within a round. The worker
+ * decides by what it has counted, without a message and without waiting for others.
+ *
+ * The device holds inner parameters. Passes read them; INNER_STEP makes a step on what the accumulator holds. When the round is
+ * sealed the rest makes one more, and PSEUDO_GRAD writes into the accumulator how far the worker has come from the stage's
+ * parameters, times what it has counted in the round. From there on the round ends as any other: the members sum, the
+ * tallies say what is in the sum, COMMIT names what all have counted together, so the mean is weighted by what each has
+ * counted, and STEP is the outer optimizer's, after which the inner parameters are the stage's again. Who has counted
+ * nothing (a newcomer) weighs nothing: its accumulator is empty, and it needs neither operation.
+ *
+ * When to step. A round has the microbatches of `inner_steps` steps, and microbatches are granted in the order of their
+ * numbers, so the number of one that comes says how far the round has got (skep_plan_inner_step()). A worker that is about
+ * to go backwards with one of a later step than it has counted for first makes its step. So each makes as many as the round
+ * has, or fewer by those of which it was sent nothing, each on what it was sent. With `inner_by_share` it steps whenever it
+ * has counted its part of a step, by the members that its stage had when it last heard of them: equal batches, and the
+ * faster a worker is the more of them, which with wiring by throughput lets all end a round at the same time.
+ *
+ * A step may come between the two passes of a microbatch, so its gradient is of newer parameters than its activations: by no
+ * more steps than microbatches that the worker holds. That is SWARM with local steps; nothing is stashed.
+ *
+ * Kept true: PSEUDO_GRAD runs after the last BACKWARD and INNER_STEP of the round, and before its sum begins. If the round
+ * is opened once more after that, to run again what was lost, INNER_STEP without microbatches clears the accumulator, when
+ * nothing of a void attempt reads it any more; the inner parameters are where they were, and PSEUDO_GRAD writes all of it anew.
+ * With delayed updates both come before any pass of the next round, which goes on with the inner parameters as they are.
+ */
+#include <assert.h>
+
+#include "core/methods/periodic.h"
+#include "core/worker/worker.h"
+
+void skep_periodic_init(struct worker *w, const struct skep_plan *plan)
+{
+	assert(w->state == WORKER_SERVING);
+	for (uint32_t i = 0; i < plan->workers; i++)
+		w->inner.members += plan->first_stage_of[i] == w->node.stage;
+}
+
+void skep_periodic_counted(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch)
+{
+	assert(w->state == WORKER_SERVING);
+	uint32_t nth = skep_plan_inner_step(plan, microbatch);
+	if (nth > w->inner.nth && round == worker_round(w))
+		w->inner.nth = nth;
+	w->inner.counted++;
+}
+
+static bool unwritten(const struct worker *w)
+{
+	return w->reduction.size > 0 && !w->inner.written && w->counted[w->version & 1] > 0;
+}
+
+uint32_t skep_periodic_share(const struct worker *w, const struct skep_plan *plan)
+{
+	assert(w->state == WORKER_SERVING);
+	uint32_t members = w->inner.members > 0 ? w->inner.members : 1;
+	uint32_t share = (skep_plan_inner_batch(plan) + members / 2) / members;
+	return share > 0 ? share : 1;
+}
+
+/* The next BACKWARD of the open round is of a later step than what is counted, or a part of a step is. */
+static bool step_due(struct worker *w, const struct skep_plan *plan)
+{
+	assert(w->state == WORKER_SERVING);
+	const struct skep_inflight *table = worker_inflight(w);
+	uint16_t head = table->backward[worker_round(w) & 1].head;
+	if (w->inner.counted == 0)
+		return false;
+	if (plan->inner_by_share)
+		return w->inner.counted >= skep_periodic_share(w, plan);
+	return head != SKEP_NO_WORK && skep_plan_inner_step(plan, table->work[head].microbatch) > w->inner.nth;
+}
+
+void skep_periodic_do(
+	struct worker *w, struct step *step, enum skep_op_kind kind, uint32_t round, uint32_t microbatches)
+{
+	assert(kind != SKEP_OP_PSEUDO_GRAD || microbatches > 0);
+	assert(w->state == WORKER_SERVING);
+	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)w->node.stage, .round = round};
+	if (kind == SKEP_OP_PSEUDO_GRAD && skep_plan_fragments(step->plan) > 1)
+		skep_plan_range(step->plan, w->node.stage, round, 0, &op.first, &op.count);
+	op.version = w->version;
+	op.nth = w->inner.nth;
+	op.microbatches = microbatches;
+	skep_worker_compute(w, step, &op);
+}
+
+static bool run(struct worker *w, struct step *step)
+{
+	assert(w->state == WORKER_SERVING);
+	const struct reduction *r = &w->reduction;
+	uint32_t round = worker_round(w);
+	if (worker_sealed(w) && !r->waiting && unwritten(w)) {
+		assert(w->reduce_ops == 0 && !r->begun);
+		bool rest = w->inner.counted > 0;
+		skep_periodic_do(w, step, rest ? SKEP_OP_INNER_STEP : SKEP_OP_PSEUDO_GRAD, w->version,
+			rest ? w->inner.counted : w->counted[w->version & 1]);
+	} else if (worker_recounted(w) && w->inner.written && w->reduce_ops == 0) {
+		w->inner.written = false; /* from now on: the sum may be asked for while this runs */
+		skep_periodic_do(w, step, SKEP_OP_INNER_STEP, w->version, 0);
+	} else if (worker_works_on(w, round) && step_due(w, step->plan)) {
+		skep_periodic_do(w, step, SKEP_OP_INNER_STEP, round, w->inner.counted);
+	}
+	return w->compute_op != 0;
+}
+
+static void done(struct worker *w, struct step *step, const struct skep_op *op)
+{
+	assert(w->state == WORKER_SERVING);
+	w->inner.counted = 0;
+	if (op->kind != SKEP_OP_PSEUDO_GRAD)
+		return;
+	w->inner.written = true;
+	if (w->work.stepping) /* it counts for the next round already */
+		w->inner.nth = 0;
+	skep_reduce_begin(w, step);
+}
+
+/* With an overlap of so many steps, while this worker has work of the next round to make them on: until it has made
+ * them, or the directory asks for the sum of that round, or it is certain that it will not. */
+static bool puts_off(struct worker *w, const struct skep_plan *plan)
+{
+	assert(w->reduction.attempt > 0);
+	assert(w->reduction.committed);
+	if (w->state != WORKER_SERVING || w->inner.nth >= plan->inner_overlap || w->stop_when_stepped ||
+		w->inner.judged > w->version)
+		return false;
+	return worker_pending(w, w->version + 1)->kind == 0 && worker_inflight(w)->used + w->grants > 0;
+}
+
+static void stepped(struct worker *w)
+{
+	assert(w->reduction.attempt > 0);
+	w->inner.written = false;
+	if (!w->work.stepping)
+		w->inner.nth = w->inner.counted = 0;
+}
+
+const struct skep_local_steps skep_local_periodic = {
+	.init = skep_periodic_init,
+	.serves = skep_local_serves,
+	.first_work = skep_local_first_work,
+	.counted = skep_periodic_counted,
+	.run = run,
+	.idle = skep_local_idle,
+	.waits = skep_local_waits,
+	.done = done,
+	.unwritten = unwritten,
+	.puts_off = puts_off,
+	.step = skep_local_step,
+	.stepped = stepped,
+	.on_resolve = skep_local_on_resolve,
+};
+
+/* ---- no steps of its own ------------------------------------------------------------------------------------------ */
+
+static void none_init(struct worker *w, const struct skep_plan *plan)
+{
+	(void)w, (void)plan;
+}
+
+void skep_local_serves(struct worker *w)
+{
+	(void)w;
+}
+
+void skep_local_first_work(struct worker *w, uint32_t round)
+{
+	(void)w, (void)round;
+	assert(false); /* a newcomer knows which round is open */
+}
+
+static void none_counted(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch)
+{
+	(void)w, (void)plan, (void)round, (void)microbatch;
+}
+
+static bool none_run(struct worker *w, struct step *step)
+{
+	assert(w->state == WORKER_SERVING);
+	(void)w, (void)step;
+	return false;
+}
+
+void skep_local_idle(struct worker *w, struct step *step)
+{
+	(void)w, (void)step;
+}
+
+bool skep_local_waits(const struct worker *w, const struct skep_plan *plan)
+{
+	assert(w->state == WORKER_SERVING);
+	(void)w, (void)plan;
+	return false;
+}
+
+static void none_done(struct worker *w, struct step *step, const struct skep_op *op)
+{
+	(void)w, (void)step, (void)op;
+	assert(false);
+}
+
+static bool none_unwritten(const struct worker *w)
+{
+	assert(w->reduction.attempt > 0);
+	(void)w;
+	return false;
+}
+
+static bool none_puts_off(struct worker *w, const struct skep_plan *plan)
+{
+	assert(w->reduction.attempt > 0);
+	(void)w, (void)plan;
+	return false;
+}
+
+void skep_local_step(const struct worker *w, struct skep_op *op)
+{
+	(void)w, (void)op;
+}
+
+static void none_stepped(struct worker *w)
+{
+	(void)w;
+}
+
+void skep_local_on_resolve(struct worker *w, struct step *step, const struct skep_message *message)
+{
+	(void)w, (void)step, (void)message;
+}
+
+const struct skep_local_steps skep_local_none = {
+	.init = none_init,
+	.serves = skep_local_serves,
+	.first_work = skep_local_first_work,
+	.counted = none_counted,
+	.run = none_run,
+	.idle = skep_local_idle,
+	.waits = skep_local_waits,
+	.done = none_done,
+	.unwritten = none_unwritten,
+	.puts_off = none_puts_off,
+	.step = skep_local_step,
+	.stepped = none_stepped,
+	.on_resolve = skep_local_on_resolve,
+};

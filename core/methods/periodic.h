@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * periodic.h - the parts of periodic sync, for methods that differ from it in some of them alone (periodic.c).
+ */
+#ifndef SKEP_CORE_METHODS_PERIODIC_H
+#define SKEP_CORE_METHODS_PERIODIC_H
+
+#include "core/methods/method.h"
+
+void skep_periodic_init(struct worker *w, const struct skep_plan *plan);
+void skep_periodic_counted(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch);
+uint32_t skep_periodic_share(const struct worker *w, const struct skep_plan *plan); /* microbatches of a step, here */
+void skep_periodic_do(
+	struct worker *w, struct step *step, enum skep_op_kind kind, uint32_t round, uint32_t microbatches);
+
+/* What there is to do where no update is merged by itself: nothing. */
+void skep_local_serves(struct worker *w);
+void skep_local_first_work(struct worker *w, uint32_t round);
+void skep_local_idle(struct worker *w, struct step *step);
+bool skep_local_waits(const struct worker *w, const struct skep_plan *plan);
+void skep_local_step(const struct worker *w, struct skep_op *op);
+void skep_local_on_resolve(struct worker *w, struct step *step, const struct skep_message *message);
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wiring.c - see wiring.h. A worker is searched for from end to end: the view is small. Who has the smallest key is known from
+ * a tournament, since it is asked at each choice.
+ *
+ * What is kept true: with n choices, those of nodes 2k and 2k + 1 that comes first is choice[k].winner, for 1 <= k < n; node
+ * k >= n is choice k - n itself. So winner 1 comes first of all.
+ */
+#include "core/route/wiring.h"
+
+#include <assert.h>
+
+#include "core/random.h"
+
+static_assert(SKEP_VIEW_MAX <= UINT16_MAX, "a winner is a uint16_t");
+
+#define ONE (1u << 20)                    /* 1 in the fixed point of the weight */
+#define UNKNOWN_NS_PER_SAMPLE 1000000000u /* what one that has never answered is charged */
+#define SMOOTHING_DIVISOR 10              /* smoothing 0.1 */
+#define SAMPLE_NS_MAX (1ull << 43)        /* 2.4 h per sample: keeps the fixed point within 64 bits */
+#define FRACTION_BITS 10                  /* of the average */
+
+uint32_t skep_view_capacity(const struct skep_plan *plan)
+{
+	return plan->workers < SKEP_VIEW_MAX ? plan->workers : SKEP_VIEW_MAX;
+}
+
+void skep_view_clear(struct skep_view *view)
+{
+	assert(view->leavers <= view->count);
+	view->count = 0;
+	view->leavers = 0;
+	view->heard = 0;
+	view->sample = false;
+}
+
+static uint32_t find(const struct skep_view *view, uint32_t index)
+{
+	uint32_t i = 0;
+	while (i < view->count && view->choice[i].peer.index != index)
+		i++;
+	return i;
+}
+
+static bool before(const struct skep_choice *a, const struct skep_choice *b)
+{
+	return a->key_ns < b->key_ns || (a->key_ns == b->key_ns && a->tie < b->tie);
+}
+
+static const struct skep_peer no_worker = {SKEP_NO_INDEX, 0};
+
+static bool is(const struct skep_choice *choice, struct skep_peer peer)
+{
+	return choice->peer.index == peer.index && choice->peer.epoch == peer.epoch;
+}
+
+static uint32_t staying(const struct skep_view *view, struct skep_peer avoid)
+{
+	uint32_t stay = view->count - view->leavers;
+	for (uint32_t i = 0; i < view->count && avoid.index != SKEP_NO_INDEX; i++)
+		stay -= !view->choice[i].leaving && is(&view->choice[i], avoid);
+	return stay;
+}
+
+static uint32_t node(const struct skep_view *view, uint32_t k)
+{
+	return k < view->count ? view->choice[k].winner : k - view->count;
+}
+
+/* Those that stay come first. */
+static uint32_t winner(const struct skep_view *view, uint32_t i, uint32_t j)
+{
+	const struct skep_choice *a = &view->choice[i], *b = &view->choice[j];
+	if (a->leaving != b->leaving)
+		return a->leaving ? j : i;
+	return before(b, a) || (i > j && !before(a, b)) ? j : i;
+}
+
+static void play(struct skep_view *view, uint32_t k)
+{
+	view->choice[k].winner = (uint16_t)winner(view, node(view, 2 * k), node(view, 2 * k + 1));
+}
+
+/* After a change of choice i. */
+static void replay(struct skep_view *view, uint32_t i)
+{
+	for (uint32_t k = (view->count + i) / 2; k > 0; k /= 2)
+		play(view, k);
+}
+
+/* After others came or went. */
+static void play_all(struct skep_view *view)
+{
+	for (uint32_t k = view->count; k-- > 1;)
+		play(view, k);
+}
+
+/* Chooses among the workers that stay, or among all if none stays; but not `avoid`. */
+static uint32_t smallest(const struct skep_view *view, struct skep_peer avoid)
+{
+	uint32_t best = view->count;
+	if (view->count == 0)
+		return 0;
+	if (!is(&view->choice[node(view, 1)], avoid))
+		return node(view, 1);
+	for (uint32_t i = 0; i < view->count; i++) {
+		if (!is(&view->choice[i], avoid))
+			best = best < view->count ? winner(view, best, i) : i;
+	}
+	return best;
+}
+
+/* Mostly all stay and none is to be avoided: then the view need not be looked through. */
+static uint32_t random_one(const struct skep_view *view, struct skep_peer avoid, uint64_t *random)
+{
+	if (view->leavers == 0 && avoid.index == SKEP_NO_INDEX)
+		return skep_random_below(random, view->count);
+	uint32_t stay = staying(view, avoid), open = 0, i = 0;
+	for (uint32_t j = 0; j < view->count; j++)
+		open += !is(&view->choice[j], avoid);
+	uint32_t nth = skep_random_below(random, stay > 0 ? stay : open);
+	while ((stay > 0 && view->choice[i].leaving) || is(&view->choice[i], avoid) || nth-- > 0)
+		i++;
+	return i;
+}
+
+static struct skep_choice newcomer(const struct skep_view *view, struct skep_peer peer, uint64_t *random)
+{
+	struct skep_choice choice = {.peer = peer, .tie = skep_random_next(random)};
+	if (view->count > 0)
+		choice.key_ns = view->choice[smallest(view, no_worker)].key_ns;
+	return choice;
+}
+
+static uint32_t first_leaving(const struct skep_view *view)
+{
+	uint32_t i = 0;
+	while (i < view->count && !view->choice[i].leaving)
+		i++;
+	return i;
+}
+
+/* In the place of another: the tournament keeps its shape. */
+static void replace(struct skep_view *view, uint32_t i, struct skep_choice choice)
+{
+	view->leavers -= view->choice[i].leaving;
+	view->choice[i] = choice;
+	replay(view, i);
+}
+
+void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random)
+{
+	assert(view->leavers <= view->count);
+	uint32_t i = find(view, peer.index);
+	if (i < view->count) {
+		if (view->choice[i].peer.epoch < peer.epoch)
+			replace(view, i, newcomer(view, peer, random));
+		return;
+	}
+	view->heard++;
+	struct skep_choice choice = newcomer(view, peer, random);
+	if (view->count < capacity) {
+		view->choice[view->count++] = choice;
+		play_all(view);
+		return;
+	}
+	view->sample = true;
+	uint32_t place = first_leaving(view);
+	if (place == view->count)
+		place = skep_random_below(random, view->heard); /* reservoir sampling */
+	if (place < capacity)
+		replace(view, place, choice);
+}
+
+void skep_view_meet(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random)
+{
+	assert(view->leavers <= view->count);
+	struct skep_choice choice = {.peer = peer, .tie = skep_random_next(random)};
+	uint32_t place = view->count;
+	view->heard++;
+	if (view->count == capacity) {
+		view->sample = true;
+		place = skep_random_below(random, view->heard);
+	} else {
+		view->count++;
+	}
+	if (place < capacity)
+		view->choice[place] = choice;
+}
+
+void skep_view_met(struct skep_view *view)
+{
+	play_all(view);
+}
+
+bool skep_view_has(const struct skep_view *view, uint32_t index)
+{
+	return find(view, index) < view->count;
+}
+
+void skep_view_remove(struct skep_view *view, struct skep_peer peer)
+{
+	assert(view->leavers <= view->count);
+	uint32_t i = find(view, peer.index);
+	if (i < view->count && view->choice[i].peer.epoch > peer.epoch)
+		return;
+	if (view->heard > view->count || i < view->count)
+		view->heard--;
+	if (i == view->count)
+		return;
+	view->leavers -= view->choice[i].leaving;
+	view->count--;
+	for (; i < view->count; i++) /* keeps the order, so that the choice depends on nothing but what was heard */
+		view->choice[i] = view->choice[i + 1];
+	play_all(view);
+}
+
+bool skep_view_thin(struct skep_view *view, uint32_t capacity)
+{
+	assert(view->leavers <= view->count);
+	if (!view->sample || staying(view, no_worker) > capacity / 2)
+		return false;
+	view->heard = view->count;
+	view->sample = false;
+	return true;
+}
+
+void skep_view_leaving(struct skep_view *view, struct skep_peer peer)
+{
+	assert(view->leavers <= view->count);
+	uint32_t i = find(view, peer.index);
+	if (i == view->count || view->choice[i].peer.epoch != peer.epoch || view->choice[i].leaving)
+		return;
+	view->choice[i].leaving = true;
+	view->leavers++;
+	replay(view, i);
+}
+
+static uint64_t expected_ns(const struct skep_choice *choice)
+{
+	return choice->weight == 0 ? UNKNOWN_NS_PER_SAMPLE : (choice->average << FRACTION_BITS) / choice->weight;
+}
+
+/* Moves all keys down by the smallest: only differences count, and the sum of charges must not overflow. Those that are
+ * leaving may lie below. */
+static void resolve(struct skep_view *view, uint64_t least_ns)
+{
+	if (least_ns >> 62 == 0)
+		return;
+	for (uint32_t i = 0; i < view->count; i++)
+		view->choice[i].key_ns -= least_ns < view->choice[i].key_ns ? least_ns : view->choice[i].key_ns;
+	play_all(view);
+}
+
+bool skep_view_has_other(const struct skep_view *view, struct skep_peer peer)
+{
+	return view->count > 1 || (view->count == 1 && !is(&view->choice[0], peer));
+}
+
+struct skep_peer skep_view_choose(
+	struct skep_view *view, const struct skep_plan *plan, struct skep_peer self, uint64_t *random)
+{
+	return skep_view_choose_other(view, plan, self, no_worker, random);
+}
+
+struct skep_peer skep_view_choose_other(struct skep_view *view, const struct skep_plan *plan, struct skep_peer self,
+	struct skep_peer avoid, uint64_t *random)
+{
+	assert(view->leavers <= view->count);
+	if (!skep_view_has_other(view, avoid))
+		return no_worker;
+	if (plan->wiring == SKEP_WIRING_UNIFORM)
+		return view->choice[random_one(view, avoid, random)].peer;
+	struct skep_choice *choice = &view->choice[smallest(view, avoid)];
+	struct skep_peer peer = choice->peer;
+	uint64_t charge_ns = expected_ns(choice) * plan->samples;
+	if (plan->wiring == SKEP_WIRING_LATENCY)
+		charge_ns += skep_plan_transfer_ns(plan, self.index, peer.index) +
+		             skep_plan_transfer_ns(plan, peer.index, self.index);
+	choice->guessed_ns += choice->weight == 0 ? charge_ns : 0;
+	resolve(view, choice->key_ns);
+	choice->key_ns += charge_ns;
+	choice->tie = skep_random_next(random);
+	replay(view, (uint32_t)(choice - view->choice));
+	return peer;
+}
+
+void skep_view_update(struct skep_view *view, struct skep_peer peer, skep_time needed_ns, uint32_t samples)
+{
+	assert(view->leavers <= view->count);
+	uint32_t i = find(view, peer.index);
+	if (i == view->count || view->choice[i].peer.epoch != peer.epoch)
+		return;
+	struct skep_choice *choice = &view->choice[i];
+	uint64_t sample_ns = needed_ns / samples < SAMPLE_NS_MAX ? needed_ns / samples : SAMPLE_NS_MAX;
+	choice->key_ns -= choice->guessed_ns < choice->key_ns ? choice->guessed_ns : choice->key_ns;
+	choice->key_ns += choice->guessed_ns > 0 ? needed_ns : 0;
+	choice->guessed_ns = 0;
+	int64_t distance = (int64_t)((sample_ns > 0 ? sample_ns : 1) << FRACTION_BITS) - (int64_t)choice->average;
+	choice->average = (uint64_t)((int64_t)choice->average + distance / SMOOTHING_DIVISOR);
+	choice->weight += (ONE - choice->weight) / SMOOTHING_DIVISOR;
+	replay(view, i);
+}
+
+void skep_view_silent(struct skep_view *view, struct skep_peer peer, skep_time waited_ns)
+{
+	assert(view->leavers <= view->count);
+	uint32_t i = find(view, peer.index);
+	if (i == view->count || view->choice[i].peer.epoch != peer.epoch)
+		return;
+	uint64_t until_ns = view->choice[smallest(view, no_worker)].key_ns + waited_ns;
+	if (view->choice[i].key_ns >= until_ns)
+		return;
+	view->choice[i].key_ns = until_ns;
+	replay(view, i);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wiring.h - stochastic wiring: which worker of a stage gets a microbatch.
+ *
+ * A view is what one worker has heard about its next stage, or, if it is an owner with trainer routing, about one of the
+ * later stages. It keeps at most SKEP_VIEW_MAX of them, so that memory stays linear in the number of workers; of a larger
+ * stage it keeps a random sample, which leaves the choice uniform overall. When half of a sample is gone its owner asks
+ * the directory for the rest.
+ *
+ * Policies
+ *   uniform     each worker is as likely as any other.
+ *   throughput  interleaved weighted round-robin (SWARM, Ryabinin et al. 2023, section 3.2): every worker has a key in virtual
+ *               time; the smallest is taken and charged the time that it is expected to need for the microbatch. So a
+ *               worker that is twice as fast gets twice as much, spread evenly. The expectation is an exponential moving
+ *               average of what it said it needed, with smoothing 0.1 and corrected for its start: after n updates the
+ *               average is divided by 1 - 0.9^n. What it needed is forward and backward together, as measured: a fixed
+ *               weight of backward work (2.5 in SWARM) is not called for. One that has never answered is charged 1 s per
+ *               sample, which its first answer corrects. A newcomer starts at the smallest key present, so that it is
+ *               tried soon. Ties go to a seeded random number drawn at each charge. Who stays silent loses its share
+ *               after schedule.reissue_timeout (reissue.h), without that when the directory fences it.
+ *   latency     the same, and the charge includes the time that the microbatch and its gradient are expected to take on the link.
+ *
+ * All arithmetic is in integers, so that every compiler chooses alike.
+ */
+#ifndef SKEP_CORE_WIRING_H
+#define SKEP_CORE_WIRING_H
+
+#include "core/skep.h"
+
+#ifndef SKEP_VIEW_MAX /* a test makes it small */
+#define SKEP_VIEW_MAX 128u
+#endif
+
+struct skep_choice { /* one worker of the next stage, as its sender sees it */
+	struct skep_peer peer;
+	uint32_t weight;     /* 1 - 0.9^n, 20 bits fixed point; 0: it has never answered */
+	bool leaving;        /* it serves, but wants to go: chosen only while no other one stays */
+	uint16_t winner;     /* not of this worker: a node of the view's tournament, wiring.c */
+	uint64_t average;    /* ns per sample, 10 bits fixed point, not yet divided by the weight */
+	uint64_t key_ns;     /* virtual time until which it is charged */
+	uint64_t guessed_ns; /* of these, for microbatches whose time was not known: given back at the first answer */
+	uint64_t tie;
+};
+
+struct skep_view {
+	uint32_t count;
+	uint32_t leavers;            /* of these */
+	uint32_t heard;              /* members heard of since the view was emptied, about: news may come twice */
+	bool sample;                 /* there was no room for some of them */
+	struct skep_choice choice[]; /* [count] */
+};
+
+void skep_view_clear(struct skep_view *view);
+/* Adds a worker, or takes note of its new epoch, with which it starts as a newcomer. An older epoch is ignored. */
+void skep_view_add(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random);
+/* At the start adds workers as skep_view_add() would, each once and before any is chosen; then skep_view_met(). A swarm
+ * of thousands begins with thousands for each of them. */
+void skep_view_meet(struct skep_view *view, uint32_t capacity, struct skep_peer peer, uint64_t *random);
+void skep_view_met(struct skep_view *view);
+/* Removes the worker if it is there with this or an older epoch: it is banned until it announces itself anew. */
+void skep_view_remove(struct skep_view *view, struct skep_peer peer);
+bool skep_view_has(const struct skep_view *view, uint32_t index);
+/* The worker, if it is there with this epoch, wants to go: others are chosen as long as there are any. */
+void skep_view_leaving(struct skep_view *view, struct skep_peer peer);
+/* Of a sample half is gone, or about to go: its owner should hear of all again. True once for each time that it was full. */
+bool skep_view_thin(struct skep_view *view, uint32_t capacity);
+/* Who gets the next microbatch of stage `stage`, from worker `self`; charges it. index SKEP_NO_INDEX when the view is empty. */
+struct skep_peer skep_view_choose(
+	struct skep_view *view, const struct skep_plan *plan, struct skep_peer self, uint64_t *random);
+/* The same, but not `avoid`. */
+struct skep_peer skep_view_choose_other(struct skep_view *view, const struct skep_plan *plan, struct skep_peer self,
+	struct skep_peer avoid, uint64_t *random);
+bool skep_view_has_other(const struct skep_view *view, struct skep_peer peer); /* than this one */
+/* The worker says that a microbatch took it so long, forward and backward together. */
+void skep_view_update(struct skep_view *view, struct skep_peer peer, skep_time needed_ns, uint32_t samples);
+
+/* The worker has owed an answer for so long: it is charged for the wait, so that others are chosen meanwhile. */
+void skep_view_silent(struct skep_view *view, struct skep_peer peer, skep_time waited_ns);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fixed.c - the directory with fixed pipelines (GPipe, 1F1B, interleaved): which pipelines are whole, who owns a share of the
+ * round, and who has to be told that a share will not come.
+ *
+ * Pipeline p is the p-th worker of every stage. A sender knows its partner alone, and a newcomer returns to its own
+ * place; so a pipeline that lacks a worker does nothing until that one is back, and is granted nothing. At the opening
+ * of a round each whole pipeline is granted its share, microbatches / pipelines; what a broken one does not get, and
+ * what is given up, goes to any worker that has room, as in a swarm. A pipeline that a worker wants to leave gets work
+ * only if all have leavers.
+ *
+ * The last worker of a pipeline may wait for all of the share before its first backward pass (GPipe), or every worker
+ * for what is next on its list (interleaved). What it waits for always comes, unless it is told so by DRAIN. That is
+ * sent when
+ *   - the pipeline was granted another number than its share when the round opened,
+ *   - a microbatch of it was given up,
+ *   - a worker took its place in it while the round was open: the new one has not seen what passed before.
+ * A fenced worker is no reason of its own. The sender gives up what that worker had of a microbatch, back to the owner;
+ * if the owner is the one that was fenced, no worker waits for the microbatch, and the others are told when a newcomer
+ * takes its place. In a round that is run again no worker waits, and none needs to be told.
+ *
+ * With a barrier (plan->barrier) the last worker of a pipeline says when its share has gone forwards (FORWARDS_DONE), and
+ * waits for BARRIER_LIFTED. That is sent to all when all have said so: those whose pipelines were granted their shares. It
+ * is also sent at once when a microbatch is given up or a worker is fenced: then there is no barrier in what is left of the
+ * round, and each waits for its own share alone.
+ *
+ * No work depends on a newcomer's, so a newcomer that holds all of its state takes its place at once, in the middle of
+ * a round. (In a swarm it waits for the next one.) While no pipeline is whole nothing is granted, and the round stays
+ * open. If none is for wait_for_join, the run fails, as it does for a stage that no worker comes back to.
+ */
+#include <assert.h>
+
+#include "core/directory/directory.h"
+#include "core/schedule/order.h"
+
+static struct pipeline *pipelines(struct directory *d)
+{
+	return skep_at(d, d->pipeline_at);
+}
+
+void skep_fixed_init(struct directory *d, const struct skep_plan *plan)
+{
+	d->pipelines = skep_plan_pipelines(plan);
+	assert(plan->workers == d->pipelines * plan->stages && plan->microbatches % d->pipelines == 0);
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		struct row *row = directory_row(d, i);
+		assert(row->stage < plan->stages && directory_stage(d, row->stage)->serving < d->pipelines);
+		row->pipeline = directory_stage(d, row->stage)->serving;
+		struct pipeline *p = &pipelines(d)[row->pipeline];
+		p->first = row->stage == 0 ? i : p->first;
+		p->last = row->stage + 1 == plan->stages ? i : p->last;
+		skep_directory_count_in(d, row);
+	}
+	d->broken_since_ns = SKEP_TIME_NEVER;
+}
+
+/* ---- who is there --------------------------------------------------------------------------------------------- */
+
+static bool whole(const struct directory *d, const struct pipeline *p)
+{
+	return p->serving == d->stages;
+}
+
+static bool stays(const struct directory *d, const struct pipeline *p)
+{
+	return whole(d, p) && p->leaving == 0;
+}
+
+void skep_fixed_count_in(struct directory *d, const struct row *row)
+{
+	assert(row->pipeline < d->pipelines && pipelines(d)[row->pipeline].serving < d->stages);
+	assert(row->standing == STANDING_SERVING);
+	assert(d->pipelines > 0);
+	struct pipeline *p = &pipelines(d)[row->pipeline];
+	d->whole -= whole(d, p);
+	d->staying -= stays(d, p);
+	p->serving++;
+	p->leaving += row->leaving;
+	d->whole += whole(d, p);
+	d->staying += stays(d, p);
+}
+
+void skep_fixed_count_out(struct directory *d, const struct row *row)
+{
+	assert(row->pipeline < d->pipelines && pipelines(d)[row->pipeline].serving > 0);
+	assert(d->pipelines > 0);
+	assert(d->phase != PHASE_STOPPED);
+	struct pipeline *p = &pipelines(d)[row->pipeline];
+	d->whole -= whole(d, p);
+	d->staying -= stays(d, p);
+	p->serving--;
+	p->leaving -= row->leaving;
+	d->whole += whole(d, p);
+	d->staying += stays(d, p);
+}
+
+uint32_t skep_fixed_owner_count(const struct directory *d)
+{
+	return d->staying > 0 ? d->staying : d->whole;
+}
+
+bool skep_fixed_is_owner(struct directory *d, const struct row *row)
+{
+	assert(d->pipelines > 0);
+	const struct pipeline *p = &pipelines(d)[row->pipeline];
+	return row->stage == 0 && (d->staying > 0 ? stays(d, p) : whole(d, p));
+}
+
+/* ---- who is told ---------------------------------------------------------------------------------------------- */
+
+static void tell_turn(struct directory *d, struct step *step, uint32_t worker)
+{
+	assert(worker < step->plan->workers);
+	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_DRAIN, directory_worker(d, worker));
+	message.round = d->round;
+	skep_emit_send(step, &d->node, &message);
+}
+
+static void turn_all(struct directory *d, struct step *step, uint32_t pipeline)
+{
+	assert(pipeline < skep_plan_pipelines(step->plan));
+	assert(d->pipelines > 0);
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		const struct row *row = directory_row(d, i);
+		if (row->pipeline == pipeline && row->standing == STANDING_SERVING)
+			tell_turn(d, step, i);
+	}
+}
+
+void skep_fixed_drain(struct directory *d, struct step *step, uint32_t pipeline)
+{
+	assert(d->phase == PHASE_OPEN);
+	assert(pipeline < skep_plan_pipelines(step->plan));
+	struct pipeline *p = &pipelines(d)[pipeline];
+	bool all = step->how.order->turns == SKEP_TURNS_ALL;
+	if (step->how.order->turns == SKEP_TURNS_NONE || p->turned ||
+		(!all && directory_row(d, p->last)->standing != STANDING_SERVING))
+		return;
+	p->turned = true;
+	if (all)
+		turn_all(d, step, pipeline);
+	else
+		tell_turn(d, step, p->last);
+}
+
+void skep_fixed_opened(struct directory *d, struct step *step)
+{
+	assert(d->phase == PHASE_OPEN);
+	assert(d->pipelines > 0);
+	uint32_t share = step->plan->microbatches / d->pipelines;
+	d->awaited = 0;
+	for (uint32_t i = 0; i < d->pipelines; i++) {
+		struct pipeline *p = &pipelines(d)[i];
+		p->turned = false;
+		p->awaited = step->plan->barrier && directory_row(d, p->first)->outstanding == share;
+		d->awaited += p->awaited;
+		if (directory_row(d, p->first)->outstanding != share)
+			skep_fixed_drain(d, step, i);
+	}
+}
+
+void skep_fixed_lift_barrier(struct directory *d, struct step *step)
+{
+	for (uint32_t i = 0; i < d->pipelines && d->awaited > 0; i++) {
+		const struct pipeline *p = &pipelines(d)[i];
+		if (p->turned || directory_row(d, p->last)->standing != STANDING_SERVING)
+			continue;
+		struct skep_message message =
+			skep_message_to(&d->node, SKEP_MESSAGE_BARRIER_LIFTED, directory_worker(d, p->last));
+		message.round = d->round;
+		skep_emit_send(step, &d->node, &message);
+	}
+	d->awaited = 0;
+}
+
+void skep_fixed_on_passed(struct directory *d, struct step *step, const struct skep_message *message)
+{
+	assert(message->from.index < step->plan->workers);
+	if (d->pipelines == 0 || d->phase != PHASE_OPEN || message->round != d->round)
+		return;
+	struct pipeline *p = &pipelines(d)[directory_row(d, message->from.index)->pipeline];
+	if (message->from.index != p->last || !p->awaited || d->awaited == 0)
+		return;
+	p->awaited = false;
+	if (d->awaited == 1)
+		skep_fixed_lift_barrier(d, step);
+	else
+		d->awaited--;
+}
+
+/* ---- who takes a place ---------------------------------------------------------------------------------------- */
+
+void skep_fixed_serve_ready(struct directory *d, const struct skep_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		if (directory_row(d, i)->standing == STANDING_READY)
+			skep_directory_serve(d, i);
+	}
+}
+
+void skep_fixed_ready(struct directory *d, struct step *step, uint32_t worker)
+{
+	assert(worker < step->plan->workers);
+	assert(directory_row(d, worker)->stage < step->plan->stages);
+	const struct row *row = directory_row(d, worker);
+	d->broken_since_ns = SKEP_TIME_NEVER;
+	if (d->phase == PHASE_VALIDATING && row->standing == STANDING_READY) /* where no worker waits for a share */
+		skep_directory_serve(d, worker);
+	if (d->phase == PHASE_VALIDATING)
+		step->how.directory->resume(d, step);
+	if (d->phase != PHASE_OPEN)
+		return; /* it serves when its stage has committed, or when what is missing is known (rerun.c) */
+	if (row->standing == STANDING_READY)
+		skep_directory_serve(d, worker);
+	struct pipeline *p = &pipelines(d)[row->pipeline];
+	bool all = step->how.order->turns == SKEP_TURNS_ALL;
+	if (all && p->turned && row->standing == STANDING_SERVING)
+		tell_turn(d, step, worker);
+	p->turned = p->turned && (all || p->last != worker); /* its last incarnation was told */
+	skep_fixed_drain(d, step, row->pipeline);
+	step->how.directory->resume(d, step);
+}
+
+/* ---- when no worker can work ---------------------------------------------------------------------------------- */
+
+/* A worker that holds all of its state will serve soon. */
+static bool soon_whole(struct directory *d, uint32_t pipeline, uint32_t workers)
+{
+	assert(d->pipelines > 0);
+	uint32_t present = 0;
+	for (uint32_t i = 0; i < workers; i++) {
+		const struct row *row = directory_row(d, i);
+		present += row->pipeline == pipeline && row->standing >= STANDING_READY;
+	}
+	return present == d->stages;
+}
+
+uint32_t skep_fixed_missing_stage(struct directory *d, const struct skep_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		if (directory_row(d, i)->standing < STANDING_READY)
+			return directory_row(d, i)->stage;
+	}
+	return SKEP_NO_STAGE;
+}
+
+void skep_fixed_timer(struct directory *d, struct step *step)
+{
+	assert(d->pipelines > 0);
+	if (d->phase == PHASE_STOPPED)
+		return;
+	bool broken = d->whole == 0;
+	for (uint32_t i = 0; i < d->pipelines && broken; i++)
+		broken = !soon_whole(d, i, step->plan->workers);
+	if (!broken)
+		d->broken_since_ns = SKEP_TIME_NEVER;
+	else if (d->broken_since_ns == SKEP_TIME_NEVER)
+		d->broken_since_ns = d->node.now;
+	if (broken && d->node.now - d->broken_since_ns >= step->plan->wait_for_join_ns)
+		skep_directory_stop(d, step, false);
+}

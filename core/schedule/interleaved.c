@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * interleaved.c - interleaved pipelines (Narayanan et al. 2021, section 2.2): a worker of stage s of K holds v model
+ * chunks, which are the virtual stages s, s + K, .. of v K, and a microbatch passes the pipeline v times, one model
+ * chunk after the other: from the last stage it goes on to the first one of the same pipeline, and gradients come back
+ * the same way. The worker stays one machine and serves one stage; its parameters are its model chunks one after the
+ * other. So joining, downloads, reductions and checkpoints know nothing of model chunks. Microbatches are counted for
+ * each virtual stage, since a death may lose one in some of them: COMMIT names the divisor of one virtual stage, and
+ * there is a STEP for each.
+ *
+ * The order of passes of an undisturbed pipeline is that of Megatron-LM. Microbatches go in groups of K. Forwards come
+ * by (group, model chunk c, place in the group), backwards by (group, v - 1 - c, place in the group); first 2 (K - s -
+ * 1) + (v
+ * - 1) K forwards, then one forwards and one backwards in turn. Each device does its list in that order and waits for
+ * what is next on it, also while something else is ready: going ahead with that would fill its memory with microbatches
+ * that are to wait longer, and what was next would come too late for all workers behind. With equal model chunks and no
+ * transfers everything comes just in time, and a round of M microbatches takes M (f + b) + (K - 1) (f + b) / v.
+ *
+ * Who waits for what is given up would wait for ever, so the directory tells all of a pipeline (DRAIN) when it was
+ * granted another number than its share, has given something up, or a worker is new in it (fixed.c). In such a round,
+ * as in one that is run again, a device takes what is ready, in the same order but without waiting. It begins a
+ * microbatch in a model chunk only while it holds no more than in an undisturbed round, or nothing else in that chunk.
+ * So it never holds more than v - 1 beyond that. Nor does a worker wait for ever: of all virtual stages in which a
+ * worker holds a microbatch, take the one farthest on; what is held there goes next to a virtual stage in which no
+ * worker holds anything, so nothing keeps it from going on.
+ *
+ * What a pipeline is granted beyond its share, for another one that is broken, it does in that way after its own forwards.
+ */
+#include <assert.h>
+
+#include "core/schedule/order.h"
+#include "core/worker/worker.h"
+
+/* ---- the list --------------------------------------------------------------------------------------------------- */
+
+/* Need it not wait for what is next on the list? */
+static bool loose(const struct worker *w, uint32_t round)
+{
+	return w->drained > round || worker_pass(w, round) > 0;
+}
+
+/* The pass that is number `nth` of its kind; the smaller, the sooner. */
+static uint32_t microbatch_of(const struct worker *w, uint32_t nth)
+{
+	assert(w->state == WORKER_SERVING);
+	const struct model_chunks *model_chunks = &w->model_chunks;
+	return model_chunks->first + nth / (model_chunks->stages * model_chunks->count) * model_chunks->stages +
+	       nth % model_chunks->stages;
+}
+
+static uint32_t model_chunk_of(const struct worker *w, uint32_t nth, bool backward)
+{
+	assert(w->state == WORKER_SERVING);
+	uint32_t model_chunk = nth / w->model_chunks.stages % w->model_chunks.count;
+	return backward ? w->model_chunks.count - 1 - model_chunk : model_chunk;
+}
+
+static uint64_t key_of(const struct worker *w, const struct skep_work *work, bool backward)
+{
+	assert(w->state == WORKER_SERVING);
+	assert(work->microbatch < w->numbers);
+	const struct model_chunks *model_chunks = &w->model_chunks;
+	uint32_t model_chunk = backward ? model_chunks->count - 1 - work->model_chunk : work->model_chunk;
+	uint64_t group = work->microbatch / model_chunks->stages, place = work->microbatch % model_chunks->stages;
+	return (group * model_chunks->count + model_chunk) * model_chunks->stages + place;
+}
+
+static bool own(const struct worker *w, uint32_t microbatch)
+{
+	return w->model_chunks.first != SKEP_NO_INDEX && microbatch - w->model_chunks.first < w->share;
+}
+
+/* The grant whose microbatches may be issued now. */
+static const struct grant *granted(struct worker *w, uint32_t round)
+{
+	assert(w->state == WORKER_SERVING);
+	const struct skep_inflight *table = worker_inflight(w);
+	bool any = w->grants > 0 && worker_grants(w)->round == round && table->used < table->capacity;
+	return any ? worker_grants(w) : NULL;
+}
+
+/* Shares are granted one after the other from 0 on, so the first of one is a multiple of its length. */
+static bool know_first(struct worker *w, uint32_t round)
+{
+	assert(w->state == WORKER_SERVING);
+	const struct skep_inflight *table = worker_inflight(w);
+	const struct grant *grant = w->node.stage == 0 ? granted(w, round) : NULL;
+	if (w->model_chunks.first != SKEP_NO_INDEX)
+		return true;
+	if (grant && grant->first % w->share == 0 && !worker_validates(w, grant->first))
+		w->model_chunks.first = grant->first;
+	uint32_t left = w->node.stage > 0 ? table->used : 0;
+	for (uint32_t i = 0; left > 0 && w->model_chunks.first == SKEP_NO_INDEX; i++) {
+		const struct skep_work *work = &table->work[i];
+		left -= work->state != SKEP_WORK_FREE;
+		bool first = work->model_chunk == 0 && work->microbatch % w->share == 0 &&
+		             !worker_validates(w, work->microbatch);
+		if (work->state == SKEP_WORK_READY_FORWARD && work->round == round && first)
+			w->model_chunks.first = work->microbatch;
+	}
+	return w->model_chunks.first != SKEP_NO_INDEX;
+}
+
+static void run(struct worker *w, struct step *step, struct skep_work *work, enum skep_op_kind kind)
+{
+	assert(w->state == WORKER_SERVING);
+	assert(work->microbatch < w->numbers);
+	if (own(w, work->microbatch)) {
+		w->model_chunks.forwards += kind == SKEP_OP_FORWARD;
+		w->model_chunks.backwards += kind == SKEP_OP_BACKWARD;
+	}
+	skep_work_unqueue(worker_inflight(w), work);
+	skep_pipeline_run(w, step, work, kind);
+}
+
+static void issue(struct worker *w, struct step *step)
+{
+	assert(w->state == WORKER_SERVING);
+	w->model_chunks.forwards += own(w, worker_grants(w)->first);
+	skep_pipeline_issue(w, step);
+}
+
+/* The next pass of the list, if it is ready. */
+static void pick_next(struct worker *w, struct step *step, uint32_t round)
+{
+	assert(w->state == WORKER_SERVING);
+	const struct model_chunks *model_chunks = &w->model_chunks;
+	uint32_t all = w->share * model_chunks->count;
+	bool backward = model_chunks->forwards == all || model_chunks->forwards - model_chunks->backwards >= w->held;
+	uint32_t nth = backward ? model_chunks->backwards : model_chunks->forwards;
+	if (nth == all)
+		return;
+	uint32_t microbatch = microbatch_of(w, nth), model_chunk = model_chunk_of(w, nth, backward);
+	const struct grant *grant = granted(w, round);
+	if (!backward && model_chunk == 0 && w->node.stage == 0) {
+		if (grant && grant->first == microbatch)
+			issue(w, step);
+		return;
+	}
+	struct skep_work *work = skep_inflight_find(worker_inflight(w), round, worker_item(w, microbatch, model_chunk));
+	uint8_t ready = backward ? SKEP_WORK_READY_BACKWARD : SKEP_WORK_READY_FORWARD;
+	if (work && work->state == ready)
+		run(w, step, work, backward ? SKEP_OP_BACKWARD : SKEP_OP_FORWARD);
+}
+
+/* ---- without waiting -------------------------------------------------------------------------------------------- */
+
+static bool has_room(struct worker *w, uint32_t model_chunk)
+{
+	assert(w->state == WORKER_SERVING);
+	const struct skep_inflight *table = worker_inflight(w);
+	uint32_t held = 0, same = 0, left = table->used;
+	for (uint32_t i = 0; left > 0; i++) {
+		const struct skep_work *work = &table->work[i];
+		left -= work->state != SKEP_WORK_FREE;
+		held += work->state > SKEP_WORK_READY_FORWARD;
+		same += work->state > SKEP_WORK_READY_FORWARD && work->model_chunk == model_chunk;
+	}
+	return held < w->held || same == 0;
+}
+
+/* What comes first of what is ready; not this pipeline's own if its list is kept to. */
+static struct skep_work *first_ready(struct worker *w, uint32_t round, bool backward, bool others)
+{
+	assert(w->state == WORKER_SERVING);
+	struct skep_inflight *table = worker_inflight(w);
+	uint8_t ready = backward ? SKEP_WORK_READY_BACKWARD : SKEP_WORK_READY_FORWARD;
+	struct skep_work *first = NULL;
+	uint32_t left = table->used;
+	for (uint32_t i = 0; left > 0; i++) {
+		struct skep_work *work = &table->work[i];
+		left -= work->state != SKEP_WORK_FREE;
+		bool may = work->state == ready && work->round == round && !(others && own(w, work->microbatch)) &&
+		           (backward || has_room(w, work->model_chunk));
+		if (may && (!first || key_of(w, work, backward) < key_of(w, first, backward)))
+			first = work;
+	}
+	return first;
+}
+
+static void pick_ready(struct worker *w, struct step *step, uint32_t round, bool others)
+{
+	assert(w->state == WORKER_SERVING);
+	/* Run again, after an attempt that may still be on the reduce lane and reads what BACKWARD adds to. */
+	bool adds = !worker_recounted(w) || w->reduce_ops == 0;
+	struct skep_work *backward = adds ? first_ready(w, round, true, others) : NULL;
+	struct skep_work *forward = backward ? NULL : first_ready(w, round, false, others);
+	if (backward)
+		run(w, step, backward, SKEP_OP_BACKWARD);
+	else if (forward)
+		run(w, step, forward, SKEP_OP_FORWARD);
+	else if (granted(w, round) && w->issued_in_flight < step->plan->in_flight && has_room(w, 0))
+		issue(w, step);
+}
+
+/* What is validated comes before the round and is on no list: whatever is ready. */
+static void pick_validated(struct worker *w, struct step *step, uint32_t round)
+{
+	assert(w->state == WORKER_SERVING);
+	struct skep_work *first = first_ready(w, round, false, false);
+	const struct grant *grant = granted(w, round);
+	if (first && worker_validates(w, first->microbatch))
+		run(w, step, first, SKEP_OP_FORWARD);
+	else if (!first && grant && worker_validates(w, grant->first) && w->issued_in_flight < step->plan->in_flight &&
+		 has_room(w, 0))
+		issue(w, step);
+}
+
+static void pick(struct worker *w, struct step *step)
+{
+	assert(w->state == WORKER_SERVING);
+	uint32_t round = worker_round(w);
+	if (step->plan->validate_every > 0)
+		pick_validated(w, step, round);
+	if (w->compute_op != 0)
+		return;
+	bool waits = !loose(w, round);
+	if (waits && know_first(w, round))
+		pick_next(w, step, round);
+	bool forwards_done = w->model_chunks.forwards == w->share * w->model_chunks.count;
+	if (w->compute_op == 0 && (!waits || forwards_done))
+		pick_ready(w, step, round, waits);
+}
+
+const struct skep_order skep_order_interleaved = {
+	.pick = pick, .passed = skep_order_no_barrier, .turns = SKEP_TURNS_ALL};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * order.h - the order in which an idle device does passes, one table for each kind of pipeline: swarm.c, gpipe.c,
+ * one_f_one_b.c, interleaved.c, pipedream.c. What the directory does for fixed pipelines is fixed.c.
+ */
+#ifndef SKEP_CORE_SCHEDULE_ORDER_H
+#define SKEP_CORE_SCHEDULE_ORDER_H
+
+#include "core/plan.h"
+
+struct step;
+struct worker;
+
+/* Which workers of a pipeline may wait for what will not come, and have to be told (DRAIN). */
+enum skep_turns { SKEP_TURNS_NONE, SKEP_TURNS_LAST, SKEP_TURNS_ALL };
+
+struct skep_order {
+	void (*pick)(struct worker *w, struct step *step);   /* gives an idle device its next pass, if there is one */
+	void (*passed)(struct worker *w, struct step *step); /* the last stage has gone forwards once more */
+	enum skep_turns turns;
+	bool turns_late; /* DRAIN is of use also when its round is not the open one */
+};
+
+extern const struct skep_order skep_order_swarm, skep_order_gpipe, skep_order_1f1b, skep_order_interleaved,
+	skep_order_pipedream;
+
+extern const struct skep_order *const skep_order_of[SKEP_PIPELINES];
+
+/* What is held: everything but what has come and was not begun. */
+bool skep_order_has_room(struct worker *w);
+void skep_order_no_barrier(struct worker *w, struct step *step);
+
+#endif

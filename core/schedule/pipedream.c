@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pipedream.c - PipeDream (Narayanan et al. 2019): one forwards, one backwards over rounds that are never flushed, the
+ * oldest ready round first. Stage s of K begins a FORWARD of round r when it holds fewer than K - s and its parameters lack
+ * at most `staleness` steps of r, and a BACKWARD of r when round r - 2 is stepped. The step is on this lane, before anything
+ * else.
+ *
+ * A step from r to r + 1 finds the place of version r + 1 free, which is that of version r - staleness: nothing of round r
+ * and before is held any more (its share is counted, or given up), and what is held of a later round r' reads version r' -
+ * staleness > r - staleness or newer. That is asserted (no_flush.c).
+ *
+ * No stage waits for ever: of the oldest round that is not behind a stage, all that has come may go both ways as soon as one
+ * of the later ones has gone backwards to make room, and that waits for no step of this round.
+ */
+#include "core/schedule/order.h"
+
+#include "core/worker/worker.h"
+#include <assert.h>
+
+/* The oldest round's that is ready, of those before round `end`. */
+static struct skep_work *take_oldest(struct worker *w, enum skep_work_state state, uint32_t end)
+{
+	assert(w->state == WORKER_SERVING);
+	struct skep_inflight *table = worker_inflight(w);
+	struct skep_work *oldest = NULL;
+	uint32_t left = table->used;
+	for (uint32_t i = 0; left > 0; i++) {
+		struct skep_work *work = &table->work[i];
+		left -= work->state != SKEP_WORK_FREE;
+		if (work->state == state && work->round < end && (!oldest || work->round < oldest->round))
+			oldest = work;
+	}
+	if (oldest)
+		skep_work_unqueue(table, oldest);
+	return oldest;
+}
+
+static void forward(struct worker *w, struct step *step)
+{
+	assert(w->state == WORKER_SERVING);
+	assert(w->grants <= w->grant_capacity);
+	uint32_t end = w->version + w->staleness + 1;
+	if (!skep_order_has_room(w))
+		return;
+	struct skep_work *work = take_oldest(w, SKEP_WORK_READY_FORWARD, end);
+	if (work)
+		skep_pipeline_run(w, step, work, SKEP_OP_FORWARD);
+	else if (w->grants > 0 && worker_grants(w)->round < end)
+		skep_pipeline_issue(w, step);
+}
+
+static void backward(struct worker *w, struct step *step)
+{
+	assert(w->state == WORKER_SERVING);
+	struct skep_work *work = take_oldest(w, SKEP_WORK_READY_BACKWARD, w->version + 2);
+	if (work)
+		skep_pipeline_run(w, step, work, SKEP_OP_BACKWARD);
+}
+
+static void pick(struct worker *w, struct step *step)
+{
+	assert(w->state == WORKER_SERVING);
+	bool forward_first = w->backwards;
+	if (forward_first)
+		forward(w, step);
+	if (w->compute_op == 0)
+		backward(w, step);
+	if (w->compute_op == 0 && !forward_first)
+		forward(w, step);
+}
+
+const struct skep_order skep_order_pipedream = {
+	.pick = pick, .passed = skep_order_no_barrier, .turns = SKEP_TURNS_NONE, .turns_late = true};

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * loop.h - one machine of the core in real time: what skep_node_step() asks for is done, and what happens is told to it.
+ */
+#ifndef SKEP_EXEC_LOOP_H
+#define SKEP_EXEC_LOOP_H
+
+#include "exec/exec.h"
+#include "exec/loop/clock.h"
+#include "exec/loop/rejects.h"
+#include "exec/loop/transport.h"
+
+struct skep_post_mortem;
+
+struct skep_loop_setup {
+	const struct skep_scenario *scenario;
+	bool pace, shape;
+	struct skep_device *device; /* NULL on rank 0; each later life of a worker has a new one */
+	enum skep_device_kind device_kind;
+	struct skep_device_place device_place;
+	struct skep_keeper keeper;            /* of every life's device; zero: the scenario has no checkpoints */
+	struct skep_post_mortem *post_mortem; /* [ranks] in memory that all ranks share, or NULL */
+	/* [ranks * (workers + 1) * SKEP_TRAFFICS] what each has sent, in such memory, all zero; or NULL: what a process has not
+	 * told of when it dies is not known. */
+	struct skep_link_use *used;
+	struct skep_transport *transport;
+	const struct skep_clock *clock;
+	const struct skep_recorder *recorder; /* rank 0; else NULL */
+	struct skep_rejects *rejects;
+	int signal_fd; /* readable when the run shall end early; -1: none */
+};
+
+/* Runs the machine of transport->rank to its end, or whatever machines it gets to run. Afterwards setup->device is the caller's
+ * again. *ret_clean: all ranks have said good-bye and nothing is under way. */
+bool skep_loop_run(
+	struct skep_loop_setup *setup, struct skep_exec_result *ret, bool *ret_clean, char *reterr, size_t size);
+
+/* How long rank 0 waits for the workers once the directory has ended: with pace, a worker may have just begun the longest
+ * operation of the plan. */
+uint64_t skep_loop_patience_ns(const struct skep_scenario *scenario, bool pace);
+
+#endif

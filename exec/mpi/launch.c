@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * launch.c - starts the processes of a run: this file starts mpirun, or finds that mpirun has started this process.
+ *
+ * mpirun is a child, so that a run which is killed ends as any other that fails: with status 1 and a last line that says why.
+ */
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/reader.h"
+#include "base/signals.h"
+#include "exec/loop/clock.h"
+#include "exec/mpi/launch.h"
+#include "exec/mpi/ulfm.h"
+
+/* srun numbers real steps from 0; the batch script, an interactive shell and the like have numbers from here on. */
+#define SLURM_SPECIAL_STEPS 4294967280u
+
+#define EAGER_LEAST (UINT64_C(1) << 20) /* bytes */
+
+static bool set(const char *name)
+{
+	const char *value = getenv(name);
+	return value != NULL && value[0] != '\0';
+}
+
+/* Is this a task of an srun step, and not just a shell inside an allocation? */
+static bool slurm_step(void)
+{
+	const char *step = getenv("SLURM_STEP_ID");
+	if (!set("SLURM_PROCID") || step == NULL)
+		return false;
+	char *end;
+	unsigned long number = strtoul(step, &end, 10);
+	return end != step && *end == '\0' && number < SLURM_SPECIAL_STEPS;
+}
+
+bool skep_exec_launched(void)
+{
+	return set("OMPI_COMM_WORLD_SIZE") || set("PMIX_RANK") || set("PMI_SIZE") || set("PMI_RANK") || slurm_step();
+}
+
+bool skep_exec_survives(void)
+{
+	int up = 0;
+	MPI_Initialized(&up);
+	return up ? skep_ulfm_active() : skep_ulfm_built();
+}
+
+bool skep_exec_ready(const struct skep_exec_options *options, char *reterr, size_t size)
+{
+	if (options->has_spares && !skep_exec_survives()) {
+		snprintf(reterr, size,
+			"--spares: the MPI that this program was built with ends a run when one of its processes dies; "
+			"it takes Open MPI 5, as in Debian 13");
+		return false;
+	}
+	if (skep_program_find("mpirun"))
+		return true;
+	snprintf(reterr, size, "mpirun is not installed: apt-get install openmpi-bin");
+	return false;
+}
+
+/* Will mpirun start all ranks on this host? */
+static bool local(void)
+{
+	return !set("SLURM_JOB_ID") && !set("PBS_JOBID") && !set("LSB_JOBID");
+}
+
+/* What mpirun's children are to inherit. OpenBLAS: one thread a rank, before it starts its own. All ranks of a run that
+ * mpirun starts outside of a cluster's allocation are on this host, so shared memory will do: Open MPI 5 complains for
+ * each pair of ranks when no network interface suits it. */
+static void prepare_environment(bool shared_memory_only)
+{
+	setenv("OPENBLAS_NUM_THREADS", "1", 1);
+	if (shared_memory_only)
+		setenv("OMPI_MCA_btl", "^tcp", 0);
+	if (geteuid() != 0)
+		return;
+	static const char *const allow[] = {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", /* Open MPI 4 */
+		"PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"};                            /* 5 */
+	for (size_t i = 0; i < sizeof allow / sizeof allow[0]; i++)
+		setenv(allow[i], "1", 1);
+}
+
+/* The command line of mpirun, in memory of its own; NULL: none, and the reason. The strings are the caller's. */
+static char **command_line(char *const option[], char *const argv[], char *reterr, size_t size)
+{
+	size_t options = 0, arguments = 0;
+	while (option[options] != NULL)
+		options++;
+	while (argv[arguments] != NULL)
+		arguments++;
+	char **all = calloc(options + arguments + 1, sizeof *all);
+	if (all == NULL) {
+		snprintf(reterr, size, "no memory to start mpirun");
+		return NULL;
+	}
+	memcpy(all, option, options * sizeof *all);
+	for (size_t i = 1; i < arguments; i++) /* argv[0] is the program's own name */
+		all[options + i - 1] = argv[i];
+	return all;
+}
+
+static bool this_program(char *ret, size_t room, char *reterr, size_t size)
+{
+	ssize_t length = readlink("/proc/self/exe", ret, room - 1);
+	ret[length > 0 ? length : 0] = '\0';
+	if (length <= 0)
+		snprintf(reterr, size, "cannot tell where this program is: %s", strerror(errno));
+	return length > 0;
+}
+
+/* ---- mpirun as a child --------------------------------------------------------------------------------------------- */
+
+#define WORD "SKEP_WORD" /* names the file for the run's last word */
+#define LOOK_MS 20
+#define WORD_NS UINT64_C(1000000000)   /* from the last word to the end of mpirun: all ranks end at once */
+#define SIGNAL_NS UINT64_C(8000000000) /* from a signal to the same: rank 0 has things to write */
+#define AGAIN_NS UINT64_C(100000000)   /* what comes sooner is the same word twice: timeout(1) tells us and our group */
+#define NOT_THERE 127                  /* mpirun's status when it could not be started, as a shell has it */
+
+bool skep_launch_wants_word(void)
+{
+	return set(WORD);
+}
+
+void skep_launch_leave_word(int status)
+{
+	const char *path = getenv(WORD);
+	FILE *file = path != NULL ? fopen(path, "w") : NULL;
+	if (file == NULL)
+		return;
+	fprintf(file, "%d\n", status);
+	fclose(file);
+}
+
+/* -1: not there yet. */
+static int read_word(const char *path)
+{
+	int status = -1;
+	FILE *file = fopen(path, "r");
+	if (file == NULL)
+		return -1;
+	if (fscanf(file, "%d", &status) != 1)
+		status = -1;
+	fclose(file);
+	return status;
+}
+
+struct watch {
+	pid_t mpirun;
+	int signals;      /* a descriptor: what this process is sent */
+	const char *path; /* where rank 0 leaves word; NULL: the run ends with mpirun, whose status is the run's */
+	int word, asked;  /* -1: none yet; the signal that was to end the run, 0: none */
+	uint64_t asked_ns;
+};
+
+/* Passes on to mpirun a signal that this process got. A terminal has sent its signal to mpirun too, and a second
+ * one would leave rank 0 no time to write. (mpirun ignores SIGHUP; its sender cannot be told.) A user who does not
+ * want to wait and sends the signal again ends everything at once. */
+static bool pass_on(struct watch *w)
+{
+	struct signalfd_siginfo info;
+	if (read(w->signals, &info, sizeof info) != (ssize_t)sizeof info || info.ssi_signo == SIGCHLD)
+		return false;
+	uint64_t now_ns = skep_monotonic_ns();
+	if (w->asked == 0) {
+		w->asked = (int)info.ssi_signo;
+		w->asked_ns = now_ns;
+		if (w->asked == SIGHUP || info.ssi_code != SI_KERNEL)
+			kill(w->mpirun, w->asked == SIGHUP ? SIGTERM : w->asked);
+	} else if (now_ns - w->asked_ns > AGAIN_NS) {
+		kill(w->mpirun, SIGKILL);
+	}
+	return true;
+}
+
+/* mpirun to its end, or until there is nothing left to wait for. Returns its state. */
+static int wait_for_mpirun(struct watch *w)
+{
+	struct pollfd asked = {.fd = w->signals, .events = POLLIN};
+	uint64_t end_ns = UINT64_MAX;
+	int state = 0;
+	while (waitpid(w->mpirun, &state, WNOHANG) == 0) {
+		bool signalled = poll(&asked, 1, w->path != NULL ? LOOK_MS : -1) > 0 && pass_on(w);
+		if (w->path == NULL)
+			continue;
+		w->word = w->word < 0 ? read_word(w->path) : w->word;
+		uint64_t now_ns = skep_monotonic_ns();
+		if (w->word >= 0 && end_ns > now_ns + WORD_NS)
+			end_ns = now_ns + WORD_NS;
+		if (signalled && end_ns > now_ns + SIGNAL_NS)
+			end_ns = now_ns + SIGNAL_NS;
+		if (now_ns > end_ns)
+			kill(w->mpirun, SIGKILL); /* on a milder signal it would wait, and complain */
+	}
+	if (w->path != NULL && w->word < 0)
+		w->word = read_word(w->path);
+	return state;
+}
+
+/* The run's status, and what is left to be said. Ranks end with theirs, at most 2; whatever else mpirun ends with, it was
+ * not they who chose it. */
+static int verdict(const struct watch *w, int state, char *reterr, size_t size)
+{
+	int code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+	int status = w->word >= 0 ? w->word : code > 2 ? 1 : code;
+	if (status != 0 && w->asked != 0)
+		snprintf(reterr, size, "the run was ended by SIG%s", sigabbrev_np(w->asked));
+	else if (w->word < 0 && code == NOT_THERE)
+		snprintf(reterr, size, "mpirun does not start");
+	else if (w->word < 0 && WIFSIGNALED(state))
+		snprintf(reterr, size, "mpirun was ended by SIG%s, and the run with it", sigabbrev_np(WTERMSIG(state)));
+	else if (w->word < 0 && code > 2)
+		snprintf(reterr, size,
+			"a process of the run died, and the run with it; which one it was, mpirun says (its status is "
+			"%d)",
+			code);
+	return status != 0 && w->asked != 0 ? 128 + w->asked : status;
+}
+
+static int launch_child(char **command, const char *path, char *reterr, size_t size)
+{
+	sigset_t heard = skep_quit_signals(), before;
+	sigaddset(&heard, SIGCHLD);
+	signal(SIGCHLD, SIG_DFL);
+	sigprocmask(SIG_BLOCK, &heard, &before);
+	struct watch w = {.signals = signalfd(-1, &heard, SFD_NONBLOCK | SFD_CLOEXEC), .path = path, .word = -1};
+	pid_t parent = getpid();
+	w.mpirun = w.signals >= 0 ? fork() : -1;
+	if (w.mpirun == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		sigaddset(&before, SIGHUP);
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		if (path != NULL)
+			setenv(WORD, path, 1);
+		if (getppid() == parent)
+			execvp(command[0], command);
+		_exit(NOT_THERE);
+	}
+	if (w.mpirun > 0)
+		return verdict(&w, wait_for_mpirun(&w), reterr, size);
+	snprintf(reterr, size, "mpirun does not start: %s", strerror(errno));
+	return -1;
+}
+
+/* There may be more ranks than cores; no rank is bound to a core; idle ranks yield; after SIGTERM rank 0 gets time
+ * to write. */
+#define ALWAYS                                                                                                         \
+	"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca",                          \
+		"odls_base_sigkill_timeout", "3"
+
+int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], char *reterr, size_t size)
+{
+	char program[4096], number[16];
+	if (!this_program(program, sizeof program, reterr, size))
+		return -1;
+	snprintf(number, sizeof number, "%" PRIu32, ranks);
+	char *const option[] = {"mpirun", ALWAYS, "-n", number, program, NULL};
+	char **all = command_line(option, argv, reterr, size);
+	if (all == NULL)
+		return -1;
+	prepare_environment(local());
+	int status = launch_child(all, NULL, reterr, size);
+	free(all);
+	return status;
+}
+
+/* ---- a run that survives ------------------------------------------------------------------------------------------ */
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+	(void)status;
+	(void)kind;
+	(void)where;
+	return remove(path) != 0 && errno != ENOENT;
+}
+
+static int launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[], char *reterr, size_t size)
+{
+	char program[4096], number[16], eager[32], folder[] = "/tmp/skep-XXXXXX", path[64];
+	if (!this_program(program, sizeof program, reterr, size))
+		return -1;
+	snprintf(number, sizeof number, "%" PRIu32, ranks);
+	/* What goes to a dying process must not need its answer: a rendezvous with it can hang the others. */
+	snprintf(eager, sizeof eager, "%" PRIu64, (largest < EAGER_LEAST ? EAGER_LEAST : largest) + 4096);
+	char *const option[] = {"mpirun", "--with-ft", "ulfm", ALWAYS, "--mca", "btl_tcp_eager_limit", eager, "--mca",
+		"btl_tcp_rndv_eager_limit", eager, "-n", number, program, NULL};
+	char **all = command_line(option, argv, reterr, size);
+	int status = -1;
+	if (all != NULL && mkdtemp(folder) != NULL) {
+		snprintf(path, sizeof path, "%s/word", folder);
+		setenv("PRTE_MCA_prte_tmpdir_base", folder, 1); /* what a killed mpirun leaves there is removed here */
+		prepare_environment(false);
+		if (local()) {
+			setenv("OMPI_MCA_btl", "tcp,self", 0);
+			setenv("OMPI_MCA_btl_tcp_if_include", "lo", 0);
+		}
+		status = launch_child(all, path, reterr, size);
+		nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	} else if (all != NULL) {
+		snprintf(reterr, size, "cannot write to /tmp: %s", strerror(errno));
+	}
+	free(all);
+	return status;
+}
+
+static uint64_t largest_message(const struct skep_plan *plan)
+{
+	uint64_t largest = 0;
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		const struct skep_stage_plan *stage = &plan->stage[i];
+		largest = stage->activation_bytes > largest ? stage->activation_bytes : largest;
+		largest = stage->state_bytes > largest ? stage->state_bytes : largest;
+	}
+	return largest;
+}
+
+int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
+	char *reterr, size_t size)
+{
+	uint32_t ranks = scenario->plan.workers + 1;
+	/* What survives deaths has to do without shared memory, which a run as fast as this machine can would feel. */
+	bool shall = options->has_spares || ((scenario->has_trace || options->pace) && skep_exec_survives());
+	if (!shall)
+		return skep_exec_launch_ranks(ranks, argv, reterr, size);
+	uint64_t spares = options->has_spares ? options->spares : scenario->churn.joins;
+	ranks += (uint32_t)(spares < SKEP_EXEC_SPARES_MAX ? spares : SKEP_EXEC_SPARES_MAX);
+	return launch_surviving(ranks, largest_message(&scenario->plan), argv, reterr, size);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * launch.h - how rank 0 tells the process that has launched the run with which status it has ended. When processes of
+ * the run have died, mpirun's exit status does not say that, and mpirun may not end by itself.
+ */
+#ifndef SKEP_EXEC_LAUNCH_H
+#define SKEP_EXEC_LAUNCH_H
+
+#include "exec/exec.h"
+
+/* Rank 0: the run has ended with this status, and everything is written. */
+void skep_launch_leave_word(int status);
+bool skep_launch_wants_word(void); /* true: skep has launched this process and waits for that status */
+
+#endif

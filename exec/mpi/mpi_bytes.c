@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mpi_bytes.c - see mpi_bytes.h.
+ */
+#include "exec/mpi/mpi_bytes.h"
+
+#include <time.h>
+
+#include "exec/loop/clock.h"
+
+/* MPI counts in int: a tensor of 1 GiB or more is one element of a type made for it. */
+static MPI_Datatype body_type(uint64_t bytes)
+{
+	const uint64_t unit = 1u << 30;
+	int lengths[2] = {(int)(bytes / unit), (int)(bytes % unit)};
+	MPI_Aint places[2] = {0, (MPI_Aint)(bytes / unit * unit)};
+	MPI_Datatype big, both;
+	MPI_Type_contiguous((int)unit, MPI_BYTE, &big);
+	MPI_Type_create_struct(2, lengths, places, (MPI_Datatype[2]){big, MPI_BYTE}, &both);
+	MPI_Type_commit(&both);
+	MPI_Type_free(&big);
+	return both;
+}
+
+int skep_mpi_send(const void *body, uint64_t bytes, int peer, int tag, MPI_Comm comm, MPI_Request *ret)
+{
+	if (bytes < 1u << 30)
+		return MPI_Isend(body, (int)bytes, MPI_BYTE, peer, tag, comm, ret);
+	MPI_Datatype type = body_type(bytes);
+	int rc = MPI_Isend(body, 1, type, peer, tag, comm, ret);
+	MPI_Type_free(&type);
+	return rc;
+}
+
+int skep_mpi_receive(void *body, uint64_t bytes, MPI_Message *matched, MPI_Request *ret)
+{
+	if (bytes < 1u << 30)
+		return MPI_Imrecv(body, (int)bytes, MPI_BYTE, matched, ret);
+	MPI_Datatype type = body_type(bytes);
+	int rc = MPI_Imrecv(body, 1, type, matched, ret);
+	MPI_Type_free(&type);
+	return rc;
+}
+
+uint64_t skep_mpi_size(const MPI_Status *status)
+{
+	MPI_Count bytes = 0;
+	MPI_Get_elements_x(status, MPI_BYTE, &bytes);
+	return (uint64_t)bytes;
+}
+
+bool skep_mpi_meet(MPI_Comm comm, uint32_t seconds)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	uint64_t deadline_ns = skep_monotonic_ns() + (uint64_t)seconds * 1000000000u;
+	MPI_Request met;
+	int done = 0;
+	MPI_Ibarrier(comm, &met);
+	while (MPI_Test(&met, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && skep_monotonic_ns() < deadline_ns)
+		nanosleep(&nap, NULL);
+	return done != 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * startup.h - what all ranks agree on before the run begins. Every function is collective: all ranks call it at the
+ * same place, between MPI_Init and MPI_Finalize.
+ */
+#ifndef SKEP_EXEC_MPI_STARTUP_H
+#define SKEP_EXEC_MPI_STARTUP_H
+
+#include "exec/loop/clock.h"
+
+#define SKEP_REASON_SIZE 256
+
+/* `reason` is empty where nothing is wrong. Afterwards every rank has that of the lowest one that found something; true:
+ * none did. */
+bool skep_together_agree(char reason[SKEP_REASON_SIZE]);
+
+bool skep_together_one_host(void);
+
+/* The lowest rank on this one's host: the same for all that share its memory. */
+uint32_t skep_together_host(void);
+
+/* One instant for all processes of a host; over several hosts each takes its own after the barrier. */
+struct skep_clock skep_together_clock(bool one_host);
+
+/* Of rank 0: what names the run, so that a frame of another one is known as such. */
+uint64_t skep_together_name(void);
+
+#endif

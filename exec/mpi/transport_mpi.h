@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * transport_mpi.h - the transport over MPI_COMM_WORLD, between MPI_Init and MPI_Finalize.
+ */
+#ifndef SKEP_EXEC_TRANSPORT_MPI_H
+#define SKEP_EXEC_TRANSPORT_MPI_H
+
+#include <mpi.h>
+
+#include "exec/loop/rejects.h"
+#include "exec/loop/transport.h"
+#include "exec/mpi/mpi_bytes.h"
+
+/* All ranks together. `run` must be the same on all. False: MPI refused or no memory. */
+bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct skep_rejects *rejects);
+
+/* All ranks together if `clean`, and nothing may be pending; else everything is left to the end of the process. */
+void skep_transport_mpi_destroy(struct skep_transport *transport, bool clean);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * probe.c - finds out which ranks share a host, which places they form and which device each rank has, then lets
+ * probe_rank.h measure. See probe.h.
+ */
+#include "exec/probe/probe.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/signals.h"
+#include "exec/mpi/startup.h"
+#include "exec/mpi/transport_mpi.h"
+#include "exec/probe/probe_rank.h"
+#include "models/device/microbench.h"
+#include "models/layers/thread_pool.h"
+
+#define NAME_BYTES 256
+
+struct cluster { /* known to all ranks */
+	uint32_t rank, ranks;
+	uint32_t *host_of;        /* [ranks]: the lowest rank of its host */
+	char (*name)[NAME_BYTES]; /* [ranks]: of its host */
+};
+
+/* ---- who is where ------------------------------------------------------------------------------------------------ */
+
+static void cluster_finish(struct cluster *c)
+{
+	free(c->host_of);
+	free(c->name);
+}
+
+static bool cluster_init(struct cluster *c, char reason[SKEP_REASON_SIZE])
+{
+	int rank, ranks, length = 0;
+	char name[MPI_MAX_PROCESSOR_NAME + NAME_BYTES] = "";
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	*c = (struct cluster){.rank = (uint32_t)rank, .ranks = (uint32_t)ranks};
+	c->host_of = calloc(c->ranks, sizeof *c->host_of);
+	c->name = calloc(c->ranks, sizeof *c->name);
+	if (c->host_of == NULL || c->name == NULL)
+		snprintf(reason, SKEP_REASON_SIZE, "no memory for the names of %d ranks", ranks);
+	if (!skep_together_agree(reason))
+		return false;
+	uint32_t host = skep_together_host();
+	MPI_Get_processor_name(name, &length);
+	name[NAME_BYTES - 1] = '\0';
+	MPI_Allgather(&host, 1, MPI_UINT32_T, c->host_of, 1, MPI_UINT32_T, MPI_COMM_WORLD);
+	MPI_Allgather(name, NAME_BYTES, MPI_CHAR, c->name, NAME_BYTES, MPI_CHAR, MPI_COMM_WORLD);
+	return true;
+}
+
+static uint32_t before_on_host(const struct cluster *c, uint32_t rank)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < rank; i++)
+		count += c->host_of[i] == c->host_of[rank];
+	return count;
+}
+
+static uint32_t on_host(const struct cluster *c, uint32_t rank)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < c->ranks; i++)
+		count += c->host_of[i] == c->host_of[rank];
+	return count;
+}
+
+/* The first label of the host's name, with nothing in it that a topology would have to escape. */
+static void short_name(const struct cluster *c, uint32_t rank, char ret[NAME_BYTES])
+{
+	snprintf(ret, NAME_BYTES, "%.*s", (int)strcspn(c->name[rank], "."), c->name[rank]);
+	for (char *at = ret; *at; at++)
+		if (*at < '!' || *at > '~' || *at == '"' || *at == '\\' || *at == '\'')
+			*at = '-';
+	if (ret[0] == '\0')
+		snprintf(ret, NAME_BYTES, "host");
+}
+
+/* Different places have different names, of at most 31 bytes. */
+static void name_place(struct skep_probed *p, const struct cluster *c, uint32_t place, uint32_t rank, bool by_rank)
+{
+	char name[NAME_BYTES], end[24] = "";
+	short_name(c, rank, name);
+	if (by_rank && on_host(c, rank) > 1)
+		snprintf(end, sizeof end, ":%" PRIu32, before_on_host(c, rank));
+	for (uint32_t i = 0, again = 2; i < place; i++) {
+		snprintf(p->place_name[place], sizeof *p->place_name, "%.*s%s", (int)(31 - strlen(end)), name, end);
+		if (strcmp(p->place_name[i], p->place_name[place]) == 0) {
+			snprintf(end, sizeof end, "#%" PRIu32, again++);
+			i = UINT32_MAX; /* from the first one */
+		}
+	}
+	snprintf(p->place_name[place], sizeof *p->place_name, "%.*s%s", (int)(31 - strlen(end)), name, end);
+}
+
+/* What tells its place: the rank, the place in the topology that is imposed, or the host. */
+static uint32_t key_of(const struct skep_probe_options *o, const struct cluster *c, uint32_t rank)
+{
+	return o->by_rank ? rank : o->shape != NULL ? o->shape->machine[rank].place : c->host_of[rank];
+}
+
+/* Places are numbered by the first rank there. */
+static bool find_places(const struct skep_probe_options *o, const struct cluster *c, struct skep_probed *ret)
+{
+	uint32_t places = 0, hosts = 0;
+	uint32_t *place_of = calloc(c->ranks, sizeof *place_of);
+	for (uint32_t i = 0; place_of != NULL && i < c->ranks; i++) {
+		uint32_t first = 0;
+		while (key_of(o, c, first) != key_of(o, c, i))
+			first++;
+		place_of[i] = first == i ? places++ : place_of[first];
+		hosts += c->host_of[i] == i;
+	}
+	if (place_of == NULL || !skep_probed_create(ret, c->ranks, places)) {
+		free(place_of);
+		return false;
+	}
+	ret->hosts = hosts;
+	memcpy(ret->place_of, place_of, c->ranks * sizeof *place_of);
+	memcpy(ret->host_of, c->host_of, c->ranks * sizeof *place_of);
+	free(place_of);
+	for (uint32_t i = 0, named = 0; i < c->ranks; i++) {
+		if (ret->place_of[i] != named)
+			continue;
+		if (o->shape != NULL && !o->by_rank)
+			memcpy(ret->place_name[named], o->shape->place_name[o->shape->machine[i].place],
+				sizeof *ret->place_name);
+		else
+			name_place(ret, c, named, i, o->by_rank);
+		named++;
+	}
+	return true;
+}
+
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
+
+struct own_device {
+	const struct skep_probe_options *options;
+	struct skep_device_place place;
+	double memory_bytes; /* this rank's part */
+	char name[64];
+};
+
+static void find_device(const struct skep_probe_options *o, const struct cluster *c, struct own_device *ret)
+{
+	uint32_t here = on_host(c, c->rank), count = skep_device_count(o->device);
+	*ret = (struct own_device){.options = o, .place.threads = o->device == SKEP_DEVICE_CPU ? o->threads : 1};
+	ret->place.ordinal = count > 0 ? before_on_host(c, c->rank) % count : 0;
+	skep_device_describe(o->device, ret->place.ordinal, ret->name, sizeof ret->name, &ret->memory_bytes);
+	if (o->device == SKEP_DEVICE_CPU)
+		ret->memory_bytes /= here;
+	else if (count > 0) /* of ranks that take a GPU in turn */
+		ret->memory_bytes /= (here + count - 1) / count;
+}
+
+static bool microbench(void *context, struct skep_probed_device *ret, char *reterr, size_t size)
+{
+	const struct own_device *own = context;
+	struct skep_microbench *microbench = calloc(1, sizeof *microbench);
+	if (microbench == NULL) {
+		snprintf(reterr, size, "no memory to measure the device");
+		return false;
+	}
+	bool done = skep_microbench_measure(
+		own->options->device, &own->place, own->options->size, microbench, reterr, size);
+	*ret = (struct skep_probed_device){.cuda = own->options->device == SKEP_DEVICE_CUDA,
+		.cores = skep_thread_pool_cores(),
+		.memory_bytes = own->memory_bytes,
+		.flops = microbench->flops,
+		.memory_Bps = microbench->memory_Bps,
+		.overhead_s = microbench->overhead_s,
+		.products = microbench->products};
+	snprintf(ret->name, sizeof ret->name, "%s", own->name);
+	static_assert(SKEP_PROBED_PRODUCTS_MAX >= SKEP_MICROBENCH_PRODUCTS_MAX, "all products of a device have room");
+	for (uint32_t i = 0; i < microbench->products; i++)
+		ret->product[i] = (struct skep_probed_product){microbench->product[i].m, microbench->product[i].k,
+			microbench->product[i].n, microbench->product[i].seconds};
+	free(microbench);
+	return done;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static void check(const struct skep_probe_options *o, const struct cluster *c, bool one, char reason[SKEP_REASON_SIZE])
+{
+	if (c->ranks < 2)
+		snprintf(reason, SKEP_REASON_SIZE,
+			"one process has no other one to measure a way to: start it with -n 2 or more");
+	else if (o->shape != NULL && !one)
+		snprintf(reason, SKEP_REASON_SIZE,
+			"--shape plays the network on one host, and these processes are on several");
+	else if (o->shape != NULL && o->shape->machines != c->ranks)
+		snprintf(reason, SKEP_REASON_SIZE,
+			"--shape: the topology has %" PRIu32 " machines, and there are %" PRIu32
+			" processes: -n %" PRIu32,
+			o->shape->machines, c->ranks, o->shape->machines);
+	else if (o->gpu == NULL && o->device == SKEP_DEVICE_CPU && o->threads > skep_thread_pool_cores())
+		snprintf(reason, SKEP_REASON_SIZE, "--threads: rank %" PRIu32 " on %.64s may use %" PRIu32 " cores",
+			c->rank, c->name[c->rank], skep_thread_pool_cores());
+	else if (o->gpu == NULL)
+		skep_device_available(o->device, reason, SKEP_REASON_SIZE);
+}
+
+static bool measure(const struct skep_probe_options *o, const struct cluster *c, const struct skep_clock *clock,
+	struct skep_probed *probed, char reason[SKEP_REASON_SIZE])
+{
+	struct skep_rejects rejects = {.rank = c->rank};
+	struct skep_transport transport = {0};
+	struct own_device own;
+	bool clean = false;
+	if (!skep_transport_mpi_create(&transport, skep_together_name(), &rejects))
+		snprintf(reason, SKEP_REASON_SIZE, "no memory for the transport");
+	if (!skep_together_agree(reason))
+		return false;
+	find_device(o, c, &own);
+	const struct skep_probe_rank_setup setup = {.transport = &transport,
+		.clock = clock,
+		.shape = o->shape,
+		.shaped = o->shape != NULL,
+		.pair_ns = o->pair_ns,
+		.bytes = o->bytes,
+		.signal_fd = c->rank == 0 ? skep_quit_open() : -1,
+		.microbench = o->gpu != NULL ? NULL : microbench,
+		.microbench_context = &own,
+		.tell = c->rank == 0 ? o->tell : NULL,
+		.tell_context = o->context,
+		.probed = probed};
+	bool done = skep_probe_rank_run(&setup, &clean, reason, SKEP_REASON_SIZE);
+	skep_rejects_close(&rejects);
+	skep_transport_mpi_destroy(&transport, clean);
+	if (setup.signal_fd >= 0)
+		close(setup.signal_fd);
+	return done;
+}
+
+static bool run(const struct skep_probe_options *o, const struct cluster *c, struct skep_probed *ret,
+	char reason[SKEP_REASON_SIZE])
+{
+	bool one = skep_together_one_host();
+	check(o, c, one, reason);
+	if (!skep_together_agree(reason))
+		return false;
+	if (c->rank == 0 && !find_places(o, c, ret))
+		snprintf(reason, SKEP_REASON_SIZE, "no memory for the ways between %" PRIu32 " ranks", c->ranks);
+	if (!skep_together_agree(reason))
+		return false;
+	if (c->rank == 0) {
+		uint32_t ways, turns;
+		ret->at_once = o->at_once;
+		skep_date_text(skep_date_now(), "%Y-%m-%d %H:%M UTC", ret->date, sizeof ret->date);
+		snprintf(ret->gpu, sizeof ret->gpu, "%s", o->gpu != NULL ? o->gpu : "");
+		snprintf(ret->shaped, sizeof ret->shaped, "%s", o->shape != NULL ? o->shape_path : "");
+		skep_probe_rank_count(ret, &ways, &turns);
+		if (o->begin != NULL)
+			o->begin(o->context, ret, ways, turns);
+	}
+	struct skep_clock clock = skep_together_clock(one);
+	return measure(o, c, &clock, ret, reason);
+}
+
+bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, char *reterr, size_t size)
+{
+	char reason[SKEP_REASON_SIZE] = "";
+	struct cluster cluster;
+	*ret = (struct skep_probed){0};
+	bool done = cluster_init(&cluster, reason) && run(options, &cluster, ret, reason);
+	cluster_finish(&cluster);
+	if (!done)
+		skep_probed_finish(ret);
+	snprintf(reterr, size, "%s", reason);
+	return done;
+}

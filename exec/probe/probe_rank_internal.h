@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * probe_rank_internal.h - the state of a rank that measures, shared by probe_rank.c (what every rank does) and
+ * probe_coordinator.c (what rank 0 does beside it). Private to these two.
+ */
+#ifndef SKEP_EXEC_PROBE_PROBE_RANK_INTERNAL_H
+#define SKEP_EXEC_PROBE_PROBE_RANK_INTERNAL_H
+
+#include "exec/loop/delay_queue.h"
+#include "exec/loop/shaper.h"
+#include "exec/probe/probe_rank.h"
+
+#define PROBE_MESSAGE_WORDS 160u
+
+enum { PROBE_MESSAGE_MEASURE = 1, PROBE_MESSAGE_MEASURED, PROBE_MESSAGE_BENCH, PROBE_MESSAGE_BENCHED };
+
+/* Between rank 0 and another: what it is, and then
+ *   MEASURE   the rank to which the way is measured
+ *   MEASURED  the same, and struct skep_probed_link word by word
+ *   GAUGED    struct skep_probed_device as bytes */
+struct probe_message {
+	uint32_t words;
+	uint64_t word[PROBE_MESSAGE_WORDS];
+};
+
+struct batch { /* rank 0: what is measured at the same time */
+	uint32_t asked, heard;
+};
+
+struct probe_rank {
+	const struct skep_probe_rank_setup *setup;
+	struct skep_transport *transport;
+	struct skep_shaper *shaper; /* rank 0, if one is imposed */
+	struct skep_delay_queue held;
+	uint64_t sent; /* messages; the last one's number */
+	uint32_t sequence;
+	bool answered; /* the message of that sequence ... */
+	skep_time answered_ns;
+	void *out, *in; /* payloads */
+	uint64_t out_room, in_room;
+	uint32_t unsent, idle;
+	struct probe_message order; /* words 0: none */
+	struct batch batch;
+	bool alone;         /* rank 0: the rates of devices are those of ranks that are alone */
+	uint32_t done, all; /* rank 0: measurements */
+	bool over, failed, broken;
+	char reason[256];
+};
+
+void skep_probe_rank_fail(struct probe_rank *p, const char *reason); /* everybody ends */
+void skep_probe_rank_poll(struct probe_rank *p);                     /* takes in what has come, or rests */
+void skep_probe_rank_write(struct probe_rank *p, uint32_t to, const struct probe_message *probe_message);
+void skep_probe_rank_measure(struct probe_rank *p, uint32_t to, struct skep_probed_link *ret);
+bool skep_probe_rank_grow(void **memory, uint64_t *room, uint64_t bytes); /* false: no memory, and it stays as it was */
+
+/* probe_coordinator.c */
+void skep_probe_coordinator_run(struct probe_rank *p);
+bool skep_probe_coordinator_receive(struct probe_rank *p, uint32_t peer,
+	const struct probe_message *probe_message); /* false: not as it has to be */
+
+#endif

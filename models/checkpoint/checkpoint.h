@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * checkpoint.h - states of stages in files: what the executor's CHECKPOINT writes and RESTORE reads.
+ *
+ * One file for each stage and version, in a folder that every worker that may restore the stage can read. A file is
+ * written under a temporary name, synchronised and renamed, so what has its name is whole; when one is written, all but the
+ * newest three that this run has kept of the stage are removed. All numbers are little endian: a header of 56 bytes (magic,
+ * format, stage, version, 0, bytes, job, run, checksum), then what skep_stage_keep() writes (stage.h). A file of another format,
+ * stage, version, size, job or run, or whose checksum differs, is refused. The folder is one run's: its workers move what others
+ * have kept there into folders of their own before they begin (checkpoint_folder.h).
+ *
+ * A run that goes on with what another one has kept is a run of its own, with its own number: so two that do so at once do not
+ * take each other's states for theirs, and a version that some stages have of the one and some of the other is no version. It
+ * reads the one version that it begins with, and nothing is moved or written again for that: should it die before all stages have
+ * kept a newer version, that one is still there for the next to begin with. What the folder has up to that version counts as
+ * its own older ones, which go when there are enough newer ones.
+ */
+#ifndef SKEP_MODELS_CHECKPOINT_H
+#define SKEP_MODELS_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SKEP_CHECKPOINT_HEADER_BYTES 56u
+#define SKEP_CHECKPOINT_FORMAT 3u /* 1 did not say whose a state is; 2 was of the state alone */
+#define SKEP_CHECKPOINTS_KEPT 3u
+#define SKEP_CHECKPOINT_PATH_BYTES 768u
+
+/* Where a device keeps states. Both return false with a reason that says what to do. */
+struct skep_keeper {
+	void *context;
+	bool (*write)(void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, char *reterr,
+		size_t size);
+	bool (*read)(void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, char *reterr,
+		size_t size);
+};
+
+struct skep_checkpoint_folder {
+	const char *path;
+	uint64_t job;          /* digest of what is trained: scenarios with another one have other parameters */
+	uint64_t run;          /* ns since 1970 when it began, the same for all of its processes */
+	uint32_t keep;         /* of each stage the newest so many; 0: all */
+	uint64_t from;         /* the run that this one goes on with, ... */
+	uint32_t from_version; /* ... from that version of its states on; 0: it begins by itself */
+};
+
+/* In files; `folder` must outlive the keeper. The folder is made if its parent is there. */
+struct skep_keeper skep_checkpoint_keeper(struct skep_checkpoint_folder *folder);
+
+struct skep_checkpoint_header {
+	uint32_t format, stage, version; /* format 0: no checkpoint at all */
+	uint64_t job, run;               /* not in format 1 */
+};
+struct skep_checkpoint_header skep_checkpoint_header_read(const char *path);
+
+#endif

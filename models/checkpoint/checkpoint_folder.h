@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * checkpoint_folder.h - finds out which runs' states a folder of checkpoints holds, and of which versions: for a run
+ * that begins there, and for one that takes its first weights from there.
+ */
+#ifndef SKEP_MODELS_CHECKPOINT_FOLDER_H
+#define SKEP_MODELS_CHECKPOINT_FOLDER_H
+
+#include <stdio.h>
+
+#include "models/checkpoint/checkpoint.h"
+
+/* Of each stage the newest folder->keep that the run has kept are left, those that it goes on with included. */
+void skep_checkpoint_remove_old(const struct skep_checkpoint_folder *folder, uint32_t stage);
+
+/* Can files be written there? If not, what to do. Makes the folder, removes what writers that were killed have left, and moves
+ * what other runs have kept into one folder for each of them, within this one: *ret_moved says how many files. Of the run that
+ * this one goes on with that is what it has kept beyond the version to go on from, which not all of its stages have. Several
+ * processes may do so at once. */
+bool skep_checkpoint_folder_usable(
+	const struct skep_checkpoint_folder *folder, uint32_t *ret_moved, char *reterr, size_t size);
+
+/* How many were moved, for who begins a run; 0: nothing. */
+void skep_checkpoint_say_moved(const struct skep_checkpoint_folder *folder, uint32_t moved, FILE *out);
+
+/* What one run has kept. */
+struct skep_checkpoints {
+	uint64_t run;      /* the last one that has trained this job and has a version of all stages; 0: none has */
+	uint32_t versions; /* of which all stages are there, in rising order: */
+	uint32_t *version;
+	uint32_t files;   /* all there are, of whomever; of these: */
+	uint32_t older;   /* of another format, */
+	uint32_t foreign; /* and of another job */
+	char damaged
+		[SKEP_CHECKPOINT_PATH_BYTES]; /* one that has the name of a checkpoint and is none; "": there is none */
+};
+
+/* No such folder is an empty one. Returns false when memory lacks. */
+bool skep_checkpoints_find(const char *path, uint64_t job, uint32_t stages, struct skep_checkpoints *ret);
+void skep_checkpoints_finish(struct skep_checkpoints *list);
+/* Why there is no version of all stages, and what to do; what goes behind the name of the folder. */
+void skep_checkpoints_say_none(const struct skep_checkpoints *list, uint32_t stages, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device_internal.h - struct skep_device, for the files that implement it. An operation works on the queue of its lane
+ * and returns whether its work could be enqueued; if not, device->why[lane] says why.
+ */
+#ifndef SKEP_MODELS_DEVICE_DEVICE_INTERNAL_H
+#define SKEP_MODELS_DEVICE_DEVICE_INTERNAL_H
+
+#include "core/collective/collective.h"
+#include "models/device/backend.h"
+#include "models/device/pool.h"
+#include "models/update/byzantine.h"
+
+struct skep_scratch { /* memory on the device; grows to the largest size that was needed */
+	float *memory;
+	size_t floats;
+};
+
+struct skep_gathered {                    /* the parts of a reduction side by side */
+	struct skep_scratch parts;        /* [members][count], and behind them skep_robust_scratch() */
+	uint32_t weight[SKEP_ROSTER_MAX]; /* microbatches that each member has counted */
+};
+
+struct skep_finite_check { /* what a pass makes; looked at when it is there */
+	uint8_t fault;     /* enum skep_fault: what it is if it is not finite; none: there is nothing to look at */
+	const float *made; /* [n], or NULL: a loss alone */
+	size_t n;
+	const float *stash; /* of FORWARD */
+};
+
+struct skep_device {
+	const struct skep_training *training;
+	const struct skep_backend *backend;
+	void *queue[SKEP_LANES];
+	double loss[SKEP_LANES]; /* of each lane's operation; 0 if it computes none */
+	struct skep_finite_check finite_check[SKEP_LANES];
+	struct skep_stage stage;
+	struct skep_pool *pool;
+	struct skep_keeper keeper; /* write NULL: none */
+	struct skep_gathered gathered;
+	struct skep_byzantine byzantine;
+	struct skep_scratch attack;
+	char why[SKEP_LANES][1024];
+	char unkept[1024]; /* why the last checkpoint failed */
+};
+
+static inline void *device_queue(const struct skep_device *device, const struct skep_op *op)
+{
+	return device->queue[op->lane];
+}
+
+/* The virtual stage that an operation is about; its queue is that of the operation's lane. */
+struct skep_stage skep_device_part(const struct skep_device *device, const struct skep_op *op);
+
+/* device.c */
+bool skep_device_begin_stage(struct skep_device *device, uint32_t candidate, uint32_t stage, struct skep_stage *ret);
+
+/* device_state.c */
+bool skep_device_run_save(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+bool skep_device_run_load(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+bool skep_device_run_enter(struct skep_device *device, const struct skep_op *op);
+bool skep_device_run_checkpoint(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+bool skep_device_run_restore(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+
+struct skep_chunk {
+	const float *own; /* in the round's accumulator */
+	float *result;
+	size_t count;
+	uint64_t bytes; /* encoded */
+};
+
+/* The elements that a reduction operation is about; false: there are no such, or no memory for what is told in their place. */
+bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, struct skep_chunk *ret);
+/* What this device says it has in elements first .. first + n - 1 of the accumulator of the operation's round; NULL: no memory
+ * to lie in. */
+const float *skep_device_own(struct skep_device *device, const struct skep_op *op, uint64_t first, size_t n);
+
+/* device_finite.c. After an operation: sets the fault in *ret if what the operation made is not finite. */
+void skep_device_check_finite(
+	const struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+/* True: some number of the stage's state is not finite; *ret_layer has it. */
+bool skep_device_is_tainted(const struct skep_device *device, const struct skep_op *op, uint16_t *ret_layer);
+
+typedef bool skep_device_run_fn(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret);
+skep_device_run_fn skep_device_run_step, skep_device_run_norm; /* device_finite.c */
+skep_device_run_fn skep_device_pack_part, skep_device_unpack_part, skep_device_aggregate;
+void skep_device_gathered_finish(struct skep_device *device);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device_state.c - the operations on the state of a stage: save it for a newcomer, load what another worker saved,
+ * write a checkpoint if the state is finite, restore one, and enter a stage.
+ */
+#include <stdio.h>
+
+#include "models/device/device_internal.h"
+
+static uint32_t chunks_of(const struct skep_op *op)
+{
+	return op->chunks > 0 ? op->chunks : 1;
+}
+
+bool skep_device_run_save(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	void *out;
+	if (op->chunk >= chunks_of(op))
+		return false;
+	ret->out = skep_pool_take(device->pool, skep_stage_state_bytes(&device->stage, op->chunk, chunks_of(op)), &out);
+	if (!out)
+		return false;
+	device->backend->save(device_queue(device, op), &device->stage, op->chunk, chunks_of(op), out);
+	return true;
+}
+
+bool skep_device_run_load(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	uint64_t bytes;
+	const void *state = skep_pool_find(device->pool, op->in, &bytes);
+	(void)ret;
+	return state && op->chunk < chunks_of(op) &&
+	       device->backend->load(
+		       device_queue(device, op), &device->stage, op->version, op->chunk, chunks_of(op), state, bytes);
+}
+
+bool skep_device_run_enter(struct skep_device *device, const struct skep_op *op)
+{
+	struct skep_stage stage;
+	void *queue = device_queue(device, op);
+	if (op->stage >= device->training->plan->stages || !skep_device_begin_stage(device, 0, op->stage, &stage))
+		return false;
+	device->backend->finish(queue, &device->stage);
+	device->stage = stage;
+	return true;
+}
+
+/* Memory for all that is kept; the caller gives it back. */
+static void *take_whole(struct skep_device *device, struct skep_buf *ret)
+{
+	void *state;
+	*ret = skep_pool_take(device->pool, skep_stage_kept_bytes(&device->stage), &state);
+	return state;
+}
+
+static bool has_keeper(const struct skep_device *device, char *reterr, size_t size)
+{
+	bool has = device->keeper.read && device->keeper.write;
+	if (!has)
+		snprintf(reterr, size, "this worker has nowhere to keep checkpoints");
+	return has;
+}
+
+bool skep_device_run_checkpoint(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_keeper *keeper = &device->keeper;
+	struct skep_buf buf;
+	if (skep_device_is_tainted(device, op, &ret->layer)) {
+		ret->fault = SKEP_FAULT_STATE;
+		return true;
+	}
+	void *state = take_whole(device, &buf);
+	if (!state)
+		return false;
+	device->backend->keep(device_queue(device, op), &device->stage, state);
+	bool there =
+		device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
+	bool good = there && has_keeper(device, device->unkept, sizeof device->unkept) &&
+	            keeper->write(keeper->context, op->stage, op->round, state, skep_stage_kept_bytes(&device->stage),
+			    device->unkept, sizeof device->unkept);
+	skep_pool_release(device->pool, buf);
+	ret->fault = good ? SKEP_FAULT_NONE : SKEP_FAULT_CHECKPOINT_FAILED;
+	ret->why = good ? NULL : device->unkept;
+	return there;
+}
+
+/* As at the start of the run, but for the accumulators. */
+static bool begin_anew(struct skep_device *device, const struct skep_op *op, void *state)
+{
+	struct skep_stage first;
+	void *queue = device_queue(device, op);
+	if (!skep_device_begin_stage(device, op->candidate, device->stage.index, &first))
+		return false;
+	device->backend->keep(queue, &first, state);
+	bool good = device->backend->wait(queue, device->why[op->lane], sizeof device->why[op->lane]);
+	device->backend->finish(queue, &first);
+	return good;
+}
+
+bool skep_device_run_restore(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
+{
+	const struct skep_keeper *keeper = &device->keeper;
+	uint64_t bytes = skep_stage_kept_bytes(&device->stage);
+	struct skep_buf buf;
+	void *state = take_whole(device, &buf);
+	bool good = state != NULL;
+	(void)ret;
+	if (good && op->checkpoint == 0)
+		good = begin_anew(device, op, state);
+	else if (good)
+		good = has_keeper(device, device->why[op->lane], sizeof device->why[op->lane]) &&
+		       keeper->read(keeper->context, op->stage, op->checkpoint, state, bytes, device->why[op->lane],
+			       sizeof device->why[op->lane]);
+	good = good && device->backend->take_up(device_queue(device, op), &device->stage, op->version, state, bytes) &&
+	       device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
+	skep_pool_release(device->pool, buf);
+	return good;
+}
+
+bool skep_device_take_up(struct skep_device *device, char *reterr, size_t size)
+{
+	const struct skep_plan *plan = device->training->plan;
+	struct skep_device_result result;
+	struct skep_op op = {.kind = SKEP_OP_RESTORE, .lane = SKEP_LANE_COMPUTE, .checkpoint = plan->first_round};
+	if (plan->first_round == 0 || device->stage.index == SKEP_NO_STAGE)
+		return true;
+	op.stage = (uint16_t)device->stage.index;
+	op.round = op.version = skep_plan_first_version(plan);
+	skep_device_run(device, &op, &result);
+	if (result.failed)
+		snprintf(reterr, size, "%s", result.why ? result.why : "not enough memory for a checkpoint");
+	return !result.failed;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * microbench.h - measures how fast a device is at training: it times passes and steps of small models through the
+ * operations of device.h, so that all costs that a worker has are part of the figures.
+ *
+ * A CPU runs the layers of perceptrons of several sizes, whose passes are one product forwards and two backwards. A
+ * CUDA device, which has the layers of transformers alone, runs a block of GPT-2.
+ */
+#ifndef SKEP_MODELS_DEVICE_MICROBENCH_H
+#define SKEP_MODELS_DEVICE_MICROBENCH_H
+
+#include "models/device/device.h"
+
+enum { SKEP_MICROBENCH_PRODUCTS_MAX = 27 };
+
+struct skep_microbench_product { /* C (m x n) = A (m x k) B (k x n): layers from k to m numbers and back, with n samples */
+	uint32_t m, k, n;
+	double seconds; /* the mean of the products of their passes, without the overhead of the operations */
+};
+
+struct skep_microbench {
+	double flops;      /* the best rate of passes that was seen, FLOP/s, overhead taken off */
+	double memory_Bps; /* of a step, as the time of one is told from its bytes (scenarios/plan/plan.c) */
+	double overhead_s; /* of the smallest operation that there is */
+	struct skep_microbench_product
+		product[SKEP_MICROBENCH_PRODUCTS_MAX]; /* rising in m, then k, then n; of a CPU */
+	uint32_t products;
+};
+
+#define SKEP_MICROBENCH_SIZE_MIN 64u
+#define SKEP_MICROBENCH_SIZE_MAX 8192u
+
+/* `size`: of the largest layer, a multiple of 64. Takes some seconds. False: the device cannot be had, or memory lacks. */
+bool skep_microbench_measure(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,
+	struct skep_microbench *ret, char *error, size_t error_size);
+
+#endif

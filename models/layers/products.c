@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * products.c - the matrix products of a layer, and what it moves through memory beside them.
+ *
+ * What is kept true: the FLOPs of the products are those of skep_model_cost(), and so are the numbers: each product reads and
+ * writes activations once (parameters are counted apart), and the rest is
+ *     block  18 s h: two norms (4), two residual sums with dropout (6), the bend of the feed-forward part, 4 h wide (8)
+ *     head    s V:   the loss, from the output of the last product
+ * The attention's scores stay in fast memory, as those formulas have it. Where they do not (what was profiled layer by layer
+ * had none of the kernels that see to it), 8 a s^2 numbers come on top for a heads: scores written, scaled and masked,
+ * brought to sum 1 and thinned by dropout (read and written each), and read.
+ */
+#include "models/read/model.h"
+
+#include <assert.h>
+
+#include "models/layers/layer.h"
+
+enum { HEAD_WIDTH = 128 }; /* of a model that does not say how many heads it has */
+
+static void add(struct skep_layer_products *p, double batch, double m, double k, double n)
+{
+	assert(p->products < SKEP_LAYER_PRODUCTS_MAX);
+	p->product[p->products].batch = batch;
+	p->product[p->products].m = m;
+	p->product[p->products].k = k;
+	p->product[p->products++].n = n;
+	p->flop += 2 * batch * m * k * n;
+}
+
+static double heads(const struct skep_model *model)
+{
+	if (model->heads > 0)
+		return model->heads;
+	return model->hidden % HEAD_WIDTH == 0 ? model->hidden / HEAD_WIDTH : 1;
+}
+
+/* Queries, keys and values in one go; scores; their weighted sum; projection; feed-forward, up and down. */
+static void block_products(const struct skep_model *model, double samples, struct skep_layer_products *p)
+{
+	double h = model->hidden, s = model->sequence, a = heads(model), tokens = samples * s;
+	add(p, 1, 3 * h, h, tokens);
+	add(p, samples * a, s, h / a, s);
+	add(p, samples * a, h / a, s, s);
+	add(p, 1, h, h, tokens);
+	add(p, 1, 4 * h, h, tokens);
+	add(p, 1, h, 4 * h, tokens);
+	p->repeats = model->shared;
+	p->parameters = 12 * h * h + 13 * h;
+	p->numbers = 34 * tokens * h;
+	p->other_numbers = 18 * tokens * h;
+	p->matrix_numbers = 8 * samples * a * s * s;
+}
+
+static void head_products(const struct skep_model *model, double samples, struct skep_layer_products *p)
+{
+	double h = model->hidden, v = model->vocabulary, tokens = samples * model->sequence;
+	add(p, 1, v, h, tokens);
+	p->parameters = v * h + 2 * h;
+	p->numbers = tokens * (h + 2 * v);
+	p->other_numbers = tokens * v;
+}
+
+/* Of an architecture that can be trained: the same products with its own widths; attention by half, as the causal mask has
+ * it. The rest for each token: a block's norms, residual sums, bend, and attention's own operands; a head's norm and its
+ * loss; rows of tables. */
+static void trained_products(
+	const struct skep_model *model, uint32_t layer, double samples, struct skep_layer_products *p)
+{
+	const struct skep_layer trained = skep_layer_of(model, layer);
+	double h = model->hidden, s = model->sequence, a = model->heads, f = model->feed_forward, tokens = samples * s;
+	double v = model->vocabulary, up = model->architecture == SKEP_ARCHITECTURE_LLAMA ? 2 * f : f;
+	double qkv = h + 2 * h / a * model->kv_heads;
+	uint64_t attention, flop = trained.type->flop(&trained, &attention);
+	if (layer == 0) {
+		p->other_numbers = 2 * tokens * h;
+	} else if (layer + 1 == model->layers) {
+		add(p, 1, v, h, tokens);
+		p->other_numbers = tokens * (3 * h + 2 * v);
+		p->numbers = tokens * (h + v);
+	} else {
+		p->repeats = model->shared;
+		add(p, 1, qkv, h, tokens);
+		add(p, samples * a, s, h / a, (s + 1) / 2);
+		add(p, samples * a, h / a, (s + 1) / 2, s);
+		add(p, 1, h, h, tokens);
+		add(p, 1, up, h, tokens);
+		add(p, 1, h, f, tokens);
+		p->other_numbers = tokens * (8 * h + up + f + qkv + h);
+		p->numbers = tokens * (h + qkv + 2 * h + h + up + f + h);
+	}
+	p->numbers += p->other_numbers;
+	p->parameters = (double)trained.parameters;
+	p->backward = flop > 0 ? 2 + 0.5 * (double)attention / (double)flop : 2;
+}
+
+void skep_model_products(
+	const struct skep_model *model, uint32_t layer, uint32_t samples, struct skep_layer_products *ret)
+{
+	assert(layer < model->layers);
+	*ret = (struct skep_layer_products){.repeats = 1, .backward = 2};
+	if (model->kind == SKEP_MODEL_MLP) {
+		double in = model->width[layer], out = model->width[layer + 1];
+		add(ret, 1, out, in, samples);
+		ret->backward = layer ? 2 : 1;
+		ret->parameters = in * out + out;
+		ret->numbers = samples * (in + out);
+	} else if (model->architecture != SKEP_ARCHITECTURE_NONE) {
+		trained_products(model, layer, samples, ret);
+	} else if (layer + 1 < model->layers) {
+		block_products(model, samples, ret);
+	} else {
+		head_products(model, samples, ret);
+	}
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * hf_config.c - see hf_config.h. JSON is read by the reader of YAML, of which it is a part, so that an error shows the line.
+ * Keys, their other names and what holds without them are those of transformers' GPT2Config and LlamaConfig.
+ */
+#include "models/read/hf_config.h"
+
+#include <assert.h>
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH_MAX = 65536, BLOCKS_MAX = 4095, TOKENS_MAX = 1 << 24, SEQUENCE_MAX = WIDTH_MAX - 1 };
+
+struct reading {
+	struct skep_reader *r;
+	const struct skep_yaml_node *root;
+};
+
+/* ---- keys --------------------------------------------------------------------------------------------------- */
+
+/* NULL where the key is not there or null. */
+static const struct skep_yaml_node *find(struct reading *c, const struct skep_yaml_node *map, const char *key)
+{
+	const struct skep_yaml_node *node;
+	const char *name;
+	for (uint32_t i = 0; (node = skep_read_entry(c->r, map, i, &name)) != NULL; i++)
+		if (strcmp(name, key) == 0)
+			break;
+	if (node != NULL && skep_yaml_kind(node) == SKEP_YAML_SCALAR &&
+		strcmp(skep_read_string(c->r, node, NULL, ""), "null") == 0)
+		return NULL;
+	return node;
+}
+
+/* The first of the keys that is there; `fallback` INT64_MIN: one of them must be. */
+static uint32_t integer(struct reading *c, const char *key, const char *other, int64_t high, int64_t fallback)
+{
+	if (find(c, c->root, key) == NULL && other != NULL && find(c, c->root, other) != NULL)
+		key = other;
+	if (find(c, c->root, key) == NULL && fallback != INT64_MIN)
+		return (uint32_t)fallback;
+	return (uint32_t)skep_read_integer(c->r, c->root, key, 1, high, INT64_MIN);
+}
+
+static double number(
+	struct reading *c, const struct skep_yaml_node *map, const char *key, double low, double high, double fallback)
+{
+	return find(c, map, key) == NULL ? fallback : skep_read_number(c->r, map, key, low, high, NAN);
+}
+
+static bool truth(struct reading *c, const char *key, bool fallback)
+{
+	return find(c, c->root, key) == NULL ? fallback : skep_read_bool(c->r, c->root, key, fallback);
+}
+
+/* For keys that skep knows one value of. */
+static void must_be(struct reading *c, const char *key, bool value, const char *why)
+{
+	if (truth(c, key, value) != value)
+		skep_reader_fail(c->r, c->root, key, "%s: expected %s: %s", key, value ? "true" : "false", why);
+}
+
+static void must_be_one(struct reading *c, const char *key, const char *const words[], const char *why)
+{
+	const struct skep_yaml_node *node = find(c, c->root, key);
+	const char *text = node != NULL ? skep_read_string(c->r, node, NULL, NULL) : words[0];
+	for (uint32_t i = 0; words[i] != NULL; i++)
+		if (strcmp(words[i], text) == 0)
+			return;
+	skep_reader_fail(c->r, node, NULL, "%s: expected %s, not `%.40s`: %s", key, words[0], text, why);
+}
+
+/* ---- families ----------------------------------------------------------------------------------------------- */
+
+static void read_gpt2(struct reading *c, struct skep_hf_config *ret)
+{
+	static const char *const bends[] = {"gelu_new", "gelu_pytorch_tanh", "gelu_fast", NULL};
+	ret->vocabulary = integer(c, "vocab_size", NULL, TOKENS_MAX, INT64_MIN);
+	ret->positions = integer(c, "n_positions", "max_position_embeddings", WIDTH_MAX - 1, INT64_MIN);
+	ret->hidden = integer(c, "n_embd", "hidden_size", WIDTH_MAX, INT64_MIN);
+	ret->blocks = integer(c, "n_layer", "num_hidden_layers", BLOCKS_MAX, INT64_MIN);
+	ret->heads = ret->kv_heads = integer(c, "n_head", "num_attention_heads", WIDTH_MAX, INT64_MIN);
+	ret->feed_forward = integer(c, "n_inner", NULL, WIDTH_MAX * 8, 4 * (int64_t)ret->hidden);
+	ret->norm_epsilon = number(c, c->root, "layer_norm_epsilon", 0, 1, 1e-5);
+	ret->tied = truth(c, "tie_word_embeddings", true);
+	must_be_one(c, "activation_function", bends, "skep's gelu is the one with tanh, whose numbers differ");
+	must_be(c, "scale_attn_weights", true, "skep divides scores by the root of the head's width");
+	must_be(c, "scale_attn_by_inverse_layer_idx", false, "skep scales scores alike in all blocks");
+	must_be(c, "add_cross_attention", false, "skep has no encoder that could be attended to");
+}
+
+/* Newer files keep both keys of the rotation in a group of their own. */
+static void read_rotation(struct reading *c, struct skep_hf_config *ret)
+{
+	static const char *const groups[] = {"rope_scaling", "rope_parameters"}, *const kinds[] = {"rope_type", "type"};
+	ret->rotary_base = number(c, c->root, "rope_theta", 1, 1e12, 10000);
+	for (uint32_t g = 0; g < 2; g++) {
+		const struct skep_yaml_node *group = find(c, c->root, groups[g]), *kind = NULL;
+		if (group == NULL)
+			continue;
+		if (skep_yaml_kind(group) != SKEP_YAML_MAP) {
+			skep_reader_fail(c->r, group, NULL, "%s: expected a group of keys or null", groups[g]);
+			return;
+		}
+		for (uint32_t k = 0; k < 2 && kind == NULL; k++)
+			kind = find(c, group, kinds[k]);
+		const char *name = kind != NULL ? skep_read_string(c->r, kind, NULL, NULL) : "";
+		if (strcmp(name, "default") != 0 && (kind != NULL || g == 0))
+			skep_reader_fail(c->r, kind != NULL ? kind : group, NULL,
+				"%s: positions that are scaled%s%.20s%s are not built; weights trained with them need "
+				"them, others take \"%s\": null",
+				groups[g], kind != NULL ? " (" : "", name, kind != NULL ? ")" : "", groups[g]);
+		ret->rotary_base = number(c, group, "rope_theta", 1, 1e12, ret->rotary_base);
+	}
+}
+
+static void read_llama(struct reading *c, struct skep_hf_config *ret)
+{
+	static const char *const bends[] = {"silu", "swish", NULL};
+	ret->vocabulary = integer(c, "vocab_size", NULL, TOKENS_MAX, INT64_MIN);
+	ret->positions = integer(c, "max_position_embeddings", NULL, TOKENS_MAX, INT64_MIN);
+	ret->hidden = integer(c, "hidden_size", NULL, WIDTH_MAX, INT64_MIN);
+	ret->blocks = integer(c, "num_hidden_layers", NULL, BLOCKS_MAX, INT64_MIN);
+	ret->heads = integer(c, "num_attention_heads", NULL, WIDTH_MAX, INT64_MIN);
+	ret->kv_heads = integer(c, "num_key_value_heads", NULL, WIDTH_MAX, ret->heads);
+	ret->feed_forward = integer(c, "intermediate_size", NULL, WIDTH_MAX * 8, INT64_MIN);
+	ret->norm_epsilon = number(c, c->root, "rms_norm_eps", 0, 1, 1e-6);
+	ret->tied = truth(c, "tie_word_embeddings", false);
+	read_rotation(c, ret);
+	must_be_one(c, "hidden_act", bends, "skep's feed-forward part of a Llama is SwiGLU");
+	must_be(c, "attention_bias", false, "skep's products in a Llama have no biases");
+	must_be(c, "mlp_bias", false, "skep's products in a Llama have no biases");
+}
+
+/* What both have in common, once their keys are read without an error. */
+static void check(struct reading *c, const struct skep_hf_config *config)
+{
+	bool llama = config->family == SKEP_HF_LLAMA;
+	const char *heads = llama || find(c, c->root, "n_head") == NULL ? "num_attention_heads" : "n_head";
+	if (config->hidden % config->heads != 0)
+		skep_reader_fail(
+			c->r, c->root, heads, "%s: expected a divisor of the hidden size, %u", heads, config->hidden);
+	else if (config->heads % config->kv_heads != 0)
+		skep_reader_fail(c->r, c->root, "num_key_value_heads",
+			"num_key_value_heads: expected a divisor of the %u heads", config->heads);
+	else if (llama && config->hidden / config->heads % 2 != 0)
+		skep_reader_fail(c->r, c->root, heads,
+			"%s: heads of %u numbers cannot be rotated in pairs: expected an even width", heads,
+			config->hidden / config->heads);
+	else if (llama && integer(c, "head_dim", NULL, WIDTH_MAX, config->hidden / config->heads) !=
+				  config->hidden / config->heads)
+		skep_reader_fail(c->r, c->root, "head_dim",
+			"head_dim: expected %u, hidden_size / num_attention_heads: heads of another width are not "
+			"built",
+			config->hidden / config->heads);
+}
+
+static void read_config(struct reading *c, struct skep_hf_config *ret)
+{
+	static const char *const families[] = {"gpt2", "llama", NULL};
+	const struct skep_yaml_node *quantised = find(c, c->root, "quantization_config");
+	ret->family = (enum skep_hf_family)skep_read_choice(c->r, c->root, "model_type", families, -1);
+	if (quantised != NULL)
+		skep_reader_fail(
+			c->r, quantised, NULL, "weights that are quantised cannot be trained: use the original ones");
+	if (c->r->diag->set)
+		return;
+	if (ret->family == SKEP_HF_LLAMA)
+		read_llama(c, ret);
+	else
+		read_gpt2(c, ret);
+	if (!c->r->diag->set)
+		check(c, ret);
+}
+
+/* Is it no JSON? Where a file ends too early its last character is shown. */
+static bool fail_json(const char *path, const char *text, size_t size, struct skep_diag *reterr)
+{
+	const char *at = text;
+	cJSON *json = cJSON_ParseWithLengthOpts(text, size + 1, &at, false);
+	cJSON_Delete(json);
+	if (json != NULL)
+		return false;
+	bool ends = at[strspn(at, " \t\r\n")] == 0;
+	while (ends && at > text && strchr(" \t\r\n", *at) != NULL)
+		at--;
+	uint32_t line = 1;
+	const char *begin = text;
+	for (const char *c = text; c < at; c++)
+		if (*c == '\n') {
+			line++;
+			begin = c + 1;
+		}
+	skep_diag_set(reterr, path, line, (uint32_t)(at - begin) + 1, begin, "not JSON: %s",
+		ends ? "the file ends here, before what it has opened is closed" : "this cannot stand here");
+	return true;
+}
+
+bool skep_hf_config_read(const char *path, struct skep_hf_config *ret, struct skep_diag *reterr)
+{
+	char *text = NULL;
+	size_t size = 0;
+	*ret = (struct skep_hf_config){0};
+	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
+		return false;
+	struct skep_diag why = {0};
+	struct skep_yaml *yaml = skep_yaml_parse(path, text, size, &why);
+	bool broken = yaml == NULL && strncmp(why.message, "not YAML", 8) == 0;
+	if (yaml == NULL && !(broken && fail_json(path, text, size, reterr)))
+		*reterr = why; /* what else the reader refuses: a key twice, for one */
+	free(text);
+	if (yaml == NULL)
+		return false;
+	struct skep_reader r = {yaml, reterr};
+	struct reading c = {&r, skep_yaml_root(yaml)};
+	read_config(&c, ret);
+	skep_yaml_destroy(yaml);
+	return !reterr->set;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------ */
+
+static void add_number(cJSON *root, const char *key, double value)
+{
+	cJSON_AddNumberToObject(root, key, value);
+}
+
+static void add_gpt2(cJSON *root, const struct skep_hf_config *c)
+{
+	add_number(root, "n_positions", c->positions);
+	add_number(root, "n_embd", c->hidden);
+	add_number(root, "n_layer", c->blocks);
+	add_number(root, "n_head", c->heads);
+	add_number(root, "n_inner", c->feed_forward);
+	add_number(root, "layer_norm_epsilon", c->norm_epsilon);
+	cJSON_AddStringToObject(root, "activation_function", "gelu_new");
+}
+
+static void add_llama(cJSON *root, const struct skep_hf_config *c)
+{
+	add_number(root, "max_position_embeddings", c->positions);
+	add_number(root, "hidden_size", c->hidden);
+	add_number(root, "intermediate_size", c->feed_forward);
+	add_number(root, "num_hidden_layers", c->blocks);
+	add_number(root, "num_attention_heads", c->heads);
+	add_number(root, "num_key_value_heads", c->kv_heads);
+	add_number(root, "rms_norm_eps", c->norm_epsilon);
+	add_number(root, "rope_theta", c->rotary_base);
+	cJSON_AddNullToObject(root, "rope_scaling");
+	cJSON_AddStringToObject(root, "hidden_act", "silu");
+	cJSON_AddFalseToObject(root, "attention_bias");
+	cJSON_AddFalseToObject(root, "mlp_bias");
+}
+
+char *skep_hf_config_print(const struct skep_hf_config *config)
+{
+	bool llama = config->family == SKEP_HF_LLAMA;
+	cJSON *root = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(root, "architectures");
+	cJSON_AddItemToArray(list, cJSON_CreateString(llama ? "LlamaForCausalLM" : "GPT2LMHeadModel"));
+	cJSON_AddStringToObject(root, "model_type", llama ? "llama" : "gpt2");
+	add_number(root, "vocab_size", config->vocabulary);
+	if (llama)
+		add_llama(root, config);
+	else
+		add_gpt2(root, config);
+	cJSON_AddBoolToObject(root, "tie_word_embeddings", config->tied);
+	cJSON_AddStringToObject(root, "torch_dtype", "float32");
+	/* Tokens that begin and end a text: those of a vocabulary that is not known here. */
+	cJSON_AddNullToObject(root, "bos_token_id");
+	cJSON_AddNullToObject(root, "eos_token_id");
+	char *text = cJSON_Print(root);
+	cJSON_Delete(root);
+	return text;
+}
+
+/* ---- models of skep's --------------------------------------------------------------------------------------- */
+
+bool skep_hf_config_is(const char *path)
+{
+	size_t length = strlen(path);
+	return length > 5 && strcmp(path + length - 5, ".json") == 0;
+}
+
+/* A config.json says no name: that of its folder, wherever it is named from, or else the kind. The folder's real path and not the
+ * file's: caches keep files elsewhere, under names that are digests. */
+static void name_model(const char *path, const struct skep_hf_config *config, struct skep_model *ret)
+{
+	char folder[sizeof ret->path];
+	snprintf(folder, sizeof folder, "%s", path);
+	char *end = strrchr(folder, '/');
+	if (end != NULL && end > folder)
+		*end = 0;
+	else
+		strcpy(folder, end != NULL ? "/" : ".");
+	char *real = realpath(folder, NULL);
+	const char *name = real != NULL ? strrchr(real, '/') + 1 : "";
+	if (name[0] == 0 || name[0] == '.' || strlen(name) >= sizeof ret->name)
+		name = config->family == SKEP_HF_LLAMA ? "llama" : "gpt2";
+	strcpy(ret->name, name);
+	free(real);
+}
+
+bool skep_hf_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr)
+{
+	struct skep_hf_config c;
+	*ret = (struct skep_model){0};
+	if (!skep_hf_config_read(path, &c, reterr))
+		return false;
+	bool llama = c.family == SKEP_HF_LLAMA;
+	*ret = (struct skep_model){.kind = SKEP_MODEL_TRANSFORMER,
+		.activation = SKEP_ACTIVATION_GELU,
+		.hidden = c.hidden,
+		.sequence = c.positions < SEQUENCE_MAX ? c.positions : SEQUENCE_MAX,
+		.shared = 1,
+		.vocabulary = c.vocabulary,
+		.heads = c.heads,
+		.dropout = SKEP_DROPOUT_NONE,
+		.architecture = llama ? SKEP_ARCHITECTURE_LLAMA : SKEP_ARCHITECTURE_GPT2,
+		.kv_heads = c.kv_heads,
+		.feed_forward = c.feed_forward,
+		.context = c.positions,
+		.tied = c.tied,
+		.norm_epsilon = c.norm_epsilon,
+		.rotary_base = c.rotary_base};
+	snprintf(ret->path, sizeof ret->path, "%s", path);
+	name_model(path, &c, ret);
+	if (!skep_model_place(ret, c.blocks))
+		skep_diag_set(reterr, path, 0, 0, NULL, "not enough memory for %u blocks", c.blocks);
+	return !reterr->set;
+}
+
+struct skep_hf_config skep_hf_config_of(const struct skep_model *model)
+{
+	assert(model->architecture != SKEP_ARCHITECTURE_NONE);
+	return (struct skep_hf_config){
+		.family = model->architecture == SKEP_ARCHITECTURE_LLAMA ? SKEP_HF_LLAMA : SKEP_HF_GPT2,
+		.vocabulary = model->vocabulary,
+		.positions = model->context > 0 ? model->context : model->sequence,
+		.hidden = model->hidden,
+		.blocks = (model->layers - 2) * model->shared,
+		.heads = model->heads,
+		.kv_heads = model->kv_heads,
+		.feed_forward = model->feed_forward,
+		.norm_epsilon = model->norm_epsilon,
+		.rotary_base = model->rotary_base,
+		.tied = model->tied || model->copied};
+}

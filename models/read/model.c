@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * model.c - reads a model file, cuts a model into stages and says what a stage costs. All of it is integer arithmetic
+ * on the widths of the layers, so that every worker and both worlds come to the same cut.
+ */
+#include "models/read/model.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/read/hf_config.h"
+
+#include "models/layers/layer.h"
+
+enum { WIDTH_MAX = 65536, HIDDEN_LAYERS_MAX = 4095, FEED_MAX = 1 << 20 };
+
+static const char *const kinds[] = {"mlp", "transformer", NULL};
+static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
+
+/* ---- the file ----------------------------------------------------------------------------------------------- */
+
+static void read_name(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_model *ret)
+{
+	const char *name = skep_read_string(r, root, "name", NULL);
+	if (r->diag->set)
+		return;
+	if (!name[0] || strlen(name) >= sizeof ret->name)
+		skep_reader_fail(r, root, "name", "expected a name of 1 to %zu characters", sizeof ret->name - 1);
+	else
+		snprintf(ret->name, sizeof ret->name, "%s", name);
+}
+
+static void read_layers(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_model *ret)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, root, "layers", true);
+	int64_t inputs = skep_read_integer(r, map, "inputs", 1, WIDTH_MAX, INT64_MIN);
+	int64_t hidden = skep_read_integer(r, map, "hidden", 1, WIDTH_MAX, INT64_MIN);
+	int64_t depth = skep_read_integer(r, map, "hidden_layers", 1, HIDDEN_LAYERS_MAX, INT64_MIN);
+	int64_t outputs = skep_read_integer(r, map, "outputs", 1, WIDTH_MAX, INT64_MIN);
+	skep_reader_close_map(r, map);
+	if (r->diag->set)
+		return;
+	ret->layers = (uint32_t)depth + 1;
+	ret->width = malloc((ret->layers + 1) * sizeof *ret->width);
+	if (!ret->width) {
+		skep_reader_fail(r, map, "hidden_layers", "not enough memory for %lld layers", (long long)depth);
+		return;
+	}
+	ret->width[0] = (uint32_t)inputs;
+	for (uint32_t l = 1; l < ret->layers; l++)
+		ret->width[l] = (uint32_t)hidden;
+	ret->width[ret->layers] = (uint32_t)outputs;
+}
+
+/* What a block keeps for its backward pass, and into how many parts it can be split. */
+static void read_inside(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_model *ret)
+{
+	static const char *const attentions[] = {"recomputed", "kept", NULL}, *const bends[] = {"gelu", "relu", NULL};
+	ret->heads = (uint32_t)skep_read_integer(r, map, "heads", 1, WIDTH_MAX, 0);
+	ret->keeps_attention = skep_read_choice(r, map, "attention", attentions, 0) == 1;
+	ret->relus = skep_read_choice(r, map, "activation", bends, 0) == 1;
+	static const char *const dropouts[] = {"all", "residual", "none", NULL};
+	ret->dropout = (enum skep_dropout)skep_read_choice(r, map, "dropout", dropouts, SKEP_DROPOUT_ALL);
+	if (r->diag->set)
+		return;
+	if (ret->heads > 0 && ret->hidden % ret->heads != 0)
+		skep_reader_fail(r, map, "heads", "expected a divisor of the hidden size, %u", ret->hidden);
+	else if (ret->heads == 0 && ret->keeps_attention)
+		skep_reader_fail(r, map, "attention",
+			"how much the matrices of the attention take depends on the number of heads: add `heads`");
+}
+
+/* What can be trained says more, and keeps for its backward pass what its arithmetic does. */
+static void read_architecture(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_model *ret)
+{
+	const bool llama = ret->architecture == SKEP_ARCHITECTURE_LLAMA;
+	const int64_t h = ret->hidden;
+	ret->heads = (uint32_t)skep_read_integer(r, map, "heads", 1, WIDTH_MAX, INT64_MIN);
+	ret->kv_heads = ret->heads;
+	if (llama)
+		ret->kv_heads = (uint32_t)skep_read_integer(r, map, "kv_heads", 1, WIDTH_MAX, ret->heads);
+	ret->feed_forward = (uint32_t)skep_read_integer(r, map, "feed_forward", 1, FEED_MAX, llama ? INT64_MIN : 4 * h);
+	ret->tied = skep_read_bool(r, map, "tied", false);
+	ret->context = (uint32_t)skep_read_integer(r, map, "context", ret->sequence, 1 << 24, ret->sequence);
+	ret->norm_epsilon = skep_read_number(r, map, "norm_epsilon", 1e-12, 1, 1e-5);
+	if (llama)
+		ret->rotary_base = skep_read_number(r, map, "rotary_base", 2, 1e9, 10000);
+	if (r->diag->set)
+		return;
+	if (h % ret->heads != 0)
+		skep_reader_fail(r, map, "heads", "expected a divisor of the hidden size, %lld", (long long)h);
+	else if (ret->heads % ret->kv_heads != 0)
+		skep_reader_fail(r, map, "kv_heads", "expected a divisor of the number of heads, %u", ret->heads);
+	else if (llama && h / ret->heads % 2 != 0)
+		skep_reader_fail(r, map, "heads",
+			"a head is %lld wide, and rotary positions turn pairs: expected an even width",
+			(long long)(h / ret->heads));
+	ret->dropout = SKEP_DROPOUT_NONE;
+}
+
+/* Groups of blocks, then the head; before them, of what can be trained, the embedding. */
+static void read_transformer(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_model *ret)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, root, "transformer", true);
+	ret->hidden = (uint32_t)skep_read_integer(r, map, "hidden", 1, WIDTH_MAX, INT64_MIN);
+	ret->sequence = (uint32_t)skep_read_integer(r, map, "sequence", 1, WIDTH_MAX - 1, INT64_MIN);
+	uint32_t blocks = (uint32_t)skep_read_integer(r, map, "blocks", 1, HIDDEN_LAYERS_MAX, INT64_MIN);
+	ret->shared = (uint32_t)skep_read_integer(r, map, "shared", 1, HIDDEN_LAYERS_MAX, 1);
+	ret->vocabulary = (uint32_t)skep_read_integer(r, map, "vocabulary", 1, 1 << 24, INT64_MIN);
+	static const char *const architectures[] = {"none", "gpt2", "llama", NULL};
+	ret->architecture = (enum skep_architecture)skep_read_choice(r, map, "architecture", architectures, 0);
+	if (ret->architecture == SKEP_ARCHITECTURE_NONE)
+		read_inside(r, map, ret);
+	else
+		read_architecture(r, map, ret);
+	skep_reader_close_map(r, map);
+	if (r->diag->set)
+		return;
+	if (blocks % ret->shared != 0) {
+		skep_reader_fail(r, map, "shared", "expected a divisor of the %u blocks", blocks);
+		return;
+	}
+	if (!skep_model_place(ret, blocks))
+		skep_reader_fail(r, map, "blocks", "not enough memory for %u blocks", blocks);
+}
+
+bool skep_model_place(struct skep_model *model, uint32_t blocks)
+{
+	const bool embeds = model->architecture != SKEP_ARCHITECTURE_NONE;
+	model->layers = blocks / model->shared + (embeds ? 2 : 1);
+	model->width = malloc((model->layers + 1) * sizeof *model->width);
+	if (!model->width)
+		return false;
+	skep_model_set_sequence(model, model->sequence);
+	return true;
+}
+
+void skep_model_set_sequence(struct skep_model *model, uint32_t sequence)
+{
+	const bool embeds = model->architecture != SKEP_ARCHITECTURE_NONE;
+	assert(sequence > 0);
+	model->sequence = sequence;
+	model->width[0] = sequence + (embeds ? 1 : 0);
+	model->width[model->layers] = sequence;
+	for (uint32_t l = 1; l < model->layers; l++)
+		model->width[l] = sequence * model->hidden;
+}
+
+bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr)
+{
+	*ret = (struct skep_model){0};
+	if (skep_hf_config_is(path))
+		return skep_hf_model_read(path, ret, reterr);
+	char *text = NULL;
+	size_t size = 0;
+	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
+		return false;
+	snprintf(ret->path, sizeof ret->path, "%s", path);
+	struct skep_yaml *yaml = skep_yaml_parse(path, text, size, reterr);
+	free(text);
+	if (!yaml)
+		return false;
+	struct skep_reader r = {yaml, reterr};
+	const struct skep_yaml_node *root = skep_yaml_root(yaml);
+	read_name(&r, root, ret);
+	int kind = skep_read_choice(&r, root, "kind", kinds, -1);
+	bool transformer = kind == SKEP_MODEL_TRANSFORMER;
+	int activation = transformer ? 0 : skep_read_choice(&r, root, "activation", activations, -1);
+	if (transformer)
+		read_transformer(&r, root, ret);
+	else
+		read_layers(&r, root, ret);
+	skep_reader_close_map(&r, root);
+	skep_yaml_destroy(yaml);
+	if (reterr->set) {
+		skep_model_finish(ret);
+		return false;
+	}
+	ret->kind = (enum skep_model_kind)kind;
+	ret->activation = (enum skep_activation)activation;
+	return true;
+}
+
+void skep_model_finish(struct skep_model *model)
+{
+	free(model->width);
+	free(model->cut);
+	*model = (struct skep_model){0};
+}
+
+/* ---- one layer ---------------------------------------------------------------------------------------------- */
+
+struct layer { /* per sample, of one of the GPUs that share it; numbers are floats */
+	uint64_t parameters, forward_flop, backward_flop;
+	uint64_t numbers;    /* that a forward pass reads and writes, parameters left out */
+	uint64_t kept_bytes; /* from forward to backward */
+	/* The same if only the inputs of blocks are kept, and one block at a time is done again ... */
+	uint64_t recompute_bytes;
+	uint64_t block_bytes; /* ... that has so many */
+	uint64_t widest;      /* array */
+	uint64_t work;        /* numbers, beside the two widest arrays */
+	uint32_t forward_gathers, backward_gathers;
+	uint64_t forward_gathered, backward_gathered; /* numbers */
+};
+
+/* Split by columns where they can be: each GPU makes a part of the outputs, which all then gather; backwards the gradients of
+ * the inputs are all-reduced. */
+static struct layer dense_layer(const struct skep_model *model, uint32_t l, const struct skep_split *split)
+{
+	uint64_t in = model->width[l], out = model->width[l + 1];
+	bool splits = split->gpus > 1 && out % split->gpus == 0;
+	uint64_t own = splits ? out / split->gpus : out;
+	struct layer layer = {.parameters = in * own + own,
+		.forward_flop = 2 * in * own,
+		.backward_flop = 2 * in * own * (l ? 2 : 1),
+		.numbers = in + out,
+		.widest = in > out ? in : out};
+	if (splits) {
+		layer.forward_gathers = 1;
+		layer.forward_gathered = out;
+		layer.backward_gathers = l ? 2 : 0;
+		layer.backward_gathered = l ? 2 * in : 0;
+	}
+	return layer;
+}
+
+/* What a block keeps, in bytes: Korthikanti et al. 2022, equations 1, 2 and 4, with 4 bytes for what has 2 there. Inputs of
+ * the two norms, of the attention and of the feed-forward part are s h numbers each, the masks of two dropouts s h bytes
+ * each: on every GPU unless the sequence is split. Queries, keys, values and the attention's output are s h numbers each,
+ * the insides of the feed-forward part 8 s h (relu: 4 s h, its input is not needed), the attention's matrices a s^2 (with
+ * dropout twice and the mask). */
+static uint64_t block_bytes(const struct skep_model *model, const struct skep_split *split)
+{
+	uint64_t h = model->hidden, s = model->sequence, a = model->heads, g = split->gpus;
+	uint64_t mask = model->dropout == SKEP_DROPOUT_NONE ? 0 : 1, drops = model->dropout == SKEP_DROPOUT_ALL ? 1 : 0;
+	uint64_t between = s * h * (4 * sizeof(float) + 2 * mask);
+	uint64_t inside = s * h * (model->relus ? 8 : 12) * sizeof(float);
+	if (model->keeps_attention)
+		inside += a * s * s * (sizeof(float) + drops * (sizeof(float) + 1));
+	return between / (split->sequence ? g : 1) + inside / g;
+}
+
+/* Products are split in one direction, then in the other (Shoeybi et al. 2019): one all-reduce for attention and one for the
+ * feed-forward part, each way. With the sequence split each becomes a reduce-scatter and an all-gather of the same bytes;
+ * the gather of kept inputs that comes on top backwards is hidden behind a product (Korthikanti et al.), and not counted. Of
+ * what moves through memory, 34 s h numbers, 10 are on every GPU, as of what is kept. Norms and the biases behind the second
+ * product are not split: 6 h of the 13 h. Shapes and FLOPs: Narayanan et al. 2021, 24 s h^2 + 4 s^2 h forward, 12 h^2 + 13 h
+ * parameters. */
+static struct layer block_layer(const struct skep_model *model, const struct skep_split *split)
+{
+	uint64_t h = model->hidden, s = model->sequence, n = model->shared, g = split->gpus;
+	uint64_t whole = split->sequence ? g : 1, matrices = model->keeps_attention ? model->heads * s * s / g : 0;
+	uint64_t gathers = g > 1 ? 4 * n : 0;
+	return (struct layer){.parameters = (12 * h * h + 7 * h) / g + 6 * h,
+		.forward_flop = n * (24 * s * h * h + 4 * s * s * h) / g,
+		.numbers = n * s * (24 * h / g + 10 * h / whole),
+		.kept_bytes = n * block_bytes(model, split),
+		.recompute_bytes = n * (s * h * sizeof(float) / whole),
+		.block_bytes = block_bytes(model, split),
+		.widest = 4 * s * h / g > matrices ? 4 * s * h / g : matrices,
+		.forward_gathers = (uint32_t)gathers,
+		.backward_gathers = (uint32_t)gathers,
+		.forward_gathered = gathers * s * h,
+		.backward_gathered = gathers * s * h};
+}
+
+/* The vocabulary is split. Kept: the input of the last product, its output, and what the softmax makes of that: measured, by
+ * the tables of OPT that tests/unit/test_memory.c quotes (Korthikanti et al. 2022, 4.3, count one of the two). The sums of
+ * the loss over the vocabulary are three numbers a token, and not counted. */
+static struct layer head_layer(const struct skep_model *model, const struct skep_split *split)
+{
+	uint64_t h = model->hidden, s = model->sequence, g = split->gpus, whole = split->sequence ? g : 1;
+	uint64_t own = (model->vocabulary + g - 1) / g;
+	return (struct layer){.parameters = own * h + 2 * h,
+		.forward_flop = 2 * s * h * own,
+		.numbers = s * (h / whole + 2 * own),
+		.kept_bytes = s * (h / whole + 2 * own) * sizeof(float),
+		.recompute_bytes = s * h / whole * sizeof(float),
+		.block_bytes = 2 * s * own * sizeof(float),
+		.widest = s * own,
+		.forward_gathers = split->sequence && g > 1 ? 1 : 0, /* of the input */
+		.forward_gathered = split->sequence && g > 1 ? s * h : 0,
+		.backward_gathers = g > 1 ? (split->sequence ? 1 : 2) : 0,
+		.backward_gathered = g > 1 ? (split->sequence ? 1 : 2) * s * h : 0};
+}
+
+/* A layer of what can be trained, from what its arithmetic does and allocates. Split over g GPUs: matrices, work and what is
+ * kept g-fold, norms on every one; gathers as above. */
+static struct layer trained_layer(const struct skep_model *model, uint32_t l, const struct skep_split *split)
+{
+	const struct skep_layer trained = skep_layer_of(model, l);
+	struct skep_layer_products products;
+	uint64_t attention, g = split->gpus, flop = trained.type->flop(&trained, &attention);
+	size_t kept = trained.type->inside(&trained), work = trained.type->work ? trained.type->work(&trained, 1) : 0;
+	bool last = l + 1 == model->layers, block = l > 0 && !last;
+	uint64_t gathers = g > 1 && block ? 4 * (uint64_t)model->shared : 0,
+		 edge = (uint64_t)model->sequence * model->hidden;
+	skep_model_products(model, l, 1, &products);
+	return (struct layer){.parameters = trained.parameters / g + (trained.parameters % g != 0),
+		.forward_flop = flop / g,
+		.backward_flop = (2 * flop + attention / 2) / g,
+		.numbers = (uint64_t)(products.repeats * products.numbers) / g,
+		.kept_bytes = sizeof(float) * kept / g,
+		.widest = trained.in > trained.out ? trained.in : trained.out,
+		.work = work / g,
+		.forward_gathers = (uint32_t)gathers,
+		.backward_gathers = (uint32_t)gathers,
+		.forward_gathered = gathers * edge,
+		.backward_gathered = gathers * edge};
+}
+
+static struct layer layer_of(const struct skep_model *model, uint32_t l, const struct skep_split *split)
+{
+	if (model->architecture != SKEP_ARCHITECTURE_NONE)
+		return trained_layer(model, l, split);
+	if (model->kind != SKEP_MODEL_TRANSFORMER)
+		return dense_layer(model, l, split);
+	struct layer layer = l + 1 < model->layers ? block_layer(model, split) : head_layer(model, split);
+	layer.backward_flop = 2 * layer.forward_flop;
+	return layer;
+}
+
+void skep_model_part(struct skep_model *model, uint32_t stages)
+{
+	model->copied = model->tied && stages > 1;
+	model->tied = model->tied && !model->copied;
+}
+
+uint64_t skep_model_copied(const struct skep_model *model)
+{
+	return model->copied ? (uint64_t)model->vocabulary * model->hidden : 0;
+}
+
+const char *skep_model_refuses(const struct skep_model *model, const struct skep_split *split)
+{
+	if (split->gpus <= 1)
+		return NULL;
+	if (model->kind != SKEP_MODEL_TRANSFORMER)
+		return split->sequence ? "has no sequence that could be split" : NULL;
+	if (model->heads == 0)
+		return "does not say how many heads its attention has: add `heads` to its file";
+	if (model->heads % split->gpus != 0)
+		return "has a number of heads that is no multiple of that";
+	if (model->hidden % split->gpus != 0)
+		return "has a hidden size that is no multiple of that";
+	return split->sequence && model->sequence % split->gpus != 0 ? "has a sequence that is no multiple of that"
+	                                                             : NULL;
+}
+
+/* ---- the cut ------------------------------------------------------------------------------------------------ */
+
+/* Of a sample. A cut asks for them again and again; of a transformer's layers three differ: the first, a block, the last. */
+struct flops {
+	const struct skep_model *model;
+	uint64_t first, block, last; /* of a transformer */
+};
+
+static uint64_t work_out(const struct skep_model *model, uint32_t layer)
+{
+	struct layer one = layer_of(model, layer, &SKEP_SPLIT_NONE);
+	return one.forward_flop + one.backward_flop;
+}
+
+static struct flops flops_of(const struct skep_model *model)
+{
+	struct flops flops = {.model = model};
+	if (model->kind != SKEP_MODEL_TRANSFORMER)
+		return flops;
+	flops.first = work_out(model, 0);
+	flops.last = work_out(model, model->layers - 1);
+	flops.block = model->layers > 2 ? work_out(model, 1) : 0;
+	return flops;
+}
+
+static uint64_t layer_flop(const struct flops *flops, uint32_t layer)
+{
+	if (flops->model->kind != SKEP_MODEL_TRANSFORMER)
+		return work_out(flops->model, layer);
+	return layer == 0 ? flops->first : layer + 1 == flops->model->layers ? flops->last : flops->block;
+}
+
+/* First layer of the longest stage that ends before layer `end`, costs at most `limit` and leaves `before` layers. The
+ * layer end - 1 alone must fit. */
+static uint32_t stage_begin(const struct flops *flops, uint32_t before, uint32_t end, uint64_t limit)
+{
+	uint32_t begin = end - 1;
+	uint64_t flop = layer_flop(flops, begin);
+	while (begin > before && flop + layer_flop(flops, begin - 1) <= limit)
+		flop += layer_flop(flops, --begin);
+	return begin;
+}
+
+static bool limit_suffices(const struct flops *flops, uint32_t stages, uint64_t limit)
+{
+	uint32_t end = flops->model->layers;
+	for (uint32_t s = stages; s && end; s--)
+		end = stage_begin(flops, 0, end, limit);
+	return end == 0;
+}
+
+/* The least FLOPs per sample that the most loaded of `stages` stages can have. */
+static uint64_t least_limit(const struct flops *flops, uint32_t stages)
+{
+	uint64_t low = 0, high = 0;
+	for (uint32_t l = 0; l < flops->model->layers; l++) {
+		uint64_t flop = layer_flop(flops, l);
+		low = flop > low ? flop : low;
+		high += flop;
+	}
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		if (limit_suffices(flops, stages, middle))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* Filling the stages from the back as far as the limit allows puts every cut as early as it can be at once, which is what
+ * settles ties. */
+void skep_model_cut(
+	const struct skep_model *model, uint32_t stages, uint32_t stage, uint32_t *ret_first, uint32_t *ret_count)
+{
+	assert(stage < stages && stages <= model->layers);
+	if (stages == model->cuts) {
+		*ret_first = 0;
+		for (uint32_t s = 0; s < stage; s++)
+			*ret_first += model->cut[s];
+		*ret_count = model->cut[stage];
+		return;
+	}
+	const struct flops flops = flops_of(model);
+	uint64_t limit = least_limit(&flops, stages);
+	uint32_t end = model->layers;
+	for (uint32_t s = stages - 1; s > stage; s--)
+		end = stage_begin(&flops, s, end, limit);
+	*ret_first = stage ? stage_begin(&flops, stage, end, limit) : 0;
+	*ret_count = end - *ret_first;
+}
+
+/* ---- the cost ----------------------------------------------------------------------------------------------- */
+
+/* The stash is what models/stage/stage.c lays out: the inputs in the first stage, what each layer keeps,
+ * and the outputs of those
+ * within the stage. */
+static uint64_t stash_numbers(const struct skep_model *model, uint32_t first, uint32_t count)
+{
+	uint64_t numbers = first ? 0 : model->width[0];
+	for (uint32_t l = first; l < first + count; l++) {
+		const struct skep_layer layer = skep_layer_of(model, l);
+		numbers += layer.type->inside(&layer) + (l + 1 < first + count ? layer.out : 0);
+	}
+	return numbers;
+}
+
+static void add_layer(const struct layer *layer, struct skep_cost *ret)
+{
+	ret->parameters += layer->parameters;
+	ret->forward_flop += (double)layer->forward_flop;
+	ret->backward_flop += (double)layer->backward_flop;
+	ret->sample_bytes += (double)(sizeof(float) * layer->numbers);
+	ret->stash_bytes += layer->kept_bytes;
+	ret->recompute_bytes += layer->recompute_bytes;
+	ret->forward_gathers += layer->forward_gathers;
+	ret->backward_gathers += layer->backward_gathers;
+	ret->forward_gathered_bytes += sizeof(float) * layer->forward_gathered;
+	ret->backward_gathered_bytes += sizeof(float) * layer->backward_gathered;
+	if (layer->parameters > ret->largest_parameters)
+		ret->largest_parameters = layer->parameters;
+	if (sizeof(float) * (2 * layer->widest + layer->work) > ret->scratch_bytes)
+		ret->scratch_bytes = sizeof(float) * (2 * layer->widest + layer->work);
+}
+
+void skep_model_share(const struct skep_model *model, uint32_t stages, uint32_t stage, const struct skep_split *split,
+	struct skep_cost *ret)
+{
+	uint32_t first, count;
+	uint64_t block = 0;
+	skep_model_cut(model, stages, stage, &first, &count);
+	*ret = (struct skep_cost){0};
+	for (uint32_t l = first; l < first + count; l++) {
+		struct layer layer = layer_of(model, l, split);
+		add_layer(&layer, ret);
+		block = layer.block_bytes > block ? layer.block_bytes : block;
+	}
+	if (model->kind == SKEP_MODEL_MLP || model->architecture != SKEP_ARCHITECTURE_NONE)
+		ret->stash_bytes = ret->recompute_bytes =
+			sizeof(float) * stash_numbers(model, first, count) / split->gpus;
+	ret->recompute_bytes += block;
+	ret->forward_bytes = (double)(sizeof(float) * ret->parameters);
+	ret->backward_bytes = 3 * ret->forward_bytes;
+	ret->backward_sample_bytes = 2 * ret->sample_bytes;
+	if (stage + 1 < stages)
+		ret->activation_bytes = sizeof(float) * (uint64_t)model->width[first + count];
+}
+
+void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t stage, struct skep_cost *ret)
+{
+	skep_model_share(model, stages, stage, &SKEP_SPLIT_NONE, ret);
+}
+
+void skep_cost_checkpoint(struct skep_cost *cost)
+{
+	cost->backward_flop += cost->forward_flop;
+	cost->backward_bytes += cost->forward_bytes;
+	cost->backward_sample_bytes += cost->sample_bytes;
+	cost->backward_gathers += cost->forward_gathers;
+	cost->backward_gathered_bytes += cost->forward_gathered_bytes;
+	cost->workspace_bytes += cost->recompute_bytes;
+	cost->stash_bytes = 0;
+}
+
+uint64_t skep_cost_payload_bytes(const struct skep_cost *cost, enum skep_codec codec, uint32_t samples)
+{
+	return skep_codec_bytes(codec, cost->activation_bytes / sizeof(float) * samples);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * model.h - the model that is trained: its description file, how it is cut into stages, and what each stage costs.
+ */
+#ifndef SKEP_MODELS_MODEL_H
+#define SKEP_MODELS_MODEL_H
+
+#include "base/reader.h"
+#include "models/update/codec.h"
+
+enum skep_model_kind { SKEP_MODEL_MLP, SKEP_MODEL_TRANSFORMER };
+enum skep_dropout { SKEP_DROPOUT_ALL, SKEP_DROPOUT_RESIDUAL, SKEP_DROPOUT_NONE };
+enum skep_architecture { SKEP_ARCHITECTURE_NONE, SKEP_ARCHITECTURE_GPT2, SKEP_ARCHITECTURE_LLAMA };
+enum skep_activation { SKEP_ACTIVATION_TANH, SKEP_ACTIVATION_RELU, SKEP_ACTIVATION_GELU };
+
+/* A multi-layer perceptron: layer i maps width[i] -> width[i+1], activation after every layer but the last.
+ *
+ * A transformer's sample is one sequence. Its layers, as cuts see them, are groups of `shared` blocks that have the same
+ * parameters, each mapping sequence * hidden numbers to as many, and at last the head. Without an architecture it is known by
+ * its cost alone. With one it can be trained: its first layer is the embedding, and a sample comes as sequence + 1 tokens,
+ * of which the last is a target alone. */
+struct skep_model {
+	char name[64];
+	char path[512]; /* where it was read; "": nowhere */
+	enum skep_model_kind kind;
+	enum skep_activation activation;
+	uint32_t layers;                               /* the unit at which the model is cut */
+	uint32_t *width;                               /* [layers + 1]; width[0] inputs, width[layers] outputs */
+	uint32_t hidden, sequence, shared, vocabulary; /* of a transformer, else 0 */
+	uint32_t heads;                                /* 0: not said */
+	bool keeps_attention;      /* the matrices of the attention are kept for the backward pass, not made anew */
+	enum skep_dropout dropout; /* whose masks are kept */
+	bool relus;                /* relu, whose input need not be kept */
+	enum skep_architecture architecture; /* the rest is 0 without one */
+	uint32_t kv_heads, feed_forward;     /* heads of keys and values; the width within the feed-forward part */
+	uint32_t context;                    /* the longest sequence, of which gpt2 has positions; 0: `sequence` */
+	bool tied;                           /* the head takes the embedding's table; of a model in one stage */
+	bool copied; /* the same of one in several: the head has a copy, which begins as the table and is stepped as that is */
+	double norm_epsilon, rotary_base;
+	uint32_t *cut,
+		cuts; /* [cuts] layers of each stage, where a scenario says so; of any other number the cut is even */
+};
+
+/* How the GPUs of one worker share its stage: tensor parallel (Shoeybi et al. 2019), with `sequence` also what lies between the
+ * split products (Korthikanti et al. 2022). */
+struct skep_split {
+	uint32_t gpus;
+	bool sequence;
+};
+#define SKEP_SPLIT_NONE ((struct skep_split){.gpus = 1})
+
+/* Why the model cannot be split so, in words that fit behind "model NAME ", or NULL. */
+const char *skep_model_refuses(const struct skep_model *model, const struct skep_split *split);
+
+/* A description file, or a config.json of Hugging Face, whose sequence is then its context. */
+bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag *reterr);
+void skep_model_finish(struct skep_model *model);
+/* Lays out the layers of a transformer of `blocks` blocks once the rest of it is known. False when memory lacks. */
+bool skep_model_place(struct skep_model *model, uint32_t blocks);
+/* Samples of another length, at most the context. */
+void skep_model_set_sequence(struct skep_model *model, uint32_t sequence);
+
+/* Before anything is asked of a model in several stages: a tied head has its copy. */
+void skep_model_part(struct skep_model *model, uint32_t stages);
+/* Elements of the table of which both ends hold a copy, core/plan.h's `tied`; 0: none. */
+uint64_t skep_model_copied(const struct skep_model *model);
+
+/* Stage `stage` of `stages` serves layers [first, first + count): as model->cut says of so many; else cut so that the largest
+ * number of FLOPs of a stage is least, ties to the earlier cut; needs stages <= layers. */
+void skep_model_cut(
+	const struct skep_model *model, uint32_t stages, uint32_t stage, uint32_t *ret_first, uint32_t *ret_count);
+
+/* What one stage costs, per sample where it says so. fp32. Dense layer: 2*in*out FLOPs forward; backward: 2*in*out for the
+ * weights and, unless it is the model's first layer, 2*in*out for the input. */
+struct skep_cost {
+	uint64_t parameters;                  /* elements */
+	double forward_flop, backward_flop;   /* per sample */
+	double forward_bytes, backward_bytes; /* memory traffic: parameters read once per operation, and backwards
+	                                         the accumulator read and written ... */
+	double sample_bytes; /* ... and activations read and written, per sample and forward; twice that backward */
+	double backward_sample_bytes;               /* that is, so much */
+	uint64_t activation_bytes;                  /* leaving the stage, per sample; 0 for the last */
+	uint64_t stash_bytes;                       /* kept from forward to backward, per sample */
+	uint64_t workspace_bytes;                   /* used during a pass, per sample of the one microbatch ... */
+	uint64_t recompute_bytes;                   /* ... and that much more if the forward pass is done again in it */
+	uint64_t scratch_bytes;                     /* the two widest arrays that a pass holds at once, per sample */
+	uint64_t largest_parameters;                /* of one layer */
+	uint32_t forward_gathers, backward_gathers; /* among the GPUs of a worker; an all-reduce is two ... */
+	uint64_t forward_gathered_bytes, backward_gathered_bytes; /* ... of so many bytes together, per sample */
+};
+void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t stage, struct skep_cost *ret);
+/* The same of each GPU of a worker that splits it; activation_bytes stays that of the whole worker. */
+void skep_model_share(const struct skep_model *model, uint32_t stages, uint32_t stage, const struct skep_split *split,
+	struct skep_cost *ret);
+
+/* Turns the cost of a stage into that with checkpoint_activations: backward does the forward pass again, and the stash is
+ * that of the one microbatch in work. */
+void skep_cost_checkpoint(struct skep_cost *cost);
+
+/* One layer, as matrix products and what is left: for predictors of time. Products are those of a forward pass of `samples`, C (m
+ * x n) = A (m x k) B (k x n) with `batch` of them at once, all done `repeats` times. */
+enum { SKEP_LAYER_PRODUCTS_MAX = 6 };
+struct skep_layer_products {
+	uint32_t repeats; /* blocks that share their parameters */
+	uint32_t products;
+	struct {
+		double batch, m, k, n;
+	} product[SKEP_LAYER_PRODUCTS_MAX];
+	double backward;       /* times as many FLOPs as forward */
+	double parameters;     /* elements, of all repeats together */
+	double numbers;        /* that one repeat reads and writes in memory ... */
+	double other_numbers;  /* ... of which so many outside of its products */
+	double matrix_numbers; /* of one repeat, on top: of attention matrices, where these go through memory */
+	double flop;           /* of one repeat */
+};
+void skep_model_products(
+	const struct skep_model *model, uint32_t layer, uint32_t samples, struct skep_layer_products *ret);
+
+/* What leaves the stage for one microbatch, encoded; the gradient that comes back is of the same size. */
+uint64_t skep_cost_payload_bytes(const struct skep_cost *cost, enum skep_codec codec, uint32_t samples);
+
+#endif

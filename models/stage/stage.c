@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stage.c - lays a stage out in memory, draws its first parameters, and turns its state into bytes and back. The order of the
+ * parameters in memory is the order in which reductions cut them into chunks, so it is the same on every worker.
+ */
+#include "models/stage/stage.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/random.h"
+#include "models/layers/attention.h"
+#include "models/update/squares.h"
+
+enum { ALIGN_FLOATS = 16 }; /* 64 bytes, a cache line */
+
+struct state_header {
+	char magic[4];
+	uint16_t stage;
+	uint8_t moments, vstages; /* with another `vstages` the same numbers are of other layers */
+	uint32_t chunk, chunks;
+	uint64_t parameters, steps; /* of the whole stage */
+};
+static_assert(sizeof(struct state_header) == SKEP_STATE_HEADER_BYTES, "the header has no holes");
+
+static const char state_magic[4] = "skp3";
+
+bool skep_training_recomputes(const struct skep_training *training, uint32_t stage)
+{
+	return skep_plan_recomputes(training->plan, training->checkpoint_activations, stage);
+}
+
+uint32_t skep_optimizer_moments(const struct skep_optimizer *optimizer)
+{
+	return optimizer->kind == SKEP_OPTIMIZER_SGD || optimizer->kind == SKEP_OPTIMIZER_NESTEROV ? 1 : 2;
+}
+
+const struct skep_optimizer *skep_training_stepper(const struct skep_training *training)
+{
+	return skep_plan_periodic(training->plan) ? &training->outer : &training->optimizer;
+}
+
+uint64_t skep_device_state_bytes(const struct skep_optimizer *optimizer, uint64_t parameters, uint32_t chunks)
+{
+	return (uint64_t)chunks * SKEP_STATE_HEADER_BYTES +
+	       sizeof(float) * parameters * (1 + skep_optimizer_moments(optimizer));
+}
+
+/* ---- layout ------------------------------------------------------------------------------------------------- */
+
+static size_t aligned(size_t floats)
+{
+	return (floats + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Places the layers of a virtual stage, which begins with layer `first` of the model. */
+static void place_layers(const struct skep_training *training, uint32_t first, struct skep_stage *stage,
+	struct skep_vstage *vstage, struct skep_extent *extent)
+{
+	const struct skep_model *model = training->model;
+	size_t samples = training->samples, stash = first ? 0 : aligned(samples * model->width[0]);
+	vstage->parameter = stage->parameters;
+	extent->widest = larger(extent->widest, samples * model->width[first]);
+	for (uint32_t l = 0; l < vstage->layers; l++) {
+		struct skep_layer *layer = &stage->layer[vstage->layer + l];
+		*layer = skep_layer_of(model, first + l);
+		layer->parameter = stage->parameters;
+		layer->value = stash;
+		layer->kept = stash + (l + 1 < vstage->layers ? aligned(samples * layer->out) : 0);
+		stage->parameters += layer->parameters;
+		stash = layer->kept + aligned(samples * layer->type->inside(layer));
+		extent->widest = larger(extent->widest, samples * layer->out);
+		if (layer->type->work)
+			extent->work = larger(extent->work, layer->type->work(layer, training->samples));
+		if (layer->type->strips)
+			extent->strips = larger(extent->strips, aligned(layer->type->strips(layer)));
+	}
+	vstage->parameters = stage->parameters - vstage->parameter;
+	vstage->stash = stash;
+	vstage->entering = samples * model->width[first];
+	vstage->leaving = samples * model->width[first + vstage->layers];
+	stage->stash_bytes = larger(stage->stash_bytes, stash * sizeof(skep_real));
+	stage->entering = larger(stage->entering, vstage->entering);
+	stage->leaving = larger(stage->leaving, vstage->leaving);
+}
+
+/* The layer of the model with which virtual stage `nth` of the stage begins. */
+static uint32_t first_layer(
+	const struct skep_training *training, const struct skep_stage *stage, uint32_t nth, uint32_t *ret_layers)
+{
+	uint32_t first, number = nth * training->plan->stages + stage->index;
+	skep_model_cut(training->model, skep_plan_vstages(training->plan), number, &first, ret_layers);
+	return first;
+}
+
+/* Allocates the virtual stages and their layers. */
+static bool cut(const struct skep_training *training, struct skep_stage *stage)
+{
+	stage->vstage = calloc(stage->vstages, sizeof *stage->vstage);
+	for (uint32_t nth = 0; stage->vstage && nth < stage->vstages; nth++) {
+		struct skep_vstage *vstage = &stage->vstage[nth];
+		first_layer(training, stage, nth, &vstage->layers);
+		vstage->layer = stage->layers;
+		stage->layers += vstage->layers;
+	}
+	stage->layer = calloc(stage->layers, sizeof *stage->layer);
+	return stage->vstage && stage->layer;
+}
+
+static skep_real *carve(skep_real **rest, size_t floats)
+{
+	skep_real *piece = *rest;
+	*rest += aligned(floats);
+	return piece;
+}
+
+/* The stage's queue is the device's thread pool. */
+static bool allocate(const struct skep_training *training, struct skep_stage *stage, const struct skep_extent *extent)
+{
+	const size_t strips = skep_thread_pool_size(stage->queue) * extent->strips;
+	const bool encodes = training->activation_codec != SKEP_CODEC_NONE,
+		   checkpoints = skep_training_recomputes(training, stage->index);
+	const bool periodic = skep_plan_periodic(training->plan);
+	const bool async = training->plan->async;
+	size_t arrays = stage->versions + stage->moments + 2 + 1 + (periodic ? 1 + stage->inner_moments + async : 0);
+	size_t floats = arrays * aligned(stage->parameters) + 2 * aligned(extent->widest) + aligned(extent->work) +
+	                aligned(extent->rotation) + strips;
+	floats += aligned(stage->tied.count);
+	floats += encodes ? aligned(stage->entering) + aligned(stage->leaving) : 0;
+	floats += checkpoints ? stage->stash_bytes / sizeof(skep_real) : 0;
+	skep_real *rest = stage->memory = aligned_alloc(ALIGN_FLOATS * sizeof *rest, floats * sizeof *rest);
+	if (!rest)
+		return false;
+	memset(rest, 0, floats * sizeof *rest);
+	stage->parameter = carve(&rest, stage->versions * stage->stride);
+	for (uint32_t m = 0; m < stage->moments; m++)
+		stage->moment[m] = carve(&rest, stage->parameters);
+	if (periodic)
+		stage->inner = carve(&rest, stage->parameters);
+	if (async)
+		stage->base = carve(&rest, stage->parameters);
+	for (uint32_t m = 0; m < stage->inner_moments; m++)
+		stage->inner_moment[m] = carve(&rest, stage->parameters);
+	stage->accumulator[0] = carve(&rest, stage->parameters);
+	stage->accumulator[1] = carve(&rest, stage->parameters);
+	stage->result = carve(&rest, stage->parameters);
+	if (stage->tied.count > 0)
+		stage->tied_peer = carve(&rest, stage->tied.count);
+	stage->scratch[0] = carve(&rest, extent->widest);
+	stage->scratch[1] = carve(&rest, extent->widest);
+	if (extent->work > 0)
+		stage->work = carve(&rest, extent->work);
+	if (strips > 0)
+		stage->strips = carve(&rest, strips);
+	if (extent->rotation > 0)
+		stage->rotation = carve(&rest, extent->rotation);
+	if (encodes) {
+		stage->entry = carve(&rest, stage->entering);
+		stage->exit = carve(&rest, stage->leaving);
+	}
+	if (checkpoints)
+		stage->workspace = carve(&rest, stage->stash_bytes / sizeof(skep_real));
+	return true;
+}
+
+bool skep_stage_place(
+	const struct skep_training *training, uint32_t index, struct skep_stage *ret, struct skep_extent *ret_extent)
+{
+	uint32_t layers;
+	*ret_extent = (struct skep_extent){0};
+	*ret = (struct skep_stage){.index = index,
+		.vstages = skep_plan_model_chunks(training->plan),
+		.moments = skep_optimizer_moments(skep_training_stepper(training)),
+		.inner_moments = skep_plan_periodic(training->plan) ? skep_optimizer_moments(&training->optimizer) : 0,
+		.older_kept = skep_plan_steps_beside(training->plan),
+		.inner_kept = skep_plan_fragments(training->plan) > 1,
+		.shared = SIZE_MAX,
+		.arrays = &skep_arrays_host};
+	if (!cut(training, ret))
+		return false;
+	for (uint32_t nth = 0; nth < ret->vstages; nth++)
+		place_layers(training, first_layer(training, ret, nth, &layers), ret, &ret->vstage[nth], ret_extent);
+	if (training->model->architecture == SKEP_ARCHITECTURE_LLAMA)
+		ret_extent->rotation =
+			(size_t)training->model->sequence * (training->model->hidden / training->model->heads);
+	if (training->model->tied && ret->layers == training->model->layers)
+		ret->shared = 0;
+	if (skep_plan_is_tied(training->plan, index))
+		ret->tied = (struct skep_tied){
+			index == 0 ? 0 : ret->parameters - training->plan->tied, training->plan->tied};
+	ret->versions = skep_plan_versions(training->plan, index);
+	ret->stride = aligned(ret->parameters);
+	return true;
+}
+
+void skep_stage_draw(const struct skep_training *training, const struct skep_stage *stage)
+{
+	for (uint32_t l = 0; l < stage->layers; l++)
+		skep_layer_draw(&stage->layer[l], training->plan->seed, stage->parameter + stage->layer[l].parameter);
+}
+
+bool skep_stage_init(const struct skep_training *training, uint32_t index, struct skep_stage *ret)
+{
+	return skep_stage_init_for(training, NULL, index, ret);
+}
+
+bool skep_stage_init_for(const struct skep_training *training, struct skep_thread_pool *thread_pool, uint32_t index,
+	struct skep_stage *ret)
+{
+	struct skep_extent extent;
+	bool placed = skep_stage_place(training, index, ret, &extent);
+	ret->queue = thread_pool;
+	if (!placed || !allocate(training, ret, &extent)) {
+		skep_stage_finish(ret);
+		return false;
+	}
+	skep_stage_draw(training, ret);
+	if (ret->base)
+		skep_stage_settle(ret);
+	else if (ret->inner)
+		skep_stage_follow(ret, 0, 0, ret->parameters);
+	if (ret->rotation)
+		skep_rotation_fill(training->model->sequence, training->model->hidden / training->model->heads,
+			training->model->rotary_base, ret->rotation);
+	return true;
+}
+
+struct skep_stage skep_stage_vstage(const struct skep_stage *stage, uint32_t stages, uint32_t nth)
+{
+	const struct skep_vstage *vstage = &stage->vstage[nth];
+	struct skep_stage part = *stage;
+	part.index = nth * stages + stage->index;
+	part.layer = stage->layer + vstage->layer;
+	part.layers = vstage->layers;
+	part.stash_bytes = vstage->stash * sizeof(skep_real);
+	part.entering = vstage->entering;
+	part.leaving = vstage->leaving;
+	return part;
+}
+
+void skep_stage_finish(struct skep_stage *stage)
+{
+	free(stage->vstage);
+	free(stage->layer);
+	free(stage->memory);
+	*stage = (struct skep_stage){.index = SKEP_NO_STAGE};
+}
+
+bool skep_stage_layers(const struct skep_stage *stage, uint64_t first, uint64_t count, struct skep_layers *ret)
+{
+	*ret = (struct skep_layers){0, 0};
+	while (ret->first < stage->layers && stage->layer[ret->first].parameter < first)
+		ret->first++;
+	ret->end = ret->first;
+	while (ret->end < stage->layers && stage->layer[ret->end].parameter < first + count)
+		ret->end++;
+	uint64_t end = ret->end < stage->layers ? stage->layer[ret->end].parameter : stage->parameters;
+	return ret->first < ret->end && stage->layer[ret->first].parameter == first && end == first + count;
+}
+
+/* ---- state -------------------------------------------------------------------------------------------------- */
+
+uint64_t skep_stage_state_bytes(const struct skep_stage *stage, uint32_t chunk, uint32_t chunks)
+{
+	uint64_t first, count;
+	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
+	return SKEP_STATE_HEADER_BYTES + sizeof(skep_real) * count * (1 + stage->moments);
+}
+
+static struct state_header header_of(const struct skep_stage *stage, uint32_t chunk, uint32_t chunks)
+{
+	struct state_header header = {
+		.stage = (uint16_t)stage->index,
+		.moments = (uint8_t)stage->moments,
+		.vstages = (uint8_t)stage->vstages,
+		.chunk = chunk,
+		.chunks = chunks,
+		.parameters = stage->parameters,
+		.steps = stage->steps,
+	};
+	memcpy(header.magic, state_magic, sizeof header.magic);
+	return header;
+}
+
+void skep_stage_save(const struct skep_stage *stage, uint32_t chunk, uint32_t chunks, void *ret_state)
+{
+	uint64_t first, count;
+	struct state_header header = header_of(stage, chunk, chunks);
+	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
+	size_t each = count * sizeof(skep_real);
+	char *to = (char *)ret_state + sizeof header;
+	memcpy(ret_state, &header, sizeof header);
+	stage->arrays->copy(stage->queue, to, skep_stage_parameters(stage, stage->version) + first, each);
+	for (uint32_t m = 0; m < stage->moments; m++)
+		stage->arrays->copy(stage->queue, to + (m + 1) * each, stage->moment[m] + first, each);
+}
+
+bool skep_stage_load(
+	struct skep_stage *stage, uint32_t version, uint32_t chunk, uint32_t chunks, const void *state, uint64_t bytes)
+{
+	uint64_t first, count;
+	struct state_header header, expected = header_of(stage, chunk, chunks);
+	if (bytes != skep_stage_state_bytes(stage, chunk, chunks))
+		return false;
+	memcpy(&header, state, sizeof header);
+	expected.steps = header.steps;
+	if (memcmp(&header, &expected, sizeof header) != 0)
+		return false;
+	skep_chunk_range(stage->parameters, chunk, chunks, &first, &count);
+	size_t each = count * sizeof(skep_real);
+	const char *from = (const char *)state + sizeof header;
+	for (uint32_t place = 0; place < stage->versions; place++)
+		stage->arrays->copy(stage->queue, skep_stage_parameters(stage, place) + first, from, each);
+	for (uint32_t m = 0; m < stage->moments; m++)
+		stage->arrays->copy(stage->queue, stage->moment[m] + first, from + (m + 1) * each, each);
+	stage->steps = header.steps;
+	stage->version = version;
+	if (stage->base)
+		skep_stage_settle(stage);
+	else if (stage->inner)
+		skep_stage_follow(stage, 0, first, count);
+	return true;
+}
+
+/* ---- what is kept ------------------------------------------------------------------------------------------- */
+
+struct more_header { /* behind the state, where there is more */
+	char magic[4];
+	uint32_t began;
+	uint64_t steps;
+};
+
+static const char more_magic[4] = "more";
+
+enum { MORE_MAX = SKEP_MOMENTS_MAX + 2 };
+
+/* Arrays of parameters behind that header. A run's first parameters are also those of one step earlier. */
+static uint32_t more_arrays(const struct skep_stage *stage, uint32_t version, skep_real *ret[MORE_MAX])
+{
+	uint32_t count = 0;
+	if (stage->older_kept)
+		ret[count++] = skep_stage_parameters(stage, version > 0 ? version - 1 : version);
+	for (uint32_t m = 0; m < stage->inner_moments; m++)
+		ret[count++] = stage->inner_moment[m];
+	if (stage->inner_kept)
+		ret[count++] = stage->inner;
+	return count;
+}
+
+static bool has_more(const struct skep_stage *stage)
+{
+	return stage->older_kept || stage->inner;
+}
+
+uint64_t skep_stage_kept_bytes(const struct skep_stage *stage)
+{
+	skep_real *array[MORE_MAX];
+	uint64_t bytes = skep_stage_state_bytes(stage, 0, 1);
+	if (!has_more(stage))
+		return bytes;
+	return bytes + sizeof(struct more_header) + more_arrays(stage, 0, array) * stage->parameters * sizeof **array;
+}
+
+void skep_stage_keep(const struct skep_stage *stage, void *ret_state)
+{
+	skep_real *array[MORE_MAX];
+	struct more_header header = {.began = stage->inner_began, .steps = stage->inner_steps};
+	char *to = (char *)ret_state + skep_stage_state_bytes(stage, 0, 1);
+	const size_t each = stage->parameters * sizeof **array;
+	skep_stage_save(stage, 0, 1, ret_state);
+	if (!has_more(stage))
+		return;
+	memcpy(header.magic, more_magic, sizeof header.magic);
+	memcpy(to, &header, sizeof header);
+	to += sizeof header;
+	for (uint32_t i = 0, arrays = more_arrays(stage, stage->version, array); i < arrays; i++, to += each)
+		stage->arrays->copy(stage->queue, to, array[i], each);
+}
+
+bool skep_stage_take_up(struct skep_stage *stage, uint32_t version, const void *state, uint64_t bytes)
+{
+	skep_real *array[MORE_MAX];
+	struct more_header header;
+	const uint64_t plain = skep_stage_state_bytes(stage, 0, 1);
+	const char *from = (const char *)state + plain;
+	const size_t each = stage->parameters * sizeof **array;
+	if (bytes != skep_stage_kept_bytes(stage))
+		return false;
+	if (!has_more(stage))
+		return skep_stage_load(stage, version, 0, 1, state, plain);
+	memcpy(&header, from, sizeof header);
+	if (memcmp(header.magic, more_magic, sizeof header.magic) != 0 ||
+		!skep_stage_load(stage, version, 0, 1, state, plain))
+		return false;
+	from += sizeof header;
+	stage->inner_began = header.began;
+	stage->inner_steps = header.steps;
+	for (uint32_t i = 0, arrays = more_arrays(stage, version, array); i < arrays; i++, from += each)
+		stage->arrays->copy(stage->queue, array[i], from, each);
+	return true;
+}
+
+uint64_t skep_stage_digest(const struct skep_stage *stage)
+{
+	uint64_t hash = stage->index;
+	const skep_real *parameter = skep_stage_parameters(stage, stage->version);
+	for (size_t i = 0; i < stage->parameters; i++) {
+		uint32_t bits;
+		memcpy(&bits, &parameter[i], sizeof bits);
+		hash = skep_mix(hash ^ bits);
+	}
+	return hash;
+}

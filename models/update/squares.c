@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * squares.c - see squares.h.
+ */
+#include "models/update/squares.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LANES = SKEP_REAL_LANES };
+
+/* As wide as one register of AVX2: what is wider gcc keeps in memory there, at three times the instructions. */
+typedef skep_real wide __attribute__((vector_size(32)));
+enum { WIDE = sizeof(wide) / sizeof(skep_real) };
+
+/* A finite number times 0 is 0, any other is none. */
+SKEP_ANY_WIDTH static bool all_finite(size_t n, const skep_real *a)
+{
+	wide even = {0}, odd = {0}, x, y;
+	skep_real rest = 0;
+	size_t i = 0;
+	for (; i + 2 * WIDE <= n; i += 2 * WIDE) {
+		memcpy(&x, a + i, sizeof x);
+		memcpy(&y, a + i + WIDE, sizeof y);
+		even += x * 0;
+		odd += y * 0;
+	}
+	for (int j = 0; j < WIDE; j++)
+		rest += even[j] + odd[j];
+	for (; i < n; i++)
+		rest += a[i] * 0;
+	return rest == 0;
+}
+
+SKEP_ANY_WIDTH static double sum_of(size_t n, const skep_real *a)
+{
+	double lane[LANES] = {0};
+	size_t i = 0;
+	for (; i + LANES <= n; i += LANES)
+		for (int j = 0; j < LANES; j++)
+			lane[j] += (double)a[i + (size_t)j] * (double)a[i + (size_t)j];
+	for (size_t j = 0; i + j < n; j++)
+		lane[j] += (double)a[i + j] * (double)a[i + j];
+	for (int width = LANES / 2; width > 0; width /= 2)
+		for (int j = 0; j < width; j++)
+			lane[j] += lane[j + width];
+	return lane[0];
+}
+
+bool skep_squares_finite(size_t n, const skep_real *a)
+{
+	return all_finite(n, a);
+}
+
+double skep_squares_sum(size_t n, const skep_real *a)
+{
+	return sum_of(n, a);
+}
+
+double skep_squares_products(size_t n, const skep_real *a, const skep_real *b, bool above)
+{
+	const double sign = above ? 1 : -1;
+	double lane[LANES] = {0}, sum = 0;
+	for (size_t i = 0; i < n; i++) {
+		double product = sign * (double)a[i] * (double)b[i];
+		if (product > 0 || isnan(product))
+			lane[i % LANES] += product;
+	}
+	for (int j = 0; j < LANES; j++)
+		sum += lane[j];
+	return sum;
+}
+
+uint64_t skep_squares_encode(double squares)
+{
+	int exponent;
+	if (!isfinite(squares))
+		return SKEP_SQUARE_INFINITE;
+	double part = frexp(squares, &exponent);
+	return skep_square_make((uint64_t)ldexp(part, SKEP_SQUARE_BITS), exponent + SKEP_SQUARE_BIAS);
+}
+
+double skep_squares_decode(uint64_t square)
+{
+	if (square == SKEP_SQUARE_INFINITE)
+		return INFINITY;
+	int exponent = (int)(square >> SKEP_SQUARE_BITS) - SKEP_SQUARE_BIAS - (int)SKEP_SQUARE_BITS;
+	return ldexp((double)skep_square_mantissa(square), exponent);
+}
+
+double skep_squares_scale(double most, uint64_t square)
+{
+	double scale = most / (sqrt(skep_squares_decode(square)) + 1e-6);
+	return most > 0 && scale < 1 ? scale : 1;
+}
+
+uint16_t skep_squares_forward_layer(const struct skep_stage *part, uint32_t samples, const skep_real *stash)
+{
+	uint32_t l = 0;
+	while (l + 1 < part->layers &&
+		part->arrays->finite(part->queue, (size_t)samples * part->layer[l].out, stash + part->layer[l].value))
+		l++;
+	return (uint16_t)(part->layer[l].number + 1);
+}
+
+uint16_t skep_squares_backward_layer(const struct skep_stage *part, const skep_real *array)
+{
+	for (uint32_t l = part->layers; l-- > 0;)
+		if (!part->arrays->finite(part->queue, part->layer[l].parameters, array + part->layer[l].parameter))
+			return (uint16_t)(part->layer[l].number + 1);
+	return 0;
+}

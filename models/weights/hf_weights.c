@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * hf_weights.c - see hf_weights.h. The layers' own names (layers/block.c, embedding.c, head.c) are those of the files, but
+ * for what stands before them and for the products that lie side by side.
+ */
+#include "models/weights/hf_weights.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARTS_MAX = 3 };
+
+struct part { /* of one tensor: columns that are a weight of their own */
+	const char *name;
+	uint32_t columns;
+};
+
+/* What lies side by side in a tensor; 0: it is one weight. */
+static uint32_t parts_of(const struct skep_model *model, const char *name, struct part ret[PARTS_MAX])
+{
+	uint32_t width = model->hidden / model->heads;
+	if (strcmp(name, "self_attn.qkv_proj.weight") == 0) {
+		ret[0] = (struct part){"self_attn.q_proj.weight", model->heads * width};
+		ret[1] = (struct part){"self_attn.k_proj.weight", model->kv_heads * width};
+		ret[2] = (struct part){"self_attn.v_proj.weight", model->kv_heads * width};
+		return 3;
+	}
+	if (strcmp(name, "mlp.gate_up_proj.weight") == 0) {
+		ret[0] = (struct part){"mlp.gate_proj.weight", model->feed_forward};
+		ret[1] = (struct part){"mlp.up_proj.weight", model->feed_forward};
+		return 2;
+	}
+	return 0;
+}
+
+static void name_weight(
+	const struct skep_model *model, uint32_t layer, uint32_t block, const char *name, char ret[SKEP_WEIGHT_NAME])
+{
+	bool llama = model->architecture == SKEP_ARCHITECTURE_LLAMA;
+	const char *prefix = llama ? "model" : "transformer";
+	bool head = strcmp(name, "lm_head.weight") == 0;
+	if (head && model->copied) /* files have one table */
+		snprintf(ret, SKEP_WEIGHT_NAME, "%s.%s", prefix, llama ? "embed_tokens.weight" : "wte.weight");
+	else if (head)
+		snprintf(ret, SKEP_WEIGHT_NAME, "%s", name);
+	else if (layer == 0 || layer + 1 == model->layers)
+		snprintf(ret, SKEP_WEIGHT_NAME, "%s.%s", prefix, name);
+	else
+		snprintf(ret, SKEP_WEIGHT_NAME, "%s.%s.%u.%s", prefix, llama ? "layers" : "h", block, name);
+}
+
+/* `columns` of the tensor, which has `width` of them. */
+static struct skep_weight weight_of(const struct skep_tensor *tensor, bool turned, uint32_t columns, float *at)
+{
+	struct skep_weight w = {.dimensions = 2, .at = at};
+	if (tensor->rows == 1) {
+		w = (struct skep_weight){.dimensions = 1, .shape = {columns, 1}, .at = at, .step = {1, 0}};
+	} else if (turned) {
+		w.shape[0] = columns;
+		w.shape[1] = tensor->rows;
+		w.step[0] = 1;
+		w.step[1] = tensor->columns;
+	} else {
+		w.shape[0] = tensor->rows;
+		w.shape[1] = columns;
+		w.step[0] = tensor->columns;
+		w.step[1] = 1;
+	}
+	return w;
+}
+
+/* Tables of tokens have a row for each token in both. */
+static bool is_turned(const struct skep_model *model, uint32_t layer)
+{
+	return model->architecture == SKEP_ARCHITECTURE_LLAMA && layer > 0 && layer + 1 < model->layers;
+}
+
+static uint32_t tensor_weights(const struct skep_model *model, uint32_t layer, uint32_t block,
+	const struct skep_tensor *tensor, float *parameter, struct skep_weight *ret)
+{
+	struct part part[PARTS_MAX];
+	uint32_t parts = parts_of(model, tensor->name, part), column = 0;
+	if (parts == 0) {
+		part[0] = (struct part){tensor->name, tensor->columns};
+		parts = 1;
+	}
+	for (uint32_t p = 0; ret != NULL && p < parts; p++) {
+		float *at = parameter != NULL ? parameter + tensor->offset + column : NULL;
+		ret[p] = weight_of(tensor, is_turned(model, layer), part[p].columns, at);
+		name_weight(model, layer, block, part[p].name, ret[p].name);
+		column += part[p].columns;
+	}
+	assert(ret == NULL || column == tensor->columns);
+	return parts;
+}
+
+uint32_t skep_hf_layer_weights(
+	const struct skep_model *model, uint32_t layer, float *parameter, struct skep_weight *ret)
+{
+	struct skep_tensor tensor[SKEP_TENSORS_MAX];
+	struct skep_layer of = skep_layer_of(model, layer);
+	bool edge = layer == 0 || layer + 1 == model->layers;
+	uint32_t tensors = of.type->tensors(&of, tensor), count = 0, repeats = edge ? 1 : model->shared;
+	for (uint32_t r = 0; r < repeats; r++)
+		for (uint32_t t = 0; t < tensors; t++)
+			count += tensor_weights(model, layer, edge ? 0 : (layer - 1) * model->shared + r, &tensor[t],
+				parameter, ret != NULL ? ret + count : NULL);
+	return count;
+}
+
+uint32_t skep_hf_model_weights(const struct skep_model *model, struct skep_weight **ret)
+{
+	uint32_t count = 0, at = 0;
+	for (uint32_t l = 0; l < model->layers; l++)
+		count += skep_hf_layer_weights(model, l, NULL, NULL);
+	*ret = calloc(count, sizeof **ret);
+	for (uint32_t l = 0; *ret != NULL && l < model->layers; l++)
+		at += skep_hf_layer_weights(model, l, NULL, *ret + at);
+	return at;
+}
+
+/* ---- names -------------------------------------------------------------------------------------------------- */
+
+static bool ends(const char *name, const char *with)
+{
+	size_t length = strlen(name), n = strlen(with);
+	return length >= n && strcmp(name + length - n, with) == 0;
+}
+
+/* Masks of the attention and frequencies of the rotation: old files have them. */
+static bool is_buffer(const char *name)
+{
+	return ends(name, ".attn.bias") || ends(name, ".attn.masked_bias") || ends(name, ".rotary_emb.inv_freq");
+}
+
+static bool is_buffer_or_tied(const char *name)
+{
+	return is_buffer(name) || strcmp(name, "lm_head.weight") == 0;
+}
+
+/* Files of models with tied heads have no head; who unties one begins with a copy of the table, as transformers does. */
+struct skep_weight_names skep_hf_names(const struct skep_model *model)
+{
+	bool llama = model->architecture == SKEP_ARCHITECTURE_LLAMA, tied = model->tied || model->copied;
+	struct skep_weight_names ret = {
+		.prefix = llama ? "model." : "transformer.", .is_ignored = tied ? is_buffer_or_tied : is_buffer};
+	if (!tied) {
+		ret.head = "lm_head.weight";
+		ret.table = llama ? "model.embed_tokens.weight" : "transformer.wte.weight";
+	}
+	return ret;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * jobs.c - see jobs.h. Keeps true: answers are told in ascending order, so what a plan decides by them does not
+ * depend on how many processes there were, and those that have come are told of whatever ends the others; afterwards signals do
+ * again what they did before.
+ */
+#include "planning/plan/jobs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/signals.h"
+
+struct slot {
+	void *bytes;
+	uint64_t count;
+};
+
+static bool run_here(uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer, void *context)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct skep_sweep_job job = {.kind = kind, .number = i};
+		void *bytes;
+		uint64_t size;
+		if (!work(context, &job, &bytes, &size))
+			return false;
+		answer(context, i, bytes, size);
+	}
+	return true;
+}
+
+/* Hands out and hears until all are done. */
+static bool run_there(struct skep_sweep_pool *pool, uint32_t processes, uint32_t kind, uint32_t count,
+	struct slot *slot, int *ret_signal)
+{
+	uint32_t given = 0, done = 0;
+	while (done < count) {
+		struct skep_sweep_answer answer = {0};
+		while (given < count && skep_sweep_pool_busy(pool) < processes) {
+			const struct skep_sweep_job job = {.kind = kind, .number = given++};
+			if (!skep_sweep_pool_give(pool, &job))
+				return false;
+		}
+		enum skep_sweep_event event = skep_sweep_pool_wait(pool, -1, &answer);
+		if (event == SKEP_SWEEP_SIGNAL)
+			*ret_signal = answer.number;
+		if (event == SKEP_SWEEP_SIGNAL || event == SKEP_SWEEP_DEATH)
+			return false;
+		if (event != SKEP_SWEEP_ANSWER)
+			continue;
+		slot[answer.job.number] = (struct slot){answer.bytes, answer.count};
+		done++;
+	}
+	return true;
+}
+
+bool skep_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer,
+	void *context, int *ret_signal)
+{
+	char error[256];
+	*ret_signal = 0;
+	processes = processes < count ? processes : count;
+	if (processes <= 1)
+		return run_here(kind, count, work, answer, context);
+	struct slot *slot = calloc(count, sizeof *slot);
+	struct skep_quit_before before;
+	skep_quit_block(&before);
+	struct skep_sweep_pool *pool =
+		slot ? skep_sweep_pool_create(processes, work, context, error, sizeof error) : NULL;
+	bool ok = pool && run_there(pool, processes, kind, count, slot, ret_signal);
+	skep_sweep_pool_destroy(pool);
+	skep_quit_restore(&before);
+	for (uint32_t i = 0; slot && i < count; i++)
+		if (slot[i].bytes)
+			answer(context, i, slot[i].bytes, slot[i].count);
+	free(slot);
+	return ok;
+}

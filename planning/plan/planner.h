@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * planner.h - what `skep plan` does for one scenario, from reading it to what is printed of it, and all that it finds
+ * out: one struct for the searches (searches.h), the simulator's trials (trial.h), the choice, and the printers
+ * (print.h).
+ *
+ * Who makes a plan needs make_plan.h and print.h alone.
+ */
+#ifndef SKEP_PLANNING_PLANNER_H
+#define SKEP_PLANNING_PLANNER_H
+
+#include "base/status.h"
+#include "planning/plan/assignments.h"
+#include "planning/problem/forecast.h"
+#include "planning/problem/problem.h"
+
+#define SKEP_PLANNER_RANDOMS 8u /* random allocations that are simulated, at most */
+#define SKEP_PLANNER_CANDIDATES                                                                                        \
+	24u /* the scenario's own, one that is given, and what searches and cuts find: 19 at most */
+
+struct skep_planner_options {
+	const char *path;
+	struct skep_scenario_options given; /* --set and --seed */
+	double budget_s;                    /* 0: no limit of time */
+	uint32_t processes;
+	uint32_t confirm; /* seeds; 0: nothing is confirmed */
+	bool pareto;
+	const char *db; /* where runs that confirm are kept; NULL: nowhere */
+};
+
+struct skep_candidate {
+	const char *name;                /* "start", "settings", "cuts", or a method */
+	enum skep_contention view;       /* that it was searched with */
+	uint32_t *stage_of;              /* [workers] */
+	uint32_t *layers;                /* [slices] where it cuts the model; NULL: where the scenario does */
+	double step_s[SKEP_CONTENTIONS]; /* expected */
+	uint64_t evaluations;            /* of its search */
+	bool optimal;                    /* in its view */
+	double mean_s, worst_s;          /* expected of all allocations that can be; NAN: not all were looked at */
+	bool lean;                       /* its search might leave machines out */
+	bool tried, fits;                /* simulated; fits memory, as far as that is known */
+	double samples_per_s, round_s;   /* simulated, and ... */
+	struct skep_forecast forecast;   /* ... what that means for the loss */
+	char why[256];                   /* its trial failed; "": it did not, or there was none */
+	double value;                    /* of what is wanted, less is better; INFINITY: not tried */
+	bool again;                      /* that is of a longer trial: trial.h */
+};
+
+struct skep_planner_mean { /* over random allocations */
+	uint32_t count;
+	double mean, half; /* of the interval that has the true mean with 95 % */
+};
+
+struct skep_free_settings;
+struct skep_confirm;
+
+struct skep_planner {
+	const struct skep_planner_options *options;
+	struct skep_assignments
+		with;        /* those given, then those of the settings that were chosen, then those of a cut */
+	uint32_t before_cut; /* so many of them are not of the cut */
+	bool recut;          /* another cut was taken over */
+	bool opened;         /* ... since the scenario's own cut fits the memory of no worker */
+	struct skep_scenario scenario; /* as it was read with these; the planning points to it */
+	struct skep_planning planning;
+	void *cost_memory[SKEP_CONTENTIONS];
+	const struct skep_objective *cost[SKEP_CONTENTIONS];
+	void *rented_memory;
+	const struct skep_objective *rented; /* by what a step costs, where that is what is wanted; else NULL */
+	struct skep_candidate candidate[SKEP_PLANNER_CANDIDATES]; /* the first is the scenario's own */
+	uint32_t candidates, chosen;
+	struct skep_planner_mean random_step, random_rate, random_round;
+	uint32_t rounds;             /* that are simulated */
+	uint64_t begin_ns, until_ns; /* until_ns 0: no limit of time */
+	enum skep_aim aim;
+	const uint32_t *given;                   /* [workers] an allocation that is a candidate as well; NULL: none */
+	const uint32_t *given_layers;            /* [slices] with this cut; NULL: with the scenario's own */
+	bool cuts;                               /* may it cut the model elsewhere? */
+	bool hasty;                              /* one of many that are looked at */
+	uint32_t *even;                          /* [slices] the cut before another one was looked for */
+	double even_samples_per_s;               /* the most that was simulated with it; 0: nothing was */
+	struct skep_free_settings *settings;     /* how settings were chosen; NULL: none were free */
+	struct skep_confirm *stated, *confirmed; /* what is expected of the choice, and confirmed; NULL: not known */
+	char error[2560];                        /* what went wrong, as a user is to see it */
+};
+
+/* In this order: open reads the scenario; prepare makes what searches need, and says what is wrong in `error`; close. */
+bool skep_planner_open(struct skep_planner *planner, struct skep_diag *reterr);
+enum status skep_planner_prepare(struct skep_planner *planner);
+void skep_planner_close(struct skep_planner *planner); /* all that a planner has but its settings and statements */
+
+/* "skep: ..." or "SCENARIO: error: ..." becomes the error. Returns the status. */
+enum status skep_planner_fail(struct skep_planner *planner, enum status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+enum status skep_planner_lack(struct skep_planner *planner); /* memory */
+
+bool skep_planner_is_late(const struct skep_planner *planner);
+uint32_t skep_planner_seeds(const struct skep_planner *planner); /* that a trial is simulated with */
+
+/* NULL: no memory. */
+struct skep_candidate *skep_planner_add(struct skep_planner *planner, const char *name);
+/* Fills step_s. */
+void skep_planner_expect(const struct skep_planner *planner, struct skep_candidate *candidate);
+bool skep_planner_same_stages(
+	const struct skep_planner *planner, const struct skep_candidate *a, const struct skep_candidate *b);
+
+/* From now on the scenario is cut like this ([slices]). False: no memory, or it cannot be. */
+bool skep_planner_recut(struct skep_planner *planner, const uint32_t *layers);
+
+/* Reads it with this allocation (NULL: its own) as -o writes it, with another seed (NULL: its own), cut into these
+ * layers (NULL: as it is). False: it cannot be, and diag says why. */
+bool skep_planner_read(const struct skep_planner *planner, const uint32_t *stage_of, const uint64_t *seed,
+	const uint32_t *layers, struct skep_scenario *ret, struct skep_diag *reterr);
+
+/* How many workers an allocation leaves out. */
+uint32_t skep_planner_left_out(const struct skep_planner *planner, const uint32_t *stage_of);
+
+#endif

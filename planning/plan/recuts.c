@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * recuts.c - see recuts.h. Where `skep plan` cuts the model (planning/problem/cuts.h), where the scenario leaves that
+ * open: begun at what the searches found with the cut that there is, and at kinds of machines; the best few are
+ * simulated like all else.
+ *
+ * Keeps true: all that was searched for and tried with the scenario's own cut was so before, and stays: what is chosen is
+ * never worse in the simulator than without another cut. Once one is chosen the work is that of a scenario which has it
+ * written.
+ */
+#include "planning/plan/recuts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planning/plan/trial.h"
+#include "planning/problem/cuts.h"
+#include "scenarios/plan/recut.h"
+
+#define TRIALS 5u /* of what cuts the model elsewhere */
+
+static uint32_t vstages_of(const struct skep_planner *w)
+{
+	return skep_plan_vstages(&w->scenario.plan);
+}
+
+/* ---- candidates ---------------------------------------------------------------------------------------------------- */
+
+static bool same(
+	const struct skep_planner *w, const struct skep_candidate *c, const uint32_t *layers, const uint32_t *stage_of)
+{
+	return c->layers && memcmp(c->layers, layers, vstages_of(w) * sizeof *layers) == 0 &&
+	       memcmp(c->stage_of, stage_of, w->planning.workers * sizeof *stage_of) == 0;
+}
+
+/* Unless it is no other cut, or known. False: no memory. */
+static bool add_found(struct skep_planner *w, struct skep_cutting *cutting, enum skep_contention view, bool lean,
+	const uint32_t *layers, const uint32_t *stage_of, uint64_t evaluations)
+{
+	if (memcmp(layers, w->even, vstages_of(w) * sizeof *layers) == 0)
+		return true;
+	for (uint32_t i = 1; i < w->candidates; i++)
+		if (same(w, &w->candidate[i], layers, stage_of))
+			return true;
+	struct skep_candidate *c = skep_planner_add(w, "cuts");
+	if (!c || !(c->layers = calloc(vstages_of(w), sizeof *c->layers)))
+		return false;
+	memcpy(c->layers, layers, vstages_of(w) * sizeof *layers);
+	memcpy(c->stage_of, stage_of, w->planning.workers * sizeof *stage_of);
+	c->view = view;
+	c->lean = lean;
+	c->evaluations = evaluations;
+	for (uint32_t v = 0; v < SKEP_CONTENTIONS; v++)
+		c->step_s[v] = skep_cutting_expect(cutting, v, layers, stage_of);
+	return true;
+}
+
+struct begin {
+	const uint32_t *stage_of; /* NULL: kinds of machines */
+	const uint32_t *layers;   /* NULL: the cut that there is */
+	enum skep_contention view;
+	bool lean;
+	bool keeps; /* who serves which stage is left as it is */
+};
+
+static bool seek_from(struct skep_planner *w, struct skep_cutting *cutting, const struct begin *begin)
+{
+	uint64_t evaluations = 0;
+	uint32_t *layers = calloc(vstages_of(w), sizeof *layers),
+		 *stage_of = calloc(w->planning.workers, sizeof *stage_of);
+	bool ok = layers && stage_of, begun = true;
+	if (ok) {
+		skep_cutting_aim(cutting, begin->view, begin->lean, begin->lean && w->rented);
+		memcpy(layers, begin->layers ? begin->layers : w->even, vstages_of(w) * sizeof *layers);
+		if (begin->stage_of)
+			memcpy(stage_of, begin->stage_of, w->planning.workers * sizeof *stage_of);
+		else
+			begun = skep_cutting_begin(cutting, layers, stage_of);
+	}
+	if (ok && begun) {
+		double cost = begin->keeps
+		                      ? skep_cutting_recut(cutting, layers, stage_of)
+		                      : skep_cutting_improve(cutting, w->scenario.seed, layers, stage_of, &evaluations);
+		if (cost < SKEP_NEVER)
+			ok = add_found(w, cutting, begin->view, begin->lean, layers, stage_of, evaluations);
+	}
+	free(layers);
+	free(stage_of);
+	return ok;
+}
+
+/* Of the searches that might leave machines out or of the others; `tried`: in the simulator, else by what is expected.
+ * NULL: nothing. */
+static const uint32_t *best_of(const struct skep_planner *w, enum skep_contention view, bool lean, bool tried)
+{
+	double least = SKEP_NEVER;
+	const uint32_t *best = NULL;
+	for (uint32_t i = 0; i < w->candidates; i++) {
+		const struct skep_candidate *c = &w->candidate[i];
+		double value = tried ? c->value : c->step_s[view];
+		if (c->layers || (!tried && (c->lean != lean || i == 0)) || (tried && !c->tried) || !(value < least))
+			continue;
+		least = value;
+		best = c->stage_of;
+	}
+	return best;
+}
+
+static bool seek_all(struct skep_planner *w, struct skep_cutting *cutting)
+{
+	const struct begin begins[] = {
+		{best_of(w, SKEP_CONTENDED, false, true), NULL, SKEP_CONTENDED, false, true},
+		{best_of(w, SKEP_CONTENDED, false, false), NULL, SKEP_CONTENDED, false, false},
+		{NULL, NULL, SKEP_CONTENDED, false, false},
+		{best_of(w, SKEP_UNCONTENDED, false, false), NULL, SKEP_UNCONTENDED, false, false},
+		{best_of(w, SKEP_CONTENDED, true, false), NULL, SKEP_CONTENDED, true, false},
+		{NULL, NULL, SKEP_CONTENDED, true, false},
+	};
+	bool ok = true, lean = w->planning.lean.spares > w->planning.problem.spares;
+	if (w->given_layers)
+		ok = seek_from(w, cutting, &(struct begin){w->given, w->given_layers, SKEP_CONTENDED, false, true});
+	for (size_t i = 0; ok && i < sizeof begins / sizeof begins[0]; i++)
+		if ((begins[i].stage_of || i % 3 == 2) && (lean || !begins[i].lean) && !skep_planner_is_late(w))
+			ok = seek_from(w, cutting, &begins[i]);
+	return ok;
+}
+
+/* ---- trials -------------------------------------------------------------------------------------------------------- */
+
+/* The one that is expected to be best of those that were not simulated; NULL: there is none. */
+static struct skep_candidate *next_trial(struct skep_planner *w)
+{
+	struct skep_candidate *best = NULL;
+	for (uint32_t i = 1; i < w->candidates; i++) {
+		struct skep_candidate *c = &w->candidate[i];
+		if (!c->layers || c->tried || !c->fits)
+			continue;
+		if (!best || c->step_s[c->view] < best->step_s[best->view])
+			best = c;
+	}
+	return best;
+}
+
+static void try_all(struct skep_planner *w)
+{
+	for (uint32_t i = 0; i < w->candidates; i++)
+		if (w->candidate[i].tried)
+			w->even_samples_per_s = fmax(w->even_samples_per_s, w->candidate[i].samples_per_s);
+	for (uint32_t tried = 0; tried < TRIALS && !skep_planner_is_late(w); tried++) {
+		struct skep_candidate *c = next_trial(w);
+		if (!c)
+			return;
+		if (!skep_trial_run(w, c))
+			c->fits = false;
+	}
+}
+
+bool skep_recuts_run(struct skep_planner *w)
+{
+	struct skep_cutting cutting;
+	if (!w->cuts)
+		return true;
+	if (!w->even) {
+		w->even = calloc(vstages_of(w), sizeof *w->even);
+		if (!w->even)
+			return false;
+	}
+	skep_recut_of(&w->scenario, w->even);
+	if (!skep_cutting_make(&w->planning, &cutting))
+		return false;
+	bool ok = seek_all(w, &cutting);
+	skep_cutting_finish(&cutting);
+	if (ok)
+		try_all(w);
+	return ok;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulate.c - see simulate.h.
+ */
+#include "planning/plan/simulate.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "sim/sim.h"
+
+#define OPS_KEPT 16 /* of each worker: the time that an operation takes, for `plot throughput` */
+
+/* To the tally alone, or into the store as well. */
+static bool play(const struct skep_scenario *scenario, struct skep_tally *tally, struct skep_store *store,
+	struct skep_sim_result *ret)
+{
+	const struct skep_recorder adds = skep_tally_recorder(tally);
+	if (!store)
+		return skep_sim_run(scenario, &adds, ret);
+	struct skep_recorder_pair both = {skep_store_recorder(store), adds};
+	const struct skep_recorder recorder = skep_recorder_both(&both);
+	return skep_sim_run(scenario, &recorder, ret);
+}
+
+bool skep_simulate(const struct skep_scenario *scenario, const struct skep_simulate_options *options,
+	struct skep_summary *ret, char *reterr, size_t size)
+{
+	int64_t run;
+	double begin_s = skep_monotonic_s();
+	struct skep_sim_result result;
+	struct skep_store *store = options->store;
+	struct skep_tally *tally = skep_tally_create(scenario, "sim");
+	*ret = (struct skep_summary){.ok = false};
+	reterr[0] = '\0';
+	if (!tally)
+		return false;
+	skep_tally_warm_up(tally, options->warm_up);
+	bool ran = !store || skep_store_begin(store, scenario, "sim", "cpu", false, false, &run, reterr, size);
+	if (ran && store && !options->details)
+		skep_store_keep_little(store, OPS_KEPT);
+	if (ran && !play(scenario, tally, store, &result)) {
+		snprintf(reterr, size, "%s", result.why);
+		ran = false;
+	}
+	if (ran) {
+		skep_tally_finish(
+			tally, result.end_ns, result.events, skep_monotonic_s() - begin_s, result.outcome, ret);
+		ran = !store || skep_store_end(store, ret, reterr, size);
+	}
+	skep_tally_destroy(tally);
+	return ran;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * trial.c - see trial.h. What is simulated is the scenario that -o would write, with its trace, its network and all of its keys,
+ * only for few rounds and without the arithmetic: so what is refused there is refused here. Only where the messages of a ring
+ * among hundreds are too many, a flow for each link stands in for them.
+ *
+ * A trial of a few steps sees no more than how pipelines fill, and how a swarm tries each worker of the next stage for the first
+ * time: wiring by throughput or latency knows them only after that. It also ends before a worker is taken away. So the first
+ * rounds of a span are not counted, as many as it takes to try every worker twice; and a run that is short enough is simulated
+ * to its end, with all that a trace does to it.
+ *
+ * Keeps true: rounds, warm-up and seeds follow from the scenario, not from the clock.
+ */
+#include "planning/plan/trial.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "planning/plan/simulate.h"
+
+#define EVENTS_MOST 250000.0 /* of a trial: about a second */
+#define ROUNDS_LEAST 2.0
+#define ROUNDS_MOST 8.0
+
+#define SPAN_EVENTS 50000.0         /* of one run of the span, where there are rounds enough behind the warm-up ... */
+#define SPAN_EVENTS_MOST 150000.0   /* ... and where there are not */
+#define SPAN_EVENTS_JOINT 1000000.0 /* settings were compared, so that time has another measure */
+#define ROUNDS_COUNTED 8.0
+#define ALL_EVENTS_JOINT 2e7 /* of all runs of both sides, where seeds are not the fewest */
+#define SEEDS 4u
+#define SEEDS_JOINT 16u
+#define FINALISTS 2u
+
+/* Of one round: about five for a pass there and back, and the messages of a ring in each stage. */
+static double round_events(const struct skep_scenario *s, bool flows)
+{
+	double stages = s->plan.stages, workers = s->plan.workers;
+	double passes = 5.0 * s->plan.microbatches * skep_plan_vstages(&s->plan);
+	return passes + (flows ? 4 * workers : 4 * workers * workers / stages);
+}
+
+/* Messages of a ring are too many for a trial: one flow for each link stands in for them. */
+static bool takes_flows(const struct skep_scenario *s)
+{
+	bool can = s->plan.collective == SKEP_COLLECTIVE_RING && !s->plan.eager;
+	return s->collectives_as_flows || (can && ROUNDS_LEAST * round_events(s, false) > EVENTS_MOST);
+}
+
+double skep_trial_whole_events(const struct skep_scenario *s, uint32_t rounds)
+{
+	return rounds * round_events(s, takes_flows(s));
+}
+
+uint32_t skep_trial_rounds(const struct skep_scenario *s)
+{
+	double rounds = floor(EVENTS_MOST / skep_trial_whole_events(s, 1));
+	rounds = fmin(fmax(rounds, ROUNDS_LEAST), ROUNDS_MOST);
+	return rounds < s->plan.rounds ? (uint32_t)rounds : s->plan.rounds;
+}
+
+static void leave_arithmetic(struct skep_scenario *s)
+{
+	s->arithmetic = SKEP_ARITHMETIC_NONE;
+	s->plan.target_loss_nano = INT64_MIN;
+	s->target_loss = NAN;
+}
+
+/* ---- a few rounds ------------------------------------------------------------------------------------------------ */
+
+/* Adds to what the candidate has. False: it does not come to an end. */
+static bool simulate(const struct skep_scenario *s, struct skep_candidate *c)
+{
+	struct skep_summary summary;
+	char error[256];
+	if (!skep_simulate(s, &(struct skep_simulate_options){0}, &summary, error, sizeof error)) {
+		snprintf(c->why, sizeof c->why, "%.250s", error[0] ? error : "not enough memory to simulate it");
+		return false;
+	}
+	if (!summary.ok)
+		snprintf(c->why, sizeof c->why, "its trial does not come to an end: %.200s",
+			summary.failure[0] ? summary.failure
+					   : "a stage lost its last worker, and no other came in time");
+	c->samples_per_s += summary.throughput_samples_per_s;
+	c->round_s += summary.time_s / (double)(summary.steps > 0 ? summary.steps : 1);
+	return summary.ok;
+}
+
+/* With the nth seed from the scenario's own. */
+static bool try_seed(const struct skep_planner *w, struct skep_candidate *c, uint32_t nth)
+{
+	struct skep_scenario s;
+	struct skep_diag diag = {0};
+	uint64_t seed = w->scenario.seed + nth;
+	c->fits = skep_planner_read(w, c->stage_of, nth > 0 ? &seed : NULL, c->layers, &s, &diag);
+	if (!c->fits) {
+		snprintf(c->why, sizeof c->why, "%.*s", (int)sizeof c->why - 1, diag.message);
+		return false;
+	}
+	s.collectives_as_flows = takes_flows(&s);
+	s.plan.rounds = w->rounds;
+	leave_arithmetic(&s);
+	bool ended = simulate(&s, c);
+	skep_scenario_finish(&s);
+	return ended;
+}
+
+bool skep_trial_run(const struct skep_planner *w, struct skep_candidate *c)
+{
+	uint32_t seeds = skep_planner_seeds(w);
+	c->samples_per_s = c->round_s = 0;
+	c->value = INFINITY;
+	c->why[0] = '\0';
+	c->tried = true;
+	for (uint32_t nth = 0; c->tried && nth < seeds; nth++)
+		c->tried = try_seed(w, c, nth);
+	if (!c->tried)
+		return false;
+	c->samples_per_s /= seeds;
+	c->round_s /= seeds;
+	skep_forecast_make(&w->planning, c->stage_of, c->round_s, &c->forecast);
+	c->forecast.samples_per_s = c->samples_per_s;
+	c->value = skep_forecast_value(&c->forecast, w->aim);
+	return true;
+}
+
+/* ---- until the target -------------------------------------------------------------------------------------------- */
+
+/* Ends where the target is reached, also if it is one that ends nothing. */
+bool skep_trial_run_whole(
+	const struct skep_planner *w, const uint32_t *stage_of, uint64_t seed, struct skep_trial_whole *ret)
+{
+	struct skep_scenario s;
+	struct skep_diag diag = {0};
+	struct skep_summary summary;
+	char error[256];
+	*ret = (struct skep_trial_whole){.time_s = NAN, .usd = NAN};
+	if (!skep_planner_read(w, stage_of, &seed, NULL, &s, &diag))
+		return false;
+	s.collectives_as_flows = takes_flows(&s);
+	if (!isnan(s.target_loss))
+		s.plan.target_loss_nano = (int64_t)(s.target_loss * 1e9 + 0.5);
+	bool ran = skep_simulate(&s, &(struct skep_simulate_options){0}, &summary, error, sizeof error);
+	if (ran)
+		*ret = (struct skep_trial_whole){.reached = isfinite(summary.time_to_target_s),
+			.extrapolated = summary.extrapolated,
+			.time_s = summary.time_to_target_s,
+			.usd = summary.cost_to_target_usd,
+			.samples_per_s = summary.throughput_samples_per_s};
+	skep_scenario_finish(&s);
+	return ran;
+}
+
+/* ---- a span ------------------------------------------------------------------------------------------------------ */
+
+/* Each of a stage tries each of the next one, as far as it knows them, once for its speed; once more, and shares have settled. */
+static double warm_up_rounds(const struct skep_scenario *s)
+{
+	double members = (double)s->plan.workers / s->plan.stages, known = fmin(members, skep_view_capacity(&s->plan));
+	bool learns = s->plan.wiring == SKEP_WIRING_THROUGHPUT || s->plan.wiring == SKEP_WIRING_LATENCY;
+	return learns ? fmax(1, ceil(2 * members * known / s->plan.microbatches)) : 1;
+}
+
+struct skep_trial_span skep_trial_span_of(const struct skep_planner *w, uint32_t rounds_needed)
+{
+	const struct skep_scenario *s = &w->scenario;
+	uint32_t all = rounds_needed > 0 && rounds_needed < s->plan.rounds ? rounds_needed : s->plan.rounds;
+	double least = w->settings ? SPAN_EVENTS_JOINT : SPAN_EVENTS, round = skep_trial_whole_events(s, 1);
+	double warm_up = warm_up_rounds(s);
+	double rounds = fmax(floor(least / round), fmin(warm_up + ROUNDS_COUNTED, floor(SPAN_EVENTS_MOST / round)));
+	struct skep_trial_span span = {.seeds = SEEDS, .whole = rounds >= all};
+	span.rounds = span.whole ? all : (uint32_t)fmax(rounds, 2);
+	span.warm_up = span.whole ? 0 : warm_up + 2 <= rounds ? (uint32_t)warm_up : span.rounds / 2;
+	if (w->settings)
+		span.seeds = (uint32_t)fmin(fmax(SEEDS, ALL_EVENTS_JOINT / (2 * span.rounds * round)), SEEDS_JOINT);
+	return span;
+}
+
+bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *s, struct skep_summary *ret)
+{
+	char error[256];
+	s->collectives_as_flows = takes_flows(s);
+	if (!span->whole || s->arithmetic == SKEP_ARITHMETIC_REAL)
+		leave_arithmetic(s);
+	if (!span->whole)
+		s->plan.rounds = span->rounds;
+	const struct skep_simulate_options options = {.warm_up = span->warm_up};
+	return skep_simulate(s, &options, ret, error, sizeof error) && ret->ok;
+}
+
+/* With the seeds that trials have. False: it cannot be, or does not come to an end. */
+static bool try_again(const struct skep_planner *w, const struct skep_trial_span *span, struct skep_candidate *c)
+{
+	uint32_t seeds = skep_planner_seeds(w);
+	double round_s = 0;
+	for (uint32_t nth = 0; nth < seeds; nth++) {
+		struct skep_scenario s;
+		struct skep_summary summary;
+		struct skep_diag diag = {0};
+		uint64_t seed = w->scenario.seed + nth;
+		if (!skep_planner_read(w, c->stage_of, &seed, c->layers, &s, &diag))
+			return false;
+		struct skep_trial_span counted = *span;
+		counted.whole = false; /* as many rounds for each */
+		bool ended = skep_trial_run_span(&counted, &s, &summary);
+		skep_scenario_finish(&s);
+		if (!ended)
+			return false;
+		round_s += summary.round_s / w->planning.throughput[0].period;
+	}
+	struct skep_forecast forecast;
+	skep_forecast_make(&w->planning, c->stage_of, round_s / seeds, &forecast);
+	c->value = skep_forecast_value(&forecast, w->aim);
+	c->again = true;
+	return true;
+}
+
+/* The best by its trial that was not tried again; NULL: none. */
+static struct skep_candidate *next_best(struct skep_planner *w)
+{
+	struct skep_candidate *best = NULL;
+	for (uint32_t i = 0; i < w->candidates; i++) {
+		struct skep_candidate *c = &w->candidate[i];
+		if (c->tried && !c->again && (!best || c->value < best->value))
+			best = c;
+	}
+	return best;
+}
+
+static bool same(const struct skep_planner *w, const struct skep_candidate *a, const struct skep_candidate *b)
+{
+	size_t vstages = skep_plan_vstages(&w->scenario.plan);
+	bool alike = skep_planner_same_stages(w, a, b);
+	if (!a->layers || !b->layers)
+		return alike && a->layers == b->layers;
+	return alike && memcmp(a->layers, b->layers, vstages * sizeof *a->layers) == 0;
+}
+
+/* The same allocation with the same cut is simulated once. */
+static void share(struct skep_planner *w, const struct skep_candidate *c)
+{
+	for (uint32_t i = 0; i < w->candidates; i++) {
+		struct skep_candidate *other = &w->candidate[i];
+		if (!other->tried || !same(w, other, c))
+			continue;
+		other->value = c->value;
+		other->again = c->again;
+		other->tried = c->tried;
+	}
+}
+
+void skep_trial_again(struct skep_planner *w)
+{
+	struct skep_candidate *c = next_best(w);
+	if (!c)
+		return;
+	struct skep_trial_span span = skep_trial_span_of(w, c->forecast.rounds);
+	if (span.rounds <= w->rounds)
+		return;
+	for (uint32_t n = 0; n <= FINALISTS; n++) { /* the scenario's own, so that what is chosen is never worse */
+		c = n == 0 && w->candidate[0].tried ? &w->candidate[0] : next_best(w);
+		if (!c || (n > 1 && skep_planner_is_late(w)))
+			break;
+		bool ended = try_again(w, &span, c);
+		share(w, c);
+		c->tried = ended;
+	}
+}

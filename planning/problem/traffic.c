@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * traffic.c - see traffic.h.
+ */
+#include "planning/problem/traffic.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "planning/search/complexity.h"
+
+const char *const skep_link_class_name[SKEP_LINK_CLASSES] = {
+	"from 10 Gbit/s", "1 to 10 Gbit/s", "100 Mbit/s to 1 Gbit/s", "10 to 100 Mbit/s", "below 10 Mbit/s"};
+
+static uint32_t class_of(const void *context, uint32_t source, uint32_t destination)
+{
+	const struct skep_links *links = context;
+	double bits = 8 * links->rate_Bps[(size_t)source * links->workers + destination], least = 1e10;
+	for (uint32_t i = 0; i + 1 < SKEP_LINK_CLASSES; i++, least /= 10)
+		if (bits >= least)
+			return i;
+	return SKEP_LINK_CLASSES - 1;
+}
+
+/* Each worker's part of what its stage does; `sum` is scratch, [stages]. */
+static void share_out(const struct skep_planning *p, const uint32_t *stage_of, double *sum, double *ret)
+{
+	bool by_speed = p->throughput[0].shares == SKEP_SHARES_BY_SPEED;
+	for (uint32_t pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < p->workers; i++) {
+			if (stage_of[i] >= p->stages)
+				continue;
+			double weight = by_speed ? 1 / p->compute_s[(size_t)i * p->stages + stage_of[i]] : 1;
+			if (pass == 0)
+				sum[stage_of[i]] += weight;
+			else
+				ret[i] = weight / sum[stage_of[i]];
+		}
+}
+
+static void fill_closed(const struct skep_planning *p, struct skep_planning_traffic *ret)
+{
+	const struct skep_scenario *s = p->scenario;
+	double widest = 0, reduced = 0;
+	for (uint32_t i = 0; i + 1 < p->stages; i++)
+		widest = fmax(widest, p->forward_bytes[i]);
+	for (uint32_t i = 0; i < p->stages; i++)
+		reduced += p->reduced_bytes[i];
+	ret->microbatches = p->throughput[0].microbatches;
+	ret->samples = s->samples;
+	ret->tokens = s->model.sequence > 0 ? s->model.sequence : 1;
+	ret->number_bytes = widest / ret->samples / ret->tokens;
+	const struct skep_complexity closed = {.microbatches = ret->microbatches,
+		.stages = p->stages,
+		.samples = ret->samples,
+		.tokens = ret->tokens,
+		.width = ret->number_bytes,
+		.number_bytes = 1,
+		.parameters = reduced,
+		.workers = p->workers,
+		.period = p->throughput[0].period};
+	struct skep_complexity_bytes bytes = skep_complexity_of(&closed);
+	ret->closed = (struct skep_planning_bytes){bytes.pipeline, bytes.reduction};
+}
+
+bool skep_planning_traffic(const struct skep_planning *p, const uint32_t *stage_of, struct skep_planning_traffic *ret)
+{
+	struct skep_complexity_bytes bytes[SKEP_LINK_CLASSES];
+	double *share = calloc(p->workers, sizeof *share), *sum = calloc(p->stages, sizeof *sum);
+	uint32_t *count = calloc(p->stages, sizeof *count);
+	bool ok = share && sum && count;
+	*ret = (struct skep_planning_traffic){0};
+	if (ok) {
+		share_out(p, stage_of, sum, share);
+		const struct skep_step_traffic traffic = {.workers = p->workers,
+			.stages = p->stages,
+			.share = share,
+			.fixed = skep_plan_fixed(&p->scenario->plan),
+			.forward_bytes = p->forward_bytes,
+			.backward_bytes = p->backward_bytes,
+			.reduced_bytes = p->reduced_bytes,
+			.microbatches = p->throughput[0].microbatches,
+			.period = p->throughput[0].period,
+			.classes = SKEP_LINK_CLASSES,
+			.class_of = class_of,
+			.context = &p->links[SKEP_UNCONTENDED]};
+		skep_traffic_by_class(&traffic, stage_of, count, bytes);
+		fill_closed(p, ret);
+	}
+	for (uint32_t i = 0; ok && i < SKEP_LINK_CLASSES; i++)
+		ret->on[i] = (struct skep_planning_bytes){bytes[i].pipeline, bytes[i].reduction};
+	free(share);
+	free(sum);
+	free(count);
+	return ok;
+}

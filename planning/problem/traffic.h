@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * traffic.h - how many bytes a step moves with an allocation: by the closed form (planning/search/complexity.h), and which links
+ * carry how much of it.
+ *
+ * Links are classed by what one flow gets on them, in powers of ten: sites or not, that is what tells them apart.
+ */
+#ifndef SKEP_PLANNING_TRAFFIC_H
+#define SKEP_PLANNING_TRAFFIC_H
+
+#include "planning/problem/problem.h"
+
+#define SKEP_LINK_CLASSES 5u
+
+struct skep_planning_bytes {
+	double pipeline, reduction;
+};
+
+struct skep_planning_traffic {
+	/* 2 B (S - 1) b L H numbers, of the widest boundary ... */
+	double microbatches, samples, tokens, number_bytes; /* B, b, L; bytes for the H numbers of a token */
+	struct skep_planning_bytes closed;
+	struct skep_planning_bytes
+		on[SKEP_LINK_CLASSES]; /* ... and what really moves, without acknowledgements and control */
+};
+
+extern const char *const skep_link_class_name[SKEP_LINK_CLASSES];
+
+/* False: no memory. */
+bool skep_planning_traffic(
+	const struct skep_planning *planning, const uint32_t *stage_of, struct skep_planning_traffic *ret);
+
+#endif

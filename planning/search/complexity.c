@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * complexity.c - bytes of a step by class of link (complexity.h).
+ */
+#include "planning/search/complexity.h"
+
+#include <string.h>
+
+struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *c)
+{
+	double cuts = c->stages > 0 ? c->stages - 1 : 0, members = c->stages > 0 ? c->workers / c->stages : 0;
+	struct skep_complexity_bytes bytes = {0, 0};
+	bytes.pipeline = 2 * c->microbatches * cuts * c->samples * c->tokens * c->width * c->number_bytes;
+	if (members > 1)
+		bytes.reduction = 2 * (members - 1) * c->parameters * c->number_bytes / c->period;
+	return bytes;
+}
+
+static double share_of(
+	const struct skep_step_traffic *t, const uint32_t *count, const uint32_t *stage_of, uint32_t worker)
+{
+	return t->share ? t->share[worker] : 1.0 / count[stage_of[worker]];
+}
+
+/* Which worker of its stage this one is. */
+static uint32_t place_of(const struct skep_step_traffic *t, const uint32_t *stage_of, uint32_t worker)
+{
+	uint32_t place = 0;
+	(void)t;
+	for (uint32_t i = 0; i < worker; i++)
+		place += stage_of[i] == stage_of[worker];
+	return place;
+}
+
+/* From this worker to those of the next stage, and back. */
+static void add_cut(const struct skep_step_traffic *t, const uint32_t *stage_of, const uint32_t *count, uint32_t worker,
+	struct skep_complexity_bytes *ret)
+{
+	uint32_t stage = stage_of[worker], place = t->fixed ? place_of(t, stage_of, worker) : 0, nth = 0;
+	double microbatches = t->microbatches * share_of(t, count, stage_of, worker);
+	for (uint32_t i = 0; i < t->workers; i++) {
+		if (stage_of[i] != stage + 1)
+			continue;
+		double part = t->fixed ? nth == place : share_of(t, count, stage_of, i);
+		nth++;
+		ret[t->class_of(t->context, worker, i)].pipeline += microbatches * part * t->forward_bytes[stage];
+		ret[t->class_of(t->context, i, worker)].pipeline += microbatches * part * t->backward_bytes[stage];
+	}
+}
+
+/* The hop of the ring from this worker to the next one of its stage. */
+static void add_hop(const struct skep_step_traffic *t, const uint32_t *stage_of, const uint32_t *count, uint32_t worker,
+	struct skep_complexity_bytes *ret)
+{
+	uint32_t stage = stage_of[worker], n = count[stage], next = worker;
+	if (n < 2)
+		return;
+	do
+		next = (next + 1) % t->workers;
+	while (stage_of[next] != stage);
+	ret[t->class_of(t->context, worker, next)].reduction += 2.0 * (n - 1) / n * t->reduced_bytes[stage] / t->period;
+}
+
+void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
+	struct skep_complexity_bytes *ret)
+{
+	memset(ret, 0, traffic->classes * sizeof *ret);
+	memset(count, 0, traffic->stages * sizeof *count);
+	for (uint32_t i = 0; i < traffic->workers; i++)
+		if (stage_of[i] < traffic->stages)
+			count[stage_of[i]]++;
+	for (uint32_t i = 0; i < traffic->workers; i++) {
+		if (stage_of[i] >= traffic->stages)
+			continue;
+		add_hop(traffic, stage_of, count, i, ret);
+		if (stage_of[i] + 1 < traffic->stages)
+			add_cut(traffic, stage_of, count, i, ret);
+	}
+}

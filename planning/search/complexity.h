@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * complexity.h - how many bytes a step moves, by class of link: what grows with the batch, the stages and the model.
+ *
+ * Forwards and backwards together each microbatch crosses each of the S - 1 cuts twice, with b samples of L tokens of H
+ * numbers:
+ *
+ *   pipeline   2 B (S - 1) b L H numbers for B microbatches a step
+ *   reduction  2 (n - 1) V bytes in a stage of n workers, V bytes of gradients, once in `period` steps
+ *
+ * Which links carry it depends on the allocation: a swarm's microbatch goes from each worker to each of the next stage in
+ * proportion to their shares; a ring goes from each worker to the next one of its stage, and each hop has 2 (n - 1) V / n.
+ */
+#ifndef SKEP_PLANNING_SEARCH_COMPLEXITY_H
+#define SKEP_PLANNING_SEARCH_COMPLEXITY_H
+
+#include "planning/search/allocation.h"
+
+struct skep_complexity {     /* the closed form */
+	double microbatches; /* B of a step */
+	uint32_t stages;     /* S */
+	double samples;      /* b of a microbatch */
+	double tokens;       /* L of a sample; 1 where there are none */
+	double width;        /* H numbers of a token */
+	double number_bytes; /* as a number travels */
+	double parameters;   /* of the model, spread evenly over the stages */
+	double workers;      /* spread evenly over the stages */
+	double period;       /* steps from reduction to reduction */
+};
+
+struct skep_complexity_bytes { /* a step, all links together */
+	double pipeline, reduction;
+};
+
+struct skep_complexity_bytes skep_complexity_of(const struct skep_complexity *complexity);
+
+struct skep_step_traffic { /* the same of one allocation, cut by cut */
+	uint32_t workers, stages;
+	const double *share;                          /* [workers] part of its stage's microbatches; NULL: equal */
+	bool fixed;                                   /* pipeline p is the p-th of each stage */
+	const double *forward_bytes, *backward_bytes; /* [stages] of a microbatch, to and from the next stage */
+	const double *reduced_bytes;                  /* [stages] */
+	double microbatches, period;
+	uint32_t classes;
+	uint32_t (*class_of)(const void *context, uint32_t source, uint32_t destination); /* below classes */
+	const void *context;
+};
+
+/* ret [classes]. `count` is scratch, [stages]. */
+void skep_traffic_by_class(const struct skep_step_traffic *traffic, const uint32_t *stage_of, uint32_t *count,
+	struct skep_complexity_bytes *ret);
+
+#endif

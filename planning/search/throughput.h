@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * throughput.h - how long a step of training is expected to take with an allocation, by arithmetic on means: no queue, no
+ * event. For searches, which ask a million times; the simulator has the last word.
+ *
+ * A step is M microbatches through S stages and back, then a reduction in each stage.
+ *
+ *   share     x of a worker: its part of its stage's microbatches. A swarm that wires by throughput gives in proportion to
+ *             speed; with uniform wiring, or in fixed pipelines, all of a stage get the same
+ *   busy      seconds per microbatch that a worker must spend: the most of computing it, sending it (activations to the next
+ *             stage, gradients to the one before: sums over whom they may go to, weighted by their shares, of bytes / rate) and
+ *             receiving it, for a device computes, sends and receives side by side
+ *   pace      of the pipeline: max over workers of x busy, seconds per microbatch of the whole swarm
+ *   trip      of one microbatch, there and back: means over the stages of compute, plus delay + bytes / rate on the way
+ *   flow      seconds from the first microbatch to the last: trip + (M - 1) pace; and if no more than K are in flight,
+ *             all first stages together, at least M trip / K
+ *   reduction max over stages with n > 1 members of 2 (n - 1) (a + V / (n b)), a and b the mean delay and the slowest link of
+ *             the ring in the order of the workers' numbers (Patarasuk, Yuan 2009)
+ *   step      flow + reduction / period, or their maximum where updates are delayed; plus update, the longest of all
+ *
+ * Fixed pipelines: pipeline p is the p-th worker of every stage (core/schedule/fixed.c); sums over whom it may go to have one
+ * member, and all stages must have equally many, or the cost is SKEP_NEVER.
+ *
+ * Memory may depend on how many serve each stage, since where there are few more is in flight for each: then `fits` is
+ * asked, and what it refuses costs SKEP_NEVER. With `rent` the cost is what a step costs: its time, times what those
+ * who take part cost a second; so leaving a worker out may pay though a step takes longer.
+ *
+ * Not in it: contention of sites' uplinks, churn, in-flight limits of single workers, the ledger's small messages.
+ *
+ * Incremental: a worker keeps its sums over the stage before and after its own; a change touches those of four stages.
+ */
+#ifndef SKEP_PLANNING_SEARCH_THROUGHPUT_H
+#define SKEP_PLANNING_SEARCH_THROUGHPUT_H
+
+#include "planning/search/allocation.h"
+
+enum skep_shares { SKEP_SHARES_BY_SPEED, SKEP_SHARES_EQUAL, SKEP_SHARES_FIXED };
+
+struct skep_throughput {
+	const struct skep_links *links;
+	uint32_t stages;
+	enum skep_shares shares;
+	const double *compute_s; /* [workers * stages] a microbatch forwards and backwards; INFINITY: cannot serve it */
+	const double *update_s;  /* [workers * stages] the optimizer's step; NULL: 0 */
+	/* [stages] of a microbatch that leaves the stage for the next one, and of its gradient that comes back; the last are
+	 * ignored */
+	const double *forward_bytes, *backward_bytes;
+	const double *reduced_bytes; /* [stages] V of its reduction, as it travels */
+	double microbatches;         /* M of a step, >= 1 */
+	double in_flight; /* K in all of the swarm for each worker of the first stage; INFINITY: not limited */
+	double period;    /* steps from reduction to reduction, >= 1 */
+	bool delayed;
+	const double *rent; /* [workers] per second; NULL: time is what counts */
+	/* Can a worker of the type hold the stage if stages have so many workers ([stages])? NULL: as compute_s says. */
+	bool (*fits)(void *room, uint32_t stage, uint32_t type, const uint32_t *workers);
+	void *room;
+	const uint32_t *type; /* [workers] below `types`, for `fits` */
+	uint32_t types;
+};
+
+enum skep_bottleneck { SKEP_BOTTLENECK_COMPUTE, SKEP_BOTTLENECK_SEND, SKEP_BOTTLENECK_RECEIVE };
+
+struct skep_throughput_stage {
+	uint32_t workers;
+	double pace_s;                   /* per microbatch of the swarm */
+	enum skep_bottleneck bottleneck; /* of the worker that sets it ... */
+	uint32_t slowest;                /* ... which is this one */
+	double compute_s;                /* mean of a microbatch, weighted by shares */
+	double travel_s;                 /* mean there and back to the next stage */
+	double reduction_s;
+	double update_s; /* the longest */
+	double rent;     /* of all its workers */
+};
+
+struct skep_throughput_parts {
+	double step_s, pace_s, trip_s, flow_s, reduction_s, update_s;
+	uint32_t slowest_stage; /* that sets the pace */
+	bool starved;           /* too few in flight: trip / K is above the pace */
+};
+
+size_t skep_throughput_size(const struct skep_throughput *throughput);
+const struct skep_objective *skep_throughput_init(void *mem, const struct skep_throughput *throughput);
+
+/* ret_stage [stages] */
+struct skep_throughput_parts skep_throughput_explain(
+	const struct skep_objective *cost, const uint32_t *stage_of, struct skep_throughput_stage *ret_stage);
+
+/* Fills flow_s, starved and step_s from the other times, with so many workers in the first stage. */
+void skep_throughput_sum(
+	const struct skep_throughput *throughput, uint32_t first_workers, struct skep_throughput_parts *parts);
+
+/* The pace of one stage of the current allocation, by the tables as they are now: a search for cuts writes another
+ * stage into them and asks. Neighbours share out their microbatches as they did when the allocation was made current.
+ * pace_s SKEP_NEVER: a worker in it cannot serve it, or a link is missing. Memory is not asked about. Changes
+ * nothing. */
+struct skep_throughput_stage skep_throughput_measure(const struct skep_objective *cost, uint32_t stage);
+
+/* Smooth stand-ins for struct skep_search, in `mem`. */
+const double *skep_throughput_together(const struct skep_objective *cost);
+const double *skep_throughput_along(const struct skep_objective *cost);
+const double *skep_throughput_alone(const struct skep_objective *cost);
+
+#endif

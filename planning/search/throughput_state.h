@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * throughput_state.h - what the cost of throughput.h keeps. Private to planning/search/.
+ */
+#ifndef SKEP_PLANNING_SEARCH_THROUGHPUT_STATE_H
+#define SKEP_PLANNING_SEARCH_THROUGHPUT_STATE_H
+
+#include "planning/search/hunt.h"
+#include "planning/search/throughput.h"
+
+struct sums {                 /* over the stage before [0] and the one behind [1], times the weights of those there */
+	double out[2], in[2]; /* seconds per byte sent and received */
+	double delay;         /* there and back, to the stage behind alone */
+};
+
+struct log {
+	uint32_t worker;
+	struct sums sums; /* as they were */
+};
+
+struct flow {
+	struct skep_objective objective; /* self is this */
+	struct skep_throughput t;
+	uint32_t workers, stages, words;
+	double *per_byte; /* [workers * workers] seconds; -1: no way */
+	double *together, *along, *alone;
+	uint64_t *member;            /* [stages * words] */
+	uint32_t *stage_of, *count;  /* [workers], [stages] */
+	uint32_t *present;           /* [stages * types] workers, where `fits` is asked */
+	uint32_t *place;             /* [stages * workers] with fixed pipelines: who is the n-th of a stage */
+	double *weight, *old_weight; /* [stages] sums of weights */
+	struct skep_throughput_stage *part, *old_part; /* [stages] workers 0: a link is missing */
+	bool *dirty;                                   /* [stages] to be measured anew */
+	struct sums *sums;                             /* [workers] */
+	struct log *log;                               /* [4 * workers + 4] of the change that is asked about */
+	uint32_t log_size, kept;
+	int64_t missing; /* pairs of neighbouring stages without a link */
+	int64_t unable;  /* workers where they cannot compute */
+	bool any_missing, lacks;
+	struct skep_throughput_parts parts;
+	struct skep_change asked;
+};
+
+#endif

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * describe.c - see describe.h.
+ */
+#include "scenarios/describe/describe.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/layout.h"
+#include "core/collective/collective.h"
+#include "core/names.h"
+#include "core/record.h"
+#include "scenarios/describe/describe_compute.h"
+#include "scenarios/describe/describe_json.h"
+#include "scenarios/describe/describe_network.h"
+#include "scenarios/plan/loss.h"
+#include "scenarios/plan/memory.h"
+#include "scenarios/plan/overlap.h"
+#include "scenarios/plan/plan.h"
+#include "scenarios/plan/split.h"
+#include "scenarios/read/groups.h"
+#include "scenarios/read/periodic.h"
+#include "scenarios/read/planned.h"
+#include "scenarios/read/pool.h"
+
+struct stage_view {                                      /* one row of the table */
+	uint32_t first_layer, layers, workers;           /* of several slices: of the first one, and of all */
+	uint64_t parameters, pipeline_bytes, sync_bytes; /* bytes per round, headers included ... */
+	uint64_t in_bytes, out_bytes;                    /* ... that its workers receive and send in the pipeline */
+	uint64_t forward_ns_least, forward_ns_most, backward_ns_least, backward_ns_most;
+	double memory_bytes, memory_least_bytes; /* needed, and what the smallest GPU of the stage has */
+};
+
+static double seconds(uint64_t ns)
+{
+	return 1e-9 * (double)ns;
+}
+
+static void time_range(uint64_t value, uint64_t *least, uint64_t *most)
+{
+	*least = value < *least ? value : *least;
+	*most = value > *most ? value : *most;
+}
+
+struct visit { /* bytes that a slice (or stage) behind the first is sent, and sends back, for all microbatches of a round */
+	uint64_t in_bytes, out_bytes;
+};
+
+/* Its input and the gradient of that. With trainer routing a stage in the middle also sends its output back, and is sent the
+ * gradient of it together with the input once more. */
+static struct visit visit_vstage(const struct skep_scenario *s, uint32_t vstage)
+{
+	uint64_t input = skep_plan_vstage_bytes(&s->plan, vstage - 1) + SKEP_HEADER_BYTES;
+	uint64_t output = skep_plan_vstage_bytes(&s->plan, vstage) + SKEP_HEADER_BYTES, round = s->plan.microbatches;
+	if (skep_plan_visits_twice(&s->plan, vstage))
+		return (struct visit){round * (2 * input + output), round * (input + output)};
+	return (struct visit){round * input, round * input};
+}
+
+/* What one member sends, headers included. */
+static uint64_t member_bytes(const struct skep_scenario *s, const struct skep_scheme *scheme, const uint64_t *fact)
+{
+	uint64_t bytes = 0;
+	for (uint32_t m = 0; m < skep_scheme_transfers(scheme); m++) {
+		struct skep_scheme_transfer move = skep_scheme_transfer_at(scheme, fact, m);
+		uint64_t each = SKEP_HEADER_BYTES + skep_scheme_payload_bytes(&s->plan, &move);
+		for (uint32_t nth = 0; nth < move.hops; nth++) {
+			struct skep_hop hop = skep_scheme_hop(scheme, fact, m, nth);
+			bytes += hop.taken || hop.to == scheme->rank ? 0 : each;
+		}
+	}
+	return bytes;
+}
+
+/* Each chunk makes 2(n-1) hops. In closed form, for a ring may have a million members, with two million moves each. */
+static uint64_t ring_bytes(const struct skep_scenario *s, uint64_t elements, uint64_t n)
+{
+	uint64_t bytes = n > 1 ? 2 * (n - 1) * n * SKEP_HEADER_BYTES : 0;
+	for (uint32_t chunk = 0; n > 1 && chunk < n; chunk++) {
+		uint64_t first, count;
+		skep_chunk_range(elements, chunk, (uint32_t)n, &first, &count);
+		bytes += 2 * (n - 1) * skep_codec_bytes(s->plan.reduction_codec, count);
+	}
+	return bytes;
+}
+
+/* Of all members of the first reduction of a stage, of so many elements. */
+static uint64_t fragment_bytes(const struct skep_scenario *s, uint32_t stage, uint64_t elements, uint32_t workers)
+{
+	struct skep_peer roster[SKEP_ROSTER_MAX];
+	uint64_t fact[SKEP_ROSTER_MAX + 1], bytes = 0;
+	if (!skep_collective_has_roster(s->plan.collective))
+		return ring_bytes(s, elements, workers);
+	for (uint32_t i = 0, rank = 0; i < s->plan.workers; i++)
+		if (s->first_stage_of[i] == stage)
+			roster[rank++] = (struct skep_peer){i, 1};
+	for (uint32_t rank = 0; rank < workers; rank++) {
+		struct skep_scheme scheme;
+		skep_scheme_init(&scheme, &s->plan, elements, rank, workers, roster, fact);
+		bytes += member_bytes(s, &scheme, fact);
+	}
+	return bytes;
+}
+
+/* What the members of a stage are told of a tied table, by those of the other one or their own. */
+static uint64_t tied_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
+{
+	if (!skep_plan_is_tied(&s->plan, stage))
+		return 0;
+	return workers * (SKEP_HEADER_BYTES + skep_codec_bytes(s->plan.reduction_codec, s->plan.tied));
+}
+
+/* Of a round; with fragments the mean of as many rounds as there are. */
+static uint64_t reduction_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
+{
+	uint64_t bytes = 0, first, elements;
+	uint32_t fragments = skep_plan_fragments(&s->plan);
+	for (uint32_t round = 0; round < fragments; round++)
+		for (uint32_t b = 0; b < skep_plan_buckets(&s->plan, stage); b++) {
+			skep_plan_range(&s->plan, stage, round, b, &first, &elements);
+			bytes += fragment_bytes(s, stage, elements, workers);
+		}
+	/* as many merges as it takes until each member has had one, as each has in a round */
+	uint32_t parts = s->plan.group_size > 1 ? s->plan.group_size : 1;
+	return s->plan.async ? bytes * ((workers + parts - 1) / parts) : bytes / fragments;
+}
+
+static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stage)
+{
+	struct stage_view v = {
+		.forward_ns_least = UINT64_MAX, .backward_ns_least = UINT64_MAX, .memory_least_bytes = 1e300};
+	uint32_t stages = s->plan.stages, vstages = skep_plan_vstages(&s->plan);
+	for (uint32_t vstage = vstages - stages + stage; vstage < vstages; vstage -= stages) { /* until it is below 0 */
+		uint32_t layers;
+		skep_model_cut(&s->model, vstages, vstage, &v.first_layer, &layers);
+		v.layers += layers;
+	}
+	v.parameters = s->stage[stage].parameters;
+	v.memory_bytes = s->memory_bytes[stage];
+	for (uint32_t i = 0; i < s->plan.workers; i++) {
+		if (s->first_stage_of[i] != stage)
+			continue;
+		uint32_t gpu = s->topology.machine[i].gpu;
+		uint64_t forward_ns = 0, backward_ns = 0;
+		for (uint32_t vstage = stage; vstage < vstages; vstage += stages) {
+			forward_ns += s->op_time[(size_t)gpu * vstages + vstage].forward_ns;
+			backward_ns += s->op_time[(size_t)gpu * vstages + vstage].backward_ns;
+		}
+		time_range(forward_ns, &v.forward_ns_least, &v.forward_ns_most);
+		time_range(backward_ns, &v.backward_ns_least, &v.backward_ns_most);
+		if (s->topology.gpu[gpu].memory_bytes < v.memory_least_bytes)
+			v.memory_least_bytes = s->topology.gpu[gpu].memory_bytes;
+		v.workers++;
+	}
+	v.sync_bytes =
+		reduction_bytes(s, stage, v.workers) + skep_split_round_bytes(s) + tied_bytes(s, stage, v.workers);
+	for (uint32_t i = 1; i < vstages; i++) {
+		struct visit visit = visit_vstage(s, i);
+		uint32_t sender = s->plan.routing == SKEP_ROUTING_TRAINER ? 0 : (i - 1) % stages;
+		if (stage == i % stages) {
+			v.in_bytes += visit.in_bytes;
+			v.out_bytes += visit.out_bytes;
+		} else if (stage == sender) {
+			v.in_bytes += visit.out_bytes;
+			v.out_bytes += visit.in_bytes;
+		}
+		if (stage == (i - 1) % stages)
+			v.pipeline_bytes += visit.in_bytes + visit.out_bytes;
+	}
+	return v;
+}
+
+/* What becomes of workers that come late, and of a stage that loses its last one. */
+static void print_recovery(const struct skep_scenario *s, FILE *out)
+{
+	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
+	uint32_t chunks = 0, most = 0;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
+		uint32_t n = skep_state_chunks(&s->plan, stage);
+		most = n > chunks ? stage : most;
+		chunks = n > chunks ? n : chunks;
+	}
+	fprintf(out,
+		"  joins     a newcomer downloads up to %s in %" PRIu32 " chunk%s; a stage without workers waits %s\n",
+		skep_bytes_text((double)s->stage[most].state_bytes, a), chunks, skep_plural(chunks),
+		skep_time_text(seconds(s->plan.wait_for_join_ns), b));
+	fprintf(out, "            it goes to %s\n",
+		skep_plan_fixed(&s->plan)            ? "its own place in its pipeline"
+		: s->plan.joins == SKEP_JOINS_RANDOM ? "any stage, needed or not"
+		: s->plan.rebalance_ns > 0           ? "the most loaded stage"
+						     : "the stage with the fewest workers");
+	if (s->plan.rebalance_ns > 0)
+		fprintf(out, "  rebalance every %s one worker may move to the most loaded stage\n",
+			skep_time_text(seconds(s->plan.rebalance_ns), a));
+	if (s->plan.checkpoint_every > 0)
+		fprintf(out, "            checkpoint every %" PRIu32 " round%s, to %s\n", s->plan.checkpoint_every,
+			skep_plural(s->plan.checkpoint_every), s->checkpoint_to);
+}
+
+static void print_price(const struct skep_scenario *s, FILE *out)
+{
+	double usd_per_h;
+	if (skep_scenario_price(s, &usd_per_h))
+		fprintf(out, "  price     %.6g USD/h %s\n", usd_per_h,
+			s->topology.prices > 0 ? "at the start with all workers there, then as the price histories say"
+					       : "with all workers there");
+}
+
+static void print_by_stage(const struct skep_plan *plan, uint32_t (*of)(const struct skep_plan *, uint32_t), FILE *out)
+{
+	for (uint32_t stage = 0; stage < plan->stages; stage++)
+		fprintf(out, "%s%" PRIu32, stage > 0 ? ", " : " ", of(plan, stage));
+}
+
+static void print_stream(const struct skep_plan *plan, FILE *out)
+{
+	fprintf(out,
+		"  pipelines %" PRIu32
+		", fixed, each of one worker from every stage\n            pipedream: a round is "
+		"one microbatch of each, and the next ones do not wait for its step;\n            up to %" PRIu32
+		" rounds are open\n            a worker holds at most",
+		skep_plan_pipelines(plan), skep_plan_window(plan));
+	print_by_stage(plan, skep_plan_held, out);
+	fprintf(out, " microbatches by stage, and");
+	print_by_stage(plan, skep_plan_versions, out);
+	fprintf(out, "\n            versions of its parameters, which lack at most");
+	print_by_stage(plan, skep_plan_staleness, out);
+	fprintf(out, " steps\n");
+}
+
+/* Who works with whom, in which order, and what that makes each worker hold. */
+static void print_pipelines(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_plan *plan = &s->plan;
+	uint32_t pipelines = skep_plan_pipelines(plan), share = skep_plan_share(plan);
+	uint32_t model_chunks = skep_plan_model_chunks(plan);
+	static const char *const order[SKEP_PIPELINES] = {
+		[SKEP_PIPELINE_GPIPE] = "gpipe: all forwards, then all backwards, then a step",
+		[SKEP_PIPELINE_1F1B] = "1f1b: backwards as soon as possible, then a step",
+		[SKEP_PIPELINE_INTERLEAVED] = "interleaved: 1f1b in slices of the model, which every microbatch passes "
+					      "lap by lap, then a step"};
+	if (skep_plan_no_flush(plan)) {
+		print_stream(plan, out);
+		return;
+	}
+	fprintf(out,
+		"  pipelines %" PRIu32 ", fixed, each of one worker from every stage and with %" PRIu32
+		" microbatch%s a round\n            %s%s\n            a worker holds at most",
+		pipelines, share, share == 1 ? "" : "es", order[plan->pipeline],
+		plan->barrier ? "; a barrier between all pipelines before any goes backwards" : "");
+	for (uint32_t stage = 0; stage < plan->stages; stage++)
+		fprintf(out, "%s%" PRIu32, stage > 0 ? ", " : " ", skep_plan_held(plan, stage));
+	double ramp = (plan->stages - 1.0) / model_chunks;
+	fprintf(out, " microbatch%s%s by stage; of a round of equal %s %.3g %% are fill and drain\n",
+		plan->stages == 1 && skep_plan_held(plan, 0) == 1 ? "" : "es",
+		model_chunks > 1 ? " in one slice each" : "", model_chunks > 1 ? "slices" : "stages",
+		100.0 * ramp / (share + ramp));
+}
+
+/* Of every slice; times are those of the stage's first worker. */
+static void print_vstages(const struct skep_scenario *s, FILE *out)
+{
+	static const char *const head[] = {"slice", "stage", "layers", "parameters", "forward", "backward", "to next"};
+	const struct skep_plan *plan = &s->plan;
+	uint32_t vstages = skep_plan_vstages(plan), first, layers;
+	char text[SKEP_TEXT_BYTES];
+	struct skep_layout layout;
+	fprintf(out, "\n");
+	skep_layout_begin(&layout, "rrrrrrr", head);
+	for (uint32_t vstage = 0; vstage < vstages; vstage++) {
+		uint32_t worker = skep_plan_place(plan, 0, vstage % plan->stages);
+		const struct skep_op_time *time =
+			&s->op_time[(size_t)s->topology.machine[worker].gpu * vstages + vstage];
+		struct visit visit = {0};
+		if (vstage + 1 < vstages)
+			visit = visit_vstage(s, vstage + 1);
+		skep_model_cut(&s->model, vstages, vstage, &first, &layers);
+		skep_layout_cell(&layout, "%" PRIu32, vstage);
+		skep_layout_cell(&layout, "%" PRIu32, vstage % plan->stages);
+		skep_layout_cell(&layout, "%" PRIu32 "-%" PRIu32, first, first + layers - 1);
+		skep_layout_cell(&layout, "%" PRIu64, s->cost[vstage].parameters);
+		skep_layout_cell(&layout, "%s", skep_time_text(seconds(time->forward_ns), text));
+		skep_layout_cell(&layout, "%s", skep_time_text(seconds(time->backward_ns), text));
+		skep_layout_cell(&layout, "%s", skep_bytes_text((double)(visit.in_bytes + visit.out_bytes), text));
+	}
+	skep_layout_end(&layout, out);
+}
+
+static void print_json_vstages(const struct skep_scenario *s, cJSON *root)
+{
+	uint32_t vstages = skep_plan_vstages(&s->plan), first, layers;
+	cJSON *rows = cJSON_AddArrayToObject(root, "slices");
+	for (uint32_t vstage = 0; vstage < vstages; vstage++) {
+		cJSON *row = cJSON_CreateObject();
+		skep_model_cut(&s->model, vstages, vstage, &first, &layers);
+		cJSON_AddNumberToObject(row, "slice", vstage);
+		cJSON_AddNumberToObject(row, "stage", vstage % s->plan.stages);
+		cJSON_AddNumberToObject(row, "first_layer", first);
+		cJSON_AddNumberToObject(row, "layers", layers);
+		cJSON_AddNumberToObject(row, "parameters", (double)s->cost[vstage].parameters);
+		cJSON_AddItemToArray(rows, row);
+	}
+}
+
+/* Adds up what moves in a round. */
+static void print_stages(const struct skep_scenario *s, FILE *out, uint64_t *pipeline, uint64_t *sync)
+{
+	static const char *const head[] = {
+		"stage", "layers", "workers", "parameters", "forward", "backward", "to next", "reduction"};
+	static const char *const head_trainer[] = {
+		"stage", "layers", "workers", "parameters", "forward", "backward", "next, owners", "reduction"};
+	char text[SKEP_TEXT_BYTES];
+	struct skep_layout layout;
+	fprintf(out, "\n");
+	skep_layout_begin(&layout, "rrrrrrrr", s->plan.routing == SKEP_ROUTING_TRAINER ? head_trainer : head);
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
+		struct stage_view v = view_stage(s, stage);
+		skep_layout_cell(&layout, "%" PRIu32, stage);
+		if (skep_plan_model_chunks(&s->plan) > 1)
+			skep_layout_cell(&layout, "%" PRIu32 " in %" PRIu32, v.layers, s->plan.model_chunks);
+		else
+			skep_layout_cell(&layout, "%" PRIu32 "-%" PRIu32, v.first_layer, v.first_layer + v.layers - 1);
+		skep_layout_cell(&layout, "%" PRIu32, v.workers);
+		skep_layout_cell(&layout, "%" PRIu64, v.parameters);
+		skep_layout_cell(&layout, "%s",
+			skep_time_range_text(seconds(v.forward_ns_least), seconds(v.forward_ns_most), text));
+		skep_layout_cell(&layout, "%s",
+			skep_time_range_text(seconds(v.backward_ns_least), seconds(v.backward_ns_most), text));
+		skep_layout_cell(&layout, "%s", skep_bytes_text((double)v.pipeline_bytes, text));
+		skep_layout_cell(&layout, "%s", skep_bytes_text((double)v.sync_bytes, text));
+		*pipeline += v.pipeline_bytes;
+		*sync += v.sync_bytes;
+	}
+	skep_layout_end(&layout, out);
+}
+
+/* How gradients are summed, and what a plan may make of all this. */
+static void print_sums(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_plan *plan = &s->plan;
+	if (plan->collective == SKEP_COLLECTIVE_CHAIN)
+		fprintf(out, "  sync      each merge goes from worker to worker of its stage, in %" PRIu32 " chunks\n",
+			plan->sync_chunks);
+	else if (plan->collective != SKEP_COLLECTIVE_RING)
+		fprintf(out, "  sync      gradients are summed by %s\n",
+			skep_collective_name((uint8_t)plan->collective));
+	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
+		fprintf(out, "            in %" PRIu32 " chunks that follow each other\n", plan->sync_chunks);
+	skep_robust_print(s, out);
+	if (skep_allocation_searched(s->allocation))
+		fprintf(out, "  found     who serves which stage, by the search `%s`\n",
+			skep_allocation_name(s->allocation));
+	skep_planned_print(s, out);
+	if (s->collectives_as_flows)
+		fprintf(out, "  sync      simulated with one flow per link for the messages of a reduction\n");
+}
+
+/* Both stages' members are each told once. */
+static void print_tied(const struct skep_scenario *s, FILE *out)
+{
+	char bytes[SKEP_TEXT_BYTES];
+	uint32_t last = s->plan.stages - 1;
+	if (s->plan.tied == 0)
+		return;
+	uint64_t all = tied_bytes(s, 0, skep_plan_serving(s, 0)) + tied_bytes(s, last, skep_plan_serving(s, last));
+	fprintf(out,
+		"  tied      stages 0 and %" PRIu32 " each hold a copy of the embedding's table, %" PRIu64
+		" parameters, which is the head too\n"
+		"            and tell each other their gradients of it, %s a round; the run fails if either loses its last "
+		"worker\n",
+		last, s->plan.tied, skep_bytes_text((double)all, bytes));
+}
+
+static void print_schedule(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_plan *plan = &s->plan;
+	char a[SKEP_TEXT_BYTES];
+	fprintf(out,
+		"  schedule  %" PRIu32 " sample%s a round in %" PRIu32 " microbatch%s of %" PRIu32 ", %" PRIu32
+		" in flight per first-stage worker, %" PRIu32 " round%s\n%s",
+		s->batch, skep_plural(s->batch), plan->microbatches, plan->microbatches == 1 ? "" : "es", s->samples,
+		plan->in_flight, plan->rounds, skep_plural(plan->rounds),
+		plan->routing == SKEP_ROUTING_TRAINER
+			? "            all tensors of a microbatch pass through the first-stage worker that issued it\n"
+			: "");
+	if (skep_plan_fixed(plan))
+		print_pipelines(s, out);
+	if (plan->reissue_timeout_ns > 0)
+		fprintf(out, "            asked back and sent to another worker if not begun after %s\n",
+			skep_time_text(seconds(plan->reissue_timeout_ns), a));
+	if (plan->on_loss == SKEP_ON_LOSS_RERUN)
+		fprintf(out,
+			"  losses    what a lost worker had computed is computed again: every microbatch counts\n");
+}
+
+static void print_updates(const struct skep_plan *plan, FILE *out)
+{
+	if (plan->delayed && !plan->async)
+		fprintf(out,
+			"  updates   delayed: a round works on parameters one %s old while the round before is "
+			"reduced%s\n",
+			skep_plan_periodic(plan) ? "outer step" : "step",
+			skep_plan_periodic(plan) ? "" : "; they are held twice");
+	if (plan->async && !plan->async_waits)
+		fprintf(out,
+			"  updates   delayed: a worker goes on while its merge is under way, and keeps what it did "
+			"meanwhile\n");
+}
+
+static void print_text(const struct skep_scenario *s, FILE *out)
+{
+	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
+	static const char *const codecs[] = {"fp32", "fp16", "int8", "e3m0"};
+	const struct skep_plan *plan = &s->plan;
+	uint64_t pipeline = 0, sync = 0;
+	fprintf(out, "%s\n", s->name);
+	fprintf(out, "  model     %s, %" PRIu32 " layer%s in %" PRIu32 " stage%s\n", s->model.name, s->model.layers,
+		skep_plural(s->model.layers), plan->stages, skep_plural(plan->stages));
+	fprintf(out, "  cluster   %s, %" PRIu32 " worker%s and the directory\n", s->topology.name, plan->workers,
+		skep_plural(plan->workers));
+	fprintf(out, "            source: %s\n", s->topology.source);
+	skep_network_describe(&s->topology, out);
+	if (s->extra_latency_s > 0)
+		fprintf(out, "            every link is %g ms longer than that\n", 1e3 * s->extra_latency_s);
+	if (s->threads > 1)
+		fprintf(out, "            skep run gives each worker's CPU %" PRIu32 " threads\n", s->threads);
+	skep_pool_print(s, out);
+	skep_traced_print(s, out);
+	if (s->zero == 0)
+		print_recovery(s, out);
+	print_price(s, out);
+	print_schedule(s, out);
+	print_updates(plan, out);
+	skep_periodic_print(s, out);
+	skep_train_print(s, out);
+	skep_loss_print(s, out);
+	skep_split_print(s, out);
+	if (s->activation_codec != SKEP_CODEC_NONE || plan->reduction_codec != SKEP_CODEC_NONE)
+		fprintf(out, "  codecs    activations and their gradients travel as %s, what is reduced as %s\n",
+			codecs[s->activation_codec], codecs[plan->reduction_codec]);
+	skep_overlap_print(s, out);
+	print_sums(s, out);
+	print_tied(s, out);
+	print_stages(s, out, &pipeline, &sync);
+	if (skep_plan_model_chunks(plan) > 1)
+		print_vstages(s, out);
+	skep_memory_print(s, out);
+	fprintf(out, "\nper round: %s between stages (activations and gradients), %s in reductions\n",
+		pipeline > 0 ? skep_bytes_text((double)pipeline, a) : "nothing",
+		sync > 0 ? skep_bytes_text((double)sync, b) : "nothing");
+	if (skep_plan_periodic(plan))
+		fprintf(out, "per step: %s between stages, %s in reductions\n",
+			pipeline > 0 ? skep_bytes_text((double)pipeline / plan->inner_steps, a) : "nothing",
+			sync > 0 ? skep_bytes_text((double)sync / plan->inner_steps, b) : "nothing");
+	skep_compute_print(s, out);
+}
+
+static void print_json_memory(const struct skep_scenario *s, cJSON *root)
+{
+	cJSON *rows = cJSON_AddArrayToObject(root, "memory");
+	for (uint32_t i = 0; i < s->plan.stages * s->topology.gpus; i++) {
+		uint32_t stage = i / s->topology.gpus, gpu = i % s->topology.gpus;
+		const struct skep_memory *m = &s->memory[(size_t)gpu * s->plan.stages + stage];
+		if (m->workers == 0)
+			continue;
+		cJSON *row = cJSON_CreateObject();
+		cJSON_AddNumberToObject(row, "stage", stage);
+		cJSON_AddStringToObject(row, "gpu", s->topology.gpu[gpu].name);
+		cJSON_AddNumberToObject(row, "gpus_per_worker", skep_split_of(s, gpu).gpus);
+		cJSON_AddNumberToObject(row, "weights_bytes", m->weights);
+		cJSON_AddNumberToObject(row, "gradients_bytes", m->gradients);
+		cJSON_AddNumberToObject(row, "optimizer_bytes", m->optimizer);
+		cJSON_AddNumberToObject(row, "activations_bytes", m->activations);
+		cJSON_AddNumberToObject(row, "buffers_bytes", m->buffers);
+		cJSON_AddNumberToObject(row, "total_bytes", m->total);
+		cJSON_AddNumberToObject(row, "capacity_bytes", s->topology.gpu[gpu].memory_bytes);
+		cJSON_AddNumberToObject(row, "host_bytes", m->host);
+		cJSON_AddNumberToObject(row, "held", m->held);
+		cJSON_AddItemToArray(rows, row);
+	}
+}
+
+static void print_json(const struct skep_scenario *s, FILE *out)
+{
+	cJSON *root = cJSON_CreateObject(), *stages = cJSON_AddArrayToObject(root, "stages");
+	uint64_t pipeline = 0, sync = 0;
+	cJSON_AddStringToObject(root, "scenario", s->name);
+	cJSON_AddNumberToObject(root, "seed", (double)s->seed);
+	cJSON_AddNumberToObject(root, "workers", s->plan.workers);
+	cJSON_AddNumberToObject(root, "rounds", s->plan.rounds);
+	cJSON_AddNumberToObject(root, "microbatches", s->plan.microbatches);
+	cJSON_AddNumberToObject(root, "samples_per_microbatch", s->samples);
+	cJSON_AddBoolToObject(root, "delayed", s->plan.delayed && !s->plan.async_waits);
+	cJSON_AddNumberToObject(root, "tied_parameters", (double)s->plan.tied);
+	cJSON_AddStringToObject(root, "collective", skep_collective_name((uint8_t)s->plan.collective));
+	cJSON_AddStringToObject(root, "on_loss", s->plan.on_loss == SKEP_ON_LOSS_RERUN ? "rerun" : "report");
+	skep_describe_choices_json(s, root);
+	skep_network_describe_json(&s->topology, root);
+	for (uint32_t i = 0; i < s->plan.stages; i++) {
+		struct stage_view v = view_stage(s, i);
+		cJSON *stage = cJSON_CreateObject();
+		cJSON_AddNumberToObject(stage, "stage", i);
+		cJSON_AddNumberToObject(stage, "first_layer", v.first_layer);
+		cJSON_AddNumberToObject(stage, "layers", v.layers);
+		cJSON_AddNumberToObject(stage, "workers", v.workers);
+		cJSON_AddNumberToObject(stage, "parameters", (double)v.parameters);
+		cJSON_AddNumberToObject(stage, "memory_bytes", v.memory_bytes);
+		cJSON_AddNumberToObject(stage, "gpu_memory_bytes", v.memory_least_bytes);
+		cJSON_AddNumberToObject(stage, "forward_least_s", (double)v.forward_ns_least * 1e-9);
+		cJSON_AddNumberToObject(stage, "backward_least_s", (double)v.backward_ns_least * 1e-9);
+		cJSON_AddNumberToObject(stage, "forward_s", (double)v.forward_ns_most * 1e-9);
+		cJSON_AddNumberToObject(stage, "backward_s", (double)v.backward_ns_most * 1e-9);
+		cJSON_AddNumberToObject(stage, "pipeline_bytes", (double)v.pipeline_bytes);
+		cJSON_AddNumberToObject(stage, "pipeline_in_bytes", (double)v.in_bytes);
+		cJSON_AddNumberToObject(stage, "pipeline_out_bytes", (double)v.out_bytes);
+		cJSON_AddNumberToObject(stage, "sync_bytes", (double)v.sync_bytes);
+		cJSON_AddItemToArray(stages, stage);
+		pipeline += v.pipeline_bytes;
+		sync += v.sync_bytes;
+	}
+	if (skep_plan_model_chunks(&s->plan) > 1)
+		print_json_vstages(s, root);
+	print_json_memory(s, root);
+	cJSON_AddNumberToObject(root, "bytes_pipeline_per_round", (double)pipeline);
+	cJSON_AddNumberToObject(root, "bytes_sync_per_round", (double)sync);
+	skep_compute_add_json(s, root);
+	skep_json_print(root, out);
+}
+
+void skep_scenario_describe(const struct skep_scenario *scenario, bool json, FILE *out)
+{
+	if (json)
+		print_json(scenario, out);
+	else
+		print_text(scenario, out);
+}

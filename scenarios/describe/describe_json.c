@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * describe_json.c - see describe_json.h. Words are those of the scenario's keys, times in seconds.
+ */
+#include "scenarios/describe/describe_json.h"
+
+#include "core/names.h"
+#include "scenarios/plan/loss.h"
+#include "scenarios/plan/overlap.h"
+#include "scenarios/plan/split.h"
+#include "scenarios/read/groups.h"
+#include "scenarios/read/periodic.h"
+#include "scenarios/read/planned.h"
+#include "scenarios/read/pool.h"
+
+static double seconds(uint64_t ns)
+{
+	return 1e-9 * (double)ns;
+}
+
+static void add_cluster(const struct skep_scenario *s, cJSON *root)
+{
+	double usd_per_h;
+	cJSON_AddStringToObject(root, "model", s->model.name);
+	cJSON_AddNumberToObject(root, "layers", s->model.layers);
+	cJSON_AddStringToObject(root, "topology", s->topology.name);
+	cJSON_AddStringToObject(root, "source", s->topology.source);
+	cJSON_AddNumberToObject(root, "extra_latency_s", s->extra_latency_s);
+	cJSON_AddStringToObject(root, "allocation", skep_allocation_name(s->allocation));
+	skep_pool_add_json(s, root);
+	skep_traced_add_json(s, root);
+	if (skep_scenario_price(s, &usd_per_h))
+		cJSON_AddNumberToObject(root, "price_usd_per_h", usd_per_h);
+	else
+		cJSON_AddNullToObject(root, "price_usd_per_h");
+	cJSON_AddBoolToObject(root, "price_changes", s->topology.prices > 0);
+}
+
+static void add_by_stage(const struct skep_plan *plan, uint32_t (*of)(const struct skep_plan *, uint32_t),
+	cJSON *object, const char *key)
+{
+	cJSON *list = cJSON_AddArrayToObject(object, key);
+	for (uint32_t stage = 0; stage < plan->stages; stage++)
+		cJSON_AddItemToArray(list, cJSON_CreateNumber(of(plan, stage)));
+}
+
+static void add_pipelines(const struct skep_scenario *s, cJSON *root)
+{
+	const struct skep_plan *plan = &s->plan;
+	if (!skep_plan_fixed(plan)) {
+		cJSON_AddNullToObject(root, "pipelines");
+		return;
+	}
+	cJSON *pipelines = cJSON_AddObjectToObject(root, "pipelines");
+	uint32_t share = skep_plan_share(plan);
+	cJSON_AddNumberToObject(pipelines, "count", skep_plan_pipelines(plan));
+	cJSON_AddNumberToObject(pipelines, "microbatches", share);
+	double ramp = skep_plan_no_flush(plan) ? 0 : (plan->stages - 1.0) / skep_plan_model_chunks(plan);
+	cJSON_AddStringToObject(pipelines, "schedule", skep_pipeline_name((uint8_t)plan->pipeline));
+	cJSON_AddNumberToObject(pipelines, "chunks", skep_plan_model_chunks(plan));
+	cJSON_AddBoolToObject(pipelines, "barrier", plan->barrier);
+	cJSON_AddNumberToObject(pipelines, "fill_and_drain", ramp / (share + ramp));
+	add_by_stage(plan, skep_plan_held, pipelines, "held");
+	add_by_stage(plan, skep_plan_versions, pipelines, "versions");
+	add_by_stage(plan, skep_plan_staleness, pipelines, "staleness");
+	cJSON_AddNumberToObject(pipelines, "open_rounds", skep_plan_no_flush(plan) ? skep_plan_window(plan) : 1);
+}
+
+static void add_schedule(const struct skep_scenario *s, cJSON *root)
+{
+	static const char *const codecs[] = {"none", "fp16", "int8", "e3m0"};
+	const struct skep_plan *plan = &s->plan;
+	cJSON_AddNumberToObject(root, "samples_per_round", s->batch);
+	cJSON_AddNumberToObject(root, "in_flight", plan->in_flight);
+	cJSON_AddStringToObject(root, "routing", plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer");
+	cJSON_AddNumberToObject(root, "patience_s", seconds(plan->reissue_timeout_ns));
+	add_pipelines(s, root);
+	skep_overlap_add_json(s, root);
+	skep_periodic_add_json(s, root);
+	skep_train_add_json(s, root);
+	skep_loss_add_json(s, root);
+	cJSON_AddStringToObject(root, "activation_compression", codecs[s->activation_codec]);
+	cJSON_AddStringToObject(root, "reduction_compression", codecs[plan->reduction_codec]);
+	cJSON_AddNumberToObject(root, "sync_chunks", plan->sync_chunks);
+	skep_robust_add_json(s, root);
+	cJSON_AddStringToObject(root, "collectives", s->collectives_as_flows ? "flows" : "messages");
+	cJSON_AddNumberToObject(root, "noise", s->compute.noise);
+	cJSON_AddNumberToObject(root, "threads", s->threads);
+}
+
+static void add_recovery(const struct skep_scenario *s, cJSON *root)
+{
+	const struct skep_plan *plan = &s->plan;
+	double most = 0;
+	uint32_t chunks = 0;
+	for (uint32_t stage = 0; stage < plan->stages; stage++) {
+		double bytes = (double)s->stage[stage].state_bytes;
+		uint32_t n = skep_state_chunks(plan, stage);
+		most = bytes > most ? bytes : most;
+		chunks = n > chunks ? n : chunks;
+	}
+	cJSON *joins = cJSON_AddObjectToObject(root, "joins");
+	cJSON_AddNumberToObject(joins, "state_bytes", most);
+	cJSON_AddNumberToObject(joins, "chunks", chunks);
+	cJSON_AddNumberToObject(joins, "wait_for_join_s", seconds(plan->wait_for_join_ns));
+	cJSON_AddStringToObject(joins, "to",
+		skep_plan_fixed(plan)              ? "own_place"
+		: plan->joins == SKEP_JOINS_RANDOM ? "random"
+		: plan->rebalance_ns > 0           ? "most_loaded"
+						   : "fewest_workers");
+	cJSON_AddNumberToObject(root, "rebalance_s", seconds(plan->rebalance_ns));
+	cJSON_AddNumberToObject(root, "checkpoint_every", plan->checkpoint_every);
+}
+
+static void add_gpu(const struct skep_scenario *s, uint32_t gpu, cJSON *rows)
+{
+	const struct skep_gpu *type = &s->topology.gpu[gpu];
+	struct skep_split split = skep_split_of(s, gpu);
+	cJSON *row = cJSON_CreateObject();
+	cJSON_AddStringToObject(row, "gpu", type->name);
+	cJSON_AddNumberToObject(row, "gpus_per_worker", split.gpus);
+	cJSON_AddBoolToObject(row, "sequence_parallel", split.sequence);
+	if (split.gpus > 1) {
+		struct skep_cost share;
+		skep_split_share(s, gpu, 0, &share);
+		cJSON_AddNumberToObject(row, "inner_Bps", type->board.inner_Bps);
+		cJSON_AddNumberToObject(row, "inner_latency_s", type->board.inner_latency_s);
+		cJSON_AddNumberToObject(
+			row, "forward_gathered_bytes", (double)share.forward_gathered_bytes * s->samples);
+		cJSON_AddNumberToObject(
+			row, "backward_gathered_bytes", (double)share.backward_gathered_bytes * s->samples);
+	}
+	cJSON_AddNumberToObject(row, "pcie_Bps", type->board.pcie_Bps);
+	cJSON_AddBoolToObject(row, "pcie_assumed", type->board.pcie_assumed);
+	cJSON_AddNumberToObject(row, "host_memory_bytes", type->board.host_bytes);
+	cJSON_AddNumberToObject(row, "host_Bps", type->board.host_Bps);
+	cJSON_AddItemToArray(rows, row);
+}
+
+void skep_describe_choices_json(const struct skep_scenario *s, cJSON *root)
+{
+	static const char *const offloads[] = {[SKEP_OFFLOAD_NONE] = "none",
+		[SKEP_OFFLOAD_OPTIMIZER] = "optimizer",
+		[SKEP_OFFLOAD_GRADIENTS] = "gradients"};
+	add_cluster(s, root);
+	add_schedule(s, root);
+	if (s->zero == 0)
+		add_recovery(s, root);
+	skep_planned_add_json(s, root);
+	cJSON_AddNumberToObject(root, "zero", s->zero);
+	cJSON_AddStringToObject(root, "offload", offloads[s->offload]);
+	cJSON *rows = cJSON_AddArrayToObject(root, "machines");
+	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)
+		add_gpu(s, gpu, rows);
+}

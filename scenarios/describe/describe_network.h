@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * describe_network.h - what `skep check` says of links that have more than bandwidth and latency, and of sites' own uplinks.
+ * Nothing where there is nothing to say.
+ */
+#ifndef SKEP_SCENARIOS_DESCRIBE_NETWORK_H
+#define SKEP_SCENARIOS_DESCRIBE_NETWORK_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "topologies/read/topology.h"
+
+void skep_network_describe(const struct skep_topology *topology, FILE *out);
+void skep_network_describe_json(const struct skep_topology *topology, cJSON *root); /* adds "network" */
+
+#endif

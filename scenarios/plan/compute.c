@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * compute.c - reads which predictor a scenario wants, and adds up a stage: its layers as they were measured, or as a law of
+ * whole layers has them, or as products and the rest that is bound by memory.
+ *
+ * Backward is what was measured, or a law fitted to backward passes, or twice the forward pass (once where the model's
+ * FLOPs say so: the inputs of a first layer want no gradient). The first stage of a transformer has the embedding too where
+ * one was measured. Tensors of a 2-byte type move half of the bytes that docs/models.md counts in 4.
+ */
+#include "scenarios/plan/compute.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/random.h"
+#include "scenarios/read/scenario.h"
+
+static void add(struct skep_compute_time *time, enum skep_time_origin origin, double seconds)
+{
+	time->ns[origin] += 1e9 * seconds;
+}
+
+static void add_times(struct skep_compute_time *time, const struct skep_compute_time *other, double factor)
+{
+	for (int i = 0; i < SKEP_TIME_ORIGINS; i++)
+		time->ns[i] += factor * other->ns[i];
+}
+
+double skep_compute_sum(const struct skep_compute_time *time)
+{
+	double sum = 0;
+	for (int i = 0; i < SKEP_TIME_ORIGINS; i++)
+		sum += time->ns[i];
+	return sum;
+}
+
+bool skep_compute_outside(const struct skep_compute_stage *s)
+{
+	return s->forward.ns[SKEP_TIME_FITTED] + s->forward.ns[SKEP_TIME_ASSUMED] + s->backward.ns[SKEP_TIME_FITTED] +
+	               s->backward.ns[SKEP_TIME_ASSUMED] >
+	       0;
+}
+
+/* A layer of a measured model, `repeats` times. Updates of layers that share parameters are one update. */
+static bool add_measured(const struct skep_predictor *p, const struct skep_compute_task *task,
+	enum skep_layer_kind kind, uint32_t repeats, struct skep_compute_stage *ret)
+{
+	enum skep_time_origin origin[SKEP_COLUMNS];
+	double seconds[SKEP_COLUMNS];
+	for (int c = SKEP_COLUMN_FORWARD; c <= SKEP_COLUMN_BACKWARD; c++)
+		if (!skep_predictor_layer(p, task->model->name, kind, 1, task->samples, (enum skep_gpu_column)c,
+			    &seconds[c], &origin[c]))
+			return false;
+	add(&ret->forward, origin[0], repeats * seconds[0]);
+	add(&ret->backward, origin[1], repeats * seconds[1]);
+	if (skep_predictor_layer(
+		    p, task->model->name, kind, 1, task->samples, SKEP_COLUMN_UPDATE, &seconds[2], &origin[2]))
+		add(&ret->step, origin[2], seconds[2]);
+	else
+		ret->step_known = false;
+	return true;
+}
+
+static void add_by_law(
+	const struct skep_predictor *p, const struct skep_layer_products *layer, struct skep_compute_stage *ret)
+{
+	enum skep_time_origin origin;
+	double bytes = sizeof(float) * (layer->parameters + layer->numbers + layer->matrix_numbers);
+	double forward_s = skep_predictor_model_s(p, SKEP_COLUMN_FORWARD, layer->flop, bytes, &origin);
+	add(&ret->forward, origin, layer->repeats * forward_s);
+	double backward_s = skep_predictor_model_s(p, SKEP_COLUMN_BACKWARD, layer->flop, bytes, &origin);
+	add(&ret->backward, origin, layer->repeats * backward_s);
+}
+
+static void add_products(
+	const struct skep_predictor *p, const struct skep_layer_products *layer, struct skep_compute_stage *ret)
+{
+	struct skep_compute_time products = {0}, other = {0};
+	for (uint32_t i = 0; i < layer->products; i++) {
+		struct skep_product product = {
+			layer->product[i].batch, layer->product[i].m, layer->product[i].k, layer->product[i].n};
+		enum skep_time_origin origin;
+		double seconds = skep_predictor_product_s(p, &product, &origin);
+		add(&products, origin, layer->repeats * seconds);
+	}
+	add(&other, SKEP_TIME_MEMORY,
+		layer->repeats * layer->other_numbers * skep_type_bytes(p->type) / p->gpu->memory_Bps);
+	add_times(&ret->forward, &products, 1);
+	add_times(&ret->forward, &other, 1);
+	add_times(&ret->backward, &products, layer->backward);
+	add_times(&ret->backward, &other, 2);
+}
+
+/* Launches and framework are in measured layers already, and in laws fitted to such. */
+static void add_layer(const struct skep_predictor *p, const struct skep_compute_task *task, uint32_t l,
+	struct skep_compute_stage *ret, double *ret_overhead_s)
+{
+	struct skep_layer_products layer;
+	bool transformer = task->model->kind == SKEP_MODEL_TRANSFORMER;
+	enum skep_layer_kind kind = l + 1 < task->model->layers ? SKEP_LAYER_BLOCK : SKEP_LAYER_HEAD;
+	skep_model_products(task->model, l, task->samples, &layer);
+	if (transformer && add_measured(p, task, kind, layer.repeats, ret)) {
+		if (l == 0)
+			add_measured(p, task, SKEP_LAYER_EMBEDDING, 1, ret);
+		return;
+	}
+	ret->backward_measured = ret->step_known = false;
+	if (skep_predictor_by_layer(p, task->model->name)) {
+		add_by_law(p, &layer, ret);
+	} else {
+		add_products(p, &layer, ret);
+		*ret_overhead_s = p->gpu->overhead_s;
+	}
+}
+
+void skep_compute_time(
+	const struct skep_predictor *p, const struct skep_compute_task *task, struct skep_compute_stage *ret)
+{
+	struct skep_compute_stage once = {.backward_measured = true, .step_known = true};
+	double overhead_s = 0;
+	for (uint32_t l = task->first_layer; l < task->first_layer + task->layers; l++)
+		add_layer(p, task, l, &once, &overhead_s);
+	if (task->recompute)
+		add_times(&once.backward, &once.forward, 1);
+	add(&once.forward, SKEP_TIME_MEMORY, task->extra_forward_bytes / p->gpu->memory_Bps);
+	add(&once.backward, SKEP_TIME_MEMORY, task->extra_backward_bytes / p->gpu->memory_Bps);
+	*ret = (struct skep_compute_stage){.backward_measured = once.backward_measured, .step_known = once.step_known};
+	add_times(&ret->forward, &once.forward, task->scale);
+	add_times(&ret->backward, &once.backward, task->scale);
+	if (ret->step_known)
+		add_times(&ret->step, &once.step, task->scale);
+	add(&ret->forward, SKEP_TIME_MEMORY, overhead_s);
+	add(&ret->backward, SKEP_TIME_MEMORY, overhead_s);
+}
+
+uint64_t skep_compute_noisy_ns(double noise, uint64_t seed, uint32_t worker, const struct skep_op *op, uint64_t ns)
+{
+	if (noise <= 0)
+		return ns;
+	uint64_t state = skep_mix(seed ^ 0x6e6f697365u);
+	state = skep_mix(state ^ ((uint64_t)worker << 32 | (uint64_t)op->kind << 16 | op->stage));
+	state = skep_mix(state ^ ((uint64_t)op->round << 32 | op->number));
+	uint64_t sum = 0; /* of twelve numbers below 2^32: mean 6, deviation 1, in units of 2^32 */
+	for (int i = 0; i < 12; i++)
+		sum += skep_random_next(&state) >> 32;
+	double deviations = (double)sum * 0x1p-32 - 6;
+	double noisy = (double)ns * (1 + noise * deviations);
+	return noisy < 1 ? 1 : (uint64_t)(noisy + 0.5);
+}
+
+/* ---- for a scenario ---------------------------------------------------------------------------------------------- */
+
+void skep_compute_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_compute *ret)
+{
+	static const char *const outsides[] = {"fit", "refuse", NULL};
+	const struct skep_yaml_node *map = skep_read_map(r, cluster, "compute", false);
+	*ret = (struct skep_compute){0};
+	if (!map)
+		return;
+	ret->predictor = (enum skep_predictor_kind)skep_read_choice(
+		r, map, "predictor", skep_predictor_names, SKEP_PREDICTOR_ROOFLINE);
+	ret->noise = skep_read_number(r, map, "noise", 0, SKEP_COMPUTE_NOISE_MAX, 0);
+	if (ret->predictor != SKEP_PREDICTOR_ROOFLINE)
+		ret->type = (enum skep_type)skep_read_choice(r, map, "type", skep_type_names, SKEP_TYPE_FP32);
+	else if (skep_read_has(r, map, "type"))
+		skep_reader_fail(r, map, "type",
+			"cluster.compute.type: a roofline has one peak, that of the GPU's profile: take another "
+			"predictor, or leave `type` out");
+	if (ret->predictor == SKEP_PREDICTOR_TABLE)
+		ret->refuse_outside = skep_read_choice(r, map, "outside", outsides, 0) == 1;
+	else if (skep_read_has(r, map, "outside"))
+		skep_reader_fail(r, map, "outside",
+			"cluster.compute.outside: asks what to do outside of a table: take `predictor: table`, or "
+			"leave it out");
+	skep_reader_close_map(r, map);
+}
+
+/* A type that a GPU does not have is a fault of the scenario; a wrong table is shown where it is wrong. */
+static void fail_predictor(
+	struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_gpu *gpu, struct skep_diag *diag)
+{
+	bool has_type = skep_read_has(r, map, "type");
+	if (diag->line == 0 && strcmp(diag->file, gpu->path) == 0)
+		skep_reader_fail(r, map, has_type ? "type" : NULL, "cluster.compute.type: %s", diag->message);
+	else
+		*r->diag = *diag;
+}
+
+void skep_compute_prepare(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster)
+{
+	struct skep_topology *t = &s->topology;
+	if (r->diag->set || s->compute.predictor == SKEP_PREDICTOR_ROOFLINE)
+		return;
+	const struct skep_yaml_node *map = skep_read_map(r, cluster, "compute", true);
+	s->predictor = calloc(t->gpus, sizeof *s->predictor);
+	if (!s->predictor) {
+		skep_reader_fail(r, map, NULL, "not enough memory for the times of %u stages", s->plan.stages);
+		return;
+	}
+	for (uint32_t i = 0; i < t->gpus && !r->diag->set; i++) {
+		struct skep_diag diag = {0};
+		if (!skep_predictor_make(&t->gpu[i], s->compute.predictor, s->compute.type, &s->predictor[i], &diag))
+			fail_predictor(r, map, &t->gpu[i], &diag);
+	}
+}
+
+static uint64_t whole_ns(const struct skep_compute_time *time)
+{
+	const double most = 1e18; /* as in topologies/gpu/gpu.c */
+	double ns = skep_compute_sum(time);
+	return ns < 1 ? 1 : ns < most ? (uint64_t)(ns + 0.5) : (uint64_t)most;
+}
+
+void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage)
+{
+	struct skep_compute_task task = {.model = &s->model,
+		.samples = s->samples,
+		.recompute = skep_plan_recomputes(&s->plan, s->checkpoint_activations, vstage),
+		.scale = s->compute_scale};
+	if (!s->predictor)
+		return;
+	if (s->activation_codec != SKEP_CODEC_NONE) {
+		double in = vstage > 0 ? (double)skep_plan_vstage_bytes(&s->plan, vstage - 1) : 0;
+		double out = (double)skep_plan_vstage_bytes(&s->plan, vstage);
+		task.extra_forward_bytes = in + out;
+		task.extra_backward_bytes = 2 * in + out;
+	}
+	skep_model_cut(&s->model, skep_plan_vstages(&s->plan), vstage, &task.first_layer, &task.layers);
+	size_t at = (size_t)gpu * skep_plan_vstages(&s->plan) + vstage;
+	skep_compute_time(&s->predictor[gpu], &task, &s->timing[at]);
+	s->op_time[at].forward_ns = whole_ns(&s->timing[at].forward);
+	s->op_time[at].backward_ns = whole_ns(&s->timing[at].backward);
+	if (s->timing[at].step_known)
+		s->op_time[at].step_ns = whole_ns(&s->timing[at].step);
+}
+
+void skep_compute_check(const struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster)
+{
+	if (r->diag->set || !s->compute.refuse_outside)
+		return;
+	const struct skep_yaml_node *map = skep_read_map(r, cluster, "compute", true);
+	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)
+		for (uint32_t vstage = 0; vstage < skep_plan_vstages(&s->plan) && !r->diag->set; vstage++)
+			if (skep_compute_outside(&s->timing[(size_t)gpu * skep_plan_vstages(&s->plan) + vstage]))
+				skep_reader_fail(r, map, "outside",
+					"cluster.compute.outside: the tables of %s in %s do not have all of stage %u "
+					"with a microbatch of %u; take `outside: fit`, or a model and a microbatch that "
+					"were measured",
+					s->topology.gpu[gpu].name, skep_type_names[s->compute.type],
+					vstage % s->plan.stages, s->samples);
+}

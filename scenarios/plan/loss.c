@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * loss.c - see loss.h.
+ */
+#include "scenarios/plan/loss.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scenarios/read/periodic.h"
+
+void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
+{
+	struct skep_diag why = {0};
+	char path[sizeof s->law->path];
+	const struct skep_yaml_node *map = skep_read_map(r, train, "law", false);
+	if (!r->diag->set && !map && s->arithmetic == SKEP_ARITHMETIC_SCALING_LAW)
+		skep_reader_fail(r, train, "arithmetic",
+			"train.law: `arithmetic: law` needs one: `law: {file: FILE}`; `skep fit -o FILE` makes one of runs, and "
+			"scenarios/laws/tiny-gpt2.yaml is one, of models/tiny-gpt2.yaml");
+	if (r->diag->set || !map)
+		return;
+	const char *name = skep_read_string(r, map, "file", NULL);
+	skep_reader_close_map(r, map);
+	if (r->diag->set)
+		return;
+	if (s->arithmetic != SKEP_ARITHMETIC_SCALING_LAW)
+		skep_reader_fail(r, map, "file", "train.law: is for `arithmetic: law`; take that, or leave this out");
+	else if (!skep_file_find(s->path, name, path, sizeof path))
+		skep_reader_fail_value(
+			r, map, "file", "train.law.file: no file `%.200s`; `skep fit -o FILE` makes one", name);
+	if (r->diag->set)
+		return;
+	s->law = malloc(sizeof *s->law);
+	if (!s->law)
+		skep_reader_fail(r, map, "file", "not enough memory for this scenario");
+	else if (!skep_law_read(path, s->law, &why))
+		skep_reader_fail(r, map, "file", "train.law.file: %.200s:%u: %.250s", why.file, why.line, why.message);
+}
+
+/* ---- conditions ------------------------------------------------------------------------------------------------- */
+
+static double tokens_of_a_microbatch(const struct skep_scenario *s)
+{
+	return (double)s->samples * (s->model.sequence > 0 ? s->model.sequence : 1);
+}
+
+static double replicas(const struct skep_scenario *s)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		count += s->first_stage_of[i] == s->plan.stages - 1;
+	return count > 0 ? count : 1;
+}
+
+/* Before round r all rounds were of age r at most. */
+static double staleness(const struct skep_scenario *s, uint32_t round)
+{
+	uint32_t most = skep_plan_staleness(&s->plan, 0);
+	return round < most ? round : most;
+}
+
+void skep_loss_at(const struct skep_scenario *s, uint32_t round, uint32_t microbatch, double *ret)
+{
+	uint32_t every = skep_periodic_steps(&s->plan);
+	double round_tokens = tokens_of_a_microbatch(s) * s->plan.microbatches, step_tokens = round_tokens / every;
+	ret[SKEP_LAW_TOKENS] = round * round_tokens;
+	if (every > 1)
+		ret[SKEP_LAW_TOKENS] += step_tokens * skep_plan_inner_step(&s->plan, microbatch);
+	ret[SKEP_LAW_EVERY] = every;
+	ret[SKEP_LAW_MEMBERS] = replicas(s);
+	ret[SKEP_LAW_STALE] = staleness(s, round);
+	ret[SKEP_LAW_BATCH] = step_tokens;
+}
+
+int64_t skep_loss_nano(const struct skep_scenario *s, uint32_t round, uint32_t microbatch)
+{
+	double at[SKEP_LAW_AXES];
+	skep_loss_at(s, round, microbatch, at);
+	double nano = 1e9 * skep_law_loss(s->law, at);
+	return nano < 9e18 ? llround(nano) : INT64_MAX;
+}
+
+/* Staleness begins at 0 in every run: a law of stale runs is not left by the first round. */
+bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char *ret, size_t size)
+{
+	double at[SKEP_LAW_AXES];
+	ret[0] = '\0';
+	if (!s->law || rounds == 0)
+		return false;
+	skep_loss_at(s, rounds - 1, 0, at);
+	return skep_law_leaves(s->law, s->model.name, at, ret, size);
+}
+
+/* ---- for `skep check` --------------------------------------------------------------------------------------------- */
+
+void skep_loss_print(const struct skep_scenario *s, FILE *out)
+{
+	char how[512];
+	double at[SKEP_LAW_AXES];
+	if (!s->law)
+		return;
+	skep_loss_at(s, s->plan.rounds, 0, at);
+	fprintf(out,
+		"  law       of %.200s instead of arithmetic: loss %.4g at first, %.4g after %u rounds; misfit %.2g %%\n",
+		s->law->path, (double)skep_loss_nano(s, 0, 0) / 1e9, skep_law_loss(s->law, at), s->plan.rounds,
+		100 * s->law->misfit);
+	if (skep_loss_extrapolates(s, s->plan.rounds, how, sizeof how))
+		fprintf(out, "            extrapolated: %s\n", how);
+}
+
+void skep_loss_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	char how[512];
+	if (!s->law) {
+		cJSON_AddNullToObject(root, "law");
+		return;
+	}
+	cJSON *law = cJSON_AddObjectToObject(root, "law");
+	cJSON_AddStringToObject(law, "path", s->law->path);
+	cJSON_AddNumberToObject(law, "misfit", s->law->misfit);
+	cJSON_AddBoolToObject(law, "extrapolated", skep_loss_extrapolates(s, s->plan.rounds, how, sizeof how));
+}

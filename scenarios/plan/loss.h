@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * loss.h - what a law says of the losses of a scenario (`arithmetic: law`): under which conditions a microbatch is computed, and
+ * whether they are outside of what the law was fitted in.
+ */
+#ifndef SKEP_SCENARIOS_LOSS_H
+#define SKEP_SCENARIOS_LOSS_H
+
+#include <cjson/cJSON.h>
+
+#include "scenarios/plan/law.h"
+#include "scenarios/read/scenario.h"
+
+/* train.law; refused without `arithmetic: law`, required with it. */
+void skep_loss_read(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
+
+/* Of a pass of the last stage; ret is [SKEP_LAW_AXES]. Tokens are those that the rounds before were to have: what a round lost
+ * and did not replace is not taken off. Replicas are the workers that the last stage begins with. */
+void skep_loss_at(const struct skep_scenario *s, uint32_t round, uint32_t microbatch, double *ret);
+
+/* What the law says, in 1e-9 units. */
+int64_t skep_loss_nano(const struct skep_scenario *s, uint32_t round, uint32_t microbatch);
+
+/* Does a run of so many rounds leave what its law was fitted in? Then says how. */
+bool skep_loss_extrapolates(const struct skep_scenario *s, uint32_t rounds, char *ret, size_t size);
+
+/* For `skep check`; nothing without a law. */
+void skep_loss_print(const struct skep_scenario *s, FILE *out);
+void skep_loss_add_json(const struct skep_scenario *s, cJSON *root);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * memory.h - what a stage takes of the memory of each GPU and host that serves it, and what to change when that is too much.
+ */
+#ifndef SKEP_SCENARIOS_MEMORY_H
+#define SKEP_SCENARIOS_MEMORY_H
+
+#include <stdio.h>
+
+#include "scenarios/read/scenario.h"
+
+/* Fills memory and memory_bytes, allocated here. False: no memory. */
+bool skep_memory_make(struct skep_scenario *s);
+
+/* What the memory of a stage depends on and a user can change. */
+struct skep_memory_terms {
+	uint32_t stages, samples, in_flight;
+	bool checkpoint_activations;
+	enum skep_offload offload;
+	const uint32_t *serving; /* [stages] workers of each; NULL: as many as the scenario has */
+};
+struct skep_memory_terms skep_memory_terms_of(const struct skep_scenario *s);
+
+/* Microbatches that a worker of the stage holds at most. More of them never take less memory. */
+uint32_t skep_memory_held(const struct skep_scenario *s, const struct skep_memory_terms *terms, uint32_t stage);
+
+/* Of each GPU of such a machine. With other stages than the scenario's it is as if they were shared out evenly. */
+struct skep_memory skep_memory_of(
+	const struct skep_scenario *s, const struct skep_memory_terms *terms, uint32_t stage, uint32_t gpu);
+
+/* It fits such a machine: the GPU and, of what is offloaded, the host. */
+bool skep_memory_fits(const struct skep_scenario *s, const struct skep_memory *memory, uint32_t gpu);
+
+/* Everybody can hold their stage (a spare: any stage) on these terms. */
+bool skep_memory_all_fit(const struct skep_scenario *s, const struct skep_memory_terms *terms);
+
+/* Refuses a scenario that does not fit: who, by how much, and which single changes would do. */
+void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_scenario *s);
+
+/* Which single changes would make everybody fit, as in "model.stages: 8, schedule.microbatch: 16"; "": none would. */
+void skep_memory_advise(const struct skep_scenario *s, char *ret, size_t size);
+
+/* A row for each stage and kind of machine that serves it. */
+void skep_memory_print(const struct skep_scenario *s, FILE *out);
+
+#endif

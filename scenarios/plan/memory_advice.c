@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * memory_advice.c - says what a stage takes, and refuses what does not fit with the changes that would make it fit: each is
+ * tried by itself, the nearest value of it that suffices.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/layout.h"
+#include "scenarios/plan/memory.h"
+#include "scenarios/plan/split.h"
+
+enum { STAGES_TRIED = 256 };
+#define GB 1e9
+
+struct advice {
+	char text[256];
+	bool any;
+};
+
+static void add(struct advice *a, const char *key, uint32_t value)
+{
+	size_t used = strlen(a->text);
+	snprintf(a->text + used, sizeof a->text - used, "%s%s: %u", a->any ? ", " : "", key, value);
+	a->any = true;
+}
+
+static void add_word(struct advice *a, const char *text)
+{
+	size_t used = strlen(a->text);
+	snprintf(a->text + used, sizeof a->text - used, "%s%s", a->any ? ", " : "", text);
+	a->any = true;
+}
+
+/* ---- what would help -------------------------------------------------------------------------------------------- */
+
+static void try_stages(struct advice *a, const struct skep_scenario *s)
+{
+	struct skep_memory_terms terms = skep_memory_terms_of(s);
+	uint32_t most = s->model.layers < s->plan.workers ? s->model.layers : s->plan.workers;
+	bool free = s->zero == 0 && !skep_plan_fixed(&s->plan);
+	for (terms.stages++; free && terms.stages <= most && terms.stages <= STAGES_TRIED; terms.stages++)
+		if (skep_memory_all_fit(s, &terms)) {
+			add(a, "model.stages", terms.stages);
+			return;
+		}
+}
+
+/* Of the divisors of the batch the largest that suffices. */
+static void try_microbatch(struct advice *a, const struct skep_scenario *s)
+{
+	struct skep_memory_terms terms = skep_memory_terms_of(s);
+	for (uint32_t parts = 2; parts <= s->samples; parts++) {
+		if (s->samples / parts == terms.samples || s->batch % (s->samples / parts) != 0)
+			continue;
+		terms.samples = s->samples / parts;
+		if (skep_memory_all_fit(s, &terms)) {
+			add(a, "schedule.microbatch", terms.samples);
+			return;
+		}
+	}
+}
+
+/* What is held grows with what is in flight. */
+static void try_in_flight(struct advice *a, const struct skep_scenario *s)
+{
+	struct skep_memory_terms terms = skep_memory_terms_of(s);
+	uint32_t fits = 0, fails = terms.in_flight;
+	while (fails - fits > 1) {
+		terms.in_flight = fits + (fails - fits) / 2;
+		if (skep_memory_all_fit(s, &terms))
+			fits = terms.in_flight;
+		else
+			fails = terms.in_flight;
+	}
+	if (fits > 0)
+		add(a, "schedule.in_flight", fits);
+}
+
+static void try_checkpoints(struct advice *a, const struct skep_scenario *s)
+{
+	struct skep_memory_terms terms = skep_memory_terms_of(s);
+	terms.checkpoint_activations = true;
+	if (!s->checkpoint_activations && skep_memory_all_fit(s, &terms))
+		add_word(a, "schedule.checkpoint_activations: true");
+}
+
+static void try_offload(struct advice *a, const struct skep_scenario *s)
+{
+	struct skep_memory_terms terms = skep_memory_terms_of(s);
+	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)
+		if (!(s->topology.gpu[gpu].board.host_Bps > 0))
+			return;
+	if (s->offload != SKEP_OFFLOAD_NONE)
+		return;
+	terms.offload = SKEP_OFFLOAD_OPTIMIZER;
+	if (skep_memory_all_fit(s, &terms)) {
+		add_word(a, "train.optimizer.offload: optimizer");
+		return;
+	}
+	terms.offload = SKEP_OFFLOAD_GRADIENTS;
+	if (skep_memory_all_fit(s, &terms))
+		add_word(a, "train.optimizer.offload: gradients");
+}
+
+static void advise(struct advice *a, const struct skep_scenario *s)
+{
+	try_stages(a, s);
+	try_microbatch(a, s);
+	try_checkpoints(a, s);
+	if (!skep_plan_fixed(&s->plan)) /* whose schedule says it */
+		try_in_flight(a, s);
+	try_offload(a, s);
+}
+
+void skep_memory_advise(const struct skep_scenario *s, char *ret, size_t size)
+{
+	struct advice a = {.any = false};
+	advise(&a, s);
+	snprintf(ret, size, "%s", a.text);
+}
+
+/* ---- refusal ---------------------------------------------------------------------------------------------------- */
+
+/* The first worker that cannot hold its stage; of a spare the largest stage. SKEP_NO_INDEX: all can. */
+static uint32_t overfull(const struct skep_scenario *s, uint32_t *ret_stage)
+{
+	uint32_t largest = 0;
+	for (uint32_t stage = 1; stage < s->plan.stages; stage++)
+		if (s->memory_bytes[stage] > s->memory_bytes[largest])
+			largest = stage;
+	for (uint32_t i = 0; i < s->plan.workers; i++) {
+		uint32_t gpu = s->topology.machine[i].gpu;
+		*ret_stage = s->first_stage_of[i] == SKEP_NO_STAGE ? largest : s->first_stage_of[i];
+		if (!skep_memory_fits(s, &s->memory[(size_t)gpu * s->plan.stages + *ret_stage], gpu))
+			return i;
+	}
+	return SKEP_NO_INDEX;
+}
+
+void skep_memory_check(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_scenario *s)
+{
+	uint32_t stage, worker = overfull(s, &stage);
+	struct advice a = {.any = false};
+	if (worker == SKEP_NO_INDEX || r->diag->set)
+		return;
+	uint32_t gpu = s->topology.machine[worker].gpu;
+	const struct skep_gpu *type = &s->topology.gpu[gpu];
+	const struct skep_memory *m = &s->memory[(size_t)gpu * s->plan.stages + stage];
+	advise(&a, s);
+	const char *help =
+		a.any ? "; any of these would do: " : "; no single change would do: take smaller parts of all";
+	if (m->total > type->memory_bytes)
+		skep_reader_fail(r, model, "stages",
+			"stage %u needs %.4g GB on worker %u, a %.31s with %.4g GB: weights %.3g, gradients %.3g, "
+			"optimizer %.3g, %u microbatches in flight %.3g, buffers %.3g%s%s",
+			stage, m->total / GB, worker, type->name, type->memory_bytes / GB, m->weights / GB,
+			m->gradients / GB, m->optimizer / GB, m->held, m->activations / GB, m->buffers / GB, help,
+			a.text);
+	else
+		skep_reader_fail(r, model, "stages",
+			"stage %u needs %.4g GB of host memory for what is offloaded, the machine of worker %u has %.4g "
+			"GB%s%s",
+			stage, m->host / GB, worker, type->board.host_bytes / GB, help, a.text);
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------- */
+
+static void lay_row(const struct skep_scenario *s, uint32_t stage, uint32_t gpu, struct skep_layout *layout)
+{
+	const struct skep_gpu *type = &s->topology.gpu[gpu];
+	const struct skep_memory *m = &s->memory[(size_t)gpu * s->plan.stages + stage];
+	double column[] = {
+		m->weights, m->gradients, m->optimizer, m->activations, m->buffers, m->total, type->memory_bytes};
+	char text[SKEP_TEXT_BYTES];
+	uint32_t gpus = skep_split_of(s, gpu).gpus;
+	skep_layout_cell(layout, "%u", stage);
+	if (gpus > 1)
+		skep_layout_cell(layout, "%u x %s", gpus, type->name);
+	else
+		skep_layout_cell(layout, "%s", type->name);
+	for (uint32_t i = 0; i < sizeof column / sizeof column[0]; i++)
+		skep_layout_cell(layout, "%s", skep_bytes_text(column[i], text));
+	skep_layout_cell(layout, "%.1f %%", 100 * m->total / type->memory_bytes);
+	skep_layout_cell(layout, "%u", m->held);
+	if (s->offload != SKEP_OFFLOAD_NONE)
+		skep_layout_cell(layout, "%s", skep_bytes_text(m->host, text));
+}
+
+void skep_memory_print(const struct skep_scenario *s, FILE *out)
+{
+	static const char *const head[] = {"stage", "GPU", "weights", "gradients", "optimizer", "in flight", "buffers",
+		"total", "capacity", "share", "held", "host"};
+	struct skep_layout layout;
+	fprintf(out, "\nmemory of each GPU, and what fills it\n");
+	skep_layout_begin(&layout, s->offload == SKEP_OFFLOAD_NONE ? "rlrrrrrrrrr" : "rlrrrrrrrrrr", head);
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++)
+			if (s->memory[(size_t)gpu * s->plan.stages + stage].workers > 0)
+				lay_row(s, stage, gpu, &layout);
+	skep_layout_end(&layout, out);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.h - makes the tables that the core and both worlds run on from a scenario that has been read. For scenario.c
+ * and recut.c.
+ */
+#ifndef SKEP_SCENARIOS_PLAN_H
+#define SKEP_SCENARIOS_PLAN_H
+
+#include "scenarios/read/scenario.h"
+
+extern const char *const skep_allocation_names[]; /* by enum skep_allocation, and a NULL behind them */
+
+/* Fills first_stage_of, except for an explicit allocation, which the file gives. Needs plan.workers, stages, seed. */
+void skep_plan_allocate(struct skep_scenario *scenario);
+
+/* The first stage that no worker serves, or SKEP_NO_STAGE. */
+uint32_t skep_plan_empty_stage(const struct skep_scenario *scenario);
+
+/* Microbatches per first-stage worker such that the swarm holds about two per worker: while one is computed the next is on
+ * its way. */
+#define SKEP_IN_FLIGHT_MAX 4096u
+uint32_t skep_plan_in_flight(const struct skep_scenario *scenario);
+/* The same of so many workers, and so many in the first stage. */
+uint32_t skep_plan_usual_in_flight(uint32_t active, uint32_t first);
+
+/* Fills stage, cost, op_time, memory (all allocated here) and training. False: no memory. */
+bool skep_plan_make(struct skep_scenario *scenario);
+
+/* Fills what follows from where the model is cut: cost, vstage_bytes, stage and op_time; the tables are allocated
+ * already. `link_Bps`: the bandwidth that a newcomer's download can count on, INFINITY where migrate_ns is not
+ * used. */
+void skep_plan_cut(struct skep_scenario *scenario, double link_Bps);
+/* The same for one virtual stage alone, and for its stage if it is the only one of it; all others keep their values. */
+void skep_plan_cut_vstage(struct skep_scenario *scenario, uint32_t vstage);
+
+/* A virtual stage's part of its stage's state. */
+double skep_plan_state_bytes(const struct skep_scenario *scenario, uint32_t vstage);
+
+/* Workers that serve the stage at the start; SKEP_NO_STAGE: spares. */
+uint32_t skep_plan_serving(const struct skep_scenario *scenario, uint32_t stage);
+
+/* The plan of a simulated run: that of a real one, or with `simulate.collectives: flows` one with SKEP_COLLECTIVE_FUSED. */
+static inline struct skep_plan skep_plan_simulated(const struct skep_scenario *scenario)
+{
+	struct skep_plan plan = scenario->plan;
+	if (scenario->collectives_as_flows)
+		plan.collective = SKEP_COLLECTIVE_FUSED;
+	return plan;
+}
+
+/* Time that the run takes at least if every GPU computes without a pause. */
+double skep_plan_least_seconds(const struct skep_scenario *scenario);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * split.h - a stage spread over more than one GPU's memory: over the GPUs of a machine (tensor parallel), over the machines of
+ * plain data parallel training (ZeRO), and into the host's memory (offload). What each part has to do and how long it takes.
+ */
+#ifndef SKEP_SCENARIOS_SPLIT_H
+#define SKEP_SCENARIOS_SPLIT_H
+
+#include <stdio.h>
+
+#include "scenarios/read/scenario.h"
+
+/* ---- reading: the keys cluster.tensor_parallel, .sequence_parallel; sync.zero; train.optimizer.offload ------------- */
+
+void skep_split_read_cluster(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s);
+/* No predictor knows stages that are split over GPUs. */
+void skep_split_check_predictor(
+	struct skep_reader *r, const struct skep_yaml_node *cluster, const struct skep_scenario *s);
+void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s);
+void skep_split_read_optimizer(struct skep_reader *r, const struct skep_yaml_node *optimizer, struct skep_scenario *s);
+
+/* ---- what it amounts to ------------------------------------------------------------------------------------------- */
+
+/* The GPUs that a worker on such a machine uses. */
+struct skep_split skep_split_of(const struct skep_scenario *s, uint32_t gpu);
+
+/* Workers that share the optimizer state, with ZeRO; else 1. */
+uint32_t skep_split_owners(const struct skep_scenario *s);
+
+/* What each GPU of such a machine does of the slice (or stage, where that is one), with recomputation counted in. */
+void skep_split_share(const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, struct skep_cost *ret);
+
+/* Adds to `time`, which has the arithmetic of each GPU, what moves between GPUs, hosts and machines. */
+void skep_split_time(const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, struct skep_op_time *time);
+
+/* Of both passes of a microbatch: what goes over the link between the GPUs of such a machine. 0: a worker has one. */
+double skep_split_inner_s(const struct skep_scenario *s, uint32_t gpu, uint32_t vstage);
+
+/* Bytes of a round beside all messages: skep_scenario_op_bytes() of all of its passes. */
+uint64_t skep_split_round_bytes(const struct skep_scenario *s);
+
+/* What is split, for `skep check`. */
+void skep_split_print(const struct skep_scenario *s, FILE *out);
+
+/* So many bytes of the whole worker moved through the memory that they lie in. */
+enum skep_split_part { SKEP_PART_GRADIENT, SKEP_PART_STATE };
+uint64_t skep_split_migrate_ns(const struct skep_scenario *s, uint32_t gpu, enum skep_split_part part, double bytes);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * candidates.c - see groups.h.
+ */
+#include "scenarios/read/groups.h"
+
+#include <assert.h>
+
+#include "scenarios/read/periodic.h"
+
+enum { CANDIDATES_MOST = 64, STEPS_MOST = 10000 };
+static_assert(CANDIDATES_MOST <= UINT8_MAX, "a note names its candidate in 8 bits");
+
+/* Whole ones. */
+static uint32_t rounds_of(uint32_t steps, const struct skep_plan *plan)
+{
+	uint32_t each = skep_periodic_steps(plan);
+	return steps / each + (steps % each > 0);
+}
+
+bool skep_candidates_read(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
+{
+	if (!skep_read_has(r, map, "candidates")) {
+		if (skep_read_has(r, map, "steps") || skep_read_has(r, map, "select"))
+			skep_reader_fail(r, map, skep_read_has(r, map, "steps") ? "steps" : "select",
+				"train.init: `steps` and `keep` are about `candidates`, which is missing");
+		return false;
+	}
+	s->plan.candidates = (uint32_t)skep_read_integer(r, map, "candidates", 2, CANDIDATES_MOST, INT64_MIN);
+	uint32_t steps = (uint32_t)skep_read_integer(r, map, "steps", 2, STEPS_MOST, INT64_MIN);
+	s->plan.candidate_rounds = rounds_of(steps, &s->plan);
+	int64_t keep = skep_read_integer(r, map, "select", 1, CANDIDATES_MOST, 1);
+	if (!r->diag->set && keep != 1)
+		skep_reader_fail(r, map, "select",
+			"train.init.select: a run goes on with one set of parameters, so one candidate is kept: expected 1");
+	return true;
+}
+
+static uint32_t smallest_stage(const struct skep_plan *plan, uint32_t *ret_workers)
+{
+	uint32_t smallest = 0;
+	*ret_workers = UINT32_MAX;
+	for (uint32_t stage = 0; stage < plan->stages; stage++) {
+		uint32_t workers = 0;
+		for (uint32_t i = 0; i < plan->workers; i++)
+			workers += plan->first_stage_of[i] == stage;
+		smallest = workers < *ret_workers ? stage : smallest;
+		*ret_workers = workers < *ret_workers ? workers : *ret_workers;
+	}
+	return smallest;
+}
+
+/* Why not, or NULL. */
+static const char *hindrance(const struct skep_scenario *s)
+{
+	const struct skep_plan *plan = &s->plan;
+	if (skep_plan_fixed(plan))
+		return "in fixed pipelines every worker has its place for ever; take `schedule.pipeline: swarm`";
+	if (plan->async)
+		return "with `sync.method: async` workers do not wait for each other, and candidates have to be compared when "
+		       "all have gone as far; take another one";
+	if (plan->delayed)
+		return "with `sync.delayed` rounds overlap, as they do with `sync.overlap_steps`, and candidates have to be "
+		       "compared between two rounds; leave out either";
+	if (s->zero > 0)
+		return "with `sync.zero` a worker holds a part of its stage, and the parts would be of several candidates; "
+		       "leave out either";
+	if (s->arithmetic != SKEP_ARITHMETIC_REAL)
+		return "they are compared by their losses, so there have to be some: take `arithmetic: real`";
+	return NULL;
+}
+
+void skep_candidates_check(struct skep_reader *r, const struct skep_yaml_node *train, const struct skep_scenario *s)
+{
+	const struct skep_plan *plan = &s->plan;
+	if (r->diag->set || !skep_plan_has_candidates(plan))
+		return;
+	const struct skep_yaml_node *map = skep_read_map(r, train, "init", false);
+	const char *why = hindrance(s);
+	uint32_t workers, stage = smallest_stage(plan, &workers);
+	if (why)
+		skep_reader_fail(r, map, "candidates", "train.init.candidates: %s", why);
+	else if (plan->candidates > workers)
+		skep_reader_fail(r, map, "candidates",
+			"train.init.candidates: each needs a worker in every stage, and stage %u has %u: expected at most %u",
+			stage, workers, workers);
+	else if (plan->candidate_rounds < 2)
+		skep_reader_fail(r, map, "steps",
+			"train.init.steps: a slope takes two rounds, and a round has %u steps (sync.every): expected at least %u",
+			skep_periodic_steps(plan), skep_periodic_steps(plan) + 1);
+	else if (plan->candidate_rounds >= plan->rounds)
+		skep_reader_fail(r, map, "steps",
+			"train.init.steps: the run has %u steps, and none would be left for the one that is kept: expected "
+			"fewer",
+			plan->rounds * skep_periodic_steps(plan));
+}
+
+void skep_candidates_print(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_plan *plan = &s->plan;
+	if (skep_plan_has_candidates(plan))
+		fprintf(out,
+			"  tries     %u candidates for the first parameters, each with a part of every stage's workers and all "
+			"microbatches of %u steps; the one whose last %u losses promise most is kept\n",
+			plan->candidates, plan->candidate_rounds * skep_periodic_steps(plan),
+			skep_candidate_window(plan->candidate_rounds));
+}
+
+void skep_candidates_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	if (!skep_plan_has_candidates(&s->plan)) {
+		cJSON_AddNullToObject(root, "candidates");
+		return;
+	}
+	cJSON *trial = cJSON_AddObjectToObject(root, "candidates");
+	cJSON_AddNumberToObject(trial, "number", s->plan.candidates);
+	cJSON_AddNumberToObject(trial, "steps", s->plan.candidate_rounds * skep_periodic_steps(&s->plan));
+	cJSON_AddNumberToObject(trial, "compared_by", skep_candidate_window(s->plan.candidate_rounds));
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * groups.h - the groups of keys that scenario.c leaves to files of their own, with what `skep check` says of each. A function
+ * reports what is wrong to the reader; `map`, `schedule`, `sync`, `train` are the groups' nodes, NULL where the file lacks
+ * them.
+ */
+#ifndef SKEP_SCENARIOS_GROUPS_H
+#define SKEP_SCENARIOS_GROUPS_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "scenarios/read/scenario.h"
+
+/* ---- cut.c ------------------------------------------------------------------------------------------------------ */
+
+/* model.cut: where the model is cut into stages, if not as evenly as it can be. */
+
+/* When the model is read; `list` NULL: the file does not say. */
+void skep_cut_read(struct skep_reader *r, const struct skep_yaml_node *list, struct skep_model *model);
+/* When the schedule is read, which says how many slices each stage has; `map`: model. */
+void skep_cut_check(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s);
+
+/* ---- sync.c ----------------------------------------------------------------------------------------------------- */
+
+/* The keys of a scenario that say how gradients are summed: which collective, and what goes together with it. */
+
+/* `map`: sync, NULL if there is none. */
+void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_plan *plan);
+/* When the plan is made: `map` as above. */
+void skep_sync_check_members(
+	struct skep_reader *reader, const struct skep_yaml_node *map, const struct skep_plan *plan);
+/* `map`: simulate, which asks for flows. */
+void skep_sync_check_flows(struct skep_reader *reader, const struct skep_yaml_node *map, const struct skep_plan *plan);
+
+/* ---- pipelines.c ------------------------------------------------------------------------------------------------ */
+
+/* What a scenario must say, and must not, to train in fixed pipelines. */
+
+/* `schedule.model_chunks`, which comes with `pipeline: interleaved` and only with it. Needs pipeline, stages, model. */
+void skep_pipelines_read_chunks(
+	struct skep_reader *reader, const struct skep_yaml_node *schedule, struct skep_scenario *scenario);
+
+/* `schedule`, `sync`: these groups, sync may be NULL. Needs pipeline, batch, allocation; sets wiring and in_flight. Does nothing
+ * for a swarm but refuse `wiring: fixed`. */
+void skep_pipelines_read(struct skep_reader *reader, const struct skep_yaml_node *schedule,
+	const struct skep_yaml_node *sync, struct skep_scenario *scenario);
+
+/* ---- robust.c --------------------------------------------------------------------------------------------------- */
+
+/* Keys for gradients that may be wrong: what is made of them in place of the mean, and, to try it, which workers
+ * bring wrong ones. */
+
+void skep_robust_read_sync(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s);
+void skep_robust_read_byzantine(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s);
+/* When the rest is known. */
+void skep_robust_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_yaml_node *cluster,
+	const struct skep_scenario *s);
+
+void skep_robust_print(const struct skep_scenario *s, FILE *out);
+void skep_robust_add_json(const struct skep_scenario *s, cJSON *root);
+
+/* ---- train.c ---------------------------------------------------------------------------------------------------- */
+
+/* The keys of `train` that say what is learnt from and how: data, optimizer, schedule. */
+
+enum { SKEP_STEPS_MAX = 1000000000 };
+
+/* train.until and train.target_loss: when a run ends, and what it is to reach. Needs arithmetic and inner steps. */
+void skep_train_read_until(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
+/* train.data; opens a corpus of tokens if there is arithmetic to feed. Needs model and arithmetic. */
+void skep_train_read_data(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
+/* model.sequence: samples shorter than the model's own. */
+void skep_train_set_sequence(
+	struct skep_reader *r, const struct skep_yaml_node *model, uint32_t sequence, struct skep_scenario *s);
+/* train.validate. Needs plan.microbatches, samples and data. */
+void skep_train_read_validation(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
+/* train.init, with what trial.h has; opens weights if there is arithmetic that begins with them. `details`: for all that
+ * differs, or NULL. */
+void skep_train_read_init(
+	struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s, FILE *details);
+/* train.optimizer */
+void skep_train_read_optimizer(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
+/* train.schedule. Needs plan.rounds. */
+void skep_train_read_schedule(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s);
+
+/* What does not go with how the model is cut and its state is handed on. Needs the plan's stages. */
+void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_yaml_node *train,
+	const struct skep_scenario *s);
+
+/* The tensor of the weights that the head begins with for want of one of its own; NULL: there is one, or there are none. */
+const char *skep_train_head_from(const struct skep_scenario *s);
+
+/* For `skep check`: corpus, optimizer and schedule, where they are not those of every scenario. */
+void skep_train_print(const struct skep_scenario *s, FILE *out);
+void skep_train_add_json(const struct skep_scenario *s, cJSON *root);
+
+/* ---- candidates.c ---------------------------------------------------------------------------------------------------- */
+
+/* The keys of `train.init` that ask for several candidates for the first parameters: candidates, keep, steps
+ * (core/methods/candidates.c has what is done with them). */
+
+/* `map` is train.init. Returns whether it asks for candidates. */
+bool skep_candidates_read(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s);
+/* When the plan is made: what does not go together with them. */
+void skep_candidates_check(struct skep_reader *r, const struct skep_yaml_node *train, const struct skep_scenario *s);
+
+/* For `skep check`. */
+void skep_candidates_print(const struct skep_scenario *s, FILE *out);
+void skep_candidates_add_json(const struct skep_scenario *s, cJSON *root);
+
+/* ---- traced.c --------------------------------------------------------------------------------------------------- */
+
+/* The group `cluster.trace` of a scenario: which workers are there, and from when to when, as a recording says it or
+ * as it is drawn by the seed from the law of one (topologies/churn/churn.h). */
+
+/* When the topology and the number of stages are read. Without the group all are there. */
+void skep_traced_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s);
+
+/* For `skep check`; nothing without the group. */
+void skep_traced_print(const struct skep_scenario *s, FILE *out);
+void skep_traced_add_json(const struct skep_scenario *s, cJSON *root);
+
+#endif

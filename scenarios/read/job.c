@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job.c - see job.h. The hash is that of the values' text as written, overrides included: a key that is added to the
+ * format later counts without being listed here, and a value that is written in another way (`1e-3`, `0.001`) makes
+ * another job.
+ */
+#include "scenarios/read/job.h"
+
+#include <string.h>
+
+#include "core/hash.h"
+
+static const char *const of_root[] = {"name", "seed", "checkpoint", "simulate", "directory", "cluster", "plan", NULL};
+static const char *const of_train[] = {"until", "validate", NULL};
+static const char *const none[] = {NULL};
+
+static bool is_one_of(const char *key, const char *const words[])
+{
+	for (uint32_t i = 0; words[i] != NULL; i++)
+		if (strcmp(key, words[i]) == 0)
+			return true;
+	return false;
+}
+
+static uint64_t hash_node(
+	struct skep_reader *r, const struct skep_yaml_node *node, uint64_t hash, const char *const passed_over[]);
+
+/* A sum, so that the order of keys does not matter. */
+static uint64_t hash_map(struct skep_reader *r, const struct skep_yaml_node *map, const char *const passed_over[])
+{
+	const struct skep_yaml_node *node;
+	const char *key;
+	uint64_t sum = 0;
+	for (uint32_t i = 0; (node = skep_read_entry(r, map, i, &key)) != NULL; i++) {
+		bool train = passed_over == of_root && strcmp(key, "train") == 0;
+		if (!is_one_of(key, passed_over))
+			sum += hash_node(r, node, skep_hash_bytes(SKEP_HASH_EMPTY, key, strlen(key) + 1),
+				train ? of_train : none);
+	}
+	return sum;
+}
+
+static uint64_t hash_node(
+	struct skep_reader *r, const struct skep_yaml_node *node, uint64_t hash, const char *const passed_over[])
+{
+	enum skep_yaml_kind kind = skep_yaml_kind(node);
+	const char *text = kind == SKEP_YAML_SCALAR ? skep_read_string(r, node, NULL, "") : "";
+	hash = skep_hash_bytes(skep_hash_word(hash, kind), text, strlen(text) + 1);
+	if (kind == SKEP_YAML_MAP)
+		hash = skep_hash_word(hash, hash_map(r, node, passed_over));
+	for (uint32_t i = 0; kind == SKEP_YAML_LIST && i < skep_yaml_length(node); i++)
+		hash = hash_node(r, skep_yaml_item(node, i), hash, none);
+	return hash;
+}
+
+uint64_t skep_job_digest(struct skep_reader *r, const struct skep_yaml_node *root, uint64_t seed)
+{
+	return hash_node(r, root, skep_hash_word(SKEP_HASH_EMPTY, seed), of_root);
+}

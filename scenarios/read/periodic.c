@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * periodic.c - see periodic.h. DiLoCo (Douillard et al. 2023) and its defaults: outer Nesterov, rate 0.7, momentum 0.9.
+ *
+ * `async` (Liu et al. 2024) has delayed Nesterov, which with one turn is Nesterov. Workers never wait for it, so for the core it
+ * is also `delayed`.
+ *
+ * Keeps true: without `method: diloco` nothing in the plan says so, and its keys are refused, not ignored.
+ */
+#include "scenarios/read/periodic.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/layout.h"
+#include "core/collective/collective.h"
+#include "scenarios/plan/plan.h"
+
+enum {
+	EVERY_MAX = 100000,
+	FRAGMENTS_MAX = 4096,
+	TURNS_MAX = 1 << 20,
+	MICROBATCHES_MAX = 1 << 20 /* per round, as in scenario.c */
+};
+
+enum { METHOD_STEP, METHOD_DILOCO, METHOD_STREAMING, METHOD_ASYNC };
+static const char *const methods[] = {"step", "diloco", "streaming", "async", NULL};
+static const char *const optimizers[] = {"nesterov", "sgd", NULL};
+
+/* Keys that mean something with other methods alone. */
+static void refuse_keys(
+	struct skep_reader *r, const struct skep_yaml_node *sync, const char *const *keys, const char *others)
+{
+	for (; *keys && !r->diag->set; keys++)
+		if (skep_read_has(r, sync, *keys))
+			skep_reader_fail(r, sync, *keys, "sync.%s: comes with `method: %s` alone", *keys, others);
+}
+
+static void read_every(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan)
+{
+	const char *text = skep_read_string(r, sync, "every", NULL);
+	plan->inner_by_share = !r->diag->set && strcmp(text, "auto") == 0;
+	if (plan->inner_by_share && !skep_read_has(r, sync, "mean_inner_steps"))
+		skep_reader_fail(r, sync, "every",
+			"sync.every: `auto` needs sync.mean_inner_steps beside it, the inner steps that workers make in "
+			"a round on average, such as `mean: 8`");
+	else if (plan->inner_by_share)
+		plan->inner_steps = (uint32_t)skep_read_integer(r, sync, "mean_inner_steps", 1, EVERY_MAX, INT64_MIN);
+	else if (!r->diag->set)
+		plan->inner_steps = (uint32_t)skep_read_integer(r, sync, "every", 1, EVERY_MAX, INT64_MIN);
+	if (!r->diag->set && !plan->inner_by_share && skep_read_has(r, sync, "mean_inner_steps"))
+		skep_reader_fail(r, sync, "mean_inner_steps",
+			"sync.mean_inner_steps: comes with `every: auto` alone, where each worker makes as many inner "
+			"steps as it can in the time of a round; with `every: %u` all make that many",
+			plan->inner_steps);
+}
+
+static void read_outer(struct skep_reader *r, const struct skep_yaml_node *sync, bool async, struct skep_optimizer *ret)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, sync, "outer", false);
+	bool plain = skep_read_choice(r, map, "optimizer", optimizers, 0) == 1;
+	*ret = (struct skep_optimizer){.kind = plain ? SKEP_OPTIMIZER_SGD : SKEP_OPTIMIZER_NESTEROV};
+	if (async)
+		ret->kind = SKEP_OPTIMIZER_DELAYED_NESTEROV;
+	if (async && plain && !r->diag->set)
+		skep_reader_fail(r, map, "optimizer",
+			"sync.outer.optimizer: with `method: async` it is `nesterov`, delayed; `momentum: 0` makes plain "
+			"descent of it");
+	if (async)
+		ret->turns = (uint32_t)skep_read_integer(r, map, "buffer", 1, TURNS_MAX, 0);
+	else if (!r->diag->set && skep_read_has(r, map, "buffer"))
+		skep_reader_fail(r, map, "buffer",
+			"sync.outer.buffer: comes with `method: async` alone, where the momentum changes once in so many "
+			"merges");
+	ret->learning_rate = (float)skep_read_number(r, map, "lr", 1e-12, 1e3, plain ? 1 : 0.7);
+	ret->momentum = (float)skep_read_number(r, map, "momentum", 0, 0.999999, plain ? 0 : 0.9);
+	skep_reader_close_map(r, map);
+}
+
+static void check_batch(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
+{
+	uint64_t microbatches = (uint64_t)s->plan.microbatches * s->plan.inner_steps;
+	uint64_t samples = microbatches * s->samples;
+	if (microbatches > MICROBATCHES_MAX || samples > UINT32_MAX)
+		skep_reader_fail(r, sync, s->plan.inner_by_share ? "mean_inner_steps" : "every",
+			"sync.every: %u inner steps of %u microbatches are %llu in a round, at most %d; take fewer, or "
+			"a larger `microbatch`",
+			s->plan.inner_steps, s->plan.microbatches, (unsigned long long)microbatches, MICROBATCHES_MAX);
+	s->plan.microbatches = (uint32_t)microbatches;
+	s->batch = (uint32_t)samples;
+}
+
+/* The steps between two sums of a fragment are shared out among as many rounds as there are fragments. */
+static void read_fragments(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan)
+{
+	const char *every = plan->inner_by_share ? "mean_inner_steps" : "every";
+	uint32_t steps = plan->inner_steps, below;
+	plan->fragments = (uint32_t)skep_read_integer(r, sync, "fragments", 2, FRAGMENTS_MAX, INT64_MIN);
+	below = r->diag->set ? 0 : steps / plan->fragments * plan->fragments;
+	if (!r->diag->set && below != steps)
+		skep_reader_fail(r, sync, every,
+			"sync.%s: %u fragments have their turns one after the other, so this has to be a multiple of "
+			"that: %u is none, the next one is %u",
+			every, plan->fragments, steps, below + plan->fragments);
+	plan->inner_steps = r->diag->set ? 1 : steps / plan->fragments;
+	plan->inner_overlap = (uint32_t)skep_read_integer(r, sync, "overlap_steps", 0, plan->inner_steps, 1);
+	if (!r->diag->set && skep_read_has(r, sync, "delayed"))
+		skep_reader_fail(r, sync, "delayed",
+			"sync.delayed: with `streaming` workers go on while a fragment is summed, and overlap_steps says "
+			"for how long; leave this out");
+	plan->delayed = plan->inner_overlap > 0;
+	if (!r->diag->set && plan->delayed && plan->on_loss == SKEP_ON_LOSS_RERUN)
+		skep_reader_fail(r, sync, skep_read_has(r, sync, "overlap_steps") ? "overlap_steps" : "method",
+			"sync.overlap_steps: a round that is reduced while the next one runs cannot be run again: leave "
+			"out `on_loss: rerun`, or take `overlap_steps: 0`");
+}
+
+/* The fewest of which as many can be left out as the scenario says, of a share one. */
+static uint32_t usual_parts(const struct skep_robust *robust)
+{
+	uint32_t wanted = robust->trim > 0 ? robust->trim : 1, parts = 1;
+	while (parts < SKEP_ROSTER_MAX && skep_robust_left_out(robust, parts) < wanted)
+		parts++;
+	return parts;
+}
+
+static void read_parts(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan,
+	const struct skep_robust *robust)
+{
+	plan->group_size =
+		(uint32_t)skep_read_integer(r, sync, "group_size", 1, SKEP_ROSTER_MAX, (int64_t)usual_parts(robust));
+	if (!r->diag->set && skep_robust_left_out(robust, plan->group_size) == 0)
+		skep_reader_fail(r, sync, skep_read_has(r, sync, "group_size") ? "group_size" : "aggregate",
+			"sync.group_size: of %u part%s none can be left out: take at least 3, and with a share in "
+			"sync.trim as many as make one",
+			plan->group_size, skep_plural(plan->group_size));
+}
+
+/* Refuses the keys that `async` has no use for: an outer update that waits for no worker cannot be delayed, and it
+ * reaches all workers as it is, so that no collective sums anything. */
+static void read_async(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan,
+	const struct skep_robust *robust)
+{
+	static const struct {
+		const char *key, *why;
+	} never[] = {{"mixing", "a worker keeps all of what it did while its merge was under way; leave this out"},
+		{"collective", "a merge has one part, which goes from each member to the next; add an `aggregate` that "
+			       "compares several, or leave this out"},
+		{"chunks", "there is nothing to choose; leave this out"}, {NULL, NULL}};
+	if (plan->gather)
+		read_parts(r, sync, plan, robust);
+	for (uint32_t i = 0; never[i].key && !r->diag->set && !(plan->gather && i > 0); i++)
+		if (skep_read_has(r, sync, never[i].key))
+			skep_reader_fail(
+				r, sync, never[i].key, "sync.%s: with `method: async` %s", never[i].key, never[i].why);
+	if (!r->diag->set && plan->on_loss == SKEP_ON_LOSS_RERUN)
+		skep_reader_fail(r, sync, "method",
+			"sync.method: what a worker had counted is lost with it, and `async` goes on without it: leave out "
+			"`on_loss: rerun`, or take `diloco`");
+	plan->async_waits = skep_read_has(r, sync, "delayed") && !plan->delayed;
+	if (!r->diag->set && plan->async_waits && plan->gather)
+		skep_reader_fail(r, sync, "delayed",
+			"sync.delayed: a worker whose part waits for those of others cannot wait for their merge with "
+			"microbatches that they wait for; leave this out, or take `aggregate: mean`");
+	plan->async = plan->delayed = true;
+	if (plan->gather)
+		return;
+	plan->collective = SKEP_COLLECTIVE_CHAIN;
+	plan->sync_chunks = SKEP_SYNC_CHUNKS;
+}
+
+void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
+{
+	static const char *const periodic[] = {"every", "mean_inner_steps", "outer", "mixing", NULL};
+	static const char *const streaming[] = {"fragments", "overlap_steps", NULL};
+	struct skep_plan *plan = &s->plan;
+	int method = skep_read_choice(r, sync, "method", methods, METHOD_STEP);
+	if (method == METHOD_STEP)
+		refuse_keys(r, sync, periodic, "diloco`, `streaming` or `async");
+	static const char *const gathered[] = {"group_size", NULL};
+	if (method != METHOD_STREAMING)
+		refuse_keys(r, sync, streaming, "streaming");
+	if (method != METHOD_ASYNC || !plan->gather)
+		refuse_keys(r, sync, gathered, "async` and an `aggregate` other than `mean");
+	if (method == METHOD_STEP)
+		return;
+	read_every(r, sync, plan);
+	if (method == METHOD_STREAMING)
+		read_fragments(r, sync, plan);
+	if (method == METHOD_ASYNC)
+		read_async(r, sync, plan, &s->robust);
+	read_outer(r, sync, plan->async, &s->outer);
+	s->mixing = (float)skep_read_number(r, sync, "mixing", 0, 1, 0.5);
+	if (!r->diag->set && !plan->delayed && skep_read_has(r, sync, "mixing"))
+		skep_reader_fail(r, sync, "mixing",
+			"sync.mixing: a worker waits for the outer step and has nothing of its own to mix with it; add "
+			"`%s`, or leave this out",
+			method == METHOD_STREAMING ? "overlap_steps: 1" : "delayed: true");
+	if (!r->diag->set && skep_plan_fixed(plan))
+		skep_reader_fail(r, sync, "method",
+			"sync.method: with `%s` workers step while others of their pipeline still have microbatches "
+			"under way, and a fixed pipeline runs empty before each step: take `pipeline: swarm`",
+			methods[method]);
+	if (!r->diag->set)
+		check_batch(r, sync, s);
+}
+
+void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s)
+{
+	uint64_t least = UINT64_MAX;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		least = s->stage[stage].parameters < least ? s->stage[stage].parameters : least;
+	if (!r->diag->set && skep_plan_fragments(&s->plan) > least)
+		skep_reader_fail(r, sync, "fragments",
+			"sync.fragments: %u fragments of a stage that has %llu parameters; take fewer",
+			s->plan.fragments, (unsigned long long)least);
+}
+
+static const char *method_of(const struct skep_plan *plan)
+{
+	return methods[plan->async ? METHOD_ASYNC : skep_plan_fragments(plan) > 1 ? METHOD_STREAMING : METHOD_DILOCO];
+}
+
+void skep_periodic_refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
+	const char *why, const struct skep_scenario *s)
+{
+	if (!r->diag->set && skep_plan_periodic(&s->plan))
+		skep_reader_fail(
+			r, map, key, "%s.%s: not with `sync.method: %s`: %s", group, key, method_of(&s->plan), why);
+}
+
+void skep_periodic_refuse_async(struct skep_reader *r, const struct skep_yaml_node *map, const char *group,
+	const char *key, const char *why, const struct skep_scenario *s)
+{
+	if (s->plan.async)
+		skep_periodic_refuse(r, map, group, key, why, s);
+}
+
+/* ---- what it costs -------------------------------------------------------------------------------------------- */
+
+/* ---- skep check ----------------------------------------------------------------------------------------------- */
+
+static void print_async(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_plan *plan = &s->plan;
+	if (plan->inner_by_share)
+		fprintf(out, "            each merges once in the time of a round, however many steps it has made\n");
+	else
+		fprintf(out, "            each merges after %u step%s of its own, its part of so many samples each\n",
+			plan->inner_steps, skep_plural(plan->inner_steps));
+	if (plan->gather)
+		fprintf(out, "            what %u of a stage's workers bring, or all of them, is merged as one\n",
+			plan->group_size);
+	if (s->outer.turns > 0)
+		fprintf(out, "            the outer momentum changes every %u merge%s\n", s->outer.turns,
+			skep_plural(s->outer.turns));
+	else if (plan->gather)
+		fprintf(out, "            the outer momentum changes once when all of a stage have merged\n");
+	else
+		fprintf(out, "            the outer momentum changes once in as many merges as a stage has workers\n");
+}
+
+static uint64_t under_way(const struct skep_scenario *s)
+{
+	uint64_t all = (uint64_t)skep_plan_serving(s, 0) * s->plan.in_flight;
+	return all < s->plan.microbatches ? all : s->plan.microbatches;
+}
+
+/* How many inner steps the first stage makes while a microbatch is away, by Little's law: as many microbatches come back as are
+ * under way. Its gradient is of parameters that are newer than its activations by so many. */
+static double steps_away(const struct skep_scenario *s)
+{
+	return (double)under_way(s) / skep_plan_inner_batch(&s->plan);
+}
+
+void skep_periodic_print(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_plan *plan = &s->plan;
+	if (!skep_plan_periodic(plan))
+		return;
+	uint32_t samples = s->batch / plan->inner_steps;
+	fprintf(out, "  periodic  %s: a round is %u inner step%s of %u sample%s; %s\n", method_of(plan),
+		plan->inner_steps, skep_plural(plan->inner_steps), samples, skep_plural(samples),
+		plan->async_waits      ? "a worker waits for its own merge, and for no other worker"
+		: plan->async          ? "no worker waits for another"
+		: plan->inner_by_share ? "a worker makes as many as it counts its part of, a fast one more"
+				       : "each worker makes so many, on what it is sent");
+	uint64_t steps = (uint64_t)plan->rounds * skep_periodic_steps(plan);
+	if (steps != s->until_steps)
+		fprintf(out,
+			"            rounds are whole: %" PRIu64 " steps, not the %" PRIu32 " of train.until.steps\n",
+			steps, s->until_steps);
+	if (plan->async)
+		print_async(s, out);
+	if (plan->fragments > 1)
+		fprintf(out,
+			"            and sums one of %u fragments of each stage; each has its turn every %u steps and is "
+			"applied %u step%s later\n",
+			plan->fragments, plan->fragments * plan->inner_steps, plan->inner_overlap,
+			skep_plural(plan->inner_overlap));
+	fprintf(out, "            outer optimizer %s, lr %g, momentum %g",
+		s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov", (double)s->outer.learning_rate,
+		(double)s->outer.momentum);
+	if (plan->delayed && !plan->async)
+		fprintf(out, "; %g of what a worker did meanwhile is kept", (double)s->mixing);
+	uint32_t batch = skep_plan_inner_batch(plan);
+	fprintf(out,
+		"\n            %" PRIu32 " microbatch%s a step, up to %" PRIu64
+		" under way: %.2g steps between the passes of one in the first stage%s\n",
+		batch, batch == 1 ? "" : "es", under_way(s), steps_away(s),
+		steps_away(s) >= 1 ? "; fewer under way learn better" : "");
+}
+
+void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	const struct skep_plan *plan = &s->plan;
+	cJSON_AddNumberToObject(root, "steps", (double)plan->rounds * skep_periodic_steps(plan));
+	cJSON_AddNumberToObject(root, "samples_per_step", s->batch / skep_periodic_steps(plan));
+	if (!skep_plan_periodic(plan)) {
+		cJSON_AddNullToObject(root, "periodic");
+		return;
+	}
+	cJSON *periodic = cJSON_AddObjectToObject(root, "periodic");
+	cJSON_AddStringToObject(periodic, "method", method_of(plan));
+	cJSON_AddNumberToObject(periodic, "fragments", skep_plan_fragments(plan));
+	cJSON_AddNumberToObject(periodic, "overlap_steps", plan->inner_overlap);
+	cJSON_AddNumberToObject(periodic, "inner_steps", plan->inner_steps);
+	cJSON_AddStringToObject(periodic, "steps_by", plan->inner_by_share ? "share" : "progress");
+	cJSON_AddNumberToObject(periodic, "microbatches_per_step", skep_plan_inner_batch(plan));
+	cJSON_AddNumberToObject(periodic, "under_way", (double)under_way(s));
+	cJSON_AddNumberToObject(periodic, "steps_between_passes", steps_away(s));
+	cJSON_AddStringToObject(periodic, "outer_optimizer", s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov");
+	cJSON_AddNumberToObject(periodic, "outer_learning_rate", (double)s->outer.learning_rate);
+	cJSON_AddNumberToObject(periodic, "outer_momentum", (double)s->outer.momentum);
+	cJSON_AddNumberToObject(periodic, "mixing", plan->delayed && !plan->async ? (double)s->mixing : 0);
+	if (plan->async) /* 0: as many as the stage has workers at the start */
+		cJSON_AddNumberToObject(periodic, "buffer", s->outer.turns);
+	if (plan->async)
+		cJSON_AddNumberToObject(periodic, "group_size", plan->gather ? plan->group_size : 1);
+}

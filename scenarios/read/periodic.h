@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * periodic.h - reads the keys of `sync` that say how many inner steps workers make between two outer steps, and what
+ * an outer step is: method, every, mean, outer, mixing.
+ */
+#ifndef SKEP_SCENARIOS_PERIODIC_H
+#define SKEP_SCENARIOS_PERIODIC_H
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "scenarios/read/scenario.h"
+
+/* When schedule and sync.delayed are known: a round then has the microbatches of all its inner steps. */
+void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s);
+/* What is read later and does not go together with it; `map` has the key. */
+void skep_periodic_refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
+	const char *why, const struct skep_scenario *s);
+
+/* The same with `async` alone. */
+void skep_periodic_refuse_async(struct skep_reader *r, const struct skep_yaml_node *map, const char *group,
+	const char *key, const char *why, const struct skep_scenario *s);
+
+/* When the plan is made. */
+void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s);
+
+/* Optimizer steps that a round stands for. */
+static inline uint32_t skep_periodic_steps(const struct skep_plan *plan)
+{
+	return skep_plan_periodic(plan) ? plan->inner_steps : 1;
+}
+
+/* The one whose state a newcomer downloads: that of STEP. */
+static inline const struct skep_optimizer *skep_periodic_stepper(const struct skep_scenario *s)
+{
+	return skep_plan_periodic(&s->plan) ? &s->outer : &s->optimizer;
+}
+
+/* For `skep check`. */
+void skep_periodic_print(const struct skep_scenario *s, FILE *out);
+void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root);
+
+#endif

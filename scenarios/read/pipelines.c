@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pipelines.c - fixed pipelines: pipeline p is the p-th worker of every stage, so all stages have equally many workers, and there
+ * are no spares; each pipeline is granted the same number of microbatches. Interleaved ones have `model_chunks` slices of
+ * the model on each worker, and take the microbatches in groups of as many as there are stages.
+ *
+ * Keeps true: what these schedules have no use for is refused at its key, not ignored.
+ */
+#include "scenarios/read/groups.h"
+
+#include "core/names.h"
+#include "scenarios/plan/plan.h"
+
+enum {
+	SHARE_MAX = 4096,
+	CHUNKS_MAX = 64
+}; /* microbatches that a worker may have to hold, as schedule.in_flight; slices */
+
+/* Keys of a group that say something about a swarm. */
+static void refuse(struct skep_reader *r, const struct skep_yaml_node *map, const char *group, const char *key,
+	const char *pipeline, const char *why)
+{
+	if (!r->diag->set && map && skep_read_has(r, map, key))
+		skep_reader_fail(r, map, key, "%s.%s: not with `pipeline: %s`: %s", group, key, pipeline, why);
+}
+
+static void check_places(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
+{
+	const char *name = skep_pipeline_name((uint8_t)s->plan.pipeline);
+	uint32_t first = skep_plan_serving(s, 0), spares = skep_plan_serving(s, SKEP_NO_STAGE);
+	bool divides = (s->plan.workers - spares) % s->plan.stages == 0;
+	for (uint32_t stage = 1; stage < s->plan.stages && !r->diag->set; stage++)
+		if (skep_plan_serving(s, stage) != first)
+			skep_reader_fail(r, map, "pipeline",
+				"schedule.pipeline: %s has pipelines of one worker from each stage, but stage 0 has %u "
+				"workers and stage %u has %u; %s",
+				name, first, stage, skep_plan_serving(s, stage),
+				divides ? "give each stage the same number in cluster.allocation"
+					: "take as many machines as make equal stages, or another model.stages");
+	if (!r->diag->set && spares > 0)
+		skep_reader_fail(r, map, "pipeline",
+			"schedule.pipeline: %s has no place for %u workers that %s; a worker of a pipeline that is lost "
+			"can only be replaced in its own place",
+			name, spares, s->has_trace ? "the trace lets come later" : "are spares");
+}
+
+void skep_pipelines_read_chunks(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
+{
+	uint32_t stages = s->plan.stages;
+	if (s->plan.pipeline != SKEP_PIPELINE_INTERLEAVED) {
+		if (!r->diag->set && skep_read_has(r, map, "model_chunks"))
+			skep_reader_fail(r, map, "model_chunks",
+				"schedule.model_chunks: comes with `pipeline: interleaved` alone; with `%s` a worker has one "
+				"piece of the model",
+				skep_pipeline_name((uint8_t)s->plan.pipeline));
+		return;
+	}
+	s->plan.model_chunks = (uint32_t)skep_read_integer(r, map, "model_chunks", 2, CHUNKS_MAX, INT64_MIN);
+	if (!r->diag->set && stages < 2)
+		skep_reader_fail(r, map, "pipeline",
+			"schedule.pipeline: interleaved needs two stages at least, so that there is another worker to "
+			"go on to; raise model.stages, or take `1f1b`");
+	else if (!r->diag->set && (uint64_t)s->plan.model_chunks * stages > s->model.layers)
+		skep_reader_fail(r, map, "model_chunks",
+			"schedule.model_chunks: %u chunks in each of %u stages are %llu slices, %.60s has %u layers; take fewer "
+			"stages, %s",
+			s->plan.model_chunks, stages, (unsigned long long)s->plan.model_chunks * stages, s->model.name,
+			s->model.layers,
+			s->plan.model_chunks > 2 && s->model.layers / stages >= 2 ? "or fewer chunks"
+										  : "or `pipeline: 1f1b`");
+}
+
+/* Megatron-LM's order takes the microbatches of a pipeline in groups of as many as there are stages. */
+static void check_groups(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
+{
+	uint64_t unit = (uint64_t)skep_plan_serving(s, 0) * s->samples * s->plan.stages, below = s->batch / unit * unit;
+	if (r->diag->set || s->plan.pipeline != SKEP_PIPELINE_INTERLEAVED || below == s->batch)
+		return;
+	skep_reader_fail(r, map, "global_batch",
+		"schedule.global_batch: interleaved takes the %u microbatches of a pipeline in groups of %u, one for "
+		"each stage, and they are no multiple of that; the nearest %s %llu%s%.0llu",
+		skep_plan_share(&s->plan), s->plan.stages, below > 0 ? "are" : "is",
+		(unsigned long long)(below > 0 ? below : unit), below > 0 ? " and " : "",
+		(unsigned long long)(below > 0 ? below + unit : 0));
+}
+
+/* Each pipeline gets as many microbatches as the others. */
+static void check_shares(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
+{
+	uint64_t pipelines = skep_plan_serving(s, 0), unit = pipelines * s->samples, below = s->batch / unit * unit;
+	if (skep_plan_no_flush(&s->plan) && s->batch != unit)
+		skep_reader_fail(r, map, "global_batch",
+			"schedule.global_batch: with `pipeline: pipedream` each microbatch of a pipeline is followed by "
+			"a step, so this is one of each of the %llu pipeline%s: %llu samples, not %u; for larger steps "
+			"take a larger `microbatch`, or `pipeline: 1f1b`",
+			(unsigned long long)pipelines, pipelines == 1 ? "" : "s", (unsigned long long)unit, s->batch);
+	else if (below == 0)
+		skep_reader_fail(r, map, "global_batch",
+			"schedule.global_batch: %u samples are not the same number of microbatches for each of the %llu "
+			"pipelines; the nearest is %llu",
+			s->batch, (unsigned long long)pipelines, (unsigned long long)unit);
+	else if (below != s->batch)
+		skep_reader_fail(r, map, "global_batch",
+			"schedule.global_batch: %u samples are not the same number of microbatches for each of the %llu "
+			"pipelines; the nearest are %llu and %llu",
+			s->batch, (unsigned long long)pipelines, (unsigned long long)below,
+			(unsigned long long)(below + unit));
+	else if (s->batch / unit > SHARE_MAX)
+		skep_reader_fail(r, map, "global_batch",
+			"schedule.global_batch: %llu microbatches for each pipeline, at most %d",
+			(unsigned long long)(s->batch / unit), SHARE_MAX);
+}
+
+/* What goes with a flush alone. */
+static void check_stream(struct skep_reader *r, const struct skep_yaml_node *schedule,
+	const struct skep_yaml_node *sync, const struct skep_plan *plan)
+{
+	if (r->diag->set || !skep_plan_no_flush(plan))
+		return;
+	if (plan->on_loss != SKEP_ON_LOSS_REPORT)
+		skep_reader_fail(r, schedule, "on_loss",
+			"schedule.on_loss: with `pipeline: pipedream` later steps are under way when a loss is known, "
+			"so nothing can be run again; leave this out or take `report`, or `pipeline: 1f1b`");
+	else if (plan->collective != SKEP_COLLECTIVE_RING)
+		skep_reader_fail(r, sync, "collective",
+			"sync.collective: with `pipeline: pipedream` several rounds are about to be summed at once, and "
+			"only a ring's members need not be named for each: leave this out or take `ring`");
+}
+
+void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *schedule,
+	const struct skep_yaml_node *sync, struct skep_scenario *s)
+{
+	struct skep_plan *plan = &s->plan;
+	const char *name = skep_pipeline_name((uint8_t)plan->pipeline);
+	if (!r->diag->set && plan->barrier && plan->pipeline != SKEP_PIPELINE_GPIPE)
+		skep_reader_fail(r, schedule, "barrier",
+			"schedule.barrier: with `%s` there is nothing to keep apart: only `gpipe` goes forwards with "
+			"all of a round before it goes backwards",
+			name);
+	if (r->diag->set)
+		return;
+	if (!skep_plan_fixed(plan)) {
+		if (plan->wiring == SKEP_WIRING_FIXED)
+			skep_reader_fail(r, schedule, "wiring",
+				"schedule.wiring: `fixed` comes with `pipeline: gpipe`, `1f1b`, `interleaved` and "
+				"`pipedream`; a swarm chooses, so take `uniform`, `throughput` or `latency`");
+		return;
+	}
+	if (skep_read_has(r, schedule, "wiring") && plan->wiring != SKEP_WIRING_FIXED)
+		skep_reader_fail(r, schedule, "wiring",
+			"schedule.wiring: a worker of a fixed pipeline has one partner and no choice; leave this out or "
+			"take `fixed`, or `pipeline: swarm`");
+	if (!r->diag->set && plan->routing != SKEP_ROUTING_PEER)
+		skep_reader_fail(r, schedule, "routing",
+			"schedule.routing: in a fixed pipeline activations go from worker to worker: leave this out or "
+			"take `peer`, or `pipeline: swarm`");
+	refuse(r, schedule, "schedule", "reissue_timeout", name, "there is no other worker to send a microbatch to");
+	refuse(r, schedule, "schedule", "joins", name, "a newcomer returns to its own place");
+	refuse(r, schedule, "schedule", "rebalance", name, "no worker leaves its pipeline");
+	refuse(r, schedule, "schedule", "in_flight", name, "it follows from the schedule");
+	if (!r->diag->set && plan->delayed)
+		skep_reader_fail(r, sync, "delayed",
+			"sync.delayed: not with `pipeline: %s`, which %s; take `pipeline: swarm`", name,
+			skep_plan_no_flush(plan) ? "never waits for a step"
+						 : "waits for its pipelines to run empty and then steps");
+	check_stream(r, schedule, sync, plan);
+	plan->first_stage_of = s->first_stage_of;
+	if (!r->diag->set)
+		check_places(r, schedule, s);
+	if (!r->diag->set)
+		check_shares(r, schedule, s);
+	check_groups(r, schedule, s);
+	plan->wiring = SKEP_WIRING_FIXED;
+	plan->recompute = plan->pipeline == SKEP_PIPELINE_GPIPE && s->checkpoint_activations;
+	if (!r->diag->set)
+		plan->in_flight = skep_plan_fixed_in_flight(plan);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * resume.h - a run that continues from the checkpoints of an earlier one: which round it takes, and how that changes
+ * the plan.
+ */
+#ifndef SKEP_SCENARIOS_RESUME_H
+#define SKEP_SCENARIOS_RESUME_H
+
+#include "scenarios/read/scenario.h"
+
+struct skep_resume {
+	uint64_t run;     /* its number in the folder of checkpoints */
+	uint32_t version; /* of all stages: as of the start of this round, > 0 */
+};
+
+/* In the folder of checkpoint.to: of the last run of this job that has kept a version of all stages the newest one. False, with
+ * the reason and what to do: the scenario keeps nothing, there is none, or something in there is damaged. Reads files' heads
+ * alone. */
+bool skep_resume_find(const struct skep_scenario *scenario, struct skep_resume *ret, struct skep_diag *reterr);
+
+/* Have all rounds closed that the scenario asks for? */
+bool skep_resume_is_over(const struct skep_scenario *scenario, const struct skep_resume *from);
+
+/* The plan begins with that round, for good; a trial of candidates is behind it. kept_as stays as it is. */
+void skep_resume_from(struct skep_scenario *scenario, const struct skep_resume *from);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * robust.c - reads how gradients are aggregated, and which workers are Byzantine: see groups.h. It refuses settings
+ * that could have no effect: a trim where no stage has three workers, a collective that sums on the way, attacks
+ * without arithmetic.
+ */
+#include "scenarios/read/groups.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/layout.h"
+#include "core/collective/collective.h"
+#include "core/names.h"
+#include "core/random.h"
+#include "scenarios/plan/plan.h"
+
+static const char *const METHODS[] = {"mean", "trimmed-mean", "zeno", NULL};
+static const char *const LIES[] = {"none", "sign-flip", "noise", "nan", NULL};
+
+/* ---- what is made of them ----------------------------------------------------------------------------------------- */
+
+/* A count of workers, or a part of those who vote. */
+static void read_trim(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_robust *robust)
+{
+	const char *text = skep_read_string(r, sync, "trim", "1");
+	if (strchr(text, '%'))
+		robust->share = skep_read_quantity(r, sync, "trim", SKEP_PART, 1e-4, 0.5, NAN);
+	else
+		robust->trim = (uint32_t)skep_read_integer(r, sync, "trim", 1, SKEP_ROSTER_MAX / 2, 1);
+}
+
+void skep_robust_read_sync(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
+{
+	struct skep_robust *robust = &s->robust;
+	robust->method = (enum skep_robust_method)skep_read_choice(r, sync, "aggregate", METHODS, SKEP_ROBUST_MEAN);
+	bool gathers = robust->method != SKEP_ROBUST_MEAN;
+	if (gathers)
+		read_trim(r, sync, robust);
+	else if (skep_read_has(r, sync, "trim"))
+		skep_reader_fail(r, sync, "trim",
+			"sync.trim: a mean leaves no part out: take `aggregate: trimmed-mean` or `zeno`, or leave this out");
+	if (robust->method == SKEP_ROBUST_ZENO)
+		robust->rho = skep_read_number(r, sync, "rho", 0, 1e6, 0.5);
+	else if (skep_read_has(r, sync, "rho"))
+		skep_reader_fail(r, sync, "rho", "sync.rho: belongs to the score of `aggregate: zeno`; leave it out");
+	if (r->diag->set || !gathers)
+		return;
+	if (!skep_collective_gathers(s->plan.collective))
+		skep_reader_fail(r, sync, "aggregate",
+			"sync.aggregate: `%s` has to see what each worker brings, and `collective: %s` adds it up on the "
+			"way; take `butterfly`, `all-to-all` or `parameter-server`",
+			METHODS[robust->method], skep_collective_name((uint8_t)s->plan.collective));
+	else if (skep_plan_model_chunks(&s->plan) > 1)
+		skep_reader_fail(r, sync, "aggregate",
+			"sync.aggregate: with `pipeline: interleaved` a worker may have counted a microbatch in one slice and "
+			"not in another, so its gradients are not of one number of them; take `mean`, or another pipeline");
+	s->plan.gather = true;
+}
+
+/* ---- who brings wrong ones ---------------------------------------------------------------------------------------- */
+
+void skep_robust_read_byzantine(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, cluster, "byzantine", false);
+	if (!map)
+		return;
+	const struct skep_yaml_node *list = skep_read_list(r, map, "workers", true);
+	uint32_t count = r->diag->set ? 0 : skep_yaml_length(list);
+	if (!r->diag->set && count == 0)
+		skep_reader_fail(r, map, "workers", "cluster.byzantine.workers: expected at least one worker");
+	s->attack = (enum skep_attack)(skep_read_choice(r, map, "attack", LIES + 1, -1) + 1);
+	if (s->attack != SKEP_ATTACK_NAN)
+		s->attack_scale = skep_read_number(r, map, "scale", 1e-6, 1e12, 1);
+	else if (skep_read_has(r, map, "scale"))
+		skep_reader_fail(r, map, "scale", "cluster.byzantine.scale: a NaN has no size; leave this out");
+	skep_reader_close_map(r, map);
+	s->liar = calloc(s->plan.workers, sizeof *s->liar);
+	if (!s->liar)
+		skep_reader_fail(r, map, "workers", "not enough memory for %u workers", s->plan.workers);
+	for (uint32_t i = 0; i < count && !r->diag->set; i++) {
+		const struct skep_yaml_node *item = skep_yaml_item(list, i);
+		int64_t worker = skep_read_integer(r, item, NULL, 0, (int64_t)s->plan.workers - 1, INT64_MIN);
+		if (!r->diag->set && s->liar[worker])
+			skep_reader_fail(r, item, NULL, "cluster.byzantine.workers: worker %lld is named twice",
+				(long long)worker);
+		s->liar[worker] = true;
+	}
+}
+
+struct skep_byzantine skep_scenario_byzantine(const struct skep_scenario *s, uint32_t worker)
+{
+	struct skep_byzantine byzantine = {SKEP_ATTACK_NONE, 0, 0};
+	if (s->liar && worker < s->plan.workers && s->liar[worker])
+		byzantine = (struct skep_byzantine){s->attack, (float)s->attack_scale,
+			skep_mix(skep_mix(s->seed) ^ (0x6c69657200000000u | worker))};
+	return byzantine;
+}
+
+/* ---- together ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t largest_stage(const struct skep_scenario *s)
+{
+	uint32_t most = 0;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
+		uint32_t serving = skep_plan_serving(s, stage);
+		most = serving > most ? serving : most;
+	}
+	return most;
+}
+
+void skep_robust_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_yaml_node *cluster,
+	const struct skep_scenario *s)
+{
+	uint32_t most = largest_stage(s);
+	if (r->diag->set)
+		return;
+	if (s->liar && s->arithmetic == SKEP_ARITHMETIC_NONE)
+		skep_reader_fail(r, cluster, "byzantine",
+			"cluster.byzantine: without `arithmetic: real` there are no gradients to lie about");
+	else if (s->plan.gather && skep_robust_left_out(&s->robust, most) == 0)
+		skep_reader_fail(r, sync, skep_read_has(r, sync, "trim") ? "trim" : "aggregate",
+			"sync.trim: no stage has enough workers to leave one out: the largest has %u, and at most (n - 1) / 2 "
+			"of n can be, of a part of them as many as are whole",
+			most);
+}
+
+/* ---- told --------------------------------------------------------------------------------------------------------- */
+
+static void print_attackers(const struct skep_scenario *s, FILE *out)
+{
+	uint32_t attackers = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		attackers += s->liar[i];
+	fprintf(out, "  byzantine worker%s ", skep_plural(attackers));
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		if (s->liar[i])
+			fprintf(out, "%" PRIu32 "%s", i, --attackers > 0 ? ", " : "");
+	fprintf(out, ": what goes into reductions is ");
+	if (s->attack == SKEP_ATTACK_SIGN_FLIP)
+		fprintf(out, "-%g times the gradient\n", s->attack_scale);
+	else if (s->attack == SKEP_ATTACK_NOISE)
+		fprintf(out, "the gradient times noise of deviation %g\n", s->attack_scale);
+	else
+		fprintf(out, "NaN\n");
+}
+
+void skep_robust_print(const struct skep_scenario *s, FILE *out)
+{
+	uint32_t most = largest_stage(s), left_out = skep_robust_left_out(&s->robust, most);
+	if (s->plan.gather) {
+		fprintf(out, "  aggregate %s: of %" PRIu32 " workers of a stage ", METHODS[s->robust.method], most);
+		if (s->robust.method == SKEP_ROBUST_TRIMMED_MEAN)
+			fprintf(out,
+				"the %" PRIu32 " least and the %" PRIu32 " largest are left out, element by element\n",
+				left_out, left_out);
+		else
+			fprintf(out, "the %" PRIu32 " with the lowest score %s left out, rho %g\n", left_out,
+				left_out == 1 ? "is" : "are", s->robust.rho);
+	}
+	if (s->liar)
+		print_attackers(s, out);
+}
+
+void skep_robust_add_json(const struct skep_scenario *s, struct cJSON *root)
+{
+	cJSON_AddStringToObject(root, "aggregate", METHODS[s->robust.method]);
+	if (s->plan.gather)
+		cJSON_AddNumberToObject(root, "left_out", skep_robust_left_out(&s->robust, largest_stage(s)));
+	if (s->robust.method == SKEP_ROBUST_ZENO)
+		cJSON_AddNumberToObject(root, "rho", s->robust.rho);
+	cJSON *byzantine =
+		s->liar ? cJSON_AddObjectToObject(root, "byzantine") : cJSON_AddNullToObject(root, "byzantine");
+	if (!s->liar)
+		return;
+	cJSON_AddStringToObject(byzantine, "attack", LIES[s->attack]);
+	if (s->attack != SKEP_ATTACK_NAN)
+		cJSON_AddNumberToObject(byzantine, "scale", s->attack_scale);
+	cJSON *workers = cJSON_AddArrayToObject(byzantine, "workers");
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		if (s->liar[i])
+			cJSON_AddItemToArray(workers, cJSON_CreateNumber(i));
+}

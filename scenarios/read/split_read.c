@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * split_read.c - reads the keys that spread a stage over GPUs, hosts and machines, refuses what cannot be, or what nothing here
+ * does, and says what it comes to. See split.h.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "scenarios/plan/split.h"
+#include "scenarios/read/planned.h"
+
+/* ---- cluster ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t worker_with(const struct skep_scenario *s, uint32_t gpu)
+{
+	uint32_t i = 0;
+	while (s->topology.machine[i].gpu != gpu)
+		i++;
+	return i;
+}
+
+static void check_split(struct skep_reader *r, const struct skep_yaml_node *cluster, const char *key,
+	struct skep_scenario *s, uint32_t gpu)
+{
+	const struct skep_gpu *type = &s->topology.gpu[gpu];
+	uint32_t has = type->board.gpus, worker = worker_with(s, gpu);
+	struct skep_split split = skep_split_of(s, gpu);
+	const char *why = skep_model_refuses(&s->model, &split);
+	if (s->tensor_parallel > has)
+		skep_reader_fail(r, cluster, "tensor_parallel",
+			"cluster.tensor_parallel: %u GPUs for each worker, the machine of worker %u has %u: give it "
+			"`gpus: %u` in the topology",
+			s->tensor_parallel, worker, has, s->tensor_parallel);
+	else if (why)
+		skep_reader_fail(r, cluster, key,
+			"cluster.%s: worker %u would split its stage over %u GPUs, but model %.60s %s", key, worker,
+			split.gpus, s->model.name, why);
+}
+
+void skep_split_read_cluster(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_scenario *s)
+{
+	bool has = skep_read_has(r, cluster, "tensor_parallel");
+	s->tensor_parallel = (uint32_t)skep_read_integer(r, cluster, "tensor_parallel", 0, SKEP_BOARD_GPUS_MAX, 0);
+	s->sequence_parallel = skep_read_bool(r, cluster, "sequence_parallel", false);
+	uint32_t most = 1;
+	for (uint32_t gpu = 0; !r->diag->set && gpu < s->topology.gpus; gpu++) {
+		uint32_t gpus = skep_split_of(s, gpu).gpus;
+		most = gpus > most ? gpus : most;
+		check_split(r, cluster, has ? "tensor_parallel" : "topology", s, gpu);
+	}
+	if (!r->diag->set && s->sequence_parallel && most == 1)
+		skep_reader_fail(r, cluster, "sequence_parallel",
+			"cluster.sequence_parallel: no worker has more than one GPU to split a sequence over (`gpus` of "
+			"the topology's machines)");
+}
+
+/* ---- sync ------------------------------------------------------------------------------------------------------- */
+
+void skep_split_read_sync(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
+{
+	const struct skep_plan *plan = &s->plan;
+	s->zero = (uint32_t)skep_read_integer(r, sync, "zero", 0, 3, 0);
+	if (r->diag->set || s->zero == 0)
+		return;
+	uint32_t unit = plan->workers * s->samples;
+	if (skep_plan_no_flush(plan))
+		skep_reader_fail(r, sync, "zero",
+			"sync.zero: with `pipeline: pipedream` a worker keeps versions of whole parameters; leave out "
+			"either");
+	else if (plan->stages != 1)
+		skep_reader_fail(r, sync, "zero",
+			"sync.zero: shares one model among all workers, so it needs `model.stages: 1`, not %u",
+			plan->stages);
+	else if (plan->eager)
+		skep_reader_fail(r, sync, "overlap",
+			"sync.overlap: what sync.zero moves beside the backward pass is in its time already; leave out "
+			"either");
+	else if (s->has_trace)
+		skep_reader_fail(r, sync, "zero",
+			"sync.zero: a worker that is lost takes a part of the optimizer's state along that no other worker "
+			"has: leave out either this or cluster.trace");
+	else if (plan->collective != SKEP_COLLECTIVE_RING)
+		skep_reader_fail(r, sync, "collective",
+			"sync.collective: sync.zero needs `ring`, whose halves are the scatter and the gather that it "
+			"is made of");
+	else if (plan->reduction_codec != SKEP_CODEC_NONE)
+		skep_reader_fail(r, sync, "compression",
+			"sync.compression: with sync.zero half of what a reduction moves are parameters, which must not "
+			"be rounded");
+	else if (s->batch % unit != 0)
+		skep_reader_fail(r, sync, "zero",
+			"sync.zero: all workers do as many microbatches, so schedule.global_batch has to be a multiple "
+			"of %u (%u workers, microbatch %u); the next is %llu",
+			unit, plan->workers, s->samples, (s->batch / unit + 1ull) * unit);
+}
+
+void skep_split_check_predictor(
+	struct skep_reader *r, const struct skep_yaml_node *cluster, const struct skep_scenario *s)
+{
+	for (uint32_t gpu = 0; s->predictor && !r->diag->set && gpu < s->topology.gpus; gpu++)
+		if (skep_split_of(s, gpu).gpus > 1)
+			skep_reader_fail(r, cluster, "compute",
+				"cluster.compute: times are measured and fitted on one GPU, and worker %u splits its "
+				"stage over %u; take `predictor: roofline`, or `tensor_parallel: 1`",
+				worker_with(s, gpu), skep_split_of(s, gpu).gpus);
+}
+
+/* ---- optimizer -------------------------------------------------------------------------------------------------- */
+
+void skep_split_read_optimizer(struct skep_reader *r, const struct skep_yaml_node *optimizer, struct skep_scenario *s)
+{
+	static const char *const offloads[] = {"none", "optimizer", "gradients", NULL};
+	s->offload = (enum skep_offload)skep_read_choice(r, optimizer, "offload", offloads, SKEP_OFFLOAD_NONE);
+	if (!r->diag->set && s->offload != SKEP_OFFLOAD_NONE && skep_plan_no_flush(&s->plan))
+		skep_reader_fail(r, optimizer, "offload",
+			"train.optimizer.offload: with `pipeline: pipedream` a step follows each microbatch, and the "
+			"versions that are kept lie on the device; leave out either");
+	for (uint32_t gpu = 0; s->offload != SKEP_OFFLOAD_NONE && !r->diag->set && gpu < s->topology.gpus; gpu++)
+		if (!(s->topology.gpu[gpu].board.host_Bps > 0))
+			skep_reader_fail(r, optimizer, "offload",
+				"train.optimizer.offload: the machine of worker %u does not say what its host has: add "
+				"`host: {memory: 256 GB, bandwidth: 100 GB/s}` to it in the topology (and `pcie`, which "
+				"is else %g GB/s)",
+				worker_with(s, gpu), SKEP_PCIE_BPS / 1e9);
+}
+
+/* ---- real runs -------------------------------------------------------------------------------------------------- */
+
+/* What there is to set without the law: keys that mean nothing then are errors. */
+static void refuse_law(const struct skep_scenario *s, char *reterr, size_t size)
+{
+	bool asks = s->planned && s->planned->aim != SKEP_AIM_THROUGHPUT;
+	const char *loss = isnan(s->target_loss)                   ? ""
+	                   : s->plan.target_loss_nano != INT64_MIN ? " --set train.until.loss=null"
+	                                                           : " --set train.target_loss=null";
+	snprintf(reterr, size,
+		"train.arithmetic: a law stands in for arithmetic in `skep sim` alone; without any: --set "
+		"train.arithmetic=none --set "
+		"train.law=null%s%s; or --set train.arithmetic=real --set train.law=null%s, with `train.data`",
+		loss, asks ? " --set plan=null" : "", asks ? " --set plan=null" : "");
+}
+
+bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *ret_key[2], char *reterr, size_t size)
+{
+	static const char *const keys[][2] = {
+		{"model", "file"}, {"train", "arithmetic"}, {"sync", "zero"}, {"cluster", "topology"}};
+	uint32_t which = 0;
+	reterr[0] = '\0';
+	if (s->model.kind == SKEP_MODEL_TRANSFORMER && s->model.architecture == SKEP_ARCHITECTURE_NONE) {
+		snprintf(reterr, size,
+			"model %s is known by its cost alone, so there is nothing to compute: simulate it with `skep sim`, or "
+			"run a model with an architecture, such as models/tiny-gpt2.yaml with `train.data: {corpus: text}`",
+			s->model.name);
+	} else if (s->arithmetic == SKEP_ARITHMETIC_SCALING_LAW) {
+		which = 1;
+		refuse_law(s, reterr, size);
+	} else if (s->arithmetic == SKEP_ARITHMETIC_NONE && s->corpus == SKEP_CORPUS_TOKENS) {
+		which = 1;
+		snprintf(reterr, size,
+			"train.arithmetic: without arithmetic no text is read, and a real run has nothing to learn "
+			"from; run with --set train.arithmetic=real");
+	} else if (s->zero > 0) {
+		which = 2;
+		snprintf(reterr, size,
+			"sync.zero is simulated alone: a real worker would keep and step all of the optimizer's state; "
+			"run with --set sync.zero=0");
+	}
+	for (uint32_t gpu = 0; !pace && reterr[0] == '\0' && gpu < s->topology.gpus; gpu++) {
+		uint32_t gpus = skep_split_of(s, gpu).gpus;
+		if (gpus == 1)
+			continue;
+		which = 3;
+		snprintf(reterr, size,
+			"worker %u splits its stage over %u GPUs: here one process does all of its arithmetic, once; "
+			"run with --pace, so that it takes as long as on %u",
+			worker_with(s, gpu), gpus, gpus);
+	}
+	ret_key[0] = keys[which][0];
+	ret_key[1] = keys[which][1];
+	return reterr[0] == '\0';
+}
+
+/* ---- for `skep check` ------------------------------------------------------------------------------------------- */
+
+static void print_gpus(const struct skep_scenario *s, uint32_t gpu, FILE *out)
+{
+	const struct skep_gpu *type = &s->topology.gpu[gpu];
+	struct skep_split split = skep_split_of(s, gpu);
+	if (split.gpus == 1)
+		return;
+	fprintf(out, "  split     a stage over %u x %s, joined by %.4g GB/s, %.4g us: ", split.gpus, type->name,
+		type->board.inner_Bps / 1e9, type->board.inner_latency_s * 1e6);
+	struct skep_cost share;
+	skep_split_share(s, gpu, 0, &share);
+	fprintf(out, "%.4g + %.4g MB a pass of stage 0%s\n", (double)share.forward_gathered_bytes * s->samples / 1e6,
+		(double)share.backward_gathered_bytes * s->samples / 1e6, split.sequence ? ", the sequence too" : "");
+}
+
+static void print_host(const struct skep_scenario *s, uint32_t gpu, FILE *out)
+{
+	const struct skep_board *board = &s->topology.gpu[gpu].board;
+	fprintf(out, "  offload   %s to hosts of %.4g GB at %.4g GB/s (%s), PCIe %.4g GB/s%s\n",
+		s->offload == SKEP_OFFLOAD_GRADIENTS ? "optimizer and gradients" : "optimizer", board->host_bytes / 1e9,
+		board->host_Bps / 1e9, s->topology.gpu[gpu].name, board->pcie_Bps / 1e9,
+		board->pcie_assumed ? " (assumed)" : "");
+}
+
+void skep_split_print(const struct skep_scenario *s, FILE *out)
+{
+	static const char *const shared[] = {
+		"", "optimizer", "optimizer and gradients", "optimizer, gradients and weights"};
+	for (uint32_t gpu = 0; gpu < s->topology.gpus; gpu++) {
+		print_gpus(s, gpu, out);
+		if (s->offload != SKEP_OFFLOAD_NONE)
+			print_host(s, gpu, out);
+	}
+	if (s->zero > 0)
+		fprintf(out, "  zero      stage %u: %s shared among %u workers; simulated alone\n", s->zero,
+			shared[s->zero], s->plan.workers);
+}

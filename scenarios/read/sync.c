@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sync.c - reads how the workers of a stage agree: see groups.h. It refuses what the core cannot do: a reduction with
+ * more members than a member can know.
+ */
+#include "scenarios/read/groups.h"
+
+#include "core/collective/collective.h"
+#include "core/names.h"
+
+static const enum skep_collective OFFERED[] = {SKEP_COLLECTIVE_RING, SKEP_COLLECTIVE_PARAMETER_SERVER,
+	SKEP_COLLECTIVE_REDUCE_BROADCAST, SKEP_COLLECTIVE_ALL_TO_ALL, SKEP_COLLECTIVE_HALVING_DOUBLING,
+	SKEP_COLLECTIVE_TREE, SKEP_COLLECTIVE_HIERARCHICAL, SKEP_COLLECTIVE_BUTTERFLY};
+enum { OFFERS = sizeof OFFERED / sizeof OFFERED[0] };
+
+void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_plan *plan)
+{
+	const char *name[OFFERS + 1] = {NULL};
+	for (uint32_t i = 0; i < OFFERS; i++)
+		name[i] = skep_collective_name((uint8_t)OFFERED[i]);
+	plan->collective = OFFERED[skep_read_choice(reader, map, "collective", name, 0)];
+	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
+		plan->sync_chunks =
+			(uint32_t)skep_read_integer(reader, map, "chunks", 1, SKEP_SYNC_CHUNKS_MAX, SKEP_SYNC_CHUNKS);
+	else if (skep_read_has(reader, map, "chunks"))
+		skep_reader_fail(reader, map, "chunks",
+			"sync.chunks: `%s` has as many chunks as members: take `tree` or `butterfly`, or leave it out",
+			skep_collective_name((uint8_t)plan->collective));
+}
+
+void skep_sync_check_members(struct skep_reader *reader, const struct skep_yaml_node *map, const struct skep_plan *plan)
+{
+	uint32_t most = skep_stage_size_max(plan);
+	if (!reader->diag->set && skep_collective_has_roster(plan->collective) && most > SKEP_ROSTER_MAX)
+		skep_reader_fail(reader, map, "collective",
+			"sync.collective: `%s` is for at most %u workers in a stage, and here one may have %u; take "
+			"`ring`, or more stages whose workers stay there",
+			skep_collective_name((uint8_t)plan->collective), SKEP_ROSTER_MAX, most);
+}
+
+void skep_sync_check_flows(struct skep_reader *reader, const struct skep_yaml_node *map, const struct skep_plan *plan)
+{
+	if (!reader->diag->set && plan->collective != SKEP_COLLECTIVE_RING)
+		skep_reader_fail(reader, map, "collectives",
+			"simulate.collectives: flows stand in for the messages of a ring, and sync.collective is `%s`; "
+			"take `messages`",
+			skep_collective_name((uint8_t)plan->collective));
+}

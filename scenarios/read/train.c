@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * train.c - see groups.h. A corpus of tokens is opened here, so that a file that cannot feed the model is refused before
+ * anything starts.
+ */
+#include "scenarios/read/groups.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "models/corpus/data.h"
+#include "models/corpus/tokens.h"
+#include "models/read/hf_config.h"
+#include "models/stage/stage_weights.h"
+#include "models/weights/hf_weights.h"
+#include "models/weights/safetensors.h"
+#include "scenarios/plan/split.h"
+#include "scenarios/read/periodic.h"
+
+static const char *const corpora[] = {"quadratic", "text", "tokens", NULL};
+static const char *const optimizers[] = {"sgd", "adamw", "nesterov", "lamb", NULL};
+static const char *const decays[] = {"constant", "cosine", "linear", NULL};
+enum { QUADRATIC, TEXT, TOKENS };
+enum { VALIDATED_MOST = 1 << 20 }; /* microbatches of a validation */
+
+/* ---- the end -------------------------------------------------------------------------------------------------------- */
+
+static void read_end(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, train, "until", true);
+	uint32_t each = skep_periodic_steps(&s->plan);
+	uint32_t steps = (uint32_t)skep_read_integer(r, map, "steps", 1, SKEP_STEPS_MAX, INT64_MIN);
+	s->until_steps = steps;
+	s->plan.rounds = steps / each + (steps % each > 0); /* whole ones */
+	bool has_loss = skep_read_has(r, map, "loss");
+	double loss = skep_read_number(r, map, "loss", 0, 1e9, 0);
+	skep_reader_close_map(r, map);
+	if (has_loss && s->arithmetic == SKEP_ARITHMETIC_NONE)
+		skep_reader_fail(r, map, "loss",
+			"train.until.loss: there is no loss to reach without `arithmetic: real` or `law`");
+	s->target_loss = has_loss ? loss : NAN;
+	s->plan.target_loss_nano = has_loss ? (int64_t)(loss * 1e9 + 0.5) : INT64_MIN;
+}
+
+/* A loss whose time is wanted, and that ends nothing. */
+static void read_target(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
+{
+	bool has_loss = skep_read_has(r, train, "target_loss");
+	double loss = skep_read_number(r, train, "target_loss", 0, 1e9, 0);
+	if (!has_loss || r->diag->set)
+		return;
+	if (s->arithmetic == SKEP_ARITHMETIC_NONE)
+		skep_reader_fail(r, train, "target_loss",
+			"train.target_loss: there is no loss to reach without `arithmetic: real`");
+	else if (!isnan(s->target_loss))
+		skep_reader_fail(r, train, "target_loss",
+			"train.target_loss: train.until.loss is the target already, and ends the run; take one of them");
+	else
+		s->target_loss = loss;
+}
+
+void skep_train_read_until(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
+{
+	read_end(r, train, s);
+	read_target(r, train, s);
+}
+
+/* ---- data --------------------------------------------------------------------------------------------------------- */
+
+/* The file, or pattern of several, that is for validation alone; NULL: a part of the training's is, *ret_part. What begins with
+ * a number is a part, unless there is such a file. */
+static const char *read_held_out(
+	struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s, double *ret_part)
+{
+	char path[4096];
+	const char *word = skep_read_string(r, map, "validation", "");
+	bool number = word[0] == '\0' || strchr("+-.0123456789", word[0]) != NULL;
+	*ret_part = 0;
+	if (r->diag->set || !number || skep_file_find(s->path, word, path, sizeof path))
+		return word;
+	*ret_part = skep_read_quantity(r, map, "validation", SKEP_PART, 0, 0.99, SKEP_TOKENS_VALIDATION);
+	return NULL;
+}
+
+/* Its path, if it is one file. */
+static void find_file(const struct skep_scenario *s, const char *name, char *ret, size_t size)
+{
+	if (name == NULL || !skep_file_find(s->path, name, ret, size))
+		ret[0] = '\0'; /* a pattern of several */
+}
+
+/* Bytes of a text, or what the file's name and magic say. */
+static void open_tokens(struct skep_reader *r, const struct skep_yaml_node *map, int corpus, struct skep_scenario *s)
+{
+	double part;
+	const char *name = skep_read_string(r, map, "file", NULL), *held_out = read_held_out(r, map, s, &part);
+	if (r->diag->set || s->arithmetic != SKEP_ARITHMETIC_REAL)
+		return;
+	struct skep_tokens_options options = {.from = s->path,
+		.training = &name,
+		.trainings = 1,
+		.validation = &held_out,
+		.validations = held_out != NULL,
+		.part = part,
+		.format = corpus == TEXT ? SKEP_TOKENS_BYTES : SKEP_TOKENS_DETECT,
+		.vocabulary = s->model.vocabulary,
+		.length = s->model.sequence};
+	struct skep_diag why = {0};
+	s->tokens = skep_tokens_open(&options, &why);
+	find_file(s, name, s->data_path, sizeof s->data_path);
+	find_file(s, held_out, s->validation_path, sizeof s->validation_path);
+	bool other = held_out != NULL && (strcmp(why.file, held_out) == 0 || strcmp(why.file, s->validation_path) == 0);
+	const char *key = other ? "validation" : "file";
+	if (!s->tokens)
+		skep_reader_fail(r, map, key, "train.data.%s: %.200s: %.200s", key, why.file, why.message);
+}
+
+/* Microbatches that what is held out is enough for; without tokens there is no end to them. */
+static uint64_t held_out_microbatches(const struct skep_scenario *s)
+{
+	struct skep_tokens_facts facts;
+	if (!s->tokens)
+		return VALIDATED_MOST;
+	skep_tokens_describe(s->tokens, &facts);
+	uint64_t n = facts.windows[SKEP_TOKENS_HELD_OUT] / s->samples;
+	return n < VALIDATED_MOST ? n : VALIDATED_MOST;
+}
+
+void skep_train_read_validation(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, train, "validate", false);
+	if (!map || r->diag->set)
+		return;
+	uint32_t steps = skep_periodic_steps(&s->plan), batch = s->plan.microbatches / steps;
+	uint64_t most = held_out_microbatches(s), usual = batch < most ? batch : most;
+	uint32_t every = (uint32_t)skep_read_integer(r, map, "every", 1, INT32_MAX, INT64_MIN);
+	s->plan.validate_every = every / steps + (every % steps > 0); /* rounds */
+	s->plan.validate_microbatches =
+		(uint32_t)skep_read_integer(r, map, "microbatches", 1, VALIDATED_MOST, (int64_t)usual);
+	skep_reader_close_map(r, map);
+	if (r->diag->set)
+		return;
+	if (skep_plan_no_flush(&s->plan))
+		skep_reader_fail(r, train, "validate",
+			"train.validate: `pipedream` has no edge between two rounds at which all stages are at one "
+			"version; take another schedule.pipeline, or leave it out");
+	else if (most == 0)
+		skep_reader_fail(r, train, "validate",
+			"train.validate: nothing is held out, or less than a microbatch of %u samples: raise "
+			"train.data.validation",
+			s->samples);
+	else if (s->plan.validate_microbatches > most)
+		skep_reader_fail(r, map, "microbatches",
+			"train.validate.microbatches: what is held out is enough for %llu of %u samples",
+			(unsigned long long)most, s->samples);
+}
+
+void skep_train_read_data(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, train, "data", false);
+	int corpus = skep_read_choice(r, map, "corpus", corpora, QUADRATIC);
+	const char *expected;
+	s->corpus = corpus == QUADRATIC ? SKEP_CORPUS_QUADRATIC : SKEP_CORPUS_TOKENS;
+	if (!r->diag->set && s->arithmetic == SKEP_ARITHMETIC_REAL &&
+		!skep_corpus_fits(s->corpus, &s->model, &expected)) {
+		const struct skep_yaml_node *at = map ? map : train;
+		if (s->model.kind == SKEP_MODEL_TRANSFORMER)
+			skep_reader_fail(r, at, map ? "corpus" : NULL,
+				"train.data.corpus: `%s` needs %s, and %.60s is a transformer, which learns from "
+				"tokens: add `data: {corpus: text, file: models/text/tinyshakespeare.txt}`",
+				corpora[corpus], expected, s->model.name);
+		else
+			skep_reader_fail(r, at, map ? "corpus" : NULL,
+				"train.data.corpus: `%s` needs %s, %.60s has %u inputs and %u outputs", corpora[corpus],
+				expected, s->model.name, s->model.width[0], s->model.width[s->model.layers]);
+	}
+	if (!r->diag->set && corpus != QUADRATIC)
+		open_tokens(r, map, corpus, s);
+	skep_reader_close_map(r, map);
+}
+
+/* ---- first parameters ------------------------------------------------------------------------------------------- */
+
+void skep_train_set_sequence(
+	struct skep_reader *r, const struct skep_yaml_node *model, uint32_t sequence, struct skep_scenario *s)
+{
+	if (s->model.architecture == SKEP_ARCHITECTURE_NONE)
+		skep_reader_fail(
+			r, model, "sequence", "model.sequence: %.60s has no architecture that has one", s->model.name);
+	else if (sequence > s->model.context)
+		skep_reader_fail(r, model, "sequence",
+			"model.sequence: %u tokens are longer than the context of %.60s: expected at most %u", sequence,
+			s->model.name, s->model.context);
+	else
+		skep_model_set_sequence(&s->model, sequence);
+}
+
+static void open_weights(struct skep_reader *r, const struct skep_yaml_node *map, const char *path,
+	struct skep_scenario *s, FILE *details)
+{
+	struct skep_diag why = {0};
+	char *list = NULL;
+	s->weights = skep_model_weights_open(&s->model, path, &list, &why);
+	if (s->weights == NULL)
+		skep_reader_fail(r, map, "weights", "train.init.weights: %.200s: %.250s", why.file, why.message);
+	else
+		snprintf(s->weights_path, sizeof s->weights_path, "%s", skep_safetensors_path(s->weights));
+	if (list != NULL && s->weights == NULL && details != NULL)
+		fputs(list, details);
+	free(list);
+}
+
+void skep_train_read_init(
+	struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s, FILE *details)
+{
+	char path[sizeof s->weights_path];
+	const struct skep_yaml_node *map = skep_read_map(r, train, "init", false);
+	if (!map)
+		return;
+	bool tries = skep_candidates_read(r, map, s);
+	const char *name = skep_read_string(r, map, "weights", tries ? "" : NULL);
+	skep_reader_close_map(r, map);
+	if (r->diag->set)
+		return;
+	if (tries && name[0] == '\0')
+		return;
+	if (tries) {
+		skep_reader_fail(r, map, "weights",
+			"train.init.weights: candidates draw their first parameters, so there is nothing to try with those "
+			"of a file; leave out either");
+		return;
+	}
+	if (s->model.architecture == SKEP_ARCHITECTURE_NONE)
+		skep_reader_fail(r, map, "weights",
+			"train.init.weights: only models with an architecture have weights in files, and %.60s has "
+			"none",
+			s->model.name);
+	else if (s->model.shared > 1)
+		skep_reader_fail(r, map, "weights",
+			"train.init.weights: blocks of %.60s share their parameters, those of a file do not",
+			s->model.name);
+	else if (!skep_file_find(s->path, name, path, sizeof path))
+		skep_reader_fail_value(r, map, "weights", "train.init.weights: no file or folder `%.200s`", name);
+	else if (s->arithmetic == SKEP_ARITHMETIC_REAL)
+		open_weights(r, map, path, s, details);
+}
+
+/* ---- optimizer ---------------------------------------------------------------------------------------------------- */
+
+static float read_float(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, double low,
+	double high, double fallback)
+{
+	return (float)skep_read_number(r, map, key, low, high, fallback);
+}
+
+void skep_train_read_optimizer(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
+{
+	const double below_1 = 0.999999;
+	const struct skep_yaml_node *map = skep_read_map(r, train, "optimizer", false);
+	struct skep_optimizer o = {0};
+	o.kind = (enum skep_optimizer_kind)skep_read_choice(r, map, "name", optimizers, SKEP_OPTIMIZER_ADAMW);
+	bool adam = o.kind == SKEP_OPTIMIZER_ADAMW || o.kind == SKEP_OPTIMIZER_LAMB;
+	o.learning_rate = read_float(r, map, "lr", 1e-12, 1e3, adam ? 1e-3 : 1e-2);
+	if (adam) {
+		o.beta1 = read_float(r, map, "beta1", 0, below_1, 0.9);
+		o.beta2 = read_float(r, map, "beta2", 0, below_1, 0.999);
+		o.epsilon = read_float(r, map, "eps", 1e-12, 1, o.kind == SKEP_OPTIMIZER_LAMB ? 1e-6 : 1e-8);
+	} else {
+		o.momentum = read_float(r, map, "momentum", 0, below_1, o.kind == SKEP_OPTIMIZER_NESTEROV ? 0.9 : 0);
+	}
+	o.weight_decay = read_float(r, map, "weight_decay", 0, 1, adam ? 0.01 : 0);
+	o.clip_norm = read_float(r, map, "clip_norm", 0, 1e9, 0);
+	s->optimizer = o;
+	s->plan.clip = o.clip_norm > 0 && !skep_plan_periodic(&s->plan);
+	skep_split_read_optimizer(r, map, s);
+	if (s->offload != SKEP_OFFLOAD_NONE)
+		skep_periodic_refuse(r, map, "train.optimizer", "offload",
+			"the state of two optimizers and two sets of parameters are on the device; leave out either",
+			s);
+	skep_reader_close_map(r, map);
+}
+
+void skep_train_read_schedule(struct skep_reader *r, const struct skep_yaml_node *train, struct skep_scenario *s)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, train, "schedule", false);
+	struct skep_rates *rates = &s->optimizer.rates;
+	rates->decay = (enum skep_rate_decay)skep_read_choice(r, map, "decay", decays, SKEP_RATE_CONSTANT);
+	rates->warmup = (uint32_t)skep_read_integer(r, map, "warmup", 0, INT32_MAX, 0);
+	const uint64_t all = (uint64_t)s->plan.rounds * skep_periodic_steps(&s->plan);
+	const uint32_t steps = all < INT32_MAX ? (uint32_t)all : INT32_MAX;
+	rates->steps = steps;
+	if (rates->decay != SKEP_RATE_CONSTANT) {
+		rates->steps = (uint32_t)skep_read_integer(r, map, "steps", 1, INT32_MAX, steps);
+		rates->least = read_float(r, map, "min_ratio", 0, 1, 0.1);
+	}
+	skep_reader_close_map(r, map);
+	if (!r->diag->set && rates->decay != SKEP_RATE_CONSTANT && rates->warmup >= rates->steps)
+		skep_reader_fail(r, map, skep_read_has(r, map, "warmup") ? "warmup" : "decay",
+			"train.schedule: a warm-up of %u steps leaves nothing of %u steps for the decay; take fewer, such "
+			"as train.schedule.warmup=%u, or raise train.until.steps",
+			rates->warmup, rates->steps, rates->steps / 10);
+}
+
+/* ---- all together ------------------------------------------------------------------------------------------------- */
+
+/* What lets a stage step by itself, or on a part of its vector. */
+static void check_tied(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_scenario *s)
+{
+	const char *why = skep_plan_no_flush(&s->plan)        ? "`schedule.pipeline: pipedream` steps each by itself"
+	                  : s->plan.async                     ? "`sync.method: async` steps each by itself"
+	                  : skep_plan_fragments(&s->plan) > 1 ? "`sync.fragments` are other parts of each"
+	                                                      : NULL;
+	if (s->plan.tied > 0 && why)
+		skep_reader_fail(r, model, "stages",
+			"model.stages: the head of %.60s is tied to its embedding, so the first stage and the last one have to "
+			"make the same steps on their copies of the table, and %s; take another one, `stages: 1`, or `%s` in the "
+			"model's file",
+			s->model.name, why,
+			skep_hf_config_is(s->model.path) ? "\"tie_word_embeddings\": false" : "tied: false");
+}
+
+void skep_train_check(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_yaml_node *train,
+	const struct skep_scenario *s)
+{
+	check_tied(r, model, s);
+	if (s->plan.clip && skep_plan_no_flush(&s->plan))
+		skep_reader_fail(r, skep_read_map(r, train, "optimizer", false), "clip_norm",
+			"train.optimizer.clip_norm: with `pipedream` a stage steps as soon as its own gradients are there, so "
+			"no worker knows the norm of all of them: leave it out, or take another schedule.pipeline");
+	uint64_t most = 0;
+	bool cut = false;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++) {
+		most = s->stage[stage].state_bytes > most ? s->stage[stage].state_bytes : most;
+		cut = cut || s->stage[stage].state_chunks > 1;
+	}
+	if (cut && skep_periodic_stepper(s)->kind == SKEP_OPTIMIZER_LAMB)
+		skep_reader_fail(r, skep_read_map(r, train, "optimizer", false), "name",
+			"train.optimizer.name: `lamb` measures whole tensors, so a newcomer cannot step along on parts "
+			"of a stage's state: set sync.state_chunk to %llu MiB or more",
+			(unsigned long long)((most >> 20) + 1));
+}
+
+const char *skep_train_head_from(const struct skep_scenario *s)
+{
+	struct skep_weight_names names = {0};
+	if (s->weights)
+		names = skep_hf_names(&s->model);
+	const struct skep_safetensor *tensor = s->weights ? skep_weights_stand_in(s->weights, &names) : NULL;
+	return tensor ? tensor->name : NULL;
+}
+
+/* How often the run sees each sample, on the mean. */
+static double epochs(const struct skep_scenario *s, const struct skep_tokens_facts *facts)
+{
+	return (double)s->plan.rounds * s->batch / (double)facts->windows[SKEP_TOKENS_TRAINING];
+}
+
+static void print_weights(const struct skep_scenario *s, FILE *out)
+{
+	const char *head = skep_train_head_from(s);
+	fprintf(out, "  begins    with the %u weights of %.400s", skep_safetensors_count(s->weights), s->weights_path);
+	if (head)
+		fprintf(out, "\n            and a copy of %.80s as lm_head.weight, which is not there", head);
+	fputc('\n', out);
+}
+
+void skep_train_print(const struct skep_scenario *s, FILE *out)
+{
+	const struct skep_rates *rates = &s->optimizer.rates;
+	if (s->tokens) {
+		struct skep_tokens_facts facts;
+		skep_tokens_describe(s->tokens, &facts);
+		fprintf(out,
+			"  data      %.200s%s%llu tokens in %u file%s: %llu samples of %u to train on, %llu held out; a "
+			"round takes %u,\n            so what there is to train on is seen %.4g times over\n",
+			s->data_path, s->data_path[0] ? ": " : "", (unsigned long long)facts.tokens, facts.files,
+			facts.files == 1 ? "" : "s", (unsigned long long)facts.windows[SKEP_TOKENS_TRAINING],
+			s->model.sequence, (unsigned long long)facts.windows[SKEP_TOKENS_HELD_OUT], s->batch,
+			epochs(s, &facts));
+	}
+	const uint32_t every = s->plan.validate_every, judged = s->plan.validate_microbatches;
+	if (every > 0) {
+		fprintf(out, "  judged    after every ");
+		if (every > 1)
+			fprintf(out, "%u rounds and the last", every);
+		else
+			fprintf(out, "round");
+		fprintf(out, ", on %u microbatch%s that nothing is trained on%s\n", judged, judged == 1 ? "" : "es",
+			s->plan.async ? ", while the next round is trained" : "");
+	}
+	skep_candidates_print(s, out);
+	if (s->weights)
+		print_weights(s, out);
+	const bool varies = rates->decay != SKEP_RATE_CONSTANT || rates->warmup > 0;
+	const bool clips = s->optimizer.clip_norm > 0;
+	if (varies || clips)
+		fprintf(out, "  steps     %s, learning rate %g", optimizers[s->optimizer.kind],
+			(double)s->optimizer.learning_rate);
+	if (rates->warmup > 0)
+		fprintf(out, ", reached after %u steps", rates->warmup);
+	if (rates->decay != SKEP_RATE_CONSTANT)
+		fprintf(out, ", then falling by a %s to %g %% of that at step %u",
+			rates->decay == SKEP_RATE_COSINE ? "cosine" : "straight line", 100 * (double)rates->least,
+			rates->steps);
+	if (clips)
+		fprintf(out, ", gradients clipped to a norm of %g over %s", (double)s->optimizer.clip_norm,
+			s->plan.clip ? "all stages" : "the worker's stage");
+	if (varies || clips)
+		fprintf(out, "\n");
+}
+
+void skep_train_add_json(const struct skep_scenario *s, cJSON *root)
+{
+	const struct skep_rates *rates = &s->optimizer.rates;
+	if (s->tokens) {
+		struct skep_tokens_facts facts;
+		cJSON *data = cJSON_AddObjectToObject(root, "data");
+		skep_tokens_describe(s->tokens, &facts);
+		cJSON_AddStringToObject(data, "path", s->data_path);
+		cJSON_AddNumberToObject(data, "files", facts.files);
+		cJSON_AddNumberToObject(data, "tokens", (double)facts.tokens);
+		cJSON_AddNumberToObject(data, "training_samples", (double)facts.windows[SKEP_TOKENS_TRAINING]);
+		cJSON_AddNumberToObject(data, "times_seen", epochs(s, &facts));
+		cJSON_AddNumberToObject(data, "held_out_samples", (double)facts.windows[SKEP_TOKENS_HELD_OUT]);
+	} else {
+		cJSON_AddNullToObject(root, "data");
+	}
+	cJSON *judged = cJSON_AddObjectToObject(root, "validate");
+	cJSON_AddNumberToObject(judged, "every", s->plan.validate_every);
+	cJSON_AddNumberToObject(judged, "microbatches", s->plan.validate_microbatches);
+	cJSON_AddBoolToObject(judged, "beside", s->plan.async && s->plan.validate_every > 0);
+	if (s->validation_path[0])
+		cJSON_AddStringToObject(judged, "path", s->validation_path);
+	skep_json_add_number(root, "target_loss", s->target_loss);
+	cJSON_AddBoolToObject(root, "stops_at_target", s->plan.target_loss_nano != INT64_MIN);
+	skep_json_add_text(root, "weights", s->weights ? s->weights_path : "");
+	skep_candidates_add_json(s, root);
+	cJSON *steps = cJSON_AddObjectToObject(root, "optimizer");
+	cJSON_AddStringToObject(steps, "name", optimizers[s->optimizer.kind]);
+	cJSON_AddNumberToObject(steps, "learning_rate", (double)s->optimizer.learning_rate);
+	cJSON_AddNumberToObject(steps, "warmup", rates->warmup);
+	if (s->optimizer.clip_norm > 0)
+		cJSON_AddNumberToObject(steps, "clip_norm", (double)s->optimizer.clip_norm);
+	else
+		cJSON_AddNullToObject(steps, "clip_norm");
+	cJSON_AddStringToObject(steps, "decay", decays[rates->decay]);
+}

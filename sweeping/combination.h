@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * combination.h - one combination of a sweep, in the process that checks or simulates it.
+ */
+#ifndef SKEP_SWEEPING_COMBINATION_H
+#define SKEP_SWEEPING_COMBINATION_H
+
+#include "base/process_pool.h"
+#include "scenarios/read/scenario.h"
+#include "scenarios/read/vary.h"
+#include "sweeping/sweep.h"
+
+enum { SKEP_SWEEP_CHECK = 1, SKEP_SWEEP_RUN }; /* kinds of jobs; the word of a RUN is its combination's identity */
+
+struct skep_sweep { /* the same in all processes */
+	const struct skep_sweep_request *request;
+	struct skep_vary vary;
+	const char *path;
+	char *text; /* of the scenario's file, read once */
+	size_t text_bytes;
+};
+
+struct skep_sweep_reply { /* the beginning of every answer; after that of a RUN comes the image of its database */
+	bool ok;          /* CHECK: the combination can be run; RUN: it was, to whatever end */
+	bool done;        /* RUN: and it reached its goal */
+	uint64_t identity, seed; /* CHECK */
+	uint64_t memory_bytes;   /* CHECK: that the run takes at least; RUN: the most that its process has had */
+	char name[64];           /* CHECK: of the scenario */
+	double throughput, time_s, loss; /* RUN */
+	char error[2048];                /* not ok: why; ends with a newline */
+};
+
+/* For a pool; `context` is a struct skep_sweep. */
+bool skep_sweep_work_on(void *context, const struct skep_sweep_job *job, void **ret, uint64_t *ret_count);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fault_mix.h - everything that one seed decides: the shape of the swarm, how long things take, and which faults happen.
+ */
+#ifndef SKEP_TESTS_CLUSTER_FAULT_MIX_H
+#define SKEP_TESTS_CLUSTER_FAULT_MIX_H
+
+#include "tests/cluster/cluster.h"
+
+#include <stdio.h>
+
+enum weather_fault {
+	WEATHER_DELAY,     /* a message takes much longer */
+	WEATHER_REORDER,   /* messages of a link overtake each other */
+	WEATHER_DUPLICATE, /* a message arrives two or three times */
+	WEATHER_RETURN,    /* a message comes back to its sender */
+	WEATHER_SLOW,      /* an operation takes much longer */
+	WEATHER_LATE,      /* a timer fires late */
+	WEATHER_STAGGER,   /* machines start at different times */
+	WEATHER_KILL,      /* a process dies */
+	WEATHER_RESTART,   /* a dead process is replaced by a newcomer */
+	WEATHER_NOTICE,    /* a process is told that it will die, and dies */
+	WEATHER_SUSPECT,   /* a live worker is suspected */
+	WEATHER_PAUSE,     /* a machine gets no events for a while, then all of them */
+	WEATHER_FAULTS
+};
+
+#define WEATHER_PLACES 3u
+#define WEATHER_VALIDATED 40u
+
+struct weather {
+	uint64_t seed, random;
+	struct skep_stage_plan stage[CLUSTER_STAGES];
+	uint64_t bucket_first[CLUSTER_STAGES][CLUSTER_ELEMENTS];
+	uint64_t vstage_bytes[CLUSTER_VSTAGES];
+	uint32_t first_stage_of[CLUSTER_WORKERS];
+	bool stands_by[CLUSTER_WORKERS];
+	uint32_t place_of[CLUSTER_WORKERS];
+	skep_time transfer_ns[WEATHER_PLACES * WEATHER_PLACES];
+	uint32_t site_of[CLUSTER_WORKERS];
+	uint64_t link_Bps[CLUSTER_WORKERS];
+	struct skep_plan plan;
+	skep_time latency_ns, op_ns, quantum_ns, round_ns; /* round_ns: about what a quiet round takes */
+	skep_time download_ns;                             /* a chunk of a stage's state takes up to so much longer */
+	uint32_t slowness[CLUSTER_WORKERS];                /* times op_ns */
+	skep_time abuse_ns, bound_ns;                      /* faults stop then; the run must be over then */
+	uint32_t rate[WEATHER_FAULTS]; /* 0: off; per 1000 messages, operations or timers; or how often in all */
+	uint64_t hits[WEATHER_FAULTS];
+	uint32_t infinite, unkept; /* per 1000 operations, and checkpoints: whose results are not finite, or not kept */
+	skep_time link_last[CLUSTER_WORKERS + 1][CLUSTER_WORKERS + 1]; /* without reorder: the last arrival */
+};
+
+enum weather_kind {
+	WEATHER_ANY,
+	WEATHER_FIXED,
+	WEATHER_PERIODIC,
+	WEATHER_ASYNC,
+	WEATHER_TRIAL
+}; /* what every seed has, whatever it says */
+
+const char *weather_fault_name(enum weather_fault fault);
+void weather_tie(struct weather *w); /* fault_mix_tied.c: perhaps a tied table */
+/* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous or not, or a trial, and a swarm even where it says
+ * fixed. */
+void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);
+void weather_standby(struct weather *weather); /* a part of that: which spares stand by */
+/* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */
+struct setup weather_setup(struct weather *weather);
+void weather_schedule(struct weather *weather, struct cluster *cluster); /* after cluster_begin */
+void weather_print(const struct weather *weather, FILE *to);
+
+/* async.c: rounds of inner steps, in which no worker waits for others. */
+void weather_merges(struct skep_plan *plan, uint64_t random);
+
+#endif

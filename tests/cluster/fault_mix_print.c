@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fault_mix_print.c - what a seed means, for a person.
+ */
+#include "tests/cluster/fault_mix.h"
+
+void weather_print(const struct weather *w, FILE *to)
+{
+	static const char *const wiring[] = {"uniform", "throughput", "latency", "fixed"}, *const pipeline[] = {"",
+												   "gpipe; ", "1f1b; ",
+												   "interleaved; ",
+												   "pipedream; "};
+	const struct skep_plan *plan = &w->plan;
+	fprintf(to, "  swarm: %u stages, workers serve", plan->stages);
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		if (plan->first_stage_of[i] == SKEP_NO_STAGE)
+			fprintf(to, plan->stands_by && plan->stands_by[i] ? " +" : " -");
+		else
+			fprintf(to, " %u", plan->first_stage_of[i]);
+	}
+	fprintf(to, "; parameters");
+	for (uint32_t s = 0; s < plan->stages; s++)
+		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
+	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
+		plan->in_flight);
+	if (plan->collective != SKEP_COLLECTIVE_RING)
+		fprintf(to, "  collective: %s%s\n", skep_collective_name((uint8_t)plan->collective),
+			plan->gather ? ", gathered" : "");
+	fprintf(to, "  %swiring: %s, routing: %s, %u samples, %u places%s", pipeline[plan->pipeline],
+		wiring[plan->wiring], plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer", plan->samples,
+		plan->places,
+		plan->delayed                         ? "; delayed updates"
+		: plan->on_loss == SKEP_ON_LOSS_RERUN ? "; lost work is run again"
+						      : "");
+	if (plan->rebalance_ns > 0)
+		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
+			(unsigned)(plan->rebalance_horizon_ns / 1000));
+	if (plan->inner_steps > 0)
+		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u", plan->inner_steps,
+			plan->inner_by_share ? "share" : "progress", plan->fragments, plan->inner_overlap);
+	if (plan->async_waits)
+		fprintf(to, "; a worker waits for its merge");
+	if (plan->tied > 0)
+		fprintf(to, "; the ends share a table of %u", (unsigned)plan->tied);
+	if (plan->barrier)
+		fprintf(to, "; a barrier before the backward passes");
+	if (plan->eager)
+		fprintf(to, "; eager all-reduce%s", plan->stage[0].buckets ? ", in buckets" : "");
+	if (plan->joins == SKEP_JOINS_RANDOM)
+		fprintf(to, "; newcomers go anywhere");
+	if (plan->candidates > 1)
+		fprintf(to, "; %u candidates for %u rounds", plan->candidates, plan->candidate_rounds);
+	if (plan->validate_every > 0)
+		fprintf(to, "; validation of %u after every %u rounds", plan->validate_microbatches,
+			plan->validate_every);
+	if (plan->clip)
+		fprintf(to, "; gradients are clipped");
+	if (plan->reissue_timeout_ns > 0)
+		fprintf(to, "; patience of %u us", (unsigned)(plan->reissue_timeout_ns / 1000));
+	fprintf(to,
+		"\n  times in us: latency %u, operation %u, heartbeat %u, fence after %u, abuse until %u, ticks of %u "
+		"ns\n",
+		(unsigned)(w->latency_ns / 1000), (unsigned)(w->op_ns / 1000), (unsigned)(plan->heartbeat_ns / 1000),
+		(unsigned)(plan->fence_after_ns / 1000), (unsigned)(w->abuse_ns / 1000), (unsigned)w->quantum_ns);
+	fprintf(to, "  faults:");
+	for (uint32_t f = 0; f < WEATHER_FAULTS; f++)
+		if (w->rate[f])
+			fprintf(to, " %s %u", weather_fault_name(f), w->rate[f]);
+	if (w->infinite + w->unkept > 0)
+		fprintf(to, " infinite %u unkept %u", w->infinite, w->unkept);
+	fprintf(to, "\n");
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * no_flush.c - the part of the books about rounds without a flush: which parameters a microbatch is done on, who steps before the
+ * directory has said anything, in which order a stage commits. (Which rounds may be open, and who may give one up: pipelines.c.)
+ */
+#include "tests/cluster/ledger_internal.h"
+
+#include <string.h>
+
+/* Without a flush: FORWARD's version is not too old, and BACKWARD's the same. */
+void stream_read(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	struct holder *holder = books_holder(ledger, &ledger->round[op->round].cell[op->stage], who);
+	uint64_t *version = &holder->version[op->microbatch];
+	bool forward = op->kind == SKEP_OP_FORWARD, newer = effect->version > op->round;
+	if (forward)
+		*version = effect->version;
+	if (newer || op->round - effect->version > pipes_staleness(ledger, op->stage) || effect->version != *version)
+		verdict_break(ledger->verdict, "I11", op->round, op->stage, op->microbatch,
+			"worker %u, %s of round %u reads version %u of the parameters; forward read %u, %u may be "
+			"lacking",
+			who.index, skep_op_name(op->kind), op->round, effect->version, (uint32_t)*version,
+			pipes_staleness(ledger, op->stage));
+}
+
+/* A worker that is alone in its stage steps as soon as it has told. What the directory then says has to be that, or that
+ * worker is out by then (stream_committed). */
+void stream_stepped_alone(
+	struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
+{
+	struct cell *cell = &ledger->round[op->round].cell[op->stage];
+	struct holder *holder = books_holder(ledger, cell, who);
+	uint64_t expected[CLUSTER_ELEMENTS] = {0};
+	books_add_own(ledger, holder, op->round, op->stage, expected);
+	bool same =
+		memcmp(expected, effect->applied, ledger->plan->stage[op->stage].parameters * sizeof(uint64_t)) == 0;
+	if (holder->stepped || op->microbatches != books_bits(ledger, holder->added) || (op->microbatches > 0 && !same))
+		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
+			"worker %u is alone and steps twice, or on another sum than that of the %u it counted",
+			who.index, books_bits(ledger, holder->added));
+	holder->stepped = true;
+	if (!books_seated(ledger, who, op->stage, op->round)) /* it is out, and what it holds is void */
+		return;
+	cell->alone = who;
+	cell->alone_counted = op->microbatches;
+	books_check_parameters(ledger, who, op->round + 1, op->stage, effect);
+}
+
+/* In order; and who stepped on its own word is the only member and has counted what it then said, or it is out. */
+void stream_committed(struct ledger *ledger, const struct skep_note *note, struct cell *cell)
+{
+	if (note->round > 0 && !ledger->round[note->round - 1].cell[note->stage].committed)
+		verdict_break(ledger->verdict, "I1", note->round, note->stage, ANY,
+			"stage %u commits round %u before the one before", note->stage, note->round);
+	if (cell->alone.epoch == 0 || !books_seated(ledger, cell->alone, note->stage, note->round))
+		return;
+	if (cell->members != 1 || !books_holder(ledger, cell, cell->alone)->member ||
+		note->counted != cell->alone_counted)
+		verdict_break(ledger->verdict, "I1b", note->round, note->stage, ANY,
+			"worker %u stepped on its own %u, but stage %u commits %u members with %u", cell->alone.index,
+			cell->alone_counted, note->stage, cell->members, note->counted);
+}
+
+/* Several, in order. */
+bool stream_may_open(const struct ledger *ledger, uint32_t round)
+{
+	return round < ledger->rounds_closed + pipes_window(ledger) && round < ledger->plan->rounds &&
+	       (round == 0 || ledger->round[round - 1].open || ledger->round[round - 1].closed);
+}
+
+/* Members are told of the sum when the round opens, and anew while it is open, or if it has come back. */
+void stream_told(struct ledger *ledger, const struct skep_message *m)
+{
+	const struct round *round = &ledger->round[m->round];
+	if (m->kind == SKEP_MESSAGE_REDUCE && !round->open && !round->reducing)
+		verdict_break(ledger->verdict, "I9", m->round, m->stage, ANY,
+			"members of round %u are told of its sum, and it is not open", m->round);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pipelines.c - the part of the books about fixed pipelines (I14): who works with whom, in which order, and how much each
+ * is granted.
+ *
+ * Interleaved pipelines are held to the order of passes in Megatron-LM's schedules.py, as long as nothing happens to them.
+ *
+ * Worked out here from nothing but the first allocation: worker w is part of the pipeline whose number is that of its stage's
+ * workers before it.
+ */
+#include "tests/cluster/ledger_internal.h"
+
+bool pipes_fixed(const struct ledger *ledger)
+{
+	return ledger->plan->pipeline != SKEP_PIPELINE_SWARM;
+}
+
+bool pipes_stream(const struct ledger *ledger)
+{
+	return ledger->plan->pipeline == SKEP_PIPELINE_PIPEDREAM;
+}
+
+uint32_t pipes_staleness(const struct ledger *ledger, uint32_t stage)
+{
+	bool several = ledger->plan->workers > ledger->plan->stages;
+	return ledger->plan->stages - 1 - stage + several;
+}
+
+uint32_t pipes_window(const struct ledger *ledger)
+{
+	return 2 * ledger->plan->stages + 4;
+}
+
+static uint32_t pipe_of(const struct skep_plan *plan, uint32_t worker)
+{
+	uint32_t number = 0;
+	for (uint32_t w = 0; w < worker; w++)
+		number += plan->first_stage_of[w] == plan->first_stage_of[worker];
+	return number;
+}
+
+static uint32_t share(const struct skep_plan *plan)
+{
+	return plan->microbatches * plan->stages / plan->workers;
+}
+
+/* All of its places are taken; with `stays`: by workers that have not said that they will leave. */
+static bool pipe_whole(const struct ledger *ledger, uint32_t pipe, bool stays)
+{
+	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
+		const struct membership *membership = &ledger->membership[w];
+		bool leaves = membership->leaving_epoch == membership->peer.epoch;
+		if (pipe_of(ledger->plan, w) == pipe && (!membership->in || (stays && leaves)))
+			return false;
+	}
+	return true;
+}
+
+static uint32_t count_whole(const struct ledger *ledger, bool stays)
+{
+	uint32_t count = 0;
+	for (uint32_t p = 0; p < ledger->plan->workers / ledger->plan->stages; p++)
+		count += pipe_whole(ledger, p, stays);
+	return count;
+}
+
+bool pipes_all_broken(const struct ledger *ledger)
+{
+	return pipes_fixed(ledger) && count_whole(ledger, false) == 0;
+}
+
+bool pipes_waited(const struct ledger *ledger)
+{
+	return pipes_all_broken(ledger) && ledger->now - ledger->broken_ns >= ledger->plan->wait_for_join_ns;
+}
+
+bool pipes_other_stays(const struct ledger *ledger)
+{
+	return count_whole(ledger, true) > 0;
+}
+
+/* ---- who is there ------------------------------------------------------------------------------------------------ */
+
+void pipes_round_opens(struct ledger *ledger, uint32_t round)
+{
+	uint32_t stay = count_whole(ledger, true);
+	ledger->round[round].due = stay > 0 ? stay : count_whole(ledger, false);
+	if (pipes_stream(ledger)) /* what is known of a pipeline is of all open rounds */
+		return;
+	ledger->regular = count_whole(ledger, true) * ledger->plan->stages == ledger->plan->workers;
+	for (uint32_t p = 0; p < CLUSTER_WORKERS; p++)
+		ledger->pipe[p] = (struct pipe){0};
+}
+
+/* Without a flush: the pipeline has a reason to give up the open rounds before this one. */
+static void excuse(struct ledger *ledger, uint32_t pipe, uint32_t end)
+{
+	uint32_t open = ledger->rounds_closed;
+	while (open < end && ledger->round[open].open)
+		open++;
+	if (open > ledger->pipe[pipe].excused)
+		ledger->pipe[pipe].excused = open;
+}
+
+/* A worker comes or goes: after that the places of the pipelines tell. */
+void pipes_changed(struct ledger *ledger, const struct skep_note *note)
+{
+	if (!pipes_fixed(ledger))
+		return;
+	if (note->kind == SKEP_NOTE_JOINED) {
+		ledger->pipe[pipe_of(ledger->plan, note->peer.index)].disturbed = true;
+		if (note->stage != ledger->plan->first_stage_of[note->peer.index])
+			verdict_break(ledger->verdict, "I14", note->round, note->stage, ANY,
+				"worker %u joins stage %u, which is not its place", note->peer.index, note->stage);
+		return;
+	}
+	ledger->regular = false;
+	excuse(ledger, pipe_of(ledger->plan, note->peer.index), ledger->plan->rounds);
+	if (pipes_all_broken(ledger) && !ledger->broken)
+		ledger->broken_ns = ledger->now;
+	ledger->broken = pipes_all_broken(ledger);
+}
+
+void pipes_granted(struct ledger *ledger, const struct skep_note *note)
+{
+	uint32_t pipe = pipe_of(ledger->plan, note->peer.index);
+	if (!pipes_fixed(ledger))
+		return;
+	if (ledger->pipe[pipe].granted == 0)
+		ledger->pipe[pipe].first = note->microbatch;
+	ledger->pipe[pipe].granted += note->kind == SKEP_NOTE_ISSUED ? (uint32_t)note->granted : 0;
+	struct round *round = &ledger->round[note->round];
+	if (pipes_stream(ledger) && (note->granted != 1 || round->given >> pipe & 1))
+		verdict_break(ledger->verdict, "I14", note->round, 0, note->microbatch,
+			"pipeline %u is granted more than one microbatch of round %u", pipe, note->round);
+	round->given |= UINT64_C(1) << pipe;
+	if (!pipe_whole(ledger, pipe, false))
+		verdict_break(ledger->verdict, "I14", note->round, 0, note->microbatch,
+			"granted to worker %u, whose pipeline %u is not whole", note->peer.index, pipe);
+}
+
+/* Where no worker went, came or gave anything up, each has got its share, and an eager reduction was held. */
+void pipes_round_closes(struct ledger *ledger, uint32_t round)
+{
+	if (pipes_stream(ledger)) {
+		if (ledger->round[round].issued_count != ledger->round[round].due)
+			verdict_break(ledger->verdict, "I14", round, 0, ANY,
+				"%u pipelines were granted a microbatch, %u could work",
+				ledger->round[round].issued_count, ledger->round[round].due);
+		return;
+	}
+	if (ledger->plan->eager && ledger->regular && ledger->round[round].reducing)
+		verdict_break(ledger->verdict, "I14", round, ANY, ANY,
+			"round %u was reduced otherwise than was promised, though nothing has happened", round);
+	for (uint32_t p = 0; pipes_fixed(ledger) && p < ledger->plan->workers / ledger->plan->stages; p++)
+		if (ledger->regular && ledger->pipe[p].granted != share(ledger->plan))
+			verdict_break(ledger->verdict, "I14", round, 0, ANY,
+				"pipeline %u was granted %u, its share is %u", p, ledger->pipe[p].granted,
+				share(ledger->plan));
+}
+
+/* ---- who works with whom, and when ------------------------------------------------------------------------------- */
+
+/* Only where not all of the share will come: another number was granted, something was given up, a worker is new. */
+static void turn_sent(struct ledger *ledger, const struct skep_message *m)
+{
+	struct pipe *pipe = &ledger->pipe[pipe_of(ledger->plan, m->to.index)];
+	bool reason = pipe->disturbed || pipe->granted != share(ledger->plan);
+	bool last = ledger->plan->first_stage_of[m->to.index] + 1 == ledger->plan->stages;
+	bool waits = ledger->plan->pipeline == SKEP_PIPELINE_INTERLEAVED ||
+	             (ledger->plan->pipeline == SKEP_PIPELINE_GPIPE && last);
+	if (pipes_stream(ledger)) {
+		if (m->round >= pipe->excused)
+			verdict_break(ledger->verdict, "I14", m->round, ANY, ANY,
+				"worker %u is told to give up round %u, without a reason", m->to.index, m->round);
+		return;
+	}
+	if (!waits || !ledger->round[m->round].open || !reason)
+		verdict_break(ledger->verdict, "I14", m->round, ANY, ANY,
+			"worker %u is told not to wait for its share, without a reason", m->to.index);
+	pipe->turned = true;
+}
+
+/* A reduction may be promised when each pipeline was granted its share and nothing has happened since. What came back to the
+ * directory it may send once more. */
+void pipes_eager(struct ledger *ledger, const struct skep_message *reduce)
+{
+	const struct skep_plan *plan = ledger->plan;
+	struct round *round = &ledger->round[reduce->round];
+	bool again = round->eager, good = plan->eager && pipes_fixed(ledger) && reduce->attempt == 1;
+	good = good && (again || (round->open && !round->reducing));
+	round->eager = true;
+	for (uint32_t p = 0; good && !again && p < plan->workers / plan->stages; p++)
+		good = ledger->pipe[p].granted == share(plan) && !ledger->pipe[p].disturbed &&
+		       pipe_whole(ledger, p, false);
+	if (!good || reduce->u.reduce.size != plan->workers / plan->stages)
+		verdict_break(ledger->verdict, "I14", reduce->round, reduce->stage, ANY,
+			"the reduction of round %u is promised, and not all is as planned", reduce->round);
+}
+
+void pipes_sent(struct ledger *ledger, struct skep_peer who, const struct skep_message *m)
+{
+	const struct skep_plan *plan = ledger->plan;
+	bool forward = m->kind == SKEP_MESSAGE_FORWARD, backward = m->kind == SKEP_MESSAGE_BACKWARD;
+	if (!pipes_fixed(ledger))
+		return;
+	if (m->kind == SKEP_MESSAGE_DRAIN && m->to.index < plan->workers)
+		turn_sent(ledger, m);
+	if (m->kind == SKEP_MESSAGE_FINISHED && !m->u.finished.ok && m->round < plan->rounds &&
+		ledger->round[m->round].open) {
+		ledger->pipe[pipe_of(plan, who.index)].disturbed = true;
+		ledger->regular = false;
+		excuse(ledger, pipe_of(plan, who.index), m->round + 1);
+	}
+	if ((!forward && !backward) || m->to.index >= plan->workers)
+		return;
+	uint32_t stage = plan->first_stage_of[who.index] + (forward ? 1 : -1u);
+	if (plan->pipeline == SKEP_PIPELINE_INTERLEAVED) /* from the last one to the first, for another lap, and back */
+		stage = (m->stage + (forward ? 1 : plan->stages - 1)) % plan->stages;
+	if (pipe_of(plan, who.index) != pipe_of(plan, m->to.index) || plan->first_stage_of[m->to.index] != stage)
+		verdict_break(ledger->verdict, "I14", m->round, m->stage, m->microbatch,
+			"worker %u sends microbatch %u to worker %u, which is not its partner", who.index,
+			m->microbatch, m->to.index);
+}
+
+/* The nth pass of a worker: which of its pipeline's microbatches, in which slice. Groups of K, each slice in turn. */
+static bool in_order(const struct ledger *ledger, const struct skep_op *op, uint32_t first, uint32_t nth)
+{
+	const struct skep_plan *plan = ledger->plan;
+	uint32_t group = plan->stages * plan->model_chunks, in_group = nth % group, chunk = in_group / plan->stages;
+	uint32_t microbatch = first + nth / group * plan->stages + in_group % plan->stages;
+	if (op->kind == SKEP_OP_BACKWARD)
+		chunk = plan->model_chunks - chunk - 1;
+	return op->microbatch == microbatch && op->stage / plan->stages == chunk;
+}
+
+/* Interleaved: the warm-up, then one forwards and one backwards in turn, each kind in its own order. */
+static void check_model_chunks(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
+{
+	const struct skep_plan *plan = ledger->plan;
+	struct passer *passer = &ledger->passer[who.index];
+	const struct pipe *pipe = &ledger->pipe[pipe_of(plan, who.index)];
+	bool own = op->microbatch >= pipe->first && op->microbatch - pipe->first < share(plan);
+	if (!ledger->round[op->round].open || op->attempt > 0 || pipe->disturbed || pipe->turned || !own)
+		return;
+	uint32_t all = share(plan) * plan->model_chunks, behind = plan->stages - 1 - op->stage % plan->stages;
+	uint32_t warm_up = 2 * behind + (plan->model_chunks - 1) * plan->stages;
+	bool forward = op->kind == SKEP_OP_FORWARD;
+	bool due = forward ? passer->forwards - passer->backwards <= warm_up
+	                   : passer->forwards == all || passer->forwards - passer->backwards == warm_up + 1;
+	if (!due || !in_order(ledger, op, pipe->first, forward ? passer->forwards : passer->backwards))
+		verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,
+			"worker %u goes %s with microbatch %u in slice %u, out of order: %u forwards, %u backwards "
+			"before it",
+			who.index, forward ? "forwards" : "backwards", op->microbatch, op->stage, passer->forwards,
+			passer->backwards);
+	passer->forwards += forward;
+	passer->backwards += !forward;
+}
+
+/* In an undisturbed round no worker goes backwards before all have gone forwards with their shares. */
+static void check_barrier(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
+{
+	for (uint32_t w = 0; w < ledger->plan->workers && ledger->regular && ledger->round[op->round].open; w++) {
+		const struct passer *other = &ledger->passer[w];
+		if (other->round != op->round || other->forwards < share(ledger->plan))
+			verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,
+				"worker %u goes backwards and worker %u has not gone forwards with all of its share, "
+				"though "
+				"there is a barrier",
+				who.index, w);
+	}
+}
+
+/* GPipe: no worker goes backwards before all of the share has gone forwards, unless it need not wait. */
+void pipes_passed(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
+{
+	struct passer *passer = &ledger->passer[who.index];
+	bool model_chunks = ledger->plan->pipeline == SKEP_PIPELINE_INTERLEAVED;
+	if (ledger->plan->pipeline != SKEP_PIPELINE_GPIPE && !model_chunks)
+		return;
+	if (passer->epoch != who.epoch || passer->round != op->round)
+		*passer = (struct passer){who.epoch, op->round, 0, 0};
+	if (model_chunks) {
+		check_model_chunks(ledger, who, op);
+		return;
+	}
+	passer->forwards += op->kind == SKEP_OP_FORWARD;
+	const struct pipe *pipe = &ledger->pipe[pipe_of(ledger->plan, who.index)];
+	if (op->kind == SKEP_OP_BACKWARD && op->attempt == 0 && passer->forwards < share(ledger->plan) &&
+		!pipe->turned && ledger->round[op->round].open)
+		verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,
+			"worker %u goes backwards with microbatch %u after %u of %u forwards", who.index,
+			op->microbatch, passer->forwards, share(ledger->plan));
+	if (op->kind == SKEP_OP_BACKWARD && ledger->plan->barrier && op->attempt == 0)
+		check_barrier(ledger, who, op);
+}

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tutorials.py [PAGE...] - runs what the tutorials (docs/tutorials/*.md) show, in a copy of the folders that they use.
+
+A YAML block behind "Write this as `FILE`" is written to that file. Each line `$ COMMAND` of a console block is run and has to
+succeed; each word of four letters and more that the block shows as its output has to be in what the command says, so that a
+column, a metric or a message that has another name now is found. Numbers are not compared: they are of one machine.
+
+A comment before a block, `<!-- test: with ARGUMENTS -->`, makes its commands cheaper; `<!-- test: not run, WHY -->` leaves them out.
+What needs MPI or gnuplot is skipped without. Speaks the Test Anything Protocol."""
+import glob
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import page  # noqa: E402
+
+SKEP = os.path.abspath(os.environ.get("SKEP", "build/skep"))
+HAS_MPI = os.environ.get("SKEP_HAS_MPI", "yes") == "yes" and shutil.which("mpirun")
+ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                   OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_mpi_yield_when_idle="1")
+
+count, failed = 0, 0
+
+
+def tell(good, name, why=""):
+    global count, failed
+    count += 1
+    failed += not good
+    print("%s %d - %s" % ("ok" if good else "not ok", count, name))
+    for line in why.split("\n")[:20] if not good else []:
+        print("#   " + line)
+    sys.stdout.flush()
+
+
+def commands(block):
+    """(command, words that its output has)"""
+    found = []
+    for line in block.lines:
+        if line.startswith("$ "):
+            found.append((line[2:], set()))
+        elif found:
+            found[-1][1].update(re.findall(r"[A-Za-z]{4,}", line))
+    return found
+
+
+def lacks(command):
+    """What this machine lacks for the command, or None."""
+    if not HAS_MPI and re.search(r"mpirun|skep (run|probe|compare|replay)", command):
+        return "no MPI"
+    if "skep plot" in command and not shutil.which("gnuplot"):
+        return "no gnuplot"
+    return None
+
+
+def run_block(name, block, folder):
+    notes = [note[len("test: "):] for note in block.notes if note.startswith("test: ")]
+    more = " ".join(note[len("with "):] for note in notes if note.startswith("with "))
+    if any(note.startswith("not run") for note in notes):
+        return
+    for command, words in commands(block):
+        lack = lacks(command)
+        if lack:
+            tell(True, "%s: %s # SKIP %s" % (name, command.replace("#", ""), lack))
+            continue
+        if more and re.search(r"skep (sim|run|sweep|probe)", command):
+            command += " " + more
+        ran = subprocess.run(["bash", "-c", command], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True,
+                             stdin=subprocess.DEVNULL, timeout=200)
+        said = ran.stdout + ran.stderr
+        missing = sorted(words - set(re.findall(r"[A-Za-z]{4,}", said)))
+        why = "exit status %d\n%s" % (ran.returncode, said) if ran.returncode else "not in what it says: " + ", ".join(missing) + "\n" + said
+        tell(ran.returncode == 0 and not missing, "%s: %s" % (name, command), why)
+
+
+def written(path, block):
+    """The file that the text before a YAML block says to write, or None."""
+    before = open(path, encoding="utf-8").read().split("\n")[: block.line - 2]
+    while before and not before[-1]:
+        before.pop()
+    paragraph = []
+    while before and before[-1]:
+        paragraph.insert(0, before.pop())
+    match = re.search(r"Write this as `([\w.-]+)`", " ".join(paragraph))
+    return match and match[1]
+
+
+def follow(path):
+    with tempfile.TemporaryDirectory() as folder:
+        for needed in ("scenarios", "topologies", "models"):
+            shutil.copytree(needed, os.path.join(folder, needed))
+        os.mkdir(folder + "/build")
+        os.symlink(SKEP, folder + "/build/skep")
+        for block in page.blocks(path):
+            if block.language == "yaml":
+                file = written(path, block)
+                tell(bool(file), "%s says where to write its YAML" % block.place)
+                if file:
+                    with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
+                        out.write(block.text)
+            elif block.language == "console":
+                run_block(os.path.basename(path), block, folder)
+
+
+if __name__ == "__main__":
+    for tutorial in sys.argv[1:] or sorted(glob.glob("docs/tutorials/*.md")):
+        follow(tutorial)
+    print("1..%d" % count)
+    sys.exit(1 if failed else 0)

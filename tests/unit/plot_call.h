@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plot_call.h - skep_plot_chosen() for tests that choose rounds or a metric at most.
+ */
+#ifndef SKEP_TESTS_PLOT_CALL_H
+#define SKEP_TESTS_PLOT_CALL_H
+
+#include "analysis/plot/plot.h"
+
+static inline bool plot_metric(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs,
+	const char *target, const struct skep_plot_rounds *rounds, const char *metric, char *reterr, size_t size)
+{
+	const struct skep_plot_choice choice = {.rounds = rounds, .metric = metric};
+	return skep_plot_chosen(store, kind, run, runs, target, &choice, reterr, size);
+}
+
+static inline bool plot_rounds(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs,
+	const char *target, const struct skep_plot_rounds *rounds, char *reterr, size_t size)
+{
+	return plot_metric(store, kind, run, runs, target, rounds, NULL, reterr, size);
+}
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gpu.c - reads GPU speed profiles and decides how long an operation takes on one.
+ *
+ * A profile is found by its name, first in the folder gpus/ beside the file that names it, then in topologies/gpus.
+ * What is kept true: every number of a profile that was read lies in a range in which the roofline is finite, and a
+ * profile says where its numbers come from.
+ */
+#include "topologies/gpu/gpu.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SHARED_FOLDER "topologies/gpus"
+#define TIME_NS_MAX 1e18 /* some 30 years: sums of a few stay far below UINT64_MAX */
+
+/* ---- text that a profile or a topology carries ------------------------------------------------------------------- */
+
+static void copy(struct skep_reader *r, const struct skep_yaml_node *map, const char *key, char *ret, size_t size)
+{
+	const char *text = skep_read_string(r, map, key, NULL);
+	if (r->diag->set)
+		return;
+	size_t length = strlen(text);
+	if (length == 0 || length >= size) {
+		skep_reader_fail(r, map, key, "expected a text of 1 to %zu bytes, this one has %zu", size - 1, length);
+		return;
+	}
+	memcpy(ret, text, length + 1);
+}
+
+void skep_label_read(struct skep_reader *r, const struct skep_yaml_node *map, char *ret_name, size_t name_size,
+	char *ret_source, size_t source_size)
+{
+	copy(r, map, "name", ret_name, name_size);
+	copy(r, map, "source", ret_source, source_size);
+	if (r->diag->set)
+		return;
+	if (!strcasestr(ret_source, "measured") && !strcasestr(ret_source, "published") &&
+		!strcasestr(ret_source, "assumed"))
+		skep_reader_fail(r, map, "source",
+			"expected a text that says whether the numbers are measured, published or assumed, and by "
+			"whom");
+}
+
+/* ---- finding a profile ------------------------------------------------------------------------------------------- */
+
+/* The folder gpus/ beside `from`. */
+static bool folder_beside(const char *from, char *ret, size_t size)
+{
+	const char *slash = strrchr(from, '/');
+	int length = slash ? (int)(slash - from + 1) : 0;
+	int n = snprintf(ret, size, "%.*sgpus", length, from);
+	return n > 0 && (size_t)n < size;
+}
+
+/* A name is a plain file name: what a user writes there cannot lead out of the two folders. */
+static bool name_ok(const char *name)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	return name[0] != 0 && name[0] != '.' && name[strspn(name, allowed)] == 0;
+}
+
+static bool find(const char *from, const char *name, char *ret, size_t size)
+{
+	char folder[512], shared[512];
+	if (!name_ok(name))
+		return false;
+	if (folder_beside(from, folder, sizeof folder)) {
+		int n = snprintf(ret, size, "%s/%s.yaml", folder, name);
+		if (n > 0 && (size_t)n < size && access(ret, F_OK) == 0)
+			return true;
+	}
+	int n = snprintf(shared, sizeof shared, SHARED_FOLDER "/%s.yaml", name);
+	return n > 0 && (size_t)n < sizeof shared && skep_file_find(from, shared, ret, size);
+}
+
+static int is_profile(const struct dirent *entry)
+{
+	const char *dot = strrchr(entry->d_name, '.');
+	return dot && dot != entry->d_name && strcmp(dot, ".yaml") == 0;
+}
+
+/* Appends the names of the profiles in `folder`, sorted, as far as they fit. */
+static void list_profiles(const char *folder, char *text, size_t size)
+{
+	struct dirent **entry;
+	int count = scandir(folder, &entry, is_profile, alphasort);
+	for (int i = 0; i < count; i++) {
+		size_t used = strlen(text);
+		int length = (int)(strrchr(entry[i]->d_name, '.') - entry[i]->d_name);
+		if (used + (size_t)length + 3 < size)
+			snprintf(text + used, size - used, "%s%.*s", used ? ", " : "", length, entry[i]->d_name);
+		free(entry[i]);
+	}
+	if (count >= 0)
+		free(entry);
+}
+
+static bool same_folder(const char *a, const char *b)
+{
+	char *real_a = realpath(a, NULL), *real_b = realpath(b, NULL);
+	bool same = real_a && real_b && strcmp(real_a, real_b) == 0;
+	free(real_a);
+	free(real_b);
+	return same;
+}
+
+static void fail_unknown(const char *from, const char *name, struct skep_diag *reterr)
+{
+	char beside[200] = "gpus", shared[200] = SHARED_FOLDER, known[300] = "";
+	folder_beside(from, beside, sizeof beside);
+	if (!skep_file_find(from, SHARED_FOLDER, shared, sizeof shared))
+		snprintf(shared, sizeof shared, SHARED_FOLDER);
+	list_profiles(beside, known, sizeof known);
+	bool one = same_folder(beside, shared);
+	if (!one)
+		list_profiles(shared, known, sizeof known);
+	skep_diag_set(reterr, from, 0, 0, NULL, "no GPU profile '%.40s' in %s%s%s; there are: %s", name, beside,
+		one ? "" : " or ", one ? "" : shared, known[0] ? known : "none");
+}
+
+/* ---- reading one ------------------------------------------------------------------------------------------------- */
+
+static void read_peaks(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_gpu *ret)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, root, "peaks", false);
+	ret->peak[SKEP_TYPE_FP32] = ret->flops;
+	for (int type = SKEP_TYPE_TF32; type < SKEP_TYPES; type++)
+		ret->peak[type] = skep_read_quantity(r, map, skep_type_names[type], SKEP_SPEED, 1e6, 1e18, 0);
+	if (map)
+		skep_reader_close_map(r, map);
+}
+
+static void read_table(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_gpu *gpu)
+{
+	struct skep_gpu_table *t = &gpu->table[gpu->tables];
+	t->kind = (enum skep_table_kind)skep_read_choice(r, map, "of", skep_table_names, -1);
+	t->type = (enum skep_type)skep_read_choice(r, map, "type", skep_type_names, -1);
+	const char *file = skep_read_string(r, map, "file", NULL);
+	copy(r, map, "source", t->source, sizeof t->source);
+	if (!r->diag->set && !strcasestr(t->source, "measured") && !strcasestr(t->source, "derived"))
+		skep_reader_fail(
+			r, map, "source", "expected a text that says whether the table is measured or derived");
+	if (t->kind == SKEP_TABLE_LAYERS)
+		copy(r, map, "model", t->model, sizeof t->model);
+	skep_reader_close_map(r, map);
+	if (!r->diag->set && !skep_file_find(gpu->path, file, t->path, sizeof t->path))
+		skep_reader_fail(r, map, "file", "no file `%.200s` with a table", file);
+	for (uint32_t i = 0; i < gpu->tables && !r->diag->set; i++)
+		if (gpu->table[i].kind == t->kind && gpu->table[i].type == t->type)
+			skep_reader_fail(r, map, "type", "a second table of %s in %s: one is taken",
+				skep_table_names[t->kind], skep_type_names[t->type]);
+	if (!r->diag->set && gpu->peak[t->type] <= 0)
+		skep_reader_fail(r, map, "type", "add the peak of %s to `peaks`: laws are fitted with it",
+			skep_type_names[t->type]);
+	gpu->tables++;
+}
+
+static void read_tables(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_gpu *gpu)
+{
+	const struct skep_yaml_node *list = skep_read_list(r, root, "tables", false);
+	uint32_t count = list ? skep_yaml_length(list) : 0;
+	if (count == 0 || r->diag->set)
+		return;
+	gpu->table = calloc(count, sizeof *gpu->table);
+	if (!gpu->table)
+		skep_reader_fail(r, list, NULL, "not enough memory for %u tables", count);
+	for (uint32_t i = 0; i < count && !r->diag->set; i++) {
+		const struct skep_yaml_node *map = skep_yaml_item(list, i);
+		if (skep_yaml_kind(map) == SKEP_YAML_MAP)
+			read_table(r, map, gpu);
+		else
+			skep_reader_fail(r, map, NULL, "expected a table as {file, of, type, source}");
+	}
+}
+
+static void read_profile(struct skep_reader *r, struct skep_gpu *ret)
+{
+	const struct skep_yaml_node *root = skep_yaml_root(r->yaml);
+	skep_label_read(r, root, ret->name, sizeof ret->name, ret->source, sizeof ret->source);
+	ret->flops = skep_read_quantity(r, root, "flops", SKEP_SPEED, 1e6, 1e18, NAN);
+	ret->efficiency = skep_read_number(r, root, "efficiency", 1e-6, 1.0, NAN);
+	ret->memory_Bps = skep_read_quantity(r, root, "memory_bandwidth", SKEP_BANDWIDTH, 1e6, 1e16, NAN);
+	ret->memory_bytes = skep_read_quantity(r, root, "memory", SKEP_BYTES, 1e6, 1e16, NAN);
+	ret->overhead_s = skep_read_quantity(r, root, "overhead", SKEP_TIME, 0.0, 60.0, NAN);
+	read_peaks(r, root, ret);
+	read_tables(r, root, ret);
+	skep_reader_close_map(r, root);
+}
+
+bool skep_gpu_read(const char *from, const char *name, struct skep_gpu *ret, struct skep_diag *reterr)
+{
+	char path[512], *text;
+	size_t size;
+	*ret = (struct skep_gpu){0};
+	if (!find(from, name, path, sizeof path)) {
+		fail_unknown(from, name, reterr);
+		return false;
+	}
+	if (!skep_file_read(path, SKEP_FILE_BYTES_MAX, &text, &size, reterr))
+		return false;
+	snprintf(ret->path, sizeof ret->path, "%s", path);
+	struct skep_reader r = {skep_yaml_parse(path, text, size, reterr), reterr};
+	if (r.yaml)
+		read_profile(&r, ret);
+	skep_yaml_destroy(r.yaml);
+	free(text);
+	if (reterr->set)
+		skep_gpu_finish(ret);
+	return !reterr->set;
+}
+
+void skep_gpu_finish(struct skep_gpu *gpu)
+{
+	for (uint32_t i = 0; i < gpu->tables; i++)
+		skep_gpu_table_finish(&gpu->table[i]);
+	free(gpu->table);
+	gpu->table = NULL;
+	gpu->tables = 0;
+}
+
+struct skep_gpu_table *skep_gpu_load(
+	struct skep_gpu *gpu, enum skep_table_kind kind, enum skep_type type, struct skep_diag *reterr)
+{
+	for (uint32_t i = 0; i < gpu->tables; i++) {
+		struct skep_gpu_table *t = &gpu->table[i];
+		if (t->kind == kind && t->type == type)
+			return t->rows > 0 || skep_gpu_table_read(t, reterr) ? t : NULL;
+	}
+	return NULL;
+}
+
+bool skep_gpu_has_type(const struct skep_gpu *gpu, enum skep_type type)
+{
+	return gpu->peak[type] > 0; /* read_table() asks for the peak of each table's type */
+}
+
+/* ---- time -------------------------------------------------------------------------------------------------------- */
+
+double skep_gpu_busy_s(const struct skep_gpu *gpu, double flop, double bytes)
+{
+	assert(flop >= 0 && bytes >= 0);
+	return fmax(flop / (gpu->flops * gpu->efficiency), bytes / gpu->memory_Bps);
+}
+
+uint64_t skep_gpu_time_ns(const struct skep_gpu *gpu, double flop, double bytes)
+{
+	double ns = 1e9 * (gpu->overhead_s + skep_gpu_busy_s(gpu, flop, bytes));
+	if (ns < 1)
+		return 1;
+	return ns < TIME_NS_MAX ? (uint64_t)(ns + 0.5) : (uint64_t)TIME_NS_MAX;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gpu.h - GPU speed profiles (topologies/gpus/NAME.yaml) and the time that an operation takes on one.
+ */
+#ifndef SKEP_TOPOLOGIES_GPU_H
+#define SKEP_TOPOLOGIES_GPU_H
+
+#include "topologies/gpu/gpu_table.h"
+#include "topologies/read/board.h"
+
+struct skep_gpu {
+	char name[32];
+	char path[512];    /* where it was read; "": nowhere */
+	char source[256];  /* measured, published or assumed; of what; by whom */
+	double flops;      /* dense fp32 peak, FLOP/s */
+	double efficiency; /* fraction of the peak that a large product reaches, (0, 1] */
+	double memory_Bps; /* device memory */
+	double memory_bytes;
+	double overhead_s;            /* fixed time per operation: launches, framework */
+	double peak[SKEP_TYPES];      /* FLOP/s of products of each type; 0: not known. That of fp32 is `flops` */
+	struct skep_gpu_table *table; /* [tables], their rows read by skep_gpu_load() */
+	uint32_t tables;
+	struct skep_board board; /* of the machines that it is in: a topology has an entry for each (profile, board) */
+};
+
+/* The keys `name` and `source` of a description file. Too long a text is refused, and so is a source that does not say
+ * whether its numbers are measured, published or assumed. */
+void skep_label_read(struct skep_reader *r, const struct skep_yaml_node *map, char *ret_name, size_t name_size,
+	char *ret_source, size_t source_size);
+
+/* `name` is a file name without .yaml in the folder gpus/ beside the topology file `from`, or in topologies/gpus. An
+ * unknown name gives a diagnosis about `from` without a line; a fault in the profile gives one about the profile. */
+bool skep_gpu_read(const char *from, const char *name, struct skep_gpu *ret, struct skep_diag *reterr);
+
+void skep_gpu_finish(struct skep_gpu *gpu);
+
+/* The table of this kind and type, its rows read if they were not; NULL: the profile has none, or the file is wrong. */
+struct skep_gpu_table *skep_gpu_load(
+	struct skep_gpu *gpu, enum skep_table_kind kind, enum skep_type type, struct skep_diag *reterr);
+/* Whether products of that type are known to it: by their peak or by a table (which needs the peak). */
+bool skep_gpu_has_type(const struct skep_gpu *gpu, enum skep_type type);
+
+/* Roofline: max(flop / (flops * efficiency), bytes / memory_Bps). */
+double skep_gpu_busy_s(const struct skep_gpu *gpu, double flop, double bytes);
+/* The same and the overhead of an operation, in ns, at least 1. */
+uint64_t skep_gpu_time_ns(const struct skep_gpu *gpu, double flop, double bytes);
+
+#endif

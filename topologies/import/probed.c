@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * probed.c - see probed.h. Every value is written with how it was measured, and what was not measured is not written,
+ * but for two values that the forms require and that the file marks: that the machines of a place share its links to
+ * other places, and what is inside a place of one machine beside which the directory runs.
+ */
+#include "topologies/import/probed.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "topologies/import/writer.h"
+
+#define KINDS_MAX 64u     /* of devices: as a topology has */
+#define PAIRS_SHOWN 64u   /* in the comments on top */
+#define JITTER_LEAST 0.01 /* of the latency: less is not worth a key */
+#define FALL_MOST 0.5     /* of the time of a smaller product: what a table takes (gpu_table.c) */
+
+struct kind { /* devices that share a profile */
+	const struct skep_probed_device *first;
+	char name[128];
+	uint32_t *member; /* [members] ranks */
+	uint32_t members;
+};
+
+struct work {
+	const struct skep_probed *probed;
+	struct skep_outputs outputs;
+	const char *path;
+	struct kind kind[KINDS_MAX];
+	uint32_t kinds;
+	uint32_t *kind_of; /* [ranks] */
+	double *value;     /* [ranks] room for a median */
+};
+
+/* ---- the measurements -------------------------------------------------------------------------------------------- */
+
+bool skep_probed_create(struct skep_probed *ret, uint32_t ranks, uint32_t places)
+{
+	*ret = (struct skep_probed){.ranks = ranks, .places = places};
+	ret->place_of = calloc(ranks, sizeof *ret->place_of);
+	ret->host_of = calloc(ranks, sizeof *ret->host_of);
+	ret->place_name = calloc(places, sizeof *ret->place_name);
+	ret->device = calloc(ranks, sizeof *ret->device);
+	ret->way = calloc((size_t)places * places, sizeof *ret->way);
+	if (!ret->place_of || !ret->host_of || !ret->place_name || !ret->device || !ret->way) {
+		skep_probed_finish(ret);
+		return false;
+	}
+	for (size_t i = 0; i < (size_t)places * places; i++)
+		ret->way[i].latency_s = NAN;
+	return true;
+}
+
+void skep_probed_finish(struct skep_probed *probed)
+{
+	free(probed->place_of);
+	free(probed->host_of);
+	free(probed->place_name);
+	free(probed->device);
+	free(probed->way);
+	*probed = (struct skep_probed){0};
+}
+
+struct skep_probed_link *skep_probed_link(const struct skep_probed *probed, uint32_t from, uint32_t to)
+{
+	return &probed->way[(size_t)from * probed->places + to];
+}
+
+uint32_t skep_probed_ranks_at(const struct skep_probed *probed, uint32_t place)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < probed->ranks; i++)
+		count += probed->place_of[i] == place;
+	return count;
+}
+
+static bool has_sites(const struct skep_probed *probed)
+{
+	return probed->places < probed->ranks;
+}
+
+static double ascending_median(double *value, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++)
+		for (uint32_t j = i; j > 0 && value[j] < value[j - 1]; j--) {
+			double swap = value[j];
+			value[j] = value[j - 1];
+			value[j - 1] = swap;
+		}
+	return count % 2 ? value[count / 2] : (value[count / 2 - 1] + value[count / 2]) / 2;
+}
+
+/* ---- where it goes ----------------------------------------------------------------------------------------------- */
+
+static void folder_of(const char *path, const char *inside, char *ret, size_t size)
+{
+	const char *base = skep_path_base(path);
+	snprintf(ret, size, "%.*s%s", (int)(base - path), path, inside);
+}
+
+/* Files that go beside the topology, whatever its form and its devices. */
+static void check_others(const char *path, struct skep_diag *reterr)
+{
+	static const char *const ending[] = {"-bandwidth.csv", "-latency.csv"}, *const device[] = {"cpu", "cuda"};
+	struct stat st;
+	char other[700], inside[600];
+	for (int i = 0; i < 2 && !reterr->set; i++) {
+		skep_path_beside(path, ending[i], other, sizeof other);
+		if (lstat(other, &st) != 0) {
+			const char *base = skep_path_base(path);
+			snprintf(inside, sizeof inside, "gpus/%.*s-%s.yaml", (int)(strlen(base) - 5), base, device[i]);
+			folder_of(path, inside, other, sizeof other);
+		}
+		if (lstat(other, &st) == 0)
+			skep_diag_set(reterr, other, 0, 0, NULL,
+				"is there already, and would be written beside %.200s: name another file", path);
+	}
+}
+
+bool skep_probed_writable(const char *path, struct skep_diag *reterr)
+{
+	struct stat st;
+	char folder[600];
+	size_t length = strlen(path);
+	folder_of(path, ".", folder, sizeof folder);
+	if (length < 6 || strcmp(path + length - 5, ".yaml") != 0 || skep_path_base(path)[0] == '.')
+		skep_diag_set(reterr, path, 0, 0, NULL, "expected the name of a topology, such as cluster.yaml");
+	else if (length > 500)
+		skep_diag_set(reterr, path, 0, 0, NULL, "the name has %zu bytes; at most 500 are taken", length);
+	else if (lstat(path, &st) == 0)
+		skep_diag_set(reterr, path, 0, 0, NULL,
+			"is there already: name another file, or move what has been measured before out of the way");
+	else if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
+		skep_diag_set(reterr, path, 0, 0, NULL, "its folder is not there: make it first");
+	else if (euidaccess(folder, W_OK | X_OK) != 0)
+		skep_diag_set(reterr, path, 0, 0, NULL, "its folder cannot be written to: %s", strerror(errno));
+	else
+		check_others(path, reterr);
+	return !reterr->set;
+}
+
+/* ---- kinds of devices -------------------------------------------------------------------------------------------- */
+
+/* How much two ranks' devices differ, as a part of the rate; INFINITY: they are of different kinds. */
+static double difference(const struct skep_probed *p, uint32_t a, uint32_t b)
+{
+	const struct skep_probed_device *x = &p->device[a], *y = &p->device[b];
+	if (x->cuda != y->cuda || strcmp(x->name, y->name) != 0 || x->memory_bytes != y->memory_bytes ||
+		x->products != y->products)
+		return INFINITY;
+	return !x->cuda && p->host_of[a] == p->host_of[b] ? 0 : fabs(x->flops / y->flops - 1);
+}
+
+/* A plain file name, as profiles are asked for. */
+static void name_kind(struct work *w, struct kind *kind)
+{
+	const char *base = skep_path_base(w->path);
+	char number[16] = "";
+	if (w->kinds > 1)
+		snprintf(number, sizeof number, "-%u", w->kinds);
+	snprintf(kind->name, sizeof kind->name, "%.*s-%s%s", strlen(base) > 60 ? 55 : (int)(strlen(base) - 5), base,
+		kind->first->cuda ? "cuda" : "cpu", number);
+	for (char *c = kind->name; *c; c++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *c))
+			*c = '-';
+}
+
+/* The nearest one; a new one if that is not near, and there is room. KINDS_MAX: neither. */
+static uint32_t find_kind(const struct work *w, uint32_t rank)
+{
+	uint32_t nearest = KINDS_MAX;
+	double least = INFINITY;
+	for (uint32_t k = 0; k < w->kinds; k++) {
+		double part = difference(w->probed, w->kind[k].member[0], rank);
+		nearest = part < least ? k : nearest;
+		least = fmin(part, least);
+	}
+	return least <= SKEP_PROBED_ALIKE || w->kinds == KINDS_MAX ? nearest : w->kinds;
+}
+
+static bool find_kinds(struct work *w)
+{
+	if (w->probed->gpu[0]) { /* one, whose profile is there */
+		w->kinds = 1;
+		snprintf(w->kind[0].name, sizeof w->kind[0].name, "%s", w->probed->gpu);
+		return true;
+	}
+	for (uint32_t i = 0; i < w->probed->ranks; i++) {
+		uint32_t k = find_kind(w, i);
+		if (k == KINDS_MAX) {
+			skep_diag_set(w->outputs.diag, w->path, 0, 0, NULL,
+				"more than %u kinds of devices: a topology has no room for them", KINDS_MAX);
+			return false;
+		}
+		struct kind *kind = &w->kind[k];
+		if (k == w->kinds) {
+			w->kinds++;
+			kind->first = &w->probed->device[i];
+			kind->member = calloc(w->probed->ranks, sizeof *kind->member);
+			name_kind(w, kind);
+		}
+		if (!kind->member) {
+			skep_diag_set(w->outputs.diag, w->path, 0, 0, NULL, "not enough memory");
+			return false;
+		}
+		kind->member[kind->members++] = i;
+		w->kind_of[i] = k;
+	}
+	return true;
+}
+
+/* Of a figure of all its devices; `offset`: where it is in struct skep_probed_device. */
+static double median_of(struct work *w, const struct kind *kind, size_t offset)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < kind->members; i++) {
+		double value;
+		memcpy(&value, (const char *)&w->probed->device[kind->member[i]] + offset, sizeof value);
+		if (!isnan(value))
+			w->value[count++] = value;
+	}
+	return count ? ascending_median(w->value, count) : NAN;
+}
+
+/* ---- a profile --------------------------------------------------------------------------------------------------- */
+
+/* A product that is much faster than a smaller one was disturbed by other load. Its row is left out, since the
+ * reader of tables would take it for a slip of the unit. */
+static void put_table(struct work *w, const struct kind *kind, FILE *file)
+{
+	double before_s = 0;
+	uint32_t left_out = 0;
+	fprintf(file,
+		"# Measured by `skep probe` on %s: the mean of the products of the passes of two dense layers, k to m\n"
+		"# and back.\n"
+		"batch,m,k,n,time_us\n",
+		w->probed->date);
+	for (uint32_t p = 0; p < kind->first->products; p++) {
+		const struct skep_probed_product *product = &kind->first->product[p];
+		double seconds = median_of(
+			w, kind, offsetof(struct skep_probed_device, product[0].seconds) + p * sizeof *product);
+		bool another = p == 0 || product[-1].m != product->m || product[-1].k != product->k;
+		if (!another && seconds < FALL_MOST * before_s) {
+			left_out++;
+			continue;
+		}
+		before_s = seconds;
+		fprintf(file, "1,%u,%u,%u,", product->m, product->k, product->n);
+		skep_put_number(file, 1e6 * seconds, false);
+		putc('\n', file);
+	}
+	if (left_out > 0)
+		fprintf(file, "# Left out: %u rows that were faster than smaller ones, which were disturbed.\n",
+			left_out);
+}
+
+static void put_figures(struct work *w, const struct kind *kind, FILE *file)
+{
+	const struct skep_probed_device *first = kind->first;
+	double alone = median_of(w, kind, offsetof(struct skep_probed_device, alone_flops));
+	double flops = median_of(w, kind, offsetof(struct skep_probed_device, flops));
+	fprintf(file, "# Of %u rank%s; each process may use %u core%s. ", kind->members, kind->members == 1 ? "" : "s",
+		first->cores, first->cores == 1 ? "" : "s");
+	if (!isnan(alone) && alone != flops) {
+		fputs("All ranks of a host computed at once; one alone had ", file);
+		skep_put_number(file, 1e-9 * alone, false);
+		fputs(" GFLOP/s.\n", file);
+	} else {
+		fputs("One rank a host computed.\n", file);
+	}
+	fputs("# flops: the best rate that passes had, so efficiency is 1. memory_bandwidth: of a step.\nflops: ",
+		file);
+	skep_put_number(file, 1e-9 * flops, false);
+	fputs(" GFLOP/s\nefficiency: 1\nmemory_bandwidth: ", file);
+	skep_put_number(file, 1e-6 * median_of(w, kind, offsetof(struct skep_probed_device, memory_Bps)), false);
+	fputs(" MB/s\nmemory: ", file);
+	skep_put_number(file, 1e-6 * first->memory_bytes, false);
+	fputs(" MB\noverhead: ", file);
+	skep_put_quantity(file, SKEP_TIME, median_of(w, kind, offsetof(struct skep_probed_device, overhead_s)), false);
+	putc('\n', file);
+}
+
+static bool put_profile(struct work *w, const struct kind *kind)
+{
+	const struct skep_probed_device *first = kind->first;
+	char inside[160], path[700], source[256];
+	snprintf(inside, sizeof inside, "gpus/%s-products.csv", kind->name);
+	folder_of(w->path, inside, path, sizeof path);
+	FILE *table = first->products > 0 ? skep_outputs_begin(&w->outputs, path) : NULL;
+	if (table)
+		put_table(w, kind, table);
+	snprintf(inside, sizeof inside, "gpus/%s.yaml", kind->name);
+	folder_of(w->path, inside, path, sizeof path);
+	FILE *file = w->outputs.diag->set ? NULL : skep_outputs_begin(&w->outputs, path);
+	if (!file)
+		return false;
+	fputs("# Written by `skep probe`.\n", file);
+	snprintf(inside, sizeof inside, "%.31s", kind->name);
+	skep_put_quoted(file, "name", inside);
+	snprintf(source, sizeof source, "measured by skep probe on %s: %s, %s", w->probed->date,
+		first->name[0] ? first->name : "a device without a name",
+		first->cuda ? "passes of a block of GPT-2, products in bf16" : "passes of dense layers in fp32");
+	skep_put_quoted(file, "source", source);
+	put_figures(w, kind, file);
+	if (first->products > 0) {
+		fprintf(file,
+			"tables:\n  - {file: \"%s-products.csv\", of: products, type: fp32, "
+			"source: \"measured by skep probe\"}\n",
+			kind->name);
+	}
+	return true;
+}
+
+/* ---- the head ---------------------------------------------------------------------------------------------------- */
+
+static void put_pair(const struct skep_probed *p, FILE *file, uint32_t from, uint32_t to)
+{
+	const struct skep_probed_link *way = skep_probed_link(p, from, to);
+	fprintf(file, "#   %s -> %s: ", p->place_name[from], from == to ? "itself" : p->place_name[to]);
+	skep_put_quantity(file, SKEP_TIME, way->latency_s, false);
+	fputs(" (", file);
+	skep_put_quantity(file, SKEP_TIME, way->least_s, false);
+	fputs("; ", file);
+	skep_put_quantity(file, SKEP_TIME, way->deviation_s, false);
+	fprintf(file, ") of %u round trips, ", way->pings);
+	skep_put_quantity(file, SKEP_BANDWIDTH, way->Bps, false);
+	fprintf(file, " with %llu KiB\n", (unsigned long long)(way->bytes >> 10));
+}
+
+static void put_pairs(const struct skep_probed *p, FILE *file)
+{
+	uint32_t shown = 0;
+	fputs("# Latency is half of a round trip of a message without a payload: the median (least; spread one way, by "
+	      "quartiles).\n"
+	      "# Bandwidth is that of one message at a time, its payload over the time beyond such a round trip: one flow.\n",
+		file);
+	for (size_t i = 0; i < (size_t)p->places * p->places && shown < PAIRS_SHOWN; i++)
+		if (!isnan(p->way[i].latency_s)) {
+			put_pair(p, file, (uint32_t)(i / p->places), (uint32_t)(i % p->places));
+			shown++;
+		}
+	if (shown == PAIRS_SHOWN)
+		fputs("#   and so on: all are in the matrices or links below.\n", file);
+}
+
+static void put_head(const struct work *w, FILE *file)
+{
+	const struct skep_probed *p = w->probed;
+	char source[256], name[64];
+	size_t used;
+	fprintf(file, "# Written by `skep probe` on %s: %u ranks on %u host%s, %s.\n", p->date, p->ranks, p->hosts,
+		p->hosts == 1 ? "" : "s",
+		p->at_once ? "pairs without a rank in common measured at the same time" : "one pair after the other");
+	if (p->shaped[0])
+		fprintf(file, "# Messages were held back as on %s: this is a test of the measurement.\n", p->shaped);
+	put_pairs(p, file);
+	snprintf(name, sizeof name, "%.*s", (int)(strlen(skep_path_base(w->path)) - 5), skep_path_base(w->path));
+	skep_put_quoted(file, "name", name);
+	snprintf(source, sizeof source, "Measured by skep probe over MPI on %s, %u ranks at", p->date, p->ranks);
+	for (uint32_t i = 0; i < p->places && (used = strlen(source)) < 200; i++)
+		snprintf(source + used, sizeof source - used, "%s %s", i ? "," : "", p->place_name[i]);
+	if (strlen(source) >= 200)
+		snprintf(source + 200, sizeof source - 200, " and others");
+	if (p->gpu[0])
+		snprintf(source + strlen(source), sizeof source - strlen(source), ". Assumed: GPUs");
+	skep_put_quoted(file, "source", source);
+}
+
+/* ---- the forms --------------------------------------------------------------------------------------------------- */
+
+static bool jitters(const struct skep_probed_link *way)
+{
+	return way->deviation_s >= JITTER_LEAST * way->latency_s && way->deviation_s > 0;
+}
+
+static void put_link(FILE *file, const struct skep_probed_link *way)
+{
+	fputs("bandwidth: ", file);
+	skep_put_quantity(file, SKEP_BANDWIDTH, way->Bps, false);
+	fputs(", latency: ", file);
+	skep_put_quantity(file, SKEP_TIME, way->latency_s, false);
+	if (jitters(way)) {
+		fputs(", jitter: {distribution: normal, deviation: ", file);
+		skep_put_quantity(file, SKEP_TIME, way->deviation_s, false);
+		fputs("}", file);
+	}
+}
+
+/* A site for each place, with its ranks by kind of device. */
+static void put_site(struct work *w, FILE *file, uint32_t place, uint32_t other)
+{
+	const struct skep_probed *p = w->probed;
+	fprintf(file, "  \"%s\":\n    machines:\n", p->place_name[place]);
+	for (uint32_t k = 0; k < w->kinds; k++) {
+		uint32_t count = 0;
+		for (uint32_t i = 0; i < p->ranks; i++)
+			count += p->place_of[i] == place && w->kind_of[i] == k;
+		if (count > 0)
+			fprintf(file, "      - {count: %u, gpu: \"%s\"}\n", count, w->kind[k].name);
+	}
+	const struct skep_probed_link *inside = skep_probed_link(p, place, place);
+	if (isnan(inside->latency_s) && other != place) {
+		fprintf(file, "    # One rank: not measured, taken from %s.\n", p->place_name[other]);
+		inside = skep_probed_link(p, other, other);
+	}
+	if (isnan(inside->latency_s))
+		return;
+	fputs("    inside: {", file);
+	put_link(file, inside);
+	fputs("}\n", file);
+}
+
+static void put_sites_form(struct work *w, FILE *file)
+{
+	const struct skep_probed *p = w->probed;
+	uint32_t several = 0;
+	while (several + 1 < p->places && isnan(skep_probed_link(p, several, several)->latency_s))
+		several++;
+	fprintf(file, "directory: \"%s\"\nsites:\n", p->place_name[p->place_of[0]]);
+	for (uint32_t i = 0; i < p->places; i++)
+		put_site(w, file, i, i == p->place_of[0] ? several : i);
+	if (p->places < 2)
+		return;
+	fputs("# Assumed: all ranks of a host share its links to other hosts (shared).\nlinks:\n", file);
+	for (uint32_t from = 0; from < p->places; from++)
+		for (uint32_t to = 0; to < p->places; to++) {
+			if (from == to)
+				continue;
+			fprintf(file, "  - {from: \"%s\", to: \"%s\", ", p->place_name[from], p->place_name[to]);
+			put_link(file, skep_probed_link(p, from, to));
+			bool several_ranks = skep_probed_ranks_at(p, from) > 1 || skep_probed_ranks_at(p, to) > 1;
+			fprintf(file, "%s}\n", several_ranks ? ", shared: true" : "");
+		}
+}
+
+/* In bytes per second or seconds. */
+static double cell_of(const struct skep_probed_link *way, enum skep_dimension dimension)
+{
+	return dimension == SKEP_BANDWIDTH ? way->Bps : way->latency_s;
+}
+
+static void put_matrix(struct work *w, FILE *file, enum skep_dimension dimension, double *cell)
+{
+	const uint32_t n = w->probed->places;
+	const char *word = dimension == SKEP_BANDWIDTH ? "bandwidth" : "latency";
+	char path[600], ending[32];
+	snprintf(ending, sizeof ending, "-%s.csv", word);
+	skep_path_beside(w->path, ending, path, sizeof path);
+	FILE *csv = skep_outputs_unshadowed(w->outputs.diag, path) ? skep_outputs_begin(&w->outputs, path) : NULL;
+	if (!csv)
+		return;
+	for (size_t i = 0; i < (size_t)n * n; i++)
+		cell[i] = i / n == i % n ? 0 : cell_of(&w->probed->way[i], dimension);
+	const struct skep_unit *unit = skep_unit_of_matrix(dimension, cell, n);
+	fprintf(csv, "# %s in %s; row = source, column = destination. Measured by `skep probe` on %s.\n",
+		dimension == SKEP_BANDWIDTH ? "Bandwidth" : "One-way latency", unit->name, w->probed->date);
+	for (size_t i = 0; i < (size_t)n * n; i++) {
+		skep_put_number(csv, cell[i] * unit->per_base, false);
+		putc(i % n + 1 == n ? '\n' : ',', csv);
+	}
+	fprintf(file, "  %s: \"%s\"\n  %s_unit: %s\n", word, skep_path_base(path), word, unit->name);
+}
+
+/* One for all pairs is what this form has room for: the median of their parts of the latency. */
+static void put_jitter(const struct skep_probed *p, FILE *file, double *cell)
+{
+	uint32_t count = 0;
+	for (size_t i = 0; i < (size_t)p->places * p->places; i++)
+		if (i / p->places != i % p->places && p->way[i].latency_s > 0)
+			cell[count++] = p->way[i].deviation_s / p->way[i].latency_s;
+	double part = count ? ascending_median(cell, count) : 0;
+	if (part < JITTER_LEAST)
+		return;
+	fputs("# The median of what the pairs have.\njitter: {distribution: normal, deviation: ", file);
+	skep_put_number(file, 100 * part, false);
+	fputs(" %}\n", file);
+}
+
+static void put_matrix_form(struct work *w, FILE *file)
+{
+	const struct skep_probed *p = w->probed;
+	double *cell = calloc((size_t)p->places * p->places, sizeof *cell);
+	if (!cell) {
+		skep_diag_set(w->outputs.diag, w->path, 0, 0, NULL, "not enough memory");
+		return;
+	}
+	fputs("matrix:\n", file);
+	put_matrix(w, file, SKEP_BANDWIDTH, cell);
+	if (!w->outputs.diag->set)
+		put_matrix(w, file, SKEP_TIME, cell);
+	fputs("  names:\n", file);
+	for (uint32_t i = 0; i < p->places; i++)
+		fprintf(file, "    - \"%s\"\n", p->place_name[i]);
+	fputs("machines:\n", file);
+	for (uint32_t i = 0, end; i < p->ranks; i = end) {
+		for (end = i + 1; end < p->ranks && w->kind_of[end] == w->kind_of[i]; end++)
+			;
+		fprintf(file, "  - {count: %u, gpu: \"%s\"}\n", end - i, w->kind[w->kind_of[i]].name);
+	}
+	fputs("directory: 0\n", file);
+	put_jitter(p, file, cell);
+	free(cell);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static void put_topology(struct work *w, FILE *file)
+{
+	put_head(w, file);
+	if (has_sites(w->probed))
+		put_sites_form(w, file);
+	else
+		put_matrix_form(w, file);
+}
+
+/* The topology is begun first, for it names the others, and goes to its place last. */
+static bool write_all(struct work *w)
+{
+	FILE *file = skep_outputs_begin(&w->outputs, w->path);
+	for (uint32_t k = 0; file && !w->probed->gpu[0] && k < w->kinds && !w->outputs.diag->set; k++)
+		put_profile(w, &w->kind[k]);
+	if (file && !w->outputs.diag->set)
+		put_topology(w, file);
+	skep_outputs_put_last(&w->outputs, 0);
+	return skep_outputs_commit(&w->outputs);
+}
+
+bool skep_probed_write(const struct skep_probed *probed, const char *path, struct skep_diag *reterr)
+{
+	char folder[600];
+	struct work *w = calloc(1, sizeof *w);
+	if (w)
+		*w = (struct work){.probed = probed, .path = path, .outputs.diag = reterr};
+	if (w) {
+		w->kind_of = calloc(probed->ranks, sizeof *w->kind_of);
+		w->value = calloc(probed->ranks, sizeof *w->value);
+	}
+	folder_of(path, "gpus", folder, sizeof folder);
+	if (!w || !w->kind_of || !w->value)
+		skep_diag_set(reterr, path, 0, 0, NULL, "not enough memory");
+	bool made = false, done = false, wanted = !reterr->set && find_kinds(w) && !probed->gpu[0];
+	if (wanted)
+		made = mkdir(folder, 0777) == 0;
+	if (wanted && !made && errno != EEXIST)
+		skep_diag_set(reterr, folder, 0, 0, NULL, "cannot be made: %s", strerror(errno));
+	if (!reterr->set)
+		done = write_all(w);
+	if (made && !done)
+		rmdir(folder);
+	for (uint32_t k = 0; w && k < w->kinds; k++)
+		free(w->kind[k].member);
+	if (w) {
+		free(w->kind_of);
+		free(w->value);
+	}
+	free(w);
+	return done;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * probed.h - a cluster as `skep probe` has measured it, and how it becomes a topology that everything else reads: sites where
+ * some place has several machines, else matrices; and a profile for each kind of device, with a table of its products.
+ */
+#ifndef SKEP_TOPOLOGIES_PROBED_H
+#define SKEP_TOPOLOGIES_PROBED_H
+
+#include "base/reader.h"
+
+#define SKEP_PROBED_PRODUCTS_MAX 27u
+
+struct skep_probed_product { /* C (m x n) = A (m x k) B (k x n) */
+	uint32_t m, k, n;
+	double seconds;
+};
+
+/* Of one rank. Devices of equal name get one profile, of medians, if they are the processors of one host, or if their rates
+ * differ by no more than SKEP_PROBED_ALIKE. */
+#define SKEP_PROBED_ALIKE 0.1
+struct skep_probed_device {
+	char name[64];
+	bool cuda;
+	uint32_t cores;      /* that the process may use */
+	double memory_bytes; /* its part of it */
+	double flops, memory_Bps, overhead_s;
+	double alone_flops; /* while no other rank of its host computed; NAN: not measured */
+	struct skep_probed_product product[SKEP_PROBED_PRODUCTS_MAX]; /* in the order of a table */
+	uint32_t products;
+};
+
+struct skep_probed_link { /* one way, from a place to a place; a place to itself: between two of its ranks */
+	double latency_s, least_s, deviation_s; /* median, least and spread; latency_s NAN: not measured */
+	double Bps;
+	uint32_t pings;
+	uint64_t bytes; /* of the message that bandwidth was measured with */
+};
+
+struct skep_probed { /* made by skep_probed_create() but for what was measured */
+	uint32_t ranks, places, hosts;
+	uint32_t *place_of, *host_of;      /* [ranks] */
+	char (*place_name)[32];            /* [places] */
+	struct skep_probed_device *device; /* [ranks] */
+	struct skep_probed_link *way;      /* [places * places], row = source */
+	bool at_once;                      /* pairs that have no rank in common were measured at the same time */
+	char gpu[64];                      /* the profile of all devices, which were not measured; "": they were */
+	char date[32];                     /* UTC */
+	char shaped[256];                  /* the topology that was imposed on the messages; "": none */
+};
+
+bool skep_probed_create(struct skep_probed *ret, uint32_t ranks, uint32_t places); /* false: no memory */
+void skep_probed_finish(struct skep_probed *probed);
+struct skep_probed_link *skep_probed_link(const struct skep_probed *probed, uint32_t from, uint32_t to);
+uint32_t skep_probed_ranks_at(const struct skep_probed *probed, uint32_t place);
+
+/* Can such a topology be written there? Its name ends in .yaml, nothing is there yet, and its folder takes files. */
+bool skep_probed_writable(const char *path, struct skep_diag *reterr);
+/* The topology, its matrices beside it, and profiles in gpus/ beside it: all of them, or none. */
+bool skep_probed_write(const struct skep_probed *probed, const char *path, struct skep_diag *reterr);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * writer.h - how skep writes topology files: numbers carry their unit, and a topology names the files beside it.
+ */
+#ifndef SKEP_TOPOLOGIES_WRITER_H
+#define SKEP_TOPOLOGIES_WRITER_H
+
+#include <stdio.h>
+
+#include "base/files/outputs.h"
+
+/* Path of a file beside a topology NAME.yaml: NAME and `ending`. */
+void skep_path_beside(const char *path, const char *ending, char *ret, size_t size);
+
+/* A file that a topology names is looked for in the working folder first. False, with the diagnosis: there is another one of that
+ * name, which would be read in place of `path`. */
+bool skep_outputs_unshadowed(struct skep_diag *diag, const char *path);
+
+/* `key: "text"` and the end of the line. */
+void skep_put_quoted(FILE *file, const char *key, const char *text);
+
+struct skep_unit {
+	const char *name;
+	double per_base; /* of it in a byte per second, or in a second */
+};
+
+/* The largest unit of SKEP_BANDWIDTH or SKEP_TIME in which the value is at least 1. */
+const struct skep_unit *skep_unit_of(enum skep_dimension dimension, double value);
+/* The largest unit in which half of the cells [n * n], the diagonal left out, are at least 1. */
+const struct skep_unit *skep_unit_of_matrix(enum skep_dimension dimension, const double *cell, uint32_t n);
+
+/* Without an exponent, and without zeros at its end; four digits, which is more than a second measurement repeats, or all. */
+void skep_put_number(FILE *file, double value, bool exact);
+void skep_put_quantity(FILE *file, enum skep_dimension dimension, double value, bool exact); /* with its unit */
+
+#endif

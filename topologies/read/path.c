@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * path.c - see path.h.
+ *
+ * What is kept true: no latency is below 0; a flow on a path whose round trip takes no time is limited by neither window
+ * nor loss, since an acknowledgement is there at once.
+ */
+#include "topologies/read/path.h"
+
+#include <math.h>
+
+#include "core/random.h"
+#include "topologies/churn/deviate.h"
+
+static size_t index_of(const struct skep_topology *t, uint32_t from, uint32_t to)
+{
+	return (size_t)from * t->places + to;
+}
+
+/* Within one machine, or beside the directory, there is no network, so no link profile applies. */
+const struct skep_link_profile *skep_path_link_profile(const struct skep_topology *t, uint32_t from, uint32_t to)
+{
+	size_t at = index_of(t, from, to);
+	if (t->link_profiles == 0 || (isinf(t->pair[at].capacity_Bps) && t->pair[at].latency_s <= 0))
+		return NULL;
+	return &t->link_profile[t->link_profile_of ? t->link_profile_of[at] : 0];
+}
+
+/* Loss: Mathis, Semke, Mahdavi and Ott 1997, MSS / RTT * sqrt(3/2) / sqrt(p). The round trip is that of the latencies, without
+ * what waits in queues. */
+double skep_path_cap_Bps(const struct skep_topology *t, uint32_t from, uint32_t to)
+{
+	const struct skep_link_profile *link_profile = skep_path_link_profile(t, from, to);
+	if (!link_profile)
+		return INFINITY;
+	double rtt_s = t->pair[index_of(t, from, to)].latency_s + t->pair[index_of(t, to, from)].latency_s;
+	if (rtt_s <= 0)
+		return INFINITY;
+	double cap = link_profile->window_bytes / rtt_s;
+	if (link_profile->loss > 0)
+		cap = fmin(cap, link_profile->mss_bytes / rtt_s * sqrt(1.5 / link_profile->loss));
+	return cap;
+}
+
+double skep_path_least_Bps(const struct skep_topology *t, uint32_t from, uint32_t to)
+{
+	const struct skep_pair *pair = &t->pair[index_of(t, from, to)];
+	double least = pair->capacity_Bps < pair->shared_Bps ? pair->capacity_Bps : pair->shared_Bps;
+	if (t->site_link && from != to)
+		least = fmin(least, fmin(t->site_link[from].up_Bps, t->site_link[to].down_Bps));
+	return least;
+}
+
+double skep_path_lone_Bps(const struct skep_topology *t, uint32_t source, uint32_t destination)
+{
+	const struct skep_machine *a = &t->machine[source], *b = &t->machine[destination];
+	if (source == destination)
+		return INFINITY;
+	double path = fmin(skep_path_least_Bps(t, a->place, b->place), skep_path_cap_Bps(t, a->place, b->place));
+	return fmin(path, fmin(a->up_Bps, b->down_Bps));
+}
+
+/* A TCP connection that loses packets as often as another one beside it moves in proportion to 1 / RTT (Mathis et al. 1997, as
+ * above). SimGrid's models of the network take 1 / the latencies of the way there (Velho and Legrand 2009). */
+double skep_path_weight(const struct skep_topology *t, uint32_t from, uint32_t to)
+{
+	double there_s = fmax(t->pair[index_of(t, from, to)].latency_s, SKEP_PATH_NEAR_S);
+	if (t->fairness == SKEP_FAIRNESS_RTT)
+		return 1 / (there_s + fmax(t->pair[index_of(t, to, from)].latency_s, SKEP_PATH_NEAR_S));
+	return t->fairness == SKEP_FAIRNESS_LATENCY ? 1 / there_s : 1;
+}
+
+double skep_path_overhead_s(const struct skep_topology *t, uint32_t from, uint32_t to)
+{
+	const struct skep_link_profile *link_profile = skep_path_link_profile(t, from, to);
+	return link_profile ? link_profile->overhead_s : 0;
+}
+
+/* ---- jitter ------------------------------------------------------------------------------------------------------ */
+
+static double deviation_s(const struct skep_jitter *jitter, double latency_s)
+{
+	return jitter->relative ? jitter->deviation * latency_s : jitter->deviation;
+}
+
+double skep_path_mean_s(const struct skep_topology *t, uint32_t from, uint32_t to)
+{
+	const struct skep_link_profile *link_profile = skep_path_link_profile(t, from, to);
+	double latency_s = t->pair[index_of(t, from, to)].latency_s;
+	return link_profile ? fmax(0, latency_s + link_profile->jitter.mean_s) : latency_s;
+}
+
+double skep_path_late_s(const struct skep_topology *t, uint32_t from, uint32_t to)
+{
+	const struct skep_link_profile *link_profile = skep_path_link_profile(t, from, to);
+	double latency_s = t->pair[index_of(t, from, to)].latency_s;
+	if (!link_profile)
+		return latency_s;
+	return fmax(0, latency_s + link_profile->jitter.most_s + 4 * deviation_s(&link_profile->jitter, latency_s));
+}
+
+/* The log-normal law whose mean is the latency: sigma^2 = ln(1 + (deviation / latency)^2), mu = ln latency - sigma^2 / 2. */
+static double draw_lognormal(double latency_s, double deviation, uint64_t *state)
+{
+	if (latency_s <= 0)
+		return 0;
+	double ratio = deviation / latency_s, square = skep_deviate_log(1 + ratio * ratio);
+	return latency_s * skep_deviate_exp(sqrt(square) * skep_deviate_normal(state) - square / 2);
+}
+
+double skep_jitter_draw_s(
+	const struct skep_topology *t, const struct skep_jitter *jitter, double latency_s, uint64_t *state)
+{
+	double deviation = deviation_s(jitter, latency_s);
+	switch (jitter->kind) {
+	case SKEP_JITTER_NORMAL:
+		return fmax(0, latency_s + deviation * skep_deviate_normal(state));
+	case SKEP_JITTER_LOGNORMAL:
+		return draw_lognormal(latency_s, deviation, state);
+	case SKEP_JITTER_EMPIRICAL:
+		return fmax(0, latency_s + t->delay_s[jitter->first + skep_random_below(state, jitter->count)]);
+	case SKEP_JITTER_NONE:
+		break;
+	}
+	return latency_s;
+}

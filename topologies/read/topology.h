@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * topology.h - the cluster of a run: machines with a GPU and access links, and the links between them.
+ *
+ * A machine stands at a place. Capacity and latency are per ordered pair of places (sites form: a place is a site;
+ * matrix form: every machine is its own place), so a topology of thousands of machines at few sites stays small. The
+ * directory is one more endpoint, with index `machines`, at the place that the file marks as reliable.
+ */
+#ifndef SKEP_TOPOLOGIES_TOPOLOGY_H
+#define SKEP_TOPOLOGIES_TOPOLOGY_H
+
+#include "topologies/gpu/gpu.h"
+#include "topologies/read/price.h"
+
+struct skep_machine {
+	uint32_t place;
+	uint32_t gpu;            /* index into gpu[] */
+	double up_Bps, down_Bps; /* bytes per second; INFINITY: not limited */
+	double price_usd_per_h;  /* 0 unknown; of a price with a history that at the start of the run */
+	uint32_t prices;         /* 1 + index into price[]; 0: it has no history */
+	/* Of the instance that the history prices, of which this is a part; 0: it is all of it. */
+	uint32_t instance_gpus;
+};
+
+struct skep_pair {           /* ordered pair of places */
+	double capacity_Bps; /* what one ordered pair of machines can get; INFINITY: not limited */
+	double latency_s;    /* one way */
+	double shared_Bps;   /* all traffic of the ordered pair of places together; INFINITY: not shared */
+};
+
+enum skep_jitter_kind { SKEP_JITTER_NONE, SKEP_JITTER_NORMAL, SKEP_JITTER_LOGNORMAL, SKEP_JITTER_EMPIRICAL };
+
+struct skep_jitter { /* of latency, drawn for each message */
+	enum skep_jitter_kind kind;
+	bool relative;    /* the deviation is a part of the latency */
+	double deviation; /* seconds, or that part */
+	uint32_t first,
+		count; /* empirical: the numbers in delay_s[] that are added to the latency, all equally likely */
+	double mean_s, most_s; /* of these numbers */
+};
+
+struct skep_delay_file { /* a file from which jitter was read, and where its numbers are in delay_s[] */
+	char path[512];
+	double scale_s; /* seconds of the file's unit */
+	uint32_t first, count;
+};
+
+/* Further properties of a link. A link without any has all zero but window_bytes INFINITY. */
+struct skep_link_profile {
+	double window_bytes; /* of one flow: never faster than this in one round trip; INFINITY: not limited */
+	double loss;         /* the part of the packets that is lost, [0, 1): limits one flow */
+	double mss_bytes;    /* of a packet */
+	double overhead_s;   /* of each message, time of its sender */
+	struct skep_jitter jitter;
+	bool overtake; /* messages of one ordered pair of machines may; else none gets there before one that was sent earlier */
+};
+
+struct skep_site_link { /* what all traffic between a place and the others shares; INFINITY: not limited */
+	double up_Bps, down_Bps;
+};
+
+/* How flows that share a link divide it: all alike, or in proportion to 1 / their round trip or 1 / their latency. */
+enum skep_fairness { SKEP_FAIRNESS_EQUAL, SKEP_FAIRNESS_RTT, SKEP_FAIRNESS_LATENCY };
+
+struct skep_topology {
+	char name[64];
+	char source[256];                    /* measured, published or assumed, and by whom */
+	char path[512], matrix_path[2][512]; /* where it was read; "": nowhere */
+	uint32_t machines, places, gpus;
+	struct skep_machine *machine;     /* [machines + 1]; the last is the directory's: no limits, gpu UINT32_MAX */
+	struct skep_pair *pair;           /* [places * places], row = source */
+	char (*place_name)[32];           /* [places] */
+	struct skep_site_link *site_link; /* [places]; NULL: no place has any */
+	struct skep_link_profile *link_profile; /* [link_profiles]; with 0 no link has any */
+	uint16_t *link_profile_of;              /* [places * places] index into link_profile[]; NULL: 0 for all */
+	double *delay_s;                        /* [delays] of empirical jitter */
+	struct skep_delay_file *delay_file;     /* [delay_files] */
+	struct skep_gpu *gpu;                   /* [gpus] */
+	struct skep_price_series *price;        /* [prices] histories that machines name */
+	uint32_t prices, link_profiles, delays, delay_files;
+	enum skep_fairness fairness;
+	uint64_t seed;            /* seed of jitter; the caller that runs the topology sets it */
+	skep_time price_start_ns; /* when the run starts, as a time in the price histories */
+};
+
+bool skep_topology_read(const char *path, struct skep_topology *ret, struct skep_diag *reterr);
+void skep_topology_finish(struct skep_topology *topology);
+
+/* Sets when the run starts in the price histories. Returns a history that begins later, for the error; NULL if there
+ * is none. */
+const struct skep_price_series *skep_topology_start_prices(struct skep_topology *topology, skep_time start_ns);
+/* The price of a machine from begin_ns to end_ns of the run's time; NAN if it is not known. */
+double skep_topology_cost_usd(
+	const struct skep_topology *topology, uint32_t machine, skep_time begin_ns, skep_time end_ns);
+
+/* Adds `latency_s`, one way, to every link between machines, the directory's included. */
+void skep_topology_add_latency(struct skep_topology *topology, double latency_s);
+
+/* The link between two machines (directory included). From a machine to itself it has no limit and no latency. */
+struct skep_pair skep_topology_pair(const struct skep_topology *topology, uint32_t source, uint32_t destination);
+
+#endif
