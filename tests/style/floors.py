@@ -13,6 +13,8 @@ import os
 import subprocess
 import sys
 
+import tree
+
 FILES_MAX = 10
 CODE_MAX = 28
 CODE = (".c", ".h", ".cu", ".cuh")
@@ -98,9 +100,8 @@ def wrong_links(build):
 
 
 def wrong_folders():
-    tracked = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True).stdout.splitlines()
     code, data = collections.Counter(), collections.Counter()
-    for path in tracked:
+    for path in tree.files():
         folder = os.path.dirname(path)
         if folder and not folder.startswith(("tests", "docs")):
             code[folder] += path.endswith(CODE)

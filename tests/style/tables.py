@@ -9,8 +9,9 @@ import fnmatch
 import glob
 import os
 import re
-import subprocess
 import sys
+
+import tree
 
 SOURCE = re.compile(r"\.(c|h|cu|cuh)$")
 
@@ -26,12 +27,9 @@ def named(text):
 
 
 def folders_below(folder):
-    """Folders one step down with files that git knows; without git, all of them."""
-    listed = subprocess.run(["git", "ls-files", "--", folder], capture_output=True, text=True)
-    if listed.returncode == 0 and listed.stdout:
-        paths = [os.path.relpath(path, folder) for path in listed.stdout.split("\n") if path]
-        return sorted({path.split("/")[0] for path in paths if "/" in path and not path.startswith(".")})
-    return sorted(name for name in os.listdir(folder) if os.path.isdir(os.path.join(folder, name)))
+    """Folders one step down with files of the project; where it has none at all, as when this is tested, all of them."""
+    paths = [os.path.relpath(path, folder) for path in tree.files(folder)]
+    return sorted({path.split("/")[0] for path in paths if "/" in path and not path.startswith(".")})
 
 
 def wrong(readme):

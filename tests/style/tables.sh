@@ -14,6 +14,7 @@ touch "$folder"/{here.h,here.c,below/other.c}
 printf '| folder | what | begin with |\n|---|---|---|\n| `here.h`, `.c` | | |\n| [below/](below/) | | `below/other.c` |\n' >"$folder/README.md"
 check 'a right one is left alone' python3 tests/style/tables.py "$folder/README.md"
 mkdir "$folder/unnamed"
+touch "$folder/unnamed/other.c"
 printf '| `gone.c` | |\n' >>"$folder/README.md"
 found=$(python3 tests/style/tables.py "$folder/README.md")
 [[ $found == *'names gone.c, which is not there'*'nothing of the folder unnamed/'* ]] && pass 'others are found' || fail 'others are found' "$found"

@@ -8,8 +8,9 @@
 # functions without the prefix skep_ are found by the prototypes in headers of the product.
 import os
 import re
-import subprocess
 import sys
+
+import tree
 
 GLOSSARY = "docs/glossary.md"
 PRODUCT = ("base", "core", "sim", "exec", "models", "topologies", "scenarios", "planning", "commands", "analysis", "sweeping")
@@ -29,11 +30,6 @@ def table():
     if not rows:
         print("error: no table of words in", GLOSSARY)
     return rows
-
-
-def tracked():
-    return [path for path in subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True,
-                                            check=True).stdout.splitlines() if os.path.isfile(path)]
 
 
 class Words:
@@ -104,7 +100,7 @@ def look_at_prototypes(path, text):
 
 def main():
     words = Words(table())
-    for path in tracked():
+    for path in tree.files():
         if path == GLOSSARY or path == "CHANGELOG.md" or path.startswith(("tests/style/words", "tests/bad/renamed-", "tests/data/", "models/text/")):
             continue
         for part in path.split("/"):
