@@ -26,12 +26,12 @@ struct skep_plot_choice { /* NULL: what suits */
 };
 
 /* Draws runs of the database into the file `target`. Kinds: accuracy, cost, fit, matrix, pareto, sweep, throughput, timeline,
- * utilisation. Without runs accuracy, cost and utilisation take the newest run of each world of the newest scenario (accuracy all of
- * them if it was in one world alone), throughput and pareto all runs of that scenario, fit those that were computed, sweep the
- * newest one, the others the newest run; only runs that closed a round count. The format follows the file's ending: .png .svg
- * .pdf. `choice`: rounds of a timeline; the metric of a sweep, a key of --json (NULL: the throughput), or of pareto, time_s or
- * time_to_target_s (NULL: what the runs have); axes of accuracy. Refuses before it starts gnuplot: unknown kind, run not there,
- * target folder not writable, gnuplot missing, a choice for another kind. */
+ * utilisation. Without runs accuracy, cost and utilisation take the newest run of each world of the newest scenario (accuracy
+ * all of them if it was in one world alone), throughput and pareto all runs of that scenario, fit those that were computed,
+ * sweep the newest one, the others the newest run; only runs that closed a round count. The format follows the file's ending:
+ * .png .svg .pdf. `choice`: rounds of a timeline; the metric of a sweep, a key of --json (NULL: the throughput), or of pareto,
+ * time_s or time_to_target_s (NULL: what the runs have); axes of accuracy. Refuses before it starts gnuplot: unknown kind, run
+ * not there, target folder not writable, gnuplot missing, a choice for another kind. */
 bool skep_plot_chosen(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target,
 	const struct skep_plot_choice *choice, char *reterr, size_t size);
 
