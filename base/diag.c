@@ -5,7 +5,7 @@
  * Keeps true: the first error stays; what is shown is valid UTF-8 without control characters, one column per character,
  * so that a file cannot drive the terminal and the caret stands under the right place.
  */
-#include "base/reader.h"
+#include "base/diag.h"
 #include "base/text.h"
 
 #include <assert.h>
@@ -84,6 +84,13 @@ static void show_line(struct skep_diag *diag, const char *line)
 		memcpy(to + strlen(to), "...", 4);
 }
 
+static void set_message(struct skep_diag *diag, const char *format, va_list args)
+{
+	char message[sizeof diag->message];
+	vsnprintf(message, sizeof message, format, args);
+	copy(diag->message, sizeof diag->message, message, strlen(message), UINT32_MAX);
+}
+
 void skep_diag_set(struct skep_diag *diag, const char *file, uint32_t line, uint32_t column, const char *text,
 	const char *format, ...)
 {
@@ -96,12 +103,23 @@ void skep_diag_set(struct skep_diag *diag, const char *file, uint32_t line, uint
 	copy(diag->file, sizeof diag->file, file, strlen(file), UINT32_MAX);
 	if (text)
 		show_line(diag, text);
-	char message[sizeof diag->message];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(message, sizeof message, format, args);
+	set_message(diag, format, args);
 	va_end(args);
-	copy(diag->message, sizeof diag->message, message, strlen(message), UINT32_MAX);
+}
+
+bool skep_fail(struct skep_diag *reterr, const char *format, ...)
+{
+	if (reterr->set)
+		return false;
+	memset(reterr, 0, sizeof *reterr);
+	reterr->set = true;
+	va_list args;
+	va_start(args, format);
+	set_message(reterr, format, args);
+	va_end(args);
+	return false;
 }
 
 void skep_diag_print(const struct skep_diag *diag, char *ret, size_t size)

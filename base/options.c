@@ -28,7 +28,9 @@ enum status skep_report_error(enum status status, const char *message)
 
 enum status skep_report_diag(enum status status, const struct skep_diag *diag)
 {
-	char text[2048];
+	char text[2560];
+	if (diag->file[0] == '\0' && diag->line == 0 && diag->column == 0)
+		return skep_report_error(status, diag->message);
 	skep_diag_print(diag, text, sizeof text);
 	return skep_report_error(status, text);
 }

@@ -127,11 +127,11 @@ static bool start(struct skep_sweep_pool *pool, struct worker *worker)
 }
 
 struct skep_sweep_pool *skep_sweep_pool_create(
-	uint32_t workers, skep_sweep_work *work, void *context, char *reterr, size_t size)
+	uint32_t workers, skep_sweep_work *work, void *context, struct skep_diag *reterr)
 {
 	struct skep_sweep_pool *pool = calloc(1, sizeof *pool + workers * sizeof pool->worker[0]);
 	if (pool == NULL) {
-		snprintf(reterr, size, "no memory for %u processes", workers);
+		skep_fail(reterr, "no memory for %u processes", workers);
 		return NULL;
 	}
 	pool->work = work;
@@ -145,7 +145,7 @@ struct skep_sweep_pool *skep_sweep_pool_create(
 		started = start(pool, &pool->worker[i]);
 	if (started)
 		return pool;
-	snprintf(reterr, size, "cannot start %u processes: %s; take fewer with --jobs", workers, strerror(errno));
+	skep_fail(reterr, "cannot start %u processes: %s; take fewer with --jobs", workers, strerror(errno));
 	skep_sweep_pool_destroy(pool);
 	return NULL;
 }

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/diag.h"
+
 struct skep_sweep_job {
 	uint32_t kind, number;
 	uint64_t word; /* what else its worker has to know */
@@ -35,7 +37,7 @@ struct skep_sweep_answer {
 /* Forks so many processes. From here on these signals do nothing but come out of skep_sweep_pool_wait(). The caller's
  * memory is the workers': what `context` points to is as it was when a worker was forked. */
 struct skep_sweep_pool *skep_sweep_pool_create(
-	uint32_t workers, skep_sweep_work *work, void *context, char *reterr, size_t size);
+	uint32_t workers, skep_sweep_work *work, void *context, struct skep_diag *reterr);
 /* Ends all processes at once, whatever they do. */
 void skep_sweep_pool_destroy(struct skep_sweep_pool *pool); /* NULL is fine */
 

@@ -14,25 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is wrong in a user's file and where. line 0, column 0: the file as a whole. */
-struct skep_diag {
-	bool set;
-	char file[512];
-	uint32_t line, column; /* from 1; line 0 with a column: in an option, not in a file */
-	char text[256];        /* the offending line, tabs made blanks, cut around the column */
-	uint32_t caret;        /* position of the caret in text, from 0 */
-	char message[512];     /* what was expected, and what to do */
-	bool of_value; /* the value is wrong by itself: its type, range, an unknown key, a file that is not there */
-};
-
-/* Only the first call on a clear diagnosis has an effect. `text` is the line that is shown: NULL, or up to its first
- * line break or 0. The diagnosis holds no control characters, whatever the file holds. */
-void skep_diag_set(struct skep_diag *diag, const char *file, uint32_t line, uint32_t column, const char *text,
-	const char *format, ...) __attribute__((format(printf, 6, 7)));
-
-/* "file:line:column: error: message", the line, the caret, each ended by a newline. Writes at most size bytes with the
- * final 0. */
-void skep_diag_print(const struct skep_diag *diag, char *ret, size_t size);
+#include "base/diag.h"
 
 /* ---- whole files ------------------------------------------------------------------------------------------------ */
 

@@ -12,7 +12,7 @@ static enum status run(struct skep_command_line *line)
 	struct arguments a = {0};
 	int64_t runs[2] = {0, 0};
 	uint32_t count;
-	char error[1024];
+	struct skep_diag error = {0};
 	enum status status;
 	if (!skep_arguments_read(line, &a, &status))
 		return status;
@@ -21,12 +21,12 @@ static enum status run(struct skep_command_line *line)
 	if (count == 1)
 		return skep_report_error(
 			STATUS_BAD_INPUT, "compare takes two runs, or none for the newest of each world");
-	struct skep_store *store = skep_store_open(a.db, false, error, sizeof error);
+	struct skep_store *store = skep_store_open(a.db, false, &error);
 	if (!store)
-		return skep_report_error(STATUS_BAD_INPUT, error);
-	bool done = skep_compare(store, runs[0], runs[1], a.json, stdout, error, sizeof error);
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
+	bool done = skep_compare(store, runs[0], runs[1], a.json, stdout, &error);
 	skep_store_close(store);
-	return done ? STATUS_DONE : skep_report_error(STATUS_BAD_INPUT, error);
+	return done ? STATUS_DONE : skep_report_diag(STATUS_BAD_INPUT, &error);
 }
 
 static const struct skep_option_group groups[] = {SKEP_DATABASE_OPTIONS, {0}};

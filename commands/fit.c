@@ -35,7 +35,7 @@ static void write_runs(const struct skep_loss_points *points, FILE *out)
 }
 
 static bool write_law(const char *path, const char *database, const struct skep_law *law,
-	const struct skep_loss_points *points, char *reterr, size_t size)
+	const struct skep_loss_points *points, struct skep_diag *reterr)
 {
 	struct skep_diag diag = {0};
 	struct skep_outputs outputs = {.diag = &diag};
@@ -48,18 +48,18 @@ static bool write_law(const char *path, const char *database, const struct skep_
 		skep_law_write(law, file);
 	}
 	if (!skep_outputs_commit(&outputs))
-		snprintf(reterr, size, "%s: %s", path, diag.message);
+		skep_fail(reterr, "%s: %s", path, diag.message);
 	return !diag.set;
 }
 
 static enum status fit(const struct arguments *arguments, const struct skep_loss_points *points)
 {
-	char error[1024];
+	struct skep_diag error = {0};
 	struct skep_law law;
-	if (!skep_law_fit(points, &law, error, sizeof error))
-		return skep_report_error(STATUS_BAD_INPUT, error);
-	if (arguments->output && !write_law(arguments->output, arguments->db, &law, points, error, sizeof error))
-		return skep_report_error(STATUS_BAD_INPUT, error);
+	if (!skep_law_fit(points, &law, &error))
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
+	if (arguments->output && !write_law(arguments->output, arguments->db, &law, points, &error))
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	if (arguments->json)
 		skep_fit_print_json(&law, points, stdout);
 	else
@@ -75,7 +75,7 @@ static enum status run(struct skep_command_line *line)
 	struct fit_arguments a = {.from = SKEP_FIT_FROM_USUAL};
 	int64_t runs[RUNS_MAX];
 	uint32_t count;
-	char error[1024];
+	struct skep_diag error = {0};
 	struct skep_loss_points points;
 	enum status status;
 	if (!skep_arguments_read(line, &a.common, &status))
@@ -84,13 +84,13 @@ static enum status run(struct skep_command_line *line)
 		return STATUS_BAD_INPUT;
 	if (a.common.output && !skep_output_ready(&a.common, HEAD))
 		return STATUS_BAD_INPUT;
-	struct skep_store *store = skep_store_open(a.common.db, false, error, sizeof error);
+	struct skep_store *store = skep_store_open(a.common.db, false, &error);
 	if (!store)
-		return skep_report_error(STATUS_BAD_INPUT, error);
-	bool read = skep_loss_points_read(store, runs, count, a.from, &points, error, sizeof error);
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
+	bool read = skep_loss_points_read(store, runs, count, a.from, &points, &error);
 	skep_store_close(store);
 	if (!read)
-		return skep_report_error(STATUS_BAD_INPUT, error);
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	status = fit(&a.common, &points);
 	skep_loss_points_finish(&points);
 	return status;

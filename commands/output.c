@@ -28,16 +28,16 @@ static bool complain(const char *what)
 /* Operands are scenarios, tables or numbers of runs, and these name no file. */
 bool skep_output_ready(const struct arguments *a, const char *head)
 {
-	char error[PATH_BYTES + 256];
+	struct skep_diag error = {0};
 	for (uint32_t i = 0; i < a->positionals; i++)
-		if (!skep_replace_not_read(a->output, a->positional[i], "an operand", error, sizeof error))
-			return complain(error);
-	if (!skep_replace_not_read(a->output, a->db, "the database", error, sizeof error))
-		return complain(error);
-	if (a->force || (head ? skep_replace_written(a->output, head, error, sizeof error)
-			      : skep_replace_picture(a->output, error, sizeof error)))
+		if (!skep_replace_not_read(a->output, a->positional[i], "an operand", &error))
+			return complain(error.message);
+	if (!skep_replace_not_read(a->output, a->db, "the database", &error))
+		return complain(error.message);
+	if (a->force ||
+		(head ? skep_replace_written(a->output, head, &error) : skep_replace_picture(a->output, &error)))
 		return true;
-	return complain(error);
+	return complain(error.message);
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------------------ */

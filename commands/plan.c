@@ -63,11 +63,14 @@ static bool is_writable(const struct arguments *a)
 static bool is_kept(const struct plan_arguments *plan)
 {
 	const struct arguments *a = &plan->common;
-	char error[1024] = "--db: a plan keeps the runs of --confirm alone: give that as well, or leave it out";
-	struct skep_store *store =
-		a->has_db && plan->confirm > 0 ? skep_store_open(a->db, true, error, sizeof error) : NULL;
+	struct skep_diag error = {0};
+	struct skep_store *store = NULL;
+	if (a->has_db && plan->confirm == 0)
+		skep_fail(&error, "--db: a plan keeps the runs of --confirm alone: give that as well, or leave it out");
+	else if (a->has_db)
+		store = skep_store_open(a->db, true, &error);
 	if (a->has_db && !store)
-		fprintf(stderr, "skep: %s\n", error);
+		skep_report_diag(STATUS_BAD_INPUT, &error);
 	skep_store_close(store);
 	return !a->has_db || store;
 }
@@ -99,7 +102,8 @@ static enum status make(
 		status = skep_plan_confirm(planner);
 	if (status == STATUS_DONE)
 		show(planner, a);
-	fputs(planner->error, stderr);
+	if (planner->error.set)
+		skep_report_diag(status, &planner->error);
 	if (planner->confirmed && planner->confirmed->kept && !common->quiet)
 		fprintf(stderr, "runs are in %s\n", common->db);
 	skep_plan_end(planner);

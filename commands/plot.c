@@ -38,12 +38,12 @@ static enum status drawn(const struct arguments *a, bool done, const char *error
 /* Is there a file to draw into, that may be written? Else it is said. */
 static bool target_ready(const struct arguments *a)
 {
-	char error[ERROR_BYTES];
+	struct skep_diag error = {0};
 	if (!a->output)
-		snprintf(error, sizeof error, "plot needs -o FILE, for example -o %.40s.png", a->positional[0]);
-	else if (skep_plot_target(a->output, error, sizeof error))
+		skep_fail(&error, "plot needs -o FILE, for example -o %.40s.png", a->positional[0]);
+	else if (skep_plot_target(a->output, &error))
 		return skep_output_ready(a, NULL);
-	skep_report_error(STATUS_BAD_INPUT, error);
+	skep_report_diag(STATUS_BAD_INPUT, &error);
 	return false;
 }
 
@@ -52,11 +52,11 @@ static bool target_ready(const struct arguments *a)
 static enum status draw_complexity(const struct arguments *a, const struct skep_scenario *s)
 {
 	struct skep_complexity_figure *f = calloc(1, sizeof *f);
-	char error[ERROR_BYTES] = "not enough memory for this picture";
-	bool done = f && skep_figure_complexity(a->positional[1], &a->scenario, s, f, error, sizeof error) &&
-	            skep_plot_complexity(f, a->output, error, sizeof error);
+	struct skep_diag error = {0};
+	bool done = f && skep_figure_complexity(a->positional[1], &a->scenario, s, f, &error) &&
+	            skep_plot_complexity(f, a->output, &error);
 	free(f);
-	return drawn(a, done, error);
+	return drawn(a, done, error.message);
 }
 
 /* Of a table of searches, or of a scenario, whose searches are done first. */
@@ -64,14 +64,13 @@ static enum status draw_search(const struct arguments *a, const struct skep_scen
 {
 	struct skep_search_figure *f = calloc(1, sizeof *f);
 	struct skep_diag diag = {0};
-	char error[ERROR_BYTES] = "not enough memory for this picture";
-	bool done = f && (s ? skep_figure_search(s, f, error, sizeof error)
-			    : skep_search_figure_read(a->positional[1], f, &diag));
-	done = done && skep_plot_search(f, a->output, error, sizeof error);
+	struct skep_diag error = {0};
+	bool done = f && (s ? skep_figure_search(s, f, &error) : skep_search_figure_read(a->positional[1], f, &diag));
+	done = done && skep_plot_search(f, a->output, &error);
 	if (f)
 		skep_search_figure_finish(f);
 	free(f);
-	return diag.set ? skep_report_diag(STATUS_BAD_INPUT, &diag) : drawn(a, done, error);
+	return diag.set ? skep_report_diag(STATUS_BAD_INPUT, &diag) : drawn(a, done, error.message);
 }
 
 static enum status draw_read(const struct arguments *a, bool search)
@@ -117,31 +116,30 @@ static enum status plot_scenario(const struct plot_arguments *a, bool search)
 
 static enum status draw_runs(const struct plot_arguments *a, const int64_t *runs, uint32_t count)
 {
-	char error[ERROR_BYTES];
+	struct skep_diag error = {0};
 	const struct skep_plot_choice choice = {.rounds = a->has_rounds ? &a->rounds : NULL,
 		.metric = a->metric,
 		.axes = a->has_axes ? &a->axes : NULL};
-	struct skep_store *store = skep_store_open(a->common.db, false, error, sizeof error);
+	struct skep_store *store = skep_store_open(a->common.db, false, &error);
 	if (!store)
-		return skep_report_error(STATUS_BAD_INPUT, error);
-	bool done = skep_plot_chosen(
-		store, a->common.positional[0], runs, count, a->common.output, &choice, error, sizeof error);
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
+	bool done = skep_plot_chosen(store, a->common.positional[0], runs, count, a->common.output, &choice, &error);
 	skep_store_close(store);
-	return drawn(&a->common, done, error);
+	return drawn(&a->common, done, error.message);
 }
 
 static enum status plot_runs(const struct plot_arguments *a)
 {
 	int64_t runs[RUNS_MAX];
 	uint32_t count;
-	char error[ERROR_BYTES];
+	struct skep_diag error = {0};
 	if (a->common.scenario.sets > 0 || a->common.scenario.has_seed)
 		return skep_report_error(
 			STATUS_BAD_INPUT, "--set and --seed are for pictures of a scenario: complexity and search");
 	if (!skep_arguments_run_ranges(&a->common, 1, runs, &count))
 		return STATUS_BAD_INPUT;
-	if (!skep_plot_knows(a->common.positional[0], error, sizeof error))
-		return skep_report_error(STATUS_BAD_INPUT, error);
+	if (!skep_plot_knows(a->common.positional[0], &error))
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	return target_ready(&a->common) ? draw_runs(a, runs, count) : STATUS_BAD_INPUT;
 }
 

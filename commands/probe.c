@@ -121,25 +121,25 @@ static enum status finish(const struct request *r, struct skep_probed *probed)
 static enum status measure(struct request *r, uint32_t rank)
 {
 	struct skep_probed probed;
-	char error[ERROR_BYTES] = "";
+	struct skep_diag error = {0};
 	struct measuring measuring = {.request = r, .watch.quiet = r->common.quiet || r->common.json};
 	r->probe.begin = begin;
 	r->probe.tell = tell;
 	r->probe.context = &measuring;
-	bool done = skep_probe_run(&r->probe, &probed, error, sizeof error);
+	bool done = skep_probe_run(&r->probe, &probed, &error);
 	if (!done)
-		return rank == 0 ? skep_report_error(STATUS_FAILED, error) : STATUS_FAILED;
+		return rank == 0 ? skep_report_diag(STATUS_FAILED, &error) : STATUS_FAILED;
 	return rank == 0 ? finish(r, &probed) : STATUS_DONE;
 }
 
 /* What every rank sees alike; empty: nothing is wrong. */
-static void check_ranks(const struct request *r, uint32_t ranks, char *error, size_t size)
+static void check_ranks(const struct request *r, uint32_t ranks, struct skep_diag *reterr)
 {
 	uint32_t machines = r->probe.shape != NULL ? r->probe.shape->machines : ranks;
 	if (ranks < 2)
-		snprintf(error, size, "one process has no link to measure: start two or more, one for each device");
+		skep_fail(reterr, "one process has no link to measure: start two or more, one for each device");
 	else if (machines != ranks)
-		snprintf(error, size, "--shape %.200s: has %u machines, so %u processes are needed, not %u",
+		skep_fail(reterr, "--shape %.200s: has %u machines, so %u processes are needed, not %u",
 			r->probe.shape_path, machines, machines, ranks);
 }
 
@@ -148,19 +148,19 @@ static enum status run_rank(struct request *r)
 	uint32_t rank, ranks;
 	struct skep_exec_result result = {.outcome = SKEP_DONE};
 	struct skep_diag diag = {0};
-	char error[ERROR_BYTES] = "";
-	if (!skep_exec_init(&rank, &ranks, error, sizeof error))
-		return skep_report_error(STATUS_FAILED, error);
+	struct skep_diag error = {0};
+	if (!skep_exec_init(&rank, &ranks, &error))
+		return skep_report_diag(STATUS_FAILED, &error);
 	enum status status = STATUS_BAD_INPUT;
-	check_ranks(r, ranks, error, sizeof error);
-	if (rank == 0 && error[0] == '\0' && !skep_probed_writable(r->common.output, &diag)) {
+	check_ranks(r, ranks, &error);
+	if (rank == 0 && !error.set && !skep_probed_writable(r->common.output, &diag)) {
 		skep_report_diag(status, &diag); /* the others do not know, and the call below does not return */
 		skep_exec_abort((int)status);
 	}
-	if (error[0] == '\0')
+	if (!error.set)
 		status = measure(r, rank);
 	else if (rank == 0)
-		skep_report_error(status, error);
+		skep_report_diag(status, &error);
 	skep_exec_finish((int)status, &result);
 	return status;
 }
@@ -168,23 +168,23 @@ static enum status run_rank(struct request *r)
 /* The first process: what a user can get wrong is said before any other starts. */
 static enum status launch(const struct request *r, char **whole)
 {
-	char error[ERROR_BYTES] = "";
+	struct skep_diag error = {0};
 	struct skep_diag diag = {0};
 	uint32_t ranks = r->ranks > 0 ? r->ranks : r->probe.shape != NULL ? r->probe.shape->machines : 0;
 	const struct skep_exec_options exec = {.device = r->probe.device};
-	if (!skep_exec_ready(&exec, error, sizeof error))
-		return skep_report_error(STATUS_BAD_INPUT, error);
+	if (!skep_exec_ready(&exec, &error))
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	if (ranks == 0)
 		return skep_report_error(STATUS_BAD_INPUT,
 			"probe needs -n RANKS, or to be started by mpirun or srun with one process for each device");
-	check_ranks(r, ranks, error, sizeof error);
-	if (error[0] != '\0' || (r->probe.gpu == NULL && !skep_device_available(r->probe.device, error, sizeof error)))
-		return skep_report_error(STATUS_BAD_INPUT, error);
+	check_ranks(r, ranks, &error);
+	if (error.set || (r->probe.gpu == NULL && !skep_device_available(r->probe.device, &error)))
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	if (!skep_probed_writable(r->common.output, &diag))
 		return skep_report_diag(STATUS_BAD_INPUT, &diag);
-	int status = skep_exec_launch_ranks(ranks, whole, error, sizeof error);
+	int status = skep_exec_launch_ranks(ranks, whole, &error);
 	enum status ended = status < 0 ? STATUS_FAILED : (enum status)status;
-	return error[0] != '\0' ? skep_report_error(ended, error) : ended;
+	return error.set ? skep_report_diag(ended, &error) : ended;
 }
 
 static enum status probe(struct request *r, char **whole)

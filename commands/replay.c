@@ -60,20 +60,20 @@ static enum status run(struct skep_command_line *line)
 	struct arguments a = {0};
 	int64_t number;
 	uint32_t count;
-	char error[ERROR_BYTES];
+	struct skep_diag error = {0};
 	struct skep_run_log log;
 	enum status status;
 	if (!skep_arguments_read(line, &a, &status))
 		return status;
 	if (!skep_arguments_runs(&a, 0, &number, &count))
 		return STATUS_BAD_INPUT;
-	struct skep_store *store = skep_store_open(a.db, false, error, sizeof error);
+	struct skep_store *store = skep_store_open(a.db, false, &error);
 	if (!store)
-		return skep_report_error(STATUS_BAD_INPUT, error);
-	bool found = skep_run_log_read(store, number, &log, error, sizeof error);
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
+	bool found = skep_run_log_read(store, number, &log, &error);
 	skep_store_close(store);
 	if (!found)
-		return skep_report_error(STATUS_BAD_INPUT, error);
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	status = replay_log(a.json, number, &log);
 	skep_run_log_finish(&log);
 	return status;

@@ -65,7 +65,7 @@ static void keep_as_of_now(struct skep_scenario *scenario)
 static bool keep_simulated(struct skep_scenario *scenario)
 {
 	struct skep_diag diag = {0};
-	char error[1024];
+	struct skep_diag error = {0};
 	uint32_t moved;
 	if (scenario->plan.checkpoint_every == 0)
 		skep_diag_set(&diag, scenario->path, 0, 0, NULL,
@@ -76,8 +76,8 @@ static bool keep_simulated(struct skep_scenario *scenario)
 			"train.arithmetic=real`");
 	keep_as_of_now(scenario);
 	const struct skep_checkpoint_folder folder = skep_scenario_folder(scenario);
-	if (!diag.set && !skep_checkpoint_folder_usable(&folder, &moved, error, sizeof error))
-		skep_diag_set(&diag, scenario->path, 0, 0, NULL, "%s", error);
+	if (!diag.set && !skep_checkpoint_folder_usable(&folder, &moved, &error))
+		skep_diag_set(&diag, scenario->path, 0, 0, NULL, "%s", error.message);
 	else if (!diag.set)
 		skep_checkpoint_say_moved(&folder, moved, stderr);
 	if (diag.set)

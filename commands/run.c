@@ -28,32 +28,31 @@ struct run_arguments {
 
 static enum status launch(const struct run_arguments *a, char **whole, struct skep_scenario *scenario)
 {
-	char error[ERROR_BYTES], why[ERROR_BYTES];
+	struct skep_diag why = {0};
+	struct skep_diag error = {0};
 	uint32_t ranks = scenario->plan.workers + 1;
 	enum status over = STATUS_BAD_INPUT;
-	if (!skep_exec_ready(&a->exec, error, sizeof error) ||
-		!skep_device_available(a->exec.device, error, sizeof error))
-		return skep_report_error(STATUS_BAD_INPUT, error);
+	if (!skep_exec_ready(&a->exec, &error) || !skep_device_available(a->exec.device, &error))
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	if (a->ranks != 0 && a->ranks != ranks) {
-		snprintf(error, sizeof error,
+		skep_fail(&error,
 			"-n %" PRIu32 ": this scenario has %" PRIu32 " worker%s and needs %" PRIu32
 			" processes, one of them the directory; leave -n out or write -n %" PRIu32,
 			a->ranks, ranks - 1, ranks == 2 ? "" : "s", ranks, ranks);
-		return skep_report_error(STATUS_BAD_INPUT, error);
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	}
 	if (!skep_take_up(&a->common, a->resume, scenario, &over))
 		return over;
-	struct skep_store *store = skep_store_open(a->common.db, true, error, sizeof error);
+	struct skep_store *store = skep_store_open(a->common.db, true, &error);
 	if (!store)
-		return skep_report_error(STATUS_BAD_INPUT, error);
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	skep_store_close(store);
-	error[0] = '\0';
 	skep_say_copied_head(scenario, a->common.quiet);
-	int status = skep_exec_launch(scenario, &a->exec, whole, error, sizeof error);
-	if (error[0] != '\0' && (store = skep_store_open(a->common.db, true, why, sizeof why)) != NULL)
+	int status = skep_exec_launch(scenario, &a->exec, whole, &error);
+	if (error.set && (store = skep_store_open(a->common.db, true, &why)) != NULL)
 		skep_store_close(store); /* which marks a run as dead whose rank 0 had no time to */
 	enum status ended = status < 0 ? STATUS_FAILED : (enum status)status;
-	return error[0] != '\0' ? skep_report_error(ended, error) : ended;
+	return error.set ? skep_report_diag(ended, &error) : ended;
 }
 
 /* ---- a rank --------------------------------------------------------------------------------------------------------- */
@@ -101,7 +100,7 @@ static enum status run_directory(
 	const struct run_arguments *a, const struct skep_scenario *scenario, struct skep_exec_result *ret)
 {
 	struct skep_recording recording;
-	char error[ERROR_BYTES];
+	struct skep_diag error = {0};
 	const struct skep_recording_options how = {.db = a->common.db,
 		.world = "real",
 		.device = a->exec.device == SKEP_DEVICE_CUDA ? "cuda" : "cpu",
@@ -109,51 +108,51 @@ static enum status run_directory(
 		.shape = a->exec.shape,
 		.json = a->common.json,
 		.quiet = a->common.quiet};
-	if (!skep_recording_begin(&recording, &how, scenario, error, sizeof error)) {
-		enum status status = skep_report_error(STATUS_BAD_INPUT, error); /* the call below does not return */
+	if (!skep_recording_begin(&recording, &how, scenario, &error)) {
+		enum status status = skep_report_diag(STATUS_BAD_INPUT, &error); /* the call below does not return */
 		skep_exec_abort((int)status);
 		return status;
 	}
-	bool ran = skep_exec_run(scenario, &a->exec, &recording.recorder, ret, error, sizeof error);
+	bool ran = skep_exec_run(scenario, &a->exec, &recording.recorder, ret, &error);
 	enum skep_outcome outcome = ran ? ret->outcome : SKEP_FAILED;
-	bool done = skep_recording_end(&recording, ret->end_ns, ret->events, outcome, ret->signal != 0 ? error : NULL);
+	bool done = skep_recording_end(
+		&recording, ret->end_ns, ret->events, outcome, ret->signal != 0 ? error.message : NULL);
 	if (outcome != SKEP_DONE)
-		skep_report_error(STATUS_FAILED, !ran && ret->signal == 0 ? error : recording.failure);
+		skep_report_error(STATUS_FAILED, !ran && ret->signal == 0 ? error.message : recording.failure);
 	return done ? STATUS_DONE : STATUS_FAILED;
 }
 
 /* False: the run cannot be started, for a reason that all ranks see alike. */
 static bool may_run(
-	const struct run_arguments *a, const struct skep_scenario *scenario, uint32_t ranks, char *reterr, size_t size)
+	const struct run_arguments *a, const struct skep_scenario *scenario, uint32_t ranks, struct skep_diag *reterr)
 {
 	const char *key[2];
 	uint32_t needed = scenario->plan.workers + 1;
 	if (ranks == needed || (ranks > needed && skep_exec_survives()))
-		return skep_scenario_runs(scenario, a->exec.pace, key, reterr, size);
-	snprintf(reterr, size,
+		return skep_scenario_runs(scenario, a->exec.pace, key, reterr);
+	return skep_fail(reterr,
 		"started with %" PRIu32 " process%s, but this scenario has %" PRIu32 " worker%s and needs %" PRIu32
 		", one of them the directory",
 		ranks, ranks == 1 ? "" : "es", needed - 1, needed == 2 ? "" : "s", needed);
-	return false;
 }
 
 static enum status run_rank(const struct run_arguments *a, struct skep_scenario *scenario)
 {
 	uint32_t rank, ranks;
 	struct skep_exec_result result = {.outcome = SKEP_FAILED};
-	char error[ERROR_BYTES];
-	if (!skep_exec_init(&rank, &ranks, error, sizeof error))
-		return skep_report_error(STATUS_FAILED, error);
+	struct skep_diag error = {0};
+	if (!skep_exec_init(&rank, &ranks, &error))
+		return skep_report_diag(STATUS_FAILED, &error);
 	enum status status = STATUS_DONE;
 	if (!resolve_together(a, rank, scenario))
 		status = STATUS_BAD_INPUT;
-	else if (!may_run(a, scenario, ranks, error, sizeof error))
-		status = rank == 0 ? skep_report_error(STATUS_BAD_INPUT, error) : STATUS_BAD_INPUT;
+	else if (!may_run(a, scenario, ranks, &error))
+		status = rank == 0 ? skep_report_diag(STATUS_BAD_INPUT, &error) : STATUS_BAD_INPUT;
 	else if (!skep_take_up_together(&a->common, a->resume, rank, scenario, &status))
 		status = rank == 0 ? status : STATUS_DONE; /* rank 0 has said why */
 	else if (rank == 0)
 		status = run_directory(a, scenario, &result);
-	else if (!skep_exec_run(scenario, &a->exec, NULL, &result, error, sizeof error))
+	else if (!skep_exec_run(scenario, &a->exec, NULL, &result, &error))
 		status = STATUS_FAILED; /* rank 0 says why */
 	skep_exec_finish((int)status, &result);
 	return status;

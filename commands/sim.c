@@ -28,13 +28,14 @@ static enum status simulate(const struct sim_arguments *a, const struct skep_sce
 {
 	struct skep_recording recording;
 	struct skep_sim_result result;
-	char error[ERROR_BYTES], stopped[64] = "";
+	char stopped[64] = "", why[128];
+	struct skep_diag error = {0};
 	const struct skep_sim_options options = {
 		.threads = a->threads > 0 ? a->threads : skep_thread_pool_cores(), .stop = skep_stop_listen()};
 	const struct skep_recording_options how = {
 		.db = a->common.db, .world = "sim", .device = "cpu", .json = a->common.json, .quiet = a->common.quiet};
-	if (!skep_recording_begin(&recording, &how, scenario, error, sizeof error))
-		return skep_report_error(STATUS_BAD_INPUT, error);
+	if (!skep_recording_begin(&recording, &how, scenario, &error))
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	skep_say_copied_head(scenario, a->common.quiet);
 	bool ran = skep_sim_run_with(scenario, &options, &recording.recorder, &result);
 	if (result.stopped == 0)
@@ -44,12 +45,12 @@ static enum status simulate(const struct sim_arguments *a, const struct skep_sce
 	bool done = skep_recording_end(&recording, result.end_ns, result.events, ran ? result.outcome : SKEP_FAILED,
 		result.stopped != 0 ? stopped : NULL);
 	if (!ran)
-		skep_report_error(
-			STATUS_FAILED, result.why[0] ? result.why : "not enough memory to simulate this scenario");
+		skep_report_error(STATUS_FAILED,
+			result.error.set ? result.error.message : "not enough memory to simulate this scenario");
 	else if (result.outcome != SKEP_DONE)
 		skep_report_error(STATUS_FAILED, recording.failure);
-	if (ran && !a->common.quiet && skep_loss_extrapolates(scenario, result.rounds, error, sizeof error))
-		fprintf(stderr, "skep: extrapolated: the law was fitted elsewhere: %s\n", error);
+	if (ran && !a->common.quiet && skep_loss_extrapolates(scenario, result.rounds, why, sizeof why))
+		fprintf(stderr, "skep: extrapolated: the law was fitted elsewhere: %s\n", why);
 	if (result.stopped != 0)
 		return (enum status)(STATUS_SIGNAL + result.stopped);
 	return done ? STATUS_DONE : STATUS_FAILED;

@@ -40,11 +40,13 @@ bool skep_trace_arguments_read(struct skep_command_line *line, struct trace_argu
 
 bool skep_trace_output_ready(const struct arguments *a, const char *read)
 {
-	char error[2048] = "expected -o FILE, the trace that is written";
-	if (a->output && (!read || skep_replace_not_read(a->output, read, "the trace", error, sizeof error)) &&
-		(a->force || skep_replace_written(a->output, SKEP_TRACE_WRITTEN, error, sizeof error)))
+	struct skep_diag error = {0};
+	if (!a->output)
+		skep_fail(&error, "expected -o FILE, the trace that is written");
+	else if ((!read || skep_replace_not_read(a->output, read, "the trace", &error)) &&
+		 (a->force || skep_replace_written(a->output, SKEP_TRACE_WRITTEN, &error)))
 		return true;
-	skep_report_error(STATUS_BAD_INPUT, error);
+	skep_report_diag(STATUS_BAD_INPUT, &error);
 	return false;
 }
 

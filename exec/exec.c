@@ -29,16 +29,14 @@
 
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
 
-bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)
+bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
 {
 	int provided, rank, ranks;
 	/* To the end of the process: one that comes late must not cut off what rank 0 still writes. */
 	skep_quit_block(NULL);
 	signal(SIGPIPE, SIG_IGN); /* a message to a process that has just died */
-	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
-		snprintf(reterr, size, "MPI does not start");
-		return false;
-	}
+	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+		return skep_fail(reterr, "MPI does not start");
 	if (skep_ulfm_active()) {
 		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 		MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -49,8 +47,7 @@ bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_
 	*ret_ranks = (uint32_t)ranks;
 	if (provided >= MPI_THREAD_FUNNELED)
 		return true;
-	snprintf(reterr, size, "this MPI was built without threads");
-	return false;
+	return skep_fail(reterr, "this MPI was built without threads");
 }
 
 /* Ends this process after the death of others, when MPI_Finalize might not return. mpirun then waits for the
@@ -101,7 +98,7 @@ static uint64_t fingerprint(const struct skep_scenario *scenario, const struct s
 }
 
 static bool agree_on_scenario(
-	const struct skep_scenario *scenario, const struct skep_exec_options *options, char reason[SKEP_REASON_SIZE])
+	const struct skep_scenario *scenario, const struct skep_exec_options *options, struct skep_diag *reterr)
 {
 	int rank;
 	char name[MPI_MAX_PROCESSOR_NAME] = "";
@@ -111,9 +108,8 @@ static bool agree_on_scenario(
 	MPI_Get_processor_name(name, &length);
 	MPI_Bcast(&first, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
 	if (mine != first)
-		snprintf(
-			reason, SKEP_REASON_SIZE, "rank %d on %.64s has read another scenario than rank 0", rank, name);
-	return skep_together_agree(reason);
+		skep_fail(reterr, "rank %d on %.64s has read another scenario than rank 0", rank, name);
+	return skep_together_agree(reterr);
 }
 
 /* Devices on a host are worth a word where they share GPUs, or have asked for threads that have no core of their own. */
@@ -151,12 +147,12 @@ static struct skep_device_place place_on_host(
 }
 
 /* More threads than cores would wait for each other. */
-static bool has_cores(const struct skep_device_place *place, uint32_t rank, char reason[SKEP_REASON_SIZE])
+static bool has_cores(const struct skep_device_place *place, uint32_t rank, struct skep_diag *reterr)
 {
 	uint32_t cores = skep_thread_pool_cores();
 	if (place->threads <= cores)
 		return true;
-	snprintf(reason, SKEP_REASON_SIZE,
+	skep_fail(reterr,
 		"worker %" PRIu32 ": cluster.threads: %" PRIu32 " threads, but this process may use %" PRIu32
 		" core%s: take --set cluster.threads=%" PRIu32 "%s",
 		rank - 1, place->threads, cores, cores > 1 ? "s" : "", cores,
@@ -166,19 +162,19 @@ static bool has_cores(const struct skep_device_place *place, uint32_t rank, char
 
 /* The worker's device; the directory has none. */
 static bool agree_on_device(const struct skep_scenario *scenario, const struct skep_exec_options *options,
-	uint32_t rank, const struct skep_device_place *place, struct skep_device **ret, char reason[SKEP_REASON_SIZE])
+	uint32_t rank, const struct skep_device_place *place, struct skep_device **ret, struct skep_diag *reterr)
 {
-	char error[SKEP_REASON_SIZE - 32] = "";
+	struct skep_diag error = {0};
 	*ret = NULL;
-	if (rank > 0 && has_cores(place, rank, reason)) {
+	if (rank > 0 && has_cores(place, rank, reterr)) {
 		uint32_t stage = rank > scenario->plan.workers ? SKEP_NO_STAGE : scenario->first_stage_of[rank - 1];
 		struct skep_device_place own = *place;
 		own.candidate = stage == SKEP_NO_STAGE ? 0 : skep_plan_candidate_of(&scenario->plan, rank - 1);
-		*ret = skep_device_create_on(options->device, &own, &scenario->training, stage, error, sizeof error);
+		*ret = skep_device_create_on(options->device, &own, &scenario->training, stage, &error);
 		if (*ret == NULL)
-			snprintf(reason, SKEP_REASON_SIZE, "worker %" PRIu32 ": %s", rank - 1, error);
+			skep_fail(reterr, "worker %" PRIu32 ": %s", rank - 1, error.message);
 	}
-	if (skep_together_agree(reason))
+	if (skep_together_agree(reterr))
 		return true;
 	skep_device_destroy(*ret);
 	*ret = NULL;
@@ -189,37 +185,37 @@ static bool agree_on_device(const struct skep_scenario *scenario, const struct s
  * other runs are moved away before any worker begins; a run that continues another one takes over that run's
  * checkpoints. */
 static bool agree_on_checkpoints(const struct skep_scenario *scenario, struct skep_checkpoint_folder *folder,
-	struct skep_loop_setup *setup, char reason[SKEP_REASON_SIZE])
+	struct skep_loop_setup *setup, struct skep_diag *reterr)
 {
 	uint32_t moved = 0, all = 0;
 	if (scenario->plan.checkpoint_every == 0)
 		return true;
 	*folder = skep_scenario_folder(scenario);
 	setup->keeper = skep_checkpoint_keeper(folder);
-	bool usable = setup->device == NULL || skep_checkpoint_folder_usable(folder, &moved, reason, SKEP_REASON_SIZE);
+	bool usable = setup->device == NULL || skep_checkpoint_folder_usable(folder, &moved, reterr);
 	if (setup->device != NULL && usable) {
 		skep_device_set_keeper(setup->device, &setup->keeper);
-		skep_device_take_up(setup->device, reason, SKEP_REASON_SIZE);
+		skep_device_take_up(setup->device, reterr);
 	}
 	MPI_Reduce(&moved, &all, 1, MPI_UINT32_T, MPI_SUM, 0, MPI_COMM_WORLD);
 	skep_checkpoint_say_moved(folder, all, stderr);
-	return skep_together_agree(reason);
+	return skep_together_agree(reterr);
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 /* Device and transport are kept when the loop did not end cleanly: a transfer may still touch their memory, and the process
  * is about to end. */
-static bool run_loop(struct skep_loop_setup *setup, struct skep_exec_result *ret, char reason[SKEP_REASON_SIZE])
+static bool run_loop(struct skep_loop_setup *setup, struct skep_exec_result *ret, struct skep_diag *reterr)
 {
 	struct skep_rejects rejects = {.rank = setup->transport->rank};
 	bool clean = false;
 	setup->rejects = &rejects;
 	if (!skep_transport_mpi_create(setup->transport, skep_together_name(), &rejects))
-		snprintf(reason, SKEP_REASON_SIZE, "no memory for the transport");
-	if (!skep_together_agree(reason))
+		skep_fail(reterr, "no memory for the transport");
+	if (!skep_together_agree(reterr))
 		return false;
-	bool fine = skep_loop_run(setup, ret, &clean, reason, SKEP_REASON_SIZE);
+	bool fine = skep_loop_run(setup, ret, &clean, reterr);
 	skep_rejects_close(&rejects);
 	skep_transport_mpi_destroy(setup->transport, clean);
 	if (clean)
@@ -250,7 +246,7 @@ static void share_post_mortem(const struct skep_scenario *scenario, size_t ranks
 }
 
 static bool run_checked(const struct skep_scenario *scenario, const struct skep_exec_options *options,
-	const struct skep_recorder *recorder, struct skep_exec_result *ret, char reason[SKEP_REASON_SIZE])
+	const struct skep_recorder *recorder, struct skep_exec_result *ret, struct skep_diag *reterr)
 {
 	int rank, ranks;
 	struct skep_transport transport = {0};
@@ -258,8 +254,7 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	bool one = skep_together_one_host();
 	if (options->shape && !one)
-		snprintf(reason, SKEP_REASON_SIZE,
-			"--shape plays the network on one host, and these processes are on several");
+		skep_fail(reterr, "--shape plays the network on one host, and these processes are on several");
 	struct skep_loop_setup setup = {.scenario = scenario,
 		.pace = options->pace,
 		.shape = options->shape,
@@ -269,9 +264,9 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 		.device_place = place_on_host(scenario, options->device, rank > 0),
 		.signal_fd = -1};
 	struct skep_checkpoint_folder folder = {0};
-	if (!skep_together_agree(reason) || !agree_on_scenario(scenario, options, reason) ||
-		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device_place, &setup.device, reason) ||
-		!agree_on_checkpoints(scenario, &folder, &setup, reason))
+	if (!skep_together_agree(reterr) || !agree_on_scenario(scenario, options, reterr) ||
+		!agree_on_device(scenario, options, (uint32_t)rank, &setup.device_place, &setup.device, reterr) ||
+		!agree_on_checkpoints(scenario, &folder, &setup, reterr))
 		return false;
 	if (rank == 0) /* the others wait for its HALT */
 		setup.signal_fd = skep_quit_open();
@@ -280,34 +275,30 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 	setup.clock = &clock;
 	if (one && skep_ulfm_active())
 		share_post_mortem(scenario, (size_t)ranks, &setup);
-	bool fine = run_loop(&setup, ret, reason);
+	bool fine = run_loop(&setup, ret, reterr);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);
 	return fine;
 }
 
 bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_options *options,
-	const struct skep_recorder *recorder, struct skep_exec_result *ret, char *reterr, size_t size)
+	const struct skep_recorder *recorder, struct skep_exec_result *ret, struct skep_diag *reterr)
 {
 	const struct skep_recorder no_worker = {0};
-	char reason[SKEP_REASON_SIZE] = "";
 	uint32_t workers = scenario->plan.workers;
 	int ranks;
 	assert(!scenario->unresolved);
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	if ((uint32_t)ranks < workers + 1 || ((uint32_t)ranks > workers + 1 && !skep_exec_survives())) {
-		snprintf(reterr, size,
+	if ((uint32_t)ranks < workers + 1 || ((uint32_t)ranks > workers + 1 && !skep_exec_survives()))
+		return skep_fail(reterr,
 			"the scenario needs %" PRIu32 " processes (%" PRIu32
 			" workers and the directory), this run has %d",
 			workers + 1, workers, ranks);
-		return false;
-	}
 	int rank;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	if (rank == 0 && scenario->has_trace)
 		say_how_hard((uint32_t)ranks - workers - 1);
-	bool fine = run_checked(scenario, options, recorder != NULL ? recorder : &no_worker, ret, reason);
-	snprintf(reterr, size, "%s", reason);
+	bool fine = run_checked(scenario, options, recorder != NULL ? recorder : &no_worker, ret, reterr);
 	return fine;
 }

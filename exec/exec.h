@@ -5,6 +5,7 @@
 #ifndef SKEP_EXEC_EXEC_H
 #define SKEP_EXEC_EXEC_H
 
+#include "base/diag.h"
 #include "core/record.h"
 #include "scenarios/read/scenario.h"
 
@@ -27,7 +28,7 @@ struct skep_exec_result {
 };
 
 /* Can this build start such a run on this machine; if not, `reterr` says what is missing and how to get it. */
-bool skep_exec_ready(const struct skep_exec_options *options, char *reterr, size_t size);
+bool skep_exec_ready(const struct skep_exec_options *options, struct skep_diag *reterr);
 
 /* Does a run go on when one of its processes is killed? Before skep_exec_init: could it, with this build; afterwards: does this
  * one (it does not if its launcher was not asked for it). */
@@ -40,13 +41,13 @@ bool skep_exec_launched(void);
  * run's exit status, or -1: it did not start. Where there is something to say that the run could not say itself it is in
  * reterr, else that is empty. */
 int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
-	char *reterr, size_t size);
+	struct skep_diag *reterr);
 
 /* The same for a command that is no run: so many processes, which end together. */
-int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], char *reterr, size_t size);
+int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], struct skep_diag *reterr);
 
 /* MPI up and down. *ret_rank 0 is the directory, *ret_ranks all processes. */
-bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size);
+bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr);
 /* Collective: rank 0's numbers become those of all. */
 void skep_exec_tell_all(uint64_t *number, uint32_t count);
 /* `status` is the run's, known to rank 0. When processes have died this ends the process. */
@@ -58,6 +59,6 @@ void skep_exec_abort(int status);
  * spares if it survives. Rank 0's `recorder` hears of all ranks; others pass NULL. Returns false with the reason when the
  * run could not go on (device, memory, peer lost). */
 bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_options *options,
-	const struct skep_recorder *recorder, struct skep_exec_result *ret, char *reterr, size_t size);
+	const struct skep_recorder *recorder, struct skep_exec_result *ret, struct skep_diag *reterr);
 
 #endif

@@ -12,11 +12,10 @@
 static const char missing[] =
 	"this program was built without MPI: apt-get install libopenmpi-dev openmpi-bin, and build again";
 
-bool skep_exec_ready(const struct skep_exec_options *options, char *reterr, size_t size)
+bool skep_exec_ready(const struct skep_exec_options *options, struct skep_diag *reterr)
 {
 	(void)options;
-	snprintf(reterr, size, "%s", missing);
-	return false;
+	return skep_fail(reterr, "%s", missing);
 }
 
 bool skep_exec_survives(void)
@@ -30,28 +29,28 @@ bool skep_exec_launched(void)
 }
 
 int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	(void)scenario;
 	(void)options;
 	(void)argv;
-	snprintf(reterr, size, "%s", missing);
+	skep_fail(reterr, "%s", missing);
 	return -1;
 }
 
-int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], char *reterr, size_t size)
+int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], struct skep_diag *reterr)
 {
 	(void)ranks;
 	(void)argv;
-	snprintf(reterr, size, "%s", missing);
+	skep_fail(reterr, "%s", missing);
 	return -1;
 }
 
-bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)
+bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
 {
 	*ret_rank = 0;
 	*ret_ranks = 0;
-	return skep_exec_ready(NULL, reterr, size);
+	return skep_exec_ready(NULL, reterr);
 }
 
 void skep_exec_tell_all(uint64_t *number, uint32_t count)
@@ -72,26 +71,26 @@ void skep_exec_abort(int status)
 }
 
 bool skep_exec_run(const struct skep_scenario *scenario, const struct skep_exec_options *options,
-	const struct skep_recorder *recorder, struct skep_exec_result *ret, char *reterr, size_t size)
+	const struct skep_recorder *recorder, struct skep_exec_result *ret, struct skep_diag *reterr)
 {
 	(void)scenario;
 	(void)recorder;
 	*ret = (struct skep_exec_result){.outcome = SKEP_FAILED};
-	return skep_exec_ready(options, reterr, size);
+	return skep_exec_ready(options, reterr);
 }
 
-bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, char *reterr, size_t size)
+bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, struct skep_diag *reterr)
 {
 	(void)options;
 	*ret = (struct skep_probed){0};
-	return skep_exec_ready(NULL, reterr, size);
+	return skep_exec_ready(NULL, reterr);
 }
 
-bool skep_farm_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)
+bool skep_farm_init(uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
 {
 	*ret_rank = 0;
 	*ret_ranks = 1;
-	return skep_exec_ready(NULL, reterr, size);
+	return skep_exec_ready(NULL, reterr);
 }
 
 bool skep_farm_send(uint32_t rank, const void *bytes, uint64_t count)

@@ -16,7 +16,7 @@
 /* ---- checkpoints: the folder of a simulated cluster is memory, unless it is asked to keep more ------------------ */
 
 static bool keep(
-	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, char *reterr, size_t size)
+	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, struct skep_diag *reterr)
 {
 	assert(((struct skep_world *)context)->plan->stages > stage);
 	struct skep_world *world = context;
@@ -24,18 +24,16 @@ static bool keep(
 	for (uint32_t i = 1; i < SKEP_WORLD_KEPT; i++)
 		oldest = kept[i].version < oldest->version ? &kept[i] : oldest;
 	void *memory = realloc(oldest->state, bytes);
-	if (!memory) {
-		snprintf(reterr, size, "not enough memory for a checkpoint");
-		return false;
-	}
+	if (!memory)
+		return skep_fail(reterr, "not enough memory for a checkpoint");
 	memcpy(memory, state, bytes);
 	*oldest = (struct skep_kept){version, memory};
 	const struct skep_keeper files = skep_checkpoint_keeper(&world->folder);
-	return world->folder.run == 0 || files.write(files.context, stage, version, state, bytes, reterr, size);
+	return world->folder.run == 0 || files.write(files.context, stage, version, state, bytes, reterr);
 }
 
 static bool find_kept(
-	void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, char *reterr, size_t size)
+	void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, struct skep_diag *reterr)
 {
 	assert(((struct skep_world *)context)->plan->stages > stage);
 	struct skep_world *world = context;
@@ -48,27 +46,26 @@ static bool find_kept(
 	}
 	const struct skep_keeper files = skep_checkpoint_keeper(&world->folder);
 	if (version == world->folder.from_version)
-		return files.read(files.context, stage, version, ret_state, bytes, reterr, size);
-	snprintf(reterr, size, "no checkpoint of stage %u, version %u", stage, version);
-	return false;
+		return files.read(files.context, stage, version, ret_state, bytes, reterr);
+	return skep_fail(reterr, "no checkpoint of stage %u, version %u", stage, version);
 }
 
 bool skep_arithmetic_device(struct skep_world *world, uint32_t worker, uint32_t stage)
 {
 	assert(worker < world->plan->workers);
-	char error[256];
+	struct skep_diag error = {0};
 	struct skep_process *process = &world->process[worker];
 	if (world->scenario->arithmetic != SKEP_ARITHMETIC_REAL)
 		return true;
 	uint32_t candidate = stage == SKEP_NO_STAGE ? 0 : skep_plan_candidate_of(world->plan, worker);
 	process->device = skep_device_create_on(SKEP_DEVICE_CPU, &(struct skep_device_place){.candidate = candidate},
-		&world->scenario->training, stage, error, sizeof error);
+		&world->scenario->training, stage, &error);
 	if (!process->device)
 		return false;
 	struct skep_byzantine byzantine = skep_scenario_byzantine(world->scenario, worker);
 	skep_device_set_keeper(process->device, &(struct skep_keeper){world, keep, find_kept});
 	skep_device_set_byzantine(process->device, &byzantine);
-	return skep_device_take_up(process->device, world->why, sizeof world->why);
+	return skep_device_take_up(process->device, &world->error);
 }
 
 /* ---- operations ----------------------------------------------------------------------------------------------- */

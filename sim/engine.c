@@ -101,7 +101,7 @@ bool skep_sim_run_with(const struct skep_scenario *scenario, const struct skep_s
 		result(&world, ret);
 		good = !world.no_memory;
 	}
-	snprintf(ret->why, sizeof ret->why, "%s", world.why);
+	ret->error = world.error;
 	skep_world_finish(&world);
 	return good;
 }

@@ -286,8 +286,8 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 	else
 		imagine(world, &job->op, &result);
 	if (result.failed) { /* operands come from the core and fit: it is memory that lacks, or it says what else */
-		if (result.why && world->why[0] == '\0')
-			snprintf(world->why, sizeof world->why, "%s", result.why);
+		if (result.why)
+			skep_fail(&world->error, "%s", result.why);
 		world->no_memory = true;
 		return;
 	}

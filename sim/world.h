@@ -5,6 +5,7 @@
 #ifndef SKEP_SIM_WORLD_H
 #define SKEP_SIM_WORLD_H
 
+#include "base/diag.h"
 #include "sim/device_threads.h"
 #include "sim/queue.h"
 #include "sim/sim.h"
@@ -100,7 +101,7 @@ struct skep_world {
 		light_steps; /* too little arithmetic in a pass, or in a step or reduction, to be handed over */
 	uint32_t rounds_closed;
 	bool no_memory;         /* ends the run */
-	char why[512];          /* with no_memory: the operation that could not be done; "": memory ran out */
+	struct skep_diag error; /* with no_memory: the operation that could not be done; clear: memory ran out */
 	struct skep_kept *kept; /* [stages][SKEP_WORLD_KEPT], the oldest is overwritten */
 	struct skep_checkpoint_folder folder; /* what it goes on with; with a number of its own also what it keeps */
 

@@ -71,9 +71,8 @@ static void name_vary(const struct skep_sweep *sweep, struct skep_diag *diag)
 }
 
 static bool read_combination(
-	const struct skep_sweep *sweep, uint32_t number, struct skep_scenario *ret, char *reterr, size_t size)
+	const struct skep_sweep *sweep, uint32_t number, struct skep_scenario *ret, struct skep_diag *reterr)
 {
-	struct skep_diag diag = {0};
 	struct skep_scenario_options options = {.has_seed = sweep->request->has_seed, .seed = sweep->request->seed};
 	char **set = all_sets(sweep, number, &options.sets);
 	bool read = false;
@@ -81,14 +80,12 @@ static bool read_combination(
 	if (skep_vary_seed(&sweep->vary, number, &options.seed))
 		options.has_seed = true;
 	if (set != NULL)
-		read = skep_scenario_read_text(sweep->path, sweep->text, sweep->text_bytes, &options, ret, &diag) &&
-		       skep_resolve(ret, &options, &diag);
+		read = skep_scenario_read_text(sweep->path, sweep->text, sweep->text_bytes, &options, ret, reterr) &&
+		       skep_resolve(ret, &options, reterr);
 	else
-		snprintf(reterr, size, "not enough memory to read the scenario\n");
-	if (set != NULL && !read) {
-		name_vary(sweep, &diag);
-		skep_diag_print(&diag, reterr, size);
-	}
+		skep_fail(reterr, "not enough memory to read the scenario");
+	if (!read)
+		name_vary(sweep, reterr);
 	free_sets(set, options.sets);
 	return read;
 }
@@ -111,7 +108,7 @@ static uint64_t memory_of(const struct skep_scenario *scenario)
 static void check(const struct skep_sweep *sweep, uint32_t number, struct skep_sweep_reply *ret)
 {
 	struct skep_scenario scenario;
-	ret->ok = read_combination(sweep, number, &scenario, ret->error, sizeof ret->error);
+	ret->ok = read_combination(sweep, number, &scenario, &ret->error);
 	if (!ret->ok)
 		return;
 	ret->identity = skep_sweep_identity(&scenario);
@@ -123,22 +120,14 @@ static void check(const struct skep_sweep *sweep, uint32_t number, struct skep_s
 
 /* ---- run --------------------------------------------------------------------------------------------------------- */
 
-static bool fail(struct skep_sweep_reply *reply, const char *error)
-{
-	snprintf(reply->error, sizeof reply->error, "%s\n", error);
-	return false;
-}
-
 static bool simulate(const struct skep_sweep *sweep, const struct skep_scenario *scenario, struct skep_store *store,
 	struct skep_sweep_reply *ret)
 {
-	char error[1024];
 	struct skep_summary summary;
 	const struct skep_simulate_options options = {.store = store, .details = sweep->request->details};
-	if (!skep_simulate(scenario, &options, &summary, error, sizeof error))
-		return fail(ret,
-			error[0] ? error
-				 : "not enough memory to simulate this combination: take fewer processes with --jobs");
+	if (!skep_simulate(scenario, &options, &summary, &ret->error))
+		return skep_fail(&ret->error,
+			"not enough memory to simulate this combination: take fewer processes with --jobs");
 	ret->done = summary.ok;
 	ret->throughput = summary.throughput_samples_per_s;
 	ret->time_s = summary.time_s;
@@ -151,18 +140,15 @@ static void run(const struct skep_sweep *sweep, const struct skep_sweep_job *job
 	void **ret_image, size_t *ret_bytes)
 {
 	struct skep_scenario scenario;
-	char error[1024];
-	if (!read_combination(sweep, job->number, &scenario, ret->error, sizeof ret->error))
+	if (!read_combination(sweep, job->number, &scenario, &ret->error))
 		return;
 	struct skep_store *store = NULL;
 	if (skep_sweep_identity(&scenario) != job->word)
-		fail(ret, "a file of the scenario is not what it was when the sweep began");
-	else if ((store = skep_store_open_memory(error, sizeof error)) == NULL)
-		fail(ret, error);
-	else
+		skep_fail(&ret->error, "a file of the scenario is not what it was when the sweep began");
+	else if ((store = skep_store_open_memory(&ret->error)) != NULL)
 		ret->ok = simulate(sweep, &scenario, store, ret);
 	if (ret->ok)
-		ret->ok = skep_sweep_image(store, ret_image, ret_bytes, error, sizeof error) || fail(ret, error);
+		ret->ok = skep_sweep_image(store, ret_image, ret_bytes, &ret->error);
 	skep_store_close(store);
 	skep_scenario_finish(&scenario);
 	struct rusage usage;

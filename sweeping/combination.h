@@ -27,7 +27,7 @@ struct skep_sweep_reply { /* the beginning of every answer; after that of a RUN 
 	uint64_t memory_bytes;   /* CHECK: that the run takes at least; RUN: the most that its process has had */
 	char name[64];           /* CHECK: of the scenario */
 	double throughput, time_s, loss; /* RUN */
-	char error[2048];                /* not ok: why; ends with a newline */
+	struct skep_diag error;          /* not ok: why */
 };
 
 /* For a pool; `context` is a struct skep_sweep. */

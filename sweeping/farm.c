@@ -43,17 +43,16 @@ struct skep_sweep_farm {
 };
 
 struct skep_sweep_farm *skep_sweep_farm_create(
-	uint32_t workers, skep_sweep_work *work, void *context, char *reterr, size_t size)
+	uint32_t workers, skep_sweep_work *work, void *context, struct skep_diag *reterr)
 {
 	struct skep_sweep_farm *farm = calloc(1, sizeof *farm);
 	if (farm == NULL) {
-		snprintf(reterr, size, "no memory");
+		skep_fail(reterr, "no memory");
 		return NULL;
 	}
 	*farm = (struct skep_sweep_farm){.ranks = 1, .workers = workers, .limit = workers};
-	farm->pool = skep_sweep_pool_create(workers, work, context, reterr, size);
-	bool up = farm->pool != NULL &&
-	          (!skep_exec_launched() || skep_farm_init(&farm->rank, &farm->ranks, reterr, size));
+	farm->pool = skep_sweep_pool_create(workers, work, context, reterr);
+	bool up = farm->pool != NULL && (!skep_exec_launched() || skep_farm_init(&farm->rank, &farm->ranks, reterr));
 	if (up)
 		farm->member = calloc(farm->ranks, sizeof *farm->member);
 	if (up && farm->member != NULL)

@@ -6,13 +6,14 @@
 #ifndef SKEP_SWEEPING_FARM_H
 #define SKEP_SWEEPING_FARM_H
 
+#include "base/diag.h"
 #include "base/process_pool.h"
 
 struct skep_sweep_farm;
 
 /* `workers` processes here, and as many as each other rank says there. */
 struct skep_sweep_farm *skep_sweep_farm_create(
-	uint32_t workers, skep_sweep_work *work, void *context, char *reterr, size_t size);
+	uint32_t workers, skep_sweep_work *work, void *context, struct skep_diag *reterr);
 uint32_t skep_sweep_farm_rank(const struct skep_sweep_farm *farm);
 
 /* Ranks but 0: does jobs until rank 0 says that there are no more. False: ended by a signal. */

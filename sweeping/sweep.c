@@ -49,9 +49,9 @@ struct course { /* of a sweep: what rank 0 knows */
 	uint64_t memory_there;       /* on this host when it began; 0: not known */
 	uint32_t jobs, fitting;      /* processes here; as many runs as memory has room for, if fewer */
 	uint32_t before, there, failed;
-	uint32_t wrong; /* the first combination that cannot be, or `combinations` */
-	char *error;    /* of that */
-	int signal;     /* that ends it; 0: none */
+	uint32_t wrong;         /* the first combination that cannot be, or `combinations` */
+	struct skep_diag error; /* of that */
+	int signal;             /* that ends it; 0: none */
 };
 
 static bool complain(const char *message)
@@ -89,18 +89,18 @@ static bool set_and_varied(const struct skep_sweep_request *request, const struc
 
 static bool read_words(const struct skep_sweep_request *request, struct skep_vary *ret)
 {
-	char error[ERROR_BYTES];
+	struct skep_diag error = {0};
 	for (uint32_t i = 0; i < request->varies; i++)
-		if (!skep_vary_add(ret, request->vary[i], error, sizeof error))
-			return complain(error);
+		if (!skep_vary_add(ret, request->vary[i], &error))
+			return complain(error.message);
 	if (request->seeds && request->has_seed)
 		return complain("both --seed and --seeds are given: take one of them");
-	if (request->seeds && !skep_vary_add_seeds(ret, request->seeds, error, sizeof error))
-		return complain(error);
+	if (request->seeds && !skep_vary_add_seeds(ret, request->seeds, &error))
+		return complain(error.message);
 	if (ret->keys == 0 && ret->seeds == 0)
 		return complain("sweep needs something to vary: --vary KEY=A,B,C, or --seeds 1..10");
-	if (!skep_vary_check(ret, error, sizeof error))
-		return complain(error);
+	if (!skep_vary_check(ret, &error))
+		return complain(error.message);
 	return !set_and_varied(request, ret);
 }
 
@@ -135,7 +135,6 @@ static void finish(struct course *c)
 	free(c->seed);
 	free(c->identity);
 	free(c->run);
-	free(c->error);
 }
 
 /* Of the ranks of a host each is one. */
@@ -188,26 +187,26 @@ static void show(struct course *c, uint32_t done)
 }
 
 /* Why a process ended that should have answered. */
-static void explain_death(const struct skep_sweep_answer *death, char *ret, size_t size)
+static struct skep_diag explain_death(const struct skep_sweep_answer *death)
 {
+	struct skep_diag why = {0};
 	if (death->pid == 0)
-		snprintf(ret, size, "no process can be started for it, or its rank has died");
+		skep_fail(&why, "no process can be started for it, or its rank has died");
 	else if (WIFSIGNALED(death->number))
-		snprintf(ret, size, "process %u was ended by SIG%s%s", death->pid,
-			sigabbrev_np(WTERMSIG(death->number)),
+		skep_fail(&why, "process %u was ended by SIG%s%s", death->pid, sigabbrev_np(WTERMSIG(death->number)),
 			WTERMSIG(death->number) == SIGKILL ? ", by hand or because memory was short" : "");
 	else
-		snprintf(ret, size, "process %u ended before its run (status %d)", death->pid,
-			WEXITSTATUS(death->number));
+		skep_fail(&why, "process %u ended before its run (status %d)", death->pid, WEXITSTATUS(death->number));
+	return why;
 }
 
-static void fail_combination(struct course *c, uint32_t number, const char *why)
+static void fail_combination(struct course *c, uint32_t number, const struct skep_diag *why)
 {
 	char name[NAME_BYTES];
 	skep_vary_name(&c->sweep.vary, number, name, sizeof name);
 	clear(c);
-	fprintf(stderr, "skep: combination %u of %u failed: %s\n%s%s", number + 1, c->combinations, name, why,
-		why[0] != '\0' && why[strlen(why) - 1] == '\n' ? "" : "\n");
+	fprintf(stderr, "skep: combination %u of %u failed: %s\n", number + 1, c->combinations, name);
+	skep_report_diag(STATUS_FAILED, why);
 	c->failed++;
 }
 
@@ -247,16 +246,12 @@ static bool turn(struct course *c, uint32_t kind, struct skep_sweep_answer *ret,
 
 /* ---- first: check all -------------------------------------------------------------------------------------------- */
 
-static void refuse(struct course *c, uint32_t number, const char *why)
+static void refuse(struct course *c, uint32_t number, const struct skep_diag *why)
 {
-	char *copy = strdup(why);
-	if (number > c->wrong || copy == NULL) {
-		free(copy);
+	if (number > c->wrong)
 		return;
-	}
 	c->wrong = number;
-	free(c->error);
-	c->error = copy;
+	c->error = *why;
 }
 
 static void hear_check(struct course *c, const struct skep_sweep_answer *answer)
@@ -264,7 +259,7 @@ static void hear_check(struct course *c, const struct skep_sweep_answer *answer)
 	const struct skep_sweep_reply *reply = answer->bytes;
 	uint32_t number = answer->job.number;
 	if (!reply->ok) {
-		refuse(c, number, reply->error);
+		refuse(c, number, &reply->error);
 		return;
 	}
 	c->identity[number] = reply->identity;
@@ -278,15 +273,15 @@ static void check_all(struct course *c)
 {
 	struct skep_sweep_answer answer;
 	enum skep_sweep_event event;
-	char why[256];
+	struct skep_diag why = {0};
 	uint32_t checked = 0;
 	while (turn(c, SKEP_SWEEP_CHECK, &answer, &event)) {
 		checked += event == SKEP_SWEEP_ANSWER;
 		if (event == SKEP_SWEEP_ANSWER) {
 			hear_check(c, &answer);
 		} else if (event == SKEP_SWEEP_DEATH) {
-			explain_death(&answer, why, sizeof why);
-			refuse(c, answer.job.number, why);
+			why = explain_death(&answer);
+			refuse(c, answer.job.number, &why);
 		}
 		free(answer.bytes);
 		show(c, checked);
@@ -342,8 +337,8 @@ static enum status check_combinations(struct course *c)
 	if (c->wrong == c->combinations)
 		return all_differ(c) ? STATUS_DONE : STATUS_BAD_INPUT;
 	skep_vary_name(&c->sweep.vary, c->wrong, name, sizeof name);
-	fprintf(stderr, "%s%sskep: nothing was simulated: combination %u of %u cannot be: %s\n", c->error,
-		c->error[0] != '\0' && c->error[strlen(c->error) - 1] == '\n' ? "" : "\n", c->wrong + 1,
+	skep_report_diag(STATUS_BAD_INPUT, &c->error);
+	fprintf(stderr, "skep: nothing was simulated: combination %u of %u cannot be: %s\n", c->wrong + 1,
 		c->combinations, name);
 	return STATUS_BAD_INPUT;
 }
@@ -352,13 +347,14 @@ static enum status check_combinations(struct course *c)
 
 /* True: it is in the database, or it was said why not. */
 static enum skep_sweep_put put_patiently(
-	struct course *c, const struct skep_sweep_answer *answer, int64_t *ret_run, char *error, size_t size)
+	struct course *c, const struct skep_sweep_answer *answer, int64_t *ret_run, struct skep_diag *reterr)
 {
 	const size_t head = sizeof(struct skep_sweep_reply);
 	uint32_t tries = 0;
 	for (;;) {
+		*reterr = (struct skep_diag){0};
 		enum skep_sweep_put put = skep_sweep_put(c->store, c->identity[answer->job.number],
-			(const char *)answer->bytes + head, answer->count - head, ret_run, error, size);
+			(const char *)answer->bytes + head, answer->count - head, ret_run, reterr);
 		if (put != SKEP_SWEEP_PUT_LOCKED || ++tries == LOCKED_MOST)
 			return put;
 		c->signal = skep_sweep_farm_signal(c->farm);
@@ -393,18 +389,18 @@ static void hear_run(struct course *c, const struct skep_sweep_answer *answer)
 {
 	const struct skep_sweep_reply *reply = answer->bytes;
 	uint32_t number = answer->job.number;
-	char error[ERROR_BYTES];
+	struct skep_diag error = {0};
 	if (!reply->ok) {
-		fail_combination(c, number, reply->error);
+		fail_combination(c, number, &reply->error);
 		return;
 	}
 	fit_memory(c, reply->memory_bytes);
-	if (put_patiently(c, answer, &c->run[number], error, sizeof error) == SKEP_SWEEP_PUT_DONE) {
+	if (put_patiently(c, answer, &c->run[number], &error) == SKEP_SWEEP_PUT_DONE) {
 		c->there++;
 		tell(c, number, reply);
 	} else if (c->signal == 0) {
 		c->run[number] = 0;
-		fail_combination(c, number, error);
+		fail_combination(c, number, &error);
 	}
 }
 
@@ -412,14 +408,14 @@ static void run_all(struct course *c)
 {
 	struct skep_sweep_answer answer;
 	enum skep_sweep_event event;
-	char why[256];
+	struct skep_diag why = {0};
 	c->next = 0;
 	while (turn(c, SKEP_SWEEP_RUN, &answer, &event)) {
 		if (event == SKEP_SWEEP_ANSWER) {
 			hear_run(c, &answer);
 		} else if (event == SKEP_SWEEP_DEATH) {
-			explain_death(&answer, why, sizeof why);
-			fail_combination(c, answer.job.number, why);
+			why = explain_death(&answer);
+			fail_combination(c, answer.job.number, &why);
 		}
 		free(answer.bytes);
 		show(c, c->there);
@@ -429,15 +425,15 @@ static void run_all(struct course *c)
 
 static bool open_database(struct course *c)
 {
-	char error[ERROR_BYTES];
+	struct skep_diag error = {0};
 	const struct skep_sweep_words words = {.scenario = c->name,
 		.path = c->sweep.path,
 		.vary = &c->sweep.vary,
 		.seed = c->seed,
 		.identity = c->identity};
-	c->store = skep_store_open(c->request->db, true, error, sizeof error);
-	if (c->store == NULL || !skep_sweep_begin(c->store, &words, &c->id, c->run, error, sizeof error))
-		return complain(error);
+	c->store = skep_store_open(c->request->db, true, &error);
+	if (c->store == NULL || !skep_sweep_begin(c->store, &words, &c->id, c->run, &error))
+		return complain(error.message);
 	for (uint32_t i = 0; i < c->combinations; i++)
 		c->before += c->run[i] != 0;
 	c->there = c->before;
@@ -451,9 +447,9 @@ static bool open_database(struct course *c)
 static enum status print_table(struct course *c)
 {
 	struct skep_sweep_table table;
-	char error[ERROR_BYTES];
-	if (!skep_sweep_table_read(c->store, c->id, &table, error, sizeof error)) {
-		complain(error);
+	struct skep_diag error = {0};
+	if (!skep_sweep_table_read(c->store, c->id, &table, &error)) {
+		complain(error.message);
 		return STATUS_FAILED;
 	}
 	if (c->request->json)
@@ -516,13 +512,13 @@ enum status skep_sweep(const struct skep_sweep_request *request)
 {
 	struct course c = {0};
 	enum status status = STATUS_BAD_INPUT;
-	char error[ERROR_BYTES];
+	struct skep_diag error = {0};
 	if (prepare(&c, request)) {
 		c.jobs = request->jobs > 0 ? request->jobs : usual_jobs();
 		c.jobs = c.fitting = c.jobs < c.combinations ? c.jobs : c.combinations;
 		c.memory_there = memory_there();
-		c.farm = skep_sweep_farm_create(c.jobs, skep_sweep_work_on, &c.sweep, error, sizeof error);
-		status = c.farm != NULL ? work_together(&c) : skep_report_error(STATUS_FAILED, error);
+		c.farm = skep_sweep_farm_create(c.jobs, skep_sweep_work_on, &c.sweep, &error);
+		status = c.farm != NULL ? work_together(&c) : skep_report_diag(STATUS_FAILED, &error);
 	}
 	finish(&c);
 	return status;

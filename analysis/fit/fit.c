@@ -159,7 +159,7 @@ static bool search(struct problem *p, gsl_multifit_nlinear_fdf *f, gsl_multifit_
 	return found;
 }
 
-static bool fit_once(struct problem *p, double *ret_rcond, char *reterr, size_t size)
+static bool fit_once(struct problem *p, double *ret_rcond, struct skep_diag *reterr)
 {
 	gsl_multifit_nlinear_parameters parameters = gsl_multifit_nlinear_default_parameters();
 	p->parameters = 0;
@@ -167,18 +167,16 @@ static bool fit_once(struct problem *p, double *ret_rcond, char *reterr, size_t 
 		if (p->law.fixed[i][0] == '\0')
 			p->free[p->parameters++] = i;
 	size_t n = p->points->count, k = p->parameters;
-	if (n < k + SPARE_POINTS) {
-		snprintf(reterr, size,
+	if (n < k + SPARE_POINTS)
+		return skep_fail(reterr,
 			"%zu points are too few for %zu parameters: fit longer runs, of at least %zu rounds", n, k,
 			k + SPARE_POINTS);
-		return false;
-	}
 	gsl_multifit_nlinear_fdf f = {.f = residuals, .n = n, .p = k, .params = p};
 	gsl_multifit_nlinear_workspace *work =
 		gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &parameters, n, k);
 	bool good = work && search(p, &f, work) && set_errors(p, work, ret_rcond);
 	if (!good)
-		snprintf(reterr, size, "no law fits these losses: do they fall?");
+		skep_fail(reterr, "no law fits these losses: do they fall?");
 	gsl_multifit_nlinear_free(work);
 	return good;
 }
@@ -270,11 +268,11 @@ static bool fix_what_cannot_be_told(struct problem *p, double rcond)
 	return true;
 }
 
-static bool fit_what_can_be_told(struct problem *p, char *reterr, size_t size)
+static bool fit_what_can_be_told(struct problem *p, struct skep_diag *reterr)
 {
 	double rcond = 0;
 	do
-		if (!fit_once(p, &rcond, reterr, size))
+		if (!fit_once(p, &rcond, reterr))
 			return false;
 	while (fix_what_cannot_be_told(p, rcond));
 	double within = exp(p->law.error[SKEP_LAW_EXPONENT]);
@@ -282,10 +280,10 @@ static bool fit_what_can_be_told(struct problem *p, char *reterr, size_t size)
 	for (int i = SKEP_LAW_PERIOD; i < SKEP_LAW_PARAMETERS; i++)
 		apart = apart && (p->law.fixed[i][0] != '\0' || p->law.error[i] < WASTE_ERROR);
 	if (!apart)
-		snprintf(reterr, size,
+		skep_fail(reterr,
 			"the runs cannot tell two parameters apart: vary H, replicas and staleness one at a time");
 	else if (!(p->law.error[SKEP_LAW_EXPONENT] < EXPONENT_ERROR))
-		snprintf(reterr, size,
+		skep_fail(reterr,
 			"the runs do not tell how fast the loss falls (alpha = %.2g, within a factor of %.2g): fit longer "
 			"runs",
 			p->law.value[SKEP_LAW_EXPONENT], within);
@@ -294,7 +292,7 @@ static bool fit_what_can_be_told(struct problem *p, char *reterr, size_t size)
 	return false;
 }
 
-bool skep_law_fit(const struct skep_loss_points *points, struct skep_law *ret, char *reterr, size_t size)
+bool skep_law_fit(const struct skep_loss_points *points, struct skep_law *ret, struct skep_diag *reterr)
 {
 	struct problem p = {.points = points};
 	struct skep_fit_run whole[SKEP_FIT_RUNS_MAX];
@@ -303,13 +301,11 @@ bool skep_law_fit(const struct skep_loss_points *points, struct skep_law *ret, c
 	snprintf(p.law.model, sizeof p.law.model, "%s", points->model);
 	set_range(points, &p.law);
 	p.law.reference = p.law.most[SKEP_LAW_TOKENS];
-	if (points->count < 2 || !(p.law.reference > 0)) {
-		snprintf(reterr, size, "one point is no curve: fit runs of at least ten rounds");
-		return false;
-	}
+	if (points->count < 2 || !(p.law.reference > 0))
+		return skep_fail(reterr, "one point is no curve: fit runs of at least ten rounds");
 	fix_what_does_not_vary(points, &p.law);
 	gsl_error_handler_t *handler = gsl_set_error_handler_off(); /* what GSL cannot do is answered, not the end */
-	bool good = fit_what_can_be_told(&p, reterr, size);
+	bool good = fit_what_can_be_told(&p, reterr);
 	gsl_set_error_handler(handler);
 	if (!good)
 		return false;
@@ -325,11 +321,10 @@ bool skep_law_fit(const struct skep_loss_points *points, struct skep_law *ret, c
 	}
 	char misfit[32];
 	skep_fit_percent(p.law.misfit, misfit, sizeof misfit);
-	snprintf(reterr, size,
+	return skep_fail(reterr,
 		"the law misses these losses by %s: they do not fall as a power of the tokens; see `skep plot accuracy`, "
 		"and leave out what comes before with --from",
 		misfit);
-	return false;
 }
 
 void skep_law_judge(const struct skep_law *law, const struct skep_loss_points *points, struct skep_fit_run *ret)

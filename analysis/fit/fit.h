@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "analysis/store/store.h"
+#include "base/diag.h"
 #include "scenarios/plan/law.h"
 
 #define SKEP_FIT_RUNS_MAX 256u
@@ -40,12 +41,12 @@ struct skep_fit_run {
  * training begins is not in the law). Refuses a run that was not computed, diverged or did not end, and runs of several models.
  * The caller frees it. */
 bool skep_loss_points_read(struct skep_store *store, const int64_t *run, uint32_t runs, uint32_t from,
-	struct skep_loss_points *ret, char *reterr, size_t size);
+	struct skep_loss_points *ret, struct skep_diag *reterr);
 void skep_loss_points_finish(struct skep_loss_points *points);
 
 /* Fits by nonlinear least squares of the relative residuals. What the points cannot tell is fixed, with the reason; if they
  * cannot tell what no law goes without, refuses and says what is missing. */
-bool skep_law_fit(const struct skep_loss_points *points, struct skep_law *ret, char *reterr, size_t size);
+bool skep_law_fit(const struct skep_loss_points *points, struct skep_law *ret, struct skep_diag *reterr);
 void skep_law_judge(const struct skep_law *law, const struct skep_loss_points *points, struct skep_fit_run *ret);
 
 /* "0.43 %", "140 %". */

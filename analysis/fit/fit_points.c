@@ -52,12 +52,12 @@ static const char *refusal(const char *arithmetic, const char *status, double sa
 }
 
 static bool read_source(struct skep_store *store, int64_t id, uint32_t from, struct source *ret, char *model,
-	size_t model_size, char *reterr, size_t size)
+	size_t model_size, struct skep_diag *reterr)
 {
 	static const char sql[] =
 		"SELECT model, arithmetic, status, text, samples, tokens, samples_per_microbatch,"
 		" microbatches, vstages, (SELECT count(*) FROM rounds WHERE run = ?1), first_round FROM runs WHERE id = ?1";
-	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row);
 	uint32_t warmup = 0;
 	const char *why = "is not in the database";
@@ -76,16 +76,16 @@ static bool read_source(struct skep_store *store, int64_t id, uint32_t from, str
 			sqlite3_column_int64(row, 10) > 0);
 	}
 	if (row != NULL && why)
-		snprintf(reterr, size, "run %lld %s", (long long)id, why);
+		skep_fail(reterr, "run %lld %s", (long long)id, why);
 	sqlite3_finalize(row);
 	return found && !why;
 }
 
-static bool read_replicas(struct skep_store *store, struct source *source, char *reterr, size_t size)
+static bool read_replicas(struct skep_store *store, struct source *source, struct skep_diag *reterr)
 {
 	sqlite3_stmt *row =
 		skep_store_query(store, "SELECT avg(members) FROM stage_rounds WHERE run = ?1 AND stage = ?2",
-			source->id, source->last_vstage, reterr, size);
+			source->id, source->last_vstage, reterr);
 	if (row == NULL)
 		return false;
 	source->replicas = skep_store_row(store, row) ? fmax(1, round(sqlite3_column_double(row, 0))) : 1;
@@ -144,29 +144,27 @@ static bool take_rounds(struct skep_store *store, sqlite3_stmt *row, const struc
 }
 
 static bool read_run(
-	struct skep_store *store, int64_t id, uint32_t from, struct skep_loss_points *points, char *reterr, size_t size)
+	struct skep_store *store, int64_t id, uint32_t from, struct skep_loss_points *points, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT round, loss, coalesce(staleness, 0), counted FROM rounds"
 				  " JOIN stage_rounds USING (run, round) WHERE run = ?1 AND stage = ?2 ORDER BY round";
 	struct source source;
 	char model[sizeof points->model];
 	int64_t bad = -1;
-	if (!read_source(store, id, from, &source, model, sizeof model, reterr, size) ||
-		!read_replicas(store, &source, reterr, size))
+	if (!read_source(store, id, from, &source, model, sizeof model, reterr) ||
+		!read_replicas(store, &source, reterr))
 		return false;
-	if (points->runs > 0 && strcmp(model, points->model) != 0) {
-		snprintf(reterr, size, "run %lld trains %s, run %lld trains %s: fit them one after the other",
+	if (points->runs > 0 && strcmp(model, points->model) != 0)
+		return skep_fail(reterr, "run %lld trains %s, run %lld trains %s: fit them one after the other",
 			(long long)points->run[0], points->model, (long long)id, model);
-		return false;
-	}
 	snprintf(points->model, sizeof points->model, "%s", model);
-	sqlite3_stmt *row = skep_store_query(store, sql, id, source.last_vstage, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, id, source.last_vstage, reterr);
 	bool good = row != NULL && take_rounds(store, row, &source, points, &bad);
 	if (row != NULL && !good && bad >= 0)
-		snprintf(reterr, size, "run %lld diverged: round %lld has no finite loss above 0; leave it out",
+		skep_fail(reterr, "run %lld diverged: round %lld has no finite loss above 0; leave it out",
 			(long long)id, (long long)bad);
 	else if (row != NULL && !good)
-		snprintf(reterr, size, "no memory for the losses");
+		skep_fail(reterr, "no memory for the losses");
 	sqlite3_finalize(row);
 	points->run[points->runs++] = id;
 	return good;
@@ -174,19 +172,19 @@ static bool read_run(
 
 /* ---- which runs ------------------------------------------------------------------------------------------------- */
 
-static bool newest_runs(struct skep_store *store, int64_t *ret, uint32_t *ret_runs, char *reterr, size_t size)
+static bool newest_runs(struct skep_store *store, int64_t *ret, uint32_t *ret_runs, struct skep_diag *reterr)
 {
 	static const char sql[] =
 		"WITH shown AS (SELECT id, scenario FROM runs WHERE arithmetic = 'real' AND status = 'done' AND first_round = 0"
 		"   AND NOT EXISTS (SELECT 1 FROM rounds WHERE run = id AND NOT loss < 9e300)),"
 		" newest AS (SELECT scenario FROM shown ORDER BY id DESC LIMIT 1)"
 		" SELECT id FROM shown JOIN newest USING (scenario) WHERE ?1 = 0 ORDER BY id DESC";
-	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr);
 	*ret_runs = 0;
 	while (row != NULL && *ret_runs < SKEP_FIT_RUNS_MAX && skep_store_row(store, row))
 		ret[(*ret_runs)++] = sqlite3_column_int64(row, 0);
 	if (row != NULL && *ret_runs == 0)
-		snprintf(reterr, size,
+		skep_fail(reterr,
 			"no run in the database has losses that were computed: run or simulate a scenario with "
 			"`arithmetic: real`");
 	sqlite3_finalize(row);
@@ -194,25 +192,23 @@ static bool newest_runs(struct skep_store *store, int64_t *ret, uint32_t *ret_ru
 }
 
 bool skep_loss_points_read(struct skep_store *store, const int64_t *run, uint32_t runs, uint32_t from,
-	struct skep_loss_points *ret, char *reterr, size_t size)
+	struct skep_loss_points *ret, struct skep_diag *reterr)
 {
 	int64_t newest[SKEP_FIT_RUNS_MAX];
 	*ret = (struct skep_loss_points){0};
-	if (runs > SKEP_FIT_RUNS_MAX) {
-		snprintf(reterr, size, "at most %u runs can be fitted at once, not %u", SKEP_FIT_RUNS_MAX, runs);
-		return false;
-	}
+	if (runs > SKEP_FIT_RUNS_MAX)
+		return skep_fail(reterr, "at most %u runs can be fitted at once, not %u", SKEP_FIT_RUNS_MAX, runs);
 	if (runs == 0) {
 		run = newest;
-		if (!newest_runs(store, newest, &runs, reterr, size)) {
-			skep_store_read_all(store, reterr, size);
+		if (!newest_runs(store, newest, &runs, reterr)) {
+			skep_store_read_all(store, reterr);
 			return false;
 		}
 	}
 	bool read = true;
 	for (uint32_t i = 0; read && i < runs; i++)
-		read = read_run(store, run[i], from, ret, reterr, size);
-	read = skep_store_read_all(store, reterr, size) && read;
+		read = read_run(store, run[i], from, ret, reterr);
+	read = skep_store_read_all(store, reterr) && read;
 	if (read)
 		ret->first /= ret->runs;
 	else

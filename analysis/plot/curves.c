@@ -19,21 +19,21 @@ struct source { /* rows of x and loss */
 };
 
 static bool has_tokens(
-	struct skep_store *store, const struct skep_plot_run *run, double *ret_every, char *reterr, size_t size)
+	struct skep_store *store, const struct skep_plot_run *run, double *ret_every, struct skep_diag *reterr)
 {
 	uint32_t warmup;
 	sqlite3_stmt *row =
-		skep_store_query(store, "SELECT tokens > 0, text FROM runs WHERE id = ?1", run->id, 0, reterr, size);
+		skep_store_query(store, "SELECT tokens > 0, text FROM runs WHERE id = ?1", run->id, 0, reterr);
 	bool has = row != NULL && skep_store_row(store, row) && sqlite3_column_int(row, 0) != 0;
 	*ret_every = row != NULL ? fmax(1, skep_settings_every(skep_column_text(row, 1), &warmup)) : 1;
 	sqlite3_finalize(row);
 	return has;
 }
 
-static bool has_validations(struct skep_store *store, char *reterr, size_t size)
+static bool has_validations(struct skep_store *store, struct skep_diag *reterr)
 {
 	sqlite3_stmt *row = skep_store_query(
-		store, "SELECT 1 FROM sqlite_master WHERE name = 'v_validations' AND ?1 = 0", 0, 0, reterr, size);
+		store, "SELECT 1 FROM sqlite_master WHERE name = 'v_validations' AND ?1 = 0", 0, 0, reterr);
 	bool has = row != NULL && skep_store_row(store, row);
 	sqlite3_finalize(row);
 	return has;
@@ -73,19 +73,19 @@ static const char *const VALIDATION[SKEP_CURVE_XS] = {
 };
 
 static bool open_rows(struct skep_store *store, const struct skep_plot_run *run, const struct skep_curve_kind *kind,
-	struct source *ret, char *reterr, size_t size)
+	struct source *ret, struct skep_diag *reterr)
 {
 	double every;
 	const char *sql = kind->validation ? VALIDATION[kind->x] : TRAINING[kind->x];
-	bool tokens = has_tokens(store, run, &every, reterr, size);
+	bool tokens = has_tokens(store, run, &every, reterr);
 	*ret = (struct source){.store = store, .scale = kind->x == SKEP_CURVE_STEPS && !kind->validation ? every : 1};
 	if (kind->perplexity && !tokens)
-		snprintf(reterr, size, "run %lld has no tokens, so there is no perplexity: take `--y loss`",
+		skep_fail(reterr, "run %lld has no tokens, so there is no perplexity: take `--y loss`",
 			(long long)run->id);
-	else if (!kind->validation || has_validations(store, reterr, size))
-		ret->row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	else if (!kind->validation || has_validations(store, reterr))
+		ret->row = skep_store_query(store, sql, run->id, 0, reterr);
 	else
-		snprintf(reterr, size, "the database knows of no validation: leave out --validation");
+		skep_fail(reterr, "the database knows of no validation: leave out --validation");
 	return ret->row != NULL;
 }
 
@@ -100,23 +100,23 @@ static bool next(struct source *source, const struct skep_curve_kind *kind, doub
 	return true;
 }
 
-static void say_empty(const struct skep_plot_run *run, const struct skep_curve_kind *kind, char *reterr, size_t size)
+static void say_empty(const struct skep_plot_run *run, const struct skep_curve_kind *kind, struct skep_diag *reterr)
 {
 	const char *why = "it closed no round, or diverged at once";
 	if (strcmp(run->arithmetic, "none") == 0)
 		why = "its scenario says `arithmetic: none`; take `arithmetic: real`";
 	else if (kind->validation)
 		why = "it made no validation; see train.validate";
-	snprintf(reterr, size, "run %lld has no loss to show: %s", (long long)run->id, why);
+	skep_fail(reterr, "run %lld has no loss to show: %s", (long long)run->id, why);
 }
 
 bool skep_curve_extend(struct skep_store *store, const struct skep_plot_run *run, const struct skep_curve_kind *kind,
-	struct skep_curve_range *range, char *reterr, size_t size)
+	struct skep_curve_range *range, struct skep_diag *reterr)
 {
 	struct source source;
 	double x, y = 0, end = 0;
 	uint32_t points = 0;
-	if (!open_rows(store, run, kind, &source, reterr, size))
+	if (!open_rows(store, run, kind, &source, reterr))
 		return false;
 	for (; next(&source, kind, &x, &y); points++) {
 		if (points == 0)
@@ -134,7 +134,7 @@ bool skep_curve_extend(struct skep_store *store, const struct skep_plot_run *run
 	range->least_end_x = fmin(range->least_end_x, end);
 	range->points += points;
 	if (points == 0)
-		say_empty(run, kind, reterr, size);
+		say_empty(run, kind, reterr);
 	return points > 0;
 }
 
@@ -168,13 +168,13 @@ static void close_bins(struct skep_curve *curve, const uint32_t *points)
 }
 
 bool skep_curve_read(struct skep_store *store, const struct skep_plot_run *run, const struct skep_curve_kind *kind,
-	const struct skep_curve_axis *axis, struct skep_curve *ret, char *reterr, size_t size)
+	const struct skep_curve_axis *axis, struct skep_curve *ret, struct skep_diag *reterr)
 {
 	struct source source;
 	uint32_t points[SKEP_CURVE_BINS] = {0};
 	double x, y;
 	*ret = (struct skep_curve){0};
-	if (!open_rows(store, run, kind, &source, reterr, size))
+	if (!open_rows(store, run, kind, &source, reterr))
 		return false;
 	while (next(&source, kind, &x, &y)) {
 		double part = fmin(fmax(place(axis, x), 0), 1);

@@ -7,6 +7,7 @@
 #define SKEP_ANALYSIS_CURVES_H
 
 #include "analysis/plot/plot_script.h"
+#include "base/diag.h"
 
 enum skep_curve_x {
 	SKEP_CURVE_TIME,       /* seconds on the world's clock */
@@ -33,7 +34,7 @@ struct skep_curve_range {       /* of the points of one run or of several */
 
 /* Extends *range by the run; refuses a run without points, or without tokens where perplexity is asked for. */
 bool skep_curve_extend(struct skep_store *store, const struct skep_plot_run *run, const struct skep_curve_kind *kind,
-	struct skep_curve_range *range, char *reterr, size_t size);
+	struct skep_curve_range *range, struct skep_diag *reterr);
 
 #define SKEP_CURVE_BINS 200u
 struct skep_curve { /* the points of a run that fall into one bin of the axis, put together */
@@ -47,7 +48,7 @@ struct skep_curve_axis { /* bins from `from` to `to`, of equal length or equal r
 	bool logarithmic;
 };
 bool skep_curve_read(struct skep_store *store, const struct skep_plot_run *run, const struct skep_curve_kind *kind,
-	const struct skep_curve_axis *axis, struct skep_curve *ret, char *reterr, size_t size);
+	const struct skep_curve_axis *axis, struct skep_curve *ret, struct skep_diag *reterr);
 
 double skep_curve_bin(const struct skep_curve_axis *axis, uint32_t bin); /* its middle */
 

@@ -29,7 +29,7 @@ extern char **environ;
 static const struct kind {
 	const char *name;
 	bool (*write)(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-		char *reterr, size_t size);
+		struct skep_diag *reterr);
 } KIND[] = {
 	{"accuracy", skep_plot_accuracy},
 	{"cost", skep_plot_cost},
@@ -48,24 +48,24 @@ static const char *const ENDING[FORMATS] = {".png", ".svg", ".pdf"};
 
 /* ---- the target ------------------------------------------------------------------------------------------------- */
 
-static const struct kind *find_kind(const char *name, char *reterr, size_t size)
+static const struct kind *find_kind(const char *name, struct skep_diag *reterr)
 {
 	for (size_t i = 0; i < sizeof KIND / sizeof KIND[0]; i++)
 		if (strcmp(KIND[i].name, name) == 0)
 			return &KIND[i];
-	snprintf(reterr, size,
+	skep_fail(reterr,
 		"%s: not a kind of plot: take accuracy, complexity, cost, fit, matrix, pareto, search, sweep, "
 		"throughput, timeline or utilisation",
 		name);
 	return NULL;
 }
 
-bool skep_plot_knows(const char *kind, char *reterr, size_t size)
+bool skep_plot_knows(const char *kind, struct skep_diag *reterr)
 {
-	return find_kind(kind, reterr, size) != NULL;
+	return find_kind(kind, reterr) != NULL;
 }
 
-static bool find_format(const char *target, enum format *ret, char *reterr, size_t size)
+static bool find_format(const char *target, enum format *ret, struct skep_diag *reterr)
 {
 	size_t length = strlen(target);
 	for (int i = 0; i < FORMATS; i++) {
@@ -75,30 +75,27 @@ static bool find_format(const char *target, enum format *ret, char *reterr, size
 			return true;
 		}
 	}
-	snprintf(reterr, size, "%s: the ending of the file says which format: .png, .svg or .pdf", target);
-	return false;
+	return skep_fail(reterr, "%s: the ending of the file says which format: .png, .svg or .pdf", target);
 }
 
-static bool check_target(const char *target, char *reterr, size_t size)
+static bool check_target(const char *target, struct skep_diag *reterr)
 {
 	char folder[PATH_MAX];
 	struct stat st;
-	if (strlen(target) >= PATH_MAX - 8) {
-		snprintf(reterr, size, "the name of the picture is too long");
-		return false;
-	}
+	if (strlen(target) >= PATH_MAX - 8)
+		return skep_fail(reterr, "the name of the picture is too long");
 	skep_path_folder(target, folder, sizeof folder);
 	if (stat(target, &st) == 0 && !S_ISREG(st.st_mode))
-		snprintf(reterr, size, "%s: %s: name a file", target,
-			S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
+		skep_fail(
+			reterr, "%s: %s: name a file", target, S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
 	else if (stat(target, &st) == 0 && euidaccess(target, W_OK) != 0)
-		snprintf(reterr, size, "%s: cannot be written: %s", target, strerror(errno));
+		skep_fail(reterr, "%s: cannot be written: %s", target, strerror(errno));
 	else if (stat(folder, &st) != 0)
-		snprintf(reterr, size, "%s: the folder %s is not there: make it first", target, folder);
+		skep_fail(reterr, "%s: the folder %s is not there: make it first", target, folder);
 	else if (!S_ISDIR(st.st_mode))
-		snprintf(reterr, size, "%s: %s is not a folder", target, folder);
+		skep_fail(reterr, "%s: %s is not a folder", target, folder);
 	else if (euidaccess(folder, W_OK | X_OK) != 0)
-		snprintf(reterr, size, "%s: the folder %s is not writable: %s", target, folder, strerror(errno));
+		skep_fail(reterr, "%s: the folder %s is not writable: %s", target, folder, strerror(errno));
 	else
 		return true;
 	return false;
@@ -122,23 +119,21 @@ static void write_terminal(FILE *script, enum format format, const struct skep_p
 }
 
 static bool write_script(
-	enum format format, skep_picture_write *write, const void *what, FILE *script, char *reterr, size_t size)
+	enum format format, skep_picture_write *write, const void *what, FILE *script, struct skep_diag *reterr)
 {
 	char *body = NULL;
 	size_t length = 0;
 	struct skep_picture picture = {.script = open_memstream(&body, &length), .width = 1200, .height = 800};
-	if (picture.script == NULL) {
-		snprintf(reterr, size, "no memory for the plot");
-		return false;
-	}
-	bool ok = write(what, &picture, reterr, size);
+	if (picture.script == NULL)
+		return skep_fail(reterr, "no memory for the plot");
+	bool ok = write(what, &picture, reterr);
 	bool whole = fclose(picture.script) == 0;
 	if (ok && whole) {
 		write_terminal(script, format, &picture);
 		whole = fwrite(body, 1, length, script) == length && fflush(script) == 0;
 	}
 	if (ok && !whole)
-		snprintf(reterr, size, "no memory for the plot: %s", strerror(errno));
+		skep_fail(reterr, "no memory for the plot: %s", strerror(errno));
 	free(body);
 	return ok && whole;
 }
@@ -191,7 +186,7 @@ static void read_message(int messages, char *ret, size_t size)
 }
 
 /* The caller frees the picture. */
-static bool draw(int script, char **ret, size_t *ret_length, char *reterr, size_t size)
+static bool draw(int script, char **ret, size_t *ret_length, struct skep_diag *reterr)
 {
 	char message[512];
 	FILE *picture = open_memstream(ret, ret_length);
@@ -201,53 +196,50 @@ static bool draw(int script, char **ret, size_t *ret_length, char *reterr, size_
 		rc = ENOMEM;
 	bool drawn = rc == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 && *ret_length > 0;
 	if (rc != 0) {
-		snprintf(reterr, size, "gnuplot cannot be started, or what it drew not be kept: %s", strerror(rc));
+		skep_fail(reterr, "gnuplot cannot be started, or what it drew not be kept: %s", strerror(rc));
 	} else if (!drawn) {
 		read_message(messages, message, sizeof message);
-		snprintf(reterr, size, "gnuplot failed: %s",
-			message[0] ? message : "it wrote no picture and said nothing");
+		skep_fail(reterr, "gnuplot failed: %s", message[0] ? message : "it wrote no picture and said nothing");
 	}
 	if (messages >= 0)
 		close(messages);
 	return drawn;
 }
 
-static bool replace_target(int script, const char *target, char *reterr, size_t size)
+static bool replace_target(int script, const char *target, struct skep_diag *reterr)
 {
 	char *picture = NULL;
 	size_t length = 0;
 	struct skep_diag diag = {0};
-	bool done = draw(script, &picture, &length, reterr, size);
+	bool done = draw(script, &picture, &length, reterr);
 	if (done && !skep_file_write(target, picture, length, &diag)) {
-		snprintf(reterr, size, "%s: %s", target, diag.message);
+		skep_fail(reterr, "%s: %s", target, diag.message);
 		done = false;
 	}
 	free(picture);
 	return done;
 }
 
-bool skep_plot_target(const char *target, char *reterr, size_t size)
+bool skep_plot_target(const char *target, struct skep_diag *reterr)
 {
 	enum format format;
-	return find_format(target, &format, reterr, size) && check_target(target, reterr, size);
+	return find_format(target, &format, reterr) && check_target(target, reterr);
 }
 
-bool skep_plot_picture(const char *target, skep_picture_write *write, const void *what, char *reterr, size_t size)
+bool skep_plot_picture(const char *target, skep_picture_write *write, const void *what, struct skep_diag *reterr)
 {
 	enum format format;
-	if (!find_format(target, &format, reterr, size) || !check_target(target, reterr, size))
+	if (!find_format(target, &format, reterr) || !check_target(target, reterr))
 		return false;
 	int fd = memfd_create("gnuplot-script", MFD_CLOEXEC);
 	FILE *script = fd >= 0 ? fdopen(fd, "w") : NULL;
-	if (script == NULL) {
-		snprintf(reterr, size, "no memory for the plot: %s", strerror(errno));
-		return false;
-	}
-	bool ok = write_script(format, write, what, script, reterr, size);
+	if (script == NULL)
+		return skep_fail(reterr, "no memory for the plot: %s", strerror(errno));
+	bool ok = write_script(format, write, what, script, reterr);
 	bool there = skep_program_find("gnuplot");
 	if (ok && !there)
-		snprintf(reterr, size, "gnuplot is not installed: apt-get install gnuplot-nox");
-	ok = ok && there && replace_target(fd, target, reterr, size);
+		skep_fail(reterr, "gnuplot is not installed: apt-get install gnuplot-nox");
+	ok = ok && there && replace_target(fd, target, reterr);
 	fclose(script);
 	return ok;
 }
@@ -255,14 +247,14 @@ bool skep_plot_picture(const char *target, skep_picture_write *write, const void
 /* ---- of runs ---------------------------------------------------------------------------------------------------- */
 
 /* What is asked for is for this kind. */
-static bool suits(const char *kind, const struct skep_plot_choice *choice, char *reterr, size_t size)
+static bool suits(const char *kind, const struct skep_plot_choice *choice, struct skep_diag *reterr)
 {
 	if (choice->rounds != NULL && strcmp(kind, "timeline") != 0)
-		snprintf(reterr, size, "--rounds is for the timeline, not for %s", kind);
+		skep_fail(reterr, "--rounds is for the timeline, not for %s", kind);
 	else if (choice->metric != NULL && strcmp(kind, "sweep") != 0 && strcmp(kind, "pareto") != 0)
-		snprintf(reterr, size, "--metric is for sweep and pareto, not for %s", kind);
+		skep_fail(reterr, "--metric is for sweep and pareto, not for %s", kind);
 	else if (choice->axes != NULL && strcmp(kind, "accuracy") != 0)
-		snprintf(reterr, size, "--x, --y, --log and --validation are for accuracy, not for %s", kind);
+		skep_fail(reterr, "--x, --y, --log and --validation are for accuracy, not for %s", kind);
 	else
 		return true;
 	return false;
@@ -276,20 +268,20 @@ struct chosen {
 	const struct skep_plot_choice *choice;
 };
 
-static bool write_chosen(const void *what, struct skep_picture *picture, char *reterr, size_t size)
+static bool write_chosen(const void *what, struct skep_picture *picture, struct skep_diag *reterr)
 {
 	const struct chosen *c = what;
 	picture->rounds = c->choice->rounds;
 	picture->metric = c->choice->metric;
 	picture->axes = c->choice->axes;
-	bool ok = c->kind->write(c->store, c->run, c->runs, picture, reterr, size);
-	return skep_store_read_all(c->store, reterr, size) && ok;
+	bool ok = c->kind->write(c->store, c->run, c->runs, picture, reterr);
+	return skep_store_read_all(c->store, reterr) && ok;
 }
 
 bool skep_plot_chosen(struct skep_store *store, const char *kind_name, const int64_t *run, uint32_t runs,
-	const char *target, const struct skep_plot_choice *choice, char *reterr, size_t size)
+	const char *target, const struct skep_plot_choice *choice, struct skep_diag *reterr)
 {
-	const struct chosen chosen = {store, find_kind(kind_name, reterr, size), run, runs, choice};
-	return chosen.kind != NULL && skep_plot_target(target, reterr, size) &&
-	       suits(kind_name, choice, reterr, size) && skep_plot_picture(target, write_chosen, &chosen, reterr, size);
+	const struct chosen chosen = {store, find_kind(kind_name, reterr), run, runs, choice};
+	return chosen.kind != NULL && skep_plot_target(target, reterr) && suits(kind_name, choice, reterr) &&
+	       skep_plot_picture(target, write_chosen, &chosen, reterr);
 }

@@ -6,6 +6,7 @@
 #define SKEP_ANALYSIS_PLOT_H
 
 #include "analysis/store/store.h"
+#include "base/diag.h"
 
 struct skep_plot_rounds { /* the part of a run that a timeline shows */
 	bool all;
@@ -33,12 +34,12 @@ struct skep_plot_choice { /* NULL: what suits */
  * time_s or time_to_target_s (NULL: what the runs have); axes of accuracy. Refuses before it starts gnuplot: unknown kind, run
  * not there, target folder not writable, gnuplot missing, a choice for another kind. */
 bool skep_plot_chosen(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target,
-	const struct skep_plot_choice *choice, char *reterr, size_t size);
+	const struct skep_plot_choice *choice, struct skep_diag *reterr);
 
 /* Can this file be made, by its ending and its folder? */
-bool skep_plot_target(const char *target, char *reterr, size_t size);
+bool skep_plot_target(const char *target, struct skep_diag *reterr);
 
 /* Is it a kind? Else says which there are; complexity and search are kinds too, of a scenario (commands/plot.c). */
-bool skep_plot_knows(const char *kind, char *reterr, size_t size);
+bool skep_plot_knows(const char *kind, struct skep_diag *reterr);
 
 #endif

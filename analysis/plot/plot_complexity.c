@@ -131,14 +131,12 @@ static void write_steps(const struct drawing *d, uint32_t kind)
 	fprintf(d->script, "END\nSteps_unit[%u] = '%s'\n", kind + 1, scale.name);
 }
 
-static bool write_figure(const void *what, struct skep_picture *picture, char *reterr, size_t size)
+static bool write_figure(const void *what, struct skep_picture *picture, struct skep_diag *reterr)
 {
 	struct drawing d = {.figure = what, .script = picture->script};
 	d.classes = used_classes(d.figure, d.class);
-	if (d.classes == 0) {
-		snprintf(reterr, size, "with one worker, in one stage, nothing moves: there is nothing to draw");
-		return false;
-	}
+	if (d.classes == 0)
+		return skep_fail(reterr, "with one worker, in one stage, nothing moves: there is nothing to draw");
 	picture->width = 1500;
 	picture->height = 960;
 	fprintf(d.script, "heading = ");
@@ -163,7 +161,7 @@ static bool write_figure(const void *what, struct skep_picture *picture, char *r
 	return true;
 }
 
-bool skep_plot_complexity(const struct skep_complexity_figure *figure, const char *target, char *reterr, size_t size)
+bool skep_plot_complexity(const struct skep_complexity_figure *figure, const char *target, struct skep_diag *reterr)
 {
-	return skep_plot_picture(target, write_figure, figure, reterr, size);
+	return skep_plot_picture(target, write_figure, figure, reterr);
 }

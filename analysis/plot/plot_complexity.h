@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/diag.h"
+
 #define SKEP_COMPLEXITY_CLASSES_MAX 8u
 #define SKEP_COMPLEXITY_CUTS_MAX 64u
 
@@ -31,6 +33,6 @@ struct skep_complexity_figure {
 };
 
 /* The format follows the ending of `target`: .png .svg .pdf. */
-bool skep_plot_complexity(const struct skep_complexity_figure *figure, const char *target, char *reterr, size_t size);
+bool skep_plot_complexity(const struct skep_complexity_figure *figure, const char *target, struct skep_diag *reterr);
 
 #endif

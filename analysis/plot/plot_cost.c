@@ -16,28 +16,27 @@ static const char *const TEMPLATE[] = {
 #include "cost.gp.inc"
 };
 
-static bool read_end(
-	struct skep_store *store, const struct skep_plot_run *run, double *end_s, char *reterr, size_t size)
+static bool read_end(struct skep_store *store, const struct skep_plot_run *run, double *end_s, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT max(closed_s) FROM rounds WHERE run = ?1 AND cost_usd IS NOT NULL";
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row) && sqlite3_column_type(row, 0) != SQLITE_NULL;
 	if (found)
 		*end_s = fmax(*end_s, sqlite3_column_double(row, 0));
 	else if (row != NULL)
-		snprintf(reterr, size, "run %lld has no cost to show: %s", (long long)run->id,
+		skep_fail(reterr, "run %lld has no cost to show: %s", (long long)run->id,
 			run->rounds == 0 ? "it closed no round" : "the price of a machine is not known");
 	sqlite3_finalize(row);
 	return found;
 }
 
 static bool write_costs(
-	struct skep_store *store, const struct skep_plot_run *run, double unit, FILE *script, char *reterr, size_t size)
+	struct skep_store *store, const struct skep_plot_run *run, double unit, FILE *script, struct skep_diag *reterr)
 {
 	static const char sql[] =
 		"SELECT closed_s, cost_usd FROM rounds WHERE run = ?1 AND cost_usd IS NOT NULL"
 		" AND (round % ?2 = 0 OR round = (SELECT max(round) FROM rounds WHERE run = ?1)) ORDER BY round";
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, run->rounds / POINTS_MAX + 1, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, run->rounds / POINTS_MAX + 1, reterr);
 	fprintf(script, "0 0\n");
 	while (row != NULL && skep_store_row(store, row))
 		fprintf(script, "%.9g %.9g\n", sqlite3_column_double(row, 0) * unit, sqlite3_column_double(row, 1));
@@ -56,26 +55,26 @@ static void write_styles(FILE *script, const struct skep_plot_run *run, uint32_t
 }
 
 bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	struct skep_plot_run shown[SKEP_PLOT_RUNS_MAX];
 	double end_s = 0;
 	if (!skep_plot_chosen_runs(store, run, runs,
 		    "EXISTS (SELECT 1 FROM rounds WHERE run = id AND cost_usd IS NOT NULL)",
 		    "no run in the database has a cost: give `price` or `prices` to all machines of the topology",
-		    shown, &runs, reterr, size))
+		    shown, &runs, reterr))
 		return false;
 	for (uint32_t i = 0; i < runs; i++)
-		if (!read_end(store, &shown[i], &end_s, reterr, size))
+		if (!read_end(store, &shown[i], &end_s, reterr))
 			return false;
 	picture->height += KEY_PIXELS * runs;
-	if (!skep_plot_heading(store, shown, runs, "cost against time", picture->script, reterr, size))
+	if (!skep_plot_heading(store, shown, runs, "cost against time", picture->script, reterr))
 		return false;
 	write_styles(picture->script, shown, runs);
 	double unit = skep_plot_time_axis(picture->script, end_s, 1.02);
 	fprintf(picture->script, "$cost << END\n");
 	for (uint32_t i = 0; i < runs; i++)
-		if (!write_costs(store, &shown[i], unit, picture->script, reterr, size))
+		if (!write_costs(store, &shown[i], unit, picture->script, reterr))
 			return false;
 	fprintf(picture->script, "END\n");
 	skep_script_lines(picture->script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);

@@ -61,7 +61,7 @@ static int find_word(const char *const word[], const char *given)
 	return -1;
 }
 
-static bool read_asked(struct figure *f, char *reterr, size_t size)
+static bool read_asked(struct figure *f, struct skep_diag *reterr)
 {
 	static const char *const xs[] = {"time", "steps", "tokens", "bytes", "sync-bytes", NULL},
 				 *const ys[] = {"loss", "perplexity", NULL},
@@ -70,11 +70,11 @@ static bool read_asked(struct figure *f, char *reterr, size_t size)
 	int log = f->asked->log ? find_word(logs, f->asked->log) : 0;
 	f->kind = (struct skep_curve_kind){(enum skep_curve_x)x, y == 1, f->asked->validation};
 	if (x < 0)
-		snprintf(reterr, size, "--x %s: expected time, steps, tokens, bytes or sync-bytes", f->asked->x);
+		skep_fail(reterr, "--x %s: expected time, steps, tokens, bytes or sync-bytes", f->asked->x);
 	else if (y < 0)
-		snprintf(reterr, size, "--y %s: expected loss or perplexity", f->asked->y);
+		skep_fail(reterr, "--y %s: expected loss or perplexity", f->asked->y);
 	else if (log < 0)
-		snprintf(reterr, size, "--log %s: expected none, x, y or xy", f->asked->log);
+		skep_fail(reterr, "--log %s: expected none, x, y or xy", f->asked->log);
 	return x >= 0 && y >= 0 && log >= 0;
 }
 
@@ -85,12 +85,12 @@ static bool asked_log(const struct figure *f, char axis, bool usual)
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
-static bool put_into_group(struct skep_store *store, struct figure *f, uint32_t run, char *reterr, size_t size)
+static bool put_into_group(struct skep_store *store, struct figure *f, uint32_t run, struct skep_diag *reterr)
 {
 	uint32_t colour = f->colours;
 	enum skep_plot_kin kin;
 	for (uint32_t g = 0; g < f->groups; g++) {
-		if (!skep_plot_kinship(store, &f->run[f->group[g].run[0]], &f->run[run], &kin, reterr, size))
+		if (!skep_plot_kinship(store, &f->run[f->group[g].run[0]], &f->run[run], &kin, reterr))
 			return false;
 		if (kin == SKEP_PLOT_OTHER)
 			continue;
@@ -100,10 +100,8 @@ static bool put_into_group(struct skep_store *store, struct figure *f, uint32_t 
 		f->group[g].run[f->group[g].runs++] = run;
 		return true;
 	}
-	if (f->groups == GROUPS_MAX) {
-		snprintf(reterr, size, "the runs have more than %u different settings: name fewer runs", GROUPS_MAX);
-		return false;
-	}
+	if (f->groups == GROUPS_MAX)
+		return skep_fail(reterr, "the runs have more than %u different settings: name fewer runs", GROUPS_MAX);
 	f->colours += colour == f->colours;
 	f->group[f->groups++] =
 		(struct group){.run = {run}, .runs = 1, .colour = colour, .order = NAN, .reached_x = NAN};
@@ -123,13 +121,13 @@ static void add_setting(struct group *group, const struct skep_difference *d)
 
 /* The settings that tell it from the other groups, and the number if it is one alone. */
 static bool name_group(struct skep_store *store, struct figure *f, uint32_t which, char *ret_key, size_t key_size,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	struct group *group = &f->group[which];
 	for (uint32_t g = 0; g < f->groups; g++) {
 		struct skep_differences d;
 		if (!skep_settings_compare_runs(
-			    store, f->run[f->group[g].run[0]].id, f->run[group->run[0]].id, &d, reterr, size))
+			    store, f->run[f->group[g].run[0]].id, f->run[group->run[0]].id, &d, reterr))
 			return false;
 		for (size_t i = 0; i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++) {
 			char *end;
@@ -168,13 +166,13 @@ static int by_order(const void *a, const void *b)
 	return number ? number : (x->colour > y->colour) - (x->colour < y->colour);
 }
 
-static bool name_groups(struct skep_store *store, struct figure *f, char *reterr, size_t size)
+static bool name_groups(struct skep_store *store, struct figure *f, struct skep_diag *reterr)
 {
 	bool worlds = false;
 	char key[96] = "";
 	f->ordered = f->colours > 2;
 	for (uint32_t g = 0; g < f->groups; g++) {
-		if (!name_group(store, f, g, key, sizeof key, reterr, size))
+		if (!name_group(store, f, g, key, sizeof key, reterr))
 			return false;
 		worlds = worlds || strcmp(f->run[f->group[g].run[0]].world, f->run[f->group[0].run[0]].world) != 0;
 	}
@@ -419,39 +417,35 @@ static void set_axes(struct figure *f)
 	f->log_y = asked_log(f, 'y', range->usual_y > LOG_Y * range->least_y) && range->least_y > 0;
 }
 
-static bool read_all(struct skep_store *store, struct figure *f, const int64_t *run, char *reterr, size_t size)
+static bool read_all(struct skep_store *store, struct figure *f, const int64_t *run, struct skep_diag *reterr)
 {
 	for (uint32_t i = 0; i < f->runs; i++)
-		if (!skep_plot_read_run(store, run[i], &f->run[i], reterr, size) ||
-			!skep_curve_extend(store, &f->run[i], &f->kind, &f->range, reterr, size) ||
-			!put_into_group(store, f, i, reterr, size))
+		if (!skep_plot_read_run(store, run[i], &f->run[i], reterr) ||
+			!skep_curve_extend(store, &f->run[i], &f->kind, &f->range, reterr) ||
+			!put_into_group(store, f, i, reterr))
 			return false;
-	if (!(f->range.most_x > 0)) {
-		snprintf(reterr, size,
+	if (!(f->range.most_x > 0))
+		return skep_fail(reterr,
 			"the runs sent nothing, or did not end, so that it is not known what they sent: take --x time");
-		return false;
-	}
 	set_axes(f);
 	for (uint32_t i = 0; i < f->runs; i++)
-		if (!skep_curve_read(store, &f->run[i], &f->kind, &f->axis, &f->curve[i], reterr, size))
+		if (!skep_curve_read(store, &f->run[i], &f->kind, &f->axis, &f->curve[i], reterr))
 			return false;
-	return name_groups(store, f, reterr, size);
+	return name_groups(store, f, reterr);
 }
 
 bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	static const struct skep_plot_axes usual;
 	int64_t newest[RUNS_MAX];
-	if (runs > RUNS_MAX) {
-		snprintf(reterr, size, "at most %u runs fit into one picture, not %u", RUNS_MAX, runs);
-		return false;
-	}
+	if (runs > RUNS_MAX)
+		return skep_fail(reterr, "at most %u runs fit into one picture, not %u", RUNS_MAX, runs);
 	if (runs == 0) {
 		run = newest;
 		if (!skep_plot_scenario_runs(store, "EXISTS (SELECT 1 FROM losses WHERE run = id)",
 			    "no run in the database has a loss: run a scenario with `arithmetic: real`", true, newest,
-			    RUNS_MAX, &runs, reterr, size))
+			    RUNS_MAX, &runs, reterr))
 			return false;
 	}
 	struct figure *f = calloc(1, sizeof *f);
@@ -466,9 +460,9 @@ bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t r
 			.least_y = INFINITY,
 			.most_y = -INFINITY,
 			.usual_y = -INFINITY};
-		good = read_asked(f, reterr, size) && read_all(store, f, run, reterr, size);
+		good = read_asked(f, reterr) && read_all(store, f, run, reterr);
 	} else {
-		snprintf(reterr, size, "no memory for the plot");
+		skep_fail(reterr, "no memory for the plot");
 	}
 	if (good)
 		write_figure(f, picture);

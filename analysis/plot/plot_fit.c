@@ -56,18 +56,16 @@ static int compare(const void *a, const void *b)
 	return (x->stale > y->stale) - (x->stale < y->stale);
 }
 
-static bool find_groups(struct figure *f, char *reterr, size_t size)
+static bool find_groups(struct figure *f, struct skep_diag *reterr)
 {
 	f->low = f->least_tokens = INFINITY;
 	for (uint32_t i = 0; i < f->points.count; i++) {
 		const struct skep_loss_point *point = &f->points.point[i];
 		struct group *group = group_of(f, point->at);
-		if (!group) {
-			snprintf(reterr, size,
+		if (!group)
+			return skep_fail(reterr,
 				"the runs have more than %u choices of H, replicas and staleness: name fewer",
 				GROUPS_MAX);
-			return false;
-		}
 		group->points++;
 		f->low = fmin(f->low, point->loss);
 		f->high = fmax(f->high, point->loss);
@@ -163,15 +161,13 @@ static void write_figure(struct figure *f, struct skep_picture *picture)
 }
 
 bool skep_plot_fit(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	struct figure *f = calloc(1, sizeof *f);
-	if (!f) {
-		snprintf(reterr, size, "no memory for the plot");
-		return false;
-	}
-	bool good = skep_loss_points_read(store, run, runs, SKEP_FIT_FROM_USUAL, &f->points, reterr, size) &&
-	            skep_law_fit(&f->points, &f->law, reterr, size) && find_groups(f, reterr, size);
+	if (!f)
+		return skep_fail(reterr, "no memory for the plot");
+	bool good = skep_loss_points_read(store, run, runs, SKEP_FIT_FROM_USUAL, &f->points, reterr) &&
+	            skep_law_fit(&f->points, &f->law, reterr) && find_groups(f, reterr);
 	if (good)
 		write_figure(f, picture);
 	skep_loss_points_finish(&f->points);

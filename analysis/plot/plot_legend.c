@@ -45,7 +45,7 @@ bool skep_plot_add_setting(char *settings, size_t size, uint32_t *count, const s
 
 /* The settings that tell a run from the other runs of its scenario. */
 static bool list_settings(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which,
-	char *ret, size_t ret_size, char *reterr, size_t size)
+	char *ret, size_t ret_size, struct skep_diag *reterr)
 {
 	uint32_t count = 0;
 	ret[0] = '\0';
@@ -53,7 +53,7 @@ static bool list_settings(struct skep_store *store, const struct skep_plot_run *
 		struct skep_differences d;
 		if (strcmp(run[i].scenario, run[which].scenario) != 0)
 			continue;
-		if (!skep_settings_compare_runs(store, run[i].id, run[which].id, &d, reterr, size))
+		if (!skep_settings_compare_runs(store, run[i].id, run[which].id, &d, reterr))
 			return false;
 		for (size_t k = 0; k < d.count && k < SKEP_DIFFERENCES_SHOWN; k++)
 			if (!skep_plot_add_setting(ret, ret_size, &count, &d.item[k]))
@@ -63,12 +63,12 @@ static bool list_settings(struct skep_store *store, const struct skep_plot_run *
 }
 
 static bool name_run(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, uint32_t which,
-	char *ret, size_t ret_size, char *reterr, size_t size)
+	char *ret, size_t ret_size, struct skep_diag *reterr)
 {
 	char settings[640];
 	const struct skep_plot_run *r = &run[which];
 	bool real = strcmp(r->world, "real") == 0;
-	if (!list_settings(store, run, runs, which, settings, sizeof settings, reterr, size))
+	if (!list_settings(store, run, runs, which, settings, sizeof settings, reterr))
 		return false;
 	snprintf(ret, ret_size, "run %lld: %s, %s, seed %s%s%s%s%s%s%s", (long long)r->id, real ? "real" : "simulated",
 		r->scenario, r->seed, settings, real ? " (" : "", real ? r->device : "",
@@ -91,13 +91,13 @@ void skep_plot_title(FILE *script, const struct skep_plot_run *run, uint32_t run
 }
 
 bool skep_plot_heading(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, const char *what,
-	FILE *script, char *reterr, size_t size)
+	FILE *script, struct skep_diag *reterr)
 {
 	char name[1024];
 	skep_plot_title(script, run, runs, what);
 	fprintf(script, "runs = %u\narray Title[%u]\n", runs, runs);
 	for (uint32_t i = 0; i < runs; i++) {
-		if (!name_run(store, run, runs, i, name, sizeof name, reterr, size))
+		if (!name_run(store, run, runs, i, name, sizeof name, reterr))
 			return false;
 		fprintf(script, "Title[%u] = ", i + 1);
 		skep_script_string(script, name);
@@ -107,10 +107,10 @@ bool skep_plot_heading(struct skep_store *store, const struct skep_plot_run *run
 }
 
 bool skep_plot_kinship(struct skep_store *store, const struct skep_plot_run *a, const struct skep_plot_run *b,
-	enum skep_plot_kin *ret, char *reterr, size_t size)
+	enum skep_plot_kin *ret, struct skep_diag *reterr)
 {
 	struct skep_differences d;
-	if (!skep_settings_compare_runs(store, a->id, b->id, &d, reterr, size))
+	if (!skep_settings_compare_runs(store, a->id, b->id, &d, reterr))
 		return false;
 	bool same = d.count <= SKEP_DIFFERENCES_SHOWN, world = strcmp(a->world, b->world) == 0;
 	for (size_t i = 0; same && i < d.count; i++)
@@ -190,7 +190,7 @@ double skep_plot_token_axis(FILE *script, double most)
 
 /* The newest run, and beside it the newest one of the same text in the other world. */
 static bool newest_runs(struct skep_store *store, const char *has, const char *none, int64_t *ret_run,
-	uint32_t *ret_runs, char *reterr, size_t size)
+	uint32_t *ret_runs, struct skep_diag *reterr)
 {
 	char sql[512];
 	snprintf(sql, sizeof sql,
@@ -199,18 +199,18 @@ static bool newest_runs(struct skep_store *store, const char *has, const char *n
 		" SELECT max(id) FROM shown JOIN newest USING (text) WHERE ?1 = 0"
 		" GROUP BY world ORDER BY world DESC",
 		has);
-	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr);
 	*ret_runs = 0;
 	while (row != NULL && *ret_runs < SKEP_PLOT_RUNS_MAX && skep_store_row(store, row))
 		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
 	if (row != NULL && *ret_runs == 0)
-		snprintf(reterr, size, "%s", none);
+		skep_fail(reterr, "%s", none);
 	sqlite3_finalize(row);
 	return *ret_runs > 0;
 }
 
 bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const char *none, bool one_a_world,
-	int64_t *ret_run, uint32_t most, uint32_t *ret_runs, char *reterr, size_t size)
+	int64_t *ret_run, uint32_t most, uint32_t *ret_runs, struct skep_diag *reterr)
 {
 	char sql[640];
 	snprintf(sql, sizeof sql,
@@ -220,32 +220,30 @@ bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const ch
 		" SELECT id FROM its WHERE ?1 = 0 OR (SELECT count(DISTINCT world) FROM its) = 1"
 		" OR id IN (SELECT max(id) FROM its GROUP BY world) ORDER BY ?1 * (world = 'real'), id",
 		has);
-	sqlite3_stmt *row = skep_store_query(store, sql, one_a_world, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, one_a_world, 0, reterr);
 	*ret_runs = 0;
 	while (row != NULL && *ret_runs < most && skep_store_row(store, row))
 		ret_run[(*ret_runs)++] = sqlite3_column_int64(row, 0);
 	if (row != NULL && *ret_runs == 0)
-		snprintf(reterr, size, "%s", none);
+		skep_fail(reterr, "%s", none);
 	sqlite3_finalize(row);
 	return *ret_runs > 0;
 }
 
 bool skep_plot_chosen_runs(struct skep_store *store, const int64_t *run, uint32_t runs, const char *has,
-	const char *none, struct skep_plot_run ret[SKEP_PLOT_RUNS_MAX], uint32_t *ret_runs, char *reterr, size_t size)
+	const char *none, struct skep_plot_run ret[SKEP_PLOT_RUNS_MAX], uint32_t *ret_runs, struct skep_diag *reterr)
 {
 	int64_t newest[SKEP_PLOT_RUNS_MAX];
-	if (runs > SKEP_PLOT_RUNS_MAX) {
-		snprintf(reterr, size, "at most %u runs fit into one picture, not %u", SKEP_PLOT_RUNS_MAX, runs);
-		return false;
-	}
+	if (runs > SKEP_PLOT_RUNS_MAX)
+		return skep_fail(reterr, "at most %u runs fit into one picture, not %u", SKEP_PLOT_RUNS_MAX, runs);
 	if (runs == 0) {
 		run = newest;
-		if (!newest_runs(store, has, none, newest, &runs, reterr, size))
+		if (!newest_runs(store, has, none, newest, &runs, reterr))
 			return false;
 	}
 	*ret_runs = runs;
 	for (uint32_t i = 0; i < runs; i++)
-		if (!skep_plot_read_run(store, run[i], &ret[i], reterr, size))
+		if (!skep_plot_read_run(store, run[i], &ret[i], reterr))
 			return false;
 	return true;
 }

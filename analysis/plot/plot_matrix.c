@@ -45,14 +45,14 @@ static double limit(sqlite3_stmt *row, int column)
 }
 
 static bool read_machines(
-	struct skep_store *store, const struct skep_plot_run *run, struct matrix *ret, char *reterr, size_t size)
+	struct skep_store *store, const struct skep_plot_run *run, struct matrix *ret, struct skep_diag *reterr)
 {
 	static const char sql[] =
 		"SELECT worker, place, coalesce(first_stage, 4294967295), up_bytes_per_s, down_bytes_per_s"
 		" FROM workers WHERE run = ?1 AND role = 'worker' ORDER BY 3, 2, 1";
 	uint32_t stride = (run->workers + SHOWN_MAX - 1) / SHOWN_MAX, i = 0;
 	ret->machine = calloc(run->workers / stride + 1, sizeof *ret->machine);
-	sqlite3_stmt *row = ret->machine ? skep_store_query(store, sql, run->id, 0, reterr, size) : NULL;
+	sqlite3_stmt *row = ret->machine ? skep_store_query(store, sql, run->id, 0, reterr) : NULL;
 	for (; row != NULL && i < run->workers && skep_store_row(store, row); i++)
 		if (i % stride == 0)
 			ret->machine[ret->workers++] =
@@ -63,16 +63,16 @@ static bool read_machines(
 					.down_Bps = limit(row, 4)};
 	sqlite3_finalize(row);
 	if (ret->machine == NULL)
-		snprintf(reterr, size, "no memory for %u workers", run->workers);
+		skep_fail(reterr, "no memory for %u workers", run->workers);
 	return row != NULL;
 }
 
 static bool read_pairs(
-	struct skep_store *store, const struct skep_plot_run *run, struct matrix *ret, char *reterr, size_t size)
+	struct skep_store *store, const struct skep_plot_run *run, struct matrix *ret, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT source, destination, capacity_bytes_per_s, shared_bytes_per_s,"
 				  " (SELECT count(*) FROM places WHERE run = ?1) FROM pairs WHERE run = ?1";
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr);
 	if (row == NULL)
 		return false;
 	while (skep_store_row(store, row)) {
@@ -87,20 +87,18 @@ static bool read_pairs(
 	}
 	sqlite3_finalize(row);
 	if (ret->pair_Bps == NULL)
-		snprintf(reterr, size, "run %lld has no matrix in the database: more than 1,024 places are not kept",
+		skep_fail(reterr, "run %lld has no matrix in the database: more than 1,024 places are not kept",
 			(long long)run->id);
 	return ret->pair_Bps != NULL;
 }
 
-static bool fill_cells(struct matrix *matrix, char *reterr, size_t size)
+static bool fill_cells(struct matrix *matrix, struct skep_diag *reterr)
 {
 	size_t n = matrix->workers;
 	matrix->cell_Bps = malloc(n * n * sizeof *matrix->cell_Bps);
 	matrix->low_Bps = INFINITY;
-	if (matrix->cell_Bps == NULL) {
-		snprintf(reterr, size, "no memory for a matrix of %zu workers", n);
-		return false;
-	}
+	if (matrix->cell_Bps == NULL)
+		return skep_fail(reterr, "no memory for a matrix of %zu workers", n);
 	for (size_t i = 0; i < n * n; i++) {
 		const struct machine *from = &matrix->machine[i / n], *to = &matrix->machine[i % n];
 		double pair_Bps = matrix->pair_Bps[(size_t)from->place * matrix->places + to->place];
@@ -112,8 +110,7 @@ static bool fill_cells(struct matrix *matrix, char *reterr, size_t size)
 	}
 	if (matrix->high_Bps > 0)
 		return true;
-	snprintf(reterr, size, "no pair of workers has a limited capacity: there is nothing to show");
-	return false;
+	return skep_fail(reterr, "no pair of workers has a limited capacity: there is nothing to show");
 }
 
 /* ---- the script ------------------------------------------------------------------------------------------------- */
@@ -179,7 +176,7 @@ static void write_stages(FILE *script, const struct matrix *matrix)
 
 /* A band of colour along both axes says which place a worker stands at. */
 static void write_places(struct skep_store *store, const struct skep_plot_run *run, FILE *script,
-	const struct matrix *matrix, char *reterr, size_t size)
+	const struct matrix *matrix, struct skep_diag *reterr)
 {
 	uint32_t n = matrix->workers;
 	bool shown = matrix->places > 1 && matrix->places <= STRIP_MAX && matrix->places < run->workers;
@@ -196,8 +193,8 @@ static void write_places(struct skep_store *store, const struct skep_plot_run *r
 	}
 	if (!shown)
 		return;
-	sqlite3_stmt *row = skep_store_query(
-		store, "SELECT name FROM places WHERE run = ?1 ORDER BY place", run->id, 0, reterr, size);
+	sqlite3_stmt *row =
+		skep_store_query(store, "SELECT name FROM places WHERE run = ?1 ORDER BY place", run->id, 0, reterr);
 	fprintf(script, "array Place[%u]\n", matrix->places);
 	for (uint32_t i = 1; row != NULL && i <= matrix->places && skep_store_row(store, row); i++) {
 		fprintf(script, "Place[%u] = ", i);
@@ -252,17 +249,17 @@ static void write_heading(FILE *script, const struct skep_plot_run *run, const s
 }
 
 static bool write_matrix(struct skep_store *store, const struct skep_plot_run *run, struct matrix *matrix, FILE *script,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	const char *name;
-	if (!read_machines(store, run, matrix, reterr, size) || !read_pairs(store, run, matrix, reterr, size) ||
-		!fill_cells(matrix, reterr, size))
+	if (!read_machines(store, run, matrix, reterr) || !read_pairs(store, run, matrix, reterr) ||
+		!fill_cells(matrix, reterr))
 		return false;
 	double unit = unit_bps(matrix, &name);
 	write_heading(script, run, matrix, name);
 	write_scale(script, matrix->low_Bps * 8 / unit, matrix->high_Bps * 8 / unit);
 	write_stages(script, matrix);
-	write_places(store, run, script, matrix, reterr, size);
+	write_places(store, run, script, matrix, reterr);
 	write_numbers(script, matrix);
 	write_cells(script, matrix, unit);
 	skep_script_lines(script, TEMPLATE, sizeof TEMPLATE / sizeof TEMPLATE[0]);
@@ -270,15 +267,15 @@ static bool write_matrix(struct skep_store *store, const struct skep_plot_run *r
 }
 
 bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	struct skep_plot_run shown;
 	struct matrix matrix = {0};
-	if (!skep_plot_single_run(store, run, runs, &shown, reterr, size))
+	if (!skep_plot_single_run(store, run, runs, &shown, reterr))
 		return false;
 	picture->width = 1150;
 	picture->height = 1050;
-	bool ok = write_matrix(store, &shown, &matrix, picture->script, reterr, size);
+	bool ok = write_matrix(store, &shown, &matrix, picture->script, reterr);
 	free(matrix.machine);
 	free(matrix.pair_Bps);
 	free(matrix.cell_Bps);

@@ -95,8 +95,7 @@ static bool read_activity(struct skep_timeline *timeline, struct grid *grid, dou
 {
 	static const char sql[] = "SELECT worker, bin, forward_s, backward_s, step_s, reduce_s, state_s FROM activity"
 				  " WHERE run = ?1";
-	sqlite3_stmt *row =
-		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
+	sqlite3_stmt *row = skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->reterr);
 	while (row != NULL && skep_store_row(timeline->store, row)) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
 		double at_s = ((double)sqlite3_column_int64(row, 1) + 0.5) * stored_s;
@@ -116,8 +115,7 @@ static bool read_lane(struct skep_timeline *timeline, struct grid *grid)
 {
 	static const char sql[] = "SELECT 1 WHERE EXISTS (SELECT 1 FROM rounds WHERE run = ?1 AND staleness > 0)"
 				  " OR EXISTS (SELECT 1 FROM ops WHERE run = ?1 AND kind = 'step' AND lane = 'reduce')";
-	sqlite3_stmt *row =
-		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
+	sqlite3_stmt *row = skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->reterr);
 	grid->delayed = row != NULL && skep_store_row(timeline->store, row);
 	sqlite3_finalize(row);
 	return row != NULL;
@@ -329,8 +327,7 @@ static bool write_rounds(struct skep_timeline *timeline)
 {
 	static const char sql[] = "SELECT round, opened_s FROM rounds WHERE run = ?1 AND round % ?2 = 0 ORDER BY round";
 	uint32_t every = rounds_between(timeline->run.rounds), tics = 0;
-	sqlite3_stmt *row =
-		skep_store_query(timeline->store, sql, timeline->run.id, every, timeline->error, timeline->error_size);
+	sqlite3_stmt *row = skep_store_query(timeline->store, sql, timeline->run.id, every, timeline->reterr);
 	double last = -INFINITY, width = timeline->end_s * TIC_WIDTH;
 	fprintf(timeline->script, "set x2tics nomirror out (");
 	while (row != NULL && skep_store_row(timeline->store, row)) {
@@ -368,12 +365,11 @@ static void write_title(struct skep_timeline *timeline)
 static bool read_length(struct skep_timeline *timeline, double *ret_s)
 {
 	static const char sql[] = "SELECT activity_bin_s FROM runs WHERE id = ?1 AND activity_bin_s > 0";
-	sqlite3_stmt *row =
-		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
+	sqlite3_stmt *row = skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->reterr);
 	bool there = row != NULL && skep_store_row(timeline->store, row);
 	*ret_s = there ? sqlite3_column_double(row, 0) : 0;
 	if (row != NULL && !there)
-		snprintf(timeline->error, timeline->error_size,
+		skep_fail(timeline->reterr,
 			"run %lld was not recorded to its end, so nothing shows the whole of it: try --rounds 0",
 			(long long)timeline->run.id);
 	sqlite3_finalize(row);
@@ -383,7 +379,7 @@ static bool read_length(struct skep_timeline *timeline, double *ret_s)
 static bool write_overview(struct skep_timeline *timeline, struct grid *grid, double stored_s)
 {
 	if (!allocate(grid, timeline, stored_s)) {
-		snprintf(timeline->error, timeline->error_size, "no memory for the plot");
+		skep_fail(timeline->reterr, "no memory for the plot");
 		return false;
 	}
 	if (!read_activity(timeline, grid, stored_s) || !read_lane(timeline, grid) || !write_rounds(timeline))

@@ -134,7 +134,7 @@ static void forget(struct figure *f)
 
 /* All runs of the newest scenario that has any, or those that were named. */
 static bool read_once(struct skep_store *store, struct figure *f, const int64_t *run, uint32_t runs, bool to_target,
-	int64_t *work, bool *reached, char *reterr, size_t size)
+	int64_t *work, bool *reached, struct skep_diag *reterr)
 {
 	char sql[1024];
 	bool good = true;
@@ -150,42 +150,39 @@ static bool read_once(struct skep_store *store, struct figure *f, const int64_t 
 		snprintf(sql, sizeof sql, "%s WHERE id = ?1 AND %s", one, usable);
 	for (uint32_t i = 0; good && i < (runs > 0 ? runs : 1); i++) {
 		uint32_t before = f->dots + f->late;
-		sqlite3_stmt *row = skep_store_query(store, sql, runs > 0 ? run[i] : 0, 0, reterr, size);
+		sqlite3_stmt *row = skep_store_query(store, sql, runs > 0 ? run[i] : 0, 0, reterr);
 		good = row != NULL && read_rows(store, f, row, to_target, work, reached);
 		sqlite3_finalize(row);
 		if (good && runs > 0 && f->dots + f->late == before) {
 			struct skep_plot_run there;
-			if (skep_plot_read_run(store, run[i], &there, reterr, size))
-				snprintf(reterr, size,
+			if (skep_plot_read_run(store, run[i], &there, reterr))
+				return skep_fail(reterr,
 					"run %lld is not done, or has no cost: the price of a machine is not known",
 					(long long)run[i]);
-			return false;
 		}
 	}
 	return good;
 }
 
 static bool read_runs(struct skep_store *store, struct figure *f, const int64_t *run, uint32_t runs, const char *metric,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	int64_t work = 0;
 	bool reached = false, asked = metric && strcmp(metric, "time_to_target_s") == 0;
-	if (metric && !asked && strcmp(metric, "time_s") != 0) {
-		snprintf(reterr, size, "--metric %s: of pareto it is time_s or time_to_target_s", metric);
-		return false;
-	}
-	if (!read_once(store, f, run, runs, false, &work, &reached, reterr, size))
+	if (metric && !asked && strcmp(metric, "time_s") != 0)
+		return skep_fail(reterr, "--metric %s: of pareto it is time_s or time_to_target_s", metric);
+	if (!read_once(store, f, run, runs, false, &work, &reached, reterr))
 		return false;
 	f->to_target = asked || (!metric && reached);
-	if (f->to_target && !read_once(store, f, run, runs, true, &work, &reached, reterr, size))
+	if (f->to_target && !read_once(store, f, run, runs, true, &work, &reached, reterr))
 		return false;
 	if (f->dots == 0)
-		snprintf(reterr, size,
+		skep_fail(reterr,
 			f->late > 0 ? "no run reached its target loss: --metric time_s shows whole runs"
 				    : "no run that is done has a cost: give `price` or `prices` to all machines of the "
 				      "topology");
 	else if (!f->to_target && work < 0)
-		snprintf(reterr, size,
+		skep_fail(reterr,
 			"these runs have different numbers of samples to do, so their times say nothing: name some "
 			"that have the same");
 	return f->dots > 0 && (f->to_target || work >= 0);
@@ -555,9 +552,9 @@ static void write_points(const struct figure *f, double unit, FILE *script)
 }
 
 static bool make(struct skep_store *store, struct figure *f, const int64_t *run, uint32_t runs,
-	struct skep_picture *picture, char *reterr, size_t size)
+	struct skep_picture *picture, struct skep_diag *reterr)
 {
-	if (!read_runs(store, f, run, runs, picture->metric, reterr, size))
+	if (!read_runs(store, f, run, runs, picture->metric, reterr))
 		return false;
 	group_dots(f);
 	find_fronts(f);
@@ -575,13 +572,13 @@ static bool make(struct skep_store *store, struct figure *f, const int64_t *run,
 }
 
 bool skep_plot_pareto(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	struct figure f = {.dot = calloc(RUNS_MAX, sizeof *f.dot), .point = calloc(RUNS_MAX, sizeof *f.point)};
 	bool good = f.dot != NULL && f.point != NULL;
 	if (!good)
-		snprintf(reterr, size, "no memory for the plot");
-	good = good && make(store, &f, run, runs, picture, reterr, size);
+		skep_fail(reterr, "no memory for the plot");
+	good = good && make(store, &f, run, runs, picture, reterr);
 	forget(&f);
 	free(f.dot);
 	free(f.point);

@@ -19,14 +19,12 @@ struct open_span {
 	int64_t served; /* last; -1: none */
 };
 
-static bool close_span(struct skep_presence *presence, struct open_span *open, double now_s, char *reterr, size_t size)
+static bool close_span(struct skep_presence *presence, struct open_span *open, double now_s, struct skep_diag *reterr)
 {
 	if (now_s <= open->span.begin_s)
 		return true;
-	if (!skep_grow(&presence->span, presence->spans, sizeof *presence->span)) {
-		snprintf(reterr, size, "no memory for the plot");
-		return false;
-	}
+	if (!skep_grow(&presence->span, presence->spans, sizeof *presence->span))
+		return skep_fail(reterr, "no memory for the plot");
 	open->span.end_s = now_s;
 	presence->span[presence->spans++] = open->span;
 	return true;
@@ -41,14 +39,14 @@ static enum skep_presence_state state_of(const char *kind)
 }
 
 static bool turn(struct skep_presence *presence, struct open_span *open, double now_s, enum skep_presence_state state,
-	int64_t stage, char *reterr, size_t size)
+	int64_t stage, struct skep_diag *reterr)
 {
 	struct skep_presence_span *span = &open->span;
 	stage = state == SKEP_PRESENCE_AWAY ? -1 : stage;
 	presence->churned = true;
 	if (span->state == state && span->stage == stage)
 		return true;
-	if (!close_span(presence, open, now_s, reterr, size))
+	if (!close_span(presence, open, now_s, reterr))
 		return false;
 	bool serves = state == SKEP_PRESENCE_SERVING;
 	*span = (struct skep_presence_span){
@@ -59,11 +57,11 @@ static bool turn(struct skep_presence *presence, struct open_span *open, double 
 }
 
 static bool read_first(struct skep_store *store, const struct skep_plot_run *run, struct open_span *open,
-	struct skep_presence *presence, char *reterr, size_t size)
+	struct skep_presence *presence, struct skep_diag *reterr)
 {
 	static const char sql[] =
 		"SELECT worker, coalesce(first_stage, -1) FROM workers WHERE run = ?1 AND role = 'worker'";
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr);
 	while (row != NULL && skep_store_row(store, row)) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
 		int64_t stage = sqlite3_column_int64(row, 1);
@@ -78,38 +76,36 @@ static bool read_first(struct skep_store *store, const struct skep_plot_run *run
 }
 
 static bool read_turns(struct skep_store *store, const struct skep_plot_run *run, struct open_span *open,
-	struct skep_presence *presence, char *reterr, size_t size)
+	struct skep_presence *presence, struct skep_diag *reterr)
 {
 	static const char sql[] =
 		"SELECT time_s, kind, peer, coalesce(stage, -1) FROM notes WHERE run = ?1 AND kind IN"
 		" ('fenced', 'left', 'admitted', 'migrated', 'joined', 'stage_restarted') ORDER BY time_s, rowid";
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr);
 	bool ok = row != NULL;
 	while (ok && skep_store_row(store, row)) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 2);
 		if (worker < run->workers)
 			ok = turn(presence, &open[worker], sqlite3_column_double(row, 0),
-				state_of(skep_column_text(row, 1)), sqlite3_column_int64(row, 3), reterr, size);
+				state_of(skep_column_text(row, 1)), sqlite3_column_int64(row, 3), reterr);
 	}
 	sqlite3_finalize(row);
 	return ok;
 }
 
 bool skep_presence_read(struct skep_store *store, const struct skep_plot_run *run, double end_s,
-	struct skep_presence *ret, char *reterr, size_t size)
+	struct skep_presence *ret, struct skep_diag *reterr)
 {
 	*ret = (struct skep_presence){0};
 	struct open_span *open = calloc(run->workers ? run->workers : 1, sizeof *open);
-	if (open == NULL) {
-		snprintf(reterr, size, "no memory for %u workers", run->workers);
-		return false;
-	}
+	if (open == NULL)
+		return skep_fail(reterr, "no memory for %u workers", run->workers);
 	for (uint32_t i = 0; i < run->workers; i++)
 		open[i] = (struct open_span){
 			.served = -1, .span = {.worker = i, .state = SKEP_PRESENCE_AWAY, .stage = -1}};
-	bool ok = read_first(store, run, open, ret, reterr, size) && read_turns(store, run, open, ret, reterr, size);
+	bool ok = read_first(store, run, open, ret, reterr) && read_turns(store, run, open, ret, reterr);
 	for (uint32_t i = 0; ok && i < run->workers; i++)
-		ok = close_span(ret, &open[i], end_s, reterr, size);
+		ok = close_span(ret, &open[i], end_s, reterr);
 	free(open);
 	if (!ok)
 		skep_presence_finish(ret);

@@ -7,6 +7,7 @@
 #define SKEP_ANALYSIS_PLOT_PRESENCE_H
 
 #include "analysis/plot/plot_script.h"
+#include "base/diag.h"
 
 enum skep_presence_state {
 	SKEP_PRESENCE_SERVING,
@@ -30,7 +31,7 @@ struct skep_presence {
 };
 
 bool skep_presence_read(struct skep_store *store, const struct skep_plot_run *run, double end_s,
-	struct skep_presence *ret, char *reterr, size_t size);
+	struct skep_presence *ret, struct skep_diag *reterr);
 void skep_presence_finish(struct skep_presence *presence);
 
 #endif

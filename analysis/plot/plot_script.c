@@ -35,12 +35,12 @@ const char *skep_plot_colour(uint32_t i)
 	return colour[i % (sizeof colour / sizeof colour[0])];
 }
 
-bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_run *ret, char *reterr, size_t size)
+bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_run *ret, struct skep_diag *reterr)
 {
 	static const char sql[] =
 		"SELECT scenario, world, device, printf('%llu', seed), workers, stages, pace, shape,"
 		" target_loss, arithmetic, (SELECT count(*) FROM rounds WHERE run = ?1) FROM runs WHERE id = ?1";
-	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
 		*ret = (struct skep_plot_run){.id = id};
@@ -56,37 +56,35 @@ bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_r
 		snprintf(ret->arithmetic, sizeof ret->arithmetic, "%s", skep_column_text(row, 9));
 		ret->rounds = (uint32_t)sqlite3_column_int64(row, 10);
 	} else if (row != NULL) {
-		snprintf(reterr, size, "there is no run %lld in the database", (long long)id);
+		skep_fail(reterr, "there is no run %lld in the database", (long long)id);
 	}
 	sqlite3_finalize(row);
 	return found;
 }
 
-static bool newest_run(struct skep_store *store, int64_t *ret, char *reterr, size_t size)
+static bool newest_run(struct skep_store *store, int64_t *ret, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT max(CASE WHEN EXISTS (SELECT 1 FROM rounds WHERE run = id) THEN id END),"
 				  " count(*) FROM runs WHERE ?1 = 0";
-	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, 0, 0, reterr);
 	bool read = row != NULL && skep_store_row(store, row);
 	*ret = read ? sqlite3_column_int64(row, 0) : 0;
 	if (read && *ret == 0)
-		snprintf(reterr, size, "the database holds no run%s: `skep sim` and `skep run` make one",
+		skep_fail(reterr, "the database holds no run%s: `skep sim` and `skep run` make one",
 			sqlite3_column_int64(row, 1) > 0 ? " that closed a round" : "");
 	else if (row != NULL && !read)
-		snprintf(reterr, size, "%s", sqlite3_errmsg(skep_store_database(store)));
+		skep_fail(reterr, "%s", sqlite3_errmsg(skep_store_database(store)));
 	sqlite3_finalize(row);
 	return *ret != 0;
 }
 
 bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_plot_run *ret,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	int64_t id = runs > 0 ? run[0] : 0;
-	if (runs > 1) {
-		snprintf(reterr, size, "this picture shows one run, not %u", runs);
+	if (runs > 1)
+		return skep_fail(reterr, "this picture shows one run, not %u", runs);
+	if (runs == 0 && !newest_run(store, &id, reterr))
 		return false;
-	}
-	if (runs == 0 && !newest_run(store, &id, reterr, size))
-		return false;
-	return skep_plot_read_run(store, id, ret, reterr, size);
+	return skep_plot_read_run(store, id, ret, reterr);
 }

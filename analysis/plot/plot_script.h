@@ -9,6 +9,7 @@
 
 #include "analysis/plot/plot.h"
 #include "analysis/store/settings.h"
+#include "base/diag.h"
 
 struct skep_picture {
 	FILE *script;                          /* everything but the terminal and the output */
@@ -19,29 +20,29 @@ struct skep_picture {
 };
 
 /* Draws what `write` makes of `what`; refuses what is wrong with the target before it starts. */
-typedef bool skep_picture_write(const void *what, struct skep_picture *picture, char *reterr, size_t size);
-bool skep_plot_picture(const char *target, skep_picture_write *write, const void *what, char *reterr, size_t size);
+typedef bool skep_picture_write(const void *what, struct skep_picture *picture, struct skep_diag *reterr);
+bool skep_plot_picture(const char *target, skep_picture_write *write, const void *what, struct skep_diag *reterr);
 
 /* Each writes its script, or returns false with the reason (no such run, nothing to show). No runs: the newest that
  * closed a round. */
 bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size);
+	struct skep_diag *reterr);
 bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size);
+	struct skep_diag *reterr);
 bool skep_plot_fit(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size);
+	struct skep_diag *reterr);
 bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size);
+	struct skep_diag *reterr);
 bool skep_plot_pareto(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size);
+	struct skep_diag *reterr);
 bool skep_plot_sweep(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size);
+	struct skep_diag *reterr);
 bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size);
+	struct skep_diag *reterr);
 bool skep_plot_timeline(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size);
+	struct skep_diag *reterr);
 bool skep_plot_utilisation(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size);
+	struct skep_diag *reterr);
 
 /* What titles and legends say about a run. */
 struct skep_plot_run {
@@ -51,22 +52,22 @@ struct skep_plot_run {
 	bool pace, shape;
 	double target_loss; /* NAN: none */
 };
-bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_run *ret, char *reterr, size_t size);
+bool skep_plot_read_run(struct skep_store *store, int64_t id, struct skep_plot_run *ret, struct skep_diag *reterr);
 
 /* Runs to compare: those that were given, or the newest of each world of the newest scenario, of runs for which `has` holds, in
  * SQL about the run `runs.id`. `none` is the complaint if there is no such run. */
 #define SKEP_PLOT_RUNS_MAX 16u
 bool skep_plot_chosen_runs(struct skep_store *store, const int64_t *run, uint32_t runs, const char *has,
-	const char *none, struct skep_plot_run ret[SKEP_PLOT_RUNS_MAX], uint32_t *ret_runs, char *reterr, size_t size);
+	const char *none, struct skep_plot_run ret[SKEP_PLOT_RUNS_MAX], uint32_t *ret_runs, struct skep_diag *reterr);
 
 /* The run to show: the one that was given, or the newest that closed a round; two or more are refused. */
 bool skep_plot_single_run(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_plot_run *ret,
-	char *reterr, size_t size);
+	struct skep_diag *reterr);
 
 /* All runs of the newest scenario that has some for which `has` holds, at most so many; with one_a_world only the newest of
  * each world if there are both. */
 bool skep_plot_scenario_runs(struct skep_store *store, const char *has, const char *none, bool one_a_world,
-	int64_t *ret_run, uint32_t most, uint32_t *ret_runs, char *reterr, size_t size);
+	int64_t *ret_run, uint32_t most, uint32_t *ret_runs, struct skep_diag *reterr);
 
 /* The last word of a key; of `allocation.method` and `data.file` the one before, which says more. Returns `ret`. */
 const char *skep_plot_short_key(const char *key, char *ret, size_t size);
@@ -79,7 +80,7 @@ bool skep_plot_add_setting(char *settings, size_t size, uint32_t *count, const s
  * and shaped in one way. */
 enum skep_plot_kin { SKEP_PLOT_OTHER, SKEP_PLOT_SAME_SETTINGS, SKEP_PLOT_ALIKE };
 bool skep_plot_kinship(struct skep_store *store, const struct skep_plot_run *a, const struct skep_plot_run *b,
-	enum skep_plot_kin *ret, char *reterr, size_t size);
+	enum skep_plot_kin *ret, struct skep_diag *reterr);
 
 /* In which world it was, in words: "simulated", "by a law", "real, cpu, paced, shaped". */
 void skep_plot_world(const struct skep_plot_run *run, char *ret, size_t size);
@@ -89,7 +90,7 @@ void skep_plot_title(FILE *script, const struct skep_plot_run *run, uint32_t run
 
 /* That title, `runs`, and what the legend calls each run as Title[]. */
 bool skep_plot_heading(struct skep_store *store, const struct skep_plot_run *run, uint32_t runs, const char *what,
-	FILE *script, char *reterr, size_t size);
+	FILE *script, struct skep_diag *reterr);
 
 /* In which unit a picture that ends at end_s shows time. */
 struct skep_plot_unit {

@@ -248,13 +248,12 @@ static uint32_t write_key(const struct skep_search_figure *f, FILE *script)
 	return count;
 }
 
-static bool write_figure(const void *what, struct skep_picture *picture, char *reterr, size_t size)
+static bool write_figure(const void *what, struct skep_picture *picture, struct skep_diag *reterr)
 {
 	const struct skep_search_figure *f = what;
 	FILE *script = picture->script;
 	uint32_t columns = f->panels == 1 ? 1 : f->panels <= 4 ? 2 : 3, rows = (f->panels + columns - 1) / columns;
 	(void)reterr;
-	(void)size;
 	picture->width = f->panels == 1 ? 1000 : columns * PANEL_WIDTH;
 	picture->height = HEAD_HEIGHT + (f->panels == 1 ? 600 : rows * PANEL_HEIGHT);
 	fprintf(script, "heading = ");
@@ -269,7 +268,7 @@ static bool write_figure(const void *what, struct skep_picture *picture, char *r
 	return true;
 }
 
-bool skep_plot_search(const struct skep_search_figure *figure, const char *target, char *reterr, size_t size)
+bool skep_plot_search(const struct skep_search_figure *figure, const char *target, struct skep_diag *reterr)
 {
-	return skep_plot_picture(target, write_figure, figure, reterr, size);
+	return skep_plot_picture(target, write_figure, figure, reterr);
 }

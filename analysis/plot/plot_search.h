@@ -47,6 +47,6 @@ bool skep_search_figure_add(
 	struct skep_search_figure *figure, const char *network, const char *method, struct skep_search_dot dot);
 
 /* The format follows the ending of `target`: .png .svg .pdf. */
-bool skep_plot_search(const struct skep_search_figure *figure, const char *target, char *reterr, size_t size);
+bool skep_plot_search(const struct skep_search_figure *figure, const char *target, struct skep_diag *reterr);
 
 #endif

@@ -53,7 +53,7 @@ struct figure {
 
 /* ---- what is drawn ----------------------------------------------------------------------------------------------- */
 
-static bool find_metric(const char *name, enum skep_sweep_metric *ret, char *reterr, size_t size)
+static bool find_metric(const char *name, enum skep_sweep_metric *ret, struct skep_diag *reterr)
 {
 	*ret = SKEP_SWEEP_THROUGHPUT;
 	for (int m = 0; name != NULL && m < SKEP_SWEEP_METRICS; m++)
@@ -63,21 +63,22 @@ static bool find_metric(const char *name, enum skep_sweep_metric *ret, char *ret
 		}
 	if (name == NULL)
 		return true;
-	int used = snprintf(reterr, size, "--metric %.60s: expected", name);
-	for (int m = 0; m < SKEP_SWEEP_METRICS && used > 0 && (size_t)used < size; m++)
-		used += snprintf(reterr + used, size - (size_t)used, "%s %s", m ? "," : "",
+	char known[512] = "";
+	size_t used = 0;
+	for (int m = 0; m < SKEP_SWEEP_METRICS && used < sizeof known; m++)
+		used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", m ? ", " : "",
 			skep_sweep_metric_key((enum skep_sweep_metric)m));
-	return false;
+	return skep_fail(reterr, "--metric %.60s: expected %s", name, known);
 }
 
 /* The newest sweep with this run in it. */
-static int64_t sweep_of(struct skep_store *store, int64_t run, char *reterr, size_t size)
+static int64_t sweep_of(struct skep_store *store, int64_t run, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT max(sweep) FROM sweep_runs WHERE run = ?1";
-	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, reterr);
 	int64_t sweep = row != NULL && skep_store_row(store, row) ? sqlite3_column_int64(row, 0) : 0;
 	if (row != NULL && sweep == 0)
-		snprintf(reterr, size, "run %lld is part of no sweep", (long long)run);
+		skep_fail(reterr, "run %lld is part of no sweep", (long long)run);
 	sqlite3_finalize(row);
 	return sweep;
 }
@@ -131,13 +132,11 @@ static uint32_t count_values(const struct skep_sweep_table *t, uint32_t key, dou
 	return count;
 }
 
-static bool choose_key(struct figure *f, char *reterr, size_t size)
+static bool choose_key(struct figure *f, struct skep_diag *reterr)
 {
 	const struct skep_sweep_table *t = &f->table;
-	if (t->keys == 0) {
-		snprintf(reterr, size, "sweep %lld varies nothing but the seed", (long long)t->sweep);
-		return false;
-	}
+	if (t->keys == 0)
+		return skep_fail(reterr, "sweep %lld varies nothing but the seed", (long long)t->sweep);
 	for (uint32_t k = 0; k < t->keys; k++) {
 		uint32_t values = count_values(t, k, NULL);
 		if (!all_numbers(t, k, f->x) || (f->number && values <= f->values))
@@ -161,7 +160,7 @@ static bool same_line(const struct figure *f, uint32_t a, uint32_t b)
 	return true;
 }
 
-static bool find_lines(struct figure *f, char *reterr, size_t size)
+static bool find_lines(struct figure *f, struct skep_diag *reterr)
 {
 	for (uint32_t p = 0; p < f->table.points; p++) {
 		uint32_t other = 0;
@@ -170,14 +169,14 @@ static bool find_lines(struct figure *f, char *reterr, size_t size)
 		f->line_of[p] = other < p ? f->line_of[other] : f->lines++;
 		if (f->lines <= LINES_MAX)
 			continue;
-		snprintf(reterr, size, "more than %u lines for one picture: sweep fewer values besides those of %.100s",
-			LINES_MAX, f->table.key[f->key]);
-		return false;
+		return skep_fail(reterr,
+			"more than %u lines for one picture: sweep fewer values besides those of %.100s", LINES_MAX,
+			f->table.key[f->key]);
 	}
 	return true;
 }
 
-static bool find_ranges(struct figure *f, char *reterr, size_t size)
+static bool find_ranges(struct figure *f, struct skep_diag *reterr)
 {
 	f->low_x = f->low_y = INFINITY;
 	f->high_x = f->high_y = -INFINITY;
@@ -192,9 +191,8 @@ static bool find_ranges(struct figure *f, char *reterr, size_t size)
 	}
 	if (f->low_x <= f->high_x)
 		return true;
-	snprintf(reterr, size, "no run of sweep %lld has a %s: choose another figure with --metric",
+	return skep_fail(reterr, "no run of sweep %lld has a %s: choose another figure with --metric",
 		(long long)f->table.sweep, skep_sweep_metric_key(f->metric));
-	return false;
 }
 
 /* ---- the script -------------------------------------------------------------------------------------------------- */
@@ -330,25 +328,23 @@ static void write_figure(const struct figure *f, uint32_t *order, FILE *script)
 }
 
 bool skep_plot_sweep(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	struct figure f = {0};
 	int64_t sweep = 0;
-	if (runs > 1) {
-		snprintf(reterr, size, "this picture shows the sweep of one run, not of %u", runs);
-		return false;
-	}
-	if (!find_metric(picture->metric, &f.metric, reterr, size) ||
-		(runs == 1 && (sweep = sweep_of(store, run[0], reterr, size)) == 0) ||
-		!skep_sweep_table_read(store, sweep, &f.table, reterr, size))
+	if (runs > 1)
+		return skep_fail(reterr, "this picture shows the sweep of one run, not of %u", runs);
+	if (!find_metric(picture->metric, &f.metric, reterr) ||
+		(runs == 1 && (sweep = sweep_of(store, run[0], reterr)) == 0) ||
+		!skep_sweep_table_read(store, sweep, &f.table, reterr))
 		return false;
 	f.x = calloc(f.table.points, sizeof *f.x);
 	f.line_of = calloc(f.table.points, sizeof *f.line_of);
 	uint32_t *order = calloc(f.table.points, sizeof *order);
 	bool good = f.x != NULL && f.line_of != NULL && order != NULL;
 	if (!good)
-		snprintf(reterr, size, "no memory for the plot");
-	good = good && choose_key(&f, reterr, size) && find_lines(&f, reterr, size) && find_ranges(&f, reterr, size);
+		skep_fail(reterr, "no memory for the plot");
+	good = good && choose_key(&f, reterr) && find_lines(&f, reterr) && find_ranges(&f, reterr);
 	if (good) {
 		picture->height += KEY_PIXELS * f.lines;
 		write_figure(&f, order, picture->script);

@@ -62,20 +62,18 @@ struct figure {
 
 /* ---- which runs ------------------------------------------------------------------------------------------------- */
 
-static bool put_into_group(struct skep_store *store, struct figure *f, uint32_t run, char *reterr, size_t size)
+static bool put_into_group(struct skep_store *store, struct figure *f, uint32_t run, struct skep_diag *reterr)
 {
 	enum skep_plot_kin kin = SKEP_PLOT_OTHER;
 	uint32_t g = 0;
 	for (; g < f->groups; g++) {
-		if (!skep_plot_kinship(store, &f->run[f->group[g].run[0]], &f->run[run], &kin, reterr, size))
+		if (!skep_plot_kinship(store, &f->run[f->group[g].run[0]], &f->run[run], &kin, reterr))
 			return false;
 		if (kin == SKEP_PLOT_ALIKE)
 			break;
 	}
-	if (g == GROUPS_MAX) {
-		snprintf(reterr, size, "the runs have more than %u different settings: name fewer runs", GROUPS_MAX);
-		return false;
-	}
+	if (g == GROUPS_MAX)
+		return skep_fail(reterr, "the runs have more than %u different settings: name fewer runs", GROUPS_MAX);
 	if (g == f->groups)
 		f->group[f->groups++].runs = 0;
 	f->group[g].run[f->group[g].runs++] = run;
@@ -84,7 +82,7 @@ static bool put_into_group(struct skep_store *store, struct figure *f, uint32_t 
 
 /* What sets a group apart: "period 300 s"; what it does not set goes without saying, and "defaults" sets nothing that another
  * group sets. */
-static bool name_group(struct skep_store *store, struct figure *f, uint32_t which, char *reterr, size_t size)
+static bool name_group(struct skep_store *store, struct figure *f, uint32_t which, struct skep_diag *reterr)
 {
 	struct group *group = &f->group[which];
 	char settings[256] = "";
@@ -93,7 +91,7 @@ static bool name_group(struct skep_store *store, struct figure *f, uint32_t whic
 	for (uint32_t g = 0; room && g < f->groups; g++) {
 		struct skep_differences d;
 		if (!skep_settings_compare_runs(
-			    store, f->run[f->group[g].run[0]].id, f->run[group->run[0]].id, &d, reterr, size))
+			    store, f->run[f->group[g].run[0]].id, f->run[group->run[0]].id, &d, reterr))
 			return false;
 		for (size_t i = 0; room && i < d.count && i < SKEP_DIFFERENCES_SHOWN; i++)
 			if (d.item[i].second[0] != '\0')
@@ -103,11 +101,11 @@ static bool name_group(struct skep_store *store, struct figure *f, uint32_t whic
 	return true;
 }
 
-static bool name_groups(struct skep_store *store, struct figure *f, char *reterr, size_t size)
+static bool name_groups(struct skep_store *store, struct figure *f, struct skep_diag *reterr)
 {
 	bool named = false;
 	for (uint32_t g = 0; g < f->groups; g++) {
-		if (!name_group(store, f, g, reterr, size))
+		if (!name_group(store, f, g, reterr))
 			return false;
 		named = named || f->group[g].title[0] != '\0';
 	}
@@ -151,13 +149,12 @@ static void add(struct curve *curve, enum panel panel, double end_s, double from
 	}
 }
 
-static bool read_costs(
-	struct skep_store *store, const struct skep_plot_run *run, double *ret, char *reterr, size_t size)
+static bool read_costs(struct skep_store *store, const struct skep_plot_run *run, double *ret, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT stage, avg(end_s - begin_s), kind FROM ops"
 				  " WHERE run = ?1 AND kind IN ('forward', 'backward') GROUP BY stage, kind";
 	bool known = true;
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr);
 	while (row != NULL && skep_store_row(store, row))
 		if (sqlite3_column_int64(row, 0) < run->stages)
 			ret[sqlite3_column_int64(row, 0)] += sqlite3_column_double(row, 1);
@@ -170,14 +167,14 @@ static bool read_costs(
 }
 
 static bool read_rounds(struct skep_store *store, const struct skep_plot_run *run, double end_s, double *scratch,
-	struct curve *ret, char *reterr, size_t size)
+	struct curve *ret, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT stage, members, opened_s, closed_s FROM stage_rounds"
 				  " JOIN rounds USING (run, round) WHERE run = ?1 ORDER BY round, stage";
 	double *cost = scratch, *workers = scratch + run->stages, *best = scratch + 2 * run->stages, all = 0;
-	if (!read_costs(store, run, cost, reterr, size))
+	if (!read_costs(store, run, cost, reterr))
 		return false;
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr);
 	while (row != NULL && skep_store_row(store, row)) {
 		uint32_t stage = (uint32_t)sqlite3_column_int64(row, 0);
 		if (stage >= run->stages)
@@ -195,11 +192,11 @@ static bool read_rounds(struct skep_store *store, const struct skep_plot_run *ru
 }
 
 static bool read_rates(struct skep_store *store, const struct skep_plot_run *run, double end_s, struct curve *ret,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT time_s, samples FROM v_throughput WHERE run = ?1 ORDER BY round";
 	double before_s = 0, waiting = 0; /* samples of rounds that closed in the same instant as the one before */
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr);
 	while (row != NULL && skep_store_row(store, row)) {
 		double closed_s = sqlite3_column_double(row, 0);
 		waiting += sqlite3_column_double(row, 1);
@@ -213,34 +210,34 @@ static bool read_rates(struct skep_store *store, const struct skep_plot_run *run
 	return row != NULL;
 }
 
-static bool read_run(struct skep_store *store, struct figure *f, uint32_t i, char *reterr, size_t size)
+static bool read_run(struct skep_store *store, struct figure *f, uint32_t i, struct skep_diag *reterr)
 {
 	double *scratch = calloc(3 * (size_t)f->run[i].stages, sizeof *scratch);
-	bool good = scratch != NULL && read_rounds(store, &f->run[i], f->end_s, scratch, &f->curve[i], reterr, size) &&
-	            read_rates(store, &f->run[i], f->end_s, &f->curve[i], reterr, size);
+	bool good = scratch != NULL && read_rounds(store, &f->run[i], f->end_s, scratch, &f->curve[i], reterr) &&
+	            read_rates(store, &f->run[i], f->end_s, &f->curve[i], reterr);
 	if (scratch == NULL)
-		snprintf(reterr, size, "no memory for the plot");
+		skep_fail(reterr, "no memory for the plot");
 	free(scratch);
 	return good;
 }
 
-static bool read_end(struct skep_store *store, struct figure *f, uint32_t i, char *reterr, size_t size)
+static bool read_end(struct skep_store *store, struct figure *f, uint32_t i, struct skep_diag *reterr)
 {
-	sqlite3_stmt *row = skep_store_query(
-		store, "SELECT max(closed_s) FROM rounds WHERE run = ?1", f->run[i].id, 0, reterr, size);
+	sqlite3_stmt *row =
+		skep_store_query(store, "SELECT max(closed_s) FROM rounds WHERE run = ?1", f->run[i].id, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row) && sqlite3_column_double(row, 0) > 0;
 	if (found)
 		f->ended_s[i] = sqlite3_column_double(row, 0);
 	else if (row != NULL)
-		snprintf(reterr, size, "run %lld closed no round: there is nothing to show", (long long)f->run[i].id);
+		skep_fail(reterr, "run %lld closed no round: there is nothing to show", (long long)f->run[i].id);
 	sqlite3_finalize(row);
 	return found;
 }
 
-static bool read_gpus(struct skep_store *store, struct figure *f, uint32_t i, char *reterr, size_t size)
+static bool read_gpus(struct skep_store *store, struct figure *f, uint32_t i, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT count(DISTINCT gpu) FROM workers WHERE run = ?1 AND role = 'worker'";
-	sqlite3_stmt *row = skep_store_query(store, sql, f->run[i].id, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, f->run[i].id, 0, reterr);
 	f->mixed[i] = row != NULL && skep_store_row(store, row) && sqlite3_column_int64(row, 0) > 1;
 	sqlite3_finalize(row);
 	return row != NULL;
@@ -362,22 +359,21 @@ static void end_groups(struct figure *f)
 	}
 }
 
-static bool read_all(struct skep_store *store, struct figure *f, const int64_t *run, char *reterr, size_t size)
+static bool read_all(struct skep_store *store, struct figure *f, const int64_t *run, struct skep_diag *reterr)
 {
 	for (uint32_t i = 0; i < f->runs; i++)
-		if (!skep_plot_read_run(store, run[i], &f->run[i], reterr, size) ||
-			!read_end(store, f, i, reterr, size) || !read_gpus(store, f, i, reterr, size) ||
-			!put_into_group(store, f, i, reterr, size))
+		if (!skep_plot_read_run(store, run[i], &f->run[i], reterr) || !read_end(store, f, i, reterr) ||
+			!read_gpus(store, f, i, reterr) || !put_into_group(store, f, i, reterr))
 			return false;
 	end_groups(f);
 	for (uint32_t i = 0; i < f->runs; i++)
-		if (!read_run(store, f, i, reterr, size))
+		if (!read_run(store, f, i, reterr))
 			return false;
-	return name_groups(store, f, reterr, size);
+	return name_groups(store, f, reterr);
 }
 
 bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	int64_t newest[RUNS_MAX];
 	struct figure *f = calloc(1, sizeof *f);
@@ -385,7 +381,7 @@ bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t
 		run = newest;
 		if (!skep_plot_scenario_runs(store, "EXISTS (SELECT 1 FROM rounds WHERE run = id)",
 			    "the database holds no run that closed a round: `skep sim` and `skep run` make one", false,
-			    newest, RUNS_MAX, &runs, reterr, size)) {
+			    newest, RUNS_MAX, &runs, reterr)) {
 			free(f);
 			return false;
 		}
@@ -395,9 +391,9 @@ bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t
 	if (good) {
 		f->curve = curve;
 		f->runs = runs;
-		good = read_all(store, f, run, reterr, size);
+		good = read_all(store, f, run, reterr);
 	} else {
-		snprintf(reterr, size, "no memory, or more than %u runs for one picture", RUNS_MAX);
+		skep_fail(reterr, "no memory, or more than %u runs for one picture", RUNS_MAX);
 	}
 	if (good) {
 		picture->height = HEIGHT + KEY_PIXELS * f->groups;

@@ -68,8 +68,7 @@ static bool read_window(struct skep_timeline *timeline, const struct skep_plot_r
 		" ORDER BY round";
 	uint32_t first = asked ? asked->first : 0, last = asked ? asked->last : ROUNDS_MAX - 1;
 	*ret = (struct window){.first = first};
-	sqlite3_stmt *row =
-		skep_store_query(timeline->store, sql, timeline->run.id, first, timeline->error, timeline->error_size);
+	sqlite3_stmt *row = skep_store_query(timeline->store, sql, timeline->run.id, first, timeline->reterr);
 	while (row != NULL && skep_store_row(timeline->store, row) && sqlite3_column_int64(row, 0) <= last) {
 		uint64_t ops = ret->ops + (uint64_t)sqlite3_column_int64(row, 3);
 		if (!asked && ret->rounds > 0 && (double)ops > OPS_PER_WORKER * timeline->run.workers)
@@ -88,8 +87,7 @@ static bool read_end(struct skep_timeline *timeline)
 {
 	static const char sql[] = "SELECT coalesce(max(time_s, (SELECT max(closed_s) FROM rounds WHERE run = ?1)),"
 				  " (SELECT max(closed_s) FROM rounds WHERE run = ?1)) FROM runs WHERE id = ?1";
-	sqlite3_stmt *row =
-		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
+	sqlite3_stmt *row = skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->reterr);
 	if (row != NULL && skep_store_row(timeline->store, row))
 		timeline->end_s = sqlite3_column_double(row, 0);
 	sqlite3_finalize(row);
@@ -146,8 +144,7 @@ bool skep_timeline_rows(struct skep_timeline *timeline, double row_pixels)
 		"SELECT worker, coalesce(first_stage, -1) FROM workers WHERE run = ?1 AND role = 'worker'"
 		" ORDER BY coalesce(first_stage, 4294967295), worker";
 	uint32_t workers = timeline->run.workers, first = 0, i = 0;
-	sqlite3_stmt *row =
-		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
+	sqlite3_stmt *row = skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->reterr);
 	double labelled = -INFINITY;
 	bool numbered = workers <= NUMBERED_MAX && row_pixels >= NUMBER_PIXELS;
 	int64_t last = -1;
@@ -209,8 +206,7 @@ void skep_timeline_legend(struct skep_timeline *timeline, bool pale)
 static bool write_rounds(struct skep_timeline *timeline, const struct window *window)
 {
 	static const char sql[] = "SELECT round, opened_s FROM rounds WHERE run = ?1 AND round >= ?2 ORDER BY round";
-	sqlite3_stmt *row = skep_store_query(
-		timeline->store, sql, timeline->run.id, window->first, timeline->error, timeline->error_size);
+	sqlite3_stmt *row = skep_store_query(timeline->store, sql, timeline->run.id, window->first, timeline->reterr);
 	double end = timeline->end_s * timeline->unit, width = ROUND_WIDTH * (end - timeline->begin_s * timeline->unit);
 	double room_from = -INFINITY;
 	while (row != NULL && skep_store_row(timeline->store, row)) {
@@ -260,8 +256,7 @@ static void write_part(struct skep_timeline *timeline, const struct skep_part *p
 static bool write_ops(struct skep_timeline *timeline)
 {
 	static const char sql[] = "SELECT worker, begin_s, end_s, kind, lane FROM ops WHERE run = ?1";
-	sqlite3_stmt *row =
-		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
+	sqlite3_stmt *row = skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->reterr);
 	fprintf(timeline->script, "$ops << END\n");
 	for (size_t i = 0; i < timeline->presence.spans; i++) {
 		const struct skep_presence_span *span = &timeline->presence.span[i];
@@ -321,16 +316,16 @@ static void refuse_window(struct skep_timeline *timeline, const struct window *w
 {
 	const struct skep_plot_run *run = &timeline->run;
 	if (run->rounds > 0 && window->rounds == 0)
-		snprintf(timeline->error, timeline->error_size, "run %lld closed %u rounds: there is no round %u",
-			(long long)run->id, run->rounds, window->first);
+		skep_fail(timeline->reterr, "run %lld closed %u rounds: there is no round %u", (long long)run->id,
+			run->rounds, window->first);
 	else if (run->rounds > 0 && window->first > 0)
-		snprintf(timeline->error, timeline->error_size,
+		skep_fail(timeline->reterr,
 			"run %lld kept no operations of these rounds, only of earlier ones: `--rounds all` shows them "
 			"in bins of time",
 			(long long)run->id);
 	else
-		snprintf(timeline->error, timeline->error_size, "run %lld has no operations to show: %s",
-			(long long)run->id, run->rounds == 0 ? "it closed no round" : "none were recorded");
+		skep_fail(timeline->reterr, "run %lld has no operations to show: %s", (long long)run->id,
+			run->rounds == 0 ? "it closed no round" : "none were recorded");
 }
 
 /* ---- which form ------------------------------------------------------------------------------------------------- */
@@ -338,8 +333,7 @@ static void refuse_window(struct skep_timeline *timeline, const struct window *w
 static bool has_activity(struct skep_timeline *timeline)
 {
 	static const char sql[] = "SELECT 1 FROM runs WHERE id = ?1 AND activity_bin_s > 0";
-	sqlite3_stmt *row =
-		skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->error, timeline->error_size);
+	sqlite3_stmt *row = skep_store_query(timeline->store, sql, timeline->run.id, 0, timeline->reterr);
 	bool there = row != NULL && skep_store_row(timeline->store, row);
 	sqlite3_finalize(row);
 	return there;
@@ -350,9 +344,8 @@ static bool write_timeline(struct skep_timeline *timeline, const struct skep_plo
 	struct window window;
 	const struct skep_plot_run *run = &timeline->run;
 	if (!read_end(timeline) ||
-		!skep_presence_read(timeline->store, run, timeline->end_s, &timeline->presence, timeline->error,
-			timeline->error_size) ||
-		!skep_parts_read(timeline->store, run, &timeline->parts, timeline->error, timeline->error_size))
+		!skep_presence_read(timeline->store, run, timeline->end_s, &timeline->presence, timeline->reterr) ||
+		!skep_parts_read(timeline->store, run, &timeline->parts, timeline->reterr))
 		return false;
 	bool whole = asked ? asked->all
 	                   : run->rounds > 0 && (timeline->presence.churned || run->workers > NUMBERED_MAX) &&
@@ -371,17 +364,15 @@ static bool write_timeline(struct skep_timeline *timeline, const struct skep_plo
 }
 
 bool skep_plot_timeline(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	struct skep_timeline timeline = {
-		.store = store, .picture = picture, .script = picture->script, .error = reterr, .error_size = size};
-	if (!skep_plot_single_run(store, run, runs, &timeline.run, reterr, size))
+		.store = store, .picture = picture, .script = picture->script, .reterr = reterr};
+	if (!skep_plot_single_run(store, run, runs, &timeline.run, reterr))
 		return false;
 	timeline.position = calloc(timeline.run.workers ? timeline.run.workers : 1, sizeof *timeline.position);
-	if (timeline.position == NULL) {
-		snprintf(reterr, size, "no memory for %u workers", timeline.run.workers);
-		return false;
-	}
+	if (timeline.position == NULL)
+		return skep_fail(reterr, "no memory for %u workers", timeline.run.workers);
 	bool ok = write_timeline(&timeline, picture->rounds);
 	skep_presence_finish(&timeline.presence);
 	skep_parts_finish(&timeline.parts);

@@ -7,6 +7,7 @@
 #define SKEP_ANALYSIS_PLOT_TIMELINE_H
 
 #include "analysis/plot/plot_presence.h"
+#include "base/diag.h"
 
 /* ---- when each worker took part in a reduction (plot_part.c): what the timeline shades --------------------------------- */
 
@@ -24,7 +25,7 @@ struct skep_parts {
 };
 
 bool skep_parts_read(
-	struct skep_store *store, const struct skep_plot_run *run, struct skep_parts *ret, char *reterr, size_t size);
+	struct skep_store *store, const struct skep_plot_run *run, struct skep_parts *ret, struct skep_diag *reterr);
 void skep_parts_finish(struct skep_parts *parts);
 
 /* ---- the picture ---------------------------------------------------------------------------------------------- */
@@ -59,8 +60,7 @@ struct skep_timeline {
 	bool present[SKEP_TIMELINE_COLOURS]; /* what the legend has to name */
 	struct skep_picture *picture;
 	FILE *script;
-	char *error; /* of error_size bytes */
-	size_t error_size;
+	struct skep_diag *reterr;
 };
 
 void skep_timeline_unit(struct skep_timeline *timeline); /* from end_s */

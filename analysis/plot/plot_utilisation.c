@@ -72,7 +72,7 @@ static uint32_t bin_of(const struct load *load, double time_s)
 
 static bool no_memory(struct load *load)
 {
-	snprintf(load->timeline.error, load->timeline.error_size, "no memory for the plot");
+	skep_fail(load->timeline.reterr, "no memory for the plot");
 	return false;
 }
 
@@ -83,7 +83,7 @@ static bool read_facts(struct load *load, double *ret_stored_s)
 		"SELECT max(coalesce(time_s, 0), coalesce((SELECT max(closed_s) FROM rounds WHERE run = ?1), 0)),"
 		" activity_bin_s, utilisation FROM runs WHERE id = ?1";
 	struct skep_timeline *t = &load->timeline;
-	sqlite3_stmt *row = skep_store_query(t->store, sql, t->run.id, 0, t->error, t->error_size);
+	sqlite3_stmt *row = skep_store_query(t->store, sql, t->run.id, 0, t->reterr);
 	bool there = row != NULL && skep_store_row(t->store, row) && sqlite3_column_double(row, 0) > 0 &&
 	             sqlite3_column_double(row, 1) > 0;
 	if (there) {
@@ -91,8 +91,7 @@ static bool read_facts(struct load *load, double *ret_stored_s)
 		*ret_stored_s = sqlite3_column_double(row, 1);
 		load->utilisation = sqlite3_column_double(row, 2);
 	} else if (row != NULL) {
-		snprintf(t->error, t->error_size,
-			"run %lld was not recorded to its end, so nothing shows how busy its workers were",
+		skep_fail(t->reterr, "run %lld was not recorded to its end, so nothing shows how busy its workers were",
 			(long long)t->run.id);
 	}
 	sqlite3_finalize(row);
@@ -123,7 +122,7 @@ static bool read_steps(struct load *load, double *ret_part)
 	static const char sql[] = "SELECT sum(forward_s + backward_s + state_s), sum(step_s), (SELECT sum(compute_s)"
 				  " FROM workers WHERE run = ?1 AND role = 'worker') FROM activity WHERE run = ?1";
 	struct skep_timeline *t = &load->timeline;
-	sqlite3_stmt *row = skep_store_query(t->store, sql, t->run.id, 0, t->error, t->error_size);
+	sqlite3_stmt *row = skep_store_query(t->store, sql, t->run.id, 0, t->reterr);
 	if (row != NULL && skep_store_row(t->store, row)) {
 		double step_s = sqlite3_column_double(row, 1);
 		double missing_s = sqlite3_column_double(row, 2) - sqlite3_column_double(row, 0);
@@ -138,7 +137,7 @@ static bool read_busy(struct load *load, double stored_s, double step_part)
 	static const char sql[] =
 		"SELECT worker, bin, forward_s + backward_s + state_s, step_s FROM activity WHERE run = ?1";
 	struct skep_timeline *t = &load->timeline;
-	sqlite3_stmt *row = skep_store_query(t->store, sql, t->run.id, 0, t->error, t->error_size);
+	sqlite3_stmt *row = skep_store_query(t->store, sql, t->run.id, 0, t->reterr);
 	while (row != NULL && skep_store_row(t->store, row)) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
 		double middle_s = ((double)sqlite3_column_int64(row, 1) + 0.5) * stored_s;
@@ -166,7 +165,7 @@ static bool read_alive(struct load *load)
 {
 	static const char sql[] = "SELECT worker, started_s, ended_s FROM incarnations WHERE run = ?1";
 	struct skep_timeline *t = &load->timeline;
-	sqlite3_stmt *row = skep_store_query(t->store, sql, t->run.id, 0, t->error, t->error_size);
+	sqlite3_stmt *row = skep_store_query(t->store, sql, t->run.id, 0, t->reterr);
 	while (row != NULL && skep_store_row(t->store, row)) {
 		uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
 		if (worker < t->run.workers)
@@ -204,7 +203,7 @@ static bool read_load(struct load *load)
 	double stored_s = 0, step_part = 0;
 	if (!read_facts(load, &stored_s) || !allocate(load) || !read_steps(load, &step_part) ||
 		!read_busy(load, stored_s, step_part) || !read_alive(load) ||
-		!skep_presence_read(t->store, &t->run, t->end_s, &t->presence, t->error, t->error_size))
+		!skep_presence_read(t->store, &t->run, t->end_s, &t->presence, t->reterr))
 		return false;
 	spread_over_stages(load);
 	return true;
@@ -410,11 +409,11 @@ static bool write_figure(struct figure *f, struct skep_picture *picture)
 }
 
 static bool read_all(struct skep_store *store, const struct skep_plot_run *run, struct figure *f, FILE *script,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	for (uint32_t i = 0; i < f->runs; i++) {
-		f->load[i].timeline = (struct skep_timeline){
-			.store = store, .run = run[i], .script = script, .error = reterr, .error_size = size};
+		f->load[i].timeline =
+			(struct skep_timeline){.store = store, .run = run[i], .script = script, .reterr = reterr};
 		if (!read_load(&f->load[i]))
 			return false;
 		f->end_s = fmax(f->end_s, f->load[i].timeline.end_s);
@@ -423,20 +422,18 @@ static bool read_all(struct skep_store *store, const struct skep_plot_run *run, 
 }
 
 bool skep_plot_utilisation(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	struct skep_plot_run chosen[SKEP_PLOT_RUNS_MAX];
 	struct figure f = {0};
-	if (runs > RUNS_MAX) {
-		snprintf(reterr, size, "at most %u runs fit into one picture of utilisation, not %u", RUNS_MAX, runs);
-		return false;
-	}
+	if (runs > RUNS_MAX)
+		return skep_fail(reterr, "at most %u runs fit into one picture of utilisation, not %u", RUNS_MAX, runs);
 	if (!skep_plot_chosen_runs(store, run, runs,
 		    "activity_bin_s > 0 AND EXISTS (SELECT 1 FROM rounds WHERE run = id)",
 		    "the database holds no run that was recorded to its end: `skep sim` and `skep run` make one",
-		    chosen, &f.runs, reterr, size))
+		    chosen, &f.runs, reterr))
 		return false;
-	bool good = read_all(store, chosen, &f, picture->script, reterr, size) && write_figure(&f, picture);
+	bool good = read_all(store, chosen, &f, picture->script, reterr) && write_figure(&f, picture);
 	for (uint32_t i = 0; i < f.runs; i++)
 		finish(&f.load[i]);
 	return good;

@@ -50,7 +50,7 @@ static bool at_limit(const char *path)
 	return false;
 }
 
-void skep_database_explain(sqlite3 *db, const char *path, int code, char *reterr, size_t size)
+void skep_database_explain(sqlite3 *db, const char *path, int code, struct skep_diag *reterr)
 {
 	const char *other = "or name another file with --db";
 	int os_error = sqlite3_system_errno(db), primary = code & 0xff;
@@ -60,44 +60,42 @@ void skep_database_explain(sqlite3 *db, const char *path, int code, char *reterr
 	switch (primary) {
 	case SQLITE_READONLY:
 	case SQLITE_PERM:
-		snprintf(reterr, size, "%s: the database or its folder is read-only: make both writable, %s", path,
-			other);
+		skep_fail(reterr, "%s: the database or its folder is read-only: make both writable, %s", path, other);
 		return;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
-		snprintf(reterr, size, "%s: locked by another program: wait until it has ended, %s", path, other);
+		skep_fail(reterr, "%s: locked by another program: wait until it has ended, %s", path, other);
 		return;
 	case SQLITE_NOTADB:
-		snprintf(reterr, size, "%s: not a database: name another file with --db", path);
+		skep_fail(reterr, "%s: not a database: name another file with --db", path);
 		return;
 	case SQLITE_CORRUPT:
-		snprintf(reterr, size, "%s: the database is damaged: move it away, %s", path, other);
+		skep_fail(reterr, "%s: the database is damaged: move it away, %s", path, other);
 		return;
 	case SQLITE_FULL:
-		snprintf(reterr, size, "%s: the disk, a quota or a limit of file sizes is full: free some space, %s",
-			path, other);
+		skep_fail(reterr, "%s: the disk, a quota or a limit of file sizes is full: free some space, %s", path,
+			other);
 		return;
 	case SQLITE_CANTOPEN:
-		snprintf(reterr, size, "%s: cannot be opened, or its folder is not writable%s%s: check both, %s", path,
+		skep_fail(reterr, "%s: cannot be opened, or its folder is not writable%s%s: check both, %s", path,
 			os_error ? ": " : "", os_error ? strerror(os_error) : "", other);
 		return;
 	case SQLITE_IOERR:
-		snprintf(reterr, size, "%s: cannot be read or written%s%s: check the disk and its limits, %s", path,
+		skep_fail(reterr, "%s: cannot be read or written%s%s: check the disk and its limits, %s", path,
 			os_error ? ": " : "", os_error ? strerror(os_error) : "", other);
 		return;
 	default:
-		snprintf(reterr, size, "%s: %s", path,
+		skep_fail(reterr, "%s: %s", path,
 			(sqlite3_errcode(db) & 0xff) == primary ? sqlite3_errmsg(db) : sqlite3_errstr(code));
 	}
 }
 
-static bool fail_owner(enum owner owner, const char *path, char *reterr, size_t size)
+static bool fail_owner(enum owner owner, const char *path, struct skep_diag *reterr)
 {
 	const char *why = owner == FOREIGN ? "a database of another program"
 	                  : owner == NEWER ? "written by a newer skep: use that one"
 	                                   : "written by an older skep: read it with that one";
-	snprintf(reterr, size, "%s: %s, or name another file with --db", path, why);
-	return false;
+	return skep_fail(reterr, "%s: %s, or name another file with --db", path, why);
 }
 
 /* ---- the path ------------------------------------------------------------------------------------------------- */
@@ -110,44 +108,38 @@ static bool writable(const char *path)
 	return euidaccess(path, W_OK) == 0 && euidaccess(folder, W_OK | X_OK) == 0;
 }
 
-static bool check_file(const char *path, const struct stat *st, bool write, char *reterr, size_t size)
+static bool check_file(const char *path, const struct stat *st, bool write, struct skep_diag *reterr)
 {
 	if (S_ISDIR(st->st_mode))
-		snprintf(reterr, size, "%s: a folder, not a database: name a file with --db", path);
+		skep_fail(reterr, "%s: a folder, not a database: name a file with --db", path);
 	else if (!S_ISREG(st->st_mode))
-		snprintf(reterr, size, "%s: not a regular file: name a file with --db", path);
+		skep_fail(reterr, "%s: not a regular file: name a file with --db", path);
 	else if (st->st_size > 0 && st->st_size < HEADER_BYTES) /* SQLite may take it for empty */
-		snprintf(reterr, size, "%s: not a database: name another file with --db", path);
+		skep_fail(reterr, "%s: not a database: name another file with --db", path);
 	else if (write && !writable(path)) /* SQLite would leave its log beside it */
-		snprintf(reterr, size,
-			"%s: it or its folder is read-only: make both writable, or name another with --db", path);
+		skep_fail(reterr, "%s: it or its folder is read-only: make both writable, or name another with --db",
+			path);
 	else
 		return true;
 	return false;
 }
 
 /* ret_absent: there is no such file, and it may be made. */
-static bool check_path(const char *path, bool create, bool *ret_absent, char *reterr, size_t size)
+static bool check_path(const char *path, bool create, bool *ret_absent, struct skep_diag *reterr)
 {
 	struct stat st;
 	*ret_absent = false;
-	if (path[0] == '\0') {
-		snprintf(reterr, size, "the database needs a file name: --db FILE");
-		return false;
-	}
-	if (strlen(path) > NAME_BYTES_MAX) {
-		snprintf(reterr, size, "the name of the database is longer than %d bytes", NAME_BYTES_MAX);
-		return false;
-	}
+	if (path[0] == '\0')
+		return skep_fail(reterr, "the database needs a file name: --db FILE");
+	if (strlen(path) > NAME_BYTES_MAX)
+		return skep_fail(reterr, "the name of the database is longer than %d bytes", NAME_BYTES_MAX);
 	if (stat(path, &st) == 0)
-		return check_file(path, &st, create, reterr, size);
+		return check_file(path, &st, create, reterr);
 	if (errno == ENOENT && create)
 		return *ret_absent = true;
 	if (errno == ENOENT)
-		snprintf(reterr, size, "%s: no such database: `skep sim` and `skep run` make one", path);
-	else
-		snprintf(reterr, size, "%s: cannot be opened: %s", path, strerror(errno));
-	return false;
+		return skep_fail(reterr, "%s: no such database: `skep sim` and `skep run` make one", path);
+	return skep_fail(reterr, "%s: cannot be opened: %s", path, strerror(errno));
 }
 
 /* ---- whose it is ---------------------------------------------------------------------------------------------- */
@@ -236,12 +228,12 @@ static int use_write_ahead_log(sqlite3 *db)
 	}
 }
 
-static bool setup_writer(sqlite3 *db, const char *path, char *reterr, size_t size)
+static bool setup_writer(sqlite3 *db, const char *path, struct skep_diag *reterr)
 {
 	enum owner owner = UNKNOWN;
 	int rc = read_owner(db, &owner);
 	if (rc == SQLITE_OK && owner != OURS && owner != FRESH)
-		return fail_owner(owner, path, reterr, size);
+		return fail_owner(owner, path, reterr);
 	if (rc == SQLITE_OK && sqlite3_db_readonly(db, "main") == 1)
 		rc = SQLITE_READONLY;
 	if (rc == SQLITE_OK)
@@ -249,30 +241,30 @@ static bool setup_writer(sqlite3 *db, const char *path, char *reterr, size_t siz
 	if (rc == SQLITE_OK)
 		rc = prepare_writer(db, &owner);
 	if (rc == SQLITE_OK && owner != OURS)
-		return fail_owner(owner, path, reterr, size);
+		return fail_owner(owner, path, reterr);
 	if (rc != SQLITE_OK)
-		skep_database_explain(db, path, rc, reterr, size);
+		skep_database_explain(db, path, rc, reterr);
 	return rc == SQLITE_OK;
 }
 
 /* ---- for reading ---------------------------------------------------------------------------------------------- */
 
-static bool setup_reader(sqlite3 *db, const char *path, char *reterr, size_t size)
+static bool setup_reader(sqlite3 *db, const char *path, struct skep_diag *reterr)
 {
 	enum owner owner = UNKNOWN;
 	int rc = sqlite3_exec(db, "PRAGMA query_only = ON", NULL, NULL, NULL);
 	if (rc == SQLITE_OK)
 		rc = read_owner(db, &owner);
 	if (rc != SQLITE_OK)
-		skep_database_explain(db, path, rc, reterr, size);
+		skep_database_explain(db, path, rc, reterr);
 	else if (owner == FRESH)
-		snprintf(reterr, size, "%s: an empty database: `skep sim` and `skep run` fill it", path);
+		skep_fail(reterr, "%s: an empty database: `skep sim` and `skep run` fill it", path);
 	else if (owner != OURS)
-		fail_owner(owner, path, reterr, size);
+		fail_owner(owner, path, reterr);
 	return rc == SQLITE_OK && owner == OURS;
 }
 
-static sqlite3 *connect_name(const char *name, int flags, const char *path, char *reterr, size_t size)
+static sqlite3 *connect_name(const char *name, int flags, const char *path, struct skep_diag *reterr)
 {
 	sqlite3 *db = NULL;
 	int rc = sqlite3_open_v2(name, &db, flags, NULL);
@@ -283,19 +275,19 @@ static sqlite3 *connect_name(const char *name, int flags, const char *path, char
 		return db;
 	}
 	if (db != NULL)
-		skep_database_explain(db, path, rc, reterr, size);
+		skep_database_explain(db, path, rc, reterr);
 	else
-		snprintf(reterr, size, "%s: no memory", path);
+		skep_fail(reterr, "%s: no memory", path);
 	sqlite3_close(db);
 	return NULL;
 }
 
 /* The "./" keeps SQLite from seeing a name that means something else to it, such as ":memory:". */
-static sqlite3 *connect_plain(const char *file, const char *path, char *reterr, size_t size)
+static sqlite3 *connect_plain(const char *file, const char *path, struct skep_diag *reterr)
 {
 	char name[PATH_MAX + 4];
 	snprintf(name, sizeof name, "%s%s", file[0] == '/' ? "" : "./", file);
-	return connect_name(name, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, path, reterr, size);
+	return connect_name(name, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, path, reterr);
 }
 
 /* True: the folder is read-only, so that SQLite cannot open its write-ahead log or would leave one behind, and
@@ -307,29 +299,29 @@ static bool frozen(const char *path)
 	return !writable(path) && access(log, F_OK) != 0;
 }
 
-static sqlite3 *connect_frozen(const char *path, char *reterr, size_t size)
+static sqlite3 *connect_frozen(const char *path, struct skep_diag *reterr)
 {
 	char name[3 * PATH_MAX + 32];
 	size_t used = (size_t)snprintf(name, sizeof name, "file:%s", path[0] == '/' ? "" : "./");
 	for (const char *c = path; *c; c++)
 		used += (size_t)snprintf(name + used, sizeof name - used, strchr("%?#", *c) ? "%%%02x" : "%c", *c);
 	snprintf(name + used, sizeof name - used, "?immutable=1");
-	return connect_name(name, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, path, reterr, size);
+	return connect_name(name, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, path, reterr);
 }
 
-static sqlite3 *open_reader(const char *path, char *reterr, size_t size)
+static sqlite3 *open_reader(const char *path, struct skep_diag *reterr)
 {
-	sqlite3 *db = frozen(path) ? connect_frozen(path, reterr, size) : connect_plain(path, path, reterr, size);
-	if (db != NULL && setup_reader(db, path, reterr, size))
+	sqlite3 *db = frozen(path) ? connect_frozen(path, reterr) : connect_plain(path, path, reterr);
+	if (db != NULL && setup_reader(db, path, reterr))
 		return db;
 	sqlite3_close(db);
 	return NULL;
 }
 
-static sqlite3 *open_writer(const char *path, char *reterr, size_t size)
+static sqlite3 *open_writer(const char *path, struct skep_diag *reterr)
 {
-	sqlite3 *db = connect_plain(path, path, reterr, size);
-	if (db != NULL && setup_writer(db, path, reterr, size))
+	sqlite3 *db = connect_plain(path, path, reterr);
+	if (db != NULL && setup_writer(db, path, reterr))
 		return db;
 	sqlite3_close(db);
 	return NULL;
@@ -348,7 +340,7 @@ static void remove_all(const char *path)
 }
 
 /* Makes the file, empty, so that the reason for a refusal is the system's own. */
-static bool make_empty(const char *path, char *ret_name, char *reterr, size_t size)
+static bool make_empty(const char *path, char *ret_name, struct skep_diag *reterr)
 {
 	int fd = skep_temporary_create(path, ret_name);
 	if (fd >= 0) {
@@ -356,53 +348,51 @@ static bool make_empty(const char *path, char *ret_name, char *reterr, size_t si
 		return true;
 	}
 	const char *hint = errno == ENOENT ? "make its folder first" : "name another file with --db";
-	snprintf(reterr, size, "%s: cannot be created: %s: %s", path, strerror(errno), hint);
-	return false;
+	return skep_fail(reterr, "%s: cannot be created: %s: %s", path, strerror(errno), hint);
 }
 
 /* Gives the complete file its own name. If another process has made one meanwhile, that one stays; on a file
  * system without hard links two processes may still both see none, and the later one wins. */
-static bool publish(const char *name, const char *path, char *reterr, size_t size)
+static bool publish(const char *name, const char *path, struct skep_diag *reterr)
 {
 	if (link(name, path) == 0 || errno == EEXIST || access(path, F_OK) == 0 || rename(name, path) == 0)
 		return true;
-	snprintf(reterr, size, "%s: cannot be created: %s: name another file with --db", path, strerror(errno));
-	return false;
+	return skep_fail(reterr, "%s: cannot be created: %s: name another file with --db", path, strerror(errno));
 }
 
-static bool make_database(const char *path, char *reterr, size_t size)
+static bool make_database(const char *path, struct skep_diag *reterr)
 {
 	char name[SKEP_PATH_BYTES];
-	if (!make_empty(path, name, reterr, size))
+	if (!make_empty(path, name, reterr))
 		return false;
 	enum owner owner = UNKNOWN;
-	sqlite3 *db = connect_plain(name, path, reterr, size);
+	sqlite3 *db = connect_plain(name, path, reterr);
 	int rc = db != NULL ? prepare_writer(db, &owner) : SQLITE_OK;
 	if (rc != SQLITE_OK)
-		skep_database_explain(db, path, rc, reterr, size);
+		skep_database_explain(db, path, rc, reterr);
 	bool made = db != NULL && rc == SQLITE_OK;
 	sqlite3_close(db);
-	made = made && publish(name, path, reterr, size);
+	made = made && publish(name, path, reterr);
 	remove_all(name);
 	return made;
 }
 
-sqlite3 *skep_database_open(const char *path, bool create, char *reterr, size_t size)
+sqlite3 *skep_database_open(const char *path, bool create, struct skep_diag *reterr)
 {
 	bool absent;
-	if (!check_path(path, create, &absent, reterr, size) || (absent && !make_database(path, reterr, size)))
+	if (!check_path(path, create, &absent, reterr) || (absent && !make_database(path, reterr)))
 		return NULL;
-	return create ? open_writer(path, reterr, size) : open_reader(path, reterr, size);
+	return create ? open_writer(path, reterr) : open_reader(path, reterr);
 }
 
-sqlite3 *skep_database_open_memory(char *reterr, size_t size)
+sqlite3 *skep_database_open_memory(struct skep_diag *reterr)
 {
 	static const char name[] = ":memory:";
-	sqlite3 *db = connect_name(name, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, name, reterr, size);
+	sqlite3 *db = connect_name(name, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, name, reterr);
 	int rc = db != NULL ? make_schema(db) : SQLITE_OK;
 	if (rc == SQLITE_OK)
 		return db;
-	skep_database_explain(db, name, rc, reterr, size);
+	skep_database_explain(db, name, rc, reterr);
 	sqlite3_close(db);
 	return NULL;
 }

@@ -161,16 +161,16 @@ void skep_settings_compare(const char *first, const char *second, struct skep_di
 	finish_settings(&b);
 }
 
-bool skep_settings_compare_runs(struct skep_store *store, int64_t first, int64_t second, struct skep_differences *ret,
-	char *reterr, size_t size)
+bool skep_settings_compare_runs(
+	struct skep_store *store, int64_t first, int64_t second, struct skep_differences *ret, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT a.text, b.text FROM runs AS a JOIN runs AS b WHERE a.id = ?1 AND b.id = ?2";
-	sqlite3_stmt *row = skep_store_query(store, sql, first, second, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, first, second, reterr);
 	bool found = row != NULL && skep_store_row(store, row);
 	if (found)
 		skep_settings_compare(skep_column_text(row, 0), skep_column_text(row, 1), ret);
 	else if (row != NULL)
-		snprintf(reterr, size, "%s", sqlite3_errmsg(skep_store_database(store)));
+		skep_fail(reterr, "%s", sqlite3_errmsg(skep_store_database(store)));
 	sqlite3_finalize(row);
 	return found;
 }

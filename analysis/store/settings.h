@@ -6,6 +6,7 @@
 #define SKEP_ANALYSIS_SETTINGS_H
 
 #include "analysis/store/store.h"
+#include "base/diag.h"
 
 #define SKEP_DIFFERENCES_SHOWN 5u
 
@@ -24,7 +25,7 @@ void skep_settings_compare(const char *first, const char *second, struct skep_di
 
 /* The same for two runs of the database, which must be there. */
 bool skep_settings_compare_runs(struct skep_store *store, int64_t first, int64_t second, struct skep_differences *ret,
-	char *reterr, size_t size);
+	struct skep_diag *reterr);
 
 /* By the text of a scenario: inner steps between two outer ones (1: every step is synchronous, 0: each worker has its own), and
  * rounds until the learning rate is what it is to be. */

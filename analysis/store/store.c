@@ -200,7 +200,7 @@ static void keep_note(struct skep_store *store, skep_time now, struct skep_peer 
 static void hear_note(void *context, skep_time now, struct skep_peer who, const struct skep_note *said)
 {
 	struct skep_store *store = context;
-	if (store->run == 0 || store->error[0] != '\0' || said->kind >= SKEP_NOTE_KINDS || who.index > store->workers)
+	if (store->run == 0 || store->error.set || said->kind >= SKEP_NOTE_KINDS || who.index > store->workers)
 		return;
 	const struct skep_note heard = skep_candidates_hear(&store->candidates, said), *note = &heard;
 	keep_note(store, now, who, note);
@@ -348,21 +348,21 @@ static void forget(struct skep_store *store)
 	store->run = 0;
 	store->ops_dropped = store->notes_dropped = 0;
 	memset(store->sent, 0, sizeof store->sent);
-	store->error[0] = '\0';
+	store->error = (struct skep_diag){0};
 	store->behind = false;
 	skep_reserve_give_back(store->reserve);
 	store->reserve = -1;
 }
 
 bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
-	const char *device, bool pace, bool shape, int64_t *ret_run, char *reterr, size_t size)
+	const char *device, bool pace, bool shape, int64_t *ret_run, struct skep_diag *reterr)
 {
 	forget(store);
 	bool ok = allocate(store, scenario) && skep_store_prepare(store) && begin(store, BEGIN_TIMEOUT_MS);
 	if (ok)
 		ok = commit(store, skep_store_put_start(store, scenario, world, device, pace, shape));
 	if (!ok) {
-		snprintf(reterr, size, "%s", store->error);
+		*reterr = store->error;
 		forget(store);
 		return false;
 	}
@@ -436,17 +436,17 @@ static void mark_dead(struct skep_store *store)
 		run_sql(store, sql);
 }
 
-bool skep_store_end(struct skep_store *store, const struct skep_summary *summary, char *reterr, size_t size)
+bool skep_store_end(struct skep_store *store, const struct skep_summary *summary, struct skep_diag *reterr)
 {
-	bool ok = store->run != 0 && store->error[0] == '\0' && begin_end(store);
+	bool ok = store->run != 0 && !store->error.set && begin_end(store);
 	if (ok)
 		ok = commit(store, skep_store_put_waiting(store) && skep_store_put_activity(store) &&
 					   skep_store_put_costs(store) && skep_store_put_result(store, summary));
 	if (!ok && store->run == 0) {
-		snprintf(reterr, size, "no run has begun");
+		skep_fail(reterr, "no run has begun");
 	} else if (!ok) {
 		mark_dead(store);
-		snprintf(reterr, size, "run %" PRId64 " was not recorded to its end: %s", store->run, store->error);
+		skep_fail(reterr, "run %" PRId64 " was not recorded to its end: %s", store->run, store->error.message);
 	}
 	forget(store);
 	return ok;
@@ -454,11 +454,11 @@ bool skep_store_end(struct skep_store *store, const struct skep_summary *summary
 
 /* ---- the file --------------------------------------------------------------------------------------------------- */
 
-static struct skep_store *create_store(const char *path, char *reterr, size_t size)
+static struct skep_store *create_store(const char *path, struct skep_diag *reterr)
 {
 	struct skep_store *store = calloc(1, sizeof *store);
 	if (store == NULL) {
-		snprintf(reterr, size, "no memory for the database");
+		skep_fail(reterr, "no memory for the database");
 		return NULL;
 	}
 	store->rounds.item_size = sizeof(struct skep_round_row);
@@ -487,16 +487,16 @@ static struct skep_store *opened(struct skep_store *store, sqlite3 *db)
 	return db != NULL ? store : NULL;
 }
 
-struct skep_store *skep_store_open(const char *path, bool create, char *reterr, size_t size)
+struct skep_store *skep_store_open(const char *path, bool create, struct skep_diag *reterr)
 {
-	struct skep_store *store = create_store(path, reterr, size);
-	return store != NULL ? opened(store, skep_database_open(path, create, reterr, size)) : NULL;
+	struct skep_store *store = create_store(path, reterr);
+	return store != NULL ? opened(store, skep_database_open(path, create, reterr)) : NULL;
 }
 
-struct skep_store *skep_store_open_memory(char *reterr, size_t size)
+struct skep_store *skep_store_open_memory(struct skep_diag *reterr)
 {
-	struct skep_store *store = create_store(":memory:", reterr, size);
-	return store != NULL ? opened(store, skep_database_open_memory(reterr, size)) : NULL;
+	struct skep_store *store = create_store(":memory:", reterr);
+	return store != NULL ? opened(store, skep_database_open_memory(reterr)) : NULL;
 }
 
 void skep_store_close(struct skep_store *store)
@@ -528,8 +528,7 @@ sqlite3 *skep_store_database(struct skep_store *store)
 
 static void keep_unread(struct skep_store *store, int code)
 {
-	if (store->unread[0] == '\0')
-		skep_database_explain(store->db, store->path, code, store->unread, sizeof store->unread);
+	skep_database_explain(store->db, store->path, code, &store->unread);
 }
 
 bool skep_store_row(struct skep_store *store, sqlite3_stmt *row)
@@ -540,21 +539,21 @@ bool skep_store_row(struct skep_store *store, sqlite3_stmt *row)
 	return rc == SQLITE_ROW;
 }
 
-bool skep_store_read_all(const struct skep_store *store, char *reterr, size_t size)
+bool skep_store_read_all(const struct skep_store *store, struct skep_diag *reterr)
 {
-	if (store->unread[0] != '\0')
-		snprintf(reterr, size, "%s", store->unread);
-	return store->unread[0] == '\0';
+	if (store->unread.set)
+		*reterr = store->unread; /* the cause of what a caller has made of the rows that it lacks */
+	return !store->unread.set;
 }
 
 sqlite3_stmt *skep_store_query(
-	struct skep_store *store, const char *sql, int64_t first, int64_t second, char *reterr, size_t size)
+	struct skep_store *store, const char *sql, int64_t first, int64_t second, struct skep_diag *reterr)
 {
 	sqlite3_stmt *statement = NULL;
 	int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
 	if (rc != SQLITE_OK) {
 		keep_unread(store, rc);
-		skep_database_explain(store->db, store->path, rc, reterr, size);
+		skep_database_explain(store->db, store->path, rc, reterr);
 		return NULL;
 	}
 	sqlite3_bind_int64(statement, 1, first);

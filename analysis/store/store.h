@@ -9,6 +9,7 @@
 #define SKEP_ANALYSIS_STORE_H
 
 #include "analysis/summary/summary.h"
+#include "base/diag.h"
 #include "core/record.h"
 #include "scenarios/read/scenario.h"
 
@@ -17,14 +18,14 @@ struct skep_store;
 /* create: opens the database at `path` for writing and makes it if it is not there; otherwise it must be there and is only
  * read. Errors name the file and what to do (read-only, locked, not a database, not ours, newer schema, disk full).
  * Creates nothing on error. */
-struct skep_store *skep_store_open(const char *path, bool create, char *reterr, size_t size);
+struct skep_store *skep_store_open(const char *path, bool create, struct skep_diag *reterr);
 /* One in memory, for a run that goes elsewhere when it has ended (store_sweep.h). */
-struct skep_store *skep_store_open_memory(char *reterr, size_t size);
+struct skep_store *skep_store_open_memory(struct skep_diag *reterr);
 void skep_store_close(struct skep_store *store); /* NULL is fine */
 
 /* Begins a run; *ret_run is its id. world: "sim" or "real". The scenario stays where it is until the run has ended. */
 bool skep_store_begin(struct skep_store *store, const struct skep_scenario *scenario, const char *world,
-	const char *device, bool pace, bool shape, int64_t *ret_run, char *reterr, size_t size);
+	const char *device, bool pace, bool shape, int64_t *ret_run, struct skep_diag *reterr);
 
 /* After skep_store_begin(): keeps only the first so many operations of each worker, and of the notes only those that no cap
  * bounds: a run of a sweep is one of many. */
@@ -39,6 +40,6 @@ void skep_store_patience(struct skep_store *store, uint32_t seconds, FILE *say);
 
 /* What could not be written is lost; the run then keeps the rounds written before and, where that still works, is marked
  * 'dead'. */
-bool skep_store_end(struct skep_store *store, const struct skep_summary *summary, char *reterr, size_t size);
+bool skep_store_end(struct skep_store *store, const struct skep_summary *summary, struct skep_diag *reterr);
 
 #endif

@@ -50,21 +50,21 @@ bool skep_store_put_logs(struct skep_store *store)
 
 /* ---- out --------------------------------------------------------------------------------------------------------- */
 
-static bool read_run(struct skep_store *store, int64_t run, struct skep_run_log *ret, char *reterr, size_t size)
+static bool read_run(struct skep_store *store, int64_t run, struct skep_run_log *ret, struct skep_diag *reterr)
 {
 	sqlite3_stmt *row = skep_store_query(
-		store, "SELECT world, workers, path, text, first_round FROM runs WHERE id = ?1", run, 0, reterr, size);
+		store, "SELECT world, workers, path, text, first_round FROM runs WHERE id = ?1", run, 0, reterr);
 	bool ok = false;
 	if (row == NULL)
 		return false;
 	if (!skep_store_row(store, row)) {
-		snprintf(reterr, size, "there is no run %" PRId64 " in this database", run);
+		skep_fail(reterr, "there is no run %" PRId64 " in this database", run);
 	} else if (strcmp(skep_column_text(row, 0), "real") != 0) {
-		snprintf(reterr, size,
+		skep_fail(reterr,
 			"run %" PRId64 " was simulated and has no log: simulate it again, one seed gives one run", run);
 	} else if (sqlite3_column_int64(row, 1) < 1 || sqlite3_column_int64(row, 1) > MACHINES_MAX ||
 		   sqlite3_column_int64(row, 4) < 0 || sqlite3_column_int64(row, 4) > UINT32_MAX) {
-		snprintf(reterr, size, "the row of run %" PRId64 " is damaged", run);
+		skep_fail(reterr, "the row of run %" PRId64 " is damaged", run);
 	} else {
 		ret->machines = (uint32_t)sqlite3_column_int64(row, 1) + 1;
 		ret->first_round = (uint32_t)sqlite3_column_int64(row, 4);
@@ -73,18 +73,18 @@ static bool read_run(struct skep_store *store, int64_t run, struct skep_run_log 
 		ret->machine = calloc(ret->machines, sizeof *ret->machine);
 		ok = ret->path != NULL && ret->text != NULL && ret->machine != NULL;
 		if (!ok)
-			snprintf(reterr, size, "no memory for the log of run %" PRId64, run);
+			skep_fail(reterr, "no memory for the log of run %" PRId64, run);
 	}
 	sqlite3_finalize(row);
 	return ok;
 }
 
 /* How each machine ended; of a run that died nothing is known. */
-static bool read_ends(struct skep_store *store, int64_t run, struct skep_run_log *log, char *reterr, size_t size)
+static bool read_ends(struct skep_store *store, int64_t run, struct skep_run_log *log, struct skep_diag *reterr)
 {
 	sqlite3_stmt *row = skep_store_query(store,
 		"SELECT worker, events, digest FROM workers WHERE run = ?1 AND events NOT NULL AND digest NOT NULL",
-		run, 0, reterr, size);
+		run, 0, reterr);
 	if (row == NULL)
 		return false;
 	while (skep_store_row(store, row)) {
@@ -127,11 +127,11 @@ static bool add_part(struct reading *reading, sqlite3_stmt *row)
 	return true;
 }
 
-static bool read_parts(struct skep_store *store, int64_t run, struct skep_run_log *log, char *reterr, size_t size)
+static bool read_parts(struct skep_store *store, int64_t run, struct skep_run_log *log, struct skep_diag *reterr)
 {
 	sqlite3_stmt *row = skep_store_query(store,
 		"SELECT worker, part, checksum, bytes FROM event_log WHERE run = ?1 ORDER BY worker, part", run, 0,
-		reterr, size);
+		reterr);
 	struct reading reading = {.log = log};
 	uint64_t parts = 0;
 	bool ok = row != NULL;
@@ -140,25 +140,23 @@ static bool read_parts(struct skep_store *store, int64_t run, struct skep_run_lo
 		ok = add_part(&reading, row);
 		parts++;
 		if (!ok)
-			snprintf(reterr, size,
-				"the log of run %" PRId64 " is damaged: part %" PRId64 " of machine %" PRId64, run,
-				(int64_t)sqlite3_column_int64(row, 1), (int64_t)sqlite3_column_int64(row, 0));
+			skep_fail(reterr, "the log of run %" PRId64 " is damaged: part %" PRId64 " of machine %" PRId64,
+				run, (int64_t)sqlite3_column_int64(row, 1), (int64_t)sqlite3_column_int64(row, 0));
 	}
 	sqlite3_finalize(row);
 	if (ok && rc != SQLITE_DONE)
-		snprintf(reterr, size, "the log of run %" PRId64 " cannot be read: %s", run, sqlite3_errstr(rc));
+		skep_fail(reterr, "the log of run %" PRId64 " cannot be read: %s", run, sqlite3_errstr(rc));
 	else if (ok && parts == 0)
-		snprintf(reterr, size, "run %" PRId64 " has no log: it did not get so far", run);
+		skep_fail(reterr, "run %" PRId64 " has no log: it did not get so far", run);
 	return ok && rc == SQLITE_DONE && parts > 0;
 }
 
-bool skep_run_log_read(struct skep_store *store, int64_t run, struct skep_run_log *ret, char *reterr, size_t size)
+bool skep_run_log_read(struct skep_store *store, int64_t run, struct skep_run_log *ret, struct skep_diag *reterr)
 {
 	*ret = (struct skep_run_log){0};
-	bool read = read_run(store, run, ret, reterr, size) && read_ends(store, run, ret, reterr, size) &&
-	            skep_run_sources_read(store, run, &ret->sources, reterr, size) &&
-	            read_parts(store, run, ret, reterr, size);
-	if (skep_store_read_all(store, reterr, size) && read)
+	bool read = read_run(store, run, ret, reterr) && read_ends(store, run, ret, reterr) &&
+	            skep_run_sources_read(store, run, &ret->sources, reterr) && read_parts(store, run, ret, reterr);
+	if (skep_store_read_all(store, reterr) && read)
 		return true;
 	skep_run_log_finish(ret);
 	return false;

@@ -6,6 +6,7 @@
 #define SKEP_ANALYSIS_STORE_LOG_H
 
 #include "analysis/store/store_sources.h"
+#include "base/diag.h"
 
 struct skep_run_log {
 	char *path, *text; /* of the scenario; the text is that of the run, overrides included */
@@ -17,7 +18,7 @@ struct skep_run_log {
 
 /* Refuses, with the reason and what to do: a run that is not there, was simulated, has no log, or one whose bytes are not those
  * that were written. Gives nothing then. */
-bool skep_run_log_read(struct skep_store *store, int64_t run, struct skep_run_log *ret, char *reterr, size_t size);
+bool skep_run_log_read(struct skep_store *store, int64_t run, struct skep_run_log *ret, struct skep_diag *reterr);
 void skep_run_log_finish(struct skep_run_log *log);
 
 #endif

@@ -99,20 +99,17 @@ bool skep_note_capped(uint8_t kind)
 
 void skep_store_fail(struct skep_store *store, const char *reason)
 {
-	if (store->error[0] == '\0')
-		snprintf(store->error, sizeof store->error, "%s", reason);
+	skep_fail(&store->error, "%s", reason);
 }
 
 void skep_store_fail_sql(struct skep_store *store, int code)
 {
-	char reason[768];
-	skep_database_explain(store->db, store->path, code, reason, sizeof reason);
-	skep_store_fail(store, reason);
+	skep_database_explain(store->db, store->path, code, &store->error);
 }
 
 void skep_rows_append(struct skep_store *store, struct skep_rows *rows, const void *items, size_t count)
 {
-	if (store->error[0] != '\0' || count == 0)
+	if (store->error.set || count == 0)
 		return;
 	if (rows->count + count > rows->capacity) {
 		size_t capacity = 2 * rows->capacity + count + 63;

@@ -87,12 +87,12 @@ struct skep_store {
 	sqlite3 *db;
 	sqlite3_stmt *statement[SKEP_STATEMENTS];
 	char path[512];
-	char error[768];  /* the first one; "" while all is well */
-	char unread[768]; /* the first failure to read; "" while all is well */
-	bool behind;      /* the database was locked when the last round closed */
-	int patience_ms;  /* at the end, for a locked database */
-	FILE *say;        /* that it waits; NULL: nothing */
-	int reserve;      /* of the disk, for mark_dead(); -1: none */
+	struct skep_diag error;  /* the first failure to write */
+	struct skep_diag unread; /* the first failure to read */
+	bool behind;             /* the database was locked when the last round closed */
+	int patience_ms;         /* at the end, for a locked database */
+	FILE *say;               /* that it waits; NULL: nothing */
+	int reserve;             /* of the disk, for mark_dead(); -1: none */
 
 	int64_t run; /* 0: none has begun */
 	uint32_t workers, stages,

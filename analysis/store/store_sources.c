@@ -66,18 +66,18 @@ static bool add_row(struct skep_run_sources *sources, sqlite3_stmt *row)
 }
 
 bool skep_run_sources_read(
-	struct skep_store *store, int64_t run, struct skep_run_sources *ret, char *reterr, size_t size)
+	struct skep_store *store, int64_t run, struct skep_run_sources *ret, struct skep_diag *reterr)
 {
 	*ret = (struct skep_run_sources){0};
-	sqlite3_stmt *row = skep_store_query(store,
-		"SELECT path, bytes, checksum FROM sources WHERE run = ?1 ORDER BY number", run, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(
+		store, "SELECT path, bytes, checksum FROM sources WHERE run = ?1 ORDER BY number", run, 0, reterr);
 	int rc = SQLITE_NOMEM;
 	while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW)
 		if (!add_row(ret, row))
 			break;
 	sqlite3_finalize(row);
 	if (row != NULL && rc != SQLITE_DONE)
-		snprintf(reterr, size, "the files of run %lld cannot be read: %s", (long long)run,
+		skep_fail(reterr, "the files of run %lld cannot be read: %s", (long long)run,
 			rc == SQLITE_ROW ? "no memory" : sqlite3_errstr(rc));
 	if (rc != SQLITE_DONE)
 		skep_run_sources_finish(ret);

@@ -6,6 +6,7 @@
 #define SKEP_ANALYSIS_STORE_SOURCES_H
 
 #include "analysis/store/store.h"
+#include "base/diag.h"
 
 struct skep_source_row {
 	char *path;
@@ -19,7 +20,7 @@ struct skep_run_sources {
 };
 
 bool skep_run_sources_read(
-	struct skep_store *store, int64_t run, struct skep_run_sources *ret, char *reterr, size_t size);
+	struct skep_store *store, int64_t run, struct skep_run_sources *ret, struct skep_diag *reterr);
 void skep_run_sources_finish(struct skep_run_sources *sources);
 
 /* The path of the first file that is not as the run read it; NULL: all are. `scenario` is that of the run, read anew; NULL if it

@@ -27,9 +27,9 @@
 #define BEGIN_TIMEOUT_MS 10000
 #define PUT_TIMEOUT_MS 500
 
-static bool explain(struct skep_store *store, int rc, char *reterr, size_t size)
+static bool explain(struct skep_store *store, int rc, struct skep_diag *reterr)
 {
-	skep_database_explain(store->db, store->path, rc, reterr, size);
+	skep_database_explain(store->db, store->path, rc, reterr);
 	return false;
 }
 
@@ -218,25 +218,25 @@ static int begin_sweep(
 }
 
 bool skep_sweep_begin(struct skep_store *store, const struct skep_sweep_words *words, int64_t *ret_sweep,
-	int64_t *ret_run, char *reterr, size_t size)
+	int64_t *ret_run, struct skep_diag *reterr)
 {
 	sqlite3_busy_timeout(store->db, BEGIN_TIMEOUT_MS);
 	int rc = begin_sweep(store, words, ret_sweep, ret_run);
 	if (rc != SQLITE_OK)
-		explain(store, rc, reterr, size);
+		explain(store, rc, reterr);
 	roll_back(store);
 	return rc == SQLITE_OK;
 }
 
 /* ---- a run on its way -------------------------------------------------------------------------------------------- */
 
-bool skep_sweep_image(struct skep_store *memory, void **ret_image, size_t *ret_bytes, char *reterr, size_t size)
+bool skep_sweep_image(struct skep_store *memory, void **ret_image, size_t *ret_bytes, struct skep_diag *reterr)
 {
 	sqlite3_int64 bytes = 0;
 	*ret_image = sqlite3_serialize(memory->db, "main", &bytes, 0);
 	*ret_bytes = (size_t)bytes;
 	if (*ret_image == NULL)
-		snprintf(reterr, size, "no memory to hand over the run");
+		skep_fail(reterr, "no memory to hand over the run");
 	return *ret_image != NULL;
 }
 
@@ -342,14 +342,14 @@ static int copy_run(struct skep_store *store, uint64_t identity, int64_t *ret_ru
 }
 
 enum skep_sweep_put skep_sweep_put(struct skep_store *store, uint64_t identity, const void *image, size_t bytes,
-	int64_t *ret_run, char *reterr, size_t size)
+	int64_t *ret_run, struct skep_diag *reterr)
 {
 	sqlite3_busy_timeout(store->db, PUT_TIMEOUT_MS);
 	int rc = attach(store, image, bytes);
 	if (rc == SQLITE_OK)
 		rc = copy_run(store, identity, ret_run);
 	if (rc != SQLITE_OK)
-		explain(store, rc, reterr, size);
+		explain(store, rc, reterr);
 	roll_back(store);
 	run_sql(store, "DETACH image");
 	return rc == SQLITE_OK              ? SKEP_SWEEP_PUT_DONE

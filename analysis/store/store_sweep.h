@@ -9,6 +9,7 @@
 #define SKEP_ANALYSIS_STORE_SWEEP_H
 
 #include "analysis/store/store.h"
+#include "base/diag.h"
 #include "scenarios/read/scenario.h"
 #include "scenarios/read/vary.h"
 
@@ -21,10 +22,10 @@ struct skep_sweep_words { /* what a sweep is asked to do */
 /* Finds the sweep that was asked for in these words, or writes it down. ret_run[combinations]: the run that is there, 0 where
  * none is. Runs that another sweep has made count. */
 bool skep_sweep_begin(struct skep_store *store, const struct skep_sweep_words *words, int64_t *ret_sweep,
-	int64_t *ret_run, char *reterr, size_t size);
+	int64_t *ret_run, struct skep_diag *reterr);
 
 /* The run that a store in memory holds, as bytes; *ret_image is to be given to skep_sweep_image_free(). */
-bool skep_sweep_image(struct skep_store *memory, void **ret_image, size_t *ret_bytes, char *reterr, size_t size);
+bool skep_sweep_image(struct skep_store *memory, void **ret_image, size_t *ret_bytes, struct skep_diag *reterr);
 void skep_sweep_image_free(void *image);
 
 /* Of two runs that are the same: the scenario's text with its overrides and its seed, the bytes of the files that it names,
@@ -35,6 +36,6 @@ uint64_t skep_sweep_identity(const struct skep_scenario *scenario);
  * there already, by another process, it is that one, and nothing is copied. */
 enum skep_sweep_put { SKEP_SWEEP_PUT_DONE, SKEP_SWEEP_PUT_LOCKED, SKEP_SWEEP_PUT_FAILED };
 enum skep_sweep_put skep_sweep_put(struct skep_store *store, uint64_t identity, const void *image, size_t bytes,
-	int64_t *ret_run, char *reterr, size_t size);
+	int64_t *ret_run, struct skep_diag *reterr);
 
 #endif

@@ -77,7 +77,7 @@ struct comparison {
 
 /* ---- which runs ------------------------------------------------------------------------------------------------- */
 
-static bool choose(struct skep_store *store, int64_t *first, int64_t *second, char *reterr, size_t size)
+static bool choose(struct skep_store *store, int64_t *first, int64_t *second, struct skep_diag *reterr)
 {
 	static const char newest[] =
 		"SELECT sim.id, real.id FROM runs AS sim JOIN runs AS real USING (scenario)"
@@ -85,19 +85,16 @@ static bool choose(struct skep_store *store, int64_t *first, int64_t *second, ch
 		" ORDER BY sim.text = real.text DESC, max(sim.id, real.id) DESC, min(sim.id, real.id) DESC LIMIT 1";
 	if (*first != 0 && *second != 0)
 		return true;
-	if (*first != 0 || *second != 0) {
-		snprintf(reterr, size, "compare takes two runs, or none for the newest pair");
-		return false;
-	}
-	sqlite3_stmt *row = skep_store_query(store, newest, 0, 0, reterr, size);
+	if (*first != 0 || *second != 0)
+		return skep_fail(reterr, "compare takes two runs, or none for the newest pair");
+	sqlite3_stmt *row = skep_store_query(store, newest, 0, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
 		*first = sqlite3_column_int64(row, 0);
 		*second = sqlite3_column_int64(row, 1);
 	} else if (row != NULL) {
-		snprintf(reterr, size,
-			"no scenario has both a finished simulated and a finished real run: "
-			"`skep sim` and `skep run` the same scenario, or name two runs");
+		skep_fail(reterr, "no scenario has both a finished simulated and a finished real run: "
+				  "`skep sim` and `skep run` the same scenario, or name two runs");
 	}
 	sqlite3_finalize(row);
 	return found;
@@ -105,12 +102,12 @@ static bool choose(struct skep_store *store, int64_t *first, int64_t *second, ch
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-static bool read_side(struct skep_store *store, int64_t id, struct side *ret, char *reterr, size_t size)
+static bool read_side(struct skep_store *store, int64_t id, struct side *ret, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT scenario, world, device, version, started, status, pace, shape,"
 				  " printf('%llu', seed), EXISTS (SELECT 1 FROM links WHERE run = ?1)"
 				  " FROM runs WHERE id = ?1";
-	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, id, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
 		ret->id = id;
@@ -125,17 +122,16 @@ static bool read_side(struct skep_store *store, int64_t id, struct side *ret, ch
 		snprintf(ret->seed, sizeof ret->seed, "%s", skep_column_text(row, 8));
 		ret->has_links = sqlite3_column_int(row, 9);
 	} else if (row != NULL) {
-		snprintf(reterr, size, "there is no run %lld in the database", (long long)id);
+		skep_fail(reterr, "there is no run %lld in the database", (long long)id);
 	}
 	sqlite3_finalize(row);
 	return found;
 }
 
-static bool read_quantile(
-	struct skep_store *store, int64_t run, double quantile, double *ret, char *reterr, size_t size)
+static bool read_quantile(struct skep_store *store, int64_t run, double quantile, double *ret, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT closed_s - opened_s, count(*) OVER () FROM rounds WHERE run = ?1 ORDER BY 1";
-	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, reterr);
 	double *duration_s = NULL;
 	size_t count = 0, rounds = 0;
 	*ret = NAN;
@@ -152,23 +148,23 @@ static bool read_quantile(
 	if (ok && count > 0)
 		*ret = gsl_stats_quantile_from_sorted_data(duration_s, 1, count, quantile);
 	else if (row != NULL && !ok)
-		snprintf(reterr, size, "no memory for %zu rounds", rounds);
+		skep_fail(reterr, "no memory for %zu rounds", rounds);
 	free(duration_s);
 	sqlite3_finalize(row);
 	return ok;
 }
 
-static bool read_metric(struct skep_store *store, struct side *side, const struct metric *metric, double *ret,
-	char *reterr, size_t size)
+static bool read_metric(
+	struct skep_store *store, struct side *side, const struct metric *metric, double *ret, struct skep_diag *reterr)
 {
 	if (metric->sql == NULL)
-		return read_quantile(store, side->id, metric->quantile, ret, reterr, size);
-	sqlite3_stmt *row = skep_store_query(store, metric->sql, side->id, 0, reterr, size);
+		return read_quantile(store, side->id, metric->quantile, ret, reterr);
+	sqlite3_stmt *row = skep_store_query(store, metric->sql, side->id, 0, reterr);
 	bool ok = row != NULL && skep_store_row(store, row);
 	if (ok)
 		*ret = skep_column_real(row, 0);
 	else if (row != NULL)
-		snprintf(reterr, size, "%s", sqlite3_errmsg(skep_store_database(store)));
+		skep_fail(reterr, "%s", sqlite3_errmsg(skep_store_database(store)));
 	sqlite3_finalize(row);
 	return ok;
 }
@@ -182,19 +178,19 @@ static void fill_unused_links(struct side *side)
 }
 
 static bool read_comparison(
-	struct skep_store *store, int64_t first, int64_t second, struct comparison *ret, char *reterr, size_t size)
+	struct skep_store *store, int64_t first, int64_t second, struct comparison *ret, struct skep_diag *reterr)
 {
 	int64_t id[2] = {first, second};
 	for (int k = 0; k < 2; k++) {
 		struct side *side = &ret->side[k];
-		if (!read_side(store, id[k], side, reterr, size))
+		if (!read_side(store, id[k], side, reterr))
 			return false;
 		for (size_t i = 0; i < METRICS; i++)
-			if (!read_metric(store, side, &METRIC[i], &side->value[i], reterr, size))
+			if (!read_metric(store, side, &METRIC[i], &side->value[i], reterr))
 				return false;
 		fill_unused_links(side);
 	}
-	return skep_settings_compare_runs(store, first, second, &ret->settings, reterr, size);
+	return skep_settings_compare_runs(store, first, second, &ret->settings, reterr);
 }
 
 static double difference(const struct comparison *c, size_t i)
@@ -356,12 +352,12 @@ static void print_text(const struct comparison *c, FILE *out)
 }
 
 bool skep_compare(
-	struct skep_store *store, int64_t first, int64_t second, bool json, FILE *out, char *reterr, size_t size)
+	struct skep_store *store, int64_t first, int64_t second, bool json, FILE *out, struct skep_diag *reterr)
 {
 	struct comparison comparison;
-	bool read = choose(store, &first, &second, reterr, size) &&
-	            read_comparison(store, first, second, &comparison, reterr, size);
-	if (!skep_store_read_all(store, reterr, size) || !read)
+	bool read =
+		choose(store, &first, &second, reterr) && read_comparison(store, first, second, &comparison, reterr);
+	if (!skep_store_read_all(store, reterr) || !read)
 		return false;
 	if (json)
 		print_json(&comparison, out);

@@ -8,12 +8,13 @@
 #include <stdio.h>
 
 #include "analysis/store/store.h"
+#include "base/diag.h"
 
 /* Compares two runs; 0, 0 takes a finished simulated and a finished real run of the same scenario name: the newest two with
  * the same text, or the newest if there are none. A warning names the settings in which the two differ.
  * Prints a table (metric, unit, first, second, difference in percent): throughput, utilisation, time per round (median,
  * p90), bytes and messages per class and per link class (inside a place, between places), issued, counted, lost, final loss. */
 bool skep_compare(
-	struct skep_store *store, int64_t first, int64_t second, bool json, FILE *out, char *reterr, size_t size);
+	struct skep_store *store, int64_t first, int64_t second, bool json, FILE *out, struct skep_diag *reterr);
 
 #endif

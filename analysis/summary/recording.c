@@ -14,12 +14,12 @@
 #define END_PATIENCE_S 600 /* a run is worth more than the time until its database is free */
 
 bool skep_recording_begin(struct skep_recording *r, const struct skep_recording_options *options,
-	const struct skep_scenario *scenario, char *reterr, size_t size)
+	const struct skep_scenario *scenario, struct skep_diag *reterr)
 {
 	*r = (struct skep_recording){.options = *options};
-	r->store = skep_store_open(options->db, true, reterr, size);
+	r->store = skep_store_open(options->db, true, reterr);
 	if (!r->store || !skep_store_begin(r->store, scenario, options->world, options->device, options->pace,
-				 options->shape, &r->run, reterr, size)) {
+				 options->shape, &r->run, reterr)) {
 		skep_store_close(r->store);
 		return false;
 	}
@@ -57,13 +57,13 @@ bool skep_recording_end(
 	struct skep_recording *r, skep_time end_ns, uint64_t events, enum skep_outcome outcome, const char *stopped)
 {
 	struct skep_summary summary;
-	char error[ERROR_BYTES];
+	struct skep_diag error = {0};
 	skep_progress_end(&r->progress);
 	skep_tally_finish(r->tally, end_ns, events, skep_monotonic_s() - r->begin_s, outcome, &summary);
 	summary.run_id = r->run;
 	if (outcome != SKEP_DONE)
 		explain(r, stopped, &summary);
-	bool stored = skep_store_end(r->store, &summary, error, sizeof error);
+	bool stored = skep_store_end(r->store, &summary, &error);
 	skep_tally_destroy(r->tally);
 	skep_store_close(r->store);
 	if (r->options.json)
@@ -71,6 +71,6 @@ bool skep_recording_end(
 	else
 		skep_summary_print_text(&summary, stdout);
 	if (!stored)
-		fprintf(stderr, "skep: %s\n", error);
+		fprintf(stderr, "skep: %s\n", error.message);
 	return stored && outcome == SKEP_DONE;
 }

@@ -8,6 +8,7 @@
 #include "analysis/store/store.h"
 #include "analysis/summary/progress.h"
 #include "analysis/summary/summary.h"
+#include "base/diag.h"
 
 struct skep_recording_options {
 	const char *db, *world, *device; /* device: "cpu" or "cuda" */
@@ -29,7 +30,7 @@ struct skep_recording {
 
 /* False: the database takes no run, and reterr says why; nothing is to be ended. *ret stays where it is until then. */
 bool skep_recording_begin(struct skep_recording *ret, const struct skep_recording_options *options,
-	const struct skep_scenario *scenario, char *reterr, size_t size);
+	const struct skep_scenario *scenario, struct skep_diag *reterr);
 
 /* Writes what there is, and prints the result. `stopped`: what ended the run before its time, such as "ended by SIGINT", or
  * NULL. False: the run was not recorded, which is said, or it failed, and the reason is in r->failure. */

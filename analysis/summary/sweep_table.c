@@ -39,12 +39,12 @@ const char *skep_sweep_metric_key(enum skep_sweep_metric metric)
 
 /* ---- read -------------------------------------------------------------------------------------------------------- */
 
-static bool read_head(struct skep_store *store, struct skep_sweep_table *t, char *reterr, size_t size)
+static bool read_head(struct skep_store *store, struct skep_sweep_table *t, struct skep_diag *reterr)
 {
 	static const char sql[] = "SELECT id, scenario, version, (SELECT count(*) FROM sweep_keys WHERE sweep = id),"
 				  " (SELECT 1 + max(point) FROM sweep_runs WHERE sweep = id) FROM sweeps"
 				  " WHERE ?1 = 0 OR id = ?1 ORDER BY id DESC LIMIT 1";
-	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr);
 	bool found = row != NULL && skep_store_row(store, row);
 	if (found) {
 		t->sweep = sqlite3_column_int64(row, 0);
@@ -53,9 +53,9 @@ static bool read_head(struct skep_store *store, struct skep_sweep_table *t, char
 		t->keys = (uint32_t)sqlite3_column_int64(row, 3);
 		t->points = (uint32_t)sqlite3_column_int64(row, 4);
 	} else if (row != NULL && t->sweep != 0) {
-		snprintf(reterr, size, "there is no sweep %lld in the database", (long long)t->sweep);
+		skep_fail(reterr, "there is no sweep %lld in the database", (long long)t->sweep);
 	} else if (row != NULL) {
-		snprintf(reterr, size, "the database holds no sweep: `skep sweep` makes one");
+		skep_fail(reterr, "the database holds no sweep: `skep sweep` makes one");
 	}
 	sqlite3_finalize(row);
 	return found;
@@ -63,14 +63,14 @@ static bool read_head(struct skep_store *store, struct skep_sweep_table *t, char
 
 /* Texts by position, from a query of two columns. */
 static bool read_texts(
-	struct skep_store *store, const char *sql, int64_t sweep, char **ret, uint32_t count, char *reterr, size_t size)
+	struct skep_store *store, const char *sql, int64_t sweep, char **ret, uint32_t count, struct skep_diag *reterr)
 {
-	sqlite3_stmt *row = skep_store_query(store, sql, sweep, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, sweep, 0, reterr);
 	uint32_t i = 0;
 	while (row != NULL && i < count && skep_store_row(store, row))
 		ret[i++] = strdup(skep_column_text(row, 0));
 	if (row != NULL && i < count)
-		snprintf(reterr, size, "sweep %lld is not whole in the database", (long long)sweep);
+		skep_fail(reterr, "sweep %lld is not whole in the database", (long long)sweep);
 	sqlite3_finalize(row);
 	return row != NULL && i == count;
 }
@@ -97,15 +97,14 @@ static void close_figure(struct skep_sweep_figure *figure, const struct sums *su
 	figure->spread = n > 1 ? sqrt(fmax(sums->squares - sums->sum * sums->sum / n, 0) / (n - 1)) : NAN;
 }
 
-static bool read_runs(
-	struct skep_store *store, struct skep_sweep_table *t, struct sums *sums, char *reterr, size_t size)
+static bool read_runs(struct skep_store *store, struct skep_sweep_table *t, struct sums *sums, struct skep_diag *reterr)
 {
 	static const char sql[] =
 		"SELECT point, status, throughput_samples_per_s, time_s, time_to_target_s, cost_usd,"
 		" final_loss, utilisation, passes_s, reduction_s, final_validation_loss, cost_to_target_usd"
 		" FROM sweep_runs LEFT JOIN runs ON runs.id = run"
 		" WHERE sweep = ?1 ORDER BY number";
-	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr, size);
+	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr);
 	while (row != NULL && skep_store_row(store, row)) {
 		uint32_t point = (uint32_t)sqlite3_column_int64(row, 0);
 		if (point >= t->points)
@@ -125,14 +124,12 @@ static bool read_runs(
 	return row != NULL;
 }
 
-static bool read_rows(struct skep_store *store, struct skep_sweep_table *t, char *reterr, size_t size)
+static bool read_rows(struct skep_store *store, struct skep_sweep_table *t, struct skep_diag *reterr)
 {
 	struct sums *sums = calloc((size_t)t->points * SKEP_SWEEP_METRICS, sizeof *sums);
-	if (sums == NULL) {
-		snprintf(reterr, size, "no memory for the table");
-		return false;
-	}
-	bool read = read_runs(store, t, sums, reterr, size);
+	if (sums == NULL)
+		return skep_fail(reterr, "no memory for the table");
+	bool read = read_runs(store, t, sums, reterr);
 	for (uint32_t p = 0; p < t->points; p++) {
 		for (int m = 0; m < SKEP_SWEEP_METRICS; m++)
 			close_figure(&t->row[p].figure[m], &sums[p * SKEP_SWEEP_METRICS + (unsigned)m]);
@@ -145,11 +142,11 @@ static bool read_rows(struct skep_store *store, struct skep_sweep_table *t, char
 }
 
 bool skep_sweep_table_read(
-	struct skep_store *store, int64_t sweep, struct skep_sweep_table *ret, char *reterr, size_t size)
+	struct skep_store *store, int64_t sweep, struct skep_sweep_table *ret, struct skep_diag *reterr)
 {
 	*ret = (struct skep_sweep_table){.sweep = sweep};
-	if (!read_head(store, ret, reterr, size)) {
-		skep_store_read_all(store, reterr, size);
+	if (!read_head(store, ret, reterr)) {
+		skep_store_read_all(store, reterr);
 		return false;
 	}
 	ret->key = calloc(ret->keys + 1, sizeof *ret->key);
@@ -157,14 +154,14 @@ bool skep_sweep_table_read(
 	ret->row = calloc(ret->points + 1, sizeof *ret->row);
 	bool read = ret->key != NULL && ret->value != NULL && ret->row != NULL;
 	if (!read)
-		snprintf(reterr, size, "no memory for the table");
+		skep_fail(reterr, "no memory for the table");
 	read = read &&
 	       read_texts(store, "SELECT key FROM sweep_keys WHERE sweep = ?1 ORDER BY position", ret->sweep, ret->key,
-		       ret->keys, reterr, size) &&
+		       ret->keys, reterr) &&
 	       read_texts(store, "SELECT value FROM sweep_values WHERE sweep = ?1 ORDER BY point, position", ret->sweep,
-		       ret->value, ret->points * ret->keys, reterr, size) &&
-	       read_rows(store, ret, reterr, size);
-	read = skep_store_read_all(store, reterr, size) && read;
+		       ret->value, ret->points * ret->keys, reterr) &&
+	       read_rows(store, ret, reterr);
+	read = skep_store_read_all(store, reterr) && read;
 	if (!read)
 		skep_sweep_table_finish(ret);
 	return read;

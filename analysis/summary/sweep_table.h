@@ -6,6 +6,7 @@
 #define SKEP_ANALYSIS_SWEEP_TABLE_H
 
 #include "analysis/store/store.h"
+#include "base/diag.h"
 
 enum skep_sweep_metric {
 	SKEP_SWEEP_THROUGHPUT,
@@ -45,7 +46,7 @@ struct skep_sweep_table {
 
 /* sweep 0: the newest. */
 bool skep_sweep_table_read(
-	struct skep_store *store, int64_t sweep, struct skep_sweep_table *ret, char *reterr, size_t size);
+	struct skep_store *store, int64_t sweep, struct skep_sweep_table *ret, struct skep_diag *reterr);
 void skep_sweep_table_finish(struct skep_sweep_table *table);
 
 void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out);

@@ -59,32 +59,29 @@ static bool has_magic(const char *path, const char *text)
 	return false;
 }
 
-static bool decide(const char *path, const char *head, char *reterr, size_t size)
+static bool decide(const char *path, const char *head, struct skep_diag *reterr)
 {
 	char text[HEAD_BYTES];
 	ssize_t length = read_head(path, text);
 	if (length == -1 || length == 0)
 		return true;
-	if (length == -2) {
-		snprintf(reterr, size, "%s: is there already, and cannot be read: %s: take another name, or --force",
+	if (length == -2)
+		return skep_fail(reterr, "%s: is there already, and cannot be read: %s: take another name, or --force",
 			path, strerror(errno));
-		return false;
-	}
 	if (head ? has_line(text, head) : has_magic(path, text))
 		return true;
-	snprintf(reterr, size,
+	return skep_fail(reterr,
 		"%s: is there already, and is not what this command writes: take another name, or --force", path);
-	return false;
 }
 
-bool skep_replace_written(const char *path, const char *head, char *reterr, size_t size)
+bool skep_replace_written(const char *path, const char *head, struct skep_diag *reterr)
 {
-	return decide(path, head, reterr, size);
+	return decide(path, head, reterr);
 }
 
-bool skep_replace_picture(const char *path, char *reterr, size_t size)
+bool skep_replace_picture(const char *path, struct skep_diag *reterr)
 {
-	return decide(path, NULL, reterr, size);
+	return decide(path, NULL, reterr);
 }
 
 bool skep_replace_same(const char *a, const char *b)
@@ -93,10 +90,9 @@ bool skep_replace_same(const char *a, const char *b)
 	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-bool skep_replace_not_read(const char *path, const char *read, const char *what, char *reterr, size_t size)
+bool skep_replace_not_read(const char *path, const char *read, const char *what, struct skep_diag *reterr)
 {
 	if (!skep_replace_same(path, read))
 		return true;
-	snprintf(reterr, size, "%s: is %s, which this command reads: take another name", path, what);
-	return false;
+	return skep_fail(reterr, "%s: is %s, which this command reads: take another name", path, what);
 }

@@ -59,11 +59,11 @@ static void disarm(struct rank *rank)
 
 static bool lanes_begin(struct rank *rank)
 {
-	char error[256];
+	struct skep_diag error = {0};
 	struct skep_loop_setup *setup = rank->setup;
 	if (setup->device == NULL)
-		setup->device = skep_device_create_on(setup->device_kind, &setup->device_place,
-			&setup->scenario->training, SKEP_NO_STAGE, error, sizeof error);
+		setup->device = skep_device_create_on(
+			setup->device_kind, &setup->device_place, &setup->scenario->training, SKEP_NO_STAGE, &error);
 	struct skep_lanes_setup lanes = {.device = setup->device,
 		.clock = setup->clock,
 		.wake = setup->transport->wake,

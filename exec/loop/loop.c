@@ -371,7 +371,7 @@ static void rank_finish(struct rank *rank)
 }
 
 bool skep_loop_run(
-	struct skep_loop_setup *setup, struct skep_exec_result *ret, bool *ret_clean, char *reterr, size_t size)
+	struct skep_loop_setup *setup, struct skep_exec_result *ret, bool *ret_clean, struct skep_diag *reterr)
 {
 	struct rank rank;
 	assert(setup->transport->ranks > setup->scenario->plan.workers);
@@ -379,7 +379,7 @@ bool skep_loop_run(
 	*ret_clean = false;
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* a nap of 20 us must not become one of 70 */
 	if (!rank_init(&rank, setup) || (skep_incarnations_at_start(&rank) && !skep_incarnation_begin(&rank))) {
-		snprintf(reterr, size, "no memory or no thread for rank %" PRIu32, setup->transport->rank);
+		skep_fail(reterr, "no memory or no thread for rank %" PRIu32, setup->transport->rank);
 		rank_finish(&rank);
 		return false;
 	}
@@ -398,7 +398,7 @@ bool skep_loop_run(
 	ret->orphaned = rank.slots.gone[0];
 	ret->bereaved = skep_slots_any_gone(&rank.slots);
 	ret->events = skep_rank_is_root(&rank) ? rank.events : rank.total.events;
-	snprintf(reterr, size, "%s", rank.reason);
+	skep_fail(reterr, "%s", rank.reason);
 	bool fine = !rank.failed;
 	rank_finish(&rank);
 	return fine;

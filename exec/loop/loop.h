@@ -5,6 +5,7 @@
 #ifndef SKEP_EXEC_LOOP_H
 #define SKEP_EXEC_LOOP_H
 
+#include "base/diag.h"
 #include "exec/exec.h"
 #include "exec/loop/clock.h"
 #include "exec/loop/rejects.h"
@@ -33,7 +34,7 @@ struct skep_loop_setup {
 /* Runs the machine of transport->rank to its end, or whatever machines it gets to run. Afterwards setup->device is the caller's
  * again. *ret_clean: all ranks have said good-bye and nothing is under way. */
 bool skep_loop_run(
-	struct skep_loop_setup *setup, struct skep_exec_result *ret, bool *ret_clean, char *reterr, size_t size);
+	struct skep_loop_setup *setup, struct skep_exec_result *ret, bool *ret_clean, struct skep_diag *reterr);
 
 /* How long rank 0 waits for the workers once the directory has ended: with pace, a worker may have just begun the longest
  * operation of the plan. */

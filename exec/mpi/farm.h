@@ -11,10 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/diag.h"
+
 #define SKEP_FARM_BYTES_MAX (UINT64_C(1) << 30)
 
 /* MPI up. A process that forks does so before. */
-bool skep_farm_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size);
+bool skep_farm_init(uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr);
 /* Returns when the other side takes it, or may before; false: it cannot be sent. */
 bool skep_farm_send(uint32_t rank, const void *bytes, uint64_t count);
 /* The next message, if there is one: *ret is to be freed. Does not wait. */

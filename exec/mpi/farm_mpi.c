@@ -17,14 +17,12 @@
 #define MEET_S 600u
 #define NAP_US 500
 
-bool skep_farm_init(uint32_t *ret_rank, uint32_t *ret_ranks, char *reterr, size_t size)
+bool skep_farm_init(uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
 {
 	int rank, ranks;
 	signal(SIGPIPE, SIG_IGN);
-	if (MPI_Init(NULL, NULL) != MPI_SUCCESS) {
-		snprintf(reterr, size, "MPI does not start");
-		return false;
-	}
+	if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
+		return skep_fail(reterr, "MPI does not start");
 	if (skep_ulfm_active())
 		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);

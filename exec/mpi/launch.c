@@ -57,18 +57,15 @@ bool skep_exec_survives(void)
 	return up ? skep_ulfm_active() : skep_ulfm_built();
 }
 
-bool skep_exec_ready(const struct skep_exec_options *options, char *reterr, size_t size)
+bool skep_exec_ready(const struct skep_exec_options *options, struct skep_diag *reterr)
 {
-	if (options->has_spares && !skep_exec_survives()) {
-		snprintf(reterr, size,
+	if (options->has_spares && !skep_exec_survives())
+		return skep_fail(reterr,
 			"--spares: the MPI that this program was built with ends a run when one of its processes dies; "
 			"it takes Open MPI 5, as in Debian 13");
-		return false;
-	}
 	if (skep_program_find("mpirun"))
 		return true;
-	snprintf(reterr, size, "mpirun is not installed: apt-get install openmpi-bin");
-	return false;
+	return skep_fail(reterr, "mpirun is not installed: apt-get install openmpi-bin");
 }
 
 /* Will mpirun start all ranks on this host? */
@@ -94,7 +91,7 @@ static void prepare_environment(bool shared_memory_only)
 }
 
 /* The command line of mpirun, in memory of its own; NULL: none, and the reason. The strings are the caller's. */
-static char **command_line(char *const option[], char *const argv[], char *reterr, size_t size)
+static char **command_line(char *const option[], char *const argv[], struct skep_diag *reterr)
 {
 	size_t options = 0, arguments = 0;
 	while (option[options] != NULL)
@@ -103,7 +100,7 @@ static char **command_line(char *const option[], char *const argv[], char *reter
 		arguments++;
 	char **all = calloc(options + arguments + 1, sizeof *all);
 	if (all == NULL) {
-		snprintf(reterr, size, "no memory to start mpirun");
+		skep_fail(reterr, "no memory to start mpirun");
 		return NULL;
 	}
 	memcpy(all, option, options * sizeof *all);
@@ -112,12 +109,12 @@ static char **command_line(char *const option[], char *const argv[], char *reter
 	return all;
 }
 
-static bool this_program(char *ret, size_t room, char *reterr, size_t size)
+static bool this_program(char *ret, size_t room, struct skep_diag *reterr)
 {
 	ssize_t length = readlink("/proc/self/exe", ret, room - 1);
 	ret[length > 0 ? length : 0] = '\0';
 	if (length <= 0)
-		snprintf(reterr, size, "cannot tell where this program is: %s", strerror(errno));
+		skep_fail(reterr, "cannot tell where this program is: %s", strerror(errno));
 	return length > 0;
 }
 
@@ -212,25 +209,25 @@ static int wait_for_mpirun(struct watch *w)
 
 /* The run's status, and what is left to be said. Ranks end with theirs, at most 2; whatever else mpirun ends with, it was
  * not they who chose it. */
-static int verdict(const struct watch *w, int state, char *reterr, size_t size)
+static int verdict(const struct watch *w, int state, struct skep_diag *reterr)
 {
 	int code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
 	int status = w->word >= 0 ? w->word : code > 2 ? 1 : code;
 	if (status != 0 && w->asked != 0)
-		snprintf(reterr, size, "the run was ended by SIG%s", sigabbrev_np(w->asked));
+		skep_fail(reterr, "the run was ended by SIG%s", sigabbrev_np(w->asked));
 	else if (w->word < 0 && code == NOT_THERE)
-		snprintf(reterr, size, "mpirun does not start");
+		skep_fail(reterr, "mpirun does not start");
 	else if (w->word < 0 && WIFSIGNALED(state))
-		snprintf(reterr, size, "mpirun was ended by SIG%s, and the run with it", sigabbrev_np(WTERMSIG(state)));
+		skep_fail(reterr, "mpirun was ended by SIG%s, and the run with it", sigabbrev_np(WTERMSIG(state)));
 	else if (w->word < 0 && code > 2)
-		snprintf(reterr, size,
+		skep_fail(reterr,
 			"a process of the run died, and the run with it; which one it was, mpirun says (its status is "
 			"%d)",
 			code);
 	return status != 0 && w->asked != 0 ? 128 + w->asked : status;
 }
 
-static int launch_child(char **command, const char *path, char *reterr, size_t size)
+static int launch_child(char **command, const char *path, struct skep_diag *reterr)
 {
 	sigset_t heard = skep_quit_signals(), before;
 	sigaddset(&heard, SIGCHLD);
@@ -250,8 +247,8 @@ static int launch_child(char **command, const char *path, char *reterr, size_t s
 		_exit(NOT_THERE);
 	}
 	if (w.mpirun > 0)
-		return verdict(&w, wait_for_mpirun(&w), reterr, size);
-	snprintf(reterr, size, "mpirun does not start: %s", strerror(errno));
+		return verdict(&w, wait_for_mpirun(&w), reterr);
+	skep_fail(reterr, "mpirun does not start: %s", strerror(errno));
 	return -1;
 }
 
@@ -261,18 +258,18 @@ static int launch_child(char **command, const char *path, char *reterr, size_t s
 	"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca",                          \
 		"odls_base_sigkill_timeout", "3"
 
-int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], char *reterr, size_t size)
+int skep_exec_launch_ranks(uint32_t ranks, char *const argv[], struct skep_diag *reterr)
 {
 	char program[4096], number[16];
-	if (!this_program(program, sizeof program, reterr, size))
+	if (!this_program(program, sizeof program, reterr))
 		return -1;
 	snprintf(number, sizeof number, "%" PRIu32, ranks);
 	char *const option[] = {"mpirun", ALWAYS, "-n", number, program, NULL};
-	char **all = command_line(option, argv, reterr, size);
+	char **all = command_line(option, argv, reterr);
 	if (all == NULL)
 		return -1;
 	prepare_environment(local());
-	int status = launch_child(all, NULL, reterr, size);
+	int status = launch_child(all, NULL, reterr);
 	free(all);
 	return status;
 }
@@ -287,17 +284,17 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 	return remove(path) != 0 && errno != ENOENT;
 }
 
-static int launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[], char *reterr, size_t size)
+static int launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[], struct skep_diag *reterr)
 {
 	char program[4096], number[16], eager[32], folder[] = "/tmp/skep-XXXXXX", path[64];
-	if (!this_program(program, sizeof program, reterr, size))
+	if (!this_program(program, sizeof program, reterr))
 		return -1;
 	snprintf(number, sizeof number, "%" PRIu32, ranks);
 	/* What goes to a dying process must not need its answer: a rendezvous with it can hang the others. */
 	snprintf(eager, sizeof eager, "%" PRIu64, (largest < EAGER_LEAST ? EAGER_LEAST : largest) + 4096);
 	char *const option[] = {"mpirun", "--with-ft", "ulfm", ALWAYS, "--mca", "btl_tcp_eager_limit", eager, "--mca",
 		"btl_tcp_rndv_eager_limit", eager, "-n", number, program, NULL};
-	char **all = command_line(option, argv, reterr, size);
+	char **all = command_line(option, argv, reterr);
 	int status = -1;
 	if (all != NULL && mkdtemp(folder) != NULL) {
 		snprintf(path, sizeof path, "%s/word", folder);
@@ -307,10 +304,10 @@ static int launch_surviving(uint32_t ranks, uint64_t largest, char *const argv[]
 			setenv("OMPI_MCA_btl", "tcp,self", 0);
 			setenv("OMPI_MCA_btl_tcp_if_include", "lo", 0);
 		}
-		status = launch_child(all, path, reterr, size);
+		status = launch_child(all, path, reterr);
 		nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	} else if (all != NULL) {
-		snprintf(reterr, size, "cannot write to /tmp: %s", strerror(errno));
+		skep_fail(reterr, "cannot write to /tmp: %s", strerror(errno));
 	}
 	free(all);
 	return status;
@@ -328,14 +325,14 @@ static uint64_t largest_message(const struct skep_plan *plan)
 }
 
 int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
-	char *reterr, size_t size)
+	struct skep_diag *reterr)
 {
 	uint32_t ranks = scenario->plan.workers + 1;
 	/* What survives deaths has to do without shared memory, which a run as fast as this machine can would feel. */
 	bool shall = options->has_spares || ((scenario->has_trace || options->pace) && skep_exec_survives());
 	if (!shall)
-		return skep_exec_launch_ranks(ranks, argv, reterr, size);
+		return skep_exec_launch_ranks(ranks, argv, reterr);
 	uint64_t spares = options->has_spares ? options->spares : scenario->churn.joins;
 	ranks += (uint32_t)(spares < SKEP_EXEC_SPARES_MAX ? spares : SKEP_EXEC_SPARES_MAX);
-	return launch_surviving(ranks, largest_message(&scenario->plan), argv, reterr, size);
+	return launch_surviving(ranks, largest_message(&scenario->plan), argv, reterr);
 }

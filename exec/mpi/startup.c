@@ -7,16 +7,16 @@
 #include <mpi.h>
 #include <unistd.h>
 
-bool skep_together_agree(char reason[SKEP_REASON_SIZE])
+bool skep_together_agree(struct skep_diag *reterr)
 {
 	int rank, ranks, first;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	int mine = reason[0] == '\0' ? ranks : rank;
+	int mine = reterr->set ? rank : ranks;
 	MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
 	if (first == ranks)
 		return true;
-	MPI_Bcast(reason, SKEP_REASON_SIZE, MPI_CHAR, first, MPI_COMM_WORLD);
+	MPI_Bcast(reterr, sizeof *reterr, MPI_BYTE, first, MPI_COMM_WORLD);
 	return false;
 }
 

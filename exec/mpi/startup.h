@@ -6,13 +6,12 @@
 #ifndef SKEP_EXEC_MPI_STARTUP_H
 #define SKEP_EXEC_MPI_STARTUP_H
 
+#include "base/diag.h"
 #include "exec/loop/clock.h"
 
-#define SKEP_REASON_SIZE 256
-
-/* `reason` is empty where nothing is wrong. Afterwards every rank has that of the lowest one that found something; true:
+/* `reterr` is clear where nothing is wrong. Afterwards every rank has that of the lowest one that found something; true:
  * none did. */
-bool skep_together_agree(char reason[SKEP_REASON_SIZE]);
+bool skep_together_agree(struct skep_diag *reterr);
 
 bool skep_together_one_host(void);
 

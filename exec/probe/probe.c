@@ -36,7 +36,7 @@ static void cluster_finish(struct cluster *c)
 	free(c->name);
 }
 
-static bool cluster_init(struct cluster *c, char reason[SKEP_REASON_SIZE])
+static bool cluster_init(struct cluster *c, struct skep_diag *reterr)
 {
 	int rank, ranks, length = 0;
 	char name[MPI_MAX_PROCESSOR_NAME + NAME_BYTES] = "";
@@ -46,8 +46,8 @@ static bool cluster_init(struct cluster *c, char reason[SKEP_REASON_SIZE])
 	c->host_of = calloc(c->ranks, sizeof *c->host_of);
 	c->name = calloc(c->ranks, sizeof *c->name);
 	if (c->host_of == NULL || c->name == NULL)
-		snprintf(reason, SKEP_REASON_SIZE, "no memory for the names of %d ranks", ranks);
-	if (!skep_together_agree(reason))
+		skep_fail(reterr, "no memory for the names of %d ranks", ranks);
+	if (!skep_together_agree(reterr))
 		return false;
 	uint32_t host = skep_together_host();
 	MPI_Get_processor_name(name, &length);
@@ -161,16 +161,13 @@ static void find_device(const struct skep_probe_options *o, const struct cluster
 		ret->memory_bytes /= (here + count - 1) / count;
 }
 
-static bool microbench(void *context, struct skep_probed_device *ret, char *reterr, size_t size)
+static bool microbench(void *context, struct skep_probed_device *ret, struct skep_diag *reterr)
 {
 	const struct own_device *own = context;
 	struct skep_microbench *microbench = calloc(1, sizeof *microbench);
-	if (microbench == NULL) {
-		snprintf(reterr, size, "no memory to measure the device");
-		return false;
-	}
-	bool done = skep_microbench_measure(
-		own->options->device, &own->place, own->options->size, microbench, reterr, size);
+	if (microbench == NULL)
+		return skep_fail(reterr, "no memory to measure the device");
+	bool done = skep_microbench_measure(own->options->device, &own->place, own->options->size, microbench, reterr);
 	*ret = (struct skep_probed_device){.cuda = own->options->device == SKEP_DEVICE_CUDA,
 		.cores = skep_thread_pool_cores(),
 		.memory_bytes = own->memory_bytes,
@@ -189,36 +186,34 @@ static bool microbench(void *context, struct skep_probed_device *ret, char *rete
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-static void check(const struct skep_probe_options *o, const struct cluster *c, bool one, char reason[SKEP_REASON_SIZE])
+static void check(const struct skep_probe_options *o, const struct cluster *c, bool one, struct skep_diag *reterr)
 {
 	if (c->ranks < 2)
-		snprintf(reason, SKEP_REASON_SIZE,
-			"one process has no other one to measure a way to: start it with -n 2 or more");
+		skep_fail(reterr, "one process has no other one to measure a way to: start it with -n 2 or more");
 	else if (o->shape != NULL && !one)
-		snprintf(reason, SKEP_REASON_SIZE,
-			"--shape plays the network on one host, and these processes are on several");
+		skep_fail(reterr, "--shape plays the network on one host, and these processes are on several");
 	else if (o->shape != NULL && o->shape->machines != c->ranks)
-		snprintf(reason, SKEP_REASON_SIZE,
+		skep_fail(reterr,
 			"--shape: the topology has %" PRIu32 " machines, and there are %" PRIu32
 			" processes: -n %" PRIu32,
 			o->shape->machines, c->ranks, o->shape->machines);
 	else if (o->gpu == NULL && o->device == SKEP_DEVICE_CPU && o->threads > skep_thread_pool_cores())
-		snprintf(reason, SKEP_REASON_SIZE, "--threads: rank %" PRIu32 " on %.64s may use %" PRIu32 " cores",
-			c->rank, c->name[c->rank], skep_thread_pool_cores());
+		skep_fail(reterr, "--threads: rank %" PRIu32 " on %.64s may use %" PRIu32 " cores", c->rank,
+			c->name[c->rank], skep_thread_pool_cores());
 	else if (o->gpu == NULL)
-		skep_device_available(o->device, reason, SKEP_REASON_SIZE);
+		skep_device_available(o->device, reterr);
 }
 
 static bool measure(const struct skep_probe_options *o, const struct cluster *c, const struct skep_clock *clock,
-	struct skep_probed *probed, char reason[SKEP_REASON_SIZE])
+	struct skep_probed *probed, struct skep_diag *reterr)
 {
 	struct skep_rejects rejects = {.rank = c->rank};
 	struct skep_transport transport = {0};
 	struct own_device own;
 	bool clean = false;
 	if (!skep_transport_mpi_create(&transport, skep_together_name(), &rejects))
-		snprintf(reason, SKEP_REASON_SIZE, "no memory for the transport");
-	if (!skep_together_agree(reason))
+		skep_fail(reterr, "no memory for the transport");
+	if (!skep_together_agree(reterr))
 		return false;
 	find_device(o, c, &own);
 	const struct skep_probe_rank_setup setup = {.transport = &transport,
@@ -233,7 +228,7 @@ static bool measure(const struct skep_probe_options *o, const struct cluster *c,
 		.tell = c->rank == 0 ? o->tell : NULL,
 		.tell_context = o->context,
 		.probed = probed};
-	bool done = skep_probe_rank_run(&setup, &clean, reason, SKEP_REASON_SIZE);
+	bool done = skep_probe_rank_run(&setup, &clean, reterr);
 	skep_rejects_close(&rejects);
 	skep_transport_mpi_destroy(&transport, clean);
 	if (setup.signal_fd >= 0)
@@ -241,16 +236,16 @@ static bool measure(const struct skep_probe_options *o, const struct cluster *c,
 	return done;
 }
 
-static bool run(const struct skep_probe_options *o, const struct cluster *c, struct skep_probed *ret,
-	char reason[SKEP_REASON_SIZE])
+static bool run(
+	const struct skep_probe_options *o, const struct cluster *c, struct skep_probed *ret, struct skep_diag *reterr)
 {
 	bool one = skep_together_one_host();
-	check(o, c, one, reason);
-	if (!skep_together_agree(reason))
+	check(o, c, one, reterr);
+	if (!skep_together_agree(reterr))
 		return false;
 	if (c->rank == 0 && !find_places(o, c, ret))
-		snprintf(reason, SKEP_REASON_SIZE, "no memory for the ways between %" PRIu32 " ranks", c->ranks);
-	if (!skep_together_agree(reason))
+		skep_fail(reterr, "no memory for the ways between %" PRIu32 " ranks", c->ranks);
+	if (!skep_together_agree(reterr))
 		return false;
 	if (c->rank == 0) {
 		uint32_t ways, turns;
@@ -263,18 +258,16 @@ static bool run(const struct skep_probe_options *o, const struct cluster *c, str
 			o->begin(o->context, ret, ways, turns);
 	}
 	struct skep_clock clock = skep_together_clock(one);
-	return measure(o, c, &clock, ret, reason);
+	return measure(o, c, &clock, ret, reterr);
 }
 
-bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, char *reterr, size_t size)
+bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, struct skep_diag *reterr)
 {
-	char reason[SKEP_REASON_SIZE] = "";
 	struct cluster cluster;
 	*ret = (struct skep_probed){0};
-	bool done = cluster_init(&cluster, reason) && run(options, &cluster, ret, reason);
+	bool done = cluster_init(&cluster, reterr) && run(options, &cluster, ret, reterr);
 	cluster_finish(&cluster);
 	if (!done)
 		skep_probed_finish(ret);
-	snprintf(reterr, size, "%s", reason);
 	return done;
 }

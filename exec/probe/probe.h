@@ -5,6 +5,7 @@
 #ifndef SKEP_EXEC_PROBE_H
 #define SKEP_EXEC_PROBE_H
 
+#include "base/diag.h"
 #include "models/device/device.h"
 #include "topologies/import/probed.h"
 #include "topologies/read/topology.h"
@@ -27,6 +28,6 @@ struct skep_probe_options {
 
 /* All ranks together, between skep_exec_init() and skep_exec_finish(). On rank 0 `ret` is filled, and the caller's to finish.
  * False, with the reason: nothing was measured. */
-bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, char *reterr, size_t size);
+bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, struct skep_diag *reterr);
 
 #endif

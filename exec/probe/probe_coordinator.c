@@ -159,11 +159,11 @@ static bool first_of_host(const struct probe_rank *p, uint32_t rank)
 static void microbench_own(struct probe_rank *p)
 {
 	struct skep_probed_device device = {0};
-	char error[160];
-	if (p->setup->microbench(p->setup->microbench_context, &device, error, sizeof error))
+	struct skep_diag error = {0};
+	if (p->setup->microbench(p->setup->microbench_context, &device, &error))
 		keep_device(p, 0, &device);
 	else
-		skep_probe_rank_fail(p, error);
+		skep_probe_rank_fail(p, error.message);
 }
 
 /* One of each host, then all: those that compute at once share what a host has, as they will in a run. */

@@ -413,11 +413,12 @@ static void do_microbench(struct probe_rank *p)
 {
 	struct probe_message probe_message = {.word = {PROBE_MESSAGE_BENCHED}};
 	struct skep_probed_device device = {0};
-	char error[160], text[224];
+	char text[256];
+	struct skep_diag error = {0};
 	static_assert(sizeof device <= sizeof probe_message.word - sizeof probe_message.word[0],
 		"a device fits into a letter");
-	if (!p->setup->microbench(p->setup->microbench_context, &device, error, sizeof error)) {
-		snprintf(text, sizeof text, "rank %" PRIu32 ": %s", p->transport->rank, error);
+	if (!p->setup->microbench(p->setup->microbench_context, &device, &error)) {
+		snprintf(text, sizeof text, "rank %" PRIu32 ": %.200s", p->transport->rank, error.message);
 		skep_probe_rank_fail(p, text);
 		return;
 	}
@@ -449,7 +450,7 @@ static bool drain(struct probe_rank *p)
 	return !p->broken && p->transport->pending(p->transport->self) == 0;
 }
 
-bool skep_probe_rank_run(const struct skep_probe_rank_setup *setup, bool *ret_clean, char *reterr, size_t size)
+bool skep_probe_rank_run(const struct skep_probe_rank_setup *setup, bool *ret_clean, struct skep_diag *reterr)
 {
 	struct probe_rank p = {.setup = setup, .transport = setup->transport};
 	bool root = p.transport->rank == 0;
@@ -463,7 +464,7 @@ bool skep_probe_rank_run(const struct skep_probe_rank_setup *setup, bool *ret_cl
 	if (root && !p.failed)
 		send_all(&p, SKEP_FRAME_END);
 	*ret_clean = drain(&p);
-	snprintf(reterr, size, "%s", p.reason);
+	skep_fail(reterr, "%s", p.reason);
 	skep_shaper_destroy(p.shaper);
 	skep_delay_queue_finish(&p.held);
 	free(p.in);

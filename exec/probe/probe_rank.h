@@ -10,6 +10,7 @@
 #ifndef SKEP_EXEC_PROBE_PROBE_RANK_H
 #define SKEP_EXEC_PROBE_PROBE_RANK_H
 
+#include "base/diag.h"
 #include "exec/loop/clock.h"
 #include "exec/loop/transport.h"
 #include "topologies/import/probed.h"
@@ -27,7 +28,7 @@ struct skep_probe_rank_setup {
 	int signal_fd;                     /* rank 0: a signal that ends it; -1: none */
 
 	/* How fast this rank's device is; false with the reason. NULL: devices are not asked for. */
-	bool (*microbench)(void *context, struct skep_probed_device *ret, char *reterr, size_t size);
+	bool (*microbench)(void *context, struct skep_probed_device *ret, struct skep_diag *reterr);
 	void *microbench_context;
 	/* Progress at rank 0: how many of all measurements are done. NULL: not reported. */
 	void (*tell)(void *context, uint32_t done, uint32_t all);
@@ -39,7 +40,7 @@ struct skep_probe_rank_setup {
 
 /* Does this rank's part of the measurement, to its end. False: it failed on all ranks, with the reason.
  * *ret_clean: no transfer is under way any more. */
-bool skep_probe_rank_run(const struct skep_probe_rank_setup *setup, bool *ret_clean, char *reterr, size_t size);
+bool skep_probe_rank_run(const struct skep_probe_rank_setup *setup, bool *ret_clean, struct skep_diag *reterr);
 
 /* Measurements of ways that rank 0 will ask for, and how many of them follow each other. */
 void skep_probe_rank_count(const struct skep_probed *probed, uint32_t *ret_ways, uint32_t *ret_turns);

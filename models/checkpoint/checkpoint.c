@@ -89,14 +89,13 @@ static void name(const struct skep_checkpoint_folder *folder, uint32_t stage, ui
 	snprintf(ret, PATH_BYTES, "%.600s/stage-%u-version-%u.kept", folder->path, stage, version);
 }
 
-static bool wrong(char *reterr, size_t size, const char *path, const char *what)
+static bool wrong(struct skep_diag *reterr, const char *path, const char *what)
 {
-	snprintf(reterr, size, "checkpoint %s: %s", path, what);
-	return false;
+	return skep_fail(reterr, "checkpoint %s: %s", path, what);
 }
 
 static bool write_file(
-	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, char *reterr, size_t size)
+	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, struct skep_diag *reterr)
 {
 	const struct skep_checkpoint_folder *folder = context;
 	char path[PATH_BYTES];
@@ -105,7 +104,7 @@ static bool write_file(
 	unsigned char header[SKEP_CHECKPOINT_HEADER_BYTES];
 	name(folder, stage, version, path);
 	if (!little_endian())
-		return wrong(reterr, size, path, "this machine is not little endian, as the file has to be");
+		return wrong(reterr, path, "this machine is not little endian, as the file has to be");
 	make_header(folder, stage, version, bytes, header);
 	put(header + AT_CHECKSUM, checksum(state, bytes), 8);
 	mkdir(folder->path, 0777);
@@ -113,7 +112,7 @@ static bool write_file(
 	if (file != NULL && fwrite(header, 1, sizeof header, file) == sizeof header)
 		fwrite(state, 1, bytes, file);
 	if (!skep_outputs_commit(&outputs))
-		return wrong(reterr, size, path, diag.message);
+		return wrong(reterr, path, diag.message);
 	if (folder->keep > 0)
 		skep_checkpoint_remove_old(folder, stage);
 	return true;
@@ -154,7 +153,7 @@ static const char *read_whole(FILE *file, const unsigned char *expected, void *s
 }
 
 static bool read_file(
-	void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, char *reterr, size_t size)
+	void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, struct skep_diag *reterr)
 {
 	const struct skep_checkpoint_folder *folder = context;
 	unsigned char expected[SKEP_CHECKPOINT_HEADER_BYTES];
@@ -162,12 +161,11 @@ static bool read_file(
 	name(folder, stage, version, path);
 	FILE *file = fopen(path, "rb");
 	if (file == NULL)
-		return wrong(reterr, size, path,
-			"cannot be read; checkpoint.to must be shared by all workers that may join");
+		return wrong(reterr, path, "cannot be read; checkpoint.to must be shared by all workers that may join");
 	make_header(folder, stage, version, bytes, expected);
 	const char *why = read_whole(file, expected, ret_state, bytes);
 	fclose(file);
-	return why == NULL || wrong(reterr, size, path, why);
+	return why == NULL || wrong(reterr, path, why);
 }
 
 struct skep_keeper skep_checkpoint_keeper(struct skep_checkpoint_folder *folder)

@@ -22,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/diag.h"
+
 #define SKEP_CHECKPOINT_HEADER_BYTES 56u
 #define SKEP_CHECKPOINT_FORMAT 3u /* 1 did not say whose a state is; 2 was of the state alone */
 #define SKEP_CHECKPOINTS_KEPT 3u
@@ -30,10 +32,10 @@
 /* Where a device keeps states. Both return false with a reason that says what to do. */
 struct skep_keeper {
 	void *context;
-	bool (*write)(void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, char *reterr,
-		size_t size);
-	bool (*read)(void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, char *reterr,
-		size_t size);
+	bool (*write)(void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes,
+		struct skep_diag *reterr);
+	bool (*read)(void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes,
+		struct skep_diag *reterr);
 };
 
 struct skep_checkpoint_folder {

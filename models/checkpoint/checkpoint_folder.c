@@ -153,7 +153,7 @@ static bool move_others(const struct skep_checkpoint_folder *folder, uint32_t *r
 }
 
 bool skep_checkpoint_folder_usable(
-	const struct skep_checkpoint_folder *folder, uint32_t *ret_moved, char *reterr, size_t size)
+	const struct skep_checkpoint_folder *folder, uint32_t *ret_moved, struct skep_diag *reterr)
 {
 	const char *what = "make the folder";
 	*ret_moved = 0;
@@ -168,7 +168,7 @@ bool skep_checkpoint_folder_usable(
 		good = move_others(folder, ret_moved);
 	}
 	if (!good)
-		snprintf(reterr, size, "checkpoint.to: cannot %s %s: %s", what, folder->path, strerror(errno));
+		skep_fail(reterr, "checkpoint.to: cannot %s %s: %s", what, folder->path, strerror(errno));
 	return good;
 }
 

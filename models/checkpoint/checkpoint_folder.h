@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "base/diag.h"
 #include "models/checkpoint/checkpoint.h"
 
 /* Of each stage the newest folder->keep that the run has kept are left, those that it goes on with included. */
@@ -18,7 +19,7 @@ void skep_checkpoint_remove_old(const struct skep_checkpoint_folder *folder, uin
  * this one goes on with that is what it has kept beyond the version to go on from, which not all of its stages have. Several
  * processes may do so at once. */
 bool skep_checkpoint_folder_usable(
-	const struct skep_checkpoint_folder *folder, uint32_t *ret_moved, char *reterr, size_t size);
+	const struct skep_checkpoint_folder *folder, uint32_t *ret_moved, struct skep_diag *reterr);
 
 /* How many were moved, for who begins a run; 0: nothing. */
 void skep_checkpoint_say_moved(const struct skep_checkpoint_folder *folder, uint32_t moved, FILE *out);

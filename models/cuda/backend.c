@@ -12,7 +12,7 @@
 #include "models/corpus/data.h"
 #include "models/cuda/lane.h"
 
-#define refuse(...) (snprintf(error, error_size, __VA_ARGS__), false)
+#define refuse(...) (skep_fail(reterr, __VA_ARGS__), false)
 
 static struct skep_cuda_queue *queue_of(void *queue)
 {
@@ -22,7 +22,7 @@ static struct skep_cuda_queue *queue_of(void *queue)
 /* ---- life ----------------------------------------------------------------------------------------------------------------- */
 
 /* What there are no kernels for. */
-static bool can_train(const struct skep_training *training, char *error, size_t error_size)
+static bool can_train(const struct skep_training *training, struct skep_diag *reterr)
 {
 	const struct skep_model *m = training->model;
 	if (m->architecture == SKEP_ARCHITECTURE_NONE)
@@ -88,11 +88,11 @@ static void give(void *context, enum skep_memory_side side, void *memory)
 }
 
 static bool create(const struct skep_device_place *place, const struct skep_training *training,
-	void *ret_queue[SKEP_LANES], struct skep_memory_source *ret_source, char *error, size_t error_size)
+	void *ret_queue[SKEP_LANES], struct skep_memory_source *ret_source, struct skep_diag *reterr)
 {
 	memset(ret_queue, 0, SKEP_LANES * sizeof *ret_queue);
-	const uint32_t count = skep_cuda_count(error, error_size), ordinal = place->ordinal;
-	if (count == 0 || !can_train(training, error, error_size))
+	const uint32_t count = skep_cuda_count(reterr), ordinal = place->ordinal;
+	if (count == 0 || !can_train(training, reterr))
 		return false;
 	if (ordinal >= count)
 		return refuse("this machine has %u GPUs, and no number %u", count, ordinal);
@@ -100,7 +100,7 @@ static bool create(const struct skep_device_place *place, const struct skep_trai
 	for (int l = 0; good && l < SKEP_LANES; l++) {
 		struct skep_cuda_lane *lane = ret_queue[l] = calloc(1, sizeof *lane);
 		if (lane)
-			lane->queue = skep_cuda_queue_create(ordinal, l == SKEP_LANE_COMPUTE, error, error_size);
+			lane->queue = skep_cuda_queue_create(ordinal, l == SKEP_LANE_COMPUTE, reterr);
 		good = lane && lane->queue && equip_squares(lane);
 	}
 	for (int l = 0; good && l < SKEP_LANES; l++) {
@@ -109,7 +109,7 @@ static bool create(const struct skep_device_place *place, const struct skep_trai
 	}
 	if (good && training->offload == SKEP_OFFLOAD_GRADIENTS) {
 		struct skep_cuda_lane *lane = ret_queue[SKEP_LANE_COMPUTE];
-		lane->down = skep_cuda_queue_create(ordinal, false, error, error_size);
+		lane->down = skep_cuda_queue_create(ordinal, false, reterr);
 		good = lane->down != NULL;
 	}
 	if (good && !equip(ret_queue[SKEP_LANE_COMPUTE], training))

@@ -50,40 +50,38 @@ struct skep_lt {
 
 /* ---- the library ---------------------------------------------------------------------------------------------------- */
 
-static bool open_library(struct skep_lt *lt, char *error, size_t error_size)
+static bool open_library(struct skep_lt *lt, struct skep_diag *reterr)
 {
 	lt->library = dlopen(LIBRARY(CUBLAS_VER_MAJOR), RTLD_NOW | RTLD_LOCAL);
 #ifdef SKEP_CUDA_LIBRARIES
 	if (!lt->library)
 		lt->library = dlopen(SKEP_CUDA_LIBRARIES "/" LIBRARY(CUBLAS_VER_MAJOR), RTLD_NOW | RTLD_LOCAL);
 #endif
-	if (!lt->library) {
-		snprintf(error, error_size, "%s: install cuBLAS of CUDA %d, or name its folder in LD_LIBRARY_PATH",
+	if (!lt->library)
+		return skep_fail(reterr, "%s: install cuBLAS of CUDA %d, or name its folder in LD_LIBRARY_PATH",
 			dlerror(), CUBLAS_VER_MAJOR);
-		return false;
-	}
 	const char *missing = NULL;
 #define FIND(name)                                                                                                     \
 	lt->name = (decltype(lt->name))dlsym(lt->library, #name);                                                      \
 	missing = lt->name ? missing : #name;
 	CALLS(FIND)
 	if (missing)
-		snprintf(error, error_size, "%s has no %s", LIBRARY(CUBLAS_VER_MAJOR), missing);
+		skep_fail(reterr, "%s has no %s", LIBRARY(CUBLAS_VER_MAJOR), missing);
 	return missing == NULL;
 }
 
-struct skep_lt *skep_lt_create(char *error, size_t error_size)
+struct skep_lt *skep_lt_create(struct skep_diag *reterr)
 {
 	struct skep_lt *lt = (struct skep_lt *)calloc(1, sizeof *lt);
 	if (!lt) {
-		snprintf(error, error_size, "not enough memory for products");
+		skep_fail(reterr, "not enough memory for products");
 		return NULL;
 	}
-	if (open_library(lt, error, error_size)) {
+	if (open_library(lt, reterr)) {
 		if (lt->cublasLtCreate(&lt->handle) != CUBLAS_STATUS_SUCCESS)
-			snprintf(error, error_size, "cuBLAS does not start: no GPU, no driver, or no memory");
+			skep_fail(reterr, "cuBLAS does not start: no GPU, no driver, or no memory");
 		else if (cudaMalloc(&lt->workspace, WORKSPACE_BYTES) != cudaSuccess)
-			snprintf(error, error_size, "not enough memory on the GPU for products");
+			skep_fail(reterr, "not enough memory on the GPU for products");
 		else
 			return lt;
 	}

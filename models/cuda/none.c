@@ -6,11 +6,10 @@
 
 #include "models/device/backend.h"
 
-static uint32_t count(char *error, size_t error_size)
+static uint32_t count(struct skep_diag *reterr)
 {
-	snprintf(error, error_size,
-		"this skep was built without CUDA; install the CUDA toolkit 12 or newer and rebuild with "
-		"-Dcuda=enabled, or use --device cpu");
+	skep_fail(reterr, "this skep was built without CUDA; install the CUDA toolkit 12 or newer and rebuild with "
+			  "-Dcuda=enabled, or use --device cpu");
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #ifndef SKEP_MODELS_CUDA_PRODUCT_H
 #define SKEP_MODELS_CUDA_PRODUCT_H
 
+#include "base/diag.h"
 #include "models/cuda/kernels.h"
 
 #ifdef __cplusplus
@@ -36,7 +37,7 @@ void skep_cuda_multiply(struct skep_cuda_queue *queue, const struct skep_cuda_pr
 
 /* lt.cu: false, and nothing is asked for, where the library has no such product. */
 struct skep_lt;
-struct skep_lt *skep_lt_create(char *error, size_t error_size);
+struct skep_lt *skep_lt_create(struct skep_diag *reterr);
 void skep_lt_destroy(struct skep_lt *lt);
 bool skep_lt_multiply(struct skep_cuda_queue *queue, const struct skep_cuda_product *product);
 

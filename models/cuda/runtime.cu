@@ -8,16 +8,15 @@
 
 #include "models/cuda/portable.cuh"
 
-uint32_t skep_cuda_count(char *error, size_t error_size)
+uint32_t skep_cuda_count(struct skep_diag *reterr)
 {
 	int count = 0;
 	cudaError_t failed = cudaGetDeviceCount(&count);
 	if (failed == cudaErrorInsufficientDriver)
-		snprintf(error, error_size,
-			"this machine has no driver for CUDA 13, or an older one: install NVIDIA's driver, or use "
+		skep_fail(reterr, "this machine has no driver for CUDA 13, or an older one: install NVIDIA's driver, or use "
 			"--device cpu");
 	else if (failed != cudaSuccess || count <= 0)
-		snprintf(error, error_size, "CUDA finds no GPU on this machine (%s): use --device cpu",
+		skep_fail(reterr, "CUDA finds no GPU on this machine (%s): use --device cpu",
 			cudaGetErrorString(failed));
 	return failed == cudaSuccess && count > 0 ? (uint32_t)count : 0;
 }
@@ -36,7 +35,7 @@ static struct skep_cuda_queue *fail(struct skep_cuda_queue *queue)
 	return NULL;
 }
 
-struct skep_cuda_queue *skep_cuda_queue_create(uint32_t ordinal, bool products, char *error, size_t error_size)
+struct skep_cuda_queue *skep_cuda_queue_create(uint32_t ordinal, bool products, struct skep_diag *reterr)
 {
 	struct cudaDeviceProp facts;
 	struct skep_cuda_queue *queue = (struct skep_cuda_queue *)calloc(1, sizeof *queue);
@@ -44,8 +43,7 @@ struct skep_cuda_queue *skep_cuda_queue_create(uint32_t ordinal, bool products, 
 	if (failed == cudaSuccess)
 		failed = cudaGetDeviceProperties(&facts, (int)ordinal);
 	if (failed == cudaSuccess && facts.major < 8) {
-		snprintf(error, error_size,
-			"GPU %u, a %s, is of compute capability %d.%d; bf16 needs 8.0: use --device cpu", ordinal,
+		skep_fail(reterr, "GPU %u, a %s, is of compute capability %d.%d; bf16 needs 8.0: use --device cpu", ordinal,
 			facts.name, facts.major, facts.minor);
 		return fail(queue);
 	}
@@ -54,12 +52,12 @@ struct skep_cuda_queue *skep_cuda_queue_create(uint32_t ordinal, bool products, 
 	if (failed == cudaSuccess)
 		failed = cudaEventCreateWithFlags(&queue->event, cudaEventDisableTiming);
 	if (failed != cudaSuccess) {
-		snprintf(error, error_size, "GPU %u cannot be used: %s", ordinal, cudaGetErrorString(failed));
+		skep_fail(reterr, "GPU %u cannot be used: %s", ordinal, cudaGetErrorString(failed));
 		return fail(queue);
 	}
 	queue->ordinal = (int)ordinal;
 	if (products) {
-		queue->lt = skep_lt_create(error, error_size);
+		queue->lt = skep_lt_create(reterr);
 		if (!queue->lt)
 			return fail(queue);
 	}

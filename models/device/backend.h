@@ -12,17 +12,18 @@
 #ifndef SKEP_MODELS_BACKEND_H
 #define SKEP_MODELS_BACKEND_H
 
+#include "base/diag.h"
 #include "models/stage/stage.h"
 
 struct skep_backend {
 	const char *name;
 	/* The number of such devices; if 0, `error` says what is missing and what to do. */
-	uint32_t (*count)(char *error, size_t error_size);
+	uint32_t (*count)(struct skep_diag *reterr);
 	/* What number `ordinal` is called, and the memory that it computes in, bytes; "" and 0 where that cannot be told. */
 	void (*describe)(uint32_t ordinal, char *ret_name, size_t name_size, double *ret_memory_bytes);
 	/* One of them: its queues, and where buffers come from. */
 	bool (*create)(const struct skep_device_place *place, const struct skep_training *training,
-		void *ret_queue[SKEP_LANES], struct skep_memory_source *ret_source, char *error, size_t error_size);
+		void *ret_queue[SKEP_LANES], struct skep_memory_source *ret_source, struct skep_diag *reterr);
 	void (*destroy)(void *queue[SKEP_LANES]);
 
 	/* skep_stage_begin() and skep_stage_finish(). Where payloads have to be brought to the device and back the stage has

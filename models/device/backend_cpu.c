@@ -17,10 +17,9 @@
 
 enum { ALIGNMENT = 64 };
 
-static uint32_t count(char *error, size_t error_size)
+static uint32_t count(struct skep_diag *reterr)
 {
-	(void)error;
-	(void)error_size;
+	(void)reterr;
 	return UINT32_MAX; /* of those that share the host */
 }
 
@@ -59,18 +58,15 @@ static void give(void *context, enum skep_memory_side side, void *memory)
 }
 
 static bool create(const struct skep_device_place *place, const struct skep_training *training,
-	void *ret_queue[SKEP_LANES], struct skep_memory_source *ret_source, char *error, size_t error_size)
+	void *ret_queue[SKEP_LANES], struct skep_memory_source *ret_source, struct skep_diag *reterr)
 {
 	struct skep_thread_pool *thread_pool = NULL;
 	(void)training;
 	skep_cpu_init();
 	if (place->threads > 1) {
 		thread_pool = skep_thread_pool_create(place->threads);
-		if (!thread_pool) {
-			snprintf(error, error_size, "%u threads are not to be had: lower cluster.threads",
-				place->threads);
-			return false;
-		}
+		if (!thread_pool)
+			return skep_fail(reterr, "%u threads are not to be had: lower cluster.threads", place->threads);
 	}
 	for (int lane = 0; lane < SKEP_LANES; lane++)
 		ret_queue[lane] = thread_pool;

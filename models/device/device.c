@@ -25,15 +25,15 @@ static const struct skep_backend *backend_of(enum skep_device_kind kind)
 	return backends[kind];
 }
 
-bool skep_device_available(enum skep_device_kind kind, char *error, size_t error_size)
+bool skep_device_available(enum skep_device_kind kind, struct skep_diag *reterr)
 {
-	return backend_of(kind)->count(error, error_size) > 0;
+	return backend_of(kind)->count(reterr) > 0;
 }
 
 uint32_t skep_device_count(enum skep_device_kind kind)
 {
-	char error[1024];
-	return backend_of(kind)->count(error, sizeof error);
+	struct skep_diag error = {0};
+	return backend_of(kind)->count(&error);
 }
 
 void skep_device_describe(
@@ -48,17 +48,17 @@ void skep_device_describe(
 
 /* Without a stage. */
 static struct skep_device *create_bare(enum skep_device_kind kind, const struct skep_device_place *place,
-	const struct skep_training *training, char *error, size_t error_size)
+	const struct skep_training *training, struct skep_diag *reterr)
 {
 	struct skep_memory_source source;
 	struct skep_device *device = calloc(1, sizeof *device);
 	struct skep_pool *pool = calloc(1, sizeof *pool);
 	if (!device || !pool) {
-		snprintf(error, error_size, "not enough memory for a device");
+		skep_fail(reterr, "not enough memory for a device");
 	} else {
 		*device = (struct skep_device){
 			.training = training, .backend = backend_of(kind), .stage.index = SKEP_NO_STAGE, .pool = pool};
-		if (device->backend->create(place, training, device->queue, &source, error, error_size)) {
+		if (device->backend->create(place, training, device->queue, &source, reterr)) {
 			skep_pool_init(pool, &source);
 			return device;
 		}
@@ -79,25 +79,24 @@ bool skep_device_begin_stage(struct skep_device *device, uint32_t candidate, uin
 }
 
 struct skep_device *skep_device_create_on(enum skep_device_kind kind, const struct skep_device_place *place,
-	const struct skep_training *training, uint32_t stage, char *error, size_t error_size)
+	const struct skep_training *training, uint32_t stage, struct skep_diag *reterr)
 {
 	const char *expected;
 	assert(stage == SKEP_NO_STAGE || stage < training->plan->stages);
 	assert(training->samples > 0);
-	if (!skep_device_available(kind, error, error_size))
+	if (!skep_device_available(kind, reterr))
 		return NULL;
 	if (!skep_corpus_fits(training->corpus, training->model, &expected)) {
-		snprintf(error, error_size, "model %s does not fit the corpus, which needs %s", training->model->name,
-			expected);
+		skep_fail(reterr, "model %s does not fit the corpus, which needs %s", training->model->name, expected);
 		return NULL;
 	}
-	struct skep_device *device = create_bare(kind, place, training, error, error_size);
+	struct skep_device *device = create_bare(kind, place, training, reterr);
 	if (!device)
 		return NULL;
 	if (stage == SKEP_NO_STAGE || skep_device_begin_stage(device, place->candidate, stage, &device->stage))
 		return device;
 	skep_device_destroy(device);
-	snprintf(error, error_size, "not enough memory for stage %u of model %s", stage, training->model->name);
+	skep_fail(reterr, "not enough memory for stage %u of model %s", stage, training->model->name);
 	return NULL;
 }
 

@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/diag.h"
 #include "core/skep.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/device/pool.h"
@@ -104,7 +105,7 @@ struct skep_device;
 enum skep_device_kind { SKEP_DEVICE_CPU, SKEP_DEVICE_CUDA };
 
 /* Can this build make such a device; if not, `error` says what is missing and what to do. */
-bool skep_device_available(enum skep_device_kind kind, char *error, size_t error_size);
+bool skep_device_available(enum skep_device_kind kind, struct skep_diag *reterr);
 
 /* On this machine and among candidates. */
 struct skep_device_place {
@@ -116,7 +117,7 @@ struct skep_device_place {
  * yet, ENTER brings one. Returns NULL and fills error (what is missing, what to do) when the kind is not built or has no
  * hardware. */
 struct skep_device *skep_device_create_on(enum skep_device_kind kind, const struct skep_device_place *place,
-	const struct skep_training *training, uint32_t stage, char *error, size_t error_size);
+	const struct skep_training *training, uint32_t stage, struct skep_diag *reterr);
 void skep_device_destroy(struct skep_device *device); /* NULL is fine */
 
 /* The number of devices of this kind on which skep_device_create_on() can create one. */
@@ -139,7 +140,7 @@ struct skep_device_result {
 void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper *keeper);
 /* Before its first operation: has it a stage, it begins with the state that was kept of plan->first_round, if there was a round
  * before that. False with the reason: that state cannot be read. */
-bool skep_device_take_up(struct skep_device *device, char *reterr, size_t size);
+bool skep_device_take_up(struct skep_device *device, struct skep_diag *reterr);
 /* Makes the device Byzantine: from now on it reports wrong gradients. */
 void skep_device_set_byzantine(struct skep_device *device, const struct skep_byzantine *byzantine);
 

@@ -41,7 +41,7 @@ struct skep_device {
 	struct skep_byzantine byzantine;
 	struct skep_scratch attack;
 	char why[SKEP_LANES][1024];
-	char unkept[1024]; /* why the last checkpoint failed */
+	struct skep_diag unkept; /* why the last checkpoint failed */
 };
 
 static inline void *device_queue(const struct skep_device *device, const struct skep_op *op)

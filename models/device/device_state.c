@@ -53,12 +53,10 @@ static void *take_whole(struct skep_device *device, struct skep_buf *ret)
 	return state;
 }
 
-static bool has_keeper(const struct skep_device *device, char *reterr, size_t size)
+static bool has_keeper(const struct skep_device *device, struct skep_diag *reterr)
 {
-	bool has = device->keeper.read && device->keeper.write;
-	if (!has)
-		snprintf(reterr, size, "this worker has nowhere to keep checkpoints");
-	return has;
+	return (device->keeper.read && device->keeper.write) ||
+	       skep_fail(reterr, "this worker has nowhere to keep checkpoints");
 }
 
 bool skep_device_run_checkpoint(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
@@ -75,12 +73,13 @@ bool skep_device_run_checkpoint(struct skep_device *device, const struct skep_op
 	device->backend->keep(device_queue(device, op), &device->stage, state);
 	bool there =
 		device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
-	bool good = there && has_keeper(device, device->unkept, sizeof device->unkept) &&
+	device->unkept = (struct skep_diag){0};
+	bool good = there && has_keeper(device, &device->unkept) &&
 	            keeper->write(keeper->context, op->stage, op->round, state, skep_stage_kept_bytes(&device->stage),
-			    device->unkept, sizeof device->unkept);
+			    &device->unkept);
 	skep_pool_release(device->pool, buf);
 	ret->fault = good ? SKEP_FAULT_NONE : SKEP_FAULT_CHECKPOINT_FAILED;
-	ret->why = good ? NULL : device->unkept;
+	ret->why = good ? NULL : device->unkept.message;
 	return there;
 }
 
@@ -102,22 +101,24 @@ bool skep_device_run_restore(struct skep_device *device, const struct skep_op *o
 	const struct skep_keeper *keeper = &device->keeper;
 	uint64_t bytes = skep_stage_kept_bytes(&device->stage);
 	struct skep_buf buf;
+	struct skep_diag error = {0};
 	void *state = take_whole(device, &buf);
 	bool good = state != NULL;
 	(void)ret;
 	if (good && op->checkpoint == 0)
 		good = begin_anew(device, op, state);
 	else if (good)
-		good = has_keeper(device, device->why[op->lane], sizeof device->why[op->lane]) &&
-		       keeper->read(keeper->context, op->stage, op->checkpoint, state, bytes, device->why[op->lane],
-			       sizeof device->why[op->lane]);
+		good = has_keeper(device, &error) &&
+		       keeper->read(keeper->context, op->stage, op->checkpoint, state, bytes, &error);
+	if (error.set)
+		memcpy(device->why[op->lane], error.message, sizeof error.message);
 	good = good && device->backend->take_up(device_queue(device, op), &device->stage, op->version, state, bytes) &&
 	       device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
 	skep_pool_release(device->pool, buf);
 	return good;
 }
 
-bool skep_device_take_up(struct skep_device *device, char *reterr, size_t size)
+bool skep_device_take_up(struct skep_device *device, struct skep_diag *reterr)
 {
 	const struct skep_plan *plan = device->training->plan;
 	struct skep_device_result result;
@@ -128,6 +129,6 @@ bool skep_device_take_up(struct skep_device *device, char *reterr, size_t size)
 	op.round = op.version = skep_plan_first_version(plan);
 	skep_device_run(device, &op, &result);
 	if (result.failed)
-		snprintf(reterr, size, "%s", result.why ? result.why : "not enough memory for a checkpoint");
+		skep_fail(reterr, "%s", result.why ? result.why : "not enough memory for a checkpoint");
 	return !result.failed;
 }

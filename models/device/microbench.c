@@ -72,7 +72,7 @@ static uint32_t out_of(const struct bench *bench)
 }
 
 static bool begin(struct bench *bench, enum skep_device_kind kind, const struct skep_device_place *place,
-	uint32_t samples, char *error, size_t error_size)
+	uint32_t samples, struct skep_diag *reterr)
 {
 	bench->plan = (struct skep_plan){.workers = 3, .stages = 3, .microbatches = 1, .seed = 1};
 	bench->training = (struct skep_training){.model = &bench->model,
@@ -84,13 +84,13 @@ static bool begin(struct bench *bench, enum skep_device_kind kind, const struct 
 			.beta1 = 0.9f,
 			.beta2 = 0.999f,
 			.epsilon = 1e-8f}};
-	bench->device = skep_device_create_on(kind, place, &bench->training, STAGE, error, error_size);
+	bench->device = skep_device_create_on(kind, place, &bench->training, STAGE, reterr);
 	if (bench->device == NULL)
 		return false;
 	if (fill(bench, (size_t)samples * in_of(bench), &bench->in) &&
 		fill(bench, (size_t)samples * out_of(bench), &bench->gradient))
 		return true;
-	snprintf(error, error_size, "not enough memory to measure the device");
+	skep_fail(reterr, "not enough memory to measure the device");
 	skep_device_destroy(bench->device);
 	return false;
 }
@@ -131,22 +131,21 @@ static bool block(struct bench *bench, uint32_t size)
 
 /* ---- one figure -------------------------------------------------------------------------------------------------- */
 
-static bool failed(const struct skep_device_result *result, char *error, size_t error_size)
+static bool failed(const struct skep_device_result *result, struct skep_diag *reterr)
 {
 	if (result->failed)
-		snprintf(error, error_size, "the device cannot be measured: %s",
-			result->why ? result->why : "not enough memory");
+		skep_fail(reterr, "the device cannot be measured: %s", result->why ? result->why : "not enough memory");
 	return result->failed;
 }
 
-static bool pass(struct bench *bench, struct pair *ret, char *error, size_t error_size)
+static bool pass(struct bench *bench, struct pair *ret, struct skep_diag *reterr)
 {
 	struct skep_op op = {.kind = SKEP_OP_FORWARD, .stage = STAGE, .in = bench->in};
 	struct skep_device_result forward, backward;
 	uint64_t begin_ns = skep_monotonic_ns();
 	skep_device_run(bench->device, &op, &forward);
 	uint64_t middle_ns = skep_monotonic_ns();
-	if (failed(&forward, error, error_size))
+	if (failed(&forward, reterr))
 		return false;
 	op.kind = SKEP_OP_BACKWARD;
 	op.stash = forward.stash;
@@ -156,7 +155,7 @@ static bool pass(struct bench *bench, struct pair *ret, char *error, size_t erro
 	uint64_t end_ns = skep_monotonic_ns();
 	skep_device_buffer_release(bench->device, forward.out);
 	skep_device_buffer_release(bench->device, forward.stash);
-	if (failed(&backward, error, error_size))
+	if (failed(&backward, reterr))
 		return false;
 	skep_device_buffer_release(bench->device, backward.out);
 	*ret = (struct pair){1e-9 * (double)(middle_ns - begin_ns), 1e-9 * (double)(end_ns - again_ns)};
@@ -164,12 +163,12 @@ static bool pass(struct bench *bench, struct pair *ret, char *error, size_t erro
 }
 
 /* Over a block of time; both passes together say which of several blocks it is that counts. */
-static bool mean_passes(struct bench *bench, struct pair *ret, char *error, size_t error_size)
+static bool mean_passes(struct bench *bench, struct pair *ret, struct skep_diag *reterr)
 {
 	struct pair one, sum = {0, 0};
 	uint32_t turns = 0;
 	for (uint64_t end_ns = skep_monotonic_ns() + BLOCK_NS; turns == 0 || skep_monotonic_ns() < end_ns; turns++) {
-		if (!pass(bench, &one, error, error_size))
+		if (!pass(bench, &one, reterr))
 			return false;
 		sum.forward_s += one.forward_s;
 		sum.backward_s += one.backward_s;
@@ -186,13 +185,13 @@ static int by_both(const void *a, const void *b)
 }
 
 /* The median of blocks; a first pass is not counted. */
-static bool passes(struct bench *bench, struct pair *ret, char *error, size_t error_size)
+static bool passes(struct bench *bench, struct pair *ret, struct skep_diag *reterr)
 {
 	struct pair block[BLOCKS];
-	if (!pass(bench, &block[0], error, error_size))
+	if (!pass(bench, &block[0], reterr))
 		return false;
 	for (uint32_t i = 0; i < BLOCKS; i++)
-		if (!mean_passes(bench, &block[i], error, error_size))
+		if (!mean_passes(bench, &block[i], reterr))
 			return false;
 	qsort(block, BLOCKS, sizeof *block, by_both);
 	*ret = block[BLOCKS / 2];
@@ -200,7 +199,7 @@ static bool passes(struct bench *bench, struct pair *ret, char *error, size_t er
 }
 
 /* Bytes of a step per second of it: as its time is told from its bytes in scenarios/plan/plan.c. */
-static bool steps(struct bench *bench, double overhead_s, double *ret_Bps, char *error, size_t error_size)
+static bool steps(struct bench *bench, double overhead_s, double *ret_Bps, struct skep_diag *reterr)
 {
 	struct skep_op op = {.kind = SKEP_OP_STEP, .stage = STAGE, .size = 1, .microbatches = 1};
 	struct skep_device_result result;
@@ -213,7 +212,7 @@ static bool steps(struct bench *bench, double overhead_s, double *ret_Bps, char 
 		uint64_t begin_ns = skep_monotonic_ns();
 		skep_device_run(bench->device, &op, &result);
 		sum_s += 1e-9 * (double)(skep_monotonic_ns() - begin_ns);
-		if (failed(&result, error, error_size))
+		if (failed(&result, reterr))
 			return false;
 	}
 	double rest_s = sum_s / STEPS - overhead_s;
@@ -240,17 +239,17 @@ static void note_rate(struct skep_microbench *microbench, double flop, double se
 
 /* A layer of one number: nothing but the operation itself. The median, since there is nothing in it to be shared. */
 static bool measure_overhead(
-	const struct skep_device_place *place, struct skep_microbench *ret, char *error, size_t error_size)
+	const struct skep_device_place *place, struct skep_microbench *ret, struct skep_diag *reterr)
 {
 	struct bench bench;
 	struct pair pair = {0, 0};
 	double seconds[TURNS_EMPTY];
 	perceptron(&bench, 1, 1);
-	bool done = begin(&bench, SKEP_DEVICE_CPU, place, 1, error, error_size);
+	bool done = begin(&bench, SKEP_DEVICE_CPU, place, 1, reterr);
 	if (!done)
 		return false;
 	for (uint32_t i = 0; done && i < TURNS_EMPTY; i++) {
-		done = pass(&bench, &pair, error, error_size);
+		done = pass(&bench, &pair, reterr);
 		seconds[i] = (pair.forward_s + pair.backward_s) / 2;
 	}
 	finish(&bench);
@@ -260,15 +259,15 @@ static bool measure_overhead(
 }
 
 static bool measure_product(const struct skep_device_place *place, struct skep_microbench_product *product,
-	bool largest, struct skep_microbench *microbench, char *error, size_t error_size)
+	bool largest, struct skep_microbench *microbench, struct skep_diag *reterr)
 {
 	struct bench bench;
 	struct pair pair = {0, 0};
 	perceptron(&bench, product->m, product->k);
-	if (!begin(&bench, SKEP_DEVICE_CPU, place, product->n, error, error_size))
+	if (!begin(&bench, SKEP_DEVICE_CPU, place, product->n, reterr))
 		return false;
-	bool done = passes(&bench, &pair, error, error_size) &&
-	            (!largest || steps(&bench, microbench->overhead_s, &microbench->memory_Bps, error, error_size));
+	bool done = passes(&bench, &pair, reterr) &&
+	            (!largest || steps(&bench, microbench->overhead_s, &microbench->memory_Bps, reterr));
 	finish(&bench);
 	double rest_s = beyond(microbench, &pair);
 	product->seconds = rest_s / PRODUCTS;
@@ -276,47 +275,44 @@ static bool measure_product(const struct skep_device_place *place, struct skep_m
 	return done;
 }
 
-static bool too_small(uint32_t size, char *error, size_t error_size)
+static bool too_small(uint32_t size, struct skep_diag *reterr)
 {
-	snprintf(error, error_size,
+	return skep_fail(reterr,
 		"layers of %u numbers take the device hardly longer than none: measure larger ones (--size)", size);
-	return false;
 }
 
-static bool measure_cpu(const struct skep_device_place *place, uint32_t size, struct skep_microbench *ret, char *error,
-	size_t error_size)
+static bool measure_cpu(
+	const struct skep_device_place *place, uint32_t size, struct skep_microbench *ret, struct skep_diag *reterr)
 {
 	const uint32_t wide[] = {size / 16, size / 4, size}, many[] = {size / 64, size / 8, size / 2};
-	if (!measure_overhead(place, ret, error, error_size))
+	if (!measure_overhead(place, ret, reterr))
 		return false;
 	for (uint32_t i = 0; i < SKEP_MICROBENCH_PRODUCTS_MAX; i++) {
 		struct skep_microbench_product *product = &ret->product[i];
 		*product = (struct skep_microbench_product){wide[i / 9], wide[i / 3 % 3], many[i % 3], 0};
 		bool largest = i + 1 == SKEP_MICROBENCH_PRODUCTS_MAX;
-		if (!measure_product(place, product, largest, ret, error, error_size))
+		if (!measure_product(place, product, largest, ret, reterr))
 			return false;
 	}
 	ret->products = SKEP_MICROBENCH_PRODUCTS_MAX;
 	if (ret->flops > 0)
 		return true;
-	return too_small(size, error, error_size);
+	return too_small(size, reterr);
 }
 
 /* A block of one sequence is as good as nothing to a GPU that is worth its name, if the block is narrow: the overhead. */
 static bool measure_block(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,
-	uint32_t samples, struct skep_microbench *microbench, char *error, size_t error_size)
+	uint32_t samples, struct skep_microbench *microbench, struct skep_diag *reterr)
 {
 	struct bench bench;
 	struct skep_cost cost;
 	struct pair pair = {0, 0};
-	if (!block(&bench, size)) {
-		snprintf(error, error_size, "not enough memory to measure the device");
-		return false;
-	}
-	bool first = microbench->overhead_s <= 0, done = begin(&bench, kind, place, samples, error, error_size);
+	if (!block(&bench, size))
+		return skep_fail(reterr, "not enough memory to measure the device");
+	bool first = microbench->overhead_s <= 0, done = begin(&bench, kind, place, samples, reterr);
 	if (done) {
-		done = passes(&bench, &pair, error, error_size) &&
-		       (first || steps(&bench, microbench->overhead_s, &microbench->memory_Bps, error, error_size));
+		done = passes(&bench, &pair, reterr) &&
+		       (first || steps(&bench, microbench->overhead_s, &microbench->memory_Bps, reterr));
 		finish(&bench);
 	}
 	if (first)
@@ -329,21 +325,21 @@ static bool measure_block(enum skep_device_kind kind, const struct skep_device_p
 }
 
 static bool measure_blocks(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,
-	struct skep_microbench *ret, char *error, size_t error_size)
+	struct skep_microbench *ret, struct skep_diag *reterr)
 {
 	static const uint32_t samples[] = {1, 4, 16};
-	bool done = measure_block(kind, place, HEAD_WIDTH, 1, ret, error, error_size);
+	bool done = measure_block(kind, place, HEAD_WIDTH, 1, ret, reterr);
 	for (size_t i = 0; done && i < sizeof samples / sizeof *samples; i++)
-		done = measure_block(kind, place, size, samples[i], ret, error, error_size);
+		done = measure_block(kind, place, size, samples[i], ret, reterr);
 	if (!done || ret->flops > 0)
 		return done;
-	return too_small(size, error, error_size);
+	return too_small(size, reterr);
 }
 
 bool skep_microbench_measure(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,
-	struct skep_microbench *ret, char *error, size_t error_size)
+	struct skep_microbench *ret, struct skep_diag *reterr)
 {
 	*ret = (struct skep_microbench){0};
-	return kind == SKEP_DEVICE_CPU ? measure_cpu(place, size, ret, error, error_size)
-	                               : measure_blocks(kind, place, size, ret, error, error_size);
+	return kind == SKEP_DEVICE_CPU ? measure_cpu(place, size, ret, reterr)
+	                               : measure_blocks(kind, place, size, ret, reterr);
 }

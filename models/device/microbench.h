@@ -9,6 +9,7 @@
 #ifndef SKEP_MODELS_DEVICE_MICROBENCH_H
 #define SKEP_MODELS_DEVICE_MICROBENCH_H
 
+#include "base/diag.h"
 #include "models/device/device.h"
 
 enum { SKEP_MICROBENCH_PRODUCTS_MAX = 27 };
@@ -32,6 +33,6 @@ struct skep_microbench {
 
 /* `size`: of the largest layer, a multiple of 64. Takes some seconds. False: the device cannot be had, or memory lacks. */
 bool skep_microbench_measure(enum skep_device_kind kind, const struct skep_device_place *place, uint32_t size,
-	struct skep_microbench *ret, char *error, size_t error_size);
+	struct skep_microbench *ret, struct skep_diag *reterr);
 
 #endif

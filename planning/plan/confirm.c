@@ -26,7 +26,7 @@ struct reply { /* behind it comes the image of the run's database, if one is kep
 	bool ok, ended, reached;
 	double value[SKEP_FIGURES];
 	uint64_t identity;
-	char why[512];
+	struct skep_diag error;
 };
 
 struct course {
@@ -39,14 +39,10 @@ struct course {
 static bool read_side(
 	const struct skep_confirm_side *side, uint64_t seed, struct skep_scenario *ret, struct reply *reply)
 {
-	struct skep_diag diag = {0};
 	struct skep_assignments with = side->with;
 	with.has_seed = true;
 	with.seed = seed;
-	if (skep_assignments_read(&with, ret, &diag))
-		return true;
-	snprintf(reply->why, sizeof reply->why, "%.*s", (int)sizeof reply->why - 1, diag.message);
-	return false;
+	return skep_assignments_read(&with, ret, &reply->error);
 }
 
 static void simulate(
@@ -57,10 +53,9 @@ static void simulate(
 	if (c->stated)
 		reply->ok = skep_trial_run_span(&c->span, s, &summary);
 	else
-		reply->ok = skep_simulate(s, &options, &summary, reply->why, sizeof reply->why);
-	if (!reply->ok && !c->stated && !reply->why[0])
-		snprintf(reply->why, sizeof reply->why,
-			"not enough memory to simulate it: take fewer processes with --jobs");
+		reply->ok = skep_simulate(s, &options, &summary, &reply->error);
+	if (!reply->ok && !c->stated)
+		skep_fail(&reply->error, "not enough memory to simulate it: take fewer processes with --jobs");
 	if (!reply->ok)
 		return;
 	reply->ended = summary.ok;
@@ -76,12 +71,12 @@ static void run(
 {
 	struct skep_store *store = NULL;
 	bool kept = c->planner->options->db && !c->confirm->stated;
-	if (kept && !(store = skep_store_open_memory(reply->why, sizeof reply->why)))
+	if (kept && !(store = skep_store_open_memory(&reply->error)))
 		return;
 	simulate(c->confirm, s, store, reply);
 	if (reply->ok && store) {
 		reply->identity = skep_sweep_identity(s);
-		reply->ok = skep_sweep_image(store, ret_image, ret_bytes, reply->why, sizeof reply->why);
+		reply->ok = skep_sweep_image(store, ret_image, ret_bytes, &reply->error);
 	}
 	skep_store_close(store);
 }
@@ -102,7 +97,7 @@ static bool work_on(void *context, const struct skep_sweep_job *job, void **ret,
 	size_t bytes = 0;
 	const struct skep_confirm_side *side = &confirm->side[job->number % confirm->sides];
 	if (is_late(c, job->number))
-		snprintf(reply.why, sizeof reply.why, "there was no time for it");
+		skep_fail(&reply.error, "there was no time for it");
 	else if (read_side(side, confirm->first_seed + job->number / confirm->sides, &s, &reply)) {
 		run(c, &s, &reply, &image, &bytes);
 		skep_scenario_finish(&s);
@@ -122,7 +117,7 @@ static bool work_on(void *context, const struct skep_sweep_job *job, void **ret,
 /* ---- what they answer ----------------------------------------------------------------------------------------------- */
 
 static enum skep_sweep_put put_patiently(
-	struct course *c, uint64_t identity, const void *image, size_t bytes, char *error, size_t size)
+	struct course *c, uint64_t identity, const void *image, size_t bytes, struct skep_diag *reterr)
 {
 	const struct timespec half = {.tv_nsec = 500000000};
 	enum skep_sweep_put put = SKEP_SWEEP_PUT_LOCKED;
@@ -130,7 +125,8 @@ static enum skep_sweep_put put_patiently(
 	for (uint32_t tries = 0; put == SKEP_SWEEP_PUT_LOCKED && tries < LOCKED_MOST; tries++) {
 		if (tries > 0)
 			nanosleep(&half, NULL);
-		put = skep_sweep_put(c->store, identity, image, bytes, &run, error, size);
+		*reterr = (struct skep_diag){0};
+		put = skep_sweep_put(c->store, identity, image, bytes, &run, reterr);
 	}
 	return put;
 }
@@ -138,15 +134,15 @@ static enum skep_sweep_put put_patiently(
 /* Opened when no other process of ours is there any more: a database must not pass through a fork. */
 static void keep(struct course *c, const struct reply *reply, const void *image, size_t bytes)
 {
-	char error[1024] = "the database is locked by another program";
+	struct skep_diag error = {0};
 	if (bytes == 0 || c->failed)
 		return;
 	if (!c->store)
-		c->store = skep_store_open(c->planner->options->db, true, error, sizeof error);
-	c->failed = !c->store ||
-	            put_patiently(c, reply->identity, image, bytes, error, sizeof error) != SKEP_SWEEP_PUT_DONE;
+		c->store = skep_store_open(c->planner->options->db, true, &error);
+	c->failed = !c->store || put_patiently(c, reply->identity, image, bytes, &error) != SKEP_SWEEP_PUT_DONE;
 	if (c->failed)
-		skep_planner_fail(c->planner, STATUS_FAILED, "skep: %s\n", error);
+		skep_planner_fail(c->planner, STATUS_FAILED, "%s",
+			error.set ? error.message : "the database is locked by another program");
 }
 
 static void take_answer(void *context, uint32_t number, void *bytes, uint64_t count)
@@ -160,7 +156,7 @@ static void take_answer(void *context, uint32_t number, void *bytes, uint64_t co
 	side->ended += reply.ended;
 	side->reached += reply.reached;
 	if (!reply.ok && side->impossible++ == 0)
-		memcpy(side->why, reply.why, sizeof side->why);
+		snprintf(side->why, sizeof side->why, "%.511s", reply.error.message);
 	keep(c, &reply, (const char *)bytes + sizeof reply, count - sizeof reply);
 	free(bytes);
 }
@@ -201,16 +197,16 @@ static enum status run_all(struct skep_planner *w, struct skep_confirm *ret)
 	struct course c = {.planner = w, .confirm = ret};
 	int by = 0;
 	if (!add_sides(w, ret))
-		return skep_planner_fail(w, STATUS_FAILED, "skep: not enough memory to confirm this plan\n");
+		return skep_planner_fail(w, STATUS_FAILED, "not enough memory to confirm this plan");
 	bool ran = skep_jobs_run(w->options->processes, 0, ret->seeds * ret->sides, work_on, take_answer, &c, &by);
 	ret->kept = c.store && !c.failed;
 	skep_store_close(c.store);
 	if (!ran && by != 0)
 		return skep_planner_fail(w, (enum status)(STATUS_SIGNAL + by),
-			"skep: ended by SIG%s before it was known how good the plan is\n", sigabbrev_np(by));
+			"ended by SIG%s before it was known how good the plan is", sigabbrev_np(by));
 	if (!ran)
 		return skep_planner_fail(
-			w, STATUS_FAILED, "skep: a process that simulated has died, or there is no memory for one\n");
+			w, STATUS_FAILED, "a process that simulated has died, or there is no memory for one");
 	return c.failed ? STATUS_FAILED : STATUS_DONE;
 }
 
@@ -254,8 +250,8 @@ enum status skep_confirm_ready(struct skep_planner *w)
 	if (w->scenario.seed <= (uint64_t)INT64_MAX - needed)
 		return STATUS_DONE;
 	return skep_planner_fail(w, STATUS_BAD_INPUT,
-		"skep: --confirm %" PRIu32 ": takes the seeds up to %" PRIu64 " above the scenario's, %" PRIu64
-		", and there is none above 9223372036854775807: take a smaller one\n",
+		"--confirm %" PRIu32 ": takes the seeds up to %" PRIu64 " above the scenario's, %" PRIu64
+		", and there is none above 9223372036854775807: take a smaller one",
 		w->options->confirm, needed, w->scenario.seed);
 }
 

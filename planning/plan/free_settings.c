@@ -54,9 +54,9 @@ static enum status climb(struct skep_planner *w, enum skep_rung rung)
 		return STATUS_DONE;
 	if (by != 0)
 		return skep_planner_fail(w, (enum status)(STATUS_SIGNAL + by),
-			"skep: ended by SIG%s before anything was chosen\n", sigabbrev_np(by));
+			"ended by SIG%s before anything was chosen", sigabbrev_np(by));
 	return skep_planner_fail(
-		w, STATUS_FAILED, "skep: a process that looked at settings has died, or there is no memory for one\n");
+		w, STATUS_FAILED, "a process that looked at settings has died, or there is no memory for one");
 }
 
 static uint32_t find_point(const struct skep_free_settings *j, uint32_t number)
@@ -338,12 +338,11 @@ static enum status explain(struct skep_planner *w)
 	const struct skep_free_settings *j = w->settings;
 	const struct skep_point *p = &j->point[j->points > 1];
 	if (is_any(j))
-		return skep_planner_fail(w, STATUS_BAD_INPUT,
-			"%s: error: plan.search: with none of these settings the target loss is reached within "
-			"train.until.steps%s\n",
-			w->scenario.path, j->planned->extrapolate ? "" : ", where the law was fitted");
-	return skep_planner_fail(w, STATUS_BAD_INPUT,
-		"%s: error: plan.search: no combination of these settings can be%s%s\n", w->scenario.path,
+		return skep_planner_refuse(w,
+			"plan.search: with none of these settings the target loss is reached within "
+			"train.until.steps%s",
+			j->planned->extrapolate ? "" : ", where the law was fitted");
+	return skep_planner_refuse(w, "plan.search: no combination of these settings can be%s%s",
 		p->why[0] ? "; the first: " : "", p->why);
 }
 
@@ -352,17 +351,13 @@ static enum status adopt(struct skep_planner *w)
 {
 	struct skep_free_settings *j = w->settings;
 	const struct skep_point *chosen = &j->point[j->chosen];
-	struct skep_diag diag = {0};
 	skep_assignments_finish(&w->with);
 	if (!skep_point_assignments(j, chosen->number, &w->with))
 		return skep_planner_lack(w);
 	skep_scenario_finish(&w->scenario);
 	w->given = chosen->stage_of;
 	w->given_layers = chosen->layers;
-	if (skep_planner_open(w, &diag))
-		return STATUS_DONE;
-	skep_diag_print(&diag, w->error, sizeof w->error);
-	return STATUS_BAD_INPUT;
+	return skep_planner_open(w, &w->error) ? STATUS_DONE : STATUS_BAD_INPUT;
 }
 
 /* From rung to rung. */

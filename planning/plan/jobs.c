@@ -57,7 +57,7 @@ static bool run_there(struct skep_sweep_pool *pool, uint32_t processes, uint32_t
 bool skep_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep_work *work, skep_jobs_answer *answer,
 	void *context, int *ret_signal)
 {
-	char error[256];
+	struct skep_diag error = {0};
 	*ret_signal = 0;
 	processes = processes < count ? processes : count;
 	if (processes <= 1)
@@ -65,8 +65,7 @@ bool skep_jobs_run(uint32_t processes, uint32_t kind, uint32_t count, skep_sweep
 	struct slot *slot = calloc(count, sizeof *slot);
 	struct skep_quit_before before;
 	skep_quit_block(&before);
-	struct skep_sweep_pool *pool =
-		slot ? skep_sweep_pool_create(processes, work, context, error, sizeof error) : NULL;
+	struct skep_sweep_pool *pool = slot ? skep_sweep_pool_create(processes, work, context, &error) : NULL;
 	bool ok = pool && run_there(pool, processes, kind, count, slot, ret_signal);
 	skep_sweep_pool_destroy(pool);
 	skep_quit_restore(&before);

@@ -16,7 +16,6 @@
 
 enum status skep_plan_begin(struct skep_planner *w, const struct skep_planner_options *options)
 {
-	struct skep_diag diag = {0};
 	*w = (struct skep_planner){.options = options, .begin_ns = skep_monotonic_ns(), .cuts = true};
 	if (options->budget_s > 0)
 		w->until_ns = w->begin_ns + (uint64_t)(1e9 * options->budget_s);
@@ -25,24 +24,22 @@ enum status skep_plan_begin(struct skep_planner *w, const struct skep_planner_op
 	struct skep_scenario_options how = skep_assignments_options(&w->with);
 	how.any_memory = true;
 	how.details = options->given.details;
-	if (!skep_scenario_read(options->path, &how, &w->scenario, &diag) ||
-		!skep_planning_try_values(&w->scenario, &how, &diag) || !skep_resolve(&w->scenario, &how, &diag)) {
-		skep_diag_print(&diag, w->error, sizeof w->error);
+	if (!skep_scenario_read(options->path, &how, &w->scenario, &w->error) ||
+		!skep_planning_try_values(&w->scenario, &how, &w->error) ||
+		!skep_resolve(&w->scenario, &how, &w->error))
 		return STATUS_BAD_INPUT;
-	}
 	return skep_confirm_ready(w);
 }
 
 static enum status prepare(struct skep_planner *w)
 {
-	char why[sizeof w->error];
 	enum status status = skep_planner_prepare(w);
 	w->rounds = status == STATUS_DONE ? skep_trial_rounds(&w->scenario) : 0;
 	if (status != STATUS_BAD_INPUT)
 		return status;
-	snprintf(why, sizeof why, "%s", w->error);
-	return skep_planner_fail(w, status, "%s: error: %s%s\n", w->scenario.path, why,
-		w->cuts ? "; nor was another cut of the model found that would do" : "");
+	const struct skep_diag why = w->error;
+	return skep_planner_refuse(
+		w, "%s%s", why.message, w->cuts ? "; nor was another cut of the model found that would do" : "");
 }
 
 static enum status search(struct skep_planner *w)
@@ -53,7 +50,7 @@ static enum status search(struct skep_planner *w)
 	skep_trial_again(w);
 	if (!skep_searches_choose(w)) {
 		skep_searches_why(w, why, sizeof why);
-		return skep_planner_fail(w, STATUS_BAD_INPUT, "%s: error: %s\n", w->scenario.path, why);
+		return skep_planner_refuse(w, "%s", why);
 	}
 	const uint32_t *layers = w->candidate[w->chosen].layers;
 	return !layers || skep_planner_recut(w, layers) ? STATUS_DONE : skep_planner_lack(w);

@@ -20,16 +20,31 @@ static const char cut_fixed[] = "plan.cut=fixed";
 
 enum status skep_planner_fail(struct skep_planner *w, enum status status, const char *format, ...)
 {
+	char message[sizeof w->error.message];
 	va_list list;
 	va_start(list, format);
-	vsnprintf(w->error, sizeof w->error, format, list);
+	vsnprintf(message, sizeof message, format, list);
 	va_end(list);
+	w->error = (struct skep_diag){0};
+	skep_fail(&w->error, "%s", message);
 	return status;
+}
+
+enum status skep_planner_refuse(struct skep_planner *w, const char *format, ...)
+{
+	char message[sizeof w->error.message];
+	va_list list;
+	va_start(list, format);
+	vsnprintf(message, sizeof message, format, list);
+	va_end(list);
+	w->error = (struct skep_diag){0};
+	skep_diag_set(&w->error, w->scenario.path, 0, 0, NULL, "%s", message);
+	return STATUS_BAD_INPUT;
 }
 
 enum status skep_planner_lack(struct skep_planner *w)
 {
-	return skep_planner_fail(w, STATUS_FAILED, "skep: not enough memory to plan this scenario\n");
+	return skep_planner_fail(w, STATUS_FAILED, "not enough memory to plan this scenario");
 }
 
 bool skep_planner_is_late(const struct skep_planner *w)
@@ -136,8 +151,7 @@ static bool take_cut(struct skep_planner *w, const uint32_t *layers)
 	free_costs(w);
 	skep_planning_finish(&w->planning);
 	skep_scenario_finish(&w->scenario);
-	return added && skep_planner_open(w, &diag) &&
-	       skep_planning_make(&w->scenario, &w->planning, w->error, sizeof w->error);
+	return added && skep_planner_open(w, &diag) && skep_planning_make(&w->scenario, &w->planning, &w->error);
 }
 
 bool skep_planner_recut(struct skep_planner *w, const uint32_t *layers)
@@ -164,14 +178,14 @@ static bool find_cut(struct skep_planner *w)
 
 enum status skep_planner_prepare(struct skep_planner *w)
 {
-	char error[sizeof w->error];
-	if (!skep_planning_pose(&w->scenario, &w->planning, w->error, sizeof w->error))
+	if (!skep_planning_pose(&w->scenario, &w->planning, &w->error))
 		return STATUS_BAD_INPUT;
 	w->cuts = w->cuts && skep_planned_cuts(&w->scenario) && skep_cuts_possible(&w->scenario);
-	if (!skep_planning_check(&w->planning, w->error, sizeof w->error)) {
-		memcpy(error, w->error, sizeof error);
+	if (!skep_planning_check(&w->planning, &w->error)) {
+		const struct skep_diag error = w->error;
+		w->error = (struct skep_diag){0};
 		if (!w->cuts || !find_cut(w)) {
-			memcpy(w->error, error, sizeof error);
+			w->error = error;
 			return STATUS_BAD_INPUT;
 		}
 	}

@@ -81,7 +81,7 @@ struct skep_planner {
 	double even_samples_per_s;               /* the most that was simulated with it; 0: nothing was */
 	struct skep_free_settings *settings;     /* how settings were chosen; NULL: none were free */
 	struct skep_confirm *stated, *confirmed; /* what is expected of the choice, and confirmed; NULL: not known */
-	char error[2560];                        /* what went wrong, as a user is to see it */
+	struct skep_diag error;
 };
 
 /* In this order: open reads the scenario; prepare makes what searches need, and says what is wrong in `error`; close. */
@@ -89,9 +89,12 @@ bool skep_planner_open(struct skep_planner *planner, struct skep_diag *reterr);
 enum status skep_planner_prepare(struct skep_planner *planner);
 void skep_planner_close(struct skep_planner *planner); /* all that a planner has but its settings and statements */
 
-/* "skep: ..." or "SCENARIO: error: ..." becomes the error. Returns the status. */
+/* Becomes the error, in place of one from before. Returns the status. */
 enum status skep_planner_fail(struct skep_planner *planner, enum status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same, of the scenario's file. */
+enum status skep_planner_refuse(struct skep_planner *planner, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 enum status skep_planner_lack(struct skep_planner *planner); /* memory */
 
 bool skep_planner_is_late(const struct skep_planner *planner);

@@ -77,10 +77,8 @@ static bool open_point(
 {
 	*w = (struct skep_planner){
 		.options = j->options, .with = with, .begin_ns = skep_monotonic_ns(), .cuts = true, .hasty = true};
-	struct skep_diag diag = {0};
-	bool opened = skep_planner_open(w, &diag);
-	if (!opened || skep_planner_prepare(w) != STATUS_DONE) {
-		refuse(p, opened ? w->error : diag.message);
+	if (!skep_planner_open(w, &w->error) || skep_planner_prepare(w) != STATUS_DONE) {
+		refuse(p, w->error.message);
 		skep_planner_close(w);
 		return false;
 	}

@@ -24,7 +24,7 @@ static bool play(const struct skep_scenario *scenario, struct skep_tally *tally,
 }
 
 bool skep_simulate(const struct skep_scenario *scenario, const struct skep_simulate_options *options,
-	struct skep_summary *ret, char *reterr, size_t size)
+	struct skep_summary *ret, struct skep_diag *reterr)
 {
 	int64_t run;
 	double begin_s = skep_monotonic_s();
@@ -32,21 +32,20 @@ bool skep_simulate(const struct skep_scenario *scenario, const struct skep_simul
 	struct skep_store *store = options->store;
 	struct skep_tally *tally = skep_tally_create(scenario, "sim");
 	*ret = (struct skep_summary){.ok = false};
-	reterr[0] = '\0';
 	if (!tally)
 		return false;
 	skep_tally_warm_up(tally, options->warm_up);
-	bool ran = !store || skep_store_begin(store, scenario, "sim", "cpu", false, false, &run, reterr, size);
+	bool ran = !store || skep_store_begin(store, scenario, "sim", "cpu", false, false, &run, reterr);
 	if (ran && store && !options->details)
 		skep_store_keep_little(store, OPS_KEPT);
 	if (ran && !play(scenario, tally, store, &result)) {
-		snprintf(reterr, size, "%s", result.why);
+		*reterr = result.error;
 		ran = false;
 	}
 	if (ran) {
 		skep_tally_finish(
 			tally, result.end_ns, result.events, skep_monotonic_s() - begin_s, result.outcome, ret);
-		ran = !store || skep_store_end(store, ret, reterr, size);
+		ran = !store || skep_store_end(store, ret, reterr);
 	}
 	skep_tally_destroy(tally);
 	return ran;

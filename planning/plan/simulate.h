@@ -7,6 +7,7 @@
 
 #include "analysis/store/store.h"
 #include "analysis/summary/summary.h"
+#include "base/diag.h"
 #include "scenarios/read/scenario.h"
 
 struct skep_simulate_options {
@@ -17,6 +18,6 @@ struct skep_simulate_options {
 
 /* Simulates it as `skep sim` does. False: it could not be; reterr says why, "": not enough memory. */
 bool skep_simulate(const struct skep_scenario *scenario, const struct skep_simulate_options *options,
-	struct skep_summary *ret, char *reterr, size_t size);
+	struct skep_summary *ret, struct skep_diag *reterr);
 
 #endif

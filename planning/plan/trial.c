@@ -71,9 +71,10 @@ static void leave_arithmetic(struct skep_scenario *s)
 static bool simulate(const struct skep_scenario *s, struct skep_candidate *c)
 {
 	struct skep_summary summary;
-	char error[256];
-	if (!skep_simulate(s, &(struct skep_simulate_options){0}, &summary, error, sizeof error)) {
-		snprintf(c->why, sizeof c->why, "%.250s", error[0] ? error : "not enough memory to simulate it");
+	struct skep_diag error = {0};
+	if (!skep_simulate(s, &(struct skep_simulate_options){0}, &summary, &error)) {
+		snprintf(c->why, sizeof c->why, "%.250s",
+			error.set ? error.message : "not enough memory to simulate it");
 		return false;
 	}
 	if (!summary.ok)
@@ -132,14 +133,14 @@ bool skep_trial_run_whole(
 	struct skep_scenario s;
 	struct skep_diag diag = {0};
 	struct skep_summary summary;
-	char error[256];
+	struct skep_diag error = {0};
 	*ret = (struct skep_trial_whole){.time_s = NAN, .usd = NAN};
 	if (!skep_planner_read(w, stage_of, &seed, NULL, &s, &diag))
 		return false;
 	s.collectives_as_flows = takes_flows(&s);
 	if (!isnan(s.target_loss))
 		s.plan.target_loss_nano = (int64_t)(s.target_loss * 1e9 + 0.5);
-	bool ran = skep_simulate(&s, &(struct skep_simulate_options){0}, &summary, error, sizeof error);
+	bool ran = skep_simulate(&s, &(struct skep_simulate_options){0}, &summary, &error);
 	if (ran)
 		*ret = (struct skep_trial_whole){.reached = isfinite(summary.time_to_target_s),
 			.extrapolated = summary.extrapolated,
@@ -177,14 +178,14 @@ struct skep_trial_span skep_trial_span_of(const struct skep_planner *w, uint32_t
 
 bool skep_trial_run_span(const struct skep_trial_span *span, struct skep_scenario *s, struct skep_summary *ret)
 {
-	char error[256];
+	struct skep_diag error = {0};
 	s->collectives_as_flows = takes_flows(s);
 	if (!span->whole || s->arithmetic == SKEP_ARITHMETIC_REAL)
 		leave_arithmetic(s);
 	if (!span->whole)
 		s->plan.rounds = span->rounds;
 	const struct skep_simulate_options options = {.warm_up = span->warm_up};
-	return skep_simulate(s, &options, ret, error, sizeof error) && ret->ok;
+	return skep_simulate(s, &options, ret, &error) && ret->ok;
 }
 
 /* With the seeds that trials have. False: it cannot be, or does not come to an end. */

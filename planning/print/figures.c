@@ -17,11 +17,11 @@
 /* ---- complexity --------------------------------------------------------------------------------------------------- */
 
 /* What a step moves, with each worker where the scenario has it. False: it cannot be planned, or memory lacks. */
-static bool measure(const struct skep_scenario *s, struct skep_complexity_cut *ret, char *reterr, size_t size)
+static bool measure(const struct skep_scenario *s, struct skep_complexity_cut *ret, struct skep_diag *reterr)
 {
 	struct skep_planning planning;
 	struct skep_planning_traffic traffic;
-	if (!skep_planning_make(s, &planning, reterr, size))
+	if (!skep_planning_make(s, &planning, reterr))
 		return false;
 	uint32_t *stage_of = calloc(planning.workers, sizeof *stage_of);
 	bool measured = stage_of != NULL;
@@ -37,7 +37,7 @@ static bool measure(const struct skep_scenario *s, struct skep_complexity_cut *r
 			ret->on[i][1] = traffic.on[i].reduction;
 		}
 	} else {
-		snprintf(reterr, size, "not enough memory for this picture");
+		skep_fail(reterr, "not enough memory for this picture");
 	}
 	free(stage_of);
 	skep_planning_finish(&planning);
@@ -74,16 +74,16 @@ static void measure_cut(const char *path, const struct skep_scenario_options *op
 	uint32_t stages, struct skep_complexity_figure *f)
 {
 	struct skep_scenario s;
-	char error[1024];
+	struct skep_diag error = {0};
 	if (f->cuts == SKEP_COMPLEXITY_CUTS_MAX || !read_cut(path, options, own, stages, &s))
 		return;
-	f->cuts += measure(&s, &f->cut[f->cuts], error, sizeof error);
+	f->cuts += measure(&s, &f->cut[f->cuts], &error);
 	skep_scenario_finish(&s);
 }
 
 /* The scenario's own cut lies between two of the others where its number of stages is none of theirs. */
 static bool measure_all(const char *path, const struct skep_scenario_options *options, const struct skep_scenario *s,
-	struct skep_complexity_figure *f, char *reterr, size_t size)
+	struct skep_complexity_figure *f, struct skep_diag *reterr)
 {
 	uint32_t most = s->model.layers < s->plan.workers ? s->model.layers : s->plan.workers;
 	bool measured = false;
@@ -91,7 +91,7 @@ static bool measure_all(const char *path, const struct skep_scenario_options *op
 		if (stages >= s->plan.stages && !measured) {
 			f->own = f->cuts;
 			measured = true;
-			if (!measure(s, &f->cut[f->cuts++], reterr, size))
+			if (!measure(s, &f->cut[f->cuts++], reterr))
 				return false;
 		}
 		if (stages != s->plan.stages)
@@ -101,7 +101,7 @@ static bool measure_all(const char *path, const struct skep_scenario_options *op
 }
 
 bool skep_figure_complexity(const char *path, const struct skep_scenario_options *options,
-	const struct skep_scenario *s, struct skep_complexity_figure *f, char *reterr, size_t size)
+	const struct skep_scenario *s, struct skep_complexity_figure *f, struct skep_diag *reterr)
 {
 	f->classes = SKEP_LINK_CLASSES;
 	f->period = skep_plan_periodic(&s->plan) ? s->plan.inner_steps : 1;
@@ -111,7 +111,7 @@ bool skep_figure_complexity(const char *path, const struct skep_scenario_options
 		f->name[i] = skep_link_class_name[i];
 	for (uint32_t i = 0; i < skep_plan_vstages(&s->plan); i++)
 		f->parameters += (double)s->cost[i].parameters;
-	return measure_all(path, options, s, f, reterr, size);
+	return measure_all(path, options, s, f, reterr);
 }
 
 /* ---- search ------------------------------------------------------------------------------------------------------- */
@@ -149,18 +149,16 @@ static bool search_all(const struct skep_planning *p, uint64_t seed, struct skep
 	return done;
 }
 
-bool skep_figure_search(const struct skep_scenario *s, struct skep_search_figure *ret, char *reterr, size_t size)
+bool skep_figure_search(const struct skep_scenario *s, struct skep_search_figure *ret, struct skep_diag *reterr)
 {
 	struct skep_planning planning;
-	char error[1024];
-	if (!skep_planning_make(s, &planning, error, sizeof error)) {
-		snprintf(reterr, size, "%s: error: %s", s->path, error);
-		return false;
-	}
+	struct skep_diag error = {0};
+	if (!skep_planning_make(s, &planning, &error))
+		return skep_fail(reterr, "%s: error: %s", s->path, error.message);
 	bool searched = search_all(&planning, s->seed, ret);
 	snprintf(ret->title, sizeof ret->title, "%s: the expected time of a step, as each search brought it down",
 		s->name);
-	snprintf(reterr, size, "%s",
+	skep_fail(reterr, "%s",
 		searched ? "no search found an allocation that can be" : "not enough memory for this picture");
 	skep_planning_finish(&planning);
 	return searched && ret->panels > 0;

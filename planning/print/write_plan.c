@@ -121,7 +121,7 @@ static char *compose(const struct skep_planner *w, const struct skep_scenario *p
 
 static bool fail(struct skep_planner *w, const char *path, const char *what)
 {
-	skep_planner_fail(w, STATUS_BAD_INPUT, "skep: %s: %s\n", path, what);
+	skep_planner_fail(w, STATUS_BAD_INPUT, "%s: %s", path, what);
 	return false;
 }
 
@@ -137,7 +137,7 @@ static bool reads(struct skep_planner *w, const char *path, const char *text)
 	skep_diag_print(&diag, said, sizeof said);
 	skep_planner_fail(w, STATUS_BAD_INPUT,
 		"%sskep: %.256s: not written, since it would not read from there: take a folder from which the files that "
-		"it names are found\n",
+		"it names are found",
 		said, path);
 	return false;
 }

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,16 +16,6 @@
 #include "scenarios/plan/memory.h"
 #include "scenarios/read/pool.h"
 #include "topologies/read/path.h"
-
-static bool fail(char *reterr, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static bool fail(char *reterr, size_t size, const char *format, ...)
-{
-	va_list list;
-	va_start(list, format);
-	vsnprintf(reterr, size, format, list);
-	va_end(list);
-	return false;
-}
 
 /* ---- workers and links -------------------------------------------------------------------------------------------- */
 
@@ -135,7 +124,7 @@ static bool allocate(struct skep_planning *p)
 	       skep_tables_make(p);
 }
 
-static bool check_links(const struct skep_planning *p, char *reterr, size_t size)
+static bool check_links(const struct skep_planning *p, struct skep_diag *reterr)
 {
 	uint8_t *mark = calloc(p->workers, 1);
 	struct skep_links_check check = {.fault = SKEP_LINKS_FINE};
@@ -144,28 +133,28 @@ static bool check_links(const struct skep_planning *p, char *reterr, size_t size
 	bool lacking = !mark;
 	free(mark);
 	if (lacking)
-		return fail(reterr, size, "not enough memory to plan this scenario");
+		return skep_fail(reterr, "not enough memory to plan this scenario");
 	if (check.fault == SKEP_LINKS_APART)
-		return fail(reterr, size,
+		return skep_fail(reterr,
 			"there is no way from worker %" PRIu32 " to worker %" PRIu32
 			": the pool falls into pieces; join them in %.300s, or plan each by itself",
 			p->machine[check.row], p->machine[check.column], p->scenario->topology.path);
 	if (check.fault != SKEP_LINKS_FINE)
-		return fail(reterr, size, "the link from worker %" PRIu32 " to worker %" PRIu32 " is no number from 0",
+		return skep_fail(reterr, "the link from worker %" PRIu32 " to worker %" PRIu32 " is no number from 0",
 			p->machine[check.row], p->machine[check.column]);
 	return true;
 }
 
 /* What would do with the scenario's own allocation, in which everybody holds a stage: so it would do here. */
-static bool fail_memory(const struct skep_planning *p, const char *what, char *reterr, size_t size)
+static bool fail_memory(const struct skep_planning *p, const char *what, struct skep_diag *reterr)
 {
 	char advice[256];
 	skep_memory_advise(p->scenario, advice, sizeof advice);
-	return fail(reterr, size, "%s; %s%s", what,
+	return skep_fail(reterr, "%s; %s%s", what,
 		advice[0] ? "any of these would do: " : "no single change would do: take smaller parts of all", advice);
 }
 
-static bool explain_memory(const struct skep_planning *p, const struct skep_problem_check *c, char *reterr, size_t size)
+static bool explain_memory(const struct skep_planning *p, const struct skep_problem_check *c, struct skep_diag *reterr)
 {
 	const struct skep_topology *t = &p->scenario->topology;
 	char what[512], who[160], need[SKEP_TEXT_BYTES], fit[SKEP_TEXT_BYTES], more[SKEP_TEXT_BYTES];
@@ -186,11 +175,11 @@ static bool explain_memory(const struct skep_planning *p, const struct skep_prob
 		c->stage, need, who, skep_bytes_text((double)c->fit_bytes, fit),
 		skep_bytes_text((double)c->more_bytes, more), p->machine[nearest],
 		t->gpu[t->machine[p->machine[nearest]].gpu].name);
-	return fail_memory(p, what, reterr, size);
+	return fail_memory(p, what, reterr);
 }
 
 /* Fixed pipelines have no place for a worker that can hold no stage; else it is left out. */
-static bool check_holders(const struct skep_planning *p, char *reterr, size_t size)
+static bool check_holders(const struct skep_planning *p, struct skep_diag *reterr)
 {
 	char what[512], need[SKEP_TEXT_BYTES], have[SKEP_TEXT_BYTES];
 	uint32_t least = 0, idle = 0, first = 0;
@@ -212,33 +201,33 @@ static bool check_holders(const struct skep_planning *p, char *reterr, size_t si
 		idle, p->workers, p->machine[first], t->gpu[t->machine[p->machine[first]].gpu].name,
 		skep_bytes_text((double)p->have_bytes[first], have), least,
 		skep_bytes_text((double)p->need_bytes[least], need));
-	return fail_memory(p, what, reterr, size);
+	return fail_memory(p, what, reterr);
 }
 
-static bool check_problem(const struct skep_planning *p, char *reterr, size_t size)
+static bool check_problem(const struct skep_planning *p, struct skep_diag *reterr)
 {
 	void *scratch = malloc(skep_problem_scratch_size(&p->problem) + 1);
 	if (!scratch)
-		return fail(reterr, size, "not enough memory to plan this scenario");
+		return skep_fail(reterr, "not enough memory to plan this scenario");
 	struct skep_problem_check c = skep_problem_check(&p->problem, scratch);
 	free(scratch);
 	if (c.fault == SKEP_PROBLEM_FINE)
 		return true;
 	if (c.fault == SKEP_PROBLEM_MEMORY)
-		return explain_memory(p, &c, reterr, size);
+		return explain_memory(p, &c, reterr);
 	if (c.fault == SKEP_PROBLEM_MANY)
-		return fail(reterr, size,
+		return skep_fail(reterr,
 			"fixed pipelines take as many workers for each stage: %" PRIu32 " workers, and %" PRIu32
 			" find a place",
 			c.found, c.wanted);
-	return fail(reterr, size, "the stages want %" PRIu32 " workers, and there are %" PRIu32, c.wanted, c.found);
+	return skep_fail(reterr, "the stages want %" PRIu32 " workers, and there are %" PRIu32, c.wanted, c.found);
 }
 
-bool skep_planning_pose(const struct skep_scenario *s, struct skep_planning *p, char *reterr, size_t size)
+bool skep_planning_pose(const struct skep_scenario *s, struct skep_planning *p, struct skep_diag *reterr)
 {
 	*p = (struct skep_planning){.scenario = s, .stages = s->plan.stages};
 	if (s->plan.workers > SKEP_ALLOCATE_WORKERS_MAX || s->plan.stages > SKEP_ALLOCATE_STAGES_MAX)
-		return fail(reterr, size, "plan takes at most %u workers in %u stages", SKEP_ALLOCATE_WORKERS_MAX,
+		return skep_fail(reterr, "plan takes at most %u workers in %u stages", SKEP_ALLOCATE_WORKERS_MAX,
 			SKEP_ALLOCATE_STAGES_MAX);
 	p->machine = calloc(s->plan.workers, sizeof *p->machine);
 	p->type = calloc(s->plan.workers, sizeof *p->type);
@@ -250,23 +239,23 @@ bool skep_planning_pose(const struct skep_scenario *s, struct skep_planning *p, 
 		ok = fill_kinds(p);
 	}
 	if (!ok)
-		fail(reterr, size, "not enough memory to plan this scenario");
-	ok = ok && check_links(p, reterr, size);
+		skep_fail(reterr, "not enough memory to plan this scenario");
+	ok = ok && check_links(p, reterr);
 	if (!ok)
 		skep_planning_finish(p);
 	return ok;
 }
 
-bool skep_planning_check(const struct skep_planning *p, char *reterr, size_t size)
+bool skep_planning_check(const struct skep_planning *p, struct skep_diag *reterr)
 {
-	return check_holders(p, reterr, size) && check_problem(p, reterr, size);
+	return check_holders(p, reterr) && check_problem(p, reterr);
 }
 
-bool skep_planning_make(const struct skep_scenario *s, struct skep_planning *p, char *reterr, size_t size)
+bool skep_planning_make(const struct skep_scenario *s, struct skep_planning *p, struct skep_diag *reterr)
 {
-	if (!skep_planning_pose(s, p, reterr, size))
+	if (!skep_planning_pose(s, p, reterr))
 		return false;
-	bool ok = skep_planning_check(p, reterr, size);
+	bool ok = skep_planning_check(p, reterr);
 	if (!ok)
 		skep_planning_finish(p);
 	return ok;

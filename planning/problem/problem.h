@@ -23,6 +23,7 @@
 #ifndef SKEP_PLANNING_PROBLEM_H
 #define SKEP_PLANNING_PROBLEM_H
 
+#include "base/diag.h"
 #include "planning/problem/memory_limits.h"
 #include "planning/search/throughput.h"
 #include "scenarios/read/scenario.h"
@@ -51,13 +52,13 @@ struct skep_planning {
 };
 
 /* The scenario must stay where it is. False: `reterr` says why it cannot be planned, and *ret is empty. */
-bool skep_planning_make(const struct skep_scenario *scenario, struct skep_planning *ret, char *reterr, size_t size);
+bool skep_planning_make(const struct skep_scenario *scenario, struct skep_planning *ret, struct skep_diag *reterr);
 void skep_planning_finish(struct skep_planning *planning);
 
 /* The two halves of it: what is asked, and whether there is an allocation at all. After pose() without check() nothing may be
  * searched for; another cut of the model may mend it (cuts.h). */
-bool skep_planning_pose(const struct skep_scenario *scenario, struct skep_planning *ret, char *reterr, size_t size);
-bool skep_planning_check(const struct skep_planning *planning, char *reterr, size_t size);
+bool skep_planning_pose(const struct skep_scenario *scenario, struct skep_planning *ret, struct skep_diag *reterr);
+bool skep_planning_check(const struct skep_planning *planning, struct skep_diag *reterr);
 
 /* The scenario's own allocation, [workers]; false: some worker that is there serves no stage. */
 bool skep_planning_start(const struct skep_planning *planning, uint32_t *ret_stage_of);

@@ -55,9 +55,10 @@ char *skep_resolve_search(
 {
 	struct skep_planning planning;
 	double count;
-	char error[1024], *assignment = NULL;
-	if (!skep_planning_make(s, &planning, error, sizeof error)) {
-		fail(s, error, reterr);
+	char *assignment = NULL;
+	struct skep_diag error = {0};
+	if (!skep_planning_make(s, &planning, &error)) {
+		fail(s, error.message, reterr);
 		return NULL;
 	}
 	uint32_t *stage_of = calloc(planning.workers, sizeof *stage_of);

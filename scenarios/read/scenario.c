@@ -408,9 +408,9 @@ static void check_reissue_timeout(struct draft *d)
 static void check_real(struct draft *d)
 {
 	const char *key[2];
-	char error[sizeof d->r.diag->message];
-	if (d->real && !d->r.diag->set && !skep_scenario_runs(d->s, d->pace, key, error, sizeof error))
-		skep_reader_fail(&d->r, skep_read_map(&d->r, d->root, key[0], false), key[1], "%s", error);
+	struct skep_diag error = {0};
+	if (d->real && !d->r.diag->set && !skep_scenario_runs(d->s, d->pace, key, &error))
+		skep_reader_fail(&d->r, skep_read_map(&d->r, d->root, key[0], false), key[1], "%s", error.message);
 }
 
 static void read_root(struct draft *d)

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "base/diag.h"
 #include "core/skep.h"
 #include "models/device/device.h"
 #include "models/read/model.h"
@@ -168,6 +169,6 @@ struct skep_byzantine skep_scenario_byzantine(const struct skep_scenario *scenar
 
 /* Can it run for real? If not, the error says why and what to do, and ret_key where that stands: a group and a key of it. */
 bool skep_scenario_runs(
-	const struct skep_scenario *scenario, bool pace, const char *ret_key[2], char *reterr, size_t size);
+	const struct skep_scenario *scenario, bool pace, const char *ret_key[2], struct skep_diag *reterr);
 
 #endif

@@ -127,57 +127,56 @@ void skep_split_read_optimizer(struct skep_reader *r, const struct skep_yaml_nod
 /* ---- real runs -------------------------------------------------------------------------------------------------- */
 
 /* What there is to set without the law: keys that mean nothing then are errors. */
-static void refuse_law(const struct skep_scenario *s, char *reterr, size_t size)
+static void refuse_law(const struct skep_scenario *s, struct skep_diag *reterr)
 {
 	bool asks = s->planned && s->planned->aim != SKEP_AIM_THROUGHPUT;
 	const char *loss = isnan(s->target_loss)                   ? ""
 	                   : s->plan.target_loss_nano != INT64_MIN ? " --set train.until.loss=null"
 	                                                           : " --set train.target_loss=null";
-	snprintf(reterr, size,
+	skep_fail(reterr,
 		"train.arithmetic: a law stands in for arithmetic in `skep sim` alone; without any: --set "
 		"train.arithmetic=none --set "
 		"train.law=null%s%s; or --set train.arithmetic=real --set train.law=null%s, with `train.data`",
 		loss, asks ? " --set plan=null" : "", asks ? " --set plan=null" : "");
 }
 
-bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *ret_key[2], char *reterr, size_t size)
+bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *ret_key[2], struct skep_diag *reterr)
 {
 	static const char *const keys[][2] = {
 		{"model", "file"}, {"train", "arithmetic"}, {"sync", "zero"}, {"cluster", "topology"}};
 	uint32_t which = 0;
-	reterr[0] = '\0';
 	if (s->model.kind == SKEP_MODEL_TRANSFORMER && s->model.architecture == SKEP_ARCHITECTURE_NONE) {
-		snprintf(reterr, size,
+		skep_fail(reterr,
 			"model %s is known by its cost alone, so there is nothing to compute: simulate it with `skep sim`, or "
 			"run a model with an architecture, such as models/tiny-gpt2.yaml with `train.data: {corpus: text}`",
 			s->model.name);
 	} else if (s->arithmetic == SKEP_ARITHMETIC_SCALING_LAW) {
 		which = 1;
-		refuse_law(s, reterr, size);
+		refuse_law(s, reterr);
 	} else if (s->arithmetic == SKEP_ARITHMETIC_NONE && s->corpus == SKEP_CORPUS_TOKENS) {
 		which = 1;
-		snprintf(reterr, size,
+		skep_fail(reterr,
 			"train.arithmetic: without arithmetic no text is read, and a real run has nothing to learn "
 			"from; run with --set train.arithmetic=real");
 	} else if (s->zero > 0) {
 		which = 2;
-		snprintf(reterr, size,
+		skep_fail(reterr,
 			"sync.zero is simulated alone: a real worker would keep and step all of the optimizer's state; "
 			"run with --set sync.zero=0");
 	}
-	for (uint32_t gpu = 0; !pace && reterr[0] == '\0' && gpu < s->topology.gpus; gpu++) {
+	for (uint32_t gpu = 0; !pace && !reterr->set && gpu < s->topology.gpus; gpu++) {
 		uint32_t gpus = skep_split_of(s, gpu).gpus;
 		if (gpus == 1)
 			continue;
 		which = 3;
-		snprintf(reterr, size,
+		skep_fail(reterr,
 			"worker %u splits its stage over %u GPUs: here one process does all of its arithmetic, once; "
 			"run with --pace, so that it takes as long as on %u",
 			worker_with(s, gpu), gpus, gpus);
 	}
 	ret_key[0] = keys[which][0];
 	ret_key[1] = keys[which][1];
-	return reterr[0] == '\0';
+	return !reterr->set;
 }
 
 /* ---- for `skep check` ------------------------------------------------------------------------------------------- */

@@ -15,10 +15,9 @@
 
 #define SHOWN 60 /* bytes of a value in an error */
 
-static bool no_memory(char *reterr, size_t size)
+static bool no_memory(struct skep_diag *reterr)
 {
-	snprintf(reterr, size, "not enough memory for so many values");
-	return false;
+	return skep_fail(reterr, "not enough memory for so many values");
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -68,42 +67,35 @@ static char *trimmed(const char *from, const char *to)
 	return strndup(from, (size_t)(to - from));
 }
 
-static bool add_value(struct skep_vary_key *key, char *value, char *reterr, size_t size)
+static bool add_value(struct skep_vary_key *key, char *value, struct skep_diag *reterr)
 {
 	char **more = value ? realloc(key->value, (key->values + 1) * sizeof *more) : NULL;
 	if (!more) {
 		free(value);
-		return no_memory(reterr, size);
+		return no_memory(reterr);
 	}
 	key->value = more;
 	key->value[key->values++] = value;
-	if (value[0] == '\0') {
-		snprintf(reterr, size, "--vary %.*s: value %u is empty; an empty text is written ''", SHOWN, key->key,
+	if (value[0] == '\0')
+		return skep_fail(reterr, "--vary %.*s: value %u is empty; an empty text is written ''", SHOWN, key->key,
 			key->values);
-		return false;
-	}
 	for (uint32_t i = 0; i + 1 < key->values; i++)
-		if (strcmp(key->value[i], value) == 0) {
-			snprintf(reterr, size, "--vary %.*s: the value %.*s is there twice", SHOWN, key->key, SHOWN,
-				value);
-			return false;
-		}
+		if (strcmp(key->value[i], value) == 0)
+			return skep_fail(
+				reterr, "--vary %.*s: the value %.*s is there twice", SHOWN, key->key, SHOWN, value);
 	if (key->values <= SKEP_VARY_COMBINATIONS_MAX)
 		return true;
-	snprintf(reterr, size, "--vary %.*s: more than %u values", SHOWN, key->key, SKEP_VARY_COMBINATIONS_MAX);
-	return false;
+	return skep_fail(reterr, "--vary %.*s: more than %u values", SHOWN, key->key, SKEP_VARY_COMBINATIONS_MAX);
 }
 
-static bool add_values(struct skep_vary_key *key, const char *at, char *reterr, size_t size)
+static bool add_values(struct skep_vary_key *key, const char *at, struct skep_diag *reterr)
 {
 	for (;;) {
 		const char *end = value_end(at);
-		if (!end) {
-			snprintf(reterr, size, "--vary %.*s: a brace, bracket or quote has no partner in %.*s", SHOWN,
+		if (!end)
+			return skep_fail(reterr, "--vary %.*s: a brace, bracket or quote has no partner in %.*s", SHOWN,
 				key->key, SHOWN, at);
-			return false;
-		}
-		if (!add_value(key, trimmed(at, end), reterr, size))
+		if (!add_value(key, trimmed(at, end), reterr))
 			return false;
 		if (*end == '\0')
 			return true;
@@ -111,34 +103,26 @@ static bool add_values(struct skep_vary_key *key, const char *at, char *reterr, 
 	}
 }
 
-bool skep_vary_add(struct skep_vary *vary, const char *text, char *reterr, size_t size)
+bool skep_vary_add(struct skep_vary *vary, const char *text, struct skep_diag *reterr)
 {
 	size_t length = strcspn(text, "=");
-	if (length == 0 || text[length] == '\0' || text[length + 1] == '\0') {
-		snprintf(reterr, size, "--vary %.*s: expected KEY=A,B,C, as in --vary schedule.in_flight=2,4,8", SHOWN,
-			text);
-		return false;
-	}
-	if (vary->keys == SKEP_VARY_KEYS_MAX) {
-		snprintf(reterr, size, "--vary %.*s: at most %u keys can vary", SHOWN, text, SKEP_VARY_KEYS_MAX);
-		return false;
-	}
+	if (length == 0 || text[length] == '\0' || text[length + 1] == '\0')
+		return skep_fail(
+			reterr, "--vary %.*s: expected KEY=A,B,C, as in --vary schedule.in_flight=2,4,8", SHOWN, text);
+	if (vary->keys == SKEP_VARY_KEYS_MAX)
+		return skep_fail(reterr, "--vary %.*s: at most %u keys can vary", SHOWN, text, SKEP_VARY_KEYS_MAX);
 	struct skep_vary_key *key = &vary->key[vary->keys];
 	key->key = strndup(text, length);
 	if (!key->key)
-		return no_memory(reterr, size);
+		return no_memory(reterr);
 	vary->keys++;
 	for (uint32_t i = 0; i + 1 < vary->keys; i++)
-		if (strcmp(vary->key[i].key, key->key) == 0) {
-			snprintf(reterr, size, "--vary %.*s is there twice: give all its values at once", SHOWN,
-				key->key);
-			return false;
-		}
-	if (strcmp(key->key, "seed") == 0) {
-		snprintf(reterr, size, "--vary seed: take --seeds, for example --seeds 1..10");
-		return false;
-	}
-	return add_values(key, text + length + 1, reterr, size);
+		if (strcmp(vary->key[i].key, key->key) == 0)
+			return skep_fail(
+				reterr, "--vary %.*s is there twice: give all its values at once", SHOWN, key->key);
+	if (strcmp(key->key, "seed") == 0)
+		return skep_fail(reterr, "--vary seed: take --seeds, for example --seeds 1..10");
+	return add_values(key, text + length + 1, reterr);
 }
 
 /* ---- seeds ------------------------------------------------------------------------------------------------------- */
@@ -152,16 +136,14 @@ static bool parse_seed(const char *text, const char **ret_end, uint64_t *ret)
 	return text[0] >= '0' && text[0] <= '9' && errno == 0 && *ret <= INT64_MAX;
 }
 
-static bool add_seed(struct skep_vary *vary, uint64_t seed, char *reterr, size_t size)
+static bool add_seed(struct skep_vary *vary, uint64_t seed, struct skep_diag *reterr)
 {
-	if (vary->seeds == SKEP_VARY_COMBINATIONS_MAX) {
-		snprintf(reterr, size, "--seeds: more than %u seeds", SKEP_VARY_COMBINATIONS_MAX);
-		return false;
-	}
+	if (vary->seeds == SKEP_VARY_COMBINATIONS_MAX)
+		return skep_fail(reterr, "--seeds: more than %u seeds", SKEP_VARY_COMBINATIONS_MAX);
 	if ((vary->seeds & (vary->seeds - 1)) == 0) { /* room for the next power of two */
 		uint64_t *more = realloc(vary->seed, (vary->seeds ? 2 * (size_t)vary->seeds : 1) * sizeof *more);
 		if (!more)
-			return no_memory(reterr, size);
+			return no_memory(reterr);
 		vary->seed = more;
 	}
 	vary->seed[vary->seeds++] = seed;
@@ -174,24 +156,24 @@ static int compare_seeds(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-static bool no_seed_twice(const struct skep_vary *vary, char *reterr, size_t size)
+static bool no_seed_twice(const struct skep_vary *vary, struct skep_diag *reterr)
 {
 	uint64_t *sorted = malloc(vary->seeds * sizeof *sorted);
 	if (!sorted)
-		return no_memory(reterr, size);
+		return no_memory(reterr);
 	memcpy(sorted, vary->seed, vary->seeds * sizeof *sorted);
 	qsort(sorted, vary->seeds, sizeof *sorted, compare_seeds);
 	bool once = true;
 	for (uint32_t i = 0; once && i + 1 < vary->seeds; i++)
 		if (sorted[i] == sorted[i + 1]) {
-			snprintf(reterr, size, "--seeds: %" PRIu64 " is there twice", sorted[i]);
+			skep_fail(reterr, "--seeds: %" PRIu64 " is there twice", sorted[i]);
 			once = false;
 		}
 	free(sorted);
 	return once;
 }
 
-bool skep_vary_add_seeds(struct skep_vary *vary, const char *text, char *reterr, size_t size)
+bool skep_vary_add_seeds(struct skep_vary *vary, const char *text, struct skep_diag *reterr)
 {
 	for (const char *at = text;; at++) {
 		uint64_t first, last;
@@ -199,42 +181,37 @@ bool skep_vary_add_seeds(struct skep_vary *vary, const char *text, char *reterr,
 		last = first;
 		if (good && strncmp(at, "..", 2) == 0)
 			good = parse_seed(at + 2, &at, &last);
-		if (good && first > last) {
-			snprintf(reterr, size,
+		if (good && first > last)
+			return skep_fail(reterr,
 				"--seeds %.*s: %" PRIu64 " comes after %" PRIu64
 				"; a range begins with the smaller, as in 1..10",
 				SHOWN, text, first, last);
-			return false;
-		}
-		if (!good || (*at != '\0' && *at != ',')) {
-			snprintf(reterr, size,
+		if (!good || (*at != '\0' && *at != ','))
+			return skep_fail(reterr,
 				"--seeds %.*s: expected whole numbers up to 9223372036854775807, as in 1..10 or 1,2,5",
 				SHOWN, text);
-			return false;
-		}
 		for (uint64_t seed = first;; seed++) {
-			if (!add_seed(vary, seed, reterr, size))
+			if (!add_seed(vary, seed, reterr))
 				return false;
 			if (seed == last)
 				break;
 		}
 		if (*at == '\0')
-			return no_seed_twice(vary, reterr, size);
+			return no_seed_twice(vary, reterr);
 	}
 }
 
 /* ---- combinations ------------------------------------------------------------------------------------------------ */
 
-bool skep_vary_check(const struct skep_vary *vary, char *reterr, size_t size)
+bool skep_vary_check(const struct skep_vary *vary, struct skep_diag *reterr)
 {
 	uint64_t count = vary->seeds > 0 ? vary->seeds : 1;
 	for (uint32_t i = 0; i < vary->keys && count <= SKEP_VARY_COMBINATIONS_MAX; i++)
 		count *= vary->key[i].values;
 	if (count <= SKEP_VARY_COMBINATIONS_MAX)
 		return true;
-	snprintf(reterr, size, "more than %u combinations of values and seeds: take fewer, or several sweeps",
+	return skep_fail(reterr, "more than %u combinations of values and seeds: take fewer, or several sweeps",
 		SKEP_VARY_COMBINATIONS_MAX);
-	return false;
 }
 
 void skep_vary_finish(struct skep_vary *vary)

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/diag.h"
+
 #define SKEP_VARY_KEYS_MAX 16u
 #define SKEP_VARY_COMBINATIONS_MAX 100000u
 
@@ -31,11 +33,11 @@ struct skep_vary { /* all zero: nothing varies, and the seed is the scenario's o
 };
 
 /* "KEY=A,B,C"; a comma inside of braces, brackets or quotes is part of a value. False: reterr says what is wrong with it. */
-bool skep_vary_add(struct skep_vary *vary, const char *text, char *reterr, size_t size);
+bool skep_vary_add(struct skep_vary *vary, const char *text, struct skep_diag *reterr);
 /* "1..10", "3", or several of these with commas between them. */
-bool skep_vary_add_seeds(struct skep_vary *vary, const char *text, char *reterr, size_t size);
+bool skep_vary_add_seeds(struct skep_vary *vary, const char *text, struct skep_diag *reterr);
 /* Afterwards there are not too many. */
-bool skep_vary_check(const struct skep_vary *vary, char *reterr, size_t size);
+bool skep_vary_check(const struct skep_vary *vary, struct skep_diag *reterr);
 void skep_vary_finish(struct skep_vary *vary);
 
 uint32_t skep_vary_points(const struct skep_vary *vary);

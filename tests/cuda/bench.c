@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "models/device/device.h"
+#include "tests/unit/fresh.h"
 #include "tests/unit/text.h"
 
 enum { STAGES_MAX = 8, STEPS_MAX = 1000, WARM_UP = 3 };
@@ -186,13 +187,13 @@ static const struct skep_tokens *open_text(uint32_t length)
 
 static bool create(struct bench *b)
 {
-	char error[512];
+	struct skep_diag error;
 	for (uint32_t s = 0; s < b->plan.stages; s++) {
 		b->device[s] = skep_device_create_on(b->threads ? SKEP_DEVICE_CPU : SKEP_DEVICE_CUDA,
-			&(struct skep_device_place){.threads = b->threads}, &b->training, s, error, sizeof error);
+			&(struct skep_device_place){.threads = b->threads}, &b->training, s, fresh(&error));
 		if (b->device[s])
 			continue;
-		fprintf(stderr, "bench: %s\n", error);
+		fprintf(stderr, "bench: %s\n", error.message);
 		return false;
 	}
 	return true;

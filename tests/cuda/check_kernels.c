@@ -18,11 +18,12 @@
 #include "models/layers/norm.h"
 #include "tests/cuda/arrays.h"
 #include "tests/cuda/payloads.h"
+#include "tests/unit/fresh.h"
 
 void emulate_backwards(bool backwards) __attribute__((weak));
 void emulate_refuses(bool refuses) __attribute__((weak));
 
-static double *fresh(size_t n)
+static double *zeros(size_t n)
 {
 	double *ret = calloc(n, sizeof *ret);
 	assert(ret);
@@ -40,7 +41,7 @@ static void check_norm_of(struct arrays *all, size_t rows, size_t width, bool ce
 		     sum = array_random(all, rows * width, false, 1), narrowed = array_of(all, rows * width, true, 7);
 	struct skep_norm norm = {rows, width, weight.host, centred ? bias.host : NULL, 1e-5, NULL};
 	struct skep_cuda_norm of = {rows, width, floats_of(&weight), centred ? floats_of(&bias) : NULL, 1e-5f};
-	double *want_kept = fresh(2 * rows), *want = fresh(rows * width);
+	double *want_kept = zeros(2 * rows), *want = zeros(rows * width);
 	skep_norm_measure(&norm, x.host, want_kept);
 	skep_norm_apply(&norm, x.host, want_kept, want);
 	skep_cuda_norm_forward(all->queue, &of, floats_of(&x), floats_of(&kept), halves_of(&y));
@@ -86,7 +87,7 @@ static void check_feed(struct arrays *all)
 		     both = array_random(all, 2 * n, true, 4), out = array_of(all, n, true, 7),
 		     wide_out = array_of(all, 2 * n, true, 7), bias = array_random(all, width, true, 1),
 		     wide_bias = array_random(all, width, false, 1), x = array_random(all, n, false, 1);
-	double *value = fresh(n), *back = fresh(2 * n);
+	double *value = zeros(n), *back = zeros(2 * n);
 	skep_gelu_forward(rows, width, in.host, value);
 	skep_cuda_gelu_forward(all->queue, n, halves_of(&in), halves_of(&out));
 	array_near(all, &out, value, 1e-6, "gelu");
@@ -124,7 +125,7 @@ static void check_products_in(struct arrays *all, bool ta, bool tb)
 		     add = array_random(all, n, false, 1), c = array_of(all, n, false, 7),
 		     half = array_of(all, n, true, 7), aux = array_of(all, n, true, 7),
 		     bias = array_random(all, columns, true, 1), wide_bias = array_random(all, columns, false, 1);
-	double *plain = fresh(n), *want = fresh(n), *slope = fresh(n), *ignored = fresh(n);
+	double *plain = zeros(n), *want = zeros(n), *slope = zeros(n), *ignored = zeros(n);
 	skep_real_product(ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, rows, columns, inner, a.host,
 		b.host, 0, plain);
 	struct skep_cuda_product p = {.rows = rows,
@@ -204,8 +205,8 @@ static void check_attention_of(struct arrays *all, struct skep_attention a)
 	struct array qkv = array_random(all, all_numbers, true, 2), out = array_of(all, numbers, true, 7),
 		     kept = array_of(all, tokens * a.heads, false, 7), gradient = array_random(all, numbers, true, 1),
 		     back = array_of(all, all_numbers, true, 7), along = array_of(all, tokens * a.heads, false, 7);
-	double *want = fresh(numbers), *want_kept = fresh(tokens * a.heads), *want_back = fresh(all_numbers);
-	double *work = fresh(skep_attention_work(&a));
+	double *want = zeros(numbers), *want_kept = zeros(tokens * a.heads), *want_back = zeros(all_numbers);
+	double *work = zeros(skep_attention_work(&a));
 	skep_attention_forward(&a, qkv.host, want, want_kept, work);
 	skep_cuda_attention_forward(all->queue, &of, halves_of(&qkv), halves_of(&out), floats_of(&kept));
 	array_near(all, &out, want, 0.004, "attention");
@@ -289,7 +290,7 @@ static void check_embedding(struct arrays *all)
 		     places = array_random(all, SEQUENCE * WIDTH, false, 1),
 		     out = array_of(all, SAMPLES * SEQUENCE * WIDTH, false, 7),
 		     gradient = array_random(all, SAMPLES * SEQUENCE * WIDTH, false, 1);
-	double *want = fresh(out.n);
+	double *want = zeros(out.n);
 	for (int with = 0; with < 2; with++) {
 		for (int i = 0; i < SAMPLES * SEQUENCE * WIDTH; i++) {
 			int token = i / WIDTH, at = token / SEQUENCE * (SEQUENCE + 1) + token % SEQUENCE;
@@ -317,7 +318,7 @@ static void check_surprise(struct arrays *all)
 	enum { SAMPLES = 2, SEQUENCE = 7, VOCABULARY = 531, STRIDE = 536, TOKENS = SAMPLES * SEQUENCE };
 	int32_t id[SAMPLES * (SEQUENCE + 1)];
 	struct array score = array_random(all, TOKENS * STRIDE, true, 9), loss = array_of(all, TOKENS, false, 7);
-	double *want = fresh(TOKENS * STRIDE), want_loss[TOKENS];
+	double *want = zeros(TOKENS * STRIDE), want_loss[TOKENS];
 	for (int i = 0; i < SAMPLES * (SEQUENCE + 1); i++)
 		id[i] = i * 101 % VOCABULARY;
 	id[3] = VOCABULARY - 1;
@@ -364,7 +365,7 @@ static void check_step_of(struct arrays *all, enum skep_cuda_rule rule, bool las
 	struct array w = array_random(all, n, false, 1), sum = array_random(all, n, false, 3),
 		     m = array_random(all, n, false, 1), v = array_random(all, n, false, 1),
 		     half = array_of(all, n, true, 7), norms = array_of(all, skep_cuda_norms_bytes() / 4, false, 7);
-	double *way = fresh(n), squares = 0, ways = 0;
+	double *way = zeros(n), squares = 0, ways = 0;
 	for (size_t i = 0; i < n; i++)
 		v.host[i] = fabs(v.host[i]);
 	v = array_copy(all, &v);
@@ -547,15 +548,15 @@ int main(void)
 		{"gathered parts", check_robust}, {"lies", check_lies}, {"squares", check_squares},
 		{"gradient of a tied table", check_blend}, {"products of two sums", check_products_of_sums},
 		{"codecs", check_codecs}};
-	char error[512];
+	struct skep_diag error;
 	unsigned failures = 0;
-	if (skep_cuda_count(error, sizeof error) == 0) {
-		fprintf(stderr, "%s\n", error);
+	if (skep_cuda_count(fresh(&error)) == 0) {
+		fprintf(stderr, "%s\n", error.message);
 		return 77; /* skipped, for meson */
 	}
-	struct skep_cuda_queue *queue = skep_cuda_queue_create(0, true, error, sizeof error);
+	struct skep_cuda_queue *queue = skep_cuda_queue_create(0, true, fresh(&error));
 	if (!queue) {
-		fprintf(stderr, "%s\n", error);
+		fprintf(stderr, "%s\n", error.message);
 		return 1;
 	}
 	for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)

@@ -7,6 +7,7 @@
  *
  * Linked with kernels as nvcc makes them it checks a GPU; else it runs them in the emulation of tests/cuda/emulate.hpp.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/tied_job.h"
 
 #include <math.h>
@@ -467,7 +468,7 @@ struct tie {
 
 static void init_tied(struct job *job, const struct tie *tie, bool cpu)
 {
-	char error[256];
+	struct skep_diag error;
 	init(job, "tiny-gpt2", 1, SKEP_DEVICE_CPU);
 	tied_init(job, tie->codec);
 	job->plan.inner_steps = tie->periodic;
@@ -479,7 +480,7 @@ static void init_tied(struct job *job, const struct tie *tie, bool cpu)
 	for (uint32_t s = 0; s < 2; s++) {
 		skep_device_destroy(job->device[s]);
 		job->device[s] = skep_device_create_on(cpu ? SKEP_DEVICE_CPU : tie->kind[s],
-			&(struct skep_device_place){0}, &job->training, s, error, sizeof error);
+			&(struct skep_device_place){0}, &job->training, s, fresh(&error));
 		assert_non_null(job->device[s]);
 	}
 }
@@ -530,11 +531,11 @@ static void test_a_tied_head_in_two_stages(void **state)
 
 static void refuses(struct job *job, uint32_t ordinal, const char *word)
 {
-	char error[512] = "";
-	assert_null(skep_device_create_on(SKEP_DEVICE_CUDA, &(struct skep_device_place){.ordinal = ordinal},
-		&job->training, 0, error, sizeof error));
-	if (!strstr(error, word))
-		fail_msg("no \"%s\" in: %s", word, error);
+	struct skep_diag error;
+	assert_null(skep_device_create_on(
+		SKEP_DEVICE_CUDA, &(struct skep_device_place){.ordinal = ordinal}, &job->training, 0, fresh(&error)));
+	if (!strstr(error.message, word))
+		fail_msg("no \"%s\" in: %s", word, error.message);
 }
 
 static void test_what_it_refuses(void **state)
@@ -577,7 +578,7 @@ static void test_operands_are_checked(void **state)
 
 int main(void)
 {
-	char error[512];
+	struct skep_diag error;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_as_the_cpu),
 		cmocka_unit_test(test_with_nothing_fused),
@@ -591,8 +592,8 @@ int main(void)
 		cmocka_unit_test(test_what_it_refuses),
 		cmocka_unit_test(test_operands_are_checked),
 	};
-	if (!skep_device_available(SKEP_DEVICE_CUDA, error, sizeof error)) {
-		fprintf(stderr, "%s\n", error);
+	if (!skep_device_available(SKEP_DEVICE_CUDA, fresh(&error))) {
+		fprintf(stderr, "%s\n", error.message);
 		return 77; /* skipped, for meson */
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ struct skep_lt {
 	int nothing;
 };
 
-struct skep_lt *skep_lt_create(char *, size_t)
+struct skep_lt *skep_lt_create(struct skep_diag *)
 {
 	return new skep_lt{0};
 }

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 
+#include "base/diag.h"
 #include "scenarios/read/scenario.h"
 
 uint64_t skep_scenario_op_ns(const struct skep_scenario *scenario, uint32_t worker, const struct skep_op *op)
@@ -30,9 +31,9 @@ void skep_device_set_keeper(struct skep_device *device, const struct skep_keeper
 	assert(device && keeper->write);
 }
 
-bool skep_device_take_up(struct skep_device *device, char *reterr, size_t size)
+bool skep_device_take_up(struct skep_device *device, struct skep_diag *reterr)
 {
-	(void)reterr, (void)size;
+	(void)reterr;
 	return device != NULL;
 }
 

@@ -3,6 +3,7 @@
  * job.c - drives the devices of job.h as the core would, one operation after the other.
  */
 #include "tests/unit/job.h"
+#include "tests/unit/fresh.h"
 
 #include "core/square.h"
 
@@ -40,11 +41,11 @@ void job_init(struct job *job, uint32_t stages, enum skep_activation activation,
 
 void job_restart(struct job *job)
 {
-	char error[256];
+	struct skep_diag error;
 	for (uint32_t s = 0; s < job->plan.stages; s++) {
 		skep_device_destroy(job->device[s]);
 		job->device[s] = skep_device_create_on(job->kind, &(struct skep_device_place){.threads = job->threads},
-			&job->training, s, error, sizeof error);
+			&job->training, s, fresh(&error));
 		assert_non_null(job->device[s]);
 	}
 }

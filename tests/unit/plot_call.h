@@ -6,18 +6,19 @@
 #define SKEP_TESTS_PLOT_CALL_H
 
 #include "analysis/plot/plot.h"
+#include "base/diag.h"
 
 static inline bool plot_metric(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs,
-	const char *target, const struct skep_plot_rounds *rounds, const char *metric, char *reterr, size_t size)
+	const char *target, const struct skep_plot_rounds *rounds, const char *metric, struct skep_diag *reterr)
 {
 	const struct skep_plot_choice choice = {.rounds = rounds, .metric = metric};
-	return skep_plot_chosen(store, kind, run, runs, target, &choice, reterr, size);
+	return skep_plot_chosen(store, kind, run, runs, target, &choice, reterr);
 }
 
 static inline bool plot_rounds(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs,
-	const char *target, const struct skep_plot_rounds *rounds, char *reterr, size_t size)
+	const char *target, const struct skep_plot_rounds *rounds, struct skep_diag *reterr)
 {
-	return plot_metric(store, kind, run, runs, target, rounds, NULL, reterr, size);
+	return plot_metric(store, kind, run, runs, target, rounds, NULL, reterr);
 }
 
 #endif

@@ -15,10 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/fresh.h"
 #include "tests/unit/plot_call.h"
 #include "tests/unit/synthetic.h"
 
-static char error[1024];
+static struct skep_diag error;
 static char *path_variable;
 
 static inline int enter(void **state)
@@ -43,22 +44,22 @@ static inline int leave(void **state)
 
 static inline struct skep_store *open_store(void)
 {
-	struct skep_store *store = skep_store_open("plot.db", true, error, sizeof error);
+	struct skep_store *store = skep_store_open("plot.db", true, fresh(&error));
 	if (store == NULL)
-		fail_msg("%s", error);
+		fail_msg("%s", error.message);
 	return store;
 }
 
 static inline int64_t record(struct skep_store *store, const struct synthetic *s, const char *world)
 {
 	int64_t run;
-	if (!skep_store_begin(store, &s->scenario, world, "cpu", true, true, &run, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_store_begin(store, &s->scenario, world, "cpu", true, true, &run, fresh(&error)))
+		fail_msg("%s", error.message);
 	struct skep_recorder recorder = skep_store_recorder(store);
 	synthetic_feed(s, &recorder);
 	struct skep_summary summary = {.world = world, .final_loss = NAN, .ok = true};
-	if (!skep_store_end(store, &summary, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_store_end(store, &summary, fresh(&error)))
+		fail_msg("%s", error.message);
 	return run;
 }
 
@@ -94,8 +95,8 @@ static inline char *read_script(const char *path)
 
 static inline char *script_of_rounds(struct skep_store *store, const char *kind, const struct skep_plot_rounds *rounds)
 {
-	if (!plot_rounds(store, kind, NULL, 0, "script.png", rounds, error, sizeof error))
-		fail_msg("%s", error);
+	if (!plot_rounds(store, kind, NULL, 0, "script.png", rounds, fresh(&error)))
+		fail_msg("%s", error.message);
 	return read_script("script.png");
 }
 

@@ -17,9 +17,10 @@
 #include <unistd.h>
 
 #include "analysis/store/store.h"
+#include "tests/unit/fresh.h"
 #include "tests/unit/synthetic.h"
 
-static char error[1024];
+static struct skep_diag error;
 
 /* ---- a folder of its own for each test, the working directory while it runs ------------------------------------- */
 
@@ -30,7 +31,7 @@ static inline int enter(void **state)
 	if (mkdtemp(folder) == NULL || chmod(folder, 0777) != 0 || chdir(folder) != 0)
 		return -1;
 	*state = folder;
-	error[0] = '\0';
+	error.message[0] = '\0';
 	return 0;
 }
 
@@ -75,17 +76,17 @@ static inline void change(const char *path, const char *sql)
 
 static inline struct skep_store *must_open(const char *path, bool create)
 {
-	struct skep_store *store = skep_store_open(path, create, error, sizeof error);
+	struct skep_store *store = skep_store_open(path, create, fresh(&error));
 	if (store == NULL)
-		fail_msg("%s", error);
+		fail_msg("%s", error.message);
 	return store;
 }
 
 static inline int64_t must_begin(struct skep_store *store, const struct synthetic *s)
 {
 	int64_t run = 0;
-	if (!skep_store_begin(store, &s->scenario, "sim", "cpu", true, false, &run, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_store_begin(store, &s->scenario, "sim", "cpu", true, false, &run, fresh(&error)))
+		fail_msg("%s", error.message);
 	return run;
 }
 
@@ -102,15 +103,15 @@ static inline bool end_run(struct skep_store *store, int64_t run)
 		.cost_to_target_usd = NAN,
 		.cost_usd = NAN,
 		.ok = true};
-	return skep_store_end(store, &summary, error, sizeof error);
+	return skep_store_end(store, &summary, fresh(&error));
 }
 
 static inline bool try_record(const char *path, const struct synthetic *s)
 {
 	int64_t run = 0;
-	struct skep_store *store = skep_store_open(path, true, error, sizeof error);
-	bool ok = store != NULL &&
-	          skep_store_begin(store, &s->scenario, "sim", "cpu", true, false, &run, error, sizeof error);
+	struct skep_store *store = skep_store_open(path, true, fresh(&error));
+	bool ok =
+		store != NULL && skep_store_begin(store, &s->scenario, "sim", "cpu", true, false, &run, fresh(&error));
 	if (ok) {
 		struct skep_recorder recorder = skep_store_recorder(store);
 		synthetic_feed(s, &recorder);
@@ -123,7 +124,7 @@ static inline bool try_record(const char *path, const struct synthetic *s)
 static inline void record(const char *path, const struct synthetic *s)
 {
 	if (!try_record(path, s))
-		fail_msg("%s", error);
+		fail_msg("%s", error.message);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)

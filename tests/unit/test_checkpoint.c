@@ -22,13 +22,15 @@
 #include <cmocka.h>
 
 #include "models/checkpoint/checkpoint_folder.h"
+#include "tests/unit/fresh.h"
 
 #define BYTES 1003u
 #define JOB UINT64_C(0x8877665544332211)
 #define RUN UINT64_C(1700000000000000005) /* 2023-11-14 22:13:20 UTC, and 5 ns */
 
 struct bench {
-	char path[64], file[128], error[512];
+	char path[64], file[128];
+	struct skep_diag error;
 	struct skep_checkpoint_folder folder;
 	struct skep_keeper keeper;
 	unsigned char state[BYTES], got[BYTES];
@@ -44,7 +46,7 @@ static void begin(struct bench *b)
 	b->keeper = skep_checkpoint_keeper(&b->folder);
 	for (unsigned i = 0; i < BYTES; i++)
 		b->state[i] = (unsigned char)(i * 7 + i / 256);
-	assert_true(b->keeper.write(b->keeper.context, 2, 15, b->state, BYTES, b->error, sizeof b->error));
+	assert_true(b->keeper.write(b->keeper.context, 2, 15, b->state, BYTES, fresh(&b->error)));
 	snprintf(b->file, sizeof b->file, "%s/stage-2-version-15.kept", b->path);
 }
 
@@ -57,14 +59,14 @@ static void finish(struct bench *b)
 
 static bool read_back(struct bench *b, uint32_t stage, uint32_t version, uint64_t bytes)
 {
-	return b->keeper.read(b->keeper.context, stage, version, b->got, bytes, b->error, sizeof b->error);
+	return b->keeper.read(b->keeper.context, stage, version, b->got, bytes, fresh(&b->error));
 }
 
 static void refused(struct bench *b, const char *why)
 {
 	assert_false(read_back(b, 2, 15, BYTES));
-	assert_non_null(strstr(b->error, b->file));
-	assert_non_null(strstr(b->error, why));
+	assert_non_null(strstr(b->error.message, b->file));
+	assert_non_null(strstr(b->error.message, why));
 }
 
 static void test_what_is_written_is_read(void **state)
@@ -81,7 +83,7 @@ static void test_what_is_written_is_read(void **state)
 	assert_memory_equal(head,
 		"skepkept\3\0\0\0\2\0\0\0\17\0\0\0\0\0\0\0\353\3\0\0\0\0\0\0\x11\x22\x33\x44\x55\x66\x77\x88", 40);
 	b.state[0] ^= 1; /* a newer one takes its place */
-	assert_true(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, b.error, sizeof b.error));
+	assert_true(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, fresh(&b.error)));
 	assert_true(read_back(&b, 2, 15, BYTES));
 	assert_memory_equal(b.got, b.state, BYTES);
 	finish(&b);
@@ -122,7 +124,7 @@ static void test_another_state_is_refused(void **state)
 	char other[128];
 	begin(&b);
 	assert_false(read_back(&b, 2, 15, BYTES - 1));
-	assert_non_null(strstr(b.error, "of another stage, version, model or optimizer"));
+	assert_non_null(strstr(b.error.message, "of another stage, version, model or optimizer"));
 	snprintf(other, sizeof other, "%s/stage-1-version-15.kept", b.path);
 	assert_int_equal(rename(b.file, other), 0);
 	assert_false(read_back(&b, 1, 15, BYTES));
@@ -135,17 +137,17 @@ static void test_the_newest_three_are_left(void **state)
 	struct bench b;
 	begin(&b);
 	for (uint32_t version = 20; version <= 40; version += 5)
-		assert_true(b.keeper.write(b.keeper.context, 2, version, b.state, BYTES, b.error, sizeof b.error));
+		assert_true(b.keeper.write(b.keeper.context, 2, version, b.state, BYTES, fresh(&b.error)));
 	for (uint32_t version = 15; version <= 40; version += 5)
 		assert_int_equal(read_back(&b, 2, version, BYTES), version >= 30);
 	/* The last round of a run is kept too, and need not be the next. */
-	assert_true(b.keeper.write(b.keeper.context, 2, 42, b.state, BYTES, b.error, sizeof b.error));
+	assert_true(b.keeper.write(b.keeper.context, 2, 42, b.state, BYTES, fresh(&b.error)));
 	for (uint32_t version = 15; version <= 42; version++)
 		assert_int_equal(read_back(&b, 2, version, BYTES), version == 35 || version == 40 || version == 42);
-	assert_true(b.keeper.write(b.keeper.context, 1, 5, b.state, BYTES, b.error, sizeof b.error));
+	assert_true(b.keeper.write(b.keeper.context, 1, 5, b.state, BYTES, fresh(&b.error)));
 	assert_true(read_back(&b, 2, 35, BYTES)); /* each stage has its own */
 	b.folder.keep = 0;
-	assert_true(b.keeper.write(b.keeper.context, 2, 45, b.state, BYTES, b.error, sizeof b.error));
+	assert_true(b.keeper.write(b.keeper.context, 2, 45, b.state, BYTES, fresh(&b.error)));
 	assert_true(read_back(&b, 2, 35, BYTES));
 	finish(&b);
 }
@@ -167,12 +169,12 @@ static void test_another_run_is_moved_aside(void **state)
 	refused(&b, "kept by a run of another scenario or seed");
 	b.folder.job ^= 1;
 	for (uint32_t version = 3; version <= 6; version++) /* while the first one goes on: it loses none of its own */
-		assert_true(b.keeper.write(b.keeper.context, 2, version, b.state, BYTES, b.error, sizeof b.error));
+		assert_true(b.keeper.write(b.keeper.context, 2, version, b.state, BYTES, fresh(&b.error)));
 	b.folder = first;
 	assert_true(read_back(&b, 2, 15, BYTES));
 	b.folder = other;
-	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error) && moved == 1);
-	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error) && moved == 0);
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, fresh(&b.error)) && moved == 1);
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, fresh(&b.error)) && moved == 0);
 	refused(&b, "must be shared by all workers");
 	assert_true(read_back(&b, 2, 6, BYTES));
 	snprintf(aside, sizeof aside, "%s/run-20231114-221320-000000005", b.path);
@@ -184,7 +186,7 @@ static void test_another_run_is_moved_aside(void **state)
 
 static bool keep(struct bench *b, uint32_t stage, uint32_t version)
 {
-	return b->keeper.write(b->keeper.context, stage, version, b->state, BYTES, b->error, sizeof b->error);
+	return b->keeper.write(b->keeper.context, stage, version, b->state, BYTES, fresh(&b->error));
 }
 
 static void expect_newest(struct bench *b, uint64_t run, uint32_t version)
@@ -216,7 +218,7 @@ static void test_a_run_goes_on_with_another(void **state)
 	b.folder.from = RUN;
 	assert_false(read_back(&b, 0, 40, BYTES)); /* it is the other's */
 	for (int twice = 0; twice < 2; twice++) {
-		assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error));
+		assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, fresh(&b.error)));
 		assert_int_equal(moved, twice == 0); /* stage 0 at 40 */
 		expect_newest(&b, RUN, 30);
 	}
@@ -228,7 +230,7 @@ static void test_a_run_goes_on_with_another(void **state)
 		assert_true(keep(&b, 0, version) && keep(&b, 1, version));
 	expect_newest(&b, RUN + 7, 60);
 	b.folder.from_version = 0;
-	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error) && moved == 0);
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, fresh(&b.error)) && moved == 0);
 	finish(&b);
 }
 
@@ -245,7 +247,7 @@ static void test_two_go_on_at_once(void **state)
 	b.folder.run = RUN + 2;
 	assert_true(read_back(&b, 2, 15, BYTES));
 	assert_false(read_back(&b, 2, 20, BYTES));
-	assert_non_null(strstr(b.error, "kept by another run of this scenario"));
+	assert_non_null(strstr(b.error.message, "kept by another run of this scenario"));
 	finish(&b);
 }
 
@@ -274,7 +276,7 @@ static void test_many_move_at_once(void **state)
 				close(start[1]);
 				if (read(start[0], &go, 1) != 0) /* until the other end is closed */
 					_exit(255);
-				bool good = skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error);
+				bool good = skep_checkpoint_folder_usable(&b.folder, &moved, fresh(&b.error));
 				_exit(good ? (int)moved : 255);
 			}
 		close(start[0]);
@@ -316,7 +318,7 @@ static void test_what_is_nobodys(void **state)
 	assert_true(skep_checkpoints_find(b.path, JOB, 3, &list));
 	assert_string_equal(list.damaged, other);
 	skep_checkpoints_finish(&list);
-	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error) && moved == 2);
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, fresh(&b.error)) && moved == 2);
 	snprintf(other, sizeof other, "%s/run-unknown/stage-0-version-7.kept", b.path);
 	assert_int_equal(access(other, R_OK), 0);
 	finish(&b);
@@ -328,12 +330,12 @@ static void test_a_folder_that_cannot_be_used(void **state)
 	struct bench b;
 	uint32_t moved;
 	begin(&b);
-	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error));
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, fresh(&b.error)));
 	b.folder.path = "/nowhere/at/all";
-	assert_false(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error));
-	assert_non_null(strstr(b.error, "/nowhere/at/all"));
-	assert_false(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, b.error, sizeof b.error));
-	assert_non_null(strstr(b.error, "/nowhere/at/all"));
+	assert_false(skep_checkpoint_folder_usable(&b.folder, &moved, fresh(&b.error)));
+	assert_non_null(strstr(b.error.message, "/nowhere/at/all"));
+	assert_false(b.keeper.write(b.keeper.context, 2, 15, b.state, BYTES, fresh(&b.error)));
+	assert_non_null(strstr(b.error.message, "/nowhere/at/all"));
 	finish(&b);
 }
 
@@ -359,7 +361,7 @@ static void test_a_writer_is_killed(void **state)
 	const pid_t writer = fork();
 	if (writer == 0) {
 		void *large = calloc(1, LARGE);
-		b.keeper.write(b.keeper.context, 2, 20, large, LARGE, b.error, sizeof b.error);
+		b.keeper.write(b.keeper.context, 2, 20, large, LARGE, fresh(&b.error));
 		pause();
 	}
 	for (int i = 0; i < 10000 && files(&b) == 1; i++)
@@ -372,7 +374,7 @@ static void test_a_writer_is_killed(void **state)
 	assert_false(read_back(&b, 2, 20, LARGE));
 	assert_true(skep_checkpoints_find(b.path, JOB, 1, &list) && list.versions == 0);
 	skep_checkpoints_finish(&list);
-	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error));
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, fresh(&b.error)));
 	assert_int_equal(files(&b), 2); /* it might be another machine's */
 	char post_mortem[160];
 	glob_t found;
@@ -381,7 +383,7 @@ static void test_a_writer_is_killed(void **state)
 	const struct timespec old[2] = {{1000000000, 0}, {1000000000, 0}};
 	assert_int_equal(utimensat(AT_FDCWD, found.gl_pathv[0], old, 0), 0);
 	globfree(&found);
-	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, b.error, sizeof b.error));
+	assert_true(skep_checkpoint_folder_usable(&b.folder, &moved, fresh(&b.error)));
 	assert_int_equal(files(&b), 1);
 	assert_true(read_back(&b, 2, 15, BYTES));
 	finish(&b);
@@ -398,11 +400,11 @@ static void test_a_full_disk(void **state)
 	little = (struct rlimit){500, was.rlim_max};
 	void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
 	setrlimit(RLIMIT_FSIZE, &little);
-	bool written = b.keeper.write(b.keeper.context, 2, 20, b.state, BYTES, b.error, sizeof b.error);
+	bool written = b.keeper.write(b.keeper.context, 2, 20, b.state, BYTES, fresh(&b.error));
 	setrlimit(RLIMIT_FSIZE, &was);
 	signal(SIGXFSZ, before);
 	assert_false(written);
-	assert_non_null(strstr(b.error, "stage-2-version-20.kept: cannot be written: File too large"));
+	assert_non_null(strstr(b.error.message, "stage-2-version-20.kept: cannot be written: File too large"));
 	assert_int_equal(files(&b), 1);
 	assert_true(read_back(&b, 2, 15, BYTES));
 	finish(&b);

@@ -13,13 +13,14 @@
 
 #include "analysis/store/settings.h"
 #include "analysis/summary/compare.h"
+#include "tests/unit/fresh.h"
 #include "tests/unit/synthetic.h"
 
 #define assert_near(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
 
 #define DATABASE "compare.db"
 
-static char error[1024];
+static struct skep_diag error;
 
 static int enter(void **state)
 {
@@ -36,9 +37,9 @@ static int leave(void **state)
 
 static struct skep_store *open_store(void)
 {
-	struct skep_store *store = skep_store_open(DATABASE, true, error, sizeof error);
+	struct skep_store *store = skep_store_open(DATABASE, true, fresh(&error));
 	if (store == NULL)
-		fail_msg("%s", error);
+		fail_msg("%s", error.message);
 	return store;
 }
 
@@ -46,16 +47,16 @@ static int64_t record(struct skep_store *store, const struct synthetic *s, const
 {
 	int64_t run;
 	struct skep_summary summary;
-	if (!skep_store_begin(store, &s->scenario, world, "cpu", false, false, &run, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_store_begin(store, &s->scenario, world, "cpu", false, false, &run, fresh(&error)))
+		fail_msg("%s", error.message);
 	struct skep_tally *tally = skep_tally_create(&s->scenario, world);
 	struct skep_recorder_pair pair = {skep_tally_recorder(tally), skep_store_recorder(store)};
 	struct skep_recorder recorder = skep_recorder_both(&pair);
 	synthetic_feed(s, &recorder);
 	skep_tally_finish(tally, s->rounds * s->period_ns, 1, 1, ok ? SKEP_DONE : SKEP_FAILED, &summary);
 	skep_tally_destroy(tally);
-	if (!skep_store_end(store, &summary, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_store_end(store, &summary, fresh(&error)))
+		fail_msg("%s", error.message);
 	return run;
 }
 
@@ -64,8 +65,8 @@ static char *compare(struct skep_store *store, int64_t first, int64_t second, bo
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
-	if (!skep_compare(store, first, second, json, out, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_compare(store, first, second, json, out, fresh(&error)))
+		fail_msg("%s", error.message);
 	fclose(out);
 	return text;
 }
@@ -75,12 +76,12 @@ static void refuse(struct skep_store *store, int64_t first, int64_t second, cons
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
-	assert_false(skep_compare(store, first, second, false, out, error, sizeof error));
+	assert_false(skep_compare(store, first, second, false, out, fresh(&error)));
 	fclose(out);
 	assert_int_equal(size, 0); /* nothing half-printed */
 	free(text);
-	if (strstr(error, phrase) == NULL)
-		fail_msg("expected '%s' in: %s", phrase, error);
+	if (strstr(error.message, phrase) == NULL)
+		fail_msg("expected '%s' in: %s", phrase, error.message);
 }
 
 static const cJSON *metric(const cJSON *object, const char *name)
@@ -140,7 +141,7 @@ static void test_quantiles(void **state)
 	int64_t run;
 	synthetic_init(&s, "uneven", 2, 1);
 	struct skep_store *store = open_store();
-	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, fresh(&error)));
 	struct skep_recorder r = skep_store_recorder(store);
 	for (uint32_t i = 0; i < 10; i++) {
 		skep_time opened = 100000000000u * i;
@@ -149,7 +150,7 @@ static void test_quantiles(void **state)
 			(struct skep_note){.kind = SKEP_NOTE_ROUND_CLOSED, .round = i});
 	}
 	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true};
-	assert_true(skep_store_end(store, &summary, error, sizeof error));
+	assert_true(skep_store_end(store, &summary, fresh(&error)));
 	char *text = compare(store, 1, 1, true);
 	cJSON *object = cJSON_Parse(text);
 	expect(object, "time per round, median", 5.5, 5.5, 0);
@@ -331,10 +332,10 @@ static void test_running(void **state)
 	struct skep_store *store = open_store(), *reader;
 	synthetic_init(&s, "running", 4, 2);
 	record(store, &s, "sim", true);
-	assert_true(skep_store_begin(store, &s.scenario, "real", "cpu", 0, 0, &run, error, sizeof error));
+	assert_true(skep_store_begin(store, &s.scenario, "real", "cpu", 0, 0, &run, fresh(&error)));
 	struct skep_recorder recorder = skep_store_recorder(store);
 	synthetic_round(&s, &recorder, 0, true);
-	reader = skep_store_open(DATABASE, false, error, sizeof error);
+	reader = skep_store_open(DATABASE, false, fresh(&error));
 	assert_non_null(reader);
 	char *text = compare(reader, 1, run, false);
 	assert_non_null(strstr(text, "time per round"));

@@ -2,6 +2,7 @@
  *
  * test_cost.c - what a run costs while workers come and go and prices change, against sums computed by hand.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/plot_call.h"
 #include "tests/unit/store_fixture.h"
 
@@ -44,11 +45,11 @@ static struct skep_summary run(struct synthetic *s, const char *path)
 	struct skep_tally *tally = skep_tally_create(&s->scenario, "sim");
 	struct skep_recorder_pair pair = {skep_store_recorder(store), skep_tally_recorder(tally)};
 	struct skep_recorder recorder = skep_recorder_both(&pair);
-	assert_true(skep_store_begin(store, &s->scenario, "sim", "cpu", 0, 0, &id, error, sizeof error));
+	assert_true(skep_store_begin(store, &s->scenario, "sim", "cpu", 0, 0, &id, fresh(&error)));
 	feed(s, &recorder);
 	skep_tally_finish(tally, 8 * HALF_HOUR, 1, 0, SKEP_DONE, &summary);
-	if (!skep_store_end(store, &summary, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_store_end(store, &summary, fresh(&error)))
+		fail_msg("%s", error.message);
 	skep_tally_destroy(tally);
 	skep_store_close(store);
 	return summary;
@@ -95,10 +96,10 @@ static void test_unknown(void **state)
 	assert_int_equal(query("a.db", "SELECT count(*) FROM incarnations WHERE cost_usd IS NULL"), 1);
 	struct skep_store *store = must_open("a.db", false);
 	int64_t one = 1;
-	assert_false(plot_rounds(store, "cost", NULL, 0, "a.png", NULL, error, sizeof error));
-	assert_non_null(strstr(error, "no run in the database has a cost"));
-	assert_false(plot_rounds(store, "cost", &one, 1, "a.png", NULL, error, sizeof error));
-	assert_non_null(strstr(error, "the price of a machine is not known"));
+	assert_false(plot_rounds(store, "cost", NULL, 0, "a.png", NULL, fresh(&error)));
+	assert_non_null(strstr(error.message, "no run in the database has a cost"));
+	assert_false(plot_rounds(store, "cost", &one, 1, "a.png", NULL, fresh(&error)));
+	assert_non_null(strstr(error.message, "the price of a machine is not known"));
 	skep_store_close(store);
 	synthetic_finish(&s);
 }
@@ -123,8 +124,8 @@ static void test_picture(void **state)
 	char *kept = strdup(before);
 	setenv("PATH", path, 1);
 	struct skep_store *store = must_open("a.db", false);
-	if (!plot_rounds(store, "cost", NULL, 0, "a.png", NULL, error, sizeof error))
-		fail_msg("%s", error);
+	if (!plot_rounds(store, "cost", NULL, 0, "a.png", NULL, fresh(&error)))
+		fail_msg("%s", error.message);
 	setenv("PATH", kept, 1);
 	free(kept);
 	skep_store_close(store);

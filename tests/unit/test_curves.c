@@ -4,6 +4,7 @@
  * what is refused.
  */
 #include "analysis/store/database.h"
+#include "tests/unit/fresh.h"
 #include "tests/unit/plot_call.h"
 #include "tests/unit/plot_fixture.h"
 
@@ -19,8 +20,8 @@ static int64_t record_run(
 	s->scenario.text = strdup(text);
 	s->start_loss = start;
 	sscanf(text, "seed: %lu", &s->scenario.seed);
-	if (!skep_store_begin(store, &s->scenario, world, "cpu", true, true, &run, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_store_begin(store, &s->scenario, world, "cpu", true, true, &run, fresh(&error)))
+		fail_msg("%s", error.message);
 	struct skep_recorder recorder = skep_store_recorder(store);
 	synthetic_feed(s, &recorder);
 	struct skep_summary summary = {.world = world,
@@ -29,16 +30,16 @@ static int64_t record_run(
 		.tokens = s->scenario.model.sequence * 640ull,
 		.final_loss = 1,
 		.ok = true};
-	if (!skep_store_end(store, &summary, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_store_end(store, &summary, fresh(&error)))
+		fail_msg("%s", error.message);
 	return run;
 }
 
 static char *draw(struct skep_store *store, const int64_t *run, uint32_t runs, const struct skep_plot_axes *axes)
 {
 	const struct skep_plot_choice choice = {.axes = axes};
-	if (!skep_plot_chosen(store, "accuracy", run, runs, "curves.png", &choice, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_plot_chosen(store, "accuracy", run, runs, "curves.png", &choice, fresh(&error)))
+		fail_msg("%s", error.message);
 	return read_script("curves.png");
 }
 
@@ -159,7 +160,7 @@ static void test_percentiles(void **state)
 
 static double only_number(struct skep_store *store, const char *sql, int64_t run)
 {
-	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, error, sizeof error);
+	sqlite3_stmt *row = skep_store_query(store, sql, run, 0, fresh(&error));
 	assert_true(row != NULL && skep_store_row(store, row));
 	double number = sqlite3_column_double(row, 0);
 	sqlite3_finalize(row);
@@ -315,9 +316,9 @@ static void refuse(struct skep_store *store, const char *kind, const int64_t *ru
 	const struct skep_plot_axes *axes, const char *expected)
 {
 	const struct skep_plot_choice choice = {.axes = axes};
-	assert_false(skep_plot_chosen(store, kind, run, runs, "no.png", &choice, error, sizeof error));
-	if (!strstr(error, expected))
-		fail_msg("`%s` instead of `%s`", error, expected);
+	assert_false(skep_plot_chosen(store, kind, run, runs, "no.png", &choice, fresh(&error)));
+	if (!strstr(error.message, expected))
+		fail_msg("`%s` instead of `%s`", error.message, expected);
 	assert_int_not_equal(access("no.png", F_OK), 0);
 }
 
@@ -366,14 +367,14 @@ static void test_fit(void **state)
 	play_gnuplot();
 	s.decay = 0.995;
 	run = record_run(store, &s, "sim", "seed: 2\n", 40);
-	if (!plot_rounds(store, "fit", &run, 1, "fit.png", NULL, error, sizeof error))
-		fail_msg("%s", error);
+	if (!plot_rounds(store, "fit", &run, 1, "fit.png", NULL, fresh(&error)))
+		fail_msg("%s", error.message);
 	const char *script = read_script("fit.png");
 	assert_non_null(strstr(script, "set title 'mlp: a law of the loss'"));
 	assert_non_null(strstr(script, "Title[1] = 'H = 1, 2 replicas, staleness 0'"));
 	assert_non_null(strstr(script, "$law << END\n"));
-	assert_false(plot_rounds(store, "fit", (int64_t[]){77}, 1, "none.png", NULL, error, sizeof error));
-	assert_non_null(strstr(error, "run 77 is not in the database"));
+	assert_false(plot_rounds(store, "fit", (int64_t[]){77}, 1, "none.png", NULL, fresh(&error)));
+	assert_non_null(strstr(error.message, "run 77 is not in the database"));
 	skep_store_close(store);
 	synthetic_finish(&s);
 }

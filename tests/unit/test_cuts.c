@@ -21,6 +21,7 @@
 #include "planning/search/layers_cut.h"
 #include "scenarios/plan/memory.h"
 #include "scenarios/plan/recut.h"
+#include "tests/unit/fresh.h"
 #include "tests/unit/read_with.h"
 
 enum { STAGES_MOST = 6, LAYERS_MOST = 10 };
@@ -267,10 +268,10 @@ static double least_of_cut(const struct pool *pool, const uint32_t *layers, uint
 {
 	struct skep_scenario s;
 	struct skep_planning p;
-	char error[1024];
+	struct skep_diag error;
 	double least = INFINITY;
 	open_pool(pool, layers, vstages, &s);
-	assert_true(skep_planning_pose(&s, &p, error, sizeof error));
+	assert_true(skep_planning_pose(&s, &p, fresh(&error)));
 	void *mem = malloc(skep_throughput_size(&p.throughput[SKEP_CONTENDED]));
 	const struct skep_objective *cost = skep_throughput_init(mem, &p.throughput[SKEP_CONTENDED]);
 	uint32_t stage_of[8] = {0}, count[STAGES_MOST], at = 0;
@@ -306,13 +307,13 @@ static double find_both(const struct pool *pool, double *ret_even)
 	struct skep_scenario s, again;
 	struct skep_planning p, posed;
 	struct skep_cutting c;
-	char error[1024];
+	struct skep_diag error;
 	uint32_t layers[STAGES_MOST], stage_of[8], best_layers[STAGES_MOST], best_of[8];
 	uint64_t evaluations = 0;
 	double best = INFINITY;
 	open_pool(pool, NULL, 0, &s);
-	assert_true(skep_planning_pose(&s, &p, error, sizeof error) && skep_cutting_make(&p, &c));
-	bool can = skep_planning_check(&p, error, sizeof error);
+	assert_true(skep_planning_pose(&s, &p, fresh(&error)) && skep_cutting_make(&p, &c));
+	bool can = skep_planning_check(&p, fresh(&error));
 	*ret_even = INFINITY;
 	for (uint32_t k = 0; k < 2; k++) {
 		struct skep_planning_search q = {.method = SKEP_METHOD_PORTFOLIO, .view = SKEP_CONTENDED, .seed = 1};
@@ -335,7 +336,7 @@ static double find_both(const struct pool *pool, double *ret_even)
 	skep_cutting_finish(&c);
 	if (best < INFINITY) {
 		open_pool(pool, best_layers, p.stages, &again);
-		assert_true(skep_planning_make(&again, &posed, error, sizeof error));
+		assert_true(skep_planning_make(&again, &posed, fresh(&error)));
 		void *mem = malloc(skep_throughput_size(&posed.throughput[SKEP_CONTENDED]));
 		const struct skep_objective *cost = skep_throughput_init(mem, &posed.throughput[SKEP_CONTENDED]);
 		assert_true(fabs(cost->whole(cost->self, best_of) - best) <= 1e-9 * best);

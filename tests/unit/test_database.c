@@ -2,6 +2,7 @@
  *
  * test_database.c - every file that is refused as a database, with its reason, and that nothing is created or changed then.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/store_fixture.h"
 
 #define UNPRIVILEGED_UID 65534
@@ -17,11 +18,11 @@ static void write_file(const char *path, const void *bytes, size_t size)
 static void refuse(const char *path, bool create, const char *phrase)
 {
 	int before = files(".");
-	error[0] = '\0';
-	struct skep_store *store = skep_store_open(path, create, error, sizeof error);
+	error.message[0] = '\0';
+	struct skep_store *store = skep_store_open(path, create, fresh(&error));
 	assert_null(store);
-	if (strstr(error, phrase) == NULL)
-		fail_msg("expected '%s' in: %s", phrase, error);
+	if (strstr(error.message, phrase) == NULL)
+		fail_msg("expected '%s' in: %s", phrase, error.message);
 	assert_int_equal(files("."), before);
 }
 
@@ -145,27 +146,27 @@ static void test_read_only(void **state)
 	if (root)
 		assert_int_equal(seteuid(UNPRIVILEGED_UID), 0);
 	struct skep_store *store[2];
-	char said[4][sizeof error] = {"", "", "", ""};
-	store[0] = skep_store_open("folder/a.db", true, said[0], sizeof error);
-	store[1] = skep_store_open("folder/a.db", false, said[1], sizeof error);
+	struct skep_diag said[4] = {0};
+	store[0] = skep_store_open("folder/a.db", true, &said[0]);
+	store[1] = skep_store_open("folder/a.db", false, &said[1]);
 	if (root)
 		assert_int_equal(seteuid(0), 0);
 	chmod("folder/a.db", 0666);
 	chmod("folder", 0555);
 	if (root)
 		assert_int_equal(seteuid(UNPRIVILEGED_UID), 0);
-	struct skep_store *shut = skep_store_open("folder/a.db", true, said[2], sizeof error);
-	struct skep_store *made = skep_store_open("folder/b.db", true, said[3], sizeof error);
-	struct skep_store *frozen = skep_store_open("folder/a.db", false, error, sizeof error);
+	struct skep_store *shut = skep_store_open("folder/a.db", true, &said[2]);
+	struct skep_store *made = skep_store_open("folder/b.db", true, &said[3]);
+	struct skep_store *frozen = skep_store_open("folder/a.db", false, fresh(&error));
 	if (root)
 		assert_int_equal(seteuid(0), 0);
 	assert_null(store[0]);
-	assert_non_null(strstr(said[0], "read-only"));
+	assert_non_null(strstr(said[0].message, "read-only"));
 	assert_non_null(store[1]);
 	assert_null(shut);
-	assert_non_null(strstr(said[2], "folder"));
+	assert_non_null(strstr(said[2].message, "folder"));
 	assert_null(made);
-	assert_non_null(strstr(said[3], "Permission denied"));
+	assert_non_null(strstr(said[3].message, "Permission denied"));
 	assert_non_null(frozen);
 	assert_int_equal(files("folder"), 1);
 	skep_store_close(store[1]);
@@ -181,8 +182,8 @@ static void test_reading_writes_nothing(void **state)
 	synthetic_init(&s, "still", 4, 2);
 	record("a.db", &s);
 	struct skep_store *reader = must_open("a.db", false);
-	assert_false(skep_store_begin(reader, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
-	assert_non_null(strstr(error, "read-only"));
+	assert_false(skep_store_begin(reader, &s.scenario, "sim", "cpu", 0, 0, &run, fresh(&error)));
+	assert_non_null(strstr(error.message, "read-only"));
 	skep_store_close(reader);
 	assert_int_equal(files("."), 1);
 	synthetic_finish(&s);

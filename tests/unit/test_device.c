@@ -3,6 +3,7 @@
  * test_device.c - the operations of a device as the core asks for them: steps and accumulators, and every
  * operand that must be refused. States are in test_state.c.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/job.h"
 
 #include <math.h>
@@ -251,10 +252,10 @@ static void test_a_device_without_a_stage_refuses(void **state)
 {
 	(void)state;
 	struct job job;
-	char error[256];
+	struct skep_diag error;
 	job_init(&job, 1, SKEP_ACTIVATION_TANH, 2, 4);
 	struct skep_device *idle = skep_device_create_on(
-		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, SKEP_NO_STAGE, error, sizeof error);
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, SKEP_NO_STAGE, fresh(&error));
 	for (uint8_t kind = SKEP_OP_FORWARD; kind < SKEP_OP_KINDS; kind++)
 		if (kind != SKEP_OP_ENTER) /* which gives it one */
 			expect_refused(idle, (struct skep_op){.kind = kind, .stage = 0, .size = 1, .microbatches = 1});
@@ -407,19 +408,19 @@ static void test_what_cannot_be_created(void **state)
 {
 	(void)state;
 	struct job job;
-	char error[256] = "";
+	struct skep_diag error;
 	job_init(&job, 1, SKEP_ACTIVATION_TANH, 2, 4);
-	assert_true(skep_device_available(SKEP_DEVICE_CPU, error, sizeof error));
-	assert_false(skep_device_available(SKEP_DEVICE_CUDA, error, sizeof error));
-	assert_non_null(strstr(error, "CUDA"));
-	error[0] = '\0';
+	assert_true(skep_device_available(SKEP_DEVICE_CPU, fresh(&error)));
+	assert_false(skep_device_available(SKEP_DEVICE_CUDA, fresh(&error)));
+	assert_non_null(strstr(error.message, "CUDA"));
+	error.message[0] = '\0';
 	assert_null(skep_device_create_on(
-		SKEP_DEVICE_CUDA, &(struct skep_device_place){0}, &job.training, 0, error, sizeof error));
-	assert_non_null(strstr(error, "CUDA"));
+		SKEP_DEVICE_CUDA, &(struct skep_device_place){0}, &job.training, 0, fresh(&error)));
+	assert_non_null(strstr(error.message, "CUDA"));
 	job.width[2] = 3;
 	assert_null(skep_device_create_on(
-		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, 0, error, sizeof error));
-	assert_non_null(strstr(error, "one output"));
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, 0, fresh(&error)));
+	assert_non_null(strstr(error.message, "one output"));
 	job.width[2] = 1;
 	skep_device_destroy(NULL);
 	job_finish(&job);

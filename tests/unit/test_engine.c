@@ -50,9 +50,9 @@ int64_t skep_loss_nano(const struct skep_scenario *scenario, uint32_t round, uin
 }
 
 struct skep_device *skep_device_create_on(enum skep_device_kind kind, const struct skep_device_place *place,
-	const struct skep_training *training, uint32_t stage, char *error, size_t error_size)
+	const struct skep_training *training, uint32_t stage, struct skep_diag *reterr)
 {
-	(void)place, (void)training, (void)stage, (void)error, (void)error_size;
+	(void)place, (void)training, (void)stage, (void)reterr;
 	return kind == SKEP_DEVICE_CPU ? calloc(1, sizeof(struct skep_device)) : NULL;
 }
 

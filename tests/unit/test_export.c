@@ -18,6 +18,7 @@
 #include "models/checkpoint/checkpoint_folder.h"
 #include "models/read/hf_config.h"
 #include "models/stage/stage_weights.h"
+#include "tests/unit/fresh.h"
 
 static const char gpt2[] = "tests/data/hf/gpt2", llama[] = "tests/data/hf/llama";
 
@@ -74,13 +75,13 @@ static void keep(struct bench *b, uint32_t index, uint32_t version)
 	struct skep_checkpoint_folder folder = {.path = b->kept, .job = b->options.job, .run = 1 + b->run};
 	struct skep_keeper keeper = skep_checkpoint_keeper(&folder);
 	struct skep_stage stage;
-	char why[512];
+	struct skep_diag why;
 	assert_true(skep_stage_begin(&b->training, NULL, index, &stage));
 	uint64_t bytes = skep_stage_kept_bytes(&stage);
 	void *state = malloc(bytes);
 	stage.steps = version;
 	skep_stage_keep(&stage, state);
-	assert_true(keeper.write(keeper.context, index, version, state, bytes, why, sizeof why));
+	assert_true(keeper.write(keeper.context, index, version, state, bytes, fresh(&why)));
 	free(state);
 	skep_stage_finish(&stage);
 }

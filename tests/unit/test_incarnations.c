@@ -18,6 +18,7 @@
 #include "exec/loop/post_mortem.h"
 #include "exec/loop/slots.h"
 #include "exec/replay/replay.h"
+#include "tests/unit/fresh.h"
 #include "tests/unit/network_fixture.h"
 
 #define MACHINES_MAX 16u
@@ -91,7 +92,7 @@ struct member {
 	uint32_t sends;                                         /* that are left until it dies; 0: it lives on */
 	uint64_t bytes[SKEP_TRAFFICS], messages[SKEP_TRAFFICS]; /* that it has handed over */
 	bool dead, fine, clean;
-	char reason[256];
+	struct skep_diag reason;
 };
 
 struct swarm {
@@ -241,7 +242,7 @@ static void mortal_wake(void *self)
 static void *member_main(void *argument)
 {
 	struct member *m = argument;
-	m->fine = skep_loop_run(&m->setup, &m->result, &m->clean, m->reason, sizeof m->reason);
+	m->fine = skep_loop_run(&m->setup, &m->result, &m->clean, fresh(&m->reason));
 	skep_device_destroy(m->setup.device);
 	return NULL;
 }
@@ -251,7 +252,7 @@ static struct swarm *swarm_new(const char *const *set, uint32_t sets, uint32_t s
 	struct swarm *swarm = calloc(1, sizeof *swarm);
 	struct skep_scenario_options options = {.set = set, .sets = sets};
 	struct skep_diag diag = {0};
-	char error[256];
+	struct skep_diag error;
 	assert_non_null(swarm);
 	bool trace = spares == 0;
 	assert_true(skep_scenario_read(
@@ -295,7 +296,7 @@ static struct swarm *swarm_new(const char *const *set, uint32_t sets, uint32_t s
 		bool seated = i <= swarm->scenario.plan.workers;
 		m->setup.device = skep_device_create_on(SKEP_DEVICE_CPU, &(struct skep_device_place){0},
 			&swarm->scenario.training, seated ? swarm->scenario.first_stage_of[i - 1] : SKEP_NO_STAGE,
-			error, sizeof error);
+			fresh(&error));
 		assert_non_null(m->setup.device);
 	}
 	return swarm;
@@ -369,7 +370,7 @@ static void a_trace_kills_softly_where_nothing_survives(void **state)
 	struct swarm *swarm = swarm_new(set, 5, 0);
 	swarm_run(swarm);
 	for (uint32_t i = 0; i < swarm->ranks; i++) {
-		assert_string_equal(swarm->member[i].reason, "");
+		assert_string_equal(swarm->member[i].reason.message, "");
 		assert_true(swarm->member[i].fine && swarm->member[i].clean);
 	}
 	check_learnt(swarm);

@@ -3,6 +3,7 @@
  * test_law.c - laws of losses: the formula, its file, the range that it was fitted in; and fits that must find the parameters
  * that made-up losses were made with, within their errors, fix what the losses cannot tell, and refuse what is no curve.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/plot_fixture.h"
 
 #include "analysis/fit/fit.h"
@@ -162,8 +163,8 @@ static void test_recovers(void **state)
 	static const double conditions[][3] = {{1, 2, 0}, {8, 2, 0}, {64, 2, 0}, {8, 4, 0}, {64, 8, 0}, {1, 4, 1}};
 	for (int i = 0; i < 6; i++)
 		add_run(&points, &law, conditions[i][0], conditions[i][1], conditions[i][2], 4e3, 120, 0.01, &random);
-	if (!skep_law_fit(&points, &found, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_law_fit(&points, &found, fresh(&error)))
+		fail_msg("%s", error.message);
 	for (int i = 0; i < SKEP_LAW_PARAMETERS; i++) {
 		assert_string_equal(found.fixed[i], "");
 		assert_true(found.error[i] > 0 && found.error[i] < 0.2 * law.value[i]);
@@ -193,8 +194,8 @@ static void test_errors(void **state)
 		random = seed;
 		for (int i = 0; i < 3; i++)
 			add_run(&points, &law, 1, 2, i % 2, 4e3, 80, 0.01, &random);
-		if (!skep_law_fit(&points, &found, error, sizeof error))
-			fail_msg("%s", error);
+		if (!skep_law_fit(&points, &found, fresh(&error)))
+			fail_msg("%s", error.message);
 		for (int i = 0; i < SKEP_LAW_PARAMETERS; i++) {
 			if (found.fixed[i][0])
 				continue;
@@ -213,8 +214,8 @@ static void test_errors(void **state)
 static void expects_fixed(struct skep_loss_points *points, enum skep_law_parameter parameter, const char *why)
 {
 	struct skep_law found;
-	if (!skep_law_fit(points, &found, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_law_fit(points, &found, fresh(&error)))
+		fail_msg("%s", error.message);
 	assert_string_equal(found.fixed[parameter], why);
 	assert_true(found.value[parameter] == 0 && isnan(found.error[parameter]));
 	skep_loss_points_finish(points);
@@ -249,12 +250,12 @@ static void test_fixes(void **state)
 static void refuses(struct skep_loss_points *points, const char *expected)
 {
 	struct skep_law found = {.misfit = -1};
-	if (skep_law_fit(points, &found, error, sizeof error)) {
+	if (skep_law_fit(points, &found, fresh(&error))) {
 		skep_fit_print(&found, points, stderr);
 		fail_msg("fitted, though expected `%s`", expected);
 	}
-	if (!strstr(error, expected))
-		fail_msg("`%s` instead of `%s`", error, expected);
+	if (!strstr(error.message, expected))
+		fail_msg("`%s` instead of `%s`", error.message, expected);
 	assert_true(found.misfit == -1); /* untouched */
 	skep_loss_points_finish(points);
 }
@@ -319,17 +320,17 @@ static void test_scenario(void **state)
 static void refuses_runs(struct skep_store *store, const int64_t *run, uint32_t runs, const char *expected)
 {
 	struct skep_loss_points points;
-	assert_false(skep_loss_points_read(store, run, runs, SKEP_FIT_FROM_USUAL, &points, error, sizeof error));
-	if (!strstr(error, expected))
-		fail_msg("`%s` instead of `%s`", error, expected);
+	assert_false(skep_loss_points_read(store, run, runs, SKEP_FIT_FROM_USUAL, &points, fresh(&error)));
+	if (!strstr(error.message, expected))
+		fail_msg("`%s` instead of `%s`", error.message, expected);
 	assert_null(points.point);
 }
 
 static int64_t record_whole(struct skep_store *store, struct synthetic *s)
 {
 	int64_t run;
-	if (!skep_store_begin(store, &s->scenario, "sim", "cpu", false, false, &run, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_store_begin(store, &s->scenario, "sim", "cpu", false, false, &run, fresh(&error)))
+		fail_msg("%s", error.message);
 	struct skep_recorder recorder = skep_store_recorder(store);
 	synthetic_feed(s, &recorder);
 	struct skep_summary summary = {.world = "sim",
@@ -337,8 +338,8 @@ static int64_t record_whole(struct skep_store *store, struct synthetic *s)
 		.final_loss = 1,
 		.ok = true};
 	summary.tokens = summary.samples * 16;
-	if (!skep_store_end(store, &summary, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_store_end(store, &summary, fresh(&error)))
+		fail_msg("%s", error.message);
 	return run;
 }
 
@@ -355,8 +356,8 @@ static void test_points(void **state)
 	free(s.scenario.text);
 	s.scenario.text = strdup("train: {schedule: {warmup: 25}}\n");
 	int64_t run[2] = {record_whole(store, &s), record_whole(store, &s)}, none = 99;
-	if (!skep_loss_points_read(store, NULL, 0, SKEP_FIT_FROM_USUAL, &points, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_loss_points_read(store, NULL, 0, SKEP_FIT_FROM_USUAL, &points, fresh(&error)))
+		fail_msg("%s", error.message);
 	assert_int_equal(points.runs, 2);
 	assert_near(points.first, 40.05, 1e-9);
 	const struct skep_loss_point *point = &points.point[0];
@@ -371,7 +372,7 @@ static void test_points(void **state)
 	free(s.scenario.text);
 	s.scenario.text = strdup("sync: {method: diloco, every: 5}\n");
 	run[1] = record_whole(store, &s);
-	assert_true(skep_loss_points_read(store, run, 2, 0, &points, error, sizeof error));
+	assert_true(skep_loss_points_read(store, run, 2, 0, &points, fresh(&error)));
 	for (uint32_t i = 0; i < points.count; i++)
 		assert_true(points.point[i].at[SKEP_LAW_EVERY] == (points.point[i].run ? 5 : 1));
 	assert_near(points.point[0].at[SKEP_LAW_TOKENS], 0, 0);

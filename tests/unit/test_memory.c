@@ -3,6 +3,7 @@
  * test_memory.c - the table of memory: each column against figures worked out by hand, against what a device allocates, and
  * against published measurements; and what a refusal advises.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/split_fixture.h"
 
 #include "scenarios/plan/memory.h"
@@ -112,10 +113,10 @@ static void test_offload(void **state)
 
 static void check_device(const struct skep_scenario *s, uint32_t stage, uint32_t gpu)
 {
-	char error[256];
+	struct skep_diag error;
 	const struct skep_memory *m = &s->memory[gpu * s->plan.stages + stage];
 	struct skep_device *device = skep_device_create_on(
-		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &s->training, stage, error, sizeof error);
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &s->training, stage, fresh(&error));
 	assert_non_null(device);
 	struct skep_device_memory has = skep_device_memory(device);
 	assert_int_equal(has.optimizer, SKEP_MEMORY_HOST);

@@ -20,6 +20,7 @@
 
 #include "scenarios/read/scenario.h"
 #include "sim/sim.h"
+#include "tests/unit/fresh.h"
 
 static const struct skep_buf none = {0, 0};
 
@@ -418,9 +419,9 @@ static void test_versions_take_memory(void **state)
 		struct skep_scenario s;
 		must_read(&shape, true, &s);
 		for (uint32_t stage = 0; stage < shape.stages; stage++) {
-			char error[256];
-			struct skep_device *device = skep_device_create_on(SKEP_DEVICE_CPU,
-				&(struct skep_device_place){0}, &s.training, stage, error, sizeof error);
+			struct skep_diag error;
+			struct skep_device *device = skep_device_create_on(
+				SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &s.training, stage, fresh(&error));
 			assert_non_null(device);
 			double bytes = (double)skep_device_memory(device).weights_bytes;
 			double array = (double)(sizeof(float) * s.plan.stage[stage].parameters);

@@ -3,6 +3,7 @@
  * test_pareto.c - the picture of time against cost: which runs are on it, how they are joined, and the front against one found
  * the slow way.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/plot_call.h"
 #include "tests/unit/plot_fixture.h"
 
@@ -25,7 +26,7 @@ static int64_t put_in(struct skep_store *store, const struct made *made, const c
 	free(s.scenario.text);
 	s.scenario.text = strdup(text);
 	s.scenario.seed = made->seed;
-	assert_true(skep_store_begin(store, &s.scenario, world, "cpu", false, false, &run, error, sizeof error));
+	assert_true(skep_store_begin(store, &s.scenario, world, "cpu", false, false, &run, fresh(&error)));
 	struct skep_summary summary = {.world = world,
 		.time_s = made->time_s,
 		.cost_usd = made->usd,
@@ -34,7 +35,7 @@ static int64_t put_in(struct skep_store *store, const struct made *made, const c
 		.cost_to_target_usd = NAN,
 		.final_loss = made->loss > 0 ? made->loss : NAN,
 		.ok = true};
-	assert_true(skep_store_end(store, &summary, error, sizeof error));
+	assert_true(skep_store_end(store, &summary, fresh(&error)));
 	synthetic_finish(&s);
 	return run;
 }
@@ -46,8 +47,8 @@ static int64_t put(struct skep_store *store, const struct made *made)
 
 static const char *pareto(struct skep_store *store, const int64_t *run, uint32_t runs, const char *metric)
 {
-	if (!plot_metric(store, "pareto", run, runs, "script.png", NULL, metric, error, sizeof error))
-		fail_msg("%s", error);
+	if (!plot_metric(store, "pareto", run, runs, "script.png", NULL, metric, fresh(&error)))
+		fail_msg("%s", error.message);
 	return read_script("script.png");
 }
 
@@ -251,9 +252,9 @@ static void test_labels_are_led_to(void **state)
 
 static void refuses(struct skep_store *store, const int64_t *run, uint32_t runs, const char *metric, const char *phrase)
 {
-	assert_false(plot_metric(store, "pareto", run, runs, "a.png", NULL, metric, error, sizeof error));
-	if (!strstr(error, phrase))
-		fail_msg("'%s' is not in: %s", phrase, error);
+	assert_false(plot_metric(store, "pareto", run, runs, "a.png", NULL, metric, fresh(&error)));
+	if (!strstr(error.message, phrase))
+		fail_msg("'%s' is not in: %s", phrase, error.message);
 }
 
 static void test_targets(void **state)

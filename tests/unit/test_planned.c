@@ -18,6 +18,7 @@
 #include "planning/problem/choices.h"
 #include "planning/problem/forecast.h"
 #include "scenarios/plan/loss.h"
+#include "tests/unit/fresh.h"
 
 static const char two[] = "scenarios/two-datacentres.yaml";
 static const char law_path[] = "test_planned.law.yaml";
@@ -174,14 +175,14 @@ static void forecast(const char *more, double step_s, struct skep_forecast *ret,
 {
 	struct skep_scenario s;
 	struct skep_planning p;
-	char error[512] = "";
+	struct skep_diag error;
 	uint32_t stage_of[8];
 	const char *set[6];
 	double at[SKEP_LAW_AXES];
 	memcpy(set, by_law, sizeof by_law);
 	set[5] = more;
 	read_with(&s, set, more ? 6 : 5);
-	assert_true(skep_planning_make(&s, &p, error, sizeof error));
+	assert_true(skep_planning_make(&s, &p, fresh(&error)));
 	assert_true(skep_planning_start(&p, stage_of));
 	skep_forecast_make(&p, stage_of, step_s, ret);
 	*ret_rounds = 0;
@@ -233,10 +234,11 @@ static void test_collectives_differ(void **state)
 	for (uint32_t i = 0; i < 4; i++) {
 		struct skep_scenario s;
 		struct skep_planning p;
-		char set[64], error[512];
+		char set[64];
+		struct skep_diag error;
 		snprintf(set, sizeof set, "sync.collective=%s", names[i]);
 		read_with(&s, (const char *[]){"model.stages=2", set}, 2);
-		assert_true(skep_planning_make(&s, &p, error, sizeof error));
+		assert_true(skep_planning_make(&s, &p, fresh(&error)));
 		seconds[i] = skep_forecast_reduction_s(&p, SKEP_UNCONTENDED, stage_of, 0);
 		double bytes = p.reduced_bytes[0], rate_Bps = 25e6, delay_s = (8 * 0.010 + 4 * 0.05e-3) / 12;
 		if (i == 0)
@@ -260,9 +262,9 @@ static void test_merges_follow_each_other(void **state)
 	static const uint32_t stage_of[8] = {0, 1, 0, 1, 0, 1, 0, 1};
 	struct skep_scenario s;
 	struct skep_planning p;
-	char error[512];
+	struct skep_diag error;
 	read_with(&s, (const char *[]){"model.stages=2", "sync={method: async, every: 8}"}, 2);
-	assert_true(skep_planning_make(&s, &p, error, sizeof error));
+	assert_true(skep_planning_make(&s, &p, fresh(&error)));
 	double bytes = p.reduced_bytes[0], delay_s = (8 * 0.010 + 4 * 0.05e-3) / 12, chunk_s = bytes / 8 / 25e6;
 	assert_int_equal(s.plan.sync_chunks, 8);
 	assert_true(near(skep_forecast_reduction_s(&p, SKEP_UNCONTENDED, stage_of, 0), 4 * 10 * (delay_s + chunk_s)));

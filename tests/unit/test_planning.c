@@ -20,17 +20,18 @@
 #include "planning/problem/run_search.h"
 #include "planning/problem/traffic.h"
 #include "scenarios/plan/memory.h"
+#include "tests/unit/fresh.h"
 #include "tests/unit/read_with.h"
 
 static const char two[] = "scenarios/two-datacentres.yaml";
 
 static void make(struct skep_scenario *s, struct skep_planning *p, const char *const *set, uint32_t sets)
 {
-	char error[1024] = "";
+	struct skep_diag error;
 	read_with(s, two, set, sets);
-	bool made = skep_planning_make(s, p, error, sizeof error);
+	bool made = skep_planning_make(s, p, fresh(&error));
 	if (!made)
-		print_error("%s\n", error);
+		print_error("%s\n", error.message);
 	assert_true(made);
 }
 
@@ -135,13 +136,13 @@ static void test_only_who_is_there(void **state)
 	(void)state;
 	struct skep_scenario s;
 	struct skep_planning p;
-	char error[1024];
+	struct skep_diag error;
 	static const char *const set[] = {"cluster.trace={file: topologies/traces/aws-p3.csv, any_gpu: true}"};
 	read_with(&s, "scenarios/preempted.yaml", NULL, 0);
 	bool traced = s.has_trace;
 	skep_scenario_finish(&s);
 	read_with(&s, "scenarios/preempted.yaml", set, traced ? 0 : 1);
-	assert_true(skep_planning_make(&s, &p, error, sizeof error));
+	assert_true(skep_planning_make(&s, &p, fresh(&error)));
 	assert_int_equal(p.workers, s.churn.presents);
 	uint32_t *stage_of = calloc(p.workers, sizeof *stage_of);
 	assert_true(skep_planning_start(&p, stage_of));
@@ -157,12 +158,12 @@ static void test_what_fits_none(void **state)
 	(void)state;
 	struct skep_scenario s;
 	struct skep_planning p;
-	char error[1024] = "";
+	struct skep_diag error;
 	static const char *const set[] = {"schedule.global_batch=4194304", "schedule.microbatch=1048576"};
 	read_with(&s, two, set, 2);
-	assert_false(skep_planning_make(&s, &p, error, sizeof error));
-	assert_non_null(strstr(error, "nearest changes"));
-	assert_non_null(strstr(error, "stage "));
+	assert_false(skep_planning_make(&s, &p, fresh(&error)));
+	assert_non_null(strstr(error.message, "nearest changes"));
+	assert_non_null(strstr(error.message, "stage "));
 	skep_scenario_finish(&s);
 }
 
@@ -188,7 +189,7 @@ static bool fits(const struct skep_planning *p, const uint32_t *stage_of, const 
 
 static void make_tight(struct skep_scenario *s, struct skep_planning *p, const char *const *set, double *ret_bytes)
 {
-	char error[1024] = "";
+	struct skep_diag error;
 	read_with(s, two, set, set ? 1 : 0);
 	*ret_bytes = 0;
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
@@ -196,7 +197,7 @@ static void make_tight(struct skep_scenario *s, struct skep_planning *p, const c
 	*ret_bytes *= 1.001; /* so that even sizes just fit */
 	for (uint32_t i = 0; i < s->topology.gpus; i++)
 		s->topology.gpu[i].memory_bytes = *ret_bytes;
-	assert_true(skep_planning_make(s, p, error, sizeof error));
+	assert_true(skep_planning_make(s, p, fresh(&error)));
 }
 
 /* What a search calls possible is what a scenario with these sizes is: no more and no less, whichever side says how
@@ -260,13 +261,13 @@ static void test_who_can_hold_nothing_is_left_out(void **state)
 	(void)state;
 	struct skep_scenario s, again;
 	struct skep_planning p;
-	char error[1024];
+	struct skep_diag error;
 	uint32_t stage_of[8], out = 0;
 	read_with(&s, two, NULL, 0);
 	for (uint32_t i = 0; i < s.topology.gpus; i++)
 		if (strcmp(s.topology.gpu[i].name, "T4") == 0)
 			s.topology.gpu[i].memory_bytes = 1000;
-	assert_true(skep_planning_make(&s, &p, error, sizeof error));
+	assert_true(skep_planning_make(&s, &p, fresh(&error)));
 	assert_int_equal(p.idle, 4);
 	assert_int_equal(p.problem.spares, 4);
 	struct skep_found found;

@@ -8,6 +8,7 @@
 
 #include "analysis/plot/plot_script.h"
 #include "analysis/store/database.h"
+#include "tests/unit/fresh.h"
 #include "tests/unit/plot_call.h"
 #include "tests/unit/plot_fixture.h"
 
@@ -29,18 +30,18 @@ static bool has_gnuplot(void)
 
 static void draw(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target)
 {
-	if (!plot_rounds(store, kind, run, runs, target, NULL, error, sizeof error))
-		fail_msg("%s: %s", target, error);
+	if (!plot_rounds(store, kind, run, runs, target, NULL, fresh(&error)))
+		fail_msg("%s: %s", target, error.message);
 }
 
 static void refuse(struct skep_store *store, const char *kind, const int64_t *run, uint32_t runs, const char *target,
 	const char *phrase)
 {
 	int before = files();
-	error[0] = '\0';
-	assert_false(plot_rounds(store, kind, run, runs, target, NULL, error, sizeof error));
-	if (strstr(error, phrase) == NULL)
-		fail_msg("expected '%s' in: %s", phrase, error);
+	error.message[0] = '\0';
+	assert_false(plot_rounds(store, kind, run, runs, target, NULL, fresh(&error)));
+	if (strstr(error.message, phrase) == NULL)
+		fail_msg("expected '%s' in: %s", phrase, error.message);
 	assert_int_equal(files(), before);
 }
 
@@ -104,10 +105,9 @@ static void test_many_shapes(void **state)
 			draw(store, "accuracy", NULL, 0, "a.png");
 			draw(store, "timeline", NULL, 0, "t.png");
 		} else { /* with a spare, which the made-up run has no work for */
-			assert_true(
-				skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+			assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, fresh(&error)));
 			struct skep_summary summary = {.world = "sim", .final_loss = NAN};
-			assert_true(skep_store_end(store, &summary, error, sizeof error));
+			assert_true(skep_store_end(store, &summary, fresh(&error)));
 		}
 		if (shape[i][0] > 1)
 			draw(store, "matrix", &run, 1, "m.png");
@@ -203,11 +203,11 @@ static void test_targets(void **state)
 	bool root = geteuid() == 0;
 	if (root)
 		assert_int_equal(seteuid(65534), 0);
-	bool drawn = plot_rounds(store, "matrix", NULL, 0, "shut/a.png", NULL, error, sizeof error);
+	bool drawn = plot_rounds(store, "matrix", NULL, 0, "shut/a.png", NULL, fresh(&error));
 	if (root)
 		assert_int_equal(seteuid(0), 0);
 	assert_false(drawn);
-	assert_non_null(strstr(error, "not writable"));
+	assert_non_null(strstr(error.message, "not writable"));
 	char name[5000];
 	memset(name, 'x', sizeof name);
 	strcpy(name + sizeof name - 5, ".png");
@@ -371,7 +371,7 @@ static void test_legend(void **state)
 	const char *text = script_of(store, "cost"); /* what the newest is was not simulated */
 	assert_null(strstr(text, "run 1:"));
 	assert_non_null(strstr(text, "'run 2: real, tuned, seed 7 (cpu, paced, shaped)'"));
-	assert_true(plot_rounds(store, "cost", (const int64_t[]){1, 2}, 2, "script.png", NULL, error, sizeof error));
+	assert_true(plot_rounds(store, "cost", (const int64_t[]){1, 2}, 2, "script.png", NULL, fresh(&error)));
 	text = read_script("script.png");
 	assert_non_null(strstr(text, "'run 1: simulated, tuned, seed 7, microbatch 64, clip 1.5'"));
 	assert_non_null(strstr(text, "'run 2: real, tuned, seed 7, microbatch 32, clip not set (cpu, paced, shaped)'"));

@@ -2,6 +2,7 @@
  *
  * test_plot_sweep.c - the picture of a sweep: which key is the axis, which lines there are, and when a scale is logarithmic.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/plot_call.h"
 #include "tests/unit/plot_fixture.h"
 
@@ -14,9 +15,9 @@ static void put(struct skep_store *store, uint64_t identity, double throughput)
 	void *image;
 	size_t bytes;
 	synthetic_init(&s, "synthetic", 4, 2);
-	struct skep_store *memory = skep_store_open_memory(error, sizeof error);
+	struct skep_store *memory = skep_store_open_memory(fresh(&error));
 	assert_non_null(memory);
-	assert_true(skep_store_begin(memory, &s.scenario, "sim", "cpu", false, false, &run, error, sizeof error));
+	assert_true(skep_store_begin(memory, &s.scenario, "sim", "cpu", false, false, &run, fresh(&error)));
 	struct skep_summary summary = {.world = "sim",
 		.throughput_samples_per_s = throughput,
 		.utilisation = 0.25,
@@ -26,9 +27,9 @@ static void put(struct skep_store *store, uint64_t identity, double throughput)
 		.cost_to_target_usd = NAN,
 		.cost_usd = NAN,
 		.ok = true};
-	assert_true(skep_store_end(memory, &summary, error, sizeof error));
-	assert_true(skep_sweep_image(memory, &image, &bytes, error, sizeof error));
-	assert_int_equal(skep_sweep_put(store, identity, image, bytes, &run, error, sizeof error), SKEP_SWEEP_PUT_DONE);
+	assert_true(skep_store_end(memory, &summary, fresh(&error)));
+	assert_true(skep_sweep_image(memory, &image, &bytes, fresh(&error)));
+	assert_int_equal(skep_sweep_put(store, identity, image, bytes, &run, fresh(&error)), SKEP_SWEEP_PUT_DONE);
 	skep_sweep_image_free(image);
 	skep_store_close(memory);
 	synthetic_finish(&s);
@@ -42,8 +43,8 @@ static void sweep(const char *const *key, uint32_t keys, double first, double fa
 	int64_t run[64], id;
 	struct skep_store *store = open_store();
 	for (uint32_t i = 0; i < keys; i++)
-		assert_true(skep_vary_add(&vary, key[i], error, sizeof error));
-	assert_true(skep_vary_add_seeds(&vary, "1,2", error, sizeof error));
+		assert_true(skep_vary_add(&vary, key[i], fresh(&error)));
+	assert_true(skep_vary_add_seeds(&vary, "1,2", fresh(&error)));
 	uint32_t combinations = skep_vary_combinations(&vary);
 	assert_true(combinations <= 64);
 	for (uint32_t i = 0; i < combinations; i++) {
@@ -51,7 +52,7 @@ static void sweep(const char *const *key, uint32_t keys, double first, double fa
 		identity[i] = i + 1;
 	}
 	const struct skep_sweep_words words = {"synthetic", "synthetic.yaml", &vary, seed, identity};
-	assert_true(skep_sweep_begin(store, &words, &id, run, error, sizeof error));
+	assert_true(skep_sweep_begin(store, &words, &id, run, fresh(&error)));
 	for (uint32_t i = 0; i < combinations; i++)
 		put(store, identity[i], first * pow(factor, i / 2) + (i % 2 ? 1 : -1));
 	skep_vary_finish(&vary);
@@ -62,8 +63,8 @@ static const char *draw(const char *metric)
 {
 	struct skep_store *store = open_store();
 	play_gnuplot();
-	if (!plot_metric(store, "sweep", NULL, 0, "script.png", NULL, metric, error, sizeof error))
-		fail_msg("%s", error);
+	if (!plot_metric(store, "sweep", NULL, 0, "script.png", NULL, metric, fresh(&error)))
+		fail_msg("%s", error.message);
 	skep_store_close(store);
 	return read_script("script.png");
 }
@@ -71,9 +72,9 @@ static const char *draw(const char *metric)
 static void refuse(const char *metric, const char *expected)
 {
 	struct skep_store *store = open_store();
-	assert_false(plot_metric(store, "sweep", NULL, 0, "a.png", NULL, metric, error, sizeof error));
-	if (!strstr(error, expected))
-		fail_msg("%s", error);
+	assert_false(plot_metric(store, "sweep", NULL, 0, "a.png", NULL, metric, fresh(&error)));
+	if (!strstr(error.message, expected))
+		fail_msg("%s", error.message);
 	skep_store_close(store);
 }
 

@@ -3,6 +3,7 @@
  * test_probe_rank.c - a whole measurement with a thread for each rank and letter boxes between them: that every way and
  * every device is heard of, in either order, and that no rank is left waiting when one rank cannot go on.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/network_fixture.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@ struct desk { /* of a rank */
 	pthread_t thread;
 	uint32_t rank, fails; /* which rank's device cannot be measured */
 	bool done, clean;
-	char reason[256];
+	struct skep_diag reason;
 };
 
 struct office {
@@ -27,13 +28,11 @@ struct office {
 	uint32_t ranks, told, all;
 };
 
-static bool microbench(void *context, struct skep_probed_device *ret, char *reterr, size_t size)
+static bool microbench(void *context, struct skep_probed_device *ret, struct skep_diag *reterr)
 {
 	struct desk *desk = context;
-	if (desk->rank == desk->fails) {
-		snprintf(reterr, size, "no such device");
-		return false;
-	}
+	if (desk->rank == desk->fails)
+		return skep_fail(reterr, "no such device");
 	*ret = (struct skep_probed_device){.name = "made up", .flops = 1e9 * (desk->rank + 1), .products = 1};
 	return true;
 }
@@ -49,7 +48,7 @@ static void tell(void *context, uint32_t done, uint32_t all)
 static void *work(void *context)
 {
 	struct desk *desk = context;
-	desk->done = skep_probe_rank_run(&desk->setup, &desk->clean, desk->reason, sizeof desk->reason);
+	desk->done = skep_probe_rank_run(&desk->setup, &desk->clean, fresh(&desk->reason));
 	return NULL;
 }
 
@@ -108,7 +107,7 @@ static void all_is_heard(uint32_t ranks, uint32_t places, bool at_once)
 	run_office(&o);
 	for (uint32_t i = 0; i < ranks; i++)
 		if (!o.desk[i].done || !o.desk[i].clean)
-			fail_msg("rank %u: %s", i, o.desk[i].reason);
+			fail_msg("rank %u: %s", i, o.desk[i].reason.message);
 	for (uint32_t a = 0; a < places; a++)
 		for (uint32_t b = 0; b < places; b++) {
 			const struct skep_probed_link *way = skep_probed_link(&o.probed, a, b);
@@ -173,7 +172,7 @@ static void fails_together(uint32_t who)
 	run_office(&o);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_false(o.desk[i].done);
-	assert_non_null(strstr(o.desk[0].reason, "no such device"));
+	assert_non_null(strstr(o.desk[0].reason.message, "no such device"));
 	close_office(&o);
 }
 
@@ -199,7 +198,7 @@ static void test_a_letter_that_cannot_be(void **state)
 	run_office(&o);
 	assert_false(o.desk[0].done);
 	assert_false(o.desk[1].done);
-	assert_non_null(strstr(o.desk[0].reason, "are they all of one version?"));
+	assert_non_null(strstr(o.desk[0].reason.message, "are they all of one version?"));
 	close_office(&o);
 }
 

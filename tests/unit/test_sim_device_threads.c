@@ -16,6 +16,7 @@
 #include "scenarios/read/scenario.h"
 #include "sim/device_threads.h"
 #include "sim/sim.h"
+#include "tests/unit/fresh.h"
 
 struct heard { /* everything that the recorder hears, in order, as one number */
 	uint64_t hash;
@@ -116,13 +117,13 @@ static void test_forget(void **state)
 	read_scenario("scenarios/two-datacentres.yaml", "seed=1", &s);
 	for (uint32_t round = 0; round < 200; round++) {
 		struct skep_device_threads *device_threads = skep_device_threads_create(2, 3);
-		char error[256];
+		struct skep_diag error;
 		struct skep_device *device[2];
 		struct skep_device_result result;
 		assert_non_null(device_threads);
 		for (uint32_t i = 0; i < 2; i++) {
 			device[i] = skep_device_create_on(
-				SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &s.training, 0, error, sizeof error);
+				SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &s.training, 0, fresh(&error));
 			assert_non_null(device[i]);
 			struct skep_op op = {.kind = SKEP_OP_FORWARD, .lane = SKEP_LANE_COMPUTE, .microbatch = i};
 			struct skep_op take = {.kind = SKEP_OP_COPY_GRAD, .lane = SKEP_LANE_REDUCE, .count = 100};

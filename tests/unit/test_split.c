@@ -3,6 +3,7 @@
  * test_split.c - stages spread over the GPUs of a machine, over hosts and over machines: every count and time against
  * figures worked out by hand from those of split_fixture.h.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/split_fixture.h"
 
 #include "scenarios/plan/split.h"
@@ -350,21 +351,21 @@ static void test_what_does_not_run_for_real(void **state)
 	(void)state;
 	struct skep_scenario s;
 	const char *key[2];
-	char error[512];
+	struct skep_diag error;
 	must_read("block.yaml", "four.yaml", NULL, &s);
-	assert_false(skep_scenario_runs(&s, true, key, error, sizeof error));
-	assert_non_null(strstr(error, "is known by its cost alone"));
+	assert_false(skep_scenario_runs(&s, true, key, fresh(&error)));
+	assert_non_null(strstr(error.message, "is known by its cost alone"));
 	skep_scenario_finish(&s);
 	must_read("mlp.yaml", "four.yaml", "sync={zero: 1}", &s);
-	assert_false(skep_scenario_runs(&s, true, key, error, sizeof error));
-	assert_non_null(strstr(error, "sync.zero is simulated alone"));
+	assert_false(skep_scenario_runs(&s, true, key, fresh(&error)));
+	assert_non_null(strstr(error.message, "sync.zero is simulated alone"));
 	assert_string_equal(key[0], "sync");
 	assert_string_equal(key[1], "zero");
 	skep_scenario_finish(&s);
 	must_read("mlp.yaml", "node.yaml", NULL, &s);
-	assert_false(skep_scenario_runs(&s, false, key, error, sizeof error));
-	assert_non_null(strstr(error, "--pace"));
-	assert_true(skep_scenario_runs(&s, true, key, error, sizeof error));
+	assert_false(skep_scenario_runs(&s, false, key, fresh(&error)));
+	assert_non_null(strstr(error.message, "--pace"));
+	assert_true(skep_scenario_runs(&s, true, key, fresh(&error)));
 	skep_scenario_finish(&s);
 }
 

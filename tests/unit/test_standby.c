@@ -17,27 +17,25 @@
 #include "analysis/summary/summary.h"
 #include "scenarios/read/pool.h"
 #include "sim/sim.h"
+#include "tests/unit/fresh.h"
 
 static const char two[] = "scenarios/two-datacentres.yaml", churn[] = "scenarios/churn.yaml";
 
 static bool try_read(
-	struct skep_scenario *ret, const char *path, const char *const *set, uint32_t sets, char *why, size_t size)
+	struct skep_scenario *ret, const char *path, const char *const *set, uint32_t sets, struct skep_diag *reterr)
 {
-	struct skep_diag diag = {0};
 	const struct skep_scenario_options options = {.set = set, .sets = sets};
-	bool read = skep_scenario_read(path, &options, ret, &diag);
-	if (!read)
-		skep_diag_print(&diag, why, size);
-	return read;
+	return skep_scenario_read(path, &options, ret, reterr);
 }
 
 static void read_with(struct skep_scenario *ret, const char *path, const char *stage_of)
 {
-	char set[256], why[2048];
+	char set[256];
+	struct skep_diag why;
 	snprintf(set, sizeof set, "cluster.allocation={method: explicit, stage_of: %s}", stage_of);
 	const char *const sets[] = {set, "train.arithmetic=none"};
-	if (!try_read(ret, path, sets, 2, why, sizeof why))
-		fail_msg("%s", why);
+	if (!try_read(ret, path, sets, 2, fresh(&why)))
+		fail_msg("%s", why.message);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
@@ -129,12 +127,13 @@ static void test_what_is_refused(void **state)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct skep_scenario s;
-		char set[256], why[2048] = "";
+		char set[256];
+		struct skep_diag why;
 		snprintf(set, sizeof set, "cluster.allocation={method: explicit, stage_of: %s}", cases[i].set);
 		const char *const sets[] = {set};
-		assert_false(try_read(&s, two, sets, 1, why, sizeof why));
-		if (!strstr(why, cases[i].says))
-			fail_msg("%s: %s", cases[i].set, why);
+		assert_false(try_read(&s, two, sets, 1, fresh(&why)));
+		if (!strstr(why.message, cases[i].says))
+			fail_msg("%s: %s", cases[i].set, why.message);
 	}
 }
 

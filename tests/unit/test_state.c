@@ -3,6 +3,7 @@
  * test_state.c - a stage's state on devices: from one to another, whole or in chunks while both step, two versions of it,
  * kept and restored, and every wrong one refused.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/job.h"
 
 #include <setjmp.h>
@@ -23,7 +24,7 @@ static void test_state_moves_between_devices(void **state)
 {
 	(void)state;
 	struct job job;
-	char error[64];
+	struct skep_diag error;
 	uint64_t bytes;
 	job_init(&job, 2, SKEP_ACTIVATION_TANH, 4, 8);
 	for (uint32_t round = 0; round < 3; round++) {
@@ -31,7 +32,7 @@ static void test_state_moves_between_devices(void **state)
 		job_step(&job, round, 1);
 	}
 	struct skep_device *newcomer = skep_device_create_on(
-		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, SKEP_NO_STAGE, error, sizeof error);
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, SKEP_NO_STAGE, fresh(&error));
 	assert_non_null(newcomer);
 	for (uint32_t stage = 2; stage--;) { /* no stage to stage 1, then stage 1 to stage 0 */
 		struct skep_op save = {.kind = SKEP_OP_SAVE, .stage = (uint16_t)stage};
@@ -74,7 +75,7 @@ static void test_two_versions(void **state)
 {
 	(void)state;
 	struct job job;
-	char error[64];
+	struct skep_diag error;
 	uint64_t bytes;
 	int64_t loss[4];
 	job_init(&job, 1, SKEP_ACTIVATION_TANH, 4, 8);
@@ -92,7 +93,7 @@ static void test_two_versions(void **state)
 	assert_true(loss_on(job.device[0], 4) == loss[3]);
 	assert_true(loss_on(job.device[0], 3) == loss[3]);
 	struct skep_device *newcomer = skep_device_create_on(
-		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, SKEP_NO_STAGE, error, sizeof error);
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, SKEP_NO_STAGE, fresh(&error));
 	assert_non_null(newcomer);
 	float *blob = job_dump(job.device[0], (struct skep_op){.kind = SKEP_OP_SAVE, .version = 4}, &bytes);
 	enter(newcomer, 0);
@@ -135,11 +136,11 @@ static void test_a_newcomer_steps_along(void **state)
 	(void)state;
 	enum { CHUNKS = 5 };
 	struct job job;
-	char error[64];
+	struct skep_diag error;
 	uint64_t bytes;
 	job_init(&job, 1, SKEP_ACTIVATION_TANH, 4, 8);
 	struct skep_device *newcomer = skep_device_create_on(
-		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, SKEP_NO_STAGE, error, sizeof error);
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &job.training, SKEP_NO_STAGE, fresh(&error));
 	for (uint32_t round = 0; round < 3; round++) {
 		job_microbatch(&job, round, 0);
 		job_step(&job, round, 1);
@@ -188,23 +189,22 @@ struct memory { /* a keeper of one state */
 };
 
 static bool keep(
-	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, char *reterr, size_t size)
+	void *context, uint32_t stage, uint32_t version, const void *state, uint64_t bytes, struct skep_diag *reterr)
 {
 	struct memory *m = context;
-	(void)reterr, (void)size;
+	(void)reterr;
 	*m = (struct memory){stage, version, realloc(m->state, bytes), bytes};
 	memcpy(m->state, state, bytes);
 	return true;
 }
 
 static bool find_kept(
-	void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, char *reterr, size_t size)
+	void *context, uint32_t stage, uint32_t version, void *ret_state, uint64_t bytes, struct skep_diag *reterr)
 {
 	const struct memory *m = context;
 	if (stage == m->stage && version == m->version && bytes == m->bytes)
 		return memcpy(ret_state, m->state, bytes), true;
-	snprintf(reterr, size, "no such state");
-	return false;
+	return skep_fail(reterr, "no such state");
 }
 
 /* What is restored is the state of that version, and version 0 that of the start; the next steps are those of then. */

@@ -2,6 +2,7 @@
  *
  * test_store.c - what a run leaves in the database, what a dying one leaves, a full disk, and others at the same file.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/store_fixture.h"
 
 #include "analysis/store/database.h"
@@ -126,9 +127,9 @@ static void test_refused_value(void **state)
 	memset(s.scenario.text, '#', 2000);
 	struct skep_store *store = must_open("a.db", true);
 	sqlite3_limit(skep_store_database(store), SQLITE_LIMIT_LENGTH, 1000);
-	assert_false(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
-	if (strstr(error, "too big") == NULL)
-		fail_msg("%s", error);
+	assert_false(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, fresh(&error)));
+	if (strstr(error.message, "too big") == NULL)
+		fail_msg("%s", error.message);
 	s.scenario.text[100] = '\0';
 	must_begin(store, &s);
 	skep_store_close(store);
@@ -311,7 +312,7 @@ static void run_into_full_disk(const struct synthetic *s, rlim_t more, const cha
 	synthetic_feed(s, &recorder);
 	bool ended = end_run(store, run);
 	skep_store_close(store);
-	_exit(ended ? 1 : strstr(error, "is full: free some space") == NULL ? 2 : 0);
+	_exit(ended ? 1 : strstr(error.message, "is full: free some space") == NULL ? 2 : 0);
 }
 
 static void test_disk_limit_in_a_run(void **state)
@@ -344,8 +345,10 @@ static void test_disk_limit_at_once(void **state)
 	if (pid == 0) {
 		signal(SIGXFSZ, SIG_IGN);
 		setrlimit(RLIMIT_FSIZE, &(struct rlimit){3000, RLIM_INFINITY});
-		struct skep_store *store = skep_store_open("a.db", true, error, sizeof error);
-		_exit(store != NULL ? 1 : strstr(error, "a.db") == NULL || strstr(error, "disk") == NULL ? 2 : 0);
+		struct skep_store *store = skep_store_open("a.db", true, fresh(&error));
+		_exit(store != NULL                                                                      ? 1
+			: strstr(error.message, "a.db") == NULL || strstr(error.message, "disk") == NULL ? 2
+													 : 0);
 	}
 	int status;
 	waitpid(pid, &status, 0);
@@ -369,13 +372,13 @@ static void test_full_disk(void **state)
 		run_into_full_disk(&s, 0, "small/a.db");
 	int status;
 	waitpid(pid, &status, 0);
-	struct skep_store *reader = skep_store_open("small/a.db", false, error, sizeof error);
+	struct skep_store *reader = skep_store_open("small/a.db", false, fresh(&error));
 	int64_t rounds = reader ? query("small/a.db", "SELECT count(*) FROM rounds") : -1;
 	int64_t dead = reader ? query("small/a.db", "SELECT count(*) FROM runs WHERE status = 'dead'") : -1;
 	skep_store_close(reader);
 	umount("small");
 	assert_int_equal(mount("none", "small", "tmpfs", 0, "size=16k"), 0);
-	struct skep_store *none = skep_store_open("small/b.db", true, error, sizeof error);
+	struct skep_store *none = skep_store_open("small/b.db", true, fresh(&error));
 	int left = files("small");
 	umount("small");
 	assert_true(WIFEXITED(status));
@@ -383,7 +386,7 @@ static void test_full_disk(void **state)
 	assert_in_range(rounds, 1, 199);
 	assert_int_equal(dead, 1);
 	assert_null(none);
-	assert_non_null(strstr(error, "full"));
+	assert_non_null(strstr(error.message, "full"));
 	assert_int_equal(left, 0);
 	synthetic_finish(&s);
 }
@@ -440,7 +443,7 @@ static void test_locked_at_the_end(void **state)
 	assert_false(end_run(store, run));
 	fclose(say);
 	assert_non_null(strstr(said, "a.db is locked by another program: run 1 waits with its last 10 rounds"));
-	assert_non_null(strstr(error, "run 1 was not recorded to its end: a.db: locked by another program"));
+	assert_non_null(strstr(error.message, "run 1 was not recorded to its end: a.db: locked by another program"));
 	assert_int_equal(query("a.db", "SELECT count(*) FROM runs WHERE status = 'running'"), 1);
 	sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL);
 	sqlite3_close(other);
@@ -464,7 +467,7 @@ static void test_failed_recording_is_marked(void **state)
 	for (uint32_t round = 0; round < 6; round++)
 		synthetic_round(&s, &recorder, round, true);
 	assert_false(end_run(store, run));
-	assert_non_null(strstr(error, "run 1 was not recorded to its end"));
+	assert_non_null(strstr(error.message, "run 1 was not recorded to its end"));
 	skep_store_close(store);
 	assert_int_equal(query("a.db", "SELECT count(*) FROM rounds"), 3);
 	assert_int_equal(query("a.db", "SELECT count(*) FROM runs WHERE status = 'dead'"), 1);
@@ -483,7 +486,7 @@ static void test_many_at_once(void **state)
 		if (pid[i] == 0) {
 			bool ok = try_record("a.db", &s);
 			if (!ok)
-				fprintf(stderr, "%s\n", error);
+				fprintf(stderr, "%s\n", error.message);
 			_exit(!ok);
 		}
 	}

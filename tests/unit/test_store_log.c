@@ -3,6 +3,7 @@
  * test_store_log.c - event logs in the database: what was written comes back, round by round; what is damaged, incomplete or
  * not there is refused with a reason.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/store_fixture.h"
 
 #include "analysis/store/store_log.h"
@@ -29,7 +30,7 @@ static int64_t record_logs(const struct synthetic *s, const char *world, bool en
 {
 	int64_t run = 0;
 	struct skep_store *store = must_open(PATH, true);
-	assert_true(skep_store_begin(store, &s->scenario, world, "cpu", true, false, &run, error, sizeof error));
+	assert_true(skep_store_begin(store, &s->scenario, world, "cpu", true, false, &run, fresh(&error)));
 	struct skep_recorder r = skep_store_recorder(store);
 	uint32_t machines = s->scenario.plan.workers + 1;
 	for (uint32_t part = 0; part < 4; part++) {
@@ -52,7 +53,7 @@ static int64_t record_logs(const struct synthetic *s, const char *world, bool en
 static bool read_log(int64_t run, struct skep_run_log *ret)
 {
 	struct skep_store *store = must_open(PATH, false);
-	bool ok = skep_run_log_read(store, run, ret, error, sizeof error);
+	bool ok = skep_run_log_read(store, run, ret, fresh(&error));
 	skep_store_close(store);
 	return ok;
 }
@@ -62,8 +63,8 @@ static void refused(int64_t run, const char *reason)
 	struct skep_run_log log;
 	assert_false(read_log(run, &log));
 	assert_null(log.machine);
-	if (strstr(error, reason) == NULL)
-		fail_msg("%s", error);
+	if (strstr(error.message, reason) == NULL)
+		fail_msg("%s", error.message);
 }
 
 static void a_log_comes_back(void **state)

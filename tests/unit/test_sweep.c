@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/store/store_sweep.h"
+#include "tests/unit/fresh.h"
 #include "tests/unit/store_fixture.h"
 
 #define assert_near(a, b) assert_true(fabs((a) - (b)) <= 1e-9 * fabs(b))
@@ -18,8 +19,8 @@ static const uint64_t seed[6] = {1, 2, 1, 2, 1, 2}, identity[6] = {11, 12, 21, 2
 static void vary_k(struct skep_vary *vary, const char *text)
 {
 	*vary = (struct skep_vary){0};
-	assert_true(skep_vary_add(vary, text, error, sizeof error));
-	assert_true(skep_vary_add_seeds(vary, "1,2", error, sizeof error));
+	assert_true(skep_vary_add(vary, text, fresh(&error)));
+	assert_true(skep_vary_add_seeds(vary, "1,2", fresh(&error)));
 }
 
 static int64_t begin_sweep(struct skep_store *store, const char *text, int64_t *ret_run)
@@ -28,8 +29,8 @@ static int64_t begin_sweep(struct skep_store *store, const char *text, int64_t *
 	struct skep_vary vary;
 	vary_k(&vary, text);
 	const struct skep_sweep_words words = {"synthetic", "synthetic.yaml", &vary, seed, identity};
-	if (!skep_sweep_begin(store, &words, &sweep, ret_run, error, sizeof error))
-		fail_msg("%s", error);
+	if (!skep_sweep_begin(store, &words, &sweep, ret_run, fresh(&error)))
+		fail_msg("%s", error.message);
 	skep_vary_finish(&vary);
 	return sweep;
 }
@@ -38,15 +39,15 @@ static int64_t begin_sweep(struct skep_store *store, const char *text, int64_t *
 static void make_image(const struct synthetic *s, const struct skep_summary *summary, void **ret, size_t *ret_bytes)
 {
 	int64_t run;
-	struct skep_store *memory = skep_store_open_memory(error, sizeof error);
+	struct skep_store *memory = skep_store_open_memory(fresh(&error));
 	assert_non_null(memory);
 	run = must_begin(memory, s);
 	struct skep_recorder recorder = skep_store_recorder(memory);
 	synthetic_feed(s, &recorder);
 	struct skep_summary mine = *summary;
 	mine.run_id = run;
-	assert_true(skep_store_end(memory, &mine, error, sizeof error));
-	assert_true(skep_sweep_image(memory, ret, ret_bytes, error, sizeof error));
+	assert_true(skep_store_end(memory, &mine, fresh(&error)));
+	assert_true(skep_sweep_image(memory, ret, ret_bytes, fresh(&error)));
 	skep_store_close(memory);
 }
 
@@ -68,8 +69,8 @@ static int64_t put(struct skep_store *store, uint64_t which, double throughput, 
 		.ok = ok};
 	synthetic_init(&s, "synthetic", 4, 2);
 	make_image(&s, &summary, &image, &bytes);
-	if (skep_sweep_put(store, which, image, bytes, &run, error, sizeof error) != SKEP_SWEEP_PUT_DONE)
-		fail_msg("%s", error);
+	if (skep_sweep_put(store, which, image, bytes, &run, fresh(&error)) != SKEP_SWEEP_PUT_DONE)
+		fail_msg("%s", error.message);
 	skep_sweep_image_free(image);
 	synthetic_finish(&s);
 	return run;
@@ -198,14 +199,12 @@ static void test_a_locked_file_is_for_later(void **state)
 	make_image(&s, &summary, &image, &bytes);
 	assert_int_equal(sqlite3_open("a.db", &holder), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(holder, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(
-		skep_sweep_put(store, identity[0], image, bytes, &id, error, sizeof error), SKEP_SWEEP_PUT_LOCKED);
-	assert_non_null(strstr(error, "locked"));
+	assert_int_equal(skep_sweep_put(store, identity[0], image, bytes, &id, fresh(&error)), SKEP_SWEEP_PUT_LOCKED);
+	assert_non_null(strstr(error.message, "locked"));
 	assert_int_equal(sqlite3_exec(holder, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(holder);
 	assert_int_equal(query("a.db", "SELECT count(*) FROM runs"), 0);
-	assert_int_equal(
-		skep_sweep_put(store, identity[0], image, bytes, &id, error, sizeof error), SKEP_SWEEP_PUT_DONE);
+	assert_int_equal(skep_sweep_put(store, identity[0], image, bytes, &id, fresh(&error)), SKEP_SWEEP_PUT_DONE);
 	assert_int_equal(id, 1);
 	skep_sweep_image_free(image);
 	synthetic_finish(&s);
@@ -220,7 +219,7 @@ static void test_bytes_that_are_no_run_change_nothing(void **state)
 	struct skep_store *store = must_open("a.db", true);
 	begin_sweep(store, "k=x,y,z", run);
 	assert_int_equal(
-		skep_sweep_put(store, identity[0], junk, sizeof junk, &id, error, sizeof error), SKEP_SWEEP_PUT_FAILED);
+		skep_sweep_put(store, identity[0], junk, sizeof junk, &id, fresh(&error)), SKEP_SWEEP_PUT_FAILED);
 	assert_true(put(store, identity[0], 1, 1, true) == 1);
 	skep_store_close(store);
 }
@@ -240,14 +239,12 @@ static void test_an_error_in_the_middle_leaves_no_half_run(void **state)
 		       " BEGIN SELECT RAISE(FAIL, 'no more'); END");
 	synthetic_init(&s, "synthetic", 4, 2);
 	make_image(&s, &summary, &image, &bytes);
-	assert_int_equal(
-		skep_sweep_put(store, identity[0], image, bytes, &id, error, sizeof error), SKEP_SWEEP_PUT_FAILED);
-	assert_non_null(strstr(error, "constraint"));
+	assert_int_equal(skep_sweep_put(store, identity[0], image, bytes, &id, fresh(&error)), SKEP_SWEEP_PUT_FAILED);
+	assert_non_null(strstr(error.message, "constraint"));
 	assert_int_equal(query("a.db", "SELECT count(*) FROM runs"), 0);
 	assert_int_equal(query("a.db", "SELECT count(*) FROM stage_rounds"), 0);
 	change("a.db", "DROP TRIGGER t");
-	assert_int_equal(
-		skep_sweep_put(store, identity[0], image, bytes, &id, error, sizeof error), SKEP_SWEEP_PUT_DONE);
+	assert_int_equal(skep_sweep_put(store, identity[0], image, bytes, &id, fresh(&error)), SKEP_SWEEP_PUT_DONE);
 	skep_sweep_image_free(image);
 	synthetic_finish(&s);
 	skep_store_close(store);
@@ -284,7 +281,7 @@ static void test_rows_are_means_over_seeds(void **state)
 	put(store, identity[1], 1e9 + 4, INFINITY, true);
 	put(store, identity[2], 70, 0.5, true);
 	put(store, identity[3], 10, 0.25, false);
-	assert_true(skep_sweep_table_read(store, 0, &table, error, sizeof error));
+	assert_true(skep_sweep_table_read(store, 0, &table, fresh(&error)));
 	assert_int_equal(table.sweep, sweep);
 	assert_int_equal(table.points, 3);
 	assert_int_equal(table.wanted, 6);
@@ -358,7 +355,7 @@ static void test_both_forms_of_output_say_the_same(void **state)
 	put(store, identity[0], 100, NAN, true);
 	put(store, identity[1], 110, NAN, true);
 	put(store, identity[2], 50, NAN, false);
-	assert_true(skep_sweep_table_read(store, 0, &table, error, sizeof error));
+	assert_true(skep_sweep_table_read(store, 0, &table, fresh(&error)));
 	FILE *out = open_memstream(&text, &size);
 	skep_sweep_table_print(&table, out);
 	fclose(out);
@@ -389,10 +386,10 @@ static void test_a_sweep_that_is_not_there(void **state)
 	(void)state;
 	struct skep_sweep_table table;
 	struct skep_store *store = must_open("a.db", true);
-	assert_false(skep_sweep_table_read(store, 0, &table, error, sizeof error));
-	assert_non_null(strstr(error, "holds no sweep"));
-	assert_false(skep_sweep_table_read(store, 4, &table, error, sizeof error));
-	assert_non_null(strstr(error, "there is no sweep 4"));
+	assert_false(skep_sweep_table_read(store, 0, &table, fresh(&error)));
+	assert_non_null(strstr(error.message, "holds no sweep"));
+	assert_false(skep_sweep_table_read(store, 4, &table, fresh(&error)));
+	assert_non_null(strstr(error.message, "there is no sweep 4"));
 	skep_store_close(store);
 }
 

@@ -2,6 +2,7 @@
  *
  * test_timeline.c - what the timeline shows: of some rounds each operation, of a whole run bins of time.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/plot_call.h"
 #include "tests/unit/plot_fixture.h"
 
@@ -15,7 +16,7 @@ static void test_timeline(void **state)
 	synthetic_init(&s, "late", 90, 90);
 	s.scenario.plan.microbatches = 2;
 	s.rounds = 1;
-	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, fresh(&error)));
 	struct skep_recorder recorder = skep_store_recorder(store);
 	synthetic_feed(&s, &recorder);
 	synthetic_op(&s, &recorder, SKEP_OP_STEP, SKEP_LANE_COMPUTE, 0, 0, 0, 1.1, 0.2);
@@ -23,7 +24,7 @@ static void test_timeline(void **state)
 	synthetic_op(&s, &recorder, SKEP_OP_FORWARD, SKEP_LANE_COMPUTE, 1, 0, 1, 0.7, 0.1);
 	synthetic_op(&s, &recorder, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 1, 0, 2, -0.2, 0.08); /* beside a reduction */
 	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true};
-	assert_true(skep_store_end(store, &summary, error, sizeof error));
+	assert_true(skep_store_end(store, &summary, fresh(&error)));
 	play_gnuplot();
 	const char *text = script_of_rounds(store, "timeline", &(struct skep_plot_rounds){0});
 	assert_non_null(strstr(text, "set xrange [0:130]"));
@@ -80,7 +81,7 @@ static void test_overview(void **state)
 	struct skep_store *store = open_store();
 	synthetic_init(&s, "whole", 48, 2);
 	s.rounds = 20;
-	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, fresh(&error)));
 	struct skep_recorder recorder = skep_store_recorder(store), quiet = recorder;
 	quiet.op = NULL;
 	synthetic_feed(&s, &quiet);
@@ -90,7 +91,7 @@ static void test_overview(void **state)
 	note(&s, &recorder, 1.6, SKEP_NOTE_LEFT, 47, 0);
 	synthetic_op(&s, &recorder, SKEP_OP_BACKWARD, SKEP_LANE_COMPUTE, 0, 0, 47, 12, 4);
 	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true, .time_s = 2};
-	assert_true(skep_store_end(store, &summary, error, sizeof error));
+	assert_true(skep_store_end(store, &summary, fresh(&error)));
 	play_gnuplot();
 	const char *text = script_of(store, "timeline");
 	assert_non_null(strstr(text, "'run 1: whole, simulated world: the whole run, 20 rounds in 2 s'"));
@@ -123,7 +124,7 @@ static void test_overview_stacked(void **state)
 	struct skep_store *store = open_store();
 	synthetic_init(&s, "stacked", 4, 2);
 	s.rounds = 2;
-	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, fresh(&error)));
 	struct skep_recorder recorder = skep_store_recorder(store), quiet = recorder;
 	quiet.op = NULL;
 	synthetic_feed(&s, &quiet);
@@ -134,7 +135,7 @@ static void test_overview_stacked(void **state)
 	note(&s, &recorder, 0.1, SKEP_NOTE_MIGRATED, 3, 0);
 	note(&s, &recorder, 0.15, SKEP_NOTE_JOINED, 3, 0);
 	struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true, .time_s = 0.2};
-	assert_true(skep_store_end(store, &summary, error, sizeof error));
+	assert_true(skep_store_end(store, &summary, fresh(&error)));
 	play_gnuplot();
 	const char *text = script_of(store, "timeline");
 	assert_non_null(strstr(text, "set label '→ 0' at first 150, first 3 "));
@@ -159,7 +160,7 @@ static void test_overview_delayed(void **state)
 		struct skep_store *store = open_store();
 		synthetic_init(&s, "delayed", 4, 2);
 		s.rounds = 2;
-		assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+		assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, fresh(&error)));
 		struct skep_recorder recorder = skep_store_recorder(store), quiet = recorder;
 		quiet.op = NULL;
 		synthetic_feed(&s, &quiet);
@@ -169,7 +170,7 @@ static void test_overview_delayed(void **state)
 				2, i / 100.0 + 0.005, 0.005);
 		}
 		struct skep_summary summary = {.world = "sim", .final_loss = NAN, .ok = true, .time_s = 0.2};
-		assert_true(skep_store_end(store, &summary, error, sizeof error));
+		assert_true(skep_store_end(store, &summary, fresh(&error)));
 		play_gnuplot();
 		const char *text = script_of_rounds(store, "timeline", &(struct skep_plot_rounds){.all = true});
 		/* The highest row of pixels of the compute lane, and the lowest of the reduce lane. */
@@ -209,10 +210,10 @@ static void test_rounds(void **state)
 	text = script_of(store, "timeline");
 	assert_non_null(strstr(text, "the first "));
 	struct skep_plot_rounds beyond = {.first = 20, .last = 30};
-	assert_false(plot_rounds(store, "timeline", NULL, 0, "a.png", &beyond, error, sizeof error));
-	assert_non_null(strstr(error, "closed 20 rounds: there is no round 20"));
-	assert_false(plot_rounds(store, "matrix", NULL, 0, "a.png", &beyond, error, sizeof error));
-	assert_non_null(strstr(error, "--rounds is for the timeline"));
+	assert_false(plot_rounds(store, "timeline", NULL, 0, "a.png", &beyond, fresh(&error)));
+	assert_non_null(strstr(error.message, "closed 20 rounds: there is no round 20"));
+	assert_false(plot_rounds(store, "matrix", NULL, 0, "a.png", &beyond, fresh(&error)));
+	assert_non_null(strstr(error.message, "--rounds is for the timeline"));
 	skep_store_close(store);
 	synthetic_finish(&s);
 }

@@ -20,6 +20,7 @@
 #include "exec/loop/loop.h"
 #include "exec/loop/rows.h"
 #include "exec/replay/replay.h"
+#include "tests/unit/fresh.h"
 #include "tests/unit/network_fixture.h"
 
 #define MS UINT64_C(1000000)
@@ -113,7 +114,7 @@ struct member { /* one rank */
 	struct skep_exec_result result;
 	bool fine, clean;
 	uint32_t buffers; /* left in the device */
-	char reason[256];
+	struct skep_diag reason;
 };
 
 struct swarm {
@@ -130,7 +131,7 @@ struct swarm {
 static void *member_main(void *argument)
 {
 	struct member *m = argument;
-	m->fine = skep_loop_run(&m->setup, &m->result, &m->clean, m->reason, sizeof m->reason);
+	m->fine = skep_loop_run(&m->setup, &m->result, &m->clean, fresh(&m->reason));
 	if (m->setup.device != NULL)
 		m->buffers = skep_device_buffers_live(m->setup.device);
 	skep_device_destroy(m->setup.device);
@@ -150,7 +151,7 @@ static void read_scenario(const char *steps, struct skep_scenario *ret)
 static struct swarm *swarm_new(const char *steps, bool shape)
 {
 	struct swarm *swarm = calloc(1, sizeof *swarm);
-	char error[256];
+	struct skep_diag error;
 	assert_non_null(swarm);
 	read_scenario(steps, &swarm->scenario);
 	swarm->ranks = swarm->scenario.plan.workers + 1;
@@ -184,7 +185,7 @@ static struct swarm *swarm_new(const char *steps, bool shape)
 		if (i == 0)
 			continue;
 		m->setup.device = skep_device_create_on(SKEP_DEVICE_CPU, &(struct skep_device_place){0},
-			&swarm->scenario.training, swarm->scenario.first_stage_of[i - 1], error, sizeof error);
+			&swarm->scenario.training, swarm->scenario.first_stage_of[i - 1], fresh(&error));
 		assert_non_null(m->setup.device);
 	}
 	return swarm;
@@ -230,7 +231,7 @@ static void check_finished(const struct swarm *swarm, uint32_t rounds)
 	const struct tally *tally = &swarm->tally;
 	const struct skep_plan *plan = &swarm->scenario.plan;
 	for (uint32_t i = 0; i < swarm->ranks; i++) {
-		assert_string_equal(swarm->member[i].reason, "");
+		assert_string_equal(swarm->member[i].reason.message, "");
 		assert_true(swarm->member[i].fine && swarm->member[i].clean);
 		assert_int_equal(swarm->member[i].result.outcome, SKEP_DONE);
 		assert_int_equal(swarm->member[i].buffers, 0);
@@ -353,7 +354,7 @@ static void check_lost(uint32_t kind, uint32_t from, uint32_t to, uint64_t body,
 	uint32_t receiver, int reject)
 {
 	static const uint8_t zeros[100000];
-	char reason[128];
+	struct skep_diag reason;
 	struct swarm *swarm = swarm_new("train.until.steps=100000", false);
 	struct skep_frame frame = message_frame(swarm, kind, from, to, body);
 	frame.u.message.stage = (uint16_t)stage;
@@ -365,9 +366,9 @@ static void check_lost(uint32_t kind, uint32_t from, uint32_t to, uint64_t body,
 	swarm_join(swarm);
 	assert_false(swarm->member[0].fine);
 	assert_true(swarm->member[0].clean);
-	snprintf(reason, sizeof reason, "%slost a message %s, from rank 4",
+	snprintf(reason.message, sizeof reason.message, "%slost a message %s, from rank 4",
 		receiver == 0 ? "" : "worker 1: ", skep_reject_text((enum skep_reject)reject));
-	assert_string_equal(swarm->member[0].reason, reason);
+	assert_string_equal(swarm->member[0].reason.message, reason.message);
 	assert_int_equal(rejects(swarm, receiver, reject), reject == SKEP_REJECT_BODY_SIZE ? 0 : 1);
 	swarm_free(swarm);
 }
@@ -398,17 +399,17 @@ static void a_failed_operation_ends_the_run(void **state)
 	static const char text[] = "worker 2: the device could not do forward of round 0, microbatch ";
 	struct swarm *swarm = swarm_new("train.until.steps=100000", false);
 	struct member *m = &swarm->member[3];
-	char error[256];
+	struct skep_diag error;
 	uint32_t stage = (swarm->scenario.first_stage_of[2] + 1) % swarm->scenario.plan.stages;
 	skep_device_destroy(m->setup.device);
 	m->setup.device = skep_device_create_on(
-		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &swarm->scenario.training, stage, error, sizeof error);
+		SKEP_DEVICE_CPU, &(struct skep_device_place){0}, &swarm->scenario.training, stage, fresh(&error));
 	assert_non_null(m->setup.device);
 	swarm_start(swarm);
 	swarm_join(swarm);
 	assert_false(swarm->member[0].fine);
 	assert_true(swarm->member[0].clean);
-	assert_memory_equal(swarm->member[0].reason, text, sizeof text - 1);
+	assert_memory_equal(swarm->member[0].reason.message, text, sizeof text - 1);
 	swarm_free(swarm);
 }
 
@@ -444,9 +445,9 @@ static void a_worker_that_cannot_go_on_ends_the_run(void **state)
 	swarm_join(swarm);
 	assert_false(swarm->member[0].fine);
 	assert_true(swarm->member[0].clean);
-	assert_string_equal(swarm->member[0].reason, text);
+	assert_string_equal(swarm->member[0].reason.message, text);
 	for (uint32_t i = 1; i < swarm->ranks; i++)
-		assert_string_equal(swarm->member[i].reason, "rank 0 has ended the run");
+		assert_string_equal(swarm->member[i].reason.message, "rank 0 has ended the run");
 	assert_int_equal(swarm->tally.workers, swarm->ranks);
 	swarm_free(swarm);
 }
@@ -471,7 +472,7 @@ static void a_signal_ends_the_run_in_order(void **state)
 	pthread_kill(swarm->member[0].thread, SIGTERM); /* other threads of this program have not blocked it */
 	swarm_join(swarm);
 	assert_false(swarm->member[0].fine);
-	assert_non_null(strstr(swarm->member[0].reason, "SIGTERM"));
+	assert_non_null(strstr(swarm->member[0].reason.message, "SIGTERM"));
 	for (uint32_t i = 0; i < swarm->ranks; i++)
 		assert_true(swarm->member[i].clean);
 	assert_int_equal(swarm->tally.workers, swarm->ranks);
@@ -502,7 +503,7 @@ static void a_signal_gets_through_a_flood(void **state)
 	usleep(200000);
 	pthread_kill(swarm->member[0].thread, SIGTERM); /* other threads of this program have not blocked it */
 	swarm_join(swarm);
-	assert_non_null(strstr(swarm->member[0].reason, "SIGTERM"));
+	assert_non_null(strstr(swarm->member[0].reason.message, "SIGTERM"));
 	assert_true(swarm->member[0].clean);
 	assert_true(swarm->tally.notes[SKEP_NOTE_ISSUED] > 0 && swarm->tally.ops > 0); /* shaped: it has kept time */
 	close(fd);

@@ -2,6 +2,7 @@
  *
  * test_utilisation.c - the picture of utilisation: who computed for which part of the time that it was there.
  */
+#include "tests/unit/fresh.h"
 #include "tests/unit/plot_call.h"
 #include "tests/unit/plot_fixture.h"
 
@@ -23,7 +24,7 @@ static int64_t record_known(struct skep_store *store, struct synthetic *s)
 {
 	int64_t run;
 	synthetic_init(s, "known", 4, 2);
-	assert_true(skep_store_begin(store, &s->scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+	assert_true(skep_store_begin(store, &s->scenario, "sim", "cpu", 0, 0, &run, fresh(&error)));
 	struct skep_recorder recorder = skep_store_recorder(store), quiet = recorder;
 	quiet.op = NULL;
 	quiet.life = NULL;
@@ -40,7 +41,7 @@ static int64_t record_known(struct skep_store *store, struct synthetic *s)
 	use(&recorder, 3, 1, 0.5);
 	struct skep_summary summary = {
 		.world = "sim", .final_loss = NAN, .ok = true, .time_s = 2, .utilisation = 2.0 / 7};
-	assert_true(skep_store_end(store, &summary, error, sizeof error));
+	assert_true(skep_store_end(store, &summary, fresh(&error)));
 	return run;
 }
 
@@ -126,16 +127,16 @@ static void test_several_runs(void **state)
 	synthetic_init(&other, "larger", 90, 3);
 	run[1] = record(store, &other, "real");
 	play_gnuplot();
-	if (!plot_rounds(store, "utilisation", run, 2, "script.png", NULL, error, sizeof error))
-		fail_msg("%s", error);
+	if (!plot_rounds(store, "utilisation", run, 2, "script.png", NULL, fresh(&error)))
+		fail_msg("%s", error.message);
 	const char *text = read_script("script.png");
 	assert_non_null(strstr(text, "$map2 << END\n"));
 	assert_non_null(strstr(text, "run 2: larger, real, cpu, paced, shaped, seed 7"));
 	assert_null(strstr(text, "Title[3]"));
 	for (int i = 2; i < 5; i++)
 		run[i] = run[0];
-	assert_false(plot_rounds(store, "utilisation", run, 5, "none.png", NULL, error, sizeof error));
-	assert_string_equal(error, "at most 4 runs fit into one picture of utilisation, not 5");
+	assert_false(plot_rounds(store, "utilisation", run, 5, "none.png", NULL, fresh(&error)));
+	assert_string_equal(error.message, "at most 4 runs fit into one picture of utilisation, not 5");
 	skep_store_close(store);
 	synthetic_finish(&s);
 	synthetic_finish(&other);
@@ -148,18 +149,19 @@ static void test_refused(void **state)
 	int64_t run;
 	struct skep_store *store = open_store();
 	play_gnuplot();
-	assert_false(plot_rounds(store, "utilisation", NULL, 0, "none.png", NULL, error, sizeof error));
-	assert_non_null(strstr(error, "the database holds no run that was recorded to its end"));
+	assert_false(plot_rounds(store, "utilisation", NULL, 0, "none.png", NULL, fresh(&error)));
+	assert_non_null(strstr(error.message, "the database holds no run that was recorded to its end"));
 	synthetic_init(&s, "cut", 4, 2);
-	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, error, sizeof error));
+	assert_true(skep_store_begin(store, &s.scenario, "sim", "cpu", 0, 0, &run, fresh(&error)));
 	struct skep_recorder recorder = skep_store_recorder(store);
 	synthetic_round(&s, &recorder, 0, true);
-	assert_false(plot_rounds(store, "utilisation", &run, 1, "none.png", NULL, error, sizeof error));
-	assert_string_equal(error, "run 1 was not recorded to its end, so nothing shows how busy its workers were");
-	assert_false(plot_rounds(store, "utilisation", NULL, 0, "none.png", NULL, error, sizeof error));
+	assert_false(plot_rounds(store, "utilisation", &run, 1, "none.png", NULL, fresh(&error)));
+	assert_string_equal(
+		error.message, "run 1 was not recorded to its end, so nothing shows how busy its workers were");
+	assert_false(plot_rounds(store, "utilisation", NULL, 0, "none.png", NULL, fresh(&error)));
 	run = 77;
-	assert_false(plot_rounds(store, "utilisation", &run, 1, "none.png", NULL, error, sizeof error));
-	assert_string_equal(error, "there is no run 77 in the database");
+	assert_false(plot_rounds(store, "utilisation", &run, 1, "none.png", NULL, fresh(&error)));
+	assert_string_equal(error.message, "there is no run 77 in the database");
 	assert_int_not_equal(access("none.png", F_OK), 0);
 	skep_store_close(store);
 	synthetic_finish(&s);

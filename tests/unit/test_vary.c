@@ -12,24 +12,25 @@
 #include <cmocka.h>
 
 #include "scenarios/read/vary.h"
+#include "tests/unit/fresh.h"
 
 static void accept(struct skep_vary *vary, const char *text)
 {
-	char error[512] = "";
-	bool added = skep_vary_add(vary, text, error, sizeof error);
+	struct skep_diag error;
+	bool added = skep_vary_add(vary, text, fresh(&error));
 	if (!added)
-		print_error("%s\n", error);
+		print_error("%s\n", error.message);
 	assert_true(added);
 }
 
 static void refuse(const char *text, const char *expected)
 {
 	struct skep_vary vary = {0};
-	char error[512] = "";
-	assert_false(skep_vary_add(&vary, text, error, sizeof error));
-	if (!strstr(error, expected))
-		print_error("%s: %s\n", text, error);
-	assert_non_null(strstr(error, expected));
+	struct skep_diag error;
+	assert_false(skep_vary_add(&vary, text, fresh(&error)));
+	if (!strstr(error.message, expected))
+		print_error("%s: %s\n", text, error.message);
+	assert_non_null(strstr(error.message, expected));
 	skep_vary_finish(&vary);
 }
 
@@ -83,11 +84,11 @@ static void test_a_key_is_varied_once(void **state)
 {
 	(void)state;
 	struct skep_vary vary = {0};
-	char error[512];
+	struct skep_diag error;
 	accept(&vary, "k=1");
 	accept(&vary, "k.l=1");
-	assert_false(skep_vary_add(&vary, "k=2", error, sizeof error));
-	assert_non_null(strstr(error, "there twice"));
+	assert_false(skep_vary_add(&vary, "k=2", fresh(&error)));
+	assert_non_null(strstr(error.message, "there twice"));
 	skep_vary_finish(&vary);
 }
 
@@ -95,21 +96,22 @@ static void test_so_many_keys_and_no_more(void **state)
 {
 	(void)state;
 	struct skep_vary vary = {0};
-	char error[512], text[16];
+	char text[16];
+	struct skep_diag error;
 	for (uint32_t i = 0; i < SKEP_VARY_KEYS_MAX; i++) {
 		snprintf(text, sizeof text, "k%u=1", i);
 		accept(&vary, text);
 	}
-	assert_false(skep_vary_add(&vary, "more=1", error, sizeof error));
-	assert_non_null(strstr(error, "at most 16 keys"));
+	assert_false(skep_vary_add(&vary, "more=1", fresh(&error)));
+	assert_non_null(strstr(error.message, "at most 16 keys"));
 	skep_vary_finish(&vary);
 }
 
 static void expect_seeds(const char *text, const uint64_t *seed, uint32_t seeds)
 {
 	struct skep_vary vary = {0};
-	char error[512];
-	assert_true(skep_vary_add_seeds(&vary, text, error, sizeof error));
+	struct skep_diag error;
+	assert_true(skep_vary_add_seeds(&vary, text, fresh(&error)));
 	assert_int_equal(vary.seeds, seeds);
 	assert_memory_equal(vary.seed, seed, seeds * sizeof *seed);
 	skep_vary_finish(&vary);
@@ -118,9 +120,9 @@ static void expect_seeds(const char *text, const uint64_t *seed, uint32_t seeds)
 static void refuse_seeds(const char *text, const char *expected)
 {
 	struct skep_vary vary = {0};
-	char error[512] = "";
-	assert_false(skep_vary_add_seeds(&vary, text, error, sizeof error));
-	assert_non_null(strstr(error, expected));
+	struct skep_diag error;
+	assert_false(skep_vary_add_seeds(&vary, text, fresh(&error)));
+	assert_non_null(strstr(error.message, expected));
 	skep_vary_finish(&vary);
 }
 
@@ -147,11 +149,12 @@ static void test_the_seed_changes_first_and_then_the_last_key(void **state)
 	static const char *const name[] = {"a=1, b=x, seed 5", "a=1, b=x, seed 6", "a=1, b=y, seed 5",
 		"a=1, b=y, seed 6", "a=2, b=x, seed 5", "a=2, b=x, seed 6", "a=2, b=y, seed 5", "a=2, b=y, seed 6"};
 	struct skep_vary vary = {0};
-	char error[512], text[64];
+	char text[64];
+	struct skep_diag error;
 	accept(&vary, "a=1,2");
 	accept(&vary, "b=x,y");
-	assert_true(skep_vary_add_seeds(&vary, "5,6", error, sizeof error));
-	assert_true(skep_vary_check(&vary, error, sizeof error));
+	assert_true(skep_vary_add_seeds(&vary, "5,6", fresh(&error)));
+	assert_true(skep_vary_check(&vary, fresh(&error)));
 	assert_int_equal(skep_vary_points(&vary), 4);
 	assert_int_equal(skep_vary_combinations(&vary), 8);
 	for (uint32_t i = 0; i < 8; i++) {
@@ -182,21 +185,22 @@ static void test_the_product_has_a_bound(void **state)
 {
 	(void)state;
 	struct skep_vary vary = {0};
-	char error[512], text[16];
+	char text[16];
+	struct skep_diag error;
 	for (uint32_t i = 0; i < SKEP_VARY_KEYS_MAX;
 		i++) { /* 3^16 and more would wrap 32 bits with a few values more */
 		snprintf(text, sizeof text, "k%u=1,2,3,4", i);
 		accept(&vary, text);
 	}
-	assert_false(skep_vary_check(&vary, error, sizeof error));
-	assert_non_null(strstr(error, "more than 100000 combinations"));
+	assert_false(skep_vary_check(&vary, fresh(&error)));
+	assert_non_null(strstr(error.message, "more than 100000 combinations"));
 	skep_vary_finish(&vary);
-	assert_true(skep_vary_add_seeds(&vary, "1..100000", error, sizeof error));
-	assert_true(skep_vary_check(&vary, error, sizeof error));
+	assert_true(skep_vary_add_seeds(&vary, "1..100000", fresh(&error)));
+	assert_true(skep_vary_check(&vary, fresh(&error)));
 	accept(&vary, "k=1");
-	assert_true(skep_vary_check(&vary, error, sizeof error));
+	assert_true(skep_vary_check(&vary, fresh(&error)));
 	accept(&vary, "l=1,2");
-	assert_false(skep_vary_check(&vary, error, sizeof error));
+	assert_false(skep_vary_check(&vary, fresh(&error)));
 	skep_vary_finish(&vary);
 }
 

@@ -24,15 +24,15 @@
 static bool may_write(const struct skep_importer *importer, const char *path)
 {
 	const struct skep_import_options *options = importer->options;
-	char error[sizeof importer->diag->message];
-	bool may = options->force || skep_replace_written(path, SKEP_IMPORT_HEAD, error, sizeof error);
+	struct skep_diag error = {0};
+	bool may = options->force || skep_replace_written(path, SKEP_IMPORT_HEAD, &error);
 	for (uint32_t i = 0; may && i < options->files; i++) {
 		const char *file = options->file[i], *equals = strchr(file, '=');
-		may = skep_replace_not_read(path, file, "an operand", error, sizeof error) &&
-		      (!equals || skep_replace_not_read(path, equals + 1, "an operand", error, sizeof error));
+		may = skep_replace_not_read(path, file, "an operand", &error) &&
+		      (!equals || skep_replace_not_read(path, equals + 1, "an operand", &error));
 	}
 	if (!may) /* it begins with the path, as the diagnosis does */
-		skep_diag_set(importer->diag, path, 0, 0, NULL, "%s", error + strlen(path) + 2);
+		skep_diag_set(importer->diag, path, 0, 0, NULL, "%s", error.message + strlen(path) + 2);
 	return may;
 }
 
