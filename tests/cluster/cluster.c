@@ -192,10 +192,6 @@ static void misdirect(struct cluster *c, struct skep_message *m)
 	if (m->kind == SKEP_MESSAGE_REDUCE && !m->u.reduce.eager && plan->eager &&
 		sabotaged(c, SABOTAGE_EAGER_INVENTED))
 		m->u.reduce.eager = true;
-	if (m->kind == SKEP_MESSAGE_FORWARDS_DONE && pipe > 0 && sabotaged(c, SABOTAGE_BACK_INVENTED)) {
-		m->kind = SKEP_MESSAGE_BARRIER_LIFTED;
-		m->to = m->from;
-	}
 	if (m->kind == SKEP_MESSAGE_GRANT && plan->pipeline != SKEP_PIPELINE_1F1B &&
 		sabotaged(c, SABOTAGE_TURN_INVENTED)) {
 		m->to.index = skep_plan_place(plan, skep_plan_pipeline_of(plan, m->to.index), plan->stages - 1);

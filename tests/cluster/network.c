@@ -96,6 +96,20 @@ void post_send_copy(struct cluster *c, uint32_t index, const struct skep_message
 	post_send(c, index, &copy);
 }
 
+/* Two members change places, neither of them the receiver, who would notice. */
+static void swap_roster(struct cluster *c, struct skep_message *m)
+{
+	uint32_t swapped[2], found = 0, size = m->u.roster.size, first = m->u.roster.first;
+	for (uint32_t i = 0; m->kind == SKEP_MESSAGE_ROSTER && i < SKEP_ROSTER_PART && first + i < size; i++)
+		if (found < 2 && m->u.roster.peer[i].index != m->to.index)
+			swapped[found++] = i;
+	if (found < 2 || !sabotaged(c, SABOTAGE_ROSTER_SWAPPED))
+		return;
+	struct skep_peer peer = m->u.roster.peer[swapped[0]];
+	m->u.roster.peer[swapped[0]] = m->u.roster.peer[swapped[1]];
+	m->u.roster.peer[swapped[1]] = peer;
+}
+
 void post_send(struct cluster *c, uint32_t index, const struct skep_message *m)
 {
 	struct process *p = &c->process[index];
@@ -123,11 +137,7 @@ void post_send(struct cluster *c, uint32_t index, const struct skep_message *m)
 		return;
 	struct fate fate = c->setup.fate(c->setup.context, c->now, m);
 	struct event *event = schedule_message(c, fate.delay_ns, m, fate);
-	if (m->kind == SKEP_MESSAGE_ROSTER && m->u.roster.first + 1 < m->u.roster.size &&
-		sabotaged(c, SABOTAGE_ROSTER_SWAPPED)) {
-		event->message.u.roster.peer[0] = m->u.roster.peer[1];
-		event->message.u.roster.peer[1] = m->u.roster.peer[0];
-	}
+	swap_roster(c, &event->message);
 	c->result.failed += fate.failed;
 	for (uint32_t i = 0; i < fate.copies && !fate.failed; i++)
 		schedule_copy(c, fate.copy_delay_ns[i], m, fate);
@@ -172,18 +182,10 @@ static void falsify(struct cluster *c, struct skep_message *m)
 		m->round++;
 	if (m->kind == SKEP_MESSAGE_LEAVE && sabotaged(c, SABOTAGE_LEAVE_DEAF))
 		m->kind = SKEP_MESSAGE_HEARTBEAT;
-	if (m->kind == SKEP_MESSAGE_BARRIER_LIFTED && sabotaged(c, SABOTAGE_BACK_DEAF))
-		m->kind = SKEP_MESSAGE_HEARTBEAT;
-	if (m->kind == SKEP_MESSAGE_CHECKPOINT && sabotaged(c, SABOTAGE_KEEP_DEAF))
-		m->kind = SKEP_MESSAGE_HEARTBEAT;
 	if (m->kind == SKEP_MESSAGE_CHECKPOINT && c->setup.plan->async && sabotaged(c, SABOTAGE_KEEP_HURRIED))
 		m->attempt = 0;
-	if (m->kind == SKEP_MESSAGE_CLOSE_ROUND && sabotaged(c, SABOTAGE_SETTLE_DEAF))
-		m->kind = SKEP_MESSAGE_HEARTBEAT;
 	if (m->kind == SKEP_MESSAGE_NORM && sabotaged(c, SABOTAGE_NORM_WRONG))
 		m->u.norm.square += UINT64_C(1) << 48;
-	if (m->kind == SKEP_MESSAGE_DRAIN && sabotaged(c, SABOTAGE_TURN_DEAF))
-		m->kind = SKEP_MESSAGE_HEARTBEAT;
 	if (m->kind == SKEP_MESSAGE_REDUCE && m->u.reduce.eager && sabotaged(c, SABOTAGE_EAGER_FORCED))
 		m->u.reduce.eager = false;
 	if (m->kind == SKEP_MESSAGE_PEER && m->u.peer.leaving && sabotaged(c, SABOTAGE_LEAVER_PRAISED))
@@ -208,6 +210,33 @@ static void falsify(struct cluster *c, struct skep_message *m)
 		m->u.peer.who = (struct skep_peer){other, c->process[other].epoch};
 		m->u.peer.alive = false;
 	}
+}
+
+/* The worker does not hear an order that has arrived. */
+static bool is_deaf(struct cluster *c, const struct skep_message *m)
+{
+	switch (m->kind) {
+	case SKEP_MESSAGE_BARRIER_LIFTED:
+		return sabotaged(c, SABOTAGE_BACK_DEAF);
+	case SKEP_MESSAGE_CHECKPOINT:
+		return sabotaged(c, SABOTAGE_KEEP_DEAF);
+	case SKEP_MESSAGE_CLOSE_ROUND:
+		return sabotaged(c, SABOTAGE_SETTLE_DEAF);
+	case SKEP_MESSAGE_DRAIN:
+		return sabotaged(c, SABOTAGE_TURN_DEAF);
+	default:
+		return false;
+	}
+}
+
+/* For this worker, although others have FORWARDs to do. */
+static void lift_barrier(struct cluster *c, const struct skep_message *forwards_done)
+{
+	struct skep_event out = {.kind = SKEP_EVENT_MESSAGE, .u.message = *forwards_done};
+	out.u.message.kind = SKEP_MESSAGE_BARRIER_LIFTED;
+	out.u.message.from = forwards_done->to;
+	out.u.message.to = forwards_done->from;
+	deliver(c, out.u.message.to.index, &out);
 }
 
 void post_arrives(struct cluster *c, const struct event *event)
@@ -235,6 +264,11 @@ void post_arrives(struct cluster *c, const struct event *event)
 	}
 	trace(c, (struct trace){.what = TRACE_ARRIVE, .who = {m->to.index, p->epoch}, .message = m});
 	referee_arrived(c->referee, (struct skep_peer){m->to.index, p->epoch}, m);
+	if (is_deaf(c, m))
+		return;
 	falsify(c, &out.u.message);
 	deliver(c, m->to.index, &out);
+	if (m->kind == SKEP_MESSAGE_FORWARDS_DONE && sender->alive && sender->epoch == m->from.epoch &&
+		skep_plan_pipelines(c->setup.plan) > 1 && sabotaged(c, SABOTAGE_BACK_INVENTED))
+		lift_barrier(c, m);
 }

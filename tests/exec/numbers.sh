@@ -124,7 +124,7 @@ if ! with_mounts true 2>"$err"; then
 	skip 'a full disk' 'no permission to mount a file system'
 else
 	check 'a run goes on when the disk is full' test -z "$(with_mounts bash full.sh)"
-	check 'it says so' grep -q 'checkpoint full/stage-[01]-version-[0-9]*.kept: No space left on device' "$err"
+	check 'it says so' grep -q 'checkpoint full/stage-[01]-version-[0-9]*.kept: cannot be written: No space left on device' "$err"
 	check 'and what it means' grep -q 'could not be kept; older checkpoints are still there, and the run goes on' "$err"
 	check 'in its results too' grep -q 'checkpoints* ([0-9]* more could not be written)' "$out"
 	check 'older checkpoints are whole' finite copy

@@ -20,7 +20,7 @@ check 'four ranks of this machine: the files' \
 check 'four ranks of this machine: how it was measured' \
 	grep -q "^source: \"Measured by skep probe over MPI on 20..-..-.. ..:.. UTC, 4 ranks at " cluster.yaml
 check 'four ranks of this machine: the time was said before' \
-	grep -q '^skep: 4 ranks on 1 host: 1 way and the devices to measure, in some [0-9]* s$' "$err"
+	grep -q '^skep: 4 ranks on 1 host: 1 link and the devices to measure, in about [0-9]* s$' "$err"
 check 'four ranks of this machine: figures of the network' grep -q 'workers *4: 4 cluster-cpu' "$out"
 cat >job.yaml <<-END
 name: on what was measured
@@ -133,7 +133,7 @@ alone() { # alone COMMAND...: one process of mpirun
 	timeout -k 5 120 mpirun -n 1 "$skep" "$@" >"$out" 2>"$err" </dev/null || status=$?
 }
 alone probe -o new.yaml
-if [ "$status" = 2 ] && grep -q 'one process has no other one to measure a way to' "$err" && [ ! -e new.yaml ]; then
+if [ "$status" = 2 ] && grep -q 'one process has no link to measure' "$err" && [ ! -e new.yaml ]; then
 	pass 'one process under mpirun'
 else
 	fail 'one process under mpirun' "$(seen)"
