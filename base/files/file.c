@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define fail(...) skep_diag_set(reterr, path, 0, 0, NULL, __VA_ARGS__)
+#define fail(...) skep_diag_set(reterr, path[0] ? path : "''", 0, 0, NULL, __VA_ARGS__)
 
 static bool is_file(int fd, size_t limit, const char *path, struct skep_diag *reterr)
 {

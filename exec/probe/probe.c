@@ -188,15 +188,9 @@ static bool microbench(void *context, struct skep_probed_device *ret, struct ske
 
 static void check(const struct skep_probe_options *o, const struct cluster *c, bool one, struct skep_diag *reterr)
 {
-	if (c->ranks < 2)
-		skep_fail(reterr, "one process has no other one to measure a way to: start it with -n 2 or more");
-	else if (o->shape != NULL && !one)
+	assert(c->ranks > 1 && (o->shape == NULL || o->shape->machines == c->ranks));
+	if (o->shape != NULL && !one)
 		skep_fail(reterr, "--shape plays the network on one host, and these processes are on several");
-	else if (o->shape != NULL && o->shape->machines != c->ranks)
-		skep_fail(reterr,
-			"--shape: the topology has %" PRIu32 " machines, and there are %" PRIu32
-			" processes: -n %" PRIu32,
-			o->shape->machines, c->ranks, o->shape->machines);
 	else if (o->gpu == NULL && o->device == SKEP_DEVICE_CPU && o->threads > skep_thread_pool_cores())
 		skep_fail(reterr, "--threads: rank %" PRIu32 " on %.64s may use %" PRIu32 " cores", c->rank,
 			c->name[c->rank], skep_thread_pool_cores());

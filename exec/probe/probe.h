@@ -26,7 +26,7 @@ struct skep_probe_options {
 	void *context;
 };
 
-/* All ranks together, between skep_exec_init() and skep_exec_finish(). On rank 0 `ret` is filled, and the caller's to finish.
+/* All ranks together, two or more, between skep_exec_init() and skep_exec_finish(). On rank 0 `ret` is filled, and the caller's to finish.
  * False, with the reason: nothing was measured. */
 bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, struct skep_diag *reterr);
 

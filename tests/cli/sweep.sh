@@ -146,7 +146,7 @@ kill -9 $(echo $workers | cut -d' ' -f1)
 wait "$sweep"
 check 'a worker is killed: exit status 1' equals 1 $?
 check 'which is said, with the combination' sh -c \
-	'grep -qE "^skep: combination [0-9] of 8 failed: seed [0-9]$" "$1" && grep -qE "^process [0-9]+ was ended by SIGKILL" "$1"' - "$err"
+	'grep -qE "^skep: combination [0-9] of 8 failed: seed [0-9]$" "$1" && grep -qE "^skep: process [0-9]+ was ended by SIGKILL" "$1"' - "$err"
 check 'the others are there' equals 7 "$(query e.db 'SELECT count(*) FROM runs')"
 check 'whole' whole e.db
 accepts 'the same again' sweep "${long[@]}" --db e.db
@@ -215,7 +215,7 @@ print(d.execute(\"PRAGMA integrity_check\").fetchone()[0], runs < 40, d.execute(
 		exit "$status"' "$scratch/full" timeout 60 "$skep" sweep "${small[@]}" --seeds 1..40
 	check 'a full disk: exit status 1' equals 1 $?
 	check 'each run that has no room is named' grep -qE '^skep: combination [0-9]+ of 40 failed: seed [0-9]+$' "$scratch/full.err"
-	check 'with the reason' grep -qE '^small/a.db: the disk.* full' "$scratch/full.err"
+	check 'with the reason' grep -qE '^skep: small/a.db: the disk.* full' "$scratch/full.err"
 	check 'what is there is sound, and whole' equals 'ok True 0' "$(cat "$scratch/full.sound")"
 else
 	skip 'a full disk' 'this system does not let a test mount a small file system'
