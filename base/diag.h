@@ -2,8 +2,8 @@
  *
  * diag.h - the one way in which errors travel up to the user: what failed and, in a file that people write, where.
  *
- * A function that can fail takes `struct skep_diag *reterr`, sets it, and returns false or NULL; callers hand it on, and main prints
- * it once (base/options.h: skep_report). A diagnosis begins as {0}. The first error counts: later ones are its consequences.
+ * A function that can fail takes `struct skep_diag *reterr`, sets it, and returns false or NULL; callers hand it on, and main
+ * prints it once (skep_report_diag). A diagnosis begins as {0}. The first error counts: later ones are its consequences.
  */
 #ifndef SKEP_BASE_DIAG_H
 #define SKEP_BASE_DIAG_H

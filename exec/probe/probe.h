@@ -26,8 +26,8 @@ struct skep_probe_options {
 	void *context;
 };
 
-/* All ranks together, two or more, between skep_exec_init() and skep_exec_finish(). On rank 0 `ret` is filled, and the caller's to finish.
- * False, with the reason: nothing was measured. */
+/* All ranks together, two or more, between skep_exec_init() and skep_exec_finish(). On rank 0 `ret` is filled, and the
+ * caller's to finish. False, with the reason: nothing was measured. */
 bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, struct skep_diag *reterr);
 
 #endif
