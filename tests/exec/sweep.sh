@@ -61,7 +61,7 @@ check 'each rank has its worker' equals 3 "$(echo "$workers" | wc -w)"
 kill -9 "$(echo "$workers" | tail -n 1)"
 wait "$sweep"
 check 'a worker of another rank is killed: exit status 1' equals 1 $?
-check 'which is said' grep -qE '^process [0-9]+ was ended by SIGKILL' "$err"
+check 'which is said' grep -qE '^skep: process [0-9]+ was ended by SIGKILL' "$err"
 check 'the others are there' equals 7 "$(query worker.db 'SELECT count(*) FROM runs')"
 spread "${long[@]}" --db worker.db
 check 'the same again does the one' equals '0 8' "$status $(query worker.db 'SELECT count(*) FROM runs')"
