@@ -63,7 +63,7 @@ enum status skep_plan_choose(struct skep_planner *w)
 	skep_choices_make(w->scenario.planned, given->set, given->sets, &choices);
 	if (choices.points == 0 && w->options->pareto)
 		return skep_planner_fail(w, STATUS_BAD_INPUT,
-			"skep: --pareto: nothing is free to be compared: say what is in plan.search of the scenario\n");
+			"--pareto: nothing is free to be compared: say what is in plan.search of the scenario");
 	enum status status = choices.points > 0 ? skep_free_settings_choose(w) : STATUS_DONE;
 	if (status == STATUS_DONE)
 		status = prepare(w);
