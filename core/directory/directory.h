@@ -5,7 +5,7 @@
  *   directory.c  dispatch, the roster: who is ready, is fenced, who is told
  *   admission.c  who is let in to a stage, and from whom it gets the state
  *   rounds.c     grants, what has come back, what the members of a reduction have told, commit, what was lost
- *   attempt.c    one attempt of a stage to sum: who is a member, what each is told
+ *   attempt.c    one attempt of a stage to sum: who is a member, in which group, what each is told
  *   checkpoints.c       who keeps a stage's state, and what is kept in the end
  *   restore.c    a stage that has lost its last worker: waits, is founded anew, from a checkpoint if there is one
  *   boundary.c       what changes between two rounds: who gave notice goes, one worker may move to another stage
@@ -61,14 +61,19 @@ struct row { /* one worker */
 	skep_time started_ns, heard_ns;
 	uint32_t outstanding; /* granted microbatches that have not come back */
 	bool member, tallied; /* of its stage's current attempt */
+	bool summing;         /* in that: its group's sum is under way */
+	uint32_t attempt;     /* of its group, which sums; no two groups of a stage have the same */
+	/* The groups in which the stage sums a round are rings of workers, some of which may be members no more. SKEP_NO_INDEX:
+	 * not drawn yet. */
+	uint32_t next_of_group;
 	uint32_t tally_count, tally_heard;
 	int64_t loss_nano_sum;
 };
 
 struct stage_state {
-	uint32_t serving; /* workers */
-	uint32_t leaving; /* of these, those that gave notice: they work on only if no other worker does */
-	uint32_t attempt, pending;
+	uint32_t serving;          /* workers */
+	uint32_t leaving;          /* of these, those that gave notice: they work on only if no other worker does */
+	uint32_t attempt, pending; /* of its newest group; messages of all of them, before all is told */
 	bool committed;
 	bool waiting; /* for a worker that restores it: none holds its state */
 	skep_time waiting_since_ns;
@@ -335,7 +340,7 @@ void skep_rounds_send_grant(
 	struct directory *d, struct step *step, uint32_t worker, uint32_t first, uint32_t count, struct skep_span span);
 
 /* attempt.c: sum: of the gradients; else the members only tell what they have counted */
-struct attempt { /* while it begins */
+struct attempt { /* of one group, while it begins */
 	uint32_t stage, *order,
 		size; /* its members, by rank; behind them in `order` is room for those of another stage: */
 	uint32_t others;

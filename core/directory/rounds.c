@@ -172,6 +172,10 @@ void skep_rounds_close(struct directory *d, const struct skep_plan *plan)
 		directory_stage(d, stage)->attempt = d->pass > 0 ? d->pass : d->void_attempt;
 		directory_stage(d, stage)->committed = false;
 	}
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		directory_row(d, i)->next_of_group = SKEP_NO_INDEX;
+		directory_row(d, i)->summing = false;
+	}
 }
 
 void skep_rounds_sum(struct directory *d, struct step *step)
@@ -363,11 +367,10 @@ static void send_commit(
 {
 	assert(directory_row(d, worker)->standing != STANDING_ABSENT);
 	assert(directory_row(d, worker)->member);
-	uint32_t stage = vstage % step->plan->stages;
 	struct skep_message message = skep_message_to(&d->node, SKEP_MESSAGE_COMMIT, directory_worker(d, worker));
 	message.stage = (uint16_t)vstage;
 	message.round = d->reduced.round;
-	message.attempt = directory_stage(d, stage)->attempt;
+	message.attempt = directory_row(d, worker)->attempt;
 	message.u.commit.microbatches = counted;
 	message.u.commit.checkpoint = checkpoint;
 	for (uint32_t i = 0; i < step->how.features; i++)
@@ -430,7 +433,7 @@ uint32_t skep_rounds_note_vstage(struct directory *d, struct step *step, uint32_
 	return total;
 }
 
-/* Sends all members the divisor of a virtual stage. */
+/* Sends all members the divisors of a virtual stage. */
 static void send_commits(struct directory *d, struct step *step, uint32_t vstage, uint32_t total, uint32_t keeps)
 {
 	assert(d->reduced.on);
@@ -438,7 +441,8 @@ static void send_commits(struct directory *d, struct step *step, uint32_t vstage
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		const struct row *row = directory_row(d, i);
 		if (row->member && row->stage == vstage % step->plan->stages)
-			send_commit(d, step, vstage, i, total, i == keeps);
+			send_commit(d, step, vstage, i, step->how.grouping->divisor(d, step->plan, vstage, i, total),
+				i == keeps);
 	}
 }
 
@@ -500,7 +504,7 @@ bool skep_rounds_take_tally(struct directory *d, const struct skep_plan *plan, c
 	struct row *row = directory_row(d, message->from.index);
 	struct stage_state *stage = directory_stage(d, row->stage);
 	if (message->round != d->reduced.round || stage->committed || !row->member || row->tallied ||
-		message->attempt != stage->attempt || message->u.tally.used > SKEP_TALLY_PART)
+		message->attempt != row->attempt || message->u.tally.used > SKEP_TALLY_PART)
 		return false;
 	uint32_t model_chunks = skep_plan_model_chunks(plan);
 	for (uint32_t i = 0; i < message->u.tally.used; i++) {

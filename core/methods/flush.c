@@ -5,7 +5,7 @@
  * parameters that it began with.
  *
  * This is also what becomes of a gradient that is lost, unless it is computed again (rerun.c): it is reported, and the
- * microbatch is replaced by a fresh one as long as the round is open.
+ * microbatch is replaced by a fresh one as long as the round is open. And who sums with whom: all members of a stage.
  */
 #include "core/methods/flush.h"
 
@@ -153,6 +153,26 @@ const struct skep_directory_method skep_flush_directory = {
 	.committed = skep_flush_committed,
 	.worker_gone = skep_rounds_worker_gone,
 };
+
+/* ---- who sums with whom ------------------------------------------------------------------------------------------- */
+
+/* All members of the stage, in the order of their indices. */
+static void draw(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t *order, uint32_t size)
+{
+	assert(size <= plan->workers);
+	(void)plan, (void)stage;
+	for (uint32_t rank = 0; rank < size; rank++)
+		directory_row(d, order[rank])->next_of_group = order[(rank + 1) % size];
+}
+
+static uint32_t divisor(
+	struct directory *d, const struct skep_plan *plan, uint32_t vstage, uint32_t worker, uint32_t total)
+{
+	(void)d, (void)plan, (void)vstage, (void)worker;
+	return total;
+}
+
+const struct skep_grouping skep_grouping_stage = {.draw = draw, .apart = false, .divisor = divisor};
 
 /* ---- what is lost --------------------------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
  *                       open (PipeDream). async.c, async_worker.c: each worker's update is merged by itself.
  *   local               what a worker does by itself within a round: nothing, or steps of its own (periodic.c), also without
  *                       waiting for others (async_worker.c).
+ *   grouping            who sums with whom in a round: all members of a stage (flush.c).
  *   losses              what becomes of a gradient that is lost: flush.c reports it, rerun.c computes it again.
  *   agreement           which stages make their reductions final together (agreement.c): each by itself, the two that hold tied
  *                       embeddings, or all.
@@ -141,6 +142,17 @@ struct skep_local_steps {
 	void (*on_resolve)(struct worker *w, struct step *step, const struct skep_message *message);
 };
 
+/* In the directory: the groups in which the members of a stage sum a round, each for itself. */
+struct skep_grouping {
+	/* An attempt of the stage begins: links the members of each group in a ring (row->next_of_group). `order` [size] has
+	 * all members of the stage in the order of their indices, and may be left in any other. */
+	void (*draw)(struct directory *d, const struct skep_plan *plan, uint32_t stage, uint32_t *order, uint32_t size);
+	bool apart; /* a sum of one group goes on when another group of the stage has lost a member */
+	/* What the worker's group divides its sum of the virtual stage by; `total` is what all members have counted. */
+	uint32_t (*divisor)(
+		struct directory *d, const struct skep_plan *plan, uint32_t vstage, uint32_t worker, uint32_t total);
+};
+
 /* In the directory. */
 struct skep_losses {
 	bool voids; /* with a member, what all stages have summed is void */
@@ -199,6 +211,7 @@ struct skep_methods {
 	const struct skep_directory_method *directory;
 	const struct skep_worker_method *worker;
 	const struct skep_local_steps *local;
+	const struct skep_grouping *grouping;
 	const struct skep_losses *losses;
 	const struct skep_agreement *agreement;
 	const struct skep_scope *scope;
@@ -219,6 +232,7 @@ extern const struct skep_directory_method skep_flush_directory, skep_delayed_dir
 extern const struct skep_worker_method skep_flush_worker, skep_delayed_worker, skep_eager_worker, skep_no_flush_worker,
 	skep_async_worker;
 extern const struct skep_local_steps skep_local_none, skep_local_periodic, skep_local_async;
+extern const struct skep_grouping skep_grouping_stage;
 extern const struct skep_losses skep_losses_report, skep_losses_rerun;
 extern const struct skep_agreement skep_agreement_alone, skep_agreement_pair, skep_agreement_all;
 extern const struct skep_feature skep_feature_tied, skep_feature_clip;

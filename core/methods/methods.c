@@ -77,6 +77,7 @@ struct skep_methods skep_methods_of_directory(const struct skep_plan *plan)
 {
 	struct skep_methods how = {
 		.directory = directory_of[method_of(plan)],
+		.grouping = &skep_grouping_stage,
 		.losses = plan->on_loss == SKEP_ON_LOSS_RERUN ? &skep_losses_rerun : &skep_losses_report,
 		.agreement = agreement_of(plan),
 		.scope = &skep_scope_run,
