@@ -90,7 +90,7 @@ const skep_real *skep_stage_read(
 }
 
 /* What is not of the round's fragment stays, outer moments included. */
-static void outer(
+void skep_stage_outer(
 	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum)
 {
 	skep_real *own = stage->accumulator[op->round & 1];
@@ -124,6 +124,6 @@ bool skep_stage_periodic(
 	else if (op->kind == SKEP_OP_PSEUDO_GRAD)
 		pseudo(stage, op);
 	else
-		outer(stage, training, op, sum);
+		skep_stage_outer(stage, training, op, sum);
 	return true;
 }
