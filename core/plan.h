@@ -146,6 +146,10 @@ struct skep_plan {
 	uint32_t inner_overlap; /* the same, delayed: inner steps of the next round before STEP, at least */
 	bool inner_by_share; /* a worker steps when it has counted its part of a step, so a fast one more often than a slow one;
 	                        else with the round's progress, all about equally often */
+	/* The same: members sum in pairs that are drawn anew in each round, and hold different parameters (gossip.c).
+	 * Neither delayed nor in fragments, not with inner_by_share, gather, SKEP_ON_LOSS_RERUN, a tied table or
+	 * candidates; sums are not encoded. */
+	bool gossip;
 	uint32_t
 		validate_every; /* rounds between validations (skep.h), one more follows the last round; 0: there are none.
 	                            Not without a flush */

@@ -29,7 +29,7 @@
  * every step, while it downloads the stage's state in chunks, each as of the version that it is at. A step before a chunk
  * has come computes on numbers that mean nothing and are overwritten; a step after it keeps the chunk up to date. This
  * rests on two things: optimizers work element by element, and what they count over all elements (Adam's number of steps)
- * travels in every chunk.
+ * travels in every chunk. With `gossip` members differ, and a newcomer's steps change nothing (gossip.c).
  *
  * Validation (plan->validate_every). After every so many rounds, and after the last one, all stages have stepped, no
  * round is open, and the directory grants microbatches that are to be judged only, under numbers that no training has.
@@ -335,7 +335,8 @@ enum skep_op_kind {
 	                   microbatches, that many were counted in the round. With plan->fragments of elements first ..
 	                   first + count - 1, and STEP changes those alone; the rest of the accumulator is 0. With `async`:
 	                   (what the inner ones started from - inner ones) * microbatches, in a place of its own, which the
-	                   reduction reads; the round's accumulator is left alone */
+	                   reduction reads; the round's accumulator is left alone. With `gossip`: the inner ones * microbatches;
+	                   STEP steps towards the sum of these / microbatches */
 	/* on the reduce lane, with plan->gather. A part is what one member brings: a range of its accumulator, and how many
 	 * microbatches are in it */
 	SKEP_OP_PACK_PART,   /* out: the part of member `member`, from the accumulator, with `microbatches` */

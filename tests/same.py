@@ -121,6 +121,7 @@ REDUCED = {
     "scenarios/diloco-sweep.yaml": [[STEPS + "40", WARM], [NONE]],
     "scenarios/diloco.yaml": [[STEPS + "30", WARM], [NONE]],
     "scenarios/plan-1024.yaml": [[STEPS + "4"]],
+    "scenarios/gossip.yaml": [[STEPS + "40"], [NONE]],
     "scenarios/rebalancing.yaml": [[STEPS + "200"]],
     "scenarios/shakespeare.yaml": [[STEPS + "16", WARM], [NONE]],
     "scenarios/swarm-400-t4.yaml": [[STEPS + "60"]],

@@ -11,7 +11,7 @@
  *                       open (PipeDream). async.c, async_worker.c: each worker's update is merged by itself.
  *   local               what a worker does by itself within a round: nothing, or steps of its own (periodic.c), also without
  *                       waiting for others (async_worker.c).
- *   grouping            who sums with whom in a round: all members of a stage (flush.c).
+ *   grouping            who sums with whom in a round: all members of a stage (flush.c), or pairs (gossip.c).
  *   losses              what becomes of a gradient that is lost: flush.c reports it, rerun.c computes it again.
  *   agreement           which stages make their reductions final together (agreement.c): each by itself, the two that hold tied
  *                       embeddings, or all.
@@ -33,7 +33,8 @@
  *   - A worker never looks at the plan to know of which round it does work: derive() says so (struct worker_work), after each
  *     change of its version, its reduction, or what it was told about rounds.
  *
- * To add a method: a file here with its tables, a line in methods.c, and a reader of its keys.
+ * To add a method: a file here with its tables, a line in methods.c, and a reader of its keys. docs/write-a-sync-method.md leads
+ * through one that has a table of its own and takes the others as they are.
  */
 #ifndef SKEP_CORE_METHODS_METHOD_H
 #define SKEP_CORE_METHODS_METHOD_H
@@ -232,7 +233,7 @@ extern const struct skep_directory_method skep_flush_directory, skep_delayed_dir
 extern const struct skep_worker_method skep_flush_worker, skep_delayed_worker, skep_eager_worker, skep_no_flush_worker,
 	skep_async_worker;
 extern const struct skep_local_steps skep_local_none, skep_local_periodic, skep_local_async;
-extern const struct skep_grouping skep_grouping_stage;
+extern const struct skep_grouping skep_grouping_stage, skep_grouping_pairs;
 extern const struct skep_losses skep_losses_report, skep_losses_rerun;
 extern const struct skep_agreement skep_agreement_alone, skep_agreement_pair, skep_agreement_all;
 extern const struct skep_feature skep_feature_tied, skep_feature_clip;

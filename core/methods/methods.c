@@ -45,6 +45,11 @@ static const struct skep_local_steps *local_of(const struct skep_plan *plan)
 	return skep_plan_periodic(plan) ? &skep_local_periodic : &skep_local_none;
 }
 
+static const struct skep_grouping *grouping_of(const struct skep_plan *plan)
+{
+	return plan->gossip ? &skep_grouping_pairs : &skep_grouping_stage;
+}
+
 static const struct skep_agreement *agreement_of(const struct skep_plan *plan)
 {
 	if (plan->clip || plan->on_loss == SKEP_ON_LOSS_RERUN)
@@ -77,7 +82,7 @@ struct skep_methods skep_methods_of_directory(const struct skep_plan *plan)
 {
 	struct skep_methods how = {
 		.directory = directory_of[method_of(plan)],
-		.grouping = &skep_grouping_stage,
+		.grouping = grouping_of(plan),
 		.losses = plan->on_loss == SKEP_ON_LOSS_RERUN ? &skep_losses_rerun : &skep_losses_report,
 		.agreement = agreement_of(plan),
 		.scope = &skep_scope_run,
@@ -93,6 +98,9 @@ void skep_methods_check(const struct skep_plan *plan)
 	bool rerun = plan->on_loss == SKEP_ON_LOSS_RERUN, fixed = skep_plan_fixed(plan);
 	assert(plan->pipeline < SKEP_PIPELINES);
 	assert(!plan->async || (plan->delayed && skep_plan_periodic(plan) && plan->tied == 0 && !plan->clip));
+	assert(!plan->gossip || (method == FLUSH && skep_plan_periodic(plan) && !plan->inner_by_share && !rerun));
+	assert(!plan->gossip || (plan->tied == 0 && !plan->clip && !plan->gather && skep_plan_fragments(plan) == 1));
+	assert(!plan->gossip || (!skep_plan_has_candidates(plan) && plan->reduction_codec == SKEP_CODEC_NONE));
 	assert(!rerun || (method != DELAYED && method != ASYNC));
 	assert(method != NO_FLUSH || (!plan->clip && plan->tied == 0 && !rerun && plan->validate_every == 0));
 	assert(method != EAGER || fixed);

@@ -189,12 +189,16 @@ void skep_stage_step(struct skep_stage *stage, const struct skep_optimizer *opti
  * are no inner parameters. */
 bool skep_stage_periodic(
 	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum);
-/* STEP of these: the outer optimizer's, on sum / microbatches; then the round's accumulator is cleared, which `sum` may be, and the
- * inner parameters follow. */
+/* STEP of these: the outer optimizer's, on sum / microbatches; then the round's accumulator is cleared, which `sum` may
+ * be, and the inner parameters follow. */
 void skep_stage_outer(
 	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum);
 /* After a step: inner = mixing * inner + (1 - mixing) * parameters; of elements first .. first + count - 1. */
 void skep_stage_follow(struct skep_stage *stage, skep_real mixing, size_t first, size_t count);
+
+/* models/update/gossip.c, in pairs: PSEUDO_GRAD and STEP. */
+void skep_stage_gossip(
+	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum);
 
 /* models/update/outer_step.c, async: PSEUDO_GRAD and STEP; and the inner parameters begin anew at those of the stage. */
 void skep_stage_merge(

@@ -121,6 +121,8 @@ bool skep_stage_periodic(
 		step(stage, training, op);
 	else if (stage->base)
 		skep_stage_merge(stage, training, op, sum);
+	else if (training->plan->gossip)
+		skep_stage_gossip(stage, training, op, sum);
 	else if (op->kind == SKEP_OP_PSEUDO_GRAD)
 		pseudo(stage, op);
 	else

@@ -113,6 +113,14 @@ static uint64_t tied_bytes(const struct skep_scenario *s, uint32_t stage, uint32
 	return workers * (SKEP_HEADER_BYTES + skep_codec_bytes(s->plan.reduction_codec, s->plan.tied));
 }
 
+/* With gossip of all pairs. */
+static uint64_t groups_bytes(const struct skep_scenario *s, uint32_t stage, uint64_t elements, uint32_t workers)
+{
+	if (s->plan.gossip)
+		return workers / 2 * fragment_bytes(s, stage, elements, 2);
+	return fragment_bytes(s, stage, elements, workers);
+}
+
 /* Of a round; with fragments the mean of as many rounds as there are. */
 static uint64_t reduction_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
 {
@@ -121,7 +129,7 @@ static uint64_t reduction_bytes(const struct skep_scenario *s, uint32_t stage, u
 	for (uint32_t round = 0; round < fragments; round++)
 		for (uint32_t b = 0; b < skep_plan_buckets(&s->plan, stage); b++) {
 			skep_plan_range(&s->plan, stage, round, b, &first, &elements);
-			bytes += fragment_bytes(s, stage, elements, workers);
+			bytes += groups_bytes(s, stage, elements, workers);
 		}
 	/* as many merges as it takes until each member has had one, as each has in a round */
 	uint32_t parts = s->plan.group_size > 1 ? s->plan.group_size : 1;

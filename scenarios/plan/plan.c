@@ -127,10 +127,11 @@ static double inner_bytes(const struct skep_scenario *s, double parameters)
 	return 2 * parameters + 2 * (1 + skep_optimizer_moments(&s->optimizer)) * parameters;
 }
 
-/* Reads both kinds of parameters, writes the accumulator; with `async` copies the inner ones. */
+/* Reads both kinds of parameters, writes the accumulator; with `async` copies the inner ones, with `gossip` clears the
+ * accumulator, and reads it in place of one kind. */
 static double pseudo_bytes(const struct skep_scenario *s, double parameters)
 {
-	return (s->plan.async ? 5 : 3) * parameters;
+	return (s->plan.async ? 5 : s->plan.gossip ? 4 : 3) * parameters;
 }
 
 /* Writes the inner parameters; to mix them it reads them first. */
@@ -140,6 +141,8 @@ static double follow_bytes(const struct skep_scenario *s, double parameters)
 		return 0;
 	if (s->plan.async) /* its own merge: what it did since is added, and copied where it starts from */
 		return 5 * parameters;
+	if (s->plan.gossip) /* before the step: makes a mean of the sum, and how far the parameters are from it */
+		return 6 * parameters;
 	return s->plan.delayed && s->mixing > 0 ? 2 * parameters : parameters;
 }
 

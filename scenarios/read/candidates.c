@@ -59,6 +59,9 @@ static const char *hindrance(const struct skep_scenario *s)
 	if (plan->async)
 		return "with `sync.method: async` workers do not wait for each other, and candidates have to be compared when "
 		       "all have gone as far; take another one";
+	if (plan->gossip)
+		return "with `sync.method: gossip` the workers of a candidate hold different parameters, and one of them "
+		       "would be kept; take another one";
 	if (plan->delayed)
 		return "with `sync.delayed` rounds overlap, as they do with `sync.overlap_steps`, and candidates have to be "
 		       "compared between two rounds; leave out either";

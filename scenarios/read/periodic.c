@@ -2,6 +2,8 @@
  *
  * periodic.c - see periodic.h. DiLoCo (Douillard et al. 2023) and its defaults: outer Nesterov, rate 0.7, momentum 0.9.
  *
+ * `gossip` (NoLoCo, Kolehmainen et al. 2025) has heavy-ball descent, rate 0.7, momentum 0.5, as its authors' code.
+ *
  * `async` (Liu et al. 2024) has delayed Nesterov, which with one turn is Nesterov. Workers never wait for it, so for the core it
  * is also `delayed`.
  *
@@ -23,8 +25,8 @@ enum {
 	MICROBATCHES_MAX = 1 << 20 /* per round, as in scenario.c */
 };
 
-enum { METHOD_STEP, METHOD_DILOCO, METHOD_STREAMING, METHOD_ASYNC };
-static const char *const methods[] = {"step", "diloco", "streaming", "async", NULL};
+enum { METHOD_STEP, METHOD_DILOCO, METHOD_STREAMING, METHOD_ASYNC, METHOD_GOSSIP };
+static const char *const methods[] = {"step", "diloco", "streaming", "async", "gossip", NULL};
 static const char *const optimizers[] = {"nesterov", "sgd", NULL};
 
 /* Keys that mean something with other methods alone. */
@@ -55,10 +57,11 @@ static void read_every(struct skep_reader *r, const struct skep_yaml_node *sync,
 			plan->inner_steps);
 }
 
-static void read_outer(struct skep_reader *r, const struct skep_yaml_node *sync, bool async, struct skep_optimizer *ret)
+static void read_outer(struct skep_reader *r, const struct skep_yaml_node *sync, int method, struct skep_optimizer *ret)
 {
 	const struct skep_yaml_node *map = skep_read_map(r, sync, "outer", false);
-	bool plain = skep_read_choice(r, map, "optimizer", optimizers, 0) == 1;
+	const bool async = method == METHOD_ASYNC, gossip = method == METHOD_GOSSIP;
+	bool plain = skep_read_choice(r, map, "optimizer", optimizers, gossip) == 1;
 	*ret = (struct skep_optimizer){.kind = plain ? SKEP_OPTIMIZER_SGD : SKEP_OPTIMIZER_NESTEROV};
 	if (async)
 		ret->kind = SKEP_OPTIMIZER_DELAYED_NESTEROV;
@@ -66,14 +69,18 @@ static void read_outer(struct skep_reader *r, const struct skep_yaml_node *sync,
 		skep_reader_fail(r, map, "optimizer",
 			"sync.outer.optimizer: with `method: async` it is `nesterov`, delayed; `momentum: 0` makes plain "
 			"descent of it");
+	if (gossip && !plain && !r->diag->set)
+		skep_reader_fail(r, map, "optimizer",
+			"sync.outer.optimizer: with `method: gossip` it is `sgd`, with momentum, which moves a worker towards "
+			"the mean of a pair; leave this out");
 	if (async)
 		ret->turns = (uint32_t)skep_read_integer(r, map, "buffer", 1, TURNS_MAX, 0);
 	else if (!r->diag->set && skep_read_has(r, map, "buffer"))
 		skep_reader_fail(r, map, "buffer",
 			"sync.outer.buffer: comes with `method: async` alone, where the momentum changes once in so many "
 			"merges");
-	ret->learning_rate = (float)skep_read_number(r, map, "lr", 1e-12, 1e3, plain ? 1 : 0.7);
-	ret->momentum = (float)skep_read_number(r, map, "momentum", 0, 0.999999, plain ? 0 : 0.9);
+	ret->learning_rate = (float)skep_read_number(r, map, "lr", 1e-12, 1e3, plain && !gossip ? 1 : 0.7);
+	ret->momentum = (float)skep_read_number(r, map, "momentum", 0, 0.999999, gossip ? 0.5 : plain ? 0 : 0.9);
 	skep_reader_close_map(r, map);
 }
 
@@ -169,6 +176,31 @@ static void read_async(struct skep_reader *r, const struct skep_yaml_node *sync,
 	plan->sync_chunks = SKEP_SYNC_CHUNKS;
 }
 
+/* Refuses what would need all members of a stage to hold the same, or more than one partner. */
+static void read_gossip(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_plan *plan)
+{
+	const struct {
+		bool asked;
+		const char *key, *why;
+	} never[] = {{plan->delayed, "delayed",
+			     "a worker meets another one when the round ends, and waits for it; leave this out"},
+		{skep_read_has(r, sync, "mixing"), "mixing",
+			"a worker waits for its partner and has nothing of its own to mix; leave this out"},
+		{plan->gather, "aggregate", "there are two parts, and nothing to compare them with; leave this out"},
+		{plan->reduction_codec != SKEP_CODEC_NONE, "compression",
+			"workers exchange parameters, and would train on rounded ones; take `none`, or `diloco`, which sums "
+			"differences"},
+		{plan->inner_by_share, "every",
+			"a worker knows its partner, and not how many others share the work with it; take a number, or `diloco`"},
+		{plan->on_loss == SKEP_ON_LOSS_RERUN, "method",
+			"what is computed again may be so on other parameters; leave out `on_loss: rerun`, or take `diloco`"}};
+	for (size_t i = 0; i < sizeof never / sizeof never[0] && !r->diag->set; i++)
+		if (never[i].asked)
+			skep_reader_fail(
+				r, sync, never[i].key, "sync.%s: with `method: gossip` %s", never[i].key, never[i].why);
+	plan->gossip = true;
+}
+
 void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
 {
 	static const char *const periodic[] = {"every", "mean_inner_steps", "outer", "mixing", NULL};
@@ -176,7 +208,7 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 	struct skep_plan *plan = &s->plan;
 	int method = skep_read_choice(r, sync, "method", methods, METHOD_STEP);
 	if (method == METHOD_STEP)
-		refuse_keys(r, sync, periodic, "diloco`, `streaming` or `async");
+		refuse_keys(r, sync, periodic, "diloco`, `streaming`, `async` or `gossip");
 	static const char *const gathered[] = {"group_size", NULL};
 	if (method != METHOD_STREAMING)
 		refuse_keys(r, sync, streaming, "streaming");
@@ -189,7 +221,9 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 		read_fragments(r, sync, plan);
 	if (method == METHOD_ASYNC)
 		read_async(r, sync, plan, &s->robust);
-	read_outer(r, sync, plan->async, &s->outer);
+	if (method == METHOD_GOSSIP)
+		read_gossip(r, sync, plan);
+	read_outer(r, sync, method, &s->outer);
 	s->mixing = (float)skep_read_number(r, sync, "mixing", 0, 1, 0.5);
 	if (!r->diag->set && !plan->delayed && skep_read_has(r, sync, "mixing"))
 		skep_reader_fail(r, sync, "mixing",
@@ -218,6 +252,8 @@ void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *syn
 
 static const char *method_of(const struct skep_plan *plan)
 {
+	if (plan->gossip)
+		return methods[METHOD_GOSSIP];
 	return methods[plan->async ? METHOD_ASYNC : skep_plan_fragments(plan) > 1 ? METHOD_STREAMING : METHOD_DILOCO];
 }
 
@@ -233,6 +269,13 @@ void skep_periodic_refuse_async(struct skep_reader *r, const struct skep_yaml_no
 	const char *key, const char *why, const struct skep_scenario *s)
 {
 	if (s->plan.async)
+		skep_periodic_refuse(r, map, group, key, why, s);
+}
+
+void skep_periodic_refuse_gossip(struct skep_reader *r, const struct skep_yaml_node *map, const char *group,
+	const char *key, const char *why, const struct skep_scenario *s)
+{
+	if (s->plan.gossip)
 		skep_periodic_refuse(r, map, group, key, why, s);
 }
 
@@ -292,6 +335,10 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 			steps, s->until_steps);
 	if (plan->async)
 		print_async(s, out);
+	if (plan->gossip)
+		fprintf(out,
+			"            when a round ends each worker meets one other of its stage, drawn anew; an odd one is "
+			"alone\n");
 	if (plan->fragments > 1)
 		fprintf(out,
 			"            and sums one of %u fragments of each stage; each has its turn every %u steps and is "

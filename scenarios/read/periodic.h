@@ -21,6 +21,10 @@ void skep_periodic_refuse(struct skep_reader *r, const struct skep_yaml_node *ma
 void skep_periodic_refuse_async(struct skep_reader *r, const struct skep_yaml_node *map, const char *group,
 	const char *key, const char *why, const struct skep_scenario *s);
 
+/* The same with `gossip` alone. */
+void skep_periodic_refuse_gossip(struct skep_reader *r, const struct skep_yaml_node *map, const char *group,
+	const char *key, const char *why, const struct skep_scenario *s);
+
 /* When the plan is made. */
 void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s);
 

@@ -337,6 +337,10 @@ static void read_train(struct draft *d)
 	if (d->s->arithmetic == SKEP_ARITHMETIC_SCALING_LAW)
 		skep_periodic_refuse_async(&d->r, map, "train", "arithmetic",
 			"a law knows of rounds that end together; take `arithmetic: real` or `none`", d->s);
+	if (d->s->arithmetic == SKEP_ARITHMETIC_SCALING_LAW)
+		skep_periodic_refuse_gossip(&d->r, map, "train", "arithmetic",
+			"a law knows of replicas that are equal after each round; take `arithmetic: real` or `none`",
+			d->s);
 	skep_train_read_data(&d->r, map, d->s);
 	skep_train_read_init(&d->r, map, d->s, d->details);
 	skep_train_read_optimizer(&d->r, map, d->s);

@@ -308,8 +308,9 @@ void skep_train_read_schedule(struct skep_reader *r, const struct skep_yaml_node
 /* What lets a stage step by itself, or on a part of its vector. */
 static void check_tied(struct skep_reader *r, const struct skep_yaml_node *model, const struct skep_scenario *s)
 {
-	const char *why = skep_plan_no_flush(&s->plan)        ? "`schedule.pipeline: pipedream` steps each by itself"
-	                  : s->plan.async                     ? "`sync.method: async` steps each by itself"
+	const char *why = skep_plan_no_flush(&s->plan) ? "`schedule.pipeline: pipedream` steps each by itself"
+	                  : s->plan.async              ? "`sync.method: async` steps each by itself"
+	                  : s->plan.gossip             ? "`sync.method: gossip` lets each worker meet another partner"
 	                  : skep_plan_fragments(&s->plan) > 1 ? "`sync.fragments` are other parts of each"
 	                                                      : NULL;
 	if (s->plan.tied > 0 && why)

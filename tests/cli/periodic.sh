@@ -87,7 +87,7 @@ compared() {
 check 'they are what they should be' compared
 
 refuses 'with a fixed pipeline' 'sync.method: with `diloco` workers step while' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set schedule.pipeline=1f1b
-refuses 'keys of another method' 'sync.every: comes with `method: diloco`, `streaming` or `async` alone' check swarm.yaml --set sync.every=4
+refuses 'keys of another method' 'sync.every: comes with `method: diloco`, `streaming`, `async` or `gossip` alone' check swarm.yaml --set sync.every=4
 refuses 'auto without a mean' 'sync.every: .auto. needs sync.mean_inner_steps' check swarm.yaml --set sync.method=diloco --set sync.every=auto
 refuses 'a mean and a number' 'sync.mean_inner_steps: comes with `every: auto` alone' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mean_inner_steps=4
 refuses 'nothing to mix' 'sync.mixing: a worker waits' check swarm.yaml --set sync.method=diloco --set sync.every=4 --set sync.mixing=0.5

@@ -47,6 +47,7 @@ tied=(gpt2.yaml --set model.stages=2)
 accepts 'a tied head in two stages' check "${tied[@]}"
 check 'check says who holds a copy' grep -q 'stages 0 and 1 each hold a copy of the embedding.s table, 768 parameters' "$out"
 check 'its first loss is that in one stage' test "$(loss "${tied[@]}")" = "$(loss gpt2.yaml)"
+refuses 'and not in pairs' 'tied to its embedding' check "${tied[@]}" --set 'sync={method: gossip, every: 2}'
 refuses 'and not without waiting' 'tied to its embedding' check "${tied[@]}" --set 'sync={method: async, every: 2}'
 check 'which names the key of that kind of file' grep -q 'or `"tie_word_embeddings": false` in the model' "$err"
 # Untied, the head begins as a copy of the table, as in transformers: so the first loss is the same, over two stages too.

@@ -9,7 +9,7 @@
  *     chaos --sabotage KIND --least 300     break a duty: 0 if the ledger named the right invariant for at least so many
  *                                           seeds (default 1)
  *     --calm: no faults    --fixed: fixed pipelines in every seed    --periodic: periodic sync in every seed,
- *       --async: without waiting    --trial: candidates in every seed
+ *       --async: without waiting    --gossip: in pairs    --trial: candidates in every seed
  *       --resumed: every run begins with some round, from what another one has kept; with any of these
  *       --again N: repeat every Nth seed and compare digests (default 8, 0: never)
  *
@@ -117,7 +117,7 @@ static const struct sabotage_kind sabotage_kind[SABOTAGES] = {[SABOTAGE_ADD_FLIP
 struct options {
 	uint64_t first, last, again, least;
 	uint32_t jobs, reject;
-	bool calm, verbose, fixed, periodic, async, trial, resumed;
+	bool calm, verbose, fixed, periodic, async, gossip, trial, resumed;
 	const struct machine *machine;
 	enum sabotage sabotage;
 	const char *pinned;
@@ -201,6 +201,7 @@ struct variant { /* what may differ between two runs of a seed without changing 
 static enum weather_kind kind_of(const struct options *options)
 {
 	return options->async      ? WEATHER_ASYNC
+	       : options->gossip   ? WEATHER_GOSSIP
 	       : options->fixed    ? WEATHER_FIXED
 	       : options->periodic ? WEATHER_PERIODIC
 	       : options->trial    ? WEATHER_TRIAL
@@ -225,7 +226,7 @@ static struct result run_once(struct job *job, struct variant variant)
 		job->weather.plan.wiring = SKEP_WIRING_UNIFORM;
 		job->weather.plan.eager = job->weather.plan.clip = false;
 		job->weather.plan.inner_steps = job->weather.plan.candidates = job->weather.plan.candidate_rounds = 0;
-		job->weather.plan.gather = job->weather.plan.async = false;
+		job->weather.plan.gather = job->weather.plan.async = job->weather.plan.gossip = false;
 		job->weather.plan.validate_every = 0;
 		job->weather.plan.tied = 0;
 		job->weather.plan.checkpoint_every = job->weather.infinite = 0;
@@ -332,6 +333,7 @@ static void report(struct job *job)
 		job->options->machine == &machine_naive ? " --machine naive" : "", job->options->calm ? " --calm" : "",
 		job->options->fixed ? " --fixed" : "",
 		job->options->async      ? " --async"
+		: job->options->gossip   ? " --gossip"
 		: job->options->periodic ? " --periodic"
 					 : "",
 		job->options->trial ? " --trial" : "", job->options->resumed ? " --resumed" : "",
@@ -522,6 +524,8 @@ static bool parse(struct options *o, int argc, char **argv)
 			o->periodic = true;
 		else if (strcmp(argv[i], "--async") == 0)
 			o->async = true;
+		else if (strcmp(argv[i], "--gossip") == 0)
+			o->gossip = true;
 		else if (strcmp(argv[i], "--trial") == 0)
 			o->trial = true;
 		else if (strcmp(argv[i], "--resumed") == 0)

@@ -210,6 +210,8 @@ static void inner(const struct job *job)
 	if (job->plan->inner_steps == 0)
 		wrong(job, "I15", "no plan asked for periodic sync");
 	check_inner(job);
+	if (job->plan->gossip)
+		device_pair(job->device, job->op);
 }
 
 static void backward(const struct job *job)

@@ -170,6 +170,9 @@ double tied_norm(const struct device *device, const struct skep_plan *plan, cons
  * gradient that an inner step was made on stays a gradient, so the pseudo-gradient is the sum of all that were counted. */
 const char *device_inner(struct device *device, const struct skep_op *op);
 
+/* gossip.c: what else PSEUDO_GRAD does with `gossip`. */
+void device_pair(struct device *device, const struct skep_op *op);
+
 /* async.c: the same with `async`. */
 const char *device_drift(struct drift *drift, const struct skep_op *op);
 

@@ -413,7 +413,8 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		if (!stream_pipelines(w))
 			interleave(w);
 		w->plan.in_flight = skep_plan_fixed_in_flight(&w->plan);
-	} else if (kind == WEATHER_PERIODIC || kind == WEATHER_ASYNC || inner % 8 == 7) { /* none of the pinned seeds */
+	} else if (kind == WEATHER_PERIODIC || kind == WEATHER_ASYNC || kind == WEATHER_GOSSIP ||
+		   inner % 8 == 7) { /* none of the pinned seeds */
 		draw_inner(w, inner);
 	}
 	draw_validation(w);
@@ -421,7 +422,9 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 	if (kind == WEATHER_TRIAL || (kind == WEATHER_ANY && tried))
 		draw_trial(w, kind == WEATHER_TRIAL);
 	draw_numbers(w);
-	if (w->plan.candidates == 0)
+	if (kind == WEATHER_GOSSIP)
+		weather_pairs(&w->plan);
+	else if (w->plan.candidates == 0)
 		draw_async(w, kind);
 	weather_standby(w);
 	weather_tie(w);

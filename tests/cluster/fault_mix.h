@@ -55,13 +55,14 @@ enum weather_kind {
 	WEATHER_FIXED,
 	WEATHER_PERIODIC,
 	WEATHER_ASYNC,
+	WEATHER_GOSSIP,
 	WEATHER_TRIAL
 }; /* what every seed has, whatever it says */
 
 const char *weather_fault_name(enum weather_fault fault);
 void weather_tie(struct weather *w); /* fault_mix_tied.c: perhaps a tied table */
-/* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous or not, or a trial, and a swarm even where it says
- * fixed. */
+/* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous, in pairs or neither, or a trial, and a
+ * swarm even where it says fixed. */
 void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);
 void weather_standby(struct weather *weather); /* a part of that: which spares stand by */
 /* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */
@@ -71,5 +72,7 @@ void weather_print(const struct weather *weather, FILE *to);
 
 /* async.c: rounds of inner steps, in which no worker waits for others. */
 void weather_merges(struct skep_plan *plan, uint64_t random);
+/* gossip.c: rounds of inner steps, at whose ends workers meet in pairs. */
+void weather_pairs(struct skep_plan *plan);
 
 #endif

@@ -38,6 +38,8 @@ void weather_print(const struct weather *w, FILE *to)
 	if (plan->inner_steps > 0)
 		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u", plan->inner_steps,
 			plan->inner_by_share ? "share" : "progress", plan->fragments, plan->inner_overlap);
+	if (plan->gossip)
+		fprintf(to, "; in pairs");
 	if (plan->async_waits)
 		fprintf(to, "; a worker waits for its merge");
 	if (plan->tied > 0)

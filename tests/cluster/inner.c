@@ -111,6 +111,8 @@ void inner_did(struct ledger *ledger, struct skep_peer who, const struct skep_op
 void inner_summed(struct ledger *ledger, const struct holder *holder, const struct skep_op *op)
 {
 	uint32_t added = books_bits(ledger, holder->added);
+	if (ledger->plan->inner_steps == 0)
+		return;
 	inner_of_fragment(ledger, holder->peer, op);
 	if (holder->inner != added || holder->pseudo != added)
 		verdict_break(ledger->verdict, "I15", op->round, op->stage, ANY,

@@ -217,8 +217,7 @@ static void did_step(struct ledger *ledger, struct skep_peer who, const struct s
 	if (holder->stepped)
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY, "worker %u steps twice", who.index);
 	holder->stepped = true;
-	if (ledger->plan->inner_steps > 0)
-		inner_summed(ledger, holder, op);
+	inner_summed(ledger, holder, op);
 	if (op->members != cell->members || op->microbatches != books_counted(ledger, cell))
 		verdict_break(ledger->verdict, "I1b", op->round, op->stage, ANY,
 			"worker %u steps with %u members and divisor %u; %u members counted %u", who.index, op->members,
@@ -268,7 +267,8 @@ static void did_restore(
 void ledger_op_done(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect)
 {
 	bool pipeline = op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD;
-	if (ledger->plan->async && merge_did(ledger, who, op, effect))
+	if (ledger->plan->async ? merge_did(ledger, who, op, effect)
+				: ledger->plan->gossip && gossip_did(ledger, who, op, effect))
 		return;
 	if (op->kind == SKEP_OP_LOAD) {
 		books_check_parameters(ledger, who, effect->version, op->stage, effect);

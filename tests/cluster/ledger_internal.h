@@ -26,6 +26,7 @@ struct holder {
 	bool inner_short;                         /* a step was of another number than the first */
 	uint32_t next;                            /* in its cell, 0: none */
 	bool member, stepped;
+	uint32_t attempt; /* gossip: that REDUCE has named last, the same in both of a pair */
 };
 
 struct cell { /* one slice in one round; what all slices of a stage have in common is in the first one's */
@@ -105,6 +106,13 @@ struct ailment { /* an operation whose result is not finite, or was not kept */
 	bool ended, redone; /* the operation is over; the same was done once more, and went well */
 };
 
+#define REPLICAS_KEPT 4u
+
+struct replica { /* gossip: what a worker holds at a version, by the remainder of its epoch; epoch 0: nothing that was seen */
+	uint32_t epoch, stage, known;
+	uint64_t parameter[CLUSTER_ELEMENTS];
+};
+
 #define MERGES_KEPT 256u
 
 struct merged {                       /* async: a merge of a stage */
@@ -147,6 +155,7 @@ struct ledger {
 	bool broken;         /* no pipeline was whole when a worker went last, since ... */
 	skep_time broken_ns; /* ... then */
 	struct validation validation;
+	struct replica replica[CLUSTER_WORKERS][CLUSTER_ROUNDS + 1][REPLICAS_KEPT];
 	struct round round[CLUSTER_ROUNDS];
 	uint32_t merges[CLUSTER_STAGES];  /* async: that are final */
 	uint32_t merging[CLUSTER_STAGES]; /* microbatches of the next one, as far as was noted in this step */
@@ -250,6 +259,10 @@ void inner_did(struct ledger *ledger, struct skep_peer who, const struct skep_op
 void inner_of_fragment(struct ledger *ledger, struct skep_peer who, const struct skep_op *op);
 void inner_summed(struct ledger *ledger, const struct holder *holder, const struct skep_op *op);
 void inner_read(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
+/* gossip.c */
+void gossip_told(struct ledger *ledger, const struct skep_message *m);
+/* True: there is nothing else to look at. */
+bool gossip_did(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 /* async.c */
 void merge_read(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, const struct effect *effect);
 /* True: there is nothing else to look at. */

@@ -62,6 +62,8 @@ void books_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 	if (!books_valid(ledger, "a message", m->round, m->stage, finished ? m->microbatch : 0))
 		return;
 	struct round *round = &ledger->round[m->round];
+	if (ledger->plan->gossip && !finished)
+		gossip_told(ledger, m);
 	if (m->kind == SKEP_MESSAGE_REDUCE && m->u.reduce.eager) {
 		pipes_eager(ledger, m);
 		return;

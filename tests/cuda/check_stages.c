@@ -345,13 +345,14 @@ static void work(struct job *job, uint32_t round, uint32_t nth)
 	each(job, (struct skep_op){.kind = SKEP_OP_INNER_STEP, .round = round, .chunk = nth, .microbatches = 1});
 }
 
-/* `part`: of the parameters alone, as fragments are. */
-static void check_periodic(bool delayed, bool part)
+/* `part`: of the parameters alone, as fragments are. `pairs`: with gossip. */
+static void check_periodic(bool delayed, bool part, bool pairs)
 {
 	static struct job job[MEMBERS];
 	struct skep_plan plan = {.seed = 3,
 		.inner_steps = INNER_STEPS,
 		.delayed = delayed,
+		.gossip = pairs,
 		.validate_every = 1,
 		.validate_microbatches = 1};
 	begin_members(job, &plan,
@@ -379,8 +380,8 @@ static void check_periodic(bool delayed, bool part)
 static void test_periodic_sync(void **state)
 {
 	(void)state;
-	check_periodic(false, false);
-	check_periodic(true, true);
+	for (uint32_t i = 0; i < 3; i++)
+		check_periodic(i == 1, i == 1, i == 2);
 }
 
 /* A merge of one's own, after a step beside it; one that finds a worker with nothing to do; one of another. */

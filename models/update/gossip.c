@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gossip.c - the outer step of periodic sync in pairs on a device: NoLoCo (Kolehmainen et al. 2025, arXiv 2506.10911, equation
+ * 2, in the form of the authors' code).
+ *
+ * With outer parameters w_i and inner ones v_i of member i of a group, D_i = v_i - w_i is how far it has come. The outer step is
+ *
+ *     delta_i = alpha delta_i + beta mean(D) + gamma (mean(w) - w_i),    w_i = w_i + delta_i,    v_i = w_i.
+ *
+ * In the paper's equation 2 the second term has a minus, with which members would go back where they came from; the code has a
+ * plus, and gamma = beta. Then the means of D and of w are needed together alone,
+ *
+ *     delta_i = alpha delta_i + beta (mean(v) - w_i),
+ *
+ * so members exchange v and nothing else, half of what D and w would be. That is heavy-ball descent, not Nesterov's: with
+ * the gradient g = w_i - mean(v) and m = alpha m + g, it is w_i = w_i - beta m, `sgd` in optimizer.c with learning rate beta and
+ * momentum alpha.
+ *
+ * The mean is weighted by what each has counted, as in DiLoCo here: PSEUDO_GRAD writes c_i v_i into the accumulator, and STEP
+ * divides the sum by c, the sum of the group's c_i. Who has counted nothing weighs nothing, and still moves towards the other. If
+ * neither has counted anything nothing is changed.
+ */
+#include "models/stage/stage.h"
+
+static void pseudo(struct skep_stage *stage, const struct skep_op *op)
+{
+	skep_real *own = skep_stage_own(stage, op->round);
+	stage->arrays->clear(stage->queue, own, stage->parameters * sizeof *own);
+	stage->arrays->weigh(
+		stage->queue, stage->parameters, stage->inner, own, (skep_real)op->microbatches, own); /* minus 0 */
+}
+
+void skep_stage_gossip(
+	struct skep_stage *stage, const struct skep_training *training, const struct skep_op *op, const skep_real *sum)
+{
+	skep_real *gradient = skep_stage_own(stage, op->round);
+	struct skep_op descent = *op;
+	if (op->kind == SKEP_OP_PSEUDO_GRAD) {
+		pseudo(stage, op);
+		return;
+	}
+	if (op->microbatches > 0) {
+		const skep_real *w = skep_stage_parameters(stage, stage->version);
+		stage->arrays->blend(stage->queue, stage->parameters, sum, op->microbatches, sum, 0, gradient);
+		stage->arrays->weigh(stage->queue, stage->parameters, w, gradient, 1, gradient);
+		descent.microbatches = 1;
+	}
+	skep_stage_outer(stage, training, &descent, gradient);
+}
