@@ -14,6 +14,7 @@
 struct skep_node { /* head of struct worker and struct directory */
 	bool is_directory;
 	uint8_t outcome; /* enum skep_outcome */
+	uint8_t method;  /* skep_method_of() the plan */
 	uint32_t stage;
 	struct skep_peer self;
 	skep_time now, deadline;

@@ -27,7 +27,16 @@ static const struct skep_worker_method *const worker_of[] = {
 	[ASYNC] = &skep_async_worker,
 };
 
-static enum method method_of(const struct skep_plan *plan)
+/* [method][skep_plan_periodic()]; NULL: they do not go together. */
+static const struct skep_local_steps *const local_of[][2] = {
+	[FLUSH] = {&skep_local_none, &skep_local_periodic},
+	[DELAYED] = {&skep_local_none, &skep_local_periodic},
+	[EAGER] = {&skep_local_none, NULL},
+	[NO_FLUSH] = {&skep_local_none, NULL},
+	[ASYNC] = {NULL, &skep_local_async},
+};
+
+uint8_t skep_method_of(const struct skep_plan *plan)
 {
 	if (plan->async)
 		return ASYNC;
@@ -36,13 +45,6 @@ static enum method method_of(const struct skep_plan *plan)
 	if (skep_plan_no_flush(plan))
 		return NO_FLUSH;
 	return plan->eager ? EAGER : FLUSH;
-}
-
-static const struct skep_local_steps *local_of(const struct skep_plan *plan)
-{
-	if (plan->async)
-		return &skep_local_async;
-	return skep_plan_periodic(plan) ? &skep_local_periodic : &skep_local_none;
 }
 
 static const struct skep_grouping *grouping_of(const struct skep_plan *plan)
@@ -57,46 +59,49 @@ static const struct skep_agreement *agreement_of(const struct skep_plan *plan)
 	return plan->tied > 0 ? &skep_agreement_pair : &skep_agreement_alone;
 }
 
-static void add_features(struct skep_methods *how, const struct skep_plan *plan)
+/* How many features there are, and the first one: what is done with a tied table comes before the norm. */
+static uint32_t features_of(const struct skep_plan *plan)
 {
-	if (plan->tied > 0)
-		how->feature[how->features++] = &skep_feature_tied;
-	if (plan->clip)
-		how->feature[how->features++] = &skep_feature_clip;
+	return (plan->tied > 0) + plan->clip;
 }
 
-struct skep_methods skep_methods_of_worker(const struct skep_plan *plan)
+static const struct skep_feature *first_feature(const struct skep_plan *plan)
 {
-	struct skep_methods how = {
-		.worker = worker_of[method_of(plan)],
-		.local = local_of(plan),
+	return plan->tied > 0 ? &skep_feature_tied : &skep_feature_clip;
+}
+
+struct skep_methods skep_methods_of_worker(const struct skep_plan *plan, uint8_t method)
+{
+	return (struct skep_methods){
+		.worker = worker_of[method],
+		.local = local_of[method][skep_plan_periodic(plan)],
 		.route = plan->routing == SKEP_ROUTING_TRAINER ? &skep_route_trainer : &skep_route_peer,
 		.order = skep_order_of[plan->pipeline],
+		.features = features_of(plan),
+		.feature = {first_feature(plan), &skep_feature_clip},
 	};
-	if (plan->tied > 0 || plan->clip)
-		add_features(&how, plan);
-	return how;
 }
 
-struct skep_methods skep_methods_of_directory(const struct skep_plan *plan)
+struct skep_methods skep_methods_of_directory(const struct skep_plan *plan, uint8_t method)
 {
-	struct skep_methods how = {
-		.directory = directory_of[method_of(plan)],
+	return (struct skep_methods){
+		.directory = directory_of[method],
 		.grouping = grouping_of(plan),
 		.losses = plan->on_loss == SKEP_ON_LOSS_RERUN ? &skep_losses_rerun : &skep_losses_report,
 		.agreement = agreement_of(plan),
 		.scope = &skep_scope_run,
 		.order = skep_order_of[plan->pipeline],
+		.features = features_of(plan),
+		.feature = {first_feature(plan), &skep_feature_clip},
 	};
-	add_features(&how, plan);
-	return how;
 }
 
 void skep_methods_check(const struct skep_plan *plan)
 {
-	enum method method = method_of(plan);
+	uint8_t method = skep_method_of(plan);
 	bool rerun = plan->on_loss == SKEP_ON_LOSS_RERUN, fixed = skep_plan_fixed(plan);
 	assert(plan->pipeline < SKEP_PIPELINES);
+	assert(local_of[method][skep_plan_periodic(plan)]);
 	assert(!plan->async || (plan->delayed && skep_plan_periodic(plan) && plan->tied == 0 && !plan->clip));
 	assert(!plan->gossip || (method == FLUSH && skep_plan_periodic(plan) && !plan->inner_by_share && !rerun));
 	assert(!plan->gossip || (plan->tied == 0 && !plan->clip && !plan->gather && skep_plan_fragments(plan) == 1));
