@@ -71,9 +71,9 @@ static_assert(SKEP_MESSAGE_CLOSE_ROUND + 1 == SKEP_MESSAGE_KINDS, "each kind say
 
 static bool ends_legal(const struct skep_plan *plan, const struct skep_message *message, uint32_t use)
 {
-	bool from_directory = message->from.index == plan->workers, to_directory = message->to.index == plan->workers;
-	return message->from.index <= plan->workers && message->to.index <= plan->workers &&
-	       from_directory == ((use & ORDERS) != 0) && to_directory == ((use & REPORTS) != 0);
+	uint32_t from = message->from.index, to = message->to.index, directory = plan->workers;
+	return (use & ORDERS ? from == directory : from < directory) &&
+	       (use & REPORTS ? to == directory : to < directory);
 }
 
 static bool span_legal(const struct skep_plan *plan, struct skep_span span)
@@ -183,15 +183,25 @@ static bool elements_legal(const struct skep_plan *plan, const struct skep_op *o
 	return op->first <= all && op->count <= all - op->first;
 }
 
-static bool pass_legal(const struct skep_plan *plan, const struct skep_op *op)
+static bool is_pass(uint8_t kind)
 {
-	bool forward = op->kind != SKEP_OP_BACKWARD;
-	if (op->number >= skep_plan_numbers(plan) || (op->stage > 0 && skep_buf_none(op->in)))
-		return false;
-	if (forward)
-		return op->size == 0 && op->index == 0 && !op->uncounted && !op->recomputed;
+	return kind == SKEP_OP_FORWARD || kind == SKEP_OP_BACKWARD || kind == SKEP_OP_RECOMPUTE;
+}
+
+static bool backward_legal(const struct skep_plan *plan, const struct skep_op *op)
+{
 	return (op->parts > 0 ? op->part < op->parts && elements_legal(plan, op) : op->part == 0) &&
 	       (op->parts == 0 || !op->uncounted) && (plan->async || !skep_plan_validates(plan, op->microbatch));
+}
+
+static bool pass_legal(const struct skep_plan *plan, const struct skep_op *op)
+{
+	if (op->lane != SKEP_LANE_COMPUTE || op->number >= skep_plan_numbers(plan) ||
+		(op->stage > 0 && skep_buf_none(op->in)))
+		return false;
+	if (op->kind == SKEP_OP_BACKWARD)
+		return backward_legal(plan, op);
+	return op->size == 0 && op->index == 0 && !op->uncounted && !op->recomputed;
 }
 
 static bool takes_in(uint8_t kind)
@@ -242,22 +252,24 @@ static bool state_op_legal(const struct skep_plan *plan, const struct skep_op *o
 	}
 }
 
-bool skep_op_legal(const struct skep_plan *plan, const struct skep_op *op)
+/* All but a pass. */
+static bool other_op_legal(const struct skep_plan *plan, const struct skep_op *op)
 {
-	if (op->kind == 0 || op->kind >= SKEP_OP_KINDS || op->lane >= SKEP_LANES ||
-		op->stage >= (skep_op_sliced(op->kind) ? skep_plan_vstages(plan) : plan->stages))
+	if (op->kind == 0 || op->kind >= SKEP_OP_KINDS || op->lane >= SKEP_LANES || op->uncounted || op->recomputed ||
+		(op->update > SKEP_OUTER_UPDATE_OTHER && op->kind != SKEP_OP_STEP))
 		return false;
-	if (op->kind == SKEP_OP_FORWARD || op->kind == SKEP_OP_BACKWARD || op->kind == SKEP_OP_RECOMPUTE)
-		return op->lane == SKEP_LANE_COMPUTE && pass_legal(plan, op);
-	if (op->uncounted || op->recomputed || op->update > SKEP_OUTER_UPDATE_OTHER) {
-		if (op->kind != SKEP_OP_STEP || op->uncounted || op->recomputed)
-			return false;
-	}
 	if (!skep_op_reduces(op->kind))
 		return state_op_legal(plan, op);
 	if (op->kind != SKEP_OP_UNPACK_PART && takes_in(op->kind) == skep_buf_none(op->in))
 		return false;
 	return op->lane == SKEP_LANE_REDUCE && elements_legal(plan, op) && reduction_op_legal(plan, op);
+}
+
+bool skep_op_legal(const struct skep_plan *plan, const struct skep_op *op)
+{
+	if (op->stage >= (skep_op_sliced(op->kind) ? skep_plan_vstages(plan) : plan->stages))
+		return false;
+	return is_pass(op->kind) ? pass_legal(plan, op) : other_op_legal(plan, op);
 }
 
 /* ---- notes ------------------------------------------------------------------------------------------------------ */

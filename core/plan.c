@@ -12,12 +12,6 @@ void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64
 	*ret_count = base + (chunk < rest);
 }
 
-uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t stage)
-{
-	uint32_t chunks = plan->stage[stage].state_chunks;
-	return chunks > 0 ? chunks : 1;
-}
-
 uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint32_t chunk)
 {
 	const struct skep_stage_plan *s = &plan->stage[stage];
@@ -164,20 +158,6 @@ uint32_t skep_plan_credit(const struct skep_plan *plan)
 	if (skep_plan_fixed(plan))
 		return skep_plan_share(plan);
 	return plan->in_flight + (plan->in_flight < 4 ? 2 : plan->in_flight / 2);
-}
-
-uint32_t skep_round_capacity(const struct skep_plan *plan)
-{
-	if (skep_plan_no_flush(plan)) /* nothing is refilled: the next rounds are open already */
-		return plan->microbatches;
-	/* Room to refill every second microbatch; a round that loses more closes with what it has. */
-	return plan->microbatches + plan->microbatches / 2 + 64;
-}
-
-uint32_t skep_plan_numbers(const struct skep_plan *plan)
-{
-	uint32_t validated = plan->validate_every > 0 ? SKEP_VALIDATION_TRIES * plan->validate_microbatches : 0;
-	return skep_round_capacity(plan) + validated;
 }
 
 uint32_t skep_plan_validation(const struct skep_plan *plan, uint32_t microbatch)

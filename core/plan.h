@@ -187,7 +187,11 @@ void skep_chunk_range(uint64_t parameters, uint32_t chunk, uint32_t size, uint64
 
 /* Chunks that the state of a stage is downloaded in, and bytes of one of them. */
 #define SKEP_STATE_HEADER_BYTES 32u /* of each chunk */
-uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t stage);
+static inline uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t stage)
+{
+	uint32_t chunks = plan->stage[stage].state_chunks;
+	return chunks > 0 ? chunks : 1;
+}
 uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint32_t chunk);
 
 /* Most workers that a stage may have at a time, so members of a reduction, whichever workers come and go. Where
@@ -380,7 +384,13 @@ uint32_t skep_plan_credit(const struct skep_plan *plan);
 
 /* Most microbatch numbers that one round may use, refills included. Sample j of (round, microbatch) is sample number
  * ((round * skep_round_capacity) + microbatch) * samples_per_microbatch + j of the stream: disjoint by construction. */
-uint32_t skep_round_capacity(const struct skep_plan *plan);
+static inline uint32_t skep_round_capacity(const struct skep_plan *plan)
+{
+	if (skep_plan_no_flush(plan)) /* nothing is refilled: the next rounds are open already */
+		return plan->microbatches;
+	/* Room to refill every second microbatch; a round that loses more closes with what it has. */
+	return plan->microbatches + plan->microbatches / 2 + 64;
+}
 
 /* ---- validation: its microbatches have the numbers from skep_round_capacity() on ---------------------------------- */
 
@@ -392,7 +402,12 @@ static inline bool skep_plan_validates(const struct skep_plan *plan, uint32_t mi
 }
 
 /* All numbers of a round, those of the validation before it included. */
-uint32_t skep_plan_numbers(const struct skep_plan *plan);
+static inline uint32_t skep_plan_numbers(const struct skep_plan *plan)
+{
+	uint32_t validated = plan->validate_every > 0 ? SKEP_VALIDATION_TRIES * plan->validate_microbatches : 0;
+	return skep_round_capacity(plan) + validated;
+}
+
 /* Which one it is, from 0: equal in every validation, and in every try. Samples of it are sample number that * samples + j
  * of those that nothing is trained on. */
 uint32_t skep_plan_validation(const struct skep_plan *plan, uint32_t microbatch);
