@@ -504,8 +504,10 @@ void skep_store_close(struct skep_store *store)
 	if (store == NULL)
 		return;
 	forget(store);
-	for (int i = 0; i < SKEP_STATEMENTS; i++)
+	for (int i = 0; i < SKEP_STATEMENTS; i++) {
 		sqlite3_finalize(store->statement[i]);
+		sqlite3_finalize(store->many[i]);
+	}
 	sqlite3_close(store->db);
 	free(store->rounds.item);
 	free(store->stage_rounds.item);

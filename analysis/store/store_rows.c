@@ -95,41 +95,6 @@ bool skep_note_capped(uint8_t kind)
 	return NOTE_FORM[kind].capped;
 }
 
-/* ---- what waits for the next transaction ----------------------------------------------------------------------- */
-
-void skep_store_fail(struct skep_store *store, const char *reason)
-{
-	skep_fail(&store->error, "%s", reason);
-}
-
-void skep_store_fail_sql(struct skep_store *store, int code)
-{
-	skep_database_explain(store->db, store->path, code, &store->error);
-}
-
-void skep_rows_append(struct skep_store *store, struct skep_rows *rows, const void *items, size_t count)
-{
-	if (store->error.set || count == 0)
-		return;
-	if (rows->count + count > rows->capacity) {
-		size_t capacity = 2 * rows->capacity + count + 63;
-		void *grown = realloc(rows->item, capacity * rows->item_size);
-		if (grown == NULL) {
-			skep_store_fail(store, "no memory to record the run");
-			return;
-		}
-		rows->item = grown;
-		rows->capacity = capacity;
-	}
-	memcpy((char *)rows->item + rows->count * rows->item_size, items, count * rows->item_size);
-	rows->count += count;
-}
-
-void skep_rows_push(struct skep_store *store, struct skep_rows *rows, const void *item)
-{
-	skep_rows_append(store, rows, item, 1);
-}
-
 /* ---- one row ---------------------------------------------------------------------------------------------------- */
 
 struct cursor { /* binds one column after the other; put() checks them all */
@@ -206,41 +171,37 @@ static bool put(struct skep_store *store, struct cursor *c)
 
 /* ---- the rows of a round ---------------------------------------------------------------------------------------- */
 
-static bool put_note(struct skep_store *store, const void *item)
+static void bind_note(const struct skep_store *store, struct cursor *c, const void *item)
 {
 	const struct skep_note_row *row = item;
 	const struct note_form *form = &NOTE_FORM[row->note.kind];
-	struct cursor c = fill(store, SKEP_INSERT_NOTE);
-	integer(&c, store->run);
-	seconds(&c, row->now);
-	integer(&c, row->who.index);
-	integer(&c, row->who.epoch);
-	label(&c, skep_note_name(row->note.kind));
-	integer(&c, row->note.round);
-	integer_or_null(&c, form->stage, row->note.stage);
-	integer_or_null(&c, form->number, skep_note_number(&row->note));
-	integer_or_null(&c, form->peer, row->note.peer.index);
-	integer_or_null(&c, form->peer, row->note.peer.epoch);
-	integer(&c, skep_note_value(&row->note));
-	return put(store, &c);
+	integer(c, store->run);
+	seconds(c, row->now);
+	integer(c, row->who.index);
+	integer(c, row->who.epoch);
+	label(c, skep_note_name(row->note.kind));
+	integer(c, row->note.round);
+	integer_or_null(c, form->stage, row->note.stage);
+	integer_or_null(c, form->number, skep_note_number(&row->note));
+	integer_or_null(c, form->peer, row->note.peer.index);
+	integer_or_null(c, form->peer, row->note.peer.epoch);
+	integer(c, skep_note_value(&row->note));
 }
 
-static bool put_op(struct skep_store *store, const void *item)
+static void bind_op(const struct skep_store *store, struct cursor *c, const void *item)
 {
 	const struct skep_op_span *span = item;
-	struct cursor c = fill(store, SKEP_INSERT_OP);
-	integer(&c, store->run);
-	integer(&c, span->worker);
-	integer(&c, span->epoch);
-	integer(&c, span->round);
-	integer(&c, span->stage);
-	integer(&c, span->number);
-	label(&c, skep_op_name(span->kind));
-	label(&c, skep_lane_name(span->lane));
-	seconds(&c, span->begin_ns);
-	seconds(&c, span->end_ns);
-	seconds(&c, span->busy_ns);
-	return put(store, &c);
+	integer(c, store->run);
+	integer(c, span->worker);
+	integer(c, span->epoch);
+	integer(c, span->round);
+	integer(c, span->stage);
+	integer(c, span->number);
+	label(c, skep_op_name(span->kind));
+	label(c, skep_lane_name(span->lane));
+	seconds(c, span->begin_ns);
+	seconds(c, span->end_ns);
+	seconds(c, span->busy_ns);
 }
 
 static bool put_round(struct skep_store *store, const void *item)
@@ -337,6 +298,22 @@ static bool put_use(struct skep_store *store, const void *item)
 	return put(store, &c);
 }
 
+/* For tables of which a run has very many rows: what SQLite does for a statement is half of what it does for one row. */
+static bool put_many(struct skep_store *store, struct skep_rows *rows, enum skep_statement statement,
+	void (*bind)(const struct skep_store *, struct cursor *, const void *))
+{
+	bool ok = true;
+	for (size_t i = 0; ok && i < rows->count;) {
+		bool many = rows->count - i >= SKEP_ROWS_AT_ONCE;
+		struct cursor c = {.statement = many ? store->many[statement] : store->statement[statement]};
+		for (size_t end = i + (many ? SKEP_ROWS_AT_ONCE : 1); i < end; i++)
+			bind(store, &c, (const char *)rows->item + i * rows->item_size);
+		ok = put(store, &c);
+	}
+	rows->count = 0;
+	return ok;
+}
+
 static bool put_rows(
 	struct skep_store *store, struct skep_rows *rows, bool (*put_item)(struct skep_store *, const void *))
 {
@@ -350,34 +327,45 @@ static bool put_rows(
 bool skep_store_put_waiting(struct skep_store *store)
 {
 	return put_rows(store, &store->rounds, put_round) && put_rows(store, &store->stage_rounds, put_stage) &&
-	       put_rows(store, &store->validations, put_validation) && put_rows(store, &store->notes, put_note) &&
-	       put_rows(store, &store->ops, put_op) && put_rows(store, &store->links, put_link) &&
+	       put_rows(store, &store->validations, put_validation) &&
+	       put_many(store, &store->notes, SKEP_INSERT_NOTE, bind_note) &&
+	       put_many(store, &store->ops, SKEP_INSERT_OP, bind_op) && put_rows(store, &store->links, put_link) &&
 	       put_rows(store, &store->uses, put_use) && skep_store_put_logs(store);
 }
 
-static bool put_activity_cell(struct skep_store *store, uint32_t worker, uint32_t bin)
+struct cell { /* of a worker's activity */
+	uint32_t worker, bin;
+};
+
+static void bind_cell(const struct skep_store *store, struct cursor *c, const void *item)
 {
-	const skep_time *busy_ns = skep_activity_cell(&store->activity, worker, bin);
-	bool empty = true;
+	const struct cell *cell = item;
+	const skep_time *busy_ns = skep_activity_cell(&store->activity, cell->worker, cell->bin);
+	integer(c, store->run);
+	integer(c, cell->worker);
+	integer(c, cell->bin);
 	for (int i = 0; i < SKEP_ACTIVITY_GROUPS; i++)
-		empty = empty && busy_ns[i] == 0;
-	if (empty)
-		return true;
-	struct cursor c = fill(store, SKEP_INSERT_ACTIVITY);
-	integer(&c, store->run);
-	integer(&c, worker);
-	integer(&c, bin);
+		seconds(c, busy_ns[i]);
+}
+
+static bool idle(const struct skep_activity *activity, uint32_t worker, uint32_t bin)
+{
+	const skep_time *busy_ns = skep_activity_cell(activity, worker, bin);
 	for (int i = 0; i < SKEP_ACTIVITY_GROUPS; i++)
-		seconds(&c, busy_ns[i]);
-	return put(store, &c);
+		if (busy_ns[i] != 0)
+			return false;
+	return true;
 }
 
 bool skep_store_put_activity(struct skep_store *store)
 {
-	bool ok = true;
-	for (uint32_t worker = 0; ok && worker < store->workers; worker++)
-		for (uint32_t bin = 0; ok && bin < store->activity.used; bin++)
-			ok = put_activity_cell(store, worker, bin);
+	struct skep_rows cells = {.item_size = sizeof(struct cell)};
+	for (uint32_t worker = 0; worker < store->workers; worker++)
+		for (uint32_t bin = 0; bin < store->activity.used; bin++)
+			if (!idle(&store->activity, worker, bin))
+				skep_rows_push(store, &cells, &(struct cell){worker, bin});
+	bool ok = !store->error.set && put_many(store, &cells, SKEP_INSERT_ACTIVITY, bind_cell);
+	free(cells.item);
 	return ok;
 }
 
@@ -429,19 +417,34 @@ bool skep_store_put_costs(struct skep_store *store)
 
 /* ---- the start and the end of a run ----------------------------------------------------------------------------- */
 
+static bool prepare(struct skep_store *store, const char *sql, sqlite3_stmt **statement)
+{
+	int rc = *statement ? SQLITE_OK
+	                    : sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL);
+	if (rc != SQLITE_OK)
+		skep_store_fail_sql(store, rc);
+	return rc == SQLITE_OK;
+}
+
+/* The same INSERT, with what stands in its parentheses so many times. */
+static bool prepare_many(struct skep_store *store, enum skep_statement statement)
+{
+	char sql[64 * SKEP_ROWS_AT_ONCE];
+	const char *one = SQL[statement], *values = strchr(one, '(');
+	int length = snprintf(sql, sizeof sql, "%s", one);
+	for (uint32_t i = 1; i < SKEP_ROWS_AT_ONCE; i++)
+		length += snprintf(sql + length, sizeof sql - (size_t)length, ", %s", values);
+	assert((size_t)length < sizeof sql);
+	return prepare(store, sql, &store->many[statement]);
+}
+
 bool skep_store_prepare(struct skep_store *store)
 {
-	for (int i = 0; i < SKEP_STATEMENTS; i++) {
-		if (store->statement[i] != NULL)
-			continue;
-		int rc = sqlite3_prepare_v3(
-			store->db, SQL[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statement[i], NULL);
-		if (rc != SQLITE_OK) {
-			skep_store_fail_sql(store, rc);
+	for (int i = 0; i < SKEP_STATEMENTS; i++)
+		if (!prepare(store, SQL[i], &store->statement[i]))
 			return false;
-		}
-	}
-	return true;
+	return prepare_many(store, SKEP_INSERT_OP) && prepare_many(store, SKEP_INSERT_NOTE) &&
+	       prepare_many(store, SKEP_INSERT_ACTIVITY);
 }
 
 static void bind_origin(struct cursor *c)

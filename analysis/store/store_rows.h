@@ -34,6 +34,8 @@ enum skep_statement {
 	SKEP_STATEMENTS
 };
 
+#define SKEP_ROWS_AT_ONCE 32u /* by one statement of store.many */
+
 struct skep_note_row {
 	skep_time now;
 	struct skep_peer who;
@@ -86,6 +88,7 @@ struct skep_rows { /* what waits for the next transaction */
 struct skep_store {
 	sqlite3 *db;
 	sqlite3_stmt *statement[SKEP_STATEMENTS];
+	sqlite3_stmt *many[SKEP_STATEMENTS]; /* the same for SKEP_ROWS_AT_ONCE rows; NULL where one at a time will do */
 	char path[512];
 	struct skep_diag error;  /* the first failure to write */
 	struct skep_diag unread; /* the first failure to read */
@@ -116,11 +119,14 @@ struct skep_store {
 	struct skep_round_row *tried; /* [candidates.rounds]: those that have closed, whose loss is not known yet */
 };
 
+/* store_waiting.c */
 void skep_store_fail(struct skep_store *store, const char *reason);
 void skep_store_fail_sql(struct skep_store *store, int code);
 
 void skep_rows_push(struct skep_store *store, struct skep_rows *rows, const void *item);
 void skep_rows_append(struct skep_store *store, struct skep_rows *rows, const void *items, size_t count);
+
+/* store_rows.c */
 
 /* Kinds that are rows of `notes`, and those of them that a cap bounds. */
 bool skep_note_kept(uint8_t kind);
