@@ -28,8 +28,7 @@ extern char **environ;
 
 static const struct kind {
 	const char *name;
-	bool (*write)(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-		struct skep_diag *reterr);
+	skep_plot_kind *write;
 } KIND[] = {
 	{"accuracy", skep_plot_accuracy},
 	{"cost", skep_plot_cost},

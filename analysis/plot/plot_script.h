@@ -23,26 +23,12 @@ struct skep_picture {
 typedef bool skep_picture_write(const void *what, struct skep_picture *picture, struct skep_diag *reterr);
 bool skep_plot_picture(const char *target, skep_picture_write *write, const void *what, struct skep_diag *reterr);
 
-/* Each writes its script, or returns false with the reason (no such run, nothing to show). No runs: the newest that
- * closed a round. */
-bool skep_plot_accuracy(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
+/* Writes its script, or returns false with the reason (no such run, nothing to show). No runs: the newest that closed a
+ * round. */
+typedef bool skep_plot_kind(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
 	struct skep_diag *reterr);
-bool skep_plot_cost(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	struct skep_diag *reterr);
-bool skep_plot_fit(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	struct skep_diag *reterr);
-bool skep_plot_matrix(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	struct skep_diag *reterr);
-bool skep_plot_pareto(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	struct skep_diag *reterr);
-bool skep_plot_sweep(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	struct skep_diag *reterr);
-bool skep_plot_throughput(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	struct skep_diag *reterr);
-bool skep_plot_timeline(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	struct skep_diag *reterr);
-bool skep_plot_utilisation(struct skep_store *store, const int64_t *run, uint32_t runs, struct skep_picture *picture,
-	struct skep_diag *reterr);
+skep_plot_kind skep_plot_accuracy, skep_plot_cost, skep_plot_fit, skep_plot_matrix, skep_plot_pareto, skep_plot_sweep,
+	skep_plot_throughput, skep_plot_timeline, skep_plot_utilisation;
 
 /* What titles and legends say about a run. */
 struct skep_plot_run {
