@@ -29,6 +29,7 @@
  */
 #include <assert.h>
 
+#include "core/methods/delayed.h"
 #include "core/methods/flush.h"
 #include "core/methods/periodic.h"
 #include "core/worker/worker.h"
@@ -273,13 +274,6 @@ const struct skep_local_steps skep_local_async = {
 
 /* ---- a reduction, which is one merge -------------------------------------------------------------------------------------- */
 
-static size_t lay_out(struct worker *w, const struct skep_plan *plan, size_t at)
-{
-	at = skep_flush_worker_lay_out(w, plan, at);
-	w->tallies = 2;
-	return at;
-}
-
 static uint32_t version_of(const struct worker *w, const struct skep_plan *plan, const struct skep_work *work)
 {
 	assert(w->state == WORKER_SERVING);
@@ -351,7 +345,7 @@ static void on_keep(struct worker *w, const struct skep_message *keep)
 
 const struct skep_worker_method skep_async_worker = {
 	SKEP_FLUSH_PASSES,
-	.lay_out = lay_out,
+	.lay_out = skep_delayed_worker_lay_out,
 	.fragments = 1,
 	.derive = derive,
 	.version_of = version_of,

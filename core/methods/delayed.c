@@ -92,26 +92,19 @@ static uint32_t next_reduction(struct directory *d, const struct row *row)
 const struct skep_directory_method skep_delayed_directory = {
 	SKEP_FLUSH_COMMIT,
 	SKEP_FLUSH_NEWCOMERS,
+	SKEP_FLUSH_ROUND,
 	.next_reduction = next_reduction,
 	.serves_late = skep_delayed_serves_late,
 	.carry_on = skep_delayed_carry_on,
 	.none_can = skep_delayed_none_can,
 	.actions = actions,
-	.begin = skep_rounds_begin,
-	.on_finished = skep_rounds_on_finished,
-	.given_up = skep_flush_given_up,
-	.refill = skep_flush_refill,
-	.resume = skep_rounds_resume,
-	.complete = skep_flush_complete,
 	.reduce = reduce,
-	.on_tally = skep_flush_on_tally,
 	.committed = skep_delayed_committed,
-	.worker_gone = skep_rounds_worker_gone,
 };
 
 /* ---- a worker ------------------------------------------------------------------------------------------------------- */
 
-static size_t worker_lay_out(struct worker *w, const struct skep_plan *plan, size_t at)
+size_t skep_delayed_worker_lay_out(struct worker *w, const struct skep_plan *plan, size_t at)
 {
 	at = skep_flush_worker_lay_out(w, plan, at);
 	w->tallies = 2;
@@ -144,7 +137,7 @@ static uint32_t staleness(const struct worker *w, const struct skep_plan *plan, 
 const struct skep_worker_method skep_delayed_worker = {
 	SKEP_FLUSH_PASSES,
 	SKEP_FLUSH_SEAL,
-	.lay_out = worker_lay_out,
+	.lay_out = skep_delayed_worker_lay_out,
 	.fragments = 1,
 	.derive = derive,
 	.version_of = version_of,

@@ -141,17 +141,10 @@ const struct skep_directory_method skep_flush_directory = {
 	SKEP_FLUSH_COMMIT,
 	SKEP_FLUSH_NEWCOMERS,
 	SKEP_FLUSH_SERVICE,
+	SKEP_FLUSH_ROUND,
 	.actions = actions,
-	.begin = skep_rounds_begin,
-	.on_finished = skep_rounds_on_finished,
-	.given_up = skep_flush_given_up,
-	.refill = skep_flush_refill,
-	.resume = skep_rounds_resume,
-	.complete = skep_flush_complete,
 	.reduce = skep_flush_reduce,
-	.on_tally = skep_flush_on_tally,
 	.committed = skep_flush_committed,
-	.worker_gone = skep_rounds_worker_gone,
 };
 
 /* ---- who sums with whom ------------------------------------------------------------------------------------------- */

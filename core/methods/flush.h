@@ -66,6 +66,12 @@ void skep_flush_on_keep(struct worker *w, const struct skep_message *keep);
 	.next_reduction = skep_flush_next_reduction, .serves_late = skep_flush_serves_late,                            \
 	.carry_on = skep_flush_carry_on, .none_can = skep_flush_none_can
 
+/* A round that is granted until enough has come back, and then reduced whole: */
+#define SKEP_FLUSH_ROUND                                                                                               \
+	.begin = skep_rounds_begin, .on_finished = skep_rounds_on_finished, .given_up = skep_flush_given_up,           \
+	.refill = skep_flush_refill, .resume = skep_rounds_resume, .complete = skep_flush_complete,                    \
+	.on_tally = skep_flush_on_tally, .worker_gone = skep_rounds_worker_gone
+
 /* A worker whose passes go whole, each marked as seen: */
 #define SKEP_FLUSH_PASSES                                                                                              \
 	.first_visit = skep_flush_first_visit, .wants_gradient = skep_flush_wants_gradient,                            \
