@@ -14,7 +14,7 @@
 #ifndef SKEP_EXEC_LOG_H
 #define SKEP_EXEC_LOG_H
 
-#include "exec/loop/wire.h"
+#include "exec/transport/wire.h"
 
 /* Of all machines of a run together; then the log ends, and the run goes on without. */
 #define SKEP_LOG_RUN_BYTES (64u << 20)

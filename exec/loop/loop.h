@@ -8,8 +8,8 @@
 #include "base/diag.h"
 #include "exec/exec.h"
 #include "exec/loop/clock.h"
-#include "exec/loop/rejects.h"
-#include "exec/loop/transport.h"
+#include "exec/transport/rejects.h"
+#include "exec/transport/transport.h"
 
 struct skep_post_mortem;
 

@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 
-#include "exec/loop/wire.h"
+#include "exec/transport/wire.h"
 
 #define SKEP_POST_MORTEM_BATCHES 128u
 

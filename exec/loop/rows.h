@@ -11,7 +11,7 @@
 #define SKEP_EXEC_ROWS_H
 
 #include "core/record.h"
-#include "exec/loop/wire.h"
+#include "exec/transport/wire.h"
 
 struct skep_rows {
 	uint8_t bytes[SKEP_FRAME_CONTENT];

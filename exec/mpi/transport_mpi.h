@@ -7,9 +7,9 @@
 
 #include <mpi.h>
 
-#include "exec/loop/rejects.h"
-#include "exec/loop/transport.h"
 #include "exec/mpi/mpi_bytes.h"
+#include "exec/transport/rejects.h"
+#include "exec/transport/transport.h"
 
 /* All ranks together. `run` must be the same on all. False: MPI refused or no memory. */
 bool skep_transport_mpi_create(struct skep_transport *ret, uint64_t run, struct skep_rejects *rejects);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wakeups_mpi.h - a wake-up (exec/loop/wakeup.h) for every process of this host, in memory that all of them share.
+ * wakeups_mpi.h - a wake-up (exec/transport/wakeup.h) for every process of this host, in memory that all of them share.
  */
 #ifndef SKEP_EXEC_MPI_WAKEUPS_MPI_H
 #define SKEP_EXEC_MPI_WAKEUPS_MPI_H
@@ -8,7 +8,7 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-#include "exec/loop/wakeup.h"
+#include "exec/transport/wakeup.h"
 
 struct skep_wakeups {
 	struct skep_wakeup **wakeup; /* [ranks]; NULL: on another host */

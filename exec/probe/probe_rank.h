@@ -12,7 +12,7 @@
 
 #include "base/diag.h"
 #include "exec/loop/clock.h"
-#include "exec/loop/transport.h"
+#include "exec/transport/transport.h"
 #include "topologies/import/probed.h"
 #include "topologies/read/topology.h"
 

@@ -16,7 +16,7 @@ import sys
 import tree
 
 FILES_MAX = 10
-CODE_MAX = 28
+CODE_MAX = 25
 CODE = (".c", ".h", ".cu", ".cuh")
 ONE = ("core", "base")
 DATA = (".yaml", ".csv", ".txt", ".json", ".bin")

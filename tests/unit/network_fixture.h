@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "exec/loop/rejects.h"
-#include "exec/loop/transport.h"
-#include "exec/loop/wakeup.h"
+#include "exec/transport/rejects.h"
+#include "exec/transport/transport.h"
+#include "exec/transport/wakeup.h"
 
 #define RUN 77u
 #define RANKS_MAX 16u

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "exec/loop/lanes.h"
-#include "exec/loop/wakeup.h"
+#include "exec/transport/wakeup.h"
 
 #define MS UINT64_C(1000000)
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "exec/loop/wire.h"
+#include "exec/transport/wire.h"
 
 #define RUN UINT64_C(0x1122334455667788)
 

@@ -13,7 +13,7 @@
 #ifndef SKEP_EXEC_TRANSPORT_H
 #define SKEP_EXEC_TRANSPORT_H
 
-#include "exec/loop/wire.h"
+#include "exec/transport/wire.h"
 
 enum skep_transport_event_kind {
 	SKEP_TRANSPORT_ARRIVED = 1, /* frame; if frame.body > 0 its message's payload is the landing's buffer, filled */

@@ -2,7 +2,7 @@
  *
  * rejects.c - see rejects.h. One line at the first of a kind and one at the end keep a flood from filling the disk.
  */
-#include "exec/loop/rejects.h"
+#include "exec/transport/rejects.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -7,8 +7,8 @@
  * the receiver's kernel call sees the new count, or the sender sees a sleeper. A wake-up costs a system call only
  * while its receiver sleeps.
  */
-#ifndef SKEP_EXEC_LOOP_WAKEUP_H
-#define SKEP_EXEC_LOOP_WAKEUP_H
+#ifndef SKEP_EXEC_WAKEUP_H
+#define SKEP_EXEC_WAKEUP_H
 
 #include <limits.h>
 #include <linux/futex.h>

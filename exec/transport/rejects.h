@@ -3,10 +3,10 @@
  * rejects.h - counts malformed frames and messages: the first one of each kind is reported on stderr, and the counts
  * of all kinds at the end of the run.
  */
-#ifndef SKEP_EXEC_LOOP_REJECTS_H
-#define SKEP_EXEC_LOOP_REJECTS_H
+#ifndef SKEP_EXEC_REJECTS_H
+#define SKEP_EXEC_REJECTS_H
 
-#include "exec/loop/wire.h"
+#include "exec/transport/wire.h"
 
 enum skep_reject {                                 /* the first ones are enum skep_frame_fault */
 	SKEP_REJECT_BODY_SIZE = SKEP_FRAME_FAULTS, /* the tensor is not as long as its frame said */

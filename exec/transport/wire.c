@@ -2,7 +2,7 @@
  *
  * wire.c - see wire.h. Integers are little endian; a bool is a byte 0 or 1; a union is written by the kind that selects it.
  */
-#include "exec/loop/wire.h"
+#include "exec/transport/wire.h"
 
 #include <assert.h>
 #include <string.h>
