@@ -81,10 +81,17 @@ static bool span_legal(const struct skep_plan *plan, struct skep_span span)
 	return span.first <= span.last && span.last < skep_plan_vstages(plan);
 }
 
+/* What the kind does not use. */
+static bool unused_legal(const struct skep_message *message, uint32_t use)
+{
+	return (use & ROUND || message->round == 0) && (use & NUMBER || message->number == 0) &&
+	       (use & ORDINAL || message->ordinal == 0) && (use & TENSOR || message->payload_bytes == 0);
+}
+
 static bool fields_legal(const struct skep_plan *plan, const struct skep_message *message, uint32_t use)
 {
-	if ((!(use & ROUND) && message->round > 0) || (!(use & NUMBER) && message->number > 0) ||
-		(!(use & ORDINAL) && message->ordinal > 0) || (!(use & TENSOR) && message->payload_bytes > 0))
+	const uint32_t all = ROUND | NUMBER | ORDINAL | TENSOR;
+	if ((use & all) != all && !unused_legal(message, use))
 		return false;
 	if ((use & STAGE && message->stage >= plan->stages) ||
 		(use & VSTAGE && message->stage >= skep_plan_vstages(plan)))
@@ -183,6 +190,12 @@ static bool elements_legal(const struct skep_plan *plan, const struct skep_op *o
 	return op->first <= all && op->count <= all - op->first;
 }
 
+/* So many are named by an operation of the kind. */
+static uint32_t stages_of(const struct skep_plan *plan, uint8_t kind)
+{
+	return skep_op_sliced(kind) ? skep_plan_vstages(plan) : plan->stages;
+}
+
 static bool is_pass(uint8_t kind)
 {
 	return kind == SKEP_OP_FORWARD || kind == SKEP_OP_BACKWARD || kind == SKEP_OP_RECOMPUTE;
@@ -196,8 +209,8 @@ static bool backward_legal(const struct skep_plan *plan, const struct skep_op *o
 
 static bool pass_legal(const struct skep_plan *plan, const struct skep_op *op)
 {
-	if (op->lane != SKEP_LANE_COMPUTE || op->number >= skep_plan_numbers(plan) ||
-		(op->stage > 0 && skep_buf_none(op->in)))
+	if (op->lane != SKEP_LANE_COMPUTE || op->stage >= stages_of(plan, op->kind) ||
+		op->number >= skep_plan_numbers(plan) || (op->stage > 0 && skep_buf_none(op->in)))
 		return false;
 	if (op->kind == SKEP_OP_BACKWARD)
 		return backward_legal(plan, op);
@@ -255,7 +268,8 @@ static bool state_op_legal(const struct skep_plan *plan, const struct skep_op *o
 /* All but a pass. */
 static bool other_op_legal(const struct skep_plan *plan, const struct skep_op *op)
 {
-	if (op->kind == 0 || op->kind >= SKEP_OP_KINDS || op->lane >= SKEP_LANES || op->uncounted || op->recomputed ||
+	if (op->kind == 0 || op->kind >= SKEP_OP_KINDS || op->lane >= SKEP_LANES ||
+		op->stage >= stages_of(plan, op->kind) || op->uncounted || op->recomputed ||
 		(op->update > SKEP_OUTER_UPDATE_OTHER && op->kind != SKEP_OP_STEP))
 		return false;
 	if (!skep_op_reduces(op->kind))
@@ -267,8 +281,6 @@ static bool other_op_legal(const struct skep_plan *plan, const struct skep_op *o
 
 bool skep_op_legal(const struct skep_plan *plan, const struct skep_op *op)
 {
-	if (op->stage >= (skep_op_sliced(op->kind) ? skep_plan_vstages(plan) : plan->stages))
-		return false;
 	return is_pass(op->kind) ? pass_legal(plan, op) : other_op_legal(plan, op);
 }
 

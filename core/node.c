@@ -12,9 +12,7 @@
 size_t skep_node_size(const struct skep_plan *plan, uint32_t index)
 {
 	bool worker = index < plan->workers;
-	uint8_t method = skep_method_of(plan);
-	struct skep_methods how =
-		worker ? skep_methods_of_worker(plan, method) : skep_methods_of_directory(plan, method);
+	struct skep_methods how = worker ? skep_methods_of_worker(plan) : skep_methods_of_directory(plan);
 	if (worker)
 		return skep_worker_size(plan, &how);
 	return skep_plan_has_candidates(plan) ? skep_candidates_size(plan) : skep_directory_size(plan, &how);
@@ -22,10 +20,9 @@ size_t skep_node_size(const struct skep_plan *plan, uint32_t index)
 
 uint32_t skep_actions_limit(const struct skep_plan *plan)
 {
-	uint8_t method = skep_method_of(plan);
-	struct skep_methods how = skep_methods_of_worker(plan, method);
+	struct skep_methods how = skep_methods_of_worker(plan);
 	uint32_t worker = skep_worker_actions_limit(plan, &how);
-	how = skep_methods_of_directory(plan, method);
+	how = skep_methods_of_directory(plan);
 	uint32_t directory = skep_plan_has_candidates(plan) ? skep_candidates_actions_limit(plan)
 	                                                    : skep_directory_actions_limit(plan, &how);
 	return worker > directory ? worker : directory;
@@ -36,13 +33,11 @@ struct skep_node *skep_node_init(void *mem, const struct skep_plan *plan, uint32
 	assert(index <= plan->workers);
 	struct skep_node *node = mem;
 	bool worker = index < plan->workers;
-	uint8_t method = skep_method_of(plan);
-	struct skep_methods how =
-		worker ? skep_methods_of_worker(plan, method) : skep_methods_of_directory(plan, method);
+	struct skep_methods how = worker ? skep_methods_of_worker(plan) : skep_methods_of_directory(plan);
 	skep_methods_check(plan);
 	memset(mem, 0, skep_node_size(plan, index));
 	node->is_directory = index == plan->workers;
-	node->method = method;
+	node->how = how;
 	node->stage = SKEP_NO_STAGE;
 	node->self = (struct skep_peer){index, node->is_directory ? 1 : epoch};
 	node->deadline = SKEP_TIME_NEVER;
@@ -65,13 +60,10 @@ void skep_node_step(struct skep_node *node, const struct skep_plan *plan, const 
 	node->now = event->now;
 	assert(skep_event_legal(plan, event));
 	skep_digest_fold(&node->digest, event->now << 4 ^ event->kind);
-	if (!node->is_directory) {
-		struct step step = {plan, actions, skep_methods_of_worker(plan, node->method)};
+	struct step step = {plan, actions, node->how};
+	if (!node->is_directory)
 		skep_worker_step(node, &step, event);
-		return;
-	}
-	struct step step = {plan, actions, skep_methods_of_directory(plan, node->method)};
-	if (skep_plan_has_candidates(plan))
+	else if (skep_plan_has_candidates(plan))
 		skep_candidates_step(node, &step, event);
 	else
 		skep_directory_step(node, &step, event);
