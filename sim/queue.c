@@ -12,6 +12,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+enum { NEAR = 4096 }; /* so many entries stay in a core's own cache */
+
 static bool sooner(const struct skep_queue_entry *a, const struct skep_queue_entry *b)
 {
 	return (a->time < b->time) | ((a->time == b->time) & (a->sequence < b->sequence));
@@ -62,9 +64,9 @@ static size_t first_child(const struct skep_queue_entry *entry, size_t at, size_
 			best = sooner(&entry[other], &entry[best]) ? other : best;
 		return best < count ? best : count;
 	}
-	for (size_t line = 0; line < 16 * sizeof *entry;
-		line += 64) /* the children of all four, lest the next level waits */
-		__builtin_prefetch((const char *)&entry[4 * child + 1] + line);
+	size_t below = 4 * child + 1; /* the children of all four, lest the next level waits */
+	for (size_t line = 0; count > NEAR && below < count && line < 16 * sizeof *entry; line += 64)
+		__builtin_prefetch((const char *)&entry[below] + line);
 	return first_of_four(entry, child);
 }
 
