@@ -143,7 +143,7 @@ VARIANTS = {
     "int8": [*DIRECT, "schedule.compression=int8", "sync.compression=int8"],
     "e3m0": [*DIRECT, "sync.compression=e3m0"],
     "periodic": [*DIRECT, "sync.method=diloco", "sync.every=4"],
-    "periodic by share, delayed": [*DIRECT, "sync.method=diloco", "sync.every=auto", "sync.mean_inner_steps=4", "sync.delayed=true",
+    "periodic by share, delayed": [*DIRECT, "sync.method=diloco", "sync.every=auto", "sync.mean=4", "sync.delayed=true",
                                    "schedule.wiring=throughput"],
     "all-to-all, trimmed": [*DIRECT, "model.stages=2", "sync.collective=all-to-all", "sync.aggregate=trimmed-mean"],
     "butterfly, zeno": [*DIRECT, "model.stages=2", "sync.collective=butterfly", "sync.aggregate=zeno"],
