@@ -7,8 +7,9 @@
 #include "sim/device_threads.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdlib.h>
+
+#include "base/threads.h"
 
 enum task_state { TASK_NONE, TASK_WAITING, TASK_RUNNING, TASK_DONE };
 
@@ -23,15 +24,10 @@ struct task { /* of a device's lane */
 };
 
 struct skep_device_threads {
-	pthread_mutex_t lock;
-	pthread_cond_t offered, done;
-	bool over;
-	uint32_t idle; /* threads that wait for an offer */
+	struct skep_threads threads;
 	uint64_t begun;
 	struct task *first, *last; /* the list */
 	struct task *task;         /* [devices][SKEP_LANES] */
-	uint32_t threads;          /* that were started */
-	pthread_t thread[];
 };
 
 static struct task *task_of(struct skep_device_threads *device_threads, uint32_t index, uint32_t lane)
@@ -89,13 +85,13 @@ static void work_on(struct skep_device_threads *device_threads, struct task *tas
 {
 	unlist(device_threads, task);
 	task->state = TASK_RUNNING;
-	pthread_mutex_unlock(&device_threads->lock);
+	pthread_mutex_unlock(&device_threads->threads.lock);
 	skep_device_run(task->device, &task->op, &task->result);
-	pthread_mutex_lock(&device_threads->lock);
+	pthread_mutex_lock(&device_threads->threads.lock);
 	task->state = TASK_DONE;
-	pthread_cond_broadcast(&device_threads->done);
-	if (device_threads->idle > 0 && device_threads->first) /* the device's next one may be free now */
-		pthread_cond_signal(&device_threads->offered);
+	pthread_cond_broadcast(&device_threads->threads.done);
+	if (device_threads->first) /* the device's next one may be free now */
+		skep_threads_offer(&device_threads->threads, false);
 }
 
 static void finish(struct skep_device_threads *device_threads, struct task *task)
@@ -109,52 +105,34 @@ static void finish(struct skep_device_threads *device_threads, struct task *task
 		else if ((other = next_free(device_threads)))
 			work_on(device_threads, other);
 		else
-			pthread_cond_wait(&device_threads->done, &device_threads->lock);
+			pthread_cond_wait(&device_threads->threads.done, &device_threads->threads.lock);
 	}
 }
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
-static void *serve(void *context)
+static bool take(void *context, uint32_t number)
 {
 	struct skep_device_threads *device_threads = context;
-	pthread_mutex_lock(&device_threads->lock);
-	while (!device_threads->over) {
-		struct task *task = next_free(device_threads);
-		if (task) {
-			work_on(device_threads, task);
-			continue;
-		}
-		device_threads->idle++;
-		pthread_cond_wait(&device_threads->offered, &device_threads->lock);
-		device_threads->idle--;
-	}
-	pthread_mutex_unlock(&device_threads->lock);
-	return NULL;
+	struct task *task = next_free(device_threads);
+	(void)number;
+	if (task)
+		work_on(device_threads, task);
+	return task != NULL;
 }
 
 struct skep_device_threads *skep_device_threads_create(uint32_t devices, uint32_t threads)
 {
 	assert(threads >= 1);
-	struct skep_device_threads *device_threads =
-		calloc(1, sizeof *device_threads + (threads - 1) * sizeof device_threads->thread[0]);
+	struct skep_device_threads *device_threads = calloc(1, sizeof *device_threads);
 	struct task *task = calloc((size_t)devices * SKEP_LANES, sizeof *task);
-	if (!device_threads || !task) {
+	if (device_threads)
+		device_threads->task = task;
+	if (!device_threads || !task ||
+		!skep_threads_start(&device_threads->threads, threads - 1, 0, take, device_threads)) {
 		free(device_threads);
 		free(task);
 		return NULL;
-	}
-	device_threads->task = task;
-	pthread_mutex_init(&device_threads->lock, NULL);
-	pthread_cond_init(&device_threads->offered, NULL);
-	pthread_cond_init(&device_threads->done, NULL);
-	while (device_threads->threads < threads - 1) {
-		if (pthread_create(&device_threads->thread[device_threads->threads], NULL, serve, device_threads) !=
-			0) {
-			skep_device_threads_destroy(device_threads);
-			return NULL;
-		}
-		device_threads->threads++;
 	}
 	return device_threads;
 }
@@ -163,15 +141,7 @@ void skep_device_threads_destroy(struct skep_device_threads *device_threads)
 {
 	if (!device_threads)
 		return;
-	pthread_mutex_lock(&device_threads->lock);
-	device_threads->over = true;
-	pthread_cond_broadcast(&device_threads->offered);
-	pthread_mutex_unlock(&device_threads->lock);
-	for (uint32_t i = 0; i < device_threads->threads; i++)
-		pthread_join(device_threads->thread[i], NULL);
-	pthread_cond_destroy(&device_threads->offered);
-	pthread_cond_destroy(&device_threads->done);
-	pthread_mutex_destroy(&device_threads->lock);
+	skep_threads_stop(&device_threads->threads);
 	free(device_threads->task);
 	free(device_threads);
 }
@@ -182,40 +152,39 @@ void skep_device_threads_begin(struct skep_device_threads *device_threads, uint3
 	const struct skep_op *op, bool light)
 {
 	struct task *task = task_of(device_threads, index, op->lane);
-	pthread_mutex_lock(&device_threads->lock);
+	pthread_mutex_lock(&device_threads->threads.lock);
 	assert(task->state == TASK_NONE);
 	*task = (struct task){.op = *op, .device = device, .number = device_threads->begun++, .state = TASK_WAITING};
-	if (!light && device_threads->threads > 0) {
+	if (!light && device_threads->threads.count > 0) {
 		list(device_threads, task);
-		if (device_threads->idle > 0)
-			pthread_cond_signal(&device_threads->offered);
+		skep_threads_offer(&device_threads->threads, false);
 	}
-	pthread_mutex_unlock(&device_threads->lock);
+	pthread_mutex_unlock(&device_threads->threads.lock);
 }
 
 void skep_device_threads_end(
 	struct skep_device_threads *device_threads, uint32_t index, uint32_t lane, struct skep_device_result *ret)
 {
 	struct task *task = task_of(device_threads, index, lane);
-	pthread_mutex_lock(&device_threads->lock);
+	pthread_mutex_lock(&device_threads->threads.lock);
 	assert(task->state != TASK_NONE);
 	finish(device_threads, task);
 	*ret = task->result;
 	task->state = TASK_NONE;
-	pthread_mutex_unlock(&device_threads->lock);
+	pthread_mutex_unlock(&device_threads->threads.lock);
 }
 
 void skep_device_threads_drain(struct skep_device_threads *device_threads, uint32_t index)
 {
-	pthread_mutex_lock(&device_threads->lock);
+	pthread_mutex_lock(&device_threads->threads.lock);
 	for (uint32_t lane = 0; lane < SKEP_LANES; lane++) {
 		struct task *task = task_of(device_threads, index, lane);
 		if (task->state == TASK_WAITING)
 			unlist(device_threads, task); /* the caller does it when it ends */
 		while (task->state == TASK_RUNNING)
-			pthread_cond_wait(&device_threads->done, &device_threads->lock);
+			pthread_cond_wait(&device_threads->threads.done, &device_threads->threads.lock);
 	}
-	pthread_mutex_unlock(&device_threads->lock);
+	pthread_mutex_unlock(&device_threads->threads.lock);
 }
 
 void skep_device_threads_forget(struct skep_device_threads *device_threads, uint32_t index)
