@@ -15,20 +15,7 @@
 
 #include <cmocka.h>
 
-static char path[] = "/tmp/skep-csv-XXXXXX";
-
-static int make_file(void **state)
-{
-	(void)state;
-	int fd = mkstemp(path);
-	return fd < 0 ? -1 : close(fd);
-}
-
-static int remove_file(void **state)
-{
-	(void)state;
-	return unlink(path);
-}
+#include "tests/unit/said.h"
 
 static void put(const void *bytes, size_t size)
 {
@@ -110,11 +97,7 @@ static void tables_have_named_columns(void **state)
 static void tables_say_what_is_wrong_and_where(void **state)
 {
 	(void)state;
-	static const struct {
-		const char *text;
-		uint32_t line, column;
-		const char *part;
-	} cases[] = {
+	static const struct refused cases[] = {
 		{"", 0, 0, "is empty"},
 		{"name\n", 1, 1, "lacks these columns: value"},
 		{"name,value\na\n", 2, 2, "this row has 1 cells, the header 2"},
@@ -134,9 +117,7 @@ static void tables_say_what_is_wrong_and_where(void **state)
 			while (skep_table_next(&table))
 				skep_cell_number(&table.lines, table.cell[at], "a value", 0, 100, &value);
 		skep_table_close(&table);
-		if (diag.line != cases[i].line || diag.column != cases[i].column ||
-			!strstr(diag.message, cases[i].part))
-			fail_msg("case %zu: %u:%u: %s", i, diag.line, diag.column, diag.message);
+		assert_said(&diag, &cases[i]);
 	}
 }
 

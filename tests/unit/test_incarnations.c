@@ -19,6 +19,7 @@
 #include "exec/loop/slots.h"
 #include "exec/replay/replay.h"
 #include "tests/unit/fresh.h"
+#include "tests/unit/loop_fixture.h"
 #include "tests/unit/network_fixture.h"
 
 #define MACHINES_MAX 16u
@@ -143,16 +144,13 @@ static void hear_worker(void *context, const struct skep_worker_use *use)
 {
 	struct swarm *swarm = context;
 	swarm->torn = swarm->torn || use->torn;
-	swarm->log[use->index].ended = !use->torn;
-	swarm->log[use->index].events = use->torn ? 0 : use->events;
-	swarm->log[use->index].digest = use->digest;
+	log_end(&swarm->log[use->index], use);
 }
 
 static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
 {
 	struct swarm *swarm = context;
-	for (int i = 0; i < SKEP_TRAFFICS; i++)
-		swarm->sent[i] += bytes[i];
+	add_bytes(swarm->sent, bytes);
 }
 
 static void hear_link(void *context, const struct skep_link_use *use)
@@ -165,12 +163,7 @@ static void hear_link(void *context, const struct skep_link_use *use)
 static void hear_log(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count)
 {
 	struct swarm *swarm = context;
-	struct skep_machine_log *log = &swarm->log[machine];
-	uint8_t *all = realloc((uint8_t *)(uintptr_t)log->bytes, log->count + count);
-	assert(all != NULL);
-	memcpy(all + log->count, bytes, count);
-	log->bytes = all;
-	log->count += count;
+	log_add(&swarm->log[machine], bytes, count);
 }
 
 static size_t links_of(const struct swarm *swarm)
@@ -252,7 +245,6 @@ static struct swarm *swarm_new(const char *const *set, uint32_t sets, uint32_t s
 	struct swarm *swarm = calloc(1, sizeof *swarm);
 	struct skep_scenario_options options = {.set = set, .sets = sets};
 	struct skep_diag diag = {0};
-	struct skep_diag error;
 	assert_non_null(swarm);
 	bool trace = spares == 0;
 	assert_true(skep_scenario_read(
@@ -294,10 +286,8 @@ static struct swarm *swarm_new(const char *const *set, uint32_t sets, uint32_t s
 		if (i == 0)
 			continue;
 		bool seated = i <= swarm->scenario.plan.workers;
-		m->setup.device = skep_device_create_on(SKEP_DEVICE_CPU, &(struct skep_device_place){0},
-			&swarm->scenario.training, seated ? swarm->scenario.first_stage_of[i - 1] : SKEP_NO_STAGE,
-			fresh(&error));
-		assert_non_null(m->setup.device);
+		m->setup.device = device_of_stage(
+			&swarm->scenario, seated ? swarm->scenario.first_stage_of[i - 1] : SKEP_NO_STAGE);
 	}
 	return swarm;
 }
@@ -322,7 +312,7 @@ static struct skep_replay_result swarm_replay(struct swarm *swarm)
 static void swarm_free(struct swarm *swarm)
 {
 	for (uint32_t i = 0; i < MACHINES_MAX; i++)
-		free((uint8_t *)(uintptr_t)swarm->log[i].bytes);
+		log_free(&swarm->log[i]);
 	post_free(swarm->post);
 	skep_scenario_finish(&swarm->scenario);
 	free(swarm->post_mortem);

@@ -16,11 +16,10 @@
 
 #include "scenarios/read/scenario.h"
 #include "scenarios/read/sources.h"
+#include "tests/unit/topology_fixture.h"
 #include "topologies/read/path.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-static char folder[] = "/tmp/skep-traits-XXXXXX";
 
 /* Line 3 is free for keys of the whole file. */
 static const char sites_form[] = "name: two\nsource: assumed by this test\n"
@@ -35,38 +34,10 @@ static const char sites_form[] = "name: two\nsource: assumed by this test\n"
 				 "  - {from: west, to: east, bandwidth: 20 MB/s, latency: 40 ms}\n"
 				 "  - {from: east, to: west, bandwidth: 10 MB/s, latency: 60 ms}\n";
 
-static const char *in_folder(const char *name)
-{
-	static char path[128];
-	snprintf(path, sizeof path, "%s/%s", folder, name);
-	return path;
-}
-
-static void put(const char *name, const char *text)
-{
-	FILE *file = fopen(in_folder(name), "w");
-	assert_non_null(file);
-	fputs(text, file);
-	assert_int_equal(fclose(file), 0);
-}
-
-static void put_changed(const char *find, const char *replace)
-{
-	char changed[4096];
-	const char *at = strstr(sites_form, find);
-	assert_non_null(at);
-	snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - sites_form), sites_form, replace, at + strlen(find));
-	put("t.yaml", changed);
-}
-
 static struct skep_topology read_changed(const char *find, const char *replace)
 {
-	struct skep_topology topology;
-	struct skep_diag diag = {0};
-	put_changed(find, replace);
-	if (!skep_topology_read(in_folder("t.yaml"), &topology, &diag))
-		fail_msg("%s:%u: %s", diag.file, diag.line, diag.message);
-	return topology;
+	put_changed("t.yaml", sites_form, find, replace);
+	return read_good("t.yaml");
 }
 
 static void near_to(double got, double want)
@@ -256,7 +227,7 @@ static void check_refused(const struct fault *fault)
 {
 	struct skep_topology topology;
 	struct skep_diag diag = {0};
-	put_changed(fault->find, fault->replace);
+	put_changed("t.yaml", sites_form, fault->find, fault->replace);
 	if (skep_topology_read(in_folder("t.yaml"), &topology, &diag) || !diag.set)
 		fail_msg("'%s' was accepted", fault->replace);
 	const char *file = in_folder(fault->file ? fault->file : "t.yaml");
@@ -348,14 +319,6 @@ static int set_up(void **state)
 	return mkdtemp(folder) ? 0 : -1;
 }
 
-static int tear_down(void **state)
-{
-	(void)state;
-	char command[64];
-	snprintf(command, sizeof command, "rm -r %s", folder);
-	return system(command);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -371,5 +334,5 @@ int main(void)
 		cmocka_unit_test(faults_are_refused_where_they_stand),
 		cmocka_unit_test(there_is_an_end_to_differences),
 	};
-	return cmocka_run_group_tests_name("traits", tests, set_up, tear_down);
+	return cmocka_run_group_tests_name("traits", tests, set_up, remove_folder);
 }

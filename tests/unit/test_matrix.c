@@ -16,21 +16,7 @@
 
 #include <cmocka.h>
 
-static char path[64];
-
-static int make_file(void **state)
-{
-	(void)state;
-	strcpy(path, "/tmp/skep-test-matrix-XXXXXX");
-	int fd = mkstemp(path);
-	return fd >= 0 ? close(fd) : -1;
-}
-
-static int remove_file(void **state)
-{
-	(void)state;
-	return unlink(path);
-}
+#include "tests/unit/said.h"
 
 static bool read_text(const char *text, bool allow_holes, uint32_t *ret_n, double **ret, struct skep_diag *reterr)
 {
@@ -88,11 +74,7 @@ static void matrix_of_many_rows(void **state)
 static void matrix_refuses(void **state)
 {
 	(void)state;
-	static const struct {
-		const char *text;
-		uint32_t line, column;
-		const char *part;
-	} cases[] = {
+	static const struct refused cases[] = {
 		{"", 1, 1, "the matrix is empty"},
 		{"\n\n# nothing\n", 1, 1, "the matrix is empty"},
 		{"1,2\n3\n", 2, 2, "row 2 has 1 cells, the first row has 2"},
@@ -122,9 +104,7 @@ static void matrix_refuses(void **state)
 		assert_false(read_text(cases[i].text, false, &n, &value, &diag));
 		assert_null(value);
 		assert_int_equal(n, 0);
-		if (diag.line != cases[i].line || diag.column != cases[i].column ||
-			!strstr(diag.message, cases[i].part))
-			fail_msg("case %zu: %u:%u: %s", i, diag.line, diag.column, diag.message);
+		assert_said(&diag, &cases[i]);
 	}
 }
 

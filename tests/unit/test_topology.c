@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#include "tests/unit/topology_fixture.h"
 
-static char folder[] = "/tmp/skep-topology-XXXXXX";
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 static const char profile[] =
 	"{name: %s, source: assumed, flops: %d TFLOP/s, efficiency: 0.5, memory_bandwidth: 1 GB/s, "
@@ -52,42 +52,6 @@ static const char bandwidth_csv[] = "# Mbit/s\n0, 100, 200\n\n300, 0, 400\n500, 
 static const char latency_csv[] = "0,1,2\n3,0,4\n5,6,0\n";
 
 /* ---- helpers ----------------------------------------------------------------------------------------------------- */
-
-static const char *in_folder(const char *name)
-{
-	static char path[128];
-	snprintf(path, sizeof path, "%s/%s", folder, name);
-	return path;
-}
-
-static void put(const char *name, const char *text)
-{
-	FILE *file = fopen(in_folder(name), "w");
-	assert_non_null(file);
-	fputs(text, file);
-	assert_int_equal(fclose(file), 0);
-}
-
-/* Writes `text` with its first `find` replaced. */
-static void put_changed(const char *name, const char *text, const char *find, const char *replace)
-{
-	char changed[4096];
-	const char *at = strstr(text, find);
-	if (!at)
-		fail_msg("'%s' is not in the text", find);
-	snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, replace, at + strlen(find));
-	put(name, changed);
-}
-
-static struct skep_topology read_good(const char *name)
-{
-	struct skep_topology topology;
-	struct skep_diag diag = {0};
-	if (!skep_topology_read(in_folder(name), &topology, &diag))
-		fail_msg("%s:%u: %s", diag.file, diag.line, diag.message);
-	assert_false(diag.set);
-	return topology;
-}
 
 struct fault {
 	const char *find, *replace;
@@ -140,14 +104,6 @@ static int set_up(void **state)
 	put("bandwidth.csv", bandwidth_csv);
 	put("latency.csv", latency_csv);
 	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	char command[64];
-	snprintf(command, sizeof command, "rm -r %s", folder);
-	return system(command);
 }
 
 /* ---- sites form -------------------------------------------------------------------------------------------------- */
@@ -596,5 +552,5 @@ int main(void)
 		cmocka_unit_test(test_shipped_topologies),
 		cmocka_unit_test(test_shipped_values),
 	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, set_up, remove_folder);
 }

@@ -21,6 +21,7 @@
 #include "exec/loop/rows.h"
 #include "exec/replay/replay.h"
 #include "tests/unit/fresh.h"
+#include "tests/unit/loop_fixture.h"
 #include "tests/unit/network_fixture.h"
 
 #define MS UINT64_C(1000000)
@@ -73,8 +74,7 @@ static void hear_link(void *context, const struct skep_link_use *use)
 static void hear_sent(void *context, const uint64_t bytes[SKEP_TRAFFICS])
 {
 	struct tally *tally = context;
-	for (int i = 0; i < SKEP_TRAFFICS; i++)
-		tally->sent[i] += bytes[i];
+	add_bytes(tally->sent, bytes);
 }
 
 static void hear_worker(void *context, const struct skep_worker_use *use)
@@ -82,9 +82,8 @@ static void hear_worker(void *context, const struct skep_worker_use *use)
 	struct tally *tally = context;
 	tally->workers++;
 	tally->events += use->events;
-	tally->log[use->index].ended = true;
-	tally->log[use->index].events = use->events;
-	tally->log[use->index].digest = use->digest;
+	assert(!use->torn);
+	log_end(&tally->log[use->index], use);
 	assert(use->compute_ns >= use->arithmetic_ns && use->alive_ns >= use->compute_ns);
 }
 
@@ -98,12 +97,7 @@ static void hear_progress(void *context, skep_time now, uint32_t done, uint32_t 
 static void hear_log(void *context, uint32_t machine, const uint8_t *bytes, uint32_t count)
 {
 	struct tally *tally = context;
-	struct skep_machine_log *log = &tally->log[machine];
-	uint8_t *all = realloc((uint8_t *)(uintptr_t)log->bytes, log->count + count);
-	assert(all != NULL);
-	memcpy(all + log->count, bytes, count);
-	log->bytes = all;
-	log->count += count;
+	log_add(&tally->log[machine], bytes, count);
 }
 
 struct member { /* one rank */
@@ -151,7 +145,6 @@ static void read_scenario(const char *steps, struct skep_scenario *ret)
 static struct swarm *swarm_new(const char *steps, bool shape)
 {
 	struct swarm *swarm = calloc(1, sizeof *swarm);
-	struct skep_diag error;
 	assert_non_null(swarm);
 	read_scenario(steps, &swarm->scenario);
 	swarm->ranks = swarm->scenario.plan.workers + 1;
@@ -184,9 +177,7 @@ static struct swarm *swarm_new(const char *steps, bool shape)
 			.signal_fd = -1};
 		if (i == 0)
 			continue;
-		m->setup.device = skep_device_create_on(SKEP_DEVICE_CPU, &(struct skep_device_place){0},
-			&swarm->scenario.training, swarm->scenario.first_stage_of[i - 1], fresh(&error));
-		assert_non_null(m->setup.device);
+		m->setup.device = device_of_stage(&swarm->scenario, swarm->scenario.first_stage_of[i - 1]);
 	}
 	return swarm;
 }
@@ -216,7 +207,7 @@ static void swarm_free(struct swarm *swarm)
 	post_free(swarm->post);
 	skep_scenario_finish(&swarm->scenario);
 	for (uint32_t i = 0; i < swarm->ranks; i++)
-		free((uint8_t *)(uintptr_t)swarm->tally.log[i].bytes);
+		log_free(&swarm->tally.log[i]);
 	free(swarm);
 }
 
