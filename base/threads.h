@@ -4,7 +4,7 @@
  * the operations of simulated devices (sim/device_threads.h). What a piece is, and in which order they are taken, is the
  * user's to say.
  *
- * Kept true: no offer is missed. Whoever adds work holds the lock and calls skep_threads_offer() before giving it away.
+ * Kept true: no offer is missed. The thread that adds work holds the lock and calls skep_threads_offer() before giving it away.
  */
 #ifndef SKEP_BASE_THREADS_H
 #define SKEP_BASE_THREADS_H

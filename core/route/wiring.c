@@ -257,12 +257,6 @@ bool skep_view_has_other(const struct skep_view *view, struct skep_peer peer)
 	return view->count > 1 || (view->count == 1 && !is(&view->choice[0], peer));
 }
 
-struct skep_peer skep_view_choose(
-	struct skep_view *view, const struct skep_plan *plan, struct skep_peer self, uint64_t *random)
-{
-	return skep_view_choose_other(view, plan, self, no_worker, random);
-}
-
 struct skep_peer skep_view_choose_other(struct skep_view *view, const struct skep_plan *plan, struct skep_peer self,
 	struct skep_peer avoid, uint64_t *random)
 {

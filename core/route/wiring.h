@@ -64,10 +64,7 @@ bool skep_view_has(const struct skep_view *view, uint32_t index);
 void skep_view_leaving(struct skep_view *view, struct skep_peer peer);
 /* Of a sample half is gone, or about to go: its owner should hear of all again. True once for each time that it was full. */
 bool skep_view_thin(struct skep_view *view, uint32_t capacity);
-/* Who gets the next microbatch of stage `stage`, from worker `self`; charges it. index SKEP_NO_INDEX when the view is empty. */
-struct skep_peer skep_view_choose(
-	struct skep_view *view, const struct skep_plan *plan, struct skep_peer self, uint64_t *random);
-/* The same, but not `avoid`. */
+/* Who but `avoid` gets the next microbatch, from worker `self`; charges it. index SKEP_NO_INDEX when there is none. */
 struct skep_peer skep_view_choose_other(struct skep_view *view, const struct skep_plan *plan, struct skep_peer self,
 	struct skep_peer avoid, uint64_t *random);
 bool skep_view_has_other(const struct skep_view *view, struct skep_peer peer); /* than this one */
