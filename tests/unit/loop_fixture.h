@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * loop_fixture.h - for tests of the real loop with a thread for each rank: what rank 0's recorder hears of bytes and logs, and the
- * device of a rank.
+ * loop_fixture.h - for tests of the real loop with a thread for each rank: what rank 0's recorder hears of bytes and logs, and
+ * the device of a rank.
  */
 #ifndef SKEP_TESTS_LOOP_FIXTURE_H
 #define SKEP_TESTS_LOOP_FIXTURE_H
