@@ -18,6 +18,9 @@
 static bool begin(struct skep_bench_loop *loop, uint32_t hosts, uint32_t places, double tick_s)
 {
 	*loop = (struct skep_bench_loop){.tick_s = tick_s};
+	loop->link_profile = (struct skep_link_profile){.window_bytes = INFINITY, .streams = SKEP_STREAMS_EACH};
+	loop->topology.link_profile = &loop->link_profile;
+	loop->topology.link_profiles = 1;
 	loop->topology.machines = hosts;
 	loop->topology.places = places;
 	loop->topology.machine = malloc((hosts + 1) * sizeof *loop->topology.machine);

@@ -16,6 +16,7 @@ struct skep_bench_loop {
 	struct skep_queue queue;
 	struct skep_network *network;
 	struct skep_topology topology;
+	struct skep_link_profile link_profile; /* of all links: workloads are flows that move at the same time */
 	skep_time now;
 	uint64_t sequence; /* the next event's */
 	double tick_s;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * workload.h - the workloads and their parameters. Hosts, flows and tasks are drawn from draw.h, seed 1.
+ * workload.h - the workloads and their parameters. Hosts, flows and tasks are drawn from draw.h, seed 1. A flow is a
+ * connection of its own (`streams: each`), as in the simulators that these makespans come from; in the workload swarm messages
+ * of a pair take turns.
  *
  * P, a pipeline step: `stages` of `workers` each, 8 microbatches a worker; forward 2e13 flop, backward 4e13, `bytes` between
  * neighbouring stages; hosts of 1e14 flop/s behind 1.25e8 byte/s and 5 ms up and down, each times 0.5 to 1.5 if heterogeneous.

@@ -48,7 +48,7 @@ static inline struct skep_link_profile *topology_link_profile(struct skep_topolo
 	topology->link_profiles = 1;
 	topology->link_profile = calloc(1, sizeof *topology->link_profile);
 	assert_non_null(topology->link_profile);
-	*topology->link_profile = (struct skep_link_profile){.window_bytes = INFINITY, .mss_bytes = 1460};
+	*topology->link_profile = (struct skep_link_profile){.window_bytes = INFINITY, .mss_bytes = 1460, .streams = 1};
 	return topology->link_profile;
 }
 

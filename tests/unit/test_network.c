@@ -121,13 +121,12 @@ static void pair_capacity_holds_one_pair_only(void **state)
 	topology.pair[1].capacity_Bps = 1e6;
 	topology.machine[0].up_Bps = 4e6;
 	struct transfer t[4] = {
-		{.destination = 1, .bytes = 1000000},
-		{.destination = 1, .bytes = 1000000}, /* both on 0 -> 1: 0.5 each */
-		{.destination = 2, .bytes = 1000000}, /* 0 -> 2: 1 */
+		{.destination = 1, .bytes = 1000000}, /* on 0 -> 1: 1, one after the other */
+		{.destination = 1, .bytes = 1000000}, {.destination = 2, .bytes = 1000000}, /* 0 -> 2: 1 */
 		{.destination = 3, .bytes = 4000000}, /* inside the place: what is left of the uplink, 2 */
 	};
 	drive(&topology, t, 4);
-	assert_seconds(t[0].arrival, 2);
+	assert_seconds(t[0].arrival, 1);
 	assert_seconds(t[1].arrival, 2);
 	assert_seconds(t[2].arrival, 1);
 	assert_seconds(t[3].arrival, 1 + 2.0 / 3);
@@ -226,6 +225,7 @@ static void check_star(uint32_t hosts, uint32_t slots, double want)
 {
 	struct skep_topology topology;
 	topology_init(&topology, hosts, 1);
+	topology_link_profile(&topology)->streams = SKEP_STREAMS_EACH; /* flows of equal ends are simultaneous */
 	topology.pair[0].latency_s = 0.002;
 	for (uint32_t i = 0; i < hosts; i++) {
 		topology.machine[i].up_Bps = 1.25e8 * (0.5 + u01(2, i));
@@ -250,6 +250,7 @@ static void check_matrix(uint32_t hosts, double want)
 {
 	struct skep_topology topology;
 	topology_init(&topology, hosts, hosts + 1);
+	topology_link_profile(&topology)->streams = SKEP_STREAMS_EACH;
 	for (uint32_t i = 0; i <= hosts; i++)
 		topology.machine[i].place = i;
 	for (uint32_t i = 0; i < hosts; i++)

@@ -69,10 +69,10 @@ static void loss_limits_a_flow(void **state)
 	topology_link_profile(&topology)->loss = 0.001;
 	topology.pair[0].latency_s = 0.05;
 	topology.machine[0].up_Bps = 1e9;
-	struct transfer t[2] = {{.destination = 1, .bytes = 5654556}, {.destination = 1, .bytes = 2000}};
+	struct transfer t[2] = {{.destination = 1, .bytes = 2000}, {.destination = 1, .bytes = 5654556}};
 	drive(&topology, t, 2);
-	assert_true(fabs((double)t[0].arrival * 1e-9 - 10.05) < 1e-5);
-	assert_true(fabs((double)t[1].arrival * 1e-9 - 0.05 - 2000 / 565455.6) < 1e-8); /* a small one as well */
+	assert_true(fabs((double)t[0].arrival * 1e-9 - 0.05 - 2000 / 565455.6) < 1e-8); /* a small one as well */
+	assert_true(fabs((double)t[1].arrival * 1e-9 - 10.05) < 1e-5);
 	topology_free(&topology);
 }
 
@@ -166,6 +166,10 @@ static void a_cap_needs_no_link(void **state)
 	topology_link_profile(&topology)->window_bytes = 1e5;
 	topology.pair[0].latency_s = 0.05;
 	struct transfer t[2] = {{.destination = 1, .bytes = 1000000}, {.destination = 1, .bytes = 2000000}};
+	drive(&topology, t, 2);
+	assert_seconds(t[0].arrival, 1.05);
+	assert_seconds(t[1].arrival, 3.05); /* one connection, one window */
+	topology.link_profile->streams = SKEP_STREAMS_EACH;
 	drive(&topology, t, 2);
 	assert_seconds(t[0].arrival, 1.05);
 	assert_seconds(t[1].arrival, 2.05);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_network_oracle.c - random small networks, with caps, ways in and out of places and overheads, against an oracle that
- * solves everything again at every event; and max-min rates kept up to date against rates solved from nothing.
+ * test_network_oracle.c - random small networks, with caps, ways in and out of places, overheads and messages that take turns,
+ * against an oracle that solves everything again at every event; and max-min rates kept up to date against rates solved from
+ * nothing.
  */
 #include "tests/unit/flow_drive.h"
 
@@ -16,6 +17,8 @@
 struct oracle_flow {
 	const struct transfer *transfer;
 	double enter, left, rate, arrival; /* s, bytes, bytes/s, s; arrival < 0: under way */
+	double least;                      /* of its limits; bytes/s */
+	bool active;                       /* on a connection */
 };
 
 /* The limits of a flow. Equal keys are one limit. */
@@ -63,9 +66,30 @@ static void limits_of(const struct skep_topology *topology, const struct transfe
 	ret[6] = (struct limit){UINT64_C(7) << 60 | (uintptr_t)t, cap_of(topology, row, column)};
 }
 
-static bool active(const struct oracle_flow *flow, double now)
+static uint32_t streams_of(const struct skep_topology *topology, const struct transfer *t)
 {
-	return flow->arrival < 0 && flow->enter <= now;
+	uint64_t at = (uint64_t)topology->machine[t->source].place * topology->places +
+	              topology->machine[t->destination].place;
+	return topology->link_profiles > 0 ? topology->link_profile[topology->link_profile_of[at]].streams : 1;
+}
+
+static bool is_small(const struct oracle_flow *flow)
+{
+	return flow->transfer->bytes <= SKEP_NETWORK_SMALL_BYTES;
+}
+
+/* Of flow[0 .. count - 1] in the order of their starts: those that have a connection at `now`. A message of a pair waits while as
+ * many large ones that were started before it have not arrived as the pair has streams. */
+static void oracle_turns(const struct skep_topology *topology, struct oracle_flow *flow, uint32_t count, double now)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct transfer *t = flow[i].transfer;
+		uint32_t before = 0;
+		for (uint32_t j = 0; j < i; j++)
+			before += flow[j].arrival < 0 && !is_small(&flow[j]) && flow[j].transfer->source == t->source &&
+			          flow[j].transfer->destination == t->destination;
+		flow[i].active = flow[i].arrival < 0 && flow[i].enter <= now && before < streams_of(topology, t);
+	}
 }
 
 /* Of what its share is in proportion to. */
@@ -81,14 +105,14 @@ static double weight_of(const struct skep_topology *topology, const struct trans
 
 /* What each flow without a rate would get of limit `key`, per weight. */
 static double oracle_share(const struct skep_topology *topology, const struct oracle_flow *flow, uint32_t count,
-	double now, uint64_t key, double capacity)
+	uint64_t key, double capacity)
 {
 	double open = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		struct limit limit[LIMITS];
 		limits_of(topology, flow[i].transfer, limit);
 		for (uint32_t k = 0; k < LIMITS; k++) {
-			if (!active(&flow[i], now) || limit[k].key != key)
+			if (!flow[i].active || limit[k].key != key)
 				continue;
 			open += flow[i].rate < 0 ? weight_of(topology, flow[i].transfer) : 0;
 			capacity -= flow[i].rate < 0 ? 0 : flow[i].rate;
@@ -99,18 +123,18 @@ static double oracle_share(const struct skep_topology *topology, const struct or
 
 /* Of all limits of flows without a rate, the one that gives them least; INFINITY: none. False: every flow has one. */
 static bool oracle_lowest(const struct skep_topology *topology, const struct oracle_flow *flow, uint32_t count,
-	double now, uint64_t *ret_key, double *ret_share)
+	uint64_t *ret_key, double *ret_share)
 {
 	bool open = false;
 	*ret_share = INFINITY;
 	for (uint32_t i = 0; i < count; i++) {
 		struct limit limit[LIMITS];
-		if (!active(&flow[i], now) || flow[i].rate >= 0)
+		if (!flow[i].active || flow[i].rate >= 0)
 			continue;
 		open = true;
 		limits_of(topology, flow[i].transfer, limit);
 		for (uint32_t k = 0; k < LIMITS; k++) {
-			double share = oracle_share(topology, flow, count, now, limit[k].key, limit[k].capacity);
+			double share = oracle_share(topology, flow, count, limit[k].key, limit[k].capacity);
 			if (share < *ret_share) {
 				*ret_share = share;
 				*ret_key = limit[k].key;
@@ -120,20 +144,20 @@ static bool oracle_lowest(const struct skep_topology *topology, const struct ora
 	return open;
 }
 
-static void oracle_rates(const struct skep_topology *topology, struct oracle_flow *flow, uint32_t count, double now)
+static void oracle_rates(const struct skep_topology *topology, struct oracle_flow *flow, uint32_t count)
 {
 	double share;
 	uint64_t full = 0;
 	struct limit limit[LIMITS];
 	for (uint32_t i = 0; i < count; i++)
 		flow[i].rate = -1;
-	while (oracle_lowest(topology, flow, count, now, &full, &share)) {
+	while (oracle_lowest(topology, flow, count, &full, &share)) {
 		for (uint32_t i = 0; i < count; i++) {
 			limits_of(topology, flow[i].transfer, limit);
 			bool hit = isinf(share);
 			for (uint32_t k = 0; k < LIMITS; k++)
 				hit |= limit[k].key == full;
-			if (active(&flow[i], now) && flow[i].rate < 0 && hit)
+			if (flow[i].active && flow[i].rate < 0 && hit)
 				flow[i].rate = share * weight_of(topology, flow[i].transfer);
 		}
 	}
@@ -150,14 +174,25 @@ static void oracle_enter(
 		least = fmin(least, limit[k].capacity);
 	size_t row = topology->machine[transfer->source].place, column = topology->machine[transfer->destination].place;
 	double latency = topology->pair[row * topology->places + column].latency_s;
-	*flow = (struct oracle_flow){.transfer = transfer, .left = (double)transfer->bytes, .arrival = -1};
+	*flow = (struct oracle_flow){
+		.transfer = transfer, .left = (double)transfer->bytes, .arrival = -1, .least = least};
 	const struct skep_link_profile *link_profile = link_profile_of(topology, row, column);
 	double begin = (double)transfer->start * 1e-9, overhead = link_profile ? link_profile->overhead_s : 0;
 	if (overhead > 0)
 		begin = free[transfer->source] = fmax(begin, free[transfer->source]) + overhead;
 	flow->enter = begin + latency;
-	if (transfer->bytes <= SKEP_NETWORK_SMALL_BYTES)
-		flow->arrival = flow->enter + flow->left / least;
+}
+
+/* Small ones that have a connection leave at once for where they take no bandwidth. */
+static void oracle_release(const struct skep_topology *topology, struct oracle_flow *flow, uint32_t count, double now)
+{
+	oracle_turns(topology, flow, count, now);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!flow[i].active || !is_small(&flow[i]))
+			continue;
+		flow[i].arrival = now + flow[i].left / flow[i].least;
+		flow[i].active = false;
+	}
 }
 
 static void oracle(
@@ -167,18 +202,19 @@ static void oracle(
 	for (uint32_t i = 0; i < count; i++)
 		oracle_enter(topology, &flow[i], &transfer[i], free);
 	for (double now = 0;;) {
-		oracle_rates(topology, flow, count, now);
+		oracle_release(topology, flow, count, now);
+		oracle_rates(topology, flow, count);
 		double next = INFINITY;
 		for (uint32_t i = 0; i < count; i++) {
-			if (active(&flow[i], now))
+			if (flow[i].active)
 				next = fmin(next, isinf(flow[i].rate) ? now : now + flow[i].left / flow[i].rate);
-			else if (flow[i].arrival < 0)
+			else if (flow[i].enter > now)
 				next = fmin(next, flow[i].enter);
 		}
 		if (isinf(next))
 			return;
 		for (uint32_t i = 0; i < count; i++) {
-			if (!active(&flow[i], now))
+			if (!flow[i].active)
 				continue;
 			double end = isinf(flow[i].rate) ? now : now + flow[i].left / flow[i].rate;
 			if (end <= next)
@@ -214,10 +250,12 @@ static void draw_link_profiles(uint64_t *seed, struct skep_topology *topology)
 	assert_true(topology->link_profile && topology->link_profile_of);
 	for (uint32_t i = 0; i < pairs; i++) {
 		static const double window[] = {INFINITY, 1e5, 2e4};
+		static const uint32_t streams[] = {1, 2, 3, SKEP_STREAMS_EACH};
 		topology->link_profile_of[i] = (uint16_t)i;
 		topology->link_profile[i] = (struct skep_link_profile){.window_bytes = window[draw(seed, 3)],
 			.loss = draw(seed, 4) ? 0 : 1e-5 * (double)(1 + draw(seed, 100)),
 			.mss_bytes = 1460,
+			.streams = streams[draw(seed, 4)],
 			.overhead_s = draw(seed, 4) ? 0 : 1e-3 * (double)draw(seed, 300)};
 	}
 }
@@ -253,6 +291,8 @@ static int by_start(const void *a, const void *b)
 static uint32_t draw_transfers(uint64_t *seed, const struct skep_topology *topology, struct transfer *transfer)
 {
 	uint32_t count = 1 + (uint32_t)draw(seed, 24), ends = topology->machines + 1;
+	if (draw(seed, 2)) /* long queues */
+		ends = 2;
 	for (uint32_t i = 0; i < count; i++) {
 		struct transfer t = {.start = draw(seed, 4) * 250000000, .source = (uint32_t)draw(seed, ends)};
 		t.destination = (uint32_t)((t.source + 1 + draw(seed, ends - 1)) % ends);

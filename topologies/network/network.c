@@ -4,14 +4,15 @@
  *
  * What is kept true
  *   - The limits of a flow that can bind are links of `sharing`: up and down of each machine and of each place are always
- *     there, a pair's and a pair of places' while a flow needs them. Left out is what cannot bind: an unlimited one, and a
- *     pair's that is no less than up or down. A flow that waits for its latency crosses no link. What limits one flow by
- *     itself (window, loss) is its cap and no link.
- *   - A small transfer is not a flow, only an entry of the line or the heap.
+ *     there, a pair's and a pair of places' while a flow needs them (crossing.h). A flow that waits for its latency or its turn
+ *     crosses no link. What limits one flow by itself (window, loss) is its cap and no link.
+ *   - A small transfer that has its turn is not a flow, only an entry of the line or the heap.
+ *   - A pair's queue has flows only while all of its streams move one. Within a pair the flow stands for the connection: when
+ *     its message has arrived the next one goes on as the same flow, at the same rate.
  *   - Starts and ends only mark links as touched; rates are solved when the clock is about to move on, so that all that
  *     happens at one instant is solved together.
- *   - The line and the heap hold every transfer whose next change is known, by (time, start order). A flow that has begun to
- *     share since rates were solved is in neither.
+ *   - The line and the heap (due.h) hold every transfer whose next change is known, by (time, start order). A flow that has
+ *     begun to share since rates were solved is in neither, nor is one that waits for its turn.
  *   - Latencies are much alike, so transfers that wait for one mostly end that wait in the order in which they began.
  *     These are in the line; a transfer that would be sooner than the last one of the line goes to the heap. A flow
  *     that shares is never in the line.
@@ -24,190 +25,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/random.h"
+#include "topologies/network/crossing.h"
+#include "topologies/network/due.h"
 #include "topologies/network/large_pages.h"
-#include "topologies/network/order.h"
-#include "topologies/network/sender.h"
-#include "topologies/network/sharing.h"
 #include "topologies/read/path.h"
 
-#define NONE UINT32_MAX
-#define SHARED_KEY (UINT64_C(1) << 63)
-#define LINE_ROW 4u /* entries of the line that are as good as a row of the heap */
-
-struct flow { /* a small transfer has none */
-	uint64_t tag, sequence;
-	skep_time since;
-	double left, rate; /* bytes at `since`, bytes per ns from then on */
-	double cap;        /* bytes per ns; INFINITY: none */
-	uint32_t source, destination;
-	uint32_t position; /* in the heap; in the free list: the next free flow */
-	bool sharing;      /* the latency is over */
-};
-
-struct due { /* an entry of the line or the heap */
-	skep_time time;
-	uint64_t sequence, tag;
-	uint32_t flow; /* NONE: a small transfer, this is all of it */
-};
-
-struct skep_network {
-	const struct skep_topology *topology;
-	skep_time clock;
-	uint64_t sequence;
-	struct flow *flow;
-	struct due *due;
-	uint32_t transfers; /* under way, small ones and flows */
-	uint32_t flow_capacity, free_flow;
-	uint32_t dues, due_capacity; /* of the heap; room for all transfers */
-	struct due *line;            /* [due_capacity], a ring */
-	uint32_t line_first, lined;
-	struct skep_sharing sharing;
-	struct skep_sender *sender; /* [machines + 1]; NULL: no link has a profile */
-	uint32_t rows;              /* how many rows ahead entries are prefetched; 0: none */
-	uint64_t soon[SKEP_NETWORK_ROWS + 1];
-	struct skep_order order;
-};
-
-/* ---- the heap of flows ---------------------------------------------------------------------------------------- */
-
-static bool sooner(const struct due *a, const struct due *b)
-{
-	return a->time < b->time || (a->time == b->time && a->sequence < b->sequence);
-}
-
-static void due_put(struct skep_network *network, uint32_t at, struct due entry)
-{
-	network->due[at] = entry;
-	if (entry.flow != NONE)
-		network->flow[entry.flow].position = at;
-}
-
-static void due_up(struct skep_network *network, uint32_t at, struct due entry)
-{
-	while (at > 0 && sooner(&entry, &network->due[(at - 1) / 4])) {
-		due_put(network, at, network->due[(at - 1) / 4]);
-		at = (at - 1) / 4;
-	}
-	due_put(network, at, entry);
-}
-
-/* Prefetches for an entry that is `level` rows before its turn: first the flow itself, then its links. `ends`: it is an
- * arrival. */
-static void come_up(struct skep_network *network, const struct due *entry, uint32_t level, bool ends)
-{
-	const struct flow *flow = entry->flow != NONE ? &network->flow[entry->flow] : NULL;
-	if (ends)
-		network->soon[level] = entry->tag;
-	if (flow && level == SKEP_NETWORK_ROWS) {
-		__builtin_prefetch(flow);
-		skep_sharing_fetch(&network->sharing, entry->flow);
-	} else if (flow && level == SKEP_NETWORK_ROWS - 1) {
-		__builtin_prefetch(&network->sharing.link[2 * flow->source]);
-		__builtin_prefetch(&network->sharing.link[2 * flow->destination + 1]);
-	}
-}
-
-static void due_down(struct skep_network *network, uint32_t at, struct due entry)
-{
-	uint32_t level = at == 0 ? 0 : SKEP_NETWORK_ROWS + 1; /* only what leaves the top lets others come up */
-	for (;;) {
-		uint32_t child = 4 * at + 1, end = child + 4 < network->dues ? child + 4 : network->dues;
-		if (child >= end)
-			break;
-		for (uint32_t other = child + 1; other < end; other++)
-			if (sooner(&network->due[other], &network->due[child]))
-				child = other;
-		if (!sooner(&network->due[child], &entry))
-			break;
-		due_put(network, at, network->due[child]);
-		if (level > 0 && level <= network->rows)
-			come_up(network, &network->due[at], level, true);
-		level++;
-		at = child;
-	}
-	due_put(network, at, entry);
-}
-
-static void due_set(struct skep_network *network, uint32_t f, skep_time time)
-{
-	struct flow *flow = &network->flow[f];
-	struct due entry = {time, flow->sequence, flow->tag, f};
-	if (flow->position == NONE)
-		due_up(network, network->dues++, entry);
-	else if (sooner(&entry, &network->due[flow->position]))
-		due_up(network, flow->position, entry);
-	else
-		due_down(network, flow->position, entry);
-}
-
-static void due_remove(struct skep_network *network, uint32_t at)
-{
-	if (network->due[at].flow != NONE)
-		network->flow[network->due[at].flow].position = NONE;
-	struct due last = network->due[--network->dues];
-	if (at == network->dues)
-		return;
-	if (at > 0 && sooner(&last, &network->due[(at - 1) / 4]))
-		due_up(network, at, last);
-	else
-		due_down(network, at, last);
-}
-
-/* ---- the line ------------------------------------------------------------------------------------------------- */
-
-static struct due *line_at(struct skep_network *network, uint32_t nth)
-{
-	uint32_t at = network->line_first + nth;
-	return &network->line[at < network->due_capacity ? at : at - network->due_capacity];
-}
-
-/* The first of all transfers, in the line or the heap; NULL: there is none. */
-static struct due *first_due(struct skep_network *network)
-{
-	struct due *line = network->lined > 0 ? &network->line[network->line_first] : NULL;
-	if (network->dues == 0 || (line && sooner(line, &network->due[0])))
-		return line;
-	return &network->due[0];
-}
-
-static void due_pop(struct skep_network *network, const struct due *first)
-{
-	if (first == network->due) {
-		due_remove(network, 0);
-		return;
-	}
-	network->lined--;
-	network->line_first = network->line_first + 1 < network->due_capacity ? network->line_first + 1 : 0;
-	for (uint32_t row = 1; row <= network->rows && network->lined > LINE_ROW * row; row++)
-		come_up(network, line_at(network, LINE_ROW * row), row, line_at(network, LINE_ROW * row)->flow == NONE);
-}
-
-/* Of a transfer that waits for its latency, and began after all others. */
-static void due_add(struct skep_network *network, struct due entry)
-{
-	if (network->lined == 0 || line_at(network, network->lined - 1)->time <= entry.time)
-		*line_at(network, network->lined++) = entry;
-	else if (entry.flow == NONE)
-		due_up(network, network->dues++, entry);
-	else
-		due_set(network, entry.flow, entry.time);
-}
-
-static const struct skep_pair *pair_of(const struct skep_topology *topology, uint32_t source, uint32_t destination)
-{
-	size_t row = topology->machine[source].place;
-	return &topology->pair[row * topology->places + topology->machine[destination].place];
-}
-
-/* The least capacity between two machines for a flow with this cap, bytes per ns. */
-static double least_capacity(const struct skep_topology *topology, uint32_t source, uint32_t destination, double cap)
-{
-	double access = fmin(topology->machine[source].up_Bps, topology->machine[destination].down_Bps);
-	double least =
-		skep_path_least_Bps(topology, topology->machine[source].place, topology->machine[destination].place);
-	return fmin(1e-9 * fmin(access, least), cap);
-}
+#define NONE SKEP_NO_FLOW
 
 /* ---- flows ---------------------------------------------------------------------------------------------------- */
 
@@ -224,7 +47,7 @@ static skep_time finish_time(skep_time now, double bytes, double rate)
 /* Takes over the rate that was solved. */
 static void set_rate(struct skep_network *network, uint32_t f)
 {
-	struct flow *flow = &network->flow[f];
+	struct skep_flow *flow = &network->flow[f];
 	double rate = network->sharing.share[f].rate;
 	if (flow->rate == rate)
 		return;
@@ -234,7 +57,7 @@ static void set_rate(struct skep_network *network, uint32_t f)
 	flow->left = left > 0 ? left : 0;
 	flow->since = network->clock;
 	flow->rate = rate;
-	due_set(network, f, finish_time(network->clock, flow->left, rate));
+	skep_due_set(network, f, finish_time(network->clock, flow->left, rate));
 }
 
 static void solve(struct skep_network *network)
@@ -247,94 +70,23 @@ static void solve(struct skep_network *network)
 	skep_sharing_noted(&network->sharing);
 }
 
-/* The ways out of and into places come after those of the machines. */
-static void join_site_links(struct skep_network *network, uint32_t f, uint32_t from, uint32_t to)
+static void flow_free(struct skep_network *network, uint32_t f)
 {
-	const struct skep_topology *topology = network->topology;
-	uint32_t first = 2 * (topology->machines + 1);
-	if (!topology->site_link || from == to)
-		return;
-	if (!isinf(topology->site_link[from].up_Bps))
-		skep_sharing_join(&network->sharing, f, first + 2 * from);
-	if (!isinf(topology->site_link[to].down_Bps))
-		skep_sharing_join(&network->sharing, f, first + 2 * to + 1);
-}
-
-static bool is_limited(const struct skep_topology *topology, const struct flow *flow)
-{
-	const struct skep_pair *pair = pair_of(topology, flow->source, flow->destination);
-	if (topology->machine[flow->source].up_Bps < INFINITY ||
-		topology->machine[flow->destination].down_Bps < INFINITY)
-		return true;
-	if (pair->capacity_Bps < INFINITY || pair->shared_Bps < INFINITY || flow->cap < INFINITY)
-		return true;
-	return topology->site_link && !isinf(least_capacity(topology, flow->source, flow->destination, INFINITY));
-}
-
-/* The latency is over: the flow joins its links. False if nothing holds it up and it has arrived. */
-static bool flow_share(struct skep_network *network, uint32_t f)
-{
-	const struct skep_topology *topology = network->topology;
-	struct skep_sharing *sharing = &network->sharing;
-	struct flow *flow = &network->flow[f];
-	const struct skep_pair *pair = pair_of(topology, flow->source, flow->destination);
-	double up = topology->machine[flow->source].up_Bps, down = topology->machine[flow->destination].down_Bps;
-	uint32_t from = topology->machine[flow->source].place, to = topology->machine[flow->destination].place;
-	if (!is_limited(topology, flow))
-		return false;
-	flow->sharing = true;
-	flow->since = network->clock;
-	skep_sharing_begin(sharing, f, flow->cap);
-	if (sharing->weighted)
-		skep_sharing_weigh(sharing, f, skep_path_weight(topology, from, to));
-	if (!isinf(up))
-		skep_sharing_join(sharing, f, 2 * flow->source);
-	if (!isinf(down))
-		skep_sharing_join(sharing, f, 2 * flow->destination + 1);
-	if (pair->capacity_Bps < up && pair->capacity_Bps < down) {
-		uint64_t key = (uint64_t)flow->source << 32 | flow->destination;
-		skep_sharing_join(sharing, f, skep_sharing_link(sharing, key, 1e-9 * pair->capacity_Bps));
-	}
-	if (!isinf(pair->shared_Bps)) {
-		uint64_t key = SHARED_KEY | (uint64_t)from << 32 | to;
-		skep_sharing_join(sharing, f, skep_sharing_link(sharing, key, 1e-9 * pair->shared_Bps));
-	}
-	join_site_links(network, f, from, to);
-	return true;
+	network->flow[f].position = network->free_flow;
+	network->free_flow = f;
 }
 
 static void flow_end(struct skep_network *network, uint32_t f)
 {
-	struct flow *flow = &network->flow[f];
-	if (flow->sharing)
+	if (network->flow[f].sharing)
 		skep_sharing_leave(&network->sharing, f);
-	flow->position = network->free_flow;
-	network->free_flow = f;
-}
-
-static bool grow_dues(struct skep_network *network)
-{
-	uint32_t capacity = network->due_capacity ? network->due_capacity * 2 : 64;
-	struct due *line = malloc(capacity * sizeof *line);
-	struct due *due = line ? realloc(network->due, capacity * sizeof *due) : NULL;
-	if (!due) {
-		free(line);
-		return false;
-	}
-	for (uint32_t i = 0; i < network->lined; i++)
-		line[i] = *line_at(network, i);
-	free(network->line);
-	network->line = line;
-	network->line_first = 0;
-	network->due = due;
-	network->due_capacity = capacity;
-	return true;
+	flow_free(network, f);
 }
 
 static bool grow_flows(struct skep_network *network)
 {
 	uint32_t capacity = network->flow_capacity ? network->flow_capacity * 2 : 64;
-	struct flow *flow = realloc(network->flow, capacity * sizeof *flow);
+	struct skep_flow *flow = realloc(network->flow, capacity * sizeof *flow);
 	if (!flow)
 		return false;
 	network->flow = flow;
@@ -351,14 +103,130 @@ static bool grow_flows(struct skep_network *network)
 
 static uint32_t flow_take(struct skep_network *network)
 {
-	if (network->free_flow == NONE && !grow_flows(network))
-		return NONE;
+	assert(network->free_flow != NONE);
 	uint32_t f = network->free_flow;
 	network->free_flow = network->flow[f].position;
 	return f;
 }
 
+/* ---- turns ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t key_of(uint32_t source, uint32_t destination)
+{
+	return 1 + ((uint64_t)source << 32 | destination);
+}
+
+static struct skep_pair_queue *queue_of(const struct skep_network *network, const struct skep_flow *flow)
+{
+	struct skep_pair_queue *queue =
+		skep_connections_find(&network->connections, key_of(flow->source, flow->destination));
+	assert(flow->in_turn && queue);
+	return queue;
+}
+
+static void drop_if_empty(struct skep_network *network, struct skep_pair_queue *queue)
+{
+	if (queue->under_way == 0)
+		skep_connections_drop(&network->connections, queue);
+}
+
+/* Of one that has not begun to move. */
+static bool is_small(const struct skep_flow *flow)
+{
+	return flow->left <= SKEP_NETWORK_SMALL_BYTES;
+}
+
+/* A small transfer whose turn has come is on its way, and the next one may begin beside it. */
+static void release_small(struct skep_network *network, struct skep_pair_queue *queue, uint32_t f)
+{
+	const struct skep_flow *flow = &network->flow[f];
+	double least = skep_crossing_least(network->topology, flow->source, flow->destination, flow->cap);
+	skep_time time = finish_time(network->clock, flow->left, least);
+	skep_due_put_small(network, (struct skep_due){time, flow->sequence, flow->tag, NONE});
+	queue->under_way--;
+	flow_free(network, f);
+}
+
+/* The first large one that waits, which no longer does; those small ones before it are on their way. NONE: none waits. */
+static uint32_t next_in_turn(struct skep_network *network, struct skep_pair_queue *queue)
+{
+	while (queue->first != NONE) {
+		uint32_t f = queue->first;
+		queue->first = network->flow[f].position;
+		network->flow[f].position = NONE;
+		if (!is_small(&network->flow[f]))
+			return f;
+		release_small(network, queue, f);
+	}
+	return NONE;
+}
+
+static void append(struct skep_network *network, struct skep_pair_queue *queue, uint32_t f)
+{
+	if (queue->first == NONE)
+		queue->first = f;
+	else
+		network->flow[queue->last].position = f;
+	queue->last = f;
+}
+
+/* True: it has arrived. */
+static bool latency_over(struct skep_network *network, uint32_t f)
+{
+	struct skep_flow *flow = &network->flow[f];
+	if (!flow->in_turn)
+		return !skep_crossing_join(network, f);
+	struct skep_pair_queue *queue = queue_of(network, flow);
+	if (queue->moving == queue->streams) {
+		append(network, queue, f);
+		return false;
+	}
+	if (is_small(flow)) {
+		release_small(network, queue, f);
+		drop_if_empty(network, queue);
+		return false;
+	}
+	queue->moving++;
+	return !skep_crossing_join(network, f);
+}
+
+/* The message of flow f has arrived. The next one of its pair crosses the same links with the same cap, so it goes on as
+ * flow f, and no rate changes. */
+static void arrive(struct skep_network *network, uint32_t f)
+{
+	struct skep_flow *flow = &network->flow[f];
+	if (flow->in_turn) {
+		struct skep_pair_queue *queue = queue_of(network, flow);
+		queue->under_way--;
+		uint32_t next = next_in_turn(network, queue);
+		if (next != NONE) {
+			assert(flow->sharing);
+			flow->tag = network->flow[next].tag;
+			flow->sequence = network->flow[next].sequence;
+			flow->left = network->flow[next].left;
+			flow->since = network->clock;
+			flow->rate = network->sharing.share[f].rate;
+			flow_free(network, next);
+			skep_due_set(network, f, finish_time(network->clock, flow->left, flow->rate));
+			return;
+		}
+		queue->moving--;
+		drop_if_empty(network, queue);
+	}
+	flow_end(network, f);
+}
+
 /* ---- the public face ------------------------------------------------------------------------------------------ */
+
+/* Whether latencies depend on what a sender has sent. */
+static bool has_senders(const struct skep_topology *topology)
+{
+	for (uint32_t i = 0; i < topology->link_profiles; i++)
+		if (topology->link_profile[i].overhead_s > 0 ||
+			topology->link_profile[i].jitter.kind != SKEP_JITTER_NONE)
+			return true;
+	return false;
+}
 
 static bool set_up(struct skep_network *network, const struct skep_topology *topology)
 {
@@ -368,7 +236,7 @@ static bool set_up(struct skep_network *network, const struct skep_topology *top
 	if (!skep_sharing_init(&network->sharing, 2 * ends + 2 * site_links))
 		return false;
 	network->sharing.weighted = topology->fairness != SKEP_FAIRNESS_EQUAL;
-	if (topology->link_profiles > 0 && !(network->sender = calloc(ends, sizeof *network->sender)))
+	if (has_senders(topology) && !(network->sender = calloc(ends, sizeof *network->sender)))
 		return false;
 	for (uint32_t i = 0; i < ends; i++) {
 		assert(topology->machine[i].up_Bps > 0 && topology->machine[i].down_Bps > 0);
@@ -380,7 +248,7 @@ static bool set_up(struct skep_network *network, const struct skep_topology *top
 		network->sharing.link[2 * (ends + i)].capacity = 1e-9 * topology->site_link[i].up_Bps;
 		network->sharing.link[2 * (ends + i) + 1].capacity = 1e-9 * topology->site_link[i].down_Bps;
 	}
-	return grow_flows(network) && grow_dues(network);
+	return grow_flows(network) && skep_due_grow(network);
 }
 
 struct skep_network *skep_network_create(const struct skep_topology *topology)
@@ -402,6 +270,7 @@ void skep_network_destroy(struct skep_network *network)
 	free(network->line);
 	skep_sharing_finish(&network->sharing);
 	skep_order_finish(&network->order);
+	skep_connections_finish(&network->connections);
 	free(network->sender);
 	free(network);
 }
@@ -412,32 +281,8 @@ static void set_clock(struct skep_network *network, skep_time now)
 	if (now == network->clock)
 		return;
 	solve(network);
-	assert(!first_due(network) || now <= first_due(network)->time);
+	assert(!skep_due_first(network) || now <= skep_due_first(network)->time);
 	network->clock = now;
-}
-
-/* A transfer whose latency is over at `due`. */
-static bool start(struct skep_network *network, skep_time due, uint32_t source, uint32_t destination, uint64_t bytes,
-	uint64_t tag, double cap)
-{
-	if (bytes <= SKEP_NETWORK_SMALL_BYTES) {
-		due = finish_time(due, (double)bytes, least_capacity(network->topology, source, destination, cap));
-		due_add(network, (struct due){due, network->sequence++, tag, NONE});
-	} else {
-		uint32_t f = flow_take(network);
-		if (f == NONE)
-			return false;
-		network->flow[f] = (struct flow){.tag = tag,
-			.sequence = network->sequence,
-			.left = (double)bytes,
-			.cap = cap,
-			.position = NONE,
-			.source = source,
-			.destination = destination};
-		due_add(network, (struct due){due, network->sequence++, tag, f});
-	}
-	network->transfers++;
-	return true;
 }
 
 /* Bytes per ns. */
@@ -449,14 +294,63 @@ static double cap_of(const struct skep_topology *topology, uint32_t source, uint
 	       skep_path_cap_Bps(topology, topology->machine[source].place, topology->machine[destination].place);
 }
 
+/* Enters a message into the turns of its pair. A small one takes a turn only where it finds no stream free, or those before it
+ * are still to come; *ret: it does. False: no memory. */
+static bool enter_turns(struct skep_network *network, const struct skep_flow *flow, bool *ret)
+{
+	const struct skep_topology *t = network->topology;
+	uint32_t from = t->machine[flow->source].place, to = t->machine[flow->destination].place;
+	uint32_t streams = skep_path_streams(t, from, to);
+	uint64_t key = key_of(flow->source, flow->destination);
+	struct skep_pair_queue *queue = NULL;
+	*ret = false;
+	if (streams == SKEP_STREAMS_EACH)
+		return true;
+	if (is_small(flow)) {
+		queue = skep_connections_find(&network->connections, key);
+		if (!queue || queue->under_way < streams || skep_path_overtakes(t, from, to))
+			return true;
+	} else if (!(queue = skep_connections_get(&network->connections, key, streams))) {
+		return false;
+	}
+	queue->under_way++;
+	*ret = true;
+	return true;
+}
+
+/* A transfer whose latency is over at `due`. `alone`: on a connection of its own. */
+static bool start(struct skep_network *network, skep_time due, const struct skep_flow *message, bool alone)
+{
+	struct skep_flow flow = *message;
+	flow.sequence = network->sequence;
+	flow.position = NONE;
+	flow.cap = cap_of(network->topology, flow.source, flow.destination);
+	if (network->free_flow == NONE && !grow_flows(network))
+		return false;
+	if (!alone && !enter_turns(network, &flow, &flow.in_turn))
+		return false;
+	if (is_small(&flow) && !flow.in_turn) {
+		due = finish_time(due, flow.left,
+			skep_crossing_least(network->topology, flow.source, flow.destination, flow.cap));
+		skep_due_add(network, (struct skep_due){due, flow.sequence, flow.tag, NONE});
+	} else {
+		uint32_t f = flow_take(network);
+		network->flow[f] = flow;
+		skep_due_add(network, (struct skep_due){due, flow.sequence, flow.tag, f});
+	}
+	network->sequence++;
+	network->transfers++;
+	return true;
+}
+
 static bool prepare(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination)
 {
 	assert(source != destination && source <= network->topology->machines &&
 		destination <= network->topology->machines);
 	set_clock(network, now);
-	const struct skep_pair *pair = pair_of(network->topology, source, destination);
+	const struct skep_pair *pair = skep_crossing_pair(network->topology, source, destination);
 	assert(pair->capacity_Bps > 0 && pair->shared_Bps > 0 && pair->latency_s >= 0);
-	return network->transfers < network->due_capacity || grow_dues(network);
+	return network->transfers < network->due_capacity || skep_due_grow(network);
 }
 
 bool skep_network_start(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
@@ -464,12 +358,13 @@ bool skep_network_start(struct skep_network *network, skep_time now, uint32_t so
 {
 	if (!prepare(network, now, source, destination))
 		return false;
-	double latency_s = pair_of(network->topology, source, destination)->latency_s;
+	double latency_s = skep_crossing_pair(network->topology, source, destination)->latency_s;
 	skep_time due = now + (skep_time)llrint(latency_s * 1e9);
 	if (network->sender && !skep_sender_latency_end(&network->sender[source], network->topology, &network->order,
 				       network->clock, source, destination, latency_s, &due))
 		return false;
-	return start(network, due, source, destination, bytes, tag, cap_of(network->topology, source, destination));
+	struct skep_flow flow = {.tag = tag, .left = (double)bytes, .source = source, .destination = destination};
+	return start(network, due, &flow, false);
 }
 
 bool skep_network_start_steady(struct skep_network *network, skep_time now, uint32_t source, uint32_t destination,
@@ -481,13 +376,14 @@ bool skep_network_start_steady(struct skep_network *network, skep_time now, uint
 	double mean_s =
 		skep_path_mean_s(topology, topology->machine[source].place, topology->machine[destination].place);
 	skep_time due = now + (skep_time)llrint(mean_s * 1e9);
-	return start(network, due, source, destination, bytes, tag, cap_of(topology, source, destination));
+	struct skep_flow flow = {.tag = tag, .left = (double)bytes, .source = source, .destination = destination};
+	return start(network, due, &flow, true);
 }
 
 skep_time skep_network_next(struct skep_network *network)
 {
 	solve(network);
-	const struct due *first = first_due(network);
+	const struct skep_due *first = skep_due_first(network);
 	return first ? first->time : SKEP_TIME_NEVER;
 }
 
@@ -495,70 +391,162 @@ uint32_t skep_network_advance(struct skep_network *network, skep_time now, uint6
 {
 	set_clock(network, now);
 	uint32_t count = 0;
-	const struct due *next;
+	const struct skep_due *next;
 	for (uint32_t row = 1; row <= network->rows; row++)
 		network->soon[row] = SKEP_NETWORK_NO_FLOW;
-	while (count < capacity && (next = first_due(network)) && next->time <= now) {
-		struct due first = *next;
-		due_pop(network, next);
-		if (first.flow != NONE && !network->flow[first.flow].sharing && flow_share(network, first.flow))
+	while (count < capacity && (next = skep_due_first(network)) && next->time <= now) {
+		struct skep_due first = *next;
+		skep_due_pop(network, next);
+		if (first.flow != NONE && !network->flow[first.flow].sharing && !latency_over(network, first.flow))
 			continue;
 		if (first.flow != NONE)
-			flow_end(network, first.flow);
+			arrive(network, first.flow);
 		ret_tag[count++] = first.tag;
 	}
 	network->transfers -= count;
 	return count;
 }
 
-/* Returns the bytes that have not been moved. */
-static uint64_t stop_flow(struct skep_network *network, uint32_t f)
+/* ---- stopping ------------------------------------------------------------------------------------------------- */
+
+struct stop { /* which transfers end before they have arrived, and what comes of them */
+	uint64_t tag;
+	uint32_t machine; /* NONE: those of the tag; else those that move or wait in turn from it or to it */
+	void (*ended)(void *context, uint64_t tag);
+	void *context;
+	uint64_t left; /* bytes that have not been moved */
+	uint32_t count;
+};
+
+static bool is_meant(const struct skep_network *network, const struct stop *stop, uint64_t tag, uint32_t f)
 {
-	const struct flow *flow = &network->flow[f];
-	double left = flow->left - flow->rate * (double)(network->clock - flow->since);
-	flow_end(network, f);
-	return (uint64_t)fmax(left, 0);
+	if (stop->machine == NONE)
+		return tag == stop->tag;
+	const struct skep_flow *flow = f != NONE ? &network->flow[f] : NULL;
+	return flow && flow->in_turn && (flow->sharing || !is_small(flow)) &&
+	       (flow->source == stop->machine || flow->destination == stop->machine);
 }
 
-static uint32_t stop_in_line(struct skep_network *network, uint64_t tag, uint64_t *ret_left)
+static void stopped(struct stop *stop, uint64_t tag)
+{
+	stop->count++;
+	if (stop->ended)
+		stop->ended(stop->context, tag);
+}
+
+/* A flow in the line or the heap. Those that wait for its stream go on waiting, and the queue stays. */
+static void stop_flow(struct skep_network *network, struct stop *stop, uint32_t f)
+{
+	const struct skep_flow *flow = &network->flow[f];
+	double left = flow->left - flow->rate * (double)(network->clock - flow->since);
+	if (!flow->sharing && is_small(flow))
+		left = 0;
+	if (flow->in_turn) {
+		struct skep_pair_queue *queue = queue_of(network, flow);
+		queue->under_way--;
+		queue->moving -= flow->sharing;
+	}
+	stop->left += (uint64_t)fmax(left, 0);
+	flow_end(network, f);
+}
+
+static void stop_in_line(struct skep_network *network, struct stop *stop)
 {
 	uint32_t kept = 0, lined = network->lined;
 	for (uint32_t i = 0; i < lined; i++) {
-		struct due entry = *line_at(network, i);
-		if (entry.tag != tag)
-			*line_at(network, kept++) = entry;
-		else if (entry.flow != NONE)
-			*ret_left += stop_flow(network, entry.flow);
+		struct skep_due entry = *skep_due_line_at(network, i);
+		if (!is_meant(network, stop, entry.tag, entry.flow)) {
+			*skep_due_line_at(network, kept++) = entry;
+			continue;
+		}
+		stopped(stop, entry.tag);
+		if (entry.flow != NONE)
+			stop_flow(network, stop, entry.flow);
 	}
 	network->lined = kept;
-	return lined - kept;
 }
 
 /* From the end: what takes the place of a removed entry has been looked at, or comes from nearer the top and is looked at
  * here. */
-static uint32_t stop_in_heap(struct skep_network *network, uint64_t tag, uint64_t *ret_left)
+static void stop_in_heap(struct skep_network *network, struct stop *stop)
 {
-	uint32_t count = 0;
 	for (uint32_t at = network->dues; at-- > 0;) {
-		while (at < network->dues && network->due[at].tag == tag) {
-			uint32_t f = network->due[at].flow;
-			due_remove(network, at);
-			count++;
-			if (f != NONE)
-				*ret_left += stop_flow(network, f);
+		while (at < network->dues && is_meant(network, stop, network->due[at].tag, network->due[at].flow)) {
+			struct skep_due entry = network->due[at];
+			skep_due_remove(network, at);
+			stopped(stop, entry.tag);
+			if (entry.flow != NONE)
+				stop_flow(network, stop, entry.flow);
 		}
 	}
-	return count;
+}
+
+/* Of what waits for a stream. */
+static void stop_in_queue(struct skep_network *network, struct stop *stop, struct skep_pair_queue *queue)
+{
+	uint32_t f = queue->first;
+	queue->first = NONE;
+	while (f != NONE) {
+		struct skep_flow *flow = &network->flow[f];
+		uint32_t next = flow->position, this = f;
+		flow->position = NONE;
+		f = next;
+		if (!is_meant(network, stop, flow->tag, this)) {
+			append(network, queue, this);
+			continue;
+		}
+		stopped(stop, flow->tag);
+		stop->left += is_small(flow) ? 0 : (uint64_t)flow->left;
+		queue->under_way--;
+		flow_free(network, this);
+	}
+}
+
+/* Streams that have become free take the next ones, and queues without messages go. */
+static void resume_queues(struct skep_network *network)
+{
+	struct skep_connections *connections = &network->connections;
+	for (uint32_t i = 0; i < connections->size;) {
+		struct skep_pair_queue *queue = &connections->queue[i];
+		uint32_t f = NONE;
+		while (queue->key != 0 && queue->moving < queue->streams &&
+			(f = next_in_turn(network, queue)) != NONE) {
+			queue->moving++;
+			skep_crossing_join(network, f);
+		}
+		if (queue->key != 0 && queue->under_way == 0)
+			skep_connections_drop(connections, queue); /* another one may have taken its place */
+		else
+			i++;
+	}
+}
+
+static void stop_all(struct skep_network *network, skep_time now, struct stop *stop)
+{
+	set_clock(network, now);
+	solve(network); /* so that every flow is in the line or the heap, or waits for its turn */
+	stop_in_line(network, stop);
+	stop_in_heap(network, stop);
+	for (uint32_t i = 0; i < network->connections.size; i++)
+		if (network->connections.queue[i].key != 0)
+			stop_in_queue(network, stop, &network->connections.queue[i]);
+	resume_queues(network);
+	network->transfers -= stop->count;
 }
 
 uint32_t skep_network_stop(struct skep_network *network, skep_time now, uint64_t tag, uint64_t *ret_left)
 {
-	set_clock(network, now);
-	solve(network); /* so that every flow is in the line or the heap */
-	*ret_left = 0;
-	uint32_t count = stop_in_line(network, tag, ret_left) + stop_in_heap(network, tag, ret_left);
-	network->transfers -= count;
-	return count;
+	struct stop stop = {.tag = tag, .machine = NONE};
+	stop_all(network, now, &stop);
+	*ret_left = stop.left;
+	return stop.count;
+}
+
+void skep_network_close(struct skep_network *network, skep_time now, uint32_t machine,
+	void (*ended)(void *context, uint64_t tag), void *context)
+{
+	assert(machine <= network->topology->machines);
+	stop_all(network, now, &(struct stop){.machine = machine, .ended = ended, .context = context});
 }
 
 void skep_network_look_ahead(struct skep_network *network)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * link_profiles.c - reads what a topology says of its links besides bandwidth and latency: the window of a flow, loss, the
- * overhead of a message, jitter.
+ * link_profiles.c - reads what a topology says of its links besides bandwidth and latency: connections and their
+ * windows, loss, the overhead of a message, jitter.
  *
  * The same keys stand at the root of the file, for all its links, and at a link, a site's inside or the fallback, for that
  * one; what a link does not say is as at the root.
@@ -21,7 +21,9 @@
 
 #define MSS_BYTES 1460.0 /* Ethernet's 1500 less the headers of IPv4 and TCP */
 
-static const struct skep_link_profile plain = {.window_bytes = INFINITY, .mss_bytes = MSS_BYTES};
+#define STREAMS_MOST 1024
+
+static const struct skep_link_profile plain = {.window_bytes = INFINITY, .mss_bytes = MSS_BYTES, .streams = 1};
 
 static bool same_number(double a, double b)
 {
@@ -32,7 +34,7 @@ static bool same(const struct skep_link_profile *a, const struct skep_link_profi
 {
 	return same_number(a->window_bytes, b->window_bytes) && same_number(a->loss, b->loss) &&
 	       same_number(a->mss_bytes, b->mss_bytes) && same_number(a->overhead_s, b->overhead_s) &&
-	       a->overtake == b->overtake && a->jitter.kind == b->jitter.kind &&
+	       a->streams == b->streams && a->overtake == b->overtake && a->jitter.kind == b->jitter.kind &&
 	       a->jitter.relative == b->jitter.relative && same_number(a->jitter.deviation, b->jitter.deviation) &&
 	       a->jitter.first == b->jitter.first && a->jitter.count == b->jitter.count;
 }
@@ -45,7 +47,8 @@ static uint16_t add(
 		if (same(&t->link_profile[i], link_profile))
 			return (uint16_t)i;
 	if (t->link_profiles == SKEP_LINK_PROFILES_MAX) {
-		skep_reader_fail(&d->r, map, NULL, "more than %u links that differ in window, loss, overhead or jitter",
+		skep_reader_fail(&d->r, map, NULL,
+			"more than %u links that differ in streams, window, loss, overhead or jitter",
 			SKEP_LINK_PROFILES_MAX);
 		return 0;
 	}
@@ -254,6 +257,20 @@ static void check_mss(struct skep_draft *d, const struct skep_yaml_node *map)
 			&d->r, map, "mss", "`mss` counts with `loss` alone: add the part of packets that is lost");
 }
 
+static uint32_t read_streams(struct skep_draft *d, const struct skep_yaml_node *map, uint32_t fallback)
+{
+	if (!skep_read_has(&d->r, map, "streams"))
+		return fallback;
+	const char *text = skep_read_string(&d->r, map, "streams", "");
+	if (d->r.diag->set || strcmp(text, "each") == 0)
+		return SKEP_STREAMS_EACH;
+	if (text[0] < '0' || text[0] > '9')
+		skep_reader_fail_value(&d->r, map, "streams",
+			"expected a whole number from 1 to %d, or `each`: every message has a connection of its own",
+			STREAMS_MOST);
+	return (uint32_t)skep_read_integer(&d->r, map, "streams", 1, STREAMS_MOST, 1);
+}
+
 static struct skep_link_profile read_link_profile(struct skep_draft *d, const struct skep_yaml_node *map,
 	double spread_s, const struct skep_link_profile *otherwise)
 {
@@ -265,6 +282,7 @@ static struct skep_link_profile read_link_profile(struct skep_draft *d, const st
 	if (!d->r.diag->set && map != d->root && link_profile.loss <= 0)
 		check_mss(d, map);
 	link_profile.overhead_s = skep_read_quantity(&d->r, map, "overhead", SKEP_TIME, 0, 60, otherwise->overhead_s);
+	link_profile.streams = read_streams(d, map, otherwise->streams);
 	link_profile.overtake = skep_read_choice(&d->r, map, "order", words, otherwise->overtake) == 1;
 	read_jitter(d, map, spread_s, &link_profile);
 	return link_profile;

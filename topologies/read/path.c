@@ -70,6 +70,21 @@ double skep_path_weight(const struct skep_topology *t, uint32_t from, uint32_t t
 	return t->fairness == SKEP_FAIRNESS_LATENCY ? 1 / there_s : 1;
 }
 
+/* Also within one machine or beside the directory, where a machine's own up and down may still hold messages up. */
+uint32_t skep_path_streams(const struct skep_topology *t, uint32_t from, uint32_t to)
+{
+	if (t->link_profiles == 0)
+		return 1;
+	uint32_t streams = t->link_profile[t->link_profile_of ? t->link_profile_of[index_of(t, from, to)] : 0].streams;
+	return streams > 0 ? streams : 1;
+}
+
+bool skep_path_overtakes(const struct skep_topology *t, uint32_t from, uint32_t to)
+{
+	const struct skep_link_profile *link_profile = skep_path_link_profile(t, from, to);
+	return link_profile && link_profile->overtake;
+}
+
 double skep_path_overhead_s(const struct skep_topology *t, uint32_t from, uint32_t to)
 {
 	const struct skep_link_profile *link_profile = skep_path_link_profile(t, from, to);

@@ -28,6 +28,11 @@ double skep_path_lone_Bps(const struct skep_topology *topology, uint32_t source,
 #define SKEP_PATH_NEAR_S 1e-6
 double skep_path_weight(const struct skep_topology *topology, uint32_t from, uint32_t to);
 
+/* Connections of an ordered pair of machines that stand there, at least 1; SKEP_STREAMS_EACH: each message has its own. */
+uint32_t skep_path_streams(const struct skep_topology *topology, uint32_t from, uint32_t to);
+/* Messages of an ordered pair of machines may overtake each other. */
+bool skep_path_overtakes(const struct skep_topology *topology, uint32_t from, uint32_t to);
+
 double skep_path_overhead_s(const struct skep_topology *topology, uint32_t from, uint32_t to);
 /* The mean latency, without the truncation at 0, which makes the true mean longer. */
 double skep_path_mean_s(const struct skep_topology *topology, uint32_t from, uint32_t to);

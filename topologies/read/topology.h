@@ -45,13 +45,16 @@ struct skep_delay_file { /* a file from which jitter was read, and where its num
 	uint32_t first, count;
 };
 
+#define SKEP_STREAMS_EACH UINT32_MAX /* each message has a connection of its own */
+
 /* Further properties of a link. A link without any has all zero but window_bytes INFINITY. */
 struct skep_link_profile {
-	double window_bytes; /* of one flow: never faster than this in one round trip; INFINITY: not limited */
-	double loss;         /* the part of the packets that is lost, [0, 1): limits one flow */
+	double window_bytes; /* of a connection: never faster than this in one round trip; INFINITY: not limited */
+	double loss;         /* the part of the packets that is lost, [0, 1): limits one connection */
 	double mss_bytes;    /* of a packet */
 	double overhead_s;   /* of each message, time of its sender */
 	struct skep_jitter jitter;
+	uint32_t streams; /* connections of an ordered pair of machines, 0 as 1; or SKEP_STREAMS_EACH */
 	bool overtake; /* messages of one ordered pair of machines may; else none gets there before one that was sent earlier */
 };
 
