@@ -9,9 +9,8 @@
  * (ring_time.c). What the flows do not show is that a link which waits for chunks leaves its share to others
  * meanwhile.
  *
- * A flow here has no jitter and no overhead of messages: ring_time.c has both, for each chunk. A strand has the cap
- * of one message, as each chunk of a bunch has; a chunk that is alone on its link is no faster than that, which is up
- * to ring_time.c.
+ * A flow here has no jitter and no overhead of messages: ring_time.c has both, for each chunk. A strand stands for a
+ * connection of its link and has the cap of one, so there is one unless the link has several streams.
  *
  * Kept true: no worker is answered twice. A worker that leaves (it died, or cancelled as its attempt is void) stops
  * the flows, and the others wait until they cancel as well.
@@ -26,7 +25,8 @@
 #include "sim/world.h"
 
 #define NONE UINT32_MAX
-/* Chunks gather before a link that others use as well, and get a share of it each: so does a flow in that many parts. */
+/* Where each chunk has a connection of its own, those that gather before a link get a share of it each: so does a flow in
+ * that many parts. */
 #define STRANDS 16u
 
 /* By the number of the whole, not its slot: an arrival that is being handled may be of one that has just been left. */
@@ -119,6 +119,12 @@ static uint32_t place_of(const struct skep_world *world, uint32_t worker)
 	return world->scenario->topology.machine[worker].place;
 }
 
+static uint32_t streams_of(const struct skep_world *world, const struct skep_fused *whole, uint32_t rank)
+{
+	return skep_path_streams(&world->scenario->topology, place_of(world, whole->rank[rank].worker),
+		place_of(world, whole->rank[rank].next));
+}
+
 static double latency_ns(const struct skep_world *world, const struct skep_fused *whole, uint32_t rank)
 {
 	assert(rank < whole->size);
@@ -155,6 +161,7 @@ static struct skep_ring_link ring_link(
 	uint32_t next = next_rank(whole, rank);
 	struct skep_ring_link link = {.ready_ns = (double)(whole->rank[rank].asked_ns - first_ns),
 		.chunk_ns = fmax(1, (double)whole->rank[rank].busy_ns / skep_ring_hops(whole->size)),
+		.streams = streams_of(world, whole, rank),
 		.latency_ns = latency_ns(world, whole, rank),
 		.take_ns = operation_ns(world, whole, rank, SKEP_OP_COPY_GRAD),
 		.add_ns = operation_ns(world, whole, next, SKEP_OP_ADD),
@@ -207,13 +214,14 @@ static void start(struct skep_world *world, uint32_t slot, uint32_t rank)
 	struct skep_fused *whole = &world->fused[slot];
 	struct skep_fused_rank *from = &whole->rank[rank];
 	uint64_t bytes = link_bytes(world, whole, rank);
-	for (uint64_t strand = 0; strand < STRANDS; strand++) {
-		uint64_t part = bytes * (strand + 1) / STRANDS - bytes * strand / STRANDS;
+	uint32_t streams = streams_of(world, whole, rank), strands = streams < STRANDS ? streams : STRANDS;
+	for (uint64_t strand = 0; strand < strands; strand++) {
+		uint64_t part = bytes * (strand + 1) / strands - bytes * strand / strands;
 		if (!skep_network_start_steady(
 			    world->network, world->now, from->worker, from->next, part, tag_of(whole, rank)))
 			world->no_memory = true;
 	}
-	from->flowing = STRANDS;
+	from->flowing = strands;
 }
 
 void skep_fused_join(struct skep_world *world, uint32_t worker, const struct skep_op *op)

@@ -35,6 +35,7 @@ static void die(struct skep_world *world, uint32_t index, skep_time heard_at_ns)
 	skep_arithmetic_forget(world, index);
 	process->armed = SKEP_TIME_NEVER;
 	process->dead = true;
+	skep_world_disconnect(world, index);
 	process->lost_epoch = skep_node_epoch(process->node);
 	if (heard_at_ns != SKEP_TIME_NEVER)
 		skep_world_schedule(world, heard_at_ns, world->sequence++, SKEP_SIM_EVENT_DETECTED, index);
@@ -52,6 +53,7 @@ static void start_incarnation(struct skep_world *world, uint32_t index)
 	assert(index < world->plan->workers);
 	assert(world->process[index].dead);
 	struct skep_process *process = &world->process[index];
+	skep_world_disconnect(world, index); /* from what others have sent meanwhile */
 	skep_node_init(process->node, world->plan, index, 0);
 	process->dead = false;
 	process->life++;

@@ -3,12 +3,13 @@
  * ring_time.c - simulates n chunks on their ways through the n links of a ring, apart from the rest of the run: see
  * ring_time.h.
  *
- * Chunks that are on a link at the same time share it evenly, as messages do in the network model. All chunks are
- * equal here, so they leave a link in the order in which they came, and `work`, the part of a chunk that each one
- * present has been given so far, says when. At the far end of a link a rank takes them one by one.
+ * A link moves as many chunks at a time as it has streams, and the others wait in the order in which they came, as messages do
+ * in the network model. Those that move share it evenly. All chunks are equal here, so they leave a link in the order in which
+ * they came, and `work`, the part of a chunk that each moving one has been given so far, says when. At the far end of a link a
+ * rank takes them one by one.
  *
- * The rate of a single chunk has a limit of its own as well (cap_ns), so several chunks together may be faster than
- * one after the other. Latency is drawn for each chunk on each link, as for each message.
+ * The rate of a stream has a limit of its own as well (cap_ns), so several together may be faster than one chunk after the
+ * other. Latency is drawn for each chunk on each link, as for each message.
  *
  * Why not a formula: where links differ, chunks bunch up before the thin ones and reach the next of these together,
  * and the sum lies anywhere between the largest of the terms (a pipeline that is always full) and their sum (one
@@ -26,18 +27,20 @@
 #define ENTRIES 8u /* for each chunk */
 
 struct link {
-	double work, since_ns; /* chunks' worth given to each one present, as of then */
+	double work, since_ns; /* chunks' worth given to each one that moves, as of then */
 	double free_ns;        /* the receiver is busy until then */
 	double sender_ns;      /* and the sender, with what has gone */
 	double latest_ns;      /* the latest chunk comes then */
 	uint64_t random;
 	uint32_t present;
+	uint32_t moving;      /* of these, the first ones */
 	uint32_t first, last; /* chunk: the list of those present */
+	uint32_t waiting;     /* chunk: the first one that does not move, if present > moving */
 	uint32_t version;     /* of the entry in the heap that says when the first one leaves */
 };
 
 struct chunk {
-	double end; /* it leaves when the link's work has come to this */
+	double end; /* of one that moves: it leaves when the link's work has come to this */
 	uint32_t hop, next;
 };
 
@@ -103,17 +106,22 @@ static uint32_t link_of(const struct ring *ring, uint32_t chunk)
 	return (chunk + ring->chunk[chunk].hop - 1) % ring->size;
 }
 
-/* From a chunk's worth to the next, for each one present. */
+static uint32_t streams_of(const struct ring *ring, uint32_t l)
+{
+	return ring->of[l].streams > 0 ? ring->of[l].streams : 1;
+}
+
+/* From a chunk's worth to the next, for each one that moves. */
 static double pace_ns(const struct ring *ring, uint32_t l)
 {
 	assert(l < ring->size);
-	return fmax(ring->of[l].chunk_ns * ring->link[l].present, ring->of[l].cap_ns);
+	return fmax(ring->of[l].chunk_ns * ring->link[l].moving, ring->of[l].cap_ns);
 }
 
 static void bring_up_to(struct ring *ring, uint32_t l, double now_ns)
 {
 	struct link *link = &ring->link[l];
-	if (link->present > 0)
+	if (link->moving > 0)
 		link->work += (now_ns - link->since_ns) / pace_ns(ring, l);
 	link->since_ns = now_ns;
 }
@@ -135,12 +143,18 @@ static void come(struct ring *ring, uint32_t c, double now_ns)
 	uint32_t l = link_of(ring, c);
 	struct link *link = &ring->link[l];
 	bring_up_to(ring, l, now_ns);
-	ring->chunk[c].end = link->work + 1;
 	if (link->present++ > 0)
 		ring->chunk[link->last].next = c;
 	else
 		link->first = c;
 	link->last = c;
+	if (link->moving == streams_of(ring, l)) {
+		if (link->present == link->moving + 1)
+			link->waiting = c;
+		return;
+	}
+	ring->chunk[c].end = link->work + 1;
+	link->moving++;
 	expect(ring, l);
 }
 
@@ -182,7 +196,12 @@ static void leave(struct ring *ring, uint32_t l, double now_ns)
 	bring_up_to(ring, l, now_ns);
 	link->work = ring->chunk[c].end;
 	link->first = ring->chunk[c].next;
-	link->present--;
+	if (link->present-- > link->moving) {
+		ring->chunk[link->waiting].end = link->work + 1;
+		link->waiting = ring->chunk[link->waiting].next;
+	} else {
+		link->moving--;
+	}
 	expect(ring, l);
 	link->free_ns = fmax(link->free_ns, now_ns) + receive_ns(ring, l, ring->chunk[c].hop);
 	uint32_t rank = (l + 1) % ring->size;

@@ -11,6 +11,7 @@
 struct skep_ring_link {    /* from a rank to the next */
 	double ready_ns;   /* when the sender begins */
 	double chunk_ns;   /* how long one chunk keeps the link busy */
+	uint32_t streams;  /* chunks that it moves at a time, the others wait for their turn; 0: one */
 	double latency_ns; /* of one chunk, before that; the link is not busy meanwhile */
 	double add_ns,
 		store_ns;    /* what the receiver does with a chunk before it goes on, one at a time: ADD, STORE ... */

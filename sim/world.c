@@ -438,6 +438,25 @@ void skep_world_deliver(struct skep_world *world, uint32_t f)
 	skep_world_step(world, message->to.index, &event);
 }
 
+/* A message whose connection has ended. */
+static void forget(void *context, uint64_t flight)
+{
+	struct skep_world *world = context;
+	assert(flight < world->flight_capacity);
+	struct skep_inflight_message *lost = &world->flight[flight];
+	const struct skep_process *sender = &world->process[lost->message.from.index];
+	bool holds = lost->message.payload.generation != 0 && sender->life == lost->life && !sender->dead;
+	if (holds && sender->device)
+		skep_device_buffer_release(sender->device, lost->message.payload);
+	lost->next = world->free_flight;
+	world->free_flight = (uint32_t)flight;
+}
+
+void skep_world_disconnect(struct skep_world *world, uint32_t index)
+{
+	skep_network_close(world->network, world->now, machine_of(world, index), forget, world);
+}
+
 void skep_world_handle(struct skep_world *world, const struct skep_queue_entry *entry)
 {
 	struct skep_event event;

@@ -138,6 +138,9 @@ void skep_world_prefetch_message(const struct skep_world *world, uint32_t flight
 void skep_world_arrive(struct skep_world *world, uint32_t flight);
 void skep_world_deliver(struct skep_world *world, uint32_t flight);
 
+/* The process at this index has ended or begins: tensors that are under way from it or to it are lost with its connections. */
+void skep_world_disconnect(struct skep_world *world, uint32_t index);
+
 /* Worker's ALLREDUCE, first in its lane, ends then. */
 void skep_world_end_fused(struct skep_world *world, uint32_t worker, skep_time time);
 
