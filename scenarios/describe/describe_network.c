@@ -75,7 +75,7 @@ static void print_caps(
 	bool windowed = !isinf(link_profile->window_bytes);
 	if (!windowed && link_profile->loss <= 0)
 		return;
-	fprintf(out, "%sa flow gets at most %s", *lead, skep_rate_text(row->cap_Bps.least, a));
+	fprintf(out, "%sa connection gets at most %s", *lead, skep_rate_text(row->cap_Bps.least, a));
 	*lead = ",\n            ";
 	if (row->cap_Bps.most > row->cap_Bps.least)
 		fprintf(out, " to %s", skep_rate_text(row->cap_Bps.most, b));
@@ -86,6 +86,18 @@ static void print_caps(
 	if (link_profile->loss > 0)
 		fprintf(out, "loss %g %% of packets of %g B", 100 * link_profile->loss, link_profile->mss_bytes);
 	fprintf(out, ")");
+}
+
+static void print_streams(const struct skep_link_profile *link_profile, const char **lead, FILE *out)
+{
+	if (link_profile->streams <= 1)
+		return;
+	if (link_profile->streams == SKEP_STREAMS_EACH)
+		fprintf(out, "%seach message has a connection of its own", *lead);
+	else
+		fprintf(out, "%s%" PRIu32 " connections for each ordered pair of machines", *lead,
+			link_profile->streams);
+	*lead = ",\n            ";
 }
 
 static void print_jitter(
@@ -114,7 +126,7 @@ static void print_jitter(
 static bool is_plain(const struct skep_link_profile *link_profile)
 {
 	return isinf(link_profile->window_bytes) && link_profile->loss <= 0 && link_profile->overhead_s <= 0 &&
-	       link_profile->jitter.kind == SKEP_JITTER_NONE;
+	       link_profile->jitter.kind == SKEP_JITTER_NONE && link_profile->streams <= 1;
 }
 
 static const char *fairness_name(const struct skep_topology *t)
@@ -143,6 +155,7 @@ void skep_network_describe(const struct skep_topology *t, FILE *out)
 		}
 		fprintf(out, "  %-9s %" PRIu32 " link%s", rows == 1 ? "network" : "", row.links,
 			skep_plural(row.links));
+		print_streams(&t->link_profile[i], &lead, out);
 		print_caps(&t->link_profile[i], &row, &lead, out);
 		if (t->link_profile[i].overhead_s > 0) {
 			fprintf(out, "%s%s of its sender for each message", lead,
@@ -191,6 +204,10 @@ static cJSON *link_profile_json(const struct skep_link_profile *link_profile, co
 	if (link_profile->jitter.kind == SKEP_JITTER_NORMAL || link_profile->jitter.kind == SKEP_JITTER_LOGNORMAL)
 		cJSON_AddNumberToObject(object, link_profile->jitter.relative ? "deviation_part" : "deviation_s",
 			link_profile->jitter.deviation);
+	if (link_profile->streams == SKEP_STREAMS_EACH)
+		cJSON_AddStringToObject(object, "streams", "each");
+	else
+		cJSON_AddNumberToObject(object, "streams", link_profile->streams);
 	cJSON_AddBoolToObject(object, "overtake", link_profile->overtake);
 	return object;
 }

@@ -99,6 +99,28 @@ static void keys_of_the_file_are_of_all_its_links(void **state)
 	skep_topology_finish(&t);
 }
 
+/* One for each pair unless the file says otherwise; what a link does not say is as at the top. */
+static void streams_are_of_the_file_or_a_link(void **state)
+{
+	(void)state;
+	struct skep_topology t = read_changed("fallback", "fallback");
+	assert_int_equal(t.link_profiles, 0);
+	assert_int_equal(skep_path_streams(&t, 0, 1), 1);
+	skep_topology_finish(&t);
+	t = read_changed("fallback", "streams: 1\nfallback");
+	assert_int_equal(t.link_profiles, 0);
+	skep_topology_finish(&t);
+	t = read_changed("latency: 40 ms", "latency: 40 ms, streams: 3");
+	assert_int_equal(skep_path_streams(&t, 0, 1), 3);
+	assert_int_equal(skep_path_streams(&t, 1, 0), 1);
+	skep_topology_finish(&t);
+	t = read_changed("fallback: {bandwidth: 1 MB/s, latency: 1 s}",
+		"streams: each\nfallback: {bandwidth: 1 MB/s, latency: 1 s, streams: 1024, window: 100 kB}");
+	assert_int_equal(skep_path_streams(&t, 0, 1), SKEP_STREAMS_EACH);
+	assert_int_equal(skep_path_streams(&t, 1, 1), 1024); /* its inside is the fallback */
+	skep_topology_finish(&t);
+}
+
 static void a_link_says_otherwise(void **state)
 {
 	(void)state;
@@ -253,6 +275,11 @@ static void faults_are_refused_where_they_stand(void **state)
 		{"fallback", "mss: 0 B\nfallback", NULL, 3, "0 B", "1 B"},
 		{"fallback", "mss: 1 kB\nfallback", NULL, 3, "1 kB", "counts with `loss` alone"},
 		{LINK("mss: 1 kB"), "1 kB", "counts with `loss` alone"},
+		{"fallback", "streams: 0\nfallback", NULL, 3, "0", "1 to 1024"},
+		{"fallback", "streams: 1025\nfallback", NULL, 3, "1025", "1 to 1024"},
+		{"fallback", "streams: all\nfallback", NULL, 3, "all", "1 to 1024, or `each`"},
+		{LINK("streams: -1"), "-1", "1 to 1024, or `each`"},
+		{LINK("streams: [2]"), "[2]", "expected"},
 		{"fallback", "order: any\nfallback", NULL, 3, "any", "kept, free"},
 		{"fallback", "jitter: 50 ms\nfallback", NULL, 3, "50 ms", "keys with values"},
 		{"fallback", "latency: 3 ms\nfallback", NULL, 3, "latency", "unknown key"},
@@ -325,6 +352,7 @@ int main(void)
 		cmocka_unit_test(without_keys_there_are_no_link_profiles),
 		cmocka_unit_test(a_packet_counts_where_some_are_lost),
 		cmocka_unit_test(keys_of_the_file_are_of_all_its_links),
+		cmocka_unit_test(streams_are_of_the_file_or_a_link),
 		cmocka_unit_test(a_link_says_otherwise),
 		cmocka_unit_test(links_may_be_made_longer),
 		cmocka_unit_test(a_latency_may_have_a_deviation),

@@ -266,7 +266,7 @@ static uint32_t read_streams(struct skep_draft *d, const struct skep_yaml_node *
 		return SKEP_STREAMS_EACH;
 	if (text[0] < '0' || text[0] > '9')
 		skep_reader_fail_value(&d->r, map, "streams",
-			"expected a whole number from 1 to %d, or `each`: every message has a connection of its own",
+			"streams: expected a whole number from 1 to %d, or `each`: every message has a connection of its own",
 			STREAMS_MOST);
 	return (uint32_t)skep_read_integer(&d->r, map, "streams", 1, STREAMS_MOST, 1);
 }

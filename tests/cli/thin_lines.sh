@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# thin_lines.sh - pipelines over lines that are slower than their stages: `skep sim` against recurrences by hand (thin_lines.py), in
+# which a line serves the messages of two workers one after the other; and what `streams` makes of it.
+set -u
+. tests/cli/lib.sh
+needs python3 sqlite3
+
+# Eight blocks of 18 ms forward and 36 ms backward, whose activations are 8 MiB.
+mkdir gpus
+cat >gpus/steady.yaml <<'END'
+name: steady
+source: Assumed for this test.
+flops: 10 TFLOP/s
+efficiency: 1
+memory_bandwidth: 100000 GB/s
+memory: 1000 GB
+overhead: 0 s
+tables: [{file: steady.csv, of: layers, model: eight-blocks, type: fp32, source: derived by hand}]
+END
+cat >gpus/steady.csv <<'END'
+layer,tensor_parallel,microbatch,forward_us,backward_us,update_us,forward_flop,forward_bytes
+embedding,1,1,0.000001,0.000001,0.000001,1,1
+block,1,1,18000,36000,0.000001,1000000,1000000
+head,1,1,0.000001,0.000001,0.000001,1,1
+END
+cat >model.yaml <<'END'
+name: eight-blocks
+kind: transformer
+transformer: {hidden: 1024, sequence: 2048, blocks: 8, vocabulary: 2}
+END
+
+scenario() { # scenario KIND STAGES MODEL_CHUNKS MICROBATCHES RATE LATENCY [STREAMS]: makes topology.yaml and scenario.yaml
+	local chunks=
+	[ "$3" -eq 1 ] || chunks="model_chunks: $3, "
+	cat >topology.yaml <<-END
+	name: $2 in a row
+	source: Assumed for this test.
+	directory: here
+	${7:+streams: $7}
+	sites:
+	  here: {machines: [{count: $2, gpu: steady}], inside: {bandwidth: $5, latency: $6}}
+	END
+	cat >scenario.yaml <<-END
+	name: $1 over thin lines
+	seed: 1
+	model: {file: model.yaml, stages: $2}
+	cluster: {topology: topology.yaml, allocation: {method: strided}, compute: {predictor: table, outside: refuse}}
+	schedule: {pipeline: $1, ${chunks}global_batch: $4, microbatch: 1}
+	train: {arithmetic: none, optimizer: {name: adamw, lr: 1.0e-4}, until: {steps: 1}}
+	END
+}
+
+# From the first pass's begin to the last one's end; messages have headers, which are not in the recurrences.
+seen() {
+	rm -f runs.db
+	"$skep" sim -q scenario.yaml --db runs.db >"$out" 2>"$err" || cat "$err" >&2
+	sqlite3 runs.db "SELECT printf('%.6f', max(end_s) - min(begin_s)) FROM ops WHERE kind IN ('forward', 'backward')"
+}
+
+close() { # close NAME SEEN WANTED: within 1 ms
+	if awk "BEGIN { exit !($2 - $3 < 0.001 && $3 - $2 < 0.001) }" </dev/null; then
+		pass "$1: $3 s"
+	else
+		fail "$1" "$2 s, by hand $3 s"
+	fi
+}
+
+as_by_hand() { # as_by_hand KIND STAGES MODEL_CHUNKS MICROBATCHES RATE_BIT LATENCY_MS
+	scenario "$1" "$2" "$3" "$4" "$5 bit/s" "$6 ms"
+	close "$1, $2 stages, $4 microbatches, $5 bit/s, $6 ms" "$(seen)" \
+		"$(python3 "$root/tests/cli/thin_lines.py" "$1" "$2" "$3" "$4" 8388608 "$5" "$(awk "BEGIN { print $6 / 1000 }")")"
+}
+
+# ---- a line serves in order ---------------------------------------------------------------------------------------------
+
+scenario gpipe 8 1 64 '1 Gbit/s' '10 ms'
+close 'GPipe in eight stages over 1 Gbit/s' "$(seen)" 9.967
+
+for kind in gpipe 1f1b; do
+	as_by_hand $kind 8 1 64 1e9 10
+	as_by_hand $kind 8 1 64 3e8 10
+	as_by_hand $kind 4 1 16 2e9 100
+	as_by_hand $kind 2 1 32 5e8 1
+done
+for rate in 1e9 3e8 1e10; do
+	as_by_hand interleaved 4 2 16 $rate 10
+done
+as_by_hand interleaved 2 4 8 1e9 5
+
+# ---- streams ------------------------------------------------------------------------------------------------------------
+
+# With a connection for each, all that is under way creeps, and the next stage waits for it.
+scenario gpipe 8 1 64 '1 Gbit/s' '10 ms' 1
+one=$(seen)
+close 'one stream is the default' "$one" 9.967
+scenario gpipe 8 1 64 '1 Gbit/s' '10 ms' 2
+two=$(seen)
+scenario gpipe 8 1 64 '1 Gbit/s' '10 ms' each
+each=$(seen)
+close 'a stream for each message is what it was' "$each" 20.519
+if awk "BEGIN { exit !($one < $two && $two < $each) }" </dev/null; then
+	pass 'two streams lie between'
+else
+	fail 'two streams lie between' "$one s, $two s, $each s"
+fi
+
+"$skep" check scenario.yaml >"$out" 2>"$err"
+check 'the check says so' grep -q 'network .*each message has a connection of its own' "$out"
+
+plan
