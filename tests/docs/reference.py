@@ -143,14 +143,14 @@ def maps_of(value, path=(), name=""):
             yield from maps_of(item, path + (index,), name + "[]")
 
 
-LINK = "bandwidth|latency|shared|window|loss|mss|overhead|order|jitter"
+LINK = "bandwidth|latency|shared|streams|window|loss|mss|overhead|order|jitter"
 # Machines and links are described in several places of a topology; the reference has them once.
 SAME = (
     (r"^(sites\.NAME\.)?machines\[\](\.|$)", r"machine\2"),
     (r"^peers\.gpus\[\]\.(?!share$)", "machine."),
     (r"^peers\.(?=(gpu|price|pcie|host|inner)(\.|$))", "machine."),
     (r"^(links\[\]|sites\.NAME\.inside|fallback)\.(?=(%s)\b)" % LINK, "link."),
-    (r"^(?=(window|loss|mss|overhead|order|jitter)\b)", "link."),
+    (r"^(?=(streams|window|loss|mss|overhead|order|jitter)\b)", "link."),
 )
 
 

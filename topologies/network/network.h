@@ -15,10 +15,10 @@
  * to ns.
  *
  * Connections: an ordered pair of machines has as many as its link has `streams`, one by default; the two directions are
- * independent. A connection serves one message at a time, in the order in which they were sent. With several streams a message
- * takes the one that is free first: that is what a pool of connections does, and none stands idle while messages wait. A window and what
- * loss allows are a connection's. There is no slow start in this model, so a connection that was idle goes on at once. With
- * SKEP_STREAMS_EACH every message has a connection of its own and waits for none.
+ * independent. A connection serves one message at a time, in the order in which they were sent. With several streams a
+ * message takes the one that is free first: that is what a pool of connections does, and none stands idle while messages
+ * wait. A window and what loss allows are a connection's. There is no slow start in this model, so a connection that was
+ * idle goes on at once. With SKEP_STREAMS_EACH every message has a connection of its own and waits for none.
  *
  * Control messages take turns as tensors do, since they do in the executor: Open MPI keeps one TCP connection for each pair of
  * processes, on which what has been sent later waits behind what has been handed to it before, frames of control behind
@@ -39,9 +39,10 @@
 #include "core/skep.h"
 #include "topologies/read/topology.h"
 
-/* A transfer of at most so many bytes (grants, tallies, heartbeats) neither shares nor takes bandwidth: when its turn has come it
- * arrives after its bytes at the least capacity on its way, and holds up none behind it. It would change the rates of the large flows beside
- * it by next to nothing, and the directory's links would join all of them into one problem. */
+/* A transfer of at most so many bytes (grants, tallies, heartbeats) neither shares nor takes bandwidth: when its turn has
+ * come it arrives after its bytes at the least capacity on its way, and holds up none behind it. It would change the
+ * rates of the large flows beside it by next to nothing, and the directory's links would join all of them into one
+ * problem. */
 #define SKEP_NETWORK_SMALL_BYTES 2048u
 
 struct skep_network;
@@ -68,12 +69,13 @@ skep_time skep_network_next(struct skep_network *network);
 uint32_t skep_network_advance(struct skep_network *network, skep_time now, uint64_t *ret_tag, uint32_t capacity);
 
 /* The transfers of this tag that have not arrived end here and will not arrive, those that wait for their turn included;
- * returns how many there were. *ret_left: the bytes of them that have not been moved (0 of small ones). `now` as for starting one. Looks at all transfers. */
+ * returns how many there were. *ret_left: the bytes of them that have not been moved (0 of small ones). `now` as for
+ * starting one. Looks at all transfers. */
 uint32_t skep_network_stop(struct skep_network *network, skep_time now, uint64_t tag, uint64_t *ret_left);
 
-/* The process of a machine has ended, and its connections with it: the large messages that take turns on them, from it and to
- * it, end and will not arrive; `ended` hears of each. Those of its next process are empty. Small
- * ones still arrive, as does what is on a connection of its own. `now` as for starting one. Looks at all transfers. */
+/* The process of a machine has ended, and its connections with it: the large messages that take turns on them, from it and
+ * to it, end and will not arrive; `ended` hears of each. Those of its next process are empty. Small ones still arrive, as
+ * does what is on a connection of its own. `now` as for starting one. Looks at all transfers. */
 void skep_network_close(struct skep_network *network, skep_time now, uint32_t machine,
 	void (*ended)(void *context, uint64_t tag), void *context);
 
