@@ -15,7 +15,8 @@ import sys
 
 text, seen = open(sys.argv[1]).read(), json.load(open(sys.argv[2]))
 network = seen.get("network", {"links": [], "sites": []})
-plain = lambda link: "window_bytes" not in link and not link["loss"] and not link["overhead_s"] and link["jitter"] == "none"
+plain = lambda link: ("window_bytes" not in link and not link["loss"] and not link["overhead_s"] and link["jitter"] == "none"
+                      and link["streams"] == 1)
 labels = {
     "model": True,
     "cluster": True,

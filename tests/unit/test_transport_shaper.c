@@ -55,6 +55,28 @@ static void a_message_arrives_when_the_model_says(void **state)
 	skep_shaper_destroy(NULL);
 }
 
+/* A shaped run plays the turns of the simulator: tensors of a pair in order, control behind them, other pairs beside them. */
+static void messages_of_a_pair_take_turns(void **state)
+{
+	(void)state;
+	static const struct {
+		uint64_t number, at_ms;
+	} want[] = {{1, 113}, {2, 213}, {3, 214}, {5, 215}, {4, 313}};
+	struct skep_shaper *shaper = skep_shaper_create(&topology);
+	struct skep_shaper_flow got;
+	start(shaper, 2, 3, 5, 202000, 3 * MS); /* the model's clock is there when it hears of the rest */
+	start(shaper, 0, 1, 1, 100000, 1 * MS);
+	start(shaper, 0, 1, 2, 100000, 1 * MS);
+	start(shaper, 0, 1, 3, 1000, 2 * MS); /* takes 1 ms when its turn has come, beside the next one */
+	start(shaper, 0, 1, 4, 100000, 2 * MS);
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+		assert_false(skep_shaper_arrived(shaper, want[i].at_ms * MS - 1000, &got));
+		assert_true(skep_shaper_arrived(shaper, want[i].at_ms * MS + 1000, &got));
+		assert_int_equal(got.number, want[i].number);
+	}
+	skep_shaper_destroy(shaper);
+}
+
 /* Two to one receiver share its link; one that rank 0 heard of late still starts at its sender's stamp. */
 static void late_news_of_a_message_does_not_delay_it(void **state)
 {
@@ -164,6 +186,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_arrives_when_the_model_says),
+		cmocka_unit_test(messages_of_a_pair_take_turns),
 		cmocka_unit_test(late_news_of_a_message_does_not_delay_it),
 		cmocka_unit_test(a_stamp_of_the_past_is_the_present),
 		cmocka_unit_test(every_message_arrives_once),
