@@ -17,6 +17,10 @@
  * MPI_Request_get_status, which declares nothing, says that it has ended by itself. No rank is replaced here:
  * spare ranks are there from the start.
  *
+ * Over TCP both communicators share the one connection that Open MPI keeps between two processes, which sends in the order in
+ * which it was handed things: a frame of control waits behind the tensors before it, and these follow each other. The network
+ * model has it so as well (topologies/network/network.h).
+ *
  * MPI can only be polled. So that an idle process can sleep, every process has a wake-up in memory that the host's
  * processes share, and a sender signals the receiver's. For peers on other hosts, and for transfers that take
  * several steps, a wait is a short sleep between polls.
