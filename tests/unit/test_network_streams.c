@@ -215,6 +215,27 @@ static void a_stopped_message_leaves_its_turn_to_the_next(void **state)
 	topology_free(&topology);
 }
 
+/* What shares the uplink is stopped at the instant at which a message arrives: the next one has the rate of now. */
+static void the_next_message_has_the_rate_of_now(void **state)
+{
+	(void)state;
+	struct skep_topology topology;
+	uint64_t left;
+	line_of_machines(&topology, 3, 1);
+	struct skep_network *network = skep_network_create(&topology);
+	assert_true(skep_network_start(network, 0, 0, 1, MB, 1));
+	assert_true(skep_network_start(network, 0, 0, 1, MB, 2));
+	assert_true(skep_network_start(network, 0, 0, 2, 9 * MB, 3));
+	assert_int_equal(skep_network_advance(network, 50 * MS, &left, 1), 0);
+	assert_true(skep_network_next(network) == 2050 * MS);
+	assert_int_equal(skep_network_stop(network, 2050 * MS, 3, &left), 1);
+	assert_true(skep_network_next(network) == 2050 * MS);
+	assert_seconds(arrival_of(network, 1), 2.05);
+	assert_seconds(arrival_of(network, 2), 3.05);
+	skep_network_destroy(network);
+	topology_free(&topology);
+}
+
 /* A machine dies with ten messages under way to each of 40 others: all of them go, at whatever stage they are, and what
  * others send arrives as if those had never been. */
 static void a_machine_dies_with_a_queue_of_messages(void **state)
@@ -306,6 +327,7 @@ int main(void)
 		cmocka_unit_test(a_window_is_of_a_connection),
 		cmocka_unit_test(control_waits_for_its_turn),
 		cmocka_unit_test(a_stopped_message_leaves_its_turn_to_the_next),
+		cmocka_unit_test(the_next_message_has_the_rate_of_now),
 		cmocka_unit_test(a_machine_dies_with_a_queue_of_messages),
 		cmocka_unit_test(connections_end_with_their_machine),
 		cmocka_unit_test(a_steady_flow_waits_for_no_turn),
