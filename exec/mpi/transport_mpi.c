@@ -2,9 +2,10 @@
  *
  * transport_mpi.c - frames and tensors as MPI messages.
  *
- * Two communicators. Frames are small, carry one tag and are found by a matched probe, so nothing that arrives can
- * surprise a posted receive. A tensor goes straight from the sender's buffer to the receiver's as a contiguous
- * message of its own (the only kind that Open MPI moves with a single copy between processes of a host), under a
+ * Two communicators, which over TCP share one connection for each pair of processes: frames wait behind the tensors before
+ * them, as in the network model. Frames are small, carry one tag and are found by a matched probe, so nothing that arrives
+ * can surprise a posted receive. A tensor goes straight from the sender's buffer to the receiver's as a contiguous message of
+ * its own (the only kind that Open MPI moves with a single copy between processes of a host), under a
  * tag that its frame's number gives: of one sender, no two tensors under way share a tag, so they cannot be
  * mistaken for each other. It is probed for too, and received only if it is as long as its frame says. Sends are
  * owned until MPI_Test has seen their end; no request is ever freed or cancelled.
@@ -16,10 +17,6 @@
  * 5.0 ends the process when those bytes fail in their turn. So a request is tested only when
  * MPI_Request_get_status, which declares nothing, says that it has ended by itself. No rank is replaced here:
  * spare ranks are there from the start.
- *
- * Over TCP both communicators share the one connection that Open MPI keeps between two processes, which sends in the order in
- * which it was handed things: a frame of control waits behind the tensors before it, and these follow each other. The network
- * model has it so as well (topologies/network/network.h).
  *
  * MPI can only be polled. So that an idle process can sleep, every process has a wake-up in memory that the host's
  * processes share, and a sender signals the receiver's. For peers on other hosts, and for transfers that take
