@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/stop.h"
+#include "base/process/stop.h"
 #include "commands/commands.h"
 #include "version.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "analysis/summary/recording.h"
-#include "base/stop.h"
+#include "base/process/stop.h"
 #include "commands/arguments.h"
 #include "commands/commands.h"
 #include "commands/resume.h"

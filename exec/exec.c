@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/signals.h"
+#include "base/process/signals.h"
 #include "core/hash.h"
 #include "exec/loop/loop.h"
 #include "exec/loop/post_mortem.h"

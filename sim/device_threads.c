@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/threads.h"
+#include "base/process/threads.h"
 
 enum task_state { TASK_NONE, TASK_WAITING, TASK_RUNNING, TASK_DONE };
 

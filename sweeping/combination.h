@@ -5,7 +5,7 @@
 #ifndef SKEP_SWEEPING_COMBINATION_H
 #define SKEP_SWEEPING_COMBINATION_H
 
-#include "base/process_pool.h"
+#include "base/process/process_pool.h"
 #include "scenarios/read/scenario.h"
 #include "scenarios/read/vary.h"
 #include "sweeping/sweep.h"

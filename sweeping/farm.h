@@ -7,7 +7,7 @@
 #define SKEP_SWEEPING_FARM_H
 
 #include "base/diag.h"
-#include "base/process_pool.h"
+#include "base/process/process_pool.h"
 
 struct skep_sweep_farm;
 

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/process/signals.h"
 #include "base/reader.h"
-#include "base/signals.h"
 #include "exec/loop/clock.h"
 #include "exec/mpi/launch.h"
 #include "exec/mpi/ulfm.h"

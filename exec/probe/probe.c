@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/signals.h"
+#include "base/process/signals.h"
 #include "exec/mpi/startup.h"
 #include "exec/mpi/transport_mpi.h"
 #include "exec/probe/probe_rank.h"

@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "base/threads.h"
+#include "base/process/threads.h"
 
 enum { SPINS = 1000 }; /* some 20 us */
 

@@ -6,7 +6,7 @@
 #ifndef SKEP_PLANNING_FREE_SETTINGS_H
 #define SKEP_PLANNING_FREE_SETTINGS_H
 
-#include "base/process_pool.h"
+#include "base/process/process_pool.h"
 #include "planning/plan/planner.h"
 #include "planning/problem/choices.h"
 

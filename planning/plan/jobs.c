@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/signals.h"
+#include "base/process/signals.h"
 
 struct slot {
 	void *bytes;

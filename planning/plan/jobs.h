@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jobs.h - many like things done side by side, in processes (base/process_pool.h): each answers with bytes, and the answers come
- * back in the order of their numbers, whichever was done first.
+ * jobs.h - many like things done side by side, in processes (base/process/process_pool.h): each answers with bytes, and the
+ * answers come back in the order of their numbers, whichever was done first.
  */
 #ifndef SKEP_PLANNING_JOBS_H
 #define SKEP_PLANNING_JOBS_H
 
-#include "base/process_pool.h"
+#include "base/process/process_pool.h"
 
 /* The answer to job `number`, which the callee frees; called in the process of the caller. */
 typedef void skep_jobs_answer(void *context, uint32_t number, void *bytes, uint64_t count);

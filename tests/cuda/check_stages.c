@@ -469,7 +469,6 @@ struct tie {
 
 static void init_tied(struct job *job, const struct tie *tie, bool cpu)
 {
-	struct skep_diag error;
 	init(job, "tiny-gpt2", 1, SKEP_DEVICE_CPU);
 	tied_init(job, tie->codec);
 	job->plan.inner_steps = tie->periodic;
@@ -481,7 +480,7 @@ static void init_tied(struct job *job, const struct tie *tie, bool cpu)
 	for (uint32_t s = 0; s < 2; s++) {
 		skep_device_destroy(job->device[s]);
 		job->device[s] = skep_device_create_on(cpu ? SKEP_DEVICE_CPU : tie->kind[s],
-			&(struct skep_device_place){0}, &job->training, s, fresh(&error));
+			&(struct skep_device_place){0}, &job->training, s, &(struct skep_diag){0});
 		assert_non_null(job->device[s]);
 	}
 }

@@ -3,7 +3,7 @@
  * threads.c - see threads.h. A thread that finds nothing remembers how many offers there were while it holds the lock, so an
  * offer between that and its sleep is seen.
  */
-#include "base/threads.h"
+#include "base/process/threads.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * stop.h - SIGINT, SIGTERM and SIGHUP as a wish that a command grants when what it does is whole. Said again, it ends the process
  * wherever it is.
  */
-#ifndef SKEP_BASE_STOP_H
-#define SKEP_BASE_STOP_H
+#ifndef SKEP_BASE_PROCESS_STOP_H
+#define SKEP_BASE_PROCESS_STOP_H
 
 #include <signal.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stop.c - see stop.h. A handler, and not the descriptor of base/signals.h: a simulation never waits, so
+ * stop.c - see stop.h. A handler, and not the descriptor of base/process/signals.h: a simulation never waits, so
  * it would have to ask the
  * kernel time and again, and a second signal has to end it in the middle of an operation of minutes.
  */
-#include "base/stop.h"
+#include "base/process/stop.h"
 
 #include <stddef.h>
 

@@ -6,8 +6,8 @@
  *
  * Kept true: no offer is missed. The thread that adds work holds the lock and calls skep_threads_offer() before giving it away.
  */
-#ifndef SKEP_BASE_THREADS_H
-#define SKEP_BASE_THREADS_H
+#ifndef SKEP_BASE_PROCESS_THREADS_H
+#define SKEP_BASE_PROCESS_THREADS_H
 
 #include <pthread.h>
 #include <stdatomic.h>

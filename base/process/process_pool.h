@@ -2,8 +2,8 @@
  *
  * process_pool.h - processes of this host that do jobs, one at a time each, and answer with bytes.
  */
-#ifndef SKEP_BASE_PROCESS_POOL_H
-#define SKEP_BASE_PROCESS_POOL_H
+#ifndef SKEP_BASE_PROCESS_PROCESS_POOL_H
+#define SKEP_BASE_PROCESS_PROCESS_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * threads when they are loaded (OpenBLAS, MPI): a handler that runs on one of these blocks the signal there as well and
  * sends it again, until it has found no thread that takes it, and waits for the descriptor.
  */
-#ifndef SKEP_BASE_SIGNALS_H
-#define SKEP_BASE_SIGNALS_H
+#ifndef SKEP_BASE_PROCESS_SIGNALS_H
+#define SKEP_BASE_PROCESS_SIGNALS_H
 
 #include <signal.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
  * some jobs are shorter than a fork. Keeps true: a worker ends with its parent, however that ends (the kernel signals it, and
  * its pipe ends); an answer is whole or it is a death; no worker holds an end of another one's pipe.
  */
-#include "base/process_pool.h"
+#include "base/process/process_pool.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/signals.h"
+#include "base/process/signals.h"
 
 struct worker {
 	pid_t pid; /* 0: none */
