@@ -17,8 +17,9 @@
 #include "topologies/read/topology_stats.h"
 
 #define ERROR_BYTES 2048
-#define DEVICE_S 5.0 /* for a device, about */
-#define TELL_S 5.0   /* between two lines */
+#define DEVICE_S 5.0    /* for a device, about */
+#define TELL_S 5.0      /* between two lines */
+#define WARNINGS_MAX 8u /* links that are named on stderr */
 
 struct request {
 	struct arguments common;
@@ -110,10 +111,37 @@ static enum status show(const struct request *r)
 	return made ? STATUS_DONE : skep_report_error(STATUS_FAILED, "not enough memory");
 }
 
+/* Also when quiet: what is written may be wrong by as much. */
+static void warn(const struct request *r, const struct skep_probed *probed)
+{
+	uint32_t uncertain = 0;
+	for (uint32_t i = 0; i < probed->places * probed->places; i++) {
+		const struct skep_probed_link *way = &probed->way[i];
+		const uint32_t from = i / probed->places, to = i % probed->places;
+		if (isnan(way->latency_s) || !skep_probed_uncertain(way) || uncertain++ >= WARNINGS_MAX)
+			continue;
+		fprintf(stderr, "skep: warning: %s -> %s: ", probed->place_name[from],
+			from == to ? "itself" : probed->place_name[to]);
+		skep_probed_put_doubt(stderr, way);
+		putc('\n', stderr);
+	}
+	if (uncertain == 0)
+		return;
+	if (uncertain > WARNINGS_MAX)
+		fprintf(stderr, "skep: warning: and so %u more, which %s names\n", uncertain - WARNINGS_MAX,
+			r->common.output);
+	fprintf(stderr,
+		"skep: these machines or links are too busy to be measured well, or vary by themselves: try more "
+		"--time, fewer processes a host%s\n",
+		r->probe.at_once ? ", no --at-once" : "");
+}
+
 static enum status finish(const struct request *r, struct skep_probed *probed)
 {
 	struct skep_diag diag = {0};
 	bool written = skep_probed_write(probed, r->common.output, &diag);
+	if (written)
+		warn(r, probed);
 	skep_probed_finish(probed);
 	return written ? show(r) : skep_report_diag(STATUS_FAILED, &diag);
 }
@@ -233,13 +261,13 @@ static const struct skep_option link_rows[] = {
 	{"at-once", 0, SKEP_OPTION_FLAG, offsetof(struct request, probe.at_once),
 		.help = "measure pairs without a common rank at the same time: faster, but pairs may disturb each other"},
 	{"time", 0, SKEP_OPTION_QUANTITY, offsetof(struct request, time_s), "TIME",
-		.help = "for each link, from '10 ms' to '60 s'; links of long latency take more",
+		.help = "for each link, from '10 ms' to '60 s'; links of long latency take more, and so do busy machines",
 		.dimension = SKEP_TIME, .low = 0.01, .high = 60, .usual = "1 s", .example = "1 s",
 		.expected = "a time of 10 ms to 60 s, such as '1 s'"},
 	{"payload", 0, SKEP_OPTION_QUANTITY, offsetof(struct request, bytes), "BYTES",
 		.help = "size of the messages that bandwidth is measured with; take what training will send",
 		.dimension = SKEP_BYTES, .low = 2049, .high = SKEP_PROBE_RANK_BYTES_MAX,
-		.usual = "what takes long enough, at most 16 MiB", .example = "1 MiB",
+		.usual = "what takes long enough, at most 24 MiB", .example = "1 MiB",
 		.expected = "a size above 2 KiB, up to 1 GiB, such as '1 MiB'"},
 	{"shape", 0, SKEP_OPTION_PATH, offsetof(struct request, probe.shape_path), "TOPOLOGY",
 		.help = "delay messages as this topology would, one host only: a test of the measurement"},

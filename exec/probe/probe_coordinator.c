@@ -10,7 +10,9 @@
  */
 #include "exec/probe/probe_rank_internal.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The `nth` rank at a place, from 0; UINT32_MAX: there are not so many. */
@@ -34,8 +36,19 @@ static double real(uint64_t word)
 static void keep_way(struct probe_rank *p, uint32_t from, uint32_t to, const struct skep_probed_link *way)
 {
 	struct skep_probed *probed = p->setup->probed;
-	*skep_probed_link(probed, probed->place_of[from], probed->place_of[to]) = *way;
+	const uint32_t a = probed->place_of[from], b = probed->place_of[to];
+	char text[sizeof p->reason];
+	*skep_probed_link(probed, a, b) = *way;
 	p->batch.heard++;
+	if (!isnan(way->Bps))
+		return;
+	snprintf(text, sizeof text, "%s -> %s: bandwidth not known: %" PRIu32 " messages of up to %" PRIu64 " KiB %s%s",
+		probed->place_name[a], a == b ? "itself" : probed->place_name[b], way->transfers, way->bytes >> 10,
+		way->falling ? "are slower the larger they are. Try a larger --payload"
+			     : "take times that vary more than they grow with size. Try more --time, fewer processes a "
+			       "host, a larger --payload",
+		probed->at_once ? ", no --at-once" : "");
+	skep_probe_rank_fail(p, text);
 }
 
 static void keep_device(struct probe_rank *p, uint32_t rank, const struct skep_probed_device *device)
@@ -51,10 +64,10 @@ bool skep_probe_coordinator_receive(struct probe_rank *p, uint32_t peer, const s
 {
 	const uint64_t *word = probe_message->word;
 	struct skep_probed_device device;
-	if (word[0] == PROBE_MESSAGE_MEASURED && probe_message->words == 8 && word[1] < p->transport->ranks &&
-		word[1] != peer) {
-		const struct skep_probed_link way = {
-			real(word[2]), real(word[3]), real(word[4]), real(word[5]), (uint32_t)word[6], word[7]};
+	if (word[0] == PROBE_MESSAGE_MEASURED && probe_message->words == PROBE_MEASURED_WORDS &&
+		word[1] < p->transport->ranks && word[1] != peer) {
+		const struct skep_probed_link way = {real(word[2]), real(word[3]), real(word[4]), real(word[5]),
+			real(word[6]), real(word[7]), (uint32_t)word[8], (uint32_t)word[9], word[10], word[11] != 0};
 		keep_way(p, peer, (uint32_t)word[1], &way);
 		return true;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * probe_rank.c - what every rank of a measurement does: it answers messages, and measures when the coordinator
+ * probe_rank.c - what every rank of a measurement does: it answers messages, and measures (probe_way.c) when the coordinator
  * (probe_coordinator.c) tells it to. See probe_rank.h.
  *
  * A rank that waits sleeps as the loop of a run does, so that a measured latency is what a run will see: it includes
@@ -10,7 +10,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,17 +23,7 @@
 #define FRAMES_A_TURN 64u
 #define YIELDS 4u
 #define REST_NS 10000000u
-#define PATIENCE_NS UINT64_C(60000000000)
 #define GRACE_NS UINT64_C(1500000000)
-#define WARM_UP 4u
-#define PINGS_MAX 400u
-#define PINGS_MIN 16u
-#define BYTES_FIRST (UINT64_C(16) << 10)
-#define BYTES_GROWN (UINT64_C(16) << 20)
-#define GROWTH_MOST 16.0
-#define TRIPS 8.0    /* that a payload takes: then it is the line that is measured, and not how it begins */
-#define TIMES_MIN 3u /* that a payload of the final size is sent, and once more before them */
-#define TIMES_MAX 32u
 
 static skep_time now(const struct probe_rank *p)
 {
@@ -136,6 +125,11 @@ static void send_message(struct probe_rank *p, uint32_t to, uint8_t kind, uint32
 	p->transport->send(p->transport->self, to, &frame, bytes > 0 ? p->out : NULL);
 }
 
+void skep_probe_rank_send(struct probe_rank *p, uint32_t to, uint64_t bytes)
+{
+	send_message(p, to, SKEP_MESSAGE_FORWARD, p->sequence, bytes);
+}
+
 static void deliver(struct probe_rank *p, const struct skep_message *message)
 {
 	if (message->kind == SKEP_MESSAGE_FORWARD) {
@@ -214,6 +208,19 @@ static void on_frame(struct probe_rank *p, uint32_t peer, const struct skep_fram
 		p->over = true, p->failed = p->failed || frame->type == SKEP_FRAME_HALT;
 }
 
+bool skep_probe_rank_grow(void **memory, uint64_t *room, uint64_t bytes)
+{
+	if (bytes <= *room)
+		return true;
+	void *bigger = realloc(*memory, bytes);
+	if (bigger == NULL)
+		return false;
+	memset((char *)bigger + *room, 1, bytes - *room); /* pages are there before they are timed */
+	*memory = bigger;
+	*room = bytes;
+	return true;
+}
+
 static void *landing(void *context, uint32_t peer, const struct skep_frame *frame, struct skep_buf *ret)
 {
 	struct probe_rank *p = context;
@@ -289,106 +296,6 @@ void skep_probe_rank_poll(struct probe_rank *p)
 		rest(p);
 }
 
-/* ---- measuring a way --------------------------------------------------------------------------------------------- */
-
-bool skep_probe_rank_grow(void **memory, uint64_t *room, uint64_t bytes)
-{
-	if (bytes <= *room)
-		return true;
-	void *bigger = realloc(*memory, bytes);
-	if (bigger == NULL)
-		return false;
-	memset((char *)bigger + *room, 1, bytes - *room); /* pages are there before they are timed */
-	*memory = bigger;
-	*room = bytes;
-	return true;
-}
-
-/* From sending to the answer, s; NAN: it has failed. */
-static double exchange(struct probe_rank *p, uint32_t to, uint64_t bytes)
-{
-	char text[128];
-	if (!skep_probe_rank_grow(&p->out, &p->out_room, bytes))
-		skep_probe_rank_fail(p, "no memory for a message to measure with");
-	p->answered = false;
-	p->sequence++;
-	skep_time begin_ns = now(p);
-	if (!p->over)
-		send_message(p, to, SKEP_MESSAGE_FORWARD, p->sequence, bytes);
-	while (!p->over && (!p->answered || p->unsent > 0)) {
-		skep_probe_rank_poll(p);
-		if (now(p) < begin_ns + PATIENCE_NS)
-			continue;
-		snprintf(text, sizeof text, "rank %" PRIu32 " did not answer rank %" PRIu32 " within a minute", to,
-			p->transport->rank);
-		skep_probe_rank_fail(p, text);
-	}
-	return p->over ? NAN : 1e-9 * (double)(p->answered_ns - begin_ns);
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-/* Of round trips, which are two ways: by halves, and if both vary alike by the root of two. Returns the median trip. */
-static double measure_latency(struct probe_rank *p, uint32_t to, struct skep_probed_link *ret)
-{
-	double trip_s[PINGS_MAX];
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < WARM_UP && !p->over; i++)
-		exchange(p, to, 0);
-	skep_time end_ns = now(p) + p->setup->pair_ns * 2 / 5;
-	while (!p->over && count < PINGS_MAX && (count < PINGS_MIN || now(p) < end_ns))
-		trip_s[count++] = exchange(p, to, 0);
-	if (p->over)
-		return NAN;
-	qsort(trip_s, count, sizeof *trip_s, ascending);
-	ret->pings = count;
-	ret->latency_s = trip_s[count / 2] / 2;
-	ret->least_s = trip_s[0] / 2;
-	/* a normal law has 1.349 deviations between its quartiles */
-	ret->deviation_s = (trip_s[count * 3 / 4] - trip_s[count / 4]) / 1.349 / sqrt(2);
-	return trip_s[count / 2];
-}
-
-/* The payload grows until it takes long enough, but no more than a quarter of the time that there is. */
-static uint64_t find_size(struct probe_rank *p, uint32_t to, double trip_s, double *ret_s)
-{
-	const double pair_s = 1e-9 * (double)p->setup->pair_ns;
-	const double wanted_s = fmin(pair_s / 4, fmax(TRIPS * trip_s, pair_s / 200));
-	uint64_t bytes = p->setup->bytes > 0 ? p->setup->bytes : BYTES_FIRST;
-	for (;;) {
-		*ret_s = exchange(p, to, bytes) - trip_s;
-		if (p->over || *ret_s >= wanted_s || bytes >= BYTES_GROWN || p->setup->bytes > 0)
-			return bytes;
-		double growth = fmin(GROWTH_MOST, fmax(2, 1.2 * wanted_s / fmax(*ret_s, 1e-9)));
-		bytes = (uint64_t)fmin((double)BYTES_GROWN, growth * (double)bytes);
-	}
-}
-
-static void measure_bandwidth(struct probe_rank *p, uint32_t to, double trip_s, struct skep_probed_link *ret)
-{
-	double move_s[TIMES_MAX + 1];
-	uint32_t count = 1;
-	ret->bytes = find_size(p, to, trip_s, &move_s[0]);
-	skep_time end_ns = now(p) + p->setup->pair_ns * 2 / 5;
-	while (!p->over && count <= TIMES_MAX && (count <= TIMES_MIN || now(p) < end_ns))
-		move_s[count++] = exchange(p, to, ret->bytes) - trip_s;
-	count--; /* the first one of a size is not as fast */
-	qsort(move_s + 1, count, sizeof *move_s, ascending);
-	ret->Bps = (double)ret->bytes / fmax(move_s[1 + count / 2], 1e-9);
-}
-
-void skep_probe_rank_measure(struct probe_rank *p, uint32_t to, struct skep_probed_link *ret)
-{
-	*ret = (struct skep_probed_link){.latency_s = NAN};
-	double trip_s = measure_latency(p, to, ret);
-	if (!p->over)
-		measure_bandwidth(p, to, trip_s, ret);
-}
-
 /* ---- orders ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t bits(double value)
@@ -402,9 +309,10 @@ static void do_measure(struct probe_rank *p, uint32_t to)
 {
 	struct skep_probed_link way;
 	skep_probe_rank_measure(p, to, &way);
-	struct probe_message probe_message = {.words = 8,
+	struct probe_message probe_message = {.words = PROBE_MEASURED_WORDS,
 		.word = {PROBE_MESSAGE_MEASURED, to, bits(way.latency_s), bits(way.least_s), bits(way.deviation_s),
-			bits(way.Bps), way.pings, way.bytes}};
+			bits(way.Bps), bits(way.latency_spread), bits(way.Bps_spread), way.pings, way.transfers,
+			way.bytes, way.falling}};
 	if (!p->over)
 		skep_probe_rank_write(p, 0, &probe_message);
 }

@@ -3,8 +3,9 @@
  * probe_rank.h - measures what lies between the processes of a run, with the transport and the frames of a run.
  *
  * Rank 0 conducts: it tells a rank to measure its way to another one, or its device, and hears what came out. All ranks answer
- * messages at any time. A measurement is many small round trips, then messages with payloads that grow until one takes long
- * enough to be timed; a payload is answered when all of it is there. With a topology to be imposed, messages are handed over no
+ * messages at any time. A measurement is many small round trips, then rounds of messages with payloads of several sizes, which
+ * grow until they bear a bandwidth (estimate.h); a payload is answered when all of it is there. A way whose bandwidth is not
+ * known in the end ends the measurement, with its name. With a topology to be imposed, messages are handed over no
  * earlier than it says, by the shaper, as in a run with --shape.
  */
 #ifndef SKEP_EXEC_PROBE_PROBE_RANK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * probe_rank_internal.h - the state of a rank that measures, shared by probe_rank.c (what every rank does) and
- * probe_coordinator.c (what rank 0 does beside it). Private to these two.
+ * probe_rank_internal.h - the state of a rank that measures, shared by probe_rank.c (what every rank does), probe_way.c
+ * (how one measures a way) and probe_coordinator.c (what rank 0 does beside it). Private to these.
  */
 #ifndef SKEP_EXEC_PROBE_PROBE_RANK_INTERNAL_H
 #define SKEP_EXEC_PROBE_PROBE_RANK_INTERNAL_H
@@ -11,12 +11,13 @@
 #include "exec/probe/probe_rank.h"
 
 #define PROBE_MESSAGE_WORDS 160u
+#define PROBE_MEASURED_WORDS 12u
 
 enum { PROBE_MESSAGE_MEASURE = 1, PROBE_MESSAGE_MEASURED, PROBE_MESSAGE_BENCH, PROBE_MESSAGE_BENCHED };
 
 /* Between rank 0 and another: what it is, and then
  *   MEASURE   the rank to which the way is measured
- *   MEASURED  the same, and struct skep_probed_link word by word
+ *   MEASURED  the same, and struct skep_probed_link word by word: PROBE_MEASURED_WORDS with what it is
  *   GAUGED    struct skep_probed_device as bytes */
 struct probe_message {
 	uint32_t words;
@@ -50,8 +51,11 @@ struct probe_rank {
 void skep_probe_rank_fail(struct probe_rank *p, const char *reason); /* everybody ends */
 void skep_probe_rank_poll(struct probe_rank *p);                     /* takes in what has come, or rests */
 void skep_probe_rank_write(struct probe_rank *p, uint32_t to, const struct probe_message *probe_message);
-void skep_probe_rank_measure(struct probe_rank *p, uint32_t to, struct skep_probed_link *ret);
+void skep_probe_rank_send(struct probe_rank *p, uint32_t to, uint64_t bytes); /* forwards, to be answered */
 bool skep_probe_rank_grow(void **memory, uint64_t *room, uint64_t bytes); /* false: no memory, and it stays as it was */
+
+/* probe_way.c */
+void skep_probe_rank_measure(struct probe_rank *p, uint32_t to, struct skep_probed_link *ret);
 
 /* probe_coordinator.c */
 void skep_probe_coordinator_run(struct probe_rank *p);

@@ -16,7 +16,7 @@
 #include "topologies/import/writer.h"
 
 #define KINDS_MAX 64u     /* of devices: as a topology has */
-#define PAIRS_SHOWN 64u   /* in the comments on top */
+#define PAIRS_SHOWN 64u   /* in the comments on top; beyond these the uncertain ones */
 #define JITTER_LEAST 0.01 /* of the latency: less is not worth a key */
 #define FALL_MOST 0.5     /* of the time of a smaller product: what a table takes (gpu_table.c) */
 
@@ -318,6 +318,30 @@ static bool put_profile(struct work *w, const struct kind *kind)
 
 /* ---- the head ---------------------------------------------------------------------------------------------------- */
 
+static void put_spread(FILE *file, double spread)
+{
+	skep_put_number(file, ceil(1e3 * spread) / 10, false);
+	fputs(" %", file);
+}
+
+bool skep_probed_uncertain(const struct skep_probed_link *way)
+{
+	return way->latency_spread > SKEP_PROBED_SPREAD_MOST || way->Bps_spread > SKEP_PROBED_SPREAD_MOST;
+}
+
+void skep_probed_put_doubt(FILE *file, const struct skep_probed_link *way)
+{
+	bool latency = way->latency_spread > SKEP_PROBED_SPREAD_MOST;
+	if (latency) {
+		fputs("the latency is known within ", file);
+		put_spread(file, way->latency_spread);
+	}
+	if (way->Bps_spread <= SKEP_PROBED_SPREAD_MOST)
+		return;
+	fprintf(file, "%sthe bandwidth %s within ", latency ? ", " : "", way->falling ? "fell with size," : "is known");
+	put_spread(file, way->Bps_spread);
+}
+
 static void put_pair(const struct skep_probed *p, FILE *file, uint32_t from, uint32_t to)
 {
 	const struct skep_probed_link *way = skep_probed_link(p, from, to);
@@ -329,7 +353,14 @@ static void put_pair(const struct skep_probed *p, FILE *file, uint32_t from, uin
 	skep_put_quantity(file, SKEP_TIME, way->deviation_s, false);
 	fprintf(file, ") of %u round trips, ", way->pings);
 	skep_put_quantity(file, SKEP_BANDWIDTH, way->Bps, false);
-	fprintf(file, " with %llu KiB\n", (unsigned long long)(way->bytes >> 10));
+	fprintf(file, " with %llu KiB (within ", (unsigned long long)(way->bytes >> 10));
+	put_spread(file, way->Bps_spread);
+	fprintf(file, ", %u transfers)", way->transfers);
+	if (skep_probed_uncertain(way)) {
+		fputs(", uncertain: ", file);
+		skep_probed_put_doubt(file, way);
+	}
+	putc('\n', file);
 }
 
 static void put_pairs(const struct skep_probed *p, FILE *file)
@@ -337,14 +368,16 @@ static void put_pairs(const struct skep_probed *p, FILE *file)
 	uint32_t shown = 0;
 	fputs("# Latency is half of a round trip of a message without a payload: the median (least; spread one way, by "
 	      "quartiles).\n"
-	      "# Bandwidth is that of one message at a time, its payload over the time beyond such a round trip: one flow.\n",
+	      "# Bandwidth is that of one message at a time, one flow: its payload over the time that it takes\n"
+	      "# beyond a smaller one. \"Within\": it is at most so much higher or lower, as far as the transfers tell; uncertain\n"
+	      "# is what is not known within 5 %.\n",
 		file);
-	for (size_t i = 0; i < (size_t)p->places * p->places && shown < PAIRS_SHOWN; i++)
-		if (!isnan(p->way[i].latency_s)) {
+	for (size_t i = 0; i < (size_t)p->places * p->places; i++)
+		if (!isnan(p->way[i].latency_s) && (shown < PAIRS_SHOWN || skep_probed_uncertain(&p->way[i]))) {
 			put_pair(p, file, (uint32_t)(i / p->places), (uint32_t)(i % p->places));
 			shown++;
 		}
-	if (shown == PAIRS_SHOWN)
+	if (shown >= PAIRS_SHOWN)
 		fputs("#   and so on: all are in the matrices or links below.\n", file);
 }
 

@@ -6,6 +6,8 @@
 #ifndef SKEP_TOPOLOGIES_PROBED_H
 #define SKEP_TOPOLOGIES_PROBED_H
 
+#include <stdio.h>
+
 #include "base/reader.h"
 
 #define SKEP_PROBED_PRODUCTS_MAX 27u
@@ -29,12 +31,21 @@ struct skep_probed_device {
 	uint32_t products;
 };
 
+/* A figure whose spread is above this is written as uncertain. It lies between value / (1 + spread) and value * (1 + spread),
+ * as far as its samples tell. */
+#define SKEP_PROBED_SPREAD_MOST 0.05
 struct skep_probed_link { /* one way, from a place to a place; a place to itself: between two of its ranks */
-	double latency_s, least_s, deviation_s; /* median, least and spread; latency_s NAN: not measured */
-	double Bps;
-	uint32_t pings;
-	uint64_t bytes; /* of the message that bandwidth was measured with */
+	double latency_s, least_s, deviation_s; /* median, least and spread of one; latency_s NAN: not measured */
+	double Bps;                             /* NAN: its samples do not bear any */
+	double latency_spread, Bps_spread;
+	uint32_t pings, transfers;
+	uint64_t bytes; /* of the largest message that bandwidth was measured with */
+	bool falling;   /* the rate fell within that size */
 };
+
+bool skep_probed_uncertain(const struct skep_probed_link *way);
+void skep_probed_put_doubt(
+	FILE *file, const struct skep_probed_link *way); /* of an uncertain one: what, and by how much */
 
 struct skep_probed { /* made by skep_probed_create() but for what was measured */
 	uint32_t ranks, places, hosts;
