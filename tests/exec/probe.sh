@@ -90,6 +90,40 @@ else
 fi
 check 'what is imposed: the file says so' grep -q '^# Messages were held back as on near.yaml' back.yaml
 
+# ---- what the samples do not bear
+
+drifting() { # drifting FILE BANDWIDTH: a message takes 2 ms, give or take 0.5
+	cat >"$1" <<-END
+	name: drifting
+	source: assumed for this test
+	directory: here
+	sites:
+	  here:
+	    machines: [{count: 2, gpu: cluster-cpu}]
+	    inside: {bandwidth: $2, latency: 2 ms, jitter: {distribution: normal, deviation: 0.5 ms}}
+	END
+}
+
+# 4 KiB take 3.3 ms, which is not enough beside the jitter to be known in so little time.
+drifting drifting.yaml '10 Mbit/s'
+accepts 'uncertain' probe -o uncertain.yaml --shape drifting.yaml --gpu cluster-cpu --payload '4 KiB' --time '50 ms' -q
+check 'uncertain: said, with the pair and by how much' \
+	grep -qE '^skep: warning: here -> itself: .*the bandwidth is known within [0-9.]+ %$' "$err"
+check 'uncertain: what would help' grep -q 'try more --time, fewer processes a host$' "$err"
+check 'uncertain: in the file too' \
+	grep -qE '^#   here -> itself: .* with 4 KiB \(within [0-9.]+ %, [0-9]+ transfers\), uncertain: ' uncertain.yaml
+accepts 'uncertain: check takes it' check job.yaml --set cluster.topology=uncertain.yaml
+
+# And here they take no time at all: whatever the rate is, it is not in the samples.
+drifting endless.yaml '100000 Gbit/s'
+run_skep probe -o unknown.yaml --shape endless.yaml --gpu cluster-cpu --payload '4 KiB' --time '50 ms'
+if [ "$status" = 1 ] && grep -q 'here -> itself: bandwidth not known: [0-9]* messages of up to 4 KiB take times' "$err" &&
+	[ "$(find . -name 'unknown*')" = '' ]; then
+	pass 'not known: no file, and why'
+else
+	fail 'not known: no file, and why' "$(seen)"
+fi
+
 # ---- what cannot be
 
 refuses 'no -o' 'expected -o NAME.yaml' probe -n 2

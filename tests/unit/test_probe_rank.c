@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_probe_rank.c - a whole measurement with a thread for each rank and letter boxes between them: that every way and
- * every device is heard of, in either order, and that no rank is left waiting when one rank cannot go on.
+ * every device is heard of, in either order, and that no rank is left waiting when one rank cannot go on. The shaper
+ * stands in for the lines, so that payloads take a time.
  */
 #include "tests/unit/fresh.h"
 #include "tests/unit/network_fixture.h"
@@ -20,7 +21,14 @@ struct desk { /* of a rank */
 	struct skep_diag reason;
 };
 
+/* One place for all: 10 Mbit/s between any two, 0.1 ms. */
+static const struct skep_pair slow = {.capacity_Bps = 1.25e6, .latency_s = 1e-4, .shared_Bps = INFINITY};
+/* The same without an end to its rate: messages of all sizes take as long. */
+static const struct skep_pair endless = {.capacity_Bps = INFINITY, .latency_s = 1e-4, .shared_Bps = INFINITY};
+
 struct office {
+	struct skep_machine machine[RANKS_MAX + 1];
+	struct skep_topology shape;
 	struct post *post;
 	struct skep_clock clock;
 	struct skep_probed probed;
@@ -58,6 +66,9 @@ static void open_office(struct office *o, uint32_t ranks, uint32_t places, bool 
 	*o = (struct office){.post = post_new(ranks), .ranks = ranks, .clock = {skep_monotonic_ns()}};
 	assert_true(skep_probed_create(&o->probed, ranks, places));
 	o->probed.at_once = at_once;
+	o->shape = (struct skep_topology){.machines = ranks, .places = 1, .machine = o->machine, .pair = (void *)&slow};
+	for (uint32_t i = 0; i <= ranks; i++)
+		o->machine[i] = (struct skep_machine){.up_Bps = INFINITY, .down_Bps = INFINITY};
 	for (uint32_t i = 0; i < ranks; i++) {
 		struct desk *desk = &o->desk[i];
 		o->probed.place_of[i] = o->probed.host_of[i] = i % places;
@@ -73,6 +84,8 @@ static void open_office(struct office *o, uint32_t ranks, uint32_t places, bool 
 			.wake = box_wake};
 		desk->setup = (struct skep_probe_rank_setup){.transport = &desk->transport,
 			.clock = &o->clock,
+			.shape = &o->shape,
+			.shaped = true,
 			.pair_ns = 20000000,
 			.bytes = 4096,
 			.signal_fd = -1,
@@ -116,7 +129,9 @@ static void all_is_heard(uint32_t ranks, uint32_t places, bool at_once)
 			if (inside)
 				continue;
 			assert_true(way->least_s > 0 && way->least_s <= way->latency_s && way->latency_s < 1);
-			assert_true(way->Bps > 0 && way->bytes == 4096 && way->pings > 0);
+			assert_true(way->Bps > 0 && way->bytes == 4096 && way->pings > 0 && !way->falling);
+			assert_true(way->latency_spread >= 0 && way->Bps_spread >= 0 && way->Bps_spread <= 1);
+			assert_true(way->transfers >= 24 && way->transfers % 3 == 0);
 			ways--;
 		}
 	assert_int_equal(ways, 0);
@@ -184,6 +199,30 @@ static void test_a_device_fails(void **state)
 	fails_together(3);
 }
 
+/* Times that do not grow with size bear no bandwidth, and no figure at all is made of them. */
+static void bandwidth_is_not_known(bool at_once, const char *way)
+{
+	struct office o;
+	open_office(&o, 4, 2, at_once, UINT32_MAX);
+	o.shape.pair = (void *)&endless;
+	for (uint32_t i = 0; i < 2; i++)
+		snprintf(o.probed.place_name[i], sizeof *o.probed.place_name, "host%u", i);
+	run_office(&o);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_false(o.desk[i].done);
+	assert_non_null(strstr(o.desk[0].reason.message, way));
+	assert_non_null(
+		strstr(o.desk[0].reason.message, "messages of up to 4 KiB take times that vary more than they"));
+	close_office(&o);
+}
+
+static void test_bandwidth_not_known(void **state)
+{
+	(void)state;
+	bandwidth_is_not_known(false, "host0 -> itself: bandwidth not known: ");
+	bandwidth_is_not_known(true, " -> itself: bandwidth not known: ");
+}
+
 /* What no rank of this version writes ends the measurement, and is said. */
 static void test_a_letter_that_cannot_be(void **state)
 {
@@ -209,6 +248,7 @@ int main(void)
 		cmocka_unit_test(test_at_once),
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_a_device_fails),
+		cmocka_unit_test(test_bandwidth_not_known),
 		cmocka_unit_test(test_a_letter_that_cannot_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,10 @@ static struct skep_probed measured(uint32_t places, const uint32_t *ranks_at)
 					.least_s = 9e-3,
 					.deviation_s = i == 0 ? 2e-3 : 0,
 					.Bps = 1e6 * (1 + j),
+					.latency_spread = 0.01,
+					.Bps_spread = 0.0123,
 					.pings = 100,
+					.transfers = 24,
 					.bytes = 1 << 20};
 	}
 	return p;
@@ -121,7 +124,10 @@ static void test_sites(void **state)
 		t.source, "measured by skep probe over MPI on 2026-05-01 10:00 UTC, 3 ranks at host0, host1"));
 	skep_topology_finish(&t);
 	char *text = text_of("two.yaml"), *profile = text_of("gpus/two-cpu.yaml");
-	assert_non_null(strstr(text, "host0 -> host1: 10 ms (9 ms; 2 ms) of 100 round trips, 16 Mbit/s with 1024 KiB"));
+	assert_non_null(
+		strstr(text, "host0 -> host1: 10 ms (9 ms; 2 ms) of 100 round trips, 16 Mbit/s with 1024 KiB (within "
+			     "1.3 %, 24 transfers)\n"));
+	assert_null(strstr(text, ", uncertain"));
 	assert_non_null(strstr(profile, "one alone had 80 GFLOP/s"));
 	free(text);
 	free(profile);
@@ -157,6 +163,51 @@ static void test_matrices(void **state)
 	assert_int_equal(access("three-bandwidth.csv", R_OK), 0);
 	assert_int_equal(access("gpus/three-cpu-2.yaml", R_OK), 0);
 	skep_topology_finish(&t);
+	skep_probed_finish(&p);
+}
+
+static char *doubt_of(const struct skep_probed_link *way)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+	skep_probed_put_doubt(file, way);
+	fclose(file);
+	return text;
+}
+
+/* What is uncertain is named in the file, also beyond the pairs that have room in its comments. */
+static void test_uncertain(void **state)
+{
+	(void)state;
+	uint32_t one[12];
+	for (uint32_t i = 0; i < 12; i++)
+		one[i] = 1;
+	struct skep_probed p = measured(12, one);
+	struct skep_probed_link *late = skep_probed_link(&p, 11, 10), *both = skep_probed_link(&p, 0, 1);
+	late->latency_spread = SKEP_PROBED_SPREAD_MOST;
+	assert_false(skep_probed_uncertain(late));
+	late->latency_spread = 0.12;
+	both->latency_spread = 0.0501;
+	both->Bps_spread = 0.4;
+	assert_true(skep_probed_uncertain(late) && skep_probed_uncertain(both));
+	struct skep_topology t = written(&p, "doubt.yaml");
+	assert_near(t.pair[1].capacity_Bps, 2e6); /* the figure is there all the same */
+	skep_topology_finish(&t);
+	char *text = text_of("doubt.yaml");
+	assert_non_null(
+		strstr(text, "(within 40 %, 24 transfers), uncertain: the latency is known within 5.1 %, the bandwidth "
+			     "is known within 40 %\n"));
+	assert_non_null(
+		strstr(text, "host11 -> host10: 21 ms (9 ms; 0 us) of 100 round trips, 88 Mbit/s with 1024 KiB (within "
+			     "1.3 %, 24 transfers), uncertain: the latency is known within 12 %\n"));
+	assert_null(strstr(text, "host11 -> host9:"));
+	free(text);
+	both->latency_spread = 0;
+	both->falling = true;
+	text = doubt_of(both);
+	assert_string_equal(text, "the bandwidth fell with size, within 40 %");
+	free(text);
 	skep_probed_finish(&p);
 }
 
@@ -213,6 +264,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sites, enter, leave),
 		cmocka_unit_test_setup_teardown(test_borrowed_inside, enter, leave),
 		cmocka_unit_test_setup_teardown(test_matrices, enter, leave),
+		cmocka_unit_test_setup_teardown(test_uncertain, enter, leave),
 		cmocka_unit_test_setup_teardown(test_disturbed_rows, enter, leave),
 		cmocka_unit_test_setup_teardown(test_refused, enter, leave),
 	};
