@@ -122,7 +122,7 @@ static void warn(const struct request *r, const struct skep_probed *probed)
 			continue;
 		fprintf(stderr, "skep: warning: %s -> %s: ", probed->place_name[from],
 			from == to ? "itself" : probed->place_name[to]);
-		skep_probed_put_doubt(stderr, way);
+		skep_probed_put_uncertain(stderr, way);
 		putc('\n', stderr);
 	}
 	if (uncertain == 0)

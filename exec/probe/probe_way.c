@@ -23,8 +23,9 @@
 #define ALL_LONG 3u /* transfers of a size, all of which have to take long enough */
 #define TRIPS 4.0   /* that the largest payload takes: then it is the line that is measured, and not how it begins */
 #define TRIP_SPREADS 20. /* the same, of the distance of the trips' quartiles */
+#define SPREADS_MIN 4.0  /* of these however little time there is, or late samples look like long ones */
 #define LONG_S 2e-3      /* that it takes at least, whatever --time says: at 1 Gbit/s 250 KB, more than small bursts */
-#define REGROWTH 4u      /* a size that was not enough, to the next */
+#define REGROWTH 3u      /* a size that was not enough, to the next */
 #define ROUNDS_FAIR 16u  /* before a figure is left uncertain: two late samples of a size do no harm to so many */
 #define ROUNDS_GROWN 32u /* before a larger size is tried: it is what less noise needs, and more of it makes worse */
 
@@ -96,12 +97,12 @@ static double least_beyond_trip(struct probe_rank *p, uint32_t to, uint64_t byte
 	return least_s;
 }
 
-/* The payload grows until it takes long enough, but no more than an eighth of the time that there is. */
+/* The payload grows until it takes long enough, by more than trips vary. */
 static uint64_t find_size(struct probe_rank *p, uint32_t to, const struct trips *trips)
 {
 	const double pair_s = 1e-9 * (double)p->setup->pair_ns;
 	const double enough_s = fmax(fmax(TRIPS * trips->median_s, TRIP_SPREADS * trips->quartiles_s), pair_s / 200);
-	const double wanted_s = fmax(LONG_S, fmin(pair_s / 8, enough_s));
+	const double wanted_s = fmax(fmax(LONG_S, SPREADS_MIN * trips->quartiles_s), fmin(pair_s / 8, enough_s));
 	uint64_t bytes = BYTES_FIRST;
 	while (!p->over && bytes < BYTES_GROWN) {
 		double least_s = least_beyond_trip(p, to, bytes, trips->median_s, wanted_s);
@@ -129,12 +130,20 @@ static void add_round(struct probe_rank *p, uint32_t to, struct skep_transfers *
 	t->rounds++;
 }
 
-/* Is a larger size to be tried? Where the rate is another one within this size, at once; where samples vary, not before there
- * are many, for a longer transfer is also more often interrupted. */
+/* Is a larger size to be tried? Where the rate is another one within this size, at once; where it is not known or not certain,
+ * not before there are many samples, for a longer transfer is also more often interrupted. */
 static bool may_be_too_small(const struct skep_bandwidth *b, uint32_t rounds)
 {
-	return b->course != SKEP_RATE_STEADY ? rounds == SKEP_MEDIAN_SAMPLES_MIN
-	                                     : b->kind != SKEP_ESTIMATE_KNOWN && rounds == ROUNDS_GROWN;
+	if (b->course != SKEP_RATE_STEADY)
+		return rounds == SKEP_MEDIAN_SAMPLES_MIN;
+	return rounds == (b->kind == SKEP_ESTIMATE_UNKNOWN ? ROUNDS_FAIR : ROUNDS_GROWN) &&
+	       b->kind != SKEP_ESTIMATE_KNOWN;
+}
+
+/* What the least number of rounds of the next size takes, ns. */
+static skep_time time_of_larger(const struct skep_transfers *t, skep_time taken_ns)
+{
+	return taken_ns / (t->rounds + 1) * (SKEP_MEDIAN_SAMPLES_MIN + 1) * REGROWTH;
 }
 
 /* Rounds of one size, the first of which does not count, as it is not as fast. They end when they bear a figure, or at end_ns if
@@ -151,7 +160,8 @@ static bool transfer(struct probe_rank *p, uint32_t to, struct skep_transfers *t
 			continue;
 		*ret = skep_bandwidth_estimate(t);
 		const skep_time at = now(p), until = ret->kind == SKEP_ESTIMATE_UNKNOWN ? last_ns : end_ns;
-		if (may_grow && may_be_too_small(ret, t->rounds) && at + REGROWTH * (at - begin_ns) < until)
+		if (may_grow && at < until && may_be_too_small(ret, t->rounds) &&
+			time_of_larger(t, at - begin_ns) < until - at)
 			return false;
 		if (ret->kind == SKEP_ESTIMATE_KNOWN || t->rounds == SKEP_TRANSFERS_ROUNDS_MAX)
 			return true;

@@ -166,12 +166,12 @@ static void test_matrices(void **state)
 	skep_probed_finish(&p);
 }
 
-static char *doubt_of(const struct skep_probed_link *way)
+static char *uncertain_of(const struct skep_probed_link *way)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
-	skep_probed_put_doubt(file, way);
+	skep_probed_put_uncertain(file, way);
 	fclose(file);
 	return text;
 }
@@ -191,10 +191,10 @@ static void test_uncertain(void **state)
 	both->latency_spread = 0.0501;
 	both->Bps_spread = 0.4;
 	assert_true(skep_probed_uncertain(late) && skep_probed_uncertain(both));
-	struct skep_topology t = written(&p, "doubt.yaml");
+	struct skep_topology t = written(&p, "unsure.yaml");
 	assert_near(t.pair[1].capacity_Bps, 2e6); /* the figure is there all the same */
 	skep_topology_finish(&t);
-	char *text = text_of("doubt.yaml");
+	char *text = text_of("unsure.yaml");
 	assert_non_null(
 		strstr(text, "(within 40 %, 24 transfers), uncertain: the latency is known within 5.1 %, the bandwidth "
 			     "is known within 40 %\n"));
@@ -205,7 +205,7 @@ static void test_uncertain(void **state)
 	free(text);
 	both->latency_spread = 0;
 	both->falling = true;
-	text = doubt_of(both);
+	text = uncertain_of(both);
 	assert_string_equal(text, "the bandwidth fell with size, within 40 %");
 	free(text);
 	skep_probed_finish(&p);

@@ -329,7 +329,7 @@ bool skep_probed_uncertain(const struct skep_probed_link *way)
 	return way->latency_spread > SKEP_PROBED_SPREAD_MOST || way->Bps_spread > SKEP_PROBED_SPREAD_MOST;
 }
 
-void skep_probed_put_doubt(FILE *file, const struct skep_probed_link *way)
+void skep_probed_put_uncertain(FILE *file, const struct skep_probed_link *way)
 {
 	bool latency = way->latency_spread > SKEP_PROBED_SPREAD_MOST;
 	if (latency) {
@@ -358,7 +358,7 @@ static void put_pair(const struct skep_probed *p, FILE *file, uint32_t from, uin
 	fprintf(file, ", %u transfers)", way->transfers);
 	if (skep_probed_uncertain(way)) {
 		fputs(", uncertain: ", file);
-		skep_probed_put_doubt(file, way);
+		skep_probed_put_uncertain(file, way);
 	}
 	putc('\n', file);
 }
@@ -369,8 +369,8 @@ static void put_pairs(const struct skep_probed *p, FILE *file)
 	fputs("# Latency is half of a round trip of a message without a payload: the median (least; spread one way, by "
 	      "quartiles).\n"
 	      "# Bandwidth is that of one message at a time, one flow: its payload over the time that it takes\n"
-	      "# beyond a smaller one. \"Within\": it is at most so much higher or lower, as far as the transfers tell; uncertain\n"
-	      "# is what is not known within 5 %.\n",
+	      "# beyond a smaller one. \"Within\": it is at most so much higher or lower, as far as the transfers tell;\n"
+	      "# uncertain is what is not known within 5 %.\n",
 		file);
 	for (size_t i = 0; i < (size_t)p->places * p->places; i++)
 		if (!isnan(p->way[i].latency_s) && (shown < PAIRS_SHOWN || skep_probed_uncertain(&p->way[i]))) {

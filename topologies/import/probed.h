@@ -44,7 +44,7 @@ struct skep_probed_link { /* one way, from a place to a place; a place to itself
 };
 
 bool skep_probed_uncertain(const struct skep_probed_link *way);
-void skep_probed_put_doubt(
+void skep_probed_put_uncertain(
 	FILE *file, const struct skep_probed_link *way); /* of an uncertain one: what, and by how much */
 
 struct skep_probed { /* made by skep_probed_create() but for what was measured */
