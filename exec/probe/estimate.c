@@ -89,8 +89,10 @@ struct skep_bandwidth skep_bandwidth_estimate(const struct skep_transfers *trans
 	struct skep_bandwidth ret = {.course = course_of(&first, &last), .samples = SKEP_TRANSFERS_SIZES * rounds};
 	const struct skep_median *taken = ret.course == SKEP_RATE_FALLS ? &last : &all;
 	ret.spread = spread_of(taken);
-	if (ret.course == SKEP_RATE_FALLS)
-		ret.spread = fmax(ret.spread, first.value > 0 ? last.value / first.value - 1 : INFINITY);
+	if (ret.course == SKEP_RATE_FALLS) {
+		const double fall = first.value > 0 ? last.value / first.value - 1 : INFINITY;
+		ret.spread = fmax(ret.spread, transfers->in_memory ? fmin(fall, FACTOR_MOST - 1) : fall);
+	}
 	if (ret.spread > FACTOR_MOST - 1) {
 		ret.Bps = NAN;
 		ret.spread = INFINITY;

@@ -27,6 +27,7 @@ struct skep_median skep_median_of(double *sample, uint32_t count); /* 1 or more,
 
 /* Rounds of transfers, one of each size in each round. Sizes ascend in equal steps; the first may be 0 bytes. */
 struct skep_transfers {
+	bool in_memory; /* between processes of one host */
 	uint64_t bytes[SKEP_TRANSFERS_SIZES];
 	uint32_t rounds;
 	double taken_s[SKEP_TRANSFERS_SIZES][SKEP_TRANSFERS_ROUNDS_MAX]; /* from the begin to the answer */
@@ -56,11 +57,11 @@ struct skep_bandwidth {
  * The slope of time over bytes, from the median time of the smallest size to that of the largest: what a transfer costs
  * besides its bytes cancels out. The slope lies between the ends of both intervals.
  *
- * Where the slope of the last half of the sizes is beyond that of the first by more than both intervals allow, and by a tenth
- * at least, the rate falls: the first part went through a token bucket's burst. Then it is the rate of the last half, and its
- * spread reaches to that of the first, for nothing says that it falls no further: one that falls to less than a half is not
- * known. Where it rises, transfers have a cost
- * to begin with, and the slope over all sizes, which is the slower one, stands.
+ * Where the slope of the last half of the sizes is beyond that of the first by more than both intervals allow, and by a
+ * tenth at least, the rate falls: the first part went through a token bucket's burst. Then it is the rate of the last
+ * half, and its spread reaches to that of the first, for nothing says that it falls no further: one that falls to less
+ * than a half is not known, unless it falls in memory, where transfers outgrow a cache once and no bucket is. Where it
+ * rises, transfers have a cost to begin with, and the slope over all sizes, which is the slower one, stands.
  */
 struct skep_bandwidth skep_bandwidth_estimate(const struct skep_transfers *transfers);
 

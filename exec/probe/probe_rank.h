@@ -24,6 +24,7 @@ struct skep_probe_rank_setup {
 	const struct skep_clock *clock;
 	const struct skep_topology *shape; /* machine r is rank r; NULL: none. Of rank 0 alone it is used */
 	bool shaped;                       /* the same on all ranks */
+	const uint32_t *host_of;           /* [ranks] a number for each host; NULL: no two are on one */
 	uint64_t pair_ns;                  /* that one way may take, about */
 	uint64_t bytes;                    /* of a payload that bandwidth is measured with; 0: as long as it takes */
 	int signal_fd;                     /* rank 0: a signal that ends it; -1: none */

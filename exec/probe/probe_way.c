@@ -174,7 +174,8 @@ static bool transfer(struct probe_rank *p, uint32_t to, struct skep_transfers *t
 static void measure_bandwidth(
 	struct probe_rank *p, uint32_t to, const struct trips *trips, struct skep_probed_link *ret)
 {
-	struct skep_transfers transfers;
+	const uint32_t *host_of = p->setup->shaped ? NULL : p->setup->host_of;
+	struct skep_transfers transfers = {.in_memory = host_of && host_of[p->transport->rank] == host_of[to]};
 	struct skep_bandwidth estimate = {.Bps = NAN, .spread = INFINITY};
 	const skep_time end_ns = now(p) + p->setup->pair_ns * 2 / 5;
 	const bool given = p->setup->bytes > 0;

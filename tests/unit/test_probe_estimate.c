@@ -203,6 +203,24 @@ static void test_burst(void **state)
 	assert_true(uncertain > 2);
 }
 
+/* A cache is outgrown once, so what comes after it is the rate, however far that has fallen; but its own interval counts. */
+static void test_memory(void **state)
+{
+	(void)state;
+	struct line line = {
+		.trip_s = 1e-6, .Bps = 4e9, .burst_bytes = 4.0 * (double)MIB, .burst_Bps = 4e10, .noise_s = 1e-9};
+	struct skep_transfers t = transfers(&line, 6 * MIB, 20, 1);
+	assert_int_equal(skep_bandwidth_estimate(&t).kind, SKEP_ESTIMATE_UNKNOWN);
+	t.in_memory = true;
+	struct skep_bandwidth b = skep_bandwidth_estimate(&t);
+	assert_int_equal(b.kind, SKEP_ESTIMATE_UNCERTAIN);
+	assert_within(b.Bps, 4e9, 0.02);
+	line.noise_s = 1e-3;
+	t = transfers(&line, 6 * MIB, 20, 1);
+	t.in_memory = true;
+	assert_int_equal(skep_bandwidth_estimate(&t).kind, SKEP_ESTIMATE_UNKNOWN);
+}
+
 /* Rounds that went through a burst, and then rounds that did not: a few of the first do not make the rate. */
 static void test_burst_of_rounds(void **state)
 {
@@ -300,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_heavy_noise),
 		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_burst),
+		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_burst_of_rounds),
 		cmocka_unit_test(test_rising),
 		cmocka_unit_test(test_all_equal),
