@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * diag.c - one error in a user's file, and how it is shown.
+ * diag.c - one error, and how it is shown.
  *
  * Keeps true: the first error stays; what is shown is valid UTF-8 without control characters, one column per character,
  * so that a file cannot drive the terminal and the caret stands under the right place.

@@ -53,6 +53,8 @@ static enum status draw_complexity(const struct arguments *a, const struct skep_
 {
 	struct skep_complexity_figure *f = calloc(1, sizeof *f);
 	struct skep_diag error = {0};
+	if (!f)
+		skep_fail(&error, "not enough memory for this picture");
 	bool done = f && skep_figure_complexity(a->positional[1], &a->scenario, s, f, &error) &&
 	            skep_plot_complexity(f, a->output, &error);
 	free(f);
@@ -65,6 +67,8 @@ static enum status draw_search(const struct arguments *a, const struct skep_scen
 	struct skep_search_figure *f = calloc(1, sizeof *f);
 	struct skep_diag diag = {0};
 	struct skep_diag error = {0};
+	if (!f)
+		skep_fail(&error, "not enough memory for this picture");
 	bool done = f && (s ? skep_figure_search(s, f, &error) : skep_search_figure_read(a->positional[1], f, &diag));
 	done = done && skep_plot_search(f, a->output, &error);
 	if (f)

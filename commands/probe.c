@@ -160,7 +160,7 @@ static enum status measure(struct request *r, uint32_t rank)
 	return rank == 0 ? finish(r, &probed) : STATUS_DONE;
 }
 
-/* What every rank sees alike; empty: nothing is wrong. */
+/* What every rank sees alike; left clear if nothing is wrong. */
 static void check_ranks(const struct request *r, uint32_t ranks, struct skep_diag *reterr)
 {
 	uint32_t machines = r->probe.shape != NULL ? r->probe.shape->machines : ranks;

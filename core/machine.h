@@ -33,7 +33,7 @@ static inline size_t skep_align(size_t size)
 	return (size + 15) & ~(size_t)15;
 }
 
-/* An array behind the machine's struct, named by its offset: a machine has no pointers. */
+/* An array behind the machine's struct, named by its offset: a machine points to nothing of its own. */
 static inline void *skep_at(void *machine, size_t offset)
 {
 	return (char *)machine + offset;

@@ -39,7 +39,7 @@ bool skep_exec_launched(void);
 
 /* Starts mpirun with this very program, its arguments, and the options that a run needs, and waits for its end. Returns the
  * run's exit status, or -1: it did not start. Where there is something to say that the run could not say itself it is in
- * reterr, else that is empty. */
+ * reterr, else that is clear. */
 int skep_exec_launch(const struct skep_scenario *scenario, const struct skep_exec_options *options, char *const argv[],
 	struct skep_diag *reterr);
 

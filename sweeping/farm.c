@@ -57,6 +57,7 @@ struct skep_sweep_farm *skep_sweep_farm_create(
 		farm->member = calloc(farm->ranks, sizeof *farm->member);
 	if (up && farm->member != NULL)
 		return farm;
+	skep_fail(reterr, "no memory");
 	skep_sweep_pool_destroy(farm->pool);
 	free(farm);
 	return NULL;

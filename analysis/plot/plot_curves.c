@@ -8,8 +8,9 @@
  * the runs that are there, as long as half of them are. The axis has 200 bins: what a run has in one of them is one point, its
  * mean, and the picture says of how many.
  *
- * A colour is a choice of settings, whichever world (of one choice alone, a world): simulated runs are thick lines, real ones
- * circles on a thin line, runs by a law dotted. Settings that differ in one number have colours in its order, from dark to light.
+ * Runs with the same settings have the same colour in both worlds; if all have the same, the colour tells the worlds
+ * apart. Simulated runs are thick lines, real ones circles on a thin line, runs by a law dotted. Settings that differ in
+ * one number have colours in its order, from dark to light.
  */
 #include <math.h>
 #include <stdlib.h>

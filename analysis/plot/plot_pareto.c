@@ -155,10 +155,10 @@ static bool read_once(struct skep_store *store, struct figure *f, const int64_t 
 		sqlite3_finalize(row);
 		if (good && runs > 0 && f->dots + f->late == before) {
 			struct skep_plot_run there;
-			if (skep_plot_read_run(store, run[i], &there, reterr))
-				return skep_fail(reterr,
-					"run %lld is not done, or has no cost: the price of a machine is not known",
-					(long long)run[i]);
+			return skep_plot_read_run(store, run[i], &there, reterr) &&
+			       skep_fail(reterr,
+				       "run %lld is not done, or has no cost: the price of a machine is not known",
+				       (long long)run[i]);
 		}
 	}
 	return good;

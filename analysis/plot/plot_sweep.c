@@ -44,8 +44,8 @@ struct figure {
 	struct skep_sweep_table table;
 	enum skep_sweep_metric metric;
 	uint32_t key;             /* of the x axis */
-	bool number;              /* its values are, as */
-	double *x;                /* [points] */
+	bool number;              /* the values of the key are numbers, in x */
+	double *x;                /* [points]; meaningful if number */
 	uint32_t values;          /* of that key */
 	uint32_t lines, *line_of; /* [points] */
 	double low_x, high_x, low_y, high_y;

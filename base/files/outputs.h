@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * outputs.h - how files are written: whole or not at all. This is the only place that replaces a file of the user.
+ * outputs.h - how files are written: whole or not at all. All output files but the database are replaced here alone.
  *
  * Each file is written under a temporary name in its own folder, put on the disk, and renamed when all files of the set are
  * whole. A symbolic link under the target's name is replaced by the file; what the link points to stays as it is.
@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "base/reader.h"
+#include "base/diag.h"
 
 #define SKEP_PATH_BYTES 4096u
 

@@ -39,7 +39,7 @@ static uint32_t characters(const char *from, const char *to)
 	return count;
 }
 
-/* Behind the last character: where libyaml wants more, it names the line after the last one. */
+/* The column after the last character: of an unfinished value libyaml reports the line after the last one. */
 static uint32_t end_column(const char *line)
 {
 	return characters(line, line + strcspn(line, "\r\n")) + 1;

@@ -335,7 +335,7 @@ static void on_join(struct directory *d, struct step *step, const struct skep_me
 	row->assigned = 0;
 	row->heard_ns = d->node.now;
 	row->outstanding = 0;
-	row->member = row->leaving = false;
+	row->member = row->leaving = row->summing = row->tallied = false;
 	skep_boundary_forget_load(d, worker);
 	skep_directory_assign(d, step, worker, skep_boundary_needy_stage(d, step, worker));
 }

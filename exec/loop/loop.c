@@ -398,7 +398,8 @@ bool skep_loop_run(
 	ret->orphaned = rank.slots.gone[0];
 	ret->bereaved = skep_slots_any_gone(&rank.slots);
 	ret->events = skep_rank_is_root(&rank) ? rank.events : rank.total.events;
-	skep_fail(reterr, "%s", rank.reason);
+	if (rank.reason[0] != '\0')
+		skep_fail(reterr, "%s", rank.reason);
 	bool fine = !rank.failed;
 	rank_finish(&rank);
 	return fine;

@@ -9,8 +9,7 @@
 #include "base/diag.h"
 #include "exec/loop/clock.h"
 
-/* `reterr` is clear where nothing is wrong. Afterwards every rank has that of the lowest one that found something; true:
- * none did. */
+/* True if the diagnosis of no rank is set; else all ranks get that of the lowest one that has failed. */
 bool skep_together_agree(struct skep_diag *reterr);
 
 bool skep_together_one_host(void);

@@ -372,7 +372,8 @@ bool skep_probe_rank_run(const struct skep_probe_rank_setup *setup, bool *ret_cl
 	if (root && !p.failed)
 		send_all(&p, SKEP_FRAME_END);
 	*ret_clean = drain(&p);
-	skep_fail(reterr, "%s", p.reason);
+	if (p.reason[0] != '\0')
+		skep_fail(reterr, "%s", p.reason);
 	skep_shaper_destroy(p.shaper);
 	skep_delay_queue_finish(&p.held);
 	free(p.in);

@@ -103,6 +103,8 @@ static bool create(const struct skep_device_place *place, const struct skep_trai
 			lane->queue = skep_cuda_queue_create(ordinal, l == SKEP_LANE_COMPUTE, reterr);
 		good = lane && lane->queue && equip_squares(lane);
 	}
+	if (!good)
+		skep_fail(reterr, "not enough memory to use a GPU");
 	for (int l = 0; good && l < SKEP_LANES; l++) {
 		struct skep_cuda_lane *lane = ret_queue[l];
 		lane->other = ret_queue[SKEP_LANES - 1 - l];

@@ -19,11 +19,11 @@ extern "C" {
 
 struct skep_cuda_queue;
 
-/* The number of GPUs that can be used; with 0, `error` says why there is none. */
+/* The number of GPUs that can be used; with 0, `reterr` says why there is none. */
 uint32_t skep_cuda_count(struct skep_diag *reterr);
 /* The name and the memory of GPU `ordinal`; "" and 0 if they cannot be found out. */
 void skep_cuda_describe(uint32_t ordinal, char *ret_name, size_t name_size, double *ret_memory_bytes);
-/* A queue on GPU `ordinal`; `products`: matrix products will be enqueued on it. NULL: `error` says why. */
+/* A queue on GPU `ordinal`; `products`: matrix products will be enqueued on it. NULL: `reterr` says why. */
 struct skep_cuda_queue *skep_cuda_queue_create(uint32_t ordinal, bool products, struct skep_diag *reterr);
 void skep_cuda_queue_destroy(struct skep_cuda_queue *queue); /* NULL is fine */
 /* Gives the queue memory of the device for sums over rows. */

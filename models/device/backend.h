@@ -17,7 +17,7 @@
 
 struct skep_backend {
 	const char *name;
-	/* The number of such devices; if 0, `error` says what is missing and what to do. */
+	/* The number of such devices; if 0, `reterr` says what is missing and what to do. */
 	uint32_t (*count)(struct skep_diag *reterr);
 	/* What number `ordinal` is called, and the memory that it computes in, bytes; "" and 0 where that cannot be told. */
 	void (*describe)(uint32_t ordinal, char *ret_name, size_t name_size, double *ret_memory_bytes);

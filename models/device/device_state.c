@@ -111,7 +111,7 @@ bool skep_device_run_restore(struct skep_device *device, const struct skep_op *o
 		good = has_keeper(device, &error) &&
 		       keeper->read(keeper->context, op->stage, op->checkpoint, state, bytes, &error);
 	if (error.set)
-		memcpy(device->why[op->lane], error.message, sizeof error.message);
+		snprintf(device->why[op->lane], sizeof device->why[op->lane], "%s", error.message);
 	good = good && device->backend->take_up(device_queue(device, op), &device->stage, op->version, state, bytes) &&
 	       device->backend->wait(device_queue(device, op), device->why[op->lane], sizeof device->why[op->lane]);
 	skep_pool_release(device->pool, buf);

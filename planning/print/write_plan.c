@@ -129,16 +129,15 @@ static bool reads(struct skep_planner *w, const char *path, const char *text)
 {
 	struct skep_scenario again;
 	struct skep_diag diag = {0};
-	char said[2048];
 	if (skep_scenario_read_text(path, text, strlen(text), NULL, &again, &diag)) {
 		skep_scenario_finish(&again);
 		return true;
 	}
-	skep_diag_print(&diag, said, sizeof said);
-	skep_planner_fail(w, STATUS_BAD_INPUT,
-		"%sskep: %.256s: not written, since it would not read from there: take a folder from which the files that "
-		"it names are found",
-		said, path);
+	size_t used = strlen(diag.message);
+	snprintf(diag.message + used, sizeof diag.message - used,
+		"; it was not written, since it would not read from there: take a folder from which the files that it names "
+		"are found");
+	w->error = diag;
 	return false;
 }
 

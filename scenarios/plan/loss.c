@@ -54,7 +54,7 @@ static double replicas(const struct skep_scenario *s)
 	return count > 0 ? count : 1;
 }
 
-/* Before round r all rounds were of age r at most. */
+/* No update is older than the run: in round r the staleness is at most r. */
 static double staleness(const struct skep_scenario *s, uint32_t round)
 {
 	uint32_t most = skep_plan_staleness(&s->plan, 0);

@@ -291,6 +291,7 @@ static void test_refused(void **state)
 	refuses(store, run, 2, NULL, "run 2 is not done, or has no cost");
 	const int64_t none = 9;
 	refuses(store, &none, 1, NULL, "there is no run 9");
+	refuses(store, (const int64_t[]){1, none}, 2, NULL, "there is no run 9");
 	assert_int_equal(sqlite3_exec(skep_store_database(store),
 				 "UPDATE runs SET rounds_planned = 7, cost_usd = 2 WHERE id = 2", NULL, NULL, NULL),
 		SQLITE_OK);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * live_names.h - the names of a trace that are alive, found by name. Memory grows with the largest number alive at once.
+ * live_names.h - the machines of a trace that are present at the time that its reader has come to, found by name. Memory
+ * grows with the largest number present at once.
  */
 #ifndef SKEP_TOPOLOGIES_CHURN_LIVE_NAMES_H
 #define SKEP_TOPOLOGIES_CHURN_LIVE_NAMES_H
@@ -23,7 +24,7 @@ struct skep_live_names {
 	uint32_t mask;
 };
 
-void skep_live_names_finish(struct skep_live_names *live); /* zeroed is empty */
+void skep_live_names_finish(struct skep_live_names *live); /* an all-zero struct is an empty set */
 
 #define SKEP_NOT_LIVE UINT32_MAX
 uint32_t skep_live_names_find(const struct skep_live_names *live, const char *name);

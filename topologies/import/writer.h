@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/files/outputs.h"
+#include "base/reader.h"
 
 /* Path of a file beside a topology NAME.yaml: NAME and `ending`. */
 void skep_path_beside(const char *path, const char *ending, char *ret, size_t size);

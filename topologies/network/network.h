@@ -4,7 +4,8 @@
  * rates.
  *
  * Both worlds use it: the simulator for its virtual time, and the executor's `shape` option to deliver messages at the
- * times that the model gives.
+ * times that the model gives. The executor does not close the connections of a process that has died: what waits on them
+ * is dropped only at its time, and holds up what follows to the next process of the machine.
  *
  * A message first takes its overhead of the sender, one message after the other; then it waits the latency of its ordered
  * pair of machines, using no bandwidth; then its turn on a connection of the pair; then it moves its bytes at the max-min fair
