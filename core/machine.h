@@ -14,18 +14,18 @@
 struct skep_node { /* head of struct worker and struct directory */
 	bool is_directory;
 	uint8_t outcome; /* enum skep_outcome */
+	uint8_t method;  /* skep_method_of() the plan */
 	uint32_t stage;
 	struct skep_peer self;
 	skep_time now, deadline;
 	uint64_t digest, random, next_op;
 	size_t wanted; /* bytes for the next step, more than there are; 0: there is room */
-	struct skep_methods how;
 };
 
 struct step { /* one call of skep_node_step */
 	const struct skep_plan *plan;
 	struct skep_actions *actions;
-	struct skep_methods how; /* the machine's */
+	struct skep_methods how;
 };
 
 static inline size_t skep_align(size_t size)
@@ -33,7 +33,7 @@ static inline size_t skep_align(size_t size)
 	return (size + 15) & ~(size_t)15;
 }
 
-/* An array behind the machine's struct, named by its offset: a machine points to nothing of its own. */
+/* An array behind the machine's struct, named by its offset: a machine has no pointers. */
 static inline void *skep_at(void *machine, size_t offset)
 {
 	return (char *)machine + offset;

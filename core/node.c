@@ -12,7 +12,9 @@
 size_t skep_node_size(const struct skep_plan *plan, uint32_t index)
 {
 	bool worker = index < plan->workers;
-	struct skep_methods how = worker ? skep_methods_of_worker(plan) : skep_methods_of_directory(plan);
+	uint8_t method = skep_method_of(plan);
+	struct skep_methods how =
+		worker ? skep_methods_of_worker(plan, method) : skep_methods_of_directory(plan, method);
 	if (worker)
 		return skep_worker_size(plan, &how);
 	return skep_plan_has_candidates(plan) ? skep_candidates_size(plan) : skep_directory_size(plan, &how);
@@ -20,9 +22,10 @@ size_t skep_node_size(const struct skep_plan *plan, uint32_t index)
 
 uint32_t skep_actions_limit(const struct skep_plan *plan)
 {
-	struct skep_methods how = skep_methods_of_worker(plan);
+	uint8_t method = skep_method_of(plan);
+	struct skep_methods how = skep_methods_of_worker(plan, method);
 	uint32_t worker = skep_worker_actions_limit(plan, &how);
-	how = skep_methods_of_directory(plan);
+	how = skep_methods_of_directory(plan, method);
 	uint32_t directory = skep_plan_has_candidates(plan) ? skep_candidates_actions_limit(plan)
 	                                                    : skep_directory_actions_limit(plan, &how);
 	return worker > directory ? worker : directory;
@@ -33,11 +36,13 @@ struct skep_node *skep_node_init(void *mem, const struct skep_plan *plan, uint32
 	assert(index <= plan->workers);
 	struct skep_node *node = mem;
 	bool worker = index < plan->workers;
-	struct skep_methods how = worker ? skep_methods_of_worker(plan) : skep_methods_of_directory(plan);
+	uint8_t method = skep_method_of(plan);
+	struct skep_methods how =
+		worker ? skep_methods_of_worker(plan, method) : skep_methods_of_directory(plan, method);
 	skep_methods_check(plan);
 	memset(mem, 0, skep_node_size(plan, index));
 	node->is_directory = index == plan->workers;
-	node->how = how;
+	node->method = method;
 	node->stage = SKEP_NO_STAGE;
 	node->self = (struct skep_peer){index, node->is_directory ? 1 : epoch};
 	node->deadline = SKEP_TIME_NEVER;
@@ -60,10 +65,13 @@ void skep_node_step(struct skep_node *node, const struct skep_plan *plan, const 
 	node->now = event->now;
 	assert(skep_event_legal(plan, event));
 	skep_digest_fold(&node->digest, event->now << 4 ^ event->kind);
-	struct step step = {plan, actions, node->how};
-	if (!node->is_directory)
+	if (!node->is_directory) {
+		struct step step = {plan, actions, skep_methods_of_worker(plan, node->method)};
 		skep_worker_step(node, &step, event);
-	else if (skep_plan_has_candidates(plan))
+		return;
+	}
+	struct step step = {plan, actions, skep_methods_of_directory(plan, node->method)};
+	if (skep_plan_has_candidates(plan))
 		skep_candidates_step(node, &step, event);
 	else
 		skep_directory_step(node, &step, event);

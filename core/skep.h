@@ -509,10 +509,10 @@ struct skep_node;
 size_t skep_node_size(const struct skep_plan *plan, uint32_t index);
 uint32_t skep_actions_limit(const struct skep_plan *plan);
 
-/* `mem`: skep_node_size() bytes, aligned to 16; stays the caller's. Pointers go to constant tables of functions alone,
- * so a byte copy is a snapshot within one process. index == plan->workers makes the directory. `epoch`: 1 for a
- * process of the first allocation, which holds the state of its stage as of plan->first_round; for a spare, or a
- * process that replaces a dead one, 0: it holds nothing and will ask to join. */
+/* `mem`: skep_node_size() bytes, aligned to 16; stays the caller's. No inner pointers: a byte copy is a snapshot.
+ * index == plan->workers makes the directory. `epoch`: 1 for a process of the first allocation, which holds the state
+ * of its stage as of plan->first_round; for a spare, or a process that replaces a dead one, 0: it holds nothing and will
+ * ask to join. */
 struct skep_node *skep_node_init(void *mem, const struct skep_plan *plan, uint32_t index, uint32_t epoch);
 
 /* One event in; `actions` is emptied and filled. */

@@ -93,7 +93,7 @@ static size_t lay_out(struct candidates *t, const struct skep_plan *plan)
 {
 	t->home_at = skep_align(sizeof *t);
 	t->candidate_at = t->home_at + skep_align(plan->workers * sizeof(uint32_t));
-	struct skep_methods how = skep_methods_of_directory(plan);
+	struct skep_methods how = skep_methods_of_directory(plan, skep_method_of(plan));
 	t->candidate_bytes = skep_align(skep_directory_size(plan, &how));
 	return t->candidate_at + plan->candidates * t->candidate_bytes;
 }
@@ -106,7 +106,7 @@ size_t skep_candidates_size(const struct skep_plan *plan)
 
 uint32_t skep_candidates_actions_limit(const struct skep_plan *plan)
 {
-	struct skep_methods how = skep_methods_of_directory(plan);
+	struct skep_methods how = skep_methods_of_directory(plan, skep_method_of(plan));
 	return plan->candidates * skep_directory_actions_limit(plan, &how) + 8 + 4 * plan->workers;
 }
 
@@ -124,7 +124,7 @@ static void unseat(struct directory *d, const struct skep_plan *plan)
 void skep_candidates_init_node(void *mem, const struct skep_plan *plan)
 {
 	struct candidates *t = mem;
-	struct skep_methods how = skep_methods_of_directory(plan);
+	struct skep_methods how = skep_methods_of_directory(plan, skep_method_of(plan));
 	lay_out(t, plan);
 	for (uint32_t i = 0; i < plan->workers; i++)
 		homes(t)[i] = skep_plan_candidate_of(plan, i);

@@ -3,7 +3,7 @@
  * method.h - the tables of functions in which methods of training differ. The state machines of worker and directory ask them
  * and never ask which method is on.
  *
- * skep_methods_of_worker() and skep_methods_of_directory() choose one entry of each family that a machine needs, when it begins:
+ * skep_methods_of_worker() and skep_methods_of_directory() choose one entry of each family that a step of a machine needs:
  *
  *   directory, worker   how rounds begin, overlap and end. flush.c: a round is open or reduced. delayed.c: the next round is open
  *                       while one is reduced (DPU). eager.c: REDUCE is sent when a round opens. no_flush.c: several rounds are
@@ -221,9 +221,11 @@ struct skep_methods {
 	const struct skep_feature *feature[SKEP_FEATURES_MAX];
 };
 
-/* A machine keeps what is chosen, lest each of its steps choose again. */
-struct skep_methods skep_methods_of_worker(const struct skep_plan *plan);
-struct skep_methods skep_methods_of_directory(const struct skep_plan *plan);
+/* The number of the method that the plan calls for: a machine keeps it, lest each of its steps look for it. */
+uint8_t skep_method_of(const struct skep_plan *plan);
+/* `method`: skep_method_of() the plan. */
+struct skep_methods skep_methods_of_worker(const struct skep_plan *plan, uint8_t method);
+struct skep_methods skep_methods_of_directory(const struct skep_plan *plan, uint8_t method);
 /* Asserts that what the plan asks for goes together. */
 void skep_methods_check(const struct skep_plan *plan);
 

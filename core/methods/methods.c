@@ -36,7 +36,7 @@ static const struct skep_local_steps *const local_of[][2] = {
 	[ASYNC] = {NULL, &skep_local_async},
 };
 
-static enum method method_of(const struct skep_plan *plan)
+uint8_t skep_method_of(const struct skep_plan *plan)
 {
 	if (plan->async)
 		return ASYNC;
@@ -70,9 +70,8 @@ static const struct skep_feature *first_feature(const struct skep_plan *plan)
 	return plan->tied > 0 ? &skep_feature_tied : &skep_feature_clip;
 }
 
-struct skep_methods skep_methods_of_worker(const struct skep_plan *plan)
+struct skep_methods skep_methods_of_worker(const struct skep_plan *plan, uint8_t method)
 {
-	enum method method = method_of(plan);
 	return (struct skep_methods){
 		.worker = worker_of[method],
 		.local = local_of[method][skep_plan_periodic(plan)],
@@ -83,10 +82,10 @@ struct skep_methods skep_methods_of_worker(const struct skep_plan *plan)
 	};
 }
 
-struct skep_methods skep_methods_of_directory(const struct skep_plan *plan)
+struct skep_methods skep_methods_of_directory(const struct skep_plan *plan, uint8_t method)
 {
 	return (struct skep_methods){
-		.directory = directory_of[method_of(plan)],
+		.directory = directory_of[method],
 		.grouping = grouping_of(plan),
 		.losses = plan->on_loss == SKEP_ON_LOSS_RERUN ? &skep_losses_rerun : &skep_losses_report,
 		.agreement = agreement_of(plan),
@@ -99,7 +98,7 @@ struct skep_methods skep_methods_of_directory(const struct skep_plan *plan)
 
 void skep_methods_check(const struct skep_plan *plan)
 {
-	enum method method = method_of(plan);
+	uint8_t method = skep_method_of(plan);
 	bool rerun = plan->on_loss == SKEP_ON_LOSS_RERUN, fixed = skep_plan_fixed(plan);
 	assert(plan->pipeline < SKEP_PIPELINES);
 	assert(local_of[method][skep_plan_periodic(plan)]);
