@@ -18,7 +18,7 @@ print(db.execute("SELECT count(*) FROM rounds WHERE run = (SELECT max(id) FROM r
 }
 
 begin() { # begin: a run that would take long, until it has finished some rounds; its process is $running
-	rm -f skep.db
+	rm -f skep.db skep.db-wal skep.db-shm
 	"$skep" run long.yaml -q >"$out" 2>"$err" </dev/null &
 	running=$!
 	for _ in $(seq 200); do
