@@ -2,9 +2,34 @@
  *
  * check.c - `skep check`: reads a scenario and prints what would run.
  */
+#include <math.h>
+#include <stdlib.h>
+
 #include "commands/arguments.h"
 #include "commands/commands.h"
+#include "planning/problem/expected.h"
 #include "scenarios/describe/describe.h"
+
+/* Of the allocation that the scenario begins with. False: it is not known. */
+static bool expect_step(const struct skep_scenario *s, struct skep_described_step *ret)
+{
+	struct skep_planning planning;
+	struct skep_expected e = {.step_s = INFINITY};
+	struct skep_diag unused = {0};
+	if (!skep_expected_known(s) || !skep_planning_pose(s, &planning, &unused))
+		return false;
+	uint32_t *stage_of = calloc(planning.workers, sizeof *stage_of);
+	if (stage_of)
+		skep_planning_start(&planning, stage_of);
+	bool known = stage_of && skep_expected_make(&planning, stage_of, &e) && e.step_s < INFINITY;
+	*ret = (struct skep_described_step){
+		e.step_s, e.flow_s, e.reduction_s, e.update_s, e.turn_s, e.busy, e.starved, ""};
+	if (known)
+		skep_expected_bound_text(&planning, &e, ret->bound, sizeof ret->bound);
+	free(stage_of);
+	skep_planning_finish(&planning);
+	return known;
+}
 
 static enum status run(struct skep_command_line *line)
 {
@@ -15,7 +40,9 @@ static enum status run(struct skep_command_line *line)
 		return status;
 	if (!skep_arguments_scenario(&a, &scenario))
 		return STATUS_BAD_INPUT;
-	skep_scenario_describe(&scenario, a.json, stdout);
+	struct skep_described_step expected;
+	bool known = expect_step(&scenario, &expected);
+	skep_scenario_describe(&scenario, known ? &expected : NULL, a.json, stdout);
 	skep_scenario_finish(&scenario);
 	return STATUS_DONE;
 }

@@ -41,7 +41,8 @@ const struct skep_command skep_command_compare = {
 	.operands = "[RUN RUN]",
 	.summary = "compare a simulated run with a real one",
 	.text = "Prints each metric of two runs side by side with their relative difference. Without operands it takes "
-		"the newest simulated and the newest real run of the same scenario.",
+		"the newest simulated and the newest real run of the same scenario. Then it splits the difference in time "
+		"into passes, steps, reductions, joins and waiting, and says what to measure next.",
 	.most = 2,
 	.group = groups,
 	.example = examples,

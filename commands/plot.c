@@ -14,8 +14,6 @@
 #include "planning/print/figures.h"
 #include "planning/problem/resolve.h"
 
-#define ERROR_BYTES 1024
-
 struct plot_arguments {
 	struct arguments common;
 	struct skep_plot_rounds rounds;
@@ -24,10 +22,10 @@ struct plot_arguments {
 	bool has_rounds, has_axes;
 };
 
-static enum status drawn(const struct arguments *a, bool done, const char *error)
+static enum status drawn(const struct arguments *a, bool done, const struct skep_diag *error)
 {
 	if (!done)
-		return skep_report_error(STATUS_BAD_INPUT, error);
+		return skep_report_diag(STATUS_BAD_INPUT, error);
 	if (a->json)
 		printf("{\"plot\":\"%s\"}\n", a->positional[0]);
 	else if (!a->quiet)
@@ -58,23 +56,22 @@ static enum status draw_complexity(const struct arguments *a, const struct skep_
 	bool done = f && skep_figure_complexity(a->positional[1], &a->scenario, s, f, &error) &&
 	            skep_plot_complexity(f, a->output, &error);
 	free(f);
-	return drawn(a, done, error.message);
+	return drawn(a, done, &error);
 }
 
 /* Of a table of searches, or of a scenario, whose searches are done first. */
 static enum status draw_search(const struct arguments *a, const struct skep_scenario *s)
 {
 	struct skep_search_figure *f = calloc(1, sizeof *f);
-	struct skep_diag diag = {0};
 	struct skep_diag error = {0};
 	if (!f)
 		skep_fail(&error, "not enough memory for this picture");
-	bool done = f && (s ? skep_figure_search(s, f, &error) : skep_search_figure_read(a->positional[1], f, &diag));
+	bool done = f && (s ? skep_figure_search(s, f, &error) : skep_search_figure_read(a->positional[1], f, &error));
 	done = done && skep_plot_search(f, a->output, &error);
 	if (f)
 		skep_search_figure_finish(f);
 	free(f);
-	return diag.set ? skep_report_diag(STATUS_BAD_INPUT, &diag) : drawn(a, done, error.message);
+	return drawn(a, done, &error);
 }
 
 static enum status draw_read(const struct arguments *a, bool search)
@@ -101,11 +98,12 @@ static bool ends_with(const char *text, const char *end)
 
 static enum status plot_scenario(const struct plot_arguments *a, bool search)
 {
-	char error[ERROR_BYTES];
-	snprintf(error, sizeof error, "plot %s takes one scenario%s", a->common.positional[0],
-		search ? ", or a table of searches (.csv)" : "");
-	if (a->common.positionals != 2)
-		return skep_report_error(STATUS_BAD_INPUT, error);
+	struct skep_diag error = {0};
+	if (a->common.positionals != 2) {
+		skep_fail(&error, "plot %s takes one scenario%s", a->common.positional[0],
+			search ? ", or a table of searches (.csv)" : "");
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
+	}
 	if (a->has_rounds || a->metric || a->has_axes)
 		return skep_report_error(STATUS_BAD_INPUT,
 			"--rounds, --metric, --x, --y, --log and --validation are for pictures of runs");
@@ -129,7 +127,7 @@ static enum status draw_runs(const struct plot_arguments *a, const int64_t *runs
 		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	bool done = skep_plot_chosen(store, a->common.positional[0], runs, count, a->common.output, &choice, &error);
 	skep_store_close(store);
-	return drawn(&a->common, done, error.message);
+	return drawn(&a->common, done, &error);
 }
 
 static enum status plot_runs(const struct plot_arguments *a)

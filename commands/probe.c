@@ -16,7 +16,6 @@
 #include "topologies/gpu/gpu.h"
 #include "topologies/read/topology_stats.h"
 
-#define ERROR_BYTES 2048
 #define DEVICE_S 5.0    /* for a device, about */
 #define TELL_S 5.0      /* between two lines */
 #define WARNINGS_MAX 8u /* links that are named on stderr */
@@ -67,7 +66,7 @@ static void begin(void *context, const struct skep_probed *probed, uint32_t link
 {
 	struct measuring *m = context;
 	bool devices = m->request->probe.gpu == NULL, twice = probed->hosts < probed->ranks;
-	double estimate_s = turns * 1e-9 * (double)m->request->probe.pair_ns + (devices ? DEVICE_S * (1 + twice) : 0);
+	double estimate_s = turns * probed->way_s + (devices ? DEVICE_S * (1 + twice) : 0);
 	m->watch.begin_s = m->watch.told_s = skep_monotonic_s();
 	if (m->watch.quiet)
 		return;
@@ -125,6 +124,10 @@ static void warn(const struct request *r, const struct skep_probed *probed)
 		skep_probed_put_uncertain(stderr, way);
 		putc('\n', stderr);
 	}
+	const enum skep_probed_outcome outcome = probed->sites.outcome;
+	if (outcome != SKEP_PROBED_SITES_UNTRIED && outcome != SKEP_PROBED_SITES_NONE &&
+		outcome != SKEP_PROBED_SITES_FOUND)
+		skep_probed_put_verdict(stderr, probed, "skep: warning: ");
 	if (uncertain == 0)
 		return;
 	if (uncertain > WARNINGS_MAX)
@@ -175,14 +178,13 @@ static enum status run_rank(struct request *r)
 {
 	uint32_t rank, ranks;
 	struct skep_exec_result result = {.outcome = SKEP_DONE};
-	struct skep_diag diag = {0};
 	struct skep_diag error = {0};
 	if (!skep_exec_init(&rank, &ranks, &error))
 		return skep_report_diag(STATUS_FAILED, &error);
 	enum status status = STATUS_BAD_INPUT;
 	check_ranks(r, ranks, &error);
-	if (rank == 0 && !error.set && !skep_probed_writable(r->common.output, &diag)) {
-		skep_report_diag(status, &diag); /* the others do not know, and the call below does not return */
+	if (rank == 0 && !error.set && !skep_probed_writable(r->common.output, &error)) {
+		skep_report_diag(status, &error); /* the others do not know, and the call below does not return */
 		skep_exec_abort((int)status);
 	}
 	if (!error.set)
@@ -197,7 +199,6 @@ static enum status run_rank(struct request *r)
 static enum status launch(const struct request *r, char **whole)
 {
 	struct skep_diag error = {0};
-	struct skep_diag diag = {0};
 	uint32_t ranks = r->ranks > 0 ? r->ranks : r->probe.shape != NULL ? r->probe.shape->machines : 0;
 	const struct skep_exec_options exec = {.device = r->probe.device};
 	if (!skep_exec_ready(&exec, &error))
@@ -208,8 +209,8 @@ static enum status launch(const struct request *r, char **whole)
 	check_ranks(r, ranks, &error);
 	if (error.set || (r->probe.gpu == NULL && !skep_device_available(r->probe.device, &error)))
 		return skep_report_diag(STATUS_BAD_INPUT, &error);
-	if (!skep_probed_writable(r->common.output, &diag))
-		return skep_report_diag(STATUS_BAD_INPUT, &diag);
+	if (!skep_probed_writable(r->common.output, &error))
+		return skep_report_diag(STATUS_BAD_INPUT, &error);
 	int status = skep_exec_launch_ranks(ranks, whole, &error);
 	enum status ended = status < 0 ? STATUS_FAILED : (enum status)status;
 	return error.set ? skep_report_diag(ended, &error) : ended;
@@ -231,7 +232,7 @@ static enum status probe(struct request *r, char **whole)
 
 static enum status run(struct skep_command_line *line)
 {
-	struct request r = {.probe.threads = 1, .time_s = 1};
+	struct request r = {.probe.threads = 1};
 	enum status status;
 	if (!skep_arguments_read(line, &r.common, &status))
 		return status;
@@ -262,8 +263,8 @@ static const struct skep_option link_rows[] = {
 		.help = "measure pairs without a common rank at the same time: faster, but pairs may disturb each other"},
 	{"time", 0, SKEP_OPTION_QUANTITY, offsetof(struct request, time_s), "TIME",
 		.help = "for each link, from '10 ms' to '60 s'; links of long latency take more, and so do busy machines",
-		.dimension = SKEP_TIME, .low = 0.01, .high = 60, .usual = "1 s", .example = "1 s",
-		.expected = "a time of 10 ms to 60 s, such as '1 s'"},
+		.dimension = SKEP_TIME, .low = 0.01, .high = 60, .usual = "1 s, less with more than 40 links",
+		.example = "1 s", .expected = "a time of 10 ms to 60 s, such as '1 s'"},
 	{"payload", 0, SKEP_OPTION_QUANTITY, offsetof(struct request, bytes), "BYTES",
 		.help = "size of the messages that bandwidth is measured with; take what training will send",
 		.dimension = SKEP_BYTES, .low = 2049, .high = SKEP_PROBE_RANK_BYTES_MAX,

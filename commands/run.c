@@ -15,8 +15,6 @@
 #include "exec/exec.h"
 #include "planning/problem/resolve.h"
 
-#define ERROR_BYTES 1024
-
 struct run_arguments {
 	struct arguments common;
 	struct skep_exec_options exec;

@@ -14,13 +14,13 @@
 #include "models/layers/thread_pool.h"
 #include "scenarios/plan/loss.h"
 #include "sim/sim.h"
-
-#define ERROR_BYTES 1024
+#include "sweeping/sweep.h"
 
 struct sim_arguments {
 	struct arguments common;
 	bool resume, keep;
 	uint32_t threads;
+	const char *seeds; /* NULL: not given */
 };
 
 /* Simulates from where `resume` says to the end, and stores the run. */
@@ -56,6 +56,26 @@ static enum status simulate(const struct sim_arguments *a, const struct skep_sce
 	return done ? STATUS_DONE : STATUS_FAILED;
 }
 
+/* A run for each seed: a sweep of seeds alone, of which all operations are kept. */
+static enum status simulate_seeds(const struct sim_arguments *a)
+{
+	const struct arguments *common = &a->common;
+	if (a->resume || a->keep)
+		return skep_report_error(
+			STATUS_BAD_INPUT, "sim: --seeds makes new runs: leave out --resume and --write-checkpoints");
+	if (common->scenario.has_seed)
+		return skep_report_error(STATUS_BAD_INPUT, "sim: either --seed or --seeds");
+	const struct skep_sweep_request request = {.path = common->positional[0],
+		.set = common->set,
+		.sets = common->scenario.sets,
+		.seeds = a->seeds,
+		.db = common->db,
+		.details = true,
+		.json = common->json,
+		.quiet = common->quiet};
+	return skep_sweep(&request);
+}
+
 static enum status run(struct skep_command_line *line)
 {
 	struct sim_arguments a = {0};
@@ -63,6 +83,8 @@ static enum status run(struct skep_command_line *line)
 	enum status status;
 	if (!skep_arguments_read(line, &a.common, &status))
 		return status;
+	if (a.seeds)
+		return simulate_seeds(&a);
 	if (!skep_arguments_scenario(&a.common, &scenario))
 		return STATUS_BAD_INPUT;
 	if (skep_begin_simulated(&a.common, a.resume, a.keep, &scenario, &status))
@@ -72,6 +94,8 @@ static enum status run(struct skep_command_line *line)
 }
 
 static const struct skep_option rows[] = {
+	{"seeds", 0, SKEP_OPTION_TEXT, offsetof(struct sim_arguments, seeds), "A..B",
+		.help = "a run with each of these seeds, and of each figure mean, deviation, 5 % and 95 %; also 1,2,5"},
 	{"resume", 0, SKEP_OPTION_FLAG, offsetof(struct sim_arguments, resume),
 		.help = "continue from the newest checkpoint in the folder of checkpoint.to"},
 	{"write-checkpoints", 0, SKEP_OPTION_FLAG, offsetof(struct sim_arguments, keep),

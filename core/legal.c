@@ -142,7 +142,8 @@ static bool particulars_legal(const struct skep_plan *plan, const struct skep_me
 {
 	switch (message->kind) {
 	case SKEP_MESSAGE_GRANT:
-		return message->u.grant.count > 0 && message->u.grant.count <= skep_plan_numbers(plan) &&
+		return message->u.grant.in_flight > 0 && message->u.grant.in_flight <= skep_plan_in_flight_most(plan) &&
+		       message->u.grant.count > 0 && message->u.grant.count <= skep_plan_numbers(plan) &&
 		       message->microbatch <= skep_plan_numbers(plan) - message->u.grant.count;
 	case SKEP_MESSAGE_REDUCE:
 	case SKEP_MESSAGE_ROSTER:
@@ -371,9 +372,9 @@ bool skep_event_legal(const struct skep_plan *plan, const struct skep_event *eve
 	switch (event->kind) {
 	case SKEP_EVENT_MESSAGE:
 	case SKEP_EVENT_SEND_FAILED:
-		return skep_message_legal(plan, &event->u.message);
+		return event->u.message.kind > 0 && event->u.message.kind < SKEP_MESSAGE_KINDS;
 	case SKEP_EVENT_OP_DONE:
-		return event->fault < SKEP_FAULTS && skep_op_legal(plan, &event->u.done.op);
+		return event->fault < SKEP_FAULTS && event->u.done.op.kind > 0 && event->u.done.op.kind < SKEP_OP_KINDS;
 	case SKEP_EVENT_SUSPECT:
 		return event->u.peer.index < plan->workers;
 	default:

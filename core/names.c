@@ -136,8 +136,9 @@ static const char *const COLLECTIVE[] = {
 	[SKEP_COLLECTIVE_HIERARCHICAL] = "hierarchical",
 	[SKEP_COLLECTIVE_BUTTERFLY] = "butterfly",
 	[SKEP_COLLECTIVE_CHAIN] = "chain",
+	[SKEP_COLLECTIVE_BROADCAST] = "broadcast",
 };
-static_assert(COUNT(COLLECTIVE) == SKEP_COLLECTIVE_CHAIN + 1, "each kind has a name");
+static_assert(COUNT(COLLECTIVE) == SKEP_COLLECTIVE_BROADCAST + 1, "each kind has a name");
 
 static const char *const LANE[] = {[SKEP_LANE_COMPUTE] = "compute", [SKEP_LANE_REDUCE] = "reduce"};
 static_assert(COUNT(LANE) == SKEP_LANES, "each lane has a name");

@@ -40,11 +40,17 @@ void skep_plan_bucket(
 void skep_plan_range(const struct skep_plan *plan, uint32_t stage, uint32_t round, uint32_t bucket, uint64_t *ret_first,
 	uint64_t *ret_count)
 {
-	uint32_t fragments = skep_plan_fragments(plan);
-	if (fragments > 1)
-		skep_chunk_range(plan->stage[stage].parameters, round % fragments, fragments, ret_first, ret_count);
-	else
+	const struct skep_stage_plan *s = &plan->stage[stage];
+	uint32_t fragments = skep_plan_fragments(plan), nth = round % fragments;
+	if (fragments > 1 && s->fragment_first) {
+		uint64_t end = nth + 1 < fragments ? s->fragment_first[nth + 1] : s->parameters;
+		*ret_first = s->fragment_first[nth];
+		*ret_count = end - *ret_first;
+	} else if (fragments > 1) {
+		skep_chunk_range(s->parameters, nth, fragments, ret_first, ret_count);
+	} else {
 		skep_plan_bucket(plan, stage, bucket, ret_first, ret_count);
+	}
 }
 
 skep_time skep_plan_transfer_ns(const struct skep_plan *plan, uint32_t from, uint32_t to)
@@ -153,11 +159,11 @@ uint64_t skep_plan_vstage_bytes(const struct skep_plan *plan, uint32_t vstage)
 	return plan->vstage_bytes ? plan->vstage_bytes[vstage] : plan->stage[vstage % plan->stages].activation_bytes;
 }
 
-uint32_t skep_plan_credit(const struct skep_plan *plan)
+uint32_t skep_plan_credit(const struct skep_plan *plan, uint32_t in_flight)
 {
 	if (skep_plan_fixed(plan))
 		return skep_plan_share(plan);
-	return plan->in_flight + (plan->in_flight < 4 ? 2 : plan->in_flight / 2);
+	return in_flight + (in_flight < 4 ? 2 : in_flight / 2);
 }
 
 uint32_t skep_plan_validation(const struct skep_plan *plan, uint32_t microbatch)

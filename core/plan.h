@@ -63,13 +63,21 @@ enum skep_collective {        /* collective.h has what each does */
 	SKEP_COLLECTIVE_TREE,
 	SKEP_COLLECTIVE_HIERARCHICAL,
 	SKEP_COLLECTIVE_BUTTERFLY,
+	SKEP_COLLECTIVE_CHAIN,
 	SKEP_COLLECTIVES,
 	/* No all-reduce: what rank 0 has comes to all, chunk by chunk from each to the next one. With `async` alone. */
-	SKEP_COLLECTIVE_CHAIN = SKEP_COLLECTIVES
+	SKEP_COLLECTIVE_BROADCAST = SKEP_COLLECTIVES
 };
 enum skep_on_loss {
 	SKEP_ON_LOSS_REPORT, /* a gradient that is lost is reported, a microbatch that did not come back is replaced by another */
 	SKEP_ON_LOSS_RERUN, /* it is computed again, until every stage has counted every microbatch; not with `delayed` */
+};
+
+/* Activation checkpointing (`schedule.checkpoint_activations`): which stages keep their input alone and recompute. */
+enum skep_checkpointing {
+	SKEP_CHECKPOINTING_NONE,
+	SKEP_CHECKPOINTING_WAITING, /* those in which a microbatch waits for its gradient: all but the last of a pipeline */
+	SKEP_CHECKPOINTING_ALL,     /* the last one too, layer by layer, as Megatron-LM and the code of SWARM do */
 };
 
 enum skep_joins {
@@ -90,15 +98,28 @@ struct skep_stage_plan {
 	/* [buckets] the first element of each. Bucket 0 ends with the stage, each other one where the one before begins,
 	 * and the last begins at 0: as BACKWARD makes them. */
 	const uint64_t *bucket_first;
+	/* With `strided`, [fragments] the first element of each; the first one begins at 0, each other one where the one before
+	 * ends. NULL: parts of equal length. */
+	const uint64_t *fragment_first;
 };
+
+#define SKEP_SPEED_MAX 65536u
 
 struct skep_plan {
 	uint32_t workers;      /* number of workers, >= stages */
 	uint32_t stages;       /* number of stages, >= 1 */
 	uint32_t samples;      /* per microbatch, >= 1 */
 	uint32_t microbatches; /* per round: the directory closes a round when so many have finished */
-	uint32_t in_flight;    /* microbatches that one first-stage worker keeps in the pipeline, >= 1 */
-	uint32_t rounds;       /* the run ends after this number of rounds, those before first_round included */
+	uint32_t
+		in_flight; /* microbatches that one first-stage worker keeps in the pipeline, on the mean of them, >= 1 */
+	/* [workers] expected speed in the first stage, from 1 to SKEP_SPEED_MAX, of which only ratios count: what a swarm deals
+	 * by before it has heard how long passes take. NULL: all alike. */
+	const uint32_t *speed;
+	/* Wired by throughput or latency, a swarm deals by speed in the first stage too: a fast worker has more in flight than
+	 * a slow one. [workers] the most that each may have, >= in_flight; NULL: in_flight, whatever its speed. */
+	const uint32_t *in_flight_limit;
+	uint32_t in_flight_most; /* the largest of these; 0: in_flight */
+	uint32_t rounds;         /* the run ends after this number of rounds, those before first_round included */
 	/* The round that the run begins with. Workers load the state of their stages as of the start of this round from
 	 * the checkpoints of an earlier run. 0: parameters are drawn from the seed. */
 	uint32_t first_round;
@@ -129,7 +150,11 @@ struct skep_plan {
 	uint32_t places;                     /* endpoints of transfer_ns, for wiring by latency, else 0 */
 	const uint32_t *place_of;            /* [workers] index of its place */
 	const skep_time *transfer_ns;        /* [places * places] time of a microbatch's activations; row = source */
-	uint32_t sync_chunks;     /* chunks of a tree's vector, or of a butterfly's shard; 0: the default number */
+	/* Chunks of the vector of a tree, a chain or a broadcast, or of a butterfly's shard; segments of a chunk of a ring.
+	 * 0: the default number, with a ring by the rule in ring.h, with the most bytes that any link carries during its
+	 * latency. */
+	uint32_t sync_chunks;
+	uint64_t ring_latency_bytes;
 	const uint32_t *site_of;  /* [workers] SKEP_COLLECTIVE_HIERARCHICAL; NULL: all at one site */
 	const uint64_t *link_Bps; /* [workers] bytes per second, SKEP_COLLECTIVE_BUTTERFLY; NULL: all equal */
 	bool barrier; /* gpipe: no backward pass begins before all pipelines have done their forward passes */
@@ -143,7 +168,11 @@ struct skep_plan {
 	 * members reduce their pseudo-gradients. 0: a round is one step of all. */
 	uint32_t inner_steps;
 	uint32_t fragments; /* the same: parts of the vector, one of which is reduced each round; 0 is 1: all of it */
-	uint32_t inner_overlap; /* the same, delayed: inner steps of the next round before STEP, at least */
+	bool strided;       /* the same: fragment f has the layers f, f + fragments, .. of its stage */
+	/* The same, delayed: inner steps of the next round before STEP. At least, or with `inner_deadline` just so many: a worker
+	 * that has made them waits for STEP. */
+	uint32_t inner_overlap;
+	bool inner_deadline;
 	bool inner_by_share; /* a worker steps when it has counted its part of a step, so a fast one more often than a slow one;
 	                        else with the round's progress, all about equally often */
 	/* The same: members sum in pairs that are drawn anew in each round, and hold different parameters (gossip.c).
@@ -157,9 +186,9 @@ struct skep_plan {
 	/* The parts of a reduction are not summed as they come, but gathered where a sum would have been made, and made one by
 	 * an AGGREGATE when all are there: with collectives that bring them there (skep_collective_gathers()), one chunk. */
 	bool gather;
-	/* Periodic sync, with `delayed` and SKEP_COLLECTIVE_CHAIN, or `gather`: no worker waits for others. Each one's pseudo-
-	 * gradient is an outer step of its own, in every member of the stage (async.c): after `inner_steps` steps of its own, or
-	 * with `inner_by_share` once in the time of a round, however many steps it has made by then. */
+	/* Periodic sync, with `delayed` and SKEP_COLLECTIVE_BROADCAST, or `gather`: no worker waits for others. Each one's
+	 * pseudo-gradient is an outer step of its own, in every member of the stage (async.c): after `inner_steps` steps of its
+	 * own, or with `inner_by_share` once in the time of a round, however many steps it has made by then. */
 	bool async;
 	/* Parallel random initialisation (candidates.c), in a swarm whose rounds do not overlap: so many sets of first parameters
 	 * are each trained by a part of the workers for `candidate_rounds` rounds, >= 2 and fewer than `rounds`, and one is kept.
@@ -229,13 +258,6 @@ static inline uint32_t skep_plan_first_epoch(const struct skep_plan *plan, uint3
 static inline bool skep_plan_visits_twice(const struct skep_plan *plan, uint32_t stage)
 {
 	return plan->routing == SKEP_ROUTING_TRAINER && stage > 0 && stage + 1 < plan->stages;
-}
-
-/* True if BACKWARD recomputes the activations of this virtual stage, because FORWARD kept none. `recompute`: every
- * stage does. */
-static inline bool skep_plan_recomputes(const struct skep_plan *plan, bool recompute, uint32_t vstage)
-{
-	return recompute || skep_plan_visits_twice(plan, vstage);
 }
 
 /* ---- rounds without a flush (SKEP_PIPELINE_PIPEDREAM) ------------------------------------------------------------- */
@@ -368,6 +390,23 @@ static inline uint32_t skep_plan_vstages(const struct skep_plan *plan)
 	return plan->stages * skep_plan_model_chunks(plan);
 }
 
+/* Does BACKWARD of a microbatch follow its FORWARD at once? In the last virtual stage, but for GPipe's, where all forward
+ * passes come first. */
+static inline bool skep_plan_turns_at_once(const struct skep_plan *plan, uint32_t vstage)
+{
+	return vstage + 1 == skep_plan_vstages(plan) && plan->pipeline != SKEP_PIPELINE_GPIPE;
+}
+
+/* True if BACKWARD recomputes the activations of this virtual stage, because FORWARD kept none. A model in one stage is no
+ * pipeline: it recomputes to save what its layers keep. */
+static inline bool skep_plan_recomputes(
+	const struct skep_plan *plan, enum skep_checkpointing checkpointing, uint32_t vstage)
+{
+	bool keeps = checkpointing == SKEP_CHECKPOINTING_WAITING && skep_plan_vstages(plan) > 1 &&
+	             skep_plan_turns_at_once(plan, vstage);
+	return (checkpointing != SKEP_CHECKPOINTING_NONE && !keeps) || skep_plan_visits_twice(plan, vstage);
+}
+
 /* The virtual stage that holds a copy of the tied embeddings. */
 static inline bool skep_plan_is_tied_vstage(const struct skep_plan *plan, uint32_t vstage)
 {
@@ -377,10 +416,16 @@ static inline bool skep_plan_is_tied_vstage(const struct skep_plan *plan, uint32
 /* Bytes of the activations that leave the virtual stage, and of the gradient that comes back. */
 uint64_t skep_plan_vstage_bytes(const struct skep_plan *plan, uint32_t vstage);
 
-/* Most microbatches of a swarm that the directory has one owner have outstanding: what it keeps in flight, and some to
+/* Most microbatches of a swarm that the directory has one owner have outstanding: what it may keep in flight, and some to
  * start while word travels to the directory and back. With fixed pipelines all of a pipeline's share: no other worker
  * is to have it. */
-uint32_t skep_plan_credit(const struct skep_plan *plan);
+uint32_t skep_plan_credit(const struct skep_plan *plan, uint32_t in_flight);
+
+/* Most that any worker may have in flight. */
+static inline uint32_t skep_plan_in_flight_most(const struct skep_plan *plan)
+{
+	return plan->in_flight_limit ? plan->in_flight_most : plan->in_flight;
+}
 
 /* Most microbatch numbers that one round may use, refills included. Sample j of (round, microbatch) is sample number
  * ((round * skep_round_capacity) + microbatch) * samples_per_microbatch + j of the stream: disjoint by construction. */

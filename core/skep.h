@@ -116,7 +116,7 @@ enum skep_message_kind {
 	/* worker to directory */
 	SKEP_MESSAGE_ENTERED,      /* I have made room for my stage, and can take part in its reductions */
 	SKEP_MESSAGE_CHECKPOINTED, /* round: the state of the sender's stage as of the start of that round is kept */
-	/* directory to worker, with SKEP_PIPELINE_GPIPE, SKEP_PIPELINE_INTERLEAVED and SKEP_PIPELINE_PIPEDREAM */
+	/* directory to worker, with fixed pipelines */
 	SKEP_MESSAGE_DRAIN, /* round: not all of your pipeline's share will come, so do not wait for it. With
 	                      SKEP_PIPELINE_PIPEDREAM: your pipeline gives up what it has of rounds up to this one */
 	/* directory to worker, beside REDUCE, if all members of a reduction must know each other */
@@ -188,6 +188,7 @@ struct skep_message {
 	union {
 		struct {
 			uint32_t count;
+			uint32_t in_flight; /* that the receiver is to keep in the pipeline */
 		} grant;
 		struct {
 			uint64_t queue_milli; /* mean since the last report, in thousandths of a microbatch */
@@ -205,6 +206,8 @@ struct skep_message {
 		} cancelled;
 		struct {
 			int64_t loss_nano; /* of a validation, else 0 */
+			/* What forward and backward took the sender's device; 0: it did not do both */
+			skep_time needed_ns;
 			bool ok;
 		} finished;
 		struct {
@@ -495,7 +498,8 @@ struct skep_actions { /* the caller's; capacity from skep_actions_limit() */
 /* ---- what is legal -------------------------------------------------------------------------------------------- */
 
 /* May a message, an operation, a note, an event of its kind have these fields? All that a machine makes may; what comes to a
- * world from outside is to be asked about before a machine hears of it. */
+ * world from outside is to be asked about before a machine hears of it. So an event's message or operation has been looked at
+ * when the event comes, and skep_event_legal() looks at what is the event's own. */
 bool skep_message_legal(const struct skep_plan *plan, const struct skep_message *message);
 bool skep_op_legal(const struct skep_plan *plan, const struct skep_op *op);
 bool skep_note_legal(const struct skep_plan *plan, const struct skep_note *note);

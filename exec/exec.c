@@ -12,6 +12,7 @@
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,10 +25,21 @@
 #include "exec/mpi/startup.h"
 #include "exec/mpi/transport_mpi.h"
 #include "exec/mpi/ulfm.h"
+#include "exec/neighbours.h"
 #include "models/checkpoint/checkpoint_folder.h"
 #include "models/layers/thread_pool.h"
 
 #define MEET_S 600u /* rank 0 may have a lot to write while the others wait */
+
+/* Open MPI hands a large tensor to its TCP module in one piece ("put"), and says behind whatever is queued by then that it is
+ * there: behind the next tensor to the same process, if there is one. The receiver of a chunk of an all-reduce would wait for the
+ * chunk behind it. In fragments a tensor is there with its last one; they are large, since three of a tensor are under way, and
+ * a process that naps meanwhile sends no more. What a user has set stays. */
+static void ask_for_fragments(void)
+{
+	setenv("OMPI_MCA_btl_tcp_flags", "send,inplace,need-ack,need-csum", 0);
+	setenv("OMPI_MCA_btl_tcp_max_send_size", "4194304", 0);
+}
 
 bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *reterr)
 {
@@ -35,6 +47,7 @@ bool skep_exec_init(uint32_t *ret_rank, uint32_t *ret_ranks, struct skep_diag *r
 	/* To the end of the process: one that comes late must not cut off what rank 0 still writes. */
 	skep_quit_block(NULL);
 	signal(SIGPIPE, SIG_IGN); /* a message to a process that has just died */
+	ask_for_fragments();
 	if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
 		return skep_fail(reterr, "MPI does not start");
 	if (skep_ulfm_active()) {
@@ -112,40 +125,6 @@ static bool agree_on_scenario(
 	return skep_together_agree(reterr);
 }
 
-/* Devices on a host are worth a word where they share GPUs, or have asked for threads that have no core of their own. */
-static void say_who_shares(const struct skep_device_place *place, uint32_t processes, uint32_t gpus)
-{
-	char name[MPI_MAX_PROCESSOR_NAME] = "";
-	int length = 0;
-	uint32_t cores = skep_thread_pool_cores();
-	MPI_Get_processor_name(name, &length);
-	if (gpus > 0 && processes > gpus)
-		fprintf(stderr, "skep: %" PRIu32 " processes on %.64s share %" PRIu32 " GPU%s\n", processes, name, gpus,
-			gpus > 1 ? "s" : "");
-	if (place->threads > 1 && processes * place->threads > cores)
-		fprintf(stderr,
-			"skep: %" PRIu32 " processes on %.64s with %" PRIu32
-			" threads each (cluster.threads) share %" PRIu32 " core%s: fewer threads would be faster\n",
-			processes, name, place->threads, cores, cores > 1 ? "s" : "");
-}
-
-/* The processes of a host that have devices take those of the host in turn. */
-static struct skep_device_place place_on_host(
-	const struct skep_scenario *scenario, enum skep_device_kind kind, bool has)
-{
-	MPI_Comm host;
-	uint32_t one = has, nth = 0, here = 0, count = skep_device_count(kind);
-	struct skep_device_place place = {.threads = kind == SKEP_DEVICE_CPU ? scenario->threads : 1};
-	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
-	MPI_Scan(&one, &nth, 1, MPI_UINT32_T, MPI_SUM, host);
-	MPI_Allreduce(&one, &here, 1, MPI_UINT32_T, MPI_SUM, host);
-	MPI_Comm_free(&host);
-	if (has && nth == 1)
-		say_who_shares(&place, here, count);
-	place.ordinal = has && count > 0 ? (nth - 1) % count : 0;
-	return place;
-}
-
 /* More threads than cores would wait for each other. */
 static bool has_cores(const struct skep_device_place *place, uint32_t rank, struct skep_diag *reterr)
 {
@@ -204,9 +183,11 @@ static bool agree_on_checkpoints(const struct skep_scenario *scenario, struct sk
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
-/* Device and transport are kept when the loop did not end cleanly: a transfer may still touch their memory, and the process
- * is about to end. */
-static bool run_loop(struct skep_loop_setup *setup, struct skep_exec_result *ret, struct skep_diag *reterr)
+/* The clock starts when all ranks have their transport, for a simulation has its first START at time 0, and connecting the ranks
+ * takes some tenths of a second. Device and transport are kept when the loop did not end cleanly: a transfer may still touch
+ * their memory, and the process is about to end. */
+static bool run_loop(
+	struct skep_loop_setup *setup, bool one_host, struct skep_exec_result *ret, struct skep_diag *reterr)
 {
 	struct skep_rejects rejects = {.rank = setup->transport->rank};
 	bool clean = false;
@@ -215,6 +196,8 @@ static bool run_loop(struct skep_loop_setup *setup, struct skep_exec_result *ret
 		skep_fail(reterr, "no memory for the transport");
 	if (!skep_together_agree(reterr))
 		return false;
+	const struct skep_clock clock = skep_together_clock(one_host);
+	setup->clock = &clock;
 	bool fine = skep_loop_run(setup, ret, &clean, reterr);
 	skep_rejects_close(&rejects);
 	skep_transport_mpi_destroy(setup->transport, clean);
@@ -261,7 +244,7 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 		.transport = &transport,
 		.recorder = recorder,
 		.device_kind = options->device,
-		.device_place = place_on_host(scenario, options->device, rank > 0),
+		.device_place = skep_neighbours_place(scenario, options, rank > 0),
 		.signal_fd = -1};
 	struct skep_checkpoint_folder folder = {0};
 	if (!skep_together_agree(reterr) || !agree_on_scenario(scenario, options, reterr) ||
@@ -270,12 +253,10 @@ static bool run_checked(const struct skep_scenario *scenario, const struct skep_
 		return false;
 	if (rank == 0) /* the others wait for its HALT */
 		setup.signal_fd = skep_quit_open();
-	struct skep_clock clock = skep_together_clock(one);
 	transport.rank = (uint32_t)rank;
-	setup.clock = &clock;
 	if (one && skep_ulfm_active())
 		share_post_mortem(scenario, (size_t)ranks, &setup);
-	bool fine = run_loop(&setup, ret, reterr);
+	bool fine = run_loop(&setup, one, ret, reterr);
 	if (setup.signal_fd >= 0)
 		close(setup.signal_fd);
 	return fine;

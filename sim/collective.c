@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * collective.c - simulates a ring all-reduce as flows, a fused collective: one flow for each link, in place of the
- * 2(n - 1) messages that cross it.
+ * 2(n - 1) k messages that cross it, with k segments of a chunk.
  *
  * The flow from rank r to rank r + 1 begins when rank r asks. It has the bytes of the messages that it stands for,
  * headers included, and shares the network as every other flow does. When all have arrived it is known how long each
- * link is busy with a chunk, and so when the chunks would have come round, latencies and operations included
- * (ring_time.c). What the flows do not show is that a link which waits for chunks leaves its share to others
+ * link is busy with a segment, and so when the segments would have come round, latencies and operations included
+ * (ring_time.c). What the flows do not show is that a link which waits for segments leaves its share to others
  * meanwhile.
  *
- * A flow here has no jitter and no overhead of messages: ring_time.c has both, for each chunk. A strand stands for a
+ * A flow here has no jitter and no overhead of messages: ring_time.c has both, for each segment. A strand stands for a
  * connection of its link and has the cap of one, so there is one unless the link has several streams.
+ *
+ * No member's ALLREDUCE ends before all flows have. Where segments hide the latency, a member whose last chunk comes early is
+ * held up so by the thinnest link, for some of its hops at most.
  *
  * Kept true: no worker is answered twice. A worker that leaves (it died, or cancelled as its attempt is void) stops
  * the flows, and the others wait until they cancel as well.
@@ -19,6 +22,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/collective/collective.h"
 #include "core/collective/ring.h"
 #include "core/random.h"
 #include "sim/ring_time.h"
@@ -72,7 +76,7 @@ static uint64_t chunk_bytes(const struct skep_world *world, const struct skep_fu
 	assert(whole->size > 0);
 	uint64_t first, count;
 	skep_chunk_range(whole->elements, chunk % whole->size, whole->size, &first, &count);
-	return skep_codec_bytes(world->plan->reduction_codec, count) + SKEP_HEADER_BYTES;
+	return skep_codec_bytes(world->plan->reduction_codec, count) + whole->segments * SKEP_HEADER_BYTES;
 }
 
 static uint32_t make(struct skep_world *world, const struct skep_op *op)
@@ -92,6 +96,7 @@ static uint32_t make(struct skep_world *world, const struct skep_op *op)
 	whole.rank = rank;
 	whole.first = op->first;
 	whole.elements = op->count;
+	whole.segments = skep_ring_segments(world->plan, op->count, op->members);
 	whole.number = world->fused_made++ & INT32_MAX;
 	for (uint32_t chunk = 0; chunk < whole.size; chunk++)
 		whole.chunks_bytes += chunk_bytes(world, &whole, chunk);
@@ -139,7 +144,14 @@ static double operation_ns(
 	assert(rank < whole->size);
 	struct skep_op op = {.kind = (uint8_t)kind, .stage = (uint16_t)whole->stage, .size = whole->size};
 	skep_chunk_range(whole->elements, 0, whole->size, &op.first, &op.count);
+	skep_chunk_range(op.count, 0, whole->segments, &op.first, &op.count);
 	return (double)skep_scenario_op_ns(world->scenario, whole->rank[rank].worker, &op);
+}
+
+/* Messages from a rank to the next. */
+static uint32_t link_messages(const struct skep_fused *whole)
+{
+	return skep_ring_hops(whole->size) * whole->segments;
 }
 
 static void add_link_profile(
@@ -147,7 +159,7 @@ static void add_link_profile(
 {
 	const struct skep_topology *t = &world->scenario->topology;
 	uint32_t from = place_of(world, whole->rank[rank].worker), to = place_of(world, whole->rank[rank].next);
-	double bytes = (double)link_bytes(world, whole, rank) / skep_ring_hops(whole->size);
+	double bytes = (double)link_bytes(world, whole, rank) / link_messages(whole);
 	link->topology = t;
 	link->link_profile = skep_path_link_profile(t, from, to);
 	link->overhead_ns = round(1e9 * skep_path_overhead_s(t, from, to));
@@ -160,7 +172,7 @@ static struct skep_ring_link ring_link(
 {
 	uint32_t next = next_rank(whole, rank);
 	struct skep_ring_link link = {.ready_ns = (double)(whole->rank[rank].asked_ns - first_ns),
-		.chunk_ns = fmax(1, (double)whole->rank[rank].busy_ns / skep_ring_hops(whole->size)),
+		.segment_ns = fmax(1, (double)whole->rank[rank].busy_ns / link_messages(whole)),
 		.streams = streams_of(world, whole, rank),
 		.latency_ns = latency_ns(world, whole, rank),
 		.take_ns = operation_ns(world, whole, rank, SKEP_OP_COPY_GRAD),
@@ -184,7 +196,7 @@ static void end(struct skep_world *world, const struct skep_fused *whole)
 		first_ns = whole->rank[rank].asked_ns < first_ns ? whole->rank[rank].asked_ns : first_ns;
 	for (uint32_t rank = 0; link && rank < whole->size; rank++)
 		link[rank] = ring_link(world, whole, rank, first_ns);
-	if (link && ns && skep_ring_time(link, whole->size, ns)) {
+	if (link && ns && skep_ring_time(link, whole->size, whole->segments, ns)) {
 		for (uint32_t rank = 0; rank < whole->size; rank++) {
 			skep_time time = first_ns + (skep_time)llround(ns[rank]);
 			skep_world_end_fused(world, whole->rank[rank].worker, time > world->now ? time : world->now);
@@ -201,9 +213,8 @@ static void end(struct skep_world *world, const struct skep_fused *whole)
 static void count(struct skep_world *world, const struct skep_fused *whole, uint32_t rank, uint64_t bytes)
 {
 	assert(rank < whole->size);
-	uint64_t messages = skep_ring_hops(whole->size);
 	if (!skep_traffic_add(&world->traffic, whole->rank[rank].worker, whole->rank[rank].next, SKEP_TRAFFIC_SYNC,
-		    messages, bytes))
+		    link_messages(whole), bytes))
 		world->no_memory = true;
 }
 

@@ -63,6 +63,19 @@ static bool advance(struct skep_world *world)
 	return turn != SKEP_NEXT_NONE;
 }
 
+void skep_world_share_cores(struct skep_world *world, uint32_t worker)
+{
+	struct skep_cores_turn turn;
+	if (!skep_cores_shared(world->cores, worker) || !skep_cores_turn(world->cores, worker, world->now, &turn))
+		return;
+	if (turn.was != SKEP_CORES_NONE)
+		world->process[turn.was / SKEP_LANES].lane[turn.was % SKEP_LANES].end_sequence = UINT64_MAX;
+	if (turn.slot == SKEP_CORES_NONE)
+		return;
+	world->process[turn.slot / SKEP_LANES].lane[turn.slot % SKEP_LANES].end_sequence = world->sequence;
+	skep_world_schedule(world, turn.end_ns, world->sequence++, SKEP_SIM_EVENT_OP_END, turn.slot);
+}
+
 static void result(const struct skep_world *world, struct skep_sim_result *ret)
 {
 	ret->outcome = skep_node_outcome(world->process[world->plan->workers].node);

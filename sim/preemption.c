@@ -23,6 +23,9 @@ static void die(struct skep_world *world, uint32_t index, skep_time heard_at_ns)
 		skep_fused_leave(world, index, skep_world_fused(world, index));
 	for (uint32_t l = 0; l < SKEP_LANES; l++) {
 		struct skep_lane_queue *lane = &process->lane[l];
+		bool runs = lane->first != NONE && world->job[lane->first].op.kind != SKEP_OP_ALLREDUCE;
+		if (runs && skep_cores_shared(world->cores, index))
+			skep_cores_end(world->cores, index, l, world->now);
 		for (uint32_t j = lane->first; j != NONE;) {
 			uint32_t next = world->job[j].next;
 			world->job[j].next = world->free_job;
@@ -32,6 +35,7 @@ static void die(struct skep_world *world, uint32_t index, skep_time heard_at_ns)
 		lane->first = lane->last = NONE;
 		lane->end_sequence = UINT64_MAX;
 	}
+	skep_world_share_cores(world, index);
 	skep_arithmetic_forget(world, index);
 	process->armed = SKEP_TIME_NEVER;
 	process->dead = true;

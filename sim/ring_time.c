@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ring_time.c - simulates n chunks on their ways through the n links of a ring, apart from the rest of the run: see
- * ring_time.h.
+ * ring_time.c - simulates the segments of n chunks on their ways through the n links of a ring, apart from the rest of the
+ * run: see ring_time.h.
  *
- * A link moves as many chunks at a time as it has streams, and the others wait in the order in which they came, as messages do
- * in the network model. Those that move share it evenly. All chunks are equal here, so they leave a link in the order in which
- * they came, and `work`, the part of a chunk that each moving one has been given so far, says when. At the far end of a link a
+ * A link moves as many segments at a time as it has streams, and the others wait in the order in which they came, as messages do
+ * in the network model. Those that move share it evenly. All segments are equal here, so they leave a link in the order in which
+ * they came, and `work`, the part of a segment that each moving one has been given so far, says when. At the far end of a link a
  * rank takes them one by one.
  *
- * The rate of a stream has a limit of its own as well (cap_ns), so several together may be faster than one chunk after the
- * other. Latency is drawn for each chunk on each link, as for each message.
+ * The rate of a stream has a limit of its own as well (cap_ns), so several together may be faster than one segment after the
+ * other. Latency is drawn for each segment on each link, as for each message.
  *
- * Why not a formula: where links differ, chunks bunch up before the thin ones and reach the next of these together,
+ * Why not a formula: where links differ, segments bunch up before the thin ones and reach the next of these together,
  * and the sum lies anywhere between the largest of the terms (a pipeline that is always full) and their sum (one
- * bunch). Where all links are nearly equal no chunk meets another, and there is a formula.
+ * bunch). Where all links are nearly equal segments meet none but those of their own chunk, and there is a formula.
  */
 #include "sim/ring_time.h"
 
@@ -24,37 +24,37 @@
 #include "core/collective/ring.h"
 
 #define NEARLY 0.01
-#define ENTRIES 8u /* for each chunk */
+#define ENTRIES 8u /* for each segment */
 
 struct link {
-	double work, since_ns; /* chunks' worth given to each one that moves, as of then */
+	double work, since_ns; /* segments' worth given to each one that moves, as of then */
 	double free_ns;        /* the receiver is busy until then */
 	double sender_ns;      /* and the sender, with what has gone */
-	double latest_ns;      /* the latest chunk comes then */
+	double latest_ns;      /* the latest segment comes then */
 	uint64_t random;
 	uint32_t present;
 	uint32_t moving;      /* of these, the first ones */
-	uint32_t first, last; /* chunk: the list of those present */
-	uint32_t waiting;     /* chunk: the first one that does not move, if present > moving */
+	uint32_t first, last; /* segment: the list of those present */
+	uint32_t waiting;     /* segment: the first one that does not move, if present > moving */
 	uint32_t version;     /* of the entry in the heap that says when the first one leaves */
 };
 
-struct chunk {
+struct segment {
 	double end; /* of one that moves: it leaves when the link's work has come to this */
 	uint32_t hop, next;
 };
 
-struct entry { /* a chunk comes to a link, or the first one leaves it */
+struct entry { /* a segment comes to a link, or the first one leaves it */
 	double time_ns;
-	uint32_t index, version; /* version 0: a chunk comes; else of the link */
+	uint32_t index, version; /* version 0: a segment comes; else of the link */
 };
 
 struct ring {
 	const struct skep_ring_link *of;
-	uint32_t size, entries;
-	struct link *link;   /* [size] */
-	struct chunk *chunk; /* [size] */
-	/* Heap; a link has one entry that counts and at most one more for each chunk that came since. */
+	uint32_t size, segments, entries; /* segments: of each chunk */
+	struct link *link;                /* [size] */
+	struct segment *segment;          /* [size * segments] segment j of chunk c is c * segments + j */
+	/* Heap; a link has one entry that counts and at most one more for each segment that came since. */
 	struct entry *entry;
 	double *end_ns; /* [size] */
 };
@@ -70,7 +70,7 @@ static bool sooner(const struct entry *a, const struct entry *b)
 
 static void push(struct ring *ring, struct entry entry)
 {
-	assert(ring->entries < ENTRIES * ring->size);
+	assert(ring->entries < ENTRIES * ring->size * ring->segments);
 	uint32_t at = ring->entries++;
 	for (; at > 0 && sooner(&entry, &ring->entry[(at - 1) / 4]); at = (at - 1) / 4)
 		ring->entry[at] = ring->entry[(at - 1) / 4];
@@ -100,10 +100,10 @@ static struct entry pop(struct ring *ring)
 
 /* ---- the ring ------------------------------------------------------------------------------------------------- */
 
-static uint32_t link_of(const struct ring *ring, uint32_t chunk)
+static uint32_t link_of(const struct ring *ring, uint32_t segment)
 {
-	assert(chunk < ring->size && ring->chunk[chunk].hop > 0);
-	return (chunk + ring->chunk[chunk].hop - 1) % ring->size;
+	assert(segment < ring->size * ring->segments && ring->segment[segment].hop > 0);
+	return (segment / ring->segments + ring->segment[segment].hop - 1) % ring->size;
 }
 
 static uint32_t streams_of(const struct ring *ring, uint32_t l)
@@ -111,11 +111,11 @@ static uint32_t streams_of(const struct ring *ring, uint32_t l)
 	return ring->of[l].streams > 0 ? ring->of[l].streams : 1;
 }
 
-/* From a chunk's worth to the next, for each one that moves. */
+/* From a segment's worth to the next, for each one that moves. */
 static double pace_ns(const struct ring *ring, uint32_t l)
 {
 	assert(l < ring->size);
-	return fmax(ring->of[l].chunk_ns * ring->link[l].moving, ring->of[l].cap_ns);
+	return fmax(ring->of[l].segment_ns * ring->link[l].moving, ring->of[l].cap_ns);
 }
 
 static void bring_up_to(struct ring *ring, uint32_t l, double now_ns)
@@ -133,18 +133,18 @@ static void expect(struct ring *ring, uint32_t l)
 	link->version++;
 	if (link->present == 0)
 		return;
-	double left = fmax(ring->chunk[link->first].end - link->work, 0) * pace_ns(ring, l);
+	double left = fmax(ring->segment[link->first].end - link->work, 0) * pace_ns(ring, l);
 	push(ring, (struct entry){link->since_ns + left, l, link->version});
 }
 
 static void come(struct ring *ring, uint32_t c, double now_ns)
 {
-	assert(c < ring->size);
+	assert(c < ring->size * ring->segments);
 	uint32_t l = link_of(ring, c);
 	struct link *link = &ring->link[l];
 	bring_up_to(ring, l, now_ns);
 	if (link->present++ > 0)
-		ring->chunk[link->last].next = c;
+		ring->segment[link->last].next = c;
 	else
 		link->first = c;
 	link->last = c;
@@ -153,7 +153,7 @@ static void come(struct ring *ring, uint32_t c, double now_ns)
 			link->waiting = c;
 		return;
 	}
-	ring->chunk[c].end = link->work + 1;
+	ring->segment[c].end = link->work + 1;
 	link->moving++;
 	expect(ring, l);
 }
@@ -166,10 +166,10 @@ static double draw_latency_ns(const struct skep_ring_link *of, struct link *link
 	return round(1e9 * skep_jitter_draw_s(of->topology, &of->link_profile->jitter, mean_s, &link->random));
 }
 
-/* Its sender has the chunk ready. */
+/* Its sender has the segment ready. */
 static void depart(struct ring *ring, uint32_t c, double ready_ns)
 {
-	assert(ring->chunk[c].hop <= skep_ring_hops(ring->size));
+	assert(ring->segment[c].hop <= skep_ring_hops(ring->size));
 	uint32_t l = link_of(ring, c);
 	struct link *link = &ring->link[l];
 	link->sender_ns = fmax(ready_ns, link->sender_ns) + ring->of[l].overhead_ns;
@@ -194,30 +194,32 @@ static void leave(struct ring *ring, uint32_t l, double now_ns)
 	struct link *link = &ring->link[l];
 	uint32_t c = link->first;
 	bring_up_to(ring, l, now_ns);
-	link->work = ring->chunk[c].end;
-	link->first = ring->chunk[c].next;
+	link->work = ring->segment[c].end;
+	link->first = ring->segment[c].next;
 	if (link->present-- > link->moving) {
-		ring->chunk[link->waiting].end = link->work + 1;
-		link->waiting = ring->chunk[link->waiting].next;
+		ring->segment[link->waiting].end = link->work + 1;
+		link->waiting = ring->segment[link->waiting].next;
 	} else {
 		link->moving--;
 	}
 	expect(ring, l);
-	link->free_ns = fmax(link->free_ns, now_ns) + receive_ns(ring, l, ring->chunk[c].hop);
+	link->free_ns = fmax(link->free_ns, now_ns) + receive_ns(ring, l, ring->segment[c].hop);
 	uint32_t rank = (l + 1) % ring->size;
-	if (skep_ring_stores(ring->size, ring->chunk[c].hop))
+	if (skep_ring_stores(ring->size, ring->segment[c].hop))
 		ring->end_ns[rank] = link->free_ns;
-	if (++ring->chunk[c].hop <= skep_ring_hops(ring->size))
+	if (++ring->segment[c].hop <= skep_ring_hops(ring->size))
 		depart(ring, c, link->free_ns);
 }
 
 static void turn(struct ring *ring)
 {
 	for (uint32_t c = 0; c < ring->size; c++) {
-		ring->chunk[c].hop = 1;
 		ring->link[c].free_ns = ring->of[(c + 1) % ring->size].ready_ns;
 		ring->link[c].random = ring->of[c].random;
-		depart(ring, c, ring->of[c].ready_ns + ring->of[c].take_ns);
+		for (uint32_t j = 0; j < ring->segments; j++) {
+			ring->segment[c * ring->segments + j].hop = 1;
+			depart(ring, c * ring->segments + j, ring->of[c].ready_ns + (j + 1) * ring->of[c].take_ns);
+		}
 	}
 	while (ring->entries > 0) {
 		struct entry entry = pop(ring);
@@ -230,49 +232,60 @@ static void turn(struct ring *ring)
 
 /* ---- the public face ------------------------------------------------------------------------------------------ */
 
-/* Of one hop; ADD_STORE happens once in a chunk's way. */
+/* Of one hop of one segment; ADD_STORE happens once in a chunk's way. */
 static double hop_ns(const struct skep_ring_link *link)
 {
-	return fmax(link->chunk_ns, link->cap_ns) + link->overhead_ns + link->latency_ns +
+	return fmax(link->segment_ns, link->cap_ns) + link->overhead_ns + link->latency_ns +
 	       (link->add_ns + link->store_ns) / 2;
 }
 
-/* If no link differs much from the others, no rank is late and no latency is drawn, no chunk meets another. */
-static bool formula(const struct skep_ring_link *link, uint32_t size, double *ret_ns)
+/* How long k segments of a chunk keep what is busiest with them on this link, before those of the next hop can. */
+static double chunk_ns(const struct skep_ring_link *link, uint32_t segments)
+{
+	double move_ns = fmax(link->segment_ns, link->cap_ns / (link->streams > 0 ? link->streams : 1));
+	return segments * fmax(fmax(move_ns, link->overhead_ns), fmax(link->add_ns, link->store_ns));
+}
+
+/* If no link differs much from the others, no rank is late and no latency is drawn, no segment meets one of another chunk: the
+ * first segment of a chunk goes on when it has come and the last one of the chunk before has gone. The rest follow. */
+static bool formula(const struct skep_ring_link *link, uint32_t size, uint32_t segments, double *ret_ns)
 {
 	double least = INFINITY, most = 0, way = 0, late = 0;
 	bool steady = true;
 	for (uint32_t l = 0; l < size; l++) {
-		double ns = hop_ns(&link[l]);
+		double ns = hop_ns(&link[l]), busy = chunk_ns(&link[l], segments);
 		least = fmin(least, ns);
 		most = fmax(most, ns);
 		late = fmax(late, link[l].ready_ns);
 		steady = steady && (!link[l].link_profile || link[l].link_profile->jitter.kind == SKEP_JITTER_NONE);
-		double migrate_ns = fmax(link[l].chunk_ns, link[l].cap_ns) + link[l].latency_ns + link[l].overhead_ns;
-		way += link[l].take_ns + link[l].add_store_ns + (size - 2.0) * link[l].add_ns +
-		       (size - 1.0) * link[l].store_ns + skep_ring_hops(size) * migrate_ns;
+		steady = steady && (segments == 1 || link[l].streams <= 1);
+		double migrate_ns = fmax(link[l].segment_ns, link[l].cap_ns) + link[l].latency_ns + link[l].overhead_ns;
+		way += link[l].take_ns + (size - 2.0) * fmax(busy, migrate_ns + link[l].add_ns) +
+		       fmax(busy, migrate_ns + link[l].add_store_ns) +
+		       (size - 2.0) * fmax(busy, migrate_ns + link[l].store_ns) + migrate_ns + link[l].store_ns +
+		       (segments - 1) * busy / segments;
 	}
 	for (uint32_t rank = 0; rank < size; rank++)
 		ret_ns[rank] = late + way / size;
 	return steady && most - least <= NEARLY * least && late <= NEARLY * way / size;
 }
 
-bool skep_ring_time(const struct skep_ring_link *link, uint32_t size, double *ret_ns)
+bool skep_ring_time(const struct skep_ring_link *link, uint32_t size, uint32_t segments, double *ret_ns)
 {
-	assert(size > 1);
-	if (formula(link, size, ret_ns))
+	assert(size > 1 && segments > 0);
+	if (formula(link, size, segments, ret_ns))
 		return true;
-	/* Entries: for a link one that counts, and older ones, sooner by nature, for those that came since its first chunk
+	/* Entries: for a link one that counts, and older ones, sooner by nature, for those that came since its first segment
 	 * did. */
-	struct ring ring = {.of = link, .size = size, .end_ns = ret_ns};
+	struct ring ring = {.of = link, .size = size, .segments = segments, .end_ns = ret_ns};
 	ring.link = calloc(size, sizeof *ring.link);
-	ring.chunk = calloc(size, sizeof *ring.chunk);
-	ring.entry = malloc((size_t)size * ENTRIES * sizeof *ring.entry);
-	bool good = ring.link && ring.chunk && ring.entry;
+	ring.segment = calloc((size_t)size * segments, sizeof *ring.segment);
+	ring.entry = malloc((size_t)size * segments * ENTRIES * sizeof *ring.entry);
+	bool good = ring.link && ring.segment && ring.entry;
 	if (good)
 		turn(&ring);
 	free(ring.link);
-	free(ring.chunk);
+	free(ring.segment);
 	free(ring.entry);
 	return good;
 }

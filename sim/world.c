@@ -192,9 +192,15 @@ static void job_begin(struct skep_world *world, uint32_t worker, uint32_t lane)
 		return;
 	}
 	skep_arithmetic_begin(world, worker, &job->op);
-	skep_time end_ns = world->now + skep_scenario_op_ns(world->scenario, worker, &job->op);
+	skep_time op_ns = skep_scenario_op_ns(world->scenario, worker, &job->op);
+	if (world->cores && skep_cores_shared(world->cores, worker)) {
+		world->process[worker].lane[lane].end_sequence = UINT64_MAX;
+		skep_cores_begin(world->cores, worker, lane, world->now, op_ns);
+		return;
+	}
 	world->process[worker].lane[lane].end_sequence = world->sequence;
-	skep_world_schedule(world, end_ns, world->sequence++, SKEP_SIM_EVENT_OP_END, worker * SKEP_LANES + lane);
+	skep_world_schedule(
+		world, world->now + op_ns, world->sequence++, SKEP_SIM_EVENT_OP_END, worker * SKEP_LANES + lane);
 }
 
 /* The ALLREDUCE that is first in its lane and has no end yet, or NULL. */
@@ -240,6 +246,8 @@ static void run(struct skep_world *world, uint32_t worker, const struct skep_op 
 	}
 	lane->first = lane->last = j;
 	job_begin(world, worker, op->lane);
+	if (world->cores)
+		skep_world_share_cores(world, worker);
 }
 
 static void report_span(struct skep_world *world, uint32_t worker, const struct skep_op *op, skep_time begin_ns)
@@ -291,6 +299,8 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 		world->no_memory = true;
 		return;
 	}
+	if (world->cores && skep_cores_shared(world->cores, worker) && job->op.kind != SKEP_OP_ALLREDUCE)
+		skep_cores_end(world->cores, worker, l, world->now);
 	report_span(world, worker, &job->op, job->begin_ns);
 	count_gathers(world, worker, &job->op);
 	*ret = skep_device_event(&job->op, &result, world->now - job->begin_ns);
@@ -300,6 +310,8 @@ static void job_end(struct skep_world *world, uint32_t worker, uint32_t l, struc
 	world->free_job = j;
 	if (lane->first != NONE)
 		job_begin(world, worker, l);
+	if (world->cores)
+		skep_world_share_cores(world, worker);
 }
 
 /* ---- steps ---------------------------------------------------------------------------------------------------- */
@@ -531,6 +543,7 @@ bool skep_world_init(struct skep_world *world, const struct skep_scenario *scena
 	world->network = skep_network_create(&scenario->topology);
 	world->kept = calloc((size_t)plan->stages * SKEP_WORLD_KEPT, sizeof *world->kept);
 	if (!world->kept || !world->actions.item || !world->process || !world->network ||
+		!skep_cores_create(&scenario->topology, plan->workers, SKEP_LANES, scenario->threads, &world->cores) ||
 		!skep_arithmetic_init(world, threads))
 		return false;
 	skep_large_pages(world->process, (plan->workers + 1) * sizeof *world->process);
@@ -565,6 +578,7 @@ void skep_world_finish(struct skep_world *world)
 		free(world->kept[i].state);
 	free(world->kept);
 	skep_network_destroy(world->network);
+	skep_cores_destroy(world->cores);
 	skep_queue_finish(&world->queue);
 	skep_traffic_finish(&world->traffic);
 	skep_fused_finish(world);

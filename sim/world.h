@@ -6,6 +6,7 @@
 #define SKEP_SIM_WORLD_H
 
 #include "base/diag.h"
+#include "sim/cores.h"
 #include "sim/device_threads.h"
 #include "sim/queue.h"
 #include "sim/sim.h"
@@ -77,7 +78,8 @@ struct skep_fused { /* a collective as flows */
 	uint32_t stage, round, attempt, number;
 	uint32_t size;                /* members; 0: free */
 	uint64_t first, elements;     /* the range of the vector that is summed */
-	uint64_t chunks_bytes;        /* of one message with each chunk, headers included */
+	uint64_t chunks_bytes;        /* of one message with each segment of each chunk, headers included */
+	uint32_t segments;            /* of each chunk */
 	uint32_t asked, arrived;      /* members that have asked; links whose flows have arrived */
 	bool left;                    /* a member has left, so the reduction will not end */
 	struct skep_fused_rank *rank; /* [size] */
@@ -89,6 +91,7 @@ struct skep_world {
 	struct skep_plan own_plan;    /* skep_plan_simulated() */
 	const struct skep_recorder *recorder;
 	struct skep_network *network;
+	struct skep_cores *cores; /* NULL: no host says how many it has */
 	struct skep_queue queue;
 	struct skep_traffic_table traffic;
 	skep_time now;
@@ -140,6 +143,9 @@ void skep_world_deliver(struct skep_world *world, uint32_t flight);
 
 /* The process at this index has ended or begins: tensors that are under way from it or to it are lost with its connections. */
 void skep_world_disconnect(struct skep_world *world, uint32_t index);
+
+/* Tells which operation of the worker's host ends next, after operations have begun or ended on its shared cores. */
+void skep_world_share_cores(struct skep_world *world, uint32_t worker);
 
 /* Worker's ALLREDUCE, first in its lane, ends then. */
 void skep_world_end_fused(struct skep_world *world, uint32_t worker, skep_time time);

@@ -29,7 +29,6 @@
 #include "sweeping/combination.h"
 #include "sweeping/farm.h"
 
-#define ERROR_BYTES 1024
 #define NAME_BYTES 512
 #define LOCKED_MOST 1200 /* tries of half a second each while another program keeps the database locked */
 #define LOCKED_SAY 120

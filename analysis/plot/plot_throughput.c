@@ -6,16 +6,8 @@
  * Throughput: the samples that a round's last stage counted, evenly over the time since the round before it closed. A run that
  * stands still shows 0.
  *
- * Spread: a pipeline is as fast as its slowest stage: with w_s workers in stage s that take c_s seconds each for a microbatch it
- * does min w_s / c_s of them a second. The best possible is the largest such minimum over all ways to spread the same
- * workers; 100 % is thus what perfect rebalancing would give to those who are there at that time (the measure of SWARM's
- * experiments with rebalancing, Ryabinin et al. 2023, arXiv 2301.11913). w_s: members of the round's reduction; c_s: mean
- * time of forward and backward in the run, equal for all stages where it is not known. Pauses of the pipeline are not in
- * it: reductions, fill and drain hit every spread alike.
- *
- * All workers of a stage count the same, with the mean cost of that stage. So when GPUs are mixed 100 % is not what perfect
- * rebalancing would give: a stage served by slow GPUs looks costly instead of badly staffed, and swapping a fast worker for
- * a slow one changes nothing. The picture says so if it shows such runs.
+ * Spread: percent of the throughput that perfect rebalancing would give (store_spread.h). When GPUs are mixed 100 % is not
+ * that, and the picture says so if it shows such runs.
  *
  * Each line is the mean over the runs of a group (a simulated run and a real one are never in one, nor real ones that were paced
  * or shaped in other ways), the band one standard deviation to both sides. It ends with the group's first run that ends.
@@ -26,6 +18,7 @@
 
 #include "analysis/plot/plot_script.h"
 #include "analysis/store/database.h"
+#include "analysis/store/store_spread.h"
 
 #define RUNS_MAX 64u
 #define GROUPS_MAX 24u
@@ -115,29 +108,7 @@ static bool name_groups(struct skep_store *store, struct figure *f, struct skep_
 	return true;
 }
 
-/* ---- percent of the best ------------------------------------------------------------------------------------------ */
-
-static double throughput(const double *workers, const double *cost, uint32_t stages)
-{
-	double least = INFINITY;
-	for (uint32_t s = 0; s < stages; s++)
-		least = fmin(least, workers[s] / cost[s]);
-	return least;
-}
-
-/* One worker after the other goes to the stage that is slowest then: no spread of whole workers is better. */
-static double best_throughput(double all, const double *cost, uint32_t stages, double *scratch)
-{
-	memset(scratch, 0, stages * sizeof *scratch);
-	for (; all > 0; all--) {
-		uint32_t slowest = 0;
-		for (uint32_t s = 1; s < stages; s++)
-			if (scratch[s] / cost[s] < scratch[slowest] / cost[slowest])
-				slowest = s;
-		scratch[slowest]++;
-	}
-	return throughput(scratch, cost, stages);
-}
+/* ---- of a run --------------------------------------------------------------------------------------------------- */
 
 static void add(struct curve *curve, enum panel panel, double end_s, double from_s, double to_s, double value)
 {
@@ -149,46 +120,15 @@ static void add(struct curve *curve, enum panel panel, double end_s, double from
 	}
 }
 
-static bool read_costs(struct skep_store *store, const struct skep_plot_run *run, double *ret, struct skep_diag *reterr)
-{
-	static const char sql[] = "SELECT stage, avg(end_s - begin_s), kind FROM ops"
-				  " WHERE run = ?1 AND kind IN ('forward', 'backward') GROUP BY stage, kind";
-	bool known = true;
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr);
-	while (row != NULL && skep_store_row(store, row))
-		if (sqlite3_column_int64(row, 0) < run->stages)
-			ret[sqlite3_column_int64(row, 0)] += sqlite3_column_double(row, 1);
-	sqlite3_finalize(row);
-	for (uint32_t s = 0; s < run->stages; s++)
-		known = known && ret[s] > 0;
-	for (uint32_t s = 0; s < run->stages && !known; s++)
-		ret[s] = 1;
-	return row != NULL;
-}
+struct spread_curve {
+	struct curve *curve;
+	double end_s;
+};
 
-static bool read_rounds(struct skep_store *store, const struct skep_plot_run *run, double end_s, double *scratch,
-	struct curve *ret, struct skep_diag *reterr)
+static void add_spread(void *context, double opened_s, double closed_s, double percent)
 {
-	static const char sql[] = "SELECT stage, members, opened_s, closed_s FROM stage_rounds"
-				  " JOIN rounds USING (run, round) WHERE run = ?1 ORDER BY round, stage";
-	double *cost = scratch, *workers = scratch + run->stages, *best = scratch + 2 * run->stages, all = 0;
-	if (!read_costs(store, run, cost, reterr))
-		return false;
-	sqlite3_stmt *row = skep_store_query(store, sql, run->id, 0, reterr);
-	while (row != NULL && skep_store_row(store, row)) {
-		uint32_t stage = (uint32_t)sqlite3_column_int64(row, 0);
-		if (stage >= run->stages)
-			continue;
-		workers[stage] = sqlite3_column_double(row, 1);
-		all = stage == 0 ? workers[stage] : all + workers[stage];
-		if (stage + 1 < run->stages)
-			continue;
-		double most = best_throughput(all, cost, run->stages, best);
-		double percent = most > 0 ? 100 * throughput(workers, cost, run->stages) / most : 0;
-		add(ret, SPREAD, end_s, sqlite3_column_double(row, 2), sqlite3_column_double(row, 3), percent);
-	}
-	sqlite3_finalize(row);
-	return row != NULL;
+	const struct spread_curve *to = context;
+	add(to->curve, SPREAD, to->end_s, opened_s, closed_s, percent);
 }
 
 static bool read_rates(struct skep_store *store, const struct skep_plot_run *run, double end_s, struct curve *ret,
@@ -212,13 +152,9 @@ static bool read_rates(struct skep_store *store, const struct skep_plot_run *run
 
 static bool read_run(struct skep_store *store, struct figure *f, uint32_t i, struct skep_diag *reterr)
 {
-	double *scratch = calloc(3 * (size_t)f->run[i].stages, sizeof *scratch);
-	bool good = scratch != NULL && read_rounds(store, &f->run[i], f->end_s, scratch, &f->curve[i], reterr) &&
-	            read_rates(store, &f->run[i], f->end_s, &f->curve[i], reterr);
-	if (scratch == NULL)
-		skep_fail(reterr, "no memory for the plot");
-	free(scratch);
-	return good;
+	struct spread_curve to = {&f->curve[i], f->end_s};
+	return skep_store_spread(store, f->run[i].id, f->run[i].stages, add_spread, &to, reterr) &&
+	       read_rates(store, &f->run[i], f->end_s, &f->curve[i], reterr);
 }
 
 static bool read_end(struct skep_store *store, struct figure *f, uint32_t i, struct skep_diag *reterr)

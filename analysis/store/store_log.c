@@ -53,7 +53,7 @@ bool skep_store_put_logs(struct skep_store *store)
 static bool read_run(struct skep_store *store, int64_t run, struct skep_run_log *ret, struct skep_diag *reterr)
 {
 	sqlite3_stmt *row = skep_store_query(
-		store, "SELECT world, workers, path, text, first_round FROM runs WHERE id = ?1", run, 0, reterr);
+		store, "SELECT world, workers, path, text, first_round, shape FROM runs WHERE id = ?1", run, 0, reterr);
 	bool ok = false;
 	if (row == NULL)
 		return false;
@@ -61,13 +61,16 @@ static bool read_run(struct skep_store *store, int64_t run, struct skep_run_log 
 		skep_fail(reterr, "there is no run %" PRId64 " in this database", run);
 	} else if (strcmp(skep_column_text(row, 0), "real") != 0) {
 		skep_fail(reterr,
-			"run %" PRId64 " was simulated and has no log: simulate it again, one seed gives one run", run);
+			"run %" PRId64
+			" was simulated and has no log: name a real one, or simulate it again: one seed gives one run",
+			run);
 	} else if (sqlite3_column_int64(row, 1) < 1 || sqlite3_column_int64(row, 1) > MACHINES_MAX ||
 		   sqlite3_column_int64(row, 4) < 0 || sqlite3_column_int64(row, 4) > UINT32_MAX) {
 		skep_fail(reterr, "the row of run %" PRId64 " is damaged", run);
 	} else {
 		ret->machines = (uint32_t)sqlite3_column_int64(row, 1) + 1;
 		ret->first_round = (uint32_t)sqlite3_column_int64(row, 4);
+		ret->shaped = sqlite3_column_int(row, 5) != 0;
 		ret->path = strdup(skep_column_text(row, 2));
 		ret->text = strdup(skep_column_text(row, 3));
 		ret->machine = calloc(ret->machines, sizeof *ret->machine);

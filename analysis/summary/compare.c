@@ -14,6 +14,7 @@
 
 #include "analysis/store/database.h"
 #include "analysis/store/settings.h"
+#include "analysis/summary/time_parts.h"
 #include "base/json.h"
 
 enum unit { UNIT_RATE, UNIT_SHARE, UNIT_TIME, UNIT_BYTES, UNIT_COUNT, UNIT_NUMBER };
@@ -68,6 +69,7 @@ struct side {
 	char scenario[64], world[8], device[32], version[64], started[32], status[16], seed[24];
 	bool pace, shape, has_links;
 	double value[METRICS];
+	struct skep_time_parts parts;
 };
 
 struct comparison {
@@ -189,6 +191,8 @@ static bool read_comparison(
 			if (!read_metric(store, side, &METRIC[i], &side->value[i], reterr))
 				return false;
 		fill_unused_links(side);
+		if (!skep_time_parts_read(store, id[k], &side->parts, reterr))
+			return false;
 	}
 	return skep_settings_compare_runs(store, first, second, &ret->settings, reterr);
 }
@@ -249,6 +253,7 @@ static void print_json(const struct comparison *c, FILE *out)
 		skep_json_add_number(metric, "difference_percent", difference(c, i));
 		cJSON_AddItemToArray(metrics, metric);
 	}
+	skep_time_parts_add_json(&c->side[0].parts, &c->side[1].parts, object);
 	skep_json_print(object, out);
 }
 
@@ -347,6 +352,7 @@ static void print_text(const struct comparison *c, FILE *out)
 	print_differences(&c->settings, out);
 	fprintf(out, "\n%-24s %-9s %15s %15s %11s\n", "metric", "unit", head[0], head[1], "difference");
 	print_metrics(c, out);
+	skep_time_parts_print(&c->side[0].parts, &c->side[1].parts, out);
 	fprintf(out,
 		"\nutilisation: compute time over time alive; of a simulated run, the rows of speed are predictions\n");
 }

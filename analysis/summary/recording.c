@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 
-#define ERROR_BYTES 1024
 #define END_PATIENCE_S 600 /* a run is worth more than the time until its database is free */
 
 bool skep_recording_begin(struct skep_recording *r, const struct skep_recording_options *options,

@@ -8,11 +8,14 @@
  */
 #include "analysis/summary/sweep_table.h"
 
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/store/database.h"
+#include "base/grow.h"
 #include "base/json.h"
 #include "base/layout.h"
 
@@ -75,26 +78,39 @@ static bool read_texts(
 	return row != NULL && i == count;
 }
 
-/* Sums while the runs are read: of the values, and of their squares about the first one, which keeps the digits. */
+/* Sums while the runs are read: of the values, and of their squares about the first one, which keeps the digits. The values
+ * themselves are kept for quantiles. */
 struct sums {
 	double first, sum, squares;
+	double *value; /* [runs of the figure] */
 };
 
-static void add(struct skep_sweep_figure *figure, struct sums *sums, double value)
+static bool add(struct skep_sweep_figure *figure, struct sums *sums, double value)
 {
 	if (!isfinite(value))
-		return;
+		return true;
+	if (!skep_grow(&sums->value, figure->runs, sizeof *sums->value))
+		return false;
+	sums->value[figure->runs] = value;
 	if (figure->runs++ == 0)
 		sums->first = value;
 	sums->sum += value - sums->first;
 	sums->squares += (value - sums->first) * (value - sums->first);
+	return true;
 }
 
-static void close_figure(struct skep_sweep_figure *figure, const struct sums *sums)
+static void close_figure(struct skep_sweep_figure *figure, struct sums *sums)
 {
 	double n = figure->runs;
 	figure->mean = n > 0 ? sums->first + sums->sum / n : NAN;
 	figure->spread = n > 1 ? sqrt(fmax(sums->squares - sums->sum * sums->sum / n, 0) / (n - 1)) : NAN;
+	figure->p5 = figure->p95 = NAN;
+	if (figure->runs > 0) {
+		gsl_sort(sums->value, 1, figure->runs);
+		figure->p5 = gsl_stats_quantile_from_sorted_data(sums->value, 1, figure->runs, 0.05);
+		figure->p95 = gsl_stats_quantile_from_sorted_data(sums->value, 1, figure->runs, 0.95);
+	}
+	free(sums->value);
 }
 
 static bool read_runs(struct skep_store *store, struct skep_sweep_table *t, struct sums *sums, struct skep_diag *reterr)
@@ -105,7 +121,8 @@ static bool read_runs(struct skep_store *store, struct skep_sweep_table *t, stru
 		" FROM sweep_runs LEFT JOIN runs ON runs.id = run"
 		" WHERE sweep = ?1 ORDER BY number";
 	sqlite3_stmt *row = skep_store_query(store, sql, t->sweep, 0, reterr);
-	while (row != NULL && skep_store_row(store, row)) {
+	bool room = true;
+	while (row != NULL && room && skep_store_row(store, row)) {
 		uint32_t point = (uint32_t)sqlite3_column_int64(row, 0);
 		if (point >= t->points)
 			continue;
@@ -116,12 +133,14 @@ static bool read_runs(struct skep_store *store, struct skep_sweep_table *t, stru
 		r->done += done;
 		r->failed += there && !done;
 		r->diverged += done && isinf(skep_column_real(row, 2 + SKEP_SWEEP_LOSS));
-		for (int m = 0; done && m < SKEP_SWEEP_METRICS; m++)
-			add(&r->figure[m], &sums[point * SKEP_SWEEP_METRICS + (unsigned)m],
+		for (int m = 0; done && room && m < SKEP_SWEEP_METRICS; m++)
+			room = add(&r->figure[m], &sums[point * SKEP_SWEEP_METRICS + (unsigned)m],
 				skep_column_real(row, 2 + m));
 	}
 	sqlite3_finalize(row);
-	return row != NULL;
+	if (!room)
+		skep_fail(reterr, "no memory for the table");
+	return row != NULL && room;
 }
 
 static bool read_rows(struct skep_store *store, struct skep_sweep_table *t, struct skep_diag *reterr)
@@ -202,6 +221,8 @@ static cJSON *row_object(const struct skep_sweep_table *t, uint32_t point)
 		cJSON_AddNumberToObject(figure, "runs", row->figure[m].runs);
 		skep_json_add_number(figure, "mean", row->figure[m].mean);
 		skep_json_add_number(figure, "sd", row->figure[m].spread);
+		skep_json_add_number(figure, "p5", row->figure[m].p5);
+		skep_json_add_number(figure, "p95", row->figure[m].p95);
 	}
 	return object;
 }
@@ -223,17 +244,36 @@ void skep_sweep_table_print_json(const struct skep_sweep_table *table, FILE *out
 
 /* ---- for a person ------------------------------------------------------------------------------------------------ */
 
-/* "12.3 ± 0.4", with the number of runs that have the figure when that is not all of them; "-" when none has it. */
+#define QUANTILES_LEAST 5u /* runs: of fewer the quantiles are hardly more than the least and the most */
+
+static bool has_quantiles(const struct skep_sweep_figure *f)
+{
+	return f->runs >= QUANTILES_LEAST && f->spread > 0;
+}
+
+/* Of a number with four digits, as far as these are behind the point. */
+static int decimals(double value)
+{
+	int before = fabs(value) > 0 ? (int)floor(log10(fabs(value))) + 1 : 1;
+	return before >= 4 ? 0 : before < -8 ? 12 : 4 - before;
+}
+
+/* "12.3 ± 0.4", of five runs or more "12.3 ± 0.4 [11.8, 12.9]", with the number of runs that have the figure
+ * when that is not all of them; "-" when none has it. */
 static void figure_text(const struct skep_sweep_row *row, int metric, char *ret, size_t size)
 {
 	const struct skep_sweep_figure *f = &row->figure[metric];
-	char part[32] = "", number[SKEP_TEXT_BYTES];
+	char part[32] = "", number[SKEP_TEXT_BYTES], quantiles[64] = "";
 	double unit = METRIC[metric].percent ? 100 : 1;
 	if (metric == SKEP_SWEEP_LOSS && row->diverged > 0)
 		snprintf(part, sizeof part, " (%u diverged)", row->diverged);
 	else if (f->runs < row->done && f->runs > 0)
 		snprintf(part, sizeof part, " (%u of %u)", f->runs, row->done);
-	snprintf(ret, size, "%s%s", f->runs > 0 ? skep_mean_text(f->mean * unit, f->spread * unit, number) : "-", part);
+	if (has_quantiles(f))
+		snprintf(quantiles, sizeof quantiles, " [%.*f, %.*f]", decimals(f->p95 * unit), f->p5 * unit,
+			decimals(f->p95 * unit), f->p95 * unit);
+	snprintf(ret, size, "%s%s%s", f->runs > 0 ? skep_mean_text(f->mean * unit, f->spread * unit, number) : "-",
+		quantiles, part);
 }
 
 /* "10", or with what is wrong: "7 of 10", "9, 1 failed". */
@@ -322,12 +362,21 @@ static bool favours_long_periods(const struct skep_sweep_table *table)
 	return periods;
 }
 
+static bool any_quantiles(const struct skep_sweep_table *table)
+{
+	bool any = false;
+	for (uint32_t p = 0; p < table->points; p++)
+		for (int m = 0; m < SKEP_SWEEP_METRICS; m++)
+			any = any || has_quantiles(&table->row[p].figure[m]);
+	return any;
+}
+
 void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
 {
 	enum skep_sweep_metric by = asked_for(table);
 	uint32_t best = best_row(table, by);
 	uint32_t columns = table->keys + 1 + SKEP_SWEEP_METRICS, wide[64] = {0};
-	char text[96];
+	char text[160];
 	for (uint32_t c = 0; c < columns; c++)
 		for (int64_t row = -1; row < table->points; row++) {
 			uint32_t here = width(cell(table, row, c, text, sizeof text));
@@ -349,6 +398,8 @@ void skep_sweep_table_print(const struct skep_sweep_table *table, FILE *out)
 			: by == SKEP_SWEEP_TO_TARGET ? "   <- first at the target"
 						     : "   <- highest throughput");
 	}
+	if (any_quantiles(table))
+		fputs("  mean ± standard deviation [5 %, 95 % of the runs]\n", out);
 	if (best != UINT32_MAX && by == SKEP_SWEEP_THROUGHPUT && favours_long_periods(table))
 		fputs("  Throughput alone favours long periods; what they do to the loss is seen with `arithmetic: "
 		      "real`, or with\n"

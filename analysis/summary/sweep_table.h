@@ -26,6 +26,7 @@ const char *skep_sweep_metric_key(enum skep_sweep_metric metric); /* as --json o
 struct skep_sweep_figure {
 	uint32_t runs;       /* how many runs have the figure */
 	double mean, spread; /* over these runs: mean, NAN without a run; standard deviation, NAN below two runs */
+	double p5, p95;      /* quantiles, linear between runs; NAN without a run */
 };
 
 struct skep_sweep_row {

@@ -223,7 +223,7 @@ void skep_reader_close_map(struct skep_reader *r, const struct skep_yaml_node *m
 		const struct skep_yaml_node *child = i < there ? map->child[i] : map->gone[i - there];
 		if (i < there ? child->known : was_asked(map, child->key))
 			continue;
-		char path[PATH_MAX_BYTES], accepted[200];
+		char path[PATH_MAX_BYTES], accepted[480];
 		skep_tree_path(child, path, sizeof path);
 		join(map->asked, map->asks, accepted, sizeof accepted);
 		const char *near = skep_text_nearest(child->key, map->asked, map->asks);

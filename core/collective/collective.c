@@ -2,7 +2,7 @@
  *
  * collective.c - see collective.h. Each kind is two functions: a move by its number, and a hop of a move. A number that a
  * member has no use for is a move without an operation: so senders know a receiver's numbers without knowing its part. Those of
- * the butterfly are in collective_butterfly.c.
+ * the butterfly are in collective_butterfly.c, those of rings and chains in collective_ring.c.
  */
 #include "core/collective/collective.h"
 
@@ -25,29 +25,6 @@ static uint32_t log2_up(uint32_t n)
 static uint32_t log2_down(uint32_t n)
 {
 	return log2_up(n / 2 + 1);
-}
-
-/* ---- ring ----------------------------------------------------------------------------------------------------- */
-
-static struct skep_scheme_transfer ring_transfer(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
-{
-	assert(s->rank < s->size);
-	(void)fact;
-	if (m == 0)
-		return sends(part(s, SKEP_OP_COPY_GRAD, s->rank, s->size), 1);
-	enum skep_op_kind op = !skep_ring_adds(s->size, m)    ? SKEP_OP_STORE
-	                       : skep_ring_stores(s->size, m) ? SKEP_OP_ADD_STORE
-	                                                      : SKEP_OP_ADD;
-	struct skep_scheme_transfer transfer = part(s, op, skep_ring_chunk(s->rank, s->size, m), s->size);
-	return arrives(sends(transfer, m < skep_ring_hops(s->size)));
-}
-
-static struct skep_hop ring_hop(const struct skep_scheme *s, const uint64_t *fact, uint32_t m, uint32_t nth)
-{
-	assert(s->rank < s->size);
-	(void)fact;
-	(void)nth;
-	return (struct skep_hop){.to = (s->rank + 1) % s->size, .number = m + 1};
 }
 
 /* ---- parameter-server: rank 0 sums ------------------------------------------------------------------------------ */
@@ -77,30 +54,6 @@ static struct skep_hop server_hop(const struct skep_scheme *s, const uint64_t *f
 	if (s->rank > 0)
 		return (struct skep_hop){.to = 0, .number = s->rank};
 	return (struct skep_hop){.to = nth + 1, .number = 1};
-}
-
-/* ---- chain: what rank 0 has, to all ---------------------------------------------------------------------------------- */
-
-/* Rank 0, of C chunks: c takes it and brings it back to itself, C + c stores what all will store, and it goes on; the others
- * store chunk c and pass it on. */
-static struct skep_scheme_transfer chain_transfer(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
-{
-	assert(s->rank < s->size);
-	(void)fact;
-	if (s->rank == 0 && m < s->parts)
-		return sends(part(s, SKEP_OP_COPY_GRAD, m, s->parts), 1);
-	struct skep_scheme_transfer transfer = part(s, SKEP_OP_STORE, m % s->parts, s->parts);
-	return arrives(sends(transfer, s->rank + 1 < s->size));
-}
-
-static struct skep_hop chain_hop(const struct skep_scheme *s, const uint64_t *fact, uint32_t m, uint32_t nth)
-{
-	assert(s->rank < s->size);
-	(void)fact;
-	(void)nth;
-	if (s->rank == 0 && m < s->parts)
-		return (struct skep_hop){.to = 0, .number = s->parts + m};
-	return (struct skep_hop){.to = s->rank + 1, .number = m % s->parts};
 }
 
 /* ---- all-to-all ------------------------------------------------------------------------------------------------- */
@@ -420,7 +373,7 @@ static const struct kind {
 	skep_scheme_transfer_fn *transfer;
 	skep_scheme_hop_fn *hop;
 } KIND[] = {
-	[SKEP_COLLECTIVE_RING] = {ring_transfer, ring_hop},
+	[SKEP_COLLECTIVE_RING] = {skep_scheme_ring_transfer, skep_scheme_ring_hop},
 	[SKEP_COLLECTIVE_PARAMETER_SERVER] = {server_transfer, server_hop},
 	[SKEP_COLLECTIVE_REDUCE_BROADCAST] = {grouped_transfer, grouped_hop},
 	[SKEP_COLLECTIVE_ALL_TO_ALL] = {all_transfer, all_hop},
@@ -428,13 +381,15 @@ static const struct kind {
 	[SKEP_COLLECTIVE_TREE] = {tree_transfer, tree_hop},
 	[SKEP_COLLECTIVE_HIERARCHICAL] = {grouped_transfer, grouped_hop},
 	[SKEP_COLLECTIVE_BUTTERFLY] = {skep_scheme_butterfly_transfer, skep_scheme_butterfly_hop},
-	[SKEP_COLLECTIVE_CHAIN] = {chain_transfer, chain_hop},
+	[SKEP_COLLECTIVE_CHAIN] = {skep_scheme_chain_transfer, skep_scheme_chain_hop},
+	[SKEP_COLLECTIVE_BROADCAST] = {skep_scheme_broadcast_transfer, skep_scheme_broadcast_hop},
 };
-static_assert(sizeof KIND / sizeof KIND[0] == SKEP_COLLECTIVE_CHAIN + 1, "each kind has a scheme, but for WHOLE");
+static_assert(sizeof KIND / sizeof KIND[0] == SKEP_COLLECTIVE_BROADCAST + 1, "each kind has a scheme, but for WHOLE");
 
 bool skep_collective_has_roster(enum skep_collective kind)
 {
-	return kind != SKEP_COLLECTIVE_RING && kind != SKEP_COLLECTIVE_FUSED && kind != SKEP_COLLECTIVE_CHAIN;
+	return kind != SKEP_COLLECTIVE_RING && kind != SKEP_COLLECTIVE_FUSED && kind != SKEP_COLLECTIVE_CHAIN &&
+	       kind != SKEP_COLLECTIVE_BROADCAST;
 }
 
 bool skep_collective_gathers(enum skep_collective kind)
@@ -454,16 +409,64 @@ static uint32_t parts_of(const struct skep_plan *plan)
 	return plan->sync_chunks > 0 ? plan->sync_chunks : SKEP_SYNC_CHUNKS;
 }
 
+/* The largest product of the members of a ring and the segments of a chunk, with at most `size` members. */
+static uint32_t ring_segments_max(const struct skep_plan *plan, uint32_t size)
+{
+	uint64_t most_bytes = 0;
+	for (uint32_t stage = 0; stage < plan->stages; stage++) {
+		uint64_t bytes = skep_codec_bytes(plan->reduction_codec, plan->stage[stage].parameters);
+		most_bytes = bytes > most_bytes ? bytes : most_bytes;
+	}
+	if (plan->sync_chunks > 0)
+		return plan->sync_chunks * size;
+	uint64_t segments = most_bytes / SKEP_RING_SEGMENT_BYTES, most = (uint64_t)SKEP_RING_SEGMENTS_MAX * size;
+	segments = segments < most ? segments : most;
+	return segments > size ? (uint32_t)segments : size;
+}
+
+uint32_t skep_ring_segments(const struct skep_plan *plan, uint64_t elements, uint32_t size)
+{
+	if (plan->sync_chunks > 0 || size < 2)
+		return plan->sync_chunks > 0 ? plan->sync_chunks : 1;
+	uint64_t bytes = skep_codec_bytes(plan->reduction_codec, elements);
+	return skep_ring_segments_for(bytes / size, plan->ring_latency_bytes);
+}
+
 uint32_t skep_scheme_transfers_max(const struct skep_plan *plan, uint32_t size)
 {
 	uint32_t tree = 8 * parts_of(plan), others = 4 * size + 5 * log2_up(size) + 4;
-	if (plan->collective == SKEP_COLLECTIVE_CHAIN)
+	switch (plan->collective) {
+	case SKEP_COLLECTIVE_RING:
+		return 2 * ring_segments_max(plan, size);
+	case SKEP_COLLECTIVE_CHAIN:
+	case SKEP_COLLECTIVE_BROADCAST:
 		return 2 * parts_of(plan);
-	if (!skep_collective_has_roster(plan->collective))
-		return plan->collective == SKEP_COLLECTIVE_RING ? 2 * size : 0;
-	if (plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
-		return parts_of(plan) * (4 * size + 2 + plan->gather);
-	return plan->collective == SKEP_COLLECTIVE_TREE ? tree : others;
+	case SKEP_COLLECTIVE_BUTTERFLY:
+		return parts_of(plan) * (3 * size + 2 + plan->gather);
+	case SKEP_COLLECTIVE_TREE:
+		return tree;
+	case SKEP_COLLECTIVE_FUSED:
+		return 0;
+	default:
+		return others;
+	}
+}
+
+uint32_t skep_scheme_early_max(const struct skep_plan *plan, uint32_t size)
+{
+	switch (plan->collective) {
+	case SKEP_COLLECTIVE_FUSED:
+		return 0;
+	case SKEP_COLLECTIVE_RING:
+		return ring_segments_max(plan, size);
+	case SKEP_COLLECTIVE_CHAIN:
+	case SKEP_COLLECTIVE_BROADCAST:
+		return skep_scheme_transfers_max(plan, size);
+	case SKEP_COLLECTIVE_BUTTERFLY:
+		return parts_of(plan) * size;
+	default:
+		return size;
+	}
 }
 
 void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, uint64_t elements, uint32_t rank,
@@ -472,7 +475,8 @@ void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, 
 	*scheme = (struct skep_scheme){.kind = (uint8_t)plan->collective,
 		.size = size,
 		.rank = rank,
-		.parts = parts_of(plan),
+		.parts = plan->collective == SKEP_COLLECTIVE_RING ? skep_ring_segments(plan, elements, size)
+	                                                          : parts_of(plan),
 		.elements = elements,
 		.gather = plan->gather,
 		.block = skep_codec_blocks(plan->reduction_codec) ? SKEP_CODEC_BLOCK : 1,
@@ -494,7 +498,7 @@ uint32_t skep_scheme_transfers(const struct skep_scheme *s)
 		return 0;
 	switch ((enum skep_collective)s->kind) {
 	case SKEP_COLLECTIVE_RING:
-		return 1 + skep_ring_hops(s->size);
+		return s->parts * (1 + skep_ring_hops(s->size));
 	case SKEP_COLLECTIVE_PARAMETER_SERVER:
 		return s->rank == 0 ? s->size + 1 + s->gather : 2;
 	case SKEP_COLLECTIVE_ALL_TO_ALL:
@@ -504,9 +508,11 @@ uint32_t skep_scheme_transfers(const struct skep_scheme *s)
 	case SKEP_COLLECTIVE_TREE:
 		return 8 * s->parts;
 	case SKEP_COLLECTIVE_CHAIN:
+		return s->rank + 1 < s->size ? 2 * s->parts : s->parts;
+	case SKEP_COLLECTIVE_BROADCAST:
 		return s->rank == 0 ? 2 * s->parts : s->parts;
 	case SKEP_COLLECTIVE_BUTTERFLY:
-		return s->parts * (4 * s->size + 2 + s->gather);
+		return s->parts * (3 * s->size + 2 + s->gather);
 	case SKEP_COLLECTIVE_REDUCE_BROADCAST:
 	case SKEP_COLLECTIVE_HIERARCHICAL:
 		g = grouped_of(s);
@@ -521,7 +527,7 @@ uint32_t skep_scheme_start(const struct skep_scheme *scheme, const uint64_t *fac
 {
 	assert(scheme->rank < scheme->size);
 	uint32_t transfers = skep_scheme_transfers(scheme);
-	if (scheme->kind == SKEP_COLLECTIVE_RING && from > 0)
+	if (scheme->kind == SKEP_COLLECTIVE_RING && from >= scheme->parts)
 		return transfers;
 	for (; from < transfers; from++) {
 		struct skep_scheme_transfer transfer = skep_scheme_transfer_at(scheme, fact, from);

@@ -10,8 +10,8 @@
  * A move that `carries` has no operation and goes on with the tensor of the move before it.
  *
  * CHUNK_ACK is a message without a tensor. A member is not told when a message that it sent has left it, and messages
- * that are sent at one time share the link; so where the order of two sends matters (tree, binomial trees, butterfly)
- * the receiver says that it has the first.
+ * that are sent at one time share the link; so where the order of two sends to different members matters (tree, binomial
+ * trees) the receiver says that it has the first. To one member they follow each other.
  *
  * Why all members end with the same bits. Each element's final value is made in one place and travels as an unaltered
  * payload, and the member that made it stores what that payload decodes to (ADD_STORE, COPY_RESULT). In `all-to-all`
@@ -29,7 +29,9 @@
  * With n members, V bytes, up and down links of B bytes/s in a star that is idle otherwise, and one-way latency a:
  *
  *   kind               bytes, all together    time
- *   ring               2(n-1)V                2(n-1)(a + V/nB)                                      Patarasuk, Yuan 2009
+ *   ring               2(n-1)V                (2n-3) max(V/nB, a + V/knB) + V/nB + a, in k segments    Patarasuk, Yuan 2009
+ *   chain              2(n-1)V                max of (2n-2)(a + t) + (C-1)t and, n > 2, 2V/B +       pipelined reduction and
+ *                                             (n-2)a + (n-3)t, t = V/CB, in C chunks                 broadcast
  *   parameter-server   2(n-1)V                2a + 2(n-1)V/B
  *   reduce-broadcast   2(n-1)V                2k(a + V/B) + (k-1)a, k = log2 n; see below           binomial trees
  *   all-to-all         n(n-1)V                a + (n-1)V/B
@@ -38,8 +40,9 @@
  *                                             most ka in waits
  *   tree               2(n-1)V                2[d(a + bt) + (C-1)(2a + bt)], t = V/CB, of C chunks; pipelined binary tree
  *                                             n = 2^(d+1) - 1, b = 2; n = 2: d = b = 1
- *   butterfly          2(n-1)V                (C+1)a + 2(n-1)/n V/B, in C chunks, a < V/CB; with     Moshpit SGD 2021
- *                                             shares w_i at least max_i V(1 + (n-2)w_i)/B_i
+ *   butterfly          2(n-1)V                a + max(2T, a + T + T/C), T = (n-1)/n V/B, in C        Moshpit SGD 2021
+ *                                             chunks; with shares w_i at least
+ *                                             max_i V(1 + (n-2)w_i)/B_i
  *   hierarchical       2(n-1)V                reduce-broadcast inside a site, and between s leaders
  *                                             2(s-1)(a + V/sB)
  *
@@ -62,11 +65,12 @@
 #define SKEP_ROSTER_MAX                                                                                                \
 	512u /* members of a reduction that each knows all others: their links, 64 bits, hold the sums */
 
-struct skep_scheme {                /* one member's part in one reduction */
-	uint8_t kind;               /* enum skep_collective */
-	uint32_t size, rank, parts; /* parts: chunks of a tree, or of each share of a butterfly */
-	uint32_t block;             /* elements that are encoded together */
-	bool gather;                /* as in the plan */
+struct skep_scheme {  /* one member's part in one reduction */
+	uint8_t kind; /* enum skep_collective */
+	uint32_t size, rank,
+		parts;  /* chunks of a tree or a chain, or of each share of a butterfly; segments of a ring's chunks */
+	uint32_t block; /* elements that are encoded together */
+	bool gather;    /* as in the plan */
 	uint64_t elements;
 	uint32_t sites, site, members,
 		position; /* of this member's site: which, how many are there, which of them it is */
@@ -91,14 +95,19 @@ bool skep_collective_has_roster(enum skep_collective kind);
 /* Most moves of a member of any reduction, and most sends when one is done, with at most `size` members. */
 uint32_t skep_scheme_transfers_max(const struct skep_plan *plan, uint32_t size);
 
+/* Most messages that may come to a member before it takes part itself. */
+uint32_t skep_scheme_early_max(const struct skep_plan *plan, uint32_t size);
+/* In how many segments each member's chunk travels round a ring of so many (ring.h); by plan->sync_chunks, or the rule there. */
+uint32_t skep_ring_segments(const struct skep_plan *plan, uint64_t elements, uint32_t size);
+
 /* Does it bring every member's part, unaltered, to where the whole is made? Those that do can gather (plan->gather). */
 bool skep_collective_gathers(enum skep_collective kind);
 /* Bytes of the tensor that a move sends. */
 uint64_t skep_scheme_payload_bytes(const struct skep_plan *plan, const struct skep_scheme_transfer *transfer);
 
-/* What follows from who takes part. `roster` [size] by rank, NULL for a ring. ret_fact [size + 1]: of a butterfly, where each
- * rank's share begins; hierarchical: the leader of each rank's site. It goes with the scheme wherever that goes; a ring has
- * none. */
+/* What follows from who takes part. `roster` [size] by rank, NULL for those without one. ret_fact [size + 1]: of a
+ * butterfly, where each rank's share begins; hierarchical: the leader of each rank's site. It goes with the scheme wherever that
+ * goes; a ring has none. */
 void skep_scheme_init(struct skep_scheme *scheme, const struct skep_plan *plan, uint64_t elements, uint32_t rank,
 	uint32_t size, const struct skep_peer *roster, uint64_t *ret_fact);
 uint32_t skep_scheme_transfers(const struct skep_scheme *scheme); /* 0: there is nothing to do */

@@ -17,10 +17,10 @@ static struct skep_scheme_transfer share(
 	return transfer;
 }
 
-/* One chain for my share, n + 2 moves for each chunk (one more to make the sum of gathered parts): my own piece, 1 + r that of
- * rank r, and the sum. Then one for each other
- * member: two moves for each chunk, a wait until it has my piece of the chunk before, and my piece. At last, by themselves, the
- * sums of each rank. So sums of one chunk travel beside the pieces of the next, and a link is used both ways. */
+/* One chain for my share, n + 1 moves for each chunk (one more to make the sum of gathered parts): my own piece, 1 + r that of
+ * rank r but for mine, and the sum. Then, by themselves, my pieces for the others, chunk by chunk; and at last the sums of each
+ * rank. All pieces are sent at once: those for one member follow each other on its connection, and the sums follow them, so a
+ * link never waits for an answer. */
 struct butterfly_place {
 	uint32_t pieces, sums;
 };
@@ -34,7 +34,7 @@ static struct butterfly_place butterfly_place(const struct skep_scheme *s)
 {
 	assert(s->rank < s->size);
 	uint32_t pieces = s->parts * butterfly_chain(s);
-	return (struct butterfly_place){.pieces = pieces, .sums = pieces + 2 * s->parts * s->size};
+	return (struct butterfly_place){.pieces = pieces, .sums = pieces + s->parts * s->size};
 }
 
 static struct skep_scheme_transfer butterfly_own(const struct skep_scheme *s, const uint64_t *fact, uint32_t m)
@@ -49,9 +49,7 @@ static struct skep_scheme_transfer butterfly_own(const struct skep_scheme *s, co
 		return sends(share(s, fact, SKEP_OP_COPY_RESULT, s->rank, chunk), s->size - 1);
 	if (what - 1 == s->rank)
 		return nothing();
-	struct skep_scheme_transfer transfer =
-		of_member(share(s, fact, add(s, SKEP_OP_ADD_TO_RESULT), s->rank, chunk), what - 1);
-	return arrives(sends(transfer, chunk + 1 < s->parts));
+	return arrives(of_member(share(s, fact, add(s, SKEP_OP_ADD_TO_RESULT), s->rank, chunk), what - 1));
 }
 
 struct skep_scheme_transfer skep_scheme_butterfly_transfer(
@@ -59,22 +57,16 @@ struct skep_scheme_transfer skep_scheme_butterfly_transfer(
 {
 	assert(s->rank < s->size);
 	struct butterfly_place at = butterfly_place(s);
-	struct skep_scheme_transfer transfer;
 	if (m >= at.sums) {
 		uint32_t owner = (m - at.sums) / s->parts, chunk = (m - at.sums) % s->parts;
 		return owner == s->rank ? nothing() : arrives(share(s, fact, SKEP_OP_STORE, owner, chunk));
 	}
 	if (m >= at.pieces) {
-		uint32_t nth = (m - at.pieces) / (2 * s->parts), which = (m - at.pieces) % (2 * s->parts);
-		uint32_t owner = nth_after(s, nth);
-		transfer = owner == s->rank ? nothing()
-		           : which % 2 == 1 ? sends(of_member(share(s, fact, take(s), owner, which / 2), s->rank), 1)
-		           : which > 0      ? arrives(nothing())
-		                            : nothing();
-		transfer.follows = which > 0;
-		return transfer;
+		uint32_t owner = nth_after(s, (m - at.pieces) % s->size), chunk = (m - at.pieces) / s->size;
+		return owner == s->rank ? nothing()
+		                        : sends(of_member(share(s, fact, take(s), owner, chunk), s->rank), 1);
 	}
-	transfer = butterfly_own(s, fact, m);
+	struct skep_scheme_transfer transfer = butterfly_own(s, fact, m);
 	transfer.follows = m > 0;
 	return transfer;
 }
@@ -83,16 +75,12 @@ struct skep_hop skep_scheme_butterfly_hop(const struct skep_scheme *s, const uin
 {
 	assert(s->rank < s->size);
 	struct butterfly_place at = butterfly_place(s);
-	uint32_t chunk = m / butterfly_chain(s), what = m % butterfly_chain(s);
 	(void)fact;
 	if (m >= at.pieces) {
-		uint32_t which = (m - at.pieces) % (2 * s->parts);
-		return (struct skep_hop){.to = nth_after(s, (m - at.pieces) / (2 * s->parts)),
-			.number = which / 2 * butterfly_chain(s) + 1 + s->rank};
+		uint32_t chunk = (m - at.pieces) / s->size;
+		return (struct skep_hop){.to = nth_after(s, (m - at.pieces) % s->size),
+			.number = chunk * butterfly_chain(s) + 1 + s->rank};
 	}
-	if (what > s->size)
-		return (struct skep_hop){.to = nth_after(s, nth), .number = at.sums + s->rank * s->parts + chunk};
-	uint32_t from = what - 1, mine = (s->rank + s->size - from - 1) % s->size; /* which of its chains is for me */
 	return (struct skep_hop){
-		.to = from, .number = at.pieces + 2 * s->parts * mine + 2 * (chunk + 1), .taken = true};
+		.to = nth_after(s, nth), .number = at.sums + s->rank * s->parts + m / butterfly_chain(s)};
 }

@@ -45,7 +45,7 @@ static void weigh(struct directory *d, const struct skep_plan *plan)
 void skep_boundary_forget_load(struct directory *d, uint32_t worker)
 {
 	struct row *row = directory_row(d, worker);
-	row->queue_milli = row->needed_ns = row->reports = 0;
+	row->queue_milli = row->needed_ns = row->pass_ns = row->reports = row->in_flight = 0;
 }
 
 /* A round may be longer than a period, and its last report is of its end, when the queues have run dry: so all count. */

@@ -4,6 +4,7 @@
  *
  *   directory.c  dispatch, the roster: who is ready, is fenced, who is told
  *   admission.c  who is let in to a stage, and from whom it gets the state
+ *   dealing.c    which owner the next microbatch of a round goes to
  *   rounds.c     grants, what has come back, what the members of a reduction have told, commit, what was lost
  *   attempt.c    one attempt of a stage to sum: who is a member, in which group, what each is told
  *   checkpoints.c       who keeps a stage's state, and what is kept in the end
@@ -60,6 +61,12 @@ struct row { /* one worker */
 	struct skep_peer source;
 	skep_time started_ns, heard_ns;
 	uint32_t outstanding; /* granted microbatches that have not come back */
+	uint32_t to_grant;    /* while a round opens: of its share, not yet granted */
+	skep_time
+		pass_ns; /* dealing.c: that a microbatch takes its device, the mean of what it has told; 0: not known */
+	uint64_t rate;   /* 1 / pass_ns, or as is expected of it */
+	skep_time turn_ns;    /* when it was done with one last, or was dealt the first */
+	uint32_t in_flight;   /* that it may keep in the pipeline; 0: as many as the plan says */
 	bool member, tallied; /* of its stage's current attempt */
 	bool summing;         /* in that: its group's sum is under way */
 	uint32_t attempt;     /* of its group, which sums; no two groups of a stage have the same */
@@ -162,7 +169,9 @@ struct directory {
 	                what it has learnt is lost */
 	bool diverged; /* the run stops for what is not finite */
 	uint32_t round, issued, finished, outstanding;
-	bool full; /* every owner holds its credit: nothing has happened since that was seen that may give one of them room */
+	bool full;       /* no owner was to be dealt another one, and nothing has happened since that may change that */
+	uint64_t rate;   /* dealing.c: of all owners together, and ... */
+	uint32_t owners; /* ... how many these are */
 	uint32_t closed; /* rounds */
 	struct reduced reduced;
 	bool eager;              /* members were told of the open round's reduction, `reduced`, which is not on yet */
@@ -332,12 +341,19 @@ uint32_t *skep_rounds_counters_of(struct directory *d, const struct skep_plan *p
 /* What this member has counted of the virtual stage. */
 uint32_t skep_rounds_counted_by(struct directory *d, const struct skep_plan *plan, uint32_t vstage, uint32_t worker);
 uint32_t skep_rounds_counted_in(
-	struct directory *d, const struct skep_plan *plan, uint32_t vstage); /* by all members */
-uint32_t skep_rounds_choose_owner(
-	struct directory *d, const struct skep_plan *plan, uint32_t preferred); /* for one grant */
-uint64_t skep_rounds_limit(struct directory *d, const struct skep_plan *plan);  /* of what may be outstanding */
+	struct directory *d, const struct skep_plan *plan, uint32_t vstage);   /* by all members */
+uint64_t skep_rounds_limit(struct directory *d, const struct skep_plan *plan); /* of what may be outstanding */
 void skep_rounds_send_grant(
 	struct directory *d, struct step *step, uint32_t worker, uint32_t first, uint32_t count, struct skep_span span);
+
+/* dealing.c: which owner a microbatch goes to */
+/* What its shares of the next round are, as `outstanding` of every row and in all; not more than `limit` together. */
+void skep_dealing_begin(struct directory *d, const struct skep_plan *plan, uint64_t limit);
+/* For one of `left` microbatches that are to be dealt; SKEP_NO_INDEX: to none, for now. `preferred` has just finished one. */
+uint32_t skep_dealing_choose(struct directory *d, const struct skep_plan *plan, uint32_t preferred, uint32_t left);
+uint32_t skep_dealing_in_flight(const struct directory *d, const struct skep_plan *plan, const struct row *row);
+void skep_dealing_heard(
+	struct directory *d, struct row *row, skep_time needed_ns); /* what one took its device; 0: not known */
 
 /* attempt.c: sum: of the gradients; else the members only tell what they have counted */
 struct attempt { /* of one group, while it begins */
@@ -363,6 +379,7 @@ void skep_validate_on_finished(struct directory *d, struct step *step, const str
 void skep_validate_refill(struct directory *d, struct step *step, uint32_t preferred);
 void skep_validate_worker_gone(struct directory *d, struct step *step, uint32_t worker);
 
+#define TURNS_MOST 256u         /* of all owners together, when a round opens */
 #define GRANTS_PER_REFILL 1024u /* at once; what is left is granted as microbatches come back */
 
 #endif

@@ -37,12 +37,6 @@ uint32_t *skep_rounds_counters_of(struct directory *d, const struct skep_plan *p
 
 /* ---- grants --------------------------------------------------------------------------------------------------- */
 
-/* skep_plan_credit(), which looks at all workers to count pipelines. */
-static uint32_t credit(const struct directory *d, const struct skep_plan *plan)
-{
-	return d->pipelines > 0 ? plan->microbatches / d->pipelines : skep_plan_credit(plan);
-}
-
 /* Half of what the smallest stage can hold: random wiring is uneven, and what overflows is work thrown away. */
 uint64_t skep_rounds_limit(struct directory *d, const struct skep_plan *plan)
 {
@@ -57,26 +51,6 @@ uint64_t skep_rounds_limit(struct directory *d, const struct skep_plan *plan)
 	return limit > 0 ? limit : 1;
 }
 
-/* The number of workers that issue microbatches: those of the first stage that stay, or all if none stays. */
-static uint32_t owner_count(struct directory *d)
-{
-	assert(d->phase == PHASE_OPEN);
-	if (d->pipelines > 0)
-		return skep_fixed_owner_count(d);
-	const struct stage_state *first = directory_stage(d, 0);
-	return first->leaving < first->serving ? first->serving - first->leaving : first->serving;
-}
-
-static bool is_owner(struct directory *d, const struct row *row)
-{
-	assert(d->phase != PHASE_STOPPED);
-	if (d->pipelines > 0)
-		return skep_fixed_is_owner(d, row);
-	const struct stage_state *first = directory_stage(d, 0);
-	return row->standing == STANDING_SERVING && row->stage == 0 &&
-	       (!row->leaving || first->leaving == first->serving);
-}
-
 void skep_rounds_send_grant(
 	struct directory *d, struct step *step, uint32_t worker, uint32_t first, uint32_t count, struct skep_span span)
 {
@@ -88,8 +62,11 @@ void skep_rounds_send_grant(
 	message.attempt = d->pass;
 	message.span = span;
 	message.u.grant.count = count;
+	message.u.grant.in_flight = skep_dealing_in_flight(d, step->plan, directory_row(d, worker));
 	skep_emit_send(step, &d->node, &message);
 	d->outstanding += count;
+	if (directory_row(d, worker)->outstanding == 0)
+		directory_row(d, worker)->turn_ns = d->node.now;
 	directory_row(d, worker)->outstanding += count;
 }
 
@@ -139,29 +116,6 @@ uint32_t skep_rounds_wanted(struct directory *d, const struct skep_plan *plan)
 	return want < numbers ? want : numbers;
 }
 
-static uint32_t least_loaded_owner(struct directory *d, const struct skep_plan *plan)
-{
-	assert(d->phase != PHASE_STOPPED);
-	uint32_t best = SKEP_NO_INDEX;
-	for (uint32_t i = 0; i < plan->workers; i++) {
-		const struct row *row = directory_row(d, i);
-		if (is_owner(d, row) && row->outstanding < credit(d, plan) &&
-			(best == SKEP_NO_INDEX || row->outstanding < directory_row(d, best)->outstanding))
-			best = i;
-	}
-	return best;
-}
-
-uint32_t skep_rounds_choose_owner(struct directory *d, const struct skep_plan *plan, uint32_t preferred)
-{
-	assert(d->phase != PHASE_STOPPED);
-	const struct row *row = preferred == SKEP_NO_INDEX ? NULL : directory_row(d, preferred);
-	bool fits = row && is_owner(d, row) && row->outstanding < credit(d, plan);
-	uint32_t worker = fits ? preferred : d->full ? SKEP_NO_INDEX : least_loaded_owner(d, plan);
-	d->full = worker == SKEP_NO_INDEX || (d->full && fits);
-	return worker;
-}
-
 void skep_rounds_close(struct directory *d, const struct skep_plan *plan)
 {
 	assert(d->issued <= d->capacity);
@@ -196,9 +150,9 @@ void skep_rounds_grant(struct directory *d, struct step *step, uint32_t preferre
 	struct skep_span span;
 	uint32_t again = 0;
 	bool lost = losses->again(d, step->plan, &again, &span);
-	for (uint32_t i = 0;
-		i < GRANTS_PER_REFILL && (lost || losses->wanted(d, step->plan) > 0) && d->outstanding < limit; i++) {
-		uint32_t worker = skep_rounds_choose_owner(d, step->plan, preferred);
+	for (uint32_t i = 0; i < GRANTS_PER_REFILL && d->outstanding < limit; i++) {
+		uint32_t left = losses->wanted(d, step->plan) + lost;
+		uint32_t worker = left > 0 ? skep_dealing_choose(d, step->plan, preferred, left) : SKEP_NO_INDEX;
 		if (worker == SKEP_NO_INDEX)
 			break;
 		if (lost)
@@ -221,6 +175,28 @@ bool skep_rounds_all_back(struct directory *d, struct step *step)
 	       !step->how.losses->again(d, step->plan, &again, &span);
 }
 
+/* What each owner begins with, in one message. With a deadline an inner step's microbatches have to be with all owners, not with
+ * the first one, so that no owner begins with what comes after STEP: they take turns, and few messages are more. */
+static void grant_shares(struct directory *d, struct step *step)
+{
+	assert(d->phase == PHASE_OPEN);
+	skep_dealing_begin(d, step->plan, skep_rounds_limit(d, step->plan));
+	uint32_t left = d->outstanding, most = step->plan->inner_deadline ? 1 + left / TURNS_MOST : left;
+	for (uint32_t i = 0; i < step->plan->workers; i++) {
+		directory_row(d, i)->to_grant = directory_row(d, i)->outstanding;
+		directory_row(d, i)->outstanding = 0;
+	}
+	for (d->outstanding = 0; left > 0;)
+		for (uint32_t i = 0; i < step->plan->workers; i++) {
+			struct row *row = directory_row(d, i);
+			uint32_t now = row->to_grant < most ? row->to_grant : most;
+			if (now > 0)
+				grant(d, step, i, now);
+			row->to_grant -= now;
+			left -= now;
+		}
+}
+
 void skep_rounds_begin(struct directory *d, struct step *step)
 {
 	assert(d->issued <= d->capacity);
@@ -232,20 +208,10 @@ void skep_rounds_begin(struct directory *d, struct step *step)
 	d->issued = d->finished = d->outstanding = d->pass = 0;
 	d->void_attempt = step->how.scope->first_attempt(d);
 	skep_emit_note(step, &d->node, (struct skep_note){.kind = SKEP_NOTE_ROUND_OPENED, .round = d->round});
-	uint32_t owners_now = owner_count(d), nth = 0;
-	uint64_t limit = skep_rounds_limit(d, plan);
-	for (uint32_t i = 0; i < plan->workers; i++) {
-		struct row *row = directory_row(d, i);
-		row->outstanding = 0;
-		if (!is_owner(d, row) || d->cut)
-			continue;
-		uint64_t share = plan->microbatches / owners_now + (nth++ < plan->microbatches % owners_now);
-		share = share < credit(d, plan) ? share : credit(d, plan);
-		uint64_t room = limit - d->outstanding;
-		share = share < room ? share : room;
-		if (share > 0)
-			grant(d, step, i, (uint32_t)share);
-	}
+	for (uint32_t i = 0; i < plan->workers; i++)
+		directory_row(d, i)->outstanding = 0;
+	if (!d->cut)
+		grant_shares(d, step);
 	if (d->pipelines > 0)
 		skep_fixed_opened(d, step);
 }
@@ -267,6 +233,8 @@ void skep_rounds_on_finished(struct directory *d, struct step *step, const struc
 	d->outstanding--;
 	directory_row(d, worker)->outstanding--;
 	d->finished += message->u.finished.ok;
+	d->full = d->full && message->u.finished.ok; /* else there is one more to deal */
+	skep_dealing_heard(d, directory_row(d, worker), message->u.finished.needed_ns);
 	if (!message->u.finished.ok) {
 		step->how.directory->given_up(d);
 		skep_fixed_lift_barrier(d, step);
@@ -274,7 +242,6 @@ void skep_rounds_on_finished(struct directory *d, struct step *step, const struc
 	if (d->pipelines > 0 && !message->u.finished.ok)
 		skep_fixed_drain(d, step, directory_row(d, worker)->pipeline);
 	step->how.directory->refill(d, step, worker);
-	d->full = d->full && directory_row(d, worker)->outstanding == credit(d, step->plan);
 }
 
 /* ---- reduction ------------------------------------------------------------------------------------------------ */

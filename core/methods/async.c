@@ -13,7 +13,7 @@
  *
  * Outer updates of a stage are made one at a time, in the order in which their OUTER_UPDATE messages came; version v of
  * a stage is its state after update v. An outer update is a reduction with one part, that of rank 0, which
- * SKEP_COLLECTIVE_CHAIN brings to all that hold the stage's state. When all have said that they have it (TALLY) it is
+ * SKEP_COLLECTIVE_BROADCAST brings to all that hold the stage's state. When all have said that they have it (TALLY) it is
  * final (COMMIT), and OUTER_UPDATED notes say what was in it.
  *
  * Where parts are gathered (plan->gather) an outer update is made of several: when `group_size` workers of a stage have

@@ -202,7 +202,7 @@ static enum skep_outer_update skep_async_update_of_step(const struct worker *w)
 	return w->update.told || counted(w) > 0 ? SKEP_OUTER_UPDATE_OTHER : SKEP_OUTER_UPDATE_FRESH;
 }
 
-static bool waits(const struct worker *w, const struct skep_plan *plan)
+static bool waits(struct worker *w, const struct skep_plan *plan)
 {
 	return plan->async_waits && w->update.told;
 }

@@ -133,7 +133,7 @@ struct skep_local_steps {
 	void (*counted)(struct worker *w, const struct skep_plan *plan, uint32_t round, uint32_t microbatch);
 	bool (*run)(struct worker *w, struct step *step); /* gives an idle device what is due, if anything is */
 	void (*idle)(struct worker *w, struct step *step);
-	bool (*waits)(const struct worker *w, const struct skep_plan *plan); /* it makes no pass now */
+	bool (*waits)(struct worker *w, const struct skep_plan *plan); /* it makes no pass now */
 	void (*done)(struct worker *w, struct step *step, const struct skep_op *op);
 	bool (*unwritten)(const struct worker *w); /* the sum has to wait for what is to be summed */
 	bool (*puts_off)(struct worker *w, const struct skep_plan *plan); /* STEP has to wait */

@@ -303,6 +303,7 @@ static void grant(struct directory *d, struct step *step, uint32_t round, uint32
 	message.microbatch = open->issued++;
 	message.span = (struct skep_span){0, (uint16_t)(step->plan->stages - 1)};
 	message.u.grant.count = 1;
+	message.u.grant.in_flight = step->plan->in_flight;
 	skep_emit_send(step, &d->node, &message);
 }
 

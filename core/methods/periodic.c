@@ -24,6 +24,14 @@
  * is opened once more after that, to run again what was lost, INNER_STEP without microbatches clears the accumulator, when
  * nothing of a void attempt reads it any more; the inner parameters are where they were, and PSEUDO_GRAD writes all of it anew.
  * With delayed updates both come before any pass of the next round, which goes on with the inner parameters as they are.
+ *
+ * Overlap of N steps (Streaming DiLoCo, Douillard et al. 2025): STEP waits until the worker has made N inner steps of the next
+ * round. With a deadline it is made then and not later: a worker that has nothing left but passes of later steps makes none until
+ * STEP is done, for which it needs no pass of any worker. It first waits for gradients of earlier steps that are under way, and
+ * makes the inner step that they are counted for. What makes this end: in the last stage no gradient is under way, so there STEP
+ * is not put off for longer, and passes go on when it is done; then gradients come back to the stage before, and so on. A
+ * round that is complete ends it too; and a worker that is to keep its state, with which the run may end, makes STEP when it
+ * has nothing else to do.
  */
 #include <assert.h>
 
@@ -59,6 +67,65 @@ uint32_t skep_periodic_share(const struct worker *w, const struct skep_plan *pla
 	return share > 0 ? share : 1;
 }
 
+/* ---- the deadline ------------------------------------------------------------------------------------------------- */
+
+/* Has the worker nothing to do next but what is of a step that comes after STEP? */
+static bool later_steps_next(struct worker *w, const struct skep_plan *plan)
+{
+	assert(w->state == WORKER_SERVING);
+	const struct skep_inflight *table = worker_inflight(w);
+	uint32_t round = worker_round(w), next;
+	uint16_t backward = table->backward[round & 1].head, forward = table->forward[round & 1].head;
+	if (backward != SKEP_NO_WORK)
+		next = table->work[backward].microbatch;
+	else if (forward != SKEP_NO_WORK)
+		next = table->work[forward].microbatch;
+	else if (w->grants > 0 && worker_grants(w)->round == round)
+		next = worker_grants(w)->first;
+	else
+		return false;
+	return skep_plan_inner_step(plan, next) >= plan->inner_overlap;
+}
+
+/* Is a gradient of a step before STEP under way? Not of what waits for a worker that may never come. */
+static bool earlier_steps_away(struct worker *w, const struct skep_plan *plan)
+{
+	assert(w->state == WORKER_SERVING);
+	const struct skep_inflight *table = worker_inflight(w);
+	uint32_t left = table->used, round = worker_round(w);
+	for (uint32_t i = 0; left > 0; i++) {
+		const struct skep_work *work = &table->work[i];
+		left -= work->state != SKEP_WORK_FREE;
+		bool away = work->state >= SKEP_WORK_RUNNING_FORWARD && work->state != SKEP_WORK_WAIT_PEER;
+		if (away && work->round == round && skep_plan_inner_step(plan, work->microbatch) < plan->inner_overlap)
+			return true;
+	}
+	return false;
+}
+
+/* The next round is over before STEP: its passes are of no use any more. */
+static bool next_round_over(struct worker *w)
+{
+	assert(w->state == WORKER_SERVING);
+	return w->reduction.committed && worker_pending(w, w->version + 1)->kind != 0;
+}
+
+/* The inner steps that come before STEP are made but for the last one, which is due. */
+static bool at_deadline(struct worker *w, const struct skep_plan *plan)
+{
+	assert(w->state == WORKER_SERVING);
+	if (!plan->inner_deadline || !w->work.stepping)
+		return false;
+	return next_round_over(w) || (later_steps_next(w, plan) && !earlier_steps_away(w, plan));
+}
+
+static bool waits(struct worker *w, const struct skep_plan *plan)
+{
+	return plan->inner_deadline && w->work.stepping && (next_round_over(w) || later_steps_next(w, plan));
+}
+
+/* ---- a step ------------------------------------------------------------------------------------------------------- */
+
 /* The next BACKWARD of the open round is of a later step than what is counted, or a part of a step is. */
 static bool step_due(struct worker *w, const struct skep_plan *plan)
 {
@@ -69,6 +136,8 @@ static bool step_due(struct worker *w, const struct skep_plan *plan)
 		return false;
 	if (plan->inner_by_share)
 		return w->inner.counted >= skep_periodic_share(w, plan);
+	if (waits(w, plan))
+		return w->inner.nth < plan->inner_overlap && at_deadline(w, plan);
 	return head != SKEP_NO_WORK && skep_plan_inner_step(plan, table->work[head].microbatch) > w->inner.nth;
 }
 
@@ -101,6 +170,9 @@ static bool run(struct worker *w, struct step *step)
 		skep_periodic_do(w, step, SKEP_OP_INNER_STEP, w->version, 0);
 	} else if (worker_works_on(w, round) && step_due(w, step->plan)) {
 		skep_periodic_do(w, step, SKEP_OP_INNER_STEP, round, w->inner.counted);
+		if (!step->plan->inner_by_share && at_deadline(w, step->plan) &&
+			w->inner.nth < step->plan->inner_overlap)
+			w->inner.nth = step->plan->inner_overlap; /* for which what comes late will count */
 	}
 	return w->compute_op != 0;
 }
@@ -117,16 +189,21 @@ static void done(struct worker *w, struct step *step, const struct skep_op *op)
 	skep_reduce_begin(w, step);
 }
 
-/* With an overlap of so many steps, while this worker has work of the next round to make them on: until it has made
- * them, or the directory asks for the sum of that round, or it is certain that it will not. */
+/* With an overlap of so many steps: until this worker has made them, or the directory asks for the sum of the next round, or
+ * it is certain that it will not; and without a deadline only while it has work of that round to make them on. */
 static bool puts_off(struct worker *w, const struct skep_plan *plan)
 {
 	assert(w->reduction.attempt > 0);
 	assert(w->reduction.committed);
-	if (w->state != WORKER_SERVING || w->inner.nth >= plan->inner_overlap || w->stop_when_stepped ||
-		w->inner.judged > w->version)
+	bool idle = worker_inflight(w)->used + w->grants == 0;
+	bool wanted = w->stop_when_stepped || w->inner.judged > w->version || w->keep > w->version;
+	if (w->state != WORKER_SERVING || wanted || (idle && w->reduction.checkpoint))
 		return false;
-	return worker_pending(w, w->version + 1)->kind == 0 && worker_inflight(w)->used + w->grants > 0;
+	if (plan->inner_deadline)
+		return w->version + 1 < plan->rounds && (!at_deadline(w, plan) || step_due(w, plan));
+	if (w->inner.nth >= plan->inner_overlap)
+		return false;
+	return worker_pending(w, w->version + 1)->kind == 0 && !idle;
 }
 
 static void stepped(struct worker *w)
@@ -144,7 +221,7 @@ const struct skep_local_steps skep_local_periodic = {
 	.counted = skep_periodic_counted,
 	.run = run,
 	.idle = skep_local_idle,
-	.waits = skep_local_waits,
+	.waits = waits,
 	.done = done,
 	.unwritten = unwritten,
 	.puts_off = puts_off,
@@ -188,7 +265,7 @@ void skep_local_idle(struct worker *w, struct step *step)
 	(void)w, (void)step;
 }
 
-bool skep_local_waits(const struct worker *w, const struct skep_plan *plan)
+bool skep_local_waits(struct worker *w, const struct skep_plan *plan)
 {
 	assert(w->state == WORKER_SERVING);
 	(void)w, (void)plan;

@@ -17,7 +17,7 @@ void skep_periodic_do(
 void skep_local_serves(struct worker *w);
 void skep_local_first_work(struct worker *w, uint32_t round);
 void skep_local_idle(struct worker *w, struct step *step);
-bool skep_local_waits(const struct worker *w, const struct skep_plan *plan);
+bool skep_local_waits(struct worker *w, const struct skep_plan *plan);
 void skep_local_step(const struct worker *w, struct skep_op *op);
 void skep_local_on_resolve(struct worker *w, struct step *step, const struct skep_message *message);
 

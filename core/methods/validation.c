@@ -88,6 +88,13 @@ static uint32_t next_to_grant(struct directory *d, const struct skep_plan *plan)
 	return *i;
 }
 
+/* Those that no worker has and that are not done. */
+static uint32_t left_to_grant(const struct directory *d, uint32_t all)
+{
+	const struct validation *v = &d->validation;
+	return all - v->resolved - (v->beside ? v->outstanding : d->outstanding);
+}
+
 void skep_validate_grant(struct directory *d, struct step *step, uint32_t preferred)
 {
 	assert(d->phase != PHASE_STOPPED);
@@ -97,7 +104,8 @@ void skep_validate_grant(struct directory *d, struct step *step, uint32_t prefer
 	uint64_t limit = skep_rounds_limit(d, step->plan);
 	for (uint32_t left = GRANTS_PER_REFILL; left > 0 && d->outstanding < limit && !d->cut; left--) {
 		uint32_t i = next_to_grant(d, step->plan);
-		uint32_t worker = i < all ? skep_rounds_choose_owner(d, step->plan, preferred) : SKEP_NO_INDEX;
+		uint32_t worker =
+			i < all ? skep_dealing_choose(d, step->plan, preferred, left_to_grant(d, all)) : SKEP_NO_INDEX;
 		if (worker == SKEP_NO_INDEX)
 			break;
 		struct judged *j = &judged(d)[i];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * interleaved.c - interleaved pipelines (Narayanan et al. 2021, section 2.2): a worker of stage s of K holds v model
+ * interleaved.c - 1F1B (PipeDream-flush, Narayanan et al. 2021) and interleaved pipelines (section 2.2 of the same): each device
+ * does a list of passes in its order. Interleaved, a worker of stage s of K holds v model
  * chunks, which are the virtual stages s, s + K, .. of v K, and a microbatch passes the pipeline v times, one model
  * chunk after the other: from the last stage it goes on to the first one of the same pipeline, and gradients come back
  * the same way. The worker stays one machine and serves one stage; its parameters are its model chunks one after the
@@ -23,6 +24,10 @@
  * So it never holds more than v - 1 beyond that. Nor does a worker wait for ever: of all virtual stages in which a
  * worker holds a microbatch, take the one farthest on; what is held there goes next to a virtual stage in which no
  * worker holds anything, so nothing keeps it from going on.
+ *
+ * 1F1B is the same with one model chunk, but for how many go forwards first: stage s holds at most K - s microbatches. There,
+ * too, a device that did what is ready would be slower: where stages take differently long, gradients that come together would
+ * be done together, and the stages behind would wait meanwhile.
  *
  * What a pipeline is granted beyond its share, for another one that is broken, it does in that way after its own forwards.
  */
@@ -120,6 +125,14 @@ static void issue(struct worker *w, struct step *step)
 	skep_pipeline_issue(w, step);
 }
 
+/* Not after an attempt that is void and may still be on the reduce lane, which reads what BACKWARD adds to. */
+static bool may_add(struct worker *w, struct step *step)
+{
+	assert(w->state == WORKER_SERVING);
+	step->how.worker->make_way(w, step);
+	return !(worker_recounted(w) || w->reduction.given_up) || w->reduce_ops == 0;
+}
+
 /* The next pass of the list, if it is ready. */
 static void pick_next(struct worker *w, struct step *step, uint32_t round)
 {
@@ -139,7 +152,7 @@ static void pick_next(struct worker *w, struct step *step, uint32_t round)
 	}
 	struct skep_work *work = skep_inflight_find(worker_inflight(w), round, worker_item(w, microbatch, model_chunk));
 	uint8_t ready = backward ? SKEP_WORK_READY_BACKWARD : SKEP_WORK_READY_FORWARD;
-	if (work && work->state == ready)
+	if (work && work->state == ready && (!backward || may_add(w, step)))
 		run(w, step, work, backward ? SKEP_OP_BACKWARD : SKEP_OP_FORWARD);
 }
 
@@ -181,9 +194,9 @@ static struct skep_work *first_ready(struct worker *w, uint32_t round, bool back
 static void pick_ready(struct worker *w, struct step *step, uint32_t round, bool others)
 {
 	assert(w->state == WORKER_SERVING);
-	/* Run again, after an attempt that may still be on the reduce lane and reads what BACKWARD adds to. */
-	bool adds = !worker_recounted(w) || w->reduce_ops == 0;
-	struct skep_work *backward = adds ? first_ready(w, round, true, others) : NULL;
+	struct skep_work *backward = first_ready(w, round, true, others);
+	if (backward && !may_add(w, step))
+		backward = NULL;
 	struct skep_work *forward = backward ? NULL : first_ready(w, round, false, others);
 	if (backward)
 		run(w, step, backward, SKEP_OP_BACKWARD);

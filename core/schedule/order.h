@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * order.h - the order in which an idle device does passes, one table for each kind of pipeline: swarm.c, gpipe.c,
- * one_f_one_b.c, interleaved.c, pipedream.c. What the directory does for fixed pipelines is fixed.c.
+ * interleaved.c,  pipedream.c. What the directory does for fixed pipelines is fixed.c.
  */
 #ifndef SKEP_CORE_SCHEDULE_ORDER_H
 #define SKEP_CORE_SCHEDULE_ORDER_H
@@ -21,8 +21,7 @@ struct skep_order {
 	bool turns_late; /* DRAIN is of use also when its round is not the open one */
 };
 
-extern const struct skep_order skep_order_swarm, skep_order_gpipe, skep_order_1f1b, skep_order_interleaved,
-	skep_order_pipedream;
+extern const struct skep_order skep_order_swarm, skep_order_gpipe, skep_order_interleaved, skep_order_pipedream;
 
 extern const struct skep_order *const skep_order_of[SKEP_PIPELINES];
 

@@ -37,7 +37,7 @@ const struct skep_order skep_order_swarm = {.pick = pick, .passed = skep_order_n
 const struct skep_order *const skep_order_of[SKEP_PIPELINES] = {
 	[SKEP_PIPELINE_SWARM] = &skep_order_swarm,
 	[SKEP_PIPELINE_GPIPE] = &skep_order_gpipe,
-	[SKEP_PIPELINE_1F1B] = &skep_order_1f1b,
+	[SKEP_PIPELINE_1F1B] = &skep_order_interleaved,
 	[SKEP_PIPELINE_INTERLEAVED] = &skep_order_interleaved,
 	[SKEP_PIPELINE_PIPEDREAM] = &skep_order_pipedream,
 };

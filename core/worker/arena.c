@@ -7,8 +7,8 @@
  * This part lies last in the machine, so that all else stays where it is.
  *
  * Kept true: between two steps there is room for what any one step may add, `headroom` marks, one number of the tally and one
- * early hop. What is kept early is bounded by the members of a reduction, and with SKEP_COLLECTIVE_FUSED nothing comes early
- * but what is told of a tied table.
+ * early hop. What is kept early is bounded by skep_scheme_early_max(), and with SKEP_COLLECTIVE_FUSED nothing comes early but
+ * what is told of a tied table.
  */
 #include <assert.h>
 #include <string.h>
@@ -40,10 +40,8 @@ size_t skep_arena_lay_out(struct worker *w, const struct skep_plan *plan, const 
 	w->beside = skep_plan_steps_beside(plan);
 	w->trained = skep_round_capacity(plan);
 	w->numbers = skep_plan_numbers(plan) * skep_plan_model_chunks(plan);
-	w->headroom = skep_plan_credit(plan);
-	w->early_max = plan->collective == SKEP_COLLECTIVE_FUSED   ? 0
-	               : plan->collective == SKEP_COLLECTIVE_CHAIN ? skep_scheme_transfers_max(plan, w->members_max)
-	                                                           : w->members_max;
+	w->headroom = skep_plan_credit(plan, skep_plan_in_flight_most(plan));
+	w->early_max = skep_scheme_early_max(plan, w->members_max);
 	for (uint32_t i = 0; i < how->features; i++)
 		w->early_max += how->feature[i]->early;
 	uint64_t mean = (uint64_t)w->numbers * plan->stages / plan->workers + 1;

@@ -69,6 +69,7 @@ static void report_finished(struct worker *w, struct step *step, const struct sk
 	message.microbatch = work->microbatch;
 	message.attempt = work->attempt;
 	message.u.finished.ok = ok;
+	message.u.finished.needed_ns = work->state == SKEP_WORK_RUNNING_BACKWARD ? work->needed_ns : 0;
 	message.u.finished.loss_nano = ok && worker_validates(w, work->microbatch) ? work->loss_nano : 0;
 	w->issued_in_flight -= worker_works_on(w, work->round); /* of a sealed round nothing is in flight */
 	skep_worker_send(w, step, &message);
@@ -554,6 +555,7 @@ void skep_pipeline_on_grant(struct worker *w, struct step *step, const struct sk
 		first_visit(w, step, message->round, worker_item(w, i, 0));
 	if (worker_validates(w, first))
 		w->inner.judged = message->round;
+	w->in_flight = message->u.grant.in_flight;
 	assert(w->grants < w->grant_capacity); /* the directory never has more outstanding */
 	uint32_t at = w->grants++;             /* the oldest round first: several may be open */
 	struct grant *grant = worker_grants(w);

@@ -258,7 +258,7 @@ bool skep_reduce_wants(const struct worker *w, const struct skep_message *chunk)
 	       !w->reduction.given_up;
 }
 
-/* Fewer hops than members can come before this rank takes part; those of an older attempt make room. */
+/* No more than skep_scheme_early_max() can come before this rank takes part; those of an older attempt make room. */
 static void keep_early(struct worker *w, struct step *step, const struct skep_message *message)
 {
 	assert(message->from.index < step->plan->workers);

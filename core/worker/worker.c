@@ -18,7 +18,7 @@
 /* Any worker may come to the first stage. */
 static size_t legs(const struct skep_plan *plan)
 {
-	return plan->routing == SKEP_ROUTING_TRAINER ? (size_t)plan->in_flight * (plan->stages - 1) : 0;
+	return plan->routing == SKEP_ROUTING_TRAINER ? (size_t)skep_plan_in_flight_most(plan) * (plan->stages - 1) : 0;
 }
 
 static uint32_t chunks_max(const struct skep_plan *plan)
@@ -85,9 +85,10 @@ uint32_t skep_worker_actions_limit(const struct skep_plan *plan, const struct sk
 	/* The worst step gives up all that is held: per microbatch two messages, three releases and its legs. */
 	uint32_t members =
 		skep_stage_size_max(plan); /* a reduction releases what a void one held, and does all it can */
-	bool many = skep_collective_has_roster(plan->collective) || plan->collective == SKEP_COLLECTIVE_CHAIN;
-	uint32_t transfers = many ? how->worker->fragments * skep_scheme_transfers_max(plan, members) : 0;
-	return 64 + 5 * skep_inflight_capacity(plan) + (uint32_t)legs(plan) + members + 4 * transfers +
+	bool ring = plan->collective == SKEP_COLLECTIVE_RING; /* whose moves but the first are begun by messages */
+	uint32_t early = ring ? skep_scheme_early_max(plan, members) + SKEP_SYNC_CHUNKS_MAX : 0;
+	uint32_t transfers = !ring ? how->worker->fragments * skep_scheme_transfers_max(plan, members) : 0;
+	return 64 + 5 * skep_inflight_capacity(plan) + (uint32_t)legs(plan) + members + early + 4 * transfers +
 	       2 * (transfers > 0) * members +
 	       skep_plan_model_chunks(plan) * skep_round_capacity(plan) / SKEP_TALLY_PART;
 }
@@ -110,6 +111,7 @@ void skep_worker_init(void *mem, const struct skep_plan *plan, const struct skep
 	skep_inflight_init(worker_inflight(w), skep_inflight_capacity(plan));
 	skep_interleaved_init(w, plan);
 	w->op_floor = 1;
+	w->in_flight = plan->in_flight;
 	w->reissue_due_ns = SKEP_TIME_NEVER;
 	uint32_t stage = plan->first_stage_of[w->node.self.index];
 	if (skep_plan_fixed(plan)) { /* it never serves another stage */

@@ -190,7 +190,7 @@ struct worker {
 	bool saved; /* the operation before was a SAVE: now something else, if there is anything */
 	uint32_t gone_capacity;
 
-	uint32_t issued_in_flight;
+	uint32_t issued_in_flight, in_flight; /* and how many there may be, by the newest grant */
 	uint32_t grants, grant_capacity;
 	struct worker_work work;
 	struct reduction reduction;
@@ -250,7 +250,7 @@ static inline struct skep_leg *worker_leg(
 	struct worker *w, const struct skep_plan *plan, const struct skep_work *work, uint32_t stage)
 {
 	size_t slot = (size_t)(work - worker_inflight(w)->work);
-	assert(slot < plan->in_flight && stage > 0 && stage < plan->stages);
+	assert(slot < skep_plan_in_flight_most(plan) && stage > 0 && stage < plan->stages);
 	return (struct skep_leg *)skep_at(w, w->leg_at) + slot * (plan->stages - 1) + stage - 1;
 }
 

@@ -21,6 +21,8 @@
 #include "models/layers/thread_pool.h"
 
 #define NAME_BYTES 256
+#define WAY_MOST_NS UINT64_C(1000000000)
+#define WAY_LEAST_NS UINT64_C(150000000)
 
 struct cluster { /* known to all ranks */
 	uint32_t rank, ranks;
@@ -199,7 +201,7 @@ static void check(const struct skep_probe_options *o, const struct cluster *c, b
 }
 
 static bool measure(const struct skep_probe_options *o, const struct cluster *c, const struct skep_clock *clock,
-	struct skep_probed *probed, struct skep_diag *reterr)
+	uint64_t pair_ns, struct skep_probed *probed, struct skep_diag *reterr)
 {
 	struct skep_rejects rejects = {.rank = c->rank};
 	struct skep_transport transport = {0};
@@ -215,7 +217,7 @@ static bool measure(const struct skep_probe_options *o, const struct cluster *c,
 		.shape = o->shape,
 		.shaped = o->shape != NULL,
 		.host_of = c->host_of,
-		.pair_ns = o->pair_ns,
+		.pair_ns = pair_ns,
 		.bytes = o->bytes,
 		.signal_fd = c->rank == 0 ? skep_quit_open() : -1,
 		.microbench = o->gpu != NULL ? NULL : microbench,
@@ -231,10 +233,18 @@ static bool measure(const struct skep_probe_options *o, const struct cluster *c,
 	return done;
 }
 
+/* A second for each way; with many of them such a part of it that all take less than a minute, as long as it bears a figure. */
+static uint64_t usual_ns(uint32_t turns)
+{
+	const uint64_t part_ns = UINT64_C(40000000000) / turns;
+	return part_ns > WAY_MOST_NS ? WAY_MOST_NS : part_ns < WAY_LEAST_NS ? WAY_LEAST_NS : part_ns;
+}
+
 static bool run(
 	const struct skep_probe_options *o, const struct cluster *c, struct skep_probed *ret, struct skep_diag *reterr)
 {
 	bool one = skep_together_one_host();
+	uint64_t pair_ns = o->pair_ns;
 	check(o, c, one, reterr);
 	if (!skep_together_agree(reterr))
 		return false;
@@ -249,11 +259,14 @@ static bool run(
 		snprintf(ret->gpu, sizeof ret->gpu, "%s", o->gpu != NULL ? o->gpu : "");
 		snprintf(ret->shaped, sizeof ret->shaped, "%s", o->shape != NULL ? o->shape_path : "");
 		skep_probe_rank_count(ret, &ways, &turns);
+		pair_ns = pair_ns > 0 ? pair_ns : usual_ns(turns);
+		ret->way_s = 1e-9 * (double)pair_ns;
 		if (o->begin != NULL)
 			o->begin(o->context, ret, ways, turns);
 	}
+	MPI_Bcast(&pair_ns, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
 	struct skep_clock clock = skep_together_clock(one);
-	return measure(o, c, &clock, ret, reterr);
+	return measure(o, c, &clock, pair_ns, ret, reterr);
 }
 
 bool skep_probe_run(const struct skep_probe_options *options, struct skep_probed *ret, struct skep_diag *reterr)

@@ -16,7 +16,8 @@ struct skep_probe_options {
 	bool by_rank;           /* every rank is a place of its own; else every host is one */
 	bool at_once;
 	const char *gpu;                   /* the profile of all devices, which are not measured then; NULL: they are */
-	uint64_t pair_ns, bytes;           /* for one way, about; of a payload, 0: what takes long enough */
+	uint64_t pair_ns;                  /* for one way, about; 0: a second, less where there are many */
+	uint64_t bytes;                    /* of a payload; 0: what takes long enough */
 	const struct skep_topology *shape; /* imposed on the messages, one host only: machine r is rank r; NULL: none */
 	const char *shape_path;
 	/* Progress at rank 0, NULL: not reported. begin says once how many ways will be measured and in how many

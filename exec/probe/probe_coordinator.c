@@ -60,6 +60,12 @@ static void keep_device(struct probe_rank *p, uint32_t rank, const struct skep_p
 	p->batch.heard++;
 }
 
+void skep_probe_coordinator_add(struct probe_rank *p, double Bps)
+{
+	p->batch.Bps += Bps;
+	p->batch.heard++;
+}
+
 bool skep_probe_coordinator_receive(struct probe_rank *p, uint32_t peer, const struct probe_message *probe_message)
 {
 	const uint64_t *word = probe_message->word;
@@ -69,6 +75,10 @@ bool skep_probe_coordinator_receive(struct probe_rank *p, uint32_t peer, const s
 		const struct skep_probed_link way = {real(word[2]), real(word[3]), real(word[4]), real(word[5]),
 			real(word[6]), real(word[7]), (uint32_t)word[8], (uint32_t)word[9], word[10], word[11] != 0};
 		keep_way(p, peer, (uint32_t)word[1], &way);
+		return true;
+	}
+	if (word[0] == PROBE_MESSAGE_FLOODED && probe_message->words == 2) {
+		skep_probe_coordinator_add(p, real(word[1]));
 		return true;
 	}
 	if (word[0] != PROBE_MESSAGE_BENCHED || probe_message->words != 1 + (sizeof device + 7) / 8)
@@ -86,7 +96,7 @@ static void wait_for_batch(struct probe_rank *p)
 	while (!p->over && p->batch.heard < p->batch.asked)
 		skep_probe_rank_poll(p);
 	p->done += p->batch.asked;
-	p->batch = (struct batch){0, 0};
+	p->batch = (struct batch){0};
 	if (p->setup->tell != NULL && !p->over)
 		p->setup->tell(p->setup->tell_context, p->done, p->all);
 }
@@ -225,4 +235,6 @@ void skep_probe_coordinator_run(struct probe_rank *p)
 		measure_inside(p);
 	if (!p->over)
 		measure_between(p);
+	if (!p->over)
+		skep_probe_coordinator_find_lines(p);
 }

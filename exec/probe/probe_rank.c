@@ -134,7 +134,10 @@ static void deliver(struct probe_rank *p, const struct skep_message *message)
 {
 	if (message->kind == SKEP_MESSAGE_FORWARD) {
 		send_message(p, message->from.index, SKEP_MESSAGE_BACKWARD, message->microbatch, 0);
-	} else if (message->microbatch == p->sequence && !p->answered) {
+		return;
+	}
+	p->answers++;
+	if (message->microbatch == p->sequence && !p->answered) {
 		p->answered_ns = now(p);
 		p->answered = true;
 	}
@@ -317,6 +320,14 @@ static void do_measure(struct probe_rank *p, uint32_t to)
 		skep_probe_rank_write(p, 0, &probe_message);
 }
 
+static void do_flood(struct probe_rank *p, const struct probe_message *order)
+{
+	double Bps = skep_probe_rank_flood(p, (uint32_t)order->word[1], order->word[2], order->word[3]);
+	struct probe_message flooded = {.words = 2, .word = {PROBE_MESSAGE_FLOODED, bits(Bps)}};
+	if (!p->over)
+		skep_probe_rank_write(p, 0, &flooded);
+}
+
 static void do_microbench(struct probe_rank *p)
 {
 	struct probe_message probe_message = {.word = {PROBE_MESSAGE_BENCHED}};
@@ -343,6 +354,8 @@ static void serve(struct probe_rank *p)
 		p->order.words = 0;
 		if (order.words > 1 && order.word[0] == PROBE_MESSAGE_MEASURE && order.word[1] < p->transport->ranks)
 			do_measure(p, (uint32_t)order.word[1]);
+		else if (order.words > 3 && order.word[0] == PROBE_MESSAGE_FLOOD && order.word[1] < p->transport->ranks)
+			do_flood(p, &order);
 		else if (order.words > 0 && order.word[0] == PROBE_MESSAGE_BENCH && p->setup->microbench != NULL)
 			do_microbench(p);
 	}

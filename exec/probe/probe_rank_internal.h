@@ -13,12 +13,21 @@
 #define PROBE_MESSAGE_WORDS 160u
 #define PROBE_MEASURED_WORDS 12u
 
-enum { PROBE_MESSAGE_MEASURE = 1, PROBE_MESSAGE_MEASURED, PROBE_MESSAGE_BENCH, PROBE_MESSAGE_BENCHED };
+enum {
+	PROBE_MESSAGE_MEASURE = 1,
+	PROBE_MESSAGE_MEASURED,
+	PROBE_MESSAGE_BENCH,
+	PROBE_MESSAGE_BENCHED,
+	PROBE_MESSAGE_FLOOD,
+	PROBE_MESSAGE_FLOODED
+};
 
 /* Between rank 0 and another: what it is, and then
  *   MEASURE   the rank to which the way is measured
  *   MEASURED  the same, and struct skep_probed_link word by word: PROBE_MEASURED_WORDS with what it is
- *   GAUGED    struct skep_probed_device as bytes */
+ *   BENCHED   struct skep_probed_device as bytes
+ *   FLOOD     the rank to send to, bytes of a payload, and for how long, ns
+ *   FLOODED   bytes per second, a double as a word */
 struct probe_message {
 	uint32_t words;
 	uint64_t word[PROBE_MESSAGE_WORDS];
@@ -26,6 +35,7 @@ struct probe_message {
 
 struct batch { /* rank 0: what is measured at the same time */
 	uint32_t asked, heard;
+	double Bps; /* of what was measured together, in all */
 };
 
 struct probe_rank {
@@ -37,7 +47,8 @@ struct probe_rank {
 	uint32_t sequence;
 	bool answered; /* the message of that sequence ... */
 	skep_time answered_ns;
-	void *out, *in; /* payloads */
+	uint64_t answers; /* to payloads that follow each other: how many */
+	void *out, *in;   /* payloads */
 	uint64_t out_room, in_room;
 	uint32_t unsent, idle;
 	struct probe_message order; /* words 0: none */
@@ -55,9 +66,16 @@ void skep_probe_rank_send(struct probe_rank *p, uint32_t to, uint64_t bytes); /*
 bool skep_probe_rank_grow(void **memory, uint64_t *room, uint64_t bytes); /* false: no memory, and it stays as it was */
 
 /* probe_way.c */
+
 void skep_probe_rank_measure(struct probe_rank *p, uint32_t to, struct skep_probed_link *ret);
 
+/* probe_together.c */
+double skep_probe_rank_flood(
+	struct probe_rank *p, uint32_t to, uint64_t bytes, uint64_t time_ns); /* bytes/s; NAN: too short */
+void skep_probe_coordinator_find_lines(struct probe_rank *p);                 /* when all ways are measured */
+
 /* probe_coordinator.c */
+void skep_probe_coordinator_add(struct probe_rank *p, double Bps); /* a flow of those that are measured together */
 void skep_probe_coordinator_run(struct probe_rank *p);
 bool skep_probe_coordinator_receive(struct probe_rank *p, uint32_t peer,
 	const struct probe_message *probe_message); /* false: not as it has to be */

@@ -27,9 +27,15 @@ enum state {
 	STATE_CUT      /* the log goes on no further, or it is of no use from here on */
 };
 
+struct asked {
+	struct skep_op op;
+	skep_time at;
+};
+
 struct lane { /* operations asked for, the oldest first */
-	struct skep_op *op;
+	struct asked *asked;
 	size_t count;
+	skep_time free; /* when the machine heard of the end of the one before */
 };
 
 struct machine {
@@ -51,8 +57,13 @@ struct machine {
 	uint16_t mark;
 };
 
-struct sent { /* hashes of all messages that were sent; open addressing, 0 is free */
-	uint64_t *hash;
+struct message_sent {
+	uint64_t hash; /* 0: free */
+	skep_time at;  /* SKEP_TIME_NEVER: two alike were sent */
+};
+
+struct sent { /* all messages that were sent; open addressing */
+	struct message_sent *message;
 	size_t count, room; /* room: a power of 2, or 0 */
 };
 
@@ -62,6 +73,7 @@ struct replay {
 	struct skep_actions actions;
 	struct sent sent;
 	struct skep_replay_result *result;
+	const struct skep_replay_witness *witness;
 	bool no_memory;
 };
 
@@ -84,43 +96,55 @@ static uint64_t hash_of(const struct skep_message *message)
 }
 
 /* Where the hash is, or would be. */
-static uint64_t *place(const struct sent *sent, uint64_t hash)
+static struct message_sent *place(const struct sent *sent, uint64_t hash)
 {
 	size_t at = hash & (sent->room - 1);
-	while (sent->hash[at] != 0 && sent->hash[at] != hash)
+	while (sent->message[at].hash != 0 && sent->message[at].hash != hash)
 		at = (at + 1) & (sent->room - 1);
-	return &sent->hash[at];
+	return &sent->message[at];
 }
 
 static bool grow(struct sent *sent)
 {
 	struct sent more = {.count = sent->count, .room = sent->room > 0 ? 2 * sent->room : 1024};
-	more.hash = calloc(more.room, sizeof *more.hash);
-	if (more.hash == NULL)
+	more.message = calloc(more.room, sizeof *more.message);
+	if (more.message == NULL)
 		return false;
 	for (size_t i = 0; i < sent->room; i++) {
-		if (sent->hash[i] != 0)
-			*place(&more, sent->hash[i]) = sent->hash[i];
+		if (sent->message[i].hash != 0)
+			*place(&more, sent->message[i].hash) = sent->message[i];
 	}
-	free(sent->hash);
+	free(sent->message);
 	*sent = more;
 	return true;
 }
 
-static void send(struct replay *r, const struct skep_message *message)
+static void send(struct replay *r, const struct skep_message *message, skep_time now)
 {
 	if (2 * r->sent.count >= r->sent.room && !grow(&r->sent)) {
 		r->no_memory = true;
 		return;
 	}
-	uint64_t hash = hash_of(message), *at = place(&r->sent, hash);
-	r->sent.count += *at == 0;
-	*at = hash;
+	uint64_t hash = hash_of(message);
+	struct message_sent *at = place(&r->sent, hash);
+	bool first = at->hash == 0;
+	r->sent.count += first;
+	*at = (struct message_sent){hash, first ? now : SKEP_TIME_NEVER};
 }
 
 static bool was_sent(const struct replay *r, const struct skep_message *message)
 {
-	return r->sent.room > 0 && *place(&r->sent, hash_of(message)) != 0;
+	return r->sent.room > 0 && place(&r->sent, hash_of(message))->hash != 0;
+}
+
+static void witness_message(const struct replay *r, const struct skep_event *event)
+{
+	const struct skep_message *message = &event->u.message;
+	if (r->witness == NULL || event->kind != SKEP_EVENT_MESSAGE || message->from.index == message->to.index)
+		return;
+	skep_time sent = place(&r->sent, hash_of(message))->at;
+	if (sent != SKEP_TIME_NEVER)
+		r->witness->message(r->witness->context, message, sent, event->now);
 }
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
@@ -128,18 +152,18 @@ static bool was_sent(const struct replay *r, const struct skep_message *message)
 static void ask(struct replay *r, struct machine *m, const struct skep_op *op)
 {
 	struct lane *lane = &m->lane[op->lane];
-	if (!skep_grow(&lane->op, lane->count, sizeof *lane->op)) {
+	if (!skep_grow(&lane->asked, lane->count, sizeof *lane->asked)) {
 		r->no_memory = true;
 		return;
 	}
-	lane->op[lane->count++] = *op;
+	lane->asked[lane->count++] = (struct asked){*op, m->event.now};
 }
 
 /* The lane whose next operation to end is this one, or NULL. */
 static struct lane *lane_of(struct machine *m, uint64_t id)
 {
 	for (int i = 0; i < SKEP_LANES; i++) {
-		if (m->lane[i].count > 0 && m->lane[i].op[0].id == id)
+		if (m->lane[i].count > 0 && m->lane[i].asked[0].op.id == id)
 			return &m->lane[i];
 	}
 	return NULL;
@@ -148,7 +172,17 @@ static struct lane *lane_of(struct machine *m, uint64_t id)
 static void take_op(struct lane *lane)
 {
 	lane->count--;
-	memmove(lane->op, lane->op + 1, lane->count * sizeof *lane->op);
+	memmove(lane->asked, lane->asked + 1, lane->count * sizeof *lane->asked);
+}
+
+/* An operation begins when it is asked for, or when its machine has heard of the end of the one before it. */
+static void witness_op(const struct replay *r, const struct machine *m, struct lane *lane, skep_time end)
+{
+	const struct asked *asked = &lane->asked[0];
+	skep_time begin = asked->at > lane->free ? asked->at : lane->free;
+	lane->free = end;
+	if (r->witness != NULL)
+		r->witness->op(r->witness->context, m->index, &asked->op, begin, end);
 }
 
 /* ---- what is found ----------------------------------------------------------------------------------------------- */
@@ -352,13 +386,14 @@ static bool complete_op(struct replay *r, struct machine *m)
 		stop_at_event(r, m, SKEP_REPLAY_DIFFERS, "the machine has not asked for this operation");
 		return false;
 	}
-	event->u.done.op = lane->op[0];
+	event->u.done.op = lane->asked[0].op;
 	bool last = event->u.done.op.stage + 1u == skep_plan_vstages(r->plan), out = event->u.done.out.slot != 0;
 	bool measured = event->u.done.op.kind == SKEP_OP_NORM;
 	if ((event->u.done.loss_nano < 0 && !measured) || (event->u.done.op.kind == SKEP_OP_FORWARD && last && out)) {
 		stop_at_event(r, m, SKEP_REPLAY_DAMAGED, "no device has such a result");
 		return false;
 	}
+	witness_op(r, m, lane, event->now);
 	take_op(lane);
 	return true;
 }
@@ -397,7 +432,7 @@ static void begin_life(struct replay *r, struct machine *m)
 	uint32_t epoch = m->lives > 0 ? 0 : skep_plan_first_epoch(plan, m->index);
 	m->node = skep_node_init(m->memory, plan, m->index, epoch);
 	for (int i = 0; i < SKEP_LANES; i++)
-		m->lane[i].count = 0;
+		m->lane[i].count = m->lane[i].free = 0;
 	m->open = true;
 	m->before = m->played;
 	m->lives++;
@@ -431,13 +466,14 @@ static void step(struct replay *r, struct machine *m)
 			print_digests(r->result, 4, m->mark, (uint16_t)digest);
 		return;
 	}
+	witness_message(r, &m->event);
 	m->now = m->event.now;
 	m->played++;
 	r->result->events++;
 	for (uint32_t i = 0; i < r->actions.count; i++) {
 		const struct skep_action *action = &r->actions.item[i];
 		if (action->kind == SKEP_ACTION_SEND)
-			send(r, &action->u.send);
+			send(r, &action->u.send, m->event.now);
 		else if (action->kind == SKEP_ACTION_RUN)
 			ask(r, m, &action->u.run);
 	}
@@ -535,20 +571,26 @@ static void replay_finish(struct replay *r)
 	for (uint32_t i = 0; r->machine != NULL && i <= r->plan->workers; i++) {
 		free(r->machine[i].memory);
 		for (int lane = 0; lane < SKEP_LANES; lane++)
-			free(r->machine[i].lane[lane].op);
+			free(r->machine[i].lane[lane].asked);
 	}
 	free(r->machine);
 	free(r->actions.item);
-	free(r->sent.hash);
+	free(r->sent.message);
 }
 
-bool skep_replay_run(const struct skep_plan *plan, const struct skep_machine_log *log, struct skep_replay_result *ret)
+bool skep_replay_witnessed(const struct skep_plan *plan, const struct skep_machine_log *log,
+	const struct skep_replay_witness *witness, struct skep_replay_result *ret)
 {
 	*ret = (struct skep_replay_result){.machines = plan->workers + 1, .now = SKEP_TIME_NEVER};
-	struct replay r = {.plan = plan, .result = ret};
+	struct replay r = {.plan = plan, .result = ret, .witness = witness};
 	bool fine = replay_init(&r, log);
 	if (fine)
 		play_all(&r);
 	replay_finish(&r);
 	return fine && !r.no_memory;
+}
+
+bool skep_replay_run(const struct skep_plan *plan, const struct skep_machine_log *log, struct skep_replay_result *ret)
+{
+	return skep_replay_witnessed(plan, log, NULL, ret);
 }

@@ -49,8 +49,22 @@ struct skep_replay_result {
 	char recorded[17], replayed[17]; /* digests, or their low 16 bits; "" where they say nothing */
 };
 
+/* Hears what a run did, of the events that are replayed in agreement, machine by machine and each machine's in order. The times
+ * are those that the machines were told: of two machines on different hosts by two clocks (exec/loop/clock.h). */
+struct skep_replay_witness {
+	void *context;
+	/* From one machine to another; none of which two alike were sent, for then it is not known which one this is. */
+	void (*message)(void *context, const struct skep_message *message, skep_time sent, skep_time received);
+	/* From where it was asked for and its lane was free to where the machine heard of its end: hand-overs are in it. */
+	void (*op)(void *context, uint32_t machine, const struct skep_op *op, skep_time begin, skep_time end);
+};
+
 /* `log`: one of each worker, then the directory's. False: no memory. */
 bool skep_replay_run(const struct skep_plan *plan, const struct skep_machine_log *log, struct skep_replay_result *ret);
+
+/* The same, with a witness; NULL: without. */
+bool skep_replay_witnessed(const struct skep_plan *plan, const struct skep_machine_log *log,
+	const struct skep_replay_witness *witness, struct skep_replay_result *ret);
 
 void skep_replay_print(const struct skep_replay_result *result, int64_t run, bool json, FILE *out);
 

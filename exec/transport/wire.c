@@ -153,6 +153,20 @@ static void number(struct skep_wire *wire, struct skep_message *message)
 		wire->ok = false;
 }
 
+/* GRANT and FINISHED. */
+static void dealing(struct skep_wire *wire, struct skep_message *message)
+{
+	if (message->kind == SKEP_MESSAGE_GRANT) {
+		skep_wire_u32(wire, &message->u.grant.count);
+		skep_wire_u32(wire, &message->u.grant.in_flight);
+		span(wire, message);
+		return;
+	}
+	skep_wire_i64(wire, &message->u.finished.loss_nano);
+	skep_wire_u64(wire, &message->u.finished.needed_ns);
+	skep_wire_bool(wire, &message->u.finished.ok);
+}
+
 static void particulars(struct skep_wire *wire, struct skep_message *message)
 {
 	switch (message->kind) {
@@ -173,12 +187,8 @@ static void particulars(struct skep_wire *wire, struct skep_message *message)
 		word(wire, message);
 		break;
 	case SKEP_MESSAGE_GRANT:
-		skep_wire_u32(wire, &message->u.grant.count);
-		span(wire, message);
-		break;
 	case SKEP_MESSAGE_FINISHED:
-		skep_wire_i64(wire, &message->u.finished.loss_nano);
-		skep_wire_bool(wire, &message->u.finished.ok);
+		dealing(wire, message);
 		break;
 	case SKEP_MESSAGE_VALIDATED:
 		skep_wire_i64(wire, &message->u.validated.loss_nano);

@@ -162,6 +162,8 @@ struct skep_stage skep_device_part(const struct skep_device *device, const struc
 	uint32_t stages = device->training->plan->stages;
 	struct skep_stage part = skep_stage_vstage(&device->stage, stages, op->stage / stages);
 	part.queue = device_queue(device, op);
+	if (!skep_training_recomputes(device->training, part.index))
+		part.workspace = NULL;
 	return part;
 }
 

@@ -80,7 +80,8 @@ struct skep_training { /* constant, shared */
 	enum skep_codec reduction_codec;  /* of the payloads of reductions */
 	struct skep_robust robust;        /* what is made of parts that are gathered (plan->gather) */
 	enum skep_offload offload;
-	bool checkpoint_activations; /* FORWARD keeps no stash; BACKWARD, given none, does the forward pass again */
+	/* FORWARD keeps no stash in these stages; BACKWARD, given none, does the forward pass again. */
+	enum skep_checkpointing checkpoint_activations;
 	const struct skep_safetensors *weights; /* the first parameters, which fit the model; NULL: they are drawn */
 };
 

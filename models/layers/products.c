@@ -99,7 +99,9 @@ void skep_model_products(
 {
 	assert(layer < model->layers);
 	*ret = (struct skep_layer_products){.repeats = 1, .backward = 2};
-	if (model->kind == SKEP_MODEL_MLP) {
+	if (model->kind == SKEP_MODEL_GIVEN) {
+		ret->parameters = (double)model->given[layer].parameters;
+	} else if (model->kind == SKEP_MODEL_MLP) {
 		double in = model->width[layer], out = model->width[layer + 1];
 		add(ret, 1, out, in, samples);
 		ret->backward = layer ? 2 : 1;

@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/read/given.h"
 #include "models/read/hf_config.h"
 
 #include "models/layers/layer.h"
 
 enum { WIDTH_MAX = 65536, HIDDEN_LAYERS_MAX = 4095, FEED_MAX = 1 << 20 };
 
-static const char *const kinds[] = {"mlp", "transformer", NULL};
+static const char *const kinds[] = {"mlp", "transformer", "given", NULL};
 static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
 
 /* ---- the file ----------------------------------------------------------------------------------------------- */
@@ -166,10 +167,12 @@ bool skep_model_read(const char *path, struct skep_model *ret, struct skep_diag 
 	const struct skep_yaml_node *root = skep_yaml_root(yaml);
 	read_name(&r, root, ret);
 	int kind = skep_read_choice(&r, root, "kind", kinds, -1);
-	bool transformer = kind == SKEP_MODEL_TRANSFORMER;
-	int activation = transformer ? 0 : skep_read_choice(&r, root, "activation", activations, -1);
-	if (transformer)
+	bool mlp = kind == SKEP_MODEL_MLP;
+	int activation = mlp ? skep_read_choice(&r, root, "activation", activations, -1) : 0;
+	if (kind == SKEP_MODEL_TRANSFORMER)
 		read_transformer(&r, root, ret);
+	else if (kind == SKEP_MODEL_GIVEN)
+		skep_given_read(&r, root, ret);
 	else
 		read_layers(&r, root, ret);
 	skep_reader_close_map(&r, root);
@@ -187,6 +190,7 @@ void skep_model_finish(struct skep_model *model)
 {
 	free(model->width);
 	free(model->cut);
+	free(model->given);
 	*model = (struct skep_model){0};
 }
 
@@ -203,6 +207,7 @@ struct layer { /* per sample, of one of the GPUs that share it; numbers are floa
 	uint64_t work;        /* numbers, beside the two widest arrays */
 	uint32_t forward_gathers, backward_gathers;
 	uint64_t forward_gathered, backward_gathered; /* numbers */
+	uint64_t forward_ns, backward_ns, step_ns;    /* of a microbatch, where that is given */
 };
 
 /* Split by columns where they can be: each GPU makes a part of the outputs, which all then gather; backwards the gradients of
@@ -226,7 +231,8 @@ static struct layer dense_layer(const struct skep_model *model, uint32_t l, cons
 	return layer;
 }
 
-/* What a block keeps, in bytes: Korthikanti et al. 2022, equations 1, 2 and 4, with 4 bytes for what has 2 there. Inputs of
+/* What a block keeps, in bytes: Korthikanti et al. 2022, equations 1, 2 and 4, with 4 bytes for what has 2 there, unless the
+ * model is in halves. Inputs of
  * the two norms, of the attention and of the feed-forward part are s h numbers each, the masks of two dropouts s h bytes
  * each: on every GPU unless the sequence is split. Queries, keys, values and the attention's output are s h numbers each,
  * the insides of the feed-forward part 8 s h (relu: 4 s h, its input is not needed), the attention's matrices a s^2 (with
@@ -235,10 +241,11 @@ static uint64_t block_bytes(const struct skep_model *model, const struct skep_sp
 {
 	uint64_t h = model->hidden, s = model->sequence, a = model->heads, g = split->gpus;
 	uint64_t mask = model->dropout == SKEP_DROPOUT_NONE ? 0 : 1, drops = model->dropout == SKEP_DROPOUT_ALL ? 1 : 0;
-	uint64_t between = s * h * (4 * sizeof(float) + 2 * mask);
-	uint64_t inside = s * h * (model->relus ? 8 : 12) * sizeof(float);
+	uint64_t number = skep_model_number_bytes(model);
+	uint64_t between = s * h * (4 * number + 2 * mask);
+	uint64_t inside = s * h * (model->relus ? 8 : 12) * number;
 	if (model->keeps_attention)
-		inside += a * s * s * (sizeof(float) + drops * (sizeof(float) + 1));
+		inside += a * s * s * (number + drops * (number + 1));
 	return between / (split->sequence ? g : 1) + inside / g;
 }
 
@@ -257,7 +264,7 @@ static struct layer block_layer(const struct skep_model *model, const struct ske
 		.forward_flop = n * (24 * s * h * h + 4 * s * s * h) / g,
 		.numbers = n * s * (24 * h / g + 10 * h / whole),
 		.kept_bytes = n * block_bytes(model, split),
-		.recompute_bytes = n * (s * h * sizeof(float) / whole),
+		.recompute_bytes = n * (s * h * skep_model_number_bytes(model) / whole),
 		.block_bytes = block_bytes(model, split),
 		.widest = 4 * s * h / g > matrices ? 4 * s * h / g : matrices,
 		.forward_gathers = (uint32_t)gathers,
@@ -272,13 +279,13 @@ static struct layer block_layer(const struct skep_model *model, const struct ske
 static struct layer head_layer(const struct skep_model *model, const struct skep_split *split)
 {
 	uint64_t h = model->hidden, s = model->sequence, g = split->gpus, whole = split->sequence ? g : 1;
-	uint64_t own = (model->vocabulary + g - 1) / g;
+	uint64_t own = (model->vocabulary + g - 1) / g, number = skep_model_number_bytes(model);
 	return (struct layer){.parameters = own * h + 2 * h,
 		.forward_flop = 2 * s * h * own,
 		.numbers = s * (h / whole + 2 * own),
-		.kept_bytes = s * (h / whole + 2 * own) * sizeof(float),
-		.recompute_bytes = s * h / whole * sizeof(float),
-		.block_bytes = 2 * s * own * sizeof(float),
+		.kept_bytes = s * (h / whole + 2 * own) * number,
+		.recompute_bytes = s * h / whole * number,
+		.block_bytes = 2 * s * own * number,
 		.widest = s * own,
 		.forward_gathers = split->sequence && g > 1 ? 1 : 0, /* of the input */
 		.forward_gathered = split->sequence && g > 1 ? s * h : 0,
@@ -302,7 +309,7 @@ static struct layer trained_layer(const struct skep_model *model, uint32_t l, co
 		.forward_flop = flop / g,
 		.backward_flop = (2 * flop + attention / 2) / g,
 		.numbers = (uint64_t)(products.repeats * products.numbers) / g,
-		.kept_bytes = sizeof(float) * kept / g,
+		.kept_bytes = skep_model_number_bytes(model) * kept / g,
 		.widest = trained.in > trained.out ? trained.in : trained.out,
 		.work = work / g,
 		.forward_gathers = (uint32_t)gathers,
@@ -311,8 +318,21 @@ static struct layer trained_layer(const struct skep_model *model, uint32_t l, co
 		.backward_gathered = gathers * edge};
 }
 
+static struct layer given_layer(const struct skep_model *model, uint32_t l)
+{
+	const struct skep_given *given = &model->given[l];
+	return (struct layer){.parameters = given->parameters,
+		.kept_bytes = given->kept_bytes,
+		.widest = model->width[l + 1],
+		.forward_ns = given->forward_ns,
+		.backward_ns = given->backward_ns,
+		.step_ns = given->step_ns};
+}
+
 static struct layer layer_of(const struct skep_model *model, uint32_t l, const struct skep_split *split)
 {
+	if (model->kind == SKEP_MODEL_GIVEN)
+		return given_layer(model, l);
 	if (model->architecture != SKEP_ARCHITECTURE_NONE)
 		return trained_layer(model, l, split);
 	if (model->kind != SKEP_MODEL_TRANSFORMER)
@@ -337,6 +357,8 @@ const char *skep_model_refuses(const struct skep_model *model, const struct skep
 {
 	if (split->gpus <= 1)
 		return NULL;
+	if (model->kind == SKEP_MODEL_GIVEN)
+		return "has its times given, for one GPU";
 	if (model->kind != SKEP_MODEL_TRANSFORMER)
 		return split->sequence ? "has no sequence that could be split" : NULL;
 	if (model->heads == 0)
@@ -360,7 +382,8 @@ struct flops {
 static uint64_t work_out(const struct skep_model *model, uint32_t layer)
 {
 	struct layer one = layer_of(model, layer, &SKEP_SPLIT_NONE);
-	return one.forward_flop + one.backward_flop;
+	return one.forward_flop + one.backward_flop + one.forward_ns +
+	       one.backward_ns; /* it has the ones or the others */
 }
 
 static struct flops flops_of(const struct skep_model *model)
@@ -456,41 +479,43 @@ static uint64_t stash_numbers(const struct skep_model *model, uint32_t first, ui
 	return numbers;
 }
 
-static void add_layer(const struct layer *layer, struct skep_cost *ret)
+static void add_layer(const struct layer *layer, uint64_t number, struct skep_cost *ret)
 {
 	ret->parameters += layer->parameters;
 	ret->forward_flop += (double)layer->forward_flop;
 	ret->backward_flop += (double)layer->backward_flop;
-	ret->sample_bytes += (double)(sizeof(float) * layer->numbers);
+	ret->sample_bytes += (double)(number * layer->numbers);
 	ret->stash_bytes += layer->kept_bytes;
+	ret->forward_ns += layer->forward_ns;
+	ret->backward_ns += layer->backward_ns;
+	ret->step_ns += layer->step_ns;
 	ret->recompute_bytes += layer->recompute_bytes;
 	ret->forward_gathers += layer->forward_gathers;
 	ret->backward_gathers += layer->backward_gathers;
-	ret->forward_gathered_bytes += sizeof(float) * layer->forward_gathered;
-	ret->backward_gathered_bytes += sizeof(float) * layer->backward_gathered;
+	ret->forward_gathered_bytes += number * layer->forward_gathered;
+	ret->backward_gathered_bytes += number * layer->backward_gathered;
 	if (layer->parameters > ret->largest_parameters)
 		ret->largest_parameters = layer->parameters;
-	if (sizeof(float) * (2 * layer->widest + layer->work) > ret->scratch_bytes)
-		ret->scratch_bytes = sizeof(float) * (2 * layer->widest + layer->work);
+	if (number * (2 * layer->widest + layer->work) > ret->scratch_bytes)
+		ret->scratch_bytes = number * (2 * layer->widest + layer->work);
 }
 
 void skep_model_share(const struct skep_model *model, uint32_t stages, uint32_t stage, const struct skep_split *split,
 	struct skep_cost *ret)
 {
 	uint32_t first, count;
-	uint64_t block = 0;
+	uint64_t block = 0, number = skep_model_number_bytes(model);
 	skep_model_cut(model, stages, stage, &first, &count);
 	*ret = (struct skep_cost){0};
 	for (uint32_t l = first; l < first + count; l++) {
 		struct layer layer = layer_of(model, l, split);
-		add_layer(&layer, ret);
+		add_layer(&layer, number, ret);
 		block = layer.block_bytes > block ? layer.block_bytes : block;
 	}
 	if (model->kind == SKEP_MODEL_MLP || model->architecture != SKEP_ARCHITECTURE_NONE)
-		ret->stash_bytes = ret->recompute_bytes =
-			sizeof(float) * stash_numbers(model, first, count) / split->gpus;
+		ret->stash_bytes = ret->recompute_bytes = number * stash_numbers(model, first, count) / split->gpus;
 	ret->recompute_bytes += block;
-	ret->forward_bytes = (double)(sizeof(float) * ret->parameters);
+	ret->forward_bytes = (double)(number * ret->parameters);
 	ret->backward_bytes = 3 * ret->forward_bytes;
 	ret->backward_sample_bytes = 2 * ret->sample_bytes;
 	if (stage + 1 < stages)
@@ -505,6 +530,7 @@ void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t s
 void skep_cost_checkpoint(struct skep_cost *cost)
 {
 	cost->backward_flop += cost->forward_flop;
+	cost->backward_ns += cost->forward_ns;
 	cost->backward_bytes += cost->forward_bytes;
 	cost->backward_sample_bytes += cost->sample_bytes;
 	cost->backward_gathers += cost->forward_gathers;

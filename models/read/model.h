@@ -8,7 +8,14 @@
 #include "base/reader.h"
 #include "models/update/codec.h"
 
-enum skep_model_kind { SKEP_MODEL_MLP, SKEP_MODEL_TRANSFORMER };
+enum skep_model_kind { SKEP_MODEL_MLP, SKEP_MODEL_TRANSFORMER, SKEP_MODEL_GIVEN };
+
+struct skep_given {                       /* a layer of a model whose figures are given */
+	uint64_t parameters, kept_bytes;  /* elements; per sample, from forward to backward */
+	uint64_t forward_ns, backward_ns; /* of a microbatch, on any GPU */
+	uint64_t step_ns;                 /* of an optimizer step; 0: not given */
+};
+
 enum skep_dropout { SKEP_DROPOUT_ALL, SKEP_DROPOUT_RESIDUAL, SKEP_DROPOUT_NONE };
 enum skep_architecture { SKEP_ARCHITECTURE_NONE, SKEP_ARCHITECTURE_GPT2, SKEP_ARCHITECTURE_LLAMA };
 enum skep_activation { SKEP_ACTIVATION_TANH, SKEP_ACTIVATION_RELU, SKEP_ACTIVATION_GELU };
@@ -35,8 +42,11 @@ struct skep_model {
 	uint32_t kv_heads, feed_forward;     /* heads of keys and values; the width within the feed-forward part */
 	uint32_t context;                    /* the longest sequence, of which gpt2 has positions; 0: `sequence` */
 	bool tied;                           /* the head takes the embedding's table; of a model in one stage */
+	bool halves; /* its parameters, activations and gradients have 2 bytes each, as in mixed precision; else 4 */
 	bool copied; /* the same of one in several: the head has a copy, which begins as the table and is stepped as that is */
 	double norm_epsilon, rotary_base;
+	struct skep_given *given; /* [layers] of SKEP_MODEL_GIVEN, else NULL */
+	uint32_t given_samples;   /* of the microbatches that they are of */
 	uint32_t *cut,
 		cuts; /* [cuts] layers of each stage, where a scenario says so; of any other number the cut is even */
 };
@@ -70,7 +80,8 @@ uint64_t skep_model_copied(const struct skep_model *model);
 void skep_model_cut(
 	const struct skep_model *model, uint32_t stages, uint32_t stage, uint32_t *ret_first, uint32_t *ret_count);
 
-/* What one stage costs, per sample where it says so. fp32. Dense layer: 2*in*out FLOPs forward; backward: 2*in*out for the
+/* What one stage costs, per sample where it says so. Numbers have skep_model_number_bytes(). Dense layer: 2*in*out FLOPs
+ * forward; backward: 2*in*out for the
  * weights and, unless it is the model's first layer, 2*in*out for the input. */
 struct skep_cost {
 	uint64_t parameters;                  /* elements */
@@ -79,15 +90,20 @@ struct skep_cost {
 	                                         the accumulator read and written ... */
 	double sample_bytes; /* ... and activations read and written, per sample and forward; twice that backward */
 	double backward_sample_bytes;               /* that is, so much */
-	uint64_t activation_bytes;                  /* leaving the stage, per sample; 0 for the last */
+	uint64_t activation_bytes;                  /* leaving the stage in fp32, per sample; 0 for the last */
 	uint64_t stash_bytes;                       /* kept from forward to backward, per sample */
 	uint64_t workspace_bytes;                   /* used during a pass, per sample of the one microbatch ... */
 	uint64_t recompute_bytes;                   /* ... and that much more if the forward pass is done again in it */
 	uint64_t scratch_bytes;                     /* the two widest arrays that a pass holds at once, per sample */
 	uint64_t largest_parameters;                /* of one layer */
+	uint64_t forward_ns, backward_ns, step_ns;  /* as given, of a microbatch and of a step; 0: by the GPU */
 	uint32_t forward_gathers, backward_gathers; /* among the GPUs of a worker; an all-reduce is two ... */
 	uint64_t forward_gathered_bytes, backward_gathered_bytes; /* ... of so many bytes together, per sample */
 };
+static inline uint64_t skep_model_number_bytes(const struct skep_model *model)
+{
+	return model->halves ? 2 : sizeof(float);
+}
 void skep_model_cost(const struct skep_model *model, uint32_t stages, uint32_t stage, struct skep_cost *ret);
 /* The same of each GPU of a worker that splits it; activation_bytes stays that of the whole worker. */
 void skep_model_share(const struct skep_model *model, uint32_t stages, uint32_t stage, const struct skep_split *split,

@@ -59,21 +59,31 @@ static size_t larger(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
+/* In the order of fragments: layers 0, P, 2 P, .. of the virtual stage, then 1, P + 1, .. */
+static void place_parameters(struct skep_stage *stage, struct skep_vstage *vstage)
+{
+	vstage->parameter = stage->parameters;
+	for (uint32_t f = 0; f < stage->strides; f++)
+		for (uint32_t l = f; l < vstage->layers; l += stage->strides) {
+			struct skep_layer *layer = &stage->layer[vstage->layer + l];
+			layer->parameter = stage->parameters;
+			stage->parameters += layer->parameters;
+		}
+	vstage->parameters = stage->parameters - vstage->parameter;
+}
+
 /* Places the layers of a virtual stage, which begins with layer `first` of the model. */
 static void place_layers(const struct skep_training *training, uint32_t first, struct skep_stage *stage,
 	struct skep_vstage *vstage, struct skep_extent *extent)
 {
 	const struct skep_model *model = training->model;
 	size_t samples = training->samples, stash = first ? 0 : aligned(samples * model->width[0]);
-	vstage->parameter = stage->parameters;
 	extent->widest = larger(extent->widest, samples * model->width[first]);
 	for (uint32_t l = 0; l < vstage->layers; l++) {
 		struct skep_layer *layer = &stage->layer[vstage->layer + l];
 		*layer = skep_layer_of(model, first + l);
-		layer->parameter = stage->parameters;
 		layer->value = stash;
 		layer->kept = stash + (l + 1 < vstage->layers ? aligned(samples * layer->out) : 0);
-		stage->parameters += layer->parameters;
 		stash = layer->kept + aligned(samples * layer->type->inside(layer));
 		extent->widest = larger(extent->widest, samples * layer->out);
 		if (layer->type->work)
@@ -81,7 +91,7 @@ static void place_layers(const struct skep_training *training, uint32_t first, s
 		if (layer->type->strips)
 			extent->strips = larger(extent->strips, aligned(layer->type->strips(layer)));
 	}
-	vstage->parameters = stage->parameters - vstage->parameter;
+	place_parameters(stage, vstage);
 	vstage->stash = stash;
 	vstage->entering = samples * model->width[first];
 	vstage->leaving = samples * model->width[first + vstage->layers];
@@ -176,6 +186,7 @@ bool skep_stage_place(
 	*ret_extent = (struct skep_extent){0};
 	*ret = (struct skep_stage){.index = index,
 		.vstages = skep_plan_model_chunks(training->plan),
+		.strides = training->plan->strided ? skep_plan_fragments(training->plan) : 1,
 		.moments = skep_optimizer_moments(skep_training_stepper(training)),
 		.inner_moments = skep_plan_periodic(training->plan) ? skep_optimizer_moments(&training->optimizer) : 0,
 		.older_kept = skep_plan_steps_beside(training->plan),
@@ -285,6 +296,10 @@ static struct state_header header_of(const struct skep_stage *stage, uint32_t ch
 		.steps = stage->steps,
 	};
 	memcpy(header.magic, state_magic, sizeof header.magic);
+	if (stage->strides > 1) { /* else the same numbers are of other layers */
+		header.magic[2] = (char)(stage->strides & 0xff);
+		header.magic[3] = (char)(stage->strides >> 8);
+	}
 	return header;
 }
 

@@ -71,6 +71,7 @@ struct skep_extent {
 struct skep_stage {
 	uint32_t index; /* SKEP_NO_STAGE: everything else is 0 */
 	uint32_t vstages;
+	uint32_t strides;         /* layers lie in the order of so many strided fragments; 1: one after the other */
 	uint32_t layers, moments; /* moments per parameter: skep_optimizer_moments() */
 	size_t parameters;        /* elements of each array below but scratch */
 	size_t shared;        /* of a tied head: where the embedding's table begins; SIZE_MAX: no head is tied here */

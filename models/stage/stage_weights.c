@@ -91,7 +91,6 @@ static bool load_stage(const struct skep_training *training, struct skep_checkpo
 {
 	struct skep_keeper keeper = skep_checkpoint_keeper(kept);
 	const char *folder = kept->path;
-	struct skep_diag why = {0};
 	if (!skep_stage_init(training, index, ret))
 		return fail(folder, "not enough memory for stage %u", index);
 	uint64_t bytes = skep_stage_kept_bytes(ret);
@@ -99,7 +98,7 @@ static bool load_stage(const struct skep_training *training, struct skep_checkpo
 	bool good = state != NULL;
 	if (!good)
 		skep_diag_set(reterr, folder, 0, 0, NULL, "not enough memory for stage %u", index);
-	good = good && (keeper.read(keeper.context, index, version, state, bytes, &why) || fail("", "%s", why.message));
+	good = good && keeper.read(keeper.context, index, version, state, bytes, reterr);
 	good = good && (skep_stage_take_up(ret, version, state, bytes) ||
 			       fail(folder, "the checkpoint of stage %u is of another model or optimizer", index));
 	free(state);

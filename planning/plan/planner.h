@@ -33,10 +33,11 @@ struct skep_candidate {
 	enum skep_contention view;       /* that it was searched with */
 	uint32_t *stage_of;              /* [workers] */
 	uint32_t *layers;                /* [slices] where it cuts the model; NULL: where the scenario does */
-	double step_s[SKEP_CONTENTIONS]; /* expected */
+	double cost_s[SKEP_CONTENTIONS]; /* a step's time as searches ask for it, ... */
+	double expected_s;               /* ... and with all that is shared (expected.h) */
 	uint64_t evaluations;            /* of its search */
 	bool optimal;                    /* in its view */
-	double mean_s, worst_s;          /* expected of all allocations that can be; NAN: not all were looked at */
+	double mean_s, worst_s;          /* cost of all allocations that can be; NAN: not all were looked at */
 	bool lean;                       /* its search might leave machines out */
 	bool tried, fits;                /* simulated; fits memory, as far as that is known */
 	double samples_per_s, round_s;   /* simulated, and ... */
@@ -102,7 +103,9 @@ uint32_t skep_planner_seeds(const struct skep_planner *planner); /* that a trial
 
 /* NULL: no memory. */
 struct skep_candidate *skep_planner_add(struct skep_planner *planner, const char *name);
-/* Fills step_s. */
+/* By expected.h; where the cost is SKEP_NEVER, or there is no memory, the cost. */
+double skep_planner_expected_s(const struct skep_planning *planning, double cost_s, const uint32_t *stage_of);
+/* Fills cost_s and expected_s. */
 void skep_planner_expect(const struct skep_planner *planner, struct skep_candidate *candidate);
 bool skep_planner_same_stages(
 	const struct skep_planner *planner, const struct skep_candidate *a, const struct skep_candidate *b);

@@ -106,11 +106,7 @@ static void consider(struct skep_planner *w, struct skep_point *p, const struct 
 	const struct skep_objective *cost, const uint32_t *stage_of, const uint32_t *layers)
 {
 	struct skep_forecast forecast;
-	struct skep_throughput_stage *stage = calloc(w->planning.stages, sizeof *stage);
-	if (!stage)
-		return;
-	double step_s = skep_forecast_step_s(planning, SKEP_CONTENDED, cost, stage_of, stage);
-	free(stage);
+	double step_s = skep_planner_expected_s(planning, cost->whole(cost->self, stage_of), stage_of);
 	if (!(step_s < SKEP_NEVER))
 		return;
 	skep_forecast_make(&w->planning, stage_of, step_s, &forecast);
@@ -205,17 +201,18 @@ static bool take_cut(struct skep_planner *w, const struct skep_point *p)
 /* With an allocation that was made for other settings, as long as it is one here. */
 static void look_at_trial(struct skep_planner *w, struct skep_point *p)
 {
-	struct skep_throughput_stage *stage = calloc(w->planning.stages, sizeof *stage);
+	const struct skep_objective *cost;
 	uint32_t *stage_of = calloc(w->planning.workers, sizeof *stage_of);
 	struct skep_candidate c = {.name = "", .fits = true, .stage_of = stage_of};
-	bool suits = stage && stage_of && p->workers == w->planning.workers && take_cut(w, p);
+	bool suits = stage_of && p->workers == w->planning.workers && take_cut(w, p);
 	for (uint32_t i = 0; suits && i < p->workers; i++) {
 		stage_of[i] = p->stage_of[i];
 		suits = stage_of[i] < w->planning.stages || stage_of[i] == SKEP_SPARE;
 	}
-	if (suits)
-		p->expected_s =
-			skep_forecast_step_s(&w->planning, SKEP_CONTENDED, w->cost[SKEP_CONTENDED], stage_of, stage);
+	if (suits) {
+		cost = w->cost[SKEP_CONTENDED]; /* of the cut that was taken */
+		p->expected_s = skep_planner_expected_s(&w->planning, cost->whole(cost->self, stage_of), stage_of);
+	}
 	p->can = suits && p->expected_s < SKEP_NEVER && skep_trial_run(w, &c);
 	if (p->can) {
 		skep_forecast_make(&w->planning, stage_of, p->expected_s, &p->expected);
@@ -225,7 +222,6 @@ static void look_at_trial(struct skep_planner *w, struct skep_point *p)
 	} else {
 		refuse(p, c.why[0] ? c.why : "the allocation of the best settings cannot be here");
 	}
-	free(stage);
 	free(stage_of);
 }
 

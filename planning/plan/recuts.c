@@ -52,7 +52,8 @@ static bool add_found(struct skep_planner *w, struct skep_cutting *cutting, enum
 	c->lean = lean;
 	c->evaluations = evaluations;
 	for (uint32_t v = 0; v < SKEP_CONTENTIONS; v++)
-		c->step_s[v] = skep_cutting_expect(cutting, v, layers, stage_of);
+		c->cost_s[v] = skep_cutting_expect(cutting, v, layers, stage_of);
+	c->expected_s = skep_planner_expected_s(&cutting->planning, c->cost_s[view], stage_of);
 	return true;
 }
 
@@ -98,7 +99,7 @@ static const uint32_t *best_of(const struct skep_planner *w, enum skep_contentio
 	const uint32_t *best = NULL;
 	for (uint32_t i = 0; i < w->candidates; i++) {
 		const struct skep_candidate *c = &w->candidate[i];
-		double value = tried ? c->value : c->step_s[view];
+		double value = tried ? c->value : c->cost_s[view];
 		if (c->layers || (!tried && (c->lean != lean || i == 0)) || (tried && !c->tried) || !(value < least))
 			continue;
 		least = value;
@@ -136,7 +137,7 @@ static struct skep_candidate *next_trial(struct skep_planner *w)
 		struct skep_candidate *c = &w->candidate[i];
 		if (!c->layers || c->tried || !c->fits)
 			continue;
-		if (!best || c->step_s[c->view] < best->step_s[best->view])
+		if (!best || c->expected_s < best->expected_s)
 			best = c;
 	}
 	return best;

@@ -67,8 +67,8 @@ static const uint32_t *best_of(const struct skep_planner *w, enum skep_contentio
 	double least = SKEP_NEVER;
 	const uint32_t *best = NULL;
 	for (uint32_t i = 1; i < w->candidates; i++)
-		if (w->candidate[i].step_s[view] < least) {
-			least = w->candidate[i].step_s[view];
+		if (w->candidate[i].cost_s[view] < least) {
+			least = w->candidate[i].cost_s[view];
 			best = w->candidate[i].stage_of;
 		}
 	return best;
@@ -170,8 +170,7 @@ static uint32_t rank_of(const struct skep_planner *w, uint32_t which)
 		const struct skep_candidate *other = &w->candidate[i];
 		if (i == which || other->view != c->view || is_known(w, i))
 			continue;
-		rank += other->step_s[c->view] < c->step_s[c->view] ||
-		        (other->step_s[c->view] <= c->step_s[c->view] && i < which);
+		rank += other->expected_s < c->expected_s || (other->expected_s <= c->expected_s && i < which);
 	}
 	return rank;
 }
@@ -199,7 +198,7 @@ static void try_found(struct skep_planner *w)
 	for (uint32_t rank = 0; rank < w->candidates; rank++)
 		for (uint32_t i = w->candidates; i-- > 1;) {
 			struct skep_candidate *c = &w->candidate[i];
-			if (is_known(w, i) || rank_of(w, i) != rank || !(c->step_s[c->view] < SKEP_NEVER) ||
+			if (is_known(w, i) || rank_of(w, i) != rank || !(c->cost_s[c->view] < SKEP_NEVER) ||
 				tried >= TRIALS || (tried > 0 && skep_planner_is_late(w)))
 				continue;
 			tried += skep_trial_run(w, c);
@@ -231,8 +230,8 @@ bool skep_searches_random(struct skep_planner *w)
 	for (uint32_t i = 0; i < SAMPLES; i++) {
 		skep_planning_random(&w->planning, w->scenario.seed + i, c.stage_of);
 		skep_planner_expect(w, &c);
-		if (c.step_s[SKEP_CONTENDED] < SKEP_NEVER)
-			step[steps++] = c.step_s[SKEP_CONTENDED];
+		if (c.expected_s < SKEP_NEVER)
+			step[steps++] = c.expected_s;
 	}
 	for (uint32_t i = 0; i < skep_searches_randoms(w) && !(tried > 0 && skep_planner_is_late(w)); i++) {
 		skep_planning_random(&w->planning, w->scenario.seed + i, c.stage_of);

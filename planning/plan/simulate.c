@@ -26,7 +26,7 @@ static bool play(const struct skep_scenario *scenario, struct skep_tally *tally,
 bool skep_simulate(const struct skep_scenario *scenario, const struct skep_simulate_options *options,
 	struct skep_summary *ret, struct skep_diag *reterr)
 {
-	int64_t run;
+	int64_t run = 0;
 	double begin_s = skep_monotonic_s();
 	struct skep_sim_result result;
 	struct skep_store *store = options->store;
@@ -45,6 +45,7 @@ bool skep_simulate(const struct skep_scenario *scenario, const struct skep_simul
 	if (ran) {
 		skep_tally_finish(
 			tally, result.end_ns, result.events, skep_monotonic_s() - begin_s, result.outcome, ret);
+		ret->run_id = run;
 		ran = !store || skep_store_end(store, ret, reterr);
 	}
 	skep_tally_destroy(tally);

@@ -156,7 +156,7 @@ static void lay_remarks(const struct skep_planner *w, uint32_t which, struct ske
 {
 	const struct skep_candidate *c = &w->candidate[which];
 	uint32_t out = which > 0 ? skep_planner_left_out(w, c->stage_of) : 0;
-	const char *chosen = which == w->chosen ? "chosen" : "", *optimal = c->optimal ? "least expected" : "";
+	const char *chosen = which == w->chosen ? "chosen" : "", *optimal = c->optimal ? "least cost" : "";
 	char left[40] = "", cut[80] = "", all[120] = "", mean[SKEP_TEXT_BYTES], worst[SKEP_TEXT_BYTES];
 	if (out > 0)
 		snprintf(left, sizeof left, "%" PRIu32 " left out", out);
@@ -178,8 +178,8 @@ static void lay_candidate(const struct skep_planner *w, uint32_t which, struct s
 	const struct skep_candidate *c = &w->candidate[which];
 	skep_layout_cell(layout, "%s", c->name);
 	skep_layout_cell(layout, "%s", which == 0 ? "-" : c->view == SKEP_CONTENDED ? "shared" : "alone");
-	lay_step(layout, c->step_s[SKEP_CONTENDED]);
-	lay_step(layout, c->step_s[SKEP_UNCONTENDED]);
+	lay_step(layout, c->cost_s[c->view]);
+	lay_step(layout, c->expected_s);
 	if (c->tried) {
 		lay_step(layout, c->round_s);
 		skep_layout_cell(layout, "%.6g", c->samples_per_s);
@@ -200,8 +200,8 @@ static void lay_random(const struct skep_planner *w, struct skep_layout *layout)
 	char rate[SKEP_TEXT_BYTES];
 	skep_layout_cell(layout, "random");
 	skep_layout_cell(layout, "-");
-	lay_step(layout, w->random_step.count > 0 ? w->random_step.mean : SKEP_NEVER);
 	skep_layout_cell(layout, "-");
+	lay_step(layout, w->random_step.count > 0 ? w->random_step.mean : SKEP_NEVER);
 	lay_step(layout, w->random_round.count > 0 ? w->random_round.mean : SKEP_NEVER);
 	if (w->random_rate.count > 0)
 		skep_layout_cell(layout, "%s", skep_mean_text(w->random_rate.mean, w->random_rate.half, rate));
@@ -369,7 +369,7 @@ static void print_chosen(const struct skep_planner *w, FILE *out)
 void skep_planner_print(const struct skep_planner *w, bool explain, FILE *out)
 {
 	static const char *const head[] = {
-		"allocation", "links", "expected", "links alone", "simulated", "samples/s", "times random", ""};
+		"allocation", "links", "cost", "expected", "simulated", "samples/s", "times random", ""};
 	struct skep_layout layout;
 	if (w->settings)
 		print_settings(w->settings, out);

@@ -30,15 +30,16 @@ static cJSON *candidate(const struct skep_planner *w, const struct skep_candidat
 	cJSON *row = cJSON_CreateObject();
 	cJSON_AddStringToObject(row, "method", c->name);
 	cJSON_AddStringToObject(row, "links", c->view == SKEP_CONTENDED ? "shared" : "alone");
-	skep_json_add_number(row, "expected_step_s", c->step_s[SKEP_CONTENDED]);
-	skep_json_add_number(row, "expected_step_alone_s", c->step_s[SKEP_UNCONTENDED]);
+	skep_json_add_number(row, "expected_step_s", c->expected_s);
+	skep_json_add_number(row, "cost_shared_s", c->cost_s[SKEP_CONTENDED]);
+	skep_json_add_number(row, "cost_alone_s", c->cost_s[SKEP_UNCONTENDED]);
 	skep_json_add_number(row, "simulated_step_s", c->tried ? c->round_s : NAN);
 	skep_json_add_number(row, "throughput_samples_per_s", c->tried ? c->samples_per_s : NAN);
 	cJSON_AddNumberToObject(row, "evaluations", (double)c->evaluations);
-	cJSON_AddBoolToObject(row, "least_expected", c->optimal);
+	cJSON_AddBoolToObject(row, "least_cost", c->optimal);
 	add_layers(w, row, "cut", c->layers);
-	skep_json_add_number(row, "expected_mean_of_all_s", c->mean_s);
-	skep_json_add_number(row, "expected_worst_of_all_s", c->worst_s);
+	skep_json_add_number(row, "cost_mean_of_all_s", c->mean_s);
+	skep_json_add_number(row, "cost_worst_of_all_s", c->worst_s);
 	return row;
 }
 

@@ -132,16 +132,26 @@ static struct crowd crowd_of(const struct skep_planning *p, enum skep_contention
 	return c;
 }
 
+/* The leaders' ring of `hierarchical`, whose chunks travel in one piece. */
 static double ring_s(const struct crowd *c, double bytes)
 {
 	double n = c->members;
 	return n > 1 ? 2 * (n - 1) * (c->delay_s + bytes / n / c->rate_Bps) : 0;
 }
 
+/* collective.h: either latency and the chunks on their way set the pace, or a link that carries all of the vector twice. */
+static double chain_s(const struct crowd *c, double bytes, double chunks)
+{
+	double n = c->members, whole_s = bytes / c->rate_Bps, chunk_s = whole_s / chunks;
+	double way_s = 2 * (n - 1) * (c->delay_s + chunk_s) + (chunks - 1) * chunk_s;
+	return n > 2 ? fmax(way_s, 2 * whole_s + (n - 2) * c->delay_s + (n - 3) * chunk_s) : way_s;
+}
+
 double skep_forecast_reduction_s(
 	const struct skep_planning *p, enum skep_contention view, const uint32_t *stage_of, uint32_t stage)
 {
 	struct crowd all = crowd_of(p, view, stage_of, stage, false, false);
+	double chunks = fmax(1, p->scenario->plan.sync_chunks);
 	double n = all.members, rounds = ceil(log2(fmax(n, 1))), bytes = p->reduced_bytes[stage];
 	double whole_s = bytes / all.rate_Bps, part = (n - 1) / n;
 	if (n < 2)
@@ -158,32 +168,17 @@ double skep_forecast_reduction_s(
 	case SKEP_COLLECTIVE_TREE: /* in chunks; a node inside has two below it */
 		return 2 * rounds * all.delay_s + 4 * whole_s;
 	case SKEP_COLLECTIVE_BUTTERFLY:
-		return 2 * all.delay_s + 2 * part * whole_s;
-	case SKEP_COLLECTIVE_CHAIN: { /* merges one after the other, one of each member in the time of a round */
-		double chunks = fmax(1, p->scenario->plan.sync_chunks);
-		return n * (n - 2 + chunks) * (all.delay_s + whole_s / chunks);
-	}
+		return all.delay_s + fmax(2 * part * whole_s, all.delay_s + part * whole_s * (1 + 1 / chunks));
+	case SKEP_COLLECTIVE_CHAIN:
+		return chain_s(&all, bytes, chunks);
+	case SKEP_COLLECTIVE_BROADCAST: /* merges one after the other, one of each member in the time of a round */
+		return n * ((n - 1) * (all.delay_s + whole_s / chunks) + (chunks - 1) * whole_s / chunks);
 	case SKEP_COLLECTIVE_HIERARCHICAL: {
 		struct crowd site = crowd_of(p, view, stage_of, stage, true, false);
 		struct crowd sites = crowd_of(p, view, stage_of, stage, false, true);
 		return ring_s(&site, bytes) + ring_s(&sites, bytes);
 	}
 	default:
-		return ring_s(&all, bytes);
+		return skep_throughput_ring_s(&p->throughput[view], n, bytes / n, whole_s / n, all.delay_s);
 	}
-}
-
-/* The ring's time is the cost's own, which knows the order of its members. */
-double skep_forecast_step_s(const struct skep_planning *p, enum skep_contention view, const struct skep_objective *cost,
-	const uint32_t *stage_of, struct skep_throughput_stage *stage)
-{
-	struct skep_throughput_parts parts = skep_throughput_explain(cost, stage_of, stage);
-	const struct skep_throughput *t = &p->throughput[view];
-	double longest_s = 0;
-	if (p->scenario->plan.collective == SKEP_COLLECTIVE_RING || !(parts.step_s < SKEP_NEVER))
-		return parts.step_s;
-	for (uint32_t i = 0; i < p->stages; i++)
-		longest_s = fmax(longest_s, skep_forecast_reduction_s(p, view, stage_of, i));
-	longest_s /= t->period;
-	return (t->delayed ? fmax(parts.flow_s, longest_s) : parts.flow_s + longest_s) + parts.update_s;
 }

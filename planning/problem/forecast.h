@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * forecast.h - from the time of a step to what a user wants of a plan: samples per second, the time until the target loss, and
- * what that costs. And the expected time of a step with the collective that the scenario asks for: the searches know a ring
- * alone.
+ * what that costs. And what a reduction takes with the collective that the scenario asks for: the searches know a ring alone.
  *
  * The loss is the law's (scenarios/plan/law.h): the target is reached with the first round whose microbatches it gives that loss,
  * with as many replicas as the allocation has in the last stage. Where the law is asked outside of what it was fitted in, the
@@ -30,10 +29,6 @@ void skep_forecast_make(
 
 /* Of what is wanted; less is better, INFINITY: never. */
 double skep_forecast_value(const struct skep_forecast *forecast, enum skep_aim aim);
-
-/* What is expected of a step with the scenario's collective; `cost` is that of the planning's view, `stage` scratch [stages]. */
-double skep_forecast_step_s(const struct skep_planning *planning, enum skep_contention view,
-	const struct skep_objective *cost, const uint32_t *stage_of, struct skep_throughput_stage *stage);
 
 /* A sum among n members of V bytes each, with the mean delay and the least rate among them; for `hierarchical` members of one
  * place are one site. Estimates: messages that meet at a machine or a line are in the rate of the view, or nowhere. */

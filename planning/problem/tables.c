@@ -48,9 +48,10 @@ static void add_times(struct skep_planning *p, uint32_t vstage)
 	for (uint32_t i = 0; i < p->workers; i++) {
 		uint32_t gpu = s->topology.machine[p->machine[i]].gpu;
 		const struct skep_op_time *time = &s->op_time[(size_t)gpu * vstages + vstage];
+		double crowding = skep_scenario_crowding(s, p->machine[i]);
 		size_t at = (size_t)i * p->stages + stage;
-		p->compute_s[at] += 1e-9 * (double)time->forward_ns + 1e-9 * (double)time->backward_ns;
-		p->update_s[at] += 1e-9 * (double)time->step_ns;
+		p->compute_s[at] += crowding * (1e-9 * (double)time->forward_ns + 1e-9 * (double)time->backward_ns);
+		p->update_s[at] += crowding * 1e-9 * (double)time->step_ns;
 	}
 }
 
@@ -161,6 +162,8 @@ static void fill_throughput(struct skep_planning *p)
 			.forward_bytes = p->forward_bytes,
 			.backward_bytes = p->backward_bytes,
 			.reduced_bytes = p->reduced_bytes,
+			.ring_segments = plan->sync_chunks,
+			.ring_latency_bytes = plan->ring_latency_bytes,
 			.microbatches = plan->microbatches / period,
 			.in_flight = in_flight(p->scenario),
 			.period = period,

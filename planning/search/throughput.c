@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "core/bits.h"
+#include "core/collective/ring.h"
 #include "planning/search/throughput_state.h"
 
 #define KEEPS_EXACT 64u
@@ -214,6 +215,15 @@ static void weigh(struct flow *f, struct skep_throughput_stage *part, uint32_t w
 	part->update_s = update > part->update_s ? update : part->update_s;
 }
 
+double skep_throughput_ring_s(
+	const struct skep_throughput *t, double members, double chunk_bytes, double busy_s, double delay_s)
+{
+	uint32_t segments = t->ring_segments > 0 ? t->ring_segments
+	                                         : skep_ring_segments_for((uint64_t)chunk_bytes, t->ring_latency_bytes);
+	double hop_s = busy_s / segments + delay_s;
+	return members > 1 ? (2 * members - 3) * (hop_s > busy_s ? hop_s : busy_s) + busy_s + delay_s : 0;
+}
+
 /* The ring in the order of the workers' numbers. */
 static double reduction_s(struct flow *f, uint32_t stage)
 {
@@ -230,7 +240,8 @@ static double reduction_s(struct flow *f, uint32_t stage)
 		delay += f->per_byte[at] < 0 ? 0 : f->t.links->delay_s[at];
 		here = next;
 	}
-	return 2.0 * (n - 1) * (delay / n + f->t.reduced_bytes[stage] / n * slowest);
+	double bytes = f->t.reduced_bytes[stage] / n;
+	return skep_throughput_ring_s(&f->t, n, bytes, bytes * slowest, delay / n);
 }
 
 static void measure_stage(struct flow *f, uint32_t stage)

@@ -14,8 +14,8 @@
  *   trip      of one microbatch, there and back: means over the stages of compute, plus delay + bytes / rate on the way
  *   flow      seconds from the first microbatch to the last: trip + (M - 1) pace; and if no more than K are in flight,
  *             all first stages together, at least M trip / K
- *   reduction max over stages with n > 1 members of 2 (n - 1) (a + V / (n b)), a and b the mean delay and the slowest link of
- *             the ring in the order of the workers' numbers (Patarasuk, Yuan 2009)
+ *   reduction max over stages with n > 1 members of (2 n - 3) max(T, a + T / k) + a + T, T = V / (n b), a and b the mean delay
+ *             and the slowest link of the ring in the order of the workers' numbers, k segments (Patarasuk, Yuan 2009; ring.h)
  *   step      flow + reduction / period, or their maximum where updates are delayed; plus update, the longest of all
  *
  * Fixed pipelines: pipeline p is the p-th worker of every stage (core/schedule/fixed.c); sums over whom it may go to have one
@@ -46,9 +46,11 @@ struct skep_throughput {
 	 * ignored */
 	const double *forward_bytes, *backward_bytes;
 	const double *reduced_bytes; /* [stages] V of its reduction, as it travels */
-	double microbatches;         /* M of a step, >= 1 */
-	double in_flight; /* K in all of the swarm for each worker of the first stage; INFINITY: not limited */
-	double period;    /* steps from reduction to reduction, >= 1 */
+	uint32_t ring_segments;      /* k; 0: by the rule of core/collective/ring.h with these bytes */
+	uint64_t ring_latency_bytes;
+	double microbatches; /* M of a step, >= 1 */
+	double in_flight;    /* K in all of the swarm for each worker of the first stage; INFINITY: not limited */
+	double period;       /* steps from reduction to reduction, >= 1 */
 	bool delayed;
 	const double *rent; /* [workers] per second; NULL: time is what counts */
 	/* Can a worker of the type hold the stage if stages have so many workers ([stages])? NULL: as compute_s says. */
@@ -94,6 +96,11 @@ void skep_throughput_sum(
  * pace_s SKEP_NEVER: a worker in it cannot serve it, or a link is missing. Memory is not asked about. Changes
  * nothing. */
 struct skep_throughput_stage skep_throughput_measure(const struct skep_objective *cost, uint32_t stage);
+
+/* A ring of n members, whose links are busy with a chunk for busy_s and have this mean delay: a hop takes as long as its chunk
+ * or, where that is longer, as a segment and the delay (core/collective/ring.h). */
+double skep_throughput_ring_s(
+	const struct skep_throughput *throughput, double members, double chunk_bytes, double busy_s, double delay_s);
 
 /* Smooth stand-ins for struct skep_search, in `mem`. */
 const double *skep_throughput_together(const struct skep_objective *cost);

@@ -12,10 +12,11 @@
 #include "base/layout.h"
 #include "core/collective/collective.h"
 #include "core/names.h"
-#include "core/record.h"
 #include "scenarios/describe/describe_compute.h"
 #include "scenarios/describe/describe_json.h"
 #include "scenarios/describe/describe_network.h"
+#include "scenarios/describe/describe_step.h"
+#include "scenarios/describe/round_bytes.h"
 #include "scenarios/plan/loss.h"
 #include "scenarios/plan/memory.h"
 #include "scenarios/plan/overlap.h"
@@ -45,97 +46,6 @@ static void time_range(uint64_t value, uint64_t *least, uint64_t *most)
 	*most = value > *most ? value : *most;
 }
 
-struct visit { /* bytes that a slice (or stage) behind the first is sent, and sends back, for all microbatches of a round */
-	uint64_t in_bytes, out_bytes;
-};
-
-/* Its input and the gradient of that. With trainer routing a stage in the middle also sends its output back, and is sent the
- * gradient of it together with the input once more. */
-static struct visit visit_vstage(const struct skep_scenario *s, uint32_t vstage)
-{
-	uint64_t input = skep_plan_vstage_bytes(&s->plan, vstage - 1) + SKEP_HEADER_BYTES;
-	uint64_t output = skep_plan_vstage_bytes(&s->plan, vstage) + SKEP_HEADER_BYTES, round = s->plan.microbatches;
-	if (skep_plan_visits_twice(&s->plan, vstage))
-		return (struct visit){round * (2 * input + output), round * (input + output)};
-	return (struct visit){round * input, round * input};
-}
-
-/* What one member sends, headers included. */
-static uint64_t member_bytes(const struct skep_scenario *s, const struct skep_scheme *scheme, const uint64_t *fact)
-{
-	uint64_t bytes = 0;
-	for (uint32_t m = 0; m < skep_scheme_transfers(scheme); m++) {
-		struct skep_scheme_transfer move = skep_scheme_transfer_at(scheme, fact, m);
-		uint64_t each = SKEP_HEADER_BYTES + skep_scheme_payload_bytes(&s->plan, &move);
-		for (uint32_t nth = 0; nth < move.hops; nth++) {
-			struct skep_hop hop = skep_scheme_hop(scheme, fact, m, nth);
-			bytes += hop.taken || hop.to == scheme->rank ? 0 : each;
-		}
-	}
-	return bytes;
-}
-
-/* Each chunk makes 2(n-1) hops. In closed form, for a ring may have a million members, with two million moves each. */
-static uint64_t ring_bytes(const struct skep_scenario *s, uint64_t elements, uint64_t n)
-{
-	uint64_t bytes = n > 1 ? 2 * (n - 1) * n * SKEP_HEADER_BYTES : 0;
-	for (uint32_t chunk = 0; n > 1 && chunk < n; chunk++) {
-		uint64_t first, count;
-		skep_chunk_range(elements, chunk, (uint32_t)n, &first, &count);
-		bytes += 2 * (n - 1) * skep_codec_bytes(s->plan.reduction_codec, count);
-	}
-	return bytes;
-}
-
-/* Of all members of the first reduction of a stage, of so many elements. */
-static uint64_t fragment_bytes(const struct skep_scenario *s, uint32_t stage, uint64_t elements, uint32_t workers)
-{
-	struct skep_peer roster[SKEP_ROSTER_MAX];
-	uint64_t fact[SKEP_ROSTER_MAX + 1], bytes = 0;
-	if (!skep_collective_has_roster(s->plan.collective))
-		return ring_bytes(s, elements, workers);
-	for (uint32_t i = 0, rank = 0; i < s->plan.workers; i++)
-		if (s->first_stage_of[i] == stage)
-			roster[rank++] = (struct skep_peer){i, 1};
-	for (uint32_t rank = 0; rank < workers; rank++) {
-		struct skep_scheme scheme;
-		skep_scheme_init(&scheme, &s->plan, elements, rank, workers, roster, fact);
-		bytes += member_bytes(s, &scheme, fact);
-	}
-	return bytes;
-}
-
-/* What the members of a stage are told of a tied table, by those of the other one or their own. */
-static uint64_t tied_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
-{
-	if (!skep_plan_is_tied(&s->plan, stage))
-		return 0;
-	return workers * (SKEP_HEADER_BYTES + skep_codec_bytes(s->plan.reduction_codec, s->plan.tied));
-}
-
-/* With gossip of all pairs. */
-static uint64_t groups_bytes(const struct skep_scenario *s, uint32_t stage, uint64_t elements, uint32_t workers)
-{
-	if (s->plan.gossip)
-		return workers / 2 * fragment_bytes(s, stage, elements, 2);
-	return fragment_bytes(s, stage, elements, workers);
-}
-
-/* Of a round; with fragments the mean of as many rounds as there are. */
-static uint64_t reduction_bytes(const struct skep_scenario *s, uint32_t stage, uint32_t workers)
-{
-	uint64_t bytes = 0, first, elements;
-	uint32_t fragments = skep_plan_fragments(&s->plan);
-	for (uint32_t round = 0; round < fragments; round++)
-		for (uint32_t b = 0; b < skep_plan_buckets(&s->plan, stage); b++) {
-			skep_plan_range(&s->plan, stage, round, b, &first, &elements);
-			bytes += groups_bytes(s, stage, elements, workers);
-		}
-	/* as many merges as it takes until each member has had one, as each has in a round */
-	uint32_t parts = s->plan.group_size > 1 ? s->plan.group_size : 1;
-	return s->plan.async ? bytes * ((workers + parts - 1) / parts) : bytes / fragments;
-}
-
 static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stage)
 {
 	struct stage_view v = {
@@ -163,10 +73,10 @@ static struct stage_view view_stage(const struct skep_scenario *s, uint32_t stag
 			v.memory_least_bytes = s->topology.gpu[gpu].memory_bytes;
 		v.workers++;
 	}
-	v.sync_bytes =
-		reduction_bytes(s, stage, v.workers) + skep_split_round_bytes(s) + tied_bytes(s, stage, v.workers);
+	v.sync_bytes = skep_round_reduction_bytes(s, stage, v.workers) + skep_split_round_bytes(s) +
+	               skep_round_tied_bytes(s, stage, v.workers);
 	for (uint32_t i = 1; i < vstages; i++) {
-		struct visit visit = visit_vstage(s, i);
+		struct skep_round_visit visit = skep_round_visit_bytes(s, i);
 		uint32_t sender = s->plan.routing == SKEP_ROUTING_TRAINER ? 0 : (i - 1) % stages;
 		if (stage == i % stages) {
 			v.in_bytes += visit.in_bytes;
@@ -282,9 +192,9 @@ static void print_vstages(const struct skep_scenario *s, FILE *out)
 		uint32_t worker = skep_plan_place(plan, 0, vstage % plan->stages);
 		const struct skep_op_time *time =
 			&s->op_time[(size_t)s->topology.machine[worker].gpu * vstages + vstage];
-		struct visit visit = {0};
+		struct skep_round_visit visit = {0};
 		if (vstage + 1 < vstages)
-			visit = visit_vstage(s, vstage + 1);
+			visit = skep_round_visit_bytes(s, vstage + 1);
 		skep_model_cut(&s->model, vstages, vstage, &first, &layers);
 		skep_layout_cell(&layout, "%" PRIu32, vstage);
 		skep_layout_cell(&layout, "%" PRIu32, vstage % plan->stages);
@@ -345,17 +255,44 @@ static void print_stages(const struct skep_scenario *s, FILE *out, uint64_t *pip
 	skep_layout_end(&layout, out);
 }
 
+/* Segments of a worker's part of the stage, or of its first bucket or fragment, in a ring of those that serve it at the start. */
+static uint32_t segments_of(const struct skep_scenario *s, uint32_t stage)
+{
+	uint64_t first, elements;
+	uint32_t workers = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		workers += s->first_stage_of[i] == stage;
+	skep_plan_range(&s->plan, stage, 0, 0, &first, &elements);
+	return skep_ring_segments(&s->plan, elements, s->plan.gossip ? 2 : workers);
+}
+
+static void print_segments(const struct skep_scenario *s, FILE *out)
+{
+	uint32_t most = 0;
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		most = segments_of(s, stage) > most ? segments_of(s, stage) : most;
+	if (most < 2)
+		return;
+	fprintf(out, "  sync      each worker's part goes round the ring in segments, by stage:");
+	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
+		fprintf(out, "%s%" PRIu32, stage > 0 ? ", " : " ", segments_of(s, stage));
+	fprintf(out, "\n");
+}
+
 /* How gradients are summed, and what a plan may make of all this. */
 static void print_sums(const struct skep_scenario *s, FILE *out)
 {
 	const struct skep_plan *plan = &s->plan;
-	if (plan->collective == SKEP_COLLECTIVE_CHAIN)
+	if (plan->collective == SKEP_COLLECTIVE_BROADCAST)
 		fprintf(out, "  sync      each merge goes from worker to worker of its stage, in %" PRIu32 " chunks\n",
 			plan->sync_chunks);
 	else if (plan->collective != SKEP_COLLECTIVE_RING)
 		fprintf(out, "  sync      gradients are summed by %s\n",
 			skep_collective_name((uint8_t)plan->collective));
-	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
+	else
+		print_segments(s, out);
+	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY ||
+		plan->collective == SKEP_COLLECTIVE_CHAIN)
 		fprintf(out, "            in %" PRIu32 " chunks that follow each other\n", plan->sync_chunks);
 	skep_robust_print(s, out);
 	if (skep_allocation_searched(s->allocation))
@@ -373,13 +310,27 @@ static void print_tied(const struct skep_scenario *s, FILE *out)
 	uint32_t last = s->plan.stages - 1;
 	if (s->plan.tied == 0)
 		return;
-	uint64_t all = tied_bytes(s, 0, skep_plan_serving(s, 0)) + tied_bytes(s, last, skep_plan_serving(s, last));
+	uint64_t all = skep_round_tied_bytes(s, 0, skep_plan_serving(s, 0)) +
+	               skep_round_tied_bytes(s, last, skep_plan_serving(s, last));
 	fprintf(out,
 		"  tied      stages 0 and %" PRIu32 " each hold a copy of the embedding's table, %" PRIu64
 		" parameters, which is the head too\n"
 		"            and tell each other their gradients of it, %s a round; the run fails if either loses its last "
 		"worker\n",
 		last, s->plan.tied, skep_bytes_text((double)all, bytes));
+}
+
+/* Beside what trainer routing recomputes. */
+static void print_checkpointing(const struct skep_scenario *s, FILE *out)
+{
+	uint32_t last = skep_plan_vstages(&s->plan) - 1;
+	if (s->checkpoint_activations == SKEP_CHECKPOINTING_NONE)
+		return;
+	fprintf(out, "            activations are recomputed %s%s\n",
+		s->plan.recompute ? "while a stage waits for its gradients" : "in the backward pass",
+		skep_plan_recomputes(&s->plan, s->checkpoint_activations, last)
+			? ""
+			: ", but in the last stage, where it follows the forward pass at once");
 }
 
 static void print_schedule(const struct skep_scenario *s, FILE *out)
@@ -394,8 +345,12 @@ static void print_schedule(const struct skep_scenario *s, FILE *out)
 		plan->routing == SKEP_ROUTING_TRAINER
 			? "            all tensors of a microbatch pass through the first-stage worker that issued it\n"
 			: "");
+	if (plan->in_flight_limit)
+		fprintf(out, "            so many on the mean of them, by speed; at most %" PRIu32 "\n",
+			skep_plan_in_flight_most(plan));
 	if (skep_plan_fixed(plan))
 		print_pipelines(s, out);
+	print_checkpointing(s, out);
 	if (plan->reissue_timeout_ns > 0)
 		fprintf(out, "            asked back and sent to another worker if not begun after %s\n",
 			skep_time_text(seconds(plan->reissue_timeout_ns), a));
@@ -433,8 +388,11 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	skep_network_describe(&s->topology, out);
 	if (s->extra_latency_s > 0)
 		fprintf(out, "            every link is %g ms longer than that\n", 1e3 * s->extra_latency_s);
+	if (s->bandwidth_scale != 1)
+		fprintf(out, "            every line carries %g times what its file says\n", s->bandwidth_scale);
 	if (s->threads > 1)
 		fprintf(out, "            skep run gives each worker's CPU %" PRIu32 " threads\n", s->threads);
+	skep_compute_print_type(s, out);
 	skep_pool_print(s, out);
 	skep_traced_print(s, out);
 	if (s->zero == 0)
@@ -446,9 +404,10 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	skep_train_print(s, out);
 	skep_loss_print(s, out);
 	skep_split_print(s, out);
-	if (s->activation_codec != SKEP_CODEC_NONE || plan->reduction_codec != SKEP_CODEC_NONE)
+	if (skep_scenario_encodes(s) || (plan->reduction_codec != SKEP_CODEC_NONE && !s->native_gradients))
 		fprintf(out, "  codecs    activations and their gradients travel as %s, what is reduced as %s\n",
-			codecs[s->activation_codec], codecs[plan->reduction_codec]);
+			s->native_activations ? "computed, in 2 bytes" : codecs[s->activation_codec],
+			s->native_gradients ? "computed, in 2 bytes" : codecs[plan->reduction_codec]);
 	skep_overlap_print(s, out);
 	print_sums(s, out);
 	print_tied(s, out);
@@ -491,7 +450,7 @@ static void print_json_memory(const struct skep_scenario *s, cJSON *root)
 	}
 }
 
-static void print_json(const struct skep_scenario *s, FILE *out)
+static void print_json(const struct skep_scenario *s, const struct skep_described_step *expected, FILE *out)
 {
 	cJSON *root = cJSON_CreateObject(), *stages = cJSON_AddArrayToObject(root, "stages");
 	uint64_t pipeline = 0, sync = 0;
@@ -525,6 +484,8 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 		cJSON_AddNumberToObject(stage, "pipeline_in_bytes", (double)v.in_bytes);
 		cJSON_AddNumberToObject(stage, "pipeline_out_bytes", (double)v.out_bytes);
 		cJSON_AddNumberToObject(stage, "sync_bytes", (double)v.sync_bytes);
+		cJSON_AddNumberToObject(
+			stage, "ring_segments", s->plan.collective == SKEP_COLLECTIVE_RING ? segments_of(s, i) : 0);
 		cJSON_AddItemToArray(stages, stage);
 		pipeline += v.pipeline_bytes;
 		sync += v.sync_bytes;
@@ -535,13 +496,18 @@ static void print_json(const struct skep_scenario *s, FILE *out)
 	cJSON_AddNumberToObject(root, "bytes_pipeline_per_round", (double)pipeline);
 	cJSON_AddNumberToObject(root, "bytes_sync_per_round", (double)sync);
 	skep_compute_add_json(s, root);
+	skep_describe_step_json(expected, root);
 	skep_json_print(root, out);
 }
 
-void skep_scenario_describe(const struct skep_scenario *scenario, bool json, FILE *out)
+void skep_scenario_describe(
+	const struct skep_scenario *scenario, const struct skep_described_step *expected, bool json, FILE *out)
 {
-	if (json)
-		print_json(scenario, out);
-	else
-		print_text(scenario, out);
+	if (json) {
+		print_json(scenario, expected, out);
+		return;
+	}
+	print_text(scenario, out);
+	if (expected)
+		skep_describe_step(expected, scenario->plan.delayed, out);
 }

@@ -6,6 +6,7 @@
 #include "scenarios/describe/describe_compute.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/layout.h"
 
@@ -60,7 +61,9 @@ static void print_gpu(const struct skep_predictor *p, FILE *out)
 		print_table(p->products, out);
 	if (p->product.points > 0)
 		fprintf(out, "                %s\n", law_text(&p->product, law, sizeof law));
-	if (!p->products && !p->layers)
+	if (p->stages)
+		fprintf(out, "              %" PRIu32 " stages, %s\n", p->stages->rows, p->stages->source);
+	if (!p->products && !p->layers && !p->stages)
 		fprintf(out, "              no table in %s: assumed, %.3g of the published peak\n",
 			skep_type_names[p->type], p->gpu->efficiency);
 }
@@ -105,6 +108,104 @@ static void print_stages(const struct skep_scenario *s, FILE *out)
 		fprintf(out, "(GPUs that serve the stage when the run starts; --json has every stage on every GPU)\n");
 }
 
+/* ---- the type ---------------------------------------------------------------------------------------------------- */
+
+/* "bf16 on A100-SXM4-40, fp16 on V100-SXM2-16": each type once where all GPUs share it. */
+static void types_text(const struct skep_scenario *s, bool usual, char *ret, size_t size)
+{
+	const struct skep_topology *t = &s->topology;
+	size_t used = 0;
+	ret[0] = '\0';
+	for (uint32_t i = 0; i < t->gpus && used < size; i++) {
+		enum skep_type type = usual ? skep_gpu_training_type(&t->gpu[i]) : t->gpu[i].type;
+		bool named = false; /* the same card in machines of another kind */
+		for (uint32_t j = 0; j < i; j++)
+			named = named || strcmp(t->gpu[j].name, t->gpu[i].name) == 0;
+		if (!named)
+			used += (size_t)snprintf(ret + used, size - used, "%s%s on %s", used ? ", " : "",
+				skep_type_names[type], t->gpu[i].name);
+	}
+}
+
+static bool all_usually_fp32(const struct skep_scenario *s)
+{
+	for (uint32_t i = 0; i < s->topology.gpus; i++)
+		if (skep_gpu_training_type(&s->topology.gpu[i]) != SKEP_TYPE_FP32)
+			return false;
+	return true;
+}
+
+static const char *tensors_text(const struct skep_scenario *s)
+{
+	return s->model.halves
+	               ? "mixed precision: parameters, activations and gradients of 2 bytes, master copies and moments of 4"
+	               : "parameters, messages and memory in fp32";
+}
+
+/* The fullest host. */
+static double most_crowded(const struct skep_scenario *s, uint32_t *ret_worker)
+{
+	double most = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++) {
+		double crowding = skep_scenario_crowding(s, i);
+		if (s->topology.machine[i].host > 0 && crowding > most) {
+			most = crowding;
+			*ret_worker = i;
+		}
+	}
+	return most;
+}
+
+static uint32_t workers_beside(const struct skep_scenario *s, uint32_t worker)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < s->plan.workers; i++)
+		count += s->topology.machine[i].host == s->topology.machine[worker].host;
+	return count;
+}
+
+static void print_cores(const struct skep_scenario *s, FILE *out)
+{
+	uint32_t worker = 0;
+	double crowding = most_crowded(s, &worker);
+	if (crowding <= 0)
+		return;
+	uint32_t cores = s->topology.gpu[s->topology.machine[worker].gpu].board.cores;
+	uint32_t workers = workers_beside(s, worker);
+	fprintf(out, "            %" PRIu32 " worker%s on a host share %" PRIu32 " core%s: operations take ", workers,
+		skep_plural(workers), cores, skep_plural(cores));
+	if (crowding > 1)
+		fprintf(out, "up to %.3g times as long as alone\n", crowding);
+	else
+		fprintf(out, "as long as alone\n");
+}
+
+void skep_compute_print_type(const struct skep_scenario *s, FILE *out)
+{
+	char types[300], usual[300];
+	types_text(s, false, types, sizeof types);
+	types_text(s, true, usual, sizeof usual);
+	if (s->model.kind == SKEP_MODEL_GIVEN)
+		fprintf(out, "  type      times of passes are given by the model, on any GPU; %s\n",
+			s->model.halves ? "parameters and gradients of 2 bytes, as cluster.compute.type says"
+					: tensors_text(s));
+	else if (s->compute.type_said)
+		fprintf(out, "  type      %s (%s), as cluster.compute.type says\n", skep_type_names[s->compute.type],
+			tensors_text(s));
+	else if (all_usually_fp32(s))
+		fprintf(out,
+			"  type      fp32: no profile has a peak in bf16, or one in fp16 of more than twice the fp32 one\n");
+	else if (s->arithmetic == SKEP_ARITHMETIC_REAL)
+		fprintf(out,
+			"  type      fp32, in which train.arithmetic: real computes; cluster.compute.type is for passes "
+			"timed as %s\n",
+			usual);
+	else
+		fprintf(out, "  type      %s (%s), as such GPUs train; cluster.compute.type: fp32 for another\n", types,
+			tensors_text(s));
+	print_cores(s, out);
+}
+
 void skep_compute_print(const struct skep_scenario *s, FILE *out)
 {
 	if (s->compute.noise > 0)
@@ -113,8 +214,10 @@ void skep_compute_print(const struct skep_scenario *s, FILE *out)
 			100 * s->compute.noise);
 	if (!s->predictor)
 		return;
+	char types[300];
+	types_text(s, false, types, sizeof types);
 	fprintf(out, "\ncompute by %s, %s%s\n", skep_predictor_names[s->compute.predictor],
-		skep_type_names[s->compute.type],
+		s->compute.type_said ? skep_type_names[s->compute.type] : types,
 		s->compute.predictor != SKEP_PREDICTOR_TABLE ? ""
 		: s->compute.refuse_outside                  ? "; what is outside of a table is refused"
 							     : "; outside of a table by the law fitted to it");
@@ -163,13 +266,39 @@ static void add_vstage(const struct skep_scenario *s, uint32_t gpu, uint32_t vst
 	cJSON_AddItemToArray(times, object);
 }
 
+static void add_cores(const struct skep_scenario *s, cJSON *root)
+{
+	uint32_t worker = 0;
+	double crowding = most_crowded(s, &worker);
+	cJSON *cores = crowding > 0 ? cJSON_AddObjectToObject(root, "cores") : cJSON_AddNullToObject(root, "cores");
+	if (crowding <= 0)
+		return;
+	cJSON_AddNumberToObject(cores, "cores", s->topology.gpu[s->topology.machine[worker].gpu].board.cores);
+	cJSON_AddNumberToObject(cores, "workers", workers_beside(s, worker));
+	cJSON_AddNumberToObject(cores, "crowding", crowding);
+}
+
+static void add_types(const struct skep_scenario *s, cJSON *root)
+{
+	cJSON *precision = cJSON_AddObjectToObject(root, "precision"),
+	      *types = cJSON_AddObjectToObject(precision, "types");
+	cJSON_AddBoolToObject(precision, "said", s->compute.type_said);
+	cJSON_AddBoolToObject(precision, "mixed", s->model.halves);
+	for (uint32_t i = 0; i < s->topology.gpus; i++)
+		if (!cJSON_HasObjectItem(types, s->topology.gpu[i].name))
+			cJSON_AddStringToObject(
+				types, s->topology.gpu[i].name, skep_type_names[s->topology.gpu[i].type]);
+}
+
 void skep_compute_add_json(const struct skep_scenario *s, cJSON *root)
 {
+	add_types(s, root);
+	add_cores(s, root);
 	if (!s->predictor)
 		return;
 	cJSON *compute = cJSON_AddObjectToObject(root, "compute");
 	cJSON_AddStringToObject(compute, "predictor", skep_predictor_names[s->compute.predictor]);
-	cJSON_AddStringToObject(compute, "type", skep_type_names[s->compute.type]);
+	cJSON_AddStringToObject(compute, "type", skep_type_names[s->topology.gpu[0].type]);
 	cJSON *gpus = cJSON_AddArrayToObject(compute, "gpus"), *times = cJSON_AddArrayToObject(compute, "times");
 	for (uint32_t i = 0; i < s->topology.gpus; i++) {
 		cJSON *gpu = cJSON_CreateObject();

@@ -10,6 +10,8 @@
 
 #include "scenarios/read/scenario.h"
 
+/* In one line: the type that passes are timed in, why, and the key that changes it. */
+void skep_compute_print_type(const struct skep_scenario *scenario, FILE *out);
 void skep_compute_print(const struct skep_scenario *scenario, FILE *out);
 void skep_compute_add_json(const struct skep_scenario *scenario, cJSON *root);
 

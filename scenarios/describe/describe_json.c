@@ -26,6 +26,7 @@ static void add_cluster(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddStringToObject(root, "topology", s->topology.name);
 	cJSON_AddStringToObject(root, "source", s->topology.source);
 	cJSON_AddNumberToObject(root, "extra_latency_s", s->extra_latency_s);
+	cJSON_AddNumberToObject(root, "bandwidth_scale", s->bandwidth_scale);
 	cJSON_AddStringToObject(root, "allocation", skep_allocation_name(s->allocation));
 	skep_pool_add_json(s, root);
 	skep_traced_add_json(s, root);
@@ -72,6 +73,7 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 	const struct skep_plan *plan = &s->plan;
 	cJSON_AddNumberToObject(root, "samples_per_round", s->batch);
 	cJSON_AddNumberToObject(root, "in_flight", plan->in_flight);
+	cJSON_AddNumberToObject(root, "in_flight_most", skep_plan_in_flight_most(plan));
 	cJSON_AddStringToObject(root, "routing", plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer");
 	cJSON_AddNumberToObject(root, "patience_s", seconds(plan->reissue_timeout_ns));
 	add_pipelines(s, root);
@@ -79,8 +81,14 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 	skep_periodic_add_json(s, root);
 	skep_train_add_json(s, root);
 	skep_loss_add_json(s, root);
-	cJSON_AddStringToObject(root, "activation_compression", codecs[s->activation_codec]);
-	cJSON_AddStringToObject(root, "reduction_compression", codecs[plan->reduction_codec]);
+	cJSON *recomputed = cJSON_AddArrayToObject(root, "recomputes");
+	for (uint32_t vstage = 0; vstage < skep_plan_vstages(plan); vstage++)
+		cJSON_AddItemToArray(
+			recomputed, cJSON_CreateBool(skep_plan_recomputes(plan, s->checkpoint_activations, vstage)));
+	cJSON_AddStringToObject(
+		root, "activation_compression", codecs[s->native_activations ? SKEP_CODEC_NONE : s->activation_codec]);
+	cJSON_AddStringToObject(
+		root, "reduction_compression", codecs[s->native_gradients ? SKEP_CODEC_NONE : plan->reduction_codec]);
 	cJSON_AddNumberToObject(root, "sync_chunks", plan->sync_chunks);
 	skep_robust_add_json(s, root);
 	cJSON_AddStringToObject(root, "collectives", s->collectives_as_flows ? "flows" : "messages");

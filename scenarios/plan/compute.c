@@ -4,7 +4,8 @@
  * whole layers has them, or as products and the rest that is bound by memory.
  *
  * Backward is what was measured, or a law fitted to backward passes, or twice the forward pass (once where the model's
- * FLOPs say so: the inputs of a first layer want no gradient). The first stage of a transformer has the embedding too where
+ * FLOPs say so: the inputs of a first layer want no gradient). A
+ * stage that was measured as a whole (stage_table.h) takes that. The first stage of a transformer has the embedding too where
  * one was measured. Tensors of a 2-byte type move half of the bytes that docs/models.md counts in 4.
  */
 #include "scenarios/plan/compute.h"
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "core/random.h"
+#include "scenarios/plan/plan.h"
 #include "scenarios/read/scenario.h"
 
 static void add(struct skep_compute_time *time, enum skep_time_origin origin, double seconds)
@@ -155,18 +157,15 @@ void skep_compute_read(struct skep_reader *r, const struct skep_yaml_node *clust
 {
 	static const char *const outsides[] = {"fit", "refuse", NULL};
 	const struct skep_yaml_node *map = skep_read_map(r, cluster, "compute", false);
-	*ret = (struct skep_compute){0};
+	*ret = (struct skep_compute){.mixed = true};
 	if (!map)
 		return;
 	ret->predictor = (enum skep_predictor_kind)skep_read_choice(
 		r, map, "predictor", skep_predictor_names, SKEP_PREDICTOR_ROOFLINE);
 	ret->noise = skep_read_number(r, map, "noise", 0, SKEP_COMPUTE_NOISE_MAX, 0);
-	if (ret->predictor != SKEP_PREDICTOR_ROOFLINE)
-		ret->type = (enum skep_type)skep_read_choice(r, map, "type", skep_type_names, SKEP_TYPE_FP32);
-	else if (skep_read_has(r, map, "type"))
-		skep_reader_fail(r, map, "type",
-			"cluster.compute.type: a roofline has one peak, that of the GPU's profile: take another "
-			"predictor, or leave `type` out");
+	ret->type_said = skep_read_has(r, map, "type");
+	ret->type = (enum skep_type)skep_read_choice(r, map, "type", skep_type_names, SKEP_TYPE_FP32);
+	ret->mixed = skep_read_bool(r, map, "mixed", !ret->type_said);
 	if (ret->predictor == SKEP_PREDICTOR_TABLE)
 		ret->refuse_outside = skep_read_choice(r, map, "outside", outsides, 0) == 1;
 	else if (skep_read_has(r, map, "outside"))
@@ -187,12 +186,72 @@ static void fail_predictor(
 		*r->diag = *diag;
 }
 
+static bool is_half(enum skep_type type)
+{
+	return type == SKEP_TYPE_FP16 || type == SKEP_TYPE_BF16;
+}
+
+/* Tensors that no codec makes smaller have the 2 bytes that they are computed in. What periodic sync sums is the difference of
+ * master copies, in fp32. */
+static void travel_in_halves(struct skep_scenario *s)
+{
+	s->model.halves = true;
+	s->native_activations = s->activation_codec == SKEP_CODEC_NONE && s->model.kind != SKEP_MODEL_GIVEN;
+	s->native_gradients = s->plan.reduction_codec == SKEP_CODEC_NONE && !skep_plan_periodic(&s->plan);
+	if (s->native_activations)
+		s->activation_codec = SKEP_CODEC_FP16;
+	if (s->native_gradients)
+		s->plan.reduction_codec = SKEP_CODEC_FP16;
+}
+
+/* A type that a GPU has not is refused where there is a peak for it to miss: predictors say it for theirs. */
+static void refuse_unknown_type(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *map)
+{
+	for (uint32_t i = 0; i < s->topology.gpus && !r->diag->set; i++)
+		if (s->compute.predictor == SKEP_PREDICTOR_ROOFLINE &&
+			!skep_gpu_has_type(&s->topology.gpu[i], s->compute.type))
+			skep_reader_fail(r, map, "type",
+				"cluster.compute.type: the profile of %s has no peak of %s; take `type: %s`, or add it to "
+				"`peaks` of %.200s",
+				s->topology.gpu[i].name, skep_type_names[s->compute.type],
+				skep_type_names[skep_gpu_training_type(&s->topology.gpu[i])], s->topology.gpu[i].path);
+}
+
+/* The arithmetic of `real` is done in fp32, in both worlds; what is only timed is timed as such GPUs train. With real arithmetic
+ * a type that the file asks for is that of the factors of products alone, as of a CUDA device: memory and messages stay in
+ * fp32, as they do where one GPU of the pool has no type of 2 bytes. A model whose figures are given is in fp32 unless the file
+ * says otherwise, and what leaves its layers has the bytes that are given either way. */
+void skep_compute_choose_types(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster)
+{
+	bool real = s->arithmetic == SKEP_ARITHMETIC_REAL, given = s->model.kind == SKEP_MODEL_GIVEN,
+	     halves = !real && s->compute.mixed;
+	if (r->diag->set)
+		return;
+	if (s->compute.type_said)
+		refuse_unknown_type(s, r, skep_read_map(r, cluster, "compute", true));
+	for (uint32_t i = 0; i < s->topology.gpus; i++) {
+		struct skep_gpu *gpu = &s->topology.gpu[i];
+		gpu->type = s->compute.type_said ? s->compute.type
+		            : real || given      ? SKEP_TYPE_FP32
+		                                 : skep_gpu_training_type(gpu);
+		halves = halves && is_half(gpu->type);
+	}
+	if (halves)
+		travel_in_halves(s);
+}
+
 void skep_compute_prepare(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster)
 {
 	struct skep_topology *t = &s->topology;
 	if (r->diag->set || s->compute.predictor == SKEP_PREDICTOR_ROOFLINE)
 		return;
 	const struct skep_yaml_node *map = skep_read_map(r, cluster, "compute", true);
+	if (s->model.kind == SKEP_MODEL_GIVEN) {
+		skep_reader_fail(r, map, "predictor",
+			"cluster.compute.predictor: the file of %.60s gives the times of its layers: leave it out",
+			s->model.name);
+		return;
+	}
 	s->predictor = calloc(t->gpus, sizeof *s->predictor);
 	if (!s->predictor) {
 		skep_reader_fail(r, map, NULL, "not enough memory for the times of %u stages", s->plan.stages);
@@ -200,7 +259,7 @@ void skep_compute_prepare(struct skep_scenario *s, struct skep_reader *r, const 
 	}
 	for (uint32_t i = 0; i < t->gpus && !r->diag->set; i++) {
 		struct skep_diag diag = {0};
-		if (!skep_predictor_make(&t->gpu[i], s->compute.predictor, s->compute.type, &s->predictor[i], &diag))
+		if (!skep_predictor_make(&t->gpu[i], s->compute.predictor, t->gpu[i].type, &s->predictor[i], &diag))
 			fail_predictor(r, map, &t->gpu[i], &diag);
 	}
 }
@@ -220,7 +279,7 @@ void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage
 		.scale = s->compute_scale};
 	if (!s->predictor)
 		return;
-	if (s->activation_codec != SKEP_CODEC_NONE) {
+	if (skep_scenario_encodes(s)) {
 		double in = vstage > 0 ? (double)skep_plan_vstage_bytes(&s->plan, vstage - 1) : 0;
 		double out = (double)skep_plan_vstage_bytes(&s->plan, vstage);
 		task.extra_forward_bytes = in + out;
@@ -235,6 +294,48 @@ void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage
 		s->op_time[at].step_ns = whole_ns(&s->timing[at].step);
 }
 
+/* Where the time of a column is kept, and where what `skep check` says of it; NULL: it says nothing. */
+static uint64_t *time_of(struct skep_op_time *time, enum skep_stage_column column)
+{
+	uint64_t *const of[SKEP_STAGE_COLUMNS] = {&time->forward_ns, &time->backward_ns, &time->recompute_ns,
+		&time->recomputed_ns, &time->step_ns, &time->inner_ns, &time->pseudo_ns};
+	return of[column];
+}
+
+static struct skep_compute_time *origin_of(struct skep_compute_stage *timing, enum skep_stage_column column)
+{
+	if (column == SKEP_STAGE_STEP)
+		timing->step_known = true;
+	if (column == SKEP_STAGE_BACKWARD)
+		timing->backward_measured = true;
+	return column == SKEP_STAGE_FORWARD    ? &timing->forward
+	       : column == SKEP_STAGE_BACKWARD ? &timing->backward
+	       : column == SKEP_STAGE_STEP     ? &timing->step
+	                                       : NULL;
+}
+
+void skep_compute_take_measured(struct skep_scenario *s, uint32_t gpu, uint32_t vstage)
+{
+	const struct skep_stage_table *table = s->predictor ? s->predictor[gpu].stages : NULL;
+	size_t at = (size_t)gpu * skep_plan_vstages(&s->plan) + vstage;
+	struct skep_measured_stage query = {.microbatch = s->samples};
+	if (!table || strcmp(table->model, s->model.name) != 0)
+		return;
+	skep_model_cut(&s->model, skep_plan_vstages(&s->plan), vstage, &query.first_layer, &query.layers);
+	for (int c = 0; c < SKEP_STAGE_COLUMNS; c++) {
+		double seconds;
+		bool exact;
+		if (!skep_stage_table_look(table, &query, (enum skep_stage_column)c, &seconds, &exact))
+			continue;
+		struct skep_compute_time time = {0};
+		add(&time, exact ? SKEP_TIME_MEASURED : SKEP_TIME_INTERPOLATED, s->compute_scale * seconds);
+		*time_of(&s->op_time[at], (enum skep_stage_column)c) = whole_ns(&time);
+		struct skep_compute_time *origin = origin_of(&s->timing[at], (enum skep_stage_column)c);
+		if (origin)
+			*origin = time;
+	}
+}
+
 void skep_compute_check(const struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster)
 {
 	if (r->diag->set || !s->compute.refuse_outside)
@@ -247,6 +348,6 @@ void skep_compute_check(const struct skep_scenario *s, struct skep_reader *r, co
 					"cluster.compute.outside: the tables of %s in %s do not have all of stage %u "
 					"with a microbatch of %u; take `outside: fit`, or a model and a microbatch that "
 					"were measured",
-					s->topology.gpu[gpu].name, skep_type_names[s->compute.type],
+					s->topology.gpu[gpu].name, skep_type_names[s->topology.gpu[gpu].type],
 					vstage % s->plan.stages, s->samples);
 }

@@ -12,7 +12,9 @@
 /* `cluster.compute` of a scenario. Without it: the roofline of each profile. */
 struct skep_compute {
 	enum skep_predictor_kind predictor;
-	enum skep_type type;
+	enum skep_type type; /* of all GPUs, if the file says; else each has its own */
+	bool type_said;
+	bool mixed; /* tensors have the 2 bytes of the type, where it has that and the arithmetic is not real */
 	bool refuse_outside; /* of TABLE: what was not measured, nor lies between, is an error */
 	double noise;        /* relative standard deviation of each pass and step; 0: none */
 };
@@ -50,12 +52,17 @@ void skep_compute_time(
 /* What a stage's time has of what a table was to give and did not: law or assumption. */
 bool skep_compute_outside(const struct skep_compute_stage *stage);
 
-/* Of a scenario: reads `cluster.compute`; makes a predictor for each GPU of the topology, unless it is the roofline that is
+/* Of a scenario: reads `cluster.compute`; once train.arithmetic is known chooses the type of each GPU and whether the run is in
+ * mixed precision; makes a predictor for each GPU of the topology, unless it is the roofline that is
  * asked for; then the times of a stage (or slice) on a GPU, once model, plan and cut are known; and refuses what is outside. */
 struct skep_scenario;
 void skep_compute_read(struct skep_reader *r, const struct skep_yaml_node *cluster, struct skep_compute *ret);
+void skep_compute_choose_types(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster);
 void skep_compute_prepare(struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster);
 void skep_compute_predict(struct skep_scenario *s, uint32_t gpu, uint32_t vstage);
+/* Puts what was measured of whole stages (topologies/gpu/stage_table.h) in place of what was predicted; after all that makes
+ * times. */
+void skep_compute_take_measured(struct skep_scenario *s, uint32_t gpu, uint32_t vstage);
 void skep_compute_check(const struct skep_scenario *s, struct skep_reader *r, const struct skep_yaml_node *cluster);
 
 #endif

@@ -150,10 +150,12 @@ static double activations(const struct terms *t, uint32_t stage, uint32_t microb
 	return microbatches * each + kept + samples * (double)t->share.workspace_bytes;
 }
 
-/* Two chunks of a ring, one on its way in and one on its way out. */
+/* Two chunks of a ring, one on its way in and one on its way out. A butterfly's pieces are all under way at once. */
 static double chunks(const struct terms *t, uint32_t stage, double parameters)
 {
 	double n = serving(t->s, t->of, stage);
+	if (n > 1 && t->plan.collective == SKEP_COLLECTIVE_BUTTERFLY)
+		return 2 * (double)skep_codec_bytes(t->plan.reduction_codec, (uint64_t)ceil(parameters * (n - 1) / n));
 	double encoded = (double)skep_codec_bytes(t->plan.reduction_codec, (uint64_t)ceil(parameters / n));
 	return n > 1 ? 2 * encoded : 0;
 }
@@ -161,7 +163,7 @@ static double chunks(const struct terms *t, uint32_t stage, double parameters)
 /* Of a tied table: what the other stage has summed, that on its way in, and one's own on its way out. */
 static double tied_peer(const struct terms *t, uint32_t stage)
 {
-	double plain = (double)(FLOAT_BYTES * t->plan.tied);
+	double plain = (double)(skep_model_number_bytes(&t->s->model) * t->plan.tied);
 	bool ties = t->plan.tied > 0 && t->of->stages > 1 && (stage == 0 || stage + 1 == t->of->stages);
 	return ties ? (plain + 2 * (double)skep_codec_bytes(t->plan.reduction_codec, t->plan.tied)) / t->gpus : 0;
 }
@@ -176,7 +178,7 @@ static double download(const struct terms *t, double state)
 static double passes(const struct terms *t)
 {
 	double samples = t->of->samples, scratch = samples * (double)t->share.scratch_bytes;
-	double edge = t->s->activation_codec == SKEP_CODEC_NONE ? 0 : 4 * (t->in + t->out);
+	double edge = skep_scenario_encodes(t->s) ? 4 * (t->in + t->out) : 0;
 	return t->in + t->out + scratch + edge;
 }
 
@@ -193,20 +195,22 @@ struct skep_memory skep_memory_of(
 {
 	struct terms t = terms_of(s, of, stage, gpu);
 	double n = skep_split_owners(s), array = (double)(FLOAT_BYTES * t.share.parameters);
-	double layer = (double)(FLOAT_BYTES * t.share.largest_parameters), own = s->zero >= 2 ? array / n : array;
+	double number = (double)skep_model_number_bytes(&s->model), small = number * (double)t.share.parameters;
+	double layer = number * (double)t.share.largest_parameters;
 	bool periodic =
 		skep_plan_periodic(&t.plan); /* inner parameters beside those of the stage, and two optimizers */
 	double moments = skep_optimizer_moments(skep_periodic_stepper(s));
 	double inner = periodic ? skep_optimizer_moments(&s->optimizer) : 0;
 	struct skep_memory m = {.held = skep_memory_held(s, of, stage)};
-	m.weights = (of->offload == SKEP_OFFLOAD_NONE ? skep_plan_versions(&t.plan, stage) : 1) * array;
+	double reduced = periodic ? array : small, master = s->model.halves ? array / n : 0;
+	m.weights = (of->offload == SKEP_OFFLOAD_NONE ? skep_plan_versions(&t.plan, stage) : 1) * small;
 	m.weights += (periodic + t.plan.async) * array;
-	m.gradients = 2 * own;
-	m.optimizer = (moments + inner) * array / n;
+	m.gradients = (small + reduced) / (s->zero >= 2 ? n : 1);
+	m.optimizer = (moments + inner) * array / n + master;
 	m.activations = activations(&t, stage, m.held);
-	double result = (s->zero > 0 ? array / n : array) + chunks(&t, stage, (double)t.share.parameters);
+	double result = (s->zero > 0 ? reduced / n : reduced) + chunks(&t, stage, (double)t.share.parameters);
 	result += tied_peer(&t, stage);
-	result += gathered_parts(&t.plan, serving(s, of, stage)) * array;
+	result += gathered_parts(&t.plan, serving(s, of, stage)) * reduced;
 	m.buffers = download(&t, (1 + moments) * array * t.gpus) + passes(&t);
 	if (s->zero == 3) {
 		m.weights /= n;
@@ -215,8 +219,8 @@ struct skep_memory skep_memory_of(
 	if (s->zero >= 2)
 		m.buffers += layer; /* its gradients, before they are reduced */
 	if (of->offload != SKEP_OFFLOAD_NONE) {
-		m.host = t.gpus * (m.optimizer + array / n);
-		m.host += of->offload == SKEP_OFFLOAD_GRADIENTS ? t.gpus * (m.gradients + result) : t.gpus * array / n;
+		m.host = t.gpus * (m.optimizer + (array / n - master));
+		m.host += of->offload == SKEP_OFFLOAD_GRADIENTS ? t.gpus * (m.gradients + result) : t.gpus * small / n;
 		m.optimizer = 0;
 	}
 	if (of->offload == SKEP_OFFLOAD_GRADIENTS) {

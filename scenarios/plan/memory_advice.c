@@ -80,9 +80,15 @@ static void try_in_flight(struct advice *a, const struct skep_scenario *s)
 static void try_checkpoints(struct advice *a, const struct skep_scenario *s)
 {
 	struct skep_memory_terms terms = skep_memory_terms_of(s);
-	terms.checkpoint_activations = true;
-	if (!s->checkpoint_activations && skep_memory_all_fit(s, &terms))
-		add_word(a, "schedule.checkpoint_activations: true");
+	static const char *const words[] = {
+		"", "schedule.checkpoint_activations: true", "schedule.checkpoint_activations: all"};
+	while (terms.checkpoint_activations < SKEP_CHECKPOINTING_ALL) {
+		terms.checkpoint_activations++;
+		if (!skep_memory_all_fit(s, &terms))
+			continue;
+		add_word(a, words[terms.checkpoint_activations]);
+		return;
+	}
 }
 
 static void try_offload(struct advice *a, const struct skep_scenario *s)

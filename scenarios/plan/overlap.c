@@ -54,6 +54,8 @@ static double layer_backward_s(const struct skep_scenario *s, uint32_t gpu, uint
 		return 1e-9 * skep_compute_sum(&time.backward);
 	}
 	skep_model_cost(&s->model, s->model.layers, layer, &cost); /* as if each layer were a stage */
+	if (cost.backward_ns > 0)
+		return 1e-9 * (double)cost.backward_ns;
 	return skep_gpu_busy_s(&s->topology.gpu[gpu], s->samples * cost.backward_flop,
 		cost.backward_bytes + s->samples * cost.backward_sample_bytes);
 }
@@ -73,7 +75,7 @@ static uint32_t cut_stage(const struct skep_scenario *s, const struct cut *cut, 
 		skep_model_products(&s->model, l, 1, &p);
 		parameters += (uint64_t)p.parameters;
 		below += (uint64_t)p.parameters;
-		if (sizeof(float) * (double)parameters < s->bucket_bytes && l > cut->first_layer)
+		if ((double)(skep_model_number_bytes(&s->model) * parameters) < s->bucket_bytes && l > cut->first_layer)
 			continue;
 		cut->bucket_first[buckets] = below; /* from the end; turned round by the caller */
 		ret_layer[buckets++] = l;
@@ -150,7 +152,8 @@ uint64_t skep_overlap_part_ns(const struct skep_scenario *s, uint32_t gpu, const
 	const struct skep_op_time *time = &s->op_time[(size_t)gpu * s->plan.stages + op->stage];
 	const uint64_t *end = part_ends(s, gpu, op->stage);
 	uint64_t rest = ns; /* without what is recomputed */
-	if (s->checkpoint_activations && !op->recomputed && time->recomputed_ns < time->backward_ns)
+	bool recomputes = skep_plan_recomputes(&s->plan, s->checkpoint_activations, op->stage);
+	if (recomputes && !op->recomputed && time->recomputed_ns < time->backward_ns)
 		rest = part_of(ns, (uint64_t)((double)time->recomputed_ns / (double)time->backward_ns * (double)WHOLE));
 	uint64_t until = part_of(rest, end[op->part]), since = op->part > 0 ? part_of(rest, end[op->part - 1]) : 0;
 	return until - since + (op->part == 0 ? ns - rest : 0);
@@ -169,8 +172,8 @@ static struct bucket_sizes sizes_of(const struct skep_scenario *s, uint32_t stag
 	for (uint32_t b = 0; b < sizes.buckets; b++) {
 		uint64_t first, count;
 		skep_plan_bucket(&s->plan, stage, b, &first, &count);
-		sizes.least_bytes = fmin(sizes.least_bytes, sizeof(float) * (double)count);
-		sizes.most_bytes = fmax(sizes.most_bytes, sizeof(float) * (double)count);
+		sizes.least_bytes = fmin(sizes.least_bytes, (double)(skep_model_number_bytes(&s->model) * count));
+		sizes.most_bytes = fmax(sizes.most_bytes, (double)(skep_model_number_bytes(&s->model) * count));
 	}
 	return sizes;
 }

@@ -13,6 +13,8 @@
 
 #include "core/random.h"
 #include "core/record.h"
+#include "scenarios/plan/dealing.h"
+#include "scenarios/plan/fragments.h"
 #include "scenarios/plan/memory.h"
 #include "scenarios/plan/overlap.h"
 #include "scenarios/plan/split.h"
@@ -105,6 +107,12 @@ static uint64_t op_ns(const struct skep_scenario *s, const struct skep_gpu *gpu,
 	return skep_gpu_time_ns(gpu, flop * s->compute_scale, bytes * s->compute_scale);
 }
 
+/* A time that the model gives is that of any GPU; else it is by the roofline. */
+static uint64_t given_or(const struct skep_scenario *s, uint64_t given_ns, uint64_t op_ns)
+{
+	return given_ns > 0 ? clamp_ns((double)given_ns * s->compute_scale) : op_ns;
+}
+
 double skep_plan_state_bytes(const struct skep_scenario *s, uint32_t vstage)
 {
 	const struct skep_stage_plan *stage = &s->stage[vstage % s->plan.stages];
@@ -119,12 +127,32 @@ static double blend_bytes(const struct skep_scenario *s, uint32_t vstage)
 	return skep_plan_is_tied_vstage(&s->plan, vstage) ? 3.0 * FLOAT_BYTES * (double)s->plan.tied : 0;
 }
 
+/* Of the gradients of a stage as passes leave them, and of one element of what is reduced: a pseudo-gradient is the difference
+ * of master copies. */
+static double gradient_bytes(const struct skep_scenario *s, uint64_t parameters)
+{
+	return (double)(skep_model_number_bytes(&s->model) * parameters);
+}
+
+static double reduced_bytes(const struct skep_scenario *s, uint64_t elements)
+{
+	return (double)((skep_plan_periodic(&s->plan) ? FLOAT_BYTES : skep_model_number_bytes(&s->model)) * elements);
+}
+
+/* In mixed precision a step writes the parameters that passes read beside the master copies. */
+static double rounded_bytes(const struct skep_scenario *s, uint64_t parameters)
+{
+	return s->model.halves ? gradient_bytes(s, parameters) : 0;
+}
+
 /* Bytes that one inner step, one pseudo-gradient and what follows a STEP move through memory, for parameters of so many bytes. */
 
 /* Reads and clears the sum; reads and writes parameters and moments. */
-static double inner_bytes(const struct skep_scenario *s, double parameters)
+static double inner_bytes(const struct skep_scenario *s, uint64_t count)
 {
-	return 2 * parameters + 2 * (1 + skep_optimizer_moments(&s->optimizer)) * parameters;
+	double parameters = (double)(FLOAT_BYTES * count);
+	return 2 * gradient_bytes(s, count) + 2 * (1 + skep_optimizer_moments(&s->optimizer)) * parameters +
+	       rounded_bytes(s, count);
 }
 
 /* Reads both kinds of parameters, writes the accumulator; with `async` copies the inner ones, with `gossip` clears the
@@ -156,22 +184,28 @@ static struct skep_op_time time_vstage(const struct skep_scenario *s, uint32_t t
 	double n = s->samples, state = (double)s->stage[vstage % s->plan.stages].state_bytes;
 	double own_state = skep_plan_state_bytes(s, vstage) / skep_split_of(s, type).gpus,
 	       parameters = (double)(FLOAT_BYTES * c->parameters);
-	bool encoded = s->activation_codec != SKEP_CODEC_NONE; /* encoding and decoding, beside the passes themselves */
+	bool encoded = skep_scenario_encodes(s); /* encoding and decoding, beside the passes themselves */
 	double in = encoded && vstage > 0 ? (double)skep_plan_vstage_bytes(&s->plan, vstage - 1) : 0;
 	double out = encoded ? (double)skep_plan_vstage_bytes(&s->plan, vstage) : 0;
 	return (struct skep_op_time){
-		.forward_ns = op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in + out),
-		.backward_ns = op_ns(
-			s, gpu, n * c->backward_flop, c->backward_bytes + n * c->backward_sample_bytes + 2 * in + out),
+		.forward_ns = given_or(s, c->forward_ns,
+			op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in + out)),
+		.backward_ns = given_or(s, c->backward_ns,
+			op_ns(s, gpu, n * c->backward_flop,
+				c->backward_bytes + n * c->backward_sample_bytes + 2 * in + out)),
 		/* with checkpoint_activations backward is both of these in one (skep_cost_checkpoint) */
-		.recompute_ns = op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in),
-		.recomputed_ns = op_ns(s, gpu, n * (c->backward_flop - c->forward_flop),
-			c->backward_bytes - c->forward_bytes + n * (c->backward_sample_bytes - c->sample_bytes) +
-				2 * in + out),
-		.step_ns = op_ns(s, gpu, 0,
-			2 * parameters + 2 * own_state + follow_bytes(s, parameters) +
-				blend_bytes(s, vstage) / skep_split_of(s, type).gpus),
-		.inner_ns = op_ns(s, gpu, 0, inner_bytes(s, parameters)),
+		.recompute_ns = given_or(s, c->forward_ns,
+			op_ns(s, gpu, n * c->forward_flop, c->forward_bytes + n * c->sample_bytes + in)),
+		.recomputed_ns = given_or(s, c->backward_ns - c->forward_ns,
+			op_ns(s, gpu, n * (c->backward_flop - c->forward_flop),
+				c->backward_bytes - c->forward_bytes +
+					n * (c->backward_sample_bytes - c->sample_bytes) + 2 * in + out)),
+		.step_ns = given_or(s, c->step_ns,
+			op_ns(s, gpu, 0,
+				2 * reduced_bytes(s, c->parameters) + 2 * own_state + rounded_bytes(s, c->parameters) +
+					follow_bytes(s, parameters) +
+					blend_bytes(s, vstage) / skep_split_of(s, type).gpus)),
+		.inner_ns = op_ns(s, gpu, 0, inner_bytes(s, c->parameters)),
 		.pseudo_ns = op_ns(s, gpu, 0, pseudo_bytes(s, parameters)),
 		.state_ns = skep_split_migrate_ns(s, type, SKEP_PART_STATE, 2 * state),
 	};
@@ -214,8 +248,8 @@ static double gather_traffic(
 
 static uint64_t reduce_ns(const struct skep_scenario *s, uint32_t gpu, const struct skep_op *op)
 {
-	bool encodes = s->plan.reduction_codec != SKEP_CODEC_NONE;
-	double plain = (double)(FLOAT_BYTES * op->count);
+	bool encodes = s->plan.reduction_codec != SKEP_CODEC_NONE && !s->native_gradients;
+	double plain = reduced_bytes(s, op->count);
 	double encoded = (double)skep_codec_bytes(s->plan.reduction_codec, op->count);
 	bool gathers = op->kind >= SKEP_OP_PACK_PART && op->kind <= SKEP_OP_AGGREGATE;
 	return skep_split_migrate_ns(s, gpu, SKEP_PART_GRADIENT,
@@ -355,6 +389,7 @@ static void make_times(struct skep_scenario *s, uint32_t vstage)
 		skep_compute_predict(s, gpu, vstage);
 		skep_split_time(s, gpu, vstage, time);
 		follow_recompute(time, &plain);
+		skep_compute_take_measured(s, gpu, vstage);
 	}
 }
 
@@ -451,9 +486,40 @@ static bool make_links(struct skep_scenario *s)
 	return s->link_Bps != NULL;
 }
 
-/* What the members of a reduction need to know of each other. */
+/* The most bytes that a link from one machine to another carries during its latency. Paths without a limit have none to hide. */
+static bool make_ring_latency(struct skep_scenario *s)
+{
+	const struct skep_topology *t = &s->topology;
+	struct {
+		double up_Bps, down_Bps;
+		uint32_t machines;
+	} *best = calloc(t->places, sizeof *best);
+	double most = 0;
+	for (uint32_t i = 0; best && i < s->plan.workers; i++) {
+		const struct skep_machine *m = &t->machine[i];
+		best[m->place].up_Bps = fmax(best[m->place].up_Bps, m->up_Bps);
+		best[m->place].down_Bps = fmax(best[m->place].down_Bps, m->down_Bps);
+		best[m->place].machines++;
+	}
+	for (uint32_t from = 0; best && from < t->places; from++)
+		for (uint32_t to = 0; to < t->places; to++) {
+			double path = fmin(skep_path_least_Bps(t, from, to), skep_path_cap_Bps(t, from, to));
+			double rate_Bps = fmin(path, fmin(best[from].up_Bps, best[to].down_Bps));
+			bool used = best[from].machines > 0 && best[to].machines > (from == to);
+			if (used && isfinite(rate_Bps))
+				most = fmax(most, rate_Bps * skep_path_late_s(t, from, to));
+		}
+	s->plan.ring_latency_bytes = (uint64_t)fmin(ceil(most), 1e18);
+	bool made = best != NULL;
+	free(best);
+	return made;
+}
+
+/* What the members of a reduction need to know of each other, or of what is between them. */
 static bool make_collective(struct skep_scenario *s)
 {
+	if (s->plan.collective == SKEP_COLLECTIVE_RING)
+		return make_ring_latency(s);
 	if (s->plan.collective == SKEP_COLLECTIVE_HIERARCHICAL)
 		return make_sites(s);
 	return s->plan.collective != SKEP_COLLECTIVE_BUTTERFLY || make_links(s);
@@ -511,7 +577,8 @@ bool skep_plan_make(struct skep_scenario *s)
 		.offload = s->offload,
 	};
 	s->plan.samples = s->samples;
-	if (!make_collective(s) || !skep_overlap_make(s) || !skep_memory_make(s))
+	if (!make_collective(s) || !skep_overlap_make(s) || !skep_fragments_make(s) || !skep_memory_make(s) ||
+		!skep_dealing_make(s))
 		return false;
 	return s->plan.wiring != SKEP_WIRING_LATENCY || make_transfers(s);
 }

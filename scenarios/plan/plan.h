@@ -48,6 +48,12 @@ static inline struct skep_plan skep_plan_simulated(const struct skep_scenario *s
 	return plan;
 }
 
+/* Do activations pass through a codec on their way? */
+static inline bool skep_scenario_encodes(const struct skep_scenario *scenario)
+{
+	return scenario->activation_codec != SKEP_CODEC_NONE && !scenario->native_activations;
+}
+
 /* Time that the run takes at least if every GPU computes without a pause. */
 double skep_plan_least_seconds(const struct skep_scenario *scenario);
 

@@ -26,7 +26,6 @@
 #include "scenarios/plan/plan.h"
 #include "topologies/read/path.h"
 
-#define FLOAT_BYTES sizeof(float)
 #define TIME_NS_MAX 1e18 /* as in topologies/gpu/gpu.c */
 
 static const struct skep_gpu *gpu_of(const struct skep_scenario *s, uint32_t gpu)
@@ -43,6 +42,12 @@ static uint64_t to_ns(double seconds)
 static uint64_t longer(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
+}
+
+/* Of a parameter or a gradient as passes have it; moments and, in mixed precision, master copies are of 4 bytes. */
+static uint64_t number_bytes(const struct skep_scenario *s)
+{
+	return skep_model_number_bytes(&s->model);
 }
 
 struct skep_split skep_split_of(const struct skep_scenario *s, uint32_t gpu)
@@ -81,6 +86,15 @@ double skep_split_inner_s(const struct skep_scenario *s, uint32_t gpu, uint32_t 
 	       gathers_s(s, gpu, share.backward_gathers, share.backward_gathered_bytes);
 }
 
+double skep_scenario_crowding(const struct skep_scenario *s, uint32_t worker)
+{
+	const struct skep_machine *m = &s->topology.machine[worker];
+	uint32_t together = 0;
+	for (uint32_t i = 0; m->host > 0 && i < s->plan.workers; i++)
+		together += s->topology.machine[i].host == m->host;
+	return m->host > 0 ? fmax(1, (double)together * s->threads / gpu_of(s, m->gpu)->board.cores) : 1;
+}
+
 /* ---- the host --------------------------------------------------------------------------------------------------- */
 
 /* By all GPUs of a machine together: they share its memory. */
@@ -106,7 +120,7 @@ static uint64_t step_ns(
 	const struct skep_scenario *s, uint32_t gpu, uint32_t vstage, const struct skep_cost *share, uint64_t whole_ns)
 {
 	double g = skep_split_of(s, gpu).gpus, n = skep_split_owners(s);
-	double parameters = (double)(FLOAT_BYTES * share->parameters) / n;
+	double parameters = (double)(number_bytes(s) * share->parameters) / n;
 	double state = skep_plan_state_bytes(s, vstage) / g / n, overhead_s = gpu_of(s, gpu)->overhead_s;
 	double up_s = 0, host = 0;
 	switch (s->offload) {
@@ -129,7 +143,7 @@ static uint64_t step_ns(
 static uint64_t gradients_down_ns(const struct skep_scenario *s, uint32_t gpu, const struct skep_cost *share)
 {
 	double n = s->zero >= 2 ? skep_split_owners(s) : 1;
-	double bytes = (double)(FLOAT_BYTES * share->parameters) / n;
+	double bytes = (double)(number_bytes(s) * share->parameters) / n;
 	double host = host_s(s, gpu, 3 * bytes * skep_split_of(s, gpu).gpus);
 	return s->offload == SKEP_OFFLOAD_GRADIENTS ? to_ns(fmax(pcie_s(s, gpu, bytes), host)) : 0;
 }
@@ -161,7 +175,7 @@ static double machines_gather_s(const struct skep_scenario *s)
 {
 	const struct skep_topology *t = &s->topology;
 	uint32_t n = s->plan.workers;
-	double least_Bps = INFINITY, latency_s = 0, bytes = (double)(FLOAT_BYTES * s->stage[0].parameters);
+	double least_Bps = INFINITY, latency_s = 0, bytes = (double)(number_bytes(s) * s->stage[0].parameters);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t next = (i + 1) % n;
 		least_Bps = fmin(least_Bps, skep_path_lone_Bps(t, i, next));
@@ -178,7 +192,7 @@ static uint64_t machines_ns(const struct skep_scenario *s, uint8_t kind)
 
 static uint64_t bytes_of(const struct skep_scenario *s, uint8_t kind)
 {
-	return FLOAT_BYTES * s->stage[0].parameters * (s->plan.workers - 1) * more_gathers(s, kind);
+	return number_bytes(s) * s->stage[0].parameters * (s->plan.workers - 1) * more_gathers(s, kind);
 }
 
 uint64_t skep_split_round_bytes(const struct skep_scenario *s)

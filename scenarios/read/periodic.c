@@ -110,12 +110,19 @@ static void read_fragments(struct skep_reader *r, const struct skep_yaml_node *s
 			"that: %u is none, the next one is %u",
 			every, plan->fragments, steps, below + plan->fragments);
 	plan->inner_steps = r->diag->set ? 1 : steps / plan->fragments;
+	static const char *const patterns[] = {"sequential", "strided", NULL};
+	plan->strided = skep_read_choice(r, sync, "fragment_pattern", patterns, 0) == 1;
 	plan->inner_overlap = (uint32_t)skep_read_integer(r, sync, "overlap_steps", 0, plan->inner_steps, 1);
 	if (!r->diag->set && skep_read_has(r, sync, "delayed"))
 		skep_reader_fail(r, sync, "delayed",
 			"sync.delayed: with `streaming` workers go on while a fragment is summed, and overlap_steps says "
 			"for how long; leave this out");
 	plan->delayed = plan->inner_overlap > 0;
+	plan->inner_deadline = skep_read_bool(r, sync, "overlap_deadline", true) && plan->delayed;
+	if (!r->diag->set && !plan->delayed && skep_read_has(r, sync, "overlap_deadline"))
+		skep_reader_fail(r, sync, "overlap_deadline",
+			"sync.overlap_deadline: with `overlap_steps: 0` a worker waits for the sum of a fragment before the "
+			"next step; leave this out");
 	if (!r->diag->set && plan->delayed && plan->on_loss == SKEP_ON_LOSS_RERUN)
 		skep_reader_fail(r, sync, skep_read_has(r, sync, "overlap_steps") ? "overlap_steps" : "method",
 			"sync.overlap_steps: a round that is reduced while the next one runs cannot be run again: leave "
@@ -172,7 +179,7 @@ static void read_async(struct skep_reader *r, const struct skep_yaml_node *sync,
 	plan->async = plan->delayed = true;
 	if (plan->gather)
 		return;
-	plan->collective = SKEP_COLLECTIVE_CHAIN;
+	plan->collective = SKEP_COLLECTIVE_BROADCAST;
 	plan->sync_chunks = SKEP_SYNC_CHUNKS;
 }
 
@@ -204,7 +211,8 @@ static void read_gossip(struct skep_reader *r, const struct skep_yaml_node *sync
 void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
 {
 	static const char *const periodic[] = {"every", "mean_inner_steps", "outer", "mixing", NULL};
-	static const char *const streaming[] = {"fragments", "overlap_steps", NULL};
+	static const char *const streaming[] = {
+		"fragments", "overlap_steps", "overlap_deadline", "fragment_pattern", NULL};
 	struct skep_plan *plan = &s->plan;
 	int method = skep_read_choice(r, sync, "method", methods, METHOD_STEP);
 	if (method == METHOD_STEP)
@@ -248,6 +256,15 @@ void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *syn
 		skep_reader_fail(r, sync, "fragments",
 			"sync.fragments: %u fragments of a stage that has %llu parameters; take fewer",
 			s->plan.fragments, (unsigned long long)least);
+	for (uint32_t stage = 0; stage < s->plan.stages && s->plan.strided && !r->diag->set; stage++) {
+		uint32_t first, layers;
+		skep_model_cut(&s->model, s->plan.stages, stage, &first, &layers);
+		if (!s->stage[stage].fragment_first)
+			skep_reader_fail(r, sync, "fragment_pattern",
+				"sync.fragment_pattern: %u fragments of whole layers with parameters of their own, of stage %u, "
+				"which has %u layers; take fewer, or `sequential`",
+				s->plan.fragments, stage, layers);
+	}
 }
 
 static const char *method_of(const struct skep_plan *plan)
@@ -341,10 +358,13 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 			"alone\n");
 	if (plan->fragments > 1)
 		fprintf(out,
-			"            and sums one of %u fragments of each stage; each has its turn every %u steps and is "
-			"applied %u step%s later\n",
-			plan->fragments, plan->fragments * plan->inner_steps, plan->inner_overlap,
-			skep_plural(plan->inner_overlap));
+			"            and sums one of %u %sfragments of each stage; each has its turn every %u steps and is "
+			"applied %u step%s later%s\n",
+			plan->fragments, plan->strided ? "strided " : "", plan->fragments * plan->inner_steps,
+			plan->inner_overlap, skep_plural(plan->inner_overlap),
+			plan->inner_deadline ? ", for which a worker waits"
+			: plan->delayed      ? ", or when it is there"
+					     : "");
 	fprintf(out, "            outer optimizer %s, lr %g, momentum %g",
 		s->outer.kind == SKEP_OPTIMIZER_SGD ? "sgd" : "nesterov", (double)s->outer.learning_rate,
 		(double)s->outer.momentum);
@@ -370,7 +390,9 @@ void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON *periodic = cJSON_AddObjectToObject(root, "periodic");
 	cJSON_AddStringToObject(periodic, "method", method_of(plan));
 	cJSON_AddNumberToObject(periodic, "fragments", skep_plan_fragments(plan));
+	cJSON_AddStringToObject(periodic, "fragment_pattern", plan->strided ? "strided" : "sequential");
 	cJSON_AddNumberToObject(periodic, "overlap_steps", plan->inner_overlap);
+	cJSON_AddBoolToObject(periodic, "overlap_deadline", plan->inner_deadline);
 	cJSON_AddNumberToObject(periodic, "inner_steps", plan->inner_steps);
 	cJSON_AddStringToObject(periodic, "steps_by", plan->inner_by_share ? "share" : "progress");
 	cJSON_AddNumberToObject(periodic, "microbatches_per_step", skep_plan_inner_batch(plan));

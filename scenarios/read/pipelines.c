@@ -171,7 +171,7 @@ void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *sch
 		check_shares(r, schedule, s);
 	check_groups(r, schedule, s);
 	plan->wiring = SKEP_WIRING_FIXED;
-	plan->recompute = plan->pipeline == SKEP_PIPELINE_GPIPE && s->checkpoint_activations;
+	plan->recompute = plan->pipeline == SKEP_PIPELINE_GPIPE && s->checkpoint_activations != SKEP_CHECKPOINTING_NONE;
 	if (!r->diag->set)
 		plan->in_flight = skep_plan_fixed_in_flight(plan);
 }

@@ -16,6 +16,7 @@
 
 #include "core/names.h"
 #include "models/corpus/tokens.h"
+#include "models/read/given.h"
 #include "models/weights/safetensors.h"
 #include "scenarios/plan/loss.h"
 #include "scenarios/plan/memory.h"
@@ -129,6 +130,8 @@ static void read_topology(struct draft *d, const struct skep_yaml_node *cluster)
 	s->topology.seed = s->seed;
 	s->extra_latency_s = skep_read_quantity(&d->r, cluster, "extra_latency", SKEP_TIME, 0, DAY_S, 0);
 	skep_topology_add_latency(&s->topology, s->extra_latency_s);
+	s->bandwidth_scale = skep_read_number(&d->r, cluster, "bandwidth_scale", 1e-6, 1e6, 1);
+	skep_topology_scale_bandwidth(&s->topology, s->bandwidth_scale);
 	s->plan.workers = s->topology.machines;
 	s->first_stage_of = calloc(s->plan.workers, sizeof *s->first_stage_of);
 	if (!s->first_stage_of)
@@ -163,7 +166,6 @@ static void read_cluster(struct draft *d)
 	read_price_start(d, map);
 	read_allocation(d, map);
 	skep_compute_read(&d->r, map, &d->s->compute);
-	skep_compute_prepare(d->s, &d->r, map);
 	if (!d->r.diag->set)
 		skep_split_read_cluster(&d->r, map, d->s);
 	if (!d->r.diag->set)
@@ -228,7 +230,9 @@ static void read_schedule(struct draft *d)
 	plan->routing = (enum skep_routing)skep_read_choice(&d->r, map, "routing", routings, SKEP_ROUTING_PEER);
 	read_batch(d, map);
 	d->s->activation_codec = read_codec(d, map, false);
-	d->s->checkpoint_activations = skep_read_bool(&d->r, map, "checkpoint_activations", false);
+	static const char *const checkpointing[] = {"false", "true", "all", NULL};
+	d->s->checkpoint_activations = (enum skep_checkpointing)skep_read_choice(
+		&d->r, map, "checkpoint_activations", checkpointing, SKEP_CHECKPOINTING_NONE);
 	plan->barrier = skep_read_bool(&d->r, map, "barrier", false);
 	if (skep_read_has(&d->r, map, "reissue_timeout"))
 		plan->reissue_timeout_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "reissue_timeout",
@@ -327,6 +331,11 @@ static void read_train(struct draft *d)
 	const struct skep_yaml_node *map = group(d, "train");
 	d->s->arithmetic =
 		(enum skep_arithmetic)skep_read_choice(&d->r, map, "arithmetic", arithmetic, SKEP_ARITHMETIC_REAL);
+	skep_given_check(&d->r, group(d, "schedule"), &d->s->model, d->s->samples);
+	if (!d->r.diag->set && d->s->arithmetic == SKEP_ARITHMETIC_REAL && d->s->model.kind == SKEP_MODEL_GIVEN)
+		skep_reader_fail(&d->r, map, skep_read_has(&d->r, map, "arithmetic") ? "arithmetic" : NULL,
+			"train.arithmetic: %.60s is known by the figures of its layers alone; take `arithmetic: none`",
+			d->s->model.name);
 	if (!d->r.diag->set && d->s->arithmetic == SKEP_ARITHMETIC_REAL && d->s->model.kind == SKEP_MODEL_TRANSFORMER &&
 		d->s->model.architecture == SKEP_ARCHITECTURE_NONE)
 		skep_reader_fail(&d->r, map, skep_read_has(&d->r, map, "arithmetic") ? "arithmetic" : NULL,
@@ -430,6 +439,8 @@ static void read_root(struct draft *d)
 	read_checkpoint(d);
 	read_train(d);
 	read_simulate(d);
+	skep_compute_choose_types(d->s, &d->r, group(d, "cluster"));
+	skep_compute_prepare(d->s, &d->r, group(d, "cluster"));
 	skep_planned_read(&d->r, d->root, d->s);
 	skep_reader_close_map(&d->r, d->root);
 	if (d->r.diag->set)
@@ -537,12 +548,15 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->timing);
 	free(scenario->memory_bytes);
 	free(scenario->memory);
+	free(scenario->in_flight_limit);
+	free(scenario->speed);
 	free(scenario->place_of);
 	free(scenario->transfer_ns);
 	free(scenario->site_of);
 	free(scenario->link_Bps);
 	free(scenario->bucket_first);
 	free(scenario->part_end);
+	free(scenario->fragment_first);
 	free(scenario->liar);
 	free(scenario->machine_of);
 	free(scenario->stands_by);

@@ -66,6 +66,7 @@ struct skep_scenario {
 	struct skep_model model;
 	struct skep_topology topology;
 	double extra_latency_s; /* that each of its links has beyond what its file says */
+	double bandwidth_scale; /* of what its file says, that its links and machines carry */
 	bool has_trace;
 	char trace_path[512];         /* where it was read; "": there is none */
 	struct skep_churn churn;      /* has_trace: who is there when; else empty, all are there */
@@ -88,7 +89,10 @@ struct skep_scenario {
 	bool usual_in_flight;              /* the file does not say schedule.in_flight: it follows from the sizes */
 	uint32_t batch;                    /* samples per round: microbatches * samples */
 	enum skep_codec activation_codec;
-	bool checkpoint_activations;
+	enum skep_checkpointing checkpoint_activations;
+	bool native_activations,
+		native_gradients; /* these travel in the 2 bytes that they are computed in: no codec does
+	                                              anything, and that of their size stands for it */
 	enum skep_arithmetic arithmetic;
 	struct skep_law *law;         /* with arithmetic: law, else NULL; see loss.h */
 	struct skep_planned *planned; /* what `skep plan` is asked for; NULL: the file does not say; see planned.h */
@@ -127,8 +131,11 @@ struct skep_scenario {
 	double bucket_bytes;           /* of gradients, with plan.promise ... */
 	uint64_t *bucket_first;        /* ... [model.layers] for all stages together, else NULL, and ... */
 	uint64_t *part_end;            /* ... [gpus * model.layers], see overlap.c */
+	uint64_t *fragment_first;      /* [stages * fragments], where they are strided, else NULL; see fragments.c */
 	double *memory_bytes;          /* [stages] on one GPU, the most of those that serve it */
 	struct skep_memory *memory;    /* [gpus * stages] the same in its parts, see docs/costs.md */
+	uint32_t *speed;               /* [workers] of the plan, and ... */
+	uint32_t *in_flight_limit;     /* ... [workers], see dealing.h; else NULL */
 	uint32_t machines_out;         /* of the topology's file that cluster.allocation leaves out ... */
 	uint32_t *machine_of;          /* ... [workers] numbers in that file; NULL: the workers' own. See pool.h */
 	bool *stands_by;               /* [workers] the standbys of the plan; NULL: there is none */
@@ -163,6 +170,10 @@ uint64_t skep_scenario_op_bytes(const struct skep_scenario *scenario, const stru
 
 /* The price of all machines of the topology together when the run starts; false if the price of one is not known. */
 bool skep_scenario_price(const struct skep_scenario *scenario, double *ret_usd_per_h);
+
+/* How many times as long as alone operations of such a machine take while all workers of its host compute; 1: it has cores
+ * enough, or does not say. */
+double skep_scenario_crowding(const struct skep_scenario *scenario, uint32_t worker);
 
 /* What the worker's device is to tell of its gradients. */
 struct skep_byzantine skep_scenario_byzantine(const struct skep_scenario *scenario, uint32_t worker);

@@ -19,11 +19,15 @@ static const char *turn(const char *path, uint32_t *left)
 	return (*left)-- == 0 ? path : NULL;
 }
 
-/* Tables that times were looked up in: two a GPU, products and layers; "": there is none. */
+#define TABLES 3u /* of a GPU */
+
+/* Tables that times were looked up in: products, layers and stages; "": there is none. */
 static const char *table_path(const struct skep_scenario *scenario, uint32_t n)
 {
-	const struct skep_predictor *p = &scenario->predictor[n / 2];
-	const struct skep_gpu_table *t = n % 2 == 0 ? p->products : p->layers;
+	const struct skep_predictor *p = &scenario->predictor[n / TABLES];
+	const struct skep_gpu_table *t = n % TABLES == 0 ? p->products : p->layers;
+	if (n % TABLES == 2)
+		return p->stages != NULL ? p->stages->path : "";
 	return t != NULL ? t->path : "";
 }
 
@@ -47,7 +51,7 @@ const char *skep_scenario_source(const struct skep_scenario *scenario, uint32_t 
 		found = turn(fixed[f], &i);
 	for (uint32_t g = 0; found == NULL && g < t->gpus; g++)
 		found = turn(t->gpu[g].path, &i);
-	for (uint32_t n = 0; found == NULL && scenario->predictor && n < 2 * t->gpus; n++)
+	for (uint32_t n = 0; found == NULL && scenario->predictor && n < TABLES * t->gpus; n++)
 		if (!named_before(scenario, n))
 			found = turn(table_path(scenario, n), &i);
 	for (uint32_t p = 0; found == NULL && p < t->prices; p++)

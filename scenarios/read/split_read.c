@@ -145,7 +145,7 @@ bool skep_scenario_runs(const struct skep_scenario *s, bool pace, const char *re
 	static const char *const keys[][2] = {
 		{"model", "file"}, {"train", "arithmetic"}, {"sync", "zero"}, {"cluster", "topology"}};
 	uint32_t which = 0;
-	if (s->model.kind == SKEP_MODEL_TRANSFORMER && s->model.architecture == SKEP_ARCHITECTURE_NONE) {
+	if (s->model.kind != SKEP_MODEL_MLP && s->model.architecture == SKEP_ARCHITECTURE_NONE) {
 		skep_fail(reterr,
 			"model %s is known by its cost alone, so there is nothing to compute: simulate it with `skep sim`, or "
 			"run a model with an architecture, such as models/tiny-gpt2.yaml with `train.data: {corpus: text}`",

@@ -10,7 +10,7 @@
 
 static const enum skep_collective OFFERED[] = {SKEP_COLLECTIVE_RING, SKEP_COLLECTIVE_PARAMETER_SERVER,
 	SKEP_COLLECTIVE_REDUCE_BROADCAST, SKEP_COLLECTIVE_ALL_TO_ALL, SKEP_COLLECTIVE_HALVING_DOUBLING,
-	SKEP_COLLECTIVE_TREE, SKEP_COLLECTIVE_HIERARCHICAL, SKEP_COLLECTIVE_BUTTERFLY};
+	SKEP_COLLECTIVE_TREE, SKEP_COLLECTIVE_HIERARCHICAL, SKEP_COLLECTIVE_BUTTERFLY, SKEP_COLLECTIVE_CHAIN};
 enum { OFFERS = sizeof OFFERED / sizeof OFFERED[0] };
 
 void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_plan *plan)
@@ -19,12 +19,15 @@ void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yam
 	for (uint32_t i = 0; i < OFFERS; i++)
 		name[i] = skep_collective_name((uint8_t)OFFERED[i]);
 	plan->collective = OFFERED[skep_read_choice(reader, map, "collective", name, 0)];
-	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY)
-		plan->sync_chunks =
-			(uint32_t)skep_read_integer(reader, map, "chunks", 1, SKEP_SYNC_CHUNKS_MAX, SKEP_SYNC_CHUNKS);
+	bool ring = plan->collective == SKEP_COLLECTIVE_RING; /* whose default is a rule of the core */
+	if (ring || plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY ||
+		plan->collective == SKEP_COLLECTIVE_CHAIN)
+		plan->sync_chunks = (uint32_t)skep_read_integer(
+			reader, map, "chunks", 1, SKEP_SYNC_CHUNKS_MAX, ring ? 0 : SKEP_SYNC_CHUNKS);
 	else if (skep_read_has(reader, map, "chunks"))
 		skep_reader_fail(reader, map, "chunks",
-			"sync.chunks: `%s` has as many chunks as members: take `tree` or `butterfly`, or leave it out",
+			"sync.chunks: `%s` sends what it sends in one piece: take `ring`, `chain`, `tree` or "
+			"`butterfly`, or leave it out",
 			skep_collective_name((uint8_t)plan->collective));
 }
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # arithmetic.sh - what is decided does not depend on what is computed: the same digest, time, bytes and ledger with arithmetic (on one
-# thread and on two) and without, as long as no target ends the run; and another digest as soon as one does.
+# thread and on two) and without, as long as no target ends the run and passes are timed in one type; and another digest as soon as one
+# does.
 set -u
 . tests/cli/lib.sh
 needs python3
@@ -15,7 +16,7 @@ print({key: value for key, value in run.items() if key not in told})' "$out"
 }
 
 simulated() { # simulated OPTION...: the figures
-	run_skep sim "$@" --json -q
+	run_skep sim "$@" --set cluster.compute.type=fp32 --json -q
 	figures
 }
 

@@ -20,6 +20,7 @@ plain = lambda link: ("window_bytes" not in link and not link["loss"] and not li
 labels = {
     "model": True,
     "cluster": True,
+    "type": True,
     "network": any(not plain(link) for link in network["links"]) or bool(network["sites"]),
     "churn": seen["trace"] is not None,
     "standby": bool(seen["standby"]),
@@ -39,7 +40,7 @@ labels = {
     "split": any(m["gpus_per_worker"] > 1 for m in seen["machines"]),
     "zero": seen["zero"] > 0,
     "codecs": seen["activation_compression"] != "none" or seen["reduction_compression"] != "none",
-    "sync": seen["collective"] != "ring" or seen["collectives"] == "flows",
+    "sync": seen["collective"] != "ring" or seen["collectives"] == "flows" or any(s["ring_segments"] > 1 for s in seen["stages"]),
     "overlap": seen["overlap"] is not None,
     "aggregate": seen["aggregate"] != "mean",
     "byzantine": seen["byzantine"] is not None,
@@ -53,6 +54,7 @@ labels = {
 phrases = {
     "source: ": bool(seen["source"]),
     "every link is ": seen["extra_latency_s"] > 0,
+    "every line carries ": seen["bandwidth_scale"] != 1,
     "worker's CPU": seen["threads"] > 1,
     "checkpoint every": seen.get("checkpoint_every", 0) > 0,
     "is merged as one": bool(seen["periodic"]) and seen["periodic"].get("group_size", 1) > 1,
@@ -60,7 +62,8 @@ phrases = {
     "extrapolated: ": bool(seen["law"]) and seen["law"]["extrapolated"],
     "asked back": seen["patience_s"] > 0,
     "pass through the first-stage worker": seen["routing"] == "trainer",
-    "chunks that follow each other": seen["collective"] in ("tree", "butterfly"),
+    "chunks that follow each other": seen["collective"] in ("tree", "butterfly", "chain"),
+    "goes round the ring in segments": any(stage["ring_segments"] > 1 for stage in seen["stages"]),
     "one flow per link": seen["collectives"] == "flows",
     "then as the price histories say": seen["price_changes"],
     "drawn by the seed from its law": seen["trace_law"] is not None,
@@ -122,6 +125,9 @@ if labels["data"]:
     assert " is seen %.4g times over" % seen["data"]["times_seen"] in text
     times = seen["rounds"] * seen["samples_per_round"] / seen["data"]["training_samples"]
     assert abs(seen["data"]["times_seen"] / times - 1) < 1e-9, (seen["data"], times)
+if phrases["goes round the ring in segments"]:
+    segments = re.search(r"in segments, by stage: ([\d, ]+)\n", text)[1]
+    assert [int(k) for k in segments.split(",")] == [stage["ring_segments"] for stage in seen["stages"]], segments
 if labels["tied"]:
     number(r"table, (\d+) parameters", seen["tied_parameters"])
 if labels["aggregate"]:
@@ -146,6 +152,8 @@ if labels["zero"]:
     number(r"zero +stage (\d)", seen["zero"])
 if phrases["every link is "]:
     number(r"every link is ([\d.]+) ms", 1e3 * seen["extra_latency_s"])
+if phrases["every line carries "]:
+    number(r"every line carries ([\d.e-]+) times", seen["bandwidth_scale"])
 assert not re.search(r"(?<!, )\b1 (layers|stages|workers|rounds|chunks|samples|microbatches)\b", text), "a plural of one"
 assert not re.search(r"[ \t]$", text, re.M), "blanks at the end of a line"
 
@@ -168,7 +176,7 @@ same() { # same NAME ARGUMENT...
 	check "check $name: text and JSON tell the same" python3 "$scratch/same.py" "$scratch/text" "$out"
 }
 
-for file in "$root"/scenarios/*.yaml "$root"/scenarios/baselines/*.yaml; do
+for file in "$root"/scenarios/*.yaml "$root"/scenarios/{baselines,papers}/*.yaml; do
 	same "${file#"$root/"}" "$file"
 done
 two=$root/scenarios/two-datacentres.yaml
@@ -200,6 +208,7 @@ same 'a liar' "$two" --set 'cluster.byzantine={workers: [2], attack: noise, scal
 same 'flows' "$two" --set simulate.collectives=flows --set train.arithmetic=none
 same 'a barrier' "$root/scenarios/baselines/gpipe.yaml" --set schedule.barrier=true
 same 'longer links' "$two" --set 'cluster.extra_latency=3 ms'
+same 'thinner lines' "$two" --set cluster.bandwidth_scale=0.25
 same 'tied over stages' "$root/scenarios/shakespeare.yaml" --set "model.file=$root/tests/bad/model-tied.yaml"
 same 'threads' "$two" --set cluster.threads=3
 same 'noise' "$root/scenarios/opt-350m.yaml" --set cluster.compute.noise=0.05

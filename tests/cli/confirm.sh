@@ -8,7 +8,7 @@ set -u
 needs python3
 
 two=("$root/scenarios/two-datacentres.yaml")
-none=(--set train.arithmetic=none --set train.until.steps=6)
+none=(--set train.arithmetic=none --set train.until.steps=6 --set cluster.compute.type=fp32)
 ln -s "$root/models" "$root/topologies" "$root/scenarios" .
 
 # ---- refused ----------------------------------------------------------------------------------------------------------

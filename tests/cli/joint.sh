@@ -29,7 +29,7 @@ fitted:
   misfit: 0.01
 END
 ln -s "$root/models" "$root/topologies" .
-two=("$root/scenarios/two-datacentres.yaml")
+two=("$root/scenarios/two-datacentres.yaml" --set cluster.compute.type=fp32)
 law=(--set train.arithmetic=law --set "train.law.file=$PWD/law.yaml" --set train.until='{steps: 400, loss: 2.5}')
 
 # ---- refused ----------------------------------------------------------------------------------------------------------

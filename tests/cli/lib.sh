@@ -45,6 +45,37 @@ job() { # job FILE SEED STEPS WORKERS STAGES
 	END
 }
 
+# The same by plain descent, whose steps have a closed form, in two stages: swarm.yaml, for so many machines.
+descent() { # descent NAME WORKERS BATCH STEPS
+	place "$2"
+	cat >swarm.yaml <<-END
+	name: $1
+	seed: 3
+	model: {file: $root/models/square-mlp.yaml, stages: 2}
+	cluster: {topology: place-$2.yaml, allocation: {method: strided}}
+	schedule: {global_batch: $3, microbatch: 16}
+	train: {optimizer: {name: sgd, lr: 2.0e-4}, until: {steps: $4}}
+	END
+}
+
+# A GPU whose layers take what rows of a table say, for a model of that name: gpus/steady.yaml.
+steady() { # steady MODEL ROW...
+	local model=$1
+	shift
+	mkdir -p gpus
+	cat >gpus/steady.yaml <<-END
+	name: steady
+	source: Assumed for this test.
+	flops: 10 TFLOP/s
+	efficiency: 1
+	memory_bandwidth: 100000 GB/s
+	memory: 1000 GB
+	overhead: 0 s
+	tables: [{file: steady.csv, of: layers, model: $model, type: fp32, source: derived by hand}]
+	END
+	printf '%s\n' layer,tensor_parallel,microbatch,forward_us,backward_us,update_us,forward_flop,forward_bytes "$@" >gpus/steady.csv
+}
+
 # For runs over MPI. Those of two builds may go side by side (quickstart); a test that measures how fast something is waits until it is
 # `alone`, and holds the others back.
 mpi_environment() { # mpi_environment [alone]

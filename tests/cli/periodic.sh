@@ -7,15 +7,7 @@ set -u
 . tests/cli/lib.sh
 needs python3
 
-place 6
-cat >swarm.yaml <<-END
-name: periodic
-seed: 3
-model: {file: $root/models/square-mlp.yaml, stages: 2}
-cluster: {topology: place-6.yaml, allocation: {method: strided}}
-schedule: {global_batch: 384, microbatch: 16}
-train: {optimizer: {name: sgd, lr: 2.0e-4}, until: {steps: 24}}
-END
+descent periodic 6 384 24
 diloco() { # diloco H OPTION ..
 	accepts "H = $1" sim swarm.yaml --json -q --set sync.method=diloco --set "sync.every=$1" "${@:2}"
 }
@@ -97,6 +89,8 @@ streaming=(--set sync.method=streaming --set sync.every=4 --set sync.fragments=2
 refuses 'fragments of another method' 'sync.fragments: comes with `method: streaming` alone' check swarm.yaml --set sync.fragments=2
 refuses 'no multiple' 'sync.every: 3 fragments have their turns' check swarm.yaml "${streaming[@]}" --set sync.fragments=3
 refuses 'an overlap of more than a round' 'sync.overlap_steps: expected' check swarm.yaml "${streaming[@]}" --set sync.overlap_steps=3
+refuses 'a pattern of nothing' 'sync.fragment_pattern: comes with `method: streaming` alone' check swarm.yaml --set sync.fragment_pattern=strided
+refuses 'a deadline for nothing' 'sync.overlap_deadline: with `overlap_steps: 0`' check swarm.yaml "${streaming[@]}" --set sync.overlap_steps=0 --set sync.overlap_deadline=true
 refuses 'delayed twice' 'sync.delayed: with `streaming`' check swarm.yaml "${streaming[@]}" --set sync.delayed=true
 async=(--set sync.method=async --set sync.every=4)
 refuses 'what it did meanwhile, in part' 'sync.mixing: with `method: async`' check swarm.yaml "${async[@]}" --set sync.mixing=0.5
@@ -131,6 +125,47 @@ waited() { # no pass between a pseudo-gradient and the step of its merge, and wi
 	END
 }
 check 'makes no pass meanwhile' waited
+# ---- fragments of strided layers ------------------------------------------------------------------------------------------------
+
+# One worker in each stage, whose outer step is all of what it has come: plain descent, whatever is in which fragment.
+cp swarm.yaml six.yaml
+descent one-each 2 384 24
+alone() { # alone PATTERN DB OPTION ..
+	rm -f "$2"
+	accepts "alone, $1" sim swarm.yaml --json -q --db "$2" --set train.arithmetic=real --set 'sync.outer={optimizer: sgd, lr: 1}' \
+		--set sync.method=streaming --set sync.every=2 --set sync.fragments=2 --set sync.overlap_steps=0 \
+		--set "sync.fragment_pattern=$1" "${@:3}"
+}
+alone strided strided.db
+alone sequential sequential.db
+rm -f plain.db
+accepts 'alone, plain descent' sim swarm.yaml --json -q --db plain.db --set train.arithmetic=real
+# The layers of square-mlp have 256, 16512 (seven times) and 129 parameters, five layers in stage 0 and four in stage 1: fragment 0 of
+# two has layers 0, 2 and 4 of stage 0, fragment 1 has 1 and 3; of stage 1 layers 0 and 2, and 1 and 3. So long a pseudo-gradient takes.
+strides() {
+	python3 - <<-'END'
+	import sqlite3
+	def rows(db, what):
+	    return sqlite3.connect(db).execute(what).fetchall()
+	def losses(db):
+	    return [r[0] for r in rows(db, "SELECT loss FROM rounds ORDER BY round")]
+	plain = losses("plain.db")
+	for other in ("strided.db", "sequential.db"):
+	    assert len(plain) == 24 and all(abs(a / b - 1) < 1e-4 for a, b in zip(plain, losses(other), strict=True)), losses(other)
+	layers = [256] + 7 * [16512] + [129]
+	time = {}
+	for stage, odd, seconds in rows("strided.db", "SELECT stage, round % 2, avg(end_s - begin_s) FROM ops WHERE kind = 'pseudo_grad' "
+	                                              "GROUP BY 1, 2"):
+	    time[stage, odd] = seconds
+	for stage, first in ((0, 0), (1, 5)):
+	    part = [sum(layers[first + f:5 if stage == 0 else 9:2]) for f in (0, 1)]
+	    assert abs(time[stage, 0] / time[stage, 1] / (part[0] / part[1]) - 1) < 0.01, (stage, time, part)
+	END
+}
+check 'and each fragment has every second layer' strides
+refuses 'more fragments than layers' 'sync.fragment_pattern: 16 fragments of whole layers' check swarm.yaml --set sync.method=streaming \
+	--set sync.every=16 --set sync.fragments=16 --set sync.fragment_pattern=strided
+cp six.yaml swarm.yaml
 gathers=("${async[@]}" --set sync.aggregate=zeno --set sync.collective=butterfly)
 refuses 'nothing to sum' 'sync.collective: with `method: async` a merge has one part' check swarm.yaml "${async[@]}" --set sync.collective=tree
 refuses 'parts of a mean' 'sync.group_size: comes with `method: async` and an `aggregate`' check swarm.yaml "${async[@]}" --set sync.group_size=3

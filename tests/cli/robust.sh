@@ -12,7 +12,7 @@ cat >swarm.yaml <<-END
 name: together
 seed: 3
 model: {file: $root/models/square-mlp.yaml, stages: 2}
-cluster: {topology: place-6.yaml, allocation: {method: strided}}
+cluster: {topology: place-6.yaml, allocation: {method: strided}, compute: {type: fp32}}
 schedule: {global_batch: 96, microbatch: 16}
 train: {arithmetic: none, optimizer: {name: adamw, lr: 2.0e-3}, until: {steps: 8}}
 END

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# thin_lines.py KIND STAGES MODEL_CHUNKS MICROBATCHES BYTES BIT_PER_S LATENCY_S - how long the passes of a fixed pipeline take, in seconds,
+# thin_lines.py KIND STAGES MODEL_CHUNKS MICROBATCHES BYTES BIT_PER_S LATENCY_S [RECOMPUTED] - how long the passes of a fixed pipeline take, in seconds,
 # by hand: each worker makes its passes in the order that the papers give; a pass begins when the one before it has ended and
 # what it needs has arrived; a line from one worker to another serves one message at a time, in order:
 #   arrival(k) = max(end of pass k + latency, arrival(k - 1)) + bytes / rate
-# Forward passes take 18 ms, backward passes 36 ms, for each of eight blocks.
+# Forward passes take 18 ms, backward passes 36 ms, for each of eight blocks. RECOMPUTED: `false`; `true`: a backward pass begins
+# with the forward pass, but in the last stage; `all`: in all of them.
 import sys
 
 FORWARD_S, BACKWARD_S, BLOCKS = 0.018, 0.036, 8
@@ -41,7 +42,7 @@ def interleaved(stage, stages, chunks, microbatches):
     return order + [nth(k, True) for k in range(all_passes - ahead, all_passes)]
 
 
-def span(order_of, stages, chunks, microbatches, message_s, latency_s):
+def span(order_of, stages, chunks, microbatches, message_s, latency_s, recomputed):
     order = [order_of(s, stages, chunks, microbatches) for s in range(stages)]
     last = stages * chunks - 1  # virtual stage
     scale = BLOCKS / stages / chunks
@@ -57,7 +58,9 @@ def span(order_of, stages, chunks, microbatches, message_s, latency_s):
                 v = chunk * stages + s
                 if (kind, v, m) not in arrived:
                     break
-                free[s] = max(free[s], arrived[kind, v, m]) + scale * (FORWARD_S if kind == "f" else BACKWARD_S)
+                again = recomputed == "all" or (recomputed == "true" and v < last)
+                backward_s = BACKWARD_S + (FORWARD_S if again else 0)
+                free[s] = max(free[s], arrived[kind, v, m]) + scale * (FORWARD_S if kind == "f" else backward_s)
                 at[s] += 1
                 moved = True
                 if kind == "f" and v == last:
@@ -76,9 +79,10 @@ def span(order_of, stages, chunks, microbatches, message_s, latency_s):
 def main():
     kind, numbers = sys.argv[1], sys.argv[2:]
     stages, chunks, microbatches = (int(n) for n in numbers[:3])
-    size, rate, latency_s = (float(n) for n in numbers[3:])
+    size, rate, latency_s = (float(n) for n in numbers[3:6])
+    recomputed = numbers[6] if len(numbers) > 6 else "false"
     order_of = {"gpipe": gpipe, "1f1b": one_f_one_b, "interleaved": interleaved}[kind]
-    print("%.6f" % span(order_of, stages, chunks, microbatches, 8 * size / rate, latency_s))
+    print("%.6f" % span(order_of, stages, chunks, microbatches, 8 * size / rate, latency_s, recomputed))
 
 
 main()

@@ -27,7 +27,7 @@ silent() { # silent FILE
 	[ ! -s "$1" ]
 }
 
-for command in check sim run plan sweep export compare fit plot replay probe bench help; do
+for command in check sim run plan sweep export compare fit plot replay probe calibrate published bench help; do
 	accepts "skep $command --help" "$command" --help
 	check "skep $command --help tells of $command" grep -q "skep $command" "$out"
 	check "skep $command --help is quiet on stderr" silent "$err"
@@ -35,7 +35,7 @@ for command in check sim run plan sweep export compare fit plot replay probe ben
 		"! grep -q -e ' -o F' '$out' || grep -q -e '^  -o, --output F[A-Z]* ' '$out'"
 done
 accepts 'skep --help' --help
-for command in check sim run plan sweep export compare fit plot replay probe bench trace topology help; do
+for command in check sim run plan sweep export compare fit plot replay probe calibrate published bench trace topology help; do
 	check "skep --help lists $command" grep -qw "$command" "$out"
 done
 accepts 'skep --version' --version
@@ -43,10 +43,10 @@ check 'skep --version says it' grep -qE '^skep [0-9a-z]' "$out"
 check 'help and version make no files' test -z "$(ls -A)"
 
 # All that the tree ships can be read. A scenario names files from the root of the tree, which is found above it.
-for file in "$root"/scenarios/*.yaml "$root"/scenarios/baselines/*.yaml; do
+for file in "$root"/scenarios/*.yaml "$root"/scenarios/{baselines,papers}/*.yaml; do
 	accepts "skep check ${file#"$root/"}" check "$file"
 done
-for file in "$root"/topologies/*.yaml; do
+for file in "$root"/topologies/*.yaml "$root"/scenarios/papers/topologies/*.yaml; do
 	accepts "skep topology stats ${file#"$root/"}" topology stats "$file"
 done
 
@@ -92,6 +92,8 @@ refuses 'compare with one run' '^skep: compare takes two runs, or none' compare 
 refuses 'compare with a word' '^skep: one is not the number of a run' compare one two
 refuses 'plot without a kind' '^skep: plot takes KIND .*-o FILE; see skep plot --help$' plot -o a.png
 refuses 'plot without a target' '^skep: plot needs -o FILE' plot accuracy
+refuses 'calibrate without a run' '^skep: calibrate takes RUN -o FOLDER; see skep calibrate --help$' calibrate
+refuses 'calibrate without a folder' '^skep: calibrate: -o FOLDER: where to write' calibrate 1
 refuses 'replay without a run' '^skep: replay takes RUN; see skep replay --help$' replay
 
 for word in import stats generate; do

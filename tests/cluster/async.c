@@ -87,9 +87,9 @@ void weather_merges(struct skep_plan *plan, uint64_t random)
 	plan->async_waits = random % 3 == 0;
 	plan->gather = random % 3 == 1;
 	plan->group_size = plan->gather ? 2 + (uint32_t)(random >> 8) % 5 : 0;
-	plan->collective = plan->gather ? gathers[random >> 40 & 3] : SKEP_COLLECTIVE_CHAIN;
+	plan->collective = plan->gather ? gathers[random >> 40 & 3] : SKEP_COLLECTIVE_BROADCAST;
 	plan->on_loss = SKEP_ON_LOSS_REPORT;
-	plan->fragments = plan->inner_overlap = 0;
+	plan->fragments = plan->inner_overlap = plan->inner_deadline = 0;
 	plan->clip = false;
 }
 

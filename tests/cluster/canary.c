@@ -313,7 +313,9 @@ static void open_round(struct naive_step s)
 		issued->microbatch = first;
 		issued->value = share;
 		issued->peer = (struct skep_peer){list[i], 1};
-		say(s, SKEP_MESSAGE_GRANT, list[i], first)->u.grant.count = share;
+		struct skep_message *grant = say(s, SKEP_MESSAGE_GRANT, list[i], first);
+		grant->u.grant.count = share;
+		grant->u.grant.in_flight = s.plan->in_flight;
 		first += share;
 	}
 }

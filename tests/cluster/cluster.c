@@ -301,7 +301,7 @@ static void step(struct cluster *c, struct process *p, const struct skep_event *
 		plan.wait_for_join_ns /= 4;
 	if (c->setup.sabotage == SABOTAGE_ORDER_SWAPPED && skep_plan_fixed(&plan) && !skep_plan_no_flush(&plan) &&
 		p != &c->process[plan.workers])
-		plan.pipeline = plan.pipeline == SKEP_PIPELINE_1F1B ? SKEP_PIPELINE_GPIPE : SKEP_PIPELINE_1F1B;
+		plan.pipeline = plan.pipeline == SKEP_PIPELINE_GPIPE ? SKEP_PIPELINE_SWARM : SKEP_PIPELINE_GPIPE;
 	if (c->setup.sabotage == SABOTAGE_SPARE_HASTY)
 		plan.stands_by = NULL;
 	c->setup.machine->step(p->node, &plan, event, actions);

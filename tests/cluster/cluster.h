@@ -83,7 +83,7 @@ enum sabotage {
 	SABOTAGE_WHOLE_SHORT,       /* one ALLREDUCE lacks the share of a member */
 	SABOTAGE_CANCEL_DEAF,       /* one CANCEL is not heard */
 	SABOTAGE_PARTNER_WRONG,     /* one FORWARD goes to a worker of another pipeline */
-	SABOTAGE_ORDER_SWAPPED,     /* workers of 1F1B believe in GPipe, and all others in 1F1B */
+	SABOTAGE_ORDER_SWAPPED,     /* workers of GPipe believe in a swarm, all others in GPipe */
 	SABOTAGE_TURN_DEAF,         /* one DRAIN reaches its worker as a heartbeat */
 	SABOTAGE_TURN_INVENTED,     /* one GRANT becomes a DRAIN for the last worker of its pipeline */
 	SABOTAGE_VSTAGE_WRONG,      /* one FORWARD names another slice of its stage */

@@ -197,7 +197,7 @@ static void draw_collective(struct weather *w, uint64_t seed)
 {
 	static const enum skep_collective others[] = {SKEP_COLLECTIVE_PARAMETER_SERVER,
 		SKEP_COLLECTIVE_REDUCE_BROADCAST, SKEP_COLLECTIVE_ALL_TO_ALL, SKEP_COLLECTIVE_HALVING_DOUBLING,
-		SKEP_COLLECTIVE_TREE, SKEP_COLLECTIVE_HIERARCHICAL, SKEP_COLLECTIVE_BUTTERFLY};
+		SKEP_COLLECTIVE_TREE, SKEP_COLLECTIVE_HIERARCHICAL, SKEP_COLLECTIVE_BUTTERFLY, SKEP_COLLECTIVE_CHAIN};
 	uint64_t random = mix64(seed ^ COLLECTIVE_SALT), kind = random % 13;
 	if (mix64(seed ^ WHOLE_SALT) % 4 == 0)
 		w->plan.collective = SKEP_COLLECTIVE_FUSED;
@@ -319,6 +319,7 @@ static void draw_inner(struct weather *w, uint64_t random)
 		w->plan.fragments = 1 + (uint32_t)(random >> 24 & 0xff) % least;
 	if (w->plan.delayed && random >> 18 & 1)
 		w->plan.inner_overlap = 1 + (uint32_t)(random >> 32 & 0xff) % w->plan.inner_steps;
+	w->plan.inner_deadline = w->plan.inner_overlap > 0 && random >> 40 & 1;
 }
 
 /* In a third of those with periodic sync. */
@@ -374,7 +375,7 @@ static void draw_trial(struct weather *w, bool must)
 		plan->rounds = 3;
 	if (fewest < 2 || plan->rounds < 3)
 		return;
-	plan->inner_overlap = plan->delayed = false;
+	plan->inner_overlap = plan->delayed = plan->inner_deadline = false;
 	plan->candidates = 2 + (uint32_t)(random >> 8 & 0xff) % (fewest - 1);
 	plan->candidate_rounds = 2 + (uint32_t)(random >> 16 & 0xff) % (plan->rounds - 2);
 	w->bound_ns += (w->bound_ns - w->abuse_ns) * plan->candidates;
@@ -427,6 +428,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 	else if (w->plan.candidates == 0)
 		draw_async(w, kind);
 	weather_standby(w);
+	weather_limits(w);
 	weather_tie(w);
 }
 

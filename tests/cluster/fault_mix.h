@@ -35,6 +35,7 @@ struct weather {
 	uint64_t vstage_bytes[CLUSTER_VSTAGES];
 	uint32_t first_stage_of[CLUSTER_WORKERS];
 	bool stands_by[CLUSTER_WORKERS];
+	uint32_t in_flight_limit[CLUSTER_WORKERS], speed[CLUSTER_WORKERS];
 	uint32_t place_of[CLUSTER_WORKERS];
 	skep_time transfer_ns[WEATHER_PLACES * WEATHER_PLACES];
 	uint32_t site_of[CLUSTER_WORKERS];
@@ -65,6 +66,8 @@ void weather_tie(struct weather *w); /* fault_mix_tied.c: perhaps a tied table *
  * swarm even where it says fixed. */
 void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);
 void weather_standby(struct weather *weather); /* a part of that: which spares stand by */
+void weather_limits(
+	struct weather *weather); /* the same: how fast owners are expected to be, how many may be in flight */
 /* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */
 struct setup weather_setup(struct weather *weather);
 void weather_schedule(struct weather *weather, struct cluster *cluster); /* after cluster_begin */

@@ -21,8 +21,8 @@ void weather_print(const struct weather *w, FILE *to)
 	fprintf(to, "; parameters");
 	for (uint32_t s = 0; s < plan->stages; s++)
 		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
-	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight\n", plan->rounds, plan->microbatches,
-		plan->in_flight);
+	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight, at most %u\n", plan->rounds,
+		plan->microbatches, plan->in_flight, skep_plan_in_flight_most(plan));
 	if (plan->collective != SKEP_COLLECTIVE_RING)
 		fprintf(to, "  collective: %s%s\n", skep_collective_name((uint8_t)plan->collective),
 			plan->gather ? ", gathered" : "");
@@ -36,8 +36,9 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
 			(unsigned)(plan->rebalance_horizon_ns / 1000));
 	if (plan->inner_steps > 0)
-		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u", plan->inner_steps,
-			plan->inner_by_share ? "share" : "progress", plan->fragments, plan->inner_overlap);
+		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u%s", plan->inner_steps,
+			plan->inner_by_share ? "share" : "progress", plan->fragments, plan->inner_overlap,
+			plan->inner_deadline ? " at most" : "");
 	if (plan->gossip)
 		fprintf(to, "; in pairs");
 	if (plan->async_waits)

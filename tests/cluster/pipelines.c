@@ -168,6 +168,7 @@ static void turn_sent(struct ledger *ledger, const struct skep_message *m)
 	bool reason = pipe->disturbed || pipe->granted != share(ledger->plan);
 	bool last = ledger->plan->first_stage_of[m->to.index] + 1 == ledger->plan->stages;
 	bool waits = ledger->plan->pipeline == SKEP_PIPELINE_INTERLEAVED ||
+	             ledger->plan->pipeline == SKEP_PIPELINE_1F1B ||
 	             (ledger->plan->pipeline == SKEP_PIPELINE_GPIPE && last);
 	if (pipes_stream(ledger)) {
 		if (m->round >= pipe->excused)
@@ -223,28 +224,35 @@ void pipes_sent(struct ledger *ledger, struct skep_peer who, const struct skep_m
 			m->microbatch, m->to.index);
 }
 
+static uint32_t chunks_of(const struct skep_plan *plan)
+{
+	return plan->model_chunks > 1 ? plan->model_chunks : 1;
+}
+
 /* The nth pass of a worker: which of its pipeline's microbatches, in which slice. Groups of K, each slice in turn. */
 static bool in_order(const struct ledger *ledger, const struct skep_op *op, uint32_t first, uint32_t nth)
 {
 	const struct skep_plan *plan = ledger->plan;
-	uint32_t group = plan->stages * plan->model_chunks, in_group = nth % group, chunk = in_group / plan->stages;
+	uint32_t group = plan->stages * chunks_of(plan), in_group = nth % group, chunk = in_group / plan->stages;
 	uint32_t microbatch = first + nth / group * plan->stages + in_group % plan->stages;
 	if (op->kind == SKEP_OP_BACKWARD)
-		chunk = plan->model_chunks - chunk - 1;
+		chunk = chunks_of(plan) - chunk - 1;
 	return op->microbatch == microbatch && op->stage / plan->stages == chunk;
 }
 
-/* Interleaved: the warm-up, then one forwards and one backwards in turn, each kind in its own order. */
+/* 1F1B, interleaved or not: the warm-up, then one forwards and one backwards in turn, each kind in its own order. */
 static void check_model_chunks(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
 {
 	const struct skep_plan *plan = ledger->plan;
 	struct passer *passer = &ledger->passer[who.index];
 	const struct pipe *pipe = &ledger->pipe[pipe_of(plan, who.index)];
 	bool own = op->microbatch >= pipe->first && op->microbatch - pipe->first < share(plan);
-	if (!ledger->round[op->round].open || op->attempt > 0 || pipe->disturbed || pipe->turned || !own)
+	if (op->part > 0 || !ledger->round[op->round].open || op->attempt > 0 || pipe->disturbed || pipe->turned ||
+		!own)
 		return;
-	uint32_t all = share(plan) * plan->model_chunks, behind = plan->stages - 1 - op->stage % plan->stages;
-	uint32_t warm_up = 2 * behind + (plan->model_chunks - 1) * plan->stages;
+	uint32_t all = share(plan) * chunks_of(plan), behind = plan->stages - 1 - op->stage % plan->stages;
+	bool plain = plan->pipeline == SKEP_PIPELINE_1F1B;
+	uint32_t warm_up = plain ? behind : 2 * behind + (plan->model_chunks - 1) * plan->stages;
 	bool forward = op->kind == SKEP_OP_FORWARD;
 	bool due = forward ? passer->forwards - passer->backwards <= warm_up
 	                   : passer->forwards == all || passer->forwards - passer->backwards == warm_up + 1;
@@ -276,12 +284,13 @@ static void check_barrier(struct ledger *ledger, struct skep_peer who, const str
 void pipes_passed(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
 {
 	struct passer *passer = &ledger->passer[who.index];
-	bool model_chunks = ledger->plan->pipeline == SKEP_PIPELINE_INTERLEAVED;
-	if (ledger->plan->pipeline != SKEP_PIPELINE_GPIPE && !model_chunks)
+	bool listed =
+		ledger->plan->pipeline == SKEP_PIPELINE_INTERLEAVED || ledger->plan->pipeline == SKEP_PIPELINE_1F1B;
+	if (ledger->plan->pipeline != SKEP_PIPELINE_GPIPE && !listed)
 		return;
 	if (passer->epoch != who.epoch || passer->round != op->round)
 		*passer = (struct passer){who.epoch, op->round, 0, 0};
-	if (model_chunks) {
+	if (listed) {
 		check_model_chunks(ledger, who, op);
 		return;
 	}

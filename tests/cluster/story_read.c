@@ -209,7 +209,7 @@ static bool read_flag(struct skep_plan *plan, const char *key)
 		bool *flag;
 	} flag[] = {{"clip", &plan->clip}, {"recompute", &plan->recompute}, {"barrier", &plan->barrier},
 		{"gather", &plan->gather}, {"eager", &plan->eager}, {"by-share", &plan->inner_by_share},
-		{"waits", &plan->async_waits}, {"gossip", &plan->gossip}};
+		{"deadline", &plan->inner_deadline}, {"waits", &plan->async_waits}, {"gossip", &plan->gossip}};
 	for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
 		if (strcmp(key, flag[i].key) == 0)
 			return *flag[i].flag = true;
@@ -232,7 +232,7 @@ static bool read_line(struct story *story, const struct words *words)
 		known = true, good = story->plan.delayed = words->count == 1;
 	else if (strcmp(key, "async") == 0)
 		known = true, good = story->plan.async = story->plan.delayed = words->count == 1,
-		story->plan.collective = SKEP_COLLECTIVE_CHAIN;
+		story->plan.collective = SKEP_COLLECTIVE_BROADCAST;
 	else if (strcmp(key, "rerun") == 0)
 		known = true, good = words->count == 1, story->plan.on_loss = SKEP_ON_LOSS_RERUN;
 	else if (strcmp(key, "sites") == 0 || strcmp(key, "links") == 0)

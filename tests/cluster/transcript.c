@@ -365,8 +365,10 @@ static void put_op(struct text *text, const struct skep_plan *plan, const struct
 			op->recomputed ? ", recomputed" : "");
 	else if (op->kind == SKEP_OP_COPY_TIED || op->kind == SKEP_OP_STORE_TIED)
 		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
-	else if (skep_op_reduces(op->kind) && (skep_collective_has_roster(plan->collective) ||
-						      skep_plan_buckets(plan, op->stage) > 1 || plan->fragments > 1))
+	else if (skep_op_reduces(op->kind) &&
+		 (skep_collective_has_roster(plan->collective) || plan->collective == SKEP_COLLECTIVE_CHAIN ||
+			 (plan->collective == SKEP_COLLECTIVE_RING && plan->sync_chunks > 1) ||
+			 skep_plan_buckets(plan, op->stage) > 1 || plan->fragments > 1))
 		put(text, ", elements %u..%u", (unsigned)op->first, (unsigned)(op->first + op->count));
 	else if (skep_op_reduces(op->kind))
 		put(text, ", chunk %u of %u", op->chunk, op->members);

@@ -51,7 +51,7 @@ def commands(block):
 
 def lacks(command):
     """What this machine lacks for the command, or None."""
-    if not HAS_MPI and re.search(r"mpirun|skep (run|probe|compare|replay)", command):
+    if not HAS_MPI and re.search(r"mpirun|skep (run|probe|compare|replay|calibrate)", command):
         return "no MPI"
     if "skep plot" in command and not shutil.which("gnuplot"):
         return "no gnuplot"

@@ -10,16 +10,8 @@ needs python3 mpirun
 
 mpi_environment
 
-place 4
 place 6
-cat >swarm.yaml <<-END
-name: gossip
-seed: 3
-model: {file: $root/models/square-mlp.yaml, stages: 2}
-cluster: {topology: place-4.yaml, allocation: {method: strided}}
-schedule: {global_batch: 256, microbatch: 16}
-train: {optimizer: {name: sgd, lr: 2.0e-4}, until: {steps: 12}}
-END
+descent gossip 4 256 12
 one=(--set 'sync={method: gossip, every: 1, outer: {lr: 1, momentum: 0}}')
 six=(--set cluster.topology=place-6.yaml --set schedule.global_batch=384 --set 'sync={method: gossip, every: 4}' --set train.until.steps=24)
 

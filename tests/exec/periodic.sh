@@ -10,15 +10,7 @@ needs python3 mpirun
 
 mpi_environment
 
-place 4
-cat >swarm.yaml <<-END
-name: periodic
-seed: 3
-model: {file: $root/models/square-mlp.yaml, stages: 2}
-cluster: {topology: place-4.yaml, allocation: {method: strided}}
-schedule: {global_batch: 256, microbatch: 16}
-train: {optimizer: {name: sgd, lr: 2.0e-4}, until: {steps: 12}}
-END
+descent periodic 4 256 12
 one=(--set sync.method=diloco --set sync.every=1 --set sync.outer.optimizer=sgd)
 four=(--set sync.method=diloco --set sync.every=4)
 
@@ -29,7 +21,8 @@ accepts 'four' run swarm.yaml --json -q "${four[@]}"
 accepts 'replay of four' replay 4
 accepts 'four, delayed, in int8' run swarm.yaml --json -q "${four[@]}" --set sync.delayed=true --set sync.compression=int8
 accepts 'replay of that' replay 5
-accepts 'streaming' run swarm.yaml --json -q --set sync.method=streaming --set sync.every=4 --set sync.fragments=2
+accepts 'streaming' run swarm.yaml --json -q --set sync.method=streaming --set sync.every=4 --set sync.fragments=2 \
+	--set sync.fragment_pattern=strided
 accepts 'replay of streaming' replay 6
 printf '%s,join,n%d\n' 0 1 0 2 0 3 0 4 >churn.csv
 printf '1,leave,n1\n3,join,n1\n100,end,\n' >>churn.csv

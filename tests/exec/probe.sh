@@ -101,6 +101,39 @@ else
 fi
 check 'what is imposed: the file says so' grep -q '^# Messages were held back as on near.yaml' back.yaml
 
+# ---- lines that several hosts share
+
+cat >shared.yaml <<-END
+name: two sites
+source: assumed for this test
+directory: here
+sites:
+  here: {machines: [{count: 2, gpu: cluster-cpu}], inside: {bandwidth: 400 Mbit/s, latency: 2 ms}, uplink: 40 Mbit/s}
+  there: {machines: [{count: 2, gpu: cluster-cpu}], inside: {bandwidth: 400 Mbit/s, latency: 2 ms}, uplink: 30 Mbit/s}
+links: [{between: [here, there], bandwidth: 100 Mbit/s, latency: 3 ms}]
+END
+
+lines() { # lines FILE: two sites, up 40 and 30 Mbit/s, down what the other one sends, within 5 %
+	python3 - "$1" <<'END'
+import re, sys
+lines = re.findall(r"^    (?:up|down)link: ([0-9.]+) Mbit/s", open(sys.argv[1]).read(), re.M)
+assert len(lines) == 4, lines
+assert all(abs(float(line) / want - 1) <= 0.05 for line, want in zip(lines, (40, 30, 30, 40))), lines
+END
+}
+
+for attempt in 1 2 3; do
+	rm -f lines.yaml
+	run_skep probe -o lines.yaml --by rank --shape shared.yaml --gpu cluster-cpu --time '0.4 s' -q
+	[ "$status" = 0 ] && seen_lines=$(lines lines.yaml 2>&1) && break
+done
+if [ "$status" = 0 ] && [ -z "$seen_lines" ]; then
+	pass 'a shared line: sites with what leaves and enters each'
+else
+	fail 'a shared line: sites with what leaves and enters each' "attempt $attempt: $seen_lines"$'\n'"$(seen)"
+fi
+accepts 'a shared line: check takes it' check job.yaml --set cluster.topology=lines.yaml
+
 # ---- what the samples do not bear
 
 drifting() { # drifting FILE BANDWIDTH: a message takes 2 ms, give or take 0.5

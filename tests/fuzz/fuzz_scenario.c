@@ -126,6 +126,18 @@ static void try_set(const char *bytes, size_t size)
 	free(set);
 }
 
+static void try_stages(const char *path)
+{
+	struct skep_diag diag = {0};
+	struct skep_stage_table table = {0};
+	snprintf(table.path, sizeof table.path, "%s", path);
+	bool ok = skep_stage_table_read(&table, &diag);
+	must(ok == !diag.set && ok == (table.rows > 0));
+	if (!ok)
+		check_diag(&diag);
+	skep_stage_table_finish(&table);
+}
+
 /* An empty word stands for each kind of file in turn. False: no such kind. */
 static bool try_as(const char *word, const char *bytes, size_t size)
 {
@@ -146,6 +158,8 @@ static bool try_as(const char *word, const char *bytes, size_t size)
 		try_matrix(path, size % 2 == 0);
 	for (int kind = 0; table && kind <= SKEP_TABLE_LAYERS; kind++)
 		try_table(path, (enum skep_table_kind)kind);
+	if (table)
+		try_stages(path);
 	if (set)
 		try_set(bytes, size);
 	close(fd);

@@ -133,6 +133,47 @@ static void test_figures(void **state)
 	synthetic_finish(&s);
 }
 
+/* The parts add up to the time of each run, and what is the same in both makes no difference. */
+static void test_time_parts(void **state)
+{
+	(void)state;
+	struct synthetic s;
+	struct skep_store *store = open_store();
+	double first_s = 0, second_s = 0, difference_s = 0;
+	const cJSON *part;
+	synthetic_init(&s, "parts", 8, 2);
+	record(store, &s, "sim", true);
+	s.period_ns = 130000000;
+	record(store, &s, "real", true);
+	char *text = compare(store, 1, 2, true);
+	cJSON *object = cJSON_Parse(text), *parts = cJSON_GetObjectItem(object, "time_parts");
+	assert_int_equal(cJSON_GetArraySize(parts), 6);
+	cJSON_ArrayForEach(part, parts)
+	{
+		first_s += cJSON_GetObjectItem(part, "first_s")->valuedouble;
+		second_s += cJSON_GetObjectItem(part, "second_s")->valuedouble;
+		difference_s += cJSON_GetObjectItem(part, "difference_s")->valuedouble;
+		if (strcmp(cJSON_GetObjectItem(part, "part")->valuestring, "joins") == 0)
+			assert_near(cJSON_GetObjectItem(part, "difference_s")->valuedouble, 0, 1e-9);
+	}
+	assert_near(first_s, s.rounds * 0.1, 1e-9);
+	assert_near(second_s, s.rounds * 0.13, 1e-9);
+	assert_near(difference_s, s.rounds * 0.03, 1e-9);
+	assert_true(cJSON_IsString(cJSON_GetObjectItem(object, "largest_part")));
+	assert_true(cJSON_IsString(cJSON_GetObjectItem(object, "measure_next")));
+	cJSON_Delete(object);
+	free(text);
+	text = compare(store, 1, 2, false);
+	assert_non_null(strstr(text, "time of a mean worker\n  passes "));
+	assert_non_null(strstr(text, "measure next: "));
+	free(text);
+	text = compare(store, 1, 1, false);
+	assert_non_null(strstr(text, "within 1 % of each other"));
+	free(text);
+	skep_store_close(store);
+	synthetic_finish(&s);
+}
+
 /* Rounds of 1, 2, .. 10 s: the median lies at 5.5 s, nine tenths of the way from 1 to 10 at 9.1 s. */
 static void test_quantiles(void **state)
 {
@@ -350,7 +391,8 @@ static void test_running(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_figures), TEST(test_quantiles), TEST(test_which_runs),
-		TEST(test_same_text_first), cmocka_unit_test(test_settings), TEST(test_table), TEST(test_running)};
+	const struct CMUnitTest tests[] = {TEST(test_figures), TEST(test_time_parts), TEST(test_quantiles),
+		TEST(test_which_runs), TEST(test_same_text_first), cmocka_unit_test(test_settings), TEST(test_table),
+		TEST(test_running)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

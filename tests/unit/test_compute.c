@@ -188,7 +188,8 @@ static void test_refuses(void **state)
 	} bad[] = {
 		{"cluster.compute={predictor: guess}", "one of: roofline, table, analytic, regression"},
 		{"cluster.compute={noise: 0.2}", "noise: expected a decimal number from 0 to 0.15"},
-		{"cluster.compute={predictor: roofline, type: fp32}", "cluster.compute.type: a roofline has one peak"},
+		{"cluster.compute={predictor: roofline, type: tf32}",
+			"cluster.compute.type: the profile of V100-SXM2-16 has no peak of tf32; take `type: fp16`"},
 		{"cluster.compute={predictor: analytic, outside: fit}",
 			"cluster.compute.outside: asks what to do outside of a table"},
 		{"cluster.compute={predictor: table, type: int8}", "one of: fp32, tf32, fp16, bf16"},

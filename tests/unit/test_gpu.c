@@ -228,7 +228,7 @@ static void test_measured_products(void **state)
 static void test_time_is_the_roofline(void **state)
 {
 	(void)state;
-	const struct skep_gpu gpu = {.flops = 8e12, .efficiency = 0.5, .memory_Bps = 400e9, .overhead_s = 1e-4};
+	const struct skep_gpu gpu = {.peak = {8e12}, .reached = {0.5}, .memory_Bps = 400e9, .overhead_s = 1e-4};
 	/* 4e9 FLOP at 4e12 FLOP/s: 1 ms; 4e8 bytes at 4e11 B/s: 1 ms */
 	assert_int_equal(skep_gpu_time_ns(&gpu, 4e9, 0), 100000 + 1000000);
 	assert_int_equal(skep_gpu_time_ns(&gpu, 4e9, 3.9e8), 100000 + 1000000);
@@ -245,7 +245,7 @@ static void test_time_is_the_roofline(void **state)
 static void test_time_stays_in_range(void **state)
 {
 	(void)state;
-	const struct skep_gpu gpu = {.flops = 1e6, .efficiency = 1e-6, .memory_Bps = 1e6, .overhead_s = 0};
+	const struct skep_gpu gpu = {.peak = {1e6}, .reached = {1e-6}, .memory_Bps = 1e6, .overhead_s = 0};
 	assert_int_equal(skep_gpu_time_ns(&gpu, 0, 0), 1);
 	assert_int_equal(skep_gpu_time_ns(&gpu, 1e300, 0), 1000000000000000000);
 	assert_int_equal(skep_gpu_time_ns(&gpu, INFINITY, 0), 1000000000000000000);

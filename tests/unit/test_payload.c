@@ -275,7 +275,7 @@ static void check_recompute(uint32_t stages, enum skep_codec codec)
 	for (uint32_t j = 0; j < 2; j++) {
 		job_init(&job[j], stages, SKEP_ACTIVATION_GELU, 6, 32);
 		job[j].training.activation_codec = codec;
-		job[j].training.checkpoint_activations = j == 1;
+		job[j].training.checkpoint_activations = j == 1 ? SKEP_CHECKPOINTING_ALL : SKEP_CHECKPOINTING_NONE;
 		job_restart(&job[j]);
 		kept[j] = train(&job[j], loss[j]);
 		parameter[j] = job_parameters(&job[j], &n);

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "planning/problem/choices.h"
+#include "planning/problem/expected.h"
 #include "planning/problem/forecast.h"
 #include "scenarios/plan/loss.h"
 #include "tests/unit/fresh.h"
@@ -228,10 +229,10 @@ static void test_the_target_is_reached_when_the_law_says(void **state)
 static void test_collectives_differ(void **state)
 {
 	(void)state;
-	static const char *const names[] = {"ring", "butterfly", "parameter-server", "hierarchical"};
+	static const char *const names[] = {"ring", "butterfly", "parameter-server", "hierarchical", "chain"};
 	static const uint32_t stage_of[8] = {0, 1, 0, 1, 0, 1, 0, 1}; /* two of each stage at either site */
-	double seconds[4];
-	for (uint32_t i = 0; i < 4; i++) {
+	double seconds[5];
+	for (uint32_t i = 0; i < 5; i++) {
 		struct skep_scenario s;
 		struct skep_planning p;
 		char set[64];
@@ -242,12 +243,18 @@ static void test_collectives_differ(void **state)
 		seconds[i] = skep_forecast_reduction_s(&p, SKEP_UNCONTENDED, stage_of, 0);
 		double bytes = p.reduced_bytes[0], rate_Bps = 25e6, delay_s = (8 * 0.010 + 4 * 0.05e-3) / 12;
 		if (i == 0)
-			assert_true(near(seconds[0], 6 * (delay_s + bytes / 4 / rate_Bps)));
+			assert_true(near(seconds[0], 6 * (delay_s + bytes / 4 / rate_Bps))); /* too few for segments */
 		if (i == 1)
-			assert_true(near(seconds[1], 2 * delay_s + 1.5 * bytes / rate_Bps));
+			assert_true(
+				near(seconds[1], delay_s + fmax(1.5 * bytes / rate_Bps,
+								   delay_s + 0.75 * bytes / rate_Bps * (1 + 1.0 / 8))));
 		if (i == 3)
 			assert_true(near(
 				seconds[3], 2 * (0.010 + bytes / 2 / rate_Bps) + 2 * (0.05e-3 + bytes / 2 / 1.25e9)));
+		if (i == 4) { /* tests/cli/sums.py; here the latency of six hops is longer than the vector on a link */
+			double chunk_s = bytes / 8 / rate_Bps;
+			assert_true(near(seconds[4], 6 * (delay_s + chunk_s) + 7 * chunk_s));
+		}
 		skep_planning_finish(&p);
 		skep_scenario_finish(&s);
 	}
@@ -266,18 +273,14 @@ static void test_merges_follow_each_other(void **state)
 	read_with(&s, (const char *[]){"model.stages=2", "sync={method: async, every: 8}"}, 2);
 	assert_true(skep_planning_make(&s, &p, fresh(&error)));
 	double bytes = p.reduced_bytes[0], delay_s = (8 * 0.010 + 4 * 0.05e-3) / 12, chunk_s = bytes / 8 / 25e6;
+	double merges_s = 4 * (3 * (delay_s + chunk_s) + 7 * chunk_s);
 	assert_int_equal(s.plan.sync_chunks, 8);
-	assert_true(near(skep_forecast_reduction_s(&p, SKEP_UNCONTENDED, stage_of, 0), 4 * 10 * (delay_s + chunk_s)));
+	assert_true(near(skep_forecast_reduction_s(&p, SKEP_UNCONTENDED, stage_of, 0), merges_s));
 	/* No barrier: what is merged meanwhile costs nothing as long as it is done within the round. */
-	void *memory = malloc(skep_throughput_size(&p.throughput[SKEP_UNCONTENDED]));
-	assert_non_null(memory);
-	const struct skep_objective *cost = skep_throughput_init(memory, &p.throughput[SKEP_UNCONTENDED]);
-	struct skep_throughput_stage stage[2];
-	struct skep_throughput_parts parts = skep_throughput_explain(cost, stage_of, stage);
-	double merging_s = 4 * 10 * (delay_s + chunk_s) / 8;
-	double step_s = skep_forecast_step_s(&p, SKEP_UNCONTENDED, cost, stage_of, stage);
-	assert_true(near(step_s, fmax(parts.flow_s, merging_s) + parts.update_s));
-	free(memory);
+	struct skep_expected e;
+	assert_true(skep_expected_make(&p, stage_of, &e));
+	assert_true(near(e.reduction_s, skep_forecast_reduction_s(&p, SKEP_CONTENDED, stage_of, 0) / 8));
+	assert_true(near(e.step_s, fmax(e.flow_s, e.reduction_s) + e.update_s + e.turn_s));
 	skep_planning_finish(&p);
 	skep_scenario_finish(&s);
 }

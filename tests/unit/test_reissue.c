@@ -131,6 +131,7 @@ static void test_an_owner_sends_what_it_kept(void **state)
 	begin_patient(&f, 0, SKEP_ROUTING_TRAINER);
 	struct skep_message grant = fixture_message(SKEP_MESSAGE_GRANT, DIRECTORY, 0, 0);
 	grant.u.grant.count = 1;
+	grant.u.grant.in_flight = f.plan.in_flight;
 	fixture_deliver(&f, grant);
 	fixture_done(&f, *fixture_ran(&f, SKEP_OP_FORWARD), fixture_buf(&f), fixture_buf(&f));
 	for (uint16_t stage = 1; stage < 3; stage++) { /* in the middle, and the last one */

@@ -40,9 +40,11 @@ static void test_gathered_parts_need_memory(void **state)
 	assert_true(all.robust.trim == 0 && all.robust.share == 0.4);
 	assert_true(butterfly.robust.trim == 1 && butterfly.robust.rho == 0.5);
 	for (uint32_t i = 0; i < 2; i++) {
-		double array = 4.0 * (double)mean.stage[i].parameters;
+		double array = 4.0 * (double)mean.stage[i].parameters, members = 6 - i;
+		/* a butterfly has all but its own share on the way, out and in, others one share each way */
+		double under_way = 2 * (members - 1) / members * array - 2 / members * array;
 		assert_true(all.memory_bytes[i] - mean.memory_bytes[i] == (6 - i) * array);
-		assert_true(butterfly.memory_bytes[i] - mean.memory_bytes[i] == array / 4);
+		assert_true(fabs(butterfly.memory_bytes[i] - mean.memory_bytes[i] - array / 4 - under_way) < 16);
 	}
 	skep_scenario_finish(&mean);
 	skep_scenario_finish(&all);

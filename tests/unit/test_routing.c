@@ -59,6 +59,7 @@ static void issue(struct fixture *f)
 {
 	struct skep_message grant = fixture_message(SKEP_MESSAGE_GRANT, DIRECTORY, 0, 0);
 	grant.u.grant.count = 1;
+	grant.u.grant.in_flight = f->plan.in_flight;
 	fixture_deliver(f, grant);
 	fixture_done(f, *fixture_ran(f, SKEP_OP_FORWARD), fixture_buf(f), fixture_buf(f));
 }
@@ -363,9 +364,9 @@ static void test_bytes_of_both_routings(void **state)
 				snprintf(codec, sizeof codec, "schedule.compression=%s", codecs[c]);
 				snprintf(real, sizeof real, "train.arithmetic=%s", arithmetic[m]);
 				const char *set[] = {codec, real, "schedule.microbatch=16", "schedule.global_batch=256",
-					"train.until.steps=3",
+					"train.until.steps=3", "cluster.compute.type=fp32",
 					trainer ? "schedule.routing=trainer" : "schedule.routing=peer"};
-				struct traffic traffic = simulate(set, 6);
+				struct traffic traffic = simulate(set, 7);
 				uint64_t each = 3 * 16 * tensor_bytes(codecs[c]); /* rounds, microbatches */
 				for (uint32_t stage = 0; stage < STAGES; stage++) {
 					assert_int_equal(traffic.in[stage], in[trainer][stage] * each);

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "core/collective/collective.h"
+#include "core/collective/ring.h"
 #include "core/names.h"
 #include "core/random.h"
 
@@ -81,7 +82,7 @@ static void check_bytes(struct swarm *swarm, uint32_t size, uint64_t messages, u
 	while (UINT64_C(2) << k <= n)
 		k++;
 	uint64_t p = UINT64_C(1) << k;
-	const uint64_t expected[SKEP_COLLECTIVE_CHAIN + 1] = {[SKEP_COLLECTIVE_RING] = 2 * n * (n - 1),
+	const uint64_t expected[SKEP_COLLECTIVE_BROADCAST + 1] = {[SKEP_COLLECTIVE_RING] = 2 * n * (n - 1) * chunks,
 		[SKEP_COLLECTIVE_PARAMETER_SERVER] = 2 * (n - 1),
 		[SKEP_COLLECTIVE_REDUCE_BROADCAST] = 2 * (n - 1),
 		[SKEP_COLLECTIVE_ALL_TO_ALL] = n * (n - 1),
@@ -89,10 +90,11 @@ static void check_bytes(struct swarm *swarm, uint32_t size, uint64_t messages, u
 		[SKEP_COLLECTIVE_TREE] = 2 * (n - 1) * chunks,
 		[SKEP_COLLECTIVE_HIERARCHICAL] = 2 * (n - s) + 2 * s * (s - 1),
 		[SKEP_COLLECTIVE_BUTTERFLY] = 2 * n * (n - 1) * chunks,
-		[SKEP_COLLECTIVE_CHAIN] = (n - 1) * chunks};
-	uint64_t times = swarm->plan.collective == SKEP_COLLECTIVE_ALL_TO_ALL ? n
-	                 : swarm->plan.collective == SKEP_COLLECTIVE_CHAIN    ? 1
-	                                                                      : 2;
+		[SKEP_COLLECTIVE_CHAIN] = 2 * (n - 1) * chunks,
+		[SKEP_COLLECTIVE_BROADCAST] = (n - 1) * chunks};
+	uint64_t times = swarm->plan.collective == SKEP_COLLECTIVE_ALL_TO_ALL  ? n
+	                 : swarm->plan.collective == SKEP_COLLECTIVE_BROADCAST ? 1
+	                                                                       : 2;
 	assert_int_equal(messages, expected[swarm->plan.collective]);
 	assert_int_equal(elements, times * (n - 1) * v);
 }
@@ -130,7 +132,7 @@ static void test_what_is_sent_is_waited_for(void **state)
 {
 	(void)state;
 	static struct swarm swarm;
-	for (uint32_t kind = 0; kind <= SKEP_COLLECTIVE_CHAIN; kind++) {
+	for (uint32_t kind = 0; kind <= SKEP_COLLECTIVE_BROADCAST; kind++) {
 		if (kind == SKEP_COLLECTIVE_FUSED)
 			continue;
 		for (uint32_t sites = 1; sites <= 7; sites += 2) {
@@ -149,6 +151,33 @@ static void test_one_member_has_nothing_to_do(void **state)
 		init(&swarm, (enum skep_collective)kind, 1, 10);
 		struct skep_scheme scheme = scheme_of(&swarm, 0, 1);
 		assert_int_equal(skep_scheme_transfers(&scheme), 0);
+	}
+}
+
+/* The least segments that hide a latency, and one more; no more than eight, no smaller than 64 KiB, unless the plan says so. */
+static void test_a_ring_has_segments_enough_to_hide_a_latency(void **state)
+{
+	(void)state;
+	const uint64_t MB = 1000000;
+	const struct {
+		uint64_t chunk_bytes, latency_bytes;
+		uint32_t segments;
+	} cases[] = {{8 * MB, 0, 2}, {8 * MB, 1, 3}, {8 * MB, 4 * MB, 3}, {8 * MB, 6 * MB, 5}, {9 * MB, 8 * MB, 8},
+		{8 * MB, 8 * MB, 8}, {MB, 100 * MB, 8}, {131071, 0, 1}, {131072, 0, 2}, {200000, 150000, 3}, {0, 0, 1}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_int_equal(
+			skep_ring_segments_for(cases[i].chunk_bytes, cases[i].latency_bytes), cases[i].segments);
+	static struct swarm swarm;
+	init(&swarm, SKEP_COLLECTIVE_RING, 1, 8000000);
+	assert_int_equal(skep_ring_segments(&swarm.plan, 8000000, 4), 3);
+	swarm.plan.sync_chunks = 0;
+	swarm.plan.ring_latency_bytes = 6 * MB;
+	assert_int_equal(skep_ring_segments(&swarm.plan, 8000000, 4), 5);
+	for (uint32_t size = 2; size < MEMBERS_MAX; size++) {
+		struct skep_scheme scheme = scheme_of(&swarm, 0, size);
+		assert_true(skep_scheme_transfers(&scheme) <= skep_scheme_transfers_max(&swarm.plan, size));
+		assert_true(size * skep_ring_segments(&swarm.plan, 8000000, size) <=
+			    skep_scheme_early_max(&swarm.plan, MEMBERS_MAX));
 	}
 }
 
@@ -232,6 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_sent_is_waited_for),
 		cmocka_unit_test(test_one_member_has_nothing_to_do),
+		cmocka_unit_test(test_a_ring_has_segments_enough_to_hide_a_latency),
 		cmocka_unit_test(test_shares_keep_the_slowest_short),
 		cmocka_unit_test(test_shares_of_extreme_links),
 	};

@@ -6,6 +6,7 @@
 #include "tests/unit/fresh.h"
 #include "tests/unit/split_fixture.h"
 
+#include "core/collective/collective.h"
 #include "scenarios/plan/split.h"
 #include "sim/sim.h"
 
@@ -267,7 +268,8 @@ static void test_bytes_of_zero(void **state)
 			assert_true(try_read("block.yaml", "four.yaml", sets, 2, &s, &diag));
 			assert_true(skep_sim_run(&s, &recorder, &result));
 			assert_int_equal(result.outcome, SKEP_DONE);
-			uint64_t headers = 2 * 6 * 4 * SKEP_HEADER_BYTES;
+			uint64_t headers =
+				2 * 6 * 4 * SKEP_HEADER_BYTES * skep_ring_segments(&s.plan, s.stage[0].parameters, 4);
 			assert_int_equal(sum.bytes, 2 * expected[zero][i] * 3 * 4 * ALL + headers);
 			assert_int_equal(skep_split_round_bytes(&s), (expected[zero][i] - 2) * 3 * 4 * ALL);
 			skep_scenario_finish(&s);
@@ -296,8 +298,13 @@ static void test_shipped_baselines(void **state)
 		assert_true(skep_scenario_read(shipped[i].path, &options, &s, &diag));
 		assert_true(skep_sim_run(&s, &recorder, &result));
 		assert_int_equal(result.outcome, SKEP_DONE);
+		uint64_t segments = 0, first, elements;
+		for (uint32_t b = 0; b < skep_plan_buckets(&s.plan, 0); b++) {
+			skep_plan_range(&s.plan, 0, 0, b, &first, &elements);
+			segments += skep_ring_segments(&s.plan, elements, 8);
+		}
 		assert_int_equal(sum.bytes, 3 * (shipped[i].units * 7 * 4 * s.stage[0].parameters +
-							skep_plan_buckets(&s.plan, 0) * 2 * 7 * 8 * SKEP_HEADER_BYTES));
+							segments * 2 * 7 * 8 * SKEP_HEADER_BYTES));
 		total[i] = s.memory[0].total;
 		step_ns[i] = s.op_time[0].step_ns;
 		end_ns[i] = result.end_ns;

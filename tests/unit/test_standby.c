@@ -40,6 +40,9 @@ static void read_with(struct skep_scenario *ret, const char *path, const char *s
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
 
+/* All fields; behind the last one there may be padding. */
+#define MACHINE_BYTES (offsetof(struct skep_machine, host) + sizeof(uint32_t))
+
 static void test_who_is_out_is_not_there(void **state)
 {
 	(void)state;
@@ -55,10 +58,9 @@ static void test_who_is_out_is_not_there(void **state)
 	for (uint32_t i = 0; i < 5; i++) {
 		assert_int_equal(s.first_stage_of[i], stage[i]);
 		assert_int_equal(skep_pool_machine(&s, i), machine[i]);
-		assert_memory_equal(
-			&s.topology.machine[i], &all.topology.machine[machine[i]], sizeof *s.topology.machine);
+		assert_memory_equal(&s.topology.machine[i], &all.topology.machine[machine[i]], MACHINE_BYTES);
 	}
-	assert_memory_equal(&s.topology.machine[5], &all.topology.machine[8], sizeof *s.topology.machine);
+	assert_memory_equal(&s.topology.machine[5], &all.topology.machine[8], MACHINE_BYTES);
 	skep_scenario_finish(&all);
 	skep_scenario_finish(&s);
 }

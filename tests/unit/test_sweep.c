@@ -304,6 +304,26 @@ static void test_rows_are_means_over_seeds(void **state)
 	skep_store_close(store);
 }
 
+/* Of five runs or more the quantiles stand beside, of fewer they do not. */
+static void test_text_of_quantiles(void **state)
+{
+	(void)state;
+	for (uint32_t runs = 4; runs <= 5; runs++) {
+		char *text = NULL;
+		size_t size = 0;
+		struct skep_sweep_row row = {.wanted = runs, .done = runs};
+		struct skep_sweep_table table = {.sweep = 1, .points = 1, .row = &row};
+		row.figure[SKEP_SWEEP_THROUGHPUT] =
+			(struct skep_sweep_figure){.runs = runs, .mean = 12.3, .spread = 0.4, .p5 = 11.82, .p95 = 12.9};
+		FILE *out = open_memstream(&text, &size);
+		skep_sweep_table_print(&table, out);
+		fclose(out);
+		assert_non_null(strstr(text, runs < 5 ? "12.30 ± 0.40\n" : "12.30 ± 0.40 [11.82, 12.90]\n"));
+		assert_true((strstr(text, "[5 %, 95 % of the runs]") != NULL) == (runs == 5));
+		free(text);
+	}
+}
+
 /* Four digits, shares as %, and which row is best at what was asked for. */
 static void test_text_of_figures(void **state)
 {
@@ -314,15 +334,20 @@ static void test_text_of_figures(void **state)
 	struct skep_sweep_table table = {.sweep = 1, .keys = 1, .points = 3, .key = &key, .value = value, .row = row};
 	for (int i = 0; i < 3; i++) {
 		row[i].wanted = row[i].done = 2;
-		row[i].figure[SKEP_SWEEP_THROUGHPUT] = (struct skep_sweep_figure){2, 10137.3 + i, 44.2};
-		row[i].figure[SKEP_SWEEP_UTILISATION] = (struct skep_sweep_figure){2, 0.20568416, 0.00000043};
-		row[i].figure[SKEP_SWEEP_COST] = (struct skep_sweep_figure){2, 0.10159, 0};
+		row[i].figure[SKEP_SWEEP_THROUGHPUT] =
+			(struct skep_sweep_figure){.runs = 2, .mean = 10137.3 + i, .spread = 44.2};
+		row[i].figure[SKEP_SWEEP_UTILISATION] =
+			(struct skep_sweep_figure){.runs = 2, .mean = 0.20568416, .spread = 0.00000043};
+		row[i].figure[SKEP_SWEEP_COST] = (struct skep_sweep_figure){.runs = 2, .mean = 0.10159, .spread = 0};
 	}
 	for (int target = 0; target < 2; target++) {
 		if (target) { /* y is first, but one of its seeds did not get there */
-			row[0].figure[SKEP_SWEEP_TO_TARGET] = (struct skep_sweep_figure){2, 8, 1};
-			row[1].figure[SKEP_SWEEP_TO_TARGET] = (struct skep_sweep_figure){1, 5, NAN};
-			row[2].figure[SKEP_SWEEP_TO_TARGET] = (struct skep_sweep_figure){2, 9, 1};
+			row[0].figure[SKEP_SWEEP_TO_TARGET] =
+				(struct skep_sweep_figure){.runs = 2, .mean = 8, .spread = 1};
+			row[1].figure[SKEP_SWEEP_TO_TARGET] =
+				(struct skep_sweep_figure){.runs = 1, .mean = 5, .spread = NAN};
+			row[2].figure[SKEP_SWEEP_TO_TARGET] =
+				(struct skep_sweep_figure){.runs = 2, .mean = 9, .spread = 1};
 		}
 		FILE *out = open_memstream(&text, &size);
 		skep_sweep_table_print(&table, out);
@@ -407,6 +432,7 @@ int main(void)
 		TEST(test_little_is_kept),
 		TEST(test_rows_are_means_over_seeds),
 		TEST(test_text_of_figures),
+		TEST(test_text_of_quantiles),
 		TEST(test_both_forms_of_output_say_the_same),
 		TEST(test_a_sweep_that_is_not_there),
 	};

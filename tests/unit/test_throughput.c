@@ -45,8 +45,9 @@ static void begin(struct world *w, uint32_t workers, uint32_t stages, enum skep_
 		w->reduced[s] = 1e7 * pool_draw(&seed, 20);
 	}
 	w->t = (struct skep_throughput){&w->pool.links, stages, shares, w->compute_s, w->update_s, w->forward,
-		w->backward, w->reduced, .microbatches = 32, .in_flight = 1 + pool_draw(&seed, 8),
-		.period = 1 + pool_draw(&seed, 3), .delayed = pool_draw(&seed, 2)};
+		w->backward, w->reduced, .ring_segments = 1 + pool_draw(&seed, 4), .microbatches = 32,
+		.in_flight = 1 + pool_draw(&seed, 8), .period = 1 + pool_draw(&seed, 3),
+		.delayed = pool_draw(&seed, 2)};
 	w->mem = malloc(skep_throughput_size(&w->t));
 	w->cost = skep_throughput_init(w->mem, &w->t);
 }
@@ -140,7 +141,8 @@ static double plain_ring(const struct world *w, const uint32_t *stage_of, uint32
 		slowest = fmax(slowest, 1 / rate_of(w, member[i], member[(i + 1) % n]));
 		delay += delay_of(w, member[i], member[(i + 1) % n]) / n;
 	}
-	return n < 2 ? 0 : 2 * (n - 1) * (delay + w->reduced[stage] / n * slowest);
+	double chunk = w->reduced[stage] / n * slowest;
+	return n < 2 ? 0 : (2.0 * n - 3) * fmax(chunk, chunk / w->t.ring_segments + delay) + chunk + delay;
 }
 
 static double plain_step(const struct world *w, const uint32_t *stage_of)

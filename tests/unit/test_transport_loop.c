@@ -316,6 +316,7 @@ static void nonsense_is_dropped_and_counted(void **state)
 	f = message_frame(swarm, SKEP_MESSAGE_STOP, 0, 2, 0);
 	f.u.message.kind = SKEP_MESSAGE_GRANT;
 	f.u.message.u.grant.count = 1;
+	f.u.message.u.grant.in_flight = 1;
 	f.u.message.to.epoch = 77; /* of an age that is not */
 	post_frame(post, 0, 2, &f, NULL);
 	f = (struct skep_frame){.type = SKEP_FRAME_HALT}; /* not by rank 0 */

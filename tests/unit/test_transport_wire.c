@@ -63,6 +63,7 @@ static void fill_union(struct skep_message *m, uint64_t *s)
 	switch (m->kind) {
 	case SKEP_MESSAGE_GRANT:
 		m->u.grant.count = (uint32_t)draw(s);
+		m->u.grant.in_flight = (uint32_t)draw(s);
 		m->span = (struct skep_span){(uint16_t)draw(s), (uint16_t)draw(s)};
 		break;
 	case SKEP_MESSAGE_FORWARD:
@@ -74,6 +75,7 @@ static void fill_union(struct skep_message *m, uint64_t *s)
 		break;
 	case SKEP_MESSAGE_FINISHED:
 		m->u.finished.ok = true;
+		m->u.finished.needed_ns = draw(s);
 		break;
 	case SKEP_MESSAGE_REDUCE:
 	case SKEP_MESSAGE_ROSTER:

@@ -157,6 +157,7 @@ static void test_owner_keeps_to_in_flight(void **state)
 	begin(&f, 0);
 	struct skep_message grant = fixture_message(SKEP_MESSAGE_GRANT, DIRECTORY, 0, 0);
 	grant.u.grant.count = 4;
+	grant.u.grant.in_flight = f.plan.in_flight;
 	fixture_deliver(&f, grant);
 	struct skep_op op = *fixture_ran(&f, SKEP_OP_FORWARD);
 	fixture_done(&f, op, fixture_buf(&f), fixture_buf(&f));

@@ -23,6 +23,7 @@ static struct skep_message grant_of(uint32_t first, uint32_t count)
 	struct skep_message grant = fixture_message(SKEP_MESSAGE_GRANT, DIRECTORY, 0, 0);
 	grant.microbatch = first;
 	grant.u.grant.count = count;
+	grant.u.grant.in_flight = 2; /* as the fixture has it */
 	return grant;
 }
 

@@ -137,16 +137,57 @@ static void read_peaks(struct skep_reader *r, const struct skep_yaml_node *root,
 		skep_reader_close_map(r, map);
 }
 
+/* Of whole passes. The efficiency of products stands in for what the profile does not give, and TF32, whose products the same
+ * units make, has that of bf16, or of fp16. */
+static void read_reached(struct skep_reader *r, const struct skep_yaml_node *root, struct skep_gpu *ret)
+{
+	const struct skep_yaml_node *map = skep_read_map(r, root, "efficiencies", false);
+	ret->reached[SKEP_TYPE_FP32] = ret->efficiency;
+	for (int type = SKEP_TYPE_FP16; type < SKEP_TYPES; type++) {
+		ret->reached[type] = skep_read_number(r, map, skep_type_names[type], 1e-6, 1.0, ret->efficiency);
+		if (!r->diag->set && skep_read_has(r, map, skep_type_names[type]) && !(ret->peak[type] > 0))
+			skep_reader_fail(r, map, skep_type_names[type],
+				"a part of a peak that is not there: add %s to `peaks`", skep_type_names[type]);
+	}
+	bool halves = ret->peak[SKEP_TYPE_BF16] > 0;
+	ret->reached[SKEP_TYPE_TF32] = ret->reached[halves ? SKEP_TYPE_BF16 : SKEP_TYPE_FP16];
+	if (map)
+		skep_reader_close_map(r, map);
+}
+
+static void read_source(struct skep_reader *r, const struct skep_yaml_node *map, char *ret, size_t size)
+{
+	copy(r, map, "source", ret, size);
+	if (!r->diag->set && !strcasestr(ret, "measured") && !strcasestr(ret, "derived"))
+		skep_reader_fail(
+			r, map, "source", "expected a text that says whether the table is measured or derived");
+}
+
+/* Of whole stages, which were measured in whatever type the run computed in. */
+static void read_stages(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_gpu *gpu)
+{
+	struct skep_stage_table *t = &gpu->stages;
+	const char *file = skep_read_string(r, map, "file", NULL);
+	read_source(r, map, t->source, sizeof t->source);
+	copy(r, map, "model", t->model, sizeof t->model);
+	skep_reader_close_map(r, map);
+	if (!r->diag->set && t->path[0] != 0)
+		skep_reader_fail(r, map, "of", "a second table of stages: one is taken");
+	if (!r->diag->set && !skep_file_find(gpu->path, file, t->path, sizeof t->path))
+		skep_reader_fail(r, map, "file", "no file `%.200s` with a table", file);
+}
+
 static void read_table(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_gpu *gpu)
 {
 	struct skep_gpu_table *t = &gpu->table[gpu->tables];
 	t->kind = (enum skep_table_kind)skep_read_choice(r, map, "of", skep_table_names, -1);
+	if (!r->diag->set && t->kind == SKEP_TABLE_STAGES) {
+		read_stages(r, map, gpu);
+		return;
+	}
 	t->type = (enum skep_type)skep_read_choice(r, map, "type", skep_type_names, -1);
 	const char *file = skep_read_string(r, map, "file", NULL);
-	copy(r, map, "source", t->source, sizeof t->source);
-	if (!r->diag->set && !strcasestr(t->source, "measured") && !strcasestr(t->source, "derived"))
-		skep_reader_fail(
-			r, map, "source", "expected a text that says whether the table is measured or derived");
+	read_source(r, map, t->source, sizeof t->source);
 	if (t->kind == SKEP_TABLE_LAYERS)
 		copy(r, map, "model", t->model, sizeof t->model);
 	skep_reader_close_map(r, map);
@@ -190,6 +231,7 @@ static void read_profile(struct skep_reader *r, struct skep_gpu *ret)
 	ret->memory_bytes = skep_read_quantity(r, root, "memory", SKEP_BYTES, 1e6, 1e16, NAN);
 	ret->overhead_s = skep_read_quantity(r, root, "overhead", SKEP_TIME, 0.0, 60.0, NAN);
 	read_peaks(r, root, ret);
+	read_reached(r, root, ret);
 	read_tables(r, root, ret);
 	skep_reader_close_map(r, root);
 }
@@ -220,6 +262,7 @@ void skep_gpu_finish(struct skep_gpu *gpu)
 {
 	for (uint32_t i = 0; i < gpu->tables; i++)
 		skep_gpu_table_finish(&gpu->table[i]);
+	skep_stage_table_finish(&gpu->stages);
 	free(gpu->table);
 	gpu->table = NULL;
 	gpu->tables = 0;
@@ -236,9 +279,22 @@ struct skep_gpu_table *skep_gpu_load(
 	return NULL;
 }
 
+struct skep_stage_table *skep_gpu_load_stages(struct skep_gpu *gpu, struct skep_diag *reterr)
+{
+	struct skep_stage_table *t = &gpu->stages;
+	return t->path[0] != 0 && (t->rows > 0 || skep_stage_table_read(t, reterr)) ? t : NULL;
+}
+
 bool skep_gpu_has_type(const struct skep_gpu *gpu, enum skep_type type)
 {
 	return gpu->peak[type] > 0; /* read_table() asks for the peak of each table's type */
+}
+
+enum skep_type skep_gpu_training_type(const struct skep_gpu *gpu)
+{
+	if (gpu->peak[SKEP_TYPE_BF16] > 0)
+		return SKEP_TYPE_BF16;
+	return gpu->peak[SKEP_TYPE_FP16] > 2 * gpu->flops ? SKEP_TYPE_FP16 : SKEP_TYPE_FP32;
 }
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */
@@ -246,7 +302,7 @@ bool skep_gpu_has_type(const struct skep_gpu *gpu, enum skep_type type)
 double skep_gpu_busy_s(const struct skep_gpu *gpu, double flop, double bytes)
 {
 	assert(flop >= 0 && bytes >= 0);
-	return fmax(flop / (gpu->flops * gpu->efficiency), bytes / gpu->memory_Bps);
+	return fmax(flop / (gpu->peak[gpu->type] * gpu->reached[gpu->type]), bytes / gpu->memory_Bps);
 }
 
 uint64_t skep_gpu_time_ns(const struct skep_gpu *gpu, double flop, double bytes)

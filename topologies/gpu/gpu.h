@@ -6,6 +6,7 @@
 #define SKEP_TOPOLOGIES_GPU_H
 
 #include "topologies/gpu/gpu_table.h"
+#include "topologies/gpu/stage_table.h"
 #include "topologies/read/board.h"
 
 struct skep_gpu {
@@ -18,8 +19,11 @@ struct skep_gpu {
 	double memory_bytes;
 	double overhead_s;            /* fixed time per operation: launches, framework */
 	double peak[SKEP_TYPES];      /* FLOP/s of products of each type; 0: not known. That of fp32 is `flops` */
+	double reached[SKEP_TYPES];   /* fraction of that peak which whole passes reach; that of fp32 is `efficiency` */
+	enum skep_type type;          /* of the factors of a pass's products, by the roofline; a scenario chooses it */
 	struct skep_gpu_table *table; /* [tables], their rows read by skep_gpu_load() */
 	uint32_t tables;
+	struct skep_stage_table stages; /* path "": it has none */
 	struct skep_board board; /* of the machines that it is in: a topology has an entry for each (profile, board) */
 };
 
@@ -37,10 +41,16 @@ void skep_gpu_finish(struct skep_gpu *gpu);
 /* The table of this kind and type, its rows read if they were not; NULL: the profile has none, or the file is wrong. */
 struct skep_gpu_table *skep_gpu_load(
 	struct skep_gpu *gpu, enum skep_table_kind kind, enum skep_type type, struct skep_diag *reterr);
+/* The same of its table of stages; NULL: it has none, or the file is wrong. */
+struct skep_stage_table *skep_gpu_load_stages(struct skep_gpu *gpu, struct skep_diag *reterr);
 /* Whether products of that type are known to it: by their peak or by a table (which needs the peak). */
 bool skep_gpu_has_type(const struct skep_gpu *gpu, enum skep_type type);
 
-/* Roofline: max(flop / (flops * efficiency), bytes / memory_Bps). */
+/* The type in which such a GPU is used to train where nothing else is said: bf16 where the profile has its peak (Ampere and
+ * newer), else fp16 where its peak is more than twice that of fp32, which takes matrix units (Volta, Turing), else fp32. */
+enum skep_type skep_gpu_training_type(const struct skep_gpu *gpu);
+
+/* Roofline of the GPU's type: max(flop / (peak * reached), bytes / memory_Bps). */
 double skep_gpu_busy_s(const struct skep_gpu *gpu, double flop, double bytes);
 /* The same and the overhead of an operation, in ns, at least 1. */
 uint64_t skep_gpu_time_ns(const struct skep_gpu *gpu, double flop, double bytes);

@@ -142,6 +142,8 @@ bool skep_predictor_make(struct skep_gpu *gpu, enum skep_predictor_kind kind, en
 		if (!ret->layers)
 			ret->layers = skep_gpu_load(gpu, SKEP_TABLE_LAYERS, candidate[i], reterr);
 	}
+	if (kind == SKEP_PREDICTOR_TABLE && !reterr->set)
+		ret->stages = skep_gpu_load_stages(gpu, reterr);
 	if (!has)
 		fail_type(gpu, type, reterr);
 	if (reterr->set)

@@ -32,9 +32,10 @@ struct skep_predictor {
 	enum skep_type type;        /* asked for */
 	const struct skep_gpu *gpu; /* borrowed, and so are ... */
 	struct skep_gpu_table *products,
-		*layers;          /* ... its tables of that type, or of one that stands in; NULL: none */
-	struct skep_fit product;  /* law for products; no points: there is none */
-	struct skep_fit layer[2]; /* the same for whole layers, forward and backward */
+		*layers;                 /* ... its tables of that type, or of one that stands in; NULL: none */
+	struct skep_stage_table *stages; /* of TABLE: whole stages as a run had them; NULL: none */
+	struct skep_fit product;         /* law for products; no points: there is none */
+	struct skep_fit layer[2];        /* the same for whole layers, forward and backward */
 };
 
 /* Which type's table may stand in for another's: tensors of 4 bytes as TF32, fp16 as bf16. The type itself comes first. */

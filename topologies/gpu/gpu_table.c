@@ -31,7 +31,7 @@
 #define FALL_MOST 0.5
 
 const char *const skep_type_names[] = {"fp32", "tf32", "fp16", "bf16", NULL};
-const char *const skep_table_names[] = {"products", "layers", NULL};
+const char *const skep_table_names[] = {"products", "layers", "stages", NULL};
 static const char *const layer_names[] = {"embedding", "block", "head", NULL};
 static const char products_header[] = "batch,m,k,n,time_us";
 static const char layers_header[] =

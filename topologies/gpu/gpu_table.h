@@ -15,7 +15,7 @@ enum skep_type { SKEP_TYPE_FP32, SKEP_TYPE_TF32, SKEP_TYPE_FP16, SKEP_TYPE_BF16,
 extern const char *const skep_type_names[]; /* NULL at the end */
 double skep_type_bytes(enum skep_type type);
 
-enum skep_table_kind { SKEP_TABLE_PRODUCTS, SKEP_TABLE_LAYERS };
+enum skep_table_kind { SKEP_TABLE_PRODUCTS, SKEP_TABLE_LAYERS, SKEP_TABLE_STAGES }; /* STAGES: stage_table.h */
 extern const char *const skep_table_names[];
 enum skep_layer_kind { SKEP_LAYER_EMBEDDING, SKEP_LAYER_BLOCK, SKEP_LAYER_HEAD };
 

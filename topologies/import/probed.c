@@ -13,29 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "topologies/import/writer.h"
+#include "topologies/import/probed_internal.h"
 
-#define KINDS_MAX 64u     /* of devices: as a topology has */
 #define PAIRS_SHOWN 64u   /* in the comments on top; beyond these the uncertain ones */
 #define JITTER_LEAST 0.01 /* of the latency: less is not worth a key */
 #define FALL_MOST 0.5     /* of the time of a smaller product: what a table takes (gpu_table.c) */
-
-struct kind { /* devices that share a profile */
-	const struct skep_probed_device *first;
-	char name[128];
-	uint32_t *member; /* [members] ranks */
-	uint32_t members;
-};
-
-struct work {
-	const struct skep_probed *probed;
-	struct skep_outputs outputs;
-	const char *path;
-	struct kind kind[KINDS_MAX];
-	uint32_t kinds;
-	uint32_t *kind_of; /* [ranks] */
-	double *value;     /* [ranks] room for a median */
-};
 
 /* ---- the measurements -------------------------------------------------------------------------------------------- */
 
@@ -47,7 +29,8 @@ bool skep_probed_create(struct skep_probed *ret, uint32_t ranks, uint32_t places
 	ret->place_name = calloc(places, sizeof *ret->place_name);
 	ret->device = calloc(ranks, sizeof *ret->device);
 	ret->way = calloc((size_t)places * places, sizeof *ret->way);
-	if (!ret->place_of || !ret->host_of || !ret->place_name || !ret->device || !ret->way) {
+	bool room = skep_probed_sites_create(&ret->sites, places);
+	if (!room || !ret->place_of || !ret->host_of || !ret->place_name || !ret->device || !ret->way) {
 		skep_probed_finish(ret);
 		return false;
 	}
@@ -63,6 +46,7 @@ void skep_probed_finish(struct skep_probed *probed)
 	free(probed->place_name);
 	free(probed->device);
 	free(probed->way);
+	skep_probed_sites_finish(&probed->sites);
 	*probed = (struct skep_probed){0};
 }
 
@@ -170,17 +154,17 @@ static void name_kind(struct work *w, struct kind *kind)
 			*c = '-';
 }
 
-/* The nearest one; a new one if that is not near, and there is room. KINDS_MAX: neither. */
+/* The nearest one; a new one if that is not near, and there is room. SKEP_PROBED_KINDS_MAX: neither. */
 static uint32_t find_kind(const struct work *w, uint32_t rank)
 {
-	uint32_t nearest = KINDS_MAX;
+	uint32_t nearest = SKEP_PROBED_KINDS_MAX;
 	double least = INFINITY;
 	for (uint32_t k = 0; k < w->kinds; k++) {
 		double part = difference(w->probed, w->kind[k].member[0], rank);
 		nearest = part < least ? k : nearest;
 		least = fmin(part, least);
 	}
-	return least <= SKEP_PROBED_ALIKE || w->kinds == KINDS_MAX ? nearest : w->kinds;
+	return least <= SKEP_PROBED_ALIKE || w->kinds == SKEP_PROBED_KINDS_MAX ? nearest : w->kinds;
 }
 
 static bool find_kinds(struct work *w)
@@ -192,9 +176,10 @@ static bool find_kinds(struct work *w)
 	}
 	for (uint32_t i = 0; i < w->probed->ranks; i++) {
 		uint32_t k = find_kind(w, i);
-		if (k == KINDS_MAX) {
+		if (k == SKEP_PROBED_KINDS_MAX) {
 			skep_diag_set(w->outputs.diag, w->path, 0, 0, NULL,
-				"more than %u kinds of devices: a topology has no room for them", KINDS_MAX);
+				"more than %u kinds of devices: a topology has no room for them",
+				SKEP_PROBED_KINDS_MAX);
 			return false;
 		}
 		struct kind *kind = &w->kind[k];
@@ -392,6 +377,7 @@ static void put_head(const struct work *w, FILE *file)
 	if (p->shaped[0])
 		fprintf(file, "# Messages were held back as on %s: this is a test of the measurement.\n", p->shaped);
 	put_pairs(p, file);
+	skep_probed_put_verdict(file, p, "# ");
 	snprintf(name, sizeof name, "%.*s", (int)(strlen(skep_path_base(w->path)) - 5), skep_path_base(w->path));
 	skep_put_quoted(file, "name", name);
 	snprintf(source, sizeof source, "Measured by skep probe over MPI on %s, %u ranks at", p->date, p->ranks);
@@ -411,7 +397,7 @@ static bool jitters(const struct skep_probed_link *way)
 	return way->deviation_s >= JITTER_LEAST * way->latency_s && way->deviation_s > 0;
 }
 
-static void put_link(FILE *file, const struct skep_probed_link *way)
+void skep_probed_put_link(FILE *file, const struct skep_probed_link *way)
 {
 	fputs("bandwidth: ", file);
 	skep_put_quantity(file, SKEP_BANDWIDTH, way->Bps, false);
@@ -444,7 +430,7 @@ static void put_site(struct work *w, FILE *file, uint32_t place, uint32_t other)
 	if (isnan(inside->latency_s))
 		return;
 	fputs("    inside: {", file);
-	put_link(file, inside);
+	skep_probed_put_link(file, inside);
 	fputs("}\n", file);
 }
 
@@ -465,7 +451,7 @@ static void put_sites_form(struct work *w, FILE *file)
 			if (from == to)
 				continue;
 			fprintf(file, "  - {from: \"%s\", to: \"%s\", ", p->place_name[from], p->place_name[to]);
-			put_link(file, skep_probed_link(p, from, to));
+			skep_probed_put_link(file, skep_probed_link(p, from, to));
 			bool several_ranks = skep_probed_ranks_at(p, from) > 1 || skep_probed_ranks_at(p, to) > 1;
 			fprintf(file, "%s}\n", several_ranks ? ", shared: true" : "");
 		}
@@ -545,7 +531,9 @@ static void put_matrix_form(struct work *w, FILE *file)
 static void put_topology(struct work *w, FILE *file)
 {
 	put_head(w, file);
-	if (has_sites(w->probed))
+	if (w->probed->sites.count > 1)
+		skep_probed_put_shared_form(w, file);
+	else if (has_sites(w->probed))
 		put_sites_form(w, file);
 	else
 		put_matrix_form(w, file);

@@ -47,20 +47,42 @@ bool skep_probed_uncertain(const struct skep_probed_link *way);
 void skep_probed_put_uncertain(
 	FILE *file, const struct skep_probed_link *way); /* of an uncertain one: what, and by how much */
 
+enum skep_probed_outcome {
+	SKEP_PROBED_SITES_UNTRIED, /* fewer than four hosts, or hosts with several ranks */
+	SKEP_PROBED_SITES_NONE,    /* no sites, and all hosts at once have what pairs have alone */
+	SKEP_PROBED_SITES_HIDDEN,  /* no sites, but all hosts at once have less */
+	SKEP_PROBED_SITES_UNCERTAIN,
+	SKEP_PROBED_SITES_MIXED, /* found, but the ranks of a site do not follow each other */
+	SKEP_PROBED_SITES_FOUND,
+};
+
+struct skep_probed_sites { /* hosts that share lines, measured together */
+	enum skep_probed_outcome outcome;
+	uint32_t count;            /* 0: pairs stand for themselves */
+	uint32_t *of;              /* [places] the site, numbered by their first places */
+	double *up_Bps, *down_Bps; /* [count] what leaves and enters a site; INFINITY: not less than its hosts have */
+	double *line_Bps; /* [count * count] from a site to a site, the diagonal within it; INFINITY: the same */
+	double together;  /* HIDDEN: what all hosts had at once, as a part of what they have alone */
+};
+
 struct skep_probed { /* made by skep_probed_create() but for what was measured */
 	uint32_t ranks, places, hosts;
 	uint32_t *place_of, *host_of;      /* [ranks] */
 	char (*place_name)[32];            /* [places] */
 	struct skep_probed_device *device; /* [ranks] */
 	struct skep_probed_link *way;      /* [places * places], row = source */
-	bool at_once;                      /* pairs that have no rank in common were measured at the same time */
-	char gpu[64];                      /* the profile of all devices, which were not measured; "": they were */
-	char date[32];                     /* UTC */
-	char shaped[256];                  /* the topology that was imposed on the messages; "": none */
+	struct skep_probed_sites sites;
+	double way_s;     /* for one way, about */
+	bool at_once;     /* pairs that have no rank in common were measured at the same time */
+	char gpu[64];     /* the profile of all devices, which were not measured; "": they were */
+	char date[32];    /* UTC */
+	char shaped[256]; /* the topology that was imposed on the messages; "": none */
 };
 
 bool skep_probed_create(struct skep_probed *ret, uint32_t ranks, uint32_t places); /* false: no memory */
 void skep_probed_finish(struct skep_probed *probed);
+/* What became of looking for shared lines, each line after `begin`. */
+void skep_probed_put_verdict(FILE *file, const struct skep_probed *p, const char *begin);
 struct skep_probed_link *skep_probed_link(const struct skep_probed *probed, uint32_t from, uint32_t to);
 uint32_t skep_probed_ranks_at(const struct skep_probed *probed, uint32_t place);
 

@@ -10,11 +10,6 @@
 
 /* ---- the heap of flows ---------------------------------------------------------------------------------------- */
 
-static bool sooner(const struct skep_due *a, const struct skep_due *b)
-{
-	return a->time < b->time || (a->time == b->time && a->sequence < b->sequence);
-}
-
 static void due_put(struct skep_network *network, uint32_t at, struct skep_due entry)
 {
 	network->due[at] = entry;
@@ -24,7 +19,7 @@ static void due_put(struct skep_network *network, uint32_t at, struct skep_due e
 
 static void due_up(struct skep_network *network, uint32_t at, struct skep_due entry)
 {
-	while (at > 0 && sooner(&entry, &network->due[(at - 1) / 4])) {
+	while (at > 0 && skep_due_sooner(&entry, &network->due[(at - 1) / 4])) {
 		due_put(network, at, network->due[(at - 1) / 4]);
 		at = (at - 1) / 4;
 	}
@@ -55,9 +50,9 @@ static void due_down(struct skep_network *network, uint32_t at, struct skep_due 
 		if (child >= end)
 			break;
 		for (uint32_t other = child + 1; other < end; other++)
-			if (sooner(&network->due[other], &network->due[child]))
+			if (skep_due_sooner(&network->due[other], &network->due[child]))
 				child = other;
-		if (!sooner(&network->due[child], &entry))
+		if (!skep_due_sooner(&network->due[child], &entry))
 			break;
 		due_put(network, at, network->due[child]);
 		if (level > 0 && level <= network->rows)
@@ -74,7 +69,7 @@ void skep_due_set(struct skep_network *network, uint32_t f, skep_time time)
 	struct skep_due entry = {time, flow->sequence, flow->tag, f};
 	if (flow->position == SKEP_NO_FLOW)
 		due_up(network, network->dues++, entry);
-	else if (sooner(&entry, &network->due[flow->position]))
+	else if (skep_due_sooner(&entry, &network->due[flow->position]))
 		due_up(network, flow->position, entry);
 	else
 		due_down(network, flow->position, entry);
@@ -87,7 +82,7 @@ void skep_due_remove(struct skep_network *network, uint32_t at)
 	struct skep_due last = network->due[--network->dues];
 	if (at == network->dues)
 		return;
-	if (at > 0 && sooner(&last, &network->due[(at - 1) / 4]))
+	if (at > 0 && skep_due_sooner(&last, &network->due[(at - 1) / 4]))
 		due_up(network, at, last);
 	else
 		due_down(network, at, last);
@@ -99,14 +94,6 @@ struct skep_due *skep_due_line_at(struct skep_network *network, uint32_t nth)
 {
 	uint32_t at = network->line_first + nth;
 	return &network->line[at < network->due_capacity ? at : at - network->due_capacity];
-}
-
-struct skep_due *skep_due_first(struct skep_network *network)
-{
-	struct skep_due *line = network->lined > 0 ? &network->line[network->line_first] : NULL;
-	if (network->dues == 0 || (line && sooner(line, &network->due[0])))
-		return line;
-	return &network->due[0];
 }
 
 void skep_due_pop(struct skep_network *network, const struct skep_due *first)

@@ -10,8 +10,20 @@
 
 #include "topologies/network/state.h"
 
-/* The first of all; NULL: there is none. */
-struct skep_due *skep_due_first(struct skep_network *network);
+static inline bool skep_due_sooner(const struct skep_due *a, const struct skep_due *b)
+{
+	return a->time < b->time || (a->time == b->time && a->sequence < b->sequence);
+}
+
+/* The first of all; NULL: there is none. Asked before and after each event, so it is no call. */
+static inline struct skep_due *skep_due_first(struct skep_network *network)
+{
+	struct skep_due *line = network->lined > 0 ? &network->line[network->line_first] : NULL;
+	if (network->dues == 0 || (line && skep_due_sooner(line, &network->due[0])))
+		return line;
+	return &network->due[0];
+}
+
 void skep_due_pop(struct skep_network *network, const struct skep_due *first);
 
 /* Of a transfer that waits for its latency, and began after all others. */

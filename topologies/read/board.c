@@ -43,8 +43,16 @@ void skep_board_read(struct skep_reader *r, const struct skep_yaml_node *group, 
 	const struct skep_yaml_node *host = skep_read_map(r, group, "host", false);
 	if (r->diag->set || !host)
 		return;
-	ret->host_bytes = skep_read_quantity(r, host, "memory", SKEP_BYTES, 1e6, 1e16, NAN);
-	ret->host_Bps = skep_read_quantity(r, host, "bandwidth", SKEP_BANDWIDTH, 1e6, 1e16, NAN);
+	bool cores = skep_read_has(r, host, "cores"), memory = skep_read_has(r, host, "memory");
+	if (!cores || memory || skep_read_has(r, host, "bandwidth")) {
+		ret->host_bytes = skep_read_quantity(r, host, "memory", SKEP_BYTES, 1e6, 1e16, NAN);
+		ret->host_Bps = skep_read_quantity(r, host, "bandwidth", SKEP_BANDWIDTH, 1e6, 1e16, NAN);
+	}
+	ret->cores = (uint32_t)skep_read_integer(r, host, "cores", 1, SKEP_BOARD_CORES_MAX, 0);
+	ret->host_machines = (uint32_t)skep_read_integer(r, host, "machines", 1, SKEP_BOARD_CORES_MAX, 0);
+	if (!r->diag->set && !cores && ret->host_machines > 0)
+		skep_reader_fail(r, host, "machines",
+			"how many machines share the cores of a host, but its cores are not given: add `cores`");
 	skep_reader_close_map(r, host);
 }
 
@@ -53,7 +61,8 @@ bool skep_board_equal(const struct skep_board *a, const struct skep_board *b)
 {
 	const double difference[] = {a->inner_Bps - b->inner_Bps, a->inner_latency_s - b->inner_latency_s,
 		a->pcie_Bps - b->pcie_Bps, a->host_bytes - b->host_bytes, a->host_Bps - b->host_Bps};
-	bool equal = a->gpus == b->gpus && a->pcie_assumed == b->pcie_assumed;
+	bool equal = a->gpus == b->gpus && a->pcie_assumed == b->pcie_assumed && a->cores == b->cores &&
+	             a->host_machines == b->host_machines;
 	for (uint32_t i = 0; i < sizeof difference / sizeof difference[0]; i++)
 		equal = equal && fabs(difference[i]) <= 0;
 	return equal;

@@ -77,6 +77,7 @@ static void add_peers(struct skep_draft *d, const struct skep_regions *regions, 
 			.gpu = kinds->gpu[kind],
 			.up_Bps = regions->region[region].up_Bps,
 			.down_Bps = regions->region[region].down_Bps,
+			.host = t->gpu[kinds->gpu[kind]].board.cores > 0 ? ++t->hosts : 0,
 			.price_usd_per_h = price_usd_per_h};
 	}
 }

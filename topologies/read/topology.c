@@ -147,6 +147,18 @@ static uint32_t read_prices(struct skep_draft *d, const struct skep_yaml_node *g
 	return d->r.diag->set ? 0 : add_prices(d, map, path, type, zone);
 }
 
+/* How many machines of a group one after the other are on one host, whose cores they share; 0: the file does not say. */
+static uint32_t share_hosts(
+	struct skep_draft *d, const struct skep_yaml_node *group, struct skep_board board, uint32_t count)
+{
+	uint32_t together = board.cores == 0 ? 0 : board.host_machines > 0 ? board.host_machines : count;
+	if (together > 0 && count % together != 0)
+		skep_reader_fail(&d->r, group, "count",
+			"%u machines with %u on each host (host.machines): expected a multiple of that", count,
+			together);
+	return together;
+}
+
 static void add_group(struct skep_draft *d, const struct skep_yaml_node *group, uint32_t place)
 {
 	struct skep_reader *r = &d->r;
@@ -164,7 +176,11 @@ static void add_group(struct skep_draft *d, const struct skep_yaml_node *group, 
 		skep_reader_fail(r, group, "count", "more than %u machines", SKEP_MACHINES_MAX);
 	if (r->diag->set || !reserve(d, (uint32_t)count))
 		return;
-	for (int64_t i = 0; i < count; i++) {
+	uint32_t together = share_hosts(d, group, t->gpu[machine.gpu].board, (uint32_t)count);
+	for (int64_t i = 0; i < count && !r->diag->set; i++) {
+		if (together > 0 && i % together == 0)
+			t->hosts++;
+		machine.host = together > 0 ? t->hosts : 0;
 		machine.place = place == SKEP_OWN_PLACE ? t->machines : place;
 		t->machine[t->machines++] = machine;
 	}
@@ -355,11 +371,30 @@ struct skep_pair skep_topology_pair(const struct skep_topology *t, uint32_t sour
 	return t->pair[(size_t)t->machine[source].place * t->places + t->machine[destination].place];
 }
 
+bool skep_topology_is_link(const struct skep_pair *pair)
+{
+	return !isinf(pair->capacity_Bps) || pair->latency_s > 0;
+}
+
 void skep_topology_add_latency(struct skep_topology *t, double latency_s)
 {
+	for (size_t i = 0; i < (size_t)t->places * t->places; i++)
+		t->pair[i].latency_s += skep_topology_is_link(&t->pair[i]) ? latency_s : 0;
+}
+
+void skep_topology_scale_bandwidth(struct skep_topology *t, double factor)
+{
 	for (size_t i = 0; i < (size_t)t->places * t->places; i++) {
-		bool link = !isinf(t->pair[i].capacity_Bps) || t->pair[i].latency_s > 0;
-		t->pair[i].latency_s += link ? latency_s : 0;
+		t->pair[i].capacity_Bps *= factor;
+		t->pair[i].shared_Bps *= factor;
+	}
+	for (uint32_t i = 0; i < t->machines; i++) {
+		t->machine[i].up_Bps *= factor;
+		t->machine[i].down_Bps *= factor;
+	}
+	for (uint32_t i = 0; t->site_link != NULL && i < t->places; i++) {
+		t->site_link[i].up_Bps *= factor;
+		t->site_link[i].down_Bps *= factor;
 	}
 }
 

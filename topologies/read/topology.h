@@ -20,6 +20,7 @@ struct skep_machine {
 	uint32_t prices;         /* 1 + index into price[]; 0: it has no history */
 	/* Of the instance that the history prices, of which this is a part; 0: it is all of it. */
 	uint32_t instance_gpus;
+	uint32_t host; /* 1 + number of the host whose cores it shares with others; 0: its file does not say */
 };
 
 struct skep_pair {           /* ordered pair of places */
@@ -70,6 +71,7 @@ struct skep_topology {
 	char source[256];                    /* measured, published or assumed, and by whom */
 	char path[512], matrix_path[2][512]; /* where it was read; "": nowhere */
 	uint32_t machines, places, gpus;
+	uint32_t hosts;                   /* that say how many cores they have */
 	struct skep_machine *machine;     /* [machines + 1]; the last is the directory's: no limits, gpu UINT32_MAX */
 	struct skep_pair *pair;           /* [places * places], row = source */
 	char (*place_name)[32];           /* [places] */
@@ -96,8 +98,13 @@ const struct skep_price_series *skep_topology_start_prices(struct skep_topology 
 double skep_topology_cost_usd(
 	const struct skep_topology *topology, uint32_t machine, skep_time begin_ns, skep_time end_ns);
 
+/* Is there a link, or is it the inside of one machine, which is not limited and to which no latency is added? */
+bool skep_topology_is_link(const struct skep_pair *pair);
 /* Adds `latency_s`, one way, to every link between machines, the directory's included. */
 void skep_topology_add_latency(struct skep_topology *topology, double latency_s);
+
+/* Multiplies what every line between machines carries: links, shared ones, those of sites, and each machine's own. */
+void skep_topology_scale_bandwidth(struct skep_topology *topology, double factor);
 
 /* The link between two machines (directory included). From a machine to itself it has no limit and no latency. */
 struct skep_pair skep_topology_pair(const struct skep_topology *topology, uint32_t source, uint32_t destination);

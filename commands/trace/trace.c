@@ -2,7 +2,7 @@
  *
  * trace.c - `skep trace import|stats`, and what they share with `generate`. The work is done in topologies/.
  */
-#include "commands/trace.h"
+#include "commands/trace/trace.h"
 
 #include <string.h>
 

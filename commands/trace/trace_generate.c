@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/trace.h"
+#include "commands/trace/trace.h"
 
 #define BURST_MAX 4096u
 

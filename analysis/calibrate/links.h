@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * links.h - latency and bandwidth of the links that a run has used, from when its messages were sent and received.
+ *
+ * A line is what messages share: an ordered pair of machines, or an ordered pair of places where the topology says that the
+ * link is shared. While a line is busy it moves bytes at its capacity, whether it serves one message or shares itself among
+ * several: a busy period of V bytes, from where its first message was sent to where its last one was received, takes
+ *
+ *     latency + V / bandwidth
+ *
+ * and so does a message that finds the line idle. Through such points a robust line is laid (ranked.h). A period does not
+ * count if one of its messages also met others on a link of its machines or places that may have been narrower (less than
+ * SKEP_LINKS_ROOM times the line, as the topology has it). Where the next message reaches the line before it is idle depends
+ * on latency and bandwidth: the estimate is made a few times over.
+ *
+ * A figure that the samples do not bear is kept as the topology has it, and `kept` says why.
+ */
+#ifndef SKEP_ANALYSIS_LINKS_H
+#define SKEP_ANALYSIS_LINKS_H
+
+#include "analysis/calibrate/ranked.h"
+#include "analysis/calibrate/samples.h"
+
+#define SKEP_LINKS_ROOM 4.0
+#define SKEP_CALIBRATE_SAMPLES_LEAST 5u /* of a figure */
+
+struct skep_figure {              /* in base units: s, B/s */
+	double before;            /* NAN: the topology or profile says nothing; INFINITY: not limited */
+	struct skep_ranked after; /* 0 samples: it is kept */
+	const char *kept;         /* why; NULL: it is not */
+};
+
+struct skep_link_figures { /* of an ordered pair of places */
+	uint32_t from, to;
+	bool shared;
+	size_t messages; /* between its machines; 0: the pair was not used */
+	struct skep_figure latency, bandwidth;
+};
+
+/* ret [places * places], row = source. `extra_latency_s` is in each latency that was measured, and in none of the topology's.
+ * False: no memory. */
+bool skep_links_fit(const struct skep_samples *samples, const struct skep_topology *topology, double extra_latency_s,
+	struct skep_link_figures *ret);
+
+#endif

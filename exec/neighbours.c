@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * neighbours.c - who shares a host's GPUs and cores, and what a user has to know of it before the run begins: that passes take
+ * longer than predicted since there are more workers than cores, or that they compute in another type than they are timed in.
+ */
+#include "exec/neighbours.h"
+
+#include <inttypes.h>
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+
+#include "models/layers/thread_pool.h"
+
+struct neighbours { /* the processes of a host that have devices */
+	const char *name;
+	uint32_t processes, gpus, cores, threads;
+};
+
+/* The cores that any process of the host may use. */
+static uint32_t cores_of(MPI_Comm host)
+{
+	cpu_set_t mine, all;
+	CPU_ZERO(&mine);
+	if (sched_getaffinity(0, sizeof mine, &mine) != 0)
+		CPU_SET(0, &mine);
+	MPI_Allreduce(&mine, &all, (int)sizeof mine, MPI_BYTE, MPI_BOR, host);
+	return (uint32_t)CPU_COUNT(&all);
+}
+
+static const char *ending(uint32_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void say_who_shares(const struct neighbours *n)
+{
+	if (n->gpus > 0 && n->processes > n->gpus)
+		fprintf(stderr, "skep: %" PRIu32 " processes on %.64s share %" PRIu32 " GPU%s\n", n->processes, n->name,
+			n->gpus, ending(n->gpus));
+	if (n->threads > 1 && n->processes * n->threads > n->cores)
+		fprintf(stderr,
+			"skep: %" PRIu32 " processes on %.64s with %" PRIu32
+			" threads each (cluster.threads) share %" PRIu32 " core%s: fewer threads would be faster\n",
+			n->processes, n->name, n->threads, n->cores, ending(n->cores));
+}
+
+static double crowding(const struct neighbours *n)
+{
+	double wanted = (double)n->processes * n->threads;
+	return wanted > n->cores ? wanted / n->cores : 1;
+}
+
+/* The topology may say how many workers share how many cores (`host.cores`), and the prediction then has it. */
+static void say_how_slow(const struct skep_scenario *scenario, const struct neighbours *n, uint32_t worker)
+{
+	double predicted = skep_scenario_crowding(scenario, worker), ratio = crowding(n) / predicted;
+	bool said = scenario->topology.machine[worker].host > 0;
+	if (ratio > 0.95 && ratio < 1.05)
+		return;
+	fprintf(stderr,
+		"skep: %" PRIu32 " worker%s compute%s on %" PRIu32
+		" core%s of %.64s: passes take about %.1f times as long as predicted; %s `host: {cores: %" PRIu32
+		"}` in %.200s\n",
+		n->processes, ending(n->processes), n->processes == 1 ? "s" : "", n->cores, ending(n->cores), n->name,
+		ratio, said ? "its machines should have" : "for a prediction that knows give its machines", n->cores,
+		scenario->topology.path);
+}
+
+/* Paced passes wait for their time beside each other, which those of the model do not. */
+static void say_what_paces(const struct skep_scenario *scenario, uint32_t worker)
+{
+	double predicted = skep_scenario_crowding(scenario, worker);
+	if (predicted > 1)
+		fprintf(stderr,
+			"skep: --pace: each pass takes the time that it takes alone; a simulation, in which the workers "
+			"of a host share its cores (host.cores), has them take up to %.1f times as long\n",
+			predicted);
+}
+
+static void say_type(const struct skep_scenario *scenario, uint32_t worker)
+{
+	enum skep_type type = scenario->topology.gpu[scenario->topology.machine[worker].gpu].type;
+	if (type != SKEP_TYPE_FP32)
+		fprintf(stderr, "skep: CPU devices compute in fp32, and the passes of this scenario are timed in %s\n",
+			skep_type_names[type]);
+}
+
+struct skep_device_place skep_neighbours_place(
+	const struct skep_scenario *scenario, const struct skep_exec_options *options, bool has)
+{
+	MPI_Comm host;
+	char name[MPI_MAX_PROCESSOR_NAME] = "";
+	int length = 0, rank = 0;
+	bool cpu = options->device == SKEP_DEVICE_CPU;
+	uint32_t one = has, nth = 0, here = 0, count = skep_device_count(options->device);
+	struct skep_device_place place = {.threads = cpu ? scenario->threads : 1};
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Get_processor_name(name, &length);
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+	MPI_Scan(&one, &nth, 1, MPI_UINT32_T, MPI_SUM, host);
+	MPI_Allreduce(&one, &here, 1, MPI_UINT32_T, MPI_SUM, host);
+	struct neighbours neighbours = {name, here, count, cores_of(host), place.threads};
+	MPI_Comm_free(&host);
+	bool speaks = has && nth == 1 && (uint32_t)rank <= scenario->plan.workers;
+	if (speaks)
+		say_who_shares(&neighbours);
+	if (speaks && options->pace)
+		say_what_paces(scenario, (uint32_t)rank - 1);
+	if (speaks && cpu && !options->pace)
+		say_how_slow(scenario, &neighbours, (uint32_t)rank - 1);
+	if (rank == 1 && cpu && !options->pace)
+		say_type(scenario, 0);
+	place.ordinal = has && count > 0 ? (nth - 1) % count : 0;
+	return place;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * expected.h - how long a step of one allocation is expected to take, with all that its messages share. The costs of the searches
+ * (search/throughput.h) are asked a million times, so they see a shared line in two extreme views; this is asked of what they
+ * found, and of what `skep check` prints.
+ *
+ *   load      of whatever can be a bottleneck, in seconds for a microbatch of the whole swarm: of a worker's device, its way out
+ *             and its way in; of the connections of an ordered pair of machines, with their window; of a line that two places
+ *             share; of a site's uplink and downlink. Bytes are those of every pair of workers that may exchange a microbatch,
+ *             times the shares of both (throughput.h)
+ *   pace      the largest load; of GPipe the largest of forward passes and the largest of backward passes together
+ *   trip      of one microbatch, there and back, on empty links
+ *   rate      of microbatches when K are in flight: all of that is a closed network of queues (mean value analysis: Reiser and
+ *             Lavenberg 1980, with Schweitzer's approximation), no more than 1 / pace. Fixed pipelines have no queues by chance:
+ *             min(1 / pace, K / trip)
+ *   flow      trip + (M - 1) / rate for the M microbatches of a round; of a fixed pipeline its first microbatch begins at once.
+ *             In a swarm the last K take what the worker needs that was given most of them, by the law of the largest of n
+ *             normal deviates, or the lines on their way one after the other
+ *   reduction of each ring as throughput.h has it, with the mean delay and the least that an edge gets of what the ring's own
+ *             edges share; and no less than what all rings together take of any shared line
+ *   tied      the tables of tied embeddings, from the first stage's ranks to the last one's and back, then along the wider stage
+ *   turn      from a round's last microbatch to the next one's first: four messages to or from the directory, two where updates
+ *             are delayed
+ *
+ * Not in it: churn, joins, jitter beyond its mean, the weights of unfair links, and what a swarm learns of
+ * its links in time.
+ */
+#ifndef SKEP_PLANNING_EXPECTED_H
+#define SKEP_PLANNING_EXPECTED_H
+
+#include "planning/problem/problem.h"
+
+#define SKEP_EXPECTED_WORKERS_MAX 2048u /* the tables grow with the square of the pool */
+
+enum skep_expected_bound { /* what sets the pace */
+	SKEP_EXPECTED_COMPUTE,
+	SKEP_EXPECTED_UP, /* of a machine */
+	SKEP_EXPECTED_DOWN,
+	SKEP_EXPECTED_CONNECTION,
+	SKEP_EXPECTED_SHARED, /* a line between two places, or inside one */
+	SKEP_EXPECTED_UPLINK, /* of a site */
+	SKEP_EXPECTED_DOWNLINK
+};
+
+struct skep_expected { /* seconds */
+	double step_s;
+	double flow_s, pace_s, trip_s, reduction_s, update_s, turn_s;
+	enum skep_expected_bound bound;
+	double busy;       /* what sets the pace, the part of the time in which it has work */
+	bool starved;      /* for want of microbatches in flight it has so little */
+	uint32_t from, to; /* of the bound: workers, or places; both the same where it is of one alone */
+};
+
+/* What `bound` is, and where, as in "the uplink of site west". */
+void skep_expected_bound_text(
+	const struct skep_planning *planning, const struct skep_expected *expected, char *ret, size_t size);
+
+/* May it be asked of the scenario? Not known are steps without a round, sums of pairs or of shards, sums that begin beside the
+ * passes, trials of several candidates, and more than SKEP_EXPECTED_WORKERS_MAX workers. */
+bool skep_expected_known(const struct skep_scenario *scenario);
+
+/* `stage_of` as a search has it, [workers]. False: no memory. step_s INFINITY: it cannot run so. */
+bool skep_expected_make(const struct skep_planning *planning, const uint32_t *stage_of, struct skep_expected *ret);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * describe_step.h - the part of `skep check` that says what an optimizer step is expected to take, as one line or under the key
+ * `expected`.
+ */
+#ifndef SKEP_SCENARIOS_DESCRIBE_STEP_H
+#define SKEP_SCENARIOS_DESCRIBE_STEP_H
+
+#include <cjson/cJSON.h>
+
+#include "scenarios/describe/describe.h"
+
+void skep_describe_step(const struct skep_described_step *step, bool delayed, FILE *out);
+/* NULL: null. */
+void skep_describe_step_json(const struct skep_described_step *step, cJSON *root);
+
+#endif

@@ -1,0 +1,134 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# dealing.sh - which first-stage worker gets how many microbatches: equal workers equally many, slow ones none that the others would have
+# to wait for, against the shortest schedule there is (dealing.py); and slow and fast GPUs together against each alone.
+set -u
+. tests/cli/lib.sh
+needs python3 sqlite3
+
+# One block, so many milliseconds for both passes.
+mkdir gpus
+kind() { # kind NAME MS
+	cat >"gpus/$1.yaml" <<-END
+	name: $1
+	source: Assumed for this test.
+	flops: 10 TFLOP/s
+	efficiency: 1
+	memory_bandwidth: 100000 GB/s
+	memory: 1000 GB
+	overhead: 0 s
+	tables: [{file: $1.csv, of: layers, model: one-block, type: fp32, source: derived by hand}]
+	END
+	cat >"gpus/$1.csv" <<-END
+	layer,tensor_parallel,microbatch,forward_us,backward_us,update_us,forward_flop,forward_bytes
+	embedding,1,1,0.000001,0.000001,0.000001,1,1
+	block,1,1,$(($2 * 1000 / 3)),$(($2 * 2000 / 3)),0.000001,1000000,1000000
+	head,1,1,0.000001,0.000001,0.000001,1,1
+	END
+}
+kind fast 300
+kind middle 720
+kind slow 1800
+cat >model.yaml <<'END'
+name: one-block
+kind: transformer
+transformer: {hidden: 64, sequence: 64, blocks: 1, vocabulary: 2}
+END
+
+pool() { # pool MICROBATCHES STEPS KEYS MACHINES: makes topology.yaml and scenario.yaml
+	cat >topology.yaml <<-END
+	name: a pool
+	source: Assumed for this test.
+	directory: here
+	sites:
+	  here: {machines: [$4], inside: {bandwidth: 100 Gbit/s, latency: 0.1 ms}}
+	END
+	cat >scenario.yaml <<-END
+	name: a pool of one stage
+	seed: 1
+	model: {file: model.yaml, stages: 1}
+	cluster: {topology: topology.yaml, allocation: {method: strided}, compute: {predictor: table, outside: refuse}}
+	schedule: {global_batch: $1, microbatch: 1$3}
+	train: {arithmetic: none, optimizer: {name: adamw, lr: 1.0e-4}, until: {steps: $2}}
+	END
+}
+
+simulate() {
+	rm -f runs.db
+	"$skep" sim -q scenario.yaml --db runs.db >"$out" 2>"$err" || cat "$err" >&2
+}
+
+dealt() { # dealt ROUND: how many each worker has done
+	sqlite3 runs.db "SELECT group_concat(n, ' ') FROM (SELECT count(*) AS n FROM ops
+		WHERE kind = 'backward' AND round = $1 GROUP BY worker ORDER BY worker)"
+}
+
+passes_s() { # passes_s ROUND: from the first pass's begin to the last one's end
+	sqlite3 runs.db "SELECT printf('%.4f', max(end_s) - min(begin_s)) FROM ops
+		WHERE kind IN ('forward', 'backward') AND round = $1"
+}
+
+verdict() { # verdict STATUS NAME SEEN
+	if [ "$1" -eq 0 ]; then pass "$2"; else fail "$2" "seen: $3"; fi
+}
+
+# ---- equal workers ------------------------------------------------------------------------------------------------------
+
+equally() { # equally MICROBATCHES COUNT KEYS WANTED
+	pool "$1" 2 "$3" "{count: $2, gpu: fast}"
+	simulate
+	[ "$(dealt 0)" = "$4" ] && [ "$(dealt 1)" = "$4" ]
+	verdict $? "$1 microbatches to $2 equal workers$3: $4" "$(dealt 0), then $(dealt 1)"
+}
+equally 24 2 '' '12 12'
+equally 24 2 ', in_flight: 1' '12 12'
+equally 24 2 ', in_flight: 8' '12 12'
+equally 25 2 '' '13 12'
+equally 60 5 '' '12 12 12 12 12'
+equally 7 3 ', wiring: throughput' '3 2 2'
+
+# ---- an uneven pool, against the shortest schedule ----------------------------------------------------------------------
+
+# Grants and what comes back take 0.1 ms each; a worker has the next microbatch before it needs it.
+shortest() { # shortest MICROBATCHES KEYS FAST MIDDLE SLOW: each round within 1 % of the shortest schedule
+	pool "$1" 3 "$2" "{count: $3, gpu: fast}, {count: $4, gpu: middle}, {count: $5, gpu: slow}"
+	simulate
+	local best round seen all=
+	best=$(python3 "$root/tests/cli/dealing.py" "$1" 300 "$3" 720 "$4" 1800 "$5")
+	for round in 0 1 2; do
+		seen=$(passes_s $round)
+		all="$all $seen"
+		awk "BEGIN { exit !($seen <= 1.01 * $best && $seen >= 0.999 * $best) }" </dev/null ||
+			{ fail "$1 microbatches, $3 fast, $4 middle, $5 slow$2" "round $round took $seen s, best $best s"; return; }
+	done
+	pass "$1 microbatches, $3 fast, $4 middle, $5 slow$2: $best s"
+}
+shortest 40 '' 4 1 1
+shortest 40 ', in_flight: 8' 4 1 1
+shortest 41 ', in_flight: 12' 3 1 2
+shortest 41 ', in_flight: 4' 2 2 2
+shortest 400 '' 4 1 1
+shortest 400 ', in_flight: 12, wiring: throughput' 1 1 6
+shortest 100 ', wiring: throughput' 2 3 4
+shortest 13 ', in_flight: 8, wiring: throughput' 1 1 1
+
+# ---- slow and fast GPUs in four stages ----------------------------------------------------------------------------------
+
+rate() { # rate TOPOLOGY: samples a second of three rounds
+	"$skep" sim --json -q "$root/scenarios/t4-a100-both.yaml" --set train.until.steps=3 \
+		--set "cluster.topology=$root/topologies/$1.yaml" --db runs.db 2>"$err" |
+		python3 -c 'import json, sys; print(json.load(sys.stdin)["throughput_samples_per_s"])'
+}
+slow=$(rate eight-t4)
+fast=$(rate four-a100)
+both=$(rate t4-a100)
+awk "BEGIN { exit !($both >= 0.85 * ($slow + $fast)) }" </dev/null
+verdict $? 'eight T4 and four A100 together come to 85 % of the sum of both alone' "$slow, $fast, both $both"
+
+"$skep" check "$root/scenarios/t4-a100-both.yaml" >"$out" 2>"$err"
+check 'the check says how many a fast one may have' grep -q 'on the mean of them, by speed; at most 64' "$out"
+"$skep" check "$root/scenarios/t4-a100-both.yaml" --set schedule.wiring=uniform >"$out" 2>"$err"
+check 'uniform wiring asks for no speed' bash -c "! grep -q 'by speed' '$out'"
+
+plan

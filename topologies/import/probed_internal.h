@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * probed_internal.h - what is under way while a measured cluster is written, shared by probed.c (files, devices, pairs) and
+ * probed_sites.c (sites whose hosts share lines). Private to these.
+ */
+#ifndef SKEP_TOPOLOGIES_PROBED_INTERNAL_H
+#define SKEP_TOPOLOGIES_PROBED_INTERNAL_H
+
+#include "topologies/import/probed.h"
+#include "topologies/import/writer.h"
+
+#define SKEP_PROBED_KINDS_MAX 64u /* of devices: as a topology has */
+
+struct kind { /* devices that share a profile */
+	const struct skep_probed_device *first;
+	char name[128];
+	uint32_t *member; /* [members] ranks */
+	uint32_t members;
+};
+
+struct work {
+	const struct skep_probed *probed;
+	struct skep_outputs outputs;
+	const char *path;
+	struct kind kind[SKEP_PROBED_KINDS_MAX];
+	uint32_t kinds;
+	uint32_t *kind_of; /* [ranks] */
+	double *value;     /* [ranks] room for a median */
+};
+
+void skep_probed_put_link(FILE *file, const struct skep_probed_link *way); /* bandwidth, latency, jitter */
+void skep_probed_put_shared_form(struct work *w, FILE *file);              /* two sites or more */
+
+bool skep_probed_sites_create(struct skep_probed_sites *ret, uint32_t places); /* false: no memory */
+void skep_probed_sites_finish(struct skep_probed_sites *sites);
+
+#endif
