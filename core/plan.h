@@ -175,6 +175,9 @@ struct skep_plan {
 	bool inner_deadline;
 	bool inner_by_share; /* a worker steps when it has counted its part of a step, so a fast one more often than a slow one;
 	                        else with the round's progress, all about equally often */
+	/* By the round's progress, and owners are dealt microbatches in turn, whatever their speed: each makes just
+	 * `inner_steps`. An inner step has a microbatch for each owner at least. */
+	bool inner_fixed;
 	/* The same: members sum in pairs that are drawn anew in each round, and hold different parameters (gossip.c).
 	 * Neither delayed nor in fragments, not with inner_by_share, gather, SKEP_ON_LOSS_RERUN, a tied table or
 	 * candidates; sums are not encoded. */

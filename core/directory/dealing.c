@@ -22,6 +22,11 @@
  * Wired by throughput or latency a swarm splits what is in flight by rates as well, when a round opens: as many in all as if each
  * owner had what the plan says, at least two for each, and for none more than plan->in_flight_limit.
  *
+ * With a fixed number of inner steps (plan->inner_fixed) owners take turns, by their numbers, and all wait for the one whose turn
+ * it is to have room. As many numbers in a row as there are owners go to all of them, so an inner step with as many microbatches
+ * has one of each owner, and each makes the same number of steps. None waits in vain: the one whose turn it is has its credit
+ * outstanding, and the slowest owner, which is at work all the time, says when a round is over.
+ *
  * Fixed pipelines are no swarm: each has its share of a round, whatever its speed.
  */
 #include <assert.h>
@@ -235,6 +240,27 @@ uint32_t skep_dealing_choose(struct directory *d, const struct skep_plan *plan, 
 	return d->full ? SKEP_NO_INDEX : best;
 }
 
+/* The first owner from d->turn on, after which it is the turn of the next one; none, if it has no room. */
+static uint32_t in_turn(struct directory *d, const struct skep_plan *plan)
+{
+	assert(d->phase == PHASE_OPEN && d->turn < plan->workers);
+	for (uint32_t i = 0; i < plan->workers; i++) {
+		uint32_t worker = (d->turn + i) % plan->workers;
+		const struct row *row = directory_row(d, worker);
+		if (!is_owner(d, row))
+			continue;
+		bool room = has_room(d, plan, row);
+		d->turn = (worker + room) % plan->workers;
+		return room ? worker : SKEP_NO_INDEX;
+	}
+	return SKEP_NO_INDEX;
+}
+
+uint32_t skep_dealing_next(struct directory *d, const struct skep_plan *plan, uint32_t preferred, uint32_t left)
+{
+	return plan->inner_fixed ? in_turn(d, plan) : skep_dealing_choose(d, plan, preferred, left);
+}
+
 /* ---- a round opens --------------------------------------------------------------------------------------------------- */
 
 /* To each its part of so many, rounded down. */
@@ -257,11 +283,14 @@ void skep_dealing_begin(struct directory *d, const struct skep_plan *plan, uint6
 	assert(d->phase == PHASE_OPEN && d->issued == 0);
 	weigh(d, plan);
 	split_in_flight(d, plan);
-	share_out(d, plan, plan->microbatches);
+	if (plan->inner_fixed && limit > plan->workers + GRANTS_PER_REFILL) /* each is a message */
+		limit = plan->workers + GRANTS_PER_REFILL;
+	d->turn = 0;
+	share_out(d, plan, plan->inner_fixed ? 0 : plan->microbatches);
 	if (d->outstanding > limit)
 		share_out(d, plan, limit);
 	while (d->outstanding < limit && d->outstanding < plan->microbatches) {
-		uint32_t worker = skep_dealing_choose(d, plan, SKEP_NO_INDEX, plan->microbatches - d->outstanding);
+		uint32_t worker = skep_dealing_next(d, plan, SKEP_NO_INDEX, plan->microbatches - d->outstanding);
 		if (worker == SKEP_NO_INDEX)
 			break;
 		directory_row(d, worker)->outstanding++;

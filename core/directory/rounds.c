@@ -152,7 +152,7 @@ void skep_rounds_grant(struct directory *d, struct step *step, uint32_t preferre
 	bool lost = losses->again(d, step->plan, &again, &span);
 	for (uint32_t i = 0; i < GRANTS_PER_REFILL && d->outstanding < limit; i++) {
 		uint32_t left = losses->wanted(d, step->plan) + lost;
-		uint32_t worker = left > 0 ? skep_dealing_choose(d, step->plan, preferred, left) : SKEP_NO_INDEX;
+		uint32_t worker = left > 0 ? skep_dealing_next(d, step->plan, preferred, left) : SKEP_NO_INDEX;
 		if (worker == SKEP_NO_INDEX)
 			break;
 		if (lost)
@@ -176,12 +176,14 @@ bool skep_rounds_all_back(struct directory *d, struct step *step)
 }
 
 /* What each owner begins with, in one message. With a deadline an inner step's microbatches have to be with all owners, not with
- * the first one, so that no owner begins with what comes after STEP: they take turns, and few messages are more. */
+ * the first one, so that no owner begins with what comes after STEP: they take turns, and few messages are more. With a fixed
+ * number of inner steps they take turns as they go on to. */
 static void grant_shares(struct directory *d, struct step *step)
 {
 	assert(d->phase == PHASE_OPEN);
 	skep_dealing_begin(d, step->plan, skep_rounds_limit(d, step->plan));
 	uint32_t left = d->outstanding, most = step->plan->inner_deadline ? 1 + left / TURNS_MOST : left;
+	most = step->plan->inner_fixed ? 1 : most;
 	for (uint32_t i = 0; i < step->plan->workers; i++) {
 		directory_row(d, i)->to_grant = directory_row(d, i)->outstanding;
 		directory_row(d, i)->outstanding = 0;

@@ -106,6 +106,7 @@ void skep_methods_check(const struct skep_plan *plan)
 	assert(!plan->gossip || (method == FLUSH && skep_plan_periodic(plan) && !plan->inner_by_share && !rerun));
 	assert(!plan->gossip || (plan->tied == 0 && !plan->clip && !plan->gather && skep_plan_fragments(plan) == 1));
 	assert(!plan->gossip || (!skep_plan_has_candidates(plan) && plan->reduction_codec == SKEP_CODEC_NONE));
+	assert(!plan->inner_fixed || (skep_plan_periodic(plan) && !plan->async && !plan->inner_by_share && !fixed));
 	assert(!rerun || (method != DELAYED && method != ASYNC));
 	assert(method != NO_FLUSH || (!plan->clip && plan->tied == 0 && !rerun && plan->validate_every == 0));
 	assert(method != EAGER || fixed);

@@ -74,9 +74,19 @@ static double pass_of(const struct loads *l, uint32_t worker, enum way way)
 	return 1e-9 * ns;
 }
 
+/* Are the parts of a stage's workers by their speed? Those of the first one are dealt to (core/directory/dealing.c), the wiring
+ * decides about the others. */
+static bool by_speed(const struct loads *l, uint32_t stage)
+{
+	const struct skep_plan *plan = &l->p->scenario->plan;
+	if (stage == 0)
+		return !skep_plan_fixed(plan) && !plan->inner_fixed;
+	return l->p->throughput[0].shares == SKEP_SHARES_BY_SPEED;
+}
+
 static double weight_of(const struct loads *l, uint32_t worker)
 {
-	return l->p->throughput[0].shares == SKEP_SHARES_BY_SPEED ? 1 / fmax(compute_of(l, worker), 1e-12) : 1;
+	return by_speed(l, l->stage_of[worker]) ? 1 / fmax(compute_of(l, worker), 1e-12) : 1;
 }
 
 /* `weight` is scratch, [stages], all 0. False: a stage has no worker, or one that cannot serve it. */
@@ -342,6 +352,26 @@ static double gpipe_pace_s(struct loads *l)
 	return pace_s;
 }
 
+/* A single stage: each worker has at hand what it is dealt, so none waits for a link. Dealt to who is done first, all are
+ * done when the workers could have done as many; in turn, when the slowest has done its part. `pace_s`: if a microbatch could be
+ * shared out in parts. */
+static double alone_s(const struct loads *l, double microbatches, double pace_s)
+{
+	double least_s = microbatches * pace_s, most_s = (microbatches + l->count[0]) * pace_s;
+	if (!by_speed(l, 0))
+		return least_s;
+	for (uint32_t halving = 0; halving < 40; halving++) {
+		double until_s = (least_s + most_s) / 2, done = 0;
+		for (uint32_t i = 0; i < l->p->workers; i++)
+			done += takes_part(l, i) ? floor(until_s / compute_of(l, i) * (1 + 1e-9)) : 0;
+		if (done < microbatches)
+			least_s = until_s;
+		else
+			most_s = until_s;
+	}
+	return most_s;
+}
+
 static void find_flow(struct loads *l, struct skep_expected *e)
 {
 	const struct skep_throughput *t = &l->p->throughput[0];
@@ -366,6 +396,10 @@ static void find_flow(struct loads *l, struct skep_expected *e)
 	e->flow_s = e->trip_s + fmax(0, round - first) / rate;
 	if (!fixed)
 		e->flow_s = fmax(e->flow_s, e->trip_s + (round - last) / rate + drain_s(l, last, travel_s));
+	if (l->p->stages == 1) {
+		rate = 1 / e->pace_s;
+		e->flow_s = alone_s(l, round, e->pace_s);
+	}
 	e->flow_s /= t->period;
 	e->busy = rate * e->pace_s;
 	e->starved = !fixed && e->busy < STARVED && n < round;

@@ -57,6 +57,23 @@ static void read_every(struct skep_reader *r, const struct skep_yaml_node *sync,
 			plan->inner_steps);
 }
 
+/* Steps of the same number for each worker, whatever its speed: each is dealt a part of every step. */
+static void read_steps(struct skep_reader *r, const struct skep_yaml_node *sync, int method, struct skep_plan *plan)
+{
+	static const char *const kinds[] = {"shared", "fixed", NULL};
+	plan->inner_fixed = skep_read_choice(r, sync, "steps", kinds, 0) == 1;
+	if (r->diag->set || !plan->inner_fixed)
+		return;
+	if (plan->inner_by_share)
+		skep_reader_fail(r, sync, "steps",
+			"sync.steps: with `every: auto` each worker makes as many inner steps as it can; take a number for "
+			"`every`, or leave this out");
+	else if (method == METHOD_ASYNC)
+		skep_reader_fail(r, sync, "steps",
+			"sync.steps: with `method: async` each worker merges after as many steps of its own, and a slow one "
+			"merges less often; leave this out");
+}
+
 static void read_outer(struct skep_reader *r, const struct skep_yaml_node *sync, int method, struct skep_optimizer *ret)
 {
 	const struct skep_yaml_node *map = skep_read_map(r, sync, "outer", false);
@@ -210,7 +227,7 @@ static void read_gossip(struct skep_reader *r, const struct skep_yaml_node *sync
 
 void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync, struct skep_scenario *s)
 {
-	static const char *const periodic[] = {"every", "mean_inner_steps", "outer", "mixing", NULL};
+	static const char *const periodic[] = {"every", "mean_inner_steps", "steps", "outer", "mixing", NULL};
 	static const char *const streaming[] = {
 		"fragments", "overlap_steps", "overlap_deadline", "fragment_pattern", NULL};
 	struct skep_plan *plan = &s->plan;
@@ -225,6 +242,7 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 	if (method == METHOD_STEP)
 		return;
 	read_every(r, sync, plan);
+	read_steps(r, sync, method, plan);
 	if (method == METHOD_STREAMING)
 		read_fragments(r, sync, plan);
 	if (method == METHOD_ASYNC)
@@ -250,6 +268,13 @@ void skep_periodic_read(struct skep_reader *r, const struct skep_yaml_node *sync
 void skep_periodic_check(struct skep_reader *r, const struct skep_yaml_node *sync, const struct skep_scenario *s)
 {
 	uint64_t least = UINT64_MAX;
+	uint32_t batch = skep_plan_periodic(&s->plan) ? skep_plan_inner_batch(&s->plan) : 0,
+		 owners = skep_plan_serving(s, 0);
+	if (!r->diag->set && s->plan.inner_fixed && batch < owners)
+		skep_reader_fail(r, sync, "steps",
+			"sync.steps: an inner step of %u microbatch%s has none for each of the %u workers of the first stage; "
+			"take a larger schedule.global_batch or a smaller schedule.microbatch, or `shared`",
+			batch, batch == 1 ? "" : "es", owners);
 	for (uint32_t stage = 0; stage < s->plan.stages; stage++)
 		least = s->stage[stage].parameters < least ? s->stage[stage].parameters : least;
 	if (!r->diag->set && skep_plan_fragments(&s->plan) > least)
@@ -344,6 +369,7 @@ void skep_periodic_print(const struct skep_scenario *s, FILE *out)
 		plan->async_waits      ? "a worker waits for its own merge, and for no other worker"
 		: plan->async          ? "no worker waits for another"
 		: plan->inner_by_share ? "a worker makes as many as it counts its part of, a fast one more"
+		: plan->inner_fixed    ? "each worker makes so many, on equal parts"
 				       : "each worker makes so many, on what it is sent");
 	uint64_t steps = (uint64_t)plan->rounds * skep_periodic_steps(plan);
 	if (steps != s->until_steps)
@@ -394,7 +420,10 @@ void skep_periodic_add_json(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(periodic, "overlap_steps", plan->inner_overlap);
 	cJSON_AddBoolToObject(periodic, "overlap_deadline", plan->inner_deadline);
 	cJSON_AddNumberToObject(periodic, "inner_steps", plan->inner_steps);
-	cJSON_AddStringToObject(periodic, "steps_by", plan->inner_by_share ? "share" : "progress");
+	cJSON_AddStringToObject(periodic, "steps_by",
+		plan->inner_by_share ? "share"
+		: plan->inner_fixed  ? "fixed"
+				     : "progress");
 	cJSON_AddNumberToObject(periodic, "microbatches_per_step", skep_plan_inner_batch(plan));
 	cJSON_AddNumberToObject(periodic, "under_way", (double)under_way(s));
 	cJSON_AddNumberToObject(periodic, "steps_between_passes", steps_away(s));

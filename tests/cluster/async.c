@@ -84,6 +84,7 @@ void weather_merges(struct skep_plan *plan, uint64_t random)
 	static const uint8_t gathers[] = {SKEP_COLLECTIVE_BUTTERFLY, SKEP_COLLECTIVE_ALL_TO_ALL,
 		SKEP_COLLECTIVE_PARAMETER_SERVER, SKEP_COLLECTIVE_BUTTERFLY};
 	plan->async = plan->delayed = true;
+	plan->inner_fixed = false;
 	plan->async_waits = random % 3 == 0;
 	plan->gather = random % 3 == 1;
 	plan->group_size = plan->gather ? 2 + (uint32_t)(random >> 8) % 5 : 0;

@@ -309,10 +309,10 @@ static void interleave(struct weather *w)
 /* Rounds of a few steps, in which a worker counts from nothing to all of a step and more. */
 static void draw_inner(struct weather *w, uint64_t random)
 {
-	uint32_t most = w->plan.microbatches < 9 ? w->plan.microbatches : 9;
+	uint32_t most = w->plan.microbatches < 9 ? w->plan.microbatches : 9, least = CLUSTER_ELEMENTS;
 	w->plan.inner_steps = 1 + (uint32_t)(random >> 8 & 0xff) % most;
 	w->plan.inner_by_share = random >> 16 & 1;
-	uint32_t least = CLUSTER_ELEMENTS;
+	w->plan.inner_fixed = !w->plan.inner_by_share && random >> 41 & 1;
 	for (uint32_t s = 0; s < w->plan.stages; s++)
 		least = w->stage[s].parameters < least ? (uint32_t)w->stage[s].parameters : least;
 	if (random >> 17 & 1) /* in parts of a vector, in turn */

@@ -4,6 +4,11 @@
  */
 #include "tests/cluster/fault_mix.h"
 
+static const char *steps_by(const struct skep_plan *plan)
+{
+	return plan->inner_by_share ? "share" : plan->inner_fixed ? "fixed parts" : "progress";
+}
+
 void weather_print(const struct weather *w, FILE *to)
 {
 	static const char *const wiring[] = {"uniform", "throughput", "latency", "fixed"}, *const pipeline[] = {"",
@@ -36,9 +41,8 @@ void weather_print(const struct weather *w, FILE *to)
 		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
 			(unsigned)(plan->rebalance_horizon_ns / 1000));
 	if (plan->inner_steps > 0)
-		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u%s", plan->inner_steps,
-			plan->inner_by_share ? "share" : "progress", plan->fragments, plan->inner_overlap,
-			plan->inner_deadline ? " at most" : "");
+		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u%s", plan->inner_steps, steps_by(plan),
+			plan->fragments, plan->inner_overlap, plan->inner_deadline ? " at most" : "");
 	if (plan->gossip)
 		fprintf(to, "; in pairs");
 	if (plan->async_waits)

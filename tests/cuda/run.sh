@@ -15,7 +15,7 @@ seed: 3
 model: {file: $root/models/tiny-gpt2.yaml, stages: 1, sequence: 16}
 cluster: {topology: place-2.yaml}
 schedule: {global_batch: 2, microbatch: 1}
-sync: {method: diloco, every: 2, compression: e3m0}
+sync: {method: diloco, every: 2, steps: fixed, compression: e3m0}
 train:
   data: {corpus: text, file: $root/models/text/tinyshakespeare.txt}
   optimizer: {name: adamw, lr: 2.0e-3}
