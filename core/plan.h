@@ -155,6 +155,9 @@ struct skep_plan {
 	 * latency. */
 	uint32_t sync_chunks;
 	uint64_t ring_latency_bytes;
+	/* [stages * workers] for each stage all workers, each once: its members follow each other in that order when they sum.
+	 * A worker that joins has a place in it, and one that leaves changes it for no other. NULL: by their indices. */
+	const uint32_t *ring_order;
 	const uint32_t *site_of;  /* [workers] SKEP_COLLECTIVE_HIERARCHICAL; NULL: all at one site */
 	const uint64_t *link_Bps; /* [workers] bytes per second, SKEP_COLLECTIVE_BUTTERFLY; NULL: all equal */
 	bool barrier; /* gpipe: no backward pass begins before all pipelines have done their forward passes */
@@ -225,6 +228,12 @@ static inline uint32_t skep_state_chunks(const struct skep_plan *plan, uint32_t 
 	return chunks > 0 ? chunks : 1;
 }
 uint64_t skep_state_chunk_bytes(const struct skep_plan *plan, uint32_t stage, uint32_t chunk);
+
+/* The worker in place `nth`, below plan->workers, of the order in which the members of a stage follow each other. */
+static inline uint32_t skep_plan_in_ring(const struct skep_plan *plan, uint32_t stage, uint32_t nth)
+{
+	return plan->ring_order ? plan->ring_order[(size_t)stage * plan->workers + nth] : nth;
+}
 
 /* Most workers that a stage may have at a time, so members of a reduction, whichever workers come and go. Where
  * newcomers go to those that have the fewest, only the first allocation can make a stage larger than the average: the

@@ -3,7 +3,7 @@
  * attempt.c - one attempt of a stage to sum its gradients: who is a member, in which group, and what each is told.
  *
  * Members sum in groups, of which the method says who is in which (struct skep_grouping), mostly one for all. The members of a
- * group are numbered by rank, from the one with the lowest index on, so that all agree. What earlier attempts have told is
+ * group are numbered by rank in the order that the plan has for the stage, so that all agree. What earlier attempts have told is
  * forgotten: tallies are of the newest one alone. Where groups are apart, a sum that has lost no member is none of these: it goes
  * on, with what was told of it.
  */
@@ -13,7 +13,7 @@
 #include "core/collective/collective.h"
 #include "core/directory/directory.h"
 
-/* Members are all that make the step of this round, newcomers included, in the order of their indices. */
+/* Members are all that make the step of this round, newcomers included, in the order of the plan. */
 bool skep_attempt_takes(const struct directory *d, const struct row *row)
 {
 	return row->standing >= STANDING_JOINING && row->since <= d->reduced.round;
@@ -24,7 +24,8 @@ static uint32_t choose_members(struct directory *d, const struct skep_plan *plan
 	assert(!directory_stage(d, stage)->committed);
 	assert(stage < plan->stages);
 	uint32_t size = 0;
-	for (uint32_t i = 0; i < plan->workers; i++) {
+	for (uint32_t nth = 0; nth < plan->workers; nth++) {
+		uint32_t i = skep_plan_in_ring(plan, stage, nth);
 		struct row *row = directory_row(d, i);
 		if (row->stage != stage)
 			continue;
@@ -156,7 +157,8 @@ void skep_attempt_begin(struct directory *d, struct step *step, uint32_t stage, 
 	state->pending = keep_groups(d, step, stage);
 	forget_counters(d, step->plan, stage);
 	struct attempt attempt = {.stage = stage, .order = order, .sum = sum};
-	for (uint32_t i = 0; i < step->plan->workers; i++) {
+	for (uint32_t nth = 0; nth < step->plan->workers; nth++) {
+		uint32_t i = skep_plan_in_ring(step->plan, stage, nth);
 		if (!is_member(d, stage, i) || directory_row(d, i)->summing)
 			continue;
 		attempt.size = attempt.expected = gather(d, stage, i, order);

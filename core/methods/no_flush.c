@@ -104,7 +104,8 @@ static uint32_t choose_members(
 {
 	assert(!directory_stage(d, stage)->committed);
 	uint32_t size = 0;
-	for (uint32_t i = 0; i < plan->workers; i++) {
+	for (uint32_t nth = 0; nth < plan->workers; nth++) {
+		uint32_t i = skep_plan_in_ring(plan, stage, nth);
 		const struct row *row = directory_row(d, i);
 		if (row->stage != stage)
 			continue;

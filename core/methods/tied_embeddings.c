@@ -53,13 +53,14 @@ static size_t lay_out(struct directory *d, const struct skep_plan *plan, size_t 
 	return at;
 }
 
-/* The members of the stage that holds the other copy stand behind our own. */
+/* The members of the stage that holds the other copy stand behind our own, by their ranks. */
 static void list_tied_peers(struct directory *d, const struct skep_plan *plan, struct attempt *attempt)
 {
 	assert(d->phase != PHASE_STOPPED);
-	for (uint32_t i = 0; i < plan->workers && skep_plan_is_tied(plan, attempt->stage); i++) {
+	for (uint32_t nth = 0; nth < plan->workers && skep_plan_is_tied(plan, attempt->stage); nth++) {
+		uint32_t stage = skep_plan_tied_peer(plan, attempt->stage), i = skep_plan_in_ring(plan, stage, nth);
 		const struct row *row = directory_row(d, i);
-		if (row->stage == skep_plan_tied_peer(plan, attempt->stage) && skep_attempt_takes(d, row))
+		if (row->stage == stage && skep_attempt_takes(d, row))
 			attempt->order[attempt->size + attempt->others++] = i;
 	}
 }

@@ -40,6 +40,7 @@ struct weather {
 	skep_time transfer_ns[WEATHER_PLACES * WEATHER_PLACES];
 	uint32_t site_of[CLUSTER_WORKERS];
 	uint64_t link_Bps[CLUSTER_WORKERS];
+	uint32_t ring_order[CLUSTER_STAGES * CLUSTER_WORKERS];
 	struct skep_plan plan;
 	skep_time latency_ns, op_ns, quantum_ns, round_ns; /* round_ns: about what a quiet round takes */
 	skep_time download_ns;                             /* a chunk of a stage's state takes up to so much longer */

@@ -43,8 +43,8 @@ void weather_print(const struct weather *w, FILE *to)
 	if (plan->inner_steps > 0)
 		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u%s", plan->inner_steps, steps_by(plan),
 			plan->fragments, plan->inner_overlap, plan->inner_deadline ? " at most" : "");
-	if (plan->gossip)
-		fprintf(to, "; in pairs");
+	fprintf(to, "%s%s", plan->gossip ? "; in pairs" : "",
+		plan->ring_order ? "; members in an order of their own" : "");
 	if (plan->async_waits)
 		fprintf(to, "; a worker waits for its merge");
 	if (plan->tied > 0)

@@ -38,6 +38,7 @@ struct story {
 	uint32_t chunks, buckets, tied;
 	uint32_t site_of[CLUSTER_WORKERS];
 	uint64_t link_Bps[CLUSTER_WORKERS];
+	uint32_t ring_order[CLUSTER_STAGES * CLUSTER_WORKERS];
 	uint64_t bucket_first[CLUSTER_ELEMENTS]; /* of every stage */
 	skep_time latency_ns, forward_ns, backward_ns, operation_ns, until_ns;
 	uint32_t slowness[CLUSTER_WORKERS];

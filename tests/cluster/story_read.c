@@ -139,6 +139,24 @@ static bool read_each(struct story *story, const struct words *words, bool sites
 	return true;
 }
 
+/* ring W .. : in which order workers follow each other, in every stage. */
+static bool read_ring(struct story *story, const struct words *words)
+{
+	uint32_t workers = story->plan.workers, worker;
+	uint64_t named = 0;
+	if (words->count != workers + 1)
+		return false;
+	for (uint32_t i = 0; i < workers; i++) {
+		if (!read_machine(story, words->word[i + 1], &worker) || worker >= workers)
+			return false;
+		named |= UINT64_C(1) << worker;
+		for (uint32_t s = 0; s < story->plan.stages; s++)
+			story->ring_order[s * workers + i] = worker;
+	}
+	story->plan.ring_order = story->ring_order;
+	return named == (UINT64_C(1) << workers) - 1;
+}
+
 static bool read_pipeline(struct story *story, const struct words *words)
 {
 	static const char *const name[] = {"swarm", "gpipe", "1f1b", "interleaved", "pipedream"};
@@ -226,7 +244,7 @@ static bool read_line(struct story *story, const struct words *words)
 		bool (*read)(struct story *story, const struct words *words);
 	} reader[] = {{"workers", read_workers}, {"hide", read_visibility}, {"show", read_visibility},
 		{"wiring", read_wiring}, {"routing", read_routing}, {"collective", read_collective},
-		{"pipeline", read_pipeline}, {"slow", read_slowness}};
+		{"pipeline", read_pipeline}, {"ring", read_ring}, {"slow", read_slowness}};
 	const char *key = words->word[0];
 	bool known = read_flag(&story->plan, key), good = known && words->count == 1;
 	if (strcmp(key, "delayed") == 0)
