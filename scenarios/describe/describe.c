@@ -15,6 +15,7 @@
 #include "scenarios/describe/describe_compute.h"
 #include "scenarios/describe/describe_json.h"
 #include "scenarios/describe/describe_network.h"
+#include "scenarios/describe/describe_ring.h"
 #include "scenarios/describe/describe_step.h"
 #include "scenarios/describe/round_bytes.h"
 #include "scenarios/plan/loss.h"
@@ -291,6 +292,7 @@ static void print_sums(const struct skep_scenario *s, FILE *out)
 			skep_collective_name((uint8_t)plan->collective));
 	else
 		print_segments(s, out);
+	skep_ring_print(s, out);
 	if (plan->collective == SKEP_COLLECTIVE_TREE || plan->collective == SKEP_COLLECTIVE_BUTTERFLY ||
 		plan->collective == SKEP_COLLECTIVE_CHAIN)
 		fprintf(out, "            in %" PRIu32 " chunks that follow each other\n", plan->sync_chunks);
@@ -486,6 +488,7 @@ static void print_json(const struct skep_scenario *s, const struct skep_describe
 		cJSON_AddNumberToObject(stage, "sync_bytes", (double)v.sync_bytes);
 		cJSON_AddNumberToObject(
 			stage, "ring_segments", s->plan.collective == SKEP_COLLECTIVE_RING ? segments_of(s, i) : 0);
+		skep_ring_add_json(s, i, stage);
 		cJSON_AddItemToArray(stages, stage);
 		pipeline += v.pipeline_bytes;
 		sync += v.sync_bytes;

@@ -17,6 +17,7 @@
 #include "scenarios/plan/fragments.h"
 #include "scenarios/plan/memory.h"
 #include "scenarios/plan/overlap.h"
+#include "scenarios/plan/ring_order.h"
 #include "scenarios/plan/split.h"
 #include "scenarios/read/periodic.h"
 #include "topologies/read/path.h"
@@ -519,7 +520,7 @@ static bool make_ring_latency(struct skep_scenario *s)
 static bool make_collective(struct skep_scenario *s)
 {
 	if (s->plan.collective == SKEP_COLLECTIVE_RING)
-		return make_ring_latency(s);
+		return make_ring_latency(s) && skep_ring_order_make(s);
 	if (s->plan.collective == SKEP_COLLECTIVE_HIERARCHICAL)
 		return make_sites(s);
 	return s->plan.collective != SKEP_COLLECTIVE_BUTTERFLY || make_links(s);

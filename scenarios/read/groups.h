@@ -27,6 +27,9 @@ void skep_cut_check(struct skep_reader *r, const struct skep_yaml_node *map, con
 
 /* `map`: sync, NULL if there is none. */
 void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_plan *plan);
+/* sync.ring_order. When the other keys of `sync` are read, and who serves which stage is known. */
+void skep_sync_read_ring_order(
+	struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_scenario *scenario);
 /* When the plan is made: `map` as above. */
 void skep_sync_check_members(
 	struct skep_reader *reader, const struct skep_yaml_node *map, const struct skep_plan *plan);

@@ -270,6 +270,7 @@ static void read_sync(struct draft *d)
 		skep_read_quantity(&d->r, map, "state_chunk", SKEP_BYTES, 1024, 0x1p40, 16.0 * 0x1p20);
 	skep_overlap_read(&d->r, map, d->s);
 	skep_split_read_sync(&d->r, map, d->s);
+	skep_sync_read_ring_order(&d->r, map, d->s);
 	if (d->s->zero > 0)
 		skep_periodic_refuse(&d->r, map, "sync", "zero",
 			"each worker steps on all of its parameters by itself; leave out either", d->s);
@@ -554,6 +555,8 @@ void skep_scenario_finish(struct skep_scenario *scenario)
 	free(scenario->transfer_ns);
 	free(scenario->site_of);
 	free(scenario->link_Bps);
+	free(scenario->ring_order);
+	free(scenario->ring_exact);
 	free(scenario->bucket_first);
 	free(scenario->part_end);
 	free(scenario->fragment_first);

@@ -97,6 +97,7 @@ struct skep_scenario {
 	struct skep_law *law;         /* with arithmetic: law, else NULL; see loss.h */
 	struct skep_planned *planned; /* what `skep plan` is asked for; NULL: the file does not say; see planned.h */
 	bool collectives_as_flows;    /* skep_plan_simulated() */
+	bool ring_by_links;           /* members of a ring follow each other in the order that links make the fastest */
 	enum skep_corpus corpus;
 	struct skep_safetensors *weights; /* that training begins with; NULL: they are drawn */
 	char weights_path[512];           /* "": there are none */
@@ -128,6 +129,8 @@ struct skep_scenario {
 	skep_time *transfer_ns;        /* ... [places * places], for wiring by latency alone */
 	uint32_t *site_of;             /* [workers] for a hierarchical reduction ... */
 	uint64_t *link_Bps;            /* ... and for a butterfly, else NULL */
+	uint32_t *ring_order;          /* [stages * workers] of the plan, with ring_by_links, else NULL, and ... */
+	bool *ring_exact;              /* ... [stages]: no order has a faster slowest hop */
 	double bucket_bytes;           /* of gradients, with plan.promise ... */
 	uint64_t *bucket_first;        /* ... [model.layers] for all stages together, else NULL, and ... */
 	uint64_t *part_end;            /* ... [gpus * model.layers], see overlap.c */

@@ -7,6 +7,7 @@
 
 #include "core/collective/collective.h"
 #include "core/names.h"
+#include "topologies/ring/ring.h"
 
 static const enum skep_collective OFFERED[] = {SKEP_COLLECTIVE_RING, SKEP_COLLECTIVE_PARAMETER_SERVER,
 	SKEP_COLLECTIVE_REDUCE_BROADCAST, SKEP_COLLECTIVE_ALL_TO_ALL, SKEP_COLLECTIVE_HALVING_DOUBLING,
@@ -29,6 +30,32 @@ void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yam
 			"sync.chunks: `%s` sends what it sends in one piece: take `ring`, `chain`, `tree` or "
 			"`butterfly`, or leave it out",
 			skep_collective_name((uint8_t)plan->collective));
+}
+
+void skep_sync_read_ring_order(struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_scenario *s)
+{
+	static const char *const orders[] = {"roster", "links", NULL};
+	const struct skep_plan *plan = &s->plan;
+	s->ring_by_links = skep_read_choice(reader, map, "ring_order", orders, 0) == 1;
+	if (reader->diag->set || !skep_read_has(reader, map, "ring_order"))
+		return;
+	const char *without =
+		plan->async    ? "with `method: async` each merge goes from its worker to the others as they are listed"
+		: plan->gossip ? "with `method: gossip` workers meet in pairs, which are drawn"
+		: s->zero > 0  ? "what sync.zero gathers takes as long whatever the order"
+			       : NULL;
+	if (without)
+		skep_reader_fail(reader, map, "ring_order", "sync.ring_order: %s; leave this out", without);
+	else if (plan->collective != SKEP_COLLECTIVE_RING)
+		skep_reader_fail(reader, map, "ring_order",
+			"sync.ring_order: members of a ring follow each other, and sync.collective is `%s`; take `ring`, or "
+			"leave this out",
+			skep_collective_name((uint8_t)plan->collective));
+	else if (s->ring_by_links && plan->workers > SKEP_RING_MEMBERS_MAX)
+		skep_reader_fail(reader, map, "ring_order",
+			"sync.ring_order: `links` compares the links of at most %u workers, and here are %u; take `roster`, and "
+			"list machines of one site together",
+			SKEP_RING_MEMBERS_MAX, plan->workers);
 }
 
 void skep_sync_check_members(struct skep_reader *reader, const struct skep_yaml_node *map, const struct skep_plan *plan)
