@@ -129,6 +129,7 @@ struct skep_plan {
 	enum skep_pipeline pipeline;
 	enum skep_collective collective;
 	enum skep_codec reduction_codec; /* of the chunks of a reduction */
+	uint32_t reduction_block;        /* the same: elements with a scale in common (core/codec.h) */
 	enum skep_on_loss on_loss;
 	enum skep_joins joins;
 	bool recompute; /* activation checkpointing: FORWARD keeps no stash and is repeated before BACKWARD; gpipe alone */
@@ -264,6 +265,12 @@ static inline uint32_t skep_plan_first_version(const struct skep_plan *plan)
 static inline uint32_t skep_plan_first_epoch(const struct skep_plan *plan, uint32_t index)
 {
 	return index == plan->workers || plan->first_stage_of[index] != SKEP_NO_STAGE;
+}
+
+/* Bytes of so many elements that a reduction sends in one message. */
+static inline uint64_t skep_plan_encoded_bytes(const struct skep_plan *plan, uint64_t elements)
+{
+	return skep_codec_bytes(plan->reduction_codec, plan->reduction_block, elements);
 }
 
 /* Is stage `stage` visited twice, forwards and backwards, and told its input both times? */

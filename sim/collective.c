@@ -76,7 +76,7 @@ static uint64_t chunk_bytes(const struct skep_world *world, const struct skep_fu
 	assert(whole->size > 0);
 	uint64_t first, count;
 	skep_chunk_range(whole->elements, chunk % whole->size, whole->size, &first, &count);
-	return skep_codec_bytes(world->plan->reduction_codec, count) + whole->segments * SKEP_HEADER_BYTES;
+	return skep_ring_chunk_bytes(world->plan, count, whole->segments) + whole->segments * SKEP_HEADER_BYTES;
 }
 
 static uint32_t make(struct skep_world *world, const struct skep_op *op)

@@ -18,7 +18,7 @@
  * each member sums for itself: the same n payloads, its own too, in the order of ranks. `halving-doubling` and
  * `hierarchical` encode finals once more, since ranges that came in parts go on as one. This changes no bit: what an
  * encoding decodes to encodes to the same, block by block (models/update/codec.h; tests/unit/test_codec_again.c), and
- * these two cut the vector between blocks.
+ * these two cut the vector between blocks. With one scale for each message there are no such cuts, so they are refused.
  *
  * A reduction reads the accumulator and never changes it; sums grow in the result. So it can begin anew with other members.
  *
@@ -100,6 +100,12 @@ uint32_t skep_scheme_early_max(const struct skep_plan *plan, uint32_t size);
 /* In how many segments each member's chunk travels round a ring of so many (ring.h); by plan->sync_chunks, or the rule there. */
 uint32_t skep_ring_segments(const struct skep_plan *plan, uint64_t elements, uint32_t size);
 
+/* Bytes of one member's chunk of so many elements in its segments, without headers. */
+uint64_t skep_ring_chunk_bytes(const struct skep_plan *plan, uint64_t elements, uint32_t segments);
+
+/* Does it encode finals that came in parts once more, as one? Then a scale must not be each message's own (SKEP_CODEC_TENSOR):
+ * the members that got the parts would have other bits than those that got them as one. */
+bool skep_collective_encodes_again(enum skep_collective kind);
 /* Does it bring every member's part, unaltered, to where the whole is made? Those that do can gather (plan->gather). */
 bool skep_collective_gathers(enum skep_collective kind);
 /* Bytes of the tensor that a move sends. */

@@ -471,30 +471,31 @@ static uint64_t digest(void *queue, const struct skep_stage *stage)
 
 /* ---- payloads ------------------------------------------------------------------------------------------------------------- */
 
-static void encode(void *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded)
+static void encode(void *queue, enum skep_codec codec, uint32_t block, size_t n, const float *value, void *ret_encoded)
 {
 	if (codec == SKEP_CODEC_NONE)
 		copy(queue, ret_encoded, value, n * sizeof *value);
 	else
-		skep_cuda_encode(queue_of(queue), codec, n, value, ret_encoded);
+		skep_cuda_encode(queue_of(queue), codec, block, n, value, ret_encoded);
 }
 
-static void decode(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value)
+static void decode(void *queue, enum skep_codec codec, uint32_t block, size_t n, const void *encoded, float *ret_value)
 {
 	if (codec == SKEP_CODEC_NONE)
 		copy(queue, ret_value, encoded, n * sizeof *ret_value);
 	else
-		skep_cuda_decode(queue_of(queue), codec, n, encoded, ret_value);
+		skep_cuda_decode(queue_of(queue), codec, block, n, encoded, ret_value);
 }
 
-static void add(void *queue, enum skep_codec codec, size_t n, const float *value, void *encoded, float *ret_sum)
+static void add(
+	void *queue, enum skep_codec codec, uint32_t block, size_t n, const float *value, void *encoded, float *ret_sum)
 {
-	skep_cuda_add(queue_of(queue), codec, n, value, encoded, ret_sum);
+	skep_cuda_add(queue_of(queue), codec, block, n, value, encoded, ret_sum);
 }
 
-static void fold(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum)
+static void fold(void *queue, enum skep_codec codec, uint32_t block, size_t n, const void *encoded, float *sum)
 {
-	skep_cuda_fold(queue_of(queue), codec, n, encoded, sum);
+	skep_cuda_fold(queue_of(queue), codec, block, n, encoded, sum);
 }
 
 static void tell(void *queue, const struct skep_byzantine *byzantine, uint32_t round, uint64_t first, size_t n,

@@ -9,6 +9,7 @@
 #define THREADS 128
 #define THREAD_POOL 16 /* threads of a block of elements */
 #define EACH 4
+#define WIDE_THREADS 1024 /* for a long block */
 #define INFINITY_BITS 0x7f800000u
 #define NAN_BITS 0x7fc00000u
 
@@ -168,7 +169,8 @@ __device__ static inline void write_quads(const struct piece &p, size_t n, unsig
 	uint32_t code = 0, word = 0;
 	for (unsigned i = 0; i < p.count && finite; i++)
 		code |= e3m0_of(value[i], inverse) << 8 * i;
-	const unsigned lane = threadIdx.x % WARP, own = lane % THREAD_POOL, thread_pool = lane - own, other = own + half / EACH;
+	const unsigned lane = threadIdx.x % WARP, own = lane % THREAD_POOL, thread_pool = lane - own,
+		       other = own + half / EACH;
 	const uint32_t low = __shfl_sync(ALL_LANES, code, (int)(thread_pool + other % THREAD_POOL));
 	const uint32_t high = __shfl_sync(ALL_LANES, code, (int)(thread_pool + (other + 1) % THREAD_POOL));
 	const uint64_t across = (uint64_t)high << 32 | low;
@@ -248,42 +250,213 @@ template <int codec> __global__ void fold(size_t n, void *encoded, float *sum)
 		sum[p.first + i] = __fadd_rn(sum[p.first + i], x[i]);
 }
 
+/* ---- blocks of another length ---------------------------------------------------------------------------------------- */
+
+/* Decoding is by the element. To encode, all threads of a thread block go over one block of elements twice, for its largest one and
+ * then to write it. So one scale for a whole payload leaves most of a GPU idle, for as long as it takes one multiprocessor to read
+ * that payload. */
+struct wide {
+	size_t block, n; /* elements of a whole block, and of the payload */
+};
+
+struct span {                      /* one block */
+	size_t first, count, half; /* half: e3m0 has element half + i beside element i */
+	unsigned char *byte;
+	float *scale;
+};
+
+template <int codec> __device__ static inline struct span span_of(const struct wide &w, void *encoded, size_t nth)
+{
+	struct span s;
+	const size_t bytes = SKEP_CODEC_SCALE_BYTES + (codec == SKEP_CODEC_INT8 ? w.block : w.block / 2);
+	s.first = nth * w.block;
+	s.count = w.n - s.first < w.block ? w.n - s.first : w.block;
+	s.half = codec == SKEP_CODEC_INT8 ? s.count : (s.count + 1) / 2;
+	s.scale = (float *)((unsigned char *)encoded + nth * bytes);
+	s.byte = (unsigned char *)s.scale + SKEP_CODEC_SCALE_BYTES;
+	return s;
+}
+
+/* Of the byte that has the element. */
+template <int codec> __device__ static inline float value_of(uint32_t byte, bool high, float scale)
+{
+	if (codec == SKEP_CODEC_INT8)
+		return __fmul_rn((float)(int8_t)byte, scale);
+	return __fmul_rn(e3m0_value(high ? byte >> 4 : byte), scale);
+}
+
+template <int codec> __device__ static inline float wide_value(const struct wide &w, void *encoded, size_t i)
+{
+	const struct span s = span_of<codec>(w, encoded, i / w.block);
+	const size_t at = i % w.block;
+	const bool high = at >= s.half;
+	return value_of<codec>(s.byte[high ? at - s.half : at], high, *s.scale);
+}
+
+/* Of all threads of the block. */
+__device__ static inline uint32_t block_most_bits(uint32_t x, uint32_t *room)
+{
+	const unsigned warps = blockDim.x / WARP, warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+	for (int turn = 0; turn < 2; turn++) {
+		for (int distance = WARP / 2; distance > 0; distance /= 2) {
+			const uint32_t other = __shfl_xor_sync(ALL_LANES, x, distance);
+			x = other > x ? other : x;
+		}
+		if (turn == 0 && lane == 0)
+			room[warp] = x;
+		__syncthreads();
+		if (turn == 0)
+			x = room[lane < warps ? lane : 0];
+	}
+	return x;
+}
+
+/* What is encoded of an element: the value, on top of what the payload says of it. */
+template <int codec, bool adds>
+__device__ static inline float wide_sum(const struct span &s, const float *value, size_t at, uint32_t byte, float was)
+{
+	const float own = value[s.first + at];
+	return adds ? __fadd_rn(value_of<codec>(byte, at >= s.half, was), own) : own;
+}
+
+__device__ static inline uint32_t larger(uint32_t largest, float x)
+{
+	const uint32_t size = __float_as_uint(x) & 0x7fffffff;
+	return size > largest ? size : largest;
+}
+
+/* The scale is written when all threads have read the one that was there. A byte is read and written by one thread. */
+template <int codec, bool adds>
+__global__ void encode_wide(struct wide w, const float *value, void *encoded, float *sum)
+{
+	const struct span s = span_of<codec>(w, encoded, blockIdx.x);
+	const float was = adds ? *s.scale : 0;
+	uint32_t largest = 0;
+	for (size_t i = threadIdx.x; i < s.half; i += blockDim.x) {
+		const uint32_t byte = adds ? s.byte[i] : 0;
+		largest = larger(largest, wide_sum<codec, adds>(s, value, i, byte, was));
+		if (s.half + i < s.count)
+			largest = larger(largest, wide_sum<codec, adds>(s, value, s.half + i, byte, was));
+	}
+	largest = block_most_bits(largest, (uint32_t *)shared_memory());
+	const bool finite = largest < INFINITY_BITS, bytes = codec == SKEP_CODEC_INT8;
+	const float good =
+		bytes ? scale_of(__uint_as_float(largest)) : fmaxf(finite ? __uint_as_float(largest) : 0.0f, 0x1p-120f);
+	const float inverse = __fdiv_rn(1.0f, bytes ? good : __fmul_rn(good, 0.25f));
+	const float scale = finite ? good : __uint_as_float(NAN_BITS);
+	if (threadIdx.x == 0)
+		*s.scale = scale;
+	for (size_t i = threadIdx.x; i < s.half; i += blockDim.x) {
+		const uint32_t byte = adds ? s.byte[i] : 0;
+		const bool two = s.half + i < s.count;
+		const float x = wide_sum<codec, adds>(s, value, i, byte, was);
+		const float y = two ? wide_sum<codec, adds>(s, value, s.half + i, byte, was) : 0;
+		uint32_t code = bytes ? __float_as_uint(__fadd_rn(__fmul_rn(x, inverse), 0x1.8p23f)) & 0xff
+		                      : e3m0_of(x, inverse) | e3m0_of(y, inverse) << 4;
+		code = finite ? code : 0;
+		s.byte[i] = (unsigned char)code;
+		if (sum)
+			sum[s.first + i] = value_of<codec>(code, false, scale);
+		if (sum && two)
+			sum[s.first + s.half + i] = value_of<codec>(code, true, scale);
+	}
+}
+
+template <int codec, bool adds> __global__ void decode_wide(struct wide w, void *encoded, float *value)
+{
+	const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+	if (i >= w.n)
+		return;
+	const float x = wide_value<codec>(w, encoded, i);
+	value[i] = adds ? __fadd_rn(value[i], x) : x;
+}
+
+/* Does the codec want these kernels for such a block? */
+static bool is_wide(enum skep_codec codec, uint32_t block, size_t n)
+{
+	return skep_codec_blocks(codec) && skep_codec_block_of(block, n) != SKEP_CODEC_BLOCK;
+}
+
+template <bool adds>
+static void launch_wide(struct skep_cuda_queue *queue, const char *what, enum skep_codec codec, uint32_t block,
+	size_t n, const float *value, void *encoded, float *sum)
+{
+	const struct wide w = {(size_t)skep_codec_block_of(block, n), n};
+	const dim3 grid((unsigned)((n + w.block - 1) / w.block)),
+		threads(w.block > 8 * THREADS ? WIDE_THREADS : THREADS);
+	const size_t room = WARP * sizeof(uint32_t);
+	if (n == 0)
+		return;
+	if (codec == SKEP_CODEC_INT8)
+		launch(queue, what, encode_wide<SKEP_CODEC_INT8, adds>, grid, threads, room, w, value, encoded, sum);
+	else
+		launch(queue, what, encode_wide<SKEP_CODEC_E3M0, adds>, grid, threads, room, w, value, encoded, sum);
+}
+
+template <bool adds>
+static void launch_decode_wide(struct skep_cuda_queue *queue, const char *what, enum skep_codec codec, uint32_t block,
+	size_t n, const void *encoded, float *value)
+{
+	const struct wide w = {(size_t)skep_codec_block_of(block, n), n};
+	const dim3 grid(blocks_for(n, THREADS)), threads(THREADS);
+	void *from = const_cast<void *>(encoded);
+	if (n == 0)
+		return;
+	if (codec == SKEP_CODEC_INT8)
+		launch(queue, what, decode_wide<SKEP_CODEC_INT8, adds>, grid, threads, 0, w, from, value);
+	else
+		launch(queue, what, decode_wide<SKEP_CODEC_E3M0, adds>, grid, threads, 0, w, from, value);
+}
+
 /* ---- asked for ------------------------------------------------------------------------------------------------------ */
 
 #define FOR_CODEC(codec, what, kernel, ...)                                                                            \
 	do {                                                                                                           \
-		const dim3 grid(blocks_for(n, THREADS *EACH)), block(THREADS);                                         \
+		const dim3 grid(blocks_for(n, THREADS *EACH)), threads(THREADS);                                       \
 		if (n == 0)                                                                                            \
 			break;                                                                                         \
 		if (codec == SKEP_CODEC_NONE)                                                                          \
-			launch(queue, what, kernel<SKEP_CODEC_NONE>, grid, block, 0, n, __VA_ARGS__);                  \
+			launch(queue, what, kernel<SKEP_CODEC_NONE>, grid, threads, 0, n, __VA_ARGS__);                \
 		else if (codec == SKEP_CODEC_FP16)                                                                     \
-			launch(queue, what, kernel<SKEP_CODEC_FP16>, grid, block, 0, n, __VA_ARGS__);                  \
+			launch(queue, what, kernel<SKEP_CODEC_FP16>, grid, threads, 0, n, __VA_ARGS__);                \
 		else if (codec == SKEP_CODEC_INT8)                                                                     \
-			launch(queue, what, kernel<SKEP_CODEC_INT8>, grid, block, 0, n, __VA_ARGS__);                  \
+			launch(queue, what, kernel<SKEP_CODEC_INT8>, grid, threads, 0, n, __VA_ARGS__);                \
 		else                                                                                                   \
-			launch(queue, what, kernel<SKEP_CODEC_E3M0>, grid, block, 0, n, __VA_ARGS__);                  \
+			launch(queue, what, kernel<SKEP_CODEC_E3M0>, grid, threads, 0, n, __VA_ARGS__);                \
 	} while (0)
 
-void skep_cuda_encode(
-	struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded)
+void skep_cuda_encode(struct skep_cuda_queue *queue, enum skep_codec codec, uint32_t block, size_t n,
+	const float *value, void *ret_encoded)
 {
-	FOR_CODEC(codec, "encoding", encode, value, ret_encoded);
+	if (is_wide(codec, block, n))
+		launch_wide<false>(queue, "encoding", codec, block, n, value, ret_encoded, (float *)NULL);
+	else
+		FOR_CODEC(codec, "encoding", encode, value, ret_encoded);
 }
 
-void skep_cuda_decode(
-	struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value)
+void skep_cuda_decode(struct skep_cuda_queue *queue, enum skep_codec codec, uint32_t block, size_t n,
+	const void *encoded, float *ret_value)
 {
-	FOR_CODEC(codec, "decoding", decode, const_cast<void *>(encoded), ret_value);
+	if (is_wide(codec, block, n))
+		launch_decode_wide<false>(queue, "decoding", codec, block, n, encoded, ret_value);
+	else
+		FOR_CODEC(codec, "decoding", decode, const_cast<void *>(encoded), ret_value);
 }
 
-void skep_cuda_add(struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const float *value, void *encoded,
-	float *ret_sum)
+void skep_cuda_add(struct skep_cuda_queue *queue, enum skep_codec codec, uint32_t block, size_t n, const float *value,
+	void *encoded, float *ret_sum)
 {
-	FOR_CODEC(codec, "adding to a payload", take_in, value, encoded, ret_sum);
+	if (is_wide(codec, block, n))
+		launch_wide<true>(queue, "adding to a payload", codec, block, n, value, encoded, ret_sum);
+	else
+		FOR_CODEC(codec, "adding to a payload", take_in, value, encoded, ret_sum);
 }
 
-void skep_cuda_fold(struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum)
+void skep_cuda_fold(
+	struct skep_cuda_queue *queue, enum skep_codec codec, uint32_t block, size_t n, const void *encoded, float *sum)
 {
-	FOR_CODEC(codec, "adding a payload", fold, const_cast<void *>(encoded), sum);
+	if (is_wide(codec, block, n))
+		launch_decode_wide<true>(queue, "adding a payload", codec, block, n, encoded, sum);
+	else
+		FOR_CODEC(codec, "adding a payload", fold, const_cast<void *>(encoded), sum);
 }

@@ -142,13 +142,14 @@ void skep_cuda_products(
 
 /* ---- codec.cu: codec.h to the bit; `encoded` may be of the host's side ---------------------- */
 
-void skep_cuda_encode(
-	struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded);
-void skep_cuda_decode(
-	struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value);
-void skep_cuda_add(struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const float *value, void *encoded,
-	float *ret_sum);
-void skep_cuda_fold(struct skep_cuda_queue *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum);
+void skep_cuda_encode(struct skep_cuda_queue *queue, enum skep_codec codec, uint32_t block, size_t n,
+	const float *value, void *ret_encoded);
+void skep_cuda_decode(struct skep_cuda_queue *queue, enum skep_codec codec, uint32_t block, size_t n,
+	const void *encoded, float *ret_value);
+void skep_cuda_add(struct skep_cuda_queue *queue, enum skep_codec codec, uint32_t block, size_t n, const float *value,
+	void *encoded, float *ret_sum);
+void skep_cuda_fold(struct skep_cuda_queue *queue, enum skep_codec codec, uint32_t block, size_t n, const void *encoded,
+	float *sum);
 
 /* ---- robust.cu: byzantine.h and robust.h, to the bit ----------------------------------------------------------------- */
 

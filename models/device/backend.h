@@ -51,10 +51,13 @@ struct skep_backend {
 		const struct skep_op *op, const skep_real *sum);
 
 	/* codec.h: values are of a stage, encoded ones are payloads. */
-	void (*encode)(void *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded);
-	void (*decode)(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value);
-	void (*add)(void *queue, enum skep_codec codec, size_t n, const float *value, void *encoded, float *ret_sum);
-	void (*fold)(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum);
+	void (*encode)(
+		void *queue, enum skep_codec codec, uint32_t block, size_t n, const float *value, void *ret_encoded);
+	void (*decode)(
+		void *queue, enum skep_codec codec, uint32_t block, size_t n, const void *encoded, float *ret_value);
+	void (*add)(void *queue, enum skep_codec codec, uint32_t block, size_t n, const float *value, void *encoded,
+		float *ret_sum);
+	void (*fold)(void *queue, enum skep_codec codec, uint32_t block, size_t n, const void *encoded, float *sum);
 	/* byzantine.h, robust.h; weights are of the host's side, `room` is for skep_robust_scratch() numbers. */
 	void (*tell)(void *queue, const struct skep_byzantine *byzantine, uint32_t round, uint64_t first, size_t n,
 		const float *own, float *ret);

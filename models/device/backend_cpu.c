@@ -142,28 +142,29 @@ static bool periodic(void *queue, struct skep_stage *stage, const struct skep_tr
 	return skep_stage_periodic(stage, training, op, sum);
 }
 
-static void encode(void *queue, enum skep_codec codec, size_t n, const float *value, void *ret_encoded)
+static void encode(void *queue, enum skep_codec codec, uint32_t block, size_t n, const float *value, void *ret_encoded)
 {
 	(void)queue;
-	skep_codec_encode(codec, n, value, ret_encoded);
+	skep_codec_encode(codec, block, n, value, ret_encoded);
 }
 
-static void decode(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *ret_value)
+static void decode(void *queue, enum skep_codec codec, uint32_t block, size_t n, const void *encoded, float *ret_value)
 {
 	(void)queue;
-	skep_codec_decode(codec, n, encoded, ret_value);
+	skep_codec_decode(codec, block, n, encoded, ret_value);
 }
 
-static void add(void *queue, enum skep_codec codec, size_t n, const float *value, void *encoded, float *ret_sum)
+static void add(
+	void *queue, enum skep_codec codec, uint32_t block, size_t n, const float *value, void *encoded, float *ret_sum)
 {
 	(void)queue;
-	skep_codec_add(codec, n, value, encoded, ret_sum);
+	skep_codec_add(codec, block, n, value, encoded, ret_sum);
 }
 
-static void fold(void *queue, enum skep_codec codec, size_t n, const void *encoded, float *sum)
+static void fold(void *queue, enum skep_codec codec, uint32_t block, size_t n, const void *encoded, float *sum)
 {
 	(void)queue;
-	skep_codec_fold(codec, n, encoded, sum);
+	skep_codec_fold(codec, block, n, encoded, sum);
 }
 
 static void tell(void *queue, const struct skep_byzantine *byzantine, uint32_t round, uint64_t first, size_t n,

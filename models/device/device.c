@@ -169,12 +169,12 @@ struct skep_stage skep_device_part(const struct skep_device *device, const struc
 
 static uint64_t in_bytes(const struct skep_device *device, const struct skep_stage *part)
 {
-	return skep_codec_bytes(device->training->activation_codec, part->entering);
+	return skep_codec_bytes(device->training->activation_codec, device->training->activation_block, part->entering);
 }
 
 static uint64_t out_bytes(const struct skep_device *device, const struct skep_stage *part)
 {
-	return skep_codec_bytes(device->training->activation_codec, part->leaving);
+	return skep_codec_bytes(device->training->activation_codec, device->training->activation_block, part->leaving);
 }
 
 static bool is_last(const struct skep_device *device, const struct skep_stage *part)
@@ -188,7 +188,8 @@ static const float *decoded(
 {
 	if (!payload || !edge)
 		return payload;
-	device->backend->decode(device_queue(device, op), device->training->activation_codec, n, payload, edge);
+	device->backend->decode(device_queue(device, op), device->training->activation_codec,
+		device->training->activation_block, n, payload, edge);
 	return edge;
 }
 
@@ -202,8 +203,8 @@ static void encode(
 	const struct skep_device *device, const struct skep_op *op, size_t n, const float *value, void *payload)
 {
 	if (value != payload)
-		device->backend->encode(
-			device_queue(device, op), device->training->activation_codec, n, value, payload);
+		device->backend->encode(device_queue(device, op), device->training->activation_codec,
+			device->training->activation_block, n, value, payload);
 }
 
 static int64_t loss_nano(double loss)
@@ -279,7 +280,8 @@ static void take_gradient(const struct skep_device *device, const struct skep_st
 	const struct skep_backend *backend = device->backend;
 	void *queue = device_queue(device, op);
 	if (gradient && layers->end == stage->layers)
-		backend->decode(queue, device->training->activation_codec, stage->leaving, gradient, stage->scratch[0]);
+		backend->decode(queue, device->training->activation_codec, device->training->activation_block,
+			stage->leaving, gradient, stage->scratch[0]);
 	else if (gradient)
 		backend->copy(queue, stage->scratch[0], gradient, between_bytes(device, stage, layers->end));
 }
@@ -365,7 +367,7 @@ bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, str
 	ret->own = reads_own(op) ? skep_device_own(device, op, op->first, op->count) : NULL;
 	ret->result = device->stage.result + op->first;
 	ret->count = op->count;
-	ret->bytes = skep_codec_bytes(device->training->reduction_codec, op->count);
+	ret->bytes = skep_codec_bytes(device->training->reduction_codec, device->training->reduction_block, op->count);
 	return ret->own || !reads_own(op);
 }
 
@@ -374,6 +376,7 @@ bool skep_device_chunk(struct skep_device *device, const struct skep_op *op, str
 static bool run_take(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const enum skep_codec codec = device->training->reduction_codec;
+	const uint32_t block = device->training->reduction_block;
 	const bool gives = op->kind == SKEP_OP_COPY_RESULT || op->kind == SKEP_OP_COPY_TIED;
 	struct skep_chunk chunk;
 	void *out;
@@ -385,9 +388,10 @@ static bool run_take(struct skep_device *device, const struct skep_op *op, struc
 	if (gives && chunk.own)
 		device->backend->copy(
 			device_queue(device, op), chunk.result, chunk.own, chunk.count * sizeof *chunk.result);
-	device->backend->encode(device_queue(device, op), codec, chunk.count, gives ? chunk.result : chunk.own, out);
+	device->backend->encode(
+		device_queue(device, op), codec, block, chunk.count, gives ? chunk.result : chunk.own, out);
 	if (gives && codec != SKEP_CODEC_NONE)
-		device->backend->decode(device_queue(device, op), codec, chunk.count, out, chunk.result);
+		device->backend->decode(device_queue(device, op), codec, block, chunk.count, out, chunk.result);
 	return true;
 }
 
@@ -396,6 +400,7 @@ static bool run_take(struct skep_device *device, const struct skep_op *op, struc
 static bool run_receive(struct skep_device *device, const struct skep_op *op, struct skep_device_result *ret)
 {
 	const enum skep_codec codec = device->training->reduction_codec;
+	const uint32_t block = device->training->reduction_block;
 	struct skep_chunk chunk;
 	void *in = skep_device_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
 	if (!in) {
@@ -403,9 +408,9 @@ static bool run_receive(struct skep_device *device, const struct skep_op *op, st
 		return false;
 	}
 	if (op->kind == SKEP_OP_STORE)
-		device->backend->decode(device_queue(device, op), codec, chunk.count, in, chunk.result);
+		device->backend->decode(device_queue(device, op), codec, block, chunk.count, in, chunk.result);
 	else
-		device->backend->add(device_queue(device, op), codec, chunk.count, chunk.own, in,
+		device->backend->add(device_queue(device, op), codec, block, chunk.count, chunk.own, in,
 			op->kind == SKEP_OP_ADD_STORE ? chunk.result : NULL);
 	ret->out = op->in;
 	return true;
@@ -427,8 +432,8 @@ static bool run_fold(struct skep_device *device, const struct skep_op *op, struc
 	const void *in = skep_device_chunk(device, op, &chunk) ? find(device, op->in, chunk.bytes) : NULL;
 	(void)ret;
 	if (in)
-		device->backend->fold(
-			device_queue(device, op), device->training->reduction_codec, chunk.count, in, chunk.result);
+		device->backend->fold(device_queue(device, op), device->training->reduction_codec,
+			device->training->reduction_block, chunk.count, in, chunk.result);
 	else
 		skep_pool_release(device->pool, op->in);
 	return in != NULL;
@@ -439,11 +444,12 @@ static bool run_take_tied_peer(struct skep_device *device, const struct skep_op 
 {
 	const struct skep_stage *stage = &device->stage;
 	const enum skep_codec codec = device->training->reduction_codec;
+	const uint32_t block = device->training->reduction_block;
 	bool ours = stage->tied_peer && op->first == stage->tied.first && op->count == stage->tied.count;
-	const void *in = ours ? find(device, op->in, skep_codec_bytes(codec, op->count)) : NULL;
+	const void *in = ours ? find(device, op->in, skep_codec_bytes(codec, block, op->count)) : NULL;
 	(void)ret;
 	if (in)
-		device->backend->decode(device_queue(device, op), codec, op->count, in, stage->tied_peer);
+		device->backend->decode(device_queue(device, op), codec, block, op->count, in, stage->tied_peer);
 	else
 		skep_pool_release(device->pool, op->in);
 	return in != NULL;

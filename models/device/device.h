@@ -78,7 +78,8 @@ struct skep_training { /* constant, shared */
 	uint32_t samples;                 /* per microbatch */
 	enum skep_codec activation_codec; /* of the payloads of FORWARD and BACKWARD: activations and their gradients */
 	enum skep_codec reduction_codec;  /* of the payloads of reductions */
-	struct skep_robust robust;        /* what is made of parts that are gathered (plan->gather) */
+	uint32_t activation_block, reduction_block; /* the same: elements with a scale in common (core/codec.h) */
+	struct skep_robust robust;                  /* what is made of parts that are gathered (plan->gather) */
 	enum skep_offload offload;
 	/* FORWARD keeps no stash in these stages; BACKWARD, given none, does the forward pass again. */
 	enum skep_checkpointing checkpoint_activations;

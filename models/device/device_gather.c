@@ -52,8 +52,9 @@ bool skep_device_pack_part(struct skep_device *device, const struct skep_op *op,
 		return false;
 	memcpy(out, &op->microbatches, SKEP_PART_HEADER_BYTES);
 	if (chunk.own)
-		device->backend->encode(device_queue(device, op), device->training->reduction_codec, chunk.count,
-			chunk.own, (char *)out + SKEP_PART_HEADER_BYTES);
+		device->backend->encode(device_queue(device, op), device->training->reduction_codec,
+			device->training->reduction_block, chunk.count, chunk.own,
+			(char *)out + SKEP_PART_HEADER_BYTES);
 	else
 		memset((char *)out + SKEP_PART_HEADER_BYTES, 0, chunk.bytes);
 	return true;
@@ -89,8 +90,8 @@ bool skep_device_unpack_part(struct skep_device *device, const struct skep_op *o
 		return true;
 	}
 	memcpy(&gathered->weight[op->member], in, SKEP_PART_HEADER_BYTES);
-	backend->decode(device_queue(device, op), device->training->reduction_codec, chunk.count,
-		in + SKEP_PART_HEADER_BYTES, part);
+	backend->decode(device_queue(device, op), device->training->reduction_codec, device->training->reduction_block,
+		chunk.count, in + SKEP_PART_HEADER_BYTES, part);
 	return true;
 }
 

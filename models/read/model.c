@@ -539,7 +539,7 @@ void skep_cost_checkpoint(struct skep_cost *cost)
 	cost->stash_bytes = 0;
 }
 
-uint64_t skep_cost_payload_bytes(const struct skep_cost *cost, enum skep_codec codec, uint32_t samples)
+uint64_t skep_cost_payload_bytes(const struct skep_cost *cost, enum skep_codec codec, uint32_t block, uint32_t samples)
 {
-	return skep_codec_bytes(codec, cost->activation_bytes / sizeof(float) * samples);
+	return skep_codec_bytes(codec, block, cost->activation_bytes / sizeof(float) * samples);
 }

@@ -4,9 +4,10 @@
  * with a scale each. What is
  * encoded is in the byte order of the machine and wants an alignment of 4.
  *
- * Encoding is blockwise: with `first` a multiple of SKEP_CODEC_BLOCK, elements from `first` on begin at byte
- * skep_codec_bytes(codec, first) and can be encoded or decoded on their own. The bits are the same on every machine and
- * compiler, as long as the processor rounds to nearest even. Any bytes of the right size can be decoded.
+ * Encoding is blockwise, in blocks of so many elements as `block` says (core/codec.h): with `first` a multiple of it, elements
+ * from `first` on begin at byte skep_codec_bytes(codec, block, first) and can be encoded or decoded on their own. With
+ * SKEP_CODEC_TENSOR all is one block, and nothing less stands alone. The bits are the same on every machine and compiler, as
+ * long as the processor rounds to nearest even. Any bytes of the right size can be decoded.
  *
  *   fp16  IEEE 754 binary16, rounded to nearest, ties to even. Error at most max(|x| 2^-11, 2^-25) up to 65504, the largest
  *         finite value; finite values beyond become that. Infinity stays infinity. A NaN stays a NaN with its sign and as
@@ -38,13 +39,13 @@
 
 #include "core/codec.h"
 
-void skep_codec_encode(enum skep_codec codec, size_t n, const float *value, void *ret_encoded);
-void skep_codec_decode(enum skep_codec codec, size_t n, const void *encoded, float *ret_value);
+void skep_codec_encode(enum skep_codec codec, uint32_t block, size_t n, const float *value, void *ret_encoded);
+void skep_codec_decode(enum skep_codec codec, uint32_t block, size_t n, const void *encoded, float *ret_value);
 
 /* encoded = encode(decode(encoded) + value), summed in fp32; ret_sum: what the new `encoded` decodes to, NULL if not wanted. */
-void skep_codec_add(enum skep_codec codec, size_t n, const float *value, void *encoded, float *ret_sum);
+void skep_codec_add(enum skep_codec codec, uint32_t block, size_t n, const float *value, void *encoded, float *ret_sum);
 
 /* sum += decode(encoded), in fp32. */
-void skep_codec_fold(enum skep_codec codec, size_t n, const void *encoded, float *sum);
+void skep_codec_fold(enum skep_codec codec, uint32_t block, size_t n, const void *encoded, float *sum);
 
 #endif

@@ -248,7 +248,7 @@ static void read_f16(const unsigned char *from, uint64_t count, float *ret)
 		uint64_t some = count < BLOCK ? count : BLOCK;
 		for (uint64_t i = 0; i < some; i++)
 			half[i] = number16(from + 2 * i);
-		skep_codec_decode(SKEP_CODEC_FP16, some, half, ret);
+		skep_codec_decode(SKEP_CODEC_FP16, SKEP_CODEC_BLOCK, some, half, ret);
 		count -= some;
 	}
 }

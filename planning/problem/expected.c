@@ -473,7 +473,7 @@ static double tied_s(struct loads *l)
 	const struct skep_plan *plan = &l->p->scenario->plan;
 	uint32_t last = l->p->stages - 1, wide = l->count[0] > l->count[last] ? 0 : last;
 	uint32_t most = l->count[wide], least = l->count[last - wide];
-	double bytes = (double)skep_codec_bytes(plan->reduction_codec, plan->tied), across_s, delay_s = 0;
+	double bytes = (double)skep_plan_encoded_bytes(plan, plan->tied), across_s, delay_s = 0;
 	clear(l);
 	for (uint32_t i = 0; i < least; i++) {
 		uint32_t a = member(l, 0, i), b = member(l, last, i);

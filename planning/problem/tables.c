@@ -59,8 +59,8 @@ static void add_times(struct skep_planning *p, uint32_t vstage)
 static void fill_reduced(struct skep_planning *p, uint32_t stage)
 {
 	const struct skep_scenario *s = p->scenario;
-	p->reduced_bytes[stage] = (double)skep_codec_bytes(s->plan.reduction_codec, s->stage[stage].parameters) /
-	                          skep_plan_fragments(&s->plan);
+	p->reduced_bytes[stage] =
+		(double)skep_plan_encoded_bytes(&s->plan, s->stage[stage].parameters) / skep_plan_fragments(&s->plan);
 }
 
 /* Interleaved, a stage has several slices, and a microbatch comes by as often. */

@@ -375,10 +375,34 @@ static void print_updates(const struct skep_plan *plan, FILE *out)
 			"meanwhile\n");
 }
 
+/* "int8", or with another block than the usual one "int8 with a scale for 128 numbers". */
+static const char *codec_text(enum skep_codec codec, uint32_t block, bool native, char text[SKEP_TEXT_BYTES])
+{
+	static const char *const codecs[] = {"fp32", "fp16", "int8", "e3m0"};
+	if (native)
+		return "computed, in 2 bytes";
+	if (!skep_codec_blocks(codec) || block == SKEP_CODEC_BLOCK)
+		return codecs[codec];
+	if (block == SKEP_CODEC_TENSOR)
+		snprintf(text, SKEP_TEXT_BYTES, "%s with a scale for each message", codecs[codec]);
+	else
+		snprintf(text, SKEP_TEXT_BYTES, "%s with a scale for %" PRIu32 " numbers", codecs[codec], block);
+	return text;
+}
+
+static void print_codecs(const struct skep_scenario *s, FILE *out)
+{
+	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
+	const struct skep_plan *plan = &s->plan;
+	if (skep_scenario_encodes(s) || (plan->reduction_codec != SKEP_CODEC_NONE && !s->native_gradients))
+		fprintf(out, "  codecs    activations and their gradients travel as %s, what is reduced as %s\n",
+			codec_text(s->activation_codec, s->activation_block, s->native_activations, a),
+			codec_text(plan->reduction_codec, plan->reduction_block, s->native_gradients, b));
+}
+
 static void print_text(const struct skep_scenario *s, FILE *out)
 {
 	char a[SKEP_TEXT_BYTES], b[SKEP_TEXT_BYTES];
-	static const char *const codecs[] = {"fp32", "fp16", "int8", "e3m0"};
 	const struct skep_plan *plan = &s->plan;
 	uint64_t pipeline = 0, sync = 0;
 	fprintf(out, "%s\n", s->name);
@@ -406,10 +430,7 @@ static void print_text(const struct skep_scenario *s, FILE *out)
 	skep_train_print(s, out);
 	skep_loss_print(s, out);
 	skep_split_print(s, out);
-	if (skep_scenario_encodes(s) || (plan->reduction_codec != SKEP_CODEC_NONE && !s->native_gradients))
-		fprintf(out, "  codecs    activations and their gradients travel as %s, what is reduced as %s\n",
-			s->native_activations ? "computed, in 2 bytes" : codecs[s->activation_codec],
-			s->native_gradients ? "computed, in 2 bytes" : codecs[plan->reduction_codec]);
+	print_codecs(s, out);
 	skep_overlap_print(s, out);
 	print_sums(s, out);
 	print_tied(s, out);

@@ -67,6 +67,17 @@ static void add_pipelines(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(pipelines, "open_rounds", skep_plan_no_flush(plan) ? skep_plan_window(plan) : 1);
 }
 
+/* Numbers with a scale in common, "tensor", or null where there is no scale. */
+static void add_block(cJSON *root, const char *key, enum skep_codec codec, uint32_t block)
+{
+	if (!skep_codec_blocks(codec))
+		cJSON_AddNullToObject(root, key);
+	else if (block == SKEP_CODEC_TENSOR)
+		cJSON_AddStringToObject(root, key, "tensor");
+	else
+		cJSON_AddNumberToObject(root, key, block);
+}
+
 static void add_schedule(const struct skep_scenario *s, cJSON *root)
 {
 	static const char *const codecs[] = {"none", "fp16", "int8", "e3m0"};
@@ -89,6 +100,8 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 		root, "activation_compression", codecs[s->native_activations ? SKEP_CODEC_NONE : s->activation_codec]);
 	cJSON_AddStringToObject(
 		root, "reduction_compression", codecs[s->native_gradients ? SKEP_CODEC_NONE : plan->reduction_codec]);
+	add_block(root, "activation_compression_block", s->activation_codec, s->activation_block);
+	add_block(root, "reduction_compression_block", plan->reduction_codec, plan->reduction_block);
 	cJSON_AddNumberToObject(root, "sync_chunks", plan->sync_chunks);
 	skep_robust_add_json(s, root);
 	cJSON_AddStringToObject(root, "collectives", s->collectives_as_flows ? "flows" : "messages");

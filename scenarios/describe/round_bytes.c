@@ -40,11 +40,12 @@ static uint64_t ring_bytes(const struct skep_scenario *s, uint64_t elements, uin
 {
 	if (n < 2)
 		return 0;
-	uint64_t bytes = 2 * (n - 1) * n * skep_ring_segments(&s->plan, elements, (uint32_t)n) * SKEP_HEADER_BYTES;
+	uint32_t segments = skep_ring_segments(&s->plan, elements, (uint32_t)n);
+	uint64_t bytes = 2 * (n - 1) * n * segments * SKEP_HEADER_BYTES;
 	for (uint32_t chunk = 0; chunk < n; chunk++) {
 		uint64_t first, count;
 		skep_chunk_range(elements, chunk, (uint32_t)n, &first, &count);
-		bytes += 2 * (n - 1) * skep_codec_bytes(s->plan.reduction_codec, count);
+		bytes += 2 * (n - 1) * skep_ring_chunk_bytes(&s->plan, count, segments);
 	}
 	return bytes;
 }
@@ -56,7 +57,7 @@ static uint64_t passed_on_bytes(const struct skep_scenario *s, uint64_t elements
 	for (uint32_t chunk = 0; n > 1 && chunk < s->plan.sync_chunks; chunk++) {
 		uint64_t first, count;
 		skep_chunk_range(elements, chunk, s->plan.sync_chunks, &first, &count);
-		each += SKEP_HEADER_BYTES + skep_codec_bytes(s->plan.reduction_codec, count);
+		each += SKEP_HEADER_BYTES + skep_plan_encoded_bytes(&s->plan, count);
 	}
 	return hops * each;
 }
@@ -86,7 +87,7 @@ uint64_t skep_round_tied_bytes(const struct skep_scenario *s, uint32_t stage, ui
 {
 	if (!skep_plan_is_tied(&s->plan, stage))
 		return 0;
-	return workers * (SKEP_HEADER_BYTES + skep_codec_bytes(s->plan.reduction_codec, s->plan.tied));
+	return workers * (SKEP_HEADER_BYTES + skep_plan_encoded_bytes(&s->plan, s->plan.tied));
 }
 
 /* With gossip of all pairs. */

@@ -251,7 +251,7 @@ static uint64_t reduce_ns(const struct skep_scenario *s, uint32_t gpu, const str
 {
 	bool encodes = s->plan.reduction_codec != SKEP_CODEC_NONE && !s->native_gradients;
 	double plain = reduced_bytes(s, op->count);
-	double encoded = (double)skep_codec_bytes(s->plan.reduction_codec, op->count);
+	double encoded = (double)skep_plan_encoded_bytes(&s->plan, op->count);
 	bool gathers = op->kind >= SKEP_OP_PACK_PART && op->kind <= SKEP_OP_AGGREGATE;
 	return skep_split_migrate_ns(s, gpu, SKEP_PART_GRADIENT,
 		gathers ? gather_traffic(s, op, plain, encoded) : chunk_traffic(op->kind, encodes, plain, encoded));
@@ -379,7 +379,7 @@ static void make_vstage(struct skep_scenario *s, uint32_t vstage)
 	skep_model_cost(&s->model, skep_plan_vstages(&s->plan), vstage, cost);
 	if (skep_plan_recomputes(&s->plan, s->checkpoint_activations, vstage))
 		skep_cost_checkpoint(cost);
-	s->vstage_bytes[vstage] = skep_cost_payload_bytes(cost, s->activation_codec, s->samples);
+	s->vstage_bytes[vstage] = skep_cost_payload_bytes(cost, s->activation_codec, s->activation_block, s->samples);
 }
 
 static void make_times(struct skep_scenario *s, uint32_t vstage)
@@ -573,6 +573,8 @@ bool skep_plan_make(struct skep_scenario *s)
 		.samples = s->samples,
 		.activation_codec = s->activation_codec,
 		.reduction_codec = s->plan.reduction_codec,
+		.activation_block = s->activation_block,
+		.reduction_block = s->plan.reduction_block,
 		.robust = s->robust,
 		.checkpoint_activations = s->checkpoint_activations,
 		.offload = s->offload,

@@ -30,6 +30,10 @@ void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yam
 /* sync.ring_order. When the other keys of `sync` are read, and who serves which stage is known. */
 void skep_sync_read_ring_order(
 	struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_scenario *scenario);
+/* How tensors travel: compression and compression_block of `map`, the group `name` (schedule or sync); `reduced`: of what is
+ * summed, which may have fewer bits. */
+void skep_sync_read_codec(struct skep_reader *reader, const struct skep_yaml_node *map, const char *name, bool reduced,
+	enum skep_codec *ret_codec, uint32_t *ret_block);
 /* When the plan is made: `map` as above. */
 void skep_sync_check_members(
 	struct skep_reader *reader, const struct skep_yaml_node *map, const struct skep_plan *plan);

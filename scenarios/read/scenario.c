@@ -204,13 +204,6 @@ static void read_batch(struct draft *d, const struct skep_yaml_node *map)
 	d->s->plan.microbatches = (uint32_t)(batch / micro);
 }
 
-/* Activations are wanted with more than 4 bits. */
-static enum skep_codec read_codec(struct draft *d, const struct skep_yaml_node *map, bool reduced)
-{
-	const char *const codecs[] = {"none", "fp16", "int8", reduced ? "e3m0" : NULL, NULL};
-	return (enum skep_codec)skep_read_choice(&d->r, map, "compression", codecs, SKEP_CODEC_NONE);
-}
-
 static void read_schedule(struct draft *d)
 {
 	static const char *const wirings[] = {"uniform", "throughput", "latency", "fixed", NULL}, *const routings[] = {
@@ -229,7 +222,7 @@ static void read_schedule(struct draft *d)
 	plan->wiring = (enum skep_wiring)skep_read_choice(&d->r, map, "wiring", wirings, SKEP_WIRING_UNIFORM);
 	plan->routing = (enum skep_routing)skep_read_choice(&d->r, map, "routing", routings, SKEP_ROUTING_PEER);
 	read_batch(d, map);
-	d->s->activation_codec = read_codec(d, map, false);
+	skep_sync_read_codec(&d->r, map, "schedule", false, &d->s->activation_codec, &d->s->activation_block);
 	static const char *const checkpointing[] = {"false", "true", "all", NULL};
 	d->s->checkpoint_activations = (enum skep_checkpointing)skep_read_choice(
 		&d->r, map, "checkpoint_activations", checkpointing, SKEP_CHECKPOINTING_NONE);
@@ -256,7 +249,7 @@ static void read_schedule(struct draft *d)
 static void read_sync(struct draft *d)
 {
 	const struct skep_yaml_node *map = skep_read_map(&d->r, d->root, "sync", false);
-	d->s->plan.reduction_codec = read_codec(d, map, true);
+	skep_sync_read_codec(&d->r, map, "sync", true, &d->s->plan.reduction_codec, &d->s->plan.reduction_block);
 	skep_sync_read_collective(&d->r, map, &d->s->plan);
 	skep_robust_read_sync(&d->r, map, d->s);
 	d->s->plan.delayed = skep_read_bool(&d->r, map, "delayed", false);

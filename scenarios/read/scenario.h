@@ -89,6 +89,7 @@ struct skep_scenario {
 	bool usual_in_flight;              /* the file does not say schedule.in_flight: it follows from the sizes */
 	uint32_t batch;                    /* samples per round: microbatches * samples */
 	enum skep_codec activation_codec;
+	uint32_t activation_block; /* elements with a scale in common (core/codec.h) */
 	enum skep_checkpointing checkpoint_activations;
 	bool native_activations,
 		native_gradients; /* these travel in the 2 bytes that they are computed in: no codec does

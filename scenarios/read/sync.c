@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sync.c - reads how the workers of a stage agree: see groups.h. It refuses what the core cannot do: a reduction with
- * more members than a member can know.
+ * sync.c - reads how the workers of a stage agree, and how tensors are encoded on their way: see groups.h. It refuses what the
+ * core cannot do: a reduction with more members than a member can know, or one whose members would end with other bits.
  */
 #include "scenarios/read/groups.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/collective/collective.h"
 #include "core/names.h"
@@ -13,6 +16,52 @@ static const enum skep_collective OFFERED[] = {SKEP_COLLECTIVE_RING, SKEP_COLLEC
 	SKEP_COLLECTIVE_REDUCE_BROADCAST, SKEP_COLLECTIVE_ALL_TO_ALL, SKEP_COLLECTIVE_HALVING_DOUBLING,
 	SKEP_COLLECTIVE_TREE, SKEP_COLLECTIVE_HIERARCHICAL, SKEP_COLLECTIVE_BUTTERFLY, SKEP_COLLECTIVE_CHAIN};
 enum { OFFERS = sizeof OFFERED / sizeof OFFERED[0] };
+
+static uint32_t read_block(struct skep_reader *r, const struct skep_yaml_node *map, const char *name)
+{
+	const char *text = skep_read_string(r, map, "compression_block", NULL);
+	char *end = NULL;
+	if (r->diag->set)
+		return 0;
+	if (strcmp(text, "tensor") == 0)
+		return SKEP_CODEC_TENSOR;
+	long long block = strtoll(text, &end, 10);
+	if (end == text || *end != '\0' || block < SKEP_CODEC_BLOCK_STEP || block > SKEP_CODEC_BLOCK_MAX ||
+		block % SKEP_CODEC_BLOCK_STEP != 0)
+		skep_reader_fail(r, map, "compression_block",
+			"%s.compression_block: expected a multiple of %u from %u to %u, or `tensor` for one scale in each "
+			"message",
+			name, SKEP_CODEC_BLOCK_STEP, SKEP_CODEC_BLOCK_STEP, SKEP_CODEC_BLOCK_MAX);
+	return r->diag->set ? 0 : (uint32_t)block;
+}
+
+/* Activations are wanted with more than 4 bits. */
+void skep_sync_read_codec(struct skep_reader *reader, const struct skep_yaml_node *map, const char *name, bool reduced,
+	enum skep_codec *ret_codec, uint32_t *ret_block)
+{
+	const char *const codecs[] = {"none", "fp16", "int8", reduced ? "e3m0" : NULL, NULL};
+	*ret_codec = (enum skep_codec)skep_read_choice(reader, map, "compression", codecs, SKEP_CODEC_NONE);
+	*ret_block = SKEP_CODEC_BLOCK;
+	if (reader->diag->set || !skep_read_has(reader, map, "compression_block"))
+		return;
+	*ret_block = read_block(reader, map, name);
+	if (!reader->diag->set && !skep_codec_blocks(*ret_codec))
+		skep_reader_fail(reader, map, "compression_block",
+			"%s.compression_block: says how many numbers share a scale, and with `compression: %s` there is none; "
+			"take `int8`%s, or leave it out",
+			name, codecs[*ret_codec], reduced ? " or `e3m0`" : "");
+}
+
+/* After the codec. */
+static void refuse_one_scale(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_plan *plan)
+{
+	if (!r->diag->set && plan->reduction_block == SKEP_CODEC_TENSOR &&
+		skep_collective_encodes_again(plan->collective))
+		skep_reader_fail(r, map, "compression_block",
+			"sync.compression_block: `%s` encodes sums that came in parts once more as one, and with one scale in "
+			"each message workers would end with different parameters; take a number, or another collective",
+			skep_collective_name((uint8_t)plan->collective));
+}
 
 void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_plan *plan)
 {
@@ -30,6 +79,7 @@ void skep_sync_read_collective(struct skep_reader *reader, const struct skep_yam
 			"sync.chunks: `%s` sends what it sends in one piece: take `ring`, `chain`, `tree` or "
 			"`butterfly`, or leave it out",
 			skep_collective_name((uint8_t)plan->collective));
+	refuse_one_scale(reader, map, plan);
 }
 
 void skep_sync_read_ring_order(struct skep_reader *reader, const struct skep_yaml_node *map, struct skep_scenario *s)

@@ -202,6 +202,12 @@ same 'trainer' "$two" --set schedule.routing=trainer
 same 'a tree' "$two" --set sync.collective=tree
 same 'a butterfly' "$two" --set sync.collective=butterfly
 same 'reductions in 4 bits' "$two" --set sync.compression=e3m0
+same 'other blocks' "$two" --set schedule.compression=int8 --set schedule.compression_block=tensor \
+	--set 'sync={compression: e3m0, compression_block: 128}'
+check 'which are said' grep -qF 'travel as int8 with a scale for each message, what is reduced as e3m0 with a scale for 128 numbers' "$scratch/text"
+check 'and in JSON' python3 -c 'import json, sys
+seen = json.load(open(sys.argv[1]))
+assert (seen["activation_compression_block"], seen["reduction_compression_block"]) == ("tensor", 128), seen' "$out"
 same 'trimmed means' "$two" --set model.stages=2 --set sync.collective=all-to-all --set sync.aggregate=trimmed-mean --set 'sync.trim=40 %'
 same 'scores' "$two" --set model.stages=2 --set sync.collective=butterfly --set sync.aggregate=zeno --set sync.rho=0.25
 same 'a liar' "$two" --set 'cluster.byzantine={workers: [2], attack: noise, scale: 2}'

@@ -547,7 +547,7 @@ int main(void)
 		{"steps", check_steps}, {"steps by turns", check_steps_by_turns}, {"following", check_following},
 		{"gathered parts", check_robust}, {"lies", check_lies}, {"squares", check_squares},
 		{"gradient of a tied table", check_blend}, {"products of two sums", check_products_of_sums},
-		{"codecs", check_codecs}};
+		{"codecs", check_codecs}, {"codecs with other blocks", check_codec_blocks}};
 	struct skep_diag error;
 	unsigned failures = 0;
 	if (skep_cuda_count(fresh(&error)) == 0) {

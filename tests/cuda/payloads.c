@@ -64,9 +64,9 @@ static void fill(struct arrays *all, size_t n, float *x)
 	}
 }
 
-static void check_codec_of(struct arrays *all, enum skep_codec codec, size_t n)
+static void check_codec_of(struct arrays *all, enum skep_codec codec, uint32_t block, size_t n)
 {
-	const size_t bytes = skep_codec_bytes(codec, n), floats = n * sizeof(float);
+	const size_t bytes = skep_codec_bytes(codec, block, n), floats = n * sizeof(float);
 	char why[256];
 	struct skep_cuda_queue *queue = all->queue;
 	unsigned char *payload = skep_cuda_take(queue, SKEP_MEMORY_HOST, bytes), *theirs = malloc(bytes);
@@ -76,29 +76,29 @@ static void check_codec_of(struct arrays *all, enum skep_codec codec, size_t n)
 	float *on_y = skep_cuda_take(queue, SKEP_MEMORY_DEVICE, floats), *want = malloc(floats);
 	fill(all, n, x);
 	skep_cuda_copy(queue, on_x, x, floats);
-	skep_cuda_encode(queue, codec, n, on_x, payload);
-	skep_cuda_decode(queue, codec, n, payload, on_y);
+	skep_cuda_encode(queue, codec, block, n, on_x, payload);
+	skep_cuda_decode(queue, codec, block, n, payload, on_y);
 	skep_cuda_copy(queue, y, on_y, floats);
 	all->failures += !skep_cuda_wait(queue, why, sizeof why);
-	skep_codec_encode(codec, n, x, theirs);
-	skep_codec_decode(codec, n, theirs, want);
+	skep_codec_encode(codec, block, n, x, theirs);
+	skep_codec_decode(codec, block, n, theirs, want);
 	same(all, payload, theirs, bytes, "encoded");
 	same(all, y, want, floats, "decoded");
 	fill(all, n, x);
 	skep_cuda_copy(queue, on_x, x, floats);
-	skep_cuda_fold(queue, codec, n, payload, on_x);
+	skep_cuda_fold(queue, codec, block, n, payload, on_x);
 	skep_cuda_copy(queue, y, on_x, floats);
 	all->failures += !skep_cuda_wait(queue, why, sizeof why);
 	memcpy(want, x, floats);
-	skep_codec_fold(codec, n, theirs, want);
+	skep_codec_fold(codec, block, n, theirs, want);
 	same_numbers(all, y, want, n, "folded");
 	skep_cuda_copy(queue, on_x, x, floats);
-	skep_cuda_add(queue, codec, n, on_x, payload, on_y);
+	skep_cuda_add(queue, codec, block, n, on_x, payload, on_y);
 	skep_cuda_copy(queue, y, on_y, floats);
 	all->failures += !skep_cuda_wait(queue, why, sizeof why);
-	skep_codec_add(codec, n, x, theirs, want);
+	skep_codec_add(codec, block, n, x, theirs, want);
 	same_numbers(all, y, want, n, "added and decoded");
-	skep_codec_decode(codec, n, payload, y);
+	skep_codec_decode(codec, block, n, payload, y);
 	same_numbers(all, y, want, n, "added");
 	for (int side = 0; side < 2; side++) {
 		skep_cuda_give(queue, SKEP_MEMORY_DEVICE, side ? on_x : on_y);
@@ -113,10 +113,21 @@ void check_codecs(struct arrays *all)
 {
 	for (int codec = SKEP_CODEC_NONE; codec < SKEP_CODECS; codec++) {
 		for (size_t n = 60; n < 72; n++)
-			check_codec_of(all, (enum skep_codec)codec, n);
-		check_codec_of(all, (enum skep_codec)codec, 5 * 512 + 77);
-		check_codec_of(all, (enum skep_codec)codec, 1);
+			check_codec_of(all, (enum skep_codec)codec, 0, n);
+		check_codec_of(all, (enum skep_codec)codec, SKEP_CODEC_BLOCK, 5 * 512 + 77);
+		check_codec_of(all, (enum skep_codec)codec, 0, 1);
 	}
+}
+
+/* Blocks of other lengths: shorter than a warp, longer than a payload, and the payload itself. */
+void check_codec_blocks(struct arrays *all)
+{
+	static const uint32_t blocks[] = {8, 24, 128, 2048, SKEP_CODEC_BLOCK_MAX, SKEP_CODEC_TENSOR};
+	static const size_t lengths[] = {1, 2, 23, 127, 128, 129, 2049, 5 * 512 + 77};
+	for (int codec = SKEP_CODEC_INT8; codec < SKEP_CODECS; codec++)
+		for (size_t b = 0; b < sizeof blocks / sizeof blocks[0]; b++)
+			for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++)
+				check_codec_of(all, (enum skep_codec)codec, blocks[b], lengths[l]);
 }
 
 /* ---- gathered parts --------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "tests/cuda/arrays.h"
 
 void check_codecs(struct arrays *all);
+void check_codec_blocks(struct arrays *all);
 void check_robust(struct arrays *all);
 void check_lies(struct arrays *all);
 

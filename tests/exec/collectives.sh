@@ -49,10 +49,12 @@ finite() {
 
 run=0
 liar='cluster.byzantine={workers: [3], attack: nan}'
-for way in halving-doubling,int8 tree,fp16 butterfly,none all-to-all,e3m0,trimmed-mean butterfly,int8,zeno ring:3,int8 chain:2,none; do
-	IFS=, read -r collective codec aggregate <<<"$way"
+for way in halving-doubling,int8 tree,fp16 butterfly,none all-to-all,e3m0,trimmed-mean butterfly,int8,zeno ring:3,int8 chain:2,none \
+	ring:3,int8,,tensor butterfly,e3m0,,tensor halving-doubling,e3m0,,128 all-to-all,int8,trimmed-mean,tensor; do
+	IFS=, read -r collective codec aggregate block <<<"$way"
 	options=(--set "sync.collective=${collective%:*}" --set "sync.compression=$codec")
 	[ "${collective%:*}" = "$collective" ] || options+=(--set "sync.chunks=${collective#*:}")
+	[ -z "$block" ] || options+=(--set "sync.compression_block=$block")
 	[ -z "$aggregate" ] || options+=(--set "sync.aggregate=$aggregate" --set "$liar")
 	accepts "$way" run collectives.yaml --json -q "${options[@]}"
 	run=$((run + 1))
@@ -81,5 +83,25 @@ for codec in none int8; do
 		accepts "$codec, $chunks segments, really" run collectives.yaml --json -q "${fixed[@]}" --set "sync.chunks=$chunks"
 	done
 	check "$codec: the same to the bit, in segments and in one piece, in both worlds" same_bits 4
+done
+
+# One scale for each message: other segments are other scales, and the two worlds have the same ones, in bytes and in bits.
+same_bytes() { # of the last two runs
+	python3 - <<-'END'
+	import sqlite3
+	db = sqlite3.connect("skep.db")
+	sent = db.execute("SELECT run, traffic, sum(bytes) FROM links WHERE run > (SELECT max(id) - 2 FROM runs) AND "
+	                  "traffic IN ('sync', 'pipeline') GROUP BY run, traffic ORDER BY run, traffic").fetchall()
+	half = len(sent) // 2
+	assert half > 0 and [row[1:] for row in sent[:half]] == [row[1:] for row in sent[half:]], sent
+	END
+}
+for stages in 1 5; do # one microbatch for each pipeline: there is no order of several to sum
+	block=(--set "schedule.global_batch=$((80 / stages))" --set schedule.pipeline=gpipe --set "model.stages=$stages"
+		--set 'sync={compression: int8, compression_block: tensor}' --set schedule.compression=int8 --set schedule.compression_block=tensor)
+	accepts "$stages stages, one scale a message, simulated" sim collectives.yaml --json -q "${block[@]}"
+	accepts "$stages stages, one scale a message, really" run collectives.yaml --json -q "${block[@]}"
+	check "$stages stages: the same to the bit in both worlds" same_bits 2
+	check "$stages stages: and the same bytes" same_bytes
 done
 plan

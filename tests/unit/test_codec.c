@@ -47,15 +47,15 @@ static void *exactly(uint64_t bytes)
 
 static void *encoded(enum skep_codec codec, size_t n, const float *value)
 {
-	void *to = exactly(skep_codec_bytes(codec, n));
-	skep_codec_encode(codec, n, value, to);
+	void *to = exactly(skep_codec_bytes(codec, SKEP_CODEC_BLOCK, n));
+	skep_codec_encode(codec, SKEP_CODEC_BLOCK, n, value, to);
 	return to;
 }
 
 static float *decoded(enum skep_codec codec, size_t n, const void *from)
 {
 	float *value = exactly(n * sizeof *value);
-	skep_codec_decode(codec, n, from, value);
+	skep_codec_decode(codec, SKEP_CODEC_BLOCK, n, from, value);
 	return value;
 }
 
@@ -95,13 +95,14 @@ static void test_sizes(void **state)
 	(void)state;
 	uint64_t scales = 0;
 	for (uint64_t n = 0; n < 1000; n++) {
-		assert_true(skep_codec_bytes(SKEP_CODEC_NONE, n) == 4 * n);
-		assert_true(skep_codec_bytes(SKEP_CODEC_FP16, n) == 2 * n);
-		assert_true(skep_codec_bytes(SKEP_CODEC_INT8, n) == n + 4 * scales);
-		assert_true(skep_codec_bytes(SKEP_CODEC_E3M0, n) == (n + 1) / 2 + 4 * scales);
+		assert_true(skep_codec_bytes(SKEP_CODEC_NONE, SKEP_CODEC_BLOCK, n) == 4 * n);
+		assert_true(skep_codec_bytes(SKEP_CODEC_FP16, SKEP_CODEC_BLOCK, n) == 2 * n);
+		assert_true(skep_codec_bytes(SKEP_CODEC_INT8, SKEP_CODEC_BLOCK, n) == n + 4 * scales);
+		assert_true(skep_codec_bytes(SKEP_CODEC_E3M0, SKEP_CODEC_BLOCK, n) == (n + 1) / 2 + 4 * scales);
 		scales += n % 64 == 0; /* element n, if there is one, begins a block */
 	}
-	assert_true(skep_codec_bytes(SKEP_CODEC_INT8, UINT64_C(1) << 60) == (UINT64_C(1) << 60) + (UINT64_C(1) << 56));
+	assert_true(skep_codec_bytes(SKEP_CODEC_INT8, SKEP_CODEC_BLOCK, UINT64_C(1) << 60) ==
+		    (UINT64_C(1) << 60) + (UINT64_C(1) << 56));
 }
 
 /* Nothing is written beyond the size, nothing within is left out. */
@@ -113,9 +114,9 @@ static void test_exactly_the_size_is_written(void **state)
 	for (size_t c = 0; c < SKEP_CODECS; c++)
 		for (size_t n = 0; n <= 300; n++) {
 			memset(a, 0x55, sizeof a), memset(b, 0xaa, sizeof b);
-			skep_codec_encode(codecs[c], n, value, a);
-			skep_codec_encode(codecs[c], n, value, b);
-			size_t bytes = skep_codec_bytes(codecs[c], n);
+			skep_codec_encode(codecs[c], SKEP_CODEC_BLOCK, n, value, a);
+			skep_codec_encode(codecs[c], SKEP_CODEC_BLOCK, n, value, b);
+			size_t bytes = skep_codec_bytes(codecs[c], SKEP_CODEC_BLOCK, n);
 			assert_memory_equal(a, b, bytes);
 			for (size_t i = bytes; i < sizeof a; i++)
 				assert_true(a[i] == 0x55 && b[i] == 0xaa);
@@ -134,10 +135,10 @@ static void test_pieces_are_the_whole(void **state)
 		float *back = decoded(codecs[c], N, whole);
 		for (size_t first = 0; first < N; first += 3 * BLOCK) {
 			size_t n = N - first < 3 * BLOCK ? N - first : 3 * BLOCK;
-			const unsigned char *at = whole + skep_codec_bytes(codecs[c], first);
+			const unsigned char *at = whole + skep_codec_bytes(codecs[c], SKEP_CODEC_BLOCK, first);
 			void *piece = encoded(codecs[c], n, value + first);
 			float *piece_back = decoded(codecs[c], n, at);
-			assert_memory_equal(piece, at, skep_codec_bytes(codecs[c], n));
+			assert_memory_equal(piece, at, skep_codec_bytes(codecs[c], SKEP_CODEC_BLOCK, n));
 			assert_memory_equal(piece_back, back + first, n * sizeof(float));
 			free(piece), free(piece_back);
 		}
@@ -344,7 +345,7 @@ static void test_blocks_with_what_is_no_number(void **state)
 			memcpy(&value[i], &bad[b], sizeof bad[b]);
 			unsigned char *payload = encoded(SKEP_CODEC_INT8, N, value);
 			check_int8(N, value);
-			for (size_t at = 0; at < skep_codec_bytes(SKEP_CODEC_INT8, N); at++)
+			for (size_t at = 0; at < skep_codec_bytes(SKEP_CODEC_INT8, SKEP_CODEC_BLOCK, N); at++)
 				assert_true(at / BLOCK_BYTES == i / BLOCK || payload[at] == clean[at]);
 			value[i] = was;
 			free(clean), free(payload);
@@ -484,7 +485,7 @@ static void test_sums(void **state)
 	const size_t lengths[] = {0, 1, 63, 64, 65, 1023, 1024, 1025, 1088, 2048, 5000};
 	for (size_t c = 0; c < SKEP_CODECS; c++)
 		for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
-			size_t n = lengths[l], bytes = skep_codec_bytes(codecs[c], n);
+			size_t n = lengths[l], bytes = skep_codec_bytes(codecs[c], SKEP_CODEC_BLOCK, n);
 			float *a = random_sizes(1, n, -10, 3), *own = random_sizes(2, n, -10, 3);
 			unsigned char *payload = encoded(codecs[c], n, a), *other = encoded(codecs[c], n, a);
 			float *sum = decoded(codecs[c], n, payload), *stored = exactly(n * sizeof *stored);
@@ -492,8 +493,8 @@ static void test_sums(void **state)
 				sum[i] += own[i];
 			unsigned char *expected = encoded(codecs[c], n, sum);
 			float *arrived = decoded(codecs[c], n, expected);
-			skep_codec_add(codecs[c], n, own, payload, stored);
-			skep_codec_add(codecs[c], n, own, other, NULL);
+			skep_codec_add(codecs[c], SKEP_CODEC_BLOCK, n, own, payload, stored);
+			skep_codec_add(codecs[c], SKEP_CODEC_BLOCK, n, own, other, NULL);
 			assert_memory_equal(payload, expected, bytes);
 			assert_memory_equal(other, expected, bytes);
 			assert_memory_equal(stored, arrived, n * sizeof *stored);
@@ -509,12 +510,13 @@ static void test_any_bytes_can_be_decoded(void **state)
 	uint64_t random = 11;
 	for (int turn = 0; turn < 2000; turn++)
 		for (size_t c = 0; c < SKEP_CODECS; c++) {
-			size_t n = skep_random_below(&random, 300), bytes = skep_codec_bytes(codecs[c], n);
+			size_t n = skep_random_below(&random, 300),
+			       bytes = skep_codec_bytes(codecs[c], SKEP_CODEC_BLOCK, n);
 			unsigned char *payload = exactly(bytes);
 			for (size_t i = 0; i < bytes; i++)
 				payload[i] = (unsigned char)skep_random_next(&random);
 			float *value = decoded(codecs[c], n, payload);
-			skep_codec_add(codecs[c], n, value, payload, value);
+			skep_codec_add(codecs[c], SKEP_CODEC_BLOCK, n, value, payload, value);
 			free(payload), free(value);
 		}
 }
@@ -542,7 +544,7 @@ static void test_the_very_bits(void **state)
 	for (size_t c = 0; c < SKEP_CODECS; c++) {
 		void *payload = encoded(codecs[c], N, value);
 		float *back = decoded(codecs[c], N, payload);
-		uint64_t there = hash_of(payload, skep_codec_bytes(codecs[c], N)),
+		uint64_t there = hash_of(payload, skep_codec_bytes(codecs[c], SKEP_CODEC_BLOCK, N)),
 			 again = hash_of(back, N * sizeof *back);
 		if (there != golden[c][0] || again != golden[c][1])
 			fail_msg("codec %zu: 0x%016llx, 0x%016llx", c, (unsigned long long)there,

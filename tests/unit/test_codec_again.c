@@ -23,9 +23,9 @@ static void test_each_half(void **state)
 	for (uint32_t half = 0; half <= UINT16_MAX; half++) {
 		uint16_t encoded = (uint16_t)half, again;
 		float value, then;
-		skep_codec_decode(SKEP_CODEC_FP16, 1, &encoded, &value);
-		skep_codec_encode(SKEP_CODEC_FP16, 1, &value, &again);
-		skep_codec_decode(SKEP_CODEC_FP16, 1, &again, &then);
+		skep_codec_decode(SKEP_CODEC_FP16, SKEP_CODEC_BLOCK, 1, &encoded, &value);
+		skep_codec_encode(SKEP_CODEC_FP16, SKEP_CODEC_BLOCK, 1, &value, &again);
+		skep_codec_decode(SKEP_CODEC_FP16, SKEP_CODEC_BLOCK, 1, &again, &then);
 		assert_memory_equal(&value, &then, sizeof value);
 	}
 }
@@ -34,10 +34,10 @@ static void check_blocks_of(enum skep_codec codec, size_t n, float *value)
 {
 	float then[N];
 	unsigned char encoded[N + SKEP_CODEC_SCALE_BYTES];
-	skep_codec_encode(codec, n, value, encoded);
-	skep_codec_decode(codec, n, encoded, value);
-	skep_codec_encode(codec, n, value, encoded);
-	skep_codec_decode(codec, n, encoded, then);
+	skep_codec_encode(codec, SKEP_CODEC_BLOCK, n, value, encoded);
+	skep_codec_decode(codec, SKEP_CODEC_BLOCK, n, encoded, value);
+	skep_codec_encode(codec, SKEP_CODEC_BLOCK, n, value, encoded);
+	skep_codec_decode(codec, SKEP_CODEC_BLOCK, n, encoded, then);
 	assert_memory_equal(value, then, n * sizeof *value);
 }
 

@@ -218,7 +218,7 @@ static void test_operands_of_another_codec_are_refused(void **state)
 	skep_device_buffer_read(middle, chunk, &chunk_bytes);
 	skep_device_buffer_release(middle, chunk);
 	for (size_t c = 0; c < 3; c++)
-		fits[c] = zeros(middle, bytes[c] = skep_codec_bytes(codecs[c], SAMPLES * 8));
+		fits[c] = zeros(middle, bytes[c] = skep_codec_bytes(codecs[c], SKEP_CODEC_BLOCK, SAMPLES * 8));
 	assert_int_equal(bytes[SKEP_CODEC_INT8], SAMPLES * 8 + 4 * 2);
 	for (size_t c = 0; c < 3; c++) {
 		struct skep_op forward = {.kind = SKEP_OP_FORWARD, .stage = 1, .in = fits[c]}, backward = forward;

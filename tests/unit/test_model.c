@@ -297,11 +297,11 @@ static void test_payloads_of_a_boundary(void **state)
 	for (uint32_t s = 0; s < 2; s++)
 		skep_model_cost(&model, 2, s, &cost[s]);
 	/* 5 numbers per sample, 13 samples: 65 numbers, one more than a block. */
-	assert_int_equal(skep_cost_payload_bytes(&cost[0], SKEP_CODEC_NONE, 13), 4 * 65);
-	assert_int_equal(skep_cost_payload_bytes(&cost[0], SKEP_CODEC_FP16, 13), 2 * 65);
-	assert_int_equal(skep_cost_payload_bytes(&cost[0], SKEP_CODEC_INT8, 13), 65 + 2 * 4);
+	assert_int_equal(skep_cost_payload_bytes(&cost[0], SKEP_CODEC_NONE, SKEP_CODEC_BLOCK, 13), 4 * 65);
+	assert_int_equal(skep_cost_payload_bytes(&cost[0], SKEP_CODEC_FP16, SKEP_CODEC_BLOCK, 13), 2 * 65);
+	assert_int_equal(skep_cost_payload_bytes(&cost[0], SKEP_CODEC_INT8, SKEP_CODEC_BLOCK, 13), 65 + 2 * 4);
 	for (int c = SKEP_CODEC_NONE; c <= SKEP_CODEC_INT8; c++)
-		assert_int_equal(skep_cost_payload_bytes(&cost[1], (enum skep_codec)c, 13), 0);
+		assert_int_equal(skep_cost_payload_bytes(&cost[1], (enum skep_codec)c, SKEP_CODEC_BLOCK, 13), 0);
 }
 
 /* The sums of models/swarm-1b.yaml: 1.011 billion parameters, 12.9 billion if nothing were shared. */

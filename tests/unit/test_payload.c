@@ -154,7 +154,7 @@ enum { EDGE = SAMPLES * 9, EDGE_BYTES_MAX = 4 * EDGE };
 static void check_payloads(enum skep_codec codec)
 {
 	struct job plain, coded;
-	uint64_t bytes = skep_codec_bytes(codec, EDGE), random = 5;
+	uint64_t bytes = skep_codec_bytes(codec, SKEP_CODEC_BLOCK, EDGE), random = 5;
 	float x[EDGE];
 	unsigned char expected[EDGE_BYTES_MAX];
 	struct skep_buf in[2], gradient[2];
@@ -169,8 +169,8 @@ static void check_payloads(enum skep_codec codec)
 		for (size_t i = 0; i < EDGE; i++)
 			x[i] = (float)skep_random_below(&random, 2000001) * 1e-6f - 1.0f;
 		void *payload = fill(device[1], bytes, &buf[1]);
-		skep_codec_encode(codec, EDGE, x, payload);
-		skep_codec_decode(codec, EDGE, payload, fill(device[0], sizeof x, &buf[0]));
+		skep_codec_encode(codec, SKEP_CODEC_BLOCK, EDGE, x, payload);
+		skep_codec_decode(codec, SKEP_CODEC_BLOCK, EDGE, payload, fill(device[0], sizeof x, &buf[0]));
 	}
 	for (uint8_t kind = SKEP_OP_FORWARD; kind <= SKEP_OP_BACKWARD; kind++) {
 		for (int d = 0; d < 2; d++) {
@@ -185,7 +185,7 @@ static void check_payloads(enum skep_codec codec)
 		uint64_t plain_bytes;
 		const float *y = skep_device_buffer_read(device[0], result[0].out, &plain_bytes);
 		assert_int_equal(plain_bytes, sizeof x);
-		skep_codec_encode(codec, EDGE, y, expected);
+		skep_codec_encode(codec, SKEP_CODEC_BLOCK, EDGE, y, expected);
 		skep_device_buffer_release(device[0], result[0].out);
 		expect_bytes(device[1], result[1].out, expected, bytes);
 	}
@@ -223,9 +223,10 @@ static void test_a_chunk_travels_encoded(void **state)
 			struct skep_op op = {.kind = SKEP_OP_COPY_GRAD, .round = 1, .chunk = chunk, .size = 3};
 			skep_chunk_range(n, chunk, 3, &first, &count);
 			assert_true(4 * count <= sizeof expected);
-			skep_codec_encode(codecs[c], count, sum + first, expected);
+			skep_codec_encode(codecs[c], SKEP_CODEC_BLOCK, count, sum + first, expected);
 			struct skep_buf out = job_run(job.device[0], job_chunk(&job, op)).out;
-			expect_bytes(job.device[0], out, expected, skep_codec_bytes(codecs[c], count));
+			expect_bytes(
+				job.device[0], out, expected, skep_codec_bytes(codecs[c], SKEP_CODEC_BLOCK, count));
 		}
 		free(sum);
 		job_finish(&job);
@@ -285,7 +286,7 @@ static void check_recompute(uint32_t stages, enum skep_codec codec)
 	for (uint32_t s = 0; s < stages; s++) {
 		struct skep_cost cost;
 		skep_model_cost(&job[0].model, stages, s, &cost);
-		in_bytes += skep_cost_payload_bytes(&cost, codec, SAMPLES);
+		in_bytes += skep_cost_payload_bytes(&cost, codec, SKEP_CODEC_BLOCK, SAMPLES);
 		stash_bytes += cost.stash_bytes * SAMPLES;
 	}
 	assert_int_equal(kept[1], in_bytes);

@@ -37,6 +37,7 @@ struct world { /* worker i is member i of the reduction of round 0 */
 	uint32_t messages, begun[MEMBERS_MAX], ended[MEMBERS_MAX], tallies;
 	uint64_t random, chunks, bytes;
 	struct skep_robust robust; /* MEAN: parts are summed */
+	uint32_t block;            /* of the codec */
 };
 
 static void make_plan(struct world *w, enum skep_collective kind, enum skep_codec codec)
@@ -55,6 +56,7 @@ static void make_plan(struct world *w, enum skep_collective kind, enum skep_code
 		.fence_after_ns = 10000000000,
 		.collective = kind,
 		.reduction_codec = codec,
+		.reduction_block = w->block,
 		.target_loss_nano = INT64_MIN,
 		.stage = &w->stage,
 		.first_stage_of = w->first_stage_of,
@@ -75,6 +77,7 @@ static void make_gradients(struct world *w, enum skep_codec codec)
 		job_microbatch(job, ROUND, m);
 		free(job_gradients(job, ROUND, &parameters));
 		job->training.reduction_codec = codec;
+		job->training.reduction_block = w->block;
 		job->training.robust = w->robust;
 		w->stage.parameters = parameters;
 	}
@@ -198,9 +201,10 @@ static void go_on(struct world *w)
 }
 
 static void begin(struct world *w, uint32_t size, enum skep_collective kind, enum skep_codec codec, uint64_t seed,
-	struct skep_robust robust)
+	struct skep_robust robust, uint32_t block)
 {
 	memset(w, 0, sizeof *w);
+	w->block = block;
 	w->size = size;
 	w->robust = robust;
 	w->random = seed;
@@ -273,11 +277,11 @@ static uint64_t offered(const struct world *w)
 	                                                              : pairs;
 }
 
-static void send_through(enum skep_codec codec, size_t n, float *value)
+static void send_through(enum skep_codec codec, uint32_t block, size_t n, float *value)
 {
-	void *payload = malloc(skep_codec_bytes(codec, n));
-	skep_codec_encode(codec, n, value, payload);
-	skep_codec_decode(codec, n, payload, value);
+	void *payload = malloc(skep_codec_bytes(codec, block, n));
+	skep_codec_encode(codec, block, n, value, payload);
+	skep_codec_decode(codec, block, n, payload, value);
 	free(payload);
 }
 
@@ -296,7 +300,7 @@ static void check_whole(struct world *w, enum skep_codec codec)
 		float *own = job_dump(w->job[m].device[0], take, &bytes);
 		memcpy(part + m * n, own, n * sizeof *own);
 		if (all_to_all)
-			send_through(codec, n, part + m * n);
+			send_through(codec, w->block, n, part + m * n);
 		free(own);
 	}
 	skep_robust_aggregate(&w->robust, w->size, n, part, weight, right);
@@ -312,17 +316,18 @@ static void check_whole(struct world *w, enum skep_codec codec)
 	free(part), free(right), free(got);
 }
 
-static uint64_t check_robust(
-	uint32_t size, enum skep_collective kind, enum skep_codec codec, uint64_t seed, struct skep_robust robust)
+static uint64_t check_robust(uint32_t size, enum skep_collective kind, enum skep_codec codec, uint64_t seed,
+	struct skep_robust robust, uint32_t block)
 {
 	static struct world w;
-	begin(&w, size, kind, codec, seed, robust);
+	begin(&w, size, kind, codec, seed, robust, block);
 	go_on(&w);
 	if (w.tallies != size)
 		fail_msg("%s of %u: %u members have the sum", skep_collective_name((uint8_t)kind), size, w.tallies);
 	uint64_t vectors = kind == SKEP_COLLECTIVE_ALL_TO_ALL ? size * (size - 1) : 2 * (size - 1);
 	if (!skep_codec_blocks(codec))
-		assert_int_equal(w.bytes, vectors * skep_codec_bytes(codec, w.stage.parameters) + offered(&w) * 4);
+		assert_int_equal(w.bytes,
+			vectors * skep_codec_bytes(codec, SKEP_CODEC_BLOCK, w.stage.parameters) + offered(&w) * 4);
 	struct skep_op step = {.kind = SKEP_OP_STEP, .round = ROUND, .size = size, .microbatches = size};
 	if (size > 1 && robust.method == SKEP_ROBUST_MEAN)
 		check_sum(&w, codec);
@@ -340,9 +345,9 @@ static uint64_t check_robust(
 	return digest[0];
 }
 
-static uint64_t check(uint32_t size, enum skep_collective kind, enum skep_codec codec, uint64_t seed)
+static uint64_t check(uint32_t size, enum skep_collective kind, enum skep_codec codec, uint64_t seed, uint32_t block)
 {
-	return check_robust(size, kind, codec, seed, (struct skep_robust){.method = SKEP_ROBUST_MEAN});
+	return check_robust(size, kind, codec, seed, (struct skep_robust){.method = SKEP_ROBUST_MEAN}, block);
 }
 
 static void test_all_members_end_with_the_same_bits(void **state)
@@ -354,11 +359,45 @@ static void test_all_members_end_with_the_same_bits(void **state)
 			for (uint32_t codec = SKEP_CODEC_NONE; codec < SKEP_CODECS; codec++) {
 				if (kind == SKEP_COLLECTIVE_FUSED)
 					continue;
-				uint64_t first = check(sizes[i], (enum skep_collective)kind, (enum skep_codec)codec, 1);
+				uint64_t first =
+					check(sizes[i], (enum skep_collective)kind, (enum skep_codec)codec, 1, 0);
 				for (uint64_t seed = 2; seed < (sizes[i] > 8 ? 3 : 6); seed++)
 					assert_true(first == check(sizes[i], (enum skep_collective)kind,
-								     (enum skep_codec)codec, seed));
+								     (enum skep_codec)codec, seed, 0));
 			}
+}
+
+/* Blocks that are shorter and longer than a member's part, and one scale for each message, with the collectives for which that is
+ * no matter. */
+static void test_blocks_of_other_lengths(void **state)
+{
+	(void)state;
+	const uint32_t sizes[] = {2, 3, 5, 8}, blocks[] = {8, 128, SKEP_CODEC_BLOCK_MAX, SKEP_CODEC_TENSOR};
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+		for (uint32_t kind = 0; kind < SKEP_COLLECTIVES; kind++)
+			for (uint32_t nth = 0; nth < 8; nth++) {
+				enum skep_codec codec = nth % 2 ? SKEP_CODEC_INT8 : SKEP_CODEC_E3M0;
+				enum skep_collective collective = (enum skep_collective)kind;
+				uint32_t block = blocks[nth / 2];
+				if (kind == SKEP_COLLECTIVE_FUSED ||
+					(block == SKEP_CODEC_TENSOR && skep_collective_encodes_again(collective)))
+					continue;
+				uint64_t first = check(sizes[i], collective, codec, 1, block);
+				for (uint64_t seed = 2; seed < 4; seed++)
+					assert_true(first == check(sizes[i], collective, codec, seed, block));
+			}
+}
+
+static void test_blocks_of_gathered_parts(void **state)
+{
+	(void)state;
+	const struct skep_robust robust = {.method = SKEP_ROBUST_TRIMMED_MEAN, .trim = 1};
+	for (uint32_t nth = 0; nth < 4; nth++) {
+		enum skep_collective kind = nth % 2 ? SKEP_COLLECTIVE_ALL_TO_ALL : SKEP_COLLECTIVE_BUTTERFLY;
+		uint32_t block = nth / 2 ? SKEP_CODEC_TENSOR : 24;
+		uint64_t first = check_robust(5, kind, SKEP_CODEC_INT8, 1, robust, block);
+		assert_true(first == check_robust(5, kind, SKEP_CODEC_INT8, 2, robust, block));
+	}
 }
 
 /* The same of what is gathered, in whatever order it comes. */
@@ -373,10 +412,10 @@ static void test_parts_are_gathered(void **state)
 			enum skep_codec codec = (enum skep_codec)(nth % SKEP_CODECS);
 			struct skep_robust robust = {.trim = 1, .rho = 0.5};
 			robust.method = nth / SKEP_CODECS % 2 ? SKEP_ROBUST_ZENO : SKEP_ROBUST_TRIMMED_MEAN;
-			uint64_t first = check_robust(sizes[i], kinds[nth / SKEP_CODECS / 2], codec, 1, robust);
+			uint64_t first = check_robust(sizes[i], kinds[nth / SKEP_CODECS / 2], codec, 1, robust, 0);
 			for (uint64_t seed = 2; seed < 5; seed++)
-				assert_true(first ==
-					    check_robust(sizes[i], kinds[nth / SKEP_CODECS / 2], codec, seed, robust));
+				assert_true(first == check_robust(sizes[i], kinds[nth / SKEP_CODECS / 2], codec, seed,
+							     robust, 0));
 		}
 }
 
@@ -385,6 +424,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_members_end_with_the_same_bits),
 		cmocka_unit_test(test_parts_are_gathered),
+		cmocka_unit_test(test_blocks_of_other_lengths),
+		cmocka_unit_test(test_blocks_of_gathered_parts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
