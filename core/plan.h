@@ -85,6 +85,12 @@ enum skep_joins {
 	SKEP_JOINS_RANDOM, /* to any stage, drawn at random; only a stage that waits for a worker comes first */
 };
 
+/* What the load of a stage is, that workers move to and newcomers go to where it is most (directory/rebalance.h). */
+enum skep_rebalance_by {
+	SKEP_REBALANCE_BY_RATE,  /* the time that all workers of the stage together need for a microbatch */
+	SKEP_REBALANCE_BY_QUEUE, /* what waits at all of them, as in Algorithm 2 of SWARM */
+};
+
 struct skep_stage_plan {
 	uint64_t parameters; /* elements */
 	/* As encoded, of one microbatch that leaves this stage forwards, and of the gradient that comes back; 0 for the
@@ -132,6 +138,7 @@ struct skep_plan {
 	uint32_t reduction_block;        /* the same: elements with a scale in common (core/codec.h) */
 	enum skep_on_loss on_loss;
 	enum skep_joins joins;
+	enum skep_rebalance_by rebalance_by;
 	bool recompute; /* activation checkpointing: FORWARD keeps no stash and is repeated before BACKWARD; gpipe alone */
 	bool delayed; /* a round uses the parameters of one step earlier: it is open while the one before is reduced */
 	skep_time rebalance_ns;         /* the period in which one worker may migrate; 0: none does */

@@ -4,6 +4,7 @@
  */
 #include "core/directory/rebalance.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define STAGES_COUNTED 256          /* on the stack; with more stages the bound is a loose one */
@@ -30,6 +31,8 @@ static void add_known(struct skep_stage_load *stage, const struct skep_load *loa
 	stage->workers++;
 	stage->known += load->needed_ns > 0;
 	stage->rate += load->needed_ns > 0 ? rate_of(load->needed_ns) : 0;
+	bool fits = load->queue_milli <= UINT64_MAX - stage->queue_milli;
+	stage->queue_milli = fits ? stage->queue_milli + load->queue_milli : UINT64_MAX;
 }
 
 static void add_idle(struct skep_stage_load *stage, const struct skep_load *load)
@@ -58,12 +61,76 @@ void skep_stage_loads(
 		add_idle(&stage[load[i].stage], &load[i]);
 }
 
-uint32_t skep_most_loaded(const struct skep_plan *plan, const struct skep_stage_load *stage)
+/* ---- by rate ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t least_rate(const struct skep_plan *plan, const struct skep_stage_load *stage)
 {
 	uint32_t most = 0;
 	for (uint32_t i = 1; i < plan->stages; i++)
 		most = stage[i].rate < stage[most].rate ? i : most;
 	return most;
+}
+
+static uint32_t most_rate_left(const struct skep_plan *plan, const struct skep_stage_load *stage, uint32_t taker)
+{
+	uint32_t giver = SKEP_NO_STAGE;
+	uint64_t left = stage[taker].rate; /* the giver must keep more */
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		if (stage[i].serving < 2 || stage[i].rate - stage[i].idle_rate <= left)
+			continue;
+		left = stage[i].rate - stage[i].idle_rate;
+		giver = i;
+	}
+	return giver;
+}
+
+/* ---- by queue --------------------------------------------------------------------------------------------------- */
+
+/* A stage that has no worker has no queue either, and nothing could be longer than what waits for it. */
+static bool longer(const struct skep_stage_load *a, const struct skep_stage_load *b)
+{
+	if ((a->workers == 0) != (b->workers == 0))
+		return a->workers == 0;
+	return a->queue_milli > b->queue_milli || (a->queue_milli == b->queue_milli && a->workers < b->workers);
+}
+
+static uint32_t longest_queue(const struct skep_plan *plan, const struct skep_stage_load *stage)
+{
+	uint32_t most = 0;
+	for (uint32_t i = 1; i < plan->stages; i++)
+		most = longer(&stage[i], &stage[most]) ? i : most;
+	return most;
+}
+
+static uint32_t shortest_queue(const struct skep_plan *plan, const struct skep_stage_load *stage, uint32_t taker)
+{
+	uint32_t giver = SKEP_NO_STAGE;
+	for (uint32_t i = 0; i < plan->stages; i++) {
+		if (stage[i].serving > 1 && (giver == SKEP_NO_STAGE || longer(&stage[giver], &stage[i])))
+			giver = i;
+	}
+	if (giver == SKEP_NO_STAGE || stage[taker].workers == 0)
+		return giver;
+	return stage[giver].queue_milli < stage[taker].queue_milli ? giver : SKEP_NO_STAGE;
+}
+
+/* ---- either ----------------------------------------------------------------------------------------------------- */
+
+struct policy {
+	uint32_t (*most_loaded)(const struct skep_plan *plan, const struct skep_stage_load *stage);
+	/* The stage whose idle worker goes to the taker; SKEP_NO_STAGE: none does. */
+	uint32_t (*giver)(const struct skep_plan *plan, const struct skep_stage_load *stage, uint32_t taker);
+};
+
+static const struct policy policies[] = {
+	[SKEP_REBALANCE_BY_RATE] = {least_rate, most_rate_left},
+	[SKEP_REBALANCE_BY_QUEUE] = {longest_queue, shortest_queue},
+};
+
+uint32_t skep_most_loaded(const struct skep_plan *plan, const struct skep_stage_load *stage)
+{
+	assert(plan->rebalance_by <= SKEP_REBALANCE_BY_QUEUE);
+	return policies[plan->rebalance_by].most_loaded(plan, stage);
 }
 
 static bool pays(const struct skep_plan *plan, uint32_t to, uint32_t workers)
@@ -75,15 +142,11 @@ static bool pays(const struct skep_plan *plan, uint32_t to, uint32_t workers)
 struct skep_migration skep_rebalance(const struct skep_plan *plan, const struct skep_stage_load *stage)
 {
 	struct skep_migration move = {SKEP_NO_INDEX, skep_most_loaded(plan, stage)};
-	uint64_t left = stage[move.to].rate; /* the giver must keep more */
 	if (!pays(plan, move.to, stage[move.to].workers))
 		return move;
-	for (uint32_t i = 0; i < plan->stages; i++) {
-		if (stage[i].serving < 2 || stage[i].rate - stage[i].idle_rate <= left)
-			continue;
-		left = stage[i].rate - stage[i].idle_rate;
-		move.worker = stage[i].idle;
-	}
+	uint32_t giver = policies[plan->rebalance_by].giver(plan, stage, move.to);
+	if (giver != SKEP_NO_STAGE)
+		move.worker = stage[giver].idle;
 	return move;
 }
 

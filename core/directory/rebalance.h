@@ -2,20 +2,25 @@
  *
  * rebalance.h - which worker should serve another stage, and which stage a newcomer should serve. The frame is that of
  * SWARM (Ryabinin et al. 2023, section 3.2): once a period the worker with the shortest queue of the least loaded stage
- * moves to the most loaded one. What a load is, is another matter here.
+ * moves to the most loaded one, and newcomers go there too. What a load is, is the plan's `rebalance_by`:
  *
- * The load of a stage is the time that it needs for a microbatch, all its workers together: 1 / sum of 1 / (time that one
- * needs), from what they report. It is kept upside down, as a rate. A pipeline is as fast as its slowest stage, so the
- * stage with the least rate is the one that holds all others up. Its queues do not tell that: in a synchronous round,
- * which fills the pipeline and drains it again, they are long where microbatches enter and where they turn round, and a
- * stage that has many workers may hold more that waits than one that has few. Queues still choose among the workers of
- * a stage.
+ *   rate    the time that the stage needs for a microbatch, all its workers together: 1 / sum of 1 / (time that one
+ *           needs), from what they report. It is kept upside down, as a rate. A pipeline is as fast as its slowest stage, so
+ *           the stage with the least rate is the one that holds all others up. Queues do not tell that: in a synchronous
+ *           round, which fills the pipeline and drains it again, they are long where microbatches enter and where they turn
+ *           round, and a stage that has many workers may hold more that waits than one that has few.
+ *           The giver is the stage that has the highest rate left without the one that would go. It gives only if it then
+ *           still has a higher rate than the taker had, so the slower of the two gains by each move, as far as the times
+ *           that were reported are right, and no move is taken back by the next one.
+ *   queue   the paper's Algorithm 2: the sum of the queues of the stage's workers. The giver is the stage with the smallest
+ *           sum, and it gives if another one has a larger sum, by however little. Stages without a difference in their
+ *           sums, as when none has reported yet, compare by their number of workers. A queue is not what waits at the moment
+ *           of the report, as in the paper, but its mean over the period: workers move at the end of a round, when
+ *           nothing waits anywhere.
  *
- * The giver is the stage that has the highest rate left without the one that would go. It gives only if it then still has a
- * higher rate than the taker had, so the slower of the two gains by each move, as far as the times that were reported are
- * right, and no move is taken back by the next one. A stage keeps its last worker. With a horizon, a move must also pay for
- * itself: what the taker gains by one more worker over the horizon, a share of 1 / (its workers + 1), must exceed the time
- * that the mover needs to fetch its new stage's state.
+ * With both, queues choose among the workers of a stage, and a stage keeps its last worker, which the paper's does not. With
+ * a horizon, a move must also pay for itself: what the taker gains by one more worker over the horizon, a share of
+ * 1 / (its workers + 1), must exceed the time that the mover needs to fetch its new stage's state.
  */
 #ifndef SKEP_CORE_REBALANCE_H
 #define SKEP_CORE_REBALANCE_H
@@ -34,6 +39,7 @@ struct skep_stage_load {                  /* scratch and result: one per stage *
 	uint32_t workers, serving, known; /* all; those that could move; those whose time is known */
 	uint32_t idle;                    /* of those that could move, the one with the shortest queue */
 	uint64_t idle_queue_milli;
+	uint64_t queue_milli; /* of all together */
 	/* In microbatches per 10^15 ns: of all together, of the idle one, of one whose time is not known. */
 	uint64_t rate, idle_rate, each;
 };

@@ -114,14 +114,25 @@ static void heartbeat(struct worker *w, struct step *step)
 	w->heartbeat_due_ns = w->node.now + step->plan->heartbeat_ns;
 }
 
-void skep_member_measure(struct worker *w)
+/* Microbatches that wait here for the device. In the first stage what was granted and is not begun waits too: in SWARM the
+ * trainers have sent it by then. By rate, where queues only choose among the workers of a stage, it does not matter. */
+static uint32_t waiting(struct worker *w, const struct skep_plan *plan)
+{
+	assert(w->grants <= w->grant_capacity);
+	uint32_t count = worker_inflight(w)->ready;
+	for (uint32_t i = 0; plan->rebalance_by == SKEP_REBALANCE_BY_QUEUE && i < w->grants; i++)
+		count += worker_grants(w)[i].end - worker_grants(w)[i].first;
+	return count;
+}
+
+void skep_member_measure(struct worker *w, const struct skep_plan *plan)
 {
 	skep_time passed_ns = w->node.now - w->queue_since_ns;
 	w->queue_since_ns = w->node.now;
 	if (w->state != WORKER_SERVING || worker_sealed(w))
 		return;
 	w->open_ns += passed_ns;
-	w->queue_area += worker_inflight(w)->ready * passed_ns;
+	w->queue_area += waiting(w, plan) * passed_ns;
 }
 
 static void report_load(struct worker *w, struct step *step)

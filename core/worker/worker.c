@@ -404,7 +404,7 @@ static void on_send_failed(struct worker *w, struct step *step, const struct ske
 void skep_worker_step(struct skep_node *node, struct step *step, const struct skep_event *event)
 {
 	struct worker *w = (struct worker *)node;
-	skep_member_measure(w);
+	skep_member_measure(w, step->plan);
 	switch ((enum skep_event_kind)event->kind) {
 	case SKEP_EVENT_START:
 		skep_member_start(w, step);

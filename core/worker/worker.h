@@ -177,7 +177,7 @@ struct worker {
 	skep_time started_ns, sent_to_directory_ns, heartbeat_due_ns, load_due_ns, reissue_due_ns;
 	/* Load since the last report, while the round was open: nothing queues in a reduction, and that says nothing. */
 	skep_time queue_since_ns, open_ns;
-	uint64_t queue_area; /* microbatches that were ready, times ns */
+	uint64_t queue_area; /* microbatches that waited, times ns */
 	skep_time passes_ns; /* forward and backward, whole ones */
 	uint32_t passed;     /* microbatches, both ways */
 
@@ -493,7 +493,7 @@ bool skep_roster_complete(const struct worker *w, const struct skep_plan *plan);
 
 /* member.c */
 void skep_member_start(struct worker *w, struct step *step);
-void skep_member_measure(struct worker *w); /* of its load, since the last event */
+void skep_member_measure(struct worker *w, const struct skep_plan *plan); /* of its load, since the last event */
 void skep_member_timer(struct worker *w, struct step *step);
 void skep_member_on_assign(struct worker *w, struct step *step, const struct skep_message *message);
 void skep_member_on_admit(struct worker *w, struct step *step, const struct skep_message *message);

@@ -112,8 +112,10 @@ static void print_recovery(const struct skep_scenario *s, FILE *out)
 		: s->plan.rebalance_ns > 0           ? "the most loaded stage"
 						     : "the stage with the fewest workers");
 	if (s->plan.rebalance_ns > 0)
-		fprintf(out, "  rebalance every %s one worker may move to the most loaded stage\n",
-			skep_time_text(seconds(s->plan.rebalance_ns), a));
+		fprintf(out, "  rebalance every %s one worker may move to the most loaded stage, %s\n",
+			skep_time_text(seconds(s->plan.rebalance_ns), a),
+			s->plan.rebalance_by == SKEP_REBALANCE_BY_QUEUE ? "that with the longest queues"
+									: "that with the least rate");
 	if (s->plan.checkpoint_every > 0)
 		fprintf(out, "            checkpoint every %" PRIu32 " round%s, to %s\n", s->plan.checkpoint_every,
 			skep_plural(s->plan.checkpoint_every), s->checkpoint_to);

@@ -130,6 +130,7 @@ static void add_recovery(const struct skep_scenario *s, cJSON *root)
 		: plan->rebalance_ns > 0           ? "most_loaded"
 						   : "fewest_workers");
 	cJSON_AddNumberToObject(root, "rebalance_s", seconds(plan->rebalance_ns));
+	cJSON_AddStringToObject(root, "rebalance_by", plan->rebalance_by == SKEP_REBALANCE_BY_QUEUE ? "queue" : "rate");
 	cJSON_AddNumberToObject(root, "checkpoint_every", plan->checkpoint_every);
 }
 

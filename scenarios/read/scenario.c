@@ -238,6 +238,9 @@ static void read_schedule(struct draft *d)
 			(skep_time)(1e9 * skep_read_quantity(&d->r, rebalance, "period", SKEP_TIME, 1e-3, DAY_S, NAN));
 		plan->rebalance_horizon_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, rebalance, "horizon",
 								       SKEP_TIME, 0, 365 * DAY_S, 0));
+		static const char *const loads[] = {"rate", "queue", NULL};
+		plan->rebalance_by =
+			(enum skep_rebalance_by)skep_read_choice(&d->r, rebalance, "by", loads, SKEP_REBALANCE_BY_RATE);
 		skep_reader_close_map(&d->r, rebalance);
 	}
 	d->s->usual_in_flight = !skep_read_has(&d->r, map, "in_flight");

@@ -35,23 +35,6 @@
 #define VALIDATION_SALT UINT64_C(0x76616c697b)
 #define VALIDATED 1u /* of 4, what none of the pinned seeds draws */
 
-const char *weather_fault_name(enum weather_fault fault)
-{
-	static const char *const name[WEATHER_FAULTS] = {[WEATHER_DELAY] = "delay",
-		[WEATHER_REORDER] = "reorder",
-		[WEATHER_DUPLICATE] = "duplicate",
-		[WEATHER_RETURN] = "return",
-		[WEATHER_SLOW] = "slow",
-		[WEATHER_LATE] = "late",
-		[WEATHER_STAGGER] = "stagger",
-		[WEATHER_KILL] = "kill",
-		[WEATHER_RESTART] = "restart",
-		[WEATHER_NOTICE] = "notice",
-		[WEATHER_SUSPECT] = "suspect",
-		[WEATHER_PAUSE] = "pause"};
-	return name[fault];
-}
-
 static uint64_t draw(struct weather *w)
 {
 	return mix64(w->random += 0x9e3779b97f4a7c15u);
@@ -429,6 +412,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		draw_async(w, kind);
 	weather_standby(w);
 	weather_limits(w);
+	weather_policies(w);
 	weather_tie(w);
 }
 

@@ -9,6 +9,31 @@ static const char *steps_by(const struct skep_plan *plan)
 	return plan->inner_by_share ? "share" : plan->inner_fixed ? "fixed parts" : "progress";
 }
 
+const char *weather_fault_name(enum weather_fault fault)
+{
+	static const char *const name[WEATHER_FAULTS] = {[WEATHER_DELAY] = "delay",
+		[WEATHER_REORDER] = "reorder",
+		[WEATHER_DUPLICATE] = "duplicate",
+		[WEATHER_RETURN] = "return",
+		[WEATHER_SLOW] = "slow",
+		[WEATHER_LATE] = "late",
+		[WEATHER_STAGGER] = "stagger",
+		[WEATHER_KILL] = "kill",
+		[WEATHER_RESTART] = "restart",
+		[WEATHER_NOTICE] = "notice",
+		[WEATHER_SUSPECT] = "suspect",
+		[WEATHER_PAUSE] = "pause"};
+	return name[fault];
+}
+
+static void print_policies(const struct skep_plan *plan, FILE *to)
+{
+	if (plan->rebalance_ns > 0)
+		fprintf(to, "; rebalancing every %u us, horizon %u us%s", (unsigned)(plan->rebalance_ns / 1000),
+			(unsigned)(plan->rebalance_horizon_ns / 1000),
+			plan->rebalance_by == SKEP_REBALANCE_BY_QUEUE ? ", by queue" : "");
+}
+
 void weather_print(const struct weather *w, FILE *to)
 {
 	static const char *const wiring[] = {"uniform", "throughput", "latency", "fixed"}, *const pipeline[] = {"",
@@ -37,9 +62,7 @@ void weather_print(const struct weather *w, FILE *to)
 		plan->delayed                         ? "; delayed updates"
 		: plan->on_loss == SKEP_ON_LOSS_RERUN ? "; lost work is run again"
 						      : "");
-	if (plan->rebalance_ns > 0)
-		fprintf(to, "; rebalancing every %u us, horizon %u us", (unsigned)(plan->rebalance_ns / 1000),
-			(unsigned)(plan->rebalance_horizon_ns / 1000));
+	print_policies(plan, to);
 	if (plan->inner_steps > 0)
 		fprintf(to, "; %u inner steps, by %s, %u fragments, overlap %u%s", plan->inner_steps, steps_by(plan),
 			plan->fragments, plan->inner_overlap, plan->inner_deadline ? " at most" : "");

@@ -112,6 +112,13 @@ static bool read_routing(struct story *story, const struct words *words)
 	return trainer || (words->count == 2 && strcmp(words->word[1], "peer") == 0);
 }
 
+static bool read_rebalance_by(struct story *story, const struct words *words)
+{
+	bool queue = words->count == 2 && strcmp(words->word[1], "queue") == 0;
+	story->plan.rebalance_by = queue ? SKEP_REBALANCE_BY_QUEUE : SKEP_REBALANCE_BY_RATE;
+	return queue || (words->count == 2 && strcmp(words->word[1], "rate") == 0);
+}
+
 static bool read_collective(struct story *story, const struct words *words)
 {
 	for (uint8_t kind = 0; kind < SKEP_COLLECTIVES && words->count == 2; kind++)
@@ -244,7 +251,8 @@ static bool read_line(struct story *story, const struct words *words)
 		bool (*read)(struct story *story, const struct words *words);
 	} reader[] = {{"workers", read_workers}, {"hide", read_visibility}, {"show", read_visibility},
 		{"wiring", read_wiring}, {"routing", read_routing}, {"collective", read_collective},
-		{"pipeline", read_pipeline}, {"ring", read_ring}, {"slow", read_slowness}};
+		{"pipeline", read_pipeline}, {"ring", read_ring}, {"slow", read_slowness},
+		{"rebalance-by", read_rebalance_by}};
 	const char *key = words->word[0];
 	bool known = read_flag(&story->plan, key), good = known && words->count == 1;
 	if (strcmp(key, "delayed") == 0)

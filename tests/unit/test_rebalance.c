@@ -305,6 +305,118 @@ static void test_a_move_must_pay_within_the_horizon(void **state)
 	assert_int_equal(decide(&s).worker, 0);
 }
 
+/* ---- by queue: Algorithm 2 of SWARM ----------------------------------------------------------------------------- */
+
+static void queues_init(struct scene *s, uint32_t stages)
+{
+	scene_init(s, stages);
+	s->plan.rebalance_by = SKEP_REBALANCE_BY_QUEUE;
+}
+
+/* Sums of 3.0, 1.5, 0.9 and 2.0: of stage 2 goes the worker with 0.2, to stage 0. That one has the highest rate of all, and
+ * stage 2 the least. */
+static void test_by_queue_sums_decide_and_no_rate(void **state)
+{
+	(void)state;
+	struct scene s;
+	queues_init(&s, 4);
+	has_stage(&s, 0, 0, 1000, 10);
+	has_stage(&s, 1, 0, 1200, 10);
+	has_stage(&s, 2, 0, 800, 10);
+	has_stage(&s, 3, 1, 1500, 100);
+	has_stage(&s, 4, 2, 700, 1000);
+	has_stage(&s, 5, 2, 200, 1000);
+	has_stage(&s, 6, 3, 100, 100); /* the shortest queue of all, but not of the stage with the shortest */
+	has_stage(&s, 7, 3, 1900, 100);
+	assert_int_equal(decide(&s).worker, 5);
+	assert_int_equal(decide(&s).to, 0);
+	assert_int_equal(neediest(&s), 0);
+	s.plan.rebalance_by = SKEP_REBALANCE_BY_RATE;
+	assert_int_equal(decide(&s).worker, 2);
+	assert_int_equal(decide(&s).to, 2);
+}
+
+/* A stage gives its shortest queue until it has one worker left; then the next one gives. */
+static void test_by_queue_a_stage_keeps_its_last_worker(void **state)
+{
+	(void)state;
+	struct scene s;
+	queues_init(&s, 3);
+	serves(&s, 0, 0, 10);
+	serves(&s, 1, 1, 300);
+	serves(&s, 2, 1, 200);
+	serves(&s, 3, 2, 900);
+	comes(&s, 4, 0); /* does not serve yet: it could not take over */
+	assert_int_equal(decide(&s).worker, 2);
+	assert_int_equal(decide(&s).to, 2);
+	s.load[2].stage = 2;
+	assert_int_equal(decide(&s).worker, SKEP_NO_INDEX); /* stage 2, with 1100, is the only one that could give */
+}
+
+/* However little it gains; but equal queues move none, nor do those that were not reported. */
+static void test_by_queue_any_difference_moves_a_worker(void **state)
+{
+	(void)state;
+	struct scene s;
+	queues_init(&s, 2);
+	for (uint32_t i = 0; i < 5; i++)
+		serves(&s, i, i < 2, i < 2 ? 301 : 200);
+	assert_int_equal(decide(&s).worker, 2); /* from three with 600 to two with 602 */
+	assert_int_equal(decide(&s).to, 1);
+	s.load[0].queue_milli = 299;
+	assert_int_equal(decide(&s).worker, SKEP_NO_INDEX);
+	assert_int_equal(neediest(&s), 1); /* which has fewer workers */
+	queues_init(&s, 3);
+	assert_int_equal(decide(&s).worker, SKEP_NO_INDEX);
+	for (uint32_t i = 0; i < 9; i++)
+		serves(&s, i, i % 3, 0);
+	assert_int_equal(decide(&s).worker, SKEP_NO_INDEX);
+	comes(&s, 9, 0);
+	assert_int_equal(neediest(&s), 1);
+}
+
+/* Of stages whose queues are equal the largest gives. */
+static void test_by_queue_ties_go_by_workers(void **state)
+{
+	(void)state;
+	struct scene s;
+	queues_init(&s, 4);
+	for (uint32_t i = 0; i < 5; i++)
+		serves(&s, i, i / 2, 0); /* two, two, one */
+	serves(&s, 5, 1, 0);
+	serves(&s, 6, 3, 100);
+	assert_int_equal(decide(&s).worker, 2);
+	assert_int_equal(decide(&s).to, 3);
+}
+
+static void test_by_queue_a_stage_without_workers_comes_first(void **state)
+{
+	(void)state;
+	struct scene s;
+	queues_init(&s, 3);
+	serves(&s, 0, 0, 50);
+	serves(&s, 1, 0, 60);
+	serves(&s, 2, 2, 9000);
+	assert_int_equal(decide(&s).worker, 0);
+	assert_int_equal(decide(&s).to, 1);
+}
+
+static void test_by_queue_extremes_do_not_overflow(void **state)
+{
+	(void)state;
+	struct scene s;
+	queues_init(&s, 2);
+	serves(&s, 0, 0, UINT64_MAX);
+	serves(&s, 1, 0, UINT64_MAX);
+	serves(&s, 2, 1, 7);
+	serves(&s, 3, 1, 6);
+	assert_int_equal(decide(&s).worker, 3);
+	assert_true(s.stage[0].queue_milli == UINT64_MAX);
+	s.plan.rebalance_horizon_ns = 3000; /* the horizon holds here too */
+	s.stage_plan[0].migrate_ns = 1000;
+	assert_int_equal(decide(&s).worker, SKEP_NO_INDEX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +435,12 @@ int main(void)
 		cmocka_unit_test(test_nothing_reported_none_there_one_stage),
 		cmocka_unit_test(test_extremes_do_not_overflow),
 		cmocka_unit_test(test_a_move_must_pay_within_the_horizon),
+		cmocka_unit_test(test_by_queue_sums_decide_and_no_rate),
+		cmocka_unit_test(test_by_queue_a_stage_keeps_its_last_worker),
+		cmocka_unit_test(test_by_queue_any_difference_moves_a_worker),
+		cmocka_unit_test(test_by_queue_ties_go_by_workers),
+		cmocka_unit_test(test_by_queue_a_stage_without_workers_comes_first),
+		cmocka_unit_test(test_by_queue_extremes_do_not_overflow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
