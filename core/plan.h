@@ -91,6 +91,12 @@ enum skep_rebalance_by {
 	SKEP_REBALANCE_BY_QUEUE, /* what waits at all of them, as in Algorithm 2 of SWARM */
 };
 
+/* When the sender of a microbatch chooses a worker no more that owes it an answer (worker/reissue.h). */
+enum skep_ban {
+	SKEP_BAN_DIRECTORY, /* when the directory says that it is gone */
+	SKEP_BAN_AT_ONCE,   /* when the answer is late, as in Algorithm 1 of SWARM; with reissue_timeout_ns > 0 */
+};
+
 struct skep_stage_plan {
 	uint64_t parameters; /* elements */
 	/* As encoded, of one microbatch that leaves this stage forwards, and of the gradient that comes back; 0 for the
@@ -139,6 +145,7 @@ struct skep_plan {
 	enum skep_on_loss on_loss;
 	enum skep_joins joins;
 	enum skep_rebalance_by rebalance_by;
+	enum skep_ban ban;
 	bool recompute; /* activation checkpointing: FORWARD keeps no stash and is repeated before BACKWARD; gpipe alone */
 	bool delayed; /* a round uses the parameters of one step earlier: it is open while the one before is reduced */
 	skep_time rebalance_ns;         /* the period in which one worker may migrate; 0: none does */

@@ -29,6 +29,8 @@ struct route {
 	bool (*outward)(const struct skep_plan *plan, const struct skep_work *work);
 	/* That one has dropped it: to another one. May remove the work. */
 	void (*take_back)(struct worker *w, struct step *step, struct skep_work *work);
+	/* The FORWARD that took the work outward came back from one that never had it, with this payload: to another one. */
+	void (*send_elsewhere)(struct worker *w, struct step *step, struct skep_work *work, struct skep_buf payload);
 	/* A tensor of the pipeline could not be delivered: is it of use still? */
 	bool (*wants)(struct worker *w, const struct step *step, const struct skep_message *message);
 };

@@ -87,6 +87,13 @@ static void take_back(struct worker *w, struct step *step, struct skep_work *wor
 	skep_work_push(worker_inflight(w), &worker_inflight(w)->forward[work->round & 1], work);
 }
 
+static void send_elsewhere(struct worker *w, struct step *step, struct skep_work *work, struct skep_buf payload)
+{
+	assert(work->state == SKEP_WORK_WAIT_GRADIENT);
+	work->gradient = payload;
+	go_on(w, step, work);
+}
+
 static bool wants(struct worker *w, const struct step *step, const struct skep_message *message)
 {
 	assert(message->from.index < step->plan->workers);
@@ -108,5 +115,6 @@ const struct route skep_route_peer = {
 	.gone = gone,
 	.outward = outward,
 	.take_back = take_back,
+	.send_elsewhere = send_elsewhere,
 	.wants = wants,
 };

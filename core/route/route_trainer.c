@@ -160,6 +160,14 @@ static void take_back(struct worker *w, struct step *step, struct skep_work *wor
 	go_on(w, step, work);
 }
 
+/* A copy of the payload was kept. */
+static void send_elsewhere(struct worker *w, struct step *step, struct skep_work *work, struct skep_buf payload)
+{
+	assert(!skep_buf_none(worker_leg(w, step->plan, work, work->leg)->in));
+	skep_emit_release(step, payload);
+	take_back(w, step, work);
+}
+
 /* ---- the others ----------------------------------------------------------------------------------------------- */
 
 static void send_output(struct worker *w, struct step *step, struct skep_work *work)
@@ -284,5 +292,6 @@ const struct route skep_route_trainer = {
 	.gone = gone,
 	.outward = outward,
 	.take_back = take_back,
+	.send_elsewhere = send_elsewhere,
 	.wants = wants,
 };

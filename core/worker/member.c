@@ -42,6 +42,8 @@ void skep_member_start(struct worker *w, struct step *step)
 {
 	w->started_ns = w->sent_to_directory_ns = w->node.now;
 	w->open_ns = 0;
+	w->banned_ns = SKEP_TIME_NEVER;
+	w->ban_asked = false;
 	w->heartbeat_due_ns = w->node.now + step->plan->heartbeat_ns;
 	w->load_due_ns = step->plan->rebalance_ns > 0 ? w->node.now + step->plan->rebalance_ns : SKEP_TIME_NEVER;
 	set_deadline(w);
@@ -96,7 +98,7 @@ static void heartbeat(struct worker *w, struct step *step)
 	for (uint32_t stage = 1; stage < step->plan->stages; stage++)
 		thin |= route_leads(step->plan, w->node.stage, stage) &&
 		        skep_view_thin(worker_view(w, step->plan, stage), skep_view_capacity(step->plan));
-	if (thin) {
+	if (skep_reissue_ban_is_old(w, step) || thin) {
 		struct skep_message ask =
 			skep_message_to(&w->node, SKEP_MESSAGE_LIST_PEERS, skep_directory_peer(step->plan));
 		skep_worker_send(w, step, &ask);

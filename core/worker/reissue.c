@@ -46,7 +46,8 @@ struct skep_peer skep_reissue_choose(
 	struct skep_view *view = worker_view(w, step->plan, stage);
 	struct skep_peer chosen =
 		skep_view_choose_other(view, step->plan, w->node.self, work->returned, &w->node.random);
-	*ret_hopeless = chosen.index == SKEP_NO_INDEX && view->count > 0;
+	bool banned = w->banned_ns != SKEP_TIME_NEVER || w->ban_asked; /* one that may come back */
+	*ret_hopeless = chosen.index == SKEP_NO_INDEX && view->count > 0 && !banned;
 	return chosen;
 }
 
@@ -65,6 +66,7 @@ static void run_out(struct worker *w, struct step *step, struct skep_work *work)
 	assert(w->state == WORKER_SERVING);
 	assert(work->microbatch < w->numbers);
 	skep_view_silent(worker_view(w, step->plan, work->leg), work->down, w->node.now - work->sent_ns);
+	skep_reissue_ban(w, step->plan, work->down);
 	if (!may_ask(w, step, work))
 		return;
 	struct skep_message message = skep_message_to(&w->node, SKEP_MESSAGE_CANCEL, work->down);
@@ -90,6 +92,49 @@ void skep_reissue_pass(struct worker *w, struct step *step)
 		if (work->due_ns < w->reissue_due_ns)
 			w->reissue_due_ns = work->due_ns;
 	}
+}
+
+/* ---- who is banned -------------------------------------------------------------------------------------------- */
+
+void skep_reissue_ban(struct worker *w, const struct skep_plan *plan, struct skep_peer who)
+{
+	assert(w->state != WORKER_STOPPED);
+	if (plan->ban != SKEP_BAN_AT_ONCE)
+		return;
+	for (uint32_t stage = 1; stage < plan->stages; stage++) {
+		if (!route_leads(plan, w->node.stage, stage) || !skep_view_has(worker_view(w, plan, stage), who.index))
+			continue;
+		skep_view_remove(worker_view(w, plan, stage), who);
+		w->banned_ns = w->banned_ns < w->node.now ? w->banned_ns : w->node.now;
+	}
+}
+
+bool skep_reissue_ban_is_old(struct worker *w, struct step *step)
+{
+	assert(w->state != WORKER_STOPPED);
+	bool answered = w->ban_asked;
+	w->ban_asked = w->banned_ns != SKEP_TIME_NEVER && w->node.now - w->banned_ns >= step->plan->heartbeat_ns;
+	if (w->ban_asked)
+		w->banned_ns = SKEP_TIME_NEVER;
+	else if (answered && w->state == WORKER_SERVING)
+		skep_pipeline_peer_new(w, step); /* what waits for one that did not come back may have to be given up */
+	return w->ban_asked;
+}
+
+/* Once in a stage, as what is taken back: then it is sent again to the same one, which may have been asked to drop it. */
+bool skep_reissue_elsewhere(struct worker *w, struct step *step, const struct skep_message *forward)
+{
+	assert(forward->kind == SKEP_MESSAGE_FORWARD);
+	if (step->plan->ban != SKEP_BAN_AT_ONCE)
+		return false;
+	struct skep_work *work = skep_inflight_find(worker_inflight(w), forward->round, forward->microbatch);
+	assert(work && skep_peer_same(work->down, forward->to));
+	skep_reissue_ban(w, step->plan, forward->to);
+	if (!may_ask(w, step, work))
+		return false;
+	work->returned = work->down;
+	step->how.route->send_elsewhere(w, step, work, forward->payload);
+	return true;
 }
 
 /* ---- who is asked --------------------------------------------------------------------------------------------- */

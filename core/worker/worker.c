@@ -395,6 +395,8 @@ static void on_send_failed(struct worker *w, struct step *step, const struct ske
 	} else if (message->kind == SKEP_MESSAGE_FETCH) {
 		useful = useful && skep_download_wants(w, message);
 	}
+	if (useful && message->kind == SKEP_MESSAGE_FORWARD && skep_reissue_elsewhere(w, step, message))
+		return;
 	if (useful)
 		skep_worker_send(w, step, &again);
 	else
@@ -422,6 +424,8 @@ void skep_worker_step(struct skep_node *node, struct step *step, const struct sk
 		on_send_failed(w, step, &event->u.message);
 		break;
 	case SKEP_EVENT_SUSPECT:
+		if (w->state == WORKER_SERVING)
+			skep_reissue_ban(w, step->plan, event->u.peer);
 		skep_member_suspect(w, step, event->u.peer, false);
 		break;
 	case SKEP_EVENT_PREEMPT_NOTICE:

@@ -175,6 +175,8 @@ struct worker {
 	uint32_t assigned; /* number of the newest ADMIT in this epoch */
 	struct skep_peer source;
 	skep_time started_ns, sent_to_directory_ns, heartbeat_due_ns, load_due_ns, reissue_due_ns;
+	skep_time banned_ns; /* when the first was banned that the directory was not asked about, or NEVER */
+	bool ban_asked;      /* with the last heartbeat */
 	/* Load since the last report, while the round was open: nothing queues in a reduction, and that says nothing. */
 	skep_time queue_since_ns, open_ns;
 	uint64_t queue_area; /* microbatches that waited, times ns */

@@ -358,6 +358,8 @@ static void print_schedule(const struct skep_scenario *s, FILE *out)
 	if (plan->reissue_timeout_ns > 0)
 		fprintf(out, "            asked back and sent to another worker if not begun after %s\n",
 			skep_time_text(seconds(plan->reissue_timeout_ns), a));
+	if (plan->ban == SKEP_BAN_AT_ONCE)
+		fprintf(out, "            and no other microbatch goes to that one for a heartbeat\n");
 	if (plan->on_loss == SKEP_ON_LOSS_RERUN)
 		fprintf(out,
 			"  losses    what a lost worker had computed is computed again: every microbatch counts\n");

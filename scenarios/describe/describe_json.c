@@ -87,6 +87,7 @@ static void add_schedule(const struct skep_scenario *s, cJSON *root)
 	cJSON_AddNumberToObject(root, "in_flight_most", skep_plan_in_flight_most(plan));
 	cJSON_AddStringToObject(root, "routing", plan->routing == SKEP_ROUTING_TRAINER ? "trainer" : "peer");
 	cJSON_AddNumberToObject(root, "patience_s", seconds(plan->reissue_timeout_ns));
+	cJSON_AddStringToObject(root, "ban", plan->ban == SKEP_BAN_AT_ONCE ? "at-once" : "directory");
 	add_pipelines(s, root);
 	skep_overlap_add_json(s, root);
 	skep_periodic_add_json(s, root);

@@ -155,6 +155,7 @@ void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *sch
 			"schedule.routing: in a fixed pipeline activations go from worker to worker: leave this out or "
 			"take `peer`, or `pipeline: swarm`");
 	refuse(r, schedule, "schedule", "reissue_timeout", name, "there is no other worker to send a microbatch to");
+	refuse(r, schedule, "schedule", "ban", name, "there is no other worker to choose");
 	refuse(r, schedule, "schedule", "joins", name, "a newcomer returns to its own place");
 	refuse(r, schedule, "schedule", "rebalance", name, "no worker leaves its pipeline");
 	refuse(r, schedule, "schedule", "in_flight", name, "it follows from the schedule");

@@ -230,6 +230,8 @@ static void read_schedule(struct draft *d)
 	if (skep_read_has(&d->r, map, "reissue_timeout"))
 		plan->reissue_timeout_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "reissue_timeout",
 								     SKEP_TIME, 1e-3, DAY_S, NAN));
+	static const char *const bans[] = {"directory", "at-once", NULL};
+	plan->ban = (enum skep_ban)skep_read_choice(&d->r, map, "ban", bans, SKEP_BAN_DIRECTORY);
 	static const char *const joins[] = {"needed", "random", NULL};
 	plan->joins = (enum skep_joins)skep_read_choice(&d->r, map, "joins", joins, SKEP_JOINS_NEEDED);
 	const struct skep_yaml_node *rebalance = skep_read_map(&d->r, map, "rebalance", false);
@@ -413,6 +415,10 @@ static void check_reissue_timeout(struct draft *d)
 			"schedule.reissue_timeout: %g s is not below directory.timeout, %g s: a worker that is silent for so "
 			"long is fenced anyway",
 			(double)plan->reissue_timeout_ns / 1e9, (double)plan->fence_after_ns / 1e9);
+	if (!d->r.diag->set && plan->ban == SKEP_BAN_AT_ONCE && plan->reissue_timeout_ns == 0)
+		skep_reader_fail(&d->r, group(d, "schedule"), "ban",
+			"schedule.ban: `at-once` bans a worker whose answer is late, and without schedule.reissue_timeout none "
+			"is: say after what time");
 }
 
 static void check_real(struct draft *d)

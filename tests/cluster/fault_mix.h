@@ -69,7 +69,7 @@ void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weathe
 void weather_standby(struct weather *weather); /* a part of that: which spares stand by */
 void weather_limits(
 	struct weather *weather); /* the same: how fast owners are expected to be, how many may be in flight */
-void weather_policies(struct weather *weather); /* fault_mix_policies.c: what workers move by */
+void weather_policies(struct weather *weather); /* fault_mix_policies.c: moves, bans */
 /* The run's setup: answers of the weather from its beginning. The machine is the caller's choice. */
 struct setup weather_setup(struct weather *weather);
 void weather_schedule(struct weather *weather, struct cluster *cluster); /* after cluster_begin */

@@ -32,6 +32,8 @@ static void print_policies(const struct skep_plan *plan, FILE *to)
 		fprintf(to, "; rebalancing every %u us, horizon %u us%s", (unsigned)(plan->rebalance_ns / 1000),
 			(unsigned)(plan->rebalance_horizon_ns / 1000),
 			plan->rebalance_by == SKEP_REBALANCE_BY_QUEUE ? ", by queue" : "");
+	if (plan->ban == SKEP_BAN_AT_ONCE)
+		fprintf(to, "; bans at once");
 }
 
 void weather_print(const struct weather *w, FILE *to)

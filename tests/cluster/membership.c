@@ -299,7 +299,9 @@ void membership_forward(struct ledger *ledger, struct skep_peer who, const struc
 {
 	const struct news *news = ledger->news[who.index];
 	if (ledger->news_epoch[who.index] != who.epoch || news[m->to.index].leaves != m->to.epoch ||
-		knows_a_sample(ledger, who.index) || pipes_fixed(ledger)) /* these have one partner, staying or not */
+		knows_a_sample(ledger, who.index) || pipes_fixed(ledger) || /* these have one partner, staying or not */
+		ledger->plan->ban ==
+			SKEP_BAN_AT_ONCE) /* and here those that stay may be banned, which no message tells */
 		return;
 	for (uint32_t w = 0; w < ledger->plan->workers; w++) {
 		const struct membership *membership = &ledger->membership[w];

@@ -119,6 +119,13 @@ static bool read_rebalance_by(struct story *story, const struct words *words)
 	return queue || (words->count == 2 && strcmp(words->word[1], "rate") == 0);
 }
 
+static bool read_ban(struct story *story, const struct words *words)
+{
+	bool at_once = words->count == 2 && strcmp(words->word[1], "at-once") == 0;
+	story->plan.ban = at_once ? SKEP_BAN_AT_ONCE : SKEP_BAN_DIRECTORY;
+	return at_once || (words->count == 2 && strcmp(words->word[1], "directory") == 0);
+}
+
 static bool read_collective(struct story *story, const struct words *words)
 {
 	for (uint8_t kind = 0; kind < SKEP_COLLECTIVES && words->count == 2; kind++)
@@ -252,7 +259,7 @@ static bool read_line(struct story *story, const struct words *words)
 	} reader[] = {{"workers", read_workers}, {"hide", read_visibility}, {"show", read_visibility},
 		{"wiring", read_wiring}, {"routing", read_routing}, {"collective", read_collective},
 		{"pipeline", read_pipeline}, {"ring", read_ring}, {"slow", read_slowness},
-		{"rebalance-by", read_rebalance_by}};
+		{"rebalance-by", read_rebalance_by}, {"ban", read_ban}};
 	const char *key = words->word[0];
 	bool known = read_flag(&story->plan, key), good = known && words->count == 1;
 	if (strcmp(key, "delayed") == 0)
