@@ -99,6 +99,11 @@ uint32_t skep_plan_share(const struct skep_plan *plan)
 	return plan->microbatches / skep_plan_pipelines(plan);
 }
 
+uint32_t skep_plan_flush_share(const struct skep_plan *plan)
+{
+	return skep_plan_share(plan) / skep_plan_flushes(plan);
+}
+
 uint32_t skep_plan_pipeline_of(const struct skep_plan *plan, uint32_t worker)
 {
 	uint32_t before = 0;
@@ -142,13 +147,13 @@ uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage)
 	if (!skep_plan_fixed(plan))
 		return 0;
 	return skep_pipeline_held(
-		plan->pipeline, plan->stages, skep_plan_model_chunks(plan), skep_plan_share(plan), stage);
+		plan->pipeline, plan->stages, skep_plan_model_chunks(plan), skep_plan_flush_share(plan), stage);
 }
 
 /* Interleaved: a microbatch leaves when its slot in the third group after its own begins, at the latest. */
 uint32_t skep_plan_fixed_in_flight(const struct skep_plan *plan)
 {
-	uint32_t share = skep_plan_share(plan);
+	uint32_t share = skep_plan_flush_share(plan);
 	if (plan->pipeline != SKEP_PIPELINE_INTERLEAVED)
 		return skep_plan_held(plan, 0);
 	return share / 3 < plan->stages ? share : 3 * plan->stages;

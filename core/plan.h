@@ -181,6 +181,11 @@ struct skep_plan {
 	/* SKEP_PIPELINE_INTERLEAVED: the model is cut into model_chunks * stages virtual stages, and stage s holds the
 	 * virtual stages s, s + stages, ... A microbatch passes the pipeline once for each model chunk. 0 is 1. */
 	uint32_t model_chunks;
+	/* gpipe, 1f1b, interleaved: flushes in a round (`schedule.accumulate`). A pipeline does its share in so many equal
+	 * parts, and the first stage issues nothing of the next one before all of the last one has come back, so that
+	 * activations of one part alone are kept. Gradients add up; the sum and the step follow the last part. 0 is 1. Not
+	 * with `barrier`. */
+	uint32_t accumulate;
 	const uint64_t *vstage_bytes; /* [model_chunks * stages] activation_bytes of each; NULL: those of its stage */
 	/* Periodic sync, in a swarm alone (periodic.c): inner steps in a round. A worker makes them by itself, and the
 	 * members reduce their pseudo-gradients. 0: a round is one step of all. */
@@ -362,6 +367,13 @@ static inline bool skep_plan_fixed(const struct skep_plan *plan)
 uint32_t skep_plan_pipelines(const struct skep_plan *plan);
 uint32_t skep_plan_share(const struct skep_plan *plan);
 
+/* Flushes in a round, and the microbatches of its share that a pipeline does in one: the share is a multiple of that. */
+static inline uint32_t skep_plan_flushes(const struct skep_plan *plan)
+{
+	return plan->accumulate > 1 ? plan->accumulate : 1;
+}
+uint32_t skep_plan_flush_share(const struct skep_plan *plan);
+
 /* The pipeline that a worker belongs to, and the worker that serves a stage in a pipeline. */
 uint32_t skep_plan_pipeline_of(const struct skep_plan *plan, uint32_t worker);
 uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32_t stage);
@@ -369,7 +381,7 @@ uint32_t skep_plan_place(const struct skep_plan *plan, uint32_t pipeline, uint32
 /* Most microbatches, times virtual stages, that a worker of the stage may hold between the begin of FORWARD and the end
  * of BACKWARD; 0: the schedule sets no bound but in_flight in the first stage. */
 uint32_t skep_plan_held(const struct skep_plan *plan, uint32_t stage);
-/* The same of one fixed pipeline with a share of so many microbatches. */
+/* The same of one fixed pipeline with so many microbatches in a flush. */
 uint32_t skep_pipeline_held(
 	enum skep_pipeline pipeline, uint32_t stages, uint32_t model_chunks, uint32_t share, uint32_t stage);
 

@@ -25,6 +25,9 @@
  * worker holds a microbatch, take the one farthest on; what is held there goes next to a virtual stage in which no
  * worker holds anything, so nothing keeps it from going on.
  *
+ * With several flushes (plan->accumulate) the list is that of one flush, done so often: after its last backward pass it begins
+ * anew with the warm-up.
+ *
  * 1F1B is the same with one model chunk, but for how many go forwards first: stage s holds at most K - s microbatches. There,
  * too, a device that did what is ready would be slower: where stages take differently long, gradients that come together would
  * be done together, and the stages behind would wait meanwhile.
@@ -138,8 +141,9 @@ static void pick_next(struct worker *w, struct step *step, uint32_t round)
 {
 	assert(w->state == WORKER_SERVING);
 	const struct model_chunks *model_chunks = &w->model_chunks;
-	uint32_t all = w->share * model_chunks->count;
-	bool backward = model_chunks->forwards == all || model_chunks->forwards - model_chunks->backwards >= w->held;
+	uint32_t all = w->share * model_chunks->count, flush = w->flush * model_chunks->count;
+	uint32_t end = (model_chunks->backwards / flush + 1) * flush; /* of the flush that is under way */
+	bool backward = model_chunks->forwards == end || model_chunks->forwards - model_chunks->backwards >= w->held;
 	uint32_t nth = backward ? model_chunks->backwards : model_chunks->forwards;
 	if (nth == all)
 		return;
@@ -202,7 +206,8 @@ static void pick_ready(struct worker *w, struct step *step, uint32_t round, bool
 		run(w, step, backward, SKEP_OP_BACKWARD);
 	else if (forward)
 		run(w, step, forward, SKEP_OP_FORWARD);
-	else if (granted(w, round) && w->issued_in_flight < step->plan->in_flight && has_room(w, 0))
+	else if (granted(w, round) && w->issued_in_flight < step->plan->in_flight && has_room(w, 0) &&
+		 worker_flushed(w))
 		issue(w, step);
 }
 

@@ -190,6 +190,7 @@ void skep_pipeline_issue(struct worker *w, struct step *step)
 	work->attempt = grant->attempt;
 	work->span = grant->span;
 	w->issued_in_flight++;
+	w->issued += !worker_validates(w, work->microbatch);
 	if (++grant->first == grant->end) {
 		w->grants--;
 		memmove(grant, grant + 1, w->grants * sizeof *grant);
@@ -380,7 +381,7 @@ void skep_pipeline_seal_round(struct worker *w, struct step *step, uint32_t roun
 	skep_marks_clear(worker_seen(w, round));
 	if (step->plan->routing == SKEP_ROUTING_TRAINER)
 		skep_marks_clear(worker_done(w, round));
-	w->issued_in_flight = w->forwarded = 0;
+	w->issued_in_flight = w->issued = w->forwarded = 0;
 	skep_interleaved_begin(w);
 	drop_grants(w, round + 1);
 }

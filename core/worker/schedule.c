@@ -103,7 +103,8 @@ void skep_schedule_forward(struct worker *w, struct step *step)
 	struct skep_work *work = skep_work_pop(table, &table->forward[round & 1]);
 	if (work)
 		skep_pipeline_run(w, step, work, SKEP_OP_FORWARD);
-	else if (w->grants > 0 && worker_grants(w)->round == round && w->issued_in_flight < w->in_flight)
+	else if (w->grants > 0 && worker_grants(w)->round == round && w->issued_in_flight < w->in_flight &&
+		 worker_flushed(w))
 		skep_pipeline_issue(w, step);
 }
 

@@ -116,6 +116,7 @@ void skep_worker_init(void *mem, const struct skep_plan *plan, const struct skep
 	uint32_t stage = plan->first_stage_of[w->node.self.index];
 	if (skep_plan_fixed(plan)) { /* it never serves another stage */
 		w->share = skep_plan_share(plan);
+		w->flush = skep_plan_flush_share(plan);
 		w->held = skep_plan_held(plan, stage);
 		w->staleness = skep_plan_staleness(plan, stage);
 	}
@@ -185,7 +186,7 @@ void skep_worker_forget(struct worker *w, struct step *step)
 	skep_download_forget(w, step);
 	w->entered = w->admitted = w->saved = w->restore = w->checkpoint = false;
 	w->keep = w->keep_version = 0;
-	w->issued_in_flight = w->grants = 0;
+	w->issued_in_flight = w->issued = w->grants = 0;
 	w->forwarded = w->drained = w->barrier_lifted = w->part = w->parts = 0;
 	skep_interleaved_begin(w);
 	w->inner = (struct inner){0};

@@ -202,9 +202,11 @@ struct worker {
 	uint32_t members_max;        /* of a reduction */
 	uint32_t transfers_capacity; /* 0: a ring needs none of what is kept for each move and each member */
 
-	uint32_t share, held;    /* fixed pipelines: granted to this one in a round; most that this worker may hold */
-	uint32_t forwarded;      /* microbatches of the open round whose FORWARD was done here */
-	uint32_t part, parts;    /* of the BACKWARD that runs; parts 0: it runs as a whole */
+	uint32_t share, held; /* fixed pipelines: granted to this one in a round; most that this worker may hold */
+	uint32_t flush;       /* the same: microbatches of its share in one flush; `share` where there is one flush */
+	uint32_t issued;      /* microbatches of the open round that it has issued */
+	uint32_t forwarded;   /* microbatches of the open round whose FORWARD was done here */
+	uint32_t part, parts; /* of the BACKWARD that runs; parts 0: it runs as a whole */
 	uint32_t barrier_lifted; /* newest round + 1 in which the barrier is open, 0: none */
 	uint32_t drained; /* newest round + 1 in which it need not wait for all of its share, 0: none; without a flush:
 	                         which its pipeline has given up */
@@ -365,6 +367,14 @@ static inline bool worker_member(const struct worker *w)
 static inline bool worker_sealed(const struct worker *w)
 {
 	return w->reduction.sealed;
+}
+
+/* May the first stage issue another microbatch? Not while the flush before is under way. Whatever is given up is no longer in
+ * flight, so in the end it always may. */
+static inline bool worker_flushed(const struct worker *w)
+{
+	bool one_flush = w->flush == w->share;
+	return one_flush || w->issued == 0 || w->issued % w->flush > 0 || w->issued_in_flight == 0;
 }
 
 /* It goes forwards to be judged, and leaves nothing behind. */

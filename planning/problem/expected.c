@@ -372,11 +372,23 @@ static double alone_s(const struct loads *l, double microbatches, double pace_s)
 	return most_s;
 }
 
+/* Of a trip, what an interleaved pipeline does not wait for when it fills and drains: a worker begins when the first model
+ * chunk of those before it is done, so of their passes only a part counts, one over the number of chunks. */
+static double hidden_s(const struct loads *l, double passes_s)
+{
+	double chunks = skep_plan_model_chunks(&l->p->scenario->plan), most_s = 0;
+	for (uint32_t i = 0; chunks > 1 && i < l->p->workers; i++)
+		if (takes_part(l, i))
+			most_s = fmax(most_s, compute_of(l, i));
+	return (1 - 1 / chunks) * fmax(0, passes_s - most_s);
+}
+
 static void find_flow(struct loads *l, struct skep_expected *e)
 {
 	const struct skep_throughput *t = &l->p->throughput[0];
 	bool fixed = t->shares == SKEP_SHARES_FIXED;
-	double round = t->microbatches * t->period, n = fmin(t->in_flight * l->count[0], round);
+	double flushes = skep_plan_flushes(&l->p->scenario->plan), round = t->microbatches * t->period / flushes;
+	double n = fmin(t->in_flight * l->count[0], round); /* of a round, or of one flush in it */
 	const struct station *found = busiest(l);
 	const struct station most = found ? *found : (struct station){.bound = SKEP_EXPECTED_COMPUTE};
 	double travel_s = l->travel_s;
@@ -388,19 +400,20 @@ static void find_flow(struct loads *l, struct skep_expected *e)
 		e->update_s = fmax(e->update_s, l->p->update_s[(size_t)i * l->p->stages + l->stage_of[i]]);
 	}
 	e->pace_s = most.load_s;
-	double rate = fixed ? fmin(1 / e->pace_s, n / e->trip_s) : rate_of(l, n, e->trip_s, e->pace_s);
+	double rate =
+		fixed ? fmin(1 / e->pace_s, n < round ? n / e->trip_s : INFINITY) : rate_of(l, n, e->trip_s, e->pace_s);
 	double first = fixed ? l->count[0] : 1; /* that begin at once */
 	if (l->p->scenario->plan.pipeline == SKEP_PIPELINE_GPIPE)
 		rate = fmin(rate, 1 / gpipe_pace_s(l));
 	double last = fmin(n, round); /* that are in flight at its end */
-	e->flow_s = e->trip_s + fmax(0, round - first) / rate;
+	e->flow_s = e->trip_s - hidden_s(l, e->trip_s - travel_s) + fmax(0, round - first) / rate;
 	if (!fixed)
 		e->flow_s = fmax(e->flow_s, e->trip_s + (round - last) / rate + drain_s(l, last, travel_s));
 	if (l->p->stages == 1) {
 		rate = 1 / e->pace_s;
 		e->flow_s = alone_s(l, round, e->pace_s);
 	}
-	e->flow_s /= t->period;
+	e->flow_s *= flushes / t->period;
 	e->busy = rate * e->pace_s;
 	e->starved = !fixed && e->busy < STARVED && n < round;
 	e->bound = most.bound;

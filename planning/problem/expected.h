@@ -12,8 +12,10 @@
  *   trip      of one microbatch, there and back, on empty links
  *   rate      of microbatches when K are in flight: all of that is a closed network of queues (mean value analysis: Reiser and
  *             Lavenberg 1980, with Schweitzer's approximation), no more than 1 / pace. Fixed pipelines have no queues by chance:
- *             min(1 / pace, K / trip)
- *   flow      trip + (M - 1) / rate for the M microbatches of a round; of a fixed pipeline its first microbatch begins at once.
+ *             min(1 / pace, K / trip), and 1 / pace where K are all of a flush, so that none waits for another to come back
+ *   flow      trip + (M - 1) / rate for the M microbatches of a round; of a fixed pipeline its first microbatch begins at once;
+ *             in A flushes A times that of M / A. Interleaved, with v model chunks, the other workers wait for the first of them
+ *             only: of the passes of a trip but one worker's, a v-th part counts
  *             In a swarm the last K take what the worker needs that was given most of them, by the law of the largest of n
  *             normal deviates, or the lines on their way one after the other
  *   reduction of each ring as throughput.h has it, with the mean delay and the least that an edge gets of what the ring's own

@@ -165,6 +165,7 @@ static void fill_throughput(struct skep_planning *p)
 			.ring_segments = plan->sync_chunks,
 			.ring_latency_bytes = plan->ring_latency_bytes,
 			.microbatches = plan->microbatches / period,
+			.flushes = skep_plan_flushes(plan),
 			.in_flight = in_flight(p->scenario),
 			.period = period,
 			.delayed = plan->delayed,

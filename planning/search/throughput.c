@@ -283,10 +283,11 @@ static double possible(const struct flow *f)
 void skep_throughput_sum(const struct skep_throughput *t, uint32_t first_workers, struct skep_throughput_parts *p)
 {
 	double in_flight = t->in_flight * first_workers, reduction = p->reduction_s / t->period;
-	double starved_s = in_flight < SKEP_NEVER && in_flight > 0 ? t->microbatches * p->trip_s / in_flight : 0;
-	p->flow_s = p->trip_s + (t->microbatches - 1) * p->pace_s;
+	double flushes = t->flushes > 1 ? t->flushes : 1, microbatches = t->microbatches / flushes;
+	double starved_s = in_flight < SKEP_NEVER && in_flight > 0 ? microbatches * p->trip_s / in_flight : 0;
+	p->flow_s = p->trip_s + (microbatches - 1) * p->pace_s;
 	p->starved = starved_s > p->flow_s;
-	p->flow_s = p->starved ? starved_s : p->flow_s;
+	p->flow_s = flushes * (p->starved ? starved_s : p->flow_s);
 	p->step_s = t->delayed ? (p->flow_s > reduction ? p->flow_s : reduction) : p->flow_s + reduction;
 	p->step_s += p->update_s;
 }

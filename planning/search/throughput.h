@@ -13,7 +13,7 @@
  *   pace      of the pipeline: max over workers of x busy, seconds per microbatch of the whole swarm
  *   trip      of one microbatch, there and back: means over the stages of compute, plus delay + bytes / rate on the way
  *   flow      seconds from the first microbatch to the last: trip + (M - 1) pace; and if no more than K are in flight,
- *             all first stages together, at least M trip / K
+ *             all first stages together, at least M trip / K. In A flushes A times that of M / A
  *   reduction max over stages with n > 1 members of (2 n - 3) max(T, a + T / k) + a + T, T = V / (n b), a and b the mean delay
  *             and the slowest link of the ring in the order of the workers' numbers, k segments (Patarasuk, Yuan 2009; ring.h)
  *   step      flow + reduction / period, or their maximum where updates are delayed; plus update, the longest of all
@@ -49,6 +49,7 @@ struct skep_throughput {
 	uint32_t ring_segments;      /* k; 0: by the rule of core/collective/ring.h with these bytes */
 	uint64_t ring_latency_bytes;
 	double microbatches; /* M of a step, >= 1 */
+	double flushes;      /* in which they are done, one after the other; 0 is 1 */
 	double in_flight;    /* K in all of the swarm for each worker of the first stage; INFINITY: not limited */
 	double period;       /* steps from reduction to reduction, >= 1 */
 	bool delayed;

@@ -163,14 +163,19 @@ static void print_pipelines(const struct skep_scenario *s, FILE *out)
 		[SKEP_PIPELINE_1F1B] = "1f1b: backwards as soon as possible, then a step",
 		[SKEP_PIPELINE_INTERLEAVED] = "interleaved: 1f1b in slices of the model, which every microbatch passes "
 					      "lap by lap, then a step"};
+	uint32_t flush = skep_plan_flush_share(plan);
+	char flushes[64] = "";
 	if (skep_plan_no_flush(plan)) {
 		print_stream(plan, out);
 		return;
 	}
+	if (skep_plan_flushes(plan) > 1)
+		snprintf(flushes, sizeof flushes, ", in %" PRIu32 " flushes of %" PRIu32, skep_plan_flushes(plan),
+			flush);
 	fprintf(out,
 		"  pipelines %" PRIu32 ", fixed, each of one worker from every stage and with %" PRIu32
-		" microbatch%s a round\n            %s%s\n            a worker holds at most",
-		pipelines, share, share == 1 ? "" : "es", order[plan->pipeline],
+		" microbatch%s a round%s\n            %s%s\n            a worker holds at most",
+		pipelines, share, share == 1 ? "" : "es", flushes, order[plan->pipeline],
 		plan->barrier ? "; a barrier between all pipelines before any goes backwards" : "");
 	for (uint32_t stage = 0; stage < plan->stages; stage++)
 		fprintf(out, "%s%" PRIu32, stage > 0 ? ", " : " ", skep_plan_held(plan, stage));
@@ -178,7 +183,7 @@ static void print_pipelines(const struct skep_scenario *s, FILE *out)
 	fprintf(out, " microbatch%s%s by stage; of a round of equal %s %.3g %% are fill and drain\n",
 		plan->stages == 1 && skep_plan_held(plan, 0) == 1 ? "" : "es",
 		model_chunks > 1 ? " in one slice each" : "", model_chunks > 1 ? "slices" : "stages",
-		100.0 * ramp / (share + ramp));
+		100.0 * ramp / (flush + ramp));
 }
 
 /* Of every slice; times are those of the stage's first worker. */

@@ -47,7 +47,7 @@ uint32_t skep_memory_held(const struct skep_scenario *s, const struct skep_memor
 	uint64_t all = (uint64_t)serving(s, of, 0) * of->in_flight, workers = serving(s, of, stage);
 	uint64_t twice_mean = 2 * ((all + workers - 1) / workers);
 	if (skep_plan_fixed(&s->plan)) {
-		uint64_t share = (uint64_t)skep_plan_share(&s->plan) * s->samples / of->samples;
+		uint64_t share = (uint64_t)skep_plan_share(&s->plan) * s->samples / of->samples / of->flushes;
 		uint32_t model_chunks = skep_plan_model_chunks(&s->plan);
 		uint64_t most = skep_pipeline_held(s->plan.pipeline, of->stages, model_chunks, (uint32_t)share, stage);
 		return (uint32_t)most + model_chunks -
@@ -241,6 +241,7 @@ struct skep_memory_terms skep_memory_terms_of(const struct skep_scenario *s)
 	return (struct skep_memory_terms){.stages = s->plan.stages,
 		.samples = s->samples,
 		.in_flight = s->plan.in_flight,
+		.flushes = skep_plan_flushes(&s->plan),
 		.checkpoint_activations = s->checkpoint_activations,
 		.offload = s->offload};
 }

@@ -77,6 +77,20 @@ static void try_in_flight(struct advice *a, const struct skep_scenario *s)
 		add(a, "schedule.in_flight", fits);
 }
 
+/* The fewest flushes that suffice, of equally many microbatches; interleaved pipelines take these in groups. */
+static void try_accumulate(struct advice *a, const struct skep_scenario *s)
+{
+	struct skep_memory_terms terms = skep_memory_terms_of(s);
+	uint32_t share = skep_plan_share(&s->plan);
+	uint32_t groups = s->plan.pipeline == SKEP_PIPELINE_INTERLEAVED ? share / s->plan.stages : share;
+	for (terms.flushes++; terms.flushes <= groups; terms.flushes++) {
+		if (groups % terms.flushes != 0 || !skep_memory_all_fit(s, &terms))
+			continue;
+		add(a, "schedule.accumulate", terms.flushes);
+		return;
+	}
+}
+
 static void try_checkpoints(struct advice *a, const struct skep_scenario *s)
 {
 	struct skep_memory_terms terms = skep_memory_terms_of(s);
@@ -116,6 +130,8 @@ static void advise(struct advice *a, const struct skep_scenario *s)
 	try_checkpoints(a, s);
 	if (!skep_plan_fixed(&s->plan)) /* whose schedule says it */
 		try_in_flight(a, s);
+	else if (!skep_plan_no_flush(&s->plan) && !s->plan.barrier)
+		try_accumulate(a, s);
 	try_offload(a, s);
 }
 

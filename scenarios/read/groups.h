@@ -45,7 +45,7 @@ void skep_sync_check_flows(struct skep_reader *reader, const struct skep_yaml_no
 /* What a scenario must say, and must not, to train in fixed pipelines. */
 
 /* `schedule.model_chunks`, which comes with `pipeline: interleaved` and only with it. Needs pipeline, stages, model. */
-void skep_pipelines_read_chunks(
+void skep_pipelines_read_keys(
 	struct skep_reader *reader, const struct skep_yaml_node *schedule, struct skep_scenario *scenario);
 
 /* `schedule`, `sync`: these groups, sync may be NULL. Needs pipeline, batch, allocation; sets wiring and in_flight. Does nothing

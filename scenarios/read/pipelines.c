@@ -2,7 +2,8 @@
  *
  * pipelines.c - fixed pipelines: pipeline p is the p-th worker of every stage, so all stages have equally many workers, and there
  * are no spares; each pipeline is granted the same number of microbatches. Interleaved ones have `model_chunks` slices of
- * the model on each worker, and take the microbatches in groups of as many as there are stages.
+ * the model on each worker, and take the microbatches in groups of as many as there are stages. Several flushes in a step
+ * have the same number of microbatches each.
  *
  * Keeps true: what these schedules have no use for is refused at its key, not ignored.
  */
@@ -44,9 +45,11 @@ static void check_places(struct skep_reader *r, const struct skep_yaml_node *map
 			name, spares, s->has_trace ? "the trace lets come later" : "are spares");
 }
 
-void skep_pipelines_read_chunks(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
+void skep_pipelines_read_keys(struct skep_reader *r, const struct skep_yaml_node *map, struct skep_scenario *s)
 {
 	uint32_t stages = s->plan.stages;
+	s->plan.accumulate = (uint32_t)skep_read_integer(r, map, "accumulate", 1, SHARE_MAX, 1);
+	s->plan.barrier = skep_read_bool(r, map, "barrier", false);
 	if (s->plan.pipeline != SKEP_PIPELINE_INTERLEAVED) {
 		if (!r->diag->set && skep_read_has(r, map, "model_chunks"))
 			skep_reader_fail(r, map, "model_chunks",
@@ -70,18 +73,52 @@ void skep_pipelines_read_chunks(struct skep_reader *r, const struct skep_yaml_no
 										  : "or `pipeline: 1f1b`");
 }
 
-/* Megatron-LM's order takes the microbatches of a pipeline in groups of as many as there are stages. */
-static void check_groups(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
+/* The flushes of a pipeline have as many microbatches as each other; and Megatron-LM's order takes them in groups of as many as
+ * there are stages. */
+static void check_flushes(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_scenario *s)
 {
-	uint64_t unit = (uint64_t)skep_plan_serving(s, 0) * s->samples * s->plan.stages, below = s->batch / unit * unit;
-	if (r->diag->set || s->plan.pipeline != SKEP_PIPELINE_INTERLEAVED || below == s->batch)
+	bool groups = s->plan.pipeline == SKEP_PIPELINE_INTERLEAVED;
+	uint32_t flushes = skep_plan_flushes(&s->plan), share = skep_plan_share(&s->plan),
+		 size = groups ? s->plan.stages : 1;
+	uint64_t unit = (uint64_t)skep_plan_serving(s, 0) * s->samples * flushes * size, below = s->batch / unit * unit;
+	char why[96] = "", nearest[96];
+	if (r->diag->set || below == s->batch)
 		return;
-	skep_reader_fail(r, map, "global_batch",
-		"schedule.global_batch: interleaved takes the %u microbatches of a pipeline in groups of %u, one for "
-		"each stage, and they are no multiple of that; the nearest %s %llu%s%.0llu",
-		skep_plan_share(&s->plan), s->plan.stages, below > 0 ? "are" : "is",
+	if (groups)
+		snprintf(why, sizeof why, ", taken in groups of %u, one for each stage", size);
+	snprintf(nearest, sizeof nearest, "%s %llu%s%.0llu", below > 0 ? "are" : "is",
 		(unsigned long long)(below > 0 ? below : unit), below > 0 ? " and " : "",
 		(unsigned long long)(below > 0 ? below + unit : 0));
+	if (flushes > 1)
+		skep_reader_fail(r, map, "accumulate",
+			"schedule.accumulate: a pipeline has %u microbatch%s a step, which are not %u equal flushes%s; take "
+			"another number, or another global_batch: the nearest %s",
+			share, share == 1 ? "" : "es", flushes, why, nearest);
+	else
+		skep_reader_fail(r, map, "global_batch",
+			"schedule.global_batch: interleaved takes the %u microbatches of a pipeline in groups of %u, one for "
+			"each stage, and they are no multiple of that; the nearest %s",
+			share, size, nearest);
+}
+
+/* Several flushes in a step say something where a pipeline runs empty, and where it does so by itself. */
+static void check_accumulate(struct skep_reader *r, const struct skep_yaml_node *map, const struct skep_plan *plan)
+{
+	if (r->diag->set || skep_plan_flushes(plan) == 1)
+		return;
+	if (!skep_plan_fixed(plan))
+		skep_reader_fail(r, map, "accumulate",
+			"schedule.accumulate: a swarm is not flushed within a step: it keeps no more than `in_flight` "
+			"microbatches for each worker of the first stage; lower that, or take `pipeline: gpipe`, "
+			"`1f1b` or `interleaved`");
+	else if (skep_plan_no_flush(plan))
+		skep_reader_fail(r, map, "accumulate",
+			"schedule.accumulate: `pipedream` never flushes, and steps after each microbatch; for larger steps "
+			"take a larger `microbatch`, or `pipeline: 1f1b`");
+	else if (plan->barrier)
+		skep_reader_fail(r, map, "barrier",
+			"schedule.barrier: not with `accumulate`: each pipeline begins its next flush when it has run empty, "
+			"whatever the others do; leave out either");
 }
 
 /* Each pipeline gets as many microbatches as the others. */
@@ -137,6 +174,7 @@ void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *sch
 			"schedule.barrier: with `%s` there is nothing to keep apart: only `gpipe` goes forwards with "
 			"all of a round before it goes backwards",
 			name);
+	check_accumulate(r, schedule, plan);
 	if (r->diag->set)
 		return;
 	if (!skep_plan_fixed(plan)) {
@@ -170,7 +208,8 @@ void skep_pipelines_read(struct skep_reader *r, const struct skep_yaml_node *sch
 		check_places(r, schedule, s);
 	if (!r->diag->set)
 		check_shares(r, schedule, s);
-	check_groups(r, schedule, s);
+	if (!r->diag->set)
+		check_flushes(r, schedule, s);
 	plan->wiring = SKEP_WIRING_FIXED;
 	plan->recompute = plan->pipeline == SKEP_PIPELINE_GPIPE && s->checkpoint_activations != SKEP_CHECKPOINTING_NONE;
 	if (!r->diag->set)

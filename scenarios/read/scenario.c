@@ -216,7 +216,7 @@ static void read_schedule(struct draft *d)
 	for (uint8_t i = 0; i < SKEP_PIPELINES; i++)
 		pipelines[i] = skep_pipeline_name(i);
 	plan->pipeline = (enum skep_pipeline)skep_read_choice(&d->r, map, "pipeline", pipelines, SKEP_PIPELINE_SWARM);
-	skep_pipelines_read_chunks(&d->r, map, d->s);
+	skep_pipelines_read_keys(&d->r, map, d->s);
 	static const char *const answers[] = {"report", "rerun", NULL};
 	plan->on_loss = (enum skep_on_loss)skep_read_choice(&d->r, map, "on_loss", answers, SKEP_ON_LOSS_REPORT);
 	plan->wiring = (enum skep_wiring)skep_read_choice(&d->r, map, "wiring", wirings, SKEP_WIRING_UNIFORM);
@@ -226,7 +226,6 @@ static void read_schedule(struct draft *d)
 	static const char *const checkpointing[] = {"false", "true", "all", NULL};
 	d->s->checkpoint_activations = (enum skep_checkpointing)skep_read_choice(
 		&d->r, map, "checkpoint_activations", checkpointing, SKEP_CHECKPOINTING_NONE);
-	plan->barrier = skep_read_bool(&d->r, map, "barrier", false);
 	if (skep_read_has(&d->r, map, "reissue_timeout"))
 		plan->reissue_timeout_ns = (skep_time)(1e9 * skep_read_quantity(&d->r, map, "reissue_timeout",
 								     SKEP_TIME, 1e-3, DAY_S, NAN));

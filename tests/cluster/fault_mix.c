@@ -396,7 +396,7 @@ void weather_draw(struct weather *w, uint64_t seed, bool calm, enum weather_kind
 		fix_pipelines(w, &random);
 		if (!stream_pipelines(w))
 			interleave(w);
-		w->plan.in_flight = skep_plan_fixed_in_flight(&w->plan);
+		weather_flushes(w);
 	} else if (kind == WEATHER_PERIODIC || kind == WEATHER_ASYNC || kind == WEATHER_GOSSIP ||
 		   inner % 8 == 7) { /* none of the pinned seeds */
 		draw_inner(w, inner);

@@ -62,7 +62,8 @@ enum weather_kind {
 }; /* what every seed has, whatever it says */
 
 const char *weather_fault_name(enum weather_fault fault);
-void weather_tie(struct weather *w); /* fault_mix_tied.c: perhaps a tied table */
+void weather_flushes(struct weather *w); /* fault_mix_flushes.c: perhaps several in a round; and what is in flight */
+void weather_tie(struct weather *w);     /* fault_mix_tied.c: perhaps a tied table */
 /* Fixed pipelines even where the seed says swarm; periodic sync, asynchronous, in pairs or neither, or a trial, and a
  * swarm even where it says fixed. */
 void weather_draw(struct weather *weather, uint64_t seed, bool calm, enum weather_kind kind);

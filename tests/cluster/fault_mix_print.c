@@ -53,8 +53,8 @@ void weather_print(const struct weather *w, FILE *to)
 	fprintf(to, "; parameters");
 	for (uint32_t s = 0; s < plan->stages; s++)
 		fprintf(to, " %u", (unsigned)plan->stage[s].parameters);
-	fprintf(to, "\n  work: %u rounds of %u microbatches, %u in flight, at most %u\n", plan->rounds,
-		plan->microbatches, plan->in_flight, skep_plan_in_flight_most(plan));
+	fprintf(to, "\n  work: %u rounds of %u microbatches in %u flushes, %u in flight, at most %u\n", plan->rounds,
+		plan->microbatches, skep_plan_flushes(plan), plan->in_flight, skep_plan_in_flight_most(plan));
 	if (plan->collective != SKEP_COLLECTIVE_RING)
 		fprintf(to, "  collective: %s%s\n", skep_collective_name((uint8_t)plan->collective),
 			plan->gather ? ", gathered" : "");

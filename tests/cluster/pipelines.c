@@ -44,6 +44,11 @@ static uint32_t share(const struct skep_plan *plan)
 	return plan->microbatches * plan->stages / plan->workers;
 }
 
+static uint32_t flush_share(const struct skep_plan *plan)
+{
+	return share(plan) / (plan->accumulate > 1 ? plan->accumulate : 1);
+}
+
 /* All of its places are taken; with `stays`: by workers that have not said that they will leave. */
 static bool pipe_whole(const struct ledger *ledger, uint32_t pipe, bool stays)
 {
@@ -250,12 +255,14 @@ static void check_model_chunks(struct ledger *ledger, struct skep_peer who, cons
 	if (op->part > 0 || !ledger->round[op->round].open || op->attempt > 0 || pipe->disturbed || pipe->turned ||
 		!own)
 		return;
-	uint32_t all = share(plan) * chunks_of(plan), behind = plan->stages - 1 - op->stage % plan->stages;
+	uint32_t all = flush_share(plan) * chunks_of(plan), flushed = passer->backwards / all * all,
+		 behind = plan->stages - 1 - op->stage % plan->stages;
 	bool plain = plan->pipeline == SKEP_PIPELINE_1F1B;
 	uint32_t warm_up = plain ? behind : 2 * behind + (plan->model_chunks - 1) * plan->stages;
 	bool forward = op->kind == SKEP_OP_FORWARD;
-	bool due = forward ? passer->forwards - passer->backwards <= warm_up
-	                   : passer->forwards == all || passer->forwards - passer->backwards == warm_up + 1;
+	uint32_t gone = passer->forwards - flushed; /* of the flush that is under way */
+	bool due = forward ? gone < all && passer->forwards - passer->backwards <= warm_up
+	                   : gone == all || passer->forwards - passer->backwards == warm_up + 1;
 	if (!due || !in_order(ledger, op, pipe->first, forward ? passer->forwards : passer->backwards))
 		verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,
 			"worker %u goes %s with microbatch %u in slice %u, out of order: %u forwards, %u backwards "
@@ -280,7 +287,20 @@ static void check_barrier(struct ledger *ledger, struct skep_peer who, const str
 	}
 }
 
-/* GPipe: no worker goes backwards before all of the share has gone forwards, unless it need not wait. */
+/* GPipe: no worker begins a flush before it has gone backwards with all of the last one. */
+static void check_flush(struct ledger *ledger, struct skep_peer who, const struct skep_op *op, bool passed)
+{
+	const struct passer *passer = &ledger->passer[who.index];
+	const struct pipe *pipe = &ledger->pipe[pipe_of(ledger->plan, who.index)];
+	bool begins = op->kind == SKEP_OP_FORWARD && passed && passer->forwards < share(ledger->plan);
+	if (begins && op->attempt == 0 && ledger->round[op->round].open && !pipe->disturbed && !pipe->turned &&
+		passer->backwards < passer->forwards)
+		verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,
+			"worker %u begins a flush with microbatch %u after %u forwards and %u backwards", who.index,
+			op->microbatch, passer->forwards, passer->backwards);
+}
+
+/* GPipe: no worker goes backwards before all of the flush has gone forwards, unless it need not wait. */
 void pipes_passed(struct ledger *ledger, struct skep_peer who, const struct skep_op *op)
 {
 	struct passer *passer = &ledger->passer[who.index];
@@ -294,10 +314,14 @@ void pipes_passed(struct ledger *ledger, struct skep_peer who, const struct skep
 		check_model_chunks(ledger, who, op);
 		return;
 	}
+	uint32_t forwards = passer->forwards;
+	bool passed = forwards >= share(ledger->plan) || (forwards > 0 && forwards % flush_share(ledger->plan) == 0);
+	check_flush(ledger, who, op, passed);
 	passer->forwards += op->kind == SKEP_OP_FORWARD;
+	passer->backwards += op->kind == SKEP_OP_BACKWARD && op->part == 0;
 	const struct pipe *pipe = &ledger->pipe[pipe_of(ledger->plan, who.index)];
-	if (op->kind == SKEP_OP_BACKWARD && op->attempt == 0 && passer->forwards < share(ledger->plan) &&
-		!pipe->turned && ledger->round[op->round].open)
+	if (op->kind == SKEP_OP_BACKWARD && op->attempt == 0 && !passed && !pipe->turned &&
+		ledger->round[op->round].open)
 		verdict_break(ledger->verdict, "I14", op->round, op->stage, op->microbatch,
 			"worker %u goes backwards with microbatch %u after %u of %u forwards", who.index,
 			op->microbatch, passer->forwards, share(ledger->plan));

@@ -149,7 +149,8 @@ static void unpin(struct cluster *c, struct skep_buf buf)
 		c->tensors.slot[buf.slot].pins--;
 }
 
-/* 1F1B, and the same without a flush: so many stashes and no more, whatever became of the microbatches that they are of.
+/* 1F1B, and the same without a flush, and where a round has several flushes GPipe's first stage: so many stashes and no more,
+ * whatever became of the microbatches that they are of.
  * Interleaved: of slices, and in a round in which something happens to the pipeline one more for each slice but one. Without a
  * flush FORWARD reads the newest parameters. */
 static void check_held(struct cluster *c, uint32_t index, const struct skep_op *op)
@@ -160,6 +161,12 @@ static void check_held(struct cluster *c, uint32_t index, const struct skep_op *
 	if (plan->pipeline == SKEP_PIPELINE_INTERLEAVED)
 		bound = 2 * behind + (plan->model_chunks - 1) * (plan->stages + 1) + 1;
 	bool bounded = plan->pipeline == SKEP_PIPELINE_1F1B || plan->pipeline == SKEP_PIPELINE_INTERLEAVED || no_flush;
+	uint32_t flush =
+		plan->accumulate > 1 ? plan->microbatches * plan->stages / plan->workers / plan->accumulate : 0;
+	if (flush > 0 && plan->pipeline == SKEP_PIPELINE_GPIPE && behind + 1 == plan->stages)
+		bounded = true, bound = flush;
+	else if (flush > 0 && plan->pipeline == SKEP_PIPELINE_1F1B && flush < bound)
+		bound = flush;
 	if (op->kind != SKEP_OP_FORWARD || !bounded)
 		return;
 	if (no_flush && !c->process[index].device.fresh && op->version != c->process[index].device.newest)

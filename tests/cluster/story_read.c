@@ -75,8 +75,8 @@ static bool read_setting(struct story *story, const struct words *words, bool *r
 		{"periodic", &plan->inner_steps, NULL}, {"fragments", &plan->fragments, NULL},
 		{"overlap", &plan->inner_overlap, NULL}, {"microbatches", &plan->microbatches, NULL},
 		{"in-flight", &plan->in_flight, NULL}, {"rounds", &plan->rounds, NULL},
-		{"model-chunks", &plan->model_chunks, NULL}, {"samples", &plan->samples, NULL},
-		{"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
+		{"model-chunks", &plan->model_chunks, NULL}, {"accumulate", &plan->accumulate, NULL},
+		{"samples", &plan->samples, NULL}, {"chunks", &story->chunks, NULL}, {"buckets", &story->buckets, NULL},
 		{"sync-chunks", &plan->sync_chunks, NULL}, {"group-size", &plan->group_size, NULL},
 		{"tied", &story->tied, NULL}, {"wait-for-join", NULL, &plan->wait_for_join_ns},
 		{"checkpoint-every", &plan->checkpoint_every, NULL}, {"validate-every", &plan->validate_every, NULL},
@@ -306,8 +306,11 @@ static bool fix_pipelines(struct story *story)
 	plan->wiring = SKEP_WIRING_FIXED;
 	plan->in_flight = skep_plan_fixed_in_flight(plan);
 	bool model_chunks = plan->pipeline == SKEP_PIPELINE_INTERLEAVED;
+	if (skep_plan_flushes(plan) > 1 &&
+		(skep_plan_share(plan) % plan->accumulate > 0 || plan->barrier || skep_plan_no_flush(plan)))
+		return false;
 	if (model_chunks != (plan->model_chunks > 1) ||
-		(model_chunks && (plan->stages < 2 || skep_plan_share(plan) % plan->stages > 0)) ||
+		(model_chunks && (plan->stages < 2 || skep_plan_flush_share(plan) % plan->stages > 0)) ||
 		skep_plan_vstages(plan) > CLUSTER_VSTAGES || plan->model_chunks > plan->stage[0].parameters)
 		return false;
 	return plan->workers == pipelines * plan->stages && plan->microbatches % pipelines == 0 && !plan->delayed &&

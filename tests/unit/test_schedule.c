@@ -6,6 +6,7 @@
  *   GPipe   M(f + b) + (K - 1)(f + b + 2s), idle (K - 1) / (M + K - 1) if s is nothing. With recomputation r, which a stage
  *           does ahead while it waits for its first gradient and between gradients, so that only the last stage has it in
  *           its way: M(f + r + b) + (K - 1)(f + b + 2s). With a barrier between pipelines 2s more, to the directory and back.
+ *           In A flushes A times that of M / A microbatches.
  *   1F1B    the same time without latency, while stage k holds K - k microbatches at most.
  *
  * A message takes 1 ns at least, so s is never 0: GPipe's form has it, and for 1F1B the paper's schedule is worked out here,
@@ -82,12 +83,18 @@ struct shape {
 	skep_time forward_ns, backward_ns, latency_ns;
 	skep_time recompute_ns; /* 0: FORWARD keeps what BACKWARD needs */
 	bool arithmetic, barrier;
+	uint32_t flushes; /* of the share, one after the other; 0 is 1 */
 };
+
+static uint32_t flushes_of(const struct shape *shape)
+{
+	return shape->flushes > 0 ? shape->flushes : 1;
+}
 
 static const char *const scenario_text =
 	"name: s\nmodel: {file: m.yaml, stages: %u}\n"
 	"cluster: {topology: t.yaml, allocation: {method: strided}}\n"
-	"schedule: {pipeline: %s, global_batch: %u, microbatch: 1, checkpoint_activations: %s, barrier: %s}\n"
+	"schedule: {pipeline: %s, global_batch: %u, microbatch: 1, checkpoint_activations: %s, barrier: %s, accumulate: %u}\n"
 	"train: {arithmetic: %s, until: {steps: %u}}\n";
 static const char *const topology_text = "name: t\nsource: assumed for this test\ndirectory: here\nsites:\n  here:\n"
 					 "    machines: [{count: %u, gpu: g}]\n"
@@ -104,7 +111,7 @@ static void simulate(const struct shape *shape, struct run *ret)
 	snprintf(text, sizeof text, topology_text, workers, (unsigned)(shape->latency_ns / 1000));
 	folder_write("t.yaml", text);
 	snprintf(text, sizeof text, scenario_text, shape->stages, shape->pipeline, shape->share * shape->pipelines,
-		shape->recompute_ns > 0 ? "true" : "false", shape->barrier ? "true" : "false",
+		shape->recompute_ns > 0 ? "true" : "false", shape->barrier ? "true" : "false", flushes_of(shape),
 		shape->arithmetic ? "real" : "none", ROUNDS);
 	if (!skep_scenario_read_text("s.yaml", text, strlen(text), NULL, &s, &diag))
 		fail_msg("%s", diag.text);
@@ -140,7 +147,7 @@ static skep_time makespan_ns(const struct run *run, const struct shape *shape, u
 static skep_time form_ns(const struct shape *shape, skep_time link_ns)
 {
 	skep_time passes_ns = shape->forward_ns + shape->backward_ns, ramp = shape->stages - 1;
-	return shape->share * (passes_ns + shape->recompute_ns) + ramp * (passes_ns + 2 * link_ns);
+	return shape->share * (passes_ns + shape->recompute_ns) + flushes_of(shape) * ramp * (passes_ns + 2 * link_ns);
 }
 
 #define STAGES_MAX 8u
@@ -186,7 +193,8 @@ static void check_makespan(const struct shape *shape, skep_time expected_ns)
 					(unsigned long long)ns, (unsigned long long)expected_ns);
 			skep_time all_ns = form_ns(shape, 0), busy_ns = run.busy[round][p * shape->stages].busy_ns;
 			if (shape->recompute_ns == 0) /* of the time of each worker so much is idle, links left out */
-				assert_int_equal((all_ns - busy_ns) * (shape->share + shape->stages - 1),
+				assert_int_equal(
+					(all_ns - busy_ns) * (shape->share / flushes_of(shape) + shape->stages - 1),
 					all_ns * (shape->stages - 1));
 		}
 	}
@@ -203,7 +211,7 @@ static const struct {
 static struct shape shape_of(const char *pipeline, size_t size, size_t pass, skep_time latency_ns)
 {
 	return (struct shape){pipeline, sizes[size].stages, 1 + (uint32_t)(size + pass) % 3, sizes[size].share,
-		passes[pass].forward_ns, passes[pass].backward_ns, latency_ns, 0, false, false};
+		passes[pass].forward_ns, passes[pass].backward_ns, latency_ns, 0, false, false, 0};
 }
 
 static const skep_time latencies_ns[] = {0, 50000, 20000000}; /* the last is much longer than a pass */
@@ -248,6 +256,29 @@ static void test_1f1b(void **state)
 			}
 }
 
+/* Of so many times the share, each with links of its own; and no worker holds more than one flush. */
+static void test_flushes(void **state)
+{
+	(void)state;
+	static struct run run;
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		for (size_t l = 0; l < sizeof latencies_ns / sizeof *latencies_ns; l++) {
+			skep_time link_ns = latencies_ns[l] + 1;
+			struct shape gpipe = shape_of("gpipe", i, i % 4, latencies_ns[l]),
+				     one = shape_of("1f1b", i, i % 4, latencies_ns[l]);
+			skep_time each_ns = one_f_one_b_ns(&one, link_ns);
+			gpipe.flushes = one.flushes = 2 + (uint32_t)i % 3;
+			gpipe.share = one.share = gpipe.flushes * sizes[i].share;
+			check_makespan(&gpipe, form_ns(&gpipe, link_ns));
+			check_makespan(&one, one.flushes * each_ns);
+			simulate(&gpipe, &run);
+			for (uint32_t w = 0; w < gpipe.stages * gpipe.pipelines; w++)
+				assert_int_equal(run.busy[1][w].held_most, sizes[i].share);
+			gpipe.recompute_ns = gpipe.forward_ns;
+			check_makespan(&gpipe, form_ns(&gpipe, link_ns));
+		}
+}
+
 /* What is held, and when the last stage turns round. */
 static void test_what_is_held(void **state)
 {
@@ -255,7 +286,7 @@ static void test_what_is_held(void **state)
 	static struct run run;
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		struct shape shape = {
-			"gpipe", sizes[i].stages, 2, sizes[i].share, 1000000, 2000000, 30000, 0, false, false};
+			"gpipe", sizes[i].stages, 2, sizes[i].share, 1000000, 2000000, 30000, 0, false, false, 0};
 		for (int one = 0; one < 2; one++) {
 			shape.pipeline = one ? "1f1b" : "gpipe";
 			simulate(&shape, &run);
@@ -279,7 +310,7 @@ static void test_all_learn_the_same(void **state)
 	int64_t loss_nano[4][ROUNDS];
 	uint64_t recomputed[4];
 	for (uint32_t i = 0; i < 4; i++) {
-		struct shape shape = {pipelines[i], 4, 2, 5, 1000000, 2000000, 30000, i % 2 * 1000000, true, false};
+		struct shape shape = {pipelines[i], 4, 2, 5, 1000000, 2000000, 30000, i % 2 * 1000000, true, false, 0};
 		simulate(&shape, &run);
 		memcpy(loss_nano[i], run.loss_nano, sizeof loss_nano[i]);
 		recomputed[i] = run.recomputed;
@@ -309,6 +340,7 @@ int main(void)
 		cmocka_unit_test(test_gpipe),
 		cmocka_unit_test(test_gpipe_with_a_barrier),
 		cmocka_unit_test(test_1f1b),
+		cmocka_unit_test(test_flushes),
 		cmocka_unit_test(test_what_is_held),
 		cmocka_unit_test(test_all_learn_the_same),
 	};
