@@ -21,7 +21,7 @@ begin() { # begin: a run that would take long, until it has finished some rounds
 	rm -f skep.db skep.db-wal skep.db-shm
 	"$skep" run long.yaml -q >"$out" 2>"$err" </dev/null &
 	running=$!
-	for _ in $(seq 200); do
+	for _ in $(seq 600); do
 		if [ "$(rounds)" -gt 0 ] 2>/dev/null; then
 			mpirun=$(children "$running")
 			processes="$mpirun $(children "$mpirun")"

@@ -36,7 +36,7 @@ cut_short() { # cut_short UNTIL ARGUMENT...: all of it is killed at once as soon
 	shift
 	"$skep" run "$@" >"$out" 2>"$err" </dev/null &
 	running=$!
-	for _ in $(seq 400); do
+	for _ in $(seq 1200); do
 		[ "$(newest 0)" -ge "$until" ] 2>/dev/null && [ "$(newest 1)" -ge "$until" ] && break
 		sleep 0.05
 	done
