@@ -40,6 +40,7 @@ both 'gpt2, two workers a stage' 0.01
 rounds=5
 periodic=(--set 'sync={method: diloco, every: 5, outer: {optimizer: nesterov, lr: 0.7, momentum: 0.5}}' --set train.optimizer.clip_norm=1)
 both 'gpt2, rounds of five steps, one worker a stage' 0 "${one[@]}" "${periodic[@]}"
+# Equal parts for the first stage, so that a busy machine does not decide what each worker learns from.
 both 'gpt2, rounds of five steps, two workers a stage' 0.05 --set schedule.in_flight=2 --set schedule.microbatch=2 "${periodic[@]}" \
-	--set train.optimizer.lr=2.0e-3 --set 'train.schedule={warmup: 15}'
+	--set sync.steps=fixed --set train.optimizer.lr=2.0e-3 --set 'train.schedule={warmup: 15}'
 plan
