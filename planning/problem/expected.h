@@ -7,7 +7,7 @@
  *   load      of whatever can be a bottleneck, in seconds for a microbatch of the whole swarm: of a worker's device, its way out
  *             and its way in; of the connections of an ordered pair of machines, with their window; of a line that two places
  *             share; of a site's uplink and downlink. Bytes are those of every pair of workers that may exchange a microbatch,
- *             times the shares of both (throughput.h)
+ *             times the part of all microbatches that both have (loads.h)
  *   pace      the largest load; of GPipe the largest of forward passes and the largest of backward passes together
  *   trip      of one microbatch, there and back, on empty links
  *   rate      of microbatches when K are in flight: all of that is a closed network of queues (mean value analysis: Reiser and
@@ -17,7 +17,8 @@
  *             in A flushes A times that of M / A. Interleaved, with v model chunks, the other workers wait for the first of them
  *             only: of the passes of a trip but one worker's, a v-th part counts
  *             In a swarm the last K take what the worker needs that was given most of them, by the law of the largest of n
- *             normal deviates, or the lines on their way one after the other
+ *             normal deviates, or the lines on their way one after the other. Of a single stage the shortest in which the workers
+ *             can do M, each one microbatch in max(c, (c + way to the directory and back) / those it may be dealt ahead)
  *   reduction of each ring as throughput.h has it, with the mean delay and the least that an edge gets of what the ring's own
  *             edges share; and no less than what all rings together take of any shared line
  *   tied      the tables of tied embeddings, from the first stage's ranks to the last one's and back, then along the wider stage

@@ -16,3 +16,28 @@ within() { # within PERCENT COUNT: at least so many are
 }
 check 'most within 15 %' within 15 44
 check 'nearly all within 30 %' within 30 48
+
+# ---- shipped scenarios with local steps -------------------------------------------------------------------------------------
+
+# Wired by latency, where a sender's parts are by the way to each worker; and of a single stage, where the directory is far away.
+shipped() { # shipped NAME SCENARIO OPTION ..: within 10 %
+	local name=$1 expected seen
+	shift
+	expected=$("$skep" check --json "$@" 2>"$err" | python3 -c 'import json, sys; print(json.load(sys.stdin)["expected"]["step_s"])')
+	seen=$("$skep" sim -q --json "$@" 2>"$err" |
+		python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["time_s"] / d["steps"])')
+	if awk "BEGIN { exit !($expected < 1.1 * $seen && $expected > 0.9 * $seen) }" </dev/null; then
+		pass "$name within 10 %"
+	else
+		fail "$name" "$expected s expected, $seen s simulated"
+	fi
+}
+shipped 'diloco' "$root/scenarios/diloco.yaml" --set train.until.steps=240
+shipped 'diloco, smaller microbatches' "$root/scenarios/diloco-sweep.yaml" --set train.until.steps=240
+shipped 'three places' "$root/scenarios/three-spot.yaml" --set cluster.trace=null
+shipped 'three places, more in flight' "$root/scenarios/three-spot.yaml" --set cluster.trace=null --set schedule.in_flight=8
+more='more microbatches in flight would help'
+check 'too few in flight are said' bash -c "'$skep' check '$root/scenarios/three-spot.yaml' | grep -q '$more'"
+check 'and enough are not' bash -c "! '$skep' check '$root/scenarios/three-spot.yaml' --set schedule.in_flight=8 | grep -q '$more'"
+
+plan
