@@ -13,7 +13,7 @@ mpi_environment
 place 6
 descent gossip 4 256 12
 one=(--set 'sync={method: gossip, every: 1, outer: {lr: 1, momentum: 0}}')
-six=(--set cluster.topology=place-6.yaml --set schedule.global_batch=384 --set 'sync={method: gossip, every: 4}' --set train.until.steps=24)
+six=(--set cluster.topology=place-6.yaml --set schedule.global_batch=384 --set 'sync={method: gossip, every: 4, steps: fixed}' --set train.until.steps=24)
 
 accepts 'a step at a time' run swarm.yaml --json -q
 accepts 'one inner step, in pairs' run swarm.yaml --json -q "${one[@]}"
