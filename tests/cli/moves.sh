@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # moves.sh - who moves first by `rebalance: {by: queue}`, in simulated pools of uneven GPUs: whom Algorithm 2 of SWARM names, from
-# queues that moves.py finds in the recorded passes; and that rates name others. Then a real run by queue.
+# queues that moves.py finds in the recorded passes; and that rates name others. A real run: exec/moves.sh.
 set -u
 . tests/cli/lib.sh
 needs python3 sqlite3
@@ -96,35 +96,5 @@ check "in $differ of 18 pools rates name another worker, or none" test $? -eq 0
 check 'the check says what moves go by' grep -q 'the most loaded stage, that with the longest queues' "$out"
 "$skep" check scenario.yaml --set schedule.rebalance.by=queue --json >"$out" 2>"$err"
 check 'and as JSON' grep -q '"rebalance_by": *"queue"' "$out"
-
-# ---- a real run -----------------------------------------------------------------------------------------------------------
-
-# By the passes that it has recorded itself. Where queues are so alike that a message's time decides, another run does.
-queue= wanted= clear=
-paced() {
-	local seed
-	for seed in 1 2 3 4 5; do
-		rm -f runs.db
-		"$skep" run job.yaml --seed $seed -q --pace --db runs.db >"$out" 2>"$err" || { cat "$err" >&2; return 1; }
-		wanted=$(python3 "$root/tests/cli/moves.py" runs.db 0.37 2>clear)
-		queue=$(sqlite3 -separator ' ' runs.db "SELECT peer, stage FROM notes WHERE kind = 'migrated' AND round = 1")
-		clear=$(cat clear)
-		awk "BEGIN { exit !($clear > 0.05) }" </dev/null && break
-	done
-	[ "$queue" = "$wanted" ]
-}
-if [ "${SKEP_HAS_MPI:-yes}" = no ]; then
-	skip 'a real run' 'built without MPI'
-else
-	mkdir real
-	cd real || exit 1
-	job job.yaml 1 2 4 2
-	sed -i 's/allocation:/compute_scale: 20000, allocation:/
-		s/^schedule: .*/schedule: {global_batch: 64, microbatch: 1, rebalance: {period: 0.37 s, by: queue}}/' job.yaml
-	paced
-	verdict=$?
-	[ $verdict -eq 0 ] || echo "# moved: $queue; by hand: $wanted, clear by $clear"
-	check 'in a real run moves whom its own passes name' test $verdict -eq 0
-fi
 
 plan
